@@ -1,0 +1,31 @@
+package column
+
+// What a file may hold. The writer stays well inside; other writers of Parquet do by default.
+const (
+	MaxFooter  = 16 << 20  // bytes of a footer
+	MaxColumns = 1 << 10   // columns of a file, unknown ones included
+	MaxChunks  = 1 << 19   // row groups times columns: some 40 Gi rows as written here
+	MaxPage    = 16 << 20  // bytes of a page, compressed or not
+	MaxValues  = 1 << 20   // rows of a page
+	MaxEntries = 1 << 21   // values of a dictionary
+	MaxText    = 1 << 20   // bytes of one string
+	MaxStrings = 1 << 21   // distinct strings of a file
+	MaxTexts   = 256 << 20 // bytes of all its distinct strings
+)
+
+// MaxMemory is above what the readers of this package can be made to hold, in bytes, whatever the file: the footer
+// and what is kept of it (100 MiB), one page, compressed, decompressed and decoded (60 MiB), a page's rows of each of
+// a dozen columns (100 MiB) and their dictionaries (200 MiB), and the distinct strings with their index (450 MiB).
+// What the rules of a format keep about rows comes on top.
+const MaxMemory = 1 << 30
+
+// How files are written.
+const (
+	pageRows    = 1 << 17 // rows of a page, in every column, so that pages start at the same rows
+	groupRows   = 1 << 20 // rows of a row group
+	dictEntries = 1 << 17 // integers in a dictionary beyond which further pages are written plain
+	dictTexts   = 8 << 20 // bytes of strings in a dictionary beyond which the row group ends
+)
+
+// headerWindow is how much is read at the start of a page: the most that its header may take.
+const headerWindow = 64 << 10

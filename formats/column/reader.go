@@ -1,0 +1,233 @@
+package column
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+)
+
+// batchRows is the most rows that a reader shows at once.
+const batchRows = 1 << 16
+
+// Schema names a kind of file and the version of its columns and rules.
+type Schema struct {
+	Name         string // "trace"
+	Major, Minor int
+}
+
+// Version returns the version as it is written in a file.
+func (s Schema) Version() string { return fmt.Sprintf("%d.%d", s.Major, s.Minor) }
+
+// Keys of the metadata that every file has.
+const (
+	keySchema  = "gm.schema"
+	keyVersion = "gm.version"
+)
+
+// reader is what a Reader is for every kind of file.
+type reader struct {
+	schema  Schema
+	name    string
+	src     io.ReaderAt
+	size    int64
+	close   func() error
+	footer  *footer
+	columns []*columnReader
+	scratch *pageScratch
+	strings *Strings
+	group   int   // the next row group
+	left    int64 // rows of the current row group not yet shown
+	row     int64 // the first row of the batch
+	after   int64 // the row after it
+	err     error
+}
+
+// newReader reads the footer of a file of size bytes and checks that it is of the schema and has the fields. The
+// slices of the fields are set by next. The name is for errors.
+func newReader(src io.ReaderAt, size int64, name string, schema Schema, fields []Field) (*reader, error) {
+	r := &reader{
+		schema: schema, name: name, src: src, size: size, strings: NewStrings(),
+		close: func() error { return nil },
+	}
+	if err := r.open(fields); err != nil {
+		return nil, r.Wrap(err)
+	}
+	return r, nil
+}
+
+func (r *reader) open(fields []Field) (err error) {
+	defer recoverCorrupt(&err)
+	if r.footer, err = readFooter(r.src, r.size); err != nil {
+		return err
+	}
+	if err := r.checkSchema(); err != nil {
+		return err
+	}
+	for i := range fields {
+		c, err := r.findColumn(&fields[i])
+		if err != nil {
+			return err
+		}
+		r.columns = append(r.columns, c)
+	}
+	r.scratch, err = newPageScratch()
+	return err
+}
+
+func (r *reader) checkSchema() error {
+	schema, ok := r.Lookup(keySchema)
+	if !ok {
+		return fmt.Errorf("not written by gm: no %s in its metadata", keySchema)
+	}
+	if schema != r.schema.Name {
+		return fmt.Errorf("this is a %s, not a %s", schema, r.schema.Name)
+	}
+	version, _ := r.Lookup(keyVersion)
+	text, _, _ := strings.Cut(version, ".")
+	major, err := strconv.Atoi(text)
+	if err != nil || major < 1 {
+		return fmt.Errorf("corrupt: version %q", version)
+	}
+	if major > r.schema.Major {
+		return fmt.Errorf("version %s is newer than this program, which reads up to %d", version, r.schema.Major)
+	}
+	return nil
+}
+
+func (r *reader) findColumn(field *Field) (*columnReader, error) {
+	for i, leaf := range r.footer.columns {
+		if leaf.name != field.name {
+			continue
+		}
+		if leaf.repeated {
+			return nil, fmt.Errorf("column %s: repeated", field.name)
+		}
+		if leaf.physical != field.physical() {
+			return nil, fmt.Errorf("column %s: %v, should be %v", field.name, leaf.physical, field.physical())
+		}
+		return &columnReader{Field: field, chunk: i, optional: leaf.optional}, nil
+	}
+	return nil, fmt.Errorf("no column %s", field.name)
+}
+
+// Name returns what the file is called in errors.
+func (r *reader) Name() string { return r.name }
+
+// Rows returns the number of rows of the file.
+func (r *reader) Rows() int64 { return r.footer.rows }
+
+// Strings returns the table of the codes in columns of text. It grows as rows are read.
+func (r *reader) Strings() *Strings { return r.strings }
+
+// Lookup returns the file's metadata under key.
+func (r *reader) Lookup(key string) (string, bool) {
+	value, ok := r.footer.metadata[key]
+	return value, ok
+}
+
+// Row returns the number, from 0, of the first row of the current batch.
+func (r *reader) Row() int64 { return r.row }
+
+// Wrap puts the kind of file and its name in front of an error.
+func (r *reader) Wrap(err error) error { return fmt.Errorf("%s %s: %w", r.schema.Name, r.name, err) }
+
+// next points the slices of the fields at the next rows, which are valid until it is called again, and returns their
+// number. It returns io.EOF after the last row.
+func (r *reader) next() (int, error) {
+	if r.err != nil {
+		return 0, r.err
+	}
+	n, err := r.advance()
+	if err == io.EOF {
+		r.err = io.EOF
+		return 0, io.EOF
+	}
+	if err != nil {
+		return 0, r.fail(err)
+	}
+	return n, nil
+}
+
+// fail makes err, wrapped, the answer of next from now on, and returns it.
+func (r *reader) fail(err error) error {
+	r.err = r.Wrap(err)
+	return r.err
+}
+
+func (r *reader) advance() (n int, err error) {
+	defer recoverCorrupt(&err)
+	for r.left == 0 {
+		if r.group == len(r.footer.groups) {
+			return 0, io.EOF
+		}
+		if err := r.openGroup(); err != nil {
+			return 0, err
+		}
+	}
+	n = int(min(r.left, batchRows))
+	for _, c := range r.columns {
+		if err := c.load(r.scratch, r.strings); err != nil {
+			return 0, c.explain(err)
+		}
+		n = min(n, c.to-c.from)
+	}
+	r.row = r.after
+	r.after += int64(n)
+	r.left -= int64(n)
+	for _, c := range r.columns {
+		c.rows.show(c.from, c.from+n)
+		if i := c.firstUnknown(n); i >= 0 {
+			return 0, fmt.Errorf("row %d: unknown %s %q", r.row+int64(i), c.name, c.unknown)
+		}
+		c.from += n
+	}
+	return n, nil
+}
+
+func (r *reader) openGroup() error {
+	g := &r.footer.groups[r.group]
+	for _, c := range r.columns {
+		if err := c.open(r.src, r.footer, g); err != nil {
+			return c.explain(err)
+		}
+	}
+	r.group++
+	r.left = g.rows
+	return nil
+}
+
+// explain names the column in an error. What went wrong in reading the source is none of the file's fault.
+func (c *columnReader) explain(err error) error {
+	if errors.Is(err, errTruncated) {
+		return err
+	}
+	return fmt.Errorf("corrupt: column %s: %w", c.name, err)
+}
+
+// Close closes the file if Open opened it.
+func (r *reader) Close() error {
+	r.scratch.zstd.Close()
+	r.err = errors.New("read of a closed file")
+	return r.close()
+}
+
+// Digest returns the SHA-256 of the whole file, in hex.
+func (r *reader) Digest() (string, error) {
+	sum := sha256.New()
+	if _, err := io.Copy(sum, io.NewSectionReader(r.src, 0, r.size)); err != nil {
+		return "", r.Wrap(fmt.Errorf("digest: %w", err))
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}
+
+// recoverCorrupt turns a panic of a decoder into an error: the decoders are given only what has been checked, but
+// they are not ours.
+func recoverCorrupt(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("corrupt: %v", p)
+	}
+}

@@ -1,0 +1,125 @@
+package column
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+)
+
+var (
+	errRuns  = errors.New("malformed run lengths")
+	errDelta = errors.New("malformed deltas")
+	errNull  = errors.New("has nulls")
+)
+
+// checkRuns walks over the run-length and bit-packed hybrid of Parquet and fails unless it holds n values of width
+// bits, give or take those that fill up the last group of eight. What passes is safe to decode.
+func checkRuns(src []byte, width int, n int64) error {
+	if width > 32 {
+		return errRuns
+	}
+	total := int64(0)
+	for len(src) > 0 {
+		head, k := binary.Uvarint(src)
+		if k <= 0 || head>>1 > MaxValues {
+			return errRuns
+		}
+		src = src[k:]
+		count, size := int64(head>>1), (width+7)/8
+		if head&1 != 0 {
+			size = int(count) * width
+			count *= 8
+		}
+		if size > len(src) {
+			return errRuns
+		}
+		src = src[size:]
+		if total += count; total > n+7 {
+			return errRuns
+		}
+	}
+	if total < n {
+		return fmt.Errorf("%d values in a page of %d", total, n)
+	}
+	return nil
+}
+
+// checkDelta walks over the DELTA_BINARY_PACKED encoding of Parquet and fails unless it holds n values. What passes
+// is safe to decode.
+func checkDelta(src []byte, n int64) error {
+	var head [4]uint64 // values of a block, miniblocks of a block, values, first value
+	for i := range head {
+		v, k := binary.Uvarint(src)
+		if k <= 0 {
+			return errDelta
+		}
+		head[i], src = v, src[k:]
+	}
+	block, minis := head[0], head[1]
+	if block == 0 || block > 1<<16 || block%128 != 0 || minis == 0 || minis > block/32 || block/minis%32 != 0 {
+		return errDelta
+	}
+	if head[2] != uint64(n) {
+		return fmt.Errorf("%d values in a page of %d", head[2], n)
+	}
+	for left := n - 1; left > 0; {
+		_, k := binary.Uvarint(src) // the least delta
+		if k <= 0 || len(src)-k < int(minis) {
+			return errDelta
+		}
+		widths := src[k : k+int(minis)]
+		src = src[k+int(minis):]
+		for _, width := range widths {
+			if left <= 0 {
+				break
+			}
+			size := int(block/minis) * int(width) / 8
+			if width > 64 || size > len(src) {
+				return errDelta
+			}
+			src = src[size:]
+			left -= int64(block / minis)
+		}
+	}
+	return nil
+}
+
+// cutLevels takes the definition levels off the front of a page of version 1 of an optional column.
+func cutLevels(page []byte, n int64) ([]byte, error) {
+	if len(page) < 4 {
+		return nil, errRuns
+	}
+	length := int64(binary.LittleEndian.Uint32(page))
+	if length > int64(len(page)-4) {
+		return nil, errRuns
+	}
+	return page[4+length:], checkPresent(page[4:4+length], n)
+}
+
+// checkPresent fails unless all of n definition levels, of one bit each, say that there is a value.
+func checkPresent(src []byte, n int64) error {
+	if err := checkRuns(src, 1, n); err != nil {
+		return err
+	}
+	for n > 0 {
+		head, k := binary.Uvarint(src)
+		src = src[k:]
+		count := int64(head >> 1)
+		if head&1 == 0 {
+			if count > 0 && src[0] != 1 {
+				return errNull
+			}
+			n, src = n-count, src[1:]
+			continue
+		}
+		for _, bits := range src[:count] {
+			want := byte(1<<min(n, 8) - 1)
+			if n > 0 && bits&want != want {
+				return errNull
+			}
+			n -= 8
+		}
+		src = src[count:]
+	}
+	return nil
+}

@@ -1,0 +1,93 @@
+package column
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"golang.org/x/term"
+)
+
+// Source is a file that can be read at any offset, as Parquet must be: its footer comes last.
+type Source struct {
+	io.ReaderAt
+	file   *os.File
+	size   int64
+	name   string
+	shared bool // the file is the process's standard input, which is left open
+}
+
+// OpenSource opens the named file, or standard input for "-" or "". A regular file is read in place, standard input
+// from where it stands. A pipe is first moved into a temporary file that has no name, so that it takes disk in the
+// directory for temporary files and no memory. A terminal is refused.
+func OpenSource(name string) (*Source, error) {
+	if name == "" || name == "-" {
+		return openFile(os.Stdin, "standard input", true)
+	}
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	s, err := openFile(file, name, false)
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return s, nil
+}
+
+func openFile(file *os.File, name string, shared bool) (*Source, error) {
+	if term.IsTerminal(int(file.Fd())) {
+		return nil, fmt.Errorf("%s is a terminal, expected Parquet from a file or a pipe", name)
+	}
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case info.IsDir():
+		return nil, fmt.Errorf("%s is a directory", name)
+	case !info.Mode().IsRegular():
+		return spool(file, name, shared)
+	}
+	start, err := file.Seek(0, io.SeekCurrent)
+	if err != nil {
+		return nil, err
+	}
+	size := max(0, info.Size()-start)
+	return &Source{ReaderAt: io.NewSectionReader(file, start, size), file: file, size: size, name: name, shared: shared}, nil
+}
+
+// spool moves all of a pipe into a temporary file.
+func spool(pipe *os.File, name string, shared bool) (*Source, error) {
+	file, err := os.CreateTemp("", "gm-*")
+	if err != nil {
+		return nil, fmt.Errorf("spool %s: %w", name, err)
+	}
+	err = os.Remove(file.Name())
+	var size int64
+	if err == nil {
+		size, err = drain(file, pipe)
+	}
+	if err == nil && !shared {
+		err = pipe.Close()
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("spool %s: %w", name, err), file.Close())
+	}
+	return &Source{ReaderAt: file, file: file, size: size, name: name}, nil
+}
+
+// Size returns the number of bytes.
+func (s *Source) Size() int64 { return s.size }
+
+// Name returns what the source is called in errors.
+func (s *Source) Name() string { return s.name }
+
+// Close releases the source.
+func (s *Source) Close() error {
+	if s.shared {
+		return nil
+	}
+	return s.file.Close()
+}

@@ -1,0 +1,77 @@
+package column
+
+import "fmt"
+
+// Strings numbers the distinct strings of a file, in the order in which they were first seen.
+// Code 0 is the empty string. It is not safe for concurrent use.
+type Strings struct {
+	texts []string
+	codes map[string]int32
+	bytes int64
+}
+
+// NewStrings returns a table that holds the empty string alone.
+func NewStrings() *Strings {
+	return &Strings{texts: []string{""}, codes: map[string]int32{"": 0}}
+}
+
+// Code returns the number of text, giving it the next one when it is new.
+func (s *Strings) Code(text string) int32 {
+	if code, ok := s.codes[text]; ok {
+		return code
+	}
+	code := int32(len(s.texts))
+	s.texts = append(s.texts, text)
+	s.codes[text] = code
+	s.bytes += int64(len(text))
+	return code
+}
+
+// add is Code for a text out of a file, which it copies; it fails when the table would grow beyond the bounds.
+func (s *Strings) add(text []byte) (int32, error) {
+	if code, ok := s.codes[string(text)]; ok {
+		return code, nil
+	}
+	code := s.Code(string(text))
+	return code, s.check()
+}
+
+// check fails when the table is larger than a reader takes.
+func (s *Strings) check() error {
+	if len(s.texts) > MaxStrings || s.bytes > MaxTexts {
+		return fmt.Errorf("%d distinct strings of %d bytes, at most %d of %d bytes can be read",
+			len(s.texts), s.bytes, MaxStrings, MaxTexts)
+	}
+	return nil
+}
+
+// Text returns the string numbered code.
+func (s *Strings) Text(code int32) string {
+	if code < 0 || int(code) >= len(s.texts) {
+		panic(fmt.Sprintf("BUG: string code %d of a table of %d", code, len(s.texts)))
+	}
+	return s.texts[code]
+}
+
+// Len returns the number of strings, the empty one included.
+func (s *Strings) Len() int { return len(s.texts) }
+
+// Translation turns the codes of one table into those of another, such as from the file read to the file written.
+type Translation struct {
+	from, to *Strings
+	codes    []int32 // by code of from; the new code plus one, 0 when not yet known
+}
+
+// NewTranslation returns the translation from one table to another. Strings are added to the other as they are met.
+func NewTranslation(from, to *Strings) *Translation { return &Translation{from: from, to: to} }
+
+// Code returns the code in the other table of the string that is code in the first.
+func (t *Translation) Code(code int32) int32 {
+	if int(code) >= len(t.codes) {
+		t.codes = append(t.codes, make([]int32, t.from.Len()-len(t.codes))...)
+	}
+	if t.codes[code] == 0 {
+		t.codes[code] = t.to.Code(t.from.Text(code)) + 1
+	}
+	return t.codes[code] - 1
+}

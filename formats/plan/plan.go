@@ -1,0 +1,46 @@
+package plan
+
+// Tensor is one row of a plan: a tensor's life and the place it was given.
+type Tensor struct {
+	ID      int64 // of the trace
+	Size    int64 // bytes as requested
+	Alloc   int64 // row of the trace at which it comes to life
+	Free    int64 // row at which its memory is reusable; the number of rows when it never is
+	AllocNS int64 // times of those rows, nanoseconds since the Unix epoch
+	FreeNS  int64 //
+	Device  int32 //
+	Stream  int64 //
+	Pool    int32 // code of the private pool's name
+	Arena   int32 // code of the arena's name; each (device, arena) is an address range of its own
+	Offset  int64 // bytes from the start of its arena
+}
+
+// Batch holds consecutive rows, one slice a column, all of one length, ordered by Alloc.
+type Batch struct {
+	ID      []int64
+	Size    []int64
+	Alloc   []int64
+	Free    []int64
+	AllocNS []int64
+	FreeNS  []int64
+	Device  []int32
+	Stream  []int64
+	Pool    []int32
+	Arena   []int32
+	Offset  []int64
+}
+
+// Meta is what a plan says of itself as a whole.
+type Meta struct {
+	Peak       int64  // bytes: the ends of all arenas, added up
+	LowerBound int64  // bytes: no layout of these tensors takes less
+	Solver     string // which solver found it
+	SolveNS    int64  // how long that took
+	Optimal    bool   // Peak is proven to be the least
+	Alignment  int64  // bytes: every offset is a multiple, every size is rounded up to one
+	Rows       int64  // rows of the trace
+	Digest     string // SHA-256 of the trace file, in hex
+	Source     string // what the trace was made from
+	Devices    []string
+	Capacity   int64
+}

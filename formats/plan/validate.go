@@ -1,0 +1,110 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+)
+
+const (
+	// MaxBytes bounds sizes, offsets and the peak of a plan, so that their sums do not overflow.
+	MaxBytes = 1 << 60
+	// MaxDevice is the highest ordinal of a GPU.
+	MaxDevice = 1023
+)
+
+// Validator checks the rules of a plan, batch by batch:
+//
+//   - tensors are in the order in which they come to life: alloc and id grow strictly, both from row to row;
+//   - 0 <= alloc < free <= the rows of the trace, and 0 <= alloc_ns <= free_ns;
+//   - sizes are at least 1 byte, offsets not negative and multiples of the alignment;
+//   - offset plus the size, rounded up to the alignment, is at most the peak;
+//   - devices are 0 to MaxDevice.
+type Validator struct {
+	meta  Meta // as the rows are checked against
+	given *Meta
+	row   int64
+	alloc int64
+	id    int64
+}
+
+// NewValidator returns a Validator for the rows of a plan with that metadata, which is checked first. What the rules
+// are about must stay as it is.
+func NewValidator(meta *Meta) (*Validator, error) {
+	switch {
+	case meta.Alignment < 1 || meta.Alignment > MaxBytes:
+		return nil, fmt.Errorf("alignment of %d bytes", meta.Alignment)
+	case meta.Peak < 0 || meta.Peak > MaxBytes:
+		return nil, fmt.Errorf("peak of %d bytes", meta.Peak)
+	case meta.LowerBound < 0 || meta.LowerBound > meta.Peak:
+		return nil, fmt.Errorf("lower bound of %d bytes, with a peak of %d", meta.LowerBound, meta.Peak)
+	case meta.Rows < 0:
+		return nil, fmt.Errorf("trace of %d rows", meta.Rows)
+	}
+	return &Validator{meta: *meta, given: meta, alloc: -1}, nil
+}
+
+// Check checks the next rows. It fails at the first that breaks a rule, and names it, counted from the first batch.
+func (v *Validator) Check(b *Batch) error {
+	for i := range b.ID {
+		t := b.Row(i)
+		if reason := v.reason(&t); reason != "" {
+			return fmt.Errorf("row %d: %s", v.row, reason)
+		}
+		v.alloc, v.id = t.Alloc, t.ID
+		v.row++
+	}
+	return nil
+}
+
+// Close checks that the metadata still is what the rows were checked against.
+func (v *Validator) Close() error {
+	if v.given.Peak != v.meta.Peak || v.given.Rows != v.meta.Rows || v.given.Alignment != v.meta.Alignment {
+		return errors.New("peak, rows or alignment changed after rows were checked against them")
+	}
+	return nil
+}
+
+// reason says which rule t breaks, or nothing.
+func (v *Validator) reason(t *Tensor) string {
+	switch {
+	case t.ID <= v.id && v.id > 0:
+		return fmt.Sprintf("id %d, expected more than the %d of the row above", t.ID, v.id)
+	case t.ID < 1:
+		return fmt.Sprintf("id %d, expected 1 or more", t.ID)
+	case t.Alloc < 0:
+		return fmt.Sprintf("alloc at row %d of the trace", t.Alloc)
+	case t.Alloc <= v.alloc:
+		return fmt.Sprintf("alloc at row %d of the trace, expected more than the %d of the row above", t.Alloc, v.alloc)
+	case t.Free <= t.Alloc:
+		return fmt.Sprintf("free at row %d of the trace, alloc at %d", t.Free, t.Alloc)
+	case t.Free > v.meta.Rows:
+		return fmt.Sprintf("free at row %d of a trace of %d rows", t.Free, v.meta.Rows)
+	case t.AllocNS < 0:
+		return fmt.Sprintf("alloc at %d ns", t.AllocNS)
+	case t.FreeNS < t.AllocNS:
+		return fmt.Sprintf("free at %d ns, alloc at %d", t.FreeNS, t.AllocNS)
+	case t.Device < 0 || t.Device > MaxDevice:
+		return fmt.Sprintf("device %d, expected 0 to %d", t.Device, MaxDevice)
+	}
+	return v.reasonPlace(t)
+}
+
+func (v *Validator) reasonPlace(t *Tensor) string {
+	switch {
+	case t.Size < 1 || t.Size > MaxBytes:
+		return fmt.Sprintf("size of %d bytes", t.Size)
+	case t.Offset < 0 || t.Offset > MaxBytes:
+		return fmt.Sprintf("offset of %d bytes", t.Offset)
+	case t.Offset%v.meta.Alignment != 0:
+		return fmt.Sprintf("offset %d is no multiple of %d", t.Offset, v.meta.Alignment)
+	}
+	end := t.Offset + roundUp(t.Size, v.meta.Alignment)
+	if end > v.meta.Peak {
+		return fmt.Sprintf("ends at byte %d, beyond the peak of %d", end, v.meta.Peak)
+	}
+	return ""
+}
+
+func roundUp(size, alignment int64) int64 {
+	return (size + alignment - 1) / alignment * alignment
+}

@@ -1,0 +1,61 @@
+package trace
+
+import (
+	"fmt"
+	"slices"
+)
+
+// opNames are the operations as files hold them, by value.
+var opNames = []string{
+	OpAlloc:         "alloc",
+	OpFree:          "free",
+	OpFreeRequested: "free_requested",
+	OpFreeCompleted: "free_completed",
+	OpSegmentAlloc:  "segment_alloc",
+	OpSegmentFree:   "segment_free",
+	OpSegmentMap:    "segment_map",
+	OpSegmentUnmap:  "segment_unmap",
+	OpOOM:           "oom",
+	OpSnapshot:      "snapshot",
+	OpMark:          "mark",
+}
+
+// levelNames are the levels as files hold them, by value.
+var levelNames = []string{
+	LevelFramework: "framework",
+	LevelDriver:    "driver",
+}
+
+// String returns the operation's name, as files hold it.
+func (o Op) String() string { return nameOf("Op", opNames, int(o)) }
+
+// ParseOp returns the operation of a name.
+func ParseOp(name string) (Op, error) {
+	i := slices.Index(opNames, name)
+	if i < 0 {
+		return 0, fmt.Errorf("unknown op %q", name)
+	}
+	return Op(i), nil
+}
+
+// Segment tells whether the row is about the memory that an allocator holds, and not about what it hands out.
+func (o Op) Segment() bool { return o >= OpSegmentAlloc && o <= OpSegmentUnmap }
+
+// String returns the level's name, as files hold it.
+func (l Level) String() string { return nameOf("Level", levelNames, int(l)) }
+
+// ParseLevel returns the level of a name.
+func ParseLevel(name string) (Level, error) {
+	i := slices.Index(levelNames, name)
+	if i < 0 {
+		return 0, fmt.Errorf("unknown level %q", name)
+	}
+	return Level(i), nil
+}
+
+func nameOf(typ string, names []string, i int) string {
+	if i < 0 || i >= len(names) {
+		return fmt.Sprintf("%s(%d)", typ, i)
+	}
+	return names[i]
+}

@@ -1,0 +1,174 @@
+package trace_test
+
+import (
+	"bytes"
+	"io"
+	"strings"
+	"testing"
+
+	"gm/formats/trace"
+)
+
+func TestRules(t *testing.T) {
+	alloc := func(id int64) trace.Event { return trace.Event{Op: trace.OpAlloc, ID: id, Size: 8} }
+	op := func(op trace.Op, id int64) trace.Event { return trace.Event{Op: op, ID: id} }
+	for name, c := range map[string]struct {
+		rows []trace.Event
+		want string // nothing for a good trace
+	}{
+		"empty":                          {nil, ""},
+		"live at the end":                {[]trace.Event{alloc(1)}, ""},
+		"ids with a gap":                 {[]trace.Event{alloc(1), alloc(3), op(trace.OpMark, 0)}, ""},
+		"free in one row":                {[]trace.Event{alloc(1), op(trace.OpFree, 1)}, ""},
+		"free in two rows":               {[]trace.Event{alloc(1), op(trace.OpFreeRequested, 1), op(trace.OpFreeCompleted, 1)}, ""},
+		"size of a free is not asked":    {[]trace.Event{alloc(1), {Op: trace.OpFree, ID: 1, Size: 7, Stream: 9}}, ""},
+		"time negative":                  {[]trace.Event{{TimeNS: -1, Op: trace.OpMark}}, "row 0: time -1 ns is negative"},
+		"time backwards":                 {[]trace.Event{{TimeNS: 5, Op: trace.OpMark}, {TimeNS: 4, Op: trace.OpMark}}, "row 1: time 4 ns is before that of the row above, 5"},
+		"op unknown":                     {[]trace.Event{{Op: 11}}, "row 0: unknown op 11"},
+		"op negative":                    {[]trace.Event{{Op: -1}}, "row 0: unknown op -1"},
+		"level unknown":                  {[]trace.Event{{Op: trace.OpMark, Level: 2}}, "row 0: unknown level 2"},
+		"alloc of nothing":               {[]trace.Event{op(trace.OpAlloc, 1)}, "row 0: alloc of 0 bytes"},
+		"size negative":                  {[]trace.Event{{Op: trace.OpOOM, Size: -1}}, "row 0: oom of -1 bytes"},
+		"size too large":                 {[]trace.Event{{Op: trace.OpAlloc, ID: 1, Size: 1<<47 + 1}}, "row 0: alloc of 140737488355329 bytes"},
+		"device negative":                {[]trace.Event{{Op: trace.OpMark, Device: -1}}, "row 0: device -1, expected 0 to 1023"},
+		"device too high":                {[]trace.Event{{Op: trace.OpMark, Device: 1024}}, "row 0: device 1024, expected 0 to 1023"},
+		"thread negative":                {[]trace.Event{{Op: trace.OpMark, Thread: -2}}, "row 0: thread -2 is negative"},
+		"alloc without id":               {[]trace.Event{alloc(0)}, "row 0: alloc has id 0, expected 1 or more"},
+		"alloc with a negative id":       {[]trace.Event{alloc(-3)}, "row 0: alloc has id -3, expected 1 or more"},
+		"id used twice":                  {[]trace.Event{alloc(2), alloc(2)}, "row 1: alloc has id 2, expected more than the 2 of the alloc before"},
+		"ids decrease":                   {[]trace.Event{alloc(2), alloc(1)}, "row 1: alloc has id 1, expected more than the 2 of the alloc before"},
+		"id far beyond the rows":         {[]trace.Event{alloc(1 << 40)}, "row 0: alloc has id 1099511627776, more than a trace can have rows"},
+		"id beyond the rows":             {[]trace.Event{alloc(3)}, "alloc with id 3 in a trace of 1 rows"},
+		"free of an unknown id":          {[]trace.Event{op(trace.OpFree, 5)}, "row 0: free of id 5, which is not live: it was never allocated"},
+		"free of an id that is left out": {[]trace.Event{alloc(1), alloc(3), op(trace.OpFree, 2)}, "row 2: free of id 2, which is not live: it was never allocated"},
+		"free of a negative id":          {[]trace.Event{op(trace.OpFree, -5)}, "row 0: free of id -5, which is not live: it was never allocated"},
+		"free twice":                     {[]trace.Event{alloc(1), op(trace.OpFree, 1), op(trace.OpFree, 1)}, "row 2: free of id 1, which is not live: it is freed already"},
+		"free after its request":         {[]trace.Event{alloc(1), op(trace.OpFreeRequested, 1), op(trace.OpFree, 1)}, "row 2: free of id 1, which is not live: it has its free requested already"},
+		"request twice":                  {[]trace.Event{alloc(1), op(trace.OpFreeRequested, 1), op(trace.OpFreeRequested, 1)}, "row 2: free_requested of id 1, which is not live: it has its free requested already"},
+		"completion without request":     {[]trace.Event{alloc(1), op(trace.OpFreeCompleted, 1)}, "row 1: free_completed of id 1, whose free is not requested: it is live"},
+		"completion after free":          {[]trace.Event{alloc(1), op(trace.OpFree, 1), op(trace.OpFreeCompleted, 1)}, "row 2: free_completed of id 1, whose free is not requested: it is freed already"},
+		"id of a segment":                {[]trace.Event{op(trace.OpSegmentAlloc, 4)}, "row 0: segment_alloc has id 4, expected 0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := &trace.Batch{}
+			for _, e := range c.rows {
+				b.Append(e)
+			}
+			var v trace.Validator
+			err := v.Check(b)
+			if err == nil {
+				err = v.Close()
+			}
+			if got := message(err); got != c.want {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func message(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// The reader and the writer name the row within the file, and stay broken.
+func TestRulesByRow(t *testing.T) {
+	b := &trace.Batch{}
+	for id := range int64(70_000) {
+		b.Append(trace.Event{Op: trace.OpAlloc, ID: id + 1, Size: 1})
+	}
+	var out bytes.Buffer
+	w := trace.NewWriter(&out, trace.Meta{})
+	for range 2 {
+		err := w.Write(b)
+		for i := range b.ID {
+			b.ID[i] += 70_000
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	bad := &trace.Batch{}
+	bad.Append(trace.Event{Op: trace.OpFree, ID: 140_001})
+	want := "write trace: row 140000: free of id 140001, which is not live: it was never allocated"
+	for range 2 {
+		if err := w.Write(bad); message(err) != want {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+	if err := w.Close(); message(err) != want {
+		t.Errorf("close: %v, want %s", err, want)
+	}
+}
+
+// A trace that breaks a rule is refused by the reader too. The bytes of an op's name are swapped for another's.
+func TestReaderRules(t *testing.T) {
+	var out bytes.Buffer
+	w := trace.NewWriter(&out, trace.Meta{})
+	if err := w.Write(good(w)); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	file := rewrite(t, out.Bytes())
+	for _, c := range []struct{ old, new, want string }{
+		{"segment_map", "segment_mop", `trace x.parquet: row 9: unknown op "segment_mop"`},
+		{"framework", "framewerk", `trace x.parquet: row 1: unknown level "framewerk"`},
+		{"free_requested", "free_completed", "trace x.parquet: row 3: free_completed of id 1, whose free is not requested: it is live"},
+	} {
+		changed := bytes.Replace(file, []byte(c.old), []byte(c.new), 1)
+		if bytes.Equal(changed, file) {
+			t.Fatalf("no %s in the file", c.old)
+		}
+		if err := readErr(changed); message(err) != c.want {
+			t.Errorf("%s: %v, want %s", c.new, err, c.want)
+		}
+	}
+}
+
+func readErr(file []byte) error {
+	r, err := trace.NewReader(bytes.NewReader(file), int64(len(file)), "x.parquet")
+	if err != nil {
+		return err
+	}
+	for {
+		if _, err = r.Next(); err != nil {
+			break
+		}
+	}
+	if err == io.EOF {
+		return nil
+	}
+	if _, again := r.Next(); again != err {
+		return again
+	}
+	return err
+}
+
+func TestNames(t *testing.T) {
+	for op := trace.OpAlloc; op <= trace.OpMark; op++ {
+		if got, err := trace.ParseOp(op.String()); err != nil || got != op {
+			t.Errorf("%v: %v %v", op, got, err)
+		}
+		if op.Segment() != strings.HasPrefix(op.String(), "segment_") {
+			t.Errorf("%v: segment %v", op, op.Segment())
+		}
+	}
+	for level := trace.LevelFramework; level <= trace.LevelDriver; level++ {
+		if got, err := trace.ParseLevel(level.String()); err != nil || got != level {
+			t.Errorf("%v: %v %v", level, got, err)
+		}
+	}
+	if _, err := trace.ParseOp("malloc"); message(err) != `unknown op "malloc"` {
+		t.Error(err)
+	}
+	if _, err := trace.ParseLevel(""); message(err) != `unknown level ""` {
+		t.Error(err)
+	}
+	if got := trace.Op(99).String(); got != "Op(99)" {
+		t.Error(got)
+	}
+}

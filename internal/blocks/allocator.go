@@ -1,0 +1,83 @@
+// Package blocks holds gm's GPU memory allocators and the data structures they share. Each allocator is written once,
+// against cuda.Device: what is simulated is what runs.
+package blocks
+
+import (
+	"errors"
+	"fmt"
+
+	"gm/internal/cuda"
+)
+
+// Pool numbers a private pool of memory, such as a CUDA graph's; 0 is the default pool.
+type Pool int32
+
+// MaxSize is the largest request that an allocator considers, in bytes: far above any GPU, far below an overflow.
+const MaxSize = 1 << 47
+
+// Allocator hands out device memory. It is not safe for concurrent use.
+//
+// A request of 0 bytes gets address 0, and freeing address 0 does nothing.
+type Allocator interface {
+	// Malloc returns the address of size bytes for work on stream. Memory never passes from one pool to another.
+	// When the device has no room even after what is cached was given back, the error is an *OOMError.
+	Malloc(size int64, stream cuda.Stream, pool Pool) (cuda.Ptr, error)
+	// Free gives back what Malloc returned. The memory may be reused at once by its own stream, and once they are done,
+	// if RecordStream named any others.
+	Free(p cuda.Ptr) error
+	// RecordStream says that stream, too, uses the memory at p.
+	RecordStream(p cuda.Ptr, stream cuda.Stream) error
+	// Empty gives cached memory back to the device.
+	Empty() error
+	// Stats returns the account so far.
+	Stats() Stats
+}
+
+// Stats is an allocator's account, in bytes where not said otherwise.
+type Stats struct {
+	Allocated     int64 // in blocks that are handed out now, rounding included
+	PeakAllocated int64
+	Reserved      int64 // taken from the device now
+	PeakReserved  int64
+	Retries       int64 // times that the cache was emptied because the device was full
+}
+
+func (s *Stats) allocate(n int64) {
+	s.Allocated += n
+	s.PeakAllocated = max(s.PeakAllocated, s.Allocated)
+}
+
+func (s *Stats) reserve(n int64) {
+	s.Reserved += n
+	s.PeakReserved = max(s.PeakReserved, s.Reserved)
+}
+
+// OOMError says that a request cannot be met.
+type OOMError struct {
+	Size      int64 // bytes requested
+	Allocated int64 // bytes handed out at that time
+	Reserved  int64 // bytes taken from the device at that time
+}
+
+// Error implements error.
+func (e *OOMError) Error() string {
+	return fmt.Sprintf("out of memory: %d bytes requested, %d allocated, %d reserved", e.Size, e.Allocated, e.Reserved)
+}
+
+// Unwrap makes an OOMError a cuda.ErrOutOfMemory.
+func (e *OOMError) Unwrap() error { return cuda.ErrOutOfMemory }
+
+func (s *Stats) oom(size int64) error {
+	return &OOMError{Size: size, Allocated: s.Allocated, Reserved: s.Reserved}
+}
+
+var errUnknownAddress = errors.New("address is not allocated")
+
+func checkSize(size int64) error {
+	if size < 0 || size > MaxSize {
+		return fmt.Errorf("malloc of %d bytes: not within 0 and %d", size, int64(MaxSize))
+	}
+	return nil
+}
+
+func roundUp(n, multiple int64) int64 { return (n + multiple - 1) / multiple * multiple }

@@ -1,0 +1,63 @@
+package blocks
+
+import (
+	"errors"
+	"fmt"
+
+	"gm/internal/cuda"
+)
+
+// chunkSize is GMLake's uniform size of physical memory.
+const chunkSize = cuda.Granularity
+
+// createChunks makes physical memory for size bytes. When the device is full it undoes what it did and returns an error that is
+// cuda.ErrOutOfMemory.
+func createChunks(dev cuda.Device, size int64) ([]cuda.Handle, error) {
+	chunks := make([]cuda.Handle, 0, size/chunkSize)
+	for range size / chunkSize {
+		h, err := dev.Create(chunkSize)
+		if err != nil {
+			return nil, fmt.Errorf("create chunks: %w", errors.Join(err, releaseChunks(dev, chunks)))
+		}
+		chunks = append(chunks, h)
+	}
+	return chunks, nil
+}
+
+func releaseChunks(dev cuda.Device, chunks []cuda.Handle) error {
+	for _, h := range chunks {
+		if err := dev.Release(h); err != nil {
+			return fmt.Errorf("release a chunk: %w", err)
+		}
+	}
+	return nil
+}
+
+// mapChunks reserves a range of addresses and maps the chunks there, one after the other.
+func mapChunks(dev cuda.Device, chunks []cuda.Handle) (cuda.Ptr, error) {
+	size := int64(len(chunks)) * chunkSize
+	base, err := dev.AddressReserve(size)
+	if err != nil {
+		return 0, fmt.Errorf("reserve addresses: %w", err)
+	}
+	for i, h := range chunks {
+		if err := dev.Map(base+cuda.Ptr(i*chunkSize), h); err != nil {
+			return 0, fmt.Errorf("map a chunk: %w", err)
+		}
+	}
+	if err := dev.SetAccess(base, size); err != nil {
+		return 0, fmt.Errorf("set access to chunks: %w", err)
+	}
+	return base, nil
+}
+
+// unmapChunks undoes mapChunks. The chunks live on.
+func unmapChunks(dev cuda.Device, base cuda.Ptr, size int64) error {
+	if err := dev.Unmap(base, size); err != nil {
+		return fmt.Errorf("unmap chunks: %w", err)
+	}
+	if err := dev.AddressFree(base, size); err != nil {
+		return fmt.Errorf("free addresses: %w", err)
+	}
+	return nil
+}

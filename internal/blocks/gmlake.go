@@ -1,0 +1,246 @@
+package blocks
+
+import (
+	"errors"
+
+	"gm/internal/cuda"
+)
+
+// GMLakeConf is the settings of GMLake.
+type GMLakeConf struct {
+	FragLimit   int64 // bytes; smaller requests are left to PyTorch's allocator
+	StitchLimit int64 // bytes of addresses that stitched blocks may take before the least recently used are freed
+}
+
+// DefaultGMLakeConf returns Algorithm 1 as it is printed, which stitches whatever is larger than a chunk: the least memory for the
+// most driver calls. A higher limit, such as the 128 MiB that section 4.2.3 gives for an example, trades one for the other. The
+// limit of stitching, of which the paper gives no figure, is the default of the published code (autoGC).
+func DefaultGMLakeConf() GMLakeConf { return GMLakeConf{FragLimit: chunkSize, StitchLimit: 1000 << 30} }
+
+// GMLake is the allocator of the GMLake paper (Guo et al., ASPLOS 2024), sections 3 and 4 and Algorithm 1: primitive blocks of
+// 2 MiB chunks, and stitched blocks that map the chunks of several primitive ones again at one range of addresses.
+//
+// A primitive block is free or active. A stitched block may be handed out while all its parts are free, for a request of
+// exactly its size. Freed blocks are never merged: their sizes are the tape of the training loop.
+type GMLake struct {
+	dev   cuda.Device
+	conf  GMLakeConf
+	small *Torch
+
+	prims    []primitive
+	stitched []stitch
+	lakes    map[lakeKey]*lake
+	idle     freeSet // stitched blocks of no active part, by (last use, number)
+	uses     int64   // the clock of last uses
+	held     int64   // bytes of addresses of stitched blocks
+
+	index  index // what is handed out: 2*primitive, or 2*stitched+1
+	lender lender
+	stats  Stats
+}
+
+// lakeKey tells apart memory that is never mixed.
+type lakeKey struct {
+	stream cuda.Stream
+	pool   Pool
+}
+
+// lake is the free blocks of one stream of one pool, by (size, address).
+type lake struct {
+	stream   cuda.Stream
+	prims    freeSet
+	stitched freeSet
+}
+
+// primitive is a pBlock.
+type primitive struct {
+	ptr    cuda.Ptr
+	chunks []cuda.Handle
+	lake   *lake
+	active bool
+	asked  int64   // bytes, rounded to 512, of the request that it serves by itself
+	in     []int32 // the stitched blocks that it is part of
+}
+
+func (p *primitive) size() int64 { return int64(len(p.chunks)) * chunkSize }
+
+// stitch is an sBlock.
+type stitch struct {
+	ptr     cuda.Ptr
+	size    int64
+	lake    *lake
+	parts   []int32
+	active  int   // parts that are active
+	asked   int64 // bytes, rounded to 512, of the request that it serves
+	lastUse int64 // while idle, its key in GMLake.idle
+}
+
+// NewGMLake returns an allocator on dev.
+func NewGMLake(dev cuda.Device, conf GMLakeConf) (*GMLake, error) {
+	small, err := NewTorch(dev, DefaultTorchConf())
+	if err != nil {
+		return nil, err
+	}
+	g := &GMLake{dev: dev, conf: conf, small: small, lakes: map[lakeKey]*lake{}, index: newIndex()}
+	g.lender = newLender(dev, g.deactivate)
+	return g, nil
+}
+
+// Malloc implements Allocator.
+func (g *GMLake) Malloc(size int64, stream cuda.Stream, pool Pool) (cuda.Ptr, error) {
+	if err := checkSize(size); err != nil {
+		return 0, err
+	}
+	if size < max(g.conf.FragLimit, chunkSize) {
+		p, err := g.small.Malloc(size, stream, pool)
+		g.followSmall()
+		return p, err
+	}
+	if err := g.lender.process(); err != nil {
+		return 0, err
+	}
+	key := lakeKey{stream, pool}
+	l := g.lakes[key]
+	if l == nil {
+		l = &lake{stream: stream}
+		g.lakes[key] = l
+	}
+	token, err := g.find(l, roundUp(size, chunkSize))
+	if errors.Is(err, cuda.ErrOutOfMemory) {
+		stats := g.Stats()
+		return 0, stats.oom(size) // S5
+	} else if err != nil {
+		return 0, err
+	}
+	p := g.activate(token, roundUp(size, minBlockSize))
+	g.followSmall()
+	return p, g.stitchFree()
+}
+
+// followSmall keeps the peaks of both parts together, which need not be reached at the same time.
+func (g *GMLake) followSmall() {
+	s := g.small.Stats()
+	g.stats.PeakReserved = max(g.stats.PeakReserved, g.stats.Reserved+s.Reserved)
+	g.stats.PeakAllocated = max(g.stats.PeakAllocated, g.stats.Allocated+s.Allocated)
+}
+
+// find is BestFit of Algorithm 1 and what follows from the state that it finds. It returns the free block for a request of size
+// bytes, a multiple of the chunk size.
+func (g *GMLake) find(l *lake, size int64) (int32, error) {
+	if at := l.stitched.seek(size, 0); l.stitched.valid(at) && l.stitched.at(at).size == size {
+		return 2*l.stitched.at(at).id + 1, nil // S1
+	}
+	at := l.prims.seek(size, 0)
+	if l.prims.valid(at) {
+		best := l.prims.at(at)
+		if best.size == size {
+			return 2 * best.id, nil // S1
+		}
+		front, rest, err := g.split(best.id, size)
+		if err != nil {
+			return 0, err
+		}
+		if _, err := g.stitch(l, []int32{front, rest}); err != nil {
+			return 0, err
+		}
+		return 2 * front, nil // S2
+	}
+	var parts []int32
+	have := int64(0)
+	for at = l.prims.before(at); l.prims.valid(at) && have < size; at = l.prims.before(at) {
+		f := l.prims.at(at)
+		parts = append(parts, f.id)
+		have += f.size
+	}
+	if have > size { // S3
+		last := len(parts) - 1
+		front, _, err := g.split(parts[last], g.prims[parts[last]].size()-(have-size))
+		if err != nil {
+			return 0, err
+		}
+		parts[last] = front
+	} else if have < size { // S4
+		fresh, err := g.create(l, size-have)
+		if err != nil {
+			return 0, err
+		}
+		parts = append(parts, fresh)
+	}
+	if len(parts) == 1 {
+		return 2 * parts[0], nil
+	}
+	s, err := g.stitch(l, parts)
+	return 2*s + 1, err
+}
+
+// create is Alloc: a new primitive block, the only way to take memory from the device.
+func (g *GMLake) create(l *lake, size int64) (int32, error) {
+	chunks, err := createChunks(g.dev, size)
+	if err != nil {
+		return 0, err
+	}
+	p, err := mapChunks(g.dev, chunks)
+	if err != nil {
+		return 0, err
+	}
+	g.stats.reserve(size)
+	g.followSmall()
+	return g.addPrimitive(primitive{ptr: p, chunks: chunks, lake: l}), nil
+}
+
+func (g *GMLake) addPrimitive(p primitive) int32 {
+	id := int32(len(g.prims))
+	g.prims = append(g.prims, p)
+	p.lake.prims.insert(free{p.size(), p.ptr, id})
+	return id
+}
+
+// split cuts a free primitive block in two, each mapped at addresses of its own. Stitched blocks keep their mappings and get both
+// parts for one.
+func (g *GMLake) split(id int32, size int64) (front, rest int32, err error) {
+	whole := g.prims[id]
+	whole.lake.prims.remove(whole.size(), whole.ptr)
+	cut := size / chunkSize
+	var halves [2]int32
+	for i, chunks := range [2][]cuda.Handle{whole.chunks[:cut:cut], whole.chunks[cut:]} {
+		p, err := mapChunks(g.dev, chunks)
+		if err != nil {
+			return 0, 0, err
+		}
+		halves[i] = g.addPrimitive(primitive{ptr: p, chunks: chunks, lake: whole.lake, in: append([]int32(nil), whole.in...)})
+	}
+	for _, s := range whole.in {
+		parts := make([]int32, 0, len(g.stitched[s].parts)+1)
+		for _, part := range g.stitched[s].parts {
+			if part == id {
+				parts = append(parts, halves[0], halves[1])
+			} else {
+				parts = append(parts, part)
+			}
+		}
+		g.stitched[s].parts = parts
+	}
+	g.prims[id] = primitive{}
+	return halves[0], halves[1], unmapChunks(g.dev, whole.ptr, whole.size())
+}
+
+// stitch maps the chunks of free primitive blocks at one range of addresses, as a free stitched block.
+func (g *GMLake) stitch(l *lake, parts []int32) (int32, error) {
+	var chunks []cuda.Handle
+	for _, part := range parts {
+		chunks = append(chunks, g.prims[part].chunks...)
+	}
+	p, err := mapChunks(g.dev, chunks)
+	if err != nil {
+		return 0, err
+	}
+	id := int32(len(g.stitched))
+	size := int64(len(chunks)) * chunkSize
+	g.stitched = append(g.stitched, stitch{ptr: p, size: size, lake: l, parts: parts})
+	for _, part := range parts {
+		g.prims[part].in = append(g.prims[part].in, id)
+	}
+	g.held += size
+	g.rest(id)
+	return id, nil
+}

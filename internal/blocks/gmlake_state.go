@@ -1,0 +1,171 @@
+package blocks
+
+import (
+	"fmt"
+	"slices"
+
+	"gm/internal/cuda"
+)
+
+// rest puts a stitched block whose parts are all free among those that may be handed out.
+func (g *GMLake) rest(id int32) {
+	s := &g.stitched[id]
+	g.uses++
+	s.lastUse = g.uses
+	s.lake.stitched.insert(free{s.size, s.ptr, id})
+	g.idle.insert(free{s.lastUse, s.ptr, id})
+}
+
+// wake takes a stitched block out from among those that may be handed out.
+func (g *GMLake) wake(id int32) {
+	s := &g.stitched[id]
+	s.lake.stitched.remove(s.size, s.ptr)
+	g.idle.remove(s.lastUse, s.ptr)
+}
+
+// activate hands out a free block for a request of asked bytes.
+func (g *GMLake) activate(token int32, asked int64) cuda.Ptr {
+	g.stats.allocate(asked)
+	id := token / 2
+	if token%2 == 0 {
+		g.prims[id].asked = asked
+		g.activatePart(id)
+		g.index.put(g.prims[id].ptr, token)
+		return g.prims[id].ptr
+	}
+	g.stitched[id].asked = asked
+	for _, part := range g.stitched[id].parts {
+		g.activatePart(part)
+	}
+	g.index.put(g.stitched[id].ptr, token)
+	return g.stitched[id].ptr
+}
+
+func (g *GMLake) activatePart(id int32) {
+	p := &g.prims[id]
+	p.active = true
+	p.lake.prims.remove(p.size(), p.ptr)
+	for _, s := range p.in {
+		if g.stitched[s].active++; g.stitched[s].active == 1 {
+			g.wake(s)
+		}
+	}
+}
+
+// deactivate is Update: it frees what was handed out. No memory moves.
+func (g *GMLake) deactivate(token int32) {
+	if token%2 == 0 {
+		g.deactivatePart(token / 2)
+		return
+	}
+	for _, part := range g.stitched[token/2].parts {
+		g.deactivatePart(part)
+	}
+}
+
+func (g *GMLake) deactivatePart(id int32) {
+	p := &g.prims[id]
+	p.active = false
+	p.lake.prims.insert(free{p.size(), p.ptr, id})
+	for _, s := range p.in {
+		if g.stitched[s].active--; g.stitched[s].active == 0 {
+			g.rest(s)
+		}
+	}
+}
+
+// stitchFree unmaps the least recently used idle stitched blocks until those left are within the limit. Their chunks live on.
+func (g *GMLake) stitchFree() error {
+	for g.held > g.conf.StitchLimit && !g.idle.empty() {
+		if err := g.dropStitched(g.idle.at(g.idle.first()).id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (g *GMLake) dropStitched(id int32) error {
+	s := g.stitched[id]
+	g.wake(id)
+	for _, part := range s.parts {
+		p := &g.prims[part]
+		p.in = slices.DeleteFunc(p.in, func(x int32) bool { return x == id })
+	}
+	g.held -= s.size
+	g.stitched[id] = stitch{}
+	return unmapChunks(g.dev, s.ptr, s.size)
+}
+
+// Free implements Allocator.
+func (g *GMLake) Free(p cuda.Ptr) error {
+	token, ok := g.index.take(p)
+	if !ok {
+		return g.small.Free(p)
+	}
+	if token%2 == 0 {
+		g.stats.Allocated -= g.prims[token/2].asked
+	} else {
+		g.stats.Allocated -= g.stitched[token/2].asked
+	}
+	if g.lender.lent(token) {
+		return g.lender.await(token)
+	}
+	g.deactivate(token)
+	return nil
+}
+
+// RecordStream implements Allocator.
+func (g *GMLake) RecordStream(p cuda.Ptr, stream cuda.Stream) error {
+	token, ok := g.index.find(p)
+	if !ok {
+		return g.small.RecordStream(p, stream)
+	}
+	var l *lake
+	if token%2 == 0 {
+		l = g.prims[token/2].lake
+	} else {
+		l = g.stitched[token/2].lake
+	}
+	if stream != l.stream {
+		g.lender.borrow(token, stream)
+	}
+	return nil
+}
+
+// Empty implements Allocator: it unmaps every idle stitched block and gives back every free primitive one that is then part
+// of none.
+func (g *GMLake) Empty() error {
+	if err := g.lender.synchronize(); err != nil {
+		return err
+	}
+	for !g.idle.empty() {
+		if err := g.dropStitched(g.idle.at(g.idle.first()).id); err != nil {
+			return err
+		}
+	}
+	for id := range g.prims {
+		p := &g.prims[id]
+		if p.active || len(p.chunks) == 0 || len(p.in) > 0 {
+			continue
+		}
+		p.lake.prims.remove(p.size(), p.ptr)
+		g.stats.Reserved -= p.size()
+		if err := unmapChunks(g.dev, p.ptr, p.size()); err != nil {
+			return err
+		}
+		if err := releaseChunks(g.dev, p.chunks); err != nil {
+			return fmt.Errorf("empty: %w", err)
+		}
+		*p = primitive{}
+	}
+	return g.small.Empty()
+}
+
+// Stats implements Allocator.
+func (g *GMLake) Stats() Stats {
+	s, small := g.stats, g.small.Stats()
+	s.Allocated += small.Allocated
+	s.Reserved += small.Reserved
+	s.Retries += small.Retries
+	return s
+}

@@ -1,0 +1,229 @@
+package blocks
+
+import (
+	"fmt"
+	"slices"
+
+	"gm/internal/cuda"
+)
+
+// Torch is PyTorch's caching allocator (c10/cuda/CUDACachingAllocator.cpp, 2.11): best fit by (stream, size, address) among the
+// free blocks of a small and a large pool, in segments from cudaMalloc or, with expandable_segments, in address ranges that
+// grow by mapping pages. Given the addresses that PyTorch's segments had, it places every block where PyTorch did.
+type Torch struct {
+	dev   cuda.Device
+	conf  TorchConf
+	limit int64 // bytes that may be reserved; 0 is no limit
+
+	store store
+	index index
+	pools []*torchPool
+	pairs map[Pool]int32 // index of a pool's small half; the large one is next to it
+
+	expandables []*expandable
+	lender      lender
+	stats       Stats
+}
+
+// torchPool is the small or the large half of a pool.
+type torchPool struct {
+	small    bool
+	private  bool
+	lanes    []*lane // by stream, compared as PyTorch compares the handles: unsigned
+	searches int64   // a clock for the age of blocks; ticks with garbage collection only
+}
+
+// lane is the free memory of one stream.
+type lane struct {
+	stream   cuda.Stream
+	free     freeSet
+	unmapped freeSet // by address: its rows have size 0
+}
+
+// NewTorch returns an allocator on dev.
+func NewTorch(dev cuda.Device, conf TorchConf) (*Torch, error) {
+	t := &Torch{dev: dev, conf: conf, index: newIndex(), pairs: map[Pool]int32{}}
+	t.lender = newLender(dev, t.freeBlock)
+	if conf.MemoryFraction < 1 || conf.GCThreshold > 0 {
+		_, total, err := dev.MemInfo()
+		if err != nil {
+			return nil, fmt.Errorf("read the size of the device: %w", err)
+		}
+		t.limit = int64(conf.MemoryFraction * float64(total))
+	}
+	return t, nil
+}
+
+// half returns the index of the pool for blocks of this size.
+func (t *Torch) half(pool Pool, size int64) int32 {
+	i, ok := t.pairs[pool]
+	if !ok {
+		i = int32(len(t.pools))
+		t.pairs[pool] = i
+		t.pools = append(t.pools, &torchPool{small: true, private: pool != 0}, &torchPool{private: pool != 0})
+	}
+	if size > smallSize {
+		i++
+	}
+	return i
+}
+
+func (p *torchPool) lane(stream cuda.Stream) *lane {
+	i, ok := slices.BinarySearchFunc(p.lanes, stream, func(l *lane, s cuda.Stream) int {
+		switch {
+		case uint64(l.stream) < uint64(s):
+			return -1
+		case uint64(l.stream) > uint64(s):
+			return 1
+		}
+		return 0
+	})
+	if !ok {
+		p.lanes = slices.Insert(p.lanes, i, &lane{stream: stream})
+	}
+	return p.lanes[i]
+}
+
+// request is a Malloc on its way.
+type request struct {
+	size   int64 // rounded
+	stream cuda.Stream
+	pool   int32
+	lane   *lane
+}
+
+// Malloc implements Allocator.
+func (t *Torch) Malloc(size int64, stream cuda.Stream, pool Pool) (cuda.Ptr, error) {
+	if err := checkSize(size); err != nil || size == 0 {
+		return 0, err
+	}
+	if err := t.lender.process(); err != nil {
+		return 0, err
+	}
+	r := request{size: t.conf.RoundSize(size), stream: stream}
+	r.pool = t.half(pool, r.size)
+	r.lane = t.pools[r.pool].lane(stream)
+	b := t.findFree(&r)
+	if b == none {
+		var err error
+		if b, err = t.grow(&r); err != nil {
+			return 0, err
+		}
+		if b == none {
+			return 0, t.stats.oom(size)
+		}
+	}
+	return t.handOut(b, &r), nil
+}
+
+// findFree takes the best fitting free block out of the lane, or returns none.
+func (t *Torch) findFree(r *request) int32 {
+	if t.conf.GCThreshold > 0 {
+		t.pools[r.pool].searches++
+	}
+	set := &r.lane.free
+	at := set.seek(r.size, 0)
+	if !set.valid(at) {
+		return none
+	}
+	if t.conf.Expandable {
+		at = t.preferExpandable(set, at)
+	}
+	size := set.at(at).size
+	if limit := t.conf.MaxSplitSize; limit > 0 {
+		if r.size < limit && size >= limit {
+			return none
+		}
+		if r.size >= limit && size >= r.size+t.conf.MaxNonSplitRounding {
+			return none
+		}
+	}
+	return set.take(at).id
+}
+
+// handOut makes free block b, or its front, a used block.
+func (t *Torch) handOut(b int32, r *request) cuda.Ptr {
+	have := t.store.at(b)
+	if t.conf.shouldSplit(have.size, r.size, t.pools[r.pool].small, have.segment != none) {
+		rest := b
+		b = t.store.splitFront(rest, r.size)
+		t.insertFree(rest, r.lane)
+	}
+	used := t.store.at(b)
+	used.used = true
+	t.index.put(used.ptr, b)
+	t.stats.allocate(used.size)
+	return used.ptr
+}
+
+func (t *Torch) insertFree(b int32, l *lane) {
+	free := t.store.at(b).asFree(b)
+	t.store.at(b).gcBase = t.pools[t.store.at(b).pool].searches
+	l.free.insert(free)
+}
+
+func (b *block) asFree(id int32) free { return free{size: b.size, ptr: b.ptr, id: id} }
+
+func (t *Torch) laneOf(b *block) *lane { return t.pools[b.pool].lane(b.stream) }
+
+// Free implements Allocator.
+func (t *Torch) Free(p cuda.Ptr) error {
+	if p == 0 {
+		return nil
+	}
+	id, ok := t.index.take(p)
+	if !ok {
+		return fmt.Errorf("free of %#x: %w", p, errUnknownAddress)
+	}
+	t.stats.Allocated -= t.store.at(id).size
+	if t.lender.lent(id) {
+		return t.lender.await(id)
+	}
+	t.freeBlock(id)
+	return nil
+}
+
+// RecordStream implements Allocator.
+func (t *Torch) RecordStream(p cuda.Ptr, stream cuda.Stream) error {
+	if p == 0 {
+		return nil
+	}
+	id, ok := t.index.find(p)
+	if !ok {
+		return fmt.Errorf("record stream of %#x: %w", p, errUnknownAddress)
+	}
+	if stream != t.store.at(id).stream {
+		t.lender.borrow(id, stream)
+	}
+	return nil
+}
+
+// freeBlock joins a block that nobody uses with its free neighbours and puts it into its lane.
+func (t *Torch) freeBlock(id int32) {
+	b := t.store.at(id)
+	b.used = false
+	l := t.laneOf(b)
+	t.join(id, b.prev, l)
+	t.join(id, b.next, l)
+	t.insertFree(id, l)
+}
+
+// join makes block id swallow its neighbour j if that is free and as mapped as it is.
+func (t *Torch) join(id, j int32, l *lane) {
+	if j == none {
+		return
+	}
+	n := t.store.at(j)
+	if n.used || n.mapped != t.store.at(id).mapped {
+		return
+	}
+	if n.mapped {
+		l.free.remove(n.size, n.ptr)
+	} else {
+		l.unmapped.remove(0, n.ptr)
+	}
+	t.store.absorb(id, j)
+}
+
+// Stats implements Allocator.
+func (t *Torch) Stats() Stats { return t.stats }

@@ -1,0 +1,191 @@
+package blocks
+
+import (
+	"errors"
+	"fmt"
+
+	"gm/internal/cuda"
+)
+
+// grow gets memory for r from the device, giving back more and more of what is cached as long as the device is full.
+// It returns none when all of that did not help.
+func (t *Torch) grow(r *request) (int32, error) {
+	if t.conf.GCThreshold > 0 {
+		if err := t.collectGarbage(); err != nil {
+			return none, err
+		}
+	}
+	b, err := t.newSegment(r)
+	if b != none || err != nil {
+		return b, err
+	}
+	if t.conf.MaxSplitSize > 0 {
+		if released, err := t.releaseOversize(r); err != nil {
+			return none, err
+		} else if released {
+			if b, err = t.newSegment(r); b != none || err != nil {
+				return b, err
+			}
+		}
+	}
+	if err := t.Empty(); err != nil {
+		return none, err
+	}
+	t.stats.Retries++
+	return t.newSegment(r)
+}
+
+// newSegment takes a new segment from the device as a free block in no lane. It returns none when the device is full.
+func (t *Torch) newSegment(r *request) (int32, error) {
+	size := t.conf.segmentSize(r.size)
+	if t.limit > 0 && size > t.limit-t.stats.Reserved {
+		return none, nil
+	}
+	if t.conf.Expandable {
+		return t.growExpandable(r)
+	}
+	b, err := t.takeSegment(r, size)
+	if errors.Is(err, cuda.ErrOutOfMemory) {
+		return none, nil
+	}
+	return b, err
+}
+
+// takeSegment takes size bytes from the device as one free block in no lane.
+func (t *Torch) takeSegment(r *request, size int64) (int32, error) {
+	p, err := t.dev.MemAlloc(size)
+	if err != nil {
+		return none, fmt.Errorf("allocate a segment: %w", err)
+	}
+	t.stats.reserve(size)
+	return t.store.add(block{
+		ptr: p, size: size, stream: r.stream, pool: r.pool, prev: none, next: none, segment: none, mapped: true,
+	}), nil
+}
+
+// Empty implements Allocator: it waits for all events and gives back every segment that is free as a whole, and every
+// free page of expandable segments. Private pools keep theirs: they may belong to a graph that will run again.
+func (t *Torch) Empty() error {
+	if err := t.lender.synchronize(); err != nil {
+		return err
+	}
+	i, ok := t.pairs[0]
+	if !ok {
+		return nil
+	}
+	if err := t.releaseFree(t.pools[i+1]); err != nil {
+		return err
+	}
+	return t.releaseFree(t.pools[i])
+}
+
+// releaseFree gives back what is free of a pool, in the order of its lanes.
+func (t *Torch) releaseFree(p *torchPool) error {
+	for _, l := range p.lanes {
+		var mapped []int32
+		for at := l.free.first(); l.free.valid(at); {
+			id := l.free.at(at).id
+			b := t.store.at(id)
+			switch {
+			case b.segment != none:
+				mapped = append(mapped, id)
+			case !b.split():
+				if err := t.releaseSegment(id, l); err != nil {
+					return err
+				}
+				at = l.free.onward(at)
+				continue
+			}
+			at = l.free.next(at)
+		}
+		for _, id := range mapped {
+			if err := t.unmapFree(id, l); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// releaseSegment gives the segment of a free, unsplit block back to the device.
+func (t *Torch) releaseSegment(id int32, l *lane) error {
+	b := t.store.at(id)
+	l.free.remove(b.size, b.ptr)
+	t.stats.Reserved -= b.size
+	if err := t.dev.MemFree(b.ptr); err != nil {
+		return fmt.Errorf("free a segment: %w", err)
+	}
+	t.store.remove(id)
+	return nil
+}
+
+// releaseOversize gives back free blocks above the split limit, enough for r by themselves, and says whether it did.
+func (t *Torch) releaseOversize(r *request) (bool, error) {
+	want := max(r.size, t.conf.MaxSplitSize)
+	set := &r.lane.free
+	at := set.seek(want, 0)
+	if set.valid(at) && t.store.at(set.at(at).id).segment == none {
+		return true, t.releaseSegment(set.at(at).id, r.lane)
+	}
+	released := int64(0)
+	for at = set.before(at); set.valid(at) && released < want && set.at(at).size >= t.conf.MaxSplitSize; at = set.before(at) {
+		id := set.at(at).id
+		if t.store.at(id).segment != none {
+			continue
+		}
+		released += set.at(at).size
+		if err := t.releaseSegment(id, r.lane); err != nil {
+			return false, err
+		}
+	}
+	return released >= want, nil
+}
+
+// collectGarbage gives back the oldest unsplit large blocks once more than the threshold is reserved.
+func (t *Torch) collectGarbage() error {
+	threshold := int64(t.conf.GCThreshold * float64(t.limit))
+	target := t.stats.Reserved - threshold
+	i, ok := t.pairs[0]
+	if !ok || target <= 0 {
+		return nil
+	}
+	large := t.pools[i+1]
+	age, count := t.ages(large)
+	for reclaimed, freed := int64(0), true; reclaimed < target && freed && count > 0; {
+		bar := float64(age) / float64(count)
+		freed = false
+		for _, l := range large.lanes {
+			for at := l.free.first(); l.free.valid(at); {
+				id := l.free.at(at).id
+				b := t.store.at(id)
+				blockAge := large.searches - b.gcBase
+				if b.split() || b.segment != none || float64(blockAge) < bar {
+					at = l.free.next(at)
+					continue
+				}
+				freed = true
+				reclaimed += b.size
+				age -= blockAge
+				count--
+				if err := t.releaseSegment(id, l); err != nil {
+					return err
+				}
+				at = l.free.onward(at)
+			}
+		}
+	}
+	return nil
+}
+
+// ages adds up the ages of the unsplit free blocks of a pool and counts them.
+func (t *Torch) ages(p *torchPool) (sum int64, count int64) {
+	for _, l := range p.lanes {
+		for at := l.free.first(); l.free.valid(at); at = l.free.next(at) {
+			if b := t.store.at(l.free.at(at).id); !b.split() {
+				sum += p.searches - b.gcBase
+				count++
+			}
+		}
+	}
+	return sum, count
+}

@@ -1,0 +1,145 @@
+package blocks
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"gm/internal/cuda"
+)
+
+// Segment is memory that an allocator held before a recording of it began.
+type Segment struct {
+	Addr       uint64 // as recorded
+	Size       int64
+	Stream     cuda.Stream
+	Pool       Pool
+	Expandable bool   // mapped pages of an expandable segment
+	Live       []Held // by address
+}
+
+// Held is a live block of a Segment.
+type Held struct {
+	Addr uint64 // as recorded
+	Size int64  // bytes as requested
+}
+
+// Restore takes over segments, ordered by address, before the first request. It returns the addresses of their live blocks, in order.
+//
+// A recording does not say where the free blocks are. What lies between two live blocks is one, if it is large enough to
+// have been split off, and part of the block before it if not.
+func (t *Torch) Restore(segments []Segment) ([]cuda.Ptr, error) {
+	var ptrs []cuda.Ptr
+	for i := 0; i < len(segments); {
+		n := 1
+		for segments[i].Expandable && i+n < len(segments) && t.sameExpandable(&segments[i], &segments[i+n]) {
+			n++
+		}
+		live, err := t.restore(segments[i : i+n])
+		if err != nil {
+			return nil, fmt.Errorf("restore the segment at %#x: %w", segments[i].Addr, err)
+		}
+		ptrs = append(ptrs, live...)
+		i += n
+	}
+	return ptrs, nil
+}
+
+// sameExpandable says whether two mapped ranges may belong to one expandable segment.
+func (t *Torch) sameExpandable(a, b *Segment) bool {
+	_, total, err := t.dev.MemInfo()
+	return err == nil && b.Expandable && a.Stream == b.Stream && a.Pool == b.Pool && a.smallBlocks() == b.smallBlocks() &&
+		b.Addr+uint64(b.Size)-a.Addr <= uint64(min(total, MaxSize))
+}
+
+// smallBlocks says whether the segment belongs to the small half of its pool.
+func (s *Segment) smallBlocks() bool {
+	if len(s.Live) > 0 {
+		return s.Live[0].Size <= smallSize
+	}
+	return s.Size == smallSegment
+}
+
+// restore adds one segment, or the mapped ranges of one expandable segment.
+func (t *Torch) restore(ranges []Segment) ([]cuda.Ptr, error) {
+	first := &ranges[0]
+	r := request{stream: first.Stream, pool: t.half(first.Pool, smallSize)}
+	if !first.smallBlocks() {
+		r.pool++
+	}
+	r.lane = t.pools[r.pool].lane(first.Stream)
+	if !first.Expandable {
+		r.size = first.Size
+		b, err := t.takeSegment(&r, first.Size)
+		if err != nil {
+			return nil, err
+		}
+		return t.carve(b, first, r.lane), nil
+	}
+	b, err := t.reserveExpandable(&r)
+	if err != nil {
+		return nil, err
+	}
+	base := t.store.at(b).ptr
+	var ptrs []cuda.Ptr
+	for i := range ranges {
+		s := &ranges[i]
+		if hole := int64(base) + int64(s.Addr-first.Addr) - int64(t.store.at(b).ptr); hole > 0 {
+			b = t.skipUnmapped(b, hole, r.lane)
+		}
+		if ok, err := t.mapFront(b, s.Size, r.lane); err != nil {
+			return nil, err
+		} else if !ok {
+			return nil, t.stats.oom(s.Size)
+		}
+		rest := t.store.at(b).next
+		r.lane.free.remove(t.store.at(b).size, t.store.at(b).ptr)
+		ptrs = append(ptrs, t.carve(b, s, r.lane)...)
+		b = rest
+	}
+	return ptrs, nil
+}
+
+// skipUnmapped cuts size bytes off the front of unmapped block b and returns the rest.
+func (t *Torch) skipUnmapped(b int32, size int64, l *lane) int32 {
+	l.unmapped.remove(0, t.store.at(b).ptr)
+	hole := t.store.splitFront(b, size)
+	l.unmapped.insert(free{ptr: t.store.at(hole).ptr, id: hole})
+	l.unmapped.insert(free{ptr: t.store.at(b).ptr, id: b})
+	return b
+}
+
+// carve cuts free block b, in no lane, into the live blocks of s and free ones, and returns the addresses of the live ones.
+func (t *Torch) carve(b int32, s *Segment, l *lane) []cuda.Ptr {
+	slices.SortFunc(s.Live, func(x, y Held) int { return cmp.Compare(x.Addr, y.Addr) })
+	base := t.store.at(b).ptr
+	small := t.pools[t.store.at(b).pool].small
+	end := base + cuda.Ptr(s.Size)
+	ptrs := make([]cuda.Ptr, len(s.Live))
+	for i, held := range s.Live {
+		ptrs[i] = base + cuda.Ptr(held.Addr-s.Addr)
+		if gap := int64(ptrs[i] - t.store.at(b).ptr); gap > 0 {
+			t.insertFree(t.store.splitFront(b, gap), l)
+		}
+		next := end
+		if i+1 < len(s.Live) {
+			next = base + cuda.Ptr(s.Live[i+1].Addr-s.Addr)
+		}
+		size := t.conf.RoundSize(held.Size)
+		used, last := b, next == end
+		if room := int64(next - ptrs[i]); t.conf.shouldSplit(room, size, small, s.Expandable) {
+			used, last = t.store.splitFront(b, size), false
+		} else if next != end {
+			used = t.store.splitFront(b, room)
+		}
+		u := t.store.at(used)
+		u.used = true
+		t.index.put(u.ptr, used)
+		t.stats.allocate(u.size)
+		if last {
+			return ptrs
+		}
+	}
+	t.insertFree(b, l)
+	return ptrs
+}

@@ -1,0 +1,61 @@
+// Package cuda is what gm needs of a GPU: memory, virtual addresses and events.
+package cuda
+
+import "errors"
+
+// Ptr is a device address; 0 is none.
+type Ptr uint64
+
+// Stream is a CUDA stream handle; 0 is the legacy default stream.
+type Stream int64
+
+// Handle names physical memory made by Create; 0 is none.
+type Handle int64
+
+// Event names a point in a stream; 0 is none.
+type Event int64
+
+// ErrOutOfMemory is CUDA_ERROR_OUT_OF_MEMORY: the device has no room for the request.
+var ErrOutOfMemory = errors.New("out of memory")
+
+// Granularity is the least size of physical memory and of a mapping, in bytes, and what their sizes are multiples of
+// (cuMemGetAllocationGranularity, minimum and recommended, on an H200).
+const Granularity = 2 << 20
+
+// Device is one GPU, as seen by what manages its memory. Its methods are those of the CUDA driver API and mean what
+// they mean there. A Device is not safe for concurrent use.
+type Device interface {
+	// MemAlloc allocates size bytes of device memory (cuMemAlloc).
+	MemAlloc(size int64) (Ptr, error)
+	// MemFree frees what MemAlloc returned (cuMemFree).
+	MemFree(p Ptr) error
+
+	// AddressReserve reserves size bytes of address range, a multiple of Granularity (cuMemAddressReserve).
+	AddressReserve(size int64) (Ptr, error)
+	// AddressFree gives a whole reserved range back; nothing may be mapped in it (cuMemAddressFree).
+	AddressFree(p Ptr, size int64) error
+	// Create makes size bytes of physical memory, a multiple of Granularity (cuMemCreate).
+	Create(size int64) (Handle, error)
+	// Release gives up a handle; its memory is freed once it is mapped nowhere (cuMemRelease).
+	Release(h Handle) error
+	// Map maps the whole of h at p, inside a reserved range. One handle may be mapped at several addresses (cuMemMap).
+	Map(p Ptr, h Handle) error
+	// SetAccess makes the mapped range [p, p+size) readable and writable (cuMemSetAccess).
+	SetAccess(p Ptr, size int64) error
+	// Unmap unmaps the range [p, p+size), which begins and ends at the bounds of mappings (cuMemUnmap).
+	Unmap(p Ptr, size int64) error
+
+	// EventRecord records a new event behind the work that stream s holds now (cuEventCreate, cuEventRecord).
+	EventRecord(s Stream) (Event, error)
+	// EventQuery says whether e has passed (cuEventQuery).
+	EventQuery(e Event) (bool, error)
+	// EventSynchronize waits until e has passed (cuEventSynchronize).
+	EventSynchronize(e Event) error
+	// EventDestroy forgets e (cuEventDestroy).
+	EventDestroy(e Event) error
+	// StreamSynchronize waits for all work in stream s (cuStreamSynchronize).
+	StreamSynchronize(s Stream) error
+
+	// MemInfo returns the free and the total bytes of device memory (cuMemGetInfo).
+	MemInfo() (free, total int64, err error)
+}

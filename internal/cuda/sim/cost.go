@@ -1,0 +1,80 @@
+package sim
+
+import "time"
+
+// Call is a kind of driver call.
+type Call int
+
+// The driver calls that a simulated device counts and charges for.
+const (
+	MemAlloc Call = iota
+	MemFree
+	AddressReserve
+	AddressFree
+	Create
+	Release
+	Map
+	SetAccess
+	Unmap
+	EventRecord
+	EventQuery
+	NumCalls
+)
+
+var callNames = [NumCalls]string{
+	"cuMemAlloc", "cuMemFree", "cuMemAddressReserve", "cuMemAddressFree", "cuMemCreate", "cuMemRelease",
+	"cuMemMap", "cuMemSetAccess", "cuMemUnmap", "cuEventRecord", "cuEventQuery",
+}
+
+// String returns the name of the driver's function.
+func (c Call) String() string { return callNames[c] }
+
+// Point is the measured cost of a call for one size.
+type Point struct {
+	Bytes int64
+	Cost  time.Duration
+}
+
+// Curve is a cost by size, as points of growing size. Between two points it is a straight line; outside, it is the nearest point's cost
+// below and the last slope above.
+type Curve []Point
+
+// At returns the cost of a call of size bytes.
+func (c Curve) At(size int64) time.Duration {
+	if len(c) == 0 {
+		return 0
+	}
+	if len(c) == 1 || size <= c[0].Bytes {
+		return c[0].Cost
+	}
+	i := 1
+	for i < len(c)-1 && size > c[i].Bytes {
+		i++
+	}
+	a, b := c[i-1], c[i]
+	slope := float64(b.Cost-a.Cost) / float64(b.Bytes-a.Bytes)
+	return a.Cost + time.Duration(slope*float64(size-a.Bytes))
+}
+
+// CostTable is what the driver calls of one GPU cost. Map, SetAccess and Unmap cost this much for each handle in their range.
+type CostTable [NumCalls]Curve
+
+// H200 is the cost table measured on an NVIDIA H200 with driver 580.159 and CUDA 13.0 (docs/figures.md).
+// Where a range of figures was seen the middle is taken.
+func H200() CostTable {
+	const mib = 1 << 20
+	us := func(x float64) time.Duration { return time.Duration(x * float64(time.Microsecond)) }
+	return CostTable{
+		MemAlloc:       {{2 * mib, us(28)}, {128 * mib, us(34)}, {1024 * mib, us(78)}, {2048 * mib, us(99)}},
+		MemFree:        {{2 * mib, us(24)}, {128 * mib, us(61)}, {1024 * mib, us(289)}, {2048 * mib, us(527)}},
+		AddressReserve: {{2 * mib, us(11)}},
+		AddressFree:    {{2 * mib, us(11)}},
+		Create:         {{2 * mib, us(8.4)}, {512 * mib, us(11)}},
+		Release:        {{2 * mib, us(14)}, {512 * mib, us(150)}},
+		Map:            {{2 * mib, us(0.6)}},
+		SetAccess:      {{2 * mib, us(23)}},
+		Unmap:          {{2 * mib, us(10)}},
+		EventRecord:    {{0, us(1.3)}},
+		EventQuery:     {{0, us(0.19)}},
+	}
+}

@@ -1,0 +1,92 @@
+// Package dsa places buffers of known life in one address range: dynamic storage allocation, solved offline.
+//
+// A [Problem] lists the buffers; a [Solver] gives each an offset such that no two that live at one time overlap, and
+// keeps the highest end, the peak, low. [Solvers] lists what there is. All of them are deterministic: the same
+// problem gets the same layout on any number of cores, as long as no deadline cuts the work short.
+//
+// The load at a moment is the sum of the sizes that live then, and no layout can take less than the greatest load.
+// On traces of training that bound is met more often than not, and a layout that meets it is proven optimal.
+package dsa
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+)
+
+// ErrInvalid wraps what is wrong with a problem that cannot be solved as stated.
+var ErrInvalid = errors.New("invalid problem")
+
+// Problem is a set of buffers, one slice a column, all of one length. Buffer i lives in [Start[i], End[i]), positions
+// in the order of events. A buffer whose life or size is empty conflicts with none and is placed at 0.
+type Problem struct {
+	Start []int64
+	End   []int64
+	Size  []int64 // bytes
+	Align int64   // bytes, at least 1: every offset is a multiple, and every size counts rounded up to one
+}
+
+// Len returns the number of buffers.
+func (p *Problem) Len() int { return len(p.Size) }
+
+// Layout is a solution.
+type Layout struct {
+	Offsets []int64 // bytes, one for each buffer, in the problem's order
+	Peak    int64   // bytes: the highest end of a buffer, its size rounded up
+	Bound   int64   // bytes: the solver has proven that no layout has a lower peak
+	Method  string  // the name of the solver that found it: for a portfolio, the member
+}
+
+// Optimal says whether the layout is proven to have the least peak.
+func (l Layout) Optimal() bool { return l.Peak == l.Bound }
+
+// Solver finds a layout. Solve must not change the problem, must be safe for concurrent use, and must return soon
+// after ctx is done: with the best layout found until then, or with the error of ctx when there is none.
+type Solver interface {
+	Solve(ctx context.Context, p *Problem) (Layout, error)
+}
+
+// Validate returns an error wrapping [ErrInvalid] when the columns disagree in length, the alignment is not positive,
+// a buffer has a negative size or ends before it starts, or the sizes, rounded up, add up to more than an int64 holds.
+func (p *Problem) Validate() error {
+	if len(p.Start) != len(p.Size) || len(p.End) != len(p.Size) {
+		return fmt.Errorf("%w: %d starts, %d ends and %d sizes", ErrInvalid, len(p.Start), len(p.End), len(p.Size))
+	}
+	if len(p.Size) > math.MaxInt32-1 {
+		return fmt.Errorf("%w: %d buffers, expected at most %d", ErrInvalid, len(p.Size), math.MaxInt32-1)
+	}
+	if p.Align < 1 {
+		return fmt.Errorf("%w: alignment %d, expected at least 1", ErrInvalid, p.Align)
+	}
+	left := math.MaxInt64 / p.Align // granules that an int64 of bytes can still hold
+	for i, size := range p.Size {
+		if size < 0 {
+			return fmt.Errorf("%w: buffer %d has size %d", ErrInvalid, i, size)
+		}
+		if p.End[i] < p.Start[i] {
+			return fmt.Errorf("%w: buffer %d ends at %d, before its start at %d", ErrInvalid, i, p.End[i], p.Start[i])
+		}
+		if left -= granules(size, p.Align); left < 0 {
+			return fmt.Errorf("%w: the sizes up to buffer %d add up to more than an int64 holds", ErrInvalid, i)
+		}
+	}
+	return nil
+}
+
+// LowerBound returns the greatest load in bytes, sizes rounded up to the alignment.
+func LowerBound(p *Problem) (int64, error) {
+	if err := p.Validate(); err != nil {
+		return 0, err
+	}
+	return newInstance(p).bound * p.Align, nil
+}
+
+// granules returns size in units of align, rounded up, for sizes up to the greatest int64.
+func granules(size, align int64) int64 {
+	n := size / align
+	if n*align < size {
+		n++
+	}
+	return n
+}

@@ -1,0 +1,53 @@
+package replay
+
+import (
+	"cmp"
+	"slices"
+
+	"gm/formats/trace"
+	"gm/internal/blocks"
+	"gm/internal/cuda"
+)
+
+// initial gathers the rows of a trace that stand for what was there before its recording began.
+type initial struct {
+	segments []blocks.Segment
+	live     []heldTensor
+}
+
+type heldTensor struct {
+	blocks.Held
+	key int64
+}
+
+// add takes in a preexisting row; key is the caller's name for the tensor, if it is one.
+func (in *initial) add(e *trace.Event, key int64) {
+	switch e.Op {
+	case trace.OpSegmentAlloc, trace.OpSegmentMap:
+		in.segments = append(in.segments, blocks.Segment{
+			Addr: e.Addr, Size: e.Size, Stream: cuda.Stream(e.Stream), Pool: blocks.Pool(e.Pool),
+			Expandable: e.Op == trace.OpSegmentMap,
+		})
+	case trace.OpAlloc:
+		in.live = append(in.live, heldTensor{blocks.Held{Addr: e.Addr, Size: e.Size}, key})
+	}
+}
+
+// settle puts the live tensors into their segments, all ordered by address, and returns the segments and the tensors' keys in
+// that order. Tensors in no known segment are left out.
+func (in *initial) settle() ([]blocks.Segment, []int64) {
+	slices.SortFunc(in.segments, func(a, b blocks.Segment) int { return cmp.Compare(a.Addr, b.Addr) })
+	slices.SortFunc(in.live, func(a, b heldTensor) int { return cmp.Compare(a.Addr, b.Addr) })
+	var keys []int64
+	next := 0
+	for i := range in.segments {
+		s := &in.segments[i]
+		for ; next < len(in.live) && in.live[next].Addr < s.Addr+uint64(s.Size); next++ {
+			if in.live[next].Addr >= s.Addr {
+				s.Live = append(s.Live, in.live[next].Held)
+				keys = append(keys, in.live[next].key)
+			}
+		}
+	}
+	return in.segments, keys
+}

@@ -1,0 +1,80 @@
+package replay
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"gm/formats/plan"
+	"gm/formats/trace"
+	"gm/internal/blocks"
+)
+
+// Load reads the requests of a trace, as one program for each device.
+func Load(r *trace.Reader) ([]*Program, error) {
+	if r.Rows() > maxRows {
+		return nil, fmt.Errorf("trace %s: %d rows, more than the %d that can be replayed", r.Name(), r.Rows(), maxRows)
+	}
+	conf, err := blocks.ParseTorchConf(r.Meta().AllocConf)
+	if err != nil {
+		return nil, fmt.Errorf("settings of trace %s: %w", r.Name(), err)
+	}
+	l := newLoader(r.Name(), conf)
+	for row := int64(0); ; {
+		batch, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return l.finish(), nil
+		} else if err != nil {
+			return nil, err
+		}
+		for i := range batch.Len() {
+			e := batch.Row(i)
+			if e.Level == trace.LevelFramework {
+				l.add(&e, row, r.Strings().Text(e.Tag) == trace.TagPreexisting)
+			}
+			row++
+		}
+	}
+}
+
+// LoadPlan rebuilds the requests from a plan, as one program for each device.
+func LoadPlan(r *plan.Reader) ([]*Program, error) {
+	if r.Meta().Rows > maxRows {
+		return nil, fmt.Errorf("plan %s: of %d rows, more than the %d that can be replayed", r.Name(), r.Meta().Rows, maxRows)
+	}
+	l := newLoader(r.Name(), blocks.DefaultTorchConf())
+	var steps []planStep
+	for {
+		batch, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return nil, err
+		}
+		for i := range batch.Len() {
+			t := batch.Row(i)
+			p := l.program(t.Device)
+			tensor := p.tensor(t.Size, t.Stream, t.Pool)
+			steps = append(steps, planStep{p.Program, Alloc, tensor, t.Alloc, t.AllocNS})
+			if t.Free < r.Meta().Rows {
+				steps = append(steps, planStep{p.Program, Free, tensor, t.Free, t.FreeNS})
+			}
+		}
+	}
+	slices.SortStableFunc(steps, func(a, b planStep) int { return cmp.Compare(a.row, b.row) })
+	for _, s := range steps {
+		s.program.step(s.kind, s.tensor, s.row, s.timeNS)
+	}
+	return l.finish(), nil
+}
+
+// planStep is a step of one of a plan's programs, before they are sorted.
+type planStep struct {
+	program *Program
+	kind    Kind
+	tensor  int32
+	row     int64
+	timeNS  int64
+}

@@ -1,0 +1,169 @@
+// Package replay runs the requests of a trace or a plan through an allocator on a simulated device.
+package replay
+
+import (
+	"fmt"
+	"math"
+
+	"gm/formats/trace"
+	"gm/internal/blocks"
+	"gm/internal/cuda"
+	"gm/internal/cuda/sim"
+)
+
+// Kind is what a step asks of the allocator.
+type Kind uint8
+
+// The kinds of steps.
+const (
+	Alloc    Kind = iota
+	Free          // the owner gives the memory back and nobody else uses it
+	Request       // the owner gives it back while other streams use it
+	Complete      // those streams are done
+	Empty         // the allocator is told to give back what it caches
+)
+
+// Program is the requests of one device in their order, one slice a column: what a replay reads once from end to end.
+type Program struct {
+	Name   string
+	Device int32
+
+	Kinds   []Kind
+	Tensors []int32 // which tensor a step is about, from 0
+	Rows    []int32 // the row of the trace that the step was made from
+	TimesNS []int64
+
+	Sizes   []int64 // of tensors, bytes as requested
+	Streams []cuda.Stream
+	Pools   []blocks.Pool
+
+	Segments []sim.Range // the segments that the traced allocator took from the device, in order
+
+	Initial        []blocks.Segment // what the traced allocator held before the recording, by address
+	InitialTensors []int32          // the tensors that live in it, by address; they have Alloc steps, too
+}
+
+// Steps returns the number of steps.
+func (p *Program) Steps() int { return len(p.Kinds) }
+
+// DurationNS returns the time from the first step to the last.
+func (p *Program) DurationNS() int64 {
+	if len(p.TimesNS) == 0 {
+		return 0
+	}
+	return p.TimesNS[len(p.TimesNS)-1] - p.TimesNS[0]
+}
+
+func (p *Program) step(kind Kind, tensor int32, row, timeNS int64) {
+	p.Kinds = append(p.Kinds, kind)
+	p.Tensors = append(p.Tensors, tensor)
+	p.Rows = append(p.Rows, int32(row))
+	p.TimesNS = append(p.TimesNS, timeNS)
+}
+
+func (p *Program) tensor(size int64, stream int64, pool int32) int32 {
+	p.Sizes = append(p.Sizes, size)
+	p.Streams = append(p.Streams, cuda.Stream(stream))
+	p.Pools = append(p.Pools, blocks.Pool(pool))
+	return int32(len(p.Sizes) - 1)
+}
+
+// complete adds the end of a requested free; one that follows its request at once becomes a plain free.
+func (p *Program) complete(tensor int32, row, timeNS int64) {
+	if last := len(p.Kinds) - 1; last >= 0 && p.Kinds[last] == Request && p.Tensors[last] == tensor {
+		p.Kinds[last] = Free
+		return
+	}
+	p.step(Complete, tensor, row, timeNS)
+}
+
+// maxRows is the most rows that a program's columns can number.
+const maxRows = math.MaxInt32
+
+// loader sorts the rows of a trace into one program a device.
+type loader struct {
+	name     string
+	selfish  bool // the traced allocator gave memory back of its own accord, not only when it was told to empty its cache
+	programs []*Program
+	byDevice map[int32]*loading
+}
+
+// loading is a program in the making.
+type loading struct {
+	*Program
+	tensors  map[int64]int32 // by id, of the live ones
+	initial  initial
+	returned int64 // row of the last segment given back with no request behind it yet, -1 for none
+}
+
+func newLoader(name string, conf blocks.TorchConf) *loader {
+	return &loader{name: name, selfish: conf.GCThreshold > 0 || conf.MaxSplitSize > 0, byDevice: map[int32]*loading{}}
+}
+
+func (l *loader) program(device int32) *loading {
+	p := l.byDevice[device]
+	if p == nil {
+		p = &loading{Program: &Program{Name: l.name, Device: device}, tensors: map[int64]int32{}, returned: -1}
+		l.byDevice[device] = p
+		l.programs = append(l.programs, p.Program)
+	}
+	return p
+}
+
+// add takes in one row of a framework's allocator.
+func (l *loader) add(e *trace.Event, row int64, preexisting bool) {
+	p := l.program(e.Device)
+	switch e.Op {
+	case trace.OpSegmentFree, trace.OpSegmentUnmap:
+		p.returned = row
+		return
+	case trace.OpSnapshot, trace.OpMark:
+		return
+	}
+	if p.returned >= 0 && !(l.selfish && (e.Op == trace.OpSegmentAlloc || e.Op == trace.OpSegmentMap || e.Op == trace.OpOOM)) {
+		p.step(Empty, 0, p.returned, e.TimeNS)
+	}
+	p.returned = -1
+	switch e.Op {
+	case trace.OpSegmentAlloc, trace.OpSegmentMap:
+		if preexisting {
+			p.initial.add(e, 0)
+		} else if e.Op == trace.OpSegmentAlloc {
+			p.Segments = append(p.Segments, sim.Range{Addr: cuda.Ptr(e.Addr), Size: e.Size})
+		}
+	case trace.OpAlloc:
+		t := p.tensor(e.Size, e.Stream, e.Pool)
+		p.tensors[e.ID] = t
+		p.step(Alloc, t, row, e.TimeNS)
+		if preexisting {
+			p.initial.add(e, int64(t))
+		}
+	case trace.OpFree:
+		p.step(Free, p.take(e.ID), row, e.TimeNS)
+	case trace.OpFreeRequested:
+		p.step(Request, p.tensors[e.ID], row, e.TimeNS)
+	case trace.OpFreeCompleted:
+		p.complete(p.take(e.ID), row, e.TimeNS)
+	}
+}
+
+func (p *loading) take(id int64) int32 {
+	t := p.tensors[id]
+	delete(p.tensors, id)
+	return t
+}
+
+// finish names the programs and returns them.
+func (l *loader) finish() []*Program {
+	for _, p := range l.byDevice {
+		segments, tensors := p.initial.settle()
+		p.Initial = segments
+		for _, t := range tensors {
+			p.InitialTensors = append(p.InitialTensors, int32(t))
+		}
+		if len(l.programs) > 1 {
+			p.Name = fmt.Sprintf("%s[%d]", l.name, p.Device)
+		}
+	}
+	return l.programs
+}

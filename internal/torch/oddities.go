@@ -1,0 +1,35 @@
+package torch
+
+import "fmt"
+
+// oddities counts what an input has that a sound one has not. Each kind gives one warning.
+type oddities struct {
+	unknown     int
+	timeless    int
+	backwards   int
+	unexplained int
+	replaced    int
+	unmatched   int
+	empty       int
+	stacks      int
+}
+
+func (o *oddities) warn(warn func(string)) {
+	for _, w := range []struct {
+		n    int
+		text string
+	}{
+		{o.unknown, "events of unknown kinds are left out"},
+		{o.timeless, "events carry no time: each is put 1 ns after the one before"},
+		{o.backwards, "events lie before the one above them: they are put at its time"},
+		{o.unexplained, "segments or live blocks do not agree with the history"},
+		{o.replaced, "blocks were never freed though their address was allocated again: they are freed there"},
+		{o.unmatched, "frees are of blocks that are not live: they are left out"},
+		{o.empty, "allocations of no bytes are left out"},
+		{o.stacks, "stacks are left out: there are too many distinct ones"},
+	} {
+		if w.n > 0 {
+			warn(fmt.Sprintf("%d %s", w.n, w.text))
+		}
+	}
+}

@@ -1,0 +1,106 @@
+package pickle
+
+import (
+	"encoding/binary"
+	"math"
+	"math/big"
+	"math/bits"
+	"strconv"
+)
+
+func (d *Decoder) pushInt(n int64) error {
+	if n >= -maxInline-1 && n <= maxInline {
+		return d.push(makeValue(Int, uint64(n)&payloadMask))
+	}
+	if n < 0 {
+		return d.pushWide(integer{magnitude: -uint64(n), negative: true})
+	}
+	return d.pushWide(integer{magnitude: uint64(n)})
+}
+
+func (d *Decoder) pushWide(n integer) error {
+	d.wide = append(d.wide, n)
+	return d.push(makeValue(wide, uint64(len(d.wide)-1)))
+}
+
+func (d *Decoder) pushFloat(f float64) error {
+	d.floats = append(d.floats, f)
+	return d.push(makeValue(Float, uint64(len(d.floats)-1)))
+}
+
+func (d *Decoder) pushBinFloat() error {
+	b, err := d.in.take(8)
+	if err != nil {
+		return d.cut(err)
+	}
+	return d.pushFloat(math.Float64frombits(binary.BigEndian.Uint64(b)))
+}
+
+// pushLong reads an integer of n bytes, little endian, in two's complement.
+func (d *Decoder) pushLong(n uint64) error {
+	if n <= 8 {
+		u, err := d.arg(int(n))
+		if err != nil {
+			return err
+		}
+		shift := 64 - 8*uint(n)
+		return d.pushInt(int64(u<<shift) >> shift)
+	}
+	// Only the lowest eight bytes are kept: the others must repeat the sign, else the value is out of range. The
+	// lowest may themselves be above 2^63, where the ninth byte is a zero.
+	var low [8]byte
+	seen, same, last := 0, true, byte(0)
+	zero, ones := true, true
+	err := d.in.bytes(n, func(part []byte) {
+		for _, b := range part {
+			if seen < len(low) {
+				low[seen] = b
+			} else {
+				zero, ones = zero && b == 0, ones && b == 0xff
+			}
+			seen++
+			last = b
+		}
+	})
+	if err != nil {
+		return d.cut(err)
+	}
+	u := binary.LittleEndian.Uint64(low[:])
+	same = zero || ones
+	negative := last >= 0x80
+	if negative {
+		borrow := u
+		u = -u
+		same = ones && borrow != 0 // -2^64 has a magnitude of 65 bits
+	}
+	return d.pushMagnitude(u, negative, !same)
+}
+
+func (d *Decoder) pushMagnitude(u uint64, negative, over bool) error {
+	if !over && bits.Len64(u) < payloadBits {
+		n := int64(u)
+		if negative {
+			n = -n
+		}
+		return d.pushInt(n)
+	}
+	return d.pushWide(integer{magnitude: u, negative: negative, over: over})
+}
+
+// pushDecimal pushes an integer that is written out, as protocol 0 does.
+func (d *Decoder) pushDecimal(digits string) error {
+	if n, err := strconv.ParseInt(digits, 10, 64); err == nil {
+		return d.pushInt(n)
+	}
+	n, ok := new(big.Int).SetString(digits, 10)
+	if !ok {
+		return d.fail("%q is no integer", digits)
+	}
+	over := n.BitLen() > 64
+	negative := n.Sign() < 0
+	var u uint64
+	if !over {
+		u = n.Abs(n).Uint64()
+	}
+	return d.pushMagnitude(u, negative, over)
+}

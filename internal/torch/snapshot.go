@@ -1,0 +1,265 @@
+package torch
+
+import (
+	"errors"
+	"fmt"
+
+	"gm/formats/trace"
+	"gm/internal/torch/pickle"
+)
+
+// The parts of a snapshot that are taken out of the stream. In the oldest snapshots the list of segments is all.
+const (
+	roleRoot pickle.Role = iota + 1
+	roleSegments
+	roleSegment
+	roleBlocks
+	roleBlock
+	roleHistory
+	roleHistoryEntry
+	roleFrames
+	roleFrame
+	roleTraces
+	roleTrace
+	roleEvent
+	roleMarks
+	roleMark
+	roleIgnored
+)
+
+// maxTracked bounds what is kept in memory for the second pass: block addresses, segments, mapped ranges, marks and
+// live blocks, together.
+const maxTracked = 8 << 20
+
+// snapshot is the state of the first pass.
+type snapshot struct {
+	dec     *pickle.Decoder
+	out     *trace.Writer
+	stacks  *stacks
+	fields  []field
+	actions []action
+	pools   map[pickle.Value]int32
+
+	devices  map[int32]*history
+	device   int32 // of the trace being read
+	events   int   // read of it
+	marks    []mark
+	segments int // read so far
+
+	blocks  []block // of the segment being read
+	former  former  // of the block being read
+	tracked int
+	room    int // see spool
+	odd     oddities
+	known   bool // the input has a part of a snapshot
+}
+
+func newSnapshot(out *trace.Writer) *snapshot {
+	return &snapshot{
+		out:     out,
+		stacks:  newStacks(out.Strings()),
+		pools:   make(map[pickle.Value]int32),
+		devices: make(map[int32]*history),
+		room:    spoolMemory,
+	}
+}
+
+// Role implements pickle.Handler.
+func (s *snapshot) Role(parent pickle.Role, key string, index int, kind pickle.Kind) pickle.Role {
+	switch parent {
+	case 0:
+		return topRole(kind)
+	case roleRoot:
+		return s.rootRole(key, kind)
+	case roleTraces:
+		if kind == pickle.List {
+			s.device, s.events = int32(index), 0
+			return roleTrace
+		}
+	case roleTrace:
+		return dictRole(kind, roleEvent)
+	case roleSegments:
+		return dictRole(kind, roleSegment)
+	case roleBlocks:
+		return dictRole(kind, roleBlock)
+	case roleHistory:
+		return dictRole(kind, roleHistoryEntry)
+	case roleFrames:
+		return dictRole(kind, roleFrame)
+	case roleMarks:
+		return dictRole(kind, roleMark)
+	case roleIgnored:
+		return roleIgnored
+	default:
+		return keyRole(parent, key, kind)
+	}
+	return 0
+}
+
+func topRole(kind pickle.Kind) pickle.Role {
+	switch kind {
+	case pickle.Dict:
+		return roleRoot
+	case pickle.List:
+		return roleSegments
+	}
+	return 0
+}
+
+func dictRole(kind pickle.Kind, role pickle.Role) pickle.Role {
+	if kind == pickle.Dict {
+		return role
+	}
+	return 0
+}
+
+func (s *snapshot) rootRole(key string, kind pickle.Kind) pickle.Role {
+	if key == "allocator_settings" {
+		return 0
+	}
+	if kind == pickle.List {
+		switch key {
+		case "segments":
+			s.known = true
+			return roleSegments
+		case "device_traces":
+			s.known = true
+			return roleTraces
+		case "external_annotations":
+			return roleMarks
+		}
+	}
+	return roleIgnored
+}
+
+// keyRole is the role of a container in a segment, block, event or such.
+func keyRole(parent pickle.Role, key string, kind pickle.Kind) pickle.Role {
+	if kind == pickle.List {
+		switch {
+		case key == "frames":
+			return roleFrames
+		case key == "blocks" && parent == roleSegment:
+			return roleBlocks
+		case key == "history" && parent == roleBlock:
+			return roleHistory
+		}
+	}
+	if kind == pickle.Tuple && (key == "pool_id" || key == "segment_pool_id") {
+		return 0
+	}
+	return roleIgnored
+}
+
+// Complete implements pickle.Handler.
+func (s *snapshot) Complete(role pickle.Role, v pickle.Value) (pickle.Value, error) {
+	switch role {
+	case roleEvent:
+		return 0, s.event(v)
+	case roleFrame:
+		return s.frame(v)
+	case roleFrames:
+		return s.framesDone(v)
+	case roleSegment:
+		return 0, s.segment(v)
+	case roleBlock:
+		return 0, s.block(v)
+	case roleHistoryEntry:
+		return 0, s.historyEntry(v)
+	case roleMark:
+		return 0, s.mark(v)
+	case roleRoot:
+		return v, s.root(v)
+	case roleTraces, roleIgnored:
+	default:
+		if items := s.dec.Items(v); len(items) > 0 {
+			return 0, fmt.Errorf("a list of dicts holds %v", items[0].Kind())
+		}
+	}
+	return noValue, nil
+}
+
+// noValue stands for what was taken out of the stream in places that must not stay empty.
+var noValue = pickle.MakeToken(stackToken)
+
+// root reads what is left of the snapshot when all else has been handed over: the settings.
+func (s *snapshot) root(v pickle.Value) error {
+	items := s.dec.Items(v)
+	for i := 0; i+1 < len(items); i += 2 {
+		if s.dec.Text(items[i]) == "allocator_settings" {
+			s.out.Meta().AllocConf = allocConf(s.dec, items[i+1])
+		}
+	}
+	if !s.known {
+		return errors.New("a dict with neither segments nor device_traces is no memory snapshot")
+	}
+	return nil
+}
+
+// historyOf returns the history of a device, making it when it is new.
+func (s *snapshot) historyOf(device int32) (*history, error) {
+	if h := s.devices[device]; h != nil {
+		return h, nil
+	}
+	if device < 0 || device > trace.MaxDevice {
+		return nil, fmt.Errorf("device %d; at most %d is known", device, trace.MaxDevice)
+	}
+	h := newHistory(device, &s.room)
+	s.devices[device] = h
+	return h, nil
+}
+
+// track counts n more things that are kept in memory for the second pass.
+func (s *snapshot) track(n int) error {
+	if s.tracked += n; s.tracked > maxTracked {
+		return fmt.Errorf("more than %d distinct block addresses, segments and marks", maxTracked)
+	}
+	return nil
+}
+
+// pool returns the code of the name of a pool, given as a pair of numbers; -1 when v is none.
+func (s *snapshot) pool(v pickle.Value) int32 {
+	if code, ok := s.pools[v]; ok {
+		return code
+	}
+	code := int32(-1)
+	if pair := s.dec.Items(v); v.Kind() == pickle.Tuple && len(pair) == 2 {
+		a, okA := s.dec.Uint64(pair[0])
+		b, okB := s.dec.Uint64(pair[1])
+		switch {
+		case !okA || !okB:
+		case a == 0 && b == 0:
+			code = 0
+		default:
+			code = s.out.Strings().Code(fmt.Sprintf("%d.%d", a, b))
+		}
+	}
+	s.pools[v] = code
+	return code
+}
+
+// integer returns v as an integer of at least min.
+func (s *snapshot) integer(key string, v pickle.Value, min int64) (int64, error) {
+	n, ok := s.dec.Int64(v)
+	if !ok || n < min {
+		return 0, s.bad(key, v)
+	}
+	return n, nil
+}
+
+func (s *snapshot) address(key string, v pickle.Value) (uint64, error) {
+	n, ok := s.dec.Uint64(v)
+	if !ok {
+		return 0, s.bad(key, v)
+	}
+	return n, nil
+}
+
+func (s *snapshot) bad(key string, v pickle.Value) error {
+	if n, ok := s.dec.Int64(v); ok {
+		return fmt.Errorf("%s is %d", key, n)
+	}
+	if v.Kind() == pickle.Int {
+		return fmt.Errorf("%s is out of range", key)
+	}
+	return fmt.Errorf("%s is %v", key, v.Kind())
+}
