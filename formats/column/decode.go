@@ -1,16 +1,16 @@
 package column
 
 import (
-	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
-	"slices"
 
-	"github.com/parquet-go/parquet-go/encoding/delta"
 	"github.com/parquet-go/parquet-go/encoding/rle"
 	"github.com/parquet-go/parquet-go/format"
 )
+
+// legacyDictionary is the number that some writers still give to both the encoding of a dictionary, which is PLAIN, and
+// that of the indexes into it, which is RLE_DICTIONARY.
+const legacyDictionary format.Encoding = 2
 
 // columnReader holds one column's place in a file.
 type columnReader struct {
@@ -61,7 +61,7 @@ func (c *columnReader) load(s *pageScratch, texts *Strings) error {
 }
 
 func (c *columnReader) decodeDictionary(h *pageHeader, body []byte, texts *Strings) error {
-	if h.encoding != format.Plain && h.encoding != format.PlainDictionary {
+	if h.encoding != format.Plain && h.encoding != legacyDictionary {
 		return fmt.Errorf("dictionary encoded as %v", h.encoding)
 	}
 	var err error
@@ -76,74 +76,16 @@ func (c *columnReader) decodeData(s *pageScratch, h *pageHeader, body []byte, te
 		if s.integers, err = c.decodePlain(s.integers[:0], body, h.values, texts); err == nil {
 			c.rows.set(s.integers)
 		}
-	case format.RLEDictionary, format.PlainDictionary:
+	case format.RLEDictionary, legacyDictionary:
 		err = c.decodeIndexes(s, body, int(h.values))
 	case format.DeltaBinaryPacked:
 		err = c.decodeDelta(s, body, h.values)
+	case format.DeltaLengthByteArray:
+		err = c.decodeLengths(s, body, h.values, texts)
 	default:
-		err = fmt.Errorf("encoded as %v, which is not read", h.encoding)
+		err = refuse("encoded as %v, which is not read", h.encoding)
 	}
 	return err
-}
-
-// decodePlain appends n values, which must be all there is.
-func (c *columnReader) decodePlain(dst []int64, body []byte, n int64, texts *Strings) ([]int64, error) {
-	if c.textual() {
-		return c.decodeTexts(dst, body, n, texts)
-	}
-	width := int64(c.rows.width())
-	if int64(len(body)) != n*width {
-		return dst, fmt.Errorf("%d values of %d bytes in %d bytes", n, width, len(body))
-	}
-	dst = slices.Grow(dst, int(n))
-	for ; len(body) >= 8 && width == 8; body = body[8:] {
-		dst = append(dst, int64(binary.LittleEndian.Uint64(body)))
-	}
-	for ; len(body) >= 4; body = body[4:] {
-		dst = append(dst, int64(int32(binary.LittleEndian.Uint32(body))))
-	}
-	return dst, nil
-}
-
-func (c *columnReader) decodeTexts(dst []int64, body []byte, n int64, texts *Strings) ([]int64, error) {
-	if n > int64(len(body)/4) {
-		return dst, fmt.Errorf("%d strings in %d bytes", n, len(body))
-	}
-	dst = slices.Grow(dst, int(n))
-	for ; n > 0; n-- {
-		if len(body) < 4 {
-			return dst, errors.New("strings end early")
-		}
-		length := binary.LittleEndian.Uint32(body)
-		if length > MaxText || int(length) > len(body)-4 {
-			return dst, fmt.Errorf("string of %d bytes", length)
-		}
-		text := body[4 : 4+length]
-		body = body[4+length:]
-		if c.kind == kindEnum {
-			dst = append(dst, c.decodeName(text))
-			continue
-		}
-		code, err := texts.add(text)
-		if err != nil {
-			return dst, err
-		}
-		dst = append(dst, int64(code))
-	}
-	if len(body) > 0 {
-		return dst, fmt.Errorf("%d bytes after the last string", len(body))
-	}
-	return dst, nil
-}
-
-func (c *columnReader) decodeName(text []byte) int64 {
-	for i, name := range c.names {
-		if string(text) == name {
-			return int64(i)
-		}
-	}
-	c.unknown = string(text)
-	return -1
 }
 
 func (c *columnReader) decodeIndexes(s *pageScratch, body []byte, n int) error {
@@ -158,8 +100,8 @@ func (c *columnReader) decodeIndexes(s *pageScratch, body []byte, n int) error {
 	} else {
 		var err error
 		var runs rle.DictionaryEncoding
-		if cap(s.indexes) < n+7 {
-			s.indexes = make([]int32, n+7)
+		if cap(s.indexes) < n+maxFill {
+			s.indexes = make([]int32, n+maxFill)
 		}
 		if s.indexes, err = runs.DecodeInt32(s.indexes, body); err != nil {
 			return err
@@ -168,28 +110,6 @@ func (c *columnReader) decodeIndexes(s *pageScratch, body []byte, n int) error {
 	if len(s.indexes) < n || !c.rows.gather(c.table, s.indexes[:n]) {
 		return fmt.Errorf("index outside of a dictionary of %d", len(c.table))
 	}
-	return nil
-}
-
-func (c *columnReader) decodeDelta(s *pageScratch, body []byte, n int64) error {
-	if c.physical() != format.Int64 {
-		return errDelta
-	}
-	if err := checkDelta(body, n); err != nil {
-		return err
-	}
-	var deltas delta.BinaryPackedEncoding
-	if int64(cap(s.integers)) < n {
-		s.integers = make([]int64, n)
-	}
-	var err error
-	if s.integers, err = deltas.DecodeInt64(s.integers, body); err != nil {
-		return err
-	}
-	if int64(len(s.integers)) != n {
-		return errDelta
-	}
-	c.rows.set(s.integers)
 	return nil
 }
 

@@ -248,7 +248,7 @@ func (f *footer) check() error {
 	if len(f.groups) > 0 && len(f.columns) == 0 {
 		return errors.New("no columns")
 	}
-	total := int64(0)
+	total, bytes := int64(0), int64(0)
 	for i, g := range f.groups {
 		if g.rows < 0 || g.rows > 1<<40 {
 			return fmt.Errorf("row group %d: %d rows", i, g.rows)
@@ -257,6 +257,13 @@ func (f *footer) check() error {
 			return fmt.Errorf("row group %d: %d columns of %d", i, len(g.chunks), len(f.columns))
 		}
 		total += g.rows
+		for _, c := range g.chunks {
+			// Chunks that lie on top of each other would let a small file hold any number of rows.
+			if c.size < 0 || c.size > f.end-bytes {
+				return fmt.Errorf("row group %d: columns of more bytes than the file has", i)
+			}
+			bytes += c.size
+		}
 	}
 	if f.rows != total {
 		return fmt.Errorf("%d rows, %d in the row groups", f.rows, total)
@@ -268,16 +275,16 @@ func (f *footer) check() error {
 func (f *footer) checkChunk(g *group, c *chunk, physical format.Type) error {
 	switch {
 	case c.elsewhere:
-		return errors.New("held in another file, or encrypted")
+		return refuse("held in another file, or encrypted")
 	case c.codec != format.Zstd && c.codec != format.Uncompressed:
-		return fmt.Errorf("compressed by %v, only ZSTD and UNCOMPRESSED are read", c.codec)
+		return refuse("compressed by %v, only ZSTD and UNCOMPRESSED are read", c.codec)
 	case c.physical != physical:
 		return fmt.Errorf("chunk of %v, column of %v", c.physical, physical)
 	case c.values != g.rows:
 		return fmt.Errorf("%d values in %d rows", c.values, g.rows)
 	}
 	start := c.start()
-	if start < int64(len(magic)) || c.size < 0 || start > f.end || c.size > f.end-start {
+	if start < int64(len(magic)) || start > f.end || c.size > f.end-start {
 		return fmt.Errorf("%d bytes at offset %d, beyond the data's %d", c.size, start, f.end)
 	}
 	return nil

@@ -87,15 +87,15 @@ func (h *pageHeader) parseVersion2(r *thriftReader, typ byte) {
 func (h *pageHeader) check(left int64) error {
 	switch {
 	case h.size < 0 || h.size > MaxPage || h.compressed < 0 || h.compressed > MaxPage:
-		return fmt.Errorf("page of %d bytes, %d compressed; at most %d are read", h.size, h.compressed, MaxPage)
+		return refuse("page of %d bytes, %d compressed; at most %d are read", h.size, h.compressed, MaxPage)
 	case h.compressed > left:
 		return fmt.Errorf("page of %d bytes, %d are left", h.compressed, left)
 	case h.kind != format.DictionaryPage && (h.values < 0 || h.values > MaxValues):
-		return fmt.Errorf("page of %d rows; at most %d are read", h.values, MaxValues)
+		return refuse("page of %d rows; at most %d are read", h.values, MaxValues)
 	case h.kind == format.DictionaryPage && (h.values < 0 || h.values > MaxEntries):
-		return fmt.Errorf("dictionary of %d values; at most %d are read", h.values, MaxEntries)
+		return refuse("dictionary of %d values; at most %d are read", h.values, MaxEntries)
 	case h.nulls != 0:
-		return errors.New("has nulls")
+		return errNull
 	case h.repLevels != 0:
 		return errors.New("has repetition levels")
 	case h.defLevels < 0 || h.defLevels > h.compressed || h.defLevels > h.size:

@@ -200,10 +200,19 @@ func (r *reader) openGroup() error {
 	return nil
 }
 
-// explain names the column in an error. What went wrong in reading the source is none of the file's fault.
+// refusal is an error about what is not read, although it may be good Parquet.
+type refusal struct{ error }
+
+func refuse(text string, args ...any) error { return refusal{fmt.Errorf(text, args...)} }
+
+// explain names the column in an error, unless the whole file is at fault.
 func (c *columnReader) explain(err error) error {
-	if errors.Is(err, errTruncated) {
+	var r refusal
+	switch {
+	case errors.Is(err, errTruncated):
 		return err
+	case errors.As(err, &r):
+		return fmt.Errorf("column %s: %w", c.name, err)
 	}
 	return fmt.Errorf("corrupt: column %s: %w", c.name, err)
 }

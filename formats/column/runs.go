@@ -9,11 +9,15 @@ import (
 var (
 	errRuns  = errors.New("malformed run lengths")
 	errDelta = errors.New("malformed deltas")
-	errNull  = errors.New("has nulls")
+	errNull  = refuse("has nulls")
 )
 
+// maxFill is how many values more than there are may fill up the last bit-packed run: eight are packed at once, DuckDB
+// packs 256.
+const maxFill = 511
+
 // checkRuns walks over the run-length and bit-packed hybrid of Parquet and fails unless it holds n values of width
-// bits, give or take those that fill up the last group of eight. What passes is safe to decode.
+// bits and at most maxFill more. What passes is safe to decode.
 func checkRuns(src []byte, width int, n int64) error {
 	if width > 32 {
 		return errRuns
@@ -34,7 +38,7 @@ func checkRuns(src []byte, width int, n int64) error {
 			return errRuns
 		}
 		src = src[size:]
-		if total += count; total > n+7 {
+		if total += count; total > n+maxFill {
 			return errRuns
 		}
 	}
@@ -44,44 +48,44 @@ func checkRuns(src []byte, width int, n int64) error {
 	return nil
 }
 
-// checkDelta walks over the DELTA_BINARY_PACKED encoding of Parquet and fails unless it holds n values. What passes
-// is safe to decode.
-func checkDelta(src []byte, n int64) error {
+// checkDelta walks over the DELTA_BINARY_PACKED encoding of Parquet and fails unless it holds n values of at most
+// width bits. What passes is safe to decode. It returns what follows.
+func checkDelta(src []byte, n int64, width int) (rest []byte, err error) {
 	var head [4]uint64 // values of a block, miniblocks of a block, values, first value
 	for i := range head {
 		v, k := binary.Uvarint(src)
 		if k <= 0 {
-			return errDelta
+			return nil, errDelta
 		}
 		head[i], src = v, src[k:]
 	}
 	block, minis := head[0], head[1]
 	if block == 0 || block > 1<<16 || block%128 != 0 || minis == 0 || minis > block/32 || block/minis%32 != 0 {
-		return errDelta
+		return nil, errDelta
 	}
 	if head[2] != uint64(n) {
-		return fmt.Errorf("%d values in a page of %d", head[2], n)
+		return nil, fmt.Errorf("%d values in a page of %d", head[2], n)
 	}
 	for left := n - 1; left > 0; {
 		_, k := binary.Uvarint(src) // the least delta
 		if k <= 0 || len(src)-k < int(minis) {
-			return errDelta
+			return nil, errDelta
 		}
 		widths := src[k : k+int(minis)]
 		src = src[k+int(minis):]
-		for _, width := range widths {
+		for _, bits := range widths {
 			if left <= 0 {
 				break
 			}
-			size := int(block/minis) * int(width) / 8
-			if width > 64 || size > len(src) {
-				return errDelta
+			size := int(block/minis) * int(bits) / 8
+			if int(bits) > width || size > len(src) {
+				return nil, errDelta
 			}
 			src = src[size:]
 			left -= int64(block / minis)
 		}
 	}
-	return nil
+	return src, nil
 }
 
 // cutLevels takes the definition levels off the front of a page of version 1 of an optional column.

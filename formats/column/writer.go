@@ -24,7 +24,6 @@ type writer struct {
 	buffered int   // of the page to be
 	pending  int64 // of the row group to be
 	groups   []format.RowGroup
-	err      error
 }
 
 // newWriter starts a file; write takes its rows from the slices of the fields.

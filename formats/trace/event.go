@@ -59,9 +59,6 @@ type Batch struct {
 	Tag    []int32
 }
 
-// TagPreexisting tags the rows that stand for what was there before the recording began.
-const TagPreexisting = "preexisting"
-
 // Len returns the number of rows.
 func (b *Batch) Len() int { return len(b.TimeNS) }
 

@@ -140,7 +140,7 @@ func TestOtherWriter(t *testing.T) {
 	}
 	optional[77_777].Size = nil
 	err := readErr(write(t, optional, append(metadata, parquet.Compression(&parquet.Zstd))))
-	if want := "trace x.parquet: corrupt: column size: has nulls"; message(err) != want {
+	if want := "trace x.parquet: column size: has nulls"; message(err) != want {
 		t.Errorf("%v, want %s", err, want)
 	}
 	err = readErr(write(t, rows, append(metadata, parquet.Compression(&parquet.Snappy))))

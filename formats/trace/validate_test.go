@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"gm/formats/column/columntest"
 	"gm/formats/trace"
 )
 
@@ -113,7 +114,7 @@ func TestReaderRules(t *testing.T) {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	file := rewrite(t, out.Bytes())
+	file := plain(t, out.Bytes())
 	for _, c := range []struct{ old, new, want string }{
 		{"segment_map", "segment_mop", `trace x.parquet: row 9: unknown op "segment_mop"`},
 		{"framework", "framewerk", `trace x.parquet: row 1: unknown level "framewerk"`},
@@ -127,6 +128,16 @@ func TestReaderRules(t *testing.T) {
 			t.Errorf("%s: %v, want %s", c.new, err, c.want)
 		}
 	}
+}
+
+// plain returns the file with pages that can be changed.
+func plain(tb testing.TB, file []byte) []byte {
+	tb.Helper()
+	out, err := columntest.Plain(file)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return out
 }
 
 func readErr(file []byte) error {

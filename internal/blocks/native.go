@@ -28,10 +28,9 @@ func (n *Native) Malloc(size int64, _ cuda.Stream, _ Pool) (cuda.Ptr, error) {
 	} else if err != nil {
 		return 0, fmt.Errorf("allocate: %w", err)
 	}
-	size = roundUp(size, minBlockSize)
 	n.sizes[p] = size
-	n.stats.allocate(size)
-	n.stats.reserve(size)
+	n.stats.allocate(roundUp(size, minBlockSize))
+	n.stats.reserve(cuda.AllocSize(size))
 	return p, nil
 }
 
@@ -45,8 +44,8 @@ func (n *Native) Free(p cuda.Ptr) error {
 		return fmt.Errorf("free of %#x: %w", p, errUnknownAddress)
 	}
 	delete(n.sizes, p)
-	n.stats.Allocated -= size
-	n.stats.Reserved -= size
+	n.stats.Allocated -= roundUp(size, minBlockSize)
+	n.stats.Reserved -= cuda.AllocSize(size)
 	if err := n.dev.MemFree(p); err != nil {
 		return fmt.Errorf("free: %w", err)
 	}

@@ -34,6 +34,9 @@ func DefaultTorchConf() TorchConf {
 	return TorchConf{MaxNonSplitRounding: 20 << 20, LargeSegment: 20 << 20, MemoryFraction: 1}
 }
 
+// ReleasesEarly says whether the allocator may give segments back without emptying its whole cache.
+func (c *TorchConf) ReleasesEarly() bool { return c.MaxSplitSize > 0 || c.GCThreshold > 0 }
+
 // torchSettings are the settings by their PyTorch names. A nil entry is one that does not touch the layout of memory.
 var torchSettings = map[string]func(c *TorchConf, value string) error{
 	"expandable_segments": func(c *TorchConf, value string) (err error) {
@@ -41,11 +44,11 @@ var torchSettings = map[string]func(c *TorchConf, value string) error{
 		return err
 	},
 	"max_split_size_mb": func(c *TorchConf, value string) (err error) {
-		c.MaxSplitSize, err = parseMiB(value, 21)
+		c.MaxSplitSize, err = parseMiB(value, 20)
 		return err
 	},
 	"max_non_split_rounding_mb": func(c *TorchConf, value string) (err error) {
-		c.MaxNonSplitRounding, err = parseMiB(value, 21)
+		c.MaxNonSplitRounding, err = parseMiB(value, 20)
 		return err
 	},
 	"large_segment_size_mb": func(c *TorchConf, value string) (err error) {
@@ -80,7 +83,7 @@ var torchSettings = map[string]func(c *TorchConf, value string) error{
 // the first ":" of a setting. Settings that change nothing about the layout of memory are accepted and left alone.
 func ParseTorchConf(text string) (TorchConf, error) {
 	conf := DefaultTorchConf()
-	for _, setting := range splitOutsideBrackets(text) {
+	for _, setting := range SplitSettings(text) {
 		if setting = strings.TrimSpace(setting); setting == "" {
 			continue
 		}
@@ -103,8 +106,8 @@ func ParseTorchConf(text string) (TorchConf, error) {
 	return conf, nil
 }
 
-// splitOutsideBrackets cuts text at its commas, but for those in a [list].
-func splitOutsideBrackets(text string) []string {
+// SplitSettings cuts text at its commas, but for those in a [list].
+func SplitSettings(text string) []string {
 	var parts []string
 	depth, start := 0, 0
 	for i, c := range text {

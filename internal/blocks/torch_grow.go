@@ -79,6 +79,31 @@ func (t *Torch) Empty() error {
 	return t.releaseFree(t.pools[i])
 }
 
+// Idle returns the addresses of the segments from MemAlloc that are free as a whole, in the order in which Empty gives them
+// back, after blocks whose events have passed were freed; ok is false if Empty would have to wait for others.
+func (t *Torch) Idle() (idle []cuda.Ptr, ok bool, err error) {
+	if err := t.lender.process(); err != nil {
+		return nil, false, err
+	}
+	if len(t.lender.queues) > 0 {
+		return nil, false, nil
+	}
+	i, used := t.pairs[0]
+	if !used {
+		return nil, true, nil
+	}
+	for _, p := range [2]*torchPool{t.pools[i+1], t.pools[i]} {
+		for _, l := range p.lanes {
+			for at := l.free.first(); l.free.valid(at); at = l.free.next(at) {
+				if b := t.store.at(l.free.at(at).id); b.segment == none && !b.split() {
+					idle = append(idle, b.ptr)
+				}
+			}
+		}
+	}
+	return idle, true, nil
+}
+
 // releaseFree gives back what is free of a pool, in the order of its lanes.
 func (t *Torch) releaseFree(p *torchPool) error {
 	for _, l := range p.lanes {

@@ -20,15 +20,17 @@ type Segment struct {
 
 // Held is a live block of a Segment.
 type Held struct {
-	Addr uint64 // as recorded
-	Size int64  // bytes as requested
+	Addr  uint64 // as recorded
+	Size  int64  // bytes as requested
+	Block int64  // bytes of the block, 0 if they are not known
 }
 
 // Restore takes over segments, ordered by address, before the first request. It returns the addresses of their live blocks, in order.
 //
-// A recording does not say where the free blocks are. What lies between two live blocks is one, if it is large enough to
-// have been split off, and part of the block before it if not.
+// A recording does not say where the free blocks are. What lies between two live blocks is free, but for what the first of
+// them is known to take, or all of it if it is too small to have been split off.
 func (t *Torch) Restore(segments []Segment) ([]cuda.Ptr, error) {
+	segments = t.joinRanges(segments)
 	var ptrs []cuda.Ptr
 	for i := 0; i < len(segments); {
 		n := 1
@@ -45,17 +47,37 @@ func (t *Torch) Restore(segments []Segment) ([]cuda.Ptr, error) {
 	return ptrs, nil
 }
 
+// joinRanges makes one of mapped ranges that touch: the free memory on both sides of the seam is one block.
+func (t *Torch) joinRanges(segments []Segment) []Segment {
+	var joined []Segment
+	for _, s := range segments {
+		if n := len(joined); n > 0 {
+			last := &joined[n-1]
+			if last.Expandable && last.Addr+uint64(last.Size) == s.Addr && t.sameExpandable(last, &s) {
+				last.Size += s.Size
+				last.Live = append(slices.Clip(last.Live), s.Live...)
+				continue
+			}
+		}
+		joined = append(joined, s)
+	}
+	return joined
+}
+
 // sameExpandable says whether two mapped ranges may belong to one expandable segment.
 func (t *Torch) sameExpandable(a, b *Segment) bool {
 	_, total, err := t.dev.MemInfo()
-	return err == nil && b.Expandable && a.Stream == b.Stream && a.Pool == b.Pool && a.smallBlocks() == b.smallBlocks() &&
+	return err == nil && b.Expandable && a.Stream == b.Stream && a.Pool == b.Pool && t.smallBlocks(a) == t.smallBlocks(b) &&
 		b.Addr+uint64(b.Size)-a.Addr <= uint64(min(total, MaxSize))
 }
 
-// smallBlocks says whether the segment belongs to the small half of its pool.
-func (s *Segment) smallBlocks() bool {
-	if len(s.Live) > 0 {
+// smallBlocks says whether the segment belongs to the small half of its pool: by its blocks, or by the size of its pages.
+func (t *Torch) smallBlocks(s *Segment) bool {
+	switch {
+	case len(s.Live) > 0:
 		return s.Live[0].Size <= smallSize
+	case s.Expandable:
+		return s.Size%t.conf.LargeSegment != 0
 	}
 	return s.Size == smallSegment
 }
@@ -64,7 +86,7 @@ func (s *Segment) smallBlocks() bool {
 func (t *Torch) restore(ranges []Segment) ([]cuda.Ptr, error) {
 	first := &ranges[0]
 	r := request{stream: first.Stream, pool: t.half(first.Pool, smallSize)}
-	if !first.smallBlocks() {
+	if !t.smallBlocks(first) {
 		r.pool++
 	}
 	r.lane = t.pools[r.pool].lane(first.Stream)
@@ -74,16 +96,20 @@ func (t *Torch) restore(ranges []Segment) ([]cuda.Ptr, error) {
 		if err != nil {
 			return nil, err
 		}
-		return t.carve(b, first, r.lane), nil
+		return t.carve(b, first, r.lane)
 	}
 	b, err := t.reserveExpandable(&r)
 	if err != nil {
 		return nil, err
 	}
 	base := t.store.at(b).ptr
+	page := t.expandables[t.store.at(b).segment].page
 	var ptrs []cuda.Ptr
 	for i := range ranges {
 		s := &ranges[i]
+		if s.Size%page != 0 || int64(s.Addr-first.Addr)%page != 0 {
+			return nil, fmt.Errorf("mapped %d bytes at %#x, not whole pages of %d", s.Size, s.Addr, page)
+		}
 		if hole := int64(base) + int64(s.Addr-first.Addr) - int64(t.store.at(b).ptr); hole > 0 {
 			b = t.skipUnmapped(b, hole, r.lane)
 		}
@@ -94,7 +120,11 @@ func (t *Torch) restore(ranges []Segment) ([]cuda.Ptr, error) {
 		}
 		rest := t.store.at(b).next
 		r.lane.free.remove(t.store.at(b).size, t.store.at(b).ptr)
-		ptrs = append(ptrs, t.carve(b, s, r.lane)...)
+		live, err := t.carve(b, s, r.lane)
+		if err != nil {
+			return nil, err
+		}
+		ptrs = append(ptrs, live...)
 		b = rest
 	}
 	return ptrs, nil
@@ -110,7 +140,7 @@ func (t *Torch) skipUnmapped(b int32, size int64, l *lane) int32 {
 }
 
 // carve cuts free block b, in no lane, into the live blocks of s and free ones, and returns the addresses of the live ones.
-func (t *Torch) carve(b int32, s *Segment, l *lane) []cuda.Ptr {
+func (t *Torch) carve(b int32, s *Segment, l *lane) ([]cuda.Ptr, error) {
 	slices.SortFunc(s.Live, func(x, y Held) int { return cmp.Compare(x.Addr, y.Addr) })
 	base := t.store.at(b).ptr
 	small := t.pools[t.store.at(b).pool].small
@@ -125,9 +155,13 @@ func (t *Torch) carve(b int32, s *Segment, l *lane) []cuda.Ptr {
 		if i+1 < len(s.Live) {
 			next = base + cuda.Ptr(s.Live[i+1].Addr-s.Addr)
 		}
-		size := t.conf.RoundSize(held.Size)
+		room := int64(next - ptrs[i])
+		if room <= 0 {
+			return nil, fmt.Errorf("two live blocks at %#x", held.Addr)
+		}
+		size := max(held.Block, t.conf.RoundSize(held.Size))
 		used, last := b, next == end
-		if room := int64(next - ptrs[i]); t.conf.shouldSplit(room, size, small, s.Expandable) {
+		if room > size && (held.Block > 0 || t.conf.shouldSplit(room, size, small, s.Expandable)) {
 			used, last = t.store.splitFront(b, size), false
 		} else if next != end {
 			used = t.store.splitFront(b, room)
@@ -137,9 +171,9 @@ func (t *Torch) carve(b int32, s *Segment, l *lane) []cuda.Ptr {
 		t.index.put(u.ptr, used)
 		t.stats.allocate(u.size)
 		if last {
-			return ptrs
+			return ptrs, nil
 		}
 	}
 	t.insertFree(b, l)
-	return ptrs
+	return ptrs, nil
 }

@@ -22,6 +22,16 @@ var ErrOutOfMemory = errors.New("out of memory")
 // (cuMemGetAllocationGranularity, minimum and recommended, on an H200).
 const Granularity = 2 << 20
 
+// AllocSize returns how much of the device cuMemAlloc takes for size bytes: whole multiples of 2 MiB from 1 MiB on. Smaller
+// requests share such pages, so that each is taken to cost its size rounded up to 512 bytes.
+func AllocSize(size int64) int64 {
+	multiple := int64(512)
+	if size >= 1<<20 {
+		multiple = Granularity
+	}
+	return (size + multiple - 1) / multiple * multiple
+}
+
 // Device is one GPU, as seen by what manages its memory. Its methods are those of the CUDA driver API and mean what
 // they mean there. A Device is not safe for concurrent use.
 type Device interface {

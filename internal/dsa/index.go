@@ -8,6 +8,7 @@ import "math"
 type index struct {
 	nodes  []indexNode // of a full binary tree: the root is 1, the children of i are 2i and 2i+1
 	leaves int32       // a power of two; buffer k is node leaves+k
+	visits int64       // nodes that were looked at, ever
 }
 
 type indexNode struct {
@@ -78,10 +79,12 @@ func (x *index) best(from, to, end int32) int32 {
 // search looks below node i for a higher rank than that found so far; found.hi holds the buffer.
 func (x *index) search(i, end int32, found *indexNode) {
 	node := x.nodes[i]
+	x.visits++
 	if node.rank <= found.rank || node.hi > end {
 		return
 	}
 	for i < x.leaves {
+		x.visits++
 		high, low := 2*i, 2*i+1
 		if x.nodes[low].rank > x.nodes[high].rank {
 			high, low = low, high

@@ -12,11 +12,12 @@ import (
 type instance struct {
 	lo, hi []int32 // a buffer lives in the sections [lo, hi)
 	size   []int64 // units
-	life   []int64 // length of the life in the problem's time
 	id     []int32 // index in the problem
 	first  []int32 // first[s] is the first buffer with lo >= s, for s in [0, sections]
 	load   []int64 // units, of each section
 	bound  int64   // units: the greatest load
+
+	features features
 }
 
 func (in *instance) len() int      { return len(in.lo) }
@@ -32,17 +33,18 @@ func newInstance(p *Problem) *instance {
 	slices.Sort(ends)
 	in := &instance{
 		lo: make([]int32, len(ids)), hi: make([]int32, len(ids)), id: ids,
-		size: make([]int64, len(ids)), life: make([]int64, len(ids)),
+		size: make([]int64, len(ids)),
 	}
+	life := make([]float64, len(ids))
 	after := in.cutSections(p, ends)
 	for k, i := range ids {
 		in.size[k] = granules(p.Size[i], p.Align)
-		in.life[k] = p.End[i] - p.Start[i]
-		// All that die between two births die in the section of the earlier one, so the rank of any equal end will do.
+		life[k] = float64(p.End[i]) - float64(p.Start[i])
 		rank, _ := slices.BinarySearch(ends, p.End[i])
 		in.hi[k] = after[rank]
 	}
 	in.indexSections()
+	in.features = newFeatures(in, life)
 	return in
 }
 
@@ -114,35 +116,68 @@ func (in *instance) indexSections() {
 func (in *instance) components() []*instance {
 	var parts []*instance
 	begin, reach := int32(0), int32(0)
-	for k := range in.lo {
-		if lo := in.lo[k]; lo == reach && lo > begin {
-			parts = append(parts, in.part(begin, lo))
+	for k, lo := range in.lo {
+		if lo >= reach {
+			if k > 0 {
+				parts = append(parts, in.part(in.first[begin], begin, reach))
+			}
 			begin = lo
 		}
 		reach = max(reach, in.hi[k])
 	}
 	if reach > begin {
-		parts = append(parts, in.part(begin, reach))
+		parts = append(parts, in.part(in.first[begin], begin, reach))
 	}
 	slices.SortStableFunc(parts, func(a, b *instance) int { return cmp.Compare(b.bound, a.bound) })
 	return parts
 }
 
-// part returns the buffers of the sections [begin, end), which no life crosses the edges of.
-func (in *instance) part(begin, end int32) *instance {
-	from, to := in.first[begin], in.first[end]
+// part returns what the buffers from the given one on do in the sections [begin, end): lives are cut off at the edges.
+func (in *instance) part(from, begin, end int32) *instance {
+	var picked []int32
+	for k := from; k < in.first[end]; k++ {
+		if in.hi[k] > begin {
+			picked = append(picked, k)
+		}
+	}
+	n := len(picked)
 	part := &instance{
-		lo: slices.Clone(in.lo[from:to]), hi: slices.Clone(in.hi[from:to]),
-		size: in.size[from:to], life: in.life[from:to], id: in.id[from:to],
-		first: slices.Clone(in.first[begin : end+1]), load: in.load[begin:end],
+		lo: make([]int32, n), hi: make([]int32, n), size: make([]int64, n), id: make([]int32, n),
+		features: in.features.pick(picked),
 	}
-	for k := range part.lo {
-		part.lo[k] -= begin
-		part.hi[k] -= begin
+	for i, k := range picked {
+		part.lo[i], part.hi[i] = max(in.lo[k], begin)-begin, min(in.hi[k], end)-begin
+		part.size[i], part.id[i] = in.size[k], in.id[k]
 	}
-	for s := range part.first {
-		part.first[s] -= from
-	}
-	part.bound = slices.Max(part.load)
+	part.indexSections()
 	return part
 }
+
+// hardest returns the part around the greatest load, or nil when the whole is small. On either side it ends where the
+// load is low, within an eighth of all births: at the border of an iteration, when it is not further away than that.
+func (in *instance) hardest() *instance {
+	const few = 4096
+	if in.len() < few {
+		return nil
+	}
+	peak := int32(slices.Index(in.load, in.bound))
+	reach := int32(in.len() / 8)
+	begin, end := peak, peak
+	for begin > 0 && in.first[peak]-in.first[begin-1] <= reach {
+		begin--
+	}
+	for int(end) < in.sections()-1 && in.first[end+1]-in.first[peak] <= reach {
+		end++
+	}
+	before, after := in.load[begin:peak+1], in.load[peak:end+1]
+	low := in.almost(slices.Min(before))
+	for begin = peak; in.load[begin] > low; begin-- {
+	}
+	low = in.almost(slices.Min(after))
+	for end = peak; in.load[end] > low; end++ {
+	}
+	return in.part(0, begin, end+1)
+}
+
+// almost returns a load that is nearly as low as the given one.
+func (in *instance) almost(load int64) int64 { return load + (in.bound-load)/32 }

@@ -1,7 +1,5 @@
 package dsa
 
-import "math/rand/v2"
-
 // method is one way to lay out an instance.
 type method interface {
 	// layout writes an offset for each buffer to out and returns the peak, both in units. It asks stop whenever the
@@ -24,6 +22,9 @@ type workspace struct {
 	out     []int64
 }
 
+// work returns how many nodes of the index were looked at so far: what the time of a skyline goes with.
+func (w *workspace) work() int64 { return w.skyline.left.visits }
+
 // skylineBy is the skyline with buffers ranked by a key.
 type skylineBy struct{ by key }
 
@@ -32,11 +33,10 @@ func (m skylineBy) layout(in *instance, w *workspace, stop stopFunc, out []int64
 	return w.skyline.run(in, w.ranking.byKey(in, m.by), stop, out)
 }
 
-// skylineAtRandom is the skyline with buffers ranked by a random mix of their properties, the same for equal seeds.
-type skylineAtRandom struct{ seed, round uint64 }
+// skylineAtRandom is the skyline with buffers ranked by a random mix of their properties, another in each round.
+type skylineAtRandom struct{ round uint64 }
 
 // layout implements method.
 func (m skylineAtRandom) layout(in *instance, w *workspace, stop stopFunc, out []int64) (peak int64, ok bool) {
-	rng := rand.New(rand.NewPCG(m.seed, m.round))
-	return w.skyline.run(in, w.ranking.byWeights(in, rng), stop, out)
+	return w.skyline.run(in, w.ranking.byMix(in, m.round), stop, out)
 }

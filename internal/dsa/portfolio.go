@@ -10,8 +10,8 @@ import (
 // keeps the best. After the members come rounds of the randomised skyline.
 type portfolio struct {
 	members []member
-	rounds  int // at most so many random rounds
-	work    int // the rounds on a component may place so many buffers, all together
+	rounds  int   // at most so many random rounds
+	work    int64 // what all turns on a component but the first may cost, in nodes of the index looked at
 }
 
 // member is a method and the name it goes by.
@@ -31,8 +31,8 @@ func (pf portfolio) Solve(ctx context.Context, p *Problem) (Layout, error) {
 	peak := int64(0)
 	for _, part := range in.components() {
 		// A part that fits below the peak of another costs nothing, so there is no need to do better.
-		r := newRace(ctx, part, max(in.bound, peak), pf.turns(part))
-		winner, ok := r.run(pf.at, workers)
+		r := race{ctx: ctx, in: part, goal: max(in.bound, peak)}
+		winner, ok := r.run(pf.at, len(pf.members)-1+pf.rounds, pf.work, workers)
 		if !ok {
 			return Layout{}, fmt.Errorf("solve: %w", context.Cause(ctx))
 		}
@@ -45,11 +45,6 @@ func (pf portfolio) Solve(ctx context.Context, p *Problem) (Layout, error) {
 	}
 	layout.Peak = peak * p.Align
 	return layout, nil
-}
-
-// turns returns how many methods may be tried on a component.
-func (pf portfolio) turns(part *instance) int {
-	return len(pf.members) + min(pf.rounds, pf.work/part.len())
 }
 
 // at returns the method of a turn.

@@ -7,13 +7,14 @@ import (
 )
 
 // race tries one method a turn on an instance, as many at a time as there are workers. The winner is that of the
-// lowest peak, and of those the one of the earliest turn, where all peaks up to the goal count as equal. A turn is
+// lowest score, and of those the one of the earliest turn, where all scores up to the goal count as equal. A turn is
 // given up only when it cannot win, so the winner does not depend on which turn ends first.
 type race struct {
 	ctx   context.Context
 	in    *instance
-	goal  int64 // units
-	turns int
+	hard  *instance            // the part of in that most methods fail on; nil when in is small
+	goal  int64                // units
+	turns int                  // how many there are
 	next  atomic.Int64         // the first turn that no worker has taken
 	lead  atomic.Pointer[lead] // nil until a layout is found
 	mu    sync.Mutex           // held to change lead and best
@@ -22,69 +23,97 @@ type race struct {
 
 // lead is the best result so far.
 type lead struct {
-	peak int64 // units
-	turn int
+	turn  int
+	peak  int64 // units
+	score int64 // units: the peak, or that on the hard part alone when it was higher
 }
 
-func newRace(ctx context.Context, in *instance, goal int64, turns int) *race {
-	return &race{ctx: ctx, in: in, goal: goal, turns: turns}
-}
-
-// run returns the winner, whose offsets are in best; ok is false when ctx was done before there was one.
-func (r *race) run(at func(turn int) member, workers []workspace) (winner lead, ok bool) {
-	r.take(at, &workers[0], 1) // the first turn wins more often than not: it is not worth waking the others
-	var others sync.WaitGroup
-	for i := range workers[1:] {
-		if r.decided(int(r.next.Load())) {
-			break
+// run tries the methods that at gives for the turns, and returns the winner, whose offsets are then in best. The first
+// turn has no bound, and says what those after it cost: they may do so much work together, and are at most so many. ok
+// is false when ctx was done before there was a winner.
+func (r *race) run(at func(turn int) member, more int, work int64, workers []workspace) (winner lead, ok bool) {
+	r.turns = 1
+	before := workers[0].work()
+	r.take(at, workers[:1])
+	if more > 0 && !r.decided(1) {
+		cost := 1 + workers[0].work() - before
+		if r.hard = r.in.hardest(); r.hard != nil {
+			cost = 1 + cost*int64(r.hard.len())/int64(r.in.len())
 		}
-		others.Go(func() { r.take(at, &workers[1+i], r.turns) })
+		r.turns += int(min(int64(more), work/cost))
+		r.take(at, workers)
 	}
-	r.take(at, &workers[0], r.turns)
-	others.Wait()
 	if r.lead.Load() == nil {
 		return lead{}, false
 	}
 	return *r.lead.Load(), true
 }
 
-// take runs up to so many turns, until they are used up or decided.
-func (r *race) take(at func(turn int) member, w *workspace, turns int) {
-	for range turns {
-		turn := int(r.next.Add(1)) - 1
-		if turn >= r.turns || r.decided(turn) {
-			return
+// take runs turns on all workers until they are used up or decided.
+func (r *race) take(at func(turn int) member, workers []workspace) {
+	var wait sync.WaitGroup
+	for i := range workers {
+		wait.Go(func() {
+			for turn := r.claim(); turn < r.turns && !r.decided(turn); turn = r.claim() {
+				r.try(at(turn).method, turn, &workers[i])
+			}
+		})
+	}
+	wait.Wait()
+}
+
+// claim returns the next turn that no worker has taken.
+func (r *race) claim() int {
+	for {
+		turn := r.next.Load()
+		if int(turn) >= r.turns {
+			return r.turns
 		}
-		w.out = resize(w.out, r.in.len())
-		stop := func(peak int64) bool { return r.decided(turn) || !r.leads(peak, turn) }
-		if peak, ok := at(turn).method.layout(r.in, w, stop, w.out); ok {
-			r.offer(peak, turn, w)
+		if r.next.CompareAndSwap(turn, turn+1) {
+			return int(turn)
 		}
 	}
 }
 
-// decided says whether a turn cannot win any more, whatever its peak.
-func (r *race) decided(turn int) bool {
-	l := r.lead.Load()
-	return r.ctx.Err() != nil || l != nil && l.turn < turn && l.peak <= r.goal
+// try lets a method have its turn: first on the hard part alone, where most fail sooner.
+func (r *race) try(m method, turn int, w *workspace) {
+	w.out = resize(w.out, r.in.len())
+	stop := func(peak int64) bool { return r.decided(turn) || !r.leads(peak, turn) }
+	score := int64(0)
+	if r.hard != nil && turn > 0 {
+		peak, ok := m.layout(r.hard, w, stop, w.out[:r.hard.len()])
+		if !ok {
+			return
+		}
+		score = peak
+	}
+	if peak, ok := m.layout(r.in, w, stop, w.out); ok {
+		r.offer(lead{turn: turn, peak: peak, score: max(peak, score)}, w)
+	}
 }
 
-// leads says whether a peak reached in a turn would win against the best so far.
-func (r *race) leads(peak int64, turn int) bool {
+// decided says whether a turn cannot win any more, whatever its score.
+func (r *race) decided(turn int) bool {
+	l := r.lead.Load()
+	return r.ctx.Err() != nil || l != nil && l.turn < turn && l.score <= r.goal
+}
+
+// leads says whether a score in a turn would win against the best so far.
+func (r *race) leads(score int64, turn int) bool {
 	l := r.lead.Load()
 	if l == nil {
 		return true
 	}
-	mine, theirs := max(peak, r.goal), max(l.peak, r.goal)
+	mine, theirs := max(score, r.goal), max(l.score, r.goal)
 	return mine < theirs || mine == theirs && turn < l.turn
 }
 
 // offer makes the layout in w the best if it is, and gives w the memory of the former.
-func (r *race) offer(peak int64, turn int, w *workspace) {
+func (r *race) offer(l lead, w *workspace) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.leads(peak, turn) {
-		r.lead.Store(&lead{peak, turn})
+	if r.leads(l.score, l.turn) {
+		r.lead.Store(&l)
 		r.best, w.out = w.out, r.best
 	}
 }

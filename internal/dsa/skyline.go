@@ -14,12 +14,14 @@ type skyline struct {
 	begin    []int32 // the segment that ends at section b begins at begin[b]
 	height   []int64 // units, by first section
 	low      lowest
+	probes   probes
 }
 
 // run places all buffers of in by their ranks, writes their offsets to out and returns the peak, both in units. It
 // gives up, with ok false, when stop says so of the peak reached so far.
 func (s *skyline) run(in *instance, rank []int32, stop stopFunc, out []int64) (peak int64, ok bool) {
 	s.reset(in, rank)
+	reach := int64(0) // the peak will be at least that
 	for placed := 0; placed < in.len(); {
 		height, a := s.low.pop()
 		if s.end[a] == 0 || s.height[a] != height {
@@ -29,16 +31,22 @@ func (s *skyline) run(in *instance, rank []int32, stop stopFunc, out []int64) (p
 			b := s.end[a]
 			k := s.left.best(in.first[a], in.first[b], b)
 			if k < 0 {
-				s.lift(a, b)
+				if least := s.lift(a, b) + s.probes.most(a, b); least > reach {
+					if reach = least; stop(reach) {
+						return 0, false
+					}
+				}
 				break
 			}
 			top := height + in.size[k]
-			if top > peak || placed%stopEvery == 0 {
-				if peak = max(peak, top); stop(peak) {
+			peak = max(peak, top)
+			if top > reach || placed%stopEvery == 0 {
+				if reach = max(reach, top); stop(reach) {
 					return 0, false
 				}
 			}
 			s.left.remove(k)
+			s.probes.place(in.lo[k], in.hi[k], in.size[k])
 			out[k] = height
 			placed++
 			a = s.cover(a, in.lo[k], in.hi[k], top)
@@ -50,6 +58,7 @@ func (s *skyline) run(in *instance, rank []int32, stop stopFunc, out []int64) (p
 // reset makes the contour one segment at 0.
 func (s *skyline) reset(in *instance, rank []int32) {
 	s.left.reset(in, rank)
+	s.probes.reset(in)
 	s.sections = int32(in.sections())
 	if n := in.sections() + 1; len(s.height) < n {
 		s.end, s.begin, s.height = make([]int32, n), make([]int32, n), make([]int64, n)
@@ -60,7 +69,7 @@ func (s *skyline) reset(in *instance, rank []int32) {
 }
 
 // lift raises the segment [a, b) to its lower neighbour. Buffers remain, so it does not span all sections.
-func (s *skyline) lift(a, b int32) {
+func (s *skyline) lift(a, b int32) int64 {
 	height := int64(math.MaxInt64)
 	if a > 0 {
 		height = s.height[s.begin[a]]
@@ -69,6 +78,7 @@ func (s *skyline) lift(a, b int32) {
 		height = min(height, s.height[b])
 	}
 	s.join(a, b, height)
+	return height
 }
 
 // cover raises the part [lo, hi) of the segment at a to top. It returns where the leftmost rest of the segment begins,

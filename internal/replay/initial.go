@@ -20,8 +20,9 @@ type heldTensor struct {
 	key int64
 }
 
-// add takes in a preexisting row; key is the caller's name for the tensor, if it is one.
-func (in *initial) add(e *trace.Event, key int64) {
+// add takes in a preexisting row; block is the bytes of a tensor's block, 0 if they are not known, and key the caller's name for
+// the tensor.
+func (in *initial) add(e *trace.Event, block, key int64) {
 	switch e.Op {
 	case trace.OpSegmentAlloc, trace.OpSegmentMap:
 		in.segments = append(in.segments, blocks.Segment{
@@ -29,7 +30,7 @@ func (in *initial) add(e *trace.Event, key int64) {
 			Expandable: e.Op == trace.OpSegmentMap,
 		})
 	case trace.OpAlloc:
-		in.live = append(in.live, heldTensor{blocks.Held{Addr: e.Addr, Size: e.Size}, key})
+		in.live = append(in.live, heldTensor{blocks.Held{Addr: e.Addr, Size: e.Size, Block: block}, key})
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 
+	"gm/formats/column"
 	"gm/formats/plan"
 	"gm/formats/trace"
 	"gm/internal/blocks"
@@ -17,11 +18,10 @@ func Load(r *trace.Reader) ([]*Program, error) {
 	if r.Rows() > maxRows {
 		return nil, fmt.Errorf("trace %s: %d rows, more than the %d that can be replayed", r.Name(), r.Rows(), maxRows)
 	}
-	conf, err := blocks.ParseTorchConf(r.Meta().AllocConf)
+	l, err := newLoader(r.Name(), r.Meta().AllocConf)
 	if err != nil {
-		return nil, fmt.Errorf("settings of trace %s: %w", r.Name(), err)
+		return nil, err
 	}
-	l := newLoader(r.Name(), conf)
 	for row := int64(0); ; {
 		batch, err := r.Next()
 		if errors.Is(err, io.EOF) {
@@ -32,7 +32,7 @@ func Load(r *trace.Reader) ([]*Program, error) {
 		for i := range batch.Len() {
 			e := batch.Row(i)
 			if e.Level == trace.LevelFramework {
-				l.add(&e, row, r.Strings().Text(e.Tag) == trace.TagPreexisting)
+				l.add(&e, row, r.Strings().Text(e.Tag))
 			}
 			row++
 		}
@@ -44,7 +44,10 @@ func LoadPlan(r *plan.Reader) ([]*Program, error) {
 	if r.Meta().Rows > maxRows {
 		return nil, fmt.Errorf("plan %s: of %d rows, more than the %d that can be replayed", r.Name(), r.Meta().Rows, maxRows)
 	}
-	l := newLoader(r.Name(), blocks.DefaultTorchConf())
+	l, err := newLoader(r.Name(), "")
+	if err != nil {
+		return nil, err
+	}
 	var steps []planStep
 	for {
 		batch, err := r.Next()
@@ -57,6 +60,7 @@ func LoadPlan(r *plan.Reader) ([]*Program, error) {
 			t := batch.Row(i)
 			p := l.program(t.Device)
 			tensor := p.tensor(t.Size, t.Stream, t.Pool)
+			p.place(&t)
 			steps = append(steps, planStep{p.Program, Alloc, tensor, t.Alloc, t.AllocNS})
 			if t.Free < r.Meta().Rows {
 				steps = append(steps, planStep{p.Program, Free, tensor, t.Free, t.FreeNS})
@@ -77,4 +81,41 @@ type planStep struct {
 	tensor  int32
 	row     int64
 	timeNS  int64
+}
+
+// place adds the plan's placement of a tensor.
+func (p *loading) place(t *plan.Tensor) {
+	arena, ok := p.arenas[t.Arena]
+	if !ok {
+		arena = int32(len(p.Arenas))
+		p.arenas[t.Arena] = arena
+		p.Arenas = append(p.Arenas, 0)
+	}
+	p.Arenas[arena] = max(p.Arenas[arena], t.Offset+t.Size)
+	p.Placements = append(p.Placements, blocks.Placement{Size: t.Size, Arena: arena, Offset: t.Offset})
+}
+
+// Open loads the named file, a trace or a plan; "-" or "" is standard input.
+func Open(name string) ([]*Program, error) {
+	source, err := column.OpenSource(name)
+	if err != nil {
+		return nil, err
+	}
+	defer source.Close()
+	kind, err := column.Kind(source, source.Size())
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", source.Name(), err)
+	}
+	if kind == "plan" {
+		r, err := plan.NewReader(source, source.Size(), source.Name())
+		if err != nil {
+			return nil, err
+		}
+		return LoadPlan(r)
+	}
+	r, err := trace.NewReader(source, source.Size(), source.Name())
+	if err != nil {
+		return nil, err
+	}
+	return Load(r)
 }

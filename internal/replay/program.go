@@ -25,8 +25,9 @@ const (
 
 // Program is the requests of one device in their order, one slice a column: what a replay reads once from end to end.
 type Program struct {
-	Name   string
-	Device int32
+	Name      string
+	Device    int32
+	AllocConf string // settings of the traced allocator, as in PYTORCH_CUDA_ALLOC_CONF
 
 	Kinds   []Kind
 	Tensors []int32 // which tensor a step is about, from 0
@@ -36,6 +37,9 @@ type Program struct {
 	Sizes   []int64 // of tensors, bytes as requested
 	Streams []cuda.Stream
 	Pools   []blocks.Pool
+
+	Placements []blocks.Placement // of tensors, if the program was read from a plan
+	Arenas     []int64            // sizes of the plan's arenas, in bytes
 
 	Segments []sim.Range // the segments that the traced allocator took from the device, in order
 
@@ -83,7 +87,8 @@ const maxRows = math.MaxInt32
 // loader sorts the rows of a trace into one program a device.
 type loader struct {
 	name     string
-	selfish  bool // the traced allocator gave memory back of its own accord, not only when it was told to empty its cache
+	conf     string
+	early    bool // the traced allocator may have given segments back without emptying its whole cache
 	programs []*Program
 	byDevice map[int32]*loading
 }
@@ -93,17 +98,25 @@ type loading struct {
 	*Program
 	tensors  map[int64]int32 // by id, of the live ones
 	initial  initial
+	arenas   map[int32]int32 // by the plan's code
+	segments *idleSegments
 	returned int64 // row of the last segment given back with no request behind it yet, -1 for none
 }
 
-func newLoader(name string, conf blocks.TorchConf) *loader {
-	return &loader{name: name, selfish: conf.GCThreshold > 0 || conf.MaxSplitSize > 0, byDevice: map[int32]*loading{}}
+func newLoader(name, allocConf string) (*loader, error) {
+	conf, err := blocks.ParseTorchConf(allocConf)
+	if err != nil {
+		return nil, fmt.Errorf("%s: recorded settings: %w", name, err)
+	}
+	return &loader{
+		name: name, conf: allocConf, early: conf.ReleasesEarly(), byDevice: map[int32]*loading{},
+	}, nil
 }
 
 func (l *loader) program(device int32) *loading {
 	p := l.byDevice[device]
 	if p == nil {
-		p = &loading{Program: &Program{Name: l.name, Device: device}, tensors: map[int64]int32{}, returned: -1}
+		p = &loading{Program: &Program{Name: l.name, Device: device, AllocConf: l.conf}, tensors: map[int64]int32{}, arenas: map[int32]int32{}, segments: newIdleSegments(), returned: -1}
 		l.byDevice[device] = p
 		l.programs = append(l.programs, p.Program)
 	}
@@ -111,8 +124,13 @@ func (l *loader) program(device int32) *loading {
 }
 
 // add takes in one row of a framework's allocator.
-func (l *loader) add(e *trace.Event, row int64, preexisting bool) {
+func (l *loader) add(e *trace.Event, row int64, tag string) {
 	p := l.program(e.Device)
+	block, preexisting := trace.ParsePreexisting(tag)
+	emptied := p.segments.emptied()
+	if l.early {
+		p.segments.add(e)
+	}
 	switch e.Op {
 	case trace.OpSegmentFree, trace.OpSegmentUnmap:
 		p.returned = row
@@ -120,14 +138,14 @@ func (l *loader) add(e *trace.Event, row int64, preexisting bool) {
 	case trace.OpSnapshot, trace.OpMark:
 		return
 	}
-	if p.returned >= 0 && !(l.selfish && (e.Op == trace.OpSegmentAlloc || e.Op == trace.OpSegmentMap || e.Op == trace.OpOOM)) {
+	if p.returned >= 0 && (!l.early || emptied || e.Op != trace.OpSegmentAlloc) {
 		p.step(Empty, 0, p.returned, e.TimeNS)
 	}
 	p.returned = -1
 	switch e.Op {
 	case trace.OpSegmentAlloc, trace.OpSegmentMap:
 		if preexisting {
-			p.initial.add(e, 0)
+			p.initial.add(e, 0, 0)
 		} else if e.Op == trace.OpSegmentAlloc {
 			p.Segments = append(p.Segments, sim.Range{Addr: cuda.Ptr(e.Addr), Size: e.Size})
 		}
@@ -136,7 +154,7 @@ func (l *loader) add(e *trace.Event, row int64, preexisting bool) {
 		p.tensors[e.ID] = t
 		p.step(Alloc, t, row, e.TimeNS)
 		if preexisting {
-			p.initial.add(e, int64(t))
+			p.initial.add(e, block, int64(t))
 		}
 	case trace.OpFree:
 		p.step(Free, p.take(e.ID), row, e.TimeNS)

@@ -53,6 +53,15 @@ func (d *recordedDevice) frees() int {
 	return n
 }
 
+// returned lists the addresses of what is recorded as given back next.
+func (d *recordedDevice) returned() []cuda.Ptr {
+	var all []cuda.Ptr
+	for _, s := range d.script[:d.frees()] {
+		all = append(all, s.addr)
+	}
+	return all
+}
+
 // expect takes the next recorded row if it is this one. A request for memory is refused where the recording gives some
 // back next; any other difference is a divergence.
 func (d *recordedDevice) expect(op trace.Op, addr cuda.Ptr, size int64) (cuda.Ptr, error) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"gm/formats/trace"
 	"gm/internal/blocks"
@@ -29,6 +30,7 @@ type verifier struct {
 	ptrs     map[int64]cuda.Ptr
 	held     map[int64][]cuda.Event
 	initial  initial
+	pending  []int64 // preexisting tensors that were given back before the recording and are still in use
 	started  bool
 	reserved int64
 	borrower cuda.Stream
@@ -36,8 +38,9 @@ type verifier struct {
 }
 
 // Verify replays PyTorch's allocator, with the settings that the trace was recorded with, on the recorded segment addresses. It
-// compares every segment row and every block's address, and stops a device at its first divergence.
-func Verify(r *trace.Reader) ([]Verdict, error) {
+// compares every segment row and every block's address, and stops a device at its first divergence. The process was allowed to
+// reserve limit bytes of each device, 0 if that is not known; garbage collection depends on it.
+func Verify(r *trace.Reader, limit int64) ([]Verdict, error) {
 	conf, err := blocks.ParseTorchConf(r.Meta().AllocConf)
 	if err != nil {
 		return nil, fmt.Errorf("settings of trace %s: %w", r.Name(), err)
@@ -55,14 +58,17 @@ func Verify(r *trace.Reader) ([]Verdict, error) {
 			e := batch.Row(i)
 			v := byDevice[e.Device]
 			if v == nil {
-				if v, err = newVerifier(conf, r.Meta().Capacity, e.Device); err != nil {
+				if v, err = newVerifier(conf, limit, e.Device); err != nil {
 					return nil, err
 				}
 				byDevice[e.Device] = v
 				order = append(order, v)
 			}
 			if e.Level == trace.LevelFramework && v.verdict.Divergence == nil {
-				if err := v.add(&e, row, r.Strings().Text(e.Tag) == trace.TagPreexisting); err != nil {
+				block, preexisting := trace.ParsePreexisting(r.Strings().Text(e.Tag))
+				if preexisting {
+					v.older(&e, block)
+				} else if err := v.add(&e, row); err != nil {
 					return nil, fmt.Errorf("verify %s: row %d: %w", r.Name(), row, err)
 				}
 			}
@@ -79,11 +85,9 @@ func Verify(r *trace.Reader) ([]Verdict, error) {
 	return verdicts, nil
 }
 
-func newVerifier(conf blocks.TorchConf, capacity int64, device int32) (*verifier, error) {
-	dev := &recordedDevice{Device: sim.New(0, sim.CostTable{})}
-	if capacity == 0 {
-		conf.MemoryFraction, conf.GCThreshold = 1, 0 // shares of an unknown whole
-	}
+func newVerifier(conf blocks.TorchConf, limit int64, device int32) (*verifier, error) {
+	dev := &recordedDevice{Device: sim.New(limit, sim.CostTable{})}
+	conf.MemoryFraction = 1 // the limit has it in already
 	torch, err := blocks.NewTorch(dev, conf)
 	if err != nil {
 		return nil, err
@@ -94,13 +98,18 @@ func newVerifier(conf blocks.TorchConf, capacity int64, device int32) (*verifier
 	}, nil
 }
 
-// add replays one row.
-func (v *verifier) add(e *trace.Event, row int64, preexisting bool) error {
+// older takes in a row that stands for what was there before the recording.
+func (v *verifier) older(e *trace.Event, block int64) {
 	v.account(e)
-	if preexisting && e.Op != trace.OpFreeRequested {
-		v.initial.add(e, e.ID)
-		return nil
+	if e.Op == trace.OpFreeRequested {
+		v.pending = append(v.pending, e.ID)
 	}
+	v.initial.add(e, block, e.ID)
+}
+
+// add replays one row.
+func (v *verifier) add(e *trace.Event, row int64) error {
+	v.account(e)
 	if !v.started {
 		v.started = true
 		if err := v.restore(); err != nil {
@@ -154,13 +163,22 @@ func (v *verifier) restore() error {
 	for i, id := range ids {
 		v.ptrs[id] = ptrs[i]
 	}
+	for _, id := range v.pending {
+		if err := v.requestFree(id); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
 // request replays a row of a tensor, after the cache was emptied if the recording says so.
 func (v *verifier) request(e *trace.Event, row int64) error {
-	if n := v.dev.frees(); n > 0 && (v.conf.MaxSplitSize == 0 && v.conf.GCThreshold == 0 || e.Op != trace.OpAlloc) {
-		if err := v.torch.Empty(); err != nil {
+	if v.dev.frees() > 0 {
+		emptied, err := v.emptied(e)
+		if err == nil && emptied {
+			err = v.torch.Empty()
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -176,6 +194,19 @@ func (v *verifier) request(e *trace.Event, row int64) error {
 		delete(v.held, e.ID)
 	}
 	return nil
+}
+
+// emptied says whether the segments that were given back before row e are an emptied cache: all that are idle, in the order in
+// which Empty goes. If not, the request that comes next gave them back to make room.
+func (v *verifier) emptied(e *trace.Event) (bool, error) {
+	switch {
+	case !v.conf.ReleasesEarly():
+		return true, nil
+	case e.Op == trace.OpAlloc:
+		idle, ok, err := v.torch.Idle()
+		return ok && slices.Equal(idle, v.dev.returned()), err
+	}
+	return e.Op != trace.OpFreeCompleted, nil
 }
 
 func (v *verifier) take(id int64) cuda.Ptr {

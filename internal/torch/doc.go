@@ -5,13 +5,14 @@
 // up to that moment, marks of the profiler, and the allocator's settings, in this order. A trace begins with the
 // state before the history, which follows from the last state and the whole of the history; and it merges devices
 // and marks in the order of time. So no row can be written before all of the input is read. Reading it twice would
-// ask for a file, and pipes are none: instead the first pass packs each event into some 15 bytes, kept in memory up
+// ask for a file, and pipes are none: instead the first pass packs each event into 6 to 15 bytes, kept in memory up
 // to 64 MiB and in a temporary file beyond, and the second pass reads those.
 //
 // # Bounds
 //
 // Besides the decoder's (see package pickle) and the 64 MiB of packed events, an import holds some 60 bytes for each
-// distinct block address, mapped range, mark and live block, of which there may be 8 Mi together, and up to 128
-// MiB of distinct stacks. Where an input has more stacks they are left out, where it has more of the others it is
-// refused. The file of packed events is smaller than the input.
+// distinct block address, mapped range, mark and live block, of which there may be 8 Mi together, and up to 192
+// MiB of distinct stacks and other texts. Where an input has more texts they are left out, where it has more of the
+// others it is refused. The file of packed events takes less than
+// twice the size of the input.
 package torch

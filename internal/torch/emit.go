@@ -65,7 +65,7 @@ func (e *emitter) initial(devices []*device) error {
 		in := d.history.initial(e.odd)
 		d.slots, d.early, d.earlySegs, d.mappings = nil, nil, nil, nil
 		if len(in.spans)+len(in.blocks) > 0 {
-			e.early = e.out.Strings().Code(trace.TagPreexisting)
+			e.early = e.out.Strings().Code(trace.PreexistingTag(0))
 		}
 		for _, s := range in.spans {
 			err := e.row(trace.Event{
@@ -90,6 +90,9 @@ func (e *emitter) initialBlock(d *device, b *earlyBlock, start int64) error {
 	row := trace.Event{
 		TimeNS: start, Op: trace.OpAlloc, ID: e.id, Size: b.size, Addr: b.addr, Device: d.device, Stream: b.stream,
 		Pool: b.pool, Stack: b.stack, Tag: e.early,
+	}
+	if b.block > 0 {
+		row.Tag = e.out.Strings().Code(trace.PreexistingTag(b.block))
 	}
 	if b.slot >= 0 {
 		d.live[b.slot] = liveBlock{id: e.id, size: b.size, stream: b.stream, pool: b.pool, pending: b.pending}

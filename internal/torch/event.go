@@ -10,7 +10,9 @@ import (
 
 const (
 	nsPerUs = 1000
-	maxTag  = 64 << 10 // bytes of a text that an event carries
+
+	maxTag      = 64 << 10 // bytes of a text that an event carries
+	maxTagBytes = 64 << 20 // bytes of all distinct ones
 )
 
 // event reads one entry of a device's trace.
@@ -87,11 +89,22 @@ func (s *snapshot) time(v pickle.Value) (int64, error) {
 	return us * nsPerUs, err
 }
 
+// tag returns the code of a text that an event carries; 0 when the trace has no room for more texts.
 func (s *snapshot) tag(text string) int32 {
 	if text == "" {
 		return 0
 	}
-	return s.out.Strings().Code(clip(text, maxTag))
+	strings := s.out.Strings()
+	known := strings.Len()
+	if known >= maxTexts || s.tagBytes >= maxTagBytes {
+		s.odd.tags++
+		return 0
+	}
+	code := strings.Code(clip(text, maxTag))
+	if strings.Len() > known {
+		s.tagBytes += len(text)
+	}
+	return code
 }
 
 // addEvent adds an event to the history of its device.

@@ -14,6 +14,9 @@ const (
 	maxFrameText = 1 << 10   // bytes of a frame's text
 	maxStackText = 64 << 10  // bytes of a folded stack
 	maxStacks    = 128 << 20 // bytes of all distinct stacks, half of what a trace may hold of texts
+
+	// maxTexts bounds the distinct texts of a trace, so that room is left for the names of pools.
+	maxTexts = column.MaxStrings - 1<<10
 )
 
 // Tokens that stand for a frame and for a list of frames, once those are handed over.
@@ -113,7 +116,7 @@ func (t *stacks) fold() int32 {
 	if code, ok := t.folded[string(t.key)]; ok {
 		return code
 	}
-	if t.bytes+len(t.key) > maxStacks {
+	if t.bytes+len(t.key) > maxStacks || t.strings.Len() >= maxTexts {
 		t.left++
 		return 0
 	}

@@ -32,6 +32,7 @@ const (
 type earlyBlock struct {
 	addr    uint64
 	size    int64 // bytes that were asked for
+	block   int64 // bytes of the block, 0 if rounding explains them or they are not known
 	stream  int64
 	pool    int32 // -1 when unknown
 	stack   int32

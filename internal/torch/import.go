@@ -18,7 +18,10 @@ const requestAlignment = 512
 // does not close out, whose rows are of no use after an error.
 //
 // Allocations are numbered from 1 in the order of the rows. Segments and blocks that are older than the history come
-// first, at the time of its first event, with the tag trace.TagPreexisting.
+// first, at the time of its first event, with the tag trace.PreexistingTag: for each device its segments, mapped
+// ranges of expandable ones as segment_map, and then its blocks, with a free_requested where that was pending. All
+// are in the order of addresses. A block's size is what was asked for, as in all rows; what the allocator added to it
+// lies between it and the next one (see initial).
 func Import(in io.Reader, name string, out *trace.Writer, warn func(string)) error {
 	s := newSnapshot(out)
 	s.dec = pickle.NewDecoder(in, s)

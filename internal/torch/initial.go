@@ -16,9 +16,8 @@ type initial struct {
 // initial works out the state before the history from what the first event about each address is, and, where there
 // is none, from the segments at the end.
 //
-// The size of an early block is what was asked for. The allocator's block may be larger by what it did not split
-// off: the gap up to the next block is a free block of its own only if the allocator would have split there (in the
-// large pool more than 1 MiB, else 512 bytes and more), else it belongs to the block before it.
+// The size of an early block is what was asked for. The allocator's block may be larger by what it did not split off,
+// which is known of the blocks that are still there at the end.
 func (h *history) initial(odd *oddities) initial {
 	slices.SortFunc(h.segments, func(a, b segment) int { return cmp.Compare(a.addr, b.addr) })
 	in := initial{spans: h.earlySegs, blocks: h.early}
@@ -61,7 +60,7 @@ func (h *history) addLasting(in *initial, odd *oddities) {
 				odd.unexplained++
 			default:
 				in.blocks = append(in.blocks, earlyBlock{
-					addr: b.addr, size: b.asked, stream: s.stream, pool: s.pool, stack: b.stack, slot: -1, pending: b.pending,
+					addr: b.addr, size: b.asked, block: unexplained(b.size, b.asked), stream: s.stream, pool: s.pool, stack: b.stack, slot: -1, pending: b.pending,
 				})
 			}
 		}
@@ -75,6 +74,14 @@ func (h *history) addLasting(in *initial, odd *oddities) {
 		}
 	}
 	odd.unexplained -= min(matched, 0)
+}
+
+// unexplained returns the bytes of a block if they are not those asked for, rounded up.
+func unexplained(block uint64, asked int64) int64 {
+	if rounded := (asked + requestAlignment - 1) / requestAlignment * requestAlignment; int64(block) == rounded {
+		return 0
+	}
+	return int64(block)
 }
 
 // poolAt returns the pool of the segment that held addr at an event, if that segment lasted to the end: earlier ones

@@ -12,6 +12,7 @@ type oddities struct {
 	unmatched   int
 	empty       int
 	stacks      int
+	tags        int
 }
 
 func (o *oddities) warn(warn func(string)) {
@@ -27,6 +28,7 @@ func (o *oddities) warn(warn func(string)) {
 		{o.unmatched, "frees are of blocks that are not live: they are left out"},
 		{o.empty, "allocations of no bytes are left out"},
 		{o.stacks, "stacks are left out: there are too many distinct ones"},
+		{o.tags, "texts of events are left out: there are too many distinct ones"},
 	} {
 		if w.n > 0 {
 			warn(fmt.Sprintf("%d %s", w.n, w.text))

@@ -30,7 +30,7 @@ func allocConf(dec *pickle.Decoder, v pickle.Value) string {
 		case "garbage_collection_threshold":
 			conf = override(conf, key, threshold(dec, value))
 		case "expandable_segments", "release_lock_on_cudamalloc", "graph_capture_record_stream_reuse":
-			conf = override(conf, key, flag(value))
+			conf = override(conf, key, enabled(value))
 		case "roundup_power2_divisions":
 			conf = override(conf, key, divisions(dec, value))
 		}
@@ -95,7 +95,7 @@ func threshold(dec *pickle.Decoder, v pickle.Value) string {
 	return strconv.FormatFloat(f, 'g', -1, 64)
 }
 
-func flag(v pickle.Value) string {
+func enabled(v pickle.Value) string {
 	if v.True() {
 		return "True"
 	}

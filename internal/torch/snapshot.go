@@ -52,6 +52,8 @@ type snapshot struct {
 	room    int // see spool
 	odd     oddities
 	known   bool // the input has a part of a snapshot
+
+	tagBytes int // of the distinct tags
 }
 
 func newSnapshot(out *trace.Writer) *snapshot {

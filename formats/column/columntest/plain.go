@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"io"
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/parquet-go/parquet-go/encoding/thrift"
@@ -37,7 +38,6 @@ func plainChunk(out, file []byte, meta *format.ColumnMetaData) ([]byte, error) {
 	start := meta.DataPageOffset
 	if meta.DictionaryPageOffset > 0 {
 		start = meta.DictionaryPageOffset
-		meta.DictionaryPageOffset = int64(len(out))
 	}
 	decoder, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1))
 	if err != nil {
@@ -45,14 +45,14 @@ func plainChunk(out, file []byte, meta *format.ColumnMetaData) ([]byte, error) {
 	}
 	defer decoder.Close()
 	in := bytes.NewReader(file[start : start+meta.TotalCompressedSize])
-	meta.TotalCompressedSize = 0
+	meta.TotalCompressedSize, meta.DataPageOffset = 0, 0
 	for in.Len() > 0 {
 		var h format.PageHeader
 		if err := thrift.NewDecoder(new(thrift.CompactProtocol).NewReader(in)).Decode(&h); err != nil {
 			return nil, err
 		}
 		body := make([]byte, h.CompressedPageSize)
-		if _, err := in.Read(body); err != nil {
+		if _, err := io.ReadFull(in, body); err != nil {
 			return nil, err
 		}
 		if body, err = decoder.DecodeAll(body, nil); err != nil {
@@ -63,9 +63,10 @@ func plainChunk(out, file []byte, meta *format.ColumnMetaData) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		if h.Type != format.DictionaryPage && meta.TotalCompressedSize <= meta.DataPageOffset-start {
+		if h.Type == format.DictionaryPage {
+			meta.DictionaryPageOffset = int64(len(out))
+		} else if meta.DataPageOffset == 0 {
 			meta.DataPageOffset = int64(len(out))
-			start = meta.DataPageOffset
 		}
 		out = append(append(out, head...), body...)
 		meta.TotalCompressedSize += int64(len(head) + len(body))
@@ -76,19 +77,29 @@ func plainChunk(out, file []byte, meta *format.ColumnMetaData) ([]byte, error) {
 
 // Footer returns the footer of a whole file.
 func Footer(file []byte) (*format.FileMetaData, error) {
-	end := len(file) - len(magic) - 4
-	length := int(binary.LittleEndian.Uint32(file[end:]))
+	_, b := Split(file)
 	f := &format.FileMetaData{}
-	return f, thrift.Unmarshal(new(thrift.CompactProtocol), file[end-length:end], f)
+	return f, thrift.Unmarshal(new(thrift.CompactProtocol), b, f)
 }
 
-// WithFooter appends a footer to the data of a file.
+// WithFooter makes a file of data and a footer.
 func WithFooter(data []byte, footer *format.FileMetaData) ([]byte, error) {
 	b, err := thrift.Marshal(new(thrift.CompactProtocol), footer)
 	if err != nil {
 		return nil, err
 	}
-	data = append(data, b...)
-	data = binary.LittleEndian.AppendUint32(data, uint32(len(b)))
-	return append(data, magic...), nil
+	return Join(data, b), nil
+}
+
+// Split cuts a whole file into its data and its encoded footer.
+func Split(file []byte) (data, footer []byte) {
+	start := footerStart(file)
+	return file[:start], file[start : len(file)-len(magic)-4]
+}
+
+// Join makes a file of data and an encoded footer.
+func Join(data, footer []byte) []byte {
+	file := append(append([]byte(nil), data...), footer...)
+	file = binary.LittleEndian.AppendUint32(file, uint32(len(footer)))
+	return append(file, magic...)
 }

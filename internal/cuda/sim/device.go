@@ -93,17 +93,13 @@ func (d *Device) address(size int64) cuda.Ptr {
 	return p
 }
 
-// MemAlloc takes whole multiples of 2 MiB for requests of 1 MiB and more. Smaller ones share such pages, so that they are
-// charged their size rounded up to 512 bytes.
+// MemAlloc implements cuda.Device. It takes cuda.AllocSize.
 func (d *Device) MemAlloc(size int64) (cuda.Ptr, error) {
 	if size <= 0 {
 		return 0, fmt.Errorf("cuMemAlloc of %d bytes", size)
 	}
 	d.charge(MemAlloc, size, 1)
-	taken := roundUp(size, 512)
-	if size >= 1<<20 {
-		taken = roundUp(size, cuda.Granularity)
-	}
+	taken := cuda.AllocSize(size)
 	if err := d.take(taken); err != nil {
 		return 0, err
 	}

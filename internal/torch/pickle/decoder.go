@@ -22,17 +22,20 @@ type Handler interface {
 
 // Error is what is wrong with a pickle, and where.
 type Error struct {
-	Offset int64 // of the opcode, in bytes from the start of the pickle
-	Reason string
-	Err    error // what the reader or the handler said, or nil
+	Offset int64  // of the opcode, in bytes from the start of the pickle
+	Reason string // "" when the handler refused a container that ends there
+	Err    error  // what the reader or the handler said, or nil
 }
 
 // Error implements error.
 func (e *Error) Error() string {
-	if e.Err != nil {
-		return fmt.Sprintf("pickle: byte %d: %s: %v", e.Offset, e.Reason, e.Err)
+	switch {
+	case e.Err == nil:
+		return fmt.Sprintf("pickle: byte %d: %s", e.Offset, e.Reason)
+	case e.Reason == "":
+		return fmt.Sprintf("pickle: byte %d: %v", e.Offset, e.Err)
 	}
-	return fmt.Sprintf("pickle: byte %d: %s", e.Offset, e.Reason)
+	return fmt.Sprintf("pickle: byte %d: %s: %v", e.Offset, e.Reason, e.Err)
 }
 
 // Unwrap returns the cause.

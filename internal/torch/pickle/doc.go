@@ -1,8 +1,8 @@
 // Package pickle decodes Python pickles, protocols 0 to 5, as a stream.
 //
 // It knows data only: dicts, lists, tuples, sets, strings, bytes, numbers, booleans and None. Nothing is ever
-// executed: a pickle that calls anything but the constructors of collections.OrderedDict and collections.defaultdict is refused, with the
-// name of what it would have called.
+// executed: a pickle that calls anything but the constructors of collections.OrderedDict and collections.defaultdict
+// is refused, with the name of what it would have called.
 //
 // # Streaming
 //

@@ -46,34 +46,27 @@ func (d *Decoder) pushLong(n uint64) error {
 		shift := 64 - 8*uint(n)
 		return d.pushInt(int64(u<<shift) >> shift)
 	}
-	// Only the lowest eight bytes are kept: the others must repeat the sign, else the value is out of range. The
-	// lowest may themselves be above 2^63, where the ninth byte is a zero.
+	// Of a longer one only the lowest eight bytes are kept. The others must all repeat the sign, else the value is out
+	// of range; the highest of the eight need not, for the ninth does.
 	var low [8]byte
-	seen, same, last := 0, true, byte(0)
-	zero, ones := true, true
+	kept, last := 0, byte(0)
+	zeros, ones := true, true
 	err := d.in.bytes(n, func(part []byte) {
-		for _, b := range part {
-			if seen < len(low) {
-				low[seen] = b
-			} else {
-				zero, ones = zero && b == 0, ones && b == 0xff
-			}
-			seen++
-			last = b
+		m := copy(low[kept:], part)
+		kept += m
+		for _, b := range part[m:] {
+			zeros, ones = zeros && b == 0, ones && b == 0xff
 		}
+		last = part[len(part)-1]
 	})
 	if err != nil {
 		return d.cut(err)
 	}
 	u := binary.LittleEndian.Uint64(low[:])
-	same = zero || ones
-	negative := last >= 0x80
-	if negative {
-		borrow := u
-		u = -u
-		same = ones && borrow != 0 // -2^64 has a magnitude of 65 bits
+	if last < 0x80 {
+		return d.pushMagnitude(u, false, !zeros)
 	}
-	return d.pushMagnitude(u, negative, !same)
+	return d.pushMagnitude(-u, true, !ones || u == 0) // -2^64 has a magnitude of 65 bits
 }
 
 func (d *Decoder) pushMagnitude(u uint64, negative, over bool) error {

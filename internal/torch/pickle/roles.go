@@ -126,7 +126,7 @@ func (d *Decoder) settle(v Value) (Value, error) {
 	o.role = 0
 	instead, err := d.handler.Complete(role, v)
 	if err != nil {
-		return 0, &Error{Offset: d.in.start, Reason: "in what ends here", Err: err}
+		return 0, &Error{Offset: d.in.start, Err: err}
 	}
 	if instead == v {
 		return v, nil

@@ -1,0 +1,54 @@
+# make help lists the targets.
+
+GO       ?= go
+TOOLS    := gmtrace gmplan gmbench
+# A folder that holds traces/, snapshots/ and dsa/ for the tests and figures on recordings that are not bundled.
+GM_SHARED ?= $(abspath $(wildcard ../shared))
+TRACES   ?= $(GM_SHARED)/traces:$(GM_SHARED)/snapshots
+FUZZTIME ?= 30s
+export GM_SHARED TRACES
+
+.PHONY: all demo test race bench lint fuzz interop figures clean help
+.PHONY: $(addprefix figures-,formats damage import fidelity expandable replay plan)
+
+all: ## build the tools into bin/
+	$(GO) build -o bin/ $(addprefix ./tools/,$(TOOLS))
+
+demo: all ## a bundled real trace through gmtrace, gmplan and gmbench: a table, and a chart in out/
+	@mkdir -p out
+	bin/gmtrace import testdata/gpt2.pickle.gz | bin/gmtrace show
+	bin/gmplan testdata/opt13b-LRV.parquet | bin/gmbench --png out/demo.png --svg out/demo.svg
+	@echo "charts: out/demo.png, out/demo.svg"
+
+test: ## all tests
+	$(GO) vet ./...
+	$(GO) test ./...
+
+race: ## all tests under the race detector
+	$(GO) test -race ./...
+
+bench: ## benchmarks of the formats, the importer, the allocators and the solvers
+	$(GO) test -run '^$$' -bench . -benchtime 1x ./...
+
+lint: ## gofmt, go vet, staticcheck
+	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo "run gofmt -w on these"; exit 1; }
+	$(GO) vet ./...
+	$(GO) tool -modfile=internal/devtools/go.mod staticcheck ./...
+
+fuzz: ## every fuzz target, FUZZTIME each
+	@for target in $$(grep -rlE '^func Fuzz' --include '*_test.go' . | xargs grep -HoE '^func Fuzz[A-Za-z0-9]+' | sed 's/:func /:/'); do \
+		echo "$$target"; \
+		$(GO) test -run '^$$' -fuzz "^$${target##*:}$$" -fuzztime $(FUZZTIME) "$$(dirname $${target%%:*})" || exit 1; \
+	done
+
+figures: all ## every figure that is promised, beside its target
+	$(GO) run ./experiments/figures import fidelity expandable replay plan
+
+figures-import figures-fidelity figures-expandable figures-replay figures-plan: figures-%: all
+	$(GO) run ./experiments/figures $*
+
+clean: ## remove what was built
+	rm -rf bin out
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12

@@ -1,0 +1,111 @@
+// Figures measures what gm promises and prints each figure beside its target. Its argument is what to measure; the
+// environment variable TRACES names a folder of PyTorch snapshots, *.pickle.gz, to measure it on.
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"gm/internal/report"
+)
+
+// figure is something that can be measured.
+type figure struct {
+	name    string
+	measure func(e *experiment) error
+}
+
+func figures() []figure {
+	return []figure{
+		{"import", measureImport},
+		{"fidelity", measureFidelity},
+		{"expandable", measureExpandable},
+		{"replay", measureReplay},
+		{"plan", measurePlan},
+	}
+}
+
+// experiment is what the figures are measured on, and the table that they go to.
+type experiment struct {
+	dir    string // for files that are made on the way
+	traces []sample
+	table  report.Table
+	missed bool
+}
+
+// sample is a snapshot and the trace that was made of it.
+type sample struct {
+	name     string
+	snapshot string
+	trace    string
+}
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintf(os.Stderr, "figures: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+func run(names []string) error {
+	e := &experiment{table: report.Table{Titles: []string{"figure", "measured", "target", ""}}}
+	var err error
+	if e.dir, err = os.MkdirTemp("", "gm-figures-*"); err != nil {
+		return err
+	}
+	defer os.RemoveAll(e.dir)
+	if err := e.find(); err != nil {
+		return err
+	}
+	for _, f := range figures() {
+		for _, name := range names {
+			if name != f.name {
+				continue
+			}
+			if err := f.measure(e); err != nil {
+				return fmt.Errorf("%s: %w", f.name, err)
+			}
+		}
+	}
+	if err := e.table.Write(os.Stdout); err != nil {
+		return err
+	}
+	if e.missed {
+		return fmt.Errorf("a target was missed")
+	}
+	return nil
+}
+
+// find lists the snapshots and imports them.
+func (e *experiment) find() error {
+	for _, folder := range filepath.SplitList(os.Getenv("TRACES")) {
+		files, err := filepath.Glob(filepath.Join(folder, "*.pickle.gz"))
+		if err != nil {
+			return err
+		}
+		for _, file := range files {
+			name := strings.TrimSuffix(filepath.Base(file), ".pickle.gz")
+			s := sample{name, file, filepath.Join(e.dir, name+".parquet")}
+			if _, _, err := gmtraceImport(s.snapshot, s.trace); err != nil {
+				return err
+			}
+			e.traces = append(e.traces, s)
+		}
+	}
+	if len(e.traces) == 0 {
+		return fmt.Errorf("no *.pickle.gz in TRACES=%q", os.Getenv("TRACES"))
+	}
+	return nil
+}
+
+// add adds a figure to the table.
+func (e *experiment) add(name, measured, target string, met bool) {
+	verdict := "met"
+	if !met {
+		verdict = "MISSED"
+		e.missed = true
+	}
+	e.table.Add(name, measured, target, verdict)
+}

@@ -1,0 +1,67 @@
+// Reads a trace and a plan with DuckDB, compares what it finds with what `go run ./formats/interop` printed, and runs
+// the queries of formats/README.md on them.
+//
+//   node check.mjs TRACE PLAN EXPECTED.json README.md
+//
+// It also has DuckDB write TRACE.copy and PLAN.copy, in which gm is to see what it saw in the originals.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { DuckDBInstance } from "@duckdb/node-api";
+
+const [trace, plan, expectedFile, readme] = process.argv.slice(2);
+if (!readme) {
+  console.error("usage: node check.mjs TRACE PLAN EXPECTED.json README.md");
+  process.exit(2);
+}
+const expected = JSON.parse(readFileSync(expectedFile, "utf8"));
+const duckdb = await (await DuckDBInstance.create(":memory:")).connect();
+
+// query returns rows as objects whose values are strings.
+async function query(sql) {
+  const reader = await duckdb.runAndReadAll(sql);
+  return reader.getRowObjects().map((row) =>
+    Object.fromEntries(Object.entries(row).map(([key, value]) => [key, String(value)])));
+}
+
+const quote = (text) => `'${text.replaceAll("'", "''")}'`;
+
+// compareColumns checks the rows of a file and every column in it.
+async function compareColumns(file, want) {
+  const columns = [
+    "count(*) AS rows",
+    ...Object.keys(want.xor).map((name) => `bit_xor("${name}") AS "${name}"`),
+    ...Object.keys(want.distinct).map((name) => `count(DISTINCT "${name}") AS "${name}"`),
+  ];
+  const [got] = await query(`SELECT ${columns.join(", ")} FROM ${quote(file)}`);
+  assert.deepEqual(got, { rows: want.rows, ...want.xor, ...want.distinct });
+}
+
+// The queries are the SQL blocks of the README; the comment at the start of each is its title.
+const queries = [...readFileSync(readme, "utf8").matchAll(/```sql\n-- (.*)\n([^]*?)```/g)].map(([, title, sql]) => ({
+  title,
+  sql: sql.replaceAll("'trace.parquet'", quote(trace)).replaceAll("'plan.parquet'", quote(plan)),
+}));
+
+await compareColumns(trace, expected.trace);
+await compareColumns(plan, expected.plan);
+assert.ok(queries.length >= 6, "the README has fewer than six queries");
+for (const { title, sql } of queries) {
+  const rows = await query(sql);
+  assert.ok(rows.length > 0, `${title}: no rows`);
+  console.log(`${title}:`, rows[0]);
+  if ("live" in rows[0]) {
+    assert.equal(rows[0].live, title.startsWith("trace") ? expected.trace.peak : expected.plan.peak, title);
+  }
+}
+
+// copyFile has DuckDB write all rows and metadata of a file anew.
+async function copyFile(file) {
+  const pairs = await query(`SELECT decode(key) AS key, decode(value) AS value FROM parquet_kv_metadata(${quote(file)})`);
+  const metadata = pairs.filter(({ key }) => key.startsWith("gm."))
+    .map(({ key, value }) => `"${key}": ${quote(value)}`).join(", ");
+  await duckdb.run(`COPY (SELECT * FROM ${quote(file)}) TO ${quote(file + ".copy")}
+    (FORMAT parquet, COMPRESSION zstd, KV_METADATA {${metadata}})`);
+}
+await copyFile(trace);
+await copyFile(plan);
+console.log(`${expected.trace.rows} events, ${expected.plan.rows} tensors, ${queries.length} queries: as expected`);

@@ -1,0 +1,37 @@
+package trace
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Rows that stand for what was there before the recording began are tagged with this. An alloc row whose block is known to be
+// larger than its request rounded up to 512 bytes has the bytes of the block behind it.
+const (
+	tagPreexisting = "preexisting"
+	tagBlock       = " block="
+)
+
+// PreexistingTag returns the tag of a row that is older than the recording; block is the bytes of an allocation's block, 0 to leave
+// them out.
+func PreexistingTag(block int64) string {
+	if block == 0 {
+		return tagPreexisting
+	}
+	return tagPreexisting + tagBlock + strconv.FormatInt(block, 10)
+}
+
+// ParsePreexisting says whether a tag is that of a row older than the recording, and returns the bytes of its block, 0 if the
+// tag does not hold them.
+func ParsePreexisting(tag string) (block int64, ok bool) {
+	rest, ok := strings.CutPrefix(tag, tagPreexisting)
+	if !ok || rest == "" {
+		return 0, ok
+	}
+	text, ok := strings.CutPrefix(rest, tagBlock)
+	block, err := strconv.ParseInt(text, 10, 64)
+	if !ok || err != nil || block < 0 {
+		return 0, false
+	}
+	return block, true
+}

@@ -1,0 +1,130 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+
+	"gm/internal/blocks"
+	"gm/internal/cuda/sim"
+	"gm/internal/replay"
+)
+
+// Row is how one allocator did on one program.
+type Row struct {
+	Trace         string  `json:"trace"`
+	Allocator     string  `json:"allocator"`
+	PeakAllocated int64   `json:"peak_allocated_bytes"` // in blocks handed out
+	PeakReserved  int64   `json:"peak_reserved_bytes"`  // taken from the device
+	Utilisation   float64 `json:"utilisation"`          // peak allocated / peak reserved
+	Fragmentation float64 `json:"fragmentation"`        // 1 - utilisation
+	Reduction     float64 `json:"mem_reduction_ratio"`  // of the peak reserved, against torch on the same program
+	DriverCalls   int64   `json:"driver_calls"`         // on memory, one for each handle of a range
+	DriverNS      int64   `json:"driver_ns"`            // that all driver calls would have taken
+	DriverShare   float64 `json:"driver_share"`         // of the time from the first row of the trace to the last
+	Retries       int64   `json:"retries"`              // times that the cache was emptied because the device was full
+	OOM           *OOM    `json:"oom"`                  // null if all requests were met
+
+	curve replay.Curve
+}
+
+// OOM is where a program could not go on.
+type OOM struct {
+	Row       int64 `json:"row"` // of the trace
+	TimeNS    int64 `json:"time_ns"`
+	Size      int64 `json:"requested_bytes"`
+	Allocated int64 `json:"allocated_bytes"`
+	Reserved  int64 `json:"reserved_bytes"`
+}
+
+// Curve returns memory over time.
+func (r *Row) Curve() replay.Curve { return r.curve }
+
+// baseline is what reductions are measured against: PyTorch's caching allocator as it was recorded.
+var baseline = Spec{Text: "torch", name: "torch"}
+
+// Compare replays every program through every allocator on a device of capacity bytes, 0 for one without end, on all
+// cores. It returns the rows program by program, in the order of specs.
+func Compare(ctx context.Context, programs []*replay.Program, specs []Spec, capacity int64) ([]Row, error) {
+	width := len(specs) + 1 // with the baseline last
+	rows := make([]Row, len(programs)*width)
+	errs := make([]error, len(rows))
+	next := make(chan int)
+	var workers sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		workers.Go(func() {
+			for i := range next {
+				spec := baseline
+				if i%width < len(specs) {
+					spec = specs[i%width]
+				}
+				rows[i], errs[i] = run(ctx, programs[i/width], spec, capacity)
+			}
+		})
+	}
+	for i := range rows {
+		next <- i
+	}
+	close(next)
+	workers.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	var out []Row
+	for first := 0; first < len(rows); first += width {
+		base := &rows[first+width-1]
+		for i := first; i < first+width-1; i++ {
+			rows[i].Reduction = reduction(base.PeakReserved, rows[i].PeakReserved)
+		}
+		out = append(out, rows[first:first+width-1]...)
+	}
+	return out, nil
+}
+
+// reduction is the MemReductionRatio of the GMLake paper, section 5.1.
+func reduction(base, reserved int64) float64 {
+	if base == 0 {
+		return 0
+	}
+	return float64(base-reserved) / float64(base)
+}
+
+// run replays one program through one allocator.
+func run(ctx context.Context, p *replay.Program, spec Spec, capacity int64) (Row, error) {
+	row := Row{Trace: p.Name, Allocator: spec.Text}
+	dev := sim.New(capacity, sim.H200())
+	a, err := spec.make(ctx, p, dev, capacity)
+	var oom *blocks.OOMError
+	if errors.As(err, &oom) { // the arenas of a plan do not fit
+		row.OOM = &OOM{Size: oom.Size, Allocated: oom.Allocated, Reserved: oom.Reserved}
+		return row, nil
+	}
+	if err != nil {
+		return row, fmt.Errorf("%s: allocator %s: %w", p.Name, spec.Text, err)
+	}
+	res, err := replay.Run(p, a, dev)
+	if err != nil {
+		return row, fmt.Errorf("allocator %s: %w", spec.Text, err)
+	}
+	row.fill(p, res)
+	return row, nil
+}
+
+func (r *Row) fill(p *replay.Program, res *replay.Result) {
+	r.PeakAllocated, r.PeakReserved = res.Stats.PeakAllocated, res.Stats.PeakReserved
+	if r.PeakReserved > 0 {
+		r.Utilisation = float64(r.PeakAllocated) / float64(r.PeakReserved)
+	}
+	r.Fragmentation = 1 - r.Utilisation
+	r.DriverCalls, r.DriverNS, r.Retries = res.Calls, res.DriverTime.Nanoseconds(), res.Stats.Retries
+	if d := p.DurationNS(); d > 0 {
+		r.DriverShare = float64(r.DriverNS) / float64(d)
+	}
+	if res.OOM != nil {
+		oom := OOM(*res.OOM)
+		r.OOM = &oom
+	}
+	r.curve = res.Curve
+}

@@ -1,0 +1,230 @@
+// Package bench compares allocators on programs.
+package bench
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+
+	"gm/internal/blocks"
+	"gm/internal/cuda/sim"
+	"gm/internal/dsa"
+	"gm/internal/replay"
+	"gm/internal/units"
+)
+
+// Spec is an allocator by name with its settings.
+type Spec struct {
+	Text string // as it was written: name, or name:setting=value,setting=value
+	name string
+	opts string
+}
+
+// setup is what an allocator may be made from.
+type setup struct {
+	program  *replay.Program
+	dev      *sim.Device
+	capacity int64
+	opts     string
+}
+
+// maker is an allocator that can be asked for by name.
+type maker struct {
+	name  string
+	about string
+	make  func(ctx context.Context, s setup) (blocks.Allocator, error)
+}
+
+// makers lists the allocators in the order in which a table shows them.
+func makers() []maker {
+	return []maker{
+		{"floor", "the bound of all: as many bytes as are live", makeFloor},
+		{"planned", "offsets solved beforehand, or those of the plan that was read", makePlanned},
+		{"gmlake", "stitching, Algorithm 1 of the GMLake paper; frag_limit=SIZE, stitch_limit=SIZE", makeGMLake},
+		{"gmlake-code", "stitching as GMLake's code does it; fragLimit=SIZE, reuseLimit=X, autoGC=SIZE, defragLevel=N", makeGMLakeCode},
+		{"expandable", "PyTorch with expandable_segments:True; settings as of torch", makeExpandable},
+		{"torch", "PyTorch's caching allocator; settings of PYTORCH_CUDA_ALLOC_CONF, those of the recording if none are given", makeTorch},
+		{"native", "cudaMalloc and cudaFree for every request", makeNative},
+	}
+}
+
+// Names returns a line for each allocator: its name and what it is.
+func Names() []string {
+	var lines []string
+	for _, m := range makers() {
+		lines = append(lines, fmt.Sprintf("%-12s %s", m.name, m.about))
+	}
+	return lines
+}
+
+// AllSpecs returns every allocator with its default settings.
+func AllSpecs() []Spec {
+	var specs []Spec
+	for _, m := range makers() {
+		specs = append(specs, Spec{Text: m.name, name: m.name})
+	}
+	return specs
+}
+
+// ParseSpecs reads a list such as "torch,gmlake:frag_limit=128MiB,stitch_limit=80GiB,native". What has a "=" is a
+// setting of the allocator before it.
+func ParseSpecs(text string) ([]Spec, error) {
+	var specs []Spec
+	for _, part := range blocks.SplitSettings(text) {
+		part = strings.TrimSpace(part)
+		name, opts, hasOpts := strings.Cut(part, ":")
+		setting := strings.Contains(name, "=")
+		switch {
+		case setting && len(specs) == 0:
+			return nil, fmt.Errorf("setting %q comes before any allocator", part)
+		case setting:
+			last := &specs[len(specs)-1]
+			last.opts += "," + part
+			last.Text += "," + part
+		case !slices.ContainsFunc(makers(), func(m maker) bool { return m.name == name }):
+			return nil, fmt.Errorf("unknown allocator %q, expected one of %s", name, strings.Join(names(), ", "))
+		case hasOpts:
+			specs = append(specs, Spec{Text: part, name: name, opts: opts})
+		default:
+			specs = append(specs, Spec{Text: name, name: name})
+		}
+	}
+	for _, s := range specs {
+		if err := s.check(); err != nil {
+			return nil, fmt.Errorf("allocator %s: %w", s.Text, err)
+		}
+	}
+	return specs, nil
+}
+
+func names() []string {
+	var all []string
+	for _, m := range makers() {
+		all = append(all, m.name)
+	}
+	return all
+}
+
+// check makes the allocator once, for no program, to find out whether its settings are right.
+func (s Spec) check() error {
+	_, err := s.make(context.Background(), &replay.Program{}, sim.New(0, sim.CostTable{}), 0)
+	return err
+}
+
+func (s Spec) make(ctx context.Context, p *replay.Program, dev *sim.Device, capacity int64) (blocks.Allocator, error) {
+	i := slices.IndexFunc(makers(), func(m maker) bool { return m.name == s.name })
+	return makers()[i].make(ctx, setup{program: p, dev: dev, capacity: capacity, opts: s.opts})
+}
+
+func makeTorch(_ context.Context, s setup) (blocks.Allocator, error) {
+	conf, err := s.torchConf()
+	if err != nil {
+		return nil, err
+	}
+	if s.opts == "" {
+		conf.Expandable = false
+	}
+	return blocks.NewTorch(s.dev, conf)
+}
+
+func makeExpandable(_ context.Context, s setup) (blocks.Allocator, error) {
+	conf, err := s.torchConf()
+	if err != nil {
+		return nil, err
+	}
+	conf.Expandable = true
+	return blocks.NewTorch(s.dev, conf)
+}
+
+// torchConf returns the settings that were given, or else those of the recording.
+func (s setup) torchConf() (blocks.TorchConf, error) {
+	if s.opts == "" {
+		return blocks.ParseTorchConf(s.program.AllocConf)
+	}
+	return blocks.ParseTorchConf(s.opts)
+}
+
+func makeNative(_ context.Context, s setup) (blocks.Allocator, error) {
+	return blocks.NewNative(s.dev), s.none()
+}
+
+func makeFloor(_ context.Context, s setup) (blocks.Allocator, error) {
+	return blocks.NewFloor(s.capacity), s.none()
+}
+
+func makeGMLake(_ context.Context, s setup) (blocks.Allocator, error) {
+	conf := blocks.DefaultGMLakeConf()
+	if err := s.settings(map[string]any{"frag_limit": &conf.FragLimit, "stitch_limit": &conf.StitchLimit}); err != nil {
+		return nil, err
+	}
+	return blocks.NewGMLake(s.dev, conf)
+}
+
+func makeGMLakeCode(_ context.Context, s setup) (blocks.Allocator, error) {
+	conf := blocks.DefaultGMLakeCodeConf()
+	err := s.settings(map[string]any{
+		"fragLimit": &conf.FragLimit, "reuseLimit": &conf.ReuseLimit, "autoGC": &conf.AutoGC, "defragLevel": &conf.Level,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return blocks.NewGMLakeCode(s.dev, conf)
+}
+
+// makePlanned solves a plan unless the program came with one. What the plan does not hold goes to PyTorch's allocator.
+func makePlanned(ctx context.Context, s setup) (blocks.Allocator, error) {
+	if err := s.none(); err != nil {
+		return nil, err
+	}
+	fallback, err := blocks.NewTorch(s.dev, blocks.DefaultTorchConf())
+	if err != nil {
+		return nil, err
+	}
+	placements, arenas := s.program.Placements, s.program.Arenas
+	if placements == nil {
+		solver, err := dsa.Lookup("auto")
+		if err != nil {
+			return nil, err
+		}
+		if placements, arenas, err = s.program.Plan(ctx, solver); err != nil {
+			return nil, fmt.Errorf("solve a plan: %w", err)
+		}
+	}
+	return blocks.NewPlanned(s.dev, placements, arenas, fallback)
+}
+
+// none refuses settings.
+func (s setup) none() error { return s.settings(nil) }
+
+// settings stores each given setting where its name points: an *int64, as a size, or a *float64.
+func (s setup) settings(known map[string]any) error {
+	if s.opts == "" {
+		return nil
+	}
+	for _, setting := range strings.Split(s.opts, ",") {
+		name, value, _ := strings.Cut(setting, "=")
+		var err error
+		switch p := known[strings.TrimSpace(name)].(type) {
+		case *int64:
+			var size units.Bytes
+			size, err = units.ParseBytes(value)
+			*p = int64(size)
+		case *float64:
+			*p, err = strconv.ParseFloat(value, 64)
+		default:
+			var all []string
+			for k := range known {
+				all = append(all, k)
+			}
+			sort.Strings(all)
+			return fmt.Errorf("unknown setting %q, expected one of [%s]", name, strings.Join(all, " "))
+		}
+		if err != nil {
+			return fmt.Errorf("setting %s: %w", name, err)
+		}
+	}
+	return nil
+}

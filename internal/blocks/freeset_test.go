@@ -1,0 +1,78 @@
+package blocks
+
+import (
+	"cmp"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"gm/internal/cuda"
+)
+
+// TestFreeSetAgainstSortedSlice does the same to a freeSet and to a plain sorted slice.
+func TestFreeSetAgainstSortedSlice(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	var set freeSet
+	var model []free
+	order := func(a, b free) int { return cmp.Or(cmp.Compare(a.size, b.size), cmp.Compare(a.ptr, b.ptr)) }
+	for step := range 20000 {
+		grow := step < 10000
+		if len(model) == 0 || grow == (rng.IntN(3) > 0) {
+			f := free{size: rng.Int64N(40), ptr: cuda.Ptr(rng.Uint64N(1 << 40)), id: int32(step)}
+			i, found := slices.BinarySearchFunc(model, f, order)
+			if found {
+				continue
+			}
+			set.insert(f)
+			model = slices.Insert(model, i, f)
+		} else {
+			i := rng.IntN(len(model))
+			set.remove(model[i].size, model[i].ptr)
+			model = slices.Delete(model, i, i+1)
+		}
+		size, ptr := rng.Int64N(42), cuda.Ptr(rng.Uint64N(1<<40))
+		i, _ := slices.BinarySearchFunc(model, free{size: size, ptr: ptr}, order)
+		at := set.seek(size, ptr)
+		if set.valid(at) != (i < len(model)) || set.valid(at) && set.at(at) != model[i] {
+			t.Fatalf("step %d: seek(%d, %#x) is not what a sorted slice finds", step, size, ptr)
+		}
+		if before := set.before(at); set.valid(before) != (i > 0) || i > 0 && set.at(before) != model[i-1] {
+			t.Fatalf("step %d: what is before (%d, %#x) is not what a sorted slice finds", step, size, ptr)
+		}
+	}
+	i := 0
+	for at := set.first(); set.valid(at); at = set.next(at) {
+		if set.at(at) != model[i] {
+			t.Fatalf("row %d of the walk differs", i)
+		}
+		i++
+	}
+	if i != len(model) {
+		t.Fatalf("the walk has %d rows, want %d", i, len(model))
+	}
+}
+
+func TestIndexAgainstMap(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	x := newIndex()
+	model := map[cuda.Ptr]int32{}
+	for step := range 200000 {
+		p := cuda.Ptr(1+rng.Uint64N(5000)) * 512
+		want, known := model[p]
+		if id, ok := x.find(p); ok != known || known && id != want {
+			t.Fatalf("step %d: find(%#x) = %d, %v; want %d, %v", step, p, id, ok, want, known)
+		}
+		if known {
+			if id, ok := x.take(p); !ok || id != want {
+				t.Fatalf("step %d: take(%#x) = %d, %v; want %d", step, p, id, ok, want)
+			}
+			delete(model, p)
+		} else {
+			x.put(p, int32(step))
+			model[p] = int32(step)
+		}
+	}
+	if _, ok := x.take(7); ok {
+		t.Error("took an address that was never put in")
+	}
+}

@@ -1,0 +1,65 @@
+package blocks
+
+import "testing"
+
+func TestParseTorchConf(t *testing.T) {
+	with := func(change func(*TorchConf)) TorchConf {
+		c := DefaultTorchConf()
+		change(&c)
+		return c
+	}
+	for text, want := range map[string]TorchConf{
+		"":                         DefaultTorchConf(),
+		"backend:native":           DefaultTorchConf(),
+		"expandable_segments:True": with(func(c *TorchConf) { c.Expandable = true }),
+		"max_split_size_mb=128, garbage_collection_threshold:0.8": with(func(c *TorchConf) {
+			c.MaxSplitSize, c.GCThreshold = 128<<20, 0.8
+		}),
+		"roundup_power2_divisions:4": with(func(c *TorchConf) {
+			for i := range c.Divisions {
+				c.Divisions[i] = 4
+			}
+		}),
+		// The first entry counts for all smaller sizes, too, and ">" from the entry before it on.
+		"roundup_power2_divisions:[2:1,8:4,32:8,>:2]": with(func(c *TorchConf) {
+			c.Divisions = [16]int64{1, 1, 0, 4, 0, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2}
+		}),
+	} {
+		if got, err := ParseTorchConf(text); err != nil || got != want {
+			t.Errorf("ParseTorchConf(%q) = %+v, %v; want %+v", text, got, err, want)
+		}
+	}
+	for _, text := range []string{
+		"max_split_size", "max_split_size_mb:19", "max_split_size_mb:x", "expandable_segments:yes", "garbage_collection_threshold:1.5",
+		"garbage_collection_threshold:NaN", "roundup_power2_divisions:3", "roundup_power2_divisions:[3:2]", "roundup_power2_divisions:[4]",
+		"backend:cudaMallocAsync", "no_such_thing:1", "large_segment_size_mb:21",
+	} {
+		if _, err := ParseTorchConf(text); err == nil {
+			t.Errorf("ParseTorchConf(%q): no error", text)
+		}
+	}
+}
+
+func TestRoundSize(t *testing.T) {
+	for _, c := range []struct {
+		settings   string
+		size, want int64
+	}{
+		{"", 1, 512},
+		{"", 513, 1024},
+		{"", 5<<20 + 1, 5<<20 + 512},
+		{"roundup_power2_divisions:4", 1200 << 10, 1280 << 10}, // steps of 256 KiB between 1 and 2 MiB
+		{"roundup_power2_divisions:4", 1 << 21, 1 << 21},
+		{"roundup_power2_divisions:4", 2048, 2048}, // not above 512 times the divisions
+		{"roundup_power2_divisions:[1:0,2:8,>:1]", 1200 << 10, 1200 << 10},
+		{"roundup_power2_divisions:[1:0,2:8,>:1]", 100<<20 + 7, 100<<20 + 512},
+	} {
+		conf, err := ParseTorchConf(c.settings)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := conf.RoundSize(c.size); got != c.want {
+			t.Errorf("%q: RoundSize(%d) = %d, want %d", c.settings, c.size, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,95 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"golang.org/x/term"
+)
+
+// outputs is the unfinished files of a run.
+type outputs struct {
+	mu    sync.Mutex
+	paths map[string]bool
+}
+
+func (o *outputs) add(path string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.paths == nil {
+		o.paths = map[string]bool{}
+	}
+	o.paths[path] = true
+}
+
+func (o *outputs) forget(path string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.paths, path)
+}
+
+func (o *outputs) removeAll() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for path := range o.paths {
+		os.Remove(path)
+	}
+	o.paths = nil
+}
+
+// Binary calls write with where the binary output of a command goes: path, or standard output for "" and "-", which must not
+// be a terminal.
+func (c *Context) Binary(path string, write func(io.Writer) error) error {
+	if path != "" && path != "-" {
+		return c.File(path, write)
+	}
+	if f, ok := c.Out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		return Usage("will not write Parquet to a terminal: use -o FILE, or a pipe")
+	}
+	return write(c.Out)
+}
+
+// File writes a file beside path and renames it to path once it is whole, so that no reader ever sees half of it.
+// What is there and no regular file, such as /dev/null, is written to as it is.
+func (c *Context) File(path string, write func(io.Writer) error) (err error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return writeInPlace(path, write)
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".gm-*")
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	c.outputs.add(f.Name())
+	defer func() {
+		if err != nil {
+			f.Close()
+			os.Remove(f.Name())
+		}
+		c.outputs.forget(f.Name())
+	}()
+	if err := write(f); err != nil {
+		return err
+	}
+	if err := f.Chmod(0o644); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	if err := f.Close(); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	if err := os.Rename(f.Name(), path); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
+}
+
+func writeInPlace(path string, write func(io.Writer) error) error {
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return write(f)
+}

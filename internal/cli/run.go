@@ -1,0 +1,125 @@
+// Package cli is what gm's command lines have in common: parsing, messages, exit statuses, and output files.
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+)
+
+// The exit statuses of every tool.
+const (
+	statusDone   = 0
+	statusFailed = 1
+	statusUsage  = 2
+
+	statusInterrupted = 128 + int(syscall.SIGINT)
+)
+
+// Tool describes a command line.
+type Tool struct {
+	Name    string
+	Help    string // what it is for, and an example
+	Grammar any    // a kong struct; the command that is chosen has a method Run(*Context) error
+}
+
+// Context is what a command works with.
+type Context struct {
+	Tool string
+	Out  io.Writer
+	Err  io.Writer
+
+	outputs outputs
+}
+
+// Main parses args, runs the command that they name and returns the exit status: 0 done, 1 failed, 2 wrong usage.
+func (t Tool) Main(args []string) int {
+	c := &Context{Tool: t.Name, Out: os.Stdout, Err: os.Stderr}
+	stop := c.outputs.removeOnInterrupt()
+	defer stop()
+	exited := false
+	parser, err := kong.New(t.Grammar, kong.Name(t.Name), kong.Description(t.Help), kong.UsageOnError(),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
+		kong.Exit(func(int) { exited = true }))
+	if err != nil {
+		panic("BUG: command line of " + t.Name + ": " + err.Error())
+	}
+	parsed, err := parser.Parse(args)
+	switch {
+	case exited: // --help has been printed
+		return statusDone
+	case err != nil:
+		c.fail(err)
+		fmt.Fprintf(c.Err, "%s: hint: see %s --help\n", t.Name, strings.Join(append([]string{t.Name}, commandOf(err)...), " "))
+		return statusUsage
+	}
+	err = parsed.Run(c)
+	c.outputs.removeAll()
+	var usage *UsageError
+	switch {
+	case err == nil:
+		return statusDone
+	case errors.As(err, &usage):
+		c.fail(err)
+		return statusUsage
+	case errors.Is(err, syscall.EPIPE):
+		return statusFailed
+	}
+	c.fail(err)
+	return statusFailed
+}
+
+// commandOf returns the words of the command that a parse error is about.
+func commandOf(err error) []string {
+	var parse *kong.ParseError
+	if errors.As(err, &parse) && parse.Context != nil {
+		if node := parse.Context.Selected(); node != nil {
+			return []string{node.Name}
+		}
+	}
+	return nil
+}
+
+// fail prints an error, once and as one line.
+func (c *Context) fail(err error) {
+	fmt.Fprintf(c.Err, "%s: %s\n", c.Tool, strings.ReplaceAll(err.Error(), "\n", "; "))
+}
+
+// Warn prints a warning. It stops nothing.
+func (c *Context) Warn(format string, args ...any) {
+	fmt.Fprintf(c.Err, "%s: warning: %s\n", c.Tool, fmt.Sprintf(format, args...))
+}
+
+// UsageError is wrong usage that the parser cannot see.
+type UsageError struct{ text string }
+
+// Usage returns a UsageError.
+func Usage(format string, args ...any) error { return &UsageError{fmt.Sprintf(format, args...)} }
+
+// Error implements error.
+func (e *UsageError) Error() string { return e.text }
+
+// removeOnInterrupt ends the process on an interrupt, without half written files. The function that it returns ends the watch.
+func (o *outputs) removeOnInterrupt() (stop func()) {
+	interrupts := make(chan os.Signal, 1)
+	done := make(chan struct{})
+	signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		select {
+		case <-interrupts:
+			o.removeAll()
+			os.Exit(statusInterrupted)
+		case <-done:
+		}
+	}()
+	return func() {
+		signal.Stop(interrupts)
+		close(done)
+	}
+}

@@ -1,0 +1,114 @@
+package dsa
+
+import "math"
+
+// features are the properties that buffers are ranked by. Parts of an instance inherit those of the whole.
+type features struct {
+	life     []float64 // W: length of the life, in the problem's time
+	sections []float64 // V: number of sections lived in
+	size     []float64 // Z: units
+	load     []float64 // T: the greatest load during the life, units
+}
+
+// newFeatures measures the buffers of an instance.
+func newFeatures(in *instance, life []float64) features {
+	f := features{
+		life: life, sections: make([]float64, in.len()), size: make([]float64, in.len()), load: peakLoads(in),
+	}
+	for k := range f.size {
+		f.sections[k] = float64(in.hi[k] - in.lo[k])
+		f.size[k] = float64(in.size[k])
+	}
+	return f
+}
+
+// peakLoads returns, for each buffer, the greatest load of the sections it lives in.
+func peakLoads(in *instance) []float64 {
+	n := in.sections()
+	tree := make([]int64, 2*n) // node i covers what 2i and 2i+1 cover; the leaves are n to 2n
+	copy(tree[n:], in.load)
+	for i := n - 1; i > 0; i-- {
+		tree[i] = max(tree[2*i], tree[2*i+1])
+	}
+	loads := make([]float64, in.len())
+	for k := range loads {
+		top := int64(0)
+		for a, b := int(in.lo[k])+n, int(in.hi[k])+n; a < b; a, b = a/2, b/2 {
+			if a&1 == 1 {
+				top = max(top, tree[a])
+				a++
+			}
+			if b&1 == 1 {
+				b--
+				top = max(top, tree[b])
+			}
+		}
+		loads[k] = float64(top)
+	}
+	return loads
+}
+
+// pick returns the features of some buffers.
+func (f features) pick(buffers []int32) features {
+	pick := func(from []float64) []float64 {
+		to := make([]float64, len(buffers))
+		for i, k := range buffers {
+			to[i] = from[k]
+		}
+		return to
+	}
+	return features{pick(f.life), pick(f.sections), pick(f.size), pick(f.load)}
+}
+
+// fill writes the property of a letter of a key for each buffer.
+func (f features) fill(column []float64, letter byte) {
+	switch letter {
+	case 'W':
+		copy(column, f.life)
+	case 'V':
+		copy(column, f.sections)
+	case 'Z':
+		copy(column, f.size)
+	case 'T':
+		copy(column, f.load)
+	case 'A':
+		for k := range column {
+			column[k] = f.life[k] * f.size[k]
+		}
+	case 'S':
+		for k := range column {
+			column[k] = f.sections[k] * f.size[k]
+		}
+	default:
+		panic("BUG: no feature " + string(letter))
+	}
+}
+
+// mix is a weighing of the features.
+type mix struct {
+	life, sections, size float64 // of their logarithms
+	load                 float64 // of the load as a fraction of the greatest
+	noise                float64 // of a number around 0 that differs from buffer to buffer
+	seed                 uint64  // of the noise
+}
+
+// fillMix writes the weighed features of each buffer; id tells buffers apart for the noise.
+func (f features) fillMix(column []float64, id []int32, bound int64, m mix) {
+	for k := range column {
+		column[k] = m.life*math.Log(f.life[k]) + m.sections*math.Log(f.sections[k]) + m.size*math.Log(f.size[k]) +
+			m.load*f.load[k]/float64(bound) + m.noise*bell(m.seed+uint64(id[k]))
+	}
+}
+
+// bell hashes a number to one around 0 with a variance of 1, the sum of four uniform ones (the hash is the finalizer
+// of SplitMix64).
+func bell(x uint64) float64 {
+	x *= 0x9e3779b97f4a7c15
+	x ^= x >> 30
+	x *= 0xbf58476d1ce4e5b9
+	x ^= x >> 27
+	x *= 0x94d049bb133111eb
+	x ^= x >> 31
+	sum := float64(x&0xffff + x>>16&0xffff + x>>32&0xffff + x>>48)
+	return (sum - 2*0xffff) / (0xffff / math.Sqrt(3))
+}

@@ -1,0 +1,106 @@
+package dsa
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+)
+
+// verify is written apart from the solvers: it replays births and deaths over a list of live buffers ordered by offset.
+func verify(p *Problem, l Layout) error {
+	if len(l.Offsets) != p.Len() {
+		return fmt.Errorf("%d offsets for %d buffers", len(l.Offsets), p.Len())
+	}
+	end := func(i int) int64 { return l.Offsets[i] + (p.Size[i]+p.Align-1)/p.Align*p.Align }
+	var births, deaths []int
+	peak := int64(0)
+	for i := range l.Offsets {
+		if l.Offsets[i] < 0 || l.Offsets[i]%p.Align != 0 {
+			return fmt.Errorf("buffer %d at %d", i, l.Offsets[i])
+		}
+		if p.Start[i] < p.End[i] && p.Size[i] > 0 {
+			births, deaths = append(births, i), append(deaths, i)
+			peak = max(peak, end(i))
+		}
+	}
+	if peak != l.Peak || l.Bound > l.Peak {
+		return fmt.Errorf("peak %d, bound %d, found peak %d", l.Peak, l.Bound, peak)
+	}
+	slices.SortFunc(births, func(a, b int) int { return cmp.Compare(p.Start[a], p.Start[b]) })
+	slices.SortFunc(deaths, func(a, b int) int { return cmp.Compare(p.End[a], p.End[b]) })
+	find := func(live []int, i int) int {
+		at, _ := slices.BinarySearchFunc(live, l.Offsets[i], func(a int, offset int64) int { return cmp.Compare(l.Offsets[a], offset) })
+		return at
+	}
+	var live []int
+	for _, i := range births {
+		for p.End[deaths[0]] <= p.Start[i] {
+			at := find(live, deaths[0])
+			live = slices.Delete(live, at, at+1)
+			deaths = deaths[1:]
+		}
+		at := find(live, i)
+		if at > 0 && end(live[at-1]) > l.Offsets[i] || at < len(live) && l.Offsets[live[at]] < end(i) {
+			return fmt.Errorf("buffer %d at %d overlaps another", i, l.Offsets[i])
+		}
+		live = slices.Insert(live, at, i)
+	}
+	return nil
+}
+
+// load returns the greatest load, the slow way.
+func load(p *Problem) int64 {
+	top := int64(0)
+	for i := range p.Size {
+		sum := int64(0)
+		for j := range p.Size {
+			if p.Start[j] <= p.Start[i] && p.Start[i] < p.End[j] && p.Start[i] < p.End[i] {
+				sum += (p.Size[j] + p.Align - 1) / p.Align * p.Align
+			}
+		}
+		top = max(top, sum)
+	}
+	return top
+}
+
+// random returns n buffers with lives and sizes of many lengths.
+func random(rng *rand.Rand, n int, align int64) *Problem {
+	p := &Problem{Align: align}
+	horizon := int64(1 + rng.IntN(2*n+1))
+	for range n {
+		start := rng.Int64N(horizon)
+		life := rng.Int64N(1 + min(horizon, 1<<rng.IntN(20)))
+		p.add(start, start+life, rng.Int64N(1<<rng.IntN(16)))
+	}
+	return p
+}
+
+// training returns buffers like those of training: parameters, then steps of layers with activations that live until
+// the layer's turn comes again, backwards, and short-lived ones.
+func training(rng *rand.Rand, steps, layers int) *Problem {
+	p := &Problem{Align: 512}
+	now := int64(0)
+	end := int64(steps*layers*8 + layers)
+	for range layers {
+		p.add(now, end, 1<<20+rng.Int64N(1<<22))
+		now++
+	}
+	for range steps {
+		first := now
+		for layer := range int64(layers) {
+			back := first + int64(layers)*4 + (int64(layers)-1-layer)*4
+			p.add(now, back+2, 1<<18+rng.Int64N(1<<20))
+			p.add(now+1, now+3, 1<<16+rng.Int64N(1<<20))
+			p.add(now+2, now+5, 1<<16+rng.Int64N(1<<18))
+			p.add(back, back+3, 1<<16+rng.Int64N(1<<20))
+			now += 4
+		}
+		now += int64(layers) * 4
+	}
+	return p
+}
+
+func (p *Problem) add(start, end, size int64) {
+	p.Start, p.End, p.Size = append(p.Start, start), append(p.End, end), append(p.Size, size)
+}

@@ -1,0 +1,370 @@
+package importer
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gm/formats/trace"
+)
+
+// imported is a trace that was made from a recording and read back.
+type imported struct {
+	rows     []string
+	meta     trace.Meta
+	warnings []string
+	events   []trace.Event
+}
+
+func importFrom(t testing.TB, name string, in io.Reader) (*imported, error) {
+	t.Helper()
+	got := &imported{}
+	var file bytes.Buffer
+	w := trace.NewWriter(&file, trace.Meta{})
+	if err := Import(in, name, w, func(s string) { got.warnings = append(got.warnings, s) }); err != nil {
+		return nil, err
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r, err := trace.NewReader(bytes.NewReader(file.Bytes()), int64(file.Len()), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got.meta = r.Meta()
+	for {
+		b, err := r.Next()
+		if err == io.EOF {
+			return got, r.Close()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range b.Len() {
+			e := b.Row(i)
+			got.events = append(got.events, e)
+			got.rows = append(got.rows, rowText(e, r.Strings().Text))
+		}
+	}
+}
+
+// rowText writes what a row has beside time, op, id and size only where it has it.
+func rowText(e trace.Event, text func(int32) string) string {
+	s := fmt.Sprintf("%d %v %d %d", e.TimeNS, e.Op, e.ID, e.Size)
+	for _, more := range []struct {
+		name  string
+		value any
+		set   bool
+	}{
+		{"addr", e.Addr, e.Addr != 0},
+		{"device", e.Device, e.Device != 0},
+		{"stream", e.Stream, e.Stream != 0},
+		{"pool", text(e.Pool), e.Pool != 0},
+		{"thread", e.Thread, e.Thread != 0},
+		{"stack", text(e.Stack), e.Stack != 0},
+		{"tag", text(e.Tag), e.Tag != 0},
+	} {
+		if more.set {
+			s += fmt.Sprintf(" %s=%v", more.name, more.value)
+		}
+	}
+	return s
+}
+
+func packed(t testing.TB, data string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	if _, err := io.WriteString(w, data); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func TestImport(t *testing.T) {
+	for _, c := range []struct {
+		name, in  string
+		source    string
+		alignment int64
+		rows      string
+		warnings  []string
+	}{
+		{
+			"rmm",
+			"Thread,Time,Action,Pointer,Size,Stream\n" +
+				"12,23:59:59.999999,allocate,0x30a000000,256,0x2\n" +
+				"12,00:00:00.000001,allocate failure,(nil),1000000,0\n" +
+				"140573312345856,00:00:00.5,free,0x30a000000,256,0x2\n" +
+				"140573312345856,00:00:00.4,allocate,0x30a000000,10,0x0\n" +
+				"13,00:00:01,free,0x99,5,0x0\n13,00:00:01,allocate,(nil),0,0x0\n13,00:00:01,free,(nil),0,0x0\n" +
+				"13,00:00:02,allocate,0x30a000000,20,0x0\n",
+			"rmm log x", 256,
+			`86399999999000 alloc 1 256 addr=13052674048 stream=2 thread=12
+86400000001000 oom 0 1000000 thread=12
+86400500000000 free 1 256 addr=13052674048 stream=2 thread=1
+86400500000000 alloc 2 10 addr=13052674048 thread=1
+86402000000000 free 2 10 addr=13052674048 thread=1
+86402000000000 alloc 3 20 addr=13052674048 thread=13`,
+			[]string{
+				"1 allocations of no bytes, or no time, are left out",
+				"1 allocations are at the address of a live one: that is taken to be freed there",
+				"1 frees are of nothing that is live: they are left out",
+				"1 rows lie before the one above them: they are put at its time",
+			},
+		},
+		{
+			"rmm without header, in seconds",
+			"7,1634567890.123456,allocate,0x10,1,0\n7,1634567891,deallocate,0x10,1,0\n",
+			"rmm log x", 256,
+			"1634567890123456000 alloc 1 1 addr=16 thread=7\n1634567891000000000 free 1 1 addr=16 thread=7", nil,
+		},
+		{
+			"stalloc",
+			"Iteration Index : 0\n1 0x7f1e41329c00 512 0\nmicro-batch : F\nmlp->ParallelMLP Layer : F-start\n" +
+				"1 0x7f1e41340000 1024 0x55\r\n0 0x7f1e41329c00 512 0\n1 0 0 0\n0 0 0 0",
+			"stalloc trace x", 512,
+			`0 mark 0 0 tag=Iteration Index : 0
+1 alloc 1 512 addr=139767919582208
+2 mark 0 0 tag=micro-batch : F
+3 mark 0 0 tag=mlp->ParallelMLP Layer : F-start
+4 alloc 2 1024 addr=139767919673344 stream=85
+5 free 1 512 addr=139767919582208`,
+			[]string{"1 allocations of no bytes, or no time, are left out"},
+		},
+		{
+			"minimalloc",
+			"id,lower,upper,size\nb1,0,10,100\nb2,10,20,200\nb3,5,10,300\nb4,3,3,9\nb5,1,2,0\n",
+			"minimalloc csv x", 1,
+			`0 alloc 1 100 tag=b1
+5 alloc 2 300 tag=b3
+10 free 1 100 tag=b1
+10 free 2 300 tag=b3
+10 alloc 3 200 tag=b2
+20 free 3 200 tag=b2`,
+			[]string{"2 allocations of no bytes, or no time, are left out"},
+		},
+		{
+			"minimalloc, other names",
+			"\xef\xbb\xbfSize, hint,End,Begin ,buffer,alignment,offset,gaps\n 64,-1,4,2,x,32,128,3-4\n64,-1,7,5,y,64,,\n",
+			"minimalloc csv x", 64,
+			`2 alloc 1 64 addr=128 tag=x
+5 free 1 64 addr=128 tag=x
+5 alloc 2 64 tag=y
+8 free 2 64 tag=y`,
+			[]string{
+				"alignments differ: the greatest, 64, is taken for all buffers",
+				"1 buffers have gaps in their lives: they are taken to be live there",
+			},
+		},
+		{
+			"plain",
+			"time_ns,op,id,size,addr,device,stream,pool,thread,stack,tag,extra\n" +
+				"5,alloc,a,100,0xff,1,7,1.0,42,\"main (a.py:1);f(x, y) (b.py:2)\",\"say \"\"hi\"\"\",?\n" +
+				"6,free_requested,a,100,0xff,1,7,1.0,42,,,\n" +
+				"6,segment_alloc,,2097152,,,,,,,,\n7,free_completed,a,100,,,,,,,,\n" +
+				"8,alloc,a,1,,,,,,,,\n9,free,a,1,,,,,,,,\n9,mark,0,0,,,,,,,end,\n",
+			"csv x", 1,
+			`5 alloc 1 100 addr=255 device=1 stream=7 pool=1.0 thread=42 stack=main (a.py:1);f(x, y) (b.py:2) tag=say "hi"
+6 free_requested 1 100 addr=255 device=1 stream=7 pool=1.0 thread=42
+6 segment_alloc 0 2097152
+7 free_completed 1 100
+8 alloc 2 1
+9 free 2 1
+9 mark 0 0 tag=end`, nil,
+		},
+		{"plain, no rows", "time_ns,op,id,size", "csv x", 1, "", nil},
+		{"snapshot", "(dS'device_traces'\n(l(l(dS'action'\nS'snapshot'\nsS'time_us'\nI3\nsaas.", "pytorch snapshot x", 512, "3000 snapshot 0 0", nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for how, in := range map[string]io.Reader{
+				"plain":        strings.NewReader(c.in),
+				"packed":       bytes.NewReader(packed(t, c.in)),
+				"byte by byte": iotest.OneByteReader(strings.NewReader(c.in)),
+			} {
+				got, err := importFrom(t, "dir/x", in)
+				if err != nil {
+					t.Fatalf("%s: %v", how, err)
+				}
+				if diff := cmp.Diff(c.rows, strings.Join(got.rows, "\n")); diff != "" {
+					t.Errorf("%s: rows (-want +got):\n%s", how, diff)
+				}
+				if diff := cmp.Diff(c.warnings, got.warnings); diff != "" {
+					t.Errorf("%s: warnings (-want +got):\n%s", how, diff)
+				}
+				if got.meta.Source != c.source || got.meta.Alignment != c.alignment {
+					t.Errorf("%s: meta is %+v", how, got.meta)
+				}
+			}
+		})
+	}
+}
+
+func TestImportErrors(t *testing.T) {
+	const rmm = "Thread,Time,Action,Pointer,Size,Stream\n"
+	const mm = "id,lower,upper,size\n"
+	const plain = "time_ns,op,id,size\n"
+	for _, c := range []struct{ name, in, want string }{
+		{"empty", "", "x: empty input"},
+		{"blank", "\n\n", "x: unknown format: expected a PyTorch memory snapshot"},
+		{"text", "hello, world\n", "x: unknown format"},
+		{"binary", "\x7fELF\x00\x00", "x: unknown format"},
+		{"parquet", "PAR1xxxxPAR1", "x: already Parquet: a gm trace needs no import"},
+		{"cut gzip", string(packed(t, mm+"a,1,2,3\n")[:20]), "gunzip"},
+		{"gzip of gzip", string(packed(t, string(packed(t, mm)))), "x: unknown format"},
+		{"long line", mm + strings.Repeat("1", 2<<20), "x: line 2: longer than 1048576 bytes"},
+		{"pickle", "\x80\x04cos\nsystem\n)R.", "x: read snapshot: pickle: byte 14: refused: the pickle calls os.system"},
+
+		{"rmm time", rmm + "1,25:00:00,allocate,0x1,1,0\n", `x: line 2: time is "25:00:00", expected hh:mm:ss.ffffff`},
+		{"rmm time 2", rmm + "1,99999999999999999999,allocate,0x1,1,0\n", "x: line 2: time is"},
+		{"rmm fraction", rmm + "1,01:00:00.x,allocate,0x1,1,0\n", "x: line 2: time is"},
+		{"rmm action", rmm + "1,01:00:00,grab,0x1,1,0\n", `x: line 2: unknown action "grab"`},
+		{"rmm pointer", rmm + "1,01:00:00,free,zz,1,0\n", `x: line 2: pointer is "zz", expected an integer`},
+		{"rmm size", rmm + "1,01:00:00,allocate,0x1,-1,0\n", "x: line 2: size is -1, expected 0 to 140737488355328"},
+		{"rmm size 2^62", rmm + "1,01:00:00,allocate,0x1,4611686018427387904,0\n", "x: line 2: size is 4611686018427387904, expected"},
+		{"rmm fields", rmm + "1,01:00:00,allocate\n", "x: line 2: 3 fields, expected 6"},
+		{"rmm column", "Time,Action,Pointer,Stream\n", "x: line 1: no column named thread"},
+
+		{"stalloc size", "1 0x1 512 0\n1 0x2 -5 0\n", `x: line 2: "1 0x2 -5 0", expected 0 or 1, pointer, size and stream`},
+		{"stalloc fields", "1 0x1 512 0\n1 0x2\n", "x: line 2: "},
+		{"stalloc kind", "1 0x1 512 0\n11 0x2 5 0\n", "x: line 2: "},
+
+		{"minimalloc upper", mm + "a,5,4,1\n", "x: line 2: upper 4 is before lower 5"},
+		{"minimalloc end", "id,lower,end,size\na,5,3,1\n", "x: line 2: end 3 is before lower 5"},
+		{"minimalloc negative", mm + "a,-5,4,1\n", "x: line 2: lower is -5, expected at least 0"},
+		{"minimalloc size", mm + "a,0,4,1.5\n", `x: line 2: size is "1.5", expected an integer`},
+		{"minimalloc no size", mm + "a,0,4,\n", "x: line 2: size is empty"},
+		{"minimalloc range", mm + "a,0,9223372036854775808,1\n", "x: line 2: upper is out of range: 9223372036854775808"},
+		{"minimalloc both", "id,lower,upper,end,size\n", "x: line 1: expected one of the columns upper and end"},
+		{"minimalloc twice", "id,lower,lower,upper,size\n", `x: line 1: two columns named "lower"`},
+		{"minimalloc quotes", mm + "\"a,1,2,3\n", "x: line 2: quotes do not match"},
+
+		{"plain no id", "time_ns,op,size\n", "x: line 1: no column named id"},
+		{"plain op", plain + "1,grow,a,1\n", `x: line 2: unknown op "grow"`},
+		{"plain time", plain + "5,mark,,0\n\n4,mark,,0\n", "x: line 4: time 4 ns is before that of the row above, 5"},
+		{"plain negative time", plain + "-5,mark,,0\n", "x: line 2: time_ns is -5, expected at least 0"},
+		{"plain free", plain + "1,free,a,1\n", `x: line 2: free of id "a": it is not live`},
+		{"plain twice", plain + "1,alloc,a,1\n1,alloc,a,1\n", `x: line 3: alloc of id "a": it is live already`},
+		{"plain completed", plain + "1,alloc,a,1\n1,free_completed,a,1\n", `x: line 3: free_completed of id "a": its free is not requested`},
+		{"plain requested twice", plain + "1,alloc,a,1\n1,free_requested,a,1\n1,free_requested,a,1\n", "its free is requested already"},
+		{"plain zero", plain + "1,alloc,a,0\n", `x: line 2: alloc of id "a": 0 bytes`},
+		{"plain empty id", plain + "1,alloc,,1\n", `x: line 2: alloc of id "": an allocation needs an id`},
+		{"plain mark with id", plain + "1,mark,a,1\n", `x: line 2: mark of id "a": expected none, or 0`},
+		{"plain long id", plain + "1,alloc," + strings.Repeat("a", 300) + ",1\n", "longer than 256 bytes"},
+		{"plain device", "time_ns,op,id,size,device\n1,alloc,a,1,1024\n", "x: line 2: device is 1024, expected 0 to 1023"},
+		{"plain many fields", plain + strings.Repeat(",", 5000), "x: line 2: 5001 fields; at most 1024 are read"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := importFrom(t, "x", strings.NewReader(c.in))
+			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "x: ") {
+				t.Errorf("error %v, want one with %q", err, c.want)
+			}
+			if err != nil && strings.Contains(err.Error(), "\n") {
+				t.Errorf("more than one line: %q", err)
+			}
+		})
+	}
+}
+
+func TestDetect(t *testing.T) {
+	for head, want := range map[string]Format{
+		"":                                Unknown,
+		"x":                               Unknown,
+		"PAR1":                            Parquet,
+		"\x80\x05\x95":                    Snapshot,
+		"}q\x00(U":                        Snapshot,
+		"]q\x00.":                         Snapshot,
+		"(lp0\n":                          Snapshot,
+		"{\"a\": 1}":                      Unknown,
+		"1 0x1 2 3\n":                     STAlloc,
+		"1 0x1 2\n":                       Unknown,
+		"a->b Layer : F-start\n0 1 2 3\n": STAlloc,
+		"Iteration Index : 3\n":           Unknown,
+		"SIZE,buffer_id,START,upper":      MiniMalloc,
+		"op,size,time_ns,id\r\n":          Plain,
+		"1,00:00:00,free,0x1,5,0":         RMM,
+		"1,00:00:00,grab,0x1,5,0":         Unknown,
+		strings.Repeat("x", detectBytes):  Unknown,
+	} {
+		if got := Detect([]byte(head)); got != want {
+			t.Errorf("%.40q is %v, want %v", head, got, want)
+		}
+	}
+}
+
+// TestShared imports the instances of memory planners that are too large for the repository, from below the directory
+// that GM_SHARED names, and compares the greatest load with that of a sweep over the file.
+func TestShared(t *testing.T) {
+	dir := os.Getenv("GM_SHARED")
+	if dir == "" {
+		t.Skip("GM_SHARED is not set")
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "dsa", "*.csv*"))
+	if err != nil || len(files) == 0 {
+		t.Skip("no instances in", dir, err)
+	}
+	peaks := map[string]int64{
+		"minimalloc-A.csv": 1048576, "minimalloc-C.csv": 1039360, "minimalloc-D.csv": 986112, "minimalloc-J.csv": 989184,
+		"idealloc-resnet50.csv": 1515472556, "idealloc-pangu2.6B.csv.gz": 5530099775,
+	}
+	for _, name := range files {
+		t.Run(filepath.Base(name), func(t *testing.T) {
+			f, err := os.Open(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			got, err := importFrom(t, name, f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			live, peak := int64(0), int64(0)
+			for _, e := range got.events {
+				if e.Op == trace.OpAlloc {
+					live += e.Size
+				} else {
+					live -= e.Size
+				}
+				peak = max(peak, live)
+			}
+			if want := peaks[filepath.Base(name)]; live != 0 || want != 0 && peak != want {
+				t.Errorf("%d bytes at the end, peak %d, want 0 and %d", live, peak, want)
+			}
+			if len(got.warnings) > 0 {
+				t.Errorf("warnings: %q", got.warnings)
+			}
+		})
+	}
+}
+
+func FuzzImport(f *testing.F) {
+	for _, seed := range []string{
+		"Thread,Time,Action,Pointer,Size,Stream\n12,23:59:59.999999,allocate,0x30a000000,256,0x2\n1,00:00:00,free,0x30a000000,256,0x2\n",
+		"7,1634567890.123456,allocate,0x10,1,0\n7,1634567891,allocate failure,(nil),1,0\n",
+		"Iteration Index : 0\n1 0x7f1e41329c00 512 0\nmicro-batch : F\n0 0x7f1e41329c00 512 0\n",
+		"id,lower,upper,size\nb1,0,10,100\nb2,10,20,200\n",
+		"size,end,begin,buffer,alignment,offset,gaps\n64,4,2,x,32,128,3-4\n",
+		"time_ns,op,id,size,stack\n5,alloc,a,100,\"a;b,c\"\n6,free_requested,a,100,\n6,free_completed,a,100,\n",
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		got, err := importFrom(t, "x", bytes.NewReader(data))
+		if err == nil && len(got.rows) > 2*len(data) {
+			t.Errorf("%d rows of %d bytes", len(got.rows), len(data))
+		}
+		if err != nil && !strings.HasPrefix(err.Error(), "x: ") {
+			t.Errorf("error without the name: %v", err)
+		}
+	})
+}

@@ -1,0 +1,87 @@
+package layout
+
+import (
+	"fmt"
+	"strings"
+
+	"gm/internal/dsa"
+)
+
+// Streams says whether tensors of different streams may share memory.
+type Streams int
+
+const (
+	// Shared memory passes from stream to stream: whoever carries the plan out makes a stream wait for the event at
+	// which the one before it is done.
+	Shared Streams = iota
+	// Separate streams have arenas of their own.
+	Separate
+)
+
+// Arena is an address range of its own, and how it was laid out.
+type Arena struct {
+	Name       string
+	Device     int32
+	Tensors    int
+	Peak       int64 // bytes
+	LowerBound int64 // bytes
+	Method     string
+
+	members []int32 // of the plan's tensors
+	problem dsa.Problem
+}
+
+// part is how a tensor relates to the window that is planned.
+type part int8
+
+const (
+	wholeTrace part = iota
+	resident        // born before the window, or alive after it
+	inside          // born and freed in it
+)
+
+// arenaKey is what tensors of one arena have in common.
+type arenaKey struct {
+	device int32
+	stream int64 // 0 when streams share
+	pool   int32 // a private pool shares with none: a CUDA graph replays into its memory at any time
+	part   part
+}
+
+// name returns the arena's name, such as d0, d0.s7, d0.p(0,1) or d0.iteration.
+func (k arenaKey) name(o *Options, pools func(int32) string) string {
+	var name strings.Builder
+	fmt.Fprintf(&name, "d%d", k.device)
+	if k.pool != 0 {
+		fmt.Fprintf(&name, ".p%s", pools(k.pool))
+	}
+	if o.Streams == Separate {
+		fmt.Fprintf(&name, ".s%d", k.stream)
+	}
+	switch k.part {
+	case resident:
+		name.WriteString(".resident")
+	case inside:
+		name.WriteString(".iteration")
+	}
+	return name.String()
+}
+
+// key returns the arena of tensor i, or false when it does not live in the window.
+func (o *Options) key(t *Tensors, i int) (arenaKey, bool) {
+	k := arenaKey{device: t.Device[i], pool: t.Pool[i]}
+	if o.Streams == Separate {
+		k.stream = t.Stream[i]
+	}
+	if w := o.Window; w != nil {
+		switch {
+		case t.Alloc[i] >= w.Hi || t.Free[i] <= w.Lo:
+			return k, false
+		case t.Alloc[i] < w.Lo || t.Free[i] >= w.Hi:
+			k.part = resident
+		default:
+			k.part = inside
+		}
+	}
+	return k, true
+}

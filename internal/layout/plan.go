@@ -1,0 +1,153 @@
+package layout
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"gm/formats/plan"
+	"gm/internal/dsa"
+)
+
+// Options say what to plan, and how.
+type Options struct {
+	Solver  string  // a name of dsa.Solvers; the first of them when empty
+	Streams Streams //
+	Align   int64   // bytes; 0 for the alignment of the trace, or 512 when it does not say
+	Window  *Window // nil for the whole trace
+}
+
+// defaultAlign is what PyTorch rounds requests to, in bytes.
+const defaultAlign = 512
+
+// Plan is a layout of the tensors of a trace, or of those that live in a window of it.
+type Plan struct {
+	Meta    plan.Meta
+	Arenas  []Arena // in the order of their first tensors
+	Tensors *Tensors
+	Member  []int32 // the tensors that are part of the plan, in their order
+	Arena   []int32 // of each of those, an index of Arenas
+	Offset  []int64 // of each of those, in its arena, in bytes
+}
+
+// Solve plans the tensors. When ctx is done the solver's best layout until then is taken, if there is one.
+func Solve(ctx context.Context, t *Tensors, o Options) (*Plan, error) {
+	if o.Align == 0 {
+		o.Align = t.Meta.Alignment
+	}
+	if o.Align == 0 {
+		o.Align = defaultAlign
+	}
+	if o.Align < 0 {
+		return nil, fmt.Errorf("alignment of %d bytes", o.Align)
+	}
+	if o.Solver == "" {
+		o.Solver = dsa.Solvers()[0].Name
+	}
+	solver, err := dsa.Lookup(o.Solver)
+	if err != nil {
+		return nil, err
+	}
+	p := divide(t, &o)
+	start := time.Now()
+	for i := range p.Arenas {
+		if err := p.solve(ctx, solver, &p.Arenas[i]); err != nil {
+			return nil, err
+		}
+	}
+	p.describe(&o)
+	p.Meta.SolveNS = time.Since(start).Nanoseconds()
+	return p, nil
+}
+
+// divide assigns the tensors to arenas.
+func divide(t *Tensors, o *Options) *Plan {
+	p := &Plan{Tensors: t}
+	arenas := map[arenaKey]int32{}
+	for i := range t.ID {
+		key, ok := o.key(t, i)
+		if !ok {
+			continue
+		}
+		at, known := arenas[key]
+		if !known {
+			at = int32(len(p.Arenas))
+			arenas[key] = at
+			a := Arena{Name: key.name(o, t.Pools.Text), Device: key.device}
+			a.problem.Align = o.Align
+			p.Arenas = append(p.Arenas, a)
+		}
+		a := &p.Arenas[at]
+		a.members = append(a.members, int32(len(p.Member)))
+		a.problem.Start = append(a.problem.Start, t.Alloc[i])
+		a.problem.End = append(a.problem.End, t.Free[i])
+		a.problem.Size = append(a.problem.Size, t.Size[i])
+		a.Tensors++
+		p.Member, p.Arena = append(p.Member, int32(i)), append(p.Arena, at)
+	}
+	p.Offset = make([]int64, len(p.Member))
+	return p
+}
+
+// solve lays out one arena and forgets its problem.
+func (p *Plan) solve(ctx context.Context, solver dsa.Solver, a *Arena) error {
+	layout, err := solver.Solve(ctx, &a.problem)
+	if err != nil {
+		return fmt.Errorf("arena %s: %w", a.Name, err)
+	}
+	for k, member := range a.members {
+		p.Offset[member] = layout.Offsets[k]
+	}
+	a.Peak, a.LowerBound, a.Method = layout.Peak, layout.Bound, layout.Method
+	a.members, a.problem = nil, dsa.Problem{}
+	return nil
+}
+
+// describe fills in Meta.
+func (p *Plan) describe(o *Options) {
+	t := p.Tensors
+	p.Meta = plan.Meta{
+		Solver: o.Solver, Alignment: o.Align, Rows: t.Rows, Digest: t.Digest, Source: t.Meta.Source,
+		Devices: t.Meta.Devices, Capacity: t.Meta.Capacity,
+	}
+	largest := int64(0)
+	for i := range p.Arenas {
+		a := &p.Arenas[i]
+		p.Meta.Peak += a.Peak
+		p.Meta.LowerBound += a.LowerBound
+		if a.Peak > largest && a.Method != o.Solver {
+			largest, p.Meta.Solver = a.Peak, o.Solver+":"+a.Method
+		}
+	}
+	p.Meta.Optimal = p.Meta.Peak == p.Meta.LowerBound
+}
+
+// writeRows is how many rows are written at a time.
+const writeRows = 4096
+
+// Write writes the rows to w, which was made with p.Meta.
+func (p *Plan) Write(w *plan.Writer) error {
+	t := p.Tensors
+	arenas := make([]int32, len(p.Arenas))
+	for i := range arenas {
+		arenas[i] = w.Strings().Code(p.Arenas[i].Name)
+	}
+	pools := make([]int32, t.Pools.Len())
+	for i := range pools {
+		pools[i] = w.Strings().Code(t.Pools.Text(int32(i)))
+	}
+	var b plan.Batch
+	for k, i := range p.Member {
+		b.Append(plan.Tensor{
+			ID: t.ID[i], Size: t.Size[i], Alloc: t.Alloc[i], Free: t.Free[i], AllocNS: t.AllocNS[i], FreeNS: t.FreeNS[i],
+			Device: t.Device[i], Stream: t.Stream[i], Pool: pools[t.Pool[i]], Arena: arenas[p.Arena[k]], Offset: p.Offset[k],
+		})
+		if b.Len() == writeRows || k == len(p.Member)-1 {
+			if err := w.Write(&b); err != nil {
+				return err
+			}
+			b.Reset()
+		}
+	}
+	return nil
+}

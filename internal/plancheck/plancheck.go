@@ -1,0 +1,104 @@
+// Package plancheck checks plans. It shares no code with what makes them, and takes nothing that a plan says of itself
+// for granted.
+package plancheck
+
+import (
+	"fmt"
+	"io"
+
+	"gm/formats/plan"
+	"gm/formats/trace"
+)
+
+// Report is what was found to be true of a plan.
+type Report struct {
+	Tensors int
+	Arenas  int
+	Peak    int64 // bytes: the ends of all arenas, added up
+	Load    int64 // bytes: the most that lives at one time in each arena, added up; no layout takes less
+}
+
+// Check reads a plan, and the trace it was made from unless that is nil, and returns an error that names the first
+// thing that is wrong:
+//
+//   - two tensors of one arena overlap while both live;
+//   - an offset is not aligned, or a tensor has no size or no life;
+//   - the peak is not the sum of what the arenas reach, sizes rounded up to the alignment;
+//   - the lower bound is more than the load, or the plan claims to be optimal and does not meet it;
+//   - the plan was made from another trace;
+//   - a tensor differs from the trace, is not in it, or is missing.
+//
+// A plan of one iteration, which has arenas whose names end in .iteration, must have all tensors that live between the
+// first alloc and the last free in those.
+func Check(p *plan.Reader, t *trace.Reader) (Report, error) {
+	c, err := load(p)
+	if err != nil {
+		return Report{}, err
+	}
+	report, err := c.places()
+	if err != nil {
+		return Report{}, p.Wrap(err)
+	}
+	if t == nil {
+		return report, nil
+	}
+	allocs, err := readAllocs(t)
+	if err != nil {
+		return Report{}, err
+	}
+	digest, err := t.Digest()
+	if err != nil {
+		return Report{}, fmt.Errorf("digest: %w", err)
+	}
+	if err = c.origin(digest, allocs.rows); err == nil {
+		err = c.cover(allocs)
+	}
+	if err != nil {
+		return Report{}, p.Wrap(err)
+	}
+	return report, nil
+}
+
+// checked is a plan in memory.
+type checked struct {
+	meta    plan.Meta
+	tensors []plan.Tensor
+	text    func(code int32) string
+}
+
+func load(p *plan.Reader) (*checked, error) {
+	c := &checked{meta: p.Meta(), text: p.Strings().Text}
+	for {
+		b, err := p.Next()
+		if err == io.EOF {
+			return c, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		for i := range b.Len() {
+			c.tensors = append(c.tensors, b.Row(i))
+		}
+	}
+}
+
+// end returns where a tensor ends in its arena, in bytes.
+func (c *checked) end(t *plan.Tensor) int64 {
+	return t.Offset + c.rounded(t)
+}
+
+// rounded returns a tensor's size rounded up to the alignment.
+func (c *checked) rounded(t *plan.Tensor) int64 {
+	return t.Size + (c.meta.Alignment-t.Size%c.meta.Alignment)%c.meta.Alignment
+}
+
+// origin checks that the plan was made from the trace of a digest and a number of rows.
+func (c *checked) origin(digest string, rows int64) error {
+	switch {
+	case c.meta.Digest != digest:
+		return fmt.Errorf("made from another trace: its digest is %.12s, that of the trace %.12s", c.meta.Digest, digest)
+	case c.meta.Rows != rows:
+		return fmt.Errorf("made from a trace of %d rows, the trace has %d", c.meta.Rows, rows)
+	}
+	return nil
+}

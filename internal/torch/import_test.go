@@ -1,0 +1,212 @@
+package torch
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gm/formats/trace"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// imported is a trace that was made from a snapshot and read back.
+type imported struct {
+	rows     []string
+	meta     trace.Meta
+	warnings []string
+}
+
+func importBytes(t testing.TB, name string, data []byte) (*imported, error) {
+	t.Helper()
+	got := &imported{}
+	var file bytes.Buffer
+	w := trace.NewWriter(&file, trace.Meta{})
+	err := Import(bytes.NewReader(data), name, w, func(s string) { got.warnings = append(got.warnings, s) })
+	if err != nil {
+		return nil, err
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r, err := trace.NewReader(bytes.NewReader(file.Bytes()), int64(file.Len()), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got.meta = r.Meta()
+	for {
+		b, err := r.Next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range b.Len() {
+			e := b.Row(i)
+			texts := r.Strings()
+			got.rows = append(got.rows, fmt.Sprintf("%d %v id=%d size=%d addr=%#x dev=%d stream=%d pool=%q stack=%q tag=%q",
+				e.TimeNS, e.Op, e.ID, e.Size, e.Addr, e.Device, e.Stream, texts.Text(e.Pool), texts.Text(e.Stack), texts.Text(e.Tag)))
+		}
+	}
+	return got, r.Close()
+}
+
+func importFile(t testing.TB, name string) *imported {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := importBytes(t, name, data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+func (g *imported) String() string {
+	return fmt.Sprintf("conf %s\n%s\nwarnings:\n%s\n", g.meta.AllocConf, strings.Join(g.rows, "\n"), strings.Join(g.warnings, "\n"))
+}
+
+func TestImport(t *testing.T) {
+	// Each of the files of a line holds the same snapshot.
+	for golden, files := range map[string][]string{
+		"small.golden": {
+			"small-p0.pickle", "small-p1.pickle", "small-p2.pickle", "small-p3.pickle", "small-p4.pickle",
+			"small-p5.pickle", "small-cpp.pickle",
+		},
+		"old.golden":      {"old.pickle"},
+		"odd.golden":      {"odd.pickle"},
+		"segments.golden": {"segments.pickle"},
+		"list.golden":     {"list.pickle"},
+	} {
+		for _, name := range files {
+			t.Run(name, func(t *testing.T) {
+				got := importFile(t, name)
+				if got.meta.Source != "pytorch snapshot "+name || got.meta.Alignment != 512 {
+					t.Errorf("meta is %+v", got.meta)
+				}
+				compareGolden(t, golden, got.String())
+			})
+		}
+	}
+}
+
+func compareGolden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("rows differ (-want +got):\n%s", diff)
+	}
+}
+
+// TestWrapped imports a history whose beginning was overwritten. What was there where the rest of it begins is known
+// from the simulation that made the file.
+func TestWrapped(t *testing.T) {
+	want, err := os.ReadFile(filepath.Join("testdata", "wrapped.want"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got strings.Builder
+	all := importFile(t, "wrapped.pickle")
+	for _, row := range all.rows {
+		var ns, id, size, device, stream int64
+		var op string
+		var addr uint64
+		if !strings.Contains(row, trace.PreexistingTag(0)) {
+			continue
+		}
+		if _, err := fmt.Sscanf(row, "%d %s id=%d size=%d addr=%v dev=%d stream=%d", &ns, &op, &id, &size, &addr, &device, &stream); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintln(&got, op, addr, size, stream)
+	}
+	if diff := cmp.Diff(string(want), got.String()); diff != "" {
+		t.Errorf("initial state differs (-want +got):\n%s", diff)
+	}
+	if len(all.warnings) > 0 {
+		t.Errorf("warnings: %q", all.warnings)
+	}
+}
+
+func TestImportErrors(t *testing.T) {
+	for _, c := range []struct{ name, pickle, want string }{
+		{"empty", "", "pickle: byte 0: the pickle is cut off"},
+		{"other dict", "\x80\x04}(K\x01K\x02K\x03K\x04u.", "neither segments nor device_traces"},
+		{"other list", "(lp0\nI1\na.", "holds an int"},
+		{"a number", "I1\n.", "an int is no memory snapshot"},
+		{"code", "cos\nsystem\n(S'id'\ntR.", "refused: the pickle calls os.system"},
+		{"no address", "(dS'device_traces'\n(l(l(dS'action'\nS'alloc'\nsaas.", "device_traces[0][0]: alloc without address or size"},
+		{"size", "(dS'device_traces'\n(l(l(dS'size'\nI-1\nsaas.", "device_traces[0][0]: size is -1"},
+		{"huge", "(dS'device_traces'\n(l(l(dS'action'\nS'oom'\nsS'size'\nL4611686018427387904L\nsS'device_free'\nI0\nsaas.", "oom of 4611686018427387904 bytes"},
+		{"time", "(dS'device_traces'\n(l(l(dS'time_us'\nF0.5\nsaas.", "time_us is a float"},
+		{"list in trace", "(dS'device_traces'\n(l(lI3\naas.", "a list of dicts holds an int"},
+		{"frames", "(dS'device_traces'\n(l(l(dS'frames'\nI3\nsaas.", "frames is an int"},
+		{"segment", "(dS'segments'\n(l(dS'address'\nL18446744073709551615L\nsS'total_size'\nI2\nsas.", "segments[0]: address 18446744073709551615 and size 2"},
+		{"block", "(dS'segments'\n(l(dS'address'\nI0\nsS'blocks'\n(l(dS'size'\nI9\nsasas.", "segments[0]: blocks[0], 9 bytes at 0, lies outside of it"},
+		{"device", "(dS'segments'\n(l(dS'address'\nI0\nsS'device'\nI5000\nsas.", "segments[0]: device 5000"},
+		{"mark", "(dS'segments'\n(lsS'external_annotations'\n(l(dS'time_us'\nS'x'\nsas.", "external_annotations[0]: time_us is a string"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := importBytes(t, "x.pickle", []byte(c.pickle))
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("error %v, want one with %q", err, c.want)
+			}
+			if err != nil && strings.Contains(err.Error(), "\n") {
+				t.Errorf("more than one line: %q", err)
+			}
+		})
+	}
+}
+
+// TestTruncated cuts a snapshot at every byte.
+func TestTruncated(t *testing.T) {
+	data, err := os.ReadFile(filepath.Join("testdata", "small-p4.pickle"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range len(data) {
+		if _, err := importBytes(t, "x.pickle", data[:n]); err == nil || !strings.Contains(err.Error(), "cut off") {
+			t.Fatalf("%d bytes of %d: %v", n, len(data), err)
+		}
+	}
+}
+
+func FuzzImport(f *testing.F) {
+	files, err := filepath.Glob("testdata/*.pickle")
+	if err != nil || len(files) == 0 {
+		f.Fatal("no seeds", err)
+	}
+	for _, name := range files {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		if len(data) < 10_000 {
+			f.Add(data)
+		}
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		got, err := importBytes(t, "x.pickle", data)
+		if err == nil && len(got.rows) > 2*len(data) {
+			t.Errorf("%d rows of %d bytes", len(got.rows), len(data))
+		}
+	})
+}

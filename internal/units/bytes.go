@@ -1,0 +1,57 @@
+// Package units reads and prints quantities as people write them.
+package units
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// Bytes is a size. As text it is a number and a unit: B, K, M, G and T, alone or as KiB and so on, are powers of 1024;
+// KB, MB, GB and TB are powers of 1000.
+type Bytes int64
+
+var byteUnits = map[string]float64{
+	"": 1, "b": 1,
+	"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40,
+	"kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 << 40,
+	"kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12,
+}
+
+// ParseBytes reads a size such as 40GiB, 512M, 1.5 GB or 4096.
+func ParseBytes(text string) (Bytes, error) {
+	cut := strings.LastIndexAny(text, "0123456789.") + 1
+	number, err := strconv.ParseFloat(strings.TrimSpace(text[:cut]), 64)
+	unit, known := byteUnits[strings.ToLower(strings.TrimSpace(text[cut:]))]
+	if err != nil || !known || number < 0 {
+		return 0, fmt.Errorf("%q is not a size such as 40GiB or 512M", text)
+	}
+	if number *= unit; number > math.MaxInt64/2 {
+		return 0, fmt.Errorf("%q is too large", text)
+	}
+	return Bytes(math.Round(number)), nil
+}
+
+// UnmarshalText implements encoding.TextUnmarshaler, for command lines.
+func (b *Bytes) UnmarshalText(text []byte) (err error) {
+	*b, err = ParseBytes(string(text))
+	return err
+}
+
+// String returns the size in the largest power of 1024 that keeps it at 1 or more, with up to four digits.
+func (b Bytes) String() string {
+	x, unit := float64(b), 0
+	for math.Abs(x) >= 1024 && unit < 4 {
+		x /= 1024
+		unit++
+	}
+	name := [...]string{"B", "KiB", "MiB", "GiB", "TiB"}[unit]
+	switch {
+	case x == math.Trunc(x):
+		return fmt.Sprintf("%.0f %s", x, name)
+	case math.Abs(x) >= 99.995:
+		return fmt.Sprintf("%.1f %s", x, name)
+	}
+	return fmt.Sprintf("%.2f %s", x, name)
+}

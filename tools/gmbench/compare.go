@@ -1,0 +1,189 @@
+package main
+
+import (
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"gm/internal/bench"
+	"gm/internal/cli"
+	"gm/internal/replay"
+	"gm/internal/report"
+	"gm/internal/units"
+)
+
+type compareCmd struct {
+	Files    []string    `arg:"" optional:"" name:"trace|plan" help:"Traces and plans as Parquet. Standard input if there is none, or for '-'."`
+	Alloc    []string    `placeholder:"NAME[:SETTING=VALUE,...]" sep:"none" help:"Allocators to compare, all by default."`
+	Capacity units.Bytes `placeholder:"SIZE" help:"Memory of the simulated GPU, such as 80GiB. Without end by default."`
+	JSON     bool        `name:"json" xor:"format" help:"Print JSON."`
+	CSV      bool        `name:"csv" xor:"format" help:"Print CSV."`
+	PNG      string      `name:"png" placeholder:"FILE" help:"Draw live and reserved bytes over time for each allocator."`
+	SVG      string      `name:"svg" placeholder:"FILE" help:"The same as SVG."`
+}
+
+// Run implements the command.
+func (cmd *compareCmd) Run(c *cli.Context) error {
+	specs := bench.AllSpecs()
+	if len(cmd.Alloc) > 0 {
+		var err error
+		if specs, err = bench.ParseSpecs(strings.Join(cmd.Alloc, ",")); err != nil {
+			return cli.Usage("--alloc: %v", err)
+		}
+	}
+	programs, err := load(cmd.Files)
+	if err != nil {
+		return err
+	}
+	rows, err := bench.Compare(context.Background(), programs, specs, int64(cmd.Capacity))
+	if err != nil {
+		return err
+	}
+	if err := cmd.draw(c, rows); err != nil {
+		return err
+	}
+	switch {
+	case cmd.JSON:
+		return writeJSON(c.Out, rows)
+	case cmd.CSV:
+		return writeCSV(c.Out, rows)
+	}
+	return writeTables(c.Out, programs, rows)
+}
+
+func load(files []string) ([]*replay.Program, error) {
+	if len(files) == 0 {
+		files = []string{"-"}
+	}
+	var all []*replay.Program
+	for _, file := range files {
+		programs, err := replay.Open(file)
+		if err != nil {
+			return nil, err
+		}
+		if len(programs) == 0 {
+			return nil, fmt.Errorf("%s: holds no allocations of a framework", file)
+		}
+		all = append(all, programs...)
+	}
+	shorten(all)
+	return all, nil
+}
+
+// shorten names programs by their files' base names where these are all different.
+func shorten(programs []*replay.Program) {
+	seen := map[string]bool{}
+	for _, p := range programs {
+		base := filepath.Base(p.Name)
+		if seen[base] {
+			return
+		}
+		seen[base] = true
+	}
+	for _, p := range programs {
+		p.Name = strings.TrimSuffix(filepath.Base(p.Name), ".parquet")
+	}
+}
+
+func writeJSON(w io.Writer, rows []bench.Row) error {
+	out := json.NewEncoder(w)
+	out.SetIndent("", "  ")
+	return out.Encode(struct {
+		Results []bench.Row     `json:"results"`
+		Summary []bench.Summary `json:"summary"`
+	}{rows, bench.Summarize(rows)})
+}
+
+func writeCSV(w io.Writer, rows []bench.Row) error {
+	out := csv.NewWriter(w)
+	out.Write([]string{
+		"trace", "allocator", "peak_allocated_bytes", "peak_reserved_bytes", "utilisation", "fragmentation",
+		"mem_reduction_ratio", "driver_calls", "driver_ns", "driver_share", "retries", "oom_row", "oom_requested_bytes",
+	})
+	integer := func(n int64) string { return strconv.FormatInt(n, 10) }
+	ratio := func(x float64) string { return strconv.FormatFloat(x, 'f', 6, 64) }
+	for _, r := range rows {
+		oomRow, oomSize := "", ""
+		if r.OOM != nil {
+			oomRow, oomSize = integer(r.OOM.Row), integer(r.OOM.Size)
+		}
+		out.Write([]string{
+			r.Trace, r.Allocator, integer(r.PeakAllocated), integer(r.PeakReserved), ratio(r.Utilisation), ratio(r.Fragmentation),
+			ratio(r.Reduction), integer(r.DriverCalls), integer(r.DriverNS), ratio(r.DriverShare), integer(r.Retries), oomRow, oomSize,
+		})
+	}
+	out.Flush()
+	return out.Error()
+}
+
+// writeTables prints a table a program and, for several, one of the means.
+func writeTables(w io.Writer, programs []*replay.Program, rows []bench.Row) error {
+	width := len(rows) / len(programs)
+	for i, p := range programs {
+		_, err := fmt.Fprintf(w, "%s: %d requests in %s\n\n", p.Name, p.Steps(), duration(p.DurationNS()))
+		if err == nil {
+			err = table(rows[i*width : (i+1)*width]).Write(w)
+		}
+		if err == nil {
+			_, err = fmt.Fprintln(w)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if len(programs) == 1 {
+		return nil
+	}
+	fmt.Fprintf(w, "%d traces: geometric means, and the reduction of the sums of peak reserved\n\n", len(programs))
+	return summaryTable(bench.Summarize(rows)).Write(w)
+}
+
+func table(rows []bench.Row) *report.Table {
+	t := &report.Table{Titles: []string{
+		"allocator", "allocated", "reserved", "used", "lost", "vs torch", "calls", "driver", "of run", "retries", "",
+	}}
+	for _, r := range rows {
+		t.Add(r.Allocator, units.Bytes(r.PeakAllocated).String(), units.Bytes(r.PeakReserved).String(),
+			percent(r.Utilisation), percent(r.Fragmentation), change(-r.Reduction), strconv.FormatInt(r.DriverCalls, 10),
+			duration(r.DriverNS), percent(r.DriverShare), strconv.FormatInt(r.Retries, 10), fate(r.OOM))
+	}
+	return t
+}
+
+func summaryTable(summaries []bench.Summary) *report.Table {
+	t := &report.Table{Titles: []string{"allocator", "traces", "used", "reserved/torch", "sum vs torch", "of run", "OOM"}}
+	for _, s := range summaries {
+		t.Add(s.Allocator, strconv.Itoa(s.Traces), percent(s.Utilisation), fmt.Sprintf("%.3f", s.Reserved), change(-s.Reduction),
+			percent(s.DriverShare), strconv.Itoa(s.OOMs))
+	}
+	return t
+}
+
+func percent(x float64) string { return fmt.Sprintf("%.1f%%", 100*x) }
+
+func change(x float64) string { return fmt.Sprintf("%+.1f%%", 100*x) }
+
+func duration(ns int64) string {
+	d := time.Duration(ns)
+	switch {
+	case d >= time.Second:
+		return fmt.Sprintf("%.1fs", d.Seconds())
+	case d >= time.Millisecond:
+		return fmt.Sprintf("%.0fms", d.Seconds()*1e3)
+	}
+	return fmt.Sprintf("%.0fus", d.Seconds()*1e6)
+}
+
+func fate(oom *bench.OOM) string {
+	if oom == nil {
+		return ""
+	}
+	return fmt.Sprintf("OOM at row %d: %s asked, %s allocated, %s reserved", oom.Row,
+		units.Bytes(oom.Size), units.Bytes(oom.Allocated), units.Bytes(oom.Reserved))
+}

@@ -1,0 +1,27 @@
+// Gmbench replays the requests of traces and plans through allocators on a simulated GPU and compares what each needs.
+//
+// See gmbench --help, and docs/gmbench.md.
+package main
+
+import (
+	"os"
+	"strings"
+
+	"gm/internal/bench"
+	"gm/internal/cli"
+)
+
+type grammar struct {
+	Compare compareCmd `cmd:"" default:"withargs" help:"Compare allocators on traces and plans (the default)."`
+	Verify  verifyCmd  `cmd:"" help:"Check that PyTorch's allocator, replayed, does exactly what a trace recorded."`
+}
+
+func main() {
+	os.Exit(cli.Tool{
+		Name: "gmbench",
+		Help: "Replay the allocations of traces and plans through allocators on a simulated GPU, and compare what each needs.\n\n" +
+			"Example: gmtrace import snapshot.pickle | gmbench --alloc torch,expandable --capacity 80GiB\n\n" +
+			"Allocators:\n\n" + strings.Join(bench.Names(), "\n\n"),
+		Grammar: &grammar{},
+	}.Main(os.Args[1:]))
+}

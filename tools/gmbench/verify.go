@@ -1,0 +1,81 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"gm/formats/trace"
+	"gm/internal/cli"
+	"gm/internal/replay"
+	"gm/internal/report"
+	"gm/internal/units"
+)
+
+type verifyCmd struct {
+	Files []string    `arg:"" optional:"" name:"trace" help:"Traces of PyTorch's allocator with its segment events. Standard input if there is none, or for '-'."`
+	Limit units.Bytes `placeholder:"SIZE" help:"What the process was allowed to reserve of each GPU. garbage_collection_threshold is a share of it."`
+	JSON  bool        `name:"json" help:"Print JSON."`
+}
+
+type verdict struct {
+	Trace string `json:"trace"`
+	replay.Verdict
+}
+
+// Run implements the command.
+func (cmd *verifyCmd) Run(c *cli.Context) error {
+	files := cmd.Files
+	if len(files) == 0 {
+		files = []string{"-"}
+	}
+	var all []verdict
+	for _, file := range files {
+		verdicts, err := verify(file, int64(cmd.Limit))
+		if err != nil {
+			return err
+		}
+		all = append(all, verdicts...)
+	}
+	if err := cmd.print(c, all); err != nil {
+		return err
+	}
+	for _, v := range all {
+		if v.Divergence != nil {
+			return fmt.Errorf("%s: device %d: %w", v.Trace, v.Device, v.Divergence)
+		}
+	}
+	return nil
+}
+
+func verify(file string, limit int64) (all []verdict, err error) {
+	r, err := trace.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	verdicts, err := replay.Verify(r, limit)
+	for _, v := range verdicts {
+		all = append(all, verdict{r.Name(), v})
+	}
+	return all, err
+}
+
+func (cmd *verifyCmd) print(c *cli.Context, all []verdict) error {
+	if cmd.JSON {
+		out := json.NewEncoder(c.Out)
+		out.SetIndent("", "  ")
+		return out.Encode(all)
+	}
+	t := report.Table{Titles: []string{"trace", "device", "blocks", "segment rows", "peak recorded", "peak replayed", "result"}}
+	for _, v := range all {
+		result := "identical"
+		if v.Divergence != nil {
+			result = fmt.Sprintf("differs at row %d", v.Divergence.Row)
+		}
+		t.Add(v.Trace, strconv.Itoa(int(v.Device)), strconv.FormatInt(v.Allocs, 10), strconv.FormatInt(v.Segments, 10),
+			strconv.FormatInt(v.PeakRecorded, 10), strconv.FormatInt(v.PeakReplayed, 10), result)
+	}
+	return t.Write(c.Out)
+}

@@ -1,0 +1,35 @@
+package main
+
+import (
+	"io"
+	"os"
+
+	"gm/formats/trace"
+	"gm/internal/cli"
+	"gm/internal/importer"
+)
+
+type importCmd struct {
+	File   string `arg:"" optional:"" default:"-" name:"file" help:"A PyTorch memory snapshot (pickle), an RMM log, an STAlloc trace, a minimalloc CSV or a plain CSV, as it is or gzipped; which it is, its content tells. Standard input by default, or for '-'."`
+	Output string `short:"o" placeholder:"FILE" help:"Where the trace goes. Standard output by default."`
+}
+
+// Run implements the command.
+func (cmd *importCmd) Run(c *cli.Context) error {
+	in, name := os.Stdin, "standard input"
+	if cmd.File != "-" {
+		f, err := os.Open(cmd.File)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		in, name = f, cmd.File
+	}
+	return c.Binary(cmd.Output, func(out io.Writer) error {
+		w := trace.NewWriter(out, trace.Meta{})
+		if err := importer.Import(in, name, w, func(text string) { c.Warn("%s", text) }); err != nil {
+			return err
+		}
+		return w.Close()
+	})
+}
