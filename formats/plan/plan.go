@@ -39,6 +39,8 @@ type Meta struct {
 	Optimal    bool   // Peak is proven to be the least
 	Alignment  int64  // bytes: every offset is a multiple, every size is rounded up to one
 	Rows       int64  // rows of the trace
+	First      int64  // the plan holds the tensors that live in rows [First, End) of the trace
+	End        int64  //
 	Digest     string // SHA-256 of the trace file, in hex
 	Source     string // what the trace was made from
 	Devices    []string

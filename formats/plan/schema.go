@@ -39,6 +39,8 @@ func (m *Meta) entries() []column.Entry {
 		{Key: "optimal", Value: &m.Optimal},
 		{Key: "alignment", Value: &m.Alignment},
 		{Key: "rows", Value: &m.Rows},
+		{Key: "first", Value: &m.First},
+		{Key: "end", Value: &m.End},
 		{Key: "digest", Value: &m.Digest},
 		{Key: "source", Value: &m.Source},
 		{Key: "devices", Value: &m.Devices},

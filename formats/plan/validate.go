@@ -39,6 +39,8 @@ func NewValidator(meta *Meta) (*Validator, error) {
 		return nil, fmt.Errorf("lower bound of %d bytes, with a peak of %d", meta.LowerBound, meta.Peak)
 	case meta.Rows < 0:
 		return nil, fmt.Errorf("trace of %d rows", meta.Rows)
+	case meta.First < 0 || meta.First > meta.End || meta.End > meta.Rows:
+		return nil, fmt.Errorf("plan of the rows %d to %d of a trace of %d", meta.First, meta.End, meta.Rows)
 	}
 	return &Validator{meta: *meta, given: meta, alloc: -1}, nil
 }

@@ -30,7 +30,6 @@ type Held struct {
 // A recording does not say where the free blocks are. What lies between two live blocks is free, but for what the first of
 // them is known to take, or all of it if it is too small to have been split off.
 func (t *Torch) Restore(segments []Segment) ([]cuda.Ptr, error) {
-	segments = t.joinRanges(segments)
 	var ptrs []cuda.Ptr
 	for i := 0; i < len(segments); {
 		n := 1
@@ -45,23 +44,6 @@ func (t *Torch) Restore(segments []Segment) ([]cuda.Ptr, error) {
 		i += n
 	}
 	return ptrs, nil
-}
-
-// joinRanges makes one of mapped ranges that touch: the free memory on both sides of the seam is one block.
-func (t *Torch) joinRanges(segments []Segment) []Segment {
-	var joined []Segment
-	for _, s := range segments {
-		if n := len(joined); n > 0 {
-			last := &joined[n-1]
-			if last.Expandable && last.Addr+uint64(last.Size) == s.Addr && t.sameExpandable(last, &s) {
-				last.Size += s.Size
-				last.Live = append(slices.Clip(last.Live), s.Live...)
-				continue
-			}
-		}
-		joined = append(joined, s)
-	}
-	return joined
 }
 
 // sameExpandable says whether two mapped ranges may belong to one expandable segment.

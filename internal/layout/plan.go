@@ -108,7 +108,10 @@ func (p *Plan) describe(o *Options) {
 	t := p.Tensors
 	p.Meta = plan.Meta{
 		Solver: o.Solver, Alignment: o.Align, Rows: t.Rows, Digest: t.Digest, Source: t.Meta.Source,
-		Devices: t.Meta.Devices, Capacity: t.Meta.Capacity,
+		End: t.Rows, Devices: t.Meta.Devices, Capacity: t.Meta.Capacity,
+	}
+	if o.Window != nil {
+		p.Meta.First, p.Meta.End = o.Window.Lo, o.Window.Hi
 	}
 	largest := int64(0)
 	for i := range p.Arenas {

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
-	"strings"
 
 	"gm/formats/plan"
 	"gm/formats/trace"
@@ -66,7 +64,7 @@ func (a *allocs) note(e trace.Event, index map[int64]int, pool string) {
 // cover checks that the plan has each tensor of the trace that lives in its window once, as it is in the trace, and no
 // other. Both are in the order of allocs.
 func (c *checked) cover(a *allocs) error {
-	lo, hi := c.window()
+	lo, hi := c.meta.First, c.meta.End
 	row := 0
 	for i := range a.tensors {
 		want := &a.tensors[i]
@@ -109,23 +107,4 @@ func (c *checked) differs(t, want *plan.Tensor, pool string) string {
 		return fmt.Sprintf("has pool %q, in the trace %q", name, pool)
 	}
 	return ""
-}
-
-// window returns the rows in which the plan must have all that lives: the whole trace, or what the arenas of an
-// iteration span.
-func (c *checked) window() (lo, hi int64) {
-	partial := slices.ContainsFunc(c.tensors, func(t plan.Tensor) bool {
-		name := c.text(t.Arena)
-		return strings.HasSuffix(name, ".iteration") || strings.HasSuffix(name, ".resident")
-	})
-	if !partial {
-		return 0, c.meta.Rows
-	}
-	lo, hi = c.meta.Rows, 0
-	for i := range c.tensors {
-		if t := &c.tensors[i]; strings.HasSuffix(c.text(t.Arena), ".iteration") {
-			lo, hi = min(lo, t.Alloc), max(hi, t.Free)
-		}
-	}
-	return lo, hi
 }

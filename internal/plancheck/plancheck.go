@@ -27,9 +27,6 @@ type Report struct {
 //   - the lower bound is more than the load, or the plan claims to be optimal and does not meet it;
 //   - the plan was made from another trace;
 //   - a tensor differs from the trace, is not in it, or is missing.
-//
-// A plan of one iteration, which has arenas whose names end in .iteration, must have all tensors that live between the
-// first alloc and the last free in those.
 func Check(p *plan.Reader, t *trace.Reader) (Report, error) {
 	c, err := load(p)
 	if err != nil {

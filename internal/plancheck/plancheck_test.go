@@ -226,9 +226,13 @@ func TestBadRows(t *testing.T) {
 func TestWindowMustBeCovered(t *testing.T) {
 	file := writeTrace(t, 3, 300)
 	o := layout.Options{Window: &layout.Window{Lo: 200, Hi: 500}}
-	middle := func(p *layout.Plan) { drop(p, len(p.Member)/2) }
-	if _, err := Check(writePlan(t, file, o, middle), openTrace(t, file)); err == nil || !strings.Contains(err.Error(), "is missing") {
-		t.Errorf("error %v", err)
+	for name, which := range map[string]func(n int) int{
+		"first": func(int) int { return 0 }, "middle": func(n int) int { return n / 2 }, "last": func(n int) int { return n - 1 },
+	} {
+		spoil := func(p *layout.Plan) { drop(p, which(len(p.Member))) }
+		if _, err := Check(writePlan(t, file, o, spoil), openTrace(t, file)); err == nil || !strings.Contains(err.Error(), "is missing") {
+			t.Errorf("without its %s tensor: error %v", name, err)
+		}
 	}
 }
 

@@ -38,6 +38,7 @@ func (in *initial) add(e *trace.Event, block, key int64) {
 // that order. Tensors in no known segment are left out.
 func (in *initial) settle() ([]blocks.Segment, []int64) {
 	slices.SortFunc(in.segments, func(a, b blocks.Segment) int { return cmp.Compare(a.Addr, b.Addr) })
+	in.segments = joinRanges(in.segments)
 	slices.SortFunc(in.live, func(a, b heldTensor) int { return cmp.Compare(a.Addr, b.Addr) })
 	var keys []int64
 	next := 0
@@ -51,4 +52,20 @@ func (in *initial) settle() ([]blocks.Segment, []int64) {
 		}
 	}
 	return in.segments, keys
+}
+
+// joinRanges makes one of mapped ranges that touch: the free memory on both sides of the seam is one block.
+func joinRanges(segments []blocks.Segment) []blocks.Segment {
+	var joined []blocks.Segment
+	for _, s := range segments {
+		if n := len(joined); n > 0 {
+			last := &joined[n-1]
+			if last.Expandable && s.Expandable && last.Addr+uint64(last.Size) == s.Addr && last.Stream == s.Stream && last.Pool == s.Pool {
+				last.Size += s.Size
+				continue
+			}
+		}
+		joined = append(joined, s)
+	}
+	return joined
 }

@@ -9,9 +9,6 @@ import (
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgimg"
-	"gonum.org/v1/plot/vg/vgsvg"
 )
 
 // Line is bytes over time, drawn as steps.
@@ -28,12 +25,6 @@ type Chart struct {
 	Lines []Line
 }
 
-// Charts are drawn on a page of this size.
-const (
-	chartWidth  = 24 * vg.Centimeter
-	chartHeight = 12 * vg.Centimeter
-)
-
 // palette is the colour-blind-safe one of Okabe and Ito, its yellow left out.
 var palette = [...]color.NRGBA{
 	{0x00, 0x72, 0xb2, 0xff}, {0xd5, 0x5e, 0x00, 0xff}, {0x00, 0x9e, 0x73, 0xff}, {0xcc, 0x79, 0xa7, 0xff},
@@ -41,48 +32,26 @@ var palette = [...]color.NRGBA{
 }
 
 // WritePNG draws the charts below each other as a PNG picture.
-func WritePNG(w io.Writer, charts []Chart) error {
-	c := vgimg.NewWith(vgimg.UseWH(chartWidth, chartHeight*vg.Length(len(charts))), vgimg.UseDPI(144))
-	if err := drawAll(draw.New(c), charts); err != nil {
-		return err
-	}
-	_, err := vgimg.PngCanvas{Canvas: c}.WriteTo(w)
-	return err
-}
+func WritePNG(w io.Writer, charts []Chart) error { return writePNG(w, drawables(charts)) }
 
 // WriteSVG draws the charts below each other as an SVG picture.
-func WriteSVG(w io.Writer, charts []Chart) error {
-	c := vgsvg.New(chartWidth, chartHeight*vg.Length(len(charts)))
-	if err := drawAll(draw.New(c), charts); err != nil {
-		return err
-	}
-	_, err := c.WriteTo(w)
-	return err
-}
+func WriteSVG(w io.Writer, charts []Chart) error { return writeSVG(w, drawables(charts)) }
 
-func drawAll(c draw.Canvas, charts []Chart) error {
+func drawables(charts []Chart) []drawable {
+	all := make([]drawable, len(charts))
 	for i := range charts {
-		p, err := charts[i].plot()
-		if err != nil {
-			return fmt.Errorf("draw %s: %w", charts[i].Title, err)
-		}
-		below := chartHeight * vg.Length(len(charts)-1-i)
-		p.Draw(draw.Crop(c, 0, 0, below, below+chartHeight-c.Max.Y))
+		all[i] = &charts[i]
 	}
-	return nil
+	return all
 }
 
 func (c *Chart) plot() (*plot.Plot, error) {
-	p := plot.New()
-	p.Title.Text = c.Title
-	p.Title.Padding = vg.Points(6)
+	p := newPlot(c.Title)
 	p.X.Label.Text = "seconds"
 	p.Y.Label.Text = "GiB"
-	p.Y.Min = 0
 	p.Legend.Top, p.Legend.Left = true, true
 	p.Legend.YOffs = -vg.Points(4)
 	p.Legend.XOffs = vg.Points(6)
-	p.Add(plotter.NewGrid())
 	start := int64(math.MaxInt64)
 	for _, l := range c.Lines {
 		if len(l.TimeNS) > 0 {
@@ -104,7 +73,7 @@ func (c *Chart) plot() (*plot.Plot, error) {
 func (l *Line) plotter(start int64, c color.NRGBA) (*plotter.Line, error) {
 	points := make(plotter.XYs, len(l.TimeNS))
 	for i := range points {
-		points[i] = plotter.XY{X: float64(l.TimeNS[i]-start) / 1e9, Y: float64(l.Bytes[i]) / (1 << 30)}
+		points[i] = plotter.XY{X: float64(l.TimeNS[i]-start) / 1e9, Y: gib(l.Bytes[i])}
 	}
 	line, err := plotter.NewLine(points)
 	if err != nil {

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"gm/formats/plan"
+	"gm/formats/trace"
+	"gm/internal/cli"
+	"gm/internal/plancheck"
+	"gm/internal/units"
+)
+
+type checkCmd struct {
+	Plan  string `arg:"" help:"The plan; '-' is standard input."`
+	Trace string `arg:"" optional:"" help:"The trace that it was made from."`
+}
+
+// Run implements the command.
+func (cmd *checkCmd) Run(c *cli.Context) (err error) {
+	p, err := plan.Open(cmd.Plan)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, p.Close()) }()
+	var t *trace.Reader
+	if cmd.Trace != "" {
+		if t, err = trace.Open(cmd.Trace); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, t.Close()) }()
+	}
+	report, err := plancheck.Check(p, t)
+	if err != nil {
+		return err
+	}
+	against := "its trace was not given"
+	if t != nil {
+		against = "all of the trace"
+	}
+	_, err = fmt.Fprintf(c.Out, "valid: %d tensors (%s) in %d arenas, peak %s, at least %s\n", report.Tensors, against, report.Arenas,
+		units.Bytes(report.Peak), units.Bytes(report.Load))
+	return err
+}

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+
+	"gm/formats/plan"
+	"gm/formats/trace"
+	"gm/internal/cli"
+	"gm/internal/dsa"
+	"gm/internal/layout"
+	"gm/internal/units"
+)
+
+type layoutCmd struct {
+	File      string      `arg:"" optional:"" name:"trace" help:"The trace. Standard input by default, or for '-'; a pipe is spooled to a temporary file."`
+	Output    string      `short:"o" placeholder:"FILE" help:"Where the plan goes. Standard output by default."`
+	Solver    string      `default:"auto" help:"Which solver to use; see gmplan --help."`
+	Iteration string      `default:"all" placeholder:"all|auto|N" help:"What to plan: the whole trace, the iteration in the middle of those found, or the N-th from 1. Tensors that outlive it are kept apart."`
+	Streams   string      `default:"shared" enum:"shared,separate" help:"Whether memory may pass from one stream to another: ${enum}."`
+	Align     units.Bytes `placeholder:"SIZE" help:"What offsets and sizes are multiples of. That of the trace by default, 512 for PyTorch."`
+}
+
+// Run implements the command.
+func (cmd *layoutCmd) Run(c *cli.Context) (err error) {
+	if _, err := dsa.Lookup(cmd.Solver); err != nil {
+		return cli.Usage("--solver: %v", err)
+	}
+	r, err := trace.Open(cmd.File)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	tensors, err := layout.Collect(r)
+	if err != nil {
+		return err
+	}
+	options := layout.Options{Solver: cmd.Solver, Align: int64(cmd.Align)}
+	if cmd.Streams == "separate" {
+		options.Streams = layout.Separate
+	}
+	if options.Window, err = cmd.window(tensors); err != nil {
+		return err
+	}
+	p, err := layout.Solve(context.Background(), tensors, options)
+	if err != nil {
+		return fmt.Errorf("plan trace %s: %w", r.Name(), err)
+	}
+	return c.Binary(cmd.Output, func(out io.Writer) error {
+		w := plan.NewWriter(out, p.Meta)
+		if err := p.Write(w); err != nil {
+			return err
+		}
+		return w.Close()
+	})
+}
+
+// window returns the rows to plan, nil for all.
+func (cmd *layoutCmd) window(tensors *layout.Tensors) (*layout.Window, error) {
+	if cmd.Iteration == "all" {
+		return nil, nil
+	}
+	n := 0
+	if cmd.Iteration != "auto" {
+		var err error
+		if n, err = strconv.Atoi(cmd.Iteration); err != nil || n < 1 {
+			return nil, cli.Usage("--iteration: %q is neither all, auto, nor a number from 1", cmd.Iteration)
+		}
+	}
+	windows := tensors.Iterations()
+	switch {
+	case len(windows) == 0:
+		return nil, errors.New("no iterations were found in the trace: use --iteration all")
+	case n > len(windows):
+		return nil, fmt.Errorf("%d iterations were found in the trace, there is no number %d", len(windows), n)
+	case n == 0:
+		n = len(windows)/2 + 1
+	}
+	return &windows[n-1], nil
+}

@@ -1,0 +1,33 @@
+// Gmplan solves memory layouts: where to put each tensor of a trace so that as little memory as possible is needed.
+//
+// See gmplan --help, and docs/gmplan.md.
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"gm/internal/cli"
+	"gm/internal/dsa"
+)
+
+type grammar struct {
+	Layout layoutCmd `cmd:"" default:"withargs" help:"Solve the layout of a trace and write it as a plan (the default)."`
+	Check  checkCmd  `cmd:"" help:"Check a plan, and that it is a plan of a trace."`
+	Show   showCmd   `cmd:"" help:"Say what is in a plan, and draw it."`
+}
+
+func main() {
+	var solvers []string
+	for _, s := range dsa.Solvers() {
+		solvers = append(solvers, fmt.Sprintf("%s: %s", s.Name, s.About))
+	}
+	os.Exit(cli.Tool{
+		Name: "gmplan",
+		Help: "Solve memory layouts: where to put each tensor of a trace so that as little memory as possible is needed.\n\n" +
+			"Example: gmtrace import snapshot.pickle | gmplan | gmplan show --png layout.png\n\n" +
+			"Solvers:\n\n" + strings.Join(solvers, "\n\n"),
+		Grammar: &grammar{},
+	}.Main(os.Args[1:]))
+}

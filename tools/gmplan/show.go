@@ -1,0 +1,153 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/bits"
+	"strconv"
+	"strings"
+	"time"
+
+	"gm/formats/plan"
+	"gm/internal/cli"
+	"gm/internal/report"
+	"gm/internal/units"
+)
+
+type showCmd struct {
+	File string `arg:"" optional:"" name:"plan" help:"The plan. Standard input by default, or for '-'."`
+	JSON bool   `name:"json" help:"Print JSON."`
+	PNG  string `name:"png" placeholder:"FILE" help:"Draw the packing: addresses over time, a rectangle for each tensor."`
+	SVG  string `name:"svg" placeholder:"FILE" help:"The same as SVG."`
+}
+
+// contents is a plan in numbers.
+type contents struct {
+	Source     string   `json:"source"`
+	Tensors    int64    `json:"tensors"`
+	Rows       int64    `json:"rows"`      // of the trace
+	First      int64    `json:"first_row"` // of what was planned
+	End        int64    `json:"end_row"`
+	Peak       int64    `json:"peak_bytes"`
+	LowerBound int64    `json:"lower_bound_bytes"`
+	Optimal    bool     `json:"optimal"`
+	Solver     string   `json:"solver"`
+	SolveNS    int64    `json:"solve_ns"`
+	Alignment  int64    `json:"alignment_bytes"`
+	Digest     string   `json:"trace_sha256"`
+	Arenas     []*arena `json:"arenas"`
+}
+
+type arena struct {
+	Name    string `json:"arena"`
+	Tensors int64  `json:"tensors"`
+	Peak    int64  `json:"peak_bytes"`
+
+	blocks []report.Block
+}
+
+// Run implements the command.
+func (cmd *showCmd) Run(c *cli.Context) (err error) {
+	r, err := plan.Open(cmd.File)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	p, err := read(r)
+	if err != nil {
+		return err
+	}
+	for _, picture := range []struct {
+		path  string
+		write func(io.Writer, []report.Packing) error
+	}{{cmd.PNG, report.WritePackingPNG}, {cmd.SVG, report.WritePackingSVG}} {
+		if picture.path == "" {
+			continue
+		}
+		if err := c.File(picture.path, func(w io.Writer) error { return picture.write(w, p.packings()) }); err != nil {
+			return err
+		}
+	}
+	if cmd.JSON {
+		out := json.NewEncoder(c.Out)
+		out.SetIndent("", "  ")
+		return out.Encode(p)
+	}
+	return p.print(c.Out)
+}
+
+func read(r *plan.Reader) (*contents, error) {
+	m := r.Meta()
+	p := &contents{
+		Source: m.Source, Tensors: r.Rows(), Rows: m.Rows, First: m.First, End: m.End, Peak: m.Peak, LowerBound: m.LowerBound,
+		Optimal: m.Optimal, Solver: m.Solver, SolveNS: m.SolveNS, Alignment: m.Alignment, Digest: m.Digest,
+	}
+	arenas := map[int32]*arena{}
+	for {
+		batch, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return p, nil
+		} else if err != nil {
+			return nil, err
+		}
+		for i := range batch.Len() {
+			t := batch.Row(i)
+			a := arenas[t.Arena]
+			if a == nil {
+				a = &arena{Name: r.Strings().Text(t.Arena)}
+				arenas[t.Arena] = a
+				p.Arenas = append(p.Arenas, a)
+			}
+			a.add(&t, m.Alignment)
+		}
+	}
+}
+
+func (a *arena) add(t *plan.Tensor, alignment int64) {
+	end := t.Offset + (t.Size+alignment-1)/alignment*alignment
+	a.Tensors++
+	a.Peak = max(a.Peak, end)
+	a.blocks = append(a.blocks, report.Block{Start: t.Alloc, End: t.Free, Low: t.Offset, High: end, Kind: kind(t)})
+}
+
+// kind gives neighbours different colours: it mixes the bits of the id.
+func kind(t *plan.Tensor) int { return int(bits.ReverseBytes64(uint64(t.ID)*0x9e3779b97f4a7c15) % 21) }
+
+func (p *contents) packings() []report.Packing {
+	var all []report.Packing
+	for _, a := range p.Arenas {
+		all = append(all, report.Packing{Title: fmt.Sprintf("%s: arena %s, %s", p.Source, a.Name, units.Bytes(a.Peak)), Blocks: a.blocks})
+	}
+	return all
+}
+
+func (p *contents) print(w io.Writer) error {
+	var text strings.Builder
+	line := func(title, format string, args ...any) {
+		fmt.Fprintf(&text, "%-12s%s\n", title, fmt.Sprintf(format, args...))
+	}
+	if p.Source != "" {
+		line("source", "%s", p.Source)
+	}
+	line("tensors", "%d, of rows %d to %d of %d", p.Tensors, p.First, p.End, p.Rows)
+	line("peak", "%s (%d bytes)", units.Bytes(p.Peak), p.Peak)
+	verdict := "optimal"
+	if !p.Optimal && p.LowerBound > 0 {
+		verdict = fmt.Sprintf("the peak is %.3f%% above", 100*float64(p.Peak-p.LowerBound)/float64(p.LowerBound))
+	}
+	line("bound", "%s (%d bytes): %s", units.Bytes(p.LowerBound), p.LowerBound, verdict)
+	line("solver", "%s, %s", p.Solver, time.Duration(p.SolveNS).Round(time.Millisecond))
+	line("alignment", "%s", units.Bytes(p.Alignment))
+	text.WriteString("\n")
+	t := report.Table{Titles: []string{"arena", "tensors", "peak"}}
+	for _, a := range p.Arenas {
+		t.Add(a.Name, strconv.FormatInt(a.Tensors, 10), units.Bytes(a.Peak).String())
+	}
+	if err := t.Write(&text); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, text.String())
+	return err
+}
