@@ -41,11 +41,27 @@ fuzz: ## every fuzz target, FUZZTIME each
 		$(GO) test -run '^$$' -fuzz "^$${target##*:}$$" -fuzztime $(FUZZTIME) "$$(dirname $${target%%:*})" || exit 1; \
 	done
 
-figures: all ## every figure that is promised, beside its target
+interop: all ## DuckDB reads both formats and agrees (needs node and npm)
+	cd formats/interop && npm install --silent --no-audit --no-fund
+	@mkdir -p out
+	cp testdata/opt13b-LRV.parquet out/trace.parquet
+	bin/gmplan layout out/trace.parquet -o out/plan.parquet
+	$(GO) run ./formats/interop out/trace.parquet out/plan.parquet > out/expected.json
+	node formats/interop/check.mjs out/trace.parquet out/plan.parquet out/expected.json formats/README.md
+	$(GO) run ./formats/interop out/trace.parquet.copy out/plan.parquet.copy | cmp - out/expected.json
+
+figures: figures-formats figures-damage ## every figure that is promised, beside its target (TRACES: folders of snapshots)
 	$(GO) run ./experiments/figures import fidelity expandable replay plan
 
 figures-import figures-fidelity figures-expandable figures-replay figures-plan: figures-%: all
 	$(GO) run ./experiments/figures $*
+
+figures-formats: ## writing and reading 5 million events on one core
+	@GOMAXPROCS=1 $(GO) test -run '^$$' -bench 'Trace' -benchtime 3x ./formats/trace | awk -f experiments/formats.awk
+
+figures-damage: ## 20,000 damaged files
+	@$(GO) test -count 1 -v -run TestDamaged ./formats | grep -E 'refused|^(ok|FAIL)'
+	@echo "target: 20000 files, no panic, at most 32 MiB allocated for each"
 
 clean: ## remove what was built
 	rm -rf bin out

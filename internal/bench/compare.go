@@ -14,18 +14,18 @@ import (
 
 // Row is how one allocator did on one program.
 type Row struct {
-	Trace         string  `json:"trace"`
-	Allocator     string  `json:"allocator"`
-	PeakAllocated int64   `json:"peak_allocated_bytes"` // in blocks handed out
-	PeakReserved  int64   `json:"peak_reserved_bytes"`  // taken from the device
-	Utilisation   float64 `json:"utilisation"`          // peak allocated / peak reserved
-	Fragmentation float64 `json:"fragmentation"`        // 1 - utilisation
-	Reduction     float64 `json:"mem_reduction_ratio"`  // of the peak reserved, against torch on the same program
-	DriverCalls   int64   `json:"driver_calls"`         // on memory, one for each handle of a range
-	DriverNS      int64   `json:"driver_ns"`            // that all driver calls would have taken
-	DriverShare   float64 `json:"driver_share"`         // of the time from the first row of the trace to the last
-	Retries       int64   `json:"retries"`              // times that the cache was emptied because the device was full
-	OOM           *OOM    `json:"oom"`                  // null if all requests were met
+	Trace         string   `json:"trace"`
+	Allocator     string   `json:"allocator"`
+	PeakAllocated int64    `json:"peak_allocated_bytes"` // in blocks handed out
+	PeakReserved  int64    `json:"peak_reserved_bytes"`  // taken from the device
+	Utilisation   float64  `json:"utilisation"`          // peak allocated / peak reserved
+	Fragmentation float64  `json:"fragmentation"`        // 1 - utilisation
+	Reduction     *float64 `json:"mem_reduction_ratio"`  // of the peak reserved, against torch on the same program; null unless both ran to the end
+	DriverCalls   int64    `json:"driver_calls"`         // on memory, one for each handle of a range
+	DriverNS      int64    `json:"driver_ns"`            // that all driver calls would have taken
+	DriverShare   float64  `json:"driver_share"`         // of the time from the first row of the trace to the last
+	Retries       int64    `json:"retries"`              // times that the cache was emptied because the device was full
+	OOM           *OOM     `json:"oom"`                  // null if all requests were met
 
 	curve replay.Curve
 }
@@ -76,19 +76,19 @@ func Compare(ctx context.Context, programs []*replay.Program, specs []Spec, capa
 	for first := 0; first < len(rows); first += width {
 		base := &rows[first+width-1]
 		for i := first; i < first+width-1; i++ {
-			rows[i].Reduction = reduction(base.PeakReserved, rows[i].PeakReserved)
+			rows[i].compare(base)
 		}
 		out = append(out, rows[first:first+width-1]...)
 	}
 	return out, nil
 }
 
-// reduction is the MemReductionRatio of the GMLake paper, section 5.1.
-func reduction(base, reserved int64) float64 {
-	if base == 0 {
-		return 0
+// compare fills in the MemReductionRatio of the GMLake paper, section 5.1.
+func (r *Row) compare(base *Row) {
+	if r.OOM == nil && base.OOM == nil && base.PeakReserved > 0 {
+		ratio := float64(base.PeakReserved-r.PeakReserved) / float64(base.PeakReserved)
+		r.Reduction = &ratio
 	}
-	return float64(base-reserved) / float64(base)
 }
 
 // run replays one program through one allocator.

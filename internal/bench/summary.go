@@ -5,7 +5,7 @@ import "math"
 // Summary is one allocator over all programs.
 type Summary struct {
 	Allocator   string  `json:"allocator"`
-	Traces      int     `json:"traces"`               // those that it ran to the end
+	Traces      int     `json:"traces"`               // those that it and torch ran to the end; the means are of these
 	Utilisation float64 `json:"utilisation_geomean"`  //
 	Reserved    float64 `json:"reserved_vs_torch"`    // geometric mean of peak reserved / that of torch
 	Reduction   float64 `json:"mem_reduction_ratio"`  // of the sums of peak reserved, against torch
@@ -13,7 +13,7 @@ type Summary struct {
 	OOMs        int     `json:"ooms"`                 //
 }
 
-// Summarize returns a summary for each allocator, in the order of their first rows. A mean leaves out what ended in OOM.
+// Summarize returns a summary for each allocator, in the order of their first rows.
 func Summarize(rows []Row) []Summary {
 	type sums struct {
 		Summary
@@ -30,16 +30,18 @@ func Summarize(rows []Row) []Summary {
 			byName[r.Allocator] = s
 			order = append(order, s)
 		}
-		if r.OOM != nil || r.PeakReserved == 0 {
+		if r.OOM != nil {
 			s.OOMs++
+		}
+		if r.Reduction == nil {
 			continue
 		}
 		s.Traces++
 		s.util += math.Log(r.Utilisation)
-		s.reserved += math.Log(1 - r.Reduction)
+		s.reserved += math.Log(1 - *r.Reduction)
 		s.share += math.Log(max(r.DriverShare, 1e-9))
 		s.own += float64(r.PeakReserved)
-		s.base += float64(r.PeakReserved) / (1 - r.Reduction)
+		s.base += float64(r.PeakReserved) / (1 - *r.Reduction)
 	}
 	var out []Summary
 	for _, s := range order {

@@ -88,6 +88,7 @@ type tensor struct {
 type requests struct {
 	sizes   []int64
 	streams []int64
+	live    []int64 // bytes, just before
 	rows    []int64
 }
 
@@ -178,6 +179,10 @@ func (d *Device) add(e *trace.Event, row int64) {
 }
 
 func (d *Device) alloc(e *trace.Event, row int64) {
+	d.requests.sizes = append(d.requests.sizes, e.Size)
+	d.requests.streams = append(d.requests.streams, e.Stream)
+	d.requests.live = append(d.requests.live, d.live)
+	d.requests.rows = append(d.requests.rows, row)
 	s := d.stream(e.Stream)
 	d.tensors[e.ID] = tensor{e.Size, s}
 	d.sizes[e.Size]++
@@ -188,9 +193,6 @@ func (d *Device) alloc(e *trace.Event, row int64) {
 	if d.live += e.Size; d.live > d.PeakLive {
 		d.PeakLive, d.PeakRow, d.PeakNS = d.live, row, e.TimeNS
 	}
-	d.requests.sizes = append(d.requests.sizes, e.Size)
-	d.requests.streams = append(d.requests.streams, e.Stream)
-	d.requests.rows = append(d.requests.rows, row)
 }
 
 func (d *Device) finish(rows int64) {
@@ -209,7 +211,7 @@ func (d *Device) finish(rows int64) {
 		}
 		return rows
 	}
-	for _, s := range iterations.Find(d.requests.sizes, d.requests.streams) {
+	for _, s := range iterations.FindQuietest(d.requests.sizes, d.requests.streams, d.requests.live) {
 		d.Iterations = append(d.Iterations, Span{at(s.Lo), at(s.Hi)})
 	}
 }

@@ -115,7 +115,7 @@ func writeCSV(w io.Writer, rows []bench.Row) error {
 		}
 		out.Write([]string{
 			r.Trace, r.Allocator, integer(r.PeakAllocated), integer(r.PeakReserved), ratio(r.Utilisation), ratio(r.Fragmentation),
-			ratio(r.Reduction), integer(r.DriverCalls), integer(r.DriverNS), ratio(r.DriverShare), integer(r.Retries), oomRow, oomSize,
+			reduction(r.Reduction, ratio), integer(r.DriverCalls), integer(r.DriverNS), ratio(r.DriverShare), integer(r.Retries), oomRow, oomSize,
 		})
 	}
 	out.Flush()
@@ -150,7 +150,7 @@ func table(rows []bench.Row) *report.Table {
 	}}
 	for _, r := range rows {
 		t.Add(r.Allocator, units.Bytes(r.PeakAllocated).String(), units.Bytes(r.PeakReserved).String(),
-			percent(r.Utilisation), percent(r.Fragmentation), change(-r.Reduction), strconv.FormatInt(r.DriverCalls, 10),
+			percent(r.Utilisation), percent(r.Fragmentation), reduction(r.Reduction, change), strconv.FormatInt(r.DriverCalls, 10),
 			duration(r.DriverNS), percent(r.DriverShare), strconv.FormatInt(r.Retries, 10), fate(r.OOM))
 	}
 	return t
@@ -159,7 +159,7 @@ func table(rows []bench.Row) *report.Table {
 func summaryTable(summaries []bench.Summary) *report.Table {
 	t := &report.Table{Titles: []string{"allocator", "traces", "used", "reserved/torch", "sum vs torch", "of run", "OOM"}}
 	for _, s := range summaries {
-		t.Add(s.Allocator, strconv.Itoa(s.Traces), percent(s.Utilisation), fmt.Sprintf("%.3f", s.Reserved), change(-s.Reduction),
+		t.Add(s.Allocator, strconv.Itoa(s.Traces), percent(s.Utilisation), fmt.Sprintf("%.3f", s.Reserved), change(s.Reduction),
 			percent(s.DriverShare), strconv.Itoa(s.OOMs))
 	}
 	return t
@@ -167,7 +167,21 @@ func summaryTable(summaries []bench.Summary) *report.Table {
 
 func percent(x float64) string { return fmt.Sprintf("%.1f%%", 100*x) }
 
-func change(x float64) string { return fmt.Sprintf("%+.1f%%", 100*x) }
+// change prints a reduction as the change that it is.
+func change(x float64) string {
+	if text := fmt.Sprintf("%+.1f%%", -100*x); text != "-0.0%" && text != "+0.0%" {
+		return text
+	}
+	return "0.0%"
+}
+
+// reduction prints a reduction that may not be known.
+func reduction(x *float64, print func(float64) string) string {
+	if x == nil {
+		return "-"
+	}
+	return print(*x)
+}
 
 func duration(ns int64) string {
 	d := time.Duration(ns)

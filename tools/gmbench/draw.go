@@ -28,19 +28,31 @@ func (cmd *compareCmd) draw(c *cli.Context, rows []bench.Row) error {
 // charts makes one chart a trace: live bytes as an area, reserved bytes as a line for each allocator.
 func charts(rows []bench.Row) []report.Chart {
 	var all []report.Chart
-	for i := range rows {
-		curve := rows[i].Curve()
-		if i == 0 || rows[i].Trace != rows[i-1].Trace {
-			all = append(all, report.Chart{
-				Title: rows[i].Trace + ": memory reserved by each allocator",
-				Lines: []report.Line{{Name: "live", TimeNS: curve.TimeNS, Bytes: curve.Allocated, Filled: true}},
-			})
+	for first := 0; first < len(rows); {
+		end := first + 1
+		for end < len(rows) && rows[end].Trace == rows[first].Trace {
+			end++
 		}
-		if rows[i].Allocator == "floor" {
-			continue // its line is the edge of the area
-		}
-		last := &all[len(all)-1]
-		last.Lines = append(last.Lines, report.Line{Name: rows[i].Allocator, TimeNS: curve.TimeNS, Bytes: curve.Reserved})
+		all = append(all, chart(rows[first:end]))
+		first = end
 	}
 	return all
+}
+
+// chart draws the rows of one trace. Those that reserve what is live and no more are the edge of the area, and named there.
+func chart(rows []bench.Row) report.Chart {
+	live := rows[0].Curve()
+	c := report.Chart{
+		Title: rows[0].Trace + ": memory reserved by each allocator",
+		Lines: []report.Line{{Name: "live", TimeNS: live.TimeNS, Bytes: live.Allocated, Filled: true}},
+	}
+	for i := range rows {
+		curve := rows[i].Curve()
+		if rows[i].Allocator == "floor" || rows[i].Allocator == "native" {
+			c.Lines[0].Name += ", " + rows[i].Allocator
+			continue
+		}
+		c.Lines = append(c.Lines, report.Line{Name: rows[i].Allocator, TimeNS: curve.TimeNS, Bytes: curve.Reserved})
+	}
+	return c
 }

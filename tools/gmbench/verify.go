@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"gm/formats/trace"
 	"gm/internal/cli"
@@ -32,7 +33,7 @@ func (cmd *verifyCmd) Run(c *cli.Context) error {
 	}
 	var all []verdict
 	for _, file := range files {
-		verdicts, err := verify(file, int64(cmd.Limit))
+		verdicts, err := cmd.verify(c, file)
 		if err != nil {
 			return err
 		}
@@ -49,13 +50,16 @@ func (cmd *verifyCmd) Run(c *cli.Context) error {
 	return nil
 }
 
-func verify(file string, limit int64) (all []verdict, err error) {
+func (cmd *verifyCmd) verify(c *cli.Context, file string) (all []verdict, err error) {
 	r, err := trace.Open(file)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
-	verdicts, err := replay.Verify(r, limit)
+	if cmd.Limit == 0 && strings.Contains(r.Meta().AllocConf, "garbage_collection_threshold") {
+		c.Warn("%s: garbage_collection_threshold is a share of --limit, which was not given", r.Name())
+	}
+	verdicts, err := replay.Verify(r, int64(cmd.Limit))
 	for _, v := range verdicts {
 		all = append(all, verdict{r.Name(), v})
 	}

@@ -1,0 +1,49 @@
+// Package tools tests the command lines as their users run them: as processes, with pipes, by the scripts in testdata.
+package tools
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+func TestMain(m *testing.M) {
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	bin, err := os.MkdirTemp("", "gm-tools-*")
+	if err == nil {
+		defer os.RemoveAll(bin)
+		build := exec.Command("go", "build", "-o", bin, "./gmtrace", "./gmplan", "./gmbench")
+		build.Stderr = os.Stderr
+		err = build.Run()
+	}
+	if err == nil {
+		err = os.Setenv("PATH", bin+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "build the tools:", err)
+		return 1
+	}
+	return m.Run()
+}
+
+func TestScripts(t *testing.T) {
+	data, err := filepath.Abs("../testdata")
+	if err != nil {
+		t.Fatal(err)
+	}
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata",
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("DATA", data)
+			env.Setenv("TMPDIR", env.WorkDir)
+			return nil
+		},
+	})
+}
