@@ -14,11 +14,14 @@ export GM_SHARED TRACES
 all: ## build the tools into bin/
 	$(GO) build -o bin/ $(addprefix ./tools/,$(TOOLS))
 
-demo: all ## a bundled real trace through gmtrace, gmplan and gmbench: a table, and a chart in out/
+demo: all ## bundled real traces through gmtrace, gmplan and gmbench: tables, and charts in out/
 	@mkdir -p out
-	bin/gmtrace import testdata/gpt2.pickle.gz | bin/gmtrace show
-	bin/gmplan testdata/opt13b-LRV.parquet | bin/gmbench --png out/demo.png --svg out/demo.svg
-	@echo "charts: out/demo.png, out/demo.svg"
+	@echo 'GPT-2, a snapshot through the whole pipe: gmtrace import | gmplan | gmbench'; echo
+	@bin/gmtrace import testdata/snapshots/gpt2.pickle.gz | bin/gmplan | bin/gmbench
+	@echo 'OPT-13B, LoRA, recomputation, sequences of 256 to 1024 tokens: gmbench TRACE'; echo
+	@bin/gmbench --png out/demo.png --svg out/demo.svg testdata/opt13b-LRV.parquet
+	@bin/gmplan testdata/opt13b-LRV.parquet | bin/gmplan show --png out/layout.png > out/layout.txt
+	@echo 'charts: out/demo.png, out/demo.svg, out/layout.png'
 
 test: ## all tests
 	$(GO) vet ./...

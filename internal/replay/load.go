@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"gm/formats/column"
 	"gm/formats/plan"
@@ -95,27 +96,41 @@ func (p *loading) place(t *plan.Tensor) {
 	p.Placements = append(p.Placements, blocks.Placement{Size: t.Size, Arena: arena, Offset: t.Offset})
 }
 
-// Open loads the named file, a trace or a plan; "-" or "" is standard input.
-func Open(name string) ([]*Program, error) {
+// Open loads the named file, a trace or a plan. For "-" or "", standard input, the programs are named for what the file says
+// it was made from.
+func Open(name string) (programs []*Program, err error) {
 	source, err := column.OpenSource(name)
 	if err != nil {
 		return nil, err
 	}
-	defer source.Close()
+	defer func() { err = errors.Join(err, source.Close()) }()
+	programs, made, err := load(source)
+	if err == nil && made != "" && (name == "" || name == "-") {
+		for _, p := range programs {
+			p.Name = strings.Replace(p.Name, source.Name(), made, 1)
+		}
+	}
+	return programs, err
+}
+
+// load also returns what the trace was made from.
+func load(source *column.Source) (programs []*Program, made string, err error) {
 	kind, err := column.Kind(source, source.Size())
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", source.Name(), err)
+		return nil, "", fmt.Errorf("%s: %w", source.Name(), err)
 	}
 	if kind == "plan" {
 		r, err := plan.NewReader(source, source.Size(), source.Name())
 		if err != nil {
-			return nil, err
+			return nil, "", err
 		}
-		return LoadPlan(r)
+		programs, err = LoadPlan(r)
+		return programs, r.Meta().Source, err
 	}
 	r, err := trace.NewReader(source, source.Size(), source.Name())
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	return Load(r)
+	programs, err = Load(r)
+	return programs, r.Meta().Source, err
 }

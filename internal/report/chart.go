@@ -52,6 +52,7 @@ func (c *Chart) plot() (*plot.Plot, error) {
 	p.Legend.Top, p.Legend.Left = true, true
 	p.Legend.YOffs = -vg.Points(4)
 	p.Legend.XOffs = vg.Points(6)
+	p.Legend.Padding = vg.Points(3)
 	start := int64(math.MaxInt64)
 	for _, l := range c.Lines {
 		if len(l.TimeNS) > 0 {

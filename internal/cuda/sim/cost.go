@@ -67,8 +67,8 @@ func H200() CostTable {
 	return CostTable{
 		MemAlloc:       {{2 * mib, us(28)}, {128 * mib, us(34)}, {1024 * mib, us(78)}, {2048 * mib, us(99)}},
 		MemFree:        {{2 * mib, us(24)}, {128 * mib, us(61)}, {1024 * mib, us(289)}, {2048 * mib, us(527)}},
-		AddressReserve: {{2 * mib, us(11)}},
-		AddressFree:    {{2 * mib, us(11)}},
+		AddressReserve: {{2 * mib, us(1.1)}, {128 * mib, us(2.3)}, {2048 * mib, us(3.1)}, {8192 * mib, us(10.8)}, {64 << 40, us(20)}},
+		AddressFree:    {{2 * mib, us(0.9)}, {128 * mib, us(1.9)}, {2048 * mib, us(2.6)}, {8192 * mib, us(7.1)}, {64 << 40, us(20)}},
 		Create:         {{2 * mib, us(8.4)}, {512 * mib, us(11)}},
 		Release:        {{2 * mib, us(14)}, {512 * mib, us(150)}},
 		Map:            {{2 * mib, us(0.6)}},
