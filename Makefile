@@ -41,7 +41,7 @@ lint: ## gofmt, go vet, staticcheck
 fuzz: ## every fuzz target, FUZZTIME each
 	@for target in $$(grep -rlE '^func Fuzz' --include '*_test.go' . | xargs grep -HoE '^func Fuzz[A-Za-z0-9]+' | sed 's/:func /:/'); do \
 		echo "$$target"; \
-		$(GO) test -run '^$$' -fuzz "^$${target##*:}$$" -fuzztime $(FUZZTIME) "$$(dirname $${target%%:*})" || exit 1; \
+		$(GO) test -run '^$$' -fuzz "^$${target##*:}$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 20x "$$(dirname $${target%%:*})" || exit 1; \
 	done
 
 interop: all ## DuckDB reads both formats and agrees (needs node and npm)

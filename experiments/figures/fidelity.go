@@ -64,7 +64,7 @@ func measureExpandable(e *experiment) error {
 		if err != nil {
 			return err
 		}
-		rows, err := bench.Compare(context.Background(), programs, specs, 0)
+		rows, err := bench.Compare(context.Background(), programs, specs, 0, func() {})
 		if err != nil {
 			return err
 		}

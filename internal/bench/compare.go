@@ -45,9 +45,10 @@ func (r *Row) Curve() replay.Curve { return r.curve }
 // baseline is what reductions are measured against: PyTorch's caching allocator as it was recorded.
 var baseline = Spec{Text: "torch", name: "torch"}
 
-// Compare replays every program through every allocator on a device of capacity bytes, 0 for one without end, on all
-// cores. It returns the rows program by program, in the order of specs.
-func Compare(ctx context.Context, programs []*replay.Program, specs []Spec, capacity int64) ([]Row, error) {
+// Compare replays every program through every allocator on a device of capacity bytes, 0 for sim.Endless, on all
+// cores. It returns the rows program by program, in the order of specs, and calls done after each of the (len(specs)+1) *
+// len(programs) replays, from any goroutine.
+func Compare(ctx context.Context, programs []*replay.Program, specs []Spec, capacity int64, done func()) ([]Row, error) {
 	width := len(specs) + 1 // with the baseline last
 	rows := make([]Row, len(programs)*width)
 	errs := make([]error, len(rows))
@@ -61,6 +62,7 @@ func Compare(ctx context.Context, programs []*replay.Program, specs []Spec, capa
 					spec = specs[i%width]
 				}
 				rows[i], errs[i] = run(ctx, programs[i/width], spec, capacity)
+				done()
 			}
 		})
 	}
@@ -95,7 +97,7 @@ func (r *Row) compare(base *Row) {
 func run(ctx context.Context, p *replay.Program, spec Spec, capacity int64) (Row, error) {
 	row := Row{Trace: p.Name, Allocator: spec.Text}
 	dev := sim.New(capacity, sim.H200())
-	a, err := spec.make(ctx, p, dev, capacity)
+	a, err := spec.make(ctx, p, dev)
 	var oom *blocks.OOMError
 	if errors.As(err, &oom) { // the arenas of a plan do not fit
 		row.OOM = &OOM{Size: oom.Size, Allocated: oom.Allocated, Reserved: oom.Reserved}

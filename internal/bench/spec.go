@@ -25,10 +25,9 @@ type Spec struct {
 
 // setup is what an allocator may be made from.
 type setup struct {
-	program  *replay.Program
-	dev      *sim.Device
-	capacity int64
-	opts     string
+	program *replay.Program
+	dev     *sim.Device
+	opts    string
 }
 
 // maker is an allocator that can be asked for by name.
@@ -110,13 +109,13 @@ func names() []string {
 
 // check makes the allocator once, for no program, to find out whether its settings are right.
 func (s Spec) check() error {
-	_, err := s.make(context.Background(), &replay.Program{}, sim.New(0, sim.CostTable{}), 0)
+	_, err := s.make(context.Background(), &replay.Program{}, sim.New(0, sim.CostTable{}))
 	return err
 }
 
-func (s Spec) make(ctx context.Context, p *replay.Program, dev *sim.Device, capacity int64) (blocks.Allocator, error) {
+func (s Spec) make(ctx context.Context, p *replay.Program, dev *sim.Device) (blocks.Allocator, error) {
 	i := slices.IndexFunc(makers(), func(m maker) bool { return m.name == s.name })
-	return makers()[i].make(ctx, setup{program: p, dev: dev, capacity: capacity, opts: s.opts})
+	return makers()[i].make(ctx, setup{program: p, dev: dev, opts: s.opts})
 }
 
 func makeTorch(_ context.Context, s setup) (blocks.Allocator, error) {
@@ -152,7 +151,11 @@ func makeNative(_ context.Context, s setup) (blocks.Allocator, error) {
 }
 
 func makeFloor(_ context.Context, s setup) (blocks.Allocator, error) {
-	return blocks.NewFloor(s.capacity), s.none()
+	_, total, err := s.dev.MemInfo()
+	if err != nil {
+		return nil, err
+	}
+	return blocks.NewFloor(total), s.none()
 }
 
 func makeGMLake(_ context.Context, s setup) (blocks.Allocator, error) {

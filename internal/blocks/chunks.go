@@ -13,6 +13,13 @@ const chunkSize = cuda.Granularity
 // createChunks makes physical memory for size bytes. When the device is full it undoes what it did and returns an error that is
 // cuda.ErrOutOfMemory.
 func createChunks(dev cuda.Device, size int64) ([]cuda.Handle, error) {
+	free, _, err := dev.MemInfo()
+	if err != nil {
+		return nil, fmt.Errorf("read the free memory of the device: %w", err)
+	}
+	if size > free {
+		return nil, fmt.Errorf("create chunks for %d bytes: %w", size, cuda.ErrOutOfMemory)
+	}
 	chunks := make([]cuda.Handle, 0, size/chunkSize)
 	for range size / chunkSize {
 		h, err := dev.Create(chunkSize)

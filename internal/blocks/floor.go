@@ -15,7 +15,7 @@ type Floor struct {
 	stats    Stats
 }
 
-// NewFloor returns the bound for a device of capacity bytes; 0 is unlimited.
+// NewFloor returns the bound for a device of capacity bytes.
 func NewFloor(capacity int64) *Floor { return &Floor{capacity: capacity, live: map[cuda.Ptr]int64{}} }
 
 // Malloc implements Allocator.
@@ -24,7 +24,7 @@ func (f *Floor) Malloc(size int64, _ cuda.Stream, _ Pool) (cuda.Ptr, error) {
 		return 0, err
 	}
 	rounded := roundUp(size, minBlockSize)
-	if f.capacity > 0 && rounded > f.capacity-f.stats.Reserved {
+	if rounded > f.capacity-f.stats.Reserved {
 		return 0, f.stats.oom(size)
 	}
 	f.next += minBlockSize

@@ -95,7 +95,6 @@ func (t *Torch) reserveExpandable(r *request) (int32, error) {
 	if t.pools[r.pool].small {
 		page = smallSegment
 	}
-	total = min(total, MaxSize)
 	size := roundUp(max(total+total/8, r.size), page)
 	base, err := t.dev.AddressReserve(size)
 	if err != nil {

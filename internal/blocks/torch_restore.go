@@ -50,7 +50,7 @@ func (t *Torch) Restore(segments []Segment) ([]cuda.Ptr, error) {
 func (t *Torch) sameExpandable(a, b *Segment) bool {
 	_, total, err := t.dev.MemInfo()
 	return err == nil && b.Expandable && a.Stream == b.Stream && a.Pool == b.Pool && t.smallBlocks(a) == t.smallBlocks(b) &&
-		b.Addr+uint64(b.Size)-a.Addr <= uint64(min(total, MaxSize))
+		b.Addr+uint64(b.Size)-a.Addr <= uint64(total)
 }
 
 // smallBlocks says whether the segment belongs to the small half of its pool: by its blocks, or by the size of its pages.

@@ -50,6 +50,9 @@ func (t Tool) Main(args []string) int {
 	if err != nil {
 		panic("BUG: command line of " + t.Name + ": " + err.Error())
 	}
+	if len(args) == 2 && args[0] == completionCommand {
+		return c.status(complete(c.Out, args[1], parser.Model))
+	}
 	parsed, err := parser.Parse(args)
 	switch {
 	case exited: // --help has been printed
@@ -61,6 +64,11 @@ func (t Tool) Main(args []string) int {
 	}
 	err = parsed.Run(c)
 	c.outputs.removeAll()
+	return c.status(err)
+}
+
+// status prints an error and returns the exit status that it stands for.
+func (c *Context) status(err error) int {
 	var usage *UsageError
 	switch {
 	case err == nil:

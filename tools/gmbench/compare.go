@@ -21,7 +21,7 @@ import (
 type compareCmd struct {
 	Files    []string    `arg:"" optional:"" name:"trace|plan" help:"Traces and plans as Parquet. Standard input if there is none, or for '-'."`
 	Alloc    []string    `placeholder:"NAME[:SETTING=VALUE,...]" sep:"none" help:"Allocators to compare, all by default."`
-	Capacity units.Bytes `placeholder:"SIZE" help:"Memory of the simulated GPU, such as 80GiB. Without end by default."`
+	Capacity units.Bytes `placeholder:"SIZE" help:"Memory of the simulated GPU, such as 80GiB. 4 TiB by default."`
 	JSON     bool        `name:"json" xor:"format" help:"Print JSON."`
 	CSV      bool        `name:"csv" xor:"format" help:"Print CSV."`
 	PNG      string      `name:"png" placeholder:"FILE" help:"Draw live and reserved bytes over time for each allocator."`
@@ -41,7 +41,9 @@ func (cmd *compareCmd) Run(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	rows, err := bench.Compare(context.Background(), programs, specs, int64(cmd.Capacity))
+	progress := c.Progress("replay", int64(len(programs)*(len(specs)+1)))
+	rows, err := bench.Compare(context.Background(), programs, specs, int64(cmd.Capacity), func() { progress.Add(1) })
+	progress.End()
 	if err != nil {
 		return err
 	}

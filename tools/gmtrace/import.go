@@ -25,9 +25,15 @@ func (cmd *importCmd) Run(c *cli.Context) error {
 		defer f.Close()
 		in, name = f, cmd.File
 	}
+	size := int64(0)
+	if info, err := in.Stat(); err == nil && info.Mode().IsRegular() {
+		size = info.Size()
+	}
+	progress := c.Progress("import "+name, size)
+	defer progress.End()
 	return c.Binary(cmd.Output, func(out io.Writer) error {
 		w := trace.NewWriter(out, trace.Meta{})
-		if err := importer.Import(in, name, w, func(text string) { c.Warn("%s", text) }); err != nil {
+		if err := importer.Import(progress.Reader(in), name, w, func(text string) { c.Warn("%s", text) }); err != nil {
 			return err
 		}
 		return w.Close()

@@ -45,8 +45,15 @@ type memory struct {
 
 const firstAddress = 0x7f0000000000
 
-// New returns a device of capacity bytes; 0 means unlimited.
+// Endless is the size of a device that no job fills, in bytes: 4 TiB, many times that of any GPU. It is not more, as a hostile
+// trace could have it filled by pages.
+const Endless = 4 << 40
+
+// New returns a device of capacity bytes; 0 is Endless.
 func New(capacity int64, costs CostTable) *Device {
+	if capacity == 0 {
+		capacity = Endless
+	}
 	return &Device{
 		capacity: capacity, costs: costs,
 		allocs: map[cuda.Ptr]int64{}, ranges: map[cuda.Ptr]int64{},
@@ -79,7 +86,7 @@ func (d *Device) charge(call Call, size int64, times int64) {
 }
 
 func (d *Device) take(size int64) error {
-	if d.capacity > 0 && size > d.capacity-d.used {
+	if size > d.capacity-d.used {
 		return fmt.Errorf("%w: %d bytes asked, %d of %d free", cuda.ErrOutOfMemory, size, d.capacity-d.used, d.capacity)
 	}
 	d.used += size
@@ -179,13 +186,9 @@ func (d *Device) EventDestroy(e cuda.Event) error {
 // StreamSynchronize implements cuda.Device: the work of a simulated stream is always done.
 func (d *Device) StreamSynchronize(cuda.Stream) error { return nil }
 
-// MemInfo implements cuda.Device. An unlimited device has 2^62 bytes.
+// MemInfo implements cuda.Device.
 func (d *Device) MemInfo() (free, total int64, err error) {
-	total = d.capacity
-	if total == 0 {
-		total = 1 << 62
-	}
-	return total - d.used, total, nil
+	return d.capacity - d.used, d.capacity, nil
 }
 
 // Hold runs record and returns the events recorded by it; they stay pending until Complete.

@@ -1,0 +1,134 @@
+package bench
+
+import (
+	"context"
+	"math"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"gm/internal/replay"
+)
+
+func TestParseSpecs(t *testing.T) {
+	for text, want := range map[string]string{
+		"torch":       "torch",
+		"torch,floor": "torch|floor",
+		"torch:max_split_size_mb=128,garbage_collection_threshold=0.8,gmlake": "torch:max_split_size_mb=128,garbage_collection_threshold=0.8|gmlake",
+		"torch:roundup_power2_divisions=[256:1,>:4],native":                   "torch:roundup_power2_divisions=[256:1,>:4]|native",
+		"gmlake:frag_limit=128MiB,stitch_limit=80GiB,gmlake-code:fragLimit=1GiB": "gmlake:frag_limit=128MiB,stitch_limit=80GiB|" +
+			"gmlake-code:fragLimit=1GiB",
+	} {
+		specs, err := ParseSpecs(text)
+		var got []string
+		for _, s := range specs {
+			got = append(got, s.Text)
+		}
+		if err != nil || strings.Join(got, "|") != want {
+			t.Errorf("ParseSpecs(%q) = %q, %v; want %q", text, got, err, want)
+		}
+	}
+	for _, text := range []string{
+		"", "nothing", "max_split_size_mb=128", "torch:max_split_size_mb=3", "gmlake:no_limit=1", "gmlake:frag_limit=much", "floor:x=1",
+		"gmlake-code:reuseLimit=x", "native:x=1", "planned:x=1",
+	} {
+		if specs, err := ParseSpecs(text); err == nil {
+			t.Errorf("ParseSpecs(%q) = %v, want an error", text, specs)
+		}
+	}
+}
+
+// TestCompare replays the recorded ResNet-152 through all allocators. What PyTorch reserved, and reserved with
+// expandable_segments, is known; of the others only what lies between what.
+func TestCompare(t *testing.T) {
+	programs, err := replay.Open("../../testdata/resnet152-V.parquet")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var replays atomic.Int64
+	rows, err := Compare(context.Background(), programs[:1], AllSpecs(), 0, func() { replays.Add(1) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := replays.Load(); int(n) != len(AllSpecs())+1 {
+		t.Errorf("%d replays reported done, want %d", n, len(AllSpecs())+1)
+	}
+	by := map[string]*Row{}
+	for i := range rows {
+		by[rows[i].Allocator] = &rows[i]
+	}
+	if len(by) != len(AllSpecs()) {
+		t.Fatalf("%d rows for %d allocators", len(by), len(AllSpecs()))
+	}
+	for name, want := range map[string]int64{"floor": 24320833536, "torch": 34183577600, "expandable": 24467472384} {
+		if got := by[name].PeakReserved; got != want {
+			t.Errorf("%s reserves %d, want %d", name, got, want)
+		}
+	}
+	if got := by["torch"].PeakAllocated; got != 24338462720 {
+		t.Errorf("torch allocates %d, PyTorch said 24338462720", got)
+	}
+	for name, row := range by {
+		if row.PeakReserved < by["floor"].PeakReserved {
+			t.Errorf("%s reserves less than what is live", name)
+		}
+		if row.OOM != nil || row.Retries != 0 {
+			t.Errorf("%s on a device without end: %+v", name, row)
+		}
+	}
+	if got := by["planned"].PeakReserved; got > 24320833536+2<<20 {
+		t.Errorf("planned reserves %d, its plan is at the bound", got)
+	}
+	if want := 1 - 24467472384.0/34183577600; math.Abs(*by["expandable"].Reduction-want) > 1e-12 {
+		t.Errorf("reduction %f, want %f", *by["expandable"].Reduction, want)
+	}
+}
+
+// TestCapacity gives every allocator less than is live at the peak: none may get by, or take more than there is.
+func TestCapacity(t *testing.T) {
+	programs, err := replay.Open("../../testdata/resnet152-V.parquet")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const capacity = 20 << 30
+	rows, err := Compare(context.Background(), programs[:1], AllSpecs(), capacity, func() {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range rows {
+		if r.OOM == nil {
+			t.Errorf("%s runs 22.65 GiB in 20", r.Allocator)
+			continue
+		}
+		if r.PeakReserved > capacity || r.OOM.Allocated > r.OOM.Reserved || r.Reduction != nil {
+			t.Errorf("%s: %+v, %+v", r.Allocator, r, r.OOM)
+		}
+	}
+	for _, s := range Summarize(rows) {
+		if s.OOMs != 1 || s.Traces != 0 {
+			t.Errorf("summary %+v", s)
+		}
+	}
+}
+
+func TestSummarize(t *testing.T) {
+	ratio := func(x float64) *float64 { return &x }
+	rows := []Row{
+		{Allocator: "a", PeakReserved: 50, Utilisation: 0.9, DriverShare: 0.01, Reduction: ratio(0.5)},
+		{Allocator: "a", PeakReserved: 200, Utilisation: 0.4, DriverShare: 0.04, Reduction: ratio(0)},
+		{Allocator: "a", OOM: &OOM{}},
+	}
+	s := Summarize(rows)[0]
+	near := func(what string, got, want float64) {
+		if math.Abs(got-want) > 1e-9 {
+			t.Errorf("%s %f, want %f", what, got, want)
+		}
+	}
+	near("utilisation", s.Utilisation, 0.6)
+	near("driver share", s.DriverShare, 0.02)
+	near("reserved", s.Reserved, math.Sqrt(0.5))
+	near("reduction", s.Reduction, 50.0/300)
+	if s.Traces != 2 || s.OOMs != 1 {
+		t.Errorf("%d traces, %d out of memory", s.Traces, s.OOMs)
+	}
+}

@@ -1,0 +1,134 @@
+package replay
+
+import (
+	"bytes"
+	"context"
+	"testing"
+
+	"gm/formats/trace"
+	"gm/internal/blocks"
+	"gm/internal/cuda/sim"
+	"gm/internal/dsa"
+)
+
+// odd reads bytes as the rows of a trace: four a row. Most of what comes out breaks no rule and is unlike any recording.
+func odd(data []byte) []trace.Event {
+	sizes := [...]int64{1, 512, 1 << 20, 2 << 20, 20 << 20, 100 << 20, 1 << 38, 1 << 46}
+	var rows []trace.Event
+	var ids []int64
+	for i := 0; i+4 <= len(data) && len(rows) < 400; i += 4 {
+		b := data[i : i+4]
+		e := trace.Event{
+			TimeNS: int64(i), Op: trace.Op(b[0] % 11), Size: sizes[b[1]%8], Addr: uint64(b[2]%32) << 20, Stream: int64(b[3]%4) - 1,
+			Device: int32(b[3] >> 6), Pool: int32(b[3] >> 5 & 1), Level: trace.Level(b[1] >> 7), Tag: int32(b[2] >> 6),
+		}
+		switch e.Op {
+		case trace.OpAlloc:
+			e.ID = int64(len(ids) + 1)
+			ids = append(ids, e.ID)
+		case trace.OpFree, trace.OpFreeRequested, trace.OpFreeCompleted:
+			if len(ids) == 0 {
+				continue
+			}
+			e.ID = ids[int(b[1])%len(ids)]
+		}
+		rows = append(rows, e)
+	}
+	return rows
+}
+
+// oddTrace writes those rows that follow the rules.
+func oddTrace(t *testing.T, data []byte) *trace.Reader {
+	var kept trace.Batch
+	check := trace.Validator{}
+	for _, e := range odd(data) {
+		one := &trace.Batch{}
+		one.Append(e)
+		if probe := check; probe.Check(one) == nil && check.Check(one) == nil {
+			kept.Append(e)
+		}
+	}
+	var out bytes.Buffer
+	w := trace.NewWriter(&out, trace.Meta{AllocConf: map[bool]string{false: "", true: "max_split_size_mb:32"}[len(data)%2 == 1]})
+	for _, text := range []string{trace.PreexistingTag(0), trace.PreexistingTag(3 << 20), "tag"} {
+		w.Strings().Code(text)
+	}
+	if w.Write(&kept) != nil || w.Close() != nil {
+		t.Skip("the rows break a rule together")
+	}
+	r, err := trace.NewReader(bytes.NewReader(out.Bytes()), int64(out.Len()), "odd")
+	if err != nil {
+		t.Skip(err)
+	}
+	return r
+}
+
+// FuzzReplay replays traces that no allocator ever wrote: nothing may panic, and nobody may reserve more than there is.
+func FuzzReplay(f *testing.F) {
+	f.Add([]byte("\x04\x05\x01\x00\x00\x01\x01\x00\x02\x00\x00\x00\x03\x00\x00\x00"))
+	f.Add([]byte("\x04\x04\x41\x00\x00\x02\x41\x00\x00\x02\x43\x00\x06\x04\x45\x00\x00\x01\x00\x00\x05\x04\x01\x00"))
+	const capacity = 256 << 20
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if _, err := Verify(oddTrace(t, data), capacity); err != nil {
+			t.Log(err)
+		}
+		programs, err := Load(oddTrace(t, data))
+		if err != nil {
+			t.Skip(err)
+		}
+		for _, p := range programs {
+			for _, make := range []func(*sim.Device) (blocks.Allocator, error){
+				func(dev *sim.Device) (blocks.Allocator, error) {
+					return blocks.NewTorch(dev, blocks.DefaultTorchConf())
+				},
+				func(dev *sim.Device) (blocks.Allocator, error) {
+					conf := blocks.DefaultTorchConf()
+					conf.Expandable = true
+					return blocks.NewTorch(dev, conf)
+				},
+				func(dev *sim.Device) (blocks.Allocator, error) {
+					return blocks.NewGMLake(dev, blocks.DefaultGMLakeConf())
+				},
+				func(dev *sim.Device) (blocks.Allocator, error) {
+					return blocks.NewGMLakeCode(dev, blocks.GMLakeCodeConf{FragLimit: 8 << 20, ReuseLimit: 4, AutoGC: 64 << 20})
+				},
+				func(dev *sim.Device) (blocks.Allocator, error) { return blocks.NewNative(dev), nil },
+				func(dev *sim.Device) (blocks.Allocator, error) { return planned(p, dev) },
+			} {
+				dev := sim.New(capacity, sim.H200())
+				a, err := make(dev)
+				if err != nil {
+					continue
+				}
+				res, err := Run(p, a, dev)
+				if err != nil {
+					t.Log(err)
+					continue
+				}
+				if res.Stats.PeakReserved > capacity {
+					t.Errorf("%T reserves %d of %d", a, res.Stats.PeakReserved, capacity)
+				}
+			}
+		}
+	})
+}
+
+func planned(p *Program, dev *sim.Device) (blocks.Allocator, error) {
+	solver, err := dsa.Lookup("auto")
+	if err != nil {
+		return nil, err
+	}
+	placements, arenas, err := p.Plan(context.Background(), solver)
+	if err != nil {
+		return nil, err
+	}
+	fallback, err := blocks.NewTorch(dev, blocks.DefaultTorchConf())
+	if err != nil {
+		return nil, err
+	}
+	a, err := blocks.NewPlanned(dev, placements, arenas, fallback)
+	if err != nil {
+		return nil, err
+	}
+	return a, nil
+}

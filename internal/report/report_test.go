@@ -1,0 +1,104 @@
+package report
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"image/color"
+	"image/png"
+	"io"
+	"strings"
+	"testing"
+)
+
+func TestTable(t *testing.T) {
+	table := Table{Titles: []string{"name", "n", ""}}
+	table.Add("a", "1", "")
+	table.Add("longer", "1000", "ünd")
+	var out strings.Builder
+	if err := table.Write(&out); err != nil {
+		t.Fatal(err)
+	}
+	want := "name       n\n" +
+		"a          1\n" +
+		"longer  1000  ünd\n"
+	if out.String() != want {
+		t.Errorf("got\n%swant\n%s", out.String(), want)
+	}
+}
+
+func charts() []Chart {
+	return []Chart{
+		{Title: "one", Lines: []Line{
+			{Name: "live", TimeNS: []int64{0, 1e9, 2e9}, Bytes: []int64{0, 3 << 30, 1 << 30}, Filled: true},
+			{Name: "reserved", TimeNS: []int64{0, 1e9, 2e9}, Bytes: []int64{1 << 30, 4 << 30, 4 << 30}},
+		}},
+		{Title: "of one point", Lines: []Line{{Name: "x", TimeNS: []int64{5}, Bytes: []int64{7}}}},
+	}
+}
+
+func packings() []Packing {
+	return []Packing{{Title: "packing", Blocks: []Block{
+		{Start: 0, End: 100, Low: 0, High: 1 << 30, Kind: 1}, {Start: 50, End: 80, Low: 1 << 30, High: 2 << 30, Kind: 20},
+	}}}
+}
+
+func TestPNG(t *testing.T) {
+	for name, c := range map[string]struct {
+		write  func(io.Writer) error
+		charts int
+	}{
+		"charts":   {func(w io.Writer) error { return WritePNG(w, charts()) }, 2},
+		"packings": {func(w io.Writer) error { return WritePackingPNG(w, packings()) }, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			if err := c.write(&out); err != nil {
+				t.Fatal(err)
+			}
+			picture, err := png.Decode(&out)
+			if err != nil {
+				t.Fatal(err)
+			}
+			size := picture.Bounds()
+			if ratio := float64(size.Dx()) / float64(size.Dy()); ratio < 1.98/float64(c.charts) || ratio > 2.02/float64(c.charts) {
+				t.Errorf("%d charts are %v", c.charts, size)
+			}
+			colours := map[color.Color]bool{}
+			for x := size.Min.X; x < size.Max.X; x += 3 {
+				for y := size.Min.Y; y < size.Max.Y; y += 3 {
+					colours[picture.At(x, y)] = true
+				}
+			}
+			if len(colours) < 4 {
+				t.Errorf("the picture has %d colours: nothing is drawn", len(colours))
+			}
+		})
+	}
+}
+
+func TestSVG(t *testing.T) {
+	for name, write := range map[string]func(io.Writer) error{
+		"charts":   func(w io.Writer) error { return WriteSVG(w, charts()) },
+		"packings": func(w io.Writer) error { return WritePackingSVG(w, packings()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			if err := write(&out); err != nil {
+				t.Fatal(err)
+			}
+			paths := strings.Count(out.String(), "<path")
+			if paths < 4 {
+				t.Errorf("%d paths: nothing is drawn", paths)
+			}
+			d := xml.NewDecoder(&out)
+			for {
+				if _, err := d.Token(); errors.Is(err, io.EOF) {
+					return
+				} else if err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}
