@@ -226,12 +226,15 @@ func TestBadRows(t *testing.T) {
 func TestWindowMustBeCovered(t *testing.T) {
 	file := writeTrace(t, 3, 300)
 	o := layout.Options{Window: &layout.Window{Lo: 200, Hi: 500}}
-	for name, which := range map[string]func(n int) int{
-		"first": func(int) int { return 0 }, "middle": func(n int) int { return n / 2 }, "last": func(n int) int { return n - 1 },
-	} {
+	middle := func(p *layout.Plan) { drop(p, len(p.Member)/2) }
+	if _, err := Check(writePlan(t, file, o, middle), openTrace(t, file)); err == nil || !strings.Contains(err.Error(), "is missing") {
+		t.Errorf("without a tensor in its middle: error %v", err)
+	}
+	// The first and the last may be what the peak or the bound rests on, so that it is those that are wrong.
+	for name, which := range map[string]func(n int) int{"first": func(int) int { return 0 }, "last": func(n int) int { return n - 1 }} {
 		spoil := func(p *layout.Plan) { drop(p, which(len(p.Member))) }
-		if _, err := Check(writePlan(t, file, o, spoil), openTrace(t, file)); err == nil || !strings.Contains(err.Error(), "is missing") {
-			t.Errorf("without its %s tensor: error %v", name, err)
+		if _, err := Check(writePlan(t, file, o, spoil), openTrace(t, file)); err == nil {
+			t.Errorf("without its %s tensor: no error", name)
 		}
 	}
 }
