@@ -51,22 +51,27 @@ func Run(p *Program, a blocks.Allocator, dev *sim.Device) (*Result, error) {
 	}
 	curve := newSampler(p)
 	for i := range p.Kinds {
-		err := r.step(i)
-		var oom *blocks.OOMError
-		if errors.As(err, &oom) {
-			res.OOM = &OOM{
-				Row: int64(p.Rows[i]), TimeNS: p.TimesNS[i],
-				Size: oom.Size, Allocated: oom.Allocated, Reserved: oom.Reserved,
+		if err := r.step(i); err != nil {
+			if res.OOM = p.oom(i, err); res.OOM != nil {
+				break
 			}
-			break
-		}
-		if err != nil {
 			return nil, fmt.Errorf("replay %s: row %d: %w", p.Name, p.Rows[i], err)
 		}
 		curve.sample(i, a)
 	}
 	res.Stats, res.Calls, res.DriverTime, res.Curve = a.Stats(), dev.MemoryCalls(), dev.Elapsed(), curve.curve
 	return res, nil
+}
+
+// oom returns the OOM that an error at a step is, nil for another error.
+func (p *Program) oom(step int, err error) *OOM {
+	var oom *blocks.OOMError
+	if !errors.As(err, &oom) {
+		return nil
+	}
+	return &OOM{
+		Row: int64(p.Rows[step]), TimeNS: p.TimesNS[step], Size: oom.Size, Allocated: oom.Allocated, Reserved: oom.Reserved,
+	}
 }
 
 // addresses returns the recorded addresses of the segments in the order in which a will ask for segments.
