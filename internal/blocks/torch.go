@@ -17,8 +17,8 @@ type Torch struct {
 
 	store store
 	index index
-	pools []*torchPool
-	pairs map[Pool]int32 // index of a pool's small half; the large one is next to it
+	pools []*torchPool   // the small and the large half of each pool, those of the default pool first
+	pairs map[Pool]int32 // index of a private pool's small half; the large one is next to it
 
 	expandables []*expandable
 	lender      lender
@@ -28,8 +28,8 @@ type Torch struct {
 // torchPool is the small or the large half of a pool.
 type torchPool struct {
 	small    bool
-	private  bool
 	lanes    []*lane // by stream, compared as PyTorch compares the handles: unsigned
+	recent   *lane   // the last one that was looked up
 	searches int64   // a clock for the age of blocks; ticks with garbage collection only
 }
 
@@ -42,7 +42,9 @@ type lane struct {
 
 // NewTorch returns an allocator on dev.
 func NewTorch(dev cuda.Device, conf TorchConf) (*Torch, error) {
-	t := &Torch{dev: dev, conf: conf, index: newIndex(), pairs: map[Pool]int32{}}
+	t := &Torch{
+		dev: dev, conf: conf, index: newIndex(), pairs: map[Pool]int32{}, pools: []*torchPool{{small: true}, {}},
+	}
 	t.lender = newLender(dev, t.freeBlock)
 	if conf.MemoryFraction < 1 || conf.GCThreshold > 0 {
 		_, total, err := dev.MemInfo()
@@ -56,11 +58,14 @@ func NewTorch(dev cuda.Device, conf TorchConf) (*Torch, error) {
 
 // half returns the index of the pool for blocks of this size.
 func (t *Torch) half(pool Pool, size int64) int32 {
-	i, ok := t.pairs[pool]
-	if !ok {
-		i = int32(len(t.pools))
-		t.pairs[pool] = i
-		t.pools = append(t.pools, &torchPool{small: true, private: pool != 0}, &torchPool{private: pool != 0})
+	i := int32(0)
+	if pool != 0 {
+		var ok bool
+		if i, ok = t.pairs[pool]; !ok {
+			i = int32(len(t.pools))
+			t.pairs[pool] = i
+			t.pools = append(t.pools, &torchPool{small: true}, &torchPool{})
+		}
 	}
 	if size > smallSize {
 		i++
@@ -69,6 +74,9 @@ func (t *Torch) half(pool Pool, size int64) int32 {
 }
 
 func (p *torchPool) lane(stream cuda.Stream) *lane {
+	if p.recent != nil && p.recent.stream == stream {
+		return p.recent
+	}
 	i, ok := slices.BinarySearchFunc(p.lanes, stream, func(l *lane, s cuda.Stream) int {
 		switch {
 		case uint64(l.stream) < uint64(s):
@@ -81,7 +89,8 @@ func (p *torchPool) lane(stream cuda.Stream) *lane {
 	if !ok {
 		p.lanes = slices.Insert(p.lanes, i, &lane{stream: stream})
 	}
-	return p.lanes[i]
+	p.recent = p.lanes[i]
+	return p.recent
 }
 
 // request is a Malloc on its way.

@@ -69,14 +69,10 @@ func (t *Torch) Empty() error {
 	if err := t.lender.synchronize(); err != nil {
 		return err
 	}
-	i, ok := t.pairs[0]
-	if !ok {
-		return nil
-	}
-	if err := t.releaseFree(t.pools[i+1]); err != nil {
+	if err := t.releaseFree(t.pools[1]); err != nil {
 		return err
 	}
-	return t.releaseFree(t.pools[i])
+	return t.releaseFree(t.pools[0])
 }
 
 // Idle returns the addresses of the segments from MemAlloc that are free as a whole, in the order in which Empty gives them
@@ -88,11 +84,7 @@ func (t *Torch) Idle() (idle []cuda.Ptr, ok bool, err error) {
 	if len(t.lender.queues) > 0 {
 		return nil, false, nil
 	}
-	i, used := t.pairs[0]
-	if !used {
-		return nil, true, nil
-	}
-	for _, p := range [2]*torchPool{t.pools[i+1], t.pools[i]} {
+	for _, p := range [2]*torchPool{t.pools[1], t.pools[0]} {
 		for _, l := range p.lanes {
 			for at := l.free.first(); l.free.valid(at); at = l.free.next(at) {
 				if b := t.store.at(l.free.at(at).id); b.segment == none && !b.split() {
@@ -170,11 +162,10 @@ func (t *Torch) releaseOversize(r *request) (bool, error) {
 func (t *Torch) collectGarbage() error {
 	threshold := int64(t.conf.GCThreshold * float64(t.limit))
 	target := t.stats.Reserved - threshold
-	i, ok := t.pairs[0]
-	if !ok || target <= 0 {
+	if target <= 0 {
 		return nil
 	}
-	large := t.pools[i+1]
+	large := t.pools[1]
 	age, count := t.ages(large)
 	for reclaimed, freed := int64(0), true; reclaimed < target && freed && count > 0; {
 		bar := float64(age) / float64(count)
