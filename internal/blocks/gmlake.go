@@ -23,9 +23,9 @@ func DefaultGMLakeConf() GMLakeConf { return GMLakeConf{FragLimit: chunkSize, St
 // A primitive block is free or active. A stitched block may be handed out while all its parts are free, for a request of
 // exactly its size. Freed blocks are never merged: their sizes are the tape of the training loop.
 type GMLake struct {
-	dev   cuda.Device
-	conf  GMLakeConf
-	small *Torch
+	besideTorch
+	dev  cuda.Device
+	conf GMLakeConf
 
 	prims    []primitive
 	stitched []stitch
@@ -36,7 +36,6 @@ type GMLake struct {
 
 	index  index // what is handed out: 2*primitive, or 2*stitched+1
 	lender lender
-	stats  Stats
 }
 
 // lakeKey tells apart memory that is never mixed.
@@ -77,11 +76,11 @@ type stitch struct {
 
 // NewGMLake returns an allocator on dev.
 func NewGMLake(dev cuda.Device, conf GMLakeConf) (*GMLake, error) {
-	small, err := NewTorch(dev, DefaultTorchConf())
+	beside, err := newBesideTorch(dev)
 	if err != nil {
 		return nil, err
 	}
-	g := &GMLake{dev: dev, conf: conf, small: small, lakes: map[lakeKey]*lake{}, index: newIndex()}
+	g := &GMLake{besideTorch: beside, dev: dev, conf: conf, lakes: map[lakeKey]*lake{}, index: newIndex()}
 	g.lender = newLender(dev, g.deactivate)
 	return g, nil
 }
@@ -92,9 +91,7 @@ func (g *GMLake) Malloc(size int64, stream cuda.Stream, pool Pool) (cuda.Ptr, er
 		return 0, err
 	}
 	if size < max(g.conf.FragLimit, chunkSize) {
-		p, err := g.small.Malloc(size, stream, pool)
-		g.followSmall()
-		return p, err
+		return g.mallocSmall(size, stream, pool)
 	}
 	if err := g.lender.process(); err != nil {
 		return 0, err
@@ -107,21 +104,13 @@ func (g *GMLake) Malloc(size int64, stream cuda.Stream, pool Pool) (cuda.Ptr, er
 	}
 	token, err := g.find(l, roundUp(size, chunkSize))
 	if errors.Is(err, cuda.ErrOutOfMemory) {
-		stats := g.Stats()
-		return 0, stats.oom(size) // S5
+		return 0, g.oom(size) // S5
 	} else if err != nil {
 		return 0, err
 	}
 	p := g.activate(token, roundUp(size, minBlockSize))
-	g.followSmall()
+	g.follow()
 	return p, g.stitchFree()
-}
-
-// followSmall keeps the peaks of both parts together, which need not be reached at the same time.
-func (g *GMLake) followSmall() {
-	s := g.small.Stats()
-	g.stats.PeakReserved = max(g.stats.PeakReserved, g.stats.Reserved+s.Reserved)
-	g.stats.PeakAllocated = max(g.stats.PeakAllocated, g.stats.Allocated+s.Allocated)
 }
 
 // find is BestFit of Algorithm 1 and what follows from the state that it finds. It returns the free block for a request of size
@@ -184,7 +173,7 @@ func (g *GMLake) create(l *lake, size int64) (int32, error) {
 		return 0, err
 	}
 	g.stats.reserve(size)
-	g.followSmall()
+	g.follow()
 	return g.addPrimitive(primitive{ptr: p, chunks: chunks, lake: l}), nil
 }
 

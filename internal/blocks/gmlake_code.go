@@ -25,9 +25,9 @@ func DefaultGMLakeCodeConf() GMLakeCodeConf {
 // its defects left out: PyTorch's allocator of that time with large segments made of 2 MiB chunks, whose free blocks are
 // split and merged with no driver call, and stitched blocks over the chunks of free blocks.
 type GMLakeCode struct {
-	dev   cuda.Device
-	conf  GMLakeCodeConf
-	small *Torch // requests up to 1 MiB
+	besideTorch // requests up to 1 MiB
+	dev         cuda.Device
+	conf        GMLakeCodeConf
 
 	store    store       // primitive blocks
 	spans    []span      // by primitive block, its chunks
@@ -40,7 +40,6 @@ type GMLakeCode struct {
 	index  index // what is handed out: 2*primitive, or 2*stitched+1
 	asked  map[int32]int64
 	lender lender
-	stats  Stats
 }
 
 // span is a run of chunks.
@@ -72,12 +71,12 @@ type codeLake struct {
 
 // NewGMLakeCode returns an allocator on dev.
 func NewGMLakeCode(dev cuda.Device, conf GMLakeCodeConf) (*GMLakeCode, error) {
-	small, err := NewTorch(dev, DefaultTorchConf())
+	beside, err := newBesideTorch(dev)
 	if err != nil {
 		return nil, err
 	}
 	g := &GMLakeCode{
-		dev: dev, conf: conf, small: small, pools: map[lakeKey]*codeLake{}, index: newIndex(), asked: map[int32]int64{},
+		besideTorch: beside, dev: dev, conf: conf, pools: map[lakeKey]*codeLake{}, index: newIndex(), asked: map[int32]int64{},
 	}
 	g.lender = newLender(dev, g.update)
 	return g, nil
@@ -89,9 +88,7 @@ func (g *GMLakeCode) Malloc(size int64, stream cuda.Stream, pool Pool) (cuda.Ptr
 		return 0, err
 	}
 	if size <= smallSize {
-		p, err := g.small.Malloc(size, stream, pool)
-		g.followSmall()
-		return p, err
+		return g.mallocSmall(size, stream, pool)
 	}
 	if err := g.lender.process(); err != nil {
 		return 0, err
@@ -108,12 +105,11 @@ func (g *GMLakeCode) Malloc(size int64, stream cuda.Stream, pool Pool) (cuda.Ptr
 		return 0, err
 	}
 	if token == none {
-		stats := g.Stats()
-		return 0, stats.oom(size)
+		return 0, g.oom(size)
 	}
 	g.asked[token] = roundUp(size, minBlockSize)
 	g.stats.allocate(g.asked[token])
-	g.followSmall()
+	g.follow()
 	p := g.address(token)
 	g.index.put(p, token)
 	return p, nil
@@ -124,13 +120,6 @@ func (g *GMLakeCode) address(token int32) cuda.Ptr {
 		return g.store.at(token / 2).ptr
 	}
 	return g.stitched[token/2].ptr
-}
-
-// followSmall keeps the peaks of both parts together, which need not be reached at the same time.
-func (g *GMLakeCode) followSmall() {
-	s := g.small.Stats()
-	g.stats.PeakReserved = max(g.stats.PeakReserved, g.stats.Reserved+s.Reserved)
-	g.stats.PeakAllocated = max(g.stats.PeakAllocated, g.stats.Allocated+s.Allocated)
 }
 
 // find returns a block for size bytes, a multiple of the chunk size, that is marked as in use, or none.
@@ -378,7 +367,7 @@ func (g *GMLakeCode) create(l *codeLake, size int64) (int32, error) {
 		return none, err
 	}
 	g.stats.reserve(segment)
-	g.followSmall()
+	g.follow()
 	first := int32(len(g.chunks))
 	for _, h := range handles {
 		g.chunks = append(g.chunks, lakeChunk{handle: h})
@@ -479,13 +468,4 @@ func (g *GMLakeCode) streamOf(token int32) cuda.Stream {
 		return g.store.at(token / 2).stream
 	}
 	return g.stitched[token/2].lake.key.stream
-}
-
-// Stats implements Allocator.
-func (g *GMLakeCode) Stats() Stats {
-	s, small := g.stats, g.small.Stats()
-	s.Allocated += small.Allocated
-	s.Reserved += small.Reserved
-	s.Retries += small.Retries
-	return s
 }

@@ -160,12 +160,3 @@ func (g *GMLake) Empty() error {
 	}
 	return g.small.Empty()
 }
-
-// Stats implements Allocator.
-func (g *GMLake) Stats() Stats {
-	s, small := g.stats, g.small.Stats()
-	s.Allocated += small.Allocated
-	s.Reserved += small.Reserved
-	s.Retries += small.Retries
-	return s
-}
