@@ -1,9 +1,7 @@
 package blocks
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 
 	"gm/internal/cuda"
 )
@@ -123,7 +121,6 @@ func (t *Torch) skipUnmapped(b int32, size int64, l *lane) int32 {
 
 // carve cuts free block b, in no lane, into the live blocks of s and free ones, and returns the addresses of the live ones.
 func (t *Torch) carve(b int32, s *Segment, l *lane) ([]cuda.Ptr, error) {
-	slices.SortFunc(s.Live, func(x, y Held) int { return cmp.Compare(x.Addr, y.Addr) })
 	base := t.store.at(b).ptr
 	small := t.pools[t.store.at(b).pool].small
 	end := base + cuda.Ptr(s.Size)

@@ -163,10 +163,11 @@ func (d *Device) add(e *trace.Event, row int64) {
 	case trace.OpAlloc:
 		d.alloc(e, row)
 	case trace.OpFree, trace.OpFreeRequested:
-		t := d.tensors[e.ID]
-		d.live -= t.size
-		t.stream.live -= t.size
-		delete(d.tensors, e.ID)
+		if t, ok := d.tensors[e.ID]; ok {
+			d.live -= t.size
+			t.stream.live -= t.size
+			delete(d.tensors, e.ID)
+		}
 	case trace.OpSegmentAlloc, trace.OpSegmentMap:
 		d.reserved += e.Size
 		d.PeakReserved = max(d.PeakReserved, d.reserved)

@@ -16,9 +16,13 @@ func BenchmarkReplay(b *testing.B) {
 		name string
 		make func(*sim.Device) (blocks.Allocator, error)
 	}{
-		{"torch", func(dev *sim.Device) (blocks.Allocator, error) { return blocks.NewTorch(dev, blocks.DefaultTorchConf()) }},
+		{"torch", func(dev *sim.Device) (blocks.Allocator, error) {
+			return blocks.NewTorch(dev, blocks.DefaultTorchConf())
+		}},
 		{"expandable", func(dev *sim.Device) (blocks.Allocator, error) { return blocks.NewTorch(dev, expandable) }},
-		{"gmlake", func(dev *sim.Device) (blocks.Allocator, error) { return blocks.NewGMLake(dev, blocks.DefaultGMLakeConf()) }},
+		{"gmlake", func(dev *sim.Device) (blocks.Allocator, error) {
+			return blocks.NewGMLake(dev, blocks.DefaultGMLakeConf())
+		}},
 		{"gmlake-code", func(dev *sim.Device) (blocks.Allocator, error) {
 			return blocks.NewGMLakeCode(dev, blocks.DefaultGMLakeCodeConf())
 		}},

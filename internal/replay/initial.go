@@ -35,23 +35,34 @@ func (in *initial) add(e *trace.Event, block, key int64) {
 }
 
 // settle puts the live tensors into their segments, all ordered by address, and returns the segments and the tensors' keys in
-// that order. Tensors in no known segment are left out.
+// that order. Segments that overlap one before them, and tensors in no known segment or where another begins, are left out.
 func (in *initial) settle() ([]blocks.Segment, []int64) {
 	slices.SortFunc(in.segments, func(a, b blocks.Segment) int { return cmp.Compare(a.Addr, b.Addr) })
-	in.segments = joinRanges(in.segments)
+	in.segments = joinRanges(apart(in.segments))
 	slices.SortFunc(in.live, func(a, b heldTensor) int { return cmp.Compare(a.Addr, b.Addr) })
 	var keys []int64
 	next := 0
 	for i := range in.segments {
 		s := &in.segments[i]
 		for ; next < len(in.live) && in.live[next].Addr < s.Addr+uint64(s.Size); next++ {
-			if in.live[next].Addr >= s.Addr {
+			if n := len(s.Live); in.live[next].Addr >= s.Addr && (n == 0 || s.Live[n-1].Addr != in.live[next].Addr) {
 				s.Live = append(s.Live, in.live[next].Held)
 				keys = append(keys, in.live[next].key)
 			}
 		}
 	}
 	return in.segments, keys
+}
+
+// apart leaves out segments that overlap one before them.
+func apart(segments []blocks.Segment) []blocks.Segment {
+	var all []blocks.Segment
+	for _, s := range segments {
+		if n := len(all); n == 0 || s.Addr-all[n-1].Addr >= uint64(all[n-1].Size) {
+			all = append(all, s)
+		}
+	}
+	return all
 }
 
 // joinRanges makes one of mapped ranges that touch: the free memory on both sides of the seam is one block.

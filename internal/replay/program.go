@@ -9,6 +9,7 @@ import (
 	"gm/internal/blocks"
 	"gm/internal/cuda"
 	"gm/internal/cuda/sim"
+	"gm/internal/recording"
 )
 
 // Kind is what a step asks of the allocator.
@@ -86,21 +87,20 @@ const maxRows = math.MaxInt32
 
 // loader sorts the rows of a trace into one program a device.
 type loader struct {
-	name     string
-	conf     string
-	early    bool // the traced allocator may have given segments back without emptying its whole cache
-	programs []*Program
-	byDevice map[int32]*loading
+	name      string
+	allocConf string
+	conf      blocks.TorchConf
+	programs  []*Program
+	byDevice  map[int32]*loading
 }
 
 // loading is a program in the making.
 type loading struct {
 	*Program
-	tensors  map[int64]int32 // by id, of the live ones
-	initial  initial
-	arenas   map[int32]int32 // by the plan's code
-	segments *idleSegments
-	returned int64 // row of the last segment given back with no request behind it yet, -1 for none
+	tensors map[int64]int32 // by id, of the live ones
+	initial initial
+	arenas  map[int32]int32 // by the plan's code
+	emptied *recording.Emptied
 }
 
 func newLoader(name, allocConf string) (*loader, error) {
@@ -108,67 +108,66 @@ func newLoader(name, allocConf string) (*loader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: recorded settings: %w", name, err)
 	}
-	return &loader{
-		name: name, conf: allocConf, early: conf.ReleasesEarly(), byDevice: map[int32]*loading{},
-	}, nil
+	return &loader{name: name, allocConf: allocConf, conf: conf, byDevice: map[int32]*loading{}}, nil
 }
 
 func (l *loader) program(device int32) *loading {
 	p := l.byDevice[device]
 	if p == nil {
-		p = &loading{Program: &Program{Name: l.name, Device: device, AllocConf: l.conf}, tensors: map[int64]int32{}, arenas: map[int32]int32{}, segments: newIdleSegments(), returned: -1}
+		p = &loading{
+			Program: &Program{Name: l.name, Device: device, AllocConf: l.allocConf},
+			tensors: map[int64]int32{}, arenas: map[int32]int32{}, emptied: recording.NewEmptied(l.conf),
+		}
 		l.byDevice[device] = p
 		l.programs = append(l.programs, p.Program)
 	}
 	return p
 }
 
-// add takes in one row of a framework's allocator.
+// add takes in one row of a framework's allocator. A free that is not of a tensor of that device's framework is passed over.
 func (l *loader) add(e *trace.Event, row int64, tag string) {
 	p := l.program(e.Device)
-	block, preexisting := trace.ParsePreexisting(tag)
-	emptied := p.segments.emptied()
-	if l.early {
-		p.segments.add(e)
+	if at := p.emptied.Add(e, row); at >= 0 {
+		p.step(Empty, 0, at, e.TimeNS)
 	}
-	switch e.Op {
-	case trace.OpSegmentFree, trace.OpSegmentUnmap:
-		p.returned = row
-		return
-	case trace.OpSnapshot, trace.OpMark:
-		return
-	}
-	if p.returned >= 0 && (!l.early || emptied || e.Op != trace.OpSegmentAlloc) {
-		p.step(Empty, 0, p.returned, e.TimeNS)
-	}
-	p.returned = -1
+	block, older := trace.ParsePreexisting(tag)
+	t, known := p.tensors[e.ID]
 	switch e.Op {
 	case trace.OpSegmentAlloc, trace.OpSegmentMap:
-		if preexisting {
-			p.initial.add(e, 0, 0)
-		} else if e.Op == trace.OpSegmentAlloc {
-			p.Segments = append(p.Segments, sim.Range{Addr: cuda.Ptr(e.Addr), Size: e.Size})
-		}
+		p.segment(e, older)
 	case trace.OpAlloc:
-		t := p.tensor(e.Size, e.Stream, e.Pool)
+		t = p.tensor(e.Size, e.Stream, e.Pool)
 		p.tensors[e.ID] = t
 		p.step(Alloc, t, row, e.TimeNS)
-		if preexisting {
+		if older {
 			p.initial.add(e, block, int64(t))
 		}
 	case trace.OpFree:
-		p.step(Free, p.take(e.ID), row, e.TimeNS)
+		if known {
+			p.step(Free, t, row, e.TimeNS)
+			delete(p.tensors, e.ID)
+		}
 	case trace.OpFreeRequested:
-		p.step(Request, p.tensors[e.ID], row, e.TimeNS)
+		if known {
+			p.step(Request, t, row, e.TimeNS)
+		}
 	case trace.OpFreeCompleted:
-		p.complete(p.take(e.ID), row, e.TimeNS)
+		if known {
+			p.complete(t, row, e.TimeNS)
+			delete(p.tensors, e.ID)
+		}
 	}
 }
 
-func (p *loading) take(id int64) int32 {
-	t := p.tensors[id]
-	delete(p.tensors, id)
-	return t
+// segment takes in a segment or a mapped range. An address of 0 is one that is not known.
+func (p *loading) segment(e *trace.Event, older bool) {
+	switch {
+	case e.Addr == 0 || e.Size == 0:
+	case older:
+		p.initial.add(e, 0, 0)
+	case e.Op == trace.OpSegmentAlloc:
+		p.Segments = append(p.Segments, sim.Range{Addr: cuda.Ptr(e.Addr), Size: e.Size})
+	}
 }
 
 // finish names the programs and returns them.

@@ -104,7 +104,9 @@ func (v *verifier) older(e *trace.Event, block int64) {
 	if e.Op == trace.OpFreeRequested {
 		v.pending = append(v.pending, e.ID)
 	}
-	v.initial.add(e, block, e.ID)
+	if e.Addr != 0 && (e.Size != 0 || e.Op == trace.OpAlloc) {
+		v.initial.add(e, block, e.ID)
+	}
 }
 
 // add replays one row.
