@@ -30,7 +30,7 @@ func TestParseSpecs(t *testing.T) {
 	}
 	for _, text := range []string{
 		"", "nothing", "max_split_size_mb=128", "torch:max_split_size_mb=3", "gmlake:no_limit=1", "gmlake:frag_limit=much", "floor:x=1",
-		"gmlake-code:reuseLimit=x", "native:x=1", "planned:x=1",
+		"gmlake-code:reuseLimit=x", "gmlake-code:reuseLimit=NaN", "gmlake-code:autoGC=1GiB", "native:x=1", "planned:x=1",
 	} {
 		if specs, err := ParseSpecs(text); err == nil {
 			t.Errorf("ParseSpecs(%q) = %v, want an error", text, specs)
@@ -114,8 +114,8 @@ func TestCapacity(t *testing.T) {
 func TestSummarize(t *testing.T) {
 	ratio := func(x float64) *float64 { return &x }
 	rows := []Row{
-		{Allocator: "a", PeakReserved: 50, Utilisation: 0.9, DriverShare: 0.01, Reduction: ratio(0.5)},
-		{Allocator: "a", PeakReserved: 200, Utilisation: 0.4, DriverShare: 0.04, Reduction: ratio(0)},
+		{Allocator: "a", PeakReserved: 50, Utilisation: 0.9, DriverShare: 0.01, Reduction: ratio(0.5), baseline: 100},
+		{Allocator: "a", PeakReserved: 200, Utilisation: 0.4, DriverShare: 0.04, Reduction: ratio(0), baseline: 200},
 		{Allocator: "a", OOM: &OOM{}},
 	}
 	s := Summarize(rows)[0]

@@ -27,12 +27,13 @@ type Row struct {
 	Retries       int64    `json:"retries"`              // times that the cache was emptied because the device was full
 	OOM           *OOM     `json:"oom"`                  // null if all requests were met
 
-	curve replay.Curve
+	curve    replay.Curve
+	baseline int64 // peak reserved of torch, 0 unless both ran to the end and reserved something
 }
 
 // OOM is where a program could not go on.
 type OOM struct {
-	Row       int64 `json:"row"` // of the trace
+	Row       int64 `json:"row"` // of the trace; -1 when it could not even begin, as the arenas of a plan did not fit
 	TimeNS    int64 `json:"time_ns"`
 	Size      int64 `json:"requested_bytes"`
 	Allocated int64 `json:"allocated_bytes"`
@@ -87,7 +88,8 @@ func Compare(ctx context.Context, programs []*replay.Program, specs []Spec, capa
 
 // compare fills in the MemReductionRatio of the GMLake paper, section 5.1.
 func (r *Row) compare(base *Row) {
-	if r.OOM == nil && base.OOM == nil && base.PeakReserved > 0 {
+	if r.OOM == nil && base.OOM == nil && base.PeakReserved > 0 && r.PeakReserved > 0 {
+		r.baseline = base.PeakReserved
 		ratio := float64(base.PeakReserved-r.PeakReserved) / float64(base.PeakReserved)
 		r.Reduction = &ratio
 	}
@@ -100,7 +102,7 @@ func run(ctx context.Context, p *replay.Program, spec Spec, capacity int64) (Row
 	a, err := spec.make(ctx, p, dev)
 	var oom *blocks.OOMError
 	if errors.As(err, &oom) { // the arenas of a plan do not fit
-		row.OOM = &OOM{Size: oom.Size, Allocated: oom.Allocated, Reserved: oom.Reserved}
+		row.OOM = &OOM{Row: -1, Size: oom.Size, Allocated: oom.Allocated, Reserved: oom.Reserved}
 		return row, nil
 	}
 	if err != nil {

@@ -4,6 +4,7 @@ package bench
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"sort"
 	"strconv"
@@ -43,7 +44,7 @@ func makers() []maker {
 		{"floor", "the bound of all: as many bytes as are live", makeFloor},
 		{"planned", "offsets solved beforehand, or those of the plan that was read", makePlanned},
 		{"gmlake", "stitching, Algorithm 1 of the GMLake paper; frag_limit=SIZE, stitch_limit=SIZE", makeGMLake},
-		{"gmlake-code", "stitching as GMLake's code does it; fragLimit=SIZE, reuseLimit=X, autoGC=SIZE, defragLevel=N", makeGMLakeCode},
+		{"gmlake-code", "stitching as GMLake's code does it; fragLimit=SIZE, reuseLimit=X, autoGC=GIB, defragLevel=N", makeGMLakeCode},
 		{"expandable", "PyTorch with expandable_segments:True; settings as of torch", makeExpandable},
 		{"torch", "PyTorch's caching allocator; settings of PYTORCH_CUDA_ALLOC_CONF, those of the recording if none are given", makeTorch},
 		{"native", "cudaMalloc and cudaFree for every request", makeNative},
@@ -160,7 +161,9 @@ func makeFloor(_ context.Context, s setup) (blocks.Allocator, error) {
 
 func makeGMLake(_ context.Context, s setup) (blocks.Allocator, error) {
 	conf := blocks.DefaultGMLakeConf()
-	if err := s.settings(map[string]any{"frag_limit": &conf.FragLimit, "stitch_limit": &conf.StitchLimit}); err != nil {
+	if err := s.settings(map[string]any{
+		"frag_limit": (*units.Bytes)(&conf.FragLimit), "stitch_limit": (*units.Bytes)(&conf.StitchLimit),
+	}); err != nil {
 		return nil, err
 	}
 	return blocks.NewGMLake(s.dev, conf)
@@ -169,7 +172,7 @@ func makeGMLake(_ context.Context, s setup) (blocks.Allocator, error) {
 func makeGMLakeCode(_ context.Context, s setup) (blocks.Allocator, error) {
 	conf := blocks.DefaultGMLakeCodeConf()
 	err := s.settings(map[string]any{
-		"fragLimit": &conf.FragLimit, "reuseLimit": &conf.ReuseLimit, "autoGC": &conf.AutoGC, "defragLevel": &conf.Level,
+		"fragLimit": (*units.Bytes)(&conf.FragLimit), "reuseLimit": &conf.ReuseLimit, "autoGC": &conf.AutoGC, "defragLevel": &conf.Level,
 	})
 	if err != nil {
 		return nil, err
@@ -182,10 +185,6 @@ func makePlanned(ctx context.Context, s setup) (blocks.Allocator, error) {
 	if err := s.none(); err != nil {
 		return nil, err
 	}
-	fallback, err := blocks.NewTorch(s.dev, blocks.DefaultTorchConf())
-	if err != nil {
-		return nil, err
-	}
 	placements, arenas := s.program.Placements, s.program.Arenas
 	if placements == nil {
 		solver, err := dsa.Lookup("auto")
@@ -196,13 +195,13 @@ func makePlanned(ctx context.Context, s setup) (blocks.Allocator, error) {
 			return nil, fmt.Errorf("solve a plan: %w", err)
 		}
 	}
-	return blocks.NewPlanned(s.dev, placements, arenas, fallback)
+	return blocks.NewPlanned(s.dev, placements, arenas)
 }
 
 // none refuses settings.
 func (s setup) none() error { return s.settings(nil) }
 
-// settings stores each given setting where its name points: an *int64, as a size, or a *float64.
+// settings stores each given setting where its name points: a size, a whole number, or a number.
 func (s setup) settings(known map[string]any) error {
 	if s.opts == "" {
 		return nil
@@ -211,12 +210,14 @@ func (s setup) settings(known map[string]any) error {
 		name, value, _ := strings.Cut(setting, "=")
 		var err error
 		switch p := known[strings.TrimSpace(name)].(type) {
+		case *units.Bytes:
+			*p, err = units.ParseBytes(value)
 		case *int64:
-			var size units.Bytes
-			size, err = units.ParseBytes(value)
-			*p = int64(size)
+			*p, err = strconv.ParseInt(value, 10, 32)
 		case *float64:
-			*p, err = strconv.ParseFloat(value, 64)
+			if *p, err = strconv.ParseFloat(value, 64); err == nil && !(*p >= 1 && *p <= math.MaxInt32) {
+				err = fmt.Errorf("%q is not a number from 1", value)
+			}
 		default:
 			var all []string
 			for k := range known {

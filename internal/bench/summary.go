@@ -38,10 +38,10 @@ func Summarize(rows []Row) []Summary {
 		}
 		s.Traces++
 		s.util += math.Log(r.Utilisation)
-		s.reserved += math.Log(1 - *r.Reduction)
+		s.reserved += math.Log(float64(r.PeakReserved) / float64(r.baseline))
 		s.share += math.Log(max(r.DriverShare, 1e-9))
 		s.own += float64(r.PeakReserved)
-		s.base += float64(r.PeakReserved) / (1 - *r.Reduction)
+		s.base += float64(r.baseline)
 	}
 	var out []Summary
 	for _, s := range order {

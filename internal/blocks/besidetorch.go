@@ -1,28 +1,41 @@
 package blocks
 
-import "gm/internal/cuda"
+import (
+	"errors"
 
-// besideTorch is what allocators share that leave small requests to PyTorch's, on the same device.
+	"gm/internal/cuda"
+)
+
+// besideTorch is what allocators share that leave some requests to PyTorch's, on the same device.
 type besideTorch struct {
-	small *Torch
-	stats Stats // of what is not left to small, but for the peaks, which are of both
+	torch *Torch
+	empty func() error // the Empty of the whole
+	stats Stats        // of what is not left to torch, but for the peaks, which are of both
 }
 
 func newBesideTorch(dev cuda.Device) (besideTorch, error) {
-	small, err := NewTorch(dev, DefaultTorchConf())
-	return besideTorch{small: small}, err
+	torch, err := NewTorch(dev, DefaultTorchConf())
+	return besideTorch{torch: torch}, err
 }
 
-// mallocSmall leaves a request to PyTorch's allocator.
-func (b *besideTorch) mallocSmall(size int64, stream cuda.Stream, pool Pool) (cuda.Ptr, error) {
-	p, err := b.small.Malloc(size, stream, pool)
+// mallocTorch leaves a request to PyTorch's allocator. If that has no room, what the other one caches is given back, too.
+func (b *besideTorch) mallocTorch(size int64, stream cuda.Stream, pool Pool) (cuda.Ptr, error) {
+	p, err := b.torch.Malloc(size, stream, pool)
+	if errors.Is(err, cuda.ErrOutOfMemory) {
+		if err := b.empty(); err != nil {
+			return 0, err
+		}
+		if p, err = b.torch.Malloc(size, stream, pool); errors.Is(err, cuda.ErrOutOfMemory) {
+			err = b.oom(size)
+		}
+	}
 	b.follow()
 	return p, err
 }
 
 // follow keeps the peaks of both together, which need not be reached at the same time.
 func (b *besideTorch) follow() {
-	s := b.small.Stats()
+	s := b.torch.Stats()
 	b.stats.PeakReserved = max(b.stats.PeakReserved, b.stats.Reserved+s.Reserved)
 	b.stats.PeakAllocated = max(b.stats.PeakAllocated, b.stats.Allocated+s.Allocated)
 }
@@ -34,9 +47,9 @@ func (b *besideTorch) oom(size int64) error {
 
 // Stats implements Allocator.
 func (b *besideTorch) Stats() Stats {
-	s, small := b.stats, b.small.Stats()
-	s.Allocated += small.Allocated
-	s.Reserved += small.Reserved
-	s.Retries += small.Retries
+	s, t := b.stats, b.torch.Stats()
+	s.Allocated += t.Allocated
+	s.Reserved += t.Reserved
+	s.Retries += t.Retries
 	return s
 }

@@ -81,6 +81,7 @@ func NewGMLake(dev cuda.Device, conf GMLakeConf) (*GMLake, error) {
 		return nil, err
 	}
 	g := &GMLake{besideTorch: beside, dev: dev, conf: conf, lakes: map[lakeKey]*lake{}, index: newIndex()}
+	g.empty = g.Empty
 	g.lender = newLender(dev, g.deactivate)
 	return g, nil
 }
@@ -91,7 +92,7 @@ func (g *GMLake) Malloc(size int64, stream cuda.Stream, pool Pool) (cuda.Ptr, er
 		return 0, err
 	}
 	if size < max(g.conf.FragLimit, chunkSize) {
-		return g.mallocSmall(size, stream, pool)
+		return g.mallocTorch(size, stream, pool)
 	}
 	if err := g.lender.process(); err != nil {
 		return 0, err
@@ -102,7 +103,15 @@ func (g *GMLake) Malloc(size int64, stream cuda.Stream, pool Pool) (cuda.Ptr, er
 		l = &lake{stream: stream}
 		g.lakes[key] = l
 	}
-	token, err := g.find(l, roundUp(size, chunkSize))
+	rounded := roundUp(size, chunkSize)
+	token, err := g.find(l, rounded)
+	if errors.Is(err, cuda.ErrOutOfMemory) {
+		if err := g.Empty(); err != nil {
+			return 0, err
+		}
+		g.stats.Retries++
+		token, err = g.find(l, rounded)
+	}
 	if errors.Is(err, cuda.ErrOutOfMemory) {
 		return 0, g.oom(size) // S5
 	} else if err != nil {

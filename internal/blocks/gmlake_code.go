@@ -12,13 +12,13 @@ import (
 type GMLakeCodeConf struct {
 	FragLimit  int64   // fragLimit: bytes; only requests of this size and more are stitched
 	ReuseLimit float64 // reuseLimit: how many times its size an idle stitched block may be that serves a request
-	AutoGC     int64   // autoGC: bytes of addresses of stitched blocks above which the idle ones are freed
-	Level      int64   // defragLevel: 0 stitches before it asks the device for memory, 1 after
+	AutoGC     int64   // autoGC: GiB of addresses of stitched blocks above which the idle ones are freed
+	Level      int64   // defragLevel: the first attempt to stitch: 0 before the device is asked for memory, 1 after, 2 when the cache was emptied
 }
 
 // DefaultGMLakeCodeConf returns the defaults of the published code.
 func DefaultGMLakeCodeConf() GMLakeCodeConf {
-	return GMLakeCodeConf{FragLimit: 512 << 20, ReuseLimit: 10, AutoGC: 1000 << 30}
+	return GMLakeCodeConf{FragLimit: 512 << 20, ReuseLimit: 10, AutoGC: 1000}
 }
 
 // GMLakeCode is what GMLake's published code does (github.com/antgroup/glake, GMLake/src/CUDACachingAllocator.cpp, 2023-10),
@@ -78,6 +78,7 @@ func NewGMLakeCode(dev cuda.Device, conf GMLakeCodeConf) (*GMLakeCode, error) {
 	g := &GMLakeCode{
 		besideTorch: beside, dev: dev, conf: conf, pools: map[lakeKey]*codeLake{}, index: newIndex(), asked: map[int32]int64{},
 	}
+	g.empty = g.Empty
 	g.lender = newLender(dev, g.update)
 	return g, nil
 }
@@ -88,7 +89,7 @@ func (g *GMLakeCode) Malloc(size int64, stream cuda.Stream, pool Pool) (cuda.Ptr
 		return 0, err
 	}
 	if size <= smallSize {
-		return g.mallocSmall(size, stream, pool)
+		return g.mallocTorch(size, stream, pool)
 	}
 	if err := g.lender.process(); err != nil {
 		return 0, err
@@ -127,15 +128,13 @@ func (g *GMLakeCode) find(l *codeLake, size int64) (int32, error) {
 	if token := g.reuse(l, size); token != none {
 		return token, nil
 	}
-	if g.conf.Level <= 0 {
-		if token, err := g.stitch(l, size); token != none || err != nil {
-			return token, err
-		}
+	if token, err := g.stitch(l, size, 0); token != none || err != nil {
+		return token, err
 	}
 	if token, err := g.create(l, size); token != none || err != nil {
 		return token, err
 	}
-	if token, err := g.stitch(l, size); token != none || err != nil {
+	if token, err := g.stitch(l, size, 1); token != none || err != nil {
 		return token, err
 	}
 	if err := g.Empty(); err != nil {
@@ -145,7 +144,7 @@ func (g *GMLakeCode) find(l *codeLake, size int64) (int32, error) {
 	if token, err := g.create(l, size); token != none || err != nil {
 		return token, err
 	}
-	return g.stitch(l, size)
+	return g.stitch(l, size, 2)
 }
 
 // reuse takes the best fitting free primitive block, else a free stitched block that is not too large.
@@ -281,9 +280,9 @@ func (g *GMLakeCode) update(token int32) {
 }
 
 // stitch serves a request from free primitive blocks of its lake, the largest first, mapped at one range of addresses. It
-// returns none if there is not enough of them, or the request is below the limit.
-func (g *GMLakeCode) stitch(l *codeLake, size int64) (int32, error) {
-	if size < g.conf.FragLimit {
+// returns none if there is not enough of them, the request is below the limit, or it is too early an attempt.
+func (g *GMLakeCode) stitch(l *codeLake, size int64, attempt int64) (int32, error) {
+	if size < g.conf.FragLimit || attempt < g.conf.Level {
 		return none, nil
 	}
 	var parts []int32
@@ -318,7 +317,7 @@ func (g *GMLakeCode) stitch(l *codeLake, size int64) (int32, error) {
 	l.stitched.insert(free{f.size(), f.ptr, id})
 	g.stitched = append(g.stitched, f)
 	g.serve(id, int32(size/chunkSize))
-	if g.held > g.conf.AutoGC {
+	if g.held > g.conf.AutoGC<<30 {
 		err = g.collect()
 	}
 	return 2*id + 1, err
@@ -405,7 +404,7 @@ func (g *GMLakeCode) Empty() error {
 			}
 		}
 	}
-	return g.small.Empty()
+	return g.torch.Empty()
 }
 
 // stitchedOver says whether a stitched block still maps chunks of a primitive one.
@@ -440,7 +439,7 @@ func (g *GMLakeCode) releaseSegment(id int32) error {
 func (g *GMLakeCode) Free(p cuda.Ptr) error {
 	token, ok := g.index.take(p)
 	if !ok {
-		return g.small.Free(p)
+		return g.torch.Free(p)
 	}
 	g.stats.Allocated -= g.asked[token]
 	delete(g.asked, token)
@@ -455,7 +454,7 @@ func (g *GMLakeCode) Free(p cuda.Ptr) error {
 func (g *GMLakeCode) RecordStream(p cuda.Ptr, stream cuda.Stream) error {
 	token, ok := g.index.find(p)
 	if !ok {
-		return g.small.RecordStream(p, stream)
+		return g.torch.RecordStream(p, stream)
 	}
 	if stream != g.streamOf(token) {
 		g.lender.borrow(token, stream)

@@ -100,7 +100,7 @@ func (g *GMLake) dropStitched(id int32) error {
 func (g *GMLake) Free(p cuda.Ptr) error {
 	token, ok := g.index.take(p)
 	if !ok {
-		return g.small.Free(p)
+		return g.torch.Free(p)
 	}
 	if token%2 == 0 {
 		g.stats.Allocated -= g.prims[token/2].asked
@@ -118,7 +118,7 @@ func (g *GMLake) Free(p cuda.Ptr) error {
 func (g *GMLake) RecordStream(p cuda.Ptr, stream cuda.Stream) error {
 	token, ok := g.index.find(p)
 	if !ok {
-		return g.small.RecordStream(p, stream)
+		return g.torch.RecordStream(p, stream)
 	}
 	var l *lake
 	if token%2 == 0 {
@@ -158,5 +158,5 @@ func (g *GMLake) Empty() error {
 		}
 		*p = primitive{}
 	}
-	return g.small.Empty()
+	return g.torch.Empty()
 }

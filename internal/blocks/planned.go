@@ -15,28 +15,32 @@ type Placement struct {
 }
 
 // Planned serves requests from a plan: the n-th request gets the n-th placement. Each arena is one allocation of the device, made at the
-// start. A request that is not the one that the plan expects goes to the fallback allocator, and the plan waits for its next.
+// start. A request that is not the one that the plan expects goes to PyTorch's allocator, and the plan waits for its next.
 type Planned struct {
-	plan     []Placement
-	next     int
-	bases    []cuda.Ptr
-	sizes    map[cuda.Ptr]int64
-	fallback Allocator
-	stats    Stats
+	besideTorch
+	plan  []Placement
+	next  int
+	bases []cuda.Ptr
+	sizes map[cuda.Ptr]int64
 }
 
 // NewPlanned returns an allocator that takes the arenas, of these sizes in bytes, from dev.
-func NewPlanned(dev cuda.Device, plan []Placement, arenas []int64, fallback Allocator) (*Planned, error) {
-	p := &Planned{plan: plan, sizes: map[cuda.Ptr]int64{}, fallback: fallback}
+func NewPlanned(dev cuda.Device, plan []Placement, arenas []int64) (*Planned, error) {
+	beside, err := newBesideTorch(dev)
+	if err != nil {
+		return nil, err
+	}
+	p := &Planned{besideTorch: beside, plan: plan, sizes: map[cuda.Ptr]int64{}}
+	p.empty = p.Empty
 	for i, size := range arenas {
 		base, err := dev.MemAlloc(size)
 		if errors.Is(err, cuda.ErrOutOfMemory) {
-			return nil, p.stats.oom(size)
+			return nil, p.oom(size)
 		} else if err != nil {
 			return nil, fmt.Errorf("allocate arena %d: %w", i, err)
 		}
 		p.bases = append(p.bases, base)
-		p.stats.reserve(roundUp(size, cuda.Granularity))
+		p.stats.reserve(cuda.AllocSize(size))
 	}
 	return p, nil
 }
@@ -47,16 +51,17 @@ func (p *Planned) Malloc(size int64, stream cuda.Stream, pool Pool) (cuda.Ptr, e
 		return 0, err
 	}
 	if p.next == len(p.plan) || p.plan[p.next].Size != size {
-		return p.fallback.Malloc(size, stream, pool)
+		return p.mallocTorch(size, stream, pool)
 	}
 	place := p.plan[p.next]
 	ptr := p.bases[place.Arena] + cuda.Ptr(place.Offset)
 	if _, taken := p.sizes[ptr]; taken {
-		return p.fallback.Malloc(size, stream, pool)
+		return p.mallocTorch(size, stream, pool)
 	}
 	p.next++
 	p.sizes[ptr] = roundUp(size, minBlockSize)
 	p.stats.allocate(p.sizes[ptr])
+	p.follow()
 	return ptr, nil
 }
 
@@ -64,7 +69,7 @@ func (p *Planned) Malloc(size int64, stream cuda.Stream, pool Pool) (cuda.Ptr, e
 func (p *Planned) Free(ptr cuda.Ptr) error {
 	size, ok := p.sizes[ptr]
 	if !ok {
-		return p.fallback.Free(ptr)
+		return p.torch.Free(ptr)
 	}
 	delete(p.sizes, ptr)
 	p.stats.Allocated -= size
@@ -76,19 +81,8 @@ func (p *Planned) RecordStream(ptr cuda.Ptr, stream cuda.Stream) error {
 	if _, ok := p.sizes[ptr]; ok {
 		return nil
 	}
-	return p.fallback.RecordStream(ptr, stream)
+	return p.torch.RecordStream(ptr, stream)
 }
 
 // Empty implements Allocator. The arenas stay.
-func (p *Planned) Empty() error { return p.fallback.Empty() }
-
-// Stats implements Allocator.
-func (p *Planned) Stats() Stats {
-	s, f := p.stats, p.fallback.Stats()
-	s.Allocated += f.Allocated
-	s.PeakAllocated += f.PeakAllocated
-	s.Reserved += f.Reserved
-	s.PeakReserved += f.PeakReserved
-	s.Retries += f.Retries
-	return s
-}
+func (p *Planned) Empty() error { return p.torch.Empty() }

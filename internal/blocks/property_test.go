@@ -53,8 +53,8 @@ func candidates(t *testing.T) map[string]func(dev *sim.Device) Allocator {
 		"gmlake":              lake(DefaultGMLakeConf()),
 		"gmlake frag_limit":   lake(GMLakeConf{FragLimit: 16 << 20, StitchLimit: 1 << 40}),
 		"gmlake stitch_limit": lake(GMLakeConf{FragLimit: 2 << 20, StitchLimit: 64 << 20}),
-		"gmlake-code":         code(GMLakeCodeConf{FragLimit: 8 << 20, ReuseLimit: 10, AutoGC: 1 << 40}),
-		"gmlake-code autoGC":  code(GMLakeCodeConf{FragLimit: 8 << 20, ReuseLimit: 2, AutoGC: 128 << 20, Level: 1}),
+		"gmlake-code":         code(GMLakeCodeConf{FragLimit: 8 << 20, ReuseLimit: 10, AutoGC: 1000}),
+		"gmlake-code autoGC":  code(GMLakeCodeConf{FragLimit: 8 << 20, ReuseLimit: 2, AutoGC: 0, Level: 1}),
 	}
 }
 

@@ -137,6 +137,8 @@ func (t *Torch) findFree(r *request) int32 {
 	}
 	if t.conf.Expandable {
 		at = t.preferExpandable(set, at)
+	} else if at = t.skipExpandable(set, at); !set.valid(at) {
+		return none
 	}
 	size := set.at(at).size
 	if limit := t.conf.MaxSplitSize; limit > 0 {

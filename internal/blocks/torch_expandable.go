@@ -37,6 +37,15 @@ func (t *Torch) preferExpandable(set *freeSet, at spot) spot {
 	return at
 }
 
+// skipExpandable moves at on to a block of no expandable segment: with expandable_segments switched off, those that are there
+// still are left alone.
+func (t *Torch) skipExpandable(set *freeSet, at spot) spot {
+	for len(t.expandables) > 0 && set.valid(at) && t.store.at(set.at(at).id).segment != none {
+		at = set.next(at)
+	}
+	return at
+}
+
 // growExpandable returns a free block in no lane, for r, after mapping the pages that it lacks; none when the device is full.
 func (t *Torch) growExpandable(r *request) (int32, error) {
 	b, err := t.findExpandable(r)

@@ -87,8 +87,8 @@ func (t *Torch) Idle() (idle []cuda.Ptr, ok bool, err error) {
 	for _, p := range [2]*torchPool{t.pools[1], t.pools[0]} {
 		for _, l := range p.lanes {
 			for at := l.free.first(); l.free.valid(at); at = l.free.next(at) {
-				if b := t.store.at(l.free.at(at).id); b.segment == none && !b.split() {
-					idle = append(idle, b.ptr)
+				if f := l.free.at(at); t.releasable(f.id) {
+					idle = append(idle, f.ptr)
 				}
 			}
 		}
@@ -141,13 +141,13 @@ func (t *Torch) releaseOversize(r *request) (bool, error) {
 	want := max(r.size, t.conf.MaxSplitSize)
 	set := &r.lane.free
 	at := set.seek(want, 0)
-	if set.valid(at) && t.store.at(set.at(at).id).segment == none {
+	if set.valid(at) && t.releasable(set.at(at).id) {
 		return true, t.releaseSegment(set.at(at).id, r.lane)
 	}
 	released := int64(0)
 	for at = set.before(at); set.valid(at) && released < want && set.at(at).size >= t.conf.MaxSplitSize; at = set.before(at) {
 		id := set.at(at).id
-		if t.store.at(id).segment != none {
+		if !t.releasable(id) {
 			continue
 		}
 		released += set.at(at).size
@@ -156,6 +156,12 @@ func (t *Torch) releaseOversize(r *request) (bool, error) {
 		}
 	}
 	return released >= want, nil
+}
+
+// releasable says whether a free block is a whole segment from MemAlloc.
+func (t *Torch) releasable(id int32) bool {
+	b := t.store.at(id)
+	return b.segment == none && !b.split()
 }
 
 // collectGarbage gives back the oldest unsplit large blocks once more than the threshold is reserved.

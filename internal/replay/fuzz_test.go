@@ -90,7 +90,7 @@ func FuzzReplay(f *testing.F) {
 					return blocks.NewGMLake(dev, blocks.DefaultGMLakeConf())
 				},
 				func(dev *sim.Device) (blocks.Allocator, error) {
-					return blocks.NewGMLakeCode(dev, blocks.GMLakeCodeConf{FragLimit: 8 << 20, ReuseLimit: 4, AutoGC: 64 << 20})
+					return blocks.NewGMLakeCode(dev, blocks.GMLakeCodeConf{FragLimit: 8 << 20, ReuseLimit: 4, AutoGC: 0})
 				},
 				func(dev *sim.Device) (blocks.Allocator, error) { return blocks.NewNative(dev), nil },
 				func(dev *sim.Device) (blocks.Allocator, error) { return planned(p, dev) },
@@ -122,13 +122,5 @@ func planned(p *Program, dev *sim.Device) (blocks.Allocator, error) {
 	if err != nil {
 		return nil, err
 	}
-	fallback, err := blocks.NewTorch(dev, blocks.DefaultTorchConf())
-	if err != nil {
-		return nil, err
-	}
-	a, err := blocks.NewPlanned(dev, placements, arenas, fallback)
-	if err != nil {
-		return nil, err
-	}
-	return a, nil
+	return blocks.NewPlanned(dev, placements, arenas)
 }

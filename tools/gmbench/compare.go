@@ -47,7 +47,7 @@ func (cmd *compareCmd) Run(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := cmd.draw(c, rows); err != nil {
+	if err := cmd.draw(c, rows, len(specs)); err != nil {
 		return err
 	}
 	switch {
@@ -117,7 +117,7 @@ func writeCSV(w io.Writer, rows []bench.Row) error {
 		}
 		out.Write([]string{
 			r.Trace, r.Allocator, integer(r.PeakAllocated), integer(r.PeakReserved), ratio(r.Utilisation), ratio(r.Fragmentation),
-			reduction(r.Reduction, ratio), integer(r.DriverCalls), integer(r.DriverNS), ratio(r.DriverShare), integer(r.Retries), oomRow, oomSize,
+			reduction(r.Reduction, "", ratio), integer(r.DriverCalls), integer(r.DriverNS), ratio(r.DriverShare), integer(r.Retries), oomRow, oomSize,
 		})
 	}
 	out.Flush()
@@ -152,7 +152,7 @@ func table(rows []bench.Row) *report.Table {
 	}}
 	for _, r := range rows {
 		t.Add(r.Allocator, units.Bytes(r.PeakAllocated).String(), units.Bytes(r.PeakReserved).String(),
-			percent(r.Utilisation), percent(r.Fragmentation), reduction(r.Reduction, change), strconv.FormatInt(r.DriverCalls, 10),
+			percent(r.Utilisation), percent(r.Fragmentation), reduction(r.Reduction, "-", change), strconv.FormatInt(r.DriverCalls, 10),
 			duration(r.DriverNS), percent(r.DriverShare), strconv.FormatInt(r.Retries, 10), fate(r.OOM))
 	}
 	return t
@@ -178,9 +178,9 @@ func change(x float64) string {
 }
 
 // reduction prints a reduction that may not be known.
-func reduction(x *float64, print func(float64) string) string {
+func reduction(x *float64, unknown string, print func(float64) string) string {
 	if x == nil {
-		return "-"
+		return unknown
 	}
 	return print(*x)
 }
@@ -199,6 +199,9 @@ func duration(ns int64) string {
 func fate(oom *bench.OOM) string {
 	if oom == nil {
 		return ""
+	}
+	if oom.Row < 0 {
+		return fmt.Sprintf("OOM before the first row: an arena of %s, %s reserved", units.Bytes(oom.Size), units.Bytes(oom.Reserved))
 	}
 	return fmt.Sprintf("OOM at row %d: %s asked, %s allocated, %s reserved", oom.Row,
 		units.Bytes(oom.Size), units.Bytes(oom.Allocated), units.Bytes(oom.Reserved))

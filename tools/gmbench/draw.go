@@ -8,8 +8,8 @@ import (
 	"gm/internal/report"
 )
 
-// draw writes the pictures that were asked for.
-func (cmd *compareCmd) draw(c *cli.Context, rows []bench.Row) error {
+// draw writes the pictures that were asked for, of width rows a trace.
+func (cmd *compareCmd) draw(c *cli.Context, rows []bench.Row, width int) error {
 	for _, picture := range []struct {
 		path  string
 		write func(io.Writer, []report.Chart) error
@@ -17,7 +17,7 @@ func (cmd *compareCmd) draw(c *cli.Context, rows []bench.Row) error {
 		if picture.path == "" {
 			continue
 		}
-		err := c.File(picture.path, func(w io.Writer) error { return picture.write(w, charts(rows)) })
+		err := c.File(picture.path, func(w io.Writer) error { return picture.write(w, charts(rows, width)) })
 		if err != nil {
 			return err
 		}
@@ -25,16 +25,11 @@ func (cmd *compareCmd) draw(c *cli.Context, rows []bench.Row) error {
 	return nil
 }
 
-// charts makes one chart a trace: live bytes as an area, reserved bytes as a line for each allocator.
-func charts(rows []bench.Row) []report.Chart {
+// charts makes one chart a trace, of width rows: live bytes as an area, reserved bytes as a line for each allocator.
+func charts(rows []bench.Row, width int) []report.Chart {
 	var all []report.Chart
-	for first := 0; first < len(rows); {
-		end := first + 1
-		for end < len(rows) && rows[end].Trace == rows[first].Trace {
-			end++
-		}
-		all = append(all, chart(rows[first:end]))
-		first = end
+	for ; len(rows) > 0; rows = rows[width:] {
+		all = append(all, chart(rows[:width]))
 	}
 	return all
 }
