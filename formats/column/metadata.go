@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// Entry ties a key of a file's metadata to the variable that holds its value: a *string, *int64, *bool or *[]string.
+// Entry ties a key of a file's metadata to the variable that holds its value: a *string, *int64, *bool, *[]string or *[]int64.
 // Zero values are left out of the file.
 type Entry struct {
 	Key   string // without "gm."
@@ -39,17 +39,25 @@ func (e Entry) render() string {
 			return "true"
 		}
 	case *[]string:
-		if len(*v) > 0 {
-			text, err := json.Marshal(*v)
-			if err != nil {
-				panic(fmt.Sprintf("BUG: render %s: %v", e.Key, err))
-			}
-			return string(text)
-		}
+		return renderList(*v)
+	case *[]int64:
+		return renderList(*v)
 	default:
 		panic(fmt.Sprintf("BUG: metadata of type %T", v))
 	}
 	return ""
+}
+
+// renderList returns a list as JSON, and nothing for an empty one.
+func renderList[T string | int64](list []T) string {
+	if len(list) == 0 {
+		return ""
+	}
+	text, err := json.Marshal(list)
+	if err != nil {
+		panic(fmt.Sprintf("BUG: render a list: %v", err))
+	}
+	return string(text)
 }
 
 // metadata sets the entries' variables from the file.
@@ -74,7 +82,7 @@ func (e Entry) parse(text string) (err error) {
 		*v, err = strconv.ParseInt(text, 10, 64)
 	case *bool:
 		*v, err = strconv.ParseBool(text)
-	case *[]string:
+	case *[]string, *[]int64:
 		err = json.Unmarshal([]byte(text), v)
 	default:
 		panic(fmt.Sprintf("BUG: metadata of type %T", v))

@@ -45,4 +45,10 @@ type Meta struct {
 	Source     string // what the trace was made from
 	Devices    []string
 	Capacity   int64
+
+	// What a replay of the traced allocator needs beside the tensors.
+	AllocConf   string  // its settings, in the syntax of PYTORCH_CUDA_ALLOC_CONF
+	Segments    []int64 // device, address and size of each segment that it took from the driver, in their order
+	Emptied     []int64 // device and row of each time that its cache was emptied
+	Preexisting int64   // tensors that are older than the recording
 }

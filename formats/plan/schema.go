@@ -45,5 +45,9 @@ func (m *Meta) entries() []column.Entry {
 		{Key: "source", Value: &m.Source},
 		{Key: "devices", Value: &m.Devices},
 		{Key: "capacity", Value: &m.Capacity},
+		{Key: "alloc_conf", Value: &m.AllocConf},
+		{Key: "segments", Value: &m.Segments},
+		{Key: "emptied", Value: &m.Emptied},
+		{Key: "preexisting", Value: &m.Preexisting},
 	}
 }

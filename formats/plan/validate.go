@@ -39,6 +39,10 @@ func NewValidator(meta *Meta) (*Validator, error) {
 		return nil, fmt.Errorf("lower bound of %d bytes, with a peak of %d", meta.LowerBound, meta.Peak)
 	case meta.Rows < 0:
 		return nil, fmt.Errorf("trace of %d rows", meta.Rows)
+	case len(meta.Segments)%3 != 0:
+		return nil, fmt.Errorf("segments are %d numbers, not three each", len(meta.Segments))
+	case len(meta.Emptied)%2 != 0:
+		return nil, fmt.Errorf("emptied is %d numbers, not two each", len(meta.Emptied))
 	case meta.First < 0 || meta.First > meta.End || meta.End > meta.Rows:
 		return nil, fmt.Errorf("plan of the rows %d to %d of a trace of %d", meta.First, meta.End, meta.Rows)
 	}

@@ -40,28 +40,37 @@ func releaseChunks(dev cuda.Device, chunks []cuda.Handle) error {
 	return nil
 }
 
-// mapChunks reserves a range of addresses and maps the chunks there, one after the other.
+// mapChunks reserves a range of addresses and maps the chunks there, one after the other. On an error it undoes what it did.
 func mapChunks(dev cuda.Device, chunks []cuda.Handle) (cuda.Ptr, error) {
 	size := int64(len(chunks)) * chunkSize
 	base, err := dev.AddressReserve(size)
 	if err != nil {
 		return 0, fmt.Errorf("reserve addresses: %w", err)
 	}
-	for i, h := range chunks {
-		if err := dev.Map(base+cuda.Ptr(i*chunkSize), h); err != nil {
-			return 0, fmt.Errorf("map a chunk: %w", err)
+	mapped := int64(0)
+	for _, h := range chunks {
+		if err := dev.Map(base+cuda.Ptr(mapped), h); err != nil {
+			return 0, errors.Join(fmt.Errorf("map a chunk: %w", err), unmapSome(dev, base, mapped, size))
 		}
+		mapped += chunkSize
 	}
 	if err := dev.SetAccess(base, size); err != nil {
-		return 0, fmt.Errorf("set access to chunks: %w", err)
+		return 0, errors.Join(fmt.Errorf("set access to chunks: %w", err), unmapSome(dev, base, mapped, size))
 	}
 	return base, nil
 }
 
 // unmapChunks undoes mapChunks. The chunks live on.
 func unmapChunks(dev cuda.Device, base cuda.Ptr, size int64) error {
-	if err := dev.Unmap(base, size); err != nil {
-		return fmt.Errorf("unmap chunks: %w", err)
+	return unmapSome(dev, base, size, size)
+}
+
+// unmapSome unmaps the first mapped bytes of a range of size bytes and frees the range.
+func unmapSome(dev cuda.Device, base cuda.Ptr, mapped, size int64) error {
+	if mapped > 0 {
+		if err := dev.Unmap(base, mapped); err != nil {
+			return fmt.Errorf("unmap chunks: %w", err)
+		}
 	}
 	if err := dev.AddressFree(base, size); err != nil {
 		return fmt.Errorf("free addresses: %w", err)

@@ -179,7 +179,7 @@ func (g *GMLake) create(l *lake, size int64) (int32, error) {
 	}
 	p, err := mapChunks(g.dev, chunks)
 	if err != nil {
-		return 0, err
+		return 0, errors.Join(err, releaseChunks(g.dev, chunks))
 	}
 	g.stats.reserve(size)
 	g.follow()

@@ -363,7 +363,7 @@ func (g *GMLakeCode) create(l *codeLake, size int64) (int32, error) {
 	}
 	p, err := mapChunks(g.dev, handles)
 	if err != nil {
-		return none, err
+		return none, errors.Join(err, releaseChunks(g.dev, handles))
 	}
 	g.stats.reserve(segment)
 	g.follow()

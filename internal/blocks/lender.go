@@ -41,16 +41,17 @@ func (l *lender) borrow(block int32, stream cuda.Stream) {
 // lent says whether other streams than its own have used the block.
 func (l *lender) lent(block int32) bool { return len(l.borrowers) > 0 && l.borrowers[block] != nil }
 
-// await records an event in each stream that borrowed the block. It is released once all have passed.
+// await records an event in each stream that borrowed the block. It is released once all have passed; if one cannot be
+// recorded, never.
 func (l *lender) await(block int32) error {
 	streams := l.borrowers[block]
 	delete(l.borrowers, block)
+	l.events[block] = len(streams)
 	for _, stream := range streams {
 		event, err := l.dev.EventRecord(stream)
 		if err != nil {
 			return fmt.Errorf("record an event for a freed block: %w", err)
 		}
-		l.events[block]++
 		i := slices.IndexFunc(l.queues, func(q *queue) bool { return q.stream == stream })
 		if i < 0 {
 			i = len(l.queues)
@@ -62,45 +63,35 @@ func (l *lender) await(block int32) error {
 }
 
 // process releases the blocks whose events have passed, looking at each stream up to its first that has not.
-func (l *lender) process() error {
+func (l *lender) process() error { return l.drain(l.dev.EventQuery) }
+
+// synchronize waits for all events.
+func (l *lender) synchronize() error {
+	return l.drain(func(e cuda.Event) (bool, error) { return true, l.dev.EventSynchronize(e) })
+}
+
+// drain releases the blocks whose events pass, each stream up to its first that does not.
+func (l *lender) drain(pass func(cuda.Event) (bool, error)) error {
 	if len(l.queues) == 0 {
 		return nil
 	}
+	defer l.forgetIdle()
 	for _, q := range l.queues {
-		done := 0
-		for _, w := range q.waits {
-			passed, err := l.dev.EventQuery(w.event)
+		for len(q.waits) > 0 {
+			passed, err := pass(q.waits[0].event)
 			if err != nil {
-				return fmt.Errorf("query the event of a freed block: %w", err)
+				return fmt.Errorf("ask after the event of a freed block: %w", err)
 			}
 			if !passed {
 				break
 			}
-			if err := l.settle(w); err != nil {
-				return err
-			}
-			done++
-		}
-		q.waits = slices.Delete(q.waits, 0, done)
-	}
-	l.forgetIdle()
-	return nil
-}
-
-// synchronize waits for all events.
-func (l *lender) synchronize() error {
-	for _, q := range l.queues {
-		for _, w := range q.waits {
-			if err := l.dev.EventSynchronize(w.event); err != nil {
-				return fmt.Errorf("wait for the event of a freed block: %w", err)
-			}
+			w := q.waits[0]
+			q.waits = q.waits[1:]
 			if err := l.settle(w); err != nil {
 				return err
 			}
 		}
-		q.waits = nil
 	}
-	l.forgetIdle()
 	return nil
 }
 

@@ -146,7 +146,8 @@ func (t *Torch) mapFront(b int32, size int64, l *lane) (bool, error) {
 	return true, nil
 }
 
-// mapPages makes and maps pages for the range. When the device is full it undoes what it did and returns false.
+// mapPages makes and maps pages for the range. When the device is full, or on an error, it undoes what it did; when it is
+// full it returns false.
 func (t *Torch) mapPages(e *expandable, p cuda.Ptr, size int64) (bool, error) {
 	first, n := int64(p-e.base)/e.page, size/e.page
 	for i := first; i < first+n; i++ {
@@ -154,19 +155,27 @@ func (t *Torch) mapPages(e *expandable, p cuda.Ptr, size int64) (bool, error) {
 		if errors.Is(err, cuda.ErrOutOfMemory) {
 			return false, t.dropPages(e, first, i)
 		} else if err != nil {
-			return false, fmt.Errorf("create a page: %w", err)
+			return false, errors.Join(fmt.Errorf("create a page: %w", err), t.dropPages(e, first, i))
 		}
 		e.pages[i] = h
 	}
-	for i := first; i < first+n; i++ {
-		if err := t.dev.Map(e.base+cuda.Ptr(i*e.page), e.pages[i]); err != nil {
-			return false, fmt.Errorf("map a page: %w", err)
+	mapped := int64(0)
+	var err error
+	for ; mapped < size && err == nil; mapped += e.page {
+		err = t.dev.Map(p+cuda.Ptr(mapped), e.pages[first+mapped/e.page])
+	}
+	if err == nil {
+		if err = t.dev.SetAccess(p, size); err == nil {
+			return true, nil
 		}
+	} else {
+		mapped -= e.page
 	}
-	if err := t.dev.SetAccess(p, size); err != nil {
-		return false, fmt.Errorf("set access to pages: %w", err)
+	err = fmt.Errorf("map pages: %w", err)
+	if mapped > 0 {
+		err = errors.Join(err, t.dev.Unmap(p, mapped))
 	}
-	return true, nil
+	return false, errors.Join(err, t.dropPages(e, first, first+n))
 }
 
 func (t *Torch) dropPages(e *expandable, first, end int64) error {

@@ -110,6 +110,8 @@ func (p *Plan) describe(o *Options) {
 		Solver: o.Solver, Alignment: o.Align, Rows: t.Rows, Digest: t.Digest, Source: t.Meta.Source,
 		End: t.Rows, Devices: t.Meta.Devices, Capacity: t.Meta.Capacity,
 	}
+	p.Meta.AllocConf, p.Meta.Preexisting = t.Meta.AllocConf, t.recorded.older
+	p.Meta.Segments, p.Meta.Emptied = t.recorded.segments, t.recorded.emptied
 	if o.Window != nil {
 		p.Meta.First, p.Meta.End = o.Window.Lo, o.Window.Hi
 	}

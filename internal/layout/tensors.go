@@ -9,6 +9,7 @@ import (
 
 	"gm/formats/column"
 	"gm/formats/trace"
+	"gm/internal/blocks"
 	"gm/internal/iterations"
 )
 
@@ -29,6 +30,8 @@ type Tensors struct {
 	Rows   int64           // of the trace
 	Meta   trace.Meta
 	Digest string // SHA-256 of the trace file, in hex
+
+	recorded *recorded
 }
 
 // Len returns the number of tensors.
@@ -36,7 +39,11 @@ func (t *Tensors) Len() int { return len(t.ID) }
 
 // Collect reads the tensors of a trace, from its first row on.
 func Collect(r *trace.Reader) (*Tensors, error) {
-	t := &Tensors{Pools: column.NewStrings(), Meta: r.Meta()}
+	conf, err := blocks.ParseTorchConf(r.Meta().AllocConf)
+	if err != nil {
+		return nil, r.Wrap(fmt.Errorf("recorded settings: %w", err))
+	}
+	t := &Tensors{Pools: column.NewStrings(), Meta: r.Meta(), recorded: newRecorded(conf)}
 	lastNS := int64(0)
 	for {
 		b, err := r.Next()
@@ -51,6 +58,8 @@ func Collect(r *trace.Reader) (*Tensors, error) {
 			if b.Level[i] != trace.LevelFramework {
 				continue
 			}
+			e := b.Row(i)
+			t.recorded.add(&e, t.Rows+int64(i), r.Strings().Text(e.Tag))
 			switch op {
 			case trace.OpAlloc:
 				t.born(b, i, t.Pools.Code(r.Strings().Text(b.Pool[i])), t.Rows+int64(i))
@@ -67,7 +76,6 @@ func Collect(r *trace.Reader) (*Tensors, error) {
 			t.Free[i], t.FreeNS[i] = t.Rows, lastNS
 		}
 	}
-	var err error
 	if t.Digest, err = r.Digest(); err != nil {
 		return nil, fmt.Errorf("digest: %w", err)
 	}

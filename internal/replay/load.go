@@ -12,6 +12,9 @@ import (
 	"gm/formats/plan"
 	"gm/formats/trace"
 	"gm/internal/blocks"
+	"gm/internal/cuda"
+	"gm/internal/cuda/sim"
+	"gm/internal/plancheck"
 )
 
 // Load reads the requests of a trace, as one program for each device.
@@ -42,14 +45,22 @@ func Load(r *trace.Reader) ([]*Program, error) {
 
 // LoadPlan rebuilds the requests from a plan, as one program for each device.
 func LoadPlan(r *plan.Reader) ([]*Program, error) {
-	if r.Meta().Rows > maxRows {
-		return nil, fmt.Errorf("plan %s: of %d rows, more than the %d that can be replayed", r.Name(), r.Meta().Rows, maxRows)
+	m := r.Meta()
+	if m.Rows > maxRows {
+		return nil, fmt.Errorf("plan %s: of %d rows, more than the %d that can be replayed", r.Name(), m.Rows, maxRows)
 	}
-	l, err := newLoader(r.Name(), "")
+	l, err := newLoader(r.Name(), m.AllocConf)
 	if err != nil {
 		return nil, err
 	}
 	var steps []planStep
+	for i := 0; i < len(m.Emptied); i += 2 {
+		steps = append(steps, planStep{l.program(int32(m.Emptied[i])).Program, Empty, 0, m.Emptied[i+1], 0})
+	}
+	for i := 0; i < len(m.Segments); i += 3 {
+		p := l.program(int32(m.Segments[i]))
+		p.Segments = append(p.Segments, sim.Range{Addr: cuda.Ptr(m.Segments[i+1]), Size: m.Segments[i+2]})
+	}
 	for {
 		batch, err := r.Next()
 		if errors.Is(err, io.EOF) {
@@ -63,14 +74,24 @@ func LoadPlan(r *plan.Reader) ([]*Program, error) {
 			tensor := p.tensor(t.Size, t.Stream, t.Pool)
 			p.place(&t)
 			steps = append(steps, planStep{p.Program, Alloc, tensor, t.Alloc, t.AllocNS})
-			if t.Free < r.Meta().Rows {
+			if t.Free < m.Rows {
 				steps = append(steps, planStep{p.Program, Free, tensor, t.Free, t.FreeNS})
 			}
 		}
 	}
 	slices.SortStableFunc(steps, func(a, b planStep) int { return cmp.Compare(a.row, b.row) })
+	nowNS := int64(0)
+	if i := slices.IndexFunc(steps, func(s planStep) bool { return s.kind != Empty }); i >= 0 {
+		nowNS = steps[i].timeNS
+	}
 	for _, s := range steps {
-		s.program.step(s.kind, s.tensor, s.row, s.timeNS)
+		if s.kind != Empty { // of which the plan has no time
+			nowNS = s.timeNS
+		}
+		s.program.step(s.kind, s.tensor, s.row, nowNS)
+	}
+	for _, p := range l.programs {
+		p.Partial = m.Preexisting > 0 || m.First > 0 || m.End < m.Rows
 	}
 	return l.finish(), nil
 }
@@ -120,6 +141,9 @@ func load(source *column.Source) (programs []*Program, made string, err error) {
 		return nil, "", fmt.Errorf("%s: %w", source.Name(), err)
 	}
 	if kind == "plan" {
+		if err := checkPlan(source); err != nil {
+			return nil, "", err
+		}
 		r, err := plan.NewReader(source, source.Size(), source.Name())
 		if err != nil {
 			return nil, "", err
@@ -133,4 +157,14 @@ func load(source *column.Source) (programs []*Program, made string, err error) {
 	}
 	programs, err = Load(r)
 	return programs, r.Meta().Source, err
+}
+
+// checkPlan makes sure that no tensor of a plan lies on another.
+func checkPlan(source *column.Source) error {
+	r, err := plan.NewReader(source, source.Size(), source.Name())
+	if err != nil {
+		return err
+	}
+	_, err = plancheck.Check(r, nil)
+	return err
 }

@@ -42,6 +42,10 @@ type Program struct {
 	Placements []blocks.Placement // of tensors, if the program was read from a plan
 	Arenas     []int64            // sizes of the plan's arenas, in bytes
 
+	// Partial programs begin or end midway, with memory in use whose layout the plan they were read from does not hold. PyTorch's
+	// allocator may come to another peak on them.
+	Partial bool
+
 	Segments []sim.Range // the segments that the traced allocator took from the device, in order
 
 	Initial        []blocks.Segment // what the traced allocator held before the recording, by address

@@ -3,6 +3,7 @@ package replay
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"gm/internal/blocks"
@@ -28,8 +29,8 @@ type OOM struct {
 	Reserved  int64 // bytes taken from the device at that time
 }
 
-// borrower is the stream that stands for all others in which a tensor was used: the recording says when they were
-// done, not which they were.
+// borrower is the first of the streams that stand for all others in which a tensor was used: the recording says when they
+// were done, not which they were. The rest are below it.
 const borrower cuda.Stream = -1
 
 // runner replays one program.
@@ -39,11 +40,13 @@ type runner struct {
 	dev  *sim.Device
 	ptrs []cuda.Ptr
 	held map[int32][]cuda.Event // of requested frees that are not complete
+	ends []int64                // by tensor, the step at which its free is complete
+	busy []int64                // by borrower, the last such step that it is waited for
 }
 
 // Run replays p through a, which allocates from dev. It ends at the first request that a cannot meet.
 func Run(p *Program, a blocks.Allocator, dev *sim.Device) (*Result, error) {
-	r := runner{p: p, a: a, dev: dev, ptrs: make([]cuda.Ptr, len(p.Sizes)), held: map[int32][]cuda.Event{}}
+	r := runner{p: p, a: a, dev: dev, ptrs: make([]cuda.Ptr, len(p.Sizes)), held: map[int32][]cuda.Event{}, ends: p.ends()}
 	res := &Result{}
 	dev.Follow(p.addresses(a))
 	if err := r.restore(); err != nil {
@@ -135,9 +138,21 @@ func (r *runner) step(i int) error {
 func (r *runner) request(t int32) error {
 	var err error
 	r.held[t] = r.dev.Hold(func() {
-		if err = r.a.RecordStream(r.ptrs[t], borrower-cuda.Stream(t)); err == nil {
+		if err = r.a.RecordStream(r.ptrs[t], r.borrow(r.ends[t])); err == nil {
 			err = r.a.Free(r.ptrs[t])
 		}
 	})
 	return err
+}
+
+// borrow returns a stream whose earlier borrowings all end before a step: the blocks that wait for one stream are freed in order,
+// as long as the recording freed them in order that is one stream.
+func (r *runner) borrow(end int64) cuda.Stream {
+	i := slices.IndexFunc(r.busy, func(last int64) bool { return last <= end })
+	if i < 0 {
+		i = len(r.busy)
+		r.busy = append(r.busy, 0)
+	}
+	r.busy[i] = end
+	return borrower - cuda.Stream(i)
 }

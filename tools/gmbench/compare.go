@@ -41,6 +41,11 @@ func (cmd *compareCmd) Run(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	for _, p := range programs {
+		if p.Partial {
+			c.Warn("%s: a plan of a part, or of a recording that began midway: torch and expandable are exact on the trace only", p.Name)
+		}
+	}
 	progress := c.Progress("replay", int64(len(programs)*(len(specs)+1)))
 	rows, err := bench.Compare(context.Background(), programs, specs, int64(cmd.Capacity), func() { progress.Add(1) })
 	progress.End()
