@@ -8,6 +8,9 @@ TRACES   ?= $(GM_SHARED)/traces:$(GM_SHARED)/snapshots
 FUZZTIME ?= 30s
 export GM_SHARED TRACES
 
+SHELL := /bin/bash
+.SHELLFLAGS := -o pipefail -c
+
 .PHONY: all demo test race bench lint fuzz interop figures clean help
 .PHONY: $(addprefix figures-,formats damage import fidelity expandable replay plan)
 
@@ -53,7 +56,7 @@ interop: all ## DuckDB reads both formats and agrees (needs node and npm)
 	node formats/interop/check.mjs out/trace.parquet out/plan.parquet out/expected.json formats/README.md
 	$(GO) run ./formats/interop out/trace.parquet.copy out/plan.parquet.copy | cmp - out/expected.json
 
-figures: figures-formats figures-damage ## every figure that is promised, beside its target (TRACES: folders of snapshots)
+figures: all figures-formats figures-damage ## every figure that is promised, beside its target (TRACES: folders of snapshots)
 	$(GO) run ./experiments/figures import fidelity expandable replay plan
 
 figures-import figures-fidelity figures-expandable figures-replay figures-plan: figures-%: all

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"gm/internal/report"
@@ -59,15 +60,17 @@ func run(names []string) error {
 	if err := e.find(); err != nil {
 		return err
 	}
-	for _, f := range figures() {
-		for _, name := range names {
-			if name != f.name {
-				continue
-			}
-			if err := f.measure(e); err != nil {
-				return fmt.Errorf("%s: %w", f.name, err)
-			}
+	for _, name := range names {
+		i := slices.IndexFunc(figures(), func(f figure) bool { return f.name == name })
+		if i < 0 {
+			return fmt.Errorf("there is no figure %q", name)
 		}
+		if err := figures()[i].measure(e); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	if len(e.table.Rows) == 0 {
+		return fmt.Errorf("nothing in TRACES=%q to measure %v on", os.Getenv("TRACES"), names)
 	}
 	if err := e.table.Write(os.Stdout); err != nil {
 		return err

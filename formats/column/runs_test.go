@@ -3,8 +3,6 @@ package column
 import (
 	"encoding/binary"
 	"math/rand/v2"
-	"slices"
-	"strings"
 	"testing"
 
 	"github.com/parquet-go/parquet-go/encoding/delta"
@@ -141,18 +139,4 @@ func message(err error) string {
 		return ""
 	}
 	return err.Error()
-}
-
-func TestTranslation(t *testing.T) {
-	from, to := NewStrings(), NewStrings()
-	to.Code("other")
-	tr := NewTranslation(from, to)
-	for _, text := range []string{"a", "", "b", "other", "a", strings.Repeat("long", 100)} {
-		if got := to.Text(tr.Code(from.Code(text))); got != text {
-			t.Errorf("%q became %q", text, got)
-		}
-	}
-	if to.Len() != 5 || !slices.Contains(to.texts, "b") {
-		t.Errorf("%q", to.texts)
-	}
 }

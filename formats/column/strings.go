@@ -55,23 +55,3 @@ func (s *Strings) Text(code int32) string {
 
 // Len returns the number of strings, the empty one included.
 func (s *Strings) Len() int { return len(s.texts) }
-
-// Translation turns the codes of one table into those of another, such as from the file read to the file written.
-type Translation struct {
-	from, to *Strings
-	codes    []int32 // by code of from; the new code plus one, 0 when not yet known
-}
-
-// NewTranslation returns the translation from one table to another. Strings are added to the other as they are met.
-func NewTranslation(from, to *Strings) *Translation { return &Translation{from: from, to: to} }
-
-// Code returns the code in the other table of the string that is code in the first.
-func (t *Translation) Code(code int32) int32 {
-	if int(code) >= len(t.codes) {
-		t.codes = append(t.codes, make([]int32, t.from.Len()-len(t.codes))...)
-	}
-	if t.codes[code] == 0 {
-		t.codes[code] = t.to.Code(t.from.Text(code)) + 1
-	}
-	return t.codes[code] - 1
-}

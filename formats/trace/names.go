@@ -44,15 +44,6 @@ func (o Op) Segment() bool { return o >= OpSegmentAlloc && o <= OpSegmentUnmap }
 // String returns the level's name, as files hold it.
 func (l Level) String() string { return nameOf("Level", levelNames, int(l)) }
 
-// ParseLevel returns the level of a name.
-func ParseLevel(name string) (Level, error) {
-	i := slices.Index(levelNames, name)
-	if i < 0 {
-		return 0, fmt.Errorf("unknown level %q", name)
-	}
-	return Level(i), nil
-}
-
 func nameOf(typ string, names []string, i int) string {
 	if i < 0 || i >= len(names) {
 		return fmt.Sprintf("%s(%d)", typ, i)

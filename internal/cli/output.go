@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"golang.org/x/term"
 )
@@ -58,7 +60,10 @@ func (c *Context) File(path string, write func(io.Writer) error) (err error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return writeInPlace(path, write)
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".gm-*")
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		path = target
+	}
+	f, err := os.OpenFile(beside(path), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
@@ -73,9 +78,6 @@ func (c *Context) File(path string, write func(io.Writer) error) (err error) {
 	if err := write(f); err != nil {
 		return err
 	}
-	if err := f.Chmod(0o644); err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
 	if err := f.Close(); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
@@ -85,11 +87,21 @@ func (c *Context) File(path string, write func(io.Writer) error) (err error) {
 	return nil
 }
 
+// beside returns the name of a new file in the folder of path.
+func beside(path string) string {
+	return filepath.Join(filepath.Dir(path), fmt.Sprintf(".gm-%d-%d", os.Getpid(), time.Now().UnixNano()))
+}
+
 func writeInPlace(path string, write func(io.Writer) error) error {
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {
-		return err
+		return fmt.Errorf("write %s: %w", path, err)
 	}
-	defer f.Close()
-	return write(f)
+	if err := write(f); err != nil {
+		return errors.Join(err, f.Close())
+	}
+	if err := f.Close(); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
 }

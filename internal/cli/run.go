@@ -44,7 +44,7 @@ func (t Tool) Main(args []string) int {
 	stop := c.outputs.removeOnInterrupt()
 	defer stop()
 	exited := false
-	parser, err := kong.New(t.Grammar, kong.Name(t.Name), kong.Description(t.Help), kong.UsageOnError(),
+	parser, err := kong.New(t.Grammar, kong.Name(t.Name), kong.Description(t.Help+"\n\nShell completion: source <("+t.Name+" completion bash), or zsh."), kong.UsageOnError(),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
 		kong.Exit(func(int) { exited = true }))
 	if err != nil {

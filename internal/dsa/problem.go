@@ -74,14 +74,6 @@ func (p *Problem) Validate() error {
 	return nil
 }
 
-// LowerBound returns the greatest load in bytes, sizes rounded up to the alignment.
-func LowerBound(p *Problem) (int64, error) {
-	if err := p.Validate(); err != nil {
-		return 0, err
-	}
-	return newInstance(p).bound * p.Align, nil
-}
-
 // granules returns size in units of align, rounded up, for sizes up to the greatest int64.
 func granules(size, align int64) int64 {
 	n := size / align

@@ -19,15 +19,10 @@ type Span struct {
 
 // Find returns the iterations, one after another without gaps, or nothing when the requests show no regular ones, as
 // when text is generated. What comes before the first is the prologue, in which the model is built; what comes after
-// the last is a rest too short for another. sizes are bytes as requested. Where an iteration is taken to begin is
-// some point that is the same in all of them.
-func Find(sizes, streams []int64) []Span {
-	return FindQuietest(sizes, streams, nil)
-}
-
-// FindQuietest is [Find], with the iterations beginning where the least memory is in use. live holds the bytes that
-// live just before each request.
-func FindQuietest(sizes, streams, live []int64) []Span {
+// the last is a rest too short for another. sizes are bytes as requested, live the bytes that live just before each
+// request. The iterations begin where the least memory is in use, or, if live is nil, at some point that is the same in all
+// of them.
+func Find(sizes, streams, live []int64) []Span {
 	period, runs := agreed(regularRuns(symbols(sizes, streams)))
 	if len(runs) < leastRuns {
 		return nil

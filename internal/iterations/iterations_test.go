@@ -71,7 +71,7 @@ func TestFind(t *testing.T) {
 	} {
 		for seed := range uint64(5) {
 			j := train(seed, c.iterations, c.layers, c.vary)
-			found := FindQuietest(j.sizes, j.stream, j.live)
+			found := Find(j.sizes, j.stream, j.live)
 			if len(found) != c.iterations {
 				t.Errorf("%s: found %v, expected %v", c.name, found, j.starts)
 				continue
@@ -91,7 +91,7 @@ func TestFind(t *testing.T) {
 
 func TestFindWithoutLiveBytes(t *testing.T) {
 	j := train(1, 10, 24, 0)
-	found := Find(j.sizes, j.stream)
+	found := Find(j.sizes, j.stream, nil)
 	if len(found) < 9 || len(found) > 10 {
 		t.Fatalf("found %v, expected starts near %v", found, j.starts)
 	}
@@ -109,7 +109,7 @@ func TestFindNone(t *testing.T) {
 		random[i], growing[i], equal[i] = 512*rng.Int64N(800), int64(i*512), 4096
 	}
 	for _, sizes := range [][]int64{nil, {1}, {1, 1}, random, growing, equal, {1 << 62, 1 << 62, -1}} {
-		if found := FindQuietest(sizes, make([]int64, len(sizes)), make([]int64, len(sizes))); found != nil {
+		if found := Find(sizes, make([]int64, len(sizes)), make([]int64, len(sizes))); found != nil {
 			t.Errorf("found %v among %d requests", found, len(sizes))
 		}
 	}
@@ -118,7 +118,7 @@ func TestFindNone(t *testing.T) {
 func BenchmarkFind(b *testing.B) {
 	j := train(1, 100, 100, 900)
 	for b.Loop() {
-		FindQuietest(j.sizes, j.stream, j.live)
+		Find(j.sizes, j.stream, j.live)
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(j.sizes)), "ns/request")
 }

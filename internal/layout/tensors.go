@@ -123,7 +123,7 @@ func (t *Tensors) Iterations() []Window {
 		streams[i] = t.Stream[i] + int64(t.Device[i])<<48 // user space addresses of handles leave the bits free
 	}
 	var windows []Window
-	for _, span := range iterations.FindQuietest(t.Size, streams, t.liveBefore()) {
+	for _, span := range iterations.Find(t.Size, streams, t.liveBefore()) {
 		w := Window{t.Alloc[span.Lo], t.Rows}
 		if span.Hi < t.Len() {
 			w.Hi = t.Alloc[span.Hi]

@@ -212,7 +212,7 @@ func (d *Device) finish(rows int64) {
 		}
 		return rows
 	}
-	for _, s := range iterations.FindQuietest(d.requests.sizes, d.requests.streams, d.requests.live) {
+	for _, s := range iterations.Find(d.requests.sizes, d.requests.streams, d.requests.live) {
 		d.Iterations = append(d.Iterations, Span{at(s.Lo), at(s.Hi)})
 	}
 }

@@ -18,6 +18,7 @@ type arena struct {
 
 // usage is what an arena was seen to hold.
 type usage struct {
+	pool int32 // that all of the arena's tensors are of: a private pool's memory is in use whenever its graph runs
 	end  int64 // bytes: the highest end
 	now  int64 // bytes that live
 	load int64 // bytes: the most that did
@@ -53,8 +54,11 @@ func (c *checked) places() (Report, error) {
 		live.set(rank[i])
 		u := arenas[arenaOf(t)]
 		if u == nil {
-			u = &usage{}
+			u = &usage{pool: t.Pool}
 			arenas[arenaOf(t)] = u
+		}
+		if u.pool != t.Pool {
+			return Report{}, fmt.Errorf("row %d: tensor %d is of pool %q, in an arena of pool %q", i, t.ID, c.text(t.Pool), c.text(u.pool))
 		}
 		u.now += c.rounded(t)
 		u.end, u.load = max(u.end, c.end(t)), max(u.load, u.now)

@@ -154,7 +154,7 @@ func TestBadPlans(t *testing.T) {
 		{"other time", func(p *layout.Plan) { p.Tensors.AllocNS[9]-- }, "has alloc_ns"},
 		{"other stream", func(p *layout.Plan) { p.Tensors.Stream[30]++ }, "has stream"},
 		{"other device", func(p *layout.Plan) { moveDevice(p) }, "has device"},
-		{"other pool", func(p *layout.Plan) { p.Tensors.Pool[3] ^= 1 }, "has pool"},
+		{"other pool", func(p *layout.Plan) { p.Tensors.Pool[3] ^= 1 }, "in an arena of pool"},
 	} {
 		_, err := Check(writePlan(t, file, layout.Options{}, c.change), openTrace(t, file))
 		if err == nil || !strings.Contains(err.Error(), c.want) {

@@ -24,7 +24,16 @@ type segmentRow struct {
 	size int64
 }
 
-func (s segmentRow) String() string { return fmt.Sprintf("%s of %d bytes", s.op, s.size) }
+func (s segmentRow) String() string {
+	text := s.op.String()
+	if s.size > 0 {
+		text += fmt.Sprintf(" of %d bytes", s.size)
+	}
+	if s.addr != 0 {
+		text += fmt.Sprintf(" at %#x", uint64(s.addr))
+	}
+	return text
+}
 
 // Divergence is the first place where a replay does not do what was recorded.
 type Divergence struct {
@@ -78,21 +87,17 @@ func (d *recordedDevice) expect(op trace.Op, addr cuda.Ptr, size int64) (cuda.Pt
 	if asks && d.frees() > 0 {
 		return 0, cuda.ErrOutOfMemory
 	}
-	return 0, d.diverge(fmt.Sprintf("%s at %#x", next, next.addr), got)
+	return 0, d.diverge(next.String(), got)
 }
 
 var errDiverged = errors.New("replay left the recording")
 
 func (d *recordedDevice) diverge(want string, got segmentRow) error {
-	text := got.String()
-	if got.addr != 0 {
-		text = fmt.Sprintf("%s at %#x", got, got.addr)
-	}
 	row := int64(-1)
 	if len(d.script) > 0 {
 		row = d.script[0].row
 	}
-	d.diverged = &Divergence{Row: row, Want: want, Got: text}
+	d.diverged = &Divergence{Row: row, Want: want, Got: got.String()}
 	return errDiverged
 }
 

@@ -32,6 +32,8 @@ type verifier struct {
 	initial  initial
 	pending  []int64 // preexisting tensors that were given back before the recording and are still in use
 	started  bool
+	rows     int64 // seen so far
+	segments bool  // there are rows of segments
 	reserved int64
 	borrower cuda.Stream
 	verdict  Verdict
@@ -77,6 +79,9 @@ func Verify(r *trace.Reader, limit int64) ([]Verdict, error) {
 	}
 	var verdicts []Verdict
 	for _, v := range order {
+		if !v.segments {
+			return nil, fmt.Errorf("verify %s: device %d has no rows of segments to compare with", r.Name(), v.verdict.Device)
+		}
 		if err := v.finish(); err != nil {
 			return nil, fmt.Errorf("verify %s: %w", r.Name(), err)
 		}
@@ -139,6 +144,8 @@ func (v *verifier) add(e *trace.Event, row int64) error {
 
 // account follows the bytes reserved in the recording.
 func (v *verifier) account(e *trace.Event) {
+	v.rows++
+	v.segments = v.segments || e.Op.Segment()
 	switch e.Op {
 	case trace.OpSegmentAlloc, trace.OpSegmentMap:
 		v.reserved += e.Size
@@ -253,19 +260,40 @@ func (v *verifier) requestFree(id int64) error {
 
 // finish replays what is left and closes the account.
 func (v *verifier) finish() error {
-	if v.verdict.Divergence == nil {
-		if v.dev.frees() > 0 {
-			if err := v.torch.Empty(); errors.Is(err, errDiverged) {
-				v.verdict.Divergence = v.dev.diverged
-			} else if err != nil {
-				return err
-			}
-		}
-		if len(v.dev.script) > 0 && v.verdict.Divergence == nil {
-			next := v.dev.script[0]
-			v.verdict.Divergence = &Divergence{Row: next.row, Want: next.String(), Got: "nothing"}
-		}
+	err := v.replayRest()
+	if errors.Is(err, errDiverged) {
+		v.verdict.Divergence = v.dev.diverged
+	} else if err != nil {
+		return err
 	}
 	v.verdict.PeakReplayed = v.torch.Stats().PeakReserved
+	if v.verdict.Divergence == nil && v.verdict.PeakReplayed != v.verdict.PeakRecorded {
+		v.verdict.Divergence = &Divergence{
+			Row:  v.rows,
+			Want: fmt.Sprintf("a peak of %d bytes reserved", v.verdict.PeakRecorded), Got: fmt.Sprintf("one of %d", v.verdict.PeakReplayed),
+		}
+	}
+	return nil
+}
+
+// replayRest replays what has no request behind it.
+func (v *verifier) replayRest() error {
+	if v.verdict.Divergence != nil {
+		return nil
+	}
+	if !v.started {
+		if err := v.restore(); err != nil {
+			return err
+		}
+	}
+	if v.dev.frees() > 0 {
+		if err := v.torch.Empty(); err != nil {
+			return err
+		}
+	}
+	if len(v.dev.script) > 0 {
+		next := v.dev.script[0]
+		v.verdict.Divergence = &Divergence{Row: next.row, Want: next.String(), Got: "nothing"}
+	}
 	return nil
 }

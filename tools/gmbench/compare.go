@@ -28,6 +28,11 @@ type compareCmd struct {
 	SVG      string      `name:"svg" placeholder:"FILE" help:"The same as SVG."`
 }
 
+// Help implements kong.HelpProvider.
+func (cmd *compareCmd) Help() string {
+	return "Example: gmbench --alloc torch,expandable --alloc torch:max_split_size_mb=128 --capacity 40GiB --png chart.png job.parquet"
+}
+
 // Run implements the command.
 func (cmd *compareCmd) Run(c *cli.Context) error {
 	specs := bench.AllSpecs()

@@ -25,6 +25,9 @@ type verdict struct {
 	replay.Verdict
 }
 
+// Help implements kong.HelpProvider.
+func (cmd *verifyCmd) Help() string { return "Example: gmbench verify job.parquet" }
+
 // Run implements the command.
 func (cmd *verifyCmd) Run(c *cli.Context) error {
 	files := cmd.Files

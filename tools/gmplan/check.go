@@ -16,6 +16,9 @@ type checkCmd struct {
 	Trace string `arg:"" optional:"" help:"The trace that it was made from."`
 }
 
+// Help implements kong.HelpProvider.
+func (cmd *checkCmd) Help() string { return "Example: gmplan check plan.parquet job.parquet" }
+
 // Run implements the command.
 func (cmd *checkCmd) Run(c *cli.Context) (err error) {
 	p, err := plan.Open(cmd.Plan)

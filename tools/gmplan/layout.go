@@ -24,6 +24,9 @@ type layoutCmd struct {
 	Align     units.Bytes `placeholder:"SIZE" help:"What offsets and sizes are multiples of. That of the trace by default, 512 for PyTorch."`
 }
 
+// Help implements kong.HelpProvider.
+func (cmd *layoutCmd) Help() string { return "Example: gmplan job.parquet -o plan.parquet" }
+
 // Run implements the command.
 func (cmd *layoutCmd) Run(c *cli.Context) (err error) {
 	if _, err := dsa.Lookup(cmd.Solver); err != nil {

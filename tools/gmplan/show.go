@@ -42,10 +42,16 @@ type contents struct {
 
 type arena struct {
 	Name    string `json:"arena"`
+	Device  int32  `json:"device"`
 	Tensors int64  `json:"tensors"`
 	Peak    int64  `json:"peak_bytes"`
 
 	blocks []report.Block
+}
+
+// Help implements kong.HelpProvider.
+func (cmd *showCmd) Help() string {
+	return "Example: gmplan job.parquet | gmplan show --png layout.png"
 }
 
 // Run implements the command.
@@ -84,7 +90,8 @@ func read(r *plan.Reader) (*contents, error) {
 		Source: m.Source, Tensors: r.Rows(), Rows: m.Rows, First: m.First, End: m.End, Peak: m.Peak, LowerBound: m.LowerBound,
 		Optimal: m.Optimal, Solver: m.Solver, SolveNS: m.SolveNS, Alignment: m.Alignment, Digest: m.Digest,
 	}
-	arenas := map[int32]*arena{}
+	type key struct{ device, arena int32 }
+	arenas := map[key]*arena{}
 	for {
 		batch, err := r.Next()
 		if errors.Is(err, io.EOF) {
@@ -94,10 +101,10 @@ func read(r *plan.Reader) (*contents, error) {
 		}
 		for i := range batch.Len() {
 			t := batch.Row(i)
-			a := arenas[t.Arena]
+			a := arenas[key{t.Device, t.Arena}]
 			if a == nil {
-				a = &arena{Name: r.Strings().Text(t.Arena)}
-				arenas[t.Arena] = a
+				a = &arena{Name: r.Strings().Text(t.Arena), Device: t.Device}
+				arenas[key{t.Device, t.Arena}] = a
 				p.Arenas = append(p.Arenas, a)
 			}
 			a.add(&t, m.Alignment)
@@ -141,9 +148,9 @@ func (p *contents) print(w io.Writer) error {
 	line("solver", "%s, %s", p.Solver, time.Duration(p.SolveNS).Round(time.Millisecond))
 	line("alignment", "%s", units.Bytes(p.Alignment))
 	text.WriteString("\n")
-	t := report.Table{Titles: []string{"arena", "tensors", "peak"}}
+	t := report.Table{Titles: []string{"arena", "device", "tensors", "peak"}}
 	for _, a := range p.Arenas {
-		t.Add(a.Name, strconv.FormatInt(a.Tensors, 10), units.Bytes(a.Peak).String())
+		t.Add(a.Name, strconv.Itoa(int(a.Device)), strconv.FormatInt(a.Tensors, 10), units.Bytes(a.Peak).String())
 	}
 	if err := t.Write(&text); err != nil {
 		return err

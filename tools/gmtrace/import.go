@@ -14,6 +14,11 @@ type importCmd struct {
 	Output string `short:"o" placeholder:"FILE" help:"Where the trace goes. Standard output by default."`
 }
 
+// Help implements kong.HelpProvider.
+func (cmd *importCmd) Help() string {
+	return "Example: gmtrace import snapshot.pickle.gz -o job.parquet"
+}
+
 // Run implements the command.
 func (cmd *importCmd) Run(c *cli.Context) error {
 	in, name := os.Stdin, "standard input"

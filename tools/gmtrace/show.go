@@ -23,6 +23,9 @@ type showCmd struct {
 	JSON bool   `name:"json" help:"Print JSON."`
 }
 
+// Help implements kong.HelpProvider.
+func (cmd *showCmd) Help() string { return "Example: gmtrace import snapshot.pickle | gmtrace show" }
+
 // Run implements the command.
 func (cmd *showCmd) Run(c *cli.Context) (err error) {
 	r, err := trace.Open(cmd.File)
