@@ -121,8 +121,7 @@ func (d *recordedDevice) AddressReserve(size int64) (cuda.Ptr, error) {
 	if len(d.script) == 0 || d.script[0].op != trace.OpSegmentMap {
 		return 0, d.diverge("no new expandable segment here", segmentRow{op: trace.OpSegmentMap, size: size})
 	}
-	d.ReserveAt(d.script[0].addr, size)
-	return d.script[0].addr, nil
+	return d.script[0].addr, d.ReserveAt(d.script[0].addr, size)
 }
 
 // Create implements cuda.Device.

@@ -19,7 +19,7 @@ type Device struct {
 	elapsed time.Duration
 
 	allocs   map[cuda.Ptr]int64      // cuMemAlloc: sizes taken from the device
-	ranges   map[cuda.Ptr]int64      // reserved address ranges
+	reserved []*reservation          // ranges of addresses, ordered
 	physical map[cuda.Handle]*memory // handles not yet released, or released but still mapped
 	mappings map[cuda.Ptr]cuda.Handle
 
@@ -56,8 +56,7 @@ func New(capacity int64, costs CostTable) *Device {
 	}
 	return &Device{
 		capacity: capacity, costs: costs,
-		allocs: map[cuda.Ptr]int64{}, ranges: map[cuda.Ptr]int64{},
-		physical: map[cuda.Handle]*memory{}, mappings: map[cuda.Ptr]cuda.Handle{},
+		allocs: map[cuda.Ptr]int64{}, physical: map[cuda.Handle]*memory{}, mappings: map[cuda.Ptr]cuda.Handle{},
 		pending: map[cuda.Event]bool{}, nextPtr: firstAddress,
 	}
 }

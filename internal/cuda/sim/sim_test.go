@@ -78,9 +78,17 @@ func TestAliases(t *testing.T) {
 	if !first[0].Overlaps(second[0]) {
 		t.Error("the same memory at two addresses does not overlap")
 	}
-	if d.Map(a, h) == nil {
-		t.Error("mapped over a mapping")
+	other, err := d.Create(8 * mib)
+	must(err)
+	for what, err := range map[string]error{
+		"map over a mapping": d.Map(a, h), "map over its second half": d.Map(a+2*mib, h), "map out of the range": d.Map(a+8*mib, h),
+		"map a larger one": d.Map(a, other), "unmap half of a handle": d.Unmap(a, 2*mib), "free a range in use": d.AddressFree(a, 8*mib),
+	} {
+		if err == nil {
+			t.Errorf("%s: no error", what)
+		}
 	}
+	must(d.Release(other))
 	must(d.Unmap(a, 4*mib))
 	must(d.Release(h))
 	if d.Used() != 4*mib {
