@@ -15,6 +15,7 @@ import (
 // Row is how one allocator did on one program.
 type Row struct {
 	Trace         string   `json:"trace"`
+	Device        int32    `json:"device"`
 	Allocator     string   `json:"allocator"`
 	PeakAllocated int64    `json:"peak_allocated_bytes"` // in blocks handed out
 	PeakReserved  int64    `json:"peak_reserved_bytes"`  // taken from the device
@@ -72,8 +73,10 @@ func Compare(ctx context.Context, programs []*replay.Program, specs []Spec, capa
 	}
 	close(next)
 	workers.Wait()
-	if err := errors.Join(errs...); err != nil {
-		return nil, err
+	for _, err := range errs {
+		if err != nil {
+			return nil, err
+		}
 	}
 	var out []Row
 	for first := 0; first < len(rows); first += width {
@@ -97,7 +100,7 @@ func (r *Row) compare(base *Row) {
 
 // run replays one program through one allocator.
 func run(ctx context.Context, p *replay.Program, spec Spec, capacity int64) (Row, error) {
-	row := Row{Trace: p.Name, Allocator: spec.Text}
+	row := Row{Trace: p.Name, Device: p.Device, Allocator: spec.Text}
 	dev := sim.New(capacity, sim.H200())
 	a, err := spec.make(ctx, p, dev)
 	var oom *blocks.OOMError

@@ -152,11 +152,10 @@ func makeNative(_ context.Context, s setup) (blocks.Allocator, error) {
 }
 
 func makeFloor(_ context.Context, s setup) (blocks.Allocator, error) {
-	_, total, err := s.dev.MemInfo()
-	if err != nil {
+	if err := s.none(); err != nil {
 		return nil, err
 	}
-	return blocks.NewFloor(total), s.none()
+	return blocks.NewFloor(s.dev)
 }
 
 func makeGMLake(_ context.Context, s setup) (blocks.Allocator, error) {
@@ -176,6 +175,9 @@ func makeGMLakeCode(_ context.Context, s setup) (blocks.Allocator, error) {
 	})
 	if err != nil {
 		return nil, err
+	}
+	if conf.Level < 0 || conf.Level > 2 {
+		return nil, fmt.Errorf("setting defragLevel: %d is neither 0, 1 nor 2", conf.Level)
 	}
 	return blocks.NewGMLakeCode(s.dev, conf)
 }

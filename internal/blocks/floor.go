@@ -6,32 +6,51 @@ import (
 	"gm/internal/cuda"
 )
 
-// Floor is no allocator but the bound of all: it reserves exactly the bytes that are live, as if memory could be laid out
-// anew at every request. Its addresses are names, not places.
+// Floor is no allocator but the bound of all: it reserves exactly the bytes that are in use, as if memory could be laid out anew
+// at every request. Its addresses are names, not places.
 type Floor struct {
 	capacity int64
-	live     map[cuda.Ptr]int64
-	next     cuda.Ptr
+	index    index
+	sizes    []int64 // by tensor, rounded up to 512
+	streams  []cuda.Stream
+	lender   lender
 	stats    Stats
 }
 
-// NewFloor returns the bound for a device of capacity bytes.
-func NewFloor(capacity int64) *Floor { return &Floor{capacity: capacity, live: map[cuda.Ptr]int64{}} }
+// NewFloor returns the bound for dev, of which it takes nothing.
+func NewFloor(dev cuda.Device) (*Floor, error) {
+	_, total, err := dev.MemInfo()
+	if err != nil {
+		return nil, fmt.Errorf("read the size of the device: %w", err)
+	}
+	f := &Floor{capacity: total, index: newIndex()}
+	f.lender = newLender(dev, func(t int32) { f.stats.Reserved -= f.sizes[t] })
+	return f, nil
+}
 
 // Malloc implements Allocator.
-func (f *Floor) Malloc(size int64, _ cuda.Stream, _ Pool) (cuda.Ptr, error) {
+func (f *Floor) Malloc(size int64, stream cuda.Stream, _ Pool) (cuda.Ptr, error) {
 	if err := checkSize(size); err != nil || size == 0 {
+		return 0, err
+	}
+	if err := f.lender.process(); err != nil {
 		return 0, err
 	}
 	rounded := roundUp(size, minBlockSize)
 	if rounded > f.capacity-f.stats.Reserved {
+		if err := f.lender.synchronize(); err != nil {
+			return 0, err
+		}
+	}
+	if rounded > f.capacity-f.stats.Reserved {
 		return 0, f.stats.oom(size)
 	}
-	f.next += minBlockSize
-	f.live[f.next] = rounded
+	f.sizes, f.streams = append(f.sizes, rounded), append(f.streams, stream)
+	p := cuda.Ptr(len(f.sizes)) * minBlockSize
+	f.index.put(p, int32(len(f.sizes)-1))
 	f.stats.allocate(rounded)
 	f.stats.reserve(rounded)
-	return f.next, nil
+	return p, nil
 }
 
 // Free implements Allocator.
@@ -39,21 +58,28 @@ func (f *Floor) Free(p cuda.Ptr) error {
 	if p == 0 {
 		return nil
 	}
-	size, ok := f.live[p]
+	t, ok := f.index.take(p)
 	if !ok {
 		return fmt.Errorf("free of %#x: %w", p, errUnknownAddress)
 	}
-	delete(f.live, p)
-	f.stats.Allocated -= size
-	f.stats.Reserved -= size
+	f.stats.Allocated -= f.sizes[t]
+	if f.lender.lent(t) {
+		return f.lender.await(t)
+	}
+	f.stats.Reserved -= f.sizes[t]
 	return nil
 }
 
-// RecordStream implements Allocator. The floor counts a byte until its owner gives it back.
-func (f *Floor) RecordStream(cuda.Ptr, cuda.Stream) error { return nil }
+// RecordStream implements Allocator.
+func (f *Floor) RecordStream(p cuda.Ptr, stream cuda.Stream) error {
+	if t, ok := f.index.find(p); ok && stream != f.streams[t] {
+		f.lender.borrow(t, stream)
+	}
+	return nil
+}
 
 // Empty implements Allocator.
-func (f *Floor) Empty() error { return nil }
+func (f *Floor) Empty() error { return f.lender.synchronize() }
 
 // Stats implements Allocator.
 func (f *Floor) Stats() Stats { return f.stats }

@@ -7,56 +7,101 @@ import (
 	"gm/internal/cuda"
 )
 
-// Native asks the driver for every request: cudaMalloc and cudaFree, nothing cached.
+// Native asks the driver for every request: cudaMalloc and cudaFree, nothing cached. Memory that another stream still uses is freed
+// once that is done, as cudaFree would wait for it.
 type Native struct {
-	dev   cuda.Device
-	sizes map[cuda.Ptr]int64
-	stats Stats
+	dev     cuda.Device
+	index   index
+	live    []nativeBlock
+	unused  []int32
+	lender  lender
+	failure error // of a cudaFree that nobody asked for at that time
+	stats   Stats
+}
+
+type nativeBlock struct {
+	ptr    cuda.Ptr
+	size   int64 // as requested
+	stream cuda.Stream
 }
 
 // NewNative returns an allocator on dev.
-func NewNative(dev cuda.Device) *Native { return &Native{dev: dev, sizes: map[cuda.Ptr]int64{}} }
+func NewNative(dev cuda.Device) *Native {
+	n := &Native{dev: dev, index: newIndex()}
+	n.lender = newLender(dev, func(id int32) { n.failure = errors.Join(n.failure, n.release(id)) })
+	return n
+}
 
 // Malloc implements Allocator.
-func (n *Native) Malloc(size int64, _ cuda.Stream, _ Pool) (cuda.Ptr, error) {
+func (n *Native) Malloc(size int64, stream cuda.Stream, _ Pool) (cuda.Ptr, error) {
 	if err := checkSize(size); err != nil || size == 0 {
 		return 0, err
 	}
+	if err := errors.Join(n.lender.process(), n.failure); err != nil {
+		return 0, err
+	}
 	p, err := n.dev.MemAlloc(size)
+	if errors.Is(err, cuda.ErrOutOfMemory) {
+		if err := n.Empty(); err != nil {
+			return 0, err
+		}
+		p, err = n.dev.MemAlloc(size)
+	}
 	if errors.Is(err, cuda.ErrOutOfMemory) {
 		return 0, n.stats.oom(size)
 	} else if err != nil {
 		return 0, fmt.Errorf("allocate: %w", err)
 	}
-	n.sizes[p] = size
+	b := nativeBlock{p, size, stream}
+	if last := len(n.unused) - 1; last >= 0 {
+		n.live[n.unused[last]] = b
+		n.index.put(p, n.unused[last])
+		n.unused = n.unused[:last]
+	} else {
+		n.index.put(p, int32(len(n.live)))
+		n.live = append(n.live, b)
+	}
 	n.stats.allocate(roundUp(size, minBlockSize))
 	n.stats.reserve(cuda.AllocSize(size))
 	return p, nil
 }
 
-// Free implements Allocator. cudaFree waits for the whole device, so that no stream can still use the memory.
+// Free implements Allocator.
 func (n *Native) Free(p cuda.Ptr) error {
 	if p == 0 {
 		return nil
 	}
-	size, ok := n.sizes[p]
+	id, ok := n.index.take(p)
 	if !ok {
 		return fmt.Errorf("free of %#x: %w", p, errUnknownAddress)
 	}
-	delete(n.sizes, p)
-	n.stats.Allocated -= roundUp(size, minBlockSize)
-	n.stats.Reserved -= cuda.AllocSize(size)
-	if err := n.dev.MemFree(p); err != nil {
+	n.stats.Allocated -= roundUp(n.live[id].size, minBlockSize)
+	if n.lender.lent(id) {
+		return n.lender.await(id)
+	}
+	return n.release(id)
+}
+
+func (n *Native) release(id int32) error {
+	b := n.live[id]
+	n.unused = append(n.unused, id)
+	n.stats.Reserved -= cuda.AllocSize(b.size)
+	if err := n.dev.MemFree(b.ptr); err != nil {
 		return fmt.Errorf("free: %w", err)
 	}
 	return nil
 }
 
-// RecordStream implements Allocator: there is nothing to do, see Free.
-func (n *Native) RecordStream(cuda.Ptr, cuda.Stream) error { return nil }
+// RecordStream implements Allocator.
+func (n *Native) RecordStream(p cuda.Ptr, stream cuda.Stream) error {
+	if id, ok := n.index.find(p); ok && stream != n.live[id].stream {
+		n.lender.borrow(id, stream)
+	}
+	return nil
+}
 
-// Empty implements Allocator: nothing is cached.
-func (n *Native) Empty() error { return nil }
+// Empty implements Allocator: nothing is cached, but what waits for a stream is freed.
+func (n *Native) Empty() error { return errors.Join(n.lender.synchronize(), n.failure) }
 
 // Stats implements Allocator.
 func (n *Native) Stats() Stats { return n.stats }

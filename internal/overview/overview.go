@@ -14,12 +14,12 @@ import (
 // Overview is a trace in numbers.
 type Overview struct {
 	Meta    trace.Meta  `json:"-"`
+	Source  string      `json:"source"`
 	Rows    int64       `json:"rows"`
 	StartNS int64       `json:"start_ns"`
 	EndNS   int64       `json:"end_ns"`
 	Events  []EventKind `json:"events"`
 	Devices []*Device   `json:"devices"`
-	Marks   int64       `json:"marks"`
 }
 
 // EventKind counts the rows of one operation.
@@ -33,7 +33,7 @@ type Device struct {
 	Ordinal      int32     `json:"device"`
 	Allocs       int64     `json:"allocs"`
 	Unfreed      int64     `json:"unfreed"`             // allocations that are live at the end
-	PeakLive     int64     `json:"peak_live_bytes"`     // as requested, until their owner gives them back
+	PeakLive     int64     `json:"peak_live_bytes"`     // as requested, until they are reusable
 	PeakRow      int64     `json:"peak_row"`            //
 	PeakNS       int64     `json:"peak_ns"`             //
 	PeakReserved int64     `json:"peak_reserved_bytes"` // in segments; 0 if none were recorded
@@ -97,7 +97,7 @@ const maxLargest = 10
 
 // Read reads a trace to its end.
 func Read(r *trace.Reader) (*Overview, error) {
-	o := &Overview{Meta: r.Meta(), Rows: r.Rows()}
+	o := &Overview{Meta: r.Meta(), Source: r.Meta().Source, Rows: r.Rows()}
 	counts := map[trace.Op]int64{}
 	row := int64(0)
 	for {
@@ -141,7 +141,10 @@ func (o *Overview) device(ordinal int32) *Device {
 			return d
 		}
 	}
-	d := &Device{Ordinal: ordinal, tensors: map[int64]tensor{}, sizes: map[int64]int64{}, curve: newCurve(o.Rows)}
+	d := &Device{
+		Ordinal: ordinal, OOMs: []OOM{}, Pools: []string{}, Iterations: []Span{},
+		tensors: map[int64]tensor{}, sizes: map[int64]int64{}, curve: newCurve(o.Rows),
+	}
 	o.Devices = append(o.Devices, d)
 	return d
 }
@@ -162,7 +165,7 @@ func (d *Device) add(e *trace.Event, row int64) {
 	switch e.Op {
 	case trace.OpAlloc:
 		d.alloc(e, row)
-	case trace.OpFree, trace.OpFreeRequested:
+	case trace.OpFree, trace.OpFreeCompleted:
 		if t, ok := d.tensors[e.ID]; ok {
 			d.live -= t.size
 			t.stream.live -= t.size

@@ -66,7 +66,7 @@ func TestRead(t *testing.T) {
 	if d.Allocs != 3 || d.Unfreed != 1 {
 		t.Errorf("%d allocs, %d never freed", d.Allocs, d.Unfreed)
 	}
-	if d.PeakLive != 4000 || d.PeakRow != 2 || d.PeakNS != 30 {
+	if d.PeakLive != 5000 || d.PeakRow != 4 || d.PeakNS != 50 {
 		t.Errorf("peak %d at row %d, %d ns", d.PeakLive, d.PeakRow, d.PeakNS)
 	}
 	if d.PeakReserved != 6<<20 {

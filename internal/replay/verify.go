@@ -15,10 +15,10 @@ import (
 // Verdict is how far a replay of PyTorch's allocator agrees with what PyTorch recorded on one device.
 type Verdict struct {
 	Device       int32       `json:"device"`
-	Allocs       int64       `json:"allocs"`        // blocks whose address was compared
-	Segments     int64       `json:"segment_rows"`  // segment rows that were compared, preexisting ones left out
-	PeakRecorded int64       `json:"peak_recorded"` // bytes reserved, by the recording
-	PeakReplayed int64       `json:"peak_replayed"`
+	Allocs       int64       `json:"blocks"`              // blocks whose address was compared
+	Segments     int64       `json:"segment_rows"`        // segment rows that were compared, preexisting ones left out
+	PeakRecorded int64       `json:"peak_recorded_bytes"` // bytes reserved, by the recording
+	PeakReplayed int64       `json:"peak_replayed_bytes"`
 	Divergence   *Divergence `json:"divergence"` // nil if there is none
 }
 

@@ -30,6 +30,9 @@ func ParseBytes(text string) (Bytes, error) {
 	if number *= unit; number > math.MaxInt64/2 {
 		return 0, fmt.Errorf("%q is too large", text)
 	}
+	if unit <= 1 && number != math.Trunc(number) {
+		return 0, fmt.Errorf("%q is not a whole number of bytes", text)
+	}
 	return Bytes(math.Round(number)), nil
 }
 

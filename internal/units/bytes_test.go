@@ -11,7 +11,7 @@ func TestParseBytes(t *testing.T) {
 			t.Errorf("ParseBytes(%q) = %d, %v; want %d", text, got, err, want)
 		}
 	}
-	for _, text := range []string{"", "GiB", "-1", "1Q", "12 34", "99999999TiB", "NaN", "1..2"} {
+	for _, text := range []string{"", "GiB", "-1", "1Q", "1.5", "0.5B", "12 34", "99999999TiB", "NaN", "1..2"} {
 		if got, err := ParseBytes(text); err == nil {
 			t.Errorf("ParseBytes(%q) = %d, want an error", text, got)
 		}

@@ -38,8 +38,10 @@ func (cmd *checkCmd) Run(c *cli.Context) (err error) {
 		return err
 	}
 	against := "its trace was not given"
-	if t != nil {
+	if m := p.Meta(); t != nil && m.First == 0 && m.End == m.Rows {
 		against = "all of the trace"
+	} else if t != nil {
+		against = fmt.Sprintf("all that live in rows %d to %d of the trace", m.First, m.End)
 	}
 	_, err = fmt.Fprintf(c.Out, "valid: %d tensors (%s) in %d arenas, peak %s, at least %s\n", report.Tensors, against, report.Arenas,
 		units.Bytes(report.Peak), units.Bytes(report.Load))
