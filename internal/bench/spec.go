@@ -142,7 +142,8 @@ func makeExpandable(_ context.Context, s setup) (blocks.Allocator, error) {
 // torchConf returns the settings that were given, or else those of the recording.
 func (s setup) torchConf() (blocks.TorchConf, error) {
 	if s.opts == "" {
-		return blocks.ParseTorchConf(s.program.AllocConf)
+		conf, _ := blocks.RecordedTorchConf(s.program.AllocConf)
+		return conf, nil
 	}
 	return blocks.ParseTorchConf(s.opts)
 }

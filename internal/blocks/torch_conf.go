@@ -84,26 +84,46 @@ var torchSettings = map[string]func(c *TorchConf, value string) error{
 func ParseTorchConf(text string) (TorchConf, error) {
 	conf := DefaultTorchConf()
 	for _, setting := range SplitSettings(text) {
-		if setting = strings.TrimSpace(setting); setting == "" {
-			continue
-		}
-		cut := strings.IndexAny(setting, ":=")
-		if cut < 0 {
-			return conf, fmt.Errorf("allocator setting %q has no value", setting)
-		}
-		name := strings.TrimSpace(setting[:cut])
-		parse, known := torchSettings[name]
-		if !known {
-			return conf, fmt.Errorf("unknown allocator setting %q", name)
-		}
-		if parse == nil {
-			continue
-		}
-		if err := parse(&conf, strings.TrimSpace(setting[cut+1:])); err != nil {
-			return conf, fmt.Errorf("allocator setting %s: %w", name, err)
+		if err := conf.set(setting); err != nil {
+			return conf, err
 		}
 	}
 	return conf, nil
+}
+
+// RecordedTorchConf reads the settings that an allocator was recorded with. Those that are not known, as a newer PyTorch may have,
+// are returned.
+func RecordedTorchConf(text string) (conf TorchConf, unknown []string) {
+	conf = DefaultTorchConf()
+	for _, setting := range SplitSettings(text) {
+		if err := conf.set(setting); err != nil {
+			unknown = append(unknown, strings.TrimSpace(setting))
+		}
+	}
+	return conf, unknown
+}
+
+// set reads one setting, which may be empty.
+func (c *TorchConf) set(setting string) error {
+	if setting = strings.TrimSpace(setting); setting == "" {
+		return nil
+	}
+	cut := strings.IndexAny(setting, ":=")
+	if cut < 0 {
+		return fmt.Errorf("allocator setting %q has no value", setting)
+	}
+	name := strings.TrimSpace(setting[:cut])
+	parse, known := torchSettings[name]
+	if !known {
+		return fmt.Errorf("unknown allocator setting %q", name)
+	}
+	if parse == nil {
+		return nil
+	}
+	if err := parse(c, strings.TrimSpace(setting[cut+1:])); err != nil {
+		return fmt.Errorf("allocator setting %s: %w", name, err)
+	}
+	return nil
 }
 
 // SplitSettings cuts text at its commas, but for those in a [list].

@@ -40,6 +40,16 @@ func TestParseTorchConf(t *testing.T) {
 	}
 }
 
+func TestRecordedTorchConf(t *testing.T) {
+	conf, unknown := RecordedTorchConf("max_split_size_mb:64,of_tomorrow:[1:2,3],expandable_segments:True")
+	if len(unknown) != 1 || unknown[0] != "of_tomorrow:[1:2,3]" {
+		t.Errorf("unknown %q", unknown)
+	}
+	if conf.MaxSplitSize != 64<<20 || !conf.Expandable {
+		t.Errorf("the known ones got lost: %+v", conf)
+	}
+}
+
 func TestRoundSize(t *testing.T) {
 	for _, c := range []struct {
 		settings   string

@@ -79,7 +79,9 @@ func (in *plainCSV) row() (e trace.Event, err error) {
 	if e.Op, err = trace.ParseOp(in.field(plainOp)); err != nil {
 		return e, in.at(err)
 	}
-	if e.Size, err = in.integer(plainSize, 0, trace.MaxSize); err != nil {
+	if in.field(plainSize) == "" {
+		e.Size = 0 // not known, as of a free
+	} else if e.Size, err = in.integer(plainSize, 0, trace.MaxSize); err != nil {
 		return e, err
 	}
 	if e.Addr, err = in.address(plainAddr); err != nil {

@@ -39,10 +39,7 @@ func (t *Tensors) Len() int { return len(t.ID) }
 
 // Collect reads the tensors of a trace, from its first row on.
 func Collect(r *trace.Reader) (*Tensors, error) {
-	conf, err := blocks.ParseTorchConf(r.Meta().AllocConf)
-	if err != nil {
-		return nil, r.Wrap(fmt.Errorf("recorded settings: %w", err))
-	}
+	conf, _ := blocks.RecordedTorchConf(r.Meta().AllocConf)
 	t := &Tensors{Pools: column.NewStrings(), Meta: r.Meta(), recorded: newRecorded(conf)}
 	lastNS := int64(0)
 	for {
@@ -76,6 +73,7 @@ func Collect(r *trace.Reader) (*Tensors, error) {
 			t.Free[i], t.FreeNS[i] = t.Rows, lastNS
 		}
 	}
+	var err error
 	if t.Digest, err = r.Digest(); err != nil {
 		return nil, fmt.Errorf("digest: %w", err)
 	}

@@ -22,10 +22,7 @@ func Load(r *trace.Reader) ([]*Program, error) {
 	if r.Rows() > maxRows {
 		return nil, fmt.Errorf("trace %s: %d rows, more than the %d that can be replayed", r.Name(), r.Rows(), maxRows)
 	}
-	l, err := newLoader(r.Name(), r.Meta().AllocConf)
-	if err != nil {
-		return nil, err
-	}
+	l := newLoader(r.Name(), r.Meta().AllocConf)
 	for row := int64(0); ; {
 		batch, err := r.Next()
 		if errors.Is(err, io.EOF) {
@@ -49,10 +46,7 @@ func LoadPlan(r *plan.Reader) ([]*Program, error) {
 	if m.Rows > maxRows {
 		return nil, fmt.Errorf("plan %s: of %d rows, more than the %d that can be replayed", r.Name(), m.Rows, maxRows)
 	}
-	l, err := newLoader(r.Name(), m.AllocConf)
-	if err != nil {
-		return nil, err
-	}
+	l := newLoader(r.Name(), m.AllocConf)
 	var steps []planStep
 	for i := 0; i < len(m.Emptied); i += 2 {
 		steps = append(steps, planStep{l.program(int32(m.Emptied[i])).Program, Empty, 0, m.Emptied[i+1], 0})

@@ -107,12 +107,9 @@ type loading struct {
 	emptied *recording.Emptied
 }
 
-func newLoader(name, allocConf string) (*loader, error) {
-	conf, err := blocks.ParseTorchConf(allocConf)
-	if err != nil {
-		return nil, fmt.Errorf("%s: recorded settings: %w", name, err)
-	}
-	return &loader{name: name, allocConf: allocConf, conf: conf, byDevice: map[int32]*loading{}}, nil
+func newLoader(name, allocConf string) *loader {
+	conf, _ := blocks.RecordedTorchConf(allocConf)
+	return &loader{name: name, allocConf: allocConf, conf: conf, byDevice: map[int32]*loading{}}
 }
 
 func (l *loader) program(device int32) *loading {

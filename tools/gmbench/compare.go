@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"gm/internal/bench"
+	"gm/internal/blocks"
 	"gm/internal/cli"
 	"gm/internal/replay"
 	"gm/internal/report"
@@ -46,11 +47,7 @@ func (cmd *compareCmd) Run(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, p := range programs {
-		if p.Partial {
-			c.Warn("%s: a plan of a part, or of a recording that began midway: torch and expandable are exact on the trace only", p.Name)
-		}
-	}
+	cmd.warn(c, programs)
 	progress := c.Progress("replay", int64(len(programs)*(len(specs)+1)))
 	rows, err := bench.Compare(context.Background(), programs, specs, int64(cmd.Capacity), func() { progress.Add(1) })
 	progress.End()
@@ -67,6 +64,24 @@ func (cmd *compareCmd) Run(c *cli.Context) error {
 		return writeCSV(c.Out, rows)
 	}
 	return writeTables(c.Out, programs, rows)
+}
+
+// warn says what a comparison cannot know.
+func (cmd *compareCmd) warn(c *cli.Context, programs []*replay.Program) {
+	for _, p := range programs {
+		if p.Partial {
+			c.Warn("%s: a plan of a part, or of a recording that began midway: torch and expandable are exact on the trace only", p.Name)
+		}
+		if _, unknown := blocks.RecordedTorchConf(p.AllocConf); len(unknown) > 0 {
+			c.Warn("%s: recorded with settings that are not known: %s", p.Name, strings.Join(unknown, ", "))
+		}
+	}
+	settings := strings.Join(cmd.Alloc, ",")
+	for _, name := range []string{"garbage_collection_threshold", "per_process_memory_fraction"} {
+		if cmd.Capacity == 0 && strings.Contains(settings, name) {
+			c.Warn("%s is a share of --capacity, which was not given", name)
+		}
+	}
 }
 
 func load(files []string) ([]*replay.Program, error) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"gm/formats/trace"
+	"gm/internal/blocks"
 	"gm/internal/cli"
 	"gm/internal/replay"
 	"gm/internal/report"
@@ -61,6 +62,9 @@ func (cmd *verifyCmd) verify(c *cli.Context, file string) (all []verdict, err er
 	defer func() { err = errors.Join(err, r.Close()) }()
 	if cmd.Limit == 0 && strings.Contains(r.Meta().AllocConf, "garbage_collection_threshold") {
 		c.Warn("%s: garbage_collection_threshold is a share of --limit, which was not given", r.Name())
+	}
+	if _, unknown := blocks.RecordedTorchConf(r.Meta().AllocConf); len(unknown) > 0 {
+		c.Warn("%s: recorded with settings that are not known: %s", r.Name(), strings.Join(unknown, ", "))
 	}
 	verdicts, err := replay.Verify(r, int64(cmd.Limit))
 	for _, v := range verdicts {
