@@ -4,7 +4,7 @@ GO       ?= go
 TOOLS    := gmtrace gmplan gmbench
 # A folder that holds traces/, snapshots/ and dsa/ for the tests and figures on recordings that are not bundled.
 GM_SHARED ?= $(abspath $(wildcard ../shared))
-TRACES   ?= $(GM_SHARED)/traces:$(GM_SHARED)/snapshots
+TRACES   ?= $(if $(GM_SHARED),$(GM_SHARED)/traces:$(GM_SHARED)/snapshots,testdata/snapshots)
 FUZZTIME ?= 30s
 export GM_SHARED TRACES
 
@@ -59,6 +59,11 @@ interop: all ## DuckDB reads both formats and agrees (needs node and npm)
 figures: all figures-formats figures-damage ## every figure that is promised, beside its target (TRACES: folders of snapshots)
 	$(GO) run ./experiments/figures import fidelity expandable replay plan
 
+figures-import: ## time and memory to import a snapshot
+figures-fidelity: ## PyTorch's allocator replayed against recordings of it
+figures-expandable: ## expandable_segments against runs with it
+figures-replay: ## requests a second
+figures-plan: ## layouts against their bound
 figures-import figures-fidelity figures-expandable figures-replay figures-plan: figures-%: all
 	$(GO) run ./experiments/figures $*
 
@@ -73,4 +78,4 @@ clean: ## remove what was built
 	rm -rf bin out
 
 help: ## this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 20

@@ -33,7 +33,7 @@ type Batch struct {
 // Meta is what a plan says of itself as a whole.
 type Meta struct {
 	Peak       int64  // bytes: the ends of all arenas, added up
-	LowerBound int64  // bytes: no layout of these tensors takes less
+	LowerBound int64  // bytes: no layout of these tensors in these arenas takes less
 	Solver     string // which solver found it
 	SolveNS    int64  // how long that took
 	Optimal    bool   // Peak is proven to be the least

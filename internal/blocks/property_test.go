@@ -64,7 +64,7 @@ func TestAllocatorsShareNoByte(t *testing.T) {
 		for seed := range uint64(6) {
 			t.Run(fmt.Sprintf("%s/%d", name, seed), func(t *testing.T) {
 				dev := sim.New(512<<20, sim.H200())
-				h := harness{t: t, rng: rand.New(rand.NewPCG(seed, 1)), dev: dev, a: make(dev), live: map[cuda.Ptr]tenant{}}
+				h := harness{t: t, rng: rand.New(rand.NewPCG(seed, 1)), dev: dev, a: make(dev), live: map[cuda.Ptr]tenant{}, owners: map[memoryKey]owner{}}
 				for range 3000 {
 					h.step()
 				}
@@ -80,9 +80,20 @@ func TestAllocatorsShareNoByte(t *testing.T) {
 // tenant is a live or pending block.
 type tenant struct {
 	size    int64
-	pool    Pool
 	extents []sim.Extent
 }
+
+// memoryKey names physical memory as the device gave it, and owner who may use it.
+type (
+	memoryKey struct {
+		handle cuda.Handle
+		base   cuda.Ptr
+	}
+	owner struct {
+		stream cuda.Stream
+		pool   Pool
+	}
+)
 
 type pendingFree struct {
 	tenant
@@ -97,6 +108,7 @@ type harness struct {
 	live    map[cuda.Ptr]tenant
 	order   []cuda.Ptr
 	pending []pendingFree
+	owners  map[memoryKey]owner
 	owned   int64
 	ooms    int
 }
@@ -130,8 +142,8 @@ func (h *harness) step() {
 func (h *harness) malloc() {
 	sizes := [...]int64{1, 512, 3000, 1 << 20, 1<<20 + 1, 5 << 20, 9 << 20, 20 << 20, 33 << 20}
 	size := sizes[h.rng.IntN(len(sizes))] + h.rng.Int64N(3)*(512<<10)
-	pool := Pool(h.rng.IntN(20) / 19)
-	p, err := h.a.Malloc(size, cuda.Stream(h.rng.IntN(2)), pool)
+	by := owner{cuda.Stream(h.rng.IntN(2)), Pool(h.rng.IntN(20) / 19)}
+	p, err := h.a.Malloc(size, by.stream, by.pool)
 	var oom *OOMError
 	if errors.As(err, &oom) {
 		h.ooms++
@@ -152,7 +164,14 @@ func (h *harness) malloc() {
 			h.checkApart(extents, other.extents, "block that a stream still uses")
 		}
 	}
-	h.live[p] = tenant{size, pool, extents}
+	for _, e := range extents {
+		key := memoryKey{e.Handle, e.Base}
+		if was, ok := h.owners[key]; ok && was != by {
+			h.t.Fatalf("memory of stream and pool %v passed to %v", was, by)
+		}
+		h.owners[key] = by
+	}
+	h.live[p] = tenant{size, extents}
 	h.order = append(h.order, p)
 	h.owned += size
 }
@@ -228,8 +247,8 @@ func (h *harness) freeAll() {
 	if err := h.a.Empty(); err != nil {
 		h.t.Fatal(err)
 	}
-	if s := h.a.Stats(); s.Allocated != 0 {
-		h.t.Errorf("%d bytes allocated after all were freed", s.Allocated)
+	if s := h.a.Stats(); s.Allocated != 0 || s.Reserved != h.dev.Used() {
+		h.t.Errorf("after all were freed: %+v, and %d bytes are taken from the device", s, h.dev.Used())
 	}
 }
 

@@ -49,14 +49,31 @@ func (c *Context) Binary(path string, write func(io.Writer) error) error {
 		return c.File(path, write)
 	}
 	if f, ok := c.Out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		return Usage("will not write Parquet to a terminal: use -o FILE, or a pipe")
+		return errTerminal
 	}
 	return write(c.Out)
+}
+
+var errTerminal = Usage("will not write binary data to a terminal: name a file, or use a pipe")
+
+// Distinct refuses an output that is the input, of which nothing would be left.
+func Distinct(in, out string) error {
+	a, err := os.Stat(in)
+	if err != nil {
+		return nil // standard input, or what reading it will say
+	}
+	if b, err := os.Stat(out); err == nil && a.Mode().IsRegular() && os.SameFile(a, b) {
+		return Usage("%s is both input and output", in)
+	}
+	return nil
 }
 
 // File writes a file beside path and renames it to path once it is whole, so that no reader ever sees half of it.
 // What is there and no regular file, such as /dev/null, is written to as it is.
 func (c *Context) File(path string, write func(io.Writer) error) (err error) {
+	if path == "-" {
+		return Usage("standard output is taken: name a file")
+	}
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return writeInPlace(path, write)
 	}
@@ -96,6 +113,9 @@ func writeInPlace(path string, write func(io.Writer) error) error {
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
+	}
+	if term.IsTerminal(int(f.Fd())) {
+		return errors.Join(errTerminal, f.Close())
 	}
 	if err := write(f); err != nil {
 		return errors.Join(err, f.Close())

@@ -19,7 +19,7 @@ const (
 	statusFailed = 1
 	statusUsage  = 2
 
-	statusInterrupted = 128 + int(syscall.SIGINT)
+	statusSignalled = 128 // and the number of the signal
 )
 
 // Tool describes a command line.
@@ -117,12 +117,12 @@ func (e *UsageError) Error() string { return e.text }
 func (o *outputs) removeOnInterrupt() (stop func()) {
 	interrupts := make(chan os.Signal, 1)
 	done := make(chan struct{})
-	signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM)
+	signal.Notify(interrupts, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	go func() {
 		select {
-		case <-interrupts:
+		case s := <-interrupts:
 			o.removeAll()
-			os.Exit(statusInterrupted)
+			os.Exit(statusSignalled + int(s.(syscall.Signal)))
 		case <-done:
 		}
 	}()

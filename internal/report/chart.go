@@ -65,16 +65,19 @@ func (c *Chart) plot() (*plot.Plot, error) {
 			return nil, err
 		}
 		p.Add(line)
-		p.Legend.Add(c.Lines[i].Name, line)
+		p.Legend.Add(title(c.Lines[i].Name), line)
 	}
 	p.Y.Max *= 1.02
 	return p, nil
 }
 
 func (l *Line) plotter(start int64, c color.NRGBA) (*plotter.Line, error) {
-	points := make(plotter.XYs, len(l.TimeNS))
+	points := make(plotter.XYs, len(l.TimeNS), len(l.TimeNS)+1)
 	for i := range points {
 		points[i] = plotter.XY{X: float64(l.TimeNS[i]-start) / 1e9, Y: gib(l.Bytes[i])}
+	}
+	if n := len(points); n > 0 && points[n-1].X == points[0].X {
+		points = append(points, plotter.XY{X: points[0].X + 1, Y: points[n-1].Y}) // a moment is drawn as a second
 	}
 	line, err := plotter.NewLine(points)
 	if err != nil {

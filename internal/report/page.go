@@ -24,7 +24,11 @@ const (
 	chartDPI    = 144
 )
 
+// MaxCharts is how many charts a picture has; more would make it too large to be looked at.
+const MaxCharts = 24
+
 func writePNG(w io.Writer, all []drawable) error {
+	all = fit(all)
 	c := vgimg.NewWith(vgimg.UseWH(chartWidth, chartHeight*vg.Length(len(all))), vgimg.UseDPI(chartDPI))
 	if err := drawAll(draw.New(c), all); err != nil {
 		return err
@@ -34,6 +38,7 @@ func writePNG(w io.Writer, all []drawable) error {
 }
 
 func writeSVG(w io.Writer, all []drawable) error {
+	all = fit(all)
 	c := vgsvg.New(chartWidth, chartHeight*vg.Length(len(all)))
 	if err := drawAll(draw.New(c), all); err != nil {
 		return err
@@ -42,9 +47,17 @@ func writeSVG(w io.Writer, all []drawable) error {
 	return err
 }
 
-func newPlot(title string) *plot.Plot {
+// fit leaves out charts that a picture has no room for, and makes one of none.
+func fit(all []drawable) []drawable {
+	if len(all) == 0 {
+		return []drawable{&Packing{Title: "nothing to draw"}}
+	}
+	return all[:min(len(all), MaxCharts)]
+}
+
+func newPlot(text string) *plot.Plot {
 	p := plot.New()
-	p.Title.Text = title
+	p.Title.Text = title(text)
 	p.Title.Padding = vg.Points(6)
 	p.Y.Min = 0
 	for _, style := range []*draw.TextStyle{

@@ -33,7 +33,7 @@ func charts() []Chart {
 			{Name: "live", TimeNS: []int64{0, 1e9, 2e9}, Bytes: []int64{0, 3 << 30, 1 << 30}, Filled: true},
 			{Name: "reserved", TimeNS: []int64{0, 1e9, 2e9}, Bytes: []int64{1 << 30, 4 << 30, 4 << 30}},
 		}},
-		{Title: "of one point", Lines: []Line{{Name: "x", TimeNS: []int64{5}, Bytes: []int64{7}}}},
+		{Title: "of one point, \x1b[31m and a long title: " + strings.Repeat("long", 100), Lines: []Line{{Name: "x", TimeNS: []int64{5}, Bytes: []int64{7}}}},
 	}
 }
 
@@ -74,6 +74,26 @@ func TestPNG(t *testing.T) {
 				t.Errorf("the picture has %d colours: nothing is drawn", len(colours))
 			}
 		})
+	}
+}
+
+func TestNothingToDraw(t *testing.T) {
+	if err := WritePNG(io.Discard, nil); err != nil {
+		t.Error(err)
+	}
+	if err := WritePackingSVG(io.Discard, []Packing{{Title: "empty"}}); err != nil {
+		t.Error(err)
+	}
+	many := make([]Chart, 3*MaxCharts)
+	var out bytes.Buffer
+	if err := WriteSVG(&out, many); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestPrintable(t *testing.T) {
+	if got, want := Printable("a\x1b[31m\nb\xff \u00e9"), "a?[31m?b? \u00e9"; got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 

@@ -19,6 +19,9 @@ func (t *Table) Add(cells ...string) {
 	if len(cells) != len(t.Titles) {
 		panic("BUG: a row of the wrong width")
 	}
+	for i := range cells {
+		cells[i] = Printable(cells[i])
+	}
 	t.Rows = append(t.Rows, cells)
 }
 

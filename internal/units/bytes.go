@@ -42,14 +42,22 @@ func (b *Bytes) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// String returns the size in the largest power of 1024 that keeps it at 1 or more, with up to four digits.
-func (b Bytes) String() string {
-	x, unit := float64(b), 0
-	for math.Abs(x) >= 1024 && unit < 4 {
-		x /= 1024
-		unit++
+// Unit returns the largest power of 1024 in which the size is 1 or more, and its name.
+func (b Bytes) Unit() (float64, string) {
+	unit, power := 1.0, 0
+	for math.Abs(float64(b)) >= 1024*unit && power < len(unitNames)-1 {
+		unit *= 1024
+		power++
 	}
-	name := [...]string{"B", "KiB", "MiB", "GiB", "TiB"}[unit]
+	return unit, unitNames[power]
+}
+
+var unitNames = [...]string{"B", "KiB", "MiB", "GiB", "TiB"}
+
+// String returns the size in the unit of Unit, with up to four digits.
+func (b Bytes) String() string {
+	unit, name := b.Unit()
+	x := float64(b) / unit
 	switch {
 	case x == math.Trunc(x):
 		return fmt.Sprintf("%.0f %s", x, name)

@@ -10,6 +10,9 @@ import (
 
 // draw writes the pictures that were asked for, of width rows a trace.
 func (cmd *compareCmd) draw(c *cli.Context, rows []bench.Row, width int) error {
+	if n := len(rows) / width; (cmd.PNG != "" || cmd.SVG != "") && n > report.MaxCharts {
+		c.Warn("the picture has the first %d of %d traces", report.MaxCharts, n)
+	}
 	for _, picture := range []struct {
 		path  string
 		write func(io.Writer, []report.Chart) error

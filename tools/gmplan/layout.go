@@ -32,6 +32,9 @@ func (cmd *layoutCmd) Run(c *cli.Context) (err error) {
 	if _, err := dsa.Lookup(cmd.Solver); err != nil {
 		return cli.Usage("--solver: %v", err)
 	}
+	if err := cli.Distinct(cmd.File, cmd.Output); err != nil {
+		return err
+	}
 	r, err := trace.Open(cmd.File)
 	if err != nil {
 		return err

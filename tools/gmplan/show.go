@@ -65,6 +65,9 @@ func (cmd *showCmd) Run(c *cli.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	if (cmd.PNG != "" || cmd.SVG != "") && len(p.Arenas) > report.MaxCharts {
+		c.Warn("the picture has the first %d of %d arenas", report.MaxCharts, len(p.Arenas))
+	}
 	for _, picture := range []struct {
 		path  string
 		write func(io.Writer, []report.Packing) error
@@ -133,7 +136,7 @@ func (p *contents) packings() []report.Packing {
 func (p *contents) print(w io.Writer) error {
 	var text strings.Builder
 	line := func(title, format string, args ...any) {
-		fmt.Fprintf(&text, "%-12s%s\n", title, fmt.Sprintf(format, args...))
+		fmt.Fprintf(&text, "%-12s%s\n", title, report.Printable(fmt.Sprintf(format, args...)))
 	}
 	if p.Source != "" {
 		line("source", "%s", p.Source)
@@ -141,6 +144,9 @@ func (p *contents) print(w io.Writer) error {
 	line("tensors", "%d, of rows %d to %d of %d", p.Tensors, p.First, p.End, p.Rows)
 	line("peak", "%s (%d bytes)", units.Bytes(p.Peak), p.Peak)
 	verdict := "optimal"
+	if len(p.Arenas) > 1 {
+		verdict = "optimal for these arenas"
+	}
 	if !p.Optimal && p.LowerBound > 0 {
 		verdict = fmt.Sprintf("the peak is %.3f%% above", 100*float64(p.Peak-p.LowerBound)/float64(p.LowerBound))
 	}

@@ -21,6 +21,9 @@ func (cmd *importCmd) Help() string {
 
 // Run implements the command.
 func (cmd *importCmd) Run(c *cli.Context) error {
+	if err := cli.Distinct(cmd.File, cmd.Output); err != nil {
+		return err
+	}
 	in, name := os.Stdin, "standard input"
 	if cmd.File != "-" {
 		f, err := os.Open(cmd.File)

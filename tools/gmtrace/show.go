@@ -58,7 +58,7 @@ const (
 
 func show(w *strings.Builder, o *overview.Overview) error {
 	line := func(title, format string, args ...any) {
-		fmt.Fprintf(w, "%-12s%s\n", title, fmt.Sprintf(format, args...))
+		fmt.Fprintf(w, "%-12s%s\n", title, report.Printable(fmt.Sprintf(format, args...)))
 	}
 	if o.Meta.Source != "" {
 		line("source", "%s", o.Meta.Source)
@@ -124,9 +124,10 @@ func showTables(w io.Writer, d *overview.Device) error {
 
 func showCurve(w *strings.Builder, o *overview.Overview, d *overview.Device) {
 	bytes := d.Curve(o.StartNS, o.EndNS, graphWidth)
+	unit, name := units.Bytes(d.PeakLive).Unit()
 	for i := range bytes {
-		bytes[i] /= 1 << 30
+		bytes[i] /= unit
 	}
 	fmt.Fprintf(w, "\n%s\n", asciigraph.Plot(bytes, asciigraph.Height(graphHeight), asciigraph.LowerBound(0), asciigraph.Precision(2),
-		asciigraph.Caption("live GiB over time")))
+		asciigraph.Caption("live "+name+" over time")))
 }
