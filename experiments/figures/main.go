@@ -91,7 +91,7 @@ func (e *experiment) find() error {
 		for _, file := range files {
 			name := strings.TrimSuffix(filepath.Base(file), ".pickle.gz")
 			s := sample{name, file, filepath.Join(e.dir, name+".parquet")}
-			if _, _, err := gmtraceImport(s.snapshot, s.trace); err != nil {
+			if _, err := gmtraceImport(s.snapshot, s.trace); err != nil {
 				return err
 			}
 			e.traces = append(e.traces, s)

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,11 +22,10 @@ const (
 func measurePlan(e *experiment) error {
 	for _, s := range e.traces {
 		plan := filepath.Join(e.dir, s.name+".plan.parquet")
-		start := time.Now()
-		if err := gmplan("layout", s.trace, "-o", plan); err != nil {
+		took, err := bestOf(func() error { return gmplan("layout", s.trace, "-o", plan) })
+		if err != nil {
 			return err
 		}
-		took := time.Since(start)
 		if err := gmplan("check", plan, s.trace); err != nil {
 			return err
 		}
@@ -50,6 +50,22 @@ func measurePlan(e *experiment) error {
 			fmt.Sprintf("%.2f, %s", 1+planExcess, limit), ratio <= 1+planExcess && took <= limit)
 	}
 	return nil
+}
+
+// tries is how often a command is timed: other users of the machine can make one run take many times as long.
+const tries = 3
+
+// bestOf returns the shortest time that a command takes.
+func bestOf(command func() error) (time.Duration, error) {
+	best := time.Duration(math.MaxInt64)
+	for range tries {
+		start := time.Now()
+		if err := command(); err != nil {
+			return 0, err
+		}
+		best = min(best, time.Since(start))
+	}
+	return best, nil
 }
 
 func gmplan(args ...string) error {

@@ -177,7 +177,7 @@ func table(rows []bench.Row) *report.Table {
 	}}
 	for _, r := range rows {
 		t.Add(r.Allocator, units.Bytes(r.PeakAllocated).String(), units.Bytes(r.PeakReserved).String(),
-			percent(r.Utilisation), percent(r.Fragmentation), reduction(r.Reduction, "-", change), strconv.FormatInt(r.DriverCalls, 10),
+			known(r.PeakReserved, r.Utilisation), known(r.PeakReserved, r.Fragmentation), reduction(r.Reduction, "-", change), strconv.FormatInt(r.DriverCalls, 10),
 			duration(r.DriverNS), percent(r.DriverShare), strconv.FormatInt(r.Retries, 10), fate(r.OOM))
 	}
 	return t
@@ -192,7 +192,20 @@ func summaryTable(summaries []bench.Summary) *report.Table {
 	return t
 }
 
-func percent(x float64) string { return fmt.Sprintf("%.1f%%", 100*x) }
+func percent(x float64) string {
+	if x > 10 {
+		return ">1000%"
+	}
+	return fmt.Sprintf("%.1f%%", 100*x)
+}
+
+// known prints a share of what was reserved, if anything was.
+func known(reserved int64, share float64) string {
+	if reserved == 0 {
+		return "-"
+	}
+	return percent(share)
+}
 
 // change prints a reduction as the change that it is.
 func change(x float64) string {
