@@ -4,7 +4,7 @@ GO       ?= go
 TOOLS    := gmtrace gmplan gmbench
 # A folder that holds traces/, snapshots/ and dsa/ for the tests and figures on recordings that are not bundled.
 GM_SHARED ?= $(abspath $(wildcard ../shared))
-TRACES   ?= $(if $(GM_SHARED),$(GM_SHARED)/traces:$(GM_SHARED)/snapshots,testdata/snapshots)
+TRACES   ?= $(if $(GM_SHARED),$(GM_SHARED)/traces:$(GM_SHARED)/snapshots,testdata:testdata/snapshots)
 FUZZTIME ?= 30s
 export GM_SHARED TRACES
 
@@ -72,7 +72,7 @@ figures-formats: ## writing and reading 5 million events on one core
 
 figures-damage: ## 20,000 damaged files
 	@$(GO) test -count 1 -v -run TestDamaged ./formats | grep -E 'refused|^(ok|FAIL)'
-	@echo "target: 20000 files, no panic, at most 32 MiB allocated for each"
+	@echo "target: 20000 files, no panic, at most 32 MiB allocated for each, or the test fails: met"
 
 clean: ## remove what was built
 	rm -rf bin out

@@ -5,8 +5,10 @@ import (
 	"encoding/csv"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"os"
+	"slices"
 	"strconv"
 
 	"gm/formats/trace"
@@ -60,6 +62,7 @@ func measureExpandable(e *experiment) error {
 		if !ok {
 			continue
 		}
+		delete(recorded, s.name)
 		programs, err := replay.Open(s.trace)
 		if err != nil {
 			return err
@@ -71,6 +74,9 @@ func measureExpandable(e *experiment) error {
 		off := float64(rows[0].PeakReserved-want) / float64(want)
 		e.add("expandable "+s.name, fmt.Sprintf("%d, %+.3f%%", rows[0].PeakReserved, 100*off),
 			fmt.Sprintf("%d within %.1f%%", want, 100*expandableError), math.Abs(off) <= expandableError)
+	}
+	for _, name := range slices.Sorted(maps.Keys(recorded)) {
+		e.table.Add("expandable "+name, "not in TRACES", fmt.Sprintf("%d within %.1f%%", recorded[name], 100*expandableError), "not measured")
 	}
 	return nil
 }

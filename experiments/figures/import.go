@@ -32,6 +32,9 @@ func gmtraceImport(snapshot, trace string) (int64, error) {
 
 func measureImport(e *experiment) error {
 	for _, s := range e.traces {
+		if s.snapshot == "" {
+			continue
+		}
 		var memory int64
 		took, err := bestOf(func() (err error) {
 			memory, err = gmtraceImport(s.snapshot, s.trace)

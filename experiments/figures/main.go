@@ -1,5 +1,5 @@
-// Figures measures what gm promises and prints each figure beside its target. Its argument is what to measure; the
-// environment variable TRACES names a folder of PyTorch snapshots, *.pickle.gz, to measure it on.
+// Figures measures what gm promises and prints each figure beside its target. Its arguments are what to measure; the
+// environment variable TRACES lists folders of PyTorch snapshots, *.pickle.gz, and traces, *.parquet, to measure it on.
 package main
 
 import (
@@ -39,7 +39,7 @@ type experiment struct {
 // sample is a snapshot and the trace that was made of it.
 type sample struct {
 	name     string
-	snapshot string
+	snapshot string // empty if there is only the trace
 	trace    string
 }
 
@@ -96,9 +96,15 @@ func (e *experiment) find() error {
 			}
 			e.traces = append(e.traces, s)
 		}
+		if files, err = filepath.Glob(filepath.Join(folder, "*.parquet")); err != nil {
+			return err
+		}
+		for _, file := range files {
+			e.traces = append(e.traces, sample{strings.TrimSuffix(filepath.Base(file), ".parquet"), "", file})
+		}
 	}
 	if len(e.traces) == 0 {
-		return fmt.Errorf("no *.pickle.gz in TRACES=%q", os.Getenv("TRACES"))
+		return fmt.Errorf("no *.pickle.gz and no *.parquet in TRACES=%q", os.Getenv("TRACES"))
 	}
 	return nil
 }

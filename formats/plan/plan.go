@@ -7,9 +7,9 @@ type Tensor struct {
 	Alloc   int64 // row of the trace at which it comes to life
 	Free    int64 // row at which its memory is reusable; the number of rows when it never is
 	AllocNS int64 // times of those rows, nanoseconds since the Unix epoch
-	FreeNS  int64 //
-	Device  int32 //
-	Stream  int64 //
+	FreeNS  int64
+	Device  int32
+	Stream  int64
 	Pool    int32 // code of the private pool's name
 	Arena   int32 // code of the arena's name; each (device, arena) is an address range of its own
 	Offset  int64 // bytes from the start of its arena
@@ -40,7 +40,7 @@ type Meta struct {
 	Alignment  int64  // bytes: every offset is a multiple, every size is rounded up to one
 	Rows       int64  // rows of the trace
 	First      int64  // the plan holds the tensors that live in rows [First, End) of the trace
-	End        int64  //
+	End        int64
 	Digest     string // SHA-256 of the trace file, in hex
 	Source     string // what the trace was made from
 	Devices    []string

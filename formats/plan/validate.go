@@ -39,14 +39,31 @@ func NewValidator(meta *Meta) (*Validator, error) {
 		return nil, fmt.Errorf("lower bound of %d bytes, with a peak of %d", meta.LowerBound, meta.Peak)
 	case meta.Rows < 0:
 		return nil, fmt.Errorf("trace of %d rows", meta.Rows)
-	case len(meta.Segments)%3 != 0:
-		return nil, fmt.Errorf("segments are %d numbers, not three each", len(meta.Segments))
-	case len(meta.Emptied)%2 != 0:
-		return nil, fmt.Errorf("emptied is %d numbers, not two each", len(meta.Emptied))
 	case meta.First < 0 || meta.First > meta.End || meta.End > meta.Rows:
 		return nil, fmt.Errorf("plan of the rows %d to %d of a trace of %d", meta.First, meta.End, meta.Rows)
 	}
+	if err := meta.checkRecorded(); err != nil {
+		return nil, err
+	}
 	return &Validator{meta: *meta, given: meta, alloc: -1}, nil
+}
+
+// checkRecorded checks what is said of the traced allocator.
+func (m *Meta) checkRecorded() error {
+	if len(m.Segments)%3 != 0 || len(m.Emptied)%2 != 0 || m.Preexisting < 0 {
+		return fmt.Errorf("segments are %d numbers, three each, emptied %d, two each, preexisting %d", len(m.Segments), len(m.Emptied), m.Preexisting)
+	}
+	for i := 0; i < len(m.Segments); i += 3 {
+		if device, addr, size := m.Segments[i], m.Segments[i+1], m.Segments[i+2]; device < 0 || device > MaxDevice || addr <= 0 || size <= 0 || size > MaxBytes {
+			return fmt.Errorf("segment %d: %d bytes at %#x of device %d", i/3, size, addr, device)
+		}
+	}
+	for i := 0; i < len(m.Emptied); i += 2 {
+		if device, row := m.Emptied[i], m.Emptied[i+1]; device < 0 || device > MaxDevice || row < 0 || row >= m.Rows {
+			return fmt.Errorf("emptied %d: at row %d of device %d", i/2, row, device)
+		}
+	}
+	return nil
 }
 
 // Check checks the next rows. It fails at the first that breaks a rule, and names it, counted from the first batch.

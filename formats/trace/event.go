@@ -29,8 +29,8 @@ const (
 
 // Event is one row of a trace.
 type Event struct {
-	TimeNS int64  // nanoseconds since the Unix epoch; never less than the row before
-	Op     Op     //
+	TimeNS int64 // nanoseconds since the Unix epoch; never less than the row before
+	Op     Op
 	ID     int64  // which allocation: from 1, growing from alloc to alloc; 0 in rows of no allocation
 	Size   int64  // bytes as requested, not as rounded
 	Addr   uint64 // device address, 0 when unknown
@@ -38,9 +38,9 @@ type Event struct {
 	Stream int64  // CUDA stream handle, 0 for the default stream
 	Pool   int32  // code of the private pool's name; 0, the empty string, is the default pool
 	Thread int32  // thread id, 0 when unknown
-	Level  Level  //
-	Stack  int32  // code of the folded stack, "outermost;...;innermost"; 0 when unknown
-	Tag    int32  // code of a free text
+	Level  Level
+	Stack  int32 // code of the folded stack, "outermost;...;innermost"; 0 when unknown
+	Tag    int32 // code of a free text
 }
 
 // Batch holds consecutive rows, one slice a column, all of one length.

@@ -44,7 +44,8 @@ type OOM struct {
 // Curve returns memory over time.
 func (r *Row) Curve() replay.Curve { return r.curve }
 
-// baseline is what reductions are measured against: PyTorch's caching allocator as it was recorded.
+// baseline is what reductions are measured against: PyTorch's caching allocator without expandable_segments, its other settings
+// as recorded.
 var baseline = Spec{Text: "torch", name: "torch"}
 
 // Compare replays every program through every allocator on a device of capacity bytes, 0 for sim.Endless, on all

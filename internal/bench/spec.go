@@ -82,8 +82,11 @@ func ParseSpecs(text string) ([]Spec, error) {
 			return nil, fmt.Errorf("setting %q comes before any allocator", part)
 		case setting:
 			last := &specs[len(specs)-1]
-			last.opts += "," + part
-			last.Text += "," + part
+			if last.opts == "" {
+				last.opts, last.Text = part, last.name+":"+part
+			} else {
+				last.opts, last.Text = last.opts+","+part, last.Text+","+part
+			}
 		case !slices.ContainsFunc(makers(), func(m maker) bool { return m.name == name }):
 			return nil, fmt.Errorf("unknown allocator %q, expected one of %s", name, strings.Join(names(), ", "))
 		case hasOpts:
@@ -139,6 +142,9 @@ func makeExpandable(_ context.Context, s setup) (blocks.Allocator, error) {
 	return blocks.NewTorch(s.dev, conf)
 }
 
+// align returns what sizes are rounded up to; the program that settings are checked with has none.
+func (s setup) align() int64 { return max(s.program.Align, 1) }
+
 // torchConf returns the settings that were given, or else those of the recording.
 func (s setup) torchConf() (blocks.TorchConf, error) {
 	if s.opts == "" {
@@ -156,7 +162,7 @@ func makeFloor(_ context.Context, s setup) (blocks.Allocator, error) {
 	if err := s.none(); err != nil {
 		return nil, err
 	}
-	return blocks.NewFloor(s.dev)
+	return blocks.NewFloor(s.dev, s.align())
 }
 
 func makeGMLake(_ context.Context, s setup) (blocks.Allocator, error) {
@@ -198,7 +204,7 @@ func makePlanned(ctx context.Context, s setup) (blocks.Allocator, error) {
 			return nil, fmt.Errorf("solve a plan: %w", err)
 		}
 	}
-	return blocks.NewPlanned(s.dev, placements, arenas)
+	return blocks.NewPlanned(s.dev, placements, arenas, s.align())
 }
 
 // none refuses settings.
@@ -216,7 +222,9 @@ func (s setup) settings(known map[string]any) error {
 		case *units.Bytes:
 			*p, err = units.ParseBytes(value)
 		case *int64:
-			*p, err = strconv.ParseInt(value, 10, 32)
+			if *p, err = strconv.ParseInt(value, 10, 32); err == nil && *p < 0 {
+				err = fmt.Errorf("%q is below 0", value)
+			}
 		case *float64:
 			if *p, err = strconv.ParseFloat(value, 64); err == nil && !(*p >= 1 && *p <= math.MaxInt32) {
 				err = fmt.Errorf("%q is not a number from 1", value)

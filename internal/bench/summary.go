@@ -5,12 +5,12 @@ import "math"
 // Summary is one allocator over all programs.
 type Summary struct {
 	Allocator   string  `json:"allocator"`
-	Traces      int     `json:"traces"`               // those that it and torch ran to the end; the means are of these
-	Utilisation float64 `json:"utilisation_geomean"`  //
-	Reserved    float64 `json:"reserved_vs_torch"`    // geometric mean of peak reserved / that of torch
-	Reduction   float64 `json:"mem_reduction_ratio"`  // of the sums of peak reserved, against torch
-	DriverShare float64 `json:"driver_share_geomean"` //
-	OOMs        int     `json:"ooms"`                 //
+	Traces      int     `json:"traces"` // those that it and torch ran to the end; the means are of these
+	Utilisation float64 `json:"utilisation_geomean"`
+	Reserved    float64 `json:"reserved_vs_torch"`   // geometric mean of peak reserved / that of torch
+	Reduction   float64 `json:"mem_reduction_ratio"` // of the sums of peak reserved, against torch
+	DriverShare float64 `json:"driver_share_geomean"`
+	OOMs        int     `json:"ooms"`
 }
 
 // Summarize returns a summary for each allocator, in the order of their first rows.

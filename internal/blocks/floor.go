@@ -10,20 +10,21 @@ import (
 // at every request. Its addresses are names, not places.
 type Floor struct {
 	capacity int64
+	align    int64
 	index    index
-	sizes    []int64 // by tensor, rounded up to 512
+	sizes    []int64 // by tensor, rounded up
 	streams  []cuda.Stream
 	lender   lender
 	stats    Stats
 }
 
-// NewFloor returns the bound for dev, of which it takes nothing.
-func NewFloor(dev cuda.Device) (*Floor, error) {
+// NewFloor returns the bound for dev, of which it takes nothing. Each request counts rounded up to a multiple of align bytes.
+func NewFloor(dev cuda.Device, align int64) (*Floor, error) {
 	_, total, err := dev.MemInfo()
 	if err != nil {
 		return nil, fmt.Errorf("read the size of the device: %w", err)
 	}
-	f := &Floor{capacity: total, index: newIndex()}
+	f := &Floor{capacity: total, align: align, index: newIndex()}
 	f.lender = newLender(dev, func(t int32) { f.stats.Reserved -= f.sizes[t] })
 	return f, nil
 }
@@ -36,7 +37,7 @@ func (f *Floor) Malloc(size int64, stream cuda.Stream, _ Pool) (cuda.Ptr, error)
 	if err := f.lender.process(); err != nil {
 		return 0, err
 	}
-	rounded := roundUp(size, minBlockSize)
+	rounded := roundUp(size, f.align)
 	if rounded > f.capacity-f.stats.Reserved {
 		if err := f.lender.synchronize(); err != nil {
 			return 0, err
@@ -46,7 +47,7 @@ func (f *Floor) Malloc(size int64, stream cuda.Stream, _ Pool) (cuda.Ptr, error)
 		return 0, f.stats.oom(size)
 	}
 	f.sizes, f.streams = append(f.sizes, rounded), append(f.streams, stream)
-	p := cuda.Ptr(len(f.sizes)) * minBlockSize
+	p := cuda.Ptr(len(f.sizes))
 	f.index.put(p, int32(len(f.sizes)-1))
 	f.stats.allocate(rounded)
 	f.stats.reserve(rounded)
@@ -72,7 +73,14 @@ func (f *Floor) Free(p cuda.Ptr) error {
 
 // RecordStream implements Allocator.
 func (f *Floor) RecordStream(p cuda.Ptr, stream cuda.Stream) error {
-	if t, ok := f.index.find(p); ok && stream != f.streams[t] {
+	if p == 0 {
+		return nil
+	}
+	t, ok := f.index.find(p)
+	if !ok {
+		return fmt.Errorf("record stream of %#x: %w", p, errUnknownAddress)
+	}
+	if stream != f.streams[t] {
 		f.lender.borrow(t, stream)
 	}
 	return nil

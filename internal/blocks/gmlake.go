@@ -119,7 +119,10 @@ func (g *GMLake) Malloc(size int64, stream cuda.Stream, pool Pool) (cuda.Ptr, er
 	}
 	p := g.activate(token, roundUp(size, minBlockSize))
 	g.follow()
-	return p, g.stitchFree()
+	if err := g.stitchFree(); err != nil {
+		return 0, errors.Join(err, g.Free(p))
+	}
+	return p, nil
 }
 
 // find is BestFit of Algorithm 1 and what follows from the state that it finds. It returns the free block for a request of size

@@ -37,7 +37,7 @@ func (n *Native) Malloc(size int64, stream cuda.Stream, _ Pool) (cuda.Ptr, error
 	if err := checkSize(size); err != nil || size == 0 {
 		return 0, err
 	}
-	if err := errors.Join(n.lender.process(), n.failure); err != nil {
+	if err := errors.Join(n.lender.process(), n.takeFailure()); err != nil {
 		return 0, err
 	}
 	p, err := n.dev.MemAlloc(size)
@@ -94,14 +94,27 @@ func (n *Native) release(id int32) error {
 
 // RecordStream implements Allocator.
 func (n *Native) RecordStream(p cuda.Ptr, stream cuda.Stream) error {
-	if id, ok := n.index.find(p); ok && stream != n.live[id].stream {
+	if p == 0 {
+		return nil
+	}
+	id, ok := n.index.find(p)
+	if !ok {
+		return fmt.Errorf("record stream of %#x: %w", p, errUnknownAddress)
+	}
+	if stream != n.live[id].stream {
 		n.lender.borrow(id, stream)
 	}
 	return nil
 }
 
 // Empty implements Allocator: nothing is cached, but what waits for a stream is freed.
-func (n *Native) Empty() error { return errors.Join(n.lender.synchronize(), n.failure) }
+func (n *Native) Empty() error { return errors.Join(n.lender.synchronize(), n.takeFailure()) }
+
+func (n *Native) takeFailure() error {
+	err := n.failure
+	n.failure = nil
+	return err
+}
 
 // Stats implements Allocator.
 func (n *Native) Stats() Stats { return n.stats }

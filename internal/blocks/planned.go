@@ -15,22 +15,26 @@ type Placement struct {
 }
 
 // Planned serves requests from a plan: the n-th request gets the n-th placement. Each arena is one allocation of the device, made at the
-// start. A request that is not the one that the plan expects goes to PyTorch's allocator, and the plan waits for its next.
+// start. A request that is not the one that the plan expects, or whose place is still in use, goes to PyTorch's allocator, and the
+// plan waits for its next.
 type Planned struct {
 	besideTorch
 	plan  []Placement
+	align int64
 	next  int
 	bases []cuda.Ptr
-	sizes map[cuda.Ptr]int64
+	live  map[cuda.Ptr]int32 // by address, the placement
+	taken []freeSet          // by arena, what is live there, by (offset, address)
 }
 
-// NewPlanned returns an allocator that takes the arenas, of these sizes in bytes, from dev.
-func NewPlanned(dev cuda.Device, plan []Placement, arenas []int64) (*Planned, error) {
+// NewPlanned returns an allocator that takes the arenas, of these sizes in bytes, from dev. Each request takes a multiple of align
+// bytes of its arena.
+func NewPlanned(dev cuda.Device, plan []Placement, arenas []int64, align int64) (*Planned, error) {
 	beside, err := newBesideTorch(dev)
 	if err != nil {
 		return nil, err
 	}
-	p := &Planned{besideTorch: beside, plan: plan, sizes: map[cuda.Ptr]int64{}}
+	p := &Planned{besideTorch: beside, plan: plan, align: align, live: map[cuda.Ptr]int32{}, taken: make([]freeSet, len(arenas))}
 	p.empty = p.Empty
 	for i, size := range arenas {
 		base, err := dev.MemAlloc(size)
@@ -55,30 +59,47 @@ func (p *Planned) Malloc(size int64, stream cuda.Stream, pool Pool) (cuda.Ptr, e
 	}
 	place := p.plan[p.next]
 	ptr := p.bases[place.Arena] + cuda.Ptr(place.Offset)
-	if _, taken := p.sizes[ptr]; taken {
+	if !p.vacant(&place) {
 		return p.mallocTorch(size, stream, pool)
 	}
+	p.taken[place.Arena].insert(free{size: place.Offset, ptr: ptr, id: int32(p.next)})
+	p.live[ptr] = int32(p.next)
 	p.next++
-	p.sizes[ptr] = roundUp(size, minBlockSize)
-	p.stats.allocate(p.sizes[ptr])
+	p.stats.allocate(roundUp(size, p.align))
 	p.follow()
 	return ptr, nil
 }
 
+// vacant says whether nothing live lies where a placement goes.
+func (p *Planned) vacant(place *Placement) bool {
+	set := &p.taken[place.Arena]
+	at := set.seek(place.Offset, 0)
+	if set.valid(at) && set.at(at).size < place.Offset+place.Size {
+		return false
+	}
+	if at = set.before(at); !set.valid(at) {
+		return true
+	}
+	below := &p.plan[set.at(at).id]
+	return below.Offset+below.Size <= place.Offset
+}
+
 // Free implements Allocator.
 func (p *Planned) Free(ptr cuda.Ptr) error {
-	size, ok := p.sizes[ptr]
+	i, ok := p.live[ptr]
 	if !ok {
 		return p.torch.Free(ptr)
 	}
-	delete(p.sizes, ptr)
-	p.stats.Allocated -= size
+	place := &p.plan[i]
+	delete(p.live, ptr)
+	p.taken[place.Arena].remove(place.Offset, ptr)
+	p.stats.Allocated -= roundUp(place.Size, p.align)
 	return nil
 }
 
 // RecordStream implements Allocator. The plan already keeps a tensor's place until the last stream is done with it.
 func (p *Planned) RecordStream(ptr cuda.Ptr, stream cuda.Stream) error {
-	if _, ok := p.sizes[ptr]; ok {
+	if _, ok := p.live[ptr]; ok {
 		return nil
 	}
 	return p.torch.RecordStream(ptr, stream)

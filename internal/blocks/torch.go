@@ -46,7 +46,7 @@ func NewTorch(dev cuda.Device, conf TorchConf) (*Torch, error) {
 		dev: dev, conf: conf, index: newIndex(), pairs: map[Pool]int32{}, pools: []*torchPool{{small: true}, {}},
 	}
 	t.lender = newLender(dev, t.freeBlock)
-	if conf.MemoryFraction < 1 || conf.GCThreshold > 0 {
+	if conf.NeedsLimit() {
 		_, total, err := dev.MemInfo()
 		if err != nil {
 			return nil, fmt.Errorf("read the size of the device: %w", err)

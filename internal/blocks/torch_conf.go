@@ -37,6 +37,9 @@ func DefaultTorchConf() TorchConf {
 // ReleasesEarly says whether the allocator may give segments back without emptying its whole cache.
 func (c *TorchConf) ReleasesEarly() bool { return c.MaxSplitSize > 0 || c.GCThreshold > 0 }
 
+// NeedsLimit says whether a setting is a share of what may be reserved.
+func (c *TorchConf) NeedsLimit() bool { return c.GCThreshold > 0 || c.MemoryFraction < 1 }
+
 // torchSettings are the settings by their PyTorch names. A nil entry is one that does not touch the layout of memory.
 var torchSettings = map[string]func(c *TorchConf, value string) error{
 	"expandable_segments": func(c *TorchConf, value string) (err error) {

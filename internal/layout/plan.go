@@ -11,8 +11,8 @@ import (
 
 // Options say what to plan, and how.
 type Options struct {
-	Solver  string  // a name of dsa.Solvers; the first of them when empty
-	Streams Streams //
+	Solver  string // a name of dsa.Solvers; the first of them when empty
+	Streams Streams
 	Align   int64   // bytes; 0 for the alignment of the trace, or 512 when it does not say
 	Window  *Window // nil for the whole trace
 }
@@ -111,9 +111,10 @@ func (p *Plan) describe(o *Options) {
 		End: t.Rows, Devices: t.Meta.Devices, Capacity: t.Meta.Capacity,
 	}
 	p.Meta.AllocConf, p.Meta.Preexisting = t.Meta.AllocConf, t.recorded.older
-	p.Meta.Segments, p.Meta.Emptied = t.recorded.segments, t.recorded.emptied
 	if o.Window != nil {
 		p.Meta.First, p.Meta.End = o.Window.Lo, o.Window.Hi
+	} else {
+		p.Meta.Segments, p.Meta.Emptied = t.recorded.segments, t.recorded.emptied
 	}
 	largest := int64(0)
 	for i := range p.Arenas {

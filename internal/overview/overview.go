@@ -32,16 +32,16 @@ type EventKind struct {
 type Device struct {
 	Ordinal      int32     `json:"device"`
 	Allocs       int64     `json:"allocs"`
-	Unfreed      int64     `json:"unfreed"`             // allocations that are live at the end
-	PeakLive     int64     `json:"peak_live_bytes"`     // as requested, until they are reusable
-	PeakRow      int64     `json:"peak_row"`            //
-	PeakNS       int64     `json:"peak_ns"`             //
+	Unfreed      int64     `json:"unfreed"`         // allocations that are live at the end
+	PeakLive     int64     `json:"peak_live_bytes"` // as requested, until they are reusable
+	PeakRow      int64     `json:"peak_row"`
+	PeakNS       int64     `json:"peak_ns"`
 	PeakReserved int64     `json:"peak_reserved_bytes"` // in segments; 0 if none were recorded
-	OOMs         []OOM     `json:"ooms"`                //
-	Streams      []*Stream `json:"streams"`             //
-	Pools        []string  `json:"private_pools"`       //
-	Largest      []Size    `json:"largest_sizes"`       // the ten largest different sizes
-	Iterations   []Span    `json:"iterations"`          //
+	OOMs         []OOM     `json:"ooms"`
+	Streams      []*Stream `json:"streams"`
+	Pools        []string  `json:"private_pools"`
+	Largest      []Size    `json:"largest_sizes"` // the ten largest different sizes
+	Iterations   []Span    `json:"iterations"`
 
 	curve    curve
 	live     int64

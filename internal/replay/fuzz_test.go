@@ -122,5 +122,5 @@ func planned(p *Program, dev *sim.Device) (blocks.Allocator, error) {
 	if err != nil {
 		return nil, err
 	}
-	return blocks.NewPlanned(dev, placements, arenas)
+	return blocks.NewPlanned(dev, placements, arenas, p.Align)
 }

@@ -22,7 +22,7 @@ func Load(r *trace.Reader) ([]*Program, error) {
 	if r.Rows() > maxRows {
 		return nil, fmt.Errorf("trace %s: %d rows, more than the %d that can be replayed", r.Name(), r.Rows(), maxRows)
 	}
-	l := newLoader(r.Name(), r.Meta().AllocConf)
+	l := newLoader(r.Name(), r.Meta().AllocConf, r.Meta().Alignment)
 	for row := int64(0); ; {
 		batch, err := r.Next()
 		if errors.Is(err, io.EOF) {
@@ -46,7 +46,7 @@ func LoadPlan(r *plan.Reader) ([]*Program, error) {
 	if m.Rows > maxRows {
 		return nil, fmt.Errorf("plan %s: of %d rows, more than the %d that can be replayed", r.Name(), m.Rows, maxRows)
 	}
-	l := newLoader(r.Name(), m.AllocConf)
+	l := newLoader(r.Name(), m.AllocConf, m.Alignment)
 	var steps []planStep
 	for i := 0; i < len(m.Emptied); i += 2 {
 		steps = append(steps, planStep{l.program(int32(m.Emptied[i])).Program, Empty, 0, m.Emptied[i+1], 0})
@@ -87,6 +87,7 @@ func LoadPlan(r *plan.Reader) ([]*Program, error) {
 	for _, p := range l.programs {
 		p.Partial = m.Preexisting > 0 || m.First > 0 || m.End < m.Rows
 	}
+	l.programs = slices.DeleteFunc(l.programs, func(p *Program) bool { return len(p.Sizes) == 0 })
 	return l.finish(), nil
 }
 

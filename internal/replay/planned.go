@@ -7,9 +7,6 @@ import (
 	"gm/internal/dsa"
 )
 
-// planAlignment is what offsets of a plan solved for a replay are multiples of, in bytes: PyTorch's.
-const planAlignment = 512
-
 // Plan solves the layout of the program's tensors. It returns a placement for each in the order of their allocs, and the
 // sizes of the arenas in bytes: one for each pool.
 func (p *Program) Plan(ctx context.Context, solver dsa.Solver) ([]blocks.Placement, []int64, error) {
@@ -27,7 +24,7 @@ func (p *Program) Plan(ctx context.Context, solver dsa.Solver) ([]blocks.Placeme
 		if !ok {
 			arena = int32(len(problems))
 			arenaOf[p.Pools[t]] = arena
-			problems = append(problems, &dsa.Problem{Align: planAlignment})
+			problems = append(problems, &dsa.Problem{Align: p.Align})
 			members = append(members, nil)
 		}
 		q := problems[arena]

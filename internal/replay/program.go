@@ -28,6 +28,7 @@ const (
 type Program struct {
 	Name      string
 	Device    int32
+	Align     int64  // bytes that sizes are rounded up to
 	AllocConf string // settings of the traced allocator, as in PYTORCH_CUDA_ALLOC_CONF
 
 	Kinds   []Kind
@@ -92,6 +93,7 @@ const maxRows = math.MaxInt32
 // loader sorts the rows of a trace into one program a device.
 type loader struct {
 	name      string
+	align     int64
 	allocConf string
 	conf      blocks.TorchConf
 	programs  []*Program
@@ -107,16 +109,23 @@ type loading struct {
 	emptied *recording.Emptied
 }
 
-func newLoader(name, allocConf string) *loader {
+// defaultAlign is what PyTorch rounds sizes up to, in bytes.
+const defaultAlign = 512
+
+// newLoader returns a loader; align is 0 if it is not known.
+func newLoader(name, allocConf string, align int64) *loader {
+	if align <= 0 {
+		align = defaultAlign
+	}
 	conf, _ := blocks.RecordedTorchConf(allocConf)
-	return &loader{name: name, allocConf: allocConf, conf: conf, byDevice: map[int32]*loading{}}
+	return &loader{name: name, align: align, allocConf: allocConf, conf: conf, byDevice: map[int32]*loading{}}
 }
 
 func (l *loader) program(device int32) *loading {
 	p := l.byDevice[device]
 	if p == nil {
 		p = &loading{
-			Program: &Program{Name: l.name, Device: device, AllocConf: l.allocConf},
+			Program: &Program{Name: l.name, Device: device, Align: l.align, AllocConf: l.allocConf},
 			tensors: map[int64]int32{}, arenas: map[int32]int32{}, emptied: recording.NewEmptied(l.conf),
 		}
 		l.byDevice[device] = p
@@ -171,7 +180,7 @@ func (p *loading) segment(e *trace.Event, older bool) {
 	}
 }
 
-// finish names the programs and returns them.
+// finish settles what was there before the recording, names the programs and returns them.
 func (l *loader) finish() []*Program {
 	for _, p := range l.byDevice {
 		segments, tensors := p.initial.settle()

@@ -32,7 +32,7 @@ type verifier struct {
 	initial  initial
 	pending  []int64 // preexisting tensors that were given back before the recording and are still in use
 	started  bool
-	rows     int64 // seen so far
+	row      int64 // of the trace, the last that this device has
 	segments bool  // there are rows of segments
 	reserved int64
 	borrower cuda.Stream
@@ -46,7 +46,7 @@ func Verify(r *trace.Reader, limit int64) ([]Verdict, error) {
 	conf, _ := blocks.RecordedTorchConf(r.Meta().AllocConf)
 	var order []*verifier
 	byDevice := map[int32]*verifier{}
-	for row := int64(0); ; {
+	for row := int64(-1); ; {
 		batch, err := r.Next()
 		if errors.Is(err, io.EOF) {
 			break
@@ -55,6 +55,10 @@ func Verify(r *trace.Reader, limit int64) ([]Verdict, error) {
 		}
 		for i := range batch.Len() {
 			e := batch.Row(i)
+			row++
+			if e.Level != trace.LevelFramework || e.Op == trace.OpMark || e.Op == trace.OpSnapshot {
+				continue
+			}
 			v := byDevice[e.Device]
 			if v == nil {
 				if v, err = newVerifier(conf, limit, e.Device); err != nil {
@@ -63,26 +67,29 @@ func Verify(r *trace.Reader, limit int64) ([]Verdict, error) {
 				byDevice[e.Device] = v
 				order = append(order, v)
 			}
-			if e.Level == trace.LevelFramework && v.verdict.Divergence == nil {
-				block, preexisting := trace.ParsePreexisting(r.Strings().Text(e.Tag))
-				if preexisting {
-					v.older(&e, block)
-				} else if err := v.add(&e, row); err != nil {
-					return nil, fmt.Errorf("verify %s: row %d: %w", r.Name(), row, err)
-				}
+			if v.verdict.Divergence != nil {
+				continue
 			}
-			row++
+			v.row = row
+			if block, older := trace.ParsePreexisting(r.Strings().Text(e.Tag)); older {
+				v.older(&e, block)
+			} else if err := v.add(&e); err != nil {
+				return nil, fmt.Errorf("verify %s: row %d: %w", r.Name(), row, err)
+			}
 		}
 	}
 	var verdicts []Verdict
 	for _, v := range order {
 		if !v.segments {
-			return nil, fmt.Errorf("verify %s: device %d has no rows of segments to compare with", r.Name(), v.verdict.Device)
+			continue
 		}
 		if err := v.finish(); err != nil {
 			return nil, fmt.Errorf("verify %s: %w", r.Name(), err)
 		}
 		verdicts = append(verdicts, v.verdict)
+	}
+	if len(verdicts) == 0 {
+		return nil, fmt.Errorf("verify %s: no rows of segments to compare with", r.Name())
 	}
 	return verdicts, nil
 }
@@ -112,7 +119,7 @@ func (v *verifier) older(e *trace.Event, block int64) {
 }
 
 // add replays one row.
-func (v *verifier) add(e *trace.Event, row int64) error {
+func (v *verifier) add(e *trace.Event) error {
 	v.account(e)
 	if !v.started {
 		v.started = true
@@ -122,26 +129,29 @@ func (v *verifier) add(e *trace.Event, row int64) error {
 	}
 	switch e.Op {
 	case trace.OpSegmentAlloc, trace.OpSegmentFree, trace.OpSegmentMap, trace.OpSegmentUnmap:
-		v.dev.push(e, row)
+		v.dev.push(e, v.row)
 		v.verdict.Segments++
 		return nil
 	case trace.OpSnapshot, trace.OpMark:
 		return nil
 	}
-	err := v.request(e, row)
-	if errors.Is(err, errDiverged) {
-		v.verdict.Divergence = v.dev.diverged
-		if v.verdict.Divergence.Row < 0 {
-			v.verdict.Divergence.Row = row
-		}
-		return nil
+	return v.divergeOn(v.request(e))
+}
+
+// divergeOn turns the error of a call that was not recorded into the verdict.
+func (v *verifier) divergeOn(err error) error {
+	if !errors.Is(err, errDiverged) {
+		return err
 	}
-	return err
+	v.verdict.Divergence = v.dev.diverged
+	if v.verdict.Divergence.Row < 0 {
+		v.verdict.Divergence.Row = v.row
+	}
+	return nil
 }
 
 // account follows the bytes reserved in the recording.
 func (v *verifier) account(e *trace.Event) {
-	v.rows++
 	v.segments = v.segments || e.Op.Segment()
 	switch e.Op {
 	case trace.OpSegmentAlloc, trace.OpSegmentMap:
@@ -178,7 +188,7 @@ func (v *verifier) restore() error {
 }
 
 // request replays a row of a tensor, after the cache was emptied if the recording says so.
-func (v *verifier) request(e *trace.Event, row int64) error {
+func (v *verifier) request(e *trace.Event) error {
 	if v.dev.frees() > 0 {
 		emptied, err := v.emptied(e)
 		if err == nil && emptied {
@@ -190,7 +200,7 @@ func (v *verifier) request(e *trace.Event, row int64) error {
 	}
 	switch e.Op {
 	case trace.OpAlloc:
-		return v.alloc(e, row)
+		return v.alloc(e)
 	case trace.OpFree:
 		return v.torch.Free(v.take(e.ID))
 	case trace.OpFreeRequested:
@@ -221,10 +231,10 @@ func (v *verifier) take(id int64) cuda.Ptr {
 	return p
 }
 
-func (v *verifier) alloc(e *trace.Event, row int64) error {
+func (v *verifier) alloc(e *trace.Event) error {
 	p, err := v.torch.Malloc(e.Size, cuda.Stream(e.Stream), blocks.Pool(e.Pool))
 	if errors.Is(err, cuda.ErrOutOfMemory) {
-		v.verdict.Divergence = &Divergence{Row: row, Want: fmt.Sprintf("alloc of %d bytes", e.Size), Got: "out of memory"}
+		v.verdict.Divergence = &Divergence{Row: v.row, Want: fmt.Sprintf("alloc of %d bytes", e.Size), Got: "out of memory"}
 		return nil
 	} else if err != nil {
 		return err
@@ -232,7 +242,7 @@ func (v *verifier) alloc(e *trace.Event, row int64) error {
 	v.ptrs[e.ID] = p
 	v.verdict.Allocs++
 	if uint64(p) != e.Addr {
-		v.verdict.Divergence = &Divergence{Row: row,
+		v.verdict.Divergence = &Divergence{Row: v.row,
 			Want: fmt.Sprintf("alloc of %d bytes at %#x", e.Size, e.Addr), Got: fmt.Sprintf("it at %#x", uint64(p)),
 		}
 	} else if len(v.dev.script) > 0 {
@@ -257,16 +267,13 @@ func (v *verifier) requestFree(id int64) error {
 
 // finish replays what is left and closes the account.
 func (v *verifier) finish() error {
-	err := v.replayRest()
-	if errors.Is(err, errDiverged) {
-		v.verdict.Divergence = v.dev.diverged
-	} else if err != nil {
+	if err := v.divergeOn(v.replayRest()); err != nil {
 		return err
 	}
 	v.verdict.PeakReplayed = v.torch.Stats().PeakReserved
 	if v.verdict.Divergence == nil && v.verdict.PeakReplayed != v.verdict.PeakRecorded {
 		v.verdict.Divergence = &Divergence{
-			Row:  v.rows,
+			Row:  v.row,
 			Want: fmt.Sprintf("a peak of %d bytes reserved", v.verdict.PeakRecorded), Got: fmt.Sprintf("one of %d", v.verdict.PeakReplayed),
 		}
 	}

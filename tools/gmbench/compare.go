@@ -43,6 +43,9 @@ func (cmd *compareCmd) Run(c *cli.Context) error {
 			return cli.Usage("--alloc: %v", err)
 		}
 	}
+	if err := cmd.distinct(); err != nil {
+		return err
+	}
 	programs, err := load(cmd.Files)
 	if err != nil {
 		return err
@@ -66,6 +69,21 @@ func (cmd *compareCmd) Run(c *cli.Context) error {
 	return writeTables(c.Out, programs, rows)
 }
 
+// distinct refuses pictures in place of what is read, or of each other.
+func (cmd *compareCmd) distinct() error {
+	if cmd.PNG != "" && cmd.PNG == cmd.SVG {
+		return cli.Usage("--png and --svg are both %s", cmd.PNG)
+	}
+	for _, file := range cmd.Files {
+		for _, picture := range []string{cmd.PNG, cmd.SVG} {
+			if err := cli.Distinct(file, picture); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // warn says what a comparison cannot know.
 func (cmd *compareCmd) warn(c *cli.Context, programs []*replay.Program) {
 	for _, p := range programs {
@@ -76,10 +94,18 @@ func (cmd *compareCmd) warn(c *cli.Context, programs []*replay.Program) {
 			c.Warn("%s: recorded with settings that are not known: %s", p.Name, strings.Join(unknown, ", "))
 		}
 	}
+	if cmd.Capacity != 0 {
+		return
+	}
 	settings := strings.Join(cmd.Alloc, ",")
 	for _, name := range []string{"garbage_collection_threshold", "per_process_memory_fraction"} {
-		if cmd.Capacity == 0 && strings.Contains(settings, name) {
+		if strings.Contains(settings, name) {
 			c.Warn("%s is a share of --capacity, which was not given", name)
+		}
+	}
+	for _, p := range programs {
+		if conf, _ := blocks.RecordedTorchConf(p.AllocConf); conf.NeedsLimit() {
+			c.Warn("%s: recorded with settings that are shares of --capacity, which was not given: %s", p.Name, p.AllocConf)
 		}
 	}
 }
@@ -114,7 +140,7 @@ func shorten(programs []*replay.Program) {
 		seen[base] = true
 	}
 	for _, p := range programs {
-		p.Name = strings.TrimSuffix(filepath.Base(p.Name), ".parquet")
+		p.Name = strings.Replace(filepath.Base(p.Name), ".parquet", "", 1)
 	}
 }
 
@@ -130,7 +156,7 @@ func writeJSON(w io.Writer, rows []bench.Row) error {
 func writeCSV(w io.Writer, rows []bench.Row) error {
 	out := csv.NewWriter(w)
 	out.Write([]string{
-		"trace", "allocator", "peak_allocated_bytes", "peak_reserved_bytes", "utilisation", "fragmentation",
+		"trace", "device", "allocator", "peak_allocated_bytes", "peak_reserved_bytes", "utilisation", "fragmentation",
 		"mem_reduction_ratio", "driver_calls", "driver_ns", "driver_share", "retries", "oom_row", "oom_requested_bytes",
 	})
 	integer := func(n int64) string { return strconv.FormatInt(n, 10) }
@@ -141,7 +167,7 @@ func writeCSV(w io.Writer, rows []bench.Row) error {
 			oomRow, oomSize = integer(r.OOM.Row), integer(r.OOM.Size)
 		}
 		out.Write([]string{
-			r.Trace, r.Allocator, integer(r.PeakAllocated), integer(r.PeakReserved), ratio(r.Utilisation), ratio(r.Fragmentation),
+			r.Trace, integer(int64(r.Device)), r.Allocator, integer(r.PeakAllocated), integer(r.PeakReserved), ratio(r.Utilisation), ratio(r.Fragmentation),
 			reduction(r.Reduction, "", ratio), integer(r.DriverCalls), integer(r.DriverNS), ratio(r.DriverShare), integer(r.Retries), oomRow, oomSize,
 		})
 	}
@@ -167,7 +193,10 @@ func writeTables(w io.Writer, programs []*replay.Program, rows []bench.Row) erro
 	if len(programs) == 1 {
 		return nil
 	}
-	fmt.Fprintf(w, "%d traces: geometric means, and the reduction of the sums of peak reserved\n\n", len(programs))
+	_, err := fmt.Fprintf(w, "%d programs, one a GPU: geometric means, and the reduction of the sums of peak reserved\n\n", len(programs))
+	if err != nil {
+		return err
+	}
 	return summaryTable(bench.Summarize(rows)).Write(w)
 }
 

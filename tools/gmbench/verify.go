@@ -36,15 +36,20 @@ func (cmd *verifyCmd) Run(c *cli.Context) error {
 		files = []string{"-"}
 	}
 	var all []verdict
+	var failed error
 	for _, file := range files {
 		verdicts, err := cmd.verify(c, file)
 		if err != nil {
-			return err
+			failed = errors.Join(failed, err)
+			continue
 		}
 		all = append(all, verdicts...)
 	}
-	if err := cmd.print(c, all); err != nil {
-		return err
+	if len(all) > 0 {
+		failed = errors.Join(failed, cmd.print(c, all))
+	}
+	if failed != nil {
+		return failed
 	}
 	for _, v := range all {
 		if v.Divergence != nil {
@@ -60,11 +65,12 @@ func (cmd *verifyCmd) verify(c *cli.Context, file string) (all []verdict, err er
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
-	if cmd.Limit == 0 && strings.Contains(r.Meta().AllocConf, "garbage_collection_threshold") {
-		c.Warn("%s: garbage_collection_threshold is a share of --limit, which was not given", r.Name())
-	}
-	if _, unknown := blocks.RecordedTorchConf(r.Meta().AllocConf); len(unknown) > 0 {
+	conf, unknown := blocks.RecordedTorchConf(r.Meta().AllocConf)
+	if len(unknown) > 0 {
 		c.Warn("%s: recorded with settings that are not known: %s", r.Name(), strings.Join(unknown, ", "))
+	}
+	if cmd.Limit == 0 && conf.NeedsLimit() {
+		c.Warn("%s: recorded with settings that are shares of --limit, which was not given: %s", r.Name(), r.Meta().AllocConf)
 	}
 	verdicts, err := replay.Verify(r, int64(cmd.Limit))
 	for _, v := range verdicts {

@@ -56,6 +56,12 @@ func (cmd *showCmd) Help() string {
 
 // Run implements the command.
 func (cmd *showCmd) Run(c *cli.Context) (err error) {
+	if cmd.PNG != "" && cmd.PNG == cmd.SVG {
+		return cli.Usage("--png and --svg are both %s", cmd.PNG)
+	}
+	if err := errors.Join(cli.Distinct(cmd.File, cmd.PNG), cli.Distinct(cmd.File, cmd.SVG)); err != nil {
+		return err
+	}
 	r, err := plan.Open(cmd.File)
 	if err != nil {
 		return err
