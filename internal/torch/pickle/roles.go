@@ -29,7 +29,7 @@ func (d *Decoder) roleOf(k Kind) (Role, error) {
 			n = len(d.stack)
 		}
 	}
-	if n > d.floor+1 && !d.valueBelowMark() {
+	if n > d.floor+1 && !d.valueBelowMark() && d.stack[n-1].rawKind() == Str { // a key, as SETITEM wants it
 		if o := d.withRole(d.stack[n-2]); o != nil && d.stack[n-2].rawKind() == Dict {
 			return d.handler.Role(o.role, d.Text(d.stack[n-1]), 0, k), nil
 		}
