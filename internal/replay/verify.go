@@ -68,6 +68,7 @@ func Verify(r *trace.Reader, limit int64) ([]Verdict, error) {
 				order = append(order, v)
 			}
 			if v.verdict.Divergence != nil {
+				v.account(&e)
 				continue
 			}
 			v.row = row
