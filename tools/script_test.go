@@ -3,6 +3,7 @@ package tools
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -34,6 +35,7 @@ func run(m *testing.M) int {
 }
 
 func TestScripts(t *testing.T) {
+	dependOnSources(t)
 	data, err := filepath.Abs("../testdata")
 	if err != nil {
 		t.Fatal(err)
@@ -46,4 +48,18 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 	})
+}
+
+// dependOnSources reads the folders of all sources, so that go test, which does not see what TestMain builds, keeps no result of
+// older ones.
+func dependOnSources(t *testing.T) {
+	err := filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.IsDir() && (entry.Name() == ".git" || entry.Name() == "node_modules" || entry.Name() == "out") {
+			return filepath.SkipDir
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }
