@@ -124,7 +124,7 @@ func compareInitial(t *testing.T, f *forward, rest []record, segments []segment)
 	}
 	got := &forward{map[uint64]earlyBlock{}, map[uint64]span{}, map[uint64]bool{}}
 	for _, b := range in.blocks {
-		b.slot, b.stack, b.pool = 0, 0, 0
+		b.slot, b.stack, b.pool, b.block = 0, 0, 0, 0
 		got.blocks[b.addr] = b
 	}
 	for _, s := range in.spans {
