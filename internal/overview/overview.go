@@ -3,8 +3,6 @@ package overview
 
 import (
 	"cmp"
-	"errors"
-	"io"
 	"slices"
 
 	"gm/formats/trace"
@@ -99,30 +97,24 @@ const maxLargest = 10
 func Read(r *trace.Reader) (*Overview, error) {
 	o := &Overview{Meta: r.Meta(), Source: r.Meta().Source, Rows: r.Rows()}
 	counts := map[trace.Op]int64{}
-	row := int64(0)
-	for {
-		batch, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			return nil, err
+	err := trace.Each(r, func(row int64, e *trace.Event) error {
+		if row == 0 {
+			o.StartNS = e.TimeNS
 		}
-		for i := range batch.Len() {
-			e := batch.Row(i)
-			if row == 0 {
-				o.StartNS = e.TimeNS
-			}
-			o.EndNS = e.TimeNS
-			counts[e.Op]++
-			if e.Op != trace.OpMark && e.Level == trace.LevelFramework {
-				d := o.device(e.Device)
-				d.add(&e, row)
-				if pool := r.Strings().Text(e.Pool); pool != "" && !slices.Contains(d.Pools, pool) {
-					d.Pools = append(d.Pools, pool)
-				}
-			}
-			row++
+		o.EndNS = e.TimeNS
+		counts[e.Op]++
+		if e.Op == trace.OpMark || e.Level != trace.LevelFramework {
+			return nil
 		}
+		d := o.device(e.Device)
+		d.add(e, row)
+		if pool := r.Strings().Text(e.Pool); pool != "" && !slices.Contains(d.Pools, pool) {
+			d.Pools = append(d.Pools, pool)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	for op, n := range counts {
 		o.Events = append(o.Events, EventKind{op.String(), n})

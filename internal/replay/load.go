@@ -23,21 +23,16 @@ func Load(r *trace.Reader) ([]*Program, error) {
 		return nil, fmt.Errorf("trace %s: %d rows, more than the %d that can be replayed", r.Name(), r.Rows(), maxRows)
 	}
 	l := newLoader(r.Name(), r.Meta().AllocConf, r.Meta().Alignment)
-	for row := int64(0); ; {
-		batch, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			return l.finish(), nil
-		} else if err != nil {
-			return nil, err
+	err := trace.Each(r, func(row int64, e *trace.Event) error {
+		if e.Level == trace.LevelFramework {
+			l.add(e, row, r.Strings().Text(e.Tag))
 		}
-		for i := range batch.Len() {
-			e := batch.Row(i)
-			if e.Level == trace.LevelFramework {
-				l.add(&e, row, r.Strings().Text(e.Tag))
-			}
-			row++
-		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
+	return l.finish(), nil
 }
 
 // LoadPlan rebuilds the requests from a plan, as one program for each device.

@@ -3,7 +3,6 @@ package replay
 import (
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 
 	"gm/formats/trace"
@@ -46,38 +45,32 @@ func Verify(r *trace.Reader, limit int64) ([]Verdict, error) {
 	conf, _ := blocks.RecordedTorchConf(r.Meta().AllocConf)
 	var order []*verifier
 	byDevice := map[int32]*verifier{}
-	for row := int64(-1); ; {
-		batch, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			return nil, err
+	err := trace.Each(r, func(row int64, e *trace.Event) (err error) {
+		if e.Level != trace.LevelFramework || e.Op == trace.OpMark || e.Op == trace.OpSnapshot {
+			return nil
 		}
-		for i := range batch.Len() {
-			e := batch.Row(i)
-			row++
-			if e.Level != trace.LevelFramework || e.Op == trace.OpMark || e.Op == trace.OpSnapshot {
-				continue
+		v := byDevice[e.Device]
+		if v == nil {
+			if v, err = newVerifier(conf, limit, e.Device); err != nil {
+				return err
 			}
-			v := byDevice[e.Device]
-			if v == nil {
-				if v, err = newVerifier(conf, limit, e.Device); err != nil {
-					return nil, err
-				}
-				byDevice[e.Device] = v
-				order = append(order, v)
-			}
-			if v.verdict.Divergence != nil {
-				v.account(&e)
-				continue
-			}
-			v.row = row
-			if block, older := trace.ParsePreexisting(r.Strings().Text(e.Tag)); older {
-				v.older(&e, block)
-			} else if err := v.add(&e); err != nil {
-				return nil, fmt.Errorf("verify %s: row %d: %w", r.Name(), row, err)
-			}
+			byDevice[e.Device] = v
+			order = append(order, v)
 		}
+		if v.verdict.Divergence != nil {
+			v.account(e)
+			return nil
+		}
+		v.row = row
+		if block, older := trace.ParsePreexisting(r.Strings().Text(e.Tag)); older {
+			v.older(e, block)
+		} else if err := v.add(e); err != nil {
+			return fmt.Errorf("verify %s: row %d: %w", r.Name(), row, err)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	var verdicts []Verdict
 	for _, v := range order {
