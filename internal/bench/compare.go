@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 
 	"gm/internal/blocks"
@@ -48,24 +49,46 @@ func (r *Row) Curve() replay.Curve { return r.curve }
 // as recorded.
 var baseline = Spec{Text: "torch", name: "torch"}
 
-// Compare replays every program through every allocator on a device of capacity bytes, 0 for sim.Endless, on all
-// cores. It returns the rows program by program, in the order of specs, and calls done after each of the (len(specs)+1) *
-// len(programs) replays, from any goroutine.
+// Compare replays every program through every allocator on a device of capacity bytes, 0 for sim.Endless, on all cores. It returns
+// the rows program by program, in the order of specs, and calls done once for each row, from any goroutine.
 func Compare(ctx context.Context, programs []*replay.Program, specs []Spec, capacity int64, done func()) ([]Row, error) {
-	width := len(specs) + 1 // with the baseline last
-	rows := make([]Row, len(programs)*width)
+	base := slices.Index(specs, baseline)
+	all := specs
+	if base < 0 {
+		base = len(specs)
+		all = append(slices.Clip(specs), baseline)
+	}
+	rows, err := runAll(ctx, programs, all, capacity, func(spec int) {
+		if spec < len(specs) {
+			done()
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	var out []Row
+	for ; len(rows) > 0; rows = rows[len(all):] {
+		for i := range specs {
+			rows[i].compare(&rows[base])
+		}
+		out = append(out, rows[:len(specs)]...)
+	}
+	return out, nil
+}
+
+// runAll replays every program through every allocator and returns the rows in that order. It calls done with the number of the
+// spec after each.
+func runAll(ctx context.Context, programs []*replay.Program, specs []Spec, capacity int64, done func(spec int)) ([]Row, error) {
+	rows := make([]Row, len(programs)*len(specs))
 	errs := make([]error, len(rows))
 	next := make(chan int)
 	var workers sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		workers.Go(func() {
 			for i := range next {
-				spec := baseline
-				if i%width < len(specs) {
-					spec = specs[i%width]
-				}
-				rows[i], errs[i] = run(ctx, programs[i/width], spec, capacity)
-				done()
+				spec := i % len(specs)
+				rows[i], errs[i] = run(ctx, programs[i/len(specs)], specs[spec], capacity)
+				done(spec)
 			}
 		})
 	}
@@ -79,15 +102,7 @@ func Compare(ctx context.Context, programs []*replay.Program, specs []Spec, capa
 			return nil, err
 		}
 	}
-	var out []Row
-	for first := 0; first < len(rows); first += width {
-		base := &rows[first+width-1]
-		for i := first; i < first+width-1; i++ {
-			rows[i].compare(base)
-		}
-		out = append(out, rows[first:first+width-1]...)
-	}
-	return out, nil
+	return rows, nil
 }
 
 // compare fills in the MemReductionRatio of the GMLake paper, section 5.1.

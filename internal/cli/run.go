@@ -44,7 +44,8 @@ func (t Tool) Main(args []string) int {
 	stop := c.outputs.removeOnInterrupt()
 	defer stop()
 	exited := false
-	parser, err := kong.New(t.Grammar, kong.Name(t.Name), kong.Description(t.Help+"\n\nShell completion: source <("+t.Name+" completion bash), or zsh."), kong.UsageOnError(),
+	help := fmt.Sprintf("%s\n\nShell completion: source <(%s %s bash), or zsh.", t.Help, t.Name, completionCommand)
+	parser, err := kong.New(t.Grammar, kong.Name(t.Name), kong.Description(help), kong.UsageOnError(),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
 		kong.Exit(func(int) { exited = true }))
 	if err != nil {

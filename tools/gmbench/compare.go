@@ -51,7 +51,7 @@ func (cmd *compareCmd) Run(c *cli.Context) error {
 		return err
 	}
 	cmd.warn(c, programs)
-	progress := c.Progress("replay", int64(len(programs)*(len(specs)+1)))
+	progress := c.Progress("replay", int64(len(programs)*len(specs)))
 	rows, err := bench.Compare(context.Background(), programs, specs, int64(cmd.Capacity), func() { progress.Add(1) })
 	progress.End()
 	if err != nil {
