@@ -15,6 +15,7 @@ const (
 	OpOOM                     // a request of Size bytes failed; Addr holds the bytes the device had free
 	OpSnapshot                // a snapshot was taken
 	OpMark                    // a point named by the user, in Tag
+	OpSample                  // a measurement: Size bytes are used; Tag says whose
 	numOps
 )
 

@@ -7,6 +7,7 @@ type Meta struct {
 	Host      string
 	PID       int64
 	Rank      int64 // of WorldSize processes
+	LocalRank int64 // among those of the host
 	WorldSize int64
 	Command   string // the command line that was traced
 	Source    string // what the trace was made from, such as "pytorch snapshot opt13b.pickle.gz"

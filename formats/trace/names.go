@@ -18,6 +18,7 @@ var opNames = []string{
 	OpOOM:           "oom",
 	OpSnapshot:      "snapshot",
 	OpMark:          "mark",
+	OpSample:        "sample",
 }
 
 // levelNames are the levels as files hold them, by value.

@@ -5,7 +5,7 @@ import "gm/formats/column"
 // table describes the files of this package.
 func table() *column.Table[Batch, Meta] {
 	return &column.Table[Batch, Meta]{
-		Schema:  column.Schema{Name: "trace", Major: 1, Minor: 0},
+		Schema:  column.Schema{Name: "trace", Major: 1, Minor: 1},
 		Fields:  (*Batch).fields,
 		Entries: (*Meta).entries,
 		Rules:   func(*Meta) (column.Rules[Batch], error) { return &Validator{}, nil },
@@ -38,6 +38,7 @@ func (m *Meta) entries() []column.Entry {
 		{Key: "host", Value: &m.Host},
 		{Key: "pid", Value: &m.PID},
 		{Key: "rank", Value: &m.Rank},
+		{Key: "local_rank", Value: &m.LocalRank},
 		{Key: "world_size", Value: &m.WorldSize},
 		{Key: "command", Value: &m.Command},
 		{Key: "source", Value: &m.Source},
