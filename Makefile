@@ -14,8 +14,16 @@ SHELL := /bin/bash
 .PHONY: all demo test race bench lint fuzz interop figures clean help
 .PHONY: $(addprefix figures-,formats damage import fidelity expandable replay plan)
 
-all: ## build the tools into bin/
+PRELOAD := tools/gmtrace/preload
+
+all: $(PRELOAD)/libgmtrace.so ## build the tools into bin/
 	$(GO) build -o bin/ $(addprefix ./tools/,$(TOOLS))
+
+# What gmtrace run preloads into programs; it travels inside of gmtrace.
+$(PRELOAD)/libgmtrace.so: $(wildcard $(PRELOAD)/*.c $(PRELOAD)/*.h)
+	$(CC) $(PRELOAD_CFLAGS) -shared -o $@ $(filter %.c,$^) -Wl,-z,defs
+
+PRELOAD_CFLAGS := -std=gnu11 -O2 -g -Wall -Wextra -Werror -fPIC -fvisibility=hidden
 
 demo: all ## bundled real traces through gmtrace, gmplan and gmbench: tables, and charts in out/
 	@mkdir -p out

@@ -48,10 +48,18 @@ func (c *Context) Binary(path string, write func(io.Writer) error) error {
 	if path != "" && path != "-" {
 		return c.File(path, write)
 	}
+	if err := c.CheckBinary(); err != nil {
+		return err
+	}
+	return write(c.Out)
+}
+
+// CheckBinary fails when standard output is a terminal, to which Binary would not write.
+func (c *Context) CheckBinary() error {
 	if f, ok := c.Out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		return errTerminal
 	}
-	return write(c.Out)
+	return nil
 }
 
 var errTerminal = Usage("will not write binary data to a terminal: name a file, or use a pipe")

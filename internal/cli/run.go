@@ -36,13 +36,16 @@ type Context struct {
 	Err  io.Writer
 
 	outputs outputs
+	watch   func() (stop func()) // for interrupts
+	stop    func()
 }
 
 // Main parses args, runs the command that they name and returns the exit status: 0 done, 1 failed, 2 wrong usage.
 func (t Tool) Main(args []string) int {
 	c := &Context{Tool: t.Name, Out: os.Stdout, Err: os.Stderr}
-	stop := c.outputs.removeOnInterrupt()
-	defer stop()
+	c.watch = c.outputs.removeOnInterrupt
+	c.stop = c.watch()
+	defer func() { c.stop() }()
 	exited := false
 	help := fmt.Sprintf("%s\n\nShell completion: source <(%s %s bash), or zsh.", t.Help, t.Name, completionCommand)
 	parser, err := kong.New(t.Grammar, kong.Name(t.Name), kong.Description(help), kong.UsageOnError(),
@@ -71,9 +74,12 @@ func (t Tool) Main(args []string) int {
 // status prints an error and returns the exit status that it stands for.
 func (c *Context) status(err error) int {
 	var usage *UsageError
+	var status Status
 	switch {
 	case err == nil:
 		return statusDone
+	case errors.As(err, &status):
+		return int(status)
 	case errors.As(err, &usage):
 		c.fail(err)
 		return statusUsage
@@ -104,6 +110,24 @@ func (c *Context) fail(err error) {
 func (c *Context) Warn(format string, args ...any) {
 	fmt.Fprintf(c.Err, "%s: warning: %s\n", c.Tool, fmt.Sprintf(format, args...))
 }
+
+// Note says what was done. Scripts need not read it.
+func (c *Context) Note(format string, args ...any) {
+	fmt.Fprintf(c.Err, "%s: %s\n", c.Tool, fmt.Sprintf(format, args...))
+}
+
+// OwnSignals leaves interrupts to the command, until the function that it returns is called. By default they end the tool.
+func (c *Context) OwnSignals() (release func()) {
+	c.stop()
+	c.stop = func() {}
+	return func() { c.stop = c.watch() }
+}
+
+// Status is an exit status that a command passes on from another program, with nothing to print.
+type Status int
+
+// Error implements error.
+func (s Status) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
 
 // UsageError is wrong usage that the parser cannot see.
 type UsageError struct{ text string }

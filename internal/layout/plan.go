@@ -79,8 +79,8 @@ func divide(t *Tensors, o *Options) *Plan {
 		}
 		a := &p.Arenas[at]
 		a.members = append(a.members, int32(len(p.Member)))
-		a.problem.Start = append(a.problem.Start, t.Alloc[i])
-		a.problem.End = append(a.problem.End, t.Free[i])
+		a.problem.Start = append(a.problem.Start, t.position(t.Alloc[i]))
+		a.problem.End = append(a.problem.End, t.position(t.Free[i]))
 		a.problem.Size = append(a.problem.Size, t.Size[i])
 		a.Tensors++
 		p.Member, p.Arena = append(p.Member, int32(i)), append(p.Arena, at)

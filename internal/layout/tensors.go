@@ -32,6 +32,7 @@ type Tensors struct {
 	Digest string // SHA-256 of the trace file, in hex
 
 	recorded *recorded
+	others   []int64 // rows that say nothing of the framework's allocator
 }
 
 // Len returns the number of tensors.
@@ -52,7 +53,8 @@ func Collect(r *trace.Reader) (*Tensors, error) {
 		}
 		for i, op := range b.Op {
 			lastNS = b.TimeNS[i]
-			if b.Level[i] != trace.LevelFramework {
+			if b.Level[i] != trace.LevelFramework || op == trace.OpMark || op == trace.OpSample {
+				t.others = append(t.others, t.Rows+int64(i))
 				continue
 			}
 			e := b.Row(i)
@@ -106,6 +108,13 @@ func (t *Tensors) dies(id, row, ns int64) error {
 	}
 	t.Free[i], t.FreeNS[i] = row, ns
 	return nil
+}
+
+// position returns the place of a row among those of the framework's allocator. What else is in a trace takes no time: a tensor lives
+// as long, for a solver, with the driver's rows as without them.
+func (t *Tensors) position(row int64) int64 {
+	before, _ := slices.BinarySearch(t.others, row)
+	return row - int64(before)
 }
 
 // Window is the rows [Lo, Hi) of a trace.

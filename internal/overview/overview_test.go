@@ -11,8 +11,30 @@ import (
 // read sums up a trace of these rows.
 func read(t *testing.T, rows []trace.Event) *Overview {
 	t.Helper()
+	o, err := Read(open(t, write(t, rows)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// texts are what the tags and stacks of rows stand for.
+var texts = []string{
+	"", "memory by=pytorch", "context", "pool by=rapids", "pinned by=pytorch", "physical by=pytorch", "module by=pytorch", "card", "process",
+	"step", "epoch", "physical by=nccl", "main;f", "main;g",
+}
+
+// code returns the code of a text in rows.
+func code(text string) int32 { return int32(slices.Index(texts, text)) }
+
+// write makes a trace of rows.
+func write(t *testing.T, rows []trace.Event) []byte {
+	t.Helper()
 	var out bytes.Buffer
 	w := trace.NewWriter(&out, trace.Meta{Source: "test"})
+	for _, text := range texts {
+		w.Strings().Code(text)
+	}
 	private := w.Strings().Code("1.0")
 	var b trace.Batch
 	for _, e := range rows {
@@ -27,15 +49,16 @@ func read(t *testing.T, rows []trace.Event) *Overview {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	r, err := trace.NewReader(bytes.NewReader(out.Bytes()), int64(out.Len()), "test")
+	return out.Bytes()
+}
+
+func open(t *testing.T, file []byte) *trace.Reader {
+	t.Helper()
+	r, err := trace.NewReader(bytes.NewReader(file), int64(len(file)), "test")
 	if err != nil {
 		t.Fatal(err)
 	}
-	o, err := Read(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return o
+	return r
 }
 
 func TestRead(t *testing.T) {

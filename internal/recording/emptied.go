@@ -20,17 +20,17 @@ func NewEmptied(conf blocks.TorchConf) *Emptied {
 }
 
 // Add follows one row of the device. It returns the row at which the cache was emptied when that shows now, before this row
-// has its effect; -1 otherwise.
+// has its effect; -1 otherwise. Rows that are not of the framework's allocator change nothing.
 func (d *Emptied) Add(e *trace.Event, row int64) int64 {
+	if e.Level != trace.LevelFramework || e.Op == trace.OpSnapshot || e.Op == trace.OpMark || e.Op == trace.OpSample {
+		return -1
+	}
 	emptied := !d.early || d.segments.emptied()
 	if d.early {
 		d.segments.add(e)
 	}
-	switch e.Op {
-	case trace.OpSegmentFree, trace.OpSegmentUnmap:
+	if e.Op == trace.OpSegmentFree || e.Op == trace.OpSegmentUnmap {
 		d.returned = row
-		return -1
-	case trace.OpSnapshot, trace.OpMark:
 		return -1
 	}
 	at := d.returned

@@ -46,6 +46,10 @@ func TestEmptied(t *testing.T) {
 	segment := trace.Event{Op: trace.OpSegmentAlloc, Addr: 400 * mib, Size: 80 * mib}
 	alloc := trace.Event{Op: trace.OpAlloc, ID: 9, Addr: 400 * mib, Size: 80 * mib}
 	mark := trace.Event{Op: trace.OpMark}
+	sample := trace.Event{Op: trace.OpSample, Level: trace.LevelDriver, Size: 30 * mib}
+	freed := trace.Event{Op: trace.OpFree, ID: 8, Level: trace.LevelDriver}
+	pool := trace.Event{Op: trace.OpSegmentFree, Level: trace.LevelDriver, Addr: 200 * mib, Size: 40 * mib}
+	refused := trace.Event{Op: trace.OpOOM, Level: trace.LevelDriver, Size: 80 * mib}
 	for name, c := range map[string]struct {
 		settings string
 		then     []trace.Event
@@ -54,9 +58,12 @@ func TestEmptied(t *testing.T) {
 		"nothing given back":                  {"", []trace.Event{alloc}, -1},
 		"all given back":                      {"", []trace.Event{large, small, alloc}, 10},
 		"a mark between":                      {"", []trace.Event{large, small, mark, alloc}, 10},
+		"the driver's rows between":           {"", []trace.Event{large, freed, small, sample, pool, refused, alloc}, 11},
+		"a pool of the driver shrinks":        {"", []trace.Event{pool, alloc}, -1},
 		"by default some is all":              {"", []trace.Event{large, segment, alloc}, 9},
 		"some, to make room":                  {"max_split_size_mb:32", []trace.Event{large, segment, alloc}, -1},
 		"all, before a request":               {"max_split_size_mb:32", []trace.Event{large, small, segment, alloc}, 10},
+		"all, with rows of others between":    {"max_split_size_mb:32", []trace.Event{large, freed, sample, small, mark, segment, alloc}, 12},
 		"all, in another order, to make room": {"max_split_size_mb:32", []trace.Event{small, large, segment, alloc}, -1},
 		"some, but not to make room":          {"garbage_collection_threshold:0.5", []trace.Event{large, alloc}, 9},
 	} {

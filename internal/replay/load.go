@@ -24,7 +24,7 @@ func Load(r *trace.Reader) ([]*Program, error) {
 	}
 	l := newLoader(r.Name(), r.Meta().AllocConf, r.Meta().Alignment)
 	err := trace.Each(r, func(row int64, e *trace.Event) error {
-		if e.Level == trace.LevelFramework {
+		if concerns(e) {
 			l.add(e, row, r.Strings().Text(e.Tag))
 		}
 		return nil
@@ -33,6 +33,11 @@ func Load(r *trace.Reader) ([]*Program, error) {
 		return nil, err
 	}
 	return l.finish(), nil
+}
+
+// concerns tells whether a row is of a framework's allocator.
+func concerns(e *trace.Event) bool {
+	return e.Level == trace.LevelFramework && e.Op != trace.OpMark && e.Op != trace.OpSnapshot && e.Op != trace.OpSample
 }
 
 // LoadPlan rebuilds the requests from a plan, as one program for each device.

@@ -46,7 +46,7 @@ func Verify(r *trace.Reader, limit int64) ([]Verdict, error) {
 	var order []*verifier
 	byDevice := map[int32]*verifier{}
 	err := trace.Each(r, func(row int64, e *trace.Event) (err error) {
-		if e.Level != trace.LevelFramework || e.Op == trace.OpMark || e.Op == trace.OpSnapshot {
+		if !concerns(e) {
 			return nil
 		}
 		v := byDevice[e.Device]
@@ -125,8 +125,6 @@ func (v *verifier) add(e *trace.Event) error {
 	case trace.OpSegmentAlloc, trace.OpSegmentFree, trace.OpSegmentMap, trace.OpSegmentUnmap:
 		v.dev.push(e, v.row)
 		v.verdict.Segments++
-		return nil
-	case trace.OpSnapshot, trace.OpMark:
 		return nil
 	}
 	return v.divergeOn(v.request(e))

@@ -3,6 +3,7 @@ package report
 import (
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // maxTitle is how many characters of a title are shown.
@@ -20,9 +21,13 @@ func Printable(text string) string {
 
 // title cuts text that is too long for the head of a chart.
 func title(text string) string {
-	runes := []rune(Printable(text))
-	if len(runes) > maxTitle {
-		return string(runes[:maxTitle-1]) + "…"
+	return cutTo(Printable(text), maxTitle)
+}
+
+// cutTo cuts text off after so many characters.
+func cutTo(text string, width int) string {
+	if utf8.RuneCountInString(text) <= width {
+		return text
 	}
-	return string(runes)
+	return string([]rune(text)[:max(width-1, 0)]) + "…"
 }

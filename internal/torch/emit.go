@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"gm/formats/column"
 	"gm/formats/trace"
 )
 
@@ -12,7 +13,8 @@ const batchRows = 16 << 10
 
 // emitter is the state of the second pass.
 type emitter struct {
-	out   *trace.Writer
+	out   Sink
+	texts *column.Strings
 	batch trace.Batch
 	odd   *oddities
 	marks []mark // still to come
@@ -37,13 +39,13 @@ type liveBlock struct {
 	pending bool
 }
 
-// emit writes the rows of a snapshot.
-func (s *snapshot) emit() error {
-	slices.SortStableFunc(s.marks, func(a, b mark) int { return cmp.Compare(a.time, b.time) })
-	e := &emitter{out: s.out, odd: &s.odd, marks: s.marks}
+// emit writes the rows of a recording.
+func (r *recording) emit(out Sink) error {
+	slices.SortStableFunc(r.marks, func(a, b mark) int { return cmp.Compare(a.time, b.time) })
+	e := &emitter{out: out, texts: r.texts, odd: &r.odd, marks: r.marks}
 	var devices []*device
-	for _, number := range slices.Sorted(maps.Keys(s.devices)) {
-		h := s.devices[number]
+	for _, number := range slices.Sorted(maps.Keys(r.devices)) {
+		h := r.devices[number]
 		devices = append(devices, &device{history: h, cursor: cursor{spool: &h.spool}, live: make([]liveBlock, len(h.addrs))})
 	}
 	if err := e.initial(devices); err != nil {
@@ -65,7 +67,7 @@ func (e *emitter) initial(devices []*device) error {
 		in := d.history.initial(e.odd)
 		d.slots, d.early, d.earlySegs, d.mappings = nil, nil, nil, nil
 		if len(in.spans)+len(in.blocks) > 0 {
-			e.early = e.out.Strings().Code(trace.PreexistingTag(0))
+			e.early = e.texts.Code(trace.PreexistingTag(0))
 		}
 		for _, s := range in.spans {
 			err := e.row(trace.Event{
@@ -92,7 +94,7 @@ func (e *emitter) initialBlock(d *device, b *earlyBlock, start int64) error {
 		Pool: b.pool, Stack: b.stack, Tag: e.early,
 	}
 	if b.block > 0 {
-		row.Tag = e.out.Strings().Code(trace.PreexistingTag(b.block))
+		row.Tag = e.texts.Code(trace.PreexistingTag(b.block))
 	}
 	if b.slot >= 0 {
 		d.live[b.slot] = liveBlock{id: e.id, size: b.size, stream: b.stream, pool: b.pool, pending: b.pending}

@@ -18,9 +18,9 @@ const (
 // event reads one entry of a device's trace.
 func (s *snapshot) event(v pickle.Value) error {
 	s.events++
-	r, ok, err := s.readEvent(v)
-	if err == nil && ok {
-		err = s.addEvent(r)
+	r, err := s.readEvent(v)
+	if err == nil {
+		err = s.entries.add(s.device, r)
 	}
 	if err != nil {
 		return fmt.Errorf("device_traces[%d][%d]: %w", s.device, s.events-1, err)
@@ -31,8 +31,8 @@ func (s *snapshot) event(v pickle.Value) error {
 // timeless is the time of an entry without time_us, as PyTorch before 2.1 wrote them.
 const timeless = math.MinInt64
 
-// readEvent reads the dict; false when its action is none that is known.
-func (s *snapshot) readEvent(v pickle.Value) (record, bool, error) {
+// readEvent reads the dict.
+func (s *snapshot) readEvent(v pickle.Value) (record, error) {
 	r := record{time: timeless, size: -1, pool: -1}
 	act, hasAddr := actionUnknown, false
 	items := s.dec.Items(v)
@@ -59,25 +59,25 @@ func (s *snapshot) readEvent(v pickle.Value) (record, bool, error) {
 			r.pool = s.pool(value)
 		}
 		if err != nil {
-			return r, false, err
+			return r, err
 		}
 	}
 	if act == actionUnknown {
-		s.odd.unknown++
-		return r, false, nil
+		r.op, r.addr, r.size = opUnknown, 0, 0
+		return r, nil
 	}
 	r.op = trace.Op(act - 1)
 	if r.op != trace.OpSnapshot && r.op != trace.OpMark && (!hasAddr || r.size < 0) {
-		return r, false, fmt.Errorf("%v without address or size", r.op)
+		return r, fmt.Errorf("%v without address or size", r.op)
 	}
 	if r.size > trace.MaxSize {
-		return r, false, fmt.Errorf("%v of %d bytes", r.op, r.size)
+		return r, fmt.Errorf("%v of %d bytes", r.op, r.size)
 	}
 	r.size = max(r.size, 0)
 	if r.op != trace.OpOOM && r.addr+uint64(r.size) < r.addr {
-		return r, false, fmt.Errorf("%v of %d bytes at %d", r.op, r.size, r.addr)
+		return r, fmt.Errorf("%v of %d bytes at %d", r.op, r.size, r.addr)
 	}
-	return r, true, nil
+	return r, nil
 }
 
 // time returns microseconds as nanoseconds.
@@ -94,38 +94,17 @@ func (s *snapshot) tag(text string) int32 {
 	if text == "" {
 		return 0
 	}
-	strings := s.out.Strings()
-	known := strings.Len()
-	if known >= maxTexts || s.tagBytes >= maxTagBytes {
-		s.odd.tags++
+	texts := s.rec.texts
+	known := texts.Len()
+	if known >= maxTexts || s.rec.tagBytes >= maxTagBytes {
+		s.rec.odd.tags++
 		return 0
 	}
-	code := strings.Code(clip(text, maxTag))
-	if strings.Len() > known {
-		s.tagBytes += len(text)
+	code := texts.Code(clip(text, maxTag))
+	if texts.Len() > known {
+		s.rec.tagBytes += len(text)
 	}
 	return code
-}
-
-// addEvent adds an event to the history of its device.
-func (s *snapshot) addEvent(r record) error {
-	h, err := s.historyOf(s.device)
-	if err != nil {
-		return err
-	}
-	switch last := h.spool.prev.time; {
-	case r.time == timeless:
-		s.odd.timeless++
-		r.time = last + 1
-	case r.time < last:
-		s.odd.backwards++
-		r.time = last
-	}
-	grown, err := h.add(r)
-	if err != nil {
-		return err
-	}
-	return s.track(grown)
 }
 
 // mark is a point that the user or the profiler named.
@@ -156,17 +135,17 @@ func (s *snapshot) mark(v pickle.Value) error {
 			m.device = int32(min(n, math.MaxInt32))
 		}
 		if err != nil {
-			return fmt.Errorf("external_annotations[%d]: %w", len(s.marks), err)
+			return fmt.Errorf("external_annotations[%d]: %w", len(s.last.marks), err)
 		}
 	}
 	if m.device > trace.MaxDevice {
-		return fmt.Errorf("external_annotations[%d]: device %d", len(s.marks), m.device)
+		return fmt.Errorf("external_annotations[%d]: device %d", len(s.last.marks), m.device)
 	}
 	if stage != "" {
 		name = clip(name, maxTag) + " " + stage
 	}
 	m.tag = s.tag(name)
-	s.marks = append(s.marks, m)
+	s.last.marks = append(s.last.marks, m)
 	return s.track(1)
 }
 

@@ -57,7 +57,7 @@ func (s *snapshot) frame(v pickle.Value) (pickle.Value, error) {
 			line, _ = s.dec.Int64(items[i+1])
 		}
 	}
-	code, err := s.stacks.frame(name, file, line)
+	code, err := s.rec.stacks.frame(name, file, line)
 	if err != nil {
 		return 0, err
 	}
@@ -97,7 +97,7 @@ func clean(text string, limit int) string {
 
 // framesDone folds a list of frames, innermost first, and returns its token.
 func (s *snapshot) framesDone(v pickle.Value) (pickle.Value, error) {
-	t := s.stacks
+	t := s.rec.stacks
 	t.key = t.key[:0]
 	for _, item := range s.dec.Items(v) {
 		if item.Kind() != pickle.Token || item.Token() >= stackToken {

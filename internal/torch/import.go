@@ -2,16 +2,19 @@ package torch
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"path/filepath"
 
 	"gm/formats/trace"
-	"gm/internal/torch/pickle"
 )
 
 // requestAlignment is what PyTorch rounds requests to, in bytes (kMinBlockSize of CUDACachingAllocator.cpp).
 const requestAlignment = 512
+
+// Sink takes the rows of a trace in order. A batch is its own only until Write returns.
+type Sink interface {
+	Write(rows *trace.Batch) error
+}
 
 // Import reads a memory snapshot from in, and writes its rows to out and what it says of the whole to out's Meta. The
 // name is that of the input, for Meta; warn is called with a line for each kind of oddity that the input has. Import
@@ -23,40 +26,21 @@ const requestAlignment = 512
 // are in the order of addresses. A block's size is what was asked for, as in all rows; what the allocator added to it
 // lies between it and the next one (see initial).
 func Import(in io.Reader, name string, out *trace.Writer, warn func(string)) error {
-	s := newSnapshot(out)
-	s.dec = pickle.NewDecoder(in, s)
+	r := newRecording(out.Strings())
+	err := r.importOne(in, out, warn)
 	meta := out.Meta()
 	meta.Source = "pytorch snapshot " + filepath.Base(name)
-	meta.Alignment = requestAlignment
-	top, err := s.dec.Decode()
-	if err == nil && !s.known {
-		if k := top.Kind(); k != pickle.Token {
-			return fmt.Errorf("%v is no memory snapshot", k)
-		}
-	}
+	r.describe(meta)
+	return errors.Join(err, r.close())
+}
+
+func (r *recording) importOne(in io.Reader, out Sink, warn func(string)) error {
+	end, err := decode(in, r, r)
 	if err != nil {
-		return errors.Join(fmt.Errorf("read snapshot: %w", err), s.close())
-	}
-	s.release()
-	if err := errors.Join(s.emit(), s.close()); err != nil {
 		return err
 	}
-	s.odd.stacks = s.stacks.left
-	s.odd.warn(warn)
-	return nil
-}
-
-// release drops what only the first pass needs.
-func (s *snapshot) release() {
-	left := s.stacks.left
-	s.dec, s.fields, s.actions, s.pools = nil, nil, nil, nil
-	s.stacks = &stacks{left: left}
-}
-
-func (s *snapshot) close() error {
-	var errs []error
-	for _, h := range s.devices {
-		errs = append(errs, h.spool.close())
+	if err := r.finish(end); err != nil {
+		return err
 	}
-	return errors.Join(errs...)
+	return r.write(out, warn)
 }

@@ -33,10 +33,17 @@ func importBytes(t testing.TB, name string, data []byte) (*imported, error) {
 	if err != nil {
 		return nil, err
 	}
+	readBack(t, w, &file, got)
+	return got, nil
+}
+
+// readBack closes a trace and reads it into got.
+func readBack(t testing.TB, w *trace.Writer, file *bytes.Buffer, got *imported) {
+	t.Helper()
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	r, err := trace.NewReader(bytes.NewReader(file.Bytes()), int64(file.Len()), name)
+	r, err := trace.NewReader(bytes.NewReader(file.Bytes()), int64(file.Len()), "x.parquet")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +63,9 @@ func importBytes(t testing.TB, name string, data []byte) (*imported, error) {
 				e.TimeNS, e.Op, e.ID, e.Size, e.Addr, e.Device, e.Stream, texts.Text(e.Pool), texts.Text(e.Stack), texts.Text(e.Tag)))
 		}
 	}
-	return got, r.Close()
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func importFile(t testing.TB, name string) *imported {

@@ -2,7 +2,6 @@ package torch
 
 import (
 	"cmp"
-	"io"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -11,19 +10,22 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"gm/formats/column"
 	"gm/formats/trace"
-	"gm/internal/torch/pickle"
 )
 
 // decodeShared makes the first pass over a snapshot.
-func decodeShared(t *testing.T, name string) *snapshot {
+func decodeShared(t *testing.T, name string) *recording {
 	t.Helper()
-	s := newSnapshot(trace.NewWriter(io.Discard, trace.Meta{}))
-	s.dec = pickle.NewDecoder(openShared(t, name), s)
-	if _, err := s.dec.Decode(); err != nil {
+	r := newRecording(column.NewStrings())
+	end, err := decode(openShared(t, name), r, r)
+	if err == nil {
+		err = r.finish(end)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
-	return s
+	return r
 }
 
 // records returns the events of a history, with addresses in place of slots.

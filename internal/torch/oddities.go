@@ -13,6 +13,7 @@ type oddities struct {
 	empty       int
 	stacks      int
 	tags        int
+	gaps        int
 }
 
 func (o *oddities) warn(warn func(string)) {
@@ -28,6 +29,7 @@ func (o *oddities) warn(warn func(string)) {
 		{o.unmatched, "frees are of blocks that are not live: they are left out"},
 		{o.empty, "allocations of no bytes are left out"},
 		{o.stacks, "stacks are left out: there are too many distinct ones"},
+		{o.gaps, "snapshots begin after the one before ended: entries between them, at least one each, are lost"},
 		{o.tags, "texts of events are left out: there are too many distinct ones"},
 	} {
 		if w.n > 0 {

@@ -19,6 +19,9 @@ type record struct {
 	pool   int32 // -1 when the snapshot does not say
 }
 
+// opUnknown is the op of an entry whose action is none that is known.
+const opUnknown trace.Op = opBits
+
 // maxRecord is the greatest length of a packed record.
 const maxRecord = 1 + 4*binary.MaxVarintLen64 + 3*binary.MaxVarintLen32
 

@@ -39,8 +39,8 @@ type former struct {
 
 // segment reads a segment, after its blocks.
 func (s *snapshot) segment(v pickle.Value) error {
-	index := s.segments
-	s.segments++
+	index := s.read
+	s.read++
 	s.known = true
 	blocks := s.blocks
 	s.blocks = s.blocks[:0]
@@ -51,11 +51,10 @@ func (s *snapshot) segment(v pickle.Value) error {
 	if seg.blocks, err = activeBlocks(seg, blocks); err != nil {
 		return fmt.Errorf("segments[%d]: %w", index, err)
 	}
-	h, err := s.historyOf(device)
-	if err != nil {
+	if err := checkDevice(device); err != nil {
 		return fmt.Errorf("segments[%d]: %w", index, err)
 	}
-	h.segments = append(h.segments, seg)
+	s.last.segments[device] = append(s.last.segments[device], seg)
 	return s.track(1 + len(seg.blocks))
 }
 
@@ -136,12 +135,12 @@ func (s *snapshot) block(v pickle.Value) error {
 		err = fmt.Errorf("size is %d", b.size)
 	}
 	if err != nil {
-		return fmt.Errorf("segments[%d]: blocks[%d]: %w", s.segments, len(s.blocks), err)
+		return fmt.Errorf("segments[%d]: blocks[%d]: %w", s.read, len(s.blocks), err)
 	}
 	s.recall(&b)
 	s.blocks = append(s.blocks, b)
 	if len(s.blocks) > maxTracked {
-		return fmt.Errorf("segments[%d] has more than %d blocks", s.segments, maxTracked)
+		return fmt.Errorf("segments[%d] has more than %d blocks", s.read, maxTracked)
 	}
 	return nil
 }

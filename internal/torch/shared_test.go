@@ -64,15 +64,15 @@ var sharedCounts = map[string]map[trace.Op]int{
 }
 
 // countRecords counts the events of each kind.
-func countRecords(t *testing.T, s *snapshot) map[trace.Op]int {
+func countRecords(t *testing.T, r *recording) map[trace.Op]int {
 	t.Helper()
 	counts := map[trace.Op]int{}
-	for _, h := range s.devices {
-		for _, r := range records(t, h) {
-			counts[r.op]++
+	for _, h := range r.devices {
+		for _, e := range records(t, h) {
+			counts[e.op]++
 		}
 	}
-	if n := len(s.marks); n > 0 {
+	if n := len(r.marks); n > 0 {
 		counts[trace.OpMark] = n
 	}
 	return counts

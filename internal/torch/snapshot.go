@@ -3,8 +3,8 @@ package torch
 import (
 	"errors"
 	"fmt"
+	"io"
 
-	"gm/formats/trace"
 	"gm/internal/torch/pickle"
 )
 
@@ -27,43 +27,53 @@ const (
 	roleIgnored
 )
 
-// maxTracked bounds what is kept in memory for the second pass: block addresses, segments, mapped ranges, marks and
-// live blocks, together.
-const maxTracked = 8 << 20
+// entries takes the entries of the devices' traces, each device's in order.
+type entries interface {
+	add(device int32, r record) error
+}
 
-// snapshot is the state of the first pass.
+// snapshot is the state of the first pass over one snapshot.
 type snapshot struct {
+	rec     *recording
+	entries entries
 	dec     *pickle.Decoder
-	out     *trace.Writer
-	stacks  *stacks
 	fields  []field
 	actions []action
 	pools   map[pickle.Value]int32
 
-	devices  map[int32]*history
-	device   int32 // of the trace being read
-	events   int   // read of it
-	marks    []mark
-	segments int // read so far
+	device int32 // of the trace being read
+	events int   // read of it
+	read   int   // segments
 
-	blocks  []block // of the segment being read
-	former  former  // of the block being read
-	tracked int
-	room    int // see spool
-	odd     oddities
-	known   bool // the input has a part of a snapshot
+	blocks []block // of the segment being read
+	former former  // of the block being read
+	known  bool    // the input has a part of a snapshot
 
-	tagBytes int // of the distinct tags
+	last last
 }
 
-func newSnapshot(out *trace.Writer) *snapshot {
-	return &snapshot{
-		out:     out,
-		stacks:  newStacks(out.Strings()),
-		pools:   make(map[pickle.Value]int32),
-		devices: make(map[int32]*history),
-		room:    spoolMemory,
+// last is what a snapshot says of the time at which it was taken.
+type last struct {
+	segments map[int32][]segment // by device
+	marks    []mark
+	conf     string
+	tracked  int
+}
+
+// decode makes the first pass over a snapshot, whose entries go to to, and hands the rest to rec when it is whole.
+func decode(in io.Reader, rec *recording, to entries) (last, error) {
+	s := &snapshot{
+		rec: rec, entries: to, pools: make(map[pickle.Value]int32), last: last{segments: make(map[int32][]segment)},
 	}
+	s.dec = pickle.NewDecoder(in, s)
+	top, err := s.dec.Decode()
+	if err != nil {
+		return s.last, fmt.Errorf("read snapshot: %w", err)
+	}
+	if k := top.Kind(); !s.known && k != pickle.Token {
+		return s.last, fmt.Errorf("%v is no memory snapshot", k)
+	}
+	return s.last, nil
 }
 
 // Role implements pickle.Handler.
@@ -188,7 +198,7 @@ func (s *snapshot) root(v pickle.Value) error {
 	items := s.dec.Items(v)
 	for i := 0; i+1 < len(items); i += 2 {
 		if s.dec.Text(items[i]) == "allocator_settings" {
-			s.out.Meta().AllocConf = allocConf(s.dec, items[i+1])
+			s.last.conf = allocConf(s.dec, items[i+1])
 		}
 	}
 	if !s.known {
@@ -197,25 +207,10 @@ func (s *snapshot) root(v pickle.Value) error {
 	return nil
 }
 
-// historyOf returns the history of a device, making it when it is new.
-func (s *snapshot) historyOf(device int32) (*history, error) {
-	if h := s.devices[device]; h != nil {
-		return h, nil
-	}
-	if device < 0 || device > trace.MaxDevice {
-		return nil, fmt.Errorf("device %d; at most %d is known", device, trace.MaxDevice)
-	}
-	h := newHistory(device, &s.room)
-	s.devices[device] = h
-	return h, nil
-}
-
-// track counts n more things that are kept in memory for the second pass.
+// track counts n more things of the end that are kept in memory for the second pass.
 func (s *snapshot) track(n int) error {
-	if s.tracked += n; s.tracked > maxTracked {
-		return fmt.Errorf("more than %d distinct block addresses, segments and marks", maxTracked)
-	}
-	return nil
+	s.last.tracked += n
+	return s.rec.track(n)
 }
 
 // pool returns the code of the name of a pool, given as a pair of numbers; -1 when v is none.
@@ -232,7 +227,7 @@ func (s *snapshot) pool(v pickle.Value) int32 {
 		case a == 0 && b == 0:
 			code = 0
 		default:
-			code = s.out.Strings().Code(fmt.Sprintf("%d.%d", a, b))
+			code = s.rec.texts.Code(fmt.Sprintf("%d.%d", a, b))
 		}
 	}
 	s.pools[v] = code

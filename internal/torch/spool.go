@@ -79,7 +79,10 @@ func (s *spool) spill() error {
 	return nil
 }
 
+// close gives up the records, and the room that they took.
 func (s *spool) close() error {
+	*s.room += s.held
+	s.chunks, s.held = nil, 0
 	if s.file == nil {
 		return nil
 	}

@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 	"time"
 
-	"github.com/guptarohit/asciigraph"
-
+	"gm/formats/column"
 	"gm/formats/trace"
 	"gm/internal/cli"
 	"gm/internal/overview"
@@ -19,28 +17,32 @@ import (
 )
 
 type showCmd struct {
-	File string `arg:"" optional:"" name:"trace" help:"The trace. Standard input by default, or for '-'; a pipe is spooled to a temporary file."`
-	JSON bool   `name:"json" help:"Print JSON."`
+	File string  `arg:"" optional:"" name:"trace" help:"The trace. Standard input by default, or for '-'; a pipe is spooled to a temporary file."`
+	Top  topFlag `placeholder:"[N]" help:"Say instead what lives at the peak, and when a request failed: the N stacks that hold most, 10 if N is left out, and the streams and sizes."`
+	JSON bool    `name:"json" help:"Print JSON."`
 }
 
 // Help implements kong.HelpProvider.
-func (cmd *showCmd) Help() string { return "Example: gmtrace import snapshot.pickle | gmtrace show" }
+func (cmd *showCmd) Help() string {
+	return "Example: gmtrace import snapshot.pickle | gmtrace show\n\nExample: gmtrace show --top 20 job.parquet"
+}
 
 // Run implements the command.
 func (cmd *showCmd) Run(c *cli.Context) (err error) {
-	r, err := trace.Open(cmd.File)
+	source, err := column.OpenSource(cmd.File)
+	if err != nil {
+		return fmt.Errorf("trace: %w", err)
+	}
+	defer func() { err = errors.Join(err, source.Close()) }()
+	o, err := overviewOf(source)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, r.Close()) }()
-	o, err := overview.Read(r)
-	if err != nil {
-		return err
+	if cmd.Top > 0 {
+		return cmd.top(c, source, o)
 	}
 	if cmd.JSON {
-		out := json.NewEncoder(c.Out)
-		out.SetIndent("", "  ")
-		return out.Encode(o)
+		return printJSON(c, o)
 	}
 	var text strings.Builder
 	if err := show(&text, o); err != nil {
@@ -50,84 +52,92 @@ func (cmd *showCmd) Run(c *cli.Context) (err error) {
 	return err
 }
 
-// graph is the size of the curve of live bytes, in characters.
-const (
-	graphWidth  = 64
-	graphHeight = 12
-)
+func overviewOf(source *column.Source) (o *overview.Overview, err error) {
+	r, err := trace.NewReader(source, source.Size(), source.Name())
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	return overview.Read(r)
+}
+
+func printJSON(c *cli.Context, value any) error {
+	out := json.NewEncoder(c.Out)
+	out.SetIndent("", "  ")
+	out.SetEscapeHTML(false)
+	return out.Encode(value)
+}
 
 func show(w *strings.Builder, o *overview.Overview) error {
-	line := func(title, format string, args ...any) {
-		fmt.Fprintf(w, "%-12s%s\n", title, report.Printable(fmt.Sprintf(format, args...)))
-	}
-	if o.Meta.Source != "" {
-		line("source", "%s", o.Meta.Source)
-	}
-	if o.Meta.AllocConf != "" {
-		line("settings", "%s", o.Meta.AllocConf)
-	}
-	line("rows", "%d in %s", o.Rows, time.Duration(o.EndNS-o.StartNS).Round(time.Millisecond))
+	head(w, o)
 	var events []string
 	for _, e := range o.Events {
 		events = append(events, fmt.Sprintf("%s %d", e.Op, e.Count))
 	}
-	line("events", "%s", strings.Join(events, ", "))
+	list(w, "events", events)
 	for _, d := range o.Devices {
 		fmt.Fprintf(w, "\ndevice %d\n", d.Ordinal)
-		line("allocs", "%d, %d of them never freed", d.Allocs, d.Unfreed)
-		line("peak live", "%s (%d bytes) at row %d, after %s", units.Bytes(d.PeakLive), d.PeakLive, d.PeakRow,
-			time.Duration(d.PeakNS-o.StartNS).Round(time.Millisecond))
-		if d.PeakReserved > 0 {
-			line("reserved", "%s (%d bytes) at the peak", units.Bytes(d.PeakReserved), d.PeakReserved)
+		if d.Framework() {
+			if err := showFramework(w, o, d); err != nil {
+				return err
+			}
+		} else if n := len(o.Steps); n > 0 {
+			line(w, "iterations", "marks: %d steps", n)
 		}
-		for _, oom := range d.OOMs {
-			line("OOM", "at row %d: %s requested, %s free on the device", oom.Row, units.Bytes(oom.Size), units.Bytes(oom.Free))
-		}
-		if len(d.Pools) > 0 {
-			line("pools", "private: %s", strings.Join(d.Pools, ", "))
-		}
-		line("iterations", "%s", iterationsLine(d.Iterations))
-		if err := showTables(w, d); err != nil {
-			return err
-		}
-		showCurve(w, o, d)
-	}
-	return nil
-}
-
-func iterationsLine(spans []overview.Span) string {
-	if len(spans) == 0 {
-		return "none found"
-	}
-	return fmt.Sprintf("%d found, rows %d to %d", len(spans), spans[0].First, spans[len(spans)-1].End)
-}
-
-func showTables(w io.Writer, d *overview.Device) error {
-	streams := report.Table{Titles: []string{"stream", "allocs", "peak live"}}
-	for _, s := range d.Streams {
-		streams.Add(strconv.FormatInt(s.Handle, 10), strconv.FormatInt(s.Allocs, 10), units.Bytes(s.PeakLive).String())
-	}
-	sizes := report.Table{Titles: []string{"largest sizes", "bytes", "times"}}
-	for _, s := range d.Largest {
-		sizes.Add(units.Bytes(s.Bytes).String(), strconv.FormatInt(s.Bytes, 10), strconv.FormatInt(s.Count, 10))
-	}
-	for _, t := range []*report.Table{&streams, &sizes} {
-		if _, err := io.WriteString(w, "\n"); err != nil {
-			return err
-		}
-		if err := t.Write(w); err != nil {
-			return err
+		if d.Driver != nil {
+			if err := showDriver(w, o, d); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-func showCurve(w *strings.Builder, o *overview.Overview, d *overview.Device) {
-	bytes := d.Curve(o.StartNS, o.EndNS, graphWidth)
-	unit, name := units.Bytes(d.PeakLive).Unit()
-	for i := range bytes {
-		bytes[i] /= unit
+// head prints what the trace is.
+func head(w *strings.Builder, o *overview.Overview) {
+	if o.Meta.Source != "" {
+		line(w, "source", "%s", o.Meta.Source)
 	}
-	fmt.Fprintf(w, "\n%s\n", asciigraph.Plot(bytes, asciigraph.Height(graphHeight), asciigraph.LowerBound(0), asciigraph.Precision(2),
-		asciigraph.Caption("live "+name+" over time")))
+	if o.Meta.Command != "" {
+		line(w, "command", "%s", o.Meta.Command)
+	}
+	if o.Meta.AllocConf != "" {
+		line(w, "settings", "%s", o.Meta.AllocConf)
+	}
+	line(w, "rows", "%d in %s", o.Rows, time.Duration(o.EndNS-o.StartNS).Round(time.Millisecond))
+}
+
+// line prints one line of facts under a title.
+func line(w *strings.Builder, title, format string, args ...any) {
+	fmt.Fprintf(w, "%-*s%s\n", titleWidth, title, report.Printable(fmt.Sprintf(format, args...)))
+}
+
+// Lines are so wide at most, and so much of that is for a title.
+const (
+	columns    = 100
+	titleWidth = 12
+)
+
+// list prints words under a title, on as many lines as they need.
+func list(w *strings.Builder, title string, words []string) {
+	text := ""
+	for i, word := range words {
+		if i < len(words)-1 {
+			word += ", "
+		}
+		if len(text)+len(strings.TrimSpace(word)) > columns-titleWidth {
+			line(w, title, "%s", strings.TrimSpace(text))
+			title, text = "", ""
+		}
+		text += word
+	}
+	line(w, title, "%s", text)
+}
+
+// exact returns a size as people and as programs read it.
+func exact(bytes int64) string { return fmt.Sprintf("%s (%d bytes)", units.Bytes(bytes), bytes) }
+
+// after returns when a moment was, counted from the first row.
+func after(o *overview.Overview, timeNS int64) time.Duration {
+	return time.Duration(timeNS - o.StartNS).Round(time.Millisecond)
 }

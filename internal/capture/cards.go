@@ -1,0 +1,136 @@
+package capture
+
+import (
+	"fmt"
+	"time"
+
+	"gm/formats/trace"
+	"gm/internal/nvml"
+)
+
+const (
+	samplePeriod = 100 * time.Millisecond
+	sampleMemory = 600 // samples of a card that are kept: a minute
+)
+
+// cards samples what NVML says is used of each GPU.
+type cards struct {
+	library *nvml.Library
+	cards   map[string]*card // by UUID
+	last    time.Time
+}
+
+// card is a GPU.
+type card struct {
+	device  *nvml.Device
+	samples []sample // the last ones
+}
+
+// sample is what was used of a card.
+type sample struct {
+	timeNS int64
+	used   int64
+}
+
+// openCards opens NVML. Without a GPU it returns an error, and cards that know nothing.
+func openCards() (*cards, error) {
+	c := &cards{cards: map[string]*card{}}
+	library, err := nvml.Open()
+	if err != nil {
+		return c, err
+	}
+	c.library = library
+	devices, err := library.Devices()
+	for _, d := range devices {
+		c.cards[d.UUID] = &card{device: d}
+	}
+	c.sample(time.Now())
+	return c, err
+}
+
+func (c *cards) close() error {
+	if c.library == nil {
+		return nil
+	}
+	return c.library.Close()
+}
+
+// due tells whether it is time for a sample.
+func (c *cards) due(now time.Time) bool { return c.library != nil && now.Sub(c.last) >= samplePeriod }
+
+// sample asks all cards.
+func (c *cards) sample(now time.Time) {
+	c.last = now
+	for _, card := range c.cards {
+		used, err := card.device.Used()
+		if err != nil {
+			continue // a card may fall off the bus; the program that is traced will say so
+		}
+		if len(card.samples) == sampleMemory {
+			card.samples = card.samples[:copy(card.samples, card.samples[1:])]
+		}
+		card.samples = append(card.samples, sample{now.UnixNano(), used})
+	}
+}
+
+// find returns the card of a CUDA device; nil when NVML does not know it. MIG instances are known by their UUID alone.
+func (c *cards) find(uuid [16]byte) *card {
+	if c.library == nil {
+		return nil
+	}
+	text := fmt.Sprintf("%x-%x-%x-%x-%x", uuid[:4], uuid[4:6], uuid[6:8], uuid[8:10], uuid[10:])
+	for _, prefix := range []string{"GPU-", "MIG-"} {
+		if card := c.cards[prefix+text]; card != nil {
+			return card
+		}
+		if d, err := c.library.Device(prefix + text); err == nil {
+			c.cards[d.UUID] = &card{device: d}
+			return c.cards[d.UUID]
+		}
+	}
+	return nil
+}
+
+// contextSize implements cardReader: what is used now, less what was used by all when the making of the context began.
+func (c *cards) contextSize(uuid [16]byte, beganNS, used int64) int64 {
+	card := c.find(uuid)
+	if card == nil {
+		return 0
+	}
+	for i := len(card.samples) - 1; i >= 0; i-- {
+		if s := card.samples[i]; s.timeNS <= beganNS {
+			return max(used-s.used, 0)
+		}
+	}
+	return 0
+}
+
+// processSamples are what was last written of a process on a device.
+type processSamples struct{ process, card int64 }
+
+// write writes samples of a process and of its cards, where they have changed.
+func (c *cards) write(out rowWriter, pid int, devices map[int32]device, last map[int32]processSamples) error {
+	for ordinal, d := range devices {
+		card := c.find(d.uuid)
+		if card == nil || len(card.samples) == 0 {
+			continue
+		}
+		s := card.samples[len(card.samples)-1]
+		now := last[ordinal]
+		e := trace.Event{TimeNS: s.timeNS, Op: trace.OpSample, Device: max(ordinal, 0), Level: trace.LevelDriver}
+		if used, ok := card.device.ProcessUsed(pid); ok && used != now.process {
+			now.process, e.Size = used, used
+			if err := out.row(e, string(trace.KindProcess), "", ""); err != nil {
+				return err
+			}
+		}
+		if s.used != now.card {
+			now.card, e.Size = s.used, s.used
+			if err := out.row(e, string(trace.KindCard), "", ""); err != nil {
+				return err
+			}
+		}
+		last[ordinal] = now
+	}
+	return nil
+}

@@ -1,0 +1,92 @@
+package capture
+
+import (
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+const (
+	pollPeriod = 10 * time.Millisecond
+	// grace is how long processes that a command left behind may still be about to end.
+	grace = 2 * time.Second
+)
+
+// Run starts a command and records it and its descendants until it ends. It returns the exit status: the command's own, or 128 and
+// the number of the signal that ended it. Signals that this process gets are passed on, but for those that a terminal sends to both.
+func (s *Session) Run(words []string, stdout io.Writer) (status int, err error) {
+	cmd := exec.Command(words[0], words[1:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, stdout, os.Stderr
+	cmd.Env = s.Environ(os.Environ())
+	signals := make(chan os.Signal, 16)
+	signal.Notify(signals, passedOn...)
+	defer signal.Stop(signals)
+	if err := cmd.Start(); err != nil {
+		return 0, err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	terminal := hasTerminal()
+	tick := time.NewTicker(pollPeriod)
+	defer tick.Stop()
+	for {
+		select {
+		case sig := <-signals:
+			if !(terminal && (sig == syscall.SIGINT || sig == syscall.SIGQUIT)) {
+				cmd.Process.Signal(sig) // it may just have ended
+			}
+		case <-tick.C:
+			if err := s.Poll(); err != nil {
+				return 0, errors.Join(err, cmd.Process.Kill())
+			}
+		case err := <-ended:
+			return statusOf(err, cmd.ProcessState), s.linger()
+		}
+	}
+}
+
+// passedOn are the signals that a program may be sent to tell it something.
+var passedOn = []os.Signal{
+	syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGCONT,
+}
+
+// hasTerminal tells whether there is a terminal, which sends the signals of its keys to the command as well.
+func hasTerminal() bool {
+	f, err := os.Open("/dev/tty")
+	if err != nil {
+		return false
+	}
+	return f.Close() == nil
+}
+
+// statusOf returns an exit status as a shell would.
+func statusOf(err error, state *os.ProcessState) int {
+	if err == nil {
+		return 0
+	}
+	if wait, ok := state.Sys().(syscall.WaitStatus); ok && wait.Signaled() {
+		return 128 + int(wait.Signal())
+	}
+	return state.ExitCode()
+}
+
+// linger records processes that outlive the command, for a while.
+func (s *Session) linger() error {
+	for end := time.Now().Add(grace); ; time.Sleep(pollPeriod) {
+		if err := s.Poll(); err != nil {
+			return err
+		}
+		alive := s.Alive()
+		if len(alive) == 0 {
+			return nil
+		}
+		if time.Now().After(end) {
+			s.options.Warn("%d processes still run, %d among them: what they do from now on is not recorded", len(alive), alive[0])
+			return nil
+		}
+	}
+}

@@ -1,0 +1,8 @@
+// Package capture records what the processes of a command obtain of GPU memory, and what their frameworks make of it.
+//
+// A [Session] is a folder and an environment. The environment makes every program that is started with it load a small library in C
+// (tools/gmtrace/preload) and every Python that imports torch a hook (internal/torch/hook). The library opens a ring in the folder
+// when the process first touches CUDA, the hook leaves dumps of PyTorch's allocation history there. While the command runs, the
+// session empties the rings and takes the dumps in, so that neither grows; what it has learned waits in unnamed files. At the end each
+// process's rows are merged into one trace.
+package capture

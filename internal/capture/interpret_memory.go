@@ -1,0 +1,109 @@
+package capture
+
+import (
+	"fmt"
+
+	"gm/formats/trace"
+	"gm/internal/capture/ring"
+)
+
+// freed is what a thread's last call was about to free: it comes back if the next record of the thread says that the call failed.
+type freed struct {
+	at    uint64
+	block block
+}
+
+// memory takes in a record of device memory.
+func (in *interpreter) memory(r *ring.Record) error {
+	switch r.Kind {
+	case ring.Free:
+		return in.free(r, in.blocks)
+	case ring.FreeFailed:
+		return in.restore(r, in.blocks)
+	}
+	b := in.newBlock(r, kindOf(r.Kind))
+	b.context = r.C
+	return in.settle(r, in.blocks, b)
+}
+
+// host takes in a record of host memory.
+func (in *interpreter) host(r *ring.Record) error {
+	switch r.Kind {
+	case ring.HostFree:
+		return in.free(r, in.pinned)
+	case ring.HostFreeFailed:
+		return in.restore(r, in.pinned)
+	}
+	return in.settle(r, in.pinned, in.newBlock(r, trace.KindPinned))
+}
+
+// settle enters a block at the address of its record. What was there, of whose end nothing was told, is gone.
+func (in *interpreter) settle(r *ring.Record, blocks map[uint64]block, b block) error {
+	if old, ok := blocks[r.A]; ok {
+		if err := in.leave(r, &old, r.A); err != nil {
+			return err
+		}
+	}
+	err := in.come(r, &b, r.A)
+	blocks[r.A] = b
+	return err
+}
+
+// free removes the block at the address of a record, if there is one.
+func (in *interpreter) free(r *ring.Record, blocks map[uint64]block) error {
+	b, ok := blocks[r.A]
+	if !ok {
+		return nil
+	}
+	delete(blocks, r.A)
+	in.freed[r.Thread] = freed{r.A, b}
+	return in.leave(r, &b, r.A)
+}
+
+// restore brings a block back whose free failed.
+func (in *interpreter) restore(r *ring.Record, blocks map[uint64]block) error {
+	f, ok := in.freed[r.Thread]
+	if !ok || f.at != r.A {
+		return nil
+	}
+	delete(in.freed, r.Thread)
+	return in.settle(r, blocks, f.block)
+}
+
+// pooled takes in a record of a memory pool.
+func (in *interpreter) pooled(r *ring.Record) error {
+	p := in.pools[r.D]
+	if p == nil {
+		in.lastPool++
+		p = &pool{name: fmt.Sprintf("driver pool %d", in.lastPool), device: r.Device, by: in.by(r)}
+		in.pools[r.D] = p
+	}
+	switch r.Kind {
+	case ring.PoolGone:
+		err := in.hold(r, p, 0)
+		delete(in.pools, r.D)
+		return err
+	case ring.PoolSize:
+		return in.hold(r, p, clampSize(r.B))
+	}
+	b := in.newBlock(r, trace.KindPool)
+	b.pool, b.stream = r.D, int64(r.C)
+	return in.settle(r, in.blocks, b)
+}
+
+// hold writes how a pool grew or shrank.
+func (in *interpreter) hold(r *ring.Record, p *pool, held int64) error {
+	e := trace.Event{
+		TimeNS: r.TimeNS, Op: trace.OpSegmentAlloc, Size: held - p.held, Device: max(p.device, 0), Thread: r.Thread,
+		Level: trace.LevelDriver,
+	}
+	if e.Size == 0 {
+		return nil
+	}
+	in.count(p.device, e.Size)
+	if e.Size < 0 {
+		e.Op, e.Size = trace.OpSegmentFree, -e.Size
+	}
+	p.held = held
+	return in.out.row(e, trace.DriverTag(trace.KindPool, p.by), p.name, "")
+}

@@ -1,0 +1,74 @@
+package capture
+
+import (
+	"cmp"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// library is a range of a process's code and the file it came from.
+type library struct {
+	from, to uint64
+	offset   uint64 // of from in the file
+	path     string // empty for code that came from no file
+}
+
+// libraries are those of a process from which its memory was asked for.
+type libraries struct {
+	list []library // by from
+}
+
+func (l *libraries) add(lib library) {
+	i, _ := slices.BinarySearchFunc(l.list, lib.from, func(a library, from uint64) int { return cmp.Compare(a.from, from) })
+	l.list = slices.Insert(l.list, i, lib)
+}
+
+// find returns the library that holds an address; nil when none is known.
+func (l *libraries) find(address uint64) *library {
+	i, found := slices.BinarySearchFunc(l.list, address, func(a library, at uint64) int { return cmp.Compare(a.from, at) })
+	if !found {
+		i--
+	}
+	if i < 0 || address >= l.list[i].to {
+		return nil
+	}
+	return &l.list[i]
+}
+
+// owners are the names of those who ask for memory, by the paths of their libraries; the first that matches holds.
+var owners = []struct {
+	path *regexp.Regexp
+	name string
+}{
+	{regexp.MustCompile(`/lib(c10|torch)[^/]*\.so|/torch/_C[^/]*\.so`), "pytorch"},
+	{regexp.MustCompile(`/libnccl[^/]*\.so`), "nccl"},
+	{regexp.MustCompile(`/libnvshmem[^/]*\.so`), "nvshmem"},
+	{regexp.MustCompile(`/libcublas[^/]*\.so`), "cublas"},
+	{regexp.MustCompile(`/libcudnn[^/]*\.so`), "cudnn"},
+	{regexp.MustCompile(`/cupy(_backends|x)?/`), "cupy"},
+	{regexp.MustCompile(`/jaxlib/|/jax_plugins/|/libxla[^/]*\.so|/xla_cuda`), "jax"},
+	{regexp.MustCompile(`/tensorflow/`), "tensorflow"},
+	{regexp.MustCompile(`/triton/`), "triton"},
+	{regexp.MustCompile(`/libffi|/_ctypes\.`), "ctypes"},
+}
+
+var suffix = regexp.MustCompile(`(\.cpython-[^/]*)?(-[0-9a-f]{8})?\.so[.0-9]*$`)
+
+// owner returns who asks for memory from within the file of a path: the name of a known library, or that of the file.
+func owner(path string) string {
+	if path == "" {
+		return ""
+	}
+	for _, o := range owners {
+		if o.path.MatchString(path) {
+			return o.name
+		}
+	}
+	base := filepath.Base(path)
+	if name := suffix.ReplaceAllString(base, ""); name != base {
+		return strings.TrimPrefix(name, "lib")
+	}
+	return base
+}

@@ -1,0 +1,165 @@
+package capture
+
+import (
+	"errors"
+	"io"
+
+	"gm/formats/column"
+	"gm/formats/trace"
+)
+
+// merger writes a process's trace: rows of the driver's level, which it reads from a spool, rows of the framework's level, which are
+// written to it, and step marks, in one order of time. At one time the driver's rows come first: memory is obtained before it is used.
+type merger struct {
+	out   *trace.Writer
+	batch trace.Batch
+	count int64 // rows
+	last  int64 // time of the last row
+	id    int64 // the last one given
+
+	driver    source
+	reader    *trace.Reader
+	rows      *trace.Batch // of the driver's level
+	at        int          // the next of them
+	framework source
+	marks     []mark // still to come
+}
+
+// source is where rows come from, with ids and codes of its own.
+type source struct {
+	texts *column.Strings
+	codes []int32         // of the trace, by those of the source
+	ids   map[int64]int64 // of the trace, by those of the source, while they live
+}
+
+// mark is a point in time that a traced program named.
+type mark struct {
+	timeNS int64
+	text   string
+}
+
+func newMerger(out *trace.Writer, driver *trace.Reader, framework *column.Strings, marks []mark) (*merger, error) {
+	m := &merger{
+		out: out, reader: driver, rows: &trace.Batch{}, marks: marks,
+		driver:    source{texts: driver.Strings(), ids: map[int64]int64{}},
+		framework: source{texts: framework, ids: map[int64]int64{}},
+	}
+	return m, m.fill()
+}
+
+// Write writes rows of the framework's level, each behind what happened before it.
+func (m *merger) Write(b *trace.Batch) error {
+	for i := range b.Len() {
+		e := b.Row(i)
+		if err := m.upTo(e.TimeNS); err != nil {
+			return err
+		}
+		if err := m.write(e, &m.framework); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// close writes what is left. It does not close the trace.
+func (m *merger) close() error {
+	if err := m.upTo(1<<63 - 1); err != nil {
+		return err
+	}
+	return m.flush()
+}
+
+// upTo writes the driver's rows and the marks up to a time.
+func (m *merger) upTo(t int64) error {
+	for {
+		row := m.at < m.rows.Len() && m.rows.TimeNS[m.at] <= t
+		mark := len(m.marks) > 0 && m.marks[0].timeNS <= t
+		if row && mark {
+			row = m.rows.TimeNS[m.at] <= m.marks[0].timeNS
+		}
+		var err error
+		switch {
+		case row:
+			err = m.driverRow()
+		case mark:
+			err = m.markRow()
+		default:
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (m *merger) markRow() error {
+	next := m.marks[0]
+	m.marks = m.marks[1:]
+	return m.append(trace.Event{TimeNS: next.timeNS, Op: trace.OpMark, Tag: m.out.Strings().Code(next.text)})
+}
+
+func (m *merger) driverRow() error {
+	if err := m.write(m.rows.Row(m.at), &m.driver); err != nil {
+		return err
+	}
+	if m.at++; m.at < m.rows.Len() {
+		return nil
+	}
+	return m.fill()
+}
+
+// fill reads the driver's next rows.
+func (m *merger) fill() error {
+	m.at = 0
+	rows, err := m.reader.Next()
+	if errors.Is(err, io.EOF) {
+		m.rows.Reset()
+		return nil
+	}
+	m.rows = rows
+	return err
+}
+
+// write writes a row of a source.
+func (m *merger) write(e trace.Event, from *source) error {
+	out := m.out.Strings()
+	e.Tag, e.Pool, e.Stack = from.code(e.Tag, out), from.code(e.Pool, out), from.code(e.Stack, out)
+	switch e.Op {
+	case trace.OpAlloc:
+		m.id++
+		from.ids[e.ID] = m.id
+		e.ID = m.id
+	case trace.OpFreeRequested:
+		e.ID = from.ids[e.ID]
+	case trace.OpFree, trace.OpFreeCompleted:
+		id := from.ids[e.ID]
+		delete(from.ids, e.ID)
+		e.ID = id
+	}
+	return m.append(e)
+}
+
+// code returns the code in the trace of a text of the source.
+func (s *source) code(code int32, out *column.Strings) int32 {
+	for int(code) >= len(s.codes) {
+		s.codes = append(s.codes, out.Code(s.texts.Text(int32(len(s.codes)))))
+	}
+	return s.codes[code]
+}
+
+func (m *merger) append(e trace.Event) error {
+	e.TimeNS = max(e.TimeNS, m.last)
+	m.last = e.TimeNS
+	m.count++
+	m.batch.Append(e)
+	if m.batch.Len() < batchRows {
+		return nil
+	}
+	return m.flush()
+}
+
+func (m *merger) flush() error {
+	err := m.out.Write(&m.batch)
+	m.batch.Reset()
+	return err
+}

@@ -1,0 +1,103 @@
+package capture
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// identity is what names a process's output.
+type identity struct {
+	host                       string
+	pid                        int
+	rank, localRank, worldSize int // -1 unknown
+	startNS                    int64
+}
+
+// order sorts identities: by rank, those without one last, then by start.
+func order(a, b identity) int {
+	rank := func(i identity) uint { return uint(i.rank) } // -1 is the largest
+	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.startNS, b.startNS))
+}
+
+// CheckPattern says what is wrong with the name of an output.
+func CheckPattern(pattern string) error {
+	for rest := pattern; ; {
+		i := strings.IndexByte(rest, '%')
+		if i < 0 {
+			return nil
+		}
+		if i+1 == len(rest) || !strings.ContainsRune("rlwph%", rune(rest[i+1])) {
+			return fmt.Errorf("%s: what follows %% is one of r (rank), l (local rank), w (world size), p (pid), h (host) and %%", pattern)
+		}
+		rest = rest[i+2:]
+	}
+}
+
+// isFolder tells whether a pattern is that of a dataset: a folder, or a name that ends in a slash.
+func isFolder(pattern string) bool {
+	if strings.HasSuffix(pattern, "/") {
+		return true
+	}
+	info, err := os.Stat(pattern)
+	return err == nil && info.IsDir()
+}
+
+// outputNames returns where the trace of each process goes, in the order of ids, no two to the same place. "" is standard output.
+func outputNames(pattern string, ids []identity) []string {
+	names := make([]string, len(ids))
+	taken := map[string]bool{}
+	sorted := make([]int, len(ids))
+	for i := range ids {
+		sorted[i] = i
+	}
+	slices.SortStableFunc(sorted, func(a, b int) int { return order(ids[a], ids[b]) })
+	for _, i := range sorted {
+		name := expand(pattern, ids[i])
+		if taken[name] {
+			name = distinguish(cmp.Or(name, "gmtrace.parquet"), ids[i])
+		}
+		for n := 2; taken[name]; n++ {
+			name = insert(expandOrDefault(pattern, ids[i]), fmt.Sprintf("-p%d-%d", ids[i].pid, n))
+		}
+		taken[name] = true
+		names[i] = name
+	}
+	return names
+}
+
+func expandOrDefault(pattern string, id identity) string {
+	return cmp.Or(expand(pattern, id), "gmtrace.parquet")
+}
+
+// expand fills a pattern in.
+func expand(pattern string, id identity) string {
+	switch {
+	case pattern == "" || pattern == "-":
+		return ""
+	case isFolder(pattern):
+		return filepath.Join(pattern, "host="+id.host, fmt.Sprintf("rank=%d", id.rank), fmt.Sprintf("pid=%d", id.pid), "trace.parquet")
+	}
+	return strings.NewReplacer(
+		"%%", "%", "%r", strconv.Itoa(max(id.rank, 0)), "%l", strconv.Itoa(max(id.localRank, 0)),
+		"%w", strconv.Itoa(max(id.worldSize, 1)), "%p", strconv.Itoa(id.pid), "%h", id.host,
+	).Replace(pattern)
+}
+
+// distinguish puts the rank and the pid of a process into a name.
+func distinguish(name string, id identity) string {
+	if id.rank < 0 {
+		return insert(name, fmt.Sprintf("-p%d", id.pid))
+	}
+	return insert(name, fmt.Sprintf("-r%d-p%d", id.rank, id.pid))
+}
+
+// insert puts text before the extension of a name.
+func insert(name, text string) string {
+	ext := filepath.Ext(name)
+	return strings.TrimSuffix(name, ext) + text + ext
+}

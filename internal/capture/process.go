@@ -1,0 +1,184 @@
+package capture
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"gm/formats/column"
+	"gm/internal/capture/ring"
+	"gm/internal/torch"
+)
+
+// process is a traced process, or what it was until it executed another program.
+type process struct {
+	pid    int
+	folder string
+	fd     int // of the process; -1 when it was dead before it could be opened
+
+	ring        *ring.Ring // nil until it touches CUDA
+	interpreter *interpreter
+	driver      *spool
+	samples     map[int32]processSamples
+
+	greeting greeting
+	history  *torch.Join     // nil until there is a dump
+	texts    *column.Strings // of the history
+	dumps    map[int]string  // files to take in, by number
+	nextDump int
+	failed   error // why the history ends early
+}
+
+// greeting is what the Python hook says of itself.
+type greeting struct {
+	Torch   string `json:"torch"`
+	History string `json:"history"` // "on", or why it is not
+}
+
+func newProcess(pid int, folder string, cards *cards) (*process, error) {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		fd = -1
+	}
+	driver, err := newSpool(folder)
+	if err != nil {
+		return nil, err
+	}
+	return &process{
+		pid: pid, folder: folder, fd: fd, interpreter: newInterpreter(driver, cards), driver: driver,
+		samples: map[int32]processSamples{}, dumps: map[int]string{}, texts: column.NewStrings(),
+	}, nil
+}
+
+func (p *process) open(ringFile string) error {
+	r, err := ring.Open(ringFile)
+	if err != nil {
+		return err
+	}
+	p.ring = r
+	return os.Remove(ringFile)
+}
+
+func (p *process) greet(file string) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, &p.greeting)
+}
+
+// dead tells whether the process is gone.
+func (p *process) dead() bool {
+	if p.fd < 0 {
+		return true
+	}
+	n, err := unix.Poll([]unix.PollFd{{Fd: int32(p.fd), Events: unix.POLLIN}}, 0)
+	return err == nil && n == 1
+}
+
+// poll takes in what the process has told.
+func (p *process) poll() error {
+	dead := p.dead() // asked before the ring is read, so that nothing comes after the last reading
+	if p.ring != nil {
+		if err := p.read(dead); err != nil {
+			return err
+		}
+	}
+	for file, ok := p.dumps[p.nextDump]; ok; file, ok = p.dumps[p.nextDump] {
+		if err := p.takeDump(file); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *process) read(dead bool) error {
+	var failed error
+	visit := func(r *ring.Record) {
+		if failed == nil {
+			failed = p.interpreter.take(r)
+		}
+	}
+	if dead {
+		p.ring.Finish(visit)
+	} else {
+		p.ring.Read(visit)
+	}
+	return failed
+}
+
+// takeDump takes in a dump of PyTorch's history and removes it. One that cannot be read ends the history.
+func (p *process) takeDump(file string) error {
+	delete(p.dumps, p.nextDump)
+	p.nextDump++
+	defer os.Remove(file)
+	if p.failed != nil {
+		return nil
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if p.history == nil {
+		p.history = torch.NewJoin(p.texts)
+	}
+	p.failed = p.history.Add(bufio.NewReaderSize(f, 1<<20), filepath.Base(file))
+	return nil
+}
+
+// sample writes what NVML says of the process and its cards.
+func (p *process) sample(c *cards) error {
+	if p.ring == nil || p.dead() {
+		return nil
+	}
+	return c.write(p.driver, p.pid, p.interpreter.devices, p.samples)
+}
+
+// marks reads the step marks that the Python hook wrote.
+func (p *process) marks() ([]mark, error) {
+	f, err := os.Open(filepath.Join(p.folder, "marks."+strconv.Itoa(p.pid)))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	var marks []mark
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		at, text, ok := strings.Cut(lines.Text(), " ")
+		ns, err := strconv.ParseInt(at, 10, 64)
+		if !ok || err != nil {
+			break // cut short
+		}
+		if n := len(marks); n > 0 {
+			ns = max(ns, marks[n-1].timeNS)
+		}
+		marks = append(marks, mark{ns, text})
+	}
+	return marks, nil
+}
+
+func (p *process) close() error {
+	var errs []error
+	if p.ring != nil {
+		errs = append(errs, p.ring.Close())
+	}
+	if p.fd >= 0 {
+		errs = append(errs, unix.Close(p.fd))
+	}
+	if p.history != nil {
+		errs = append(errs, p.history.Close())
+	}
+	if err := errors.Join(append(errs, p.driver.close())...); err != nil {
+		return fmt.Errorf("process %d: %w", p.pid, err)
+	}
+	return nil
+}

@@ -1,0 +1,71 @@
+package fake
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"os"
+)
+
+// Count is of one kind of memory, in all processes that share a file of counts, those that have ended included.
+type Count struct {
+	Current, Peak, Total uint64 // bytes, as they were asked for; Total ever
+	Allocs, Frees        uint64 // calls that succeeded
+}
+
+// DeviceCount is what all processes together use of one device, those included that ended without freeing it.
+type DeviceCount struct {
+	Used, Peak uint64 // bytes, as the device rounds them
+}
+
+// Process is what one process uses, or used when it ended.
+type Process struct {
+	PID  int
+	Used [8]uint64 // bytes of each device
+}
+
+// Counts is what the fake driver did, in its own account (enum fake_kind in driver/fake.h says what each kind holds).
+type Counts struct {
+	Memory, Physical, Context, Module, PoolReserved, PoolUsed, Managed, PinnedHost, HostPhysical Count
+
+	Devices   []DeviceCount
+	Processes []Process
+}
+
+// file is struct fake_counts.
+type file struct {
+	Magic                              [8]byte
+	Version, Kinds, Devices, Processes uint32
+	Kind                               [16]Count
+	Device                             [8]DeviceCount
+	Process                            [32]struct {
+		PID, _ uint32
+		Used   [8]uint64
+	}
+}
+
+// ReadCounts reads the file that GM_FAKE_COUNTS named, also while programs write it and after they were killed.
+func ReadCounts(path string) (Counts, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return Counts{}, fmt.Errorf("reading the counts of the fake driver: %w", err)
+	}
+	var f file
+	if err := binary.Read(bytes.NewReader(data), binary.NativeEndian, &f); err != nil {
+		return Counts{}, fmt.Errorf("reading the counts of the fake driver: %s: %w", path, err)
+	}
+	if string(f.Magic[:]) != "gmfake01" || f.Version != 1 || int(f.Devices) > len(f.Device) {
+		return Counts{}, fmt.Errorf("reading the counts of the fake driver: %s holds none", path)
+	}
+	c := Counts{
+		Memory: f.Kind[0], Physical: f.Kind[1], Context: f.Kind[2], Module: f.Kind[3], PoolReserved: f.Kind[4],
+		PoolUsed: f.Kind[5], Managed: f.Kind[6], PinnedHost: f.Kind[7], HostPhysical: f.Kind[8],
+		Devices: f.Device[:f.Devices],
+	}
+	for _, p := range f.Process {
+		if p.PID != 0 {
+			c.Processes = append(c.Processes, Process{PID: int(p.PID), Used: p.Used})
+		}
+	}
+	return c, nil
+}

@@ -1,0 +1,95 @@
+/* The registry of allocations, and the host memory that stands for them. */
+#include "driver.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+
+struct table blocks;
+
+/* Contents are real, but a page costs the machine nothing until it is touched. */
+static uint64_t pages_map(uint64_t size)
+{
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	return p == MAP_FAILED ? 0 : (uint64_t)(uintptr_t)p;
+}
+
+struct block *block_add(enum block_kind kind, uint64_t size, uint64_t address)
+{
+	struct block *b = calloc(1, sizeof *b);
+	if (!b)
+		return NULL;
+	b->kind = kind;
+	b->ctx = context_current();
+	b->device = current_device();
+	b->range.key = address ? address : pages_map(size);
+	b->range.size = size;
+	if (b->range.key && table_insert(&blocks, &b->range))
+		return b;
+	if (b->range.key && !address)
+		munmap((void *)(uintptr_t)b->range.key, size);
+	free(b);
+	return NULL;
+}
+
+void block_remove(struct block *b)
+{
+	table_remove(&blocks, &b->range);
+	if (b->kind != BLOCK_REGISTERED)
+		munmap((void *)(uintptr_t)b->range.key, b->range.size);
+	free(b);
+}
+
+/* block_release removes a block and gives back what it took. */
+static void block_release(struct block *b)
+{
+	switch (b->kind) {
+	case BLOCK_MEMORY:
+		device_give(b->device, FAKE_MEMORY, b->range.size, b->charge);
+		break;
+	case BLOCK_MANAGED:
+		count_free(FAKE_MANAGED, b->range.size);
+		break;
+	case BLOCK_HOST:
+	case BLOCK_REGISTERED:
+		count_free(FAKE_PINNED_HOST, b->range.size);
+		break;
+	case BLOCK_POOL:
+		pool_block_done(b);
+		return;
+	}
+	block_remove(b);
+}
+
+CUresult block_free(uint64_t address, unsigned kinds)
+{
+	struct block *b = table_at(&blocks, address);
+	if (!b || b->freed || !(kinds & 1u << b->kind))
+		return CUDA_ERROR_INVALID_VALUE;
+	device_drain(b->device);
+	if (table_at(&blocks, address) != b || b->freed) /* freed by another thread meanwhile */
+		return CUDA_ERROR_INVALID_VALUE;
+	block_release(b);
+	return CUDA_SUCCESS;
+}
+
+void blocks_release(CUcontext ctx)
+{
+	for (size_t i = blocks.count; i-- > 0;) {
+		struct block *b = (struct block *)blocks.items[i];
+		if (b->ctx == ctx)
+			block_release(b);
+	}
+}
+
+bool device_range(uint64_t address, uint64_t size)
+{
+	struct block *b = table_covering(&blocks, address);
+	if (b)
+		return size <= b->range.key + b->range.size - address;
+	return mapped_range(address, size);
+}
+
+bool device_address(uint64_t address)
+{
+	return table_covering(&blocks, address) || reserved_address(address);
+}

@@ -1,0 +1,189 @@
+/* Copies and fills. A fill waits for no one; a copy that is not asynchronous waits for its stream. */
+#include "driver.h"
+
+enum side { DEVICE, HOST, EITHER };
+
+/* side_is_device says whether an address is a device's; an address that the driver does not know is the host's. */
+static bool side_is_device(enum side side, uint64_t address)
+{
+	return side == DEVICE || (side == EITHER && device_address(address));
+}
+
+static CUresult run(CUstream handle, const struct op *op, bool wait)
+{
+	CUstream stream;
+	CUresult r = stream_find(handle, &stream);
+	if (r != CUDA_SUCCESS)
+		return r;
+	return wait ? queue_op_and_wait(stream, op) : queue_op(stream, op);
+}
+
+static CUresult copy(uint64_t dst, enum side to, uint64_t src, enum side from, size_t size, CUstream stream, bool wait)
+{
+	if (size == 0)
+		return CUDA_SUCCESS;
+	struct op op = {.kind = OP_COPY, .copy = {.dst = dst, .src = src, .size = size}};
+	CUresult r = CUDA_ERROR_INVALID_VALUE;
+	lock();
+	op.copy.dst_device = side_is_device(to, dst);
+	op.copy.src_device = side_is_device(from, src);
+	if (dst && src && (!op.copy.dst_device || device_range(dst, size)) &&
+	    (!op.copy.src_device || device_range(src, size)))
+		r = run(stream, &op, wait);
+	unlock();
+	return r;
+}
+
+static CUresult set(enum op_kind kind, uint64_t p, unsigned value, size_t n, CUstream stream)
+{
+	if (n == 0)
+		return CUDA_SUCCESS;
+	uint64_t width = kind == OP_SET32 ? 4 : 1, size;
+	if (p % width || __builtin_mul_overflow(n, width, &size))
+		return CUDA_ERROR_INVALID_VALUE;
+	struct op op = {.kind = kind, .set = {.dst = p, .count = n, .value = value}};
+	lock();
+	CUresult r = device_range(p, size) ? run(stream, &op, false) : CUDA_ERROR_INVALID_VALUE;
+	unlock();
+	return r;
+}
+
+static CUstream per_thread(CUstream stream) { return stream ? stream : CU_STREAM_PER_THREAD; }
+
+CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t size)
+{
+	ENTER(NEED_CONTEXT);
+	return copy(dst, EITHER, src, EITHER, size, CU_STREAM_LEGACY, true);
+}
+
+CUresult cuMemcpy_ptds(CUdeviceptr dst, CUdeviceptr src, size_t size)
+{
+	ENTER(NEED_CONTEXT);
+	return copy(dst, EITHER, src, EITHER, size, CU_STREAM_PER_THREAD, true);
+}
+
+CUresult cuMemcpyHtoD_v2(CUdeviceptr dst, const void *src, size_t size)
+{
+	ENTER(NEED_CONTEXT);
+	return copy(dst, DEVICE, (uintptr_t)src, HOST, size, CU_STREAM_LEGACY, true);
+}
+
+CUresult cuMemcpyHtoD_v2_ptds(CUdeviceptr dst, const void *src, size_t size)
+{
+	ENTER(NEED_CONTEXT);
+	return copy(dst, DEVICE, (uintptr_t)src, HOST, size, CU_STREAM_PER_THREAD, true);
+}
+
+CUresult cuMemcpyDtoH_v2(void *dst, CUdeviceptr src, size_t size)
+{
+	ENTER(NEED_CONTEXT);
+	return copy((uintptr_t)dst, HOST, src, DEVICE, size, CU_STREAM_LEGACY, true);
+}
+
+CUresult cuMemcpyDtoH_v2_ptds(void *dst, CUdeviceptr src, size_t size)
+{
+	ENTER(NEED_CONTEXT);
+	return copy((uintptr_t)dst, HOST, src, DEVICE, size, CU_STREAM_PER_THREAD, true);
+}
+
+CUresult cuMemcpyDtoD_v2(CUdeviceptr dst, CUdeviceptr src, size_t size)
+{
+	ENTER(NEED_CONTEXT);
+	return copy(dst, DEVICE, src, DEVICE, size, CU_STREAM_LEGACY, true);
+}
+
+CUresult cuMemcpyDtoD_v2_ptds(CUdeviceptr dst, CUdeviceptr src, size_t size)
+{
+	ENTER(NEED_CONTEXT);
+	return copy(dst, DEVICE, src, DEVICE, size, CU_STREAM_PER_THREAD, true);
+}
+
+CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t size, CUstream stream)
+{
+	ENTER(NEED_CONTEXT);
+	return copy(dst, EITHER, src, EITHER, size, stream, false);
+}
+
+CUresult cuMemcpyAsync_ptsz(CUdeviceptr dst, CUdeviceptr src, size_t size, CUstream stream)
+{
+	return cuMemcpyAsync(dst, src, size, per_thread(stream));
+}
+
+CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr dst, const void *src, size_t size, CUstream stream)
+{
+	ENTER(NEED_CONTEXT);
+	return copy(dst, DEVICE, (uintptr_t)src, HOST, size, stream, false);
+}
+
+CUresult cuMemcpyHtoDAsync_v2_ptsz(CUdeviceptr dst, const void *src, size_t size, CUstream stream)
+{
+	return cuMemcpyHtoDAsync_v2(dst, src, size, per_thread(stream));
+}
+
+CUresult cuMemcpyDtoHAsync_v2(void *dst, CUdeviceptr src, size_t size, CUstream stream)
+{
+	ENTER(NEED_CONTEXT);
+	return copy((uintptr_t)dst, HOST, src, DEVICE, size, stream, false);
+}
+
+CUresult cuMemcpyDtoHAsync_v2_ptsz(void *dst, CUdeviceptr src, size_t size, CUstream stream)
+{
+	return cuMemcpyDtoHAsync_v2(dst, src, size, per_thread(stream));
+}
+
+CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dst, CUdeviceptr src, size_t size, CUstream stream)
+{
+	ENTER(NEED_CONTEXT);
+	return copy(dst, DEVICE, src, DEVICE, size, stream, false);
+}
+
+CUresult cuMemcpyDtoDAsync_v2_ptsz(CUdeviceptr dst, CUdeviceptr src, size_t size, CUstream stream)
+{
+	return cuMemcpyDtoDAsync_v2(dst, src, size, per_thread(stream));
+}
+
+CUresult cuMemsetD8_v2(CUdeviceptr p, unsigned char value, size_t n)
+{
+	ENTER(NEED_CONTEXT);
+	return set(OP_SET8, p, value, n, CU_STREAM_LEGACY);
+}
+
+CUresult cuMemsetD8_v2_ptds(CUdeviceptr p, unsigned char value, size_t n)
+{
+	ENTER(NEED_CONTEXT);
+	return set(OP_SET8, p, value, n, CU_STREAM_PER_THREAD);
+}
+
+CUresult cuMemsetD32_v2(CUdeviceptr p, unsigned value, size_t n)
+{
+	ENTER(NEED_CONTEXT);
+	return set(OP_SET32, p, value, n, CU_STREAM_LEGACY);
+}
+
+CUresult cuMemsetD32_v2_ptds(CUdeviceptr p, unsigned value, size_t n)
+{
+	ENTER(NEED_CONTEXT);
+	return set(OP_SET32, p, value, n, CU_STREAM_PER_THREAD);
+}
+
+CUresult cuMemsetD8Async(CUdeviceptr p, unsigned char value, size_t n, CUstream stream)
+{
+	ENTER(NEED_CONTEXT);
+	return set(OP_SET8, p, value, n, stream);
+}
+
+CUresult cuMemsetD8Async_ptsz(CUdeviceptr p, unsigned char value, size_t n, CUstream stream)
+{
+	return cuMemsetD8Async(p, value, n, per_thread(stream));
+}
+
+CUresult cuMemsetD32Async(CUdeviceptr p, unsigned value, size_t n, CUstream stream)
+{
+	ENTER(NEED_CONTEXT);
+	return set(OP_SET32, p, value, n, stream);
+}
+
+CUresult cuMemsetD32Async_ptsz(CUdeviceptr p, unsigned value, size_t n, CUstream stream)
+{
+	return cuMemsetD32Async(p, value, n, per_thread(stream));
+}

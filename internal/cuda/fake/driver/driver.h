@@ -1,0 +1,159 @@
+/* The state of the fake libcuda.so.1, and what its files share. */
+#ifndef DRIVER_H
+#define DRIVER_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cuda_api.h"
+#include "fake.h"
+
+#define GRANULARITY (2 * MIB)
+
+static inline uint64_t round_up(uint64_t n, uint64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
+
+/* calls.c: what every entry point does first. */
+enum need { NEED_INIT, NEED_CONTEXT };
+CUresult enter(const char *function, enum need need);
+#define ENTER(need)                                      \
+	do {                                             \
+		CUresult entered = enter(__func__, need); \
+		if (entered != CUDA_SUCCESS)             \
+			return entered;                  \
+	} while (0)
+/* The lock of all state below, except what is atomic. Never held while user code or a copy runs. */
+extern pthread_mutex_t driver_mutex;
+void lock(void);
+void unlock(void);
+extern _Thread_local bool in_host_function;
+
+/* fault.c: delay, then the error that the environment asks for. */
+CUresult fault_check(const char *function);
+
+/* counts.c: takes and gives back memory of a device and counts it. size is what was asked for, charge what it takes. */
+void counts_attach(void);
+CUresult device_take(int device, enum fake_kind kind, uint64_t size, uint64_t charge);
+void device_give(int device, enum fake_kind kind, uint64_t size, uint64_t charge);
+void count_alloc(enum fake_kind kind, uint64_t size);
+void count_free(enum fake_kind kind, uint64_t size);
+uint64_t device_free_bytes(int device);
+
+/* table.c: address ranges by start, or handles by value. The table does not own its items. */
+struct entry { uint64_t key, size; };
+struct table {
+	struct entry **items;
+	size_t count, room;
+};
+bool table_insert(struct table *t, struct entry *e);
+void table_remove(struct table *t, const struct entry *e);
+void *table_at(const struct table *t, uint64_t key);
+void *table_covering(const struct table *t, uint64_t key); /* the range that holds an address */
+size_t table_from(const struct table *t, uint64_t key);    /* index of the first entry at or after key */
+
+/* context.c */
+struct CUctx_st {
+	int device;
+	bool primary;
+	atomic_bool alive;
+	_Atomic CUresult sticky; /* an error that all later calls return */
+	unsigned flags, api_version;
+	int retained; /* of a primary context */
+	size_t limits[8];
+	CUstream legacy;
+	CUcontext next;
+};
+CUresult context_check(void);
+CUcontext context_current(void);
+int current_device(void); /* 0 when no context is current */
+bool device_valid(CUdevice device);
+
+/* blocks.c: allocations of all kinds but VMM. */
+enum block_kind { BLOCK_MEMORY, BLOCK_MANAGED, BLOCK_POOL, BLOCK_HOST, BLOCK_REGISTERED };
+struct block {
+	struct entry range;
+	enum block_kind kind;
+	CUcontext ctx;
+	int device;
+	unsigned flags;
+	uint64_t charge; /* bytes of the device */
+	CUmemoryPool pool;
+	bool freed; /* of a pool, in stream order */
+};
+extern struct table blocks;
+struct block *block_add(enum block_kind kind, uint64_t size, uint64_t address); /* address 0: maps new memory */
+void block_remove(struct block *b);
+CUresult block_free(uint64_t address, unsigned kinds); /* one of the kinds, a bit each; waits for the device */
+void blocks_release(CUcontext ctx);
+bool device_range(uint64_t address, uint64_t size); /* may a device access all of it now? */
+bool device_address(uint64_t address);              /* is it one that the driver knows? */
+
+/* array.c */
+void arrays_release(CUcontext ctx);
+
+/* address.c */
+struct entry *mapping_covering(uint64_t address);
+bool mapped_range(uint64_t address, uint64_t size); /* with access */
+bool reserved_address(uint64_t address);
+int mapped_device(uint64_t address); /* -1: not mapped */
+
+/* pool.c */
+void pools_sync(int device); /* releases what exceeds the thresholds */
+void pools_release_all(int device);
+void pool_block_done(struct block *b); /* the stream has come to the free */
+CUresult pool_free(struct block *b, CUstream stream);
+
+/* queue.c: streams are threads. */
+enum op_kind { OP_NOTHING, OP_COPY, OP_SET8, OP_SET32, OP_CALL, OP_RECORD, OP_WAIT, OP_FREE };
+struct after { CUstream stream; uint64_t sequence; };
+struct op {
+	struct op *next;
+	enum op_kind kind;
+	union {
+		struct { uint64_t dst, src, size; bool dst_device, src_device; } copy;
+		struct { uint64_t dst, count; unsigned value; } set;
+		struct { CUhostFn function; void *data; } call;
+		struct { CUevent event; uint64_t generation; } event;
+		struct block *block;
+	};
+	size_t afters;
+	struct after after[]; /* what other streams must have done before */
+};
+struct CUstream_st {
+	CUstream next;
+	CUcontext ctx;
+	bool live, running, legacy;
+	unsigned flags;
+	int priority;
+	const void *owner; /* of a per-thread default stream */
+	struct op *head, **tail;
+	uint64_t queued, done;
+	pthread_cond_t wake;
+};
+struct CUevent_st {
+	struct entry handle;
+	CUcontext ctx;
+	unsigned flags;
+	uint64_t recorded, completed; /* generations */
+	int64_t at_ns;
+	int references; /* operations that name it, and the user */
+};
+CUstream stream_open(CUcontext ctx, unsigned flags, int priority);
+void streams_close(CUcontext ctx);
+CUresult stream_find(CUstream handle, CUstream *stream);
+CUresult queue_op(CUstream stream, const struct op *op);           /* copies *op; the lock is held */
+CUresult queue_op_and_wait(CUstream stream, const struct op *op);  /* the same */
+void stream_close(CUstream stream);
+bool stream_idle(CUstream stream); /* work queued now would run now */
+bool stream_done(CUstream stream); /* as cuStreamQuery says */
+void stream_drain(CUstream stream);
+void context_drain(CUcontext ctx);
+void device_drain(int device);
+void progress_wait(void); /* until some stream has gone on */
+void event_unref(CUevent event);
+
+/* module.c */
+void modules_release(CUcontext ctx);
+
+#endif

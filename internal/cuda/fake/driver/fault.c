@@ -1,0 +1,122 @@
+/* Errors and delays that the environment asks for:
+ * GM_FAKE_FAIL="cuMemCreate:3=2,cuMemMap:1+=1", GM_FAKE_DELAY="cuMemMap=20us,cuMemAlloc=1ms".
+ * A name stands for all versions of a function. */
+#include "driver.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define RULES_MAX 64
+
+struct rule {
+	char name[64];
+	bool fails;
+	unsigned long first; /* the call that fails */
+	bool onwards;        /* and all later ones */
+	CUresult result;
+	int64_t delay_ns;
+	atomic_ulong calls;
+};
+
+static struct rule rules[RULES_MAX];
+static int rule_count;
+static pthread_once_t parsed = PTHREAD_ONCE_INIT;
+
+static bool parse_fail(const char *text, struct rule *r)
+{
+	int result, end = 0;
+	if (sscanf(text, "%63[^:]:%lu+=%d%n", r->name, &r->first, &result, &end) == 3 && !text[end])
+		r->onwards = true;
+	else if (sscanf(text, "%63[^:]:%lu=%d%n", r->name, &r->first, &result, &end) != 3 || text[end])
+		return false;
+	r->fails = true;
+	r->result = (CUresult)result;
+	return true;
+}
+
+static bool parse_delay(const char *text, struct rule *r)
+{
+	double amount;
+	char unit[3];
+	if (sscanf(text, "%63[^=]=%lf%2s", r->name, &amount, unit) != 3)
+		return false;
+	static const struct { const char *name; double ns; } units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
+	for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+		if (!strcmp(unit, units[i].name)) {
+			r->delay_ns = (int64_t)(amount * units[i].ns);
+			return true;
+		}
+	return false;
+}
+
+/* parse reads a comma-separated variable. A rule that cannot be read ends the program: a test must not pass by it. */
+static void parse(const char *variable, bool (*one)(const char *, struct rule *))
+{
+	const char *value = getenv(variable);
+	char *copy = value ? strdup(value) : NULL, *rest = NULL;
+	for (char *text = copy ? strtok_r(copy, ",", &rest) : NULL; text; text = strtok_r(NULL, ",", &rest)) {
+		if (rule_count == RULES_MAX || !one(text, &rules[rule_count])) {
+			fprintf(stderr, "fake CUDA: %s: cannot read \"%s\"\n", variable, text);
+			abort();
+		}
+		rule_count++;
+	}
+	free(copy);
+}
+
+static void parse_all(void)
+{
+	parse("GM_FAKE_FAIL", parse_fail);
+	parse("GM_FAKE_DELAY", parse_delay);
+}
+
+/* names says whether a rule's name is the function's, with or without its version. */
+static bool names(const char *rule, const char *function)
+{
+	size_t n = strlen(rule);
+	if (strncmp(rule, function, n) != 0)
+		return false;
+	const char *rest = function + n;
+	return !*rest || (rest[0] == '_' && rest[1] == 'v' && isdigit((unsigned char)rest[2])) || !strcmp(rest, "_ptds");
+}
+
+static int64_t now_ns(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+}
+
+/* Short delays are spun, as a sleep takes some 50 us more than was asked for. */
+static void delay(int64_t ns)
+{
+	if (ns >= 1000000) {
+		struct timespec t = {ns / 1000000000, ns % 1000000000};
+		nanosleep(&t, NULL);
+		return;
+	}
+	for (int64_t end = now_ns() + ns; now_ns() < end;)
+		;
+}
+
+CUresult fault_check(const char *function)
+{
+	pthread_once(&parsed, parse_all);
+	CUresult result = CUDA_SUCCESS;
+	for (int i = 0; i < rule_count; i++) {
+		struct rule *r = &rules[i];
+		if (!names(r->name, function))
+			continue;
+		if (r->delay_ns)
+			delay(r->delay_ns);
+		if (!r->fails)
+			continue;
+		unsigned long call = ++r->calls;
+		if (call == r->first || (r->onwards && call > r->first))
+			result = r->result;
+	}
+	return result;
+}

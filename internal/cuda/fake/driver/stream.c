@@ -1,0 +1,190 @@
+/* The streams' side of the API. There is no capture: a graph has no memory of its own here. */
+#include "driver.h"
+
+static CUstream per_thread(CUstream stream) { return stream ? stream : CU_STREAM_PER_THREAD; }
+
+static CUresult create(CUstream *stream, unsigned flags, int priority)
+{
+	if (!stream || flags & ~(unsigned)CU_STREAM_NON_BLOCKING)
+		return CUDA_ERROR_INVALID_VALUE;
+	lock();
+	CUstream s = stream_open(context_current(), flags, priority);
+	unlock();
+	if (!s)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*stream = s;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuStreamCreate(CUstream *stream, unsigned flags)
+{
+	ENTER(NEED_CONTEXT);
+	return create(stream, flags, 0);
+}
+
+CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned flags, int priority)
+{
+	ENTER(NEED_CONTEXT);
+	return create(stream, flags, priority);
+}
+
+CUresult cuStreamDestroy_v2(CUstream stream)
+{
+	ENTER(NEED_CONTEXT);
+	if (!stream || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD)
+		return CUDA_ERROR_INVALID_HANDLE;
+	CUstream s;
+	lock();
+	CUresult r = stream_find(stream, &s);
+	if (r == CUDA_SUCCESS)
+		stream_close(s);
+	unlock();
+	return r;
+}
+
+CUresult cuStreamSynchronize(CUstream stream)
+{
+	ENTER(NEED_CONTEXT);
+	CUstream s;
+	lock();
+	CUresult r = stream_find(stream, &s);
+	if (r == CUDA_SUCCESS) {
+		CUcontext ctx = s->ctx;
+		stream_drain(s);
+		pools_sync(ctx->device);
+		r = ctx->sticky;
+	}
+	unlock();
+	return r;
+}
+
+CUresult cuStreamSynchronize_ptsz(CUstream stream) { return cuStreamSynchronize(per_thread(stream)); }
+
+CUresult cuStreamQuery(CUstream stream)
+{
+	ENTER(NEED_CONTEXT);
+	CUstream s;
+	lock();
+	CUresult r = stream_find(stream, &s);
+	if (r == CUDA_SUCCESS)
+		r = stream_done(s) ? s->ctx->sticky : CUDA_ERROR_NOT_READY;
+	unlock();
+	return r;
+}
+
+CUresult cuStreamQuery_ptsz(CUstream stream) { return cuStreamQuery(per_thread(stream)); }
+
+CUresult cuStreamGetPriority(CUstream stream, int *priority)
+{
+	ENTER(NEED_CONTEXT);
+	CUstream s;
+	lock();
+	CUresult r = stream_find(stream, &s);
+	if (r == CUDA_SUCCESS)
+		*priority = s->priority;
+	unlock();
+	return r;
+}
+
+CUresult cuStreamGetPriority_ptsz(CUstream stream, int *priority)
+{
+	return cuStreamGetPriority(per_thread(stream), priority);
+}
+
+CUresult cuStreamGetFlags(CUstream stream, unsigned *flags)
+{
+	ENTER(NEED_CONTEXT);
+	CUstream s;
+	lock();
+	CUresult r = stream_find(stream, &s);
+	if (r == CUDA_SUCCESS)
+		*flags = s->flags;
+	unlock();
+	return r;
+}
+
+CUresult cuStreamGetFlags_ptsz(CUstream stream, unsigned *flags) { return cuStreamGetFlags(per_thread(stream), flags); }
+
+CUresult cuStreamGetCtx(CUstream stream, CUcontext *ctx)
+{
+	ENTER(NEED_CONTEXT);
+	CUstream s;
+	lock();
+	CUresult r = stream_find(stream, &s);
+	if (r == CUDA_SUCCESS)
+		*ctx = s->ctx;
+	unlock();
+	return r;
+}
+
+CUresult cuStreamGetCtx_ptsz(CUstream stream, CUcontext *ctx) { return cuStreamGetCtx(per_thread(stream), ctx); }
+
+CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status)
+{
+	ENTER(NEED_CONTEXT);
+	CUstream s;
+	lock();
+	CUresult r = stream_find(stream, &s);
+	unlock();
+	if (r == CUDA_SUCCESS)
+		*status = CU_STREAM_CAPTURE_STATUS_NONE;
+	return r;
+}
+
+CUresult cuStreamIsCapturing_ptsz(CUstream stream, CUstreamCaptureStatus *status)
+{
+	return cuStreamIsCapturing(per_thread(stream), status);
+}
+
+CUresult cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode)
+{
+	ENTER(NEED_CONTEXT);
+	(void)stream, (void)mode;
+	return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CUresult cuStreamBeginCapture_v2_ptsz(CUstream stream, CUstreamCaptureMode mode)
+{
+	return cuStreamBeginCapture_v2(stream, mode);
+}
+
+CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph)
+{
+	ENTER(NEED_CONTEXT);
+	(void)stream, (void)graph;
+	return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CUresult cuStreamEndCapture_ptsz(CUstream stream, CUgraph *graph) { return cuStreamEndCapture(stream, graph); }
+
+CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
+{
+	ENTER(NEED_INIT);
+	static _Thread_local CUstreamCaptureMode current = CU_STREAM_CAPTURE_MODE_GLOBAL;
+	if (!mode)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUstreamCaptureMode before = current;
+	current = *mode;
+	*mode = before;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void *data)
+{
+	ENTER(NEED_CONTEXT);
+	if (!function)
+		return CUDA_ERROR_INVALID_VALUE;
+	struct op op = {.kind = OP_CALL, .call = {function, data}};
+	CUstream s;
+	lock();
+	CUresult r = stream_find(stream, &s);
+	if (r == CUDA_SUCCESS)
+		r = queue_op(s, &op);
+	unlock();
+	return r;
+}
+
+CUresult cuLaunchHostFunc_ptsz(CUstream stream, CUhostFn function, void *data)
+{
+	return cuLaunchHostFunc(per_thread(stream), function, data);
+}

@@ -1,0 +1,118 @@
+package nvml
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
+)
+
+// Device is a GPU, or a MIG instance of one.
+type Device struct {
+	UUID  string // "GPU-" or "MIG-" and 36 characters
+	Name  string // such as "NVIDIA H200"
+	Total int64  // bytes of memory
+
+	handle  handle
+	memory  memoryCall
+	listing bool // the library can list processes
+}
+
+// handle is what is asked of a device of go-nvml.
+type handle interface {
+	GetName() (string, nvml.Return)
+	GetMemoryInfo() (nvml.Memory, nvml.Return)
+	GetMemoryInfo_v2() (nvml.Memory_v2, nvml.Return)
+	GetComputeRunningProcesses() ([]nvml.ProcessInfo, nvml.Return)
+}
+
+// memoryCall asks a device for its memory, in bytes.
+type memoryCall func(handle) (total, used uint64, code nvml.Return)
+
+// Device returns the device of a UUID as CUDA and nvidia-smi -L print it: "GPU-..." or "MIG-...".
+func (l *Library) Device(uuid string) (*Device, error) {
+	h, code := l.api.DeviceGetHandleByUUID(uuid)
+	if code != nvml.SUCCESS {
+		return nil, fmt.Errorf("find GPU %s: %w", uuid, code)
+	}
+	return l.device(uuid, h)
+}
+
+func (l *Library) device(uuid string, h handle) (*Device, error) {
+	d := &Device{UUID: uuid, handle: h}
+	var code nvml.Return
+	if d.Name, code = h.GetName(); code != nvml.SUCCESS {
+		return nil, fmt.Errorf("name of GPU %s: %w", uuid, code)
+	}
+	d.listing = l.has("nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2",
+		"nvmlDeviceGetComputeRunningProcesses")
+	var err error
+	d.memory, d.Total, err = l.memoryOf(h)
+	if err != nil {
+		return nil, fmt.Errorf("memory of GPU %s: %w", uuid, err)
+	}
+	return d, nil
+}
+
+// memoryOf returns the call that answers for a device, the newest first, and the device's memory in bytes.
+func (l *Library) memoryOf(h handle) (memoryCall, int64, error) {
+	code := nvml.ERROR_FUNCTION_NOT_FOUND
+	for _, c := range []struct {
+		name string
+		call memoryCall
+	}{
+		{"nvmlDeviceGetMemoryInfo_v2", memoryV2}, {"nvmlDeviceGetMemoryInfo", memoryV1},
+	} {
+		if !l.has(c.name) {
+			continue
+		}
+		var total uint64
+		if total, _, code = c.call(h); code == nvml.SUCCESS {
+			return c.call, int64(total), nil
+		}
+	}
+	return nil, 0, code
+}
+
+// memoryV2 leaves out of what is used what the driver reserves for itself.
+func memoryV2(h handle) (total, used uint64, code nvml.Return) {
+	m, code := h.GetMemoryInfo_v2()
+	return m.Total, m.Used, code
+}
+
+// memoryV1 serves drivers before 510, from 2022.
+func memoryV1(h handle) (total, used uint64, code nvml.Return) {
+	m, code := h.GetMemoryInfo()
+	return m.Total, m.Used, code
+}
+
+// Used returns the bytes of memory that are in use on the device, by any process: nvmlDeviceGetMemoryInfo_v2, which leaves out what
+// the driver reserves for itself; drivers before 510 count that in. It takes about 8 us.
+func (d *Device) Used() (int64, error) {
+	_, used, code := d.memory(d.handle)
+	if code != nvml.SUCCESS {
+		return 0, fmt.Errorf("memory of GPU %s: %w", d.UUID, code)
+	}
+	return int64(used), nil
+}
+
+// ProcessUsed returns the bytes of memory that a process uses on the device, its contexts included:
+// nvmlDeviceGetComputeRunningProcesses. It is false when NVML does not say, as when the process has no context there, or when it
+// runs in a pid namespace other than the one that the driver numbers processes in. It takes about 30 us, more with many processes.
+func (d *Device) ProcessUsed(pid int) (int64, bool) {
+	if !d.listing {
+		return 0, false
+	}
+	processes, code := d.handle.GetComputeRunningProcesses()
+	if code != nvml.SUCCESS {
+		return 0, false
+	}
+	used, known := uint64(0), false
+	for i := range processes {
+		p := &processes[i]
+		if int(p.Pid) == pid && p.UsedGpuMemory <= math.MaxInt64 { // all ones: not available
+			used, known = used+p.UsedGpuMemory, true
+		}
+	}
+	return int64(used), known
+}

@@ -1,0 +1,167 @@
+package overview
+
+import (
+	"cmp"
+	"slices"
+
+	"gm/formats/trace"
+	"gm/internal/iterations"
+)
+
+// Device is what a trace holds of one GPU. But for Driver, all of it is the framework's.
+type Device struct {
+	Ordinal      int32     `json:"device"`
+	Allocs       int64     `json:"allocs"`
+	Unfreed      int64     `json:"unfreed"`         // allocations that are live at the end
+	PeakLive     int64     `json:"peak_live_bytes"` // as requested, until they are reusable
+	PeakRow      int64     `json:"peak_row"`
+	PeakNS       int64     `json:"peak_ns"`
+	PeakReserved int64     `json:"peak_reserved_bytes"` // in segments; 0 if none were recorded
+	OOMs         []OOM     `json:"ooms"`
+	Streams      []*Stream `json:"streams"`
+	Pools        []string  `json:"private_pools"`
+	Largest      []Size    `json:"largest_sizes"` // the ten largest different sizes
+	Iterations   []Span    `json:"iterations"`
+	Driver       *Driver   `json:"driver"` // nil if the trace has no rows of the driver's level
+
+	curve    curve
+	live     int64
+	reserved int64
+	tensors  map[int64]tensor
+	sizes    map[int64]int64
+	requests requests
+}
+
+// OOM is a request that failed when the trace was recorded.
+type OOM struct {
+	Row  int64 `json:"row"`
+	Size int64 `json:"requested_bytes"`
+	Free int64 `json:"device_free_bytes"`
+}
+
+// Stream is the allocations of one CUDA stream.
+type Stream struct {
+	Handle   int64 `json:"stream"`
+	Allocs   int64 `json:"allocs"`
+	PeakLive int64 `json:"peak_live_bytes"`
+
+	live int64
+}
+
+// Size is a size that was asked for.
+type Size struct {
+	Bytes int64 `json:"bytes"`
+	Count int64 `json:"count"`
+}
+
+// Span is an iteration: rows [First, End).
+type Span struct {
+	First int64 `json:"first_row"`
+	End   int64 `json:"end_row"`
+}
+
+type tensor struct {
+	size   int64
+	stream *Stream
+}
+
+// requests is the allocations of a device in their order, for the search for iterations.
+type requests struct {
+	sizes   []int64
+	streams []int64
+	live    []int64 // bytes, just before
+	rows    []int64
+}
+
+// maxLargest is how many of the largest sizes are kept.
+const maxLargest = 10
+
+// newDevice returns a device of a trace of so many rows.
+func newDevice(ordinal int32, rows int64) *Device {
+	return &Device{
+		Ordinal: ordinal, OOMs: []OOM{}, Streams: []*Stream{}, Pools: []string{}, Largest: []Size{}, Iterations: []Span{},
+		tensors: map[int64]tensor{}, sizes: map[int64]int64{}, curve: newCurve(rows),
+	}
+}
+
+func (d *Device) stream(handle int64) *Stream {
+	for _, s := range d.Streams {
+		if s.Handle == handle {
+			return s
+		}
+	}
+	s := &Stream{Handle: handle}
+	d.Streams = append(d.Streams, s)
+	return s
+}
+
+// add takes in one row of the framework's.
+func (d *Device) add(e *trace.Event, row int64) {
+	switch e.Op {
+	case trace.OpAlloc:
+		d.alloc(e, row)
+	case trace.OpFree, trace.OpFreeCompleted:
+		if t, ok := d.tensors[e.ID]; ok {
+			d.live -= t.size
+			t.stream.live -= t.size
+			delete(d.tensors, e.ID)
+		}
+	case trace.OpSegmentAlloc, trace.OpSegmentMap:
+		d.reserved += e.Size
+		d.PeakReserved = max(d.PeakReserved, d.reserved)
+	case trace.OpSegmentFree, trace.OpSegmentUnmap:
+		d.reserved -= e.Size
+	case trace.OpOOM:
+		d.OOMs = append(d.OOMs, OOM{row, e.Size, int64(e.Addr)})
+	}
+	d.curve.add(row, e.TimeNS, d.live)
+}
+
+func (d *Device) alloc(e *trace.Event, row int64) {
+	d.requests.sizes = append(d.requests.sizes, e.Size)
+	d.requests.streams = append(d.requests.streams, e.Stream)
+	d.requests.live = append(d.requests.live, d.live)
+	d.requests.rows = append(d.requests.rows, row)
+	s := d.stream(e.Stream)
+	d.tensors[e.ID] = tensor{e.Size, s}
+	d.sizes[e.Size]++
+	d.Allocs++
+	s.Allocs++
+	s.live += e.Size
+	s.PeakLive = max(s.PeakLive, s.live)
+	if d.live += e.Size; d.live > d.PeakLive {
+		d.PeakLive, d.PeakRow, d.PeakNS = d.live, row, e.TimeNS
+	}
+}
+
+func (d *Device) finish(rows int64) {
+	if d.Driver != nil {
+		d.Driver.finish(d.PeakReserved)
+	}
+	d.Unfreed = int64(len(d.tensors))
+	slices.SortFunc(d.Streams, func(a, b *Stream) int {
+		return cmp.Or(cmp.Compare(b.Allocs, a.Allocs), cmp.Compare(a.Handle, b.Handle))
+	})
+	for size, n := range d.sizes {
+		d.Largest = append(d.Largest, Size{size, n})
+	}
+	slices.SortFunc(d.Largest, func(a, b Size) int { return cmp.Compare(b.Bytes, a.Bytes) })
+	d.Largest = d.Largest[:min(len(d.Largest), maxLargest)]
+	at := func(alloc int) int64 {
+		if alloc < len(d.requests.rows) {
+			return d.requests.rows[alloc]
+		}
+		return rows
+	}
+	for _, s := range iterations.Find(d.requests.sizes, d.requests.streams, d.requests.live) {
+		d.Iterations = append(d.Iterations, Span{at(s.Lo), at(s.Hi)})
+	}
+}
+
+// Framework tells whether the trace has rows of a framework's allocator for the device.
+func (d *Device) Framework() bool { return d.Allocs > 0 || d.PeakReserved > 0 || len(d.OOMs) > 0 }
+
+// Curve returns the most bytes that were live in each of columns equal stretches of time.
+func (d *Device) Curve(startNS, endNS int64, columns int) []float64 {
+	return d.curve.columns(startNS, endNS, columns)
+}

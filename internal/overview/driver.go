@@ -1,0 +1,183 @@
+package overview
+
+import (
+	"cmp"
+	"slices"
+
+	"gm/formats/trace"
+)
+
+// Driver is what a process obtained of one GPU from CUDA's driver.
+type Driver struct {
+	Peak           int64           `json:"peak_bytes"` // the most device memory that was obtained at a time
+	PeakRow        int64           `json:"peak_row"`
+	PeakNS         int64           `json:"peak_ns"`
+	End            int64           `json:"end_bytes"`
+	Accounts       []*Account      `json:"accounts"`
+	Mappings       Mappings        `json:"mappings"`
+	Refusals       []Refusal       `json:"ooms"`
+	Reconciliation *Reconciliation `json:"reconciliation"` // nil if nothing was sampled
+	Reservation    *Reservation    `json:"reservation"`    // nil if the framework's segments are not known
+
+	now     int64 // device memory
+	pytorch int64 // of it, obtained by PyTorch, code and contexts left out
+	most    int64 // that was
+	peaks   int64 // how often now was at a new peak
+	curve   curve
+	byTag   map[accountKey]*Account
+	live    map[int64]obtained // by id
+	samples samples
+}
+
+// Account is the memory of one kind that one library asked for.
+type Account struct {
+	Kind    string `json:"kind"`
+	By      string `json:"by"`      // "" if it is not known
+	Counted bool   `json:"counted"` // part of the device memory; of the kind "pool" the segments are, the allocations are not
+	Allocs  int64  `json:"allocs"`
+	AtPeak  int64  `json:"at_peak_bytes"` // live when the device memory was at its peak
+	AtEnd   int64  `json:"at_end_bytes"`
+	Most    int64  `json:"most_bytes"` // that lived at a time
+
+	peaks int64 // of the device's, that AtPeak has seen
+}
+
+// Mappings is what was mapped of physical memory.
+type Mappings struct {
+	Maps   int64 `json:"maps"`
+	Unmaps int64 `json:"unmaps"`
+	AtEnd  int64 `json:"at_end_bytes"`
+	Most   int64 `json:"most_bytes"`
+}
+
+// Refusal is a request that the driver refused.
+type Refusal struct {
+	OOM
+	Kind string `json:"kind"`
+	By   string `json:"by"`
+}
+
+// Reservation is the framework's account of its segments beside the driver's. Each is taken at its own peak, since rows of two
+// levels are not written at the same instant.
+type Reservation struct {
+	Framework int64 `json:"framework_bytes"` // the most that its segments held
+	Driver    int64 `json:"driver_bytes"`    // the most that the driver had given to PyTorch, code and contexts left out
+}
+
+type accountKey struct {
+	tag      string
+	segments bool
+}
+
+type obtained struct {
+	account *Account
+	size    int64
+}
+
+// pytorch is the name that rows of the driver's level have for PyTorch.
+const pytorch = "pytorch"
+
+func newDriver(rows int64) *Driver {
+	return &Driver{
+		Accounts: []*Account{}, Refusals: []Refusal{}, curve: newCurve(rows),
+		byTag: map[accountKey]*Account{}, live: map[int64]obtained{},
+	}
+}
+
+// add takes in one row of the driver's level.
+func (d *Driver) add(e *trace.Event, row int64, tag string) {
+	switch e.Op {
+	case trace.OpAlloc:
+		a := d.account(tag, false)
+		a.Allocs++
+		d.live[e.ID] = obtained{a, e.Size}
+		d.move(a, e.Size, e, row)
+	case trace.OpFree, trace.OpFreeCompleted:
+		if o, ok := d.live[e.ID]; ok {
+			delete(d.live, e.ID)
+			d.move(o.account, -o.size, e, row)
+		}
+	case trace.OpSegmentAlloc:
+		a := d.account(tag, true)
+		a.Allocs++
+		d.move(a, e.Size, e, row)
+	case trace.OpSegmentFree:
+		d.move(d.account(tag, true), -e.Size, e, row)
+	case trace.OpSegmentMap:
+		d.Mappings.Maps++
+		d.Mappings.AtEnd += e.Size
+		d.Mappings.Most = max(d.Mappings.Most, d.Mappings.AtEnd)
+	case trace.OpSegmentUnmap:
+		d.Mappings.Unmaps++
+		d.Mappings.AtEnd -= e.Size
+	case trace.OpOOM:
+		kind, by := trace.ParseDriverTag(tag)
+		d.Refusals = append(d.Refusals, Refusal{OOM{row, e.Size, int64(e.Addr)}, string(kind), by})
+	case trace.OpSample:
+		d.samples.add(e, row, trace.Kind(tag), d.now)
+	}
+	d.curve.add(row, e.TimeNS, d.now)
+}
+
+func (d *Driver) account(tag string, segments bool) *Account {
+	key := accountKey{tag, segments}
+	a := d.byTag[key]
+	if a == nil {
+		kind, by := trace.ParseDriverTag(tag)
+		a = &Account{Kind: string(kind), By: by, Counted: segments || kind.Obtained()}
+		d.byTag[key] = a
+		d.Accounts = append(d.Accounts, a)
+	}
+	return a
+}
+
+// move adds bytes to an account, or takes them away.
+func (d *Driver) move(a *Account, bytes int64, e *trace.Event, row int64) {
+	a.settle(d.peaks)
+	a.AtEnd += bytes
+	a.Most = max(a.Most, a.AtEnd)
+	if !a.Counted {
+		return
+	}
+	if a.By == pytorch && a.Kind != string(trace.KindModule) && a.Kind != string(trace.KindContext) {
+		d.pytorch += bytes
+		d.most = max(d.most, d.pytorch)
+	}
+	if d.now += bytes; d.now > d.Peak {
+		d.Peak, d.PeakRow, d.PeakNS = d.now, row, e.TimeNS
+		d.peaks++
+	}
+}
+
+// settle brings AtPeak up to the last of so many peaks. What lives has not changed since the last peak that was not seen.
+func (a *Account) settle(peaks int64) {
+	if a.peaks < peaks {
+		a.AtPeak, a.peaks = a.AtEnd, peaks
+	}
+}
+
+// finish closes the accounts; reserved is the most that the framework's segments held, 0 if that is not known.
+func (d *Driver) finish(reserved int64) {
+	d.End = d.now
+	for _, a := range d.Accounts {
+		a.settle(d.peaks)
+	}
+	slices.SortFunc(d.Accounts, func(a, b *Account) int {
+		if a.Counted != b.Counted {
+			if a.Counted {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Or(cmp.Compare(b.AtPeak, a.AtPeak), cmp.Compare(b.Most, a.Most), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.By, b.By))
+	})
+	d.Reconciliation = d.samples.reconcile()
+	if reserved > 0 && d.most > 0 {
+		d.Reservation = &Reservation{reserved, d.most}
+	}
+}
+
+// Curve returns the most device memory that was obtained in each of columns equal stretches of time.
+func (d *Driver) Curve(startNS, endNS int64, columns int) []float64 {
+	return d.curve.columns(startNS, endNS, columns)
+}

@@ -1,0 +1,91 @@
+package overview
+
+import "gm/formats/trace"
+
+// Reconciliation holds what was traced against what NVML measured, at the moment of the highest sample of the process, or, where
+// NVML did not tell the process's memory, of the highest sample of the card. Of equal samples the last counts.
+type Reconciliation struct {
+	Measured    string  `json:"measured"` // whose memory: "process" or "card"
+	Samples     int64   `json:"samples"`  // of that
+	Row         int64   `json:"row"`
+	TimeNS      int64   `json:"time_ns"`
+	Used        int64   `json:"used_bytes"`        // as NVML says
+	Traced      int64   `json:"traced_bytes"`      // device memory that the process had obtained
+	Unexplained int64   `json:"unexplained_bytes"` // used less traced
+	Share       float64 `json:"unexplained_share"` // of what is used
+	Card        int64   `json:"card_bytes"`        // that were used on the whole card at that time; 0 if unknown
+	Others      int64   `json:"others_bytes"`      // card less process: other processes and the driver; 0 if unknown
+}
+
+// samples follows the samples of one device.
+type samples struct {
+	process, card tally
+	beside        sample // of the card, when the process's highest was taken: a sample holds until the next
+	behind        bool   // the next sample of the card may be of the same time
+}
+
+// tally is the samples of one kind.
+type tally struct {
+	count   int64
+	last    sample
+	highest sample
+}
+
+type sample struct {
+	row    int64
+	timeNS int64
+	used   int64
+	traced int64
+}
+
+// add takes in a sample; traced is the device memory that the process has obtained by then.
+func (s *samples) add(e *trace.Event, row int64, whose trace.Kind, traced int64) {
+	now := sample{row, e.TimeNS, e.Size, traced}
+	switch whose {
+	case trace.KindProcess:
+		if s.process.add(now) {
+			s.beside, s.behind = s.card.last, true
+		}
+	case trace.KindCard:
+		s.card.add(now)
+		if s.behind && (s.card.count == 1 || now.timeNS == s.process.highest.timeNS) {
+			s.beside = now
+		}
+		s.behind = false
+	}
+}
+
+// add tells whether the sample is the highest so far.
+func (t *tally) add(now sample) bool {
+	t.count++
+	t.last = now
+	if t.count > 1 && now.used < t.highest.used {
+		return false
+	}
+	t.highest = now
+	return true
+}
+
+// reconcile returns nil if there are no samples.
+func (s *samples) reconcile() *Reconciliation {
+	whose, from := trace.KindProcess, &s.process
+	if from.count == 0 {
+		whose, from = trace.KindCard, &s.card
+	}
+	if from.count == 0 {
+		return nil
+	}
+	h := from.highest
+	r := &Reconciliation{
+		Measured: string(whose), Samples: from.count, Row: h.row, TimeNS: h.timeNS,
+		Used: h.used, Traced: h.traced, Unexplained: h.used - h.traced,
+	}
+	if r.Used > 0 {
+		r.Share = float64(r.Unexplained) / float64(r.Used)
+	}
+	if whose == trace.KindProcess && s.card.count > 0 {
+		r.Card = s.beside.used
+		r.Others = r.Card - r.Used
+	}
+	return r
+}

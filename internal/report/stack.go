@@ -1,0 +1,138 @@
+package report
+
+import (
+	"path"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// between stands between two frames, the inner one first.
+const between = " < "
+
+// plumbing are the files, by how their paths end, through which PyTorch calls one module from another: they say nothing of who
+// allocates.
+var plumbing = [...]string{
+	"torch/nn/modules/module.py", "torch/utils/_contextlib.py", "torch/_dynamo/eval_frame.py", "torch/_dynamo/external_utils.py",
+}
+
+// Stack shortens a folded stack, "outermost;...;innermost" with frames such as "name (file:line)", to so many characters: as many of
+// the innermost frames as there is room for, innermost first, and at the end the innermost one that is of no installed package.
+// Where there are frames of Python, those of native code are left out, as are calls from module to module.
+func Stack(folded string, width int) string {
+	if folded == "" {
+		return "(no stack)"
+	}
+	var short []string
+	own := -1
+	for _, f := range telling(parseFrames(folded)) {
+		text := f.short()
+		if n := len(short); n > 0 && short[n-1] == text {
+			continue
+		}
+		if own < 0 && f.own() {
+			own = len(short)
+		}
+		short = append(short, text)
+	}
+	return fitFrames(short, own, width)
+}
+
+// frame is one call of a stack.
+type frame struct {
+	name, file, line string // file and line are "" for native code
+}
+
+// parseFrames returns the frames of a folded stack, innermost first.
+func parseFrames(folded string) []frame {
+	texts := strings.Split(folded, ";")
+	frames := make([]frame, 0, len(texts))
+	for i := len(texts) - 1; i >= 0; i-- {
+		frames = append(frames, parseFrame(texts[i]))
+	}
+	return frames
+}
+
+// parseFrame takes "name (file:line)" apart. A file of no Python is left out.
+func parseFrame(text string) frame {
+	at := strings.LastIndex(text, " (")
+	if at < 0 {
+		return frame{name: text}
+	}
+	place := strings.TrimSuffix(text[at+2:], ")")
+	colon := strings.LastIndexByte(place, ':')
+	if colon < 0 || !strings.HasSuffix(place[:colon], ".py") && !strings.HasPrefix(place, "<") {
+		return frame{name: text[:at]}
+	}
+	return frame{text[:at], place[:colon], place[colon+1:]}
+}
+
+// telling leaves out the frames that tell nothing, unless there are no others.
+func telling(frames []frame) []frame {
+	for _, skip := range []func(frame) bool{frame.native, frame.plumbing} {
+		var rest []frame
+		for _, f := range frames {
+			if !skip(f) {
+				rest = append(rest, f)
+			}
+		}
+		if len(rest) > 0 {
+			frames = rest
+		}
+	}
+	return frames
+}
+
+func (f frame) native() bool { return f.file == "" }
+
+func (f frame) plumbing() bool {
+	for _, file := range plumbing {
+		if strings.HasSuffix(f.file, file) {
+			return true
+		}
+	}
+	return strings.HasPrefix(f.name, "c10::cuda::") || strings.HasPrefix(f.name, "_PyEval_")
+}
+
+// own tells whether a frame is of a file outside of installed packages and of Python's library.
+func (f frame) own() bool {
+	return f.file != "" && !strings.Contains(f.file, "-packages/") && !strings.Contains(f.file, "/lib/python") && !strings.HasPrefix(f.file, "<")
+}
+
+// short returns a frame as "file.py:12 name", or, for native code, as its name without arguments.
+func (f frame) short() string {
+	if f.native() {
+		name, _, _ := strings.Cut(f.name, "(")
+		return name
+	}
+	text := path.Base(f.file) + ":" + f.line
+	if f.name == "<module>" {
+		return text
+	}
+	return text + " " + f.name
+}
+
+// fitFrames joins the first frames, as many as fit into so many characters, and the one of number own, -1 for none.
+func fitFrames(frames []string, own, width int) string {
+	line := joinFrames(frames, 1, own)
+	for n := 2; n <= len(frames); n++ {
+		next := joinFrames(frames, n, own)
+		if utf8.RuneCountInString(next) > width {
+			break
+		}
+		line = next
+	}
+	return cutTo(line, width)
+}
+
+// joinFrames joins the first n frames and the one of number own, with dots for what is between them.
+func joinFrames(frames []string, n, own int) string {
+	shown := slices.Clone(frames[:n])
+	if own > n {
+		shown = append(shown, "…")
+	}
+	if own >= n {
+		shown = append(shown, frames[own])
+	}
+	return strings.Join(shown, between)
+}

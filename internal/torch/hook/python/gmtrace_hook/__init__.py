@@ -1,0 +1,47 @@
+"""Records the history of PyTorch's allocator for gmtrace."""
+
+import os
+
+from . import marks, recorder
+from .history import History
+from .settings import Settings
+
+settings = Settings(os.environ)
+_recorder = None
+
+
+def imported(name, module):
+    """Is told of each module that was waited for, once it has been imported."""
+    if name == settings.marks_module:
+        marks.wrap(module, settings.marks_function, mark)
+    if name == "torch" and hasattr(module._C, "_cuda_record_memory_history"):
+        if not settings.marks_module:
+            marks.hook_optimizers(module, mark)
+        history = History(module, settings)
+        module.cuda._lazy_call(lambda: start(module, history))
+
+
+def start(torch, history):
+    """Runs when CUDA is initialised, in the process that does so."""
+    global _recorder
+    try:
+        if _recorder is None or _recorder.pid != os.getpid():
+            _recorder = recorder.Recorder(torch, settings, history)
+            _recorder.start()
+    except Exception as e:
+        recorder.complain(e)
+
+
+def mark():
+    """Ends a step."""
+    if _recorder is not None:
+        _recorder.mark()
+
+
+def _forked():
+    if _recorder is not None:
+        _recorder.forked()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)

@@ -1,0 +1,109 @@
+"""gmtrace puts the folder of this file first on PYTHONPATH, so that each Python process of a traced program starts here.
+
+Nothing is imported until the program imports torch, or the module whose function marks its steps.
+"""
+
+import os
+import sys
+
+HOME = os.path.dirname(os.path.abspath(__file__))
+HOOK = "gmtrace_hook"
+
+
+class Finder(object):
+    """Stands before the other finders, lets them find the modules that are waited for, and sees those imported."""
+
+    def __init__(self, names):
+        self.names = names
+
+    def find_spec(self, name, path=None, target=None):
+        if name not in self.names:
+            return None
+        for finder in list(sys.meta_path):
+            find = getattr(finder, "find_spec", None)
+            if finder is self or find is None:
+                continue
+            spec = find(name, path, target)
+            if spec is not None:
+                self.watch(name, spec.loader)
+                return spec
+        return None
+
+    def watch(self, name, loader):
+        """Makes the loader call imported once it has run the module; its type and the spec stay as they are."""
+        run = getattr(loader, "exec_module", None)
+        if run is None or getattr(run, "by_gmtrace", False):
+            return
+
+        def exec_module(module):
+            if module.__name__ != name:
+                return run(module)
+            del loader.exec_module
+            run(module)
+            self.imported(name, sys.modules.get(name, module))
+
+        exec_module.by_gmtrace = True
+        try:
+            loader.exec_module = exec_module
+        except AttributeError:
+            complain("the loader of %s cannot be watched" % name)
+
+    def imported(self, name, module):
+        self.names.discard(name)
+        if not self.names and self in sys.meta_path:
+            sys.meta_path.remove(self)
+        try:
+            hook = load()
+            if hook is not None:
+                hook.imported(name, module)
+        except Exception as e:
+            complain("%s: %s" % (type(e).__name__, e))
+
+
+def load():
+    """Returns the package that does the work, None when the session is over."""
+    if HOOK in sys.modules:
+        return sys.modules[HOOK]
+    folder = os.path.join(HOME, HOOK)
+    if not os.path.isdir(folder) or not os.path.isdir(os.environ.get("GMTRACE_DIR", "")):
+        return None
+    from importlib.util import module_from_spec, spec_from_file_location
+
+    spec = spec_from_file_location(HOOK, os.path.join(folder, "__init__.py"), submodule_search_locations=[folder])
+    module = module_from_spec(spec)
+    sys.modules[HOOK] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[HOOK]
+        raise
+    return module
+
+
+def complain(text):
+    if sys.stderr is not None:
+        sys.stderr.write("gmtrace: %s\n" % text)
+
+
+def start():
+    if not os.path.isdir(os.environ.get("GMTRACE_DIR", "")):
+        return
+    names = {"torch"}
+    marks = os.environ.get("GMTRACE_MARKS", "").partition(":")[0]
+    if marks:
+        names.add(marks)
+    finder = Finder(names)
+    sys.meta_path.insert(0, finder)
+    for name in sorted(names & set(sys.modules)):
+        finder.imported(name, sys.modules[name])
+
+
+sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or os.curdir) != HOME]
+try:
+    start()
+except Exception as error:
+    complain("%s: %s" % (type(error).__name__, error))
+
+# The program's own sitecustomize takes the place of this one. Where there is none, the error is the one that site expects.
+sys.modules.pop("sitecustomize", None)
+import sitecustomize  # noqa: E402,F401

@@ -1,0 +1,3 @@
+"""Stands for torch.optim."""
+
+from .optimizer import Optimizer  # noqa: F401

@@ -1,0 +1,85 @@
+/* The CUDA driver as the hooks see it: its types, and how its functions are found. The layouts are those of cuda.h 13.0, of which only
+ * what is needed is declared. */
+#ifndef GM_DRIVER_H
+#define GM_DRIVER_H
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define GM_PUBLIC __attribute__((visibility("default")))
+
+enum { CU_SUCCESS = 0, CU_OUT_OF_MEMORY = 2, CU_NOT_INITIALIZED = 3, CU_NOT_FOUND = 500 };
+enum { CU_LOCATION_DEVICE = 1 };
+enum { CU_POOL_RESERVED = 5 };
+
+struct cu_allocation_prop {
+	int type, handle_types;
+	struct {
+		int type, id;
+	} location;
+};
+
+struct cu_array {
+	size_t width, height;
+	int format;
+	unsigned channels;
+};
+
+struct cu_array_3d {
+	size_t width, height, depth;
+	int format;
+	unsigned channels, flags;
+};
+
+#define HOOK(name, parameters) \
+	typedef int name##_fn parameters; \
+	GM_PUBLIC name##_fn name;
+#include "hooks.h"
+#undef HOOK
+
+enum gm_hook {
+#define HOOK(name, parameters) HOOK_##name,
+#include "hooks.h"
+#undef HOOK
+	HOOKS
+};
+
+/* gm_real returns the driver's own function behind a hook; NULL when the driver has none. */
+extern _Atomic(void *) gm_reals[HOOKS];
+void *gm_resolve(enum gm_hook hook);
+
+static inline void *gm_real(enum gm_hook hook)
+{
+	void *real = atomic_load_explicit(&gm_reals[hook], memory_order_relaxed);
+	return __builtin_expect(real != NULL, 1) ? real : gm_resolve(hook);
+}
+
+/* gm_driver returns any function of the driver by its exported name; NULL when it has none. */
+void *gm_driver(const char *name);
+
+/* gm_hook_named returns the hook of an exported name, -1 when there is none, and gm_wrapper the function that takes its place. */
+int gm_hook_named(const char *name);
+void *gm_wrapper(enum gm_hook hook);
+
+/* gm_auditing says that this is an auditor, which must not load or look for libraries: it lives in a namespace of its own. */
+extern int gm_auditing;
+
+/* gm_audited_driver is gm_driver of an auditor. */
+void *gm_audited_driver(const char *name);
+
+/* gm_runtime_wrapper returns the function that takes the place of one of the CUDA runtime's, NULL when there is none, or when another
+ * runtime's was replaced before. */
+void *gm_runtime_wrapper(const char *name, void *real);
+
+/* gm_dlsym is the dlsym of the C library. */
+void *gm_dlsym(void *handle, const char *name);
+
+/* REAL calls the driver's function behind a hook. */
+#define REAL(name, ...) \
+	({ \
+		void *real_ = gm_real(HOOK_##name); \
+		real_ ? ((name##_fn *)real_)(__VA_ARGS__) : CU_NOT_FOUND; \
+	})
+
+#endif

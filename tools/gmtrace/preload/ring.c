@@ -1,0 +1,190 @@
+#define _GNU_SOURCE
+#include "ring.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define WAIT_NS 50000
+#define PATIENCE_NS 10000000000ULL /* a reader that takes nothing for so long is taken for dead */
+
+enum state { UNKNOWN, OPENING, ON, OFF };
+
+static _Atomic int state;
+static struct gm_header *header;
+static struct gm_record *slots;
+static __thread uint32_t thread_id;
+
+uint64_t gm_now(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_REALTIME, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+/* A process forked after CUDA began cannot use CUDA, and must not write into its parent's ring. In its copy of this page owned is 0; handlers
+ * of pthread_atfork would be another C library's where this one is loaded as an auditor. */
+static int *owned;
+
+static void keep_from_children(void)
+{
+	void *page = mmap(NULL, sizeof *owned, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (page == MAP_FAILED || madvise(page, sizeof *owned, MADV_WIPEONFORK) != 0)
+		return;
+	owned = page;
+	*owned = 1;
+}
+
+/* is_child says whether this process was forked from the one that opened the ring. */
+static int is_child(void)
+{
+	if (__builtin_expect(owned != NULL, 1))
+		return !*owned;
+	return (uint32_t)getpid() != header->pid;
+}
+
+static int32_t number(const char *const *names)
+{
+	for (; *names; names++) {
+		const char *text = getenv(*names);
+		if (text && *text >= '0' && *text <= '9')
+			return (int32_t)strtol(text, NULL, 10);
+	}
+	return -1;
+}
+
+static void describe(struct gm_header *h)
+{
+	static const char *const rank[] = {"RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID", NULL};
+	static const char *const local[] = {"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID", NULL};
+	static const char *const world[] = {"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS", NULL};
+
+	h->magic = GM_MAGIC;
+	h->version = GM_VERSION;
+	h->records = GM_RECORDS;
+	h->pid = (uint32_t)getpid();
+	h->start_ns = gm_now();
+	h->rank = number(rank);
+	h->local_rank = number(local);
+	h->world_size = number(world);
+	int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+	if (fd >= 0) {
+		ssize_t n = read(fd, h->command, sizeof h->command - 1);
+		h->command[n > 0 ? n : 0] = 0;
+		close(fd);
+	}
+}
+
+/* map makes and maps the file; -1 when that fails. */
+static int map(const char *folder)
+{
+	char path[PATH_MAX], whole[PATH_MAX];
+	uint64_t nonce = gm_now();
+	if (snprintf(path, sizeof path, "%s/new.%d.%llu", folder, getpid(), (unsigned long long)nonce) >= (int)sizeof path)
+		return -1;
+	snprintf(whole, sizeof whole, "%s/ring.%d.%llu", folder, getpid(), (unsigned long long)nonce);
+	int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return -1;
+	size_t size = GM_HEADER + GM_RECORDS * sizeof(struct gm_record);
+	void *at = MAP_FAILED;
+	/* allocated, not only sized: a full disk is an error here, and not a SIGBUS later */
+	if (posix_fallocate(fd, 0, (off_t)size) == 0)
+		at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
+	close(fd);
+	if (at == MAP_FAILED) {
+		unlink(path);
+		return -1;
+	}
+	header = at;
+	slots = (struct gm_record *)((char *)at + GM_HEADER);
+	describe(header);
+	return rename(path, whole);
+}
+
+static int start(void)
+{
+	const char *folder = getenv("GMTRACE_DIR");
+	if (!folder || !*folder)
+		return OFF;
+	int error = errno;
+	int next = map(folder) == 0 ? ON : OFF;
+	keep_from_children();
+	errno = error;
+	return next;
+}
+
+int gm_on(void)
+{
+	int now = atomic_load_explicit(&state, memory_order_acquire);
+	if (__builtin_expect(now == ON, 1))
+		return !is_child();
+	while (now == UNKNOWN || now == OPENING) {
+		int expected = UNKNOWN;
+		if (atomic_compare_exchange_strong(&state, &expected, OPENING))
+			atomic_store_explicit(&state, start(), memory_order_release);
+		else
+			sched_yield();
+		now = atomic_load_explicit(&state, memory_order_acquire);
+	}
+	return now == ON;
+}
+
+/* wait_for_room waits until n slots at position are free; 0 when the reader is gone. */
+static int wait_for_room(uint64_t position, unsigned n)
+{
+	uint64_t tail = atomic_load_explicit(&header->tail, memory_order_acquire);
+	if (__builtin_expect(position + n - tail <= GM_RECORDS, 1))
+		return 1;
+	uint64_t waited = 0, patience = 0;
+	struct timespec pause = {0, WAIT_NS};
+	while (position + n - tail > GM_RECORDS && !atomic_load(&header->closed)) {
+		nanosleep(&pause, NULL);
+		waited += WAIT_NS;
+		uint64_t seen = atomic_load_explicit(&header->tail, memory_order_acquire);
+		patience = seen == tail ? patience + WAIT_NS : 0;
+		tail = seen;
+		if (patience > PATIENCE_NS)
+			atomic_store(&header->closed, 1);
+	}
+	atomic_fetch_add(&header->waits, 1);
+	atomic_fetch_add(&header->waited_ns, waited);
+	return position + n - tail <= GM_RECORDS;
+}
+
+void gm_push(struct gm_record *r, const void *text, unsigned n)
+{
+	if (atomic_load_explicit(&header->closed, memory_order_relaxed)) {
+		atomic_fetch_add(&header->lost, 1);
+		return;
+	}
+	if (!thread_id)
+		thread_id = (uint32_t)syscall(SYS_gettid);
+	r->thread = thread_id;
+	r->time_ns = gm_now();
+	r->extra = (uint8_t)((n + GM_SLOT_BYTES - 1) / GM_SLOT_BYTES);
+	uint64_t at = atomic_fetch_add_explicit(&header->head, 1 + (uint64_t)r->extra, memory_order_relaxed);
+	if (!wait_for_room(at, 1 + r->extra)) {
+		atomic_fetch_add(&header->lost, 1);
+		return;
+	}
+	for (unsigned i = 0; i < r->extra; i++) {
+		struct gm_extra *e = (struct gm_extra *)&slots[(at + 1 + i) % GM_RECORDS];
+		unsigned from = i * GM_SLOT_BYTES, left = n - from;
+		memset(e->bytes, 0, GM_SLOT_BYTES);
+		memcpy(e->bytes, (const char *)text + from, left < GM_SLOT_BYTES ? left : GM_SLOT_BYTES);
+		atomic_store_explicit(&e->seq, (at + 2 + i) | GM_EXTRA, memory_order_release);
+	}
+	struct gm_record *slot = &slots[at % GM_RECORDS];
+	memcpy((char *)slot + sizeof slot->seq, (char *)r + sizeof r->seq, sizeof *r - sizeof r->seq);
+	atomic_store_explicit(&slot->seq, at + 1, memory_order_release);
+}

@@ -1,0 +1,16 @@
+/* The allocation functions of the CUDA runtime: RUNTIME(name, parameters, arguments), each returns a cudaError_t. */
+RUNTIME(cudaMalloc, (void **p, size_t size), p, size)
+RUNTIME(cudaMallocAsync, (void **p, size_t size, void *stream), p, size, stream)
+RUNTIME(cudaMallocAsync_ptsz, (void **p, size_t size, void *stream), p, size, stream)
+RUNTIME(cudaMallocFromPoolAsync, (void **p, size_t size, void *pool, void *stream), p, size, pool, stream)
+RUNTIME(cudaMallocFromPoolAsync_ptsz, (void **p, size_t size, void *pool, void *stream), p, size, pool, stream)
+RUNTIME(cudaMallocManaged, (void **p, size_t size, unsigned flags), p, size, flags)
+RUNTIME(cudaMallocPitch, (void **p, size_t *pitch, size_t width, size_t height), p, pitch, width, height)
+RUNTIME(cudaMalloc3D, (void *p, struct extent size), p, size)
+RUNTIME(cudaMallocArray, (void **array, const void *desc, size_t width, size_t height, unsigned flags), array, desc, width, height, flags)
+RUNTIME(cudaMalloc3DArray, (void **array, const void *desc, struct extent size, unsigned flags), array, desc, size, flags)
+RUNTIME(cudaMallocMipmappedArray,
+	(void **array, const void *desc, struct extent size, unsigned levels, unsigned flags), array, desc, size, levels, flags)
+RUNTIME(cudaMallocHost, (void **p, size_t size), p, size)
+RUNTIME(cudaHostAlloc, (void **p, size_t size, unsigned flags), p, size, flags)
+RUNTIME(cudaHostRegister, (void *p, size_t size, unsigned flags), p, size, flags)

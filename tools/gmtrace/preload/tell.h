@@ -1,0 +1,52 @@
+/* Records of what the hooks saw: what came after a call, what goes before one. */
+#ifndef GM_TELL_H
+#define GM_TELL_H
+
+#include "driver.h"
+#include "ring.h"
+
+/* Records told so far by the hooks. That it stood still during a measurement tells that nothing else was going on. */
+extern _Atomic uint64_t gm_told;
+
+/* DRIVER declares a function of the driver that is not hooked, CALL calls it. */
+#define DRIVER(name, parameters) \
+	typedef int name##_fn parameters; \
+	static name##_fn *name##_get(void) \
+	{ \
+		static _Atomic(void *) found; \
+		void *fn = atomic_load_explicit(&found, memory_order_relaxed); \
+		if (!fn) { \
+			fn = gm_driver(#name); \
+			atomic_store(&found, fn); \
+		} \
+		return (name##_fn *)fn; \
+	}
+#define CALL(name, ...) (name##_get() ? name##_get()(__VA_ARGS__) : CU_NOT_FOUND)
+
+/* gm_device and gm_context return the calling thread's current device, -1 for none, and context, 0 for none; gm_memory the bytes of
+ * the device. */
+int gm_device(void);
+uint64_t gm_context(void);
+int gm_memory(size_t *free, size_t *total);
+
+/* gm_tell adds a record, with the caller and, when wanted, its stack. */
+void gm_tell(struct gm_record *r, void *caller);
+
+/* gm_came tells how a request ended that would have brought r, and returns result. */
+int gm_came(int result, struct gm_record r, void *caller);
+
+/* gm_going tells of memory that a call is about to take away, and whether it told; gm_gone tells when it did not, and returns result. */
+int gm_going(enum gm_kind kind, uint64_t at, uint64_t size, uint64_t stream, void *caller);
+int gm_gone(int result, int told, enum gm_kind failed, uint64_t at, uint64_t size, void *caller);
+
+#define CALLER __builtin_return_address(0)
+
+/* GOT is what a call stored, if it did. */
+#define GOT(result, p) ((result) == CU_SUCCESS ? (uint64_t)*(p) : 0)
+
+/* CAME tells of memory on the current device. */
+#define CAME(result, what, at, size) \
+	gm_came(result, \
+		(struct gm_record){.kind = what, .device = (int16_t)gm_device(), .a = at, .b = size, .c = gm_context()}, CALLER)
+
+#endif

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"gm/formats/column"
+	"gm/formats/trace"
+	"gm/internal/cli"
+	"gm/internal/overview"
+	"gm/internal/report"
+	"gm/internal/units"
+)
+
+// topFlag is a number that may be left out.
+type topFlag int
+
+// defaultTop is what it is then.
+const defaultTop = 10
+
+// Decode implements kong.MapperValue. The next word is taken only if it is a number.
+func (f *topFlag) Decode(ctx *kong.DecodeContext) error {
+	*f = defaultTop
+	token := ctx.Scan.Peek()
+	n, err := strconv.Atoi(token.String())
+	switch {
+	case err == nil && n > 0:
+		*f = topFlag(n)
+	case token.Type == kong.FlagValueToken || err == nil && token.IsValue():
+		return fmt.Errorf("%q is not a number from 1", token)
+	default:
+		return nil
+	}
+	ctx.Scan.Pop()
+	return nil
+}
+
+// top prints what lives at the moments of most interest.
+func (cmd *showCmd) top(c *cli.Context, source *column.Source, o *overview.Overview) (err error) {
+	r, err := trace.NewReader(source, source.Size(), source.Name())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	all, err := overview.ReadTop(r, o, int(cmd.Top))
+	if err != nil {
+		return err
+	}
+	if cmd.JSON {
+		return printJSON(c, all)
+	}
+	var text strings.Builder
+	head(&text, o)
+	for _, top := range all {
+		for _, m := range top.Moments {
+			if err := showMoment(&text, o, top, m); err != nil {
+				return err
+			}
+		}
+	}
+	_, err = io.WriteString(c.Out, text.String())
+	return err
+}
+
+// stackWidth is how many characters of a line a stack has.
+const stackWidth = 68
+
+func showMoment(w *strings.Builder, o *overview.Overview, top *overview.Top, m *overview.Moment) error {
+	fmt.Fprintf(w, "\ndevice %d, %s\n", top.Device, map[bool]string{true: "at the peak", false: "out of memory"}[m.Failed == nil])
+	line(w, "at", "row %d, after %s", m.Row, after(o, m.TimeNS))
+	if m.Failed != nil {
+		showFailed(w, m.Failed)
+	}
+	live := "allocated"
+	if top.Level == trace.LevelDriver.String() {
+		live = "obtained from the driver"
+	}
+	line(w, "live", "%s %s; blocks: %d", exact(m.Live), live, m.Blocks)
+	if m.Reserved > 0 {
+		line(w, "reserved", "%s, of which %s hold no block", exact(m.Reserved), units.Bytes(m.Reserved-m.Live))
+	}
+	if m.Blocks == 0 {
+		return nil
+	}
+	stacks := groups("stack, the innermost frame first", m.Stacks, m, func(folded string) string { return report.Stack(folded, stackWidth) })
+	if !m.HasStacks {
+		line(w, "stacks", "none in this trace; `gmtrace run --stacks python` has them, or a snapshot with stacks")
+		stacks = groups("size and stream", m.Requests, m, report.Printable)
+	}
+	tables := []*report.Table{stacks}
+	if top.Level == trace.LevelDriver.String() {
+		tables = append(tables, groups("kind", m.Kinds, m, func(tag string) string {
+			kind, by := trace.ParseDriverTag(tag)
+			return account(string(kind), by)
+		}))
+	} else {
+		tables = append(tables, groups("stream", m.Streams, m, report.Printable))
+	}
+	return writeTables(w, append(tables, groups("size", m.Classes, m, report.Printable))...)
+}
+
+// showFailed prints the request that failed.
+func showFailed(w *strings.Builder, f *overview.Failed) {
+	if f.By != "" {
+		kind, by := trace.ParseDriverTag(f.By)
+		line(w, "refused", "%s of %s%s", units.Bytes(f.Size), account(string(kind), by), free(f.Free))
+	} else {
+		line(w, "OOM", "%s requested, %s free on the device", units.Bytes(f.Size), units.Bytes(f.Free))
+	}
+	if f.Stack != "" {
+		line(w, "in", "%s", report.Stack(f.Stack, columns-titleWidth))
+	}
+}
+
+// groups makes a table of groups, with what they leave in its last row.
+func groups(title string, all []overview.Group, m *overview.Moment, name func(string) string) *report.Table {
+	t := &report.Table{Titles: []string{title, "bytes", "blocks", "share"}}
+	bytes, blocks := m.Live, m.Blocks
+	add := func(name string, b, n int64) {
+		t.Add(name, units.Bytes(b).String(), strconv.FormatInt(n, 10), fmt.Sprintf("%.1f%%", 100*float64(b)/float64(m.Live)))
+	}
+	for _, g := range all {
+		add(name(g.Name), g.Bytes, g.Blocks)
+		bytes, blocks = bytes-g.Bytes, blocks-g.Blocks
+	}
+	if blocks > 0 {
+		add("others", bytes, blocks)
+	}
+	return t
+}
