@@ -117,8 +117,9 @@ func (c *cards) write(out rowWriter, pid int, devices map[int32]device, last map
 		}
 		s := card.samples[len(card.samples)-1]
 		now := last[ordinal]
-		e := trace.Event{TimeNS: s.timeNS, Op: trace.OpSample, Device: max(ordinal, 0), Level: trace.LevelDriver}
-		if used, ok := card.device.ProcessUsed(pid); ok && used != now.process {
+		used, ok := card.device.ProcessUsed(pid)
+		e := trace.Event{TimeNS: time.Now().UnixNano(), Op: trace.OpSample, Device: max(ordinal, 0), Level: trace.LevelDriver}
+		if ok && used != now.process {
 			now.process, e.Size = used, used
 			if err := out.row(e, string(trace.KindProcess), "", ""); err != nil {
 				return err

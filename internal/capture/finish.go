@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"gm/formats/trace"
 )
@@ -35,7 +37,7 @@ func (s *Session) Outputs(pattern string) ([]Output, error) {
 	var outputs []Output
 	var ids []identity
 	for _, p := range s.processes {
-		if p.ring == nil && p.history == nil {
+		if p.ring == nil && p.history == nil || s.options.OnlyOOM && !p.ranOut() {
 			continue
 		}
 		id := p.identity(host)
@@ -47,6 +49,9 @@ func (s *Session) Outputs(pattern string) ([]Output, error) {
 	}
 	return outputs, nil
 }
+
+// ranOut tells whether a request of the process was refused. With Options.OnlyOOM there is a history only then.
+func (p *process) ranOut() bool { return p.interpreter.oom || p.history != nil }
 
 func (p *process) identity(host string) identity {
 	id := identity{host: host, pid: p.pid, rank: -1, localRank: -1, worldSize: -1}
@@ -72,9 +77,9 @@ func (p *process) command() string {
 }
 
 // Write writes the trace and returns its number of rows.
-func (o *Output) Write(w io.Writer) (rows int64, err error) {
+func (o *Output) Write(to io.Writer) (rows int64, err error) {
 	p := o.process
-	out := trace.NewWriter(w, trace.Meta{})
+	out := trace.NewWriter(to, trace.Meta{})
 	driver, err := p.driver.read()
 	if err != nil {
 		return 0, err
@@ -84,7 +89,9 @@ func (o *Output) Write(w io.Writer) (rows int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	m, err := newMerger(out, driver, p.texts, marks)
+	w, marks := o.session.options.Steps.window(marks)
+	o.warn(w)
+	m, err := newMerger(out, driver, p.texts, w, marks)
 	if err != nil {
 		return 0, err
 	}
@@ -99,6 +106,39 @@ func (o *Output) Write(w io.Writer) (rows int64, err error) {
 	}
 	o.describe(out.Meta())
 	return m.count, out.Close()
+}
+
+// warn says what the trace lacks.
+func (o *Output) warn(w window) {
+	p, warn := o.process, o.session.options.Warn
+	switch {
+	case p.greeting.History == "" && p.interpreter.libraries.has("pytorch"):
+		warn("process %d: PyTorch's tensors are not recorded, since Python did not load the hook: is it run with -E, -I or -S?", p.pid)
+	case p.greeting.History != "" && p.greeting.History != "on":
+		warn("process %d: PyTorch's tensors are not recorded: %s", p.pid, p.greeting.History)
+	case p.failed != nil:
+		warn("process %d: PyTorch's tensors are recorded up to a dump that cannot be read: %v", p.pid, p.failed)
+	}
+	if w.fromNS == endOfTime {
+		warn("process %d: it ended before the first iteration to record", p.pid)
+	}
+	if p.ring == nil {
+		warn("process %d: it did not load the preload library: only PyTorch's tensors are recorded", p.pid)
+		return
+	}
+	c := p.ring.Counters()
+	if c.Lost > 0 {
+		warn("process %d: %d calls were not recorded, since gmtrace was held up for too long", p.pid, c.Lost)
+	}
+	if c.Torn > 0 {
+		warn("process %d: it was killed in the midst of %d calls", p.pid, c.Torn)
+	}
+	if c.Waits > 0 {
+		warn("process %d: it waited %d times for gmtrace, %v in all", p.pid, c.Waits, time.Duration(c.WaitedNS))
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.interpreter.unknown)) {
+		warn("process %d: it uses a version of %s that is not known here, whose memory is not recorded", p.pid, name)
+	}
 }
 
 // describe fills in the metadata.

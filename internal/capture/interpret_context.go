@@ -22,7 +22,9 @@ func (in *interpreter) context(r *ring.Record) error {
 	}
 	b := block{device: r.Device, context: r.A, kind: trace.KindContext}
 	if r.C > 0 {
-		b.size = in.card.contextSize(in.devices[r.Device].uuid, int64(r.D), int64(r.C-r.B))
+		b.size = max(clampSize(r.B)-clampSize(r.C), 0)
+	} else if r.B > 0 {
+		b.size = in.card.contextSize(in.devices[r.Device].uuid, int64(r.D), clampSize(r.B))
 	}
 	if r.Kind == ring.Primary {
 		in.primary[r.Device] = r.A

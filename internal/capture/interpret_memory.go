@@ -53,6 +53,7 @@ func (in *interpreter) settle(r *ring.Record, blocks map[uint64]block, b block) 
 func (in *interpreter) free(r *ring.Record, blocks map[uint64]block) error {
 	b, ok := blocks[r.A]
 	if !ok {
+		delete(in.freed, r.Thread)
 		return nil
 	}
 	delete(blocks, r.A)

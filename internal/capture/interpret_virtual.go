@@ -72,6 +72,7 @@ func (in *interpreter) retain(r *ring.Record) {
 func (in *interpreter) release(r *ring.Record) error {
 	p := in.physical[r.A]
 	if p == nil {
+		delete(in.released, r.Thread)
 		return nil // imported from another process, whose memory it is
 	}
 	p.references--

@@ -37,6 +37,11 @@ func (l *libraries) find(address uint64) *library {
 	return &l.list[i]
 }
 
+// has tells whether one of the libraries is that of an owner.
+func (l *libraries) has(name string) bool {
+	return slices.ContainsFunc(l.list, func(lib library) bool { return owner(lib.path) == name })
+}
+
 // owners are the names of those who ask for memory, by the paths of their libraries; the first that matches holds.
 var owners = []struct {
 	path *regexp.Regexp

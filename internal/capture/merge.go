@@ -23,6 +23,7 @@ type merger struct {
 	at        int          // the next of them
 	framework source
 	marks     []mark // still to come
+	window    window // outside of which rows of the driver's level are left out
 }
 
 // source is where rows come from, with ids and codes of its own.
@@ -38,13 +39,37 @@ type mark struct {
 	text   string
 }
 
-func newMerger(out *trace.Writer, driver *trace.Reader, framework *column.Strings, marks []mark) (*merger, error) {
+func newMerger(out *trace.Writer, driver *trace.Reader, framework *column.Strings, w window, marks []mark) (*merger, error) {
 	m := &merger{
-		out: out, reader: driver, rows: &trace.Batch{}, marks: marks,
+		out: out, reader: driver, rows: &trace.Batch{}, marks: marks, window: w,
 		driver:    source{texts: driver.Strings(), ids: map[int64]int64{}},
 		framework: source{texts: framework, ids: map[int64]int64{}},
 	}
-	return m, m.fill()
+	if err := m.fill(); err != nil {
+		return nil, err
+	}
+	return m, m.enter()
+}
+
+// enter skips the driver's rows before the window, and writes what was there when it began.
+func (m *merger) enter() error {
+	before := newEarly()
+	for m.at < m.rows.Len() && m.rows.TimeNS[m.at] < m.window.fromNS {
+		before.take(m.rows.Row(m.at))
+		if err := m.next(); err != nil {
+			return err
+		}
+	}
+	if m.window.fromNS == endOfTime {
+		return nil
+	}
+	for _, e := range before.rows() {
+		e.TimeNS = m.window.fromNS
+		if err := m.write(e, &m.driver); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Write writes rows of the framework's level, each behind what happened before it.
@@ -63,7 +88,7 @@ func (m *merger) Write(b *trace.Batch) error {
 
 // close writes what is left. It does not close the trace.
 func (m *merger) close() error {
-	if err := m.upTo(1<<63 - 1); err != nil {
+	if err := m.upTo(endOfTime); err != nil {
 		return err
 	}
 	return m.flush()
@@ -99,9 +124,16 @@ func (m *merger) markRow() error {
 }
 
 func (m *merger) driverRow() error {
-	if err := m.write(m.rows.Row(m.at), &m.driver); err != nil {
-		return err
+	if e := m.rows.Row(m.at); e.TimeNS <= m.window.toNS {
+		if err := m.write(e, &m.driver); err != nil {
+			return err
+		}
 	}
+	return m.next()
+}
+
+// next moves to the driver's next row.
+func (m *merger) next() error {
 	if m.at++; m.at < m.rows.Len() {
 		return nil
 	}

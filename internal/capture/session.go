@@ -16,10 +16,11 @@ import (
 // Options say what to record.
 type Options struct {
 	Library      []byte // the preload library, a shared object
+	Audit        bool   // load it as an auditor, which sees what preloading does not
 	PythonStacks bool
 	NativeStacks bool
 	Marks        string // module:function whose every return ends an iteration; "" for the steps of optimizers
-	Steps        string // "FROM:TO", iterations to record; "" for all
+	Steps        *Steps // iterations to record; nil for all
 	OnlyOOM      bool   // write traces only of programs that die of a lack of memory
 	Warn         func(format string, args ...any)
 }
@@ -73,11 +74,11 @@ func (s *Session) Environ(base []string) []string {
 		}
 		set(name, value)
 	}
-	before("LD_PRELOAD", filepath.Join(s.folder, shimName), ":")
+	before(map[bool]string{false: "LD_PRELOAD", true: "LD_AUDIT"}[s.options.Audit], filepath.Join(s.folder, shimName), ":")
 	before("PYTHONPATH", filepath.Join(s.folder, "python"), string(os.PathListSeparator))
 	set("GMTRACE_DIR", s.folder)
 	set("GMTRACE_MARKS", s.options.Marks)
-	set("GMTRACE_STEPS", s.options.Steps)
+	set("GMTRACE_STEPS", s.options.Steps.String())
 	set("GMTRACE_STACKS", map[bool]string{true: "python"}[s.options.PythonStacks])
 	set("GMTRACE_NATIVE", map[bool]string{true: "1"}[s.options.NativeStacks])
 	set("GMTRACE_ONLY_OOM", map[bool]string{true: "1"}[s.options.OnlyOOM])

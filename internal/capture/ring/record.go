@@ -40,7 +40,7 @@ const (
 	HostFree                       // address
 	HostFreeFailed                 //
 	OOM                            // a request that failed: its kind, bytes, -, bytes that were free
-	Context                        // a context was made: context, bytes free since, bytes of the device, time before
+	Context                        // a context was made: context, bytes of the device in use since, before (0 unknown), time before
 	Primary                        // a device's primary context was made, as above
 	ContextGone                    // and is gone with its memory: context, 0 for the device's primary one
 	Grew                           // a context's own memory grew: -, bytes, context, a Growth

@@ -31,9 +31,11 @@ func TestTerminatedWhileDraining(t *testing.T) {
 		r := s.run(busy + `
 import signal, threading
 real = torch.cuda.memory._snapshot
+sent = []
 
 def snapshot():
-    if threading.current_thread() is threading.main_thread():
+    if threading.current_thread() is threading.main_thread() and not sent:
+        sent.append(True)
         os.kill(os.getpid(), signal.SIGTERM)
     time.sleep(0.3)
     return real()
@@ -144,13 +146,13 @@ if not child:
     step(300)
     sys.exit(0)
 wait(child)
-print("CHILD", child)
+print("CHILD", child, flush=True)
 context = multiprocessing.get_context("fork")
 with context.Pool(2) as pool:
-    print(pool.map(work, range(4)))
+    print(pool.map(work, range(4)), flush=True)
 step(300)
 with context.Pool(2) as pool:
-    print(pool.map(work, range(4)))
+    print(pool.map(work, range(4)), flush=True)
 child = os.fork()
 if not child:
     optimizer.step()
@@ -181,7 +183,8 @@ import signal
 step(10)
 child = os.fork()
 if not child:
-    time.sleep(60)
+    time.sleep(20)
+    os._exit(0)
 os.kill(child, signal.SIGTERM)
 print(os.waitpid(child, 0)[1])
 `)

@@ -5,8 +5,23 @@ DRIVER(cuCtxPushCurrent_v2, (void *context))
 DRIVER(cuCtxPopCurrent_v2, (void **context))
 DRIVER(cuDevicePrimaryCtxGetState, (int device, unsigned *flags, int *active))
 
-/* made tells of a new context. What it took, the reader knows by what was used before: there was no context then to ask in. */
-static int made(int result, enum gm_kind kind, void **context, int device, uint64_t began, void *caller)
+/* start is what is known before a context is made. */
+struct start {
+	uint64_t time;
+	size_t used; /* of the device; 0 where there is no context yet to ask in */
+};
+
+static struct start starting(int device)
+{
+	struct start s = {.time = gm_now()};
+	size_t free, total;
+	if (gm_device() == device && gm_memory(&free, &total))
+		s.used = total - free;
+	return s;
+}
+
+/* made tells of a new context. Without a context before, the reader knows by other means what was used. */
+static int made(int result, enum gm_kind kind, void **context, int device, struct start start, void *caller)
 {
 	size_t free, total;
 	void *popped;
@@ -14,11 +29,9 @@ static int made(int result, enum gm_kind kind, void **context, int device, uint6
 		return result;
 	int known = gm_memory(&free, &total);
 	CALL(cuCtxPopCurrent_v2, &popped);
-	struct gm_record r = {.kind = (uint8_t)kind, .device = (int16_t)device, .a = (uint64_t)*context, .d = began};
-	if (known) {
-		r.b = free;
-		r.c = total;
-	}
+	struct gm_record r = {.kind = (uint8_t)kind, .device = (int16_t)device, .a = (uint64_t)*context, .c = start.used, .d = start.time};
+	if (known)
+		r.b = total - free;
 	gm_tell(&r, caller);
 	return result;
 }
@@ -42,10 +55,10 @@ static int unmade(int result, int was_active, int device, void *caller)
 
 int cuDevicePrimaryCtxRetain(void **context, int device)
 {
-	uint64_t began = gm_now();
+	struct start start = starting(device);
 	int was_active = active(device);
 	int result = REAL(cuDevicePrimaryCtxRetain, context, device);
-	return was_active ? result : made(result, GM_PRIMARY, context, device, began, CALLER);
+	return was_active ? result : made(result, GM_PRIMARY, context, device, start, CALLER);
 }
 
 int cuDevicePrimaryCtxRelease(int device)
@@ -74,20 +87,20 @@ int cuDevicePrimaryCtxReset_v2(int device)
 
 int cuCtxCreate_v2(void **context, unsigned flags, int device)
 {
-	uint64_t began = gm_now();
-	return made(REAL(cuCtxCreate_v2, context, flags, device), GM_CONTEXT, context, device, began, CALLER);
+	struct start start = starting(device);
+	return made(REAL(cuCtxCreate_v2, context, flags, device), GM_CONTEXT, context, device, start, CALLER);
 }
 
 int cuCtxCreate_v3(void **context, void *affinity, int count, unsigned flags, int device)
 {
-	uint64_t began = gm_now();
-	return made(REAL(cuCtxCreate_v3, context, affinity, count, flags, device), GM_CONTEXT, context, device, began, CALLER);
+	struct start start = starting(device);
+	return made(REAL(cuCtxCreate_v3, context, affinity, count, flags, device), GM_CONTEXT, context, device, start, CALLER);
 }
 
 int cuCtxCreate_v4(void **context, void *params, unsigned flags, int device)
 {
-	uint64_t began = gm_now();
-	return made(REAL(cuCtxCreate_v4, context, params, flags, device), GM_CONTEXT, context, device, began, CALLER);
+	struct start start = starting(device);
+	return made(REAL(cuCtxCreate_v4, context, params, flags, device), GM_CONTEXT, context, device, start, CALLER);
 }
 
 int cuCtxDestroy_v2(void *context)

@@ -38,10 +38,16 @@ def mark():
         _recorder.mark()
 
 
-def _forked():
+def _before_fork():
     if _recorder is not None:
-        _recorder.forked()
+        _recorder.before_fork()
+
+
+def _after_fork(in_child):
+    if _recorder is not None:
+        _recorder.after_fork(in_child)
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forked)
+    os.register_at_fork(
+        before=_before_fork, after_in_parent=lambda: _after_fork(False), after_in_child=lambda: _after_fork(True))

@@ -41,6 +41,7 @@ class Recorder(object):
         self.lock = threading.Lock()
         self.owner = None  # thread that drains
         self.terminated = False  # while this thread drained
+        self.masks = threading.local()
         self.stop = threading.Event()
         self.thread = None
         self.last = 0.0  # end of the last drain
@@ -214,10 +215,19 @@ class Recorder(object):
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGTERM)
 
-    def forked(self):
-        """Runs in a child that this process forked, where nothing is recorded."""
-        if signal.getsignal(signal.SIGTERM) == self.terminate:
+    def before_fork(self):
+        """Holds SIGTERM back until a child has its default action again, else one that comes early would be lost."""
+        self.masks.before = None
+        if self.here() and signal.getsignal(signal.SIGTERM) == self.terminate:
+            self.masks.before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+
+    def after_fork(self, in_child):
+        before = getattr(self.masks, "before", None)
+        if before is None:
+            return
+        if in_child:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class Counter(object):

@@ -10,12 +10,14 @@ import time
 class Ring(object):
     def __init__(self, device):
         self.device = device
+        self.log = open_log()
         self.limit = 1
         self.entries = []
         self.next = 0
 
     def append(self, entry):
-        log(self.device, entry)
+        if self.log and self.log.pid == os.getpid():
+            self.log.write(dict(entry, device=self.device))
         if len(self.entries) < self.limit:
             self.entries.append(entry)
             return
@@ -62,14 +64,17 @@ def frames():
     return found
 
 
-_logs = {}
+class Log(object):
+    """Is of one process, and of none that it forks."""
+
+    def __init__(self, folder):
+        self.pid = os.getpid()
+        self.file = open(os.path.join(folder, "log.%d" % self.pid), "a", 1)
+
+    def write(self, entry):
+        self.file.write(json.dumps(entry) + "\n")
 
 
-def log(device, entry):
+def open_log():
     folder = os.environ.get("STUB_TORCH_LOG")
-    if not folder:
-        return
-    pid = os.getpid()
-    if pid not in _logs:
-        _logs[pid] = open(os.path.join(folder, "log.%d" % pid), "a", 1)
-    _logs[pid].write(json.dumps(dict(entry, device=device)) + "\n")
+    return Log(folder) if folder else None
