@@ -1,7 +1,7 @@
 """Trains a transformer on batches of changing length: the shape of OPT-1.3B by default, LoRA and recomputation on request.
 
 Usage: train.py [--steps N] [--layers N] [--batch N] [--lora] [--recompute] [--times FILE] [--snapshot FILE] [--oom]
-                [--workers N] [--compile] [--ddp]
+                [--workers N] [--compile] [--ddp] [--record]
 """
 
 import argparse
@@ -80,12 +80,14 @@ def main():
     p = argparse.ArgumentParser()
     for name, default in (("--steps", 30), ("--layers", 24), ("--batch", 16), ("--workers", 0)):
         p.add_argument(name, type=int, default=default)
-    for name in ("--lora", "--recompute", "--compile", "--ddp", "--oom"):
+    for name in ("--lora", "--recompute", "--compile", "--ddp", "--oom", "--record"):
         p.add_argument(name, action="store_true")
     p.add_argument("--times")
     p.add_argument("--snapshot")
     a = p.parse_args()
 
+    if a.record:
+        torch.cuda.memory._record_memory_history(max_entries=1_000_000)
     rank = int(os.environ.get("LOCAL_RANK", 0))
     torch.cuda.set_device(rank)
     torch.manual_seed(0)

@@ -198,11 +198,7 @@ func (c *captured) sums(t *testing.T) map[trace.Kind]*fake.Count {
 func (c *captured) check(t *testing.T) {
 	t.Helper()
 	sums := c.sums(t)
-	for kind, want := range map[trace.Kind]fake.Count{
-		trace.KindMemory: c.counts.Memory, trace.KindPhysical: c.counts.Physical, trace.KindManaged: c.counts.Managed,
-		trace.KindPool: c.counts.PoolUsed, trace.KindContext: c.counts.Context, trace.KindModule: c.counts.Module,
-		trace.KindPinned: add(c.counts.PinnedHost, c.counts.HostPhysical),
-	} {
+	for kind, want := range c.counted() {
 		got := fake.Count{}
 		if s := sums[kind]; s != nil {
 			got = *s
@@ -211,6 +207,15 @@ func (c *captured) check(t *testing.T) {
 		if got != want {
 			t.Errorf("%s: captured %+v, the driver counted %+v", kind, got, want)
 		}
+	}
+}
+
+// counted returns what the fake driver counted, by kind.
+func (c *captured) counted() map[trace.Kind]fake.Count {
+	return map[trace.Kind]fake.Count{
+		trace.KindMemory: c.counts.Memory, trace.KindPhysical: c.counts.Physical, trace.KindManaged: c.counts.Managed,
+		trace.KindPool: c.counts.PoolUsed, trace.KindContext: c.counts.Context, trace.KindModule: c.counts.Module,
+		trace.KindPinned: add(c.counts.PinnedHost, c.counts.HostPhysical),
 	}
 }
 

@@ -21,7 +21,14 @@ const (
 func (s *Session) Run(words []string, stdout io.Writer) (status int, err error) {
 	cmd := exec.Command(words[0], words[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, stdout, os.Stderr
+	return s.RunCommand(cmd)
+}
+
+// RunCommand is Run with a command whose streams are set.
+func (s *Session) RunCommand(cmd *exec.Cmd) (status int, err error) {
 	cmd.Env = s.Environ(os.Environ())
+	s.words = cmd.Args
+	defer func() { err = errors.Join(err, s.live.Close()) }()
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, passedOn...)
 	defer signal.Stop(signals)

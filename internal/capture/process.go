@@ -34,6 +34,7 @@ type process struct {
 	dumps    map[int]string  // files to take in, by number
 	nextDump int
 	failed   error // why the history ends early
+	live     account
 }
 
 // greeting is what the Python hook says of itself.
@@ -51,9 +52,10 @@ func newProcess(pid int, folder string, cards *cards) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
+	texts := column.NewStrings()
 	return &process{
 		pid: pid, folder: folder, fd: fd, interpreter: newInterpreter(driver, cards), driver: driver,
-		samples: map[int32]processSamples{}, dumps: map[int]string{}, texts: column.NewStrings(),
+		samples: map[int32]processSamples{}, dumps: map[int]string{}, texts: texts, live: newAccount(texts),
 	}, nil
 }
 
@@ -129,6 +131,7 @@ func (p *process) takeDump(file string) error {
 	defer f.Close()
 	if p.history == nil {
 		p.history = torch.NewJoin(p.texts)
+		p.history.Fresh = p.live.framework.Add
 	}
 	p.failed = p.history.Add(bufio.NewReaderSize(f, 1<<20), filepath.Base(file))
 	return nil

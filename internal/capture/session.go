@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"gm/internal/capture/live"
 	"gm/internal/torch/hook"
 )
 
@@ -35,6 +36,9 @@ type Session struct {
 	cards     *cards
 	processes []*process
 	seen      map[string]bool // files of the folder that are opened
+	live      *live.Server
+	startNS   int64
+	words     []string // the command
 }
 
 // NewSession makes the folder of a session, and puts into it what traced processes load. The session must be closed.
@@ -43,12 +47,15 @@ func NewSession(o Options) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Session{options: o, folder: folder, seen: map[string]bool{}}
+	s := &Session{options: o, folder: folder, seen: map[string]bool{}, startNS: time.Now().UnixNano()}
 	if err := s.install(); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(folder))
 	}
 	if s.cards, err = openCards(); err != nil {
 		o.Warn("no account of the whole card: %v", err)
+	}
+	if s.live, err = live.Serve(folder); err != nil {
+		o.Warn("gmtrace top will not find this: %v", err)
 	}
 	return s, nil
 }
@@ -113,6 +120,7 @@ func (s *Session) Poll() error {
 			}
 		}
 	}
+	s.live.Answer(s.View)
 	return nil
 }
 
@@ -129,7 +137,7 @@ func (s *Session) Alive() []int {
 
 // Close ends the session and removes its folder. Processes that still run are recorded no longer.
 func (s *Session) Close() error {
-	var errs []error
+	errs := []error{s.live.Close()}
 	for _, p := range s.processes {
 		errs = append(errs, p.close())
 	}

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"gm/formats/trace"
+	"gm/internal/capture/live"
 )
 
 const batchRows = 16 << 10
@@ -15,7 +16,8 @@ type spool struct {
 	file  *os.File
 	out   *trace.Writer
 	batch trace.Batch
-	last  int64 // time of the last row
+	last  int64        // time of the last row
+	live  *live.Driver // account of them
 }
 
 func newSpool(folder string) (*spool, error) {
@@ -27,7 +29,8 @@ func newSpool(folder string) (*spool, error) {
 	if err := os.Remove(f.Name()); err != nil {
 		return nil, fmt.Errorf("spool rows: %w", err)
 	}
-	return &spool{file: f, out: trace.NewWriter(f, trace.Meta{})}, nil
+	out := trace.NewWriter(f, trace.Meta{})
+	return &spool{file: f, out: out, live: live.NewDriver(out.Strings())}, nil
 }
 
 // row implements rowWriter. Threads take their times before their turns, so times may run backwards a little: they are held.
@@ -36,6 +39,7 @@ func (s *spool) row(e trace.Event, tag, pool, stack string) error {
 	e.Tag, e.Pool, e.Stack = text.Code(tag), text.Code(pool), text.Code(stack)
 	e.TimeNS = max(e.TimeNS, s.last)
 	s.last = e.TimeNS
+	s.live.Add(&e)
 	s.batch.Append(e)
 	if s.batch.Len() < batchRows {
 		return nil

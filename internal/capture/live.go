@@ -1,0 +1,118 @@
+package capture
+
+import (
+	"bytes"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"gm/formats/column"
+	"gm/internal/capture/live"
+)
+
+// maxEnded is how many of the processes that have ended are in a view.
+const maxEnded = 32
+
+// account is what is known of a process while it is captured, beside the account of its driver's level, which its spool has.
+type account struct {
+	framework *live.Framework
+	startNS   int64
+	steps     lineCounter
+}
+
+func newAccount(texts *column.Strings) account {
+	return account{framework: live.NewFramework(texts), startNS: time.Now().UnixNano()}
+}
+
+// View returns what the session knows now. It belongs to the goroutine that polls.
+func (s *Session) View() *live.View {
+	v := &live.View{
+		PID: os.Getpid(), Command: s.words, StartNS: s.startNS, NowNS: time.Now().UnixNano(), Processes: []live.Process{},
+	}
+	for _, p := range s.processes {
+		if p.usesCUDA() && !p.dead() {
+			v.Processes = append(v.Processes, p.view(v.NowNS, s.cards))
+		}
+	}
+	running := len(v.Processes)
+	for _, p := range slices.Backward(s.processes) {
+		switch {
+		case !p.usesCUDA() || !p.dead() || slices.ContainsFunc(v.Processes[:running], p.is):
+		case len(v.Processes)-running == maxEnded:
+			v.Omitted++
+		default:
+			v.Processes = append(v.Processes, p.view(v.NowNS, s.cards))
+		}
+	}
+	return v
+}
+
+func (p *process) usesCUDA() bool { return p.ring != nil || p.history != nil || p.greeting.Torch != "" }
+
+// is tells whether a process is the one of a view: it may have died meanwhile.
+func (p *process) is(of live.Process) bool { return p.pid == of.PID && p.live.startNS == of.StartNS }
+
+func (p *process) view(nowNS int64, c *cards) live.Process {
+	id := p.identity("")
+	v := live.Process{
+		PID: p.pid, Command: p.command(), Rank: id.rank, WorldSize: id.worldSize, StartNS: p.live.startNS, Ended: p.dead(),
+		Steps: p.live.steps.count(filepath.Join(p.folder, "marks."+strconv.Itoa(p.pid))), History: p.greeting.History,
+	}
+	if p.failed != nil {
+		v.History = "ended: " + p.failed.Error()
+	}
+	if p.ring != nil {
+		counters := p.ring.Counters()
+		v.Waits, v.WaitedNS, v.Lost = counters.Waits, counters.WaitedNS, counters.Lost
+	}
+	v.Devices = p.deviceViews(nowNS, c)
+	return v
+}
+
+func (p *process) deviceViews(nowNS int64, c *cards) []live.Device {
+	framework, driver := p.live.framework.Levels(nowNS), p.driver.live.Levels(nowNS)
+	ordinals := map[int32]bool{}
+	for ordinal := range framework {
+		ordinals[ordinal] = true
+	}
+	for ordinal := range driver {
+		ordinals[ordinal] = true
+	}
+	views := []live.Device{}
+	for _, ordinal := range slices.Sorted(maps.Keys(ordinals)) {
+		d := p.interpreter.devices[ordinal]
+		v := live.Device{
+			Ordinal: ordinal, Name: d.name, Total: d.total, Process: p.samples[ordinal].process,
+			Framework: framework[ordinal], Driver: driver[ordinal],
+		}
+		if card := c.find(d.uuid); card != nil && len(card.samples) > 0 {
+			v.Used = card.samples[len(card.samples)-1].used
+		}
+		views = append(views, v)
+	}
+	return views
+}
+
+// lineCounter counts the lines of a file that grows.
+type lineCounter struct{ lines, read int64 }
+
+// count returns the lines of the named file, 0 if there is none.
+func (l *lineCounter) count(name string) int64 {
+	f, err := os.Open(name)
+	if err != nil {
+		return l.lines
+	}
+	defer f.Close()
+	buffer := make([]byte, 64<<10)
+	for {
+		n, err := f.ReadAt(buffer, l.read)
+		l.read += int64(n)
+		l.lines += int64(bytes.Count(buffer[:n], []byte("\n")))
+		if err != nil {
+			return l.lines
+		}
+	}
+}
