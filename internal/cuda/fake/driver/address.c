@@ -11,7 +11,7 @@ struct reservation {
 
 struct mapping {
 	struct entry range;
-	struct physical *memory;
+	struct handle *handle;
 	CUmemAccess_flags access[FAKE_DEVICES_MAX + 1]; /* by device, and of the host */
 };
 
@@ -95,22 +95,23 @@ static bool reserved_range(uint64_t address, uint64_t size)
 
 static CUresult map(uint64_t address, uint64_t size, uint64_t offset, CUmemGenericAllocationHandle handle)
 {
-	struct physical *m = physical_of(handle);
-	if (!m || !reserved_range(address, size) || mapped_within(address, size))
+	struct handle *h = handle_of(handle);
+	if (!h || !reserved_range(address, size) || mapped_within(address, size))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (offset != 0 || size != m->size)
+	if (offset != 0 || size != h->memory->size)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	struct mapping *mapping = calloc(1, sizeof *mapping);
 	if (!mapping)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	mapping->range = (struct entry){address, size};
-	mapping->memory = m;
-	void *p = mmap(pointer(address), size, PROT_NONE, MAP_FIXED | MAP_SHARED | MAP_NORESERVE, m->fd, (off_t)m->offset);
+	mapping->handle = h;
+	void *p = mmap(pointer(address), size, PROT_NONE, MAP_FIXED | MAP_SHARED | MAP_NORESERVE, h->memory->fd,
+	               (off_t)h->memory->offset);
 	if (p == MAP_FAILED || !table_insert(&mappings, &mapping->range)) {
 		free(mapping);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	m->mappings++;
+	h->mappings++;
 	return CUDA_SUCCESS;
 }
 
@@ -118,7 +119,7 @@ CUresult cuMemMap(CUdeviceptr p, size_t size, size_t offset, CUmemGenericAllocat
                   unsigned long long flags)
 {
 	ENTER(NEED_INIT);
-	if (flags || size == 0 || size % GRANULARITY || p % GRANULARITY || offset % GRANULARITY)
+	if (flags || size == 0 || p % GRANULARITY)
 		return CUDA_ERROR_INVALID_VALUE;
 	lock();
 	CUresult r = map(p, size, offset, handle);
@@ -126,19 +127,23 @@ CUresult cuMemMap(CUdeviceptr p, size_t size, size_t offset, CUmemGenericAllocat
 	return r;
 }
 
-/* whole_mappings returns the number of mappings that make up a range exactly, from index *first; 0 if none do. */
-static size_t whole_mappings(uint64_t address, uint64_t size, size_t *first)
+/* whole_mappings finds the mappings that lie in a range and returns their bytes; 0 if one of them lies in it in part. */
+static uint64_t whole_mappings(uint64_t address, uint64_t size, size_t *first, size_t *count)
 {
-	uint64_t next = address;
+	uint64_t bytes = 0;
+	struct entry *before = table_covering(&mappings, address);
 	*first = table_from(&mappings, address);
-	for (size_t i = *first; i < mappings.count && mappings.items[i]->key == next; i++) {
-		next += mappings.items[i]->size;
-		if (next - address > size)
+	*count = 0;
+	if (before && before->key != address)
+		return 0;
+	for (size_t i = *first; i < mappings.count && mappings.items[i]->key < address + size; i++) {
+		struct entry *e = mappings.items[i];
+		if (e->key + e->size > address + size)
 			return 0;
-		if (next - address == size)
-			return i + 1 - *first;
+		bytes += e->size;
+		++*count;
 	}
-	return 0;
+	return bytes;
 }
 
 static void unmap(struct mapping *mapping)
@@ -146,20 +151,21 @@ static void unmap(struct mapping *mapping)
 	mmap(pointer(mapping->range.key), mapping->range.size, PROT_NONE,
 	     MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	table_remove(&mappings, &mapping->range);
-	physical_unmapped(mapping->memory);
+	handle_unmapped(mapping->handle);
 	free(mapping);
 }
 
+/* As with the real driver, a range may hold parts where nothing is mapped. */
 CUresult cuMemUnmap(CUdeviceptr p, size_t size)
 {
 	ENTER(NEED_INIT);
-	size_t first;
+	size_t first, n;
 	lock();
-	size_t n = whole_mappings(p, size, &first);
-	for (size_t i = 0; i < n; i++)
+	bool ok = reserved_range(p, size) && (whole_mappings(p, size, &first, &n) || !mapped_within(p, size));
+	for (size_t i = 0; ok && i < n; i++)
 		unmap((struct mapping *)mappings.items[first]);
 	unlock();
-	return n ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	return ok ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 static bool on_device(const CUmemLocation *l) { return l->type == CU_MEM_LOCATION_TYPE_DEVICE; }
@@ -211,13 +217,13 @@ CUresult cuMemSetAccess(CUdeviceptr p, size_t size, const CUmemAccessDesc *acces
 	CUresult r = access_check(access, n);
 	if (r != CUDA_SUCCESS)
 		return r;
-	size_t first;
+	size_t first, count;
 	lock();
-	size_t count = whole_mappings(p, size, &first);
-	for (size_t i = first; i < first + count; i++)
-		set_access((struct mapping *)mappings.items[i], access, n);
+	bool ok = size && whole_mappings(p, size, &first, &count) == size;
+	for (size_t i = 0; ok && i < count; i++)
+		set_access((struct mapping *)mappings.items[first + i], access, n);
 	unlock();
-	return count ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	return ok ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location, CUdeviceptr p)
@@ -241,8 +247,8 @@ CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void 
 	lock();
 	struct mapping *m = table_covering(&mappings, (uintptr_t)p);
 	if (m) {
-		m->memory->handles++;
-		*handle = m->memory->handle.key;
+		m->handle->references++;
+		*handle = m->handle->entry.key;
 	}
 	unlock();
 	return m ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
@@ -250,11 +256,14 @@ CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void 
 
 struct entry *mapping_covering(uint64_t address) { return table_covering(&mappings, address); }
 
-bool reserved_address(uint64_t address) { return table_covering(&reservations, address); }
+struct entry *reservation_covering(uint64_t address) { return table_covering(&reservations, address); }
 
 bool mapped_range(uint64_t address, uint64_t size)
 {
-	for (uint64_t end = address + size; address < end;) {
+	uint64_t end;
+	if (__builtin_add_overflow(address, size, &end))
+		return false;
+	while (address < end) {
 		struct mapping *m = table_covering(&mappings, address);
 		if (!m || !access_all(m))
 			return false;
@@ -266,5 +275,6 @@ bool mapped_range(uint64_t address, uint64_t size)
 int mapped_device(uint64_t address)
 {
 	struct mapping *m = table_covering(&mappings, address);
-	return m && on_device(&m->memory->prop.location) ? m->memory->prop.location.id : -1;
+	const CUmemLocation *l = m ? &m->handle->memory->prop.location : NULL;
+	return l && on_device(l) ? l->id : -1;
 }

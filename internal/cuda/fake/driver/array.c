@@ -6,7 +6,7 @@
 struct CUarray_st {
 	struct CUarray_st *next;
 	CUcontext ctx;
-	uint64_t size, charge;
+	uint64_t size;
 };
 
 static struct CUarray_st *arrays;
@@ -52,10 +52,9 @@ static CUresult array_create(CUarray *out, const CUDA_ARRAY3D_DESCRIPTOR *d, uns
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	for (unsigned level = 0; level < levels; level++)
 		array->size += level_bytes(d, level);
-	array->charge = round_up(array->size, array->size >= MIB ? GRANULARITY : 512);
 	array->ctx = context_current();
 	lock();
-	CUresult r = device_take(array->ctx->device, FAKE_MEMORY, array->size, array->charge);
+	CUresult r = memory_take(array->ctx->device, array->size);
 	if (r == CUDA_SUCCESS) {
 		array->next = arrays;
 		arrays = array;
@@ -71,7 +70,7 @@ static void array_unlink(CUarray *at)
 {
 	CUarray array = *at;
 	*at = array->next;
-	device_give(array->ctx->device, FAKE_MEMORY, array->size, array->charge);
+	memory_give(array->ctx->device, array->size);
 	free(array);
 }
 

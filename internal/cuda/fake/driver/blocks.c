@@ -44,7 +44,7 @@ static void block_release(struct block *b)
 {
 	switch (b->kind) {
 	case BLOCK_MEMORY:
-		device_give(b->device, FAKE_MEMORY, b->range.size, b->charge);
+		memory_give(b->device, b->range.size);
 		break;
 	case BLOCK_MANAGED:
 		count_free(FAKE_MANAGED, b->range.size);
@@ -91,5 +91,5 @@ bool device_range(uint64_t address, uint64_t size)
 
 bool device_address(uint64_t address)
 {
-	return table_covering(&blocks, address) || reserved_address(address);
+	return table_covering(&blocks, address) || reservation_covering(address);
 }

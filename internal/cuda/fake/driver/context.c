@@ -5,6 +5,7 @@
 
 #define CONTEXT_BYTES (500 * MIB)
 #define STACK_MAX 64
+#define LIMIT_RUNTIME_SYNC_DEPTH 3 /* gone with the device runtime of old */
 #define LIMITS ((int)(sizeof((CUcontext)0)->limits / sizeof(size_t)))
 
 static CUcontext contexts; /* all there ever were: a handle kept too long is told from a living one */
@@ -55,7 +56,7 @@ static CUcontext context_new(int device, bool primary)
 /* context_open makes ctx usable. The first of a device costs the driver's share of its memory. */
 static CUresult context_open(CUcontext ctx)
 {
-	static const size_t defaults[] = {1024, 7340032, 8388608, 2, 2048, 128, 0, 0};
+	static const size_t defaults[] = {1024, 8650752, 8388608, 0, 2048, 64, 11796480, 232448};
 	if (living[ctx->device] == 0) {
 		CUresult r = device_take(ctx->device, FAKE_CONTEXT, CONTEXT_BYTES, CONTEXT_BYTES);
 		if (r != CUDA_SUCCESS)
@@ -194,7 +195,7 @@ static CUresult push(CUcontext ctx)
 	return CUDA_SUCCESS;
 }
 
-static CUresult context_create(CUcontext *out, unsigned flags, CUdevice device, unsigned version)
+static CUresult context_create(CUcontext *out, unsigned flags, CUdevice device)
 {
 	if (!out)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -207,7 +208,6 @@ static CUresult context_create(CUcontext *out, unsigned flags, CUdevice device, 
 	if (r != CUDA_SUCCESS)
 		return r;
 	ctx->flags = flags;
-	ctx->api_version = version;
 	*out = ctx;
 	return push(ctx);
 }
@@ -215,7 +215,7 @@ static CUresult context_create(CUcontext *out, unsigned flags, CUdevice device, 
 CUresult cuCtxCreate_v2(CUcontext *ctx, unsigned flags, CUdevice device)
 {
 	ENTER(NEED_INIT);
-	return context_create(ctx, flags, device, 3020);
+	return context_create(ctx, flags, device);
 }
 
 CUresult cuCtxCreate_v3(CUcontext *ctx, void *affinity, int n, unsigned flags, CUdevice device)
@@ -223,7 +223,7 @@ CUresult cuCtxCreate_v3(CUcontext *ctx, void *affinity, int n, unsigned flags, C
 	ENTER(NEED_INIT);
 	if (affinity || n)
 		return CUDA_ERROR_NOT_SUPPORTED;
-	return context_create(ctx, flags, device, 3020);
+	return context_create(ctx, flags, device);
 }
 
 CUresult cuCtxCreate_v4(CUcontext *ctx, void *params, unsigned flags, CUdevice device)
@@ -231,7 +231,7 @@ CUresult cuCtxCreate_v4(CUcontext *ctx, void *params, unsigned flags, CUdevice d
 	ENTER(NEED_INIT);
 	if (params)
 		return CUDA_ERROR_NOT_SUPPORTED;
-	return context_create(ctx, flags, device, 3020);
+	return context_create(ctx, flags, device);
 }
 
 CUresult cuCtxDestroy_v2(CUcontext ctx)
@@ -316,6 +316,8 @@ CUresult cuCtxSetLimit(int limit, size_t value)
 	ENTER(NEED_CONTEXT);
 	if (limit < 0 || limit >= LIMITS)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (limit == LIMIT_RUNTIME_SYNC_DEPTH)
+		return CUDA_ERROR_UNSUPPORTED_LIMIT;
 	lock();
 	context_current()->limits[limit] = value;
 	unlock();
@@ -327,6 +329,8 @@ CUresult cuCtxGetLimit(size_t *value, int limit)
 	ENTER(NEED_CONTEXT);
 	if (!value || limit < 0 || limit >= LIMITS)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (limit == LIMIT_RUNTIME_SYNC_DEPTH)
+		return CUDA_ERROR_UNSUPPORTED_LIMIT;
 	lock();
 	*value = context_current()->limits[limit];
 	unlock();

@@ -89,6 +89,34 @@ void device_give(int device, enum fake_kind kind, uint64_t size, uint64_t charge
 	count_free(kind, size);
 }
 
+static uint64_t small[FAKE_DEVICES_MAX]; /* bytes of the allocations that share pages */
+
+static uint64_t small_rounded(uint64_t size) { return round_up(size, 512); }
+
+/* The pages that small allocations share are taken to be filled without gaps. */
+CUresult memory_take(int device, uint64_t size)
+{
+	if (size >= MIB)
+		return device_take(device, FAKE_MEMORY, size, round_up(size, GRANULARITY));
+	uint64_t after = small[device] + small_rounded(size);
+	uint64_t pages = round_up(after, GRANULARITY) - round_up(small[device], GRANULARITY);
+	CUresult r = device_take(device, FAKE_MEMORY, size, pages);
+	if (r == CUDA_SUCCESS)
+		small[device] = after;
+	return r;
+}
+
+void memory_give(int device, uint64_t size)
+{
+	uint64_t pages = round_up(size, GRANULARITY);
+	if (size < MIB) {
+		uint64_t after = small[device] - small_rounded(size);
+		pages = round_up(small[device], GRANULARITY) - round_up(after, GRANULARITY);
+		small[device] = after;
+	}
+	device_give(device, FAKE_MEMORY, size, pages);
+}
+
 uint64_t device_free_bytes(int device)
 {
 	uint64_t used = fake_used(counts, device);

@@ -66,8 +66,9 @@ static void driver_open(void)
 	*(void **)&get_proc_address = dlsym(library, "cuGetProcAddress_v2");
 	if (!get_proc_address)
 		return;
-#define GET(name, form)                                                                                        \
-	if (get_proc_address(#name, (void **)&driver.name, RUNTIME_VERSION, 0, NULL) != CUDA_SUCCESS)           \
+#define GET(name, form)                                                                \
+	get_proc_address(#name, (void **)&driver.name, RUNTIME_VERSION, 0, NULL);      \
+	if (!driver.name)                                                              \
 		return;
 	DRIVER_FUNCTIONS(GET)
 	opened = (cudaError_t)driver.cuInit(0);
@@ -273,12 +274,7 @@ cudaError_t cudaMallocHost(void **p, size_t size) { WITH(cuMemAllocHost(p, size)
 
 cudaError_t cudaHostAlloc(void **p, size_t size, unsigned flags) { WITH(cuMemHostAlloc(p, size, flags)); }
 
-cudaError_t cudaFreeHost(void *p)
-{
-	if (!p)
-		return context_ready();
-	WITH(cuMemFreeHost(p));
-}
+cudaError_t cudaFreeHost(void *p) { WITH(cuMemFreeHost(p)); }
 
 cudaError_t cudaHostRegister(void *p, size_t size, unsigned flags) { WITH(cuMemHostRegister(p, size, flags)); }
 

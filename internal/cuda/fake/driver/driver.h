@@ -36,6 +36,9 @@ CUresult fault_check(const char *function);
 void counts_attach(void);
 CUresult device_take(int device, enum fake_kind kind, uint64_t size, uint64_t charge);
 void device_give(int device, enum fake_kind kind, uint64_t size, uint64_t charge);
+/* The same for FAKE_MEMORY, in 2 MiB pages, which allocations of less than 1 MiB share. */
+CUresult memory_take(int device, uint64_t size);
+void memory_give(int device, uint64_t size);
 void count_alloc(enum fake_kind kind, uint64_t size);
 void count_free(enum fake_kind kind, uint64_t size);
 uint64_t device_free_bytes(int device);
@@ -58,7 +61,7 @@ struct CUctx_st {
 	bool primary;
 	atomic_bool alive;
 	_Atomic CUresult sticky; /* an error that all later calls return */
-	unsigned flags, api_version;
+	unsigned flags;
 	int retained; /* of a primary context */
 	size_t limits[8];
 	CUstream legacy;
@@ -77,7 +80,6 @@ struct block {
 	CUcontext ctx;
 	int device;
 	unsigned flags;
-	uint64_t charge; /* bytes of the device */
 	CUmemoryPool pool;
 	bool freed; /* of a pool, in stream order */
 };
@@ -95,7 +97,7 @@ void arrays_release(CUcontext ctx);
 /* address.c */
 struct entry *mapping_covering(uint64_t address);
 bool mapped_range(uint64_t address, uint64_t size); /* with access */
-bool reserved_address(uint64_t address);
+struct entry *reservation_covering(uint64_t address);
 int mapped_device(uint64_t address); /* -1: not mapped */
 
 /* pool.c */

@@ -33,6 +33,8 @@ CUresult cuMemHostAlloc(void **p, size_t size, unsigned flags)
 CUresult cuMemFreeHost(void *p)
 {
 	ENTER(NEED_CONTEXT);
+	if (!p)
+		return CUDA_SUCCESS;
 	lock();
 	CUresult r = block_free((uintptr_t)p, 1u << BLOCK_HOST);
 	unlock();

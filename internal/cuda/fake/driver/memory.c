@@ -6,29 +6,21 @@
 
 #define KIND(k) (1u << (k))
 
-/* charge_of is what cuMemAlloc takes of the device: 2 MiB pages from 1 MiB on; smaller ones share such pages. */
-static uint64_t charge_of(uint64_t size)
-{
-	return round_up(size, size >= MIB ? GRANULARITY : 512);
-}
-
 static CUresult memory_alloc(CUdeviceptr *p, uint64_t size)
 {
-	uint64_t charge = charge_of(size);
 	int device = current_device();
-	CUresult r = device_take(device, FAKE_MEMORY, size, charge);
+	CUresult r = memory_take(device, size);
 	if (r != CUDA_SUCCESS) {
 		pools_release_all(device);
-		r = device_take(device, FAKE_MEMORY, size, charge);
+		r = memory_take(device, size);
 	}
 	if (r != CUDA_SUCCESS)
 		return r;
 	struct block *b = block_add(BLOCK_MEMORY, size, 0);
 	if (!b) {
-		device_give(device, FAKE_MEMORY, size, charge);
+		memory_give(device, size);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	b->charge = charge;
 	*p = b->range.key;
 	return CUDA_SUCCESS;
 }
@@ -79,6 +71,7 @@ CUresult cuMemAllocManaged(CUdeviceptr *p, size_t size, unsigned flags)
 	return b ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
+/* A free waits for the device, so that pools let go of memory, too. */
 CUresult cuMemFree_v2(CUdeviceptr p)
 {
 	ENTER(NEED_CONTEXT);
@@ -86,6 +79,7 @@ CUresult cuMemFree_v2(CUdeviceptr p)
 		return CUDA_SUCCESS;
 	lock();
 	CUresult r = block_free(p, KIND(BLOCK_MEMORY) | KIND(BLOCK_MANAGED) | KIND(BLOCK_POOL));
+	pools_sync(current_device());
 	unlock();
 	return r;
 }
@@ -128,9 +122,9 @@ struct pointer_facts {
 static bool pointer_facts(uint64_t p, struct pointer_facts *f)
 {
 	struct block *b = table_covering(&blocks, p);
-	struct entry *e = b ? &b->range : mapping_covering(p);
-	if (!e)
+	if (!b && !mapping_covering(p))
 		return false;
+	struct entry *e = b ? &b->range : reservation_covering(p);
 	bool host = b && (b->kind == BLOCK_HOST || b->kind == BLOCK_REGISTERED);
 	*f = (struct pointer_facts){
 		.ctx = b && b->kind != BLOCK_POOL ? b->ctx : NULL,

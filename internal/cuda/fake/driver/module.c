@@ -11,7 +11,6 @@
 
 struct CUfunc_st {
 	CUfunction next;
-	CUmodule module;
 	char name[];
 };
 
@@ -112,7 +111,6 @@ static CUresult function_get(CUfunction *out, CUmodule m, const char *name)
 	if (!f)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	strcpy(f->name, name);
-	f->module = m;
 	f->next = m->functions;
 	m->functions = f;
 	*out = f;
@@ -131,10 +129,9 @@ static CUresult function_find(CUfunction *out, CUmodule module, const char *name
 
 static CUresult file_check(const char *path)
 {
-	const CUresult file_not_found = 301;
 	if (!path)
 		return CUDA_ERROR_INVALID_VALUE;
-	return access(path, R_OK) == 0 ? CUDA_SUCCESS : file_not_found;
+	return access(path, R_OK) == 0 ? CUDA_SUCCESS : CUDA_ERROR_FILE_NOT_FOUND;
 }
 
 CUresult cuModuleLoad(CUmodule *module, const char *path)

@@ -54,7 +54,7 @@ static int file_device(int fd)
 	return sscanf(target, "/memfd:gm-fake-device-%d", &device) == 1 && device_valid(device) ? device : -1;
 }
 
-static bool backing(struct physical *m, bool exportable)
+static bool backing_new(struct memory *m, bool exportable)
 {
 	if (exportable) {
 		m->own_file = true;
@@ -72,7 +72,7 @@ static bool backing(struct physical *m, bool exportable)
 	return m->fd >= 0;
 }
 
-static void backing_free(struct physical *m)
+static void backing_free(struct memory *m)
 {
 	if (m->own_file)
 		close(m->fd);
@@ -80,9 +80,9 @@ static void backing_free(struct physical *m)
 		fallocate(m->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)m->offset, (off_t)m->size);
 }
 
-static bool on_host(const struct physical *m) { return m->prop.location.type != CU_MEM_LOCATION_TYPE_DEVICE; }
+static bool on_host(const struct memory *m) { return m->prop.location.type != CU_MEM_LOCATION_TYPE_DEVICE; }
 
-static CUresult pay(const struct physical *m)
+static CUresult pay(const struct memory *m)
 {
 	if (!on_host(m))
 		return device_take(m->prop.location.id, FAKE_PHYSICAL, m->size, m->size);
@@ -90,7 +90,7 @@ static CUresult pay(const struct physical *m)
 	return CUDA_SUCCESS;
 }
 
-static void pay_back(const struct physical *m)
+static void pay_back(const struct memory *m)
 {
 	if (m->imported)
 		return;
@@ -100,36 +100,48 @@ static void pay_back(const struct physical *m)
 		device_give(m->prop.location.id, FAKE_PHYSICAL, m->size, m->size);
 }
 
-/* physical_add gives memory a handle. */
-static bool physical_add(struct physical *m)
+/* handle_new gives memory one more handle. */
+static struct handle *handle_new(struct memory *m)
 {
 	static uint64_t last = 0x1000;
-	m->handle.key = ++last;
-	m->handle.size = 1;
-	m->handles = 1;
-	return table_insert(&handles, &m->handle);
+	struct handle *h = calloc(1, sizeof *h);
+	if (!h)
+		return NULL;
+	h->entry = (struct entry){++last, 1};
+	h->memory = m;
+	h->references = 1;
+	if (!table_insert(&handles, &h->entry)) {
+		free(h);
+		return NULL;
+	}
+	m->handles++;
+	return h;
 }
 
-static void physical_drop(struct physical *m)
+static void handle_drop(struct handle *h)
 {
-	if (m->handles || m->mappings)
+	if (h->references || h->mappings)
+		return;
+	struct memory *m = h->memory;
+	table_remove(&handles, &h->entry);
+	free(h);
+	if (--m->handles)
 		return;
 	backing_free(m);
 	pay_back(m);
-	table_remove(&handles, &m->handle);
 	free(m);
 }
 
-struct physical *physical_of(CUmemGenericAllocationHandle handle)
+struct handle *handle_of(CUmemGenericAllocationHandle value)
 {
-	struct physical *m = table_at(&handles, handle);
-	return m && m->handles ? m : NULL;
+	struct handle *h = table_at(&handles, value);
+	return h && h->references ? h : NULL;
 }
 
-void physical_unmapped(struct physical *m)
+void handle_unmapped(struct handle *h)
 {
-	m->mappings--;
-	physical_drop(m);
+	h->mappings--;
+	handle_drop(h);
 }
 
 static CUresult prop_check(const CUmemAllocationProp *prop)
@@ -151,9 +163,9 @@ static CUresult prop_check(const CUmemAllocationProp *prop)
 	}
 }
 
-static CUresult physical_create(CUmemGenericAllocationHandle *handle, uint64_t size, const CUmemAllocationProp *prop)
+static CUresult memory_create(CUmemGenericAllocationHandle *handle, uint64_t size, const CUmemAllocationProp *prop)
 {
-	struct physical *m = calloc(1, sizeof *m);
+	struct memory *m = calloc(1, sizeof *m);
 	if (!m)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	m->prop = *prop;
@@ -167,13 +179,17 @@ static CUresult physical_create(CUmemGenericAllocationHandle *handle, uint64_t s
 		free(m);
 		return r;
 	}
-	if (!backing(m, prop->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE) || !physical_add(m)) {
-		pay_back(m);
-		free(m);
-		return CUDA_ERROR_OUT_OF_MEMORY;
+	bool backed = backing_new(m, prop->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE);
+	struct handle *h = backed ? handle_new(m) : NULL;
+	if (h) {
+		*handle = h->entry.key;
+		return CUDA_SUCCESS;
 	}
-	*handle = m->handle.key;
-	return CUDA_SUCCESS;
+	if (backed)
+		backing_free(m);
+	pay_back(m);
+	free(m);
+	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *prop,
@@ -188,7 +204,7 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CU
 	if (size > (uint64_t)ARENA_SIZE / 1024)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	lock();
-	r = physical_create(handle, size, prop);
+	r = memory_create(handle, size, prop);
 	unlock();
 	return r;
 }
@@ -197,13 +213,13 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
 {
 	ENTER(NEED_INIT);
 	lock();
-	struct physical *m = physical_of(handle);
-	if (m) {
-		m->handles--;
-		physical_drop(m);
+	struct handle *h = handle_of(handle);
+	if (h) {
+		h->references--;
+		handle_drop(h);
 	}
 	unlock();
-	return m ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	return h ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuMemExportToShareableHandle(void *shareable, CUmemGenericAllocationHandle handle,
@@ -213,9 +229,9 @@ CUresult cuMemExportToShareableHandle(void *shareable, CUmemGenericAllocationHan
 	if (!shareable || flags || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
 		return CUDA_ERROR_INVALID_VALUE;
 	lock();
-	struct physical *m = physical_of(handle);
-	bool ok = m && m->own_file;
-	int fd = ok ? fcntl(m->fd, F_DUPFD_CLOEXEC, 0) : -1;
+	struct handle *h = handle_of(handle);
+	bool ok = h && h->memory->own_file;
+	int fd = ok ? fcntl(h->memory->fd, F_DUPFD_CLOEXEC, 0) : -1;
 	unlock();
 	if (!ok)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -225,20 +241,20 @@ CUresult cuMemExportToShareableHandle(void *shareable, CUmemGenericAllocationHan
 	return CUDA_SUCCESS;
 }
 
-static struct physical *physical_of_inode(uint64_t inode)
+static struct memory *memory_of_inode(uint64_t inode)
 {
 	for (size_t i = 0; i < handles.count; i++) {
-		struct physical *m = (struct physical *)handles.items[i];
+		struct memory *m = ((struct handle *)handles.items[i])->memory;
 		if (m->own_file && m->inode == inode)
 			return m;
 	}
 	return NULL;
 }
 
-/* import_foreign makes a handle of another process' memory. It stays counted there. */
-static struct physical *import_foreign(int fd, const struct stat *s, int device)
+/* import_foreign makes memory of another process known. It stays counted there. */
+static struct memory *import_foreign(int fd, const struct stat *s, int device)
 {
-	struct physical *m = calloc(1, sizeof *m);
+	struct memory *m = calloc(1, sizeof *m);
 	if (!m)
 		return NULL;
 	m->prop = (CUmemAllocationProp){
@@ -250,12 +266,23 @@ static struct physical *import_foreign(int fd, const struct stat *s, int device)
 	m->own_file = m->imported = true;
 	m->inode = s->st_ino;
 	m->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-	if (m->fd >= 0 && physical_add(m))
-		return m;
 	if (m->fd >= 0)
-		close(m->fd);
+		return m;
 	free(m);
 	return NULL;
+}
+
+static struct handle *import(int fd, const struct stat *s, int device)
+{
+	struct memory *m = memory_of_inode(s->st_ino);
+	if (!m)
+		m = import_foreign(fd, s, device);
+	struct handle *h = m ? handle_new(m) : NULL;
+	if (m && !m->handles) {
+		backing_free(m);
+		free(m);
+	}
+	return h;
 }
 
 /* The descriptor travels in the pointer's value. The caller keeps it open or closes it. */
@@ -265,18 +292,16 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, vo
 	ENTER(NEED_INIT);
 	int fd = (int)(intptr_t)shareable, device = file_device(fd);
 	struct stat s;
-	if (!handle || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR || device < 0 || fstat(fd, &s) != 0)
+	if (!handle || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR || fstat(fd, &s) != 0)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (device < 0)
+		return CUDA_ERROR_UNKNOWN;
 	lock();
-	struct physical *m = physical_of_inode(s.st_ino);
-	if (m)
-		m->handles++;
-	else
-		m = import_foreign(fd, &s, device);
-	if (m)
-		*handle = m->handle.key;
+	struct handle *h = import(fd, &s, device);
+	if (h)
+		*handle = h->entry.key;
 	unlock();
-	return m ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+	return h ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *prop, int option)
@@ -295,9 +320,9 @@ CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop, CUmem
 {
 	ENTER(NEED_INIT);
 	lock();
-	struct physical *m = physical_of(handle);
-	if (m && prop)
-		*prop = m->prop;
+	struct handle *h = handle_of(handle);
+	if (h && prop)
+		*prop = h->memory->prop;
 	unlock();
-	return m && prop ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	return h && prop ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

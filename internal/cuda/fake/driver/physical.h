@@ -4,8 +4,7 @@
 
 #include "driver.h"
 
-struct physical {
-	struct entry handle; /* the key is the handle's value */
+struct memory {
 	CUmemAllocationProp prop;
 	uint64_t size;
 	int fd;          /* the memory is the file's bytes [offset, offset+size) */
@@ -13,10 +12,16 @@ struct physical {
 	bool own_file;   /* nothing else lies in the file */
 	bool imported;   /* another process pays for it */
 	uint64_t inode;
-	unsigned handles, mappings; /* references; at none of either the memory is freed */
+	unsigned handles; /* values that name it: each import makes one more */
 };
 
-struct physical *physical_of(CUmemGenericAllocationHandle handle); /* with at least one reference by handle */
-void physical_unmapped(struct physical *m);
+struct handle {
+	struct entry entry; /* the key is the value that the program has */
+	struct memory *memory;
+	unsigned references, mappings; /* at none of either the handle is gone, and with its last handle the memory */
+};
+
+struct handle *handle_of(CUmemGenericAllocationHandle value); /* with at least one reference */
+void handle_unmapped(struct handle *h);
 
 #endif

@@ -108,7 +108,7 @@ static void pool_settle(CUmemoryPool pool)
 static void block_freed(struct block *b)
 {
 	b->freed = true;
-	b->pool->used -= b->charge;
+	b->pool->used -= b->range.size;
 	count_free(FAKE_POOL_USED, b->range.size);
 }
 
@@ -117,7 +117,7 @@ void pool_block_done(struct block *b)
 	CUmemoryPool pool = b->pool;
 	if (!b->freed)
 		block_freed(b);
-	pool->held -= b->charge;
+	pool->held -= b->range.size;
 	pool->blocks--;
 	block_remove(b);
 	pool_settle(pool);
@@ -125,12 +125,11 @@ void pool_block_done(struct block *b)
 
 static CUresult pool_alloc(CUdeviceptr *out, uint64_t size, CUmemoryPool p)
 {
-	uint64_t charge = round_up(size, 512);
-	CUresult r = pool_grow(p, charge);
+	CUresult r = pool_grow(p, size);
 	if (r == CUDA_ERROR_OUT_OF_MEMORY) {
 		device_drain(p->device);
 		pools_release_all(p->device);
-		r = pool_grow(p, charge);
+		r = pool_grow(p, size);
 	}
 	if (r != CUDA_SUCCESS)
 		return r;
@@ -139,10 +138,9 @@ static CUresult pool_alloc(CUdeviceptr *out, uint64_t size, CUmemoryPool p)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	b->device = p->device;
 	b->pool = p;
-	b->charge = charge;
 	p->blocks++;
-	p->held += charge;
-	p->used += charge;
+	p->held += size;
+	p->used += size;
 	if (p->used > p->used_high)
 		p->used_high = p->used;
 	count_alloc(FAKE_POOL_USED, size);

@@ -161,30 +161,31 @@ static const struct function *find(const char *name, int version, bool *known)
 	return best;
 }
 
+/* As with the real driver, a name that is not found is an error only in the first form of this function. */
 CUresult cuGetProcAddress_v2(const char *name, void **function, int version, uint64_t flags,
                              CUdriverProcAddressQueryResult *status)
 {
-	if (!name || !function || flags > CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM)
+	if (!name || !function || version > FAKE_DRIVER_VERSION)
 		return CUDA_ERROR_INVALID_VALUE;
-	bool known, per_thread = flags == CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
+	bool known, per_thread = flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
 	const struct function *f = find(name, version, &known);
 	if (status)
 		*status = f       ? CU_GET_PROC_ADDRESS_SUCCESS
 		          : known ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
 		                  : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
 	*function = !f ? NULL : per_thread && f->per_thread ? f->per_thread : f->plain;
-	return f ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+	return CUDA_SUCCESS;
 }
 
 CUresult cuGetProcAddress(const char *name, void **function, int version, uint64_t flags)
 {
-	return cuGetProcAddress_v2(name, function, version, flags, NULL);
+	CUresult r = cuGetProcAddress_v2(name, function, version, flags, NULL);
+	return r == CUDA_SUCCESS && !*function ? CUDA_ERROR_NOT_FOUND : r;
 }
 
+/* No table is known; the real driver gives this error for an id that it does not know. */
 CUresult cuGetExportTable(const void **table, const CUuuid *id)
 {
-	(void)id;
-	if (table)
-		*table = NULL;
-	return CUDA_ERROR_NOT_FOUND;
+	(void)table, (void)id;
+	return CUDA_ERROR_INVALID_VALUE;
 }

@@ -37,6 +37,23 @@ static void device_memory(CUcontext ctx)
 	GIVES(CUDA_ERROR_OUT_OF_MEMORY, cuMemAlloc_v2(&p, free_bytes() + 2 * MIB));
 }
 
+/* Small allocations share pages of 2 MiB. */
+static void small(void)
+{
+	enum { N = 5000 };
+	static CUdeviceptr p[N];
+	size_t before = free_bytes();
+	for (int i = 0; i < N; i++) {
+		OK(cuMemAlloc_v2(&p[i], 1000));
+		if (i == 0)
+			CHECK(before - free_bytes() == 2 * MIB);
+	}
+	CHECK(before - free_bytes() == 6 * MIB);
+	for (int i = 0; i < N; i++)
+		OK(cuMemFree_v2(p[i]));
+	CHECK(before == free_bytes());
+}
+
 static void managed(void)
 {
 	CUdeviceptr p;
@@ -62,6 +79,7 @@ static void host(void)
 	CHECK(peek(d) == 12);
 	OK(cuMemFreeHost(p));
 	OK(cuMemFreeHost(q));
+	OK(cuMemFreeHost(NULL));
 	GIVES(CUDA_ERROR_INVALID_VALUE, cuMemFreeHost(p));
 
 	void *pages = aligned_alloc(4096, MIB);
@@ -95,6 +113,7 @@ int main(void)
 {
 	CUcontext ctx = start();
 	device_memory(ctx);
+	small();
 	managed();
 	host();
 	arrays();

@@ -23,7 +23,7 @@ static void missing(const char *name, int version, CUdriverProcAddressQueryResul
 {
 	void *p = &library;
 	CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_SUCCESS;
-	GIVES(CUDA_ERROR_NOT_FOUND, cuGetProcAddress_v2(name, &p, version, 0, &status));
+	OK(cuGetProcAddress_v2(name, &p, version, 0, &status));
 	CHECK(status == why && p == NULL);
 	GIVES(CUDA_ERROR_NOT_FOUND, cuGetProcAddress(name, &p, version, 0));
 }
@@ -49,12 +49,16 @@ int main(void)
 	same("cuMemcpyHtoD", 13000, 2, "cuMemcpyHtoD_v2_ptds");
 	same("cuMemcpyHtoDAsync", 13000, 2, "cuMemcpyHtoDAsync_v2_ptsz");
 	same("cuMemAlloc", 13000, 2, "cuMemAlloc_v2");
+	same("cuMemAllocAsync", 13000, 3, "cuMemAllocAsync_ptsz");
+	missing("cuMemAlloc_v2", 13000, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
 	missing("cuNoSuchFunction", 13000, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
 	missing("cuMemCreate", 9000, CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT);
 
+	void *p;
+	GIVES(CUDA_ERROR_INVALID_VALUE, cuGetProcAddress("cuInit", &p, 99000, 0));
 	const void *table;
 	CUuuid id = {{0}};
-	GIVES(CUDA_ERROR_NOT_FOUND, cuGetExportTable(&table, &id));
+	GIVES(CUDA_ERROR_INVALID_VALUE, cuGetExportTable(&table, &id));
 	const char *name;
 	OK(cuGetErrorName(CUDA_ERROR_OUT_OF_MEMORY, &name));
 	CHECK(!strcmp(name, "CUDA_ERROR_OUT_OF_MEMORY"));

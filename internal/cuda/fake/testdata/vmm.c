@@ -1,6 +1,7 @@
 /* Physical memory, its mappings and its life. */
 #include "start.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 static CUmemGenericAllocationHandle create(size_t size, CUmemAllocationHandleType type)
@@ -83,16 +84,19 @@ static void refusals(void)
 	GIVES(CUDA_ERROR_INVALID_VALUE, cuMemCreate(&bad, MIB, &prop, 0));
 	GIVES(CUDA_ERROR_INVALID_VALUE, cuMemCreate(&bad, 0, &prop, 0));
 	GIVES(CUDA_ERROR_INVALID_VALUE, cuMemAddressReserve(&q, MIB, 0, 0, 0));
-	GIVES(CUDA_ERROR_INVALID_VALUE, cuMemMap(p, MIB, 0, h, 0));
+	GIVES(CUDA_ERROR_NOT_SUPPORTED, cuMemMap(p, MIB, 0, h, 0));
 	GIVES(CUDA_ERROR_NOT_SUPPORTED, cuMemMap(p, 2 * MIB, 0, h, 0));
 	GIVES(CUDA_ERROR_NOT_SUPPORTED, cuMemMap(p, 2 * MIB, 2 * MIB, h, 0));
 	GIVES(CUDA_ERROR_INVALID_VALUE, cuMemSetAccess(p, 4 * MIB, &rw, 1));
-	GIVES(CUDA_ERROR_INVALID_VALUE, cuMemUnmap(p, 4 * MIB));
+	OK(cuMemUnmap(p, 4 * MIB)); /* of nothing */
 	OK(cuMemMap(p, 4 * MIB, 0, h, 0));
 	GIVES(CUDA_ERROR_INVALID_VALUE, cuMemcpyHtoD_v2(p, &rw, 4)); /* no access yet */
 	GIVES(CUDA_ERROR_INVALID_VALUE, cuMemMap(p, 4 * MIB, 0, h, 0));
 	GIVES(CUDA_ERROR_INVALID_VALUE, cuMemUnmap(p, 2 * MIB));
-	OK(cuMemUnmap(p, 4 * MIB));
+	GIVES(CUDA_ERROR_INVALID_VALUE, cuMemSetAccess(p, 2 * MIB, &rw, 1));
+	GIVES(CUDA_ERROR_INVALID_VALUE, cuMemSetAccess(p, 8 * MIB, &rw, 1));
+	GIVES(CUDA_ERROR_INVALID_VALUE, cuMemAddressFree(p, 8 * MIB));
+	OK(cuMemUnmap(p, 8 * MIB));
 	OK(cuMemRelease(h));
 	GIVES(CUDA_ERROR_INVALID_VALUE, cuMemRelease(h));
 	OK(cuMemAddressFree(p, 8 * MIB));
@@ -135,6 +139,7 @@ static void sharing(void)
 	OK(cuMemExportToShareableHandle(&fd, h, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
 	OK(cuMemImportFromShareableHandle(&other, (void *)(intptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
 	close(fd);
+	CHECK(other != h);
 	map(p, 2 * MIB, h);
 	map(p + 2 * MIB, 2 * MIB, other);
 	poke(p, 11);
@@ -146,8 +151,22 @@ static void sharing(void)
 	OK(cuMemRelease(other));
 	CHECK(before == free_bytes());
 	OK(cuMemAddressFree(p, 4 * MIB));
-	GIVES(CUDA_ERROR_INVALID_VALUE,
-	      cuMemImportFromShareableHandle(&other, (void *)(intptr_t)0, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+	fd = open("/dev/null", O_RDONLY);
+	GIVES(CUDA_ERROR_UNKNOWN,
+	      cuMemImportFromShareableHandle(&other, (void *)(intptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+	close(fd);
+}
+
+/* Reservations cost nothing, and a hint is taken where it can be. */
+static void addresses(void)
+{
+	CUdeviceptr p, q;
+	OK(cuMemAddressReserve(&p, 256 * GIB, GIB, 0, 0));
+	CHECK(p % GIB == 0);
+	OK(cuMemAddressFree(p, 256 * GIB));
+	OK(cuMemAddressReserve(&q, 64 * MIB, 0, p, 0));
+	CHECK(p == q);
+	OK(cuMemAddressFree(q, 64 * MIB));
 }
 
 /* Many small handles need neither a descriptor nor much address space each. */
@@ -177,6 +196,7 @@ int main(void)
 	refusals();
 	facts();
 	sharing();
+	addresses();
 	many();
 	return 0;
 }
