@@ -24,11 +24,12 @@ func (s *Session) Run(words []string, stdout io.Writer) (status int, err error) 
 	return s.RunCommand(cmd)
 }
 
-// RunCommand is Run with a command whose streams are set.
+// RunCommand is Run with a command whose streams are set. One that is to be in a session of its own has no terminal: it gets all signals,
+// and those of keys go to all of its group.
 func (s *Session) RunCommand(cmd *exec.Cmd) (status int, err error) {
 	cmd.Env = s.Environ(os.Environ())
 	s.words = cmd.Args
-	defer func() { err = errors.Join(err, s.live.Close()) }()
+	defer s.live.Close()
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, passedOn...)
 	defer signal.Stop(signals)
@@ -37,13 +38,16 @@ func (s *Session) RunCommand(cmd *exec.Cmd) (status int, err error) {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
-	terminal := hasTerminal()
+	terminal, apart := hasTerminal(), cmd.SysProcAttr != nil && cmd.SysProcAttr.Setsid
 	tick := time.NewTicker(pollPeriod)
 	defer tick.Stop()
 	for {
 		select {
 		case sig := <-signals:
-			if !(terminal && (sig == syscall.SIGINT || sig == syscall.SIGQUIT)) {
+			switch key := sig == syscall.SIGINT || sig == syscall.SIGQUIT; {
+			case key && apart:
+				syscall.Kill(-cmd.Process.Pid, sig.(syscall.Signal)) // as a terminal does
+			case !key || !terminal:
 				cmd.Process.Signal(sig) // it may just have ended
 			}
 		case <-tick.C:

@@ -34,7 +34,9 @@ func (in *interpreter) host(r *ring.Record) error {
 	case ring.HostFreeFailed:
 		return in.restore(r, in.pinned)
 	}
-	return in.settle(r, in.pinned, in.newBlock(r, trace.KindPinned))
+	b := in.newBlock(r, trace.KindPinned)
+	b.context = r.C
+	return in.settle(r, in.pinned, b)
 }
 
 // settle enters a block at the address of its record. What was there, of whose end nothing was told, is gone.
@@ -106,5 +108,5 @@ func (in *interpreter) hold(r *ring.Record, p *pool, held int64) error {
 		e.Op, e.Size = trace.OpSegmentFree, -e.Size
 	}
 	p.held = held
-	return in.out.row(e, trace.DriverTag(trace.KindPool, p.by), p.name, "")
+	return in.out.row(e, in.tag(trace.KindPool, p.by), p.name, "")
 }

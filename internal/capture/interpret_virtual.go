@@ -50,7 +50,7 @@ func (in *interpreter) virtual(r *ring.Record) error {
 func (in *interpreter) create(r *ring.Record) error {
 	p := &physical{block: in.newBlock(r, trace.KindPhysical), handle: r.A, references: 1}
 	if r.Device < 0 {
-		p.kind = trace.KindPinned
+		p.kind, p.tag = trace.KindPinned, in.tag(trace.KindPinned, p.by)
 	}
 	in.physical[r.A] = p
 	return in.come(r, &p.block, 0)
@@ -164,5 +164,5 @@ func (in *interpreter) mapRow(r *ring.Record, op trace.Op, addr uint64, m mappin
 	}
 	return in.out.row(trace.Event{
 		TimeNS: r.TimeNS, Op: op, Size: m.size, Addr: addr, Device: max(device, 0), Thread: r.Thread, Level: trace.LevelDriver,
-	}, trace.DriverTag(kind, by), "", "")
+	}, in.tag(kind, by), "", "")
 }

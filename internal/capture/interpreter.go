@@ -14,6 +14,7 @@ type interpreter struct {
 	libraries libraries
 	symbols   *symbols
 	devices   map[int32]device
+	tags      map[[2]string]string
 	unknown   map[string]int // functions that were handed out in a version that is not followed, and how often
 	oom       bool           // a request was refused
 
@@ -64,6 +65,7 @@ type block struct {
 	pool    uint64
 	kind    trace.Kind
 	by      string
+	tag     string // of kind and by
 }
 
 // pool is a memory pool of the driver.
@@ -76,7 +78,7 @@ type pool struct {
 
 func newInterpreter(out rowWriter, card cardReader) *interpreter {
 	return &interpreter{
-		out: out, card: card, symbols: newSymbols(), devices: map[int32]device{}, unknown: map[string]int{},
+		out: out, card: card, symbols: newSymbols(), devices: map[int32]device{}, unknown: map[string]int{}, tags: map[[2]string]string{},
 		blocks: map[uint64]block{}, pinned: map[uint64]block{}, physical: map[uint64]*physical{},
 		mapped: map[uint64]mapping{}, pools: map[uint64]*pool{}, contexts: map[uint64][]block{}, primary: map[int32]uint64{},
 		freed: map[int32]freed{}, released: map[int32]*physical{}, unmapped: map[int32][]unmapped{},
@@ -118,7 +120,7 @@ func (in *interpreter) take(r *ring.Record) error {
 // by names the library that asked.
 func (in *interpreter) by(r *ring.Record) string {
 	if lib := in.libraries.find(r.Caller); lib != nil {
-		return owner(lib.path)
+		return lib.owner
 	}
 	return ""
 }
@@ -157,7 +159,7 @@ func (in *interpreter) come(r *ring.Record, b *block, addr uint64) error {
 	return in.out.row(trace.Event{
 		TimeNS: r.TimeNS, Op: trace.OpAlloc, ID: b.id, Size: b.size, Addr: addr, Device: max(b.device, 0), Stream: b.stream,
 		Thread: r.Thread, Level: trace.LevelDriver,
-	}, trace.DriverTag(b.kind, b.by), in.poolName(b.pool), in.stack(r))
+	}, b.tag, in.poolName(b.pool), in.stack(r))
 }
 
 // leave writes the free of a block.
@@ -166,7 +168,7 @@ func (in *interpreter) leave(r *ring.Record, b *block, addr uint64) error {
 	return in.out.row(trace.Event{
 		TimeNS: r.TimeNS, Op: trace.OpFree, ID: b.id, Size: b.size, Addr: addr, Device: max(b.device, 0), Stream: b.stream,
 		Thread: r.Thread, Level: trace.LevelDriver,
-	}, trace.DriverTag(b.kind, b.by), in.poolName(b.pool), in.stack(r))
+	}, b.tag, in.poolName(b.pool), in.stack(r))
 }
 
 // moved counts what is obtained of a device.
@@ -190,5 +192,17 @@ func (in *interpreter) poolName(handle uint64) string {
 }
 
 func (in *interpreter) newBlock(r *ring.Record, kind trace.Kind) block {
-	return block{size: max(clampSize(r.B), 1), device: r.Device, kind: kind, by: in.by(r)}
+	by := in.by(r)
+	return block{size: max(clampSize(r.B), 1), device: r.Device, kind: kind, by: by, tag: in.tag(kind, by)}
+}
+
+// tag returns the tag of a kind of memory and who asked for it.
+func (in *interpreter) tag(kind trace.Kind, by string) string {
+	key := [2]string{string(kind), by}
+	text, ok := in.tags[key]
+	if !ok {
+		text = trace.DriverTag(kind, by)
+		in.tags[key] = text
+	}
+	return text
 }

@@ -13,20 +13,26 @@ type library struct {
 	from, to uint64
 	offset   uint64 // of from in the file
 	path     string // empty for code that came from no file
+	owner    string // see owner
 }
 
 // libraries are those of a process from which its memory was asked for.
 type libraries struct {
 	list []library // by from
+	last int       // where an address was found last
 }
 
 func (l *libraries) add(lib library) {
+	lib.owner = owner(lib.path)
 	i, _ := slices.BinarySearchFunc(l.list, lib.from, func(a library, from uint64) int { return cmp.Compare(a.from, from) })
 	l.list = slices.Insert(l.list, i, lib)
 }
 
 // find returns the library that holds an address; nil when none is known.
 func (l *libraries) find(address uint64) *library {
+	if l.last < len(l.list) && address >= l.list[l.last].from && address < l.list[l.last].to {
+		return &l.list[l.last]
+	}
 	i, found := slices.BinarySearchFunc(l.list, address, func(a library, at uint64) int { return cmp.Compare(a.from, at) })
 	if !found {
 		i--
@@ -34,12 +40,13 @@ func (l *libraries) find(address uint64) *library {
 	if i < 0 || address >= l.list[i].to {
 		return nil
 	}
+	l.last = i
 	return &l.list[i]
 }
 
 // has tells whether one of the libraries is that of an owner.
 func (l *libraries) has(name string) bool {
-	return slices.ContainsFunc(l.list, func(lib library) bool { return owner(lib.path) == name })
+	return slices.ContainsFunc(l.list, func(lib library) bool { return lib.owner == name })
 }
 
 // owners are the names of those who ask for memory, by the paths of their libraries; the first that matches holds.

@@ -2,6 +2,7 @@ package capture
 
 import (
 	"bytes"
+	"cmp"
 	"maps"
 	"os"
 	"path/filepath"
@@ -27,6 +28,9 @@ func newAccount(texts *column.Strings) account {
 	return account{framework: live.NewFramework(texts), startNS: time.Now().UnixNano()}
 }
 
+// Folder returns the folder of the session, by which package live finds it.
+func (s *Session) Folder() string { return s.folder }
+
 // View returns what the session knows now. It belongs to the goroutine that polls.
 func (s *Session) View() *live.View {
 	v := &live.View{
@@ -38,6 +42,9 @@ func (s *Session) View() *live.View {
 		}
 	}
 	running := len(v.Processes)
+	slices.SortStableFunc(v.Processes, func(a, b live.Process) int {
+		return cmp.Or(cmp.Compare(uint(a.Rank), uint(b.Rank)), cmp.Compare(a.StartNS, b.StartNS)) // those of no rank, -1, are last
+	})
 	for _, p := range slices.Backward(s.processes) {
 		switch {
 		case !p.usesCUDA() || !p.dead() || slices.ContainsFunc(v.Processes[:running], p.is):

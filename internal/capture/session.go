@@ -33,6 +33,7 @@ const shimName = "libgmtrace.so"
 type Session struct {
 	options   Options
 	folder    string
+	rings     string // folder of the rings: in memory, or the same
 	cards     *cards
 	processes []*process
 	seen      map[string]bool // files of the folder that are opened
@@ -47,9 +48,9 @@ func NewSession(o Options) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Session{options: o, folder: folder, seen: map[string]bool{}, startNS: time.Now().UnixNano()}
+	s := &Session{options: o, folder: folder, rings: ringFolder(folder), seen: map[string]bool{}, startNS: time.Now().UnixNano()}
 	if err := s.install(); err != nil {
-		return nil, errors.Join(err, os.RemoveAll(folder))
+		return nil, errors.Join(err, s.remove())
 	}
 	if s.cards, err = openCards(); err != nil {
 		o.Warn("no account of the whole card: %v", err)
@@ -58,6 +59,21 @@ func NewSession(o Options) (*Session, error) {
 		o.Warn("gmtrace top will not find this: %v", err)
 	}
 	return s, nil
+}
+
+// ringFolder makes a folder for rings in memory: on a disk, where pages are written back, a ring is several times slower. Where that
+// is not possible it returns the folder of the session.
+func ringFolder(session string) string {
+	folder, err := os.MkdirTemp("/dev/shm", "gmtrace-")
+	if err != nil {
+		return session
+	}
+	return folder
+}
+
+// remove removes the folders.
+func (s *Session) remove() error {
+	return errors.Join(os.RemoveAll(s.rings), os.RemoveAll(s.folder))
 }
 
 func (s *Session) install() error {
@@ -75,15 +91,19 @@ func (s *Session) install() error {
 func (s *Session) Environ(base []string) []string {
 	env := slices.Clone(base)
 	set := func(name, value string) { env = append(env, name+"="+value) }
+	outer := lookup(base, "GMTRACE_DIR") // of a session that this one is within: a program has one
 	before := func(name, value, separator string) {
-		if old := lookup(base, name); old != "" {
-			value += separator + old
+		for _, old := range strings.Split(lookup(base, name), separator) {
+			if old != "" && (outer == "" || !strings.HasPrefix(old, outer+"/")) {
+				value += separator + old
+			}
 		}
 		set(name, value)
 	}
 	before(map[bool]string{false: "LD_PRELOAD", true: "LD_AUDIT"}[s.options.Audit], filepath.Join(s.folder, shimName), ":")
 	before("PYTHONPATH", filepath.Join(s.folder, "python"), string(os.PathListSeparator))
 	set("GMTRACE_DIR", s.folder)
+	set("GMTRACE_RINGS", s.rings)
 	set("GMTRACE_MARKS", s.options.Marks)
 	set("GMTRACE_STEPS", s.options.Steps.String())
 	set("GMTRACE_STACKS", map[bool]string{true: "python"}[s.options.PythonStacks])
@@ -137,39 +157,51 @@ func (s *Session) Alive() []int {
 
 // Close ends the session and removes its folder. Processes that still run are recorded no longer.
 func (s *Session) Close() error {
-	errs := []error{s.live.Close()}
+	s.live.Close()
+	var errs []error
 	for _, p := range s.processes {
 		errs = append(errs, p.close())
 	}
-	return errors.Join(append(errs, s.cards.close(), os.RemoveAll(s.folder))...)
+	return errors.Join(append(errs, s.cards.close(), s.remove())...)
 }
 
-// discover looks for new files in the folder.
+// discover looks for new files in the folders.
 func (s *Session) discover() error {
-	entries, err := os.ReadDir(s.folder)
+	if s.rings != s.folder {
+		if err := s.discoverIn(s.rings); err != nil {
+			return err
+		}
+	}
+	return s.discoverIn(s.folder)
+}
+
+func (s *Session) discoverIn(folder string) error {
+	entries, err := os.ReadDir(folder)
 	if err != nil {
 		return err
 	}
 	for _, entry := range entries {
-		name := entry.Name()
-		if s.seen[name] {
+		file := filepath.Join(folder, entry.Name())
+		if s.seen[file] {
 			continue
 		}
-		var err error
-		switch kind, pid, number := parseName(name); kind {
+		switch kind, pid, number := parseName(entry.Name()); kind {
 		case "ring":
-			err = s.addRing(pid, name)
+			err = s.addRing(pid, file)
 		case "torch":
-			err = s.addTorch(pid, name)
+			err = s.addTorch(pid, file)
 		case "history":
-			err = s.addDump(pid, number, name)
+			if err := s.addDump(pid, number, file); err != nil {
+				return err
+			}
+			continue // it is removed once it is taken in
 		default:
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		s.seen[name] = true
+		s.seen[file] = true
 	}
 	return nil
 }
@@ -189,7 +221,7 @@ func parseName(name string) (kind string, pid, number int) {
 }
 
 // addRing opens a ring: of a process that has none, or of a new program in an old one.
-func (s *Session) addRing(pid int, name string) error {
+func (s *Session) addRing(pid int, file string) error {
 	p := s.find(pid)
 	if p == nil || p.ring != nil {
 		var err error
@@ -197,23 +229,24 @@ func (s *Session) addRing(pid int, name string) error {
 			return err
 		}
 	}
-	return p.open(filepath.Join(s.folder, name))
+	return p.open(file)
 }
 
-func (s *Session) addTorch(pid int, name string) error {
+func (s *Session) addTorch(pid int, file string) error {
 	p, err := s.findOrAdd(pid)
 	if err != nil {
 		return err
 	}
-	return p.greet(filepath.Join(s.folder, name))
+	return p.greet(file)
 }
 
-func (s *Session) addDump(pid, number int, name string) error {
+func (s *Session) addDump(pid, number int, file string) error {
 	p, err := s.findOrAdd(pid)
 	if err != nil {
 		return err
 	}
-	p.dumps[number] = filepath.Join(s.folder, name)
+	p.dumps[number] = file
+	p.nextDump = min(p.nextDump, number) // with Options.OnlyOOM each has number 0
 	return nil
 }
 

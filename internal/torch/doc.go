@@ -8,11 +8,15 @@
 // ask for a file, and pipes are none: instead the first pass packs each event into 6 to 15 bytes, kept in memory up
 // to 64 MiB and in a temporary file beyond, and the second pass reads those.
 //
+// A process that is recorded as it runs gives a sequence of snapshots, whose histories overlap: see Join. The end of
+// the one before is found in each by the entries there, and by their times, which tell one turn of a loop from another.
+//
 // # Bounds
 //
 // Besides the decoder's (see package pickle) and the 64 MiB of packed events, an import holds some 60 bytes for each
 // distinct block address, mapped range, mark and live block, of which there may be 8 Mi together, and up to 192
 // MiB of distinct stacks and other texts. Where an input has more texts they are left out, where it has more of the
 // others it is refused. The file of packed events takes less than
-// twice the size of the input.
+// twice the size of the input. A join holds that once for all that is joined, and besides the events of the snapshot
+// that is being read.
 package torch

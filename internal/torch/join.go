@@ -55,10 +55,20 @@ func (j *Join) take(end last, held *pieces) error {
 	if err := j.rec.finish(end); err != nil {
 		return err
 	}
+	for device := range j.tails {
+		if held.devices[device] == nil {
+			j.rec.odd.emptied++
+			delete(j.tails, device)
+		}
+	}
 	for _, device := range slices.Sorted(maps.Keys(held.devices)) {
 		p := held.devices[device]
 		old, reaches := p.overlap()
-		if !reaches {
+		switch {
+		case reaches:
+		case p.tail.count < p.before.count: // a ring that was overrun is no shorter
+			j.rec.odd.emptied++
+		default:
 			j.rec.odd.gaps++
 		}
 		if err := j.extend(device, p, old); err != nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"gm/formats/column"
 	"gm/formats/trace"
 )
 
@@ -50,8 +51,7 @@ func joinBytes(t testing.TB, dumps [][]byte) (*imported, []error) {
 	return got, errs
 }
 
-// recordingOf makes the first pass over a gzipped snapshot; its history is returned by device, with an entry of a
-// snapshot after each number of entries that cuts returns.
+// recordingOf makes the first pass over a gzipped snapshot; its history is returned by device.
 func recordingOf(t *testing.T, name string) (*recording, [][]record) {
 	t.Helper()
 	rec := decodeShared(t, name)
@@ -62,37 +62,52 @@ func recordingOf(t *testing.T, name string) (*recording, [][]record) {
 	return rec, traces
 }
 
-// rings cuts histories into what rings of the given length would have held at some snapshots, and returns the
-// entries of all, too. After some of the snapshots' own entries there are more.
-func rings(rng *rand.Rand, traces [][]record, ring, step, jitter int) (cut [][][]record, whole [][]record) {
+// cutting says how histories are cut into what snapshots hold of them.
+type cutting struct {
+	ring   int  // entries
+	step   int  // fresh entries of a snapshot, about
+	jitter int  // µs by which the times of a snapshot are off, at most
+	late   bool // a snapshot's own entry comes after the history was copied, as in PyTorch 2.11, and not before
+}
+
+// cut returns what the snapshots hold, and the entries of all. Some entries come while a snapshot is taken.
+func (c cutting) cut(rng *rand.Rand, traces [][]record) (dumps [][][]record, whole [][]record) {
 	whole = make([][]record, len(traces))
-	taken := make([]int, len(traces))
-	for done := false; !done; {
-		done = true
+	left := slices.Clone(traces)
+	for final := false; !final; {
+		final = !slices.ContainsFunc(left, func(rest []record) bool { return len(rest) > 0 })
 		dump := make([][]record, len(traces))
-		shift := int64(rng.IntN(2*jitter+1)-jitter) * nsPerUs
-		for d, all := range traces {
-			n := min(step/2+rng.IntN(step), len(all)-taken[d])
-			whole[d] = append(whole[d], all[taken[d]:taken[d]+n]...)
-			taken[d] += n
-			if len(whole[d]) == 0 {
-				continue
+		shift := int64(rng.IntN(2*c.jitter+1)-c.jitter) * nsPerUs
+		for d := range traces {
+			take := func(n int) {
+				n = min(n, len(left[d]))
+				whole[d] = append(whole[d], left[d][:n]...)
+				left[d] = left[d][n:]
 			}
-			time := whole[d][len(whole[d])-1].time
-			whole[d] = append(whole[d], record{op: trace.OpSnapshot, time: time, size: int64(n / 3 * 512), pool: -1})
-			n = min(rng.IntN(3), len(all)-taken[d])
-			whole[d] = append(whole[d], all[taken[d]:taken[d]+n]...)
-			taken[d] += n
-			done = done && taken[d] == len(all)
-			held := slices.Clone(whole[d][max(0, len(whole[d])-ring):])
-			for i := range held {
-				held[i].time += shift
+			take(c.step/2 + rng.IntN(c.step))
+			if n := len(whole[d]); c.late {
+				dump[d] = shifted(whole[d][max(0, n-c.ring):], shift)
+				take(rng.IntN(6) / 3)
 			}
-			dump[d] = held
+			if n := len(whole[d]); n > 0 && !final {
+				whole[d] = append(whole[d], record{op: trace.OpSnapshot, time: whole[d][n-1].time, size: int64(n / 3 * 512), pool: -1})
+			}
+			if !c.late {
+				take(rng.IntN(3))
+				dump[d] = shifted(whole[d][max(0, len(whole[d])-c.ring):], shift)
+			}
 		}
-		cut = append(cut, dump)
+		dumps = append(dumps, dump)
 	}
-	return cut, whole
+	return dumps, whole
+}
+
+func shifted(entries []record, ns int64) []record {
+	entries = slices.Clone(entries)
+	for i := range entries {
+		entries[i].time += ns
+	}
+	return entries
 }
 
 func dumpsOf(rec *recording, cut [][][]record) [][]byte {
@@ -137,15 +152,17 @@ func compareJoin(t *testing.T, name string, dumps ...int) {
 	}
 	for _, n := range dumps {
 		step := max(most/n, 4)
-		cut, whole := rings(rng, traces, 2*step+8, step, 0)
-		want, err := importBytes(t, "whole", makeDump(rec, whole))
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, errs := joinBytes(t, dumpsOf(rec, cut))
-		want.meta = got.meta
-		if diff := cmp.Diff(want.String(), got.String()); diff != "" || len(errs) > 0 {
-			t.Fatalf("%d snapshots, errors %v: rows differ (-want +got):\n%.3000s", len(cut), errs, diff)
+		for _, late := range []bool{false, true} {
+			cut, whole := cutting{ring: step*8/5 + 64, step: step, late: late}.cut(rng, traces)
+			want, err := importBytes(t, "whole", makeDump(rec, whole))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, errs := joinBytes(t, dumpsOf(rec, cut))
+			want.meta = got.meta
+			if diff := cmp.Diff(want.String(), got.String()); diff != "" || len(errs) > 0 {
+				t.Fatalf("%d snapshots, errors %v: rows differ (-want +got):\n%.3000s", len(cut), errs, diff)
+			}
 		}
 	}
 }
@@ -199,28 +216,52 @@ func perDevice(g *imported) map[string][]string {
 
 // TestJoinJitter joins snapshots that do not agree on the times of the entries that they share.
 func TestJoinJitter(t *testing.T) {
-	for _, name := range []string{"../../testdata/settings/two-devices.pickle.gz", "../../testdata/snapshots/resnet50x.pickle.gz"} {
-		rec, traces := recordingOf(t, name)
+	for i, name := range []string{"settings/two-devices", "snapshots/resnet50x", "snapshots/streams"} {
+		rec, traces := recordingOf(t, "../../testdata/"+name+".pickle.gz")
 		rec.marks = nil
-		cut, whole := rings(rand.New(rand.NewPCG(3, 4)), traces, 500, 200, 4999)
-		want, err := importBytes(t, "whole", makeDump(rec, whole))
-		if err != nil {
-			t.Fatal(err)
+		joinJittered(t, rec, traces, cutting{ring: 400, step: 200, jitter: 4999, late: i%2 == 0})
+	}
+}
+
+// TestJoinLoop joins the history of a loop, of which nothing but the times tells one turn from another.
+func TestJoinLoop(t *testing.T) {
+	rng := rand.New(rand.NewPCG(9, 10))
+	var all []record
+	now := int64(1_700_000_000_000_000) * nsPerUs
+	for range 20_000 {
+		for _, op := range []trace.Op{trace.OpAlloc, trace.OpFreeRequested, trace.OpFreeCompleted} {
+			if now += nsPerUs * int64(rng.IntN(3)); rng.IntN(200) == 0 {
+				now += nsPerUs * int64(rng.IntN(50))
+			}
+			all = append(all, record{op: op, time: now, addr: 4096, size: 512, pool: -1})
 		}
-		got, errs := joinBytes(t, dumpsOf(rec, cut))
-		if diff := cmp.Diff(perDevice(want), perDevice(got)); diff != "" || len(errs) > 0 {
-			t.Errorf("%s: errors %v: rows differ (-want +got):\n%.3000s", name, errs, diff)
-		}
-		if len(got.warnings) > 0 {
-			t.Errorf("%s: warnings %q", name, got.warnings)
-		}
+	}
+	rec := newRecording(column.NewStrings())
+	for _, late := range []bool{false, true} {
+		joinJittered(t, rec, [][]record{all}, cutting{ring: 4000, step: 2000, jitter: 3000, late: late})
+	}
+}
+
+func joinJittered(t *testing.T, rec *recording, traces [][]record, c cutting) {
+	t.Helper()
+	cut, whole := c.cut(rand.New(rand.NewPCG(3, 4)), traces)
+	want, err := importBytes(t, "whole", makeDump(rec, whole))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, errs := joinBytes(t, dumpsOf(rec, cut))
+	if diff := cmp.Diff(perDevice(want), perDevice(got)); diff != "" || len(errs) > 0 {
+		t.Errorf("errors %v: rows differ (-want +got):\n%.3000s", errs, diff)
+	}
+	if len(got.warnings) > 0 {
+		t.Errorf("warnings %q", got.warnings)
 	}
 }
 
 // TestJoinGap joins snapshots of which some are missing. The rows are valid, or they could not be written.
 func TestJoinGap(t *testing.T) {
 	rec, traces := recordingOf(t, "../../testdata/snapshots/resnet50x.pickle.gz")
-	cut, _ := rings(rand.New(rand.NewPCG(5, 6)), traces, 500, 200, 0)
+	cut, _ := cutting{ring: 500, step: 200}.cut(rand.New(rand.NewPCG(5, 6)), traces)
 	dumps := dumpsOf(rec, cut)
 	all, _ := joinBytes(t, dumps)
 	got, errs := joinBytes(t, slices.Concat(dumps[:5], dumps[9:12], dumps[15:]))
@@ -236,10 +277,32 @@ func TestJoinGap(t *testing.T) {
 	}
 }
 
+// TestJoinEmptied joins snapshots between which the ring was emptied, and its entries lost by nobody.
+func TestJoinEmptied(t *testing.T) {
+	rec, traces := recordingOf(t, "../../testdata/snapshots/gpt2.pickle.gz")
+	all := traces[0]
+	half := append(slices.Clone(all[:len(all)/2]), record{op: trace.OpSnapshot, time: all[len(all)/2].time, pool: -1})
+	rest := append([]record{half[len(half)-1]}, all[len(all)/2:]...)
+	rest[0].size++
+	dumps := [][]byte{makeDump(rec, [][]record{half}), makeDump(rec, [][]record{rest[:1]}), makeDump(rec, [][]record{rest})}
+	want, err := importBytes(t, "whole", makeDump(rec, [][]record{append(half, rest...)}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, _ := joinBytes(t, dumps)
+	if diff := cmp.Diff(want.rows, got.rows); diff != "" {
+		t.Errorf("rows differ (-want +got):\n%.3000s", diff)
+	}
+	warning := "1 snapshots begin after the history was emptied: entries between them and the one before may be lost"
+	if diff := cmp.Diff([]string{warning}, got.warnings); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // TestJoinCutOff adds snapshots that are cut off between whole ones.
 func TestJoinCutOff(t *testing.T) {
 	rec, traces := recordingOf(t, "../../testdata/settings/two-devices.pickle.gz")
-	cut, _ := rings(rand.New(rand.NewPCG(7, 8)), traces, 1000, 200, 0)
+	cut, _ := cutting{ring: 1000, step: 200}.cut(rand.New(rand.NewPCG(7, 8)), traces)
 	dumps := dumpsOf(rec, cut)
 	want, _ := joinBytes(t, dumps)
 	var broken [][]byte
@@ -284,21 +347,28 @@ func TestOverlap(t *testing.T) {
 		{"after it", []record{taken(2, 9), alloc(3, 4)}, []record{taken(2, 9), alloc(3, 4), alloc(4, 5), taken(5, 9)}, 2, false},
 		{"ring full", []record{alloc(1, 1), alloc(2, 2), taken(3, 9)}, []record{taken(4, 9), alloc(5, 1), taken(6, 9)}, 1, false},
 		{"nearest", []record{taken(100, 9)}, []record{taken(90, 9), alloc(99, 1), taken(101, 9), taken(120, 9)}, 3, false},
-		{"what is before differs", []record{alloc(1, 1), taken(100, 9)}, []record{alloc(1, 1), taken(80, 9), alloc(99, 2), taken(100, 9)}, 2, false},
+		{"what is before differs", []record{alloc(1, 1), taken(100, 9)}, []record{alloc(1, 1), taken(99, 9), alloc(99, 2), taken(100, 9)}, 2, false},
 		{"overrun", []record{alloc(1, 1), taken(2, 9)}, []record{alloc(20_000, 1), taken(20_001, 9)}, 0, true},
 		{"another size", []record{taken(2, 9)}, []record{alloc(1, 1), taken(2, 8)}, 0, true},
-		{"no snapshot, whole", []record{alloc(1, 1), alloc(2, 2)}, []record{alloc(1, 1), alloc(2, 2), alloc(3, 3)}, 2, false},
+		{"copied first", []record{alloc(1, 1), alloc(2, 2)}, []record{alloc(1, 1), alloc(2, 2), taken(3, 9), alloc(4, 3)}, 2, false},
+		{"copied first, full", []record{alloc(1, 1), alloc(2, 2)}, []record{alloc(2, 2), taken(3, 9), alloc(4, 3)}, 1, false},
+		{"entries between", []record{alloc(1, 1), alloc(2, 2)}, []record{alloc(2, 2), alloc(3, 3), taken(3, 9), alloc(4, 3)}, 1, false},
+		{"marked", []record{alloc(100, 1)}, []record{alloc(98, 1), alloc(99, 1), taken(101, 9), alloc(102, 1)}, 2, false},
+		{"times tell", []record{alloc(1, 1), alloc(3, 1), alloc(9, 1)},
+			[]record{alloc(1, 1), alloc(3, 1), alloc(9, 1), alloc(10, 1), alloc(30, 1)}, 3, false},
+		{"times tell, off by 1 ms", []record{alloc(1, 1), alloc(3, 1), alloc(9, 1)},
+			[]record{alloc(1001, 1), alloc(1003, 1), alloc(1009, 1), alloc(1010, 1), alloc(1030, 1)}, 3, false},
 		{"no snapshot, overrun", []record{alloc(1, 1), alloc(2, 2)}, []record{alloc(3, 3), alloc(4, 4)}, 0, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			room := spoolMemory
-			first := &piece{spool: spool{room: &room}}
+			first := newPiece(&room, tail{})
 			for _, r := range c.before {
 				if err := first.add(r); err != nil {
 					t.Fatal(err)
 				}
 			}
-			second := &piece{spool: spool{room: &room}, before: first.tail}
+			second := newPiece(&room, first.tail)
 			for _, r := range c.after {
 				if err := second.add(r); err != nil {
 					t.Fatal(err)

@@ -2,6 +2,7 @@ package torch
 
 import (
 	"errors"
+	"math"
 	"time"
 
 	"gm/formats/trace"
@@ -10,9 +11,6 @@ import (
 // clockError bounds, without reaching it, by how much the times of one entry differ from snapshot to snapshot, in ns:
 // PyTorch calibrates its clock anew for each (ApproximateClockToUnixTimeConverter).
 const clockError = int64(10 * time.Millisecond)
-
-// contextLength is how many of the entries before a snapshot's own must agree for it to be taken for the same.
-const contextLength = 16
 
 // pieces holds the entries of a snapshot until it is known to be whole.
 type pieces struct {
@@ -26,43 +24,33 @@ type piece struct {
 	spool  spool
 	before tail
 	tail   tail
-	recent context
 
-	old     int64 // entries that the snapshot before has too, if found
-	found   bool
-	closest int64 // ns by which the time of the one at which they meet differs
+	old  int64   // entries that the snapshot before has too, if found
+	cost float64 // of the best place at which they meet, infinite if there is none
+	last float64 // of the last entry so far
 }
 
-// tail is how the history of a device in a snapshot ends: with the entry that tells of a snapshot, as a rule of this
-// one, and what came while it was being taken.
+// tail is how the history of a device in a snapshot ends.
 type tail struct {
-	count int64 // entries of the history
-	first entry
-	time  int64 // of the first entry
-
-	marked  bool // there is an entry of a snapshot: the last such is
-	marker  record
-	context context // what is before it
-	after   int64   // entries after it
+	count   int64 // entries of the whole history
+	entries [tailLength]entry
 }
 
-// entry is what of an entry is the same in all snapshots.
+// tailLength is how many entries are compared to find the end of one history in another.
+const tailLength = 256
+
+// entry is an entry, of which all but the time is the same in all snapshots.
 type entry struct {
 	op   trace.Op
 	addr uint64
 	size int64
-}
-
-// context holds the entries before another one, the last one at n-1.
-type context struct {
-	entries [contextLength]entry
-	n       int64
+	time int64 // ns
 }
 
 func (p *pieces) add(device int32, r record) error {
 	d := p.devices[device]
 	if d == nil {
-		d = &piece{spool: spool{room: p.room}, before: p.tails[device]}
+		d = newPiece(p.room, p.tails[device])
 		p.devices[device] = d
 	}
 	return d.add(r)
@@ -76,64 +64,84 @@ func (p *pieces) close() error {
 	return errors.Join(errs...)
 }
 
+func newPiece(room *int, before tail) *piece {
+	return &piece{spool: spool{room: room}, before: before, cost: math.Inf(1), last: math.Inf(1)}
+}
+
 func (p *piece) add(r record) error {
-	t := &p.tail
-	e := entry{r.op, r.addr, r.size}
-	if t.count == 0 {
-		t.first, t.time = e, r.time
-	}
-	t.count++
-	t.after++
 	if r.op == trace.OpSnapshot {
-		p.meet(&r)
-		t.marked, t.marker, t.context, t.after = true, r, p.recent, 0
+		p.meet(p.last - unmarked)
 	}
-	p.recent.push(e)
+	e := entry{r.op, r.addr, r.size, r.time}
+	p.tail.push(e)
+	p.last = math.Inf(1)
+	if p.before.count > 0 && e.same(p.before.at(1)) {
+		p.last = p.tail.differ(&p.before)
+		p.meet(p.last)
+	}
 	return p.spool.append(r)
 }
 
-// meet looks whether r, which is counted already, is the entry with which the snapshot before ended.
-func (p *piece) meet(r *record) {
-	b := &p.before
-	if !b.marked || r.size != b.marker.size || !p.recent.agrees(&b.context) {
-		return
-	}
-	if d := distance(r.time, b.marker.time); d < clockError && (!p.found || d < p.closest) {
-		p.old, p.found, p.closest = p.tail.count+b.after, true, d
+// meet takes the last entry so far for that with which the snapshot before ended, if the cost is the least.
+func (p *piece) meet(cost float64) {
+	if cost < p.cost {
+		p.old, p.cost = p.tail.count, cost
 	}
 }
 
 // overlap returns how many of the first entries the snapshot before has too; false when its end is not found, so
-// that there is a gap. Without an entry to find it by, it is found if both begin with the same entry: nothing was
-// overwritten in between.
+// that there is a gap.
 func (p *piece) overlap() (old int64, reaches bool) {
-	b := &p.before
-	switch {
-	case p.found:
-		return p.old, true
-	case b.count == 0:
-		return 0, true
-	case !b.marked && p.tail.first == b.first && distance(p.tail.time, b.time) < clockError && p.tail.count >= b.count:
-		return b.count, true
-	}
-	return 0, false
+	return p.old, p.before.count == 0 || !math.IsInf(p.cost, 1)
 }
 
-func distance(a, b int64) int64 {
-	return max(a, b) - min(a, b)
+func (t *tail) push(e entry) {
+	t.entries[t.count%tailLength] = e
+	t.count++
 }
 
-func (c *context) push(e entry) {
-	c.entries[c.n%contextLength] = e
-	c.n++
-}
+// at returns the entry that is i before the end, 1 being the last.
+func (t *tail) at(i int64) *entry { return &t.entries[(t.count-i)%tailLength] }
 
-// agrees compares as many of the last entries as both hold.
-func (c *context) agrees(other *context) bool {
-	for i := int64(1); i <= min(c.n, other.n, contextLength); i++ {
-		if c.entries[(c.n-i)%contextLength] != other.entries[(other.n-i)%contextLength] {
-			return false
+// Added to the variance of the differences in time, in µs², of two tails that agree in all else.
+const (
+	unmarked = 4   // no entry of a snapshot follows, as one does where the other snapshot was taken
+	short    = 100 // there are so few entries to compare that they may agree by chance
+)
+
+// differ returns how little it is to be believed that two histories end at the same entry; infinity if they do not.
+//
+// Loops make the same entries over and over, but not at the same intervals. And the times of one snapshot are a linear
+// function of those of another, near to the identity.
+func (t *tail) differ(other *tail) float64 {
+	n := min(t.count, other.count, tailLength)
+	base := t.at(1).time - other.at(1).time
+	sum, squares := 0.0, 0.0
+	for i := int64(1); i <= n; i++ {
+		a, b := t.at(i), other.at(i)
+		shift := a.time - b.time
+		if !a.same(b) || max(shift, -shift) >= clockError {
+			return math.Inf(1)
 		}
+		us := float64(shift-base) / nsPerUs
+		sum += us
+		squares += us * us
 	}
-	return true
+	mean := sum / float64(n)
+	variance := squares/float64(n) - mean*mean
+	span := float64(other.at(1).time-other.at(n).time) / nsPerUs
+	if variance > square(5+span*1e-3) {
+		return math.Inf(1)
+	}
+	cost := variance + unmarked + math.Abs(float64(base))/float64(clockError) // the last to tell what else is equal
+	if n < 16 && n < other.count {
+		cost += short
+	}
+	return cost
+}
+
+func square(x float64) float64 { return x * x }
+
+func (e *entry) same(other *entry) bool {
+	return e.op == other.op && e.addr == other.addr && e.size == other.size
 }

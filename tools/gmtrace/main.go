@@ -12,6 +12,7 @@ import (
 type grammar struct {
 	Run    runCmd    `cmd:"" help:"Run a program and record what it does with GPU memory."`
 	Import importCmd `cmd:"" help:"Turn a PyTorch memory snapshot, or another allocator's log, into a trace."`
+	Top    topCmd    `cmd:"" help:"Show what lives in the GPU memory of a running program."`
 	Show   showCmd   `cmd:"" help:"Say what a trace holds: its peak, its streams, its largest sizes, its iterations."`
 }
 

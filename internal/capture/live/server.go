@@ -20,7 +20,7 @@ const (
 	// watchedFor is how long somebody who has asked is held to be watching.
 	watchedFor = 3 * time.Second
 	// patience is how long the other side may take for what is written to it, or is to be read of it.
-	patience = 5 * time.Second
+	patience = 3 * time.Second
 )
 
 // Server answers, on a socket in the folder of a session, what the capture knows. A nil Server serves nobody.
@@ -78,17 +78,16 @@ func (s *Server) Answer(look func() *View) {
 }
 
 // Close ends the server. Those who still wait are not answered.
-func (s *Server) Close() error {
+func (s *Server) Close() {
 	if s == nil {
-		return nil
+		return
 	}
-	var err error
 	s.close.Do(func() {
 		close(s.done)
-		err = errors.Join(s.listener.Close(), os.Remove(filepath.Join(s.folder, socketName)))
+		_ = s.listener.Close()
+		_ = os.Remove(filepath.Join(s.folder, socketName)) // it is of no use any more, and goes with the folder at last
 		s.running.Wait()
 	})
-	return err
 }
 
 // accept takes connections, and tells traced programs whether somebody watches.

@@ -8,7 +8,7 @@ type View struct {
 	Command   []string  `json:"command"`  // that it runs
 	StartNS   int64     `json:"start_ns"` // nanoseconds since the Unix epoch, as all times
 	NowNS     int64     `json:"now_ns"`
-	Processes []Process `json:"processes"` // that used CUDA: those that run, in the order of their start, then the ended ones
+	Processes []Process `json:"processes"` // that used CUDA: those that run, by rank and start, then the ended ones, the last first
 	Omitted   int       `json:"omitted"`   // further ones that have ended
 }
 

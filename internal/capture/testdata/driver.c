@@ -231,7 +231,7 @@ static void children(void)
 /* many fills the ring more than once. */
 static void many(void)
 {
-	for (int i = 0; i < 4000; i++)
+	for (int i = 0; i < 2000; i++)
 		linked();
 }
 

@@ -107,7 +107,7 @@ print(any(type(f).__module__ == 'sitecustomize' for f in sys.meta_path))
 
 func TestImmediateExit(t *testing.T) {
 	s := newSession(t, "")
-	r := s.ok(busy+"for i in range(20):\n    step(500)\n    os._exit(0)", "GMTRACE_HISTORY=8000")
+	r := s.ok(busy+"for i in range(40):\n    step(500)\nos._exit(0)", "GMTRACE_HISTORY=8000")
 	s.compare(r.pid, 8000)
 }
 

@@ -56,6 +56,7 @@ func newSession(t *testing.T, python string, env ...string) *session {
 	}
 	s.env = append([]string{
 		"PATH=" + os.Getenv("PATH"), "PYTHONPATH=" + s.home + ":" + stub, "PYTHONDONTWRITEBYTECODE=1",
+		"PYTHONWARNINGS=ignore::DeprecationWarning", // of forks beside threads, of which CUDA has its own
 		"GMTRACE_DIR=" + s.dir, "STUB_TORCH_LOG=" + s.logs,
 	}, env...)
 	return s

@@ -113,11 +113,14 @@ static int map(const char *folder)
 
 static int start(void)
 {
-	const char *folder = getenv("GMTRACE_DIR");
-	if (!folder || !*folder)
-		return OFF;
+	static const char *const folders[] = {"GMTRACE_RINGS", "GMTRACE_DIR"};
 	int error = errno;
-	int next = map(folder) == 0 ? ON : OFF;
+	int next = OFF;
+	for (int i = 0; next == OFF && i < 2; i++) {
+		const char *folder = getenv(folders[i]);
+		if (folder && *folder && map(folder) == 0)
+			next = ON;
+	}
 	keep_from_children();
 	errno = error;
 	return next;

@@ -1,6 +1,6 @@
 /* The ring through which a traced process tells gmtrace of its memory: one file a process, mapped by both.
  *
- * The file is GMTRACE_DIR/ring.<pid>.<n>: a header of GM_HEADER bytes, then GM_RECORDS slots of 64 bytes. It is made when the
+ * The file is ring.<pid>.<n> in the folder GMTRACE_RINGS, which is in memory, or GMTRACE_DIR where there is no room: a header of GM_HEADER bytes, then GM_RECORDS slots of 64 bytes. It is made when the
  * process first touches CUDA, under another name, and renamed when the header is whole. Any thread adds records, without a lock; only
  * gmtrace takes them out. What is in the file outlives the process, however that ends.
  *
@@ -41,7 +41,7 @@ enum gm_kind {
 	GM_POOL_ALLOC,   /* memory in a pool: address, bytes, stream, pool */
 	GM_POOL_SIZE,    /* what a pool holds of the device: -, bytes, -, pool */
 	GM_POOL_GONE,    /* -, -, -, pool */
-	GM_HOST_ALLOC,   /* pinned memory: address, bytes */
+	GM_HOST_ALLOC,   /* pinned memory: address, bytes, context */
 	GM_HOST_FREE,    /* address */
 	GM_HOST_FREE_FAILED,
 	GM_OOM,          /* a request that failed: gm_kind of the request, bytes, -, bytes that were free */

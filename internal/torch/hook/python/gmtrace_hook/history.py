@@ -30,7 +30,7 @@ class History(object):
         self.extent = self.own  # of what is recorded
         self.on = False
         self.pid = 0  # of the process where it is on
-        self.before_clear = None
+        self.keeper = None
         current = getattr(memory, "_record_memory_history_impl", self.real)
         names = _parameters(current)
         self.legacy = "context" not in names
@@ -50,11 +50,11 @@ class History(object):
             if getattr(module, "_record_memory_history", None) is real:
                 module._record_memory_history = record
 
-    def switch_on(self, before_clear):
-        """Begins to record; before_clear is called whenever the ring is about to be emptied."""
+    def switch_on(self, keeper):
+        """Begins to record; keeper is asked to keep the entries when the ring is emptied, and whether it may be full."""
         self.extent = self.own.with_more(self.asked)
         self.call("all", self.extent, {})
-        self.before_clear = before_clear
+        self.keeper = keeper
         self.pid = os.getpid()
         self.on = True
 
@@ -87,13 +87,17 @@ class History(object):
 
     def widen(self, enabled, asked, more):
         extent = self.extent.with_more(asked)
-        if extent.entries > self.extent.entries or not self.clears:
-            # A ring that has gone round would grow in its middle. So it is emptied.
-            self.before_clear()
+        clear = not self.clears
+        if extent.entries > self.extent.entries and self.keeper.may_be_full():
+            clear = True  # a ring that has gone round would grow in its middle
+        if clear:
+            self.keeper.keep()
             if self.clears:
                 more["clear_history"] = True
         self.call(enabled, extent, more)
         self.extent = extent
+        if clear:
+            self.keeper.keep()  # so short a history shows that the ring was emptied, not overrun
 
 
 class Extent(object):

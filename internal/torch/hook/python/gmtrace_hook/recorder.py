@@ -18,7 +18,7 @@ DRAIN_EVERY_LIVE = 1.0
 SHORTEST_POLL = 0.05
 LONGEST_POLL = 2.0
 PATIENCE = 60.0  # for a drain that another thread is at
-PATIENCE_AT_SIGNAL = 10.0
+PATIENCE_AT_SIGNAL = PATIENCE_AT_FORK = 10.0
 
 LEAST_RATE = 50000.0  # entries per second that are reckoned with before any are seen
 REST = 10.0  # after a drain, as a multiple of the time it took
@@ -39,9 +39,9 @@ class Recorder(object):
         self.steps = 0  # ended
         self.marking = True
         self.lock = threading.Lock()
-        self.owner = None  # thread that drains
-        self.terminated = False  # while this thread drained
-        self.masks = threading.local()
+        self.owner = None  # thread that holds the lock
+        self.terminated = False  # while the main thread drained
+        self.fork = threading.local()  # what its thread has to undo after a fork
         self.stop = threading.Event()
         self.thread = None
         self.last = 0.0  # end of the last drain
@@ -73,7 +73,7 @@ class Recorder(object):
             self.dump = dump.best(self.torch)
             self.counter = Counter(self.torch)
             if self.settings.window is None or self.settings.window[0] == 0:
-                self.history.switch_on(self.keep)
+                self.history.switch_on(self)
             self.torch._C._cuda_attach_out_of_memory_observer(self.out_of_memory)
         except Exception as e:
             self.stop.set()
@@ -95,7 +95,11 @@ class Recorder(object):
         """Is the thread that drains."""
         try:
             while not self.stop.wait(self.counter.period(self.history.extent.entries)):
-                self.counter.count()
+                if self.enter(PATIENCE):
+                    try:
+                        self.counter.count()
+                    finally:
+                        self.leave()
                 if self.history.on and self.due():
                     self.drain()
         except Exception as e:
@@ -111,24 +115,36 @@ class Recorder(object):
 
     def drain(self, patience=PATIENCE):
         """Writes the history to the next file. A drain within a drain, as by a signal, does nothing."""
-        me = threading.get_ident()
-        if not self.recording() or self.owner == me or not self.lock.acquire(timeout=patience):
+        if not self.recording() or not self.enter(patience):
             return
         try:
-            self.owner = me
             self.write()
         except OSError:
             self.stop.set()
         finally:
-            self.owner = None
-            self.lock.release()
-        if self.terminated:
+            self.leave()
+
+    def enter(self, patience):
+        """Lets one thread at a time ask the allocator; false for the one that is at it, and when that takes too long."""
+        me = threading.get_ident()
+        if self.owner == me or not self.lock.acquire(timeout=patience):
+            return False
+        self.owner = me
+        return True
+
+    def leave(self):
+        self.owner = None
+        self.lock.release()
+        if self.terminated and threading.current_thread() is threading.main_thread():
             self.terminate(signal.SIGTERM, None)
 
     def keep(self, patience=PATIENCE):
         """Drains what will be gone, unless only failed allocations matter."""
         if not self.settings.only_oom:
             self.drain(patience)
+
+    def may_be_full(self):
+        return 2 * max(self.counter.total) >= self.history.extent.entries
 
     def write(self):
         start = time.monotonic()
@@ -171,7 +187,7 @@ class Recorder(object):
             return
         first, end = self.settings.window
         if self.steps == first:
-            self.history.switch_on(self.keep)
+            self.history.switch_on(self)
         elif self.steps == end and self.history.on:
             self.keep()
             self.history.switch_off()
@@ -216,18 +232,22 @@ class Recorder(object):
         os.kill(os.getpid(), signal.SIGTERM)
 
     def before_fork(self):
-        """Holds SIGTERM back until a child has its default action again, else one that comes early would be lost."""
-        self.masks.before = None
-        if self.here() and signal.getsignal(signal.SIGTERM) == self.terminate:
-            self.masks.before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+        """Sees that no other thread holds the allocator's lock, which a child could never take then, and holds SIGTERM
+        back until the child has its default action again, else one that comes early would be lost."""
+        here = self.here()
+        self.fork.mask = None
+        if here and signal.getsignal(signal.SIGTERM) == self.terminate:
+            self.fork.mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+        self.fork.entered = here and self.enter(PATIENCE_AT_FORK)
 
     def after_fork(self, in_child):
-        before = getattr(self.masks, "before", None)
-        if before is None:
-            return
-        if in_child:
+        mask = getattr(self.fork, "mask", None)
+        if in_child and mask is not None:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        if mask is not None:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        if getattr(self.fork, "entered", False) and not in_child:
+            self.leave()
 
 
 class Counter(object):
@@ -238,6 +258,7 @@ class Counter(object):
         self.devices = range(torch.cuda.device_count())
         self.seen = [self.entries(d) for d in self.devices]
         self.new = [0 for _ in self.devices]  # since the last drain
+        self.total = [0 for _ in self.devices]
         self.time = time.monotonic()
         self.rate = LEAST_RATE  # the highest so far, entries per second on one device
 
@@ -256,13 +277,14 @@ class Counter(object):
                 more = entries
             self.seen[d] = entries
             self.new[d] += more
+            self.total[d] += more
             most = max(most, more)
         self.rate = max(self.rate, most / max(now - self.time, SHORTEST_POLL))
         self.time = now
 
     def fresh(self):
         """Returns the new entries of the device that has most."""
-        return max(self.new) if self.new else 0
+        return max(self.new)
 
     def drained(self):
         self.new = [0 for _ in self.devices]

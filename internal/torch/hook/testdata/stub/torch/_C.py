@@ -41,10 +41,8 @@ def _cuda_memorySnapshot():
     traces, segments = [], []
     for a in allocators:
         segments.extend(a.segment_dicts())
-    for a in allocators:
-        a.note_snapshot()
-    for a in allocators:
         traces.append(a.trace(jitter))
+        a.note_snapshot()  # after the history was copied, as PyTorch 2.11 does
     settings = {"PYTORCH_CUDA_ALLOC_CONF": os.environ.get("PYTORCH_CUDA_ALLOC_CONF", ""), "expandable_segments": False}
     return {
         "segments": segments, "device_traces": traces, "allocator_settings": settings, "external_annotations": [],

@@ -69,10 +69,11 @@ class Log(object):
 
     def __init__(self, folder):
         self.pid = os.getpid()
-        self.file = open(os.path.join(folder, "log.%d" % self.pid), "a", 1)
+        path = os.path.join(folder, "log.%d" % self.pid)
+        self.file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)  # which stays open until the end
 
     def write(self, entry):
-        self.file.write(json.dumps(entry) + "\n")
+        os.write(self.file, (json.dumps(entry) + "\n").encode())
 
 
 def open_log():

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/term"
+
+	"gm/internal/capture/live"
+	"gm/internal/cli"
+)
+
+// viewer shows a page of a capture.
+type viewer struct {
+	c    *cli.Context
+	page page
+	ask  func() (*live.View, error)
+}
+
+const (
+	refresh = time.Second
+	// A page without a terminal is of this size.
+	plainWidth  = 100
+	plainHeight = 50
+)
+
+func newViewer(c *cli.Context, ask func() (*live.View, error)) *viewer {
+	return &viewer{c: c, ask: ask}
+}
+
+// print prints the page as plain text.
+func (v *viewer) print() error {
+	width := plainWidth
+	if f, ok := v.c.Out.(*os.File); ok {
+		if columns, _, err := term.GetSize(int(f.Fd())); err == nil && columns > 0 {
+			width = columns
+		}
+	}
+	p := v.page
+	p.keys, p.output = "", nil
+	var text strings.Builder
+	for _, line := range p.lines(width, plainHeight) {
+		text.WriteString(strings.TrimRight(line.text, " ") + "\n")
+	}
+	_, err := io.WriteString(v.c.Out, text.String())
+	return err
+}
+
+// news is what was asked for.
+type news struct {
+	view *live.View
+	err  error
+}
+
+// listen asks again and again, until stop is closed.
+func (v *viewer) listen(to chan<- news, stop <-chan struct{}) {
+	tick := time.NewTicker(refresh)
+	defer tick.Stop()
+	for {
+		view, err := v.ask()
+		select {
+		case to <- news{view, err}:
+		case <-stop:
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-stop:
+			return
+		}
+	}
+}
+
+// watched says what there is beside the page while it is shown.
+type watched struct {
+	signals   <-chan os.Signal // which end it
+	over      <-chan struct{}  // what the page is of has ended; nil when news tell that
+	interrupt func()           // is what Ctrl-C does; nil for the same as q
+	look      func()           // is called before the page is drawn
+}
+
+// reason is why a page is shown no longer.
+type reason int
+
+const (
+	left reason = iota // by the user
+	ended
+	signalled
+)
+
+// show shows the page until there is a reason to stop. The signal is that of signalled.
+func (v *viewer) show(s *screen, w watched) (why reason, sig os.Signal, err error) {
+	fresh, stop := make(chan news), make(chan struct{})
+	defer close(stop)
+	go v.listen(fresh, stop)
+	for {
+		if w.look != nil {
+			w.look()
+		}
+		if err := s.draw(v.page.lines(s.size())); err != nil {
+			return left, nil, err
+		}
+		select {
+		case n := <-fresh:
+			if v.take(n) && w.over == nil {
+				return ended, nil, nil
+			}
+		case k := <-s.keys:
+			if k == keyInterrupt && w.interrupt != nil {
+				w.interrupt()
+			} else if k == keyQuit || k == keyInterrupt {
+				return left, nil, nil
+			}
+			v.page.press(k)
+		case <-s.resized:
+		case <-w.over:
+			return ended, nil, nil
+		case sig := <-w.signals:
+			return signalled, sig, nil
+		}
+	}
+}
+
+// take takes news in. It tells whether the capture has ended.
+func (v *viewer) take(n news) bool {
+	switch {
+	case n.err == nil:
+		v.page.view, v.page.problem = n.view, ""
+	case errors.Is(n.err, live.ErrEnded):
+		return true
+	default:
+		v.page.problem = n.err.Error()
+	}
+	return false
+}
+
+const footer = "q quit  tab, arrows: process  k stacks  s streams  t tags"
+
+// watch shows the page of a capture until it ends or the user has seen enough.
+func (v *viewer) watch() error {
+	release := v.c.OwnSignals()
+	defer release()
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer signal.Stop(signals)
+	v.page.keys = footer
+	s, err := openScreen()
+	if err != nil {
+		return err
+	}
+	why, sig, err := v.show(s, watched{signals: signals})
+	if err := errors.Join(err, s.close()); err != nil {
+		return err
+	}
+	switch why {
+	case ended:
+		v.c.Note("%v; its last page:", live.ErrEnded)
+		return v.print()
+	case signalled:
+		return cli.Status(128 + int(sig.(syscall.Signal)))
+	}
+	return nil
+}
