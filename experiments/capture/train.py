@@ -91,7 +91,8 @@ def main():
     rank = int(os.environ.get("LOCAL_RANK", 0))
     torch.cuda.set_device(rank)
     torch.manual_seed(0)
-    model = Model(a.layers, a.lora, a.recompute).cuda().bfloat16()
+    with torch.device("cuda"):
+        model = Model(a.layers, a.lora, a.recompute).bfloat16()
     if a.ddp:
         torch.distributed.init_process_group("nccl")
         model = nn.parallel.DistributedDataParallel(model, device_ids=[rank])

@@ -91,16 +91,29 @@ func (c *cards) find(uuid [16]byte) *card {
 	return nil
 }
 
-// contextSize implements cardReader: what is used now, less what was used by all when the making of the context began.
-func (c *cards) contextSize(uuid [16]byte, beganNS, used int64) int64 {
-	card := c.find(uuid)
+// asker is a process, asking about its contexts.
+type asker struct {
+	cards *cards
+	pid   int
+}
+
+// contextSize implements cardReader: what is used now, less what was used by all when the making of the context began. Where other
+// processes took memory meanwhile that is too much, but never more than the process has and did not have before.
+func (a asker) contextSize(uuid [16]byte, beganNS, used, traced int64) int64 {
+	card := a.cards.find(uuid)
 	if card == nil {
 		return 0
 	}
 	for i := len(card.samples) - 1; i >= 0; i-- {
-		if s := card.samples[i]; s.timeNS <= beganNS {
-			return max(used-s.used, 0)
+		s := card.samples[i]
+		if s.timeNS > beganNS {
+			continue
 		}
+		size := used - s.used
+		if all, ok := card.device.ProcessUsed(a.pid); ok {
+			size = min(size, all-traced)
+		}
+		return max(size, 0)
 	}
 	return 0
 }

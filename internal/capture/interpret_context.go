@@ -23,7 +23,8 @@ func (in *interpreter) context(r *ring.Record) error {
 	if r.C > 0 {
 		b.size = max(clampSize(r.B)-clampSize(r.C), 0)
 	} else if r.B > 0 {
-		b.size = in.card.contextSize(in.devices[r.Device].uuid, int64(r.D), clampSize(r.B))
+		d := in.devices[r.Device]
+		b.size = in.card.contextSize(d.uuid, int64(r.D), clampSize(r.B), d.traced)
 	}
 	if r.Kind == ring.Primary {
 		in.primary[r.Device] = r.A

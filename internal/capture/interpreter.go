@@ -41,9 +41,9 @@ type rowWriter interface {
 
 // cardReader knows what NVML says, for what the driver does not.
 type cardReader interface {
-	// contextSize returns the bytes that a new context took, 0 when they cannot be told: it was begun at a time, and just after it
-	// was made, used bytes of the device were in use.
-	contextSize(uuid [16]byte, beganNS, used int64) int64
+	// contextSize returns the bytes that a new context took, 0 when they cannot be told: it was begun at a time, when the process had
+	// traced bytes of the device, and just after it was made, used bytes of the device were in use.
+	contextSize(uuid [16]byte, beganNS, used, traced int64) int64
 }
 
 // device is a GPU as a process sees it.

@@ -54,7 +54,7 @@ func newProcess(pid int, folder string, cards *cards) (*process, error) {
 	}
 	texts := column.NewStrings()
 	return &process{
-		pid: pid, folder: folder, fd: fd, interpreter: newInterpreter(driver, cards), driver: driver,
+		pid: pid, folder: folder, fd: fd, interpreter: newInterpreter(driver, asker{cards, pid}), driver: driver,
 		samples: map[int32]processSamples{}, dumps: map[int]string{}, texts: texts, live: newAccount(texts),
 	}, nil
 }

@@ -37,7 +37,7 @@ type tail struct {
 }
 
 // tailLength is how many entries are compared to find the end of one history in another.
-const tailLength = 256
+const tailLength = 1024
 
 // entry is an entry, of which all but the time is the same in all snapshots.
 type entry struct {
@@ -105,8 +105,9 @@ func (t *tail) at(i int64) *entry { return &t.entries[(t.count-i)%tailLength] }
 
 // Added to the variance of the differences in time, in µs², of two tails that agree in all else.
 const (
-	unmarked = 4   // no entry of a snapshot follows, as one does where the other snapshot was taken
-	short    = 100 // there are so few entries to compare that they may agree by chance
+	unmarked  = 4   // no entry of a snapshot follows, as one does where the other snapshot was taken
+	short     = 100 // there are so few entries to compare that they may agree by chance
+	displaced = 0.1 // the times differ by clockError; less in proportion
 )
 
 // differ returns how little it is to be believed that two histories end at the same entry; infinity if they do not.
@@ -133,7 +134,7 @@ func (t *tail) differ(other *tail) float64 {
 	if variance > square(5+span*1e-3) {
 		return math.Inf(1)
 	}
-	cost := variance + unmarked + math.Abs(float64(base))/float64(clockError) // the last to tell what else is equal
+	cost := variance + unmarked + displaced*math.Abs(float64(base))/float64(clockError)
 	if n < 16 && n < other.count {
 		cost += short
 	}

@@ -1,6 +1,7 @@
 """PyTorch's allocation history, shared between gmtrace and the program's own use of it."""
 
 import functools
+import importlib
 import os
 import sys
 
@@ -65,6 +66,8 @@ class History(object):
             self.real(False if self.legacy else None)
 
     def call(self, enabled, extent, more):
+        if extent.context is not None:
+            _import_namer()
         if not self.legacy:
             return self.real(
                 enabled, context=extent.context, stacks=extent.stacks, max_entries=extent.entries, **more)
@@ -118,6 +121,18 @@ class Extent(object):
         if other.context is None or stacks in STACKS and STACKS.index(stacks) < STACKS.index(self.stacks):
             stacks = self.stacks
         return Extent(context, stacks, max(self.entries, min(other.entries, MOST_ENTRIES)))
+
+
+def _import_namer():
+    """Imports what PyTorch imports when it first names the frames of a stack.
+
+    In the thread that drains, that could happen while the program imports the same modules, which would then be found
+    half done.
+    """
+    try:
+        importlib.import_module("torch._inductor")
+    except ImportError:
+        pass
 
 
 def _parameters(function):
