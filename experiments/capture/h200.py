@@ -64,7 +64,8 @@ def show(path):
 
 def account(name, path):
     """Compares what was traced with what NVML says of the process."""
-    r = show(path)["devices"][0]["driver"]["reconciliation"]
+    accounts = [d["driver"]["reconciliation"] for d in show(path)["devices"] if d.get("driver") and d["driver"]["reconciliation"]]
+    r = max(accounts, key=lambda r: r["used_bytes"])
     off = 100 * abs(r["unexplained_bytes"]) / r["used_bytes"]
     check(name + ": driver rows against NVML", "within 1 %", "%.2f %% of %.2f GiB" % (off, r["used_bytes"] / 2**30), off <= 1)
 
@@ -255,9 +256,14 @@ g.replay(); torch.cuda.synchronize(); print("graph", float(z.sum()))
 
 def torchrun():
     pattern = os.path.join(WORK, "job-%r.parquet")
+    before = set(os.listdir(WORK))
     p = run(["torchrun", "--nproc-per-node", "2", TRAIN, "--ddp", "--steps", "8"], pattern, timeout=500)
     files = [pattern.replace("%r", str(r)) for r in (0, 1)]
     check("torchrun on 2 GPUs", "status 0, 2 files", "%d, %d" % (p.returncode, sum(map(os.path.exists, files))), p.returncode == 0 and all(map(os.path.exists, files)))
+    new = set(os.listdir(WORK)) - before
+    check("other files", "none", sorted(new - {"job-0.parquet", "job-1.parquet"}), len(new) == 2)
+    save(files[0], "torchrun-0.parquet")
+    save(files[1], "torchrun-1.parquet")
     for r, path in enumerate(files):
         tags = {}
         for e in rows(path):
@@ -268,6 +274,12 @@ def torchrun():
         meta = pyarrow.parquet.read_schema(path).metadata
         check("rank %d: metadata" % r, "%d of 2" % r, "%s of %s" % (meta.get(b"gm.rank", b"0").decode(), meta[b"gm.world_size"].decode()),
               meta.get(b"gm.rank", b"0") == str(r).encode() and meta[b"gm.world_size"] == b"2")
+
+
+    pattern = os.path.join(WORK, "mpi-%r.parquet")
+    p = run(["mpirun", "--allow-run-as-root", "-np", "2", sys.executable, "-c", "import cupy; print(cupy.ones(1 << 26).sum())"], pattern)
+    files = [os.path.exists(pattern.replace("%r", r)) for r in "01"]
+    check("mpirun, 2 ranks", "status 0, 2 files", "%d, %d" % (p.returncode, sum(files)), p.returncode == 0 and all(files))
 
 
 def save(path, name):

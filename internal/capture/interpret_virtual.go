@@ -49,7 +49,7 @@ func (in *interpreter) virtual(r *ring.Record) error {
 
 func (in *interpreter) create(r *ring.Record) error {
 	p := &physical{block: in.newBlock(r, trace.KindPhysical), handle: r.A, references: 1}
-	if r.Device < 0 {
+	if r.C == 1 {
 		p.kind, p.tag = trace.KindPinned, in.tag(trace.KindPinned, p.by)
 	}
 	in.physical[r.A] = p

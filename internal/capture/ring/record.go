@@ -26,7 +26,7 @@ const (
 	Array                          // an array: handle, bytes, context
 	Free                           // any of these, or memory of a pool: address or handle, -, stream
 	FreeFailed                     // it was not freed
-	Create                         // physical memory: handle, bytes; Device is -1 on the host
+	Create                         // physical memory: handle, bytes, 1 if on the host
 	Retain                         // one more reference to it: handle, an address where it is mapped
 	Release                        // one less: handle
 	ReleaseFailed                  //

@@ -1,5 +1,5 @@
-/* Contexts, and what they take of the device for code and for limits: measured around the call that makes them grow. */
-#include "tell.h"
+/* Contexts. */
+#include "measure.h"
 
 DRIVER(cuCtxPushCurrent_v2, (void *context))
 DRIVER(cuCtxPopCurrent_v2, (void **context))
@@ -109,62 +109,8 @@ int cuCtxDestroy_v2(void *context)
 	return REAL(cuCtxDestroy_v2, context);
 }
 
-/* measure is the state before a call that may make the context grow. */
-struct measure {
-	int known;
-	size_t free;
-	uint64_t told;
-};
-
-static struct measure before(void)
-{
-	struct measure m = {.told = atomic_load(&gm_told)};
-	size_t total;
-	m.known = gm_context() && gm_on() && gm_memory(&m.free, &total);
-	return m;
-}
-
-/* after tells of the growth, unless another thread allocated meanwhile. */
-static int after(struct measure m, int result, enum gm_growth what, void *caller)
-{
-	size_t free, total;
-	if (!m.known || result != CU_SUCCESS || !gm_memory(&free, &total))
-		return result;
-	if (free >= m.free || atomic_load(&gm_told) != m.told)
-		return result;
-	struct gm_record r = {
-		.kind = GM_GREW, .device = (int16_t)gm_device(), .b = m.free - free, .c = gm_context(), .d = (uint64_t)what};
-	gm_tell(&r, caller);
-	return result;
-}
-
 int cuCtxSetLimit(int limit, size_t value)
 {
-	struct measure m = before();
-	return after(m, REAL(cuCtxSetLimit, limit, value), GM_LIMIT, CALLER);
+	struct gm_measure m = gm_before();
+	return gm_after(m, REAL(cuCtxSetLimit, limit, value), GM_LIMIT, CALLER);
 }
-
-/* CODE defines the hook of a call that may load code: at once, or, where loading is lazy, when a function is first looked for. */
-#define CODE(name, parameters, ...) \
-	int name parameters \
-	{ \
-		struct measure m = before(); \
-		return after(m, REAL(name, __VA_ARGS__), GM_CODE, CALLER); \
-	}
-
-CODE(cuModuleLoad, (void **module, const char *path), module, path)
-CODE(cuModuleLoadData, (void **module, const void *image), module, image)
-CODE(cuModuleLoadDataEx, (void **module, const void *image, unsigned n, int *options, void **values), module, image, n, options, values)
-CODE(cuModuleLoadFatBinary, (void **module, const void *image), module, image)
-CODE(cuModuleGetFunction, (void **function, void *module, const char *name), function, module, name)
-CODE(cuModuleGetGlobal_v2, (uint64_t *p, size_t *size, void *module, const char *name), p, size, module, name)
-CODE(cuLibraryLoadData,
-	(void **library, const void *code, void *jit, void **jit_values, unsigned njit, void *opt, void **opt_values, unsigned nopt),
-	library, code, jit, jit_values, njit, opt, opt_values, nopt)
-CODE(cuLibraryLoadFromFile,
-	(void **library, const char *path, void *jit, void **jit_values, unsigned njit, void *opt, void **opt_values, unsigned nopt),
-	library, path, jit, jit_values, njit, opt, opt_values, nopt)
-CODE(cuLibraryGetModule, (void **module, void *library), module, library)
-CODE(cuLibraryGetKernel, (void **kernel, void *library, const char *name), kernel, library, name)
-CODE(cuLibraryGetGlobal, (uint64_t *p, size_t *size, void *library, const char *name), p, size, library, name)
-CODE(cuKernelGetFunction, (void **function, void *kernel), function, kernel)

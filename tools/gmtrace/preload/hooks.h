@@ -1,5 +1,5 @@
 /* The functions of the CUDA driver that change a process's memory: HOOK(name, parameters), each returns a CUresult. Left out on
- * purpose: cuGetExportTable, the functions of cuda.h before version 3.2 (32-bit sizes), and launches. */
+ * purpose: cuGetExportTable, and the functions of cuda.h before version 3.2 (32-bit sizes). */
 HOOK(cuGetProcAddress, (const char *name, void **fn, int version, uint64_t flags))
 HOOK(cuGetProcAddress_v2, (const char *name, void **fn, int version, uint64_t flags, int *status))
 HOOK(cuMemAlloc_v2, (uint64_t *p, size_t size))
@@ -51,3 +51,9 @@ HOOK(cuLibraryGetModule, (void **module, void *library))
 HOOK(cuLibraryGetKernel, (void **kernel, void *library, const char *name))
 HOOK(cuLibraryGetGlobal, (uint64_t *p, size_t *size, void *library, const char *name))
 HOOK(cuKernelGetFunction, (void **function, void *kernel))
+HOOK(cuLaunchKernel, (void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, void *stream, void **parameters, void **extra))
+HOOK(cuLaunchKernel_ptsz, (void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, void *stream, void **parameters, void **extra))
+HOOK(cuLaunchKernelEx, (const void *config, void *f, void **parameters, void **extra))
+HOOK(cuLaunchKernelEx_ptsz, (const void *config, void *f, void **parameters, void **extra))
+HOOK(cuLaunchCooperativeKernel, (void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, void *stream, void **parameters))
+HOOK(cuLaunchCooperativeKernel_ptsz, (void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, void *stream, void **parameters))

@@ -4,8 +4,10 @@
 int cuMemCreate(uint64_t *handle, size_t size, const struct cu_allocation_prop *prop, uint64_t flags)
 {
 	int result = REAL(cuMemCreate, handle, size, prop, flags);
-	int device = prop && prop->location.type == CU_LOCATION_DEVICE ? prop->location.id : -1;
-	return gm_came(result, (struct gm_record){.kind = GM_CREATE, .device = (int16_t)device, .a = GOT(result, handle), .b = size}, CALLER);
+	int here = prop && prop->location.type == CU_LOCATION_DEVICE;
+	int device = here ? prop->location.id : gm_device();
+	struct gm_record r = {.kind = GM_CREATE, .device = (int16_t)device, .a = GOT(result, handle), .b = size, .c = !here};
+	return gm_came(result, r, CALLER);
 }
 
 int cuMemRetainAllocationHandle(uint64_t *handle, void *address)

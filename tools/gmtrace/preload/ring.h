@@ -31,7 +31,7 @@ enum gm_kind {
 	GM_ARRAY,        /* an array: handle, bytes, context */
 	GM_FREE,         /* any of these or memory of a pool is freed: address or handle, -, -, stream of an asynchronous free */
 	GM_FREE_FAILED,  /* it was not */
-	GM_CREATE,       /* physical memory: handle, bytes; device -1 on the host */
+	GM_CREATE,       /* physical memory: handle, bytes, 1 if on the host */
 	GM_RETAIN,       /* one more reference to physical memory: handle, an address where it is mapped */
 	GM_RELEASE,      /* one less: handle */
 	GM_RELEASE_FAILED,

@@ -1,0 +1,19 @@
+/* What a call made a context take of the device for itself: code, stacks of threads, and the like. */
+#ifndef GM_MEASURE_H
+#define GM_MEASURE_H
+
+#include "tell.h"
+
+/* gm_measure is the state before a call. */
+struct gm_measure {
+	int known;
+	size_t free;
+	uint64_t told;
+};
+
+struct gm_measure gm_before(void);
+
+/* gm_after tells how much the context has grown, if nothing else went on meanwhile, and returns result. */
+int gm_after(struct gm_measure m, int result, enum gm_growth what, void *caller);
+
+#endif
