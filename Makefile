@@ -11,8 +11,8 @@ export GM_SHARED TRACES
 SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
 
-.PHONY: all demo test race bench lint fuzz interop figures clean help
-.PHONY: $(addprefix figures-,formats damage import fidelity expandable replay plan)
+.PHONY: all demo experiment-capture test race bench lint fuzz interop figures clean help
+.PHONY: $(addprefix figures-,formats damage import fidelity expandable replay plan capture)
 
 PRELOAD := tools/gmtrace/preload
 
@@ -33,6 +33,9 @@ demo: all ## bundled real traces through gmtrace, gmplan and gmbench: tables, an
 	@bin/gmbench --png out/demo.png --svg out/demo.svg testdata/opt13b-LRV.parquet
 	@bin/gmplan testdata/opt13b-LRV.parquet | bin/gmplan show --png out/layout.png > out/layout.txt
 	@echo 'charts: out/demo.png, out/demo.svg, out/layout.png'
+
+experiment-capture: all ## capture a training run (where there is no GPU: the bundled one), solve its layout, compare allocators
+	@experiments/capture/run.sh bin out
 
 test: ## all tests
 	$(GO) vet ./...
@@ -65,14 +68,15 @@ interop: all ## DuckDB reads both formats and agrees (needs node and npm)
 	$(GO) run ./formats/interop out/trace.parquet.copy out/plan.parquet.copy | cmp - out/expected.json
 
 figures: all figures-formats figures-damage ## every figure that is promised, beside its target (TRACES: folders of snapshots)
-	$(GO) run ./experiments/figures import fidelity expandable replay plan
+	$(GO) run ./experiments/figures import fidelity expandable replay plan capture
 
 figures-import: ## time and memory to import a snapshot
 figures-fidelity: ## PyTorch's allocator replayed against recordings of it
 figures-expandable: ## expandable_segments against runs with it
 figures-replay: ## requests a second
 figures-plan: ## layouts against their bound
-figures-import figures-fidelity figures-expandable figures-replay figures-plan: figures-%: all
+figures-capture: ## what gmtrace run costs, and what its accounts leave unexplained
+figures-import figures-fidelity figures-expandable figures-replay figures-plan figures-capture: figures-%: all
 	$(GO) run ./experiments/figures $*
 
 figures-formats: ## writing and reading 5 million events on one core

@@ -1,5 +1,7 @@
-/* Times calls of the driver: pairs of cuMemAllocAsync and cuMemFreeAsync, and of cuMemAlloc and cuMemFree, in ns a call.
- * Usage: calls [PAIRS] */
+/* Times calls of the driver, in ns a call: pairs of cuMemAllocAsync and cuMemFreeAsync, and of cuMemAlloc and cuMemFree. With an image
+ * of code, launches of its function f, too.
+ *
+ * Usage: calls [PAIRS [IMAGE]] */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +21,26 @@ static double now(void)
 	struct timespec t;
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return t.tv_sec * 1e9 + t.tv_nsec;
+}
+
+/* launches times empty launches, a synchronisation now and then between them left out. */
+static int launches(const char *image, long n)
+{
+	void *module, *function;
+	double spent = 0;
+	fn *launch = get("cuLaunchKernel");
+	if (get("cuModuleLoadData")(&module, image) || get("cuModuleGetFunction")(&function, module, "f"))
+		return 1;
+	for (long i = 0; i < n; i += 100) {
+		double a = now();
+		for (int k = 0; k < 100; k++)
+			if (launch(function, 1, 1, 1, 1, 1, 1, 0, (void *)0, (void *)0, (void *)0))
+				return 1;
+		spent += now() - a;
+		get("cuCtxSynchronize")();
+	}
+	printf(" %.1f", spent / n);
+	return 0;
 }
 
 int main(int argc, char **argv)
@@ -45,7 +67,10 @@ int main(int argc, char **argv)
 				return 3;
 		double c = now();
 		if (warm)
-			printf("%.1f %.1f\n", (b - a) / n / 2, (c - b) / (n / 20) / 2);
+			printf("%.1f %.1f", (b - a) / n / 2, (c - b) / (n / 20) / 2);
 	}
+	if (argc > 2 && launches(argv[2], pairs))
+		return 4;
+	printf("\n");
 	return 0;
 }

@@ -25,6 +25,7 @@ func figures() []figure {
 		{"expandable", measureExpandable},
 		{"replay", measureReplay},
 		{"plan", measurePlan},
+		{"capture", measureCapture},
 	}
 }
 

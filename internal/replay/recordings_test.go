@@ -64,9 +64,9 @@ func recordings(t testing.TB, folders ...string) []string {
 
 // TestRecordings replays PyTorch's allocator on all recordings there are: it must do what PyTorch did, to the byte.
 func TestRecordings(t *testing.T) {
-	files := recordings(t, testdata, filepath.Join(testdata, "snapshots"))
-	if len(files) < 12 {
-		t.Fatalf("%d recordings bundled, want at least 12", len(files))
+	files := recordings(t, testdata, filepath.Join(testdata, "snapshots"), filepath.Join(testdata, "captures"))
+	if len(files) < 15 {
+		t.Fatalf("%d recordings bundled, want at least 15", len(files))
 	}
 	if shared := os.Getenv("GM_SHARED"); shared != "" {
 		files = append(files, recordings(t, filepath.Join(shared, "traces"), filepath.Join(shared, "snapshots"))...)
