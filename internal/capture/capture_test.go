@@ -122,7 +122,9 @@ func run(t *testing.T, o Options, env []string, words ...string) *captured {
 			t.Error(err)
 		}
 	}()
-	words[0] = filepath.Join(b.folder, words[0])
+	if !filepath.IsAbs(words[0]) {
+		words[0] = filepath.Join(b.folder, words[0])
+	}
 	if c.status, err = s.Run(words, os.Stderr); err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,9 @@ package capture
 
 import (
 	"errors"
+	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -34,7 +36,7 @@ func (s *Session) RunCommand(cmd *exec.Cmd) (status int, err error) {
 	signal.Notify(signals, passedOn...)
 	defer signal.Stop(signals)
 	if err := cmd.Start(); err != nil {
-		return 0, err
+		return 0, &StartError{cmd.Args[0], err}
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
@@ -59,6 +61,37 @@ func (s *Session) RunCommand(cmd *exec.Cmd) (status int, err error) {
 		}
 	}
 }
+
+// StartError is why a command could not be started.
+type StartError struct {
+	Name string
+	Err  error
+}
+
+// Error implements error.
+func (e *StartError) Error() string {
+	err := e.Err
+	if inner := (*fs.PathError)(nil); errors.As(err, &inner) {
+		err = inner.Err
+	} else if inner := (*exec.Error)(nil); errors.As(err, &inner) {
+		err = inner.Err
+	}
+	_, statErr := os.Stat(e.Name)
+	switch {
+	case e.Name == "":
+		return "run: the name of the program is empty"
+	case errors.Is(err, exec.ErrNotFound):
+		return fmt.Sprintf("run %s: no such program in $PATH", e.Name)
+	case errors.Is(err, syscall.ENOENT) && statErr == nil:
+		return fmt.Sprintf("run %s: the interpreter that it names is not there", e.Name)
+	case errors.Is(err, syscall.ENOEXEC):
+		return fmt.Sprintf("run %s: neither a program nor a script that begins with #!", e.Name)
+	}
+	return fmt.Sprintf("run %s: %v", e.Name, err)
+}
+
+// Unwrap returns what the system said.
+func (e *StartError) Unwrap() error { return e.Err }
 
 // passedOn are the signals that a program may be sent to tell it something.
 var passedOn = []os.Signal{
@@ -96,8 +129,15 @@ func (s *Session) linger() error {
 			return nil
 		}
 		if time.Now().After(end) {
-			s.options.Warn("%d processes still run, %d among them: what they do from now on is not recorded", len(alive), alive[0])
+			s.options.Warn("%s: what happens from now on is not recorded", stillRun(alive))
 			return nil
 		}
 	}
+}
+
+func stillRun(pids []int) string {
+	if len(pids) == 1 {
+		return fmt.Sprintf("process %d still runs", pids[0])
+	}
+	return fmt.Sprintf("%d processes still run, %d among them", len(pids), pids[0])
 }

@@ -89,6 +89,9 @@ func (o *Output) Write(to io.Writer) (rows int64, err error) {
 	if err != nil {
 		return 0, err
 	}
+	if of := o.session.options.Marks; of != "" && len(marks) == 0 && p.greeting.Torch != "" {
+		o.session.options.Warn("process %d: %s never returned: no iterations are marked", p.pid, of)
+	}
 	w, marks := o.session.options.Steps.window(marks)
 	o.warn(w)
 	m, err := newMerger(out, driver, p.texts, w, marks)
@@ -118,6 +121,9 @@ func (o *Output) warn(w window) {
 		warn("process %d: PyTorch's tensors are not recorded: %s", p.pid, p.greeting.History)
 	case p.failed != nil:
 		warn("process %d: PyTorch's tensors are recorded up to a dump that cannot be read: %v", p.pid, p.failed)
+	}
+	if p.headless && !o.session.options.OnlyOOM {
+		warn("process %d: PyTorch's first events are lost, there were so many at once: tensors older than the rest are tagged preexisting", p.pid)
 	}
 	if w.fromNS == endOfTime {
 		warn("process %d: it ended before the first iteration to record", p.pid)

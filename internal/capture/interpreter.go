@@ -87,6 +87,7 @@ func newInterpreter(out rowWriter, card cardReader) *interpreter {
 
 // take takes in the next record.
 func (in *interpreter) take(r *ring.Record) error {
+	r.Device, r.Thread = min(r.Device, trace.MaxDevice), max(r.Thread, 0)
 	switch r.Kind {
 	case ring.Library:
 		in.libraries.add(library{from: r.A, to: r.B, offset: r.C, path: r.Text()})

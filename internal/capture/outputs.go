@@ -2,12 +2,17 @@ package capture
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // identity is what names a process's output.
@@ -36,6 +41,48 @@ func CheckPattern(pattern string) error {
 		}
 		rest = rest[i+2:]
 	}
+}
+
+// CheckOutput says why files of a name could not be written, before there is anything to write: where there is no permission, or a
+// file is in the place of a folder.
+func CheckOutput(pattern string) error {
+	if pattern == "" || pattern == "-" {
+		return nil
+	}
+	if info, err := os.Stat(pattern); err == nil && !info.IsDir() && !info.Mode().IsRegular() {
+		return access(pattern, unix.W_OK) // such as /dev/null
+	}
+	folder := filepath.Dir(pattern)
+	if isFolder(pattern) {
+		folder = filepath.Clean(pattern)
+	}
+	if i := strings.IndexByte(folder, '%'); i >= 0 { // it is known later
+		folder = filepath.Dir(folder[:i] + "x")
+	}
+	for {
+		info, err := os.Stat(folder)
+		switch {
+		case err == nil && !info.IsDir():
+			return fmt.Errorf("write %s: %s is no folder", pattern, folder)
+		case err == nil:
+			if err := access(folder, unix.W_OK|unix.X_OK); err != nil {
+				return fmt.Errorf("write %s: folder %w", pattern, err)
+			}
+			return nil
+		case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR):
+			return fmt.Errorf("write %s: %w", pattern, err)
+		case folder == filepath.Dir(folder):
+			return nil
+		}
+		folder = filepath.Dir(folder)
+	}
+}
+
+func access(name string, how uint32) error {
+	if err := unix.Access(name, how); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
 }
 
 // isFolder tells whether a pattern is that of a dataset: a folder, or a name that ends in a slash.
@@ -99,5 +146,8 @@ func distinguish(name string, id identity) string {
 // insert puts text before the extension of a name.
 func insert(name, text string) string {
 	ext := filepath.Ext(name)
+	if ext == filepath.Base(name) { // .name, all of which is the name
+		ext = ""
+	}
 	return strings.TrimSuffix(name, ext) + text + ext
 }

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gm/formats/column"
+	"gm/formats/trace"
 	"gm/internal/capture/ring"
 	"gm/internal/torch"
 )
@@ -34,6 +35,7 @@ type process struct {
 	dumps    map[int]string  // files to take in, by number
 	nextDump int
 	failed   error // why the history ends early
+	headless bool  // the history had gone round when it was first dumped
 	live     account
 }
 
@@ -41,6 +43,7 @@ type process struct {
 type greeting struct {
 	Torch   string `json:"torch"`
 	History string `json:"history"` // "on", or why it is not
+	Ring    int    `json:"ring"`    // entries of a device that PyTorch keeps
 }
 
 func newProcess(pid int, folder string, cards *cards) (*process, error) {
@@ -129,11 +132,19 @@ func (p *process) takeDump(file string) error {
 		return err
 	}
 	defer f.Close()
-	if p.history == nil {
+	first := p.history == nil
+	if first {
 		p.history = torch.NewJoin(p.texts)
-		p.history.Fresh = p.live.framework.Add
+	}
+	entries := map[int32]int{}
+	p.history.Fresh = func(e trace.Event) {
+		entries[e.Device]++
+		p.live.framework.Add(e)
 	}
 	p.failed = p.history.Add(bufio.NewReaderSize(f, 1<<20), filepath.Base(file))
+	for _, n := range entries {
+		p.headless = p.headless || first && n >= p.greeting.Ring && p.greeting.Ring > 0
+	}
 	return nil
 }
 
