@@ -2,11 +2,13 @@
 
 GO       ?= go
 TOOLS    := gmtrace gmplan gmbench
+# The functions of NVML are found when one is called, in a library that is loaded by then, and not when a tool starts.
+GOFLAGS  += -ldflags=-extldflags=-Wl,-z,lazy
 # A folder that holds traces/, snapshots/ and dsa/ for the tests and figures on recordings that are not bundled.
 GM_SHARED ?= $(abspath $(wildcard ../shared))
 TRACES   ?= $(if $(GM_SHARED),$(GM_SHARED)/traces:$(GM_SHARED)/snapshots,testdata:testdata/snapshots)
 FUZZTIME ?= 30s
-export GM_SHARED TRACES
+export GM_SHARED TRACES GOFLAGS
 
 SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
@@ -21,7 +23,7 @@ all: $(PRELOAD)/libgmtrace.so ## build the tools into bin/
 
 # What gmtrace run preloads into programs; it travels inside of gmtrace.
 $(PRELOAD)/libgmtrace.so: $(wildcard $(PRELOAD)/*.c $(PRELOAD)/*.h)
-	$(CC) $(PRELOAD_CFLAGS) -shared -o $@ $(filter %.c,$^) -Wl,-z,defs
+	$(CC) $(PRELOAD_CFLAGS) -shared -o $@ $(filter %.c,$^) -Wl,-z,defs,-Bsymbolic
 
 PRELOAD_CFLAGS := -std=gnu11 -O2 -g -Wall -Wextra -Werror -fPIC -fvisibility=hidden
 

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"gm/internal/cuda/fake"
 )
 
 func TestMain(m *testing.M) {
@@ -25,6 +27,9 @@ func run(m *testing.M) int {
 		err = build.Run()
 	}
 	if err == nil {
+		err = buildFake(filepath.Join(bin, "fake"))
+	}
+	if err == nil {
 		err = os.Setenv("PATH", bin+string(filepath.ListSeparator)+os.Getenv("PATH"))
 	}
 	if err != nil {
@@ -32,6 +37,24 @@ func run(m *testing.M) int {
 		return 1
 	}
 	return m.Run()
+}
+
+// buildFake builds a CUDA driver that needs no GPU, and a program that uses it.
+func buildFake(folder string) error {
+	if err := os.Mkdir(folder, 0o777); err != nil {
+		return err
+	}
+	libraries, err := fake.Build(folder)
+	if err != nil {
+		return err
+	}
+	compile := exec.Command("gcc", "-std=gnu11", "-I"+libraries.Include, "-L"+folder, "-pthread",
+		"-o", filepath.Join(folder, "driver"), "../internal/capture/testdata/driver.c", "-lcuda")
+	compile.Stderr = os.Stderr
+	if err := compile.Run(); err != nil {
+		return err
+	}
+	return os.Setenv("FAKE", folder)
 }
 
 func TestScripts(t *testing.T) {
@@ -44,6 +67,7 @@ func TestScripts(t *testing.T) {
 		Dir: "testdata",
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("DATA", data)
+			env.Setenv("FAKE", os.Getenv("FAKE"))
 			env.Setenv("TMPDIR", env.WorkDir)
 			return nil
 		},

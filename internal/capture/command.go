@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -33,7 +34,7 @@ func (s *Session) RunCommand(cmd *exec.Cmd) (status int, err error) {
 	s.words = cmd.Args
 	defer s.live.Close()
 	signals := make(chan os.Signal, 16)
-	signal.Notify(signals, passedOn...)
+	signal.Notify(signals, slices.DeleteFunc(slices.Clone(passedOn), signal.Ignored)...) // nohup stays in force
 	defer signal.Stop(signals)
 	if err := cmd.Start(); err != nil {
 		return 0, &StartError{cmd.Args[0], err}
@@ -43,6 +44,7 @@ func (s *Session) RunCommand(cmd *exec.Cmd) (status int, err error) {
 	terminal, apart := hasTerminal(), cmd.SysProcAttr != nil && cmd.SysProcAttr.Setsid
 	tick := time.NewTicker(pollPeriod)
 	defer tick.Stop()
+	var failed error
 	for {
 		select {
 		case sig := <-signals:
@@ -53,11 +55,16 @@ func (s *Session) RunCommand(cmd *exec.Cmd) (status int, err error) {
 				cmd.Process.Signal(sig) // it may just have ended
 			}
 		case <-tick.C:
-			if err := s.Poll(); err != nil {
-				return 0, errors.Join(err, cmd.Process.Kill())
+			if failed != nil {
+				s.silence()
+			} else if failed = s.Poll(); failed != nil {
+				s.options.Warn("nothing is recorded any more, the command goes on: %v", failed)
 			}
 		case err := <-ended:
-			return statusOf(err, cmd.ProcessState), s.linger()
+			if failed == nil {
+				failed = s.linger()
+			}
+			return statusOf(err, cmd.ProcessState), failed
 		}
 	}
 }

@@ -119,6 +119,8 @@ func (o *Output) warn(w window) {
 		warn("process %d: PyTorch's tensors are not recorded, since Python did not load the hook: is it run with -E, -I or -S?", p.pid)
 	case p.greeting.History != "" && p.greeting.History != "on":
 		warn("process %d: PyTorch's tensors are not recorded: %s", p.pid, p.greeting.History)
+	case p.greeting.History == "on" && p.history == nil && !o.session.options.OnlyOOM && w.fromNS != endOfTime:
+		warn("process %d: PyTorch's tensors are not recorded: it was killed, or ended by _exit, before there was news of them", p.pid)
 	case p.failed != nil:
 		warn("process %d: PyTorch's tensors are recorded up to a dump that cannot be read: %v", p.pid, p.failed)
 	}

@@ -16,9 +16,10 @@ func (in *interpreter) context(r *ring.Record) error {
 	case ring.Grew:
 		return in.grew(r)
 	}
-	if _, known := in.contexts[r.A]; known {
-		return nil // made by two threads at once
+	if in.made[r.A] {
+		return nil // by two threads at once
 	}
+	in.made[r.A] = true
 	b := block{device: r.Device, context: r.A, kind: trace.KindContext, tag: string(trace.KindContext)}
 	if r.C > 0 {
 		b.size = max(clampSize(r.B)-clampSize(r.C), 0)
@@ -33,7 +34,7 @@ func (in *interpreter) context(r *ring.Record) error {
 	if b.size > 0 {
 		err = in.come(r, &b, 0)
 	}
-	in.contexts[r.A] = []block{b}
+	in.contexts[r.A] = append(in.contexts[r.A], b) // another thread may have loaded code into it before this was told
 	return err
 }
 
@@ -75,6 +76,7 @@ func (in *interpreter) contextGone(r *ring.Record) error {
 	}
 	own := in.contexts[context]
 	delete(in.contexts, context)
+	delete(in.made, context)
 	for i := range own {
 		if own[i].id == 0 {
 			continue

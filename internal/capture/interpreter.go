@@ -27,6 +27,7 @@ type interpreter struct {
 	pools    map[uint64]*pool     // by handle
 	contexts map[uint64][]block   // by handle: what each took, and how it grew
 	primary  map[int32]uint64     // contexts by device
+	made     map[uint64]bool      // contexts of which it was told that they were made
 
 	// What each thread's last call was about to take away, by thread.
 	freed    map[int32]freed
@@ -80,7 +81,7 @@ func newInterpreter(out rowWriter, card cardReader) *interpreter {
 	return &interpreter{
 		out: out, card: card, symbols: newSymbols(), devices: map[int32]device{}, unknown: map[string]int{}, tags: map[[2]string]string{},
 		blocks: map[uint64]block{}, pinned: map[uint64]block{}, physical: map[uint64]*physical{},
-		mapped: map[uint64]mapping{}, pools: map[uint64]*pool{}, contexts: map[uint64][]block{}, primary: map[int32]uint64{},
+		mapped: map[uint64]mapping{}, pools: map[uint64]*pool{}, contexts: map[uint64][]block{}, primary: map[int32]uint64{}, made: map[uint64]bool{},
 		freed: map[int32]freed{}, released: map[int32]*physical{}, unmapped: map[int32][]unmapped{},
 	}
 }
@@ -93,7 +94,10 @@ func (in *interpreter) take(r *ring.Record) error {
 		in.libraries.add(library{from: r.A, to: r.B, offset: r.C, path: r.Text()})
 		return nil
 	case ring.Device:
-		in.devices[r.Device] = device{ordinal: r.Device, uuid: r.UUID(), name: r.Text(), total: int64(r.C)}
+		in.devices[r.Device] = device{
+			ordinal: r.Device, uuid: r.UUID(), name: r.Text(), total: int64(r.C),
+			traced: in.devices[r.Device].traced, // another thread may have been faster
+		}
 		return nil
 	case ring.Unknown:
 		in.unknown[r.Text()]++

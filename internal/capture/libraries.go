@@ -22,8 +22,10 @@ type libraries struct {
 	last int       // where an address was found last
 }
 
+// add enters a library. Those at the same addresses are gone: they were unloaded, or they grew, as code does that is made at run time.
 func (l *libraries) add(lib library) {
 	lib.owner = owner(lib.path)
+	l.list = slices.DeleteFunc(l.list, func(old library) bool { return old.from < lib.to && lib.from < old.to })
 	i, _ := slices.BinarySearchFunc(l.list, lib.from, func(a library, from uint64) int { return cmp.Compare(a.from, from) })
 	l.list = slices.Insert(l.list, i, lib)
 }

@@ -1,6 +1,8 @@
 package capture
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 )
@@ -33,6 +35,23 @@ func TestOutputNames(t *testing.T) {
 func TestCheckPattern(t *testing.T) {
 	for pattern, ok := range map[string]bool{"": true, "a-%r-%l-%w-%p-%h-%%.parquet": true, "a%": false, "a%d": false, "%": false} {
 		if err := CheckPattern(pattern); (err == nil) != ok {
+			t.Errorf("%q: %v", pattern, err)
+		}
+	}
+}
+
+func TestCheckOutput(t *testing.T) {
+	folder := t.TempDir()
+	file := filepath.Join(folder, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for pattern, want := range map[string]bool{
+		"": true, "-": true, "x.parquet": true, "/dev/null": true, folder: true, folder + "/": true, file: true,
+		folder + "/new/%r/x": true, folder + "/%h-%p": true,
+		file + "/x": false, file + "/": false, file + "/%r/x": false, file + "/new/x": false,
+	} {
+		if err := CheckOutput(pattern); err == nil != want {
 			t.Errorf("%q: %v", pattern, err)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -22,7 +23,8 @@ import (
 type process struct {
 	pid    int
 	folder string
-	fd     int // of the process; -1 when it was dead before it could be opened
+	fd     int  // of the process; -1 when it is gone, or the system has no such thing
+	gone   bool // it is dead
 
 	ring        *ring.Ring // nil until it touches CUDA
 	interpreter *interpreter
@@ -34,8 +36,9 @@ type process struct {
 	texts    *column.Strings // of the history
 	dumps    map[int]string  // files to take in, by number
 	nextDump int
-	failed   error // why the history ends early
-	headless bool  // the history had gone round when it was first dumped
+	drain    func() error // empties all rings: a dump may be long, and their processes must not wait for its end
+	failed   error        // why the history ends early
+	headless bool         // the history had gone round when it was first dumped
 	live     account
 }
 
@@ -47,17 +50,15 @@ type greeting struct {
 }
 
 func newProcess(pid int, folder string, cards *cards) (*process, error) {
-	fd, err := unix.PidfdOpen(pid, 0)
-	if err != nil {
-		fd = -1
-	}
+	fd, err := unix.PidfdOpen(pid, 0) // of Linux 5.3, and not in every container
+	gone := errors.Is(err, unix.ESRCH)
 	driver, err := newSpool(folder)
 	if err != nil {
 		return nil, err
 	}
 	texts := column.NewStrings()
 	return &process{
-		pid: pid, folder: folder, fd: fd, interpreter: newInterpreter(driver, asker{cards, pid}), driver: driver,
+		pid: pid, folder: folder, fd: fd, gone: gone, interpreter: newInterpreter(driver, asker{cards, pid}), driver: driver,
 		samples: map[int32]processSamples{}, dumps: map[int]string{}, texts: texts, live: newAccount(texts),
 	}, nil
 }
@@ -81,11 +82,15 @@ func (p *process) greet(file string) error {
 
 // dead tells whether the process is gone.
 func (p *process) dead() bool {
-	if p.fd < 0 {
-		return true
+	switch {
+	case p.gone:
+	case p.fd < 0:
+		p.gone = errors.Is(unix.Kill(p.pid, 0), unix.ESRCH)
+	default:
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(p.fd), Events: unix.POLLIN}}, 0)
+		p.gone = err == nil && n == 1
 	}
-	n, err := unix.Poll([]unix.PollFd{{Fd: int32(p.fd), Events: unix.POLLIN}}, 0)
-	return err == nil && n == 1
+	return p.gone
 }
 
 // poll takes in what the process has told.
@@ -94,6 +99,11 @@ func (p *process) poll() error {
 	if p.ring != nil {
 		if err := p.read(dead); err != nil {
 			return err
+		}
+		if dead {
+			if err := p.release(); err != nil {
+				return err
+			}
 		}
 	}
 	for file, ok := p.dumps[p.nextDump]; ok; file, ok = p.dumps[p.nextDump] {
@@ -119,6 +129,19 @@ func (p *process) read(dead bool) error {
 	return failed
 }
 
+// meanwhile is a reader that does something else before each reading.
+type meanwhile struct {
+	io.Reader
+	do func() error
+}
+
+func (m meanwhile) Read(into []byte) (int, error) {
+	if err := m.do(); err != nil {
+		return 0, err
+	}
+	return m.Reader.Read(into)
+}
+
 // takeDump takes in a dump of PyTorch's history and removes it. One that cannot be read ends the history.
 func (p *process) takeDump(file string) error {
 	delete(p.dumps, p.nextDump)
@@ -141,7 +164,7 @@ func (p *process) takeDump(file string) error {
 		entries[e.Device]++
 		p.live.framework.Add(e)
 	}
-	p.failed = p.history.Add(bufio.NewReaderSize(f, 1<<20), filepath.Base(file))
+	p.failed = p.history.Add(bufio.NewReaderSize(meanwhile{f, p.drain}, 1<<20), filepath.Base(file))
 	for _, n := range entries {
 		p.headless = p.headless || first && n >= p.greeting.Ring && p.greeting.Ring > 0
 	}
@@ -180,14 +203,22 @@ func (p *process) marks() ([]mark, error) {
 	return marks, nil
 }
 
-func (p *process) close() error {
+// release gives back what only a process that lives needs: there may be thousands, one after another. A ring that is closed the process
+// writes to no more.
+func (p *process) release() error {
 	var errs []error
 	if p.ring != nil {
 		errs = append(errs, p.ring.Close())
 	}
 	if p.fd >= 0 {
 		errs = append(errs, unix.Close(p.fd))
+		p.fd = -1
 	}
+	return errors.Join(errs...)
+}
+
+func (p *process) close() error {
+	errs := []error{p.release()}
 	if p.history != nil {
 		errs = append(errs, p.history.Close())
 	}

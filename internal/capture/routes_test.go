@@ -69,6 +69,7 @@ func TestFailures(t *testing.T) {
 		"cuArrayDestroy:1=1":          "others",
 		"cuMemMap:2=1":                "physical",
 		"cuMemCreate:4=1":             "physical",
+		"cuCtxDestroy:1=1":            "contexts",
 	} {
 		c := run(t, Options{}, []string{"GM_FAKE_FAIL=" + fail}, "driver", way)
 		sums := c.sums(t)

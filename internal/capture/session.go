@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"gm/internal/capture/live"
+	"gm/internal/capture/ring"
 	"gm/internal/torch/hook"
 )
 
@@ -144,6 +145,19 @@ func (s *Session) Poll() error {
 	return nil
 }
 
+// drain empties the rings.
+func (s *Session) drain() error {
+	for _, p := range s.processes {
+		if p.ring == nil {
+			continue
+		}
+		if err := p.read(false); err != nil {
+			return fmt.Errorf("process %d: %w", p.pid, err)
+		}
+	}
+	return nil
+}
+
 // Alive returns the traced processes that still run.
 func (s *Session) Alive() []int {
 	var pids []int
@@ -163,6 +177,30 @@ func (s *Session) Close() error {
 		errs = append(errs, p.close())
 	}
 	return errors.Join(append(errs, s.cards.close(), s.remove())...)
+}
+
+// silence tells all processes, also those that began just now, to write no more, and throws away what they wrote.
+func (s *Session) silence() {
+	for _, p := range s.processes {
+		if p.ring != nil {
+			_ = p.ring.Close()
+		}
+	}
+	for _, folder := range []string{s.rings, s.folder} {
+		entries, _ := os.ReadDir(folder)
+		for _, entry := range entries {
+			kind, _, _ := parseName(entry.Name())
+			file := filepath.Join(folder, entry.Name())
+			if kind == "ring" {
+				if r, err := ring.Open(file); err == nil {
+					_ = r.Close()
+				}
+			}
+			if kind == "ring" || kind == "history" {
+				_ = os.Remove(file)
+			}
+		}
+	}
 }
 
 // discover looks for new files in the folders.
@@ -255,6 +293,7 @@ func (s *Session) add(pid int) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.drain = s.drain
 	s.processes = append(s.processes, p)
 	return p, nil
 }

@@ -45,7 +45,7 @@ func TestStatus(t *testing.T) {
 func TestFailIsOneLine(t *testing.T) {
 	var out bytes.Buffer
 	c := &Context{Tool: "test", Err: &out}
-	c.fail(errors.Join(errors.New("first"), errors.New("second")))
+	c.Fail(errors.Join(errors.New("first"), errors.New("second")))
 	if want := "test: first; second\n"; out.String() != want {
 		t.Errorf("%q, want %q", out.String(), want)
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -87,10 +88,15 @@ func (c *Context) File(path string, write func(io.Writer) error) (err error) {
 	}
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target
+	} else if target, err := os.Readlink(path); err == nil { // to what is not there yet
+		if !filepath.IsAbs(target) {
+			target = filepath.Join(filepath.Dir(path), target)
+		}
+		path = target
 	}
 	f, err := os.OpenFile(beside(path), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
+		return fmt.Errorf("write %s: %w", path, reason(err)) // the name of the file beside says nothing
 	}
 	c.outputs.add(f.Name())
 	defer func() {
@@ -110,6 +116,14 @@ func (c *Context) File(path string, write func(io.Writer) error) (err error) {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	return nil
+}
+
+// reason returns what the system says of a file, without the name.
+func reason(err error) error {
+	if inner := (*fs.PathError)(nil); errors.As(err, &inner) {
+		return inner.Err
+	}
+	return err
 }
 
 // beside returns the name of a new file in the folder of path.

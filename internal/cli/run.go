@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -62,7 +63,7 @@ func (t Tool) Main(args []string) int {
 	case exited: // --help has been printed
 		return statusDone
 	case err != nil:
-		c.fail(err)
+		c.Fail(err)
 		fmt.Fprintf(c.Err, "%s: hint: see %s --help\n", t.Name, strings.Join(append([]string{t.Name}, commandOf(err)...), " "))
 		return statusUsage
 	}
@@ -81,12 +82,12 @@ func (c *Context) status(err error) int {
 	case errors.As(err, &status):
 		return int(status)
 	case errors.As(err, &usage):
-		c.fail(err)
+		c.Fail(err)
 		return statusUsage
 	case errors.Is(err, syscall.EPIPE):
 		return statusFailed
 	}
-	c.fail(err)
+	c.Fail(err)
 	return statusFailed
 }
 
@@ -101,8 +102,8 @@ func commandOf(err error) []string {
 	return nil
 }
 
-// fail prints an error, once and as one line.
-func (c *Context) fail(err error) {
+// Fail prints an error, once and as one line.
+func (c *Context) Fail(err error) {
 	fmt.Fprintf(c.Err, "%s: %s\n", c.Tool, strings.ReplaceAll(err.Error(), "\n", "; "))
 }
 
@@ -138,11 +139,17 @@ func Usage(format string, args ...any) error { return &UsageError{fmt.Sprintf(fo
 // Error implements error.
 func (e *UsageError) Error() string { return e.text }
 
+// Heeded returns those signals that this process was not started to ignore, as it is by nohup and by shells for what they run in the
+// background. To ask for the others would end that, for the programs that it starts as well.
+func Heeded(signals ...os.Signal) []os.Signal {
+	return slices.DeleteFunc(slices.Clone(signals), signal.Ignored)
+}
+
 // removeOnInterrupt ends the process on an interrupt, without half written files. The function that it returns ends the watch.
 func (o *outputs) removeOnInterrupt() (stop func()) {
 	interrupts := make(chan os.Signal, 1)
 	done := make(chan struct{})
-	signal.Notify(interrupts, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	signal.Notify(interrupts, Heeded(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)...)
 	go func() {
 		select {
 		case s := <-interrupts:

@@ -44,6 +44,9 @@ func (cmd *layoutCmd) Run(c *cli.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	if tensors.Len() == 0 {
+		return fmt.Errorf("trace %s: holds no allocations of a framework, which are what is planned", r.Name())
+	}
 	options := layout.Options{Solver: cmd.Solver, Align: int64(cmd.Align)}
 	if cmd.Streams == "separate" {
 		options.Streams = layout.Separate

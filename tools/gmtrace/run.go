@@ -5,17 +5,21 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"gm/internal/capture"
 	"gm/internal/cli"
+	"gm/internal/report"
 )
 
 type runCmd struct {
-	Command []string `arg:"" passthrough:"" name:"command" help:"The program to run, and its arguments."`
+	Command []string `arg:"" optional:"" passthrough:"" name:"command" help:"The program to run, and its arguments."`
 	Output  string   `short:"o" placeholder:"FILE" help:"Where the trace goes: a file, in whose name %r is the rank, %l the local rank, %w the world size, %p the pid and %h the host; or a folder, for a file in host=H/rank=R/pid=P/ of each process. Standard output by default; what the program prints then goes to standard error."`
 	Stacks  string   `enum:"none,python,native,both" default:"none" help:"Record who asked: the Python stack of each tensor, the native stack of each call to the driver, or both. (${enum})"`
 	OnlyOOM bool     `name:"only-oom" help:"Write a trace only if the program dies of a lack of GPU memory, of what came before. Costs next to nothing."`
@@ -37,12 +41,9 @@ func (cmd *runCmd) Help() string {
 
 // Run implements the command.
 func (cmd *runCmd) Run(c *cli.Context) error {
-	words := cmd.Command
-	if len(words) > 0 && words[0] == "--" {
-		words = words[1:]
-	}
-	if len(words) == 0 {
-		return cli.Usage("no command to run: gmtrace run -- COMMAND")
+	words, err := cmd.words()
+	if err != nil {
+		return err
 	}
 	options, err := cmd.options(c)
 	if err != nil {
@@ -55,18 +56,63 @@ func (cmd *runCmd) Run(c *cli.Context) error {
 		}
 		stdout = os.Stderr
 	}
-	if options.Library, err = preload.ReadFile("preload/libgmtrace.so"); err != nil {
-		return errors.New("this gmtrace was built without its preload library: build it with make")
+	if err := capture.CheckOutput(cmd.Output); err != nil {
+		return err
 	}
-	session, err := capture.NewSession(options)
+	session, err := newSession(options)
 	if err != nil {
 		return err
 	}
+	defer keepFromPipe()()
 	status, err := cmd.record(c, session, words, stdout)
 	if err = errors.Join(err, session.Close()); err != nil {
 		return err
 	}
 	return cli.Status(status)
+}
+
+// words returns the command. What looks like a flag is no program, but after "--".
+func (cmd *runCmd) words() ([]string, error) {
+	words := cmd.Command
+	switch {
+	case len(words) > 0 && words[0] == "--":
+		words = words[1:]
+	case len(words) > 0 && strings.HasPrefix(words[0], "-"):
+		return nil, cli.Usage("unknown flag %s: see gmtrace run --help, or put -- before the command", words[0])
+	}
+	if len(words) == 0 {
+		return nil, cli.Usage("no command to run: gmtrace run -- COMMAND")
+	}
+	return words, nil
+}
+
+// newSession starts a session with the preload library.
+func newSession(options capture.Options) (*capture.Session, error) {
+	var err error
+	if options.Library, err = preload.ReadFile("preload/libgmtrace.so"); err != nil {
+		return nil, errors.New("this gmtrace was built without its preload library: build it with make")
+	}
+	s, err := capture.NewSession(options)
+	if err != nil {
+		return nil, fmt.Errorf("prepare the capture: %w; TMPDIR can name another folder than %s", err, os.TempDir())
+	}
+	return s, nil
+}
+
+// keepFromPipe makes writing to a closed pipe an error, which leaves no folders behind, until the function that it returns is called.
+func keepFromPipe() (release func()) {
+	pipes := make(chan os.Signal, 1)
+	signal.Notify(pipes, syscall.SIGPIPE)
+	return func() { signal.Stop(pipes) }
+}
+
+// notStarted is for a command that could not be started: it says why, and returns the exit status that a shell has for it.
+func notStarted(c *cli.Context, failed *capture.StartError) cli.Status {
+	c.Fail(failed)
+	if errors.Is(failed, fs.ErrNotExist) || errors.Is(failed, exec.ErrNotFound) {
+		return 127
+	}
+	return 126
 }
 
 // options checks the flags.
@@ -96,10 +142,8 @@ func (cmd *runCmd) record(c *cli.Context, s *capture.Session, words []string, st
 	release := c.OwnSignals()
 	status, err = s.Run(words, stdout)
 	release()
-	var notFound *exec.Error
-	if errors.As(err, &notFound) {
-		c.Warn("%v", err)
-		return 127, nil
+	if failed := (*capture.StartError)(nil); errors.As(err, &failed) {
+		return int(notStarted(c, failed)), nil
 	} else if err != nil {
 		return 0, err
 	}
@@ -113,14 +157,21 @@ func (cmd *runCmd) record(c *cli.Context, s *capture.Session, words []string, st
 	case cmd.OnlyOOM && len(outputs) == 0:
 		c.Note("no process ran out of GPU memory: there is no trace")
 	case len(outputs) == 0:
-		c.Warn("no process used CUDA: there is no trace")
+		c.Warn("%s", noTrace)
 	}
+	return status, writeAll(c, outputs)
+}
+
+// noTrace says why there is none, as far as that is known: nobody hears of CUDA in a program that does not load the preload library.
+const noTrace = "no process was seen to use CUDA: there is no trace"
+
+// writeAll writes all traces, also those after one that cannot be written.
+func writeAll(c *cli.Context, outputs []capture.Output) error {
+	var errs []error
 	for i := range outputs {
-		if err := write(c, &outputs[i]); err != nil {
-			return 0, err
-		}
+		errs = append(errs, write(c, &outputs[i]))
 	}
-	return status, nil
+	return errors.Join(errs...)
 }
 
 // write writes the trace of one process, and says where it is.
@@ -147,5 +198,5 @@ func of(command string) string {
 	if len(command) > limit {
 		command = strings.ToValidUTF8(command[:limit], "") + "..."
 	}
-	return fmt.Sprintf(" (%s)", command)
+	return fmt.Sprintf(" (%s)", report.Printable(command))
 }

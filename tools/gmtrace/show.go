@@ -74,7 +74,9 @@ func show(w *strings.Builder, o *overview.Overview) error {
 	for _, e := range o.Events {
 		events = append(events, fmt.Sprintf("%s %d", e.Op, e.Count))
 	}
-	list(w, "events", events)
+	if len(events) > 0 {
+		list(w, "events", events)
+	}
 	for _, d := range o.Devices {
 		fmt.Fprintf(w, "\ndevice %d\n", d.Ordinal)
 		if d.Framework() {

@@ -41,30 +41,33 @@ func (cmd *topCmd) runProgram(c *cli.Context) error {
 	if err != nil {
 		return cli.Usage("%v", err)
 	}
-	if options.Library, err = preload.ReadFile("preload/libgmtrace.so"); err != nil {
-		return errors.New("this gmtrace was built without its preload library: build it with make")
+	if cmd.Output != "" {
+		if err := capture.CheckOutput(cmd.Output); err != nil {
+			return err
+		}
 	}
 	options.Warn = func(format string, args ...any) { p.warnings = append(p.warnings, fmt.Sprintf(format, args...)) }
-	if p.session, err = capture.NewSession(options); err != nil {
+	if p.session, err = newSession(options); err != nil {
 		return err
 	}
-	err = cmd.showProgram(c, p)
-	if closing := p.session.Close(); closing != nil {
-		return errors.Join(err, closing)
+	defer keepFromPipe()()
+	status, err := cmd.showProgram(c, p)
+	if err := errors.Join(err, p.session.Close()); err != nil {
+		return err
 	}
-	return err
+	return status
 }
 
-// showProgram runs the program, shows the page meanwhile, and writes traces.
-func (cmd *topCmd) showProgram(c *cli.Context, p *program) (err error) {
+// showProgram runs the program, shows the page meanwhile, and writes traces. It returns the program's exit status.
+func (cmd *topCmd) showProgram(c *cli.Context, p *program) (status cli.Status, err error) {
 	if p.log, err = os.CreateTemp("", "gmtrace-output-*.log"); err != nil {
-		return err
+		return 0, err
 	}
 	defer p.log.Close()
 	release := c.OwnSignals()
 	// The session hands signals on. They must not end this process, and leave the terminal as it is, just before or after.
 	held := make(chan os.Signal, 1)
-	signal.Notify(held, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	signal.Notify(held, cli.Heeded(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)...)
 	go p.run(cmd.Words)
 	v := newViewer(c, func() (*live.View, error) { return live.Ask(p.session.Folder()) })
 	why, err := cmd.page(v, p)
@@ -74,12 +77,11 @@ func (cmd *topCmd) showProgram(c *cli.Context, p *program) (err error) {
 	for _, text := range p.warnings {
 		c.Warn("%s", text)
 	}
-	if notFound := (*exec.Error)(nil); errors.As(p.err, &notFound) {
-		c.Warn("%v", p.err)
-		return errors.Join(cli.Status(127), os.Remove(p.log.Name()))
+	if failed := (*capture.StartError)(nil); errors.As(p.err, &failed) {
+		return notStarted(c, failed), os.Remove(p.log.Name())
 	}
 	if err := errors.Join(err, p.err); err != nil {
-		return err
+		return 0, err
 	}
 	v.page.view = p.session.View()
 	if cmd.JSON {
@@ -87,7 +89,7 @@ func (cmd *topCmd) showProgram(c *cli.Context, p *program) (err error) {
 	} else if why == ended {
 		err = v.print()
 	}
-	return errors.Join(err, cmd.finish(c, p))
+	return cli.Status(p.status), errors.Join(err, cmd.finish(c, p))
 }
 
 // run runs the program in a session of its own, so that it leaves the terminal alone.
@@ -133,22 +135,17 @@ func (cmd *topCmd) finish(c *cli.Context, p *program) error {
 			return err
 		}
 		if len(outputs) == 0 {
-			c.Warn("no process used CUDA: there is no trace")
+			c.Warn("%s", noTrace)
 		}
-		for i := range outputs {
-			if err := write(c, &outputs[i]); err != nil {
-				return err
-			}
+		if err := writeAll(c, outputs); err != nil {
+			return err
 		}
 	}
 	if info, err := p.log.Stat(); err == nil && info.Size() == 0 {
-		if err := os.Remove(p.log.Name()); err != nil {
-			return err
-		}
-	} else {
-		c.Note("%s: what the program printed", p.log.Name())
+		return os.Remove(p.log.Name())
 	}
-	return cli.Status(p.status)
+	c.Note("%s: what the program printed", p.log.Name())
+	return nil
 }
 
 // lastLines returns the last lines that the program printed, as a terminal would show them.

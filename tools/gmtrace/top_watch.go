@@ -146,7 +146,7 @@ func (v *viewer) watch() error {
 	release := v.c.OwnSignals()
 	defer release()
 	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	signal.Notify(signals, cli.Heeded(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)...)
 	defer signal.Stop(signals)
 	v.page.keys = footer
 	s, err := openScreen()

@@ -20,6 +20,7 @@ type Ring struct {
 	next    uint64 // position of the next slot to read
 	extra   []byte
 	skipped int
+	last    Counters // when it was closed
 }
 
 // Header is what a process said of itself when it first touched CUDA.
@@ -139,6 +140,9 @@ func (r *Ring) Finish(visit func(*Record)) int {
 }
 
 func (r *Ring) read(visit func(*Record), dead bool) int {
+	if r.memory == nil {
+		return 0
+	}
 	n := 0
 	head := atomic.LoadUint64(r.word(offHead))
 	for r.next < head {
@@ -180,14 +184,24 @@ func (r *Ring) step(n uint64) {
 
 // Counters returns the counters so far.
 func (r *Ring) Counters() Counters {
+	if r.memory == nil {
+		return r.last
+	}
 	return Counters{
 		Waits: atomic.LoadUint64(r.word(offWaits)), WaitedNS: atomic.LoadUint64(r.word(offWaitedNS)),
 		Lost: atomic.LoadUint64(r.word(offLost)), Torn: r.skipped,
 	}
 }
 
-// Close tells the process to write no more, and unmaps the ring.
+// Close tells the process to write no more, and unmaps the ring. Nothing is read from it any more; its Header and its Counters
+// remain.
 func (r *Ring) Close() error {
+	if r.memory == nil {
+		return nil
+	}
+	r.last = r.Counters()
 	atomic.StoreUint32((*uint32)(unsafe.Pointer(&r.memory[offClosed])), 1)
-	return syscall.Munmap(r.memory)
+	memory := r.memory
+	r.memory, r.records = nil, nil
+	return syscall.Munmap(memory)
 }

@@ -98,6 +98,28 @@ static void pools(void)
 	CHECK(cuMemPoolTrimTo(pool, 0));
 }
 
+/* manypools makes pools, allocates in each, and destroys them: a hundred at once, and a hundred one after another. */
+static void manypools(void)
+{
+	CUmemPoolProps props;
+	CUmemoryPool pool[100];
+	CUdeviceptr p;
+	memset(&props, 0, sizeof props);
+	props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+	props.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+	for (int at_once = 0; at_once < 2; at_once++) {
+		for (int i = 0; i < 100; i++) {
+			CHECK(cuMemPoolCreate(&pool[i], &props));
+			CHECK(cuMemAllocFromPoolAsync(&p, MIB, pool[i], NULL));
+			CHECK(cuMemFreeAsync(p, NULL));
+			if (!at_once)
+				CHECK(cuMemPoolDestroy(pool[i]));
+		}
+		for (int i = 0; at_once && i < 100; i++)
+			CHECK(cuMemPoolDestroy(pool[i]));
+	}
+}
+
 static CUmemAllocationProp on_device(void)
 {
 	CUmemAllocationProp prop;
@@ -240,7 +262,7 @@ static const struct {
 	void (*run)(void);
 } ways[] = {
 	{"linked", linked}, {"dlsym", by_dlsym}, {"deepbind", deepbind}, {"address", by_address}, {"pools", pools}, {"physical", physical},
-	{"host", host}, {"others", others}, {"code", code}, {"contexts", contexts}, {"refused", refused}, {"threads", threads},
+	{"host", host}, {"others", others}, {"code", code}, {"contexts", contexts}, {"manypools", manypools}, {"refused", refused}, {"threads", threads},
 	{"children", children}, {"many", many},
 };
 

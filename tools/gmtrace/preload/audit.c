@@ -18,12 +18,19 @@ GM_PUBLIC unsigned la_version(unsigned version)
 	return version < LAV_CURRENT ? version : LAV_CURRENT;
 }
 
+/* driver_came takes note of the driver. A program may unload it, and load it again elsewhere. */
+static void driver_came(struct link_map *map)
+{
+	gm_forget();
+	atomic_store(&driver_map, map);
+}
+
 GM_PUBLIC unsigned la_objopen(struct link_map *map, Lmid_t namespace, uintptr_t *cookie)
 {
 	const char *slash = strrchr(map->l_name, '/');
 	(void)cookie;
 	if (namespace == LM_ID_BASE && strcmp(slash ? slash + 1 : map->l_name, "libcuda.so.1") == 0)
-		atomic_store(&driver_map, map);
+		driver_came(map);
 	return LA_FLG_BINDTO | LA_FLG_BINDFROM;
 }
 

@@ -126,14 +126,6 @@ uintptr_t gm_caller(void *direct)
 	return address;
 }
 
-int gm_library(uintptr_t address, char *path, unsigned size)
-{
-	struct mapping m;
-	if (!find(address, &m) || m.path[0] != '/')
-		return 0;
-	return snprintf(path, size, "%s", m.path) < (int)size;
-}
-
 /* The first backtrace loads the unwinder, which must not happen under a lock of CUDA's. */
 __attribute__((constructor)) static void prepare_stacks(void)
 {

@@ -15,7 +15,4 @@ uintptr_t gm_caller(void *direct);
  * not wanted. The libraries they are in are made known. */
 int gm_stack(uintptr_t *frames, int max);
 
-/* gm_library copies the path of the library that holds an address; 0 when there is none. */
-int gm_library(uintptr_t address, char *path, unsigned size);
-
 #endif

@@ -105,8 +105,10 @@ int cuCtxCreate_v4(void **context, void *params, unsigned flags, int device)
 
 int cuCtxDestroy_v2(void *context)
 {
-	gm_going(GM_CONTEXT_GONE, (uint64_t)context, 0, 0, CALLER);
-	return REAL(cuCtxDestroy_v2, context);
+	int result = REAL(cuCtxDestroy_v2, context);
+	if (result == CU_SUCCESS)
+		gm_going(GM_CONTEXT_GONE, (uint64_t)context, 0, 0, CALLER);
+	return result;
 }
 
 int cuCtxSetLimit(int limit, size_t value)

@@ -55,6 +55,10 @@ static inline void *gm_real(enum gm_hook hook)
 	return __builtin_expect(real != NULL, 1) ? real : gm_resolve(hook);
 }
 
+/* GM_FOUND is for variables that hold functions of the driver. gm_forget sets these to NULL, gm_reals among them. */
+#define GM_FOUND __attribute__((section("gm_found")))
+void gm_forget(void);
+
 /* gm_driver returns any function of the driver by its exported name; NULL when it has none. */
 void *gm_driver(const char *name);
 

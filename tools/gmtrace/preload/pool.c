@@ -14,16 +14,33 @@ static struct pool pools[MAX_POOLS];
 DRIVER(cuMemPoolGetAttribute, (void *pool, int attribute, void *value))
 DRIVER(cuDeviceGetMemPool, (void **pool, int device))
 
-static struct pool *pool_of(void *handle)
+static struct pool *known(void *handle)
 {
-	for (int i = 0; i < MAX_POOLS; i++) {
-		void *expected = NULL;
+	for (int i = 0; i < MAX_POOLS; i++)
 		if (atomic_load_explicit(&pools[i].pool, memory_order_relaxed) == handle)
 			return &pools[i];
-		if (atomic_compare_exchange_strong(&pools[i].pool, &expected, handle) || expected == handle)
-			return &pools[i];
-	}
 	return NULL;
+}
+
+/* pool_of returns what is kept of a pool; NULL when there are too many. */
+static struct pool *pool_of(void *handle)
+{
+	struct pool *p = known(handle);
+	for (int i = 0; !p && i < MAX_POOLS; i++) {
+		void *expected = NULL;
+		if (atomic_compare_exchange_strong(&pools[i].pool, &expected, handle))
+			p = &pools[i];
+	}
+	return p;
+}
+
+static void forget(void *handle)
+{
+	for (struct pool *p; handle && (p = known(handle));) { /* twice, if two threads met it at once */
+		atomic_store(&p->held, 0);
+		atomic_store(&p->sampled_ns, 0);
+		atomic_store(&p->pool, NULL);
+	}
 }
 
 /* sample tells what a pool holds, when that has changed. */
@@ -31,11 +48,13 @@ static void sample(void *handle, int device, void *caller)
 {
 	uint64_t held;
 	struct pool *p = pool_of(handle);
-	if (!p || CALL(cuMemPoolGetAttribute, handle, CU_POOL_RESERVED, &held) != CU_SUCCESS)
+	if (CALL(cuMemPoolGetAttribute, handle, CU_POOL_RESERVED, &held) != CU_SUCCESS)
 		return;
-	atomic_store_explicit(&p->sampled_ns, gm_now(), memory_order_relaxed);
-	if (atomic_exchange(&p->held, held) == held)
-		return;
+	if (p) {
+		atomic_store_explicit(&p->sampled_ns, gm_now(), memory_order_relaxed);
+		if (atomic_exchange(&p->held, held) == held)
+			return;
+	}
 	struct gm_record r = {.kind = GM_POOL_SIZE, .device = (int16_t)device, .b = held, .d = (uint64_t)handle};
 	gm_tell(&r, caller);
 }
@@ -43,7 +62,7 @@ static void sample(void *handle, int device, void *caller)
 static void sample_sometimes(void *handle, int device, void *caller)
 {
 	struct pool *p = pool_of(handle);
-	if (p && gm_now() - atomic_load_explicit(&p->sampled_ns, memory_order_relaxed) > SAMPLE_NS)
+	if (!p || gm_now() - atomic_load_explicit(&p->sampled_ns, memory_order_relaxed) > SAMPLE_NS)
 		sample(handle, device, caller);
 }
 
@@ -109,7 +128,7 @@ int cuMemPoolDestroy(void *pool)
 	int result = REAL(cuMemPoolDestroy, pool);
 	if (result == CU_SUCCESS && gm_on()) {
 		struct gm_record r = {.kind = GM_POOL_GONE, .device = (int16_t)gm_device(), .d = (uint64_t)pool};
-		atomic_store(&pool_of(pool)->held, 0);
+		forget(pool);
 		gm_tell(&r, CALLER);
 	}
 	return result;

@@ -27,18 +27,34 @@ static const struct hook hooks[HOOKS] = {
 #undef HOOK
 };
 
-_Atomic(void *) gm_reals[HOOKS];
+_Atomic(void *) gm_reals[HOOKS] GM_FOUND;
+
+extern _Atomic(void *) __start_gm_found[], __stop_gm_found[];
+
+void gm_forget(void)
+{
+	for (_Atomic(void *) *found = __start_gm_found; found < __stop_gm_found; found++)
+		atomic_store(found, NULL);
+}
+
+/* The first version of the GNU C library, which all later ones still have. That no look-up fails matters: a failure allocates memory, and
+ * an allocator may be calling. */
+#if defined(__x86_64__)
+#define FIRST_VERSION "GLIBC_2.2.5"
+#else
+#define FIRST_VERSION "GLIBC_2.17"
+#endif
 
 typedef void *dlsym_fn(void *, const char *);
 _Atomic(dlsym_fn *) gm_libc_dlsym;
 
 static dlsym_fn *libc_dlsym(void)
 {
-	static const char *const versions[] = {"GLIBC_2.34", "GLIBC_2.2.5", "GLIBC_2.17"};
 	dlsym_fn *fn = atomic_load(&gm_libc_dlsym);
-	for (unsigned i = 0; !fn && i < sizeof versions / sizeof *versions; i++)
-		fn = (dlsym_fn *)dlvsym(RTLD_NEXT, "dlsym", versions[i]);
-	atomic_store(&gm_libc_dlsym, fn);
+	if (!fn) {
+		fn = (dlsym_fn *)dlvsym(RTLD_NEXT, "dlsym", FIRST_VERSION);
+		atomic_store(&gm_libc_dlsym, fn);
+	}
 	return fn;
 }
 
@@ -82,12 +98,13 @@ void *gm_resolve(enum gm_hook hook)
 	return real;
 }
 
-/* gm_pick decides what a call of dlsym returns: a wrapper, NULL, or PASS. */
+/* gm_pick decides what a call of dlsym returns: a wrapper, NULL, or PASS. What comes after the caller only the C library can tell: here it
+ * would be what comes after this library, to another one that wraps the driver maybe that one itself. */
 __attribute__((used)) void *gm_pick(void *handle, const char *name)
 {
 	libc_dlsym();
 	int hook = gm_hook_named(name);
-	if (hook < 0)
+	if (hook < 0 || handle == RTLD_NEXT)
 		return PASS;
 	void *found = gm_dlsym(handle, name);
 	if (!found)
@@ -97,37 +114,54 @@ __attribute__((used)) void *gm_pick(void *handle, const char *name)
 	return found == gm_real(hook) ? hooks[hook].wrapper : found;
 }
 
-/* dlsym itself. The C library's takes RTLD_NEXT to mean after the object that called, so it must be jumped to, and not called. */
+/* dlsym itself. The C library's takes RTLD_NEXT to mean after the object that called, so it must be jumped to, and not called. It may
+ * itself be jumped to: endbr64 and hint #34, which is bti c, say so to processors that check. */
 #if defined(__x86_64__)
 __asm__(".text\n"
 	".globl dlsym\n"
 	".type dlsym, @function\n"
 	"dlsym:\n"
+	"	.cfi_startproc\n"
 	"	endbr64\n"
 	"	push %rdi\n"
+	"	.cfi_adjust_cfa_offset 8\n"
 	"	push %rsi\n"
+	"	.cfi_adjust_cfa_offset 8\n"
 	"	sub $8, %rsp\n"
+	"	.cfi_adjust_cfa_offset 8\n"
 	"	call gm_pick\n"
 	"	add $8, %rsp\n"
+	"	.cfi_adjust_cfa_offset -8\n"
 	"	pop %rsi\n"
+	"	.cfi_adjust_cfa_offset -8\n"
 	"	pop %rdi\n"
+	"	.cfi_adjust_cfa_offset -8\n"
 	"	cmp $-1, %rax\n"
 	"	je 1f\n"
 	"	ret\n"
 	"1:	jmp *gm_libc_dlsym(%rip)\n"
+	"	.cfi_endproc\n"
 	".size dlsym, . - dlsym\n");
 #elif defined(__aarch64__)
 __asm__(".text\n"
 	".globl dlsym\n"
 	".type dlsym, %function\n"
 	"dlsym:\n"
+	"	.cfi_startproc\n"
+	"	hint #34\n"
 	"	stp x29, x30, [sp, #-32]!\n"
+	"	.cfi_def_cfa_offset 32\n"
+	"	.cfi_offset 29, -32\n"
+	"	.cfi_offset 30, -24\n"
 	"	mov x29, sp\n"
 	"	stp x0, x1, [sp, #16]\n"
 	"	bl gm_pick\n"
 	"	mov x16, x0\n"
 	"	ldp x0, x1, [sp, #16]\n"
 	"	ldp x29, x30, [sp], #32\n"
+	"	.cfi_restore 30\n"
+	"	.cfi_restore 29\n"
+	"	.cfi_def_cfa_offset 0\n"
 	"	cmn x16, #1\n"
 	"	b.eq 1f\n"
 	"	mov x0, x16\n"
@@ -135,6 +169,7 @@ __asm__(".text\n"
 	"1:	adrp x16, gm_libc_dlsym\n"
 	"	ldr x16, [x16, :lo12:gm_libc_dlsym]\n"
 	"	br x16\n"
+	"	.cfi_endproc\n"
 	".size dlsym, . - dlsym\n");
 #else
 #error "gmtrace's preload library knows x86-64 and arm64 only"

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -17,12 +18,16 @@
 #define WAIT_NS 50000
 #define PATIENCE_NS 10000000000ULL /* a reader that takes nothing for so long is taken for dead */
 
-enum state { UNKNOWN, OPENING, ON, OFF };
+#define SPARE (256ULL << 20) /* bytes of a folder in memory that are left to others: NCCL and data loaders need it, and fail without */
+#define TRIES 100
+
+/* What a process knows of its ring; while it is being opened, the process that opens it, negative. */
+enum state { UNKNOWN, ON, OFF };
 
 static _Atomic int state;
 static struct gm_header *header;
 static struct gm_record *slots;
-static __thread uint32_t thread_id;
+static __thread uint32_t thread_id __attribute__((tls_model("initial-exec")));
 
 uint64_t gm_now(void)
 {
@@ -84,6 +89,22 @@ static void describe(struct gm_header *h)
 	}
 }
 
+/* has_room tells whether a folder in memory has room for a ring. In a container it may be small. */
+static int has_room(const char *folder)
+{
+	struct statvfs s;
+	return statvfs(folder, &s) == 0 && (uint64_t)s.f_bavail * s.f_frsize >= SPARE;
+}
+
+/* allocate gives a file its size and its blocks: a full disk is an error here, and not a SIGBUS later. Signals of a profiler interrupt it. */
+static int allocate(int fd, size_t size)
+{
+	int error = EINTR;
+	for (int i = 0; error == EINTR && i < TRIES; i++)
+		error = posix_fallocate(fd, 0, (off_t)size);
+	return error;
+}
+
 /* map makes and maps the file; -1 when that fails. */
 static int map(const char *folder)
 {
@@ -97,8 +118,7 @@ static int map(const char *folder)
 		return -1;
 	size_t size = GM_HEADER + GM_RECORDS * sizeof(struct gm_record);
 	void *at = MAP_FAILED;
-	/* allocated, not only sized: a full disk is an error here, and not a SIGBUS later */
-	if (posix_fallocate(fd, 0, (off_t)size) == 0)
+	if (allocate(fd, size) == 0)
 		at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
 	close(fd);
 	if (at == MAP_FAILED) {
@@ -118,7 +138,7 @@ static int start(void)
 	int next = OFF;
 	for (int i = 0; next == OFF && i < 2; i++) {
 		const char *folder = getenv(folders[i]);
-		if (folder && *folder && map(folder) == 0)
+		if (folder && *folder && (i > 0 || has_room(folder)) && map(folder) == 0)
 			next = ON;
 	}
 	keep_from_children();
@@ -131,10 +151,12 @@ int gm_on(void)
 	int now = atomic_load_explicit(&state, memory_order_acquire);
 	if (__builtin_expect(now == ON, 1))
 		return !is_child();
-	while (now == UNKNOWN || now == OPENING) {
-		int expected = UNKNOWN;
-		if (atomic_compare_exchange_strong(&state, &expected, OPENING))
+	while (now != ON && now != OFF) {
+		int expected = UNKNOWN, self = -(int)getpid();
+		if (atomic_compare_exchange_strong(&state, &expected, self))
 			atomic_store_explicit(&state, start(), memory_order_release);
+		else if (expected < 0 && expected != self)
+			return 0; /* forked while another thread of the parent was opening it */
 		else
 			sched_yield();
 		now = atomic_load_explicit(&state, memory_order_acquire);

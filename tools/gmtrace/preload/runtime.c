@@ -8,13 +8,16 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <limits.h>
+#include <link.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "caller.h"
 #include "driver.h"
 
-#define MAX_CALLS 64
+#define MAX_CALLS 1024
+#define STEPS 16
 #define CUDA_NOT_FOUND 500 /* cudaErrorSymbolNotFound */
 
 struct extent {
@@ -31,53 +34,66 @@ enum bound {
 /* The functions that an auditor saw being bound. */
 static _Atomic(void *) bound[BOUND];
 
-/* call is a place in the code that calls a function of the runtime, and the function that is meant there. */
+/* call is a place in the code that calls a function of the runtime, and the function that is meant there: known once it is set. */
 struct call {
 	_Atomic(void *) place;
 	_Atomic(void *) function;
 };
 
-/* meant finds the function that a caller would have called. */
+/* symbol_of looks for a symbol of an object that is loaded under a name, which need not be that of a file any more. */
+static void *symbol_of(const char *object, const char *name)
+{
+	void *handle = dlopen(object, RTLD_LAZY | RTLD_NOLOAD);
+	void *found = handle ? gm_dlsym(handle, name) : NULL;
+	if (handle)
+		dlclose(handle);
+	return found;
+}
+
+/* is_runtime copies the name of an object, and ends the walk, when it is a runtime: also one that was renamed when it was packed. */
+static int is_runtime(struct dl_phdr_info *info, size_t size, void *name)
+{
+	const char *base = strrchr(info->dlpi_name, '/');
+	(void)size;
+	return strncmp(base ? base + 1 : info->dlpi_name, "libcudart", 9) == 0 && snprintf(name, PATH_MAX, "%s", info->dlpi_name) < PATH_MAX;
+}
+
+/* meant finds the function that a caller would have called. One that names no runtime among its dependencies was loaded by something
+ * that does: then it is any runtime of the process. */
 static void *meant(void *caller, const char *name, void *self)
 {
-	char path[PATH_MAX];
+	Dl_info of;
+	char runtime[PATH_MAX];
 	void *found = NULL;
 	if (gm_auditing)
 		return NULL;
-	if (gm_library((uintptr_t)caller, path, sizeof path)) {
-		void *object = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
-		if (object) {
-			found = gm_dlsym(object, name);
-			dlclose(object);
-		}
-	}
-	return found && found != self ? found : gm_dlsym(RTLD_NEXT, name);
-}
-
-static void remember(struct call *calls, void *caller, void *function)
-{
-	for (int i = 0; i < MAX_CALLS; i++) {
-		void *expected = NULL;
-		if (atomic_compare_exchange_strong(&calls[i].function, &expected, function)) {
-			atomic_store_explicit(&calls[i].place, caller, memory_order_release);
-			return;
-		}
-	}
+	if (dladdr(caller, &of) && of.dli_fname)
+		found = symbol_of(of.dli_fname, name);
+	if (!found || found == self)
+		found = gm_dlsym(RTLD_NEXT, name);
+	if (!found && dl_iterate_phdr(is_runtime, runtime))
+		found = symbol_of(runtime, name);
+	return found;
 }
 
 static void *function_for(struct call *calls, void *caller, const char *name, void *self)
 {
-	for (int i = 0; i < MAX_CALLS; i++) {
-		void *place = atomic_load_explicit(&calls[i].place, memory_order_acquire);
-		if (place == caller)
-			return atomic_load_explicit(&calls[i].function, memory_order_relaxed);
-		if (!place)
-			break;
+	uint64_t hash = (uint64_t)caller * 0x9e3779b97f4a7c15ULL >> 54;
+	for (unsigned i = 0; i < STEPS; i++) {
+		struct call *c = &calls[(hash + i) % MAX_CALLS];
+		void *place = atomic_load_explicit(&c->place, memory_order_relaxed);
+		if (!place && atomic_compare_exchange_strong(&c->place, &place, caller))
+			place = caller;
+		if (place != caller)
+			continue;
+		void *function = atomic_load_explicit(&c->function, memory_order_acquire);
+		if (!function) {
+			function = meant(caller, name, self);
+			atomic_store_explicit(&c->function, function, memory_order_release);
+		}
+		return function;
 	}
-	void *function = meant(caller, name, self);
-	if (function)
-		remember(calls, caller, function);
-	return function;
+	return meant(caller, name, self);
 }
 
 #define RUNTIME(name, parameters, ...) \

@@ -9,11 +9,14 @@
 #define MAX_FRAMES 56
 #define MAX_DEVICES 64
 
+enum { RELAXED = 2 }; /* CU_STREAM_CAPTURE_MODE_RELAXED */
+
 _Atomic uint64_t gm_told;
 
 DRIVER(cuCtxGetDevice, (int *device))
 DRIVER(cuCtxGetCurrent, (void **context))
 DRIVER(cuMemGetInfo_v2, (size_t *free, size_t *total))
+DRIVER(cuThreadExchangeStreamCaptureMode, (int *mode))
 DRIVER(cuDeviceGet, (int *device, int ordinal))
 DRIVER(cuDeviceGetName, (char *name, int size, int device))
 DRIVER(cuDeviceGetUuid_v2, (void *uuid, int device))
@@ -31,9 +34,15 @@ uint64_t gm_context(void)
 	return CALL(cuCtxGetCurrent, &context) == CU_SUCCESS ? (uint64_t)context : 0;
 }
 
+/* A thread that captures a graph may not ask for much; relaxed, it may. */
 int gm_memory(size_t *free, size_t *total)
 {
-	return CALL(cuMemGetInfo_v2, free, total) == CU_SUCCESS;
+	int mode = RELAXED;
+	int exchanged = CALL(cuThreadExchangeStreamCaptureMode, &mode) == CU_SUCCESS;
+	int known = CALL(cuMemGetInfo_v2, free, total) == CU_SUCCESS;
+	if (exchanged)
+		CALL(cuThreadExchangeStreamCaptureMode, &mode);
+	return known;
 }
 
 /* introduce tells the reader of a device, once. */

@@ -13,7 +13,7 @@ extern _Atomic uint64_t gm_told;
 	typedef int name##_fn parameters; \
 	static name##_fn *name##_get(void) \
 	{ \
-		static _Atomic(void *) found; \
+		static _Atomic(void *) found GM_FOUND; \
 		void *fn = atomic_load_explicit(&found, memory_order_relaxed); \
 		if (!fn) { \
 			fn = gm_driver(#name); \
