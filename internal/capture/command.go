@@ -48,6 +48,7 @@ func (s *Session) RunCommand(cmd *exec.Cmd) (status int, err error) {
 	for {
 		select {
 		case sig := <-signals:
+			s.interrupted = s.interrupted || sig == syscall.SIGINT
 			switch key := sig == syscall.SIGINT || sig == syscall.SIGQUIT; {
 			case key && apart:
 				syscall.Kill(-cmd.Process.Pid, sig.(syscall.Signal)) // as a terminal does
@@ -68,6 +69,9 @@ func (s *Session) RunCommand(cmd *exec.Cmd) (status int, err error) {
 		}
 	}
 }
+
+// Interrupted tells whether Ctrl-C came while the command ran.
+func (s *Session) Interrupted() bool { return s.interrupted }
 
 // StartError is why a command could not be started.
 type StartError struct {

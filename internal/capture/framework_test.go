@@ -31,15 +31,41 @@ for step in range(7):
     time.sleep(0.15)
 `
 
-// runTraining captures the training and returns what the stub itself logged.
+// workerScript forks a process that touches CUDA first, and ends without atexit, as those of multiprocessing do.
+const workerScript = `
+import multiprocessing
+
+def work():
+    import torch
+    tensors = [torch.empty_bytes(1000) for _ in range(211)]
+
+multiprocessing.set_start_method("fork")
+worker = multiprocessing.Process(target=work)
+worker.start()
+worker.join()
+`
+
+func TestMultiprocessing(t *testing.T) {
+	c, log := runPython(t, Options{}, workerScript)
+	if got := c.traces[0].framework(); !slices.Equal(got, log) {
+		t.Errorf("%d rows of the framework, the stub logged %d, or others; warnings %q", len(got), len(log), c.warnings)
+	}
+}
+
 func runTraining(t *testing.T, o Options) (*captured, []logged) {
+	t.Helper()
+	return runPython(t, o, trainingScript)
+}
+
+// runPython captures a program and returns what the stub of PyTorch itself logged.
+func runPython(t *testing.T, o Options, text string) (*captured, []logged) {
 	t.Helper()
 	python, err := exec.LookPath("python3")
 	if err != nil {
 		t.Skip("there is no python3")
 	}
 	script := filepath.Join(t.TempDir(), "train.py")
-	if err := os.WriteFile(script, []byte(trainingScript), 0o600); err != nil {
+	if err := os.WriteFile(script, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	stub, err := filepath.Abs("../torch/hook/testdata/stub")

@@ -72,12 +72,16 @@ func (p *process) open(ringFile string) error {
 	return os.Remove(ringFile)
 }
 
+// greet reads what the hook says of itself, and removes the file: another program in the same process may write its own.
 func (p *process) greet(file string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return err
 	}
-	return json.Unmarshal(text, &p.greeting)
+	if err := json.Unmarshal(text, &p.greeting); err != nil {
+		return err
+	}
+	return os.Remove(file)
 }
 
 // dead tells whether the process is gone.

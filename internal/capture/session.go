@@ -37,44 +37,43 @@ type Session struct {
 	rings     string // folder of the rings: in memory, or the same
 	cards     *cards
 	processes []*process
-	seen      map[string]bool // files of the folder that are opened
 	live      *live.Server
 	startNS   int64
 	words     []string // the command
+
+	home, memory *folder // the second is nil where there is none in memory
+	interrupted  bool
 }
 
-// NewSession makes the folder of a session, and puts into it what traced processes load. The session must be closed.
+// NewSession makes the folders of a session, and puts into one what traced processes load. The session must be closed.
 func NewSession(o Options) (*Session, error) {
-	folder, err := os.MkdirTemp("", "gmtrace-")
+	home, err := makeFolder(os.TempDir())
 	if err != nil {
 		return nil, err
 	}
-	s := &Session{options: o, folder: folder, rings: ringFolder(folder), seen: map[string]bool{}, startNS: time.Now().UnixNano()}
+	s := &Session{options: o, home: home, folder: home.path, rings: home.path, startNS: time.Now().UnixNano()}
+	// On a disk, where pages are written back, a ring is several times slower than in memory.
+	if s.memory, err = makeFolder(memoryFolder); err == nil {
+		s.rings = s.memory.path
+	}
 	if err := s.install(); err != nil {
 		return nil, errors.Join(err, s.remove())
 	}
 	if s.cards, err = openCards(); err != nil {
 		o.Warn("no account of the whole card: %v", err)
 	}
-	if s.live, err = live.Serve(folder); err != nil {
+	if s.live, err = live.Serve(s.folder); err != nil {
 		o.Warn("gmtrace top will not find this: %v", err)
 	}
 	return s, nil
 }
 
-// ringFolder makes a folder for rings in memory: on a disk, where pages are written back, a ring is several times slower. Where that
-// is not possible it returns the folder of the session.
-func ringFolder(session string) string {
-	folder, err := os.MkdirTemp("/dev/shm", "gmtrace-")
-	if err != nil {
-		return session
-	}
-	return folder
-}
-
 // remove removes the folders.
 func (s *Session) remove() error {
-	return errors.Join(os.RemoveAll(s.rings), os.RemoveAll(s.folder))
+	if s.memory == nil {
+		return s.home.remove()
+	}
+	return errors.Join(s.memory.remove(), s.home.remove())
 }
 
 func (s *Session) install() error {
@@ -220,26 +219,17 @@ func (s *Session) discoverIn(folder string) error {
 	}
 	for _, entry := range entries {
 		file := filepath.Join(folder, entry.Name())
-		if s.seen[file] {
-			continue
-		}
 		switch kind, pid, number := parseName(entry.Name()); kind {
 		case "ring":
 			err = s.addRing(pid, file)
 		case "torch":
 			err = s.addTorch(pid, file)
 		case "history":
-			if err := s.addDump(pid, number, file); err != nil {
-				return err
-			}
-			continue // it is removed once it is taken in
-		default:
-			continue
+			err = s.addDump(pid, number, file)
 		}
 		if err != nil {
 			return err
 		}
-		s.seen[file] = true
 	}
 	return nil
 }

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"gm/internal/capture"
 	"gm/internal/cli"
 	"gm/internal/report"
@@ -128,6 +130,9 @@ func (cmd *runCmd) options(c *cli.Context) (capture.Options, error) {
 	if module, function, ok := strings.Cut(cmd.Marks, ":"); cmd.Marks != "" && (!ok || module == "" || function == "") {
 		return o, fmt.Errorf("marks %q are not MODULE:FUNCTION, such as trainer:Trainer.step", cmd.Marks)
 	}
+	if strings.HasPrefix(cmd.Marks, "__main__:") {
+		return o, fmt.Errorf("marks %q: a function of the script itself cannot be named, only one of a module that it imports", cmd.Marks)
+	}
 	if cmd.Steps != "" {
 		steps, err := capture.ParseSteps(cmd.Steps)
 		if err != nil {
@@ -144,6 +149,9 @@ func (cmd *runCmd) record(c *cli.Context, s *capture.Session, words []string, st
 	release()
 	if failed := (*capture.StartError)(nil); errors.As(err, &failed) {
 		return int(notStarted(c, failed)), nil
+	} else if err != nil && status != 0 { // the command's own failure is the one to pass on
+		c.Fail(err)
+		return status, nil
 	} else if err != nil {
 		return 0, err
 	}
@@ -159,7 +167,26 @@ func (cmd *runCmd) record(c *cli.Context, s *capture.Session, words []string, st
 	case len(outputs) == 0:
 		c.Warn("%s", noTrace)
 	}
+	if s.Interrupted() && brokenPipe(os.Stdout) {
+		save(outputs)
+	}
 	return status, writeAll(c, outputs)
+}
+
+// save gives the trace that would go into a pipe, whose reader Ctrl-C has ended as well, a file to go to.
+func save(outputs []capture.Output) {
+	for i := range outputs {
+		if o := &outputs[i]; o.Name == "" {
+			o.Name = fmt.Sprintf("gmtrace-p%d.parquet", o.PID)
+		}
+	}
+}
+
+// brokenPipe tells whether a file is a pipe that nobody reads.
+func brokenPipe(f *os.File) bool {
+	fds := []unix.PollFd{{Fd: int32(f.Fd())}}
+	n, err := unix.Poll(fds, 0)
+	return err == nil && n == 1 && fds[0].Revents&unix.POLLERR != 0
 }
 
 // noTrace says why there is none, as far as that is known: nobody hears of CUDA in a program that does not load the preload library.

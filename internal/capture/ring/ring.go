@@ -37,7 +37,7 @@ type Header struct {
 type Counters struct {
 	Waits    uint64 // times that a thread waited for the ring to be emptied
 	WaitedNS uint64
-	Lost     uint64 // records that were given up, since nobody emptied the ring for ten seconds
+	Lost     uint64 // records that were given up, since nobody emptied the ring for five seconds
 	Torn     int    // slots that a killed process left unfinished
 }
 

@@ -67,7 +67,7 @@ assert training.Trainer.static() == 3 and training.Trainer.whole() is training.T
 	s := newSession(t, "", "GMTRACE_MARKS=training:nothing")
 	s.env[1] += ":" + dir
 	if r := s.run(busy + "import training\n" + program); r.code != 0 || strings.Count(r.stderr, "\n") != 1 ||
-		!strings.HasPrefix(r.stderr, "gmtrace: AttributeError: ") {
+		!strings.HasPrefix(r.stderr, "gmtrace: --marks training:nothing: the module has no such function") {
 		t.Errorf("%+v", r)
 	}
 }

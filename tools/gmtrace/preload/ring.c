@@ -10,13 +10,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
-#define WAIT_NS 50000
-#define PATIENCE_NS 10000000000ULL /* a reader that takes nothing for so long is taken for dead */
+#define NAP_NS 50000
+#define LONG_NAP_NS 1000000 /* after NAPS short ones */
+#define NAPS 200
+#define PATIENCE 5000 /* long naps; a reader that takes nothing meanwhile is taken for dead. Not a time: a stopped process has none */
 
 #define SPARE (256ULL << 20) /* bytes of a folder in memory that are left to others: NCCL and data loaders need it, and fail without */
 #define TRIES 100
@@ -99,7 +102,10 @@ static int has_room(const char *folder)
 /* allocate gives a file its size and its blocks: a full disk is an error here, and not a SIGBUS later. Signals of a profiler interrupt it. */
 static int allocate(int fd, size_t size)
 {
+	struct rlimit largest;
 	int error = EINTR;
+	if (getrlimit(RLIMIT_FSIZE, &largest) == 0 && largest.rlim_cur < size)
+		return EFBIG; /* and not a signal */
 	for (int i = 0; error == EINTR && i < TRIES; i++)
 		error = posix_fallocate(fd, 0, (off_t)size);
 	return error;
@@ -131,16 +137,27 @@ static int map(const char *folder)
 	return rename(path, whole);
 }
 
+/* Where rings are made, as the environment said when the program began: it may clear its environment. */
+static const char *const variables[] = {"GMTRACE_RINGS", "GMTRACE_DIR"};
+static char folders[2][PATH_MAX];
+
+__attribute__((constructor)) static void remember_folders(void)
+{
+	for (int i = 0; i < 2; i++) {
+		const char *folder = getenv(variables[i]);
+		if (folder && !folders[i][0] && strlen(folder) < sizeof folders[i])
+			strcpy(folders[i], folder);
+	}
+}
+
 static int start(void)
 {
-	static const char *const folders[] = {"GMTRACE_RINGS", "GMTRACE_DIR"};
 	int error = errno;
 	int next = OFF;
-	for (int i = 0; next == OFF && i < 2; i++) {
-		const char *folder = getenv(folders[i]);
-		if (folder && *folder && (i > 0 || has_room(folder)) && map(folder) == 0)
+	remember_folders(); /* in a constructor that runs before the one above */
+	for (int i = 0; next == OFF && i < 2; i++)
+		if (folders[i][0] && (i > 0 || has_room(folders[i])) && map(folders[i]) == 0)
 			next = ON;
-	}
 	keep_from_children();
 	errno = error;
 	return next;
@@ -170,17 +187,18 @@ static int wait_for_room(uint64_t position, unsigned n)
 	uint64_t tail = atomic_load_explicit(&header->tail, memory_order_acquire);
 	if (__builtin_expect(position + n - tail <= GM_RECORDS, 1))
 		return 1;
-	uint64_t waited = 0, patience = 0;
-	struct timespec pause = {0, WAIT_NS};
-	while (position + n - tail > GM_RECORDS && !atomic_load(&header->closed)) {
-		nanosleep(&pause, NULL);
-		waited += WAIT_NS;
+	uint64_t began = gm_now();
+	for (int naps = 0; position + n - tail > GM_RECORDS && !atomic_load(&header->closed); naps++) {
+		struct timespec nap = {0, naps < NAPS ? NAP_NS : LONG_NAP_NS};
+		nanosleep(&nap, NULL);
 		uint64_t seen = atomic_load_explicit(&header->tail, memory_order_acquire);
-		patience = seen == tail ? patience + WAIT_NS : 0;
+		if (seen != tail)
+			naps = 0;
 		tail = seen;
-		if (patience > PATIENCE_NS)
+		if (naps > NAPS + PATIENCE)
 			atomic_store(&header->closed, 1);
 	}
+	uint64_t waited = gm_now() - began;
 	atomic_fetch_add(&header->waits, 1);
 	atomic_fetch_add(&header->waited_ns, waited);
 	return position + n - tail <= GM_RECORDS;

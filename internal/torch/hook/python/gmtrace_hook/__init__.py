@@ -13,10 +13,13 @@ _recorder = None
 def imported(name, module):
     """Is told of each module that was waited for, once it has been imported."""
     if name == settings.marks_module:
-        marks.wrap(module, settings.marks_function, mark)
+        try:
+            marks.wrap(module, settings.marks_function, mark)
+        except AttributeError:
+            recorder.complain("--marks %s:%s" % (name, settings.marks_function), "the module has no such function")
     if name == "torch" and hasattr(module._C, "_cuda_record_memory_history"):
         if not settings.marks_module:
-            marks.hook_optimizers(module, mark)
+            marks.hook_optimizers(mark)
         history = History(module, settings)
         module.cuda._lazy_call(lambda: start(module, history))
 
@@ -29,7 +32,7 @@ def start(torch, history):
             _recorder = recorder.Recorder(torch, settings, history)
             _recorder.start()
     except Exception as e:
-        recorder.complain(e)
+        recorder.complain(type(e).__name__, e)
 
 
 def mark():

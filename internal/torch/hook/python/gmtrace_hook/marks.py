@@ -35,7 +35,7 @@ class Marks(object):
                 f.write("".join(lines))
 
 
-def hook_optimizers(torch, mark):
+def hook_optimizers(mark):
     """Calls mark after each step of any optimizer, where PyTorch offers that."""
     optimizer = sys.modules.get("torch.optim.optimizer")  # torch.optim deletes its attribute of that name
     register = getattr(optimizer, "register_optimizer_step_post_hook", None)

@@ -59,6 +59,9 @@ class Recorder(object):
             json.dump(about, f)
         os.rename(path + ".tmp", path)
         atexit.register(self.exit)
+        util = sys.modules.get("multiprocessing.util")
+        if util is not None:  # whose processes end without atexit
+            util.Finalize(None, self.exit, exitpriority=0)
         if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
             signal.signal(signal.SIGTERM, self.terminate)
 
@@ -104,7 +107,7 @@ class Recorder(object):
                     self.drain()
         except Exception as e:
             self.stop.set()
-            complain(e)
+            complain(type(e).__name__, e)
 
     def due(self):
         fresh = self.counter.fresh()
@@ -179,7 +182,7 @@ class Recorder(object):
             self.marking = False
             self.stop.set()
             if not isinstance(e, OSError):
-                complain(e)
+                complain(type(e).__name__, e)
 
     def turn(self):
         """Switches the history on where the steps to record begin, and off where they end."""
@@ -197,7 +200,7 @@ class Recorder(object):
         try:
             self.drain()
         except Exception as e:
-            complain(e)
+            complain(type(e).__name__, e)
 
     def finish(self, patience):
         self.keep(patience)
@@ -215,7 +218,7 @@ class Recorder(object):
             if self.thread is not None:
                 self.thread.join(PATIENCE_AT_SIGNAL)
         except Exception as e:
-            complain(e)
+            complain(type(e).__name__, e)
 
     def terminate(self, number, frame):
         """Handles SIGTERM, whose action was the default one: drains, then dies of it."""
@@ -227,7 +230,7 @@ class Recorder(object):
             try:
                 self.finish(PATIENCE_AT_SIGNAL)
             except Exception as e:
-                complain(e)
+                complain(type(e).__name__, e)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGTERM)
 
@@ -294,6 +297,6 @@ class Counter(object):
         return min(max(ring / (8 * self.rate), SHORTEST_POLL), LONGEST_POLL)
 
 
-def complain(error):
+def complain(what, error):
     if sys.stderr is not None:
-        sys.stderr.write("gmtrace: %s: %s\n" % (type(error).__name__, error))
+        sys.stderr.write("gmtrace: %s: %s\n" % (what, error))
