@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -60,6 +61,20 @@ func (p *process) identity(host string) identity {
 		id.rank, id.localRank, id.worldSize, id.startNS = h.Rank, h.LocalRank, h.WorldSize, h.StartNS
 	}
 	return id
+}
+
+// program names what a process runs: a script, if its interpreter was given one.
+func (p *process) program() string {
+	if p.ring == nil || len(p.ring.Header.Command) == 0 {
+		return fmt.Sprintf("process %d", p.pid)
+	}
+	words := p.ring.Header.Command
+	for _, w := range words[1:] {
+		if filepath.Ext(w) == ".py" {
+			return filepath.Base(w)
+		}
+	}
+	return filepath.Base(words[0])
 }
 
 // command returns the command line of a process, quoted as a shell would need it.
@@ -155,7 +170,7 @@ func (o *Output) describe(meta *trace.Meta) {
 	if host, err := os.Hostname(); err == nil {
 		meta.Host = host
 	}
-	meta.Source = "gmtrace run"
+	meta.Source = "gmtrace run of " + p.program()
 	meta.PID = int64(p.pid)
 	meta.Command = o.Command
 	if id := p.identity(""); id.rank >= 0 {
