@@ -39,14 +39,14 @@ demo: all ## bundled real traces through gmtrace, gmplan and gmbench: tables, an
 experiment-capture: all ## capture a training run (where there is no GPU: the bundled one), solve its layout, compare allocators
 	@experiments/capture/run.sh bin out
 
-test: ## all tests
+test: $(PRELOAD)/libgmtrace.so ## all tests
 	$(GO) vet ./...
 	$(GO) test ./...
 
-race: ## all tests under the race detector
+race: $(PRELOAD)/libgmtrace.so ## all tests under the race detector
 	$(GO) test -race ./...
 
-bench: ## benchmarks of the formats, the importer, the allocators and the solvers
+bench: $(PRELOAD)/libgmtrace.so ## benchmarks of the formats, the importer, the allocators and the solvers
 	$(GO) test -run '^$$' -bench . -benchtime 1x ./...
 
 lint: ## gofmt, go vet, staticcheck

@@ -22,9 +22,10 @@ func run(m *testing.M) int {
 	bin, err := os.MkdirTemp("", "gm-tools-*")
 	if err == nil {
 		defer os.RemoveAll(bin)
-		build := exec.Command("go", "build", "-o", bin, "./gmtrace", "./gmplan", "./gmbench")
-		build.Stderr = os.Stderr
-		err = build.Run()
+		err = command("make", "-s", "-C", "..", "tools/gmtrace/preload/libgmtrace.so") // which is part of gmtrace
+	}
+	if err == nil {
+		err = command("go", "build", "-o", bin, "./gmtrace", "./gmplan", "./gmbench")
 	}
 	if err == nil {
 		err = buildFake(filepath.Join(bin, "fake"))
@@ -48,13 +49,18 @@ func buildFake(folder string) error {
 	if err != nil {
 		return err
 	}
-	compile := exec.Command("gcc", "-std=gnu11", "-I"+libraries.Include, "-L"+folder, "-pthread",
+	err = command("gcc", "-std=gnu11", "-I"+libraries.Include, "-L"+folder, "-pthread",
 		"-o", filepath.Join(folder, "driver"), "../internal/capture/testdata/driver.c", "-lcuda")
-	compile.Stderr = os.Stderr
-	if err := compile.Run(); err != nil {
+	if err != nil {
 		return err
 	}
 	return os.Setenv("FAKE", folder)
+}
+
+func command(name string, args ...string) error {
+	cmd := exec.Command(name, args...)
+	cmd.Stderr = os.Stderr
+	return cmd.Run()
 }
 
 func TestScripts(t *testing.T) {
