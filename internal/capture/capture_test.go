@@ -128,6 +128,13 @@ func run(t *testing.T, o Options, env []string, words ...string) *captured {
 	if c.status, err = s.Run(words, os.Stderr); err != nil {
 		t.Fatal(err)
 	}
+	c.gather(t, s, counts)
+	return c
+}
+
+// gather takes in the traces of a session that has ended, and what the fake driver counted.
+func (c *captured) gather(t *testing.T, s *Session, counts string) {
+	t.Helper()
 	outputs, err := s.Outputs("%p")
 	if err != nil {
 		t.Fatal(err)
@@ -138,7 +145,6 @@ func run(t *testing.T, o Options, env []string, words ...string) *captured {
 	if c.counts, err = fake.ReadCounts(counts); err != nil {
 		t.Fatal(err)
 	}
-	return c
 }
 
 // read writes a trace and reads it again.

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"gm/internal/cuda/fake"
 )
 
 // TestSanitizers links the preload library into the test program, under the sanitizers of the C compiler. They need dlsym before they
@@ -79,15 +77,6 @@ func sanitized(t *testing.T, b *bench, program string, ways ...string) {
 			t.Fatal(err)
 		}
 	}
-	outputs, err := s.Outputs("%p")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, o := range outputs {
-		c.traces = append(c.traces, read(t, o))
-	}
-	if c.counts, err = fake.ReadCounts(counts); err != nil {
-		t.Fatal(err)
-	}
+	c.gather(t, s, counts)
 	c.check(t)
 }

@@ -2,16 +2,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "check.h"
 #include "cudart.h"
-
-#define CHECK(call) \
-	do { \
-		int result_ = (int)(call); \
-		if (result_) { \
-			fprintf(stderr, "%s:%d: %s gives %d\n", __FILE__, __LINE__, #call, result_); \
-			exit(9); \
-		} \
-	} while (0)
 
 __attribute__((constructor)) static void early(void)
 {

@@ -10,16 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "check.h"
 #include "cuda_api.h"
-
-#define CHECK(call) \
-	do { \
-		int result_ = (int)(call); \
-		if (result_) { \
-			fprintf(stderr, "%s:%d: %s gives %d\n", __FILE__, __LINE__, #call, result_); \
-			exit(9); \
-		} \
-	} while (0)
 
 typedef CUresult init_fn(unsigned);
 typedef CUresult retain_fn(CUcontext *, CUdevice);
