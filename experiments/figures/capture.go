@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"gm/formats/trace"
 	"gm/internal/overview"
@@ -21,12 +22,16 @@ const (
 	callTarget    = 150.0 // ns
 	launchTarget  = 10.0  // ns
 	restTarget    = 0.01  // of what NVML says
+	othersTarget  = time.Millisecond
 )
 
 // measureCapture measures what gmtrace run adds to calls of a driver that does nothing, and compares the accounts of the bundled
 // captures with NVML's. What experiments/capture/h200.py found on a GPU is in experiments/capture/h200.csv.
 func measureCapture(e *experiment) error {
 	if err := measureCalls(e); err != nil {
+		return err
+	}
+	if err := measureOthers(e); err != nil {
 		return err
 	}
 	captures, err := filepath.Glob("testdata/captures/*.parquet")
@@ -67,6 +72,26 @@ func measureCalls(e *experiment) error {
 		more := traced[i] - plain[i]
 		e.add("gmtrace run adds to a call: "+what, fmt.Sprintf("%.0f ns", more), fmt.Sprintf("%.0f ns", target), more <= target)
 	}
+	return nil
+}
+
+// measureOthers measures what processes pay that never touch CUDA.
+func measureOthers(e *experiment) error {
+	const script = "for i in $(seq 1000); do /bin/true; done"
+	best := [2]time.Duration{math.MaxInt64, math.MaxInt64}
+	for range captureRounds {
+		for i, words := range [][]string{
+			{"sh", "-c", script}, {"bin/gmtrace", "run", "-o", filepath.Join(e.dir, "none.parquet"), "--", "sh", "-c", script},
+		} {
+			start := time.Now()
+			if err := exec.Command(words[0], words[1:]...).Run(); err != nil {
+				return fmt.Errorf("%s: %w", words[0], err)
+			}
+			best[i] = min(best[i], time.Since(start))
+		}
+	}
+	more := (best[1] - best[0]) / 1000
+	e.add("gmtrace run adds to a process without CUDA", more.String(), othersTarget.String(), more <= othersTarget)
 	return nil
 }
 

@@ -135,7 +135,7 @@ func (s *Session) linger() error {
 		if err := s.Poll(); err != nil {
 			return err
 		}
-		alive := s.Alive()
+		alive := s.alive()
 		if len(alive) == 0 {
 			return nil
 		}

@@ -18,9 +18,9 @@ import (
 type Output struct {
 	Name    string // "" for standard output
 	PID     int
-	Rank    int // -1 unknown
 	Command string
 
+	id      identity
 	session *Session
 	process *process
 }
@@ -43,7 +43,7 @@ func (s *Session) Outputs(pattern string) ([]Output, error) {
 		}
 		id := p.identity(host)
 		ids = append(ids, id)
-		outputs = append(outputs, Output{PID: p.pid, Rank: id.rank, Command: p.command(), session: s, process: p})
+		outputs = append(outputs, Output{PID: p.pid, Command: p.command(), id: id, session: s, process: p})
 	}
 	for i, name := range outputNames(pattern, ids) {
 		outputs[i].Name = name
@@ -104,11 +104,9 @@ func (o *Output) Write(to io.Writer) (rows int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if of := o.session.options.Marks; of != "" && len(marks) == 0 && p.greeting.Torch != "" {
-		o.session.options.Warn("process %d: %s never returned: no iterations are marked", p.pid, of)
-	}
+	marked := len(marks) > 0
 	w, marks := o.session.options.Steps.window(marks)
-	o.warn(w)
+	o.warn(w, marked)
 	m, err := newMerger(out, driver, p.texts, w, marks)
 	if err != nil {
 		return 0, err
@@ -127,8 +125,11 @@ func (o *Output) Write(to io.Writer) (rows int64, err error) {
 }
 
 // warn says what the trace lacks.
-func (o *Output) warn(w window) {
+func (o *Output) warn(w window, marked bool) {
 	p, warn := o.process, o.session.options.Warn
+	if of := o.session.options.Marks; of != "" && !marked && p.greeting.Torch != "" {
+		warn("process %d: %s never returned: no iterations are marked", p.pid, of)
+	}
 	switch {
 	case p.greeting.History == "" && p.interpreter.libraries.has("pytorch"):
 		warn("process %d: PyTorch's tensors are not recorded, since Python did not load the hook: is it run with -E, -I or -S?", p.pid)
@@ -167,13 +168,11 @@ func (o *Output) warn(w window) {
 // describe fills in the metadata.
 func (o *Output) describe(meta *trace.Meta) {
 	p := o.process
-	if host, err := os.Hostname(); err == nil {
-		meta.Host = host
-	}
+	meta.Host = o.id.host
 	meta.Source = "gmtrace run of " + p.program()
 	meta.PID = int64(p.pid)
 	meta.Command = o.Command
-	if id := p.identity(""); id.rank >= 0 {
+	if id := o.id; id.rank >= 0 {
 		meta.Rank, meta.LocalRank, meta.WorldSize = int64(id.rank), int64(max(id.localRank, 0)), int64(max(id.worldSize, 0))
 	}
 	for ordinal, d := range p.interpreter.devices {

@@ -49,11 +49,10 @@ type cardReader interface {
 
 // device is a GPU as a process sees it.
 type device struct {
-	ordinal int32
-	uuid    [16]byte
-	name    string
-	total   int64
-	traced  int64 // bytes that the process has obtained from the driver and not given back
+	uuid   [16]byte
+	name   string
+	total  int64
+	traced int64 // bytes that the process has obtained from the driver and not given back
 }
 
 // block is memory that lives.
@@ -95,7 +94,7 @@ func (in *interpreter) take(r *ring.Record) error {
 		return nil
 	case ring.Device:
 		in.devices[r.Device] = device{
-			ordinal: r.Device, uuid: r.UUID(), name: r.Text(), total: int64(r.C),
+			uuid: r.UUID(), name: r.Text(), total: int64(r.C),
 			traced: in.devices[r.Device].traced, // another thread may have been faster
 		}
 		return nil

@@ -105,20 +105,13 @@ func outputNames(pattern string, ids []identity) []string {
 	slices.SortStableFunc(sorted, func(a, b int) int { return order(ids[a], ids[b]) })
 	for _, i := range sorted {
 		name := expand(pattern, ids[i])
-		if taken[name] {
-			name = distinguish(cmp.Or(name, "gmtrace.parquet"), ids[i])
-		}
-		for n := 2; taken[name]; n++ {
-			name = insert(expandOrDefault(pattern, ids[i]), fmt.Sprintf("-p%d-%d", ids[i].pid, n))
+		for n := 1; taken[name]; n++ {
+			name = distinguish(cmp.Or(expand(pattern, ids[i]), "gmtrace.parquet"), ids[i], n)
 		}
 		taken[name] = true
 		names[i] = name
 	}
 	return names
-}
-
-func expandOrDefault(pattern string, id identity) string {
-	return cmp.Or(expand(pattern, id), "gmtrace.parquet")
 }
 
 // expand fills a pattern in.
@@ -135,12 +128,16 @@ func expand(pattern string, id identity) string {
 	).Replace(pattern)
 }
 
-// distinguish puts the rank and the pid of a process into a name.
-func distinguish(name string, id identity) string {
-	if id.rank < 0 {
-		return insert(name, fmt.Sprintf("-p%d", id.pid))
+// distinguish puts the rank and the pid of a process into a name, and from the second on which of several programs of that pid it is.
+func distinguish(name string, id identity, program int) string {
+	text := fmt.Sprintf("-p%d", id.pid)
+	if id.rank >= 0 {
+		text = fmt.Sprintf("-r%d", id.rank) + text
 	}
-	return insert(name, fmt.Sprintf("-r%d-p%d", id.rank, id.pid))
+	if program > 1 {
+		text += fmt.Sprintf("-%d", program)
+	}
+	return insert(name, text)
 }
 
 // insert puts text before the extension of a name.

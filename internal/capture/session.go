@@ -100,16 +100,28 @@ func (s *Session) Environ(base []string) []string {
 		}
 		set(name, value)
 	}
-	before(map[bool]string{false: "LD_PRELOAD", true: "LD_AUDIT"}[s.options.Audit], filepath.Join(s.folder, shimName), ":")
+	loader := "LD_PRELOAD"
+	if s.options.Audit {
+		loader = "LD_AUDIT"
+	}
+	before(loader, filepath.Join(s.folder, shimName), ":")
 	before("PYTHONPATH", filepath.Join(s.folder, "python"), string(os.PathListSeparator))
 	set("GMTRACE_DIR", s.folder)
 	set("GMTRACE_RINGS", s.rings)
 	set("GMTRACE_MARKS", s.options.Marks)
 	set("GMTRACE_STEPS", s.options.Steps.String())
-	set("GMTRACE_STACKS", map[bool]string{true: "python"}[s.options.PythonStacks])
-	set("GMTRACE_NATIVE", map[bool]string{true: "1"}[s.options.NativeStacks])
-	set("GMTRACE_ONLY_OOM", map[bool]string{true: "1"}[s.options.OnlyOOM])
+	set("GMTRACE_STACKS", when(s.options.PythonStacks, "python"))
+	set("GMTRACE_NATIVE", when(s.options.NativeStacks, "1"))
+	set("GMTRACE_ONLY_OOM", when(s.options.OnlyOOM, "1"))
 	return env
+}
+
+// when returns a text if it is wanted, else "".
+func when(wanted bool, text string) string {
+	if wanted {
+		return text
+	}
+	return ""
 }
 
 // lookup returns the value of a variable, the last one if it is there several times.
@@ -157,8 +169,8 @@ func (s *Session) drain() error {
 	return nil
 }
 
-// Alive returns the traced processes that still run.
-func (s *Session) Alive() []int {
+// alive returns the traced processes that still run.
+func (s *Session) alive() []int {
 	var pids []int
 	for _, p := range s.processes {
 		if !p.dead() {

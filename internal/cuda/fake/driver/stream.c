@@ -74,50 +74,24 @@ CUresult cuStreamQuery(CUstream stream)
 
 CUresult cuStreamQuery_ptsz(CUstream stream) { return cuStreamQuery(per_thread(stream)); }
 
-CUresult cuStreamGetPriority(CUstream stream, int *priority)
-{
-	ENTER(NEED_CONTEXT);
-	CUstream s;
-	lock();
-	CUresult r = stream_find(stream, &s);
-	if (r == CUDA_SUCCESS)
-		*priority = s->priority;
-	unlock();
-	return r;
-}
+/* STREAM_GET defines a function that returns a field of a stream. */
+#define STREAM_GET(name, type, field)                          \
+	CUresult name(CUstream stream, type *value)            \
+	{                                                      \
+		ENTER(NEED_CONTEXT);                           \
+		CUstream s;                                    \
+		lock();                                        \
+		CUresult r = stream_find(stream, &s);          \
+		if (r == CUDA_SUCCESS)                         \
+			*value = s->field;                     \
+		unlock();                                      \
+		return r;                                      \
+	}                                                      \
+	CUresult name##_ptsz(CUstream stream, type *value) { return name(per_thread(stream), value); }
 
-CUresult cuStreamGetPriority_ptsz(CUstream stream, int *priority)
-{
-	return cuStreamGetPriority(per_thread(stream), priority);
-}
-
-CUresult cuStreamGetFlags(CUstream stream, unsigned *flags)
-{
-	ENTER(NEED_CONTEXT);
-	CUstream s;
-	lock();
-	CUresult r = stream_find(stream, &s);
-	if (r == CUDA_SUCCESS)
-		*flags = s->flags;
-	unlock();
-	return r;
-}
-
-CUresult cuStreamGetFlags_ptsz(CUstream stream, unsigned *flags) { return cuStreamGetFlags(per_thread(stream), flags); }
-
-CUresult cuStreamGetCtx(CUstream stream, CUcontext *ctx)
-{
-	ENTER(NEED_CONTEXT);
-	CUstream s;
-	lock();
-	CUresult r = stream_find(stream, &s);
-	if (r == CUDA_SUCCESS)
-		*ctx = s->ctx;
-	unlock();
-	return r;
-}
-
-CUresult cuStreamGetCtx_ptsz(CUstream stream, CUcontext *ctx) { return cuStreamGetCtx(per_thread(stream), ctx); }
+STREAM_GET(cuStreamGetPriority, int, priority)
+STREAM_GET(cuStreamGetFlags, unsigned, flags)
+STREAM_GET(cuStreamGetCtx, CUcontext, ctx)
 
 CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status)
 {
