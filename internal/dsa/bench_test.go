@@ -33,7 +33,7 @@ func benchmark(b *testing.B, name string, p *Problem) {
 	var l Layout
 	for b.Loop() {
 		var err error
-		if l, err = s.Solve(b.Context(), p); err != nil {
+		if l, err = s.Solve(b.Context(), p, Options{}); err != nil {
 			b.Fatal(err)
 		}
 	}

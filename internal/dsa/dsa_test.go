@@ -17,7 +17,7 @@ func TestEverySolverIsValid(t *testing.T) {
 		p := random(rng, 1+rng.IntN(120), []int64{1, 2, 512}[seed%3])
 		bound := load(p)
 		for _, e := range Solvers() {
-			l, err := e.Solver.Solve(t.Context(), p)
+			l, err := e.Solver.Solve(t.Context(), p, Options{})
 			if err == nil {
 				err = verify(p, l)
 			}
@@ -32,7 +32,7 @@ func TestLargerInstances(t *testing.T) {
 	for seed := range uint64(4) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		for _, p := range []*Problem{random(rng, 6000, 1), training(rng, 10, 150)} {
-			l, err := solver(t, "auto").Solve(t.Context(), p)
+			l, err := solver(t, "auto").Solve(t.Context(), p, Options{})
 			if err == nil {
 				err = verify(p, l)
 			}
@@ -63,7 +63,7 @@ func TestKnownOptima(t *testing.T) {
 		for _, b := range c.buffers {
 			p.add(b[0], b[1], b[2])
 		}
-		l, err := solver(t, "auto").Solve(t.Context(), p)
+		l, err := solver(t, "auto").Solve(t.Context(), p, Options{})
 		if err == nil {
 			err = verify(p, l)
 		}
@@ -81,7 +81,7 @@ func TestEqualSizesMeetTheBound(t *testing.T) {
 			p.Size[i] = 700
 		}
 		for _, name := range []string{"auto", "best-fit", "first-fit"} {
-			if l, err := solver(t, name).Solve(t.Context(), p); err != nil || !l.Optimal() || verify(p, l) != nil {
+			if l, err := solver(t, name).Solve(t.Context(), p, Options{}); err != nil || !l.Optimal() || verify(p, l) != nil {
 				t.Fatalf("seed %d, %s: peak %d of bound %d: %v, %v", seed, name, l.Peak, l.Bound, err, verify(p, l))
 			}
 		}
@@ -109,7 +109,7 @@ func TestDegenerateProblems(t *testing.T) {
 		{"short column", Problem{Start: []int64{0}, End: []int64{1}, Size: []int64{1, 2}, Align: 1}, -1},
 	} {
 		for _, e := range Solvers() {
-			l, err := e.Solver.Solve(t.Context(), &c.p)
+			l, err := e.Solver.Solve(t.Context(), &c.p, Options{})
 			switch {
 			case c.peak < 0:
 				if !errors.Is(err, ErrInvalid) {
@@ -132,7 +132,7 @@ func TestSameLayoutOnAnyNumberOfCores(t *testing.T) {
 		var first Layout
 		for _, cores := range []int{1, 2, 4, 7} {
 			runtime.GOMAXPROCS(cores)
-			l, err := pf.Solve(t.Context(), p)
+			l, err := pf.Solve(t.Context(), p, Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -163,13 +163,13 @@ func TestCancelled(t *testing.T) {
 	p := random(rand.New(rand.NewPCG(5, 5)), 500, 1)
 	done, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := solver(t, "auto").Solve(done, p); !errors.Is(err, context.Canceled) {
+	if _, err := solver(t, "auto").Solve(done, p, Options{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("already cancelled: error %v", err)
 	}
 	found := 0
 	for left := 10; left < 1e5; left *= 2 {
 		remaining := left
-		l, err := solver(t, "auto").Solve(countdown{done, &remaining}, p)
+		l, err := solver(t, "auto").Solve(countdown{done, &remaining}, p, Options{})
 		if err == nil {
 			found++
 			err = verify(p, l)
@@ -215,7 +215,7 @@ func solver(t testing.TB, name string) Solver {
 func ExampleSolver() {
 	p := &Problem{Start: []int64{0, 1, 3}, End: []int64{4, 3, 5}, Size: []int64{1000, 600, 512}, Align: 512}
 	solver, _ := Lookup("auto")
-	layout, err := solver.Solve(context.Background(), p)
+	layout, err := solver.Solve(context.Background(), p, Options{})
 	fmt.Println(layout.Offsets, layout.Peak, layout.Optimal(), err)
 	// Output: [0 1024 1024] 2048 true <nil>
 }

@@ -3,7 +3,6 @@ package dsa
 import (
 	"context"
 	"fmt"
-	"runtime"
 )
 
 // portfolio runs its members on each component of a problem, in turn and on all cores, until one meets the bound, and
@@ -21,13 +20,13 @@ type member struct {
 }
 
 // Solve implements [Solver].
-func (pf portfolio) Solve(ctx context.Context, p *Problem) (Layout, error) {
+func (pf portfolio) Solve(ctx context.Context, p *Problem, o Options) (Layout, error) {
 	if err := p.Validate(); err != nil {
 		return Layout{}, err
 	}
 	in := newInstance(p)
 	layout := Layout{Offsets: make([]int64, p.Len()), Bound: in.bound * p.Align, Method: pf.members[0].name}
-	workers := make([]workspace, runtime.GOMAXPROCS(0))
+	workers := make([]workspace, o.workers())
 	peak := int64(0)
 	for _, part := range in.components() {
 		// A part that fits below the peak of another costs nothing, so there is no need to do better.

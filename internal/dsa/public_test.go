@@ -34,7 +34,7 @@ func TestPublicInstances(t *testing.T) {
 	for _, c := range public {
 		t.Run(c.name, func(t *testing.T) {
 			p := loadPublic(t, c.name)
-			l, err := solver(t, "auto").Solve(t.Context(), p)
+			l, err := solver(t, "auto").Solve(t.Context(), p, Options{})
 			if err == nil {
 				err = verify(p, l)
 			}

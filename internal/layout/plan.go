@@ -91,7 +91,7 @@ func divide(t *Tensors, o *Options) *Plan {
 
 // solve lays out one arena and forgets its problem.
 func (p *Plan) solve(ctx context.Context, solver dsa.Solver, a *Arena) error {
-	layout, err := solver.Solve(ctx, &a.problem)
+	layout, err := solver.Solve(ctx, &a.problem, dsa.Options{})
 	if err != nil {
 		return fmt.Errorf("arena %s: %w", a.Name, err)
 	}

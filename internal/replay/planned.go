@@ -34,7 +34,7 @@ func (p *Program) Plan(ctx context.Context, solver dsa.Solver) ([]blocks.Placeme
 	}
 	arenas := make([]int64, len(problems))
 	for i, q := range problems {
-		layout, err := solver.Solve(ctx, q)
+		layout, err := solver.Solve(ctx, q, dsa.Options{})
 		if err != nil {
 			return nil, nil, err
 		}
