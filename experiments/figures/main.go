@@ -16,16 +16,19 @@ import (
 type figure struct {
 	name    string
 	measure func(e *experiment) error
+	traces  bool // it is measured on those
 }
 
 func figures() []figure {
 	return []figure{
-		{"import", measureImport},
-		{"fidelity", measureFidelity},
-		{"expandable", measureExpandable},
-		{"replay", measureReplay},
-		{"plan", measurePlan},
-		{"capture", measureCapture},
+		{"import", measureImport, true},
+		{"fidelity", measureFidelity, true},
+		{"expandable", measureExpandable, true},
+		{"replay", measureReplay, true},
+		{"plan", measurePlan, true},
+		{"capture", measureCapture, true},
+		{"bilevel", measureBilevel, false},
+		{"scale", measureScale, false},
 	}
 }
 
@@ -58,13 +61,15 @@ func run(names []string) error {
 		return err
 	}
 	defer os.RemoveAll(e.dir)
-	if err := e.find(); err != nil {
-		return err
-	}
 	for _, name := range names {
 		i := slices.IndexFunc(figures(), func(f figure) bool { return f.name == name })
 		if i < 0 {
 			return fmt.Errorf("there is no figure %q", name)
+		}
+		if figures()[i].traces && e.traces == nil {
+			if err := e.find(); err != nil {
+				return err
+			}
 		}
 		if err := figures()[i].measure(e); err != nil {
 			return fmt.Errorf("%s: %w", name, err)

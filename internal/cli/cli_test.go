@@ -133,15 +133,28 @@ func TestProgressWithoutTerminal(t *testing.T) {
 	}
 }
 
-func TestProgressIsWiped(t *testing.T) {
+func TestLineIsWiped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
-		p := &Progress{title: "work", total: 1, stop: make(chan struct{}), ended: make(chan struct{})}
-		go p.run(&out)
+		l := newLine(func() string { return "größer" })
+		go l.run(&out, func() int { return 5 })
 		time.Sleep(progressDelay + progressTick/2)
-		p.End()
-		if got := out.String(); strings.Count(got, "\rwork [") != 1 || !strings.HasSuffix(got, "\r\033[K") {
-			t.Errorf("printed %q", got)
+		l.End()
+		if got, want := out.String(), "\rgröß\033[K\r\033[K"; got != want {
+			t.Errorf("printed %q, expected %q", got, want)
+		}
+	})
+}
+
+func TestShortWorkHasNoLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		l := newLine(func() string { return "work" })
+		go l.run(&out, func() int { return 80 })
+		time.Sleep(progressDelay / 2)
+		l.End()
+		if out.Len() > 0 {
+			t.Errorf("printed %q", out.String())
 		}
 	})
 }

@@ -11,62 +11,105 @@ import (
 	"golang.org/x/term"
 )
 
-// Progress is a bar on standard error for work that takes more than a second. Without a terminal there is none.
-type Progress struct {
-	title string
-	total int64
-	done  atomic.Int64
+// Line is a line on standard error about work that takes more than a second, written anew as the work goes on. Without a terminal
+// there is none.
+type Line struct {
+	text  func() string
 	stop  chan struct{}
 	ended chan struct{}
 }
 
-// The bar first shows after a second, and then anew ten times a second.
+// The line first shows after a second, and then anew ten times a second.
 const (
 	progressDelay = time.Second
 	progressTick  = 100 * time.Millisecond
 	progressWidth = 40
 )
 
-// Progress starts a bar for total units of work. End must be called.
-func (c *Context) Progress(title string, total int64) *Progress {
-	p := &Progress{title: title, total: total, stop: make(chan struct{}), ended: make(chan struct{})}
+// Line starts a line that says what text returns, which is called by another goroutine. End must be called.
+func (c *Context) Line(text func() string) *Line {
+	l := newLine(text)
 	f, ok := c.Err.(*os.File)
-	if !ok || !term.IsTerminal(int(f.Fd())) || total <= 0 {
-		close(p.ended)
-		return p
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		close(l.ended)
+		return l
 	}
-	go p.run(f)
-	return p
+	go l.run(f, func() int { return columns(f) })
+	return l
 }
 
-// Add says that n more units are done. It may be called from any goroutine.
-func (p *Progress) Add(n int64) { p.done.Add(n) }
-
-// End wipes the bar.
-func (p *Progress) End() {
-	close(p.stop)
-	<-p.ended
+func newLine(text func() string) *Line {
+	return &Line{text: text, stop: make(chan struct{}), ended: make(chan struct{})}
 }
 
-func (p *Progress) run(w io.Writer) {
-	defer close(p.ended)
+// columns returns the width of a terminal.
+func columns(f *os.File) int {
+	if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
+		return width
+	}
+	return 80
+}
+
+// End wipes the line.
+func (l *Line) End() {
+	close(l.stop)
+	<-l.ended
+}
+
+func (l *Line) run(w io.Writer, columns func() int) {
+	defer close(l.ended)
 	wait := time.NewTimer(progressDelay)
 	defer wait.Stop()
 	shown := false
 	for {
 		select {
-		case <-p.stop:
+		case <-l.stop:
 			if shown {
 				fmt.Fprint(w, "\r\033[K")
 			}
 			return
 		case <-wait.C:
-			fmt.Fprintf(w, "\r%s", p.bar())
+			fmt.Fprintf(w, "\r%s\033[K", cut(l.text(), columns()-1)) // a line that is too long would not be wiped
 			shown = true
 			wait.Reset(progressTick)
 		}
 	}
 }
+
+// cut returns the first characters of a text.
+func cut(text string, characters int) string {
+	if runes := []rune(text); len(runes) > characters {
+		return string(runes[:max(characters, 0)])
+	}
+	return text
+}
+
+// Progress is a bar on a [Line].
+type Progress struct {
+	title string
+	total int64
+	done  atomic.Int64
+	line  *Line // nil when there is nothing to show
+}
+
+// Progress starts a bar for total units of work. There is none when that is not known, 0. End must be called.
+func (c *Context) Progress(title string, total int64) *Progress {
+	p := &Progress{title: title, total: total}
+	if total > 0 {
+		p.line = c.Line(p.bar)
+	}
+	return p
+}
+
+// End wipes the bar.
+func (p *Progress) End() {
+	if p.line != nil {
+		p.line.End()
+	}
+}
+
+// Add says that n more units are done. It may be called from any goroutine.
+func (p *Progress) Add(n int64) { p.done.Add(n) }
 
 func (p *Progress) bar() string {
 	share := min(float64(p.done.Load())/float64(p.total), 1)

@@ -124,13 +124,13 @@ func TestDegenerateProblems(t *testing.T) {
 
 func TestSameLayoutOnAnyNumberOfCores(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
-	for seed := range uint64(8) {
+	for seed := range uint64(5) {
 		rng := rand.New(rand.NewPCG(seed, 3))
-		p := random(rng, 60+int(seed)*800, 1)
+		p := random(rng, 60+int(seed)*900, 1)
 		pf := solver(t, "auto").(portfolio)
-		pf.rounds = 100
+		pf.rounds, pf.nodes = 20, 1<<12
 		var first Layout
-		for _, cores := range []int{1, 2, 4, 7} {
+		for _, cores := range []int{1, 2, 4} {
 			runtime.GOMAXPROCS(cores)
 			l, err := pf.Solve(t.Context(), p, Options{})
 			if err != nil {

@@ -8,16 +8,20 @@ type features struct {
 	sections []float64 // V: number of sections lived in
 	size     []float64 // Z: units
 	load     []float64 // T: the greatest load during the life, units
+	from     []float64 // L: first section
+	to       []float64 // U: section after the last
 }
 
 // newFeatures measures the buffers of an instance.
 func newFeatures(in *instance, life []float64) features {
 	f := features{
 		life: life, sections: make([]float64, in.len()), size: make([]float64, in.len()), load: peakLoads(in),
+		from: make([]float64, in.len()), to: make([]float64, in.len()),
 	}
 	for k := range f.size {
 		f.sections[k] = float64(in.hi[k] - in.lo[k])
 		f.size[k] = float64(in.size[k])
+		f.from[k], f.to[k] = float64(in.lo[k]), float64(in.hi[k])
 	}
 	return f
 }
@@ -57,7 +61,7 @@ func (f features) pick(buffers []int32) features {
 		}
 		return to
 	}
-	return features{pick(f.life), pick(f.sections), pick(f.size), pick(f.load)}
+	return features{pick(f.life), pick(f.sections), pick(f.size), pick(f.load), pick(f.from), pick(f.to)}
 }
 
 // fill writes the property of a letter of a key for each buffer.
@@ -71,6 +75,10 @@ func (f features) fill(column []float64, letter byte) {
 		copy(column, f.size)
 	case 'T':
 		copy(column, f.load)
+	case 'L':
+		copy(column, f.from)
+	case 'U':
+		copy(column, f.to)
 	case 'A':
 		for k := range column {
 			column[k] = f.life[k] * f.size[k]

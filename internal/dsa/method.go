@@ -34,9 +34,9 @@ func (m skylineBy) layout(in *instance, w *workspace, stop stopFunc, out []int64
 }
 
 // skylineAtRandom is the skyline with buffers ranked by a random mix of their properties, another in each round.
-type skylineAtRandom struct{ round uint64 }
+type skylineAtRandom struct{ seed, round uint64 }
 
 // layout implements method.
 func (m skylineAtRandom) layout(in *instance, w *workspace, stop stopFunc, out []int64) (peak int64, ok bool) {
-	return w.skyline.run(in, w.ranking.byMix(in, m.round), stop, out)
+	return w.skyline.run(in, w.ranking.byMix(in, m.seed, m.round), stop, out)
 }

@@ -5,12 +5,15 @@ import (
 	"fmt"
 )
 
-// portfolio runs its members on each component of a problem, in turn and on all cores, until one meets the bound, and
-// keeps the best. After the members come rounds of the randomised skyline.
+// portfolio runs its members on each component of a problem, in turn and on all workers, until one meets the bound, and
+// keeps the best. Where they leave a gap, small components are searched exactly, large ones with skylines of random keys.
 type portfolio struct {
 	members []member
 	rounds  int   // at most so many random rounds
-	work    int64 // what all turns on a component but the first may cost, in nodes of the index looked at
+	work    int64 // without a deadline: what all turns on a component but the first may cost, in nodes of the index looked at
+
+	lives int64 // components are searched exactly up to so many sections that all their buffers live in, added up
+	nodes int64 // without a deadline: what that may cost, in nodes of its own
 }
 
 // member is a method and the name it goes by.
@@ -24,32 +27,23 @@ func (pf portfolio) Solve(ctx context.Context, p *Problem, o Options) (Layout, e
 	if err := p.Validate(); err != nil {
 		return Layout{}, err
 	}
-	in := newInstance(p)
-	layout := Layout{Offsets: make([]int64, p.Len()), Bound: in.bound * p.Align, Method: pf.members[0].name}
-	workers := make([]workspace, o.workers())
-	peak := int64(0)
-	for _, part := range in.components() {
-		// A part that fits below the peak of another costs nothing, so there is no need to do better.
-		r := race{ctx: ctx, in: part, goal: max(in.bound, peak)}
-		winner, ok := r.run(pf.at, len(pf.members)-1+pf.rounds, pf.work, workers)
-		if !ok {
+	q := newQuest(ctx, pf, p, o)
+	for _, c := range q.parts {
+		if !q.start(c) {
 			return Layout{}, fmt.Errorf("solve: %w", context.Cause(ctx))
 		}
-		for k, i := range part.id {
-			layout.Offsets[i] = r.best[k] * p.Align
-		}
-		if winner.peak > peak {
-			peak, layout.Method = winner.peak, pf.at(winner.turn).name
-		}
+		q.report(c.name)
 	}
-	layout.Peak = peak * p.Align
-	return layout, nil
+	if q.bound() <= q.goal {
+		q.improve()
+	}
+	return q.layout(p), nil
 }
 
 // at returns the method of a turn.
-func (pf portfolio) at(turn int) member {
+func (pf portfolio) at(turn int, seed uint64) member {
 	if turn < len(pf.members) {
 		return pf.members[turn]
 	}
-	return member{"skyline-random", skylineAtRandom{round: uint64(turn - len(pf.members))}}
+	return member{"skyline-random", skylineAtRandom{seed: seed, round: uint64(turn - len(pf.members))}}
 }

@@ -2,6 +2,7 @@ package dsa
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 )
@@ -17,8 +18,11 @@ type race struct {
 	turns int                  // how many there are
 	next  atomic.Int64         // the first turn that no worker has taken
 	lead  atomic.Pointer[lead] // nil until a layout is found
+	cost  int64                // of a turn, in nodes of the index; 0 when it is not known yet
 	mu    sync.Mutex           // held to change lead and best
 	best  []int64              // the offsets that belong to lead
+
+	progress func(peak int64) // nil, or told of every better peak, in units
 }
 
 // lead is the best result so far.
@@ -28,15 +32,21 @@ type lead struct {
 	score int64 // units: the peak, or that on the hard part alone when it was higher
 }
 
-// run tries the methods that at gives for the turns, and returns the winner, whose offsets are then in best. The first
-// turn has no bound, and says what those after it cost: they may do so much work together, and are at most so many. ok
-// is false when ctx was done before there was a winner.
+// run tries the methods that at gives for the turns, and returns the winner, whose offsets are then in best. It goes on
+// after the turn of the lead when there is one; else the first turn has no bound, and says what those after it
+// cost. Those may do so much work together, and are at most so many. ok is false when ctx was done before there was a winner.
 func (r *race) run(at func(turn int) member, more int, work int64, workers []workspace) (winner lead, ok bool) {
-	r.turns = 1
-	before := workers[0].work()
-	r.take(at, workers[:1])
-	if more > 0 && !r.decided(1) {
-		cost := 1 + workers[0].work() - before
+	if l := r.lead.Load(); l != nil {
+		r.next.Store(int64(l.turn) + 1)
+		r.turns = l.turn + 1
+	} else {
+		r.turns = 1
+		before := workers[0].work()
+		r.take(at, workers[:1])
+		r.cost = 1 + workers[0].work() - before
+	}
+	if more > 0 && !r.decided(r.turns) {
+		cost := r.cost
 		if r.hard = r.in.hardest(); r.hard != nil {
 			cost = 1 + cost*int64(r.hard.len())/int64(r.in.len())
 		}
@@ -95,6 +105,9 @@ func (r *race) try(m method, turn int, w *workspace) {
 // decided says whether a turn cannot win any more, whatever its score.
 func (r *race) decided(turn int) bool {
 	l := r.lead.Load()
+	if l == nil && errors.Is(r.ctx.Err(), context.DeadlineExceeded) {
+		return false // a late layout is better than none
+	}
 	return r.ctx.Err() != nil || l != nil && l.turn < turn && l.score <= r.goal
 }
 
@@ -115,5 +128,8 @@ func (r *race) offer(l lead, w *workspace) {
 	if r.leads(l.score, l.turn) {
 		r.lead.Store(&l)
 		r.best, w.out = w.out, r.best
+		if r.progress != nil {
+			r.progress(l.peak)
+		}
 	}
 }

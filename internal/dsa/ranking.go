@@ -14,6 +14,8 @@ import (
 //	A  W x Z, the area
 //	S  V x Z, the area in sections
 //	T  the greatest load during the life
+//	L  first section
+//	U  section after the last
 type key string
 
 // ranking turns keys into ranks, in memory that is kept.
@@ -35,9 +37,9 @@ func (r *ranking) byKey(in *instance, by key) []int32 {
 	return r.ranks()
 }
 
-// byMix ranks the buffers of in by a random mix of their properties, the same for the same round.
-func (r *ranking) byMix(in *instance, round uint64) []int32 {
-	rng := rand.New(rand.NewPCG(round, 0))
+// byMix ranks the buffers of in by a random mix of their properties, the same for the same seed and round.
+func (r *ranking) byMix(in *instance, seed, round uint64) []int32 {
+	rng := rand.New(rand.NewPCG(round, seed))
 	m := mix{life: 2 * rng.Float64(), sections: 2 * rng.Float64(), size: 2 * rng.Float64()}
 	m.load, m.noise, m.seed = sometimes(rng, -1, 3), sometimes(rng, -2.5, 0.5), rng.Uint64()
 	r.start(in.len())

@@ -17,6 +17,9 @@ type Entry struct {
 const (
 	autoRounds = 4096
 	autoWork   = 1 << 29
+	autoNodes  = 1 << 18
+	autoLives  = 1 << 17 // beyond, skylines get lower in the same time
+	mostLives  = 1 << 21 // some 200 MB
 )
 
 // Solvers lists the solvers, the default first.
@@ -38,7 +41,7 @@ func Solvers() []Entry {
 	add("skyline-Z", "greatest size first", skylineBy{"Z"})
 	add("skyline-TZ", "highest load during the life first, then greatest size", skylineBy{"TZ"})
 	add("best-fit", "in order of birth into the smallest gap, as an allocator would", onlineBestFit{})
-	auto := portfolio{members: members, rounds: autoRounds, work: autoWork}
+	auto := portfolio{members: members, rounds: autoRounds, work: autoWork, lives: autoLives, nodes: autoNodes}
 
 	add("first-fit", "in order of birth into the lowest gap; quadratic", orderedFit{by: ""})
 	add("first-fit-Z", "greatest size first into the lowest gap; quadratic", orderedFit{by: "ZW"})
@@ -46,8 +49,11 @@ func Solvers() []Entry {
 	add("first-fit-A", "greatest size x life first into the lowest gap; quadratic", orderedFit{by: "A"})
 	add("best-fit-A", "greatest size x life first into the smallest gap; quadratic", orderedFit{by: "A", smallest: true})
 	add("first-fit-W", "longest life first into the lowest gap; quadratic", orderedFit{by: "WZ"})
-	about := "all skylines and best-fit, then skylines of random keys, until one is proven optimal"
-	return append([]Entry{{"auto", about, auto}}, entries...)
+	exact := portfolio{members: members[:1], lives: mostLives, nodes: autoNodes}
+	return append([]Entry{
+		{"auto", "all skylines and best-fit, then an exact search, or where there are many buffers skylines of random keys, until one is proven optimal", auto},
+		{"exact", "depth-first search that finds a layout of the least peak and proves that it is, given the time", exact},
+	}, entries...)
 }
 
 // Lookup returns the solver of a name.

@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,6 +15,7 @@ import (
 
 	"gm/formats/plan"
 	"gm/formats/trace"
+	"gm/internal/dsa"
 	"gm/internal/plancheck"
 	"gm/internal/torch"
 )
@@ -132,6 +134,27 @@ func TestSolveErrors(t *testing.T) {
 	cancel()
 	if _, err := Solve(ctx, c, Options{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
+	}
+}
+
+func TestSearch(t *testing.T) {
+	c, err := Collect(open(t, events))
+	if err != nil {
+		t.Fatal(err)
+	}
+	none := errors.New("nothing fits")
+	var seen []string
+	o := Options{Search: func(ctx context.Context, s dsa.Solver, tasks []Task) ([]dsa.Layout, error) {
+		for _, task := range tasks {
+			seen = append(seen, fmt.Sprint(task.Arena, task.Problem.Size))
+		}
+		return nil, none
+	}}
+	if _, err := Solve(t.Context(), c, o); !errors.Is(err, none) {
+		t.Errorf("error %v", err)
+	}
+	if want := []string{"d0[1000 500 400]", "d0.p(0,1)[512]", "d1[2000]"}; !slices.Equal(seen, want) {
+		t.Errorf("%q, expected %q", seen, want)
 	}
 }
 

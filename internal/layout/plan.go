@@ -12,9 +12,19 @@ import (
 // Options say what to plan, and how.
 type Options struct {
 	Solver  string // a name of dsa.Solvers; the first of them when empty
+	Search  Search // nil to let the solver run until it ends
 	Streams Streams
 	Align   int64   // bytes; 0 for the alignment of the trace, or 512 when it does not say
 	Window  *Window // nil for the whole trace
+}
+
+// Search finds a layout for each of the tasks.
+type Search func(ctx context.Context, s dsa.Solver, tasks []Task) ([]dsa.Layout, error)
+
+// Task is an arena to lay out.
+type Task struct {
+	Arena   string
+	Problem *dsa.Problem
 }
 
 // defaultAlign is what PyTorch rounds requests to, in bytes.
@@ -48,16 +58,33 @@ func Solve(ctx context.Context, t *Tensors, o Options) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.Search == nil {
+		o.Search = untilEnd
+	}
 	p := divide(t, &o)
 	start := time.Now()
+	layouts, err := o.Search(ctx, solver, p.tasks())
+	if err != nil {
+		return nil, err
+	}
 	for i := range p.Arenas {
-		if err := p.solve(ctx, solver, &p.Arenas[i]); err != nil {
-			return nil, err
-		}
+		p.place(&p.Arenas[i], &layouts[i])
 	}
 	p.describe(&o)
 	p.Meta.SolveNS = time.Since(start).Nanoseconds()
 	return p, nil
+}
+
+// untilEnd is the default search.
+func untilEnd(ctx context.Context, s dsa.Solver, tasks []Task) ([]dsa.Layout, error) {
+	layouts := make([]dsa.Layout, len(tasks))
+	for i, task := range tasks {
+		var err error
+		if layouts[i], err = s.Solve(ctx, task.Problem, dsa.Options{}); err != nil {
+			return nil, fmt.Errorf("arena %s: %w", task.Arena, err)
+		}
+	}
+	return layouts, nil
 }
 
 // divide assigns the tensors to arenas.
@@ -89,18 +116,21 @@ func divide(t *Tensors, o *Options) *Plan {
 	return p
 }
 
-// solve lays out one arena and forgets its problem.
-func (p *Plan) solve(ctx context.Context, solver dsa.Solver, a *Arena) error {
-	layout, err := solver.Solve(ctx, &a.problem, dsa.Options{})
-	if err != nil {
-		return fmt.Errorf("arena %s: %w", a.Name, err)
+func (p *Plan) tasks() []Task {
+	tasks := make([]Task, len(p.Arenas))
+	for i := range p.Arenas {
+		tasks[i] = Task{p.Arenas[i].Name, &p.Arenas[i].problem}
 	}
+	return tasks
+}
+
+// place takes over the layout of an arena and forgets its problem.
+func (p *Plan) place(a *Arena, l *dsa.Layout) {
 	for k, member := range a.members {
-		p.Offset[member] = layout.Offsets[k]
+		p.Offset[member] = l.Offsets[k]
 	}
-	a.Peak, a.LowerBound, a.Method = layout.Peak, layout.Bound, layout.Method
+	a.Peak, a.LowerBound, a.Method = l.Peak, l.Bound, l.Method
 	a.members, a.problem = nil, dsa.Problem{}
-	return nil
 }
 
 // describe fills in Meta.

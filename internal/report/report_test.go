@@ -43,6 +43,13 @@ func packings() []Packing {
 	}}}
 }
 
+func growth() Growth {
+	return Growth{Title: "growth", X: "buffers", Y: "seconds", Curves: []Curve{
+		{Name: "one", X: []float64{10, 1e3, 1e6}, Y: []float64{0.001, 0.1, 30}},
+		{Name: "target", X: []float64{10, 1e6}, Y: []float64{10, 10}, Limit: true},
+	}}
+}
+
 func TestPNG(t *testing.T) {
 	for name, c := range map[string]struct {
 		write  func(io.Writer) error
@@ -50,6 +57,7 @@ func TestPNG(t *testing.T) {
 	}{
 		"charts":   {func(w io.Writer) error { return WritePNG(w, charts()) }, 2},
 		"packings": {func(w io.Writer) error { return WritePackingPNG(w, packings()) }, 1},
+		"growth":   {func(w io.Writer) error { return WriteGrowthPNG(w, growth()) }, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
@@ -101,6 +109,7 @@ func TestSVG(t *testing.T) {
 	for name, write := range map[string]func(io.Writer) error{
 		"charts":   func(w io.Writer) error { return WriteSVG(w, charts()) },
 		"packings": func(w io.Writer) error { return WritePackingSVG(w, packings()) },
+		"growth":   func(w io.Writer) error { return WriteGrowthSVG(w, growth()) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer

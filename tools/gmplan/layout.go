@@ -18,10 +18,10 @@ import (
 type layoutCmd struct {
 	File      string      `arg:"" optional:"" name:"trace" help:"The trace. Standard input by default, or for '-'; a pipe is spooled to a temporary file."`
 	Output    string      `short:"o" placeholder:"FILE" help:"Where the plan goes. Standard output by default."`
-	Solver    string      `default:"auto" help:"Which solver to use; see gmplan --help."`
 	Iteration string      `default:"all" placeholder:"all|auto|N" help:"What to plan: the whole trace, the iteration in the middle of those found, or the N-th from 1. Tensors that outlive it are kept apart."`
 	Streams   string      `default:"shared" enum:"shared,separate" help:"Whether memory may pass from one stream to another: ${enum}."`
 	Align     units.Bytes `placeholder:"SIZE" help:"What offsets and sizes are multiples of. That of the trace by default, 512 for PyTorch."`
+	search
 }
 
 // Help implements kong.HelpProvider.
@@ -29,10 +29,10 @@ func (cmd *layoutCmd) Help() string { return "Example: gmplan job.parquet -o pla
 
 // Run implements the command.
 func (cmd *layoutCmd) Run(c *cli.Context) (err error) {
-	if _, err := dsa.Lookup(cmd.Solver); err != nil {
-		return cli.Usage("--solver: %v", err)
+	if err := cmd.check(); err != nil {
+		return err
 	}
-	if err := cli.Distinct(cmd.File, cmd.Output); err != nil {
+	if err := cmd.checkFiles(cmd.File, cmd.Output); err != nil {
 		return err
 	}
 	r, err := trace.Open(cmd.File)
@@ -54,7 +54,7 @@ func (cmd *layoutCmd) Run(c *cli.Context) (err error) {
 	if options.Window, err = cmd.window(tensors); err != nil {
 		return err
 	}
-	p, err := layout.Solve(context.Background(), tensors, options)
+	p, err := cmd.solve(c, tensors, options)
 	if err != nil {
 		return fmt.Errorf("plan trace %s: %w", r.Name(), err)
 	}
@@ -65,6 +65,20 @@ func (cmd *layoutCmd) Run(c *cli.Context) (err error) {
 		}
 		return w.Close()
 	})
+}
+
+// solve searches for a layout that fits.
+func (cmd *layoutCmd) solve(c *cli.Context, tensors *layout.Tensors, o layout.Options) (*layout.Plan, error) {
+	ctx, release := interruptible(c)
+	defer release()
+	o.Search = func(ctx context.Context, s dsa.Solver, tasks []layout.Task) ([]dsa.Layout, error) {
+		results, err := cmd.all(ctx, c, s, tasks)
+		if err != nil {
+			return nil, err
+		}
+		return layoutsOf(results), misfit(results, cmd.Time)
+	}
+	return layout.Solve(ctx, tensors, o)
 }
 
 // window returns the rows to plan, nil for all.

@@ -14,6 +14,7 @@ import (
 
 type grammar struct {
 	Layout layoutCmd `cmd:"" default:"withargs" help:"Solve the layout of a trace and write it as a plan (the default)."`
+	Solve  solveCmd  `cmd:"" help:"Solve an instance, a CSV of buffers and their lives, and write it with offsets."`
 	Check  checkCmd  `cmd:"" help:"Check a plan, and that it is a plan of a trace."`
 	Show   showCmd   `cmd:"" help:"Say what is in a plan, and draw it."`
 }

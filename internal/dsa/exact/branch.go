@@ -1,0 +1,226 @@
+package exact
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// part is a range of sections that no buffer left crosses the ends of.
+type part struct {
+	x, y int32
+	room int64 // the least there is to spare in any section
+}
+
+// parts searches each part of the sections [x, y), the tightest first.
+func (s *Search) parts(x, y int32) Outcome {
+	var few [16]part
+	found := few[:0]
+	for a := x; a < y; {
+		if s.count[a] == 0 {
+			a++
+			continue
+		}
+		p := part{x: a, y: a + 1, room: s.room(a)}
+		for ; p.y < y && s.cross[p.y] > 0; p.y++ {
+			p.room = min(p.room, s.room(p.y))
+		}
+		found = append(found, p)
+		a = p.y
+	}
+	if len(found) > 1 {
+		slices.SortFunc(found, func(p, q part) int { return cmp.Or(cmp.Compare(p.room, q.room), cmp.Compare(p.y-p.x, q.y-q.x)) })
+	}
+	for _, p := range found {
+		if outcome := s.solve(p.x, p.y); outcome != Fits {
+			return outcome
+		}
+	}
+	return Fits
+}
+
+// room returns what a section has to spare.
+func (s *Search) room(t int32) int64 { return s.attempt.Capacity - s.floor[t] - s.left[t] }
+
+// solve searches a part. When it fails, the buffers of the part may be left placed: the caller undoes that.
+func (s *Search) solve(x, y int32) Outcome {
+	name := s.name(x, y)
+	if s.failed.has(name, s.attempt.Capacity) {
+		return Fails
+	}
+	if s.exhausted() {
+		return Stopped
+	}
+	began, length := s.nodes, len(s.trail)
+	c := s.choose(x, y)
+	at := s.floor[c.section]
+	var last int32 = -1
+	for _, i := range s.over[c.section] {
+		if s.least[i] > at || last >= 0 && s.class[i] == s.class[last] {
+			continue
+		}
+		last = i
+		s.place(i, at)
+		if outcome := s.proceed(x, y, length); outcome != Fails {
+			return outcome
+		}
+	}
+	if c.skip {
+		s.raise(c.section, c.next)
+		if outcome := s.proceed(x, y, length); outcome != Fails {
+			return outcome
+		}
+	}
+	s.failed.add(name, s.attempt.Capacity, s.nodes-began)
+	return Fails
+}
+
+// proceed searches on after a choice, which it takes back if it fails.
+func (s *Search) proceed(x, y int32, length int) Outcome {
+	outcome := Fails
+	if s.settle() {
+		outcome = s.parts(x, y)
+	}
+	if outcome == Fails {
+		s.undo(length)
+	}
+	return outcome
+}
+
+// exhausted counts a node and says whether the attempt is over.
+func (s *Search) exhausted() bool {
+	s.nodes++
+	return s.nodes > s.attempt.Nodes || s.nodes%1024 == 0 && s.attempt.Stop != nil && s.attempt.Stop()
+}
+
+// name returns the state of the sections [x, y).
+func (s *Search) name(x, y int32) state {
+	var a, b uint64
+	for t := x; t < y; t++ {
+		h := hash(uint64(s.floor[t]) + uint64(t)<<48)
+		a += h ^ s.names[t]
+		b = (b^h)*0x9fb21c651e98df25 + s.names[t]
+	}
+	return state{a ^ hash(uint64(x)<<32|uint64(y)), b}
+}
+
+// corner is the leftmost or rightmost section of a valley: of sections with one floor and higher ones on both sides.
+// What lies on that floor there lies within the valley.
+type corner struct {
+	section int32
+	skip    bool  // it may be left empty
+	next    int64 // the least offset of anything above it then
+	choices int32
+	room    int64
+	floor   int64
+}
+
+// choose returns the corner with the fewest choices in a part.
+func (s *Search) choose(x, y int32) corner {
+	best := corner{choices: math.MaxInt32}
+	for a := x; a < y; {
+		b, floor := a+1, s.floor[a]
+		for b < y && s.floor[b] == floor {
+			b++
+		}
+		if floor < wall && (a == x || s.floor[a-1] > floor) && (b == y || s.floor[b] > floor) {
+			s.weigh(corner{section: a, floor: floor}, +1, &best)
+			if b > a+1 {
+				s.weigh(corner{section: b - 1, floor: floor}, -1, &best)
+			}
+			if best.choices == 0 {
+				break
+			}
+		}
+		a = b
+	}
+	return best
+}
+
+// weigh counts the choices at a corner whose valley lies in the given direction, and takes it if it is better.
+func (s *Search) weigh(c corner, direction int32, best *corner) {
+	t := c.section
+	c.room = s.room(t)
+	beyond, far := wall, t // the least offset of what reaches out of the valley; how far what fits reaches into it
+	for _, i := range s.over[t] {
+		if s.least[i] > c.floor {
+			beyond = min(beyond, s.least[i])
+			continue
+		}
+		c.choices++
+		if direction > 0 {
+			far = max(far, s.in.Hi[i]-1)
+		} else {
+			far = min(far, s.in.Lo[i])
+		}
+	}
+	if c.choices > best.choices || c.choices == best.choices && !s.before(&c, best) {
+		return
+	}
+	if c.room > 0 {
+		c.next = min(beyond, s.support(t, far, direction))
+		if c.skip = c.next-c.floor <= c.room && s.worthless(&c); c.skip {
+			c.choices++
+		}
+	}
+	if c.choices < best.choices || c.choices == best.choices && s.before(&c, best) {
+		*best = c
+	}
+}
+
+// before breaks a tie.
+func (s *Search) before(c, d *corner) bool {
+	switch s.attempt.Prefer {
+	case Lowest:
+		return c.floor < d.floor
+	case Highest:
+		return c.floor > d.floor
+	}
+	return c.room < d.room
+}
+
+// support returns the least height at which anything that fits the corner at t could lie without touching the floor: on top of
+// something beside it, which begins or ends between t and far.
+func (s *Search) support(t, far, direction int32) int64 {
+	least := wall
+	beside := s.starts
+	if direction < 0 {
+		beside = s.ends
+	}
+	for u := t + direction; u != far+direction; u += direction {
+		for _, i := range beside[u] {
+			least = min(least, s.least[i]+s.in.Size[i])
+		}
+	}
+	return least
+}
+
+// worthless says whether a corner that is left empty is of no use to any buffer that fits it: something must lie so
+// low over each that it cannot be moved there from where it is.
+func (s *Search) worthless(c *corner) bool {
+	for _, i := range s.over[c.section] {
+		if s.least[i] > c.floor {
+			continue
+		}
+		top := c.floor + s.in.Size[i]
+		if (c.next >= top || s.count[c.section] == 1) && !s.obstructed(i, c.section, top) {
+			return false
+		}
+	}
+	return true
+}
+
+// obstructed says whether anything beside section t may lie below top where buffer i lives.
+func (s *Search) obstructed(i, t int32, top int64) bool {
+	for u := s.in.Lo[i]; u < s.in.Hi[i]; u++ {
+		if u == t || s.floor[u] >= top {
+			continue
+		}
+		for _, k := range s.over[u] {
+			if k != i && s.least[k] < top && (s.in.Lo[k] > t || s.in.Hi[k] <= t) {
+				return true
+			}
+		}
+	}
+	return false
+}

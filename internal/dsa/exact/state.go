@@ -1,0 +1,218 @@
+package exact
+
+import "slices"
+
+// wall is the floor of a section that has no buffer left: nothing is placed there any more.
+const wall = int64(1) << 62
+
+// Search is the state of a search, with the memory of all.
+type Search struct {
+	in      Instance
+	over    [][]int32 // the buffers over each section, the highest rank first
+	starts  [][]int32 // those that it is the first of
+	ends    [][]int32 // those that it is the last of
+	class   []uint64  // a random number for each buffer, the same for equal ones
+	attempt Attempt
+
+	// Of the buffers.
+	offset []int64
+	least  []int64 // the least that its offset can still be, the highest floor of its sections; wall when it is placed
+
+	// Of the sections.
+	floor []int64  // the least of least over it
+	left  []int64  // size of what is not placed
+	count []int32  // number of those
+	cross []int32  // number of those that live in the section before as well
+	names []uint64 // sum of the classes of those that begin here
+
+	dirty   []int32 // sections whose floor may be too low
+	isDirty []bool
+	trail   []change
+	failed  memory
+	tops    []int64 // of choose
+	nodes   int64
+	work    int64
+}
+
+// change is what is undone when the search turns back: a buffer that was placed, or a least or a floor that was raised.
+type change struct {
+	kind  kind
+	index int32
+	old   int64
+}
+
+type kind int8
+
+const (
+	placing kind = iota
+	leastOf
+	floorOf
+)
+
+// New prepares searches of an instance.
+func New(in Instance) *Search {
+	n, sections := len(in.Lo), in.Sections
+	s := &Search{
+		in: in, over: make([][]int32, sections), starts: make([][]int32, sections), ends: make([][]int32, sections), class: make([]uint64, n),
+		offset: make([]int64, n), least: make([]int64, n),
+		floor: make([]int64, sections), left: make([]int64, sections), count: make([]int32, sections),
+		cross: make([]int32, sections+1), names: make([]uint64, sections), isDirty: make([]bool, sections),
+		tops: make([]int64, sections+1),
+	}
+	lengths := make([]int32, sections)
+	total := 0
+	for i := range n {
+		for t := in.Lo[i]; t < in.Hi[i]; t++ {
+			lengths[t]++
+			total++
+		}
+		s.starts[in.Lo[i]] = append(s.starts[in.Lo[i]], int32(i))
+		s.ends[in.Hi[i]-1] = append(s.ends[in.Hi[i]-1], int32(i))
+		s.class[i] = hash(uint64(in.Lo[i])<<32|uint64(in.Hi[i])) ^ hash(uint64(in.Size[i]))
+	}
+	room := make([]int32, total)
+	for t, length := range lengths {
+		s.over[t], room = room[:length:length], room[length:]
+	}
+	return s
+}
+
+// begin takes all buffers out and orders them by the rank of the attempt.
+func (s *Search) begin() {
+	order := make([]int32, len(s.offset))
+	for i := range order {
+		order[i] = int32(i)
+	}
+	rank := s.attempt.Rank
+	slices.SortFunc(order, func(i, j int32) int { return int(rank[j]) - int(rank[i]) })
+	for t := range s.over {
+		s.over[t] = s.over[t][:0]
+		s.floor[t], s.left[t], s.count[t], s.cross[t], s.names[t] = 0, 0, 0, 0, 0
+	}
+	for _, i := range order {
+		s.unplace(i)
+		s.least[i] = 0
+		for t := s.in.Lo[i]; t < s.in.Hi[i]; t++ {
+			s.over[t] = append(s.over[t], i)
+		}
+	}
+	for t := range s.floor {
+		s.touch(int32(t))
+	}
+	s.trail = s.trail[:0]
+}
+
+// place puts a buffer on the floor at the given height.
+func (s *Search) place(i int32, at int64) {
+	s.trail = append(s.trail, change{placing, i, s.least[i]})
+	s.offset[i], s.least[i] = at, wall
+	size, lo, hi := s.in.Size[i], s.in.Lo[i], s.in.Hi[i]
+	s.names[lo] -= s.class[i]
+	for t := lo; t < hi; t++ {
+		s.left[t] -= size
+		s.count[t]--
+		s.cross[t]--
+		s.raise(t, at+size)
+	}
+	s.cross[lo]++
+}
+
+// unplace takes a buffer out again.
+func (s *Search) unplace(i int32) {
+	size, lo, hi := s.in.Size[i], s.in.Lo[i], s.in.Hi[i]
+	s.names[lo] += s.class[i]
+	for t := lo; t < hi; t++ {
+		s.left[t] += size
+		s.count[t]++
+		s.cross[t]++
+	}
+	s.cross[lo]--
+}
+
+// raise lifts the floor of a section.
+func (s *Search) raise(t int32, to int64) {
+	s.trail = append(s.trail, change{floorOf, t, s.floor[t]})
+	s.floor[t] = to
+	s.work += int64(len(s.over[t]))
+	for _, i := range s.over[t] {
+		if s.least[i] < to {
+			s.lift(i, to)
+		}
+	}
+	s.touch(t)
+}
+
+// lift notes that a buffer cannot lie as low as it could.
+func (s *Search) lift(i int32, to int64) {
+	old := s.least[i]
+	s.trail = append(s.trail, change{leastOf, i, old})
+	s.least[i] = to
+	for t := s.in.Lo[i]; t < s.in.Hi[i]; t++ {
+		if s.floor[t] == old {
+			s.touch(t)
+		}
+	}
+}
+
+func (s *Search) touch(t int32) {
+	if !s.isDirty[t] {
+		s.isDirty[t] = true
+		s.dirty = append(s.dirty, t)
+	}
+}
+
+// settle raises floors until each is the least that something over it can have. It returns false when what is left
+// over a section does not fit above its floor any more.
+func (s *Search) settle() bool {
+	for len(s.dirty) > 0 {
+		t := s.dirty[len(s.dirty)-1]
+		s.dirty = s.dirty[:len(s.dirty)-1]
+		s.isDirty[t] = false
+		floor := s.lowest(t)
+		if floor > s.floor[t] {
+			s.raise(t, floor)
+		}
+		if floor < wall && floor+s.left[t] > s.attempt.Capacity {
+			s.forget()
+			return false
+		}
+	}
+	return true
+}
+
+// lowest returns the least offset of anything over a section, or its floor as soon as that is met.
+func (s *Search) lowest(t int32) int64 {
+	least := wall
+	for _, i := range s.over[t] {
+		if s.least[i] < least {
+			if least = s.least[i]; least <= s.floor[t] {
+				break
+			}
+		}
+	}
+	return least
+}
+
+// forget drops the sections yet to be settled, of a state that is given up.
+func (s *Search) forget() {
+	for _, t := range s.dirty {
+		s.isDirty[t] = false
+	}
+	s.dirty = s.dirty[:0]
+}
+
+// undo returns to where the trail had the given length.
+func (s *Search) undo(length int) {
+	for k := len(s.trail) - 1; k >= length; k-- {
+		switch c := s.trail[k]; c.kind {
+		case placing:
+			s.unplace(c.index)
+			s.least[c.index] = c.old
+		case leastOf:
+			s.least[c.index] = c.old
+		case floorOf:
+			s.floor[c.index] = c.old
+		}
+	}
+	s.trail = s.trail[:length]
+}

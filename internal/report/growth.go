@@ -1,0 +1,70 @@
+package report
+
+import (
+	"fmt"
+	"image/color"
+	"io"
+	"math"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+)
+
+// Growth is how quantities grow with another, all above 0, on logarithmic axes.
+type Growth struct {
+	Title, X, Y string // what is on the axes, with its unit
+	Curves      []Curve
+}
+
+// Curve is points in a line.
+type Curve struct {
+	Name  string
+	X, Y  []float64
+	Limit bool // dashed, and without marks
+}
+
+// WriteGrowthPNG draws one as a PNG picture.
+func WriteGrowthPNG(w io.Writer, g Growth) error { return writePNG(w, []drawable{&g}) }
+
+// WriteGrowthSVG draws one as an SVG picture.
+func WriteGrowthSVG(w io.Writer, g Growth) error { return writeSVG(w, []drawable{&g}) }
+
+func (g *Growth) plot() (*plot.Plot, error) {
+	p := newPlot(g.Title)
+	p.X.Label.Text, p.Y.Label.Text = g.X, g.Y
+	p.X.Scale, p.Y.Scale = plot.LogScale{}, plot.LogScale{}
+	p.X.Tick.Marker, p.Y.Tick.Marker = plot.LogTicks{Prec: -1}, plot.LogTicks{Prec: -1}
+	p.Y.Min = math.Inf(1)
+	p.Legend.Top, p.Legend.Left = true, true
+	p.Legend.Padding = vg.Points(3)
+	for i, c := range g.Curves {
+		if err := c.draw(p, palette[i%len(palette)]); err != nil {
+			return nil, fmt.Errorf("curve %s: %w", c.Name, err)
+		}
+	}
+	p.X.Max *= 1.1 // the label of the last tick is as wide
+	return p, nil
+}
+
+func (c *Curve) draw(p *plot.Plot, hue color.NRGBA) error {
+	points := make(plotter.XYs, len(c.X))
+	for i := range points {
+		points[i] = plotter.XY{X: c.X[i], Y: c.Y[i]}
+	}
+	line, marks, err := plotter.NewLinePoints(points)
+	if err != nil {
+		return err
+	}
+	line.Color, line.Width = hue, vg.Points(1.2)
+	marks.Color = hue
+	p.Add(line)
+	if c.Limit {
+		line.Dashes = []vg.Length{vg.Points(4), vg.Points(3)}
+		p.Legend.Add(title(c.Name), line)
+		return nil
+	}
+	p.Add(marks)
+	p.Legend.Add(title(c.Name), line, marks)
+	return nil
+}

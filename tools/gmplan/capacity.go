@@ -1,0 +1,56 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"gm/internal/layout"
+	"gm/internal/units"
+)
+
+// capacity is what an arena has to fit in.
+type capacity struct {
+	arena string // empty for all that are not named
+	size  units.Bytes
+}
+
+// UnmarshalText implements encoding.TextUnmarshaler, for command lines.
+func (c *capacity) UnmarshalText(text []byte) error {
+	size := string(text)
+	if i := strings.LastIndexByte(size, '='); i >= 0 {
+		if c.arena, size = size[:i], size[i+1:]; c.arena == "" {
+			return fmt.Errorf("%q names no arena", text)
+		}
+	}
+	if err := c.size.UnmarshalText([]byte(size)); err != nil {
+		return err
+	}
+	if c.size == 0 {
+		return errors.New("nothing fits in 0 bytes")
+	}
+	return nil
+}
+
+// capacityOf returns the capacity of an arena in bytes, 0 when it has none. The last one given counts.
+func (s *search) capacityOf(arena string) int64 {
+	size := units.Bytes(0)
+	named := false
+	for _, c := range s.Capacity {
+		if c.arena == arena && arena != "" || c.arena == "" && !named {
+			size, named = c.size, c.arena != ""
+		}
+	}
+	return int64(size)
+}
+
+// checkArenas returns an error when a capacity is of no arena.
+func (s *search) checkArenas(tasks []layout.Task) error {
+	for _, c := range s.Capacity {
+		if c.arena != "" && !slices.ContainsFunc(tasks, func(t layout.Task) bool { return t.Arena == c.arena }) {
+			return fmt.Errorf("--capacity: there is no arena %q, only %s", c.arena, arenaNames(tasks))
+		}
+	}
+	return nil
+}

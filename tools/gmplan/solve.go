@@ -1,0 +1,98 @@
+package main
+
+import (
+	"io"
+
+	"gm/internal/cli"
+	"gm/internal/dsa"
+	"gm/internal/dsa/instance"
+	"gm/internal/layout"
+	"gm/internal/units"
+)
+
+type solveCmd struct {
+	File   string `arg:"" optional:"" name:"instance" help:"The instance: a CSV, which may be gzipped, with the columns id, lower, upper and size. Standard input by default, or for '-'."`
+	Output string `short:"o" placeholder:"FILE" help:"Where the CSV with the offsets goes. Standard output by default."`
+	search
+	Align  units.Bytes `placeholder:"SIZE" help:"What offsets and sizes are multiples of. By default that of the columns alignment."`
+	Period int64       `placeholder:"N" help:"The length of an iteration that is repeated without end: lives count modulo it."`
+	JSON   bool        `name:"json" help:"Print the summary as JSON on standard output, and the CSV only with -o."`
+	Quiet  bool        `short:"q" help:"Print no summary."`
+}
+
+// Help implements kong.HelpProvider.
+func (cmd *solveCmd) Help() string {
+	return "Example: gmplan solve instance.csv --capacity 1MiB -o solution.csv\n\n" +
+		"The CSV is that of google/minimalloc. The optional columns alignment, offset (the buffer is fixed there), same_as, next_to (ids) " +
+		"and arena are heeded, all others are carried over. A summary goes to standard error."
+}
+
+// Run implements the command.
+func (cmd *solveCmd) Run(c *cli.Context) error {
+	if err := cmd.check(); err != nil {
+		return err
+	}
+	if cmd.Period < 0 {
+		return cli.Usage("--period: %d, expected at least 0", cmd.Period)
+	}
+	if err := cmd.checkFiles(cmd.File, cmd.Output); err != nil {
+		return err
+	}
+	in, err := instance.Open(cmd.File, instance.Options{Align: int64(cmd.Align), Period: cmd.Period})
+	if err != nil {
+		return err
+	}
+	results, err := cmd.solve(c, in)
+	if err != nil {
+		return err
+	}
+	if err := cmd.report(c, results); err != nil {
+		return err
+	}
+	if err := misfit(results, cmd.Time); err != nil {
+		return err
+	}
+	return cmd.write(c, in, results)
+}
+
+// solve searches for the layouts of all arenas.
+func (cmd *solveCmd) solve(c *cli.Context, in *instance.Instance) ([]result, error) {
+	solver, err := dsa.Lookup(cmd.Solver)
+	if err != nil {
+		return nil, err
+	}
+	tasks := make([]layout.Task, len(in.Arenas))
+	for i := range in.Arenas {
+		tasks[i] = layout.Task{Arena: in.Arenas[i].Name, Problem: &in.Arenas[i].Problem}
+	}
+	ctx, release := interruptible(c)
+	defer release()
+	return cmd.all(ctx, c, solver, tasks)
+}
+
+// report prints the summary.
+func (cmd *solveCmd) report(c *cli.Context, results []result) error {
+	switch {
+	case cmd.JSON:
+		source := cmd.File
+		if source == "" {
+			source = "-"
+		}
+		return printJSON(c.Out, source, results)
+	case cmd.Quiet:
+		return nil
+	}
+	return printTable(c.Err, results)
+}
+
+// write writes the CSV.
+func (cmd *solveCmd) write(c *cli.Context, in *instance.Instance, results []result) error {
+	write := func(w io.Writer) error { return in.Write(w, layoutsOf(results)) }
+	if cmd.Output != "" && cmd.Output != "-" {
+		return c.File(cmd.Output, write)
+	}
+	if cmd.JSON {
+		return nil
+	}
+	return write(c.Out)
+}
