@@ -19,11 +19,11 @@ import (
 type hunt struct {
 	ctx      context.Context
 	c        *component
-	goal     int64 // units: a layout that fits is good enough
-	decide   bool  // whether nothing lower than that is wanted
+	decide   bool // whether nothing lower than the goal is wanted
 	seed     uint64
 	progress func(peak, bound int64) // told of every better peak or bound, in units
 
+	goal    int64 // units
 	hunters []hunter
 	round   int
 	doubled int   // how often the attempts became twice as long
@@ -39,7 +39,7 @@ type hunter struct {
 }
 
 // The first rounds go by these keys, each with every preference of corners.
-var huntKeys = [...]key{"TWA", "UTW", "ZT", "TAW", "A"}
+var huntKeys = [...]key{"TZ", "TWA", "UTV", "V", "TAW"}
 
 // huntShares are the heights that are tried, from the bound at 0 to just under the best peak at 1.
 var huntShares = [...]float64{0, 0.9, 0.5, 0.25, 0.75}
@@ -51,13 +51,14 @@ const (
 	fewLives    = 1 << 17 // sections that all buffers live in, added up, from which on there are few hunters
 )
 
-// hunters returns how many hunters there are: fewer in a large component, where each takes long.
+// huntersOf returns how many hunters there are: fewer in a large component, where each takes long.
 func huntersOf(lives int64) int {
 	return max(few, min(len(huntKeys)*int(exact.Preferences), int(few*fewLives/max(lives, 1))))
 }
 
-// step is one round on all workers.
-func (h *hunt) step(workers []workspace) {
+// step is one round on all workers. A layout that fits the goal is good enough.
+func (h *hunt) step(goal int64, workers []workspace) {
+	h.goal = goal
 	h.send(workers)
 	h.gather()
 	for i := range h.hunters {
@@ -132,8 +133,8 @@ func (h *hunt) prepare(n int, w *workspace) {
 		a.Capacity += int64(math.Round(share * float64(h.c.peak-1-a.Capacity)))
 	}
 	a.Nodes = int64(leastNodes*h.c.in.len()) << min(h.doubled, 40)
-	a.Prefer = exact.Preference(n % int(exact.Preferences))
-	if h.round < firstRounds || n%2 == 0 {
+	a.Prefer, a.Level = exact.Preference(n%int(exact.Preferences)), n%2 == 1
+	if h.round < firstRounds || n%4 < 2 {
 		a.Rank = append(a.Rank[:0], w.ranking.byKey(h.c.in, huntKeys[n/int(exact.Preferences)])...)
 	} else {
 		a.Rank = append(a.Rank[:0], w.ranking.byMix(h.c.in, h.seed, uint64(h.round*len(h.hunters)+n))...)

@@ -1,12 +1,9 @@
 package dsa
 
 import (
-	"cmp"
 	"context"
 	"math"
-	"slices"
 	"sync"
-	"time"
 )
 
 // quest is a portfolio's work on one problem.
@@ -28,6 +25,9 @@ type component struct {
 	bound int64 // units
 	best  []int64
 	name  string // of what found it
+	hunt  *hunt  // nil before it is searched exactly
+	steps int    // of deepen, so far
+	spent bool   // nothing more is to be done
 	lives int64  // sections that all buffers live in, added up
 	turns int    // of races, so far
 	cost  int64  // of one, in nodes of the index
@@ -75,13 +75,10 @@ func (q *quest) bound() int64 {
 	return bound
 }
 
-// hunted says whether a component is to be searched exactly.
-func (q *quest) hunted(c *component) bool { return c.lives <= q.lives }
-
 // start finds the first layout of a component. One that stays below the peak of another is good enough.
 func (q *quest) start(c *component) bool {
 	rounds := 0
-	if q.hunted(c) {
+	if c.lives <= q.lives {
 		rounds = min(huntRounds, q.rounds)
 	}
 	r := race{ctx: q.ctx, in: c.in, goal: max(q.goal, q.peak())}
@@ -95,59 +92,60 @@ func (q *quest) start(c *component) bool {
 
 func (q *quest) turn(turn int) member { return q.at(turn, q.o.Seed) }
 
-// improve works on the components that are too high, the highest first. Each gets its share of the time.
+// improve works on components that are too high until none is, or nothing is left to be spent on one that is.
 func (q *quest) improve() {
-	high := slices.Clone(q.parts)
-	slices.SortStableFunc(high, func(a, b *component) int { return cmp.Compare(b.peak, a.peak) })
-	reached := int64(0)
-	for i, c := range high {
-		goal := max(q.goal, reached)
-		if c.peak > goal {
-			ctx, cancel := q.share(high[i:], goal)
-			q.deepen(ctx, c, goal)
-			cancel()
+	for {
+		c := q.worst()
+		if c == nil || c.spent {
+			return
 		}
-		reached = max(reached, c.peak)
+		q.deepen(c)
+		c.spent = c.spent || q.ctx.Err() != nil
 	}
 }
 
-// share gives the first of some components the part of the time that is its due.
-func (q *quest) share(high []*component, goal int64) (context.Context, context.CancelFunc) {
-	among := 0
-	for _, c := range high {
-		if c.peak > goal {
-			among++
+// worst returns the highest component, nil when it is low enough. When only the capacity matters it is the one, of all above it,
+// that least was spent on.
+func (q *quest) worst() *component {
+	goal := max(q.goal, q.bound())
+	var worst *component
+	for _, c := range q.parts {
+		switch {
+		case c.peak <= goal:
+		case worst == nil, q.o.Capacity > 0 && c.steps < worst.steps, q.o.Capacity == 0 && c.peak > worst.peak:
+			worst = c
 		}
 	}
-	deadline, ok := q.ctx.Deadline()
-	if !ok {
-		return context.WithCancel(q.ctx)
-	}
-	return context.WithTimeout(q.ctx, time.Until(deadline)/time.Duration(among))
+	return worst
 }
 
 // deepen improves one component: with skylines of random keys, and an exact search in turn with them where that may do.
-func (q *quest) deepen(ctx context.Context, c *component, goal int64) {
-	if !q.hunted(c) {
-		q.spin(ctx, c, goal, q.work)
+func (q *quest) deepen(c *component) {
+	goal := max(q.goal, q.bound())
+	c.steps++
+	if c.lives > q.lives {
+		work := min(c.cost<<min(c.steps+3, 40), q.work)
+		q.spin(c, goal, work)
+		c.spent = work == q.work || q.rounds == 0
 		return
 	}
-	h := hunt{
-		ctx: ctx, c: c, goal: goal, decide: q.o.Capacity > 0, seed: q.o.Seed, hunters: make([]hunter, huntersOf(c.lives)),
-		progress: func(peak, bound int64) { q.learn(c, peak, bound, "exact") },
-	}
-	for h.nodes < q.nodes && !h.done() {
-		h.step(q.workers)
-		if !h.done() {
-			q.spin(ctx, c, goal, h.work()/8)
+	if c.hunt == nil {
+		c.hunt = &hunt{
+			ctx: q.ctx, c: c, decide: q.o.Capacity > 0, seed: q.o.Seed, hunters: make([]hunter, huntersOf(c.lives)),
+			progress: func(peak, bound int64) { q.learn(c, peak, bound, "exact") },
 		}
 	}
+	c.hunt.step(goal, q.workers)
+	if !c.hunt.done() {
+		q.spin(c, goal, c.hunt.work()/8)
+	}
+	c.spent = c.hunt.done() || c.hunt.nodes >= q.nodes
 }
 
 // spin goes on with random rounds that cost so much work.
-func (q *quest) spin(ctx context.Context, c *component, goal, work int64) {
+func (q *quest) spin(c *component, goal, work int64) {
 	r := race{
-		ctx: ctx, in: c.in, goal: goal, cost: c.cost, best: c.best,
+		ctx: q.ctx, in: c.in, goal: goal, cost: c.cost, best: c.best,
 		progress: func(peak int64) { q.learn(c, peak, c.bound, "skyline-random") },
 	}
 	r.lead.Store(&lead{turn: c.turns - 1, peak: c.peak, score: c.peak})

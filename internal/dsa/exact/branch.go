@@ -53,14 +53,9 @@ func (s *Search) solve(x, y int32) Outcome {
 	}
 	began, length := s.nodes, len(s.trail)
 	c := s.choose(x, y)
-	at := s.floor[c.section]
-	var last int32 = -1
-	for _, i := range s.over[c.section] {
-		if s.least[i] > at || last >= 0 && s.class[i] == s.class[last] {
-			continue
-		}
-		last = i
-		s.place(i, at)
+	var few [32]int32
+	for _, i := range s.fitting(&c, few[:0]) {
+		s.place(i, c.floor)
 		if outcome := s.proceed(x, y, length); outcome != Fails {
 			return outcome
 		}
@@ -73,6 +68,34 @@ func (s *Search) solve(x, y int32) Outcome {
 	}
 	s.failed.add(name, s.attempt.Capacity, s.nodes-began)
 	return Fails
+}
+
+// fitting appends the buffers that fit a corner, in the order in which they are tried, one of each class.
+func (s *Search) fitting(c *corner, found []int32) []int32 {
+	for _, i := range s.over[c.section] {
+		if s.least[i] > c.floor || len(found) > 0 && s.class[i] == s.class[found[len(found)-1]] {
+			continue
+		}
+		found = append(found, i)
+	}
+	if !s.attempt.Level {
+		return found
+	}
+	level := 0
+	for k, i := range found {
+		if s.level(i, c.floor+s.in.Size[i]) {
+			copy(found[level+1:k+1], found[level:k])
+			found[level] = i
+			level++
+		}
+	}
+	return found
+}
+
+// level says whether the floor before or after a buffer is at the given height.
+func (s *Search) level(i int32, top int64) bool {
+	lo, hi := s.in.Lo[i], s.in.Hi[i]
+	return lo > 0 && s.floor[lo-1] == top || int(hi) < s.in.Sections && s.floor[hi] == top
 }
 
 // proceed searches on after a choice, which it takes back if it fails.

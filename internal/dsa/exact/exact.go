@@ -63,6 +63,7 @@ const (
 type Attempt struct {
 	Capacity int64   // units
 	Rank     []int32 // of the buffers that fit a corner the one of highest rank is tried first
+	Level    bool    // but those before all whose top is level with the floor beside them
 	Prefer   Preference
 	Nodes    int64       // the search is stopped after so many
 	Stop     func() bool // or when this says so, which is asked now and then
