@@ -61,7 +61,7 @@ func (s *Search) solve(x, y int32) Outcome {
 		}
 	}
 	if c.skip {
-		s.raise(c.section, c.next)
+		s.raise(c.section, c.section+1, c.next)
 		if outcome := s.proceed(x, y, length); outcome != Fails {
 			return outcome
 		}
@@ -113,7 +113,7 @@ func (s *Search) proceed(x, y int32, length int) Outcome {
 // exhausted counts a node and says whether the attempt is over.
 func (s *Search) exhausted() bool {
 	s.nodes++
-	return s.nodes > s.attempt.Nodes || s.nodes%1024 == 0 && s.attempt.Stop != nil && s.attempt.Stop()
+	return s.nodes > s.attempt.Nodes || s.nodes%256 == 0 && s.attempt.Stop != nil && s.attempt.Stop()
 }
 
 // name returns the state of the sections [x, y).

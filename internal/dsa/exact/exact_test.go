@@ -207,7 +207,7 @@ func TestAttemptsEnd(t *testing.T) {
 		t.Fatalf("%v after %d nodes", outcome, s.Nodes())
 	}
 	a.Nodes, a.Stop = 1<<40, func() bool { return true }
-	if outcome := s.Try(a); outcome != Stopped || s.Nodes() > 1024 {
+	if outcome := s.Try(a); outcome != Stopped || s.Nodes() > 256 {
 		t.Errorf("%v after %d nodes", outcome, s.Nodes())
 	}
 	a.Capacity = load(in) - 1

@@ -112,9 +112,9 @@ func (s *Search) place(i int32, at int64) {
 		s.left[t] -= size
 		s.count[t]--
 		s.cross[t]--
-		s.raise(t, at+size)
 	}
 	s.cross[lo]++
+	s.raise(lo, hi, at+size)
 }
 
 // unplace takes a buffer out again.
@@ -129,17 +129,26 @@ func (s *Search) unplace(i int32) {
 	s.cross[lo]--
 }
 
-// raise lifts the floor of a section.
-func (s *Search) raise(t int32, to int64) {
-	s.trail = append(s.trail, change{floorOf, t, s.floor[t]})
-	s.floor[t] = to
-	s.work += int64(len(s.over[t]))
-	for _, i := range s.over[t] {
+// raise lifts the floor of the sections [lo, hi).
+func (s *Search) raise(lo, hi int32, to int64) {
+	s.liftAll(s.over[lo], to)
+	for t := lo; t < hi; t++ {
+		s.trail = append(s.trail, change{floorOf, t, s.floor[t]})
+		s.floor[t] = to
+		s.touch(t)
+		if t > lo {
+			s.liftAll(s.starts[t], to)
+		}
+	}
+}
+
+func (s *Search) liftAll(buffers []int32, to int64) {
+	s.work += int64(len(buffers))
+	for _, i := range buffers {
 		if s.least[i] < to {
 			s.lift(i, to)
 		}
 	}
-	s.touch(t)
 }
 
 // lift notes that a buffer cannot lie as low as it could.
@@ -170,7 +179,7 @@ func (s *Search) settle() bool {
 		s.isDirty[t] = false
 		floor := s.lowest(t)
 		if floor > s.floor[t] {
-			s.raise(t, floor)
+			s.raise(t, t+1, floor)
 		}
 		if floor < wall && floor+s.left[t] > s.attempt.Capacity {
 			s.forget()
