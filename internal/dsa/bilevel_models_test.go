@@ -51,7 +51,7 @@ func solved(t *testing.T, s dsa.Solver, p *dsa.Problem) dsa.Layout {
 	l, err := s.Solve(t.Context(), p, dsa.Options{})
 	took := time.Since(start)
 	if err == nil {
-		err = dsa.Verify(p, l)
+		err = dsa.Check(p, l)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -46,7 +46,7 @@ func TestBilevel(t *testing.T) {
 			continue
 		}
 		if err == nil {
-			err = verify(p, l)
+			err = Check(p, l)
 		}
 		if err != nil || l.Bound != load(p) || l.Method != "bilevel" {
 			t.Fatalf("seed %d: bound %d, expected %d, by %s: %v", seed, l.Bound, load(p), l.Method, err)
@@ -75,8 +75,8 @@ func TestOneAddressForAll(t *testing.T) {
 			}
 		}
 		l, err := Bilevel().Solve(t.Context(), p, Options{})
-		if err != nil || verify(p, l) != nil {
-			t.Fatalf("seed %d: %v, %v", seed, err, verify(p, l))
+		if err != nil || Check(p, l) != nil {
+			t.Fatalf("seed %d: %v, %v", seed, err, Check(p, l))
 		}
 		f := foldParts(p, newEvents(p))
 		first := map[int32]box{}
@@ -110,8 +110,8 @@ func TestSlack(t *testing.T) {
 	}
 	strict.slack = 0.01
 	l, err := strict.solveRepeats(t.Context(), p, Options{})
-	if err != nil || verify(p, l) != nil || l.Peak <= l.Bound || float64(l.Peak) > 1.01*float64(l.Bound) {
-		t.Errorf("peak %d, bound %d: %v, %v", l.Peak, l.Bound, err, verify(p, l))
+	if err != nil || Check(p, l) != nil || l.Peak <= l.Bound || float64(l.Peak) > 1.01*float64(l.Bound) {
+		t.Errorf("peak %d, bound %d: %v, %v", l.Peak, l.Bound, err, Check(p, l))
 	}
 }
 
@@ -126,8 +126,8 @@ func TestBilevelWithoutRepeats(t *testing.T) {
 			t.Errorf("error %v", err)
 		}
 	}
-	if l, err := Bilevel().Solve(t.Context(), p, Options{}); err != nil || verify(p, l) != nil {
-		t.Errorf("solved as a whole: %v, %v", err, verify(p, l))
+	if l, err := Bilevel().Solve(t.Context(), p, Options{}); err != nil || Check(p, l) != nil {
+		t.Errorf("solved as a whole: %v, %v", err, Check(p, l))
 	}
 	if _, err := Bilevel().Solve(t.Context(), &Problem{}, Options{}); !errors.Is(err, ErrInvalid) {
 		t.Errorf("invalid: error %v", err)
@@ -173,8 +173,8 @@ func TestBilevelOutOfTime(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
 	l, err := bilevel{parts: slow{}, whole: solver(t, "skyline-A")}.Solve(ctx, p, Options{})
-	if err != nil || verify(p, l) != nil {
-		t.Fatalf("%v, %v", err, verify(p, l))
+	if err != nil || Check(p, l) != nil {
+		t.Fatalf("%v, %v", err, Check(p, l))
 	}
 	cancel()
 	if _, err := Bilevel().Solve(ctx, p, Options{}); !errors.Is(err, context.Canceled) {

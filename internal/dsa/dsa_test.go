@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 	"testing"
+	"time"
 )
 
 func TestEverySolverIsValid(t *testing.T) {
@@ -17,24 +18,31 @@ func TestEverySolverIsValid(t *testing.T) {
 		p := random(rng, 1+rng.IntN(120), []int64{1, 2, 512}[seed%3])
 		bound := load(p)
 		for _, e := range Solvers() {
-			l, err := e.Solver.Solve(t.Context(), p, Options{})
+			l, err := briefly(t, e.Solver, p)
 			if err == nil {
-				err = verify(p, l)
+				err = Check(p, l)
 			}
-			if err != nil || l.Bound != bound {
+			if err != nil || l.Bound < bound {
 				t.Fatalf("seed %d, %s: bound %d, expected %d: %v", seed, e.Name, l.Bound, bound, err)
 			}
 		}
 	}
 }
 
+// briefly gives a solver little time.
+func briefly(t *testing.T, s Solver, p *Problem) (Layout, error) {
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	return s.Solve(ctx, p, Options{})
+}
+
 func TestLargerInstances(t *testing.T) {
 	for seed := range uint64(4) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		for _, p := range []*Problem{random(rng, 6000, 1), training(rng, 10, 150)} {
-			l, err := solver(t, "auto").Solve(t.Context(), p, Options{})
+			l, err := briefly(t, solver(t, "auto"), p)
 			if err == nil {
-				err = verify(p, l)
+				err = Check(p, l)
 			}
 			if err != nil {
 				t.Fatalf("seed %d: %v", seed, err)
@@ -65,7 +73,7 @@ func TestKnownOptima(t *testing.T) {
 		}
 		l, err := solver(t, "auto").Solve(t.Context(), p, Options{})
 		if err == nil {
-			err = verify(p, l)
+			err = Check(p, l)
 		}
 		if err != nil || l.Peak != c.peak || !l.Optimal() {
 			t.Errorf("%s: peak %d of bound %d, expected %d: %v", c.name, l.Peak, l.Bound, c.peak, err)
@@ -81,8 +89,8 @@ func TestEqualSizesMeetTheBound(t *testing.T) {
 			p.Size[i] = 700
 		}
 		for _, name := range []string{"auto", "best-fit", "first-fit"} {
-			if l, err := solver(t, name).Solve(t.Context(), p, Options{}); err != nil || !l.Optimal() || verify(p, l) != nil {
-				t.Fatalf("seed %d, %s: peak %d of bound %d: %v, %v", seed, name, l.Peak, l.Bound, err, verify(p, l))
+			if l, err := solver(t, name).Solve(t.Context(), p, Options{}); err != nil || !l.Optimal() || Check(p, l) != nil {
+				t.Fatalf("seed %d, %s: peak %d of bound %d: %v, %v", seed, name, l.Peak, l.Bound, err, Check(p, l))
 			}
 		}
 	}
@@ -115,8 +123,8 @@ func TestDegenerateProblems(t *testing.T) {
 				if !errors.Is(err, ErrInvalid) {
 					t.Errorf("%s, %s: error %v", c.name, e.Name, err)
 				}
-			case err != nil || l.Peak != c.peak || !l.Optimal() || verify(&c.p, l) != nil:
-				t.Errorf("%s, %s: peak %d, expected %d: %v, %v", c.name, e.Name, l.Peak, c.peak, err, verify(&c.p, l))
+			case err != nil || l.Peak != c.peak || !l.Optimal() || Check(&c.p, l) != nil:
+				t.Errorf("%s, %s: peak %d, expected %d: %v, %v", c.name, e.Name, l.Peak, c.peak, err, Check(&c.p, l))
 			}
 		}
 	}
@@ -172,7 +180,7 @@ func TestCancelled(t *testing.T) {
 		l, err := solver(t, "auto").Solve(countdown{done, &remaining}, p, Options{})
 		if err == nil {
 			found++
-			err = verify(p, l)
+			err = Check(p, l)
 		}
 		if err != nil && !errors.Is(err, context.Canceled) {
 			t.Fatalf("cancelled after %d looks: %v", left, err)

@@ -2,8 +2,6 @@ package dsa
 
 // What tests outside of the package use, as package synth imports it.
 
-var Verify = verify
-
 // Bilevel returns the solver of two levels with the default solver for both.
 func Bilevel() Solver {
 	auto := Solvers()[0].Solver

@@ -1,53 +1,6 @@
 package dsa
 
-import (
-	"cmp"
-	"fmt"
-	"math/rand/v2"
-	"slices"
-)
-
-// verify is written apart from the solvers: it replays births and deaths over a list of live buffers ordered by offset.
-func verify(p *Problem, l Layout) error {
-	if len(l.Offsets) != p.Len() {
-		return fmt.Errorf("%d offsets for %d buffers", len(l.Offsets), p.Len())
-	}
-	end := func(i int) int64 { return l.Offsets[i] + (p.Size[i]+p.Align-1)/p.Align*p.Align }
-	var births, deaths []int
-	peak := int64(0)
-	for i := range l.Offsets {
-		if l.Offsets[i] < 0 || l.Offsets[i]%p.Align != 0 {
-			return fmt.Errorf("buffer %d at %d", i, l.Offsets[i])
-		}
-		if p.Start[i] < p.End[i] && p.Size[i] > 0 {
-			births, deaths = append(births, i), append(deaths, i)
-			peak = max(peak, end(i))
-		}
-	}
-	if peak != l.Peak || l.Bound > l.Peak {
-		return fmt.Errorf("peak %d, bound %d, found peak %d", l.Peak, l.Bound, peak)
-	}
-	slices.SortFunc(births, func(a, b int) int { return cmp.Compare(p.Start[a], p.Start[b]) })
-	slices.SortFunc(deaths, func(a, b int) int { return cmp.Compare(p.End[a], p.End[b]) })
-	find := func(live []int, i int) int {
-		at, _ := slices.BinarySearchFunc(live, l.Offsets[i], func(a int, offset int64) int { return cmp.Compare(l.Offsets[a], offset) })
-		return at
-	}
-	var live []int
-	for _, i := range births {
-		for p.End[deaths[0]] <= p.Start[i] {
-			at := find(live, deaths[0])
-			live = slices.Delete(live, at, at+1)
-			deaths = deaths[1:]
-		}
-		at := find(live, i)
-		if at > 0 && end(live[at-1]) > l.Offsets[i] || at < len(live) && l.Offsets[live[at]] < end(i) {
-			return fmt.Errorf("buffer %d at %d overlaps another", i, l.Offsets[i])
-		}
-		live = slices.Insert(live, at, i)
-	}
-	return nil
-}
+import "math/rand/v2"
 
 // load returns the greatest load, the slow way.
 func load(p *Problem) int64 {

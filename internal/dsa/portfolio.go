@@ -2,18 +2,27 @@ package dsa
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math"
+	"slices"
+	"time"
 )
 
 // portfolio runs its members on each component of a problem, in turn and on all workers, until one meets the bound, and
-// keeps the best. Where they leave a gap, small components are searched exactly, large ones with skylines of random keys.
+// keeps the best. Where they leave a gap it lays out repeated parts once, if that is lower, and then improves what is highest:
+// small components are searched exactly, large ones with skylines of random keys.
 type portfolio struct {
 	members []member
-	rounds  int   // at most so many random rounds
-	work    int64 // without a deadline: what all turns on a component but the first may cost, in nodes of the index looked at
+	rounds  int      // at most so many random rounds
+	repeats *bilevel // nil for no such attempt
+	general Solver   // of problems that are not plain; nil when they are refused
+
+	// Without a deadline, what may be spent on a component.
+	work  int64 // on all turns but the first, in nodes of the index looked at
+	nodes int64 // on an exact search, in its nodes
 
 	lives int64 // components are searched exactly up to so many sections that all their buffers live in, added up
-	nodes int64 // without a deadline: what that may cost, in nodes of its own
 }
 
 // member is a method and the name it goes by.
@@ -27,6 +36,15 @@ func (pf portfolio) Solve(ctx context.Context, p *Problem, o Options) (Layout, e
 	if err := p.Validate(); err != nil {
 		return Layout{}, err
 	}
+	if !p.Plain() {
+		if pf.general == nil {
+			return Layout{}, fmt.Errorf("%w: %s takes no given offsets, ties, period or alignments of single buffers", ErrInvalid, pf.members[0].name)
+		}
+		return pf.general.Solve(ctx, p, o)
+	}
+	if n := len(pf.members); p.Len() > hasty && n > 1 {
+		pf.members = slices.Concat(pf.members[n-1:], pf.members[:n-1])
+	}
 	q := newQuest(ctx, pf, p, o)
 	for _, c := range q.parts {
 		if !q.start(c) {
@@ -34,10 +52,47 @@ func (pf portfolio) Solve(ctx context.Context, p *Problem, o Options) (Layout, e
 		}
 		q.report(c.name)
 	}
-	if q.bound() <= q.goal {
-		q.improve()
+	if q.bound() > q.goal {
+		return q.layout(p), nil
 	}
+	q.improve(stepsBeforeRepeats)
+	if err := q.tryRepeats(p); err != nil {
+		return Layout{}, err
+	}
+	q.improve(math.MaxInt)
 	return q.layout(p), nil
+}
+
+// hasty is the number of buffers beyond which the last member, the one that is fast whatever the problem, comes first.
+const hasty = 100_000
+
+// stepsBeforeRepeats is how long the worst component is worked on before repeated parts are looked for: most are done by then.
+const stepsBeforeRepeats = 4
+
+// tryRepeats takes the layout that lays out repeated parts once if it is lower. It has a quarter of the time.
+func (q *quest) tryRepeats(p *Problem) error {
+	if q.repeats == nil || q.worst() == nil {
+		return nil
+	}
+	ctx, cancel := context.WithCancel(q.ctx)
+	if deadline, ok := ctx.Deadline(); ok {
+		ctx, cancel = context.WithTimeout(ctx, time.Until(deadline)/4)
+	}
+	defer cancel()
+	o := q.o
+	o.Progress = nil
+	l, err := q.repeats.solveRepeats(ctx, p, o)
+	if err != nil {
+		if errors.Is(err, ErrNoRepeats) || ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+	if l.Peak < q.peak()*q.align {
+		q.adopt(p, l)
+		q.report(l.Method)
+	}
+	return nil
 }
 
 // at returns the method of a turn.

@@ -11,8 +11,6 @@ package dsa
 import (
 	"context"
 	"errors"
-	"fmt"
-	"math"
 	"runtime"
 )
 
@@ -92,39 +90,4 @@ type Progress struct {
 // proven to be too small shows as a layout whose bound is above it; one that no layout was found for, as a peak above it.
 type Solver interface {
 	Solve(ctx context.Context, p *Problem, o Options) (Layout, error)
-}
-// Validate returns an error wrapping [ErrInvalid] when the columns disagree in length, the alignment is not positive,
-// a buffer has a negative size or ends before it starts, or the sizes, rounded up, add up to more than an int64 holds.
-func (p *Problem) Validate() error {
-	if len(p.Start) != len(p.Size) || len(p.End) != len(p.Size) {
-		return fmt.Errorf("%w: %d starts, %d ends and %d sizes", ErrInvalid, len(p.Start), len(p.End), len(p.Size))
-	}
-	if len(p.Size) > math.MaxInt32-1 {
-		return fmt.Errorf("%w: %d buffers, expected at most %d", ErrInvalid, len(p.Size), math.MaxInt32-1)
-	}
-	if p.Align < 1 {
-		return fmt.Errorf("%w: alignment %d, expected at least 1", ErrInvalid, p.Align)
-	}
-	left := math.MaxInt64 / p.Align // granules that an int64 of bytes can still hold
-	for i, size := range p.Size {
-		if size < 0 {
-			return fmt.Errorf("%w: buffer %d has size %d", ErrInvalid, i, size)
-		}
-		if p.End[i] < p.Start[i] {
-			return fmt.Errorf("%w: buffer %d ends at %d, before its start at %d", ErrInvalid, i, p.End[i], p.Start[i])
-		}
-		if left -= granules(size, p.Align); left < 0 {
-			return fmt.Errorf("%w: the sizes up to buffer %d add up to more than an int64 holds", ErrInvalid, i)
-		}
-	}
-	return nil
-}
-
-// granules returns size in units of align, rounded up, for sizes up to the greatest int64.
-func granules(size, align int64) int64 {
-	n := size / align
-	if n*align < size {
-		n++
-	}
-	return n
 }

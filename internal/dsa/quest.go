@@ -81,7 +81,7 @@ func (q *quest) start(c *component) bool {
 	if c.lives <= q.lives {
 		rounds = min(huntRounds, q.rounds)
 	}
-	r := race{ctx: q.ctx, in: c.in, goal: max(q.goal, q.peak())}
+	r := race{ctx: q.ctx, in: c.in, goal: max(q.goal, q.peak()), most: q.work}
 	winner, ok := r.run(q.turn, len(q.members)-1+rounds, q.work, q.workers)
 	c.turns, c.cost = r.turns, r.cost
 	if ok {
@@ -92,11 +92,23 @@ func (q *quest) start(c *component) bool {
 
 func (q *quest) turn(turn int) member { return q.at(turn, q.o.Seed) }
 
-// improve works on components that are too high until none is, or nothing is left to be spent on one that is.
-func (q *quest) improve() {
+// adopt takes a layout of the whole problem.
+func (q *quest) adopt(p *Problem, l Layout) {
+	for _, c := range q.parts {
+		c.peak, c.name = 0, l.Method
+		for k, i := range c.in.id {
+			c.best[k] = l.Offsets[i] / q.align
+			c.peak = max(c.peak, c.best[k]+c.in.size[k])
+		}
+	}
+}
+
+// improve works on components that are too high until none is, or nothing is left to be spent on one that is, or steps were
+// taken with it.
+func (q *quest) improve(steps int) {
 	for {
 		c := q.worst()
-		if c == nil || c.spent {
+		if c == nil || c.spent || c.steps >= steps {
 			return
 		}
 		q.deepen(c)
@@ -145,7 +157,7 @@ func (q *quest) deepen(c *component) {
 // spin goes on with random rounds that cost so much work.
 func (q *quest) spin(c *component, goal, work int64) {
 	r := race{
-		ctx: q.ctx, in: c.in, goal: goal, cost: c.cost, best: c.best,
+		ctx: q.ctx, in: c.in, goal: goal, most: q.work, cost: c.cost, best: c.best,
 		progress: func(peak int64) { q.learn(c, peak, c.bound, "skyline-random") },
 	}
 	r.lead.Store(&lead{turn: c.turns - 1, peak: c.peak, score: c.peak})

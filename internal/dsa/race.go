@@ -18,7 +18,8 @@ type race struct {
 	turns int                  // how many there are
 	next  atomic.Int64         // the first turn that no worker has taken
 	lead  atomic.Pointer[lead] // nil until a layout is found
-	cost  int64                // of a turn, in nodes of the index; 0 when it is not known yet
+	most  int64                // that a turn but the first may cost, in nodes of the index
+	cost  int64                // of a turn; 0 when it is not known yet
 	mu    sync.Mutex           // held to change lead and best
 	best  []int64              // the offsets that belong to lead
 
@@ -43,7 +44,7 @@ func (r *race) run(at func(turn int) member, more int, work int64, workers []wor
 		r.turns = 1
 		before := workers[0].work()
 		r.take(at, workers[:1])
-		r.cost = 1 + workers[0].work() - before
+		r.cost = max(workers[0].work()-before, leastCost*int64(r.in.len()))
 	}
 	if more > 0 && !r.decided(r.turns) {
 		cost := r.cost
@@ -85,10 +86,16 @@ func (r *race) claim() int {
 	}
 }
 
+// leastCost is what a turn costs at least for each buffer, in nodes of the index: not all methods have one.
+const leastCost = 32
+
 // try lets a method have its turn: first on the hard part alone, where most fail sooner.
 func (r *race) try(m method, turn int, w *workspace) {
 	w.out = resize(w.out, r.in.len())
-	stop := func(peak int64) bool { return r.decided(turn) || !r.leads(peak, turn) }
+	began := w.work()
+	stop := func(peak int64) bool {
+		return r.decided(turn) || !r.leads(peak, turn) || turn > 0 && w.work()-began > r.most
+	}
 	score := int64(0)
 	if r.hard != nil && turn > 0 {
 		peak, ok := m.layout(r.hard, w, stop, w.out[:r.hard.len()])
