@@ -1,11 +1,15 @@
 // Package dsa places buffers of known life in one address range: dynamic storage allocation, solved offline.
 //
 // A [Problem] lists the buffers; a [Solver] gives each an offset such that no two that live at one time overlap, and
-// keeps the highest end, the peak, low. [Solvers] lists what there is. All of them are deterministic: the same
-// problem gets the same layout on any number of cores, as long as no deadline cuts the work short.
+// keeps the highest end, the peak, low. [Solvers] lists what there is, [Check] checks what comes out. The same problem and seed
+// get the same layout on any number of workers, as long as no deadline cuts the work short.
 //
 // The load at a moment is the sum of the sizes that live then, and no layout can take less than the greatest load.
 // On traces of training that bound is met more often than not, and a layout that meets it is proven optimal.
+//
+// The files go by what they belong to: portfolio is the default solver, with its race of heuristics, the hunt by exact
+// search and the quest that holds them together; skyline, bestfit and ordered are the heuristics, over an instance and
+// in orders by ranking; bilevel lays out repeated parts once; general, pairs and anneal take problems of every kind.
 package dsa
 
 import (
