@@ -44,6 +44,9 @@ type chunk struct {
 
 const magic = "PAR1"
 
+// ErrNotParquet is wrapped by the error about a file that does not begin as Parquet does.
+var ErrNotParquet = errors.New("not a Parquet file")
+
 var (
 	errEmpty     = errors.New("is empty")
 	errTruncated = errors.New("corrupt: truncated, or no Parquet file at all")
@@ -63,7 +66,7 @@ func readFooter(src io.ReaderAt, size int64) (*footer, error) {
 		return nil, err
 	}
 	if string(head[:]) != magic {
-		return nil, errors.New("not a Parquet file")
+		return nil, ErrNotParquet
 	}
 	var last [tail]byte
 	if err := readAt(src, last[:], size-tail); err != nil {

@@ -30,6 +30,10 @@ type Batch struct {
 	Offset  []int64
 }
 
+// Repeated ends the names of the arenas that a plan with a period repeats: what comes to life there in the rows [First, End)
+// does so again every Period rows, in the same places. It is freed again within a period, if after End in the next repetition.
+const Repeated = ".iteration"
+
 // Meta is what a plan says of itself as a whole.
 type Meta struct {
 	Peak       int64  // bytes: the ends of all arenas, added up
@@ -41,6 +45,7 @@ type Meta struct {
 	Rows       int64  // rows of the trace
 	First      int64  // the plan holds the tensors that live in rows [First, End) of the trace
 	End        int64
+	Period     int64  // 0, or End - First: the plan is repeated without end, see [Repeated]
 	Digest     string // SHA-256 of the trace file, in hex
 	Source     string // what the trace was made from
 	Devices    []string

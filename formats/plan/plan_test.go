@@ -12,7 +12,7 @@ import (
 
 var goodMeta = plan.Meta{
 	Peak: 2048, LowerBound: 1536, Solver: "best-fit", SolveNS: 1500, Optimal: true, Alignment: 512, Rows: 9,
-	Digest: "00ff", Source: "test", Devices: []string{"H200"}, Capacity: 1 << 37,
+	First: 2, End: 8, Period: 6, Digest: "00ff", Source: "test", Devices: []string{"H200"}, Capacity: 1 << 37,
 }
 
 // good is a tensor that may follow row i of a plan.
@@ -123,6 +123,8 @@ func TestMetaRules(t *testing.T) {
 		"negative peak":       {func(m *plan.Meta) { m.Peak = -1 }, "write plan: metadata: peak of -1 bytes"},
 		"bound over the peak": {func(m *plan.Meta) { m.LowerBound = 4096 }, "write plan: metadata: lower bound of 4096 bytes, with a peak of 2048"},
 		"negative rows":       {func(m *plan.Meta) { m.Rows = -1 }, "write plan: metadata: trace of -1 rows"},
+		"rows beyond the end": {func(m *plan.Meta) { m.End = 10 }, "write plan: metadata: plan of the rows 2 to 10 of a trace of 9"},
+		"other period":        {func(m *plan.Meta) { m.Period = 5 }, "write plan: metadata: period of 5 rows, in a plan of the rows 2 to 8"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			meta := goodMeta

@@ -5,7 +5,7 @@ import "gm/formats/column"
 // table describes the files of this package.
 func table() *column.Table[Batch, Meta] {
 	return &column.Table[Batch, Meta]{
-		Schema:  column.Schema{Name: "plan", Major: 1, Minor: 0},
+		Schema:  column.Schema{Name: "plan", Major: 1, Minor: 1},
 		Fields:  (*Batch).fields,
 		Entries: (*Meta).entries,
 		Rules:   func(m *Meta) (column.Rules[Batch], error) { return NewValidator(m) },
@@ -41,6 +41,7 @@ func (m *Meta) entries() []column.Entry {
 		{Key: "rows", Value: &m.Rows},
 		{Key: "first", Value: &m.First},
 		{Key: "end", Value: &m.End},
+		{Key: "period", Value: &m.Period},
 		{Key: "digest", Value: &m.Digest},
 		{Key: "source", Value: &m.Source},
 		{Key: "devices", Value: &m.Devices},

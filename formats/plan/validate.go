@@ -41,6 +41,8 @@ func NewValidator(meta *Meta) (*Validator, error) {
 		return nil, fmt.Errorf("trace of %d rows", meta.Rows)
 	case meta.First < 0 || meta.First > meta.End || meta.End > meta.Rows:
 		return nil, fmt.Errorf("plan of the rows %d to %d of a trace of %d", meta.First, meta.End, meta.Rows)
+	case meta.Period != 0 && meta.Period != meta.End-meta.First:
+		return nil, fmt.Errorf("period of %d rows, in a plan of the rows %d to %d", meta.Period, meta.First, meta.End)
 	}
 	if err := meta.checkRecorded(); err != nil {
 		return nil, err

@@ -38,7 +38,7 @@ func (pf portfolio) Solve(ctx context.Context, p *Problem, o Options) (Layout, e
 	}
 	if !p.Plain() {
 		if pf.general == nil {
-			return Layout{}, fmt.Errorf("%w: %s takes no given offsets, ties, period or alignments of single buffers", ErrInvalid, pf.members[0].name)
+			return Layout{}, fmt.Errorf("%w: offsets that are given, ties, a period and alignments of single buffers are for the solvers auto, general, anneal and pairs", ErrInvalid)
 		}
 		return pf.general.Solve(ctx, p, o)
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"gm/formats/plan"
 	"gm/internal/dsa"
 )
 
@@ -37,7 +38,7 @@ type part int8
 const (
 	wholeTrace part = iota
 	resident        // born before the window, or alive after it
-	inside          // born and freed in it
+	inside          // born and freed in it, or in its repetition
 )
 
 // arenaKey is what tensors of one arena have in common.
@@ -62,26 +63,30 @@ func (k arenaKey) name(o *Options, pools func(int32) string) string {
 	case resident:
 		name.WriteString(".resident")
 	case inside:
-		name.WriteString(".iteration")
+		name.WriteString(plan.Repeated)
 	}
 	return name.String()
 }
 
-// key returns the arena of tensor i, or false when it does not live in the window.
-func (o *Options) key(t *Tensors, i int) (arenaKey, bool) {
+// key returns the arena of tensor i, which lives in the window.
+func (o *Options) key(t *Tensors, i int) arenaKey {
 	k := arenaKey{device: t.Device[i], pool: t.Pool[i]}
 	if o.Streams == Separate {
 		k.stream = t.Stream[i]
 	}
 	if w := o.Window; w != nil {
-		switch {
-		case t.Alloc[i] >= w.Hi || t.Free[i] <= w.Lo:
-			return k, false
-		case t.Alloc[i] < w.Lo || t.Free[i] >= w.Hi:
-			k.part = resident
-		default:
+		k.part = resident
+		if w.starts(t, i) && t.Free[i] < w.Hi {
 			k.part = inside
 		}
 	}
-	return k, true
+	return k
+}
+
+// starts says whether tensor i comes to life in the window.
+func (w *Window) starts(t *Tensors, i int) bool { return w.Lo <= t.Alloc[i] && t.Alloc[i] < w.Hi }
+
+// holds says whether tensor i lives in the window at any time. All do when it is nil.
+func (w *Window) holds(t *Tensors, i int) bool {
+	return w == nil || t.Alloc[i] < w.Hi && t.Free[i] > w.Lo
 }

@@ -125,7 +125,7 @@ func TestSolveErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, o := range []Options{{Solver: "none"}, {Align: -1}} {
+	for _, o := range []Options{{Solver: "none"}, {Align: -1}, {Periodic: true}} {
 		if _, err := Solve(t.Context(), c, o); err == nil {
 			t.Errorf("%+v: no error", o)
 		}
@@ -254,6 +254,9 @@ func TestRealTraces(t *testing.T) {
 			solve(Options{Streams: Separate})
 			if n := len(windows); n > 0 {
 				solve(Options{Window: &windows[n-1]})
+			}
+			for i := range windows {
+				solve(Options{Window: &windows[i], Periodic: true})
 			}
 		})
 	}

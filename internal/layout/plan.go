@@ -2,7 +2,9 @@ package layout
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"gm/formats/plan"
@@ -16,6 +18,9 @@ type Options struct {
 	Streams Streams
 	Align   int64   // bytes; 0 for the alignment of the trace, or 512 when it does not say
 	Window  *Window // nil for the whole trace
+
+	// Periodic plans the window for endless repetition: what is freed in the repetition after its own lives on there.
+	Periodic bool
 }
 
 // Search finds a layout for each of the tasks.
@@ -51,6 +56,9 @@ func Solve(ctx context.Context, t *Tensors, o Options) (*Plan, error) {
 	if o.Align < 0 {
 		return nil, fmt.Errorf("alignment of %d bytes", o.Align)
 	}
+	if o.Periodic && o.Window == nil {
+		return nil, errors.New("no window to repeat")
+	}
 	if o.Solver == "" {
 		o.Solver = dsa.Solvers()[0].Name
 	}
@@ -61,7 +69,8 @@ func Solve(ctx context.Context, t *Tensors, o Options) (*Plan, error) {
 	if o.Search == nil {
 		o.Search = untilEnd
 	}
-	p := divide(t, &o)
+	c := newCycle(t, &o)
+	p := divide(t, &o, c)
 	start := time.Now()
 	layouts, err := o.Search(ctx, solver, p.tasks())
 	if err != nil {
@@ -70,6 +79,7 @@ func Solve(ctx context.Context, t *Tensors, o Options) (*Plan, error) {
 	for i := range p.Arenas {
 		p.place(&p.Arenas[i], &layouts[i])
 	}
+	p.inherit(c)
 	p.describe(&o)
 	p.Meta.SolveNS = time.Since(start).Nanoseconds()
 	return p, nil
@@ -87,14 +97,19 @@ func untilEnd(ctx context.Context, s dsa.Solver, tasks []Task) ([]dsa.Layout, er
 	return layouts, nil
 }
 
-// divide assigns the tensors to arenas.
-func divide(t *Tensors, o *Options) *Plan {
+// divide assigns the tensors to arenas. The cycle is nil when nothing is repeated.
+func divide(t *Tensors, o *Options, c *cycle) *Plan {
 	p := &Plan{Tensors: t}
 	arenas := map[arenaKey]int32{}
 	for i := range t.ID {
-		key, ok := o.key(t, i)
-		if !ok {
+		if !o.Window.holds(t, i) {
 			continue
+		}
+		key, inherits := o.key(t, i), false
+		if c != nil {
+			if _, inherits = c.heirs[i]; inherits || c.repeats(i) {
+				key.part = inside
+			}
 		}
 		at, known := arenas[key]
 		if !known {
@@ -105,15 +120,33 @@ func divide(t *Tensors, o *Options) *Plan {
 			p.Arenas = append(p.Arenas, a)
 		}
 		a := &p.Arenas[at]
-		a.members = append(a.members, int32(len(p.Member)))
-		a.problem.Start = append(a.problem.Start, t.position(t.Alloc[i]))
-		a.problem.End = append(a.problem.End, t.position(t.Free[i]))
-		a.problem.Size = append(a.problem.Size, t.Size[i])
 		a.Tensors++
+		if !inherits {
+			a.add(t, i, int32(len(p.Member)))
+			if key.part == inside {
+				a.repeat(c, i)
+			}
+		}
 		p.Member, p.Arena = append(p.Member, int32(i)), append(p.Arena, at)
 	}
 	p.Offset = make([]int64, len(p.Member))
 	return p
+}
+
+// add makes tensor i, which is the plan's given member, part of the problem.
+func (a *Arena) add(t *Tensors, i int, member int32) {
+	a.members = append(a.members, member)
+	a.problem.Start = append(a.problem.Start, t.position(t.Alloc[i]))
+	a.problem.End = append(a.problem.End, t.position(t.Free[i]))
+	a.problem.Size = append(a.problem.Size, t.Size[i])
+}
+
+// repeat lets tensor i, the last that was added, live on in the next repetition. While none does, the problem is a plain one.
+func (a *Arena) repeat(c *cycle, i int) {
+	if c != nil && c.crosses(i) {
+		a.problem.End[len(a.problem.End)-1] = c.end(i)
+		a.problem.Period = c.period
+	}
 }
 
 func (p *Plan) tasks() []Task {
@@ -133,6 +166,18 @@ func (p *Plan) place(a *Arena, l *dsa.Layout) {
 	a.members, a.problem = nil, dsa.Problem{}
 }
 
+// inherit gives what the repetition before left the places of what this one leaves.
+func (p *Plan) inherit(c *cycle) {
+	if c == nil {
+		return
+	}
+	for old, heir := range c.heirs {
+		from, _ := slices.BinarySearch(p.Member, int32(heir))
+		to, _ := slices.BinarySearch(p.Member, int32(old))
+		p.Offset[to] = p.Offset[from]
+	}
+}
+
 // describe fills in Meta.
 func (p *Plan) describe(o *Options) {
 	t := p.Tensors
@@ -143,6 +188,9 @@ func (p *Plan) describe(o *Options) {
 	p.Meta.AllocConf, p.Meta.Preexisting = t.Meta.AllocConf, t.recorded.older
 	if o.Window != nil {
 		p.Meta.First, p.Meta.End = o.Window.Lo, o.Window.Hi
+		if o.Periodic {
+			p.Meta.Period = o.Window.Hi - o.Window.Lo
+		}
 	} else {
 		p.Meta.Segments, p.Meta.Emptied = t.recorded.segments, t.recorded.emptied
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"gm/formats/plan"
 	"gm/formats/trace"
@@ -15,6 +16,13 @@ type allocs struct {
 	tensors []plan.Tensor
 	pools   []string
 	rows    int64
+	others  []int64 // rows that say nothing of the framework's allocator
+}
+
+// clock returns the time of a row when others take none.
+func (a *allocs) clock(row int64) int64 {
+	before, _ := slices.BinarySearch(a.others, row)
+	return row - int64(before)
 }
 
 // readAllocs reads the allocations that a framework made.
@@ -33,7 +41,9 @@ func readAllocs(r *trace.Reader) (*allocs, error) {
 		for i := range b.Len() {
 			e := b.Row(i)
 			lastNS = e.TimeNS
-			if e.Level == trace.LevelFramework {
+			if e.Level != trace.LevelFramework || e.Op == trace.OpMark || e.Op == trace.OpSample {
+				a.others = append(a.others, a.rows)
+			} else {
 				a.note(e, index, r.Strings().Text(e.Pool))
 			}
 			a.rows++

@@ -16,17 +16,22 @@ type Report struct {
 	Arenas  int
 	Peak    int64 // bytes: the ends of all arenas, added up
 	Load    int64 // bytes: the most that lives at one time in each arena, added up; no layout takes less
+
+	Repeated int // tensors that come to life again in each period; 0 when the plan has none
 }
 
 // Check reads a plan, and the trace it was made from unless that is nil, and returns an error that names the first
 // thing that is wrong:
 //
 //   - two tensors of one arena overlap while both live;
+//   - two that are repeated overlap in another repetition, or one lives longer than a period;
 //   - an offset is not aligned, or a tensor has no size or no life;
 //   - the peak is not the sum of what the arenas reach, sizes rounded up to the alignment;
-//   - the lower bound is more than the load, or the plan claims to be optimal and does not meet it;
+//   - the lower bound is more than the peak, or the plan claims to be optimal and does not meet it;
 //   - the plan was made from another trace;
 //   - a tensor differs from the trace, is not in it, or is missing.
+//
+// A lower bound above the load, which a search may have proven, is taken on trust.
 func Check(p *plan.Reader, t *trace.Reader) (Report, error) {
 	c, err := load(p)
 	if err != nil {
@@ -50,6 +55,9 @@ func Check(p *plan.Reader, t *trace.Reader) (Report, error) {
 	if err = c.origin(digest, allocs.rows); err == nil {
 		err = c.cover(allocs)
 	}
+	if err == nil {
+		_, err = c.repeats(allocs.clock)
+	}
 	if err != nil {
 		return Report{}, p.Wrap(err)
 	}
@@ -61,10 +69,11 @@ type checked struct {
 	meta    plan.Meta
 	tensors []plan.Tensor
 	text    func(code int32) string
+	arenas  map[arena]*usage
 }
 
 func load(p *plan.Reader) (*checked, error) {
-	c := &checked{meta: p.Meta(), text: p.Strings().Text}
+	c := &checked{meta: p.Meta(), text: p.Strings().Text, arenas: map[arena]*usage{}}
 	for {
 		b, err := p.Next()
 		if err == io.EOF {

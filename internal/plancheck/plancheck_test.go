@@ -102,6 +102,8 @@ func TestGoodPlans(t *testing.T) {
 			{}, {Solver: "best-fit"}, {Streams: layout.Separate}, {Align: 1}, {Align: 4096},
 			{Window: &layout.Window{Lo: 100, Hi: 400}}, {Window: &layout.Window{Lo: 0, Hi: 1}},
 			{Window: &layout.Window{Lo: 300, Hi: 350}, Streams: layout.Separate},
+			{Window: &layout.Window{Lo: 300, Hi: 350}, Periodic: true}, {Window: &layout.Window{Lo: 0, Hi: 1}, Periodic: true},
+			{Window: &layout.Window{Lo: 100, Hi: 300}, Streams: layout.Separate, Periodic: true},
 		} {
 			r, err := Check(writePlan(t, file, o, nil), openTrace(t, file))
 			if err != nil {
@@ -132,15 +134,8 @@ func TestBadPlans(t *testing.T) {
 			for i := range p.Arena {
 				p.Arena[i] = 0
 			}
-		}, "overlaps tensor"},
+		}, "in an arena of pool"},
 		{"peak too high", func(p *layout.Plan) { p.Meta.Peak += 512 }, "peak of"},
-		{"bound too high", func(p *layout.Plan) {
-			for i := range p.Offset { // room for a bound that is too high and yet below the peak
-				p.Offset[i] += 1 << 20
-			}
-			p.Meta.Peak += int64(len(p.Arenas)) << 20
-			p.Meta.LowerBound, p.Meta.Optimal = p.Meta.Peak, true
-		}, "lower bound of"},
 		{"not optimal", func(p *layout.Plan) { p.Meta.LowerBound, p.Meta.Optimal = p.Meta.LowerBound-1, true }, "optimal"},
 		{"another trace", func(p *layout.Plan) { p.Meta.Digest = "0123456789abcdef" }, "another trace"},
 		{"more rows", func(p *layout.Plan) { p.Meta.Rows++ }, "rows"},
@@ -186,7 +181,8 @@ func moveDevice(p *layout.Plan) {
 func TestBadRows(t *testing.T) {
 	good := func() *checked {
 		return &checked{
-			meta: plan.Meta{Peak: 1536, LowerBound: 1536, Alignment: 512, Rows: 10},
+			meta:   plan.Meta{Peak: 1536, LowerBound: 1536, Alignment: 512, Rows: 10},
+			arenas: map[arena]*usage{},
 			tensors: []plan.Tensor{
 				{ID: 1, Size: 512, Alloc: 0, Free: 9, Offset: 0},
 				{ID: 2, Size: 700, Alloc: 1, Free: 4, Offset: 512},
@@ -214,6 +210,7 @@ func TestBadRows(t *testing.T) {
 		{"no alignment", func(c *checked) { c.meta.Alignment = 0 }, "alignment"},
 		{"peak too low", func(c *checked) { c.meta.Peak = 1024 }, "peak"},
 		{"negative bound", func(c *checked) { c.meta.LowerBound = -1 }, "lower bound"},
+		{"bound too high", func(c *checked) { c.meta.LowerBound = 2048 }, "lower bound of 2048 bytes, with a peak of 1536"},
 	} {
 		bad := good()
 		c.change(bad)

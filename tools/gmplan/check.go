@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"gm/formats/plan"
 	"gm/formats/trace"
@@ -43,7 +44,20 @@ func (cmd *checkCmd) Run(c *cli.Context) (err error) {
 	} else if t != nil {
 		against = fmt.Sprintf("all that live in rows %d to %d of the trace", m.First, m.End)
 	}
-	_, err = fmt.Fprintf(c.Out, "valid: %d tensors (%s) in %d arenas, peak %s, at least %s\n", report.Tensors, against, report.Arenas,
-		units.Bytes(report.Peak), units.Bytes(report.Load))
+	m := p.Meta()
+	_, err = fmt.Fprintf(c.Out, "valid: %d tensors (%s) in %d arenas, peak %s, at least %s%s\n", report.Tensors, against, report.Arenas,
+		units.Bytes(report.Peak), units.Bytes(report.Load), remarks(&m, &report))
 	return err
+}
+
+// remarks says what else there is to say of a valid plan.
+func remarks(m *plan.Meta, r *plancheck.Report) string {
+	var text strings.Builder
+	if m.Period > 0 {
+		fmt.Fprintf(&text, "; %d tensors again every %d rows", r.Repeated, m.Period)
+	}
+	if m.LowerBound > r.Load {
+		fmt.Fprintf(&text, "; that nothing is below %d bytes was not checked", m.LowerBound)
+	}
+	return text.String()
 }

@@ -8,7 +8,6 @@ import (
 	"strconv"
 
 	"gm/formats/plan"
-	"gm/formats/trace"
 	"gm/internal/cli"
 	"gm/internal/dsa"
 	"gm/internal/layout"
@@ -19,6 +18,7 @@ type layoutCmd struct {
 	File      string      `arg:"" optional:"" name:"trace" help:"The trace. Standard input by default, or for '-'; a pipe is spooled to a temporary file."`
 	Output    string      `short:"o" placeholder:"FILE" help:"Where the plan goes. Standard output by default."`
 	Iteration string      `default:"all" placeholder:"all|auto|N" help:"What to plan: the whole trace, the iteration in the middle of those found, or the N-th from 1. Tensors that outlive it are kept apart."`
+	Periodic  bool        `help:"Plan the iteration for endless repetition: what is freed in the next one within a period is part of it."`
 	Streams   string      `default:"shared" enum:"shared,separate" help:"Whether memory may pass from one stream to another: ${enum}."`
 	Align     units.Bytes `placeholder:"SIZE" help:"What offsets and sizes are multiples of. That of the trace by default, 512 for PyTorch."`
 	search
@@ -32,22 +32,25 @@ func (cmd *layoutCmd) Run(c *cli.Context) (err error) {
 	if err := cmd.check(); err != nil {
 		return err
 	}
+	if cmd.Periodic && cmd.Iteration == "all" {
+		return cli.Usage("--periodic: --iteration is all, expected auto or a number")
+	}
 	if err := cmd.checkFiles(cmd.File, cmd.Output); err != nil {
 		return err
 	}
-	r, err := trace.Open(cmd.File)
+	r, err := openTrace(cmd.File)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
-	tensors, err := layout.Collect(r)
+	tensors, err := layout.Collect(r.Reader)
 	if err != nil {
 		return err
 	}
 	if tensors.Len() == 0 {
 		return fmt.Errorf("trace %s: holds no allocations of a framework, which are what is planned", r.Name())
 	}
-	options := layout.Options{Solver: cmd.Solver, Align: int64(cmd.Align)}
+	options := layout.Options{Solver: cmd.Solver, Align: int64(cmd.Align), Periodic: cmd.Periodic}
 	if cmd.Streams == "separate" {
 		options.Streams = layout.Separate
 	}

@@ -30,6 +30,7 @@ type contents struct {
 	Rows       int64    `json:"rows"`      // of the trace
 	First      int64    `json:"first_row"` // of what was planned
 	End        int64    `json:"end_row"`
+	Period     int64    `json:"period_rows"` // 0 for a plan that is not repeated
 	Peak       int64    `json:"peak_bytes"`
 	LowerBound int64    `json:"lower_bound_bytes"`
 	Optimal    bool     `json:"optimal"`
@@ -96,8 +97,8 @@ func (cmd *showCmd) Run(c *cli.Context) (err error) {
 func read(r *plan.Reader) (*contents, error) {
 	m := r.Meta()
 	p := &contents{
-		Source: m.Source, Tensors: r.Rows(), Rows: m.Rows, First: m.First, End: m.End, Peak: m.Peak, LowerBound: m.LowerBound,
-		Optimal: m.Optimal, Solver: m.Solver, SolveNS: m.SolveNS, Alignment: m.Alignment, Digest: m.Digest,
+		Source: m.Source, Tensors: r.Rows(), Rows: m.Rows, First: m.First, End: m.End, Period: m.Period, Peak: m.Peak,
+		LowerBound: m.LowerBound, Optimal: m.Optimal, Solver: m.Solver, SolveNS: m.SolveNS, Alignment: m.Alignment, Digest: m.Digest,
 	}
 	type key struct{ device, arena int32 }
 	arenas := map[key]*arena{}
@@ -148,6 +149,9 @@ func (p *contents) print(w io.Writer) error {
 		line("source", "%s", p.Source)
 	}
 	line("tensors", "%d, of rows %d to %d of %d", p.Tensors, p.First, p.End, p.Rows)
+	if p.Period > 0 {
+		line("period", "%d rows: what is in the arenas *%s is repeated", p.Period, plan.Repeated)
+	}
 	line("peak", "%s (%d bytes)", units.Bytes(p.Peak), p.Peak)
 	verdict := "optimal"
 	if len(p.Arenas) > 1 {

@@ -1,0 +1,72 @@
+package layout
+
+// cycle is a window that is repeated without end. Its times are positions.
+type cycle struct {
+	t      *Tensors
+	w      Window
+	lo     int64
+	period int64
+	heirs  map[int]int // of a tensor that the repetition before left, the one that this one leaves in its place
+}
+
+// newCycle returns nil when nothing is repeated.
+func newCycle(t *Tensors, o *Options) *cycle {
+	if !o.Periodic {
+		return nil
+	}
+	c := &cycle{t: t, w: *o.Window, lo: t.position(o.Window.Lo)}
+	c.period = t.position(c.w.Hi) - c.lo
+	c.findHeirs(o)
+	return c
+}
+
+// end returns when tensor i is dead. A plan has rows alone: of one that is freed after the window, those of the repetition may be
+// others than the trace has there, and the later end counts.
+func (c *cycle) end(i int) int64 {
+	end := c.t.position(c.t.Free[i])
+	if after := c.t.Free[i] - c.w.Hi; after > 0 {
+		end = max(end, c.t.position(c.w.Lo+after)+c.period)
+	}
+	return end
+}
+
+// repeats says whether tensor i comes to life in the window and is freed within a period. One that is never freed does not.
+func (c *cycle) repeats(i int) bool {
+	return c.w.starts(c.t, i) && c.t.Free[i] < c.t.Rows && c.end(i)-c.t.position(c.t.Alloc[i]) <= c.period
+}
+
+// crosses says whether tensor i is still alive when the next repetition begins.
+func (c *cycle) crosses(i int) bool { return c.end(i) > c.lo+c.period }
+
+// request is what tensors have in common that may take the same place.
+type request struct {
+	arena arenaKey
+	size  int64
+}
+
+// findHeirs finds for each tensor that is older than the window and freed in it one that is left to the next repetition: of
+// the same size, and freed there no earlier.
+func (c *cycle) findHeirs(o *Options) {
+	t := c.t
+	left := map[request][]int{}
+	for i := range t.ID {
+		if c.repeats(i) && c.crosses(i) {
+			r := request{o.key(t, i), t.Size[i]}
+			left[r] = append(left[r], i)
+		}
+	}
+	c.heirs = map[int]int{}
+	for i := range t.ID {
+		if t.Alloc[i] >= c.w.Lo || t.Free[i] <= c.w.Lo || t.Free[i] >= c.w.Hi {
+			continue
+		}
+		r := request{o.key(t, i), t.Size[i]}
+		for k, heir := range left[r] {
+			if t.position(t.Free[i]) <= c.end(heir)-c.period {
+				c.heirs[i] = heir
+				left[r] = append(left[r][:k:k], left[r][k+1:]...)
+				break
+			}
+		}
+	}
+}

@@ -1,0 +1,42 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"gm/formats/column"
+	"gm/formats/trace"
+	"gm/internal/importer"
+)
+
+// input is a trace and the file it is read from.
+type input struct {
+	*trace.Reader
+	source *column.Source
+}
+
+// openTrace opens the named trace, or standard input for "-" or "". The error about an instance says what is for that.
+func openTrace(name string) (*input, error) {
+	source, err := column.OpenSource(name)
+	if err != nil {
+		return nil, fmt.Errorf("trace: %w", err)
+	}
+	r, err := trace.NewReader(source, source.Size(), source.Name())
+	if err != nil {
+		if errors.Is(err, column.ErrNotParquet) && isInstance(source) {
+			err = fmt.Errorf("%w: an instance as CSV is solved by gmplan solve", err)
+		}
+		return nil, errors.Join(err, source.Close())
+	}
+	return &input{r, source}, nil
+}
+
+// Close closes the file.
+func (in *input) Close() error { return errors.Join(in.Reader.Close(), in.source.Close()) }
+
+// isInstance says whether a file begins like a CSV of buffers.
+func isInstance(source *column.Source) bool {
+	var head [4096]byte
+	n, _ := source.ReadAt(head[:], 0) // it is short unless the file is longer
+	return importer.Detect(head[:n]) == importer.MiniMalloc
+}
