@@ -14,7 +14,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
 
 .PHONY: all demo experiment-capture test race bench lint fuzz interop figures clean help
-.PHONY: $(addprefix figures-,formats damage import fidelity expandable replay plan capture bilevel scale)
+.PHONY: $(addprefix figures-,formats damage import fidelity expandable replay plan capture bilevel scale fit lowest large small threads)
 
 PRELOAD := tools/gmtrace/preload
 
@@ -70,20 +70,25 @@ interop: all ## DuckDB reads both formats and agrees (needs node and npm)
 	$(GO) run ./formats/interop out/trace.parquet.copy out/plan.parquet.copy | cmp - out/expected.json
 
 figures: all figures-formats figures-damage ## every figure that is promised, beside its target (TRACES: folders of snapshots)
-	$(GO) run ./experiments/figures import fidelity expandable replay plan capture bilevel scale
+	$(GO) run ./experiments/figures import fidelity expandable replay plan capture bilevel scale fit lowest large small threads
 
 figures-import: ## time and memory to import a snapshot
 figures-fidelity: ## PyTorch's allocator replayed against recordings of it
 figures-expandable: ## expandable_segments against runs with it
 figures-replay: ## requests a second
-figures-plan: ## layouts against their bound
+figures-plan: ## layouts of traces, and of one iteration each, against their bound
 figures-capture: ## what gmtrace run costs, and what its accounts leave unexplained
 figures-import figures-fidelity figures-expandable figures-replay figures-plan figures-capture: figures-%: all
 	$(GO) run ./experiments/figures $*
 
 figures-bilevel: ## layouts in two levels of an iteration of 7B to 65B, against flat ones
 figures-scale: ## time and memory to lay out 10,000 to 1,000,000 buffers; a chart in out/
-figures-bilevel figures-scale: figures-%:
+figures-fit: ## minimalloc's instances in their capacity, against its times (those of GM_SHARED/dsa)
+figures-lowest: ## the lowest layouts of minimalloc's instances, GM_SECONDS=60 each
+figures-large: ## time to the bound on large instances of models and compilers
+figures-small: ## the exact solvers against brute force, glpsol and cbc
+figures-threads: ## two workers against one, and whether layouts are the same again
+figures-bilevel figures-scale figures-fit figures-lowest figures-large figures-small figures-threads: figures-%:
 	$(GO) run ./experiments/figures $*
 
 figures-formats: ## writing and reading 5 million events on one core

@@ -1,5 +1,6 @@
 // Figures measures what gm promises and prints each figure beside its target. Its arguments are what to measure; the
-// environment variable TRACES lists folders of PyTorch snapshots, *.pickle.gz, and traces, *.parquet, to measure it on.
+// environment variable TRACES lists folders of PyTorch snapshots, *.pickle.gz, and traces, *.parquet, to measure it on, and GM_SHARED names
+// a folder whose folder dsa has instances, *.csv and *.csv.gz.
 package main
 
 import (
@@ -29,6 +30,11 @@ func figures() []figure {
 		{"capture", measureCapture, true},
 		{"bilevel", measureBilevel, false},
 		{"scale", measureScale, false},
+		{"fit", measureFit, false},
+		{"lowest", measureLowest, false},
+		{"large", measureLarge, false},
+		{"small", measureSmall, false},
+		{"threads", measureThreads, false},
 	}
 }
 

@@ -25,7 +25,7 @@ type search struct {
 	Time     time.Duration `default:"5s" help:"How long to search in each arena for a better layout that is not proven optimal. Ctrl-C ends the search as well: the best so far is kept."`
 	Seed     uint64        `placeholder:"N" help:"Of what is random in a search."`
 	Threads  int           `placeholder:"N" help:"How many threads search. One for each core by default."`
-	LP       string        `name:"lp" placeholder:"FILE" help:"Write the problem as a mixed integer program as well, in CPLEX's LP format for glpsol, cbc or HiGHS."`
+	LP       string        `name:"lp" placeholder:"FILE" help:"Write the problem as a mixed integer program as well, in CPLEX's LP format for glpsol or cbc."`
 }
 
 // check looks for wrong usage.

@@ -1,4 +1,4 @@
-// Package lp writes problems of dynamic storage allocation as mixed integer programs, for solvers such as glpsol, cbc and HiGHS.
+// Package lp writes problems of dynamic storage allocation as mixed integer programs, for solvers such as glpsol and cbc.
 package lp
 
 import (
