@@ -12,11 +12,11 @@ func BenchmarkOrder(b *testing.B) {
 		p := training(rand.New(rand.NewPCG(7, 7)), 1, layers)
 		p.Period = p.End[0]
 		m := newModel(p)
-		bounds := m.bounds()
-		for name, order := range map[string][]int32{"skyline-A": m.bySkyline("A"), "ZW": m.byKey(bounds, "ZW")} {
+		bounds, never := m.bounds(), func(int64) bool { return false }
+		for name, order := range map[string][]int32{"skyline-A": m.bySkyline("A", never), "ZW": m.byKey(bounds, "ZW")} {
 			b.Run(fmt.Sprintf("%d/%s", p.Len(), name), func(b *testing.B) {
 				for b.Loop() {
-					newPass(m, order).run(m, func(int64) bool { return false })
+					newPass(m, order).run(m, never)
 				}
 			})
 		}

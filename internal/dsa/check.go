@@ -51,7 +51,11 @@ func (p *Problem) empty(i int32) bool { return p.Size[i] == 0 || p.Start[i] == p
 
 // end returns where a buffer ends.
 func (p *Problem) end(i int32, offsets []int64) int64 {
-	return offsets[i] + (p.Size[i]+p.Align-1)/p.Align*p.Align
+	size := p.Size[i]
+	if over := size % p.Align; over > 0 {
+		size += p.Align - over
+	}
+	return offsets[i] + size
 }
 
 // overlap looks for two of the given buffers that live at one time, share a byte and are not tied. It replays births

@@ -2,6 +2,7 @@ package dsa
 
 import (
 	"cmp"
+	"math"
 	"slices"
 )
 
@@ -62,18 +63,23 @@ func orderName(turn int) string {
 	return "order-birth"
 }
 
-// try has one turn. It gives up when the peak is far above the best.
+// try has one turn. It gives up when the peak is far above the best, and takes what is fast when there is none and no time.
 func (s *search) try(bounds *instance, turn int) start {
 	var order []int32
 	if turn < len(skylineKeys) {
-		order = s.m.bySkyline(skylineKeys[turn])
+		order = s.m.bySkyline(skylineKeys[turn], func(int64) bool { return s.ctx.Err() != nil })
 	} else {
 		order = s.m.byKey(bounds, itemKeys[turn-len(skylineKeys)])
 	}
 	c := newPass(s.m, order)
 	worst := s.peak + s.peak/4
-	if !c.run(s.m, func(peak int64) bool { return s.ctx.Err() != nil || s.bases != nil && peak > worst }) {
+	placed := c.run(s.m, func(peak int64) bool { return s.ctx.Err() != nil || s.bases != nil && peak > worst })
+	switch {
+	case placed == len(order):
+	case s.bases != nil || s.stopped():
 		return start{work: c.placed.looked}
+	default:
+		c.finish(s.m, placed)
 	}
 	return start{order, c.base, c.peak, c.placed.looked}
 }
@@ -107,11 +113,15 @@ func (m *model) byKey(bounds *instance, by key) []int32 {
 	return m.sorted(func(a, b int32) int { return cmp.Compare(rank[b], rank[a]) })
 }
 
-// bySkyline returns the items that are not fixed as the skyline has them from the bottom up.
-func (m *model) bySkyline(by key) []int32 {
+// bySkyline returns the items that are not fixed as the skyline has them from the bottom up, those last that it has not placed
+// when it is told to stop.
+func (m *model) bySkyline(by key, stop stopFunc) []int32 {
 	var w workspace
 	out := make([]int64, m.flat.len())
-	skylineBy{by}.layout(m.flat, &w, func(int64) bool { return false }, out)
+	for k := range out {
+		out[k] = math.MaxInt64
+	}
+	skylineBy{by}.layout(m.flat, &w, stop, out)
 	low := make([]int64, len(m.items))
 	for i := range low {
 		low[i] = -1

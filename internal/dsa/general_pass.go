@@ -1,5 +1,10 @@
 package dsa
 
+import (
+	"cmp"
+	"slices"
+)
+
 // pass is a layout made by an order: the items that are not fixed, one after another, each at the lowest base that those
 // before it leave.
 type pass struct {
@@ -16,12 +21,19 @@ func newPass(m *model, order []int32) *pass {
 		order: order, position: make([]int32, len(m.items)), base: make([]int64, len(m.items)),
 		placed: newShelves(m),
 	}
+	var fixed []block
 	for i := range m.items {
 		if it := &m.items[i]; it.fixed != Free {
 			c.position[i], c.base[i] = -1, it.fixed
-			c.placed.insert(m.of(int32(i)), it.fixed)
 			c.peak = max(c.peak, it.fixed+it.top)
+			for _, r := range m.of(int32(i)) {
+				fixed = append(fixed, newBlock(&r, it.fixed))
+			}
 		}
+	}
+	slices.SortFunc(fixed, func(a, b block) int { return cmp.Compare(a.offset, b.offset) }) // or most would be moved for each
+	for _, b := range fixed {
+		c.placed.put(b)
 	}
 	for q, i := range order {
 		c.position[i] = int32(q)
@@ -29,16 +41,16 @@ func newPass(m *model, order []int32) *pass {
 	return c
 }
 
-// run places the items of the order. It gives up, with ok false, when stop says so of the peak reached so far.
-func (c *pass) run(m *model, stop stopFunc) (ok bool) {
+// run places the items of the order and returns how many. It gives up when stop says so of the peak reached so far.
+func (c *pass) run(m *model, stop stopFunc) int {
 	for q, i := range c.order {
 		c.base[i] = c.placed.fit(m, i, c.position)
 		c.placed.insert(m.of(i), c.base[i])
 		if top := c.base[i] + m.items[i].top; top > c.peak || q%stopEvery == 0 {
 			if c.peak = max(c.peak, top); stop(c.peak) {
-				return false
+				return q + 1
 			}
 		}
 	}
-	return true
+	return len(c.order)
 }

@@ -2,6 +2,7 @@ package dsa
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -35,7 +36,13 @@ func (s *search) goal() int64 { return max(s.bound, s.o.Capacity/s.m.p.Align) }
 
 // ended says whether there is nothing left to find, or no time.
 func (s *search) ended() bool {
-	return s.ctx.Err() != nil || s.bases != nil && (s.peak <= s.goal() || s.refuted())
+	return s.stopped() || s.bases != nil && (s.peak <= s.goal() || s.refuted())
+}
+
+// stopped says whether the time is over. After a deadline a late layout is better than none.
+func (s *search) stopped() bool {
+	err := s.ctx.Err()
+	return err != nil && (s.bases != nil || !errors.Is(err, context.DeadlineExceeded))
 }
 
 // refuted says whether the capacity is proven to be too small.

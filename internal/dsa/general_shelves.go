@@ -43,12 +43,15 @@ func (s *shelves) around(r *rect) space {
 // insert adds the rectangles of an item at a base.
 func (s *shelves) insert(rects []rect, base int64) {
 	for i := range rects {
-		b := newBlock(&rects[i], base)
-		for _, l := range s.levels {
-			for k := b.lo / l.width; k <= (b.hi-1)/l.width; k++ {
-				l.stretches[k].insert(b)
-				s.looked += int64(len(l.stretches[k]) / 16)
-			}
+		s.put(newBlock(&rects[i], base))
+	}
+}
+
+func (s *shelves) put(b block) {
+	for _, l := range s.levels {
+		for k := b.lo / l.width; k <= (b.hi-1)/l.width; k++ {
+			l.stretches[k].insert(b)
+			s.looked += int64(len(l.stretches[k]) / 16)
 		}
 	}
 }

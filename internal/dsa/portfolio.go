@@ -46,11 +46,15 @@ func (pf portfolio) Solve(ctx context.Context, p *Problem, o Options) (Layout, e
 		pf.members = slices.Concat(pf.members[n-1:], pf.members[:n-1])
 	}
 	q := newQuest(ctx, pf, p, o)
+	peak := int64(0)
 	for _, c := range q.parts {
-		if !q.start(c) {
+		if !q.start(c, peak) {
 			return Layout{}, fmt.Errorf("solve: %w", context.Cause(ctx))
 		}
-		q.report(c.name)
+		if c.peak > peak {
+			peak = c.peak
+			q.report(c.name)
+		}
 	}
 	if q.bound() > q.goal {
 		return q.layout(p), nil
@@ -71,10 +75,10 @@ const stepsBeforeRepeats = 4
 
 // tryRepeats takes the layout that lays out repeated parts once if it is lower. It has a quarter of the time.
 func (q *quest) tryRepeats(p *Problem) error {
-	if q.repeats == nil || q.worst() == nil {
+	if q.repeats == nil || q.worst() == nil || q.ctx.Err() != nil {
 		return nil
 	}
-	ctx, cancel := context.WithCancel(q.ctx)
+	ctx, cancel := q.ctx, context.CancelFunc(func() {})
 	if deadline, ok := ctx.Deadline(); ok {
 		ctx, cancel = context.WithTimeout(ctx, time.Until(deadline)/4)
 	}

@@ -3,6 +3,7 @@ package dsa
 import (
 	"context"
 	"math"
+	"math/bits"
 	"sync"
 	"sync/atomic"
 
@@ -11,11 +12,12 @@ import (
 
 // hunt looks for ever lower layouts of an instance by exact search. Which order of search finds one soon differs from
 // instance to instance, by factors of a thousand, and so does which height is easy: many hunters search in orders of
-// their own, at heights between the bound and the best peak, in rounds of which each may take twice as long as the last. A
-// search that ends without a layout proves that there is none: the bound rises.
+// their own, at heights between the bound and the best peak, in rounds: most are short, as a new order is more likely to
+// find something than more of the same, and few are long. A search that ends without a layout proves that there is none: the bound rises.
 //
 // What a hunter finds in a round depends on the rounds before and on nothing else, so the outcome is the same for any
-// number of workers, as long as ctx does not end it.
+// number of workers, as long as ctx does not end it. One that is stopped by what others found has taken part in no round: it
+// forgets what it learned, and its work does not count.
 type hunt struct {
 	ctx      context.Context
 	c        *component
@@ -26,13 +28,13 @@ type hunt struct {
 	goal    int64 // units
 	hunters []hunter
 	round   int
-	doubled int   // how often the attempts became twice as long
 	nodes   int64 // looked at, in all
+	work    int64 // what that took, in the unit of [exact.Search.Work]
 }
 
 // hunter is one order of search, and what came of its last attempt.
 type hunter struct {
-	search  *exact.Search
+	search  *exact.Search // nil when it has learned nothing
 	attempt exact.Attempt
 	outcome exact.Outcome
 	peak    int64 // units, of the layout that was found
@@ -45,8 +47,7 @@ var huntKeys = [...]key{"TZ", "TWA", "UTV", "V", "TAW"}
 var huntShares = [...]float64{0, 0.9, 0.5, 0.25, 0.75}
 
 const (
-	leastNodes  = 2 // of an attempt in the first round, for each buffer
-	firstRounds = 3 // after these every other hunter goes by random keys
+	firstRounds = 3 // after these three of four hunters go by random keys
 	few         = 3
 	fewLives    = 1 << 17 // sections that all buffers live in, added up, from which on there are few hunters
 )
@@ -61,19 +62,14 @@ func (h *hunt) step(goal int64, workers []workspace) {
 	h.goal = goal
 	h.send(workers)
 	h.gather()
-	for i := range h.hunters {
-		h.nodes += h.hunters[i].search.Nodes()
-	}
 	h.round++
 }
 
-// work returns what all rounds took, in the unit of [exact.Search.Work].
-func (h *hunt) work() int64 {
-	work := int64(0)
+// forget frees the memory of the hunters.
+func (h *hunt) forget() {
 	for i := range h.hunters {
-		work += h.hunters[i].search.Work()
+		h.hunters[i].search = nil
 	}
-	return work
 }
 
 // done says whether there is nothing left to look for.
@@ -85,7 +81,7 @@ func (h *hunt) done() bool {
 func (h *hunt) send(workers []workspace) {
 	var wait sync.WaitGroup
 	var next atomic.Int64
-	found := make([]atomic.Int64, len(h.hunters)) // the peak of each, 0 while there is none
+	found := make([]atomic.Int64, len(h.hunters)) // the peak of each, or what follows
 	for i := range workers {
 		wait.Go(func() {
 			for n := next.Add(1) - 1; n < int64(len(h.hunters)); n = next.Add(1) - 1 {
@@ -96,32 +92,49 @@ func (h *hunt) send(workers []workspace) {
 	wait.Wait()
 }
 
-// try lets one hunter make its attempt. It is of no use once one before it has found something as low as it may find.
+// What there may be in place of a peak.
+const (
+	searching = 0
+	noPeak    = -1
+)
+
+// try lets one hunter make its attempt. It is of no use once those before it have found something as low as it may find.
 func (h *hunt) try(n int, found []atomic.Int64, w *workspace) {
 	hunter := &h.hunters[n]
 	if hunter.search == nil {
 		hunter.search = exact.New(exact.Instance{Lo: h.c.in.lo, Hi: h.c.in.hi, Size: h.c.in.size, Sections: h.c.in.sections()})
 	}
 	h.prepare(n, w)
-	hunter.attempt.Stop = func() bool { return h.ctx.Err() != nil || beaten(found[:n], hunter.attempt.Capacity) }
-	hunter.outcome = hunter.search.Try(hunter.attempt)
-	if hunter.outcome == exact.Fits {
-		hunter.peak = 0
-		for k, size := range h.c.in.size {
-			hunter.peak = max(hunter.peak, hunter.search.Offset(k)+size)
-		}
-		found[n].Store(hunter.peak)
+	hunter.attempt.Stop = func() bool { return h.ctx.Err() != nil || h.beaten(n, found) }
+	if hunter.outcome = hunter.search.Try(hunter.attempt); hunter.outcome != exact.Fits {
+		found[n].Store(noPeak)
+		return
 	}
+	hunter.peak = 0
+	for k, size := range h.c.in.size {
+		hunter.peak = max(hunter.peak, hunter.search.Offset(k)+size)
+	}
+	found[n].Store(hunter.peak)
 }
 
-// beaten says whether a peak of at most capacity was found.
-func beaten(found []atomic.Int64, capacity int64) bool {
-	for i := range found {
-		if peak := found[i].Load(); peak > 0 && peak <= capacity {
+// beaten says whether gather is sure to pass over the nth hunter, whatever those that are still searching find. A peak that
+// gather may pass over itself tells no more than the capacity at which it was found.
+func (h *hunt) beaten(n int, found []atomic.Int64) bool {
+	capacity := h.hunters[n].attempt.Capacity
+	least, sure := int64(math.MaxInt64), true
+	for i := range n {
+		peak := found[i].Load()
+		switch {
+		case peak == searching:
+			sure = false
+		case peak == noPeak:
+		case h.hunters[i].attempt.Capacity <= capacity:
 			return true
+		case sure && h.hunters[i].attempt.Capacity < least:
+			least = peak
 		}
 	}
-	return false
+	return least <= capacity
 }
 
 // prepare says what a hunter is to look for in this round.
@@ -132,32 +145,56 @@ func (h *hunt) prepare(n int, w *workspace) {
 		share := huntShares[(h.round+n)%len(huntShares)]
 		a.Capacity += int64(math.Round(share * float64(h.c.peak-1-a.Capacity)))
 	}
-	a.Nodes = int64(leastNodes*h.c.in.len()) << min(h.doubled, 40)
+	a.Nodes = int64(h.c.in.len()) * patience(h.round)
 	a.Prefer, a.Level = exact.Preference(n%int(exact.Preferences)), n%2 == 1
-	if h.round < firstRounds || n%4 < 2 {
+	if h.round < firstRounds || n%4 == 0 {
 		a.Rank = append(a.Rank[:0], w.ranking.byKey(h.c.in, huntKeys[n/int(exact.Preferences)])...)
 	} else {
 		a.Rank = append(a.Rank[:0], w.ranking.byMix(h.c.in, h.seed, uint64(h.round*len(h.hunters)+n))...)
 	}
 }
 
-// gather takes in what the hunters have found. Of those with a layout the lowest counts, of equals the first.
+// patience returns how many nodes an attempt of a round has for each buffer: after the first rounds, the sequence of Luby,
+// Sinclair and Zuckerman, "Optimal speedup of Las Vegas algorithms" (1993).
+func patience(round int) int64 {
+	if round < firstRounds {
+		return 2 << round
+	}
+	return 16 * luby(round-firstRounds+1)
+}
+
+// luby returns the element i, from 1, of 1, 1, 2, 1, 1, 2, 4, 1, 1, 2, 1, 1, 2, 4, 8, ...
+func luby(i int) int64 {
+	k := bits.Len(uint(i))
+	if i == 1<<k-1 {
+		return 1 << (k - 1)
+	}
+	return luby(i - 1<<(k-1) + 1)
+}
+
+// gather takes in what the hunters have found, but for those that looked no lower than others before them had found: these
+// may have been stopped anywhere.
 func (h *hunt) gather() {
 	peak, bound := h.c.peak, h.c.bound
 	for i := range h.hunters {
-		switch hunter := &h.hunters[i]; {
-		case hunter.outcome == exact.Fails:
+		hunter := &h.hunters[i]
+		if hunter.attempt.Capacity >= peak {
+			hunter.search.Forget()
+			continue
+		}
+		h.nodes += hunter.search.Nodes()
+		h.work += hunter.search.Work()
+		switch hunter.outcome {
+		case exact.Fails:
 			bound = max(bound, hunter.attempt.Capacity+1)
-		case hunter.outcome == exact.Fits && hunter.attempt.Capacity < peak && hunter.peak < peak:
+		case exact.Fits:
 			peak = hunter.peak
 			for k := range h.c.best {
 				h.c.best[k] = hunter.search.Offset(k)
 			}
 		}
 	}
-	if peak == h.c.peak && bound == h.c.bound {
-		h.doubled++
-		return
+	if peak < h.c.peak || bound > h.c.bound {
+		h.progress(peak, bound)
 	}
-	h.progress(peak, bound)
 }

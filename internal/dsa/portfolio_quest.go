@@ -3,7 +3,10 @@ package dsa
 import (
 	"context"
 	"math"
+	"slices"
 	"sync"
+
+	"gm/internal/dsa/exact"
 )
 
 // quest is a portfolio's work on one problem.
@@ -14,6 +17,7 @@ type quest struct {
 	align   int64
 	goal    int64        // units: a peak that is good enough, the capacity or else the load
 	parts   []*component // the one with the greatest load first
+	recent  []*component // those whose hunters have memory, the one deepened last at the end
 	workers []workspace
 	mu      sync.Mutex // held to report
 }
@@ -75,13 +79,13 @@ func (q *quest) bound() int64 {
 	return bound
 }
 
-// start finds the first layout of a component. One that stays below the peak of another is good enough.
-func (q *quest) start(c *component) bool {
+// start finds the first layout of a component. One that stays below the given peak, that of others, is good enough.
+func (q *quest) start(c *component, peak int64) bool {
 	rounds := 0
 	if c.lives <= q.lives {
 		rounds = min(huntRounds, q.rounds)
 	}
-	r := race{ctx: q.ctx, in: c.in, goal: max(q.goal, q.peak()), most: q.work}
+	r := race{ctx: q.ctx, in: c.in, goal: max(q.goal, peak), most: q.work}
 	winner, ok := r.run(q.turn, len(q.members)-1+rounds, q.work, q.workers)
 	c.turns, c.cost = r.turns, r.cost
 	if ok {
@@ -117,9 +121,12 @@ func (q *quest) improve(steps int) {
 }
 
 // worst returns the highest component, nil when it is low enough. When only the capacity matters it is the one, of all above it,
-// that least was spent on.
+// that least was spent on, and nil when that is proven to be too small.
 func (q *quest) worst() *component {
 	goal := max(q.goal, q.bound())
+	if q.o.Capacity > 0 && goal > q.goal {
+		return nil
+	}
 	var worst *component
 	for _, c := range q.parts {
 		switch {
@@ -135,7 +142,7 @@ func (q *quest) worst() *component {
 func (q *quest) deepen(c *component) {
 	goal := max(q.goal, q.bound())
 	c.steps++
-	if c.lives > q.lives {
+	if c.lives > q.lives || c.peak > exact.MaxCapacity {
 		work := min(c.cost<<min(c.steps+3, 40), q.work)
 		q.spin(c, goal, work)
 		c.spent = work == q.work || q.rounds == 0
@@ -147,11 +154,24 @@ func (q *quest) deepen(c *component) {
 			progress: func(peak, bound int64) { q.learn(c, peak, bound, "exact") },
 		}
 	}
+	q.remember(c)
 	c.hunt.step(goal, q.workers)
 	if !c.hunt.done() {
-		q.spin(c, goal, c.hunt.work()/8)
+		q.spin(c, goal, c.hunt.work/8)
 	}
 	c.spent = c.hunt.done() || c.hunt.nodes >= q.nodes
+}
+
+// mostHunts is how many components may have hunters with memory, of up to 130 MB for each component.
+const mostHunts = 8
+
+// remember frees the memory of the hunters of the component that was not deepened for longest.
+func (q *quest) remember(c *component) {
+	q.recent = append(slices.DeleteFunc(q.recent, func(other *component) bool { return other == c }), c)
+	if len(q.recent) > mostHunts {
+		q.recent[0].hunt.forget()
+		q.recent = slices.Delete(q.recent, 0, 1)
+	}
 }
 
 // spin goes on with random rounds that cost so much work.

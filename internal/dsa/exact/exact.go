@@ -61,7 +61,7 @@ const (
 
 // Attempt is one search: how high, in what order, for how long.
 type Attempt struct {
-	Capacity int64   // units
+	Capacity int64   // units; beyond [MaxCapacity] nothing is searched
 	Rank     []int32 // of the buffers that fit a corner the one of highest rank is tried first
 	Level    bool    // but those before all whose top is level with the floor beside them
 	Prefer   Preference
@@ -72,7 +72,10 @@ type Attempt struct {
 // Try searches. What it learns of states that fail is kept for the attempts that follow.
 func (s *Search) Try(a Attempt) Outcome {
 	s.attempt = a
-	s.nodes = 0
+	s.nodes, s.work = 0, 0
+	if a.Capacity > MaxCapacity {
+		return Stopped
+	}
 	s.begin()
 	if !s.settle() {
 		return Fails
@@ -86,5 +89,8 @@ func (s *Search) Offset(i int) int64 { return s.offset[i] }
 // Nodes returns how many choices the last attempt made.
 func (s *Search) Nodes() int64 { return s.nodes }
 
-// Work returns how many buffers all attempts have looked at to raise floors: what their time goes with.
+// Work returns how many buffers the last attempt looked at to raise floors: what its time goes with.
 func (s *Search) Work() int64 { return s.work }
+
+// Forget drops what was learned of states that fail.
+func (s *Search) Forget() { s.failed = memory{} }

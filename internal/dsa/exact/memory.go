@@ -1,9 +1,10 @@
 package exact
 
-// memory holds states that have failed, in a table of fixed size. Each bucket has a state that took long to search
-// and the latest one.
+// memory holds states that have failed, in a table that grows up to some size. Each bucket has a state that took long to
+// search and the latest one.
 type memory struct {
 	buckets []bucket
+	added   int
 }
 
 type bucket [2]entry
@@ -18,24 +19,27 @@ type entry struct {
 // state names floors and buffers left by two hashes, so that no two that differ are ever taken for one.
 type state [2]uint64
 
-// bucketCount is a power of two; the table takes 64 bytes for each.
-const bucketCount = 1 << 17
+// How many buckets there are, of 64 bytes: powers of two.
+const (
+	leastBuckets = 1 << 8
+	mostBuckets  = 1 << 17
+)
 
 // has says whether a state is known to fail.
 func (m *memory) has(name state, capacity int64) bool {
 	if m.buckets == nil {
 		return false
 	}
-	b := &m.buckets[name[0]%bucketCount]
+	b := m.bucket(name)
 	return b[0].name == name && b[0].capacity >= capacity || b[1].name == name && b[1].capacity >= capacity
 }
 
 // add remembers a state that has failed.
 func (m *memory) add(name state, capacity, cost int64) {
-	if m.buckets == nil {
-		m.buckets = make([]bucket, bucketCount)
+	if m.added++; m.added > len(m.buckets) && len(m.buckets) < mostBuckets {
+		m.grow()
 	}
-	b := &m.buckets[name[0]%bucketCount]
+	b := m.bucket(name)
 	slot := 1
 	if b[0].name == name || cost >= b[0].cost {
 		slot = 0
@@ -44,6 +48,25 @@ func (m *memory) add(name state, capacity, cost int64) {
 		}
 	}
 	b[slot] = entry{name, capacity, cost}
+}
+
+func (m *memory) bucket(name state) *bucket { return &m.buckets[name[0]&uint64(len(m.buckets)-1)] }
+
+// grow doubles the table.
+func (m *memory) grow() {
+	old := m.buckets
+	m.buckets = make([]bucket, max(leastBuckets, 2*len(old)))
+	for i := range old {
+		for _, e := range old[i] {
+			switch b := m.bucket(e.name); {
+			case e == entry{}:
+			case b[0] == entry{}:
+				b[0] = e
+			default:
+				b[1] = e
+			}
+		}
+	}
 }
 
 // hash is the finalizer of SplitMix64.

@@ -5,6 +5,9 @@ import "slices"
 // wall is the floor of a section that has no buffer left: nothing is placed there any more.
 const wall = int64(1) << 62
 
+// MaxCapacity is the greatest capacity that can be searched, in units.
+const MaxCapacity = wall - 1
+
 // Search is the state of a search, with the memory of all.
 type Search struct {
 	in      Instance
@@ -29,7 +32,6 @@ type Search struct {
 	isDirty []bool
 	trail   []change
 	failed  memory
-	tops    []int64 // of choose
 	nodes   int64
 	work    int64
 }
@@ -56,8 +58,7 @@ func New(in Instance) *Search {
 		in: in, over: make([][]int32, sections), starts: make([][]int32, sections), ends: make([][]int32, sections), class: make([]uint64, n),
 		offset: make([]int64, n), least: make([]int64, n),
 		floor: make([]int64, sections), left: make([]int64, sections), count: make([]int32, sections),
-		cross: make([]int32, sections+1), names: make([]uint64, sections), isDirty: make([]bool, sections),
-		tops: make([]int64, sections+1),
+		cross: make([]int32, sections), names: make([]uint64, sections), isDirty: make([]bool, sections),
 	}
 	lengths := make([]int32, sections)
 	total := 0
@@ -68,7 +69,7 @@ func New(in Instance) *Search {
 		}
 		s.starts[in.Lo[i]] = append(s.starts[in.Lo[i]], int32(i))
 		s.ends[in.Hi[i]-1] = append(s.ends[in.Hi[i]-1], int32(i))
-		s.class[i] = hash(uint64(in.Lo[i])<<32|uint64(in.Hi[i])) ^ hash(uint64(in.Size[i]))
+		s.class[i] = hash(hash(uint64(in.Lo[i])<<32|uint64(in.Hi[i])) + uint64(in.Size[i]))
 	}
 	room := make([]int32, total)
 	for t, length := range lengths {

@@ -30,8 +30,7 @@ type link struct {
 }
 
 func newBuilder(in *Instance, o Options) *builder {
-	const shortest = len("a,0,1,1\n")
-	rows := min(strings.Count(in.text, "\n"), len(in.text)/shortest, maxRows)
+	rows := min(strings.Count(in.text, "\n"), 1<<20) // of which many may be empty
 	return &builder{options: o, instance: in, arenas: map[string]int{}, ids: make(map[string]int32, rows)}
 }
 
