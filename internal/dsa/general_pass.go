@@ -1,10 +1,5 @@
 package dsa
 
-import (
-	"cmp"
-	"slices"
-)
-
 // pass is a layout made by an order: the items that are not fixed, one after another, each at the lowest base that those
 // before it leave.
 type pass struct {
@@ -26,15 +21,10 @@ func newPass(m *model, order []int32) *pass {
 		if it := &m.items[i]; it.fixed != Free {
 			c.position[i], c.base[i] = -1, it.fixed
 			c.peak = max(c.peak, it.fixed+it.top)
-			for _, r := range m.of(int32(i)) {
-				fixed = append(fixed, newBlock(&r, it.fixed))
-			}
+			fixed = blocksOf(fixed, m.of(int32(i)), it.fixed)
 		}
 	}
-	slices.SortFunc(fixed, func(a, b block) int { return cmp.Compare(a.offset, b.offset) }) // or most would be moved for each
-	for _, b := range fixed {
-		c.placed.put(b)
-	}
+	c.placed.insertAll(fixed)
 	for q, i := range order {
 		c.position[i] = int32(q)
 	}

@@ -1,5 +1,10 @@
 package dsa
 
+import (
+	"cmp"
+	"slices"
+)
+
 // shelves hold the rectangles that have their place. The first level has all of them, each further one cuts time into more
 // stretches and has, for each, those that live in it: what a short life is in conflict with is found among few.
 type shelves struct {
@@ -42,16 +47,36 @@ func (s *shelves) around(r *rect) space {
 
 // insert adds the rectangles of an item at a base.
 func (s *shelves) insert(rects []rect, base int64) {
+	if len(rects) > max(manyRects, len(s.levels[0].stretches[0])/16) {
+		s.insertAll(blocksOf(nil, rects, base))
+		return
+	}
 	for i := range rects {
-		s.put(newBlock(&rects[i], base))
+		b := newBlock(&rects[i], base)
+		for _, l := range s.levels {
+			for k := b.lo / l.width; k <= (b.hi-1)/l.width; k++ {
+				l.stretches[k].insert(b)
+				s.looked += int64(len(l.stretches[k]) / 16)
+			}
+		}
 	}
 }
 
-func (s *shelves) put(b block) {
+// manyRects is from how many rectangles on, when there are not many more already, it takes less time to sort all anew than to
+// insert one after another.
+const manyRects = 64
+
+// insertAll adds many blocks at once.
+func (s *shelves) insertAll(blocks []block) {
 	for _, l := range s.levels {
-		for k := b.lo / l.width; k <= (b.hi-1)/l.width; k++ {
-			l.stretches[k].insert(b)
-			s.looked += int64(len(l.stretches[k]) / 16)
+		for _, b := range blocks {
+			for k := b.lo / l.width; k <= (b.hi-1)/l.width; k++ {
+				l.stretches[k] = append(l.stretches[k], b)
+			}
+		}
+		for _, stretch := range l.stretches {
+			slices.SortFunc(stretch, func(a, b block) int { return cmp.Compare(a.offset, b.offset) })
+			s.looked += int64(len(stretch))
 		}
 	}
 }

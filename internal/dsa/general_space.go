@@ -17,6 +17,14 @@ func newBlock(r *rect, base int64) block {
 	return block{offset: offset, end: offset + r.size, lo: r.lo, hi: r.hi, item: r.item}
 }
 
+// blocksOf appends the rectangles of an item at a base to dst.
+func blocksOf(dst []block, rects []rect, base int64) []block {
+	for i := range rects {
+		dst = append(dst, newBlock(&rects[i], base))
+	}
+	return dst
+}
+
 // seek returns the index of the first block that is not below an offset.
 func (s space) seek(offset int64) int {
 	lo, n := 0, len(s)

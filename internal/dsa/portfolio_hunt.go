@@ -101,6 +101,10 @@ const (
 // try lets one hunter make its attempt. It is of no use once those before it have found something as low as it may find.
 func (h *hunt) try(n int, found []atomic.Int64, w *workspace) {
 	hunter := &h.hunters[n]
+	if h.ctx.Err() != nil {
+		hunter.outcome = exact.Stopped
+		return
+	}
 	if hunter.search == nil {
 		hunter.search = exact.New(exact.Instance{Lo: h.c.in.lo, Hi: h.c.in.hi, Size: h.c.in.size, Sections: h.c.in.sections()})
 	}
@@ -178,6 +182,9 @@ func (h *hunt) gather() {
 	peak, bound := h.c.peak, h.c.bound
 	for i := range h.hunters {
 		hunter := &h.hunters[i]
+		if hunter.search == nil {
+			continue // there was no time
+		}
 		if hunter.attempt.Capacity >= peak {
 			hunter.search.Forget()
 			continue

@@ -38,7 +38,7 @@ type component struct {
 }
 
 // huntRounds is how many random rounds come before an exact search.
-const huntRounds = 64
+const huntRounds = 512
 
 func newQuest(ctx context.Context, pf portfolio, p *Problem, o Options) *quest {
 	in := newInstance(p)
@@ -79,13 +79,14 @@ func (q *quest) bound() int64 {
 	return bound
 }
 
-// start finds the first layout of a component. One that stays below the given peak, that of others, is good enough.
+// start finds the first layout of a component. One that stays below the given peak, that of others, is good enough; when there
+// are others, a cancelled ctx does not keep it from finding one, for theirs are of no use without.
 func (q *quest) start(c *component, peak int64) bool {
 	rounds := 0
 	if c.lives <= q.lives {
 		rounds = min(huntRounds, q.rounds)
 	}
-	r := race{ctx: q.ctx, in: c.in, goal: max(q.goal, peak), most: q.work}
+	r := race{ctx: q.ctx, in: c.in, goal: max(q.goal, peak), late: peak > 0, most: q.work}
 	winner, ok := r.run(q.turn, len(q.members)-1+rounds, q.work, q.workers)
 	c.turns, c.cost = r.turns, r.cost
 	if ok {
@@ -157,7 +158,7 @@ func (q *quest) deepen(c *component) {
 	q.remember(c)
 	c.hunt.step(goal, q.workers)
 	if !c.hunt.done() {
-		q.spin(c, goal, c.hunt.work/8)
+		q.spin(c, goal, c.hunt.work/4)
 	}
 	c.spent = c.hunt.done() || c.hunt.nodes >= q.nodes
 }

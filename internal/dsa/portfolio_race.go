@@ -15,6 +15,7 @@ type race struct {
 	in    *instance
 	hard  *instance            // the part of in that most methods fail on; nil when in is small
 	goal  int64                // units
+	late  bool                 // the first turn is finished even when ctx is cancelled
 	turns int                  // how many there are
 	next  atomic.Int64         // the first turn that no worker has taken
 	lead  atomic.Pointer[lead] // nil until a layout is found
@@ -112,7 +113,7 @@ func (r *race) try(m method, turn int, w *workspace) {
 // decided says whether a turn cannot win any more, whatever its score.
 func (r *race) decided(turn int) bool {
 	l := r.lead.Load()
-	if l == nil && errors.Is(r.ctx.Err(), context.DeadlineExceeded) {
+	if l == nil && (r.late || errors.Is(r.ctx.Err(), context.DeadlineExceeded)) {
 		return false // a late layout is better than none
 	}
 	return r.ctx.Err() != nil || l != nil && l.turn < turn && l.score <= r.goal

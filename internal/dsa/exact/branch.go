@@ -48,7 +48,7 @@ func (s *Search) solve(x, y int32) Outcome {
 	if s.failed.has(name, s.attempt.Capacity) {
 		return Fails
 	}
-	if s.exhausted() {
+	if s.exhausted(y - x) {
 		return Stopped
 	}
 	began, length := s.nodes, len(s.trail)
@@ -110,11 +110,25 @@ func (s *Search) proceed(x, y int32, length int) Outcome {
 	return outcome
 }
 
-// exhausted counts a node and says whether the attempt is over.
-func (s *Search) exhausted() bool {
+// exhausted counts a node of so many sections and says whether the attempt is over.
+func (s *Search) exhausted(sections int32) bool {
 	s.nodes++
-	return s.nodes > s.attempt.Nodes || s.nodes%256 == 0 && s.attempt.Stop != nil && s.attempt.Stop()
+	s.unasked += int64(max(sections, leastSections))
+	if s.nodes > s.attempt.Nodes {
+		return true
+	}
+	if s.unasked < askEvery || s.attempt.Stop == nil {
+		return false
+	}
+	s.unasked = 0
+	return s.attempt.Stop()
 }
+
+// Stop is asked every so many sections of nodes, each of which counts as if it had a thousand at least.
+const (
+	askEvery      = 1 << 18
+	leastSections = 1 << 10
+)
 
 // name returns the state of the sections [x, y).
 func (s *Search) name(x, y int32) state {

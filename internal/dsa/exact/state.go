@@ -34,6 +34,7 @@ type Search struct {
 	failed  memory
 	nodes   int64
 	work    int64
+	unasked int64 // sections of the nodes since Stop was asked
 }
 
 // change is what is undone when the search turns back: a buffer that was placed, or a least or a floor that was raised.
