@@ -13,7 +13,7 @@ func BenchmarkOrder(b *testing.B) {
 		p.Period = p.End[0]
 		m := newModel(p)
 		bounds, never := m.bounds(), func(int64) bool { return false }
-		for name, order := range map[string][]int32{"skyline-A": m.bySkyline("A", never), "ZW": m.byKey(bounds, "ZW")} {
+		for name, order := range map[string][]int32{"skyline-A": m.byLayout(skylineBy{"A"}, never), "ZW": m.byKey(bounds, "ZW")} {
 			b.Run(fmt.Sprintf("%d/%s", p.Len(), name), func(b *testing.B) {
 				for b.Loop() {
 					newPass(m, order).run(m, never)

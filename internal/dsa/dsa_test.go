@@ -153,6 +153,54 @@ func TestSameLayoutOnAnyNumberOfCores(t *testing.T) {
 	}
 }
 
+// TestHuntsAreTheSame compares what hunters have done, of which little shows in the layout.
+func TestHuntsAreTheSame(t *testing.T) {
+	type state struct{ nodes, work, peak, bound int64 }
+	for seed := range uint64(6) {
+		p := packed(rand.New(rand.NewPCG(seed, 8)), 80, 10_000, 300)
+		var first []state
+		for _, workers := range []int{1, 2, 5} {
+			q := newQuest(t.Context(), solver(t, "exact").(portfolio), p, Options{Workers: workers})
+			var states []state
+			c := q.parts[0]
+			for q.start(c, 0); len(states) < 8 && q.worst() != nil; q.deepen(c) {
+				if c.hunt != nil {
+					states = append(states, state{c.hunt.nodes, c.hunt.work, c.peak, c.bound})
+				}
+			}
+			if workers == 1 {
+				first = states
+			} else if !slices.Equal(states, first) {
+				t.Fatalf("seed %d, %d workers: %v, expected %v", seed, workers, states, first)
+			}
+		}
+	}
+}
+
+// TestManyComponents has as many parts as buffers, and then hard ones whose hunters cannot all be kept.
+func TestManyComponents(t *testing.T) {
+	p := &Problem{Align: 1}
+	for i := range int64(200_000) {
+		p.add(i, i+1, 1+i%97)
+	}
+	if l, err := briefly(t, solver(t, "auto"), p); err != nil || Check(p, l) != nil || l.Peak != 97 {
+		t.Errorf("peak %d: %v, %v", l.Peak, err, Check(p, l))
+	}
+	p = &Problem{Align: 1}
+	for k := range int64(mostHunts + 4) {
+		part := packed(rand.New(rand.NewPCG(uint64(k), 9)), 80, 10_000, 300)
+		for i := range part.Size {
+			p.add(100*k+part.Start[i], 100*k+part.End[i], part.Size[i])
+		}
+	}
+	pf := solver(t, "exact").(portfolio)
+	pf.nodes = 1 << 15
+	l, err := pf.Solve(t.Context(), p, Options{Capacity: 10_000})
+	if err != nil || Check(p, l) != nil {
+		t.Error(err, Check(p, l))
+	}
+}
+
 // countdown is a context that is done after Err was asked so many times.
 type countdown struct {
 	context.Context
@@ -188,6 +236,42 @@ func TestCancelled(t *testing.T) {
 	}
 	if found == 0 {
 		t.Error("no layout was returned on time")
+	}
+}
+
+// TestLate gives solvers no time at all.
+func TestLate(t *testing.T) {
+	p := random(rand.New(rand.NewPCG(6, 5)), 3000, 1)
+	done, cancel := context.WithTimeout(t.Context(), -time.Second)
+	defer cancel()
+	for _, e := range Solvers() {
+		if l, err := e.Solver.Solve(done, p, Options{}); err != nil || Check(p, l) != nil {
+			t.Errorf("%s: %v, %v", e.Name, err, Check(p, l))
+		}
+	}
+	for seed := range uint64(16) {
+		p := involved(rand.New(rand.NewPCG(seed, 5)), 4000, feature(seed), 50)
+		if l, err := (generalSolver{}).Solve(done, p, Options{}); err != nil || Check(p, l) != nil {
+			t.Errorf("features %b: %v, %v", seed, err, Check(p, l))
+		}
+	}
+}
+
+// TestCancelledBetweenComponents cancels as soon as the first component has a layout: the second gets one all the same.
+func TestCancelledBetweenComponents(t *testing.T) {
+	p := packed(rand.New(rand.NewPCG(8, 8)), 80, 10_000, 300)
+	solve := func(left int) (Layout, error) {
+		return solver(t, "auto").Solve(countdown{t.Context(), &left}, p, Options{Workers: 1})
+	}
+	left := 1
+	for ; left < 1e4; left++ {
+		if _, err := solve(left); err == nil {
+			break
+		}
+	}
+	p.add(100, 101, 1)
+	if l, err := solve(left); err != nil || Check(p, l) != nil {
+		t.Errorf("cancelled after %d looks: %v, %v", left, err, Check(p, l))
 	}
 }
 

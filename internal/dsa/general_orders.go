@@ -2,7 +2,6 @@ package dsa
 
 import (
 	"cmp"
-	"math"
 	"slices"
 )
 
@@ -41,7 +40,7 @@ func (s *search) tryOrders() []start {
 			left -= t.work
 			cost = max(cost, t.work)
 			if t.bases != nil {
-				s.offer(t.bases, t.peak, orderName(from+i))
+				s.offer(t.bases, t.peak, s.m.orderName(from+i))
 				done = append(done, t)
 			}
 		}
@@ -53,8 +52,11 @@ func (s *search) tryOrders() []start {
 }
 
 // orderName returns what the layouts of a turn go by.
-func orderName(turn int) string {
-	if turn < len(skylineKeys) {
+func (m *model) orderName(turn int) string {
+	switch {
+	case m.hasty(turn):
+		return "order-best-fit"
+	case turn < len(skylineKeys):
 		return "order-skyline-" + string(skylineKeys[turn])
 	}
 	if by := itemKeys[turn-len(skylineKeys)]; by != "" {
@@ -66,9 +68,13 @@ func orderName(turn int) string {
 // try has one turn. It gives up when the peak is far above the best, and takes what is fast when there is none and no time.
 func (s *search) try(bounds *instance, turn int) start {
 	var order []int32
-	if turn < len(skylineKeys) {
-		order = s.m.bySkyline(skylineKeys[turn], func(int64) bool { return s.ctx.Err() != nil })
-	} else {
+	stop := func(int64) bool { return s.stopped() }
+	switch {
+	case s.m.hasty(turn):
+		order = s.m.byLayout(onlineBestFit{}, stop)
+	case turn < len(skylineKeys):
+		order = s.m.byLayout(skylineBy{skylineKeys[turn]}, stop)
+	default:
 		order = s.m.byKey(bounds, itemKeys[turn-len(skylineKeys)])
 	}
 	c := newPass(s.m, order)
@@ -113,15 +119,14 @@ func (m *model) byKey(bounds *instance, by key) []int32 {
 	return m.sorted(func(a, b int32) int { return cmp.Compare(rank[b], rank[a]) })
 }
 
-// bySkyline returns the items that are not fixed as the skyline has them from the bottom up, those last that it has not placed
-// when it is told to stop.
-func (m *model) bySkyline(by key, stop stopFunc) []int32 {
+// hasty says whether a turn has to be fast whatever the problem, and goes by best fit in place of a skyline.
+func (m *model) hasty(turn int) bool { return turn == 0 && len(m.rects) > hasty }
+
+// byLayout returns the items that are not fixed as a method that places each rectangle by itself has them from the bottom up.
+func (m *model) byLayout(by method, stop stopFunc) []int32 {
 	var w workspace
 	out := make([]int64, m.flat.len())
-	for k := range out {
-		out[k] = math.MaxInt64
-	}
-	skylineBy{by}.layout(m.flat, &w, stop, out)
+	by.layout(m.flat, &w, stop, out)
 	low := make([]int64, len(m.items))
 	for i := range low {
 		low[i] = -1

@@ -54,6 +54,24 @@ func training(rng *rand.Rand, steps, layers int) *Problem {
 	return p
 }
 
+// packed returns buffers that fill a rectangle without a gap: it is cut again and again, and each piece is a buffer.
+func packed(rng *rand.Rand, end, height int64, cuts int) *Problem {
+	p := &Problem{Align: 1}
+	p.add(0, end, height)
+	for range cuts {
+		k := rng.IntN(p.Len())
+		switch start, life := p.Start[k], p.End[k]-p.Start[k]; {
+		case rng.IntN(2) == 0 && life > 1:
+			p.add(start, start+1+rng.Int64N(life-1), p.Size[k])
+			p.Start[k] = p.End[p.Len()-1]
+		case p.Size[k] > 1:
+			p.add(start, start+life, 1+rng.Int64N(p.Size[k]-1))
+			p.Size[k] -= p.Size[p.Len()-1]
+		}
+	}
+	return p
+}
+
 func (p *Problem) add(start, end, size int64) {
 	p.Start, p.End, p.Size = append(p.Start, start), append(p.End, end), append(p.Size, size)
 }

@@ -51,10 +51,7 @@ func (pf portfolio) Solve(ctx context.Context, p *Problem, o Options) (Layout, e
 		if !q.start(c, peak) {
 			return Layout{}, fmt.Errorf("solve: %w", context.Cause(ctx))
 		}
-		if c.peak > peak {
-			peak = c.peak
-			q.report(c.name)
-		}
+		peak = max(peak, c.peak)
 	}
 	if q.bound() > q.goal {
 		return q.layout(p), nil

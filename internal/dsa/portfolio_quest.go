@@ -19,6 +19,7 @@ type quest struct {
 	parts   []*component // the one with the greatest load first
 	recent  []*component // those whose hunters have memory, the one deepened last at the end
 	workers []workspace
+	started int        // components that have a layout
 	mu      sync.Mutex // held to report
 }
 
@@ -45,6 +46,9 @@ func newQuest(ctx context.Context, pf portfolio, p *Problem, o Options) *quest {
 	q := &quest{portfolio: pf, ctx: ctx, o: o, align: p.Align, goal: in.bound, workers: make([]workspace, o.workers())}
 	if o.Capacity > 0 {
 		q.goal = o.Capacity / p.Align
+	}
+	if q.goal < in.bound {
+		q.members, q.rounds = q.members[:1], 0 // nothing fits: any layout will do
 	}
 	if _, ok := ctx.Deadline(); ok {
 		q.work, q.nodes = math.MaxInt64, math.MaxInt64
@@ -86,7 +90,7 @@ func (q *quest) start(c *component, peak int64) bool {
 	if c.lives <= q.lives {
 		rounds = min(huntRounds, q.rounds)
 	}
-	r := race{ctx: q.ctx, in: c.in, goal: max(q.goal, peak), late: peak > 0, most: q.work}
+	r := race{ctx: q.ctx, in: c.in, goal: max(q.goal, peak), late: peak > 0, most: q.work, progress: q.listen(c)}
 	winner, ok := r.run(q.turn, len(q.members)-1+rounds, q.work, q.workers)
 	c.turns, c.cost = r.turns, r.cost
 	if ok {
@@ -179,7 +183,7 @@ func (q *quest) remember(c *component) {
 func (q *quest) spin(c *component, goal, work int64) {
 	r := race{
 		ctx: q.ctx, in: c.in, goal: goal, most: q.work, cost: c.cost, best: c.best,
-		progress: func(peak int64) { q.learn(c, peak, c.bound, "skyline-random") },
+		progress: q.listen(c),
 	}
 	r.lead.Store(&lead{turn: c.turns - 1, peak: c.peak, score: c.peak})
 	winner, _ := r.run(q.turn, q.rounds, work, q.workers)
@@ -190,16 +194,24 @@ func (q *quest) spin(c *component, goal, work int64) {
 func (q *quest) learn(c *component, peak, bound int64, name string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if peak < c.peak {
+	if c.peak == 0 {
+		q.started++
+	}
+	if c.peak == 0 || peak < c.peak {
 		c.peak, c.name = peak, name
 	}
 	c.bound = bound
 	q.report(name)
 }
 
-// report says how far the work has come.
+// listen learns what a race on a component comes to.
+func (q *quest) listen(c *component) func(lead) {
+	return func(l lead) { q.learn(c, l.peak, c.bound, q.turn(l.turn).name) }
+}
+
+// report says how far the work has come, once all components have a layout.
 func (q *quest) report(name string) {
-	if q.o.Progress != nil {
+	if q.o.Progress != nil && q.started == len(q.parts) {
 		q.o.Progress(Progress{Peak: q.peak() * q.align, Bound: q.bound() * q.align, Method: name})
 	}
 }

@@ -24,7 +24,7 @@ type race struct {
 	mu    sync.Mutex           // held to change lead and best
 	best  []int64              // the offsets that belong to lead
 
-	progress func(peak int64) // nil, or told of every better peak, in units
+	progress func(l lead) // told of every better result
 }
 
 // lead is the best result so far.
@@ -136,8 +136,6 @@ func (r *race) offer(l lead, w *workspace) {
 	if r.leads(l.score, l.turn) {
 		r.lead.Store(&l)
 		r.best, w.out = w.out, r.best
-		if r.progress != nil {
-			r.progress(l.peak)
-		}
+		r.progress(l)
 	}
 }

@@ -2,6 +2,7 @@ package exact
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"testing"
 )
@@ -194,6 +195,37 @@ func TestPackedInstancesAreSolved(t *testing.T) {
 		}
 		if err := valid(in, s, 200); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
+		}
+	}
+}
+
+// Buffers of different lives are never taken for equal, not even those that are as long as they are high.
+func TestSquares(t *testing.T) {
+	in := Instance{
+		Lo: []int32{0, 0, 0, 0, 2, 2, 3, 4, 4}, Hi: []int32{5, 3, 2, 4, 3, 4, 5, 5, 5}, Size: []int64{5, 3, 2, 4, 1, 1, 4, 2, 3}, Sections: 5,
+	}
+	for seed := range uint64(300) {
+		rng := rand.New(rand.NewPCG(seed, 4))
+		if outcome := New(in).Try(Attempt{Capacity: load(in), Rank: shuffled(rng, len(in.Lo)), Nodes: 1 << 20}); outcome != Fits {
+			t.Fatalf("seed %d: %v", seed, outcome)
+		}
+	}
+}
+
+// Sizes that cannot be reckoned with give no false proofs.
+func TestGreatestSizes(t *testing.T) {
+	for _, c := range []struct {
+		unit       int64
+		fits, less Outcome
+	}{{MaxCapacity / 13, Fits, Fails}, {math.MaxInt64 / 13, Stopped, Stopped}} {
+		s := New(Instance{Lo: []int32{3, 1, 0}, Hi: []int32{4, 4, 4}, Size: []int64{6 * c.unit, 3 * c.unit, 4 * c.unit}, Sections: 4})
+		a := Attempt{Capacity: 13 * c.unit, Rank: []int32{0, 1, 2}, Nodes: 1 << 20}
+		if outcome := s.Try(a); outcome != c.fits {
+			t.Errorf("units of %d: %v", c.unit, outcome)
+		}
+		a.Capacity--
+		if outcome := s.Try(a); outcome != c.less {
+			t.Errorf("units of %d, one byte less: %v", c.unit, outcome)
 		}
 	}
 }
