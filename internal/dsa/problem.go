@@ -22,7 +22,7 @@ import (
 var ErrInvalid = errors.New("invalid problem")
 
 // Problem is a set of buffers, one slice a column, all of one length. Buffer i lives in [Start[i], End[i]), positions
-// in the order of events. A buffer whose life or size is empty conflicts with none and is placed at 0.
+// in the order of events. A buffer whose life or size is empty conflicts with none and is placed at 0, or where else it has to be.
 type Problem struct {
 	Start []int64
 	End   []int64
@@ -90,8 +90,9 @@ type Progress struct {
 }
 
 // Solver finds a layout. Solve must not change the problem, must be safe for concurrent use, and must return soon
-// after ctx is done: with the best layout found until then, or with the error of ctx when there is none. A capacity that is
-// proven to be too small shows as a layout whose bound is above it; one that no layout was found for, as a peak above it.
+// after ctx is done, with the best layout found until then. When there is none, it returns the error of a ctx that was cancelled;
+// after a deadline it takes the layout that is found the fastest, late. A capacity that is proven to be too small shows as a
+// layout whose bound is above it; one that no layout was found for, as a peak above it.
 type Solver interface {
 	Solve(ctx context.Context, p *Problem, o Options) (Layout, error)
 }

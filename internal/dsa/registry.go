@@ -19,7 +19,7 @@ const (
 	autoWork   = 1 << 29
 	autoNodes  = 1 << 18
 	autoLives  = 1 << 17 // beyond, skylines get lower in the same time
-	mostLives  = 1 << 21 // some 200 MB
+	mostLives  = 1 << 21 // up to some 500 MB
 )
 
 // Solvers lists the solvers, the default first.

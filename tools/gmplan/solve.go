@@ -14,7 +14,7 @@ type solveCmd struct {
 	File   string `arg:"" optional:"" name:"instance" help:"The instance: a CSV, which may be gzipped, with the columns id, lower, upper and size. Standard input by default, or for '-'."`
 	Output string `short:"o" placeholder:"FILE" help:"Where the CSV with the offsets goes. Standard output by default."`
 	search
-	Align  units.Bytes `placeholder:"SIZE" help:"What offsets and sizes are multiples of. By default that of the columns alignment."`
+	Align  units.Bytes `placeholder:"SIZE" help:"What offsets and sizes are multiples of. By default what all sizes, alignments and offsets given are multiples of."`
 	Period int64       `placeholder:"N" help:"The length of an iteration that is repeated without end: lives count modulo it."`
 	JSON   bool        `name:"json" help:"Print the summary as JSON on standard output, and the CSV only with -o."`
 	Quiet  bool        `short:"q" help:"Print no summary."`
