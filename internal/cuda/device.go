@@ -61,6 +61,8 @@ type Device interface {
 	EventQuery(e Event) (bool, error)
 	// EventSynchronize waits until e has passed (cuEventSynchronize).
 	EventSynchronize(e Event) error
+	// StreamWaitEvent makes the work that stream s gets from now on wait until e has passed (cuStreamWaitEvent).
+	StreamWaitEvent(s Stream, e Event) error
 	// EventDestroy forgets e (cuEventDestroy).
 	EventDestroy(e Event) error
 	// StreamSynchronize waits for all work in stream s (cuStreamSynchronize).

@@ -18,12 +18,14 @@ const (
 	Unmap
 	EventRecord
 	EventQuery
+	StreamWaitEvent
 	NumCalls
 )
 
 var callNames = [NumCalls]string{
 	"cuMemAlloc", "cuMemFree", "cuMemAddressReserve", "cuMemAddressFree", "cuMemCreate", "cuMemRelease",
 	"cuMemMap", "cuMemSetAccess", "cuMemUnmap", "cuEventRecord", "cuEventQuery",
+	"cuStreamWaitEvent",
 }
 
 // String returns the name of the driver's function.
@@ -65,16 +67,17 @@ func H200() CostTable {
 	const mib = 1 << 20
 	us := func(x float64) time.Duration { return time.Duration(x * float64(time.Microsecond)) }
 	return CostTable{
-		MemAlloc:       {{2 * mib, us(28)}, {128 * mib, us(34)}, {1024 * mib, us(78)}, {2048 * mib, us(99)}},
-		MemFree:        {{2 * mib, us(24)}, {128 * mib, us(61)}, {1024 * mib, us(289)}, {2048 * mib, us(527)}},
-		AddressReserve: {{2 * mib, us(1.1)}, {128 * mib, us(2.3)}, {2048 * mib, us(3.1)}, {8192 * mib, us(10.8)}, {64 << 40, us(20)}},
-		AddressFree:    {{2 * mib, us(0.9)}, {128 * mib, us(1.9)}, {2048 * mib, us(2.6)}, {8192 * mib, us(7.1)}, {64 << 40, us(20)}},
-		Create:         {{2 * mib, us(8.4)}, {512 * mib, us(11)}},
-		Release:        {{2 * mib, us(14)}, {512 * mib, us(150)}},
-		Map:            {{2 * mib, us(0.6)}},
-		SetAccess:      {{2 * mib, us(23)}},
-		Unmap:          {{2 * mib, us(10)}},
-		EventRecord:    {{0, us(1.3)}},
-		EventQuery:     {{0, us(0.19)}},
+		MemAlloc:        {{2 * mib, us(28)}, {128 * mib, us(34)}, {1024 * mib, us(78)}, {2048 * mib, us(99)}},
+		MemFree:         {{2 * mib, us(24)}, {128 * mib, us(61)}, {1024 * mib, us(289)}, {2048 * mib, us(527)}},
+		AddressReserve:  {{2 * mib, us(1.1)}, {128 * mib, us(2.3)}, {2048 * mib, us(3.1)}, {8192 * mib, us(10.8)}, {64 << 40, us(20)}},
+		AddressFree:     {{2 * mib, us(0.9)}, {128 * mib, us(1.9)}, {2048 * mib, us(2.6)}, {8192 * mib, us(7.1)}, {64 << 40, us(20)}},
+		Create:          {{2 * mib, us(8.4)}, {512 * mib, us(11)}},
+		Release:         {{2 * mib, us(14)}, {512 * mib, us(150)}},
+		Map:             {{2 * mib, us(0.6)}},
+		SetAccess:       {{2 * mib, us(23)}},
+		Unmap:           {{2 * mib, us(10)}},
+		EventRecord:     {{0, us(1.3)}},
+		EventQuery:      {{0, us(0.19)}},
+		StreamWaitEvent: {{0, us(1)}},
 	}
 }

@@ -176,6 +176,12 @@ func (d *Device) EventSynchronize(e cuda.Event) error {
 	return nil
 }
 
+// StreamWaitEvent implements cuda.Device.
+func (d *Device) StreamWaitEvent(cuda.Stream, cuda.Event) error {
+	d.charge(StreamWaitEvent, 0, 1)
+	return nil
+}
+
 // EventDestroy implements cuda.Device.
 func (d *Device) EventDestroy(e cuda.Event) error {
 	delete(d.pending, e)
