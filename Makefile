@@ -1,7 +1,7 @@
 # make help lists the targets.
 
 GO       ?= go
-TOOLS    := gmtrace gmplan gmbench
+TOOLS    := gmtrace gmplan gmbench gmstitch
 # The functions of NVML are found when one is called, in a library that is loaded by then, and not when a tool starts.
 GOFLAGS  += -ldflags=-extldflags=-Wl,-z,lazy
 # A folder that holds traces/, snapshots/ and dsa/ for the tests and figures on recordings that are not bundled.
@@ -14,16 +14,21 @@ SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
 
 .PHONY: all demo experiment-capture test race bench lint fuzz interop figures clean help
-.PHONY: $(addprefix figures-,formats damage import fidelity expandable replay plan capture bilevel scale fit lowest large small threads)
+.PHONY: $(addprefix figures-,formats damage import fidelity expandable replay plan capture bilevel scale fit lowest large small threads stitch frontier)
 
 PRELOAD := tools/gmtrace/preload
+STITCH  := tools/gmstitch/library
 
-all: $(PRELOAD)/libgmtrace.so ## build the tools into bin/
+all: $(PRELOAD)/libgmtrace.so $(STITCH)/libgm.so ## build the tools into bin/
 	$(GO) build -o bin/ $(addprefix ./tools/,$(TOOLS))
 
 # What gmtrace run preloads into programs; it travels inside of gmtrace.
 $(PRELOAD)/libgmtrace.so: $(wildcard $(PRELOAD)/*.c $(PRELOAD)/*.h)
 	$(CC) $(PRELOAD_CFLAGS) -shared -o $@ $(filter %.c,$^) -Wl,-z,defs,-Bsymbolic
+
+# What gmstitch run has programs load travels inside of gmstitch.
+$(STITCH)/%.so: bin/%.so
+	cp $< $@
 
 PRELOAD_CFLAGS := -std=gnu11 -O2 -g -Wall -Wextra -Werror -fPIC -fvisibility=hidden
 
@@ -39,14 +44,14 @@ demo: all ## bundled real traces through gmtrace, gmplan and gmbench: tables, an
 experiment-capture: all ## capture a training run (where there is no GPU: the bundled one), solve its layout, compare allocators
 	@experiments/capture/run.sh bin out
 
-test: $(PRELOAD)/libgmtrace.so ## all tests
+test: $(PRELOAD)/libgmtrace.so $(STITCH)/libgm.so ## all tests
 	$(GO) vet ./...
 	$(GO) test ./...
 
-race: $(PRELOAD)/libgmtrace.so ## all tests under the race detector
+race: $(PRELOAD)/libgmtrace.so $(STITCH)/libgm.so ## all tests under the race detector
 	$(GO) test -race ./...
 
-bench: $(PRELOAD)/libgmtrace.so ## benchmarks of the formats, the importer, the allocators and the solvers
+bench: $(PRELOAD)/libgmtrace.so $(STITCH)/libgm.so ## benchmarks of the formats, the importer, the allocators and the solvers
 	$(GO) test -run '^$$' -bench . -benchtime 1x ./...
 
 lint: ## gofmt, go vet, staticcheck
@@ -70,15 +75,17 @@ interop: all ## DuckDB reads both formats and agrees (needs node and npm)
 	$(GO) run ./formats/interop out/trace.parquet.copy out/plan.parquet.copy | cmp - out/expected.json
 
 figures: all figures-formats figures-damage ## every figure that is promised, beside its target (TRACES: folders of snapshots)
-	$(GO) run ./experiments/figures import fidelity expandable replay plan capture bilevel scale fit lowest large small threads
+	$(GO) run ./experiments/figures import fidelity expandable replay plan capture bilevel scale fit lowest large small threads stitch
 
 figures-import: ## time and memory to import a snapshot
 figures-fidelity: ## PyTorch's allocator replayed against recordings of it
 figures-expandable: ## expandable_segments against runs with it
 figures-replay: ## requests a second
 figures-plan: ## layouts of traces, and of one iteration each, against their bound
+figures-stitch: ## utilisation and driver time of gm's allocator, beside others
+figures-frontier: ## the same by its settings; a chart in out/
 figures-capture: ## what gmtrace run costs, and what its accounts leave unexplained
-figures-import figures-fidelity figures-expandable figures-replay figures-plan figures-capture: figures-%: all
+figures-import figures-fidelity figures-expandable figures-replay figures-plan figures-capture figures-stitch figures-frontier: figures-%: all
 	$(GO) run ./experiments/figures $*
 
 figures-bilevel: ## layouts in two levels of an iteration of 7B to 65B, against flat ones

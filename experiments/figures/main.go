@@ -35,6 +35,8 @@ func figures() []figure {
 		{"large", measureLarge, false},
 		{"small", measureSmall, false},
 		{"threads", measureThreads, false},
+		{"stitch", measureStitch, true},
+		{"frontier", measureFrontier, true},
 	}
 }
 

@@ -48,7 +48,7 @@ func measureScale(e *experiment) error {
 	ends := []float64{float64(scaleSizes[0]), float64(scaleSizes[len(scaleSizes)-1])}
 	target := scaleTime.Seconds()
 	chart.Curves = append(chart.Curves, report.Curve{Name: "target", X: ends, Y: []float64{target, target}, Limit: true})
-	return drawScale(chart)
+	return drawGrowth("scale", chart)
 }
 
 // scaled is what the layout of one problem took.
@@ -118,15 +118,15 @@ func peakMemory() (int64, error) {
 	return kilobytes << 10, nil
 }
 
-// drawScale writes out/scale.png and out/scale.svg.
-func drawScale(chart report.Growth) error {
+// drawGrowth writes out/NAME.png and out/NAME.svg.
+func drawGrowth(name string, chart report.Growth) error {
 	if err := os.MkdirAll("out", 0o777); err != nil {
 		return err
 	}
-	for name, write := range map[string]func(io.Writer, report.Growth) error{
-		"scale.png": report.WriteGrowthPNG, "scale.svg": report.WriteGrowthSVG,
+	for ending, write := range map[string]func(io.Writer, report.Growth) error{
+		".png": report.WriteGrowthPNG, ".svg": report.WriteGrowthSVG,
 	} {
-		f, err := os.Create(filepath.Join("out", name))
+		f, err := os.Create(filepath.Join("out", name+ending))
 		if err != nil {
 			return err
 		}

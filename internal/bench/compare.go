@@ -49,16 +49,27 @@ func (r *Row) Curve() replay.Curve { return r.curve }
 // as recorded.
 var baseline = Spec{Text: "torch", name: "torch"}
 
-// Compare replays every program through every allocator on a device of capacity bytes, 0 for sim.Endless, on all cores. It returns
-// the rows program by program, in the order of specs, and calls done once for each row, from any goroutine.
+// GPU is the simulated device that programs are replayed on.
+type GPU struct {
+	Capacity int64 // bytes, 0 for sim.Endless
+	Costs    sim.CostTable
+}
+
+// Compare is CompareOn a GPU of capacity bytes with the costs of an H200.
 func Compare(ctx context.Context, programs []*replay.Program, specs []Spec, capacity int64, done func()) ([]Row, error) {
+	return CompareOn(ctx, programs, specs, GPU{capacity, sim.H200()}, done)
+}
+
+// CompareOn replays every program through every allocator, each on such a GPU, on all cores. It returns the rows program by program,
+// in the order of specs, and calls done once for each row, from any goroutine.
+func CompareOn(ctx context.Context, programs []*replay.Program, specs []Spec, gpu GPU, done func()) ([]Row, error) {
 	base := slices.Index(specs, baseline)
 	all := specs
 	if base < 0 {
 		base = len(specs)
 		all = append(slices.Clip(specs), baseline)
 	}
-	rows, err := runAll(ctx, programs, all, capacity, func(spec int) {
+	rows, err := runAll(ctx, programs, all, gpu, func(spec int) {
 		if spec < len(specs) {
 			done()
 		}
@@ -78,7 +89,7 @@ func Compare(ctx context.Context, programs []*replay.Program, specs []Spec, capa
 
 // runAll replays every program through every allocator and returns the rows in that order. It calls done with the number of the
 // spec after each.
-func runAll(ctx context.Context, programs []*replay.Program, specs []Spec, capacity int64, done func(spec int)) ([]Row, error) {
+func runAll(ctx context.Context, programs []*replay.Program, specs []Spec, gpu GPU, done func(spec int)) ([]Row, error) {
 	rows := make([]Row, len(programs)*len(specs))
 	errs := make([]error, len(rows))
 	next := make(chan int)
@@ -87,7 +98,7 @@ func runAll(ctx context.Context, programs []*replay.Program, specs []Spec, capac
 		workers.Go(func() {
 			for i := range next {
 				spec := i % len(specs)
-				rows[i], errs[i] = run(ctx, programs[i/len(specs)], specs[spec], capacity)
+				rows[i], errs[i] = run(ctx, programs[i/len(specs)], specs[spec], gpu)
 				done(spec)
 			}
 		})
@@ -115,9 +126,9 @@ func (r *Row) compare(base *Row) {
 }
 
 // run replays one program through one allocator.
-func run(ctx context.Context, p *replay.Program, spec Spec, capacity int64) (Row, error) {
+func run(ctx context.Context, p *replay.Program, spec Spec, gpu GPU) (Row, error) {
 	row := Row{Trace: p.Name, Device: p.Device, Allocator: spec.Text}
-	dev := sim.New(capacity, sim.H200())
+	dev := sim.New(gpu.Capacity, gpu.Costs)
 	a, err := spec.make(ctx, p, dev)
 	var oom *blocks.OOMError
 	if errors.As(err, &oom) { // the arenas of a plan do not fit

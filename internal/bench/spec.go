@@ -43,6 +43,7 @@ func makers() []maker {
 	return []maker{
 		{"floor", "the bound of all: as many bytes as are live", makeFloor},
 		{"planned", "offsets solved beforehand, or those of the plan that was read", makePlanned},
+		{"stitch", "gm's live allocator: free pieces are mapped together; slack=X, pieces=N, parts=N, piece_min=SIZE, piece_max=SIZE", makeStitch},
 		{"gmlake", "stitching, Algorithm 1 of the GMLake paper; frag_limit=SIZE, stitch_limit=SIZE", makeGMLake},
 		{"gmlake-code", "stitching as GMLake's code does it; fragLimit=SIZE, reuseLimit=X, autoGC=GIB, defragLevel=N", makeGMLakeCode},
 		{"expandable", "PyTorch with expandable_segments:True; settings as of torch", makeExpandable},
@@ -165,6 +166,17 @@ func makeFloor(_ context.Context, s setup) (blocks.Allocator, error) {
 	return blocks.NewFloor(s.dev, s.align())
 }
 
+func makeStitch(_ context.Context, s setup) (blocks.Allocator, error) {
+	conf := blocks.DefaultStitchConf()
+	if err := s.settings(map[string]any{
+		"slack": &conf.Slack, "pieces": &conf.Pieces, "parts": &conf.Parts,
+		"piece_min": (*units.Bytes)(&conf.PieceMin), "piece_max": (*units.Bytes)(&conf.PieceMax),
+	}); err != nil {
+		return nil, err
+	}
+	return blocks.NewStitch(s.dev, conf)
+}
+
 func makeGMLake(_ context.Context, s setup) (blocks.Allocator, error) {
 	conf := blocks.DefaultGMLakeConf()
 	if err := s.settings(map[string]any{
@@ -182,6 +194,9 @@ func makeGMLakeCode(_ context.Context, s setup) (blocks.Allocator, error) {
 	})
 	if err != nil {
 		return nil, err
+	}
+	if conf.ReuseLimit < 1 {
+		return nil, fmt.Errorf("setting reuseLimit: %g is below 1", conf.ReuseLimit)
 	}
 	if conf.Level < 0 || conf.Level > 2 {
 		return nil, fmt.Errorf("setting defragLevel: %d is neither 0, 1 nor 2", conf.Level)
@@ -226,8 +241,8 @@ func (s setup) settings(known map[string]any) error {
 				err = fmt.Errorf("%q is below 0", value)
 			}
 		case *float64:
-			if *p, err = strconv.ParseFloat(value, 64); err == nil && !(*p >= 1 && *p <= math.MaxInt32) {
-				err = fmt.Errorf("%q is not a number from 1", value)
+			if *p, err = strconv.ParseFloat(value, 64); err == nil && !(*p >= 0 && *p <= math.MaxInt32) {
+				err = fmt.Errorf("%q is not a number from 0", value)
 			}
 		default:
 			var all []string

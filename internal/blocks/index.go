@@ -53,6 +53,18 @@ func (x *index) put(p cuda.Ptr, id int32) {
 	x.n++
 }
 
+// set is put for a p that may be there, whose block it replaces.
+func (x *index) set(p cuda.Ptr, id int32) {
+	mask := len(x.slots) - 1
+	for i := x.home(p); x.slots[i].ptr != 0; i = (i + 1) & mask {
+		if x.slots[i].ptr == p {
+			x.slots[i].id = id
+			return
+		}
+	}
+	x.put(p, id)
+}
+
 func (x *index) grow() {
 	old := x.slots
 	x.slots = make([]slot, 2*len(old))

@@ -1,0 +1,251 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"gm/internal/bench"
+	"gm/internal/blocks"
+	"gm/internal/cuda"
+	"gm/internal/cuda/sim"
+	"gm/internal/iterations"
+	"gm/internal/replay"
+	"gm/internal/report"
+)
+
+// What gm's allocator must come to on each trace, and in geometric mean: peak allocated of peak reserved, and the modelled time of
+// driver calls as a share of the time that is left after the first two iterations. On traces whose iterations do not change in size
+// there may be no driver call after the third.
+const (
+	stitchUtilisation     = 0.95
+	stitchMeanUtilisation = 0.97
+	stitchDriverShare     = 0.01
+	settledAfter          = 2
+	silentAfter           = 3
+)
+
+// rivals stand beside it in the table.
+const rivals = "torch,expandable,gmlake"
+
+// measureStitch replays every trace through gm's allocator and its rivals.
+func measureStitch(e *experiment) error {
+	programs, err := e.programs()
+	if err != nil {
+		return err
+	}
+	specs, err := bench.ParseSpecs(rivals)
+	if err != nil {
+		return err
+	}
+	rows, err := bench.Compare(context.Background(), programs, specs, 0, func() {})
+	if err != nil {
+		return err
+	}
+	mean := 0.0
+	for i, p := range programs {
+		run, err := stitchRun(p, blocks.DefaultStitchConf())
+		if err != nil {
+			return err
+		}
+		mean += math.Log(run.utilisation)
+		beside := ""
+		for _, row := range rows[i*len(specs):][:len(specs)] {
+			beside += fmt.Sprintf("; %s %.3f", row.Allocator, row.Utilisation)
+		}
+		e.add("stitch "+p.Name, fmt.Sprintf("utilisation %.4f%s", run.utilisation, beside),
+			fmt.Sprintf("%.2f", stitchUtilisation), run.utilisation >= stitchUtilisation)
+		if !run.settled {
+			e.table.Add("stitch "+p.Name+", driver", "no three iterations", "", "not measured")
+			continue
+		}
+		e.add("stitch "+p.Name+", driver", fmt.Sprintf("%.2f %% of the time, %d calls", 100*run.share, run.callsSettled),
+			fmt.Sprintf("%.0f %%", 100*stitchDriverShare), run.share <= stitchDriverShare)
+		if run.fixed {
+			e.add("stitch "+p.Name+", fixed shapes", fmt.Sprintf("%d calls after iteration %d", run.callsSilent, silentAfter),
+				"0", run.callsSilent == 0)
+		}
+	}
+	mean = math.Exp(mean / float64(len(programs)))
+	e.add("stitch: geometric mean", fmt.Sprintf("utilisation %.4f", mean), fmt.Sprintf("%.2f", stitchMeanUtilisation), mean >= stitchMeanUtilisation)
+	return nil
+}
+
+// programs loads all traces of training or inference, those that the snapshots of single features are too short for left out.
+func (e *experiment) programs() ([]*replay.Program, error) {
+	var all []*replay.Program
+	for _, s := range e.traces {
+		programs, err := replay.Open(s.trace)
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range programs {
+			if len(p.Sizes) >= leastRequests {
+				p.Name = s.name
+				all = append(all, p)
+			}
+		}
+	}
+	return all, nil
+}
+
+// leastRequests is how many requests a trace must have for its driver calls to be no matter of its beginning.
+const leastRequests = 5000
+
+// stitched is how a run went.
+type stitched struct {
+	utilisation  float64
+	settled      bool // there are iterations enough for the rest
+	share        float64
+	callsSettled int64
+	fixed        bool // all iterations but the first two ask for the same
+	callsSilent  int64
+}
+
+// account is what a device was called for up to a request.
+type account struct {
+	request      int
+	calls, costs int64
+}
+
+// counted takes the account at some requests.
+type counted struct {
+	blocks.Allocator
+	dev      *sim.Device
+	requests int
+	at       []int // in order
+	accounts []account
+}
+
+func (c *counted) Malloc(size int64, stream cuda.Stream, pool blocks.Pool) (cuda.Ptr, error) {
+	if len(c.at) > len(c.accounts) && c.at[len(c.accounts)] == c.requests {
+		c.note()
+	}
+	c.requests++
+	return c.Allocator.Malloc(size, stream, pool)
+}
+
+func (c *counted) note() {
+	c.accounts = append(c.accounts, account{c.requests, c.dev.MemoryCalls(), c.dev.Elapsed().Nanoseconds()})
+}
+
+// stitchRun replays a program through gm's allocator.
+func stitchRun(p *replay.Program, conf blocks.StitchConf) (stitched, error) {
+	var run stitched
+	dev := sim.New(0, sim.H200())
+	a, err := blocks.NewStitch(dev, conf)
+	if err != nil {
+		return run, err
+	}
+	r := requestsOf(p)
+	begins := r.begins()
+	c := &counted{Allocator: a, dev: dev, at: begins}
+	res, err := replay.Run(p, c, dev)
+	if err != nil {
+		return run, err
+	}
+	run.utilisation = float64(res.Stats.PeakAllocated) / float64(res.Stats.PeakReserved)
+	if run.settled = len(begins) > silentAfter; !run.settled {
+		return run, nil
+	}
+	c.note()
+	end, settled, silent := c.accounts[len(c.accounts)-1], c.accounts[settledAfter], c.accounts[silentAfter]
+	run.callsSettled, run.callsSilent = end.calls-settled.calls, end.calls-silent.calls
+	run.share = float64(end.costs-settled.costs) / float64(p.TimesNS[len(p.TimesNS)-1]-r.times[settled.request])
+	run.fixed = r.fixed()
+	return run, nil
+}
+
+// requests are the requests of a program, in order.
+type requests struct {
+	sizes, streams, live, times []int64
+	spans                       []iterations.Span
+}
+
+func requestsOf(p *replay.Program) *requests {
+	r, live := &requests{}, int64(0)
+	for i, kind := range p.Kinds {
+		t := p.Tensors[i]
+		switch kind {
+		case replay.Alloc:
+			r.sizes = append(r.sizes, p.Sizes[t])
+			r.streams = append(r.streams, int64(p.Streams[t]))
+			r.live = append(r.live, live)
+			r.times = append(r.times, p.TimesNS[i])
+			live += p.Sizes[t]
+		case replay.Free, replay.Complete:
+			live -= p.Sizes[t]
+		}
+	}
+	r.spans = iterations.Find(r.sizes, r.streams, r.live)
+	return r
+}
+
+// begins returns the requests at which the iterations begin; where there are none, as when text is generated, those at each tenth.
+func (r *requests) begins() []int {
+	var at []int
+	for _, s := range r.spans {
+		at = append(at, s.Lo)
+	}
+	if at == nil {
+		for i := range 10 {
+			at = append(at, i*len(r.sizes)/10)
+		}
+	}
+	return at
+}
+
+// fixed says whether the last iterations, from the third on, ask for the same sizes, but for what is left of the last one.
+func (r *requests) fixed() bool {
+	if len(r.spans) <= silentAfter {
+		return false
+	}
+	first := r.spans[settledAfter]
+	for _, s := range r.spans[silentAfter : len(r.spans)-1] {
+		if !slices.Equal(r.sizes[first.Lo:first.Hi], r.sizes[s.Lo:s.Hi]) {
+			return false
+		}
+	}
+	return true
+}
+
+// measureFrontier draws what utilisation costs in driver time, by the settings of gm's allocator, in geometric mean over the traces.
+func measureFrontier(e *experiment) error {
+	programs, err := e.programs()
+	if err != nil {
+		return err
+	}
+	chart := report.Growth{Title: "memory that is not used against time in the driver, by slack", X: "driver time, % of the run", Y: "unused at the peak, %"}
+	slacks := []float64{0, 0.005, 0.01, 0.02, 0.04}
+	for _, pieces := range []int64{64, 256, 512, 1024, 4096} {
+		curve := report.Curve{Name: fmt.Sprintf("pieces of 1/%d", pieces)}
+		for _, slack := range slacks {
+			conf := blocks.DefaultStitchConf()
+			conf.Slack, conf.Pieces = slack, pieces
+			mean, worst, share, err := frontier(programs, conf)
+			if err != nil {
+				return err
+			}
+			curve.X, curve.Y = append(curve.X, 100*share), append(curve.Y, 100*(1-mean))
+			e.table.Add(fmt.Sprintf("frontier: pieces 1/%d, slack %.1f %%", pieces, 100*slack),
+				fmt.Sprintf("utilisation %.4f, at worst %.4f; driver at most %.2f %%", mean, worst, 100*share), "", "")
+		}
+		chart.Curves = append(chart.Curves, curve)
+	}
+	return drawGrowth("frontier", chart)
+}
+
+// frontier returns the mean and the least utilisation of a setting, and the largest share of the driver.
+func frontier(programs []*replay.Program, conf blocks.StitchConf) (mean, worst, share float64, err error) {
+	worst = 1
+	for _, p := range programs {
+		run, err := stitchRun(p, conf)
+		if err != nil {
+			return 0, 0, 0, err
+		}
+		mean += math.Log(run.utilisation)
+		worst, share = min(worst, run.utilisation), max(share, run.share)
+	}
+	return math.Exp(mean / float64(len(programs))), worst, share, nil
+}

@@ -1,0 +1,230 @@
+package blocks
+
+import (
+	"errors"
+	"fmt"
+
+	"gm/internal/cuda"
+)
+
+// StitchConf is the settings of Stitch.
+type StitchConf struct {
+	// Slack is how far the memory taken from the device may exceed the most that was ever in use, as a share of it, before free pieces
+	// are stitched together where new ones could be made.
+	Slack float64
+	// PieceMin and PieceMax bound the size of new physical memory, in bytes: multiples of cuda.Granularity. Between them it grows with
+	// the job: pieces are not less than 1/Pieces of all memory that is taken, nor 1/Parts of the request that they are made for.
+	PieceMin, PieceMax int64
+	Pieces, Parts      int64
+	// Aliases is how many mappings there may be for each piece before the least recently used are undone; Mappings is how many there
+	// may always be.
+	Aliases, Mappings int
+}
+
+// DefaultStitchConf returns the settings that docs/gmstitch.md argues for.
+func DefaultStitchConf() StitchConf {
+	return StitchConf{Slack: 0.01, PieceMin: 8 << 20, PieceMax: 256 << 20, Pieces: 512, Parts: 64, Aliases: 8, Mappings: 4096}
+}
+
+// Stitch is gm's own allocator. Physical memory is made in pieces of several sizes, each mapped as a whole at one or more ranges of
+// addresses. A request takes bytes of such a range, as in an allocator that splits and joins: the bytes are then taken in all the
+// ranges that show them. Only if no range has room for a request is one extended or begun, with new pieces as long as little memory is
+// in use, otherwise with pieces that are free and mapped elsewhere, too, so that nothing is copied and nothing is waited for.
+//
+// Each stream has its own ranges and pieces, its heap. A piece that is wholly free passes to another stream behind an event.
+// Requests of up to 1 MiB and those of private pools are left to PyTorch's allocator.
+//
+// A freed block stays as it is, warm, until a request of its stream finds none of its size; then the free memory is joined. Where a
+// request was placed is remembered, by size: a job that repeats itself comes to places that do not collide, and then makes no
+// call of the driver.
+type Stitch struct {
+	besideTorch
+	dev  cuda.Device
+	conf StitchConf
+
+	heaps    []*heap
+	pieces   []piece
+	mappings []mapping
+	regions  []region
+	spare    struct{ pieces, mappings, regions []int32 } // indices to use again
+	mapped   int                                         // mappings in use
+	clock    int64                                       // counts extensions: what was used last
+
+	places []place
+	gone   []int32 // places to use again
+	byPtr  index   // the live place at an address
+	lender lender
+
+	capturing bool
+	captured  []int32 // places whose blocks were freed meanwhile and are used by other streams, too
+	stitches  int64
+}
+
+// largeSize is from where on requests are not left to PyTorch's allocator, in bytes: its own large requests.
+const largeSize = smallSize + 1
+
+// NewStitch returns an allocator on dev.
+func NewStitch(dev cuda.Device, conf StitchConf) (*Stitch, error) {
+	if err := conf.check(); err != nil {
+		return nil, err
+	}
+	beside, err := newBesideTorch(dev)
+	if err != nil {
+		return nil, err
+	}
+	s := &Stitch{besideTorch: beside, dev: dev, conf: conf, byPtr: newIndex()}
+	s.empty = s.Empty
+	s.lender = newLender(dev, s.cool)
+	return s, nil
+}
+
+func (c *StitchConf) check() error {
+	switch {
+	case c.Slack < 0:
+		return fmt.Errorf("slack of %g is below 0", c.Slack)
+	case c.PieceMin < cuda.Granularity || c.PieceMin%cuda.Granularity != 0:
+		return fmt.Errorf("pieces of %d bytes are no multiple of %d", c.PieceMin, cuda.Granularity)
+	case c.PieceMax < c.PieceMin || c.PieceMax%cuda.Granularity != 0:
+		return fmt.Errorf("pieces of at most %d bytes: neither a multiple of %d nor at least the least size", c.PieceMax, cuda.Granularity)
+	case c.Pieces < 1 || c.Parts < 1 || c.Aliases < 1:
+		return errors.New("less than one piece, part or mapping")
+	}
+	return nil
+}
+
+// Stitches returns how many requests were met by mapping free pieces once more.
+func (s *Stitch) Stitches() int64 { return s.stitches }
+
+// Malloc implements Allocator.
+func (s *Stitch) Malloc(size int64, stream cuda.Stream, pool Pool) (cuda.Ptr, error) {
+	if size < largeSize || pool != 0 {
+		return s.mallocBeside(size, stream, pool)
+	}
+	if size > MaxSize {
+		return 0, checkSize(size)
+	}
+	if len(s.lender.queues) > 0 && !s.capturing {
+		if err := s.lender.process(); err != nil {
+			return 0, err
+		}
+	}
+	s.forgetPlaces()
+	h := s.heapOf(stream)
+	n := roundUp(size, minBlockSize)
+	c := h.class(n)
+	id := c.pop()
+	if id == none {
+		var err error
+		if id, err = s.find(h, c, n); err != nil {
+			return 0, err
+		}
+	}
+	p := &s.places[id]
+	p.state = placeLive
+	s.byPtr.set(p.ptr, id)
+	s.stats.allocate(n)
+	s.follow()
+	return p.ptr, nil
+}
+
+func (s *Stitch) mallocBeside(size int64, stream cuda.Stream, pool Pool) (cuda.Ptr, error) {
+	if err := checkSize(size); err != nil {
+		return 0, err
+	}
+	return s.mallocTorch(size, stream, pool)
+}
+
+// find returns a place for n bytes on a heap that has no warm one: where a request of that size was before, the smallest range that
+// has room, where one was before if pieces of other streams are fetched back, or a range that is extended.
+func (s *Stitch) find(h *heap, c *class, n int64) (int32, error) {
+	s.settle(h)
+	if id := s.revisit(h, c); id != none {
+		return id, nil
+	}
+	if at := h.free.bySize.seek(n, 0); h.free.bySize.valid(at) {
+		return s.placeAt(h, c, h.free.bySize.at(at)), nil
+	}
+	if id, err := s.reclaim(h, c); err != nil || id != none {
+		return id, err
+	}
+	if err := s.makeRoom(h, n); err != nil {
+		return none, err
+	}
+	return s.placeAt(h, c, h.free.bySize.at(h.free.bySize.seek(n, 0))), nil
+}
+
+// makeRoom gives a heap a free range of n bytes.
+func (s *Stitch) makeRoom(h *heap, n int64) error {
+	err := s.extend(h, n)
+	if errors.Is(err, cuda.ErrOutOfMemory) {
+		if err := s.relieve(); err != nil {
+			return err
+		}
+		s.stats.Retries++
+		if at := h.free.bySize.seek(n, 0); h.free.bySize.valid(at) {
+			return nil
+		}
+		err = s.extend(h, n)
+	}
+	if errors.Is(err, cuda.ErrOutOfMemory) {
+		return s.oom(n)
+	}
+	return err
+}
+
+// relieve frees what waits for other streams and gives back what PyTorch's allocator caches.
+func (s *Stitch) relieve() error {
+	if err := s.lender.synchronize(); err != nil {
+		return err
+	}
+	for _, h := range s.heaps {
+		s.settle(h)
+	}
+	return s.torch.Empty()
+}
+
+// Free implements Allocator.
+func (s *Stitch) Free(p cuda.Ptr) error {
+	id, ok := s.byPtr.find(p)
+	if !ok || s.places[id].state != placeLive {
+		return s.torch.Free(p)
+	}
+	s.stats.Allocated -= s.places[id].size
+	if s.lender.lent(id) {
+		s.places[id].state = placePending
+		if s.capturing {
+			s.captured = append(s.captured, id)
+			return nil
+		}
+		return s.lender.await(id)
+	}
+	s.cool(id)
+	return s.markSome(s.heaps[s.places[id].heap])
+}
+
+// Capture says that a CUDA graph is being captured, or no longer. Meanwhile no events are recorded or asked for, as these calls would
+// become part of the graph or end its capture, and what waits for an event goes on waiting.
+func (s *Stitch) Capture(on bool) error {
+	s.capturing = on
+	if on {
+		return nil
+	}
+	var errs []error
+	for _, id := range s.captured {
+		errs = append(errs, s.lender.await(id))
+	}
+	s.captured = s.captured[:0]
+	return errors.Join(errs...)
+}
+
+// RecordStream implements Allocator.
+func (s *Stitch) RecordStream(p cuda.Ptr, stream cuda.Stream) error {
+	id, ok := s.byPtr.find(p)
+	if !ok || s.places[id].state != placeLive {
+		return s.torch.RecordStream(p, stream)
+	}
+	if stream != s.heaps[s.places[id].heap].stream {
+		s.lender.borrow(id, stream)
+	}
+	return nil
+}

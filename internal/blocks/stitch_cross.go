@@ -1,0 +1,242 @@
+package blocks
+
+import (
+	"fmt"
+
+	"gm/internal/cuda"
+)
+
+// passing is how far a stream has come. What is freed belongs to the current epoch, which the next event ends: memory that was freed
+// in an epoch is done with once the event that ended that epoch, or a later one, has passed.
+type passing struct {
+	epoch  int64
+	frees  int     // in this epoch
+	passed int64   // epochs before this one are over on the device
+	events []ended // of epochs that are not known to be, in order
+	seen   []int64 // by heap: epochs of that heap before this one are over for all work that this stream gets from now on
+}
+
+type ended struct {
+	epoch int64
+	event cuda.Event
+}
+
+// mark ends the current epoch of a heap.
+func (s *Stitch) mark(h *heap) error {
+	event, err := s.dev.EventRecord(h.stream)
+	if err != nil {
+		return fmt.Errorf("record an event: %w", err)
+	}
+	h.passing.events = append(h.passing.events, ended{h.passing.epoch, event})
+	h.passing.epoch++
+	h.passing.frees = 0
+	return nil
+}
+
+// freesOfEpoch is how many blocks are freed in an epoch: the fewer, the sooner memory is known to be done with, and the more events.
+const freesOfEpoch = 64
+
+// markSome ends the epoch of a heap after some frees, if there are other heaps that could take its memory.
+func (s *Stitch) markSome(h *heap) error {
+	if h.passing.frees++; h.passing.frees < freesOfEpoch || len(s.heaps) == 1 || s.capturing {
+		return nil
+	}
+	if err := s.observe(h); err != nil {
+		return err
+	}
+	return s.mark(h)
+}
+
+// observe asks which epochs of a heap are over.
+func (s *Stitch) observe(h *heap) error {
+	p := &h.passing
+	for len(p.events) > 0 {
+		over, err := s.dev.EventQuery(p.events[0].event)
+		if err != nil {
+			return fmt.Errorf("ask after an event: %w", err)
+		}
+		if !over {
+			return nil
+		}
+		if err := s.forget(h, 1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// forget drops the first n events of a heap, which have passed.
+func (s *Stitch) forget(h *heap, n int) error {
+	p := &h.passing
+	for _, e := range p.events[:n] {
+		p.passed = e.epoch + 1
+		if err := s.dev.EventDestroy(e.event); err != nil {
+			return fmt.Errorf("destroy an event: %w", err)
+		}
+	}
+	p.events = append(p.events[:0], p.events[n:]...)
+	return nil
+}
+
+// await makes the stream of heap to wait, on the device, until what was freed on heap from in an epoch is done with.
+func (s *Stitch) await(to, from *heap, epoch int64) error {
+	for len(to.passing.seen) < len(s.heaps) {
+		to.passing.seen = append(to.passing.seen, 0)
+	}
+	if epoch < max(to.passing.seen[from.number], from.passing.passed) {
+		return nil
+	}
+	if epoch == from.passing.epoch {
+		if err := s.mark(from); err != nil {
+			return err
+		}
+	}
+	for _, e := range from.passing.events {
+		if e.epoch < epoch {
+			continue
+		}
+		if err := s.dev.StreamWaitEvent(to.stream, e.event); err != nil {
+			return fmt.Errorf("wait for an event: %w", err)
+		}
+		to.passing.seen[from.number] = e.epoch + 1
+		return nil
+	}
+	panic("BUG: an epoch has no event")
+}
+
+// pass gives an idle piece to another heap.
+func (s *Stitch) pass(id int32, to *heap) error {
+	p := &s.pieces[id]
+	from := s.heaps[p.heap]
+	if err := s.await(to, from, p.epoch); err != nil {
+		return err
+	}
+	from.idle.remove(p.size, cuda.Ptr(id))
+	for _, i := range p.mappings {
+		sl := &s.mappings[i]
+		switch s.regions[sl.region].heap {
+		case from.number:
+			from.free.cut(sl.ptr, p.size)
+		case to.number:
+			to.free.add(stretch{sl.ptr, p.size, sl.region})
+		}
+	}
+	p.heap, p.epoch = to.number, to.passing.epoch
+	to.idle.insert(free{size: p.size, ptr: cuda.Ptr(id), id: id})
+	return nil
+}
+
+// fetch passes idle pieces of other heaps to a heap, for n bytes or as much as there is: first those that nobody has to wait for.
+func (s *Stitch) fetch(to *heap, n int64) error {
+	for _, from := range s.heaps {
+		if from != to {
+			s.settle(from)
+			if err := s.observe(from); err != nil {
+				return err
+			}
+		}
+	}
+	for _, over := range [...]bool{true, false} {
+		for _, from := range s.heaps {
+			if from == to {
+				continue
+			}
+			got, err := s.fetchFrom(to, from, n, over)
+			if err != nil {
+				return err
+			}
+			if n -= got; n <= 0 {
+				return nil
+			}
+		}
+	}
+	return nil
+}
+
+// fetchFrom passes idle pieces of n bytes from one heap to another, the largest first, and returns how many bytes that were.
+func (s *Stitch) fetchFrom(to, from *heap, n int64, over bool) (int64, error) {
+	var ids []int32
+	var got int64
+	for at := from.idle.before(spot{len(from.idle.chunks), 0}); from.idle.valid(at) && got < n; at = from.idle.before(at) {
+		if p := &s.pieces[from.idle.at(at).id]; !over || p.epoch < from.passing.passed {
+			ids = append(ids, from.idle.at(at).id)
+			got += p.size
+		}
+	}
+	for _, id := range ids {
+		if err := s.pass(id, to); err != nil {
+			return 0, err
+		}
+	}
+	return got, nil
+}
+
+// triesOfReclaim is how many places of a size are looked at whose pieces other streams may have taken.
+const triesOfReclaim = 4
+
+// reclaim fetches the pieces of a place of class c back from the heaps that took them, if they are idle there, and takes the place. It
+// returns none if there is no such place.
+func (s *Stitch) reclaim(h *heap, c *class) (int32, error) {
+	if len(s.heaps) == 1 || s.capturing {
+		return none, nil
+	}
+	tries := 0
+	for _, id := range c.places {
+		p := &s.places[id]
+		if p.state != placeFree {
+			continue
+		}
+		if tries++; tries > triesOfReclaim {
+			break
+		}
+		region, away, ok := s.lentOut(h, p)
+		if !ok {
+			continue
+		}
+		for _, piece := range away {
+			if err := s.pass(piece, h); err != nil {
+				return none, err
+			}
+		}
+		p.region = region
+		s.take(h, stretch{p.ptr, p.size, region})
+		return id, nil
+	}
+	return none, nil
+}
+
+// lentOut returns the idle pieces of other heaps that a place needs to be free, and whether it is then.
+func (s *Stitch) lentOut(h *heap, p *place) (region int32, away []int32, ok bool) {
+	region = none
+	for _, id := range h.regions {
+		if r := &s.regions[id]; r.ptr <= p.ptr && p.ptr+cuda.Ptr(p.size) <= r.ptr+cuda.Ptr(r.end) {
+			region = id
+		}
+	}
+	if region == none {
+		return none, nil, false
+	}
+	r := &s.regions[region]
+	at, n := p.ptr, p.size
+	for n > 0 {
+		i := r.mappingAt[(at-r.ptr)/cuda.Granularity]
+		if i == none {
+			return region, nil, false
+		}
+		sl := &s.mappings[i]
+		q := &s.pieces[sl.piece]
+		part := min(n, q.size-int64(at-sl.ptr))
+		if q.heap == h.number {
+			if _, ok := h.free.holds(at, part); !ok {
+				return region, nil, false
+			}
+		} else if q.used > 0 {
+			return region, nil, false
+		} else {
+			away = append(away, sl.piece)
+		}
+		at += cuda.Ptr(part)
+		n -= part
+	}
+	return region, away, true
+}

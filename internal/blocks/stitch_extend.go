@@ -1,0 +1,237 @@
+package blocks
+
+import (
+	"errors"
+	"slices"
+
+	"gm/internal/cuda"
+)
+
+// extension is a way to come to a free range: what is mapped behind the end of a region.
+type extension struct {
+	region  int32   // none for a new one
+	pieces  []int32 // mapped in this order: one whose end is free, idle ones, and behind the new ones
+	last    int32   // one whose start is free, or none
+	missing int64   // bytes of new pieces
+}
+
+func (x *extension) mappings() int {
+	n := len(x.pieces)
+	if x.last != none {
+		n++
+	}
+	return n
+}
+
+// better says whether x needs less new memory than y, or as much and fewer mappings.
+func (x *extension) better(y *extension) bool {
+	return x.missing < y.missing || x.missing == y.missing && x.mappings() < y.mappings()
+}
+
+// extend makes a free range of n bytes at the end of a region.
+func (s *Stitch) extend(h *heap, n int64) error {
+	if err := s.trim(); err != nil {
+		return err
+	}
+	s.clock++
+	tails := s.tails(h, n)
+	x := extension{region: none, last: none, missing: roundUp(n, cuda.Granularity)}
+	if len(tails) > 0 {
+		x.region, x.missing = tails[0].region, roundUp(n-tails[0].size, cuda.Granularity)
+	}
+	if s.mayGrow(n, x.missing) {
+		err := s.carryOut(h, &x, n)
+		if !errors.Is(err, cuda.ErrOutOfMemory) {
+			return err
+		}
+	}
+	x = s.stitching(h, n, tails)
+	if x.missing > 0 && len(s.heaps) > 1 && !s.capturing {
+		if err := s.fetch(h, x.missing); err != nil {
+			return err
+		}
+		x = s.stitching(h, n, tails)
+	}
+	if err := s.carryOut(h, &x, n); err != nil {
+		return err
+	}
+	s.stitches++
+	return nil
+}
+
+// mayGrow says whether so many more bytes may be taken from the device rather than stitched together, for a request of n bytes.
+func (s *Stitch) mayGrow(n, more int64) bool {
+	stats := s.Stats()
+	most := max(stats.PeakAllocated, stats.Allocated+n)
+	return stats.Reserved+more <= most+int64(s.conf.Slack*float64(most))
+}
+
+// tail is the free bytes before the end of a region.
+type tail struct {
+	region int32
+	size   int64
+}
+
+// triesOfTails is how many regions are looked at that could be extended.
+const triesOfTails = 8
+
+// tails returns the regions of a heap that could be extended for n bytes, those with the most free bytes at the end first.
+func (s *Stitch) tails(h *heap, n int64) []tail {
+	var all []tail
+	for _, id := range h.regions {
+		r := &s.regions[id]
+		if size := h.free.before(r.ptr+cuda.Ptr(r.end), id); r.room() >= n+2*s.conf.PieceMax {
+			all = append(all, tail{id, size})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b tail) int { return int(min(max(b.size-a.size, -1), 1)) })
+	return all[:min(len(all), triesOfTails)]
+}
+
+// stitching returns the extension from pieces of the heap that needs the least new memory, and of those the fewest mappings.
+func (s *Stitch) stitching(h *heap, n int64, tails []tail) extension {
+	edges := s.edgesOf(h)
+	best := s.gather(h, none, n, edges)
+	for _, t := range tails {
+		if x := s.gather(h, t.region, n-t.size, edges); x.better(&best) {
+			best = x
+		}
+	}
+	return best
+}
+
+// edge is a piece in use that is free at its start or its end.
+type edge struct {
+	piece      int32
+	start, end int64 // free bytes
+}
+
+// edgesOf returns the pieces in use of a heap that have a free granule at an end.
+func (s *Stitch) edgesOf(h *heap) []edge {
+	var all []edge
+	for id := range s.pieces {
+		p := &s.pieces[id]
+		if p.heap != h.number || p.used == 0 || p.size-p.used < minEdge {
+			continue
+		}
+		start, end := s.edges(h, p)
+		if max(start, end) >= minEdge {
+			all = append(all, edge{int32(id), start, end})
+		}
+	}
+	return all
+}
+
+// minEdge is the least that the end of a piece must give to be worth a mapping, in bytes.
+const minEdge = 1 << 20
+
+// gather collects pieces for n bytes behind a region: the free end of one, idle ones from the largest down, of which the last is the
+// smallest that will do, and the free start of one. A range that is extended needs all of its pieces from the start.
+func (s *Stitch) gather(h *heap, region int32, n int64, edges []edge) extension {
+	x := extension{region: region, last: none}
+	var end, start int64
+	endID := none
+	for _, e := range edges {
+		if region != none && s.shows(region, &s.pieces[e.piece]) {
+			continue
+		}
+		if region == none && e.end > end && e.end >= e.start {
+			end, endID = e.end, e.piece
+		} else if e.start > start {
+			start, x.last = e.start, e.piece
+		}
+	}
+	if endID != none {
+		x.pieces = append(x.pieces, endID)
+		n -= end
+	}
+	if n > 0 {
+		n -= start
+	} else {
+		x.last = none
+	}
+	for at := h.idle.before(spot{len(h.idle.chunks), 0}); h.idle.valid(at) && n > 0; at = h.idle.before(at) {
+		f := h.idle.at(at)
+		if s.unfit(&x, f.id) {
+			continue
+		}
+		if f.size > n {
+			f = s.smallest(h, &x, n)
+		}
+		x.pieces = append(x.pieces, f.id)
+		n -= f.size
+	}
+	x.missing = max(roundUp(n, cuda.Granularity), 0)
+	return x
+}
+
+// unfit says whether an idle piece cannot be added to x.
+func (s *Stitch) unfit(x *extension, id int32) bool {
+	return x.region != none && s.shows(x.region, &s.pieces[id]) || slices.Contains(x.pieces, id)
+}
+
+// smallest returns the smallest idle piece of n bytes or more that can be added to x. There is one.
+func (s *Stitch) smallest(h *heap, x *extension, n int64) free {
+	at := h.idle.seek(n, 0)
+	for s.unfit(x, h.idle.at(at).id) {
+		at = h.idle.next(at)
+	}
+	return h.idle.at(at)
+}
+
+// carryOut makes the new pieces of an extension for a request of n bytes and maps all.
+func (s *Stitch) carryOut(h *heap, x *extension, n int64) error {
+	fresh, err := s.createAll(h, n, x.missing)
+	if err != nil {
+		return err
+	}
+	all := append(x.pieces, fresh...)
+	if x.last != none {
+		all = append(all, x.last)
+	}
+	region := x.region
+	if region == none {
+		var size int64
+		for _, id := range all {
+			size += s.pieces[id].size
+		}
+		if region, err = s.begin(h, size); err != nil {
+			return errors.Join(err, s.releaseAll(fresh))
+		}
+	}
+	if err := s.mapAll(h, region, all); err != nil {
+		return errors.Join(err, s.releaseAll(fresh))
+	}
+	return nil
+}
+
+// createAll makes pieces of size bytes together for a request of n.
+func (s *Stitch) createAll(h *heap, n, size int64) ([]int32, error) {
+	var fresh []int32
+	for size > 0 {
+		id, err := s.create(h, min(size, s.pieceSize(n)))
+		if err != nil {
+			return nil, errors.Join(err, s.releaseAll(fresh))
+		}
+		fresh = append(fresh, id)
+		size -= s.pieces[id].size
+	}
+	return fresh, nil
+}
+
+func (s *Stitch) releaseAll(pieces []int32) error {
+	var errs []error
+	for _, id := range pieces {
+		errs = append(errs, s.release(id))
+	}
+	return errors.Join(errs...)
+}
+
+// pieceSize returns the size of new pieces for a request of n bytes.
+func (s *Stitch) pieceSize(n int64) int64 {
+	size := s.conf.PieceMin
+	for size < s.conf.PieceMax && (size*s.conf.Parts < n || 2*size*s.conf.Pieces <= s.stats.Reserved) {
+		size *= 2
+	}
+	return min(size, s.conf.PieceMax)
+}

@@ -1,0 +1,217 @@
+package blocks
+
+import (
+	"math/bits"
+	"slices"
+
+	"gm/internal/cuda"
+)
+
+// heap is the memory of one stream.
+type heap struct {
+	number  int32
+	stream  cuda.Stream
+	free    ranges  // in all the ranges of addresses that show it
+	idle    freeSet // the pieces that are wholly free, by (size, number)
+	regions []int32 // its ranges of addresses
+	classes []class // what it ever handed out, by size
+	bySize  index   // the class of a size
+	warm    []int32 // the classes that have warm blocks
+	passing passing // how far its stream has come
+}
+
+// class is the blocks of one size.
+type class struct {
+	number int32
+	size   int64
+	places []int32  // where such blocks were, in the order in which they first were there
+	warm   []uint64 // a bit for each place, set where there is a warm block
+	low    int      // warm has no bit before this word
+}
+
+// place is where a block was handed out.
+type place struct {
+	ptr    cuda.Ptr
+	size   int64
+	heap   int32
+	class  int32
+	region int32 // when it was last taken
+	rank   int32 // in its class's places
+	epoch  int64 // of the heap, when it was last freed
+	state  placeState
+}
+
+type placeState uint8
+
+const (
+	placeFree    placeState = iota // its addresses may be anything
+	placeLive                      // handed out
+	placePending                   // freed, and still used by another stream
+	placeWarm                      // freed, and not yet joined with other free memory
+)
+
+// heapOf returns the heap of a stream.
+func (s *Stitch) heapOf(stream cuda.Stream) *heap {
+	for _, h := range s.heaps {
+		if h.stream == stream {
+			return h
+		}
+	}
+	h := &heap{number: int32(len(s.heaps)), stream: stream, bySize: newIndex()}
+	s.heaps = append(s.heaps, h)
+	return h
+}
+
+// class returns the class of blocks of n bytes.
+func (h *heap) class(n int64) *class {
+	if i, ok := h.bySize.find(cuda.Ptr(n)); ok {
+		return &h.classes[i]
+	}
+	i := int32(len(h.classes))
+	h.classes = append(h.classes, class{number: i, size: n})
+	h.bySize.put(cuda.Ptr(n), i)
+	return &h.classes[i]
+}
+
+// pop takes the warm block of a class whose place comes first, none if there is none. That it is not the one that was freed last makes
+// a job that repeats itself use the same places each time.
+func (c *class) pop() int32 {
+	for ; c.low < len(c.warm); c.low++ {
+		if word := &c.warm[c.low]; *word != 0 {
+			rank := 64*c.low + bits.TrailingZeros64(*word)
+			*word &= *word - 1
+			return c.places[rank]
+		}
+	}
+	return none
+}
+
+// cool puts a block that nobody uses any more where the next request of its size finds it.
+func (s *Stitch) cool(id int32) {
+	p := &s.places[id]
+	h := s.heaps[p.heap]
+	c := &h.classes[p.class]
+	word := int(p.rank / 64)
+	if c.low == len(c.warm) {
+		h.warm = append(h.warm, c.number)
+	}
+	c.warm[word] |= 1 << (p.rank % 64)
+	c.low = min(c.low, word)
+	p.state, p.epoch = placeWarm, h.passing.epoch
+}
+
+// settle joins the warm blocks of a heap with its free memory.
+func (s *Stitch) settle(h *heap) {
+	for _, i := range h.warm {
+		c := &h.classes[i]
+		for id := c.pop(); id != none; id = c.pop() {
+			p := &s.places[id]
+			p.state = placeFree
+			s.giveBack(h, stretch{p.ptr, p.size, p.region}, p.epoch)
+		}
+	}
+	h.warm = h.warm[:0]
+}
+
+// triesOfPlaces is how many places of a size are looked at for one that is free.
+const triesOfPlaces = 64
+
+// revisit takes the first place of class c that is free, none if there is none.
+func (s *Stitch) revisit(h *heap, c *class) int32 {
+	tries := 0
+	for _, id := range c.places {
+		p := &s.places[id]
+		if p.state != placeFree {
+			continue
+		}
+		if region, ok := h.free.holds(p.ptr, p.size); ok {
+			p.region = region
+			s.take(h, stretch{p.ptr, p.size, region})
+			return id
+		}
+		if tries++; tries == triesOfPlaces {
+			break
+		}
+	}
+	return none
+}
+
+// placeAt takes the start of a free range as a place of class c.
+func (s *Stitch) placeAt(h *heap, c *class, f free) int32 {
+	s.take(h, stretch{f.ptr, c.size, f.id})
+	id, ok := s.byPtr.find(f.ptr)
+	if !ok || s.places[id].size != c.size || s.places[id].heap != h.number {
+		id = s.newPlace(c)
+	}
+	p := &s.places[id]
+	p.ptr, p.size, p.heap, p.class, p.region = f.ptr, c.size, h.number, c.number, f.id
+	return id
+}
+
+// newPlace returns a place to be filled in, the last of class c.
+func (s *Stitch) newPlace(c *class) int32 {
+	var id int32
+	if k := len(s.gone) - 1; k >= 0 {
+		id, s.gone = s.gone[k], s.gone[:k]
+	} else {
+		id = int32(len(s.places))
+		s.places = append(s.places, place{})
+	}
+	c.add(id, &s.places[id])
+	return id
+}
+
+func (c *class) add(id int32, p *place) {
+	p.rank = int32(len(c.places))
+	c.places = append(c.places, id)
+	if p.rank%64 == 0 {
+		c.warm = append(c.warm, 0)
+		if c.low == len(c.warm)-1 { // there was no warm block, and there is none
+			c.low = len(c.warm)
+		}
+	}
+}
+
+// maxPlaces is how many places are remembered at the most, but for those of blocks in use.
+const maxPlaces = 1 << 17
+
+// forgetPlaces forgets where free blocks were, and the sizes that are not in use, once there are too many: a job without end may
+// ask for other sizes all the time.
+func (s *Stitch) forgetPlaces() {
+	if len(s.places)-len(s.gone) < maxPlaces {
+		return
+	}
+	for _, h := range s.heaps {
+		s.settle(h)
+		h.bySize = newIndex()
+		kept := h.classes[:0]
+		for _, c := range h.classes {
+			used := slices.DeleteFunc(c.places, s.drop)
+			if len(used) == 0 {
+				continue
+			}
+			c = class{number: int32(len(kept)), size: c.size}
+			for _, id := range used {
+				s.places[id].class = c.number
+				c.add(id, &s.places[id])
+			}
+			h.bySize.put(cuda.Ptr(c.size), c.number)
+			kept = append(kept, c)
+		}
+		clear(h.classes[len(kept):])
+		h.classes = kept
+	}
+}
+
+// drop forgets a place unless its block is in use.
+func (s *Stitch) drop(id int32) bool {
+	p := &s.places[id]
+	if p.state != placeFree {
+		return false
+	}
+	if known, ok := s.byPtr.find(p.ptr); ok && known == id {
+		s.byPtr.take(p.ptr)
+	}
+	s.gone = append(s.gone, id)
+	return true
+}

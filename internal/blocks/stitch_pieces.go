@@ -1,0 +1,250 @@
+package blocks
+
+import (
+	"errors"
+	"fmt"
+
+	"gm/internal/cuda"
+)
+
+// piece is physical memory that one call made. It is mapped as a whole, at one range of addresses or more, all of which show the
+// same bytes. Only its heap hands out what is free of it.
+type piece struct {
+	handle   cuda.Handle
+	size     int64
+	used     int64 // bytes in blocks, warm ones included
+	heap     int32
+	mappings []int32 // its mappings
+	epoch    int64   // of its heap, when its memory was last freed
+}
+
+// mapping is a mapping of a piece.
+type mapping struct {
+	ptr    cuda.Ptr
+	piece  int32
+	region int32
+	blocks int32 // that were handed out at these addresses, warm ones included
+	epoch  int64 // of the heap, when such a block was last freed
+	used   int64 // on the clock of extensions, when such a block was last handed out
+}
+
+// region is a reserved range of addresses of one heap. No piece is in it twice, so that no bytes are twice in a block.
+type region struct {
+	ptr       cuda.Ptr
+	size      int64   // reserved
+	end       int64   // bytes from the start of which mappings were made
+	heap      int32   // none if the region is not in use
+	mappingAt []int32 // by granule up to the end; none where nothing is mapped
+	granted   int     // mappings
+}
+
+// regionSize is the least number of bytes of addresses that are reserved at a time. They cost nothing until they are mapped.
+const regionSize = 64 << 30
+
+// visit calls f for each part of [p, p+n) with its mapping, where in the mapping's piece the part is, and its length.
+func (s *Stitch) visit(at stretch, f func(id int32, offset, n int64)) {
+	r := &s.regions[at.region]
+	for n := at.size; n > 0; {
+		id := r.mappingAt[(at.ptr-r.ptr)/cuda.Granularity]
+		sl := &s.mappings[id]
+		offset := int64(at.ptr - sl.ptr)
+		part := min(n, s.pieces[sl.piece].size-offset)
+		f(id, offset, part)
+		at.ptr += cuda.Ptr(part)
+		n -= part
+	}
+}
+
+// take makes a block of free memory, which is then taken wherever else it is mapped on the heap.
+func (s *Stitch) take(h *heap, at stretch) {
+	h.free.cut(at.ptr, at.size)
+	s.visit(at, func(id int32, offset, n int64) {
+		sl := &s.mappings[id]
+		sl.blocks++
+		sl.used = s.clock
+		p := &s.pieces[sl.piece]
+		if p.used == 0 {
+			h.idle.remove(p.size, cuda.Ptr(sl.piece))
+		}
+		p.used += n
+		for _, other := range p.mappings {
+			if o := &s.mappings[other]; other != id && s.regions[o.region].heap == h.number {
+				h.free.cut(o.ptr+cuda.Ptr(offset), n)
+			}
+		}
+	})
+}
+
+// giveBack undoes take, for a block that was freed in an epoch of the heap.
+func (s *Stitch) giveBack(h *heap, at stretch, epoch int64) {
+	s.visit(at, func(id int32, offset, n int64) {
+		sl := &s.mappings[id]
+		sl.blocks--
+		sl.epoch = max(sl.epoch, epoch)
+		p := &s.pieces[sl.piece]
+		p.epoch = max(p.epoch, epoch)
+		if p.used -= n; p.used == 0 {
+			h.idle.insert(free{size: p.size, ptr: cuda.Ptr(sl.piece), id: sl.piece})
+		}
+		for _, other := range p.mappings {
+			if o := &s.mappings[other]; other != id && s.regions[o.region].heap == h.number {
+				h.free.add(stretch{o.ptr + cuda.Ptr(offset), n, o.region})
+			}
+		}
+	})
+	h.free.add(at)
+}
+
+// create makes a piece of size bytes that belongs to a heap and is mapped nowhere.
+func (s *Stitch) create(h *heap, size int64) (int32, error) {
+	handle, err := s.dev.Create(size)
+	if err != nil {
+		return none, fmt.Errorf("create a piece of %d bytes: %w", size, err)
+	}
+	id := int32(len(s.pieces))
+	if k := len(s.spare.pieces) - 1; k >= 0 {
+		id, s.spare.pieces = s.spare.pieces[k], s.spare.pieces[:k]
+	} else {
+		s.pieces = append(s.pieces, piece{})
+	}
+	s.pieces[id] = piece{handle: handle, size: size, heap: h.number, mappings: s.pieces[id].mappings[:0]}
+	h.idle.insert(free{size: size, ptr: cuda.Ptr(id), id: id})
+	s.stats.reserve(size)
+	return id, nil
+}
+
+// release gives an idle piece that is mapped nowhere back to the device.
+func (s *Stitch) release(id int32) error {
+	p := &s.pieces[id]
+	s.heaps[p.heap].idle.remove(p.size, cuda.Ptr(id))
+	s.stats.Reserved -= p.size
+	handle := p.handle
+	*p = piece{heap: none, mappings: p.mappings[:0]}
+	s.spare.pieces = append(s.spare.pieces, id)
+	if err := s.dev.Release(handle); err != nil {
+		return fmt.Errorf("release a piece: %w", err)
+	}
+	return nil
+}
+
+// begin reserves a region for a heap, of n bytes or more.
+func (s *Stitch) begin(h *heap, n int64) (int32, error) {
+	size := max(roundUp(n, cuda.Granularity)*2, regionSize)
+	ptr, err := s.dev.AddressReserve(size)
+	if err != nil {
+		return none, fmt.Errorf("reserve %d bytes of addresses: %w", size, err)
+	}
+	id := int32(len(s.regions))
+	if k := len(s.spare.regions) - 1; k >= 0 {
+		id, s.spare.regions = s.spare.regions[k], s.spare.regions[:k]
+	} else {
+		s.regions = append(s.regions, region{})
+	}
+	s.regions[id] = region{ptr: ptr, size: size, heap: h.number, mappingAt: s.regions[id].mappingAt[:0]}
+	h.regions = append(h.regions, id)
+	return id, nil
+}
+
+// room returns how many bytes can be mapped behind the end of a region.
+func (r *region) room() int64 { return r.size - r.end }
+
+// mapAll maps pieces one after the other at the end of a region. What is free of them is then free there. On an error nothing is mapped.
+func (s *Stitch) mapAll(h *heap, id int32, pieces []int32) error {
+	r := &s.regions[id]
+	start := r.end
+	for _, p := range pieces {
+		if err := s.dev.Map(r.ptr+cuda.Ptr(r.end), s.pieces[p].handle); err != nil {
+			return errors.Join(fmt.Errorf("map a piece: %w", err), s.unmapBehind(r, start))
+		}
+		r.end += s.pieces[p].size
+	}
+	if err := s.dev.SetAccess(r.ptr+cuda.Ptr(start), r.end-start); err != nil {
+		return errors.Join(fmt.Errorf("set access to pieces: %w", err), s.unmapBehind(r, start))
+	}
+	at := r.ptr + cuda.Ptr(start)
+	for _, p := range pieces {
+		s.show(h, id, p, at)
+		at += cuda.Ptr(s.pieces[p].size)
+	}
+	return nil
+}
+
+// unmapBehind undoes mappings that have no mappings yet.
+func (s *Stitch) unmapBehind(r *region, start int64) error {
+	n := r.end - start
+	r.end = start
+	if n == 0 {
+		return nil
+	}
+	if err := s.dev.Unmap(r.ptr+cuda.Ptr(start), n); err != nil {
+		return fmt.Errorf("unmap pieces: %w", err)
+	}
+	return nil
+}
+
+// show makes a mapping of a piece that is now mapped at the end of a region, too.
+func (s *Stitch) show(h *heap, id, number int32, at cuda.Ptr) {
+	mappingID := int32(len(s.mappings))
+	if k := len(s.spare.mappings) - 1; k >= 0 {
+		mappingID, s.spare.mappings = s.spare.mappings[k], s.spare.mappings[:k]
+	} else {
+		s.mappings = append(s.mappings, mapping{})
+	}
+	s.mappings[mappingID] = mapping{ptr: at, piece: number, region: id, epoch: h.passing.epoch, used: s.clock}
+	s.mapped++
+	r, p := &s.regions[id], &s.pieces[number]
+	r.granted++
+	for range p.size / cuda.Granularity {
+		r.mappingAt = append(r.mappingAt, mappingID)
+	}
+	s.freeParts(h, p, func(offset, n int64) { h.free.add(stretch{at + cuda.Ptr(offset), n, id}) })
+	p.mappings = append(p.mappings, mappingID)
+}
+
+// freeParts calls f for what is free of a piece: all of it, or what one of its mappings on its heap shows to be.
+func (s *Stitch) freeParts(h *heap, p *piece, f func(offset, n int64)) {
+	if p.used == 0 {
+		f(0, p.size)
+		return
+	}
+	base := s.mappings[p.mappings[s.homeMapping(h, p)]].ptr
+	type part struct{ offset, size int64 }
+	var parts []part
+	h.free.within(base, p.size, func(at cuda.Ptr, n int64) { parts = append(parts, part{int64(at - base), n}) })
+	for _, x := range parts {
+		f(x.offset, x.size)
+	}
+}
+
+// homeMapping returns which of a piece's mappings is the first on its heap. A piece that is in use has one.
+func (s *Stitch) homeMapping(h *heap, p *piece) int {
+	for i, id := range p.mappings {
+		if s.regions[s.mappings[id].region].heap == h.number {
+			return i
+		}
+	}
+	panic("BUG: a piece in use is not mapped")
+}
+
+// edges returns the free bytes at the start of a piece in use, and at its end.
+func (s *Stitch) edges(h *heap, p *piece) (start, end int64) {
+	base := s.mappings[p.mappings[s.homeMapping(h, p)]].ptr
+	limit := base + cuda.Ptr(p.size)
+	if around, _, ok := h.free.around(base); ok {
+		start = int64(around.end() - base)
+	}
+	if around, _, ok := h.free.around(limit - 1); ok {
+		end = int64(limit - around.ptr)
+	}
+	return start, end
+}
+
+// shows says whether a piece is mapped in a region.
+func (s *Stitch) shows(region int32, p *piece) bool {
+	for _, id := range p.mappings {
+		if s.mappings[id].region == region {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,59 @@
+package blocks
+
+// EmptyPool waits for all events and gives back what is free of a private pool, which no graph may use any more. It says whether
+// the pool has nothing left; then its number may be used for another.
+func (t *Torch) EmptyPool(pool Pool) (bool, error) {
+	i, ok := t.pairs[pool]
+	if !ok {
+		return true, nil
+	}
+	if err := t.lender.synchronize(); err != nil {
+		return false, err
+	}
+	for _, p := range [2]*torchPool{t.pools[i+1], t.pools[i]} {
+		if err := t.releaseFree(p); err != nil {
+			return false, err
+		}
+	}
+	return !t.holds(i) && !t.holds(i+1), nil
+}
+
+// holds says whether there are blocks of a pool, be they in use or free.
+func (t *Torch) holds(pool int32) bool {
+	for _, l := range t.pools[pool].lanes {
+		if !l.free.empty() || !l.unmapped.empty() {
+			return true
+		}
+	}
+	used := false
+	t.index.each(func(id int32) { used = used || t.store.at(id).pool == pool })
+	return used
+}
+
+// Pending returns the bytes in blocks that were freed and that other streams still use: those of small and of large requests.
+func (t *Torch) Pending() (small, large int64) {
+	for id := range t.lender.events {
+		if b := t.store.at(id); b.size <= smallSize {
+			small += b.size
+		} else {
+			large += b.size
+		}
+	}
+	return small, large
+}
+
+// EmptyPool is that of PyTorch's allocator, which private pools are left to.
+func (b *besideTorch) EmptyPool(pool Pool) (bool, error) {
+	none, err := b.torch.EmptyPool(pool)
+	b.follow()
+	return none, err
+}
+
+// each calls f for every block in the index.
+func (x *index) each(f func(id int32)) {
+	for _, s := range x.slots {
+		if s.ptr != 0 {
+			f(s.id)
+		}
+	}
+}
