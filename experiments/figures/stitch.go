@@ -216,7 +216,7 @@ func measureFrontier(e *experiment) error {
 	if err != nil {
 		return err
 	}
-	chart := report.Growth{Title: "memory that is not used against time in the driver, by slack", X: "driver time, % of the run", Y: "unused at the peak, %"}
+	chart := report.Growth{Title: "memory that is not used against time in the driver, by slack", X: "driver time, % of the run", Y: "unused at the peak, %", Linear: true}
 	slacks := []float64{0, 0.005, 0.01, 0.02, 0.04}
 	for _, pieces := range []int64{64, 256, 512, 1024, 4096} {
 		curve := report.Curve{Name: fmt.Sprintf("pieces of 1/%d", pieces)}

@@ -1,6 +1,7 @@
 package blocks
 
 import (
+	"math/rand/v2"
 	"testing"
 
 	"gm/internal/cuda"
@@ -9,15 +10,22 @@ import (
 
 // churner frees and allocates again in a steady state of many sizes.
 type churner struct {
-	a    *Torch
+	a    Allocator
 	ptrs [300]cuda.Ptr
 	next int
 }
 
-func newChurner(tb testing.TB, expandable bool) *churner {
+func newChurner(tb testing.TB, name string) *churner {
+	dev := sim.New(0, sim.H200())
 	conf := DefaultTorchConf()
-	conf.Expandable = expandable
-	a, err := NewTorch(sim.New(0, sim.H200()), conf)
+	conf.Expandable = name == "expandable"
+	var a Allocator
+	var err error
+	if name == "stitch" {
+		a, err = NewStitch(dev, DefaultStitchConf())
+	} else {
+		a, err = NewTorch(dev, conf)
+	}
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -44,21 +52,133 @@ func (c *churner) step(tb testing.TB) {
 	c.next++
 }
 
+var churned = []string{"torch", "expandable", "stitch"}
+
+// looper asks for the same in each iteration, which goes forward through layers of a few kinds and back again.
+type looper struct {
+	a     *Stitch
+	sizes []int64
+	frees [][]int // after each request, those whose blocks are freed
+	ptrs  []cuda.Ptr
+}
+
+func newLooper(tb testing.TB, dev cuda.Device, seed uint64) *looper {
+	a, err := NewStitch(dev, DefaultStitchConf())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	rng := rand.New(rand.NewPCG(seed, 3))
+	var kinds [5][12]int64
+	for k := range kinds {
+		for i := range kinds[k] {
+			kinds[k][i] = (1 + rng.Int64N(1<<rng.IntN(8))) * 1_300_000
+		}
+	}
+	l := &looper{a: a}
+	var layers [][]int
+	for range 60 {
+		sizes := &kinds[rng.IntN(len(kinds))]
+		var kept []int
+		for i, size := range sizes {
+			if n := l.request(size); i%3 > 0 {
+				kept = append(kept, n)
+			} else if i > 0 {
+				l.frees[n] = append(l.frees[n], n)
+			}
+		}
+		layers = append(layers, kept)
+	}
+	for i := len(layers) - 1; i >= 0; i-- {
+		for _, n := range layers[i] {
+			gradient := l.request(l.sizes[n])
+			l.frees[gradient] = append(l.frees[gradient], n, gradient)
+		}
+	}
+	l.ptrs = make([]cuda.Ptr, len(l.sizes))
+	return l
+}
+
+func (l *looper) request(size int64) int {
+	l.sizes, l.frees = append(l.sizes, size), append(l.frees, nil)
+	return len(l.sizes) - 1
+}
+
+func (l *looper) iterate(tb testing.TB) {
+	free := func(i int) {
+		if err := l.a.Free(l.ptrs[i]); err != nil {
+			tb.Fatal(err)
+		}
+		l.ptrs[i] = 0
+	}
+	for i, size := range l.sizes {
+		var err error
+		if l.ptrs[i], err = l.a.Malloc(size, 0, 0); err != nil {
+			tb.Fatal(err)
+		}
+		for _, k := range l.frees[i] {
+			free(k)
+		}
+	}
+	for i, p := range l.ptrs {
+		if p != 0 {
+			free(i)
+		}
+	}
+}
+
+// TestRepetitionIsSilent: iterations that ask for the same end up without calls of the driver, and without allocations in Go.
+func TestRepetitionIsSilent(t *testing.T) {
+	const settled = 8
+	for seed := range uint64(10) {
+		dev := sim.New(0, sim.H200())
+		l := newLooper(t, dev, seed)
+		for range settled {
+			l.iterate(t)
+		}
+		calls := dev.MemoryCalls()
+		if n := testing.AllocsPerRun(3, func() { l.iterate(t) }); n > 0 {
+			t.Errorf("seed %d: %v allocations an iteration", seed, n)
+		}
+		if n := dev.MemoryCalls() - calls; n > 0 {
+			t.Errorf("seed %d: %d calls after iteration %d", seed, n, settled)
+		}
+	}
+}
+
+// BenchmarkReuse times a malloc and a free of a size that is warm, among others that are in use.
+func BenchmarkReuse(b *testing.B) {
+	for _, name := range churned {
+		b.Run(name, func(b *testing.B) {
+			c := newChurner(b, name)
+			b.ReportAllocs()
+			for b.Loop() {
+				p, err := c.a.Malloc(48<<20, 0, 0)
+				if err != nil {
+					b.Fatal(err)
+				}
+				if err := c.a.Free(p); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
 // TestHotPathAllocatesNothing: in a steady state the allocator leaves Go's memory alone.
 func TestHotPathAllocatesNothing(t *testing.T) {
-	for name, expandable := range map[string]bool{"torch": false, "expandable": true} {
-		c := newChurner(t, expandable)
+	for _, name := range churned[:2] {
+		c := newChurner(t, name)
 		if n := testing.AllocsPerRun(2000, func() { c.step(t) }); n > 0 {
 			t.Errorf("%s: %v allocations a step", name, n)
 		}
 	}
 }
 
-// BenchmarkTorch times a free and a malloc.
-func BenchmarkTorch(b *testing.B) {
-	for name, expandable := range map[string]bool{"torch": false, "expandable": true} {
+// BenchmarkChurn times a free and a malloc.
+func BenchmarkChurn(b *testing.B) {
+	for _, name := range churned {
 		b.Run(name, func(b *testing.B) {
-			c := newChurner(b, expandable)
+			c := newChurner(b, name)
 			b.ReportAllocs()
 			for b.Loop() {
 				c.step(b)

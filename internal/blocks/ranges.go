@@ -11,7 +11,7 @@ type stretch struct {
 
 func (s stretch) end() cuda.Ptr { return s.ptr + cuda.Ptr(s.size) }
 
-// ranges is a set of spans that do not touch unless their regions differ, found by size and by address.
+// ranges is a set of stretchs that do not touch unless their regions differ, found by size and by address.
 type ranges struct {
 	bySize freeSet // by (size, address)
 	byAddr freeSet // by (address, size): a row's size is the address and its ptr the size
@@ -24,12 +24,12 @@ func (r *ranges) insert(s stretch) {
 
 // takeAt removes and returns the stretch at a spot of byAddr.
 func (r *ranges) takeAt(at spot) stretch {
-	s := spanOf(r.byAddr.take(at))
+	s := stretchOf(r.byAddr.take(at))
 	r.bySize.remove(s.size, s.ptr)
 	return s
 }
 
-func spanOf(row free) stretch {
+func stretchOf(row free) stretch {
 	return stretch{ptr: cuda.Ptr(row.size), size: int64(row.ptr), region: row.id}
 }
 
@@ -37,13 +37,13 @@ func spanOf(row free) stretch {
 func (r *ranges) add(s stretch) {
 	at := r.byAddr.seek(int64(s.ptr), 0)
 	if r.byAddr.valid(at) {
-		if next := spanOf(r.byAddr.at(at)); next.ptr == s.end() && next.region == s.region {
+		if next := stretchOf(r.byAddr.at(at)); next.ptr == s.end() && next.region == s.region {
 			s.size += r.takeAt(at).size
 			at = r.byAddr.seek(int64(s.ptr), 0)
 		}
 	}
 	if at = r.byAddr.before(at); r.byAddr.valid(at) {
-		if last := spanOf(r.byAddr.at(at)); last.end() == s.ptr && last.region == s.region {
+		if last := stretchOf(r.byAddr.at(at)); last.end() == s.ptr && last.region == s.region {
 			r.takeAt(at)
 			s.ptr, s.size = last.ptr, last.size+s.size
 		}
@@ -57,7 +57,7 @@ func (r *ranges) around(p cuda.Ptr) (stretch, spot, bool) {
 	if !r.byAddr.valid(at) {
 		return stretch{}, at, false
 	}
-	s := spanOf(r.byAddr.at(at))
+	s := stretchOf(r.byAddr.at(at))
 	return s, at, p < s.end()
 }
 
@@ -65,6 +65,16 @@ func (r *ranges) around(p cuda.Ptr) (stretch, spot, bool) {
 func (r *ranges) holds(p cuda.Ptr, n int64) (region int32, ok bool) {
 	s, _, ok := r.around(p)
 	return s.region, ok && p+cuda.Ptr(n) <= s.end()
+}
+
+// fit returns the start of the smallest stretch of n bytes or more.
+func (r *ranges) fit(n int64) (stretch, bool) {
+	at := r.bySize.seek(n, 0)
+	if !r.bySize.valid(at) {
+		return stretch{}, false
+	}
+	f := r.bySize.at(at)
+	return stretch{f.ptr, n, f.id}, true
 }
 
 // cut takes [p, p+n), which is in the set, out of it.
@@ -85,26 +95,9 @@ func (r *ranges) cut(p cuda.Ptr, n int64) {
 // before returns the bytes in the set that end at p, in that region.
 func (r *ranges) before(p cuda.Ptr, region int32) int64 {
 	if at := r.byAddr.before(r.byAddr.seek(int64(p), 0)); r.byAddr.valid(at) {
-		if s := spanOf(r.byAddr.at(at)); s.end() == p && s.region == region {
+		if s := stretchOf(r.byAddr.at(at)); s.end() == p && s.region == region {
 			return s.size
 		}
 	}
 	return 0
-}
-
-// within calls f with each part of the set that lies in [p, p+n).
-func (r *ranges) within(p cuda.Ptr, n int64, f func(part cuda.Ptr, size int64)) {
-	end := p + cuda.Ptr(n)
-	at := r.byAddr.seek(int64(p), 0)
-	if _, first, ok := r.around(p); ok {
-		at = first
-	}
-	for ; r.byAddr.valid(at); at = r.byAddr.next(at) {
-		s := spanOf(r.byAddr.at(at))
-		if s.ptr >= end {
-			return
-		}
-		from := max(s.ptr, p)
-		f(from, int64(min(s.end(), end)-from))
-	}
 }

@@ -16,14 +16,13 @@ type StitchConf struct {
 	// the job: pieces are not less than 1/Pieces of all memory that is taken, nor 1/Parts of the request that they are made for.
 	PieceMin, PieceMax int64
 	Pieces, Parts      int64
-	// Aliases is how many mappings there may be for each piece before the least recently used are undone; Mappings is how many there
-	// may always be.
-	Aliases, Mappings int
+	// Aliases is how many mappings there may be, for each piece, before those that were used longest ago are undone.
+	Aliases int
 }
 
 // DefaultStitchConf returns the settings that docs/gmstitch.md argues for.
 func DefaultStitchConf() StitchConf {
-	return StitchConf{Slack: 0.01, PieceMin: 8 << 20, PieceMax: 256 << 20, Pieces: 512, Parts: 64, Aliases: 8, Mappings: 4096}
+	return StitchConf{Slack: 0.01, PieceMin: 8 << 20, PieceMax: 256 << 20, Pieces: 512, Parts: 64, Aliases: 8}
 }
 
 // Stitch is gm's own allocator. Physical memory is made in pieces of several sizes, each mapped as a whole at one or more ranges of
@@ -141,35 +140,36 @@ func (s *Stitch) find(h *heap, c *class, n int64) (int32, error) {
 	if id := s.revisit(h, c); id != none {
 		return id, nil
 	}
-	if at := h.free.bySize.seek(n, 0); h.free.bySize.valid(at) {
-		return s.placeAt(h, c, h.free.bySize.at(at)), nil
+	if at, ok := h.free.fit(n); ok {
+		return s.placeAt(h, c, at), nil
 	}
 	if id, err := s.reclaim(h, c); err != nil || id != none {
 		return id, err
 	}
-	if err := s.makeRoom(h, n); err != nil {
+	at, err := s.makeRoom(h, n)
+	if err != nil {
 		return none, err
 	}
-	return s.placeAt(h, c, h.free.bySize.at(h.free.bySize.seek(n, 0))), nil
+	return s.placeAt(h, c, at), nil
 }
 
-// makeRoom gives a heap a free range of n bytes.
-func (s *Stitch) makeRoom(h *heap, n int64) error {
-	err := s.extend(h, n)
+// makeRoom finds n bytes by mapping pieces.
+func (s *Stitch) makeRoom(h *heap, n int64) (stretch, error) {
+	at, err := s.extend(h, n)
 	if errors.Is(err, cuda.ErrOutOfMemory) {
 		if err := s.relieve(); err != nil {
-			return err
+			return stretch{}, err
 		}
 		s.stats.Retries++
-		if at := h.free.bySize.seek(n, 0); h.free.bySize.valid(at) {
-			return nil
+		if at, ok := h.free.fit(n); ok {
+			return at, nil
 		}
-		err = s.extend(h, n)
+		at, err = s.extend(h, n)
 	}
 	if errors.Is(err, cuda.ErrOutOfMemory) {
-		return s.oom(n)
+		return stretch{}, s.oom(n)
 	}
-	return err
+	return at, err
 }
 
 // relieve frees what waits for other streams and gives back what PyTorch's allocator caches.

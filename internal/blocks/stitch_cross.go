@@ -112,15 +112,8 @@ func (s *Stitch) pass(id int32, to *heap) error {
 		return err
 	}
 	from.idle.remove(p.size, cuda.Ptr(id))
-	for _, i := range p.mappings {
-		sl := &s.mappings[i]
-		switch s.regions[sl.region].heap {
-		case from.number:
-			from.free.cut(sl.ptr, p.size)
-		case to.number:
-			to.free.add(stretch{sl.ptr, p.size, sl.region})
-		}
-	}
+	s.move(from, p, none)
+	s.move(to, p, s.mappingOn(to, p, none))
 	p.heap, p.epoch = to.number, to.passing.epoch
 	to.idle.insert(free{size: p.size, ptr: cuda.Ptr(id), id: id})
 	return nil
@@ -189,7 +182,7 @@ func (s *Stitch) reclaim(h *heap, c *class) (int32, error) {
 		if tries++; tries > triesOfReclaim {
 			break
 		}
-		region, away, ok := s.lentOut(h, p)
+		region, away, ok := s.survey(h, p)
 		if !ok {
 			continue
 		}
@@ -205,8 +198,8 @@ func (s *Stitch) reclaim(h *heap, c *class) (int32, error) {
 	return none, nil
 }
 
-// lentOut returns the idle pieces of other heaps that a place needs to be free, and whether it is then.
-func (s *Stitch) lentOut(h *heap, p *place) (region int32, away []int32, ok bool) {
+// survey returns whether the memory of a place is free or consists of idle pieces of other heaps, which it returns.
+func (s *Stitch) survey(h *heap, p *place) (region int32, away []int32, ok bool) {
 	region = none
 	for _, id := range h.regions {
 		if r := &s.regions[id]; r.ptr <= p.ptr && p.ptr+cuda.Ptr(p.size) <= r.ptr+cuda.Ptr(r.end) {
@@ -227,7 +220,7 @@ func (s *Stitch) lentOut(h *heap, p *place) (region int32, away []int32, ok bool
 		q := &s.pieces[sl.piece]
 		part := min(n, q.size-int64(at-sl.ptr))
 		if q.heap == h.number {
-			if _, ok := h.free.holds(at, part); !ok {
+			if !s.isFree(h, q, int64(at-sl.ptr), part) {
 				return region, nil, false
 			}
 		} else if q.used > 0 {

@@ -2,6 +2,7 @@ package blocks
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 
 	"gm/internal/cuda"
@@ -10,6 +11,7 @@ import (
 // extension is a way to come to a free range: what is mapped behind the end of a region.
 type extension struct {
 	region  int32   // none for a new one
+	before  int64   // bytes that are free before what is mapped: at the end of the region
 	pieces  []int32 // mapped in this order: one whose end is free, idle ones, and behind the new ones
 	last    int32   // one whose start is free, or none
 	missing int64   // bytes of new pieces
@@ -28,35 +30,36 @@ func (x *extension) better(y *extension) bool {
 	return x.missing < y.missing || x.missing == y.missing && x.mappings() < y.mappings()
 }
 
-// extend makes a free range of n bytes at the end of a region.
-func (s *Stitch) extend(h *heap, n int64) error {
+// extend makes room for n bytes at the end of a region and returns where.
+func (s *Stitch) extend(h *heap, n int64) (stretch, error) {
 	if err := s.trim(); err != nil {
-		return err
+		return stretch{}, err
 	}
 	s.clock++
 	tails := s.tails(h, n)
 	x := extension{region: none, last: none, missing: roundUp(n, cuda.Granularity)}
 	if len(tails) > 0 {
-		x.region, x.missing = tails[0].region, roundUp(n-tails[0].size, cuda.Granularity)
+		x = tails[0].extension()
+		x.missing = roundUp(n-x.before, cuda.Granularity)
 	}
 	if s.mayGrow(n, x.missing) {
-		err := s.carryOut(h, &x, n)
+		at, err := s.carryOut(h, &x, n)
 		if !errors.Is(err, cuda.ErrOutOfMemory) {
-			return err
+			return at, err
 		}
 	}
 	x = s.stitching(h, n, tails)
 	if x.missing > 0 && len(s.heaps) > 1 && !s.capturing {
 		if err := s.fetch(h, x.missing); err != nil {
-			return err
+			return stretch{}, err
 		}
 		x = s.stitching(h, n, tails)
 	}
-	if err := s.carryOut(h, &x, n); err != nil {
-		return err
+	at, err := s.carryOut(h, &x, n)
+	if err == nil {
+		s.stitches++
 	}
-	s.stitches++
-	return nil
+	return at, err
 }
 
 // mayGrow says whether so many more bytes may be taken from the device rather than stitched together, for a request of n bytes.
@@ -71,6 +74,8 @@ type tail struct {
 	region int32
 	size   int64
 }
+
+func (t tail) extension() extension { return extension{region: t.region, before: t.size, last: none} }
 
 // triesOfTails is how many regions are looked at that could be extended.
 const triesOfTails = 8
@@ -91,9 +96,9 @@ func (s *Stitch) tails(h *heap, n int64) []tail {
 // stitching returns the extension from pieces of the heap that needs the least new memory, and of those the fewest mappings.
 func (s *Stitch) stitching(h *heap, n int64, tails []tail) extension {
 	edges := s.edgesOf(h)
-	best := s.gather(h, none, n, edges)
+	best := s.gather(h, extension{region: none, last: none}, n, edges)
 	for _, t := range tails {
-		if x := s.gather(h, t.region, n-t.size, edges); x.better(&best) {
+		if x := s.gather(h, t.extension(), n, edges); x.better(&best) {
 			best = x
 		}
 	}
@@ -125,25 +130,13 @@ func (s *Stitch) edgesOf(h *heap) []edge {
 // minEdge is the least that the end of a piece must give to be worth a mapping, in bytes.
 const minEdge = 1 << 20
 
-// gather collects pieces for n bytes behind a region: the free end of one, idle ones from the largest down, of which the last is the
-// smallest that will do, and the free start of one. A range that is extended needs all of its pieces from the start.
-func (s *Stitch) gather(h *heap, region int32, n int64, edges []edge) extension {
-	x := extension{region: region, last: none}
-	var end, start int64
-	endID := none
-	for _, e := range edges {
-		if region != none && s.shows(region, &s.pieces[e.piece]) {
-			continue
-		}
-		if region == none && e.end > end && e.end >= e.start {
-			end, endID = e.end, e.piece
-		} else if e.start > start {
-			start, x.last = e.start, e.piece
-		}
-	}
-	if endID != none {
-		x.pieces = append(x.pieces, endID)
-		n -= end
+// gather adds the pieces to x that make up n bytes: the free end of one, unless a region is extended, idle ones from the largest down,
+// of which the last is the smallest that will do, and the free start of one.
+func (s *Stitch) gather(h *heap, x extension, n int64, edges []edge) extension {
+	n -= x.before
+	start := s.addEdges(&x, edges)
+	if x.region == none {
+		n -= x.before
 	}
 	if n > 0 {
 		n -= start
@@ -165,6 +158,24 @@ func (s *Stitch) gather(h *heap, region int32, n int64, edges []edge) extension 
 	return x
 }
 
+// addEdges adds the pieces in use to x that have the most free bytes at the end and at the start, and returns the latter.
+func (s *Stitch) addEdges(x *extension, edges []edge) (start int64) {
+	first := none
+	for _, e := range edges {
+		switch {
+		case x.region != none && s.shows(x.region, &s.pieces[e.piece]):
+		case x.region == none && e.end > x.before && e.end >= e.start:
+			x.before, first = e.end, e.piece
+		case e.start > start:
+			start, x.last = e.start, e.piece
+		}
+	}
+	if first != none {
+		x.pieces = append(x.pieces, first)
+	}
+	return start
+}
+
 // unfit says whether an idle piece cannot be added to x.
 func (s *Stitch) unfit(x *extension, id int32) bool {
 	return x.region != none && s.shows(x.region, &s.pieces[id]) || slices.Contains(x.pieces, id)
@@ -179,11 +190,15 @@ func (s *Stitch) smallest(h *heap, x *extension, n int64) free {
 	return h.idle.at(at)
 }
 
-// carryOut makes the new pieces of an extension for a request of n bytes and maps all.
-func (s *Stitch) carryOut(h *heap, x *extension, n int64) error {
-	fresh, err := s.createAll(h, n, x.missing)
+// carryOut makes the new pieces of an extension for a request of n bytes and maps all. It returns where there is room for the request.
+func (s *Stitch) carryOut(h *heap, x *extension, n int64) (stretch, error) {
+	var fresh []int32
+	var err error
+	if x.missing > 0 {
+		fresh, err = s.createAll(h, n, x.missing)
+	}
 	if err != nil {
-		return err
+		return stretch{}, err
 	}
 	all := append(x.pieces, fresh...)
 	if x.last != none {
@@ -196,17 +211,26 @@ func (s *Stitch) carryOut(h *heap, x *extension, n int64) error {
 			size += s.pieces[id].size
 		}
 		if region, err = s.begin(h, size); err != nil {
-			return errors.Join(err, s.releaseAll(fresh))
+			return stretch{}, errors.Join(err, s.releaseAll(fresh))
 		}
 	}
+	end := s.regions[region].end
 	if err := s.mapAll(h, region, all); err != nil {
-		return errors.Join(err, s.releaseAll(fresh))
+		return stretch{}, errors.Join(err, s.releaseAll(fresh))
 	}
-	return nil
+	if x.region == none && x.before > 0 { // the free end of the first piece
+		end += s.pieces[all[0]].size
+	}
+	return stretch{s.regions[region].ptr + cuda.Ptr(end-x.before), n, region}, nil
 }
 
 // createAll makes pieces of size bytes together for a request of n.
 func (s *Stitch) createAll(h *heap, n, size int64) ([]int32, error) {
+	if free, _, err := s.dev.MemInfo(); err != nil {
+		return nil, fmt.Errorf("read the free memory of the device: %w", err)
+	} else if size > free {
+		return nil, fmt.Errorf("create pieces of %d bytes: %w", size, cuda.ErrOutOfMemory)
+	}
 	var fresh []int32
 	for size > 0 {
 		id, err := s.create(h, min(size, s.pieceSize(n)))

@@ -124,7 +124,9 @@ func (s *Stitch) revisit(h *heap, c *class) int32 {
 		if p.state != placeFree {
 			continue
 		}
-		if region, ok := h.free.holds(p.ptr, p.size); ok {
+		region, away, ok := s.survey(h, p)
+		ok = ok && len(away) == 0
+		if ok {
 			p.region = region
 			s.take(h, stretch{p.ptr, p.size, region})
 			return id
@@ -136,15 +138,15 @@ func (s *Stitch) revisit(h *heap, c *class) int32 {
 	return none
 }
 
-// placeAt takes the start of a free range as a place of class c.
-func (s *Stitch) placeAt(h *heap, c *class, f free) int32 {
-	s.take(h, stretch{f.ptr, c.size, f.id})
-	id, ok := s.byPtr.find(f.ptr)
+// placeAt takes free memory as a place of class c.
+func (s *Stitch) placeAt(h *heap, c *class, at stretch) int32 {
+	s.take(h, at)
+	id, ok := s.byPtr.find(at.ptr)
 	if !ok || s.places[id].size != c.size || s.places[id].heap != h.number {
 		id = s.newPlace(c)
 	}
 	p := &s.places[id]
-	p.ptr, p.size, p.heap, p.class, p.region = f.ptr, c.size, h.number, c.number, f.id
+	p.ptr, p.size, p.heap, p.class, p.region = at.ptr, c.size, h.number, c.number, at.region
 	return id
 }
 

@@ -8,12 +8,13 @@ import (
 )
 
 // piece is physical memory that one call made. It is mapped as a whole, at one range of addresses or more, all of which show the
-// same bytes. Only its heap hands out what is free of it.
+// same bytes. What is free of it is offered at one of them, its home; the others are for requests that were there before.
 type piece struct {
 	handle   cuda.Handle
 	size     int64
 	used     int64 // bytes in blocks, warm ones included
 	heap     int32
+	home     int32   // the mapping at which the heap's free ranges have what is free of it, none if it is not mapped on the heap
 	mappings []int32 // its mappings
 	epoch    int64   // of its heap, when its memory was last freed
 }
@@ -55,44 +56,81 @@ func (s *Stitch) visit(at stretch, f func(id int32, offset, n int64)) {
 	}
 }
 
-// take makes a block of free memory, which is then taken wherever else it is mapped on the heap.
+// take makes a block of memory that is free, if not at its addresses then at others. Pieces that are wholly free move there.
 func (s *Stitch) take(h *heap, at stretch) {
-	h.free.cut(at.ptr, at.size)
+	_, whole := h.free.holds(at.ptr, at.size)
+	if whole {
+		h.free.cut(at.ptr, at.size)
+	}
 	s.visit(at, func(id int32, offset, n int64) {
-		sl := &s.mappings[id]
-		sl.blocks++
-		sl.used = s.clock
-		p := &s.pieces[sl.piece]
+		m := &s.mappings[id]
+		m.blocks++
+		m.used = s.clock
+		p := &s.pieces[m.piece]
+		if !whole {
+			if p.used == 0 && p.home != id {
+				s.move(h, p, id)
+			}
+			h.free.cut(s.mappings[p.home].ptr+cuda.Ptr(offset), n)
+		}
 		if p.used == 0 {
-			h.idle.remove(p.size, cuda.Ptr(sl.piece))
+			h.idle.remove(p.size, cuda.Ptr(m.piece))
 		}
 		p.used += n
-		for _, other := range p.mappings {
-			if o := &s.mappings[other]; other != id && s.regions[o.region].heap == h.number {
-				h.free.cut(o.ptr+cuda.Ptr(offset), n)
-			}
-		}
 	})
 }
 
 // giveBack undoes take, for a block that was freed in an epoch of the heap.
 func (s *Stitch) giveBack(h *heap, at stretch, epoch int64) {
-	s.visit(at, func(id int32, offset, n int64) {
-		sl := &s.mappings[id]
-		sl.blocks--
-		sl.epoch = max(sl.epoch, epoch)
-		p := &s.pieces[sl.piece]
+	whole := true
+	s.visit(at, func(id int32, _, n int64) {
+		m := &s.mappings[id]
+		m.blocks--
+		m.epoch = max(m.epoch, epoch)
+		p := &s.pieces[m.piece]
 		p.epoch = max(p.epoch, epoch)
 		if p.used -= n; p.used == 0 {
-			h.idle.insert(free{size: p.size, ptr: cuda.Ptr(sl.piece), id: sl.piece})
+			h.idle.insert(free{size: p.size, ptr: cuda.Ptr(m.piece), id: m.piece})
 		}
-		for _, other := range p.mappings {
-			if o := &s.mappings[other]; other != id && s.regions[o.region].heap == h.number {
-				h.free.add(stretch{o.ptr + cuda.Ptr(offset), n, o.region})
-			}
-		}
+		whole = whole && p.home == id
 	})
-	h.free.add(at)
+	if whole {
+		h.free.add(at)
+		return
+	}
+	s.visit(at, func(id int32, offset, n int64) {
+		home := &s.mappings[s.pieces[s.mappings[id].piece].home]
+		h.free.add(stretch{home.ptr + cuda.Ptr(offset), n, home.region})
+	})
+}
+
+// move makes a mapping the home of a piece that is wholly free, none to offer it nowhere.
+func (s *Stitch) move(h *heap, p *piece, to int32) {
+	if p.home != none {
+		h.free.cut(s.mappings[p.home].ptr, p.size)
+	}
+	if p.home = to; to != none {
+		h.free.add(stretch{s.mappings[to].ptr, p.size, s.mappings[to].region})
+	}
+}
+
+// mappingOn returns a mapping of a piece on a heap, none if there is none; not the one that is left out.
+func (s *Stitch) mappingOn(h *heap, p *piece, not int32) int32 {
+	for _, id := range p.mappings {
+		if id != not && s.regions[s.mappings[id].region].heap == h.number {
+			return id
+		}
+	}
+	return none
+}
+
+// isFree says whether n bytes of a piece of the heap are free.
+func (s *Stitch) isFree(h *heap, p *piece, offset, n int64) bool {
+	if p.used == 0 {
+		return true
+	}
+	_, ok := h.free.holds(s.mappings[p.home].ptr+cuda.Ptr(offset), n)
+	return ok
 }
 
 // create makes a piece of size bytes that belongs to a heap and is mapped nowhere.
@@ -107,7 +145,7 @@ func (s *Stitch) create(h *heap, size int64) (int32, error) {
 	} else {
 		s.pieces = append(s.pieces, piece{})
 	}
-	s.pieces[id] = piece{handle: handle, size: size, heap: h.number, mappings: s.pieces[id].mappings[:0]}
+	s.pieces[id] = piece{handle: handle, size: size, heap: h.number, home: none, mappings: s.pieces[id].mappings[:0]}
 	h.idle.insert(free{size: size, ptr: cuda.Ptr(id), id: id})
 	s.stats.reserve(size)
 	return id, nil
@@ -119,7 +157,7 @@ func (s *Stitch) release(id int32) error {
 	s.heaps[p.heap].idle.remove(p.size, cuda.Ptr(id))
 	s.stats.Reserved -= p.size
 	handle := p.handle
-	*p = piece{heap: none, mappings: p.mappings[:0]}
+	*p = piece{heap: none, home: none, mappings: p.mappings[:0]}
 	s.spare.pieces = append(s.spare.pieces, id)
 	if err := s.dev.Release(handle); err != nil {
 		return fmt.Errorf("release a piece: %w", err)
@@ -197,38 +235,15 @@ func (s *Stitch) show(h *heap, id, number int32, at cuda.Ptr) {
 	for range p.size / cuda.Granularity {
 		r.mappingAt = append(r.mappingAt, mappingID)
 	}
-	s.freeParts(h, p, func(offset, n int64) { h.free.add(stretch{at + cuda.Ptr(offset), n, id}) })
 	p.mappings = append(p.mappings, mappingID)
-}
-
-// freeParts calls f for what is free of a piece: all of it, or what one of its mappings on its heap shows to be.
-func (s *Stitch) freeParts(h *heap, p *piece, f func(offset, n int64)) {
-	if p.used == 0 {
-		f(0, p.size)
-		return
+	if p.home == none {
+		s.move(h, p, mappingID)
 	}
-	base := s.mappings[p.mappings[s.homeMapping(h, p)]].ptr
-	type part struct{ offset, size int64 }
-	var parts []part
-	h.free.within(base, p.size, func(at cuda.Ptr, n int64) { parts = append(parts, part{int64(at - base), n}) })
-	for _, x := range parts {
-		f(x.offset, x.size)
-	}
-}
-
-// homeMapping returns which of a piece's mappings is the first on its heap. A piece that is in use has one.
-func (s *Stitch) homeMapping(h *heap, p *piece) int {
-	for i, id := range p.mappings {
-		if s.regions[s.mappings[id].region].heap == h.number {
-			return i
-		}
-	}
-	panic("BUG: a piece in use is not mapped")
 }
 
 // edges returns the free bytes at the start of a piece in use, and at its end.
 func (s *Stitch) edges(h *heap, p *piece) (start, end int64) {
-	base := s.mappings[p.mappings[s.homeMapping(h, p)]].ptr
+	base := s.mappings[p.home].ptr
 	limit := base + cuda.Ptr(p.size)
 	if around, _, ok := h.free.around(base); ok {
 		start = int64(around.end() - base)

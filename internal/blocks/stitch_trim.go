@@ -12,7 +12,7 @@ import (
 // trim undoes the mappings that were used longest ago when there are too many, a tenth of them, as far as the device is done with
 // them.
 func (s *Stitch) trim() error {
-	limit := max(s.conf.Mappings, s.conf.Aliases*(len(s.pieces)-len(s.spare.pieces)))
+	limit := s.conf.Aliases * (len(s.pieces) - len(s.spare.pieces))
 	if s.mapped <= limit || s.capturing {
 		return nil
 	}
@@ -31,7 +31,7 @@ func (s *Stitch) unused() []int32 {
 	var all []int32
 	for id := range s.mappings {
 		sl := &s.mappings[id]
-		if sl.region == none || sl.blocks > 0 {
+		if sl.region == none || sl.blocks > 0 || s.pieces[sl.piece].used > 0 && s.pieces[sl.piece].home == int32(id) {
 			continue
 		}
 		if h := s.heaps[s.regions[sl.region].heap]; sl.epoch < h.passing.passed {
@@ -55,8 +55,9 @@ func (s *Stitch) undoMappings(ids []int32) error {
 func (s *Stitch) undoMapping(id int32) error {
 	sl := s.mappings[id]
 	p, r := &s.pieces[sl.piece], &s.regions[sl.region]
-	if h := s.heaps[r.heap]; p.heap == r.heap {
-		s.hide(h, sl.ptr, p.size)
+	if p.home == id {
+		h := s.heaps[r.heap]
+		s.move(h, p, s.mappingOn(h, p, id))
 	}
 	p.mappings = slices.DeleteFunc(p.mappings, func(x int32) bool { return x == id })
 	first := int(sl.ptr-r.ptr) / cuda.Granularity
@@ -71,15 +72,6 @@ func (s *Stitch) undoMapping(id int32) error {
 		return fmt.Errorf("unmap a piece: %w", err)
 	}
 	return s.shrink(sl.region)
-}
-
-// hide takes all that is free within a range of addresses out of a heap.
-func (s *Stitch) hide(h *heap, ptr cuda.Ptr, size int64) {
-	var parts []stretch
-	h.free.within(ptr, size, func(at cuda.Ptr, n int64) { parts = append(parts, stretch{ptr: at, size: n}) })
-	for _, x := range parts {
-		h.free.cut(x.ptr, x.size)
-	}
 }
 
 // shrink moves the end of a region before what is no longer mapped there, and gives a region back that holds nothing.

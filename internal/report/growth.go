@@ -15,6 +15,7 @@ import (
 type Growth struct {
 	Title, X, Y string // what is on the axes, with its unit
 	Curves      []Curve
+	Linear      bool // the axes begin at 0 and are not logarithmic
 }
 
 // Curve is points in a line.
@@ -33,10 +34,14 @@ func WriteGrowthSVG(w io.Writer, g Growth) error { return writeSVG(w, []drawable
 func (g *Growth) plot() (*plot.Plot, error) {
 	p := newPlot(g.Title)
 	p.X.Label.Text, p.Y.Label.Text = g.X, g.Y
-	p.X.Scale, p.Y.Scale = plot.LogScale{}, plot.LogScale{}
-	p.X.Tick.Marker, p.Y.Tick.Marker = plot.LogTicks{Prec: -1}, plot.LogTicks{Prec: -1}
-	p.Y.Min = math.Inf(1)
-	p.Legend.Top, p.Legend.Left = true, true
+	p.Legend.Top, p.Legend.Left = true, !g.Linear
+	if g.Linear {
+		p.X.Min, p.Y.Min = 0, 0
+	} else {
+		p.X.Scale, p.Y.Scale = plot.LogScale{}, plot.LogScale{}
+		p.X.Tick.Marker, p.Y.Tick.Marker = plot.LogTicks{Prec: -1}, plot.LogTicks{Prec: -1}
+		p.Y.Min = math.Inf(1)
+	}
 	p.Legend.Padding = vg.Points(3)
 	for i, c := range g.Curves {
 		if err := c.draw(p, palette[i%len(palette)]); err != nil {

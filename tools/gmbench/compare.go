@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"gm/internal/bench"
 	"gm/internal/blocks"
 	"gm/internal/cli"
+	"gm/internal/cuda/sim"
 	"gm/internal/replay"
 	"gm/internal/report"
 	"gm/internal/units"
@@ -23,6 +25,7 @@ type compareCmd struct {
 	Files    []string    `arg:"" optional:"" name:"trace|plan" help:"Traces and plans as Parquet. Standard input if there is none, or for '-'."`
 	Alloc    []string    `placeholder:"NAME[:SETTING=VALUE,...]" sep:"none" help:"Allocators to compare, all by default."`
 	Capacity units.Bytes `placeholder:"SIZE" help:"Memory of the simulated GPU, such as 80GiB. 4 TiB by default."`
+	Costs    string      `placeholder:"FILE" help:"What driver calls cost, as gmbench calibrate measured it. Those of an H200 by default."`
 	JSON     bool        `name:"json" xor:"format" help:"Print JSON."`
 	CSV      bool        `name:"csv" xor:"format" help:"Print CSV."`
 	PNG      string      `name:"png" placeholder:"FILE" help:"Draw live and reserved bytes over time for each allocator."`
@@ -46,13 +49,17 @@ func (cmd *compareCmd) Run(c *cli.Context) error {
 	if err := cmd.distinct(); err != nil {
 		return err
 	}
+	gpu, err := cmd.gpu()
+	if err != nil {
+		return err
+	}
 	programs, err := load(cmd.Files)
 	if err != nil {
 		return err
 	}
 	cmd.warn(c, programs)
 	progress := c.Progress("replay", int64(len(programs)*len(specs)))
-	rows, err := bench.Compare(context.Background(), programs, specs, int64(cmd.Capacity), func() { progress.Add(1) })
+	rows, err := bench.CompareOn(context.Background(), programs, specs, gpu, func() { progress.Add(1) })
 	progress.End()
 	if err != nil {
 		return err
@@ -69,12 +76,23 @@ func (cmd *compareCmd) Run(c *cli.Context) error {
 	return writeTables(c.Out, programs, rows)
 }
 
+// gpu returns the device to simulate.
+func (cmd *compareCmd) gpu() (bench.GPU, error) {
+	gpu := bench.GPU{Capacity: int64(cmd.Capacity), Costs: sim.H200()}
+	if cmd.Costs == "" {
+		return gpu, nil
+	}
+	measured, err := sim.ReadCalibration(cmd.Costs)
+	gpu.Costs = measured.Costs
+	return gpu, err
+}
+
 // distinct refuses pictures in place of what is read, or of each other.
 func (cmd *compareCmd) distinct() error {
 	if cmd.PNG != "" && cmd.PNG == cmd.SVG {
 		return cli.Usage("--png and --svg are both %s", cmd.PNG)
 	}
-	for _, file := range cmd.Files {
+	for _, file := range append(slices.Clip(cmd.Files), cmd.Costs) {
 		for _, picture := range []string{cmd.PNG, cmd.SVG} {
 			if err := cli.Distinct(file, picture); err != nil {
 				return err

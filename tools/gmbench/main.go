@@ -12,8 +12,9 @@ import (
 )
 
 type grammar struct {
-	Compare compareCmd `cmd:"" default:"withargs" help:"Compare allocators on traces and plans (the default)."`
-	Verify  verifyCmd  `cmd:"" help:"Check that PyTorch's allocator, replayed, does exactly what a trace recorded."`
+	Compare   compareCmd   `cmd:"" default:"withargs" help:"Compare allocators on traces and plans (the default)."`
+	Verify    verifyCmd    `cmd:"" help:"Check that PyTorch's allocator, replayed, does exactly what a trace recorded."`
+	Calibrate calibrateCmd `cmd:"" help:"Measure what driver calls cost on a GPU of this machine, for --costs."`
 }
 
 func main() {

@@ -12,9 +12,10 @@
 //	GM_FAKE_DELAY     calls that take longer: "cuMemMap=20us,cuMemAlloc=1ms"
 //
 // Results were compared with those of an H200 (driver 580, CUDA 13.0), on which most programs in testdata pass, too. Known
-// differences: there is no stream capture, no opening of IPC handles and no form of a function older than CUDA 3.2; pools
-// and small allocations never fragment; a kernel runs nothing; and cuMemMap refuses what the real driver lets pass, a range
-// that begins in a reservation and ends behind it, and a handle that was released but is still mapped somewhere.
+// differences: what a stream captures is dropped and gives no graph, and waiting for an event captures no other stream; there
+// is no opening of IPC handles and no form of a function older than CUDA 3.2; pools and small allocations never fragment; a
+// kernel runs nothing; memory that can be exported keeps a file open; and cuMemMap refuses what the real driver lets pass, a
+// range that begins in a reservation and ends behind it, and a handle that was released but is still mapped somewhere.
 //
 // A name in GM_FAKE_FAIL and GM_FAKE_DELAY stands for all versions of the function (cuMemAlloc for cuMemAlloc_v2).
 package fake

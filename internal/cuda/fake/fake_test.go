@@ -101,6 +101,7 @@ var programs = []struct {
 	{name: "memory"},
 	{name: "pool"},
 	{name: "stream"},
+	{name: "capture"},
 	{name: "early"},
 	{name: "context", environment: []string{"GM_FAKE_DEVICES=2"}},
 	{name: "resolve"},

@@ -1,6 +1,9 @@
 package sim
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Call is a kind of driver call.
 type Call int
@@ -31,14 +34,20 @@ var callNames = [NumCalls]string{
 // String returns the name of the driver's function.
 func (c Call) String() string { return callNames[c] }
 
+// callByName returns the call of that name.
+func callByName(name string) (Call, bool) {
+	i := slices.Index(callNames[:], name)
+	return Call(i), i >= 0
+}
+
 // Point is the measured cost of a call for one size.
 type Point struct {
-	Bytes int64
-	Cost  time.Duration
+	Bytes int64         `json:"bytes"`
+	Cost  time.Duration `json:"ns"`
 }
 
 // Curve is a cost by size, as points of growing size. Between two points it is a straight line; outside, it is the nearest point's cost
-// below and the last slope above.
+// below and the last slope above, at least 0 and at most a minute.
 type Curve []Point
 
 // At returns the cost of a call of size bytes.
@@ -55,8 +64,11 @@ func (c Curve) At(size int64) time.Duration {
 	}
 	a, b := c[i-1], c[i]
 	slope := float64(b.Cost-a.Cost) / float64(b.Bytes-a.Bytes)
-	return a.Cost + time.Duration(slope*float64(size-a.Bytes))
+	return time.Duration(min(max(0, float64(a.Cost)+slope*float64(size-a.Bytes)), float64(maxCost)))
 }
+
+// maxCost is more than any call takes. It keeps sums within their range.
+const maxCost = time.Minute
 
 // CostTable is what the driver calls of one GPU cost. Map, SetAccess and Unmap cost this much for each handle in their range.
 type CostTable [NumCalls]Curve

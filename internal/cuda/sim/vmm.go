@@ -121,7 +121,7 @@ func (d *Device) Map(p cuda.Ptr, h cuda.Handle) error {
 
 // SetAccess implements cuda.Device.
 func (d *Device) SetAccess(p cuda.Ptr, size int64) error {
-	return d.walk("cuMemSetAccess", p, size, func(cuda.Ptr, cuda.Handle, *memory) { d.charge(SetAccess, 0, 1) })
+	return d.walk("cuMemSetAccess", p, size, func(_ cuda.Ptr, _ cuda.Handle, m *memory) { d.charge(SetAccess, m.size, 1) })
 }
 
 // Unmap implements cuda.Device.
@@ -132,7 +132,7 @@ func (d *Device) Unmap(p cuda.Ptr, size int64) error {
 	}
 	r := d.reserved[i]
 	return d.walk("cuMemUnmap", p, size, func(at cuda.Ptr, h cuda.Handle, m *memory) {
-		d.charge(Unmap, 0, 1)
+		d.charge(Unmap, m.size, 1)
 		granules := r.mapped[r.granule(at):r.granule(at+cuda.Ptr(m.size))]
 		clear(granules)
 		r.live -= len(granules)

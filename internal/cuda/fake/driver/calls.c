@@ -39,7 +39,8 @@ CUresult enter(const char *function, enum need need)
 		if (r != CUDA_SUCCESS)
 			return r;
 	}
-	return fault_check(function);
+	CUresult r = capture_check(function);
+	return r == CUDA_SUCCESS ? fault_check(function) : r;
 }
 
 CUresult cuInit(unsigned flags)

@@ -122,6 +122,12 @@ struct op {
 	size_t afters;
 	struct after after[]; /* what other streams must have done before */
 };
+struct capture {
+	CUstreamCaptureStatus status;
+	CUstreamCaptureMode mode;
+	const void *thread; /* that began it */
+	CUstream next;
+};
 struct CUstream_st {
 	CUstream next;
 	CUcontext ctx;
@@ -129,6 +135,7 @@ struct CUstream_st {
 	unsigned flags;
 	int priority;
 	const void *owner; /* of a per-thread default stream */
+	struct capture capture;
 	struct op *head, **tail;
 	uint64_t queued, done;
 	pthread_cond_t wake;
@@ -154,6 +161,10 @@ void context_drain(CUcontext ctx);
 void device_drain(int device);
 void progress_wait(void); /* until some stream has gone on */
 void event_unref(CUevent event);
+
+/* capture.c */
+CUresult capture_check(const char *function); /* invalidates captures that forbid it */
+void capture_close(CUstream stream);
 
 /* module.c */
 void modules_release(CUcontext ctx);

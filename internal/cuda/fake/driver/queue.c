@@ -44,6 +44,7 @@ CUstream stream_open(CUcontext ctx, unsigned flags, int priority)
 /* stream_close lets the work that is queued go on, as cuStreamDestroy does. */
 void stream_close(CUstream s)
 {
+	capture_close(s);
 	s->live = false;
 	pthread_cond_signal(&s->wake);
 }
@@ -118,6 +119,15 @@ static void op_finish(const struct op *op)
 		event_unref(op->event.event);
 	if (op->kind == OP_FREE)
 		pool_block_done(op->block);
+}
+
+/* captured drops an operation that would go into a graph. */
+static bool captured(CUstream s, const struct op *op)
+{
+	if (s->capture.status == CU_STREAM_CAPTURE_STATUS_NONE)
+		return false;
+	op_finish(op);
+	return true;
 }
 
 static bool ready(const struct op *op)
@@ -200,6 +210,8 @@ bool stream_done(CUstream s) { return s->done == s->queued && (!s->legacy || oth
 /* queue_op takes an operation whose references are counted already. */
 CUresult queue_op(CUstream s, const struct op *op)
 {
+	if (captured(s, op))
+		return CUDA_SUCCESS;
 	size_t n = others(s, NULL);
 	struct op *queued = malloc(sizeof *queued + n * sizeof *queued->after);
 	if (!queued || !stream_start(s)) {
@@ -220,6 +232,8 @@ CUresult queue_op(CUstream s, const struct op *op)
 CUresult queue_op_and_wait(CUstream s, const struct op *op)
 {
 	CUcontext ctx = s->ctx;
+	if (captured(s, op))
+		return CUDA_SUCCESS;
 	if (stream_idle(s)) {
 		unlock();
 		op_run(ctx, op);

@@ -1,4 +1,4 @@
-/* The streams' side of the API. There is no capture: a graph has no memory of its own here. */
+/* The streams' side of the API. */
 #include "driver.h"
 
 static CUstream per_thread(CUstream stream) { return stream ? stream : CU_STREAM_PER_THREAD; }
@@ -92,56 +92,6 @@ CUresult cuStreamQuery_ptsz(CUstream stream) { return cuStreamQuery(per_thread(s
 STREAM_GET(cuStreamGetPriority, int, priority)
 STREAM_GET(cuStreamGetFlags, unsigned, flags)
 STREAM_GET(cuStreamGetCtx, CUcontext, ctx)
-
-CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status)
-{
-	ENTER(NEED_CONTEXT);
-	CUstream s;
-	lock();
-	CUresult r = stream_find(stream, &s);
-	unlock();
-	if (r == CUDA_SUCCESS)
-		*status = CU_STREAM_CAPTURE_STATUS_NONE;
-	return r;
-}
-
-CUresult cuStreamIsCapturing_ptsz(CUstream stream, CUstreamCaptureStatus *status)
-{
-	return cuStreamIsCapturing(per_thread(stream), status);
-}
-
-CUresult cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode)
-{
-	ENTER(NEED_CONTEXT);
-	(void)stream, (void)mode;
-	return CUDA_ERROR_NOT_SUPPORTED;
-}
-
-CUresult cuStreamBeginCapture_v2_ptsz(CUstream stream, CUstreamCaptureMode mode)
-{
-	return cuStreamBeginCapture_v2(stream, mode);
-}
-
-CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph)
-{
-	ENTER(NEED_CONTEXT);
-	(void)stream, (void)graph;
-	return CUDA_ERROR_NOT_SUPPORTED;
-}
-
-CUresult cuStreamEndCapture_ptsz(CUstream stream, CUgraph *graph) { return cuStreamEndCapture(stream, graph); }
-
-CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
-{
-	ENTER(NEED_INIT);
-	static _Thread_local CUstreamCaptureMode current = CU_STREAM_CAPTURE_MODE_GLOBAL;
-	if (!mode)
-		return CUDA_ERROR_INVALID_VALUE;
-	CUstreamCaptureMode before = current;
-	current = *mode;
-	*mode = before;
-	return CUDA_SUCCESS;
-}
 
 CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void *data)
 {

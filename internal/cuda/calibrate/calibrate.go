@@ -1,0 +1,161 @@
+// Package calibrate measures what the driver's calls on memory and events cost on a GPU.
+package calibrate
+
+import (
+	"fmt"
+	"time"
+
+	"gm/internal/cuda"
+	"gm/internal/cuda/sim"
+)
+
+const mib = 1 << 20
+
+// sizes are those that memory is measured for, in bytes, and those that addresses are reserved for beyond them.
+var (
+	sizes  = [...]int64{2 * mib, 32 * mib, 128 * mib, 512 * mib, 2048 * mib}
+	ranges = [...]int64{16 << 30, 256 << 30, 4 << 40, 64 << 40}
+)
+
+// Each call is measured in rounds, of several calls in a row, for several pieces of memory at once: an allocator takes memory, and
+// gives it back, in bursts.
+const (
+	rounds = 15
+	burst  = 8
+	events = 64 // in a row, which are too fast to be timed one by one
+)
+
+// Steps is how often Costs calls done.
+const Steps = len(sizes) + len(ranges) + 1
+
+// Costs measures every call of the table, each for the sizes that it depends on, and returns the medians. It uses at most a quarter
+// of the memory that is free on the device, and leaves out sizes that do not fit. A quiet device and two of its streams with nothing in
+// them are needed for figures that mean something. It calls done after each step. After an error what was allocated is still held.
+func Costs(d cuda.Device, streams [2]cuda.Stream, done func()) (sim.CostTable, error) {
+	free, _, err := d.MemInfo()
+	if err != nil {
+		return sim.CostTable{}, err
+	}
+	budget := free / 4
+	if budget < sizes[0] {
+		return sim.CostTable{}, fmt.Errorf("%d bytes of device memory are free, at least %d are needed", free, 4*sizes[0])
+	}
+	m := &meter{d: d}
+	for _, size := range sizes {
+		if size <= budget {
+			n := min(budget/size, burst)
+			m.allocate(size, int(n))
+			m.pieces(size, int(n))
+			m.reserve(size)
+		}
+		done()
+	}
+	for _, size := range ranges {
+		m.reserveLarge(size)
+		done()
+	}
+	m.events(streams)
+	done()
+	return m.table(), m.err
+}
+
+// allocate measures plain memory.
+func (m *meter) allocate(size int64, n int) {
+	ptrs := make([]cuda.Ptr, n)
+	for range rounds {
+		m.each(sim.MemAlloc, size, n, func(i int) (err error) {
+			ptrs[i], err = m.d.MemAlloc(size)
+			return err
+		})
+		m.each(sim.MemFree, size, n, func(i int) error { return m.d.MemFree(ptrs[i]) })
+	}
+}
+
+// pieces measures physical memory, in handles of one size that are mapped side by side.
+//
+// What others gave back is cleared when access to it is first set, which takes many times as long as setting it again at another
+// address. That is a cost of new memory, as an allocator sees it, and counted with cuMemCreate.
+func (m *meter) pieces(size int64, n int) {
+	all := size * int64(n)
+	p := m.addresses(all)
+	handles := make([]cuda.Handle, n)
+	for range rounds {
+		create := m.timeEach(sim.Create, size, n, func(i int) (err error) {
+			handles[i], err = m.d.Create(size)
+			return err
+		})
+		first := m.mapAll(p, size, handles)
+		again := m.mapAll(p, size, handles)
+		m.add(sim.Create, size, create+max(0, first-again))
+		m.add(sim.SetAccess, size, again)
+		m.each(sim.Release, size, n, func(i int) error { return m.d.Release(handles[i]) })
+	}
+	m.do(func() error { return m.d.AddressFree(p, all) })
+}
+
+// mapAll maps the handles, sets access to them, for which it returns the time a handle, and unmaps them.
+func (m *meter) mapAll(p cuda.Ptr, size int64, handles []cuda.Handle) time.Duration {
+	n := len(handles)
+	all := size * int64(n)
+	m.each(sim.Map, size, n, func(i int) error { return m.d.Map(p+cuda.Ptr(size)*cuda.Ptr(i), handles[i]) })
+	access := m.time(sim.SetAccess, size, n, func() error { return m.d.SetAccess(p, all) })
+	m.add(sim.Unmap, size, m.time(sim.Unmap, size, n, func() error { return m.d.Unmap(p, all) }))
+	return access
+}
+
+// addresses reserves a range that is not measured.
+func (m *meter) addresses(size int64) (p cuda.Ptr) {
+	m.do(func() (err error) {
+		p, err = m.d.AddressReserve(size)
+		return err
+	})
+	return p
+}
+
+func (m *meter) reserve(size int64) {
+	var ptrs [burst]cuda.Ptr
+	for range rounds {
+		m.each(sim.AddressReserve, size, burst, func(i int) (err error) {
+			ptrs[i], err = m.d.AddressReserve(size)
+			return err
+		})
+		m.each(sim.AddressFree, size, burst, func(i int) error { return m.d.AddressFree(ptrs[i], size) })
+	}
+}
+
+// reserveLarge measures ranges one by one, unless there are not so many addresses.
+func (m *meter) reserveLarge(size int64) {
+	p, err := m.d.AddressReserve(size)
+	if err != nil {
+		return
+	}
+	m.do(func() error { return m.d.AddressFree(p, size) })
+	for range rounds {
+		m.each(sim.AddressReserve, size, 1, func(int) (err error) {
+			p, err = m.d.AddressReserve(size)
+			return err
+		})
+		m.each(sim.AddressFree, size, 1, func(int) error { return m.d.AddressFree(p, size) })
+	}
+}
+
+// events measures events of one stream, which the other waits for. All have passed when they are asked for.
+func (m *meter) events(streams [2]cuda.Stream) {
+	var all [events]cuda.Event
+	for range rounds {
+		m.each(sim.EventRecord, 0, events, func(i int) (err error) {
+			all[i], err = m.d.EventRecord(streams[0])
+			return err
+		})
+		m.do(func() error { return m.d.StreamSynchronize(streams[0]) })
+		m.each(sim.EventQuery, 0, events, func(i int) error {
+			_, err := m.d.EventQuery(all[i])
+			return err
+		})
+		m.each(sim.StreamWaitEvent, 0, events, func(i int) error { return m.d.StreamWaitEvent(streams[1], all[i]) })
+		m.do(func() error { return m.d.StreamSynchronize(streams[1]) })
+		for _, e := range all {
+			m.do(func() error { return m.d.EventDestroy(e) })
+		}
+	}
+}

@@ -1,0 +1,292 @@
+#include "driver.h"
+
+#include <dlfcn.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { CAPTURE_MODE_RELAXED = 2, EVENT_DISABLE_TIMING = 2, STREAM_NON_BLOCKING = 1 };
+enum { LOOK_UP_LEGACY_STREAM = 1, ALLOCATION_PINNED = 1, HANDLE_FILE_DESCRIPTOR = 1 };
+
+/* CUmemAllocationProp */
+struct property {
+	int type, handle_types, location_type, location_id;
+	void *win32;
+	unsigned char compression, rdma;
+	unsigned short usage;
+	unsigned char reserved[4];
+};
+_Static_assert(sizeof(struct property) == 32 && sizeof(struct gm_access) == 12, "layouts of the driver");
+
+/* Each function by name, the suffix of its symbol, the version of CUDA that has this form of it, and its parameters. A driver may
+ * lack the OPTIONAL ones. */
+#define FUNCTIONS(NEEDED, OPTIONAL)                                                                                      \
+	NEEDED(cuInit, "", 2000, (unsigned flags))                                                                       \
+	NEEDED(cuDriverGetVersion, "", 2020, (int *version))                                                             \
+	NEEDED(cuGetErrorName, "", 6000, (int code, const char **name))                                                  \
+	NEEDED(cuDeviceGetCount, "", 2000, (int *count))                                                                 \
+	NEEDED(cuDeviceGet, "", 2000, (int *device, int ordinal))                                                        \
+	NEEDED(cuDeviceGetName, "", 2000, (char *name, int size, int device))                                            \
+	NEEDED(cuDeviceGetAttribute, "", 2000, (int *value, int attribute, int device))                                  \
+	NEEDED(cuDeviceCanAccessPeer, "", 4000, (int *can, int device, int peer))                                        \
+	NEEDED(cuDevicePrimaryCtxRetain, "", 7000, (void **context, int device))                                         \
+	NEEDED(cuDevicePrimaryCtxRelease, "_v2", 11000, (int device))                                                    \
+	NEEDED(cuCtxPushCurrent, "_v2", 4000, (void *context))                                                           \
+	NEEDED(cuCtxPopCurrent, "_v2", 4000, (void **context))                                                           \
+	NEEDED(cuCtxSynchronize, "", 2000, (void))                                                                       \
+	NEEDED(cuMemAlloc, "_v2", 3020, (uint64_t *p, size_t size))                                                      \
+	NEEDED(cuMemFree, "_v2", 3020, (uint64_t p))                                                                     \
+	NEEDED(cuMemGetInfo, "_v2", 3020, (size_t *free, size_t *total))                                                 \
+	NEEDED(cuMemAddressReserve, "", 10020,                                                                           \
+	       (uint64_t *p, size_t size, size_t alignment, uint64_t hint, unsigned long long flags))                    \
+	NEEDED(cuMemAddressFree, "", 10020, (uint64_t p, size_t size))                                                   \
+	NEEDED(cuMemCreate, "", 10020,                                                                                   \
+	       (uint64_t *handle, size_t size, const struct property *property, unsigned long long flags))               \
+	NEEDED(cuMemRelease, "", 10020, (uint64_t handle))                                                               \
+	NEEDED(cuMemMap, "", 10020, (uint64_t p, size_t size, size_t offset, uint64_t handle, unsigned long long flags)) \
+	NEEDED(cuMemUnmap, "", 10020, (uint64_t p, size_t size))                                                         \
+	NEEDED(cuMemSetAccess, "", 10020, (uint64_t p, size_t size, const struct gm_access *access, size_t n))           \
+	NEEDED(cuEventCreate, "", 2000, (void **event, unsigned flags))                                                  \
+	NEEDED(cuEventRecord, "", 2000, (void *event, void *stream))                                                     \
+	NEEDED(cuEventQuery, "", 2000, (void *event))                                                                    \
+	NEEDED(cuEventSynchronize, "", 2000, (void *event))                                                              \
+	NEEDED(cuEventDestroy, "_v2", 4000, (void *event))                                                               \
+	NEEDED(cuStreamCreate, "", 2000, (void **stream, unsigned flags))                                                \
+	NEEDED(cuStreamDestroy, "_v2", 4000, (void *stream))                                                             \
+	NEEDED(cuStreamSynchronize, "", 2000, (void *stream))                                                            \
+	NEEDED(cuStreamWaitEvent, "", 3020, (void *stream, void *event, unsigned flags))                                 \
+	NEEDED(cuMemsetD32Async, "", 3020, (uint64_t p, unsigned value, size_t n, void *stream))                         \
+	NEEDED(cuMemcpyDtoH, "_v2", 3020, (void *dst, uint64_t src, size_t size))                                        \
+	NEEDED(cuMemcpyHtoD, "_v2", 3020, (uint64_t dst, const void *src, size_t size))                                  \
+	OPTIONAL(cuStreamIsCapturing, "", 10000, (void *stream, int *status))                                            \
+	OPTIONAL(cuThreadExchangeStreamCaptureMode, "", 10010, (int *mode))
+
+#define MEMBER(name, suffix, since, parameters) int (*name) parameters;
+struct gm_library {
+	FUNCTIONS(MEMBER, MEMBER)
+};
+
+static const struct function {
+	const char *name, *symbol;
+	int since, optional;
+	size_t offset;
+} functions[] = {
+#define NEEDED(name, suffix, since, parameters) {#name, #name suffix, since, 0, offsetof(struct gm_library, name)},
+#define OPTIONAL(name, suffix, since, parameters) {#name, #name suffix, since, 1, offsetof(struct gm_library, name)},
+	FUNCTIONS(NEEDED, OPTIONAL)
+};
+
+typedef int look_up(const char *name, void **function, int version, uint64_t flags, int *status);
+
+static void *find(void *library, look_up *ask, const struct function *f)
+{
+	void *found = NULL;
+	int status;
+	if (ask && ask(f->name, &found, f->since, LOOK_UP_LEGACY_STREAM, &status) == 0 && found)
+		return found;
+	return dlsym(library, f->symbol);
+}
+
+struct gm_library *gm_library_load(char *why, int size)
+{
+	void *library = dlopen("libcuda.so.1", RTLD_NOW);
+	if (!library) {
+		snprintf(why, (size_t)size, "%s", dlerror());
+		return NULL;
+	}
+	struct gm_library *l = calloc(1, sizeof *l);
+	look_up *ask = (look_up *)dlsym(library, "cuGetProcAddress_v2");
+	for (size_t i = 0; l && i < sizeof functions / sizeof *functions; i++) {
+		void *found = find(library, ask, &functions[i]);
+		if (!found && !functions[i].optional) {
+			snprintf(why, (size_t)size, "libcuda.so.1: has no function %s", functions[i].name);
+			free(l);
+			return NULL;
+		}
+		*(void **)((char *)l + functions[i].offset) = found;
+	}
+	if (!l)
+		snprintf(why, (size_t)size, "out of host memory");
+	return l;
+}
+
+const char *gm_error_name(const struct gm_library *l, int code)
+{
+	const char *name = NULL;
+	return l->cuGetErrorName(code, &name) == 0 ? name : NULL;
+}
+
+static struct gm_result plain(const char *call, int code, uint64_t value)
+{
+	return (struct gm_result){.code = code, .call = code ? call : NULL, .value = {value}};
+}
+
+struct gm_result gm_driver_init(const struct gm_library *l) { return plain("cuInit", l->cuInit(0), 0); }
+
+struct gm_result gm_driver_version(const struct gm_library *l)
+{
+	int version = 0, code = l->cuDriverGetVersion(&version);
+	return plain("cuDriverGetVersion", code, (uint64_t)version);
+}
+
+struct gm_result gm_device_count(const struct gm_library *l)
+{
+	int count = 0, code = l->cuDeviceGetCount(&count);
+	return plain("cuDeviceGetCount", code, (uint64_t)count);
+}
+
+struct gm_result gm_device_get(const struct gm_library *l, int ordinal)
+{
+	int device = 0, code = l->cuDeviceGet(&device, ordinal);
+	return plain("cuDeviceGet", code, (uint64_t)device);
+}
+
+struct gm_result gm_device_name(const struct gm_library *l, int device, char *name, int size)
+{
+	return plain("cuDeviceGetName", l->cuDeviceGetName(name, size, device), 0);
+}
+
+struct gm_result gm_device_attribute(const struct gm_library *l, int device, int attribute)
+{
+	int value = 0, code = l->cuDeviceGetAttribute(&value, attribute, device);
+	return plain("cuDeviceGetAttribute", code, (uint64_t)value);
+}
+
+struct gm_result gm_device_can_access(const struct gm_library *l, int device, int peer)
+{
+	int can = 0, code = l->cuDeviceCanAccessPeer(&can, device, peer);
+	return plain("cuDeviceCanAccessPeer", code, (uint64_t)can);
+}
+
+struct gm_result gm_context_retain(const struct gm_library *l, int device)
+{
+	void *context = NULL;
+	int code = l->cuDevicePrimaryCtxRetain(&context, device);
+	return plain("cuDevicePrimaryCtxRetain", code, (uintptr_t)context);
+}
+
+struct gm_result gm_context_release(const struct gm_library *l, int device)
+{
+	return plain("cuDevicePrimaryCtxRelease", l->cuDevicePrimaryCtxRelease(device), 0);
+}
+
+static void exchange_capture_mode(const struct gm_library *l, struct gm_result *r)
+{
+	if (l->cuThreadExchangeStreamCaptureMode)
+		l->cuThreadExchangeStreamCaptureMode(&r->capture_mode);
+}
+
+/* enter also lets the thread do what is else forbidden to it while any stream is captured. */
+static int enter(const struct gm_device *d, struct gm_result *r)
+{
+	r->code = d->library->cuCtxPushCurrent((void *)d->context);
+	if (r->code) {
+		r->call = "cuCtxPushCurrent";
+		return 0;
+	}
+	r->capture_mode = CAPTURE_MODE_RELAXED;
+	exchange_capture_mode(d->library, r);
+	return 1;
+}
+
+static void leave(const struct gm_device *d, struct gm_result *r, const char *call, int code)
+{
+	void *popped;
+	exchange_capture_mode(d->library, r);
+	d->library->cuCtxPopCurrent(&popped);
+	r->code = code;
+	if (code)
+		r->call = call;
+}
+
+/* RUN makes one call; its arguments may point into the result r. */
+#define RUN(name, ...)                                                              \
+	do {                                                                        \
+		if (enter(d, &r))                                                   \
+			leave(d, &r, #name, d->library->name(__VA_ARGS__)); \
+	} while (0)
+
+/* WRAP defines a function that makes one call. */
+#define WRAP(function, parameters, name, ...)      \
+	struct gm_result function parameters       \
+	{                                          \
+		struct gm_result r = {.code = 0};  \
+		RUN(name, __VA_ARGS__);            \
+		return r;                          \
+	}
+
+typedef const struct gm_device *device;
+
+WRAP(gm_mem_alloc, (device d, uint64_t size), cuMemAlloc, &r.value[0], size)
+WRAP(gm_mem_free, (device d, uint64_t p), cuMemFree, p)
+WRAP(gm_mem_info, (device d), cuMemGetInfo, &r.value[0], &r.value[1])
+WRAP(gm_address_reserve, (device d, uint64_t size), cuMemAddressReserve, &r.value[0], size, 0, 0, 0)
+WRAP(gm_address_free, (device d, uint64_t p, uint64_t size), cuMemAddressFree, p, size)
+WRAP(gm_release, (device d, uint64_t handle), cuMemRelease, handle)
+WRAP(gm_map, (device d, uint64_t p, uint64_t size, uint64_t handle), cuMemMap, p, size, 0, handle, 0)
+WRAP(gm_unmap, (device d, uint64_t p, uint64_t size), cuMemUnmap, p, size)
+WRAP(gm_set_access, (device d, uint64_t p, uint64_t size, const struct gm_access *access, uint64_t n), cuMemSetAccess, p, size, access, n)
+WRAP(gm_event_query, (device d, uintptr_t event), cuEventQuery, (void *)event)
+WRAP(gm_event_synchronize, (device d, uintptr_t event), cuEventSynchronize, (void *)event)
+WRAP(gm_event_destroy, (device d, uintptr_t event), cuEventDestroy, (void *)event)
+WRAP(gm_stream_destroy, (device d, uintptr_t stream), cuStreamDestroy, (void *)stream)
+WRAP(gm_stream_synchronize, (device d, uintptr_t stream), cuStreamSynchronize, (void *)stream)
+WRAP(gm_stream_wait_event, (device d, uintptr_t stream, uintptr_t event), cuStreamWaitEvent, (void *)stream, (void *)event, 0)
+WRAP(gm_memset32, (device d, uint64_t p, uint32_t value, uint64_t words, uintptr_t stream), cuMemsetD32Async, p, value, words, (void *)stream)
+WRAP(gm_copy_to_host, (device d, void *dst, uint64_t src, uint64_t size), cuMemcpyDtoH, dst, src, size)
+WRAP(gm_copy_to_device, (device d, uint64_t dst, const void *src, uint64_t size), cuMemcpyHtoD, dst, src, size)
+
+struct gm_result gm_synchronize(device d)
+{
+	struct gm_result r = {.code = 0};
+	RUN(cuCtxSynchronize);
+	return r;
+}
+
+struct gm_result gm_create(device d, uint64_t size, enum gm_share share)
+{
+	const struct property property = {
+		.type = ALLOCATION_PINNED,
+		.handle_types = share >= GM_SHARE_FILE ? HANDLE_FILE_DESCRIPTOR : 0,
+		.location_type = GM_LOCATION_DEVICE,
+		.location_id = d->device,
+		.rdma = share >= GM_SHARE_FILE_RDMA,
+	};
+	struct gm_result r = {.code = 0};
+	RUN(cuMemCreate, &r.value[0], size, &property, 0);
+	return r;
+}
+
+static int record(const struct gm_library *l, void *event, void *stream, uint64_t *recorded)
+{
+	int code = event ? 0 : l->cuEventCreate(&event, EVENT_DISABLE_TIMING);
+	*recorded = (uintptr_t)event;
+	return code ? code : l->cuEventRecord(event, stream);
+}
+
+struct gm_result gm_event_record(device d, uintptr_t event, uintptr_t stream)
+{
+	struct gm_result r = {.code = 0};
+	if (enter(d, &r))
+		leave(d, &r, "cuEventRecord", record(d->library, (void *)event, (void *)stream, &r.value[0]));
+	return r;
+}
+
+struct gm_result gm_stream_create(device d)
+{
+	void *stream = NULL;
+	struct gm_result r = {.code = 0};
+	RUN(cuStreamCreate, &stream, STREAM_NON_BLOCKING);
+	r.value[0] = (uintptr_t)stream;
+	return r;
+}
+
+struct gm_result gm_stream_capturing(device d, uintptr_t stream)
+{
+	int status = 0;
+	struct gm_result r = {.code = 0};
+	if (d->library->cuStreamIsCapturing)
+		RUN(cuStreamIsCapturing, (void *)stream, &status);
+	r.value[0] = (uint64_t)status;
+	return r;
+}

@@ -1,0 +1,75 @@
+/* The functions of libcuda.so.1 that this package calls, each as one crossing from Go. */
+#ifndef GM_CUDA_DRIVER_H
+#define GM_CUDA_DRIVER_H
+
+#include <stdint.h>
+
+struct gm_result {
+	int code;          /* CUresult */
+	int capture_mode;  /* of the thread, while the call runs */
+	const char *call;  /* that failed, NULL if none did */
+	uint64_t value[2]; /* what the call returns */
+};
+
+struct gm_library;
+
+struct gm_device {
+	const struct gm_library *library;
+	uintptr_t context; /* the primary one */
+	int device;
+};
+
+/* CUmemAccessDesc */
+struct gm_access {
+	int location_type, location_id, flags;
+};
+enum { GM_LOCATION_DEVICE = 1, GM_ACCESS_READWRITE = 3 };
+
+/* What physical memory can be used for beyond this process; a GPU has them in this order or not at all. */
+enum gm_share { GM_SHARE_NONE, GM_SHARE_FILE, GM_SHARE_FILE_RDMA };
+
+enum { GM_ATTRIBUTE_FILE_DESCRIPTOR = 103, GM_ATTRIBUTE_RDMA = 110 }; /* CUdevice_attribute */
+
+/* gm_library_load returns NULL where there is no driver, or one that is too old, and says why. */
+struct gm_library *gm_library_load(char *why, int size);
+const char *gm_error_name(const struct gm_library *l, int code); /* NULL for a code that the driver does not know */
+
+/* These need no context. */
+struct gm_result gm_driver_init(const struct gm_library *l);
+struct gm_result gm_driver_version(const struct gm_library *l);
+struct gm_result gm_device_count(const struct gm_library *l);
+struct gm_result gm_device_get(const struct gm_library *l, int ordinal);
+struct gm_result gm_device_name(const struct gm_library *l, int device, char *name, int size);
+struct gm_result gm_device_attribute(const struct gm_library *l, int device, int attribute);
+struct gm_result gm_device_can_access(const struct gm_library *l, int device, int peer);
+struct gm_result gm_context_retain(const struct gm_library *l, int device);
+struct gm_result gm_context_release(const struct gm_library *l, int device);
+
+/* These run in the device's context, and leave the caller's. */
+struct gm_result gm_synchronize(const struct gm_device *d);
+struct gm_result gm_mem_alloc(const struct gm_device *d, uint64_t size);
+struct gm_result gm_mem_free(const struct gm_device *d, uint64_t p);
+struct gm_result gm_mem_info(const struct gm_device *d);
+struct gm_result gm_address_reserve(const struct gm_device *d, uint64_t size);
+struct gm_result gm_address_free(const struct gm_device *d, uint64_t p, uint64_t size);
+struct gm_result gm_create(const struct gm_device *d, uint64_t size, enum gm_share share);
+struct gm_result gm_release(const struct gm_device *d, uint64_t handle);
+struct gm_result gm_map(const struct gm_device *d, uint64_t p, uint64_t size, uint64_t handle);
+struct gm_result gm_unmap(const struct gm_device *d, uint64_t p, uint64_t size);
+struct gm_result gm_set_access(const struct gm_device *d, uint64_t p, uint64_t size, const struct gm_access *access, uint64_t n);
+/* gm_event_record makes an event if it gets none; its value is the event also where the record failed. */
+struct gm_result gm_event_record(const struct gm_device *d, uintptr_t event, uintptr_t stream);
+struct gm_result gm_event_query(const struct gm_device *d, uintptr_t event);
+struct gm_result gm_event_synchronize(const struct gm_device *d, uintptr_t event);
+struct gm_result gm_event_destroy(const struct gm_device *d, uintptr_t event);
+struct gm_result gm_stream_create(const struct gm_device *d);
+struct gm_result gm_stream_destroy(const struct gm_device *d, uintptr_t stream);
+struct gm_result gm_stream_synchronize(const struct gm_device *d, uintptr_t stream);
+struct gm_result gm_stream_wait_event(const struct gm_device *d, uintptr_t stream, uintptr_t event);
+/* gm_stream_capturing's value is the CUstreamCaptureStatus, 0 for none. */
+struct gm_result gm_stream_capturing(const struct gm_device *d, uintptr_t stream);
+struct gm_result gm_memset32(const struct gm_device *d, uint64_t p, uint32_t value, uint64_t words, uintptr_t stream);
+struct gm_result gm_copy_to_host(const struct gm_device *d, void *dst, uint64_t src, uint64_t size);
+struct gm_result gm_copy_to_device(const struct gm_device *d, uint64_t dst, const void *src, uint64_t size);
+
+#endif

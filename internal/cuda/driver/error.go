@@ -1,0 +1,42 @@
+package driver
+
+import (
+	"errors"
+	"fmt"
+
+	"gm/internal/cuda"
+)
+
+// ErrShutdown means that the driver, or the context, is gone, as it is at the end of a process: what was allocated is freed.
+var ErrShutdown = errors.New("the CUDA driver is shut down")
+
+// The codes of CUresult that are told apart.
+const (
+	codeOutOfMemory        = 2
+	codeDeinitialized      = 4
+	codeInvalidValue       = 1
+	codeNotReady           = 600
+	codeContextIsDestroyed = 709
+	codeCaptureImplicit    = 906
+)
+
+// Error is a call of the driver that failed.
+type Error struct {
+	Call string // the function, such as cuMemCreate
+	Code int    // CUresult
+	name string // of the code
+}
+
+// Error implements error.
+func (e *Error) Error() string { return fmt.Sprintf("%s: %s (%d)", e.Call, e.name, e.Code) }
+
+// Unwrap returns cuda.ErrOutOfMemory or ErrShutdown for the codes that stand for them.
+func (e *Error) Unwrap() error {
+	switch e.Code {
+	case codeOutOfMemory:
+		return cuda.ErrOutOfMemory
+	case codeDeinitialized, codeContextIsDestroyed:
+		return ErrShutdown
+	}
+	return nil
+}

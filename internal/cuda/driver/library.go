@@ -1,0 +1,122 @@
+// Package driver is the CUDA driver API, from the libcuda.so.1 that is installed: it is found when Load is called, so that programs are
+// built and start where there is none.
+//
+// Each call runs in the primary context of its device and leaves the caller's current context, or none, as it was. Calls may come
+// from any thread, also while another stream is captured into a graph. Nothing is printed.
+package driver
+
+// #cgo CFLAGS: -std=gnu11 -Wall -Wextra
+// #cgo LDFLAGS: -ldl
+// #include "driver.h"
+// #include <stdlib.h>
+import "C"
+
+import (
+	"errors"
+	"fmt"
+	"unsafe"
+)
+
+// Library is the driver. It is never unloaded.
+type Library struct {
+	c *C.struct_gm_library
+}
+
+// Load loads libcuda.so.1 and initialises it (cuInit). It fails where there is no driver, one older than CUDA 10.2, or no GPU.
+func Load() (*Library, error) {
+	var why [256]byte
+	c := C.gm_library_load((*C.char)(unsafe.Pointer(&why[0])), C.int(len(why)))
+	if c == nil {
+		return nil, errors.New("driver: " + C.GoString((*C.char)(unsafe.Pointer(&why[0]))))
+	}
+	l := &Library{c}
+	if err := l.check(C.gm_driver_init(c)); err != nil {
+		C.free(unsafe.Pointer(c))
+		return nil, fmt.Errorf("driver: libcuda.so.1: %w", err)
+	}
+	return l, nil
+}
+
+// Devices returns the number of GPUs (cuDeviceGetCount).
+func (l *Library) Devices() (int, error) {
+	r := C.gm_device_count(l.c)
+	return int(r.value[0]), l.check(r)
+}
+
+// Version returns the newest CUDA that the driver knows: 13010 is CUDA 13.1 (cuDriverGetVersion).
+func (l *Library) Version() (int, error) {
+	r := C.gm_driver_version(l.c)
+	return int(r.value[0]), l.check(r)
+}
+
+// Open retains the primary context of a GPU, which CUDA's runtime and PyTorch work in, too. The device must be closed.
+func (l *Library) Open(ordinal int) (*Device, error) {
+	d, err := l.open(ordinal)
+	if err != nil {
+		return nil, fmt.Errorf("driver: open device %d: %w", ordinal, err)
+	}
+	return d, nil
+}
+
+func (l *Library) open(ordinal int) (*Device, error) {
+	got := C.gm_device_get(l.c, C.int(ordinal))
+	if err := l.check(got); err != nil {
+		return nil, err
+	}
+	device := C.int(got.value[0])
+	name, err := l.name(device)
+	if err != nil {
+		return nil, err
+	}
+	share, err := l.share(device)
+	if err != nil {
+		return nil, err
+	}
+	retained := C.gm_context_retain(l.c, device)
+	if err := l.check(retained); err != nil {
+		return nil, err
+	}
+	return newDevice(l, device, uintptr(retained.value[0]), name, share), nil
+}
+
+func (l *Library) name(device C.int) (string, error) {
+	var text [256]byte
+	c := (*C.char)(unsafe.Pointer(&text[0]))
+	if err := l.check(C.gm_device_name(l.c, device, c, C.int(len(text)))); err != nil {
+		return "", err
+	}
+	return C.GoString(c), nil
+}
+
+// share returns what the device says that physical memory may be used for.
+func (l *Library) share(device C.int) (uint32, error) {
+	file, err := l.attribute(device, C.GM_ATTRIBUTE_FILE_DESCRIPTOR)
+	if err != nil || file == 0 {
+		return C.GM_SHARE_NONE, err
+	}
+	if rdma, err := l.attribute(device, C.GM_ATTRIBUTE_RDMA); err == nil && rdma != 0 { // unknown to drivers before CUDA 11
+		return C.GM_SHARE_FILE_RDMA, nil
+	}
+	return C.GM_SHARE_FILE, nil
+}
+
+func (l *Library) attribute(device, attribute C.int) (int, error) {
+	r := C.gm_device_attribute(l.c, device, attribute)
+	return int(r.value[0]), l.check(r)
+}
+
+// check returns the error that a call came to, if any.
+func (l *Library) check(r C.struct_gm_result) error {
+	if r.code == 0 {
+		return nil
+	}
+	return l.failure(r)
+}
+
+func (l *Library) failure(r C.struct_gm_result) error {
+	name := "unknown error"
+	if text := C.gm_error_name(l.c, r.code); text != nil {
+		name = C.GoString(text)
+	}
+	return &Error{Call: C.GoString(r.call), Code: int(r.code), name: name}
+}
