@@ -37,6 +37,7 @@ func figures() []figure {
 		{"threads", measureThreads, false},
 		{"stitch", measureStitch, true},
 		{"frontier", measureFrontier, true},
+		{"planned", measurePlanned, true},
 		{"latency", measureLatency, false},
 	}
 }

@@ -56,7 +56,7 @@ var churned = []string{"torch", "expandable", "stitch"}
 
 // looper asks for the same in each iteration, which goes forward through layers of a few kinds and back again.
 type looper struct {
-	a     *Stitch
+	a     Allocator
 	sizes []int64
 	frees [][]int // after each request, those whose blocks are freed
 	ptrs  []cuda.Ptr

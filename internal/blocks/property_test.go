@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"gm/internal/cuda"
@@ -153,12 +154,16 @@ func (h *harness) step() {
 func (h *harness) malloc() {
 	sizes := [...]int64{1, 512, 3000, 1 << 20, 1<<20 + 1, 5 << 20, 9 << 20, 20 << 20, 33 << 20}
 	size := sizes[h.rng.IntN(len(sizes))] + h.rng.Int64N(3)*(512<<10)
-	by := owner{cuda.Stream(h.rng.IntN(2)), Pool(h.rng.IntN(20) / 19)}
+	h.mallocOf(size, owner{cuda.Stream(h.rng.IntN(2)), Pool(h.rng.IntN(20) / 19)})
+}
+
+// mallocOf returns a new block, 0 if the device is full.
+func (h *harness) mallocOf(size int64, by owner) cuda.Ptr {
 	p, err := h.a.Malloc(size, by.stream, by.pool)
 	var oom *OOMError
 	if errors.As(err, &oom) {
 		h.ooms++
-		return
+		return 0
 	}
 	if err != nil {
 		h.t.Fatal(err)
@@ -185,12 +190,16 @@ func (h *harness) malloc() {
 	h.live[p] = tenant{size, extents}
 	h.order = append(h.order, p)
 	h.owned += size
+	return p
 }
 
 // crosses says whether memory may pass from stream to stream.
 func (h *harness) crosses() bool {
-	_, ok := h.a.(*Stitch)
-	return ok
+	switch h.a.(type) {
+	case *Stitch, *Cyclic:
+		return true
+	}
+	return false
 }
 
 // inUse says whether a stream still uses a freed block: no longer, if a full device made the allocator wait for it.
@@ -217,8 +226,12 @@ func (h *harness) free() {
 	if len(h.order) == 0 {
 		return
 	}
-	i := h.rng.IntN(len(h.order))
-	p := h.order[i]
+	h.drop(h.order[h.rng.IntN(len(h.order))])
+}
+
+// drop frees a block.
+func (h *harness) drop(p cuda.Ptr) {
+	i := slices.Index(h.order, p)
 	h.order[i] = h.order[len(h.order)-1]
 	h.order = h.order[:len(h.order)-1]
 	gone := h.live[p]

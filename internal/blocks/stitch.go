@@ -25,6 +25,13 @@ func DefaultStitchConf() StitchConf {
 	return StitchConf{Slack: 0.01, PieceMin: 8 << 20, PieceMax: 256 << 20, Pieces: 512, Parts: 64, Aliases: 8}
 }
 
+// PlannedStitchConf returns the settings for a job that is to follow a plan: the least memory until it does, as the driver is not called then.
+func PlannedStitchConf() StitchConf {
+	conf := DefaultStitchConf()
+	conf.Slack, conf.Pieces = 0, 2048
+	return conf
+}
+
 // Stitch is gm's own allocator. Physical memory is made in pieces of several sizes, each mapped as a whole at one or more ranges of
 // addresses. A request takes bytes of such a range, as in an allocator that splits and joins: the bytes are then taken in all the
 // ranges that show them. Only if no range has room for a request is one extended or begun, with new pieces as long as little memory is
@@ -57,6 +64,7 @@ type Stitch struct {
 	capturing bool
 	captured  []int32 // places whose blocks were freed meanwhile and are used by other streams, too
 	stitches  int64
+	searches  int64
 }
 
 // largeSize is from where on requests are not left to PyTorch's allocator, in bytes: its own large requests.
@@ -93,6 +101,9 @@ func (c *StitchConf) check() error {
 
 // Stitches returns how many requests were met by mapping free pieces once more.
 func (s *Stitch) Stitches() int64 { return s.stitches }
+
+// Searches returns how many requests found no warm block of their size.
+func (s *Stitch) Searches() int64 { return s.searches }
 
 // Malloc implements Allocator.
 func (s *Stitch) Malloc(size int64, stream cuda.Stream, pool Pool) (cuda.Ptr, error) {
@@ -136,6 +147,7 @@ func (s *Stitch) mallocBeside(size int64, stream cuda.Stream, pool Pool) (cuda.P
 // find returns a place for n bytes on a heap that has no warm one: where a request of that size was before, the smallest range that
 // has room, where one was before if pieces of other streams are fetched back, or a range that is extended.
 func (s *Stitch) find(h *heap, c *class, n int64) (int32, error) {
+	s.searches++
 	s.settle(h)
 	if id := s.revisit(h, c); id != none {
 		return id, nil

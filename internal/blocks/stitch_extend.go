@@ -85,7 +85,7 @@ func (s *Stitch) tails(h *heap, n int64) []tail {
 	var all []tail
 	for _, id := range h.regions {
 		r := &s.regions[id]
-		if size := h.free.before(r.ptr+cuda.Ptr(r.end), id); r.room() >= n+2*s.conf.PieceMax {
+		if size := h.free.before(r.ptr+cuda.Ptr(r.end), id); !r.planned && r.room() >= n+2*s.conf.PieceMax {
 			all = append(all, tail{id, size})
 		}
 	}

@@ -37,6 +37,7 @@ type region struct {
 	heap      int32   // none if the region is not in use
 	mappingAt []int32 // by granule up to the end; none where nothing is mapped
 	granted   int     // mappings
+	planned   bool    // its memory is of a plan: nothing else is mapped behind its end
 }
 
 // regionSize is the least number of bytes of addresses that are reserved at a time. They cost nothing until they are mapped.

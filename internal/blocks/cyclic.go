@@ -1,0 +1,310 @@
+package blocks
+
+import (
+	"errors"
+	"slices"
+
+	"gm/internal/cuda"
+)
+
+// Cyclic is Stitch for a job whose iterations ask for the same again and again: requests that are those of a plan, in its order, get the
+// plan's addresses, with no search and, once the memory is there, no call of the driver. A request that is another goes to Stitch, by
+// itself; the plan goes on when the requests are its again.
+type Cyclic struct {
+	*Stitch
+	cycle   *Cycle
+	arenas  []arena
+	history *history  // nil if requests are not kept
+	due     [][]int32 // by step, those whose memory is free again before it
+	grams   grams
+
+	begun    bool
+	matched  int         // steps in a row that were as planned
+	target   int64       // bytes that the plan and what was there before it need together
+	captured []int32     // steps whose blocks were freed during a capture and are used by other streams, too
+	next     int32       // the step that is expected, none if that is not known
+	states   []stepState // by step
+	late     []int32     // steps whose blocks are in use for longer than planned
+	byPtr    index       // the step of an address
+	lender   lender
+	followed int64
+	strayed  int64
+}
+
+type stepState uint8
+
+const (
+	stepFree    stepState = iota
+	stepLive              // handed out
+	stepPending           // freed, and still used by another stream
+)
+
+// arena is the memory of the steps of one stream: pieces one after the other, as far up as has been needed.
+type arena struct {
+	size   int64
+	region int32 // none before it is needed
+	backed int64 // bytes from the start that have memory
+}
+
+// NewCyclic returns an allocator on dev that is Stitch until it is given a plan.
+func NewCyclic(dev cuda.Device, conf StitchConf) (*Cyclic, error) {
+	s, err := NewStitch(dev, conf)
+	if err != nil {
+		return nil, err
+	}
+	c := &Cyclic{Stitch: s, byPtr: newIndex(), next: none}
+	c.lender = newLender(dev, c.release)
+	return c, nil
+}
+
+// Adopt makes the allocator follow a plan: from the beginning of an iteration on, once another was as planned, or at once if the plan is
+// proven. What is in use stays where it is. There can be one plan only.
+func (c *Cyclic) Adopt(cycle *Cycle) error {
+	if c.cycle != nil {
+		return errors.New("there is a plan already")
+	}
+	if err := cycle.Check(); err != nil {
+		return err
+	}
+	c.cycle, c.due, c.grams = cycle, cycle.due(), newGrams(cycle.Steps)
+	c.states = make([]stepState, len(cycle.Steps))
+	for _, size := range cycle.Arenas {
+		c.arenas = append(c.arenas, arena{size: size, region: none})
+	}
+	return nil
+}
+
+// Followed returns how many requests got the place of the plan, and how many came while there was one and did not.
+func (c *Cyclic) Followed() (followed, strayed int64) { return c.followed, c.strayed }
+
+// Malloc implements Allocator.
+func (c *Cyclic) Malloc(size int64, stream cuda.Stream, pool Pool) (cuda.Ptr, error) {
+	if pool != 0 || size <= 0 {
+		return c.Stitch.Malloc(size, stream, pool)
+	}
+	if c.cycle == nil {
+		return c.mallocUnplanned(size, stream)
+	}
+	if len(c.lender.queues) > 0 && !c.capturing {
+		if err := c.lender.process(); err != nil {
+			return 0, err
+		}
+	}
+	i := c.step(size, stream)
+	if i != none && c.cycle.Steps[i].Arena != NoArena {
+		ok, err := c.vacant(i)
+		if err != nil {
+			return 0, err
+		}
+		if ok {
+			return c.place(i), nil
+		}
+	}
+	if c.begun {
+		c.strayed++
+	}
+	return c.Stitch.Malloc(size, stream, pool)
+}
+
+func (c *Cyclic) mallocUnplanned(size int64, stream cuda.Stream) (cuda.Ptr, error) {
+	p, err := c.Stitch.Malloc(size, stream, 0)
+	if err == nil && c.history != nil && c.history.malloc(p, size, stream) {
+		c.history = nil
+	}
+	return p, err
+}
+
+// step returns which step of the plan a request is, none if it is none that can be told, or if the plan is not followed yet.
+func (c *Cyclic) step(size int64, stream cuda.Stream) int32 {
+	c.grams.push(size, stream)
+	i := c.next
+	if i == none || c.cycle.Steps[i].Size != size || c.cycle.Steps[i].Stream != stream {
+		if i = c.grams.find(i); i == none {
+			return none
+		}
+		c.jump(i)
+	}
+	c.matched++
+	c.next = c.after(i)
+	if !c.begun && i == 0 && (c.cycle.Proven || c.matched > len(c.cycle.Steps)) {
+		c.begin()
+	}
+	if !c.begun {
+		return none
+	}
+	c.expire(i)
+	return i
+}
+
+// jump goes to step i, past the steps that did not come.
+func (c *Cyclic) jump(i int32) {
+	if c.begun {
+		for at := c.next; at != i; at = c.after(at) {
+			c.expire(at)
+		}
+	}
+	c.matched = 0
+}
+
+// begin makes the allocator follow the plan.
+func (c *Cyclic) begin() {
+	c.begun = true
+	c.target = c.Stats().Allocated
+	for _, a := range c.arenas {
+		c.target += a.size
+	}
+	c.target += c.target / 256 // pieces that are in use only in part
+}
+
+func (c *Cyclic) after(i int32) int32 {
+	if int(i)+1 == len(c.cycle.Steps) {
+		return 0
+	}
+	return i + 1
+}
+
+// expire notes which blocks should be free before step i and are not.
+func (c *Cyclic) expire(i int32) {
+	for _, d := range c.due[i] {
+		if c.states[d] != stepFree && !slices.Contains(c.late, d) {
+			c.late = append(c.late, d)
+		}
+	}
+}
+
+// vacant says whether the place of step i is free and has memory. As the plan is valid, only blocks that live on for longer than planned can
+// be in its way.
+func (c *Cyclic) vacant(i int32) (bool, error) {
+	s := &c.cycle.Steps[i]
+	if c.states[i] != stepFree {
+		return false, nil
+	}
+	for _, d := range c.late {
+		if o := &c.cycle.Steps[d]; o.Arena == s.Arena && o.Offset < s.end() && s.Offset < o.end() {
+			return false, nil
+		}
+	}
+	a := &c.arenas[s.Arena]
+	if s.end() <= a.backed {
+		return true, nil
+	}
+	return c.back(a, c.heapOf(s.Stream), s.end())
+}
+
+// place hands out the place of step i.
+func (c *Cyclic) place(i int32) cuda.Ptr {
+	s := &c.cycle.Steps[i]
+	p := c.regions[c.arenas[s.Arena].region].ptr + cuda.Ptr(s.Offset)
+	c.states[i] = stepLive
+	c.byPtr.set(p, i)
+	c.followed++
+	c.stats.allocate(roundUp(s.Size, minBlockSize))
+	c.follow()
+	return p
+}
+
+// back gives an arena memory up to an end: pieces of its heap that are idle, and new ones if it is not enough to be worth waiting for
+// more. It says whether it could.
+func (c *Cyclic) back(a *arena, h *heap, end int64) (bool, error) {
+	c.settle(h)
+	if a.region == none {
+		id, err := c.Stitch.begin(h, a.size)
+		if err != nil {
+			return false, err
+		}
+		c.regions[id].planned = true
+		a.region = id
+	}
+	for a.backed < end {
+		id, err := c.spareFor(h, roundUp(a.size-a.backed, cuda.Granularity))
+		if id == none || err != nil {
+			return false, err
+		}
+		if err := c.mapAll(h, a.region, []int32{id}); err != nil {
+			return false, err
+		}
+		size := c.pieces[id].size
+		c.take(h, stretch{c.regions[a.region].ptr + cuda.Ptr(a.backed), size, a.region})
+		a.backed += size
+	}
+	return true, nil
+}
+
+// spareFor returns a piece for an arena that lacks so many bytes: the largest idle one of its heap that is not larger, else a new one, if
+// it may be, else a larger one; none if there is none.
+func (c *Cyclic) spareFor(h *heap, lacks int64) (int32, error) {
+	at := h.idle.seek(lacks+1, 0)
+	if below := h.idle.before(at); h.idle.valid(below) {
+		return h.idle.at(below).id, nil
+	}
+	if size := min(lacks, c.pieceSize(lacks)); c.Stats().Reserved+size <= c.target || c.mayGrow(0, size) {
+		id, err := c.create(h, size)
+		if !errors.Is(err, cuda.ErrOutOfMemory) {
+			return id, err
+		}
+	}
+	if h.idle.valid(at) {
+		return h.idle.at(at).id, nil
+	}
+	return none, nil
+}
+
+// Free implements Allocator.
+func (c *Cyclic) Free(p cuda.Ptr) error {
+	if c.history != nil {
+		c.history.free(p)
+	}
+	i, ok := c.byPtr.find(p)
+	if !ok {
+		return c.Stitch.Free(p)
+	}
+	if c.states[i] != stepLive {
+		return errUnknownAddress
+	}
+	c.stats.Allocated -= roundUp(c.cycle.Steps[i].Size, minBlockSize)
+	if c.lender.lent(i) {
+		c.states[i] = stepPending
+		if c.capturing {
+			c.captured = append(c.captured, i)
+			return nil
+		}
+		return c.lender.await(i)
+	}
+	c.release(i)
+	return nil
+}
+
+// release makes the place of step i free.
+func (c *Cyclic) release(i int32) {
+	c.states[i] = stepFree
+	c.late = slices.DeleteFunc(c.late, func(d int32) bool { return d == i })
+}
+
+// Capture is [Stitch.Capture].
+func (c *Cyclic) Capture(on bool) error {
+	err := c.Stitch.Capture(on)
+	if !on {
+		for _, i := range c.captured {
+			err = errors.Join(err, c.lender.await(i))
+		}
+		c.captured = c.captured[:0]
+	}
+	return err
+}
+
+// RecordStream implements Allocator.
+func (c *Cyclic) RecordStream(p cuda.Ptr, stream cuda.Stream) error {
+	i, ok := c.byPtr.find(p)
+	if !ok || c.states[i] != stepLive {
+		return c.Stitch.RecordStream(p, stream)
+	}
+	if stream != c.cycle.Steps[i].Stream {
+		c.lender.borrow(i, stream)
+	}
+	return nil
+}
+
+// Empty implements Allocator. The memory of the plan stays.
+func (c *Cyclic) Empty() error {
+	return errors.Join(c.lender.synchronize(), c.Stitch.Empty())
+}

@@ -1,0 +1,128 @@
+package blocks
+
+import (
+	"slices"
+
+	"gm/internal/cuda"
+)
+
+// Request is one request of an iteration that a job repeats.
+type Request struct {
+	Size   int64 // bytes
+	Stream cuda.Stream
+	Lasts  int32 // it was freed before the request that came so many later; 0 if it was not within the iteration after it
+}
+
+// history keeps the requests of a job until the last of them are an iteration that was made three times.
+type history struct {
+	requests []recorded
+	open     index // the request whose block is at an address
+	live     int64 // bytes
+	next     int   // the number of requests at which a repetition is looked for
+	limit    int   // of requests
+	found    func(iteration []Request)
+}
+
+type recorded struct {
+	Request
+	live int64 // bytes in use before it
+}
+
+// leastIteration is the least number of requests of an iteration.
+const leastIteration = 16
+
+// Record keeps the requests from now on in memory, up to a limit, and calls found once they repeat themselves: iterations that ask for
+// the same sizes in the same order and leave as much memory in use as they found. found is called within Malloc.
+func (c *Cyclic) Record(limit int, found func(iteration []Request)) {
+	c.history = &history{open: newIndex(), next: 3 * leastIteration, limit: limit, found: found}
+}
+
+// Recording says whether requests are still kept.
+func (c *Cyclic) Recording() bool { return c.history != nil }
+
+// malloc notes a request that was served, and returns whether recording is over.
+func (r *history) malloc(p cuda.Ptr, size int64, stream cuda.Stream) (over bool) {
+	r.open.set(p, int32(len(r.requests)))
+	r.requests = append(r.requests, recorded{Request{Size: size, Stream: stream}, r.live})
+	r.live += size
+	if len(r.requests) == r.next {
+		r.next += max(r.next/8, leastIteration)
+		if iteration := r.repetition(); iteration != nil {
+			r.found(iteration)
+			return true
+		}
+	}
+	return len(r.requests) >= r.limit
+}
+
+func (r *history) free(p cuda.Ptr) {
+	if i, ok := r.open.take(p); ok {
+		r.requests[i].Lasts = int32(len(r.requests)) - i
+		r.live -= r.requests[i].Size
+	}
+}
+
+// repetition returns the iteration that the last requests are three times over, beginning where the least memory is in use; nil if they
+// are none.
+func (r *history) repetition() []Request {
+	period := r.period()
+	if period == 0 {
+		return nil
+	}
+	begin := len(r.requests) - 2*period
+	quiet := begin
+	for i := begin; i < begin+period; i++ {
+		if r.requests[i].live < r.requests[quiet].live {
+			quiet = i
+		}
+	}
+	iteration := make([]Request, period)
+	for i := range iteration {
+		// Of the iteration before, as what is late in this one may not be freed yet.
+		now, before := r.requests[quiet+i], r.requests[quiet+i-period]
+		iteration[i] = now.Request
+		if iteration[i].Lasts = max(now.Lasts, before.Lasts); now.Lasts == 0 || int(iteration[i].Lasts) > period {
+			iteration[i].Lasts = 0
+		}
+	}
+	return iteration
+}
+
+// period returns the least length of an iteration that the last requests are three times over, 0 if there is none. An inner loop, such as
+// over layers, is told by the memory that it leaves in use or gives back.
+func (r *history) period() int {
+	n := len(r.requests)
+	z := r.matches()
+	for p := leastIteration; 3*p <= n; p++ {
+		if z[p] < 2*p {
+			continue
+		}
+		last, before, first := r.requests[n-1].live, r.requests[n-1-p].live, r.requests[n-1-2*p].live
+		if last == before && before == first {
+			return p
+		}
+	}
+	return 0
+}
+
+// matches returns, for each distance, how many of the last requests are like those that came so much before them: the Z-function of
+// the requests, the last one first.
+func (r *history) matches() []int {
+	last := slices.Clone(r.requests)
+	slices.Reverse(last)
+	same := func(i, j int) bool { return last[i].Size == last[j].Size && last[i].Stream == last[j].Stream }
+	z := make([]int, len(last))
+	begin, end := 0, 0
+	for i := 1; i < len(last); i++ {
+		if i < end {
+			z[i] = min(end-i, z[i-begin])
+		}
+		for i+z[i] < len(last) && same(z[i], i+z[i]) {
+			z[i]++
+		}
+		if i+z[i] > end {
+			begin, end = i, i+z[i]
+		}
+	}
+	return z
+}
