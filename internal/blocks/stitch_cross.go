@@ -182,7 +182,7 @@ func (s *Stitch) reclaim(h *heap, c *class) (int32, error) {
 		if tries++; tries > triesOfReclaim {
 			break
 		}
-		region, away, ok := s.survey(h, p)
+		away, ok := s.survey(h, p)
 		if !ok {
 			continue
 		}
@@ -191,45 +191,41 @@ func (s *Stitch) reclaim(h *heap, c *class) (int32, error) {
 				return none, err
 			}
 		}
-		p.region = region
-		s.take(h, stretch{p.ptr, p.size, region})
+		s.take(h, stretch{p.ptr, p.size, p.region})
 		return id, nil
 	}
 	return none, nil
 }
 
 // survey returns whether the memory of a place is free or consists of idle pieces of other heaps, which it returns.
-func (s *Stitch) survey(h *heap, p *place) (region int32, away []int32, ok bool) {
-	region = none
-	for _, id := range h.regions {
-		if r := &s.regions[id]; r.ptr <= p.ptr && p.ptr+cuda.Ptr(p.size) <= r.ptr+cuda.Ptr(r.end) {
-			region = id
-		}
+func (s *Stitch) survey(h *heap, p *place) (away []int32, ok bool) {
+	r := &s.regions[p.region]
+	if r.heap != h.number || p.ptr < r.ptr || p.ptr+cuda.Ptr(p.size) > r.ptr+cuda.Ptr(r.end) {
+		return nil, false
 	}
-	if region == none {
-		return none, nil, false
-	}
-	r := &s.regions[region]
 	at, n := p.ptr, p.size
 	for n > 0 {
 		i := r.mappingAt[(at-r.ptr)/cuda.Granularity]
 		if i == none {
-			return region, nil, false
+			return nil, false
 		}
-		sl := &s.mappings[i]
-		q := &s.pieces[sl.piece]
-		part := min(n, q.size-int64(at-sl.ptr))
-		if q.heap == h.number {
-			if !s.isFree(h, q, int64(at-sl.ptr), part) {
-				return region, nil, false
+		m := &s.mappings[i]
+		q := &s.pieces[m.piece]
+		part := min(n, q.size-int64(at-m.ptr))
+		switch {
+		case q.used == q.size:
+			return nil, false
+		case q.heap == h.number:
+			if !s.isFree(h, q, int64(at-m.ptr), part) {
+				return nil, false
 			}
-		} else if q.used > 0 {
-			return region, nil, false
-		} else {
-			away = append(away, sl.piece)
+		case q.used > 0:
+			return nil, false
+		default:
+			away = append(away, m.piece)
 		}
 		at += cuda.Ptr(part)
 		n -= part
 	}
-	return region, away, true
+	return away, true
 }

@@ -35,7 +35,7 @@ type place struct {
 	size   int64
 	heap   int32
 	class  int32
-	region int32 // when it was last taken
+	region int32
 	rank   int32 // in its class's places
 	epoch  int64 // of the heap, when it was last freed
 	state  placeState
@@ -124,11 +124,8 @@ func (s *Stitch) revisit(h *heap, c *class) int32 {
 		if p.state != placeFree {
 			continue
 		}
-		region, away, ok := s.survey(h, p)
-		ok = ok && len(away) == 0
-		if ok {
-			p.region = region
-			s.take(h, stretch{p.ptr, p.size, region})
+		if away, ok := s.survey(h, p); ok && len(away) == 0 {
+			s.take(h, stretch{p.ptr, p.size, p.region})
 			return id
 		}
 		if tries++; tries == triesOfPlaces {
