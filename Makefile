@@ -14,17 +14,32 @@ SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
 
 .PHONY: all demo experiment-capture test race bench lint fuzz interop figures clean help
-.PHONY: $(addprefix figures-,formats damage import fidelity expandable replay plan capture bilevel scale fit lowest large small threads stitch frontier)
+.PHONY: $(addprefix figures-,formats damage import fidelity expandable replay plan capture bilevel scale fit lowest large small threads stitch frontier planned latency)
 
 PRELOAD := tools/gmtrace/preload
 STITCH  := tools/gmstitch/library
 
-all: $(PRELOAD)/libgmtrace.so $(STITCH)/libgm.so ## build the tools into bin/
+all: $(PRELOAD)/libgmtrace.so $(STITCH)/libgm.so bin/libgmpreload.so ## build the tools into bin/
 	$(GO) build -o bin/ $(addprefix ./tools/,$(TOOLS))
 
 # What gmtrace run preloads into programs; it travels inside of gmtrace.
 $(PRELOAD)/libgmtrace.so: $(wildcard $(PRELOAD)/*.c $(PRELOAD)/*.h)
 	$(CC) $(PRELOAD_CFLAGS) -shared -o $@ $(filter %.c,$^) -Wl,-z,defs,-Bsymbolic
+
+# The allocator as a library. Only the functions of gm.h are exported.
+LIBGM := internal/libgm
+bin/libgm.so: $(shell find $(LIBGM) internal/blocks internal/cuda/driver formats -name '*.go' -o -name '*.[ch]' -o -name '*.map')
+	$(GO) build -buildmode=c-shared -ldflags='-extldflags=-Wl,--version-script=$(CURDIR)/$(LIBGM)/libgm.map' -o $@ ./$(LIBGM)
+	@rm -f bin/libgm.h
+
+# What has programs that are not PyTorch use it.
+bin/libgmpreload.so: $(LIBGM)/preload/preload.c $(LIBGM)/gm.h
+	@mkdir -p bin
+	$(CC) $(PRELOAD_CFLAGS) -shared -o $@ $< -Wl,--version-script=$(LIBGM)/preload/preload.map -ldl -pthread
+
+bin/latency: $(LIBGM)/latency/latency.c $(LIBGM)/gm.h
+	@mkdir -p bin
+	$(CC) -std=gnu11 -O2 -Wall -Wextra -Werror -static-libgcc -o $@ $< -ldl -pthread
 
 # What gmstitch run has programs load travels inside of gmstitch.
 $(STITCH)/%.so: bin/%.so
@@ -74,8 +89,8 @@ interop: all ## DuckDB reads both formats and agrees (needs node and npm)
 	node formats/interop/check.mjs out/trace.parquet out/plan.parquet out/expected.json formats/README.md
 	$(GO) run ./formats/interop out/trace.parquet.copy out/plan.parquet.copy | cmp - out/expected.json
 
-figures: all figures-formats figures-damage ## every figure that is promised, beside its target (TRACES: folders of snapshots)
-	$(GO) run ./experiments/figures import fidelity expandable replay plan capture bilevel scale fit lowest large small threads stitch
+figures: all bin/latency figures-formats figures-damage ## every figure that is promised, beside its target (TRACES: folders of snapshots)
+	$(GO) run ./experiments/figures import fidelity expandable replay plan capture bilevel scale fit lowest large small threads stitch latency
 
 figures-import: ## time and memory to import a snapshot
 figures-fidelity: ## PyTorch's allocator replayed against recordings of it
@@ -84,8 +99,10 @@ figures-replay: ## requests a second
 figures-plan: ## layouts of traces, and of one iteration each, against their bound
 figures-stitch: ## utilisation and driver time of gm's allocator, beside others
 figures-frontier: ## the same by its settings; a chart in out/
+figures-planned: ## jobs of fixed shapes that follow a plan
+figures-latency: bin/latency ## the calls of libgm.so, on a driver that is not there
 figures-capture: ## what gmtrace run costs, and what its accounts leave unexplained
-figures-import figures-fidelity figures-expandable figures-replay figures-plan figures-capture figures-stitch figures-frontier: figures-%: all
+figures-import figures-fidelity figures-expandable figures-replay figures-plan figures-capture figures-stitch figures-frontier figures-planned figures-latency: figures-%: all
 	$(GO) run ./experiments/figures $*
 
 figures-bilevel: ## layouts in two levels of an iteration of 7B to 65B, against flat ones

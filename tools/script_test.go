@@ -22,10 +22,11 @@ func run(m *testing.M) int {
 	bin, err := os.MkdirTemp("", "gm-tools-*")
 	if err == nil {
 		defer os.RemoveAll(bin)
-		err = command("make", "-s", "-C", "..", "tools/gmtrace/preload/libgmtrace.so") // which is part of gmtrace
+		// What is part of gmtrace and of gmstitch.
+		err = command("make", "-s", "-C", "..", "tools/gmtrace/preload/libgmtrace.so", "tools/gmstitch/library/libgm.so")
 	}
 	if err == nil {
-		err = command("go", "build", "-o", bin, "./gmtrace", "./gmplan", "./gmbench")
+		err = command("go", "build", "-o", bin, "./gmtrace", "./gmplan", "./gmbench", "./gmstitch")
 	}
 	if err == nil {
 		err = buildFake(filepath.Join(bin, "fake"))

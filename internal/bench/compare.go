@@ -129,7 +129,7 @@ func (r *Row) compare(base *Row) {
 func run(ctx context.Context, p *replay.Program, spec Spec, gpu GPU) (Row, error) {
 	row := Row{Trace: p.Name, Device: p.Device, Allocator: spec.Text}
 	dev := sim.New(gpu.Capacity, gpu.Costs)
-	a, err := spec.make(ctx, p, dev)
+	a, err := spec.Make(ctx, p, dev)
 	var oom *blocks.OOMError
 	if errors.As(err, &oom) { // the arenas of a plan do not fit
 		row.OOM = &OOM{Row: -1, Size: oom.Size, Allocated: oom.Allocated, Reserved: oom.Reserved}

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"gm/internal/blocks"
+	"gm/internal/cuda"
 	"gm/internal/cuda/sim"
 	"gm/internal/dsa"
 	"gm/internal/replay"
@@ -27,7 +28,7 @@ type Spec struct {
 // setup is what an allocator may be made from.
 type setup struct {
 	program *replay.Program
-	dev     *sim.Device
+	dev     cuda.Device
 	opts    string
 }
 
@@ -114,11 +115,15 @@ func names() []string {
 
 // check makes the allocator once, for no program, to find out whether its settings are right.
 func (s Spec) check() error {
-	_, err := s.make(context.Background(), &replay.Program{}, sim.New(0, sim.CostTable{}))
+	_, err := s.Make(context.Background(), &replay.Program{}, sim.New(0, sim.CostTable{}))
 	return err
 }
 
-func (s Spec) make(ctx context.Context, p *replay.Program, dev *sim.Device) (blocks.Allocator, error) {
+// Name returns the allocator's name without its settings.
+func (s Spec) Name() string { return s.name }
+
+// Make makes the allocator for a program on a device. A *blocks.OOMError means that the arenas of a plan do not fit.
+func (s Spec) Make(ctx context.Context, p *replay.Program, dev cuda.Device) (blocks.Allocator, error) {
 	i := slices.IndexFunc(makers(), func(m maker) bool { return m.name == s.name })
 	return makers()[i].make(ctx, setup{program: p, dev: dev, opts: s.opts})
 }

@@ -21,7 +21,6 @@ type Cyclic struct {
 	begun    bool
 	matched  int         // steps in a row that were as planned
 	target   int64       // bytes that the plan and what was there before it need together
-	captured []int32     // steps whose blocks were freed during a capture and are used by other streams, too
 	next     int32       // the step that is expected, none if that is not known
 	states   []stepState // by step
 	late     []int32     // steps whose blocks are in use for longer than planned
@@ -85,25 +84,23 @@ func (c *Cyclic) Malloc(size int64, stream cuda.Stream, pool Pool) (cuda.Ptr, er
 	if c.cycle == nil {
 		return c.mallocUnplanned(size, stream)
 	}
-	if len(c.lender.queues) > 0 && !c.capturing {
-		if err := c.lender.process(); err != nil {
-			return 0, err
-		}
-	}
+	waiting := c.lender.process() // if that fails there may still be other memory
 	i := c.step(size, stream)
 	if i != none && c.cycle.Steps[i].Arena != NoArena {
 		ok, err := c.vacant(i)
-		if err != nil {
-			return 0, err
-		}
 		if ok {
 			return c.place(i), nil
 		}
+		waiting = errors.Join(waiting, err)
 	}
 	if c.begun {
 		c.strayed++
 	}
-	return c.Stitch.Malloc(size, stream, pool)
+	p, err := c.Stitch.Malloc(size, stream, pool)
+	if err != nil {
+		err = errors.Join(err, waiting)
+	}
+	return p, err
 }
 
 func (c *Cyclic) mallocUnplanned(size int64, stream cuda.Stream) (cuda.Ptr, error) {
@@ -215,9 +212,9 @@ func (c *Cyclic) back(a *arena, h *heap, end int64) (bool, error) {
 		c.regions[id].planned = true
 		a.region = id
 	}
-	for a.backed < end {
+	for r := &c.regions[a.region]; a.backed < end; {
 		id, err := c.spareFor(h, roundUp(a.size-a.backed, cuda.Granularity))
-		if id == none || err != nil {
+		if id == none || err != nil || r.end != a.backed || c.pieces[id].size > r.room() {
 			return false, err
 		}
 		if err := c.mapAll(h, a.region, []int32{id}); err != nil {
@@ -264,10 +261,6 @@ func (c *Cyclic) Free(p cuda.Ptr) error {
 	c.stats.Allocated -= roundUp(c.cycle.Steps[i].Size, minBlockSize)
 	if c.lender.lent(i) {
 		c.states[i] = stepPending
-		if c.capturing {
-			c.captured = append(c.captured, i)
-			return nil
-		}
 		return c.lender.await(i)
 	}
 	c.release(i)
@@ -280,16 +273,9 @@ func (c *Cyclic) release(i int32) {
 	c.late = slices.DeleteFunc(c.late, func(d int32) bool { return d == i })
 }
 
-// Capture is [Stitch.Capture].
+// Capture is [Torch.Capture].
 func (c *Cyclic) Capture(on bool) error {
-	err := c.Stitch.Capture(on)
-	if !on {
-		for _, i := range c.captured {
-			err = errors.Join(err, c.lender.await(i))
-		}
-		c.captured = c.captured[:0]
-	}
-	return err
+	return errors.Join(c.lender.capture(on), c.Stitch.Capture(on))
 }
 
 // RecordStream implements Allocator.
@@ -307,4 +293,21 @@ func (c *Cyclic) RecordStream(p cuda.Ptr, stream cuda.Stream) error {
 // Empty implements Allocator. The memory of the plan stays.
 func (c *Cyclic) Empty() error {
 	return errors.Join(c.lender.synchronize(), c.Stitch.Empty())
+}
+
+// Segments is [Stitch.Segments].
+func (c *Cyclic) Segments() []SegmentView {
+	used := c.used()
+	for i, state := range c.states {
+		if state == stepFree {
+			continue
+		}
+		s := &c.cycle.Steps[i]
+		b := BlockView{c.regions[c.arenas[s.Arena].region].ptr + cuda.Ptr(s.Offset), roundUp(s.Size, minBlockSize), BlockUsed}
+		if state == stepPending {
+			b.State = BlockPending
+		}
+		used = append(used, b)
+	}
+	return c.segments(used)
 }

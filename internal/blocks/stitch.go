@@ -49,6 +49,8 @@ type Stitch struct {
 	conf StitchConf
 
 	heaps    []*heap
+	byStream map[cuda.Stream]int32
+	recent   *heap // the last one that was asked for
 	pieces   []piece
 	mappings []mapping
 	regions  []region
@@ -61,10 +63,8 @@ type Stitch struct {
 	byPtr  index   // the live place at an address
 	lender lender
 
-	capturing bool
-	captured  []int32 // places whose blocks were freed meanwhile and are used by other streams, too
-	stitches  int64
-	searches  int64
+	stitches int64
+	searches int64
 }
 
 // largeSize is from where on requests are not left to PyTorch's allocator, in bytes: its own large requests.
@@ -79,7 +79,7 @@ func NewStitch(dev cuda.Device, conf StitchConf) (*Stitch, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Stitch{besideTorch: beside, dev: dev, conf: conf, byPtr: newIndex()}
+	s := &Stitch{besideTorch: beside, dev: dev, conf: conf, byPtr: newIndex(), byStream: map[cuda.Stream]int32{}}
 	s.empty = s.Empty
 	s.lender = newLender(dev, s.cool)
 	return s, nil
@@ -87,17 +87,25 @@ func NewStitch(dev cuda.Device, conf StitchConf) (*Stitch, error) {
 
 func (c *StitchConf) check() error {
 	switch {
-	case c.Slack < 0:
-		return fmt.Errorf("slack of %g is below 0", c.Slack)
+	case !(c.Slack >= 0 && c.Slack <= 1000):
+		return fmt.Errorf("slack of %g is not within 0 and 1000", c.Slack)
 	case c.PieceMin < cuda.Granularity || c.PieceMin%cuda.Granularity != 0:
 		return fmt.Errorf("pieces of %d bytes are no multiple of %d", c.PieceMin, cuda.Granularity)
 	case c.PieceMax < c.PieceMin || c.PieceMax%cuda.Granularity != 0:
 		return fmt.Errorf("pieces of at most %d bytes: neither a multiple of %d nor at least the least size", c.PieceMax, cuda.Granularity)
-	case c.Pieces < 1 || c.Parts < 1 || c.Aliases < 1:
-		return errors.New("less than one piece, part or mapping")
+	case c.PieceMax > regionSize/4:
+		return fmt.Errorf("pieces of at most %d bytes: more than %d", c.PieceMax, int64(regionSize/4))
+	case min(c.Pieces, c.Parts, int64(c.Aliases)) < 1 || max(c.Pieces, c.Parts, int64(c.Aliases)) > 1<<20:
+		return fmt.Errorf("%d pieces, %d parts and %d mappings are not within 1 and %d", c.Pieces, c.Parts, c.Aliases, 1<<20)
 	}
 	return nil
 }
+
+// Slack returns StitchConf.Slack as it is now.
+func (s *Stitch) Slack() float64 { return s.conf.Slack }
+
+// SetSlack changes StitchConf.Slack.
+func (s *Stitch) SetSlack(slack float64) { s.conf.Slack = slack }
 
 // Stitches returns how many requests were met by mapping free pieces once more.
 func (s *Stitch) Stitches() int64 { return s.stitches }
@@ -113,11 +121,7 @@ func (s *Stitch) Malloc(size int64, stream cuda.Stream, pool Pool) (cuda.Ptr, er
 	if size > MaxSize {
 		return 0, checkSize(size)
 	}
-	if len(s.lender.queues) > 0 && !s.capturing {
-		if err := s.lender.process(); err != nil {
-			return 0, err
-		}
-	}
+	waiting := s.lender.process() // if that fails there may still be other memory
 	s.forgetPlaces()
 	h := s.heapOf(stream)
 	n := roundUp(size, minBlockSize)
@@ -126,7 +130,7 @@ func (s *Stitch) Malloc(size int64, stream cuda.Stream, pool Pool) (cuda.Ptr, er
 	if id == none {
 		var err error
 		if id, err = s.find(h, c, n); err != nil {
-			return 0, err
+			return 0, errors.Join(err, waiting)
 		}
 	}
 	p := &s.places[id]
@@ -155,12 +159,13 @@ func (s *Stitch) find(h *heap, c *class, n int64) (int32, error) {
 	if at, ok := h.free.fit(n); ok {
 		return s.placeAt(h, c, at), nil
 	}
-	if id, err := s.reclaim(h, c); err != nil || id != none {
-		return id, err
+	id, reclaiming := s.reclaim(h, c)
+	if id != none {
+		return id, nil
 	}
 	at, err := s.makeRoom(h, n)
 	if err != nil {
-		return none, err
+		return none, errors.Join(err, reclaiming)
 	}
 	return s.placeAt(h, c, at), nil
 }
@@ -169,30 +174,25 @@ func (s *Stitch) find(h *heap, c *class, n int64) (int32, error) {
 func (s *Stitch) makeRoom(h *heap, n int64) (stretch, error) {
 	at, err := s.extend(h, n)
 	if errors.Is(err, cuda.ErrOutOfMemory) {
-		if err := s.relieve(); err != nil {
-			return stretch{}, err
-		}
+		relieving := s.relieve()
 		s.stats.Retries++
 		if at, ok := h.free.fit(n); ok {
 			return at, nil
 		}
-		at, err = s.extend(h, n)
-	}
-	if errors.Is(err, cuda.ErrOutOfMemory) {
-		return stretch{}, s.oom(n)
+		if at, err = s.extend(h, n); errors.Is(err, cuda.ErrOutOfMemory) {
+			err = errors.Join(s.oom(n), relieving)
+		}
 	}
 	return at, err
 }
 
-// relieve frees what waits for other streams and gives back what PyTorch's allocator caches.
+// relieve frees what waits for other streams and gives back what PyTorch's allocator caches, but not during a capture.
 func (s *Stitch) relieve() error {
-	if err := s.lender.synchronize(); err != nil {
-		return err
-	}
+	err := s.lender.synchronize()
 	for _, h := range s.heaps {
 		s.settle(h)
 	}
-	return s.torch.Empty()
+	return errors.Join(err, s.torch.Empty())
 }
 
 // Free implements Allocator.
@@ -204,30 +204,19 @@ func (s *Stitch) Free(p cuda.Ptr) error {
 	s.stats.Allocated -= s.places[id].size
 	if s.lender.lent(id) {
 		s.places[id].state = placePending
-		if s.capturing {
-			s.captured = append(s.captured, id)
-			return nil
-		}
 		return s.lender.await(id)
 	}
 	s.cool(id)
 	return s.markSome(s.heaps[s.places[id].heap])
 }
 
-// Capture says that a CUDA graph is being captured, or no longer. Meanwhile no events are recorded or asked for, as these calls would
-// become part of the graph or end its capture, and what waits for an event goes on waiting.
+// Capture is [Torch.Capture].
 func (s *Stitch) Capture(on bool) error {
-	s.capturing = on
-	if on {
-		return nil
-	}
-	var errs []error
-	for _, id := range s.captured {
-		errs = append(errs, s.lender.await(id))
-	}
-	s.captured = s.captured[:0]
-	return errors.Join(errs...)
+	return errors.Join(s.lender.capture(on), s.torch.Capture(on))
 }
+
+// capturing says whether a CUDA graph is being captured.
+func (s *Stitch) capturing() bool { return s.lender.capturing }
 
 // RecordStream implements Allocator.
 func (s *Stitch) RecordStream(p cuda.Ptr, stream cuda.Stream) error {

@@ -63,6 +63,8 @@ void gm_reset_accumulated_stats(int device);
 /* gm_snapshot copies a JSON text of segments and blocks, at most n bytes with the final 0, and returns its whole length. The
  * segments are those of torch.cuda.memory_snapshot(); docs/gmstitch.md has the fields. */
 size_t gm_snapshot(char *text, size_t n);
+/* gm_device_of returns the device whose memory gm_malloc gave at p, -1 if it did not. */
+int gm_device_of(void *p);
 /* gm_version returns the version of libgm.so. */
 const char *gm_version(void);
 

@@ -3,7 +3,6 @@ package replay
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"gm/internal/blocks"
@@ -40,13 +39,13 @@ type runner struct {
 	dev  *sim.Device
 	ptrs []cuda.Ptr
 	held map[int32][]cuda.Event // of requested frees that are not complete
-	ends []int64                // by tensor, the step at which its free is complete
-	busy []int64                // by borrower, the last such step that it is waited for
+	lent []int32                // by tensor, its borrower
 }
 
 // Run replays p through a, which allocates from dev. It ends at the first request that a cannot meet.
 func Run(p *Program, a blocks.Allocator, dev *sim.Device) (*Result, error) {
-	r := runner{p: p, a: a, dev: dev, ptrs: make([]cuda.Ptr, len(p.Sizes)), held: map[int32][]cuda.Event{}, ends: p.ends()}
+	r := runner{p: p, a: a, dev: dev, ptrs: make([]cuda.Ptr, len(p.Sizes)), held: map[int32][]cuda.Event{}}
+	r.lent, _ = p.Borrowers()
 	res := &Result{}
 	dev.Follow(p.addresses(a))
 	if err := r.restore(); err != nil {
@@ -55,7 +54,7 @@ func Run(p *Program, a blocks.Allocator, dev *sim.Device) (*Result, error) {
 	curve := newSampler(p)
 	for i := range p.Kinds {
 		if err := r.step(i); err != nil {
-			if res.OOM = p.oom(i, err); res.OOM != nil {
+			if res.OOM = p.OOMAt(i, err); res.OOM != nil {
 				break
 			}
 			return nil, fmt.Errorf("replay %s: row %d: %w", p.Name, p.Rows[i], err)
@@ -66,8 +65,8 @@ func Run(p *Program, a blocks.Allocator, dev *sim.Device) (*Result, error) {
 	return res, nil
 }
 
-// oom returns the OOM that an error at a step is, nil for another error.
-func (p *Program) oom(step int, err error) *OOM {
+// OOMAt returns the OOM that an error at a step is, nil for another error.
+func (p *Program) OOMAt(step int, err error) *OOM {
 	var oom *blocks.OOMError
 	if !errors.As(err, &oom) {
 		return nil
@@ -138,21 +137,9 @@ func (r *runner) step(i int) error {
 func (r *runner) request(t int32) error {
 	var err error
 	r.held[t] = r.dev.Hold(func() {
-		if err = r.a.RecordStream(r.ptrs[t], r.borrow(r.ends[t])); err == nil {
+		if err = r.a.RecordStream(r.ptrs[t], borrower-cuda.Stream(r.lent[t])); err == nil {
 			err = r.a.Free(r.ptrs[t])
 		}
 	})
 	return err
-}
-
-// borrow returns a stream whose earlier borrowings all end before a step: the blocks that wait for one stream are freed in order,
-// as long as the recording freed them in order that is one stream.
-func (r *runner) borrow(end int64) cuda.Stream {
-	i := slices.IndexFunc(r.busy, func(last int64) bool { return last <= end })
-	if i < 0 {
-		i = len(r.busy)
-		r.busy = append(r.busy, 0)
-	}
-	r.busy[i] = end
-	return borrower - cuda.Stream(i)
 }

@@ -1,5 +1,5 @@
 // Package hook holds the Python files that record PyTorch's allocation history from within a program, with no change to
-// it: a folder of them, put first on PYTHONPATH, is found by each Python process as its sitecustomize.
+// it: a folder of them, put first on PYTHONPATH, is found by each Python process (package site).
 //
 // Environment variables say what to record:
 //
@@ -24,43 +24,12 @@ package hook
 
 import (
 	"embed"
-	"errors"
-	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
+
+	"gm/internal/torch/hook/site"
 )
 
-//go:embed python/sitecustomize.py python/gmtrace_hook/*.py
+//go:embed python/gmtrace_hook/*.py
 var files embed.FS
 
 // Install writes the Python files into dir, which must exist.
-func Install(dir string) error {
-	python, err := fs.Sub(files, "python")
-	if err != nil {
-		return fmt.Errorf("install Python hook: %w", err)
-	}
-	err = fs.WalkDir(python, ".", func(name string, entry fs.DirEntry, err error) error {
-		to := filepath.Join(dir, filepath.FromSlash(name))
-		switch {
-		case err != nil:
-			return err
-		case name == ".":
-			return nil
-		case entry.IsDir():
-			if err := os.Mkdir(to, 0o755); !errors.Is(err, fs.ErrExist) {
-				return err
-			}
-			return nil
-		}
-		data, err := fs.ReadFile(python, name)
-		if err != nil {
-			return err
-		}
-		return os.WriteFile(to, data, 0o644)
-	})
-	if err != nil {
-		return fmt.Errorf("install Python hook: %w", err)
-	}
-	return nil
-}
+func Install(dir string) error { return site.Install(dir, "gmtrace", files) }

@@ -1,13 +1,16 @@
-"""gmtrace puts the folder of this file first on PYTHONPATH, so that each Python process of a traced program starts here.
+"""A tool of gm puts the folder of this file first on PYTHONPATH, so that each Python process of its program starts here.
 
-Nothing is imported until the program imports torch, or the module whose function marks its steps.
+Nothing is imported until the program imports torch, or another module that the tool waits for. Of two tools, one within
+the other, each has a folder of its own, and each calls the sitecustomize that comes after its own.
 """
 
 import os
 import sys
 
+TOOL = "gm"  # the tool's name is put in here
 HOME = os.path.dirname(os.path.abspath(__file__))
-HOOK = "gmtrace_hook"
+HOOK = TOOL + "_hook"
+SESSION = os.environ.get(TOOL.upper() + "_DIR", "")
 
 
 class Finder(object):
@@ -19,9 +22,9 @@ class Finder(object):
     def find_spec(self, name, path=None, target=None):
         if name not in self.names:
             return None
-        for finder in list(sys.meta_path):
+        for finder in self.later():
             find = getattr(finder, "find_spec", None)
-            if finder is self or find is None:
+            if find is None:
                 continue
             spec = find(name, path, target)
             if spec is not None:
@@ -29,35 +32,42 @@ class Finder(object):
                 return spec
         return None
 
+    def later(self):
+        """Returns the finders after this one: those before it have been asked, and may be asking."""
+        finders = list(sys.meta_path)
+        return finders[finders.index(self) + 1:] if self in finders else []
+
     def watch(self, name, loader):
         """Makes the loader call imported once it has run the module; its type and the spec stay as they are."""
         run = getattr(loader, "exec_module", None)
-        if run is None or getattr(run, "by_gmtrace", False):
+        watchers = getattr(run, "gm_watchers", ())
+        if run is None or self in watchers:
             return
 
         def exec_module(module):
             if module.__name__ != name:
                 return run(module)
-            del loader.exec_module
+            vars(loader).pop("exec_module", None)
             run(module)
             self.imported(name, sys.modules.get(name, module))
 
-        exec_module.by_gmtrace = True
+        exec_module.gm_watchers = watchers + (self,)
         try:
             loader.exec_module = exec_module
         except AttributeError:
             complain("the loader of %s cannot be watched" % name)
 
     def imported(self, name, module):
+        """Tells the tool, which may say what else it waits for."""
         self.names.discard(name)
-        if not self.names and self in sys.meta_path:
-            sys.meta_path.remove(self)
         try:
             hook = load()
             if hook is not None:
-                hook.imported(name, module)
+                self.names.update(hook.imported(name, module) or ())
         except Exception as e:
             complain("%s: %s" % (type(e).__name__, e))
+        if not self.names and self in sys.meta_path:
+            sys.meta_path.remove(self)
 
 
 def load():
@@ -65,7 +75,7 @@ def load():
     if HOOK in sys.modules:
         return sys.modules[HOOK]
     folder = os.path.join(HOME, HOOK)
-    if not os.path.isdir(folder) or not os.path.isdir(os.environ.get("GMTRACE_DIR", "")):
+    if not os.path.isdir(folder) or not os.path.isdir(SESSION):
         return None
     from importlib.util import module_from_spec, spec_from_file_location
 
@@ -82,14 +92,14 @@ def load():
 
 def complain(text):
     if sys.stderr is not None:
-        sys.stderr.write("gmtrace: %s\n" % text)
+        sys.stderr.write("%s: %s\n" % (TOOL, text))
 
 
 def start():
-    if not os.path.isdir(os.environ.get("GMTRACE_DIR", "")):
+    if not os.path.isdir(SESSION):
         return
     names = {"torch"}
-    marks = os.environ.get("GMTRACE_MARKS", "").partition(":")[0]
+    marks = os.environ.get(TOOL.upper() + "_MARKS", "").partition(":")[0]
     if marks:
         names.add(marks)
     finder = Finder(names)

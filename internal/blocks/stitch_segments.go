@@ -1,0 +1,111 @@
+package blocks
+
+import (
+	"cmp"
+	"slices"
+
+	"gm/internal/cuda"
+)
+
+// Segments returns the memory ordered by address: each piece at its home, neighbours joined, and the segments of small requests and of
+// private pools. Where memory is handed out at another address than it is shown at, it is a block that is in use, too.
+func (s *Stitch) Segments() []SegmentView { return s.segments(s.used()) }
+
+// used returns the blocks that are handed out or pending.
+func (s *Stitch) used() []BlockView {
+	var all []BlockView
+	for i := range s.places {
+		switch p := &s.places[i]; p.state {
+		case placeLive:
+			all = append(all, BlockView{p.ptr, p.size, BlockUsed})
+		case placePending:
+			all = append(all, BlockView{p.ptr, p.size, BlockPending})
+		}
+	}
+	return all
+}
+
+// segments returns the memory with blocks in use among what is free.
+func (s *Stitch) segments(used []BlockView) []SegmentView {
+	for _, h := range s.heaps {
+		s.settle(h)
+	}
+	slices.SortFunc(used, func(a, b BlockView) int { return cmp.Compare(a.Address, b.Address) })
+	all := s.torch.Segments()
+	for _, h := range s.heaps {
+		for _, id := range h.regions {
+			all = append(all, s.homesIn(h, &s.regions[id], used)...)
+		}
+	}
+	slices.SortFunc(all, func(a, b SegmentView) int { return cmp.Compare(a.Address, b.Address) })
+	return all
+}
+
+// homesIn returns the stretches of a region in which pieces have their homes.
+func (s *Stitch) homesIn(h *heap, r *region, used []BlockView) []SegmentView {
+	var all []SegmentView
+	for g := 0; g < len(r.mappingAt); {
+		id := r.mappingAt[g]
+		if id == none {
+			g++
+			continue
+		}
+		m := &s.mappings[id]
+		p := &s.pieces[m.piece]
+		g += int(p.size / cuda.Granularity)
+		if p.home != id {
+			continue
+		}
+		if k := len(all) - 1; k >= 0 && all[k].Address+cuda.Ptr(all[k].Size) == m.ptr {
+			all[k].Size += p.size
+			continue
+		}
+		all = append(all, SegmentView{Address: m.ptr, Size: p.size, Stream: h.stream, Expandable: true})
+	}
+	for i := range all {
+		all[i].Blocks = s.blocksIn(h, &all[i], used)
+	}
+	return all
+}
+
+// blocksIn returns the blocks of a segment: those in use, what is free, and between them what is in use at other addresses.
+func (s *Stitch) blocksIn(h *heap, v *SegmentView, used []BlockView) []BlockView {
+	var blocks []BlockView
+	end := v.Address + cuda.Ptr(v.Size)
+	at := v.Address
+	i, _ := slices.BinarySearchFunc(used, at, func(b BlockView, p cuda.Ptr) int { return cmp.Compare(b.Address, p) })
+	for at < end {
+		next := BlockView{end, 0, BlockUsed}
+		if i < len(used) && used[i].Address < end {
+			next = used[i]
+		}
+		if free, _, ok := h.free.around(at); ok {
+			n := min(int64(free.end()-at), int64(end-at))
+			blocks = append(blocks, BlockView{at, n, BlockFree})
+			at += cuda.Ptr(n)
+			continue
+		}
+		if next.Address == at && next.Size > 0 {
+			n := min(next.Size, int64(end-at))
+			blocks = append(blocks, BlockView{at, n, next.State})
+			at += cuda.Ptr(n)
+			i++
+			continue
+		}
+		stop := next.Address
+		if spot := h.free.byAddr.seek(int64(at), 0); h.free.byAddr.valid(spot) {
+			stop = min(stop, stretchOf(h.free.byAddr.at(spot)).ptr)
+		}
+		blocks = append(blocks, BlockView{at, int64(stop - at), BlockUsed})
+		at = stop
+	}
+	return blocks
+}
+
+// Pending returns the bytes in blocks that were freed and that other streams still use, those of small requests first.
+func (s *Stitch) Pending() (small, large int64) {
+	for id := range s.lender.events {
+		large += s.places[id].size
+	}
+	return 0, large
+}

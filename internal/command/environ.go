@@ -1,0 +1,32 @@
+package command
+
+import (
+	"slices"
+	"strings"
+)
+
+// Environ is the environment of a command: "name=value" each.
+type Environ []string
+
+// Get returns the value of a variable, the last one if it is there several times.
+func (e Environ) Get(name string) string {
+	for _, text := range slices.Backward(e) {
+		if value, ok := strings.CutPrefix(text, name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// Set adds or changes a variable.
+func (e *Environ) Set(name, value string) { *e = append(*e, name+"="+value) }
+
+// Prepend puts a file first in a variable that lists files, and takes out those below a folder: of a run that this one is within.
+func (e *Environ) Prepend(name, file, separator, outer string) {
+	for _, old := range strings.Split(e.Get(name), separator) {
+		if old != "" && (outer == "" || !strings.HasPrefix(old, outer+"/")) {
+			file += separator + old
+		}
+	}
+	e.Set(name, file)
+}

@@ -1,0 +1,31 @@
+package command
+
+import (
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"gm/internal/cli"
+)
+
+// Words returns the command among the words of a tool's command line. What looks like a flag is no program, but after "--".
+func Words(tool string, words []string) ([]string, error) {
+	switch {
+	case len(words) > 0 && words[0] == "--":
+		words = words[1:]
+	case len(words) > 0 && strings.HasPrefix(words[0], "-"):
+		return nil, cli.Usage("unknown flag %s: see %s run --help, or put -- before the command", words[0], tool)
+	}
+	if len(words) == 0 {
+		return nil, cli.Usage("no command to run: %s run -- COMMAND", tool)
+	}
+	return words, nil
+}
+
+// KeepFromPipe makes writing to a closed pipe an error, which leaves no folders behind, until the function that it returns is called.
+func KeepFromPipe() (release func()) {
+	pipes := make(chan os.Signal, 1)
+	signal.Notify(pipes, syscall.SIGPIPE)
+	return func() { signal.Stop(pipes) }
+}

@@ -1,0 +1,176 @@
+package main
+
+import (
+	"time"
+
+	"gm/internal/cuda"
+	"gm/internal/libgm/page"
+)
+
+// smallRequest is the size up to which a request is a small one, in bytes.
+const smallRequest = 1 << 20
+
+func kindOf(taken int64) int {
+	if taken <= smallRequest {
+		return page.Small
+	}
+	return page.Large
+}
+
+// enter counts a request that was met.
+func (g *gpu) enter(e *entry) {
+	g.ledger.put(e)
+	a := g.account
+	for _, kind := range [2]int{page.All, kindOf(e.taken)} {
+		a.Allocation[kind].Add(1)
+		a.AllocatedBytes[kind].Add(e.taken)
+		a.RequestedBytes[kind].Add(e.requested)
+		a.ActiveBytes[kind].Add(e.taken)
+	}
+	if a.DriverCalls != g.calls || g.pending[page.All] != 0 {
+		g.sync()
+	}
+	if g.events != nil {
+		g.events.add(eventAlloc, e)
+	}
+}
+
+// leave counts a request that was given back.
+func (g *gpu) leave(e *entry) {
+	a := g.account
+	for _, kind := range [2]int{page.All, kindOf(e.taken)} {
+		a.Allocation[kind].Sub(1)
+		a.AllocatedBytes[kind].Sub(e.taken)
+		a.RequestedBytes[kind].Sub(e.requested)
+		a.ActiveBytes[kind].Sub(e.taken)
+	}
+	if g.events != nil {
+		g.events.add(eventFree, e)
+	}
+}
+
+// What allocators may tell beyond blocks.Allocator.
+type (
+	stitcher interface {
+		// Stitches returns how many requests were met by mapping free pieces together.
+		Stitches() int64
+	}
+	lender interface {
+		// Pending returns the bytes in blocks that were freed and that other streams still use: those of small and large requests.
+		Pending() (small, large int64)
+	}
+)
+
+// sync brings what only the allocator counts into the account.
+func (g *gpu) sync() {
+	g.calls = g.account.DriverCalls
+	if g.broken {
+		return
+	}
+	g.account.Retries = g.alloc.Stats().Retries - g.since.retries
+	if s, ok := g.alloc.(stitcher); ok {
+		g.account.Stitches = s.Stitches() - g.since.stitches
+	}
+	if a, ok := g.alloc.(relaxed); ok {
+		g.pace.watch(a, g.account.DriverNS, g.account.Stitches, time.Now())
+	}
+	if l, ok := g.alloc.(lender); ok {
+		small, large := l.Pending()
+		g.setPending(page.Small, small)
+		g.setPending(page.Large, large)
+		g.setPending(page.All, small+large)
+	}
+}
+
+func (g *gpu) setPending(kind int, bytes int64) {
+	if n := bytes - g.pending[kind]; n > 0 {
+		g.account.ActiveBytes[kind].Add(n)
+	} else {
+		g.account.ActiveBytes[kind].Sub(-n)
+	}
+	g.pending[kind] = bytes
+}
+
+// recordStream notes that a stream, too, uses the memory at p; false if p is not a live request.
+func (g *gpu) recordStream(p cuda.Ptr, stream cuda.Stream) bool {
+	g.drain()
+	e := g.ledger.find(p)
+	if e == nil {
+		return false
+	}
+	g.borrow(e, stream)
+	return true
+}
+
+// borrow notes that a stream, too, uses a live request. What the threads' own default streams did is done when the legacy default
+// stream comes to an event recorded after it: that one is waited for in their place, as an event is recorded by any thread.
+func (g *gpu) borrow(e *entry, stream cuda.Stream) {
+	if stream == legacyStream || stream == perThreadStream {
+		stream = 0
+	}
+	if e.flags&plain != 0 || g.broken || stream == e.stream {
+		return
+	}
+	if err := g.alloc.RecordStream(e.ptr, stream); err != nil {
+		g.complain("record stream", err)
+		return
+	}
+	e.flags |= lent
+}
+
+// knows says whether p is a live request.
+func (g *gpu) knows(p cuda.Ptr) bool {
+	g.drain()
+	return g.ledger.find(p) != nil
+}
+
+// base returns the start and the size of the memory that an address lies in.
+func (g *gpu) base(p cuda.Ptr) (cuda.Ptr, int64) {
+	g.drain()
+	if e := g.ledger.find(p); e != nil {
+		return e.ptr, e.taken
+	}
+	var base cuda.Ptr
+	var size int64
+	g.ledger.each(func(e *entry) {
+		if p >= e.ptr && p < e.ptr+cuda.Ptr(e.taken) {
+			base, size = e.ptr, e.taken
+		}
+	})
+	return base, size
+}
+
+// empty gives cached memory back to the driver.
+func (g *gpu) empty() {
+	g.drain()
+	if g.broken || g.meter.capturing {
+		return
+	}
+	g.emptyPools()
+	if err := g.alloc.Empty(); err != nil {
+		g.complain("give memory back", err)
+	}
+	g.sync()
+}
+
+// resetStats makes peaks the current values, or starts what is added up anew.
+func (g *gpu) resetStats(peaks bool) {
+	g.drain()
+	a := g.account
+	for _, counters := range []*[page.Kinds]page.Counter{
+		&a.Allocation, &a.AllocatedBytes, &a.RequestedBytes, &a.ActiveBytes, &a.ReservedBytes, &a.Segment,
+	} {
+		for i := range counters {
+			if peaks {
+				counters[i].Peak = counters[i].Current
+			} else {
+				counters[i].Allocated, counters[i].Freed = 0, 0
+			}
+		}
+	}
+	if !peaks {
+		g.since.retries += a.Retries
+		g.since.stitches += a.Stitches
+		a.Retries, a.OOMs, a.Stitches, a.DriverCalls, a.DriverNS, g.calls = 0, 0, 0, 0, 0, 0
+	}
+}

@@ -1,0 +1,91 @@
+/* The lock and the queue of freed addresses of each device, and whether this process is a forked child. */
+#define _GNU_SOURCE
+#include "libgm.h"
+
+#include <time.h>
+
+struct gm_device gm_devices[GM_DEVICES];
+_Atomic uint32_t gm_opened;
+atomic_bool gm_forked;
+static _Atomic uint64_t no_version;
+
+static void in_child(void) { atomic_store(&gm_forked, true); }
+
+__attribute__((constructor)) static void prepare(void)
+{
+	pthread_mutexattr_t spin;
+	pthread_mutexattr_init(&spin);
+	pthread_mutexattr_settype(&spin, PTHREAD_MUTEX_ADAPTIVE_NP);
+	for (int i = 0; i < GM_DEVICES; i++) {
+		struct gm_device *d = &gm_devices[i];
+		pthread_mutex_init(&d->lock, &spin);
+		d->version = &no_version;
+		for (uint64_t n = 0; n < GM_FREES; n++)
+			atomic_init(&d->freed[n].turn, n);
+	}
+	pthread_mutexattr_destroy(&spin);
+	pthread_atfork(NULL, NULL, in_child);
+}
+
+bool gm_device_valid(int device) { return device >= 0 && device < GM_DEVICES; }
+
+bool gm_device_open(int device) { return gm_device_valid(device) && atomic_load(&gm_opened) >> device & 1; }
+
+void gm_set_open(int device, uint64_t *version)
+{
+	gm_devices[device].version = (_Atomic uint64_t *)version;
+	atomic_fetch_or(&gm_opened, UINT32_C(1) << device);
+}
+
+static void begin_change(struct gm_device *d)
+{
+	uint64_t version = atomic_load_explicit(d->version, memory_order_relaxed);
+	atomic_store_explicit(d->version, version + 1, memory_order_relaxed);
+	atomic_thread_fence(memory_order_release);
+}
+
+void gm_lock(struct gm_device *d)
+{
+	pthread_mutex_lock(&d->lock);
+	begin_change(d);
+}
+
+bool gm_lock_at_exit(struct gm_device *d)
+{
+	for (int i = 0; i < 1000; i++) {
+		if (pthread_mutex_trylock(&d->lock) == 0) {
+			begin_change(d);
+			return true;
+		}
+		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+	}
+	return false;
+}
+
+void gm_unlock(struct gm_device *d)
+{
+	uint64_t version = atomic_load_explicit(d->version, memory_order_relaxed);
+	atomic_store_explicit(d->version, (version | 1) + 1, memory_order_release);
+	pthread_mutex_unlock(&d->lock);
+}
+
+/* gm_push returns false when the queue is full. */
+bool gm_push(struct gm_device *d, uint64_t address)
+{
+	uint64_t n = atomic_load_explicit(&d->pushed, memory_order_relaxed);
+	for (;;) {
+		struct gm_freed *f = &d->freed[n % GM_FREES];
+		int64_t ahead = (int64_t)(atomic_load_explicit(&f->turn, memory_order_acquire) - n);
+		if (ahead < 0)
+			return false;
+		if (ahead > 0) {
+			n = atomic_load_explicit(&d->pushed, memory_order_relaxed);
+			continue;
+		}
+		if (atomic_compare_exchange_weak_explicit(&d->pushed, &n, n + 1, memory_order_relaxed, memory_order_relaxed)) {
+			f->address = address;
+			atomic_store_explicit(&f->turn, n + 1, memory_order_release);
+			return true;
+		}
+	}
+}

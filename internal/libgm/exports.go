@@ -1,0 +1,183 @@
+package main
+
+// #include "libgm.h"
+import "C"
+
+import (
+	"fmt"
+	"runtime/debug"
+	"unsafe"
+
+	"gm/internal/cuda"
+	"gm/internal/libgm/page"
+)
+
+// What C calls (gm.c, filter.c), with the lock of the device held where there is one. None of them panics.
+
+//export go_malloc
+func go_malloc(device C.int, size C.int64_t, stream C.uint64_t, pool C.int32_t) (p C.uint64_t) {
+	defer func() {
+		if r := recover(); r != nil {
+			p = C.uint64_t(self.afterPanic(int(device), int64(size), r))
+		}
+	}()
+	g := self.gpus[device]
+	if g == nil {
+		var err error
+		if g, err = self.gpu(int(device)); err != nil {
+			fail(err.Error())
+			return 0
+		}
+	}
+	ptr, err := g.malloc(int64(size), cuda.Stream(stream), int32(pool))
+	if err != nil {
+		fail(g.failure(int64(size), err))
+	}
+	return C.uint64_t(ptr)
+}
+
+// fail keeps the text of a failure for this thread.
+func fail(text string) {
+	C.gm_set_error((*C.char)(unsafe.Pointer(unsafe.StringData(text))), C.size_t(len(text)))
+}
+
+// broke notes that the allocator of a device panicked.
+func (p *process) broke(device int, reason any) *gpu {
+	p.log.printf("device %d: BUG: %v; from now on the driver serves all requests\n%s", device, reason, debug.Stack())
+	if g := p.gpus[device]; g != nil {
+		g.broken = true
+		return g
+	}
+	return nil
+}
+
+// afterPanic serves the request during which the allocator panicked by the driver itself.
+func (p *process) afterPanic(device int, size int64, reason any) (ptr cuda.Ptr) {
+	defer func() {
+		if r := recover(); r != nil {
+			fail(fmt.Sprint(r))
+		}
+	}()
+	g := p.broke(device, reason)
+	if g == nil {
+		fail(fmt.Sprint(reason))
+		return 0
+	}
+	ptr, err := g.malloc(size, 0, 0)
+	if err != nil {
+		fail(g.failure(size, err))
+	}
+	return ptr
+}
+
+// guard is deferred by what has no result to give after a panic.
+func guard(device C.int) {
+	if r := recover(); r != nil {
+		self.broke(int(device), r)
+	}
+}
+
+//export go_drain
+func go_drain(device C.int) {
+	defer guard(device)
+	self.gpus[device].drain()
+}
+
+//export go_record_stream
+func go_record_stream(device C.int, p, stream C.uint64_t) (known C.bool) {
+	defer guard(device)
+	return C.bool(self.gpus[device].recordStream(cuda.Ptr(p), cuda.Stream(stream)))
+}
+
+//export go_base_alloc
+func go_base_alloc(device C.int, p C.uint64_t, size *C.uint64_t) (base C.uint64_t) {
+	defer guard(device)
+	b, n := self.gpus[device].base(cuda.Ptr(p))
+	*size = C.uint64_t(n)
+	return C.uint64_t(b)
+}
+
+//export go_knows
+func go_knows(device C.int, p C.uint64_t) (known C.bool) {
+	defer guard(device)
+	return C.bool(self.gpus[device].knows(cuda.Ptr(p)))
+}
+
+//export go_empty
+func go_empty(device C.int) {
+	defer guard(device)
+	self.gpus[device].empty()
+}
+
+//export go_memory_fraction
+func go_memory_fraction(device C.int, fraction C.double) {
+	defer guard(device)
+	g, err := self.gpu(int(device))
+	if err != nil {
+		self.log.printf("%v", err)
+		return
+	}
+	g.meter.setFraction(float64(fraction))
+}
+
+//export go_begin_pool
+func go_begin_pool(device C.int, id0, id1 C.uint64_t) (pool C.int32_t) {
+	defer guard(device)
+	g, err := self.gpu(int(device))
+	if err != nil {
+		self.log.printf("%v", err)
+		return 0
+	}
+	return C.int32_t(g.beginPool(poolID{uint64(id0), uint64(id1)}))
+}
+
+//export go_end_pool
+func go_end_pool(device C.int) {
+	defer guard(device)
+	if g := self.gpus[device]; g != nil {
+		g.endPool()
+	}
+}
+
+//export go_release_pool
+func go_release_pool(device C.int, id0, id1 C.uint64_t) {
+	defer guard(device)
+	if g := self.gpus[device]; g != nil {
+		g.releasePool(poolID{uint64(id0), uint64(id1)})
+	}
+}
+
+//export go_get_stats
+func go_get_stats(device C.int, stats *C.struct_gm_stats) {
+	defer guard(device)
+	g := self.gpus[device]
+	g.drain()
+	g.sync()
+	*(*page.Account)(unsafe.Pointer(stats)) = *g.account
+}
+
+//export go_reset_stats
+func go_reset_stats(device C.int, peaks C.bool) {
+	defer guard(device)
+	self.gpus[device].resetStats(bool(peaks))
+}
+
+//export go_snapshot
+func go_snapshot(text *C.char, n C.size_t) C.size_t {
+	snapshot := self.snapshot()
+	if n > 0 {
+		to := unsafe.Slice((*byte)(unsafe.Pointer(text)), n)
+		to[min(copy(to, snapshot), int(n)-1)] = 0
+	}
+	return C.size_t(len(snapshot))
+}
+
+//export go_finish
+func go_finish() {
+	defer func() {
+		if r := recover(); r != nil {
+			self.log.printf("at the end of the process: %v", r)
+		}
+	}()
+	self.finish()
+}

@@ -1,0 +1,100 @@
+package main
+
+// #include "libgm.h"
+import "C"
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"gm/internal/libgm/page"
+)
+
+// finish writes what GM_STATS asks for and removes the page, at the end of the process. The driver is not called: it may be
+// shut down.
+func (p *process) finish() {
+	if p.page != nil {
+		page.Remove(p.settings.dir)
+	}
+	if p.settings.stats == "" {
+		return
+	}
+	var open []*gpu
+	for i, g := range p.gpus {
+		if g != nil && bool(C.gm_lock_at_exit(&C.gm_devices[i])) {
+			g.drain()
+			open = append(open, g)
+			defer C.gm_unlock(&C.gm_devices[i])
+		}
+	}
+	write := func(to io.Writer) error { return writeSummary(to, open) }
+	if p.settings.traced() {
+		write = func(to io.Writer) error { return writeTrace(to, open, p.log) }
+	}
+	if err := writeFile(statsPath(p.settings.stats), write); err != nil {
+		p.log.printf("GM_STATS: %v", err)
+	}
+}
+
+// statsPath replaces %p by the process id, so that the processes of a job do not write over each other's files.
+func statsPath(path string) string { return strings.ReplaceAll(path, "%p", fmt.Sprint(os.Getpid())) }
+
+// writeFile writes a file beside path and renames it once it is whole.
+func writeFile(path string, write func(io.Writer) error) error {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	buffer := bufio.NewWriterSize(f, 1<<20)
+	if err := write(buffer); err != nil {
+		f.Close()
+		return err
+	}
+	if err := buffer.Flush(); err != nil {
+		f.Close()
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}
+
+// summary is what GM_STATS holds in JSON.
+type summary struct {
+	PID       int             `json:"pid"`
+	Command   []string        `json:"command"`
+	Allocator string          `json:"allocator"`
+	Devices   []deviceSummary `json:"devices"`
+}
+
+type deviceSummary struct {
+	Device  int          `json:"device"`
+	Total   int64        `json:"total"`
+	Account page.Account `json:"account"`
+}
+
+func writeSummary(to io.Writer, open []*gpu) error {
+	s := summary{PID: os.Getpid(), Command: commandLine(), Allocator: self.settings.alloc, Devices: []deviceSummary{}}
+	for _, g := range open {
+		s.Devices = append(s.Devices, deviceSummary{Device: g.ordinal, Total: g.meter.total, Account: *g.account})
+	}
+	e := json.NewEncoder(to)
+	e.SetIndent("", "  ")
+	return e.Encode(s)
+}
+
+// commandLine returns the words that the process was started with; Go's own are not those of a library's process.
+func commandLine() []string {
+	text, err := os.ReadFile("/proc/self/cmdline")
+	if err != nil {
+		return nil
+	}
+	return strings.Split(strings.TrimSuffix(string(text), "\x00"), "\x00")
+}

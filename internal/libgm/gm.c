@@ -1,0 +1,165 @@
+/* The exported functions: what can be answered in C is, the rest is Go's, with the lock of the device held. */
+#define _GNU_SOURCE
+#include "libgm.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "_cgo_export.h"
+
+static inline bool forked(void) { return atomic_load_explicit(&gm_forked, memory_order_relaxed); }
+
+static void *refuse(const char *text)
+{
+	gm_set_error(text, strlen(text));
+	return NULL;
+}
+
+void *gm_try_malloc(size_t size, int device, void *stream)
+{
+	if (!size)
+		return NULL;
+	if (forked())
+		return refuse("CUDA out of memory. This process was forked from one that used the GPU and cannot use it itself.");
+	if (!gm_device_valid(device) || size > INT64_MAX)
+		return refuse("CUDA out of memory. The device or the size of the request is not valid.");
+	int32_t pool = gm_pool_of(device, stream);
+	struct gm_device *d = &gm_devices[device];
+	gm_lock(d);
+	uint64_t p = go_malloc(device, (int64_t)size, (uint64_t)(uintptr_t)stream, pool);
+	gm_unlock(d);
+	return (void *)(uintptr_t)p;
+}
+
+void *gm_malloc(ssize_t size, int device, void *stream)
+{
+	void *p = gm_try_malloc((size_t)size, device, stream);
+	if (!p && size)
+		gm_throw_oom(gm_error());
+	return p;
+}
+
+void gm_free(void *p, ssize_t size, int device, void *stream)
+{
+	(void)size;
+	(void)stream;
+	if (!p || forked() || !gm_device_open(device))
+		return;
+	struct gm_device *d = &gm_devices[device];
+	while (!gm_push(d, (uint64_t)(uintptr_t)p)) {
+		gm_lock(d);
+		go_drain(device);
+		gm_unlock(d);
+	}
+}
+
+void gm_record_stream(void *p, void *stream)
+{
+	for (int device = 0; p && !forked() && device < GM_DEVICES; device++) {
+		if (!gm_device_open(device))
+			continue;
+		struct gm_device *d = &gm_devices[device];
+		gm_lock(d);
+		bool known = go_record_stream(device, (uint64_t)(uintptr_t)p, (uint64_t)(uintptr_t)stream);
+		gm_unlock(d);
+		if (known)
+			return;
+	}
+}
+
+void *gm_base_alloc(void *p, size_t *size)
+{
+	uint64_t base = 0, bytes = 0;
+	for (int device = 0; p && !base && !forked() && device < GM_DEVICES; device++) {
+		if (!gm_device_open(device))
+			continue;
+		struct gm_device *d = &gm_devices[device];
+		gm_lock(d);
+		base = go_base_alloc(device, (uint64_t)(uintptr_t)p, &bytes);
+		gm_unlock(d);
+	}
+	if (size)
+		*size = bytes;
+	return (void *)(uintptr_t)base;
+}
+
+int gm_device_of(void *p)
+{
+	for (int device = 0; p && !forked() && device < GM_DEVICES; device++) {
+		if (!gm_device_open(device))
+			continue;
+		gm_lock(&gm_devices[device]);
+		bool known = go_knows(device, (uint64_t)(uintptr_t)p);
+		gm_unlock(&gm_devices[device]);
+		if (known)
+			return device;
+	}
+	return -1;
+}
+
+/* gm_init is called before a device is chosen, maybe in a parent that only forks: there is nothing to do yet. */
+void gm_init(int devices) { (void)devices; }
+
+void gm_reset(void)
+{
+	for (int device = 0; !forked() && device < GM_DEVICES; device++) {
+		if (!gm_device_open(device))
+			continue;
+		gm_lock(&gm_devices[device]);
+		go_empty(device);
+		gm_unlock(&gm_devices[device]);
+	}
+}
+
+void gm_memory_fraction(double fraction, int device)
+{
+	if (forked() || !gm_device_valid(device))
+		return;
+	gm_lock(&gm_devices[device]);
+	go_memory_fraction(device, fraction);
+	gm_unlock(&gm_devices[device]);
+}
+
+size_t gm_last_error(char *text, size_t n)
+{
+	return (size_t)snprintf(text, n, "%s", gm_error());
+}
+
+int gm_get_stats(int device, struct gm_stats *stats)
+{
+	if (forked() || !gm_device_open(device))
+		return -1;
+	gm_lock(&gm_devices[device]);
+	go_get_stats(device, stats);
+	gm_unlock(&gm_devices[device]);
+	return 0;
+}
+
+static void reset_stats(int device, bool peaks)
+{
+	if (forked() || !gm_device_open(device))
+		return;
+	gm_lock(&gm_devices[device]);
+	go_reset_stats(device, peaks);
+	gm_unlock(&gm_devices[device]);
+}
+
+void gm_reset_peak_stats(int device) { reset_stats(device, true); }
+
+void gm_reset_accumulated_stats(int device) { reset_stats(device, false); }
+
+size_t gm_snapshot(char *text, size_t n)
+{
+	if (forked())
+		return (size_t)snprintf(text, n, "[]");
+	return go_snapshot(text, n);
+}
+
+const char *gm_version(void) { return "0.1"; }
+
+/* Go works until the process ends, but its own deferred functions are not run. */
+__attribute__((destructor)) static void finish(void)
+{
+	if (!forked() && atomic_load(&gm_opened))
+		go_finish();
+}

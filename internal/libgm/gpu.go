@@ -1,0 +1,166 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"gm/internal/blocks"
+	"gm/internal/cuda"
+	"gm/internal/cuda/driver"
+	"gm/internal/libgm/page"
+)
+
+// The stream handles that are no pointers.
+const (
+	legacyStream    cuda.Stream = 1 // the same as 0
+	perThreadStream cuda.Stream = 2
+)
+
+// gpu is one device: its allocator, and the account that is kept around it.
+type gpu struct {
+	ordinal int
+	log     *logger
+	meter   *meter
+	alloc   blocks.Allocator
+	freed   queue
+	ledger  ledger
+	shown   *page.Device
+	account *page.Account // in shown
+	pools   pools
+	pace    pace
+	events  *events // nil unless requests are recorded
+
+	deferred  []entry                           // freed during a capture, and plain or lent
+	pending   [page.Kinds]int64                 // bytes freed that other streams still use
+	calls     int64                             // driver calls at the last request
+	allocated int64                             // what the allocator says that it has handed out
+	since     struct{ retries, stitches int64 } // the allocator's, when the account was last started anew
+	broken    bool                              // the allocator panicked: it is not called again
+}
+
+func newGPU(ordinal int, dev cuda.Device, total int64, shown *page.Device, p *process) (*gpu, error) {
+	g := &gpu{
+		ordinal: ordinal, log: p.log, freed: newQueue(ordinal), ledger: newLedger(), shown: shown, account: &shown.Account,
+		meter: newMeter(dev, total, &shown.Account), pools: newPools(),
+	}
+	var err error
+	if limit := p.settings.limit; limit > 0 {
+		g.meter.most, g.meter.limit = min(limit, total), min(limit, total)
+	}
+	if g.alloc, err = p.settings.newAllocator(g.meter, ordinal, p.log); err != nil {
+		return nil, fmt.Errorf("make the allocator: %w", err)
+	}
+	if p.settings.traced() {
+		g.events, err = newEvents(p.settings.events)
+		if err != nil {
+			p.log.printf("GM_STATS: %v; requests are not recorded", err)
+		}
+	}
+	return g, nil
+}
+
+// malloc serves a request.
+func (g *gpu) malloc(size int64, stream cuda.Stream, pool int32) (cuda.Ptr, error) {
+	g.drain()
+	e := entry{requested: size, stream: stream, pool: pool}
+	if stream == legacyStream {
+		e.stream = 0
+	}
+	err := g.serve(&e)
+	if err != nil {
+		if err = g.retry(&e, err); err != nil {
+			g.account.OOMs++
+			return 0, err
+		}
+	}
+	if stream == perThreadStream {
+		g.borrow(&e, 0)
+	}
+	g.enter(&e)
+	return e.ptr, nil
+}
+
+// serve has the allocator serve a request, or the driver itself when the allocator is broken. What exceeds the whole device is
+// refused before anything is given back for it.
+func (g *gpu) serve(e *entry) (err error) {
+	if g.broken || e.requested > g.meter.limit {
+		return g.servePlain(e)
+	}
+	e.ptr, err = g.alloc.Malloc(e.requested, e.stream, blocks.Pool(e.pool))
+	allocated := g.alloc.Stats().Allocated
+	e.taken, g.allocated = allocated-g.allocated, allocated
+	return err
+}
+
+// release gives the memory of a request back to the allocator.
+func (g *gpu) release(e *entry) {
+	g.allocated -= e.taken
+	if err := g.alloc.Free(e.ptr); err != nil {
+		g.complain("free", err)
+	}
+}
+
+func (g *gpu) servePlain(e *entry) (err error) {
+	e.taken, e.flags = e.requested, plain
+	e.ptr, err = g.meter.MemAlloc(e.requested)
+	return err
+}
+
+// retry is for a request that failed. Addresses that another thread is just giving back are waited for, pools that nobody needs any
+// more are emptied, and what fails for another reason than a full device is tried again once, then left to the driver itself.
+func (g *gpu) retry(e *entry, first error) error {
+	g.freed.settle()
+	g.drain()
+	g.emptyPools()
+	err := g.serve(e)
+	if err == nil || noMemory(err) {
+		return err
+	}
+	g.complain(fmt.Sprintf("request of %d bytes", e.requested), first)
+	return g.servePlain(e)
+}
+
+// drain frees the addresses that were given back since the last request.
+func (g *gpu) drain() {
+	for p, ok := g.freed.pop(); ok; p, ok = g.freed.pop() {
+		g.free(p)
+	}
+}
+
+func (g *gpu) free(p cuda.Ptr) {
+	e, ok := g.ledger.take(p)
+	if !ok {
+		g.log.printf("device %d: free of %#x, which was not allocated here", g.ordinal, p)
+		return
+	}
+	g.leave(&e)
+	if e.flags != 0 || g.broken {
+		g.freeSpecial(&e)
+		return
+	}
+	g.release(&e)
+}
+
+// freeSpecial frees what did not come from the allocator, or is used by other streams than its own.
+func (g *gpu) freeSpecial(e *entry) {
+	switch {
+	case g.meter.capturing:
+		g.deferred = append(g.deferred, *e)
+	case e.flags&plain != 0:
+		if err := g.meter.MemFree(e.ptr); err != nil {
+			g.complain("free", err)
+		}
+	case g.broken:
+	default:
+		g.release(e)
+		g.sync()
+	}
+}
+
+// complain logs an error, unless it is to be expected: when the driver is shut down memory is gone, and what cannot be done during
+// a capture is done in another way.
+func (g *gpu) complain(what string, err error) {
+	if !errors.Is(err, driver.ErrShutdown) && !errors.Is(err, errCapturing) {
+		g.log.printf("device %d: %s: %v", g.ordinal, what, err)
+	}
+}

@@ -1,0 +1,59 @@
+/* What the C and the Go half of libgm.so share. */
+#ifndef LIBGM_H
+#define LIBGM_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#pragma GCC visibility push(default)
+#include "gm.h"
+#pragma GCC visibility pop
+
+#define GM_DEVICES 32
+#define GM_FREES 1024
+
+#pragma GCC visibility push(hidden)
+
+/* One address that was freed. A slot is free for writing at position n when turn is n, and readable when turn is n + 1. */
+struct gm_freed {
+	_Atomic uint64_t turn;
+	uint64_t address;
+};
+
+/* A device as C knows it: a lock that is held while Go works on the device, and the addresses that were freed since, so that
+ * gm_free neither waits nor enters Go. Many threads push, whoever holds the lock pops. */
+struct gm_device {
+	pthread_mutex_t lock;
+	_Atomic uint64_t *version; /* in the page of statistics: odd while they change */
+	_Alignas(64) _Atomic uint64_t pushed;
+	_Alignas(64) uint64_t popped;
+	struct gm_freed freed[GM_FREES];
+};
+
+/* devices.c */
+extern struct gm_device gm_devices[GM_DEVICES];
+extern _Atomic uint32_t gm_opened; /* a bit for each device that was used */
+extern atomic_bool gm_forked;      /* in a child process there is no Go */
+bool gm_device_valid(int device);
+bool gm_device_open(int device);
+void gm_set_open(int device, uint64_t *version);
+void gm_lock(struct gm_device *d);
+bool gm_lock_at_exit(struct gm_device *d); /* gives up after a second: a thread may be stuck in the driver */
+void gm_unlock(struct gm_device *d);
+bool gm_push(struct gm_device *d, uint64_t address);
+
+/* filter.c: pools that are begun. */
+int32_t gm_pool_of(int device, void *stream); /* 0 is the default pool */
+
+/* error.c: the text of this thread's last failure. */
+void gm_set_error(const char *text, size_t n);
+const char *gm_error(void);
+
+/* oom.c */
+void gm_throw_oom(const char *text);
+
+#pragma GCC visibility pop
+#endif

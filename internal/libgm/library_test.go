@@ -1,0 +1,32 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestContents(t *testing.T) {
+	k := newKit(t)
+	program := k.compile(t, "testdata/contents.c")
+	for _, name := range allocators {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k.newRun(t, "GM_ALLOC="+name).passes(t, program).holdsNothing(t)
+		})
+	}
+}
+
+// TestEdges gives the library what makes no sense.
+func TestEdges(t *testing.T) {
+	k := newKit(t)
+	program := k.compile(t, "testdata/edges.c")
+	for _, name := range allocators {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := k.newRun(t, "GM_ALLOC="+name).do(t, program)
+			if r.rc != 0 || r.out != "" || strings.Count(r.err, "which was not allocated here") != 2 {
+				t.Fatalf("exit %d\n%s%s", r.rc, r.out, r.err)
+			}
+		})
+	}
+}

@@ -1,0 +1,28 @@
+// Libgm is the library that lives in a user's process: gm's allocators behind the C interface of gm.h, for PyTorch's
+// CUDAPluggableAllocator and for any other program. It is built with -buildmode=c-shared.
+//
+// The environment:
+//
+//	GM_ALLOC   the allocator: stitch (the default), expandable or torch, which take settings in the syntax of PYTORCH_CUDA_ALLOC_CONF
+//	           after a colon, or gmlake, with which CUDA graphs do not work
+//	GM_PLAN    a plan of gmplan for one iteration, which stitch is to follow
+//	GM_AUTO    1: stitch looks for iterations, plans them, and follows that plan
+//	GM_LIMIT   bytes that may be taken from each device
+//	GM_LOG     a file for what goes to standard error otherwise
+//	GM_STATS   a file for the account at the end of the process: a summary in JSON, or a trace where the name ends in .parquet;
+//	           %p in it stands for the process id
+//	GM_EVENTS  how many requests a trace holds, the last ones: 4194304 if unset
+//	GM_DIR     the folder of the page that shows the account while the process runs, /dev/shm/gm.UID if unset
+//
+// # How a request runs
+//
+// C takes the lock of the device and enters Go; so no goroutine ever waits for another thread, and a thread that waits spins, then
+// sleeps in the kernel. A free does not enter Go: the address goes into a queue that the next request of the device empties. In a
+// forked child, where there is no Go, C answers by itself.
+package main
+
+// #cgo CFLAGS: -std=gnu11 -O2 -Wall -Wextra -fvisibility=hidden -fexceptions -fasynchronous-unwind-tables
+// #cgo LDFLAGS: -ldl -pthread
+import "C"
+
+func main() {}

@@ -1,0 +1,191 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"gm/internal/cuda"
+	"gm/internal/libgm/page"
+)
+
+// smallPiece is the size up to which physical memory counts as that of small requests, in bytes: PyTorch's segments for them.
+const smallPiece = 2 << 20
+
+// errCapturing means that a call is not possible while work is captured into a graph.
+var errCapturing = errors.New("not possible while a CUDA graph is captured")
+
+// meter is a device as the allocator sees it: it counts what is taken, bounds it, and refuses to wait during a capture. Calls on
+// events are not counted.
+type meter struct {
+	cuda.Device
+	account   *page.Account
+	total     int64 // bytes of the device
+	most      int64 // bytes that may ever be taken
+	limit     int64 // bytes that may be taken now
+	capturing bool  // a pool is begun
+
+	allocs  map[cuda.Ptr]int64
+	handles map[cuda.Handle]int64
+	mapped  map[cuda.Ptr]int64 // sizes of what is mapped, by address
+}
+
+func newMeter(dev cuda.Device, total int64, account *page.Account) *meter {
+	return &meter{
+		Device: dev, account: account, total: total, most: total, limit: total,
+		allocs: map[cuda.Ptr]int64{}, handles: map[cuda.Handle]int64{}, mapped: map[cuda.Ptr]int64{},
+	}
+}
+
+// timed counts calls that began at a time.
+func (m *meter) timed(begin time.Time, calls int64) {
+	m.account.DriverCalls += calls
+	m.account.DriverNS += int64(time.Since(begin))
+}
+
+func (m *meter) reserved() int64 { return m.account.ReservedBytes[page.All].Current }
+
+// room returns an error if size bytes more are above the limit.
+func (m *meter) room(size int64) error {
+	if size > m.limit-m.reserved() {
+		return fmt.Errorf("%w: %d bytes asked, %d taken of the %d allowed", cuda.ErrOutOfMemory, size, m.reserved(), m.limit)
+	}
+	return nil
+}
+
+// take counts a piece of physical memory.
+func (m *meter) take(size int64) {
+	for _, kind := range [2]int{page.All, pieceKind(size)} {
+		m.account.ReservedBytes[kind].Add(size)
+		m.account.Segment[kind].Add(1)
+	}
+}
+
+func (m *meter) give(size int64) {
+	for _, kind := range [2]int{page.All, pieceKind(size)} {
+		m.account.ReservedBytes[kind].Sub(size)
+		m.account.Segment[kind].Sub(1)
+	}
+}
+
+func pieceKind(size int64) int {
+	if size <= smallPiece {
+		return page.Small
+	}
+	return page.Large
+}
+
+// MemAlloc implements cuda.Device.
+func (m *meter) MemAlloc(size int64) (cuda.Ptr, error) {
+	if err := m.room(size); err != nil {
+		return 0, err
+	}
+	defer m.timed(time.Now(), 1)
+	p, err := m.Device.MemAlloc(size)
+	if err == nil {
+		m.allocs[p] = size
+		m.take(size)
+	}
+	return p, err
+}
+
+// MemFree implements cuda.Device.
+func (m *meter) MemFree(p cuda.Ptr) error {
+	if m.capturing {
+		return errCapturing
+	}
+	defer m.timed(time.Now(), 1)
+	err := m.Device.MemFree(p)
+	if err == nil {
+		m.give(m.allocs[p])
+		delete(m.allocs, p)
+	}
+	return err
+}
+
+// Create implements cuda.Device.
+func (m *meter) Create(size int64) (cuda.Handle, error) {
+	if err := m.room(size); err != nil {
+		return 0, err
+	}
+	defer m.timed(time.Now(), 1)
+	h, err := m.Device.Create(size)
+	if err == nil {
+		m.handles[h] = size
+		m.take(size)
+	}
+	return h, err
+}
+
+// Release implements cuda.Device.
+func (m *meter) Release(h cuda.Handle) error {
+	defer m.timed(time.Now(), 1)
+	err := m.Device.Release(h)
+	if err == nil {
+		m.give(m.handles[h])
+		delete(m.handles, h)
+	}
+	return err
+}
+
+// AddressReserve implements cuda.Device.
+func (m *meter) AddressReserve(size int64) (cuda.Ptr, error) {
+	defer m.timed(time.Now(), 1)
+	return m.Device.AddressReserve(size)
+}
+
+// AddressFree implements cuda.Device.
+func (m *meter) AddressFree(p cuda.Ptr, size int64) error {
+	defer m.timed(time.Now(), 1)
+	return m.Device.AddressFree(p, size)
+}
+
+// Map implements cuda.Device.
+func (m *meter) Map(p cuda.Ptr, h cuda.Handle) error {
+	defer m.timed(time.Now(), 1)
+	err := m.Device.Map(p, h)
+	if err == nil {
+		m.mapped[p] = m.handles[h]
+	}
+	return err
+}
+
+// SetAccess implements cuda.Device.
+func (m *meter) SetAccess(p cuda.Ptr, size int64) error {
+	defer m.timed(time.Now(), m.pieces(p, size))
+	return m.Device.SetAccess(p, size)
+}
+
+// Unmap implements cuda.Device.
+func (m *meter) Unmap(p cuda.Ptr, size int64) error {
+	if m.capturing {
+		return errCapturing
+	}
+	defer m.timed(time.Now(), m.pieces(p, size))
+	err := m.Device.Unmap(p, size)
+	for at := p; err == nil && at < p+cuda.Ptr(size); {
+		next := at + cuda.Ptr(max(m.mapped[at], cuda.Granularity))
+		delete(m.mapped, at)
+		at = next
+	}
+	return err
+}
+
+// pieces counts the mappings in a range.
+func (m *meter) pieces(p cuda.Ptr, size int64) (n int64) {
+	for at := p; at < p+cuda.Ptr(size); n++ {
+		at += cuda.Ptr(max(m.mapped[at], cuda.Granularity))
+	}
+	return n
+}
+
+// MemInfo implements cuda.Device: no more is free than may be taken.
+func (m *meter) MemInfo() (free, total int64, err error) {
+	free, total, err = m.Device.MemInfo()
+	return max(min(free, m.limit-m.reserved()), 0), total, err
+}
+
+// setFraction bounds what is taken to a share of the device.
+func (m *meter) setFraction(fraction float64) {
+	m.limit = min(int64(min(max(fraction, 0), 1)*float64(m.total)), m.most)
+}

@@ -1,0 +1,144 @@
+package page
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+	"unsafe"
+)
+
+// TestMain is another process, too, which makes its page and waits.
+func TestMain(m *testing.M) {
+	if dir := os.Getenv("GM_TEST_PAGE"); dir != "" {
+		p, err := Create(dir)
+		if err != nil {
+			os.Stdout.WriteString(err.Error())
+			os.Exit(1)
+		}
+		p.Devices[3].Total = 1000
+		p.Devices[3].Account.Allocation[Large].Add(7)
+		os.Stdout.WriteString("made")
+		os.Stdin.Read(make([]byte, 1))
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// other starts a process with a page; the function that is returned ends it.
+func other(t *testing.T, dir string) (pid int, end func()) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), "GM_TEST_PAGE="+dir)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	text := make([]byte, 100)
+	if n, _ := out.Read(text); string(text[:n]) != "made" {
+		t.Fatalf("the other process says %q", text[:n])
+	}
+	return cmd.Process.Pid, func() {
+		in.Close()
+		cmd.Wait()
+	}
+}
+
+func TestRead(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "pages")
+	t.Setenv("GM_DIR", dir)
+	if pids, err := List(); len(pids) > 0 || err != nil {
+		t.Errorf("with no folder: %v, %v", pids, err)
+	}
+	pid, end := other(t, dir)
+	if pids, err := List(); err != nil || len(pids) != 1 || pids[0] != pid {
+		t.Errorf("processes %v, %v", pids, err)
+	}
+	s, err := Read(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Counter{Current: 7, Peak: 7, Allocated: 7}
+	if len(s.Devices) != 1 || s.Devices[3].Allocation[Large] != want || s.Totals[3] != 1000 {
+		t.Errorf("stats %+v", s)
+	}
+	end()
+	if _, err := Read(pid); !errors.Is(err, ErrNone) {
+		t.Errorf("of a process that has ended: %v", err)
+	}
+	if pids, err := List(); len(pids) > 0 || err != nil {
+		t.Errorf("after its end: %v, %v", pids, err)
+	}
+	if entries, _ := os.ReadDir(dir); len(entries) > 0 {
+		t.Errorf("its page is left: %v", entries)
+	}
+}
+
+// TestForeign leaves files alone that are no pages, and says what is wrong with those that are not whole.
+func TestForeign(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("GM_DIR", dir)
+	files := map[string]string{strconv.Itoa(os.Getpid()): "notes", "1": "", "-5": "x", "list.txt": "y"}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if pids, err := List(); len(pids) > 0 || err != nil {
+		t.Errorf("processes %v, %v", pids, err)
+	}
+	for name := range files {
+		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+			t.Errorf("%s is gone: %v", name, err)
+		}
+	}
+	if _, err := Read(os.Getpid()); err == nil || errors.Is(err, ErrNone) {
+		t.Errorf("a file that is no page: %v", err)
+	}
+	pid, end := other(t, dir)
+	defer end()
+	if err := os.Truncate(filepath.Join(dir, strconv.Itoa(pid)), 100); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Read(pid); err == nil || errors.Is(err, ErrNone) {
+		t.Errorf("a page that is cut off: %v", err)
+	}
+}
+
+// TestWhole reads an account while it changes.
+func TestWhole(t *testing.T) {
+	var d Device
+	var stop atomic.Bool
+	var group sync.WaitGroup
+	group.Go(func() {
+		for !stop.Load() {
+			atomic.AddUint64(&d.Version, 1)
+			words := unsafe.Slice((*int64)(unsafe.Pointer(&d.Account)), unsafe.Sizeof(d.Account)/8)
+			for i := range words {
+				atomic.AddInt64(&words[i], 1)
+			}
+			atomic.AddUint64(&d.Version, 1)
+			time.Sleep(time.Microsecond)
+		}
+	})
+	for range 2000 {
+		got := d.read()
+		if a := &got.Account; a.Allocation[All].Current != a.DriverNS {
+			t.Errorf("torn: %d and %d", a.Allocation[All].Current, a.DriverNS)
+		}
+	}
+	stop.Store(true)
+	group.Wait()
+}

@@ -1,0 +1,151 @@
+/* libgmpreload.so serves the cudaMalloc and cudaFree of any program that uses the shared CUDA runtime from libgm.so. It is preloaded
+ * into every process that the program starts, so it is plain C, and does nothing before the first cudaMalloc of one that has
+ * GM_PRELOAD set. libgm.so is the one that GM_LIB names, or the one beside this file.
+ *
+ * A cudaFree first waits for the device, as the CUDA runtime's own does: then memory may be used by any stream at once, whatever
+ * streams used it before. What libgm.so cannot serve, and what it did not serve, goes to the runtime. After a cudaDeviceReset
+ * all goes there. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../gm.h"
+
+#define PUBLIC __attribute__((visibility("default")))
+
+typedef int cudaError_t;
+PUBLIC cudaError_t cudaMalloc(void **p, size_t size);
+PUBLIC cudaError_t cudaFree(void *p);
+PUBLIC cudaError_t cudaDeviceReset(void);
+
+enum { FAILED = 999 }; /* cudaErrorUnknown */
+
+static struct {
+	cudaError_t (*malloc)(void **, size_t);
+	cudaError_t (*free)(void *);
+	cudaError_t (*reset)(void);
+	cudaError_t (*get_device)(int *);
+	cudaError_t (*set_device)(int);
+	cudaError_t (*synchronize)(void);
+} runtime;
+
+static struct {
+	__typeof__(gm_try_malloc) *malloc;
+	__typeof__(gm_free) *free;
+	__typeof__(gm_device_of) *device_of;
+} gm;
+
+static pthread_once_t found = PTHREAD_ONCE_INIT, loaded = PTHREAD_ONCE_INIT;
+static atomic_bool serving;
+static __thread bool started __attribute__((tls_model("initial-exec"))); /* the runtime, in this thread */
+
+static void *runtime_function(const char *name)
+{
+	static const char *const names[] = {"libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0", "libcudart.so"};
+	void *function = dlsym(RTLD_NEXT, name);
+	for (size_t i = 0; !function && i < sizeof names / sizeof *names; i++) {
+		void *library = dlopen(names[i], RTLD_NOLOAD | RTLD_LAZY);
+		if (!library)
+			continue;
+		function = dlsym(library, name);
+		dlclose(library);
+	}
+	return function;
+}
+
+static void find(void)
+{
+	runtime.malloc = runtime_function("cudaMalloc");
+	runtime.free = runtime_function("cudaFree");
+	runtime.reset = runtime_function("cudaDeviceReset");
+	runtime.get_device = runtime_function("cudaGetDevice");
+	runtime.set_device = runtime_function("cudaSetDevice");
+	runtime.synchronize = runtime_function("cudaDeviceSynchronize");
+}
+
+/* library_path writes the path of libgm.so. */
+static bool library_path(char path[PATH_MAX])
+{
+	const char *set = getenv("GM_LIB");
+	Dl_info self;
+	if (set && *set)
+		return snprintf(path, PATH_MAX, "%s", set) < PATH_MAX;
+	if (!dladdr((void *)cudaMalloc, &self) || !self.dli_fname)
+		return false;
+	const char *slash = strrchr(self.dli_fname, '/');
+	int folder = slash ? (int)(slash + 1 - self.dli_fname) : 0;
+	return snprintf(path, PATH_MAX, "%.*slibgm.so", folder, self.dli_fname) < PATH_MAX;
+}
+
+static void load(void)
+{
+	const char *wanted = getenv("GM_PRELOAD");
+	char path[PATH_MAX];
+	if (!wanted || !*wanted || !strcmp(wanted, "0") || !library_path(path))
+		return;
+	void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	if (!library) {
+		fprintf(stderr, "gm: cudaMalloc is not served: %s\n", dlerror());
+		return;
+	}
+	gm.malloc = dlsym(library, "gm_try_malloc");
+	gm.free = dlsym(library, "gm_free");
+	gm.device_of = dlsym(library, "gm_device_of");
+	serving = gm.malloc && gm.free && gm.device_of && runtime.free && runtime.get_device && runtime.set_device &&
+	          runtime.synchronize;
+}
+
+cudaError_t cudaMalloc(void **p, size_t size)
+{
+	int device;
+	pthread_once(&found, find);
+	pthread_once(&loaded, load);
+	if (serving && p && size) {
+		if (!started)
+			started = runtime.free(NULL) == 0; /* makes the runtime's context, as a cudaMalloc does */
+		if (started && runtime.get_device(&device) == 0 && (*p = gm.malloc(size, device, NULL)))
+			return 0;
+	}
+	return runtime.malloc ? runtime.malloc(p, size) : FAILED;
+}
+
+/* wait waits for all work of a device. */
+static cudaError_t wait(int device)
+{
+	int current;
+	cudaError_t r = runtime.get_device(&current);
+	if (r == 0 && current != device)
+		r = runtime.set_device(device);
+	if (r == 0)
+		r = runtime.synchronize();
+	if (r == 0 && current != device)
+		r = runtime.set_device(current);
+	return r;
+}
+
+cudaError_t cudaFree(void *p)
+{
+	pthread_once(&found, find);
+	int device = p && gm.device_of ? gm.device_of(p) : -1;
+	if (device < 0)
+		return runtime.free ? runtime.free(p) : FAILED;
+	if (!serving)
+		return 0; /* it went with the device's context */
+	cudaError_t r = wait(device);
+	if (r == 0)
+		gm.free(p, 0, device, NULL);
+	return r;
+}
+
+cudaError_t cudaDeviceReset(void)
+{
+	pthread_once(&found, find);
+	serving = false;
+	return runtime.reset ? runtime.reset() : FAILED;
+}

@@ -1,0 +1,115 @@
+package main
+
+// #include "libgm.h"
+import "C"
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"sync"
+
+	"gm/internal/cuda"
+	"gm/internal/cuda/driver"
+	"gm/internal/libgm/page"
+)
+
+const (
+	// processors is how many threads may be in Go at a time and between two calls of it. Threads that call often keep theirs in
+	// between, and one that finds none waits for a while: the number costs nothing as long as the collector does not run.
+	processors = 32
+	// heapLimit is from where on the collector runs, in bytes: far above what the library needs.
+	heapLimit = 512 << 20
+)
+
+// process is all that the library knows. The fields of a gpu are guarded by the lock of its device, which C holds.
+type process struct {
+	settings settings
+	log      *logger
+
+	mu      sync.Mutex // guards what follows, while devices are opened
+	library *driver.Library
+	page    *page.Page
+	failed  error // why the driver cannot be used
+
+	gpus [C.GM_DEVICES]*gpu
+}
+
+var self = newProcess()
+
+func newProcess() *process {
+	debug.SetGCPercent(-1)
+	debug.SetMemoryLimit(heapLimit)
+	runtime.GOMAXPROCS(processors)
+	s := readSettings()
+	return &process{settings: s, log: &logger{path: s.log}}
+}
+
+// gpu returns a device, which it opens at the first call.
+func (p *process) gpu(ordinal int) (*gpu, error) {
+	if g := p.gpus[ordinal]; g != nil {
+		return g, nil
+	}
+	g, err := p.open(ordinal)
+	if err != nil {
+		return nil, fmt.Errorf("open device %d: %w", ordinal, err)
+	}
+	p.gpus[ordinal] = g
+	C.gm_set_open(C.int(ordinal), (*C.uint64_t)(&g.shown.Version))
+	return g, nil
+}
+
+func (p *process) open(ordinal int) (*gpu, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.load(); err != nil {
+		return nil, err
+	}
+	dev, err := p.library.Open(ordinal)
+	if err != nil {
+		return nil, err
+	}
+	_, total, err := dev.MemInfo()
+	if err != nil {
+		return nil, fmt.Errorf("read the size of the device: %w", err)
+	}
+	shown := &p.page.Devices[ordinal]
+	g, err := newGPU(ordinal, dev, total, shown, p)
+	if err != nil {
+		return nil, errors.Join(err, dev.Close())
+	}
+	shown.Total = total
+	return g, nil
+}
+
+// load loads the driver and makes the page, once.
+func (p *process) load() error {
+	if p.library != nil || p.failed != nil {
+		return p.failed
+	}
+	if p.library, p.failed = driver.Load(); p.failed != nil {
+		return p.failed
+	}
+	var err error
+	if p.page, err = page.Create(p.settings.dir); err != nil {
+		p.log.printf("%v; gmstitch stat will not see this process", err)
+		p.page = new(page.Page)
+	}
+	return nil
+}
+
+// each calls f for the devices that are open, each with its lock held.
+func (p *process) each(f func(g *gpu)) {
+	for i := range p.gpus {
+		if !bool(C.gm_device_open(C.int(i))) {
+			continue
+		}
+		C.gm_lock(&C.gm_devices[i])
+		f(p.gpus[i])
+		C.gm_unlock(&C.gm_devices[i])
+	}
+}
+
+// noMemory is what the driver says when the device is full.
+func noMemory(err error) bool { return errors.Is(err, cuda.ErrOutOfMemory) }

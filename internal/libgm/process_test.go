@@ -1,0 +1,42 @@
+package main
+
+import "testing"
+
+// TestPrograms runs those that check by themselves what they test.
+func TestPrograms(t *testing.T) {
+	k := newKit(t)
+	for _, source := range []string{"fork.c", "threads.c", "late.c", "streams.c", "pools.cpp"} {
+		program := k.compile(t, "testdata/"+source)
+		for _, allocator := range allocators {
+			if source == "pools.cpp" && allocator == "gmlake" {
+				continue // it unmaps what graphs may still use
+			}
+			t.Run(source+"/"+allocator, func(t *testing.T) {
+				t.Parallel()
+				k.newRun(t, "GM_ALLOC="+allocator).passes(t, program)
+			})
+		}
+	}
+}
+
+// TestEnd ends processes in other ways than by coming to the end of main.
+func TestEnd(t *testing.T) {
+	k := newKit(t)
+	program := k.compile(t, "testdata/late.c")
+	k.newRun(t).passes(t, program, "_exit")
+}
+
+// TestEnvironment has settings of Go's runtime in the environment that the library must not follow.
+func TestEnvironment(t *testing.T) {
+	k := newKit(t)
+	program := k.compile(t, "testdata/threads.c")
+	for _, env := range []string{
+		"GOGC=1", "GOGC=off", "GOGC=x", "GOMAXPROCS=1", "GOMAXPROCS=-3", "GOMAXPROCS=1000", "GOMEMLIMIT=1MiB", "GODEBUG=x=y,,",
+		"GOTRACEBACK=crash", "GM_EVENTS=x",
+	} {
+		t.Run(env, func(t *testing.T) {
+			t.Parallel()
+			k.newRun(t, env).passes(t, program)
+		})
+	}
+}

@@ -1,0 +1,78 @@
+package main
+
+// #include <stdlib.h>
+import "C"
+
+import (
+	"strconv"
+	"strings"
+	"unsafe"
+
+	"gm/internal/blocks"
+	"gm/internal/cuda"
+	"gm/internal/libgm/page"
+)
+
+// settings are the environment's.
+type settings struct {
+	alloc  string
+	log    string
+	stats  string
+	plan   string
+	auto   bool
+	limit  int64 // bytes that may be taken from a device, 0 for all
+	events int   // that a trace holds
+	dir    string
+}
+
+const defaultEvents = 4 << 20
+
+func readSettings() settings {
+	s := settings{
+		alloc: env("GM_ALLOC"), log: env("GM_LOG"), stats: env("GM_STATS"), dir: env("GM_DIR"), events: defaultEvents,
+	}
+	s.plan, s.auto = env("GM_PLAN"), env("GM_AUTO") == "1"
+	if n, err := strconv.ParseInt(env("GM_LIMIT"), 10, 64); err == nil && n > 0 {
+		s.limit = n
+	}
+	if s.alloc == "" {
+		s.alloc = "stitch"
+	}
+	if s.dir == "" {
+		s.dir = page.Dir()
+	}
+	if n, err := strconv.Atoi(env("GM_EVENTS")); err == nil && n > 0 {
+		s.events = n
+	}
+	return s
+}
+
+// env reads a variable as the program has it now: Go's own environment is that of the start of the process.
+func env(name string) string {
+	c := C.CString(name)
+	defer C.free(unsafe.Pointer(c))
+	return C.GoString(C.getenv(c))
+}
+
+// traced says whether requests are recorded.
+func (s *settings) traced() bool { return strings.HasSuffix(s.stats, ".parquet") }
+
+// newAllocator makes the allocator that the settings name. One that cannot be made is told of and replaced by the default.
+func (s *settings) newAllocator(dev cuda.Device, ordinal int, log *logger) (blocks.Allocator, error) {
+	name, opts, _ := strings.Cut(s.alloc, ":")
+	switch name {
+	case "torch", "expandable":
+		conf, err := blocks.ParseTorchConf(opts)
+		if err == nil {
+			conf.Expandable = conf.Expandable || name == "expandable"
+			return blocks.NewTorch(dev, conf)
+		}
+		log.printf("GM_ALLOC=%s: %v; stitch is used", s.alloc, err)
+	case "gmlake":
+		return blocks.NewGMLake(dev, blocks.DefaultGMLakeConf())
+	case "stitch":
+	default:
+		log.printf("GM_ALLOC=%s: no such allocator; stitch is used", s.alloc)
+	}
+	return s.newStitch(dev, ordinal, log)
+}

@@ -1,0 +1,1 @@
+"""Stands for torch._inductor.cudagraph_trees."""

@@ -1,0 +1,60 @@
+// Package site brings the Python packages of gm's tools into the Python processes of a program, with no change to it: a folder, put
+// first on PYTHONPATH, is found by each of them as its sitecustomize, which hands on to the one that comes after it.
+//
+// For a tool named gmtool the folder holds a package gmtool_hook. Its function imported(name, module) is called when the program has
+// imported torch, or the module that GMTOOL_MARKS names before a colon; it returns the names of modules to wait for next, or None.
+// Nothing is done while GMTOOL_DIR is no folder.
+package site
+
+import (
+	_ "embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+//go:embed sitecustomize.py
+var sitecustomize string
+
+// Install writes the files of a tool's package, all those below python in files, and the sitecustomize into dir, which must exist.
+func Install(dir, tool string, files fs.FS) error {
+	text := strings.Replace(sitecustomize, `TOOL = "gm"`, fmt.Sprintf("TOOL = %q", tool), 1)
+	err := os.WriteFile(filepath.Join(dir, "sitecustomize.py"), []byte(text), 0o644)
+	if err == nil {
+		err = copyTree(dir, files)
+	}
+	if err != nil {
+		return fmt.Errorf("install Python hook: %w", err)
+	}
+	return nil
+}
+
+// copyTree copies what is below the folder python.
+func copyTree(dir string, files fs.FS) error {
+	python, err := fs.Sub(files, "python")
+	if err != nil {
+		return err
+	}
+	return fs.WalkDir(python, ".", func(name string, entry fs.DirEntry, err error) error {
+		to := filepath.Join(dir, filepath.FromSlash(name))
+		switch {
+		case err != nil:
+			return err
+		case name == ".":
+			return nil
+		case entry.IsDir():
+			if err := os.Mkdir(to, 0o755); !errors.Is(err, fs.ErrExist) {
+				return err
+			}
+			return nil
+		}
+		data, err := fs.ReadFile(python, name)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(to, data, 0o644)
+	})
+}

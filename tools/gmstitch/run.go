@@ -1,0 +1,145 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"gm/internal/cli"
+	"gm/internal/command"
+	"gm/internal/torch/glue"
+	"gm/internal/units"
+	"gm/tools/gmstitch/library"
+)
+
+type runCmd struct {
+	Command []string    `arg:"" optional:"" passthrough:"" name:"command" help:"The program to run, and its arguments."`
+	Plan    string      `placeholder:"FILE" xor:"plan" help:"A plan of gmplan: requests that come in its order get its addresses."`
+	Auto    bool        `xor:"plan" help:"Record the first iterations, plan them meanwhile, and go on with that plan."`
+	Limit   units.Bytes `placeholder:"SIZE" help:"Take at most so much memory from each device."`
+	Stats   string      `placeholder:"FILE" help:"Leave an account of each process at its end, in whose name %p is the pid; a trace, if it ends in .parquet."`
+	Log     string      `placeholder:"FILE" help:"Where the allocator writes what it has to say. Standard error by default."`
+	Summary bool        `help:"Print the peaks of each process and device at the end."`
+	Preload bool        `help:"Serve the cudaMalloc of any program, not just PyTorch's tensors."`
+	Library string      `placeholder:"FILE" help:"A libgm.so to use in place of the one inside of gmstitch."`
+}
+
+const summaryTick = 100 * time.Millisecond
+
+// Help implements kong.HelpProvider.
+func (cmd *runCmd) Help() string {
+	return "Example: gmstitch run -- python train.py\n\n" +
+		"The program is not changed. Where the allocator cannot be used, PyTorch's own is, and a line says why. " +
+		"The program's exit status is passed through."
+}
+
+// Run implements the command.
+func (cmd *runCmd) Run(c *cli.Context) error {
+	words, err := command.Words(c.Tool, cmd.Command)
+	if err != nil {
+		return err
+	}
+	if err := cmd.check(); err != nil {
+		return err
+	}
+	folder, err := command.MakeFolder(os.TempDir(), "gmstitch-")
+	if err != nil {
+		return fmt.Errorf("prepare the run: %w; TMPDIR can name another folder than %s", err, os.TempDir())
+	}
+	status, err := cmd.runIn(c, folder.Path, words)
+	if err = errors.Join(err, folder.Remove()); err != nil {
+		return err
+	}
+	return cli.Status(status)
+}
+
+// check looks at the files before the program starts, and makes their names those of any folder that it may go to.
+func (cmd *runCmd) check() error {
+	for _, name := range []*string{&cmd.Plan, &cmd.Library, &cmd.Stats, &cmd.Log} {
+		if *name == "" {
+			continue
+		}
+		path, err := filepath.Abs(*name)
+		if err != nil {
+			return err
+		}
+		*name = path
+	}
+	for _, name := range []string{cmd.Plan, cmd.Library} {
+		if name == "" {
+			continue
+		}
+		f, err := os.Open(name)
+		if err != nil {
+			return err
+		}
+		f.Close()
+	}
+	for _, name := range []string{cmd.Stats, cmd.Log} {
+		if name == "" {
+			continue
+		}
+		if info, err := os.Stat(filepath.Dir(name)); err != nil || !info.IsDir() {
+			return fmt.Errorf("%s: there is no folder %s", filepath.Base(name), filepath.Dir(name))
+		}
+	}
+	return nil
+}
+
+// runIn runs the command with a folder for what it loads.
+func (cmd *runCmd) runIn(c *cli.Context, folder string, words []string) (status int, err error) {
+	if err := cmd.install(folder); err != nil {
+		return 0, err
+	}
+	child := exec.Command(words[0], words[1:]...)
+	child.Stdin, child.Stdout, child.Stderr = os.Stdin, os.Stdout, os.Stderr
+	child.Env = cmd.environ(os.Environ(), folder)
+	defer c.OwnSignals()()
+	defer command.KeepFromPipe()()
+	seen := newSummary(folder)
+	poll := seen.look
+	if !cmd.Summary {
+		poll = nil
+	}
+	result, err := command.Run(child, summaryTick, poll)
+	if failed := (*command.StartError)(nil); errors.As(err, &failed) {
+		c.Fail(failed)
+		return failed.Status(), nil
+	} else if err != nil {
+		return 0, err
+	}
+	if _, err := os.Stat(filepath.Join(folder, glue.Mark)); err != nil && !cmd.Preload {
+		c.Warn("no PyTorch program was seen to use CUDA: nothing ran on the allocator")
+	} else if cmd.Summary {
+		seen.tell(c)
+	}
+	return result.Status, nil
+}
+
+// install puts into the folder what the program's processes load.
+func (cmd *runCmd) install(folder string) error {
+	var shared []string
+	if cmd.Library == "" {
+		shared = append(shared, library.Allocator)
+	}
+	if cmd.Preload {
+		shared = append(shared, library.Preload)
+	}
+	for _, name := range shared {
+		data, err := library.Read(name)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(folder, name), data, 0o700); err != nil {
+			return err
+		}
+	}
+	python := filepath.Join(folder, "python")
+	if err := os.Mkdir(python, 0o700); err != nil {
+		return err
+	}
+	return glue.Install(python)
+}
