@@ -10,28 +10,33 @@ import (
 	"gm/internal/cuda/sim"
 )
 
-// firstFit plans an iteration: each request at the lowest offset that is free for as long as it lasts.
+// firstFit plans an iteration: each request at the lowest offset that is free for as long as it lasts, in the arena of its stream.
 func firstFit(requests []Request) *Cycle {
 	n := len(requests)
-	c := &Cycle{Steps: make([]Step, n), Arenas: []int64{0}, Proven: true}
+	c := &Cycle{Steps: make([]Step, n), Proven: true}
+	arenas := map[cuda.Stream]int32{}
 	for i, r := range requests {
 		s := &c.Steps[i]
 		*s = Step{Size: r.Size, Stream: r.Stream, Arena: NoArena, Lasts: r.Lasts}
 		if r.Lasts == 0 {
 			continue
 		}
-		s.Arena = 0
+		if _, ok := arenas[r.Stream]; !ok {
+			arenas[r.Stream] = int32(len(c.Arenas))
+			c.Arenas = append(c.Arenas, 0)
+		}
+		s.Arena = arenas[r.Stream]
 		for moved := true; moved; {
 			moved = false
 			for k := range i {
 				o := &c.Steps[k]
 				apart := i-k >= int(o.Lasts) && k+n-i >= int(s.Lasts)
-				if o.Arena != NoArena && !apart && o.Offset < s.end() && s.Offset < o.end() {
+				if o.Arena == s.Arena && !apart && o.Offset < s.end() && s.Offset < o.end() {
 					s.Offset, moved = o.end(), true
 				}
 			}
 		}
-		c.Arenas[0] = max(c.Arenas[0], roundUp(s.end(), cuda.Granularity))
+		c.Arenas[s.Arena] = max(c.Arenas[s.Arena], roundUp(s.end(), cuda.Granularity))
 	}
 	return c
 }

@@ -15,11 +15,12 @@ type slot struct {
 	id  int32
 }
 
-const minIndexBits = 10
+func newIndex() index { return newIndexOf(10) }
 
-func newIndex() index {
-	return index{slots: make([]slot, 1<<minIndexBits), shift: 64 - minIndexBits}
-}
+// newSmallIndex is for where there may be very many.
+func newSmallIndex() index { return newIndexOf(4) }
+
+func newIndexOf(bits uint) index { return index{slots: make([]slot, 1<<bits), shift: 64 - bits} }
 
 // home is the slot where the search for p begins (Fibonacci hashing).
 func (x *index) home(p cuda.Ptr) int { return int(uint64(p) * 0x9e3779b97f4a7c15 >> x.shift) }

@@ -1,6 +1,7 @@
 package blocks
 
 import (
+	"errors"
 	"fmt"
 
 	"gm/internal/cuda"
@@ -10,10 +11,10 @@ import (
 // in an epoch is done with once the event that ended that epoch, or a later one, has passed.
 type passing struct {
 	epoch  int64
-	frees  int     // in this epoch
-	passed int64   // epochs before this one are over on the device
-	events []ended // of epochs that are not known to be, in order
-	seen   []int64 // by heap: epochs of that heap before this one are over for all work that this stream gets from now on
+	frees  int             // in this epoch
+	passed int64           // epochs before this one are over on the device
+	events []ended         // of epochs that are not known to be, in order
+	seen   map[int32]int64 // by heap: epochs of that heap before this one are over for all work that this stream gets from now on
 }
 
 type ended struct {
@@ -38,13 +39,10 @@ const freesOfEpoch = 64
 
 // markSome ends the epoch of a heap after some frees, if there are other heaps that could take its memory.
 func (s *Stitch) markSome(h *heap) error {
-	if h.passing.frees++; h.passing.frees < freesOfEpoch || len(s.heaps) == 1 || s.capturing {
+	if h.passing.frees%freesOfEpoch != 0 || len(s.heaps) == 1 || s.capturing() {
 		return nil
 	}
-	if err := s.observe(h); err != nil {
-		return err
-	}
-	return s.mark(h)
+	return errors.Join(s.observe(h), s.mark(h))
 }
 
 // observe asks which epochs of a heap are over.
@@ -67,22 +65,20 @@ func (s *Stitch) observe(h *heap) error {
 
 // forget drops the first n events of a heap, which have passed.
 func (s *Stitch) forget(h *heap, n int) error {
+	var errs []error
 	p := &h.passing
 	for _, e := range p.events[:n] {
 		p.passed = e.epoch + 1
 		if err := s.dev.EventDestroy(e.event); err != nil {
-			return fmt.Errorf("destroy an event: %w", err)
+			errs = append(errs, fmt.Errorf("destroy an event: %w", err))
 		}
 	}
 	p.events = append(p.events[:0], p.events[n:]...)
-	return nil
+	return errors.Join(errs...)
 }
 
 // await makes the stream of heap to wait, on the device, until what was freed on heap from in an epoch is done with.
 func (s *Stitch) await(to, from *heap, epoch int64) error {
-	for len(to.passing.seen) < len(s.heaps) {
-		to.passing.seen = append(to.passing.seen, 0)
-	}
 	if epoch < max(to.passing.seen[from.number], from.passing.passed) {
 		return nil
 	}
@@ -97,6 +93,9 @@ func (s *Stitch) await(to, from *heap, epoch int64) error {
 		}
 		if err := s.dev.StreamWaitEvent(to.stream, e.event); err != nil {
 			return fmt.Errorf("wait for an event: %w", err)
+		}
+		if to.passing.seen == nil {
+			to.passing.seen = map[int32]int64{}
 		}
 		to.passing.seen[from.number] = e.epoch + 1
 		return nil
@@ -119,47 +118,62 @@ func (s *Stitch) pass(id int32, to *heap) error {
 	return nil
 }
 
-// fetch passes idle pieces of other heaps to a heap, for n bytes or as much as there is: first those that nobody has to wait for.
+// fetch passes idle pieces of other heaps to a heap, for n bytes or as much as there is: first those that nobody has to wait for. It
+// passes none if even with all of them, and what the device has left, there would be less than n bytes. A stream that fails is passed over.
 func (s *Stitch) fetch(to *heap, n int64) error {
+	var errs []error
+	available, _, err := s.dev.MemInfo()
+	if err != nil {
+		errs, available = append(errs, fmt.Errorf("read the free memory of the device: %w", err)), n
+	}
 	for _, from := range s.heaps {
 		if from != to {
 			s.settle(from)
-			if err := s.observe(from); err != nil {
-				return err
-			}
+			errs = append(errs, s.observe(from))
+			available += from.idleBytes()
 		}
+	}
+	if available < n {
+		return errors.Join(errs...)
 	}
 	for _, over := range [...]bool{true, false} {
 		for _, from := range s.heaps {
-			if from == to {
+			if from == to || from.idle.empty() {
 				continue
 			}
 			got, err := s.fetchFrom(to, from, n, over)
-			if err != nil {
-				return err
-			}
+			errs = append(errs, err)
 			if n -= got; n <= 0 {
-				return nil
+				return errors.Join(errs...)
 			}
 		}
 	}
-	return nil
+	return errors.Join(errs...)
+}
+
+// idleBytes returns the bytes in pieces that are wholly free.
+func (h *heap) idleBytes() (n int64) {
+	for at := h.idle.first(); h.idle.valid(at); at = h.idle.next(at) {
+		n += h.idle.at(at).size
+	}
+	return n
 }
 
 // fetchFrom passes idle pieces of n bytes from one heap to another, the largest first, and returns how many bytes that were.
 func (s *Stitch) fetchFrom(to, from *heap, n int64, over bool) (int64, error) {
 	var ids []int32
-	var got int64
-	for at := from.idle.before(spot{len(from.idle.chunks), 0}); from.idle.valid(at) && got < n; at = from.idle.before(at) {
+	var found, got int64
+	for at := from.idle.before(spot{len(from.idle.chunks), 0}); from.idle.valid(at) && found < n; at = from.idle.before(at) {
 		if p := &s.pieces[from.idle.at(at).id]; !over || p.epoch < from.passing.passed {
 			ids = append(ids, from.idle.at(at).id)
-			got += p.size
+			found += p.size
 		}
 	}
 	for _, id := range ids {
 		if err := s.pass(id, to); err != nil {
-			return 0, err
+			return got, err
 		}
+		got += s.pieces[id].size
 	}
 	return got, nil
 }
@@ -170,7 +184,7 @@ const triesOfReclaim = 4
 // reclaim fetches the pieces of a place of class c back from the heaps that took them, if they are idle there, and takes the place. It
 // returns none if there is no such place.
 func (s *Stitch) reclaim(h *heap, c *class) (int32, error) {
-	if len(s.heaps) == 1 || s.capturing {
+	if len(s.heaps) == 1 || s.capturing() {
 		return none, nil
 	}
 	tries := 0
@@ -210,6 +224,9 @@ func (s *Stitch) survey(h *heap, p *place) (away []int32, ok bool) {
 			return nil, false
 		}
 		m := &s.mappings[i]
+		if m.dead {
+			return nil, false
+		}
 		q := &s.pieces[m.piece]
 		part := min(n, q.size-int64(at-m.ptr))
 		switch {

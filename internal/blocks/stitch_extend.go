@@ -32,9 +32,7 @@ func (x *extension) better(y *extension) bool {
 
 // extend makes room for n bytes at the end of a region and returns where.
 func (s *Stitch) extend(h *heap, n int64) (stretch, error) {
-	if err := s.trim(); err != nil {
-		return stretch{}, err
-	}
+	errs := []error{s.trim()}
 	s.clock++
 	tails := s.tails(h, n)
 	x := extension{region: none, last: none, missing: roundUp(n, cuda.Granularity)}
@@ -44,22 +42,22 @@ func (s *Stitch) extend(h *heap, n int64) (stretch, error) {
 	}
 	if s.mayGrow(n, x.missing) {
 		at, err := s.carryOut(h, &x, n)
-		if !errors.Is(err, cuda.ErrOutOfMemory) {
-			return at, err
+		if err == nil {
+			return at, nil
 		}
+		errs = append(errs, err)
 	}
-	x = s.stitching(h, n, tails)
-	if x.missing > 0 && len(s.heaps) > 1 && !s.capturing {
-		if err := s.fetch(h, x.missing); err != nil {
-			return stretch{}, err
-		}
-		x = s.stitching(h, n, tails)
+	x = s.stitching(h, n, s.tails(h, n))
+	if x.missing > 0 && len(s.heaps) > 1 && !s.capturing() {
+		errs = append(errs, s.fetch(h, x.missing))
+		x = s.stitching(h, n, s.tails(h, n))
 	}
 	at, err := s.carryOut(h, &x, n)
-	if err == nil {
-		s.stitches++
+	if err != nil {
+		return stretch{}, errors.Join(append(errs, err)...)
 	}
-	return at, err
+	s.stitches++
+	return at, nil
 }
 
 // mayGrow says whether so many more bytes may be taken from the device rather than stitched together, for a request of n bytes.

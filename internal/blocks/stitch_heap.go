@@ -52,14 +52,17 @@ const (
 
 // heapOf returns the heap of a stream.
 func (s *Stitch) heapOf(stream cuda.Stream) *heap {
-	for _, h := range s.heaps {
-		if h.stream == stream {
-			return h
-		}
+	if s.recent != nil && s.recent.stream == stream {
+		return s.recent
 	}
-	h := &heap{number: int32(len(s.heaps)), stream: stream, bySize: newIndex()}
-	s.heaps = append(s.heaps, h)
-	return h
+	i, ok := s.byStream[stream]
+	if !ok {
+		i = int32(len(s.heaps))
+		s.byStream[stream] = i
+		s.heaps = append(s.heaps, &heap{number: i, stream: stream, bySize: newSmallIndex()})
+	}
+	s.recent = s.heaps[i]
+	return s.recent
 }
 
 // class returns the class of blocks of n bytes.
@@ -98,6 +101,7 @@ func (s *Stitch) cool(id int32) {
 	c.warm[word] |= 1 << (p.rank % 64)
 	c.low = min(c.low, word)
 	p.state, p.epoch = placeWarm, h.passing.epoch
+	h.passing.frees++
 }
 
 // settle joins the warm blocks of a heap with its free memory.
@@ -182,7 +186,7 @@ func (s *Stitch) forgetPlaces() {
 	}
 	for _, h := range s.heaps {
 		s.settle(h)
-		h.bySize = newIndex()
+		h.bySize = newSmallIndex()
 		kept := h.classes[:0]
 		for _, c := range h.classes {
 			used := slices.DeleteFunc(c.places, s.drop)

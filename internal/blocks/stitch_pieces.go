@@ -27,6 +27,7 @@ type mapping struct {
 	blocks int32 // that were handed out at these addresses, warm ones included
 	epoch  int64 // of the heap, when such a block was last freed
 	used   int64 // on the clock of extensions, when such a block was last handed out
+	dead   bool  // it was to be undone and could not be: it has no access
 }
 
 // region is a reserved range of addresses of one heap. No piece is in it twice, so that no bytes are twice in a block.
@@ -118,7 +119,7 @@ func (s *Stitch) move(h *heap, p *piece, to int32) {
 // mappingOn returns a mapping of a piece on a heap, none if there is none; not the one that is left out.
 func (s *Stitch) mappingOn(h *heap, p *piece, not int32) int32 {
 	for _, id := range p.mappings {
-		if id != not && s.regions[s.mappings[id].region].heap == h.number {
+		if id != not && !s.mappings[id].dead && s.regions[s.mappings[id].region].heap == h.number {
 			return id
 		}
 	}
@@ -149,29 +150,37 @@ func (s *Stitch) create(h *heap, size int64) (int32, error) {
 	s.pieces[id] = piece{handle: handle, size: size, heap: h.number, home: none, mappings: s.pieces[id].mappings[:0]}
 	h.idle.insert(free{size: size, ptr: cuda.Ptr(id), id: id})
 	s.stats.reserve(size)
+	s.follow()
 	return id, nil
 }
 
-// release gives an idle piece that is mapped nowhere back to the device.
+// release gives an idle piece back to the device, unless it is mapped somewhere.
 func (s *Stitch) release(id int32) error {
 	p := &s.pieces[id]
-	s.heaps[p.heap].idle.remove(p.size, cuda.Ptr(id))
-	s.stats.Reserved -= p.size
-	handle := p.handle
-	*p = piece{heap: none, home: none, mappings: p.mappings[:0]}
-	s.spare.pieces = append(s.spare.pieces, id)
-	if err := s.dev.Release(handle); err != nil {
+	if len(p.mappings) > 0 {
+		return nil
+	}
+	if err := s.dev.Release(p.handle); err != nil {
 		return fmt.Errorf("release a piece: %w", err)
 	}
+	s.heaps[p.heap].idle.remove(p.size, cuda.Ptr(id))
+	s.stats.Reserved -= p.size
+	*p = piece{heap: none, home: none, mappings: p.mappings[:0]}
+	s.spare.pieces = append(s.spare.pieces, id)
 	return nil
 }
 
 // begin reserves a region for a heap, of n bytes or more.
 func (s *Stitch) begin(h *heap, n int64) (int32, error) {
-	size := max(roundUp(n, cuda.Granularity)*2, regionSize)
-	ptr, err := s.dev.AddressReserve(size)
+	ptr, size, err := s.reserve(n)
+	if err != nil && !s.capturing() { // as when mappings from long ago hold all the addresses that there are
+		undoing := s.undoUnused()
+		if ptr, size, err = s.reserve(n); err != nil {
+			err = errors.Join(err, undoing)
+		}
+	}
 	if err != nil {
-		return none, fmt.Errorf("reserve %d bytes of addresses: %w", size, err)
+		return none, err
 	}
 	id := int32(len(s.regions))
 	if k := len(s.spare.regions) - 1; k >= 0 {
@@ -184,60 +193,94 @@ func (s *Stitch) begin(h *heap, n int64) (int32, error) {
 	return id, nil
 }
 
+// reserve reserves addresses for n bytes, and many more if it can.
+func (s *Stitch) reserve(n int64) (cuda.Ptr, int64, error) {
+	n = roundUp(n, cuda.Granularity)
+	size := max(2*n, regionSize)
+	ptr, err := s.dev.AddressReserve(size)
+	if err != nil {
+		size = n
+		ptr, err = s.dev.AddressReserve(size)
+	}
+	if err != nil {
+		return 0, 0, fmt.Errorf("reserve %d bytes of addresses: %w", size, err)
+	}
+	return ptr, size, nil
+}
+
 // room returns how many bytes can be mapped behind the end of a region.
 func (r *region) room() int64 { return r.size - r.end }
 
-// mapAll maps pieces one after the other at the end of a region. What is free of them is then free there. On an error nothing is mapped.
+// mapAll maps pieces one after the other at the end of a region. What is free of them is then free there. On an error nothing is mapped,
+// but for what cannot be undone.
 func (s *Stitch) mapAll(h *heap, id int32, pieces []int32) error {
 	r := &s.regions[id]
-	start := r.end
-	for _, p := range pieces {
-		if err := s.dev.Map(r.ptr+cuda.Ptr(r.end), s.pieces[p].handle); err != nil {
-			return errors.Join(fmt.Errorf("map a piece: %w", err), s.unmapBehind(r, start))
+	start, end := r.end, r.end
+	var err error
+	mapped := 0
+	for ; mapped < len(pieces) && err == nil; mapped++ {
+		p := &s.pieces[pieces[mapped]]
+		if err = s.dev.Map(r.ptr+cuda.Ptr(end), p.handle); err != nil {
+			err = fmt.Errorf("map a piece: %w", err)
+			break
 		}
-		r.end += s.pieces[p].size
+		end += p.size
 	}
-	if err := s.dev.SetAccess(r.ptr+cuda.Ptr(start), r.end-start); err != nil {
-		return errors.Join(fmt.Errorf("set access to pieces: %w", err), s.unmapBehind(r, start))
+	at, size := r.ptr+cuda.Ptr(start), end-start
+	if err == nil {
+		if err = s.dev.SetAccess(at, size); err != nil {
+			err = fmt.Errorf("set access to pieces: %w", err)
+		}
 	}
-	at := r.ptr + cuda.Ptr(start)
-	for _, p := range pieces {
-		s.show(h, id, p, at)
-		at += cuda.Ptr(s.pieces[p].size)
+	if err != nil {
+		undoing := s.unmapNew(at, size)
+		if undoing == nil {
+			return err
+		}
+		err = errors.Join(err, undoing)
 	}
-	return nil
+	for _, p := range pieces[:mapped] {
+		s.show(h, id, p, err != nil)
+	}
+	return err
 }
 
-// unmapBehind undoes mappings that have no mappings yet.
-func (s *Stitch) unmapBehind(r *region, start int64) error {
-	n := r.end - start
-	r.end = start
-	if n == 0 {
+// errCapturing says that mappings cannot be undone now.
+var errCapturing = errors.New("not while a CUDA graph is captured")
+
+// unmapNew undoes mappings that were just made.
+func (s *Stitch) unmapNew(at cuda.Ptr, size int64) error {
+	if size == 0 {
 		return nil
 	}
-	if err := s.dev.Unmap(r.ptr+cuda.Ptr(start), n); err != nil {
+	err := errCapturing
+	if !s.capturing() {
+		err = s.dev.Unmap(at, size)
+	}
+	if err != nil {
 		return fmt.Errorf("unmap pieces: %w", err)
 	}
 	return nil
 }
 
 // show makes a mapping of a piece that is now mapped at the end of a region, too.
-func (s *Stitch) show(h *heap, id, number int32, at cuda.Ptr) {
+func (s *Stitch) show(h *heap, id, number int32, dead bool) {
 	mappingID := int32(len(s.mappings))
 	if k := len(s.spare.mappings) - 1; k >= 0 {
 		mappingID, s.spare.mappings = s.spare.mappings[k], s.spare.mappings[:k]
 	} else {
 		s.mappings = append(s.mappings, mapping{})
 	}
-	s.mappings[mappingID] = mapping{ptr: at, piece: number, region: id, epoch: h.passing.epoch, used: s.clock}
-	s.mapped++
 	r, p := &s.regions[id], &s.pieces[number]
+	s.mappings[mappingID] = mapping{ptr: r.ptr + cuda.Ptr(r.end), piece: number, region: id, epoch: -1, used: s.clock, dead: dead}
+	s.mapped++
 	r.granted++
+	r.end += p.size
 	for range p.size / cuda.Granularity {
 		r.mappingAt = append(r.mappingAt, mappingID)
 	}
 	p.mappings = append(p.mappings, mappingID)
-	if p.home == none {
+	if p.home == none && !dead {
 		s.move(h, p, mappingID)
 	}
 }

@@ -13,33 +13,56 @@ import (
 // them.
 func (s *Stitch) trim() error {
 	limit := s.conf.Aliases * (len(s.pieces) - len(s.spare.pieces))
-	if s.mapped <= limit || s.capturing {
+	if s.mapped <= limit || s.capturing() {
 		return nil
 	}
+	var errs []error
 	for _, h := range s.heaps {
 		s.settle(h)
-		if err := errors.Join(s.mark(h), s.observe(h)); err != nil {
-			return err
+		if h.passing.frees > 0 {
+			errs = append(errs, s.mark(h))
 		}
+		errs = append(errs, s.observe(h))
 	}
 	old := s.unused()
-	return s.undoMappings(old[:min(len(old), limit/10)])
+	return errors.Join(append(errs, s.undoMappings(old[:min(len(old), limit/10)]))...)
 }
 
 // unused returns the mappings that no block is in and that the device is done with, the one that was used longest ago first.
 func (s *Stitch) unused() []int32 {
 	var all []int32
 	for id := range s.mappings {
-		sl := &s.mappings[id]
-		if sl.region == none || sl.blocks > 0 || s.pieces[sl.piece].used > 0 && s.pieces[sl.piece].home == int32(id) {
+		m := &s.mappings[id]
+		if m.region == none || m.blocks > 0 || s.pieces[m.piece].used > 0 && s.pieces[m.piece].home == int32(id) {
 			continue
 		}
-		if h := s.heaps[s.regions[sl.region].heap]; sl.epoch < h.passing.passed {
+		if h := s.heaps[s.regions[m.region].heap]; m.epoch < h.passing.passed {
 			all = append(all, int32(id))
 		}
 	}
 	slices.SortFunc(all, func(a, b int32) int { return cmp.Compare(s.mappings[a].used, s.mappings[b].used) })
 	return all
+}
+
+// undoUnused waits for all streams and undoes all mappings that no block is in.
+func (s *Stitch) undoUnused() error {
+	var errs []error
+	for _, h := range s.heaps {
+		s.settle(h)
+		if h.passing.frees > 0 {
+			errs = append(errs, s.mark(h))
+		}
+		errs = append(errs, s.wait(h))
+	}
+	return errors.Join(append(errs, s.undoMappings(s.unused()))...)
+}
+
+// wait waits until the stream of a heap is done with all that it has.
+func (s *Stitch) wait(h *heap) error {
+	if err := s.dev.StreamSynchronize(h.stream); err != nil {
+		return fmt.Errorf("wait for a stream: %w", err)
+	}
+	return s.forget(h, len(h.passing.events))
 }
 
 // undoMappings undoes mappings. The addresses stay reserved until nothing is mapped in their region.
@@ -53,14 +76,17 @@ func (s *Stitch) undoMappings(ids []int32) error {
 
 // undoMapping undoes a mapping that no block is in.
 func (s *Stitch) undoMapping(id int32) error {
-	sl := s.mappings[id]
-	p, r := &s.pieces[sl.piece], &s.regions[sl.region]
+	m := s.mappings[id]
+	p, r := &s.pieces[m.piece], &s.regions[m.region]
+	if err := s.dev.Unmap(m.ptr, p.size); err != nil {
+		return fmt.Errorf("unmap a piece: %w", err)
+	}
 	if p.home == id {
 		h := s.heaps[r.heap]
 		s.move(h, p, s.mappingOn(h, p, id))
 	}
 	p.mappings = slices.DeleteFunc(p.mappings, func(x int32) bool { return x == id })
-	first := int(sl.ptr-r.ptr) / cuda.Granularity
+	first := int(m.ptr-r.ptr) / cuda.Granularity
 	for i := range int(p.size / cuda.Granularity) {
 		r.mappingAt[first+i] = none
 	}
@@ -68,10 +94,7 @@ func (s *Stitch) undoMapping(id int32) error {
 	s.mappings[id] = mapping{region: none}
 	s.spare.mappings = append(s.spare.mappings, id)
 	s.mapped--
-	if err := s.dev.Unmap(sl.ptr, p.size); err != nil {
-		return fmt.Errorf("unmap a piece: %w", err)
-	}
-	return s.shrink(sl.region)
+	return s.shrink(m.region)
 }
 
 // shrink moves the end of a region before what is no longer mapped there, and gives a region back that holds nothing.
@@ -81,39 +104,42 @@ func (s *Stitch) shrink(id int32) error {
 		r.mappingAt = r.mappingAt[:k-1]
 	}
 	r.end = int64(len(r.mappingAt)) * cuda.Granularity
-	if r.granted > 0 {
+	if r.granted > 0 || r.planned {
 		return nil
+	}
+	if err := s.dev.AddressFree(r.ptr, r.size); err != nil {
+		return fmt.Errorf("free addresses: %w", err)
 	}
 	h := s.heaps[r.heap]
 	h.regions = slices.DeleteFunc(h.regions, func(x int32) bool { return x == id })
 	r.heap = none
 	s.spare.regions = append(s.spare.regions, id)
-	if err := s.dev.AddressFree(r.ptr, r.size); err != nil {
-		return fmt.Errorf("free addresses: %w", err)
-	}
 	return nil
 }
 
-// Empty implements Allocator: all pieces that are wholly free go back to the device, once all streams are done with them.
+// Empty implements Allocator: all pieces that are wholly free go back to the device, once all streams are done with them. During a
+// capture it does nothing. What fails stays.
 func (s *Stitch) Empty() error {
-	if err := s.lender.synchronize(); err != nil {
-		return err
+	if s.capturing() {
+		return nil
 	}
-	for _, h := range s.heaps {
+	errs := []error{s.lender.synchronize()}
+	done := make([]bool, len(s.heaps))
+	for i, h := range s.heaps {
 		s.settle(h)
-		if err := s.dev.StreamSynchronize(h.stream); err != nil {
-			return fmt.Errorf("wait for a stream: %w", err)
-		}
-		if err := s.forget(h, len(h.passing.events)); err != nil {
-			return err
-		}
+		err := s.wait(h)
+		done[i] = err == nil
+		errs = append(errs, err)
 	}
-	var errs []error
 	for id := range s.pieces {
-		if p := &s.pieces[id]; p.heap != none && p.used == 0 {
+		if p := &s.pieces[id]; p.heap != none && p.used == 0 && done[p.heap] {
 			errs = append(errs, s.undoMappings(slices.Clone(p.mappings)), s.release(int32(id)))
 		}
 	}
-	errs = append(errs, s.torch.Empty())
-	return errors.Join(errs...)
+	for id := range s.regions {
+		if r := &s.regions[id]; r.heap != none && r.granted == 0 {
+			errs = append(errs, s.shrink(int32(id)))
+		}
+	}
+	return errors.Join(append(errs, s.torch.Empty())...)
 }

@@ -236,5 +236,9 @@ func (t *Torch) join(id, j int32, l *lane) {
 	t.store.absorb(id, j)
 }
 
+// Capture says that a CUDA graph is being captured, or no longer. Meanwhile no events are recorded or asked for and nothing is given back
+// to the device, as these calls would become part of the graph or end its capture, and what waits for an event goes on waiting.
+func (t *Torch) Capture(on bool) error { return t.lender.capture(on) }
+
 // Stats implements Allocator.
 func (t *Torch) Stats() Stats { return t.stats }

@@ -10,6 +10,9 @@ import (
 // grow gets memory for r from the device, giving back more and more of what is cached as long as the device is full.
 // It returns none when all of that did not help.
 func (t *Torch) grow(r *request) (int32, error) {
+	if t.lender.capturing {
+		return t.newSegment(r)
+	}
 	if t.conf.GCThreshold > 0 {
 		if err := t.collectGarbage(); err != nil {
 			return none, err
@@ -64,8 +67,12 @@ func (t *Torch) takeSegment(r *request, size int64) (int32, error) {
 }
 
 // Empty implements Allocator: it waits for all events and gives back every segment that is free as a whole, and every
-// free page of expandable segments. Private pools keep theirs: they may belong to a graph that will run again.
+// free page of expandable segments. Private pools keep theirs: they may belong to a graph that will run again. During a capture
+// it does nothing.
 func (t *Torch) Empty() error {
+	if t.lender.capturing {
+		return nil
+	}
 	if err := t.lender.synchronize(); err != nil {
 		return err
 	}
@@ -127,11 +134,11 @@ func (t *Torch) releaseFree(p *torchPool) error {
 // releaseSegment gives the segment of a free, unsplit block back to the device.
 func (t *Torch) releaseSegment(id int32, l *lane) error {
 	b := t.store.at(id)
-	l.free.remove(b.size, b.ptr)
-	t.stats.Reserved -= b.size
 	if err := t.dev.MemFree(b.ptr); err != nil {
 		return fmt.Errorf("free a segment: %w", err)
 	}
+	l.free.remove(b.size, b.ptr)
+	t.stats.Reserved -= b.size
 	t.store.remove(id)
 	return nil
 }

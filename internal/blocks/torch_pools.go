@@ -7,6 +7,9 @@ func (t *Torch) EmptyPool(pool Pool) (bool, error) {
 	if !ok {
 		return true, nil
 	}
+	if t.lender.capturing {
+		return false, nil
+	}
 	if err := t.lender.synchronize(); err != nil {
 		return false, err
 	}
