@@ -24,6 +24,7 @@ type Cyclic struct {
 	next     int32       // the step that is expected, none if that is not known
 	states   []stepState // by step
 	late     []int32     // steps whose blocks are in use for longer than planned
+	isLate   []bool      // by step
 	byPtr    index       // the step of an address
 	lender   lender
 	followed int64
@@ -66,7 +67,8 @@ func (c *Cyclic) Adopt(cycle *Cycle) error {
 		return err
 	}
 	c.cycle, c.due, c.grams = cycle, cycle.due(), newGrams(cycle.Steps)
-	c.states = make([]stepState, len(cycle.Steps))
+	c.states, c.isLate = make([]stepState, len(cycle.Steps)), make([]bool, len(cycle.Steps))
+	c.history = nil
 	for _, size := range cycle.Arenas {
 		c.arenas = append(c.arenas, arena{size: size, region: none})
 	}
@@ -114,9 +116,10 @@ func (c *Cyclic) mallocUnplanned(size int64, stream cuda.Stream) (cuda.Ptr, erro
 // step returns which step of the plan a request is, none if it is none that can be told, or if the plan is not followed yet.
 func (c *Cyclic) step(size int64, stream cuda.Stream) int32 {
 	c.grams.push(size, stream)
+	is := func(i int32) bool { return c.cycle.Steps[i].Size == size && c.cycle.Steps[i].Stream == stream }
 	i := c.next
-	if i == none || c.cycle.Steps[i].Size != size || c.cycle.Steps[i].Stream != stream {
-		if i = c.grams.find(i); i == none {
+	if i == none || !is(i) {
+		if i = c.grams.find(i); i == none || !is(i) { // grams compares hashes
 			return none
 		}
 		c.jump(i)
@@ -150,7 +153,7 @@ func (c *Cyclic) begin() {
 	for _, a := range c.arenas {
 		c.target += a.size
 	}
-	c.target += c.target / 256 // pieces that are in use only in part
+	c.target += c.target/256 + 4*c.pieceSize(0) // pieces that are in use only in part
 }
 
 func (c *Cyclic) after(i int32) int32 {
@@ -163,8 +166,9 @@ func (c *Cyclic) after(i int32) int32 {
 // expire notes which blocks should be free before step i and are not.
 func (c *Cyclic) expire(i int32) {
 	for _, d := range c.due[i] {
-		if c.states[d] != stepFree && !slices.Contains(c.late, d) {
+		if c.states[d] != stepFree && !c.isLate[d] {
 			c.late = append(c.late, d)
+			c.isLate[d] = true
 		}
 	}
 }
@@ -270,7 +274,10 @@ func (c *Cyclic) Free(p cuda.Ptr) error {
 // release makes the place of step i free.
 func (c *Cyclic) release(i int32) {
 	c.states[i] = stepFree
-	c.late = slices.DeleteFunc(c.late, func(d int32) bool { return d == i })
+	if c.isLate[i] {
+		c.isLate[i] = false
+		c.late = slices.DeleteFunc(c.late, func(d int32) bool { return d == i })
+	}
 }
 
 // Capture is [Torch.Capture].

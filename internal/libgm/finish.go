@@ -78,12 +78,29 @@ type deviceSummary struct {
 	Device  int          `json:"device"`
 	Total   int64        `json:"total"`
 	Account page.Account `json:"account"`
+	Plan    *planSummary `json:"plan,omitempty"` // nil if none was asked for
+}
+
+// planSummary says how many requests got the address of a plan, and how many that came while it was followed did not.
+type planSummary struct {
+	Followed int64 `json:"followed"`
+	Strayed  int64 `json:"strayed"`
+}
+
+// planned is an allocator that follows a plan.
+type planned interface {
+	Followed() (followed, strayed int64)
 }
 
 func writeSummary(to io.Writer, open []*gpu) error {
 	s := summary{PID: os.Getpid(), Command: commandLine(), Allocator: self.settings.alloc, Devices: []deviceSummary{}}
 	for _, g := range open {
-		s.Devices = append(s.Devices, deviceSummary{Device: g.ordinal, Total: g.meter.total, Account: *g.account})
+		d := deviceSummary{Device: g.ordinal, Total: g.meter.total, Account: *g.account}
+		if a, ok := g.alloc.(planned); ok {
+			d.Plan = new(planSummary)
+			d.Plan.Followed, d.Plan.Strayed = a.Followed()
+		}
+		s.Devices = append(s.Devices, d)
 	}
 	e := json.NewEncoder(to)
 	e.SetIndent("", "  ")

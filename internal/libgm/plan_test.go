@@ -1,0 +1,61 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// summaryOf reads what GM_STATS left of the first device.
+func summaryOf(t *testing.T, path string) deviceSummary {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s summary
+	if err := json.Unmarshal(data, &s); err != nil {
+		t.Fatal(err)
+	}
+	return s.Devices[0]
+}
+
+// TestPlanFound has a loop find its iterations and move onto their plan.
+func TestPlanFound(t *testing.T) {
+	k := newKit(t)
+	program := k.compile(t, "testdata/iterations.c")
+	stats, log := filepath.Join(t.TempDir(), "stats.json"), filepath.Join(t.TempDir(), "log")
+	k.newRun(t, "GM_AUTO=1", "GM_STATS="+stats, "GM_LOG="+log).passes(t, program, "300")
+	text, err := os.ReadFile(log)
+	if err != nil || strings.Count(string(text), "planned in") != 1 {
+		t.Fatalf("log %q, %v", text, err)
+	}
+	s := summaryOf(t, stats)
+	if s.Plan == nil || s.Plan.Followed < 20*s.Plan.Strayed || s.Plan.Followed < 10_000 {
+		t.Errorf("plan %+v", s.Plan)
+	}
+}
+
+// TestPlanGiven plans an iteration of a recorded run and gives that to another.
+func TestPlanGiven(t *testing.T) {
+	k := newKit(t)
+	program := k.compile(t, "testdata/iterations.c")
+	dir := t.TempDir()
+	recorded, planned, stats := filepath.Join(dir, "job.parquet"), filepath.Join(dir, "plan.parquet"), filepath.Join(dir, "stats.json")
+	k.newRun(t, "GM_STATS="+recorded).passes(t, program, "12")
+	if err := k.tool("go", "run", "gm/tools/gmplan", "--iteration", "auto", "--periodic", "--streams", "separate", recorded, "-o", planned); err != nil {
+		t.Fatal(err)
+	}
+	k.newRun(t, "GM_PLAN="+planned, "GM_STATS="+stats).passes(t, program, "50")
+	s := summaryOf(t, stats)
+	if s.Plan == nil || s.Plan.Strayed > 50 || s.Plan.Followed < 48*100 {
+		t.Errorf("plan %+v", s.Plan)
+	}
+	log := filepath.Join(dir, "log")
+	k.newRun(t, "GM_PLAN="+recorded, "GM_LOG="+log).passes(t, program, "3")
+	if text, err := os.ReadFile(log); err != nil || !strings.Contains(string(text), "no plan is followed") {
+		t.Errorf("log %q, %v", text, err)
+	}
+}
