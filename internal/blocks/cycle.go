@@ -34,6 +34,11 @@ func (c *Cycle) Check() error {
 	if len(c.Steps) == 0 {
 		return errors.New("cycle without requests")
 	}
+	for i, size := range c.Arenas {
+		if size < 0 || size > MaxSize {
+			return fmt.Errorf("arena %d is of %d bytes", i, size)
+		}
+	}
 	streams := map[int32]cuda.Stream{}
 	for i := range c.Steps {
 		s := &c.Steps[i]
@@ -43,7 +48,7 @@ func (c *Cycle) Check() error {
 		switch stream, known := streams[s.Arena]; {
 		case s.Arena < 0 || int(s.Arena) >= len(c.Arenas):
 			return fmt.Errorf("step %d: there is no arena %d", i, s.Arena)
-		case s.Size <= 0 || s.Size > MaxSize || s.Offset < 0 || s.Offset%minBlockSize != 0 || s.end() > c.Arenas[s.Arena]:
+		case s.Size <= 0 || s.Size > MaxSize || s.Offset < 0 || s.Offset > MaxSize || s.Offset%minBlockSize != 0 || s.end() > c.Arenas[s.Arena]:
 			return fmt.Errorf("step %d: %d bytes at %d of an arena of %d", i, s.Size, s.Offset, c.Arenas[s.Arena])
 		case s.Lasts < 1 || int(s.Lasts) > len(c.Steps):
 			return fmt.Errorf("step %d: lasts %d steps of %d", i, s.Lasts, len(c.Steps))

@@ -154,12 +154,49 @@ func TestCycleCheck(t *testing.T) {
 		"step 2: its place is that of step 0, which is in use":      func(c *Cycle) { c.Steps[0].Lasts = 3 },
 		"step 0: its place is that of step 2, which is in use":      func(c *Cycle) { c.Steps[2].Lasts = 3 },
 		"step 0: 4194304 bytes at 100 of an arena of 8388608":       func(c *Cycle) { c.Steps[0].Offset = 100 },
+		"step 3: 4194304 bytes at 9223372036854775296":              func(c *Cycle) { c.Steps[3].Offset = 1<<63 - 512 },
+		"arena 1 is of 4611686018427387904 bytes":                   func(c *Cycle) { c.Arenas = append(c.Arenas, 1<<62) },
 		"step 0: 140737488355329 bytes at 0 of an arena of 8388608": func(c *Cycle) { c.Steps[0].Size = MaxSize + 1 },
 	} {
 		c := good()
 		change(c)
 		if err := c.Check(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q", err, want)
+		}
+	}
+}
+
+// TestCyclicLooksAtSizes has hashes tell the wrong step: requests must not get the place of another size.
+func TestCyclicLooksAtSizes(t *testing.T) {
+	dev := sim.New(0, sim.H200())
+	a, err := NewCyclic(dev, PlannedStitchConf())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var requests []Request
+	for i := range int64(20) {
+		requests = append(requests, Request{Size: 2<<20 + i<<20, Lasts: 1})
+	}
+	if err := a.Adopt(firstFit(requests)); err != nil {
+		t.Fatal(err)
+	}
+	for hash := range a.grams.at {
+		a.grams.at[hash] = 0
+	}
+	for i := range 100 {
+		size := requests[i%20].Size
+		p, err := a.Malloc(size, 0, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := dev.Extents(p, size); err != nil {
+			t.Fatalf("request %d: %v", i, err)
+		}
+		if step, ok := a.byPtr.find(p); ok && a.cycle.Steps[step].Size != size && a.states[step] == stepLive {
+			t.Fatalf("request %d of %d bytes got the place of %d", i, size, a.cycle.Steps[step].Size)
+		}
+		if err := a.Free(p); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

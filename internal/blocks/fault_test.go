@@ -262,3 +262,38 @@ func runFaults(t *testing.T, seed uint64, arm func(rng *rand.Rand, d *faulty)) {
 	}
 	r.finish()
 }
+
+// TestArenaThatCannotGrow looks that a plan's places lie where they should after what was mapped for them could not be undone.
+func TestArenaThatCannotGrow(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 12))
+	dev := &faulty{streams: newStreams(t, rng, 2, 400<<20)}
+	a, err := NewCyclic(dev, tightConf())
+	if err != nil {
+		t.Fatal(err)
+	}
+	requests := []Request{{Size: 6 << 20, Lasts: 2}, {Size: 30 << 20, Lasts: 1}, {Size: 8 << 20, Lasts: 2}}
+	r := crossing{t: t, rng: rng, dev: dev.streams, a: a, cycle: firstFit(requests)}
+	if err := a.Adopt(r.cycle); err != nil {
+		t.Fatal(err)
+	}
+	fail := func(n int) error {
+		if n == 0 {
+			return errInjected
+		}
+		return nil
+	}
+	for !a.begun {
+		r.follow()
+		if a.next == 0 { // what comes next is the first by plan
+			dev.fails[callSetAccess], dev.fails[callUnmap] = fail, fail
+			dev.counts = [numCalls]int{}
+		}
+	}
+	for range 30 {
+		r.follow()
+	}
+	if dev.failed[callUnmap] == 0 {
+		t.Error("nothing failed")
+	}
+	r.finish()
+}

@@ -186,3 +186,20 @@ func BenchmarkChurn(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkKept times requests of one size, just too large for PyTorch's allocator, that are all kept: free memory is never of use.
+func BenchmarkKept(b *testing.B) {
+	const n = 20_000
+	for b.Loop() {
+		a, err := NewStitch(sim.New(0, sim.H200()), DefaultStitchConf())
+		if err != nil {
+			b.Fatal(err)
+		}
+		for range n {
+			if _, err := a.Malloc(largeSize, 0, 0); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N*n), "µs/malloc")
+}

@@ -11,7 +11,7 @@ type stretch struct {
 
 func (s stretch) end() cuda.Ptr { return s.ptr + cuda.Ptr(s.size) }
 
-// ranges is a set of stretchs that do not touch unless their regions differ, found by size and by address.
+// ranges is a set of stretches that do not touch unless their regions differ, found by size and by address.
 type ranges struct {
 	bySize freeSet // by (size, address)
 	byAddr freeSet // by (address, size): a row's size is the address and its ptr the size
@@ -67,7 +67,7 @@ func (r *ranges) holds(p cuda.Ptr, n int64) (region int32, ok bool) {
 	return s.region, ok && p+cuda.Ptr(n) <= s.end()
 }
 
-// fit returns the start of the smallest stretch of n bytes or more.
+// fit returns the first n bytes of the smallest stretch that has as many.
 func (r *ranges) fit(n int64) (stretch, bool) {
 	at := r.bySize.seek(n, 0)
 	if !r.bySize.valid(at) {

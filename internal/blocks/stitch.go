@@ -63,6 +63,10 @@ type Stitch struct {
 	byPtr  index   // the live place at an address
 	lender lender
 
+	maxPlaces int // how many places there may be before those that are free are forgotten
+	maxHeaps  int // how many heaps there may be before new streams take over those that hold nothing
+
+	edged    []edge // room for edgesOf
 	stitches int64
 	searches int64
 }
@@ -82,6 +86,7 @@ func NewStitch(dev cuda.Device, conf StitchConf) (*Stitch, error) {
 	s := &Stitch{besideTorch: beside, dev: dev, conf: conf, byPtr: newIndex(), byStream: map[cuda.Stream]int32{}}
 	s.empty = s.Empty
 	s.lender = newLender(dev, s.cool)
+	s.maxPlaces, s.maxHeaps = manyPlaces, manyHeaps
 	return s, nil
 }
 
@@ -135,6 +140,7 @@ func (s *Stitch) Malloc(size int64, stream cuda.Stream, pool Pool) (cuda.Ptr, er
 	}
 	p := &s.places[id]
 	p.state = placeLive
+	c.free[p.rank/64] &^= 1 << (p.rank % 64)
 	s.byPtr.set(p.ptr, id)
 	s.stats.allocate(n)
 	s.follow()

@@ -187,15 +187,11 @@ func (s *Stitch) reclaim(h *heap, c *class) (int32, error) {
 	if len(s.heaps) == 1 || s.capturing() {
 		return none, nil
 	}
-	tries := 0
-	for _, id := range c.places {
+	rank := c.nextFree(0)
+	for tries := 0; tries < triesOfReclaim && rank != none; tries++ {
+		id := c.places[rank]
+		rank = c.nextFree(rank + 1)
 		p := &s.places[id]
-		if p.state != placeFree {
-			continue
-		}
-		if tries++; tries > triesOfReclaim {
-			break
-		}
 		away, ok := s.survey(h, p)
 		if !ok {
 			continue

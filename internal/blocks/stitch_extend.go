@@ -3,7 +3,6 @@ package blocks
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"gm/internal/cuda"
 )
@@ -34,7 +33,8 @@ func (x *extension) better(y *extension) bool {
 func (s *Stitch) extend(h *heap, n int64) (stretch, error) {
 	errs := []error{s.trim()}
 	s.clock++
-	tails := s.tails(h, n)
+	var room [triesOfTails]tail
+	tails := s.tails(room[:0], h, n)
 	x := extension{region: none, last: none, missing: roundUp(n, cuda.Granularity)}
 	if len(tails) > 0 {
 		x = tails[0].extension()
@@ -47,10 +47,10 @@ func (s *Stitch) extend(h *heap, n int64) (stretch, error) {
 		}
 		errs = append(errs, err)
 	}
-	x = s.stitching(h, n, s.tails(h, n))
+	x = s.stitching(h, n, s.tails(room[:0], h, n))
 	if x.missing > 0 && len(s.heaps) > 1 && !s.capturing() {
 		errs = append(errs, s.fetch(h, x.missing))
-		x = s.stitching(h, n, s.tails(h, n))
+		x = s.stitching(h, n, s.tails(room[:0], h, n))
 	}
 	at, err := s.carryOut(h, &x, n)
 	if err != nil {
@@ -75,20 +75,46 @@ type tail struct {
 
 func (t tail) extension() extension { return extension{region: t.region, before: t.size, last: none} }
 
-// triesOfTails is how many regions are looked at that could be extended.
-const triesOfTails = 8
+// triesOfTails is how many regions are tried that could be extended, of those that were begun last.
+const (
+	triesOfTails = 8
+	lastRegions  = 512
+)
 
-// tails returns the regions of a heap that could be extended for n bytes, those with the most free bytes at the end first.
-func (s *Stitch) tails(h *heap, n int64) []tail {
-	var all []tail
-	for _, id := range h.regions {
+// tails appends the regions of a heap that could be extended for n bytes, those with the most free bytes at the end first.
+func (s *Stitch) tails(all []tail, h *heap, n int64) []tail {
+	for _, id := range h.regions[max(len(h.regions)-lastRegions, 0):] {
 		r := &s.regions[id]
-		if size := h.free.before(r.ptr+cuda.Ptr(r.end), id); !r.planned && r.room() >= n+2*s.conf.PieceMax {
-			all = append(all, tail{id, size})
+		if r.planned || r.room() < n+2*s.conf.PieceMax {
+			continue
 		}
+		t := tail{id, s.freeAtEnd(h, id)}
+		at := len(all)
+		for at > 0 && all[at-1].size < t.size {
+			at--
+		}
+		if len(all) < triesOfTails {
+			all = append(all, t)
+		} else if at == len(all) {
+			continue
+		}
+		copy(all[at+1:], all[at:])
+		all[at] = t
 	}
-	slices.SortStableFunc(all, func(a, b tail) int { return int(min(max(b.size-a.size, -1), 1)) })
-	return all[:min(len(all), triesOfTails)]
+	return all
+}
+
+// freeAtEnd returns the bytes of a heap that are free before the end of a region.
+func (s *Stitch) freeAtEnd(h *heap, id int32) int64 {
+	r := &s.regions[id]
+	if len(r.mappingAt) == 0 {
+		return 0
+	}
+	last := r.mappingAt[len(r.mappingAt)-1]
+	if p := &s.pieces[s.mappings[last].piece]; p.home != last || p.used == p.size {
+		return 0
+	}
+	return h.free.before(r.ptr+cuda.Ptr(r.end), id)
 }
 
 // stitching returns the extension from pieces of the heap that needs the least new memory, and of those the fewest mappings.
@@ -109,9 +135,9 @@ type edge struct {
 	start, end int64 // free bytes
 }
 
-// edgesOf returns the pieces in use of a heap that have a free granule at an end.
+// edgesOf returns the pieces in use of a heap that have free bytes at an end, until it is called again.
 func (s *Stitch) edgesOf(h *heap) []edge {
-	var all []edge
+	all := s.edged[:0]
 	for id := range s.pieces {
 		p := &s.pieces[id]
 		if p.heap != h.number || p.used == 0 || p.size-p.used < minEdge {
@@ -122,6 +148,7 @@ func (s *Stitch) edgesOf(h *heap) []edge {
 			all = append(all, edge{int32(id), start, end})
 		}
 	}
+	s.edged = all
 	return all
 }
 
@@ -176,7 +203,7 @@ func (s *Stitch) addEdges(x *extension, edges []edge) (start int64) {
 
 // unfit says whether an idle piece cannot be added to x.
 func (s *Stitch) unfit(x *extension, id int32) bool {
-	return x.region != none && s.shows(x.region, &s.pieces[id]) || slices.Contains(x.pieces, id)
+	return x.region != none && s.shows(x.region, &s.pieces[id])
 }
 
 // smallest returns the smallest idle piece of n bytes or more that can be added to x. There is one.

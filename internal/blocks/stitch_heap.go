@@ -27,6 +27,7 @@ type class struct {
 	places []int32  // where such blocks were, in the order in which they first were there
 	warm   []uint64 // a bit for each place, set where there is a warm block
 	low    int      // warm has no bit before this word
+	free   []uint64 // a bit for each place, set where one is free
 }
 
 // place is where a block was handed out.
@@ -57,12 +58,47 @@ func (s *Stitch) heapOf(stream cuda.Stream) *heap {
 	}
 	i, ok := s.byStream[stream]
 	if !ok {
-		i = int32(len(s.heaps))
+		i = s.bareHeap()
+		s.heaps[i].stream = stream
 		s.byStream[stream] = i
-		s.heaps = append(s.heaps, &heap{number: i, stream: stream, bySize: newSmallIndex()})
 	}
 	s.recent = s.heaps[i]
 	return s.recent
+}
+
+// manyHeaps is how many heaps there may be before those that hold nothing are used again, as a job may make new streams without end.
+const manyHeaps = 128
+
+// bareHeap returns a heap that holds nothing.
+func (s *Stitch) bareHeap() int32 {
+	if len(s.heaps) >= s.maxHeaps {
+		for i, h := range s.heaps {
+			if len(h.regions) == 0 && h.idle.empty() {
+				s.clear(h)
+				return int32(i)
+			}
+		}
+	}
+	s.heaps = append(s.heaps, &heap{number: int32(len(s.heaps)), bySize: newSmallIndex()})
+	return int32(len(s.heaps) - 1)
+}
+
+// clear makes a heap that holds nothing as good as new. What other heaps know of its epochs stays true.
+func (s *Stitch) clear(h *heap) {
+	delete(s.byStream, h.stream)
+	for i := range h.classes {
+		for _, id := range h.classes[i].places {
+			s.drop(id)
+		}
+	}
+	for _, e := range h.passing.events {
+		_ = s.dev.EventDestroy(e.event) // the stream may be gone, too
+	}
+	begin := h.passing.epoch + 1
+	*h = heap{
+		number: h.number, free: h.free, idle: h.idle, classes: h.classes[:0], bySize: newSmallIndex(), warm: h.warm[:0],
+		passing: passing{epoch: begin, passed: begin},
+	}
 }
 
 // class returns the class of blocks of n bytes.
@@ -111,6 +147,7 @@ func (s *Stitch) settle(h *heap) {
 		for id := c.pop(); id != none; id = c.pop() {
 			p := &s.places[id]
 			p.state = placeFree
+			c.free[p.rank/64] |= 1 << (p.rank % 64)
 			s.giveBack(h, stretch{p.ptr, p.size, p.region}, p.epoch)
 		}
 	}
@@ -122,19 +159,26 @@ const triesOfPlaces = 64
 
 // revisit takes the first place of class c that is free, none if there is none.
 func (s *Stitch) revisit(h *heap, c *class) int32 {
-	tries := 0
-	for _, id := range c.places {
+	rank := c.nextFree(0)
+	for tries := 0; tries < triesOfPlaces && rank != none; tries++ {
+		id := c.places[rank]
 		p := &s.places[id]
-		if p.state != placeFree {
-			continue
-		}
 		if away, ok := s.survey(h, p); ok && len(away) == 0 {
 			s.take(h, stretch{p.ptr, p.size, p.region})
 			return id
 		}
-		if tries++; tries == triesOfPlaces {
-			break
+		rank = c.nextFree(rank + 1)
+	}
+	return none
+}
+
+// nextFree returns the rank of the first place from one on that is free, none if there is none.
+func (c *class) nextFree(rank int32) int32 {
+	for word := int(rank / 64); word < len(c.free); word++ {
+		if left := c.free[word] >> (rank % 64); left != 0 {
+			return rank + int32(bits.TrailingZeros64(left))
 		}
+		rank = int32(word+1) * 64
 	}
 	return none
 }
@@ -168,22 +212,23 @@ func (c *class) add(id int32, p *place) {
 	p.rank = int32(len(c.places))
 	c.places = append(c.places, id)
 	if p.rank%64 == 0 {
-		c.warm = append(c.warm, 0)
+		c.warm, c.free = append(c.warm, 0), append(c.free, 0)
 		if c.low == len(c.warm)-1 { // there was no warm block, and there is none
 			c.low = len(c.warm)
 		}
 	}
 }
 
-// maxPlaces is how many places are remembered at the most, but for those of blocks in use.
-const maxPlaces = 1 << 17
+// manyPlaces is how many places are remembered at the most, but for those of blocks in use.
+const manyPlaces = 1 << 17
 
 // forgetPlaces forgets where free blocks were, and the sizes that are not in use, once there are too many: a job without end may
 // ask for other sizes all the time.
 func (s *Stitch) forgetPlaces() {
-	if len(s.places)-len(s.gone) < maxPlaces {
+	if len(s.places)-len(s.gone) < s.maxPlaces {
 		return
 	}
+	defer func() { s.maxPlaces = max(s.maxPlaces, 2*(len(s.places)-len(s.gone))) }()
 	for _, h := range s.heaps {
 		s.settle(h)
 		h.bySize = newSmallIndex()

@@ -1,7 +1,6 @@
 package blocks
 
 import (
-	"errors"
 	"fmt"
 
 	"gm/internal/cuda"
@@ -25,33 +24,19 @@ type mapping struct {
 	piece  int32
 	region int32
 	blocks int32 // that were handed out at these addresses, warm ones included
-	epoch  int64 // of the heap, when such a block was last freed
+	epoch  int64 // of the region's heap, when such a block was last freed, -1 if none was
 	used   int64 // on the clock of extensions, when such a block was last handed out
 	dead   bool  // it was to be undone and could not be: it has no access
 }
 
-// region is a reserved range of addresses of one heap. No piece is in it twice, so that no bytes are twice in a block.
-type region struct {
-	ptr       cuda.Ptr
-	size      int64   // reserved
-	end       int64   // bytes from the start of which mappings were made
-	heap      int32   // none if the region is not in use
-	mappingAt []int32 // by granule up to the end; none where nothing is mapped
-	granted   int     // mappings
-	planned   bool    // its memory is of a plan: nothing else is mapped behind its end
-}
-
-// regionSize is the least number of bytes of addresses that are reserved at a time. They cost nothing until they are mapped.
-const regionSize = 64 << 30
-
-// visit calls f for each part of [p, p+n) with its mapping, where in the mapping's piece the part is, and its length.
+// visit calls f for each part of a stretch with its mapping, where in the mapping's piece the part is, and its length.
 func (s *Stitch) visit(at stretch, f func(id int32, offset, n int64)) {
 	r := &s.regions[at.region]
 	for n := at.size; n > 0; {
 		id := r.mappingAt[(at.ptr-r.ptr)/cuda.Granularity]
-		sl := &s.mappings[id]
-		offset := int64(at.ptr - sl.ptr)
-		part := min(n, s.pieces[sl.piece].size-offset)
+		m := &s.mappings[id]
+		offset := int64(at.ptr - m.ptr)
+		part := min(n, s.pieces[m.piece].size-offset)
 		f(id, offset, part)
 		at.ptr += cuda.Ptr(part)
 		n -= part
@@ -170,121 +155,6 @@ func (s *Stitch) release(id int32) error {
 	return nil
 }
 
-// begin reserves a region for a heap, of n bytes or more.
-func (s *Stitch) begin(h *heap, n int64) (int32, error) {
-	ptr, size, err := s.reserve(n)
-	if err != nil && !s.capturing() { // as when mappings from long ago hold all the addresses that there are
-		undoing := s.undoUnused()
-		if ptr, size, err = s.reserve(n); err != nil {
-			err = errors.Join(err, undoing)
-		}
-	}
-	if err != nil {
-		return none, err
-	}
-	id := int32(len(s.regions))
-	if k := len(s.spare.regions) - 1; k >= 0 {
-		id, s.spare.regions = s.spare.regions[k], s.spare.regions[:k]
-	} else {
-		s.regions = append(s.regions, region{})
-	}
-	s.regions[id] = region{ptr: ptr, size: size, heap: h.number, mappingAt: s.regions[id].mappingAt[:0]}
-	h.regions = append(h.regions, id)
-	return id, nil
-}
-
-// reserve reserves addresses for n bytes, and many more if it can.
-func (s *Stitch) reserve(n int64) (cuda.Ptr, int64, error) {
-	n = roundUp(n, cuda.Granularity)
-	size := max(2*n, regionSize)
-	ptr, err := s.dev.AddressReserve(size)
-	if err != nil {
-		size = n
-		ptr, err = s.dev.AddressReserve(size)
-	}
-	if err != nil {
-		return 0, 0, fmt.Errorf("reserve %d bytes of addresses: %w", size, err)
-	}
-	return ptr, size, nil
-}
-
-// room returns how many bytes can be mapped behind the end of a region.
-func (r *region) room() int64 { return r.size - r.end }
-
-// mapAll maps pieces one after the other at the end of a region. What is free of them is then free there. On an error nothing is mapped,
-// but for what cannot be undone.
-func (s *Stitch) mapAll(h *heap, id int32, pieces []int32) error {
-	r := &s.regions[id]
-	start, end := r.end, r.end
-	var err error
-	mapped := 0
-	for ; mapped < len(pieces) && err == nil; mapped++ {
-		p := &s.pieces[pieces[mapped]]
-		if err = s.dev.Map(r.ptr+cuda.Ptr(end), p.handle); err != nil {
-			err = fmt.Errorf("map a piece: %w", err)
-			break
-		}
-		end += p.size
-	}
-	at, size := r.ptr+cuda.Ptr(start), end-start
-	if err == nil {
-		if err = s.dev.SetAccess(at, size); err != nil {
-			err = fmt.Errorf("set access to pieces: %w", err)
-		}
-	}
-	if err != nil {
-		undoing := s.unmapNew(at, size)
-		if undoing == nil {
-			return err
-		}
-		err = errors.Join(err, undoing)
-	}
-	for _, p := range pieces[:mapped] {
-		s.show(h, id, p, err != nil)
-	}
-	return err
-}
-
-// errCapturing says that mappings cannot be undone now.
-var errCapturing = errors.New("not while a CUDA graph is captured")
-
-// unmapNew undoes mappings that were just made.
-func (s *Stitch) unmapNew(at cuda.Ptr, size int64) error {
-	if size == 0 {
-		return nil
-	}
-	err := errCapturing
-	if !s.capturing() {
-		err = s.dev.Unmap(at, size)
-	}
-	if err != nil {
-		return fmt.Errorf("unmap pieces: %w", err)
-	}
-	return nil
-}
-
-// show makes a mapping of a piece that is now mapped at the end of a region, too.
-func (s *Stitch) show(h *heap, id, number int32, dead bool) {
-	mappingID := int32(len(s.mappings))
-	if k := len(s.spare.mappings) - 1; k >= 0 {
-		mappingID, s.spare.mappings = s.spare.mappings[k], s.spare.mappings[:k]
-	} else {
-		s.mappings = append(s.mappings, mapping{})
-	}
-	r, p := &s.regions[id], &s.pieces[number]
-	s.mappings[mappingID] = mapping{ptr: r.ptr + cuda.Ptr(r.end), piece: number, region: id, epoch: -1, used: s.clock, dead: dead}
-	s.mapped++
-	r.granted++
-	r.end += p.size
-	for range p.size / cuda.Granularity {
-		r.mappingAt = append(r.mappingAt, mappingID)
-	}
-	p.mappings = append(p.mappings, mappingID)
-	if p.home == none && !dead {
-		s.move(h, p, mappingID)
-	}
-}
-
 // edges returns the free bytes at the start of a piece in use, and at its end.
 func (s *Stitch) edges(h *heap, p *piece) (start, end int64) {
 	base := s.mappings[p.home].ptr
@@ -296,14 +166,4 @@ func (s *Stitch) edges(h *heap, p *piece) (start, end int64) {
 		end = int64(limit - around.ptr)
 	}
 	return start, end
-}
-
-// shows says whether a piece is mapped in a region.
-func (s *Stitch) shows(region int32, p *piece) bool {
-	for _, id := range p.mappings {
-		if s.mappings[id].region == region {
-			return true
-		}
-	}
-	return false
 }

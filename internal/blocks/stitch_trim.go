@@ -25,7 +25,7 @@ func (s *Stitch) trim() error {
 		errs = append(errs, s.observe(h))
 	}
 	old := s.unused()
-	return errors.Join(append(errs, s.undoMappings(old[:min(len(old), limit/10)]))...)
+	return errors.Join(append(errs, s.undoMappings(old[:min(len(old), max(limit/10, s.mapped-limit))]))...)
 }
 
 // unused returns the mappings that no block is in and that the device is done with, the one that was used longest ago first.
@@ -95,26 +95,6 @@ func (s *Stitch) undoMapping(id int32) error {
 	s.spare.mappings = append(s.spare.mappings, id)
 	s.mapped--
 	return s.shrink(m.region)
-}
-
-// shrink moves the end of a region before what is no longer mapped there, and gives a region back that holds nothing.
-func (s *Stitch) shrink(id int32) error {
-	r := &s.regions[id]
-	for k := len(r.mappingAt); k > 0 && r.mappingAt[k-1] == none; k-- {
-		r.mappingAt = r.mappingAt[:k-1]
-	}
-	r.end = int64(len(r.mappingAt)) * cuda.Granularity
-	if r.granted > 0 || r.planned {
-		return nil
-	}
-	if err := s.dev.AddressFree(r.ptr, r.size); err != nil {
-		return fmt.Errorf("free addresses: %w", err)
-	}
-	h := s.heaps[r.heap]
-	h.regions = slices.DeleteFunc(h.regions, func(x int32) bool { return x == id })
-	r.heap = none
-	s.spare.regions = append(s.spare.regions, id)
-	return nil
 }
 
 // Empty implements Allocator: all pieces that are wholly free go back to the device, once all streams are done with them. During a

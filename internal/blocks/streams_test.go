@@ -23,6 +23,7 @@ type streams struct {
 	events    map[cuda.Event]point
 	uses      map[cuda.Ptr]map[cuda.Stream]int64 // by granule, the last work of each stream that used its addresses
 	waits     []point                            // what a stream gets from there on is ordered behind others
+	access    map[cuda.Ptr]bool                  // by granule
 }
 
 // point is a place in a stream, and what that is ordered behind.
@@ -36,7 +37,7 @@ func newStreams(t testing.TB, rng *rand.Rand, n cuda.Stream, capacity int64) *st
 	return &streams{
 		Device: sim.New(capacity, sim.H200()), t: t, rng: rng, n: n, stuck: n - 1,
 		submitted: map[cuda.Stream]int64{}, completed: map[cuda.Stream]int64{}, ordered: map[[2]cuda.Stream]int64{},
-		events: map[cuda.Event]point{}, uses: map[cuda.Ptr]map[cuda.Stream]int64{},
+		events: map[cuda.Event]point{}, uses: map[cuda.Ptr]map[cuda.Stream]int64{}, access: map[cuda.Ptr]bool{},
 	}
 }
 
@@ -44,6 +45,9 @@ func newStreams(t testing.TB, rng *rand.Rand, n cuda.Stream, capacity int64) *st
 func (d *streams) work(s cuda.Stream, p cuda.Ptr, size int64) point {
 	d.submitted[s]++
 	for g := p &^ (cuda.Granularity - 1); g < p+cuda.Ptr(size); g += cuda.Granularity {
+		if !d.access[g] {
+			d.t.Fatalf("stream %d uses %#x, where it has no access", s, g)
+		}
 		if d.uses[g] == nil {
 			d.uses[g] = map[cuda.Stream]int64{}
 		}
@@ -153,6 +157,25 @@ func (d *streams) StreamWaitEvent(s cuda.Stream, e cuda.Event) error {
 	return nil
 }
 
+func (d *streams) MemAlloc(size int64) (cuda.Ptr, error) {
+	p, err := d.Device.MemAlloc(size)
+	if err == nil {
+		d.allow(p, size)
+	}
+	return p, err
+}
+
+func (d *streams) SetAccess(p cuda.Ptr, size int64) error {
+	d.allow(p, size)
+	return d.Device.SetAccess(p, size)
+}
+
+func (d *streams) allow(p cuda.Ptr, size int64) {
+	for g := p &^ (cuda.Granularity - 1); g < p+cuda.Ptr(size); g += cuda.Granularity {
+		d.access[g] = true
+	}
+}
+
 // MemFree waits for all work, as the driver does.
 func (d *streams) MemFree(p cuda.Ptr) error {
 	d.notCaptured("MemFree")
@@ -169,6 +192,7 @@ func (d *streams) Unmap(p cuda.Ptr, size int64) error {
 			}
 		}
 		delete(d.uses, g)
+		delete(d.access, g)
 	}
 	return d.Device.Unmap(p, size)
 }

@@ -1,0 +1,175 @@
+package blocks
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"gm/internal/cuda"
+)
+
+// region is a reserved range of addresses of one heap. No piece is in it twice, so that no bytes are twice in a block.
+type region struct {
+	ptr       cuda.Ptr
+	size      int64   // reserved
+	end       int64   // bytes from the start of which mappings were made
+	heap      int32   // none if the region is not in use
+	mappingAt []int32 // by granule up to the end; none where nothing is mapped
+	granted   int     // mappings
+	planned   bool    // its memory is of a plan: nothing else is mapped behind its end
+}
+
+// regionSize is how many bytes of addresses are reserved at a time, at least, until there are manyRegions. They cost nothing until they
+// are mapped, but a process has only 128 TiB of them.
+const (
+	regionSize  = 64 << 30
+	manyRegions = 256
+)
+
+// begin reserves a region for a heap, of n bytes or more.
+func (s *Stitch) begin(h *heap, n int64) (int32, error) {
+	ptr, size, err := s.reserve(n)
+	if err != nil && !s.capturing() { // as when mappings from long ago hold all the addresses that there are
+		undoing := s.undoUnused()
+		if ptr, size, err = s.reserve(n); err != nil {
+			err = errors.Join(err, undoing)
+		}
+	}
+	if err != nil {
+		return none, err
+	}
+	id := int32(len(s.regions))
+	if k := len(s.spare.regions) - 1; k >= 0 {
+		id, s.spare.regions = s.spare.regions[k], s.spare.regions[:k]
+	} else {
+		s.regions = append(s.regions, region{})
+	}
+	s.regions[id] = region{ptr: ptr, size: size, heap: h.number, mappingAt: s.regions[id].mappingAt[:0]}
+	h.regions = append(h.regions, id)
+	return id, nil
+}
+
+// reserve reserves addresses for n bytes, and many more if it can.
+func (s *Stitch) reserve(n int64) (cuda.Ptr, int64, error) {
+	n = roundUp(n, cuda.Granularity)
+	size := max(2*n, regionSize)
+	if len(s.regions)-len(s.spare.regions) >= manyRegions {
+		size = 2*n + 4*s.conf.PieceMax
+	}
+	ptr, err := s.dev.AddressReserve(size)
+	if err != nil {
+		size = n
+		ptr, err = s.dev.AddressReserve(size)
+	}
+	if err != nil {
+		return 0, 0, fmt.Errorf("reserve %d bytes of addresses: %w", size, err)
+	}
+	return ptr, size, nil
+}
+
+// room returns how many bytes can be mapped behind the end of a region.
+func (r *region) room() int64 { return r.size - r.end }
+
+// mapAll maps pieces one after the other at the end of a region. What is free of them is then free there. On an error nothing is mapped,
+// but for what cannot be undone.
+func (s *Stitch) mapAll(h *heap, id int32, pieces []int32) error {
+	r := &s.regions[id]
+	start, end := r.end, r.end
+	var err error
+	mapped := 0
+	for ; mapped < len(pieces) && err == nil; mapped++ {
+		p := &s.pieces[pieces[mapped]]
+		if err = s.dev.Map(r.ptr+cuda.Ptr(end), p.handle); err != nil {
+			err = fmt.Errorf("map a piece: %w", err)
+			break
+		}
+		end += p.size
+	}
+	at, size := r.ptr+cuda.Ptr(start), end-start
+	if err == nil {
+		if err = s.dev.SetAccess(at, size); err != nil {
+			err = fmt.Errorf("set access to pieces: %w", err)
+		}
+	}
+	if err != nil {
+		undoing := s.unmapNew(at, size)
+		if undoing == nil {
+			return err
+		}
+		err = errors.Join(err, undoing)
+	}
+	for _, p := range pieces[:mapped] {
+		s.show(h, id, p, err != nil)
+	}
+	return err
+}
+
+// errCapturing says that mappings cannot be undone now.
+var errCapturing = errors.New("not while a CUDA graph is captured")
+
+// unmapNew undoes mappings that were just made.
+func (s *Stitch) unmapNew(at cuda.Ptr, size int64) error {
+	if size == 0 {
+		return nil
+	}
+	err := errCapturing
+	if !s.capturing() {
+		err = s.dev.Unmap(at, size)
+	}
+	if err != nil {
+		return fmt.Errorf("unmap pieces: %w", err)
+	}
+	return nil
+}
+
+// show makes a mapping of a piece that is now mapped at the end of a region, too.
+func (s *Stitch) show(h *heap, id, number int32, dead bool) {
+	mappingID := int32(len(s.mappings))
+	if k := len(s.spare.mappings) - 1; k >= 0 {
+		mappingID, s.spare.mappings = s.spare.mappings[k], s.spare.mappings[:k]
+	} else {
+		s.mappings = append(s.mappings, mapping{})
+	}
+	r, p := &s.regions[id], &s.pieces[number]
+	s.mappings[mappingID] = mapping{ptr: r.ptr + cuda.Ptr(r.end), piece: number, region: id, epoch: -1, used: s.clock, dead: dead}
+	s.mapped++
+	r.granted++
+	r.end += p.size
+	for range p.size / cuda.Granularity {
+		r.mappingAt = append(r.mappingAt, mappingID)
+	}
+	p.mappings = append(p.mappings, mappingID)
+	if p.home == none && !dead {
+		s.move(h, p, mappingID)
+	}
+}
+
+// shows says whether a piece is mapped in a region.
+func (s *Stitch) shows(region int32, p *piece) bool {
+	for _, id := range p.mappings {
+		if s.mappings[id].region == region {
+			return true
+		}
+	}
+	return false
+}
+
+// shrink moves the end of a region before what is no longer mapped there, and gives a region back that holds nothing.
+func (s *Stitch) shrink(id int32) error {
+	r := &s.regions[id]
+	for k := len(r.mappingAt); k > 0 && r.mappingAt[k-1] == none; k-- {
+		r.mappingAt = r.mappingAt[:k-1]
+	}
+	r.end = int64(len(r.mappingAt)) * cuda.Granularity
+	if r.granted > 0 || r.planned {
+		return nil
+	}
+	if err := s.dev.AddressFree(r.ptr, r.size); err != nil {
+		return fmt.Errorf("free addresses: %w", err)
+	}
+	h := s.heaps[r.heap]
+	h.regions = slices.DeleteFunc(h.regions, func(x int32) bool { return x == id })
+	r.heap = none
+	s.spare.regions = append(s.spare.regions, id)
+	return nil
+}
