@@ -240,6 +240,9 @@ func (s *Stitch) carryOut(h *heap, x *extension, n int64) (stretch, error) {
 		}
 	}
 	end := s.regions[region].end
+	if len(all) == 0 { // undoing old mappings made room
+		return stretch{s.regions[region].ptr + cuda.Ptr(end-x.before), n, region}, nil
+	}
 	if err := s.mapAll(h, region, all); err != nil {
 		return stretch{}, errors.Join(err, s.releaseAll(fresh))
 	}

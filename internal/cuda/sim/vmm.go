@@ -121,6 +121,9 @@ func (d *Device) Map(p cuda.Ptr, h cuda.Handle) error {
 
 // SetAccess implements cuda.Device.
 func (d *Device) SetAccess(p cuda.Ptr, size int64) error {
+	if size <= 0 {
+		return fmt.Errorf("cuMemSetAccess to %d bytes", size)
+	}
 	return d.walk("cuMemSetAccess", p, size, func(_ cuda.Ptr, _ cuda.Handle, m *memory) { d.charge(SetAccess, m.size, 1) })
 }
 
