@@ -15,7 +15,8 @@ type churner struct {
 	next int
 }
 
-func newChurner(tb testing.TB, name string) *churner {
+// newChurned returns an allocator by name.
+func newChurned(tb testing.TB, name string) Allocator {
 	dev := sim.New(0, sim.H200())
 	conf := DefaultTorchConf()
 	conf.Expandable = name == "expandable"
@@ -29,7 +30,11 @@ func newChurner(tb testing.TB, name string) *churner {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	c := &churner{a: a}
+	return a
+}
+
+func newChurner(tb testing.TB, name string) *churner {
+	c := &churner{a: newChurned(tb, name)}
 	for range 20 * len(c.ptrs) {
 		c.step(tb)
 	}
