@@ -1,16 +1,13 @@
 package capture
 
 import (
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"os/exec"
-	"os/signal"
-	"slices"
-	"syscall"
 	"time"
+
+	"gm/internal/command"
 )
 
 const (
@@ -33,101 +30,26 @@ func (s *Session) RunCommand(cmd *exec.Cmd) (status int, err error) {
 	cmd.Env = s.Environ(os.Environ())
 	s.words = cmd.Args
 	defer s.live.Close()
-	signals := make(chan os.Signal, 16)
-	signal.Notify(signals, slices.DeleteFunc(slices.Clone(passedOn), signal.Ignored)...) // nohup stays in force
-	defer signal.Stop(signals)
-	if err := cmd.Start(); err != nil {
-		return 0, &StartError{cmd.Args[0], err}
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	terminal, apart := hasTerminal(), cmd.SysProcAttr != nil && cmd.SysProcAttr.Setsid
-	tick := time.NewTicker(pollPeriod)
-	defer tick.Stop()
 	var failed error
-	for {
-		select {
-		case sig := <-signals:
-			s.interrupted = s.interrupted || sig == syscall.SIGINT
-			switch key := sig == syscall.SIGINT || sig == syscall.SIGQUIT; {
-			case key && apart:
-				syscall.Kill(-cmd.Process.Pid, sig.(syscall.Signal)) // as a terminal does
-			case !key || !terminal:
-				cmd.Process.Signal(sig) // it may just have ended
-			}
-		case <-tick.C:
-			if failed != nil {
-				s.silence()
-			} else if failed = s.Poll(); failed != nil {
-				s.options.Warn("nothing is recorded any more, the command goes on: %v", failed)
-			}
-		case err := <-ended:
-			if failed == nil {
-				failed = s.linger()
-			}
-			return statusOf(err, cmd.ProcessState), failed
+	result, err := command.Run(cmd, pollPeriod, func() {
+		if failed != nil {
+			s.silence()
+		} else if failed = s.Poll(); failed != nil {
+			s.options.Warn("nothing is recorded any more, the command goes on: %v", failed)
 		}
+	})
+	s.interrupted = result.Interrupted
+	if err != nil {
+		return 0, err
 	}
+	if failed == nil {
+		failed = s.linger()
+	}
+	return result.Status, failed
 }
 
 // Interrupted tells whether Ctrl-C came while the command ran.
 func (s *Session) Interrupted() bool { return s.interrupted }
-
-// StartError is why a command could not be started.
-type StartError struct {
-	Name string
-	Err  error
-}
-
-// Error implements error.
-func (e *StartError) Error() string {
-	err := e.Err
-	if inner := (*fs.PathError)(nil); errors.As(err, &inner) {
-		err = inner.Err
-	} else if inner := (*exec.Error)(nil); errors.As(err, &inner) {
-		err = inner.Err
-	}
-	_, statErr := os.Stat(e.Name)
-	switch {
-	case e.Name == "":
-		return "run: the name of the program is empty"
-	case errors.Is(err, exec.ErrNotFound):
-		return fmt.Sprintf("run %s: no such program in $PATH", e.Name)
-	case errors.Is(err, syscall.ENOENT) && statErr == nil:
-		return fmt.Sprintf("run %s: the interpreter that it names is not there", e.Name)
-	case errors.Is(err, syscall.ENOEXEC):
-		return fmt.Sprintf("run %s: neither a program nor a script that begins with #!", e.Name)
-	}
-	return fmt.Sprintf("run %s: %v", e.Name, err)
-}
-
-// Unwrap returns what the system said.
-func (e *StartError) Unwrap() error { return e.Err }
-
-// passedOn are the signals that a program may be sent to tell it something.
-var passedOn = []os.Signal{
-	syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGCONT,
-}
-
-// hasTerminal tells whether there is a terminal, which sends the signals of its keys to the command as well.
-func hasTerminal() bool {
-	f, err := os.Open("/dev/tty")
-	if err != nil {
-		return false
-	}
-	return f.Close() == nil
-}
-
-// statusOf returns an exit status as a shell would.
-func statusOf(err error, state *os.ProcessState) int {
-	if err == nil {
-		return 0
-	}
-	if wait, ok := state.Sys().(syscall.WaitStatus); ok && wait.Signaled() {
-		return 128 + int(wait.Signal())
-	}
-	return state.ExitCode()
-}
 
 // linger records processes that outlive the command, for a while.
 func (s *Session) linger() error {

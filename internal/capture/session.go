@@ -12,6 +12,7 @@ import (
 
 	"gm/internal/capture/live"
 	"gm/internal/capture/ring"
+	"gm/internal/command"
 	"gm/internal/torch/hook"
 )
 
@@ -27,8 +28,11 @@ type Options struct {
 	Warn         func(format string, args ...any)
 }
 
-// shimName is the preload library's name in the session's folder.
-const shimName = "libgmtrace.so"
+const (
+	shimName     = "libgmtrace.so" // the preload library's name in the session's folder
+	folderPrefix = "gmtrace-"
+	memoryFolder = "/dev/shm"
+)
 
 // Session records the processes of one command.
 type Session struct {
@@ -41,20 +45,20 @@ type Session struct {
 	startNS   int64
 	words     []string // the command
 
-	home, memory *folder // the second is nil where there is none in memory
+	home, memory *command.Folder // the second is nil where there is none in memory
 	interrupted  bool
 }
 
 // NewSession makes the folders of a session, and puts into one what traced processes load. The session must be closed.
 func NewSession(o Options) (*Session, error) {
-	home, err := makeFolder(os.TempDir())
+	home, err := command.MakeFolder(os.TempDir(), folderPrefix)
 	if err != nil {
 		return nil, err
 	}
-	s := &Session{options: o, home: home, folder: home.path, rings: home.path, startNS: time.Now().UnixNano()}
+	s := &Session{options: o, home: home, folder: home.Path, rings: home.Path, startNS: time.Now().UnixNano()}
 	// On a disk, where pages are written back, a ring is several times slower than in memory.
-	if s.memory, err = makeFolder(memoryFolder); err == nil {
-		s.rings = s.memory.path
+	if s.memory, err = command.MakeFolder(memoryFolder, folderPrefix); err == nil {
+		s.rings = s.memory.Path
 	}
 	if err := s.install(); err != nil {
 		return nil, errors.Join(err, s.remove())
@@ -71,9 +75,9 @@ func NewSession(o Options) (*Session, error) {
 // remove removes the folders.
 func (s *Session) remove() error {
 	if s.memory == nil {
-		return s.home.remove()
+		return s.home.Remove()
 	}
-	return errors.Join(s.memory.remove(), s.home.remove())
+	return errors.Join(s.memory.Remove(), s.home.Remove())
 }
 
 func (s *Session) install() error {
@@ -89,30 +93,21 @@ func (s *Session) install() error {
 
 // Environ returns the environment for the command, made of a given one.
 func (s *Session) Environ(base []string) []string {
-	env := slices.Clone(base)
-	set := func(name, value string) { env = append(env, name+"="+value) }
-	outer := lookup(base, "GMTRACE_DIR") // of a session that this one is within: a program has one
-	before := func(name, value, separator string) {
-		for _, old := range strings.Split(lookup(base, name), separator) {
-			if old != "" && (outer == "" || !strings.HasPrefix(old, outer+"/")) {
-				value += separator + old
-			}
-		}
-		set(name, value)
-	}
+	env := command.Environ(slices.Clone(base))
+	outer := env.Get("GMTRACE_DIR") // of a session that this one is within: a program has one
 	loader := "LD_PRELOAD"
 	if s.options.Audit {
 		loader = "LD_AUDIT"
 	}
-	before(loader, filepath.Join(s.folder, shimName), ":")
-	before("PYTHONPATH", filepath.Join(s.folder, "python"), string(os.PathListSeparator))
-	set("GMTRACE_DIR", s.folder)
-	set("GMTRACE_RINGS", s.rings)
-	set("GMTRACE_MARKS", s.options.Marks)
-	set("GMTRACE_STEPS", s.options.Steps.String())
-	set("GMTRACE_STACKS", when(s.options.PythonStacks, "python"))
-	set("GMTRACE_NATIVE", when(s.options.NativeStacks, "1"))
-	set("GMTRACE_ONLY_OOM", when(s.options.OnlyOOM, "1"))
+	env.Prepend(loader, filepath.Join(s.folder, shimName), ":", outer)
+	env.Prepend("PYTHONPATH", filepath.Join(s.folder, "python"), string(os.PathListSeparator), outer)
+	env.Set("GMTRACE_DIR", s.folder)
+	env.Set("GMTRACE_RINGS", s.rings)
+	env.Set("GMTRACE_MARKS", s.options.Marks)
+	env.Set("GMTRACE_STEPS", s.options.Steps.String())
+	env.Set("GMTRACE_STACKS", when(s.options.PythonStacks, "python"))
+	env.Set("GMTRACE_NATIVE", when(s.options.NativeStacks, "1"))
+	env.Set("GMTRACE_ONLY_OOM", when(s.options.OnlyOOM, "1"))
 	return env
 }
 
@@ -120,16 +115,6 @@ func (s *Session) Environ(base []string) []string {
 func when(wanted bool, text string) string {
 	if wanted {
 		return text
-	}
-	return ""
-}
-
-// lookup returns the value of a variable, the last one if it is there several times.
-func lookup(env []string, name string) string {
-	for _, text := range slices.Backward(env) {
-		if value, ok := strings.CutPrefix(text, name+"="); ok {
-			return value
-		}
 	}
 	return ""
 }

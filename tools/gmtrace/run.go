@@ -5,18 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
-	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 
 	"gm/internal/capture"
 	"gm/internal/cli"
+	"gm/internal/command"
 	"gm/internal/report"
 )
 
@@ -43,7 +40,7 @@ func (cmd *runCmd) Help() string {
 
 // Run implements the command.
 func (cmd *runCmd) Run(c *cli.Context) error {
-	words, err := cmd.words()
+	words, err := command.Words(c.Tool, cmd.Command)
 	if err != nil {
 		return err
 	}
@@ -65,27 +62,12 @@ func (cmd *runCmd) Run(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	defer keepFromPipe()()
+	defer command.KeepFromPipe()()
 	status, err := cmd.record(c, session, words, stdout)
 	if err = errors.Join(err, session.Close()); err != nil {
 		return err
 	}
 	return cli.Status(status)
-}
-
-// words returns the command. What looks like a flag is no program, but after "--".
-func (cmd *runCmd) words() ([]string, error) {
-	words := cmd.Command
-	switch {
-	case len(words) > 0 && words[0] == "--":
-		words = words[1:]
-	case len(words) > 0 && strings.HasPrefix(words[0], "-"):
-		return nil, cli.Usage("unknown flag %s: see gmtrace run --help, or put -- before the command", words[0])
-	}
-	if len(words) == 0 {
-		return nil, cli.Usage("no command to run: gmtrace run -- COMMAND")
-	}
-	return words, nil
 }
 
 // newSession starts a session with the preload library.
@@ -99,22 +81,6 @@ func newSession(options capture.Options) (*capture.Session, error) {
 		return nil, fmt.Errorf("prepare the capture: %w; TMPDIR can name another folder than %s", err, os.TempDir())
 	}
 	return s, nil
-}
-
-// keepFromPipe makes writing to a closed pipe an error, which leaves no folders behind, until the function that it returns is called.
-func keepFromPipe() (release func()) {
-	pipes := make(chan os.Signal, 1)
-	signal.Notify(pipes, syscall.SIGPIPE)
-	return func() { signal.Stop(pipes) }
-}
-
-// notStarted is for a command that could not be started: it says why, and returns the exit status that a shell has for it.
-func notStarted(c *cli.Context, failed *capture.StartError) cli.Status {
-	c.Fail(failed)
-	if errors.Is(failed, fs.ErrNotExist) || errors.Is(failed, exec.ErrNotFound) {
-		return 127
-	}
-	return 126
 }
 
 // options checks the flags.
@@ -147,8 +113,9 @@ func (cmd *runCmd) record(c *cli.Context, s *capture.Session, words []string, st
 	release := c.OwnSignals()
 	status, err = s.Run(words, stdout)
 	release()
-	if failed := (*capture.StartError)(nil); errors.As(err, &failed) {
-		return int(notStarted(c, failed)), nil
+	if failed := (*command.StartError)(nil); errors.As(err, &failed) {
+		c.Fail(failed)
+		return failed.Status(), nil
 	} else if err != nil && status != 0 { // the command's own failure is the one to pass on
 		c.Fail(err)
 		return status, nil

@@ -15,6 +15,7 @@ import (
 	"gm/internal/capture"
 	"gm/internal/capture/live"
 	"gm/internal/cli"
+	"gm/internal/command"
 )
 
 // program is a program that runs under a capture of this process.
@@ -50,7 +51,7 @@ func (cmd *topCmd) runProgram(c *cli.Context) error {
 	if p.session, err = newSession(options); err != nil {
 		return err
 	}
-	defer keepFromPipe()()
+	defer command.KeepFromPipe()()
 	status, err := cmd.showProgram(c, p)
 	if err := errors.Join(err, p.session.Close()); err != nil {
 		return err
@@ -77,8 +78,9 @@ func (cmd *topCmd) showProgram(c *cli.Context, p *program) (status cli.Status, e
 	for _, text := range p.warnings {
 		c.Warn("%s", text)
 	}
-	if failed := (*capture.StartError)(nil); errors.As(p.err, &failed) {
-		return notStarted(c, failed), os.Remove(p.log.Name())
+	if failed := (*command.StartError)(nil); errors.As(p.err, &failed) {
+		c.Fail(failed)
+		return cli.Status(failed.Status()), os.Remove(p.log.Name())
 	}
 	if err := errors.Join(err, p.err); err != nil {
 		return 0, err
