@@ -22,7 +22,7 @@ const (
 	plannedExcess = 0.01
 	plannedTimes  = 10 // its last iteration is repeated so often, as recordings are short
 	plannedAfter  = 8  // iterations
-	autoRequests  = 1 << 20
+	autoRequests  = 1 << 18
 	autoTime      = 2 * time.Second
 )
 

@@ -21,6 +21,8 @@ type history struct {
 	next     int   // the number of requests at which a repetition is looked for
 	limit    int   // of requests
 	found    func(iteration []Request)
+	reversed []recorded // room for matches
+	z        []int
 }
 
 type recorded struct {
@@ -108,10 +110,11 @@ func (r *history) period() int {
 // matches returns, for each distance, how many of the last requests are like those that came so much before them: the Z-function of
 // the requests, the last one first.
 func (r *history) matches() []int {
-	last := slices.Clone(r.requests)
+	last := append(r.reversed[:0], r.requests...)
 	slices.Reverse(last)
 	same := func(i, j int) bool { return last[i].Size == last[j].Size && last[i].Stream == last[j].Stream }
-	z := make([]int, len(last))
+	z := append(r.z[:0], make([]int, len(last))...)
+	r.reversed, r.z = last, z
 	begin, end := 0, 0
 	for i := 1; i < len(last); i++ {
 		if i < end {

@@ -66,7 +66,8 @@ type Stitch struct {
 	maxPlaces int // how many places there may be before those that are free are forgotten
 	maxHeaps  int // how many heaps there may be before new streams take over those that hold nothing
 
-	edged    []edge // room for edgesOf
+	edged    []edge     // room for edgesOf
+	gathered [2][]int32 // room for stitching
 	stitches int64
 	searches int64
 }

@@ -117,15 +117,22 @@ func (s *Stitch) freeAtEnd(h *heap, id int32) int64 {
 	return h.free.before(r.ptr+cuda.Ptr(r.end), id)
 }
 
-// stitching returns the extension from pieces of the heap that needs the least new memory, and of those the fewest mappings.
+// stitching returns the extension from pieces of the heap that needs the least new memory, and of those the fewest mappings. It is valid
+// until stitching is called again.
 func (s *Stitch) stitching(h *heap, n int64, tails []tail) extension {
 	edges := s.edgesOf(h)
-	best := s.gather(h, extension{region: none, last: none}, n, edges)
+	best := s.gather(h, extension{region: none, pieces: s.gathered[0][:0], last: none}, n, edges)
+	other := s.gathered[1]
 	for _, t := range tails {
-		if x := s.gather(h, t.extension(), n, edges); x.better(&best) {
-			best = x
+		x := t.extension()
+		x.pieces = other[:0]
+		x = s.gather(h, x, n, edges)
+		other = x.pieces
+		if x.better(&best) {
+			best, other = x, best.pieces
 		}
 	}
+	s.gathered = [2][]int32{best.pieces, other}
 	return best
 }
 

@@ -16,7 +16,7 @@ import (
 
 const (
 	// recordedRequests is how many requests are recorded at the most before an iteration must have shown.
-	recordedRequests = 1 << 20
+	recordedRequests = 1 << 18
 	// planTime is how long a plan is improved that is not proven to be the best, and planThreads how many threads do.
 	planTime    = 5 * time.Second
 	planThreads = 2
