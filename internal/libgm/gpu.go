@@ -87,9 +87,17 @@ func (g *gpu) serve(e *entry) (err error) {
 		return g.servePlain(e)
 	}
 	e.ptr, err = g.alloc.Malloc(e.requested, e.stream, blocks.Pool(e.pool))
-	allocated := g.alloc.Stats().Allocated
+	allocated := g.handedOut()
 	e.taken, g.allocated = allocated-g.allocated, allocated
 	return err
+}
+
+// handedOut returns the bytes that the allocator has handed out, rounding included.
+func (g *gpu) handedOut() int64 {
+	if a, ok := g.alloc.(interface{ Allocated() int64 }); ok {
+		return a.Allocated()
+	}
+	return g.alloc.Stats().Allocated
 }
 
 // release gives the memory of a request back to the allocator.
