@@ -155,7 +155,7 @@ func (s *Stitch) settle(h *heap) {
 }
 
 // triesOfPlaces is how many places of a size are looked at for one that is free.
-const triesOfPlaces = 64
+const triesOfPlaces = 256
 
 // revisit takes the first place of class c that is free, none if there is none.
 func (s *Stitch) revisit(h *heap, c *class) int32 {
