@@ -5,6 +5,7 @@ import "C"
 
 import (
 	"context"
+	"runtime/debug"
 	"time"
 
 	"gm/formats/plan"
@@ -59,17 +60,27 @@ func adoptFile(c *blocks.Cyclic, path string, ordinal int) error {
 	return c.Adopt(cycle)
 }
 
+// adoptLocked has the allocator of a device follow a plan, between two requests.
+func adoptLocked(c *blocks.Cyclic, cycle *blocks.Cycle, ordinal int) error {
+	d := &C.gm_devices[ordinal]
+	C.gm_lock(d)
+	defer C.gm_unlock(d)
+	return c.Adopt(cycle)
+}
+
 // planIteration lays an iteration out, beside the job, and has the allocator of a device follow it.
 func planIteration(c *blocks.Cyclic, iteration []blocks.Request, ordinal int, log *logger) {
+	defer func() {
+		if r := recover(); r != nil {
+			log.printf("device %d: BUG: %v; no plan is followed\n%s", ordinal, r, debug.Stack())
+		}
+	}()
 	ctx, cancel := context.WithTimeout(context.Background(), planTime)
 	defer cancel()
 	begin := time.Now()
 	cycle, err := cyclic.Solve(ctx, iteration, dsa.Options{Workers: planThreads})
 	if err == nil {
-		d := &C.gm_devices[ordinal]
-		C.gm_lock(d)
-		err = c.Adopt(cycle)
-		C.gm_unlock(d)
+		err = adoptLocked(c, cycle, ordinal)
 	}
 	if err != nil {
 		log.printf("device %d: an iteration of %d requests has no plan: %v", ordinal, len(iteration), err)
