@@ -21,10 +21,13 @@ func (e Environ) Get(name string) string {
 // Set adds or changes a variable.
 func (e *Environ) Set(name, value string) { *e = append(*e, name+"="+value) }
 
-// Prepend puts a file first in a variable that lists files, and takes out those below a folder: of a run that this one is within.
+// Prepend puts a file first in a variable that lists files, and takes out those below a folder: of a run that this one is within. What is
+// empty in a PYTHONPATH stands for the current folder.
 func (e *Environ) Prepend(name, file, separator, outer string) {
-	for _, old := range strings.Split(e.Get(name), separator) {
-		if old != "" && (outer == "" || !strings.HasPrefix(old, outer+"/")) {
+	before := e.Get(name)
+	for _, old := range strings.Split(before, separator) {
+		here := old == "" && before != "" && name == "PYTHONPATH"
+		if (old != "" || here) && (outer == "" || !strings.HasPrefix(old, outer+"/")) {
 			file += separator + old
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sync"
 	"sync/atomic"
 )
 
@@ -92,7 +91,7 @@ func (s *search) layout() (Layout, error) {
 
 // each calls do for the numbers below n, on the workers that there are.
 func (s *search) each(n int, do func(i int)) {
-	var wait sync.WaitGroup
+	var wait crew
 	var next atomic.Int64
 	for range min(n, s.o.workers()) {
 		wait.Go(func() {

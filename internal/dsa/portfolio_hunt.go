@@ -4,7 +4,6 @@ import (
 	"context"
 	"math"
 	"math/bits"
-	"sync"
 	"sync/atomic"
 
 	"gm/internal/dsa/exact"
@@ -79,7 +78,7 @@ func (h *hunt) done() bool {
 
 // send lets all hunters make an attempt.
 func (h *hunt) send(workers []workspace) {
-	var wait sync.WaitGroup
+	var wait crew
 	var next atomic.Int64
 	found := make([]atomic.Int64, len(h.hunters)) // the peak of each, or what follows
 	for i := range workers {

@@ -63,7 +63,7 @@ func (r *race) run(at func(turn int) member, more int, work int64, workers []wor
 
 // take runs turns on all workers until they are used up or decided.
 func (r *race) take(at func(turn int) member, workers []workspace) {
-	var wait sync.WaitGroup
+	var wait crew
 	for i := range workers {
 		wait.Go(func() {
 			for turn := r.claim(); turn < r.turns && !r.decided(turn); turn = r.claim() {

@@ -164,7 +164,7 @@ func go_reset_stats(device C.int, peaks C.bool) {
 
 //export go_snapshot
 func go_snapshot(text *C.char, n C.size_t) C.size_t {
-	snapshot := self.snapshot()
+	snapshot := self.snapshotOrNone()
 	if n > 0 {
 		to := unsafe.Slice((*byte)(unsafe.Pointer(text)), n)
 		to[min(copy(to, snapshot), int(n)-1)] = 0

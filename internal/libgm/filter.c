@@ -50,16 +50,19 @@ static void destroy(struct function *f)
 /* An empty function accepts all streams. */
 static bool accepts(const struct function *f, void *stream) { return !f->manager || f->invoker(&f->data, &stream); }
 
+static void unlock(pthread_rwlock_t **held) { pthread_rwlock_unlock(*held); }
+
+/* A filter is PyTorch's, and may throw: the lock is given back on the way out, too. */
 int32_t gm_pool_of(int device, void *stream)
 {
 	if (!atomic_load_explicit(&open_pools, memory_order_acquire))
 		return 0;
 	int32_t pool = 0;
 	pthread_rwlock_rdlock(&lock);
+	__attribute__((cleanup(unlock))) pthread_rwlock_t *held = &lock;
 	for (int i = 0; i < count && !pool; i++)
 		if (begun[i].device == device && accepts(&begun[i].filter, stream))
 			pool = begun[i].pool;
-	pthread_rwlock_unlock(&lock);
 	return pool;
 }
 

@@ -27,7 +27,7 @@ func (p *process) finish() {
 	var open []*gpu
 	for i, g := range p.gpus {
 		if g != nil && bool(C.gm_lock_at_exit(&C.gm_devices[i])) {
-			g.drain()
+			g.drainAtExit()
 			open = append(open, g)
 			defer C.gm_unlock(&C.gm_devices[i])
 		}

@@ -135,6 +135,15 @@ func (g *gpu) drain() {
 	}
 }
 
+// drainAtExit counts the addresses that were given back since the last request, whose memory goes with the process.
+func (g *gpu) drainAtExit() {
+	for p, ok := g.freed.pop(); ok; p, ok = g.freed.pop() {
+		if e, ok := g.ledger.take(p); ok {
+			g.leave(&e)
+		}
+	}
+}
+
 func (g *gpu) free(p cuda.Ptr) {
 	e, ok := g.ledger.take(p)
 	if !ok {

@@ -5,6 +5,7 @@ import "C"
 
 import (
 	"context"
+	"runtime"
 	"runtime/debug"
 	"time"
 
@@ -62,6 +63,8 @@ func adoptFile(c *blocks.Cyclic, path string, ordinal int) error {
 
 // adoptLocked has the allocator of a device follow a plan, between two requests.
 func adoptLocked(c *blocks.Cyclic, cycle *blocks.Cycle, ordinal int) error {
+	runtime.LockOSThread() // the lock is a thread's
+	defer runtime.UnlockOSThread()
 	d := &C.gm_devices[ordinal]
 	C.gm_lock(d)
 	defer C.gm_unlock(d)

@@ -105,10 +105,15 @@ func (p *process) each(f func(g *gpu)) {
 		if !bool(C.gm_device_open(C.int(i))) {
 			continue
 		}
-		C.gm_lock(&C.gm_devices[i])
-		f(p.gpus[i])
-		C.gm_unlock(&C.gm_devices[i])
+		p.with(i, f)
 	}
+}
+
+// with calls f for a device that is open, with its lock held.
+func (p *process) with(i int, f func(g *gpu)) {
+	C.gm_lock(&C.gm_devices[i])
+	defer C.gm_unlock(&C.gm_devices[i])
+	f(p.gpus[i])
 }
 
 // noMemory is what the driver says when the device is full.

@@ -36,6 +36,17 @@ type snapshotBlock struct {
 	State         string `json:"state"`
 }
 
+// snapshotOrNone is snapshot, or no segments where that fails.
+func (p *process) snapshotOrNone() (text []byte) {
+	defer func() {
+		if r := recover(); r != nil {
+			p.log.printf("snapshot: BUG: %v", r)
+			text = []byte("[]")
+		}
+	}()
+	return p.snapshot()
+}
+
 // snapshot returns the segments of all devices as JSON.
 func (p *process) snapshot() []byte {
 	segments := []snapshotSegment{}

@@ -50,7 +50,10 @@ func (cmd *runCmd) Run(c *cli.Context) error {
 		return fmt.Errorf("prepare the run: %w; TMPDIR can name another folder than %s", err, os.TempDir())
 	}
 	status, err := cmd.runIn(c, folder.Path, words)
-	if err = errors.Join(err, folder.Remove()); err != nil {
+	if failed := folder.Remove(); failed != nil {
+		c.Warn("%v", failed)
+	}
+	if err != nil {
 		return err
 	}
 	return cli.Status(status)

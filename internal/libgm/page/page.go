@@ -130,10 +130,27 @@ func List() ([]int, error) {
 	return pids, nil
 }
 
+// open opens a page for reading: no link, and nothing that would have to be waited for.
+func open(name string) (*os.File, error) {
+	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s: not a file", name)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
 // inUse says whether a page is one of the process that made it. That holds a lock on it, which goes with the process, also where it
 // was killed or became another program.
 func inUse(name string, pid int) (bool, error) {
-	f, err := os.Open(name)
+	f, err := open(name)
 	if err != nil {
 		return false, err
 	}
@@ -183,7 +200,7 @@ func Read(pid int) (Stats, error) {
 
 // mapFile maps a page for reading.
 func mapFile(name string) (data []byte, unmap func(), err error) {
-	f, err := os.Open(name)
+	f, err := open(name)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -10,11 +10,26 @@ import (
 	"unsafe"
 )
 
+// checkOwner makes sure that a folder is one of this user: pages in another's could be replaced.
+func checkOwner(dir string) error {
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return fmt.Errorf("look at the folder of the page: %w", err)
+	}
+	if owner, ok := info.Sys().(*syscall.Stat_t); !info.IsDir() || ok && int(owner.Uid) != os.Geteuid() {
+		return fmt.Errorf("the folder of the page, %s, is not one of this user", dir)
+	}
+	return nil
+}
+
 // Create makes the page of this process in a folder, which is made if it is not there, in place of one that a dead process of the
 // same id left. It is mapped until the process ends.
 func Create(dir string) (*Page, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the folder of the page: %w", err)
+	}
+	if err := checkOwner(dir); err != nil {
+		return nil, err
 	}
 	name := path(dir, os.Getpid())
 	if err := os.Remove(name); err != nil && !os.IsNotExist(err) {

@@ -24,7 +24,7 @@ PUBLIC cudaError_t cudaMalloc(void **p, size_t size);
 PUBLIC cudaError_t cudaFree(void *p);
 PUBLIC cudaError_t cudaDeviceReset(void);
 
-enum { FAILED = 999 }; /* cudaErrorUnknown */
+enum { OUT_OF_MEMORY = 2, FAILED = 999 }; /* cudaErrorMemoryAllocation, cudaErrorUnknown */
 
 static struct {
 	cudaError_t (*malloc)(void **, size_t);
@@ -38,6 +38,7 @@ static struct {
 static struct {
 	__typeof__(gm_try_malloc) *malloc;
 	__typeof__(gm_free) *free;
+	__typeof__(gm_last_error) *last_error;
 	__typeof__(gm_device_of) *device_of;
 } gm;
 
@@ -96,9 +97,20 @@ static void load(void)
 	}
 	gm.malloc = dlsym(library, "gm_try_malloc");
 	gm.free = dlsym(library, "gm_free");
+	gm.last_error = dlsym(library, "gm_last_error");
 	gm.device_of = dlsym(library, "gm_device_of");
-	serving = gm.malloc && gm.free && gm.device_of && runtime.free && runtime.get_device && runtime.set_device &&
+	serving = gm.malloc && gm.free && gm.last_error && gm.device_of && runtime.free && runtime.get_device && runtime.set_device &&
 	          runtime.synchronize;
+}
+
+/* refused says whether a limit is kept that the runtime does not know. Without one it is asked, too, and says what is wrong. */
+static bool refused(void)
+{
+	if (!getenv("GM_LIMIT"))
+		return false;
+	static const char begin[] = "CUDA out of memory. Tried";
+	char text[sizeof begin];
+	return gm.last_error(text, sizeof text) >= sizeof begin - 1 && strcmp(text, begin) == 0;
 }
 
 cudaError_t cudaMalloc(void **p, size_t size)
@@ -109,8 +121,12 @@ cudaError_t cudaMalloc(void **p, size_t size)
 	if (serving && p && size) {
 		if (!started)
 			started = runtime.free(NULL) == 0; /* makes the runtime's context, as a cudaMalloc does */
-		if (started && runtime.get_device(&device) == 0 && (*p = gm.malloc(size, device, NULL)))
-			return 0;
+		if (started && runtime.get_device(&device) == 0) {
+			if ((*p = gm.malloc(size, device, NULL)))
+				return 0;
+			if (refused())
+				return OUT_OF_MEMORY;
+		}
 	}
 	return runtime.malloc ? runtime.malloc(p, size) : FAILED;
 }

@@ -91,8 +91,10 @@ def load():
 
 
 def complain(text):
-    if sys.stderr is not None:
+    try:
         sys.stderr.write("%s: %s\n" % (TOOL, text))
+    except Exception:
+        pass  # there is none, or it takes nothing
 
 
 def start():

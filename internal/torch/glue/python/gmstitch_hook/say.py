@@ -13,7 +13,7 @@ def once(text):
     _said.add(key)
     try:
         sys.stderr.write("gmstitch: %s\n" % text)
-    except (OSError, ValueError):
+    except Exception:
         pass
 
 

@@ -1,0 +1,16 @@
+package dsa
+
+import "testing"
+
+func TestCrewPanics(t *testing.T) {
+	var c crew
+	done := make(chan bool, 1)
+	c.Go(func() { panic("broken") })
+	c.Go(func() { done <- true })
+	defer func() {
+		if r := recover(); r != "broken" || len(done) != 1 {
+			t.Errorf("recovered %v, %d done", r, len(done))
+		}
+	}()
+	c.Wait()
+}
