@@ -2,9 +2,7 @@
 package cyclic
 
 import (
-	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -20,19 +18,14 @@ func Read(r *plan.Reader, device int32) (*blocks.Cycle, error) {
 		return nil, fmt.Errorf("plan %s is not of an iteration that is repeated: make it with gmplan --iteration auto --periodic", r.Name())
 	}
 	b := builder{first: m.First, end: m.End, arenas: map[int32]int32{}}
-	for {
-		batch, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			return nil, err
+	err := plan.Each(r, func(t *plan.Tensor) error {
+		if t.Device == device && t.Pool == 0 && m.First <= t.Alloc && t.Alloc < m.End {
+			b.add(t, strings.HasSuffix(r.Strings().Text(t.Arena), plan.Repeated))
 		}
-		for i := range batch.Len() {
-			t := batch.Row(i)
-			if t.Device == device && t.Pool == 0 && m.First <= t.Alloc && t.Alloc < m.End {
-				b.add(&t, strings.HasSuffix(r.Strings().Text(t.Arena), plan.Repeated))
-			}
-		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	cycle := b.cycle()
 	if err := cycle.Check(); err != nil {

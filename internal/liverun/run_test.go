@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"strings"
 	"testing"
 
@@ -21,41 +20,12 @@ import (
 
 const mib = 1 << 20
 
-// onFake marks a process of these tests that finds the fake driver.
-const onFake = "GM_TEST_ON_FAKE"
-
-// TestMain runs the tests in a process that finds the fake driver: a process looks for libraries where its environment said when it
-// started.
+// TestMain runs the tests on the installed driver, or on the fake one.
 func TestMain(m *testing.M) {
-	if onGPU || os.Getenv(onFake) != "" {
+	if onGPU {
 		os.Exit(m.Run())
 	}
-	os.Exit(runOnFake())
-}
-
-func runOnFake() int {
-	dir, err := os.MkdirTemp("", "gm-liverun-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer os.RemoveAll(dir)
-	libraries, err := fake.Build(dir)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	cmd := exec.Command(os.Args[0], os.Args[1:]...)
-	cmd.Env = append(append(os.Environ(), libraries.Env("")...), onFake+"=1")
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	var exit *exec.ExitError
-	if err := cmd.Run(); errors.As(err, &exit) {
-		return max(exit.ExitCode(), 1)
-	} else if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return 0
+	os.Exit(fake.Rerun(m.Run))
 }
 
 // maker makes the allocator of a text such as gmbench takes.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -55,23 +54,18 @@ func LoadPlan(r *plan.Reader) ([]*Program, error) {
 		p := l.program(int32(m.Segments[i]))
 		p.Segments = append(p.Segments, sim.Range{Addr: cuda.Ptr(m.Segments[i+1]), Size: m.Segments[i+2]})
 	}
-	for {
-		batch, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			return nil, err
+	err := plan.Each(r, func(t *plan.Tensor) error {
+		p := l.program(t.Device)
+		tensor := p.tensor(t.Size, t.Stream, t.Pool)
+		p.place(t)
+		steps = append(steps, planStep{p.Program, Alloc, tensor, t.Alloc, t.AllocNS})
+		if t.Free < m.Rows {
+			steps = append(steps, planStep{p.Program, Free, tensor, t.Free, t.FreeNS})
 		}
-		for i := range batch.Len() {
-			t := batch.Row(i)
-			p := l.program(t.Device)
-			tensor := p.tensor(t.Size, t.Stream, t.Pool)
-			p.place(&t)
-			steps = append(steps, planStep{p.Program, Alloc, tensor, t.Alloc, t.AllocNS})
-			if t.Free < m.Rows {
-				steps = append(steps, planStep{p.Program, Free, tensor, t.Free, t.FreeNS})
-			}
-		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	slices.SortStableFunc(steps, func(a, b planStep) int { return cmp.Compare(a.row, b.row) })
 	nowNS := int64(0)
