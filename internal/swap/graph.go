@@ -1,0 +1,155 @@
+package swap
+
+import (
+	"fmt"
+	"time"
+)
+
+// Graph is one step of training.
+type Graph struct {
+	Ops     []Op
+	Tensors []Tensor // what may be moved, and no more
+	Name    string   // of the model or the program
+	Device  string   // the product's name that Duration holds for
+}
+
+// Op is an operator, or a stretch of the compute stream between two points at which actions can be carried out.
+type Op struct {
+	Name     string        // path of the module and name of the operator
+	Type     OpType        //
+	Phase    Phase         //
+	Layer    int32         // the layer that it belongs to, in its forward and in its backward pass; -1 for none
+	Duration time.Duration // on the compute stream with nothing beside it
+	Base     int64         // bytes in use at its worst moment beside the graph's tensors: parameters, gradients, temporaries
+}
+
+// Tensor is memory that an operator writes once and others read: a storage, not a view.
+type Tensor struct {
+	Name  string
+	Bytes int64
+	Made  int32   // the operator that writes it
+	Uses  []int32 // the operators after Made that read it or in which the program holds on to it, ascending; not empty
+	Layer int32   // -1 for none
+	Role  Role
+
+	// How it is computed again: by an operator that takes Recompute and reads From, which must be on the device then. The operator is
+	// applied to each row for itself, so that a part of the rows takes a part of the time. No time: it cannot be.
+	Recompute time.Duration
+	From      []int32
+}
+
+// Last returns the last operator that reads t. Its memory is free from the one after it on.
+func (t *Tensor) Last() int32 { return t.Uses[len(t.Uses)-1] }
+
+// Phase is the part of a step that an operator belongs to.
+type Phase uint8
+
+// The phases, in the order in which they come.
+const (
+	Forward Phase = iota
+	Backward
+	Update // of the parameters, by the optimizer
+)
+
+// OpType says what an operator does, as far as policies look at it.
+type OpType uint8
+
+// The types of operators.
+const (
+	Other OpType = iota
+	Conv
+	Pool
+	Activation
+	Norm
+	Linear
+	Attention
+	Dropout
+	Softmax
+	Join // of branches: an addition or a concatenation
+)
+
+// Role says what a tensor is to its layer (MEMO, section 4.1).
+type Role uint8
+
+// The roles of tensors.
+const (
+	Inner        Role = iota // any but these
+	LayerInput               // the input of a layer
+	AttentionOut             // the output of its attention
+)
+
+// Validate returns an error for a graph that is none: each policy and the simulator take a valid one for granted.
+func (g *Graph) Validate() error {
+	for i, o := range g.Ops {
+		switch {
+		case o.Duration < 0 || o.Duration > maxDuration:
+			return fmt.Errorf("operator %d: duration of %v", i, o.Duration)
+		case o.Base < 0 || o.Base > maxBytes:
+			return fmt.Errorf("operator %d: %d bytes beside the tensors", i, o.Base)
+		case o.Phase > Update || i > 0 && o.Phase < g.Ops[i-1].Phase:
+			return fmt.Errorf("operator %d: phase %v is out of order", i, o.Phase)
+		case o.Layer < -1:
+			return fmt.Errorf("operator %d: layer %d", i, o.Layer)
+		}
+	}
+	for i := range g.Tensors {
+		if err := g.validateTensor(&g.Tensors[i]); err != nil {
+			return fmt.Errorf("tensor %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+const (
+	maxBytes    = 1 << 50
+	maxDuration = 1000 * time.Hour
+)
+
+func (g *Graph) validateTensor(t *Tensor) error {
+	if t.Bytes <= 0 || t.Bytes > maxBytes {
+		return fmt.Errorf("size of %d bytes", t.Bytes)
+	}
+	if t.Made < 0 || len(t.Uses) == 0 || int(t.Last()) >= len(g.Ops) {
+		return fmt.Errorf("made at %d and used at %v of %d operators", t.Made, t.Uses, len(g.Ops))
+	}
+	for before, i := t.Made, 0; i < len(t.Uses); i++ {
+		if t.Uses[i] < before || i > 0 && t.Uses[i] == before {
+			return fmt.Errorf("uses %v are not in order after %d", t.Uses, t.Made)
+		}
+		before = t.Uses[i]
+	}
+	if t.Layer < -1 || t.Recompute < 0 || t.Recompute > maxDuration {
+		return fmt.Errorf("layer %d, computed again in %v", t.Layer, t.Recompute)
+	}
+	for _, from := range t.From {
+		if from < 0 || int(from) >= len(g.Tensors) || g.Tensors[from].Made > t.Made || &g.Tensors[from] == t {
+			return fmt.Errorf("computed again from tensor %d, which is not there then", from)
+		}
+	}
+	return nil
+}
+
+// Compute returns how long the step takes when nothing waits.
+func (g *Graph) Compute() time.Duration {
+	var sum time.Duration
+	for _, o := range g.Ops {
+		sum += o.Duration
+	}
+	return sum
+}
+
+// Plain returns, for each operator, the bytes in use when nothing is moved.
+func (g *Graph) Plain() []int64 {
+	delta := make([]int64, len(g.Ops)+1)
+	for i := range g.Tensors {
+		t := &g.Tensors[i]
+		delta[t.Made] += t.Bytes
+		delta[t.Last()+1] -= t.Bytes
+	}
+	used, live := make([]int64, len(g.Ops)), int64(0)
+	for i := range g.Ops {
+		live += delta[i]
+		used[i] = g.Ops[i].Base + live
+	}
+	return used
+}

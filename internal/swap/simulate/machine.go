@@ -1,0 +1,249 @@
+package simulate
+
+import (
+	"errors"
+	"time"
+
+	"gm/internal/swap"
+)
+
+// machine is the state of the device between two operators.
+type machine struct {
+	graph  *swap.Graph
+	link   swap.Copier
+	see    func(Span)
+	uses   index // tensors that each operator reads
+	makes  index // tensors that each operator writes
+	place  []tensor
+	result Result
+
+	now     time.Duration // end of what the compute stream holds
+	outFree time.Duration // ends of what the lanes of copies hold
+	inFree  time.Duration
+	used    int64 // bytes of the tensors that are on the device
+	worst   int64 // the most of it since the last operator
+	host    int64
+}
+
+// tensor is where a tensor is.
+type tensor struct {
+	made     bool
+	resident bool
+	whole    bool  // resident with all of its contents, if those under way are counted
+	copied   int64 // bytes that were copied to the host
+	hosted   bool  // those are still there
+	left     time.Duration
+	back     time.Duration // end of the copy back
+	loads    int32         // copies back that are still to come
+}
+
+func newMachine(g *swap.Graph, actions []swap.Action, link swap.Copier, see func(Span)) *machine {
+	m := &machine{graph: g, link: link, see: see, place: make([]tensor, len(g.Tensors))}
+	m.uses = makeIndex(len(g.Ops), len(g.Tensors), func(i int) []int32 { return g.Tensors[i].Uses })
+	m.makes = makeIndex(len(g.Ops), len(g.Tensors), func(i int) []int32 { return []int32{g.Tensors[i].Made} })
+	for i := range actions {
+		if t := actions[i].Tensor; actions[i].Kind == swap.Prefetch && t >= 0 && int(t) < len(m.place) {
+			m.place[t].loads++
+		}
+	}
+	m.result.Actions = len(actions)
+	return m
+}
+
+func (m *machine) hold(t int32) {
+	m.place[t].resident = true
+	m.used += m.graph.Tensors[t].Bytes
+	m.worst = max(m.worst, m.used)
+}
+
+func (m *machine) drop(t int32) {
+	p := &m.place[t]
+	p.resident, p.whole = false, false
+	m.used -= m.graph.Tensors[t].Bytes
+}
+
+var (
+	errTensor   = errors.New("there is no such tensor")
+	errNotMade  = errors.New("it is not written yet")
+	errGone     = errors.New("it is not on the device")
+	errThere    = errors.New("it is on the device")
+	errNotHost  = errors.New("it is not in host memory")
+	errTwice    = errors.New("it was copied before")
+	errCopying  = errors.New("of the tensor's bytes not so many can be copied")
+	errRows     = errors.New("a part of it would have to be computed again, which cannot be")
+	errNoInputs = errors.New("what it is computed from is not on the device")
+)
+
+// act carries out one action.
+func (m *machine) act(a *swap.Action) error {
+	if a.Tensor < 0 || int(a.Tensor) >= len(m.place) {
+		return errTensor
+	}
+	p := &m.place[a.Tensor]
+	if !p.made {
+		return errNotMade
+	}
+	switch a.Kind {
+	case swap.Offload:
+		return m.offload(a, p)
+	case swap.Free:
+		return m.free(a.Tensor, p)
+	case swap.Prefetch:
+		return m.prefetch(a, p)
+	case swap.Recompute:
+		return m.recompute(a.Tensor, p)
+	case swap.Await:
+		m.wait(p.back, WaitIn, a.Tensor)
+	case swap.Settle:
+		m.wait(p.left, WaitOut, a.Tensor)
+	}
+	return nil
+}
+
+func (m *machine) offload(a *swap.Action, p *tensor) error {
+	t := &m.graph.Tensors[a.Tensor]
+	switch {
+	case !p.whole:
+		return errGone
+	case p.hosted:
+		return errTwice
+	case a.Bytes <= 0 || a.Bytes > t.Bytes:
+		return errCopying
+	}
+	begin := max(m.now, m.outFree)
+	m.outFree = begin + m.link.OutTime(a.Bytes)
+	m.span(Out, t.Name, begin, m.outFree, a.Tensor, false)
+	p.copied, p.hosted, p.left = a.Bytes, true, m.outFree
+	m.host += a.Bytes
+	m.result.Host = max(m.result.Host, m.host)
+	m.result.Out += a.Bytes
+	m.result.OutBusy += m.outFree - begin
+	m.result.Offloads++
+	return nil
+}
+
+func (m *machine) free(t int32, p *tensor) error {
+	if !p.resident {
+		return errGone
+	}
+	if !p.whole {
+		return errRows
+	}
+	if p.hosted {
+		m.wait(p.left, WaitOut, t)
+	}
+	if p.copied < m.graph.Tensors[t].Bytes && m.graph.Tensors[t].Recompute == 0 {
+		return errRows
+	}
+	m.drop(t)
+	return nil
+}
+
+func (m *machine) prefetch(a *swap.Action, p *tensor) error {
+	t := &m.graph.Tensors[a.Tensor]
+	switch {
+	case p.resident:
+		return errThere
+	case !p.hosted:
+		return errNotHost
+	case a.Bytes != p.copied:
+		return errCopying
+	}
+	m.hold(a.Tensor)
+	begin := max(m.now, m.inFree, p.left)
+	m.inFree = begin + m.link.InTime(a.Bytes)
+	m.span(In, t.Name, begin, m.inFree, a.Tensor, false)
+	p.back, p.whole = m.inFree, a.Bytes == t.Bytes
+	m.result.In += a.Bytes
+	m.result.InBusy += m.inFree - begin
+	if p.loads--; p.loads == 0 {
+		m.unhost(p)
+	}
+	return nil
+}
+
+func (m *machine) unhost(p *tensor) {
+	if p.hosted {
+		p.hosted = false
+		m.host -= p.copied
+	}
+}
+
+func (m *machine) recompute(i int32, p *tensor) error {
+	t := &m.graph.Tensors[i]
+	if p.whole {
+		return errThere
+	}
+	if t.Recompute == 0 {
+		return errRows
+	}
+	rest := t.Bytes
+	if p.resident {
+		rest -= p.copied
+	} else {
+		m.hold(i)
+	}
+	for _, from := range t.From {
+		if !m.place[from].whole {
+			return errNoInputs
+		}
+		m.wait(m.place[from].back, WaitIn, from)
+	}
+	took := time.Duration(float64(t.Recompute) * float64(rest) / float64(t.Bytes))
+	m.span(Compute, t.Name, m.now, m.now+took, i, false)
+	m.now += took
+	m.result.Recomputed += took
+	p.whole = true
+	return nil
+}
+
+// wait lets the compute stream wait until a time.
+func (m *machine) wait(until time.Duration, cause Cause, t int32) {
+	if until <= m.now {
+		return
+	}
+	m.span(Compute, cause.String(), m.now, until, t, true)
+	m.result.Stalls[cause] += until - m.now
+	m.now = until
+}
+
+func (m *machine) span(lane Lane, name string, begin, end time.Duration, t int32, wait bool) {
+	if m.see != nil {
+		m.see(Span{Lane: lane, Name: name, Begin: begin, End: end, Tensor: t, Wait: wait})
+	}
+}
+
+// operate runs an operator.
+func (m *machine) operate(op int) error {
+	o := &m.graph.Ops[op]
+	for _, t := range m.uses.of(op) {
+		p := &m.place[t]
+		if p.made && !p.whole {
+			return errors.New("tensor " + m.graph.Tensors[t].Name + ", which it reads, is not on the device")
+		}
+		m.wait(p.back, WaitIn, t)
+	}
+	for _, t := range m.makes.of(op) {
+		m.place[t].made, m.place[t].whole = true, true
+		m.hold(t)
+	}
+	if peak := m.worst + o.Base; peak > m.result.Peak {
+		m.result.Peak, m.result.PeakOp = peak, int32(op)
+	}
+	m.span(Compute, o.Name, m.now, m.now+o.Duration, -1, false)
+	m.now += o.Duration
+	m.result.Compute += o.Duration
+	for _, t := range m.uses.of(op) {
+		if m.graph.Tensors[t].Last() == int32(op) {
+			m.drop(t)
+			m.unhost(&m.place[t])
+		}
+	}
+	m.worst = m.used
+	return nil
+}
+
+func (m *machine) finish() *Result {
+	m.result.Step = max(m.now, m.outFree, m.inFree)
+	return &m.result
+}
