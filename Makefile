@@ -1,7 +1,7 @@
 # make help lists the targets.
 
 GO       ?= go
-TOOLS    := gmtrace gmplan gmbench gmstitch
+TOOLS    := gmtrace gmplan gmbench gmstitch gmswap
 # The functions of NVML are found when one is called, in a library that is loaded by then, and not when a tool starts.
 GOFLAGS  += -ldflags=-extldflags=-Wl,-z,lazy
 # A folder that holds traces/, snapshots/ and dsa/ for the tests and figures on recordings that are not bundled.
@@ -17,9 +17,9 @@ SHELL := /bin/bash
 .PHONY: $(addprefix figures-,formats damage import fidelity expandable replay plan capture bilevel scale fit lowest large small threads stitch frontier planned latency)
 
 PRELOAD := tools/gmtrace/preload
-STITCH  := tools/gmstitch/library
+LIBRARY := internal/libgm/library
 
-all: $(PRELOAD)/libgmtrace.so $(STITCH)/libgm.so bin/libgmpreload.so ## build the tools into bin/
+all: $(PRELOAD)/libgmtrace.so $(LIBRARY)/libgm.so $(LIBRARY)/libgmpreload.so ## build the tools into bin/
 	$(GO) build -o bin/ $(addprefix ./tools/,$(TOOLS))
 
 # What gmtrace run preloads into programs; it travels inside of gmtrace.
@@ -28,7 +28,7 @@ $(PRELOAD)/libgmtrace.so: $(wildcard $(PRELOAD)/*.c $(PRELOAD)/*.h)
 
 # The allocator as a library. Only the functions of gm.h are exported.
 LIBGM := internal/libgm
-bin/libgm.so: $(shell find $(LIBGM) internal/blocks internal/cuda/driver formats -name '*.go' -o -name '*.[ch]' -o -name '*.map')
+bin/libgm.so: $(shell find $(LIBGM) internal/blocks internal/cuda/driver internal/swap formats -name '*.go' -o -name '*.[ch]' -o -name '*.map')
 	$(GO) build -buildmode=c-shared -ldflags='-extldflags=-Wl,--version-script=$(CURDIR)/$(LIBGM)/libgm.map' -o $@ ./$(LIBGM)
 	@rm -f bin/libgm.h
 
@@ -41,8 +41,8 @@ bin/latency: $(LIBGM)/latency/latency.c $(LIBGM)/gm.h
 	@mkdir -p bin
 	$(CC) -std=gnu11 -O2 -Wall -Wextra -Werror -static-libgcc -o $@ $< -ldl -pthread
 
-# What gmstitch run has programs load travels inside of gmstitch.
-$(STITCH)/%.so: bin/%.so
+# What gmstitch run and gmswap run have programs load travels inside of them.
+$(LIBRARY)/%.so: bin/%.so
 	cp $< $@
 
 PRELOAD_CFLAGS := -std=gnu11 -O2 -g -Wall -Wextra -Werror -fPIC -fvisibility=hidden
@@ -59,14 +59,14 @@ demo: all ## bundled real traces through gmtrace, gmplan and gmbench: tables, an
 experiment-capture: all ## capture a training run (where there is no GPU: the bundled one), solve its layout, compare allocators
 	@experiments/capture/run.sh bin out
 
-test: $(PRELOAD)/libgmtrace.so $(STITCH)/libgm.so ## all tests
+test: $(PRELOAD)/libgmtrace.so $(LIBRARY)/libgm.so ## all tests
 	$(GO) vet ./...
 	$(GO) test ./...
 
-race: $(PRELOAD)/libgmtrace.so $(STITCH)/libgm.so ## all tests under the race detector
+race: $(PRELOAD)/libgmtrace.so $(LIBRARY)/libgm.so ## all tests under the race detector
 	$(GO) test -race ./...
 
-bench: $(PRELOAD)/libgmtrace.so $(STITCH)/libgm.so ## benchmarks of the formats, the importer, the allocators and the solvers
+bench: $(PRELOAD)/libgmtrace.so $(LIBRARY)/libgm.so ## benchmarks of the formats, the importer, the allocators and the solvers
 	$(GO) test -run '^$$' -bench . -benchtime 1x ./...
 
 lint: ## gofmt, go vet, staticcheck
@@ -80,14 +80,17 @@ fuzz: ## every fuzz target, FUZZTIME each
 		$(GO) test -run '^$$' -fuzz "^$${target##*:}$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 20x "$$(dirname $${target%%:*})" || exit 1; \
 	done
 
-interop: all ## DuckDB reads both formats and agrees (needs node and npm)
+interop: all ## DuckDB reads the formats and agrees (needs node and npm)
 	cd formats/interop && npm install --silent --no-audit --no-fund
 	@mkdir -p out
+	$(GO) run ./formats/interop -sample out
 	cp testdata/opt13b-LRV.parquet out/trace.parquet
 	bin/gmplan layout out/trace.parquet -o out/plan.parquet
-	$(GO) run ./formats/interop out/trace.parquet out/plan.parquet > out/expected.json
-	node formats/interop/check.mjs out/trace.parquet out/plan.parquet out/expected.json formats/README.md
-	$(GO) run ./formats/interop out/trace.parquet.copy out/plan.parquet.copy | cmp - out/expected.json
+	$(GO) run ./formats/interop $(INTEROP) > out/expected.json
+	node formats/interop/check.mjs $(INTEROP) out/expected.json formats/README.md
+	$(GO) run ./formats/interop $(INTEROP:=.copy) | cmp - out/expected.json
+
+INTEROP := $(patsubst %,out/%.parquet,trace plan graph schedule)
 
 figures: all bin/latency figures-formats figures-damage ## every figure that is promised, beside its target (TRACES: folders of snapshots)
 	$(GO) run ./experiments/figures import fidelity expandable replay plan capture bilevel scale fit lowest large small threads stitch latency

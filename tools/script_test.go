@@ -23,7 +23,7 @@ func run(m *testing.M) int {
 	if err == nil {
 		defer os.RemoveAll(bin)
 		// What is part of gmtrace and of gmstitch.
-		err = command("make", "-s", "-C", "..", "tools/gmtrace/preload/libgmtrace.so", "tools/gmstitch/library/libgm.so")
+		err = command("make", "-s", "-C", "..", "tools/gmtrace/preload/libgmtrace.so", "internal/libgm/library/libgm.so")
 	}
 	if err == nil {
 		err = command("go", "build", "-o", bin, "./gmtrace", "./gmplan", "./gmbench", "./gmstitch")

@@ -39,6 +39,7 @@ func figures() []figure {
 		{"frontier", measureFrontier, true},
 		{"planned", measurePlanned, true},
 		{"latency", measureLatency, false},
+		{"memo", measureMemo, false},
 	}
 }
 

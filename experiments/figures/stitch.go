@@ -218,7 +218,7 @@ func measureFrontier(e *experiment) error {
 	}
 	chart := report.Growth{Title: "memory that is not used against time in the driver, by slack", X: "driver time, % of the run", Y: "unused at the peak, %", Linear: true}
 	slacks := []float64{0, 0.005, 0.01, 0.02, 0.04}
-	for _, pieces := range []int64{64, 256, 512, 1024, 4096} {
+	for _, pieces := range []int64{64, 128, 192, 256, 512, 1024, 4096} {
 		curve := report.Curve{Name: fmt.Sprintf("pieces of 1/%d", pieces)}
 		for _, slack := range slacks {
 			conf := blocks.DefaultStitchConf()

@@ -23,7 +23,8 @@ type Allocator interface {
 	// When the device has no room even after what is cached was given back, the error is an *OOMError.
 	Malloc(size int64, stream cuda.Stream, pool Pool) (cuda.Ptr, error)
 	// Free gives back what Malloc returned. The memory may be reused at once by its own stream, and once they are done,
-	// if RecordStream named any others.
+	// if RecordStream named any others. Unless the address is unknown, the block is freed also where there is an error: that is then one
+	// of the housekeeping after it, such as an event that could not be recorded, and p must not be freed again.
 	Free(p cuda.Ptr) error
 	// RecordStream says that stream, too, uses the memory at p.
 	RecordStream(p cuda.Ptr, stream cuda.Stream) error

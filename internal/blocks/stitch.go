@@ -22,7 +22,7 @@ type StitchConf struct {
 
 // DefaultStitchConf returns the settings that docs/gmstitch.md argues for.
 func DefaultStitchConf() StitchConf {
-	return StitchConf{Slack: 0.01, PieceMin: 8 << 20, PieceMax: 256 << 20, Pieces: 512, Parts: 64, Aliases: 4}
+	return StitchConf{Slack: 0, PieceMin: 8 << 20, PieceMax: 256 << 20, Pieces: 192, Parts: 64, Aliases: 4}
 }
 
 // PlannedStitchConf returns the settings for a job that is to follow a plan: the least memory until it does, as the driver is not called then.

@@ -51,7 +51,7 @@ type Session struct {
 
 // NewSession makes the folders of a session, and puts into one what traced processes load. The session must be closed.
 func NewSession(o Options) (*Session, error) {
-	home, err := command.MakeFolder(os.TempDir(), folderPrefix)
+	home, err := command.MakeFolder(command.TempDir(), folderPrefix)
 	if err != nil {
 		return nil, err
 	}

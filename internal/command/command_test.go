@@ -83,7 +83,17 @@ func TestSweep(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	program := exec.Command("sleep", "60")
+	if err := program.Start(); err != nil {
+		t.Fatal(err)
+	}
 	killed.lock.Close() // as the system does
+	sweep(parent, "gmtool-")
+	if _, err := os.Stat(killed.Path); err != nil {
+		t.Errorf("the folder of a program that still runs is gone: %v", err)
+	}
+	_ = program.Process.Kill()
+	_ = program.Wait()
 	beginning := filepath.Join(parent, "gmtool-new")
 	for _, other := range []string{beginning, filepath.Join(parent, "other")} {
 		if err := os.Mkdir(other, 0o700); err != nil {
@@ -97,6 +107,15 @@ func TestSweep(t *testing.T) {
 	}
 	if _, err := os.Stat(killed.Path); err == nil || len(left) != 3 {
 		t.Errorf("left are %q, want those of the living and of others", left)
+	}
+}
+
+func TestTempDir(t *testing.T) {
+	for dir, want := range map[string]string{"": "/tmp", "/var/tmp": "/var/tmp", "/a b": "/tmp", "/a:b": "/tmp", "/$LIB": "/tmp", "a": "/tmp"} {
+		t.Setenv("TMPDIR", dir)
+		if got := TempDir(); got != want {
+			t.Errorf("TMPDIR=%q: %q, want %q", dir, got, want)
+		}
 	}
 }
 

@@ -4,16 +4,27 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 const lockName = "lock"
 
-// Folder is a folder of this user for the time of a run. It is locked as long as this process lives, so that others can tell what one
-// that was killed has left behind.
+// Folder is a folder of this user for the time of a run. It is locked as long as this process or one of the programs that it starts
+// lives, so that others can tell what one that was killed has left behind.
 type Folder struct {
 	Path string
 	lock *os.File
+}
+
+// TempDir is the folder to make others in: os.TempDir, or /tmp where that has a name that cannot stand in LD_PRELOAD or PYTHONPATH.
+func TempDir() string {
+	if dir := os.TempDir(); filepath.IsAbs(dir) && !strings.ContainsAny(dir, " :$") {
+		return dir
+	}
+	return "/tmp"
 }
 
 // MakeFolder makes a folder whose name begins with a prefix, and removes those of processes that are no more.
@@ -28,6 +39,9 @@ func MakeFolder(parent, prefix string) (*Folder, error) {
 		return nil, errors.Join(err, os.RemoveAll(path))
 	}
 	err = syscall.Flock(int(f.lock.Fd()), syscall.LOCK_EX)
+	if err == nil { // programs inherit the lock: they need the folder also after this process was killed
+		_, err = unix.FcntlInt(f.lock.Fd(), unix.F_SETFD, 0)
+	}
 	if err == nil { // under its name it is locked from the first moment
 		err = os.Rename(f.lock.Name(), filepath.Join(path, lockName))
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"math/bits"
 	"time"
 
 	"gm/internal/cuda"
@@ -91,14 +92,21 @@ func (g *gpu) setPending(kind int, bytes int64) {
 	g.pending[kind] = bytes
 }
 
-// recordStream notes that a stream, too, uses the memory at p; false if p is not a live request.
-func (g *gpu) recordStream(p cuda.Ptr, stream cuda.Stream) bool {
+// recordStream notes that a stream, too, uses the memory at p; false if p is not a live request. A default stream may be that of any of
+// the devices that are open, a bit each: their handles are the same.
+func (g *gpu) recordStream(p cuda.Ptr, stream cuda.Stream, opened uint32) bool {
 	g.drain()
 	e := g.ledger.find(p)
 	if e == nil {
 		return false
 	}
 	g.borrow(e, stream)
+	if stream > perThreadStream {
+		return true
+	}
+	for others := opened &^ (1 << g.ordinal); others != 0; others &= others - 1 {
+		g.borrow(e, defaultOf(bits.TrailingZeros32(others)))
+	}
 	return true
 }
 

@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"unsafe"
 
+	"gm/internal/blocks"
 	"gm/internal/cuda"
 	"gm/internal/libgm/page"
 )
@@ -43,6 +44,7 @@ func fail(text string) {
 
 // broke notes that the allocator of a device panicked.
 func (p *process) broke(device int, reason any) *gpu {
+	fail(fmt.Sprint("BUG: ", reason))
 	p.log.printf("device %d: BUG: %v; from now on the driver serves all requests\n%s", device, reason, debug.Stack())
 	if g := p.gpus[device]; g != nil {
 		g.broken = true
@@ -60,7 +62,6 @@ func (p *process) afterPanic(device int, size int64, reason any) (ptr cuda.Ptr) 
 	}()
 	g := p.broke(device, reason)
 	if g == nil {
-		fail(fmt.Sprint(reason))
 		return 0
 	}
 	ptr, err := g.malloc(size, 0, 0)
@@ -84,9 +85,9 @@ func go_drain(device C.int) {
 }
 
 //export go_record_stream
-func go_record_stream(device C.int, p, stream C.uint64_t) (known C.bool) {
+func go_record_stream(device C.int, p, stream C.uint64_t, opened C.uint32_t) (known C.bool) {
 	defer guard(device)
-	return C.bool(self.gpus[device].recordStream(cuda.Ptr(p), cuda.Stream(stream)))
+	return C.bool(self.gpus[device].recordStream(cuda.Ptr(p), cuda.Stream(stream), uint32(opened)))
 }
 
 //export go_base_alloc
@@ -125,18 +126,20 @@ func go_begin_pool(device C.int, id0, id1 C.uint64_t) (pool C.int32_t) {
 	defer guard(device)
 	g, err := self.gpu(int(device))
 	if err != nil {
-		self.log.printf("%v", err)
+		fail(err.Error())
+		return 0
+	}
+	if g.broken { // what the driver itself serves is not kept for a graph
+		fail("No memory pool can be begun: the allocator has failed.")
 		return 0
 	}
 	return C.int32_t(g.beginPool(poolID{uint64(id0), uint64(id1)}))
 }
 
 //export go_end_pool
-func go_end_pool(device C.int) {
+func go_end_pool(device C.int, pool C.int32_t) {
 	defer guard(device)
-	if g := self.gpus[device]; g != nil {
-		g.endPool()
-	}
+	self.gpus[device].endPool(blocks.Pool(pool))
 }
 
 //export go_release_pool
@@ -174,6 +177,7 @@ func go_snapshot(text *C.char, n C.size_t) C.size_t {
 
 //export go_finish
 func go_finish() {
+	defer self.log.settle()
 	defer func() {
 		if r := recover(); r != nil {
 			self.log.printf("at the end of the process: %v", r)

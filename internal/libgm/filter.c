@@ -68,31 +68,37 @@ int32_t gm_pool_of(int device, void *stream)
 
 static bool usable(int device) { return !atomic_load(&gm_forked) && gm_device_valid(device); }
 
-static void finish(struct begun *b)
+/* begin returns false, and has begun nothing, if there is no room or no device. */
+static bool begin(struct begun *b)
 {
-	destroy(&b->filter);
+	static const char full[] = "No memory pool can be begun: too many are.";
+	if (count == BEGUN_MAX) {
+		gm_set_error(full, sizeof full - 1);
+		return false;
+	}
 	gm_lock(&gm_devices[b->device]);
-	go_end_pool(b->device);
+	b->pool = go_begin_pool(b->device, b->id0, b->id1);
 	gm_unlock(&gm_devices[b->device]);
+	if (b->pool)
+		begun[count++] = *b;
+	return b->pool != 0;
 }
 
+/* What a graph captures must not go to the default pool, whose memory others get: without a pool there must be no capture. */
 void gm_begin_pool(int device, uint64_t id0, uint64_t id1, void *filter)
 {
 	if (!usable(device))
 		return;
 	struct begun b = {.device = device, .id0 = id0, .id1 = id1};
 	copy(&b.filter, filter);
-	gm_lock(&gm_devices[device]);
-	b.pool = go_begin_pool(device, id0, id1);
-	gm_unlock(&gm_devices[device]);
 	pthread_rwlock_wrlock(&lock);
-	bool room = count < BEGUN_MAX;
-	if (room)
-		begun[count++] = b;
+	bool done = begin(&b);
 	atomic_store(&open_pools, count);
 	pthread_rwlock_unlock(&lock);
-	if (!room)
-		finish(&b);
+	if (done)
+		return;
+	destroy(&b.filter);
+	gm_throw_oom(gm_error());
 }
 
 /* take removes the first pool of that name that is begun. */
@@ -115,8 +121,12 @@ static bool take(int device, uint64_t id0, uint64_t id1, struct begun *taken)
 void gm_end_pool(int device, uint64_t id0, uint64_t id1)
 {
 	struct begun b;
-	if (usable(device) && take(device, id0, id1, &b))
-		finish(&b);
+	if (!usable(device) || !take(device, id0, id1, &b))
+		return;
+	destroy(&b.filter);
+	gm_lock(&gm_devices[device]);
+	go_end_pool(device, b.pool);
+	gm_unlock(&gm_devices[device]);
 }
 
 void gm_release_pool(int device, uint64_t id0, uint64_t id1)

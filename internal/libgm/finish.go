@@ -18,9 +18,7 @@ import (
 // finish writes what GM_STATS asks for and removes the page, at the end of the process. The driver is not called: it may be
 // shut down.
 func (p *process) finish() {
-	if p.page != nil {
-		page.Remove(p.settings.dir)
-	}
+	p.unshow()
 	if p.settings.stats == "" {
 		return
 	}

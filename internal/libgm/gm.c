@@ -60,7 +60,7 @@ void gm_record_stream(void *p, void *stream)
 			continue;
 		struct gm_device *d = &gm_devices[device];
 		gm_lock(d);
-		bool known = go_record_stream(device, (uint64_t)(uintptr_t)p, (uint64_t)(uintptr_t)stream);
+		bool known = go_record_stream(device, (uint64_t)(uintptr_t)p, (uint64_t)(uintptr_t)stream, atomic_load(&gm_opened));
 		gm_unlock(d);
 		if (known)
 			return;

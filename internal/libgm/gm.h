@@ -18,7 +18,8 @@ extern "C" {
 void *gm_malloc(ssize_t size, int device, void *stream);
 /* gm_free gives back what gm_malloc returned; size and stream are those of the request. NULL does nothing. */
 void gm_free(void *p, ssize_t size, int device, void *stream);
-/* gm_record_stream says that a stream, too, uses the memory at p: it is not reused before that stream's work so far is done. */
+/* gm_record_stream says that a stream, too, uses the memory at p: it is not reused before that stream's work so far is done. The handle
+ * of a default stream stands for those of all devices that have memory from here, as it does not tell which one is meant. */
 void gm_record_stream(void *p, void *stream);
 void gm_init(int devices);
 /* gm_reset gives cached memory back to the driver, on all devices: torch.cuda.empty_cache. */
@@ -27,7 +28,10 @@ void gm_reset(void);
 void gm_memory_fraction(double fraction, int device);
 /* gm_base_alloc returns the start of the memory that p lies in, and its size. */
 void *gm_base_alloc(void *p, size_t *size);
-/* Requests of a device that filter, a std::function<bool(cudaStream_t)>, accepts go to a private pool between begin and end. */
+/* Requests of a device that filter, a std::function<bool(cudaStream_t)>, accepts go to a private pool between begin and end. Its free
+ * memory can go back to the driver after as many releases as begins. Until a request comes from a stream that is not captured the
+ * pool is taken for that of a CUDA graph, during whose capture nothing is given back. A pool that cannot be begun throws as gm_malloc
+ * does; then there is nothing to end or to release. */
 void gm_begin_pool(int device, uint64_t id0, uint64_t id1, void *filter);
 void gm_end_pool(int device, uint64_t id0, uint64_t id1);
 void gm_release_pool(int device, uint64_t id0, uint64_t id1);
@@ -67,6 +71,41 @@ size_t gm_snapshot(char *text, size_t n);
 int gm_device_of(void *p);
 /* gm_version returns the version of libgm.so. */
 const char *gm_version(void);
+
+/* The swapper moves memory of a device to pinned memory of the host and back, by the order of streams alone: none of these waits for a
+ * copy. The memory may come from any allocator. A device's calls come one at a time, and do not wait for those above. They return 0,
+ * or -1 after a failure, of which gm_last_error has the text; in a forked child all of them fail. */
+
+/* gm_swap_open begins to use a device, in its primary context, and at most host_bytes of the host, which are pinned as they are needed
+ * and not given back before the end. If timed is not 0 the copies are timed. */
+int gm_swap_open(int device, size_t host_bytes, int timed);
+/* gm_swap_out copies n bytes at from to the host, behind the work that a stream holds now. It returns a ticket, more than 0, or 0 after
+ * a failure, such as a host that is full or a stream that is captured into a CUDA graph. */
+int64_t gm_swap_out(int device, void *from, size_t n, void *stream);
+/* gm_swap_left has a stream wait for the copy out: its work from then on may overwrite the memory, which may be given back in its
+ * order. */
+int gm_swap_left(int device, int64_t ticket, void *stream);
+/* gm_swap_in copies what a ticket holds to the memory at to, behind the work that a stream holds now. It may be called again. */
+int gm_swap_in(int device, int64_t ticket, void *to, void *stream);
+/* gm_swap_ready has a stream wait for the last copy in: its work from then on may read the memory. */
+int gm_swap_ready(int device, int64_t ticket, void *stream);
+/* gm_swap_drop ends a ticket, whose copies go on. */
+int gm_swap_drop(int device, int64_t ticket);
+/* gm_swap_copied returns 1 if the copy out has passed, 0 if it has not, or -1. */
+int gm_swap_copied(int device, int64_t ticket);
+
+struct gm_swap_stats {
+	int64_t bytes_out, copies_out;
+	int64_t bytes_in, copies_in;
+	int64_t live_bytes, peak_bytes;   /* that tickets hold */
+	int64_t arena_bytes;              /* that there may be: those of gm_swap_open, or what of them could be pinned */
+	int64_t pinned_bytes;             /* taken from the host */
+	int64_t registrations, pin_ns;    /* in which they were pinned, and what that took */
+	int64_t busy_out_ns, busy_in_ns;  /* that copies took that have passed; 0 unless they are timed */
+};
+int gm_swap_get_stats(int device, struct gm_swap_stats *stats);
+/* gm_swap_close waits for the copies and gives everything back; what tickets hold is lost. */
+void gm_swap_close(int device);
 
 #ifdef __cplusplus
 }

@@ -41,7 +41,7 @@ type gpu struct {
 func newGPU(ordinal int, dev cuda.Device, total int64, shown *page.Device, p *process) (*gpu, error) {
 	g := &gpu{
 		ordinal: ordinal, log: p.log, freed: newQueue(ordinal), ledger: newLedger(), shown: shown, account: &shown.Account,
-		meter: newMeter(dev, total, &shown.Account), pools: newPools(),
+		meter: newMeter(dev, total, &shown.Account, p), pools: newPools(),
 	}
 	var err error
 	if limit := p.settings.limit; limit > 0 {
@@ -62,6 +62,9 @@ func newGPU(ordinal int, dev cuda.Device, total int64, shown *page.Device, p *pr
 // malloc serves a request.
 func (g *gpu) malloc(size int64, stream cuda.Stream, pool int32) (cuda.Ptr, error) {
 	g.drain()
+	if pool != 0 {
+		g.ask(blocks.Pool(pool), stream)
+	}
 	e := entry{requested: size, stream: stream, pool: pool}
 	if stream == legacyStream {
 		e.stream = 0

@@ -29,8 +29,7 @@ struct gm_device {
 	pthread_mutex_t lock;
 	_Atomic uint64_t *version; /* in the page of statistics: odd while they change */
 	_Alignas(64) _Atomic uint64_t pushed;
-	_Alignas(64) uint64_t popped;
-	struct gm_freed freed[GM_FREES];
+	_Alignas(64) struct gm_freed freed[GM_FREES];
 };
 
 /* devices.c */

@@ -4,17 +4,26 @@ import (
 	"fmt"
 	"sync"
 	"syscall"
+	"time"
 )
 
-// linesMax is how many lines are logged at most: an error that comes back with every request must not fill a disk.
-const linesMax = 1000
+const (
+	// linesMax is how many lines are logged at most: an error that comes back with every request must not fill a disk.
+	linesMax = 1000
+	// settleTime is how long the end of the process waits for what is still to be written.
+	settleTime = time.Second
+)
 
-// logger writes lines to standard error or to a file, which is opened for the first of them.
+// logger writes lines to standard error or to a file, which is opened for the first of them. Most are said with the lock of a device
+// held, and a terminal may be stopped: a goroutine writes them, as long as there are any.
 type logger struct {
-	path  string
-	mu    sync.Mutex
-	fd    int // 0: not open yet
-	lines int
+	path string
+	fd   int // 0: not open yet; the goroutine's
+
+	mu      sync.Mutex
+	lines   int
+	pending []byte
+	written chan struct{} // closed when nothing is pending any more; nil if there is no goroutine
 }
 
 func (l *logger) printf(format string, args ...any) {
@@ -23,15 +32,49 @@ func (l *logger) printf(format string, args ...any) {
 	if l.lines++; l.lines > linesMax {
 		return
 	}
-	if l.fd == 0 {
-		l.open()
-	}
-	text := fmt.Sprintf("gm: "+format+"\n", args...)
+	l.pending = fmt.Appendf(l.pending, "gm: "+format+"\n", args...)
 	if l.lines == linesMax {
-		text += "gm: more is not logged\n"
+		l.pending = append(l.pending, "gm: more is not logged\n"...)
 	}
-	// Not through package os, which ends the process when standard error is a pipe that nobody reads.
-	syscall.Write(l.fd, []byte(text))
+	if l.written == nil {
+		l.written = make(chan struct{})
+		go l.write()
+	}
+}
+
+// write writes what is pending, also what comes meanwhile.
+func (l *logger) write() {
+	for {
+		l.mu.Lock()
+		text := l.pending
+		l.pending = nil
+		if text == nil {
+			close(l.written)
+			l.written = nil
+			l.mu.Unlock()
+			return
+		}
+		l.mu.Unlock()
+		if l.fd == 0 {
+			l.open()
+		}
+		// Not through package os, which ends the process when standard error is a pipe that nobody reads.
+		syscall.Write(l.fd, text)
+	}
+}
+
+// settle waits until all is written, but not for long.
+func (l *logger) settle() {
+	l.mu.Lock()
+	written := l.written
+	l.mu.Unlock()
+	if written == nil {
+		return
+	}
+	select {
+	case <-written:
+	case <-time.After(settleTime):
+	}
 }
 
 func (l *logger) open() {

@@ -1,7 +1,7 @@
 // Libgm is the library that lives in a user's process: gm's allocators behind the C interface of gm.h, for PyTorch's
 // CUDAPluggableAllocator and for any other program. It is built with -buildmode=c-shared.
 //
-// The environment:
+// The environment, which is read when the first device is used:
 //
 //	GM_ALLOC   the allocator: stitch (the default), expandable or torch, which take settings in the syntax of PYTORCH_CUDA_ALLOC_CONF
 //	           after a colon, or gmlake, with which CUDA graphs do not work

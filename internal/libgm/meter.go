@@ -20,20 +20,22 @@ var errCapturing = errors.New("not possible while a CUDA graph is captured")
 type meter struct {
 	cuda.Device
 	account   *page.Account
-	total     int64 // bytes of the device
-	most      int64 // bytes that may ever be taken
-	limit     int64 // bytes that may be taken now
-	capturing bool  // a pool is begun
+	total     int64    // bytes of the device
+	most      int64    // bytes that may ever be taken
+	limit     int64    // bytes that may be taken now
+	capturing bool     // a CUDA graph is being captured, or may be
+	process   *process // where the other devices are
 
 	allocs  map[cuda.Ptr]int64
 	handles map[cuda.Handle]int64
-	mapped  map[cuda.Ptr]int64 // sizes of what is mapped, by address
+	mapped  map[cuda.Ptr]int64         // sizes of what is mapped, by address
+	away    map[cuda.Event]cuda.Device // the events that are of other devices
 }
 
-func newMeter(dev cuda.Device, total int64, account *page.Account) *meter {
+func newMeter(dev cuda.Device, total int64, account *page.Account, p *process) *meter {
 	return &meter{
-		Device: dev, account: account, total: total, most: total, limit: total,
-		allocs: map[cuda.Ptr]int64{}, handles: map[cuda.Handle]int64{}, mapped: map[cuda.Ptr]int64{},
+		Device: dev, account: account, total: total, most: total, limit: total, process: p,
+		allocs: map[cuda.Ptr]int64{}, handles: map[cuda.Handle]int64{}, mapped: map[cuda.Ptr]int64{}, away: map[cuda.Event]cuda.Device{},
 	}
 }
 

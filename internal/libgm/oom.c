@@ -12,14 +12,19 @@ struct location {
 	uint32_t line;
 };
 
-/* std::string */
+/* std::string has two forms, each with names of its own. That of before C++11, which is a pointer, is what PyTorch's wheels up to 2.6
+ * are built with. */
 struct string {
-	char *text;
-	size_t size;
-	union {
-		size_t capacity;
-		char local[16];
-	};
+	void *word[4];
+};
+static const struct form {
+	const char *construct, *construct_base; /* c10::Error(SourceLocation, std::string) */
+	const char *make, *end;                 /* std::string(const char *, const std::allocator<char> &), ~string() */
+} forms[] = {
+#define ERROR(kind, string) "_ZN3c105Error" kind "ENS_14SourceLocationE" string
+#define STRING "St7__cxx1112basic_stringIcSt11char_traitsIcESaIcEE"
+	{ERROR("C1", "N" STRING "E"), ERROR("C2", "N" STRING "E"), "_ZN" STRING "C1EPKcRKS3_", "_ZN" STRING "D1Ev"},
+	{ERROR("C1", "Ss"), ERROR("C2", "Ss"), "_ZNSsC1EPKcRKSaIcE", "_ZNSsD1Ev"},
 };
 
 /* abi::__si_class_type_info */
@@ -31,8 +36,6 @@ struct type {
 
 enum { TABLE_HEAD = 2 }; /* words of a table of virtual functions before the first, which is the destructor */
 enum { EXCEPTION_SIZE = 512 }; /* more than c10::Error takes */
-
-#define STRING "NSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"
 
 typedef void destructor(void *);
 
@@ -51,27 +54,6 @@ static void *find(const char *name)
 	return found;
 }
 
-/* string_make makes a std::string, whose text is on the heap. */
-static bool string_make(struct string *s, const char *text)
-{
-	void *(*new)(size_t) = find("_Znwm");
-	if (!new)
-		return false;
-	s->size = strlen(text);
-	s->capacity = s->size < 16 ? 16 : s->size;
-	s->text = new(s->capacity + 1);
-	memcpy(s->text, text, s->size + 1);
-	return true;
-}
-
-/* string_end destroys a std::string, which a constructor may have emptied. */
-static void string_end(struct string *s)
-{
-	void (*delete)(void *) = find("_ZdlPv");
-	if (s->text != s->local && delete)
-		delete(s->text);
-}
-
 static void throw(void *object, void *type, destructor *end)
 {
 	void (*cxa_throw)(void *, void *, destructor *) = find("__cxa_throw");
@@ -87,34 +69,34 @@ static void *allocate(size_t size)
 
 /* throw_torch throws a c10::OutOfMemoryError: a c10::Error to which that class adds nothing but its name. What the compiler made
  * for it is not exported as a whole, so its type is made here; types are the same when their names are. */
-static void throw_torch(const char *text)
+static void throw_torch(const struct form *f, const char *text)
 {
 	static struct type oom = {.name = "N3c1016OutOfMemoryErrorE"};
-	void (*construct)(void *, struct location, struct string *) = find("_ZN3c105ErrorC1ENS_14SourceLocationE" STRING);
+	void (*construct)(void *, struct location, struct string *) = find(f->construct);
 	if (!construct)
-		construct = find("_ZN3c105ErrorC2ENS_14SourceLocationE" STRING);
+		construct = find(f->construct_base);
+	void (*make)(struct string *, const char *, const char *) = find(f->make);
+	destructor *end = find(f->end);
 	void **table = find("_ZTVN3c105ErrorE");
 	void **single_base = find("_ZTVN10__cxxabiv120__si_class_type_infoE");
 	oom.base = find("_ZTIN3c105ErrorE");
-	struct string message;
-	void *object = construct && table && single_base && oom.base ? allocate(EXCEPTION_SIZE) : NULL;
-	if (!object || !string_make(&message, text))
+	void *object = construct && make && end && table && single_base && oom.base ? allocate(EXCEPTION_SIZE) : NULL;
+	if (!object)
 		return;
+	struct string message;
+	make(&message, text, ""); /* an allocator has no state: any address will do */
 	oom.table = single_base + TABLE_HEAD;
 	construct(object, (struct location){"gm_malloc", "libgm.so", 0}, &message);
-	string_end(&message);
+	end(&message);
 	throw(object, &oom, (destructor *)table[TABLE_HEAD]);
 }
 
 /* c10::Error, a RuntimeError in Python. */
 static void throw_error(const char *text)
 {
-	void (*fail)(const char *, const char *, uint32_t, const struct string *) =
-		find("_ZN3c106detail14torchCheckFailEPKcS2_jRKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE");
-	size_t size = strlen(text);
-	struct string message = {.text = (char *)text, .size = size, .capacity = size};
+	void (*fail)(const char *, const char *, uint32_t, const char *) = find("_ZN3c106detail14torchCheckFailEPKcS2_jS2_");
 	if (fail)
-		fail("gm_malloc", "libgm.so", 0, &message);
+		fail("gm_malloc", "libgm.so", 0, text);
 }
 
 static void throw_standard(const char *text)
@@ -134,7 +116,8 @@ void gm_throw_oom(const char *text)
 {
 	if (!find("_ZTIN3c105ErrorE"))
 		return;
-	throw_torch(text);
+	for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
+		throw_torch(&forms[i], text);
 	throw_error(text);
 	throw_standard(text);
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"gm/internal/blocks"
+	"gm/internal/cuda"
 )
 
 // poolID names a private pool as PyTorch does.
@@ -13,11 +14,29 @@ type pools struct {
 	numbers map[poolID]blocks.Pool
 	users   map[blocks.Pool]int
 	last    blocks.Pool
-	begun   int // begins without their ends
+	begun   map[blocks.Pool]*begun
+}
+
+// begun is a pool between its begin and its end. Whether that is for a CUDA graph is only known from the requests: the begin comes
+// before the capture, and there may be none (torch.cuda.use_mem_pool).
+type begun struct {
+	times    int  // begins without their ends
+	asked    bool // a request has come
+	captured bool // one from a stream that is captured has
 }
 
 func newPools() pools {
-	return pools{numbers: map[poolID]blocks.Pool{}, users: map[blocks.Pool]int{}}
+	return pools{numbers: map[poolID]blocks.Pool{}, users: map[blocks.Pool]int{}, begun: map[blocks.Pool]*begun{}}
+}
+
+// capturing says whether a CUDA graph is being captured, or may be.
+func (p *pools) capturing() bool {
+	for _, b := range p.begun {
+		if b.captured || !b.asked {
+			return true
+		}
+	}
+	return false
 }
 
 // beginPool returns the number of a pool, which one more graph uses.
@@ -30,9 +49,22 @@ func (g *gpu) beginPool(id poolID) blocks.Pool {
 		g.pools.numbers[id] = pool
 	}
 	g.pools.users[pool]++
-	g.pools.begun++
-	g.setCapturing(true)
+	if g.pools.begun[pool] == nil {
+		g.pools.begun[pool] = new(begun)
+	}
+	g.pools.begun[pool].times++
+	g.setCapturing(g.pools.capturing())
 	return pool
+}
+
+// ask learns from a request what the pool is begun for.
+func (g *gpu) ask(pool blocks.Pool, stream cuda.Stream) {
+	b := g.pools.begun[pool]
+	if b == nil || b.captured {
+		return
+	}
+	b.asked, b.captured = true, g.meter.inGraph(stream)
+	g.setCapturing(g.pools.capturing())
 }
 
 // eventless is an allocator that can do without events for a while.
@@ -41,7 +73,7 @@ type eventless interface {
 	Capture(on bool) error
 }
 
-// setCapturing tells all who care whether a CUDA graph is being captured.
+// setCapturing tells all who care whether a CUDA graph is being captured. After that, what was freed meanwhile goes where it came from.
 func (g *gpu) setCapturing(on bool) {
 	if on == g.meter.capturing {
 		return
@@ -52,14 +84,7 @@ func (g *gpu) setCapturing(on bool) {
 			g.complain("capture", err)
 		}
 	}
-}
-
-// endPool ends what beginPool began. What was freed since goes where it came from.
-func (g *gpu) endPool() {
-	g.drain()
-	g.pools.begun = max(g.pools.begun-1, 0)
-	g.setCapturing(g.pools.begun > 0)
-	if g.meter.capturing {
+	if on {
 		return
 	}
 	deferred := g.deferred
@@ -67,6 +92,17 @@ func (g *gpu) endPool() {
 	for i := range deferred {
 		g.freeSpecial(&deferred[i])
 	}
+}
+
+// endPool ends what beginPool began.
+func (g *gpu) endPool(pool blocks.Pool) {
+	g.drain()
+	if b := g.pools.begun[pool]; b.times > 1 {
+		b.times--
+	} else {
+		delete(g.pools.begun, pool)
+	}
+	g.setCapturing(g.pools.capturing())
 }
 
 // releasePool says that one graph less uses a pool.

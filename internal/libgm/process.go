@@ -25,13 +25,14 @@ const (
 
 // process is all that the library knows. The fields of a gpu are guarded by the lock of its device, which C holds.
 type process struct {
-	settings settings
-	log      *logger
+	log *logger
 
-	mu      sync.Mutex // guards what follows, while devices are opened
-	library *driver.Library
-	page    *page.Page
-	failed  error // why the driver cannot be used
+	mu       sync.Mutex // guards what follows, while devices are opened
+	settings settings
+	library  *driver.Library
+	page     *page.Page
+	unshow   func() // removes the page
+	failed   error  // why the driver cannot be used
 
 	gpus [C.GM_DEVICES]*gpu
 }
@@ -42,8 +43,7 @@ func newProcess() *process {
 	debug.SetGCPercent(-1)
 	debug.SetMemoryLimit(heapLimit)
 	runtime.GOMAXPROCS(processors)
-	s := readSettings()
-	return &process{settings: s, log: &logger{path: s.log}}
+	return &process{log: new(logger)}
 }
 
 // gpu returns a device, which it opens at the first call.
@@ -83,20 +83,29 @@ func (p *process) open(ordinal int) (*gpu, error) {
 	return g, nil
 }
 
-// load loads the driver and makes the page, once.
+// load reads the settings, loads the driver and makes the page, once.
 func (p *process) load() error {
+	if err := p.loadDriver(); err != nil || p.page != nil {
+		return err
+	}
+	var err error
+	if p.page, p.unshow, err = page.Create(p.settings.dir); err != nil {
+		p.log.printf("%v; gmstitch stat will not see this process", err)
+		p.page, p.unshow = new(page.Page), func() {}
+	}
+	return nil
+}
+
+// loadDriver reads the settings and loads the driver, once. Go starts in a thread of its own, beside which the program may
+// change its environment: that is read here, in the thread of a call of the program.
+func (p *process) loadDriver() error {
 	if p.library != nil || p.failed != nil {
 		return p.failed
 	}
-	if p.library, p.failed = driver.Load(); p.failed != nil {
-		return p.failed
-	}
-	var err error
-	if p.page, err = page.Create(p.settings.dir); err != nil {
-		p.log.printf("%v; gmstitch stat will not see this process", err)
-		p.page = new(page.Page)
-	}
-	return nil
+	p.settings = readSettings()
+	p.log.path = p.settings.log
+	p.library, p.failed = driver.Load()
+	return p.failed
 }
 
 // each calls f for the devices that are open, each with its lock held.

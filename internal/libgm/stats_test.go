@@ -55,8 +55,8 @@ func TestPage(t *testing.T) {
 		if pids, err := page.List(); err != nil || len(pids) > 0 {
 			t.Errorf("after the %s of %d: processes %v, %v", end, pid, pids, err)
 		}
-		if _, err := os.Stat(filepath.Join(dir, strconv.Itoa(pid))); err == nil {
-			t.Errorf("after the %s of %d its page is still there", end, pid)
+		if pages, err := os.ReadDir(dir); err != nil || len(pages) > 0 {
+			t.Errorf("after the %s of %d its page is still there: %v, %v", end, pid, pages, err)
 		}
 	}
 }
@@ -77,8 +77,11 @@ func checkPage(t *testing.T, dir string, pid int) {
 	if a.RequestedBytes[page.All].Current != 60000 || a.Allocation[page.Small].Current != 1 || a.DriverCalls == 0 {
 		t.Errorf("account %+v", a)
 	}
-	info, err := os.Stat(filepath.Join(dir, strconv.Itoa(pid)))
-	if err != nil || info.Mode() != 0o600 {
+	pages, err := os.ReadDir(dir)
+	if err != nil || len(pages) != 1 {
+		t.Fatalf("pages %v, %v", pages, err)
+	}
+	if info, err := pages[0].Info(); err != nil || info.Mode() != 0o600 {
 		t.Errorf("the page is %v, %v", info, err)
 	}
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // Call is a kind of driver call. The first are those of sim.Call, but that access which is set for the first time is counted with
-// sim.Create: a GPU then clears the memory, and the costs of gmbench calibrate have that with cuMemCreate, too.
+// sim.Create: it waits for memory to be cleared, and the costs of gmbench calibrate have what it takes longer with cuMemCreate, too.
 type Call int
 
 // The calls beyond sim's have no cost in a table: they wait, or ask.

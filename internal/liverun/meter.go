@@ -17,7 +17,8 @@ type meter struct {
 	virtual  bool          // calls take as long as the table says
 	empty    time.Duration // what is measured of no call at all
 	capacity int64         // bytes that may be taken
-	taken    int64         // of these
+	clearing sim.Clearing  // of what is taken and given back
+	begin    time.Time
 
 	account Account
 	host    time.Duration // that passed in calls
@@ -56,6 +57,7 @@ func newMeter(dev cuda.Device, costs *sim.CostTable, capacity int64) (*meter, er
 	_, virtual := dev.(*Simulated)
 	return &meter{
 		Device: dev, costs: costs, virtual: virtual, empty: timerCost(), capacity: min(capacity, total),
+		clearing: sim.NewClearing(costs), begin: time.Now(),
 		allocs: map[cuda.Ptr]int64{}, ranges: map[cuda.Ptr]int64{}, handles: map[cuda.Handle]*piece{}, mapped: map[cuda.Ptr]*piece{},
 		holding: noTensor, held: map[cuda.Event]int32{}, holds: map[int32][]cuda.Event{},
 	}, nil
@@ -88,10 +90,21 @@ func (m *meter) count(call Call, host time.Duration, n int64, cost time.Duration
 // cost returns what one call for size bytes costs by the table.
 func (m *meter) cost(call sim.Call, size int64) time.Duration { return m.costs[call].At(size) }
 
+// now returns the time that has passed for the driver.
+func (m *meter) now() time.Duration {
+	if m.virtual {
+		return m.driver
+	}
+	return time.Since(m.begin)
+}
+
+// taken returns the bytes that are taken from the device.
+func (m *meter) taken() int64 { return m.clearing.Used() }
+
 // room returns an error if size bytes more are above the capacity.
 func (m *meter) room(size int64) error {
-	if size > m.capacity-m.taken {
-		return fmt.Errorf("%w: %d bytes asked, %d taken of %d", cuda.ErrOutOfMemory, size, m.taken, m.capacity)
+	if taken := m.taken(); size > m.capacity-taken {
+		return fmt.Errorf("%w: %d bytes asked, %d taken of %d", cuda.ErrOutOfMemory, size, taken, m.capacity)
 	}
 	return nil
 }
@@ -102,13 +115,14 @@ func (m *meter) MemAlloc(size int64) (cuda.Ptr, error) {
 	if err := m.room(taken); err != nil {
 		return 0, err
 	}
-	begin := time.Now()
+	at, begin := m.now(), time.Now()
 	p, err := m.Device.MemAlloc(size)
-	m.count(Call(sim.MemAlloc), time.Since(begin), 1, m.cost(sim.MemAlloc, size))
+	host, cost := time.Since(begin), m.cost(sim.MemAlloc, size)
 	if err == nil {
 		m.allocs[p] = taken
-		m.taken += taken
+		cost += m.clearing.Take(taken, at)
 	}
+	m.count(Call(sim.MemAlloc), host, 1, cost)
 	return p, err
 }
 
@@ -119,7 +133,7 @@ func (m *meter) MemFree(p cuda.Ptr) error {
 	err := m.Device.MemFree(p)
 	m.count(Call(sim.MemFree), time.Since(begin), 1, m.cost(sim.MemFree, taken))
 	if err == nil {
-		m.taken -= taken
+		m.clearing.Give(taken, m.now())
 		delete(m.allocs, p)
 	}
 	return err
@@ -152,13 +166,14 @@ func (m *meter) Create(size int64) (cuda.Handle, error) {
 	if err := m.room(size); err != nil {
 		return 0, err
 	}
-	begin := time.Now()
+	at, begin := m.now(), time.Now()
 	h, err := m.Device.Create(size)
-	m.count(Call(sim.Create), time.Since(begin), 1, m.cost(sim.Create, size))
+	host, cost := time.Since(begin), m.cost(sim.Create, size)
 	if err == nil {
 		m.handles[h] = &piece{size: size}
-		m.taken += size
+		cost += m.clearing.Take(size, at)
 	}
+	m.count(Call(sim.Create), host, 1, cost)
 	return h, err
 }
 
@@ -182,7 +197,7 @@ func (m *meter) Release(h cuda.Handle) error {
 // drop counts a piece that is neither held nor mapped as given back.
 func (m *meter) drop(p *piece) {
 	if p.released && p.mappings == 0 {
-		m.taken -= p.size
+		m.clearing.Give(p.size, m.now())
 	}
 }
 
@@ -260,11 +275,17 @@ func (m *meter) MemInfo() (free, total int64, err error) {
 	begin := time.Now()
 	free, _, err = m.Device.MemInfo()
 	m.count(MemInfo, time.Since(begin), 1, 0)
-	return max(0, min(free, m.capacity-m.taken)), m.capacity, err
+	return max(0, min(free, m.capacity-m.taken())), m.capacity, err
 }
 
-// giveBack gives back all that is still taken, which is not counted.
+// giveBack gives back all that is still taken, which is not counted. On a GPU it waits for that to be cleared, as the next run would.
 func (m *meter) giveBack() error {
+	m.clearing.Give(m.taken(), m.now())
+	defer func() {
+		if !m.virtual {
+			time.Sleep(2 * m.clearing.Left(m.now()))
+		}
+	}()
 	var errs []error
 	for p, q := range m.mapped {
 		errs = append(errs, m.Device.Unmap(p, q.size))

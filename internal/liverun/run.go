@@ -142,7 +142,7 @@ func (r *runner) end() error {
 	if err := r.a.Empty(); err != nil {
 		return fmt.Errorf("give memory back: %w", err)
 	}
-	r.res.Left = r.m.taken
+	r.res.Left = r.m.taken()
 	if r.contents != nil {
 		r.res.Checked = r.contents.Checked
 	}

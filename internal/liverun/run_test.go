@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"gm/internal/bench"
 	"gm/internal/blocks"
@@ -61,18 +62,28 @@ func open(t *testing.T, name string) *replay.Program {
 
 // TestLikeBench compares runs on a simulated device with what gmbench says of the same trace, of three streams.
 func TestLikeBench(t *testing.T) {
-	p := open(t, "opt13b-fsdp4-LRV-r0")
-	specs, err := bench.ParseSpecs("stitch,expandable,planned")
+	likeBench(t, open(t, "opt13b-fsdp4-LRV-r0"), sim.H200(), "stitch,expandable,planned")
+}
+
+// TestClearingLikeBench compares runs that give memory back and wait for it, in a job that takes no time.
+func TestClearingLikeBench(t *testing.T) {
+	costs := sim.H200()
+	costs[sim.Clear] = sim.Curve{{Bytes: 2 * mib, Cost: time.Millisecond}, {Bytes: 4 * mib, Cost: 2 * time.Millisecond}}
+	likeBench(t, random(2, 3000, 512*mib), costs, "native,torch,stitch")
+}
+
+func likeBench(t *testing.T, p *replay.Program, costs sim.CostTable, allocators string) {
+	specs, err := bench.ParseSpecs(allocators)
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows, err := bench.Compare(context.Background(), []*replay.Program{p}, specs, 0, func() {})
+	rows, err := bench.CompareOn(context.Background(), []*replay.Program{p}, specs, bench.GPU{Costs: costs}, func() {})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i, want := range rows {
 		gpu := NewSimulated()
-		res := run(t, p, gpu, Options{Costs: sim.H200()}, specs[i].Text)
+		res := run(t, p, gpu, Options{Costs: costs}, specs[i].Text)
 		if s := res.Stats; s.PeakAllocated != want.PeakAllocated || s.PeakReserved != want.PeakReserved {
 			t.Errorf("%s: %+v, want %d allocated and %d reserved", specs[i].Text, s, want.PeakAllocated, want.PeakReserved)
 		}

@@ -53,6 +53,7 @@ func Run(p *Program, a blocks.Allocator, dev *sim.Device) (*Result, error) {
 	}
 	curve := newSampler(p)
 	for i := range p.Kinds {
+		dev.Job(time.Duration(p.TimesNS[i] - p.TimesNS[0]))
 		if err := r.step(i); err != nil {
 			if res.OOM = p.OOMAt(i, err); res.OOM != nil {
 				break

@@ -24,7 +24,7 @@ type calibrateCmd struct {
 
 // Help implements kong.HelpProvider.
 func (cmd *calibrateCmd) Help() string {
-	return "Uses at most a quarter of the memory that is free, for about a second. The GPU should have nothing else to do.\n\n" +
+	return "Uses at most a quarter of the memory that is free, for some seconds. The GPU should have nothing else to do.\n\n" +
 		"Example: gmbench calibrate -o costs.json && gmbench --costs costs.json job.parquet"
 }
 

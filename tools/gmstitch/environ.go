@@ -6,7 +6,7 @@ import (
 	"strconv"
 
 	"gm/internal/command"
-	"gm/tools/gmstitch/library"
+	"gm/internal/libgm/library"
 )
 
 // folderVariable names the folder of a run in the environment of its processes.

@@ -10,9 +10,9 @@ import (
 
 	"gm/internal/cli"
 	"gm/internal/command"
+	"gm/internal/libgm/library"
 	"gm/internal/torch/glue"
 	"gm/internal/units"
-	"gm/tools/gmstitch/library"
 )
 
 type runCmd struct {
@@ -45,9 +45,9 @@ func (cmd *runCmd) Run(c *cli.Context) error {
 	if err := cmd.check(); err != nil {
 		return err
 	}
-	folder, err := command.MakeFolder(os.TempDir(), "gmstitch-")
+	folder, err := command.MakeFolder(command.TempDir(), "gmstitch-")
 	if err != nil {
-		return fmt.Errorf("prepare the run: %w; TMPDIR can name another folder than %s", err, os.TempDir())
+		return fmt.Errorf("prepare the run: %w; TMPDIR can name another folder than %s", err, command.TempDir())
 	}
 	status, err := cmd.runIn(c, folder.Path, words)
 	if failed := folder.Remove(); failed != nil {

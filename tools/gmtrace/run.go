@@ -78,7 +78,7 @@ func newSession(options capture.Options) (*capture.Session, error) {
 	}
 	s, err := capture.NewSession(options)
 	if err != nil {
-		return nil, fmt.Errorf("prepare the capture: %w; TMPDIR can name another folder than %s", err, os.TempDir())
+		return nil, fmt.Errorf("prepare the capture: %w; TMPDIR can name another folder than %s", err, command.TempDir())
 	}
 	return s, nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"gm/internal/capture/live"
 	"gm/internal/cli"
+	"gm/internal/command"
 	"gm/internal/report"
 )
 
@@ -21,13 +22,13 @@ type found struct {
 
 // findCapture returns the folder of the capture of a process, or with 0 of the only one, and what it knows.
 func findCapture(c *cli.Context, pid int) (folder string, view *live.View, err error) {
-	all := captures(append(environOf(pid, "TMPDIR"), os.TempDir()))
+	all := captures(append(environOf(pid, "TMPDIR"), command.TempDir()))
 	if pid != 0 {
 		return captureOf(pid, all)
 	}
 	switch len(all) {
 	case 0:
-		return "", nil, fmt.Errorf("no capture is running in %s: start one with gmtrace run, or gmtrace top --run", os.TempDir())
+		return "", nil, fmt.Errorf("no capture is running in %s: start one with gmtrace run, or gmtrace top --run", command.TempDir())
 	case 1:
 		return all[0].folder, all[0].view, nil
 	}

@@ -28,10 +28,17 @@ const (
 // Steps is how often Costs calls done.
 const Steps = len(sizes) + len(ranges) + 1
 
+// clearing is more than it takes a driver to clear a MiB that was given back: twice as long as on an H200.
+const clearing = 5 * time.Microsecond
+
 // Costs measures every call of the table, each for the sizes that it depends on, and returns the medians. It uses at most a quarter
 // of the memory that is free on the device, and leaves out sizes that do not fit. A quiet device and two of its streams with nothing in
 // them are needed for figures that mean something. It calls done after each step. After an error what was allocated is still held.
 func Costs(d cuda.Device, streams [2]cuda.Stream, done func()) (sim.CostTable, error) {
+	return costs(d, streams, done, time.Sleep)
+}
+
+func costs(d cuda.Device, streams [2]cuda.Stream, done func(), sleep func(time.Duration)) (sim.CostTable, error) {
 	free, _, err := d.MemInfo()
 	if err != nil {
 		return sim.CostTable{}, err
@@ -40,7 +47,7 @@ func Costs(d cuda.Device, streams [2]cuda.Stream, done func()) (sim.CostTable, e
 	if budget < sizes[0] {
 		return sim.CostTable{}, fmt.Errorf("%d bytes of device memory are free, at least %d are needed", free, 4*sizes[0])
 	}
-	m := &meter{d: d}
+	m := &meter{d: d, sleep: sleep}
 	for _, size := range sizes {
 		if size <= budget {
 			n := min(budget/size, burst)
@@ -59,10 +66,11 @@ func Costs(d cuda.Device, streams [2]cuda.Stream, done func()) (sim.CostTable, e
 	return m.table(), m.err
 }
 
-// allocate measures plain memory.
+// allocate measures plain memory that is clear.
 func (m *meter) allocate(size int64, n int) {
 	ptrs := make([]cuda.Ptr, n)
 	for range rounds {
+		m.rest(size * int64(n))
 		m.each(sim.MemAlloc, size, n, func(i int) (err error) {
 			ptrs[i], err = m.d.MemAlloc(size)
 			return err
@@ -71,26 +79,43 @@ func (m *meter) allocate(size int64, n int) {
 	}
 }
 
-// pieces measures physical memory, in handles of one size that are mapped side by side.
+// pieces measures physical memory, in handles of one size that are mapped side by side. They are taken when the memory is clear, and
+// once more when it was given back just before. What the first access to clear memory takes beyond setting it again at another address
+// is a cost of new memory and counted with cuMemCreate.
 //
-// What others gave back is cleared when access to it is first set, which takes many times as long as setting it again at another
-// address. That is a cost of new memory, as an allocator sees it, and counted with cuMemCreate.
+// The driver clears memory from when it is given back, so of what that takes a part is hidden behind the calls that give back the rest.
 func (m *meter) pieces(size int64, n int) {
 	all := size * int64(n)
 	p := m.addresses(all)
 	handles := make([]cuda.Handle, n)
 	for range rounds {
-		create := m.timeEach(sim.Create, size, n, func(i int) (err error) {
-			handles[i], err = m.d.Create(size)
-			return err
-		})
-		first := m.mapAll(p, size, handles)
+		m.rest(all)
+		create, access := m.create(p, size, handles)
 		again := m.mapAll(p, size, handles)
-		m.add(sim.Create, size, create+max(0, first-again))
+		m.add(sim.Create, size, create+max(0, access-again))
 		m.add(sim.SetAccess, size, again)
-		m.each(sim.Release, size, n, func(i int) error { return m.d.Release(handles[i]) })
+		release := m.release(size, handles)
+		createAtOnce, accessAtOnce := m.create(p, size, handles)
+		m.add(sim.Clear, size, release+max(0, createAtOnce+accessAtOnce-create-access))
+		m.release(size, handles)
 	}
 	m.do(func() error { return m.d.AddressFree(p, all) })
+}
+
+// create makes the handles and maps them for the first time. It returns what making them takes, a handle, and setting access.
+func (m *meter) create(p cuda.Ptr, size int64, handles []cuda.Handle) (create, access time.Duration) {
+	create = m.timeEach(sim.Create, size, len(handles), func(i int) (err error) {
+		handles[i], err = m.d.Create(size)
+		return err
+	})
+	return create, m.mapAll(p, size, handles)
+}
+
+// release returns what releasing the handles takes, a handle.
+func (m *meter) release(size int64, handles []cuda.Handle) time.Duration {
+	took := m.timeEach(sim.Release, size, len(handles), func(i int) error { return m.d.Release(handles[i]) })
+	m.add(sim.Release, size, took)
+	return took
 }
 
 // mapAll maps the handles, sets access to them, for which it returns the time a handle, and unmaps them.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	"gm/internal/cuda"
 	"gm/internal/cuda/sim"
@@ -12,7 +13,7 @@ import (
 // measured measures a simulated device, on which calls take next to no time.
 func measured(t *testing.T, d cuda.Device) (table sim.CostTable, steps int) {
 	t.Helper()
-	table, err := Costs(d, [2]cuda.Stream{1, 2}, func() { steps++ })
+	table, err := costs(d, [2]cuda.Stream{1, 2}, func() { steps++ }, func(time.Duration) {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,6 +86,48 @@ func TestQuarterOfMemory(t *testing.T) {
 	}
 }
 
+// clearingDevice is a device that clears what is given back, in the time that it is left or when it is needed.
+type clearingDevice struct {
+	*sim.Device
+	dirty bool
+}
+
+// clears is what that takes.
+const clears = 8 * time.Millisecond
+
+func (c *clearingDevice) Release(h cuda.Handle) error {
+	c.dirty = true
+	return c.Device.Release(h)
+}
+
+func (c *clearingDevice) SetAccess(p cuda.Ptr, size int64) error {
+	if c.dirty {
+		time.Sleep(clears)
+	}
+	c.dirty = false
+	return c.Device.SetAccess(p, size)
+}
+
+func TestClearing(t *testing.T) {
+	d := &clearingDevice{Device: sim.New(1200*mib, sim.CostTable{})}
+	table, err := costs(d, [2]cuda.Stream{1, 2}, func() {}, func(rest time.Duration) {
+		if rest < 2*clearing {
+			t.Errorf("rests for %v", rest)
+		}
+		d.dirty = false
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, p := range table[sim.Clear] {
+		n := min(300*mib/p.Bytes, burst)
+		if want := clears / time.Duration(n); p.Cost < want || table[sim.Create][i].Cost > want/2 || table[sim.SetAccess][i].Cost > want/2 {
+			t.Errorf("%d bytes: clearing %v, cuMemCreate %v, cuMemSetAccess %v; want %v for clearing alone",
+				p.Bytes, p.Cost, table[sim.Create][i].Cost, table[sim.SetAccess][i].Cost, want)
+		}
+	}
+}
+
 // narrow has few addresses, and fails a call.
 type narrow struct {
 	*sim.Device
@@ -106,7 +149,7 @@ func TestFewAddresses(t *testing.T) {
 		t.Errorf("sizes %d were measured", got)
 	}
 	failed := errors.New("failed")
-	_, err := Costs(narrow{sim.New(0, sim.CostTable{}), failed}, [2]cuda.Stream{}, func() {})
+	_, err := costs(narrow{sim.New(0, sim.CostTable{}), failed}, [2]cuda.Stream{}, func() {}, func(time.Duration) {})
 	if !errors.Is(err, failed) || err.Error() != "measure cuEventQuery of 64 pieces of 0 bytes: failed" {
 		t.Errorf("a call that fails: %v", err)
 	}

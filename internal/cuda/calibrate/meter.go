@@ -12,6 +12,7 @@ import (
 // meter times calls. After the first error it makes none.
 type meter struct {
 	d     cuda.Device
+	sleep func(time.Duration)
 	times [sim.NumCalls]map[int64][]time.Duration // by size in bytes, of one call
 	err   error
 }
@@ -22,6 +23,9 @@ func (m *meter) do(f func() error) {
 		m.err = f()
 	}
 }
+
+// rest leaves the driver the time to clear size bytes that were given back.
+func (m *meter) rest(size int64) { m.sleep(time.Duration(size/mib) * clearing) }
 
 // time returns what a call for n pieces of size bytes takes, a piece.
 func (m *meter) time(call sim.Call, size int64, n int, f func() error) time.Duration {

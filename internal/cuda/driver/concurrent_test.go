@@ -106,6 +106,7 @@ func TestCapture(t *testing.T) {
 			t.Errorf("stream %#x capturing: %v, want %v", stream, capturing, want)
 		}
 	}
+	refusesCaptured(t, d, s, other)
 	must(t, turn(d, 1))
 	elsewhere := make(chan error)
 	go func() { elsewhere <- turn(d, 2) }()
@@ -117,6 +118,24 @@ func TestCapture(t *testing.T) {
 	must(t, bystander.EndCapture(int64(s)))
 	must(t, d.StreamDestroy(s))
 	must(t, d.StreamDestroy(other))
+}
+
+// refusesCaptured asks a stream that is captured for what would capture another one, too, or end the capture.
+func refusesCaptured(t *testing.T, d *Device, s, other cuda.Stream) {
+	t.Helper()
+	m := registered(t, d, 4096, 4096, 0)
+	p := got[cuda.Ptr](t)(d.MemAlloc(4096))
+	if _, _, err := d.Transfer(cuda.Transfer{Lane: other, After: s, Device: p, Host: m}); !errors.Is(err, cuda.ErrCapturing) {
+		t.Errorf("a transfer behind a stream that is captured: %v", err)
+	}
+	done, _, err := d.Transfer(cuda.Transfer{Lane: other, After: other, Device: p, Host: m})
+	must(t, err)
+	if err := d.Follow(s, done); !errors.Is(err, cuda.ErrCapturing) {
+		t.Errorf("a stream that is captured waits for a transfer: %v", err)
+	}
+	must(t, d.EventSynchronize(done))
+	must(t, d.EventDestroy(done))
+	must(t, d.MemFree(p))
 }
 
 // BenchmarkEvent is what an allocator adds to a free that waits for a stream, and to its first look whether it has passed.

@@ -21,9 +21,10 @@ type Device struct {
 	share   atomic.Uint32 // what physical memory is made for, one of enum gm_share
 	access  atomic.Pointer[[]C.struct_gm_access]
 
-	mu     sync.Mutex
-	events []cuda.Event          // destroyed, to be recorded again
-	sizes  map[cuda.Handle]int64 // of physical memory not yet released, in bytes
+	mu        sync.Mutex
+	events    []cuda.Event          // destroyed, to be recorded again
+	intervals []cuda.Interval       // the same for those that measure time
+	sizes     map[cuda.Handle]int64 // of physical memory not yet released, in bytes
 }
 
 var _ cuda.Device = (*Device)(nil)
@@ -42,10 +43,13 @@ func newDevice(l *Library, device C.int, context uintptr, name string, share uin
 // others hold the context.
 func (d *Device) Close() error {
 	var errs []error
+	for _, i := range d.intervals {
+		d.events = append(d.events, i.Begin, i.End)
+	}
 	for _, e := range d.events {
 		errs = append(errs, d.library.check(C.gm_event_destroy(d.c, C.uintptr_t(e))))
 	}
-	d.events = nil
+	d.events, d.intervals = nil, nil
 	errs = append(errs, d.library.check(C.gm_context_release(d.library.c, d.c.device)))
 	C.free(unsafe.Pointer(d.c))
 	d.c = nil

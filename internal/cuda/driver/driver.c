@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { CAPTURE_MODE_RELAXED = 2, EVENT_DISABLE_TIMING = 2, STREAM_NON_BLOCKING = 1 };
+enum { CAPTURE_MODE_RELAXED = 2, EVENT_DISABLE_TIMING = 2, STREAM_NON_BLOCKING = 1, CAPTURE_UNSUPPORTED = 900 };
 enum { LOOK_UP_LEGACY_STREAM = 1, ALLOCATION_PINNED = 1, HANDLE_FILE_DESCRIPTOR = 1 };
 
 /* CUmemAllocationProp */
@@ -58,6 +58,13 @@ _Static_assert(sizeof(struct property) == 32 && sizeof(struct gm_access) == 12, 
 	NEEDED(cuMemsetD32Async, "", 3020, (uint64_t p, unsigned value, size_t n, void *stream))                         \
 	NEEDED(cuMemcpyDtoH, "_v2", 3020, (void *dst, uint64_t src, size_t size))                                        \
 	NEEDED(cuMemcpyHtoD, "_v2", 3020, (uint64_t dst, const void *src, size_t size))                                  \
+	NEEDED(cuMemcpyDtoHAsync, "_v2", 3020, (void *dst, uint64_t src, size_t size, void *stream))                     \
+	NEEDED(cuMemcpyHtoDAsync, "_v2", 3020, (uint64_t dst, const void *src, size_t size, void *stream))               \
+	NEEDED(cuMemcpyDtoDAsync, "_v2", 3020, (uint64_t dst, uint64_t src, size_t size, void *stream))                  \
+	NEEDED(cuMemHostRegister, "_v2", 6050, (void *p, size_t size, unsigned flags))                                   \
+	NEEDED(cuMemHostUnregister, "", 4000, (void *p))                                                                 \
+	NEEDED(cuEventElapsedTime, "", 2000, (float *ms, void *begin, void *end))                                        \
+	NEEDED(cuDeviceGetPCIBusId, "", 4010, (char *text, int size, int device))                                        \
 	OPTIONAL(cuStreamIsCapturing, "", 10000, (void *stream, int *status))                                            \
 	OPTIONAL(cuThreadExchangeStreamCaptureMode, "", 10010, (int *mode))
 
@@ -144,6 +151,11 @@ struct gm_result gm_device_get(const struct gm_library *l, int ordinal)
 struct gm_result gm_device_name(const struct gm_library *l, int device, char *name, int size)
 {
 	return plain("cuDeviceGetName", l->cuDeviceGetName(name, size, device), 0);
+}
+
+struct gm_result gm_device_pci_bus_id(const struct gm_library *l, int device, char *text, int size)
+{
+	return plain("cuDeviceGetPCIBusId", l->cuDeviceGetPCIBusId(text, size, device), 0);
 }
 
 struct gm_result gm_device_attribute(const struct gm_library *l, int device, int attribute)
@@ -233,6 +245,11 @@ WRAP(gm_stream_destroy, (device d, uintptr_t stream), cuStreamDestroy, (void *)s
 WRAP(gm_stream_synchronize, (device d, uintptr_t stream), cuStreamSynchronize, (void *)stream)
 WRAP(gm_stream_wait_event, (device d, uintptr_t stream, uintptr_t event), cuStreamWaitEvent, (void *)stream, (void *)event, 0)
 WRAP(gm_memset32, (device d, uint64_t p, uint32_t value, uint64_t words, uintptr_t stream), cuMemsetD32Async, p, value, words, (void *)stream)
+WRAP(gm_copy_to_host_async, (device d, void *dst, uint64_t src, uint64_t size, uintptr_t stream), cuMemcpyDtoHAsync, dst, src, size, (void *)stream)
+WRAP(gm_copy_to_device_async, (device d, uint64_t dst, const void *src, uint64_t size, uintptr_t stream), cuMemcpyHtoDAsync, dst, src, size, (void *)stream)
+WRAP(gm_copy_within_device, (device d, uint64_t dst, uint64_t src, uint64_t size, uintptr_t stream), cuMemcpyDtoDAsync, dst, src, size, (void *)stream)
+WRAP(gm_host_register, (device d, void *p, uint64_t size), cuMemHostRegister, p, size, 0)
+WRAP(gm_host_unregister, (device d, void *p), cuMemHostUnregister, p)
 WRAP(gm_copy_to_host, (device d, void *dst, uint64_t src, uint64_t size), cuMemcpyDtoH, dst, src, size)
 WRAP(gm_copy_to_device, (device d, uint64_t dst, const void *src, uint64_t size), cuMemcpyHtoD, dst, src, size)
 
@@ -254,6 +271,24 @@ struct gm_result gm_create(device d, uint64_t size, enum gm_share share)
 	};
 	struct gm_result r = {.code = 0};
 	RUN(cuMemCreate, &r.value[0], size, &property, 0);
+	return r;
+}
+
+struct gm_result gm_event_create(device d, int timed)
+{
+	void *event = NULL;
+	struct gm_result r = {.code = 0};
+	RUN(cuEventCreate, &event, timed ? 0 : EVENT_DISABLE_TIMING);
+	r.value[0] = (uintptr_t)event;
+	return r;
+}
+
+struct gm_result gm_event_elapsed(device d, uintptr_t begin, uintptr_t end)
+{
+	float ms = 0;
+	struct gm_result r = {.code = 0};
+	RUN(cuEventElapsedTime, &ms, (void *)begin, (void *)end);
+	r.value[0] = ms > 0 ? (uint64_t)((double)ms * 1e6) : 0;
 	return r;
 }
 
@@ -288,5 +323,94 @@ struct gm_result gm_stream_capturing(device d, uintptr_t stream)
 	if (d->library->cuStreamIsCapturing)
 		RUN(cuStreamIsCapturing, (void *)stream, &status);
 	r.value[0] = (uint64_t)status;
+	return r;
+}
+
+/* STEP makes one of several calls; the first that fails ends the function that it is in. */
+#define STEP(name, ...)                               \
+	do {                                          \
+		int code = l->name(__VA_ARGS__);      \
+		if (code) {                           \
+			*call = #name;                \
+			return code;                  \
+		}                                     \
+	} while (0)
+
+/* uncaptured fails where work in a stream would go into a graph: a stream of ours that waits for it would be captured, too. */
+static int uncaptured(const struct gm_library *l, uintptr_t stream, const char **call)
+{
+	int status = 0;
+	if (l->cuStreamIsCapturing)
+		STEP(cuStreamIsCapturing, (void *)stream, &status);
+	if (!status)
+		return 0;
+	*call = "cuStreamIsCapturing";
+	return CAPTURE_UNSUPPORTED;
+}
+
+static int follow(const struct gm_library *l, uintptr_t stream, uintptr_t event, const char **call)
+{
+	int code = uncaptured(l, stream, call);
+	if (code)
+		return code;
+	STEP(cuStreamWaitEvent, (void *)stream, (void *)event, 0);
+	return 0;
+}
+
+struct gm_result gm_stream_follow(device d, uintptr_t stream, uintptr_t event)
+{
+	const char *call = NULL;
+	struct gm_result r = {.code = 0};
+	if (enter(d, &r)) {
+		int code = follow(d->library, stream, event, &call);
+		leave(d, &r, call, code);
+	}
+	return r;
+}
+
+/* order has the lane come behind all that its copy comes behind. */
+static int order(const struct gm_library *l, const struct gm_transfer *t, const char **call)
+{
+	int code = uncaptured(l, t->after, call);
+	if (code)
+		return code;
+	STEP(cuEventRecord, (void *)t->order, (void *)t->after);
+	STEP(cuStreamWaitEvent, (void *)t->lane, (void *)t->order, 0);
+	if (t->wait)
+		STEP(cuStreamWaitEvent, (void *)t->lane, (void *)t->wait, 0);
+	return 0;
+}
+
+static int copy(const struct gm_library *l, const struct gm_transfer *t, const char **call)
+{
+	if (t->begin)
+		STEP(cuEventRecord, (void *)t->begin, (void *)t->lane);
+	for (uint64_t at = 0, size; at < t->size; at += size) {
+		uint64_t most = at ? t->piece : t->first, left = t->size - at;
+		size = most && most < left ? most : left;
+		if (t->in)
+			STEP(cuMemcpyHtoDAsync, t->device + at, (void *)(t->host + at), size, (void *)t->lane);
+		else
+			STEP(cuMemcpyDtoHAsync, (void *)(t->host + at), t->device + at, size, (void *)t->lane);
+	}
+	if (t->end)
+		STEP(cuEventRecord, (void *)t->end, (void *)t->lane);
+	STEP(cuEventRecord, (void *)t->done, (void *)t->lane);
+	return 0;
+}
+
+struct gm_result gm_transfer(device d, struct gm_transfer t)
+{
+	const char *call = NULL;
+	struct gm_result r = {.code = 0};
+	if (!enter(d, &r))
+		return r;
+	int code = order(d->library, &t, &call);
+	if (!code) {
+		code = copy(d->library, &t, &call);
+		if (code) /* nobody would know when what was queued of it is done */
+			d->library->cuStreamSynchronize((void *)t.lane);
+	}
+	leave(d, &r, call, code);
 	return r;
 }

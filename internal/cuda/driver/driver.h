@@ -25,6 +25,16 @@ struct gm_access {
 };
 enum { GM_LOCATION_DEVICE = 1, GM_ACCESS_READWRITE = 3 };
 
+/* cuda.Transfer, and the events that it takes; begin and end are 0 unless it is timed. */
+struct gm_transfer {
+	uintptr_t lane, after, wait;
+	uintptr_t order; /* recorded in after, and behind it free for another transfer */
+	uintptr_t begin, end, done;
+	uint64_t device, size, first, piece;
+	uintptr_t host;
+	int in;
+};
+
 /* What physical memory can be used for beyond this process; a GPU has them in this order or not at all. */
 enum gm_share { GM_SHARE_NONE, GM_SHARE_FILE, GM_SHARE_FILE_RDMA };
 
@@ -40,6 +50,7 @@ struct gm_result gm_driver_version(const struct gm_library *l);
 struct gm_result gm_device_count(const struct gm_library *l);
 struct gm_result gm_device_get(const struct gm_library *l, int ordinal);
 struct gm_result gm_device_name(const struct gm_library *l, int device, char *name, int size);
+struct gm_result gm_device_pci_bus_id(const struct gm_library *l, int device, char *text, int size);
 struct gm_result gm_device_attribute(const struct gm_library *l, int device, int attribute);
 struct gm_result gm_device_can_access(const struct gm_library *l, int device, int peer);
 struct gm_result gm_context_retain(const struct gm_library *l, int device);
@@ -61,6 +72,9 @@ struct gm_result gm_set_access(const struct gm_device *d, uint64_t p, uint64_t s
 struct gm_result gm_event_record(const struct gm_device *d, uintptr_t event, uintptr_t stream);
 struct gm_result gm_event_query(const struct gm_device *d, uintptr_t event);
 struct gm_result gm_event_synchronize(const struct gm_device *d, uintptr_t event);
+struct gm_result gm_event_create(const struct gm_device *d, int timed);
+/* gm_event_elapsed's value is in nanoseconds. */
+struct gm_result gm_event_elapsed(const struct gm_device *d, uintptr_t begin, uintptr_t end);
 struct gm_result gm_event_destroy(const struct gm_device *d, uintptr_t event);
 struct gm_result gm_stream_create(const struct gm_device *d);
 struct gm_result gm_stream_destroy(const struct gm_device *d, uintptr_t stream);
@@ -71,5 +85,14 @@ struct gm_result gm_stream_capturing(const struct gm_device *d, uintptr_t stream
 struct gm_result gm_memset32(const struct gm_device *d, uint64_t p, uint32_t value, uint64_t words, uintptr_t stream);
 struct gm_result gm_copy_to_host(const struct gm_device *d, void *dst, uint64_t src, uint64_t size);
 struct gm_result gm_copy_to_device(const struct gm_device *d, uint64_t dst, const void *src, uint64_t size);
+struct gm_result gm_copy_to_host_async(const struct gm_device *d, void *dst, uint64_t src, uint64_t size, uintptr_t stream);
+struct gm_result gm_copy_to_device_async(const struct gm_device *d, uint64_t dst, const void *src, uint64_t size, uintptr_t stream);
+struct gm_result gm_copy_within_device(const struct gm_device *d, uint64_t dst, uint64_t src, uint64_t size, uintptr_t stream);
+struct gm_result gm_host_register(const struct gm_device *d, void *p, uint64_t size);
+struct gm_result gm_host_unregister(const struct gm_device *d, void *p);
+/* gm_stream_follow has a stream wait for an event. It fails if the stream is captured. */
+struct gm_result gm_stream_follow(const struct gm_device *d, uintptr_t stream, uintptr_t event);
+/* gm_transfer queues a copy (cuda.Transfer). After a failure nothing of it runs. */
+struct gm_result gm_transfer(const struct gm_device *d, struct gm_transfer t);
 
 #endif

@@ -17,6 +17,7 @@ const (
 	codeInvalidValue       = 1
 	codeNotReady           = 600
 	codeContextIsDestroyed = 709
+	codeCaptureUnsupported = 900
 	codeCaptureImplicit    = 906
 )
 
@@ -30,13 +31,15 @@ type Error struct {
 // Error implements error.
 func (e *Error) Error() string { return fmt.Sprintf("%s: %s (%d)", e.Call, e.name, e.Code) }
 
-// Unwrap returns cuda.ErrOutOfMemory or ErrShutdown for the codes that stand for them.
+// Unwrap returns cuda.ErrOutOfMemory, cuda.ErrCapturing or ErrShutdown for the codes that stand for them.
 func (e *Error) Unwrap() error {
 	switch e.Code {
 	case codeOutOfMemory:
 		return cuda.ErrOutOfMemory
 	case codeDeinitialized, codeContextIsDestroyed:
 		return ErrShutdown
+	case codeCaptureUnsupported, codeCaptureImplicit:
+		return cuda.ErrCapturing
 	}
 	return nil
 }

@@ -10,14 +10,16 @@
 //	GM_FAKE_COUNTS    file that the fakes keep their counts in; %p stands for the process id
 //	GM_FAKE_FAIL      calls that fail: "cuMemCreate:3=2" the third with error 2, "cuMemMap:1+=1" all with error 1
 //	GM_FAKE_DELAY     calls that take longer: "cuMemMap=20us,cuMemAlloc=1ms"
+//	GM_FAKE_WORK      copies and fills that take longer in their streams, by the call: "cuMemcpyDtoHAsync=2ms"
 //
 // Results were compared with those of an H200 (driver 580, CUDA 13.0), on which most programs in testdata pass, too. Known
 // differences: what a stream captures is dropped and gives no graph, and waiting for an event captures no other stream; there
 // is no opening of IPC handles and no form of a function older than CUDA 3.2; pools and small allocations never fragment; a
-// kernel runs nothing; memory that can be exported keeps a file open; and cuMemMap refuses what the real driver lets pass, a
-// range that begins in a reservation and ends behind it, and a handle that was released but is still mapped somewhere.
+// kernel runs nothing; memory that can be exported keeps a file open; cuMemMap refuses what the real driver lets pass, a
+// range that begins in a reservation and ends behind it, and a handle that was released but is still mapped somewhere; and a copy
+// of memory of the host that was registered in two pieces is refused, where the real driver may or may not.
 //
-// A name in GM_FAKE_FAIL and GM_FAKE_DELAY stands for all versions of the function (cuMemAlloc for cuMemAlloc_v2).
+// A name in GM_FAKE_FAIL, GM_FAKE_DELAY and GM_FAKE_WORK stands for all versions of the function (cuMemAlloc for cuMemAlloc_v2).
 package fake
 
 import (

@@ -101,6 +101,7 @@ var programs = []struct {
 	{name: "memory"},
 	{name: "pool"},
 	{name: "stream"},
+	{name: "work", environment: []string{"GM_FAKE_WORK=cuMemcpyDtoHAsync=100ms"}},
 	{name: "capture"},
 	{name: "early"},
 	{name: "context", environment: []string{"GM_FAKE_DEVICES=2"}},

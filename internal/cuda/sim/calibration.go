@@ -67,6 +67,9 @@ func (c Calibration) Write(w io.Writer) error {
 func (t CostTable) MarshalJSON() ([]byte, error) {
 	var out bytes.Buffer
 	for call, curve := range t {
+		if Call(call) == Clear && len(curve) == 0 {
+			continue
+		}
 		points, err := json.Marshal(curve)
 		if err != nil {
 			return nil, err
@@ -82,6 +85,7 @@ func (t CostTable) MarshalJSON() ([]byte, error) {
 }
 
 // UnmarshalJSON implements json.Unmarshaler. Every call must be there and no other, with sizes that grow and costs from 0 to a minute.
+// Files from before clearing was measured by itself have it in the costs of MemAlloc and Create.
 func (t *CostTable) UnmarshalJSON(text []byte) error {
 	var curves map[string]Curve
 	if err := json.Unmarshal(text, &curves); err != nil {
@@ -96,6 +100,9 @@ func (t *CostTable) UnmarshalJSON(text []byte) error {
 		t[call] = curve
 	}
 	for call, curve := range t {
+		if Call(call) == Clear && len(curve) == 0 {
+			continue
+		}
 		if err := curve.check(); err != nil {
 			return fmt.Errorf("%s: %w", Call(call), err)
 		}

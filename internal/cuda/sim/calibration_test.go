@@ -27,6 +27,22 @@ func TestCalibrationRoundTrip(t *testing.T) {
 	}
 }
 
+// TestCalibrationWithoutClearing reads a file from before clearing was measured by itself.
+func TestCalibrationWithoutClearing(t *testing.T) {
+	want := H200()
+	want[Clear] = nil
+	var text bytes.Buffer
+	must(t)(Calibration{Costs: want}.Write(&text))
+	if strings.Contains(text.String(), "clearing") {
+		t.Error("an empty curve is written")
+	}
+	got, err := readCalibration(&text)
+	must(t)(err)
+	if !reflect.DeepEqual(got.Costs, want) {
+		t.Errorf("read %+v, want %+v", got.Costs, want)
+	}
+}
+
 func TestCalibrationRefused(t *testing.T) {
 	var good bytes.Buffer
 	must(t)(Calibration{Costs: H200()}.Write(&good))
@@ -38,13 +54,14 @@ func TestCalibrationRefused(t *testing.T) {
 		{compact, `{"costs":null}`, "no costs"},
 		{compact, strings.Repeat(" ", maxCalibration+1), "more than 1048576 bytes"},
 		{`"cuMemMap"`, `"cuMemCopy"`, `"cuMemCopy" is none of the calls that have a cost`},
-		{`"cuMemMap":[{"bytes":2097152,"ns":600}],`, "", "cuMemMap: no cost"},
-		{`[{"bytes":2097152,"ns":600}]`, "[]", "cuMemMap: no cost"},
-		{`"ns":600`, `"ns":-600`, "cuMemMap: point 1: a cost of -600 ns is not within 0 and a minute"},
-		{`"ns":600`, `"ns":60000000001`, "cuMemMap: point 1: a cost of 60000000001 ns"},
-		{`"ns":600`, `"ns":1e30`, "cannot unmarshal number 1e30"},
-		{`"bytes":134217728,"ns":34000`, `"bytes":2097152,"ns":34000`, "cuMemAlloc: point 2: 2097152 bytes after 2097152, sizes must grow"},
-		{`"bytes":0,"ns":1300`, `"bytes":-1,"ns":1300`, "cuEventRecord: point 1: -1 bytes"},
+		{`"cuEventQuery":[{"bytes":0,"ns":1300}],`, "", "cuEventQuery: no cost"},
+		{`[{"bytes":0,"ns":1300}]`, "[]", "cuEventQuery: no cost"},
+		{`"ns":1300`, `"ns":-1300`, "cuEventQuery: point 1: a cost of -1300 ns is not within 0 and a minute"},
+		{`"ns":1300`, `"ns":60000000001`, "cuEventQuery: point 1: a cost of 60000000001 ns"},
+		{`"ns":1300`, `"ns":1e30`, "cannot unmarshal number 1e30"},
+		{`"bytes":134217728,"ns":43000`, `"bytes":2097152,"ns":43000`, "cuMemAlloc: point 2: 2097152 bytes after 2097152, sizes must grow"},
+		{`"clearing":[{"bytes":2097152,`, `"clearing":[{"bytes":-1,`, "clearing: point 1: -1 bytes"},
+		{`"bytes":0,"ns":1300`, `"bytes":-1,"ns":1300`, "cuEventQuery: point 1: -1 bytes"},
 	} {
 		text := strings.Replace(compact, test.old, test.new, 1)
 		if text == compact {

@@ -4,19 +4,21 @@ package sim
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"gm/internal/cuda"
 )
 
-// Device is a simulated GPU. Its time is virtual: only driver calls make it pass.
+// Device is a simulated GPU. Its time is virtual: driver calls make it pass, and Job.
 type Device struct {
 	capacity int64
-	used     int64
 	costs    CostTable
+	clearing Clearing // of which the bytes in use, too
 
 	calls   [NumCalls]int64
 	elapsed time.Duration
+	job     time.Duration // that passed beside the calls
 
 	allocs   map[cuda.Ptr]int64      // cuMemAlloc: sizes taken from the device
 	reserved []*reservation          // ranges of addresses, ordered
@@ -54,11 +56,13 @@ func New(capacity int64, costs CostTable) *Device {
 	if capacity == 0 {
 		capacity = Endless
 	}
-	return &Device{
+	d := &Device{
 		capacity: capacity, costs: costs,
 		allocs: map[cuda.Ptr]int64{}, physical: map[cuda.Handle]*memory{}, mappings: map[cuda.Ptr]cuda.Handle{},
 		pending: map[cuda.Event]bool{}, nextPtr: firstAddress,
 	}
+	d.clearing = NewClearing(&d.costs)
+	return d
 }
 
 // Calls returns how often call was made; for Map, SetAccess and Unmap, how many handles it was made for.
@@ -73,22 +77,31 @@ func (d *Device) MemoryCalls() int64 {
 	return n
 }
 
-// Elapsed returns the time that all calls so far would have taken.
+// Elapsed returns the time that all calls so far would have taken, with what they would have waited for memory to be cleared.
 func (d *Device) Elapsed() time.Duration { return d.elapsed }
 
+// Job says how long the job has worked since its beginning, calls left out: time in which the driver clears memory.
+func (d *Device) Job(worked time.Duration) { d.job = min(max(0, worked), maxJob) }
+
+// maxJob is longer than any job takes. It keeps sums within their range.
+const maxJob = math.MaxInt64 / 2
+
+func (d *Device) now() time.Duration { return d.elapsed + d.job }
+
 // Used returns the bytes of physical memory in use.
-func (d *Device) Used() int64 { return d.used }
+func (d *Device) Used() int64 { return d.clearing.used }
 
 func (d *Device) charge(call Call, size int64, times int64) {
 	d.calls[call] += times
 	d.elapsed += d.costs[call].At(size) * time.Duration(times)
 }
 
+// take counts size bytes as in use, once they are clear.
 func (d *Device) take(size int64) error {
-	if size > d.capacity-d.used {
-		return fmt.Errorf("%w: %d bytes asked, %d of %d free", cuda.ErrOutOfMemory, size, d.capacity-d.used, d.capacity)
+	if free := d.capacity - d.clearing.used; size > free {
+		return fmt.Errorf("%w: %d bytes asked, %d of %d free", cuda.ErrOutOfMemory, size, free, d.capacity)
 	}
-	d.used += size
+	d.elapsed += d.clearing.Take(size, d.now())
 	return nil
 }
 
@@ -104,9 +117,10 @@ func (d *Device) MemAlloc(size int64) (cuda.Ptr, error) {
 	if size <= 0 {
 		return 0, fmt.Errorf("cuMemAlloc of %d bytes", size)
 	}
-	d.charge(MemAlloc, size, 1)
 	taken := cuda.AllocSize(size)
-	if err := d.take(taken); err != nil {
+	err := d.take(taken)
+	d.charge(MemAlloc, size, 1)
+	if err != nil {
 		return 0, err
 	}
 	p, ok := d.recordedAddress(taken)
@@ -150,7 +164,7 @@ func (d *Device) MemFree(p cuda.Ptr) error {
 	}
 	d.charge(MemFree, taken, 1)
 	delete(d.allocs, p)
-	d.used -= taken
+	d.clearing.Give(taken, d.now())
 	return nil
 }
 
@@ -193,7 +207,7 @@ func (d *Device) StreamSynchronize(cuda.Stream) error { return nil }
 
 // MemInfo implements cuda.Device.
 func (d *Device) MemInfo() (free, total int64, err error) {
-	return d.capacity - d.used, d.capacity, nil
+	return d.capacity - d.clearing.used, d.capacity, nil
 }
 
 // Hold runs record and returns the events recorded by it; they stay pending until Complete.

@@ -109,6 +109,62 @@ func TestAliases(t *testing.T) {
 	}
 }
 
+// TestClearing takes memory that nobody had, and memory that was given back, at once and after the job has worked.
+func TestClearing(t *testing.T) {
+	must := must(t)
+	d := New(0, CostTable{Clear: {{2 * mib, 10}, {4 * mib, 20}}, MemFree: {{0, 1}}, Release: {{0, 1}}})
+	waits := func(want time.Duration, take func()) {
+		t.Helper()
+		before := d.Elapsed()
+		take()
+		if got := d.Elapsed() - before; got != want {
+			t.Errorf("waits %d, want %d", got, want)
+		}
+	}
+	var p cuda.Ptr
+	alloc := func(size int64) func() {
+		return func() {
+			var err error
+			p, err = d.MemAlloc(size)
+			must(err)
+		}
+	}
+	var h cuda.Handle
+	create := func() {
+		var err error
+		h, err = d.Create(4 * mib)
+		must(err)
+	}
+	waits(0, alloc(4*mib))
+	must(d.MemFree(p))
+	waits(20, alloc(4*mib)) // all of it
+	must(d.MemFree(p))
+	waits(20, alloc(8*mib)) // of which one half is clear
+	waits(0, create)
+	must(d.Release(h)) // is cleared in 20
+	d.Job(15)
+	waits(5, create)
+	must(d.Release(h))
+	d.Job(100)
+	waits(0, create)
+	must(d.MemFree(p)) // is cleared in 40
+	must(d.Release(h)) // is cleared after that
+	waits(20, create)  // for its own size
+	must(d.Release(h))
+	d.Job(-1)
+	d.Job(1 << 62)
+	waits(0, create)
+	h2, err := d.Create(4 * mib)
+	must(err)
+	a, err := d.AddressReserve(4 * mib)
+	must(err)
+	must(d.Map(a, h2))
+	must(d.Release(h2))
+	waits(0, create) // as what is mapped is not given back
+	must(d.Unmap(a, 4*mib))
+	waits(20, create)
+}
+
 func TestHeldEvents(t *testing.T) {
 	d := New(0, H200())
 	passed := func(e cuda.Event) bool {

@@ -65,8 +65,9 @@ func (d *Device) Create(size int64) (cuda.Handle, error) {
 	if size <= 0 || size%cuda.Granularity != 0 {
 		return 0, fmt.Errorf("cuMemCreate of %d bytes, not a multiple of %d", size, cuda.Granularity)
 	}
+	err := d.take(size)
 	d.charge(Create, size, 1)
-	if err := d.take(size); err != nil {
+	if err != nil {
 		return 0, err
 	}
 	d.nextHandle++
@@ -89,7 +90,7 @@ func (d *Device) Release(h cuda.Handle) error {
 // drop frees the memory of a handle that is neither held nor mapped.
 func (d *Device) drop(h cuda.Handle, m *memory) {
 	if m.released && m.mapped == 0 {
-		d.used -= m.size
+		d.clearing.Give(m.size, d.now())
 		delete(d.physical, h)
 	}
 }

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 	"unsafe"
@@ -72,12 +74,11 @@ type Device struct {
 // header begins a page.
 type header struct {
 	Magic   [8]byte
-	PID     int64
 	Started int64 // nanoseconds since the Unix epoch
 	Size    int64 // of the page
 }
 
-const magic = "gmpage01"
+const magic = "gmpage02"
 
 // Page is the file as a whole.
 type Page struct {
@@ -101,11 +102,14 @@ func Dir() string {
 	return "/dev/shm/gm." + strconv.Itoa(os.Getuid())
 }
 
-func path(dir string, pid int) string { return filepath.Join(dir, strconv.Itoa(pid)) }
-
-// List returns the processes that show their account. Pages of processes that have died are removed.
+// List returns the processes that show their account, in order. Pages of processes that have died are removed.
 func List() ([]int, error) {
-	dir := Dir()
+	files, err := find(Dir())
+	return slices.Sorted(maps.Keys(files)), err
+}
+
+// find returns the pages of a folder by process, and removes those that are left of processes that have died.
+func find(dir string) (map[int]string, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -113,21 +117,18 @@ func List() ([]int, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list processes: %w", err)
 	}
-	var pids []int
+	files := map[int]string{}
 	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil || pid <= 0 {
-			continue
-		}
-		switch held, err := inUse(path(dir, pid), pid); {
+		name := filepath.Join(dir, e.Name())
+		switch pid, held, err := holder(name); {
 		case err != nil: // another user's, or no page
-		case held:
-			pids = append(pids, pid)
-		default:
-			os.Remove(path(dir, pid))
+		case !held:
+			os.Remove(name)
+		case pid > 0:
+			files[pid] = name
 		}
 	}
-	return pids, nil
+	return files, nil
 }
 
 // open opens a page for reading: no link, and nothing that would have to be waited for.
@@ -147,23 +148,24 @@ func open(name string) (*os.File, error) {
 	return f, nil
 }
 
-// inUse says whether a page is one of the process that made it. That holds a lock on it, which goes with the process, also where it
-// was killed or became another program.
-func inUse(name string, pid int) (bool, error) {
+// holder says whether the process that made a page still runs, and which it is. That holds a lock on the page, which goes with the
+// process, also where it was killed or became another program. The system tells its id as it is for this process: 0 if it runs in
+// another container.
+func holder(name string) (pid int, held bool, err error) {
 	f, err := open(name)
 	if err != nil {
-		return false, err
+		return 0, false, err
 	}
 	defer f.Close()
 	var begin [len(magic)]byte
 	if n, err := f.Read(begin[:]); n < len(magic) || string(begin[:]) != magic {
-		return false, fmt.Errorf("%s: not a page: %w", name, err)
+		return 0, false, fmt.Errorf("%s: not a page: %w", name, err)
 	}
 	lock := syscall.Flock_t{Type: syscall.F_RDLCK}
 	if err := syscall.FcntlFlock(f.Fd(), syscall.F_GETLK, &lock); err != nil {
-		return false, fmt.Errorf("%s: %w", name, err)
+		return 0, false, fmt.Errorf("%s: %w", name, err)
 	}
-	return lock.Type != syscall.F_UNLCK && int(lock.Pid) == pid, nil
+	return int(lock.Pid), lock.Type != syscall.F_UNLCK, nil
 }
 
 // ErrNone means that a process shows no account: it has not used the GPU, or does not run on libgm.so.
@@ -171,13 +173,13 @@ var ErrNone = errors.New("shows no GPU memory account")
 
 // Read returns what a running process shows.
 func Read(pid int) (Stats, error) {
-	name := path(Dir(), pid)
-	held, err := inUse(name, pid)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && !held {
-		return Stats{}, fmt.Errorf("process %d %w", pid, ErrNone)
-	}
+	files, err := find(Dir())
 	if err != nil {
-		return Stats{}, fmt.Errorf("read the account of process %d: %w", pid, err)
+		return Stats{}, err
+	}
+	name, ok := files[pid]
+	if !ok {
+		return Stats{}, fmt.Errorf("process %d %w", pid, ErrNone)
 	}
 	data, unmap, err := mapFile(name)
 	if err != nil {

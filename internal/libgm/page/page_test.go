@@ -2,12 +2,15 @@ package page
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 	"unsafe"
@@ -16,7 +19,7 @@ import (
 // TestMain is another process, too, which makes its page and waits.
 func TestMain(m *testing.M) {
 	if dir := os.Getenv("GM_TEST_PAGE"); dir != "" {
-		p, err := Create(dir)
+		p, remove, err := Create(dir)
 		if err != nil {
 			os.Stdout.WriteString(err.Error())
 			os.Exit(1)
@@ -25,6 +28,7 @@ func TestMain(m *testing.M) {
 		p.Devices[3].Account.Allocation[Large].Add(7)
 		os.Stdout.WriteString("made")
 		os.Stdin.Read(make([]byte, 1))
+		remove()
 		os.Exit(0)
 	}
 	os.Exit(m.Run())
@@ -35,6 +39,11 @@ func other(t *testing.T, dir string) (pid int, end func()) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), "GM_TEST_PAGE="+dir)
+	return start(t, cmd)
+}
+
+func start(t *testing.T, cmd *exec.Cmd) (pid int, end func()) {
+	t.Helper()
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -43,7 +52,9 @@ func other(t *testing.T, dir string) (pid int, end func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
+	if err := cmd.Start(); errors.Is(err, fs.ErrPermission) {
+		t.Skip("no containers here: ", err)
+	} else if err != nil {
 		t.Fatal(err)
 	}
 	text := make([]byte, 100)
@@ -86,6 +97,50 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// TestContainers has processes of the same id in containers that share the folder, each with a page of its own, which is shown where
+// the process is seen, and which nobody else removes.
+func TestContainers(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("GM_DIR", dir)
+	var pids []int
+	for range 2 {
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), "GM_TEST_PAGE="+dir)
+		cmd.SysProcAttr = &syscall.SysProcAttr{
+			Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWPID,
+			UidMappings: []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}},
+		}
+		pid, end := start(t, cmd) // the second one looks at the page of the first
+		defer end()
+		pids = append(pids, pid)
+	}
+	if pages, err := filepath.Glob(filepath.Join(dir, "1.*")); err != nil || len(pages) != 2 {
+		t.Errorf("pages %q, %v", pages, err)
+	}
+	slices.Sort(pids)
+	if got, err := List(); err != nil || !slices.Equal(got, pids) {
+		t.Errorf("processes %v, %v; want %v", got, err, pids)
+	}
+	if s, err := Read(pids[1]); err != nil || s.PID != pids[1] || s.Totals[3] != 1000 {
+		t.Errorf("stats %+v, %v", s, err)
+	}
+}
+
+// TestKilled has a process remove what one that was killed has left.
+func TestKilled(t *testing.T) {
+	dir := t.TempDir()
+	pid, end := other(t, dir)
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	end()
+	_, end = other(t, dir)
+	defer end()
+	if pages, err := os.ReadDir(dir); err != nil || len(pages) != 1 {
+		t.Errorf("pages %v, %v", pages, err)
+	}
+}
+
 // TestForeign leaves files alone that are no pages, and says what is wrong with those that are not whole.
 func TestForeign(t *testing.T) {
 	dir := t.TempDir()
@@ -104,12 +159,16 @@ func TestForeign(t *testing.T) {
 			t.Errorf("%s is gone: %v", name, err)
 		}
 	}
-	if _, err := Read(os.Getpid()); err == nil || errors.Is(err, ErrNone) {
+	if _, err := Read(os.Getpid()); !errors.Is(err, ErrNone) {
 		t.Errorf("a file that is no page: %v", err)
 	}
 	pid, end := other(t, dir)
 	defer end()
-	if err := os.Truncate(filepath.Join(dir, strconv.Itoa(pid)), 100); err != nil {
+	pages, err := filepath.Glob(filepath.Join(dir, strconv.Itoa(pid)+".*"))
+	if err != nil || len(pages) != 1 {
+		t.Fatalf("pages %q, %v", pages, err)
+	}
+	if err := os.Truncate(pages[0], 100); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Read(pid); err == nil || errors.Is(err, ErrNone) {

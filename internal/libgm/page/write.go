@@ -1,8 +1,10 @@
 package page
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"sync/atomic"
 	"syscall"
@@ -22,43 +24,51 @@ func checkOwner(dir string) error {
 	return nil
 }
 
-// Create makes the page of this process in a folder, which is made if it is not there, in place of one that a dead process of the
-// same id left. It is mapped until the process ends.
-func Create(dir string) (*Page, error) {
+// Create makes the page of this process in a folder, which is made if it is not there, and removes those of processes that have
+// died. It is mapped until the process ends; remove takes it out of the folder. Containers may share the folder and have
+// processes of the same id, so the name is of the time, too, and is no more than a name.
+func Create(dir string) (p *Page, remove func(), err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make the folder of the page: %w", err)
+		return nil, nil, fmt.Errorf("make the folder of the page: %w", err)
 	}
 	if err := checkOwner(dir); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	name := path(dir, os.Getpid())
-	if err := os.Remove(name); err != nil && !os.IsNotExist(err) {
-		return nil, fmt.Errorf("remove an old page: %w", err)
+	if _, err := find(dir); err != nil {
+		return nil, nil, err
 	}
+	now := time.Now().UnixNano()
+	name := filepath.Join(dir, fmt.Sprintf("%d.%d", os.Getpid(), now))
 	fd, err := syscall.Open(name, syscall.O_RDWR|syscall.O_CREAT|syscall.O_EXCL|syscall.O_CLOEXEC, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("make the page %s: %w", name, err)
+		return nil, nil, fmt.Errorf("make the page %s: %w", name, err)
 	}
+	remove = func() { os.Remove(name) }
+	if p, err = fill(fd, now); err != nil {
+		remove()
+		return nil, nil, errors.Join(fmt.Errorf("make the page %s: %w", name, err), syscall.Close(fd))
+	}
+	return p, remove, nil
+}
+
+// fill makes a page of an empty file, whose descriptor stays open: the lock is lost with it. What is no page yet is removed by nobody.
+func fill(fd int, now int64) (*Page, error) {
 	const size = int(unsafe.Sizeof(Page{}))
 	if err := syscall.Ftruncate(fd, int64(size)); err != nil {
-		return nil, fmt.Errorf("make the page %s: %w", name, err)
+		return nil, fmt.Errorf("make room: %w", err)
 	}
-	// The descriptor stays open: the lock is lost with it.
 	if err := syscall.FcntlFlock(uintptr(fd), syscall.F_SETLK, &syscall.Flock_t{Type: syscall.F_WRLCK}); err != nil {
-		return nil, fmt.Errorf("lock the page %s: %w", name, err)
+		return nil, fmt.Errorf("lock it: %w", err)
 	}
 	data, err := syscall.Mmap(fd, 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
 	if err != nil {
-		return nil, fmt.Errorf("map the page %s: %w", name, err)
+		return nil, fmt.Errorf("map it: %w", err)
 	}
 	p := (*Page)(unsafe.Pointer(&data[0]))
-	p.header = header{PID: int64(os.Getpid()), Started: time.Now().UnixNano(), Size: int64(size)}
+	p.header = header{Started: now, Size: int64(size)}
 	copy(p.header.Magic[:], magic)
 	return p, nil
 }
-
-// Remove deletes the page of this process from a folder.
-func Remove(dir string) { os.Remove(path(dir, os.Getpid())) }
 
 // read copies what a device shows, again while it was changed meanwhile; of one that never rests, what there is.
 func (d *Device) read() (c Device) {

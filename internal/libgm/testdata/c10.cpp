@@ -20,7 +20,7 @@ Error::~Error() { errors--; }
 
 const char *Error::what() const noexcept { return what_.c_str(); }
 
-void detail::torchCheckFail(const char *function, const char *file, uint32_t line, const std::string &msg)
+void detail::torchCheckFail(const char *function, const char *file, uint32_t line, const char *msg)
 {
 #ifdef OTHER
 	throw Error(msg, {function, file, line});

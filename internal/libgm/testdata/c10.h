@@ -36,7 +36,7 @@ class C10_API OutOfMemoryError : public Error {
 };
 
 namespace detail {
-[[noreturn]] C10_API void torchCheckFail(const char *function, const char *file, uint32_t line, const std::string &msg);
+[[noreturn]] C10_API void torchCheckFail(const char *function, const char *file, uint32_t line, const char *msg);
 }
 
 extern C10_API int errors; // that live

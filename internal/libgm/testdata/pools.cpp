@@ -6,6 +6,8 @@ extern "C" {
 #include <memory>
 #include <string>
 
+#include <pthread.h>
+
 using Filter = std::function<bool(CUstream)>;
 
 static bool in_segment(const std::string &snapshot, void *p, const char *pool)
@@ -83,6 +85,71 @@ static void shared()
 	CHECK(stats_of(0).reserved_bytes[GM_ALL].current < reserved);
 }
 
+// A pool with no capture, as of torch.cuda.use_mem_pool: requests of this thread go there, and all else goes on as without one.
+static void uncaptured(size_t size)
+{
+	CUstream own, other;
+	OK(cuStreamCreate(&own, 1));
+	OK(cuStreamCreate(&other, 1));
+	gm_reset();
+	int64_t before = stats_of(0).reserved_bytes[GM_ALL].current;
+	gm_free(gm_malloc(40 * MIB, 0, own), 0, 0, own);
+	Filter mine = [thread = pthread_self()](CUstream) { return pthread_equal(thread, pthread_self()); };
+	gm_begin_pool(0, 5, 6, &mine);
+	void *p = gm_malloc((ssize_t)size, 0, own);
+	CHECK(p && in_segment(snapshot(), p, "[5,6]"));
+	int64_t reserved = stats_of(0).reserved_bytes[GM_ALL].current;
+	gm_reset();
+	CHECK(stats_of(0).reserved_bytes[GM_ALL].current < reserved); // the default pool's
+	gm_record_stream(p, other);
+	gm_free(p, 0, 0, own);
+	OK(cuCtxSynchronize());
+	CHECK(gm_malloc((ssize_t)size, 0, own) == p);
+	gm_end_pool(0, 5, 6);
+	gm_release_pool(0, 5, 6);
+	gm_free(p, 0, 0, own);
+	gm_reset();
+	CHECK(stats_of(0).reserved_bytes[GM_ALL].current == before);
+}
+
+// A capture that begins within such a pool, in another one or in the same.
+static void within(uint64_t id)
+{
+	Filter all = [](CUstream) { return true; };
+	CUstream s;
+	CUgraph graph;
+	OK(cuStreamCreate(&s, 1));
+	gm_begin_pool(0, 5, 6, &all);
+	void *p = gm_malloc(1000, 0, nullptr), *cached = gm_malloc(40 * MIB, 0, nullptr);
+	gm_begin_pool(0, id, 6, &all);
+	OK(cuStreamBeginCapture_v2(s, CU_STREAM_CAPTURE_MODE_GLOBAL));
+	void *q = gm_malloc(1000, 0, s);
+	gm_record_stream(p, s);
+	gm_free(p, 0, 0, nullptr); // waits for the end of the capture
+	gm_free(cached, 0, 0, nullptr);
+	int64_t reserved = stats_of(0).reserved_bytes[GM_ALL].current;
+	gm_reset();
+	CHECK(gm_malloc(1000, 0, nullptr) != p && stats_of(0).reserved_bytes[GM_ALL].current >= reserved);
+	OK(cuStreamEndCapture(s, &graph)); // no event has broken it
+	gm_end_pool(0, id, 6);
+	gm_end_pool(0, 5, 6);
+	gm_free(q, 0, 0, s);
+	gm_release_pool(0, id, 6);
+	gm_release_pool(0, 5, 6);
+}
+
+// Without the device there is no pool.
+static void failing()
+{
+	auto token = std::make_shared<int>(0);
+	Filter filter = [token](CUstream) { return true; };
+	char text[200];
+	gm_begin_pool(7, 1, 2, &filter);
+	CHECK(token.use_count() == 2 && gm_last_error(text, sizeof text) > 0 && strstr(text, "open device 7"));
+	gm_end_pool(7, 1, 2);
+	gm_release_pool(7, 1, 2);
+}
+
 // An empty function, no function at all, and one that is called from another pool.
 static void odd()
 {
@@ -100,6 +167,8 @@ static void odd()
 	gm_free(q, 0, 0, nullptr);
 	for (uint64_t i = 0; i < 200; i++) // more than there is room for
 		gm_begin_pool(0, 100 + i, 0, &empty);
+	char text[200];
+	CHECK(gm_last_error(text, sizeof text) > 0 && strstr(text, "too many"));
 	CHECK((p = gm_malloc(1000, 0, nullptr)));
 	gm_free(p, 0, 0, nullptr);
 	for (uint64_t i = 0; i < 200; i++) {
@@ -117,6 +186,11 @@ int main()
 	captured(1000);
 	captured(5 * MIB);
 	shared();
+	uncaptured(1000);
+	uncaptured(5 * MIB);
+	within(5);
+	within(9);
+	failing();
 	odd();
 	return 0;
 }

@@ -92,6 +92,39 @@ static void per_thread(void)
 	gm_free(p, 0, 0, own);
 }
 
+/* The handle of a default stream does not tell which device's it is. */
+static void of_other_device(size_t size, CUstream own, void *handle)
+{
+	char *p = gm_try_malloc(size, 0, own);
+	CHECK(p);
+	gm_record_stream(p, handle);
+	start(1);
+	hold(NULL);
+	start(0);
+	gm_free(p, 0, 0, own);
+	char *q = gm_try_malloc(size, 0, own);
+	CHECK(q && !overlaps(p, q, size));
+	gm_free(q, 0, 0, own);
+	pthread_mutex_unlock(&gate);
+	start(1);
+	OK(cuCtxSynchronize());
+	start(0);
+	gm_reset();
+	CHECK(stats_of(0).reserved_bytes[GM_ALL].current == 0 && stats_of(0).active_bytes[GM_ALL].current == 0);
+}
+
+static void other_device(CUstream own)
+{
+	start(1);
+	CHECK(gm_try_malloc(1000, 1, NULL)); /* from now on it is known that there is one */
+	start(0);
+	for (uintptr_t handle = 0; handle <= 2; handle++) {
+		of_other_device(1000, NULL, (void *)handle);
+		of_other_device(5 * MIB, NULL, (void *)handle);
+		of_other_device(5 * MIB, own, (void *)handle);
+	}
+}
+
 int main(void)
 {
 	CUstream a, b;
@@ -107,5 +140,7 @@ int main(void)
 	char *p = gm_try_malloc(MIB, 0, NULL); /* 0 and 1 are one stream */
 	gm_free(p, 0, 0, NULL);
 	CHECK(gm_try_malloc(MIB, 0, (void *)(uintptr_t)1) == p);
+	gm_free(p, 0, 0, NULL);
+	other_device(a);
 	return 0;
 }

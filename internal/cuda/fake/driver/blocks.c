@@ -89,6 +89,17 @@ bool device_range(uint64_t address, uint64_t size)
 	return mapped_range(address, size);
 }
 
+/* host_range: the driver refuses memory of which a part is pinned. Whether two pieces that are pinned side by side may be copied as one
+ * its documentation leaves open, so that here they may not. */
+bool host_range(uint64_t address, uint64_t size)
+{
+	struct block *b = table_covering(&blocks, address);
+	if (b)
+		return size <= b->range.key + b->range.size - address;
+	size_t next = table_from(&blocks, address);
+	return next == blocks.count || blocks.items[next]->key - address >= size;
+}
+
 bool device_address(uint64_t address)
 {
 	return table_covering(&blocks, address) || reservation_covering(address);

@@ -4,6 +4,7 @@
 pthread_mutex_t driver_mutex = PTHREAD_MUTEX_INITIALIZER;
 static atomic_bool initialised, forked, shut;
 _Thread_local bool in_host_function;
+_Thread_local const char *entered;
 
 void lock(void) { pthread_mutex_lock(&driver_mutex); }
 void unlock(void) { pthread_mutex_unlock(&driver_mutex); }
@@ -28,6 +29,7 @@ __attribute__((destructor)) static void shut_down(void)
 
 CUresult enter(const char *function, enum need need)
 {
+	entered = function;
 	if (shut)
 		return CUDA_ERROR_DEINITIALIZED;
 	if (forked || !initialised)

@@ -18,6 +18,11 @@ static CUresult run(CUstream handle, const struct op *op, bool wait)
 	return wait ? queue_op_and_wait(stream, op) : queue_op(stream, op);
 }
 
+static bool side_in_range(bool device, uint64_t address, uint64_t size)
+{
+	return address && (device ? device_range(address, size) : host_range(address, size));
+}
+
 static CUresult copy(uint64_t dst, enum side to, uint64_t src, enum side from, size_t size, CUstream stream, bool wait)
 {
 	if (size == 0)
@@ -27,8 +32,7 @@ static CUresult copy(uint64_t dst, enum side to, uint64_t src, enum side from, s
 	lock();
 	op.copy.dst_device = side_is_device(to, dst);
 	op.copy.src_device = side_is_device(from, src);
-	if (dst && src && (!op.copy.dst_device || device_range(dst, size)) &&
-	    (!op.copy.src_device || device_range(src, size)))
+	if (side_in_range(op.copy.dst_device, dst, size) && side_in_range(op.copy.src_device, src, size))
 		r = run(stream, &op, wait);
 	unlock();
 	return r;

@@ -28,9 +28,11 @@ extern pthread_mutex_t driver_mutex;
 void lock(void);
 void unlock(void);
 extern _Thread_local bool in_host_function;
+extern _Thread_local const char *entered; /* the function that this thread called last */
 
 /* fault.c: delay, then the error that the environment asks for. */
 CUresult fault_check(const char *function);
+void fault_work(const char *function); /* the delay of what a function put into a stream */
 
 /* counts.c: takes and gives back memory of a device and counts it. size is what was asked for, charge what it takes. */
 void counts_attach(void);
@@ -90,6 +92,7 @@ CUresult block_free(uint64_t address, unsigned kinds); /* one of the kinds, a bi
 void blocks_release(CUcontext ctx);
 bool device_range(uint64_t address, uint64_t size); /* may a device access all of it now? */
 bool device_address(uint64_t address);              /* is it one that the driver knows? */
+bool host_range(uint64_t address, uint64_t size);   /* is it pinned as one piece, or not at all? */
 
 /* array.c */
 void arrays_release(CUcontext ctx);
@@ -112,11 +115,12 @@ struct after { CUstream stream; uint64_t sequence; };
 struct op {
 	struct op *next;
 	enum op_kind kind;
+	const char *function; /* that queued it */
 	union {
 		struct { uint64_t dst, src, size; bool dst_device, src_device; } copy;
 		struct { uint64_t dst, count; unsigned value; } set;
 		struct { CUhostFn function; void *data; } call;
-		struct { CUevent event; uint64_t generation; } event;
+		struct record *record;
 		struct block *block;
 	};
 	size_t afters;
@@ -140,13 +144,17 @@ struct CUstream_st {
 	uint64_t queued, done;
 	pthread_cond_t wake;
 };
+/* One recording of an event, which what waits for it keeps when the event is recorded again. */
+struct record {
+	bool done;
+	int64_t at_ns;
+	int references;
+};
 struct CUevent_st {
 	struct entry handle;
 	CUcontext ctx;
 	unsigned flags;
-	uint64_t recorded, completed; /* generations */
-	int64_t at_ns;
-	int references; /* operations that name it, and the user */
+	struct record *last; /* NULL: never recorded */
 };
 CUstream stream_open(CUcontext ctx, unsigned flags, int priority);
 void streams_close(CUcontext ctx);
@@ -160,7 +168,7 @@ void stream_drain(CUstream stream);
 void context_drain(CUcontext ctx);
 void device_drain(int device);
 void progress_wait(void); /* until some stream has gone on */
-void event_unref(CUevent event);
+void record_unref(struct record *record);
 
 /* capture.c */
 CUresult capture_check(const char *function); /* invalidates captures that forbid it */

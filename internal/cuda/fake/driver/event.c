@@ -1,4 +1,4 @@
-/* Events. Each record is a generation, so that a wait is for the record that came before it. */
+/* Events. A wait is for the recording that came before it. */
 #include "driver.h"
 
 #include <stdlib.h>
@@ -7,11 +7,13 @@ static struct table events;
 
 static CUevent event_of(CUevent handle) { return table_at(&events, (uintptr_t)handle); }
 
-void event_unref(CUevent e)
+void record_unref(struct record *record)
 {
-	if (--e->references == 0)
-		free(e);
+	if (record && --record->references == 0)
+		free(record);
 }
+
+static bool pending(CUevent e) { return e->last && !e->last->done; }
 
 CUresult cuEventCreate(CUevent *event, unsigned flags)
 {
@@ -24,7 +26,6 @@ CUresult cuEventCreate(CUevent *event, unsigned flags)
 	e->handle = (struct entry){(uintptr_t)e, 1};
 	e->ctx = context_current();
 	e->flags = flags;
-	e->references = 1;
 	lock();
 	bool ok = table_insert(&events, &e->handle);
 	unlock();
@@ -43,7 +44,8 @@ CUresult cuEventDestroy_v2(CUevent event)
 	CUevent e = event_of(event);
 	if (e) {
 		table_remove(&events, &e->handle);
-		event_unref(e);
+		record_unref(e->last);
+		free(e);
 	}
 	unlock();
 	return e ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
@@ -56,14 +58,23 @@ static CUresult stream_and_event(CUstream stream, CUevent event, CUstream *s, CU
 	return r == CUDA_SUCCESS && !*e ? CUDA_ERROR_INVALID_HANDLE : r;
 }
 
-static CUresult queue_event(CUstream s, enum op_kind kind, CUevent e)
+/* queue_record takes a recording that nobody else refers to, of an event that it becomes the last of. */
+static CUresult queue_record(CUstream s, CUevent e, struct record *record)
 {
-	struct op op = {.kind = kind, .event = {e, e->recorded}};
-	e->references++;
+	struct op op = {.kind = OP_RECORD, .record = record};
+	struct record *before = e->last;
+	if (!record)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	record->references = 2;
+	e->last = record;
 	/* Nothing runs, so that in an idle stream the record is done at once and no thread is needed. */
-	CUresult r = kind == OP_RECORD && stream_idle(s) ? queue_op_and_wait(s, &op) : queue_op(s, &op);
-	if (r == CUDA_ERROR_OUT_OF_MEMORY)
-		event_unref(e);
+	CUresult r = stream_idle(s) ? queue_op_and_wait(s, &op) : queue_op(s, &op);
+	if (r == CUDA_ERROR_OUT_OF_MEMORY) {
+		e->last = before;
+		free(record);
+		return r;
+	}
+	record_unref(before);
 	return r;
 }
 
@@ -76,10 +87,8 @@ CUresult cuEventRecord(CUevent event, CUstream stream)
 	CUresult r = stream_and_event(stream, event, &s, &e);
 	if (r == CUDA_SUCCESS && e->ctx != s->ctx)
 		r = CUDA_ERROR_INVALID_HANDLE;
-	if (r == CUDA_SUCCESS) {
-		e->recorded++;
-		r = queue_event(s, OP_RECORD, e);
-	}
+	if (r == CUDA_SUCCESS)
+		r = queue_record(s, e, calloc(1, sizeof *e->last));
 	unlock();
 	return r;
 }
@@ -98,8 +107,13 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags)
 	CUevent e;
 	lock();
 	CUresult r = stream_and_event(stream, event, &s, &e);
-	if (r == CUDA_SUCCESS && e->completed < e->recorded)
-		r = queue_event(s, OP_WAIT, e);
+	if (r == CUDA_SUCCESS && pending(e)) {
+		struct op op = {.kind = OP_WAIT, .record = e->last};
+		e->last->references++;
+		r = queue_op(s, &op);
+		if (r == CUDA_ERROR_OUT_OF_MEMORY)
+			record_unref(e->last);
+	}
 	unlock();
 	return r;
 }
@@ -116,7 +130,7 @@ CUresult cuEventQuery(CUevent event)
 	lock();
 	CUevent e = event_of(event);
 	if (e)
-		r = e->completed < e->recorded ? CUDA_ERROR_NOT_READY : e->ctx->sticky;
+		r = pending(e) ? CUDA_ERROR_NOT_READY : e->ctx->sticky;
 	unlock();
 	return r;
 }
@@ -128,12 +142,15 @@ CUresult cuEventSynchronize(CUevent event)
 	lock();
 	CUevent e = event_of(event);
 	if (e) {
-		e->references++;
-		for (uint64_t last = e->recorded; e->completed < last;)
+		CUcontext ctx = e->ctx;
+		struct record *last = e->last;
+		if (last)
+			last->references++;
+		while (last && !last->done)
 			progress_wait();
-		pools_sync(e->ctx->device);
-		r = e->ctx->sticky;
-		event_unref(e);
+		record_unref(last);
+		pools_sync(ctx->device);
+		r = ctx->sticky;
 	}
 	unlock();
 	return r;
@@ -141,11 +158,11 @@ CUresult cuEventSynchronize(CUevent event)
 
 static CUresult elapsed(float *ms, CUevent start, CUevent end)
 {
-	if (!start || !end || !start->recorded || !end->recorded || (start->flags | end->flags) & CU_EVENT_DISABLE_TIMING)
+	if (!start || !end || !start->last || !end->last || (start->flags | end->flags) & CU_EVENT_DISABLE_TIMING)
 		return CUDA_ERROR_INVALID_HANDLE;
-	if (start->completed < start->recorded || end->completed < end->recorded)
+	if (pending(start) || pending(end))
 		return CUDA_ERROR_NOT_READY;
-	*ms = (float)(end->at_ns - start->at_ns) / 1e6f;
+	*ms = (float)(end->last->at_ns - start->last->at_ns) / 1e6f;
 	return CUDA_SUCCESS;
 }
 

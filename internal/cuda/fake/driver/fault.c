@@ -1,5 +1,5 @@
 /* Errors and delays that the environment asks for:
- * GM_FAKE_FAIL="cuMemCreate:3=2,cuMemMap:1+=1", GM_FAKE_DELAY="cuMemMap=20us,cuMemAlloc=1ms".
+ * GM_FAKE_FAIL="cuMemCreate:3=2,cuMemMap:1+=1", GM_FAKE_DELAY="cuMemMap=20us,cuMemAlloc=1ms", GM_FAKE_WORK="cuMemcpyDtoHAsync=2ms".
  * A name stands for all versions of a function. */
 #include "driver.h"
 
@@ -18,6 +18,7 @@ struct rule {
 	bool onwards;        /* and all later ones */
 	CUresult result;
 	int64_t delay_ns;
+	bool works; /* the delay is that of the work in a stream, not of the call */
 	atomic_ulong calls;
 };
 
@@ -52,6 +53,12 @@ static bool parse_delay(const char *text, struct rule *r)
 	return false;
 }
 
+static bool parse_work(const char *text, struct rule *r)
+{
+	r->works = true;
+	return parse_delay(text, r);
+}
+
 /* parse reads a comma-separated variable. A rule that cannot be read ends the program: a test must not pass by it. */
 static void parse(const char *variable, bool (*one)(const char *, struct rule *))
 {
@@ -71,6 +78,7 @@ static void parse_all(void)
 {
 	parse("GM_FAKE_FAIL", parse_fail);
 	parse("GM_FAKE_DELAY", parse_delay);
+	parse("GM_FAKE_WORK", parse_work);
 }
 
 /* names says whether a rule's name is the function's, with or without its version. */
@@ -108,7 +116,7 @@ CUresult fault_check(const char *function)
 	CUresult result = CUDA_SUCCESS;
 	for (int i = 0; i < rule_count; i++) {
 		struct rule *r = &rules[i];
-		if (!names(r->name, function))
+		if (r->works || !names(r->name, function))
 			continue;
 		if (r->delay_ns)
 			delay(r->delay_ns);
@@ -119,4 +127,12 @@ CUresult fault_check(const char *function)
 			result = r->result;
 	}
 	return result;
+}
+
+void fault_work(const char *function)
+{
+	pthread_once(&parsed, parse_all);
+	for (int i = 0; i < rule_count; i++)
+		if (rules[i].works && names(rules[i].name, function))
+			delay(rules[i].delay_ns);
 }

@@ -90,9 +90,11 @@ static bool set(const struct op *op)
 }
 
 /* op_run does the part of an operation that takes time, without the lock. */
-static void op_run(CUcontext ctx, const struct op *op)
+static void op_run(CUcontext ctx, const struct op *op, const char *function)
 {
 	bool ok = true;
+	if (op->kind == OP_COPY || op->kind == OP_SET8 || op->kind == OP_SET32)
+		fault_work(function);
 	if (op->kind == OP_COPY)
 		ok = copy(op);
 	else if (op->kind == OP_SET8 || op->kind == OP_SET32)
@@ -110,13 +112,11 @@ static void op_run(CUcontext ctx, const struct op *op)
 static void op_finish(const struct op *op)
 {
 	if (op->kind == OP_RECORD) {
-		CUevent e = op->event.event;
-		e->at_ns = now_ns();
-		if (e->completed < op->event.generation)
-			e->completed = op->event.generation;
+		op->record->at_ns = now_ns();
+		op->record->done = true;
 	}
 	if (op->kind == OP_RECORD || op->kind == OP_WAIT)
-		event_unref(op->event.event);
+		record_unref(op->record);
 	if (op->kind == OP_FREE)
 		pool_block_done(op->block);
 }
@@ -135,7 +135,7 @@ static bool ready(const struct op *op)
 	for (size_t i = 0; i < op->afters; i++)
 		if (!passed(&op->after[i]))
 			return false;
-	return op->kind != OP_WAIT || op->event.event->completed >= op->event.generation;
+	return op->kind != OP_WAIT || op->record->done;
 }
 
 static void stream_step(CUstream s)
@@ -144,7 +144,7 @@ static void stream_step(CUstream s)
 	while (!ready(op))
 		progress_wait();
 	unlock();
-	op_run(s->ctx, op);
+	op_run(s->ctx, op, op->function);
 	lock();
 	op_finish(op);
 	s->head = op->next;
@@ -220,6 +220,7 @@ CUresult queue_op(CUstream s, const struct op *op)
 	}
 	*queued = *op;
 	queued->next = NULL;
+	queued->function = entered;
 	queued->afters = others(s, queued->after);
 	*s->tail = queued;
 	s->tail = &queued->next;
@@ -236,7 +237,7 @@ CUresult queue_op_and_wait(CUstream s, const struct op *op)
 		return CUDA_SUCCESS;
 	if (stream_idle(s)) {
 		unlock();
-		op_run(ctx, op);
+		op_run(ctx, op, entered);
 		lock();
 		op_finish(op);
 		return ctx->sticky;

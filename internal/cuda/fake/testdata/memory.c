@@ -91,6 +91,28 @@ static void host(void)
 	free(pages);
 }
 
+/* A copy stays within what was registered at once, or out of all of it. */
+static void registered(void)
+{
+	CUdeviceptr d;
+	char *pages = aligned_alloc(4096, MIB), *middle = pages + MIB / 2;
+	memset(pages, 1, MIB);
+	OK(cuMemAlloc_v2(&d, MIB));
+	OK(cuMemcpyHtoD_v2(d, pages, MIB));
+	OK(cuMemHostRegister_v2(middle, MIB / 2, 0));
+	OK(cuMemcpyHtoD_v2(d, pages, MIB / 2));
+	OK(cuMemcpyHtoD_v2(d, middle, MIB / 2));
+	GIVES(CUDA_ERROR_INVALID_VALUE, cuMemcpyHtoD_v2(d, pages, MIB / 2 + 1));
+	GIVES(CUDA_ERROR_INVALID_VALUE, cuMemcpyDtoHAsync_v2(pages, d, MIB, 0));
+	OK(cuMemHostRegister_v2(pages, MIB / 2, 0));
+	GIVES(CUDA_ERROR_INVALID_VALUE, cuMemcpyHtoDAsync_v2(d, middle - 4, 8, 0));
+	OK(cuMemcpyDtoHAsync_v2(middle - 4, d, 4, 0));
+	OK(cuMemHostUnregister(pages));
+	OK(cuMemHostUnregister(middle));
+	OK(cuMemFree_v2(d));
+	free(pages);
+}
+
 static void arrays(void)
 {
 	size_t before = free_bytes();
@@ -116,6 +138,7 @@ int main(void)
 	small();
 	managed();
 	host();
+	registered();
 	arrays();
 	return 0;
 }

@@ -69,6 +69,32 @@ static void events(CUstream a, CUstream b, CUdeviceptr p, unsigned *pinned)
 	OK(cuEventDestroy_v2(second));
 }
 
+/* An event that is recorded again, and passes there, holds what waits for the first record all the same. */
+static void recorded_again(CUstream a, CUstream b, CUdeviceptr p, unsigned *pinned)
+{
+	CUevent e;
+	CUstream idle;
+	OK(cuStreamCreate(&idle, CU_STREAM_NON_BLOCKING));
+	OK(cuEventCreate(&e, CU_EVENT_DISABLE_TIMING));
+	OK(cuMemsetD32Async(p, 3, 1, a));
+	OK(cuStreamSynchronize(a));
+	hold(a);
+	OK(cuMemsetD32Async(p, 4, 1, a));
+	OK(cuEventRecord(e, a));
+	OK(cuStreamWaitEvent(b, e, 0));
+	OK(cuMemcpyDtoHAsync_v2(pinned, p, 4, b));
+	OK(cuMemsetD32Async(p + 8, 1, 1, idle));
+	OK(cuEventRecord(e, idle));
+	OK(cuEventSynchronize(e));
+	OK(cuEventQuery(e));
+	OK(cuEventDestroy_v2(e));
+	GIVES(CUDA_ERROR_NOT_READY, cuStreamQuery(b));
+	pthread_mutex_unlock(&gate);
+	OK(cuStreamSynchronize(b));
+	CHECK(*pinned == 4);
+	OK(cuStreamDestroy_v2(idle));
+}
+
 /* The legacy stream and a blocking one wait for each other; a non-blocking one waits for neither. */
 static void legacy(CUdeviceptr p, unsigned *pinned)
 {
@@ -163,6 +189,7 @@ int main(void)
 	within(a, p, pinned);
 	within(0, p, pinned);
 	events(a, b, p, pinned);
+	recorded_again(a, b, p, pinned);
 	legacy(p, pinned);
 	destroyed(p);
 	OK(cuLaunchHostFunc(a, calls_back, NULL));

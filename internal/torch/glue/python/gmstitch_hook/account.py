@@ -39,10 +39,12 @@ def nested(stats):
 
 
 def snapshot(segments, devices, pool=None):
-    """Returns what torch.cuda.memory._snapshot does: of all pools, or of one; with no history."""
+    """Returns what torch.cuda.memory._snapshot does: of all pools, or of one; with no history. After a pool's two numbers a newer
+    PyTorch says whether it wants the history."""
     segments = [_segment(raw) for raw in segments]
-    if pool is not None and tuple(pool) != (0, 0):
-        segments = [s for s in segments if s["segment_pool_id"] == tuple(pool)]
+    pool = tuple(pool or (0, 0))[:2]
+    if pool != (0, 0):
+        segments = [s for s in segments if s["segment_pool_id"] == pool]
     return {
         "segments": segments,
         "device_traces": [[] for _ in range(devices)],

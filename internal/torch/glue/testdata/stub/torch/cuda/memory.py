@@ -81,7 +81,7 @@ def max_memory_reserved(device=None):
 def memory_snapshot(mempool_id=None, include_traces=True):
     if not is_initialized():
         return []
-    return torch._C._cuda_memorySnapshot(mempool_id, include_traces)["segments"]
+    return torch._C._cuda_memorySnapshot((mempool_id or (0, 0)) + (include_traces,))["segments"]
 
 
 def memory_summary(device=None, abbreviated=False):

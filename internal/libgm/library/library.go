@@ -1,4 +1,4 @@
-// Package library holds the shared objects that travel inside of gmstitch, if they were built: make puts them beside this file.
+// Package library holds the shared objects that travel inside of gmstitch and gmswap, if they were built: make puts them beside this file.
 package library
 
 import (
@@ -19,7 +19,7 @@ var files embed.FS
 func Read(name string) ([]byte, error) {
 	data, err := files.ReadFile(name)
 	if err != nil {
-		return nil, fmt.Errorf("this gmstitch was built without %s: build it with make", name)
+		return nil, fmt.Errorf("this tool was built without %s: build it with make", name)
 	}
 	return data, nil
 }

@@ -1,0 +1,46 @@
+package driver
+
+// #include "driver.h"
+import "C"
+
+import (
+	"unsafe"
+
+	"gm/internal/cuda"
+)
+
+// HostRegister pins memory of the host, outside of Go's heap, so that copies of it run by themselves (cuMemHostRegister). Its pages
+// should have been touched: the driver is slow to do that.
+func (d *Device) HostRegister(memory []byte) error {
+	return d.library.check(C.gm_host_register(d.c, unsafe.Pointer(unsafe.SliceData(memory)), C.uint64_t(len(memory))))
+}
+
+// HostUnregister unpins what was registered as a whole (cuMemHostUnregister).
+func (d *Device) HostUnregister(memory []byte) error {
+	return d.library.check(C.gm_host_unregister(d.c, unsafe.Pointer(unsafe.SliceData(memory))))
+}
+
+// MemcpyDtoHAsync copies device memory at src to dst, which is registered, in stream s (cuMemcpyDtoHAsync).
+func (d *Device) MemcpyDtoHAsync(dst []byte, src cuda.Ptr, s cuda.Stream) error {
+	return d.library.check(C.gm_copy_to_host_async(d.c, unsafe.Pointer(unsafe.SliceData(dst)), C.uint64_t(src), C.uint64_t(len(dst)), C.uintptr_t(s)))
+}
+
+// MemcpyHtoDAsync copies src, which is registered, to device memory at dst, in stream s (cuMemcpyHtoDAsync).
+func (d *Device) MemcpyHtoDAsync(dst cuda.Ptr, src []byte, s cuda.Stream) error {
+	return d.library.check(C.gm_copy_to_device_async(d.c, C.uint64_t(dst), unsafe.Pointer(unsafe.SliceData(src)), C.uint64_t(len(src)), C.uintptr_t(s)))
+}
+
+// MemcpyDtoDAsync copies size bytes of device memory from src to dst, in stream s (cuMemcpyDtoDAsync).
+func (d *Device) MemcpyDtoDAsync(dst, src cuda.Ptr, size int64, s cuda.Stream) error {
+	return d.library.check(C.gm_copy_within_device(d.c, C.uint64_t(dst), C.uint64_t(src), C.uint64_t(size), C.uintptr_t(s)))
+}
+
+// PCIBusID returns where the device is, such as 0000:1B:00.0 (cuDeviceGetPCIBusId).
+func (d *Device) PCIBusID() (string, error) {
+	var text [32]byte
+	c := (*C.char)(unsafe.Pointer(&text[0]))
+	if err := d.library.check(C.gm_device_pci_bus_id(d.library.c, d.c.device, c, C.int(len(text)))); err != nil {
+		return "", err
+	}
+	return C.GoString(c), nil
+}

@@ -1,0 +1,94 @@
+/* The swapper's functions: Go's, with a lock of its own for each device, as copies are not to wait for the allocator. */
+#define _GNU_SOURCE
+#include "libgm.h"
+
+#include <string.h>
+
+#include "_cgo_export.h"
+
+static pthread_mutex_t locks[GM_DEVICES];
+
+__attribute__((constructor)) static void prepare(void)
+{
+	pthread_mutexattr_t spin;
+	pthread_mutexattr_init(&spin);
+	pthread_mutexattr_settype(&spin, PTHREAD_MUTEX_ADAPTIVE_NP);
+	for (int i = 0; i < GM_DEVICES; i++)
+		pthread_mutex_init(&locks[i], &spin);
+	pthread_mutexattr_destroy(&spin);
+}
+
+static bool refuse(const char *text)
+{
+	gm_set_error(text, strlen(text));
+	return false;
+}
+
+/* begin locks a device, unless nothing can be done for it. */
+static bool begin(int device)
+{
+	if (atomic_load_explicit(&gm_forked, memory_order_relaxed))
+		return refuse("This process was forked from one that used the GPU and cannot use it itself.");
+	if (!gm_device_valid(device))
+		return refuse("The device is not valid.");
+	pthread_mutex_lock(&locks[device]);
+	return true;
+}
+
+static int end(int device, int result)
+{
+	pthread_mutex_unlock(&locks[device]);
+	return result;
+}
+
+static uint64_t number(const void *p) { return (uint64_t)(uintptr_t)p; }
+
+int gm_swap_open(int device, size_t host_bytes, int timed)
+{
+	return begin(device) ? end(device, go_swap_open(device, host_bytes, timed != 0)) : -1;
+}
+
+int64_t gm_swap_out(int device, void *from, size_t n, void *stream)
+{
+	if (!begin(device))
+		return 0;
+	int64_t ticket = go_swap_out(device, number(from), n, number(stream));
+	end(device, 0);
+	return ticket;
+}
+
+int gm_swap_left(int device, int64_t ticket, void *stream)
+{
+	return begin(device) ? end(device, go_swap_left(device, ticket, number(stream))) : -1;
+}
+
+int gm_swap_in(int device, int64_t ticket, void *to, void *stream)
+{
+	return begin(device) ? end(device, go_swap_in(device, ticket, number(to), number(stream))) : -1;
+}
+
+int gm_swap_ready(int device, int64_t ticket, void *stream)
+{
+	return begin(device) ? end(device, go_swap_ready(device, ticket, number(stream))) : -1;
+}
+
+int gm_swap_drop(int device, int64_t ticket)
+{
+	return begin(device) ? end(device, go_swap_drop(device, ticket)) : -1;
+}
+
+int gm_swap_copied(int device, int64_t ticket)
+{
+	return begin(device) ? end(device, go_swap_copied(device, ticket)) : -1;
+}
+
+int gm_swap_get_stats(int device, struct gm_swap_stats *stats)
+{
+	return begin(device) ? end(device, go_swap_get_stats(device, stats)) : -1;
+}
+
+void gm_swap_close(int device)
+{
+	if (begin(device))
+		end(device, go_swap_close(device));
+}
