@@ -11,7 +11,9 @@ import (
 
 	"gm/formats/column"
 	"gm/formats/column/columntest"
+	"gm/formats/graph"
 	"gm/formats/plan"
+	"gm/formats/schedule"
 	"gm/formats/trace"
 )
 
@@ -19,7 +21,9 @@ import (
 // read: a page header can ask for one page, which is then not there.
 const allocBound = 2 * column.MaxPage
 
-// TestDamaged reads 20 000 damaged files: none may panic, hang, or take more memory than allocBound.
+const damagedFiles = 20_000
+
+// TestDamaged reads damaged files of each kind: none may panic, hang, or take more memory than allocBound.
 func TestDamaged(t *testing.T) {
 	seeds := []struct {
 		name string
@@ -30,6 +34,10 @@ func TestDamaged(t *testing.T) {
 		{"plain trace", plain(t, smallTrace(t)), readTrace},
 		{"plan", smallPlan(t), readPlan},
 		{"plain plan", plain(t, smallPlan(t)), readPlan},
+		{"graph", smallGraph(t), readGraph},
+		{"plain graph", plain(t, smallGraph(t)), readGraph},
+		{"schedule", smallSchedule(t), readSchedule},
+		{"plain schedule", plain(t, smallSchedule(t)), readSchedule},
 	}
 	for _, seed := range seeds {
 		t.Run(seed.name, func(t *testing.T) {
@@ -38,7 +46,7 @@ func TestDamaged(t *testing.T) {
 			}
 			rng := rand.New(rand.NewPCG(3, 5))
 			refused, most := 0, uint64(0)
-			for i := range 5000 {
+			for i := range damagedFiles / len(seeds) {
 				file := columntest.Mutate(rng, seed.file)
 				taken, err := measure(func() error { return seed.read(file) })
 				if err != nil {
@@ -48,7 +56,7 @@ func TestDamaged(t *testing.T) {
 					t.Fatalf("mutation %d took %d bytes: %v", i, taken, err)
 				}
 			}
-			t.Logf("%d bytes: %d of 5000 refused, at most %d KiB allocated", len(seed.file), refused, most>>10)
+			t.Logf("%d bytes: %d of %d refused, at most %d KiB allocated", len(seed.file), refused, damagedFiles/len(seeds), most>>10)
 		})
 	}
 }
@@ -72,28 +80,26 @@ func plain(t *testing.T, file []byte) []byte {
 }
 
 func readTrace(file []byte) error {
-	r, err := trace.NewReader(bytes.NewReader(file), int64(len(file)), "x.parquet")
-	if err != nil {
-		return err
-	}
-	for err == nil {
-		_, err = r.Next()
-	}
-	return ended(err)
+	return drain(trace.NewReader(bytes.NewReader(file), int64(len(file)), "x.parquet"))
 }
 
 func readPlan(file []byte) error {
-	r, err := plan.NewReader(bytes.NewReader(file), int64(len(file)), "x.parquet")
-	if err != nil {
-		return err
-	}
+	return drain(plan.NewReader(bytes.NewReader(file), int64(len(file)), "x.parquet"))
+}
+
+func readGraph(file []byte) error {
+	return drain(graph.NewReader(bytes.NewReader(file), int64(len(file)), "x.parquet"))
+}
+
+func readSchedule(file []byte) error {
+	return drain(schedule.NewReader(bytes.NewReader(file), int64(len(file)), "x.parquet"))
+}
+
+// drain reads a file to its end.
+func drain[B, M any](r *column.Reader[B, M], err error) error {
 	for err == nil {
 		_, err = r.Next()
 	}
-	return ended(err)
-}
-
-func ended(err error) error {
 	if err == io.EOF {
 		return nil
 	}
@@ -146,6 +152,74 @@ func smallPlan(t *testing.T) []byte {
 			ID: i + 1, Size: 512 * (1 + i%9), Alloc: 2 * i, Free: 2*i + 1 + i%100, AllocNS: 1000 * i, FreeNS: 1000*i + 77,
 			Device: int32(i & 1), Stream: i % 3, Arena: w.Strings().Code(fmt.Sprint("arena ", i%5)), Offset: 512 * (i % 100),
 		})
+	}
+	if err := w.Write(b); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// smallGraph is a chain of operators, each of which but the last writes a tensor that the next one reads, and computes it from the last two.
+func smallGraph(t *testing.T) []byte {
+	t.Helper()
+	const ops = 150
+	var out bytes.Buffer
+	w := graph.NewWriter(&out, graph.Meta{Name: "chain", Operators: ops, Tensors: ops - 1, Source: graph.SourceRecorded})
+	b := &graph.Batch{}
+	code := w.Strings().Code
+	for op := range int64(ops) {
+		phase := graph.Phase(op * 3 / ops)
+		r := graph.NewRow(graph.KindOp, op, phase)
+		r.Name, r.Type, r.Layer, r.DurationNS, r.BaseBytes = code(fmt.Sprint("layer ", op)), code("linear"), int32(op/10), 1000*op%777, op<<20
+		b.Append(r)
+		if op > 0 {
+			r = graph.NewRow(graph.KindUse, op, phase)
+			r.Tensor = op - 1
+			b.Append(r)
+		}
+		if op == ops-1 {
+			break
+		}
+		r = graph.NewRow(graph.KindTensor, op, phase)
+		r.Tensor, r.Name, r.Bytes, r.RecomputeNS, r.Role = op, code(fmt.Sprint("saved ", op%31)), 512*(1+op%9), op, code("inner")
+		r.Saved, r.Version, r.DType, r.Shape = int32(op), op%2, code("half"), code(fmt.Sprint("[", op%9+1, ", 256]"))
+		b.Append(r)
+		for input := max(0, op-2); input < op; input++ {
+			r = graph.NewRow(graph.KindFrom, op, phase)
+			r.Tensor, r.Input = op, input
+			b.Append(r)
+		}
+	}
+	if err := w.Write(b); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// smallSchedule copies tensors to the host, each to a place of its own, and back.
+func smallSchedule(t *testing.T) []byte {
+	t.Helper()
+	const tensors = 100
+	var out bytes.Buffer
+	w := schedule.NewWriter(&out, schedule.Meta{Operators: 2 * tensors, Tensors: tensors, Policy: "all", Link: "{}", HostPeak: 1 << 20})
+	b := &schedule.Batch{}
+	add := func(kind schedule.Kind, tensor, at, bytes, slot int64) {
+		name := w.Strings().Code(fmt.Sprint("saved ", tensor%31))
+		b.Append(schedule.Action{Kind: kind, Tensor: tensor, Name: name, Operator: at, Bytes: bytes, Slot: slot, Lane: kind.Lane()})
+	}
+	for i := range int64(tensors) {
+		add(schedule.Offload, i, i, 512*(1+i%9), 8192*i)
+		add(schedule.Free, i, i, 0, -1)
+	}
+	for i := range int64(tensors) {
+		add(schedule.Prefetch, i, tensors+i, 512*(1+i%9), 8192*i)
+		add(schedule.Kind(3+i%3), i, tensors+i, 0, -1)
 	}
 	if err := w.Write(b); err != nil {
 		t.Fatal(err)

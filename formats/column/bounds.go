@@ -15,7 +15,7 @@ const (
 
 // MaxMemory is above what the readers of this package can be made to hold, in bytes, whatever the file: the footer
 // and what is kept of it (100 MiB), one page, compressed, decompressed and decoded (60 MiB), a page's rows of each of
-// a dozen columns (100 MiB) and their dictionaries (200 MiB), and the distinct strings with their index (450 MiB).
+// at most 17 columns (100 MiB) and their dictionaries (280 MiB), and the distinct strings with their index (450 MiB).
 // What the rules of a format keep about rows comes on top.
 const MaxMemory = 1 << 30
 

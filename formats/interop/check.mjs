@@ -1,16 +1,17 @@
-// Reads a trace and a plan with DuckDB, compares what it finds with what `go run ./formats/interop` printed, and runs
+// Reads a file of each format with DuckDB, compares what it finds with what `go run ./formats/interop` printed, and runs
 // the queries of formats/README.md on them.
 //
-//   node check.mjs TRACE PLAN EXPECTED.json README.md
+//   node check.mjs TRACE PLAN GRAPH SCHEDULE EXPECTED.json README.md
 //
-// It also has DuckDB write TRACE.copy and PLAN.copy, in which gm is to see what it saw in the originals.
+// It also has DuckDB write TRACE.copy and so on, in which gm is to see what it saw in the originals.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { DuckDBInstance } from "@duckdb/node-api";
 
-const [trace, plan, expectedFile, readme] = process.argv.slice(2);
+const [trace, plan, graph, schedule, expectedFile, readme] = process.argv.slice(2);
+const files = { trace, plan, graph, schedule };
 if (!readme) {
-  console.error("usage: node check.mjs TRACE PLAN EXPECTED.json README.md");
+  console.error("usage: node check.mjs TRACE PLAN GRAPH SCHEDULE EXPECTED.json README.md");
   process.exit(2);
 }
 const expected = JSON.parse(readFileSync(expectedFile, "utf8"));
@@ -39,18 +40,17 @@ async function compareColumns(file, want) {
 // The queries are the SQL blocks of the README; the comment at the start of each is its title.
 const queries = [...readFileSync(readme, "utf8").matchAll(/```sql\n-- (.*)\n([^]*?)```/g)].map(([, title, sql]) => ({
   title,
-  sql: sql.replaceAll("'trace.parquet'", quote(trace)).replaceAll("'plan.parquet'", quote(plan)),
+  sql: Object.entries(files).reduce((text, [format, file]) => text.replaceAll(`'${format}.parquet'`, quote(file)), sql),
 }));
 
-await compareColumns(trace, expected.trace);
-await compareColumns(plan, expected.plan);
-assert.ok(queries.length >= 6, "the README has fewer than six queries");
+for (const [format, file] of Object.entries(files)) await compareColumns(file, expected[format]);
+assert.ok(queries.length >= 10, "the README has fewer than ten queries");
 for (const { title, sql } of queries) {
   const rows = await query(sql);
   assert.ok(rows.length > 0, `${title}: no rows`);
   console.log(`${title}:`, rows[0]);
   if ("live" in rows[0]) {
-    assert.equal(rows[0].live, title.startsWith("trace") ? expected.trace.peak : expected.plan.peak, title);
+    assert.equal(rows[0].live, expected[title.split(":")[0]].peak, title);
   }
 }
 
@@ -62,6 +62,6 @@ async function copyFile(file) {
   await duckdb.run(`COPY (SELECT * FROM ${quote(file)}) TO ${quote(file + ".copy")}
     (FORMAT parquet, COMPRESSION zstd, KV_METADATA {${metadata}})`);
 }
-await copyFile(trace);
-await copyFile(plan);
-console.log(`${expected.trace.rows} events, ${expected.plan.rows} tensors, ${queries.length} queries: as expected`);
+for (const file of Object.values(files)) await copyFile(file);
+const counts = Object.entries(expected).map(([format, { rows }]) => `${format} of ${rows} rows`);
+console.log(`${counts.join(", ")}, ${queries.length} queries: as expected`);

@@ -1,8 +1,8 @@
-// Interop prints, as JSON, what the readers of gm see in a trace and a plan, for check.mjs to compare with what DuckDB
+// Interop prints, as JSON, what the readers of gm see in a file of each format, for check.mjs to compare with what DuckDB
 // sees in them.
 //
-//	go run ./formats/interop TRACE PLAN
-//	go run ./formats/interop -sample DIR    # writes DIR/trace.parquet and DIR/plan.parquet
+//	go run ./formats/interop TRACE PLAN GRAPH SCHEDULE
+//	go run ./formats/interop -sample DIR    # writes trace, plan, graph and schedule.parquet in DIR
 //
 // Numbers are printed as strings, as those of 64 bits do not survive JavaScript. Columns of integers are summed up by
 // exclusive or, columns of strings by the number of distinct ones.
@@ -24,23 +24,35 @@ func main() {
 }
 
 func run(args []string, out io.Writer) error {
-	if len(args) != 2 {
-		return errors.New("usage: interop TRACE PLAN | interop -sample DIR")
-	}
-	if args[0] == "-sample" {
+	if len(args) == 2 && args[0] == "-sample" {
 		return writeSamples(args[1])
 	}
-	fromTrace, err := summarizeTrace(args[0])
-	if err != nil {
-		return err
+	if len(args) != len(formats) {
+		return errors.New("usage: interop TRACE PLAN GRAPH SCHEDULE | interop -sample DIR")
 	}
-	fromPlan, err := summarizePlan(args[1])
-	if err != nil {
-		return err
+	seen := map[string]*summary{}
+	for i, f := range formats {
+		s, err := f.summarize(args[i])
+		if err != nil {
+			return err
+		}
+		seen[f.name] = s
 	}
 	e := json.NewEncoder(out)
 	e.SetIndent("", "  ")
-	return e.Encode(map[string]*summary{"trace": fromTrace, "plan": fromPlan})
+	return e.Encode(seen)
+}
+
+// formats are the formats, in the order of the arguments.
+var formats = []struct {
+	name      string
+	summarize func(file string) (*summary, error)
+	write     func(*os.File) error // a sample
+}{
+	{"trace", summarizeTrace, writeTrace},
+	{"plan", summarizePlan, writePlan},
+	{"graph", summarizeGraph, writeGraph},
+	{"schedule", summarizeSchedule, writeSchedule},
 }
 
 // summary is what is compared of a file.

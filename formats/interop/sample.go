@@ -13,12 +13,14 @@ import (
 // that equal sums are no accident.
 const sampleSteps = 9973
 
-// writeSamples writes a trace and the plan of its tensors, in which each has a place of its own.
+// writeSamples writes a file of each format: a trace, the plan of its tensors, in which each has a place of its own, a graph, and a schedule for it.
 func writeSamples(dir string) error {
-	if err := writeFile(filepath.Join(dir, "trace.parquet"), writeTrace); err != nil {
-		return err
+	for _, f := range formats {
+		if err := writeFile(filepath.Join(dir, f.name+".parquet"), f.write); err != nil {
+			return err
+		}
 	}
-	return writeFile(filepath.Join(dir, "plan.parquet"), writePlan)
+	return nil
 }
 
 func writeFile(name string, write func(*os.File) error) error {

@@ -1,0 +1,26 @@
+package graph
+
+import (
+	"io"
+
+	"gm/formats/column"
+)
+
+// Reader reads a graph and checks it against the rules of [Validator].
+type Reader = column.Reader[Batch, Meta]
+
+// Writer writes a graph and checks it against the rules of [Validator].
+type Writer = column.Writer[Batch, Meta]
+
+// Open opens the named graph, or standard input for "-" or "". A pipe is spooled into an unnamed temporary file; a
+// terminal is refused. The reader must be closed.
+func Open(name string) (*Reader, error) { return table().Open(name) }
+
+// NewReader reads a graph of size bytes. The name is for errors.
+func NewReader(src io.ReaderAt, size int64, name string) (*Reader, error) {
+	return table().NewReader(src, size, name)
+}
+
+// NewWriter starts a graph. Nothing is written before the first row group is full. Rows are checked against the
+// metadata given here, of which Operators and Tensors are final; the rest may be amended, by Meta, until Close.
+func NewWriter(w io.Writer, meta Meta) *Writer { return table().NewWriter(w, meta) }

@@ -1,0 +1,87 @@
+package graph
+
+import "fmt"
+
+// Row is one row of a graph. Which fields a row has is said by its kind; the others are as [NewRow] leaves them. Names, types, roles, dtypes
+// and shapes are codes of the file's strings.
+type Row struct {
+	Kind        Kind
+	Operator    int64 // from 0
+	Tensor      int64 // from 0, -1 for none
+	Input       int64 // the tensor that Tensor is computed again from, -1 for none
+	Name        int32 // path of the module and name of the operator; name of the tensor
+	Type        int32 // what the operator does: "other", "conv", "linear" and so on
+	Phase       Phase // of the operator, in each of its rows
+	Layer       int32 // of the operator or the tensor, -1 for none
+	DurationNS  int64 // nanoseconds that the operator takes on the compute stream with nothing beside it
+	BaseBytes   int64 // in use at the operator's worst moment beside the tensors of the graph
+	Bytes       int64 // size of the tensor
+	RecomputeNS int64 // nanoseconds that computing the tensor again takes, 0 when it cannot be
+	Role        int32 // what the tensor is to its layer: "inner", "layer-input" or "attention-out"
+
+	// What the program that a graph was recorded from knows of the tensor.
+	Saved   int32 // its number among the tensors that autograd saved, from 0; -1 when it is none of them, or not recorded
+	Version int64 // its version counter when it was saved
+	DType   int32 // "bfloat16"
+	Shape   int32 // "[8, 1024, 4096]"
+}
+
+// NewRow returns a row that says nothing but where it stands.
+func NewRow(kind Kind, operator int64, phase Phase) Row {
+	return Row{Kind: kind, Operator: operator, Phase: phase, Tensor: -1, Input: -1, Layer: -1, Saved: -1}
+}
+
+// own returns r without the fields that a row of its kind does not have.
+func (r *Row) own() Row {
+	o := NewRow(r.Kind, r.Operator, r.Phase)
+	switch r.Kind {
+	case KindOp:
+		o.Name, o.Type, o.Layer, o.DurationNS, o.BaseBytes = r.Name, r.Type, r.Layer, r.DurationNS, r.BaseBytes
+	case KindTensor:
+		o.Tensor, o.Name, o.Layer, o.Bytes, o.RecomputeNS, o.Role = r.Tensor, r.Name, r.Layer, r.Bytes, r.RecomputeNS, r.Role
+		o.Saved, o.Version, o.DType, o.Shape = r.Saved, r.Version, r.DType, r.Shape
+	case KindUse:
+		o.Tensor = r.Tensor
+	case KindFrom:
+		o.Tensor, o.Input = r.Tensor, r.Input
+	}
+	return o
+}
+
+// Kind is what a row stands for.
+type Kind int8
+
+// The kinds of rows.
+const (
+	KindOp     Kind = iota // an operator
+	KindTensor             // a tensor, at the operator that writes it
+	KindUse                // an operator that reads a tensor, or in which the program holds on to it
+	KindFrom               // a tensor that another one is computed again from, at the operator that writes the other one
+)
+
+var kindNames = []string{"op", "tensor", "use", "from"}
+
+// String returns the kind's name, as files hold it.
+func (k Kind) String() string { return nameOf("Kind", kindNames, int(k)) }
+
+// Phase is the part of a step that an operator belongs to.
+type Phase int8
+
+// The phases, in the order in which they come.
+const (
+	Forward Phase = iota
+	Backward
+	Update // of the parameters, by the optimizer
+)
+
+var phaseNames = []string{"forward", "backward", "update"}
+
+// String returns the phase's name, as files hold it.
+func (p Phase) String() string { return nameOf("Phase", phaseNames, int(p)) }
+
+func nameOf(typ string, names []string, i int) string {
+	if i < 0 || i >= len(names) {
+		return fmt.Sprintf("%s(%d)", typ, i)
+	}
+	return names[i]
+}

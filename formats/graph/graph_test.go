@@ -1,0 +1,343 @@
+package graph_test
+
+import (
+	"bytes"
+	"io"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/parquet-go/parquet-go"
+
+	"gm/formats/column/columntest"
+	"gm/formats/graph"
+)
+
+var goodMeta = graph.Meta{
+	Name: "opt13b", Device: "H200", Capacity: 1 << 37, Operators: 3, Tensors: 2, ComputeNS: 600, PlainPeak: 4096,
+	Source: graph.SourceRecorded, Host: "gpu1", PID: 7, Rank: 1, LocalRank: 1, WorldSize: 8, Command: "python train.py",
+}
+
+// good is a graph of three operators: the first writes tensors 1 and 0, the latter computed again from the former, the others read both.
+func good(code func(string) int32) []graph.Row {
+	op := func(i int64, phase graph.Phase) graph.Row {
+		r := graph.NewRow(graph.KindOp, i, phase)
+		r.Name, r.Type, r.Layer, r.DurationNS, r.BaseBytes = code("op"), code("linear"), int32(i), 100*i, 1000
+		return r
+	}
+	made := func(id int64) graph.Row {
+		r := graph.NewRow(graph.KindTensor, 0, graph.Forward)
+		r.Tensor, r.Name, r.Bytes, r.RecomputeNS, r.Role, r.Layer = id, code("t"), 512+id, 50, code("inner"), 2
+		r.Saved, r.Version, r.DType, r.Shape = int32(id), 3, code("bfloat16"), code("[2, 128]")
+		return r
+	}
+	about := func(kind graph.Kind, at, tensor, input int64, phase graph.Phase) graph.Row {
+		r := graph.NewRow(kind, at, phase)
+		r.Tensor, r.Input = tensor, input
+		return r
+	}
+	return []graph.Row{
+		op(0, graph.Forward), made(1), made(0), about(graph.KindFrom, 0, 0, 1, graph.Forward),
+		op(1, graph.Forward), about(graph.KindUse, 1, 1, -1, graph.Forward),
+		op(2, graph.Backward), about(graph.KindUse, 2, 0, -1, graph.Backward), about(graph.KindUse, 2, 1, -1, graph.Backward),
+	}
+}
+
+func batch(rows []graph.Row) *graph.Batch {
+	b := &graph.Batch{}
+	for _, r := range rows {
+		b.Append(r)
+	}
+	return b
+}
+
+// encode writes the good graph as a file.
+func encode(t testing.TB) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	w := graph.NewWriter(&out, goodMeta)
+	if err := w.Write(batch(good(w.Strings().Code))); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+func open(file []byte) (*graph.Reader, error) {
+	return graph.NewReader(bytes.NewReader(file), int64(len(file)), "x.parquet")
+}
+
+func TestRoundTrip(t *testing.T) {
+	r, err := open(encode(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(r.Meta(), goodMeta) {
+		t.Errorf("metadata\n%+v, want\n%+v", r.Meta(), goodMeta)
+	}
+	want := good(r.Strings().Code) // strings of a file keep their order, and so their codes
+	var got []graph.Row
+	if err := graph.Each(r, func(row *graph.Row) error { got = append(got, *row); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("\n%+v, want\n%+v", got, want)
+	}
+	if _, err := r.Next(); err != io.EOF {
+		t.Errorf("after the last row: %v", err)
+	}
+	b := batch(want)
+	if b.Reset(); b.Len() != 0 {
+		t.Errorf("%d rows after Reset", b.Len())
+	}
+}
+
+func TestRules(t *testing.T) {
+	const far = 1 << 62
+	for name, c := range map[string]struct {
+		row    int // of the good graph
+		change func(*graph.Row)
+		want   string
+	}{
+		"good":                 {0, func(*graph.Row) {}, ""},
+		"kind":                 {4, func(r *graph.Row) { r.Kind = 4 }, "row 4: unknown kind 4"},
+		"phase":                {4, func(r *graph.Row) { r.Phase = -1 }, "row 4: unknown phase -1"},
+		"other kind's column":  {5, func(r *graph.Row) { r.Bytes = 1 }, "row 5: a row of kind use has values in columns of other kinds"},
+		"operator with tensor": {4, func(r *graph.Row) { r.Tensor = 0 }, "row 4: a row of kind op has values in columns of other kinds"},
+		"tensor first":         {0, func(r *graph.Row) { *r = graph.NewRow(graph.KindTensor, 0, 0) }, "row 0: a row of kind tensor before the first operator"},
+		"operator left out":    {4, func(r *graph.Row) { r.Operator = 2 }, "row 4: operator 2, expected 1"},
+		"operator negative":    {0, func(r *graph.Row) { r.Operator = -1 }, "row 0: operator -1, expected 0"},
+		"other operator's row": {5, func(r *graph.Row) { r.Operator = 0 }, "row 5: operator 0, expected 1 as in the row above"},
+		"phase goes back":      {0, func(r *graph.Row) { r.Phase = graph.Update }, "row 1: phase forward at an operator of phase update"},
+		"phase of an op":       {4, func(r *graph.Row) { r.Phase = graph.Update }, "row 5: phase forward at an operator of phase update"},
+		"layer":                {0, func(r *graph.Row) { r.Layer = -2 }, "row 0: layer -2"},
+		"duration":             {4, func(r *graph.Row) { r.DurationNS = -1 }, "row 4: duration of -1 ns"},
+		"duration 2^62":        {4, func(r *graph.Row) { r.DurationNS = far }, "row 4: duration of 4611686018427387904 ns"},
+		"duration of all":      {4, func(r *graph.Row) { r.DurationNS = graph.MaxNS }, "row 6: the operators take more than 3600000000000000 ns"},
+		"base":                 {4, func(r *graph.Row) { r.BaseBytes = far }, "row 4: 4611686018427387904 bytes beside the tensors"},
+		"tensor negative":      {1, func(r *graph.Row) { r.Tensor = -1 }, "row 1: tensor -1 of 2"},
+		"tensor too many":      {1, func(r *graph.Row) { r.Tensor = 2 }, "row 1: tensor 2 of 2"},
+		"tensor twice":         {2, func(r *graph.Row) { r.Tensor = 1 }, "row 2: tensor 1 is written by operator 0 already"},
+		"size 0":               {1, func(r *graph.Row) { r.Bytes = 0 }, "row 1: tensor of 0 bytes"},
+		"size 2^62":            {1, func(r *graph.Row) { r.Bytes = far }, "row 1: tensor of 4611686018427387904 bytes"},
+		"layer of a tensor":    {1, func(r *graph.Row) { r.Layer = -2 }, "row 1: layer -2"},
+		"recompute":            {1, func(r *graph.Row) { r.RecomputeNS = -5 }, "row 1: computed again in -5 ns"},
+		"saved":                {1, func(r *graph.Row) { r.Saved = -2 }, "row 1: saved as number -2"},
+		"version":              {1, func(r *graph.Row) { r.Version = -1 }, "row 1: version -1"},
+		"use before":           {1, func(r *graph.Row) { *r = graph.NewRow(graph.KindUse, 0, 0); r.Tensor = 1 }, "row 1: use of tensor 1, which is not written yet"},
+		"used twice":           {8, func(r *graph.Row) { r.Tensor = 0 }, "row 8: second use of tensor 0 by operator 2"},
+		"from elsewhere":       {5, func(r *graph.Row) { r.Kind, r.Input = graph.KindFrom, 0 }, "row 5: from of tensor 1, which operator 0 writes"},
+		"from itself":          {3, func(r *graph.Row) { r.Input = 0 }, "row 3: tensor 0 is computed again from tensor 0, which is not there then"},
+		"from nothing":         {3, func(r *graph.Row) { r.Input = far }, "row 3: tensor 0 is computed again from tensor 4611686018427387904, which is not there then"},
+		"from negative":        {3, func(r *graph.Row) { r.Input = -1 }, "row 3: tensor 0 is computed again from tensor -1, which is not there then"},
+		"from of nothing":      {2, func(r *graph.Row) { *r = graph.NewRow(graph.KindUse, 0, 0); r.Tensor = 1 }, "row 3: from of tensor 0, which is not written yet"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rows := good(func(string) int32 { return 1 })
+			c.change(&rows[c.row])
+			if got := message(check(goodMeta, rows)); got != c.want {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// check checks rows to the end.
+func check(meta graph.Meta, rows []graph.Row) error {
+	v, err := graph.NewValidator(&meta)
+	if err != nil {
+		return err
+	}
+	if err := v.Check(batch(rows)); err != nil {
+		return err
+	}
+	return v.Close()
+}
+
+// TestEndRules cuts the good graph off, or changes what its metadata says of it.
+func TestEndRules(t *testing.T) {
+	rows := good(func(string) int32 { return 1 })
+	for name, c := range map[string]struct {
+		rows               int
+		operators, tensors int64
+		want               string
+	}{
+		"whole":          {9, 3, 2, ""},
+		"operators less": {6, 3, 2, "2 operators, 3 according to its metadata"},
+		"too many":       {9, 2, 2, "row 6: operator 2 of 2"},
+		"tensors less":   {9, 3, 3, "2 tensors, 3 according to its metadata"},
+		"empty":          {0, 0, 0, ""},
+		"beyond":         {9, 3, 1 << 40, "1099511627776 tensors, expected 0 to 2097152"},
+		"negative":       {9, -3, 2, "-3 operators, expected 0 to 2097152"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			meta := goodMeta
+			meta.Operators, meta.Tensors = c.operators, c.tensors
+			if got := message(check(meta, rows[:c.rows])); got != c.want {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+		})
+	}
+	w := graph.NewWriter(io.Discard, goodMeta)
+	w.Meta().Operators++
+	if got, want := message(w.Close()), "write graph: operators or tensors changed after rows were checked against them"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// What is of bounded size or number is so in all.
+func TestSums(t *testing.T) {
+	meta := graph.Meta{Operators: 1, Tensors: graph.MaxRows}
+	v, err := graph.NewValidator(&meta)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := []graph.Row{graph.NewRow(graph.KindOp, 0, graph.Forward)}
+	for id := range int64(graph.MaxTotal/graph.MaxBytes + 1) {
+		r := graph.NewRow(graph.KindTensor, 0, graph.Forward)
+		r.Tensor, r.Bytes = id, graph.MaxBytes
+		rows = append(rows, r)
+	}
+	if got, want := message(v.Check(batch(rows))), "row 1025: the tensors have more than 1152921504606846976 bytes"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	meta = graph.Meta{Operators: graph.MaxRows}
+	if v, err = graph.NewValidator(&meta); err != nil {
+		t.Fatal(err)
+	}
+	b := &graph.Batch{}
+	for op := range int64(graph.MaxRows) {
+		b.Append(graph.NewRow(graph.KindOp, op, graph.Forward))
+	}
+	if err := v.Check(b); err != nil {
+		t.Fatal(err)
+	}
+	b.Reset()
+	b.Append(graph.NewRow(graph.KindOp, 0, graph.Forward))
+	if got, want := message(v.Check(b)), "row 2097152: a graph has at most 2097152 rows"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func message(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// otherRow is a row as another writer of Parquet has it, with a column of no graph.
+type otherRow struct {
+	Kind        string  `parquet:"kind,dict"`
+	Future      float64 `parquet:"future"`
+	Operator    int64   `parquet:"operator"`
+	Tensor      int64   `parquet:"tensor"`
+	Input       int64   `parquet:"input"`
+	Name        string  `parquet:"name,dict"`
+	Type        string  `parquet:"type,dict"`
+	Phase       string  `parquet:"phase,dict"`
+	Layer       int32   `parquet:"layer"`
+	DurationNS  int64   `parquet:"duration_ns"`
+	BaseBytes   int64   `parquet:"base_bytes"`
+	Bytes       int64   `parquet:"bytes"`
+	RecomputeNS int64   `parquet:"recompute_ns"`
+	Role        string  `parquet:"role,dict"`
+	Saved       int32   `parquet:"saved"`
+	Version     int64   `parquet:"version"`
+	DType       string  `parquet:"dtype,dict"`
+	Shape       string  `parquet:"shape,dict"`
+}
+
+// TestOtherWriter reads files of parquet-go's writer, of this version and others.
+func TestOtherWriter(t *testing.T) {
+	rows := []otherRow{
+		{Kind: "op", Tensor: -1, Input: -1, Name: "λ", Type: "conv", Phase: "backward", Layer: -1, DurationNS: 9, Saved: -1},
+		{Kind: "tensor", Input: -1, Name: "t", Phase: "backward", Layer: -1, Bytes: 4, Role: "inner", Saved: 6, DType: "half", Shape: "[2]"},
+		{Kind: "use", Input: -1, Phase: "backward", Layer: -1, Saved: -1},
+	}
+	write := func(version string) []byte {
+		var out bytes.Buffer
+		w := parquet.NewGenericWriter[otherRow](&out, parquet.KeyValueMetadata("gm.schema", "graph"), parquet.KeyValueMetadata("gm.version", version),
+			parquet.KeyValueMetadata("gm.operators", "1"), parquet.KeyValueMetadata("gm.tensors", "1"), parquet.KeyValueMetadata("gm.future", "1"))
+		if _, err := w.Write(rows); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return out.Bytes()
+	}
+	for _, version := range []string{"1.0", "1.99"} {
+		r, err := open(write(version))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := r.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := r.Strings().Text
+		op, tensor := b.Row(0), b.Row(1)
+		if text(op.Name) != "λ" || text(op.Type) != "conv" || op.Phase != graph.Backward || op.DurationNS != 9 {
+			t.Errorf("version %s: operator %+v", version, op)
+		}
+		if text(tensor.DType) != "half" || text(tensor.Shape) != "[2]" || tensor.Saved != 6 || tensor.Bytes != 4 {
+			t.Errorf("version %s: tensor %+v", version, tensor)
+		}
+	}
+	_, err := open(write("2.0"))
+	if got, want := message(err), "graph x.parquet: version 2.0 is newer than this program, which reads up to 1"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	rows[2].Kind = "view"
+	r, err := open(write("1.1"))
+	if err == nil {
+		_, err = r.Next()
+	}
+	if got, want := message(err), `graph x.parquet: row 2: unknown kind "view"`; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// Errors of the metadata name the file.
+func TestMetaErrors(t *testing.T) {
+	file := bytes.Replace(encode(t), []byte("gm.operators\x18\x013"), []byte("gm.operators\x18\x01-"), 1)
+	_, err := open(file)
+	if got := message(err); !strings.HasPrefix(got, "graph x.parquet: corrupt: metadata gm.operators: ") {
+		t.Error(got)
+	}
+	for want, change := range map[string]func(*graph.Meta){
+		"write graph: metadata: capacity of -1 bytes":              func(m *graph.Meta) { m.Capacity = -1 },
+		"write graph: metadata: operators that take -1 ns":         func(m *graph.Meta) { m.ComputeNS = -1 },
+		"write graph: metadata: peak of -1 bytes":                  func(m *graph.Meta) { m.PlainPeak = -1 },
+		"write graph: metadata: -1 tensors, expected 0 to 2097152": func(m *graph.Meta) { m.Tensors = -1 },
+	} {
+		meta := goodMeta
+		change(&meta)
+		if got := message(graph.NewWriter(io.Discard, meta).Close()); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+func read(file []byte) {
+	r, err := open(file)
+	for err == nil {
+		_, err = r.Next()
+	}
+}
+
+// FuzzGraphReader is given data and footer apart, so that changes of length do not tear them apart.
+func FuzzGraphReader(f *testing.F) {
+	file := encode(f)
+	add := func(data, footer []byte) { f.Add(data, footer) }
+	add(columntest.Split(file))
+	uncompressed, err := columntest.Plain(file)
+	if err != nil {
+		f.Fatal(err)
+	}
+	add(columntest.Split(uncompressed))
+	f.Fuzz(func(_ *testing.T, data, footer []byte) { read(columntest.Join(data, footer)) })
+}

@@ -1,0 +1,209 @@
+package graph
+
+import (
+	"errors"
+	"fmt"
+)
+
+const (
+	// MaxRows is the most rows that a graph may have.
+	MaxRows = 1 << 21
+	// MaxBytes bounds the size of a tensor and what is in use beside the tensors.
+	MaxBytes = 1 << 50
+	// MaxTotal bounds the sizes of all tensors, so that sums of them do not overflow.
+	MaxTotal = 1 << 60
+	// MaxNS bounds the durations of all operators, and that of computing a tensor again: 1000 hours.
+	MaxNS = 1000 * 3600 * 1_000_000_000
+)
+
+// Validator checks the rules of a graph, batch by batch:
+//
+//   - operators are numbered from 0 without a gap; all other rows are of the operator above them, and of its phase;
+//   - phases do not go back;
+//   - tensors are numbered from 0 without a gap, in any order; each is written once, and used at least once;
+//   - uses are of a tensor whose row is above, and one at an operator;
+//   - inputs, of a tensor that this operator writes, are tensors whose rows are above, and others than itself;
+//   - durations are not negative, MaxNS at most, and so is their sum; so are times to compute a tensor again;
+//   - sizes are 1 byte to MaxBytes, and at most MaxTotal in all; bytes beside the tensors are 0 to MaxBytes;
+//   - layers and numbers of what autograd saved are -1 or more, versions 0 or more;
+//   - there are MaxRows rows at most, as many operators and tensors as the metadata says, and nothing in fields that are
+//     not those of the row's kind.
+type Validator struct {
+	meta    Meta // as the rows are checked against
+	given   *Meta
+	row     int64
+	op      int64 // of the row above, -1 before the first
+	phase   Phase
+	tensors []life // by number, as far as any were seen
+	written int64
+	unused  int64
+	ns      int64
+	bytes   int64
+}
+
+// life is where a tensor is written and used last, as numbers of operators plus one: 0 is nowhere.
+type life struct{ made, last int32 }
+
+// NewValidator returns a Validator for the rows of a graph with that metadata, which is checked first. What the rules
+// are about must stay as it is.
+func NewValidator(meta *Meta) (*Validator, error) {
+	switch {
+	case meta.Operators < 0 || meta.Operators > MaxRows:
+		return nil, fmt.Errorf("%d operators, expected 0 to %d", meta.Operators, MaxRows)
+	case meta.Tensors < 0 || meta.Tensors > MaxRows:
+		return nil, fmt.Errorf("%d tensors, expected 0 to %d", meta.Tensors, MaxRows)
+	case meta.Capacity < 0:
+		return nil, fmt.Errorf("capacity of %d bytes", meta.Capacity)
+	case meta.ComputeNS < 0:
+		return nil, fmt.Errorf("operators that take %d ns", meta.ComputeNS)
+	case meta.PlainPeak < 0:
+		return nil, fmt.Errorf("peak of %d bytes", meta.PlainPeak)
+	}
+	return &Validator{meta: *meta, given: meta, op: -1}, nil
+}
+
+// Check checks the next rows. It fails at the first that breaks a rule, and names it, counted from the first batch.
+func (v *Validator) Check(b *Batch) error {
+	for i := range b.Kind {
+		r := b.Row(i)
+		if reason := v.reason(&r); reason != "" {
+			return fmt.Errorf("row %d: %s", v.row, reason)
+		}
+		v.note(&r)
+		v.row++
+	}
+	return nil
+}
+
+// Close checks the rules that need the whole graph, and that the metadata still is what the rows were checked against.
+func (v *Validator) Close() error {
+	switch {
+	case v.given.Operators != v.meta.Operators || v.given.Tensors != v.meta.Tensors:
+		return errors.New("operators or tensors changed after rows were checked against them")
+	case v.op+1 != v.meta.Operators:
+		return fmt.Errorf("%d operators, %d according to its metadata", v.op+1, v.meta.Operators)
+	case v.written != v.meta.Tensors:
+		return fmt.Errorf("%d tensors, %d according to its metadata", v.written, v.meta.Tensors)
+	case v.unused > 0:
+		for i, t := range v.tensors {
+			if t.last == 0 {
+				return fmt.Errorf("tensor %d is never used", i)
+			}
+		}
+	}
+	return nil
+}
+
+// note takes a row into account that breaks no rule.
+func (v *Validator) note(r *Row) {
+	switch r.Kind {
+	case KindOp:
+		v.op, v.phase = r.Operator, r.Phase
+		v.ns += r.DurationNS
+	case KindTensor:
+		if n := int(r.Tensor) + 1 - len(v.tensors); n > 0 {
+			v.tensors = append(v.tensors, make([]life, n)...)
+		}
+		v.tensors[r.Tensor].made = int32(r.Operator) + 1
+		v.written++
+		v.unused++
+		v.bytes += r.Bytes
+	case KindUse:
+		t := &v.tensors[r.Tensor]
+		if t.last == 0 {
+			v.unused--
+		}
+		t.last = int32(r.Operator) + 1
+	}
+}
+
+// reason says which rule r breaks, or nothing.
+func (v *Validator) reason(r *Row) string {
+	switch {
+	case v.row >= MaxRows:
+		return fmt.Sprintf("a graph has at most %d rows", MaxRows)
+	case r.Kind < 0 || int(r.Kind) >= len(kindNames):
+		return fmt.Sprintf("unknown kind %d", r.Kind)
+	case r.Phase < 0 || int(r.Phase) >= len(phaseNames):
+		return fmt.Sprintf("unknown phase %d", r.Phase)
+	case *r != r.own():
+		return fmt.Sprintf("a row of kind %s has values in columns of other kinds", r.Kind)
+	case r.Kind == KindOp:
+		return v.reasonOp(r)
+	case v.op < 0:
+		return fmt.Sprintf("a row of kind %s before the first operator", r.Kind)
+	case r.Operator != v.op:
+		return fmt.Sprintf("operator %d, expected %d as in the row above", r.Operator, v.op)
+	case r.Phase != v.phase:
+		return fmt.Sprintf("phase %s at an operator of phase %s", r.Phase, v.phase)
+	case r.Tensor < 0 || r.Tensor >= v.meta.Tensors:
+		return fmt.Sprintf("tensor %d of %d", r.Tensor, v.meta.Tensors)
+	case r.Kind == KindTensor:
+		return v.reasonTensor(r)
+	}
+	return v.reasonUse(r)
+}
+
+func (v *Validator) reasonOp(r *Row) string {
+	switch {
+	case r.Operator != v.op+1:
+		return fmt.Sprintf("operator %d, expected %d", r.Operator, v.op+1)
+	case r.Operator >= v.meta.Operators:
+		return fmt.Sprintf("operator %d of %d", r.Operator, v.meta.Operators)
+	case r.Phase < v.phase:
+		return fmt.Sprintf("phase %s after %s", r.Phase, v.phase)
+	case r.Layer < -1:
+		return fmt.Sprintf("layer %d", r.Layer)
+	case r.DurationNS < 0 || r.DurationNS > MaxNS:
+		return fmt.Sprintf("duration of %d ns", r.DurationNS)
+	case v.ns+r.DurationNS > MaxNS:
+		return fmt.Sprintf("the operators take more than %d ns", MaxNS)
+	case r.BaseBytes < 0 || r.BaseBytes > MaxBytes:
+		return fmt.Sprintf("%d bytes beside the tensors", r.BaseBytes)
+	}
+	return ""
+}
+
+func (v *Validator) reasonTensor(r *Row) string {
+	switch {
+	case v.life(r.Tensor).made > 0:
+		return fmt.Sprintf("tensor %d is written by operator %d already", r.Tensor, v.life(r.Tensor).made-1)
+	case r.Bytes < 1 || r.Bytes > MaxBytes:
+		return fmt.Sprintf("tensor of %d bytes", r.Bytes)
+	case v.bytes+r.Bytes > MaxTotal:
+		return fmt.Sprintf("the tensors have more than %d bytes", MaxTotal)
+	case r.Layer < -1:
+		return fmt.Sprintf("layer %d", r.Layer)
+	case r.RecomputeNS < 0 || r.RecomputeNS > MaxNS:
+		return fmt.Sprintf("computed again in %d ns", r.RecomputeNS)
+	case r.Saved < -1:
+		return fmt.Sprintf("saved as number %d", r.Saved)
+	case r.Version < 0:
+		return fmt.Sprintf("version %d", r.Version)
+	}
+	return ""
+}
+
+// reasonUse is for rows that are about a tensor above them.
+func (v *Validator) reasonUse(r *Row) string {
+	t := v.life(r.Tensor)
+	switch {
+	case t.made == 0:
+		return fmt.Sprintf("%s of tensor %d, which is not written yet", r.Kind, r.Tensor)
+	case r.Kind == KindUse && int64(t.last) == r.Operator+1:
+		return fmt.Sprintf("second use of tensor %d by operator %d", r.Tensor, r.Operator)
+	case r.Kind == KindFrom && int64(t.made) != r.Operator+1:
+		return fmt.Sprintf("from of tensor %d, which operator %d writes", r.Tensor, t.made-1)
+	case r.Kind == KindFrom && (r.Input == r.Tensor || v.life(r.Input).made == 0):
+		return fmt.Sprintf("tensor %d is computed again from tensor %d, which is not there then", r.Tensor, r.Input)
+	}
+	return ""
+}
+
+// life returns what is known of a tensor.
+func (v *Validator) life(tensor int64) life {
+	if tensor < 0 || tensor >= int64(len(v.tensors)) {
+		return life{}
+	}
+	return v.tensors[tensor]
+}
