@@ -1,0 +1,156 @@
+"""Records what a step does, as the graph that a schedule is made for.
+
+Two steps are recorded: one for which operators made what is saved, one for times and memory. Everything is moved meanwhile, at once,
+so that a step needs as little memory as it can, and so that it shows until when the program itself holds on to what is saved.
+"""
+
+import re
+
+from .operators import Operators
+
+NUMBER = re.compile(r"(?:^|\.)(\d+)(?:\.|$)")
+
+
+class Recording(object):
+    def __init__(self, memory, settings):
+        self.memory, self.settings = memory, settings
+        self.names = {}  # of the modules, by id
+        self.stack = []
+        self.operators = None
+        self.made = None  # the first step
+        self.timed = None
+        self.complete = False
+
+    def next(self, step):
+        """Returns what conducts a step."""
+        if self.made is None:
+            self.operators = Operators(self.memory)
+            self.made = Watched(self, step, self.operators)
+            return self.made
+        self.timed = Watched(self, step, None)
+        return self.timed
+
+    def enter(self, module):
+        if not self.stack:
+            for name, m in module.named_modules():
+                self.names[id(m)] = name
+            if self.operators is not None and self.timed is None:
+                self.operators.begin()
+        self.stack.append(self.names.get(id(module), type(module).__name__))
+
+    def leave(self, module):
+        if self.stack:
+            self.stack.pop()
+        if not self.stack and self.operators is not None:
+            self.operators.end()
+
+    def place(self):
+        """Returns where the program is: the path of a module."""
+        return self.stack[-1] if self.stack else ""
+
+    def ended(self, watched):
+        if watched is self.made:
+            return
+        if self.made.sequence != self.timed.sequence:
+            self.made = self.timed = None  # two steps that differ: once more
+            return
+        self.complete = True
+
+    def recipes(self):
+        """Returns for each entry how it is made again, or None."""
+        return self.operators.recipes(self.made.sizes, self.timed.sizes)
+
+
+class Watched(object):
+    """Conducts a step that is recorded. Its operators are the stretches between two points: the start, then each pack and unpack."""
+
+    def __init__(self, recording, step, operators):
+        self.recording, self.step, self.operators = recording, step, operators
+        self.memory = recording.memory
+        self.sequence = []  # of points: the entry's index, negative and less one for an unpack
+        self.sizes = []  # of the entries
+        self.places = [""]  # of the points
+        self.made_at = []  # of the entries: the operator before the point at which they are saved
+        self.uses = []
+        self.begins, self.ends, self.peaks, self.residents = [], [], [], []
+        self.fresh = [0]  # bytes that came at the end of each operator
+        self.open = []
+        self._begin(None)
+
+    def _begin(self, stream):
+        """Begins an operator."""
+        resident = 0
+        for e in self.open:
+            if e.buffer is not None or e.held():
+                resident += e.nbytes
+        self.residents.append(resident)
+        self.begins.append(self.memory.mark())
+        self.memory.reset_peak()
+
+    def _end(self):
+        """Ends an operator, and notes what lived in it."""
+        self.ends.append(self.memory.mark())
+        self.peaks.append(self.memory.peak())
+        number, still = len(self.ends) - 1, []
+        for e in self.open:
+            if e.users == 0 or e.buffer is not None or e.held():
+                uses = self.uses[e.index]
+                if not uses or uses[-1] != number:
+                    uses.append(number)
+            if e.users:
+                still.append(e)
+        self.open = still
+
+    def pack(self, entry, new, stream):
+        self._end()
+        self.sequence.append(entry.index)
+        self.places.append(self.recording.place())
+        if new:
+            self.sizes.append(entry.nbytes)
+            self.made_at.append(len(self.ends) - 1)
+            self.uses.append([])
+            self.fresh[-1] = entry.nbytes
+            if self.operators is not None:
+                self.operators.saved(entry)
+            self.open.append(entry)
+            if entry.offload(stream):
+                entry.free(stream)
+        self.fresh.append(0)
+        self._begin(stream)
+
+    def unpack(self, entry, stream):
+        self._end()
+        self.sequence.append(-entry.index - 1)
+        self.places.append(self.places[self.made_at[entry.index] + 1])
+        self.fresh.append(0)
+        entry.on_device(stream)
+        self._begin(stream)
+
+    def end(self):
+        self._end()
+        self.recording.ended(self)
+
+    def graph(self, recipes):
+        """Returns the graph, as libgm.so takes it."""
+        self.memory.synchronize()
+        first = next((i for i, s in enumerate(self.sequence) if s < 0), len(self.sequence))
+        ops = []
+        for i, (begin, end) in enumerate(zip(self.begins, self.ends)):
+            base = self.peaks[i] - self.residents[i] - self.fresh[i]
+            ops.append({"name": self.places[i], "layer": layer(self.places[i]), "phase": int(i > first),
+                        "ns": self.memory.elapsed(begin, end), "base": max(0, base)})
+        tensors = []
+        for i, size in enumerate(self.sizes):
+            uses = [u for u in self.uses[i] if u >= self.made_at[i]] or [self.made_at[i]]
+            place = self.places[self.made_at[i] + 1]
+            t = {"name": "%s#%d" % (place, i), "bytes": size, "made": self.made_at[i], "uses": uses, "layer": layer(place)}
+            if recipes[i] is not None:
+                t["recompute_ns"], t["from"] = recipes[i].ns, recipes[i].inputs()
+            tensors.append(t)
+        return {"ops": ops, "tensors": tensors}
+
+
+def layer(place):
+    """Returns the number in a module's path, -1 if there is none."""
+    found = NUMBER.search(place)
+    return int(found.group(1)) if found else -1

@@ -1,0 +1,86 @@
+"""libgm.so's part that moves memory, as gm.h declares it."""
+
+import ctypes
+
+
+class Failure(Exception):
+    """Is what gm_last_error said."""
+
+
+class Stats(ctypes.Structure):
+    """struct gm_swap_stats."""
+
+    _fields_ = [(name, ctypes.c_int64) for name in (
+        "copies_out", "copies_in", "bytes_out", "bytes_in", "host_bytes", "host_peak", "arena_bytes", "pinned_bytes",
+        "registrations", "pin_ns", "out_busy_ns", "in_busy_ns",
+    )]
+
+
+class Library(object):
+    def __init__(self, path):
+        self.lib = lib = ctypes.CDLL(path)
+        stream, ticket = ctypes.c_void_p, ctypes.c_int64
+        for name, result, arguments in (
+            ("gm_last_error", ctypes.c_size_t, (ctypes.c_char_p, ctypes.c_size_t)),
+            ("gm_swap_open", ctypes.c_int, (ctypes.c_int, ctypes.c_size_t, ctypes.c_int)),
+            ("gm_swap_out", ticket, (ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, stream)),
+            ("gm_swap_left", ctypes.c_int, (ctypes.c_int, ticket, stream)),
+            ("gm_swap_in", ctypes.c_int, (ctypes.c_int, ticket, ctypes.c_void_p, stream)),
+            ("gm_swap_ready", ctypes.c_int, (ctypes.c_int, ticket, stream)),
+            ("gm_swap_drop", ctypes.c_int, (ctypes.c_int, ticket)),
+            ("gm_swap_get_stats", ctypes.c_int, (ctypes.c_int, ctypes.POINTER(Stats))),
+            ("gm_swap_close", None, (ctypes.c_int,)),
+            ("gm_swap_plan", ctypes.c_int64, (ctypes.c_char_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t)),
+        ):
+            function = getattr(lib, name)
+            function.restype, function.argtypes = result, arguments
+
+    def error(self):
+        text = ctypes.create_string_buffer(1024)
+        self.lib.gm_last_error(text, len(text))
+        return Failure(text.value.decode("utf-8", "replace"))
+
+    def plan(self, request):
+        """Returns the answer, a JSON text, to a request for a schedule."""
+        room = 1 << 20
+        while True:
+            answer = ctypes.create_string_buffer(room)
+            length = self.lib.gm_swap_plan(request, len(request), answer, room)
+            if length < 0:
+                raise self.error()
+            if length < room:
+                return answer.value.decode()
+            room = length + 1
+
+
+class Lanes(object):
+    """The copies of a device. Each call returns at once; order is that of the streams."""
+
+    def __init__(self, library, device, host, timed=False):
+        self.library, self.lib, self.device = library, library.lib, device
+        self._check(self.lib.gm_swap_open(device, host, int(timed)))
+
+    def _check(self, result):
+        if result != 0:
+            raise self.library.error()
+
+    def out(self, address, size, stream):
+        """Returns the copy's ticket, or 0 where there is no more host memory."""
+        return self.lib.gm_swap_out(self.device, address, size, stream)
+
+    def left(self, ticket, stream):
+        self._check(self.lib.gm_swap_left(self.device, ticket, stream))
+
+    def back(self, ticket, address, stream):
+        self._check(self.lib.gm_swap_in(self.device, ticket, address, stream))
+
+    def ready(self, ticket, stream):
+        self._check(self.lib.gm_swap_ready(self.device, ticket, stream))
+
+    def drop(self, ticket):
+        self._check(self.lib.gm_swap_drop(self.device, ticket))
+
+    def stats(self):
+        stats = Stats()
+        self._check(self.lib.gm_swap_get_stats(self.device, ctypes.byref(stats)))
+        return stats

@@ -1,0 +1,31 @@
+"""What gmswap run asks for, in the environment."""
+
+import os
+
+MIB = 1 << 20
+
+
+class Settings(object):
+    def __init__(self, environ):
+        self.library = environ["GM_LIB"]
+        self.device = int(environ.get("GMSWAP_DEVICE", "0"))  # bytes that may be used of the device, 0 for all of it
+        ranks = max(1, int(environ.get("LOCAL_WORLD_SIZE", "1") or 1))
+        self.host = int(environ.get("GMSWAP_HOST", "0")) // ranks  # bytes of host memory
+        self.policy = environ.get("GMSWAP_POLICY", "auto")
+        self.record, self.follow, self.stats = (self.file(environ, name) for name in ("RECORD", "SCHEDULE", "STATS"))
+        self.folder = environ.get("GMSWAP_DIR", "")
+        self.progress = environ.get("GMSWAP_PROGRESS", "") == "1"
+        self.timed = bool(self.stats)
+        self.smallest = MIB
+        self.window = 0
+
+    @staticmethod
+    def file(environ, name):
+        return environ.get("GMSWAP_" + name, "").replace("%p", str(os.getpid()))
+
+    def complete(self, torch, device):
+        """Fills in what depends on the machine."""
+        total = torch.cuda.get_device_properties(device).total_memory
+        if not self.device:
+            self.device = total * 95 // 100
+        self.window = max(64 * MIB, self.device // 32)

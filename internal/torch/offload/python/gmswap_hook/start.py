@@ -1,0 +1,79 @@
+"""The moment at which the moving of tensors begins: when CUDA has started."""
+
+import functools
+import os
+
+from . import say
+from .hooks import Hooks
+from .library import Lanes, Library
+from .memory import Memory
+from .planner import Planner
+from .report import Report
+from .runtime import Runtime
+from .settings import Settings
+
+_pid = 0  # of the process that has tried
+
+
+def watch(torch):
+    """Makes the end of torch.cuda._lazy_init begin. Returns False for a PyTorch without CUDA."""
+    real = getattr(torch._C, "_cuda_init", None)
+    if real is None:
+        return False
+
+    @functools.wraps(real)
+    def _cuda_init():
+        result = real()
+        begin(torch)
+        return result
+
+    torch._C._cuda_init = _cuda_init
+    return True
+
+
+def begin(torch):
+    global _pid
+    if _pid == os.getpid():
+        return
+    _pid = os.getpid()
+    try:
+        settings = Settings(os.environ)
+        library = Library(settings.library)
+        Hooks(torch, Late(torch, library, settings))
+    except Exception as e:
+        say.once("nothing is moved: %s: %s" % (type(e).__name__, say.reason(e)))
+
+
+def leave_mark(folder):
+    """Lets gmswap know that a process came this far."""
+    try:
+        if os.path.isdir(folder):
+            open(os.path.join(folder, "moving"), "w").close()
+    except OSError:
+        pass
+
+
+class Late(object):
+    """Becomes a Runtime when the first model is run: the device is the current one then."""
+
+    def __init__(self, torch, library, settings):
+        self.torch, self.library, self.settings = torch, library, settings
+        self.runtime = None
+
+    def begin(self, module):
+        if self.runtime is None:
+            self.runtime = self.start()
+            for name in ("begin", "entered", "left", "pack", "unpack"):
+                setattr(self, name, getattr(self.runtime, name))
+        return self.runtime.begin(module)
+
+    def start(self):
+        leave_mark(self.settings.folder)
+        device = self.torch.cuda.current_device()
+        memory = Memory(self.torch, device)
+        settings = self.settings
+        settings.complete(self.torch, device)
+        report = Report(memory, settings)
+        lanes = Lanes(self.library, device, settings.host, settings.timed)
+        report.lanes = lanes
+        return Runtime(memory, lanes, settings, Planner(self.library, settings, report), report)

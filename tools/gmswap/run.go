@@ -1,0 +1,160 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+
+	"gm/internal/cli"
+	"gm/internal/command"
+	"gm/internal/libgm/library"
+	"gm/internal/torch/glue"
+	"gm/internal/torch/offload"
+	"gm/internal/units"
+)
+
+type runCmd struct {
+	Command   []string    `arg:"" optional:"" passthrough:"" name:"command" help:"The program to run, and its arguments."`
+	Memory    units.Bytes `short:"m" placeholder:"SIZE" help:"Use at most so much memory of each device. All of it by default."`
+	Host      units.Bytes `placeholder:"SIZE" help:"Use at most so much host memory, all processes together. Three quarters of what is available by default."`
+	Policy    string      `default:"auto" placeholder:"NAME" help:"Which policy makes the schedule (${default}): see gmswap plan --help."`
+	Allocator string      `default:"stitch" enum:"stitch,torch" help:"Who allocates: stitch, of gmstitch, or torch, PyTorch itself (${default})."`
+	Record    string      `placeholder:"FILE" help:"Write the graph of the recorded step; %p in the name is the pid."`
+	Schedule  string      `placeholder:"FILE" help:"Write the schedule that is followed; %p in the name is the pid."`
+	Stats     string      `placeholder:"FILE" help:"Write an account of each process at its end, as JSON; %p in the name is the pid."`
+	Progress  bool        `help:"Print a line for each step."`
+	Library   string      `placeholder:"FILE" help:"A libgm.so to use in place of the one inside of gmswap."`
+}
+
+// Help implements kong.HelpProvider.
+func (cmd *runCmd) Help() string {
+	return "Example: gmswap run -m 40GiB -- python train.py\n\n" +
+		"The program is not changed. Its first three steps are watched, and everything is moved meanwhile; the others follow a schedule. " +
+		"The program's exit status is passed through."
+}
+
+// Run implements the command.
+func (cmd *runCmd) Run(c *cli.Context) error {
+	words, err := command.Words(c.Tool, cmd.Command)
+	if err != nil {
+		return err
+	}
+	if cmd.Host == 0 {
+		available, err := availableMemory()
+		if err != nil {
+			return fmt.Errorf("find out how much host memory there is: %w; --host says how much to use", err)
+		}
+		cmd.Host = units.Bytes(available / 4 * 3)
+	}
+	folder, err := command.MakeFolder(command.TempDir(), "gmswap-")
+	if err != nil {
+		return fmt.Errorf("prepare the run: %w; TMPDIR can name another folder than %s", err, command.TempDir())
+	}
+	status, err := cmd.runIn(c, folder.Path, words)
+	if failed := folder.Remove(); failed != nil {
+		c.Warn("%v", failed)
+	}
+	if err != nil {
+		return err
+	}
+	return cli.Status(status)
+}
+
+// runIn runs the command with a folder for what it loads.
+func (cmd *runCmd) runIn(c *cli.Context, folder string, words []string) (status int, err error) {
+	e := command.Environ(os.Environ())
+	if err := cmd.install(folder, &e); err != nil {
+		return 0, err
+	}
+	if err := cmd.settings(&e); err != nil {
+		return 0, err
+	}
+	child := exec.Command(words[0], words[1:]...)
+	child.Stdin, child.Stdout, child.Stderr, child.Env = os.Stdin, os.Stdout, os.Stderr, e
+	defer c.OwnSignals()()
+	defer command.KeepFromPipe()()
+	result, err := command.Run(child, 0, nil)
+	if failed := (*command.StartError)(nil); errors.As(err, &failed) {
+		c.Fail(failed)
+		return failed.Status(), nil
+	} else if err != nil {
+		return 0, err
+	}
+	if _, err := os.Stat(filepath.Join(folder, offload.Mark)); err != nil {
+		c.Warn("no PyTorch program was seen to train on a GPU: nothing was moved")
+	}
+	return result.Status, nil
+}
+
+// install puts into the folder what the program's processes load, and names it in the environment. Within a run of gmstitch its
+// library is used: there can be but one in a process.
+func (cmd *runCmd) install(folder string, e *command.Environ) error {
+	shared := cmd.Library
+	if shared == "" {
+		shared = e.Get("GM_LIB")
+	}
+	if shared == "" {
+		data, err := library.Read(library.Allocator)
+		if err != nil {
+			return err
+		}
+		shared = filepath.Join(folder, library.Allocator)
+		if err := os.WriteFile(shared, data, 0o700); err != nil {
+			return err
+		}
+	}
+	e.Set("GM_LIB", shared)
+	packages := []pythonPackage{{"GMSWAP_DIR", "swap", offload.Install}}
+	if cmd.Allocator == "stitch" && e.Get("GMSTITCH_DIR") == "" {
+		packages = append(packages, pythonPackage{"GMSTITCH_DIR", "stitch", glue.Install})
+	}
+	for _, p := range packages {
+		outer := e.Get(p.variable)
+		path := filepath.Join(folder, p.name)
+		if err := os.Mkdir(path, 0o700); err != nil {
+			return err
+		}
+		if err := p.install(path); err != nil {
+			return err
+		}
+		e.Prepend("PYTHONPATH", path, string(os.PathListSeparator), outer)
+		e.Set(p.variable, folder)
+	}
+	return nil
+}
+
+// pythonPackage is what a tool brings into Python processes.
+type pythonPackage struct {
+	variable string // names the folder of the run
+	name     string
+	install  func(dir string) error
+}
+
+// settings puts into the environment what the library and the hook read there.
+func (cmd *runCmd) settings(e *command.Environ) error {
+	e.Set("GMSWAP_HOST", strconv.FormatInt(int64(cmd.Host), 10))
+	e.Set("GMSWAP_POLICY", cmd.Policy)
+	if cmd.Memory > 0 {
+		e.Set("GMSWAP_DEVICE", strconv.FormatInt(int64(cmd.Memory), 10))
+	}
+	if cmd.Progress {
+		e.Set("GMSWAP_PROGRESS", "1")
+	}
+	for name, file := range map[string]string{"GMSWAP_RECORD": cmd.Record, "GMSWAP_SCHEDULE": cmd.Schedule, "GMSWAP_STATS": cmd.Stats} {
+		if file == "" {
+			continue
+		}
+		path, err := filepath.Abs(file)
+		if err != nil {
+			return err
+		}
+		if info, err := os.Stat(filepath.Dir(path)); err != nil || !info.IsDir() {
+			return fmt.Errorf("%s: there is no folder %s", filepath.Base(path), filepath.Dir(path))
+		}
+		e.Set(name, path)
+	}
+	return nil
+}
