@@ -1,6 +1,6 @@
 """Checks gmswap on a machine with an NVIDIA GPU and PyTorch.
 
-Usage: h200.py BIN OUT [SECTION...] [--seconds N] [--tokens N,N] [--steps N]
+Usage: h200.py BIN OUT [SECTION...] [--seconds N] [--tokens N,N] [--steps N] [--policy NAME]
 
 BIN holds gmswap. The sections:
 
@@ -32,6 +32,7 @@ def options():
     p.add_argument("--seconds", type=float, default=570)
     p.add_argument("--tokens", type=lambda s: [int(n) for n in s.split(",")], default=[16384, 32768, 65536])
     p.add_argument("--steps", type=int, default=12)
+    p.add_argument("--policy", default="auto")
     o = p.parse_intermixed_args()
     for name in o.sections:
         if name not in SECTIONS:

@@ -19,7 +19,7 @@ def run(o, results, mode, flags, words, until, env=None):
     path, stats = os.path.join(folder, "train.json"), os.path.join(folder, "stats.json")
     command = [sys.executable, TRAIN, *map(str, words), "--json", path]
     if flags is not None:
-        command = [os.path.join(o.bin, "gmswap"), "run", "--stats", stats, *flags, "--", *command]
+        command = [os.path.join(o.bin, "gmswap"), "run", "--stats", stats, "--policy", o.policy, *flags, "--", *command]
     code, seconds = execute(command, results.log, max(1, until - time.monotonic()), env)
     print("$ [%s] %s -> %s, %.1f s" % (mode, " ".join(command)[-160:], code, seconds), flush=True)
     tail(results.log, 2 if code == 0 else 15)

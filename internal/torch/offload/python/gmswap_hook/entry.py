@@ -25,18 +25,22 @@ class Entry(object):
     """A storage of a step: on the device, on the host, or both. Of the device's memory it holds the program's own, in alias, or a
     copy, in buffer."""
 
-    __slots__ = ("memory", "lanes", "index", "nbytes", "alias", "version", "weak", "key", "users", "ticket", "buffer", "coming", "made")
+    __slots__ = ("memory", "lanes", "step", "index", "nbytes", "alias", "version", "weak", "key", "users", "ticket", "buffer",
+                 "home", "coming", "copied", "short", "made")
 
-    def __init__(self, memory, lanes, index, tensor, storage, nbytes):
-        self.memory, self.lanes, self.index = memory, lanes, index
-        self.nbytes = nbytes
+    def __init__(self, memory, lanes, step, tensor, storage, nbytes):
+        self.memory, self.lanes, self.step = memory, lanes, step
+        self.index, self.nbytes = len(step.entries), nbytes
         self.alias, self.version = tensor, tensor._version
         self.weak, self.key = memory.weak(storage), storage._cdata
         self.users = 0
         self.ticket = 0
         self.buffer = None
+        self.home = 0  # the stream in whose order the buffer was taken
         self.coming = False  # no stream has waited for the copy back yet
-        self.made = None  # by which operator, of what: a recipe
+        self.copied = 0  # bytes that the copy on the host has, the first ones
+        self.short = False  # the buffer lacks the others
+        self.made = None  # how it is made again, a Remake
 
     def resident(self):
         return self.alias is not None or self.buffer is not None
@@ -45,11 +49,14 @@ class Entry(object):
         """Says whether the program still holds the storage, or we do."""
         return self.alias is not None or not self.memory.expired(self.weak)
 
-    def offload(self, stream):
-        """Begins the copy to the host. Returns False if there is no room."""
+    def offload(self, stream, nbytes=None):
+        """Begins the copy of the first bytes, or all, to the host. Returns False if there is no room."""
         if self.ticket or self.alias is None:
             return self.ticket != 0
-        self.ticket = self.lanes.out(self.memory.address(self.alias), self.nbytes, stream)
+        if nbytes is None or nbytes > self.nbytes or not (self.made and self.made.row):
+            nbytes = self.nbytes
+        self.ticket = self.lanes.out(self.memory.address(self.alias), nbytes, stream)
+        self.copied = nbytes if self.ticket else 0
         return self.ticket != 0
 
     def settle(self, stream):
@@ -79,9 +86,9 @@ class Entry(object):
         """Takes memory in the order of the stream and begins the copy back."""
         if self.resident() or not self.ticket:
             return
-        self.buffer = self.memory.take(self.nbytes)
+        self.buffer, self.home = self.memory.take(self.nbytes), stream
         self.lanes.back(self.ticket, self.memory.address(self.buffer), stream)
-        self.coming = True
+        self.coming, self.short = True, self.copied < self.nbytes
 
     def await_(self, stream):
         if self.coming:
@@ -89,17 +96,18 @@ class Entry(object):
             self.coming = False
 
     def remake(self, stream):
-        """Runs the operator that made the storage again."""
+        """Runs the operator that made the storage again, for what there is no copy of."""
         if not self.resident():
-            self.buffer = self.made(stream)
+            self.buffer, self.home = self.made.whole(stream), stream
+        elif self.short:
+            self.made.rest(self.buffer, self.copied, stream)
+            self.short = False
 
     def on_device(self, stream):
         """Returns a tensor in whose storage the contents are, or will be by the time that the stream comes to what follows."""
-        if not self.resident():
-            if self.ticket:
-                self.load(stream)
-            else:
-                self.remake(stream)
+        if not self.resident() and self.ticket:
+            self.load(stream)
+        self.remake(stream)
         self.await_(stream)
         return self.alias if self.alias is not None else self.buffer
 
@@ -107,6 +115,8 @@ class Entry(object):
         """Returns the tensor that autograd saved."""
         holder = self.on_device(stream)
         self.check()
+        if self.alias is None and stream != self.home:
+            self.memory.also_used(holder)
         return self.memory.view(holder, saved)
 
     def close(self):

@@ -4,8 +4,12 @@ Two steps are recorded: one for which operators made what is saved, one for time
 so that a step needs as little memory as it can, and so that it shows until when the program itself holds on to what is saved.
 """
 
+import os
 import re
+import socket
+import sys
 
+from .follow import Clock
 from .operators import Operators
 
 NUMBER = re.compile(r"(?:^|\.)(\d+)(?:\.|$)")
@@ -14,6 +18,7 @@ NUMBER = re.compile(r"(?:^|\.)(\d+)(?:\.|$)")
 class Recording(object):
     def __init__(self, memory, settings):
         self.memory, self.settings = memory, settings
+        self.name = ""  # of the model
         self.names = {}  # of the modules, by id
         self.stack = []
         self.operators = None
@@ -24,7 +29,7 @@ class Recording(object):
     def next(self, step):
         """Returns what conducts a step."""
         if self.made is None:
-            self.operators = Operators(self.memory)
+            self.operators = Operators(self.memory, self.settings.policy == "memo")
             self.made = Watched(self, step, self.operators)
             return self.made
         self.timed = Watched(self, step, None)
@@ -32,6 +37,7 @@ class Recording(object):
 
     def enter(self, module):
         if not self.stack:
+            self.name = type(module).__name__
             for name, m in module.named_modules():
                 self.names[id(m)] = name
             if self.operators is not None and self.timed is None:
@@ -69,29 +75,31 @@ class Watched(object):
         self.memory = recording.memory
         self.sequence = []  # of points: the entry's index, negative and less one for an unpack
         self.sizes = []  # of the entries
+        self.kinds = []  # of the entries: type, shape and version of the tensor that was saved first
         self.places = [""]  # of the points
         self.made_at = []  # of the entries: the operator before the point at which they are saved
         self.uses = []
-        self.begins, self.ends, self.peaks, self.residents = [], [], [], []
+        self.clock = Clock(self.memory)
+        self.peaks, self.residents = [], []
         self.fresh = [0]  # bytes that came at the end of each operator
         self.open = []
-        self._begin(None)
+        self._begin()
 
-    def _begin(self, stream):
+    def _begin(self):
         """Begins an operator."""
         resident = 0
         for e in self.open:
             if e.buffer is not None or e.held():
                 resident += e.nbytes
         self.residents.append(resident)
-        self.begins.append(self.memory.mark())
+        self.clock.begin()
         self.memory.reset_peak()
 
     def _end(self):
         """Ends an operator, and notes what lived in it."""
-        self.ends.append(self.memory.mark())
+        self.clock.end()
         self.peaks.append(self.memory.peak())
-        number, still = len(self.ends) - 1, []
+        number, still = len(self.peaks) - 1, []
         for e in self.open:
             if e.users == 0 or e.buffer is not None or e.held():
                 uses = self.uses[e.index]
@@ -107,7 +115,8 @@ class Watched(object):
         self.places.append(self.recording.place())
         if new:
             self.sizes.append(entry.nbytes)
-            self.made_at.append(len(self.ends) - 1)
+            self.kinds.append((str(entry.alias.dtype).replace("torch.", ""), "x".join(map(str, entry.alias.shape)), entry.version))
+            self.made_at.append(len(self.peaks) - 1)
             self.uses.append([])
             self.fresh[-1] = entry.nbytes
             if self.operators is not None:
@@ -116,7 +125,7 @@ class Watched(object):
             if entry.offload(stream):
                 entry.free(stream)
         self.fresh.append(0)
-        self._begin(stream)
+        self._begin()
 
     def unpack(self, entry, stream):
         self._end()
@@ -124,7 +133,7 @@ class Watched(object):
         self.places.append(self.places[self.made_at[entry.index] + 1])
         self.fresh.append(0)
         entry.on_device(stream)
-        self._begin(stream)
+        self._begin()
 
     def end(self):
         self._end()
@@ -132,22 +141,30 @@ class Watched(object):
 
     def graph(self, recipes):
         """Returns the graph, as libgm.so takes it."""
-        self.memory.synchronize()
         first = next((i for i, s in enumerate(self.sequence) if s < 0), len(self.sequence))
         ops = []
-        for i, (begin, end) in enumerate(zip(self.begins, self.ends)):
+        for i, ns in enumerate(self.clock.nanoseconds()):
             base = self.peaks[i] - self.residents[i] - self.fresh[i]
             ops.append({"name": self.places[i], "layer": layer(self.places[i]), "phase": int(i > first),
-                        "ns": self.memory.elapsed(begin, end), "base": max(0, base)})
+                        "ns": ns, "base": max(0, base)})
         tensors = []
         for i, size in enumerate(self.sizes):
             uses = [u for u in self.uses[i] if u >= self.made_at[i]] or [self.made_at[i]]
             place = self.places[self.made_at[i] + 1]
-            t = {"name": "%s#%d" % (place, i), "bytes": size, "made": self.made_at[i], "uses": uses, "layer": layer(place)}
+            dtype, shape, version = self.kinds[i]
+            t = {"name": "%s#%d" % (place, i), "dtype": dtype, "shape": shape, "version": version, "bytes": size,
+                 "made": self.made_at[i], "uses": uses, "layer": layer(place)}
             if recipes[i] is not None:
-                t["recompute_ns"], t["from"] = recipes[i].ns, recipes[i].inputs()
+                t["recompute_ns"], t["from"], t["row"] = recipes[i].ns, recipes[i].inputs(), recipes[i].row
             tensors.append(t)
-        return {"ops": ops, "tensors": tensors}
+        return {"name": self.recording.name, "device": self.memory.name(), "process": process(self.memory), "ops": ops, "tensors": tensors}
+
+
+def process(memory):
+    """Returns where this is."""
+    number = lambda name, default: int(os.environ.get(name, "") or default)
+    return {"capacity": memory.capacity(), "host": socket.gethostname(), "pid": os.getpid(), "rank": number("RANK", 0),
+            "local_rank": number("LOCAL_RANK", 0), "world_size": number("WORLD_SIZE", 1), "command": " ".join(sys.argv)}
 
 
 def layer(place):

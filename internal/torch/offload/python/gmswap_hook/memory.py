@@ -8,7 +8,8 @@ class Memory(object):
         self.torch, self.device = torch, device
         self.place = torch.device("cuda", device)
         self.weak = StorageWeakRef
-        self.types = (torch.Tensor, torch.nn.Parameter)
+        self.types, self.strided = (torch.Tensor, torch.nn.Parameter), torch.strided
+        self.wrapped = torch._C._functorch.is_functorch_wrapped_tensor
         self.known = set()  # addresses of the storages of parameters and buffers
         self.entries = {}  # by their storage's address, those that autograd has not let go of
 
@@ -28,6 +29,16 @@ class Memory(object):
         empty = self.torch.empty(0, dtype=saved.dtype, device=self.place)
         return empty.set_(holder.untyped_storage(), saved.offset, saved.size, saved.stride)
 
+    def rows(self, holder, dtype, rows):
+        """Returns all of a tensor's storage as so many rows."""
+        storage = holder.untyped_storage()
+        row = storage.nbytes() // rows // dtype.itemsize
+        return self.torch.empty(0, dtype=dtype, device=self.place).set_(storage, 0, (rows, row), (row, 1))
+
+    def also_used(self, tensor):
+        """Says that the current stream uses a tensor that was taken in the order of another."""
+        tensor.record_stream(self.torch.cuda.current_stream(self.device))
+
     def forget(self, entry):
         if self.entries.get(entry.key) is entry:
             del self.entries[entry.key]
@@ -38,7 +49,8 @@ class Memory(object):
 
     def movable(self, tensor):
         """Says whether a saved tensor may be moved: one of this device, of a plain type."""
-        return type(tensor) in self.types and tensor.is_cuda and tensor.device.index == self.device and not tensor.is_sparse
+        return (type(tensor) in self.types and tensor.is_cuda and tensor.device.index == self.device and tensor.layout == self.strided
+                and not self.wrapped(tensor))
 
     def plain(self, x):
         return isinstance(x, self.torch.Tensor) and x.is_cuda and x.layout == self.torch.strided
@@ -71,6 +83,16 @@ class Memory(object):
                 return run(function, args, kwargs or {})
 
         return Mode()
+
+    def capturing(self):
+        """Says whether a CUDA graph is being captured."""
+        return self.torch.cuda.is_current_stream_capturing()
+
+    def name(self):
+        return self.torch.cuda.get_device_name(self.device)
+
+    def capacity(self):
+        return self.torch.cuda.get_device_properties(self.device).total_memory
 
     # For recordings.
 

@@ -15,8 +15,8 @@ class Report(object):
         self.schedule = None
         self.steps = []  # seconds on the host's clock between the beginnings of two steps, what conducted, and deviations
         self.last = None
-        if settings.stats:
-            atexit.register(self.write)
+        self.pid = os.getpid()
+        atexit.register(self.end)
 
     def planned(self, schedule):
         self.schedule = schedule
@@ -32,11 +32,20 @@ class Report(object):
                 say.line("step %d: %.3f s, %s" % (len(self.steps), *self.steps[-1]))
         self.last = (now, type(step.conduct).__name__)
 
-    def write(self):
-        stats = self.lanes.stats() if self.lanes else None
+    def end(self):
+        """Says what was moved, at the end of the process."""
+        if os.getpid() != self.pid or self.lanes is None:
+            return
+        stats = self.lanes.stats()
+        gib = float(1 << 30)
+        say.line("%d steps: %.1f GiB to the host and %.1f back, at most %.1f GiB there at a time" % (
+            len(self.steps) + 1, stats.bytes_out / gib, stats.bytes_in / gib, stats.host_peak / gib))
+        if self.settings.stats:
+            self.write(stats)
+
+    def write(self, stats):
         account = {"pid": os.getpid(), "steps": self.steps}
-        if stats:
-            account["lanes"] = {name: getattr(stats, name) for name, _ in stats._fields_}
+        account["lanes"] = {name: getattr(stats, name) for name, _ in stats._fields_}
         if self.schedule:
             s = self.schedule
             account["schedule"] = {k: getattr(s, k) for k in ("policy", "step_ns", "plain_ns", "peak", "plain_peak")}

@@ -13,6 +13,8 @@ class Settings(object):
         self.host = int(environ.get("GMSWAP_HOST", "0")) // ranks  # bytes of host memory
         self.policy = environ.get("GMSWAP_POLICY", "auto")
         self.record, self.follow, self.stats = (self.file(environ, name) for name in ("RECORD", "SCHEDULE", "STATS"))
+        self.link = environ.get("GMSWAP_LINK", "")  # file of the figures of copies
+        self.dry = environ.get("GMSWAP_DRY", "") == "1"  # say what would be done, and do nothing
         self.folder = environ.get("GMSWAP_DIR", "")
         self.progress = environ.get("GMSWAP_PROGRESS", "") == "1"
         self.timed = bool(self.stats)

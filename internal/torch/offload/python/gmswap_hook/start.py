@@ -63,7 +63,7 @@ class Late(object):
     def begin(self, module):
         if self.runtime is None:
             self.runtime = self.start()
-            for name in ("begin", "entered", "left", "pack", "unpack"):
+            for name in ("begin", "entered", "left", "pack", "unpack", "watching", "finished"):
                 setattr(self, name, getattr(self.runtime, name))
         return self.runtime.begin(module)
 
