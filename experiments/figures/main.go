@@ -40,6 +40,7 @@ func figures() []figure {
 		{"planned", measurePlanned, true},
 		{"latency", measureLatency, false},
 		{"memo", measureMemo, false},
+		{"dymem", measureDymem, false},
 	}
 }
 

@@ -1,12 +1,14 @@
 """Checks gmswap on a machine with an NVIDIA GPU and PyTorch.
 
-Usage: h200.py BIN OUT [SECTION...] [--seconds N] [--tokens N,N] [--steps N] [--policy NAME]
+Usage: h200.py BIN OUT [SECTION...] [--seconds N] [--tokens N,N] [--steps N] [--policy NAME] [--eighths N]
 
 BIN holds gmswap. The sections:
 
     llama    8 layers of a Llama of 7B, 1 x N tokens: plain, recomputed, save_on_cpu, and under gmswap at several budgets
     longest  the longest sequence that fits in 40 GB
     exact    200 steps: losses and gradients as without gmswap, to the last bit, and no growth of memory
+    alpha    MEMO's fraction from 0 to 1, in steps of --eighths / 8: what is foreseen against what is measured
+    link     gmswap bw
     pair     two processes on two GPUs at once
 
 OUT gets swap.json (all that was measured), checks.csv and swap.log (what the programs said); what is there already is added to. A section
@@ -21,7 +23,7 @@ import time
 import runs
 from results import Results
 
-SECTIONS = {"llama": runs.llama, "longest": runs.longest, "exact": runs.exact, "pair": runs.pair}
+SECTIONS = {"llama": runs.llama, "longest": runs.longest, "exact": runs.exact, "alpha": runs.alpha, "link": runs.link, "pair": runs.pair}
 
 
 def options():
@@ -33,6 +35,7 @@ def options():
     p.add_argument("--tokens", type=lambda s: [int(n) for n in s.split(",")], default=[16384, 32768, 65536])
     p.add_argument("--steps", type=int, default=12)
     p.add_argument("--policy", default="auto")
+    p.add_argument("--eighths", type=int, default=2)
     o = p.parse_intermixed_args()
     for name in o.sections:
         if name not in SECTIONS:

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 TRAIN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "train.py")
@@ -19,7 +20,9 @@ def run(o, results, mode, flags, words, until, env=None):
     path, stats = os.path.join(folder, "train.json"), os.path.join(folder, "stats.json")
     command = [sys.executable, TRAIN, *map(str, words), "--json", path]
     if flags is not None:
-        command = [os.path.join(o.bin, "gmswap"), "run", "--stats", stats, "--policy", o.policy, *flags, "--", *command]
+        policy = [] if "--policy" in flags else ["--policy", o.policy]
+        graph = os.path.join(results.folder, "%s.parquet" % mode.replace(" ", "-").replace("%", ""))
+        command = [os.path.join(o.bin, "gmswap"), "run", "--stats", stats, "--record", graph, *policy, *flags, "--", *command]
     code, seconds = execute(command, results.log, max(1, until - time.monotonic()), env)
     print("$ [%s] %s -> %s, %.1f s" % (mode, " ".join(command)[-160:], code, seconds), flush=True)
     tail(results.log, 2 if code == 0 else 15)
@@ -70,7 +73,7 @@ def llama(o, results, end):
             continue
         budgets = {"70 %": 0.7 * plain["allocated"], "recompute": recomputed["allocated"]}
         for name, budget in budgets.items():
-            moved = run(o, results, "gmswap " + name, ["-m", str(int(budget))], words, end)
+            moved = run(o, results, "gmswap %s %dK" % (name, tokens // 1024), ["-m", str(int(budget))], words, end)
             if moved:
                 compare(results, tokens, name, moved, plain, recomputed)
         if tokens == o.tokens[0]:
@@ -132,6 +135,60 @@ def exact(o, results, end):
                       values[-1] - values[10] < 0.01 * values[10] + (64 << 20))
 
 
+def alpha(o, results, end):
+    """MEMO's fraction, from 0 to 1: what the simulator foresees and what is measured, and which is best by each."""
+    for tokens in o.tokens:
+        foreseen, measured = {}, {}
+        for eighth in range(0, 9, o.eighths):
+            name = "memo=%.3f" % (eighth / 8)
+            words = ["--tokens", tokens, "--steps", 9, "--warm-up", 7]
+            moved = run(o, results, name, ["--policy", name], words, end)
+            schedule = ((moved or {}).get("account") or {}).get("schedule")
+            if not schedule:
+                results.check("%d tokens, %s" % (tokens, name), "runs", "no", False)
+                continue
+            foreseen[eighth], measured[eighth] = schedule["step_ns"] / 1e9, moved["median_s"]
+            what = "%d tokens, %s" % (tokens, name)
+            step, peak = foreseen[eighth] / measured[eighth], schedule["peak"] / moved["allocated"]
+            results.check(what + ": step foreseen", "within 5 %", "%.3f" % step, abs(step - 1) <= 0.05)
+            results.check(what + ": peak foreseen", "within 1 %", "%.3f" % peak, abs(peak - 1) <= 0.01)
+        if foreseen:
+            best, real = min(foreseen, key=foreseen.get), min(measured, key=measured.get)
+            results.check("%d tokens: best alpha" % tokens, "within 1/8", "%d/8 foreseen, %d/8 measured" % (best, real), abs(best - real) <= o.eighths)
+
+
+def link(o, results, end):
+    """What gmswap bw measures, on all GPUs."""
+    path = os.path.join(results.folder, "link.json")
+    code, seconds = execute([os.path.join(o.bin, "gmswap"), "bw", "-o", path], results.log, max(1, end - time.monotonic()), None)
+    tail(results.log, 30)
+    results.check("gmswap bw", "status 0", "%s, %.0f s" % (code, seconds), code == 0)
+
+
 def pair(o, results, end):
-    """Two processes, each with a GPU, at the same time: the link may be shared."""
-    raise NotImplementedError("pair")
+    """Two processes, each with a GPU, alone and at the same time: the link may be shared."""
+    words = ["--tokens", 32768, "--steps", 12, "--warm-up", 8]
+    flags = ["-m", str(36 * GB)]
+    figures = os.path.join(results.folder, "link.json")
+    if os.path.exists(figures):
+        flags += ["--link", figures]
+    alone = run(o, results, "alone", flags, words, end, {"CUDA_VISIBLE_DEVICES": "0"})
+    together = [None, None]
+
+    def one(gpu):
+        env = {"CUDA_VISIBLE_DEVICES": str(gpu), "LOCAL_WORLD_SIZE": "2"}
+        together[gpu] = run(o, results, "GPU %d of 2" % gpu, flags, words, end, env)
+
+    threads = [threading.Thread(target=one, args=(gpu,)) for gpu in (0, 1)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    if not alone or not all(together):
+        results.check("two GPUs", "run", "no", False)
+        return
+    for gpu, r in enumerate(together):
+        schedule = r["account"]["schedule"]
+        step = schedule["step_ns"] / 1e9 / r["median_s"]
+        results.check("GPU %d of 2: step foreseen" % gpu, "within 5 %", "%.3f" % step, abs(step - 1) <= 0.05)
+        results.check("GPU %d of 2: step" % gpu, "for comparison", "%.3f of alone" % (r["median_s"] / alone["median_s"]), True)

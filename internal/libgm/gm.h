@@ -72,9 +72,9 @@ int gm_device_of(void *p);
 /* gm_version returns the version of libgm.so. */
 const char *gm_version(void);
 
-/* The swapper moves memory of a device to pinned memory of the host and back, by the order of streams alone: none of these waits for a
- * copy. The memory may come from any allocator. A device's calls come one at a time, and do not wait for those above. They return 0,
- * or -1 after a failure, of which gm_last_error has the text; in a forked child all of them fail. */
+/* The swapper moves memory of a device to pinned memory of the host and back, by the order of streams alone: none of these but
+ * gm_swap_close waits for a copy. The memory may come from any allocator, whose calls do not wait for these. They return 0, or -1 after
+ * a failure, of which gm_last_error has the text; in a forked child all of them fail. */
 
 /* gm_swap_open begins to use a device, in its primary context, and at most host_bytes of the host, which are pinned as they are needed
  * and not given back before the end. If timed is not 0 the copies are timed. */
@@ -95,17 +95,21 @@ int gm_swap_drop(int device, int64_t ticket);
 int gm_swap_copied(int device, int64_t ticket);
 
 struct gm_swap_stats {
-	int64_t bytes_out, copies_out;
-	int64_t bytes_in, copies_in;
-	int64_t live_bytes, peak_bytes;   /* that tickets hold */
-	int64_t arena_bytes;              /* that there may be: those of gm_swap_open, or what of them could be pinned */
-	int64_t pinned_bytes;             /* taken from the host */
-	int64_t registrations, pin_ns;    /* in which they were pinned, and what that took */
-	int64_t busy_out_ns, busy_in_ns;  /* that copies took that have passed; 0 unless they are timed */
+	int64_t copies_out, copies_in;
+	int64_t bytes_out, bytes_in;
+	int64_t host_bytes, host_peak;   /* that tickets hold */
+	int64_t arena_bytes;             /* that they may: those of gm_swap_open, or what of them could be pinned */
+	int64_t pinned_bytes;            /* taken from the host */
+	int64_t registrations, pin_ns;   /* in which they were pinned, and what that took */
+	int64_t out_busy_ns, in_busy_ns; /* that copies took that have passed; 0 unless they are timed */
 };
 int gm_swap_get_stats(int device, struct gm_swap_stats *stats);
 /* gm_swap_close waits for the copies and gives everything back; what tickets hold is lost. */
 void gm_swap_close(int device);
+
+/* gm_swap_plan answers a request for a schedule, a JSON text of n bytes (internal/swap/request has the fields): it copies the answer,
+ * another, at most room bytes with the final 0, and returns its whole length, or -1. It takes up to seconds, and needs no device. */
+int64_t gm_swap_plan(const char *request, size_t n, char *answer, size_t room);
 
 #ifdef __cplusplus
 }

@@ -45,7 +45,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-func newKit(t *testing.T) kit {
+func newKit(t testing.TB) kit {
 	t.Helper()
 	k := shared()
 	if errors.Is(k.err, fake.ErrNoCompiler) {
@@ -68,7 +68,7 @@ func (k kit) tool(name string, args ...string) error {
 }
 
 // compile makes a program from a file in testdata, once.
-func (k kit) compile(t *testing.T, source string, args ...string) string {
+func (k kit) compile(t testing.TB, source string, args ...string) string {
 	t.Helper()
 	compiling.Lock()
 	defer compiling.Unlock()
@@ -80,7 +80,7 @@ func (k kit) compile(t *testing.T, source string, args ...string) string {
 }
 
 // compileTo makes a program or a library. What is C++ is skipped where there is no compiler for it.
-func (k kit) compileTo(t *testing.T, out, source string, args ...string) {
+func (k kit) compileTo(t testing.TB, out, source string, args ...string) {
 	t.Helper()
 	cc := []string{"gcc", "-std=gnu11"}
 	if filepath.Ext(source) == ".cpp" {
@@ -108,7 +108,7 @@ type run struct {
 	rc  int
 }
 
-func (k kit) newRun(t *testing.T, env ...string) *run {
+func (k kit) newRun(t testing.TB, env ...string) *run {
 	t.Helper()
 	r := &run{kit: k, dir: t.TempDir()}
 	r.env = append(os.Environ(), k.fake.Env(filepath.Join(r.dir, "counts"))...)
@@ -118,7 +118,7 @@ func (k kit) newRun(t *testing.T, env ...string) *run {
 }
 
 // do runs a program; one that hangs is a failure.
-func (r *run) do(t *testing.T, program string, args ...string) *run {
+func (r *run) do(t testing.TB, program string, args ...string) *run {
 	t.Helper()
 	var out, errOut strings.Builder
 	cmd := exec.Command(program, args...)

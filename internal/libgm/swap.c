@@ -7,6 +7,7 @@
 #include "_cgo_export.h"
 
 static pthread_mutex_t locks[GM_DEVICES];
+static atomic_bool used;
 
 __attribute__((constructor)) static void prepare(void)
 {
@@ -18,6 +19,8 @@ __attribute__((constructor)) static void prepare(void)
 	pthread_mutexattr_destroy(&spin);
 }
 
+static bool forked(void) { return atomic_load_explicit(&gm_forked, memory_order_relaxed); }
+
 static bool refuse(const char *text)
 {
 	gm_set_error(text, strlen(text));
@@ -27,7 +30,7 @@ static bool refuse(const char *text)
 /* begin locks a device, unless nothing can be done for it. */
 static bool begin(int device)
 {
-	if (atomic_load_explicit(&gm_forked, memory_order_relaxed))
+	if (forked())
 		return refuse("This process was forked from one that used the GPU and cannot use it itself.");
 	if (!gm_device_valid(device))
 		return refuse("The device is not valid.");
@@ -45,7 +48,10 @@ static uint64_t number(const void *p) { return (uint64_t)(uintptr_t)p; }
 
 int gm_swap_open(int device, size_t host_bytes, int timed)
 {
-	return begin(device) ? end(device, go_swap_open(device, host_bytes, timed != 0)) : -1;
+	if (!begin(device))
+		return -1;
+	atomic_store(&used, true);
+	return end(device, go_swap_open(device, host_bytes, timed != 0));
 }
 
 int64_t gm_swap_out(int device, void *from, size_t n, void *stream)
@@ -91,4 +97,20 @@ void gm_swap_close(int device)
 {
 	if (begin(device))
 		end(device, go_swap_close(device));
+}
+
+/* The process ends with copies under way, but with its log written. */
+__attribute__((destructor)) static void finish(void)
+{
+	if (!forked() && atomic_load(&used))
+		go_swap_finish();
+}
+
+int64_t gm_swap_plan(const char *request, size_t n, char *answer, size_t room)
+{
+	if (forked()) {
+		refuse("This process was forked from one that used the GPU and cannot use it itself.");
+		return -1;
+	}
+	return go_swap_plan((char *)request, n, answer, room);
 }

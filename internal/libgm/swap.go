@@ -165,11 +165,11 @@ func go_swap_get_stats(device C.int, to *C.struct_gm_swap_stats) C.int {
 	return swap(device, func(e *engine.Engine) error {
 		s := e.Stats()
 		*to = C.struct_gm_swap_stats{
-			bytes_out: C.int64_t(s.BytesOut), copies_out: C.int64_t(s.CopiesOut),
-			bytes_in: C.int64_t(s.BytesIn), copies_in: C.int64_t(s.CopiesIn),
-			live_bytes: C.int64_t(s.Live), peak_bytes: C.int64_t(s.Peak), arena_bytes: C.int64_t(s.Arena),
+			copies_out: C.int64_t(s.CopiesOut), copies_in: C.int64_t(s.CopiesIn),
+			bytes_out: C.int64_t(s.BytesOut), bytes_in: C.int64_t(s.BytesIn),
+			host_bytes: C.int64_t(s.Live), host_peak: C.int64_t(s.Peak), arena_bytes: C.int64_t(s.Arena),
 			pinned_bytes: C.int64_t(s.Pinned), registrations: C.int64_t(s.Registrations), pin_ns: C.int64_t(s.Pinning),
-			busy_out_ns: C.int64_t(s.BusyOut), busy_in_ns: C.int64_t(s.BusyIn),
+			out_busy_ns: C.int64_t(s.BusyOut), in_busy_ns: C.int64_t(s.BusyIn),
 		}
 		return nil
 	})
@@ -196,3 +196,6 @@ func go_swap_close(device C.int) (result C.int) {
 	}
 	return -1
 }
+
+//export go_swap_finish
+func go_swap_finish() { self.log.settle() }

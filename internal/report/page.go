@@ -56,6 +56,13 @@ func fit(all []drawable) []drawable {
 }
 
 func newPlot(text string) *plot.Plot {
+	p := barePlot(text)
+	p.Add(plotter.NewGrid())
+	return p
+}
+
+// barePlot is a plot without a grid.
+func barePlot(text string) *plot.Plot {
 	p := plot.New()
 	p.Title.Text = title(text)
 	p.Title.Padding = vg.Points(6)
@@ -65,7 +72,6 @@ func newPlot(text string) *plot.Plot {
 	} {
 		style.Font.Variant = "Sans"
 	}
-	p.Add(plotter.NewGrid())
 	return p
 }
 

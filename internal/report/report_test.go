@@ -50,6 +50,37 @@ func growth() Growth {
 	}}
 }
 
+func tradeoff(most float64) Tradeoff {
+	return Tradeoff{Title: "tradeoff", X: "GiB", Y: "seconds", Curves: []Curve{
+		{Name: "one", X: []float64{10, 12, 14}, Y: []float64{most, 2, 1}},
+		{Name: "a point", X: []float64{13}, Y: []float64{1.5}},
+		{Name: "nothing"},
+		{Name: "bound", X: []float64{10, 14}, Y: []float64{1.1, 1}, Limit: true},
+	}}
+}
+
+func TestAxis(t *testing.T) {
+	for _, test := range []struct {
+		axis axis
+		want string
+	}{
+		{axis{0, 10, false}, "0 1 2 3 4 5 6 7 8 9 10"},
+		{axis{61.2, 103, false}, "65 70 75 80 85 90 95 100"},
+		{axis{0.98, 1.16, false}, "0.98 1.00 1.02 1.04 1.06 1.08 1.10 1.12 1.14 1.16"},
+		{axis{3e4, 6.1e4, false}, "30000 35000 40000 45000 50000 55000 60000"},
+		{axis{-0.01, 1.08, true}, "1 1.5 2 3 5 7 10"},
+		{axis{1.5, 2.5, true}, "50 70 100 150 200 300"},
+	} {
+		var labels []string
+		for _, tick := range test.axis.ticks() {
+			labels = append(labels, tick.Label)
+		}
+		if got := strings.Join(labels, " "); got != test.want {
+			t.Errorf("%+v: %s, want %s", test.axis, got, test.want)
+		}
+	}
+}
+
 func TestPNG(t *testing.T) {
 	for name, c := range map[string]struct {
 		write  func(io.Writer) error
@@ -58,6 +89,8 @@ func TestPNG(t *testing.T) {
 		"charts":   {func(w io.Writer) error { return WritePNG(w, charts()) }, 2},
 		"packings": {func(w io.Writer) error { return WritePackingPNG(w, packings()) }, 1},
 		"growth":   {func(w io.Writer) error { return WriteGrowthPNG(w, growth()) }, 1},
+		"tradeoff": {func(w io.Writer) error { return WriteTradeoffPNG(w, tradeoff(2.5)) }, 1},
+		"much":     {func(w io.Writer) error { return WriteTradeoffPNG(w, tradeoff(250)) }, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
@@ -92,6 +125,11 @@ func TestNothingToDraw(t *testing.T) {
 	if err := WritePackingSVG(io.Discard, []Packing{{Title: "empty"}}); err != nil {
 		t.Error(err)
 	}
+	for _, curves := range [][]Curve{nil, {{Name: "none"}}, {{Name: "one", X: []float64{0}, Y: []float64{0}}}} {
+		if err := WriteTradeoffSVG(io.Discard, Tradeoff{Curves: curves}); err != nil {
+			t.Error(err)
+		}
+	}
 	many := make([]Chart, 3*MaxCharts)
 	var out bytes.Buffer
 	if err := WriteSVG(&out, many); err != nil {
@@ -110,6 +148,7 @@ func TestSVG(t *testing.T) {
 		"charts":   func(w io.Writer) error { return WriteSVG(w, charts()) },
 		"packings": func(w io.Writer) error { return WritePackingSVG(w, packings()) },
 		"growth":   func(w io.Writer) error { return WriteGrowthSVG(w, growth()) },
+		"tradeoff": func(w io.Writer) error { return WriteTradeoffSVG(w, tradeoff(250)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer

@@ -32,10 +32,11 @@ type Tensor struct {
 	Layer int32   // -1 for none
 	Role  Role
 
-	// How it is computed again: by an operator that takes Recompute and reads From, which must be on the device then. The operator is
-	// applied to each row for itself, so that a part of the rows takes a part of the time. No time: it cannot be.
+	// How it is computed again: by an operator that takes Recompute and reads From, which must be on the device then. No time: it cannot be.
+	// If Row is not 0 the operator is applied to each row, of so many bytes, for itself, and a part of the rows takes a part of the time.
 	Recompute time.Duration
 	From      []int32
+	Row       int64
 }
 
 // Last returns the last operator that reads t. Its memory is free from the one after it on.
@@ -120,6 +121,9 @@ func (g *Graph) validateTensor(t *Tensor) error {
 	}
 	if t.Layer < -1 || t.Recompute < 0 || t.Recompute > maxDuration {
 		return fmt.Errorf("layer %d, computed again in %v", t.Layer, t.Recompute)
+	}
+	if t.Row < 0 || t.Row > 0 && t.Bytes%t.Row != 0 {
+		return fmt.Errorf("rows of %d bytes in %d", t.Row, t.Bytes)
 	}
 	for _, from := range t.From {
 		if from < 0 || int(from) >= len(g.Tensors) || g.Tensors[from].Made > t.Made || &g.Tensors[from] == t {

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"strings"
 	"time"
 
 	"gm/internal/cli"
@@ -64,20 +62,11 @@ func (cmd *calibrateCmd) measure(c *cli.Context, l *driver.Library) (measured si
 		}
 		defer func() { err = errors.Join(err, d.StreamDestroy(streams[i])) }()
 	}
-	measured = sim.Calibration{Device: d.Name(), Driver: kernelDriver(), CUDA: fmt.Sprintf("%d.%d", version/1000, version%1000/10)}
+	measured = sim.Calibration{Device: d.Name(), Driver: driver.KernelVersion(), CUDA: fmt.Sprintf("%d.%d", version/1000, version%1000/10)}
 	progress := c.Progress("calibrate", int64(calibrate.Steps))
 	measured.Costs, err = calibrate.Costs(d, streams, func() { progress.Add(1) })
 	progress.End()
 	return measured, err
-}
-
-// kernelDriver returns the version of the driver in the kernel, if it is to be seen from here.
-func kernelDriver() string {
-	text, err := os.ReadFile("/sys/module/nvidia/version")
-	if err != nil {
-		return ""
-	}
-	return strings.TrimSpace(string(text))
 }
 
 func costTable(costs sim.CostTable) *report.Table {

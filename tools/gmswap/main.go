@@ -1,4 +1,5 @@
-// Gmswap runs PyTorch programs, unchanged, in less GPU memory: what is saved for the backward pass waits in host memory meanwhile.
+// Gmswap makes training steps fit in less GPU memory: it records what a step does, plans what of it waits in host memory meanwhile, and runs
+// PyTorch programs, unchanged, by such a plan.
 //
 // See gmswap --help, and docs/gmswap.md.
 package main
@@ -10,13 +11,23 @@ import (
 )
 
 type grammar struct {
-	Run runCmd `cmd:"" help:"Run a program with its saved tensors moved to the host and back."`
+	Run    runCmd    `cmd:"" help:"Run a program with its saved tensors moved to the host and back."`
+	Record recordCmd `cmd:"" help:"Run a program and write what a step of it does as a graph."`
+	Net    netCmd    `cmd:"" help:"Write the graph of a network that is made from its shapes."`
+	Plan   planCmd   `cmd:"" help:"Make a schedule of a graph that keeps to an amount of memory."`
+	Check  checkCmd  `cmd:"" help:"Prove that a schedule is right."`
+	Sim    simCmd    `cmd:"" help:"Simulate a step: its time and peak, what waits for what, a trace for Perfetto."`
+	Cmp    cmpCmd    `cmd:"" help:"Compare policies over a range of amounts of memory."`
+	Alpha  alphaCmd  `cmd:"" help:"Say which part of what a transformer's layers save can be copied behind the computation."`
+	BW     bwCmd     `cmd:"" name:"bw" help:"Measure the link between GPUs and host, for --link."`
 }
 
 func main() {
 	os.Exit(cli.Tool{
-		Name:    "gmswap",
-		Help:    "Run PyTorch programs in less GPU memory: tensors wait in host memory, by a schedule.\n\nExample: gmswap run -m 40GiB -- python train.py",
+		Name: "gmswap",
+		Help: "Make training steps fit in less GPU memory: what is saved for the backward pass waits in host memory, by a schedule.\n\n" +
+			"Example: gmswap run -m 40GiB -- python train.py\n\n" +
+			"Example: gmswap net gpt-7b,seq=128Ki > g.parquet; gmswap cmp g.parquet; gmswap plan g.parquet -m 60GiB | gmswap sim g.parquet -",
 		Grammar: &grammar{},
 	}.Main(os.Args[1:]))
 }

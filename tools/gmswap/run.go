@@ -20,7 +20,9 @@ type runCmd struct {
 	Command   []string    `arg:"" optional:"" passthrough:"" name:"command" help:"The program to run, and its arguments."`
 	Memory    units.Bytes `short:"m" placeholder:"SIZE" help:"Use at most so much memory of each device. All of it by default."`
 	Host      units.Bytes `placeholder:"SIZE" help:"Use at most so much host memory, all processes together. Three quarters of what is available by default."`
-	Policy    string      `default:"auto" placeholder:"NAME" help:"Which policy makes the schedule (${default}): see gmswap plan --help."`
+	Policy    string      `default:"auto" placeholder:"NAME" help:"Which policy makes the schedule (${default}), see above."`
+	Link      string      `placeholder:"FILE" help:"How fast copies are, as gmswap bw measured it. Those of an H200 by default."`
+	DryRun    bool        `help:"Record and plan, say what the schedule would come to, and move nothing from then on."`
 	Allocator string      `default:"stitch" enum:"stitch,torch" help:"Who allocates: stitch, of gmstitch, or torch, PyTorch itself (${default})."`
 	Record    string      `placeholder:"FILE" help:"Write the graph of the recorded step; %p in the name is the pid."`
 	Schedule  string      `placeholder:"FILE" help:"Write the schedule that is followed; %p in the name is the pid."`
@@ -33,15 +35,38 @@ type runCmd struct {
 func (cmd *runCmd) Help() string {
 	return "Example: gmswap run -m 40GiB -- python train.py\n\n" +
 		"The program is not changed. Its first three steps are watched, and everything is moved meanwhile; the others follow a schedule. " +
-		"The program's exit status is passed through."
+		"The program's exit status is passed through.\n\n" + policyHelp()
 }
 
 // Run implements the command.
 func (cmd *runCmd) Run(c *cli.Context) error {
-	words, err := command.Words(c.Tool, cmd.Command)
+	words, err := command.Words(c.Tool+" run", cmd.Command)
 	if err != nil {
 		return err
 	}
+	if err := cmd.check(); err != nil {
+		return err
+	}
+	return cmd.inFolder(c, func(folder string) (int, error) {
+		status, err := cmd.runIn(c, folder, words, os.Stdout)
+		if _, failed := os.Stat(filepath.Join(folder, offload.Mark)); failed != nil && err == nil {
+			c.Warn("no PyTorch program was seen to train on a GPU: nothing was moved")
+		}
+		return status, err
+	})
+}
+
+// check looks for what no process should have to find out.
+func (cmd *runCmd) check() error {
+	if _, err := lookupPolicy(cmd.Policy); err != nil {
+		return err
+	}
+	_, err := readLink(cmd.Link)
+	return err
+}
+
+// inFolder calls run with a folder for what the program loads, and passes on the exit status that it returns.
+func (cmd *runCmd) inFolder(c *cli.Context, run func(folder string) (int, error)) error {
 	if cmd.Host == 0 {
 		available, err := availableMemory()
 		if err != nil {
@@ -53,9 +78,13 @@ func (cmd *runCmd) Run(c *cli.Context) error {
 	if err != nil {
 		return fmt.Errorf("prepare the run: %w; TMPDIR can name another folder than %s", err, command.TempDir())
 	}
-	status, err := cmd.runIn(c, folder.Path, words)
+	status, err := run(folder.Path)
 	if failed := folder.Remove(); failed != nil {
 		c.Warn("%v", failed)
+	}
+	if failed, ok := errors.AsType[*command.StartError](err); ok {
+		c.Fail(failed)
+		return cli.Status(failed.Status())
 	}
 	if err != nil {
 		return err
@@ -64,7 +93,7 @@ func (cmd *runCmd) Run(c *cli.Context) error {
 }
 
 // runIn runs the command with a folder for what it loads.
-func (cmd *runCmd) runIn(c *cli.Context, folder string, words []string) (status int, err error) {
+func (cmd *runCmd) runIn(c *cli.Context, folder string, words []string, stdout *os.File) (status int, err error) {
 	e := command.Environ(os.Environ())
 	if err := cmd.install(folder, &e); err != nil {
 		return 0, err
@@ -73,20 +102,11 @@ func (cmd *runCmd) runIn(c *cli.Context, folder string, words []string) (status 
 		return 0, err
 	}
 	child := exec.Command(words[0], words[1:]...)
-	child.Stdin, child.Stdout, child.Stderr, child.Env = os.Stdin, os.Stdout, os.Stderr, e
+	child.Stdin, child.Stdout, child.Stderr, child.Env = os.Stdin, stdout, os.Stderr, e
 	defer c.OwnSignals()()
 	defer command.KeepFromPipe()()
 	result, err := command.Run(child, 0, nil)
-	if failed := (*command.StartError)(nil); errors.As(err, &failed) {
-		c.Fail(failed)
-		return failed.Status(), nil
-	} else if err != nil {
-		return 0, err
-	}
-	if _, err := os.Stat(filepath.Join(folder, offload.Mark)); err != nil {
-		c.Warn("no PyTorch program was seen to train on a GPU: nothing was moved")
-	}
-	return result.Status, nil
+	return result.Status, err
 }
 
 // install puts into the folder what the program's processes load, and names it in the environment. Within a run of gmstitch its
@@ -143,18 +163,37 @@ func (cmd *runCmd) settings(e *command.Environ) error {
 	if cmd.Progress {
 		e.Set("GMSWAP_PROGRESS", "1")
 	}
+	if cmd.DryRun {
+		e.Set("GMSWAP_DRY", "1")
+	}
+	if cmd.Link != "" {
+		path, err := filepath.Abs(cmd.Link)
+		if err != nil {
+			return err
+		}
+		e.Set("GMSWAP_LINK", path)
+	}
 	for name, file := range map[string]string{"GMSWAP_RECORD": cmd.Record, "GMSWAP_SCHEDULE": cmd.Schedule, "GMSWAP_STATS": cmd.Stats} {
 		if file == "" {
 			continue
 		}
-		path, err := filepath.Abs(file)
+		path, err := outputPath(file)
 		if err != nil {
 			return err
-		}
-		if info, err := os.Stat(filepath.Dir(path)); err != nil || !info.IsDir() {
-			return fmt.Errorf("%s: there is no folder %s", filepath.Base(path), filepath.Dir(path))
 		}
 		e.Set(name, path)
 	}
 	return nil
+}
+
+// outputPath returns the whole path of a file that is to be written, in a folder that there is.
+func outputPath(file string) (string, error) {
+	path, err := filepath.Abs(file)
+	if err != nil {
+		return "", err
+	}
+	if info, err := os.Stat(filepath.Dir(path)); err != nil || !info.IsDir() {
+		return "", fmt.Errorf("%s: there is no folder %s", filepath.Base(path), filepath.Dir(path))
+	}
+	return path, nil
 }

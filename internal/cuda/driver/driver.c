@@ -327,13 +327,13 @@ struct gm_result gm_stream_capturing(device d, uintptr_t stream)
 }
 
 /* STEP makes one of several calls; the first that fails ends the function that it is in. */
-#define STEP(name, ...)                               \
-	do {                                          \
-		int code = l->name(__VA_ARGS__);      \
-		if (code) {                           \
-			*call = #name;                \
-			return code;                  \
-		}                                     \
+#define STEP(name, ...)                           \
+	do {                                      \
+		int failed = l->name(__VA_ARGS__); \
+		if (failed) {                     \
+			*call = #name;            \
+			return failed;            \
+		}                                 \
 	} while (0)
 
 /* uncaptured fails where work in a stream would go into a graph: a stream of ours that waits for it would be captured, too. */

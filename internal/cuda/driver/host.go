@@ -22,12 +22,14 @@ func (d *Device) HostUnregister(memory []byte) error {
 
 // MemcpyDtoHAsync copies device memory at src to dst, which is registered, in stream s (cuMemcpyDtoHAsync).
 func (d *Device) MemcpyDtoHAsync(dst []byte, src cuda.Ptr, s cuda.Stream) error {
-	return d.library.check(C.gm_copy_to_host_async(d.c, unsafe.Pointer(unsafe.SliceData(dst)), C.uint64_t(src), C.uint64_t(len(dst)), C.uintptr_t(s)))
+	to := unsafe.Pointer(unsafe.SliceData(dst))
+	return d.library.check(C.gm_copy_to_host_async(d.c, to, C.uint64_t(src), C.uint64_t(len(dst)), C.uintptr_t(s)))
 }
 
 // MemcpyHtoDAsync copies src, which is registered, to device memory at dst, in stream s (cuMemcpyHtoDAsync).
 func (d *Device) MemcpyHtoDAsync(dst cuda.Ptr, src []byte, s cuda.Stream) error {
-	return d.library.check(C.gm_copy_to_device_async(d.c, C.uint64_t(dst), unsafe.Pointer(unsafe.SliceData(src)), C.uint64_t(len(src)), C.uintptr_t(s)))
+	from := unsafe.Pointer(unsafe.SliceData(src))
+	return d.library.check(C.gm_copy_to_device_async(d.c, C.uint64_t(dst), from, C.uint64_t(len(src)), C.uintptr_t(s)))
 }
 
 // MemcpyDtoDAsync copies size bytes of device memory from src to dst, in stream s (cuMemcpyDtoDAsync).

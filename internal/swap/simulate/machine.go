@@ -7,13 +7,18 @@ import (
 	"gm/internal/swap"
 )
 
-// machine is the state of the device between two operators.
-type machine struct {
-	graph  *swap.Graph
-	link   swap.Copier
+// Machine simulates steps of one graph over one link, any number of them one after the other.
+type Machine struct {
+	graph *swap.Graph
+	link  swap.Copier
+	uses  swap.Lists
+	makes swap.Lists
+	state
+}
+
+// state is the state of the device between two operators.
+type state struct {
 	see    func(Span)
-	uses   index // tensors that each operator reads
-	makes  index // tensors that each operator writes
 	place  []tensor
 	result Result
 
@@ -21,7 +26,7 @@ type machine struct {
 	outFree time.Duration // ends of what the lanes of copies hold
 	inFree  time.Duration
 	used    int64 // bytes of the tensors that are on the device
-	worst   int64 // the most of it since the last operator
+	worst   int64 // the most of it that was taken since the last operator
 	host    int64
 }
 
@@ -34,29 +39,35 @@ type tensor struct {
 	hosted   bool  // those are still there
 	left     time.Duration
 	back     time.Duration // end of the copy back
-	loads    int32         // copies back that are still to come
+	loads    int32         // copies back that are still to come; -1: the last is under way
 }
 
-func newMachine(g *swap.Graph, actions []swap.Action, link swap.Copier, see func(Span)) *machine {
-	m := &machine{graph: g, link: link, see: see, place: make([]tensor, len(g.Tensors))}
-	m.uses = makeIndex(len(g.Ops), len(g.Tensors), func(i int) []int32 { return g.Tensors[i].Uses })
-	m.makes = makeIndex(len(g.Ops), len(g.Tensors), func(i int) []int32 { return []int32{g.Tensors[i].Made} })
+// New returns a machine for steps of g, which must not change from then on.
+func New(g *swap.Graph, link swap.Copier) *Machine {
+	m := &Machine{graph: g, link: link, uses: g.Readers(), makes: g.Writers()}
+	m.place = make([]tensor, len(g.Tensors))
+	return m
+}
+
+// begin gets ready for a step.
+func (m *Machine) begin(actions []swap.Action, see func(Span)) {
+	clear(m.place)
+	m.state = state{see: see, place: m.place}
 	for i := range actions {
 		if t := actions[i].Tensor; actions[i].Kind == swap.Prefetch && t >= 0 && int(t) < len(m.place) {
 			m.place[t].loads++
 		}
 	}
 	m.result.Actions = len(actions)
-	return m
 }
 
-func (m *machine) hold(t int32) {
+func (m *Machine) hold(t int32) {
 	m.place[t].resident = true
 	m.used += m.graph.Tensors[t].Bytes
 	m.worst = max(m.worst, m.used)
 }
 
-func (m *machine) drop(t int32) {
+func (m *Machine) drop(t int32) {
 	p := &m.place[t]
 	p.resident, p.whole = false, false
 	m.used -= m.graph.Tensors[t].Bytes
@@ -64,6 +75,7 @@ func (m *machine) drop(t int32) {
 
 var (
 	errTensor   = errors.New("there is no such tensor")
+	errKind     = errors.New("there is no such action")
 	errNotMade  = errors.New("it is not written yet")
 	errGone     = errors.New("it is not on the device")
 	errThere    = errors.New("it is on the device")
@@ -75,7 +87,7 @@ var (
 )
 
 // act carries out one action.
-func (m *machine) act(a *swap.Action) error {
+func (m *Machine) act(a *swap.Action) error {
 	if a.Tensor < 0 || int(a.Tensor) >= len(m.place) {
 		return errTensor
 	}
@@ -93,14 +105,16 @@ func (m *machine) act(a *swap.Action) error {
 	case swap.Recompute:
 		return m.recompute(a.Tensor, p)
 	case swap.Await:
-		m.wait(p.back, WaitIn, a.Tensor)
+		m.arrive(a.Tensor)
 	case swap.Settle:
 		m.wait(p.left, WaitOut, a.Tensor)
+	default:
+		return errKind
 	}
 	return nil
 }
 
-func (m *machine) offload(a *swap.Action, p *tensor) error {
+func (m *Machine) offload(a *swap.Action, p *tensor) error {
 	t := &m.graph.Tensors[a.Tensor]
 	switch {
 	case !p.whole:
@@ -110,7 +124,7 @@ func (m *machine) offload(a *swap.Action, p *tensor) error {
 	case a.Bytes <= 0 || a.Bytes > t.Bytes:
 		return errCopying
 	}
-	begin := max(m.now, m.outFree)
+	begin := max(m.now, m.outFree, p.back)
 	m.outFree = begin + m.link.OutTime(a.Bytes)
 	m.span(Out, t.Name, begin, m.outFree, a.Tensor, false)
 	p.copied, p.hosted, p.left = a.Bytes, true, m.outFree
@@ -122,7 +136,7 @@ func (m *machine) offload(a *swap.Action, p *tensor) error {
 	return nil
 }
 
-func (m *machine) free(t int32, p *tensor) error {
+func (m *Machine) free(t int32, p *tensor) error {
 	if !p.resident {
 		return errGone
 	}
@@ -132,6 +146,7 @@ func (m *machine) free(t int32, p *tensor) error {
 	if p.hosted {
 		m.wait(p.left, WaitOut, t)
 	}
+	m.arrive(t) // another tensor may have the memory next
 	if p.copied < m.graph.Tensors[t].Bytes && m.graph.Tensors[t].Recompute == 0 {
 		return errRows
 	}
@@ -139,7 +154,7 @@ func (m *machine) free(t int32, p *tensor) error {
 	return nil
 }
 
-func (m *machine) prefetch(a *swap.Action, p *tensor) error {
+func (m *Machine) prefetch(a *swap.Action, p *tensor) error {
 	t := &m.graph.Tensors[a.Tensor]
 	switch {
 	case p.resident:
@@ -157,19 +172,29 @@ func (m *machine) prefetch(a *swap.Action, p *tensor) error {
 	m.result.In += a.Bytes
 	m.result.InBusy += m.inFree - begin
 	if p.loads--; p.loads == 0 {
-		m.unhost(p)
+		p.loads = -1
 	}
 	return nil
 }
 
-func (m *machine) unhost(p *tensor) {
+// arrive has the compute stream wait for the copy back of a tensor. Copies to the host begin behind the compute stream: from then on they
+// can have the host memory of a tensor that is not copied back again.
+func (m *Machine) arrive(t int32) {
+	p := &m.place[t]
+	m.wait(p.back, WaitIn, t)
+	if p.loads < 0 {
+		m.unhost(p)
+	}
+}
+
+func (m *Machine) unhost(p *tensor) {
 	if p.hosted {
 		p.hosted = false
 		m.host -= p.copied
 	}
 }
 
-func (m *machine) recompute(i int32, p *tensor) error {
+func (m *Machine) recompute(i int32, p *tensor) error {
 	t := &m.graph.Tensors[i]
 	if p.whole {
 		return errThere
@@ -187,7 +212,7 @@ func (m *machine) recompute(i int32, p *tensor) error {
 		if !m.place[from].whole {
 			return errNoInputs
 		}
-		m.wait(m.place[from].back, WaitIn, from)
+		m.arrive(from)
 	}
 	took := time.Duration(float64(t.Recompute) * float64(rest) / float64(t.Bytes))
 	m.span(Compute, t.Name, m.now, m.now+took, i, false)
@@ -198,7 +223,7 @@ func (m *machine) recompute(i int32, p *tensor) error {
 }
 
 // wait lets the compute stream wait until a time.
-func (m *machine) wait(until time.Duration, cause Cause, t int32) {
+func (m *Machine) wait(until time.Duration, cause Cause, t int32) {
 	if until <= m.now {
 		return
 	}
@@ -207,43 +232,45 @@ func (m *machine) wait(until time.Duration, cause Cause, t int32) {
 	m.now = until
 }
 
-func (m *machine) span(lane Lane, name string, begin, end time.Duration, t int32, wait bool) {
+func (m *Machine) span(lane Lane, name string, begin, end time.Duration, t int32, wait bool) {
 	if m.see != nil {
 		m.see(Span{Lane: lane, Name: name, Begin: begin, End: end, Tensor: t, Wait: wait})
 	}
 }
 
 // operate runs an operator.
-func (m *machine) operate(op int) error {
+func (m *Machine) operate(op int) error {
 	o := &m.graph.Ops[op]
-	for _, t := range m.uses.of(op) {
+	for _, t := range m.uses.Of(int32(op)) {
 		p := &m.place[t]
 		if p.made && !p.whole {
 			return errors.New("tensor " + m.graph.Tensors[t].Name + ", which it reads, is not on the device")
 		}
-		m.wait(p.back, WaitIn, t)
+		m.arrive(t)
 	}
-	for _, t := range m.makes.of(op) {
+	for _, t := range m.makes.Of(int32(op)) {
 		m.place[t].made, m.place[t].whole = true, true
 		m.hold(t)
 	}
-	if peak := m.worst + o.Base; peak > m.result.Peak {
+	if peak := max(m.worst, m.used) + o.Base; peak > m.result.Peak {
 		m.result.Peak, m.result.PeakOp = peak, int32(op)
 	}
-	m.span(Compute, o.Name, m.now, m.now+o.Duration, -1, false)
+	if m.see != nil {
+		m.see(Span{Name: o.Name, Begin: m.now, End: m.now + o.Duration, Tensor: -1, Tensors: max(m.worst, m.used), Base: o.Base, Host: m.host})
+	}
 	m.now += o.Duration
 	m.result.Compute += o.Duration
-	for _, t := range m.uses.of(op) {
+	for _, t := range m.uses.Of(int32(op)) {
 		if m.graph.Tensors[t].Last() == int32(op) {
 			m.drop(t)
 			m.unhost(&m.place[t])
 		}
 	}
-	m.worst = m.used
+	m.worst = 0 // what is freed before the next operator is not in use beside it
 	return nil
 }
 
-func (m *machine) finish() *Result {
+func (m *Machine) finish() *Result {
 	m.result.Step = max(m.now, m.outFree, m.inFree)
 	return &m.result
 }

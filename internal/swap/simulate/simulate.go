@@ -66,14 +66,22 @@ type Span struct {
 	Begin, End time.Duration
 	Tensor     int32 // -1 for an operator
 	Wait       bool
+
+	// Bytes in use while an operator runs; 0 for what is none.
+	Tensors, Base, Host int64
 }
 
 // Run simulates one step. See is called for each span unless it is nil. A schedule that breaks the rules of package swap is an error,
 // as is a tensor that is not on the device when an operator reads it. Limits are not looked at.
 func Run(g *swap.Graph, actions []swap.Action, link swap.Copier, see func(Span)) (*Result, error) {
-	m := newMachine(g, actions, link, see)
+	return New(g, link).Run(actions, see)
+}
+
+// Run simulates one step, as [Run] does. The result holds until the next one.
+func (m *Machine) Run(actions []swap.Action, see func(Span)) (*Result, error) {
+	m.begin(actions, see)
 	next := 0
-	for op := range g.Ops {
+	for op := range m.graph.Ops {
 		for ; next < len(actions) && int(actions[next].At) == op; next++ {
 			if err := m.act(&actions[next]); err != nil {
 				return nil, fmt.Errorf("action %d, %v of tensor %d at operator %d: %w", next, actions[next].Kind, actions[next].Tensor, op, err)
@@ -84,7 +92,7 @@ func Run(g *swap.Graph, actions []swap.Action, link swap.Copier, see func(Span))
 		}
 	}
 	if next < len(actions) {
-		return nil, fmt.Errorf("action %d is at operator %d: those before it go further, or there are but %d", next, actions[next].At, len(g.Ops))
+		return nil, fmt.Errorf("action %d is at operator %d: those before it go further, or there are but %d", next, actions[next].At, len(m.graph.Ops))
 	}
 	return m.finish(), nil
 }

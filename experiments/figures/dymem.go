@@ -1,0 +1,111 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"gm/internal/swap"
+	"gm/internal/swap/network"
+	"gm/internal/swap/policy"
+	"gm/internal/swap/simulate"
+)
+
+// Dymem's testbed (HPDC 2020, section 5): 12 GB, 32 GB of host memory, and a PCIe 3 link of 16 GB/s, of which copies of pinned memory get 12.
+const (
+	dymemLink   = bandwidth(12e9)
+	dymemDevice = int64(12 << 30)
+	dymemHost   = int64(32 << 30)
+)
+
+// dymemPolicies are those that the paper compares. It does not say which of vDNN's it means by "dynamic".
+var dymemPolicies = []string{"vdnn-all", "vdnn-conv", "superneurons", "dymem"}
+
+// Their places in that.
+const (
+	vdnnAll  = 0
+	vdnnConv = 1
+	dymem    = 3
+)
+
+// dymemRun is a step of a network under a policy.
+type dymemRun struct {
+	model   *network.Model
+	actions []swap.Action
+	result  simulate.Result
+}
+
+// dymemStep runs a network under a policy in so much memory. It returns nil if the policy finds no schedule.
+func dymemStep(m *network.Model, name string, device int64) (*dymemRun, error) {
+	p, err := policy.Lookup(name)
+	if err != nil {
+		return nil, err
+	}
+	graph := m.Graph
+	if name == "superneurons" {
+		graph = withoutRecomputation(graph)
+	}
+	s, err := p.Plan(graph, swap.Limits{Device: device, Host: dymemHost, Link: dymemLink})
+	if _, short := errors.AsType[*policy.ShortError](err); short {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	r, err := simulate.Run(graph, s.Actions, dymemLink, nil)
+	if err != nil {
+		return nil, err
+	}
+	return &dymemRun{m, s.Actions, *r}, nil
+}
+
+// dymemIn12GB is dymemStep in the testbed's memory, in which there has to be a schedule.
+func dymemIn12GB(m *network.Model, name string) (*dymemRun, error) {
+	run, err := dymemStep(m, name, dymemDevice)
+	if err == nil && run == nil {
+		err = fmt.Errorf("%s: policy %s finds no schedule", m.Graph.Name, name)
+	}
+	return run, err
+}
+
+// withoutRecomputation returns a graph in which nothing can be computed again. The paper leaves that part of SuperNeurons out (section 4.1).
+func withoutRecomputation(g *swap.Graph) *swap.Graph {
+	plain := *g
+	plain.Tensors = slices.Clone(g.Tensors)
+	for i := range plain.Tensors {
+		plain.Tensors[i].Recompute = 0
+	}
+	return &plain
+}
+
+// dymemLeast runs a network under a policy in the least memory in which it finds a schedule, to a MiB.
+func dymemLeast(m *network.Model, name string) (*dymemRun, error) {
+	best, err := dymemStep(m, name, dymemDevice)
+	if best == nil {
+		return nil, err
+	}
+	for least := int64(0); best.result.Peak-least > 1<<20; {
+		middle := (least + best.result.Peak) / 2
+		run, err := dymemStep(m, name, middle)
+		switch {
+		case err != nil:
+			return nil, err
+		case run == nil:
+			least = middle
+		default:
+			best = run
+		}
+	}
+	return best, nil
+}
+
+// measureDymem simulates figures 12 to 15 of the paper.
+func measureDymem(e *experiment) error {
+	for _, figure := range []func(*experiment) error{dymemMemory, dymemThroughput, dymemOverlap} {
+		if err := figure(e); err != nil {
+			return err
+		}
+		fmt.Println()
+	}
+	return nil
+}

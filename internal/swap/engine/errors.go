@@ -1,0 +1,29 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+)
+
+// What is asked of an engine that it cannot do.
+var (
+	ErrTicket = errors.New("no such ticket")              // it was never given out, or it was dropped
+	ErrNotIn  = errors.New("nothing was copied in")       // Ready before In
+	ErrClosed = errors.New("the swapper is closed")       // any call after Close
+	ErrNone   = errors.New("no memory at address 0")      // Out from or In to it
+	ErrSize   = errors.New("a size that no memory has")   // Out of 0 bytes or less
+	ErrBudget = errors.New("host memory of no full page") // Open with too little
+)
+
+// FullError says that the host has no room for a copy out. Sizes are in bytes.
+type FullError struct {
+	Asked   int64
+	Live    int64 // held by tickets
+	Arena   int64 // that the engine has for them: its budget, or what of it could be pinned
+	Largest int64 // free in one piece
+}
+
+// Error implements error.
+func (e *FullError) Error() string {
+	return fmt.Sprintf("host memory is full: %d bytes asked, %d of %d bytes in use, %d free in one piece", e.Asked, e.Live, e.Arena, e.Largest)
+}

@@ -1,0 +1,69 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"gm/internal/swap/host"
+)
+
+// reserve returns a slot of n bytes that are pinned. That takes long only where the memory was never used.
+func (e *Engine) reserve(n int64) (int32, error) {
+	id := e.arena.alloc(n)
+	if id == none {
+		return none, e.full(n)
+	}
+	s := &e.arena.slots[id]
+	if err := e.pin(s.at + s.size); err != nil {
+		e.arena.give(id, 0)
+		e.arena.shrink(e.pinned)
+		e.log(fmt.Sprintf("%d bytes of host memory are pinned, and no more can be: %v", e.pinned, err))
+		return none, e.full(n)
+	}
+	return id, nil
+}
+
+func (e *Engine) full(n int64) error {
+	return &FullError{Asked: n, Live: e.held, Arena: e.arena.size, Largest: e.arena.largest()}
+}
+
+// pin pins memory up to an end, in whole chunks.
+func (e *Engine) pin(end int64) error {
+	for e.pinned < end {
+		began := time.Now()
+		part := e.chunkAt(e.pinned)
+		if err := e.pinPart(part); err != nil {
+			return err
+		}
+		e.pinned += int64(len(part))
+		e.registrations++
+		e.pinning += time.Since(began)
+	}
+	return nil
+}
+
+// chunkAt returns the chunk that begins at a place; the last one may be smaller.
+func (e *Engine) chunkAt(at int64) []byte {
+	all := e.memory.Bytes()
+	return all[at:min(at+e.chunk, int64(len(all)))]
+}
+
+func (e *Engine) pinPart(part []byte) error {
+	err := host.Touch(part)
+	if err == nil {
+		err = e.dev.HostRegister(part)
+	}
+	if err != nil {
+		return errors.Join(err, host.Release(part))
+	}
+	return nil
+}
+
+// unpin gives all that is pinned back to the host.
+func (e *Engine) unpin() (errs error) {
+	for at := int64(0); at < e.pinned; at += e.chunk {
+		errs = errors.Join(errs, e.dev.HostUnregister(e.chunkAt(at)))
+	}
+	return errs
+}

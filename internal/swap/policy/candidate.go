@@ -1,0 +1,218 @@
+package policy
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+)
+
+// candidate is a gap through which a tensor may be away.
+type candidate struct {
+	gap
+	bytes  int64
+	copied time.Duration // that a copy to the host takes
+	able   bool          // it can be computed again
+	price  time.Duration // of that
+	dear   float64       // the same, in ns a byte; +Inf if it cannot
+	ghosts int64         // bytes that are taken on the way
+	needs  []int32       // tensors that have to be there for it
+}
+
+// keep is the share of a candidate that is not away. Other shares are the bytes that are copied; the rest is computed again.
+const keep = -1
+
+// chooser chooses what is away.
+type chooser struct {
+	*problem
+	all       []candidate // in the order in which tensors are made
+	cheap     []int32     // those that can be computed again, the cheapest byte first
+	cheapness []int32     // the place of each in cheap
+	byAfter   buckets     // candidates by the operator from which on they may be away
+	prices    []float64   // ns a byte, of computing again: what divides them
+	byRank    []int32     // each before those that its tensor is computed from
+	byTensor  buckets
+	stall     float64 // ns a byte that copies each way take: computing again is not worth more
+	recipe    recipe
+
+	share  []int64 // of each candidate
+	from   []int32 // the operator from which on its memory is counted as free
+	end    []int32 // the one up to which: where its gap ends, or before that, where others are computed again from it
+	banned []bool  // not to be computed again
+	locked int32   // a candidate that is not to be chosen, or -1
+	host   int64   // bytes copied
+	over   []int64 // bytes beyond the limit at each operator with nothing chosen, and with ghosts
+	delta  []int64 // what the choice adds to that at each operator: to itself and all behind it
+	now    int32   // the operator that memory is made to suffice at, or -1
+	sum    int64   // of delta up to that one
+	level  levels  // the same while the lane is filled
+	open   []int32 // places in cheap of candidates that may be chosen to be computed again
+	late   []int32 // candidates whose copies end behind their last use
+}
+
+// newChooser finds the candidates: the gaps in which memory is short when nothing is moved.
+func newChooser(p *problem) *chooser {
+	c := &chooser{problem: p, over: make([]int64, p.ops()), delta: make([]int64, p.ops()+1), locked: -1, now: -1}
+	short := make([]int32, p.ops()+1) // operators before each that are over the limit
+	for op, used := range p.plain {
+		short[op+1] = short[op]
+		if used > p.limits.Device {
+			short[op+1]++
+		}
+	}
+	for t := range p.graph.Tensors {
+		tensor := &p.graph.Tensors[t]
+		after := tensor.Made
+		for _, use := range tensor.Uses {
+			x := gap{int32(t), after, use}
+			if after = use; !x.empty() && short[x.before] > short[x.after+1] {
+				c.all = append(c.all, c.candidate(x))
+			}
+		}
+	}
+	slices.SortStableFunc(c.all, func(a, b candidate) int { return int(p.graph.Tensors[a.tensor].Made - p.graph.Tensors[b.tensor].Made) })
+	c.sort()
+	c.prices = c.dividing()
+	n := len(c.all)
+	c.share, c.from, c.end, c.banned = make([]int64, n), make([]int32, n), make([]int32, n), make([]bool, n)
+	return c
+}
+
+func (c *chooser) candidate(x gap) candidate {
+	a := candidate{gap: x, bytes: c.graph.Tensors[x.tensor].Bytes, dear: math.Inf(1)}
+	a.copied = c.limits.Link.OutTime(a.bytes)
+	if a.price, a.ghosts, a.able = c.remake.price(&c.recipe, x.tensor, x.before); a.able {
+		a.needs = slices.Clone(c.recipe.needs)
+		a.able = c.atLeast(x.before, a.needs)+a.ghosts <= c.limits.Device
+	}
+	if a.able {
+		a.dear = float64(a.price) / float64(a.bytes)
+	}
+	return a
+}
+
+// sort lists the candidates in the other orders.
+func (c *chooser) sort() {
+	largest := int64(1)
+	for i := range c.all {
+		c.byRank = append(c.byRank, int32(i))
+		if c.all[i].able {
+			c.cheap = append(c.cheap, int32(i))
+		}
+		largest = max(largest, c.all[i].bytes)
+	}
+	slices.SortStableFunc(c.byRank, func(a, b int32) int { return int(c.remake.rank[c.all[b].tensor] - c.remake.rank[c.all[a].tensor]) })
+	slices.SortStableFunc(c.cheap, func(a, b int32) int {
+		return cmp.Or(cmp.Compare(c.all[a].dear, c.all[b].dear), int(c.all[b].before-c.all[a].before))
+	})
+	c.cheapness = make([]int32, len(c.all))
+	for at, i := range c.cheap {
+		c.cheapness[i] = int32(at)
+	}
+	c.byAfter.fill(c.ops(), len(c.all), func(i int) int32 { return c.all[i].after + 1 })
+	c.byTensor.fill(int32(len(c.graph.Tensors)), len(c.all), func(i int) int32 { return c.all[i].tensor })
+	c.stall = float64(c.limits.Link.OutTime(largest)+c.limits.Link.InTime(largest)) / float64(largest)
+}
+
+// begin forgets what was chosen.
+func (c *chooser) begin() {
+	c.host = 0
+	for i := range c.all {
+		c.share[i], c.end[i] = keep, c.all[i].before
+	}
+	for op, used := range c.plain {
+		c.over[op] = used - c.limits.Device
+	}
+	clear(c.delta)
+}
+
+// load chooses shares, as take does one by one. Memory counts as free from the last use on.
+func (c *chooser) load(share []int64) {
+	c.begin()
+	copy(c.share, share)
+	for _, i := range c.byRank {
+		if c.share[i] == keep {
+			continue
+		}
+		c.host += c.share[i]
+		c.from[i] = c.all[i].after + 1
+		if c.share[i] < c.all[i].bytes && c.from[i] < c.end[i] {
+			c.prepare(c.all[i].tensor, c.end[i], func(int32) {})
+		}
+	}
+	for i := range c.all {
+		if c.share[i] != keep {
+			c.shift(c.from[i], c.end[i], -c.all[i].bytes)
+		}
+	}
+}
+
+// shift adds bytes to those beyond the limit at the operators from first to the one before end.
+func (c *chooser) shift(first, end int32, bytes int64) {
+	if first = max(first, c.now); first >= end {
+		return
+	}
+	if first == c.now {
+		c.sum += bytes
+	} else {
+		c.delta[first] += bytes
+	}
+	c.delta[end] -= bytes
+}
+
+// take lets a candidate be away, its memory to be free from an operator on.
+func (c *chooser) take(i int32, copied int64, from int32) {
+	x := &c.all[i]
+	c.share[i], c.from[i] = copied, from
+	c.host += copied
+	c.shift(from, c.end[i], -x.bytes)
+	if copied < x.bytes {
+		c.bringBack(x.tensor, c.end[i])
+	}
+}
+
+// bringBack ends the absence of all that a tensor is computed again from before an operator.
+func (c *chooser) bringBack(t, op int32) {
+	var again []int32
+	c.prepare(t, op, func(i int32) {
+		if c.share[i] == keep {
+			return
+		}
+		c.shift(max(op, c.from[i]), c.end[i], c.all[i].bytes)
+		if c.share[i] < c.all[i].bytes {
+			again = append(again, c.all[i].tensor)
+		}
+	})
+	for _, from := range again {
+		c.bringBack(from, op)
+	}
+}
+
+// prepare counts the ghosts of a tensor that is computed again before an operator, and ends the gaps of what it is computed from there.
+// It calls do for each candidate before that.
+func (c *chooser) prepare(t, op int32, do func(i int32)) {
+	c.remake.begin(&c.recipe)
+	c.remake.add(&c.recipe, t, op, c.remake.dead)
+	for _, ghost := range c.recipe.ghosts {
+		c.over[op] += c.graph.Tensors[ghost].Bytes
+	}
+	for _, need := range c.recipe.needs {
+		for _, i := range c.byTensor.of(need) {
+			if c.all[i].after < op && op < c.end[i] {
+				do(i)
+				c.end[i] = op
+			}
+		}
+	}
+}
+
+// aways returns what is away.
+func (c *chooser) aways() []away {
+	var all []away
+	for i, share := range c.share {
+		if share != keep {
+			all = append(all, away{c.all[i].gap, share})
+		}
+	}
+	return all
+}

@@ -1,0 +1,209 @@
+package policy
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+)
+
+// taste is how a choice is made.
+type taste struct {
+	least  float64 // what is cheaper to compute again than so many ns a byte is not copied in the background
+	most   float64 // what is dearer is not computed again while copies can be waited for
+	chains bool    // rather than wait, what others are computed again from is computed again too
+}
+
+// choose chooses what is away for memory to suffice. The error is a *ShortError.
+func (c *chooser) choose(how taste) error {
+	c.begin()
+	c.fill(how.least)
+	return c.cover(how)
+}
+
+// fill keeps the lane to the host busy while memory is short anywhere: with the tensors that are dearest to compute again of those that are
+// written by then, and at least as dear as least.
+func (c *chooser) fill(least float64) {
+	c.level.set(c.over)
+	var waiting []int32 // the dearest last
+	lane := time.Duration(0)
+	for next := int32(0); int(next) < len(c.all) || len(waiting) > 0; {
+		if len(waiting) == 0 {
+			lane = max(lane, c.written(next))
+		}
+		for ; int(next) < len(c.all) && c.written(next) <= lane; next++ {
+			if c.all[next].dear >= least {
+				at, _ := slices.BinarySearchFunc(waiting, next, c.later)
+				waiting = slices.Insert(waiting, at, next)
+			}
+		}
+		if len(waiting) == 0 {
+			continue
+		}
+		i := waiting[len(waiting)-1]
+		waiting = waiting[:len(waiting)-1]
+		x := &c.all[i]
+		from := max(x.after+1, firstAt(c.problem.begin, lane+x.copied))
+		if c.level.most(from, c.end[i]) > 0 && c.host+x.bytes <= c.limits.Host {
+			c.take(i, x.bytes, from)
+			c.level.raise(from, c.end[i], -x.bytes)
+			lane += x.copied
+		}
+	}
+}
+
+// written returns when a candidate's tensor is, if nothing waits.
+func (c *chooser) written(i int32) time.Duration {
+	return c.problem.begin[c.graph.Tensors[c.all[i].tensor].Made+1]
+}
+
+// later orders candidates for the lane: those that are copied first come last.
+func (c *chooser) later(a, b int32) int {
+	x, y := &c.all[a], &c.all[b]
+	return cmp.Or(cmp.Compare(x.dear, y.dear), int(x.before-y.before), int(b-a))
+}
+
+// cover makes memory suffice at one operator after the other: the cheapest is computed again; if there is none, or it is too dear, the
+// compute stream waits for a copy. The error is a *ShortError: it does not suffice even so.
+func (c *chooser) cover(how taste) error {
+	c.late, c.open = c.late[:0], c.open[:0]
+	for i := range c.all {
+		if c.share[i] > 0 && c.from[i] > c.all[i].after+1 {
+			c.late = append(c.late, int32(i))
+		}
+	}
+	c.sum = 0
+	defer func() { c.now = -1 }()
+	for op := range c.ops() {
+		c.now = op
+		c.sum += c.delta[op]
+		for _, i := range c.byAfter.of(op) {
+			if c.share[i] == keep && c.all[i].able {
+				at, _ := slices.BinarySearch(c.open, c.cheapness[i])
+				c.open = slices.Insert(c.open, at, c.cheapness[i])
+			}
+		}
+		for c.over[op]+c.sum > 0 {
+			if !c.coverBy(op, how) {
+				return &ShortError{Bytes: c.over[op] + c.sum, Op: op}
+			}
+		}
+	}
+	return nil
+}
+
+// coverBy frees some memory at an operator.
+func (c *chooser) coverBy(op int32, how taste) bool {
+	return c.again(op, how.most, true) || how.chains && c.again(op, how.most, false) || c.hurry(op) || c.copyLast(op) || c.again(op, math.Inf(1), false)
+}
+
+// covers says whether a candidate that is not chosen yet would free memory at an operator.
+func (c *chooser) covers(i, op int32) bool {
+	return c.share[i] == keep && i != c.locked && c.all[i].after < op && op < c.end[i]
+}
+
+// again lets the cheapest candidate be computed again that is not needed at an operator, if it takes at most so many ns a byte.
+func (c *chooser) again(op int32, most float64, alone bool) bool {
+	for k, at := range c.open {
+		i := c.cheap[at]
+		if c.all[i].dear > most {
+			return false
+		}
+		if !c.banned[i] && c.covers(i, op) && (!alone || c.alone(i)) {
+			c.take(i, 0, c.all[i].after+1)
+			c.open = slices.Delete(c.open, k, k+1)
+			return true
+		}
+	}
+	return false
+}
+
+// alone says whether a candidate can be computed again without what else is computed again coming back for that, now or later.
+func (c *chooser) alone(i int32) bool {
+	x := &c.all[i]
+	if c.end[i] < x.before {
+		return false
+	}
+	for _, need := range x.needs {
+		for _, j := range c.byTensor.of(need) {
+			y := &c.all[j]
+			if c.share[j] != keep && c.share[j] < y.bytes && y.after < x.before && x.before < c.end[j] {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// hurry waits at an operator for the copy that ends first of those that end behind it.
+func (c *chooser) hurry(op int32) bool {
+	first := int32(-1)
+	for _, i := range c.late {
+		if c.all[i].after < op && op < min(c.from[i], c.end[i]) && (first < 0 || c.from[i] < c.from[first]) {
+			first = i
+		}
+	}
+	if first < 0 {
+		return false
+	}
+	c.shift(op, min(c.from[first], c.end[first]), -c.all[first].bytes)
+	c.from[first] = op
+	return true
+}
+
+// copyLast copies the candidate that is needed last, which will be waited for.
+func (c *chooser) copyLast(op int32) bool {
+	last := int32(-1)
+	for i := range int32(len(c.all)) {
+		if c.covers(i, op) && c.host+c.all[i].bytes <= c.limits.Host && (last < 0 || c.end[i] > c.end[last]) {
+			last = i
+		}
+	}
+	if last < 0 {
+		return false
+	}
+	c.take(last, c.all[last].bytes, op)
+	return true
+}
+
+// blame bans what is computed again and takes memory at an operator for that, the most first, until so many bytes are banned. It returns
+// false if there is nothing to ban.
+func (c *chooser) blame(op int32, bytes int64) bool {
+	type culprit struct {
+		i     int32
+		takes int64
+	}
+	var all []culprit
+	for i := range int32(len(c.all)) {
+		if c.share[i] != keep && c.share[i] < c.all[i].bytes && c.end[i] <= op {
+			if takes := c.takes(i, op); takes > 0 {
+				all = append(all, culprit{i, takes})
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b culprit) int { return cmp.Compare(b.takes, a.takes) })
+	for _, x := range all {
+		if bytes <= 0 {
+			break
+		}
+		c.banned[x.i] = true
+		bytes -= x.takes
+	}
+	return len(all) > 0
+}
+
+// takes returns the bytes that are in use at an operator for a candidate to be computed again there or before.
+func (c *chooser) takes(i, op int32) int64 {
+	takes := int64(0)
+	if c.end[i] == op {
+		takes = c.all[i].ghosts
+	}
+	for _, need := range c.all[i].needs {
+		for _, j := range c.byTensor.of(need) {
+			if c.end[j] == c.end[i] && op < c.all[j].before {
+				takes += c.all[j].bytes
+			}
+		}
+	}
+	return takes
+}

@@ -1,0 +1,154 @@
+package policy
+
+import (
+	"slices"
+	"sort"
+	"time"
+
+	"gm/internal/swap"
+)
+
+// planMemo is MEMO's token-wise recomputation and swapping (section 4.1) on the layers of a graph. Two layers at a time have their tensors
+// on the device: those of layer i are copied to the host while layer i+1 runs and are given back before layer i+2, and copied back when the
+// backward pass of layer i+2 has ended. Of the inputs and attention outputs all is copied, of other tensors the first rows; the rest is
+// computed again. The last two layers stay, as do tensors that cannot be computed again.
+func planMemo(p *problem) ([]swap.Action, error) {
+	m := memo{problem: p, layers: p.layers()}
+	m.share = make([][]share, max(0, len(m.layers)-2))
+	m.collect()
+	part := m.fraction()
+	var trips []trip
+	for i, shares := range m.share {
+		for _, s := range shares {
+			trips = append(trips, m.trip(i, s, part))
+		}
+	}
+	trips = p.advance(trips)
+	slices.SortStableFunc(trips, func(a, b trip) int { return int(p.made(&a) - p.made(&b)) })
+	return p.compile(trips, p.remake.dead), nil
+}
+
+type memo struct {
+	*problem
+	layers []layer
+	share  [][]share // of the layers that are swapped
+}
+
+// layer is where a layer runs: its first operator in each pass and the one behind its last.
+type layer struct {
+	number                int32
+	forward, backward     int32
+	forwardEnd, behindEnd int32
+	took                  time.Duration // its forward pass
+}
+
+// share is a tensor of a layer.
+type share struct {
+	gap
+	whole bool // all of it is copied
+}
+
+// layers returns those that run in both passes, in the order of the forward pass.
+func (p *problem) layers() []layer {
+	var all []layer
+	index := map[int32]int{}
+	for op := range p.graph.Ops {
+		o := &p.graph.Ops[op]
+		i, known := index[o.Layer]
+		switch {
+		case o.Layer < 0 || o.Phase == swap.Update:
+		case o.Phase == swap.Forward && !known:
+			index[o.Layer] = len(all)
+			all = append(all, layer{number: o.Layer, forward: int32(op), forwardEnd: int32(op) + 1, backward: -1, took: o.Duration})
+		case o.Phase == swap.Forward:
+			all[i].forwardEnd = int32(op) + 1
+			all[i].took += o.Duration
+		case known:
+			if all[i].backward < 0 {
+				all[i].backward = int32(op)
+			}
+			all[i].behindEnd = int32(op) + 1
+		}
+	}
+	return slices.DeleteFunc(all, func(l layer) bool { return l.backward < 0 })
+}
+
+// collect finds what is moved. What is computed again is so from tensors that are kept, or from those of its own layer and later ones: they
+// are back by then.
+func (m *memo) collect() {
+	home := map[int32]int{}
+	for i := range m.share {
+		home[m.layers[i].number] = i
+	}
+	moved := map[int32]int{} // the layer that each tensor comes back with
+	gaps := m.mainGaps()
+	slices.SortFunc(gaps, func(a, b gap) int { return int(m.remake.rank[a.tensor] - m.remake.rank[b.tensor]) })
+	var r recipe
+	for _, x := range gaps {
+		t := &m.graph.Tensors[x.tensor]
+		i, known := home[t.Layer]
+		whole := t.Role != swap.Inner
+		if !known {
+			continue
+		}
+		m.remake.begin(&r)
+		able := m.remake.add(&r, x.tensor, min(x.before, m.layers[i].backward), m.remake.dead)
+		earlier := slices.ContainsFunc(r.needs, func(t int32) bool { layer, ok := moved[t]; return ok && layer < i })
+		if whole || able && !earlier {
+			moved[x.tensor] = i
+			m.share[i] = append(m.share[i], share{x, whole})
+		}
+	}
+}
+
+// rowBytes is what the bytes of partly copied tensors are multiples of: copies of rows stay aligned.
+const rowBytes = 512
+
+// rows returns how many bytes of a tensor are copied.
+func (m *memo) rows(s share, part float64) int64 {
+	bytes := m.graph.Tensors[s.tensor].Bytes
+	if s.whole || part == 1 {
+		return bytes
+	}
+	return min(bytes, int64(part*float64(bytes))) / rowBytes * rowBytes
+}
+
+// fraction returns the greatest part of the rows that keeps the copies of each layer within the time of its forward pass, and all of them
+// within the host's memory: the closed form of section 4.1, but for the time that each copy takes however small it is.
+func (m *memo) fraction() float64 {
+	if m.within(1) {
+		return 1
+	}
+	const steps = 1 << 20
+	return float64(max(0, sort.Search(steps, func(i int) bool { return !m.within(float64(i) / steps) })-1)) / steps
+}
+
+// within says whether such a part of the rows is possible.
+func (m *memo) within(part float64) bool {
+	host := int64(0)
+	for i, shares := range m.share {
+		took := time.Duration(0)
+		for _, s := range shares {
+			if bytes := m.rows(s, part); bytes > 0 {
+				took += m.limits.Link.OutTime(bytes)
+				host += bytes
+			}
+		}
+		if took > m.layers[i].took {
+			return false
+		}
+	}
+	return host <= m.limits.Host
+}
+
+func (m *memo) trip(i int, s share, part float64) trip {
+	x := trip{tensor: s.tensor, bytes: m.rows(s, part)}
+	x.out = max(m.layers[i+1].forward, m.graph.Tensors[s.tensor].Made+1)
+	x.free = max(m.layers[i+2].forward, s.after+1, x.out)
+	x.need = min(s.before, m.layers[i].backward)
+	x.back = x.need
+	if x.bytes > 0 {
+		x.back = min(x.need, max(x.free+1, m.layers[i+2].behindEnd))
+	}
+	return x
+}

@@ -1,0 +1,138 @@
+// Package policy makes schedules: what of a training step is moved to the host, what is computed again, and when, so that the step runs in a
+// given amount of memory. The policies of the papers are here, and two of our own, joint and auto.
+package policy
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"gm/internal/swap"
+	"gm/internal/swap/check"
+)
+
+// Policy makes schedules of steps.
+type Policy struct {
+	Name  string
+	About string // one line
+	plan  planner
+}
+
+// planner makes the actions of a schedule, valid until the next one is made of the same problem. The error is a *ShortError.
+type planner func(*problem) ([]swap.Action, error)
+
+// Policies lists the policies, the default first.
+func Policies() []Policy {
+	return []Policy{
+		{"auto", "the fastest of none, joint, floor, memo, belady and dymem; more memory never makes it slower", planAuto},
+		{"joint", "for each tensor the cheapest of keeping, copying and computing again, by simulation", planJoint},
+		{"floor", "copy all, bring back the largest while they fit, copy the rest back in time (DeepSpeed)", planFloor},
+		{"memo", "copy inputs and attention of each layer and a part of the rows of others, compute the rest again (MEMO)", planMemo},
+		{"dymem", "copy what convolutions, pooling, activations and norms read; wait only where memory is short (Dymem)", planDymem},
+		{"superneurons", "copy what convolutions make, least recently used first; compute cheap layers again (SuperNeurons)", planSuperNeurons},
+		{"vdnn-all", "copy the input of each layer, with a barrier behind each (vDNN)", planVDNNAll},
+		{"vdnn-conv", "copy the input of each convolution, with a barrier behind each (vDNN)", planVDNNConv},
+		{"belady", "where memory is short: what is needed furthest in the future goes first", planBelady},
+		{"latency", "where memory is short: the greatest bytes x time to the next use go first (Ravenstore)", planLatency},
+		{"lru", "where memory is short: the least recently used goes first", planLRU},
+		{"fifo", "where memory is short: what came first goes first", planFIFO},
+		{"all", "copy all that the backward pass needs", planAll},
+		{"none", "move nothing", planNone},
+	}
+}
+
+// Lookup returns the policy of a name.
+func Lookup(name string) (Policy, error) {
+	var names []string
+	for _, p := range Policies() {
+		if p.Name == name {
+			return p, nil
+		}
+		names = append(names, p.Name)
+	}
+	return Policy{}, fmt.Errorf("unknown policy %q, expected one of %s", name, strings.Join(names, ", "))
+}
+
+// ShortError says that no schedule of a policy keeps to the limits.
+type ShortError struct {
+	Policy string
+	Bytes  int64 // that are missing to the one that comes closest of those it looked at
+	Op     int32 // the operator at which they are
+	Host   bool  // of the host's memory and not of the device's
+}
+
+func (e *ShortError) Error() string {
+	where := "device"
+	if e.Host {
+		where = "host"
+	}
+	return fmt.Sprintf("policy %s: no schedule keeps to the limits: %d bytes of %s memory are missing at operator %d", e.Policy, e.Bytes, where, e.Op)
+}
+
+// Plan returns a schedule of a step of g, which has to be valid, that keeps to the limits. Where there is none the error is a *[ShortError].
+func (p Policy) Plan(g *swap.Graph, limits swap.Limits) (*swap.Schedule, error) {
+	pr := newProblem(g, limits)
+	actions, err := p.plan(pr)
+	if err == nil {
+		err = pr.accept(actions)
+	}
+	if short, ok := errors.AsType[*ShortError](err); ok {
+		short.Policy = p.Name
+		return nil, short
+	}
+	if err != nil {
+		return nil, fmt.Errorf("policy %s: %w", p.Name, err)
+	}
+	return &swap.Schedule{Policy: p.Name, Actions: actions}, nil
+}
+
+// result is what a schedule came to.
+type result struct {
+	step  time.Duration
+	moved int64 // bytes copied to the host
+	peak  int64 // bytes in use on the device, and the operator at which they are
+	op    int32
+}
+
+// compare puts the better one of two schedules first: the faster, or of equally fast ones that which copies fewer bytes.
+func (r *result) compare(o *result) int {
+	return cmp.Or(cmp.Compare(r.step, o.step), cmp.Compare(r.moved, o.moved))
+}
+
+func (r *result) better(than *result) bool { return r.compare(than) < 0 }
+
+// simulate returns what a schedule comes to, and an error for one that breaks the rules.
+func (p *problem) simulate(actions []swap.Action) (result, error) {
+	r, err := p.machine.Run(actions, nil)
+	if err != nil {
+		return result{}, fmt.Errorf("its schedule breaks the rules: %w", err)
+	}
+	return result{r.Step, r.Out, r.Peak, r.PeakOp}, nil
+}
+
+// admit does so too, and returns a *ShortError for one that takes more of the host than there is.
+func (p *problem) admit(actions []swap.Action) (result, error) {
+	r, err := p.simulate(actions)
+	if err != nil {
+		return result{}, err
+	}
+	for _, slot := range check.Slots(p.graph, actions) {
+		if end := slot.Offset + slot.Bytes; end > p.limits.Host {
+			return result{}, &ShortError{Bytes: end - p.limits.Host, Op: actions[slot.Action].At, Host: true}
+		}
+	}
+	return r, nil
+}
+
+// accept returns an error for a schedule that breaks the rules, and a *ShortError for one that does not keep to the limits.
+func (p *problem) accept(actions []swap.Action) error {
+	r, err := p.admit(actions)
+	if err == nil && r.peak > p.limits.Device {
+		err = &ShortError{Bytes: r.peak - p.limits.Device, Op: r.op}
+	}
+	return err
+}
+
+func planNone(*problem) ([]swap.Action, error) { return nil, nil }

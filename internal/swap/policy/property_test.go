@@ -1,0 +1,294 @@
+package policy
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"gm/internal/swap"
+	"gm/internal/swap/check"
+	"gm/internal/swap/simulate"
+)
+
+// randomProblem returns a graph and limits: some generous, some that nothing can keep to.
+func randomProblem(seed uint64, most int) (*swap.Graph, swap.Limits) {
+	r := rand.New(rand.NewPCG(seed, 0))
+	g := randomGraph(r, 2+r.IntN(most), 1+r.IntN(most), r.IntN(4) == 0)
+	_, top := over(g.Plain(), 0)
+	l := swap.Limits{Device: int64((0.1 + r.Float64()) * float64(top)), Host: math.MaxInt64}
+	if r.IntN(3) == 0 {
+		l.Host = int64(r.Float64() * float64(top))
+	}
+	rate := func() float64 { return 1e9 * math.Exp(4*r.Float64()-2) }
+	l.Link = link{time.Duration(r.IntN(100)), rate(), rate()}
+	return g, l
+}
+
+// planned is what a policy made of a problem.
+type planned struct {
+	schedule *swap.Schedule
+	result   simulate.Result
+}
+
+// try plans and proves that what comes is right: a schedule that keeps to the limits, or a *ShortError.
+func try(t *testing.T, p Policy, g *swap.Graph, l swap.Limits) *planned {
+	t.Helper()
+	s, err := p.Plan(g, l)
+	var short *ShortError
+	if errors.As(err, &short) {
+		if short.Policy != p.Name || short.Bytes <= 0 || short.Op < 0 || int(short.Op) >= len(g.Ops) {
+			t.Errorf("%s: %+v", p.Name, short)
+		}
+		return nil
+	}
+	if err != nil {
+		t.Errorf("%s: %v", p.Name, err)
+		return nil
+	}
+	r, err := simulate.Run(g, s.Actions, l.Link, nil)
+	if err != nil {
+		t.Errorf("%s: %v", p.Name, err)
+		return nil
+	}
+	if r.Peak > l.Device || r.Host > l.Host {
+		t.Errorf("%s takes %d bytes of %d, and %d of the host's %d", p.Name, r.Peak, l.Device, r.Host, l.Host)
+	}
+	for _, v := range check.Check(g, s, l, check.Slots(g, s.Actions)) {
+		t.Errorf("%s: %v", p.Name, v)
+	}
+	for _, a := range s.Actions {
+		if whole := g.Tensors[a.Tensor].Bytes; a.Bytes%rowBytes != 0 && a.Bytes != whole {
+			t.Errorf("%s: %v of %d bytes of %d", p.Name, a.Kind, a.Bytes, whole)
+		}
+	}
+	return &planned{s, *r}
+}
+
+// checkProblem tries all policies on a problem, and compares what they come to with what is possible.
+func checkProblem(t *testing.T, g *swap.Graph, l swap.Limits) {
+	t.Helper()
+	bound, possible := LowerBound(g, l)
+	moved := MovedBound(g, l.Device)
+	fits := map[string]*planned{}
+	for _, p := range Policies() {
+		r := try(t, p, g, l)
+		if r == nil {
+			continue
+		}
+		fits[p.Name] = r
+		least := max(g.Compute(), r.result.OutBusy, r.result.InBusy, bound)
+		if !possible || r.result.Step < least {
+			t.Errorf("%s: a step of %v, where none is faster than %v (%v)", p.Name, r.result.Step, least, possible)
+		}
+		if back := broughtBack(g, r.schedule); back < moved {
+			t.Errorf("%s brings %d bytes back, where %d have to be", p.Name, back, moved)
+		}
+		if p.Name == "joint" {
+			again := try(t, p, g, l)
+			if again == nil || !slices.Equal(again.schedule.Actions, r.schedule.Actions) {
+				t.Error("joint plans differently the second time")
+			}
+		}
+	}
+	if fits["none"] != nil && (fits["auto"] == nil || len(fits["auto"].schedule.Actions) > 0) {
+		t.Error("auto moves something where none fits")
+	}
+}
+
+// broughtBack returns the bytes that are copied back or computed again.
+func broughtBack(g *swap.Graph, s *swap.Schedule) int64 {
+	bytes, part := int64(0), make([]int64, len(g.Tensors)) // copied back of those that are partly there
+	for _, a := range s.Actions {
+		switch a.Kind {
+		case swap.Prefetch:
+			bytes += a.Bytes
+			part[a.Tensor] = a.Bytes
+		case swap.Recompute:
+			bytes += g.Tensors[a.Tensor].Bytes - part[a.Tensor]
+		case swap.Free:
+			part[a.Tensor] = 0
+		}
+	}
+	return bytes
+}
+
+func TestRandomGraphs(t *testing.T) {
+	for seed := range uint64(400) {
+		g, l := randomProblem(seed, 60)
+		if checkProblem(t, g, l); t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+	}
+}
+
+func FuzzPlan(f *testing.F) {
+	for seed := range uint64(20) {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, seed uint64) {
+		g, l := randomProblem(seed, 50)
+		checkProblem(t, g, l)
+	})
+}
+
+// TestTransformer has a network of layers in less and less memory.
+func TestTransformer(t *testing.T) {
+	g := transformer(12, 16384)
+	_, top := over(g.Plain(), 0)
+	for _, part := range []float64{1, 0.7, 0.4, 0.25, 0.15} {
+		l := swap.Limits{Device: int64(part * float64(top)), Host: math.MaxInt64, Link: pcie}
+		checkProblem(t, g, l)
+		for _, name := range []string{"auto", "joint"} {
+			p, err := Lookup(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := try(t, p, g, l)
+			if r == nil {
+				t.Fatalf("%s does not find a schedule in %g of the memory", name, part)
+			}
+			if bound, _ := LowerBound(g, l); float64(r.result.Step) > 1.1*float64(bound) {
+				t.Errorf("%s in %g of the memory: a step of %v, where the bound is %v", name, part, r.result.Step, bound)
+			}
+		}
+	}
+}
+
+// TestAutoMonotone gives auto more and more memory.
+func TestAutoMonotone(t *testing.T) {
+	auto, err := Lookup("auto")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for seed := range uint64(40) {
+		g, l := randomProblem(seed, 50)
+		_, top := over(g.Plain(), 0)
+		r := rand.New(rand.NewPCG(seed, 1))
+		var limits []int64
+		for range 12 {
+			limits = append(limits, int64(r.Float64()*1.1*float64(top)))
+		}
+		slices.Sort(limits)
+		before := time.Duration(math.MaxInt64)
+		for _, l.Device = range limits {
+			now := try(t, auto, g, l)
+			switch {
+			case now == nil && before < math.MaxInt64:
+				t.Fatalf("seed %d: nothing in %d bytes, where there was something in less", seed, l.Device)
+			case now != nil && now.result.Step > before:
+				t.Fatalf("seed %d: %v in %d bytes, where it was %v in less", seed, now.result.Step, l.Device, before)
+			case now != nil:
+				before = now.result.Step
+			}
+		}
+	}
+}
+
+// TestBelady compares how often tensors of one size are fetched.
+func TestBelady(t *testing.T) {
+	compared := 0
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 2))
+		g := randomGraph(r, 10+r.IntN(60), 5+r.IntN(40), true)
+		_, top := over(g.Plain(), 0)
+		p := newProblem(g, swap.Limits{Device: int64((0.3 + 0.7*r.Float64()) * float64(top)), Host: math.MaxInt64, Link: perByte{}})
+		fetches := map[string]int{}
+		for name, plan := range map[string]planner{"belady": planBelady, "lru": planLRU, "fifo": planFIFO, "latency": planLatency} {
+			actions, err := plan(p)
+			if err != nil {
+				continue
+			}
+			for _, a := range actions {
+				if a.Kind == swap.Prefetch {
+					fetches[name]++
+				}
+			}
+		}
+		least := fetches["belady"]
+		for name, n := range fetches {
+			if n < least {
+				t.Fatalf("seed %d: %s fetches %d tensors, belady %d", seed, name, n, least)
+			}
+		}
+		if bound := MovedBound(g, p.limits.Device); int64(least)*1000 < bound {
+			t.Fatalf("seed %d: belady fetches %d tensors, where the bound is %d bytes", seed, least, bound)
+		}
+		compared += least
+	}
+	if compared < 1000 {
+		t.Errorf("no more than %d fetches were compared", compared)
+	}
+}
+
+// TestCheckAgrees spoils schedules: the simulator and the independent proof have to take the same ones.
+func TestCheckAgrees(t *testing.T) {
+	taken, refused := 0, 0
+	for seed := range uint64(300) {
+		g, l := randomProblem(seed, 40)
+		r := rand.New(rand.NewPCG(seed, 3))
+		for _, p := range Policies()[1:] { // all but the one that takes longest
+			s, err := p.Plan(g, l)
+			if err != nil || len(s.Actions) == 0 {
+				continue
+			}
+			for range 10 {
+				actions := spoil(r, g, s.Actions)
+				result, err := simulate.Run(g, actions, l.Link, nil)
+				fits := err == nil && result.Peak <= l.Device && result.Host <= l.Host
+				found := check.Check(g, &swap.Schedule{Actions: actions}, l, nil)
+				if fits != (len(found) == 0) {
+					t.Fatalf("seed %d, %s: the simulator says %v, the proof %v: %s", seed, p.Name, err, found, show(g, actions))
+				}
+				if fits {
+					taken++
+				} else {
+					refused++
+				}
+			}
+		}
+	}
+	if taken < 100 || refused < 1000 {
+		t.Errorf("%d schedules were taken, %d refused", taken, refused)
+	}
+}
+
+// spoil changes one action, or takes it away.
+func spoil(r *rand.Rand, g *swap.Graph, actions []swap.Action) []swap.Action {
+	all := slices.Clone(actions)
+	i := r.IntN(len(all))
+	a := &all[i]
+	switch r.IntN(6) {
+	case 0:
+		return slices.Delete(all, i, i+1)
+	case 1:
+		a.At += int32(r.IntN(5)) - 2
+	case 2:
+		a.Bytes = int64(r.IntN(int(g.Tensors[a.Tensor].Bytes) + 2))
+	case 3:
+		a.Tensor = int32(r.IntN(len(g.Tensors)))
+	case 4:
+		a.Kind = swap.Kind(r.IntN(6))
+	case 5:
+		all = slices.Insert(all, r.IntN(len(all)+1), *a)
+	}
+	slices.SortStableFunc(all, func(a, b swap.Action) int { return int(a.At - b.At) })
+	return all
+}
+
+// TestConcurrent plans for one graph from several goroutines.
+func TestConcurrent(t *testing.T) {
+	g, l := randomProblem(1, 60)
+	var wg sync.WaitGroup
+	for range 2 {
+		wg.Go(func() {
+			for _, p := range Policies() {
+				try(t, p, g, l)
+			}
+		})
+	}
+	wg.Wait()
+}

@@ -1,0 +1,176 @@
+// Package request answers what a program's runtime asks: which schedule to follow, for a step that it recorded.
+package request
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"gm/formats/graph"
+	"gm/internal/swap"
+	"gm/internal/swap/link"
+	"gm/internal/swap/policy"
+	"gm/internal/swap/scheduling"
+	"gm/internal/swap/store"
+)
+
+// Request is what is asked, as JSON.
+type Request struct {
+	Graph    Graph  `json:"graph"`
+	Device   int64  `json:"device"` // bytes that may be in use on the device
+	Host     int64  `json:"host"`   // bytes of host memory
+	Policy   string `json:"policy"`
+	Link     string `json:"link"`     // file of the link's figures; those of an H200 by default
+	Record   string `json:"record"`   // file that the graph is written to, if named
+	Schedule string `json:"schedule"` // file that the schedule is written to, if named
+}
+
+// Graph is a recorded step.
+type Graph struct {
+	Name    string   `json:"name"`
+	Device  string   `json:"device"`
+	Meta    Process  `json:"process"`
+	Ops     []Op     `json:"ops"`
+	Tensors []Tensor `json:"tensors"`
+}
+
+// Process is where a step was recorded.
+type Process struct {
+	Capacity  int64  `json:"capacity"` // bytes of memory of the device
+	Host      string `json:"host"`
+	PID       int64  `json:"pid"`
+	Rank      int64  `json:"rank"`
+	LocalRank int64  `json:"local_rank"`
+	WorldSize int64  `json:"world_size"`
+	Command   string `json:"command"`
+}
+
+// Op is an operator of a step: the stretch between two points.
+type Op struct {
+	Name  string     `json:"name"`
+	Layer int32      `json:"layer"`
+	Phase swap.Phase `json:"phase"`
+	NS    int64      `json:"ns"`
+	Base  int64      `json:"base"`
+}
+
+// Tensor is what was saved.
+type Tensor struct {
+	Name        string    `json:"name"`
+	DType       string    `json:"dtype"`
+	Shape       string    `json:"shape"`
+	Version     int64     `json:"version"`
+	Bytes       int64     `json:"bytes"`
+	Made        int32     `json:"made"`
+	Uses        []int32   `json:"uses"`
+	Layer       int32     `json:"layer"`
+	Role        swap.Role `json:"role"`
+	RecomputeNS int64     `json:"recompute_ns"`
+	From        []int32   `json:"from"`
+	Row         int64     `json:"row"`
+}
+
+// Answer is a schedule and what it is foreseen to come to, as JSON.
+type Answer struct {
+	Policy    string     `json:"policy"`
+	Device    int64      `json:"device"` // what it keeps to: more than was asked for where that is not enough
+	StepNS    int64      `json:"step_ns"`
+	PlainNS   int64      `json:"plain_ns"` // of the step with nothing moved
+	Peak      int64      `json:"peak"`
+	PlainPeak int64      `json:"plain_peak"`
+	HostPeak  int64      `json:"host_peak"`
+	Actions   [][4]int64 `json:"actions"` // kind, tensor, point, bytes
+}
+
+// Make makes a schedule as a request, a JSON text, asks for it, and returns the answer, another.
+func Make(text []byte) ([]byte, error) {
+	var r Request
+	if err := json.Unmarshal(text, &r); err != nil {
+		return nil, fmt.Errorf("read the request: %w", err)
+	}
+	g := r.Graph.recorded()
+	if err := g.Validate(); err != nil {
+		return nil, fmt.Errorf("the recorded step: %w", err)
+	}
+	if err := r.writeGraph(g); err != nil {
+		return nil, err
+	}
+	made, err := r.make(g.Graph)
+	if err != nil {
+		return nil, err
+	}
+	if err := writeFile(r.Schedule, func(w io.Writer) error { return store.WriteSchedule(w, made.Schedule, g) }); err != nil {
+		return nil, err
+	}
+	return json.Marshal(answer(made))
+}
+
+// writeGraph writes the graph's file, or just finds out its digest, which a schedule's file tells.
+func (r *Request) writeGraph(g *store.Graph) error {
+	if r.Record == "" && r.Schedule != "" {
+		return store.WriteGraph(io.Discard, g)
+	}
+	return writeFile(r.Record, func(w io.Writer) error { return store.WriteGraph(w, g) })
+}
+
+func (r *Request) make(g *swap.Graph) (*scheduling.Made, error) {
+	figures := link.Default()
+	if r.Link != "" {
+		var err error
+		if figures, err = link.Read(r.Link); err != nil {
+			return nil, err
+		}
+	}
+	p, err := policy.Lookup(r.Policy)
+	if err != nil {
+		return nil, err
+	}
+	limits := scheduling.Limits{Device: r.Device, Host: r.Host, Link: figures}
+	made, err := scheduling.Make(g, p, limits)
+	for try := 0; try < tries; try++ {
+		short, ok := errors.AsType[*policy.ShortError](err)
+		if !ok || short.Host {
+			break
+		}
+		limits.Device += short.Bytes
+		made, err = scheduling.Make(g, p, limits)
+	}
+	return made, err
+}
+
+// tries is how often a schedule for more memory is made where there is none for what was asked: what is missing may be told too low.
+const tries = 4
+
+func answer(m *scheduling.Made) *Answer {
+	a := &Answer{
+		Policy: m.Policy, Device: m.Meta.DeviceBudget, StepNS: int64(m.Moved.Step), PlainNS: int64(m.Plain.Step), Peak: m.Moved.Peak, PlainPeak: m.Plain.Peak, HostPeak: m.Meta.HostPeak,
+		Actions: make([][4]int64, len(m.Actions)),
+	}
+	for i, x := range m.Actions {
+		a.Actions[i] = [4]int64{int64(x.Kind), int64(x.Tensor), int64(x.At), x.Bytes}
+	}
+	return a
+}
+
+// recorded returns the graph as files have it.
+func (g *Graph) recorded() *store.Graph {
+	s := &store.Graph{Graph: &swap.Graph{Name: g.Name, Device: g.Device, Ops: make([]swap.Op, len(g.Ops)), Tensors: make([]swap.Tensor, len(g.Tensors))}}
+	s.Recorded = make([]store.Recorded, len(g.Tensors))
+	p := g.Meta
+	s.Meta = graph.Meta{
+		Capacity: p.Capacity, Source: graph.SourceRecorded, Host: p.Host, PID: p.PID, Rank: p.Rank, LocalRank: p.LocalRank, WorldSize: p.WorldSize, Command: p.Command,
+	}
+	for i, o := range g.Ops {
+		s.Ops[i] = swap.Op{Name: o.Name, Layer: o.Layer, Phase: o.Phase, Duration: time.Duration(o.NS), Base: o.Base}
+	}
+	for i, t := range g.Tensors {
+		s.Tensors[i] = swap.Tensor{
+			Name: t.Name, Bytes: t.Bytes, Made: t.Made, Uses: t.Uses, Layer: t.Layer, Role: t.Role,
+			Recompute: time.Duration(t.RecomputeNS), From: t.From, Row: t.Row,
+		}
+		s.Recorded[i] = store.Recorded{Saved: int32(i), Version: t.Version, DType: t.DType, Shape: t.Shape}
+	}
+	return s
+}

@@ -1,0 +1,70 @@
+// Package scheduling makes a schedule of a graph by a policy, with all that its file says: places in host memory, and what it comes to.
+package scheduling
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"gm/internal/swap"
+	"gm/internal/swap/check"
+	"gm/internal/swap/link"
+	"gm/internal/swap/policy"
+	"gm/internal/swap/simulate"
+	"gm/internal/swap/store"
+)
+
+// Made is a schedule, and what it and a step with nothing moved come to.
+type Made struct {
+	*store.Schedule
+	Moved, Plain *simulate.Result
+}
+
+// Limits are what a schedule has to keep to, with the link's figures, that its file tells.
+type Limits struct {
+	Device, Host int64 // bytes
+	Link         *link.Link
+}
+
+// Make makes a schedule of g, which has to be valid, by a policy. The error of a policy that finds none is a *policy.ShortError.
+func Make(g *swap.Graph, p policy.Policy, limits Limits) (*Made, error) {
+	s, err := p.Plan(g, swap.Limits{Device: limits.Device, Host: limits.Host, Link: limits.Link})
+	if err != nil {
+		return nil, err
+	}
+	m := &Made{Schedule: &store.Schedule{Schedule: s}}
+	if m.Plain, err = simulate.Run(g, nil, limits.Link, nil); err != nil {
+		return nil, err
+	}
+	if m.Moved, err = simulate.Run(g, s.Actions, limits.Link, nil); err != nil {
+		return nil, fmt.Errorf("BUG: policy %s made a schedule that cannot be followed: %w", s.Policy, err)
+	}
+	figures, err := json.Marshal(limits.Link)
+	if err != nil {
+		return nil, err
+	}
+	m.Meta.DeviceBudget, m.Meta.HostBudget, m.Meta.Link = limits.Device, limits.Host, string(figures)
+	m.Meta.StepNS, m.Meta.Peak = int64(m.Moved.Step), m.Moved.Peak
+	m.place(g)
+	return m, nil
+}
+
+// place gives each copy a place in host memory.
+func (m *Made) place(g *swap.Graph) {
+	m.Slots = make([]int64, len(m.Actions))
+	for i := range m.Slots {
+		m.Slots[i] = -1
+	}
+	for _, slot := range check.Slots(g, m.Actions) {
+		m.Slots[slot.Action] = slot.Offset
+		m.Meta.HostPeak = max(m.Meta.HostPeak, slot.Offset+slot.Bytes)
+	}
+	last := map[int32]int64{}
+	for i, a := range m.Actions {
+		switch a.Kind {
+		case swap.Offload:
+			last[a.Tensor] = m.Slots[i]
+		case swap.Prefetch:
+			m.Slots[i] = last[a.Tensor]
+		}
+	}
+}

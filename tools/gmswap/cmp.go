@@ -1,0 +1,205 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+
+	"gm/internal/cli"
+	"gm/internal/report"
+	"gm/internal/swap"
+	"gm/internal/swap/policy"
+	"gm/internal/units"
+)
+
+type cmpCmd struct {
+	Graph  string   `arg:"" optional:"" name:"graph" help:"The graph. Standard input by default, or for '-'."`
+	Policy []string `placeholder:"NAME" help:"Which policies to compare: all by default, see above."`
+	Memory string   `short:"m" placeholder:"LOW..HIGH" help:"Amounts of memory of the device: ten from LOW to HIGH, or a list such as 40GiB,60GiB. By default ten from what a single operator needs to what the step takes with nothing moved."`
+	hostFlags
+	JSON bool   `name:"json" help:"Print JSON."`
+	PNG  string `name:"png" placeholder:"FILE" help:"Draw the time of a step over its peak, for each policy."`
+	SVG  string `name:"svg" placeholder:"FILE" help:"The same as SVG."`
+}
+
+// Help implements kong.HelpProvider.
+func (cmd *cmpCmd) Help() string {
+	return "Example: gmswap cmp g.parquet --policy auto,memo,vdnn-all -m 20GiB..60GiB --png cmp.png\n\n" +
+		"The first table is the time of a step, the second its peak, by policy and amount of memory; - is where a policy has no schedule. " +
+		"No schedule at all is faster than the lower bound.\n\n" + policyHelp()
+}
+
+// Run implements the command.
+func (cmd *cmpCmd) Run(c *cli.Context) error {
+	policies, err := cmd.policies()
+	if err != nil {
+		return err
+	}
+	span, err := parseSpan(cmd.Memory)
+	if err != nil {
+		return cli.Usage("-m: %v", err)
+	}
+	if err := cmd.distinct(); err != nil {
+		return err
+	}
+	limits, err := cmd.limits(unlimited)
+	if err != nil {
+		return err
+	}
+	g, err := readGraph(cmd.Graph)
+	if err != nil {
+		return err
+	}
+	s := newSweep(g, policies, limits)
+	if err := s.over(span); err != nil {
+		return err
+	}
+	progress := c.Progress("plan", int64(len(s.policies)*len(s.budgets)))
+	err = s.run(func() { progress.Add(1) })
+	progress.End()
+	if err != nil {
+		return err
+	}
+	for _, picture := range []struct {
+		path  string
+		write func(io.Writer, report.Tradeoff) error
+	}{{cmd.PNG, report.WriteTradeoffPNG}, {cmd.SVG, report.WriteTradeoffSVG}} {
+		if picture.path == "" {
+			continue
+		}
+		if err := c.File(picture.path, func(w io.Writer) error { return picture.write(w, s.chart()) }); err != nil {
+			return err
+		}
+	}
+	if cmd.JSON {
+		return writeJSON(c.Out, s.account())
+	}
+	return s.print(c.Out)
+}
+
+// policies returns those that are compared.
+func (cmd *cmpCmd) policies() ([]policy.Policy, error) {
+	if len(cmd.Policy) == 0 {
+		return policy.Policies(), nil
+	}
+	var all []policy.Policy
+	for _, name := range cmd.Policy {
+		p, err := lookupPolicy(name)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, p)
+	}
+	return all, nil
+}
+
+// distinct refuses pictures in place of what is read, or of each other.
+func (cmd *cmpCmd) distinct() error {
+	if cmd.PNG != "" && cmd.PNG == cmd.SVG {
+		return cli.Usage("--png and --svg are both %s", cmd.PNG)
+	}
+	var errs []error
+	for _, in := range []string{cmd.Graph, cmd.Link} {
+		errs = append(errs, cli.Distinct(in, cmd.PNG), cli.Distinct(in, cmd.SVG))
+	}
+	return cmp.Or(errs...)
+}
+
+// span is amounts of memory: a list, or from the least to the most, of which each is 0 where the graph says it.
+type span struct {
+	list        []int64
+	least, most int64
+}
+
+// parseSpan reads amounts of memory such as 40GiB,60GiB or 40GiB..60GiB.
+func parseSpan(text string) (s span, err error) {
+	low, high, isRange := strings.Cut(text, "..")
+	if isRange || text == "" {
+		for _, end := range []struct {
+			text string
+			size *int64
+		}{{low, &s.least}, {high, &s.most}} {
+			if end.text == "" {
+				continue
+			}
+			if *end.size, err = parseAmount(end.text); err != nil {
+				return s, err
+			}
+		}
+		if s.most > 0 && s.least > s.most {
+			return s, fmt.Errorf("%s is more than %s", low, high)
+		}
+		return s, nil
+	}
+	for _, part := range strings.Split(text, ",") {
+		size, err := parseAmount(part)
+		if err != nil {
+			return s, err
+		}
+		s.list = append(s.list, size)
+	}
+	slices.Sort(s.list)
+	s.list = slices.Compact(s.list)
+	return s, nil
+}
+
+func parseAmount(text string) (int64, error) {
+	size, err := units.ParseBytes(text)
+	if err == nil && size == 0 {
+		err = errors.New("nothing fits in 0 bytes")
+	}
+	return int64(size), err
+}
+
+// spanSteps is how many amounts of memory a range has.
+const spanSteps = 10
+
+// budgets returns the amounts of memory, ascending. Where they are not given they are rounded up to what is printed of them.
+func (s *span) budgets(g *swap.Graph) ([]int64, error) {
+	if s.list != nil {
+		return s.list, nil
+	}
+	least, most := cmp.Or(s.least, roundUp(leastOf(g))), cmp.Or(s.most, slices.Max(g.Plain()))
+	switch {
+	case s.least == 0 && least > most: // by rounding
+		least = most
+	case least > most:
+		return nil, fmt.Errorf("-m: %s is more than the %s of a step with nothing moved", units.Bytes(least), units.Bytes(most))
+	}
+	var all []int64
+	for i := range int64(spanSteps) {
+		all = append(all, min(most, roundUp(least+(most-least)/(spanSteps-1)*i)))
+	}
+	all[0], all[spanSteps-1] = least, most
+	return slices.Compact(all), nil
+}
+
+// roundUp returns the least size that is printed with all of its digits.
+func roundUp(bytes int64) int64 {
+	unit, _ := units.Bytes(bytes).Unit()
+	digits := 100.0
+	if float64(bytes) >= 99.99*unit {
+		digits = 10
+	}
+	return int64(math.Round(math.Ceil(float64(bytes)/unit*digits) / digits * unit))
+}
+
+// leastOf returns the bytes without which some operator cannot run: what it reads, writes and takes besides.
+func leastOf(g *swap.Graph) int64 {
+	readers, writers := g.Readers(), g.Writers()
+	least := int64(0)
+	for op := range g.Ops {
+		sum := g.Ops[op].Base
+		own := slices.Concat(readers.Of(int32(op)), writers.Of(int32(op)))
+		slices.Sort(own)
+		for _, t := range slices.Compact(own) {
+			sum += g.Tensors[t].Bytes
+		}
+		least = max(least, sum)
+	}
+	return least
+}

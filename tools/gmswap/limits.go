@@ -1,0 +1,137 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"gm/internal/cli"
+	"gm/internal/swap/link"
+	"gm/internal/swap/policy"
+	"gm/internal/swap/scheduling"
+	"gm/internal/swap/store"
+	"gm/internal/units"
+)
+
+// unlimited is an amount of memory that no schedule comes to.
+const unlimited = units.Bytes(1 << 60)
+
+// hostFlags are the flags about the host that commands on graphs share.
+type hostFlags struct {
+	Host units.Bytes `placeholder:"SIZE" help:"Use at most so much host memory. No limit by default."`
+	Link string      `placeholder:"FILE" help:"How fast copies are, as gmswap bw measured it. Those of an H200 by default."`
+}
+
+// limits returns what a schedule has to keep to.
+func (f *hostFlags) limits(device units.Bytes) (scheduling.Limits, error) {
+	figures, err := readLink(f.Link)
+	return scheduling.Limits{Device: int64(device), Host: int64(orUnlimited(f.Host)), Link: figures}, err
+}
+
+func orUnlimited(size units.Bytes) units.Bytes {
+	if size == 0 {
+		return unlimited
+	}
+	return size
+}
+
+// readLink returns the figures of a file, or those of an H200 for none.
+func readLink(file string) (*link.Link, error) {
+	if file == "" {
+		return link.Default(), nil
+	}
+	return link.Read(file)
+}
+
+// readGraph reads a graph that holds a step.
+func readGraph(name string) (*store.Graph, error) {
+	g, err := store.ReadGraph(name)
+	if err == nil && len(g.Ops) == 0 {
+		err = fmt.Errorf("graph %s: holds no operators", g.File)
+	}
+	return g, err
+}
+
+// lookupPolicy returns the policy that a flag names.
+func lookupPolicy(name string) (policy.Policy, error) {
+	p, err := policy.Lookup(name)
+	if err != nil {
+		return p, cli.Usage("--policy: %v", err)
+	}
+	return p, nil
+}
+
+// policyHelp lists the policies.
+func policyHelp() string {
+	var text strings.Builder
+	text.WriteString("Policies:")
+	for _, p := range policy.Policies() {
+		fmt.Fprintf(&text, "\n\n%s: %s", p.Name, p.About)
+	}
+	return text.String()
+}
+
+// place names an operator of a graph for people.
+func place(g *store.Graph, op int32) string {
+	o := &g.Ops[op]
+	name := o.Name
+	if name == "" {
+		name = "operator"
+	}
+	return fmt.Sprintf("%s (%v, operator %d of %d)", name, o.Phase, op, len(g.Ops))
+}
+
+// tooShort says in words for people that a policy found no schedule.
+func tooShort(g *store.Graph, e *policy.ShortError, l scheduling.Limits) error {
+	memory, limit := "device", l.Device
+	if e.Host {
+		memory, limit = "host", l.Host
+	}
+	where := ""
+	if e.Op >= 0 && int(e.Op) < len(g.Ops) {
+		where = " at " + place(g, e.Op)
+	}
+	return fmt.Errorf("graph %s: policy %s has no schedule within %s of %s memory: %s more would be needed%s",
+		g.File, e.Policy, units.Bytes(limit), memory, units.Bytes(e.Bytes), where)
+}
+
+// timeText returns a time with four digits.
+func timeText(d time.Duration) string {
+	switch {
+	case d == 0:
+		return "0 s"
+	case d >= time.Second:
+		return digits(d.Seconds()) + " s"
+	case d >= time.Millisecond:
+		return digits(d.Seconds()*1e3) + " ms"
+	}
+	return digits(d.Seconds()*1e6) + " us"
+}
+
+// digits returns a number of 0.001 or more with four digits, and with all of those before the point.
+func digits(x float64) string {
+	decimals := 3
+	for ; decimals > 0 && x >= 9.9995; x /= 10 {
+		decimals--
+	}
+	return strconv.FormatFloat(x*math.Pow10(3-decimals), 'f', decimals, 64)
+}
+
+// change returns by how much a time is more than another one.
+func change(now, before time.Duration) string {
+	if before == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%+.1f%%", 100*(float64(now)/float64(before)-1))
+}
+
+// writeJSON prints a value as JSON.
+func writeJSON(w io.Writer, value any) error {
+	out := json.NewEncoder(w)
+	out.SetIndent("", "  ")
+	return out.Encode(value)
+}

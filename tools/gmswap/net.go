@@ -1,0 +1,47 @@
+package main
+
+import (
+	"io"
+
+	"gm/formats/graph"
+	"gm/internal/cli"
+	"gm/internal/swap/network"
+	"gm/internal/swap/store"
+)
+
+type netCmd struct {
+	Network string `arg:"" optional:"" name:"name,key=value..." help:"The network and its parameters, such as gpt-7b,seq=64Ki,tp=4,device=h200."`
+	Output  string `short:"o" placeholder:"FILE" help:"Where the graph goes. Standard output by default."`
+	List    bool   `help:"List the networks, their parameters and the devices."`
+	JSON    bool   `name:"json" help:"Print the list as JSON."`
+}
+
+// Help implements kong.HelpProvider.
+func (cmd *netCmd) Help() string {
+	return "Example: gmswap net gpt-7b,seq=128Ki,device=h200 -o g.parquet\n\n" +
+		"Sizes are exact. Times are what arithmetic and memory traffic take at the rates that kernels reach on the device. Numbers may " +
+		"end in K, M or G: powers of 1024."
+}
+
+// Run implements the command.
+func (cmd *netCmd) Run(c *cli.Context) error {
+	switch {
+	case cmd.List && cmd.Network != "":
+		return cli.Usage("--list takes no network")
+	case cmd.List && cmd.JSON:
+		return writeJSON(c.Out, list())
+	case cmd.List:
+		return list().print(c.Out)
+	case cmd.JSON:
+		return cli.Usage("--json is for --list: a graph is Parquet")
+	case cmd.Network == "":
+		return cli.Usage("which network? gmswap net --list lists them")
+	}
+	m, err := network.Build(cmd.Network)
+	if err != nil {
+		return cli.Usage("%v", err)
+	}
+	return c.Binary(cmd.Output, func(w io.Writer) error {
+		return store.WriteGraph(w, &store.Graph{Graph: m.Graph, Meta: graph.Meta{Source: graph.SourceShapes}})
+	})
+}

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"fmt"
+
+	"gm/internal/cli"
+	"gm/internal/swap/link"
+	"gm/internal/swap/simulate"
+	"gm/internal/swap/store"
+	"gm/internal/swap/timeline"
+	"gm/internal/units"
+)
+
+type simCmd struct {
+	Graph    string      `arg:"" optional:"" name:"graph" help:"The graph. Standard input by default, or for '-'."`
+	Schedule string      `arg:"" optional:"" name:"schedule" help:"A schedule that was made for it; '-' is standard input. Without, one is made if -m or --policy is given, and else nothing is moved."`
+	Memory   units.Bytes `short:"m" placeholder:"SIZE" help:"Have a schedule made that uses at most so much memory of the device."`
+	Policy   string      `placeholder:"NAME" help:"Which policy makes it, auto by default: see gmswap plan --help."`
+	hostFlags
+	Trace string `placeholder:"FILE" help:"Write what runs and is copied when, and the memory in use, for ui.perfetto.dev or chrome://tracing."`
+	JSON  bool   `name:"json" help:"Print JSON."`
+}
+
+// Help implements kong.HelpProvider.
+func (cmd *simCmd) Help() string {
+	return "Example: gmswap sim g.parquet s.parquet --trace step.json\n\n" +
+		"Copies take what --link says; without, what the schedule was made for."
+}
+
+// Run implements the command.
+func (cmd *simCmd) Run(c *cli.Context) error {
+	if err := cmd.check(); err != nil {
+		return err
+	}
+	s, err := cmd.load(c)
+	if err != nil {
+		return err
+	}
+	if err := s.run(); err != nil {
+		return err
+	}
+	if cmd.Trace != "" {
+		if err := c.File(cmd.Trace, s.line.Write); err != nil {
+			return err
+		}
+	}
+	if cmd.JSON {
+		return writeJSON(c.Out, s.account())
+	}
+	return s.print(c.Out)
+}
+
+// check looks for wrong usage.
+func (cmd *simCmd) check() error {
+	if cmd.Schedule != "" && (cmd.Memory > 0 || cmd.Policy != "" || cmd.Host > 0) {
+		return cli.Usage("a schedule is given: -m, --host and --policy are for making one")
+	}
+	for _, file := range []string{cmd.Graph, cmd.Schedule, cmd.Link} {
+		if err := cli.Distinct(file, cmd.Trace); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// simulation is a step that is simulated.
+type simulation struct {
+	graph    *store.Graph
+	schedule *store.Schedule
+	link     *link.Link
+	result   *simulate.Result
+	plain    *simulate.Result
+	line     timeline.Timeline
+}
+
+// load reads the graph, and reads or makes the schedule.
+func (cmd *simCmd) load(c *cli.Context) (*simulation, error) {
+	if cmd.Schedule != "" {
+		return cmd.read()
+	}
+	if cmd.Policy == "" && cmd.Memory == 0 {
+		cmd.Policy = "none"
+	} else if cmd.Policy == "" {
+		cmd.Policy = "auto"
+	}
+	p, err := lookupPolicy(cmd.Policy)
+	if err != nil {
+		return nil, err
+	}
+	limits, err := cmd.limits(orUnlimited(cmd.Memory))
+	if err != nil {
+		return nil, err
+	}
+	g, err := readGraph(cmd.Graph)
+	if err != nil {
+		return nil, err
+	}
+	made, err := makeSchedule(c, g, p, limits)
+	if err != nil {
+		return nil, err
+	}
+	return &simulation{graph: g, schedule: made.Schedule, link: limits.Link}, nil
+}
+
+// read reads a schedule that was made for the graph.
+func (cmd *simCmd) read() (*simulation, error) {
+	g, s, err := readBoth(cmd.Graph, cmd.Schedule)
+	if err != nil {
+		return nil, err
+	}
+	figures, err := readLink(cmd.Link)
+	if cmd.Link == "" && s.Meta.Link != "" {
+		if figures, err = link.Parse([]byte(s.Meta.Link)); err != nil {
+			err = fmt.Errorf("schedule %s: the link that it was made for: %w; --link names another", s.File, err)
+		}
+	}
+	return &simulation{graph: g, schedule: s, link: figures}, err
+}
+
+func (s *simulation) run() (err error) {
+	s.line.Name = s.graph.Name + ", " + s.schedule.Policy
+	if s.plain, err = simulate.Run(s.graph.Graph, nil, s.link, nil); err != nil {
+		return err
+	}
+	if s.result, err = simulate.Run(s.graph.Graph, s.schedule.Actions, s.link, s.line.Add); err != nil {
+		return fmt.Errorf("schedule %s: %w: gmswap check says more", s.schedule.File, err)
+	}
+	return nil
+}
