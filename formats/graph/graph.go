@@ -17,6 +17,7 @@ type Row struct {
 	BaseBytes   int64 // in use at the operator's worst moment beside the tensors of the graph
 	Bytes       int64 // size of the tensor
 	RecomputeNS int64 // nanoseconds that computing the tensor again takes, 0 when it cannot be
+	RowBytes    int64 // bytes of a row, if any of them can be computed again alone, else 0
 	Role        int32 // what the tensor is to its layer: "inner", "layer-input" or "attention-out"
 
 	// What the program that a graph was recorded from knows of the tensor.
@@ -38,7 +39,7 @@ func (r *Row) own() Row {
 	case KindOp:
 		o.Name, o.Type, o.Layer, o.DurationNS, o.BaseBytes = r.Name, r.Type, r.Layer, r.DurationNS, r.BaseBytes
 	case KindTensor:
-		o.Tensor, o.Name, o.Layer, o.Bytes, o.RecomputeNS, o.Role = r.Tensor, r.Name, r.Layer, r.Bytes, r.RecomputeNS, r.Role
+		o.Tensor, o.Name, o.Layer, o.Bytes, o.RecomputeNS, o.RowBytes, o.Role = r.Tensor, r.Name, r.Layer, r.Bytes, r.RecomputeNS, r.RowBytes, r.Role
 		o.Saved, o.Version, o.DType, o.Shape = r.Saved, r.Version, r.DType, r.Shape
 	case KindUse:
 		o.Tensor = r.Tensor

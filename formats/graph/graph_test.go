@@ -123,6 +123,7 @@ func TestRules(t *testing.T) {
 		"size 0":               {1, func(r *graph.Row) { r.Bytes = 0 }, "row 1: tensor of 0 bytes"},
 		"size 2^62":            {1, func(r *graph.Row) { r.Bytes = far }, "row 1: tensor of 4611686018427387904 bytes"},
 		"layer of a tensor":    {1, func(r *graph.Row) { r.Layer = -2 }, "row 1: layer -2"},
+		"rows":                 {1, func(r *graph.Row) { r.RowBytes = 500 }, "row 1: rows of 500 bytes in 513"},
 		"recompute":            {1, func(r *graph.Row) { r.RecomputeNS = -5 }, "row 1: computed again in -5 ns"},
 		"saved":                {1, func(r *graph.Row) { r.Saved = -2 }, "row 1: saved as number -2"},
 		"version":              {1, func(r *graph.Row) { r.Version = -1 }, "row 1: version -1"},
@@ -243,6 +244,7 @@ type otherRow struct {
 	BaseBytes   int64   `parquet:"base_bytes"`
 	Bytes       int64   `parquet:"bytes"`
 	RecomputeNS int64   `parquet:"recompute_ns"`
+	RowBytes    int64   `parquet:"row_bytes"`
 	Role        string  `parquet:"role,dict"`
 	Saved       int32   `parquet:"saved"`
 	Version     int64   `parquet:"version"`

@@ -27,6 +27,7 @@ func (b *Batch) fields() []column.Field {
 		column.Int64("base_bytes", &b.BaseBytes),
 		column.Int64("bytes", &b.Bytes),
 		column.Int64("recompute_ns", &b.RecomputeNS),
+		column.Int64("row_bytes", &b.RowBytes),
 		column.Text("role", &b.Role),
 		column.Int32("saved", &b.Saved),
 		column.Int64("version", &b.Version),

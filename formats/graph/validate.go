@@ -174,6 +174,8 @@ func (v *Validator) reasonTensor(r *Row) string {
 		return fmt.Sprintf("the tensors have more than %d bytes", MaxTotal)
 	case r.Layer < -1:
 		return fmt.Sprintf("layer %d", r.Layer)
+	case r.RowBytes < 0 || r.RowBytes > 0 && r.Bytes%r.RowBytes != 0:
+		return fmt.Sprintf("rows of %d bytes in %d", r.RowBytes, r.Bytes)
 	case r.RecomputeNS < 0 || r.RecomputeNS > MaxNS:
 		return fmt.Sprintf("computed again in %d ns", r.RecomputeNS)
 	case r.Saved < -1:

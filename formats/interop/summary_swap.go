@@ -47,6 +47,7 @@ func countRow(c *counter, r *graph.Reader, row *graph.Row) {
 	c.integer("base_bytes", row.BaseBytes)
 	c.integer("bytes", row.Bytes)
 	c.integer("recompute_ns", row.RecomputeNS)
+	c.integer("row_bytes", row.RowBytes)
 	c.text("role", r.Strings().Text(row.Role))
 	c.integer("saved", int64(row.Saved))
 	c.integer("version", row.Version)

@@ -42,6 +42,11 @@ type Tensor struct {
 // Last returns the last operator that reads t. Its memory is free from the one after it on.
 func (t *Tensor) Last() int32 { return t.Uses[len(t.Uses)-1] }
 
+// Copyable says whether the first bytes, so many, can be copied alone: all of them, or whole rows.
+func (t *Tensor) Copyable(bytes int64) bool {
+	return bytes == t.Bytes || t.Row > 0 && 0 < bytes && bytes < t.Bytes && bytes%t.Row == 0
+}
+
 // Phase is the part of a step that an operator belongs to.
 type Phase uint8
 

@@ -119,7 +119,7 @@ func (f *follower) offload(action, moment int) {
 	switch {
 	case f.wholeFrom == never:
 		f.wrong(action, "not all of the tensor is on the device")
-	case bytes <= 0 || bytes > f.tensor.Bytes:
+	case !f.tensor.Copyable(bytes):
 		f.wrong(action, "%d of the tensor's %d bytes", bytes, f.tensor.Bytes)
 	case f.onHost(moment) > 0:
 		f.wrong(action, "a copy is on the host already")

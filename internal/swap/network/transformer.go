@@ -158,7 +158,9 @@ func (d *decoder) layerOp(layer int32, name string, kind swap.OpType, took time.
 
 // saves adds a tensor that the last operator writes and that can be computed again from others in a time.
 func (d *decoder) saves(layer int32, name string, bytes int64, again time.Duration, from ...int32) int32 {
-	return d.writes(swap.Tensor{Name: fmt.Sprintf("%d.%s", layer, name), Bytes: bytes, Layer: layer, Recompute: again, From: from})
+	return d.writes(swap.Tensor{
+		Name: fmt.Sprintf("%d.%s", layer, name), Bytes: bytes, Layer: layer, Recompute: again, From: from, Row: bytes / d.rows(),
+	})
 }
 
 // saveAttention adds the output of attention.

@@ -71,6 +71,10 @@ func randomGraph(r *rand.Rand, ops, tensors int, unit bool) *swap.Graph {
 			continue
 		}
 		t.Recompute = time.Duration(1 + r.IntN(2000))
+		if rows := 1 + r.Int64N(min(64, t.Bytes)); r.IntN(2) == 0 && (!unit || t.Bytes%rows == 0) {
+			t.Row = t.Bytes / rows
+			t.Bytes = t.Row * rows
+		}
 		for range r.IntN(3) {
 			if from := int32(r.IntN(tensors)); int(from) != i && g.Tensors[from].Made <= t.Made {
 				t.From = append(t.From, from)
@@ -129,7 +133,7 @@ func transformer(layers int, tokens int64) *swap.Graph {
 	output := func(layer, part int) int32 { return int32(layer*n + part + 1) } // above: what the layer before writes last
 	for layer := range layers {
 		for i, p := range all {
-			t := swap.Tensor{Bytes: p.width * unit, Made: int32(len(g.Ops)), Layer: int32(layer), Recompute: p.took}
+			t := swap.Tensor{Bytes: p.width * unit, Made: int32(len(g.Ops)), Layer: int32(layer), Recompute: p.took, Row: p.width * 2 * hidden}
 			for _, j := range p.reads {
 				t.From = append(t.From, output(layer, j))
 				g.Tensors[output(layer, j)].Uses = append(g.Tensors[output(layer, j)].Uses, t.Made)

@@ -97,8 +97,10 @@ func (c *chooser) shares(i int32, now int64) []int64 {
 	all := []int64{keep, x.bytes}
 	if x.able {
 		all = append(all, 0)
-		for quarter := range int64(3) {
-			all = append(all, x.bytes*(quarter+1)/4/rowBytes*rowBytes)
+		if row := c.graph.Tensors[x.tensor].Row; row > 0 {
+			for quarter := range int64(3) {
+				all = append(all, x.bytes*(quarter+1)/4/row*row)
+			}
 		}
 	}
 	slices.Sort(all[2:])

@@ -13,10 +13,24 @@ import (
 // backward pass of layer i+2 has ended. Of the inputs and attention outputs all is copied, of other tensors the first rows; the rest is
 // computed again. The last two layers stay, as do tensors that cannot be computed again.
 func planMemo(p *problem) ([]swap.Action, error) {
-	m := memo{problem: p, layers: p.layers()}
+	m := newMemo(p)
+	return m.plan(m.fraction())
+}
+
+// planMemoWith is the same with a part of the rows that is given.
+func planMemoWith(part float64) func(*problem) ([]swap.Action, error) {
+	return func(p *problem) ([]swap.Action, error) { return newMemo(p).plan(part) }
+}
+
+func newMemo(p *problem) *memo {
+	m := &memo{problem: p, layers: p.layers()}
 	m.share = make([][]share, max(0, len(m.layers)-2))
 	m.collect()
-	part := m.fraction()
+	return m
+}
+
+func (m *memo) plan(part float64) ([]swap.Action, error) {
+	p := m.problem
 	var trips []trip
 	for i, shares := range m.share {
 		for _, s := range shares {
@@ -101,16 +115,16 @@ func (m *memo) collect() {
 	}
 }
 
-// rowBytes is what the bytes of partly copied tensors are multiples of: copies of rows stay aligned.
-const rowBytes = 512
-
-// rows returns how many bytes of a tensor are copied.
+// rows returns how many bytes of a tensor are copied: whole rows.
 func (m *memo) rows(s share, part float64) int64 {
-	bytes := m.graph.Tensors[s.tensor].Bytes
-	if s.whole || part == 1 {
-		return bytes
+	t := &m.graph.Tensors[s.tensor]
+	switch {
+	case s.whole || part == 1:
+		return t.Bytes
+	case t.Row == 0:
+		return 0
 	}
-	return min(bytes, int64(part*float64(bytes))) / rowBytes * rowBytes
+	return int64(part*float64(t.Bytes)) / t.Row * t.Row
 }
 
 // fraction returns the greatest part of the rows that keeps the copies of each layer within the time of its forward pass, and all of them

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -43,8 +44,15 @@ func Policies() []Policy {
 	}
 }
 
-// Lookup returns the policy of a name.
+// Lookup returns the policy of a name. The name memo=0.5 is that of memo with this part of the rows copied.
 func Lookup(name string) (Policy, error) {
+	if text, ok := strings.CutPrefix(name, "memo="); ok {
+		part, err := strconv.ParseFloat(text, 64)
+		if err != nil || !(part >= 0 && part <= 1) {
+			return Policy{}, fmt.Errorf("policy %s: %q is no part of the rows, from 0 to 1", name, text)
+		}
+		return Policy{Name: name, plan: planMemoWith(part)}, nil
+	}
 	var names []string
 	for _, p := range Policies() {
 		if p.Name == name {

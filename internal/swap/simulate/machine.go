@@ -121,7 +121,7 @@ func (m *Machine) offload(a *swap.Action, p *tensor) error {
 		return errGone
 	case p.hosted:
 		return errTwice
-	case a.Bytes <= 0 || a.Bytes > t.Bytes:
+	case !t.Copyable(a.Bytes):
 		return errCopying
 	}
 	begin := max(m.now, m.outFree, p.back)

@@ -24,7 +24,7 @@ func chain() *swap.Graph {
 		g.Ops = append(g.Ops, o)
 	}
 	for layer := range int32(3) {
-		g.Tensors = append(g.Tensors, swap.Tensor{Bytes: 100, Made: layer, Uses: []int32{min(layer+1, 2), 5 - layer}, Layer: layer, Recompute: 50})
+		g.Tensors = append(g.Tensors, swap.Tensor{Bytes: 100, Made: layer, Uses: []int32{min(layer+1, 2), 5 - layer}, Layer: layer, Recompute: 50, Row: 10})
 	}
 	return g
 }

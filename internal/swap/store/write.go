@@ -90,7 +90,7 @@ func (g *Graph) row(l line, code func(string) int32) graph.Row {
 	case graph.KindTensor:
 		t := &g.Tensors[l.tensor]
 		r.Name, r.Bytes, r.Layer, r.Role = code(t.Name), t.Bytes, t.Layer, code(t.Role.String())
-		r.RecomputeNS = int64(t.Recompute)
+		r.RecomputeNS, r.RowBytes = int64(t.Recompute), t.Row
 		if g.Recorded != nil {
 			known := &g.Recorded[l.tensor]
 			r.Saved, r.Version, r.DType, r.Shape = known.Saved, known.Version, code(known.DType), code(known.Shape)
