@@ -22,11 +22,11 @@ func run(m *testing.M) int {
 	bin, err := os.MkdirTemp("", "gm-tools-*")
 	if err == nil {
 		defer os.RemoveAll(bin)
-		// What is part of gmtrace and of gmstitch.
+		// What is part of gmtrace, gmstitch and gmswap.
 		err = command("make", "-s", "-C", "..", "tools/gmtrace/preload/libgmtrace.so", "internal/libgm/library/libgm.so")
 	}
 	if err == nil {
-		err = command("go", "build", "-o", bin, "./gmtrace", "./gmplan", "./gmbench", "./gmstitch")
+		err = command("go", "build", "-o", bin, "./gmtrace", "./gmplan", "./gmbench", "./gmstitch", "./gmswap")
 	}
 	if err == nil {
 		err = buildFake(filepath.Join(bin, "fake"))

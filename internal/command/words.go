@@ -9,16 +9,17 @@ import (
 	"gm/internal/cli"
 )
 
-// Words returns the command among the words of a tool's command line. What looks like a flag is no program, but after "--".
-func Words(tool string, words []string) ([]string, error) {
+// Words returns the program among the words of a command line, that of a command such as "gmtrace run". What looks like a flag is no program,
+// but after "--".
+func Words(command string, words []string) ([]string, error) {
 	switch {
 	case len(words) > 0 && words[0] == "--":
 		words = words[1:]
 	case len(words) > 0 && strings.HasPrefix(words[0], "-"):
-		return nil, cli.Usage("unknown flag %s: see %s run --help, or put -- before the command", words[0], tool)
+		return nil, cli.Usage("unknown flag %s: see %s --help, or put -- before the command", words[0], command)
 	}
 	if len(words) == 0 {
-		return nil, cli.Usage("no command to run: %s run -- COMMAND", tool)
+		return nil, cli.Usage("no command to run: %s -- COMMAND", command)
 	}
 	return words, nil
 }

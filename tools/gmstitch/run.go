@@ -38,7 +38,7 @@ func (cmd *runCmd) Help() string {
 
 // Run implements the command.
 func (cmd *runCmd) Run(c *cli.Context) error {
-	words, err := command.Words(c.Tool, cmd.Command)
+	words, err := command.Words(c.Tool+" run", cmd.Command)
 	if err != nil {
 		return err
 	}
