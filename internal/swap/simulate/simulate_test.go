@@ -29,6 +29,11 @@ func chain() *swap.Graph {
 	return g
 }
 
+// do returns an action.
+func do(kind swap.Kind, tensor, at int32, bytes int64) swap.Action {
+	return swap.Action{Kind: kind, Tensor: tensor, At: at, Bytes: bytes}
+}
+
 func TestRun(t *testing.T) {
 	type want struct {
 		step   time.Duration
@@ -38,24 +43,36 @@ func TestRun(t *testing.T) {
 		out    time.Duration // waited for
 		in     time.Duration
 	}
-	const offload, free, prefetch, recompute, settle, await = swap.Offload, swap.Free, swap.Prefetch, swap.Recompute, swap.Settle, swap.Await
+	do := func(kind swap.Kind) func(tensor, at int32, bytes int64) swap.Action {
+		return func(tensor, at int32, bytes int64) swap.Action {
+			return swap.Action{Kind: kind, Tensor: tensor, At: at, Bytes: bytes}
+		}
+	}
+	offload, free, prefetch, recompute := do(swap.Offload), do(swap.Free), do(swap.Prefetch), do(swap.Recompute)
+	settle, await := do(swap.Settle), do(swap.Await)
 	for name, test := range map[string]struct {
 		actions []swap.Action
 		want    want
 	}{
 		"nothing": {nil, want{step: 600, peak: 310, peakOp: 2}},
-		"hidden": {[]swap.Action{{offload, 0, 1, 100}, {free, 0, 2, 0}, {prefetch, 0, 4, 100}},
+		"hidden": {[]swap.Action{offload(0, 1, 100), free(0, 2, 0), prefetch(0, 4, 100)},
 			want{step: 600, peak: 210, peakOp: 1, host: 100}},
-		"freed at once": {[]swap.Action{{offload, 1, 2, 100}, {free, 1, 3, 0}, {prefetch, 1, 4, 100}},
+		"freed at once": {[]swap.Action{offload(1, 2, 100), free(1, 3, 0), prefetch(1, 4, 100)},
 			want{step: 700, peak: 310, peakOp: 2, host: 100, in: 100}},
-		"waits for the copy out": {[]swap.Action{{offload, 0, 2, 100}, {free, 0, 2, 0}, {prefetch, 0, 4, 100}},
+		"waits for the copy out": {[]swap.Action{offload(0, 2, 100), free(0, 2, 0), prefetch(0, 4, 100)},
 			want{step: 700, peak: 210, peakOp: 1, host: 100, out: 100}},
-		"settled":        {[]swap.Action{{offload, 0, 1, 100}, {settle, 0, 1, 0}}, want{step: 700, peak: 310, peakOp: 2, host: 100, out: 100}},
-		"computed again": {[]swap.Action{{free, 0, 2, 0}, {recompute, 0, 5, 0}}, want{step: 650, peak: 210, peakOp: 1}},
-		"half and half": {[]swap.Action{{offload, 0, 1, 50}, {free, 0, 2, 0}, {prefetch, 0, 5, 50}, {recompute, 0, 5, 0}},
+		"settled":        {[]swap.Action{offload(0, 1, 100), settle(0, 1, 0)}, want{step: 700, peak: 310, peakOp: 2, host: 100, out: 100}},
+		"computed again": {[]swap.Action{free(0, 2, 0), recompute(0, 5, 0)}, want{step: 650, peak: 210, peakOp: 1}},
+		"half and half": {[]swap.Action{offload(0, 1, 50), free(0, 2, 0), prefetch(0, 5, 50), recompute(0, 5, 0)},
 			want{step: 650, peak: 210, peakOp: 1, host: 50, in: 25}},
-		"awaited": {[]swap.Action{{offload, 0, 1, 100}, {free, 0, 2, 0}, {prefetch, 0, 3, 100}, {await, 0, 3, 0}},
+		"awaited": {[]swap.Action{offload(0, 1, 100), free(0, 2, 0), prefetch(0, 3, 100), await(0, 3, 0)},
 			want{step: 700, peak: 310, peakOp: 3, host: 100, in: 100}},
+		// The memory that is given back may be another's: the copy back into it has to end first.
+		"given back at once": {[]swap.Action{offload(0, 1, 100), free(0, 2, 0), prefetch(0, 3, 100), free(0, 3, 0), recompute(0, 5, 0)},
+			want{step: 750, peak: 310, peakOp: 3, host: 100, in: 100}},
+		// Until the first tensor's use nothing has waited for its copy back: the second one's needs other memory of the host.
+		"on the host until it is waited for": {[]swap.Action{offload(0, 1, 100), free(0, 2, 0), prefetch(0, 4, 100), offload(1, 4, 100)},
+			want{step: 600, peak: 210, peakOp: 1, host: 200}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, err := Run(chain(), test.actions, perByte{}, nil)
@@ -67,5 +84,34 @@ func TestRun(t *testing.T) {
 				t.Errorf("got %+v, want %+v", got, test.want)
 			}
 		})
+	}
+}
+
+// TestPeak frees before an operator that takes a lot: what is given back is not in use beside it.
+func TestPeak(t *testing.T) {
+	g := chain()
+	g.Ops[2].Base = 1000
+	free := []swap.Action{{Kind: swap.Free, Tensor: 0, At: 2}, {Kind: swap.Recompute, Tensor: 0, At: 5}}
+	g.Tensors[2].Made, g.Tensors[2].Uses = 3, []int32{3}
+	r, err := Run(g, free, perByte{}, nil)
+	if err != nil || r.Peak != 1100 || r.PeakOp != 2 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+func TestRefused(t *testing.T) {
+	for name, a := range map[string]swap.Action{
+		"no such action": {Kind: 17, At: 1},
+		"no such tensor": {Kind: swap.Free, Tensor: 3, At: 1},
+		"not written":    {Kind: swap.Offload, At: 0, Bytes: 100},
+		"half a row":     {Kind: swap.Offload, At: 1, Bytes: 15},
+		"lost":           {Kind: swap.Free, At: 2},
+		"not gone":       {Kind: swap.Prefetch, At: 2, Bytes: 100},
+		"whole":          {Kind: swap.Recompute, At: 2},
+		"behind the end": {Kind: swap.Free, At: 6},
+	} {
+		if r, err := Run(chain(), []swap.Action{a}, perByte{}, nil); err == nil {
+			t.Errorf("%s: %+v", name, r)
+		}
 	}
 }
