@@ -29,11 +29,6 @@ func chain() *swap.Graph {
 	return g
 }
 
-// do returns an action.
-func do(kind swap.Kind, tensor, at int32, bytes int64) swap.Action {
-	return swap.Action{Kind: kind, Tensor: tensor, At: at, Bytes: bytes}
-}
-
 func TestRun(t *testing.T) {
 	type want struct {
 		step   time.Duration
