@@ -22,6 +22,7 @@ func planAuto(p *problem) ([]swap.Action, error) {
 	if err := f.climb(limit, p.plain[op]); err != nil {
 		return nil, err
 	}
+	p.limits.Device = limit
 	best := (*member)(nil)
 	closest := &ShortError{Bytes: short, Op: op}
 	for i := range f.members {
@@ -36,15 +37,14 @@ func planAuto(p *problem) ([]swap.Action, error) {
 	if best == nil {
 		return nil, closest
 	}
-	return f.lighter(limit, best), nil
+	return f.lighter(best), nil
 }
 
 // lighter returns the actions of a schedule or, if it takes no time, those of one that takes none either and copies less.
-func (f *family) lighter(limit int64, best *member) []swap.Action {
+func (f *family) lighter(best *member) []swap.Action {
 	if best.step > f.begin[f.ops()] {
 		return best.actions
 	}
-	f.limits.Device = limit
 	c := newChooser(f.problem)
 	if o, err := c.first(0, len(c.prices)); err == nil && o.better(&best.result) {
 		if actions, err := c.actions(&o); err == nil && f.accept(actions) == nil {

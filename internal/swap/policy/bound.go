@@ -36,12 +36,18 @@ func LowerBound(g *swap.Graph, limits swap.Limits) (time.Duration, bool) {
 	return bound, true
 }
 
-// tightest lists the operators that are over the limit, and no less than their neighbours: the most bytes first.
+// tightest lists the operators that are over the limit, no less than their neighbours, and more than one of them: the most bytes first.
 func (p *problem) tightest() []int32 {
 	var ops []int32
+	at := func(op int32) int64 {
+		if op < 0 || op >= p.ops() {
+			return 0
+		}
+		return p.plain[op]
+	}
 	for op := range p.ops() {
-		used := p.plain[op]
-		if used > p.limits.Device && (op == 0 || used >= p.plain[op-1]) && (op == p.ops()-1 || used > p.plain[op+1]) {
+		before, used, behind := at(op-1), at(op), at(op+1)
+		if used > p.limits.Device && used >= max(before, behind) && used > min(before, behind) {
 			ops = append(ops, op)
 		}
 	}

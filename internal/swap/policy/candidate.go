@@ -114,8 +114,8 @@ func (c *chooser) sort() {
 	c.stall = float64(c.limits.Link.OutTime(largest)+c.limits.Link.InTime(largest)) / float64(largest)
 }
 
-// begin forgets what was chosen.
-func (c *chooser) begin() {
+// forget forgets what was chosen.
+func (c *chooser) forget() {
 	c.host = 0
 	for i := range c.all {
 		c.share[i], c.end[i] = keep, c.all[i].before
@@ -128,7 +128,7 @@ func (c *chooser) begin() {
 
 // load chooses shares, as take does one by one. Memory counts as free from the last use on.
 func (c *chooser) load(share []int64) {
-	c.begin()
+	c.forget()
 	copy(c.share, share)
 	for _, i := range c.byRank {
 		if c.share[i] == keep {

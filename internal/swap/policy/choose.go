@@ -16,7 +16,7 @@ type taste struct {
 
 // choose chooses what is away for memory to suffice. The error is a *ShortError.
 func (c *chooser) choose(how taste) error {
-	c.begin()
+	c.forget()
 	c.fill(how.least)
 	return c.cover(how)
 }
@@ -43,7 +43,7 @@ func (c *chooser) fill(least float64) {
 		i := waiting[len(waiting)-1]
 		waiting = waiting[:len(waiting)-1]
 		x := &c.all[i]
-		from := max(x.after+1, firstAt(c.problem.begin, lane+x.copied))
+		from := max(x.after+1, firstAt(c.begin, lane+x.copied))
 		if c.level.most(from, c.end[i]) > 0 && c.host+x.bytes <= c.limits.Host {
 			c.take(i, x.bytes, from)
 			c.level.raise(from, c.end[i], -x.bytes)
@@ -54,7 +54,7 @@ func (c *chooser) fill(least float64) {
 
 // written returns when a candidate's tensor is, if nothing waits.
 func (c *chooser) written(i int32) time.Duration {
-	return c.problem.begin[c.graph.Tensors[c.all[i].tensor].Made+1]
+	return c.begin[c.graph.Tensors[c.all[i].tensor].Made+1]
 }
 
 // later orders candidates for the lane: those that are copied first come last.

@@ -12,7 +12,10 @@ import (
 const tryWork = 4 << 20
 
 // tries returns how many changes are tried at most.
-func (c *chooser) tries() int { return tryWork / (len(c.graph.Ops) + len(c.all) + 1) }
+func (c *chooser) tries() int {
+	const each = 32 // of a candidate, where there are few
+	return min(tryWork/(len(c.graph.Ops)+len(c.all)+1), each*len(c.all))
+}
 
 // improve changes the share of one candidate at a time, the one that costs the most time first, and makes up for the memory that this
 // takes with the cheapest others. It stops after so many changes, or when none makes the step any better, or if it could not be faster.
@@ -21,7 +24,7 @@ func (c *chooser) tries() int { return tryWork / (len(c.graph.Ops) + len(c.all) 
 // of the same kind are passed over, until one helps; when none does all are tried.
 func (c *chooser) improve(best *outcome, tries int) {
 	clear(c.banned)
-	least := c.problem.begin[c.ops()]
+	least := c.begin[c.ops()]
 	for all := false; tries > 0 && best.step > least; {
 		t := trial{chooser: c, best: best, everyone: all, patience: map[kind]backoff{}, left: tries}
 		t.round()
@@ -59,7 +62,7 @@ func (t *trial) round() {
 			if t.left <= 0 {
 				return
 			}
-			x := &t.chooser.all[i]
+			x := &t.all[i]
 			k := kind{x.bytes, x.price, t.best.share[i], share}
 			p := t.patience[k]
 			if p.left > 0 && !t.everyone {

@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"slices"
 	"sort"
 
 	"gm/internal/swap"
@@ -15,8 +14,7 @@ import (
 // neighbours have in common; the bound is the greatest such sum.
 func MovedBound(g *swap.Graph, device int64) int64 {
 	p := newProblem(g, swap.Limits{Device: device})
-	ops := p.tightest()
-	slices.Sort(ops)
+	ops := p.overLimit()
 	common := p.commonGaps(ops)
 	most := int64(0)
 	sums := make([]int64, len(ops))
@@ -29,6 +27,24 @@ func MovedBound(g *swap.Graph, device int64) int64 {
 		most = max(most, sums[b])
 	}
 	return most
+}
+
+// movedOps is how many operators MovedBound looks at.
+const movedOps = 256
+
+// overLimit lists operators that are over the limit, evenly spread where they are many.
+func (p *problem) overLimit() []int32 {
+	var ops []int32
+	for op, used := range p.plain {
+		if used > p.limits.Device {
+			ops = append(ops, int32(op))
+		}
+	}
+	n := min(len(ops), movedOps)
+	for i := range n {
+		ops[i] = ops[i*len(ops)/n]
+	}
+	return ops[:n]
 }
 
 // commonGaps returns, for any two of some operators, the bytes of the tensors that neither they nor any between them use.

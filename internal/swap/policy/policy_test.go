@@ -87,14 +87,12 @@ func TestVictims(t *testing.T) {
 	for range 12 {
 		g.Ops = append(g.Ops, swap.Op{Duration: 100, Layer: -1})
 	}
-	for _, x := range []swap.Tensor{
+	g.Tensors = []swap.Tensor{
 		{Bytes: 100, Made: 0, Uses: []int32{3, 8}},
 		{Bytes: 100, Made: 1, Uses: []int32{7}},
 		{Bytes: 100, Made: 2, Uses: []int32{11}},
 		{Bytes: 350, Made: 3, Uses: []int32{9}},
 		{Bytes: 100, Made: 4, Uses: []int32{5}},
-	} {
-		g.Tensors = append(g.Tensors, x)
 	}
 	for name, first := range map[string]int32{
 		"fifo":    0, // came first
