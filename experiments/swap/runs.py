@@ -76,7 +76,7 @@ def llama(o, results, end):
             moved = run(o, results, "gmswap %s %dK" % (name, tokens // 1024), ["-m", str(int(budget))], words, end)
             if moved:
                 compare(results, tokens, name, moved, plain, recomputed)
-        if tokens == o.tokens[0]:
+        if o.save_on_cpu and tokens == o.tokens[0]:
             run(o, results, "save_on_cpu", None, ["--tokens", tokens, "--steps", 4, "--warm-up", 2, "--how", "save_on_cpu"],
                 min(end, time.monotonic() + 60))
 
@@ -119,11 +119,11 @@ def longest(o, results, end):
 
 
 def exact(o, results, end):
-    words = ["--tokens", 4096, "--layers", 4, "--steps", 200, "--warm-up", 8, "--deterministic"]
+    words = ["--tokens", 8192, "--steps", 200, "--warm-up", 8, "--deterministic"]
     plain = run(o, results, "plain", None, words, end)
     if not plain:
         return
-    moved = run(o, results, "gmswap", ["-m", str(int(0.75 * plain["allocated"]))], words, end)
+    moved = run(o, results, "gmswap", ["-m", str(int(0.8 * plain["allocated"]))], words, end)
     if not moved:
         return
     for what in ("loss", "gradients"):

@@ -1,15 +1,16 @@
 package policy
 
 import (
+	"slices"
 	"time"
 
 	"gm/internal/swap"
 )
 
-// planDymem copies what convolutions, pooling, activations and normalizations read while the first of them runs. Memory is given back once
-// the copy has ended and nothing of the forward pass reads the tensor any more; the compute stream waits for that only where memory is
-// short, and at the end of the forward pass (Dymem, section 3.2). The order of the operators is the graph's; sections 3.1 and 3.3 are not
-// about schedules.
+// planDymem copies what convolutions, pooling, activations and normalizations read, in either pass, while the first of them runs, or else
+// the tensor's first reader. Memory is given back once the copy has ended and nothing of the forward pass reads the tensor any more; the
+// compute stream waits for that only where memory is short, and at the end of the forward pass (Dymem, section 3.2). The order of the
+// operators is the graph's; sections 3.1 and 3.3 are not about schedules.
 //
 // Algorithm 2 is taken as it is meant: its search walks the layers that come next, and ends behind the second convolution, which the paper
 // leaves open. It also ends where memory does.
@@ -76,18 +77,22 @@ func (d *dymem) sendOut() {
 	}
 }
 
-// copiesBy returns the gaps of what is copied, by the operator at which the copy begins.
+// copiesBy returns the gaps of what is copied, by the operator at which the copy begins: the first of those types that reads the tensor, or
+// its first reader of any type if those read it in the backward pass alone. So it is where only a concatenation reads the output of a branch.
 func (d *dymem) copiesBy() [][]gap {
 	starts := make([][]gap, d.backward+1)
 	for _, x := range d.mainGaps() {
 		t := &d.graph.Tensors[x.tensor]
-		for _, op := range t.Uses {
-			if op < d.backward && features(d.graph.Ops[op].Type) {
-				if at := max(op, t.Made+1); at < d.backward {
-					starts[at] = append(starts[at], x)
-				}
-				break
-			}
+		i := slices.IndexFunc(t.Uses, func(op int32) bool { return features(d.graph.Ops[op].Type) })
+		if i < 0 {
+			continue
+		}
+		op := t.Uses[i]
+		if op >= d.backward {
+			op = t.Uses[0]
+		}
+		if at := max(op, t.Made+1); at < d.backward {
+			starts[at] = append(starts[at], x)
 		}
 	}
 	return starts

@@ -43,6 +43,8 @@ func TestPolicies(t *testing.T) {
 		{"dymem", "ccccc", 250, most, "o0@1 o1@2 o2@3 f0@4 f1@5 f2@5 p2@5 p1@6 p0@7"},
 		{"dymem", "ccccc", 250, 750, "o0@1 o1@2 o2@3 f0@3 f1@4 f2@5 p2@5 p1@6 p0@7"},
 		{"dymem", "lllll", 100, most, ""},
+		// What activations read in the backward pass alone, their output, goes while its first reader runs.
+		{"dymem", "lrlrl", 100, most, "o1@2 f1@3 p1@5"},
 
 		// Nothing goes while memory suffices; then what was used longest ago does, and activations are computed again.
 		{"superneurons", "ccccc", 100, 500, ""},

@@ -22,6 +22,7 @@ type Request struct {
 	Device   int64  `json:"device"` // bytes that may be in use on the device
 	Host     int64  `json:"host"`   // bytes of host memory
 	Policy   string `json:"policy"`
+	GPUs     int    `json:"gpus"`     // of this host whose processes copy at the same time
 	Link     string `json:"link"`     // file of the link's figures; those of an H200 by default
 	Record   string `json:"record"`   // file that the graph is written to, if named
 	Schedule string `json:"schedule"` // file that the schedule is written to, if named
@@ -127,7 +128,7 @@ func (r *Request) make(g *swap.Graph) (*scheduling.Made, error) {
 	if err != nil {
 		return nil, err
 	}
-	limits := scheduling.Limits{Device: r.Device, Host: r.Host, Link: figures}
+	limits := scheduling.Limits{Device: r.Device, Host: r.Host, Link: figures, GPUs: r.GPUs}
 	made, err := scheduling.Make(g, p, limits)
 	for try := 0; try < tries; try++ {
 		short, ok := errors.AsType[*policy.ShortError](err)

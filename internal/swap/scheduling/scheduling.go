@@ -23,19 +23,21 @@ type Made struct {
 type Limits struct {
 	Device, Host int64 // bytes
 	Link         *link.Link
+	GPUs         int // that copy at the same time; 0 is one
 }
 
 // Make makes a schedule of g, which has to be valid, by a policy. The error of a policy that finds none is a *policy.ShortError.
 func Make(g *swap.Graph, p policy.Policy, limits Limits) (*Made, error) {
-	s, err := p.Plan(g, swap.Limits{Device: limits.Device, Host: limits.Host, Link: limits.Link})
+	copies := limits.Link.Under(link.Load{GPUs: limits.GPUs})
+	s, err := p.Plan(g, swap.Limits{Device: limits.Device, Host: limits.Host, Link: copies})
 	if err != nil {
 		return nil, err
 	}
 	m := &Made{Schedule: &store.Schedule{Schedule: s}}
-	if m.Plain, err = simulate.Run(g, nil, limits.Link, nil); err != nil {
+	if m.Plain, err = simulate.Run(g, nil, copies, nil); err != nil {
 		return nil, err
 	}
-	if m.Moved, err = simulate.Run(g, s.Actions, limits.Link, nil); err != nil {
+	if m.Moved, err = simulate.Run(g, s.Actions, copies, nil); err != nil {
 		return nil, fmt.Errorf("BUG: policy %s made a schedule that cannot be followed: %w", s.Policy, err)
 	}
 	figures, err := json.Marshal(limits.Link)

@@ -1,0 +1,113 @@
+package request
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"gm/internal/swap"
+	"gm/internal/swap/simulate"
+	"gm/internal/swap/store"
+
+	"gm/internal/swap/link"
+)
+
+// chain is a request for layers whose outputs, of 64 MiB, the backward pass reads in the opposite order, in 10 ms each.
+func chain(layers int) *Request {
+	r := &Request{Device: 1 << 40, Host: 1 << 40, Policy: "auto"}
+	for i := range 2 * layers {
+		op := Op{Name: "layer", Layer: int32(min(i, 2*layers-1-i)), NS: 10e6, Base: 1 << 20}
+		if i >= layers {
+			op.Phase = swap.Backward
+		}
+		r.Graph.Ops = append(r.Graph.Ops, op)
+	}
+	for i := range int32(layers) {
+		r.Graph.Tensors = append(r.Graph.Tensors, Tensor{Bytes: 64 << 20, Made: i, Uses: []int32{int32(2*layers-1) - i}, Layer: i})
+	}
+	return r
+}
+
+func ask(t *testing.T, r *Request) *Answer {
+	t.Helper()
+	text, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := Make(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var a Answer
+	if err := json.Unmarshal(made, &a); err != nil {
+		t.Fatal(err)
+	}
+	return &a
+}
+
+func TestMake(t *testing.T) {
+	r := chain(16)
+	if a := ask(t, r); len(a.Actions) > 0 || a.Peak != a.PlainPeak || a.StepNS != 320e6 {
+		t.Errorf("with all memory: %+v", a)
+	}
+	r.Device = 8 << 26
+	a := ask(t, r)
+	if a.Device != r.Device || a.Peak > r.Device || a.PlainPeak != 16<<26+1<<20 || len(a.Actions) == 0 {
+		t.Errorf("with half of it: %+v", a)
+	}
+	actions := make([]swap.Action, len(a.Actions))
+	for i, x := range a.Actions {
+		actions[i] = swap.Action{Kind: swap.Kind(x[0]), Tensor: int32(x[1]), At: int32(x[2]), Bytes: x[3]}
+	}
+	result, err := simulate.Run(r.Graph.recorded().Graph, actions, link.Default(), nil)
+	if err != nil || result.Peak != a.Peak || int64(result.Step) != a.StepNS {
+		t.Errorf("the answer foresees %+v, its actions come to %+v, %v", a, result, err)
+	}
+}
+
+// TestShort asks for less memory than the step can be done in.
+func TestShort(t *testing.T) {
+	r := chain(8)
+	r.Device = 1 << 20
+	if a := ask(t, r); a.Device <= r.Device || a.Peak > a.Device || a.Peak > 3<<26 {
+		t.Errorf("%+v", a)
+	}
+}
+
+func TestFiles(t *testing.T) {
+	r := chain(8)
+	dir := t.TempDir()
+	r.Record, r.Schedule, r.Device = filepath.Join(dir, "g.parquet"), filepath.Join(dir, "s.parquet"), 4<<26
+	a := ask(t, r)
+	g, err := store.ReadGraph(r.Record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := store.ReadSchedule(r.Schedule)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Fits(g); err != nil || len(s.Actions) != len(a.Actions) {
+		t.Errorf("%d actions in the file, %d in the answer, %v", len(s.Actions), len(a.Actions), err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 2 {
+		t.Errorf("%v, %v", left, err)
+	}
+}
+
+func TestErrors(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                     "read the request",
+		`{"policy": "nosuch"}`: "unknown policy",
+		`{"graph": {"ops": [{"ns": -1}]}, "policy": "auto"}`:                    "operator 0: duration",
+		`{"policy": "auto", "link": "/nosuch"}`:                                 "/nosuch",
+		`{"policy": "auto", "record": "/nosuch/g.parquet"}`:                     "write /nosuch/g.parquet",
+		`{"graph": {"tensors": [{"bytes": 1, "uses": [0]}]}, "policy": "auto"}`: "tensor 0",
+	} {
+		if _, err := Make([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: the error is %v, want %q", text, err, want)
+		}
+	}
+}
