@@ -71,7 +71,7 @@ func TestShort(t *testing.T) {
 
 func recorded(t *testing.T) *store.Graph {
 	t.Helper()
-	g, err := store.ReadGraph("../../../testdata/llama-32k.graph.parquet")
+	g, err := store.ReadGraph("../../../testdata/steps/llama-32k.parquet")
 	if err != nil {
 		t.Fatal(err)
 	}
