@@ -1,43 +1,68 @@
 """What autograd saved: storages, which are moved, and the tensors in them, which autograd asks for."""
 
+from . import say
+from .library import Failure
+
 
 class Changed(RuntimeError):
-    """Is raised where autograd would: what it saved was changed in place."""
+    """Is raised where autograd would: what it saved was changed in place. It does not look for that itself where there are hooks."""
+
+    def __init__(self, nbytes):
+        super(Changed, self).__init__(
+            "one of the variables needed for gradient computation has been modified by an inplace operation: it is in a storage of %d bytes" % nbytes)
+
+
+class Kept(object):
+    """A tensor that stays where it is."""
+
+    __slots__ = ("tensor", "version")
+
+    def __init__(self, tensor):
+        self.tensor, self.version = tensor, tensor._version
+
+    def unpack(self):
+        if self.tensor._version != self.version:
+            raise Changed(self.tensor.untyped_storage().nbytes())
+        return self.tensor
 
 
 class Saved(object):
     """A tensor in a storage: what autograd keeps instead of the tensor."""
 
-    __slots__ = ("entry", "dtype", "size", "stride", "offset", "__weakref__")
+    __slots__ = ("entry", "dtype", "size", "stride", "offset")
 
     def __init__(self, entry, tensor):
+        self.dtype, self.size, self.stride, self.offset = layout(tensor)
         self.entry = entry
-        self.dtype, self.size, self.stride, self.offset = tensor.dtype, tensor.size(), tensor.stride(), tensor.storage_offset()
         entry.users += 1
 
     def __del__(self):
-        self.entry.users -= 1
-        if self.entry.users == 0:
-            self.entry.close()
+        self.entry.memory.drop(self.entry)
+
+
+def layout(tensor):
+    """Returns what tells tensors of a storage from each other."""
+    return tensor.dtype, tensor.size(), tensor.stride(), tensor.storage_offset()
 
 
 class Entry(object):
     """A storage of a step: on the device, on the host, or both. Of the device's memory it holds the program's own, in alias, or a
     copy, in buffer."""
 
-    __slots__ = ("memory", "lanes", "step", "index", "nbytes", "alias", "version", "weak", "key", "users", "ticket", "buffer",
+    __slots__ = ("memory", "lanes", "step", "index", "nbytes", "alias", "version", "weak", "key", "users", "ticket", "gone", "buffer",
                  "home", "coming", "copied", "short", "made")
 
     def __init__(self, memory, lanes, step, tensor, storage, nbytes):
-        self.memory, self.lanes, self.step = memory, lanes, step
-        self.index, self.nbytes = len(step.entries), nbytes
+        self.memory, self.lanes = memory, lanes
+        self.step, self.index, self.nbytes = step.number, len(step.entries), nbytes
         self.alias, self.version = tensor, tensor._version
         self.weak, self.key = memory.weak(storage), storage._cdata
         self.users = 0
         self.ticket = 0
+        self.gone = False  # the stream waits for the copy to the host
         self.buffer = None
-        self.home = 0  # the stream in whose order the buffer was taken
-        self.coming = False  # no stream has waited for the copy back yet
+        self.home = step.stream  # in whose order the memory is given back
+        self.coming = False  # that stream does not wait for the copy back yet
         self.copied = 0  # bytes that the copy on the host has, the first ones
         self.short = False  # the buffer lacks the others
         self.made = None  # how it is made again, a Remake
@@ -49,80 +74,112 @@ class Entry(object):
         """Says whether the program still holds the storage, or we do."""
         return self.alias is not None or not self.memory.expired(self.weak)
 
-    def offload(self, stream, nbytes=None):
+    def intact(self):
+        """Says whether the program's own memory is as it was saved. FSDP takes such memory away until it is needed."""
+        return self.alias._version == self.version and self.memory.size(self.alias) == self.nbytes
+
+    def offload(self, nbytes=None):
         """Begins the copy of the first bytes, or all, to the host. Returns False if there is no room."""
-        if self.ticket or self.alias is None:
+        if self.ticket or self.alias is None or not self.intact():
             return self.ticket != 0
         if nbytes is None or nbytes > self.nbytes or not (self.made and self.made.row):
             nbytes = self.nbytes
-        self.ticket = self.lanes.out(self.memory.address(self.alias), nbytes, stream)
+        self.ticket = self.lanes.out(self.memory.address(self.alias), nbytes, self.home)
         self.copied = nbytes if self.ticket else 0
         return self.ticket != 0
 
-    def settle(self, stream):
-        if self.ticket:
-            self.lanes.left(self.ticket, stream)
+    def settle(self):
+        """Has the stream wait for the copy to the host."""
+        if self.ticket and not self.gone:
+            self.lanes.left(self.ticket, self.home)
+            self.gone = True
 
-    def free(self, stream):
-        """Gives the device's memory back to the order of the stream. What is neither on the host nor can be made again stays."""
-        if not self.resident() or not (self.ticket or self.made):
+    def free(self):
+        """Gives the device's memory back. What has been changed, or is neither on the host nor can be made again, stays."""
+        if not self.resident() or self.alias is not None and not self.intact():
             return False
-        if self.alias is None:
-            self.await_(stream)
-            self.buffer = None
-            return True
-        self.check()
-        if self.ticket:
-            self.lanes.left(self.ticket, stream)
-        self.alias = None
+        whole = self.ticket and self.copied == self.nbytes
+        if not whole and (self.made is None or not self.made.hold()):
+            return False
+        try:
+            self.settle()
+            self.wait()
+        except Failure as e:
+            say.once("a tensor stays on the device: %s" % say.reason(e))
+            return False
+        self.alias = self.buffer = None
         return True
 
-    def check(self):
-        """Raises an error where autograd would."""
-        if self.alias is not None and self.alias._version != self.version:
-            raise Changed("one of the variables needed for gradient computation, in %d bytes, was modified by an inplace operation" % self.nbytes)
-
     def load(self, stream):
-        """Takes memory in the order of the stream and begins the copy back."""
+        """Takes memory in the order of the stream, the current one, and begins the copy back."""
         if self.resident() or not self.ticket:
             return
-        self.buffer, self.home = self.memory.take(self.nbytes), stream
-        self.lanes.back(self.ticket, self.memory.address(self.buffer), stream)
+        buffer = self.memory.take(self.nbytes)
+        self.lanes.back(self.ticket, self.memory.address(buffer), stream)
+        self.buffer, self.home = buffer, stream
         self.coming, self.short = True, self.copied < self.nbytes
 
-    def await_(self, stream):
+    def wait(self):
+        """Has the stream wait for the copy back."""
         if self.coming:
-            self.lanes.ready(self.ticket, stream)
+            self.lanes.ready(self.ticket, self.home)
             self.coming = False
 
     def remake(self, stream):
         """Runs the operator that made the storage again, for what there is no copy of."""
         if not self.resident():
             self.buffer, self.home = self.made.whole(stream), stream
-        elif self.short:
+        elif not self.short:
+            return
+        elif stream == self.home:
             self.made.rest(self.buffer, self.copied, stream)
-            self.short = False
+        else:
+            with self.memory.on(self.home):
+                self.made.rest(self.buffer, self.copied, self.home)
+        self.short = False
+        self.made.release()
 
     def on_device(self, stream):
-        """Returns a tensor in whose storage the contents are, or will be by the time that the stream comes to what follows."""
-        if not self.resident() and self.ticket:
-            self.load(stream)
+        """Returns a tensor in whose storage the contents are, or will be by the time that the stream, the current one, comes to what
+        follows."""
+        self.load(stream)
         self.remake(stream)
-        self.await_(stream)
-        return self.alias if self.alias is not None else self.buffer
+        self.wait()
+        if self.alias is not None:
+            return self.alias
+        if self.made is not None:
+            self.made.prove(self.buffer)
+        if stream != self.home:
+            self.memory.follow(self.home)
+            self.memory.used_by(self.buffer, stream)
+        return self.buffer
 
     def tensor(self, saved, stream):
         """Returns the tensor that autograd saved."""
         holder = self.on_device(stream)
-        self.check()
-        if self.alias is None and stream != self.home:
-            self.memory.also_used(holder)
+        if self.alias is not None and not self.intact():
+            raise Changed(self.nbytes)
         return self.memory.view(holder, saved)
 
+    def release(self):
+        """Ends a use."""
+        self.users -= 1
+        if self.users == 0:
+            self.close()
+
     def close(self):
-        """Is called when autograd has let go of the last tensor."""
+        """Forgets the contents. The memory may still be copied, and is given back behind that."""
         self.memory.forget(self)
-        self.alias = self.buffer = self.made = None
+        made, self.made = self.made, None
+        if made is not None:
+            made.release()
+        try:
+            self.settle()
+            self.wait()
+        except Failure as e:
+            say.once("memory of the device is lost: %s" % say.reason(e))
+            self.memory.lost.append(self.alias if self.buffer is None else self.buffer)
+        self.alias = self.buffer = None
         if self.ticket:
             ticket, self.ticket = self.ticket, 0
             self.lanes.drop(ticket)

@@ -2,8 +2,11 @@
 
 import json
 
+from . import say
+from .entry import layout
 from .operators import Remake
 from .reactive import Reactive
+
 
 class Clock(object):
     """Times stretches of the stream of operators."""
@@ -29,23 +32,29 @@ OFFLOAD, FREE, PREFETCH, AWAIT, RECOMPUTE, SETTLE = range(6)
 class Schedule(object):
     """What is done at each point of a step: at the start, which is point 0, and at each pack and unpack."""
 
-    def __init__(self, answer, sequence, sizes, recipes):
+    def __init__(self, answer, recorded, recipes):
         answer = json.loads(answer)
         self.followed = 0  # steps
-        self.sequence, self.sizes, self.recipes = sequence, sizes, recipes
+        self.sequence, self.sizes, self.layouts, self.recipes = recorded.sequence, recorded.sizes, recorded.layouts, recipes
+        self.trails = recorded.trails
         self.policy, self.step_ns, self.plain_ns = answer["policy"], answer["step_ns"], answer["plain_ns"]
         self.peak, self.plain_peak = answer["peak"], answer["plain_peak"]
-        self.actions = [()] * (len(sequence) + 1)
+        self.device = answer["device"]  # bytes that it keeps to: more than was asked for where that is not enough
+        self.actions = [()] * (len(self.sequence) + 1)
         for kind, tensor, at, nbytes in answer["actions"]:
+            if at > 0 and tensor not in self.sequence[:at]:
+                raise ValueError("the schedule moves tensor %d at point %d, where there is none yet" % (tensor, at))
             self.actions[at] = self.actions[at] + ((kind, tensor, nbytes),)
-        self.remade = sorted({tensor for kind, tensor, _, _ in answer["actions"] if kind == RECOMPUTE})
+        self.remade = {tensor for kind, tensor, _, _ in answer["actions"] if kind == RECOMPUTE}
+        self.exact = self.remade.union(*(recipes[tensor].sources for tensor in self.remade))  # tensors that are to be just as recorded
 
     def empty(self):
         return not any(self.actions)
 
     def covers(self, recorded):
         """Says whether a step that was recorded now goes the schedule's way, with no tensor that is larger."""
-        return self.sequence == recorded.sequence and all(a >= b for a, b in zip(self.sizes, recorded.sizes))
+        return ((self.sequence, self.trails) == (recorded.sequence, recorded.trails) and all(a >= b for a, b in zip(self.sizes, recorded.sizes))
+                and all(self.layouts[i] == recorded.layouts[i] for i in self.exact))
 
 
 class Follower(object):
@@ -53,29 +62,42 @@ class Follower(object):
 
     def __init__(self, step, schedule, settings, clock=None):
         self.step, self.schedule, self.settings, self.clock = step, schedule, settings, clock
-        self.point = 0
+        self.point = self.packed = 0
         if clock is not None:
             clock.begin()
 
     def pack(self, entry, new, stream):
-        schedule = self.schedule
-        at = self.point
-        if at >= len(schedule.sequence) or schedule.sequence[at] != entry.index:
-            return self.leave("tensor %d is saved at point %d" % (entry.index, at)).pack(entry, new, stream)
-        if new:
-            size = schedule.sizes[entry.index]
-            if entry.nbytes > size:
-                return self.leave("%d bytes are saved in place of %d" % (entry.nbytes, size)).pack(entry, new, stream)
-            if entry.index in schedule.remade:
-                if entry.nbytes != size:
-                    return self.leave("%d bytes are saved in place of %d" % (entry.nbytes, size)).pack(entry, new, stream)
-                entry.made = Remake(schedule.recipes[entry.index], entry.memory, self.step.entries, entry.nbytes)
-        self.advance(stream)
+        at, sequence = self.point, self.schedule.sequence
+        if at >= len(sequence) or sequence[at] != entry.index:
+            why = "tensor %d is saved at point %d" % (entry.index, at)
+        elif self.schedule.trails[self.packed] != self.step.trail:
+            why = "other parameters are used before point %d" % at
+        else:
+            why = self.differs(entry) if new else ""
+        self.packed += 1
+        if why:
+            self.leave(why).take_over(entry, new, stream)
+        else:
+            self.advance(stream)
+
+    def differs(self, entry):
+        """Says in what a new entry is not as recorded, so that the schedule is not for it. It notes how the entry is made again."""
+        schedule, index = self.schedule, entry.index
+        size = schedule.sizes[index]
+        if entry.nbytes > size or entry.nbytes < size and index in schedule.exact:
+            return "%d bytes are saved in place of %d" % (entry.nbytes, size)
+        if index in schedule.exact and layout(entry.alias) != schedule.layouts[index]:
+            return "tensor %d has another shape" % index
+        if index in schedule.remade:
+            recipe = schedule.recipes[index]
+            if not recipe.usable(entry.memory, self.step.entries):
+                return "tensor %d cannot be made again" % index
+            entry.made = Remake(recipe, self.step.entries, entry)
+        return ""
 
     def unpack(self, entry, stream):
-        schedule = self.schedule
-        at = self.point
-        if at >= len(schedule.sequence) or schedule.sequence[at] != -entry.index - 1:
+        at, sequence = self.point, self.schedule.sequence
+        if at >= len(sequence) or sequence[at] != -entry.index - 1:
             return self.leave("tensor %d is needed at point %d" % (entry.index, at)).unpack(entry, stream)
         self.advance(stream, entry)
 
@@ -84,35 +106,42 @@ class Follower(object):
         self.point += 1
         if self.clock is not None:
             self.clock.end()
-        self.act(stream)
+        for action in self.schedule.actions[self.point]:
+            self.act(stream, *action)
         if self.clock is not None:
             if needed is not None:
                 needed.on_device(stream)
             self.clock.begin()
 
-    def act(self, stream):
-        for kind, tensor, nbytes in self.schedule.actions[self.point]:
-            entry = self.step.entries[tensor]
-            if not entry.users:
-                continue
+    def act(self, stream, kind, tensor, nbytes):
+        entry = self.step.entries[tensor]
+        if not entry.users:
+            return
+        try:
             if kind == OFFLOAD:
-                entry.offload(stream, nbytes)
+                entry.offload(nbytes)
             elif kind == FREE:
-                entry.free(stream)
+                entry.free()
             elif kind == PREFETCH:
                 entry.load(stream)
             elif kind == RECOMPUTE:
                 entry.remake(stream)
             elif kind == AWAIT:
-                entry.await_(stream)
+                entry.wait()
             elif kind == SETTLE:
-                entry.settle(stream)
+                entry.settle()
+        except entry.memory.failures as e:
+            say.once("the schedule cannot be kept to: %s" % say.reason(e))  # whoever needs the tensor tries again
 
     def leave(self, why):
         """Hands the rest of the step over."""
         self.step.deviation = why
         self.step.conduct = rest = Reactive(self.step, self.settings.window)
         return rest
+
+    def finished(self):
+        """Says whether the step went all of the schedule's way."""
+        return self.point == len(self.schedule.sequence)
 
     def end(self):
         if self.clock is not None:

@@ -9,9 +9,11 @@ import re
 import socket
 import sys
 
+from .entry import layout
 from .follow import Clock
 from .operators import Operators
 
+LAYER_INPUT, ATTENTION = 1, 2  # roles of tensors, as swap.Role has them
 NUMBER = re.compile(r"(?:^|\.)(\d+)(?:\.|$)")
 
 
@@ -24,30 +26,27 @@ class Recording(object):
         self.operators = None
         self.made = None  # the first step
         self.timed = None
-        self.complete = False
+        self.failed = 0  # times that two steps differed
 
     def next(self, step):
         """Returns what conducts a step."""
         if self.made is None:
             self.operators = Operators(self.memory, self.settings.policy == "memo")
-            self.made = Watched(self, step, self.operators)
-            return self.made
-        self.timed = Watched(self, step, None)
-        return self.timed
+        return Watched(self, step, self.operators if self.made is None else None)
 
     def enter(self, module):
         if not self.stack:
-            self.name = type(module).__name__
+            self.name = self.name or type(module).__name__
             for name, m in module.named_modules():
                 self.names[id(m)] = name
-            if self.operators is not None and self.timed is None:
+            if self.made is None:
                 self.operators.begin()
         self.stack.append(self.names.get(id(module), type(module).__name__))
 
     def leave(self, module):
         if self.stack:
             self.stack.pop()
-        if not self.stack and self.operators is not None:
+        if not self.stack:
             self.operators.end()
 
     def place(self):
@@ -55,16 +54,20 @@ class Recording(object):
         return self.stack[-1] if self.stack else ""
 
     def ended(self, watched):
-        if watched is self.made:
+        """Takes note of a step, unless it had no backward pass."""
+        if not watched.step.backward:
             return
-        if self.made.sequence != self.timed.sequence:
-            self.made = self.timed = None  # two steps that differ: once more
-            return
-        self.complete = True
+        if self.made is None:
+            self.made = watched
+        elif (self.made.sequence, self.made.trails) == (watched.sequence, watched.trails):
+            self.timed = watched
+        else:
+            self.made = None  # once more
+            self.failed += 1
 
     def recipes(self):
         """Returns for each entry how it is made again, or None."""
-        return self.operators.recipes(self.made.sizes, self.timed.sizes)
+        return self.operators.recipes(self.made, self.timed)
 
 
 class Watched(object):
@@ -74,8 +77,9 @@ class Watched(object):
         self.recording, self.step, self.operators = recording, step, operators
         self.memory = recording.memory
         self.sequence = []  # of points: the entry's index, negative and less one for an unpack
+        self.trails = []  # of the step, at points at which something is saved
         self.sizes = []  # of the entries
-        self.kinds = []  # of the entries: type, shape and version of the tensor that was saved first
+        self.layouts, self.versions = [], []  # of the tensors that were saved first of the entries
         self.places = [""]  # of the points
         self.made_at = []  # of the entries: the operator before the point at which they are saved
         self.uses = []
@@ -112,18 +116,20 @@ class Watched(object):
     def pack(self, entry, new, stream):
         self._end()
         self.sequence.append(entry.index)
+        self.trails.append(self.step.trail)
         self.places.append(self.recording.place())
         if new:
             self.sizes.append(entry.nbytes)
-            self.kinds.append((str(entry.alias.dtype).replace("torch.", ""), "x".join(map(str, entry.alias.shape)), entry.version))
+            self.layouts.append(layout(entry.alias))
+            self.versions.append(entry.version)
             self.made_at.append(len(self.peaks) - 1)
             self.uses.append([])
             self.fresh[-1] = entry.nbytes
             if self.operators is not None:
                 self.operators.saved(entry)
             self.open.append(entry)
-            if entry.offload(stream):
-                entry.free(stream)
+            if entry.offload():
+                entry.free()
         self.fresh.append(0)
         self._begin()
 
@@ -147,15 +153,20 @@ class Watched(object):
             base = self.peaks[i] - self.residents[i] - self.fresh[i]
             ops.append({"name": self.places[i], "layer": layer(self.places[i]), "phase": int(i > first),
                         "ns": ns, "base": max(0, base)})
-        tensors = []
+        tensors, attention, layers = [], self.recording.operators.attention(), set()
         for i, size in enumerate(self.sizes):
             uses = [u for u in self.uses[i] if u >= self.made_at[i]] or [self.made_at[i]]
             place = self.places[self.made_at[i] + 1]
-            dtype, shape, version = self.kinds[i]
-            t = {"name": "%s#%d" % (place, i), "dtype": dtype, "shape": shape, "version": version, "bytes": size,
-                 "made": self.made_at[i], "uses": uses, "layer": layer(place)}
+            dtype, shape = self.layouts[i][:2]
+            t = {"name": "%s#%d" % (place, i), "dtype": str(dtype).replace("torch.", ""), "shape": "x".join(map(str, shape)),
+                 "version": self.versions[i], "bytes": size, "made": self.made_at[i], "uses": uses, "layer": layer(place)}
+            if i in attention:
+                t["role"] = ATTENTION
+            elif t["layer"] >= 0 and t["layer"] not in layers:
+                t["role"] = LAYER_INPUT  # what is saved first in a layer
+                layers.add(t["layer"])
             if recipes[i] is not None:
-                t["recompute_ns"], t["from"], t["row"] = recipes[i].ns, recipes[i].inputs(), recipes[i].row
+                t["recompute_ns"], t["from"], t["row"] = recipes[i].ns, recipes[i].sources, recipes[i].row
             tensors.append(t)
         return {"name": self.recording.name, "device": self.memory.name(), "process": process(self.memory), "ops": ops, "tensors": tensors}
 

@@ -1,7 +1,35 @@
 """Sees what a program's models save for the backward pass, and where they begin and end."""
 
+import contextlib
+import os
+import sys
 import threading
+import warnings
 import weakref
+
+from . import say
+from .samples import Wrong
+
+
+class Watch(object):
+    """A hook of modules. What torch.compile traces goes without, and so does a copy of the module: its hook does nothing."""
+
+    def __init__(self, hook, compiling):
+        self.hook, self.compiling = hook, compiling
+
+    def __call__(self, *args):
+        if not self.compiling():
+            self.hook(*args)
+
+    def __reduce__(self):
+        return getattr, (contextlib.nullcontext(), "__exit__")
+
+
+class Thread(threading.local):
+    def __init__(self):
+        self.stack = []  # of modules whose forward passes are under way, the outermost first
+        self.frame = None  # in which the outermost one runs
+        self.pushed = False  # our hooks on what is saved are in effect
 
 
 class Hooks(object):
@@ -12,64 +40,159 @@ class Hooks(object):
 
     def __init__(self, torch, runtime):
         self.torch, self.runtime = torch, runtime
-        self.local = threading.local()
-        self.push = torch._C._autograd._push_saved_tensors_default_hooks
-        self.pop = torch._C._autograd._pop_saved_tensors_default_hooks
+        self.local = Thread()
+        autograd = torch._C._autograd
+        self.push, self.pop = autograd._push_saved_tensors_default_hooks, autograd._pop_saved_tensors_default_hooks
+        self.top = getattr(autograd, "_top_saved_tensors_default_hooks", None)  # since 2.8
+        self.compiling = compiling(torch)
         self.roots = weakref.WeakSet()
         self.handles, self.everywhere = [], False
+        self.make_way()
+        os.register_at_fork(after_in_child=self.remove)
         self.watch_all()
 
     def watch_all(self):
         self.remove()
+        # A module that torch.compile made says so where there are hooks on all: the program did not ask for them.
+        warnings.filterwarnings("ignore", message="Using `torch.compile")
         module = self.torch.nn.modules.module
-        self.handles = [module.register_module_forward_pre_hook(self.enter), module.register_module_forward_hook(self.leave, always_call=True)]
+        self.watch(module.register_module_forward_pre_hook, module.register_module_forward_hook)
         self.everywhere = True
 
     def watch_roots(self):
         self.remove()
         for root in self.roots:
-            self.handles.append(root.register_forward_pre_hook(self.enter, prepend=True))
-            self.handles.append(root.register_forward_hook(self.leave, always_call=True))
+            self.watch(root.register_forward_pre_hook, root.register_forward_hook, prepend=True)
         self.everywhere = False
+
+    def watch(self, before, after, **first):
+        self.handles.append(before(Watch(self.enter, self.compiling), **first))
+        leave = Watch(self.leave, self.compiling)
+        try:
+            self.handles.append(after(leave, always_call=True))
+        except TypeError:  # PyTorch 2.0
+            self.handles.append(after(leave))
 
     def remove(self):
         for handle in self.handles:
             handle.remove()
         self.handles = []
 
+    def stop(self, local, why):
+        say.once("nothing is moved: %s" % why)
+        self.unwind(local)
+        self.remove()
+
     def enter(self, module, args):
         local = self.local
-        depth = getattr(local, "depth", 0)
-        local.depth = depth + 1
-        if depth == 0:
-            local.inside = local.pushed = False
-            if not self.torch.is_grad_enabled() or self.torch._C._current_graph_task_id() != -1:
-                return  # an evaluation, or computed again by a backward pass
-            local.inside = True
-            local.pushed = self.runtime.begin(module)
-            if local.pushed:
-                self.push(self.runtime.pack, self.runtime.unpack)
-        if local.inside:
+        if local.stack and not running(local.frame):
+            self.unwind(local)  # an exception ended it that no hook was told of
+        local.stack.append(module)
+        if len(local.stack) == 1:
+            local.frame = sys._getframe(2)
+            self.begin(local, module, args)
+        if local.pushed:
             self.runtime.entered(module)
 
     def leave(self, module, args, output):
-        local = self.local
-        local.depth = depth = max(0, getattr(local, "depth", 1) - 1)
-        if not getattr(local, "inside", False):
-            return
-        self.runtime.left(module)
-        if depth > 0:
-            return
-        local.inside = False
-        if local.pushed:
-            self.pop()
-            local.pushed = False
-        self.roots.add(module)
-        self.adjust()
+        if any(m is module for m in self.local.stack):
+            self.unwind(self.local, module)
 
-    def adjust(self):
+    def unwind(self, local, module=None):
+        """Leaves modules, the innermost first, up to the one that is given, or all."""
+        while local.stack:
+            left = local.stack.pop()
+            if local.pushed:
+                self.runtime.left(left)
+            if left is module:
+                break
+        if not local.stack:
+            local.frame = None
+            if local.pushed:
+                local.pushed = False
+                self.pop()
+
+    def begin(self, local, module, args):
+        if not self.torch.is_grad_enabled() or self.torch._C._current_graph_task_id() != -1:
+            return  # an evaluation, or computed again by a backward pass
+        if self.top is not None and self.top(False) is not None:
+            say.once("what is saved where the program has hooks of its own for that is not moved")
+            return
+        known = module in self.roots
+        if not known and compiled(module):
+            self.stop(local, "torch.compile made the model as a whole, which is not supported; a model of layers that it made is")
+            return
+        self.roots.add(module)
+        try:
+            local.pushed = self.runtime.begin(module, args, known) and self.begin_packing()
+        except Wrong:
+            raise
+        except Exception as e:
+            self.stop(local, "%s: %s" % (type(e).__name__, say.reason(e)))
+            return
+        self.adjust(local)
+
+    def begin_packing(self):
+        try:
+            self.push(self.runtime.pack, self.runtime.unpack)
+        except RuntimeError:
+            return False  # such hooks are forbidden here, as within torch.func.grad
+        return True
+
+    def adjust(self, local):
         """Watches what the runtime has use for from now on."""
         if self.runtime.finished():
+            self.unwind(local)
             self.remove()
         elif self.runtime.watching() != self.everywhere:
             self.watch_all() if self.runtime.watching() else self.watch_roots()
+
+    def make_way(self):
+        """Takes our hooks off where torch.func.grad and its like are used within a model: they refuse to work below any."""
+        graph = self.torch.autograd.graph
+        real = graph.disable_saved_tensors_hooks
+
+        def disable_saved_tensors_hooks(*args, **kwargs):
+            if self.compiling() or not self.local.pushed:
+                return real(*args, **kwargs)
+            return self.without(real(*args, **kwargs))
+
+        graph.disable_saved_tensors_hooks = disable_saved_tensors_hooks
+
+    @contextlib.contextmanager
+    def without(self, context):
+        self.local.pushed = False
+        self.pop()
+        try:
+            with context:
+                yield
+        finally:
+            self.local.pushed = self.begin_packing()
+
+
+def compiling(torch):
+    """Returns the function that says whether torch.compile traces the program, for which it is a constant."""
+    for name in ("compiler", "_utils"):
+        function = getattr(getattr(torch, name, None), "is_compiling", None)
+        if function is not None:
+            return function
+    return lambda: False
+
+
+def running(frame):
+    """Says whether a frame is among those of this thread's calls."""
+    f = sys._getframe(1)
+    while f is not None and f is not frame:
+        f = f.f_back
+    return f is not None
+
+
+def compiled(module):
+    """Says whether a model is what torch.compile made of one, or a wrapper around that."""
+    made = getattr(sys.modules.get("torch._dynamo.eval_frame"), "OptimizedModule", ())
+    while not isinstance(module, made):
+        children = list(module.children())
+        if len(children) != 1:
+            return False
+        module = children[0]
+    return True

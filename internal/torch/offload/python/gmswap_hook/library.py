@@ -1,6 +1,9 @@
 """libgm.so's part that moves memory, as gm.h declares it."""
 
 import ctypes
+import os
+
+from . import say
 
 
 class Failure(Exception):
@@ -58,6 +61,7 @@ class Lanes(object):
 
     def __init__(self, library, device, host, timed=False):
         self.library, self.lib, self.device = library, library.lib, device
+        self.pid, self.told = os.getpid(), False
         self._check(self.lib.gm_swap_open(device, host, int(timed)))
 
     def _check(self, result):
@@ -65,8 +69,12 @@ class Lanes(object):
             raise self.library.error()
 
     def out(self, address, size, stream):
-        """Returns the copy's ticket, or 0 where there is no more host memory."""
-        return self.lib.gm_swap_out(self.device, address, size, stream)
+        """Returns the copy's ticket, or 0 where there is none, as when the host is full."""
+        ticket = self.lib.gm_swap_out(self.device, address, size, stream)
+        if not ticket and not self.told:
+            self.told = True
+            say.line("tensors stay on the device: %s" % say.reason(self.library.error()))
+        return ticket
 
     def left(self, ticket, stream):
         self._check(self.lib.gm_swap_left(self.device, ticket, stream))
@@ -78,7 +86,9 @@ class Lanes(object):
         self._check(self.lib.gm_swap_ready(self.device, ticket, stream))
 
     def drop(self, ticket):
-        self._check(self.lib.gm_swap_drop(self.device, ticket))
+        """Ends a ticket. In a forked process there are none."""
+        if self.lib.gm_swap_drop(self.device, ticket) != 0 and os.getpid() == self.pid:
+            say.once("host memory is lost: %s" % say.reason(self.library.error()))
 
     def stats(self):
         stats = Stats()

@@ -1,7 +1,17 @@
 """PyTorch's storages on one device."""
 
+import collections
+import itertools
+import threading
+import weakref
+
+from .library import Failure
+from .samples import Samples
+
 
 class Memory(object):
+    """Is held, as with memory, by whoever changes entries: one thread at a time."""
+
     def __init__(self, torch, device):
         from torch.multiprocessing.reductions import StorageWeakRef
 
@@ -9,9 +19,44 @@ class Memory(object):
         self.place = torch.device("cuda", device)
         self.weak = StorageWeakRef
         self.types, self.strided = (torch.Tensor, torch.nn.Parameter), torch.strided
-        self.wrapped = torch._C._functorch.is_functorch_wrapped_tensor
-        self.known = set()  # addresses of the storages of parameters and buffers
+        self.wrapped = wrapped(torch)
+        self.failures = (Failure, torch.cuda.OutOfMemoryError)
+        self.known = {}  # storages that are never moved, by address, which is not another one's while there is a weak reference
+        self.ordinals = {}  # of those that were met in this step, by address
+        self.lasting = {}  # by these: weak references to parameters and buffers
+        self.waiting = []  # what FSDP has not gathered yet
         self.entries = {}  # by their storage's address, those that autograd has not let go of
+        self.samples = Samples(self)
+        self.lock, self.depth = threading.RLock(), 0
+        self.dropped = collections.deque()  # entries, a use of each of which has ended
+        self.lost = []  # memory that cannot be given back, as nobody knows when a copy of it ends
+
+    def __enter__(self):
+        self.lock.acquire()
+        self.depth += 1
+
+    def __exit__(self, *reason):
+        try:
+            if self.depth == 1:
+                self.settle()
+        finally:
+            self.depth -= 1
+            self.lock.release()
+
+    def drop(self, entry):
+        """Ends a use of an entry. Python calls this at any moment, in any thread, also amid what changes the entry."""
+        self.dropped.append(entry)
+        if self.lock.acquire(False):
+            try:
+                if self.depth == 0:
+                    with self:
+                        pass
+            finally:
+                self.lock.release()
+
+    def settle(self):
+        while self.dropped:
+            self.dropped.popleft().release()
 
     @staticmethod
     def expired(weak):
@@ -20,6 +65,10 @@ class Memory(object):
     @staticmethod
     def address(tensor):
         return tensor.untyped_storage().data_ptr()
+
+    @staticmethod
+    def size(tensor):
+        return tensor.untyped_storage().nbytes()
 
     def take(self, nbytes):
         return self.torch.empty(nbytes, dtype=self.torch.uint8, device=self.place)
@@ -32,44 +81,114 @@ class Memory(object):
     def rows(self, holder, dtype, rows):
         """Returns all of a tensor's storage as so many rows."""
         storage = holder.untyped_storage()
-        row = storage.nbytes() // rows // dtype.itemsize
-        return self.torch.empty(0, dtype=dtype, device=self.place).set_(storage, 0, (rows, row), (row, 1))
-
-    def also_used(self, tensor):
-        """Says that the current stream uses a tensor that was taken in the order of another."""
-        tensor.record_stream(self.torch.cuda.current_stream(self.device))
+        empty = self.torch.empty(0, dtype=dtype, device=self.place)
+        row = storage.nbytes() // rows // empty.element_size()
+        return empty.set_(storage, 0, (rows, row), (row, 1))
 
     def forget(self, entry):
         if self.entries.get(entry.key) is entry:
             del self.entries[entry.key]
 
+    # Streams.
+
     def stream(self):
-        """Returns the current stream's address, None for the legacy default stream."""
+        """Returns the current stream's address, 0 for the legacy default stream."""
         return self.torch._C._cuda_getCurrentRawStream(self.device)
+
+    def stream_at(self, address):
+        return self.torch.cuda.ExternalStream(address, device=self.place) if address else self.torch.cuda.default_stream(self.device)
+
+    def on(self, stream):
+        """Returns a context in which a stream is the current one."""
+        return self.torch.cuda.stream(self.stream_at(stream))
+
+    def follow(self, stream):
+        """Has the current stream wait for what another one holds."""
+        self.torch.cuda.current_stream(self.device).wait_stream(self.stream_at(stream))
+
+    def used_by(self, tensor, stream):
+        """Says that a stream uses a tensor, whose memory may have been taken in the order of another."""
+        tensor.record_stream(self.stream_at(stream))
+
+    # What is moved and what is not.
 
     def movable(self, tensor):
         """Says whether a saved tensor may be moved: one of this device, of a plain type."""
         return (type(tensor) in self.types and tensor.is_cuda and tensor.device.index == self.device and tensor.layout == self.strided
-                and not self.wrapped(tensor))
+                and not self.wrapped(tensor) and not tensor.is_conj() and not tensor.is_neg())
 
-    def plain(self, x):
-        return isinstance(x, self.torch.Tensor) and x.is_cuda and x.layout == self.torch.strided
+    def storage(self, x):
+        """Returns the storage of a tensor that is memory of a CUDA device, None for all else."""
+        if not isinstance(x, self.torch.Tensor) or not x.is_cuda or x.layout != self.strided:
+            return None
+        try:
+            return x.untyped_storage()
+        except (RuntimeError, ValueError):
+            return None  # it has none, or not yet
+
+    def key(self, x):
+        """Returns the address of a tensor's storage, 0 for all else."""
+        storage = self.storage(x)
+        return 0 if storage is None else storage._cdata
+
+    def begin_step(self):
+        if len(self.known) > 2 * len(self.ordinals) + 1000:
+            self.known = {key: weak for key, weak in self.known.items() if not self.expired(weak)}
+        self.ordinals, self.lasting, self.waiting = {}, {}, []
+
+    def note(self, tensor):
+        """Has a tensor's storage never be moved. Returns its ordinal."""
+        storage = self.storage(tensor)
+        if storage is None:
+            return 0
+        if storage._cdata not in self.known:
+            self.known[storage._cdata] = self.weak(storage)
+        return self.ordinals.setdefault(storage._cdata, len(self.ordinals) + 1)
+
+    def note_storages(self, module):
+        """Notes the storages of a module's parameters and buffers."""
+        for t in itertools.chain(module.parameters(), module.buffers()):
+            ordinal = self.note(t)
+            if ordinal:
+                tensors = self.lasting.setdefault(ordinal, [])
+                if not any(weak() is t for weak in tensors):
+                    tensors.append(weakref.ref(t))
+        self.waiting.extend(gathered(module))
+        self.note_gathered()
+
+    def note_gathered(self):
+        """Notes what FSDP gathers parameters into: it gives that memory back and takes it again by itself. There is none until a parameter
+        is gathered for the first time."""
+        waiting, self.waiting = self.waiting, []
+        for parameter in waiting:
+            ordinals = [self.note(t) for t in targets(parameter)]
+            for ordinal in ordinals:
+                self.lasting.pop(ordinal, None)
+            if not ordinals:
+                self.waiting.append(parameter)
+
+    def kept(self, storage):
+        """Says whether a storage is never moved."""
+        if storage._cdata not in self.known and self.waiting:
+            self.note_gathered()
+        return storage._cdata in self.known
+
+    def parameters(self, ordinal):
+        """Returns the parameters and buffers in a storage."""
+        return [t for t in (weak() for weak in self.lasting[ordinal]) if t is not None]
+
+    def parameter(self, key):
+        """Returns the ordinal of a storage of parameters, 0 for others."""
+        ordinal = self.ordinals.get(key, 0)
+        return ordinal if ordinal in self.lasting else 0
+
+    # For recordings.
 
     def same(self, a, b):
         """Says whether two tensors hold the same bytes. For what is not contiguous it says no."""
         if not a.is_contiguous() or not b.is_contiguous():
             return False
         return self.torch.equal(a.flatten().view(self.torch.uint8), b.flatten().view(self.torch.uint8))
-
-    def lasting(self, tensor):
-        return tensor.untyped_storage()._cdata in self.known
-
-    def note_storages(self, module):
-        """Notes the storages of a module's parameters and buffers, which are never moved."""
-        for tensors in (module.parameters(), module.buffers()):
-            for t in tensors:
-                if self.plain(t):
-                    self.known.add(t.untyped_storage()._cdata)
 
     def plainly(self):
         """Returns a context in which operators do just what they are asked to."""
@@ -79,6 +198,8 @@ class Memory(object):
         from torch.utils._python_dispatch import TorchDispatchMode
 
         class Mode(TorchDispatchMode):
+            supports_higher_order_operators = True
+
             def __torch_dispatch__(self, function, types, args=(), kwargs=None):
                 return run(function, args, kwargs or {})
 
@@ -94,8 +215,6 @@ class Memory(object):
     def capacity(self):
         return self.torch.cuda.get_device_properties(self.device).total_memory
 
-    # For recordings.
-
     def mark(self):
         event = self.torch.cuda.Event(enable_timing=True)
         event.record(self.torch.cuda.current_stream(self.device))
@@ -106,6 +225,10 @@ class Memory(object):
         """Returns the nanoseconds between two marks that have passed."""
         return max(0, int(begin.elapsed_time(end) * 1e6))
 
+    def fetch(self, flag):
+        """Begins to copy a flag to the host."""
+        return Fetched(self, flag)
+
     def peak(self):
         return self.torch.cuda.max_memory_allocated(self.device)
 
@@ -114,6 +237,20 @@ class Memory(object):
 
     def synchronize(self):
         self.torch.cuda.synchronize(self.device)
+
+
+class Fetched(object):
+    def __init__(self, memory, flag):
+        self.host = memory.torch.empty((), dtype=flag.dtype, pin_memory=True)
+        self.host.copy_(flag, non_blocking=True)
+        self.done = memory.mark()
+
+    def come(self):
+        return self.done.query()
+
+    def value(self):
+        self.done.synchronize()
+        return bool(self.host.item())
 
 
 class Plainly(object):
@@ -127,3 +264,40 @@ class Plainly(object):
     def __exit__(self, *reason):
         for c in reversed(self.contexts):
             c.__exit__(*reason)
+
+
+def wrapped(torch):
+    """Returns the function that says whether a tensor is one of torch.func's wrappers."""
+    functions = getattr(torch._C, "_functorch", None)
+    one = getattr(functions, "is_functorch_wrapped_tensor", None)  # since 2.1
+    if one is not None:
+        return one
+    all = [f for f in (getattr(functions, name, None) for name in ("is_batchedtensor", "is_gradtrackingtensor", "is_functionaltensor")) if f]
+    return lambda tensor: any(f(tensor) for f in all)
+
+
+def gathered(module):
+    """Returns the parameters that FSDP gathers, of both its versions."""
+    for m in module.modules():
+        flat = getattr(vars(m).get("_handle"), "flat_param", None)
+        if flat is not None:
+            yield flat
+        if not hasattr(type(m), "_get_fsdp_state"):
+            continue
+        state = m._get_fsdp_state()
+        groups = getattr(state, "_fsdp_param_groups", None)
+        if groups is None:
+            groups = [state._fsdp_param_group]
+        for group in groups:
+            for parameter in getattr(group, "fsdp_params", ()):
+                yield parameter
+
+
+def targets(parameter):
+    """Returns what a parameter is gathered into."""
+    found = [t for name in ("all_gather_outputs", "_unsharded_inner_tensors") for t in getattr(parameter, name, ())]
+    for name in ("_full_param_padded", "_full_prec_full_param_padded"):
+        t = getattr(parameter, name, None)
+        if t is not None:
+            found.append(t)
+    return found

@@ -1,5 +1,7 @@
 """Sees which operators make what autograd saves, so that it can be made again."""
 
+from .entry import Changed, layout
+
 # Of these each row of the result comes of the same rows of the arguments, by the same arithmetic however many rows there are.
 BY_ROWS = frozenset((
     "silu", "gelu", "relu", "sigmoid", "tanh", "mul", "add", "sub", "div", "neg", "rsqrt", "pow", "exp", "square", "_to_copy", "clone", "leaky_relu",
@@ -13,6 +15,16 @@ PURE = frozenset((
     "silu", "gelu", "relu", "sigmoid", "tanh", "mul", "add", "sub", "div", "neg", "rsqrt", "pow", "exp", "square", "_to_copy", "clone", "cat",
     "mean", "leaky_relu", "hardswish", "native_layer_norm", "native_group_norm", "_fused_rms_norm", "mm", "addmm", "bmm", "_softmax",
 ))
+# Attention, whose first result is saved.
+ATTENTION = frozenset((
+    "_scaled_dot_product_flash_attention", "_scaled_dot_product_efficient_attention", "_scaled_dot_product_cudnn_attention",
+    "_scaled_dot_product_flash_attention_for_cpu", "_scaled_dot_product_fused_attention_overrideable", "_flash_attention_forward",
+    "_efficient_attention_forward", "_cudnn_attention_forward", "_flash_attn_forward",
+))
+# A number among their arguments may be another one in each step; in others it is part of the model.
+COUNTING = frozenset(("mul", "add", "sub", "div", "pow", "addmm"))
+# Libraries may do their arithmetic in another way each time.
+LIBRARIES = frozenset(("mm", "addmm", "bmm"))
 
 
 class Made(object):
@@ -25,53 +37,90 @@ class Made(object):
 
 
 class Call(object):
-    __slots__ = ("function", "args", "kwargs", "begin", "end", "rows")
+    __slots__ = ("function", "name", "args", "kwargs", "begin", "end", "rows")
 
 
 class Input(object):
-    """An argument that is a tensor: by the number of its storage, and what of it is seen."""
+    """An argument that is a tensor: by the number of its storage, or the ordinal of a parameter's, and what of it is seen."""
 
-    __slots__ = ("number", "dtype", "size", "stride", "offset", "entry")
+    __slots__ = ("number", "lasting", "dtype", "size", "stride", "offset", "entry")
 
-    def __init__(self, number, tensor):
-        self.number, self.entry = number, None
-        self.dtype, self.size, self.stride, self.offset = tensor.dtype, tensor.size(), tensor.stride(), tensor.storage_offset()
+    def __init__(self, number, lasting, tensor):
+        self.number, self.lasting, self.entry = number, lasting, None
+        self.dtype, self.size, self.stride, self.offset = layout(tensor)
 
 
 class Recipe(object):
     """How an entry is made again."""
 
-    __slots__ = ("call", "output", "ns", "sources", "row")
+    __slots__ = ("call", "output", "ns", "sources", "lasting", "row", "near")
 
-    def __init__(self, call, output, ns, sources, row):
-        self.call, self.output, self.ns, self.sources = call, output, ns, sources
-        self.row = row  # bytes of one, 0 if it is made as a whole or not at all
+    def __init__(self, maker, ns, inputs, row, dtype):
+        self.call, self.output, self.ns, self.row = maker.call, maker.output, ns, row  # bytes of a row, 0 if it is made as a whole or not at all
+        self.sources = sorted({x.entry for x in inputs if not x.lasting})
+        self.lasting = {x.lasting for x in inputs if x.lasting}
+        self.near = dtype if maker.call.name in LIBRARIES else None
 
-    def inputs(self):
-        return sorted({s.entry for s in self.sources})
+    def usable(self, memory, entries):
+        """Says whether all that it takes is there."""
+        return all(entries[i].users for i in self.sources) and all(ordinal in memory.lasting and memory.parameters(ordinal) for ordinal in self.lasting)
 
 
 class Remake(object):
     """Makes an entry of a step again."""
 
-    __slots__ = ("recipe", "memory", "entries", "nbytes", "row")
+    __slots__ = ("recipe", "memory", "sources", "lasting", "nbytes", "row", "sample", "holds")
 
-    def __init__(self, recipe, memory, entries, nbytes):
-        self.recipe, self.memory, self.entries, self.nbytes, self.row = recipe, memory, entries, nbytes, recipe.row
+    def __init__(self, recipe, entries, entry):
+        self.recipe, self.memory, self.nbytes, self.row = recipe, entry.memory, entry.nbytes, recipe.row
+        self.sources = {i: entries[i] for i in recipe.sources}
+        self.lasting = {ordinal: [(t, t._version) for t in self.memory.parameters(ordinal)] for ordinal in recipe.lasting}
+        self.sample = self.memory.samples.take(entry.alias, recipe.near)
+        self.holds = False
+
+    def hold(self):
+        """Keeps what the entry is made of until it has been made. Returns False if that is not there any more."""
+        if not self.holds:
+            if not all(e.users for e in self.sources.values()):
+                return False
+            for e in self.sources.values():
+                e.users += 1
+            self.holds = True
+        return True
+
+    def release(self):
+        if self.holds:
+            self.holds = False
+            for e in self.sources.values():
+                e.release()
+
+    def prove(self, buffer):
+        """Has what was made compared with what it was, once."""
+        sample, self.sample = self.sample, None
+        if sample is not None:
+            self.memory.samples.compare(sample, buffer)
 
     def whole(self, stream):
         """Returns a tensor with the contents."""
-        made = self.run(lambda x: self.memory.view(self.entries[x.entry].on_device(stream), x))
-        if made.untyped_storage().nbytes() != self.nbytes:
-            raise RuntimeError("%s made %d bytes where it had made %d" % (self.recipe.call.function, made.untyped_storage().nbytes(), self.nbytes))
+        made = self.run(lambda x: self.input(x, stream))
+        if self.memory.size(made) != self.nbytes:
+            raise RuntimeError("%s made %d bytes where it had made %d" % (self.recipe.call.function, self.memory.size(made), self.nbytes))
         return made
 
     def rest(self, buffer, copied, stream):
         """Makes all rows but the first ones, and puts them into the buffer."""
         rows = self.nbytes // self.row
         first = copied // self.row
-        made = self.run(lambda x: rows_of(self.memory.view(self.entries[x.entry].on_device(stream), x), rows)[first:])
+        made = self.run(lambda x: self.input(x, stream) if x.lasting else rows_of(self.input(x, stream), rows)[first:])
         self.memory.rows(buffer, made.dtype, rows)[first:].copy_(made.reshape(rows - first, -1))
+
+    def input(self, x, stream):
+        if not x.lasting:
+            return self.memory.view(self.sources[x.entry].on_device(stream), x)
+        for tensor, version in self.lasting[x.lasting]:
+            if tensor._version != version:
+                raise Changed(self.memory.size(tensor))
+        return self.memory.view(tensor, x)
 
     def run(self, take):
         call, put = self.recipe.call, lambda x: take(x) if isinstance(x, Input) else x
@@ -90,9 +139,12 @@ class Operators(object):
         self.by_rows = BY_ROWS | BY_ROWS_NEARLY if nearly else BY_ROWS
         self.mode = None
         self.count = 0
-        self.numbers = {}  # of storages, by their address
+        self.numbers = {}  # of storages, by their addresses
+        self.weak = {}  # references to these storages, so that an address stays that of one
         self.makers = {}  # by the storages' numbers
+        self.attended = set()  # numbers of storages that attention made
         self.changed = set()  # numbers of storages that were written to after they were made
+        self.written = set()  # ordinals of parameters' that were
         self.entries = {}  # the numbers of entries, by their storages' numbers
 
     def begin(self):
@@ -108,13 +160,12 @@ class Operators(object):
     def run(self, function, args, kwargs):
         """Is given each operator, runs it, and notes it."""
         packet = getattr(getattr(function, "overloadpacket", None), "__name__", "")
-        inputs = list(tensors_in((args, kwargs)))
-        known = {t.untyped_storage()._cdata for t in inputs if self.memory.plain(t)}
-        pure = packet in PURE
+        given = {key for key in map(self.memory.key, tensors_in((args, kwargs))) if key}
+        pure = packet in PURE and self.fixed(packet, args, kwargs)
         call = None
         if pure:
             call = Call()
-            call.function = function
+            call.function, call.name = function, packet
             call.args, call.kwargs = self.note(args), self.note(kwargs)
             call.begin = self.memory.mark()
         result = function(*args, **kwargs)
@@ -122,16 +173,24 @@ class Operators(object):
             call.end = self.memory.mark()
             pure = self.repeats(function, args, kwargs, result)
             call.rows = pure and packet in self.by_rows and self.splits(function, args, kwargs, result)
-        if function._schema.is_mutable:
-            self.changed.update(self.numbers[k] for k in known if k in self.numbers)
-        for i, t in enumerate(result if isinstance(result, (list, tuple)) else (result,)):
-            if not self.memory.plain(t) or t.untyped_storage()._cdata in known:
-                continue
-            self.count += 1
-            self.numbers[t.untyped_storage()._cdata] = self.count
-            if pure and t.is_contiguous():
-                self.makers[self.count] = Made(self.count, call, i)
+        if getattr(getattr(function, "_schema", None), "is_mutable", True):
+            self.written.update(map(self.memory.parameter, given))
+            self.changed.update(self.numbers[key] for key in given if key in self.numbers)
+        for i, x in enumerate(result if isinstance(result, (list, tuple)) else (result,)):
+            for t in tensors_in(x):
+                number = self.new(t, given)
+                if packet in ATTENTION and i == 0:
+                    self.attended.add(number)
+                if number and pure and t is x and t.is_contiguous():
+                    self.makers[number] = Made(number, call, i)
         return result
+
+    def fixed(self, packet, args, kwargs):
+        """Says whether the arguments are the model's and what it computes from them, and nothing that may change unseen."""
+        return not any(
+            isinstance(x, (int, float, complex)) and not isinstance(x, bool) and packet in COUNTING
+            or hasattr(x, "untyped_storage") and not self.memory.key(x)
+            for x in flat((args, kwargs)))
 
     def repeats(self, function, args, kwargs, result):
         """Says whether the operator gives the same bytes once more."""
@@ -140,7 +199,7 @@ class Operators(object):
         except RuntimeError:
             return False  # there is no memory for it
         pairs = zip(result, again) if isinstance(result, (list, tuple)) else ((result, again),)
-        return all(self.memory.same(a, b) for a, b in pairs if self.memory.plain(a))
+        return all(self.memory.same(a, b) for a, b in pairs if self.memory.key(a))
 
     def splits(self, function, args, kwargs, result):
         """Returns the rows of the first result, if the second half of them comes of the second half of the arguments' rows, else 0."""
@@ -151,7 +210,8 @@ class Operators(object):
         first = rows // 2
 
         def half(x):
-            if not self.memory.plain(x) or self.memory.lasting(x):
+            key = self.memory.key(x)
+            if not key or self.memory.parameter(key):
                 return x
             if x.dim() < 2 or not x.is_contiguous() or x.numel() // max(1, x.shape[-1]) != rows:
                 raise ValueError("an argument has other rows")
@@ -165,17 +225,22 @@ class Operators(object):
         except (RuntimeError, ValueError, TypeError):
             return 0
 
-    def number(self, tensor):
-        key = tensor.untyped_storage()._cdata
-        if key not in self.numbers:
-            self.count += 1
-            self.numbers[key] = self.count
-        return self.numbers[key]
+    def new(self, tensor, given):
+        """Numbers the storage of a result, unless it is that of an argument."""
+        storage = self.memory.storage(tensor)
+        if storage is None or storage._cdata in given:
+            return 0
+        self.count += 1
+        self.numbers[storage._cdata], self.weak[storage._cdata] = self.count, self.memory.weak(storage)
+        return self.count
 
     def note(self, x):
-        """Returns arguments with no tensors in them but parameters."""
-        if self.memory.plain(x):
-            return x.detach() if self.memory.lasting(x) else Input(self.number(x), x)
+        """Returns arguments with no tensors in them."""
+        key = self.memory.key(x)
+        if self.memory.parameter(key):
+            return Input(0, self.memory.parameter(key), x)
+        if key:
+            return Input(self.numbers.get(key) or self.new(x, ()), 0, x)
         if isinstance(x, dict):
             return {k: self.note(v) for k, v in x.items()}
         if isinstance(x, (list, tuple)):
@@ -187,21 +252,33 @@ class Operators(object):
         if number is not None:
             self.entries[number] = entry.index
 
-    def recipes(self, sizes, later):
-        """Returns how each entry is made again, None where it cannot be."""
-        made = [None] * len(later)
+    def attention(self):
+        """Returns the entries that are results of attention."""
+        return {self.entries[number] for number in self.attended if number in self.entries}
+
+    def there(self, x, index):
+        """Says whether an argument is a parameter, or what was saved before the entry, and is as it was."""
+        if x.lasting:
+            return x.lasting not in self.written
+        return x.entry is not None and x.entry < index and x.number not in self.changed
+
+    def recipes(self, made, timed):
+        """Returns how each entry of a step is made again, None where it cannot be. The operators were seen in the step before."""
+        recipes = [None] * len(timed.sizes)
+        same = lambda i: made.layouts[i] == timed.layouts[i] and made.sizes[i] == timed.sizes[i]
         for number, index in self.entries.items():
             maker = self.makers.get(number)
-            if maker is None or number in self.changed or sizes[index] != later[index]:
+            if maker is None or number in self.changed or not same(index):
                 continue
-            sources = [x for x in flat((maker.call.args, maker.call.kwargs)) if isinstance(x, Input)]
-            for s in sources:
-                s.entry = self.entries.get(s.number)
-            if all(s.entry is not None and s.number not in self.changed and sizes[s.entry] == later[s.entry] for s in sources):
+            inputs = [x for x in flat((maker.call.args, maker.call.kwargs)) if isinstance(x, Input)]
+            for x in inputs:
+                x.entry = self.entries.get(x.number)
+            if all(self.there(x, index) and (x.lasting or same(x.entry)) for x in inputs):
                 rows = maker.call.rows if maker.output == 0 else 0
-                row = later[index] // rows if rows and later[index] % rows == 0 else 0
-                made[index] = Recipe(maker.call, maker.output, self.memory.elapsed(maker.call.begin, maker.call.end), sources, row)
-        return made
+                row = timed.sizes[index] // rows if rows and timed.sizes[index] % rows == 0 else 0
+                ns = self.memory.elapsed(maker.call.begin, maker.call.end)
+                recipes[index] = Recipe(maker, ns, inputs, row, timed.layouts[index][0])
+        return recipes
 
 
 def mapped(x, f):

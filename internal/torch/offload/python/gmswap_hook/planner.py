@@ -19,15 +19,18 @@ class Planner(object):
     def refine(self, nanoseconds):
         """Returns a schedule for the same step with the times of operators as they are when it follows a schedule: copies are beside
         them, and the GPU has no rest in which to cool down."""
+        slower = sum(nanoseconds) / max(1, sum(op["ns"] for op in self.graph["ops"]))
         for op, ns in zip(self.graph["ops"], nanoseconds):
             op["ns"] = ns
+        for t in self.graph["tensors"]:
+            t["recompute_ns"] = int(t.get("recompute_ns", 0) * slower)
         return self.make()
 
     def make(self):
         request = {"graph": self.graph, "device": self.settings.device, "host": self.settings.host,
-                   "policy": self.settings.policy, "link": self.settings.link,
+                   "policy": self.settings.policy, "link": self.settings.link, "gpus": self.settings.ranks,
                    "record": self.settings.record, "schedule": self.settings.follow}
         answer = self.library.plan(json.dumps(request).encode())
-        schedule = Schedule(answer, self.timed.sequence, self.timed.sizes, self.recipes)
+        schedule = Schedule(answer, self.timed, self.recipes)
         self.report.planned(schedule)
         return schedule

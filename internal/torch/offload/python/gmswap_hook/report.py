@@ -6,6 +6,7 @@ import os
 import time
 
 from . import say
+from .samples import Wrong
 
 
 class Report(object):
@@ -13,7 +14,8 @@ class Report(object):
         self.memory, self.settings = memory, settings
         self.lanes = None
         self.schedule = None
-        self.steps = []  # seconds on the host's clock between the beginnings of two steps, what conducted, and deviations
+        self.count = 0  # of steps
+        self.steps = []  # for a file: seconds on the host's clock between the beginnings of two steps, and what conducted
         self.last = None
         self.pid = os.getpid()
         atexit.register(self.end)
@@ -21,25 +23,40 @@ class Report(object):
     def planned(self, schedule):
         self.schedule = schedule
         gib = float(1 << 30)
+        if schedule.device > self.settings.device:
+            say.once("%.2f GiB are not enough for this step, whatever is moved: %.2f are used" % (self.settings.device / gib, schedule.device / gib))
         say.line("%s: step %.0f ms (%.0f ms with nothing moved), peak %.2f GiB (%.2f GiB)" % (
             schedule.policy, schedule.step_ns / 1e6, schedule.plain_ns / 1e6, schedule.peak / gib, schedule.plain_peak / gib))
 
     def step(self, step):
         now = time.monotonic()
         if self.last is not None:
-            self.steps.append([now - self.last[0], self.last[1]])
+            ended = [now - self.last[0], self.last[1]]
+            if self.settings.stats:
+                self.steps.append(ended)
             if self.settings.progress:
-                say.line("step %d: %.3f s, %s" % (len(self.steps), *self.steps[-1]))
+                say.line("step %d: %.3f s, %s" % (self.count, *ended))
+        self.count += 1
         self.last = (now, type(step.conduct).__name__)
 
     def end(self):
         """Says what was moved, at the end of the process."""
         if os.getpid() != self.pid or self.lanes is None:
             return
+        try:
+            self.memory.samples.ask(self.count)
+            self.memory.samples.answer(wait=True)
+            self.account()
+        except Wrong as e:
+            say.line(e)
+        except Exception as e:
+            say.line("no account of the run: %s" % say.reason(e))
+
+    def account(self):
         stats = self.lanes.stats()
         gib = float(1 << 30)
         say.line("%d steps: %.1f GiB to the host and %.1f back, at most %.1f GiB there at a time" % (
-            len(self.steps) + 1, stats.bytes_out / gib, stats.bytes_in / gib, stats.host_peak / gib))
+            self.count, stats.bytes_out / gib, stats.bytes_in / gib, stats.host_peak / gib))
         if self.settings.stats:
             self.write(stats)
 

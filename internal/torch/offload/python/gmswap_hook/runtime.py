@@ -1,7 +1,9 @@
 """The steps of a program: the first are watched, the others follow a schedule."""
 
+import threading
+
 from . import say
-from .entry import Entry, Saved
+from .entry import Entry, Kept, Saved
 from .follow import Clock, Follower
 from .graph import Recording
 from .reactive import Reactive
@@ -15,21 +17,24 @@ class Step(object):
         self.entries = []
         self.stream = 0  # that of the forward pass
         self.backward = False
+        self.trail = 0  # stands for all parameters that were saved so far
         self.deviation = ""  # from the schedule
 
 
 class Runtime(object):
-    """Moves the tensors of one device. Its methods are called by the program's threads, one at a time."""
+    """Moves the tensors of one device: those of models that one thread of the program runs forward. Any may run them backward."""
 
     WARM_UP = 1  # steps that are not recorded: they do what is done but once
     TIMED = 2  # the step after so many that followed the schedule is timed
     DEVIATIONS = 3  # steps that go another way before the schedule is made anew
+    ATTEMPTS = 4  # pairs of steps that differ before no more are recorded
 
     def __init__(self, memory, lanes, settings, planner, report):
         self.memory, self.lanes, self.settings, self.planner, self.report = memory, lanes, settings, planner, report
         self.smallest = settings.smallest
+        self.thread = None
         self.step = None
-        self.steps = 0
+        self.steps = 0  # that have ended
         self.recording = None
         self.schedule = None
         self.deviated = 0  # steps that went another way than the schedule
@@ -39,16 +44,23 @@ class Runtime(object):
 
     # Called by Hooks.
 
-    def begin(self, module):
-        """Begins a step, unless the last one has not come to its backward pass. Returns whether what is saved is to be packed."""
-        if self.declined or self.memory.capturing():
+    def begin(self, module, args, known):
+        """Begins a step, unless the last one has not come to its backward pass. Returns whether what is saved is to be packed. A recorded
+        step is one of modules that were run before, as those that follow it are: others may be there but once."""
+        if self.declined or not self.own_thread() or self.memory.capturing():
             return False
-        step = self.step
-        if step is None or step.backward or not any(e.users for e in step.entries):
-            self.next_step()
-            self.step.stream = self.memory.stream()
-        self.memory.note_storages(module)
-        return True
+        with self.memory:
+            self.memory.samples.answer()
+            step = self.step
+            if step is None or step.backward or not any(e.users for e in step.entries):
+                self.next_step()
+            self.memory.note_storages(module)
+        return not self.declined and (known or self.recording is None and self.schedule is None)
+
+    def own_thread(self):
+        if self.thread is None or not self.thread.is_alive():
+            self.thread = threading.current_thread()
+        return self.thread is threading.current_thread()
 
     def watching(self):
         """Says whether the steps that come are recorded."""
@@ -68,78 +80,113 @@ class Runtime(object):
 
     def pack(self, tensor):
         memory = self.memory
+        if tensor.grad_fn is not None:
+            tensor = detached(tensor)
         if not memory.movable(tensor):
-            return tensor
+            return Kept(tensor) if type(tensor) in memory.types else tensor
         storage = tensor.untyped_storage()
-        nbytes = storage.nbytes()
-        if nbytes < self.smallest or storage._cdata in memory.known:
-            return tensor
-        step, stream = self.step, memory.stream()
-        if stream != step.stream:
-            return tensor  # its memory may be given back in the order of another stream than those that the copies wait for
+        if memory.kept(storage):
+            self.step.trail = hash((self.step.trail, memory.ordinals.get(storage._cdata)))
+            return Kept(tensor)
+        # The memory of what is saved on another stream may be given back in that one's order, in which no copy is waited for.
+        stream = memory.stream()
+        if storage.nbytes() < self.smallest or stream != self.step.stream:
+            return Kept(tensor)
+        with memory:
+            return self.pack_storage(tensor, storage, stream)
+
+    def pack_storage(self, tensor, storage, stream):
+        memory, step, nbytes = self.memory, self.step, storage.nbytes()
         entry = memory.entries.get(storage._cdata)
-        new = entry is None
+        new = entry is None or entry.version != tensor._version or entry.nbytes != nbytes
         if new:
             entry = Entry(memory, self.lanes, step, tensor, storage, nbytes)
             memory.entries[entry.key] = entry
             step.entries.append(entry)
         saved = Saved(entry, tensor)
-        if entry.step is step:
+        if entry.step == step.number:
             step.conduct.pack(entry, new, stream)
         return saved
 
     def unpack(self, saved):
+        if isinstance(saved, Kept):
+            return saved.unpack()
         if not isinstance(saved, Saved):
             return saved
-        step, entry = self.step, saved.entry
-        stream = self.memory.stream()
-        if entry.step is step:
-            step.backward = True
-            step.conduct.unpack(entry, stream)
-        return entry.tensor(saved, stream)
+        with self.memory:
+            step, entry = self.step, saved.entry
+            stream = self.memory.stream()
+            if entry.step == step.number:
+                step.backward = True
+                step.conduct.unpack(entry, stream)
+            return entry.tensor(saved, stream)
 
     # Steps.
 
     def next_step(self):
-        if self.step is not None:
-            self.end_step(self.step)
-        number, self.steps = self.steps, self.steps + 1
-        step = self.step = Step(number)
-        if self.schedule is not None and not self.doubted():
-            step.conduct = self.follower(step)
-        elif number < self.WARM_UP or self.given_up:
-            step.conduct = Reactive(step, self.settings.window)
-        else:
-            if self.recording is None:
-                self.recording = Recording(self.memory, self.settings)
-            step.conduct = self.recording.next(step)
-        self.report.step(step)
+        """Begins a step. One in which nothing was saved so far is none: it begins anew."""
+        last = self.step
+        if last is not None and last.entries:
+            self.end_step(last)
+            self.steps += 1
+        step = self.step = Step(self.steps)
+        step.stream = self.memory.stream()
+        self.memory.begin_step()
+        step.conduct = self.conductor(step)
+        if last is None or last.number != step.number:
+            self.report.step(step)
 
-    def follower(self, step):
-        """Returns what conducts a step by the schedule. One of the first is timed, for a better schedule."""
-        followed, self.schedule.followed = self.schedule.followed, self.schedule.followed + 1
-        return Follower(step, self.schedule, self.settings, Clock(self.memory) if followed == self.TIMED and not self.refined else None)
+    def conductor(self, step):
+        """Returns what conducts a step. One of the first that follow a schedule is timed, for a better one."""
+        if self.schedule is not None and not self.doubted():
+            timed = self.schedule.followed >= self.TIMED and not self.refined
+            return Follower(step, self.schedule, self.settings, Clock(self.memory) if timed else None)
+        if step.number < self.WARM_UP or self.given_up:
+            return Reactive(step, self.settings.window)
+        if self.recording is None:
+            self.recording = Recording(self.memory, self.settings)
+        return self.recording.next(step)
 
     def doubted(self):
         """Says whether so many steps went another way than the schedule's that it is to be made anew."""
         return self.deviated >= self.DEVIATIONS
 
     def end_step(self, step):
-        step.conduct.end()
+        conduct, step.conduct = step.conduct, None
+        conduct.end()
+        self.memory.samples.ask(step.number)
+        if self.recording is not None:
+            self.end_recorded(self.recording)
+        if not step.backward:
+            return  # an evaluation
         if step.deviation:
             self.deviated += 1
             say.once("step %d went another way than the recorded one: %s" % (step.number, step.deviation))
-        elif isinstance(step.conduct, Follower) and step.conduct.clock is not None:
-            self.refine(step.conduct.clock)
-        if self.recording is not None and self.recording.complete:
-            recording, self.recording = self.recording, None
+        elif isinstance(conduct, Follower) and conduct.finished():
+            self.schedule.followed += 1
+            if conduct.clock is not None:
+                self.refine(conduct.clock)
+
+    def end_recorded(self, recording):
+        if recording.timed is not None:
+            self.recording = None
             self.plan(recording)
+        elif recording.failed >= self.ATTEMPTS:
+            self.recording = None
+            if self.schedule is None:
+                self.given_up = True
+                say.line("no schedule: no two steps are alike; tensors are moved as they come")
+            self.keep()
+
+    def keep(self):
+        """Keeps the schedule for good."""
+        self.deviated, self.DEVIATIONS = 0, float("inf")
 
     def plan(self, recording):
         """Makes a schedule of what was recorded. The old one stays if it is for the same step with larger tensors."""
         old, self.deviated = self.schedule, 0
         if old is not None and old.covers(recording.timed):
-            self.DEVIATIONS = float("inf")
+            self.keep()
             return
         try:
             self.schedule = self.planner.plan(recording)
@@ -156,3 +203,11 @@ class Runtime(object):
             self.schedule = self.planner.refine(clock.nanoseconds())
         except Exception as e:
             say.line("the schedule stays as it is: %s" % say.reason(e))
+
+
+def detached(tensor):
+    """Returns a tensor without what computed it: that may be what saves it, and nothing would end such a circle."""
+    try:
+        return tensor.detach()
+    except (RuntimeError, TypeError):
+        return tensor  # of a type that has no such thing

@@ -9,8 +9,8 @@ class Settings(object):
     def __init__(self, environ):
         self.library = environ["GM_LIB"]
         self.device = int(environ.get("GMSWAP_DEVICE", "0"))  # bytes that may be used of the device, 0 for all of it
-        ranks = max(1, int(environ.get("LOCAL_WORLD_SIZE", "1") or 1))
-        self.host = int(environ.get("GMSWAP_HOST", "0")) // ranks  # bytes of host memory
+        self.ranks = max(1, int(environ.get("LOCAL_WORLD_SIZE", "1") or 1))  # processes of this host, each with a GPU
+        self.host = int(environ.get("GMSWAP_HOST", "0")) // self.ranks  # bytes of host memory
         self.policy = environ.get("GMSWAP_POLICY", "auto")
         self.record, self.follow, self.stats = (self.file(environ, name) for name in ("RECORD", "SCHEDULE", "STATS"))
         self.link = environ.get("GMSWAP_LINK", "")  # file of the figures of copies

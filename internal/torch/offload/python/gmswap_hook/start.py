@@ -1,6 +1,7 @@
 """The moment at which the moving of tensors begins: when CUDA has started."""
 
 import functools
+import itertools
 import os
 
 from . import say
@@ -36,6 +37,9 @@ def begin(torch):
     if _pid == os.getpid():
         return
     _pid = os.getpid()
+    if not hasattr(torch.Tensor, "untyped_storage") or not hasattr(torch._C, "_current_graph_task_id"):
+        say.once("nothing is moved: PyTorch %s is too old, 2.0 is needed" % torch.__version__)
+        return
     try:
         settings = Settings(os.environ)
         library = Library(settings.library)
@@ -54,22 +58,39 @@ def leave_mark(folder):
 
 
 class Late(object):
-    """Becomes a Runtime when the first model is run: the device is the current one then."""
+    """Becomes a Runtime when the first model is run on a GPU."""
 
     def __init__(self, torch, library, settings):
         self.torch, self.library, self.settings = torch, library, settings
         self.runtime = None
 
-    def begin(self, module):
+    def begin(self, module, args, known):
         if self.runtime is None:
-            self.runtime = self.start()
+            device = self.device(module, args)
+            if device is None:
+                return False
+            self.runtime = self.start(device)
             for name in ("begin", "entered", "left", "pack", "unpack", "watching", "finished"):
                 setattr(self, name, getattr(self.runtime, name))
-        return self.runtime.begin(module)
+        return self.begin(module, args, known)
 
-    def start(self):
+    def watching(self):
+        return True
+
+    def finished(self):
+        return False
+
+    def device(self, module, args):
+        """Returns the device that a model is on, None for the host. FSDP may keep parameters there, and use the current device."""
+        for t in itertools.chain(module.parameters(), module.buffers(), args):
+            if isinstance(t, self.torch.Tensor) and t.is_cuda:
+                return t.device.index
+        if any(hasattr(type(m), "_get_fsdp_state") for m in module.modules()):
+            return self.torch.cuda.current_device()
+        return None
+
+    def start(self, device):
         leave_mark(self.settings.folder)
-        device = self.torch.cuda.current_device()
         memory = Memory(self.torch, device)
         settings = self.settings
         settings.complete(self.torch, device)
