@@ -86,21 +86,31 @@ const (
 
 // Validate returns an error for a graph that is none: each policy and the simulator take a valid one for granted.
 func (g *Graph) Validate() error {
+	var took time.Duration
 	for i, o := range g.Ops {
+		took += min(o.Duration, maxDuration)
 		switch {
-		case o.Duration < 0 || o.Duration > maxDuration:
+		case o.Duration < 0 || took > maxDuration:
 			return fmt.Errorf("operator %d: duration of %v", i, o.Duration)
 		case o.Base < 0 || o.Base > maxBytes:
 			return fmt.Errorf("operator %d: %d bytes beside the tensors", i, o.Base)
 		case o.Phase > Update || i > 0 && o.Phase < g.Ops[i-1].Phase:
-			return fmt.Errorf("operator %d: phase %v is out of order", i, o.Phase)
+			return fmt.Errorf("operator %d: phase %d is out of order", i, uint8(o.Phase))
 		case o.Layer < -1:
 			return fmt.Errorf("operator %d: layer %d", i, o.Layer)
+		case int(o.Type) >= len(opTypeNames):
+			return fmt.Errorf("operator %d: there is no type %d", i, uint8(o.Type))
 		}
 	}
+	var bytes int64
 	for i := range g.Tensors {
-		if err := g.validateTensor(&g.Tensors[i]); err != nil {
+		t := &g.Tensors[i]
+		if err := g.validateTensor(t); err != nil {
 			return fmt.Errorf("tensor %d: %w", i, err)
+		}
+		bytes, took = bytes+t.Bytes, took+t.Recompute
+		if bytes > maxTotal || took > maxDuration {
+			return fmt.Errorf("tensor %d: %d bytes and %v in all, so far", i, bytes, took)
 		}
 	}
 	return nil
@@ -108,6 +118,7 @@ func (g *Graph) Validate() error {
 
 const (
 	maxBytes    = 1 << 50
+	maxTotal    = 1 << 52
 	maxDuration = 1000 * time.Hour
 )
 
@@ -126,6 +137,9 @@ func (g *Graph) validateTensor(t *Tensor) error {
 	}
 	if t.Layer < -1 || t.Recompute < 0 || t.Recompute > maxDuration {
 		return fmt.Errorf("layer %d, computed again in %v", t.Layer, t.Recompute)
+	}
+	if int(t.Role) >= len(roleNames) {
+		return fmt.Errorf("there is no role %d", uint8(t.Role))
 	}
 	if t.Row < 0 || t.Row > 0 && t.Bytes%t.Row != 0 {
 		return fmt.Errorf("rows of %d bytes in %d", t.Row, t.Bytes)

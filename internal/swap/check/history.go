@@ -39,6 +39,7 @@ type follower struct {
 	tensor *swap.Tensor
 	history
 	made                bool
+	over                int // copies on the host that ended before the last action
 	heldFrom, wholeFrom int // the moments at which the present stretches began, or never
 }
 
@@ -85,12 +86,13 @@ func (f *follower) drop(moment int) {
 	f.heldFrom, f.wholeFrom = never, never
 }
 
-// onHost returns the bytes that are on the host at a moment, but for a copy that begins there.
+// onHost returns the bytes that are on the host at a moment, but for a copy that begins there. Moments do not go back, and no copy ends
+// before one that began earlier.
 func (f *follower) onHost(moment int) int64 {
-	for _, x := range f.hosted {
-		if x.first < moment && moment <= x.last {
-			return f.actions[x.action].Bytes
-		}
+	for ; f.over < len(f.hosted) && f.hosted[f.over].last < moment; f.over++ {
+	}
+	if f.over < len(f.hosted) && f.hosted[f.over].first < moment {
+		return f.actions[f.hosted[f.over].action].Bytes
 	}
 	return 0
 }

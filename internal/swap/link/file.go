@@ -14,7 +14,8 @@ const (
 	maxFile     = 1 << 20 // bytes
 	maxGPUs     = 1024
 	maxBytes    = 1 << 50
-	maxRate     = 1 << 50           // bytes per second
+	minRate     = 1 << 20 // bytes per second
+	maxRate     = 1 << 50
 	maxNS       = 3_600_000_000_000 // an hour
 	maxSlowdown = 1000
 )
@@ -112,7 +113,7 @@ func checkRates(rates []Rate) error {
 		}
 		for _, w := range ways {
 			rate := w.of(r)
-			if rate <= 0 || rate > maxRate {
+			if rate < minRate || rate > maxRate {
 				return fmt.Errorf("[%d]: %d %s", i, rate, w.name)
 			}
 			if i > 0 && r.seconds(w.of) < rates[i-1].seconds(w.of) {

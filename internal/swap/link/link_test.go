@@ -118,7 +118,7 @@ func TestDefault(t *testing.T) {
 }
 
 func TestReadRefuses(t *testing.T) {
-	const rate = `{"bytes": 1000, "out_bytes_per_s": 5, "in_bytes_per_s": 5, "both_out_bytes_per_s": 5, "both_in_bytes_per_s": 5}`
+	const rate = `{"bytes": 1000, "out_bytes_per_s": 5000000, "in_bytes_per_s": 5000000, "both_out_bytes_per_s": 5000000, "both_in_bytes_per_s": 5000000}`
 	gpu := func(rates string) string {
 		return `{"schema": "gm link 1", "device": "x", "gpus": [{"alone": [` + rates + `], "memory_slowdown": 1}]}`
 	}
@@ -127,7 +127,7 @@ func TestReadRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	slowdown := func(more string) string { return with(`"memory_slowdown": 1`, more) }
-	faster := strings.NewReplacer("1000", "1001", `"out_bytes_per_s": 5`, `"out_bytes_per_s": 500`).Replace(rate)
+	faster := strings.NewReplacer("1000", "1001", `"out_bytes_per_s": 5000000`, `"out_bytes_per_s": 500000000`).Replace(rate)
 	for text, want := range map[string]string{
 		"":                               "unexpected end of JSON input",
 		"{}":                             "no schema: gmswap bw writes such files",
@@ -140,11 +140,11 @@ func TestReadRefuses(t *testing.T) {
 		gpu(rate + "," + rate):           "gpus[0]: alone[1]: 1000 bytes: sizes must grow, from 1 on",
 		with("1000", "0"):                "gpus[0]: alone[0]: 0 bytes: sizes must grow, from 1 on",
 		with("1000", "-1"):               "gpus[0]: alone[0]: -1 bytes: sizes must grow, from 1 on",
-		with(`"in_bytes_per_s": 5`, ""):  "invalid character ',' looking for beginning of object key string",
-		with(`"in_bytes_per_s": 5,`, ""): "gpus[0]: alone[0]: 0 in_bytes_per_s",
+		with(`"in_bytes_per_s": 5000000`, ""):  "invalid character ',' looking for beginning of object key string",
+		with(`"in_bytes_per_s": 5000000,`, ""): "gpus[0]: alone[0]: 0 in_bytes_per_s",
 		with(`"both_in_b`, `"b`):         "gpus[0]: alone[0]: 0 both_in_bytes_per_s",
-		with(`"out_bytes_per_s": 5`, `"out_bytes_per_s": 9000000000000000000`): "gpus[0]: alone[0]: 9000000000000000000 out_bytes_per_s",
-		gpu(rate + "," + faster):                                     "gpus[0]: alone[1]: 1001 bytes at 500 out_bytes_per_s take less time than 1000 bytes",
+		with(`"out_bytes_per_s": 5000000`, `"out_bytes_per_s": 9000000000000000000`): "gpus[0]: alone[0]: 9000000000000000000 out_bytes_per_s",
+		gpu(rate + "," + faster):                                     "gpus[0]: alone[1]: 1001 bytes at 500000000 out_bytes_per_s take less time than 1000 bytes",
 		slowdown(`"memory_slowdown": 0`):                             "gpus[0]: memory_slowdown 0 is not within 0 and 1000",
 		slowdown(`"memory_slowdown": 1e9`):                           "gpus[0]: memory_slowdown 1e+09 is not within 0 and 1000",
 		slowdown(`"touch_ns_per_gib": -1`):                           "gpus[0]: -1 touch_ns_per_gib and 0 register_ns_per_gib are not within 0 and an hour",

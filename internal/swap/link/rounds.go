@@ -208,7 +208,7 @@ func field(r *Rate, lane int, both bool) *int64 {
 
 // bytesPerSecond returns a rate within what a file may say.
 func bytesPerSecond(bytes int64, seconds float64) int64 {
-	return int64(math.Floor(min(max(float64(bytes)/seconds, 1), maxRate)))
+	return int64(math.Floor(min(max(float64(bytes)/seconds, minRate), maxRate)))
 }
 
 // workTime is how long copies within the GPU should go on when what slows them down is measured.

@@ -27,7 +27,7 @@ type planner func(*problem) ([]swap.Action, error)
 // Policies lists the policies, the default first.
 func Policies() []Policy {
 	return []Policy{
-		{"auto", "the fastest of none, joint, floor, memo, belady and dymem; more memory never makes it slower", planAuto},
+		{"auto", "the fastest of what joint, floor, memo, belady and dymem make for some amounts of memory around and below the limit; more is never slower", planAuto},
 		{"joint", "for each tensor the cheapest of keeping, copying and computing again, by simulation", planJoint},
 		{"floor", "copy all, bring back the largest while they fit, copy the rest back in time (DeepSpeed)", planFloor},
 		{"memo", "copy inputs and attention of each layer and a part of the rows of others, compute the rest again (MEMO)", planMemo},

@@ -101,10 +101,11 @@ func TestErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                     "read the request",
 		`{"policy": "nosuch"}`: "unknown policy",
-		`{"graph": {"ops": [{"ns": -1}]}, "policy": "auto"}`:                    "operator 0: duration",
-		`{"policy": "auto", "link": "/nosuch"}`:                                 "/nosuch",
-		`{"policy": "auto", "record": "/nosuch/g.parquet"}`:                     "write /nosuch/g.parquet",
-		`{"graph": {"tensors": [{"bytes": 1, "uses": [0]}]}, "policy": "auto"}`: "tensor 0",
+		`{"graph": {"ops": [{"ns": -1}]}, "policy": "auto"}`:                                                         "operator 0: duration",
+		`{"policy": "auto", "link": "/nosuch"}`:                                                                      "/nosuch",
+		`{"policy": "auto", "record": "/nosuch/g.parquet"}`:                                                          "write /nosuch/g.parquet",
+		`{"graph": {"tensors": [{"bytes": 1, "uses": [0]}]}, "policy": "auto"}`:                                      "tensor 0",
+		`{"graph": {"ops": [{}], "tensors": [{"bytes": 1, "uses": [0], "role": 3}]}, "record": "/nosuch/g.parquet"}`: "there is no role 3",
 	} {
 		if _, err := Make([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: the error is %v, want %q", text, err, want)
