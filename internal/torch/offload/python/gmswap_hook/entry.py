@@ -147,11 +147,11 @@ class Entry(object):
         self.wait()
         if self.alias is not None:
             return self.alias
-        if self.made is not None:
-            self.made.prove(self.buffer)
         if stream != self.home:
             self.memory.follow(self.home)
             self.memory.used_by(self.buffer, stream)
+        elif self.made is not None:
+            self.made.prove(self.buffer, stream)
         return self.buffer
 
     def tensor(self, saved, stream):

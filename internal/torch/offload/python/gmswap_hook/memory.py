@@ -2,6 +2,7 @@
 
 import collections
 import itertools
+import os
 import threading
 import weakref
 
@@ -27,6 +28,7 @@ class Memory(object):
         self.waiting = []  # what FSDP has not gathered yet
         self.entries = {}  # by their storage's address, those that autograd has not let go of
         self.samples = Samples(self)
+        self.pid = os.getpid()
         self.lock, self.depth = threading.RLock(), 0
         self.dropped = collections.deque()  # entries, a use of each of which has ended
         self.lost = []  # memory that cannot be given back, as nobody knows when a copy of it ends
@@ -45,6 +47,8 @@ class Memory(object):
 
     def drop(self, entry):
         """Ends a use of an entry. Python calls this at any moment, in any thread, also amid what changes the entry."""
+        if os.getpid() != self.pid:
+            return  # there is nothing to give back in a process that was forked
         self.dropped.append(entry)
         if self.lock.acquire(False):
             try:

@@ -69,12 +69,13 @@ class Recipe(object):
 class Remake(object):
     """Makes an entry of a step again."""
 
-    __slots__ = ("recipe", "memory", "sources", "lasting", "nbytes", "row", "sample", "holds")
+    __slots__ = ("recipe", "memory", "sources", "lasting", "nbytes", "row", "stream", "sample", "holds")
 
     def __init__(self, recipe, entries, entry):
         self.recipe, self.memory, self.nbytes, self.row = recipe, entry.memory, entry.nbytes, recipe.row
         self.sources = {i: entries[i] for i in recipe.sources}
         self.lasting = {ordinal: [(t, t._version) for t in self.memory.parameters(ordinal)] for ordinal in recipe.lasting}
+        self.stream = entry.home
         self.sample = self.memory.samples.take(entry.alias, recipe.near)
         self.holds = False
 
@@ -94,10 +95,10 @@ class Remake(object):
             for e in self.sources.values():
                 e.release()
 
-    def prove(self, buffer):
-        """Has what was made compared with what it was, once."""
+    def prove(self, buffer, stream):
+        """Has what was made compared with what it was, once, and on the stream that made it."""
         sample, self.sample = self.sample, None
-        if sample is not None:
+        if sample is not None and stream == self.stream:
             self.memory.samples.compare(sample, buffer)
 
     def whole(self, stream):
@@ -181,7 +182,7 @@ class Operators(object):
                 number = self.new(t, given)
                 if packet in ATTENTION and i == 0:
                     self.attended.add(number)
-                if number and pure and t is x and t.is_contiguous():
+                if number and pure and t is x and t.is_contiguous() and self.memory.size(t) == t.numel() * t.element_size():
                     self.makers[number] = Made(number, call, i)
         return result
 

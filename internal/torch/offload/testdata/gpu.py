@@ -1,0 +1,134 @@
+"""What the programs on the stand-in for PyTorch share. They print what comes out of each step, so that it can be compared with what comes
+out where there is no hook.
+
+    HOW    how schedules are made: by hand, as plans.Planner has it, or auto, by libgm.so
+    FACTS  file for what the hook did, as JSON
+"""
+
+import atexit
+import gc
+import hashlib
+import json
+import os
+import sys
+
+import torch
+from torch import nn, ops
+
+SMALLEST = 16 << 10
+runtimes = []
+
+
+def hook():
+    """Returns the hook, None where there is none."""
+    return sys.modules.get("gmswap_hook")
+
+
+def prepare():
+    """Has the hook move small tensors, by schedules that are made by hand."""
+    if hook() is None:
+        return
+    from gmswap_hook import library, settings, start
+    from plans import Planner
+
+    complete, begin, how = settings.Settings.complete, start.Late.start, os.environ.get("HOW", "auto")
+
+    def small(self, *args):
+        complete(self, *args)
+        self.smallest, self.window = SMALLEST, 1 << 18
+        if how == "rows":
+            self.policy = "memo"
+
+    def started(self, device):
+        runtime = begin(self, device)
+        runtime.planned = Planner(how)
+        runtimes.append(runtime)
+        if how != "auto":
+            library.Library.plan = lambda self, request: runtime.planned.plan(request)
+        return runtime
+
+    settings.Settings.complete, start.Late.start = small, started
+
+
+prepare()
+
+
+def cuda(*size, byte=0):
+    return torch.full(size, byte, device=torch.device("cuda", 0))
+
+
+def weight(byte, rows=4):
+    return nn.Parameter(cuda(rows, 256, byte=byte))
+
+
+class Block(nn.Module):
+    def __init__(self, seed):
+        super().__init__()
+        self.up, self.gate, self.down = weight(seed), weight(seed + 1), weight(seed + 2)
+
+    def forward(self, x):
+        h = ops.silu(ops.linear(x, self.up)) * ops.sigmoid(ops.linear(x, self.gate))
+        return x + ops.linear(h, self.down)
+
+
+class Net(nn.Module):
+    def __init__(self, blocks=3):
+        super().__init__()
+        self.blocks = [Block(10 * i) for i in range(blocks)]
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = block(x)
+        return x
+
+
+def batch(step, rows=64):
+    return cuda(rows, 256, byte=step)
+
+
+def digest(*tensors):
+    return hashlib.sha256(b"".join(b"-" if t is None else t.read() for t in tensors)).hexdigest()[:12]
+
+
+def update(model, loss, *more):
+    """Ends a step: says what came out, changes the parameters, and forgets the gradients."""
+    parameters = list(model.parameters())
+    print(digest(loss, *(p.grad for p in parameters)), *more)
+    with torch.no_grad():
+        for p in parameters:
+            if p.grad is not None:
+                ops.add_(p, p.grad)
+            p.grad = None
+
+
+def train(model, step, rows=64):
+    loss = ops.loss(model(batch(step, rows)))
+    loss.backward()
+    update(model, loss)
+
+
+def finish():
+    """Checks that everything has been given back, once the program has let go of its tensors, and notes what was done."""
+    gc.collect()
+    for r in runtimes:
+        atexit.unregister(r.report.end)
+        r.report.end()
+    if torch.cuda.memory_allocated():
+        sys.exit("%d bytes of the device are left" % torch.cuda.memory_allocated())
+    from torch import _driver
+
+    facts = {"served": bool(runtimes)}
+    if runtimes:
+        r = runtimes[0]
+        if len(runtimes) > 1 or r.memory.entries or r.memory.lost or r.memory.dropped:
+            sys.exit("%d runtimes, entries %s, lost %d" % (len(runtimes), r.memory.entries, len(r.memory.lost)))
+        stats = r.lanes.stats()
+        if stats.host_bytes:
+            sys.exit("%d bytes of the host are left" % stats.host_bytes)
+        facts.update(out=stats.copies_out, back=stats.copies_in, steps=r.steps + 1, declined=r.declined, planned=r.planned.made,
+                     remade=r.planned.remade, followed=r.schedule.followed if r.schedule else 0, deviated=r.deviated)
+        r.lanes.lib.gm_swap_close(0)
+    _driver.gm.gm_reset()
+    if os.environ.get("FACTS"):
+        with open(os.environ["FACTS"], "w") as f:
+            json.dump(facts, f)

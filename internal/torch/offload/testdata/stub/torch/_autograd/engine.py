@@ -1,0 +1,149 @@
+"""Nodes of the graph, what they save, and the backward pass, which runs in a thread of its own as that of a GPU does."""
+
+import heapq
+import itertools
+import math
+import queue
+import threading
+
+from .. import cuda
+from . import hooks
+
+local = threading.local()
+_numbers = itertools.count()
+_tasks = itertools.count()
+
+
+def grad_enabled():
+    return getattr(local, "grad", True)
+
+
+def set_grad_enabled(on):
+    local.grad = on
+
+
+def task():
+    """Returns the number of the backward pass that this thread is in, -1 for none."""
+    return getattr(local, "task", -1)
+
+
+class Saved(object):
+    """A tensor that a node needs."""
+
+    def __init__(self, tensor, output):
+        self.output, self.number = output, tensor.grad_fn.number if tensor.grad_fn else -1
+        self.version, self.unpack, self.packed = tensor._version, None, None
+        if hooks.stack():
+            pack, self.unpack = hooks.stack()[-1]
+            before = grad_enabled()
+            set_grad_enabled(False)
+            try:
+                self.packed = pack(tensor)
+            finally:
+                set_grad_enabled(before)
+        else:
+            self.packed = tensor.detach()
+        assert tensor._version == self.version, "a pack hook wrote to its argument"
+
+    def get(self):
+        if self.unpack is not None:
+            return self.unpack(self.packed)
+        if self.packed._version != self.version:
+            raise RuntimeError("one of the variables needed for gradient computation has been modified by an inplace operation")
+        return self.packed
+
+
+class Shape(object):
+    """What is known of an argument without it."""
+
+    def __init__(self, tensor):
+        self._size, self.dtype, self.device = tensor.size(), tensor.dtype, tensor.device
+
+    def size(self):
+        return self._size
+
+    def numel(self):
+        return math.prod(self._size)
+
+
+class Node(object):
+    def __init__(self, gradient, inputs):
+        self.number, self.gradient, self.saved = next(_numbers), gradient, []
+        self.inputs = [(t.grad_fn, t if t.grad_fn is None and t.requires_grad else None) for t in inputs]
+        self.shapes = [Shape(t) for t in inputs]
+        self.stream = cuda.current_stream()
+
+    def save(self, tensor, output=False):
+        self.saved.append(Saved(tensor, output))
+
+    def run(self, gradient):
+        with cuda.stream(self.stream):
+            if any(s is None for s in self.saved):
+                raise RuntimeError("Trying to backward through the graph a second time")
+            gradients = self.gradient(gradient, [s.get() for s in self.saved])
+            return [fitting(g, shape) for g, shape in zip(gradients, self.shapes)]
+
+
+def fitting(gradient, shape):
+    from .._ops import fitting
+
+    return fitting(gradient, shape)
+
+
+def run(root, gradient, retain_graph):
+    waiting, heap, seen = {root: gradient}, [(-root.number, root)], {root}
+    while heap:
+        _, node = heapq.heappop(heap)
+        gradients = node.run(waiting.pop(node))
+        if not retain_graph:
+            node.saved = [None] * len(node.saved)
+        for (edge, leaf), g in zip(node.inputs, gradients):
+            if leaf is not None:
+                with cuda.stream(node.stream):
+                    leaf.grad = g if leaf.grad is None else leaf.grad + g
+            elif edge is not None:
+                with cuda.stream(edge.stream):
+                    waiting[edge] = waiting[edge] + g if edge in waiting else g
+                if edge not in seen:
+                    seen.add(edge)
+                    heapq.heappush(heap, (-edge.number, edge))
+
+
+class Worker(threading.Thread):
+    """The thread of backward passes."""
+
+    def __init__(self):
+        super(Worker, self).__init__(daemon=True)
+        self.work = queue.Queue()
+
+    def run(self):
+        while True:
+            call, state, answer = self.work.get()
+            local.task, local.grad, hooks.local.stack, hooks.local.disabled = next(_tasks), False, state, None
+            try:
+                answer.put((call(), None))
+            except BaseException as e:
+                answer.put((None, e))
+            local.task, hooks.local.stack = -1, []
+            del call, state, answer
+
+
+_worker = None
+
+
+def in_thread(call):
+    global _worker
+    if task() != -1:
+        return call()  # within a backward pass
+    if _worker is None or not _worker.is_alive():
+        _worker = Worker()
+        _worker.start()
+    answer = queue.Queue()
+    _worker.work.put((call, list(hooks.stack()), answer))
+    result, error = answer.get()
+    try:
+        if error is not None:
+            raise error
+        return result
+    finally:
+        del error  # and with it the graph, which its traceback knows

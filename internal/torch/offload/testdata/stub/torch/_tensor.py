@@ -1,0 +1,170 @@
+"""Tensors."""
+
+import ctypes
+import hashlib
+
+from . import _dtypes, _storage, cuda
+from ._dtypes import Size
+
+
+def strides(size):
+    result, step = [], 1
+    for n in reversed(size):
+        result.append(step)
+        step *= n
+    return tuple(reversed(result))
+
+
+def product(size):
+    result = 1
+    for n in size:
+        result *= n
+    return result
+
+
+class Tensor(object):
+    def __init__(self, storage, dtype, size, stride=None, offset=0, counter=None):
+        self._storage, self.dtype = storage, dtype
+        self._size, self._stride, self._offset = Size(size), strides(size) if stride is None else tuple(stride), offset
+        self._counter = counter or [0]  # shared with views
+        self.grad = self.grad_fn = None
+        self.requires_grad = False
+
+    device = property(lambda self: self._storage.memory.place)
+    is_cuda = property(lambda self: self.device.type == "cuda")
+    layout = _dtypes.strided
+    shape = property(lambda self: self._size)
+    _version = property(lambda self: self._counter[0])
+    is_leaf = property(lambda self: self.grad_fn is None)
+
+    def untyped_storage(self):
+        return _storage.UntypedStorage(self._storage.memory)
+
+    def size(self):
+        return self._size
+
+    def stride(self):
+        return self._stride
+
+    def storage_offset(self):
+        return self._offset
+
+    def dim(self):
+        return len(self._size)
+
+    def numel(self):
+        return product(self._size)
+
+    def element_size(self):
+        return self.dtype.size
+
+    def is_contiguous(self):
+        return self._stride == strides(self._size)
+
+    def is_conj(self):
+        return False
+
+    is_neg = is_conj
+
+    def data_ptr(self):
+        return self._storage.data_ptr() + self._offset * self.dtype.size
+
+    def record_stream(self, stream):
+        from . import _driver
+
+        _driver.gm.gm_record_stream(self._storage.data_ptr(), stream.cuda_stream)
+
+    # Views.
+
+    def alias(self, size, stride, offset, dtype=None):
+        return Tensor(self._storage, dtype or self.dtype, size, stride, offset, self._counter)
+
+    def detach(self):
+        return self.alias(self._size, self._stride, self._offset)
+
+    def set_(self, storage, offset, size, stride):
+        need = offset + 1 + sum((n - 1) * s for n, s in zip(size, stride)) if product(size) else 0
+        if need * self.dtype.size > storage.nbytes():
+            raise RuntimeError("set_ would resize a storage of %d bytes" % storage.nbytes())
+        self._storage, self._offset, self._size, self._stride = storage, offset, Size(size), tuple(stride)
+        return self
+
+    def reshape(self, *size):
+        assert self.is_contiguous()
+        known = -product(size)
+        size = [self.numel() // known if n == -1 else n for n in size]
+        return self.alias(size, strides(size), self._offset)
+
+    def flatten(self):
+        return self.reshape(-1)
+
+    def view(self, dtype):
+        assert self.is_contiguous() and self.dim() == 1
+        return self.alias((self.numel() * self.dtype.size // dtype.size,), (1,), self._offset * self.dtype.size // dtype.size, dtype)
+
+    def __getitem__(self, rows):
+        first, last, _ = rows.indices(self._size[0])
+        return self.alias((last - first,) + self._size[1:], self._stride, self._offset + first * self._stride[0])
+
+    # Contents.
+
+    def read(self):
+        """Returns the bytes, in the order of the current stream."""
+        cuda._wait(self.device)
+        if self.is_contiguous():
+            return ctypes.string_at(self.data_ptr(), self.numel() * self.dtype.size)
+        assert self.dim() == 1
+        n, step = self.dtype.size, self._stride[0] * self.dtype.size
+        return b"".join(ctypes.string_at(self.data_ptr() + i * step, n) for i in range(self._size[0]))
+
+    def write(self, data):
+        assert self.is_contiguous() and len(data) == self.numel() * self.dtype.size, (self._size, len(data))
+        cuda._wait(self.device)
+        ctypes.memmove(self.data_ptr(), data, len(data))
+        return self
+
+    def clone(self):
+        return empty(*self._size, dtype=self.dtype, device=self.device).write(self.read())
+
+    def copy_(self, other, non_blocking=False):
+        self._counter[0] += 1
+        return self.write(other.read())
+
+    def logical_or_(self, other):
+        return self.write(bytes(a | b for a, b in zip(self.read(), other.read())))
+
+    def __ne__(self, other):
+        n = self.dtype.size
+        a, b = self.read(), other.read()
+        data = bytes(a[i:i + n] != b[i:i + n] for i in range(0, len(a), n))
+        return empty(len(data), dtype=_dtypes.bool, device=self.device).write(data)
+
+    __hash__ = object.__hash__
+
+    def any(self):
+        return empty(dtype=_dtypes.bool, device=self.device).write(bytes((any(self.read()),)))
+
+    def item(self):
+        return int.from_bytes(self.read(), "little")
+
+    def backward(self, retain_graph=False, create_graph=False):
+        from . import autograd
+
+        autograd.backward(self, retain_graph=retain_graph)
+
+
+def empty(*size, dtype=_dtypes.float32, device=None, pin_memory=False):
+    if len(size) == 1 and isinstance(size[0], tuple):
+        size = size[0]
+    memory = _storage.Memory(product(size) * dtype.size, device or _dtypes.device("cpu"))
+    return Tensor(_storage.UntypedStorage(memory), dtype, size)
+
+
+def full(size, byte, device=None):
+    """Returns a tensor of bytes that follow from one."""
+    t = empty(*size, device=device)
+    return t.write(hashlib.shake_128(bytes((byte & 255,))).digest(t.numel() * t.dtype.size))
+
+
+def equal(a, b):
+    return a._size == b._size and a.read() == b.read()

@@ -1,0 +1,7 @@
+"""Stands for torch.compiler."""
+
+compiling = False
+
+
+def is_compiling():
+    return compiling

@@ -1,0 +1,11 @@
+"""Weak references to storages."""
+
+import weakref
+
+
+class StorageWeakRef(object):
+    def __init__(self, storage):
+        self.cell, self.memory = storage.memory.cell, weakref.ref(storage.memory)
+
+    def expired(self):
+        return self.memory() is None

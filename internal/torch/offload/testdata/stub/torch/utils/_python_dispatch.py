@@ -1,0 +1,36 @@
+"""Modes that are given each operator, below autograd."""
+
+import threading
+
+from .._autograd import engine
+
+local = threading.local()
+
+
+def modes():
+    if not hasattr(local, "modes"):
+        local.modes = []
+    return local.modes
+
+
+class TorchDispatchMode(object):
+    def __enter__(self):
+        modes().append(self)
+        return self
+
+    def __exit__(self, *reason):
+        assert modes().pop() is self
+
+
+def dispatch(operator, args, kwargs):
+    """Calls the kernel of an operator, or the innermost mode in its place."""
+    stack = modes()
+    if not stack:
+        return operator.kernel(*args, **kwargs)
+    mode, before = stack.pop(), engine.grad_enabled()
+    engine.set_grad_enabled(False)
+    try:
+        return mode.__torch_dispatch__(operator, (), args, kwargs)
+    finally:
+        engine.set_grad_enabled(before)
+        stack.append(mode)
