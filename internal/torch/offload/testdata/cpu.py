@@ -63,8 +63,8 @@ class Memory(memory.Memory):
     def movable(self, t):
         return type(t) in self.types and not t.is_conj() and not t.is_neg()
 
-    def storage(self, x):
-        return x.untyped_storage() if isinstance(x, torch.Tensor) and x.layout == torch.strided else None
+    def plain(self, x):
+        return isinstance(x, torch.Tensor) and x.layout == torch.strided
 
     def stream(self):
         return 0

@@ -86,7 +86,7 @@ def varied():
     for step in range(STEPS + 6):
         if step == 8:
             model.forward = lambda x: Net.forward(model, x.reshape(128, 128))
-        train(model, step, {5: 96, 6: 32, 7: 4}.get(step, 64 if step < 11 else 80))
+        train(model, step, {5: 96, 6: 32, 7: 4}.get(step, 64 if step < 9 else 80))
         vars(model).pop("forward", None)
 
 

@@ -9,7 +9,7 @@ class Changed(RuntimeError):
 
     def __init__(self, nbytes):
         super(Changed, self).__init__(
-            "one of the variables needed for gradient computation has been modified by an inplace operation: it is in a storage of %d bytes" % nbytes)
+            "one of the variables needed for gradient computation has been modified by an inplace operation: a tensor of %d bytes" % nbytes)
 
 
 class Kept(object):
@@ -22,7 +22,7 @@ class Kept(object):
 
     def unpack(self):
         if self.tensor._version != self.version:
-            raise Changed(self.tensor.untyped_storage().nbytes())
+            raise Changed(self.tensor.numel() * self.tensor.element_size())
         return self.tensor
 
 
@@ -98,8 +98,7 @@ class Entry(object):
         """Gives the device's memory back. What has been changed, or is neither on the host nor can be made again, stays."""
         if not self.resident() or self.alias is not None and not self.intact():
             return False
-        whole = self.ticket and self.copied == self.nbytes
-        if not whole and (self.made is None or not self.made.hold()):
+        if not self.on_host() and (self.made is None or not self.made.hold()):
             return False
         try:
             self.settle()
@@ -109,6 +108,10 @@ class Entry(object):
             return False
         self.alias = self.buffer = None
         return True
+
+    def on_host(self):
+        """Says whether all of it is on the host, or will be."""
+        return self.ticket != 0 and self.copied == self.nbytes
 
     def load(self, stream):
         """Takes memory in the order of the stream, the current one, and begins the copy back."""
@@ -127,6 +130,8 @@ class Entry(object):
 
     def remake(self, stream):
         """Runs the operator that made the storage again, for what there is no copy of."""
+        if not self.resident() and self.on_host():
+            return self.load(stream)
         if not self.resident():
             self.buffer, self.home = self.made.whole(stream), stream
         elif not self.short:

@@ -43,7 +43,7 @@ class Hooks(object):
         self.local = Thread()
         autograd = torch._C._autograd
         self.push, self.pop = autograd._push_saved_tensors_default_hooks, autograd._pop_saved_tensors_default_hooks
-        self.top = getattr(autograd, "_top_saved_tensors_default_hooks", None)  # since 2.8
+        self.top = top(autograd)
         self.compiling = compiling(torch)
         self.roots = weakref.WeakSet()
         self.handles, self.everywhere = [], False
@@ -115,7 +115,7 @@ class Hooks(object):
     def begin(self, local, module, args):
         if not self.torch.is_grad_enabled() or self.torch._C._current_graph_task_id() != -1:
             return  # an evaluation, or computed again by a backward pass
-        if self.top is not None and self.top(False) is not None:
+        if self.top() is not None:
             say.once("what is saved where the program has hooks of its own for that is not moved")
             return
         known = module in self.roots
@@ -168,6 +168,19 @@ class Hooks(object):
                 yield
         finally:
             self.local.pushed = self.begin_packing()
+
+
+def top(autograd):
+    """Returns the function that returns the hooks in effect on what is saved, where there is one: since 2.8."""
+    get = getattr(autograd, "_top_saved_tensors_default_hooks", lambda ignore_is_tracing: None)
+
+    def top():
+        try:
+            return get(False)
+        except TypeError:
+            return get()
+
+    return top
 
 
 def compiling(torch):

@@ -26,6 +26,7 @@ class Memory(object):
         self.ordinals = {}  # of those that were met in this step, by address
         self.lasting = {}  # by these: weak references to parameters and buffers
         self.waiting = []  # what FSDP has not gathered yet
+        self.noted = set()  # modules, by id
         self.entries = {}  # by their storage's address, those that autograd has not let go of
         self.samples = Samples(self)
         self.pid = os.getpid()
@@ -121,9 +122,12 @@ class Memory(object):
         return (type(tensor) in self.types and tensor.is_cuda and tensor.device.index == self.device and tensor.layout == self.strided
                 and not self.wrapped(tensor) and not tensor.is_conj() and not tensor.is_neg())
 
+    def plain(self, x):
+        return isinstance(x, self.torch.Tensor) and x.is_cuda and x.layout == self.strided
+
     def storage(self, x):
         """Returns the storage of a tensor that is memory of a CUDA device, None for all else."""
-        if not isinstance(x, self.torch.Tensor) or not x.is_cuda or x.layout != self.strided:
+        if not self.plain(x):
             return None
         try:
             return x.untyped_storage()
@@ -138,7 +142,7 @@ class Memory(object):
     def begin_step(self):
         if len(self.known) > 2 * len(self.ordinals) + 1000:
             self.known = {key: weak for key, weak in self.known.items() if not self.expired(weak)}
-        self.ordinals, self.lasting, self.waiting = {}, {}, []
+        self.ordinals, self.lasting, self.waiting, self.noted = {}, {}, [], set()
 
     def note(self, tensor):
         """Has a tensor's storage never be moved. Returns its ordinal."""
@@ -150,7 +154,10 @@ class Memory(object):
         return self.ordinals.setdefault(storage._cdata, len(self.ordinals) + 1)
 
     def note_storages(self, module):
-        """Notes the storages of a module's parameters and buffers."""
+        """Notes the storages of a module's parameters and buffers, once in each step."""
+        if id(module) in self.noted:
+            return
+        self.noted.add(id(module))
         for t in itertools.chain(module.parameters(), module.buffers()):
             ordinal = self.note(t)
             if ordinal:

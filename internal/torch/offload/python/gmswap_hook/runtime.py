@@ -38,6 +38,7 @@ class Runtime(object):
         self.recording = None
         self.schedule = None
         self.deviated = 0  # steps that went another way than the schedule
+        self.patience = self.DEVIATIONS
         self.refined = False  # the schedule was made with the times of a step that followed one
         self.declined = False  # nothing has to be moved
         self.given_up = False  # no schedule can be made
@@ -80,7 +81,7 @@ class Runtime(object):
 
     def pack(self, tensor):
         memory = self.memory
-        if tensor.grad_fn is not None:
+        if tensor.requires_grad:
             tensor = detached(tensor)
         if not memory.movable(tensor):
             return Kept(tensor) if type(tensor) in memory.types else tensor
@@ -149,7 +150,7 @@ class Runtime(object):
 
     def doubted(self):
         """Says whether so many steps went another way than the schedule's that it is to be made anew."""
-        return self.deviated >= self.DEVIATIONS
+        return self.deviated >= self.patience
 
     def end_step(self, step):
         conduct, step.conduct = step.conduct, None
@@ -161,7 +162,8 @@ class Runtime(object):
             return  # an evaluation
         if step.deviation:
             self.deviated += 1
-            say.once("step %d went another way than the recorded one: %s" % (step.number, step.deviation))
+            if self.deviated == 1:
+                say.line("step %d went another way than the recorded one: %s" % (step.number, step.deviation))
         elif isinstance(conduct, Follower) and conduct.finished():
             self.schedule.followed += 1
             if conduct.clock is not None:
@@ -179,8 +181,8 @@ class Runtime(object):
             self.keep()
 
     def keep(self):
-        """Keeps the schedule for good."""
-        self.deviated, self.DEVIATIONS = 0, float("inf")
+        """Keeps the schedule, and waits longer before it is doubted again."""
+        self.deviated, self.patience = 0, 4 * self.patience
 
     def plan(self, recording):
         """Makes a schedule of what was recorded. The old one stays if it is for the same step with larger tensors."""

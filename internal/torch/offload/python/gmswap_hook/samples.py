@@ -17,6 +17,7 @@ class Samples(object):
     def __init__(self, memory):
         self.memory, self.torch = memory, memory.torch
         self.differ = None  # on the device: whether any words did in this step
+        self.stream = None  # that finds it out
         self.asked = collections.deque()  # steps, and the answers that are on their way
 
     def words(self, holder, dtype):
@@ -38,12 +39,13 @@ class Samples(object):
         else:
             differ = ((now - before).abs() > before.abs().max() * NEAR).any()
         self.differ = differ if self.differ is None else self.differ.logical_or_(differ)
+        self.stream = self.memory.stream()
 
     def ask(self, step):
         """Sends for the answer of a step that has ended."""
-        if self.differ is not None:
-            self.asked.append((step, self.memory.fetch(self.differ)))
-            self.differ = None
+        differ, self.differ = self.differ, None
+        if differ is not None and self.stream == self.memory.stream():
+            self.asked.append((step, self.memory.fetch(differ)))
 
     def answer(self, wait=False):
         """Raises an error if it has come, and is that words differed."""
