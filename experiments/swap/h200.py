@@ -5,9 +5,11 @@ Usage: h200.py BIN OUT [SECTION...] [--seconds N] [--tokens N,N] [--steps N] [--
 BIN holds gmswap. The sections:
 
     llama    8 layers of a Llama of 7B, 1 x N tokens: plain, recomputed, save_on_cpu, and under gmswap at several budgets
-    longest  the longest sequence that fits in 40 GB
+    longest  the longest sequence that fits in 40 GB, with 4 layers
     exact    200 steps: losses and gradients as without gmswap, to the last bit, and no growth of memory
-    alpha    MEMO's fraction from 0 to 1, in steps of --eighths / 8: what is foreseen against what is measured
+    alpha    MEMO's fraction from 0 to 1, in steps of --eighths / 8: what is foreseen against what is measured; a chain of matrix products, Llama
+    kinds    layers that are compiled, checkpoints, accumulated gradients
+    parallel two ranks: data parallel, fully sharded
     link     gmswap bw
     pair     two processes on two GPUs at once
 
@@ -23,7 +25,8 @@ import time
 import runs
 from results import Results
 
-SECTIONS = {"llama": runs.llama, "longest": runs.longest, "exact": runs.exact, "alpha": runs.alpha, "link": runs.link, "pair": runs.pair}
+SECTIONS = {"llama": runs.llama, "longest": runs.longest, "exact": runs.exact, "alpha": runs.alpha, "kinds": runs.kinds, "parallel": runs.parallel,
+            "link": runs.link, "pair": runs.pair}
 
 
 def options():
@@ -35,7 +38,7 @@ def options():
     p.add_argument("--tokens", type=lambda s: [int(n) for n in s.split(",")], default=[16384, 32768, 65536])
     p.add_argument("--steps", type=int, default=12)
     p.add_argument("--policy", default="auto")
-    p.add_argument("--eighths", type=int, default=2)
+    p.add_argument("--eighths", type=int, default=1)
     p.add_argument("--save-on-cpu", action="store_true", help="beside the first number of tokens")
     o = p.parse_intermixed_args()
     for name in o.sections:

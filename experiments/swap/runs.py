@@ -9,16 +9,17 @@ import tempfile
 import threading
 import time
 
-TRAIN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "train.py")
-OUT_OF_MEMORY = 3  # train.py's status
+TRAIN, SWEEP = (os.path.join(os.path.dirname(os.path.abspath(__file__)), name) for name in ("train.py", "sweep.py"))
 GB = 10**9
+HOST = 112  # GB of host memory: a machine of one GPU has 137
 
 
-def run(o, results, mode, flags, words, until, env=None):
+def run(o, results, mode, flags, words, until, env=None, ranks=1):
     """Runs train.py, under gmswap if flags are given, and returns what it measured, None if it said nothing."""
     folder = tempfile.mkdtemp()
     path, stats = os.path.join(folder, "train.json"), os.path.join(folder, "stats.json")
-    command = [sys.executable, TRAIN, *map(str, words), "--json", path]
+    launch = [] if ranks == 1 else ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks)]
+    command = [sys.executable, *launch, TRAIN, *map(str, words), "--json", path]
     if flags is not None:
         policy = [] if "--policy" in flags else ["--policy", o.policy]
         graph = os.path.join(results.folder, "%s.parquet" % mode.replace(" ", "-").replace("%", ""))
@@ -28,7 +29,7 @@ def run(o, results, mode, flags, words, until, env=None):
     tail(results.log, 2 if code == 0 else 15)
     result = read(path)
     if result is not None:
-        result.update(mode=mode, account=read(stats), code=code)
+        result.update(mode=mode, account=read(stats) if ranks == 1 else None, code=code)
         results.put(**result)
     return result
 
@@ -100,22 +101,30 @@ def compare(results, tokens, name, moved, plain, recomputed):
 
 
 def longest(o, results, end):
-    """Finds the longest sequence under 40 GB, in steps of 2048 tokens, by halves."""
-    modes = {"plain": None, "recompute": None, "gmswap": ["-m", str(40 * GB)]}
+    """Finds the longest sequence under 40 GB, in steps of 4096 tokens: up from a length that fits, or down from one that does not."""
+    layers, tokens = 4, {"plain": 32768, "recompute": 114688, "save_on_cpu": 98304, "gmswap": 131072}
     found = {}
-    for mode, flags in modes.items():
-        low, high = 8192, 98304
-        while high - low > 2048 and time.monotonic() < end:
-            tokens = (low + high) // 2 // 2048 * 2048
-            words = ["--tokens", tokens, "--steps", 6, "--warm-up", 4, "--cap", 40]
-            if mode == "recompute":
-                words += ["--how", "recompute"]
-            result = run(o, results, mode, flags, words, end)
-            fits = result is not None and result["code"] == 0
-            low, high = (tokens, high) if fits else (low, tokens)
+    for mode, start in tokens.items():
+        at, fits = start, {}
+        while at not in fits and time.monotonic() < end:
+            fits[at] = fit(o, results, mode, layers, at, end)
+            at += 4096 if fits[at] else -4096
+        low = max((t for t in fits if fits[t]), default=0)
+        high = min((t for t in fits if not fits[t]), default=0)
         found[mode] = low
-        results.check("longest under 40 GB: " + mode, "found", "%d fits, %d does not" % (low, high), high - low <= 2048)
-    results.check("longest under 40 GB", "longer than recomputing", str(found), found["gmswap"] > found["recompute"])
+        results.check("longest under 40 GB: " + mode, "found", "%d fits, %d does not" % (low, high), high - low == 4096)
+    for mode in ("recompute", "save_on_cpu"):
+        results.check("longest under 40 GB: gmswap", "longer than " + mode, "%.2f times" % (found["gmswap"] / max(1, found[mode])), found["gmswap"] > found[mode])
+
+
+def fit(o, results, mode, layers, tokens, end):
+    flags = ["-m", str(40 * GB), "--host", str(HOST * GB)] if mode == "gmswap" else None
+    steps = 6 if mode == "gmswap" else 3
+    words = ["--tokens", tokens, "--layers", layers, "--steps", steps, "--warm-up", steps - 1, "--cap", 40, "--host", HOST]
+    if mode in ("recompute", "save_on_cpu"):
+        words += ["--how", mode]
+    result = run(o, results, mode, flags, words, end)
+    return result is not None and result["code"] == 0
 
 
 def exact(o, results, end):
@@ -137,24 +146,60 @@ def exact(o, results, end):
 
 def alpha(o, results, end):
     """MEMO's fraction, from 0 to 1: what the simulator foresees and what is measured, and which is best by each."""
-    for tokens in o.tokens:
-        foreseen, measured = {}, {}
-        for eighth in range(0, 9, o.eighths):
-            name = "memo=%.3f" % (eighth / 8)
-            words = ["--tokens", tokens, "--steps", 9, "--warm-up", 7]
-            moved = run(o, results, name, ["--policy", name], words, end)
-            schedule = ((moved or {}).get("account") or {}).get("schedule")
-            if not schedule:
-                results.check("%d tokens, %s" % (tokens, name), "runs", "no", False)
-                continue
-            foreseen[eighth], measured[eighth] = schedule["step_ns"] / 1e9, moved["median_s"]
-            what = "%d tokens, %s" % (tokens, name)
-            step, peak = foreseen[eighth] / measured[eighth], schedule["peak"] / moved["allocated"]
-            results.check(what + ": step foreseen", "within 5 %", "%.3f" % step, abs(step - 1) <= 0.05)
-            results.check(what + ": peak foreseen", "within 1 %", "%.3f" % peak, abs(peak - 1) <= 0.01)
-        if foreseen:
-            best, real = min(foreseen, key=foreseen.get), min(measured, key=measured.get)
-            results.check("%d tokens: best alpha" % tokens, "within 1/8", "%d/8 foreseen, %d/8 measured" % (best, real), abs(best - real) <= o.eighths)
+    for model, layers in (("chain", 10), ("llama", 8)):
+        for tokens in o.tokens:
+            sweep(o, results, model, layers, tokens, end)
+
+
+def sweep(o, results, model, layers, tokens, end):
+    name, path = "%s, %d tokens" % (model, tokens), os.path.join(tempfile.mkdtemp(), "sweep.json")
+    policies = ["memo=%.3f" % (i / 8) for i in range(0, 9, o.eighths)]
+    command = [os.path.join(o.bin, "gmswap"), "run", "--policy", policies[0], "--", sys.executable, SWEEP, "--model", model,
+               "--layers", str(layers), "--tokens", str(tokens), "--json", path, *policies]
+    code, seconds = execute(command, results.log, max(1, end - time.monotonic()), None)
+    print("$ [%s] -> %s, %.1f s" % (name, code, seconds), flush=True)
+    tail(results.log, 1 if code == 0 else 15)
+    swept = read(path)
+    if code != 0 or not swept:
+        results.check(name, "runs", "status %s" % code, False)
+        return
+    results.put(mode="sweep", **swept)
+    for r in swept["results"]:
+        step, peak = r["foreseen_s"] / r["measured_s"], r["foreseen_peak"] / r["measured_peak"]
+        results.check("%s, %s: step foreseen" % (name, r["policy"]), "within 5 %", "%.3f" % step, abs(step - 1) <= 0.05)
+        results.check("%s, %s: peak foreseen" % (name, r["policy"]), "within 1 %", "%.3f" % peak, abs(peak - 1) <= 0.01)
+    best, real = (min(range(len(policies)), key=lambda i: swept["results"][i][what]) * o.eighths for what in ("foreseen_s", "measured_s"))
+    results.check(name + ": best alpha", "within 1/8", "%d/8 foreseen, %d/8 measured" % (best, real), abs(best - real) <= 1)
+
+
+def kinds(o, results, end):
+    """Layers that are compiled, checkpoints and accumulated gradients: losses as without gmswap, in less memory."""
+    for name, words in (("compiled", ["--compile"]), ("checkpoints", ["--how", "recompute"]), ("accumulated", ["--accumulate", 3])):
+        both(o, results, name, ["--tokens", 16384, "--layers", 4, "--steps", 12, "--warm-up", 8, *words], end)
+
+
+def parallel(o, results, end):
+    """Two ranks: data parallel, and fully sharded."""
+    for name in ("ddp", "fsdp2"):
+        both(o, results, name, ["--tokens", 16384, "--layers", 4, "--steps", 12, "--warm-up", 8, "--parallel", name], end, ranks=2)
+
+
+def both(o, results, name, words, end, ranks=1):
+    """Runs a training without gmswap and in three quarters of what it takes then, or all but a tenth of it with checkpoints."""
+    plain = run(o, results, name, None, words, end, ranks=ranks)
+    if not plain:
+        results.check(name, "runs", "no", False)
+        return
+    part = 0.9 if "recompute" in words else 0.75
+    moved = run(o, results, name + " gmswap", ["-m", str(int(part * plain["allocated"]))], words, end, ranks=ranks)
+    if not moved:
+        results.check(name, "runs under gmswap", "no", False)
+        return
+    results.check(name + ": losses", "equal to the last bit", "%d steps" % len(moved["steps"]),
+                  [s["loss"] for s in moved["steps"]] == [s["loss"] for s in plain["steps"]])
+    results.check(name + ": peak", "at most %.2f of without" % part, "%.3f" % (moved["allocated"] / plain["allocated"]),
+                  moved["allocated"] <= (part + 0.01) * plain["allocated"])
+    results.check(name + ": step", "for comparison", "%.3f of without" % (moved["median_s"] / plain["median_s"]), True)
 
 
 def link(o, results, end):

@@ -1,9 +1,10 @@
 """Trains Llama layers for some steps and says what it took.
 
-Usage: train.py [--tokens N] [--layers N] [--batch N] [--how plain|recompute|save_on_cpu] [--steps N] [--warm-up N] [--cap GB]
-                [--deterministic] [--json FILE]
+Usage: train.py [--tokens N] [--layers N] [--batch N] [--how plain|recompute|save_on_cpu] [--compile] [--accumulate N]
+                [--parallel ddp|fsdp2] [--steps N] [--warm-up N] [--cap GB] [--host GB] [--deterministic] [--json FILE]
 
-The exit status is 3 where memory does not suffice.
+With --parallel it is for torchrun, and the first rank writes the file. The exit status is 3 where the device's memory does not suffice, 4
+where it takes more than --host of the host's.
 """
 
 import argparse
@@ -14,6 +15,7 @@ import os
 import resource
 import statistics
 import sys
+import threading
 import time
 
 os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
@@ -22,15 +24,17 @@ import torch
 
 import llama
 
-OUT_OF_MEMORY = 3  # the exit status
+OUT_OF_MEMORY, OUT_OF_HOST = 3, 4  # exit statuses
 
 
 def arguments():
     p = argparse.ArgumentParser()
     p.add_argument("--how", choices=("plain", "recompute", "save_on_cpu"), default="plain")
     for flag, kind, default in (("--tokens", int, 16384), ("--layers", int, 8), ("--batch", int, 1), ("--steps", int, 12), ("--warm-up", int, 6),
-                                ("--cap", float, None), ("--seed", int, 7), ("--json", str, None)):
+                                ("--cap", float, None), ("--host", float, None), ("--accumulate", int, 1), ("--seed", int, 7), ("--json", str, None)):
         p.add_argument(flag, type=kind, default=default)
+    p.add_argument("--parallel", choices=("ddp", "fsdp2"))
+    p.add_argument("--compile", action="store_true", help="each layer by itself")
     p.add_argument("--deterministic", action="store_true")
     return p.parse_args()
 
@@ -48,15 +52,16 @@ def same_each_time():
 def train(a, model):
     """Trains and yields a record of each step."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5)
-    generator = torch.Generator(device="cuda").manual_seed(a.seed)
+    generator = torch.Generator(device="cuda").manual_seed(a.seed + rank())
     for step in range(a.steps):
-        ids = torch.randint(llama.VOCABULARY, (a.batch, a.tokens), device="cuda", generator=generator)
+        ids = [torch.randint(llama.VOCABULARY, (a.batch, a.tokens), device="cuda", generator=generator) for _ in range(a.accumulate)]
         torch.cuda.synchronize()
         torch.cuda.reset_peak_memory_stats()
         start = time.perf_counter()
-        with torch.autograd.graph.save_on_cpu(pin_memory=True) if a.how == "save_on_cpu" else contextlib.nullcontext():
-            loss = model(ids)
-        loss.backward()
+        for part in ids:
+            with torch.autograd.graph.save_on_cpu(pin_memory=True) if a.how == "save_on_cpu" else contextlib.nullcontext():
+                loss = model(part)
+            loss.backward()
         optimizer.step()
         gradients = digest(model) if a.deterministic else ""
         optimizer.zero_grad(set_to_none=True)
@@ -80,8 +85,42 @@ def rss():
         return int(f.read().split()[1]) * resource.getpagesize()
 
 
+def watch(limit):
+    """Ends the process when it takes more than a limit of host memory, before the machine does."""
+    while rss() < limit:
+        time.sleep(0.05)
+    print("more than %.0f GB of host memory are in use" % (limit / 1e9), flush=True)
+    os._exit(OUT_OF_HOST)
+
+
+def rank():
+    return int(os.environ.get("RANK", "0"))
+
+
+def built(a):
+    """Returns the model, spread over the ranks if that is asked for."""
+    model = llama.llama(a.layers, a.how == "recompute")
+    if a.compile:
+        for layer in model.layers:
+            layer.compile()
+    if a.parallel == "ddp":
+        return torch.nn.parallel.DistributedDataParallel(model)
+    if a.parallel == "fsdp2":
+        from torch.distributed.fsdp import fully_shard
+
+        for layer in model.layers:
+            fully_shard(layer)
+        fully_shard(model)
+    return model
+
+
 def main():
     a = arguments()
+    if a.parallel:
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+        torch.distributed.init_process_group("nccl")
+    if a.host:
+        threading.Thread(target=watch, args=(a.host * 1e9,), daemon=True).start()
     if a.deterministic:
         same_each_time()
     torch.manual_seed(a.seed)
@@ -89,8 +128,7 @@ def main():
         torch.cuda.set_per_process_memory_fraction(a.cap * 1e9 / torch.cuda.get_device_properties(0).total_memory)
     records, error = [], ""
     try:
-        model = llama.llama(a.layers, a.how == "recompute")
-        for r in train(a, model):
+        for r in train(a, built(a)):
             records.append(r)
             print("%d: %.4f s, allocated %.2f GB, reserved %.2f GB, host %.2f GB, loss %s %s" % (
                 len(records), r["time"], r["allocated"] / 1e9, r["reserved"] / 1e9, r["host"] / 1e9, r["loss"], r["gradients"]), flush=True)
@@ -105,7 +143,7 @@ def main():
         "median_s": statistics.median(r["time"] for r in warm) if warm else 0,
         "allocated": max((r["allocated"] for r in warm), default=0), "reserved": max((r["reserved"] for r in warm), default=0),
     }
-    if a.json:
+    if a.json and rank() == 0:
         with open(a.json, "w") as f:
             json.dump(result, f)
     print("%s, %d tokens: median step %.4f s, allocated %.2f GB, reserved %.2f GB %s" % (

@@ -100,6 +100,7 @@ type facts struct {
 	Out, Back                        int // copies
 	Steps, Planned, Remade, Followed int
 	Deviated                         int
+	Peak, Foreseen                   int // bytes of the device, of the last step
 }
 
 // result is what a program left behind.

@@ -11,7 +11,7 @@ import time
 import torch
 from torch import nn, ops
 
-from gpu import Block, Net, batch, cuda, digest, finish, runtimes, train, update, weight
+from gpu import Block, Net, batch, cuda, digest, finish, peaks, runtimes, train, update, weight
 
 STEPS = 12
 
@@ -28,6 +28,19 @@ def accumulated():
         for i in range(3):
             loss = ops.loss(model(batch(3 * step + i)))
             loss.backward()
+        update(model, loss)
+
+
+def stateful():
+    """An optimizer makes its state when it runs for the first time, behind three passes. The program looks for its peaks by itself."""
+    model, state = Net(), None
+    for step in range(STEPS):
+        for i in range(3):
+            torch.cuda.reset_peak_memory_stats()
+            loss = ops.loss(model(batch(3 * step + i)))
+            loss.backward()
+            peaks.append(torch.cuda.max_memory_allocated())
+        state = state or cuda(300, 256)
         update(model, loss)
 
 

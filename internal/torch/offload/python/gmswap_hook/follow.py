@@ -8,24 +8,6 @@ from .operators import Remake
 from .reactive import Reactive
 
 
-class Clock(object):
-    """Times stretches of the stream of operators."""
-
-    def __init__(self, memory):
-        self.memory = memory
-        self.begins, self.ends = [], []
-
-    def begin(self):
-        self.begins.append(self.memory.mark())
-
-    def end(self):
-        self.ends.append(self.memory.mark())
-
-    def nanoseconds(self):
-        self.memory.synchronize()
-        return [self.memory.elapsed(begin, end) for begin, end in zip(self.begins, self.ends)]
-
-
 OFFLOAD, FREE, PREFETCH, AWAIT, RECOMPUTE, SETTLE = range(6)
 
 
@@ -58,13 +40,13 @@ class Schedule(object):
 
 
 class Follower(object):
-    """Conducts a step by a schedule. If clock is given, it measures how long the stretches between the points take."""
+    """Conducts a step by a schedule. If an instrument is given, it measures the operators."""
 
-    def __init__(self, step, schedule, settings, clock=None):
-        self.step, self.schedule, self.settings, self.clock = step, schedule, settings, clock
+    def __init__(self, step, schedule, settings, instrument=None):
+        self.step, self.schedule, self.settings, self.instrument = step, schedule, settings, instrument
         self.point = self.packed = 0
-        if clock is not None:
-            clock.begin()
+        if instrument is not None:
+            instrument.begin(())
 
     def pack(self, entry, new, stream):
         at, sequence = self.point, self.schedule.sequence
@@ -78,7 +60,7 @@ class Follower(object):
         if why:
             self.leave(why).take_over(entry, new, stream)
         else:
-            self.advance(stream)
+            self.advance(stream, fresh=entry.nbytes if new else 0)
 
     def differs(self, entry):
         """Says in what a new entry is not as recorded, so that the schedule is not for it. It notes how the entry is made again."""
@@ -101,17 +83,17 @@ class Follower(object):
             return self.leave("tensor %d is needed at point %d" % (entry.index, at)).unpack(entry, stream)
         self.advance(stream, entry)
 
-    def advance(self, stream, needed=None):
+    def advance(self, stream, needed=None, fresh=0):
         """Comes to the next point."""
         self.point += 1
-        if self.clock is not None:
-            self.clock.end()
+        if self.instrument is not None:
+            self.instrument.end(fresh)
         for action in self.schedule.actions[self.point]:
             self.act(stream, *action)
-        if self.clock is not None:
+        if self.instrument is not None:
             if needed is not None:
                 needed.on_device(stream)
-            self.clock.begin()
+            self.instrument.begin(self.step.entries)
 
     def act(self, stream, kind, tensor, nbytes):
         entry = self.step.entries[tensor]
@@ -144,5 +126,5 @@ class Follower(object):
         return self.point == len(self.schedule.sequence)
 
     def end(self):
-        if self.clock is not None:
-            self.clock.end()
+        if self.instrument is not None:
+            self.instrument.end(0)

@@ -10,7 +10,7 @@ import socket
 import sys
 
 from .entry import layout
-from .follow import Clock
+from .measure import Clock, Scale
 from .operators import Operators
 
 LAYER_INPUT, ATTENTION = 1, 2  # roles of tensors, as swap.Role has them
@@ -31,7 +31,7 @@ class Recording(object):
     def next(self, step):
         """Returns what conducts a step."""
         if self.made is None:
-            self.operators = Operators(self.memory, self.settings.policy == "memo")
+            self.operators = Operators(self.memory, self.settings.policy.startswith("memo"))
         return Watched(self, step, self.operators if self.made is None else None)
 
     def enter(self, module):
@@ -83,38 +83,37 @@ class Watched(object):
         self.places = [""]  # of the points
         self.made_at = []  # of the entries: the operator before the point at which they are saved
         self.uses = []
-        self.clock = Clock(self.memory)
-        self.peaks, self.residents = [], []
-        self.fresh = [0]  # bytes that came at the end of each operator
+        self.clock, self.scale = Clock(self.memory), Scale(self.memory)
+        self.ended = 0  # operators
         self.open = []
         self._begin()
 
     def _begin(self):
         """Begins an operator."""
-        resident = 0
         for e in self.open:
-            if e.buffer is not None or e.held():
-                resident += e.nbytes
-        self.residents.append(resident)
-        self.clock.begin()
-        self.memory.reset_peak()
+            if e.held():
+                self._use(e)
+        self.scale.begin(self.open)
+        self.clock.begin(self.open)
 
-    def _end(self):
+    def _end(self, fresh=0):
         """Ends an operator, and notes what lived in it."""
-        self.clock.end()
-        self.peaks.append(self.memory.peak())
-        number, still = len(self.peaks) - 1, []
+        self.clock.end(fresh)
+        self.scale.end(fresh)
         for e in self.open:
             if e.users == 0 or e.buffer is not None or e.held():
-                uses = self.uses[e.index]
-                if not uses or uses[-1] != number:
-                    uses.append(number)
-            if e.users:
-                still.append(e)
-        self.open = still
+                self._use(e)
+        self.open = [e for e in self.open if e.users]
+        self.ended += 1
+
+    def _use(self, entry):
+        """Notes that an entry lives in the operator."""
+        uses = self.uses[entry.index]
+        if uses[-1:] != [self.ended]:
+            uses.append(self.ended)
 
     def pack(self, entry, new, stream):
-        self._end()
+        self._end(entry.nbytes if new else 0)
         self.sequence.append(entry.index)
         self.trails.append(self.step.trail)
         self.places.append(self.recording.place())
@@ -122,22 +121,19 @@ class Watched(object):
             self.sizes.append(entry.nbytes)
             self.layouts.append(layout(entry.alias))
             self.versions.append(entry.version)
-            self.made_at.append(len(self.peaks) - 1)
+            self.made_at.append(self.ended - 1)
             self.uses.append([])
-            self.fresh[-1] = entry.nbytes
             if self.operators is not None:
                 self.operators.saved(entry)
             self.open.append(entry)
             if entry.offload():
                 entry.free()
-        self.fresh.append(0)
         self._begin()
 
     def unpack(self, entry, stream):
         self._end()
         self.sequence.append(-entry.index - 1)
         self.places.append(self.places[self.made_at[entry.index] + 1])
-        self.fresh.append(0)
         entry.on_device(stream)
         self._begin()
 
@@ -149,10 +145,8 @@ class Watched(object):
         """Returns the graph, as libgm.so takes it."""
         first = next((i for i, s in enumerate(self.sequence) if s < 0), len(self.sequence))
         ops = []
-        for i, ns in enumerate(self.clock.nanoseconds()):
-            base = self.peaks[i] - self.residents[i] - self.fresh[i]
-            ops.append({"name": self.places[i], "layer": layer(self.places[i]), "phase": int(i > first),
-                        "ns": ns, "base": max(0, base)})
+        for i, (ns, base) in enumerate(zip(self.clock.nanoseconds(), self.scale.bases())):
+            ops.append({"name": self.places[i], "layer": layer(self.places[i]), "phase": int(i > first), "ns": ns, "base": base})
         tensors, attention, layers = [], self.recording.operators.attention(), set()
         for i, size in enumerate(self.sizes):
             uses = [u for u in self.uses[i] if u >= self.made_at[i]] or [self.made_at[i]]

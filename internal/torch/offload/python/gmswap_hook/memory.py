@@ -7,6 +7,7 @@ import threading
 import weakref
 
 from .library import Failure
+from .measure import Peak
 from .samples import Samples
 
 
@@ -29,6 +30,7 @@ class Memory(object):
         self.noted = set()  # modules, by id
         self.entries = {}  # by their storage's address, those that autograd has not let go of
         self.samples = Samples(self)
+        self.peak = Peak(torch, device)
         self.pid = os.getpid()
         self.lock, self.depth = threading.RLock(), 0
         self.dropped = collections.deque()  # entries, a use of each of which has ended
@@ -240,11 +242,9 @@ class Memory(object):
         """Begins to copy a flag to the host."""
         return Fetched(self, flag)
 
-    def peak(self):
-        return self.torch.cuda.max_memory_allocated(self.device)
-
-    def reset_peak(self):
-        self.torch.cuda.reset_peak_memory_stats(self.device)
+    def allocated(self):
+        """Returns the bytes that are in use."""
+        return self.torch.cuda.memory_stats_as_nested_dict(self.device)["allocated_bytes"]["all"]["current"]
 
     def synchronize(self):
         self.torch.cuda.synchronize(self.device)

@@ -9,21 +9,17 @@ class Planner(object):
     def __init__(self, library, settings, report):
         self.library, self.settings, self.report = library, settings, report
         self.timed = self.recipes = self.graph = None  # what was recorded last
+        self.start = 0  # bytes that were in use when that began
 
     def plan(self, recording):
         """Returns a schedule for what was recorded."""
         self.timed, self.recipes = recording.timed, recording.recipes()
-        self.graph = self.timed.graph(self.recipes)
+        self.graph, self.start = self.timed.graph(self.recipes), self.timed.scale.start
         return self.make()
 
-    def refine(self, nanoseconds):
-        """Returns a schedule for the same step with the times of operators as they are when it follows a schedule: copies are beside
-        them, and the GPU has no rest in which to cool down."""
-        slower = sum(nanoseconds) / max(1, sum(op["ns"] for op in self.graph["ops"]))
-        for op, ns in zip(self.graph["ops"], nanoseconds):
-            op["ns"] = ns
-        for t in self.graph["tensors"]:
-            t["recompute_ns"] = int(t.get("recompute_ns", 0) * slower)
+    def refine(self, instrument):
+        """Returns a schedule for the same step as an instrument has measured it while the step followed a schedule."""
+        instrument.correct(self.graph)
         return self.make()
 
     def make(self):

@@ -4,8 +4,9 @@ import threading
 
 from . import say
 from .entry import Entry, Kept, Saved
-from .follow import Clock, Follower
+from .follow import Follower
 from .graph import Recording
+from .measure import Clock, Scale
 from .reactive import Reactive
 
 
@@ -138,15 +139,23 @@ class Runtime(object):
             self.report.step(step)
 
     def conductor(self, step):
-        """Returns what conducts a step. One of the first that follow a schedule is timed, for a better one."""
+        """Returns what conducts a step."""
         if self.schedule is not None and not self.doubted():
-            timed = self.schedule.followed >= self.TIMED and not self.refined
-            return Follower(step, self.schedule, self.settings, Clock(self.memory) if timed else None)
+            return Follower(step, self.schedule, self.settings, self.instrument())
         if step.number < self.WARM_UP or self.given_up:
             return Reactive(step, self.settings.window)
         if self.recording is None:
             self.recording = Recording(self.memory, self.settings)
         return self.recording.next(step)
+
+    def instrument(self):
+        """Returns what measures a step that follows the schedule, for a better one: one of the first is timed, and one that begins with
+        more memory in use than the step that was recorded is weighed."""
+        if self.memory.allocated() > self.planner.start + self.settings.slack:
+            return Scale(self.memory)
+        if self.schedule.followed >= self.TIMED and not self.refined:
+            return Clock(self.memory)
+        return None
 
     def doubted(self):
         """Says whether so many steps went another way than the schedule's that it is to be made anew."""
@@ -166,8 +175,8 @@ class Runtime(object):
                 say.line("step %d went another way than the recorded one: %s" % (step.number, step.deviation))
         elif isinstance(conduct, Follower) and conduct.finished():
             self.schedule.followed += 1
-            if conduct.clock is not None:
-                self.refine(conduct.clock)
+            if conduct.instrument is not None:
+                self.refine(conduct.instrument)
 
     def end_recorded(self, recording):
         if recording.timed is not None:
@@ -199,10 +208,13 @@ class Runtime(object):
         self.refined = False
         self.declined = self.schedule.empty() or self.settings.dry
 
-    def refine(self, clock):
-        self.refined = True
+    def refine(self, instrument):
+        if isinstance(instrument, Scale):
+            self.planner.start = instrument.start
+        else:
+            self.refined = True
         try:
-            self.schedule = self.planner.refine(clock.nanoseconds())
+            self.schedule = self.planner.refine(instrument)
         except Exception as e:
             say.line("the schedule stays as it is: %s" % say.reason(e))
 

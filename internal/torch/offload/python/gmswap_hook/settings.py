@@ -19,7 +19,7 @@ class Settings(object):
         self.progress = environ.get("GMSWAP_PROGRESS", "") == "1"
         self.timed = bool(self.stats)
         self.smallest = MIB
-        self.window = 0
+        self.window = self.slack = 0
 
     @staticmethod
     def file(environ, name):
@@ -31,3 +31,4 @@ class Settings(object):
         if not self.device:
             self.device = total * 95 // 100
         self.window = max(64 * MIB, self.device // 32)
+        self.slack = self.device // 128  # bytes by which a step may begin with more in use than when it was recorded

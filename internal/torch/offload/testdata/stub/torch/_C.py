@@ -9,6 +9,12 @@ def _cuda_init():
     _driver.load()
 
 
+def _cuda_resetPeakMemoryStats(device):
+    from .cuda import _memory
+
+    _memory["peak"] = _memory["now"]
+
+
 def _cuda_getCurrentRawStream(index):
     from . import cuda
 

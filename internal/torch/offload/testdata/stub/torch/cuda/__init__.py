@@ -150,8 +150,12 @@ def memory_allocated(device=None):
     return _memory["now"]
 
 
+def memory_stats_as_nested_dict(device=None):
+    return {"allocated_bytes": {"all": {"current": _memory["now"]}}}
+
+
 def reset_peak_memory_stats(device=None):
-    _memory["peak"] = _memory["now"]
+    _C._cuda_resetPeakMemoryStats(device)
 
 
 def empty_cache():

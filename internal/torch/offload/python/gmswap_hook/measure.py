@@ -1,0 +1,83 @@
+"""Measures the operators of a step, the stretches between two points of it, and puts that into the step's graph."""
+
+import functools
+
+
+class Clock(object):
+    """Measures how long operators take."""
+
+    def __init__(self, memory):
+        self.memory = memory
+        self.begins, self.ends = [], []
+
+    def begin(self, entries):
+        self.begins.append(self.memory.mark())
+
+    def end(self, fresh):
+        self.ends.append(self.memory.mark())
+
+    def nanoseconds(self):
+        self.memory.synchronize()
+        return [self.memory.elapsed(begin, end) for begin, end in zip(self.begins, self.ends)]
+
+    def correct(self, graph):
+        """Has a graph take the times of a step that follows a schedule: copies are beside it, and the GPU has no rest in which to cool down."""
+        ns = self.nanoseconds()
+        slower = sum(ns) / max(1, sum(op["ns"] for op in graph["ops"]))
+        for op, took in zip(graph["ops"], ns):
+            op["ns"] = took
+        for t in graph["tensors"]:
+            t["recompute_ns"] = int(t.get("recompute_ns", 0) * slower)
+
+
+class Scale(object):
+    """Measures how much memory operators need beside the entries. A step may begin with more of it in use than when it was recorded: the
+    state of an optimizer is made when that is run for the first time."""
+
+    def __init__(self, memory):
+        self.memory = memory
+        self.start = memory.allocated()
+        self.peaks, self.residents, self.fresh = [], [], []
+
+    def begin(self, entries):
+        self.residents.append(sum(e.nbytes for e in entries if e.users and (e.buffer is not None or e.held())))
+        self.memory.peak.begin()
+
+    def end(self, fresh):
+        """Ends an operator, which made so many bytes of entries."""
+        self.peaks.append(self.memory.peak.bytes())
+        self.fresh.append(fresh)
+
+    def bases(self):
+        return [max(0, peak - resident - fresh) for peak, resident, fresh in zip(self.peaks, self.residents, self.fresh)]
+
+    def correct(self, graph):
+        for op, base in zip(graph["ops"], self.bases()):
+            op["base"] = max(op["base"], base)
+
+
+class Peak(object):
+    """The most bytes of a device that were in use since it began, though the program may begin to look for its own peak meanwhile."""
+
+    def __init__(self, torch, device):
+        self.torch, self.device = torch, device
+        self.before = 0  # what was the most until the program's last reset
+        for name in ("_cuda_resetPeakMemoryStats", "_accelerator_resetPeakStats"):
+            real = getattr(torch._C, name, None)
+            if real is not None:
+                setattr(torch._C, name, self.noted(real))
+
+    def noted(self, real):
+        @functools.wraps(real)
+        def reset(*args):
+            self.before = self.bytes()
+            return real(*args)
+
+        return reset
+
+    def begin(self):
+        self.torch.cuda.reset_peak_memory_stats(self.device)
+        self.before = 0
+
+    def bytes(self):
+        return max(self.before, self.torch.cuda.max_memory_allocated(self.device))
