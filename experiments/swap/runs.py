@@ -100,31 +100,35 @@ def compare(results, tokens, name, moved, plain, recomputed):
         results.check(what + ": throughput", "1.2 x recomputing", "%.3f" % (recomputed["median_s"] / step), recomputed["median_s"] >= 1.2 * step)
 
 
+LONGEST = {"plain": 36864, "recompute": 102400, "recompute expandable": 139264, "save_on_cpu": 94208, "gmswap": 151552}  # first guesses
+
+
 def longest(o, results, end):
     """Finds the longest sequence under 40 GB, in steps of 4096 tokens: up from a length that fits, or down from one that does not."""
-    layers, tokens = 4, {"plain": 32768, "recompute": 114688, "save_on_cpu": 98304, "gmswap": 131072}
     found = {}
-    for mode, start in tokens.items():
-        at, fits = start, {}
+    for mode in o.modes or LONGEST:
+        at, fits = LONGEST[mode], {}
         while at not in fits and time.monotonic() < end:
-            fits[at] = fit(o, results, mode, layers, at, end)
+            fits[at] = fit(o, results, mode, at, end)
             at += 4096 if fits[at] else -4096
-        low = max((t for t in fits if fits[t]), default=0)
-        high = min((t for t in fits if not fits[t]), default=0)
+        low, high = max((t for t in fits if fits[t]), default=0), min((t for t in fits if fits[t] is False), default=0)
         found[mode] = low
         results.check("longest under 40 GB: " + mode, "found", "%d fits, %d does not" % (low, high), high - low == 4096)
-    for mode in ("recompute", "save_on_cpu"):
+    for mode in set(found) - {"gmswap"}:
         results.check("longest under 40 GB: gmswap", "longer than " + mode, "%.2f times" % (found["gmswap"] / max(1, found[mode])), found["gmswap"] > found[mode])
 
 
-def fit(o, results, mode, layers, tokens, end):
+def fit(o, results, mode, tokens, end):
+    """Says whether a sequence fits, None if there was no time to find out."""
     flags = ["-m", str(40 * GB), "--host", str(HOST * GB)] if mode == "gmswap" else None
     steps = 6 if mode == "gmswap" else 3
-    words = ["--tokens", tokens, "--layers", layers, "--steps", steps, "--warm-up", steps - 1, "--cap", 40, "--host", HOST]
-    if mode in ("recompute", "save_on_cpu"):
-        words += ["--how", mode]
-    result = run(o, results, mode, flags, words, end)
-    return result is not None and result["code"] == 0
+    words = ["--tokens", tokens, "--layers", 4, "--steps", steps, "--warm-up", steps - 1, "--cap", 40, "--host", HOST]
+    how, _, segments = mode.partition(" ")
+    if how in ("recompute", "save_on_cpu"):
+        words += ["--how", how]
+    env = {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"} if segments else None
+    result = run(o, results, mode, flags, words, end, env)
+    return None if time.monotonic() >= end else result is not None and result["code"] == 0
 
 
 def exact(o, results, end):
@@ -174,8 +178,8 @@ def sweep(o, results, model, layers, tokens, end):
 
 def kinds(o, results, end):
     """Layers that are compiled, checkpoints and accumulated gradients: losses as without gmswap, in less memory."""
-    for name, words in (("compiled", ["--compile"]), ("checkpoints", ["--how", "recompute"]), ("accumulated", ["--accumulate", 3])):
-        both(o, results, name, ["--tokens", 16384, "--layers", 4, "--steps", 12, "--warm-up", 8, *words], end)
+    for name, tokens, words in (("compiled", 16384, ["--compile"]), ("checkpoints", 65536, ["--how", "recompute"]), ("accumulated", 16384, ["--accumulate", 3])):
+        both(o, results, name, ["--tokens", tokens, "--layers", 4, "--steps", 12, "--warm-up", 8, *words], end)
 
 
 def parallel(o, results, end):
@@ -185,12 +189,12 @@ def parallel(o, results, end):
 
 
 def both(o, results, name, words, end, ranks=1):
-    """Runs a training without gmswap and in three quarters of what it takes then, or all but a tenth of it with checkpoints."""
+    """Runs a training without gmswap and in three quarters of what it takes then, or a little less than all with checkpoints."""
     plain = run(o, results, name, None, words, end, ranks=ranks)
     if not plain:
         results.check(name, "runs", "no", False)
         return
-    part = 0.9 if "recompute" in words else 0.75
+    part = 0.93 if "recompute" in words else 0.75
     moved = run(o, results, name + " gmswap", ["-m", str(int(part * plain["allocated"]))], words, end, ranks=ranks)
     if not moved:
         results.check(name, "runs under gmswap", "no", False)
