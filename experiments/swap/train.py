@@ -148,6 +148,8 @@ def main():
             json.dump(result, f)
     print("%s, %d tokens: median step %.4f s, allocated %.2f GB, reserved %.2f GB %s" % (
         a.how, a.tokens, result["median_s"], result["allocated"] / 1e9, result["reserved"] / 1e9, error), flush=True)
+    if a.parallel:
+        torch.distributed.destroy_process_group()
     sys.exit(OUT_OF_MEMORY if error else 0)
 
 
