@@ -40,7 +40,7 @@ def options():
     p.add_argument("--steps", type=int, default=12)
     p.add_argument("--policy", default="auto")
     p.add_argument("--eighths", type=int, default=1)
-    p.add_argument("--modes", type=lambda s: s.split(","), help="of the section longest; all by default")
+    p.add_argument("--modes", type=lambda s: s.split(","), help="of the sections longest and kinds; all by default")
     p.add_argument("--save-on-cpu", action="store_true", help="beside the first number of tokens")
     o = p.parse_intermixed_args()
     for name in o.sections:

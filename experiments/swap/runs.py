@@ -179,7 +179,8 @@ def sweep(o, results, model, layers, tokens, end):
 def kinds(o, results, end):
     """Layers that are compiled, checkpoints and accumulated gradients: losses as without gmswap, in less memory."""
     for name, tokens, words in (("compiled", 16384, ["--compile"]), ("checkpoints", 65536, ["--how", "recompute"]), ("accumulated", 16384, ["--accumulate", 3])):
-        both(o, results, name, ["--tokens", tokens, "--layers", 4, "--steps", 10, "--warm-up", 7, *words], end)
+        if not o.modes or name in o.modes:
+            both(o, results, name, ["--tokens", tokens, "--layers", 4, "--steps", 10, "--warm-up", 7, *words], end)
 
 
 def parallel(o, results, end):
