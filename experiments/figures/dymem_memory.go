@@ -23,8 +23,9 @@ var dymemNets = []string{
 // dymemMemory is figures 12(a) and 15: the least memory of each policy, as the sum of what is in use, and as pools.
 func dymemMemory(e *experiment) error {
 	table := report.Table{Titles: append([]string{"figures 12(a), 15: least memory, MiB"}, dymemPolicies...)}
-	table.Titles = append(table.Titles, "vdnn-all, best fit", "dymem, best fit", "dymem, grouped")
+	table.Titles = append(table.Titles, "vdnn-all, best fit", "dymem, best fit", "dymem, grouped", "dymem, gmplan")
 	lower := 0
+	var pools dymemPools
 	for _, spec := range dymemNets {
 		m, err := network.Build(spec)
 		if err != nil {
@@ -36,15 +37,20 @@ func dymemMemory(e *experiment) error {
 			if runs[i], err = dymemLeast(m, name); err != nil {
 				return fmt.Errorf("%s: %w", spec, err)
 			}
-			row = append(row, mebibytes(runs[i], func(r *dymemRun) int64 { return r.result.Peak }))
+			row = append(row, runs[i].peak())
 		}
-		table.Add(append(row, mebibytes(runs[vdnnAll], bestFit), mebibytes(runs[dymem], bestFit), mebibytes(runs[dymem], grouped))...)
+		cells, err := pools.add(runs[vdnnAll], runs[dymem])
+		if err != nil {
+			return fmt.Errorf("%s: %w", spec, err)
+		}
+		table.Add(append(row, cells...)...)
 		if runs[vdnnAll] != nil && runs[dymem] != nil {
 			lower += e.dymemSaving(spec, runs[vdnnAll].result.Peak, runs[dymem].result.Peak)
 		}
 	}
 	e.add("dymem: networks in which Dymem takes no more than vDNN", fmt.Sprint(lower), fmt.Sprintf("all %d but AlexNet", len(dymemNets)),
 		lower >= len(dymemNets)-1)
+	pools.report(e)
 	if err := dymemAhead(e); err != nil {
 		return err
 	}
@@ -87,13 +93,12 @@ func (e *experiment) dymemSaving(spec string, vdnn, dymem int64) int {
 	return 1
 }
 
-// bestFit and grouped are the bytes of a pool, with all that is always in use.
-func bestFit(r *dymemRun) int64 { return r.model.Always + poolSize(stays(r.model, r.actions), false) }
-func grouped(r *dymemRun) int64 { return r.model.Always + poolSize(stays(r.model, r.actions), true) }
-
-func mebibytes(r *dymemRun, of func(*dymemRun) int64) string {
+// peak is what a run takes, as the sum of what is in use.
+func (r *dymemRun) peak() string {
 	if r == nil {
 		return "oom"
 	}
-	return fmt.Sprintf("%.0f", float64(of(r))/(1<<20))
+	return mebibytes(r.result.Peak)
 }
+
+func mebibytes(bytes int64) string { return fmt.Sprintf("%.0f", float64(bytes)/(1<<20)) }

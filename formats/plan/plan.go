@@ -34,6 +34,16 @@ type Batch struct {
 // does so again every Period rows, in the same places. It is freed again within a period, if after End in the next repetition.
 const Repeated = ".iteration"
 
+// Step is what RowsOf is in the plan of a graph's step. Its rows are the times at which the step takes memory or gives it back; Digest is that
+// of the graph's file, and Source the graph's name. For ids see [StepID].
+const Step = "step"
+
+// StepID returns the id of the n-th tensor, from 1, that comes to life in a step: tensor of the graph, or memory beside it when that is -1.
+func StepID(n int64, tensor int32) int64 { return n*maxTensors + int64(tensor) + 1 }
+
+// maxTensors is more than a graph has.
+const maxTensors = 1 << 21
+
 // Meta is what a plan says of itself as a whole.
 type Meta struct {
 	Peak       int64  // bytes: the ends of all arenas, added up
@@ -50,6 +60,7 @@ type Meta struct {
 	Source     string // what the trace was made from
 	Devices    []string
 	Capacity   int64
+	RowsOf     string // what the rows are of: empty for a trace, or [Step]
 
 	// What a replay of the traced allocator needs beside the tensors.
 	AllocConf   string  // its settings, in the syntax of PYTORCH_CUDA_ALLOC_CONF

@@ -12,7 +12,7 @@ import (
 
 var goodMeta = plan.Meta{
 	Peak: 2048, LowerBound: 1536, Solver: "best-fit", SolveNS: 1500, Optimal: true, Alignment: 512, Rows: 9,
-	First: 2, End: 8, Period: 6, Digest: "00ff", Source: "test", Devices: []string{"H200"}, Capacity: 1 << 37,
+	First: 2, End: 8, Period: 6, Digest: "00ff", Source: "test", Devices: []string{"H200"}, Capacity: 1 << 37, RowsOf: plan.Step,
 }
 
 // good is a tensor that may follow row i of a plan.
@@ -144,6 +144,18 @@ func TestMetaRules(t *testing.T) {
 	want := "write plan: peak, rows or alignment changed after rows were checked against them"
 	if got := message(w.Close()); got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestStepID(t *testing.T) {
+	for _, test := range []struct {
+		n      int64
+		tensor int32
+		want   int64
+	}{{1, -1, 1 << 21}, {1, 0, 1<<21 + 1}, {3, 1<<21 - 2, 4<<21 - 1}, {4, -1, 4 << 21}} {
+		if got := plan.StepID(test.n, test.tensor); got != test.want {
+			t.Errorf("%d, %d: %d, want %d", test.n, test.tensor, got, test.want)
+		}
 	}
 }
 

@@ -5,7 +5,7 @@ import "gm/formats/column"
 // table describes the files of this package.
 func table() *column.Table[Batch, Meta] {
 	return &column.Table[Batch, Meta]{
-		Schema:  column.Schema{Name: "plan", Major: 1, Minor: 1},
+		Schema:  column.Schema{Name: "plan", Major: 1, Minor: 2},
 		Fields:  (*Batch).fields,
 		Entries: (*Meta).entries,
 		Rules:   func(m *Meta) (column.Rules[Batch], error) { return NewValidator(m) },
@@ -46,6 +46,7 @@ func (m *Meta) entries() []column.Entry {
 		{Key: "source", Value: &m.Source},
 		{Key: "devices", Value: &m.Devices},
 		{Key: "capacity", Value: &m.Capacity},
+		{Key: "rows_of", Value: &m.RowsOf},
 		{Key: "alloc_conf", Value: &m.AllocConf},
 		{Key: "segments", Value: &m.Segments},
 		{Key: "emptied", Value: &m.Emptied},

@@ -183,7 +183,7 @@ func (p *Plan) describe(o *Options) {
 	t := p.Tensors
 	p.Meta = plan.Meta{
 		Solver: o.Solver, Alignment: o.Align, Rows: t.Rows, Digest: t.Digest, Source: t.Meta.Source,
-		End: t.Rows, Devices: t.Meta.Devices, Capacity: t.Meta.Capacity,
+		End: t.Rows, Devices: t.Meta.Devices, Capacity: t.Meta.Capacity, RowsOf: t.rowsOf,
 	}
 	p.Meta.AllocConf, p.Meta.Preexisting = t.Meta.AllocConf, t.recorded.older
 	if o.Window != nil {

@@ -1,4 +1,4 @@
-// Package layout turns a trace into a plan: it collects the tensors, decides which may share an address range, an
+// Package layout turns a trace, or the step of a graph, into a plan: it collects the tensors, decides which may share an address range, an
 // arena, and has a solver of package dsa lay out each of those.
 package layout
 
@@ -32,6 +32,7 @@ type Tensors struct {
 	Digest string // SHA-256 of the trace file, in hex
 
 	recorded *recorded
+	rowsOf   string  // as plan.Meta has it
 	others   []int64 // rows that say nothing of the framework's allocator
 }
 

@@ -10,9 +10,10 @@ import (
 	"gm/formats/trace"
 )
 
-// allocs are the tensors that a trace has, as a plan should list them. Pools are kept by name, since the codes of
+// allocs are the tensors that a trace or a step has, as a plan should list them. Pools are kept by name, since the codes of
 // two files differ.
 type allocs struct {
+	of      string // trace or step
 	tensors []plan.Tensor
 	pools   []string
 	rows    int64
@@ -27,7 +28,7 @@ func (a *allocs) clock(row int64) int64 {
 
 // readAllocs reads the allocations that a framework made.
 func readAllocs(r *trace.Reader) (*allocs, error) {
-	a := &allocs{}
+	a := &allocs{of: "trace"}
 	index := map[int64]int{} // of the live ones, by id
 	lastNS := int64(0)
 	for {
@@ -71,7 +72,7 @@ func (a *allocs) note(e trace.Event, index map[int64]int, pool string) {
 	}
 }
 
-// cover checks that the plan has each tensor of the trace that lives in its window once, as it is in the trace, and no
+// cover checks that the plan has each tensor that lives in its window once, as it is in the trace or step, and no
 // other. Both are in the order of allocs.
 func (c *checked) cover(a *allocs) error {
 	lo, hi := c.meta.First, c.meta.End
@@ -83,24 +84,24 @@ func (c *checked) cover(a *allocs) error {
 		}
 		if row == len(c.tensors) || c.tensors[row].Alloc > want.Alloc {
 			if want.Alloc < hi && want.Free > lo {
-				return fmt.Errorf("row %d: tensor %d, which lives in the rows %d to %d of the trace, is missing", row, want.ID, want.Alloc, want.Free)
+				return fmt.Errorf("row %d: tensor %d, which lives in the rows %d to %d of the %s, is missing", row, want.ID, want.Alloc, want.Free, a.of)
 			}
 			continue
 		}
-		if differs := c.differs(&c.tensors[row], want, a.pools[i]); differs != "" {
+		if differs := c.differs(&c.tensors[row], want, a.pools[i], a.of); differs != "" {
 			return fmt.Errorf("row %d: tensor %d %s", row, c.tensors[row].ID, differs)
 		}
 		row++
 	}
 	if row < len(c.tensors) {
 		t := &c.tensors[row]
-		return fmt.Errorf("row %d: tensor %d comes to life at row %d of the trace, where none does", row, t.ID, t.Alloc)
+		return fmt.Errorf("row %d: tensor %d comes to life at row %d of the %s, where none does", row, t.ID, t.Alloc, a.of)
 	}
 	return nil
 }
 
-// differs says what is not the same in the trace, or nothing.
-func (c *checked) differs(t, want *plan.Tensor, pool string) string {
+// differs says what is not the same in the trace or step, or nothing.
+func (c *checked) differs(t, want *plan.Tensor, pool, of string) string {
 	for _, field := range [...]struct {
 		name        string
 		value, want int64
@@ -110,11 +111,11 @@ func (c *checked) differs(t, want *plan.Tensor, pool string) string {
 		{"device", int64(t.Device), int64(want.Device)}, {"stream", t.Stream, want.Stream},
 	} {
 		if field.value != field.want {
-			return fmt.Sprintf("has %s %d, in the trace %d", field.name, field.value, field.want)
+			return fmt.Sprintf("has %s %d, in the %s %d", field.name, field.value, of, field.want)
 		}
 	}
 	if name := c.text(t.Pool); name != pool {
-		return fmt.Sprintf("has pool %q, in the trace %q", name, pool)
+		return fmt.Sprintf("has pool %q, in the %s %q", name, of, pool)
 	}
 	return ""
 }

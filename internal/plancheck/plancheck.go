@@ -52,16 +52,39 @@ func Check(p *plan.Reader, t *trace.Reader) (Report, error) {
 	if err != nil {
 		return Report{}, fmt.Errorf("digest: %w", err)
 	}
-	if err = c.origin(digest, allocs.rows); err == nil {
-		err = c.cover(allocs)
+	if err := c.against(allocs, digest); err != nil {
+		return Report{}, p.Wrap(err)
 	}
+	return report, nil
+}
+
+// CheckStep is [Check] for the plan of a graph's step, by the digest of the graph's file: the plan should have these tensors, and the step so
+// many rows. Arenas and offsets of the tensors are not looked at, and neither are pools: there are none.
+func CheckStep(p *plan.Reader, tensors []plan.Tensor, rows int64, digest string) (Report, error) {
+	c, err := load(p)
+	if err != nil {
+		return Report{}, err
+	}
+	report, err := c.places()
 	if err == nil {
-		_, err = c.repeats(allocs.clock)
+		err = c.against(&allocs{of: "step", tensors: tensors, pools: make([]string, len(tensors)), rows: rows}, digest)
 	}
 	if err != nil {
 		return Report{}, p.Wrap(err)
 	}
 	return report, nil
+}
+
+// against checks a plan against what it was made from.
+func (c *checked) against(a *allocs, digest string) error {
+	if err := c.origin(a, digest); err != nil {
+		return err
+	}
+	if err := c.cover(a); err != nil {
+		return err
+	}
+	_, err := c.repeats(a.clock)
+	return err
 }
 
 // checked is a plan in memory.
@@ -98,13 +121,13 @@ func (c *checked) rounded(t *plan.Tensor) int64 {
 	return t.Size + (c.meta.Alignment-t.Size%c.meta.Alignment)%c.meta.Alignment
 }
 
-// origin checks that the plan was made from the trace of a digest and a number of rows.
-func (c *checked) origin(digest string, rows int64) error {
+// origin checks that the plan was made from what has a digest and a number of rows.
+func (c *checked) origin(a *allocs, digest string) error {
 	switch {
 	case c.meta.Digest != digest:
-		return fmt.Errorf("made from another trace: its digest is %.12s, that of the trace %.12s", c.meta.Digest, digest)
-	case c.meta.Rows != rows:
-		return fmt.Errorf("made from a trace of %d rows, the trace has %d", c.meta.Rows, rows)
+		return fmt.Errorf("made from another %s: its digest is %.12s, that of the %s %.12s", a.of, c.meta.Digest, a.of, digest)
+	case c.meta.Rows != a.rows:
+		return fmt.Errorf("made from a %s of %d rows, the %s has %d", a.of, c.meta.Rows, a.of, a.rows)
 	}
 	return nil
 }

@@ -8,46 +8,89 @@ import (
 	"gm/formats/plan"
 	"gm/formats/trace"
 	"gm/internal/cli"
+	"gm/internal/layout"
 	"gm/internal/plancheck"
 	"gm/internal/units"
 )
 
 type checkCmd struct {
-	Plan  string `arg:"" help:"The plan; '-' is standard input."`
-	Trace string `arg:"" optional:"" help:"The trace that it was made from."`
+	Plan     string `arg:"" help:"The plan; '-' is standard input."`
+	Trace    string `arg:"" optional:"" name:"trace" help:"The trace or the graph that it was made from."`
+	Schedule string `arg:"" optional:"" help:"With a graph, the schedule that it was made with."`
 }
 
 // Help implements kong.HelpProvider.
-func (cmd *checkCmd) Help() string { return "Example: gmplan check plan.parquet job.parquet" }
+func (cmd *checkCmd) Help() string {
+	return "Examples: gmplan check plan.parquet job.parquet; gmplan check plan.parquet g.parquet s.parquet"
+}
 
 // Run implements the command.
 func (cmd *checkCmd) Run(c *cli.Context) (err error) {
+	if cmd.Plan == "-" && (cmd.Trace == "-" || cmd.Schedule == "-") {
+		return cli.Usage("the plan and what it was made from are both standard input")
+	}
 	p, err := plan.Open(cmd.Plan)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, p.Close()) }()
-	var t *trace.Reader
-	if cmd.Trace != "" {
-		if t, err = trace.Open(cmd.Trace); err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, t.Close()) }()
+	m := p.Meta()
+	var report plancheck.Report
+	switch {
+	case m.RowsOf == plan.Step && cmd.Trace != "":
+		report, err = cmd.step(p)
+	case cmd.Schedule != "":
+		err = fmt.Errorf("plan %s was not made with a schedule: it is of a trace", p.Name())
+	default:
+		report, err = cmd.trace(p)
 	}
-	report, err := plancheck.Check(p, t)
 	if err != nil {
 		return err
 	}
-	against := "its trace was not given"
-	if m := p.Meta(); t != nil && m.First == 0 && m.End == m.Rows {
-		against = "all of the trace"
-	} else if t != nil {
-		against = fmt.Sprintf("all that live in rows %d to %d of the trace", m.First, m.End)
-	}
-	m := p.Meta()
-	_, err = fmt.Fprintf(c.Out, "valid: %d tensors (%s) in %d arenas, peak %s, at least %s%s\n", report.Tensors, against, report.Arenas,
+	_, err = fmt.Fprintf(c.Out, "valid: %d tensors (%s) in %d arenas, peak %s, at least %s%s\n", report.Tensors, cmd.against(&m), report.Arenas,
 		units.Bytes(report.Peak), units.Bytes(report.Load), remarks(&m, &report))
 	return err
+}
+
+// trace checks the plan of a trace, or any plan alone.
+func (cmd *checkCmd) trace(p *plan.Reader) (_ plancheck.Report, err error) {
+	if cmd.Trace == "" {
+		return plancheck.Check(p, nil)
+	}
+	t, err := trace.Open(cmd.Trace)
+	if err != nil {
+		return plancheck.Report{}, err
+	}
+	defer func() { err = errors.Join(err, t.Close()) }()
+	return plancheck.Check(p, t)
+}
+
+// step checks the plan of a step.
+func (cmd *checkCmd) step(p *plan.Reader) (plancheck.Report, error) {
+	g, step, err := (&stepFiles{cmd.Trace, cmd.Schedule}).read()
+	if err != nil {
+		return plancheck.Report{}, err
+	}
+	all := layout.OfStep(g, step)
+	tensors := make([]plan.Tensor, all.Len())
+	for i := range tensors {
+		tensors[i] = plan.Tensor{
+			ID: all.ID[i], Size: all.Size[i], Alloc: all.Alloc[i], Free: all.Free[i], AllocNS: all.AllocNS[i], FreeNS: all.FreeNS[i],
+		}
+	}
+	return plancheck.CheckStep(p, tensors, all.Rows, all.Digest)
+}
+
+// against says what the plan was compared with.
+func (cmd *checkCmd) against(m *plan.Meta) string {
+	of := rowsOf(m)
+	switch {
+	case cmd.Trace == "":
+		return fmt.Sprintf("its %s was not given", of)
+	case m.First == 0 && m.End == m.Rows:
+		return "all of the " + of
+	}
+	return fmt.Sprintf("all that live in rows %d to %d of the %s", m.First, m.End, of)
 }
 
 // remarks says what else there is to say of a valid plan.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"gm/formats/column"
+	"gm/formats/graph"
 	"gm/formats/trace"
 	"gm/internal/importer"
 )
@@ -15,7 +16,7 @@ type input struct {
 	source *column.Source
 }
 
-// openTrace opens the named trace, or standard input for "-" or "". The error about an instance says what is for that.
+// openTrace opens the named trace, or standard input for "-" or "". The errors about an instance and a graph say what is for those.
 func openTrace(name string) (*input, error) {
 	source, err := column.OpenSource(name)
 	if err != nil {
@@ -25,6 +26,9 @@ func openTrace(name string) (*input, error) {
 	if err != nil {
 		if errors.Is(err, column.ErrNotParquet) && isInstance(source) {
 			err = fmt.Errorf("%w: an instance as CSV is solved by gmplan solve", err)
+		}
+		if isGraph(source) {
+			err = fmt.Errorf("%w: a graph is laid out by gmplan step", err)
 		}
 		return nil, errors.Join(err, source.Close())
 	}
@@ -39,4 +43,10 @@ func isInstance(source *column.Source) bool {
 	var head [4096]byte
 	n, _ := source.ReadAt(head[:], 0) // it is short unless the file is longer
 	return importer.Detect(head[:n]) == importer.MiniMalloc
+}
+
+// isGraph says whether a file is one.
+func isGraph(source *column.Source) bool {
+	_, err := graph.NewReader(source, source.Size(), source.Name())
+	return err == nil
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -9,7 +8,6 @@ import (
 
 	"gm/formats/plan"
 	"gm/internal/cli"
-	"gm/internal/dsa"
 	"gm/internal/layout"
 	"gm/internal/units"
 )
@@ -57,31 +55,22 @@ func (cmd *layoutCmd) Run(c *cli.Context) (err error) {
 	if options.Window, err = cmd.window(tensors); err != nil {
 		return err
 	}
-	p, err := cmd.solve(c, tensors, options)
+	p, err := cmd.layOut(c, tensors, options)
 	if err != nil {
 		return fmt.Errorf("plan trace %s: %w", r.Name(), err)
 	}
-	return c.Binary(cmd.Output, func(out io.Writer) error {
+	return writePlan(c, cmd.Output, p)
+}
+
+// writePlan writes a plan to a file or standard output.
+func writePlan(c *cli.Context, path string, p *layout.Plan) error {
+	return c.Binary(path, func(out io.Writer) error {
 		w := plan.NewWriter(out, p.Meta)
 		if err := p.Write(w); err != nil {
 			return err
 		}
 		return w.Close()
 	})
-}
-
-// solve searches for a layout that fits.
-func (cmd *layoutCmd) solve(c *cli.Context, tensors *layout.Tensors, o layout.Options) (*layout.Plan, error) {
-	ctx, release := interruptible(c)
-	defer release()
-	o.Search = func(ctx context.Context, s dsa.Solver, tasks []layout.Task) ([]dsa.Layout, error) {
-		results, err := cmd.all(ctx, c, s, tasks)
-		if err != nil {
-			return nil, err
-		}
-		return layoutsOf(results), misfit(results, cmd.Time)
-	}
-	return layout.Solve(ctx, tensors, o)
 }
 
 // window returns the rows to plan, nil for all.

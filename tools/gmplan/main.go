@@ -1,4 +1,4 @@
-// Gmplan solves memory layouts: where to put each tensor of a trace so that as little memory as possible is needed.
+// Gmplan solves memory layouts: where to put each tensor of a trace, or of a training step, so that as little memory as possible is needed.
 //
 // See gmplan --help, and docs/gmplan.md.
 package main
@@ -15,7 +15,8 @@ import (
 type grammar struct {
 	Layout layoutCmd `cmd:"" default:"withargs" help:"Solve the layout of a trace and write it as a plan (the default)."`
 	Solve  solveCmd  `cmd:"" help:"Solve an instance, a CSV of buffers and their lives, and write it with offsets."`
-	Check  checkCmd  `cmd:"" help:"Check a plan, and that it is a plan of a trace."`
+	Step   stepCmd   `cmd:"" help:"Solve the layout of a training step, a graph with or without a schedule, and write it as a plan."`
+	Check  checkCmd  `cmd:"" help:"Check a plan, and that it is a plan of a trace or of a step."`
 	Show   showCmd   `cmd:"" help:"Say what is in a plan, and draw it."`
 }
 
@@ -26,7 +27,7 @@ func main() {
 	}
 	os.Exit(cli.Tool{
 		Name: "gmplan",
-		Help: "Solve memory layouts: where to put each tensor of a trace so that as little memory as possible is needed.\n\n" +
+		Help: "Solve memory layouts: where to put each tensor of a trace, or of a training step, so that as little memory as possible is needed.\n\n" +
 			"Example: gmtrace import snapshot.pickle | gmplan | gmplan show --png layout.png\n\n" +
 			"Solvers:\n\n" + strings.Join(solvers, "\n\n"),
 		Grammar: &grammar{},

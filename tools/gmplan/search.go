@@ -33,6 +33,11 @@ func (s *search) check() error {
 	if _, err := dsa.Lookup(s.Solver); err != nil {
 		return cli.Usage("--solver: %v", err)
 	}
+	return s.checkBounds()
+}
+
+// checkBounds looks for wrong usage in all but the solver.
+func (s *search) checkBounds() error {
 	switch {
 	case s.Time <= 0:
 		return cli.Usage("--time: %s, expected more than 0s", s.Time)
@@ -48,6 +53,20 @@ func (s *search) checkFiles(in, out string) error {
 		return cli.Usage("-o and --lp are both %s", out)
 	}
 	return errors.Join(cli.Distinct(in, out), cli.Distinct(in, s.LP))
+}
+
+// layOut plans tensors in arenas that fit.
+func (s *search) layOut(c *cli.Context, tensors *layout.Tensors, o layout.Options) (*layout.Plan, error) {
+	ctx, release := interruptible(c)
+	defer release()
+	o.Search = func(ctx context.Context, solver dsa.Solver, tasks []layout.Task) ([]dsa.Layout, error) {
+		results, err := s.all(ctx, c, solver, tasks)
+		if err != nil {
+			return nil, err
+		}
+		return layoutsOf(results), misfit(results, s.Time)
+	}
+	return layout.Solve(ctx, tensors, o)
 }
 
 // all finds a layout for each task, which may be one that does not fit, and says so on a terminal while it does.

@@ -27,7 +27,8 @@ type showCmd struct {
 type contents struct {
 	Source     string   `json:"source"`
 	Tensors    int64    `json:"tensors"`
-	Rows       int64    `json:"rows"`      // of the trace
+	RowsOf     string   `json:"rows_of"`   // trace or step
+	Rows       int64    `json:"rows"`      // of that
 	First      int64    `json:"first_row"` // of what was planned
 	End        int64    `json:"end_row"`
 	Period     int64    `json:"period_rows"` // 0 for a plan that is not repeated
@@ -37,7 +38,7 @@ type contents struct {
 	Solver     string   `json:"solver"`
 	SolveNS    int64    `json:"solve_ns"`
 	Alignment  int64    `json:"alignment_bytes"`
-	Digest     string   `json:"trace_sha256"`
+	Digest     string   `json:"trace_sha256"` // of the trace's file, or the graph's
 	Arenas     []*arena `json:"arenas"`
 }
 
@@ -97,7 +98,7 @@ func (cmd *showCmd) Run(c *cli.Context) (err error) {
 func read(r *plan.Reader) (*contents, error) {
 	m := r.Meta()
 	p := &contents{
-		Source: m.Source, Tensors: r.Rows(), Rows: m.Rows, First: m.First, End: m.End, Period: m.Period, Peak: m.Peak,
+		Source: m.Source, RowsOf: rowsOf(&m), Tensors: r.Rows(), Rows: m.Rows, First: m.First, End: m.End, Period: m.Period, Peak: m.Peak,
 		LowerBound: m.LowerBound, Optimal: m.Optimal, Solver: m.Solver, SolveNS: m.SolveNS, Alignment: m.Alignment, Digest: m.Digest,
 	}
 	type key struct{ device, arena int32 }
@@ -120,6 +121,14 @@ func read(r *plan.Reader) (*contents, error) {
 			a.add(&t, m.Alignment)
 		}
 	}
+}
+
+// rowsOf says what the rows of a plan are of.
+func rowsOf(m *plan.Meta) string {
+	if m.RowsOf == plan.Step {
+		return "step"
+	}
+	return "trace"
 }
 
 func (a *arena) add(t *plan.Tensor, alignment int64) {
@@ -148,7 +157,7 @@ func (p *contents) print(w io.Writer) error {
 	if p.Source != "" {
 		line("source", "%s", p.Source)
 	}
-	line("tensors", "%d, of rows %d to %d of %d", p.Tensors, p.First, p.End, p.Rows)
+	line("tensors", "%d, of rows %d to %d of the %s's %d", p.Tensors, p.First, p.End, p.RowsOf, p.Rows)
 	if p.Period > 0 {
 		line("period", "%d rows: what is in the arenas *%s is repeated", p.Period, plan.Repeated)
 	}
