@@ -86,6 +86,7 @@ type Meta struct {
 	DeviceBudget int64  // bytes of device memory that it was to keep to
 	HostBudget   int64  // bytes of host memory that it was to keep to
 	Link         string // how long copies take, as JSON
+	GPUs         int64  // of the host that copy at the same time; 0, as in files of version 1.0, is one
 
 	// What a simulation of it came to.
 	StepNS    int64 // nanoseconds of a step

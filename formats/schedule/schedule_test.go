@@ -14,7 +14,7 @@ import (
 
 var goodMeta = schedule.Meta{
 	Digest: "00ff", Graph: "opt13b", Device: "H200", Operators: 20, Tensors: 3, Policy: "memo", DeviceBudget: 1 << 35, HostBudget: 1 << 36,
-	Link: `{"out": 5e10}`, StepNS: 2000, PlainNS: 1900, Peak: 1 << 34, PlainPeak: 1 << 36, HostPeak: 4096, Alternatives: "keep: infeasible",
+	Link: `{"out": 5e10}`, GPUs: 8, StepNS: 2000, PlainNS: 1900, Peak: 1 << 34, PlainPeak: 1 << 36, HostPeak: 4096, Alternatives: "keep: infeasible",
 }
 
 // good is a schedule with each kind of action.
@@ -159,6 +159,7 @@ func TestMetaRules(t *testing.T) {
 		"peak of -1 bytes, 68719476736 when nothing is moved":           func(m *schedule.Meta) { m.Peak = -1 },
 		"peak of -4 bytes of host memory":                               func(m *schedule.Meta) { m.HostPeak = -4 },
 		"step of -1 ns, 1900 when nothing is moved":                     func(m *schedule.Meta) { m.StepNS = -1 },
+		"copies of -1 GPUs at the same time, expected 0 to 1048576":     func(m *schedule.Meta) { m.GPUs = -1 },
 		"link is no JSON": func(m *schedule.Meta) { m.Link = "{" },
 	} {
 		meta := goodMeta

@@ -5,7 +5,7 @@ import "gm/formats/column"
 // table describes the files of this package.
 func table() *column.Table[Batch, Meta] {
 	return &column.Table[Batch, Meta]{
-		Schema:  column.Schema{Name: "schedule", Major: 1, Minor: 0},
+		Schema:  column.Schema{Name: "schedule", Major: 1, Minor: 1},
 		Fields:  (*Batch).fields,
 		Entries: (*Meta).entries,
 		Rules:   func(m *Meta) (column.Rules[Batch], error) { return NewValidator(m) },
@@ -37,6 +37,7 @@ func (m *Meta) entries() []column.Entry {
 		{Key: "device_budget", Value: &m.DeviceBudget},
 		{Key: "host_budget", Value: &m.HostBudget},
 		{Key: "link", Value: &m.Link},
+		{Key: "gpus", Value: &m.GPUs},
 		{Key: "step_ns", Value: &m.StepNS},
 		{Key: "plain_ns", Value: &m.PlainNS},
 		{Key: "peak", Value: &m.Peak},

@@ -13,6 +13,8 @@ const (
 	MaxBytes = 1 << 50
 	// MaxPeak bounds peaks, so that sums with sizes do not overflow.
 	MaxPeak = 1 << 61
+	// MaxGPUs bounds the GPUs of a host.
+	MaxGPUs = 1 << 20
 )
 
 // Validator checks the rules of a schedule, batch by batch:
@@ -51,6 +53,8 @@ func NewValidator(meta *Meta) (*Validator, error) {
 		return nil, fmt.Errorf("peak of %d bytes of host memory", meta.HostPeak)
 	case meta.StepNS < 0 || meta.PlainNS < 0:
 		return nil, fmt.Errorf("step of %d ns, %d when nothing is moved", meta.StepNS, meta.PlainNS)
+	case meta.GPUs < 0 || meta.GPUs > MaxGPUs:
+		return nil, fmt.Errorf("copies of %d GPUs at the same time, expected 0 to %d", meta.GPUs, MaxGPUs)
 	case meta.Link != "" && !json.Valid([]byte(meta.Link)):
 		return nil, errors.New("link is no JSON")
 	}

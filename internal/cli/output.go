@@ -1,16 +1,13 @@
 package cli
 
 import (
-	"errors"
-	"fmt"
 	"io"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"sync"
-	"time"
 
 	"golang.org/x/term"
+
+	"gm/internal/atomicfile"
 )
 
 // outputs is the unfinished files of a run.
@@ -78,72 +75,25 @@ func Distinct(in, out string) error {
 }
 
 // File writes a file beside path and renames it to path once it is whole, so that no reader ever sees half of it.
-// What is there and no regular file, such as /dev/null, is written to as it is.
-func (c *Context) File(path string, write func(io.Writer) error) (err error) {
+// What is there and no regular file, such as /dev/null, is written to as it is, but for a terminal.
+func (c *Context) File(path string, write func(io.Writer) error) error {
 	if path == "-" {
 		return Usage("standard output is taken: name a file")
 	}
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return writeInPlace(path, write)
-	}
-	if target, err := filepath.EvalSymlinks(path); err == nil {
-		path = target
-	} else if target, err := os.Readlink(path); err == nil { // to what is not there yet
-		if !filepath.IsAbs(target) {
-			target = filepath.Join(filepath.Dir(path), target)
-		}
-		path = target
-	}
-	f, err := os.OpenFile(beside(path), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	f, err := atomicfile.Create(path)
 	if err != nil {
-		return fmt.Errorf("write %s: %w", path, reason(err)) // the name of the file beside says nothing
-	}
-	c.outputs.add(f.Name())
-	defer func() {
-		if err != nil {
-			f.Close()
-			os.Remove(f.Name())
-		}
-		c.outputs.forget(f.Name())
-	}()
-	if err := write(f); err != nil {
 		return err
 	}
-	if err := f.Close(); err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	if err := os.Rename(f.Name(), path); err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	return nil
-}
-
-// reason returns what the system says of a file, without the name.
-func reason(err error) error {
-	if inner := (*fs.PathError)(nil); errors.As(err, &inner) {
-		return inner.Err
-	}
-	return err
-}
-
-// beside returns the name of a new file in the folder of path.
-func beside(path string) string {
-	return filepath.Join(filepath.Dir(path), fmt.Sprintf(".gm-%d-%d", os.Getpid(), time.Now().UnixNano()))
-}
-
-func writeInPlace(path string, write func(io.Writer) error) error {
-	f, err := os.OpenFile(path, os.O_WRONLY, 0)
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	if term.IsTerminal(int(f.Fd())) {
-		return errors.Join(errTerminal, f.Close())
+	if !f.InPlace() {
+		c.outputs.add(f.Name())
+		defer c.outputs.forget(f.Name())
+	} else if term.IsTerminal(int(f.Fd())) {
+		f.Discard()
+		return errTerminal
 	}
 	if err := write(f); err != nil {
-		return errors.Join(err, f.Close())
+		f.Discard()
+		return err
 	}
-	if err := f.Close(); err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	return nil
+	return f.Commit()
 }

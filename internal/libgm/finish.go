@@ -9,9 +9,9 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 
+	"gm/internal/atomicfile"
 	"gm/internal/libgm/page"
 )
 
@@ -42,26 +42,15 @@ func (p *process) finish() {
 // statsPath replaces %p by the process id, so that the processes of a job do not write over each other's files.
 func statsPath(path string) string { return strings.ReplaceAll(path, "%p", fmt.Sprint(os.Getpid())) }
 
-// writeFile writes a file beside path and renames it once it is whole.
+// writeFile writes the file of a path, a buffer at a time.
 func writeFile(path string, write func(io.Writer) error) error {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name())
-	buffer := bufio.NewWriterSize(f, 1<<20)
-	if err := write(buffer); err != nil {
-		f.Close()
-		return err
-	}
-	if err := buffer.Flush(); err != nil {
-		f.Close()
-		return err
-	}
-	if err := f.Close(); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
+	return atomicfile.Write(path, func(to io.Writer) error {
+		buffer := bufio.NewWriterSize(to, 1<<20)
+		if err := write(buffer); err != nil {
+			return err
+		}
+		return buffer.Flush()
+	})
 }
 
 // summary is what GM_STATS holds in JSON.

@@ -161,6 +161,24 @@ func (g *Graph) Compute() time.Duration {
 	return sum
 }
 
+// Least returns the bytes without which some operator cannot run: what it reads and writes, and takes besides.
+func (g *Graph) Least() int64 {
+	used, least := make([]int64, len(g.Ops)), int64(0)
+	for i := range g.Tensors {
+		t := &g.Tensors[i]
+		used[t.Made] += t.Bytes
+		for _, op := range t.Uses {
+			if op != t.Made {
+				used[op] += t.Bytes
+			}
+		}
+	}
+	for i := range g.Ops {
+		least = max(least, used[i]+g.Ops[i].Base)
+	}
+	return least
+}
+
 // Plain returns, for each operator, the bytes in use when nothing is moved.
 func (g *Graph) Plain() []int64 {
 	delta := make([]int64, len(g.Ops)+1)

@@ -24,3 +24,22 @@ func TestValidate(t *testing.T) {
 		}
 	}
 }
+
+// TestLeast has a tensor that the operator that makes it uses too: it is there once.
+func TestLeast(t *testing.T) {
+	g := Graph{
+		Ops:     []Op{{Base: 5}, {Base: 10}, {Base: 40}},
+		Tensors: []Tensor{{Bytes: 20, Made: 0, Uses: []int32{0, 1}}, {Bytes: 3, Made: 1, Uses: []int32{2}}},
+	}
+	if got := g.Least(); got != 43 {
+		t.Errorf("%d bytes", got)
+	}
+	g.Ops = g.Ops[:2]
+	g.Tensors[1].Uses[0] = 1
+	if got := g.Least(); got != 33 {
+		t.Errorf("%d bytes", got)
+	}
+	if got := (&Graph{}).Least(); got != 0 {
+		t.Errorf("of no operators: %d bytes", got)
+	}
+}

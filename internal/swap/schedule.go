@@ -19,7 +19,8 @@ type Action struct {
 // Kind is what an action does.
 type Kind uint8
 
-// The kinds of actions. What has not been offloaded when it is freed, and is not prefetched, has to be recomputed.
+// The kinds of actions. What has not been offloaded when it is freed, and is not prefetched, has to be recomputed. Behind its last use a
+// tensor is neither offloaded nor prefetched; it may be recomputed, for others, and freed.
 const (
 	// Offload begins a copy to the host, behind the work that the compute stream holds now and all copies to the host before it.
 	Offload Kind = iota

@@ -30,6 +30,12 @@ func (cmd *bwCmd) Help() string {
 
 // Run implements the command.
 func (cmd *bwCmd) Run(c *cli.Context) error {
+	toFile := cmd.Output != "" && cmd.Output != "-"
+	if toFile {
+		if _, err := outputPath(cmd.Output); err != nil {
+			return err
+		}
+	}
 	l, err := driver.Load()
 	if err != nil {
 		return err
@@ -42,7 +48,6 @@ func (cmd *bwCmd) Run(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	toFile := cmd.Output != "" && cmd.Output != "-"
 	if toFile {
 		if err := c.File(cmd.Output, measured.Write); err != nil {
 			return err

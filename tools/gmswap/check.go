@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"sort"
 
 	"gm/formats/schedule"
@@ -47,8 +48,8 @@ func (cmd *checkCmd) Run(c *cli.Context) error {
 	if err := agrees(s, device, host); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(c.Out, "ok: %d actions; in use are at most %s of the device%s, and %s of the host%s\n",
-		len(s.Actions), units.Bytes(device), within(limits.Device), units.Bytes(host), within(limits.Host))
+	_, err = fmt.Fprintf(c.Out, "ok: %d actions%s; in use are at most %s of the device%s, and %s of the host%s%s\n", len(s.Actions),
+		beside("made for", s.Meta.GPUs), units.Bytes(device), within(limits.Device), units.Bytes(host), within(limits.Host), proof.unplaced())
 	return err
 }
 
@@ -127,6 +128,15 @@ func newProof(g *store.Graph, s *store.Schedule) *proof {
 		}
 	}
 	return p
+}
+
+// unplaced says that it is not proven where on the host copies are, if the schedule has none of their places.
+func (p *proof) unplaced() string {
+	copies := slices.ContainsFunc(p.schedule.Actions, func(a swap.Action) bool { return a.Kind == swap.Offload })
+	if p.slots != nil || !copies {
+		return ""
+	}
+	return "; where on the host is not said"
 }
 
 func (p *proof) violations(l swap.Limits) []check.Violation {

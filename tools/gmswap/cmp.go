@@ -163,7 +163,7 @@ func (s *span) budgets(g *swap.Graph) ([]int64, error) {
 	if s.list != nil {
 		return s.list, nil
 	}
-	least, most := cmp.Or(s.least, roundUp(leastOf(g))), cmp.Or(s.most, slices.Max(g.Plain()))
+	least, most := cmp.Or(s.least, roundUp(g.Least())), cmp.Or(s.most, slices.Max(g.Plain()))
 	switch {
 	case s.least == 0 && least > most: // by rounding
 		least = most
@@ -186,20 +186,4 @@ func roundUp(bytes int64) int64 {
 		digits = 10
 	}
 	return int64(math.Round(math.Ceil(float64(bytes)/unit*digits) / digits * unit))
-}
-
-// leastOf returns the bytes without which some operator cannot run: what it reads, writes and takes besides.
-func leastOf(g *swap.Graph) int64 {
-	readers, writers := g.Readers(), g.Writers()
-	least := int64(0)
-	for op := range g.Ops {
-		sum := g.Ops[op].Base
-		own := slices.Concat(readers.Of(int32(op)), writers.Of(int32(op)))
-		slices.Sort(own)
-		for _, t := range slices.Compact(own) {
-			sum += g.Tensors[t].Bytes
-		}
-		least = max(least, sum)
-	}
-	return least
 }

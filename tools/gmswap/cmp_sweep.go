@@ -63,37 +63,56 @@ func (s *sweep) run(done func()) (err error) {
 	if s.plain, err = simulate.Run(s.graph.Graph, nil, s.limits.Link, nil); err != nil {
 		return err
 	}
-	var wait sync.WaitGroup
-	cores := make(chan struct{}, runtime.GOMAXPROCS(0))
-	errs := make([]error, len(s.policies)*len(s.budgets))
 	for b := range s.budgets {
 		step, ok := policy.LowerBound(s.graph.Graph, swap.Limits{Device: s.budgets[b], Host: s.limits.Host, Link: s.limits.Link})
 		s.bounds[b] = bound{step, ok}
-		for p := range s.policies {
-			cores <- struct{}{}
-			wait.Go(func() {
-				s.outcomes[p][b], errs[p*len(s.budgets)+b] = s.one(s.policies[p], s.budgets[b])
+	}
+	var wait sync.WaitGroup
+	cores := make(chan struct{}, runtime.GOMAXPROCS(0))
+	errs := make([]error, len(s.policies)*len(s.budgets))
+	for _, j := range s.jobs() {
+		cores <- struct{}{}
+		wait.Go(func() {
+			scheduling.MakeEach(s.graph.Graph, s.policies[j.policy], s.limits, s.budgets[j.from:j.end], func(i int, m *scheduling.Made, err error) {
+				b := j.from + i
+				s.outcomes[j.policy][b], errs[j.policy*len(s.budgets)+b] = outcomeOf(m, err)
 				done()
-				<-cores
 			})
-		}
+			<-cores
+		})
 	}
 	wait.Wait()
 	return errors.Join(errs...)
 }
 
-// one makes the schedule of a policy with an amount of memory.
-func (s *sweep) one(p policy.Policy, budget int64) (outcome, error) {
-	limits := s.limits
-	limits.Device = budget
-	made, err := scheduling.Make(s.graph.Graph, p, limits)
+// job is the schedules of a policy with some amounts of memory, which one core makes.
+type job struct{ policy, from, end int }
+
+// jobs lists all, the largest first.
+func (s *sweep) jobs() []job {
+	var all []job
+	for p := range s.policies {
+		if s.policies[p].Shares() {
+			all = append(all, job{p, 0, len(s.budgets)})
+			continue
+		}
+		for b := range s.budgets {
+			all = append(all, job{p, b, b + 1})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b job) int { return (b.end - b.from) - (a.end - a.from) })
+	return all
+}
+
+// outcomeOf returns what a schedule comes to, or that there is none.
+func outcomeOf(m *scheduling.Made, err error) (outcome, error) {
 	if short, ok := errors.AsType[*policy.ShortError](err); ok {
 		return outcome{short: short}, nil
 	}
 	if err != nil {
 		return outcome{}, err
 	}
-	return outcome{Result: made.Moved}, nil
+	return outcome{Result: m.Moved}, nil
 }
 
 // print prints a table of times and one of peaks.

@@ -56,7 +56,12 @@ func (cmd *recordCmd) Run(c *cli.Context) error {
 		if err != nil {
 			return 0, err
 		}
-		return status, cmd.write(c, folder)
+		err = cmd.write(c, folder)
+		if err != nil && status != 0 { // the program's status says more than 1 does
+			c.Fail(err)
+			return status, nil
+		}
+		return status, err
 	})
 }
 

@@ -6,7 +6,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
+
+	"golang.org/x/sys/unix"
 
 	"gm/internal/cli"
 	"gm/internal/command"
@@ -24,9 +27,9 @@ type runCmd struct {
 	Link      string      `placeholder:"FILE" help:"How fast copies are, as gmswap bw measured it. Those of an H200 by default."`
 	DryRun    bool        `help:"Record and plan, say what the schedule would come to, and move nothing from then on."`
 	Allocator string      `default:"stitch" enum:"stitch,torch" help:"Who allocates: stitch, of gmstitch, or torch, PyTorch itself (${default})."`
-	Record    string      `placeholder:"FILE" help:"Write the graph of the recorded step; %p in the name is the pid."`
-	Schedule  string      `placeholder:"FILE" help:"Write the schedule that is followed; %p in the name is the pid."`
-	Stats     string      `placeholder:"FILE" help:"Write an account of each process at its end, as JSON; %p in the name is the pid."`
+	Record    string      `placeholder:"FILE" help:"Write the graph of the recorded step; %p in the name is the pid. Where several processes train, each writes over the others' without it."`
+	Schedule  string      `placeholder:"FILE" help:"Write the schedule that is followed; %p as for --record."`
+	Stats     string      `placeholder:"FILE" help:"Write an account of each process at its end, as JSON; %p as for --record."`
 	Progress  bool        `help:"Print a line for each step."`
 	Library   string      `placeholder:"FILE" help:"A libgm.so to use in place of the one inside of gmswap."`
 }
@@ -61,14 +64,37 @@ func (cmd *runCmd) check() error {
 	if _, err := lookupPolicy(cmd.Policy); err != nil {
 		return err
 	}
+	flags := map[string]string{} // by file
+	for _, out := range cmd.outputs() {
+		path, err := outputPath(out.file)
+		if err != nil {
+			return err
+		}
+		if other, ok := flags[path]; ok {
+			return cli.Usage("%s and %s are both %s", other, out.flag, out.file)
+		}
+		flags[path] = out.flag
+		if err := cli.Distinct(cmd.Link, path); err != nil {
+			return err
+		}
+	}
 	_, err := readLink(cmd.Link)
 	return err
+}
+
+// output is a file that processes of the program write.
+type output struct{ flag, variable, file string }
+
+// outputs lists those that are asked for.
+func (cmd *runCmd) outputs() []output {
+	all := []output{{"--record", "GMSWAP_RECORD", cmd.Record}, {"--schedule", "GMSWAP_SCHEDULE", cmd.Schedule}, {"--stats", "GMSWAP_STATS", cmd.Stats}}
+	return slices.DeleteFunc(all, func(o output) bool { return o.file == "" })
 }
 
 // inFolder calls run with a folder for what the program loads, and passes on the exit status that it returns.
 func (cmd *runCmd) inFolder(c *cli.Context, run func(folder string) (int, error)) error {
 	if cmd.Host == 0 {
-		available, err := availableMemory()
+		available, err := availableMemory(os.DirFS("/"))
 		if err != nil {
 			return fmt.Errorf("find out how much host memory there is: %w; --host says how much to use", err)
 		}
@@ -173,27 +199,34 @@ func (cmd *runCmd) settings(e *command.Environ) error {
 		}
 		e.Set("GMSWAP_LINK", path)
 	}
-	for name, file := range map[string]string{"GMSWAP_RECORD": cmd.Record, "GMSWAP_SCHEDULE": cmd.Schedule, "GMSWAP_STATS": cmd.Stats} {
-		if file == "" {
-			continue
-		}
-		path, err := outputPath(file)
+	for _, out := range cmd.outputs() {
+		path, err := outputPath(out.file)
 		if err != nil {
 			return err
 		}
-		e.Set(name, path)
+		e.Set(out.variable, path)
 	}
 	return nil
 }
 
-// outputPath returns the whole path of a file that is to be written, in a folder that there is.
+// outputPath returns the whole path of a file that is to be written: one that is there, or a new one in a folder in which it can be made.
 func outputPath(file string) (string, error) {
 	path, err := filepath.Abs(file)
 	if err != nil {
 		return "", err
 	}
-	if info, err := os.Stat(filepath.Dir(path)); err != nil || !info.IsDir() {
-		return "", fmt.Errorf("%s: there is no folder %s", filepath.Base(path), filepath.Dir(path))
+	if info, err := os.Stat(path); err == nil {
+		if info.IsDir() {
+			return "", fmt.Errorf("write %s: it is a folder", file)
+		}
+		return path, nil
+	}
+	folder := filepath.Dir(path)
+	if info, err := os.Stat(folder); err != nil || !info.IsDir() {
+		return "", fmt.Errorf("%s: there is no folder %s", filepath.Base(path), folder)
+	}
+	if err := unix.Access(folder, unix.W_OK|unix.X_OK); err != nil {
+		return "", fmt.Errorf("write %s: no file can be made in %s: %w", file, folder, err)
 	}
 	return path, nil
 }

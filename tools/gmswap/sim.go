@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"gm/internal/cli"
+	"gm/internal/swap"
 	"gm/internal/swap/link"
 	"gm/internal/swap/simulate"
 	"gm/internal/swap/store"
@@ -24,7 +25,7 @@ type simCmd struct {
 // Help implements kong.HelpProvider.
 func (cmd *simCmd) Help() string {
 	return "Example: gmswap sim g.parquet s.parquet --trace step.json\n\n" +
-		"Copies take what --link says; without, what the schedule was made for."
+		"Copies take what --link says; without, what the schedule was made for. As many GPUs copy at the same time as it was made for."
 }
 
 // Run implements the command.
@@ -55,6 +56,9 @@ func (cmd *simCmd) check() error {
 	if cmd.Schedule != "" && (cmd.Memory > 0 || cmd.Policy != "" || cmd.Host > 0) {
 		return cli.Usage("a schedule is given: -m, --host and --policy are for making one")
 	}
+	if cmd.Schedule == "" && cmd.Host > 0 && cmd.Memory == 0 && cmd.Policy == "" {
+		return cli.Usage("--host limits a schedule that is made: give -m or --policy too")
+	}
 	for _, file := range []string{cmd.Graph, cmd.Schedule, cmd.Link} {
 		if err := cli.Distinct(file, cmd.Trace); err != nil {
 			return err
@@ -67,7 +71,7 @@ func (cmd *simCmd) check() error {
 type simulation struct {
 	graph    *store.Graph
 	schedule *store.Schedule
-	link     *link.Link
+	copies   swap.Copier
 	result   *simulate.Result
 	plain    *simulate.Result
 	line     timeline.Timeline
@@ -99,7 +103,7 @@ func (cmd *simCmd) load(c *cli.Context) (*simulation, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &simulation{graph: g, schedule: made.Schedule, link: limits.Link}, nil
+	return &simulation{graph: g, schedule: made.Schedule, copies: limits.Link}, nil
 }
 
 // read reads a schedule that was made for the graph.
@@ -114,15 +118,18 @@ func (cmd *simCmd) read() (*simulation, error) {
 			err = fmt.Errorf("schedule %s: the link that it was made for: %w; --link names another", s.File, err)
 		}
 	}
-	return &simulation{graph: g, schedule: s, link: figures}, err
+	if err != nil {
+		return nil, err
+	}
+	return &simulation{graph: g, schedule: s, copies: figures.Under(link.Load{GPUs: int(s.Meta.GPUs)})}, nil
 }
 
 func (s *simulation) run() (err error) {
 	s.line.Name = s.graph.Name + ", " + s.schedule.Policy
-	if s.plain, err = simulate.Run(s.graph.Graph, nil, s.link, nil); err != nil {
+	if s.plain, err = simulate.Run(s.graph.Graph, nil, s.copies, nil); err != nil {
 		return err
 	}
-	if s.result, err = simulate.Run(s.graph.Graph, s.schedule.Actions, s.link, s.line.Add); err != nil {
+	if s.result, err = simulate.Run(s.graph.Graph, s.schedule.Actions, s.copies, s.line.Add); err != nil {
 		return fmt.Errorf("schedule %s: %w: gmswap check says more", s.schedule.File, err)
 	}
 	return nil

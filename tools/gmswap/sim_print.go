@@ -16,6 +16,7 @@ type account struct {
 	Graph      string  `json:"graph"`
 	Device     string  `json:"device"`
 	Policy     string  `json:"policy"`
+	GPUs       int64   `json:"gpus"` // that copy at the same time
 	Actions    int     `json:"actions"`
 	StepNS     int64   `json:"step_ns"`
 	PlainNS    int64   `json:"plain_ns"` // with nothing moved
@@ -46,6 +47,7 @@ func (s *simulation) account() *account {
 		Peak: r.Peak, PeakOp: r.PeakOp, PeakName: op.Name, PeakPhase: op.Phase.String(), PlainPeak: s.plain.Peak,
 		Host: r.Host, Out: r.Out, In: r.In, OutNS: int64(r.OutBusy), InNS: int64(r.InBusy), Overlap: r.Overlap(),
 	}
+	a.GPUs = max(1, s.schedule.Meta.GPUs)
 	a.Copied, a.Recomputed = tensorsOf(s.schedule.Actions, swap.Offload), tensorsOf(s.schedule.Actions, swap.Recompute)
 	return a
 }
@@ -80,7 +82,7 @@ func (s *simulation) print(w io.Writer) error {
 	line("at", "%s", place(s.graph, r.PeakOp))
 	if a.Copied > 0 {
 		line("host", "%s", units.Bytes(r.Host))
-		line("copied", "%s out in %s, %s back in %s", units.Bytes(r.Out), timeText(r.OutBusy), units.Bytes(r.In), timeText(r.InBusy))
+		line("copied", "%s out in %s, %s back in %s%s", units.Bytes(r.Out), timeText(r.OutBusy), units.Bytes(r.In), timeText(r.InBusy), beside("with", a.GPUs))
 		line("overlap", "%.1f%% of the time of copies is hidden", 100*r.Overlap())
 		line("waits", "%s for copies out, %s for copies back", timeText(r.Stalls[simulate.WaitOut]), timeText(r.Stalls[simulate.WaitIn]))
 	}
@@ -97,6 +99,14 @@ func (s *simulation) against() string {
 		return ""
 	}
 	return fmt.Sprintf(" of %s with nothing moved", units.Bytes(s.plain.Peak))
+}
+
+// beside says behind a word how many GPUs copy at the same time, if there are several.
+func beside(word string, gpus int64) string {
+	if gpus < 2 {
+		return ""
+	}
+	return fmt.Sprintf(", %s %d GPUs that copy at the same time", word, gpus)
 }
 
 // on names a device, if it is known.

@@ -119,6 +119,8 @@ func (f *follower) act(action int) {
 func (f *follower) offload(action, moment int) {
 	bytes := f.actions[action].Bytes
 	switch {
+	case f.actions[action].At > f.tensor.Last():
+		f.wrong(action, "the tensor is not used any more")
 	case f.wholeFrom == never:
 		f.wrong(action, "not all of the tensor is on the device")
 	case !f.tensor.Copyable(bytes):
@@ -141,6 +143,8 @@ func (f *follower) free(action, moment int) {
 func (f *follower) prefetch(action, moment int) {
 	bytes, there := f.actions[action].Bytes, f.onHost(moment)
 	switch {
+	case f.actions[action].At > f.tensor.Last():
+		f.wrong(action, "the tensor is not used any more")
 	case f.heldFrom != never:
 		f.wrong(action, "the tensor is on the device")
 	case there == 0 || bytes != there:

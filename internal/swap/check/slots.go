@@ -2,7 +2,6 @@ package check
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"gm/internal/swap"
@@ -23,30 +22,36 @@ func Slots(g *swap.Graph, actions []swap.Action) []Slot {
 	}
 	c.order = newOrder(g, actions)
 	var slots []Slot
-	var taken []placed // by offset
-	for _, x := range byFirst(hostCopies(g, actions, &c.order)) {
-		taken = slices.DeleteFunc(taken, func(y placed) bool { return y.last < x.first })
-		bytes, offset, at := actions[x.action].Bytes, int64(0), 0
-		for ; at < len(taken) && taken[at].offset < offset+bytes; at++ {
-			offset = max(offset, taken[at].offset+taken[at].bytes)
+	eachByFirst(hostCopies(g, actions, &c.order), func(h *shelf, i int32, x hosted) {
+		bytes := actions[x.action].Bytes
+		slot := Slot{Action: x.action, Bytes: bytes}
+		if bytes > 0 {
+			slot.Offset = h.lowest(bytes)
+			h.put(i, slot.Offset, bytes)
 		}
-		taken = slices.Insert(taken, at, placed{x.last, offset, bytes})
-		slots = append(slots, Slot{x.action, offset, bytes})
-	}
+		slots = append(slots, slot)
+	})
 	return slots
 }
 
-// placed is a copy that is on the host up to a moment.
-type placed struct {
-	last          int
-	offset, bytes int64
-}
-
-// byFirst returns all copies in the order in which they are made.
-func byFirst(copies [][]hosted) []hosted {
+// eachByFirst calls visit with each copy in the order in which they are made, by number, and a shelf that holds those before it that
+// visit has put there and that are still needed.
+func eachByFirst(copies [][]hosted, visit func(h *shelf, i int32, x hosted)) {
 	all := slices.Concat(copies...)
 	slices.SortFunc(all, func(a, b hosted) int { return cmp.Compare(a.first, b.first) })
-	return all
+	ends := make([]int32, len(all))
+	for i := range ends {
+		ends[i] = int32(i)
+		all[i].last = max(all[i].first, all[i].last)
+	}
+	slices.SortFunc(ends, func(a, b int32) int { return cmp.Compare(all[a].last, all[b].last) })
+	h := newShelf(len(all))
+	for i, x := range all {
+		for ; all[ends[0]].last < x.first; ends = ends[1:] {
+			h.take(ends[0])
+		}
+		visit(h, int32(i), x)
+	}
 }
 
 // slots proves that each copy has a slot and that no two are in the same bytes at a time.
@@ -59,24 +64,15 @@ func (c *checker) slots(slots []Slot, limit int64) {
 	for t := range c.tensors {
 		copies = append(copies, c.tensors[t].hosted)
 	}
-	var taken []placed // by offset
-	for _, x := range byFirst(copies) {
+	eachByFirst(copies, func(h *shelf, i int32, x hosted) {
 		s, ok := of[x.action]
-		switch {
-		case !ok || s.Bytes < c.actions[x.action].Bytes:
-			c.wrong(x.action, "it has no slot of %d bytes", c.actions[x.action].Bytes)
-			continue
+		switch bytes := c.actions[x.action].Bytes; {
+		case !ok || s.Bytes < bytes:
+			c.wrong(x.action, "it has no slot of %d bytes", bytes)
 		case s.Offset < 0 || s.Offset > limit-s.Bytes:
 			c.wrong(x.action, "its slot of %d bytes at %d is not in the host's %d", s.Bytes, s.Offset, limit)
-			continue
+		case s.Bytes > 0 && !h.put(i, s.Offset, s.Bytes):
+			c.wrong(x.action, "its slot of %d bytes at %d is in use", s.Bytes, s.Offset)
 		}
-		taken = slices.DeleteFunc(taken, func(y placed) bool { return y.last < x.first })
-		at, _ := slices.BinarySearchFunc(taken, s.Offset, func(y placed, offset int64) int { return cmp.Compare(y.offset, offset) })
-		if at > 0 && taken[at-1].offset+taken[at-1].bytes > s.Offset || at < len(taken) && taken[at].offset < s.Offset+s.Bytes {
-			c.report(Violation{x.action, int(c.actions[x.action].At), int(c.actions[x.action].Tensor),
-				fmt.Sprintf("its slot of %d bytes at %d is in use", s.Bytes, s.Offset)})
-			continue
-		}
-		taken = slices.Insert(taken, at, placed{x.last, s.Offset, s.Bytes})
-	}
+	})
 }

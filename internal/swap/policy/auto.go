@@ -11,18 +11,23 @@ import (
 
 // planAuto does nothing where that fits: nothing is faster. Otherwise it returns the fastest of a family of schedules that keeps to the
 // limits. The family does not depend on how much memory there is, but for its end: it is made for one amount of memory after the other,
-// up to the next one above the limit. So what is found with less memory is found with more, and more is never slower.
+// up to the next one above the limit. So what is found with less memory is found with more, and more is never slower. A problem keeps its
+// family: for a limit above the one before it is made from there on.
 func planAuto(p *problem) ([]swap.Action, error) {
 	limit := p.limits.Device
 	op, short := over(p.plain, limit)
 	if short <= 0 {
 		return nil, nil
 	}
-	f := family{problem: p}
-	if err := f.climb(limit, p.plain[op]); err != nil {
+	if p.family == nil {
+		p.family = &family{problem: p}
+	}
+	f := p.family
+	err := f.climb(limit)
+	p.limits.Device = limit
+	if err != nil {
 		return nil, err
 	}
-	p.limits.Device = limit
 	best := (*member)(nil)
 	closest := &ShortError{Bytes: short, Op: op}
 	for i := range f.members {
@@ -68,30 +73,41 @@ type family struct {
 	taste   int    // the dividing price that was best for it
 	rung    int    // how many amounts of memory there were
 	hidden  bool   // that choice takes no time
+
+	least, top int64 // amounts of memory: what the largest operator takes, and what is in use at worst when nothing is moved
+	fine       int64 // the least step between two; 0 before the start
+	at, next   int64 // the last that schedules were made for, and the next
 }
 
 // climb makes the schedules for one amount of memory after the other, up to the first that is the limit or more. The first is the least
 // that is found to be enough; the others are multiples of powers of two, so that round limits are among them, and the closer to each other
 // the less memory there is: where it is short a little more makes steps a lot faster.
-func (f *family) climb(limit, top int64) error {
-	if err := f.addPlan(planMemo); err != nil {
-		return err
+func (f *family) climb(limit int64) error {
+	if f.fine == 0 {
+		if err := f.start(); err != nil {
+			return err
+		}
 	}
-	least := f.largestOperator()
-	octave := f.octave()
-	fine := powerOfTwo((top - least) / (16 * octave))
-	first := sort.Search(int((top-least)/fine), func(i int) bool { return f.enough(least + int64(i)*fine) })
-	for rung := least + int64(first)*fine; rung < top; {
-		f.limits.Device = rung
+	for f.at < limit && f.next < f.top {
+		f.limits.Device, f.at = f.next, f.next
 		if err := f.add(); err != nil {
 			return err
 		}
-		if rung >= limit {
-			break
-		}
-		unit := max(fine, powerOfTwo((rung-least)/octave))
-		rung = rung/unit*unit + unit
+		unit := max(f.fine, powerOfTwo((f.at-f.least)/f.octave()))
+		f.next = f.at/unit*unit + unit
 	}
+	return nil
+}
+
+// start finds the first amount of memory, and makes what does not depend on it.
+func (f *family) start() error {
+	if err := f.addPlan(planMemo); err != nil {
+		return err
+	}
+	f.top, f.least, f.at = slices.Max(f.plain), f.graph.Least(), -1
+	f.fine = powerOfTwo((f.top - f.least) / (16 * f.octave()))
+	first := sort.Search(int((f.top-f.least)/f.fine), func(i int) bool { return f.enough(f.least + int64(i)*f.fine) })
+	f.next = f.least + int64(first)*f.fine
 	return nil
 }
 

@@ -47,3 +47,27 @@ func BenchmarkLowerBound(b *testing.B) {
 		LowerBound(g, swap.Limits{Device: peak / 10, Host: math.MaxInt64, Link: pcie})
 	}
 }
+
+// BenchmarkPages has so many tensors on the device that looking at all of them for each that is sent away takes long.
+func BenchmarkPages(b *testing.B) {
+	g := transformer(3000, 1024)
+	_, peak := over(g.Plain(), 0)
+	for name, limits := range map[string]swap.Limits{
+		"all of the host":  {Device: peak / 2, Host: math.MaxInt64, Link: pcie},
+		"half of the host": {Device: 3 * peak / 4, Host: peak / 3, Link: pcie},
+	} {
+		for _, policy := range []string{"belady", "lru", "latency"} {
+			p, err := Lookup(policy)
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.Run(policy+" with "+name, func(b *testing.B) {
+				for b.Loop() {
+					if _, err := p.Plan(g, limits); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}

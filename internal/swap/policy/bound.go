@@ -21,7 +21,7 @@ const boundOps = 64
 // bytes in two, the greatest over operators.
 func LowerBound(g *swap.Graph, limits swap.Limits) (time.Duration, bool) {
 	p := newProblem(g, limits)
-	if p.largestOperator() > limits.Device {
+	if g.Least() > limits.Device {
 		return 0, false
 	}
 	bound := p.begin[p.ops()]

@@ -60,7 +60,7 @@ func TestMovedBound(t *testing.T) {
 			t.Fatal(err)
 		}
 		back := broughtBack(g, &swap.Schedule{Actions: s})
-		if got := MovedBound(g, device); got != want || back != want {
+		if got := movedBound(g, device); got != want || back != want {
 			t.Errorf("in %d bytes: the bound is %d and belady brings %d back, want %d", device, got, back, want)
 		}
 	}

@@ -28,6 +28,7 @@ type chooser struct {
 	all       []candidate // in the order in which tensors are made
 	cheap     []int32     // those that can be computed again, the cheapest byte first
 	cheapness []int32     // the place of each in cheap
+	lastly    []int32     // all, that whose gap ends last first
 	byAfter   buckets     // candidates by the operator from which on they may be away
 	prices    []float64   // ns a byte, of computing again: what divides them
 	byRank    []int32     // each before those that its tensor is computed from
@@ -42,12 +43,14 @@ type chooser struct {
 	locked int32   // a candidate that is not to be chosen, or -1
 	host   int64   // bytes copied
 	over   []int64 // bytes beyond the limit at each operator with nothing chosen, and with ghosts
+	filled filled
 	delta  []int64 // what the choice adds to that at each operator: to itself and all behind it
 	now    int32   // the operator that memory is made to suffice at, or -1
 	sum    int64   // of delta up to that one
 	level  levels  // the same while the lane is filled
 	open   []int32 // places in cheap of candidates that may be chosen to be computed again
-	late   []int32 // candidates whose copies end behind their last use
+	late   []int32 // candidates whose copies end behind their last use, by when
+	kept   []int32 // candidates that may be chosen to be copied, as in lastly
 }
 
 // newChooser finds the candidates: the gaps in which memory is short when nothing is moved.
@@ -105,6 +108,8 @@ func (c *chooser) sort() {
 	slices.SortStableFunc(c.cheap, func(a, b int32) int {
 		return cmp.Or(cmp.Compare(c.all[a].dear, c.all[b].dear), int(c.all[b].before-c.all[a].before))
 	})
+	c.lastly = slices.Clone(c.byRank)
+	slices.SortFunc(c.lastly, func(a, b int32) int { return cmp.Or(int(c.all[b].before-c.all[a].before), int(a-b)) })
 	c.cheapness = make([]int32, len(c.all))
 	for at, i := range c.cheap {
 		c.cheapness[i] = int32(at)

@@ -17,8 +17,34 @@ type taste struct {
 // choose chooses what is away for memory to suffice. The error is a *ShortError.
 func (c *chooser) choose(how taste) error {
 	c.forget()
-	c.fill(how.least)
+	if c.filled.least != how.least || c.filled.share == nil {
+		c.fill(how.least)
+		c.filled.keep(c, how.least)
+	} else {
+		c.filled.restore(c)
+	}
 	return c.cover(how)
+}
+
+// filled is what fill chose for the last price, which tastes and bans have in common.
+type filled struct {
+	least float64
+	share []int64
+	from  []int32
+	delta []int64
+	host  int64
+}
+
+func (f *filled) keep(c *chooser, least float64) {
+	f.least, f.host = least, c.host
+	f.share, f.from, f.delta = append(f.share[:0], c.share...), append(f.from[:0], c.from...), append(f.delta[:0], c.delta...)
+}
+
+func (f *filled) restore(c *chooser) {
+	c.host = f.host
+	copy(c.share, f.share)
+	copy(c.from, f.from)
+	copy(c.delta, f.delta)
 }
 
 // fill keeps the lane to the host busy while memory is short anywhere: with the tensors that are dearest to compute again of those that are
@@ -72,6 +98,8 @@ func (c *chooser) cover(how taste) error {
 			c.late = append(c.late, int32(i))
 		}
 	}
+	slices.SortFunc(c.late, func(a, b int32) int { return cmp.Or(int(c.from[a]-c.from[b]), int(a-b)) })
+	c.kept = append(c.kept[:0], c.lastly...)
 	c.sum = 0
 	defer func() { c.now = -1 }()
 	for op := range c.ops() {
@@ -102,19 +130,28 @@ func (c *chooser) covers(i, op int32) bool {
 	return c.share[i] == keep && i != c.locked && c.all[i].after < op && op < c.end[i]
 }
 
-// again lets the cheapest candidate be computed again that is not needed at an operator, if it takes at most so many ns a byte.
+// again lets the cheapest candidate be computed again that is not needed at an operator, if it takes at most so many ns a byte. Those that
+// cannot be chosen at this operator or behind it are forgotten.
 func (c *chooser) again(op int32, most float64, alone bool) bool {
+	left := 0
 	for k, at := range c.open {
 		i := c.cheap[at]
 		if c.all[i].dear > most {
+			c.open = slices.Delete(c.open, left, k)
 			return false
 		}
-		if !c.banned[i] && c.covers(i, op) && (!alone || c.alone(i)) {
+		switch {
+		case c.banned[i] || !c.covers(i, op):
+			continue // for good: what is open begins before the operator
+		case !alone || c.alone(i):
 			c.take(i, 0, c.all[i].after+1)
-			c.open = slices.Delete(c.open, k, k+1)
+			c.open = slices.Delete(c.open, left, k+1)
 			return true
 		}
+		c.open[left] = at
+		left++
 	}
+	c.open = c.open[:left]
 	return false
 }
 
@@ -137,28 +174,41 @@ func (c *chooser) alone(i int32) bool {
 
 // hurry waits at an operator for the copy that ends first of those that end behind it.
 func (c *chooser) hurry(op int32) bool {
-	first := int32(-1)
-	for _, i := range c.late {
-		if c.all[i].after < op && op < min(c.from[i], c.end[i]) && (first < 0 || c.from[i] < c.from[first]) {
-			first = i
+	past := 0
+	for past < len(c.late) && c.from[c.late[past]] <= op {
+		past++
+	}
+	c.late = slices.Delete(c.late, 0, past)
+	for k, i := range c.late {
+		if c.all[i].after < op && op < c.end[i] {
+			c.shift(op, min(c.from[i], c.end[i]), -c.all[i].bytes)
+			c.from[i] = op
+			c.late = slices.Delete(c.late, k, k+1)
+			return true
 		}
 	}
-	if first < 0 {
-		return false
-	}
-	c.shift(op, min(c.from[first], c.end[first]), -c.all[first].bytes)
-	c.from[first] = op
-	return true
+	return false
 }
 
-// copyLast copies the candidate that is needed last, which will be waited for.
+// copyLast copies the candidate that is needed last, which will be waited for. Those that cannot be chosen at this operator or behind it
+// are forgotten.
 func (c *chooser) copyLast(op int32) bool {
-	last := int32(-1)
-	for i := range int32(len(c.all)) {
-		if c.covers(i, op) && c.host+c.all[i].bytes <= c.limits.Host && (last < 0 || c.end[i] > c.end[last]) {
+	last, left, k := int32(-1), 0, 0
+	for ; k < len(c.kept); k++ {
+		i := c.kept[k]
+		if last >= 0 && c.all[i].before < c.end[last] {
+			break // as all behind it, which end no later than their gaps do
+		}
+		if c.share[i] != keep || c.end[i] <= op {
+			continue
+		}
+		c.kept[left] = i
+		left++
+		if c.covers(i, op) && c.host+c.all[i].bytes <= c.limits.Host && (last < 0 || c.end[i] > c.end[last] || c.end[i] == c.end[last] && i < last) {
 			last = i
 		}
 	}
+	c.kept = slices.Delete(c.kept, left, k)
 	if last < 0 {
 		return false
 	}

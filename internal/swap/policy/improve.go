@@ -86,7 +86,7 @@ func (t *trial) try(i int32, share int64) bool {
 	if !t.change(t.best.share, i, share) {
 		return false
 	}
-	o, err := t.evaluate()
+	o, err := t.evaluate(t.best.step)
 	if err != nil || !o.better(&t.best.result) {
 		return false
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"time"
 
 	"gm/internal/swap"
 )
@@ -107,7 +108,7 @@ func (c *chooser) attempt(how taste, most int) (outcome, error) {
 		var o outcome
 		err := c.choose(how)
 		if err == nil {
-			o, err = c.evaluate()
+			o, err = c.evaluate(math.MaxInt64)
 		}
 		short, isShort := errors.AsType[*ShortError](err)
 		if !isShort || short.Host || bans == most {
@@ -119,9 +120,9 @@ func (c *chooser) attempt(how taste, most int) (outcome, error) {
 	}
 }
 
-// evaluate simulates what is chosen.
-func (c *chooser) evaluate() (outcome, error) {
-	actions, err := c.realize(c.aways())
+// evaluate simulates what is chosen. The error is errSlow where it is plain before that it would take longer than a time.
+func (c *chooser) evaluate(most time.Duration) (outcome, error) {
+	actions, err := c.realizeWithin(c.aways(), most)
 	if err != nil {
 		return outcome{}, err
 	}
@@ -146,7 +147,7 @@ func (c *chooser) adopt(all []away) (outcome, bool) {
 		}
 	}
 	c.load(share)
-	o, err := c.evaluate()
+	o, err := c.evaluate(math.MaxInt64)
 	return o, err == nil
 }
 

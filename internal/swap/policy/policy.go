@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -27,7 +28,7 @@ type planner func(*problem) ([]swap.Action, error)
 // Policies lists the policies, the default first.
 func Policies() []Policy {
 	return []Policy{
-		{"auto", "the fastest of what joint, floor, memo, belady and dymem make for some amounts of memory around and below the limit; more is never slower", planAuto},
+		{autoName, "the fastest of what joint, floor, memo, belady and dymem make for some amounts of memory around and below the limit; more is never slower", planAuto},
 		{"joint", "for each tensor the cheapest of keeping, copying and computing again, by simulation", planJoint},
 		{"floor", "copy all, bring back the largest while they fit, copy the rest back in time (DeepSpeed)", planFloor},
 		{"memo", "copy inputs and attention of each layer and a part of the rows of others, compute the rest again (MEMO)", planMemo},
@@ -80,20 +81,42 @@ func (e *ShortError) Error() string {
 }
 
 // Plan returns a schedule of a step of g, which has to be valid, that keeps to the limits. Where there is none the error is a *[ShortError].
-func (p Policy) Plan(g *swap.Graph, limits swap.Limits) (*swap.Schedule, error) {
+func (p Policy) Plan(g *swap.Graph, limits swap.Limits) (s *swap.Schedule, err error) {
+	p.PlanEach(g, limits, []int64{limits.Device}, func(_ int, made *swap.Schedule, failed error) { s, err = made, failed })
+	return s, err
+}
+
+// PlanEach makes schedules as [Policy.Plan] does, for some amounts of device memory in place of that of the limits, in ascending order. It
+// calls visit with each.
+func (p Policy) PlanEach(g *swap.Graph, limits swap.Limits, devices []int64, visit func(i int, s *swap.Schedule, err error)) {
 	pr := newProblem(g, limits)
-	actions, err := p.plan(pr)
-	if err == nil {
-		err = pr.accept(actions)
+	for i, device := range devices {
+		pr.limits.Device = device
+		actions, err := p.plan(pr)
+		if err == nil {
+			err = pr.accept(actions)
+		}
+		if err != nil {
+			visit(i, nil, p.failed(err))
+			continue
+		}
+		visit(i, &swap.Schedule{Policy: p.Name, Actions: slices.Clone(actions)}, nil)
 	}
+}
+
+// Shares says that PlanEach takes little longer than Plan does for the last amount of memory.
+func (p Policy) Shares() bool { return p.Name == autoName }
+
+const autoName = "auto"
+
+// failed returns an error of a plan as that of the policy.
+func (p Policy) failed(err error) error {
 	if short, ok := errors.AsType[*ShortError](err); ok {
-		short.Policy = p.Name
-		return nil, short
+		told := *short // the policy may come to it again
+		told.Policy = p.Name
+		return &told
 	}
-	if err != nil {
-		return nil, fmt.Errorf("policy %s: %w", p.Name, err)
-	}
-	return &swap.Schedule{Policy: p.Name, Actions: actions}, nil
+	return fmt.Errorf("policy %s: %w", p.Name, err)
 }
 
 // result is what a schedule came to.

@@ -22,6 +22,7 @@ type problem struct {
 	remake   *remake
 	compiler compiler
 	work     workspace
+	family   *family // auto's, if it was asked
 }
 
 func newProblem(g *swap.Graph, limits swap.Limits) *problem {
@@ -85,7 +86,15 @@ func (p *problem) atLeast(op int32, others []int32) int64 {
 
 // firstAt returns the first operator that begins at a time or later, or the number of operators.
 func firstAt(begin []time.Duration, at time.Duration) int32 {
-	return int32(sort.Search(len(begin)-1, func(i int) bool { return begin[i] >= at }))
+	first, end := 0, len(begin)-1
+	for first < end {
+		if middle := (first + end) / 2; begin[middle] < at {
+			first = middle + 1
+		} else {
+			end = middle
+		}
+	}
+	return int32(first)
 }
 
 // plus adds bytes to those in use at the operators from first to the one before end.

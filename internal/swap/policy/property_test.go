@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"sync"
 	"testing"
@@ -72,7 +73,7 @@ func try(t *testing.T, p Policy, g *swap.Graph, l swap.Limits) *planned {
 func checkProblem(t *testing.T, g *swap.Graph, l swap.Limits) {
 	t.Helper()
 	bound, possible := LowerBound(g, l)
-	moved := MovedBound(g, l.Device)
+	moved := movedBound(g, l.Device)
 	fits := map[string]*planned{}
 	for _, p := range Policies() {
 		r := try(t, p, g, l)
@@ -188,6 +189,25 @@ func TestAutoMonotone(t *testing.T) {
 	}
 }
 
+// TestPlanEach makes the same schedules of one problem as of one for each amount of memory.
+func TestPlanEach(t *testing.T) {
+	for seed := range uint64(15) {
+		g, l := randomProblem(seed, 30)
+		_, top := over(g.Plain(), 0)
+		devices := []int64{0, top / 4, top / 2, top / 2, top - 1, top, 2 * top}
+		for _, p := range Policies() {
+			p.PlanEach(g, l, devices, func(i int, s *swap.Schedule, err error) {
+				l.Device = devices[i]
+				alone, failed := p.Plan(g, l)
+				same := reflect.DeepEqual(err, failed) && (s == nil) == (alone == nil)
+				if !same || s != nil && !slices.Equal(s.Actions, alone.Actions) {
+					t.Fatalf("seed %d, %s in %d bytes: %v, %v, alone %v, %v", seed, p.Name, devices[i], s, err, alone, failed)
+				}
+			})
+		}
+	}
+}
+
 // TestBelady compares how often tensors of one size are fetched.
 func TestBelady(t *testing.T) {
 	compared := 0
@@ -218,7 +238,7 @@ func TestBelady(t *testing.T) {
 				t.Fatalf("seed %d: %s fetches %d tensors, belady %d", seed, name, n, least)
 			}
 		}
-		if bound := MovedBound(g, p.limits.Device); int64(least)*1000 < bound {
+		if bound := movedBound(g, p.limits.Device); int64(least)*1000 < bound {
 			t.Fatalf("seed %d: belady fetches %d tensors, where the bound is %d bytes", seed, least, bound)
 		}
 		compared += least
@@ -281,6 +301,19 @@ func spoil(r *rand.Rand, g *swap.Graph, actions []swap.Action) []swap.Action {
 	}
 	slices.SortStableFunc(all, func(a, b swap.Action) int { return int(a.At - b.At) })
 	return all
+}
+
+// TestManyPages has so many tensors that looking at all of them for each that is sent away took a quarter of a minute and more.
+func TestManyPages(t *testing.T) {
+	g := transformer(10_000, 1024)
+	_, top := over(g.Plain(), 0)
+	begin := time.Now()
+	if _, err := planLRU(newProblem(g, swap.Limits{Device: top / 2, Host: math.MaxInt64, Link: pcie})); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(begin); took > 5*time.Second {
+		t.Errorf("%d tensors took %v", len(g.Tensors), took)
+	}
 }
 
 // TestConcurrent plans for one graph from several goroutines.

@@ -1,6 +1,8 @@
 package policy
 
 import (
+	"errors"
+	"math"
 	"time"
 
 	"gm/internal/swap"
@@ -29,6 +31,14 @@ type workspace struct {
 // back when it is needed, or before where that takes no waiting; copies to the device begin in time to end when they are needed, as far as
 // memory allows. Actions are valid until the next call. The error is a *ShortError.
 func (p *problem) realize(all []away) ([]swap.Action, error) {
+	return p.realizeWithin(all, math.MaxInt64)
+}
+
+// errSlow says that a step takes longer than it may.
+var errSlow = errors.New("the step takes too long")
+
+// realizeWithin does so too, or returns errSlow where it is plain before the end that the step would take longer than a time.
+func (p *problem) realizeWithin(all []away, most time.Duration) ([]swap.Action, error) {
 	trips := p.work.trips[:0]
 	for _, x := range all {
 		trips = append(trips, trip{tensor: x.tensor, bytes: x.bytes, after: x.after, free: x.after + 1, back: x.before, need: x.before})
@@ -40,9 +50,13 @@ func (p *problem) realize(all []away) ([]swap.Action, error) {
 	if op, short := over(usage, p.limits.Device); short > 0 {
 		return nil, &ShortError{Bytes: short, Op: op}
 	}
-	trips = p.delay(trips, usage)
+	trips, less := p.delay(trips, usage)
 	p.queue(trips)
-	begin := p.hasten(trips)
+	begin := p.pace(trips)
+	if begin[p.ops()]-less > most {
+		return nil, errSlow
+	}
+	p.hasten(trips)
 	p.hoist(trips, p.usage(trips), begin)
 	return p.compile(trips, p.remake.dead), nil
 }
@@ -86,8 +100,9 @@ func (p *problem) recomputes(trips []trip) {
 }
 
 // delay lets the trips of what is copied begin only where memory is needed, in the order in which copies end, and drops those that need not
-// be made. Usage is the bytes in use at each operator if each begins as early as it can.
-func (p *problem) delay(trips []trip, usage []int64) []trip {
+// be made. Usage is the bytes in use at each operator if each begins as early as it can. It also returns a time that recomputes counted, at
+// least, which those would have taken to be computed again in part.
+func (p *problem) delay(trips []trip, usage []int64) ([]trip, time.Duration) {
 	w := &p.work
 	w.starts.fill(p.ops(), len(trips), func(i int) int32 { return trips[i].free })
 	w.ends.fill(p.ops(), len(trips), func(i int) int32 { return trips[i].need })
@@ -117,12 +132,18 @@ func (p *problem) delay(trips []trip, usage []int64) []trip {
 			}
 		}
 	}
-	return takeAway(trips, func(x *trip) bool { return x.free >= x.need })
+	less := time.Duration(0)
+	trips = takeAway(trips, func(x *trip) bool {
+		if x.free >= x.need && p.rest(x) > 0 {
+			less += w.again[x.need]
+		}
+		return x.free >= x.need
+	})
+	return trips, less
 }
 
-// hasten lets trips begin as soon as their copies to the host have ended, if that is before memory is needed. It returns when each
-// operator begins if nothing waits for copies to the device.
-func (p *problem) hasten(trips []trip) []time.Duration {
+// pace returns when each operator begins if nothing waits for copies to the device.
+func (p *problem) pace(trips []trip) []time.Duration {
 	w := &p.work
 	w.starts.fill(p.ops(), len(trips), func(i int) int32 { return trips[i].free })
 	w.begin, w.before = zeroed(w.begin, int(p.ops())+1), zeroed(w.before, int(p.ops())+1)
@@ -144,9 +165,14 @@ func (p *problem) hasten(trips []trip) []time.Duration {
 		c.now += p.graph.Ops[op].Duration
 	}
 	w.begin[p.ops()], w.before[p.ops()] = c.now, c.now
+	return w.begin
+}
+
+// hasten lets trips begin as soon as their copies to the host have ended, by the last pace, if that is before memory is needed.
+func (p *problem) hasten(trips []trip) {
+	w := &p.work
 	for i := range trips {
 		x := &trips[i]
 		x.free = min(x.free, max(x.after+1, firstAt(w.before, w.left[x.tensor])))
 	}
-	return w.begin
 }

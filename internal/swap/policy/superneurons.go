@@ -18,7 +18,7 @@ func planSuperNeurons(p *problem) ([]swap.Action, error) {
 	s := superNeurons{problem: p, trip: map[int32]*trip{}}
 	s.dropCheap()
 	q := &pager{problem: p, transient: make([]int64, p.ops()), late: true}
-	q.rank = func(q *pager, i, _ int32) float64 { return -float64(q.state[i].touched) }
+	q.rank.of = func(q *pager, i, _ int32) float64 { return -float64(q.state[i].touched) }
 	q.pages = s.pages(q.transient)
 	if err := q.run(); err != nil {
 		return nil, err
@@ -61,7 +61,7 @@ func (s *superNeurons) dropCheap() {
 		}
 	}
 	slices.SortFunc(s.cheap, func(a, b gap) int { return int(s.remake.rank[b.tensor] - s.remake.rank[a.tensor]) })
-	most := s.largestOperator()
+	most := s.graph.Least()
 	for _, x := range s.cheap {
 		s.remake.begin(&r)
 		if y := s.trip[x.tensor]; y.free >= y.need || !s.remake.add(&r, x.tensor, y.need, s.gone) {
@@ -88,15 +88,6 @@ func (s *superNeurons) keepChain(t int32, ghosts []int32, most int64) {
 			x.need, x.back = need, need
 		}
 	}
-}
-
-// largestOperator returns the most bytes that are in use at an operator with nothing there but what it uses.
-func (p *problem) largestOperator() int64 {
-	most := int64(0)
-	for op := range p.ops() {
-		most = max(most, p.atLeast(op, nil))
-	}
-	return most
 }
 
 // pages returns what the cache holds, with the uses by what is computed again, and adds the bytes of ghosts to each operator's.

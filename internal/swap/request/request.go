@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gm/formats/graph"
+	"gm/internal/atomicfile"
 	"gm/internal/swap"
 	"gm/internal/swap/link"
 	"gm/internal/swap/policy"
@@ -102,18 +103,23 @@ func Make(text []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := writeFile(r.Schedule, func(w io.Writer) error { return store.WriteSchedule(w, made.Schedule, g) }); err != nil {
-		return nil, err
+	if r.Schedule != "" {
+		if err := atomicfile.Write(r.Schedule, func(w io.Writer) error { return store.WriteSchedule(w, made.Schedule, g) }); err != nil {
+			return nil, err
+		}
 	}
 	return json.Marshal(answer(made))
 }
 
 // writeGraph writes the graph's file, or just finds out its digest, which a schedule's file tells.
 func (r *Request) writeGraph(g *store.Graph) error {
-	if r.Record == "" && r.Schedule != "" {
+	switch {
+	case r.Record != "":
+		return atomicfile.Write(r.Record, func(w io.Writer) error { return store.WriteGraph(w, g) })
+	case r.Schedule != "":
 		return store.WriteGraph(io.Discard, g)
 	}
-	return writeFile(r.Record, func(w io.Writer) error { return store.WriteGraph(w, g) })
+	return nil
 }
 
 func (r *Request) make(g *swap.Graph) (*scheduling.Made, error) {

@@ -79,6 +79,7 @@ func TestShort(t *testing.T) {
 func TestFiles(t *testing.T) {
 	r := chain(8)
 	dir := t.TempDir()
+	r.GPUs = 2
 	r.Record, r.Schedule, r.Device = filepath.Join(dir, "g.parquet"), filepath.Join(dir, "s.parquet"), 4<<26
 	a := ask(t, r)
 	g, err := store.ReadGraph(r.Record)
@@ -91,6 +92,9 @@ func TestFiles(t *testing.T) {
 	}
 	if err := s.Fits(g); err != nil || len(s.Actions) != len(a.Actions) {
 		t.Errorf("%d actions in the file, %d in the answer, %v", len(s.Actions), len(a.Actions), err)
+	}
+	if s.Meta.GPUs != 2 {
+		t.Errorf("the schedule is for %d GPUs", s.Meta.GPUs)
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 2 {
 		t.Errorf("%v, %v", left, err)

@@ -27,12 +27,29 @@ type Limits struct {
 }
 
 // Make makes a schedule of g, which has to be valid, by a policy. The error of a policy that finds none is a *policy.ShortError.
-func Make(g *swap.Graph, p policy.Policy, limits Limits) (*Made, error) {
+func Make(g *swap.Graph, p policy.Policy, limits Limits) (m *Made, err error) {
+	MakeEach(g, p, limits, []int64{limits.Device}, func(_ int, made *Made, failed error) { m, err = made, failed })
+	return m, err
+}
+
+// MakeEach makes schedules as [Make] does, for some amounts of device memory in place of that of the limits, in ascending order. It calls
+// visit with each.
+func MakeEach(g *swap.Graph, p policy.Policy, limits Limits, devices []int64, visit func(i int, m *Made, err error)) {
 	copies := limits.Link.Under(link.Load{GPUs: limits.GPUs})
-	s, err := p.Plan(g, swap.Limits{Device: limits.Device, Host: limits.Host, Link: copies})
-	if err != nil {
-		return nil, err
-	}
+	p.PlanEach(g, swap.Limits{Host: limits.Host, Link: copies}, devices, func(i int, s *swap.Schedule, err error) {
+		if err != nil {
+			visit(i, nil, err)
+			return
+		}
+		l := limits
+		l.Device = devices[i]
+		m, err := describe(g, s, l, copies)
+		visit(i, m, err)
+	})
+}
+
+// describe returns a schedule with all that its file says.
+func describe(g *swap.Graph, s *swap.Schedule, limits Limits, copies swap.Copier) (_ *Made, err error) {
 	m := &Made{Schedule: &store.Schedule{Schedule: s}}
 	if m.Plain, err = simulate.Run(g, nil, copies, nil); err != nil {
 		return nil, err
@@ -45,6 +62,7 @@ func Make(g *swap.Graph, p policy.Policy, limits Limits) (*Made, error) {
 		return nil, err
 	}
 	m.Meta.DeviceBudget, m.Meta.HostBudget, m.Meta.Link = limits.Device, limits.Host, string(figures)
+	m.Meta.GPUs = int64(limits.GPUs)
 	m.Meta.StepNS, m.Meta.Peak = int64(m.Moved.Step), m.Moved.Peak
 	m.place(g)
 	return m, nil

@@ -77,6 +77,7 @@ var (
 	errTensor   = errors.New("there is no such tensor")
 	errKind     = errors.New("there is no such action")
 	errNotMade  = errors.New("it is not written yet")
+	errOver     = errors.New("it is behind its last use")
 	errGone     = errors.New("it is not on the device")
 	errThere    = errors.New("it is on the device")
 	errNotHost  = errors.New("it is not in host memory")
@@ -117,6 +118,8 @@ func (m *Machine) act(a *swap.Action) error {
 func (m *Machine) offload(a *swap.Action, p *tensor) error {
 	t := &m.graph.Tensors[a.Tensor]
 	switch {
+	case a.At > t.Last():
+		return errOver
 	case !p.whole:
 		return errGone
 	case p.hosted:
@@ -128,6 +131,7 @@ func (m *Machine) offload(a *swap.Action, p *tensor) error {
 	m.outFree = begin + m.link.OutTime(a.Bytes)
 	m.span(Out, t.Name, begin, m.outFree, a.Tensor, false)
 	p.copied, p.hosted, p.left = a.Bytes, true, m.outFree
+	p.loads = max(p.loads, 0) // this copy is not the one that the last copy back is of
 	m.host += a.Bytes
 	m.result.Host = max(m.result.Host, m.host)
 	m.result.Out += a.Bytes
@@ -143,13 +147,15 @@ func (m *Machine) free(t int32, p *tensor) error {
 	if !p.whole {
 		return errRows
 	}
+	kept := int64(0)
 	if p.hosted {
+		kept = p.copied
 		m.wait(p.left, WaitOut, t)
 	}
-	m.arrive(t) // another tensor may have the memory next
-	if p.copied < m.graph.Tensors[t].Bytes && m.graph.Tensors[t].Recompute == 0 {
+	if kept < m.graph.Tensors[t].Bytes && m.graph.Tensors[t].Recompute == 0 {
 		return errRows
 	}
+	m.arrive(t) // another tensor may have the memory next
 	m.drop(t)
 	return nil
 }
@@ -157,6 +163,8 @@ func (m *Machine) free(t int32, p *tensor) error {
 func (m *Machine) prefetch(a *swap.Action, p *tensor) error {
 	t := &m.graph.Tensors[a.Tensor]
 	switch {
+	case a.At > t.Last():
+		return errOver
 	case p.resident:
 		return errThere
 	case !p.hosted:
@@ -205,6 +213,7 @@ func (m *Machine) recompute(i int32, p *tensor) error {
 	rest := t.Bytes
 	if p.resident {
 		rest -= p.copied
+		m.worst = max(m.worst, m.used)
 	} else {
 		m.hold(i)
 	}

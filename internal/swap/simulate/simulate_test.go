@@ -1,6 +1,8 @@
 package simulate
 
 import (
+	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -68,6 +70,12 @@ func TestRun(t *testing.T) {
 		// Until the first tensor's use nothing has waited for its copy back: the second one's needs other memory of the host.
 		"on the host until it is waited for": {[]swap.Action{offload(0, 1, 100), free(0, 2, 0), prefetch(0, 4, 100), offload(1, 4, 100)},
 			want{step: 600, peak: 210, peakOp: 1, host: 200}},
+		// This copy is not copied back: it is there until the last use, and not just until the next wait.
+		"copied again behind the last copy back": {[]swap.Action{offload(0, 1, 100), free(0, 2, 0), prefetch(0, 3, 100), await(0, 3, 0), offload(0, 3, 100),
+			await(0, 4, 0), offload(1, 4, 100)}, want{step: 700, peak: 310, peakOp: 3, host: 200, in: 100}},
+		// What is computed again is given back before the operator, but both are there at once.
+		"a part computed again and given back": {[]swap.Action{offload(1, 2, 50), free(1, 3, 0), prefetch(1, 3, 50), recompute(1, 4, 0), free(1, 4, 0), recompute(1, 4, 0)},
+			want{step: 675, peak: 310, peakOp: 2, host: 50, in: 0}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, err := Run(chain(), test.actions, perByte{}, nil)
@@ -91,6 +99,28 @@ func TestPeak(t *testing.T) {
 	r, err := Run(g, free, perByte{}, nil)
 	if err != nil || r.Peak != 1100 || r.PeakOp != 2 {
 		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// TestRefusedFree gives back what cannot be had again: its copy on the host was for the last copy back.
+func TestRefusedFree(t *testing.T) {
+	g := chain()
+	g.Tensors[0].Recompute = 0
+	g.Tensors[0].Uses = []int32{1, 4, 5}
+	_, err := Run(g, []swap.Action{
+		{Kind: swap.Offload, Tensor: 0, At: 1, Bytes: 100}, {Kind: swap.Free, Tensor: 0, At: 2}, {Kind: swap.Prefetch, Tensor: 0, At: 3, Bytes: 100},
+		{Kind: swap.Free, Tensor: 0, At: 5},
+	}, perByte{}, nil)
+	if err == nil || !strings.HasPrefix(err.Error(), "action 3, free of tensor 0") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+// TestRefusedBehind copies what is not used any more.
+func TestRefusedBehind(t *testing.T) {
+	again := []swap.Action{{Kind: swap.Recompute, Tensor: 2, At: 4}, {Kind: swap.Offload, Tensor: 2, At: 4, Bytes: 100}}
+	if _, err := Run(chain(), again, perByte{}, nil); !errors.Is(err, errOver) {
+		t.Errorf("the error is %v", err)
 	}
 }
 

@@ -6,13 +6,13 @@ import (
 	"gm/internal/swap"
 )
 
-// MovedBound returns the bytes that every schedule of g's steps has to bring back to a device of so many bytes, by copies or by computing
+// movedBound returns the bytes that every schedule of g's steps has to bring back to a device of so many bytes, by copies or by computing
 // them again. For tensors of one size it is close to what [planBelady] takes, which no other policy betters.
 //
 // At an operator that is over the limit, what is beyond it is away and has to come back. Of what is beyond it at a later one, only that
 // can have been away all the time which nothing in between uses. So the bytes at a row of operators add up, less those of the tensors that
 // neighbours have in common; the bound is the greatest such sum.
-func MovedBound(g *swap.Graph, device int64) int64 {
+func movedBound(g *swap.Graph, device int64) int64 {
 	p := newProblem(g, swap.Limits{Device: device})
 	ops := p.overLimit()
 	common := p.commonGaps(ops)
@@ -29,7 +29,7 @@ func MovedBound(g *swap.Graph, device int64) int64 {
 	return most
 }
 
-// movedOps is how many operators MovedBound looks at.
+// movedOps is how many operators movedBound looks at.
 const movedOps = 256
 
 // overLimit lists operators that are over the limit, evenly spread where they are many.
