@@ -13,9 +13,10 @@ type Device struct {
 	Name  string // such as "NVIDIA H200"
 	Total int64  // bytes of memory
 
-	handle  handle
-	memory  memoryCall
-	listing bool // the library can list processes
+	handle   handle
+	memory   memoryCall
+	listing  bool // the library can list processes
+	counting bool // it can read counters
 }
 
 // handle is what is asked of a device of go-nvml.
@@ -24,6 +25,7 @@ type handle interface {
 	GetMemoryInfo() (nvml.Memory, nvml.Return)
 	GetMemoryInfo_v2() (nvml.Memory_v2, nvml.Return)
 	GetComputeRunningProcesses() ([]nvml.ProcessInfo, nvml.Return)
+	GetFieldValues(values []nvml.FieldValue) nvml.Return
 }
 
 // memoryCall asks a device for its memory, in bytes.
@@ -46,6 +48,7 @@ func (l *Library) device(uuid string, h handle) (*Device, error) {
 	}
 	d.listing = l.has("nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2",
 		"nvmlDeviceGetComputeRunningProcesses")
+	d.counting = l.has("nvmlDeviceGetFieldValues")
 	var err error
 	d.memory, d.Total, err = l.memoryOf(h)
 	if err != nil {

@@ -20,6 +20,8 @@ type scripted struct {
 	reserved  uint64
 	list      nvml.Return
 	processes []nvml.ProcessInfo
+	width     nvml.ValueType // of the counters
+	counting  nvml.Return
 	open      int
 }
 

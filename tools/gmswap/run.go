@@ -14,6 +14,7 @@ import (
 	"gm/internal/cli"
 	"gm/internal/command"
 	"gm/internal/libgm/library"
+	"gm/internal/swap/store"
 	"gm/internal/torch/glue"
 	"gm/internal/torch/offload"
 	"gm/internal/units"
@@ -21,14 +22,14 @@ import (
 
 type runCmd struct {
 	Command   []string    `arg:"" optional:"" passthrough:"" name:"command" help:"The program to run, and its arguments."`
-	Memory    units.Bytes `short:"m" placeholder:"SIZE" help:"Use at most so much memory of each device. All of it by default."`
+	Memory    units.Bytes `short:"m" placeholder:"SIZE" help:"Use at most so much memory of each device. What --schedule was made for, or else all of it, by default."`
 	Host      units.Bytes `placeholder:"SIZE" help:"Use at most so much host memory, all processes together. Three quarters of what is available by default."`
 	Policy    string      `default:"auto" placeholder:"NAME" help:"Which policy makes the schedule (${default}), see above."`
 	Link      string      `placeholder:"FILE" help:"How fast copies are, as gmswap bw measured it. Those of an H200 by default."`
+	Schedule  string      `placeholder:"FILE" help:"Follow this schedule, of gmswap plan for a graph that the same program was recorded as. Where a step is not of its kind, --policy makes another."`
 	DryRun    bool        `help:"Record and plan, say what the schedule would come to, and move nothing from then on."`
 	Allocator string      `default:"stitch" enum:"stitch,torch" help:"Who allocates: stitch, of gmstitch, or torch, PyTorch itself (${default})."`
 	Record    string      `placeholder:"FILE" help:"Write the graph of the recorded step; %p in the name is the pid. Where several processes train, each writes over the others' without it."`
-	Schedule  string      `placeholder:"FILE" help:"Write the schedule that is followed; %p as for --record."`
 	Stats     string      `placeholder:"FILE" help:"Write an account of each process at its end, as JSON; %p as for --record."`
 	Progress  bool        `help:"Print a line for each step."`
 	Library   string      `placeholder:"FILE" help:"A libgm.so to use in place of the one inside of gmswap."`
@@ -51,7 +52,9 @@ func (cmd *runCmd) Run(c *cli.Context) error {
 		return err
 	}
 	return cmd.inFolder(c, func(folder string) (int, error) {
+		before := countTraffic()
 		status, err := cmd.runIn(c, folder, words, os.Stdout)
+		countTraffic().say(c, before)
 		if _, failed := os.Stat(filepath.Join(folder, offload.Mark)); failed != nil && err == nil {
 			c.Warn("no PyTorch program was seen to train on a GPU: nothing was moved")
 		}
@@ -74,11 +77,28 @@ func (cmd *runCmd) check() error {
 			return cli.Usage("%s and %s are both %s", other, out.flag, out.file)
 		}
 		flags[path] = out.flag
-		if err := cli.Distinct(cmd.Link, path); err != nil {
-			return err
+		for _, in := range []string{cmd.Link, cmd.Schedule} {
+			if err := cli.Distinct(in, path); err != nil {
+				return err
+			}
 		}
 	}
+	if err := cmd.look(); err != nil {
+		return err
+	}
 	_, err := readLink(cmd.Link)
+	return err
+}
+
+// look looks at the schedule, which tells how much memory to use.
+func (cmd *runCmd) look() error {
+	if cmd.Schedule == "" {
+		return nil
+	}
+	s, err := store.ReadSchedule(cmd.Schedule)
+	if err == nil && cmd.Memory == 0 && s.Meta.DeviceBudget < int64(unlimited) {
+		cmd.Memory = units.Bytes(s.Meta.DeviceBudget)
+	}
 	return err
 }
 
@@ -87,7 +107,7 @@ type output struct{ flag, variable, file string }
 
 // outputs lists those that are asked for.
 func (cmd *runCmd) outputs() []output {
-	all := []output{{"--record", "GMSWAP_RECORD", cmd.Record}, {"--schedule", "GMSWAP_SCHEDULE", cmd.Schedule}, {"--stats", "GMSWAP_STATS", cmd.Stats}}
+	all := []output{{"--record", "GMSWAP_RECORD", cmd.Record}, {"--stats", "GMSWAP_STATS", cmd.Stats}}
 	return slices.DeleteFunc(all, func(o output) bool { return o.file == "" })
 }
 
@@ -192,12 +212,15 @@ func (cmd *runCmd) settings(e *command.Environ) error {
 	if cmd.DryRun {
 		e.Set("GMSWAP_DRY", "1")
 	}
-	if cmd.Link != "" {
-		path, err := filepath.Abs(cmd.Link)
+	for variable, file := range map[string]string{"GMSWAP_LINK": cmd.Link, "GMSWAP_SCHEDULE": cmd.Schedule} {
+		if file == "" {
+			continue
+		}
+		path, err := filepath.Abs(file)
 		if err != nil {
 			return err
 		}
-		e.Set("GMSWAP_LINK", path)
+		e.Set(variable, path)
 	}
 	for _, out := range cmd.outputs() {
 		path, err := outputPath(out.file)

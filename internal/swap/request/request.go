@@ -26,7 +26,7 @@ type Request struct {
 	GPUs     int    `json:"gpus"`     // of this host whose processes copy at the same time
 	Link     string `json:"link"`     // file of the link's figures; those of an H200 by default
 	Record   string `json:"record"`   // file that the graph is written to, if named
-	Schedule string `json:"schedule"` // file that the schedule is written to, if named
+	Schedule string `json:"schedule"` // file of a schedule to follow, if named and if it is for such a step
 }
 
 // Graph is a recorded step.
@@ -82,6 +82,7 @@ type Answer struct {
 	PlainNS   int64      `json:"plain_ns"` // of the step with nothing moved
 	Peak      int64      `json:"peak"`
 	PlainPeak int64      `json:"plain_peak"`
+	Unfit     string     `json:"unfit"` // why the schedule that was named is not followed
 	HostPeak  int64      `json:"host_peak"`
 	Actions   [][4]int64 `json:"actions"` // kind, tensor, point, bytes
 }
@@ -96,46 +97,42 @@ func Make(text []byte) ([]byte, error) {
 	if err := g.Validate(); err != nil {
 		return nil, fmt.Errorf("the recorded step: %w", err)
 	}
-	if err := r.writeGraph(g); err != nil {
-		return nil, err
-	}
-	made, err := r.make(g.Graph)
-	if err != nil {
-		return nil, err
-	}
-	if r.Schedule != "" {
-		if err := atomicfile.Write(r.Schedule, func(w io.Writer) error { return store.WriteSchedule(w, made.Schedule, g) }); err != nil {
+	if r.Record != "" {
+		if err := atomicfile.Write(r.Record, func(w io.Writer) error { return store.WriteGraph(w, g) }); err != nil {
 			return nil, err
 		}
 	}
-	return json.Marshal(answer(made))
-}
-
-// writeGraph writes the graph's file, or just finds out its digest, which a schedule's file tells.
-func (r *Request) writeGraph(g *store.Graph) error {
-	switch {
-	case r.Record != "":
-		return atomicfile.Write(r.Record, func(w io.Writer) error { return store.WriteGraph(w, g) })
-	case r.Schedule != "":
-		return store.WriteGraph(io.Discard, g)
+	made, unfit, err := r.make(g.Graph)
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	a := answer(made)
+	if unfit != nil {
+		a.Unfit = unfit.Error()
+	}
+	return json.Marshal(a)
 }
 
-func (r *Request) make(g *swap.Graph) (*scheduling.Made, error) {
+// make returns the schedule that was named, or else one that a policy makes, and why it is not the one that was named.
+func (r *Request) make(g *swap.Graph) (made *scheduling.Made, unfit, err error) {
 	figures := link.Default()
 	if r.Link != "" {
 		var err error
 		if figures, err = link.Read(r.Link); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	p, err := policy.Lookup(r.Policy)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	limits := scheduling.Limits{Device: r.Device, Host: r.Host, Link: figures, GPUs: r.GPUs}
-	made, err := scheduling.Make(g, p, limits)
+	if r.Schedule != "" {
+		if made, unfit = take(r.Schedule, g, limits); unfit == nil {
+			return made, nil, nil
+		}
+	}
+	made, err = scheduling.Make(g, p, limits)
 	for try := 0; try < tries; try++ {
 		short, ok := errors.AsType[*policy.ShortError](err)
 		if !ok || short.Host {
@@ -144,7 +141,23 @@ func (r *Request) make(g *swap.Graph) (*scheduling.Made, error) {
 		limits.Device += short.Bytes
 		made, err = scheduling.Make(g, p, limits)
 	}
-	return made, err
+	return made, unfit, err
+}
+
+// take returns the schedule of a file. The error is why it is not one for the graph.
+func take(file string, g *swap.Graph, limits scheduling.Limits) (*scheduling.Made, error) {
+	s, err := store.ReadSchedule(file)
+	if err != nil {
+		return nil, err
+	}
+	if s.Meta.Operators != int64(len(g.Ops)) || s.Meta.Tensors != int64(len(g.Tensors)) {
+		return nil, fmt.Errorf("schedule %s is for a step of %d operators and %d tensors, this one has %d and %d", file, s.Meta.Operators, s.Meta.Tensors, len(g.Ops), len(g.Tensors))
+	}
+	made, err := scheduling.Take(g, s.Schedule, limits)
+	if err != nil {
+		return nil, fmt.Errorf("schedule %s is not right for this step: %w", file, err)
+	}
+	return made, nil
 }
 
 // tries is how often a schedule for more memory is made where there is none for what was asked: what is missing may be told too low.

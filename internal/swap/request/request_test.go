@@ -2,16 +2,18 @@ package request
 
 import (
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
+	"gm/internal/atomicfile"
 	"gm/internal/swap"
+	"gm/internal/swap/link"
 	"gm/internal/swap/simulate"
 	"gm/internal/swap/store"
-
-	"gm/internal/swap/link"
 )
 
 // chain is a request for layers whose outputs, of 64 MiB, the backward pass reads in the opposite order, in 10 ms each.
@@ -80,24 +82,44 @@ func TestFiles(t *testing.T) {
 	r := chain(8)
 	dir := t.TempDir()
 	r.GPUs = 2
-	r.Record, r.Schedule, r.Device = filepath.Join(dir, "g.parquet"), filepath.Join(dir, "s.parquet"), 4<<26
+	r.Record, r.Device = filepath.Join(dir, "g.parquet"), 4<<26
 	a := ask(t, r)
 	g, err := store.ReadGraph(r.Record)
-	if err != nil {
-		t.Fatal(err)
+	if err != nil || len(g.Ops) != 16 || len(g.Tensors) != 8 {
+		t.Fatalf("%+v, %v", g, err)
 	}
-	s, err := store.ReadSchedule(r.Schedule)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Fits(g); err != nil || len(s.Actions) != len(a.Actions) {
-		t.Errorf("%d actions in the file, %d in the answer, %v", len(s.Actions), len(a.Actions), err)
-	}
-	if s.Meta.GPUs != 2 {
-		t.Errorf("the schedule is for %d GPUs", s.Meta.GPUs)
-	}
-	if left, err := os.ReadDir(dir); err != nil || len(left) != 2 {
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
 		t.Errorf("%v, %v", left, err)
+	}
+
+	made, unfit, err := r.make(g.Graph)
+	if err != nil || unfit != nil || len(made.Actions) != len(a.Actions) || made.Meta.GPUs != 2 {
+		t.Fatalf("%+v, %v, %v", made, unfit, err)
+	}
+	r.Schedule = filepath.Join(dir, "s.parquet")
+	write := func(w io.Writer) error { return store.WriteSchedule(w, made.Schedule, g) }
+	if err := atomicfile.Write(r.Schedule, write); err != nil {
+		t.Fatal(err)
+	}
+	r.Policy = "all"
+	if b := ask(t, r); !reflect.DeepEqual(a, b) {
+		t.Errorf("the schedule of the file is foreseen to come to\n%+v\nand was\n%+v", b, a)
+	}
+	for _, spoil := range []struct {
+		want string
+		by   func(*Request)
+	}{
+		{"is for a step of 16 operators and 8 tensors, this one has 18 and 9", func(r *Request) { r.Graph = chain(9).Graph }},
+		{"is not right for this step: ", func(r *Request) { r.Graph.Tensors[3].Uses = []int32{9, 12} }},
+		{"more than the limit are in use on the device", func(r *Request) { r.Device /= 2 }},
+		{"nosuch", func(r *Request) { r.Schedule = "nosuch" }},
+	} {
+		other := *r
+		other.Graph = chain(8).Graph
+		spoil.by(&other)
+		if b := ask(t, &other); !strings.Contains(b.Unfit, spoil.want) || b.Policy != "all" {
+			t.Errorf("%+v, want %s", b, spoil.want)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package scheduling
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"gm/internal/swap"
@@ -44,8 +45,20 @@ func MakeEach(g *swap.Graph, p policy.Policy, limits Limits, devices []int64, vi
 		l := limits
 		l.Device = devices[i]
 		m, err := describe(g, s, l, copies)
+		if err != nil {
+			err = fmt.Errorf("BUG: policy %s made a schedule that cannot be followed: %w", s.Policy, err)
+		}
 		visit(i, m, err)
 	})
+}
+
+// Take takes a schedule that was made elsewhere, for a step that went as that of g does. The error is what is wrong with it for g within
+// the limits.
+func Take(g *swap.Graph, s *swap.Schedule, limits Limits) (*Made, error) {
+	if wrong := check.Check(g, s, swap.Limits{Device: limits.Device, Host: limits.Host}, nil); len(wrong) > 0 {
+		return nil, errors.New(wrong[0].String())
+	}
+	return describe(g, s, limits, limits.Link.Under(link.Load{GPUs: limits.GPUs}))
 }
 
 // describe returns a schedule with all that its file says.
@@ -55,7 +68,7 @@ func describe(g *swap.Graph, s *swap.Schedule, limits Limits, copies swap.Copier
 		return nil, err
 	}
 	if m.Moved, err = simulate.Run(g, s.Actions, copies, nil); err != nil {
-		return nil, fmt.Errorf("BUG: policy %s made a schedule that cannot be followed: %w", s.Policy, err)
+		return nil, err
 	}
 	figures, err := json.Marshal(limits.Link)
 	if err != nil {

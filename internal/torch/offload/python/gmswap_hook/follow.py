@@ -21,6 +21,7 @@ class Schedule(object):
         self.trails = recorded.trails
         self.policy, self.step_ns, self.plain_ns = answer["policy"], answer["step_ns"], answer["plain_ns"]
         self.peak, self.plain_peak = answer["peak"], answer["plain_peak"]
+        self.unfit = answer.get("unfit", "")  # why it is not the one that was asked for
         self.device = answer["device"]  # bytes that it keeps to: more than was asked for where that is not enough
         self.actions = [()] * (len(self.sequence) + 1)
         for kind, tensor, at, nbytes in answer["actions"]:

@@ -23,6 +23,8 @@ class Report(object):
     def planned(self, schedule):
         self.schedule = schedule
         gib = float(1 << 30)
+        if schedule.unfit:
+            say.once(schedule.unfit)
         if schedule.device > self.settings.device:
             say.once("%.2f GiB are not enough for this step, whatever is moved: %.2f are used" % (self.settings.device / gib, schedule.device / gib))
         say.line("%s: step %.0f ms (%.0f ms with nothing moved), peak %.2f GiB (%.2f GiB)" % (

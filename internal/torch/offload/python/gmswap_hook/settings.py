@@ -12,7 +12,8 @@ class Settings(object):
         self.ranks = max(1, int(environ.get("LOCAL_WORLD_SIZE", "1") or 1))  # processes of this host, each with a GPU
         self.host = int(environ.get("GMSWAP_HOST", "0")) // self.ranks  # bytes of host memory
         self.policy = environ.get("GMSWAP_POLICY", "auto")
-        self.record, self.follow, self.stats = (self.file(environ, name) for name in ("RECORD", "SCHEDULE", "STATS"))
+        self.record, self.stats = (self.file(environ, name) for name in ("RECORD", "STATS"))
+        self.follow = environ.get("GMSWAP_SCHEDULE", "")  # file of a schedule to follow
         self.link = environ.get("GMSWAP_LINK", "")  # file of the figures of copies
         self.dry = environ.get("GMSWAP_DRY", "") == "1"  # say what would be done, and do nothing
         self.folder = environ.get("GMSWAP_DIR", "")
