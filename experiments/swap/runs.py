@@ -195,7 +195,7 @@ def both(o, results, name, words, end, ranks=1):
     if not plain:
         results.check(name, "runs", "no", False)
         return
-    part = 0.93 if "recompute" in words else 0.75
+    part = 0.97 if "recompute" in words else 0.75
     moved = run(o, results, name + " gmswap", ["-m", str(int(part * plain["allocated"]))], words, end, ranks=ranks)
     if not moved:
         results.check(name, "runs under gmswap", "no", False)
