@@ -328,7 +328,7 @@ PROGRAMS = {
     "complex": Complex,
     "frozen": lambda: Frozen(mlp()),
 }
-SCHEDULES = {"pipelined": 0, "checkpoint": 1}  # where no two steps are alike, and where nothing is left to be moved
+SCHEDULES = {"pipelined": (0,), "checkpoint": (1, 2)}  # where no two steps are alike, and where some versions leave nothing to be moved
 NOT_REMADE = {"pipelined", "checkpoint", "reentrant", "complex"}
 
 
@@ -370,7 +370,7 @@ def test_programs():
         for how in ("offload", "remake", "rows"):
             hooked = train(name, how)
             assert hooked.lanes.moved > 0, "%s: nothing was moved" % name
-            assert hooked.library.made == SCHEDULES.get(name, 2), "%s: %d schedules" % (name, hooked.library.made)
+            assert hooked.library.made in SCHEDULES.get(name, (2,)), "%s: %d schedules" % (name, hooked.library.made)
             assert (hooked.runtime.schedule is None) == (name == "pipelined"), "%s: no schedule" % name
             assert bool(hooked.library.remade) == (how != "offload" and name not in NOT_REMADE), "%s: %d made again" % (name, hooked.library.remade)
 
