@@ -19,7 +19,15 @@ type testGrammar struct {
 }
 
 type doCmd struct {
-	Fail string `help:"How to fail."`
+	Fail  string   `help:"How to fail."`
+	Mode  string   `short:"m" enum:"fast,slow" default:"fast" help:"How fast: don't hurry."`
+	Into  string   `short:"o" placeholder:"FILE" help:"Where it goes."`
+	Quiet bool     `help:"Say nothing."`
+	Files []string `arg:"" optional:"" name:"file" help:".what to do it to."`
+}
+
+func (d *doCmd) Help() string {
+	return "Example: test do --mode=slow 'x'\n\nIt is done.\n\nlist     of what there is"
 }
 
 func (d *doCmd) Run(*Context) error {
@@ -35,8 +43,8 @@ func (d *doCmd) Run(*Context) error {
 }
 
 func TestStatus(t *testing.T) {
-	for args, want := range map[string]int{"": 0, "do": 0, "--fail=usage": 2, "--fail=x": 1, "--fail=pipe": 1, "--nonsense": 2, "completion fish": 2} {
-		if got := (Tool{Name: "test", Grammar: &testGrammar{}}).Main(strings.Fields(args)); got != want {
+	for args, want := range map[string]int{"": 0, "do": 0, "--fail=usage": 2, "--fail=x": 1, "--fail=pipe": 1, "--nonsense": 2, "completion csh": 2, "completion fish": 0, "man": 0, "--version": 0} {
+		if got := (Tool{Name: "test", Help: "Do things.", Grammar: &testGrammar{}}).Main(strings.Fields(args)); got != want {
 			t.Errorf("%q: status %d, want %d", args, got, want)
 		}
 	}

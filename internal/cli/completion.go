@@ -1,55 +1,83 @@
 package cli
 
 import (
-	"fmt"
 	"io"
 	"strings"
 
 	"github.com/alecthomas/kong"
 )
 
-// completionCommand is the word that makes a tool print the completion script for a shell instead of doing its work.
-const completionCommand = "completion"
+// The words that make a tool print what it says of itself instead of doing its work: the completion script for a shell, and its
+// manual page.
+const (
+	completionCommand = "completion"
+	manCommand        = "man"
+)
 
-// complete prints a completion script for bash, or zsh through its emulation of bash: commands, flags, and
-// file names for all else.
+var shells = [...]string{"bash", "zsh", "fish"}
+
+// complete prints a completion script: of commands, flags, their values where these are known, and of file names.
 func complete(w io.Writer, shell string, model *kong.Application) error {
 	switch shell {
 	case "bash":
+		return completeBash(w, model)
 	case "zsh":
-		fmt.Fprintln(w, "autoload -U +X bashcompinit && bashcompinit")
-	default:
-		return Usage("completion for %q: expected bash or zsh", shell)
+		if _, err := io.WriteString(w, "autoload -U +X bashcompinit && bashcompinit\n"); err != nil {
+			return err
+		}
+		return completeBash(w, model)
+	case "fish":
+		return completeFish(w, model)
 	}
-	var commands []string
-	cases := &strings.Builder{}
-	for _, node := range model.Children {
-		commands = append(commands, node.Name)
-		fmt.Fprintf(cases, "        %s) words=%q ;;\n", node.Name, strings.Join(flagNames(model.Node, node), " "))
-	}
-	_, err := fmt.Fprintf(w, `_%[1]s() {
-    local word=${COMP_WORDS[COMP_CWORD]} words=
-    case ${COMP_WORDS[1]} in
-%[2]s        *) words=%[3]q ;;
-    esac
-    COMPREPLY=($(compgen -W "$words" -- "$word"))
-    [[ $word == -* ]] || COMPREPLY+=($(compgen -f -- "$word"))
-}
-complete -o filenames -F _%[1]s %[1]s
-`, model.Name, cases.String(), strings.Join(append(commands, flagNames(model.Node, model.DefaultCmd)...), " "))
-	return err
+	return Usage("completion for %q: expected %s", shell, strings.Join(shells[:], ", "))
 }
 
-// flagNames returns the flags of nodes, which may be nil, as they are typed.
-func flagNames(nodes ...*kong.Node) []string {
+// expects is what comes after a flag.
+type expects int
+
+const (
+	nothing expects = iota
+	words           // of a list
+	file
+	text // that cannot be completed
+)
+
+// value returns what comes after a flag, and the list of words.
+func value(flag *kong.Flag) (expects, []string) {
+	switch {
+	case flag.IsBool() || flag.IsCounter():
+		return nothing, nil
+	case flag.Enum != "":
+		return words, flag.EnumSlice()
+	case strings.Contains(flag.PlaceHolder, "FILE") || strings.Contains(flag.PlaceHolder, "FOLDER"):
+		return file, nil
+	}
+	return text, nil
+}
+
+// commands returns the names of the commands, and those of a tool that has none of its own.
+func commands(model *kong.Application) []string {
 	var names []string
-	for _, node := range nodes {
-		if node == nil {
-			continue
-		}
-		for _, flag := range node.Flags {
-			names = append(names, "--"+flag.Name)
-		}
+	for _, node := range model.Children {
+		names = append(names, node.Name)
+	}
+	return append(names, completionCommand, manCommand)
+}
+
+// flagsOf returns the flags that may follow a command.
+func flagsOf(model *kong.Application, node *kong.Node) []*kong.Flag {
+	flags := append([]*kong.Flag{}, model.Flags...)
+	if node != nil {
+		flags = append(flags, node.Flags...)
+	}
+	return flags
+}
+
+// spellings returns a flag as it may be typed.
+func spellings(flag *kong.Flag) []string {
+	names := []string{"--" + flag.Name}
+	if flag.Short != 0 {
+		names = append(names, "-"+string(flag.Short))
 	}
 	return names
 }

@@ -30,6 +30,11 @@ type Tool struct {
 	Grammar any    // a kong struct; the command that is chosen has a method Run(*Context) error
 }
 
+// common is the flags of every tool.
+type common struct {
+	Version kong.VersionFlag `help:"Print the version."`
+}
+
 // Context is what a command works with.
 type Context struct {
 	Tool string
@@ -48,19 +53,25 @@ func (t Tool) Main(args []string) int {
 	c.stop = c.watch()
 	defer func() { c.stop() }()
 	exited := false
-	help := fmt.Sprintf("%s\n\nShell completion: source <(%s %s bash), or zsh.", t.Help, t.Name, completionCommand)
-	parser, err := kong.New(t.Grammar, kong.Name(t.Name), kong.Description(help), kong.UsageOnError(),
+	info := buildInfo()
+	help := fmt.Sprintf("%s\n\nShell completion: source <(%[2]s %[3]s bash), or zsh; %[2]s %[3]s fish | source. Manual page: %[2]s %[4]s | man -l -",
+		t.Help, t.Name, completionCommand, manCommand)
+	parser, err := kong.New(t.Grammar, kong.Name(t.Name), kong.Description(help), kong.UsageOnError(), kong.Embed(&common{}),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
+		kong.Vars{"version": t.Name + " " + version(info)},
 		kong.Exit(func(int) { exited = true }))
 	if err != nil {
 		panic("BUG: command line of " + t.Name + ": " + err.Error())
 	}
-	if len(args) == 2 && args[0] == completionCommand {
+	switch {
+	case len(args) == 2 && args[0] == completionCommand:
 		return c.status(complete(c.Out, args[1], parser.Model))
+	case len(args) == 1 && args[0] == manCommand:
+		return c.status(printManual(c.Out, parser.Model, t.Help, info))
 	}
 	parsed, err := parser.Parse(args)
 	switch {
-	case exited: // --help has been printed
+	case exited: // what --help or --version says has been printed
 		return statusDone
 	case err != nil:
 		c.Fail(err)

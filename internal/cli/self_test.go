@@ -1,0 +1,134 @@
+package cli
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"testing"
+
+	"github.com/alecthomas/kong"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s is now:\n%s", name, got)
+	}
+}
+
+func testModel(t *testing.T) *kong.Application {
+	t.Helper()
+	parser, err := kong.New(&testGrammar{}, kong.Name("test"), kong.Embed(&common{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parser.Model
+}
+
+func build(version string, settings ...string) *debug.BuildInfo {
+	info := &debug.BuildInfo{Main: debug.Module{Version: version}}
+	for i := 0; i < len(settings); i += 2 {
+		info.Settings = append(info.Settings, debug.BuildSetting{Key: settings[i], Value: settings[i+1]})
+	}
+	return info
+}
+
+func TestVersion(t *testing.T) {
+	const commit = "a0b6c40d9e8f"
+	for want, info := range map[string]*debug.BuildInfo{
+		"devel":                     build("(devel)"),
+		"v1.2.3":                    build("v1.2.3"),
+		"v1.2.4":                    build("v1.2.4", "vcs.revision", commit, "vcs.modified", "false"),
+		"devel (a0b6c40)":           build("(devel)", "vcs.revision", commit, "vcs.modified", "false"),
+		"devel (a0b6c40, modified)": build("v0.0.0-20260101000000-a0b6c40d9e8f+dirty", "vcs.revision", commit, "vcs.modified", "true"),
+	} {
+		if got := version(info); got != want {
+			t.Errorf("%q, expected %q", got, want)
+		}
+	}
+}
+
+func TestManual(t *testing.T) {
+	var out bytes.Buffer
+	help := "Do things: all of them.\n\nThings:\n\nthis     what it is\n\nExample: test | sh -c 'it'\\n"
+	info := build("v1.2.3", "vcs.time", "2026-01-02T03:04:05Z")
+	if err := printManual(&out, testModel(t), help, info); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "manual.1", out.String())
+	if _, err := exec.LookPath("groff"); err != nil {
+		t.Skip("there is no groff")
+	}
+	groff := exec.Command("groff", "-man", "-Tutf8", "-ww")
+	groff.Stdin = &out
+	var warnings bytes.Buffer
+	groff.Stderr = &warnings
+	if err := groff.Run(); err != nil || warnings.Len() > 0 {
+		t.Errorf("groff: %v: %s", err, &warnings)
+	}
+}
+
+func TestCompletionScripts(t *testing.T) {
+	for _, shell := range shells {
+		var out bytes.Buffer
+		if err := complete(&out, shell, testModel(t)); err != nil {
+			t.Fatal(err)
+		}
+		golden(t, "completion."+shell, out.String())
+	}
+}
+
+// TestBashCompletes asks bash what it would offer for the last word.
+func TestBashCompletes(t *testing.T) {
+	if _, err := exec.LookPath("bash"); err != nil {
+		t.Skip("there is no bash")
+	}
+	var script bytes.Buffer
+	if err := completeBash(&script, testModel(t)); err != nil {
+		t.Fatal(err)
+	}
+	script.WriteString("COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); _test; echo \"${COMPREPLY[*]}\"\n")
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "data"), nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for line, want := range map[string]string{
+		"test ":                "data do completion man",
+		"test do ":             "data",
+		"test d":               "data do",
+		"test --m":             "--mode",
+		"test do --":           "--help --version --fail --mode --into --quiet",
+		"test do --mode ":      "fast slow",
+		"test do --mode = s":   "slow",
+		"test do --mode =":     "fast slow",
+		"test -m f":            "fast",
+		"test do --fail ":      "",
+		"test do --into ":      "data",
+		"test do --quiet ":     "data",
+		"test completion ":     "bash zsh fish",
+		"test do completion f": "",
+	} {
+		bash := exec.Command("bash", append([]string{"-c", script.String(), "bash"}, strings.Split(line, " ")...)...)
+		bash.Dir = dir
+		got, err := bash.CombinedOutput()
+		if strings.TrimSpace(string(got)) != want || err != nil {
+			t.Errorf("%q: offers %q, %v, expected %q", line, got, err, want)
+		}
+	}
+}

@@ -1,0 +1,49 @@
+package cli
+
+import (
+	"fmt"
+	"runtime/debug"
+	"strings"
+)
+
+// Version returns what --version says of this program, without its name.
+func Version() string { return version(buildInfo()) }
+
+// version returns what --version says of a build: the module's version if it is one that was tagged, or else the commit.
+func version(info *debug.BuildInfo) string {
+	revision, modified := setting(info, "vcs.revision"), ""
+	if setting(info, "vcs.modified") == "true" {
+		modified = ", modified"
+	}
+	switch v := info.Main.Version; {
+	case revision != "" && (v == "" || strings.ContainsAny(v, "(-+")):
+		return fmt.Sprintf("devel (%.7s%s)", revision, modified)
+	case v == "" || v == "(devel)":
+		return "devel"
+	default:
+		return v
+	}
+}
+
+// built returns the day of the commit that a build is of, as YYYY-MM-DD, "" if it is not known.
+func built(info *debug.BuildInfo) string {
+	day, _, _ := strings.Cut(setting(info, "vcs.time"), "T")
+	return day
+}
+
+func setting(info *debug.BuildInfo, key string) string {
+	for _, s := range info.Settings {
+		if s.Key == key {
+			return s.Value
+		}
+	}
+	return ""
+}
+
+// buildInfo returns how this program was built, as far as that is known.
+func buildInfo() *debug.BuildInfo {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		return info
+	}
+	return &debug.BuildInfo{}
+}
