@@ -34,11 +34,17 @@ func (s *Session) Folder() string { return s.folder }
 // View returns what the session knows now. It belongs to the goroutine that polls.
 func (s *Session) View() *live.View {
 	v := &live.View{
-		PID: os.Getpid(), Command: s.words, StartNS: s.startNS, NowNS: time.Now().UnixNano(), Processes: []live.Process{},
+		PID: os.Getpid(), Command: s.words, Output: s.options.Output, StartNS: s.startNS, NowNS: time.Now().UnixNano(), Processes: []live.Process{},
+	}
+	outputs := s.outputsNow()
+	view := func(p *process) live.Process {
+		q := p.view(v.NowNS, s.cards)
+		q.Output = outputs[p]
+		return q
 	}
 	for _, p := range s.processes {
 		if p.usesCUDA() && !p.dead() {
-			v.Processes = append(v.Processes, p.view(v.NowNS, s.cards))
+			v.Processes = append(v.Processes, view(p))
 		}
 	}
 	running := len(v.Processes)
@@ -51,10 +57,30 @@ func (s *Session) View() *live.View {
 		case len(v.Processes)-running == maxEnded:
 			v.Omitted++
 		default:
-			v.Processes = append(v.Processes, p.view(v.NowNS, s.cards))
+			v.Processes = append(v.Processes, view(p))
 		}
 	}
 	return v
+}
+
+// outputsNow returns where the traces of processes would go if no others came.
+func (s *Session) outputsNow() map[*process]string {
+	if s.options.Output == "" {
+		return nil
+	}
+	host, _ := os.Hostname()
+	var users []*process
+	var ids []identity
+	for _, p := range s.processes {
+		if p.usesCUDA() {
+			users, ids = append(users, p), append(ids, p.identity(host))
+		}
+	}
+	outputs := map[*process]string{}
+	for i, name := range outputNames(s.options.Output, ids) {
+		outputs[users[i]] = name
+	}
+	return outputs
 }
 
 func (p *process) usesCUDA() bool { return p.ring != nil || p.history != nil || p.greeting.Torch != "" }

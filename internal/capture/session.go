@@ -25,6 +25,7 @@ type Options struct {
 	Marks        string // module:function whose every return ends an iteration; "" for the steps of optimizers
 	Steps        *Steps // iterations to record; nil for all
 	OnlyOOM      bool   // write traces only of programs that die of a lack of memory
+	Output       string // pattern of the traces' names, from the root, for those who look on; "" if they go to no file
 	Warn         func(format string, args ...any)
 }
 

@@ -24,7 +24,7 @@
 // # Plain CSV
 //
 // A header with the columns time_ns, op, id and size in any order, and maybe addr, device, stream, pool, thread,
-// stack and tag. The ops are those of a trace (alloc, free, free_requested, free_completed, segment_alloc, ...,
+// level, stack and tag. The ops are those of a trace (alloc, free, free_requested, free_completed, segment_alloc, ...,
 // mark). The id is any text that names an allocation from its alloc to its free; rows of other ops leave it empty or 0.
 // Numbers are decimal, or hexadecimal after 0x. Times must not run backwards. A field with a comma stands in double
 // quotes, with its own double quotes doubled; it cannot hold a line break.

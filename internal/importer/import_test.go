@@ -71,6 +71,7 @@ func rowText(e trace.Event, text func(int32) string) string {
 		{"thread", e.Thread, e.Thread != 0},
 		{"stack", text(e.Stack), e.Stack != 0},
 		{"tag", text(e.Tag), e.Tag != 0},
+		{"level", e.Level, e.Level != 0},
 	} {
 		if more.set {
 			s += fmt.Sprintf(" %s=%v", more.name, more.value)
@@ -183,6 +184,10 @@ func TestImport(t *testing.T) {
 9 free 2 1
 9 mark 0 0 tag=end`, nil,
 		},
+		{
+			"plain with levels", "time_ns,op,id,size,level\n5,alloc,a,100,driver\n6,alloc,b,7,framework\n7,alloc,c,8,\n", "csv x", 1,
+			"5 alloc 1 100 level=driver\n6 alloc 2 7\n7 alloc 3 8", nil,
+		},
 		{"plain, no rows", "time_ns,op,id,size", "csv x", 1, "", nil},
 		{"snapshot", "(dS'device_traces'\n(l(l(dS'action'\nS'snapshot'\nsS'time_us'\nI3\nsaas.", "pytorch snapshot x", 512, "3000 snapshot 0 0", nil},
 	} {
@@ -228,6 +233,7 @@ func TestImportErrors(t *testing.T) {
 		{"rmm time", rmm + "1,25:00:00,allocate,0x1,1,0\n", `x: line 2: time is "25:00:00", expected hh:mm:ss.ffffff`},
 		{"rmm time 2", rmm + "1,99999999999999999999,allocate,0x1,1,0\n", "x: line 2: time is"},
 		{"rmm fraction", rmm + "1,01:00:00.x,allocate,0x1,1,0\n", "x: line 2: time is"},
+		{"plain level", "time_ns,op,id,size,level\n5,alloc,a,1,kernel\n", `x: line 2: level is "kernel", expected framework or driver`},
 		{"rmm action", rmm + "1,01:00:00,grab,0x1,1,0\n", `x: line 2: unknown action "grab"`},
 		{"rmm pointer", rmm + "1,01:00:00,free,zz,1,0\n", `x: line 2: pointer is "zz", expected an integer`},
 		{"rmm size", rmm + "1,01:00:00,allocate,0x1,-1,0\n", "x: line 2: size is -1, expected 0 to 140737488355328"},

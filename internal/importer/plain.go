@@ -20,6 +20,7 @@ const (
 	plainThread
 	plainStack
 	plainTag
+	plainLevel
 )
 
 var plainColumns = []column{
@@ -34,6 +35,7 @@ var plainColumns = []column{
 	plainThread: {names: []string{"thread"}},
 	plainStack:  {names: []string{"stack"}},
 	plainTag:    {names: []string{"tag"}},
+	plainLevel:  {names: []string{"level"}},
 }
 
 // plainCSV is the state of the import of a plain CSV.
@@ -78,6 +80,13 @@ func (in *plainCSV) row() (e trace.Event, err error) {
 	in.last = e.TimeNS
 	if e.Op, err = trace.ParseOp(in.field(plainOp)); err != nil {
 		return e, in.at(err)
+	}
+	switch level := in.field(plainLevel); level {
+	case "", trace.LevelFramework.String():
+	case trace.LevelDriver.String():
+		e.Level = trace.LevelDriver
+	default:
+		return e, in.fail("level is %q, expected %v or %v", clip(level), trace.LevelFramework, trace.LevelDriver)
 	}
 	if in.field(plainSize) == "" {
 		e.Size = 0 // not known, as of a free

@@ -32,8 +32,8 @@ const (
 	classFactor   = 8
 )
 
-// class returns the number of the class of a size in bytes.
-func class(size int64) int {
+// SizeClass returns the number of the class of a size in bytes.
+func SizeClass(size int64) int {
 	n := 0
 	for end := int64(smallestClass); size > end; end *= classFactor {
 		n++
@@ -41,7 +41,8 @@ func class(size int64) int {
 	return n
 }
 
-func className(n int) string {
+// ClassName says which sizes a class holds.
+func ClassName(n int) string {
 	end := units.Bytes(smallestClass)
 	for range n {
 		end *= classFactor
@@ -55,21 +56,32 @@ func className(n int) string {
 // grouping adds up blocks by what they have in common.
 type grouping[K comparable] map[K]*Group
 
-func (g grouping[K]) add(key K, bytes int64) {
+func (g grouping[K]) add(key K, bytes int64) { g.join(key, &Group{Bytes: bytes, Blocks: 1}) }
+
+// join adds all blocks of another group.
+func (g grouping[K]) join(key K, other *Group) {
 	sum := g[key]
 	if sum == nil {
 		sum = &Group{}
 		g[key] = sum
 	}
-	sum.Bytes += bytes
-	sum.Blocks++
+	sum.Bytes += other.Bytes
+	sum.Blocks += other.Blocks
+}
+
+// share returns which part of the live bytes some are.
+func share(bytes, live int64) float64 {
+	if live == 0 {
+		return 0
+	}
+	return float64(bytes) / float64(live)
 }
 
 // list returns the n groups of most bytes.
 func (g grouping[K]) list(live int64, n int, name func(K) string) []Group {
 	all := make([]Group, 0, len(g))
 	for key, sum := range g {
-		all = append(all, Group{name(key), sum.Bytes, sum.Blocks, float64(sum.Bytes) / float64(live)})
+		all = append(all, Group{name(key), sum.Bytes, sum.Blocks, share(sum.Bytes, live)})
 	}
 	slices.SortFunc(all, func(a, b Group) int {
 		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(b.Blocks, a.Blocks), cmp.Compare(a.Name, b.Name))

@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"gm/formats/trace"
+	"gm/internal/tags"
 )
 
 // readTop returns what lives at the moments of a trace of these rows.
@@ -16,7 +17,11 @@ func readTop(t *testing.T, n int, rows ...trace.Event) []*Top {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := ReadTop(open(t, file), o, n)
+	labels, err := tags.Derive(open(t, file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := ReadTop(open(t, file), o, Look{Groups: n, Tags: labels})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,8 +48,12 @@ func TestReadTop(t *testing.T) {
 			Stacks:   []Group{{"main;g", 4097, 1, 4097. / 10240}, {"main;f", 4096, 1, 0.4}},
 			Requests: []Group{{"4.00 KiB on stream 7", 4097, 1, 4097. / 10240}, {"4 KiB on stream 0", 4096, 1, 0.4}},
 			Streams:  []Group{{"0", 6143, 2, 6143. / 10240}, {"7", 4097, 1, 4097. / 10240}},
-			Kinds:    []Group{},
-			Classes:  []Group{{"up to 4 KiB", 6143, 2, 6143. / 10240}, {"over 4 KiB, up to 32 KiB", 4097, 1, 4097. / 10240}},
+			Tags:     []Group{{"temporaries", 8193, 2, 8193. / 10240}, {"unknown", 2047, 1, 2047. / 10240}},
+			Rules: []Group{
+				{"temporaries: freed before 64 others were made", 8193, 2, 8193. / 10240}, {"unknown: no rule holds", 2047, 1, 2047. / 10240},
+			},
+			Kinds:   []Group{},
+			Classes: []Group{{"up to 4 KiB", 6143, 2, 6143. / 10240}, {"over 4 KiB, up to 32 KiB", 4097, 1, 4097. / 10240}},
 		},
 		{
 			What: "oom", Row: 8, TimeNS: 7, Live: 6143, Blocks: 2, Reserved: 20480, HasStacks: true,
@@ -52,8 +61,12 @@ func TestReadTop(t *testing.T) {
 			Stacks:   []Group{{"main;f", 4096, 1, 4096. / 6143}, {"", 2047, 1, 2047. / 6143}},
 			Requests: []Group{{"4 KiB on stream 0", 4096, 1, 4096. / 6143}, {"2.00 KiB on stream 0", 2047, 1, 2047. / 6143}},
 			Streams:  []Group{{"0", 6143, 2, 1}},
-			Kinds:    []Group{},
-			Classes:  []Group{{"up to 4 KiB", 6143, 2, 1}},
+			Tags:     []Group{{"temporaries", 4096, 1, 4096. / 6143}, {"unknown", 2047, 1, 2047. / 6143}},
+			Rules: []Group{
+				{"temporaries: freed before 64 others were made", 4096, 1, 4096. / 6143}, {"unknown: no rule holds", 2047, 1, 2047. / 6143},
+			},
+			Kinds:   []Group{},
+			Classes: []Group{{"up to 4 KiB", 6143, 2, 1}},
 		},
 	}}}
 	if diff := cmp.Diff(want, all); diff != "" {
@@ -100,7 +113,7 @@ func TestClass(t *testing.T) {
 		1: "up to 4 KiB", 4096: "up to 4 KiB", 4097: "over 4 KiB, up to 32 KiB", 2 << 20: "over 256 KiB, up to 2 MiB",
 		trace.MaxSize: "over 32 TiB, up to 256 TiB",
 	} {
-		if got := className(class(size)); got != want {
+		if got := ClassName(SizeClass(size)); got != want {
 			t.Errorf("%d bytes are %q, want %q", size, got, want)
 		}
 	}

@@ -21,6 +21,7 @@ import (
 	"gm/internal/overview"
 	"gm/internal/plancheck"
 	"gm/internal/replay"
+	"gm/internal/tags"
 )
 
 // copier copies a trace and, if mixed, puts rows of the driver's level, samples and marks between its rows.
@@ -295,7 +296,11 @@ func overviews(t *testing.T, file []byte) any {
 	if err != nil {
 		t.Fatal(err)
 	}
-	top, err := overview.ReadTop(open(t, file), o, 5)
+	labels, err := tags.Derive(open(t, file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	top, err := overview.ReadTop(open(t, file), o, overview.Look{Groups: 5, Tags: labels})
 	if err != nil {
 		t.Fatal(err)
 	}

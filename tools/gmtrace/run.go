@@ -91,6 +91,7 @@ func (cmd *runCmd) options(c *cli.Context) (capture.Options, error) {
 		NativeStacks: cmd.Stacks == "native" || cmd.Stacks == "both",
 		Marks:        cmd.Marks,
 		OnlyOOM:      cmd.OnlyOOM,
+		Output:       fromRoot(cmd.Output),
 		Warn:         c.Warn,
 	}
 	if module, function, ok := strings.Cut(cmd.Marks, ":"); cmd.Marks != "" && (!ok || module == "" || function == "") {
@@ -107,6 +108,21 @@ func (cmd *runCmd) options(c *cli.Context) (capture.Options, error) {
 		o.Steps = steps
 	}
 	return o, capture.CheckPattern(cmd.Output)
+}
+
+// fromRoot returns the whole path of an output, as others know it; "" for standard output. A slash at its end stays.
+func fromRoot(output string) string {
+	if output == "" || output == "-" {
+		return ""
+	}
+	whole, err := filepath.Abs(output)
+	if err != nil {
+		return output
+	}
+	if strings.HasSuffix(output, "/") {
+		whole += "/"
+	}
+	return whole
 }
 
 func (cmd *runCmd) record(c *cli.Context, s *capture.Session, words []string, stdout io.Writer) (status int, err error) {

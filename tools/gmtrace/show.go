@@ -17,18 +17,31 @@ import (
 )
 
 type showCmd struct {
-	File string  `arg:"" optional:"" name:"trace" help:"The trace. Standard input by default, or for '-'; a pipe is spooled to a temporary file."`
-	Top  topFlag `placeholder:"[N]" help:"Say instead what lives at the peak, and when a request failed: the N stacks that hold most, 10 if N is left out, and the streams and sizes."`
-	JSON bool    `name:"json" help:"Print JSON."`
+	File   string     `arg:"" optional:"" name:"trace" help:"The trace. Standard input by default, or for '-'; a pipe is spooled to a temporary file."`
+	Top    topFlag    `placeholder:"[N]" help:"Say instead what lives at the peak, and when a request failed: the N stacks that hold most, 10 if N is left out, and the tags, streams and sizes."`
+	At     momentFlag `placeholder:"TIME|ROW" help:"Look at this moment instead of the peak: a time from the first row, such as 1.5s, or a row's number. Prints what --top does."`
+	Pprof  string     `placeholder:"FILE" help:"Write a profile for go tool pprof: bytes that live at the peak, or --at, and bytes allocated."`
+	PNG    string     `name:"png" placeholder:"FILE" help:"Draw live bytes over time, and which addresses they have."`
+	SVG    string     `name:"svg" placeholder:"FILE" help:"The same, as SVG."`
+	By     string     `enum:"tag,stack" default:"tag" help:"What the picture tells apart: tags, or the 8 stacks that hold most at the peak. (${enum})"`
+	Follow bool       `help:"Print what is known of a capture that still writes, each second, until it ends."`
+	JSON   bool       `name:"json" help:"Print JSON."`
 }
 
 // Help implements kong.HelpProvider.
 func (cmd *showCmd) Help() string {
-	return "Example: gmtrace import snapshot.pickle | gmtrace show\n\nExample: gmtrace show --top 20 job.parquet"
+	return "Example: gmtrace import snapshot.pickle | gmtrace show\n\nExample: gmtrace show --top 20 job.parquet\n\n" +
+		"Example: gmtrace show --pprof job.pb.gz --png job.png job.parquet && go tool pprof -http : job.pb.gz"
 }
 
 // Run implements the command.
 func (cmd *showCmd) Run(c *cli.Context) (err error) {
+	if cmd.Follow {
+		return cmd.follow(c)
+	}
+	if err := cmd.check(); err != nil {
+		return err
+	}
 	source, err := column.OpenSource(cmd.File)
 	if err != nil {
 		return fmt.Errorf("trace: %w", err)
@@ -38,10 +51,12 @@ func (cmd *showCmd) Run(c *cli.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if cmd.Top > 0 {
+	switch {
+	case cmd.Pprof != "" || cmd.PNG != "" || cmd.SVG != "":
+		return cmd.write(c, source, o)
+	case cmd.Top > 0 || cmd.At.set:
 		return cmd.top(c, source, o)
-	}
-	if cmd.JSON {
+	case cmd.JSON:
 		return printJSON(c, o)
 	}
 	var text strings.Builder
@@ -52,13 +67,18 @@ func (cmd *showCmd) Run(c *cli.Context) (err error) {
 	return err
 }
 
-func overviewOf(source *column.Source) (o *overview.Overview, err error) {
+func overviewOf(source *column.Source) (*overview.Overview, error) {
+	return reading(source, overview.Read)
+}
+
+// reading calls read with a reader of the trace, from its beginning.
+func reading[T any](source *column.Source, read func(*trace.Reader) (T, error)) (result T, err error) {
 	r, err := trace.NewReader(source, source.Size(), source.Name())
 	if err != nil {
-		return nil, err
+		return result, err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
-	return overview.Read(r)
+	return read(r)
 }
 
 func printJSON(c *cli.Context, value any) error {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -14,6 +13,7 @@ import (
 	"gm/internal/cli"
 	"gm/internal/overview"
 	"gm/internal/report"
+	"gm/internal/tags"
 	"gm/internal/units"
 )
 
@@ -41,13 +41,21 @@ func (f *topFlag) Decode(ctx *kong.DecodeContext) error {
 }
 
 // top prints what lives at the moments of most interest.
-func (cmd *showCmd) top(c *cli.Context, source *column.Source, o *overview.Overview) (err error) {
-	r, err := trace.NewReader(source, source.Size(), source.Name())
+func (cmd *showCmd) top(c *cli.Context, source *column.Source, o *overview.Overview) error {
+	if cmd.Top == 0 {
+		cmd.Top = defaultTop
+	}
+	at, err := cmd.At.row(source, o)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, r.Close()) }()
-	all, err := overview.ReadTop(r, o, int(cmd.Top))
+	labels, err := reading(source, tags.Derive)
+	if err != nil {
+		return err
+	}
+	all, err := reading(source, func(r *trace.Reader) ([]*overview.Top, error) {
+		return overview.ReadTop(r, o, overview.Look{Groups: int(cmd.Top), Tags: labels, At: at})
+	})
 	if err != nil {
 		return err
 	}
@@ -71,7 +79,7 @@ func (cmd *showCmd) top(c *cli.Context, source *column.Source, o *overview.Overv
 const stackWidth = 68
 
 func showMoment(w *strings.Builder, o *overview.Overview, top *overview.Top, m *overview.Moment) error {
-	fmt.Fprintf(w, "\ndevice %d, %s\n", top.Device, map[bool]string{true: "at the peak", false: "out of memory"}[m.Failed == nil])
+	fmt.Fprintf(w, "\ndevice %d, %s\n", top.Device, map[string]string{"peak": "at the peak", "oom": "out of memory", "at": "at a moment"}[m.What])
 	line(w, "at", "row %d, after %s", m.Row, after(o, m.TimeNS))
 	if m.Failed != nil {
 		showFailed(w, m.Failed)
@@ -99,7 +107,10 @@ func showMoment(w *strings.Builder, o *overview.Overview, top *overview.Top, m *
 			return account(string(kind), by)
 		}))
 	} else {
-		tables = append(tables, groups("stream", m.Streams, m, report.Printable))
+		if len(m.Tags) < len(m.Rules) { // or else their sums are those of the rules
+			tables = append(tables, groups("tag", m.Tags, m, report.Printable))
+		}
+		tables = append(tables, groups("tag: the rule that named it", m.Rules, m, report.Printable), groups("stream", m.Streams, m, report.Printable))
 	}
 	return writeTables(w, append(tables, groups("size", m.Classes, m, report.Printable))...)
 }

@@ -6,6 +6,7 @@ package live
 type View struct {
 	PID       int       `json:"pid"`      // of gmtrace
 	Command   []string  `json:"command"`  // that it runs
+	Output    string    `json:"output"`   // pattern of the traces' names; "" if they go to no file
 	StartNS   int64     `json:"start_ns"` // nanoseconds since the Unix epoch, as all times
 	NowNS     int64     `json:"now_ns"`
 	Processes []Process `json:"processes"` // that used CUDA: those that run, by rank and start, then the ended ones, the last first
@@ -24,7 +25,8 @@ type Process struct {
 	History   string   `json:"history"` // of PyTorch: "on", why there is none, "" in a process without PyTorch
 	Waits     uint64   `json:"waits"`   // times that a thread waited for gmtrace
 	WaitedNS  uint64   `json:"waited_ns"`
-	Lost      uint64   `json:"lost"` // records
+	Lost      uint64   `json:"lost"`   // records
+	Output    string   `json:"output"` // file that its trace will go to; "" for none
 	Devices   []Device `json:"devices"`
 }
 

@@ -1,0 +1,59 @@
+package exporter
+
+import (
+	"strconv"
+	"strings"
+
+	"gm/formats/trace"
+)
+
+const csvHeader = "time_ns,op,id,size,addr,device,stream,pool,thread,level,stack,tag\n"
+
+// csv writes all rows, as the importer of a plain CSV reads them.
+func (x *export) csv() error {
+	x.out.WriteString(csvHeader)
+	fields := map[int32]string{}
+	field := func(r *trace.Reader, code int32) string {
+		text, known := fields[code]
+		if !known {
+			text = csvField(r.Strings().Text(code))
+			fields[code] = text
+		}
+		return text
+	}
+	var line []byte
+	return x.each(func(r *trace.Reader, _ int64, e *trace.Event) error {
+		line = strconv.AppendInt(line[:0], e.TimeNS, 10)
+		line = append(append(line, ','), e.Op.String()...)
+		line = strconv.AppendInt(append(line, ','), e.ID, 10)
+		line = strconv.AppendInt(append(line, ','), e.Size, 10)
+		line = strconv.AppendUint(append(line, ",0x"...), e.Addr, 16)
+		line = strconv.AppendInt(append(line, ','), int64(e.Device), 10)
+		line = strconv.AppendInt(append(line, ','), e.Stream, 10)
+		line = append(append(line, ','), field(r, e.Pool)...)
+		line = strconv.AppendInt(append(line, ','), int64(e.Thread), 10)
+		line = append(append(line, ','), e.Level.String()...)
+		line = append(append(line, ','), field(r, e.Stack)...)
+		line = append(append(line, ','), field(r, e.Tag)...)
+		_, err := x.out.Write(append(line, '\n'))
+		return err
+	})
+}
+
+// csvField quotes a text where it must be. Lines are not broken inside of a field.
+func csvField(text string) string {
+	text = oneLine(text)
+	if !strings.ContainsAny(text, `,"`) {
+		return text
+	}
+	return `"` + strings.ReplaceAll(text, `"`, `""`) + `"`
+}
+
+func oneLine(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\r' {
+			return ' '
+		}
+		return r
+	}, text)
+}

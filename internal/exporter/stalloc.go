@@ -1,0 +1,46 @@
+package exporter
+
+import (
+	"fmt"
+	"strings"
+
+	"gm/formats/trace"
+)
+
+// stepTag is the tag of a mark that ends an iteration.
+const stepTag = "step"
+
+// stalloc writes a trace as STAlloc's trace mode does: no times, a line for each call.
+func (x *export) stalloc() error {
+	steps := 0
+	return x.calls(func(r *trace.Reader, e *trace.Event, b *block) error {
+		var err error
+		switch {
+		case e.Op == trace.OpMark:
+			tag := oneLine(r.Strings().Text(e.Tag))
+			if tag == stepTag {
+				steps++
+				tag = fmt.Sprintf("Iteration Index : %d", steps)
+			}
+			if !ofSTAlloc(tag) {
+				x.leave("marks are left out: they are none of STAlloc's")
+				return nil
+			}
+			_, err = x.out.WriteString(tag + "\n")
+		case b == nil:
+			x.leave("failed requests are left out: a trace of STAlloc has none")
+		case e.Op == trace.OpAlloc:
+			_, err = fmt.Fprintf(x.out, "1 %#x %d %d\n", b.addr, b.size, uint64(b.stream))
+		default:
+			_, err = fmt.Fprintf(x.out, "0 %#x %d %d\n", b.addr, b.size, uint64(b.stream))
+		}
+		return err
+	})
+}
+
+// ofSTAlloc tells whether a mark is a line of STAlloc's, which cannot be taken for an allocation.
+func ofSTAlloc(tag string) bool {
+	known := strings.Contains(tag, "Iteration Index") || strings.Contains(tag, "micro-batch") ||
+		strings.Contains(tag, "Layer") && strings.Contains(tag, "->")
+	return known && tag[0] != '0' && tag[0] != '1'
+}

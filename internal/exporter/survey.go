@@ -1,0 +1,75 @@
+package exporter
+
+import (
+	"maps"
+	"math/bits"
+	"slices"
+
+	"gm/formats/trace"
+)
+
+// survey is what a first look at a trace tells of its GPUs.
+type survey struct {
+	meta       trace.Meta
+	start, end int64 // times of the first and the last row, ns
+	devices    map[int32]*surveyed
+	sizes      [65]int64 // allocations by the number of bits of their size
+}
+
+// surveyed is what it tells of one.
+type surveyed struct {
+	level    trace.Level // whose allocations are exported: the framework's or, where it has none, those of the driver
+	allocs   int64       // of the framework
+	segments bool        // the framework's are recorded
+	used     bool        // something was allocated, or could not be
+}
+
+// survey reads the trace once.
+func (x *export) survey() (*survey, error) {
+	s := &survey{devices: map[int32]*surveyed{}}
+	err := x.each(func(r *trace.Reader, row int64, e *trace.Event) error {
+		if row == 0 {
+			s.start, s.meta = e.TimeNS, r.Meta()
+		}
+		s.end = e.TimeNS
+		if e.Op == trace.OpMark {
+			return nil
+		}
+		d := s.devices[e.Device]
+		if d == nil {
+			d = &surveyed{}
+			s.devices[e.Device] = d
+		}
+		d.used = d.used || e.Op != trace.OpSnapshot && e.Op != trace.OpSample
+		if e.Op == trace.OpAlloc {
+			s.sizes[bits.Len64(uint64(e.Size))]++
+		}
+		if e.Level == trace.LevelFramework {
+			d.segments = d.segments || e.Op.Segment()
+			if e.Op == trace.OpAlloc {
+				d.allocs++
+			}
+		}
+		return nil
+	})
+	for _, d := range s.devices {
+		if d.used && d.allocs == 0 && !d.segments {
+			d.level = trace.LevelDriver
+		}
+	}
+	return s, err
+}
+
+// ordinals returns the GPUs in their order.
+func (s *survey) ordinals() []int32 { return slices.Sorted(maps.Keys(s.devices)) }
+
+// used returns those of which there is more than a measurement or a snapshot.
+func (s *survey) used() []int32 {
+	return slices.DeleteFunc(s.ordinals(), func(device int32) bool { return !s.devices[device].used })
+}
+
+// exported tells whether a row is one of those that are exported.
+func (s *survey) exported(e *trace.Event) bool {
+	d := s.devices[e.Device]
+	return d != nil && d.level == e.Level
+}

@@ -1,0 +1,132 @@
+package overview
+
+import (
+	"slices"
+
+	"gm/formats/trace"
+)
+
+// Frames are the moments at which the memory of each GPU is looked at for a picture: of each of some equal stretches of time the row
+// at which most bytes live.
+type Frames struct {
+	o       *Overview
+	devices []*frames
+}
+
+// frames are those of one GPU.
+type frames struct {
+	ordinal int32
+	level   trace.Level
+	columns [Columns]column
+	pages   map[uint64]struct{} // of addresses; nil if they are too many
+	live    map[int64]int64     // bytes by id
+	bytes   int64
+}
+
+// column is a stretch of time.
+type column struct {
+	known bool
+	row   int64 // at which most lives
+	bytes int64
+}
+
+// Columns is how many stretches of time a picture has.
+const Columns = 1000
+
+const (
+	pageSize = 2 << 20
+	maxPages = 1 << 20 // of 2 TiB
+)
+
+// ReadFrames reads the trace that o sums up once more.
+func ReadFrames(r *trace.Reader, o *Overview) (*Frames, error) {
+	f := &Frames{o: o}
+	byDevice := map[int32]*frames{}
+	for _, d := range o.Devices {
+		if level, peak, _ := d.Peak(); peak > 0 {
+			of := &frames{ordinal: d.Ordinal, level: level, pages: map[uint64]struct{}{}, live: map[int64]int64{}}
+			byDevice[d.Ordinal] = of
+			f.devices = append(f.devices, of)
+		}
+	}
+	text := r.Strings().Text
+	err := trace.Each(r, func(row int64, e *trace.Event) error {
+		if d := byDevice[e.Device]; d != nil && d.level == e.Level {
+			d.add(e, row, o.column(e.TimeNS), text)
+		}
+		return nil
+	})
+	return f, err
+}
+
+// column returns the number of the column of a time.
+func (o *Overview) column(timeNS int64) int {
+	return int(float64(timeNS-o.StartNS) / float64(o.EndNS-o.StartNS+1) * Columns)
+}
+
+func (f *frames) add(e *trace.Event, row int64, n int, text func(code int32) string) {
+	switch e.Op {
+	case trace.OpAlloc:
+		if f.level == trace.LevelDriver && !obtainedBy(e, text) {
+			return
+		}
+		f.live[e.ID] = e.Size
+		f.bytes += e.Size
+		f.touch(e.Addr, e.Size)
+	case trace.OpFree, trace.OpFreeCompleted:
+		f.bytes -= f.live[e.ID]
+		delete(f.live, e.ID)
+	case trace.OpSegmentAlloc, trace.OpSegmentMap:
+		f.touch(e.Addr, e.Size)
+		if f.level == trace.LevelDriver && e.Op == trace.OpSegmentAlloc {
+			f.bytes += e.Size
+		}
+	case trace.OpSegmentFree:
+		if f.level == trace.LevelDriver {
+			f.bytes -= e.Size
+		}
+	}
+	if c := &f.columns[n]; !c.known || f.bytes > c.bytes {
+		*c = column{true, row, f.bytes}
+	}
+}
+
+// obtainedBy tells whether a row of the driver's level is about device memory of its own.
+func obtainedBy(e *trace.Event, text func(code int32) string) bool {
+	kind, _ := trace.ParseDriverTag(text(e.Tag))
+	return kind.Obtained()
+}
+
+// touch notes which pages are used. Where the first and the last are known, those between are taken to be.
+func (f *frames) touch(addr uint64, size int64) {
+	if addr == 0 || size <= 0 || f.pages == nil {
+		return
+	}
+	first, last := addr/pageSize, (addr+uint64(size)-1)/pageSize
+	_, low := f.pages[first]
+	_, high := f.pages[last]
+	if low && high {
+		return
+	}
+	if last < first || last-first > maxPages-uint64(len(f.pages)) {
+		f.pages = nil
+		return
+	}
+	for page := first; page <= last; page++ {
+		f.pages[page] = struct{}{}
+	}
+}
+
+// places returns the place of each page on a map without gaps.
+func (f *frames) places() map[uint64]int64 {
+	pages := make([]uint64, 0, len(f.pages))
+	for page := range f.pages {
+		pages = append(pages, page)
+	}
+	slices.Sort(pages)
+	places := make(map[uint64]int64, len(pages))
+	for i, page := range pages {
+		places[page] = int64(i) * pageSize
+	}
+	return places
+}

@@ -1,0 +1,124 @@
+package report
+
+import (
+	"io"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgimg"
+	"gonum.org/v1/plot/vg/vgsvg"
+)
+
+// Timeline is bytes over time, stacked by what they are of, and below that which addresses they have.
+type Timeline struct {
+	Title   string
+	Seconds float64     // that the columns go over
+	Areas   []Area      // from the bottom up
+	Held    []int64     // bytes by column, drawn as a line; nil for none
+	Map     *AddressMap // nil for none
+}
+
+// Area is bytes by column: of equal stretches of time.
+type Area struct {
+	Name  string
+	Bytes []int64
+	Color int  // number of its colour, below [AreaColors]
+	Rest  bool // it is what has no name of its own, and is grey
+}
+
+// AddressMap is who holds which addresses over time.
+type AddressMap struct {
+	Bytes int64 // that it is high
+	Rows  int
+	// Held returns which part of a cell is held, 0 to 255; row 0 is the lowest.
+	Held func(column, row int) uint8
+	// Part returns which part of a cell an area has, 0 to 255.
+	Part func(column, row, area int) uint8
+}
+
+// WriteTimelinesPNG draws timelines below each other as a PNG picture.
+func WriteTimelinesPNG(w io.Writer, all []Timeline) error {
+	all = fitTimelines(all)
+	c := vgimg.NewWith(vgimg.UseWH(chartWidth, heightOf(all)), vgimg.UseDPI(chartDPI))
+	drawTimelines(draw.New(c), all)
+	_, err := vgimg.PngCanvas{Canvas: c}.WriteTo(w)
+	return err
+}
+
+// WriteTimelinesSVG draws timelines below each other as an SVG picture. Address maps are images within it.
+func WriteTimelinesSVG(w io.Writer, all []Timeline) error {
+	all = fitTimelines(all)
+	c := vgsvg.New(chartWidth, heightOf(all))
+	drawTimelines(draw.New(c), all)
+	_, err := c.WriteTo(w)
+	return err
+}
+
+// fitTimelines leaves out those that a picture has no room for, and makes one of none.
+func fitTimelines(all []Timeline) []Timeline {
+	if len(all) == 0 {
+		return []Timeline{{Title: "nothing to draw", Seconds: 1}}
+	}
+	return all[:min(len(all), MaxCharts/2)]
+}
+
+// heightOf returns how high a picture is.
+func heightOf(all []Timeline) vg.Length {
+	charts := 0
+	for i := range all {
+		charts += all[i].charts()
+	}
+	return chartHeight * vg.Length(charts)
+}
+
+func (t *Timeline) charts() int {
+	if t.Map == nil {
+		return 1
+	}
+	return 2
+}
+
+func drawTimelines(c draw.Canvas, all []Timeline) {
+	top := c.Max.Y
+	for i := range all {
+		height := chartHeight * vg.Length(all[i].charts())
+		all[i].draw(draw.Crop(c, 0, 0, top-height-c.Min.Y, top-c.Max.Y))
+		top -= height
+	}
+}
+
+// draw draws the charts below each other, and what the colours mean beside them.
+func (t *Timeline) draw(c draw.Canvas) {
+	unit, name := timeUnit(t.Seconds)
+	x := axis{low: 0, high: t.Seconds / unit}
+	plots := [][]*plot.Plot{{t.areas(x, name)}}
+	keys := [][]key{t.keys()}
+	if t.Map != nil {
+		plots = append(plots, []*plot.Plot{t.addresses(x, name)})
+		keys = append(keys, t.mapKeys())
+	}
+	style := plots[0][0].Legend.TextStyle
+	style.Font.Size = vg.Points(10)
+	pad := vg.Points(4)
+	tiles := draw.Tiles{Rows: len(plots), Cols: 1, PadLeft: pad, PadTop: pad, PadY: 2 * pad, PadRight: widthOf(keys, style)}
+	canvases := plot.Align(plots, tiles, c)
+	for row := range plots {
+		plots[row][0].Draw(canvases[row][0])
+		at := plots[row][0].DataCanvas(canvases[row][0]).Max
+		drawKeys(c, at, keys[row], style)
+	}
+}
+
+// timeUnit returns a unit, in seconds, in which times of up to so many seconds are short numbers, and its name.
+func timeUnit(seconds float64) (unit float64, name string) {
+	switch {
+	case seconds >= 0.5:
+		return 1, "seconds"
+	case seconds >= 0.5e-3:
+		return 1e-3, "milliseconds"
+	case seconds >= 0.5e-6:
+		return 1e-6, "microseconds"
+	}
+	return 1e-9, "nanoseconds"
+}

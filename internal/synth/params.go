@@ -1,0 +1,112 @@
+package synth
+
+// param is a parameter: a matrix or a vector.
+type param struct {
+	name      string
+	rows      int64 // which FSDP shards
+	columns   int64
+	element   int64 // bytes
+	trainable bool
+	leaf      *node
+	uses      int // whose gradients have not arrived
+	grad      *tensor
+}
+
+func (p *param) bytes() int64 { return p.rows * p.columns * p.element }
+
+// shard returns the bytes that one of so many ranks has. Each has as many rows, the last ones with padding.
+func (p *param) shard(ranks int64) int64 {
+	return (p.rows + ranks - 1) / ranks * p.columns * p.element
+}
+
+// padded returns the bytes of all shards.
+func (p *param) padded(ranks int64) int64 { return ranks * p.shard(ranks) }
+
+// use returns the parameter as the input of an operator.
+func (p *param) use(m *machine) *tensor {
+	t := &tensor{size: p.bytes()}
+	if !p.trainable || m.halted {
+		return t
+	}
+	if p.leaf == nil {
+		p.leaf = &node{grads: make([]*tensor, 1), param: p}
+	}
+	if !m.again {
+		p.uses++
+	}
+	t.from = p.leaf
+	return t
+}
+
+// arrived takes the gradient once all uses have sent theirs.
+func (p *param) arrived(m *machine) {
+	if p.uses--; p.uses > 0 {
+		return
+	}
+	p.grad, p.leaf.grads[0] = p.leaf.grads[0], nil
+	m.ready(p)
+}
+
+// linear is a layer that multiplies by a matrix, and what LoRA adds to it.
+type linear struct {
+	name         string
+	weight, bias *param // no bias: nil
+	down, up     *param // adapters; nil without
+}
+
+// norm is the parameters of a normalization.
+type norm struct {
+	name         string
+	weight, bias *param
+}
+
+// Bytes of a number: of bfloat16, and of what is in single precision, as PEFT keeps adapters.
+const (
+	half   = 2
+	single = 4
+)
+
+// builder makes the parameters of a model in the order in which they are loaded.
+type builder struct {
+	all   []*param
+	lora  bool
+	rank  int64
+	where string
+}
+
+func (b *builder) param(name string, rows, columns int64) *param {
+	p := &param{name: b.where + name, rows: rows, columns: columns, element: half, trainable: !b.lora}
+	b.all = append(b.all, p)
+	return p
+}
+
+func (b *builder) linear(name string, in, out int64, bias bool) *linear {
+	l := &linear{name: name, weight: b.param(name+".weight", out, in)}
+	if bias {
+		l.bias = b.param(name+".bias", out, 1)
+	}
+	return l
+}
+
+// adapted is a linear layer with adapters, under LoRA.
+func (b *builder) adapted(name string, in, out int64, bias bool) *linear {
+	l := b.linear(name, in, out, bias)
+	if b.lora {
+		l.down, l.up = b.adapter(name+".lora_A", b.rank, in), b.adapter(name+".lora_B", out, b.rank)
+	}
+	return l
+}
+
+func (b *builder) adapter(name string, rows, columns int64) *param {
+	p := &param{name: b.where + name, rows: rows, columns: columns, element: single, trainable: true}
+	b.all = append(b.all, p)
+	return p
+}
+
+func (b *builder) norm(name string, width int64, bias bool) *norm {
+	n := &norm{name: name, weight: b.param(name+".weight", width, 1)}
+	if bias {
+		n.bias = b.param(name+".bias", width, 1)
+	}
+	return n
+}

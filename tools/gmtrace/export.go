@@ -1,0 +1,50 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"gm/formats/column"
+	"gm/formats/trace"
+	"gm/internal/cli"
+	"gm/internal/exporter"
+)
+
+type exportCmd struct {
+	File   string `arg:"" optional:"" name:"trace" help:"The trace. Standard input by default, or for '-'; a pipe is spooled to a temporary file."`
+	Format string `enum:",pickle,csv,rmm,stalloc,perfetto" default:"" placeholder:"FORMAT" help:"pickle: a PyTorch memory snapshot, for memory_viz. csv: all rows, as import reads them. rmm: the log of RMM. stalloc: the text of STAlloc. perfetto: JSON for ui.perfetto.dev and chrome://tracing. Without it, what the ending of -o says: .pickle, .csv, or .json for perfetto."`
+	Output string `short:"o" placeholder:"FILE" help:"Where it goes. Standard output by default."`
+}
+
+// Help implements kong.HelpProvider.
+func (cmd *exportCmd) Help() string {
+	return "Example: gmtrace export -o snapshot.pickle job.parquet\n\nExample: gmtrace export --format rmm job.parquet > rmm.log"
+}
+
+// Run implements the command.
+func (cmd *exportCmd) Run(c *cli.Context) (err error) {
+	format := exporter.Format(cmd.Format)
+	if format == "" {
+		format = exporter.FormatOf(cmd.Output)
+	}
+	if format == "" {
+		return cli.Usage("name a format with --format, or an output that ends in .pickle, .csv or .json")
+	}
+	if err := cli.Distinct(cmd.File, cmd.Output); err != nil {
+		return err
+	}
+	source, err := column.OpenSource(cmd.File)
+	if err != nil {
+		return fmt.Errorf("trace: %w", err)
+	}
+	defer func() { err = errors.Join(err, source.Close()) }()
+	open := func() (*trace.Reader, error) { return trace.NewReader(source, source.Size(), source.Name()) }
+	write := func(out io.Writer) error {
+		return exporter.Export(open, format, out, func(text string) { c.Warn("%s", text) })
+	}
+	if format.Binary() || cmd.Output != "" && cmd.Output != "-" {
+		return c.Binary(cmd.Output, write)
+	}
+	return write(c.Out)
+}

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"gm/formats/column"
+	"gm/formats/trace"
+	"gm/internal/cli"
+	"gm/internal/overview"
+)
+
+// momentFlag is a moment of a trace: a time from its first row, or the number of a row.
+type momentFlag struct {
+	set    bool
+	number int64
+	after  time.Duration
+	timed  bool // after counts
+}
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (f *momentFlag) UnmarshalText(text []byte) error {
+	f.set = true
+	n, err := strconv.ParseInt(string(text), 10, 64)
+	if err == nil && n >= 0 {
+		f.number = n
+		return nil
+	}
+	f.timed = true
+	if f.after, err = time.ParseDuration(string(text)); err != nil || f.after < 0 {
+		return fmt.Errorf("%q is neither a time such as 1.5s nor the number of a row", text)
+	}
+	return nil
+}
+
+// row returns the row to look at, nil if none was asked for.
+func (f *momentFlag) row(source *column.Source, o *overview.Overview) (*int64, error) {
+	row := f.number
+	switch {
+	case !f.set:
+		return nil, nil
+	case o.Rows == 0:
+		return nil, cli.Usage("--at: the trace has no rows")
+	case f.timed && int64(f.after) > o.EndNS-o.StartNS:
+		return nil, cli.Usage("--at: the trace ends after %s", time.Duration(o.EndNS-o.StartNS))
+	case f.timed:
+		var err error
+		row, err = reading(source, func(r *trace.Reader) (int64, error) { return overview.RowAt(r, o.StartNS+int64(f.after)) })
+		if err != nil {
+			return nil, err
+		}
+	case row >= o.Rows:
+		return nil, cli.Usage("--at: the trace has rows 0 to %d", o.Rows-1)
+	}
+	return &row, nil
+}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+
+	"gm/formats/column"
+	"gm/formats/trace"
+	"gm/internal/cli"
+	"gm/internal/overview"
+	"gm/internal/report"
+	"gm/internal/tags"
+	"gm/internal/units"
+)
+
+// Stacks are shortened to so many characters for a picture. Of so many the first that look different then are told apart.
+const (
+	nameWidth   = 40
+	drawnStacks = 64
+)
+
+// draw draws the pictures that are asked for.
+func (cmd *showCmd) draw(c *cli.Context, source *column.Source, o *overview.Overview, labels *tags.Tags) error {
+	tops, err := reading(source, func(r *trace.Reader) ([]*overview.Top, error) {
+		return overview.ReadTop(r, o, overview.Look{Groups: drawnStacks, Tags: labels})
+	})
+	if err != nil {
+		return err
+	}
+	split := overview.ByTag(labels, tops)
+	if cmd.By == byStackFlag {
+		split = overview.ByStack(tops, func(folded string) string { return report.Stack(folded, nameWidth) })
+	}
+	frames, err := reading(source, func(r *trace.Reader) (*overview.Frames, error) { return overview.ReadFrames(r, o) })
+	if err != nil {
+		return err
+	}
+	lines, err := reading(source, func(r *trace.Reader) ([]*overview.Timeline, error) { return frames.Read(r, split) })
+	if err != nil {
+		return err
+	}
+	pictures := make([]report.Timeline, len(lines))
+	for i, l := range lines {
+		pictures[i] = picture(o, l)
+	}
+	if cmd.PNG != "" {
+		if err := c.Binary(cmd.PNG, func(w io.Writer) error { return report.WriteTimelinesPNG(w, pictures) }); err != nil {
+			return err
+		}
+	}
+	if cmd.SVG != "" {
+		return c.Binary(cmd.SVG, func(w io.Writer) error { return report.WriteTimelinesSVG(w, pictures) })
+	}
+	return nil
+}
+
+// byStackFlag is the value of --by for stacks.
+const byStackFlag = "stack"
+
+// picture returns how a device is drawn.
+func picture(o *overview.Overview, l *overview.Timeline) report.Timeline {
+	t := report.Timeline{Title: pictureTitle(o, l), Seconds: float64(l.EndNS-l.StartNS) / 1e9}
+	if t.Seconds == 0 {
+		t.Seconds = 1 // a moment is drawn as a second
+	}
+	rest := len(l.Names) - 1
+	for i, color := range colors(l.Names[:rest]) {
+		t.Areas = append(t.Areas, report.Area{Name: l.Names[i], Bytes: l.Bytes[i], Color: color})
+	}
+	t.Areas = append(t.Areas, report.Area{Name: l.Names[rest], Bytes: l.Bytes[rest], Rest: true})
+	for _, held := range l.Held {
+		if held > 0 {
+			t.Held = l.Held
+		}
+	}
+	if m := l.Map; m != nil {
+		t.Map = &report.AddressMap{
+			Bytes: m.Bytes, Rows: overview.MapRows,
+			Held: func(column, row int) uint8 { return m.Held[column*overview.MapRows+row] },
+			Part: func(column, row, area int) uint8 { return m.Parts[(column*overview.MapRows+row)*len(l.Names)+area] },
+		}
+	}
+	return t
+}
+
+// colors returns the numbers of colours for names: derived tags have the same in all pictures.
+func colors(names []string) []int {
+	derived := tags.Derived()
+	taken := make([]bool, report.AreaColors)
+	numbers := make([]int, len(names))
+	for i, name := range names {
+		if numbers[i] = slices.Index(derived, name); numbers[i] >= 0 {
+			taken[numbers[i]] = true
+		}
+	}
+	for i := range names {
+		if numbers[i] < 0 {
+			numbers[i] = max(slices.Index(taken, false), 0)
+			taken[numbers[i]] = true
+		}
+	}
+	return numbers
+}
+
+func pictureTitle(o *overview.Overview, l *overview.Timeline) string {
+	text := fmt.Sprintf("device %d", l.Device)
+	if o.Meta.Source != "" {
+		text = o.Meta.Source + ", " + text
+	}
+	for _, d := range o.Devices {
+		if d.Ordinal == l.Device {
+			_, peak, _ := d.Peak()
+			text += ": peak " + units.Bytes(peak).String()
+		}
+	}
+	return text
+}

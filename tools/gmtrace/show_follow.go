@@ -1,0 +1,146 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"time"
+
+	"gm/internal/capture/live"
+	"gm/internal/cli"
+	"gm/internal/command"
+)
+
+// follow shows what is known of a capture each second, until it ends, and then its trace. A trace that is there whole is just shown.
+func (cmd *showCmd) follow(c *cli.Context) error {
+	if cmd.Top > 0 || cmd.At.set || cmd.Pprof != "" || cmd.PNG != "" || cmd.SVG != "" {
+		return cli.Usage("--follow goes with --json alone: what lives for how long, and so all else, is known at the end")
+	}
+	f, err := cmd.followed(c)
+	if err != nil {
+		return err
+	}
+	if f == nil {
+		return cmd.whole(c)
+	}
+	if isTerminal(c.Out) && !cmd.JSON {
+		v := f.viewer(c)
+		if err := v.watch(); err != nil {
+			return err
+		}
+	} else if err := f.print(c, cmd.JSON); err != nil {
+		return err
+	}
+	if cmd.File = f.output; cmd.JSON || !isFile(f.output) {
+		return nil
+	}
+	return cmd.whole(c)
+}
+
+// whole shows a trace that is written no longer.
+func (cmd *showCmd) whole(c *cli.Context) error {
+	cmd.Follow = false
+	return cmd.Run(c)
+}
+
+// followed is a capture, and the process of it that is looked at.
+type followed struct {
+	folder string
+	view   *live.View
+	pid    int    // of a process that was asked for
+	output string // that was asked for, or "" before it is known
+}
+
+// followed finds the capture that writes the file, or, where there is no file of the name, that of a process; without a name the only
+// one. It returns nil if the file is there and no capture writes it.
+func (cmd *showCmd) followed(c *cli.Context) (*followed, error) {
+	if cmd.File == "" {
+		folder, view, err := findCapture(c, 0)
+		return &followed{folder: folder, view: view}, err
+	}
+	output := fromRoot(cmd.File)
+	for _, f := range captures([]string{command.TempDir()}) {
+		if f.view.Output == output || writerOf(f.view, output) != nil {
+			return &followed{folder: f.folder, view: f.view, output: output}, nil
+		}
+	}
+	if isFile(cmd.File) {
+		return nil, nil
+	}
+	pid, err := strconv.Atoi(cmd.File)
+	if err != nil || pid <= 0 {
+		return nil, fmt.Errorf("%s: there is no such file, and no capture is running that writes it", cmd.File)
+	}
+	folder, view, err := findCapture(c, pid)
+	return &followed{folder: folder, view: view, pid: pid}, err
+}
+
+// writerOf returns the process whose trace will go to a file, nil for none.
+func writerOf(view *live.View, output string) *live.Process {
+	for i := range view.Processes {
+		if p := &view.Processes[i]; p.Output != "" && p.Output == output {
+			return p
+		}
+	}
+	return nil
+}
+
+func isFile(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.Mode().IsRegular()
+}
+
+func (f *followed) viewer(c *cli.Context) *viewer {
+	v := newViewer(c, func() (*live.View, error) { return live.Ask(f.folder) })
+	f.look(v, f.view)
+	return v
+}
+
+// look takes a view in.
+func (f *followed) look(v *viewer, view *live.View) {
+	v.page.view = view
+	if f.output == "" {
+		v.page.choose(f.pid)
+		if n := v.page.index(); n >= 0 {
+			f.output = view.Processes[n].Output
+		}
+	} else if p := writerOf(view, f.output); p != nil {
+		v.page.choose(p.PID)
+	}
+}
+
+// print prints a page, or a line of JSON, each second.
+func (f *followed) print(c *cli.Context, asJSON bool) error {
+	v := f.viewer(c)
+	tick := time.NewTicker(refresh)
+	defer tick.Stop()
+	for {
+		if err := f.printOnce(c, v, asJSON); err != nil {
+			return err
+		}
+		<-tick.C
+		view, err := v.ask()
+		switch {
+		case err == nil:
+			f.look(v, view)
+		case errors.Is(err, live.ErrEnded):
+			return nil
+		case !errors.Is(err, live.ErrBusy): // as it is while it writes the trace
+			return err
+		}
+	}
+}
+
+func (f *followed) printOnce(c *cli.Context, v *viewer, asJSON bool) error {
+	if asJSON {
+		return json.NewEncoder(c.Out).Encode(v.page.view)
+	}
+	if err := v.print(); err != nil {
+		return err
+	}
+	_, err := io.WriteString(c.Out, "\n")
+	return err
+}

@@ -1,0 +1,57 @@
+package main
+
+import (
+	pprof "github.com/google/pprof/profile"
+
+	"gm/formats/column"
+	"gm/formats/trace"
+	"gm/internal/cli"
+	"gm/internal/overview"
+	"gm/internal/profile"
+	"gm/internal/tags"
+)
+
+// check finds flags that do not go together.
+func (cmd *showCmd) check() error {
+	switch files := cmd.Pprof != "" || cmd.PNG != "" || cmd.SVG != ""; {
+	case files && (cmd.Top > 0 || cmd.JSON):
+		return cli.Usage("--pprof, --png and --svg write files and print nothing: leave --top and --json out")
+	case cmd.At.set && (cmd.PNG != "" || cmd.SVG != "") && cmd.Pprof == "":
+		return cli.Usage("--at is no part of a picture of all times")
+	}
+	return nil
+}
+
+// write writes the files that are asked for.
+func (cmd *showCmd) write(c *cli.Context, source *column.Source, o *overview.Overview) error {
+	for _, file := range []string{cmd.Pprof, cmd.PNG, cmd.SVG} {
+		if err := cli.Distinct(cmd.File, file); err != nil {
+			return err
+		}
+	}
+	labels, err := reading(source, tags.Derive)
+	if err != nil {
+		return err
+	}
+	if cmd.Pprof != "" {
+		if err := cmd.writeProfile(c, source, o, labels); err != nil {
+			return err
+		}
+	}
+	if cmd.PNG == "" && cmd.SVG == "" {
+		return nil
+	}
+	return cmd.draw(c, source, o, labels)
+}
+
+func (cmd *showCmd) writeProfile(c *cli.Context, source *column.Source, o *overview.Overview, labels *tags.Tags) error {
+	at, err := cmd.At.row(source, o)
+	if err != nil {
+		return err
+	}
+	p, err := reading(source, func(r *trace.Reader) (*pprof.Profile, error) { return profile.Read(r, o, labels, at) })
+	if err != nil {
+		return err
+	}
+	return c.Binary(cmd.Pprof, p.Write)
+}

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"io"
+
+	"gm/formats/trace"
+	"gm/internal/cli"
+	"gm/internal/synth"
+)
+
+type synthCmd struct {
+	Model    string `arg:"" optional:"" name:"name,key=value..." help:"The model and what it is given, such as opt-13b,batch=16,seq=256..1024,ranks=4."`
+	Strategy string `placeholder:"LETTERS" default:"N" help:"What saves memory: L LoRA, R recomputation, O offload of gradients and optimizer; V lengths that vary. N, the default, is none of them."`
+	Steps    int64  `placeholder:"N" help:"How many steps to make. 10 by default, unless --events is given."`
+	Events   int64  `placeholder:"N" help:"Go on until there are N events; the step that is begun is finished."`
+	Seed     uint64 `placeholder:"N" default:"1" help:"What lengths are drawn by. 1 by default."`
+	Output   string `short:"o" placeholder:"FILE" help:"Where the trace goes. Standard output by default."`
+	List     bool   `help:"List the models, what they can be given, and the devices."`
+	JSON     bool   `name:"json" help:"Print the list as JSON."`
+}
+
+// Help implements kong.HelpProvider.
+func (cmd *synthCmd) Help() string {
+	return "Example: gmtrace synth gpt-65b,ranks=64,rank=3,batch=1,seq=4Ki --strategy R -o t.parquet\n\n" +
+		"The operators are those of PyTorch 2.11, in bfloat16 with AdamW, and the models of transformers. Sizes are exact. Times are what " +
+		"arithmetic and memory traffic take. The same words give the same file."
+}
+
+// defaultSteps is how many steps there are if nothing is said.
+const defaultSteps = 10
+
+// Run implements the command.
+func (cmd *synthCmd) Run(c *cli.Context) error {
+	switch {
+	case cmd.List && cmd.Model != "":
+		return cli.Usage("--list takes no model")
+	case cmd.List:
+		return cmd.list(c.Out)
+	case cmd.JSON:
+		return cli.Usage("--json is for --list: a trace is Parquet")
+	case cmd.Model == "":
+		return cli.Usage("which model? gmtrace synth --list lists them")
+	case cmd.Steps < 0 || cmd.Events < 0:
+		return cli.Usage("steps and events cannot be negative")
+	}
+	strategy, err := synth.ParseStrategy(cmd.Strategy)
+	if err != nil {
+		return cli.Usage("%v", err)
+	}
+	job, err := synth.Parse(cmd.Model, strategy)
+	if err != nil {
+		return cli.Usage("%v", err)
+	}
+	run := synth.Run{Seed: cmd.Seed, Steps: cmd.Steps, Rows: cmd.Events}
+	if run.Steps == 0 && run.Rows == 0 {
+		run.Steps = defaultSteps
+	}
+	return c.Binary(cmd.Output, func(out io.Writer) error { return cmd.write(c, out, job, run) })
+}
+
+func (cmd *synthCmd) write(c *cli.Context, out io.Writer, job *synth.Job, run synth.Run) error {
+	progress := c.Progress("synth", max(run.Rows, run.Steps))
+	defer progress.End()
+	done := int64(0)
+	w := trace.NewWriter(out, trace.Meta{})
+	err := synth.Write(w, job, run, func(steps, rows int64) {
+		if run.Rows == 0 {
+			rows = steps
+		}
+		progress.Add(rows - done)
+		done = rows
+	})
+	if err != nil {
+		return err
+	}
+	return w.Close()
+}
