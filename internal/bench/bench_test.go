@@ -17,6 +17,8 @@ func TestParseSpecs(t *testing.T) {
 		"gmlake,frag_limit=4MiB,torch": "gmlake:frag_limit=4MiB|torch",
 		"torch:max_split_size_mb=128,garbage_collection_threshold=0.8,gmlake": "torch:max_split_size_mb=128,garbage_collection_threshold=0.8|gmlake",
 		"torch:roundup_power2_divisions=[256:1,>:4],native":                   "torch:roundup_power2_divisions=[256:1,>:4]|native",
+		"torch:expandable_segments:True,roundup_power2_divisions:[256:1,>:4],native": "torch:expandable_segments:True," +
+			"roundup_power2_divisions:[256:1,>:4]|native",
 		"gmlake:frag_limit=128MiB,stitch_limit=80GiB,gmlake-code:fragLimit=1GiB": "gmlake:frag_limit=128MiB,stitch_limit=80GiB|" +
 			"gmlake-code:fragLimit=1GiB",
 	} {
@@ -30,7 +32,7 @@ func TestParseSpecs(t *testing.T) {
 		}
 	}
 	for _, text := range []string{
-		"", "nothing", "max_split_size_mb=128", "torch:max_split_size_mb=3", "gmlake:no_limit=1", "gmlake:frag_limit=much", "floor:x=1",
+		"", "nothing", "torch,nothing:x=1", "max_split_size_mb=128", "torch:max_split_size_mb=3", "gmlake:no_limit=1", "gmlake:frag_limit=much", "floor:x=1",
 		"gmlake-code:reuseLimit=x", "gmlake-code:reuseLimit=NaN", "gmlake-code:autoGC=1GiB", "gmlake-code:autoGC=-5", "native:x=1", "planned:x=1",
 	} {
 		if specs, err := ParseSpecs(text); err == nil {

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"gm/internal/blocks"
+	"gm/internal/cuda"
 	"gm/internal/cuda/sim"
 	"gm/internal/replay"
 )
@@ -63,13 +64,28 @@ func Compare(ctx context.Context, programs []*replay.Program, specs []Spec, capa
 // CompareOn replays every program through every allocator, each on such a GPU, on all cores. It returns the rows program by program,
 // in the order of specs, and calls done once for each row, from any goroutine.
 func CompareOn(ctx context.Context, programs []*replay.Program, specs []Spec, gpu GPU, done func()) ([]Row, error) {
+	nobody := func(int, int, blocks.Allocator) replay.Watch { return func(int, cuda.Ptr) {} }
+	return CompareWatched(ctx, programs, specs, gpu, nobody, done)
+}
+
+// Watcher returns who watches the replay of a program through the allocator of a spec, both by number. It is called from any goroutine.
+type Watcher func(program, spec int, a blocks.Allocator) replay.Watch
+
+// CompareWatched is [CompareOn] with somebody who watches.
+func CompareWatched(ctx context.Context, programs []*replay.Program, specs []Spec, gpu GPU, watcher Watcher, done func()) ([]Row, error) {
 	base := slices.Index(specs, baseline)
 	all := specs
 	if base < 0 {
 		base = len(specs)
 		all = append(slices.Clip(specs), baseline)
 	}
-	rows, err := runAll(ctx, programs, all, gpu, func(spec int) {
+	asked := func(program, spec int, a blocks.Allocator) replay.Watch {
+		if spec < len(specs) {
+			return watcher(program, spec, a)
+		}
+		return func(int, cuda.Ptr) {}
+	}
+	rows, err := runAll(ctx, programs, all, gpu, asked, func(spec int) {
 		if spec < len(specs) {
 			done()
 		}
@@ -89,7 +105,7 @@ func CompareOn(ctx context.Context, programs []*replay.Program, specs []Spec, gp
 
 // runAll replays every program through every allocator and returns the rows in that order. It calls done with the number of the
 // spec after each.
-func runAll(ctx context.Context, programs []*replay.Program, specs []Spec, gpu GPU, done func(spec int)) ([]Row, error) {
+func runAll(ctx context.Context, programs []*replay.Program, specs []Spec, gpu GPU, watcher Watcher, done func(spec int)) ([]Row, error) {
 	rows := make([]Row, len(programs)*len(specs))
 	errs := make([]error, len(rows))
 	next := make(chan int)
@@ -97,8 +113,9 @@ func runAll(ctx context.Context, programs []*replay.Program, specs []Spec, gpu G
 	for range runtime.GOMAXPROCS(0) {
 		workers.Go(func() {
 			for i := range next {
-				spec := i % len(specs)
-				rows[i], errs[i] = run(ctx, programs[i/len(specs)], specs[spec], gpu)
+				program, spec := i/len(specs), i%len(specs)
+				watch := func(a blocks.Allocator) replay.Watch { return watcher(program, spec, a) }
+				rows[i], errs[i] = run(ctx, programs[program], specs[spec], gpu, watch)
 				done(spec)
 			}
 		})
@@ -126,7 +143,7 @@ func (r *Row) compare(base *Row) {
 }
 
 // run replays one program through one allocator.
-func run(ctx context.Context, p *replay.Program, spec Spec, gpu GPU) (Row, error) {
+func run(ctx context.Context, p *replay.Program, spec Spec, gpu GPU, watch func(blocks.Allocator) replay.Watch) (Row, error) {
 	row := Row{Trace: p.Name, Device: p.Device, Allocator: spec.Text}
 	dev := sim.New(gpu.Capacity, gpu.Costs)
 	a, err := spec.Make(ctx, p, dev)
@@ -138,7 +155,7 @@ func run(ctx context.Context, p *replay.Program, spec Spec, gpu GPU) (Row, error
 	if err != nil {
 		return row, fmt.Errorf("%s: allocator %s: %w", p.Name, spec.Text, err)
 	}
-	res, err := replay.Run(p, a, dev)
+	res, err := replay.RunWatched(p, a, dev, watch(a))
 	if err != nil {
 		return row, fmt.Errorf("allocator %s: %w", spec.Text, err)
 	}

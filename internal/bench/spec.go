@@ -13,7 +13,6 @@ import (
 	"gm/internal/blocks"
 	"gm/internal/cuda"
 	"gm/internal/cuda/sim"
-	"gm/internal/dsa"
 	"gm/internal/replay"
 	"gm/internal/units"
 )
@@ -71,14 +70,14 @@ func AllSpecs() []Spec {
 	return specs
 }
 
-// ParseSpecs reads a list such as "torch,gmlake:frag_limit=128MiB,stitch_limit=80GiB,native". What has a "=" is a
-// setting of the allocator before it.
+// ParseSpecs reads a list such as "torch,gmlake:frag_limit=128MiB,stitch_limit=80GiB,native". What has a "=", or a
+// ":" after no allocator's name, is a setting of the allocator before it.
 func ParseSpecs(text string) ([]Spec, error) {
 	var specs []Spec
 	for _, part := range blocks.SplitSettings(text) {
 		part = strings.TrimSpace(part)
 		name, opts, hasOpts := strings.Cut(part, ":")
-		setting := strings.Contains(name, "=")
+		setting := strings.Contains(name, "=") || hasOpts && len(specs) > 0 && !slices.Contains(names(), name)
 		switch {
 		case setting && len(specs) == 0:
 			return nil, fmt.Errorf("setting %q comes before any allocator", part)
@@ -216,12 +215,9 @@ func makePlanned(ctx context.Context, s setup) (blocks.Allocator, error) {
 	}
 	placements, arenas := s.program.Placements, s.program.Arenas
 	if placements == nil {
-		solver, err := dsa.Lookup("auto")
-		if err != nil {
+		var err error
+		if placements, arenas, err = solve(ctx, s.program); err != nil {
 			return nil, err
-		}
-		if placements, arenas, err = s.program.Plan(ctx, solver); err != nil {
-			return nil, fmt.Errorf("solve a plan: %w", err)
 		}
 	}
 	return blocks.NewPlanned(s.dev, placements, arenas, s.align())

@@ -19,12 +19,13 @@ type Placement struct {
 // plan waits for its next.
 type Planned struct {
 	besideTorch
-	plan  []Placement
-	align int64
-	next  int
-	bases []cuda.Ptr
-	live  map[cuda.Ptr]int32 // by address, the placement
-	taken []freeSet          // by arena, what is live there, by (offset, address)
+	plan   []Placement
+	align  int64
+	next   int
+	arenas []int64 // sizes, in bytes
+	bases  []cuda.Ptr
+	live   map[cuda.Ptr]int32 // by address, the placement
+	taken  []freeSet          // by arena, what is live there, by (offset, address)
 }
 
 // NewPlanned returns an allocator that takes the arenas, of these sizes in bytes, from dev. Each request takes a multiple of align
@@ -34,7 +35,9 @@ func NewPlanned(dev cuda.Device, plan []Placement, arenas []int64, align int64) 
 	if err != nil {
 		return nil, err
 	}
-	p := &Planned{besideTorch: beside, plan: plan, align: align, live: map[cuda.Ptr]int32{}, taken: make([]freeSet, len(arenas))}
+	p := &Planned{
+		besideTorch: beside, plan: plan, align: align, arenas: arenas, live: map[cuda.Ptr]int32{}, taken: make([]freeSet, len(arenas)),
+	}
 	p.empty = p.Empty
 	for i, size := range arenas {
 		base, err := dev.MemAlloc(size)

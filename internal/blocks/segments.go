@@ -46,7 +46,7 @@ func (t *Torch) Segments() []SegmentView {
 		pools[i], pools[i+1] = pool, pool
 	}
 	var segments []SegmentView
-	for _, head := range t.heads() {
+	for _, head := range t.store.heads() {
 		segments = t.appendSegments(segments, head, pools)
 	}
 	slices.SortFunc(segments, func(a, b SegmentView) int {
@@ -59,14 +59,14 @@ func (t *Torch) Segments() []SegmentView {
 }
 
 // heads returns the first block of each row of neighbours.
-func (t *Torch) heads() []int32 {
-	unused := make(map[int32]bool, len(t.store.unused))
-	for _, id := range t.store.unused {
+func (s *store) heads() []int32 {
+	unused := make(map[int32]bool, len(s.unused))
+	for _, id := range s.unused {
 		unused[id] = true
 	}
 	var heads []int32
-	for id := range int32(len(t.store.blocks)) {
-		if !unused[id] && t.store.at(id).prev == none {
+	for id := range int32(len(s.blocks)) {
+		if !unused[id] && s.at(id).prev == none {
 			heads = append(heads, id)
 		}
 	}

@@ -107,16 +107,22 @@ func (p *loading) place(t *plan.Tensor) {
 }
 
 // Open loads the named file, a trace or a plan. For "-" or "", standard input, the programs are named for what the file says
-// it was made from.
+// it was made from, and it stays open for Stacks.
 func Open(name string) (programs []*Program, err error) {
 	source, err := column.OpenSource(name)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, source.Close()) }()
+	from := &origin{name: name}
+	if name == "" || name == "-" {
+		from.kept = source
+	} else {
+		defer func() { err = errors.Join(err, source.Close()) }()
+	}
 	programs, made, err := load(source)
-	if err == nil && made != "" && (name == "" || name == "-") {
-		for _, p := range programs {
+	for _, p := range programs {
+		p.origin = from
+		if made != "" && from.kept != nil {
 			p.Name = strings.Replace(p.Name, source.Name(), made, 1)
 		}
 	}

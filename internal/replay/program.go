@@ -51,6 +51,8 @@ type Program struct {
 
 	Initial        []blocks.Segment // what the traced allocator held before the recording, by address
 	InitialTensors []int32          // the tensors that live in it, by address; they have Alloc steps, too
+
+	origin *origin // nil if it was not opened as a file
 }
 
 // Steps returns the number of steps.
@@ -193,4 +195,20 @@ func (l *loader) finish() []*Program {
 		}
 	}
 	return l.programs
+}
+
+// PeakLive returns the most bytes that are live at a time, each request rounded up to Align.
+func (p *Program) PeakLive() int64 {
+	var live, peak int64
+	rounded := func(t int32) int64 { return (p.Sizes[t] + p.Align - 1) / p.Align * p.Align }
+	for i, kind := range p.Kinds {
+		switch kind {
+		case Alloc:
+			live += rounded(p.Tensors[i])
+			peak = max(peak, live)
+		case Free, Complete:
+			live -= rounded(p.Tensors[i])
+		}
+	}
+	return peak
 }

@@ -42,8 +42,16 @@ type runner struct {
 	lent []int32                // by tensor, its borrower
 }
 
+// Watch is told of a step of a program that was just made, from 0, and of the address of its tensor, 0 if it has none.
+type Watch func(step int, at cuda.Ptr)
+
 // Run replays p through a, which allocates from dev. It ends at the first request that a cannot meet.
 func Run(p *Program, a blocks.Allocator, dev *sim.Device) (*Result, error) {
+	return RunWatched(p, a, dev, func(int, cuda.Ptr) {})
+}
+
+// RunWatched is [Run] with somebody who watches.
+func RunWatched(p *Program, a blocks.Allocator, dev *sim.Device, watch Watch) (*Result, error) {
 	r := runner{p: p, a: a, dev: dev, ptrs: make([]cuda.Ptr, len(p.Sizes)), held: map[int32][]cuda.Event{}}
 	r.lent, _ = p.Borrowers()
 	res := &Result{}
@@ -61,6 +69,11 @@ func Run(p *Program, a blocks.Allocator, dev *sim.Device) (*Result, error) {
 			return nil, fmt.Errorf("replay %s: row %d: %w", p.Name, p.Rows[i], err)
 		}
 		curve.sample(i, a)
+		if p.Kinds[i] == Empty {
+			watch(i, 0)
+		} else {
+			watch(i, r.ptrs[p.Tensors[i]])
+		}
 	}
 	res.Stats, res.Calls, res.DriverTime, res.Curve = a.Stats(), dev.MemoryCalls(), dev.Elapsed(), curve.curve
 	return res, nil

@@ -28,8 +28,11 @@ type compareCmd struct {
 	Costs    string      `placeholder:"FILE" help:"What driver calls cost, as gmbench calibrate measured it. Those of an H200 by default."`
 	JSON     bool        `name:"json" xor:"format" help:"Print JSON."`
 	CSV      bool        `name:"csv" xor:"format" help:"Print CSV."`
+	Bench    bool        `name:"bench" xor:"format" help:"Print the lines of a Go benchmark, for benchstat."`
 	PNG      string      `name:"png" placeholder:"FILE" help:"Draw live and reserved bytes over time for each allocator."`
 	SVG      string      `name:"svg" placeholder:"FILE" help:"The same as SVG."`
+	Why      bool        `xor:"what" help:"Take apart what each allocator reserves beyond what is requested, in bytes that add up, and list what pins its segments."`
+	Fit      bool        `xor:"what" help:"Find the least memory that each allocator gets through with, and which cards have as much."`
 }
 
 // Help implements kong.HelpProvider.
@@ -49,7 +52,10 @@ func (cmd *compareCmd) Run(c *cli.Context) error {
 	if err := cmd.distinct(); err != nil {
 		return err
 	}
-	gpu, err := cmd.gpu()
+	if err := cmd.alone(); err != nil {
+		return err
+	}
+	gpu, err := simulated(cmd.Capacity, cmd.Costs)
 	if err != nil {
 		return err
 	}
@@ -58,6 +64,12 @@ func (cmd *compareCmd) Run(c *cli.Context) error {
 		return err
 	}
 	cmd.warn(c, programs)
+	switch {
+	case cmd.Why:
+		return cmd.explain(c, programs, specs, gpu)
+	case cmd.Fit:
+		return cmd.fit(c, programs, specs, gpu.Costs)
+	}
 	progress := c.Progress("replay", int64(len(programs)*len(specs)))
 	rows, err := bench.CompareOn(context.Background(), programs, specs, gpu, func() { progress.Add(1) })
 	progress.End()
@@ -72,19 +84,32 @@ func (cmd *compareCmd) Run(c *cli.Context) error {
 		return writeJSON(c.Out, rows)
 	case cmd.CSV:
 		return writeCSV(c.Out, rows)
+	case cmd.Bench:
+		return writeBenchmarks(c.Out, rows)
 	}
 	return writeTables(c.Out, programs, rows)
 }
 
-// gpu returns the device to simulate.
-func (cmd *compareCmd) gpu() (bench.GPU, error) {
-	gpu := bench.GPU{Capacity: int64(cmd.Capacity), Costs: sim.H200()}
-	if cmd.Costs == "" {
+// simulated returns the device to simulate, with the costs in a file, those of an H200 for "".
+func simulated(capacity units.Bytes, costs string) (bench.GPU, error) {
+	gpu := bench.GPU{Capacity: int64(capacity), Costs: sim.H200()}
+	if costs == "" {
 		return gpu, nil
 	}
-	measured, err := sim.ReadCalibration(cmd.Costs)
+	measured, err := sim.ReadCalibration(costs)
 	gpu.Costs = measured.Costs
 	return gpu, err
+}
+
+// alone refuses what --why and --fit have no use for.
+func (cmd *compareCmd) alone() error {
+	switch {
+	case (cmd.Why || cmd.Fit) && (cmd.CSV || cmd.Bench || cmd.PNG != "" || cmd.SVG != ""):
+		return cli.Usage("--why and --fit print tables or --json, no CSV, no benchmarks and no picture")
+	case cmd.Fit && cmd.Capacity != 0:
+		return cli.Usage("--fit looks for the --capacity")
+	}
+	return nil
 }
 
 // distinct refuses pictures in place of what is read, or of each other.
@@ -112,7 +137,7 @@ func (cmd *compareCmd) warn(c *cli.Context, programs []*replay.Program) {
 			c.Warn("%s: recorded with settings that are not known: %s", p.Name, strings.Join(unknown, ", "))
 		}
 	}
-	if cmd.Capacity != 0 {
+	if cmd.Capacity != 0 || cmd.Fit {
 		return
 	}
 	settings := strings.Join(cmd.Alloc, ",")

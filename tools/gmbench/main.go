@@ -13,6 +13,8 @@ import (
 
 type grammar struct {
 	Compare   compareCmd   `cmd:"" default:"withargs" help:"Compare allocators on traces and plans (the default)."`
+	Report    reportCmd    `cmd:"" help:"Write a comparison as one HTML page, with curves and an address map."`
+	Tune      tuneCmd      `cmd:"" help:"Find the settings of PyTorch's allocator that take least memory."`
 	Verify    verifyCmd    `cmd:"" help:"Check that PyTorch's allocator, replayed, does exactly what a trace recorded."`
 	Calibrate calibrateCmd `cmd:"" help:"Measure what driver calls cost on a GPU of this machine, for --costs."`
 }

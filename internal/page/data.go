@@ -1,0 +1,118 @@
+package page
+
+import (
+	"bytes"
+	"compress/flate"
+	"encoding/base64"
+	"encoding/binary"
+	"fmt"
+)
+
+// data is what the page's script draws.
+type data struct {
+	Sections []sectionData `json:"sections"`
+	Packed   string        `json:"packed"` // the numbers of all sections, as packer packs them
+}
+
+// sectionData is what is drawn for a section. Its numbers follow those of the section before it: the times, and for each series that
+// there is the most and, if a bucket is of more than one step, the least allocated and reserved, and after these the map's cells in use and reserved.
+type sectionData struct {
+	Name   string       `json:"name"`
+	Stride int          `json:"stride"`
+	Span   int64        `json:"span"` // nanoseconds
+	Series []seriesData `json:"series"`
+	Map    *mapData     `json:"map"`
+}
+
+type seriesData struct {
+	Name  string `json:"name"`
+	Drawn bool   `json:"drawn"` // else it has no numbers
+}
+
+type mapData struct {
+	Name    string      `json:"name"`
+	Span    int64       `json:"span"`
+	Columns int         `json:"columns"`
+	Lines   int         `json:"lines"`
+	Total   int64       `json:"total"`
+	Ranges  []rangeData `json:"ranges"`
+}
+
+// rangeData has the address as text, as numbers of JavaScript do not hold 64 bits.
+type rangeData struct {
+	Addr   string `json:"addr"`
+	Size   int64  `json:"size"`
+	Offset int64  `json:"offset"`
+}
+
+func newData(sections []*Section) (*data, error) {
+	d := &data{}
+	var p packer
+	for _, s := range sections {
+		d.Sections = append(d.Sections, s.data(&p))
+	}
+	var err error
+	d.Packed, err = p.text()
+	return d, err
+}
+
+func (s *Section) data(p *packer) sectionData {
+	d := sectionData{Name: s.Name, Stride: s.stride, Span: s.Duration}
+	p.numbers(s.times)
+	for i, row := range s.Rows {
+		curves := s.series[i]
+		d.Series = append(d.Series, seriesData{row.Allocator, curves != nil})
+		if curves == nil { // the arenas of a plan did not fit
+			continue
+		}
+		for _, c := range []curve{curves.allocated, curves.reserved} {
+			p.numbers(c.most)
+			if s.stride > 1 {
+				p.numbers(c.least)
+			}
+		}
+	}
+	if r := s.places; r != nil {
+		d.Map = &mapData{Name: s.mapped, Span: r.Span, Columns: columns, Lines: lines, Total: r.Total}
+		for _, a := range r.Ranges {
+			d.Map.Ranges = append(d.Map.Ranges, rangeData{fmt.Sprintf("%x", uint64(a.Addr)), a.Size, a.Offset})
+		}
+		p.bytes(r.Live)
+		p.bytes(r.Reserved)
+	}
+	return d
+}
+
+// packer packs lists of numbers: the length of each, and its differences, as varints of their zigzag encoding. Bytes follow their number
+// as they are.
+type packer struct{ buf []byte }
+
+func (p *packer) numbers(list []int64) {
+	p.buf = binary.AppendUvarint(p.buf, uint64(len(list)))
+	last := int64(0)
+	for _, n := range list {
+		p.buf = binary.AppendVarint(p.buf, n-last)
+		last = n
+	}
+}
+
+func (p *packer) bytes(list []byte) {
+	p.buf = binary.AppendUvarint(p.buf, uint64(len(list)))
+	p.buf = append(p.buf, list...)
+}
+
+// text returns all of it, deflated, in base64.
+func (p *packer) text() (string, error) {
+	var out bytes.Buffer
+	w, err := flate.NewWriter(&out, flate.DefaultCompression)
+	if err != nil {
+		return "", fmt.Errorf("pack the page's numbers: %w", err)
+	}
+	if _, err := w.Write(p.buf); err != nil {
+		return "", fmt.Errorf("pack the page's numbers: %w", err)
+	}
+	if err := w.Close(); err != nil {
+		return "", fmt.Errorf("pack the page's numbers: %w", err)
+	}
+	return base64.StdEncoding.EncodeToString(out.Bytes()), nil
+}

@@ -1,0 +1,78 @@
+package replay
+
+import (
+	"fmt"
+	"time"
+
+	"gm/internal/blocks"
+	"gm/internal/cuda"
+	"gm/internal/cuda/sim"
+)
+
+// Until replays p through a, which allocates from dev, up to a step and with it. It returns the addresses of the tensors that the program
+// holds then; those of 0 bytes have none.
+func Until(p *Program, a blocks.Allocator, dev *sim.Device, step int) (map[int32]cuda.Ptr, error) {
+	r := runner{p: p, a: a, dev: dev, ptrs: make([]cuda.Ptr, len(p.Sizes)), held: map[int32][]cuda.Event{}}
+	r.lent, _ = p.Borrowers()
+	dev.Follow(p.addresses(a))
+	if err := r.restore(); err != nil {
+		return nil, fmt.Errorf("replay %s: %w", p.Name, err)
+	}
+	live := map[int32]cuda.Ptr{}
+	for _, t := range p.InitialTensors {
+		if r.ptrs[t] != 0 {
+			live[t] = r.ptrs[t]
+		}
+	}
+	for i := range step + 1 {
+		dev.Job(time.Duration(p.TimesNS[i] - p.TimesNS[0]))
+		if err := r.step(i); err != nil {
+			return nil, fmt.Errorf("replay %s: row %d: %w", p.Name, p.Rows[i], err)
+		}
+		switch t := p.Tensors[i]; p.Kinds[i] {
+		case Alloc:
+			if r.ptrs[t] != 0 {
+				live[t] = r.ptrs[t]
+			}
+		case Free, Request:
+			delete(live, t)
+		}
+	}
+	return live, nil
+}
+
+// Peak is where an allocator has taken most from its device.
+type Peak struct {
+	Step     int   // -1 if the first request cannot be met, or there is none
+	Grew     bool  // it was the request of this step that took it there
+	Reserved int64 // bytes
+	OOM      *OOM  // where the replay ended early, nil if it did not
+}
+
+// FindPeak replays p through a, which allocates from dev, and returns the first step after which most is taken. What was taken before the
+// first step, and is never exceeded, is looked at when most of it is in use: behind the step, of those at which it is still taken, with
+// the most bytes requested.
+func FindPeak(p *Program, a blocks.Allocator, dev *sim.Device) (Peak, error) {
+	peak := Peak{Step: -1, Reserved: a.Stats().Reserved}
+	var requested, most int64
+	res, err := RunWatched(p, a, dev, func(i int, _ cuda.Ptr) {
+		switch p.Kinds[i] {
+		case Alloc:
+			requested += p.Sizes[p.Tensors[i]]
+		case Free, Request:
+			requested -= p.Sizes[p.Tensors[i]]
+		}
+		switch now := a.Stats().Reserved; {
+		case peak.Step < 0 || now > peak.Reserved:
+			peak.Grew = now > peak.Reserved && (peak.Step >= 0 || len(p.Initial) == 0)
+			peak.Step, peak.Reserved, most = i, now, requested
+		case now == peak.Reserved && !peak.Grew && requested > most:
+			peak.Step, most = i, requested
+		}
+	})
+	if err != nil {
+		return Peak{}, err
+	}
+	peak.OOM = res.OOM
+	return peak, nil
+}

@@ -1,0 +1,67 @@
+package replay
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"gm/formats/column"
+	"gm/formats/trace"
+)
+
+// origin is the file that a program was read from.
+type origin struct {
+	name string
+	kept *column.Source // standard input, which cannot be opened again; nil for others
+}
+
+// open opens the file again.
+func (o origin) open() (source *column.Source, done func() error, err error) {
+	if o.kept != nil {
+		return o.kept, func() error { return nil }, nil
+	}
+	if source, err = column.OpenSource(o.name); err != nil {
+		return nil, nil, err
+	}
+	return source, source.Close, nil
+}
+
+var errLastStack = errors.New("no row is left")
+
+// Stacks reads the trace that the program was opened from once more and returns the folded stacks of these of its rows, "" where none
+// was recorded. A plan has none, and what was not read by Open: the result is nil.
+func (p *Program) Stacks(rows []int64) (stacks map[int64]string, err error) {
+	if p.origin == nil || len(rows) == 0 {
+		return nil, nil
+	}
+	source, done, err := p.origin.open()
+	if err != nil {
+		return nil, fmt.Errorf("read stacks: %w", err)
+	}
+	defer func() { err = errors.Join(err, done()) }()
+	if kind, err := column.Kind(source, source.Size()); err != nil || kind == "plan" {
+		return nil, err
+	}
+	r, err := trace.NewReader(source, source.Size(), source.Name())
+	if err != nil {
+		return nil, fmt.Errorf("read stacks: %w", err)
+	}
+	stacks = map[int64]string{}
+	sorted := slices.Clone(rows)
+	slices.Sort(sorted)
+	sorted = slices.Compact(sorted)
+	err = trace.Each(r, func(row int64, e *trace.Event) error {
+		if row == sorted[0] {
+			stacks[row] = r.Strings().Text(e.Stack)
+			sorted = sorted[1:]
+		}
+		if len(sorted) == 0 {
+			return errLastStack
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, errLastStack) {
+		return nil, fmt.Errorf("read stacks: %w", err)
+	}
+	return stacks, nil
+}

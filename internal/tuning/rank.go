@@ -1,0 +1,78 @@
+package tuning
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// Peaks that differ by less than 1 %, and driver times that differ by less than a thousandth of the run, count as equal: no run is made
+// twice as closely. Then the simpler setting is the better one.
+const (
+	peakTie   = 0.01
+	driverTie = 0.001
+)
+
+// compare orders outcomes by what they are good for, to the last byte.
+func compare(a, b *Outcome) int {
+	return cmp.Or(
+		cmp.Compare(a.OOMs, b.OOMs), cmp.Compare(a.Peak, b.Peak), cmp.Compare(a.DriverNS, b.DriverNS),
+		cmp.Compare(a.Setting.Changes(), b.Setting.Changes()), cmp.Compare(a.Setting.String(), b.Setting.String()),
+	)
+}
+
+// distinct returns the outcomes that were not given up, the best first; of those that came to the same, the one of the simplest setting.
+func (s *search) distinct() []*Outcome {
+	var all []*Outcome
+	for _, o := range s.known {
+		if !o.given {
+			all = append(all, o)
+		}
+	}
+	slices.SortFunc(all, compare)
+	return slices.CompactFunc(all, func(a, b *Outcome) bool {
+		return a.OOMs == b.OOMs && a.DriverNS == b.DriverNS && slices.Equal(a.Peaks, b.Peaks)
+	})
+}
+
+// older returns those of distinct that leave out what PyTorch 2.11 brought.
+func (s *search) older() []*Outcome {
+	return slices.DeleteFunc(s.distinct(), func(o *Outcome) bool { return o.Setting.LargeSegment != Default().LargeSegment })
+}
+
+// rank returns the n best of what is left, each the best of those after it.
+func (s *search) rank(left []*Outcome, n int) []*Outcome {
+	var run int64
+	for _, p := range s.programs {
+		run += p.DurationNS()
+	}
+	var best []*Outcome
+	for len(left) > 0 && len(best) < n {
+		o := choose(left, int64(driverTie*float64(run)))
+		best = append(best, o)
+		left = slices.DeleteFunc(left, func(other *Outcome) bool { return other == o })
+	}
+	return best
+}
+
+// choose returns the simplest of those outcomes that no other surpasses in a way that matters; all are ordered by compare.
+func choose(all []*Outcome, tieNS int64) *Outcome {
+	limit := int64(float64(all[0].Peak) * (1 + peakTie))
+	least := int64(math.MaxInt64)
+	alike := func(o *Outcome) bool { return o.OOMs == all[0].OOMs && o.Peak <= limit }
+	for _, o := range all {
+		if alike(o) {
+			least = min(least, o.DriverNS)
+		}
+	}
+	var best *Outcome
+	for _, o := range all {
+		if !alike(o) || o.DriverNS-least > tieNS {
+			continue
+		}
+		if best == nil || o.Setting.Changes() < best.Setting.Changes() {
+			best = o
+		}
+	}
+	return best
+}

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"gm/internal/bench"
+	"gm/internal/cli"
+	"gm/internal/cuda/sim"
+	"gm/internal/fit"
+	"gm/internal/replay"
+	"gm/internal/report"
+	"gm/internal/units"
+)
+
+// fit prints the least memory with which each allocator gets through, and the cards that have as much.
+func (cmd *compareCmd) fit(c *cli.Context, programs []*replay.Program, specs []bench.Spec, costs sim.CostTable) error {
+	progress := c.Progress("fit", int64(len(programs)*len(specs)))
+	results, err := fit.All(context.Background(), programs, specs, costs, func() { progress.Add(1) })
+	progress.End()
+	if err != nil {
+		return err
+	}
+	if cmd.JSON {
+		out := json.NewEncoder(c.Out)
+		out.SetIndent("", "  ")
+		return out.Encode(struct {
+			Results []fit.Result `json:"results"`
+		}{results})
+	}
+	return writeFits(c.Out, programs, results)
+}
+
+// writeFits prints a table a program, and what the cards have.
+func writeFits(w io.Writer, programs []*replay.Program, results []fit.Result) error {
+	width := len(results) / len(programs)
+	for i, p := range programs {
+		rows := results[i*width : (i+1)*width]
+		if _, err := fmt.Fprintf(w, "%s: %s requested at the peak\n\n", p.Name, units.Bytes(rows[0].Requested)); err != nil {
+			return err
+		}
+		if err := fitTable(rows).Write(w); err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintln(w); err != nil {
+			return err
+		}
+	}
+	_, err := io.WriteString(w, cardList())
+	return err
+}
+
+func fitTable(rows []fit.Result) *report.Table {
+	t := &report.Table{Titles: []string{"allocator", "least", "retries", "unlimited"}}
+	for _, c := range rows[0].Cards {
+		t.Titles = append(t.Titles, c.Short())
+	}
+	for _, r := range rows {
+		cells := []string{r.Allocator, "none", "-", "-"}
+		if r.Least > 0 {
+			cells = []string{r.Allocator, units.Bytes(r.Least).String(), strconv.FormatInt(r.Retries, 10), units.Bytes(r.Peak).String()}
+		}
+		for _, c := range r.Cards {
+			cells = append(cells, onCard(c))
+		}
+		t.Add(cells...)
+	}
+	return t
+}
+
+// onCard says whether a card does.
+func onCard(c fit.OnCard) string {
+	switch {
+	case !c.Fits:
+		return "-"
+	case c.Retries > 0:
+		return "tight"
+	}
+	return "yes"
+}
+
+// cardList lists what the cards have for a program, in lines of at most 100 characters.
+func cardList() string {
+	line := "usable:"
+	var text strings.Builder
+	for i, c := range fit.Cards() {
+		entry := fmt.Sprintf(" %s (%d GB) %.1f GiB", c.Name, c.GB, float64(c.Usable)/(1<<30))
+		if i > 0 {
+			line += ","
+		}
+		if len(line)+len(entry) >= 100 {
+			text.WriteString(line + "\n")
+			line = "       "
+		}
+		line += entry
+	}
+	return text.String() + line + "\n"
+}

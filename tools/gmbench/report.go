@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"io"
+	"slices"
+	"strings"
+
+	"gm/internal/bench"
+	"gm/internal/cli"
+	"gm/internal/page"
+	"gm/internal/units"
+)
+
+type reportCmd struct {
+	Files    []string    `arg:"" optional:"" name:"trace|plan" help:"Traces and plans as Parquet. Standard input if there is none, or for '-'."`
+	Output   string      `short:"o" required:"" placeholder:"FILE" help:"Where the page goes, such as report.html."`
+	Alloc    []string    `placeholder:"NAME[:SETTING=VALUE,...]" sep:"none" help:"Allocators to compare: floor, planned, stitch, expandable and torch by default."`
+	Map      string      `default:"torch" placeholder:"NAME" help:"Whose addresses are mapped (${default}), one of --alloc; the first that can be if it is not among them."`
+	Capacity units.Bytes `placeholder:"SIZE" help:"Memory of the simulated GPU, such as 80GiB. 4 TiB by default."`
+	Costs    string      `placeholder:"FILE" help:"What driver calls cost, as gmbench calibrate measured it. Those of an H200 by default."`
+}
+
+// Help implements kong.HelpProvider.
+func (cmd *reportCmd) Help() string {
+	return "Example: gmbench report -o report.html job.parquet\n\n" +
+		"The page needs nothing but a browser: no network, no other file. It has the table of compare, what is reserved and allocated over time, to " +
+		"be zoomed into, what lies at which address, what is lost in which way, and the stacks that hold most."
+}
+
+// Run implements the command.
+func (cmd *reportCmd) Run(c *cli.Context) error {
+	specs, err := bench.ParseSpecs(cmd.allocators())
+	if err != nil {
+		return cli.Usage("--alloc: %v", err)
+	}
+	for _, file := range cmd.Files {
+		if err := cli.Distinct(file, cmd.Output); err != nil {
+			return err
+		}
+	}
+	gpu, err := simulated(cmd.Capacity, cmd.Costs)
+	if err != nil {
+		return err
+	}
+	programs, err := load(cmd.Files)
+	if err != nil {
+		return err
+	}
+	progress := c.Progress("replay", int64(len(programs)*len(specs)))
+	sections, err := page.Measure(context.Background(), programs, specs, cmd.mapped(specs), gpu, func() { progress.Add(1) })
+	progress.End()
+	if err != nil {
+		return err
+	}
+	r := page.Report{Title: title(sections), Version: cli.Version(), Capacity: gpu.Capacity, Sections: sections}
+	return c.Binary(cmd.Output, func(w io.Writer) error { return r.Write(w) })
+}
+
+func (cmd *reportCmd) allocators() string {
+	if len(cmd.Alloc) == 0 {
+		return "floor,planned,stitch,expandable,torch"
+	}
+	return strings.Join(cmd.Alloc, ",")
+}
+
+// mapped returns the number of the allocator whose addresses are shown, -1 if there is none.
+func (cmd *reportCmd) mapped(specs []bench.Spec) int {
+	if i := slices.IndexFunc(specs, func(s bench.Spec) bool { return s.Text == cmd.Map || s.Name() == cmd.Map }); i >= 0 && page.Maps(specs[i]) {
+		return i
+	}
+	return slices.IndexFunc(specs, page.Maps)
+}
+
+// title names a page for what is on it.
+func title(sections []*page.Section) string {
+	name := sections[0].Name
+	if n := len(sections) - 1; n > 0 {
+		name += " and " + plural(n, "other")
+	}
+	return "GPU memory of " + name
+}

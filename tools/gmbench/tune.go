@@ -1,0 +1,115 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"gm/internal/bench"
+	"gm/internal/cli"
+	"gm/internal/cuda/sim"
+	"gm/internal/replay"
+	"gm/internal/tuning"
+	"gm/internal/units"
+)
+
+type tuneCmd struct {
+	Files    []string    `arg:"" optional:"" name:"trace|plan" help:"Traces and plans as Parquet. Standard input if there is none, or for '-'."`
+	Capacity units.Bytes `placeholder:"SIZE" help:"What PyTorch may reserve of each GPU, such as 80GiB. 4 TiB by default."`
+	Costs    string      `placeholder:"FILE" help:"What driver calls cost, as gmbench calibrate measured it. Those of an H200 by default."`
+	JSON     bool        `name:"json" help:"Print JSON."`
+}
+
+// Help implements kong.HelpProvider.
+func (cmd *tuneCmd) Help() string {
+	return "Example: gmbench tune --capacity 70GiB job.parquet\n\n" +
+		"Replays the traces through PyTorch's caching allocator under one setting of PYTORCH_CUDA_ALLOC_CONF after the other and prints the line to " +
+		"export: that of the least memory at the peak, and of those within 1 % of it, the one of least driver time and fewest settings."
+}
+
+// Run implements the command.
+func (cmd *tuneCmd) Run(c *cli.Context) error {
+	gpu, err := simulated(cmd.Capacity, cmd.Costs)
+	if err != nil {
+		return err
+	}
+	programs, err := load(cmd.Files)
+	if err != nil {
+		return err
+	}
+	for _, p := range programs {
+		if p.Partial || len(p.Initial) > 0 {
+			c.Warn("%s: of a part of a run: what was in use at its beginning is taken for requests, so that peaks are near, and not exact", p.Name)
+		}
+	}
+	count := tuneCount{programs: len(programs)}
+	line := c.Line(count.String)
+	found, err := tuning.Search(programs, gpu, func() { count.done.Add(1) })
+	line.End()
+	if err != nil {
+		return err
+	}
+	t := tuned{found, programs, gpu}
+	if cmd.JSON {
+		err = t.writeJSON(c.Out)
+	} else {
+		err = t.write(c.Out)
+	}
+	if best := found.Best[0]; err == nil && best.OOMs > 0 {
+		capacity := cmp.Or(cmd.Capacity, sim.Endless)
+		return fmt.Errorf("no setting that was tried runs all of it in %s: at its peak the job holds %s", capacity, units.Bytes(found.Live))
+	}
+	return err
+}
+
+// tuned is what tune prints.
+type tuned struct {
+	*tuning.Result
+	programs []*replay.Program
+	gpu      bench.GPU
+}
+
+// variable is where PyTorch finds its settings.
+const variable = "PYTORCH_CUDA_ALLOC_CONF"
+
+// tunedJSON is an outcome as JSON.
+type tunedJSON struct {
+	Settings string  `json:"settings"` // the value of PYTORCH_CUDA_ALLOC_CONF
+	Peak     int64   `json:"peak_reserved_bytes"`
+	Peaks    []int64 `json:"peak_reserved_bytes_by_trace"`
+	Calls    int64   `json:"driver_calls"`
+	DriverNS int64   `json:"driver_ns"`
+	Retries  int64   `json:"retries"`
+	OOMs     int     `json:"ooms"`
+}
+
+func newTunedJSON(o *tuning.Outcome) *tunedJSON {
+	if o == nil {
+		return nil
+	}
+	return &tunedJSON{o.Setting.String(), o.Peak, o.Peaks, o.Calls, o.DriverNS, o.Retries, o.OOMs}
+}
+
+func (t *tuned) writeJSON(w io.Writer) error {
+	var names []string
+	for _, p := range t.programs {
+		names = append(names, p.Name)
+	}
+	var best []*tunedJSON
+	for _, o := range t.Best {
+		best = append(best, newTunedJSON(o))
+	}
+	out := json.NewEncoder(w)
+	out.SetIndent("", "  ")
+	return out.Encode(struct {
+		Traces     []string     `json:"traces"`
+		Live       int64        `json:"peak_live_bytes"`
+		Tried      int          `json:"settings_tried"`
+		Best       []*tunedJSON `json:"best"` // the first is the one to set
+		Older      *tunedJSON   `json:"best_before_2_11"`
+		Default    *tunedJSON   `json:"default"`
+		Expandable *tunedJSON   `json:"expandable"`
+		Recorded   *tunedJSON   `json:"recorded"` // null if recorded with the default, or each trace with its own
+	}{names, t.Live, t.Tried, best, newTunedJSON(t.Older), newTunedJSON(t.Default), newTunedJSON(t.Expandable), newTunedJSON(t.Recorded)})
+}

@@ -1,0 +1,184 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	"gm/internal/report"
+	"gm/internal/tuning"
+	"gm/internal/units"
+)
+
+// tuneCount is how far a search is.
+type tuneCount struct {
+	programs int
+	done     atomic.Int64
+}
+
+// String says it.
+func (n *tuneCount) String() string {
+	return fmt.Sprintf("tune: %d settings tried on %s", n.done.Load(), plural(n.programs, "trace"))
+}
+
+// write prints the outcomes and, in the last lines, what to set.
+func (t *tuned) write(w io.Writer) error {
+	requests := 0
+	for _, p := range t.programs {
+		requests += p.Steps()
+	}
+	fmt.Fprintf(w, "%s, %d requests, at most %s live: %s tried\n\n", plural(len(t.programs), "trace"), requests,
+		units.Bytes(t.Live), plural(t.Tried, "setting"))
+	if err := t.table().Write(w); err != nil {
+		return err
+	}
+	if len(t.programs) > 1 {
+		fmt.Fprintln(w)
+		if err := t.byTrace().Write(w); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintf(w, "\n%s\n", t.advice())
+	return err
+}
+
+// rows returns the best outcomes, and beside them what they are compared with.
+func (t *tuned) rows() []*tuning.Outcome {
+	rows := slices.Clone(t.Best)
+	for _, o := range []*tuning.Outcome{t.Default, t.Expandable, t.Recorded} {
+		if o != nil && !slices.Contains(rows, o) {
+			rows = append(rows, o)
+		}
+	}
+	return rows
+}
+
+func (t *tuned) table() *report.Table {
+	table := &report.Table{Titles: []string{"settings", "reserved", "vs default", "calls", "driver", "of run", "retries", ""}}
+	for _, o := range t.rows() {
+		change := "-"
+		if o.OOMs == 0 && t.Default.OOMs == 0 {
+			change = versus(o.Peak, t.Default.Peak)
+		}
+		table.Add(t.name(o), units.Bytes(o.Peak).String(), change, strconv.FormatInt(o.Calls, 10), duration(o.DriverNS),
+			percent(t.share(o)), strconv.FormatInt(o.Retries, 10), t.failures(o))
+	}
+	return table
+}
+
+func (t *tuned) byTrace() *report.Table {
+	table := &report.Table{Titles: []string{"trace", "default", "best", "vs default"}}
+	for i, p := range t.programs {
+		standard, best := t.Default.Peaks[i], t.Best[0].Peaks[i]
+		table.Add(p.Name, units.Bytes(standard).String(), units.Bytes(best).String(), versus(best, standard))
+	}
+	return table
+}
+
+// name returns the settings of an outcome, in words where they have a name.
+func (t *tuned) name(o *tuning.Outcome) string {
+	name := orDefault(o.Setting)
+	if o == t.Recorded {
+		name += " (as recorded)"
+	}
+	return name
+}
+
+func orDefault(s tuning.Setting) string {
+	if s == tuning.Default() {
+		return "(default)"
+	}
+	return s.String()
+}
+
+// share returns the driver time of an outcome as a share of the time that the job ran.
+func (t *tuned) share(o *tuning.Outcome) float64 {
+	var run int64
+	for _, p := range t.programs {
+		run += p.DurationNS()
+	}
+	if run == 0 {
+		return 0
+	}
+	return float64(o.DriverNS) / float64(run)
+}
+
+func (t *tuned) failures(o *tuning.Outcome) string {
+	switch {
+	case o.OOMs == 0:
+		return ""
+	case len(t.programs) == 1:
+		return "OOM"
+	}
+	return fmt.Sprintf("OOM in %d of %d", o.OOMs, len(t.programs))
+}
+
+// advice says what to set, and what that brings and costs.
+func (t *tuned) advice() string {
+	best := t.Best[0]
+	if best.OOMs > 0 {
+		return "No setting helps."
+	}
+	if best == t.Default {
+		return fmt.Sprintf("PyTorch's default is best: leave %s unset. It reserves %s at the peak, with %s.", variable,
+			units.Bytes(best.Peak), plural(best.Retries, "retry"))
+	}
+	var text strings.Builder
+	fmt.Fprintf(&text, "Predicted: %s reserved at the peak, with %s; ", units.Bytes(best.Peak), plural(best.Retries, "retry"))
+	if t.Default.OOMs > 0 {
+		text.WriteString("the default runs out of memory.\n")
+	} else {
+		fmt.Fprintf(&text, "the default reserves %s, with %s.\n", units.Bytes(t.Default.Peak), plural(t.Default.Retries, "retry"))
+		fmt.Fprintf(&text, "Cost: %+d calls of the driver and %s in all, %s of the run.\n", best.Calls-t.Default.Calls,
+			signed(best.DriverNS-t.Default.DriverNS), percent(t.share(best)-t.share(t.Default)))
+	}
+	if best.Setting.GCThreshold > 0 {
+		share := "that memory / that of the GPU"
+		text.WriteString("The threshold has an effect only after torch.cuda.set_per_process_memory_fraction(" + share + ").\n")
+	}
+	if t.Older.Setting != best.Setting && best.Setting.LargeSegment != t.Default.Setting.LargeSegment {
+		fmt.Fprintf(&text, "PyTorch before 2.11 does not know large_segment_size_mb. Without it: %s for %s.\n",
+			units.Bytes(t.Older.Peak), orDefault(t.Older.Setting))
+	}
+	fmt.Fprintf(&text, "\nexport %s=%s", variable, quoted(best.Setting.String()))
+	return text.String()
+}
+
+// quoted quotes what a shell would take for more than text.
+func quoted(text string) string {
+	if strings.ContainsAny(text, "[]>") {
+		return "'" + text + "'"
+	}
+	return text
+}
+
+func signed(ns int64) string {
+	if ns < 0 {
+		return "-" + duration(-ns)
+	}
+	return "+" + duration(ns)
+}
+
+func plural[N int | int64](n N, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	if stem, ok := strings.CutSuffix(what, "y"); ok {
+		what = stem + "ie"
+	}
+	if n == 0 {
+		return "no " + what + "s"
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// versus prints a size as a change of another.
+func versus(size, other int64) string {
+	if other == 0 {
+		return "-"
+	}
+	return change(1 - float64(size)/float64(other))
+}
