@@ -38,7 +38,11 @@ func figures() []figure {
 		{"stitch", measureStitch, true},
 		{"frontier", measureFrontier, true},
 		{"planned", measurePlanned, true},
+		{"why", measureWhy, true},
+		{"synth", measureSynth, true},
 		{"latency", measureLatency, false},
+		{"tune", measureTune, true},
+		{"report", measureReport, true},
 		{"memo", measureMemo, false},
 		{"dymem", measureDymem, false},
 	}
