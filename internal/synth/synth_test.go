@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"gm/formats/trace"
+	"gm/internal/tags"
 )
 
 // small is what makes any model small.
@@ -208,9 +209,11 @@ func TestStacksAndTags(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"load;layer.1.mlp.fc1.weight parameter", "load;layer.0.self_attn.q_proj.lora_A parameter", "forward;layer.0;mlp.fc1 activation",
-		"recompute;layer.1;attention activation", "backward;layer.1;self_attn.v_proj gradient", "backward;layer.0;attention temporary",
-		"backward;layer.0;reduce_scatter gradient", "forward;root;all_gather parameter", "update;adamw optimizer", "backward;head;loss temporary",
+		"load;layer.1.mlp.fc1.weight " + tags.Parameters, "load;layer.0.self_attn.q_proj.lora_A " + tags.Parameters,
+		"forward;layer.0;mlp.fc1 " + tags.Activations, "recompute;layer.1;attention " + tags.Activations,
+		"backward;layer.1;self_attn.v_proj " + tags.Gradients, "backward;layer.0;attention " + tags.Temporaries,
+		"backward;layer.0;reduce_scatter " + tags.Gradients, "forward;root;all_gather " + tags.Parameters,
+		"update;adamw " + tags.Optimizer, "backward;head;loss " + tags.Temporaries,
 	} {
 		if !seen[want] {
 			t.Errorf("no allocation is %q", want)
