@@ -15,7 +15,8 @@ import (
 // Device is what changed on one GPU from A to B.
 type Device struct {
 	Device    int32      `json:"device"`
-	Level     string     `json:"level"` // whose allocations: the framework's or, where it has none, those of the driver
+	Level     string     `json:"level"`        // whose allocations: the framework's or, where it has none, those of the driver
+	Mixed     bool       `json:"mixed_levels"` // they are those of B, and A has those of the other level
 	HasStacks bool       `json:"has_stacks"`
 	Reserved  Pair       `json:"peak_reserved_bytes"` // 0 if not known
 	Peak      Comparison `json:"peak"`                // what lived when most did
@@ -48,6 +49,9 @@ type Change struct {
 	BBlocks int64  `json:"b_blocks"`
 }
 
+// Bytes returns by how many bytes the group changed, up or down.
+func (c *Change) Bytes() int64 { return abs(c.B - c.A) }
+
 // What may have happened to a group.
 const (
 	New    = "new"
@@ -78,7 +82,7 @@ func Compare(a, b *Contents, oneTrace bool) *Device {
 	}
 	d := &Device{
 		Device: one.Device, Level: one.Level.String(), HasStacks: a.HasStacks && b.HasStacks, Reserved: Pair{a.Reserved, b.Reserved},
-		Each: a.Iterations > 0 && b.Iterations > 0,
+		Mixed: a.Level != b.Level, Each: a.Iterations > 0 && b.Iterations > 0,
 	}
 	nameA, nameB := names(a, b, d.HasStacks, oneTrace)
 	d.Peak = compare(a, b, nameA, nameB, func(_ *Contents, g *group) sum { return g.atPeak }, false)
@@ -201,7 +205,7 @@ func changes[K comparable](all map[K]*account, name func(K) string, freed bool) 
 		}
 	}
 	slices.SortFunc(list, func(x, y Change) int {
-		return cmp.Or(cmp.Compare(abs(y.B-y.A), abs(x.B-x.A)), cmp.Compare(x.Name, y.Name))
+		return cmp.Or(cmp.Compare(y.Bytes(), x.Bytes()), cmp.Compare(x.Name, y.Name))
 	})
 	return list
 }

@@ -87,23 +87,35 @@ func shapes(stacks []string, matched map[string]string) map[string][]shape {
 
 var addresses = regexp.MustCompile(`0x[0-9a-fA-F]+`)
 
-// parseShape takes "name (file:line);..." apart. Of files the last part of the path counts, of addresses nothing.
+// parseShape takes "name (file:line);..." apart. Of files the last part of the path counts, of addresses nothing; nor does what
+// started the program, such as runpy, of which the files are "<stdin>" or "<frozen runpy>".
 func parseShape(stack string) shape {
 	s := shape{stack: stack}
 	var names []string
 	for frame := range strings.SplitSeq(stack, ";") {
-		name, file, line := frame, "", 0
-		if at := strings.LastIndex(frame, " ("); at >= 0 {
-			name, file = frame[:at], strings.TrimSuffix(frame[at+2:], ")")
-		}
-		if colon := strings.LastIndexByte(file, ':'); colon >= 0 {
-			if n, err := strconv.Atoi(file[colon+1:]); err == nil {
-				file, line = file[:colon], n
-			}
+		name, file, line := parseFrame(frame)
+		if strings.HasPrefix(file, "<") && len(names) == 0 {
+			continue
 		}
 		names = append(names, name+" "+path.Base(file))
 		s.lines = append(s.lines, line)
 	}
+	if len(names) == 0 {
+		names = []string{stack}
+	}
 	s.names = addresses.ReplaceAllString(strings.Join(names, ";"), "0x")
 	return s
+}
+
+func parseFrame(frame string) (name, file string, line int) {
+	name = frame
+	if at := strings.LastIndex(frame, " ("); at >= 0 {
+		name, file = frame[:at], strings.TrimSuffix(frame[at+2:], ")")
+	}
+	if colon := strings.LastIndexByte(file, ':'); colon >= 0 {
+		if n, err := strconv.Atoi(file[colon+1:]); err == nil {
+			file, line = file[:colon], n
+		}
+	}
+	return name, file, line
 }

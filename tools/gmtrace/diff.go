@@ -115,24 +115,15 @@ func openOverview(name string) (*column.Source, *overview.Overview, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("trace: %w", err)
 	}
-	r, err := trace.NewReader(source, source.Size(), source.Name())
+	o, err := overviewOf(source)
 	if err != nil {
-		return nil, nil, errors.Join(err, source.Close())
-	}
-	o, err := overview.Read(r)
-	if err = errors.Join(err, r.Close()); err != nil {
 		return nil, nil, errors.Join(err, source.Close())
 	}
 	return source, o, nil
 }
 
-func contentsOf(source *column.Source, o *overview.Overview, spans map[int32]overview.Span) (all []*changes.Contents, err error) {
-	r, err := trace.NewReader(source, source.Size(), source.Name())
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, r.Close()) }()
-	return changes.Read(r, o, spans)
+func contentsOf(source *column.Source, o *overview.Overview, spans map[int32]overview.Span) ([]*changes.Contents, error) {
+	return reading(source, func(r *trace.Reader) ([]*changes.Contents, error) { return changes.Read(r, o, spans) })
 }
 
 // diffIterations compares two iterations of one trace, on every device that has them.

@@ -5,13 +5,30 @@ import (
 	"strconv"
 	"strings"
 
+	"gm/formats/trace"
 	"gm/internal/changes"
 	"gm/internal/report"
 	"gm/internal/units"
 )
 
-// diffRows is how many of the groups that changed are shown.
-const diffRows = 12
+// Of the groups that changed so many are shown, but none that changed by less than so small a part of what the first one did. JSON
+// has all.
+const (
+	diffRows   = 6
+	negligible = 100
+)
+
+// worthRows returns the first of all changes, which have rows of their own.
+func worthRows(all []changes.Change) []changes.Change {
+	n := 0
+	for n < min(len(all), diffRows) && all[n].Bytes() >= all[0].Bytes()/negligible {
+		n++
+	}
+	if len(all) == n+1 { // it takes a row in any case
+		n++
+	}
+	return all[:n]
+}
 
 func showDiff(w *strings.Builder, d *diff) error {
 	showSide(w, "A", &d.A)
@@ -24,8 +41,13 @@ func showDiff(w *strings.Builder, d *diff) error {
 	if len(d.Leaks) > 0 {
 		w.WriteString("\n")
 	}
+	var stacks []string
 	for _, l := range d.Leaks {
-		fmt.Fprintf(w, "leak: %s\n", report.Printable(leakLine(&l)))
+		stacks = append(stacks, l.Stack)
+	}
+	names := newStackNames(stacks, columns)
+	for _, l := range d.Leaks {
+		fmt.Fprintf(w, "leak: %s\n", report.Printable(leakLine(&l, names)))
 	}
 	return nil
 }
@@ -39,11 +61,16 @@ func showSide(w *strings.Builder, title string, side *diffSide) {
 }
 
 func showDeviceDiff(w *strings.Builder, d *changes.Device) error {
-	fmt.Fprintf(w, "\ndevice %d", d.Device)
-	if d.Level == "driver" {
-		w.WriteString(", obtained from the driver")
+	about := ""
+	switch driver := d.Level == trace.LevelDriver.String(); {
+	case d.Mixed && driver:
+		about = ": A is what the framework allocated, B what was obtained from the driver"
+	case d.Mixed:
+		about = ": A is what was obtained from the driver, B what the framework allocated"
+	case driver:
+		about = ", obtained from the driver"
 	}
-	w.WriteString("\n")
+	fmt.Fprintf(w, "\ndevice %d%s\n", d.Device, about)
 	made := "allocated"
 	if d.Each {
 		made = "allocated in an iteration"
@@ -61,6 +88,7 @@ func showDeviceDiff(w *strings.Builder, d *changes.Device) error {
 	if err := totals.Write(w); err != nil {
 		return err
 	}
+	names := diffNames(d)
 	same := true
 	for _, part := range []struct {
 		when string
@@ -68,7 +96,7 @@ func showDeviceDiff(w *strings.Builder, d *changes.Device) error {
 	}{{"at the peak", &d.Peak}, {"at the end", &d.End}, {made, &d.Made}} {
 		if len(part.c.Groups)+len(part.c.Classes) > 0 {
 			same = false
-			if err := showComparison(w, d, part.when, part.c); err != nil {
+			if err := showComparison(w, d, part.when, part.c, names); err != nil {
 				return err
 			}
 		}
@@ -79,13 +107,14 @@ func showDeviceDiff(w *strings.Builder, d *changes.Device) error {
 	return nil
 }
 
-func showComparison(w *strings.Builder, d *changes.Device, when string, c *changes.Comparison) error {
+// showComparison prints the groups that changed and, where those are no stacks, the classes of sizes.
+func showComparison(w *strings.Builder, d *changes.Device, when string, c *changes.Comparison, names stackNames) error {
+	if d.HasStacks {
+		return writeTables(w, changesTable(when+": stack, the innermost frame first", c.Groups, names.of))
+	}
 	title, name := "size and stream", report.Printable
-	switch {
-	case d.HasStacks:
-		title, name = "stack, the innermost frame first", stackName
-	case d.Level == "driver":
-		title = "kind"
+	if d.Mixed || d.Level == trace.LevelDriver.String() {
+		title, name = "kind", kindName
 	}
 	return writeTables(w, changesTable(when+": "+title, c.Groups, name), changesTable(when+": size", c.Classes, report.Printable))
 }
@@ -93,12 +122,19 @@ func showComparison(w *strings.Builder, d *changes.Device, when string, c *chang
 // diffStackWidth is how many characters of a line a stack has.
 const diffStackWidth = 56
 
-// stackName shortens a stack, but not what stands for none.
-func stackName(name string) string {
-	if name == changes.Before || name == changes.Stackless {
-		return name
+// diffNames names the stacks that have rows, in all tables of a device alike.
+func diffNames(d *changes.Device) stackNames {
+	var stacks []string
+	if d.HasStacks {
+		for _, c := range []*changes.Comparison{&d.Peak, &d.End, &d.Made} {
+			for _, change := range worthRows(c.Groups) {
+				if change.Name != changes.Before && change.Name != changes.Stackless {
+					stacks = append(stacks, change.Name)
+				}
+			}
+		}
 	}
-	return report.Stack(name, diffStackWidth)
+	return newStackNames(stacks, diffStackWidth)
 }
 
 func changesTable(title string, all []changes.Change, name func(string) string) *report.Table {
@@ -106,15 +142,16 @@ func changesTable(title string, all []changes.Change, name func(string) string) 
 	add := func(name string, a, b, blocks int64, what string) {
 		t.Add(name, units.Bytes(a).String(), units.Bytes(b).String(), signed(b-a), fmt.Sprintf("%+d", blocks), what)
 	}
-	for _, c := range all[:min(len(all), diffRows)] {
+	shown := worthRows(all)
+	for _, c := range shown {
 		add(name(c.Name), c.A, c.B, c.BBlocks-c.ABlocks, c.What)
 	}
-	if len(all) > diffRows {
+	if rest := all[len(shown):]; len(rest) > 0 {
 		var a, b, blocks int64
-		for _, c := range all[diffRows:] {
+		for _, c := range rest {
 			a, b, blocks = a+c.A, b+c.B, blocks+c.BBlocks-c.ABlocks
 		}
-		add(fmt.Sprintf("%d others", len(all)-diffRows), a, b, blocks, "")
+		add(fmt.Sprintf("%d others", len(rest)), a, b, blocks, "")
 	}
 	return t
 }
@@ -127,7 +164,7 @@ func signed(bytes int64) string {
 	return units.Bytes(bytes).String()
 }
 
-func leakLine(l *diffLeak) string {
+func leakLine(l *diffLeak, names stackNames) string {
 	text := fmt.Sprintf("%s, device %d: %s an iteration, growing in %d of %d", l.Trace, l.Device, units.Bytes(l.Each), l.Grew, l.Of)
 	switch {
 	case l.Size > 0:
@@ -141,7 +178,7 @@ func leakLine(l *diffLeak) string {
 		text += fmt.Sprintf(" on stream %d", l.Stream)
 	}
 	if l.Stack != "" {
-		text += ": " + report.Stack(l.Stack, columns)
+		text += ": " + names.of(l.Stack)
 	}
 	return text
 }

@@ -84,9 +84,9 @@ func showMoment(w *strings.Builder, o *overview.Overview, top *overview.Top, m *
 	if m.Failed != nil {
 		showFailed(w, m.Failed)
 	}
-	live := "allocated"
+	live, flag := "allocated", "--stacks python` has them, or a snapshot with stacks"
 	if top.Level == trace.LevelDriver.String() {
-		live = "obtained from the driver"
+		live, flag = "obtained from the driver", "--stacks native` has them"
 	}
 	line(w, "live", "%s %s; blocks: %d", exact(m.Live), live, m.Blocks)
 	if m.Reserved > 0 {
@@ -95,17 +95,14 @@ func showMoment(w *strings.Builder, o *overview.Overview, top *overview.Top, m *
 	if m.Blocks == 0 {
 		return nil
 	}
-	stacks := groups("stack, the innermost frame first", m.Stacks, m, func(folded string) string { return report.Stack(folded, stackWidth) })
+	stacks := groups("stack, the innermost frame first", m.Stacks, m, namesOf(m.Stacks).of)
 	if !m.HasStacks {
-		line(w, "stacks", "none in this trace; `gmtrace run --stacks python` has them, or a snapshot with stacks")
+		line(w, "stacks", "none in this trace; `gmtrace run %s", flag)
 		stacks = groups("size and stream", m.Requests, m, report.Printable)
 	}
 	tables := []*report.Table{stacks}
 	if top.Level == trace.LevelDriver.String() {
-		tables = append(tables, groups("kind", m.Kinds, m, func(tag string) string {
-			kind, by := trace.ParseDriverTag(tag)
-			return account(string(kind), by)
-		}))
+		tables = append(tables, groups("kind", m.Kinds, m, kindName))
 	} else {
 		if len(m.Tags) < len(m.Rules) { // or else their sums are those of the rules
 			tables = append(tables, groups("tag", m.Tags, m, report.Printable))
@@ -113,6 +110,21 @@ func showMoment(w *strings.Builder, o *overview.Overview, top *overview.Top, m *
 		tables = append(tables, groups("tag: the rule that named it", m.Rules, m, report.Printable), groups("stream", m.Streams, m, report.Printable))
 	}
 	return writeTables(w, append(tables, groups("size", m.Classes, m, report.Printable))...)
+}
+
+// kindName returns a tag of the driver's level as people read it.
+func kindName(tag string) string {
+	kind, by := trace.ParseDriverTag(tag)
+	return account(string(kind), by)
+}
+
+// namesOf names the stacks of a table.
+func namesOf(all []overview.Group) stackNames {
+	var stacks []string
+	for _, g := range all {
+		stacks = append(stacks, g.Name)
+	}
+	return newStackNames(stacks, stackWidth)
 }
 
 // showFailed prints the request that failed.

@@ -18,6 +18,10 @@ func (cmd *showCmd) check() error {
 		return cli.Usage("--pprof, --png and --svg write files and print nothing: leave --top and --json out")
 	case cmd.At.set && (cmd.PNG != "" || cmd.SVG != "") && cmd.Pprof == "":
 		return cli.Usage("--at is no part of a picture of all times")
+	case cmd.By == byStackFlag && cmd.PNG == "" && cmd.SVG == "":
+		return cli.Usage("--by says what a picture tells apart: name one with --png or --svg")
+	case cmd.PNG != "" && cmd.PNG == cmd.SVG, cmd.Pprof != "" && (cmd.Pprof == cmd.PNG || cmd.Pprof == cmd.SVG):
+		return cli.Usage("--pprof, --png and --svg need a file each")
 	}
 	return nil
 }

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"gm/internal/report"
+)
+
+// stackNames are the short texts of stacks, by folded stack. Different stacks have different texts.
+type stackNames map[string]string
+
+// newStackNames shortens stacks to so many characters. Those that would look the same have the frames that differ in place of the
+// innermost ones or, where no frame that is shown does, numbers.
+func newStackNames(stacks []string, width int) stackNames {
+	names := stackNames{}
+	byText := map[string][]stackFrames{}
+	for _, folded := range stacks {
+		if _, seen := names[folded]; seen {
+			continue
+		}
+		text := report.Stack(folded, width)
+		names[folded] = text
+		byText[text] = append(byText[text], newStackFrames(folded, text))
+	}
+	for _, same := range byText {
+		if len(same) > 1 {
+			names.tellApart(same, 0)
+		}
+	}
+	return names
+}
+
+// of returns the text of a stack, and what is none as it is.
+func (n stackNames) of(name string) string {
+	if text, ok := n[name]; ok {
+		return text
+	}
+	return name
+}
+
+// tellApart names stacks that have the first so many frames in common.
+func (n stackNames) tellApart(stacks []stackFrames, from int) {
+	if len(stacks) == 1 {
+		n[stacks[0].folded] = stacks[0].text()
+		return
+	}
+	at, longest := from, 0
+	for _, s := range stacks {
+		longest = max(longest, len(s.frames))
+	}
+	differs := func(s stackFrames) bool { return s.frame(at) != stacks[0].frame(at) }
+	for at < longest && !slices.ContainsFunc(stacks, differs) {
+		at++
+	}
+	if at >= longest {
+		for i, s := range stacks {
+			n[s.folded] = fmt.Sprintf("%s #%d", s.text(), i+1)
+		}
+		return
+	}
+	byFrame := map[string][]stackFrames{}
+	for _, s := range stacks {
+		frame := s.frame(at)
+		if frame != "" {
+			s.shown = append(slices.Clone(s.shown), at)
+		}
+		byFrame[frame] = append(byFrame[frame], s)
+	}
+	for _, same := range byFrame {
+		n.tellApart(same, at+1)
+	}
+}
+
+// stackFrames is a stack taken apart.
+type stackFrames struct {
+	folded string
+	frames []string // as they are shown, innermost first
+	shown  []int    // numbers of those that are shown
+}
+
+// betweenFrames is what report.Stack puts between two frames.
+const betweenFrames = " < "
+
+// newStackFrames takes a stack apart, and shows the ends of its short text.
+func newStackFrames(folded, text string) stackFrames {
+	s := stackFrames{folded: folded, frames: strings.Split(report.Stack(folded, math.MaxInt), betweenFrames), shown: []int{0}}
+	short := strings.Split(text, betweenFrames)
+	end, cut := strings.CutSuffix(short[len(short)-1], "…")
+	if own := slices.IndexFunc(s.frames, func(frame string) bool { return frame == end || cut && strings.HasPrefix(frame, end) }); own > 0 {
+		s.shown = append(s.shown, own)
+	}
+	return s
+}
+
+// frame returns a frame, "" behind the last.
+func (s stackFrames) frame(n int) string {
+	if n < len(s.frames) {
+		return s.frames[n]
+	}
+	return ""
+}
+
+// text returns the frames that are shown, with dots for those between.
+func (s stackFrames) text() string {
+	var parts []string
+	last := -1
+	slices.Sort(s.shown)
+	for _, n := range slices.Compact(s.shown) {
+		if n > last+1 {
+			parts = append(parts, "…")
+		}
+		parts = append(parts, s.frames[n])
+		last = n
+	}
+	return strings.Join(parts, betweenFrames)
+}
