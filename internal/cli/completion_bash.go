@@ -10,7 +10,7 @@ import (
 
 // bashScript is the function that bash calls. Bash takes "--flag=value" for three words.
 const bashScript = `_%[1]s() {
-    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} command=%[2]s flags= values=
+    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} command=%[2]s flags=
     if [[ $word == = ]]; then
         word=
     elif [[ $before == = ]]; then
@@ -27,8 +27,10 @@ const bashScript = `_%[1]s() {
         COMPREPLY=($(compgen -W "$flags" -- "$word"))
         return
     fi
-    COMPREPLY=($(compgen -f -- "$word"))
-    ((COMP_CWORD > 1)) || COMPREPLY+=($(compgen -W %[6]q -- "$word"))
+    COMPREPLY=()
+    ((COMP_CWORD > 1)) || COMPREPLY=($(compgen -W %[6]q -- "$word"))
+    local IFS=$'\n'
+    COMPREPLY+=($(compgen -f -- "$word"))
 }
 complete -o filenames -F _%[1]s %[1]s
 `

@@ -25,15 +25,13 @@ func printManual(w io.Writer, model *kong.Application, help string, info *debug.
 	name := model.Name
 	fmt.Fprintf(&m.text, ".TH %s 1 %q %q %q\n", strings.ToUpper(name), built(info), name+" "+version(info), "gm")
 	summary, rest, _ := strings.Cut(help, "\n\n")
-	first, more, _ := strings.Cut(summary, ": ")
+	first := summary[:strings.IndexAny(summary+":", ":.")]
 	m.section("NAME")
-	m.line(name + " - " + strings.ToLower(first[:1]) + strings.TrimSuffix(first[1:], "."))
+	m.line(name + " - " + strings.ToLower(first[:1]) + first[1:])
 	m.section("SYNOPSIS")
 	m.synopsis()
 	m.section("DESCRIPTION")
-	if more != "" {
-		m.paragraphs(summary)
-	}
+	m.paragraphs(summary)
 	m.paragraphs(rest)
 	m.section("COMMANDS")
 	for _, node := range model.Children {
@@ -151,11 +149,10 @@ func (m *manual) command(node *kong.Node) {
 }
 
 func (m *manual) flag(flag *kong.Flag) {
-	var names []string
-	for _, name := range spellings(flag) {
-		names = append(names, bold(name))
+	tag := bold("--" + flag.Name)
+	if flag.Short != 0 {
+		tag = bold("-"+string(flag.Short)) + ", " + tag
 	}
-	tag := strings.Join(names, ", ")
 	if !flag.IsBool() && !flag.IsCounter() {
 		tag += "=" + italic(flag.FormatPlaceHolder())
 	}

@@ -64,6 +64,8 @@ func (t Tool) Main(args []string) int {
 		panic("BUG: command line of " + t.Name + ": " + err.Error())
 	}
 	switch {
+	case len(args) == 1 && args[0] == completionCommand:
+		return c.status(Usage("completion for which shell: expected %s", strings.Join(shells[:], ", ")))
 	case len(args) == 2 && args[0] == completionCommand:
 		return c.status(complete(c.Out, args[1], parser.Model))
 	case len(args) == 1 && args[0] == manCommand:

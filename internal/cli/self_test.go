@@ -103,25 +103,26 @@ func TestBashCompletes(t *testing.T) {
 	if err := completeBash(&script, testModel(t)); err != nil {
 		t.Fatal(err)
 	}
-	script.WriteString("COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); _test; echo \"${COMPREPLY[*]}\"\n")
+	script.WriteString("COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); _test; IFS=,; echo \"${COMPREPLY[*]}\"\n")
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "data"), nil, 0o666); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "my data"), nil, 0o666); err != nil {
 		t.Fatal(err)
 	}
 	for line, want := range map[string]string{
-		"test ":                "data do completion man",
-		"test do ":             "data",
-		"test d":               "data do",
+		"test ":                "do,completion,man,my data",
+		"test do ":             "my data",
+		"test d":               "do",
+		"test m":               "man,my data",
 		"test --m":             "--mode",
-		"test do --":           "--help --version --fail --mode --into --quiet",
-		"test do --mode ":      "fast slow",
+		"test do --":           "--help,--version,--fail,--mode,--into,--quiet",
+		"test do --mode ":      "fast,slow",
 		"test do --mode = s":   "slow",
-		"test do --mode =":     "fast slow",
+		"test do --mode =":     "fast,slow",
 		"test -m f":            "fast",
 		"test do --fail ":      "",
-		"test do --into ":      "data",
-		"test do --quiet ":     "data",
-		"test completion ":     "bash zsh fish",
+		"test do --into ":      "my data",
+		"test do --quiet ":     "my data",
+		"test completion ":     "bash,zsh,fish",
 		"test do completion f": "",
 	} {
 		bash := exec.Command("bash", append([]string{"-c", script.String(), "bash"}, strings.Split(line, " ")...)...)

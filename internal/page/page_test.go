@@ -162,6 +162,26 @@ func TestMapIsTheCurve(t *testing.T) {
 	}
 }
 
+// TestMapEndsWithTheReplay: nothing is in use after a replay has run out of memory.
+func TestMapEndsWithTheReplay(t *testing.T) {
+	s := measure(t, "resnet152-V.parquet", "torch", 23<<30)[0]
+	oom := s.Rows[0].OOM
+	if oom == nil {
+		t.Fatal("it fits")
+	}
+	programs, err := replay.Open("../../testdata/resnet152-V.parquet")
+	if err != nil {
+		t.Fatal(err)
+	}
+	end := int(float64(oom.TimeNS-programs[0].TimesNS[0])/float64(s.places.Span)*columns) + 1
+	for column := range columns {
+		held := slices.Max(s.places.Reserved[column*lines : (column+1)*lines])
+		if column > end && held > 0 || column > end/2 && column < end-1 && held == 0 {
+			t.Fatalf("column %d, the last is %d: held %d", column, end, held)
+		}
+	}
+}
+
 // TestNumbersArrive: what the script is to unpack is what was packed.
 func TestNumbersArrive(t *testing.T) {
 	lists := [][]int64{{}, {0}, {5, -5, math.MaxInt64 / 4, 7, 7}, {1 << 52, -(1 << 52)}}

@@ -23,6 +23,9 @@ type tracker struct {
 	stale    bool  // held is
 	changed  int64 // the time since which it is
 	column   int64 // of time, in which held was read
+	until    int64 // the time behind the last step that was made
+
+	allocator holder
 }
 
 // stretch is a range of addresses.
@@ -51,6 +54,7 @@ type holder interface{ Holdings() []blocks.Holding }
 
 // watch follows an allocator, as next does.
 func (t *tracker) watch(a blocks.Allocator, next replay.Watch) replay.Watch {
+	t.allocator = a.(holder)
 	return func(step int, at cuda.Ptr) {
 		next(step, at)
 		now := t.now(step)
@@ -66,10 +70,10 @@ func (t *tracker) watch(a blocks.Allocator, next replay.Watch) replay.Watch {
 			}
 			t.bytes, t.stale = bytes, true
 		}
-		last := step == t.p.Steps()-1
-		if column := t.columnOf(now); t.stale && (column != t.column || last) {
-			t.column, t.stale = column, false
-			t.hold(a.(holder).Holdings(), t.changed)
+		t.until = now + 1
+		if column := t.columnOf(now); t.stale && column != t.column {
+			t.column = column
+			t.settle()
 		}
 	}
 }
@@ -95,6 +99,14 @@ func (t *tracker) end(tensor int32, now int64) {
 	}
 }
 
+// settle reads what is held, if that has changed.
+func (t *tracker) settle() {
+	if t.stale {
+		t.stale = false
+		t.hold(t.allocator.Holdings(), t.changed)
+	}
+}
+
 // hold ends what is no longer reserved and begins what is new.
 func (t *tracker) hold(holdings []blocks.Holding, now int64) {
 	current := map[stretch]bool{}
@@ -116,17 +128,17 @@ func (t *tracker) hold(holdings []blocks.Holding, now int64) {
 	}
 }
 
-// raster ends what is left and draws all of it; nil if there is nothing.
+// raster ends what is left where the replay ended, and draws all of it; nil if there is nothing.
 func (t *tracker) raster() *raster {
-	end := t.span()
+	t.settle()
 	for tensor := range t.at {
-		t.end(int32(tensor), end)
+		t.end(int32(tensor), t.until)
 	}
-	t.hold(nil, end)
+	t.hold(nil, t.until)
 	if len(t.reserved) == 0 {
 		return nil
 	}
-	r := newRaster(t.ranges(), end)
+	r := newRaster(t.ranges(), t.span())
 	r.Live, r.Reserved = r.draw(t.blocks), r.draw(t.reserved)
 	return r
 }

@@ -21,11 +21,12 @@ func compare(a, b *Outcome) int {
 	)
 }
 
-// distinct returns the outcomes that were not given up, the best first; of those that came to the same, the one of the simplest setting.
-func (s *search) distinct() []*Outcome {
+// distinct returns the outcomes that were not given up and whose settings are wanted, the best first; of those that came to the same, the one
+// of the simplest setting.
+func (s *search) distinct(wanted func(Setting) bool) []*Outcome {
 	var all []*Outcome
 	for _, o := range s.known {
-		if !o.given {
+		if !o.given && wanted(o.Setting) {
 			all = append(all, o)
 		}
 	}
@@ -35,10 +36,11 @@ func (s *search) distinct() []*Outcome {
 	})
 }
 
-// older returns those of distinct that leave out what PyTorch 2.11 brought.
-func (s *search) older() []*Outcome {
-	return slices.DeleteFunc(s.distinct(), func(o *Outcome) bool { return o.Setting.LargeSegment != Default().LargeSegment })
-}
+// anySetting is all settings.
+func anySetting(Setting) bool { return true }
+
+// older tells settings that leave out what PyTorch 2.11 brought.
+func older(s Setting) bool { return s.LargeSegment == Default().LargeSegment }
 
 // rank returns the n best of what is left, each the best of those after it.
 func (s *search) rank(left []*Outcome, n int) []*Outcome {

@@ -43,7 +43,7 @@ func Search(programs []*replay.Program, gpu bench.GPU, done func()) (*Result, er
 	if err := s.climb(knobs(programs, gpu.Capacity)); err != nil {
 		return nil, err
 	}
-	r := &Result{Best: s.rank(s.distinct(), listed), Older: s.rank(s.older(), 1)[0], Tried: len(s.known)}
+	r := &Result{Best: s.rank(s.distinct(anySetting), listed), Older: s.rank(s.distinct(older), 1)[0], Tried: len(s.known)}
 	r.Default, r.Expandable = s.known[Default()], s.known[Expandable()]
 	if same && recorded != Default() {
 		r.Recorded = s.known[recorded]
@@ -75,7 +75,7 @@ func (s *search) climb(knobs []knob) error {
 	var expanded []Setting
 	for range rounds {
 		var next []Setting
-		best := s.distinct()
+		best := s.distinct(anySetting)
 		for _, o := range best[:min(width, len(best))] {
 			if slices.Contains(expanded, o.Setting) {
 				continue

@@ -76,16 +76,16 @@ func open(t *testing.T, names ...string) []*replay.Program {
 
 // TestSearch: what a search finds is what a replay with it comes to, is no worse than what it began with, and does not depend on the number of cores.
 func TestSearch(t *testing.T) {
-	programs := open(t, "resnet152-V", "settings/segments40")
-	gpu := bench.GPU{Costs: sim.H200()}
+	programs := open(t, "settings/divisions4", "settings/segments40")
+	gpu := bench.GPU{Capacity: 16 << 30, Costs: sim.H200()} // of 4 TiB, expandable segments would take longest
 	found, err := Search(programs, gpu, func() {})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if found.Default.Peak != 34183577600 || found.Expandable.Peak != 24467472384 || found.Recorded != nil {
+	if found.Default.Peak != 3321888768 || found.Expandable.Peak != 2967470080 || found.Recorded != nil {
 		t.Errorf("default %d, expandable %d, recorded %v", found.Default.Peak, found.Expandable.Peak, found.Recorded)
 	}
-	if found.Live > found.Best[0].Peak || found.Live != 24320833536 {
+	if found.Live > found.Best[0].Peak || found.Live != 2585294336 {
 		t.Errorf("%d live", found.Live)
 	}
 	if best := found.Best[0]; best.Peak > 101*found.Expandable.Peak/100 || best.DriverNS > found.Expandable.DriverNS {
@@ -125,8 +125,8 @@ func checkReplayed(t *testing.T, programs []*replay.Program, gpu bench.GPU, outc
 
 // TestCapacity: what runs in a GPU comes before what does not, and nothing runs where there is less than is live.
 func TestCapacity(t *testing.T) {
-	programs := open(t, "resnet152-V")
-	for capacity, fits := range map[int64]bool{23 << 30: true, 20 << 30: false} {
+	programs := open(t, "settings/segments40")
+	for capacity, fits := range map[int64]bool{2500 << 20: true, 2200 << 20: false} {
 		found, err := Search(programs, bench.GPU{Capacity: capacity, Costs: sim.H200()}, func() {})
 		if err != nil {
 			t.Fatal(err)
@@ -137,6 +137,22 @@ func TestCapacity(t *testing.T) {
 		if found.Default.OOMs != 1 {
 			t.Errorf("in %d the default does not fail", capacity)
 		}
+	}
+}
+
+// TestOlder: what a PyTorch before 2.11 can be set to is found even where a newer setting comes to the same.
+func TestOlder(t *testing.T) {
+	newer, old := Default(), Default()
+	newer.LargeSegment, old.MaxSplitSize = 10<<20, 64<<20
+	s := &search{known: map[Setting]*Outcome{}}
+	for setting, peak := range map[Setting]int64{Default(): 3 << 30, newer: 1 << 30, old: 1 << 30} {
+		s.known[setting] = &Outcome{Setting: setting, Peak: peak, Peaks: []int64{peak}}
+	}
+	if best := s.distinct(anySetting); len(best) != 2 || best[0].Setting != newer {
+		t.Errorf("%d outcomes, the best is %s", len(best), best[0].Setting)
+	}
+	if best := s.rank(s.distinct(older), 1); best[0].Setting != old {
+		t.Errorf("before 2.11 the best is %q", best[0].Setting)
 	}
 }
 

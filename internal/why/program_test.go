@@ -131,11 +131,11 @@ func explainJob(t *testing.T, j *job, alloc string, capacity int64) *Account {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := Explain(context.Background(), &j.Program, specs[0], bench.GPU{Capacity: capacity, Costs: sim.H200()})
+	all, err := ExplainAll(context.Background(), &j.Program, specs[:1], bench.GPU{Capacity: capacity, Costs: sim.H200()}, func() {})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return a
+	return all[0]
 }
 
 // TestGaps looks at a plan's arena when most of it is in use.

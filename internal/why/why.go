@@ -53,17 +53,8 @@ type Pin struct {
 	Stream   int64  `json:"stream"`
 }
 
-// Explain replays p through an allocator on such a GPU, twice: to find the moment, and up to it.
-func Explain(ctx context.Context, p *replay.Program, spec bench.Spec, gpu bench.GPU) (*Account, error) {
-	accounts, err := ExplainAll(ctx, p, []bench.Spec{spec}, gpu, func() {})
-	if err != nil {
-		return nil, err
-	}
-	return accounts[0], nil
-}
-
-// ExplainAll is Explain for several allocators, on all cores, with one reading of the stacks. It calls done after each allocator, from any
-// goroutine.
+// ExplainAll replays p through each allocator on such a GPU, twice: to find the moment, and up to it. It uses all cores, reads the stacks once,
+// and calls done after each allocator, from any goroutine.
 func ExplainAll(ctx context.Context, p *replay.Program, specs []bench.Spec, gpu bench.GPU, done func()) ([]*Account, error) {
 	accounts := make([]*Account, len(specs))
 	errs := make([]error, len(specs))
@@ -92,7 +83,7 @@ type holder interface {
 	Holdings() []blocks.Holding
 }
 
-// explain is Explain without the stacks.
+// explain accounts for one allocator, without the stacks.
 func explain(ctx context.Context, p *replay.Program, spec bench.Spec, gpu bench.GPU) (*Account, error) {
 	p, err := spec.Prepare(ctx, p)
 	if err != nil {

@@ -63,7 +63,10 @@ func (cmd *compareCmd) Run(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	cmd.warn(c, programs)
+	warn(c, programs)
+	if cmd.Capacity == 0 && !cmd.Fit {
+		warnOfShares(c, programs, cmd.Alloc)
+	}
 	switch {
 	case cmd.Why:
 		return cmd.explain(c, programs, specs, gpu)
@@ -128,7 +131,7 @@ func (cmd *compareCmd) distinct() error {
 }
 
 // warn says what a comparison cannot know.
-func (cmd *compareCmd) warn(c *cli.Context, programs []*replay.Program) {
+func warn(c *cli.Context, programs []*replay.Program) {
 	for _, p := range programs {
 		if p.Partial {
 			c.Warn("%s: a plan of a part, or of a recording that began midway: torch and expandable are exact on the trace only", p.Name)
@@ -137,10 +140,11 @@ func (cmd *compareCmd) warn(c *cli.Context, programs []*replay.Program) {
 			c.Warn("%s: recorded with settings that are not known: %s", p.Name, strings.Join(unknown, ", "))
 		}
 	}
-	if cmd.Capacity != 0 || cmd.Fit {
-		return
-	}
-	settings := strings.Join(cmd.Alloc, ",")
+}
+
+// warnOfShares names settings that are shares of a capacity, where none was given.
+func warnOfShares(c *cli.Context, programs []*replay.Program, alloc []string) {
+	settings := strings.Join(alloc, ",")
 	for _, name := range []string{"garbage_collection_threshold", "per_process_memory_fraction"} {
 		if strings.Contains(settings, name) {
 			c.Warn("%s is a share of --capacity, which was not given", name)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -50,8 +51,17 @@ func writeFits(w io.Writer, programs []*replay.Program, results []fit.Result) er
 			return err
 		}
 	}
-	_, err := io.WriteString(w, cardList())
+	legend := ""
+	if slices.ContainsFunc(results, tight) {
+		legend = "tight: only by emptying the cache when it is full, as retries count\n"
+	}
+	_, err := io.WriteString(w, legend+cardList())
 	return err
+}
+
+// tight says whether a program runs on any card with retries only.
+func tight(r fit.Result) bool {
+	return slices.ContainsFunc(r.Cards, func(c fit.OnCard) bool { return c.Retries > 0 })
 }
 
 func fitTable(rows []fit.Result) *report.Table {

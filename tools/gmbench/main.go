@@ -12,7 +12,7 @@ import (
 )
 
 type grammar struct {
-	Compare   compareCmd   `cmd:"" default:"withargs" help:"Compare allocators on traces and plans (the default)."`
+	Compare   compareCmd   `cmd:"" default:"withargs" help:"Compare allocators on traces and plans (the default); with --why what each loses where, with --fit which GPUs do."`
 	Report    reportCmd    `cmd:"" help:"Write a comparison as one HTML page, with curves and an address map."`
 	Tune      tuneCmd      `cmd:"" help:"Find the settings of PyTorch's allocator that take least memory."`
 	Verify    verifyCmd    `cmd:"" help:"Check that PyTorch's allocator, replayed, does exactly what a trace recorded."`

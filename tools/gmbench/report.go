@@ -34,7 +34,10 @@ func (cmd *reportCmd) Run(c *cli.Context) error {
 	if err != nil {
 		return cli.Usage("--alloc: %v", err)
 	}
-	for _, file := range cmd.Files {
+	if _, err := bench.ParseSpecs(cmd.Map); err != nil {
+		return cli.Usage("--map: %v", err)
+	}
+	for _, file := range append(slices.Clip(cmd.Files), cmd.Costs) {
 		if err := cli.Distinct(file, cmd.Output); err != nil {
 			return err
 		}
@@ -46,6 +49,10 @@ func (cmd *reportCmd) Run(c *cli.Context) error {
 	programs, err := load(cmd.Files)
 	if err != nil {
 		return err
+	}
+	warn(c, programs)
+	if cmd.Capacity == 0 {
+		warnOfShares(c, programs, cmd.Alloc)
 	}
 	progress := c.Progress("replay", int64(len(programs)*len(specs)))
 	sections, err := page.Measure(context.Background(), programs, specs, cmd.mapped(specs), gpu, func() { progress.Add(1) })

@@ -30,7 +30,7 @@ func (t *tuned) write(w io.Writer) error {
 	for _, p := range t.programs {
 		requests += p.Steps()
 	}
-	fmt.Fprintf(w, "%s, %d requests, at most %s live: %s tried\n\n", plural(len(t.programs), "trace"), requests,
+	fmt.Fprintf(w, "%s, %s, at most %s live: %s tried\n\n", plural(len(t.programs), "trace"), plural(requests, "request"),
 		units.Bytes(t.Live), plural(t.Tried, "setting"))
 	if err := t.table().Write(w); err != nil {
 		return err
@@ -136,8 +136,7 @@ func (t *tuned) advice() string {
 			signed(best.DriverNS-t.Default.DriverNS), percent(t.share(best)-t.share(t.Default)))
 	}
 	if best.Setting.GCThreshold > 0 {
-		share := "that memory / that of the GPU"
-		text.WriteString("The threshold has an effect only after torch.cuda.set_per_process_memory_fraction(" + share + ").\n")
+		text.WriteString("garbage_collection_threshold has an effect only after torch.cuda.set_per_process_memory_fraction(" + t.fraction() + ").\n")
 	}
 	if t.Older.Setting != best.Setting && best.Setting.LargeSegment != t.Default.Setting.LargeSegment {
 		fmt.Fprintf(&text, "PyTorch before 2.11 does not know large_segment_size_mb. Without it: %s for %s.\n",
@@ -145,6 +144,14 @@ func (t *tuned) advice() string {
 	}
 	fmt.Fprintf(&text, "\nexport %s=%s", variable, quoted(best.Setting.String()))
 	return text.String()
+}
+
+// fraction says what share of a GPU the capacity is.
+func (t *tuned) fraction() string {
+	if t.gpu.Capacity == 0 {
+		return "FRACTION"
+	}
+	return units.Bytes(t.gpu.Capacity).String() + " / memory of the GPU"
 }
 
 // quoted quotes what a shell would take for more than text.

@@ -1,5 +1,5 @@
 _test() {
-    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} command=do flags= values=
+    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} command=do flags=
     if [[ $word == = ]]; then
         word=
     elif [[ $before == = ]]; then
@@ -20,7 +20,9 @@ _test() {
         COMPREPLY=($(compgen -W "$flags" -- "$word"))
         return
     fi
-    COMPREPLY=($(compgen -f -- "$word"))
-    ((COMP_CWORD > 1)) || COMPREPLY+=($(compgen -W "do completion man" -- "$word"))
+    COMPREPLY=()
+    ((COMP_CWORD > 1)) || COMPREPLY=($(compgen -W "do completion man" -- "$word"))
+    local IFS=$'\n'
+    COMPREPLY+=($(compgen -f -- "$word"))
 }
 complete -o filenames -F _test test
