@@ -47,6 +47,8 @@ type Program struct {
 	// allocator may come to another peak on them.
 	Partial bool
 
+	Refused int64 // bytes of the first request that failed while the trace was recorded; 0 if none did, or for a plan
+
 	Segments []sim.Range // the segments that the traced allocator took from the device, in order
 
 	Initial        []blocks.Segment // what the traced allocator held before the recording, by address
@@ -147,6 +149,10 @@ func (l *loader) add(e *trace.Event, row int64, tag string) {
 	switch e.Op {
 	case trace.OpSegmentAlloc, trace.OpSegmentMap:
 		p.segment(e, older)
+	case trace.OpOOM:
+		if p.Refused == 0 {
+			p.Refused = e.Size
+		}
 	case trace.OpAlloc:
 		t = p.tensor(e.Size, e.Stream, e.Pool)
 		p.tensors[e.ID] = t

@@ -6,17 +6,17 @@ import (
 	"slices"
 )
 
-// Peaks that differ by less than 1 %, and driver times that differ by less than a thousandth of the run, count as equal: no run is made
-// twice as closely. Then the simpler setting is the better one.
+// Peaks that differ by less than 1 %, and driver times that differ by less than half a percent of the run, count as equal: no run is made
+// twice as closely. Then the simpler setting is the better one. Each change has to save 1 % by itself.
 const (
 	peakTie   = 0.01
-	driverTie = 0.001
+	driverTie = 0.005
 )
 
 // compare orders outcomes by what they are good for, to the last byte.
 func compare(a, b *Outcome) int {
 	return cmp.Or(
-		cmp.Compare(a.OOMs, b.OOMs), cmp.Compare(a.Peak, b.Peak), cmp.Compare(a.DriverNS, b.DriverNS),
+		cmp.Compare(a.OOMs, b.OOMs), cmp.Compare(a.Retries, b.Retries), cmp.Compare(a.Peak, b.Peak), cmp.Compare(a.DriverNS, b.DriverNS),
 		cmp.Compare(a.Setting.Changes(), b.Setting.Changes()), cmp.Compare(a.Setting.String(), b.Setting.String()),
 	)
 }
@@ -57,11 +57,19 @@ func (s *search) rank(left []*Outcome, n int) []*Outcome {
 	return best
 }
 
+// worth is the peak, and beside it what the changes of the setting have to save.
+func (o *Outcome) worth() float64 { return float64(o.Peak) * (1 + peakTie*float64(o.Setting.Changes())) }
+
 // choose returns the simplest of those outcomes that no other surpasses in a way that matters; all are ordered by compare.
 func choose(all []*Outcome, tieNS int64) *Outcome {
-	limit := int64(float64(all[0].Peak) * (1 + peakTie))
+	limit := math.Inf(1)
+	for _, o := range all {
+		if o.OOMs == all[0].OOMs && o.Retries == all[0].Retries {
+			limit = min(limit, o.worth()*(1+peakTie))
+		}
+	}
 	least := int64(math.MaxInt64)
-	alike := func(o *Outcome) bool { return o.OOMs == all[0].OOMs && o.Peak <= limit }
+	alike := func(o *Outcome) bool { return o.OOMs == all[0].OOMs && o.Retries == all[0].Retries && o.worth() <= limit }
 	for _, o := range all {
 		if alike(o) {
 			least = min(least, o.DriverNS)

@@ -133,6 +133,9 @@ func (cmd *compareCmd) distinct() error {
 // warn says what a comparison cannot know.
 func warn(c *cli.Context, programs []*replay.Program) {
 	for _, p := range programs {
+		if p.Refused > 0 {
+			c.Warn("%s: %s were refused while it was recorded: what it does with more memory is not known", p.Name, units.Bytes(p.Refused))
+		}
 		if p.Partial {
 			c.Warn("%s: a plan of a part, or of a recording that began midway: torch and expandable are exact on the trace only", p.Name)
 		}
