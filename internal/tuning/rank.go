@@ -58,7 +58,9 @@ func (s *search) rank(left []*Outcome, n int) []*Outcome {
 }
 
 // worth is the peak, and beside it what the changes of the setting have to save.
-func (o *Outcome) worth() float64 { return float64(o.Peak) * (1 + peakTie*float64(o.Setting.Changes())) }
+func (o *Outcome) worth() float64 {
+	return float64(o.Peak) * (1 + peakTie*float64(o.Setting.Changes()))
+}
 
 // choose returns the simplest of those outcomes that no other surpasses in a way that matters; all are ordered by compare.
 func choose(all []*Outcome, tieNS int64) *Outcome {
@@ -69,7 +71,9 @@ func choose(all []*Outcome, tieNS int64) *Outcome {
 		}
 	}
 	least := int64(math.MaxInt64)
-	alike := func(o *Outcome) bool { return o.OOMs == all[0].OOMs && o.Retries == all[0].Retries && o.worth() <= limit }
+	alike := func(o *Outcome) bool {
+		return o.OOMs == all[0].OOMs && o.Retries == all[0].Retries && o.worth() <= limit
+	}
 	for _, o := range all {
 		if alike(o) {
 			least = min(least, o.DriverNS)
