@@ -113,8 +113,14 @@ const stackWidth = 44
 
 func (e explained) pinTable() *report.Table {
 	t := &report.Table{Titles: []string{"segments in use, by their oldest block", "size", "age", "segment", "free in it", "blocks"}}
-	for _, p := range e.Pins[:min(len(e.Pins), maxPinned)] {
-		t.Add(report.Stack(p.Stack, stackWidth), units.Bytes(p.Block).String(), duration(p.AgeNS),
+	pins := e.Pins[:min(len(e.Pins), maxPinned)]
+	var stacks []string
+	for _, p := range pins {
+		stacks = append(stacks, p.Stack)
+	}
+	names := report.NewStackNames(stacks, stackWidth)
+	for _, p := range pins {
+		t.Add(names.Of(p.Stack), units.Bytes(p.Block).String(), duration(p.AgeNS),
 			units.Bytes(p.Reserved).String(), units.Bytes(p.Reserved-p.Live).String(), strconv.Itoa(p.Blocks))
 	}
 	return t

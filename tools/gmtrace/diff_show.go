@@ -45,7 +45,7 @@ func showDiff(w *strings.Builder, d *diff) error {
 	for _, l := range d.Leaks {
 		stacks = append(stacks, l.Stack)
 	}
-	names := newStackNames(stacks, columns)
+	names := report.NewStackNames(stacks, columns)
 	for _, l := range d.Leaks {
 		fmt.Fprintf(w, "leak: %s\n", report.Printable(leakLine(&l, names)))
 	}
@@ -108,9 +108,9 @@ func showDeviceDiff(w *strings.Builder, d *changes.Device) error {
 }
 
 // showComparison prints the groups that changed and, where those are no stacks, the classes of sizes.
-func showComparison(w *strings.Builder, d *changes.Device, when string, c *changes.Comparison, names stackNames) error {
+func showComparison(w *strings.Builder, d *changes.Device, when string, c *changes.Comparison, names report.StackNames) error {
 	if d.HasStacks {
-		return writeTables(w, changesTable(when+": stack, the innermost frame first", c.Groups, names.of))
+		return writeTables(w, changesTable(when+": stack, the innermost frame first", c.Groups, names.Of))
 	}
 	title, name := "size and stream", report.Printable
 	if d.Mixed || d.Level == trace.LevelDriver.String() {
@@ -123,7 +123,7 @@ func showComparison(w *strings.Builder, d *changes.Device, when string, c *chang
 const diffStackWidth = 56
 
 // diffNames names the stacks that have rows, in all tables of a device alike.
-func diffNames(d *changes.Device) stackNames {
+func diffNames(d *changes.Device) report.StackNames {
 	var stacks []string
 	if d.HasStacks {
 		for _, c := range []*changes.Comparison{&d.Peak, &d.End, &d.Made} {
@@ -134,7 +134,7 @@ func diffNames(d *changes.Device) stackNames {
 			}
 		}
 	}
-	return newStackNames(stacks, diffStackWidth)
+	return report.NewStackNames(stacks, diffStackWidth)
 }
 
 func changesTable(title string, all []changes.Change, name func(string) string) *report.Table {
@@ -164,7 +164,7 @@ func signed(bytes int64) string {
 	return units.Bytes(bytes).String()
 }
 
-func leakLine(l *diffLeak, names stackNames) string {
+func leakLine(l *diffLeak, names report.StackNames) string {
 	text := fmt.Sprintf("%s, device %d: %s an iteration, growing in %d of %d", l.Trace, l.Device, units.Bytes(l.Each), l.Grew, l.Of)
 	switch {
 	case l.Size > 0:
@@ -178,7 +178,7 @@ func leakLine(l *diffLeak, names stackNames) string {
 		text += fmt.Sprintf(" on stream %d", l.Stream)
 	}
 	if l.Stack != "" {
-		text += ": " + names.of(l.Stack)
+		text += ": " + names.Of(l.Stack)
 	}
 	return text
 }

@@ -95,7 +95,7 @@ func showMoment(w *strings.Builder, o *overview.Overview, top *overview.Top, m *
 	if m.Blocks == 0 {
 		return nil
 	}
-	stacks := groups("stack, the innermost frame first", m.Stacks, m, namesOf(m.Stacks).of)
+	stacks := groups("stack, the innermost frame first", m.Stacks, m, namesOf(m.Stacks).Of)
 	if !m.HasStacks {
 		line(w, "stacks", "none in this trace; `gmtrace run %s", flag)
 		stacks = groups("size and stream", m.Requests, m, report.Printable)
@@ -119,12 +119,12 @@ func kindName(tag string) string {
 }
 
 // namesOf names the stacks of a table.
-func namesOf(all []overview.Group) stackNames {
+func namesOf(all []overview.Group) report.StackNames {
 	var stacks []string
 	for _, g := range all {
 		stacks = append(stacks, g.Name)
 	}
-	return newStackNames(stacks, stackWidth)
+	return report.NewStackNames(stacks, stackWidth)
 }
 
 // showFailed prints the request that failed.

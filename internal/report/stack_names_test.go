@@ -1,4 +1,4 @@
-package main
+package report
 
 import (
 	"fmt"
@@ -17,8 +17,8 @@ func TestStackNames(t *testing.T) {
 	deep := "main (train.py:5);forward (b.py:1);forward (b.py:2);forward (b.py:3)"
 	called := "main (train.py:9);_call_impl (torch/nn/modules/module.py:1);f (a.py:1)"
 	twice := "main (train.py:9);_call_impl (torch/nn/modules/module.py:2);f (a.py:1)"
-	names := newStackNames([]string{norm(44), deep, norm(47), called, twice, "", norm(44)}, 26)
-	want := stackNames{
+	names := NewStackNames([]string{norm(44), deep, norm(47), called, twice, "", norm(44)}, 26)
+	want := StackNames{
 		norm(44): "functional.py:2935 layer_norm < … < train.py:44 main",
 		norm(47): "functional.py:2935 layer_norm < … < train.py:47 main",
 		deep:     "b.py:3 forward",
@@ -29,7 +29,7 @@ func TestStackNames(t *testing.T) {
 	if diff := cmp.Diff(want, names); diff != "" {
 		t.Error(diff)
 	}
-	if got := names.of("before the recording"); got != "before the recording" {
+	if got := names.Of("before the recording"); got != "before the recording" {
 		t.Errorf("what is no stack is called %q", got)
 	}
 }
@@ -47,7 +47,7 @@ func TestStackNamesRandom(t *testing.T) {
 			}
 			stacks = append(stacks, strings.Join(frames, ";"))
 		}
-		names := newStackNames(stacks, 20)
+		names := NewStackNames(stacks, 20)
 		by := map[string]string{}
 		for _, folded := range stacks {
 			if other, taken := by[names[folded]]; taken && other != folded {
@@ -55,7 +55,7 @@ func TestStackNamesRandom(t *testing.T) {
 			}
 			by[names[folded]] = folded
 		}
-		if diff := cmp.Diff(names, newStackNames(stacks, 20)); diff != "" {
+		if diff := cmp.Diff(names, NewStackNames(stacks, 20)); diff != "" {
 			t.Fatalf("seed %d: %s", seed, diff)
 		}
 	}

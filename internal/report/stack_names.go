@@ -1,27 +1,25 @@
-package main
+package report
 
 import (
 	"fmt"
 	"math"
 	"slices"
 	"strings"
-
-	"gm/internal/report"
 )
 
-// stackNames are the short texts of stacks, by folded stack. Different stacks have different texts.
-type stackNames map[string]string
+// StackNames are the short texts of stacks, by folded stack. Different stacks have different texts.
+type StackNames map[string]string
 
-// newStackNames shortens stacks to so many characters. Those that would look the same have the frames that differ in place of the
+// NewStackNames shortens stacks to so many characters. Those that would look the same have the frames that differ in place of the
 // innermost ones or, where no frame that is shown does, numbers.
-func newStackNames(stacks []string, width int) stackNames {
-	names := stackNames{}
+func NewStackNames(stacks []string, width int) StackNames {
+	names := StackNames{}
 	byText := map[string][]stackFrames{}
 	for _, folded := range stacks {
 		if _, seen := names[folded]; seen {
 			continue
 		}
-		text := report.Stack(folded, width)
+		text := Stack(folded, width)
 		names[folded] = text
 		byText[text] = append(byText[text], newStackFrames(folded, text))
 	}
@@ -33,8 +31,8 @@ func newStackNames(stacks []string, width int) stackNames {
 	return names
 }
 
-// of returns the text of a stack, and what is none as it is.
-func (n stackNames) of(name string) string {
+// Of returns the text of a stack, and what is none as it is.
+func (n StackNames) Of(name string) string {
 	if text, ok := n[name]; ok {
 		return text
 	}
@@ -42,7 +40,7 @@ func (n stackNames) of(name string) string {
 }
 
 // tellApart names stacks that have the first so many frames in common.
-func (n stackNames) tellApart(stacks []stackFrames, from int) {
+func (n StackNames) tellApart(stacks []stackFrames, from int) {
 	if len(stacks) == 1 {
 		n[stacks[0].folded] = stacks[0].text()
 		return
@@ -81,13 +79,10 @@ type stackFrames struct {
 	shown  []int    // numbers of those that are shown
 }
 
-// betweenFrames is what report.Stack puts between two frames.
-const betweenFrames = " < "
-
 // newStackFrames takes a stack apart, and shows the ends of its short text.
 func newStackFrames(folded, text string) stackFrames {
-	s := stackFrames{folded: folded, frames: strings.Split(report.Stack(folded, math.MaxInt), betweenFrames), shown: []int{0}}
-	short := strings.Split(text, betweenFrames)
+	s := stackFrames{folded: folded, frames: strings.Split(Stack(folded, math.MaxInt), between), shown: []int{0}}
+	short := strings.Split(text, between)
 	end, cut := strings.CutSuffix(short[len(short)-1], "…")
 	if own := slices.IndexFunc(s.frames, func(frame string) bool { return frame == end || cut && strings.HasPrefix(frame, end) }); own > 0 {
 		s.shown = append(s.shown, own)
@@ -115,5 +110,5 @@ func (s stackFrames) text() string {
 		parts = append(parts, s.frames[n])
 		last = n
 	}
-	return strings.Join(parts, betweenFrames)
+	return strings.Join(parts, between)
 }
