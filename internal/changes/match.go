@@ -4,8 +4,9 @@ import (
 	"path"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
+
+	"gm/formats/trace"
 )
 
 // match says which stacks of two runs are the same: it returns the name in the comparison of each stack of a and of b. Where most
@@ -62,7 +63,7 @@ func match(a, b []string) (ofA, ofB map[string]string) {
 type shape struct {
 	stack string
 	names string
-	lines []int
+	lines []int64
 }
 
 // shapes returns the stacks that are not yet matched by their names, in the order of their lines.
@@ -93,29 +94,16 @@ func parseShape(stack string) shape {
 	s := shape{stack: stack}
 	var names []string
 	for frame := range strings.SplitSeq(stack, ";") {
-		name, file, line := parseFrame(frame)
-		if strings.HasPrefix(file, "<") && len(names) == 0 {
+		f := trace.ParseFrame(frame)
+		if strings.HasPrefix(f.File, "<") && len(names) == 0 {
 			continue
 		}
-		names = append(names, name+" "+path.Base(file))
-		s.lines = append(s.lines, line)
+		names = append(names, f.Name+" "+path.Base(f.File))
+		s.lines = append(s.lines, f.Line)
 	}
 	if len(names) == 0 {
 		names = []string{stack}
 	}
 	s.names = addresses.ReplaceAllString(strings.Join(names, ";"), "0x")
 	return s
-}
-
-func parseFrame(frame string) (name, file string, line int) {
-	name = frame
-	if at := strings.LastIndex(frame, " ("); at >= 0 {
-		name, file = frame[:at], strings.TrimSuffix(frame[at+2:], ")")
-	}
-	if colon := strings.LastIndexByte(file, ':'); colon >= 0 {
-		if n, err := strconv.Atoi(file[colon+1:]); err == nil {
-			file, line = file[:colon], n
-		}
-	}
-	return name, file, line
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"gm/formats/trace"
 )
 
 // segments writes the segments of all devices by address.
@@ -115,19 +117,11 @@ func (s *snapshot) frame(text string) {
 		s.get(memo)
 		return
 	}
-	name, file, number := text, "", int64(0)
-	if at := strings.LastIndex(text, " ("); at >= 0 && strings.HasSuffix(text, ")") {
-		place := text[at+2 : len(text)-1]
-		if colon := strings.LastIndexByte(place, ':'); colon >= 0 {
-			if n, err := strconv.ParseInt(place[colon+1:], 10, 32); err == nil {
-				name, file, number = text[:at], place[:colon], n
-			}
-		}
-	}
+	frame := trace.ParseFrame(text)
 	s.dict(func() {
-		s.textAt("name", name)
-		s.textAt("filename", file)
-		s.integerAt("line", number)
+		s.textAt("name", frame.Name)
+		s.textAt("filename", frame.File)
+		s.integerAt("line", frame.Line)
 	})
 	s.frames[text] = s.memoize()
 }

@@ -2,10 +2,11 @@ package profile
 
 import (
 	"path"
-	"strconv"
 	"strings"
 
 	"github.com/google/pprof/profile"
+
+	"gm/formats/trace"
 )
 
 // places are the functions and lines of a profile, each once.
@@ -72,24 +73,11 @@ func (f function) title() string {
 	return module + "." + strings.Trim(f.name, "<>")
 }
 
-// parseFrame takes "name (file:line)" apart. The file is "" and the line 0 where they are not known, which is "??:0" for native code.
-func parseFrame(frame string) (f function, line int64) {
-	at := strings.LastIndex(frame, " (")
-	if at < 0 || !strings.HasSuffix(frame, ")") {
-		return function{name: frame}, 0
+// parseFrame takes a frame apart. Native code that is of no known file says "??".
+func parseFrame(text string) (f function, line int64) {
+	frame := trace.ParseFrame(text)
+	if frame.File == "??" {
+		frame.File = ""
 	}
-	place := frame[at+2 : len(frame)-1]
-	colon := strings.LastIndexByte(place, ':')
-	if colon < 0 {
-		return function{name: frame}, 0
-	}
-	line, err := strconv.ParseInt(place[colon+1:], 10, 64)
-	if err != nil || line < 0 {
-		return function{name: frame}, 0
-	}
-	f = function{frame[:at], place[:colon]}
-	if f.file == "??" {
-		f.file = ""
-	}
-	return f, line
+	return function{frame.Name, frame.File}, frame.Line
 }

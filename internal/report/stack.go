@@ -3,8 +3,11 @@ package report
 import (
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"gm/formats/trace"
 )
 
 // between stands between two frames, the inner one first.
@@ -53,18 +56,13 @@ func parseFrames(folded string) []frame {
 	return frames
 }
 
-// parseFrame takes "name (file:line)" apart. A file of no Python is left out.
+// parseFrame takes a frame apart. A file of no Python is left out.
 func parseFrame(text string) frame {
-	at := strings.LastIndex(text, " (")
-	if at < 0 {
-		return frame{name: text}
+	f := trace.ParseFrame(text)
+	if !strings.HasSuffix(f.File, ".py") && !strings.HasPrefix(f.File, "<") {
+		return frame{name: f.Name}
 	}
-	place := strings.TrimSuffix(text[at+2:], ")")
-	colon := strings.LastIndexByte(place, ':')
-	if colon < 0 || !strings.HasSuffix(place[:colon], ".py") && !strings.HasPrefix(place, "<") {
-		return frame{name: text[:at]}
-	}
-	return frame{text[:at], place[:colon], place[colon+1:]}
+	return frame{f.Name, f.File, strconv.FormatInt(f.Line, 10)}
 }
 
 // telling leaves out the frames that tell nothing, unless there are no others.

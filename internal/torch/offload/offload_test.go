@@ -109,7 +109,7 @@ type result struct {
 	stdout, stderr string
 }
 
-// run runs a program of testdata/programs.py to its end.
+// run runs a program of testdata/programs.py, or of what it imports, to its end.
 func (s *session) run(name string, env ...string) result {
 	s.t.Helper()
 	var stdout, stderr bytes.Buffer

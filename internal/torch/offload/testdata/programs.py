@@ -2,18 +2,16 @@
 
 import copy
 import gc
-import os
 import pickle
 import sys
-import threading
 import time
 
 import torch
 from torch import nn, ops
 
-from gpu import Block, Net, batch, cuda, digest, finish, peaks, runtimes, train, update, weight
-
-STEPS = 12
+from beside import forked, helpers, streams, threads  # noqa: F401
+from gpu import STEPS, Block, Net, batch, cuda, digest, finish, peaks, runtimes, train, update, weight
+from sharded import fsdp, resized  # noqa: F401
 
 
 def plain():
@@ -416,132 +414,6 @@ def temporary():
         update(model, loss)
 
 
-def peek(model, side):
-    """Looks at what is saved on another stream than that which saved it, the last first, and at once on the first stream again."""
-    for _ in range(3):
-        nodes, more = {}, [ops.loss(model(batch(3))).grad_fn]
-        while more:
-            node = more.pop()
-            nodes[node.number] = node
-            more.extend(edge for edge, _ in node.inputs if edge is not None and edge.number not in nodes)
-        found = []
-        for _, node in sorted(nodes.items(), reverse=True):
-            with torch.cuda.stream(side):
-                for s in node.saved:
-                    s.get()
-            found.append((digest(*(s.get() for s in node.saved)), node))
-        torch.cuda.synchronize()
-        assert [d for d, _ in found] == [digest(*(s.get() for s in n.saved)) for _, n in found]
-        del node, nodes, more, found
-
-
-def streams():
-    """A second stream, in a part of the forward pass and in a backward pass, and tensors of another device and of the host."""
-    side = torch.cuda.Stream()
-
-    class Side(Net):
-        def forward(self, x):
-            x = self.blocks[0](x)
-            main = torch.cuda.current_stream()
-            side.wait_stream(main)
-            with torch.cuda.stream(side):
-                y = self.blocks[1](x)
-            main.wait_stream(side)
-            y.record_stream(main)
-            return self.blocks[2](x + y)
-
-    model = Side()
-    other, host = (nn.Parameter(torch.full((64, 256), 3, device=d)) for d in (torch.device("cuda", 1), torch.device("cpu")))
-    far = nn.Module()
-    far.forward = lambda: (ops.silu(ops.silu(other)), ops.silu(ops.silu(host)))
-    for step in range(STEPS):
-        out = far()
-        train(model, step)
-        for y in out:
-            y.backward()
-        print(digest(other.grad), digest(host.grad))
-        other.grad = host.grad = None
-    if runtimes:
-        peek(model, side)
-    for step in range(STEPS):  # all on the second one
-        with torch.cuda.stream(side):
-            train(model, step)
-    del far.forward, y, out
-
-
-def threads():
-    """A second model that another thread trains meanwhile."""
-
-    def work(model, out):
-        for step in range(STEPS):
-            loss = ops.loss(model(batch(step)))
-            loss.backward()
-            out.append(digest(loss, *(p.grad for p in model.parameters())))
-            for p in model.parameters():
-                p.grad = None
-
-    model, other, out = Net(), Net(2), []
-    train(model, 0)
-    thread = threading.Thread(target=work, args=(other, out))
-    thread.start()
-    for step in range(STEPS):
-        train(model, step)
-    thread.join()
-    print(*out)
-
-
-def forked():
-    """Children that run modules on the host, as loaders of data do, at all times."""
-
-    def child(held):
-        sys.stdout.flush()
-        pid = os.fork()
-        if not pid:
-            held.clear()
-            host = nn.Module()
-            host.forward = lambda x: ops.silu(ops.silu(x))
-            x = nn.Parameter(torch.full((64, 256), 3))
-            host(x).backward()
-            gc.collect()
-            os._exit(0 if x.grad is not None else 1)
-        if os.waitpid(pid, 0)[1]:
-            sys.exit("a child failed")
-
-    class Forking(Net):
-        def forward(self, x):
-            x = self.blocks[0](x)
-            child([])
-            return self.blocks[1](x)
-
-    model = Forking()
-    for step in range(6):
-        train(model, step)
-        child([])
-        held = [ops.loss(model(batch(step)))]
-        child(held)
-        held[0].backward()
-        update(model, held.pop())
-
-
-def helpers():
-    """Modules of the host, and models that save little, before and between."""
-
-    class Small(nn.Module):
-        def __init__(self, place):
-            super().__init__()
-            self.weight = nn.Parameter(torch.full((4, 256), 3, device=torch.device(place)))
-
-        def forward(self, x):
-            return ops.silu(ops.linear(x, self.weight))
-
-    model, small, host = Net(), Small("cuda"), Small("cpu")
-    for step in range(STEPS):
-        for _ in range(3):
-            host(torch.full((64, 256), step))
-            small(batch(step, 4)).backward()
-        train(model, step)
-
-
 def copies():
     """Copies of the model, which are not watched."""
     model = Net()
@@ -640,89 +512,6 @@ def parts():
     model.blocks = [Compiled(b) for b in model.blocks]
     for step in range(STEPS):
         train(model, step)
-
-
-class Gathered(object):
-    """A parameter as FSDP has it: its storage has a size only while it is used."""
-
-    def __init__(self, byte):
-        self.shard, self.all_gather_outputs, self.grads = torch.full((64, 256), byte), [], []
-
-    def unshard(self):
-        if not self.all_gather_outputs:
-            self.all_gather_outputs = [cuda(64, 256)]
-            t = self.all_gather_outputs[0]
-            self.unsharded = nn.Parameter(t.alias(t.size(), t.stride(), 0))
-        storage = self.all_gather_outputs[0].untyped_storage()
-        if storage.nbytes() == 0:
-            storage.resize_(64 << 10)
-        self.unsharded.write(self.shard.read())
-
-    def reshard(self):
-        storage = self.all_gather_outputs[0].untyped_storage()
-        if storage.nbytes():
-            before = cuda(64, 256, byte=255)
-            storage.resize_(0)
-            del before
-
-
-class Sharded(nn.Module):
-    def __init__(self, seed, known):
-        super().__init__()
-        self.gathered = [Gathered(seed + i) for i in range(3)]
-        if known:
-            group = type("Group", (), {"fsdp_params": self.gathered})
-            self.state = type("State", (), {"_fsdp_param_groups": [group]})
-
-    def forward(self, x):
-        for g in self.gathered:
-            g.unshard()
-        a, b, c = (g.unsharded.alias((64, 256), (256, 1), 0) for g in self.gathered)
-        for t, g in zip((a, b, c), self.gathered):
-            t.requires_grad = True
-            g.leaf = t
-        x = x + ops.linear(ops.silu(ops.linear(x, a)) * ops.sigmoid(ops.linear(x, b)), c)
-        for g in self.gathered:
-            g.reshard()
-        return x
-
-
-def fsdp(known=True):
-    if known:
-        Sharded._get_fsdp_state = lambda self: self.state
-
-    class Root(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.blocks, self.head = [Sharded(10 * i, known) for i in range(3)], weight(77)
-
-        def forward(self, x):
-            for block in self.blocks:
-                x = block(x)
-            return ops.linear(x, self.head)
-
-    model = Root()
-    for step in range(STEPS):
-        loss = ops.loss(model(batch(step)))
-        for block in model.blocks:
-            for g in block.gathered:
-                g.unshard()
-        loss.backward()
-        print(digest(loss, *(g.leaf.grad for b in model.blocks for g in b.gathered)))
-        for block in model.blocks:
-            for g in block.gathered:
-                g.leaf = None
-                g.reshard()
-                g.shard.write(bytes(255 - b for b in g.shard.read()))
-        model.head.grad = None
-    if runtimes and known:
-        gathered = {g.all_gather_outputs[0].untyped_storage()._cdata for b in model.blocks for g in b.gathered}
-        assert gathered <= set(runtimes[0].memory.known)
-
-
-def resized():
-    """The same where nothing says which storages these are."""
-    fsdp(False)
 
 
 def main():
