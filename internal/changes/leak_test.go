@@ -2,15 +2,13 @@ package changes
 
 import (
 	"bytes"
-	"compress/gzip"
 	"errors"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"gm/formats/trace"
-	"gm/internal/importer"
+	"gm/internal/importer/tracetest"
 	"gm/internal/overview"
 )
 
@@ -28,31 +26,10 @@ func recordings(t *testing.T) map[string]func() file {
 			t.Fatal(err)
 		}
 		for _, name := range names {
-			all[filepath.Base(filepath.Dir(name))+"/"+filepath.Base(name)] = func() file { return load(t, name) }
+			all[filepath.Base(filepath.Dir(name))+"/"+filepath.Base(name)] = func() file { return tracetest.Read(t, name) }
 		}
 	}
 	return all
-}
-
-func load(t *testing.T, name string) file {
-	t.Helper()
-	data, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !strings.HasSuffix(name, ".gz") {
-		return data
-	}
-	unpacked, err := gzip.NewReader(bytes.NewReader(data))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var b bytes.Buffer
-	w := trace.NewWriter(&b, trace.Meta{})
-	if err := errors.Join(importer.Import(unpacked, name, w, func(string) {}), w.Close()); err != nil {
-		t.Fatal(err)
-	}
-	return b.Bytes()
 }
 
 // TestNoLeaks: none of the recorded runs leaks but the one that was made to run out of memory.
@@ -149,7 +126,7 @@ func TestLeaks(t *testing.T) {
 		{"resnet152-V.parquet", func(e *trace.Event) bool { return e.Size == 4 }, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			leaky, kept := load(t, filepath.Join("../../testdata", c.name)).leaking(t, c.choose)
+			leaky, kept := file(tracetest.Read(t, filepath.Join("../../testdata", c.name))).leaking(t, c.choose)
 			if len(kept) < 4 {
 				t.Fatalf("iterations that keep something: %d", len(kept))
 			}

@@ -2,18 +2,17 @@ package exporter
 
 import (
 	"bytes"
-	"compress/gzip"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"gm/formats/trace"
 	"gm/internal/importer"
+	"gm/internal/importer/tracetest"
 )
 
 // file is a trace in memory.
@@ -120,29 +119,13 @@ func recordings(t testing.TB) map[string]func(testing.TB) file {
 			if info, err := os.Stat(name); err != nil || info.Size() > largest {
 				continue
 			}
-			all[filepath.Base(filepath.Dir(name))+"/"+filepath.Base(name)] = func(t testing.TB) file { return load(t, name) }
+			all[filepath.Base(filepath.Dir(name))+"/"+filepath.Base(name)] = func(t testing.TB) file { return tracetest.Read(t, name) }
 		}
 	}
 	if len(all) < 10 {
 		t.Fatalf("%d recordings", len(all))
 	}
 	return all
-}
-
-func load(t testing.TB, name string) file {
-	t.Helper()
-	data, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !strings.HasSuffix(name, ".gz") {
-		return data
-	}
-	unpacked, err := gzip.NewReader(bytes.NewReader(data))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return imported(t, unpacked)
 }
 
 func (f file) meta(t testing.TB) trace.Meta {

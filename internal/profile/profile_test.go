@@ -2,7 +2,6 @@ package profile
 
 import (
 	"bytes"
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -10,7 +9,7 @@ import (
 	"github.com/google/pprof/profile"
 
 	"gm/formats/trace"
-	"gm/internal/importer"
+	"gm/internal/importer/tracetest"
 	"gm/internal/overview"
 	"gm/internal/tags"
 )
@@ -18,31 +17,10 @@ import (
 // recording imports a bundled snapshot.
 func recording(t *testing.T, name string) []byte {
 	t.Helper()
-	f, err := os.Open(filepath.Join("../../testdata", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	var out bytes.Buffer
-	w := trace.NewWriter(&out, trace.Meta{})
-	if err := importer.Import(f, name, w, func(string) {}); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return out.Bytes()
+	return tracetest.Read(t, filepath.Join("../../testdata", name))
 }
 
-func open(t *testing.T, file []byte) *trace.Reader {
-	t.Helper()
-	r, err := trace.NewReader(bytes.NewReader(file), int64(len(file)), "test")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = r.Close() })
-	return r
-}
+func open(t *testing.T, file []byte) *trace.Reader { return tracetest.Open(t, file, "test") }
 
 // read makes the profile of a trace, writes it, and reads it back.
 func read(t *testing.T, file []byte, at *int64) (*profile.Profile, *overview.Overview) {

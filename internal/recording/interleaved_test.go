@@ -6,9 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -16,7 +14,7 @@ import (
 	"gm/formats/plan"
 	"gm/formats/trace"
 	"gm/internal/bench"
-	"gm/internal/importer"
+	"gm/internal/importer/tracetest"
 	"gm/internal/layout"
 	"gm/internal/overview"
 	"gm/internal/plancheck"
@@ -142,36 +140,7 @@ func (c *copier) after(e *trace.Event, row int64) {
 	}
 }
 
-// open returns a reader of a trace in memory.
-func open(t *testing.T, file []byte) *trace.Reader {
-	t.Helper()
-	r, err := trace.NewReader(bytes.NewReader(file), int64(len(file)), "x")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
-}
-
-// load returns a recording as a trace.
-func load(t *testing.T, path string) []byte {
-	t.Helper()
-	file, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if strings.HasSuffix(path, ".parquet") {
-		return file
-	}
-	var out bytes.Buffer
-	w := trace.NewWriter(&out, trace.Meta{})
-	if err := importer.Import(bytes.NewReader(file), path, w, func(string) {}); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return out.Bytes()
-}
+func open(t *testing.T, file []byte) *trace.Reader { return tracetest.Open(t, file, "x") }
 
 // TestInterleaved: what else is traced beside the framework's allocator changes nothing of what is made of the framework's rows.
 func TestInterleaved(t *testing.T) {
@@ -189,7 +158,7 @@ func TestInterleaved(t *testing.T) {
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			t.Parallel()
-			recording := load(t, file)
+			recording := tracetest.Read(t, file)
 			plain, mixed := copyTrace(t, recording, false), copyTrace(t, recording, true)
 			for name, results := range map[string]func(*testing.T, []byte) any{
 				"verify": verdicts, "bench": benches, "plan": plans, "overview": overviews,

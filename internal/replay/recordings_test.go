@@ -1,7 +1,6 @@
 package replay
 
 import (
-	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -11,7 +10,7 @@ import (
 	"gm/formats/trace"
 	"gm/internal/blocks"
 	"gm/internal/cuda/sim"
-	"gm/internal/importer"
+	"gm/internal/importer/tracetest"
 )
 
 const testdata = "../../testdata"
@@ -19,32 +18,7 @@ const testdata = "../../testdata"
 // openRecording opens a trace, or imports a snapshot.
 func openRecording(t testing.TB, file string) *trace.Reader {
 	t.Helper()
-	if strings.HasSuffix(file, ".parquet") {
-		r, err := trace.Open(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { r.Close() })
-		return r
-	}
-	f, err := os.Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	var out bytes.Buffer
-	w := trace.NewWriter(&out, trace.Meta{})
-	if err := importer.Import(f, file, w, func(text string) { t.Error(text) }); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	r, err := trace.NewReader(bytes.NewReader(out.Bytes()), int64(out.Len()), file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return tracetest.Open(t, tracetest.Read(t, file), file)
 }
 
 // recordings lists the files of folders that hold recordings.

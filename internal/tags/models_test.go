@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"gm/formats/trace"
-	"gm/internal/importer"
+	"gm/internal/importer/tracetest"
 )
 
 // model is what is known of a training run beside its trace, in bytes; 0 is not compared.
@@ -92,7 +92,7 @@ func testModel(t *testing.T, dir string, m model) {
 // mostOf returns the most bytes of each tag that live at a time, and which part of the bytes that are allocated is unknown.
 func mostOf(t *testing.T, path string) (most map[string]int64, unknown float64) {
 	t.Helper()
-	file := load(t, path)
+	file := tracetest.Read(t, path)
 	labels, err := Derive(open(t, file))
 	if err != nil {
 		t.Fatal(err)
@@ -125,40 +125,11 @@ func mostOf(t *testing.T, path string) (most map[string]int64, unknown float64) 
 	return most, float64(no) / float64(all)
 }
 
-// load returns a trace from a file of any format.
-func load(t *testing.T, path string) []byte {
-	t.Helper()
-	file, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if strings.HasSuffix(path, ".parquet") {
-		return file
-	}
-	var out bytes.Buffer
-	w := trace.NewWriter(&out, trace.Meta{})
-	if err := importer.Import(bytes.NewReader(file), path, w, func(string) {}); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return out.Bytes()
-}
-
-func open(t testing.TB, file []byte) *trace.Reader {
-	t.Helper()
-	r, err := trace.NewReader(bytes.NewReader(file), int64(len(file)), "test")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = r.Close() })
-	return r
-}
+func open(t testing.TB, file []byte) *trace.Reader { return tracetest.Open(t, file, "test") }
 
 // TestOlder: of a recording that began when training ran, without stacks, parameters and the optimizer's state are known by their sizes.
 func TestOlder(t *testing.T) {
-	file := load(t, "../../testdata/snapshots/gpt2-cut.pickle.gz")
+	file := tracetest.Read(t, "../../testdata/snapshots/gpt2-cut.pickle.gz")
 	var out bytes.Buffer
 	w := trace.NewWriter(&out, trace.Meta{})
 	r := open(t, file)

@@ -1,17 +1,15 @@
 package why
 
 import (
-	"bytes"
 	"context"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"gm/formats/trace"
 	"gm/internal/bench"
 	"gm/internal/cuda/sim"
-	"gm/internal/importer"
+	"gm/internal/importer/tracetest"
 	"gm/internal/replay"
 )
 
@@ -27,24 +25,7 @@ func open(t testing.TB, file string) []*replay.Program {
 		}
 		return programs
 	}
-	f, err := os.Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	var out bytes.Buffer
-	w := trace.NewWriter(&out, trace.Meta{})
-	if err := importer.Import(f, file, w, func(text string) { t.Error(text) }); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	r, err := trace.NewReader(bytes.NewReader(out.Bytes()), int64(out.Len()), file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	programs, err := replay.Load(r)
+	programs, err := replay.Load(tracetest.Open(t, tracetest.Read(t, file), file))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,16 +9,13 @@ import (
 	"gm/internal/bench"
 	"gm/internal/cli"
 	"gm/internal/page"
-	"gm/internal/units"
 )
 
 type reportCmd struct {
-	Files    []string    `arg:"" optional:"" name:"trace|plan" help:"Traces and plans as Parquet. Standard input if there is none, or for '-'."`
-	Output   string      `short:"o" required:"" placeholder:"FILE" help:"Where the page goes, such as report.html."`
-	Alloc    []string    `placeholder:"NAME[:SETTING=VALUE,...]" sep:"none" help:"Allocators to compare: floor, planned, stitch, expandable and torch by default."`
-	Map      string      `default:"torch" placeholder:"NAME" help:"Whose addresses are mapped (${default}), one of --alloc; the first that can be if it is not among them."`
-	Capacity units.Bytes `placeholder:"SIZE" help:"Memory of the simulated GPU, such as 80GiB. 4 TiB by default."`
-	Costs    string      `placeholder:"FILE" help:"What driver calls cost, as gmbench calibrate measured it. Those of an H200 by default."`
+	inputs
+	Output string   `short:"o" required:"" placeholder:"FILE" help:"Where the page goes, such as report.html."`
+	Alloc  []string `placeholder:"NAME[:SETTING=VALUE,...]" sep:"none" help:"Allocators to compare: floor, planned, stitch, expandable and torch by default."`
+	Map    string   `default:"torch" placeholder:"NAME" help:"Whose addresses are mapped (${default}), one of --alloc; the first that can be if it is not among them."`
 }
 
 // Help implements kong.HelpProvider.
@@ -42,11 +39,7 @@ func (cmd *reportCmd) Run(c *cli.Context) error {
 			return err
 		}
 	}
-	gpu, err := simulated(cmd.Capacity, cmd.Costs)
-	if err != nil {
-		return err
-	}
-	programs, err := load(cmd.Files)
+	programs, gpu, err := cmd.open(c)
 	if err != nil {
 		return err
 	}

@@ -15,26 +15,20 @@ import (
 )
 
 type tuneCmd struct {
-	Files    []string    `arg:"" optional:"" name:"trace|plan" help:"Traces and plans as Parquet. Standard input if there is none, or for '-'."`
-	Capacity units.Bytes `placeholder:"SIZE" help:"What PyTorch may reserve of each GPU, such as 80GiB. 4 TiB by default."`
-	Costs    string      `placeholder:"FILE" help:"What driver calls cost, as gmbench calibrate measured it. Those of an H200 by default."`
-	JSON     bool        `name:"json" help:"Print JSON."`
+	inputs
+	JSON bool `name:"json" help:"Print JSON."`
 }
 
 // Help implements kong.HelpProvider.
 func (cmd *tuneCmd) Help() string {
 	return "Example: gmbench tune --capacity 70GiB job.parquet\n\n" +
 		"Replays the traces through PyTorch's caching allocator under one setting of PYTORCH_CUDA_ALLOC_CONF after the other and prints the line to " +
-		"export: that of the least memory at the peak, and of those within 1 % of it, the one of least driver time and fewest settings."
+		"export: that of the fewest retries, then of the least memory at the peak, where each setting has to save 1 %, and then of the least driver time."
 }
 
 // Run implements the command.
 func (cmd *tuneCmd) Run(c *cli.Context) error {
-	gpu, err := simulated(cmd.Capacity, cmd.Costs)
-	if err != nil {
-		return err
-	}
-	programs, err := load(cmd.Files)
+	programs, gpu, err := cmd.open(c)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"gm/internal/bench"
+	"gm/internal/blocks"
+	"gm/internal/cli"
+	"gm/internal/cuda/sim"
+	"gm/internal/replay"
+	"gm/internal/units"
+)
+
+// inputs are what is replayed, and on what.
+type inputs struct {
+	Files    []string    `arg:"" optional:"" name:"trace|plan" help:"Traces and plans as Parquet. Standard input if there is none, or for '-'."`
+	Capacity units.Bytes `placeholder:"SIZE" help:"Memory of the simulated GPU, such as 80GiB. 4 TiB by default."`
+	Costs    string      `placeholder:"FILE" help:"What driver calls cost, as gmbench calibrate measured it. Those of an H200 by default."`
+}
+
+// open reads the files, and says which tell of requests that failed.
+func (in *inputs) open(c *cli.Context) ([]*replay.Program, bench.GPU, error) {
+	gpu, err := simulated(in.Capacity, in.Costs)
+	if err != nil {
+		return nil, gpu, err
+	}
+	programs, err := load(in.Files)
+	for _, p := range programs {
+		if p.Refused > 0 {
+			c.Warn("%s: %s were refused while it was recorded: what it does with more memory is not known", p.Name, units.Bytes(p.Refused))
+		}
+	}
+	return programs, gpu, err
+}
+
+// simulated returns the device to simulate, with the costs in a file, those of an H200 for "".
+func simulated(capacity units.Bytes, costs string) (bench.GPU, error) {
+	gpu := bench.GPU{Capacity: int64(capacity), Costs: sim.H200()}
+	if costs == "" {
+		return gpu, nil
+	}
+	measured, err := sim.ReadCalibration(costs)
+	gpu.Costs = measured.Costs
+	return gpu, err
+}
+
+func load(files []string) ([]*replay.Program, error) {
+	if len(files) == 0 {
+		files = []string{"-"}
+	}
+	var all []*replay.Program
+	for _, file := range files {
+		programs, err := replay.Open(file)
+		if err != nil {
+			return nil, err
+		}
+		if len(programs) == 0 {
+			return nil, fmt.Errorf("%s: holds no allocations of a framework", file)
+		}
+		all = append(all, programs...)
+	}
+	shorten(all)
+	return all, nil
+}
+
+// shorten names programs by their files' base names where these are all different.
+func shorten(programs []*replay.Program) {
+	seen := map[string]bool{}
+	for _, p := range programs {
+		base := filepath.Base(p.Name)
+		if seen[base] {
+			return
+		}
+		seen[base] = true
+	}
+	for _, p := range programs {
+		p.Name = strings.Replace(filepath.Base(p.Name), ".parquet", "", 1)
+	}
+}
+
+// warn says what a comparison cannot know.
+func warn(c *cli.Context, programs []*replay.Program) {
+	for _, p := range programs {
+		if p.Partial {
+			c.Warn("%s: a plan of a part, or of a recording that began midway: torch and expandable are exact on the trace only", p.Name)
+		}
+		if _, unknown := blocks.RecordedTorchConf(p.AllocConf); len(unknown) > 0 {
+			c.Warn("%s: recorded with settings that are not known: %s", p.Name, strings.Join(unknown, ", "))
+		}
+	}
+}
+
+// warnOfShares names settings that are shares of a capacity, where none was given.
+func warnOfShares(c *cli.Context, programs []*replay.Program, alloc []string) {
+	settings := strings.Join(alloc, ",")
+	for _, name := range []string{"garbage_collection_threshold", "per_process_memory_fraction"} {
+		if strings.Contains(settings, name) {
+			c.Warn("%s is a share of --capacity, which was not given", name)
+		}
+	}
+	for _, p := range programs {
+		if conf, _ := blocks.RecordedTorchConf(p.AllocConf); conf.NeedsLimit() {
+			c.Warn("%s: recorded with settings that are shares of --capacity, which was not given: %s", p.Name, p.AllocConf)
+		}
+	}
+}
