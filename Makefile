@@ -14,7 +14,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
 
 .PHONY: all demo experiment-capture test race bench lint fuzz interop figures man clean help
-.PHONY: $(addprefix figures-,formats damage import fidelity expandable replay plan capture bilevel scale fit lowest large small threads stitch frontier planned why synth tune report latency memo dymem)
+.PHONY: $(addprefix figures-,formats damage import fidelity expandable replay plan capture bilevel scale fit lowest large small threads stitch frontier planned why synth look tune report latency memo dymem)
 
 PRELOAD := tools/gmtrace/preload
 LIBRARY := internal/libgm/library
@@ -93,7 +93,7 @@ interop: all ## DuckDB reads the formats and agrees (needs node and npm)
 INTEROP := $(patsubst %,out/%.parquet,trace plan graph schedule)
 
 figures: all bin/latency figures-formats figures-damage ## every figure that is promised, beside its target (TRACES: folders of snapshots)
-	$(GO) run ./experiments/figures import fidelity expandable replay plan capture bilevel scale fit lowest large small threads stitch why synth tune report latency memo dymem
+	$(GO) run ./experiments/figures import fidelity expandable replay plan capture bilevel scale fit lowest large small threads stitch why synth look tune report latency memo dymem
 
 figures-import: ## time and memory to import a snapshot
 figures-fidelity: ## PyTorch's allocator replayed against recordings of it
@@ -105,11 +105,12 @@ figures-frontier: ## the same by its settings; a chart in out/
 figures-planned: ## jobs of fixed shapes that follow a plan
 figures-why: ## what each allocator loses, taken apart: the sums, on all traces
 figures-synth: ## synthetic traces against recordings, and what no machine here can run
+figures-look: ## time and memory of gmtrace show, diff and export on the longest trace
 figures-tune: ## time to search PyTorch's settings over each trace
 figures-report: ## time to make a page of each trace, and its size
 figures-latency: bin/latency ## the calls of libgm.so, on a driver that is not there
 figures-capture: ## what gmtrace run costs, and what its accounts leave unexplained
-figures-import figures-fidelity figures-expandable figures-replay figures-plan figures-capture figures-stitch figures-frontier figures-planned figures-why figures-synth figures-tune figures-report figures-latency: figures-%: all
+figures-import figures-fidelity figures-expandable figures-replay figures-plan figures-capture figures-stitch figures-frontier figures-planned figures-why figures-synth figures-look figures-tune figures-report figures-latency: figures-%: all
 	$(GO) run ./experiments/figures $*
 
 figures-bilevel: ## layouts in two levels of an iteration of 7B to 65B, against flat ones

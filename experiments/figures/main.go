@@ -40,6 +40,7 @@ func figures() []figure {
 		{"planned", measurePlanned, true},
 		{"why", measureWhy, true},
 		{"synth", measureSynth, true},
+		{"look", measureLook, true},
 		{"latency", measureLatency, false},
 		{"tune", measureTune, true},
 		{"report", measureReport, true},
@@ -131,12 +132,15 @@ func (e *experiment) find() error {
 	return nil
 }
 
-// add adds a figure to the table.
+// add adds a figure to the table. One without a target is for information.
 func (e *experiment) add(name, measured, target string, met bool) {
 	verdict := "met"
-	if !met {
+	switch {
+	case !met:
 		verdict = "MISSED"
 		e.missed = true
+	case target == "":
+		verdict = ""
 	}
 	e.table.Add(name, measured, target, verdict)
 }
