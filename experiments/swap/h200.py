@@ -11,6 +11,7 @@ BIN holds gmswap. The sections:
     alpha    MEMO's fraction from 0 to 1, in steps of --eighths / 8: what is foreseen against what is measured; a chain of matrix products, Llama
     kinds    layers that are compiled, checkpoints, accumulated gradients
     parallel two ranks: data parallel, fully sharded
+    follow   a schedule of gmswap plan
     link     gmswap bw
     pair     two processes on two GPUs at once
 
@@ -27,7 +28,7 @@ import runs
 from results import Results
 
 SECTIONS = {"llama": runs.llama, "longest": runs.longest, "exact": runs.exact, "alpha": runs.alpha, "kinds": runs.kinds, "parallel": runs.parallel,
-            "link": runs.link, "pair": runs.pair}
+            "follow": runs.follow, "link": runs.link, "pair": runs.pair}
 
 
 def options():

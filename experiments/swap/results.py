@@ -38,6 +38,11 @@ class Results:
             writer.writerow(row)
         print("##", " | ".join(str(row[c]) for c in CHECK), flush=True)
 
+    def lines(self):
+        """Returns what the programs said."""
+        self.log.seek(0)
+        return self.log.read().splitlines()
+
     def show(self):
         """Prints the tables and returns whether all held."""
         print("\n%-12s %7s %10s %10s %9s %10s %10s %9s %9s %9s" % (

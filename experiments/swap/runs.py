@@ -53,7 +53,6 @@ def tail(log, n):
     log.seek(0)
     for line in log.read().splitlines()[-n:]:
         print("    " + line[:240])
-    log.seek(0, os.SEEK_END)
     sys.stdout.flush()
 
 
@@ -205,6 +204,31 @@ def both(o, results, name, words, end, ranks=1):
     results.check(name + ": peak", "at most %.2f of without" % part, "%.3f" % (moved["allocated"] / plain["allocated"]),
                   moved["allocated"] <= (part + 0.01) * plain["allocated"])
     results.check(name + ": step", "for comparison", "%.3f of without" % (moved["median_s"] / plain["median_s"]), True)
+
+
+def follow(o, results, end):
+    """A schedule that is made outside of the program and followed, one that does not fit the step, and what NVML counts meanwhile."""
+    words = ["--tokens", 16384, "--steps", 9, "--warm-up", 5]
+    plain = run(o, results, "plain", None, words, end)
+    budget = str(int(0.8 * plain["allocated"]))
+    run(o, results, "recorded", ["-m", budget], words, end)
+    graph, schedule = (os.path.join(results.folder, name) for name in ("recorded.parquet", "schedule.parquet"))
+    code, _ = execute([os.path.join(o.bin, "gmswap"), "plan", graph, "-m", budget, "-o", schedule], results.log, max(1, end - time.monotonic()), None)
+    tail(results.log, 1)
+    results.check("gmswap plan", "status 0", code, code == 0)
+    followed = run(o, results, "followed", ["--schedule", schedule, "--policy", "all"], words, end)
+    results.check("followed: losses", "equal to the last bit", "9 steps", [s["loss"] for s in followed["steps"]] == [s["loss"] for s in plain["steps"]])
+    made = followed["account"]["schedule"]
+    step, peak = made["step_ns"] / 1e9 / followed["median_s"], made["peak"] / followed["allocated"]
+    results.check("followed: policy", "that of the file", made["policy"], made["policy"] == "auto")
+    results.check("followed: step foreseen", "within 5 %", "%.3f" % step, abs(step - 1) <= 0.05)
+    results.check("followed: peak foreseen", "within 1 %", "%.3f" % peak, abs(peak - 1) <= 0.01)
+    other = run(o, results, "other length", ["--schedule", schedule], ["--tokens", 12288, *words[2:]], end)
+    said = [line for line in results.lines() if schedule in line and "gmswap:" in line]
+    results.check("other length: why", "a line says so", said[-1] if said else "", bool(said))
+    results.check("other length: policy", "auto", other["account"]["schedule"]["policy"], other["account"]["schedule"]["policy"] == "auto")
+    counted = [line for line in results.lines() if "NVML counts" in line]
+    print("\n".join(counted), flush=True)
 
 
 def link(o, results, end):

@@ -114,7 +114,7 @@ class Shaken(Net):
 
 def shaken():
     model = Shaken()
-    for step in range(STEPS + 4):
+    for step in range(STEPS + 8):
         model.order = {5: (1, 0, 2), 6: (0, 1, 2, 2), 7: (0, 1), 8: (0, 0, 0), 10: (2, 1, 0, 2)}.get(step)
         train(model, step)
 
@@ -122,7 +122,7 @@ def shaken():
 def unequal():
     """No two steps are alike."""
     model = Shaken()
-    for step in range(STEPS + 4):
+    for step in range(STEPS + 8):
         model.order = [step % 3] * (1 + step % 4)
         train(model, step)
 
@@ -364,7 +364,7 @@ def moved_parameters():
 def late_change():
     """A parameter that is changed between forward and backward pass, after what it made was given up."""
     model = Net()
-    for step in range(6):
+    for step in range(8):
         train(model, step)
     loss = ops.loss(model(batch(9)))
     with torch.no_grad():
@@ -391,7 +391,7 @@ def late_bias():
             return x
 
     model = Biased()
-    for step in range(6):
+    for step in range(8):
         train(model, step)
     loss = ops.loss(model(batch(9)))
     with torch.no_grad():

@@ -6,7 +6,7 @@ from . import say
 from .entry import Entry, Kept, Saved
 from .follow import Follower
 from .graph import Recording
-from .measure import Clock, Scale
+from .measure import Clock, Clocks, Scale
 from .reactive import Reactive
 
 
@@ -26,7 +26,7 @@ class Runtime(object):
     """Moves the tensors of one device: those of models that one thread of the program runs forward. Any may run them backward."""
 
     WARM_UP = 1  # steps that are not recorded: they do what is done but once
-    TIMED = 2  # the step after so many that followed the schedule is timed
+    TIMED = 2  # the steps after so many that followed the schedule are timed
     DEVIATIONS = 3  # steps that go another way before the schedule is made anew
     ATTEMPTS = 4  # pairs of steps that differ before no more are recorded
 
@@ -40,7 +40,8 @@ class Runtime(object):
         self.schedule = None
         self.deviated = 0  # steps that went another way than the schedule
         self.patience = self.DEVIATIONS
-        self.refined = False  # the schedule was made with the times of a step that followed one
+        self.clocks = Clocks()  # of steps that followed a schedule
+        self.refined = False  # the schedule was made with their times
         self.declined = False  # nothing has to be moved
         self.given_up = False  # no schedule can be made
 
@@ -149,7 +150,7 @@ class Runtime(object):
         return self.recording.next(step)
 
     def instrument(self):
-        """Returns what measures a step that follows the schedule, for a better one: one of the first is timed, and one that begins with
+        """Returns what measures a step that follows the schedule, for a better one: some of the first are timed, and one that begins with
         more memory in use than the step that was recorded is weighed."""
         if self.memory.allocated() > self.planner.start + self.settings.slack:
             return Scale(self.memory)
@@ -205,14 +206,16 @@ class Runtime(object):
             say.line("no schedule: %s; tensors are moved as they come" % say.reason(e))
             self.schedule, self.given_up = None, True
             return
-        self.refined = False
+        self.clocks, self.refined = Clocks(), False
         self.declined = self.schedule.empty() or self.settings.dry
 
     def refine(self, instrument):
         if isinstance(instrument, Scale):
             self.planner.start = instrument.start
+        elif self.clocks.add(instrument):
+            instrument, self.clocks, self.refined = self.clocks, Clocks(), True
         else:
-            self.refined = True
+            return
         try:
             self.schedule = self.planner.refine(instrument)
         except Exception as e:
