@@ -22,6 +22,7 @@ type scripted struct {
 	processes []nvml.ProcessInfo
 	width     nvml.ValueType // of the counters
 	counting  nvml.Return
+	passed    map[uint32]uint64 // by field
 	open      int
 }
 

@@ -3,15 +3,65 @@ package nvml
 import (
 	"encoding/binary"
 	"fmt"
+	"time"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
-// Traffic returns the bytes that the device has sent over PCIe and received, by any process, since its driver was loaded:
-// NVML_FI_DEV_PCIE_COUNT_TX_BYTES and _RX_BYTES. Not all GPUs and drivers count them.
-func (d *Device) Traffic() (sent, received int64, err error) {
+// Meter adds up what a device sends over PCIe and receives, by any process.
+type Meter struct {
+	Sent, Received int64 // bytes since the meter was made; the headers of packets count, too
+	Late           bool  // it was read too seldom: more may have passed
+
+	device         *Device
+	sent, received counter
+	read           time.Time
+}
+
+// MeterPeriod is how often a meter has to be read at least. The counters of some GPUs have 32 bits, which at 63 GB/s, what PCIe 5 carries each
+// way, go around in 68 ms.
+const MeterPeriod = 60 * time.Millisecond
+
+// counter is the state of one of the driver's.
+type counter struct {
+	value uint64
+	wide  bool // it does not go around
+}
+
+// since returns what was counted after an earlier state.
+func (c counter) since(before counter) int64 {
+	if c.wide {
+		return int64(c.value - before.value)
+	}
+	return int64(uint32(c.value) - uint32(before.value))
+}
+
+// Meter returns a new meter, if the device counts.
+func (d *Device) Meter() (*Meter, error) {
+	m := &Meter{device: d, read: time.Now()}
+	var err error
+	m.sent, m.received, err = d.counters()
+	return m, err
+}
+
+// Read brings the meter up to date.
+func (m *Meter) Read() error {
+	sent, received, err := m.device.counters()
+	if err != nil {
+		return err
+	}
+	m.Sent += sent.since(m.sent)
+	m.Received += received.since(m.received)
+	now := time.Now()
+	m.Late = m.Late || !sent.wide && now.Sub(m.read) > MeterPeriod
+	m.sent, m.received, m.read = sent, received, now
+	return nil
+}
+
+// counters returns the driver's: NVML_FI_DEV_PCIE_COUNT_TX_BYTES and _RX_BYTES.
+func (d *Device) counters() (sent, received counter, err error) {
 	if !d.counting {
-		return 0, 0, fmt.Errorf("PCIe counters of GPU %s: %w", d.UUID, nvml.ERROR_FUNCTION_NOT_FOUND)
+		return sent, received, fmt.Errorf("PCIe counters of GPU %s: %w", d.UUID, nvml.ERROR_FUNCTION_NOT_FOUND)
 	}
 	fields := []nvml.FieldValue{{FieldId: nvml.FI_DEV_PCIE_COUNT_TX_BYTES}, {FieldId: nvml.FI_DEV_PCIE_COUNT_RX_BYTES}}
 	code := d.handle.GetFieldValues(fields)
@@ -21,15 +71,14 @@ func (d *Device) Traffic() (sent, received int64, err error) {
 		}
 	}
 	if code != nvml.SUCCESS {
-		return 0, 0, fmt.Errorf("PCIe counters of GPU %s: %w", d.UUID, code)
+		return sent, received, fmt.Errorf("PCIe counters of GPU %s: %w", d.UUID, code)
 	}
-	return count(fields[0]), count(fields[1]), nil
+	return counterOf(fields[0]), counterOf(fields[1]), nil
 }
 
-// count returns a field's value as a number; 32 bits of it count if its type is no wider.
-func count(f nvml.FieldValue) int64 {
+func counterOf(f nvml.FieldValue) counter {
 	if nvml.ValueType(f.ValueType) == nvml.VALUE_TYPE_UNSIGNED_INT {
-		return int64(binary.LittleEndian.Uint32(f.Value[:4]))
+		return counter{value: uint64(binary.LittleEndian.Uint32(f.Value[:4]))}
 	}
-	return int64(binary.LittleEndian.Uint64(f.Value[:]))
+	return counter{value: binary.LittleEndian.Uint64(f.Value[:]), wide: true}
 }

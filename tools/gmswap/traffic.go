@@ -1,45 +1,92 @@
 package main
 
 import (
+	"time"
+
 	"gm/internal/cli"
 	"gm/internal/nvml"
 	"gm/internal/units"
 )
 
-// traffic is what GPUs have sent and received over PCIe up to a moment, by NVML's counters.
-type traffic []passed
+// traffic is what GPUs send and receive over PCIe while a program runs, by NVML's counters.
+type traffic struct {
+	library *nvml.Library
+	meters  []*nvml.Meter
+	end     chan struct{}
+	ended   chan error
+}
 
-type passed struct{ sent, received int64 } // bytes
-
-// countTraffic returns nothing where there is no NVML, or where it does not count.
-func countTraffic() traffic {
+// watchTraffic begins to count. It returns nil where there is no NVML, or where it does not count.
+func watchTraffic() *traffic {
 	library, err := nvml.Open()
 	if err != nil {
 		return nil
 	}
-	defer library.Close()
-	devices, err := library.Devices()
-	if err != nil {
+	t := &traffic{library: library, end: make(chan struct{}), ended: make(chan error, 1)}
+	if err := t.open(); err != nil {
+		library.Close()
 		return nil
 	}
-	all := make(traffic, len(devices))
-	for i, d := range devices {
-		if all[i].sent, all[i].received, err = d.Traffic(); err != nil {
-			return nil
+	go t.watch()
+	return t
+}
+
+func (t *traffic) open() error {
+	devices, err := t.library.Devices()
+	if err != nil {
+		return err
+	}
+	for _, d := range devices {
+		m, err := d.Meter()
+		if err != nil {
+			return err
+		}
+		t.meters = append(t.meters, m)
+	}
+	return nil
+}
+
+// watch reads the meters until the end.
+func (t *traffic) watch() {
+	tick := time.NewTicker(nvml.MeterPeriod / 3)
+	defer tick.Stop()
+	for going := true; going; {
+		select {
+		case <-tick.C:
+		case <-t.end:
+			going = false
+		}
+		for _, m := range t.meters {
+			if err := m.Read(); err != nil {
+				t.ended <- err
+				return
+			}
 		}
 	}
-	return all
+	t.ended <- nil
 }
 
 // worth is so little traffic, in bytes, that what is beside it may be other processes'.
 const worth = 1 << 30
 
-// say says what has passed since an earlier moment, of the GPUs with much of it.
-func (t traffic) say(c *cli.Context, before traffic) {
-	for i := range min(len(t), len(before)) {
-		sent, received := t[i].sent-before[i].sent, t[i].received-before[i].received
-		if max(sent, received) >= worth {
-			c.Note("NVML counts %s from GPU %d over PCIe, and %s to it, of all processes", units.Bytes(sent), i, units.Bytes(received))
+// say ends the count and says what has passed, of the GPUs with much of it.
+func (t *traffic) say(c *cli.Context) {
+	if t == nil {
+		return
+	}
+	close(t.end)
+	err := <-t.ended
+	t.library.Close()
+	if err != nil {
+		return
+	}
+	for i, m := range t.meters {
+		least := ""
+		if m.Late {
+			least = "at least "
+		}
+		if max(m.Sent, m.Received) >= worth {
+			c.Note("NVML counts %s%s from GPU %d over PCIe, and %s%s to it, of all processes, with the headers of packets", least, units.Bytes(m.Sent), i, least, units.Bytes(m.Received))
 		}
 	}
 }

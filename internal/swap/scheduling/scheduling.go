@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"gm/internal/swap"
 	"gm/internal/swap/check"
@@ -25,6 +26,30 @@ type Limits struct {
 	Device, Host int64 // bytes
 	Link         *link.Link
 	GPUs         int // that copy at the same time; 0 is one
+
+	// Spare is the share of the link's bandwidth that policies leave alone, from 0 up to 1. Operators take longer in one step and less
+	// in another: where the copies of a pass just fit beside it, it waits for them in the steps that are faster.
+	Spare float64
+}
+
+// copies returns the link as policies take it, and as it is.
+func (l *Limits) copies() (spared, real swap.Copier) {
+	real = l.Link.Under(link.Load{GPUs: l.GPUs})
+	return slower{real, 1 / (1 - l.Spare)}, real
+}
+
+// slower is a link on which copies take so many times as long.
+type slower struct {
+	swap.Copier
+	times float64
+}
+
+func (s slower) OutTime(bytes int64) time.Duration {
+	return time.Duration(float64(s.Copier.OutTime(bytes)) * s.times)
+}
+
+func (s slower) InTime(bytes int64) time.Duration {
+	return time.Duration(float64(s.Copier.InTime(bytes)) * s.times)
 }
 
 // Make makes a schedule of g, which has to be valid, by a policy. The error of a policy that finds none is a *policy.ShortError.
@@ -36,15 +61,15 @@ func Make(g *swap.Graph, p policy.Policy, limits Limits) (m *Made, err error) {
 // MakeEach makes schedules as [Make] does, for some amounts of device memory in place of that of the limits, in ascending order. It calls
 // visit with each.
 func MakeEach(g *swap.Graph, p policy.Policy, limits Limits, devices []int64, visit func(i int, m *Made, err error)) {
-	copies := limits.Link.Under(link.Load{GPUs: limits.GPUs})
-	p.PlanEach(g, swap.Limits{Host: limits.Host, Link: copies}, devices, func(i int, s *swap.Schedule, err error) {
+	spared, real := limits.copies()
+	p.PlanEach(g, swap.Limits{Host: limits.Host, Link: spared}, devices, func(i int, s *swap.Schedule, err error) {
 		if err != nil {
 			visit(i, nil, err)
 			return
 		}
 		l := limits
 		l.Device = devices[i]
-		m, err := describe(g, s, l, copies)
+		m, err := describe(g, s, l, real)
 		if err != nil {
 			err = fmt.Errorf("BUG: policy %s made a schedule that cannot be followed: %w", s.Policy, err)
 		}
@@ -58,7 +83,8 @@ func Take(g *swap.Graph, s *swap.Schedule, limits Limits) (*Made, error) {
 	if wrong := check.Check(g, s, swap.Limits{Device: limits.Device, Host: limits.Host}, nil); len(wrong) > 0 {
 		return nil, errors.New(wrong[0].String())
 	}
-	return describe(g, s, limits, limits.Link.Under(link.Load{GPUs: limits.GPUs}))
+	_, real := limits.copies()
+	return describe(g, s, limits, real)
 }
 
 // describe returns a schedule with all that its file says.

@@ -2,11 +2,14 @@ package scheduling
 
 import (
 	"errors"
+	"slices"
 	"testing"
+	"time"
 
 	"gm/internal/swap/check"
 	"gm/internal/swap/link"
 	"gm/internal/swap/policy"
+	"gm/internal/swap/simulate"
 	"gm/internal/swap/store"
 
 	"gm/internal/swap"
@@ -55,6 +58,40 @@ func TestContention(t *testing.T) {
 	}
 	if beside.Moved.Step <= alone.Moved.Step {
 		t.Errorf("with two GPUs a step takes %v, with one %v", beside.Moved.Step, alone.Moved.Step)
+	}
+}
+
+// TestSpare has the forward pass take less time than in the recorded step, which schedules that leave some of the link alone suffer less from.
+func TestSpare(t *testing.T) {
+	auto, err := policy.Lookup("auto")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := recorded(t).Graph
+	faster := *g
+	faster.Ops = slices.Clone(g.Ops)
+	for i := range faster.Ops {
+		if op := &faster.Ops[i]; op.Phase == swap.Forward {
+			op.Duration = op.Duration * 95 / 100
+		}
+	}
+	var steps []time.Duration
+	for _, spare := range []float64{0, 0.05} {
+		m, err := Make(g, auto, Limits{Device: 40950612684, Host: 100 << 30, Link: link.Default(), Spare: spare})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again, err := simulate.Run(g, m.Actions, link.Default(), nil); err != nil || again.Step != m.Moved.Step {
+			t.Errorf("spare %v: the step is foreseen as %v, on the whole link it takes %v, %v", spare, m.Moved.Step, again.Step, err)
+		}
+		r, err := simulate.Run(&faster, m.Actions, link.Default(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		steps = append(steps, r.Step)
+	}
+	if steps[1] >= steps[0] {
+		t.Errorf("steps of a faster forward pass take %v with the whole link in use, %v with some of it left alone", steps[0], steps[1])
 	}
 }
 

@@ -7,10 +7,13 @@ import gc
 import io
 import pickle
 import sys
+import types
 
 import torch
 from torch import nn
 from torch.nn import functional as F
+from gmswap_hook import operators
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.checkpoint import checkpoint
 
 from cpu import Hooked
@@ -374,6 +377,56 @@ def test_programs():
             assert hooked.library.made in SCHEDULES.get(name, (2,)), "%s: %d schedules" % (name, hooked.library.made)
             assert (hooked.runtime.schedule is None) == (name == "pipelined"), "%s: no schedule" % name
             assert bool(hooked.library.remade) == (how != "offload" and name not in NOT_REMADE), "%s: %d made again" % (name, hooked.library.remade)
+
+
+class Sizes(TorchDispatchMode):
+    """Notes the bytes of each result that is no argument."""
+
+    def __init__(self):
+        super().__init__()
+        self.taken = []
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        result = function(*args, **(kwargs or {}))
+        given = {x.storage().data_ptr() for x in (*args, *(kwargs or {}).values()) if isinstance(x, torch.Tensor)}
+        for x in result if isinstance(result, (list, tuple)) else (result,):
+            if isinstance(x, torch.Tensor) and x.storage().data_ptr() not in given:
+                self.taken.append(x.numel() * x.element_size())
+        return result
+
+
+class Remake(operators.Remake):
+    def input(self, x, stream):
+        return self.given[x]
+
+
+def test_rest():
+    """Rows are made again in their place, or in pieces."""
+    aten, x, model = torch.ops.aten, torch.randn(96, 64), nn.ParameterList([torch.randn(64), torch.randn(64, 32)])
+    weight, matrix = model
+    for name in operators.INTO:
+        assert "out" in getattr(aten, name).overloads(), name
+    for function, args, limit in (
+            (aten.silu.default, (x,), 0), (aten.mul.Tensor, (x, weight), 0), (aten.mm.default, (x, matrix), 0),
+            (aten.native_layer_norm.default, (x, [64], weight, weight, 1e-5), operators.PIECE), (aten.clone.default, (x,), operators.PIECE)):
+        hooked = Hooked("rows")
+        hooked.memory.note_storages(model)
+        seen = operators.Operators(hooked.memory, True)
+        want = seen.run(function, args, {})
+        whole = want[0] if isinstance(want, tuple) else want
+        call = next(made.call for made in seen.makers.values())
+        assert call.rows == 96, "%s: %d rows" % (function, call.rows)
+        entry = types.SimpleNamespace(memory=hooked.memory, nbytes=hooked.memory.size(whole), home=0, alias=whole)
+        recipe = types.SimpleNamespace(call=call, output=0, row=entry.nbytes // 96, sources=(), lasting=(), near=None)
+        remake = Remake(recipe, [], entry)
+        remake.given = {i: a.detach() for i, a in zip(call.args, args) if isinstance(i, operators.Input)}
+        buffer = whole.detach().clone()
+        buffer[37:] = 0
+        with Sizes() as sizes:
+            remake.rest(buffer, 37 * recipe.row, 0)
+        assert torch.equal(buffer, whole), function
+        assert max(sizes.taken, default=0) <= limit, "%s takes %s" % (function, sizes.taken)
+        hooked.remove()
 
 
 def test_failures():

@@ -25,6 +25,11 @@ ATTENTION = frozenset((
 COUNTING = frozenset(("mul", "add", "sub", "div", "pow", "addmm"))
 # Libraries may do their arithmetic in another way each time.
 LIBRARIES = frozenset(("mm", "addmm", "bmm"))
+# Of these the overload "out" puts the result where it is wanted, and takes no memory beside that.
+INTO = frozenset((
+    "silu", "gelu", "sigmoid", "tanh", "mul", "add", "sub", "div", "neg", "rsqrt", "exp", "leaky_relu", "hardswish", "mm", "addmm",
+))
+PIECE = 16 << 20  # bytes that rows of others take beside the tensor while they are made again
 
 
 class Made(object):
@@ -37,7 +42,14 @@ class Made(object):
 
 
 class Call(object):
-    __slots__ = ("function", "name", "args", "kwargs", "begin", "end", "rows")
+    """A run of an operator. Its first result has so many rows that can be made one by one, or 0, of a type."""
+
+    __slots__ = ("function", "name", "args", "kwargs", "begin", "end", "rows", "dtype")
+
+    def into(self):
+        """Returns what does the same and puts the result where it is wanted, or None."""
+        plain = getattr(self.function, "_overloadname", "") in ("default", "Tensor")
+        return getattr(self.function.overloadpacket, "out", None) if plain and self.name in INTO else None
 
 
 class Input(object):
@@ -109,11 +121,18 @@ class Remake(object):
         return made
 
     def rest(self, buffer, copied, stream):
-        """Makes all rows but the first ones, and puts them into the buffer."""
-        rows = self.nbytes // self.row
-        first = copied // self.row
-        made = self.run(lambda x: self.input(x, stream) if x.lasting else rows_of(self.input(x, stream), rows)[first:])
-        self.memory.rows(buffer, made.dtype, rows)[first:].copy_(made.reshape(rows - first, -1))
+        """Makes all rows but the first ones and puts them into the buffer."""
+        call, first, rows = self.recipe.call, copied // self.row, self.nbytes // self.row
+        place = self.memory.rows(buffer, call.dtype, rows)
+        into = call.into()
+        step = rows if into else max(1, PIECE // self.row)
+        for begin in range(first, rows, step):
+            part = slice(begin, begin + step)
+            take = lambda x: self.input(x, stream) if x.lasting else rows_of(self.input(x, stream), rows)[part]
+            if into:
+                self.run(take, into, out=place[part])
+            else:
+                place[part].copy_(self.run(take).reshape(min(step, rows - begin), -1))
 
     def input(self, x, stream):
         if not x.lasting:
@@ -123,10 +142,11 @@ class Remake(object):
                 raise Changed(self.memory.size(tensor))
         return self.memory.view(tensor, x)
 
-    def run(self, take):
+    def run(self, take, function=None, **more):
+        """Runs the operator again, or one like it."""
         call, put = self.recipe.call, lambda x: take(x) if isinstance(x, Input) else x
         with self.memory.plainly():
-            made = call.function(*mapped(call.args, put), **mapped(call.kwargs, put))
+            made = (function or call.function)(*mapped(call.args, put), **mapped(call.kwargs, put), **more)
         return made[self.recipe.output] if isinstance(made, (list, tuple)) else made
 
 
@@ -174,6 +194,7 @@ class Operators(object):
             call.end = self.memory.mark()
             pure = self.repeats(function, args, kwargs, result)
             call.rows = pure and packet in self.by_rows and self.splits(function, args, kwargs, result)
+            call.dtype = (result[0] if isinstance(result, (list, tuple)) else result).dtype
         if getattr(getattr(function, "_schema", None), "is_mutable", True):
             self.written.update(map(self.memory.parameter, given))
             self.changed.update(self.numbers[key] for key in given if key in self.numbers)
