@@ -14,7 +14,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
 
 .PHONY: all demo experiment-capture test race bench lint fuzz interop figures man clean help
-.PHONY: $(addprefix figures-,formats damage import fidelity expandable replay plan capture bilevel scale fit lowest large small threads stitch frontier planned why synth look tune report latency memo dymem)
+.PHONY: $(addprefix figures-,formats damage import fidelity expandable replay plan capture bilevel scale fit lowest large small threads stitch frontier planned why synth look tune report latency memo dymem swap)
 
 PRELOAD := tools/gmtrace/preload
 LIBRARY := internal/libgm/library
@@ -93,7 +93,7 @@ interop: all ## DuckDB reads the formats and agrees (needs node and npm)
 INTEROP := $(patsubst %,out/%.parquet,trace plan graph schedule)
 
 figures: all bin/latency figures-formats figures-damage ## every figure that is promised, beside its target (TRACES: folders of snapshots)
-	$(GO) run ./experiments/figures import fidelity expandable replay plan capture bilevel scale fit lowest large small threads stitch why synth look tune report latency memo dymem
+	$(GO) run ./experiments/figures import fidelity expandable replay plan capture bilevel scale fit lowest large small threads stitch why synth look tune report latency memo dymem swap
 
 figures-import: ## time and memory to import a snapshot
 figures-fidelity: ## PyTorch's allocator replayed against recordings of it
@@ -122,7 +122,8 @@ figures-small: ## the exact solvers against brute force, glpsol and cbc
 figures-threads: ## two workers against one, and whether layouts are the same again
 figures-memo: ## MEMO's tables 4 and 5, simulated
 figures-dymem: ## Dymem's figures 12 to 15, simulated
-figures-bilevel figures-scale figures-fit figures-lowest figures-large figures-small figures-threads figures-memo figures-dymem: figures-%:
+figures-swap: ## gmswap on H200s, from the runs in experiments/swap/results
+figures-bilevel figures-scale figures-fit figures-lowest figures-large figures-small figures-threads figures-memo figures-dymem figures-swap: figures-%:
 	$(GO) run ./experiments/figures $*
 
 figures-formats: ## writing and reading 5 million events on one core

@@ -46,6 +46,7 @@ func figures() []figure {
 		{"report", measureReport, true},
 		{"memo", measureMemo, false},
 		{"dymem", measureDymem, false},
+		{"swap", measureSwap, false},
 	}
 }
 

@@ -38,10 +38,10 @@ def options():
     p.add_argument("sections", nargs="*", metavar="SECTION")
     p.add_argument("--seconds", type=float, default=570)
     p.add_argument("--tokens", type=lambda s: [int(n) for n in s.split(",")], default=[16384, 32768, 65536])
-    p.add_argument("--steps", type=int, default=12)
+    p.add_argument("--steps", type=int, default=14)
     p.add_argument("--policy", default="auto")
     p.add_argument("--eighths", type=int, default=1)
-    p.add_argument("--modes", type=lambda s: s.split(","), help="of the sections longest and kinds; all by default")
+    p.add_argument("--modes", type=lambda s: s.split(","), help="of the sections longest and kinds, or models of alpha; all by default")
     p.add_argument("--save-on-cpu", action="store_true", help="beside the first number of tokens")
     o = p.parse_intermixed_args()
     for name in o.sections:
