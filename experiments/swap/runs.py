@@ -211,6 +211,8 @@ def follow(o, results, end):
     """A schedule that is made outside of the program and followed, one that does not fit the step, and what NVML counts meanwhile."""
     words = ["--tokens", 16384, "--steps", 14, "--warm-up", REFINED]
     plain = run(o, results, "plain", None, words, end)
+    if not plain:
+        return
     budget = str(int(0.8 * plain["allocated"]))
     run(o, results, "recorded", ["-m", budget], words, end)
     graph, schedule = (os.path.join(results.folder, name) for name in ("recorded.parquet", "schedule.parquet"))
@@ -218,16 +220,23 @@ def follow(o, results, end):
     tail(results.log, 1)
     results.check("gmswap plan", "status 0", code, code == 0)
     followed = run(o, results, "followed", ["--schedule", schedule, "--policy", "all"], words, end)
+    if not followed:
+        results.check("followed", "runs", "no", False)
+        return
     results.check("followed: losses", "equal to the last bit", "%d steps" % len(plain["steps"]), [s["loss"] for s in followed["steps"]] == [s["loss"] for s in plain["steps"]])
     made = followed["account"]["schedule"]
     step, peak = made["step_ns"] / 1e9 / followed["median_s"], made["peak"] / followed["allocated"]
     results.check("followed: policy", "that of the file", made["policy"], made["policy"] == "auto")
     results.check("followed: step foreseen", "within 5 %", "%.3f" % step, abs(step - 1) <= 0.05)
     results.check("followed: peak foreseen", "within 1 %", "%.3f" % peak, abs(peak - 1) <= 0.01)
-    other = run(o, results, "other length", ["--schedule", schedule], ["--tokens", 12288, *words[2:]], end)
+    other = run(o, results, "other length", ["--schedule", schedule, "--policy", "joint"], ["--tokens", 12288, *words[2:]], end)
+    if not other:
+        results.check("other length", "runs", "no", False)
+        return
     said = [line for line in results.lines() if schedule in line and "gmswap:" in line]
     results.check("other length: why", "a line says so", said[-1] if said else "", bool(said))
-    results.check("other length: policy", "auto", other["account"]["schedule"]["policy"], other["account"]["schedule"]["policy"] == "auto")
+    policy = other["account"]["schedule"]["policy"]
+    results.check("other length: policy", "joint", policy, policy == "joint")
     counted = [line for line in results.lines() if "NVML counts" in line]
     print("\n".join(counted), flush=True)
 

@@ -2,7 +2,7 @@
 
 Usage: gmswap run -- python sweep.py [--model llama|chain] [--tokens N] [--layers N] [--json FILE] POLICY...
 
-A step is recorded once. For each policy a schedule is made of it, refined by the times of a step that follows it, and followed for some more.
+A step is recorded once. For each policy a schedule is made of it, refined by the times of steps that follow it, and followed for some more.
 """
 
 import argparse
@@ -56,7 +56,7 @@ class Training:
 def follow(training, conduct, policy):
     """Has a policy make the schedule, and returns what was foreseen and measured."""
     conduct.settings.policy = policy
-    conduct.schedule, conduct.refined = conduct.planner.make(), False
+    conduct.schedule, conduct.clocks, conduct.refined = conduct.planner.make(), type(conduct.clocks)(), False
     for _ in range(PATIENCE):
         if conduct.refined:
             break

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
@@ -23,6 +24,7 @@ type scripted struct {
 	width     nvml.ValueType // of the counters
 	counting  nvml.Return
 	passed    map[uint32]uint64 // by field
+	slow      time.Duration     // how long it takes to tell of those
 	open      int
 }
 

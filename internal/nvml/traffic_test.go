@@ -11,6 +11,7 @@ import (
 
 // GetFieldValues tells of the bytes that have passed by now.
 func (s *scripted) GetFieldValues(values []nvml.FieldValue) nvml.Return {
+	defer time.Sleep(s.slow)
 	for i := range values {
 		values[i].ValueType, values[i].NvmlReturn = uint32(s.width), uint32(s.counting)
 		binary.LittleEndian.PutUint64(values[i].Value[:], s.passed[values[i].FieldId])
@@ -40,6 +41,23 @@ func TestMeter(t *testing.T) {
 			t.Errorf("type %d: %+v", width, m)
 		}
 	}
+}
+
+// TestMeterSlow has the driver take its time to answer.
+func TestMeterSlow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{width: nvml.VALUE_TYPE_UNSIGNED_INT}
+		m, err := open(t, s).Meter()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, late := range []bool{false, true} {
+			s.slow = MeterPeriod * 2 / 3
+			if err := m.Read(); err != nil || m.Late != late {
+				t.Errorf("late %v, %v, want %v", m.Late, err, late)
+			}
+		}
+	})
 }
 
 func TestMeterLate(t *testing.T) {

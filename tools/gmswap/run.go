@@ -52,9 +52,9 @@ func (cmd *runCmd) Run(c *cli.Context) error {
 		return err
 	}
 	return cmd.inFolder(c, func(folder string) (int, error) {
-		traffic := watchTraffic()
+		passed := watchTraffic()
 		status, err := cmd.runIn(c, folder, words, os.Stdout)
-		traffic.say(c)
+		passed.say(c)
 		if _, failed := os.Stat(filepath.Join(folder, offload.Mark)); failed != nil && err == nil {
 			c.Warn("no PyTorch program was seen to train on a GPU: nothing was moved")
 		}

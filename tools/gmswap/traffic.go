@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"time"
 
 	"gm/internal/cli"
@@ -46,10 +47,13 @@ func (t *traffic) open() error {
 	return nil
 }
 
-// watch reads the meters until the end.
+// watch reads the meters until the end, at the end alone if none goes around.
 func (t *traffic) watch() {
-	tick := time.NewTicker(nvml.MeterPeriod / 3)
+	tick := time.NewTicker(nvml.MeterPeriod / 2)
 	defer tick.Stop()
+	if !slices.ContainsFunc(t.meters, (*nvml.Meter).Narrow) {
+		tick.Stop()
+	}
 	for going := true; going; {
 		select {
 		case <-tick.C:

@@ -12,6 +12,8 @@ import (
 	"gm/internal/atomicfile"
 	"gm/internal/swap"
 	"gm/internal/swap/link"
+	"gm/internal/swap/policy"
+	"gm/internal/swap/scheduling"
 	"gm/internal/swap/simulate"
 	"gm/internal/swap/store"
 )
@@ -66,6 +68,31 @@ func TestMake(t *testing.T) {
 	result, err := simulate.Run(r.Graph.recorded().Graph, actions, link.Default(), nil)
 	if err != nil || result.Peak != a.Peak || int64(result.Step) != a.StepNS {
 		t.Errorf("the answer foresees %+v, its actions come to %+v, %v", a, result, err)
+	}
+}
+
+// TestSpare has a step that was recorded on an H200 done in 70 % of its memory: the fastest schedule would copy all the time.
+func TestSpare(t *testing.T) {
+	g, err := store.ReadGraph("../../../testdata/steps/llama-32k.parquet")
+	if err != nil {
+		t.Fatal(err)
+	}
+	auto, err := policy.Lookup("auto")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &Request{Device: 40950612684, Host: 100 << 30, Policy: "auto"}
+	made, unfit, err := r.make(g.Graph)
+	if err != nil || unfit != nil {
+		t.Fatal(err, unfit)
+	}
+	whole, err := scheduling.Make(g.Graph, auto, scheduling.Limits{Device: r.Device, Host: r.Host, Link: link.Default()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if made.Moved.Out >= whole.Moved.Out || made.Moved.Step < whole.Moved.Step {
+		t.Errorf("with some of the link left alone %d bytes are copied in a step of %v, with none %d in %v",
+			made.Moved.Out, made.Moved.Step, whole.Moved.Out, whole.Moved.Step)
 	}
 }
 

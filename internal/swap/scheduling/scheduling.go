@@ -27,7 +27,7 @@ type Limits struct {
 	Link         *link.Link
 	GPUs         int // that copy at the same time; 0 is one
 
-	// Spare is the share of the link's bandwidth that policies leave alone, from 0 up to 1. Operators take longer in one step and less
+	// Spare is the share of the link's bandwidth that policies leave alone, less than 1. Operators take longer in one step and less
 	// in another: where the copies of a pass just fit beside it, it waits for them in the steps that are faster.
 	Spare float64
 }

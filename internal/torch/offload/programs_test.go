@@ -13,7 +13,7 @@ import (
 // program is one of testdata/programs.py, and what the hook does with it.
 type program struct {
 	name    string
-	planned int      // schedules that are made: two where a step that followed the first is timed
+	planned int      // schedules that are made: two where steps that followed the first are timed
 	steps   int      // 0: any number
 	whole   bool     // nothing is made again
 	says    []string // beside the usual

@@ -488,14 +488,16 @@ def whole():
 
 
 def parts():
-    """The layers of a model are compiled: hooks are seen when they are, and do nothing then."""
+    """The layers of a model are compiled: hooks are seen when they are, and do nothing then. Modes would end the use of compiled code."""
     from torch._dynamo.eval_frame import OptimizedModule
+    from torch.utils._python_dispatch import modes
 
     class Compiled(OptimizedModule):
         compiled = False
 
         def forward(self, x):
             if self.compiled:
+                assert all(mode.ignore_compile_internals() for mode in modes()), "compiled code is left"
                 return self._orig_mod(x)
             torch.compiler.compiling = self.compiled = True
             sys.setprofile(seen)

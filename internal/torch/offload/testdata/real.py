@@ -12,7 +12,7 @@ import types
 import torch
 from torch import nn
 from torch.nn import functional as F
-from gmswap_hook import operators
+from gmswap_hook import measure, operators
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.checkpoint import checkpoint
 
@@ -400,6 +400,66 @@ class Remake(operators.Remake):
         return self.given[x]
 
 
+def test_written():
+    """What is written to an argument is written once."""
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.up, self.down = nn.Linear(32, 32), nn.Linear(32, 32)
+
+        def forward(self, x):
+            with torch.no_grad():
+                shift = x.detach().clone()
+                torch.add(shift, shift, out=shift)
+                torch.mul(shift, shift, out=shift)
+            return self.down(torch.tanh(self.up(x) * shift))
+
+    def outcome():
+        torch.manual_seed(0)
+        program = Program(Net())
+        for step in range(5):
+            program.step(step)
+        return [loss for loss, _ in program.out]
+
+    want = outcome()
+    hooked = Hooked("remake")
+    got = outcome()
+    hooked.remove()
+    assert got == want, (got, want)
+
+
+def test_compiled():
+    """Layers that are compiled stay so."""
+    if not hasattr(nn.Module, "compile"):
+        return  # before PyTorch 2.3
+
+    class Layer(Block):
+        eager = 0
+
+        def forward(self, x):
+            if not torch.compiler.is_compiling():
+                Layer.eager += 1
+            return super().forward(x)
+
+    def outcome():
+        torch.manual_seed(0)
+        model = nn.Sequential(Layer(32), Layer(32), nn.Linear(32, 32))
+        for layer in list(model)[:2]:
+            layer.compile(backend="aot_eager")
+        program = Program(model)
+        for step in range(9):
+            program.step(step)
+        return [loss for loss, _ in program.out]
+
+    want = outcome()
+    hooked = Hooked("offload")
+    got = outcome()
+    hooked.remove()
+    assert got == want and hooked.library.made == 2, "%d schedules" % hooked.library.made
+    assert not Layer.eager, "%d runs as if not compiled" % Layer.eager
+
+
 def test_rest():
     """Rows are made again in their place, or in pieces."""
     aten, x, model = torch.ops.aten, torch.randn(96, 64), nn.ParameterList([torch.randn(64), torch.randn(64, 32)])
@@ -427,6 +487,29 @@ def test_rest():
         assert torch.equal(buffer, whole), function
         assert max(sizes.taken, default=0) <= limit, "%s takes %s" % (function, sizes.taken)
         hooked.remove()
+
+
+def test_rows_of_parameters():
+    """Operators whose parameters are not the same for all rows do not make rows one by one."""
+    aten, x = torch.ops.aten, torch.randn(2, 48, 64)
+    for shape, rows in ((64,), 96), ((1, 64), 96), ((1, 1, 64), 0), ((48, 64), 0), ((1, 48, 64), 0), ((2, 48, 64), 0):
+        hooked, model = Hooked("rows"), nn.ParameterList([torch.randn(shape)])
+        hooked.memory.note_storages(model)
+        seen = operators.Operators(hooked.memory, True)
+        seen.run(aten.add.Tensor, (x, model[0]), {})
+        call = next(made.call for made in seen.makers.values())
+        assert call.rows == rows, "%s: %d rows" % (shape, call.rows)
+        hooked.remove()
+
+
+def test_clocks():
+    """Of each operator's times in three steps the median counts."""
+    clocks, times = measure.Clocks(), ([1, 9, 6], [5, 2, 6], [3, 4, 6])
+    enough = [clocks.add(types.SimpleNamespace(nanoseconds=lambda ns=ns: ns)) for ns in times]
+    graph = {"ops": [{"ns": 1}, {"ns": 2}, {"ns": 3}], "tensors": [{"recompute_ns": 100}, {}]}
+    clocks.correct(graph)
+    assert enough == [False, False, True], enough
+    assert [op["ns"] for op in graph["ops"]] == [3, 4, 6] and [t["recompute_ns"] for t in graph["tensors"]] == [216, 0], graph
 
 
 def test_failures():

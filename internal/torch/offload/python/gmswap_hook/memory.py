@@ -208,14 +208,24 @@ class Memory(object):
         return Plainly(self.torch)
 
     def mode(self, run):
+        """Returns a mode in which run is given each operator that is called, but for what torch.compile traces. What it made runs on."""
         from torch.utils._python_dispatch import TorchDispatchMode
+
+        tracing = tracer(self.torch)
 
         class Mode(TorchDispatchMode):
             supports_higher_order_operators = True
 
             def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+                if tracing() is not None:
+                    return function(*args, **(kwargs or {}))
                 return run(function, args, kwargs or {})
 
+        # What compiled code is left for good in any other mode, from PyTorch 2.9 on and before.
+        for name in "ignore_compile_internals", "is_infra_mode":
+            if hasattr(TorchDispatchMode, name):
+                setattr(Mode, name, classmethod(lambda cls: True))
+                break
         return Mode()
 
     def capturing(self):
@@ -275,6 +285,12 @@ class Plainly(object):
     def __exit__(self, *reason):
         for c in reversed(self.contexts):
             c.__exit__(*reason)
+
+
+def tracer(torch):
+    """Returns the function that returns what torch.compile traces in this thread, or None."""
+    context = getattr(getattr(torch, "_guards", None), "TracingContext", None)
+    return getattr(context, "try_get", None) or getattr(context, "get", lambda: None)
 
 
 def wrapped(torch):

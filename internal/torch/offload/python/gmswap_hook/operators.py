@@ -182,7 +182,8 @@ class Operators(object):
         """Is given each operator, runs it, and notes it."""
         packet = getattr(getattr(function, "overloadpacket", None), "__name__", "")
         given = {key for key in map(self.memory.key, tensors_in((args, kwargs))) if key}
-        pure = packet in PURE and self.fixed(packet, args, kwargs)
+        writes = getattr(getattr(function, "_schema", None), "is_mutable", True)  # to an argument, as with out=
+        pure = packet in PURE and not writes and self.fixed(packet, args, kwargs)
         call = None
         if pure:
             call = Call()
@@ -193,9 +194,9 @@ class Operators(object):
         if pure:
             call.end = self.memory.mark()
             pure = self.repeats(function, args, kwargs, result)
-            call.rows = pure and packet in self.by_rows and self.splits(function, args, kwargs, result)
+            call.rows = pure and packet in self.by_rows and self.splits(packet, function, args, kwargs, result)
             call.dtype = (result[0] if isinstance(result, (list, tuple)) else result).dtype
-        if getattr(getattr(function, "_schema", None), "is_mutable", True):
+        if writes:
             self.written.update(map(self.memory.parameter, given))
             self.changed.update(self.numbers[key] for key in given if key in self.numbers)
         for i, x in enumerate(result if isinstance(result, (list, tuple)) else (result,)):
@@ -223,8 +224,9 @@ class Operators(object):
         pairs = zip(result, again) if isinstance(result, (list, tuple)) else ((result, again),)
         return all(self.memory.same(a, b) for a, b in pairs if self.memory.key(a))
 
-    def splits(self, function, args, kwargs, result):
-        """Returns the rows of the first result, if the second half of them comes of the second half of the arguments' rows, else 0."""
+    def splits(self, packet, function, args, kwargs, result):
+        """Returns the rows of the first result, if the second half of them comes of the second half of the arguments' rows, else 0.
+        Parameters have to be the same for all rows."""
         whole = result[0] if isinstance(result, (list, tuple)) else result
         if whole.dim() < 2 or not whole.is_contiguous() or whole.numel() == 0:
             return 0
@@ -233,7 +235,11 @@ class Operators(object):
 
         def half(x):
             key = self.memory.key(x)
-            if not key or self.memory.parameter(key):
+            if not key:
+                return x
+            if self.memory.parameter(key):
+                if packet not in LIBRARIES and (x.dim() > 2 or x.dim() == 2 and x.shape[0] > 1):
+                    raise ValueError("a parameter has rows of its own")
                 return x
             if x.dim() < 2 or not x.is_contiguous() or x.numel() // max(1, x.shape[-1]) != rows:
                 raise ValueError("an argument has other rows")
@@ -243,7 +249,8 @@ class Operators(object):
             with self.memory.plainly():
                 part = function(*mapped(args, half), **mapped(kwargs, half))
             part = part[0] if isinstance(part, (list, tuple)) else part
-            return rows if self.memory.same(rows_of(whole, rows)[first:], part.reshape(rows - first, -1)) else 0
+            half_of = rows_of(whole, rows)[first:]
+            return rows if part.shape == half_of.shape and self.memory.same(half_of, part) else 0
         except (RuntimeError, ValueError, TypeError):
             return 0
 
