@@ -25,6 +25,9 @@ class Watch(object):
         return getattr, (contextlib.nullcontext(), "__exit__")
 
 
+EVERYWHERE, WITHIN, ROOTS = "everywhere", "within", "roots"
+
+
 class Thread(threading.local):
     def __init__(self):
         self.stack = []  # of modules whose forward passes are under way, the outermost first
@@ -35,7 +38,9 @@ class Thread(threading.local):
 class Hooks(object):
     """Calls a runtime from PyTorch's hooks: begin and end of an outermost module's forward pass, pack and unpack of tensors.
 
-    While a step is recorded all modules are watched, later only those that were outermost: a hook on all costs each of them time.
+    First all modules are watched; while steps are recorded those that were outermost and what is in them; later the outermost ones alone,
+    as a hook costs each module time. Layers that are compiled are compiled anew when a hook on all modules comes or goes, and may save
+    tensors in another order then: so that happens before steps are recorded, and they are not watched from then on.
     """
 
     def __init__(self, torch, runtime):
@@ -46,7 +51,7 @@ class Hooks(object):
         self.top = top(autograd)
         self.compiling = compiling(torch)
         self.roots = weakref.WeakSet()
-        self.handles, self.everywhere = [], False
+        self.handles, self.watched = [], None
         self.make_way()
         os.register_at_fork(after_in_child=self.remove)
         self.watch_all()
@@ -57,13 +62,20 @@ class Hooks(object):
         warnings.filterwarnings("ignore", message="Using `torch.compile")
         module = self.torch.nn.modules.module
         self.watch(module.register_module_forward_pre_hook, module.register_module_forward_hook)
-        self.everywhere = True
+        self.watched = EVERYWHERE
+
+    def watch_within(self):
+        self.watch_each(inside(self.roots))
+        self.watched = WITHIN
 
     def watch_roots(self):
+        self.watch_each(self.roots)
+        self.watched = ROOTS
+
+    def watch_each(self, modules):
         self.remove()
-        for root in self.roots:
-            self.watch(root.register_forward_pre_hook, root.register_forward_hook, prepend=True)
-        self.everywhere = False
+        for module in modules:
+            self.watch(module.register_forward_pre_hook, module.register_forward_hook, prepend=True)
 
     def watch(self, before, after, **first):
         self.handles.append(before(Watch(self.enter, self.compiling), **first))
@@ -144,8 +156,10 @@ class Hooks(object):
         if self.runtime.finished():
             self.unwind(local)
             self.remove()
-        elif self.runtime.watching() != self.everywhere:
-            self.watch_all() if self.runtime.watching() else self.watch_roots()
+            return
+        wanted = WITHIN if self.runtime.recorded() else EVERYWHERE if self.runtime.watching() else ROOTS
+        if wanted != self.watched:
+            {EVERYWHERE: self.watch_all, WITHIN: self.watch_within, ROOTS: self.watch_roots}[wanted]()
 
     def make_way(self):
         """Takes our hooks off where torch.func.grad and its like are used within a model: they refuse to work below any."""
@@ -200,10 +214,25 @@ def running(frame):
     return f is not None
 
 
+def inside(modules):
+    """Returns modules and all that are in them, but for those that are compiled."""
+    found, left = {}, list(modules)
+    while left:
+        module = left.pop()
+        if id(module) not in found:
+            found[id(module)] = module
+            left.extend(m for m in module.children() if not isinstance(m, optimized()) and getattr(m, "_compiled_call_impl", None) is None)
+    return list(found.values())
+
+
+def optimized():
+    """Returns the type of modules that torch.compile made of others."""
+    return getattr(sys.modules.get("torch._dynamo.eval_frame"), "OptimizedModule", ())
+
+
 def compiled(module):
     """Says whether a model is what torch.compile made of one, or a wrapper around that."""
-    made = getattr(sys.modules.get("torch._dynamo.eval_frame"), "OptimizedModule", ())
-    while not isinstance(module, made):
+    while not isinstance(module, optimized()):
         children = list(module.children())
         if len(children) != 1:
             return False

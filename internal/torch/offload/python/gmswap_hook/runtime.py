@@ -66,8 +66,12 @@ class Runtime(object):
         return self.thread is threading.current_thread()
 
     def watching(self):
-        """Says whether the steps that come are recorded."""
-        return self.schedule is None and not self.given_up or self.doubted()
+        """Says whether models are looked for."""
+        return self.schedule is None and not self.given_up
+
+    def recorded(self):
+        """Says whether the step that has begun is recorded."""
+        return self.recording is not None
 
     def finished(self):
         """Says whether nothing will be moved."""

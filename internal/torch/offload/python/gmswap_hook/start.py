@@ -70,12 +70,15 @@ class Late(object):
             if device is None:
                 return False
             self.runtime = self.start(device)
-            for name in ("begin", "entered", "left", "pack", "unpack", "watching", "finished"):
+            for name in ("begin", "entered", "left", "pack", "unpack", "watching", "recorded", "finished"):
                 setattr(self, name, getattr(self.runtime, name))
         return self.begin(module, args, known)
 
     def watching(self):
         return True
+
+    def recorded(self):
+        return False
 
     def finished(self):
         return False
