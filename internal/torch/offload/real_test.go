@@ -22,13 +22,15 @@ func TestReal(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c := exec.Command(python, filepath.Join(testdata, "real.py"))
-			c.Env = append(c.Environ(), "PYTHONPATH="+filepath.Join(testdata, "..", "python"), "PYTHONDONTWRITEBYTECODE=1")
-			out, err := c.CombinedOutput()
-			if err != nil {
-				t.Fatalf("%v\n%s", err, out)
+			for _, tests := range []string{"real.py", "real_operators.py"} {
+				c := exec.Command(python, filepath.Join(testdata, tests))
+				c.Env = append(c.Environ(), "PYTHONPATH="+filepath.Join(testdata, "..", "python"), "PYTHONDONTWRITEBYTECODE=1")
+				out, err := c.CombinedOutput()
+				if err != nil {
+					t.Fatalf("%s: %v\n%s", tests, err, out)
+				}
+				t.Logf("%s: %s", tests, out)
 			}
-			t.Logf("%s", out)
 		})
 		if python == "/usr/bin/python3" {
 			break

@@ -9,6 +9,7 @@ import weakref
 
 from . import say
 from .samples import Wrong
+from .whole import UNSUPPORTED
 
 
 class Watch(object):
@@ -91,9 +92,13 @@ class Hooks(object):
         self.handles = []
 
     def stop(self, local, why):
-        say.once("nothing is moved: %s" % why)
+        say.once(why)
         self.unwind(local)
         self.remove()
+
+    def outermost(self):
+        """Says whether no model is running in this thread."""
+        return not self.local.stack
 
     def enter(self, module, args):
         local = self.local
@@ -132,7 +137,7 @@ class Hooks(object):
             return
         known = module in self.roots
         if not known and compiled(module):
-            self.stop(local, "torch.compile made the model as a whole, which is not supported; a model of layers that it made is")
+            self.stop(local, UNSUPPORTED)
             return
         self.roots.add(module)
         try:
@@ -140,7 +145,7 @@ class Hooks(object):
         except Wrong:
             raise
         except Exception as e:
-            self.stop(local, "%s: %s" % (type(e).__name__, say.reason(e)))
+            self.stop(local, "nothing is moved: %s: %s" % (type(e).__name__, say.reason(e)))
             return
         self.adjust(local)
 

@@ -5,13 +5,14 @@ import itertools
 import os
 
 from . import say
-from .hooks import Hooks
+from .hooks import Hooks, compiling
 from .library import Lanes, Library
 from .memory import Memory
 from .planner import Planner
 from .report import Report
 from .runtime import Runtime
 from .settings import Settings
+from .whole import Whole
 
 _pid = 0  # of the process that has tried
 
@@ -21,18 +22,19 @@ def watch(torch):
     real = getattr(torch._C, "_cuda_init", None)
     if real is None:
         return False
+    whole = Whole(torch, compiling(torch))
 
     @functools.wraps(real)
     def _cuda_init():
         result = real()
-        begin(torch)
+        begin(torch, whole)
         return result
 
     torch._C._cuda_init = _cuda_init
     return True
 
 
-def begin(torch):
+def begin(torch, whole):
     global _pid
     if _pid == os.getpid():
         return
@@ -43,7 +45,7 @@ def begin(torch):
     try:
         settings = Settings(os.environ)
         library = Library(settings.library)
-        Hooks(torch, Late(torch, library, settings))
+        whole.outermost = Hooks(torch, Late(torch, library, settings)).outermost
     except Exception as e:
         say.once("nothing is moved: %s: %s" % (type(e).__name__, say.reason(e)))
 

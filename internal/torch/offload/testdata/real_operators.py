@@ -1,0 +1,172 @@
+"""Operators while a step is recorded, what makes their results again, and models that are compiled, on a real PyTorch."""
+
+import contextlib
+import gc
+import io
+import types
+
+import torch
+from gmswap_hook import hooks, measure, operators, whole
+from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from cpu import Hooked
+from real import Block, Program, main, mlp
+
+
+class Sizes(TorchDispatchMode):
+    """Notes the bytes of each result that is no argument."""
+
+    def __init__(self):
+        super().__init__()
+        self.taken = []
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        result = function(*args, **(kwargs or {}))
+        given = {x.storage().data_ptr() for x in (*args, *(kwargs or {}).values()) if isinstance(x, torch.Tensor)}
+        for x in result if isinstance(result, (list, tuple)) else (result,):
+            if isinstance(x, torch.Tensor) and x.storage().data_ptr() not in given:
+                self.taken.append(x.numel() * x.element_size())
+        return result
+
+
+class Remake(operators.Remake):
+    def input(self, x, stream):
+        return self.given[x]
+
+
+def test_written():
+    """What is written to an argument is written once."""
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.up, self.down = nn.Linear(32, 32), nn.Linear(32, 32)
+
+        def forward(self, x):
+            with torch.no_grad():
+                shift = x.detach().clone()
+                torch.add(shift, shift, out=shift)
+                torch.mul(shift, shift, out=shift)
+            return self.down(torch.tanh(self.up(x) * shift))
+
+    def outcome():
+        torch.manual_seed(0)
+        program = Program(Net())
+        for step in range(5):
+            program.step(step)
+        return [loss for loss, _ in program.out]
+
+    want = outcome()
+    hooked = Hooked("remake")
+    got = outcome()
+    hooked.remove()
+    assert got == want, (got, want)
+
+
+def test_compiled():
+    """Layers that are compiled stay so."""
+    if not hasattr(nn.Module, "compile"):
+        return  # before PyTorch 2.3
+
+    class Layer(Block):
+        eager = 0
+
+        def forward(self, x):
+            if not torch.compiler.is_compiling():
+                Layer.eager += 1
+            return super().forward(x)
+
+    def outcome():
+        torch.manual_seed(0)
+        model = nn.Sequential(Layer(32), Layer(32), nn.Linear(32, 32))
+        for layer in list(model)[:2]:
+            layer.compile(backend="aot_eager")
+        program = Program(model)
+        for step in range(9):
+            program.step(step)
+        return [loss for loss, _ in program.out]
+
+    want = outcome()
+    hooked = Hooked("offload")
+    got = outcome()
+    hooked.remove()
+    assert got == want and hooked.library.made == 2, "%d schedules" % hooked.library.made
+    assert not Layer.eager and not hooked.runtime.deviated, "%d runs as if not compiled, %d steps deviated" % (Layer.eager, hooked.runtime.deviated)
+
+
+def test_rest():
+    """Rows are made again in their place, or in pieces."""
+    aten, x, model = torch.ops.aten, torch.randn(96, 64), nn.ParameterList([torch.randn(64), torch.randn(64, 32)])
+    weight, matrix = model
+    for name in operators.INTO:
+        assert "out" in getattr(aten, name).overloads(), name
+    for function, args, limit in (
+            (aten.silu.default, (x,), 0), (aten.mul.Tensor, (x, weight), 0), (aten.mm.default, (x, matrix), 0),
+            (aten.native_layer_norm.default, (x, [64], weight, weight, 1e-5), operators.PIECE), (aten.clone.default, (x,), operators.PIECE)):
+        hooked = Hooked("rows")
+        hooked.memory.note_storages(model)
+        seen = operators.Operators(hooked.memory, True)
+        want = seen.run(function, args, {})
+        whole = want[0] if isinstance(want, tuple) else want
+        call = next(made.call for made in seen.makers.values())
+        assert call.rows == 96, "%s: %d rows" % (function, call.rows)
+        entry = types.SimpleNamespace(memory=hooked.memory, nbytes=hooked.memory.size(whole), home=0, alias=whole)
+        recipe = types.SimpleNamespace(call=call, output=0, row=entry.nbytes // 96, sources=(), lasting=(), near=None)
+        remake = Remake(recipe, [], entry)
+        remake.given = {i: a.detach() for i, a in zip(call.args, args) if isinstance(i, operators.Input)}
+        buffer = whole.detach().clone()
+        buffer[37:] = 0
+        with Sizes() as sizes:
+            remake.rest(buffer, 37 * recipe.row, 0)
+        assert torch.equal(buffer, whole), function
+        assert max(sizes.taken, default=0) <= limit, "%s takes %s" % (function, sizes.taken)
+        hooked.remove()
+
+
+def test_rows_of_parameters():
+    """Operators whose parameters are not the same for all rows do not make rows one by one."""
+    aten, x = torch.ops.aten, torch.randn(2, 48, 64)
+    for shape, rows in ((64,), 96), ((1, 64), 96), ((1, 1, 64), 0), ((48, 64), 0), ((1, 48, 64), 0), ((2, 48, 64), 0):
+        hooked, model = Hooked("rows"), nn.ParameterList([torch.randn(shape)])
+        hooked.memory.note_storages(model)
+        seen = operators.Operators(hooked.memory, True)
+        seen.run(aten.add.Tensor, (x, model[0]), {})
+        call = next(made.call for made in seen.makers.values())
+        assert call.rows == rows, "%s: %d rows" % (shape, call.rows)
+        hooked.remove()
+
+
+def test_clocks():
+    """Of each operator's times in three steps the median counts."""
+    clocks, times = measure.Clocks(), ([1, 9, 6], [5, 2, 6], [3, 4, 6])
+    enough = [clocks.add(types.SimpleNamespace(nanoseconds=lambda ns=ns: ns)) for ns in times]
+    graph = {"ops": [{"ns": 1}, {"ns": 2}, {"ns": 3}], "tensors": [{"recompute_ns": 100}, {}]}
+    clocks.correct(graph)
+    assert enough == [False, False, True], enough
+    assert [op["ns"] for op in graph["ops"]] == [3, 4, 6] and [t["recompute_ns"] for t in graph["tensors"]] == [216, 0], graph
+
+
+def test_whole():
+    """A model that is compiled as a whole is told of, its layers are not."""
+    if not hasattr(nn.Module, "compile"):
+        return  # before PyTorch 2.3
+    real, hooked = nn.Module.compile, Hooked()
+    seen = whole.Whole(torch, hooks.compiling(torch))
+    seen.outermost = hooked.hooks.outermost
+    parts, model = mlp(), mlp()
+    for layer in parts[0], parts[1]:
+        layer.compile(backend="eager")
+    model.compile(backend="eager")
+    for told, program in (False, Program(parts)), (True, Program(model)):
+        said = io.StringIO()
+        with contextlib.redirect_stderr(said):
+            for step in range(2):
+                program.step(step)
+        assert said.getvalue() == ("gmswap: %s\n" % whole.UNSUPPORTED if told else ""), said.getvalue()
+    nn.Module.compile = real
+    gc.collect()
+    hooked.hooks.remove()
+
+
+main(globals())
