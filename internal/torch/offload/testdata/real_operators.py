@@ -14,6 +14,19 @@ from cpu import Hooked
 from real import Block, Program, main, mlp
 
 
+def test_targets():
+    """What an operator writes to is known from what it reads."""
+    aten, hooked = torch.ops.aten, Hooked("remake")
+    seen = operators.Operators(hooked.memory, True)
+    a, b, c = (seen.run(aten.exp.default, (torch.randn(64, 64),), {}) for _ in range(3))
+    number = lambda t: seen.numbers[hooked.memory.key(t)]
+    seen.run(aten.add_.Tensor, (a, b), {})
+    assert seen.changed == {number(a)}, seen.changed
+    seen.run(aten.mul.out, (a, b), {"out": c})
+    assert seen.changed == {number(a), number(c)}, seen.changed
+    hooked.remove()
+
+
 class Sizes(TorchDispatchMode):
     """Notes the bytes of each result that is no argument."""
 

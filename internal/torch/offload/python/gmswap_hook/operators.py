@@ -182,8 +182,8 @@ class Operators(object):
         """Is given each operator, runs it, and notes it."""
         packet = getattr(getattr(function, "overloadpacket", None), "__name__", "")
         given = {key for key in map(self.memory.key, tensors_in((args, kwargs))) if key}
-        writes = getattr(getattr(function, "_schema", None), "is_mutable", True)  # to an argument, as with out=
-        pure = packet in PURE and not writes and self.fixed(packet, args, kwargs)
+        mutable = getattr(getattr(function, "_schema", None), "is_mutable", True)  # it writes to an argument, as with out=
+        pure = packet in PURE and not mutable and self.fixed(packet, args, kwargs)
         call = None
         if pure:
             call = Call()
@@ -196,9 +196,10 @@ class Operators(object):
             pure = self.repeats(function, args, kwargs, result)
             call.rows = pure and packet in self.by_rows and self.splits(packet, function, args, kwargs, result)
             call.dtype = (result[0] if isinstance(result, (list, tuple)) else result).dtype
-        if writes:
-            self.written.update(map(self.memory.parameter, given))
-            self.changed.update(self.numbers[key] for key in given if key in self.numbers)
+        if mutable:
+            keys = [key for key in map(self.memory.key, targets(function, args, kwargs)) if key]
+            self.written.update(map(self.memory.parameter, keys))
+            self.changed.update(self.numbers[key] for key in keys if key in self.numbers)
         for i, x in enumerate(result if isinstance(result, (list, tuple)) else (result,)):
             for t in tensors_in(x):
                 number = self.new(t, given)
@@ -308,6 +309,15 @@ class Operators(object):
                 ns = self.memory.elapsed(maker.call.begin, maker.call.end)
                 recipes[index] = Recipe(maker, ns, inputs, row, timed.layouts[index][0])
         return recipes
+
+
+def targets(function, args, kwargs):
+    """Returns the tensors that an operator writes to, or all that it is given where that is not known."""
+    arguments = getattr(getattr(function, "_schema", None), "arguments", None)
+    if arguments is None:
+        return tensors_in((args, kwargs))
+    values = (args[i] if i < len(args) else kwargs.get(a.name) for i, a in enumerate(arguments) if a.alias_info is not None and a.alias_info.is_write)
+    return tensors_in(list(values))
 
 
 def mapped(x, f):
