@@ -179,7 +179,7 @@ func (s *Stitch) fetchFrom(to, from *heap, n int64, over bool) (int64, error) {
 }
 
 // triesOfReclaim is how many places of a size are looked at whose pieces other streams may have taken.
-const triesOfReclaim = 4
+const triesOfReclaim = 64
 
 // reclaim fetches the pieces of a place of class c back from the heaps that took them, if they are idle there, and takes the place. It
 // returns none if there is no such place.
@@ -187,6 +187,17 @@ func (s *Stitch) reclaim(h *heap, c *class) (int32, error) {
 	if len(s.heaps) == 1 || s.capturing() {
 		return none, nil
 	}
+	if id, err := s.reclaimIdle(h, c); id != none || err != nil {
+		return id, err
+	}
+	for _, other := range s.heaps {
+		s.settle(other)
+	}
+	return s.reclaimIdle(h, c)
+}
+
+// reclaimIdle is reclaim without what is warm in other heaps.
+func (s *Stitch) reclaimIdle(h *heap, c *class) (int32, error) {
 	rank := c.nextFree(0)
 	for tries := 0; tries < triesOfReclaim && rank != none; tries++ {
 		id := c.places[rank]

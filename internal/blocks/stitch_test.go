@@ -124,6 +124,43 @@ func randomCycle(rng *rand.Rand, steps int, streams cuda.Stream) *Cycle {
 	return firstFit(requests)
 }
 
+// TestMemoryGoesAround has two streams take turns with more memory than each could have for itself, the same in each step.
+func TestMemoryGoesAround(t *testing.T) {
+	dev := sim.New(8<<30, sim.H200())
+	a, err := NewStitch(dev, DefaultStitchConf())
+	if err != nil {
+		t.Fatal(err)
+	}
+	turn := func(stream cuda.Stream, sizes ...int64) {
+		var held []cuda.Ptr
+		for _, size := range sizes {
+			p, err := a.Malloc(size<<20, stream, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			held = append(held, p)
+		}
+		for _, p := range held {
+			if err := a.Free(p); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for step := range 12 {
+		before := dev.MemoryCalls()
+		turn(0, 700, 300, 900)
+		turn(1, 1000, 850)
+		turn(0, 1800)
+		turn(1, 1200)
+		if calls := dev.MemoryCalls() - before; step > 3 && calls > 0 {
+			t.Errorf("step %d: %d calls that take or map memory", step, calls)
+		}
+	}
+	if most := int64(1900+50) << 20; dev.Used() > most {
+		t.Errorf("%d bytes are taken, want %d at most", dev.Used(), most)
+	}
+}
+
 // TestManyStreams looks that streams that come and go leave nothing behind.
 func TestManyStreams(t *testing.T) {
 	for _, size := range []int64{3 << 20, 700 << 20} {
