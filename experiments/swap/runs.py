@@ -191,6 +191,7 @@ def parallel(o, results, end):
 
 def both(o, results, name, words, end, ranks=1):
     """Runs a training without gmswap and in three quarters of what it takes then, or a little less than all with checkpoints."""
+    words = [*words, "--deterministic"]
     plain = run(o, results, name, None, words, end, ranks=ranks)
     if not plain:
         results.check(name, "runs", "no", False)
@@ -200,8 +201,9 @@ def both(o, results, name, words, end, ranks=1):
     if not moved:
         results.check(name, "runs under gmswap", "no", False)
         return
-    results.check(name + ": losses", "equal to the last bit", "%d steps" % len(moved["steps"]),
-                  [s["loss"] for s in moved["steps"]] == [s["loss"] for s in plain["steps"]])
+    for what in ("loss", "gradients"):
+        same = [s[what] for s in moved["steps"]] == [s[what] for s in plain["steps"]]
+        results.check("%s: %s" % (name, what), "equal to the last bit", "%d steps" % len(moved["steps"]), same)
     results.check(name + ": peak", "at most %.2f of without" % part, "%.3f" % (moved["allocated"] / plain["allocated"]),
                   moved["allocated"] <= (part + 0.01) * plain["allocated"])
     results.check(name + ": step", "for comparison", "%.3f of without" % (moved["median_s"] / plain["median_s"]), True)

@@ -63,19 +63,21 @@ def train(a, model):
                 loss = model(part)
             loss.backward()
         optimizer.step()
-        gradients = digest(model) if a.deterministic else ""
-        optimizer.zero_grad(set_to_none=True)
         loss = loss.detach()
         torch.cuda.synchronize()
-        yield {"time": time.perf_counter() - start, "loss": float(loss).hex(), "gradients": gradients,
-               "allocated": torch.cuda.max_memory_allocated(), "reserved": torch.cuda.max_memory_reserved(),
-               "after": torch.cuda.memory_allocated(), "host": rss()}
+        record = {"time": time.perf_counter() - start, "loss": float(loss).hex(),
+                  "allocated": torch.cuda.max_memory_allocated(), "reserved": torch.cuda.max_memory_reserved()}
+        record["gradients"] = digest(model) if a.deterministic else ""
+        optimizer.zero_grad(set_to_none=True)
+        yield {**record, "after": torch.cuda.memory_allocated(), "host": rss()}
 
 
 def digest(model):
-    """Returns a digest of all gradients' bits."""
-    sums = torch.stack([p.grad.view(torch.int16).to(torch.int64).sum() for p in model.parameters()])
-    parts = torch.stack([p.grad.view(torch.int16).flatten()[::997].to(torch.int64).sum() for p in model.parameters()])
+    """Returns a digest of the bits of all gradients, of this rank's part where they are spread over ranks."""
+    gradients = [p.grad.to_local() if hasattr(p.grad, "to_local") else p.grad for p in model.parameters()]
+    bits = [g.reshape(-1).view(torch.int16) for g in gradients]
+    sums = torch.stack([b.to(torch.int64).sum() for b in bits])
+    parts = torch.stack([b[::997].to(torch.int64).sum() for b in bits])
     return hashlib.sha256(torch.cat((sums, parts)).cpu().numpy().tobytes()).hexdigest()[:16]
 
 
