@@ -179,7 +179,7 @@ func (s *Stitch) fetchFrom(to, from *heap, n int64, over bool) (int64, error) {
 }
 
 // triesOfReclaim is how many places of a size are looked at whose pieces other streams may have taken.
-const triesOfReclaim = 64
+const triesOfReclaim = 128
 
 // reclaim fetches the pieces of a place of class c back from the heaps that took them, if they are idle there, and takes the place. It
 // returns none if there is no such place.
