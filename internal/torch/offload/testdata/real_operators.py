@@ -160,6 +160,35 @@ def test_clocks():
     assert [op["ns"] for op in graph["ops"]] == [3, 4, 6] and [t["recompute_ns"] for t in graph["tensors"]] == [216, 0], graph
 
 
+def test_script():
+    """ScriptModules take no hooks."""
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.up, self.down = nn.Linear(32, 64), torch.jit.script(nn.Sequential(nn.Linear(64, 32), nn.Tanh()))
+
+        def forward(self, x):
+            return self.down(torch.sigmoid(self.up(x)))
+
+    for make in Net, lambda: torch.jit.script(nn.Sequential(nn.Linear(32, 64), nn.Sigmoid(), nn.Linear(64, 32))):
+
+        def outcome():
+            torch.manual_seed(0)
+            program = Program(make())
+            with torch.jit.optimized_execution(False):
+                for step in range(9):
+                    program.step(step)
+            return [loss for loss, _ in program.out]
+
+        want = outcome()
+        hooked = Hooked("offload")
+        got = outcome()
+        gc.collect()
+        hooked.remove()
+        assert got == want and hooked.library.made and hooked.lanes.moved
+
+
 def test_whole():
     """A model that is compiled as a whole is told of, its layers are not."""
     if not hasattr(nn.Module, "compile"):

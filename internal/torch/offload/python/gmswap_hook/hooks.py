@@ -74,9 +74,15 @@ class Hooks(object):
         self.watched = ROOTS
 
     def watch_each(self, modules):
+        """Watches modules. ScriptModules take no hooks: where an outermost one is among them all are watched."""
         self.remove()
         for module in modules:
-            self.watch(module.register_forward_pre_hook, module.register_forward_hook, prepend=True)
+            try:
+                self.watch(module.register_forward_pre_hook, module.register_forward_hook, prepend=True)
+            except RuntimeError:
+                if module in self.roots:
+                    self.watch_all()
+                    return
 
     def watch(self, before, after, **first):
         self.handles.append(before(Watch(self.enter, self.compiling), **first))
