@@ -49,14 +49,13 @@ func (t *traffic) open() error {
 
 // watch reads the meters until the end, at the end alone if none goes around.
 func (t *traffic) watch() {
-	tick := time.NewTicker(nvml.MeterPeriod / 2)
-	defer tick.Stop()
-	if !slices.ContainsFunc(t.meters, (*nvml.Meter).Narrow) {
-		tick.Stop()
+	var tick <-chan time.Time
+	if slices.ContainsFunc(t.meters, (*nvml.Meter).Narrow) {
+		tick = time.Tick(nvml.MeterPeriod / 2)
 	}
 	for going := true; going; {
 		select {
-		case <-tick.C:
+		case <-tick:
 		case <-t.end:
 			going = false
 		}

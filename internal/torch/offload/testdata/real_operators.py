@@ -14,6 +14,15 @@ from cpu import Hooked
 from real import Block, Program, main, mlp
 
 
+def losses(make, steps=9):
+    """Returns the losses of training a model."""
+    torch.manual_seed(0)
+    program = Program(make())
+    for step in range(steps):
+        program.step(step)
+    return [loss for loss, _ in program.out]
+
+
 def test_targets():
     """What an operator writes to is known from what it reads."""
     aten, hooked = torch.ops.aten, Hooked("remake")
@@ -63,16 +72,9 @@ def test_written():
                 torch.mul(shift, shift, out=shift)
             return self.down(torch.tanh(self.up(x) * shift))
 
-    def outcome():
-        torch.manual_seed(0)
-        program = Program(Net())
-        for step in range(5):
-            program.step(step)
-        return [loss for loss, _ in program.out]
-
-    want = outcome()
+    want = losses(Net)
     hooked = Hooked("remake")
-    got = outcome()
+    got = losses(Net)
     hooked.remove()
     assert got == want, (got, want)
 
@@ -90,19 +92,15 @@ def test_compiled():
                 Layer.eager += 1
             return super().forward(x)
 
-    def outcome():
-        torch.manual_seed(0)
+    def make():
         model = nn.Sequential(Layer(32), Layer(32), nn.Linear(32, 32))
         for layer in list(model)[:2]:
             layer.compile(backend="aot_eager")
-        program = Program(model)
-        for step in range(9):
-            program.step(step)
-        return [loss for loss, _ in program.out]
+        return model
 
-    want = outcome()
+    want = losses(make)
     hooked = Hooked("offload")
-    got = outcome()
+    got = losses(make)
     hooked.remove()
     assert got == want and hooked.library.made == 2, "%d schedules" % hooked.library.made
     assert not Layer.eager and not hooked.runtime.deviated, "%d runs as if not compiled, %d steps deviated" % (Layer.eager, hooked.runtime.deviated)
@@ -172,18 +170,10 @@ def test_script():
             return self.down(torch.sigmoid(self.up(x)))
 
     for make in Net, lambda: torch.jit.script(nn.Sequential(nn.Linear(32, 64), nn.Sigmoid(), nn.Linear(64, 32))):
-
-        def outcome():
-            torch.manual_seed(0)
-            program = Program(make())
-            with torch.jit.optimized_execution(False):
-                for step in range(9):
-                    program.step(step)
-            return [loss for loss, _ in program.out]
-
-        want = outcome()
-        hooked = Hooked("offload")
-        got = outcome()
+        with torch.jit.optimized_execution(False):
+            want = losses(make)
+            hooked = Hooked("offload")
+            got = losses(make)
         gc.collect()
         hooked.remove()
         assert got == want and hooked.library.made and hooked.lanes.moved

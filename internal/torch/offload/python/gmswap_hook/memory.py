@@ -221,7 +221,7 @@ class Memory(object):
                     return function(*args, **(kwargs or {}))
                 return run(function, args, kwargs or {})
 
-        # What compiled code is left for good in any other mode, from PyTorch 2.9 on and before.
+        # In any other mode PyTorch leaves compiled code, for good. Older versions ask for the latter.
         for name in "ignore_compile_internals", "is_infra_mode":
             if hasattr(TorchDispatchMode, name):
                 setattr(Mode, name, classmethod(lambda cls: True))
