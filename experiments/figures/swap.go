@@ -22,7 +22,7 @@ type swapRun struct {
 	Section, Mode, Model string
 	Tokens               int
 	Code                 *int // exit status; null if time was up before the end
-	Steps                []struct{ Loss string }
+	Steps                []struct{ Loss, Gradients string }
 	MedianS              float64 `json:"median_s"`
 	Allocated            float64 // bytes
 	Account              *struct {
@@ -80,7 +80,7 @@ func measureSwap(e *experiment) error {
 	runs.longest(e)
 	runs.sweeps(e)
 	runs.kind(e, "kinds", "compiled", 0.75)
-	runs.kind(e, "kinds", "checkpoints", 0.93)
+	runs.kind(e, "kinds", "checkpoints", 0.97)
 	runs.kind(e, "kinds", "accumulated", 0.75)
 	runs.kind(e, "parallel", "ddp", 0.75)
 	runs.kind(e, "parallel", "fsdp2", 0.75)
@@ -102,7 +102,7 @@ func (runs swapRuns) kind(e *experiment, section, kind string, part float64) {
 	plain, moved := runs.find(section, kind, 0), runs.find(section, kind+" gmswap", 0)
 	memory := moved.Allocated / plain.Allocated
 	e.add("swap: "+kind, fmt.Sprintf("%.3f of the memory, %.3f of the time", memory, moved.MedianS/plain.MedianS),
-		fmt.Sprintf("%.2f of the memory, same losses", part), memory <= part && sameLosses(plain, moved))
+		fmt.Sprintf("%.2f of the memory, same gradients", part), memory <= part && sameBits(plain, moved))
 }
 
 // llama adds what 8 layers take in 70 % of the memory, and in that of recomputation.
@@ -112,18 +112,19 @@ func (runs swapRuns) llama(e *experiment, tokens int) {
 	name := fmt.Sprintf("swap: %d tokens, ", tokens)
 	memory, step := most.Allocated/plain.Allocated, most.MedianS/plain.MedianS
 	e.add(name+"70 %", fmt.Sprintf("%.3f of the memory, %.3f of the time", memory, step), "0.7 and 1.02, same losses",
-		memory <= 0.7 && step <= 1.02 && sameLosses(plain, most))
+		memory <= 0.7 && step <= 1.02 && sameBits(plain, most))
 	memory, speed := least.Allocated/again.Allocated, again.MedianS/least.MedianS
 	e.add(name+"against recomputing", fmt.Sprintf("%.3f of the memory, %.3f times the throughput", memory, speed), "1 and 1.2, same losses",
-		memory <= 1.0005 && speed >= 1.2 && sameLosses(plain, least))
+		memory <= 1.0005 && speed >= 1.2 && sameBits(plain, least))
 	if cpu := runs.find("llama", "save_on_cpu", tokens); cpu.MedianS > 0 {
 		e.add(name+"against save_on_cpu", fmt.Sprintf("%.2f times the throughput", cpu.MedianS/least.MedianS), "3", cpu.MedianS >= 3*least.MedianS)
 	}
 }
 
-func sameLosses(a, b *swapRun) bool {
+// sameBits tells whether losses, and gradients where they were looked at, were the same in all steps.
+func sameBits(a, b *swapRun) bool {
 	for i := range a.Steps {
-		if i >= len(b.Steps) || a.Steps[i].Loss != b.Steps[i].Loss {
+		if i >= len(b.Steps) || a.Steps[i] != b.Steps[i] {
 			return false
 		}
 	}
