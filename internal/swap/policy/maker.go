@@ -1,0 +1,135 @@
+package policy
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"gm/internal/swap"
+)
+
+// maker makes schedules for one amount of memory after the other.
+type maker struct {
+	*problem
+	members []member
+	trail
+}
+
+// trail is what a maker knows from the amount of memory before.
+type trail struct {
+	last   []away // joint's choice, if there was one
+	taste  int    // the dividing price that was best for it
+	rung   int    // how many amounts of memory there were
+	hidden bool   // that choice takes no time
+}
+
+// member is a schedule and what it came to.
+type member struct {
+	actions []swap.Action
+	result
+}
+
+// best returns the best of the schedules within a limit that take no less than some time, nil if there is none.
+func (m *maker) best(limit int64, least time.Duration) *member {
+	var best *member
+	for i := range m.members {
+		if x := &m.members[i]; x.peak <= limit && x.step >= least && (best == nil || x.better(&best.result)) {
+			best = x
+		}
+	}
+	return best
+}
+
+// add adds the schedules for an amount of memory: joint's, and if that takes any time the others'.
+func (m *maker) add(bytes int64) error {
+	m.limits.Device = bytes
+	c := newChooser(m.problem)
+	best, err := m.choice(c)
+	_, short := errors.AsType[*ShortError](err)
+	if err != nil && !short {
+		return err
+	}
+	if err == nil {
+		m.hidden = best.step == m.begin[m.ops()]
+		if err := m.addChoice(c, &best); err != nil || m.hidden {
+			return err
+		}
+	}
+	for _, plan := range []planner{planFloor, planBelady, planDymem} {
+		if err := m.addPlan(plan); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// choice returns the better of a new choice and of that for the amount of memory before, both improved. The error is a *ShortError.
+func (m *maker) choice(c *chooser) (outcome, error) {
+	m.taste = min(m.taste, len(c.prices)-1)
+	from, end, tries := max(0, m.taste-1), m.taste+2, c.tries()/few
+	switch {
+	case m.rung%thorough == 0:
+		from, end, tries = 0, len(c.prices), c.tries()/many
+	case m.hidden:
+		from, end = m.taste, m.taste+1
+	}
+	m.rung++
+	best, err := c.first(from, end)
+	if err == nil {
+		m.taste = best.taste
+		c.improve(&best, tries)
+	}
+	if o, ok := c.adopt(m.last); ok {
+		c.improve(&o, tries)
+		if err != nil || o.better(&best.result) {
+			return o, nil
+		}
+	}
+	return best, err
+}
+
+// Of so many amounts of memory one is looked at thoroughly: with all tastes, and many changes of what they choose. For others there are
+// the tastes next to the best one of the amount before, and few changes. These are parts of the changes that joint tries.
+const (
+	thorough = 4
+	many     = 16
+	few      = 64
+)
+
+// addChoice adds a choice of joint's.
+func (m *maker) addChoice(c *chooser, o *outcome) error {
+	m.last = nil
+	actions, err := c.actions(o)
+	if err == nil {
+		m.last = c.aways()
+		err = m.addMember(actions)
+	}
+	return err
+}
+
+// addPlan adds what a policy plans, if it does.
+func (m *maker) addPlan(plan planner) error {
+	actions, err := plan(m.problem)
+	if _, short := errors.AsType[*ShortError](err); short {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return m.addMember(actions)
+}
+
+// addMember adds a schedule that keeps to the limit of the host, whatever it takes of the device, unless another takes no more and is as good.
+func (m *maker) addMember(actions []swap.Action) error {
+	r, err := m.admit(actions)
+	if _, short := errors.AsType[*ShortError](err); short {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(m.members, func(x member) bool { return x.peak <= r.peak && !r.better(&x.result) }) {
+		m.members = append(m.members, member{slices.Clone(actions), r})
+	}
+	return nil
+}
