@@ -38,20 +38,36 @@ func (s *search) chainWork() int64 {
 
 // anneal goes on from the best of the layouts that passes have made, with so much work for each chain.
 func (s *search) anneal(starts []start, most int64) {
-	if len(s.m.items) > annealItems || len(starts) == 0 || len(starts[0].order) < 2 || s.ended() {
-		return
+	for a := s.newAnnealing(starts); a != nil && a.work < most && !s.ended(); {
+		a.step()
 	}
-	all := make([]*annealer, chains)
+}
+
+// annealing is chains that have begun with different layouts.
+type annealing struct {
+	*search
+	chains []*annealer
+	work   int64 // of each
+}
+
+// newAnnealing begins with some layouts, the best first. It returns nil where there is nothing to be found.
+func (s *search) newAnnealing(starts []start) *annealing {
+	if len(s.m.items) > annealItems || len(starts) == 0 || len(starts[0].order) < 2 || s.ended() {
+		return nil
+	}
+	a := &annealing{search: s, chains: make([]*annealer, chains)}
 	s.each(chains, func(i int) {
-		all[i] = s.newAnnealer(starts[i%len(starts)], uint64(i))
+		a.chains[i] = s.newAnnealer(starts[i%len(starts)], uint64(i))
 	})
-	slice := int64(firstSlice)
-	for work := int64(0); work < most && !s.ended(); work += slice {
-		slice = min(lastSlice, max(firstSlice, work))
-		s.each(chains, func(i int) { all[i].run(work+slice, s.ctx) })
-		for _, a := range all {
-			s.offer(a.best, a.least, "anneal")
-		}
+	return a
+}
+
+// step lets all chains work for a while, as long again as they have until now.
+func (a *annealing) step() {
+	a.work += min(lastSlice, max(firstSlice, a.work))
+	a.each(len(a.chains), func(i int) { a.chains[i].run(a.work, a.ctx) })
+	for _, c := range a.chains {
+		a.offer(c.best, c.least, "anneal")
 	}
 }
 

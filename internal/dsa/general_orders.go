@@ -28,12 +28,15 @@ const (
 )
 
 // tryOrders places the items in several orders and returns those that were worth finishing, the best first.
-func (s *search) tryOrders() []start {
+func (s *search) tryOrders() []start { return s.tryOrdersFrom(0) }
+
+// tryOrdersFrom tries the orders of a turn and those behind it.
+func (s *search) tryOrdersFrom(first int) []start {
 	turns := len(skylineKeys) + len(itemKeys)
 	bounds := s.m.bounds()
 	var done []start
 	count, left, cost := 1, int64(startWork), int64(1)
-	for from := 0; count > 0 && !s.ended(); {
+	for from := first; count > 0 && !s.ended(); {
 		batch := make([]start, count)
 		s.each(count, func(i int) { batch[i] = s.try(bounds, from+i) })
 		for i, t := range batch {

@@ -11,7 +11,7 @@ import (
 
 // portfolio runs its members on each component of a problem, in turn and on all workers, until one meets the bound, and
 // keeps the best. Where they leave a gap it lays out repeated parts once, if that is lower, and then improves what is highest:
-// small components are searched exactly, large ones with skylines of random keys.
+// small components are searched exactly, large ones with skylines of random keys and by annealing.
 type portfolio struct {
 	members []member
 	rounds  int      // at most so many random rounds
@@ -22,7 +22,8 @@ type portfolio struct {
 	work  int64 // on all turns but the first, in nodes of the index looked at
 	nodes int64 // on an exact search, in its nodes
 
-	lives int64 // components are searched exactly up to so many sections that all their buffers live in, added up
+	lives   int64 // components are searched exactly up to so many sections that all their buffers live in, added up
+	anneals bool  // larger ones are annealed
 }
 
 // member is a method and the name it goes by.

@@ -25,17 +25,19 @@ type quest struct {
 
 // component is a part of a problem that shares no moment with others.
 type component struct {
-	in    *instance
-	peak  int64 // units, of best; 0 when there is none yet
-	bound int64 // units
-	best  []int64
-	name  string // of what found it
-	hunt  *hunt  // nil before it is searched exactly
-	steps int    // of deepen, so far
-	spent bool   // nothing more is to be done
-	lives int64  // sections that all buffers live in, added up
-	turns int    // of races, so far
-	cost  int64  // of one, in nodes of the index
+	in        *instance
+	peak      int64 // units, of best; 0 when there is none yet
+	bound     int64 // units
+	best      []int64
+	name      string     // of what found it
+	hunt      *hunt      // nil before it is searched exactly
+	orders    *search    // of orders to place its buffers in; nil before any is tried
+	annealing *annealing // nil where there is nothing to be found
+	steps     int        // of deepen, so far
+	spent     bool       // nothing more is to be done
+	lives     int64      // sections that all buffers live in, added up
+	turns     int        // of races, so far
+	cost      int64      // of one, in nodes of the index
 }
 
 // huntRounds is how many random rounds come before an exact search.
@@ -143,13 +145,14 @@ func (q *quest) worst() *component {
 	return worst
 }
 
-// deepen improves one component: with skylines of random keys, and an exact search in turn with them where that may do.
+// deepen improves one component: with skylines of random keys, and an exact search in turn with them where that may do, annealing where not.
 func (q *quest) deepen(c *component) {
 	goal := max(q.goal, q.bound())
 	c.steps++
 	if c.lives > q.lives || c.peak > exact.MaxCapacity {
 		work := min(c.cost<<min(c.steps+3, 40), q.work)
 		q.spin(c, goal, work)
+		q.anneal(c, goal, work)
 		c.spent = work == q.work || q.rounds == 0
 		return
 	}

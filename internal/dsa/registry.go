@@ -45,6 +45,7 @@ func Solvers() []Entry {
 	repeats := bilevel{parts: few, whole: few}
 	auto := portfolio{
 		members: members, rounds: autoRounds, repeats: &repeats, general: generalSolver{}, work: autoWork, nodes: autoNodes, lives: autoLives,
+		anneals: true,
 	}
 	exact := portfolio{members: members[:1], work: autoWork, nodes: autoNodes, lives: mostLives}
 
@@ -55,7 +56,7 @@ func Solvers() []Entry {
 	add("best-fit-A", "greatest size x life first into the smallest gap; quadratic", orderedFit{by: "A", smallest: true})
 	add("first-fit-W", "longest life first into the lowest gap; quadratic", orderedFit{by: "WZ"})
 	return append([]Entry{
-		{"auto", "all skylines and best-fit, repeated parts once, then an exact search or skylines of random keys, until one is proven optimal", auto},
+		{"auto", "all skylines and best-fit, repeated parts once, then an exact search or annealing beside skylines of random keys, until one is proven optimal", auto},
 		{"exact", "depth-first search that finds a layout of the least peak and proves that it is, given the time", exact},
 		{"bilevel", "what is repeated, layers or iterations, laid out once (MEMO)", repeats},
 		{"general", "several orders into the lowest gap, pairs and annealing: what auto does where offsets are given, buffers tied or iterations repeated", generalSolver{}},
