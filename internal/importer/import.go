@@ -49,7 +49,10 @@ func read(in io.Reader, name string, out *trace.Writer, warn func(string)) error
 	t := &text{lines: newLines(src), out: newRows(out, warn)}
 	switch format {
 	case Snapshot:
-		return torch.Import(src, name, out, warn)
+		if err := torch.Import(src, name, out, warn); err != nil {
+			return err
+		}
+		return drain(src)
 	case RMM:
 		return t.run(t.rmm)
 	case STAlloc:
@@ -66,6 +69,14 @@ func read(in io.Reader, name string, out *trace.Writer, warn func(string)) error
 	}
 	return errors.New("unknown format: expected a PyTorch memory snapshot, an RMM log, a STAlloc trace, or a CSV with" +
 		" the columns id, lower, upper and size or time_ns, op, id and size")
+}
+
+// drain reads what is behind a snapshot: at the end of what is compressed is its checksum.
+func drain(src io.Reader) error {
+	if _, err := io.Copy(io.Discard, src); err != nil {
+		return fmt.Errorf("gunzip: %w", err)
+	}
+	return nil
 }
 
 // peek returns the start of src.

@@ -215,6 +215,13 @@ func TestImport(t *testing.T) {
 	}
 }
 
+// otherChecksum is text packed, with a checksum that is not its own.
+func otherChecksum(t *testing.T, text string) string {
+	file := packed(t, text)
+	file[len(file)-8] ^= 1
+	return string(file)
+}
+
 func TestImportErrors(t *testing.T) {
 	const rmm = "Thread,Time,Action,Pointer,Size,Stream\n"
 	const mm = "id,lower,upper,size\n"
@@ -226,6 +233,7 @@ func TestImportErrors(t *testing.T) {
 		{"binary", "\x7fELF\x00\x00", "x: unknown format"},
 		{"parquet", "PAR1xxxxPAR1", "x: already Parquet: a gm trace needs no import"},
 		{"cut gzip", string(packed(t, mm+"a,1,2,3\n")[:20]), "gunzip"},
+		{"gzip of another checksum", otherChecksum(t, "(dS'device_traces'\n(ls."+strings.Repeat("\x00", 8<<20)), "gunzip: gzip: invalid checksum"},
 		{"gzip of gzip", string(packed(t, string(packed(t, mm)))), "x: unknown format"},
 		{"long line", mm + strings.Repeat("1", 2<<20), "x: line 2: longer than 1048576 bytes"},
 		{"pickle", "\x80\x04cos\nsystem\n)R.", "x: read snapshot: pickle: byte 14: refused: the pickle calls os.system"},

@@ -97,7 +97,9 @@ func (d *recordedDevice) diverge(want string, got segmentRow) error {
 	if len(d.script) > 0 {
 		row = d.script[0].row
 	}
-	d.diverged = &Divergence{Row: row, Want: want, Got: got.String()}
+	if d.diverged == nil { // calls that take back what was done follow the first
+		d.diverged = &Divergence{Row: row, Want: want, Got: got.String()}
+	}
 	return errDiverged
 }
 

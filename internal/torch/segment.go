@@ -116,6 +116,7 @@ func (s *snapshot) block(v pickle.Value) error {
 	for i := 0; i+1 < len(items) && err == nil; i += 2 {
 		value := items[i+1]
 		var n int64
+		var known bool
 		switch s.field(items[i]) {
 		case fieldAddress:
 			b.placed = true
@@ -126,7 +127,10 @@ func (s *snapshot) block(v pickle.Value) error {
 		case fieldRequested:
 			b.asked, err = s.integer("requested_size", value, 0)
 		case fieldState:
-			b.active, b.pending = parseState(s.dec.Text(value))
+			b.active, b.pending, known = parseState(s.dec.Text(value))
+			if !known {
+				s.rec.odd.states++
+			}
 		case fieldFrames:
 			b.stack, err = stackOf(value)
 		}
@@ -161,14 +165,14 @@ func (s *snapshot) recall(b *block) {
 	s.former = former{}
 }
 
-func parseState(name string) (active, pending bool) {
+func parseState(name string) (active, pending, known bool) {
 	switch name {
 	case "active_allocated":
-		return true, false
+		return true, false, true
 	case "active_pending_free", "active_awaiting_free":
-		return true, true
+		return true, true, true
 	}
-	return false, false
+	return false, false, name == "inactive"
 }
 
 // historyEntry reads one entry of a block's "history", of which the first is the present one.

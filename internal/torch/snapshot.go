@@ -48,6 +48,7 @@ type snapshot struct {
 	blocks []block // of the segment being read
 	former former  // of the block being read
 	known  bool    // the input has a part of a snapshot
+	wrong  error   // the first container that is not of the kind it has to be
 
 	last last
 }
@@ -69,6 +70,9 @@ func decode(in io.Reader, rec *recording, to entries) (last, error) {
 	top, err := s.dec.Decode()
 	if err != nil {
 		return s.last, fmt.Errorf("read snapshot: %w", err)
+	}
+	if s.wrong != nil {
+		return s.last, s.wrong
 	}
 	if k := top.Kind(); !s.known && k != pickle.Token {
 		return s.last, fmt.Errorf("%v is no memory snapshot", k)
@@ -103,7 +107,7 @@ func (s *snapshot) Role(parent pickle.Role, key string, index int, kind pickle.K
 	case roleIgnored:
 		return roleIgnored
 	default:
-		return keyRole(parent, key, kind)
+		return s.keyRole(parent, key, kind)
 	}
 	return 0
 }
@@ -129,35 +133,41 @@ func (s *snapshot) rootRole(key string, kind pickle.Kind) pickle.Role {
 	if key == "allocator_settings" {
 		return 0
 	}
-	if kind == pickle.List {
-		switch key {
-		case "segments":
-			s.known = true
-			return roleSegments
-		case "device_traces":
-			s.known = true
-			return roleTraces
-		case "external_annotations":
-			return roleMarks
-		}
+	switch key {
+	case "segments":
+		s.known = true
+		return s.listRole(key, kind, roleSegments)
+	case "device_traces":
+		s.known = true
+		return s.listRole(key, kind, roleTraces)
+	case "external_annotations":
+		return s.listRole(key, kind, roleMarks)
 	}
 	return roleIgnored
 }
 
 // keyRole is the role of a container in a segment, block, event or such.
-func keyRole(parent pickle.Role, key string, kind pickle.Kind) pickle.Role {
-	if kind == pickle.List {
-		switch {
-		case key == "frames":
-			return roleFrames
-		case key == "blocks" && parent == roleSegment:
-			return roleBlocks
-		case key == "history" && parent == roleBlock:
-			return roleHistory
-		}
-	}
-	if kind == pickle.Tuple && (key == "pool_id" || key == "segment_pool_id") {
+func (s *snapshot) keyRole(parent pickle.Role, key string, kind pickle.Kind) pickle.Role {
+	switch {
+	case key == "frames":
+		return s.listRole(key, kind, roleFrames)
+	case key == "blocks" && parent == roleSegment:
+		return s.listRole(key, kind, roleBlocks)
+	case key == "history" && parent == roleBlock:
+		return s.listRole(key, kind, roleHistory)
+	case kind == pickle.Tuple && (key == "pool_id" || key == "segment_pool_id"):
 		return 0
+	}
+	return roleIgnored
+}
+
+// listRole is the role of a container that has to be a list.
+func (s *snapshot) listRole(key string, kind pickle.Kind, role pickle.Role) pickle.Role {
+	if kind == pickle.List {
+		return role
+	}
+	if s.wrong == nil {
+		s.wrong = fmt.Errorf("read snapshot: %s is %v, expected a list", key, kind)
 	}
 	return roleIgnored
 }
@@ -181,16 +191,34 @@ func (s *snapshot) Complete(role pickle.Role, v pickle.Value) (pickle.Value, err
 		return 0, s.mark(v)
 	case roleRoot:
 		return v, s.root(v)
-	case roleTraces, roleIgnored:
+	case roleIgnored:
+		return noValue, nil
+	case roleTraces:
 	default:
 		if items := s.dec.Items(v); len(items) > 0 {
 			return 0, fmt.Errorf("a list of dicts holds %v", items[0].Kind())
 		}
 	}
-	return noValue, nil
+	if s.empty(role) {
+		return noValue, nil
+	}
+	return pickle.Spent, nil
 }
 
-// noValue stands for what was taken out of the stream in places that must not stay empty.
+// empty says that the list of records that is complete has none.
+func (s *snapshot) empty(role pickle.Role) bool {
+	switch role {
+	case roleTrace:
+		return s.events == 0
+	case roleBlocks:
+		return len(s.blocks) == 0
+	case roleHistory:
+		return !s.former.known
+	}
+	return false
+}
+
+// noValue stands for what is not looked at.
 var noValue = pickle.MakeToken(stackToken)
 
 // root reads what is left of the snapshot when all else has been handed over: the settings.

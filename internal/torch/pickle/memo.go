@@ -94,5 +94,8 @@ func (d *Decoder) fetch(i uint64) error {
 	case dead:
 		return d.fail("memo entry %d, a record of a stream, is used twice", i)
 	}
+	if v == Spent {
+		return d.fail("memo entry %d, a list of records, is used twice", i)
+	}
 	return d.push(v)
 }
