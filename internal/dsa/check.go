@@ -131,7 +131,10 @@ func (p *Problem) spans(buffers []int32) []span {
 // tiedSets are disjoint sets of buffers as a forest: the parent of each, itself at the root. It is nil without ties.
 type tiedSets []int32
 
-func (p *Problem) tied() tiedSets {
+func (p *Problem) tied() tiedSets { return p.tiedBy(func(Tie) bool { return true }) }
+
+// tiedBy returns the sets that some of the ties make.
+func (p *Problem) tiedBy(counts func(Tie) bool) tiedSets {
 	if len(p.Ties) == 0 {
 		return nil
 	}
@@ -140,7 +143,9 @@ func (p *Problem) tied() tiedSets {
 		t[i] = int32(i)
 	}
 	for _, tie := range p.Ties {
-		t[t.root(tie.A)] = t.root(tie.B)
+		if counts(tie) {
+			t[t.root(tie.A)] = t.root(tie.B)
+		}
 	}
 	return t
 }

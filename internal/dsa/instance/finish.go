@@ -29,8 +29,21 @@ func (b *builder) finish() (*Instance, error) {
 			}
 			return nil, fmt.Errorf("%s: %w", where, err)
 		}
+		if x, y, found := a.Problem.TiedOverlap(); found {
+			return nil, fmt.Errorf("buffers %s and %s live at one time, and next_to and same_as put one over the other", b.idOf(a.Rows[x]), b.idOf(a.Rows[y]))
+		}
 	}
 	return in, nil
+}
+
+// idOf returns the id of a row, quoted.
+func (b *builder) idOf(row int32) string {
+	for id, at := range b.ids {
+		if at == row {
+			return fmt.Sprintf("%q", clip(id))
+		}
+	}
+	return fmt.Sprint(row)
 }
 
 // simplify sets the alignment of a problem and drops what it says without need.
