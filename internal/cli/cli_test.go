@@ -53,8 +53,8 @@ func TestStatus(t *testing.T) {
 func TestFailIsOneLine(t *testing.T) {
 	var out bytes.Buffer
 	c := &Context{Tool: "test", Err: &out}
-	c.Fail(errors.Join(errors.New("first"), errors.New("second")))
-	if want := "test: first; second\n"; out.String() != want {
+	c.Fail(errors.Join(errors.New("first"), errors.New("\x1b[31msecond")))
+	if want := "test: first; ?[31msecond\n"; out.String() != want {
 		t.Errorf("%q, want %q", out.String(), want)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"unicode"
 
 	"github.com/alecthomas/kong"
 )
@@ -117,17 +118,27 @@ func commandOf(err error) []string {
 
 // Fail prints an error, once and as one line.
 func (c *Context) Fail(err error) {
-	fmt.Fprintf(c.Err, "%s: %s\n", c.Tool, strings.ReplaceAll(err.Error(), "\n", "; "))
+	fmt.Fprintf(c.Err, "%s: %s\n", c.Tool, line(strings.ReplaceAll(err.Error(), "\n", "; ")))
 }
 
 // Warn prints a warning. It stops nothing.
 func (c *Context) Warn(format string, args ...any) {
-	fmt.Fprintf(c.Err, "%s: warning: %s\n", c.Tool, fmt.Sprintf(format, args...))
+	fmt.Fprintf(c.Err, "%s: warning: %s\n", c.Tool, line(fmt.Sprintf(format, args...)))
 }
 
 // Note says what was done. Scripts need not read it.
 func (c *Context) Note(format string, args ...any) {
-	fmt.Fprintf(c.Err, "%s: %s\n", c.Tool, fmt.Sprintf(format, args...))
+	fmt.Fprintf(c.Err, "%s: %s\n", c.Tool, line(fmt.Sprintf(format, args...)))
+}
+
+// line returns text as a terminal takes it for no more than text: names come out of files, too.
+func line(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) || r == '\n' || r == '\t' {
+			return r
+		}
+		return '?'
+	}, text)
 }
 
 // OwnSignals leaves interrupts to the command, until the function that it returns is called. By default they end the tool.

@@ -36,9 +36,11 @@ func ParseBytes(text string) (Bytes, error) {
 	return Bytes(math.Round(number)), nil
 }
 
-// UnmarshalText implements encoding.TextUnmarshaler, for command lines.
+// UnmarshalText implements encoding.TextUnmarshaler, for flags, of which 0 is one that is not given: nobody can ask for it.
 func (b *Bytes) UnmarshalText(text []byte) (err error) {
-	*b, err = ParseBytes(string(text))
+	if *b, err = ParseBytes(string(text)); err == nil && *b == 0 {
+		err = fmt.Errorf("%q: expected more than 0 bytes", text)
+	}
 	return err
 }
 

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,13 +23,7 @@ func (c *capacity) UnmarshalText(text []byte) error {
 			return fmt.Errorf("%q names no arena", text)
 		}
 	}
-	if err := c.size.UnmarshalText([]byte(size)); err != nil {
-		return err
-	}
-	if c.size == 0 {
-		return errors.New("nothing fits in 0 bytes")
-	}
-	return nil
+	return c.size.UnmarshalText([]byte(size))
 }
 
 // capacityOf returns the capacity of an arena in bytes, 0 when it has none. The last one given counts.

@@ -46,11 +46,7 @@ func (cmd *cmpCmd) Run(c *cli.Context) error {
 	if err := cmd.distinct(); err != nil {
 		return err
 	}
-	limits, err := cmd.limits(unlimited)
-	if err != nil {
-		return err
-	}
-	g, err := readGraph(cmd.Graph)
+	g, limits, err := cmd.load(cmd.Graph, unlimited)
 	if err != nil {
 		return err
 	}
@@ -97,7 +93,7 @@ func (cmd *cmpCmd) policies() ([]policy.Policy, error) {
 	return all, nil
 }
 
-// distinct refuses pictures in place of what is read, or of each other.
+// distinct refuses pictures in place of what is read, or of each other, or where no file can be made.
 func (cmd *cmpCmd) distinct() error {
 	if cmd.PNG != "" && cmd.PNG == cmd.SVG {
 		return cli.Usage("--png and --svg are both %s", cmd.PNG)
@@ -106,6 +102,7 @@ func (cmd *cmpCmd) distinct() error {
 	for _, in := range []string{cmd.Graph, cmd.Link} {
 		errs = append(errs, cli.Distinct(in, cmd.PNG), cli.Distinct(in, cmd.SVG))
 	}
+	errs = append(errs, writable(cmd.PNG), writable(cmd.SVG))
 	return cmp.Or(errs...)
 }
 

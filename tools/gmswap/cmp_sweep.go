@@ -60,11 +60,11 @@ func (s *sweep) over(all span) (err error) {
 
 // run makes all schedules, on all cores. Done is called after each.
 func (s *sweep) run(done func()) (err error) {
-	if s.plain, err = simulate.Run(s.graph.Graph, nil, s.limits.Link, nil); err != nil {
+	if s.plain, err = simulate.Run(s.graph.Graph, nil, s.limits.Copies(), nil); err != nil {
 		return err
 	}
 	for b := range s.budgets {
-		step, ok := policy.LowerBound(s.graph.Graph, swap.Limits{Device: s.budgets[b], Host: s.limits.Host, Link: s.limits.Link})
+		step, ok := policy.LowerBound(s.graph.Graph, swap.Limits{Device: s.budgets[b], Host: s.limits.Host, Link: s.limits.Copies()})
 		s.bounds[b] = bound{step, ok}
 	}
 	var wait sync.WaitGroup

@@ -26,10 +26,17 @@ type hostFlags struct {
 	Link string      `placeholder:"FILE" help:"How fast copies are, as gmswap bw measured it. Those of an H200 by default."`
 }
 
-// limits returns what a schedule has to keep to.
-func (f *hostFlags) limits(device units.Bytes) (scheduling.Limits, error) {
+// load reads a graph, and returns with it what its schedules have to keep to. All GPUs of a job copy at the same time.
+func (f *hostFlags) load(graph string, device units.Bytes) (*store.Graph, scheduling.Limits, error) {
 	figures, err := readLink(f.Link)
-	return scheduling.Limits{Device: int64(device), Host: int64(orUnlimited(f.Host)), Link: figures}, err
+	if err != nil {
+		return nil, scheduling.Limits{}, err
+	}
+	g, err := readGraph(graph)
+	if err != nil {
+		return nil, scheduling.Limits{}, err
+	}
+	return g, scheduling.Limits{Device: int64(device), Host: int64(orUnlimited(f.Host)), Link: figures, GPUs: int(g.Meta.WorldSize)}, nil
 }
 
 func orUnlimited(size units.Bytes) units.Bytes {

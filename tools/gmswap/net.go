@@ -42,6 +42,6 @@ func (cmd *netCmd) Run(c *cli.Context) error {
 		return cli.Usage("%v", err)
 	}
 	return c.Binary(cmd.Output, func(w io.Writer) error {
-		return store.WriteGraph(w, &store.Graph{Graph: m.Graph, Meta: graph.Meta{Source: graph.SourceShapes}})
+		return store.WriteGraph(w, &store.Graph{Graph: m.Graph, Meta: graph.Meta{Source: graph.SourceShapes, WorldSize: m.GPUs}})
 	})
 }

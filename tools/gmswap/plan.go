@@ -39,14 +39,10 @@ func (cmd *planCmd) Run(c *cli.Context) error {
 			return err
 		}
 	}
-	if err := errors.Join(cli.Distinct(cmd.Graph, cmd.Output), cli.Distinct(cmd.Link, cmd.Output)); err != nil {
+	if err := errors.Join(cli.Distinct(cmd.Graph, cmd.Output), cli.Distinct(cmd.Link, cmd.Output), writable(cmd.Output)); err != nil {
 		return err
 	}
-	limits, err := cmd.limits(cmd.Memory)
-	if err != nil {
-		return err
-	}
-	g, err := readGraph(cmd.Graph)
+	g, limits, err := cmd.load(cmd.Graph, cmd.Memory)
 	if err != nil {
 		return err
 	}
@@ -84,7 +80,7 @@ func summary(g *store.Graph, m *scheduling.Made, limits scheduling.Limits) strin
 	}
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s: step %s, %s against one with nothing moved", m.Policy, timeText(m.Moved.Step), change(m.Moved.Step, m.Plain.Step))
-	bound, ok := policy.LowerBound(g.Graph, swap.Limits{Device: limits.Device, Host: limits.Host, Link: limits.Link})
+	bound, ok := policy.LowerBound(g.Graph, swap.Limits{Device: limits.Device, Host: limits.Host, Link: limits.Copies()})
 	if ok {
 		fmt.Fprintf(&text, ", where %s is the least possible", change(bound, m.Plain.Step))
 	}

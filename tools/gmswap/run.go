@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strconv"
 
-	"golang.org/x/sys/unix"
-
 	"gm/internal/cli"
 	"gm/internal/command"
 	"gm/internal/libgm/library"
@@ -86,7 +84,24 @@ func (cmd *runCmd) check() error {
 	if err := cmd.look(); err != nil {
 		return err
 	}
+	if err := cmd.findLibrary(); err != nil {
+		return err
+	}
 	_, err := readLink(cmd.Link)
+	return err
+}
+
+// findLibrary makes the library's name that of any folder that the program may go to.
+func (cmd *runCmd) findLibrary() error {
+	if cmd.Library == "" {
+		return nil
+	}
+	f, err := os.Open(cmd.Library)
+	if err != nil {
+		return err
+	}
+	f.Close()
+	cmd.Library, err = filepath.Abs(cmd.Library)
 	return err
 }
 
@@ -230,26 +245,4 @@ func (cmd *runCmd) settings(e *command.Environ) error {
 		e.Set(out.variable, path)
 	}
 	return nil
-}
-
-// outputPath returns the whole path of a file that is to be written: one that is there, or a new one in a folder in which it can be made.
-func outputPath(file string) (string, error) {
-	path, err := filepath.Abs(file)
-	if err != nil {
-		return "", err
-	}
-	if info, err := os.Stat(path); err == nil {
-		if info.IsDir() {
-			return "", fmt.Errorf("write %s: it is a folder", file)
-		}
-		return path, nil
-	}
-	folder := filepath.Dir(path)
-	if info, err := os.Stat(folder); err != nil || !info.IsDir() {
-		return "", fmt.Errorf("%s: there is no folder %s", filepath.Base(path), folder)
-	}
-	if err := unix.Access(folder, unix.W_OK|unix.X_OK); err != nil {
-		return "", fmt.Errorf("write %s: no file can be made in %s: %w", file, folder, err)
-	}
-	return path, nil
 }

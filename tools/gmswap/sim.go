@@ -64,7 +64,7 @@ func (cmd *simCmd) check() error {
 			return err
 		}
 	}
-	return nil
+	return writable(cmd.Trace)
 }
 
 // simulation is a step that is simulated.
@@ -91,11 +91,7 @@ func (cmd *simCmd) load(c *cli.Context) (*simulation, error) {
 	if err != nil {
 		return nil, err
 	}
-	limits, err := cmd.limits(orUnlimited(cmd.Memory))
-	if err != nil {
-		return nil, err
-	}
-	g, err := readGraph(cmd.Graph)
+	g, limits, err := cmd.hostFlags.load(cmd.Graph, orUnlimited(cmd.Memory))
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +99,7 @@ func (cmd *simCmd) load(c *cli.Context) (*simulation, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &simulation{graph: g, schedule: made.Schedule, copies: limits.Link}, nil
+	return &simulation{graph: g, schedule: made.Schedule, copies: limits.Copies()}, nil
 }
 
 // read reads a schedule that was made for the graph.

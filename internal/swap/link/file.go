@@ -24,7 +24,7 @@ const (
 func Read(path string) (l *Link, err error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("link: %w", err)
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	if l, err = read(f); err != nil {

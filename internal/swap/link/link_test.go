@@ -1,6 +1,7 @@
 package link
 
 import (
+	"errors"
 	"math"
 	"os"
 	"path/filepath"
@@ -179,7 +180,7 @@ func TestFile(t *testing.T) {
 	if _, err := Read(path); err == nil || err.Error() != "link "+path+": no schema: gmswap bw writes such files" {
 		t.Errorf("a file of something else: %v", err)
 	}
-	if _, err := Read(path + ".none"); !os.IsNotExist(err) {
+	if _, err := Read(path + ".none"); !errors.Is(err, os.ErrNotExist) || !strings.HasPrefix(err.Error(), "link: ") {
 		t.Errorf("no file: %v", err)
 	}
 }

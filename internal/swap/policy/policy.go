@@ -31,7 +31,7 @@ func Policies() []Policy {
 		{autoName, "the fastest of what joint, floor, memo, belady and dymem make for some amounts of memory around and below the limit; more is never slower", planAuto},
 		{"joint", "for each tensor the cheapest of keeping, copying and computing again, by simulation", planJoint},
 		{"floor", "copy all, bring back the largest while they fit, copy the rest back in time (DeepSpeed)", planFloor},
-		{"memo", "copy inputs and attention of each layer and a part of the rows of others, compute the rest again (MEMO)", planMemo},
+		{"memo", "copy inputs and attention of each layer and a part of the rows of others, compute the rest again (MEMO); memo=0.5 names the part", planMemo},
 		{"dymem", "copy what convolutions, pooling, activations and norms read; wait only where memory is short (Dymem)", planDymem},
 		{"superneurons", "copy what convolutions make, least recently used first; compute cheap layers again (SuperNeurons)", planSuperNeurons},
 		{"vdnn-all", "copy the input of each layer, with a barrier behind each (vDNN)", planVDNNAll},

@@ -32,11 +32,11 @@ type Limits struct {
 	Spare float64
 }
 
-// copies returns the link as policies take it, and as it is.
-func (l *Limits) copies() (spared, real swap.Copier) {
-	real = l.Link.Under(link.Load{GPUs: l.GPUs})
-	return slower{real, 1 / (1 - l.Spare)}, real
-}
+// Copies returns the link with all the GPUs at work.
+func (l *Limits) Copies() swap.Copier { return l.Link.Under(link.Load{GPUs: l.GPUs}) }
+
+// spared returns the link as policies take it.
+func (l *Limits) spared() swap.Copier { return slower{l.Copies(), 1 / (1 - l.Spare)} }
 
 // slower is a link on which copies take so many times as long.
 type slower struct {
@@ -61,15 +61,14 @@ func Make(g *swap.Graph, p policy.Policy, limits Limits) (m *Made, err error) {
 // MakeEach makes schedules as [Make] does, for some amounts of device memory in place of that of the limits, in ascending order. It calls
 // visit with each.
 func MakeEach(g *swap.Graph, p policy.Policy, limits Limits, devices []int64, visit func(i int, m *Made, err error)) {
-	spared, real := limits.copies()
-	p.PlanEach(g, swap.Limits{Host: limits.Host, Link: spared}, devices, func(i int, s *swap.Schedule, err error) {
+	p.PlanEach(g, swap.Limits{Host: limits.Host, Link: limits.spared()}, devices, func(i int, s *swap.Schedule, err error) {
 		if err != nil {
 			visit(i, nil, err)
 			return
 		}
 		l := limits
 		l.Device = devices[i]
-		m, err := describe(g, s, l, real)
+		m, err := describe(g, s, l)
 		if err != nil {
 			err = fmt.Errorf("BUG: policy %s made a schedule that cannot be followed: %w", s.Policy, err)
 		}
@@ -83,13 +82,13 @@ func Take(g *swap.Graph, s *swap.Schedule, limits Limits) (*Made, error) {
 	if wrong := check.Check(g, s, swap.Limits{Device: limits.Device, Host: limits.Host}, nil); len(wrong) > 0 {
 		return nil, errors.New(wrong[0].String())
 	}
-	_, real := limits.copies()
-	return describe(g, s, limits, real)
+	return describe(g, s, limits)
 }
 
 // describe returns a schedule with all that its file says.
-func describe(g *swap.Graph, s *swap.Schedule, limits Limits, copies swap.Copier) (_ *Made, err error) {
+func describe(g *swap.Graph, s *swap.Schedule, limits Limits) (_ *Made, err error) {
 	m := &Made{Schedule: &store.Schedule{Schedule: s}}
+	copies := limits.Copies()
 	if m.Plain, err = simulate.Run(g, nil, copies, nil); err != nil {
 		return nil, err
 	}
