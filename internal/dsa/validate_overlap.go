@@ -2,6 +2,7 @@ package dsa
 
 import (
 	"cmp"
+	"container/heap"
 	"slices"
 )
 
@@ -16,37 +17,96 @@ func (p *Problem) TiedOverlap() (a, b int32, found bool) {
 		panic("BUG: " + err.Error())
 	}
 	shared := p.tiedBy(func(t Tie) bool { return t.Delta == 0 })
-	var order []int32
-	for i := range int32(p.Len()) {
-		if !p.empty(i) {
-			order = append(order, i)
-		}
+	order := make([]int32, p.Len())
+	for i := range order {
+		order[i] = int32(i)
 	}
 	slices.SortStableFunc(order, func(a, b int32) int {
-		return cmp.Or(cmp.Compare(g.of[a], g.of[b]), cmp.Compare(g.at[a], g.at[b]))
+		return cmp.Or(cmp.Compare(g.of[a], g.of[b]), cmp.Compare(shared.root(a), shared.root(b)))
 	})
-	for k, i := range order {
-		end := g.at[i] + granules(p.Size[i], p.Align)
-		for _, j := range order[k+1:] {
-			if g.of[j] != g.of[i] || g.at[j] >= end {
-				break
-			}
-			if !shared.same(i, j) && p.meet(i, j) {
-				return min(i, j), max(i, j), true
-			}
-		}
+	for len(order) > 0 && !found {
+		n := runOf(order, func(i int32) int32 { return g.of[i] })
+		a, b, found = p.overlapIn(order[:n], g, shared)
+		order = order[n:]
 	}
-	return 0, 0, false
+	return min(a, b), max(a, b), found
 }
 
-// meet says whether two buffers live at one time.
-func (p *Problem) meet(a, b int32) bool {
-	for _, x := range p.spans([]int32{a}) {
-		for _, y := range p.spans([]int32{b}) {
-			if x.start < y.end && y.start < x.end {
-				return true
-			}
+// runOf returns how many elements at the beginning have the same key.
+func runOf(all []int32, key func(int32) int32) int {
+	n := 1
+	for n < len(all) && key(all[n]) == key(all[0]) {
+		n++
+	}
+	return n
+}
+
+// overlapIn looks at one group, whose buffers that share an address are next to each other.
+func (p *Problem) overlapIn(group []int32, g *groups, shared tiedSets) (a, b int32, found bool) {
+	q := &Problem{Align: 1}
+	var owner []int32
+	var offsets []int64
+	for len(group) > 0 {
+		n := runOf(group, shared.root)
+		for _, x := range tallest(p.spans(group[:n]), p.Size) {
+			q.Start, q.End, q.Size = append(q.Start, x.start), append(q.End, x.end), append(q.Size, granules(p.Size[x.buffer], p.Align))
+			owner, offsets = append(owner, x.buffer), append(offsets, g.at[x.buffer])
+		}
+		group = group[n:]
+	}
+	all := make([]int32, len(owner))
+	for i := range all {
+		all[i] = int32(i)
+	}
+	if a, b, found = q.overlap(all, offsets); found {
+		a, b = owner[a], owner[b]
+	}
+	return a, b, found
+}
+
+// tallest returns spans that do not overlap: the largest of those that live, at each time.
+func tallest(spans []span, sizes []int64) []span {
+	var times []int64
+	for _, x := range spans {
+		times = append(times, x.start, x.end)
+	}
+	slices.Sort(times)
+	times = slices.Compact(times)
+	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.start, b.start) })
+	live := &largest{sizes: sizes}
+	var all []span
+	for k := range max(0, len(times)-1) {
+		for ; len(spans) > 0 && spans[0].start == times[k]; spans = spans[1:] {
+			heap.Push(live, spans[0])
+		}
+		for live.Len() > 0 && live.spans[0].end <= times[k] {
+			heap.Pop(live)
+		}
+		switch {
+		case live.Len() == 0:
+		case len(all) > 0 && all[len(all)-1].end == times[k] && all[len(all)-1].buffer == live.spans[0].buffer:
+			all[len(all)-1].end = times[k+1]
+		default:
+			all = append(all, span{times[k], times[k+1], live.spans[0].buffer})
 		}
 	}
-	return false
+	return all
+}
+
+// largest is a heap of spans, that of the largest buffer first.
+type largest struct {
+	spans []span
+	sizes []int64
+}
+
+func (h *largest) Len() int { return len(h.spans) }
+func (h *largest) Less(i, j int) bool {
+	return h.sizes[h.spans[i].buffer] > h.sizes[h.spans[j].buffer]
+}
+func (h *largest) Swap(i, j int) { h.spans[i], h.spans[j] = h.spans[j], h.spans[i] }
+func (h *largest) Push(x any)    { h.spans = append(h.spans, x.(span)) }
+func (h *largest) Pop() any {
+	last := h.spans[len(h.spans)-1]
+	h.spans = h.spans[:len(h.spans)-1]
+	return last
 }

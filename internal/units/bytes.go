@@ -36,7 +36,7 @@ func ParseBytes(text string) (Bytes, error) {
 	return Bytes(math.Round(number)), nil
 }
 
-// UnmarshalText implements encoding.TextUnmarshaler, for flags, of which 0 is one that is not given: nobody can ask for it.
+// UnmarshalText implements encoding.TextUnmarshaler, for flags, of which 0 is one that is not given.
 func (b *Bytes) UnmarshalText(text []byte) (err error) {
 	if *b, err = ParseBytes(string(text)); err == nil && *b == 0 {
 		err = fmt.Errorf("%q: expected more than 0 bytes", text)

@@ -96,13 +96,17 @@ func (cmd *runCmd) findLibrary() error {
 	if cmd.Library == "" {
 		return nil
 	}
-	f, err := os.Open(cmd.Library)
-	if err != nil {
-		return err
+	info, err := os.Stat(cmd.Library)
+	if err == nil && info.IsDir() {
+		err = fmt.Errorf("%s is a folder", cmd.Library)
 	}
-	f.Close()
-	cmd.Library, err = filepath.Abs(cmd.Library)
-	return err
+	if err == nil {
+		cmd.Library, err = filepath.Abs(cmd.Library)
+	}
+	if err != nil {
+		return fmt.Errorf("--library: %w", err)
+	}
+	return nil
 }
 
 // look looks at the schedule, which tells how much memory to use.

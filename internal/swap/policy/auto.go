@@ -7,8 +7,9 @@ import (
 )
 
 // planAuto does nothing where that fits: nothing is faster. Otherwise it returns the fastest of a family of schedules that keeps to the
-// limits. The family does not depend on how much memory there is, but for its end: it is made for one amount of memory after the other,
-// up to the next one above the limit. So what is found with less memory is found with more, and more is never slower. A problem keeps its
+// limits. Most of the family does not depend on how much memory there is, but for its end: it is made for one amount of memory after the
+// other, up to the next one above the limit. What is found there with less memory is found with more. The rest is made for finer amounts
+// next to the limit, and not used where it is faster than what the amount above has. So more memory is never slower. A problem keeps its
 // family: for a limit above the one before it is made from there on.
 func planAuto(p *problem) ([]swap.Action, error) {
 	limit := p.limits.Device

@@ -16,7 +16,7 @@ type family struct {
 
 	below, at, next int64 // amounts of memory: the last two that coarse has come to, and the next; 0 before the start, at -1 before the first
 	before          trail // of coarse, when it had come to below
-	from, parts     int64 // the amount of memory from which fine goes on, and how many parts it has come
+	from, to, parts int64 // the amounts of memory that fine goes between, and how many parts it has come
 }
 
 func newFamily(p *problem) *family {
@@ -95,8 +95,11 @@ func (f *family) refine(limit int64) error {
 	if limit > f.at {
 		from, to, before = max(f.below, f.at), f.top, f.coarse.trail
 	}
-	if from != f.from {
-		f.from, f.parts, f.fine = from, 0, maker{problem: f.problem, trail: before}
+	if from != f.from || to != f.to {
+		f.from, f.to, f.parts, f.fine = from, to, 0, maker{problem: f.problem, trail: before}
+		if limit < f.at && from == f.least {
+			f.parts = -1 // nothing was made for from, as it is below the first
+		}
 	}
 	for limit < to && f.parts+1 < finer {
 		bytes := from + (to-from)*(f.parts+1)/finer

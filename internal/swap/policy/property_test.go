@@ -194,7 +194,9 @@ func TestPlanEach(t *testing.T) {
 	for seed := range uint64(15) {
 		g, l := randomProblem(seed, 30)
 		_, top := over(g.Plain(), 0)
-		devices := []int64{0, top / 4, top / 2, top / 2, top - 1, top, 2 * top}
+		least := g.Least()
+		devices := []int64{0, top / 4, top / 2, top / 2, top - 1, top, 2 * top, least, least + 1, least + (top-least)/100, least + (top-least)/40}
+		slices.Sort(devices)
 		for _, p := range Policies() {
 			p.PlanEach(g, l, devices, func(i int, s *swap.Schedule, err error) {
 				l.Device = devices[i]
