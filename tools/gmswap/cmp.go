@@ -60,21 +60,32 @@ func (cmd *cmpCmd) Run(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	if cmd.JSON {
+		err = writeJSON(c.Out, s.account())
+	} else {
+		err = s.print(c.Out)
+	}
+	return errors.Join(err, cmd.draw(c, s.chart()))
+}
+
+// draw writes the pictures.
+func (cmd *cmpCmd) draw(c *cli.Context, chart report.Tradeoff) error {
+	drawn := slices.ContainsFunc(chart.Curves, func(curve report.Curve) bool { return !curve.Limit && len(curve.X) > 0 })
 	for _, picture := range []struct {
 		path  string
 		write func(io.Writer, report.Tradeoff) error
 	}{{cmd.PNG, report.WriteTradeoffPNG}, {cmd.SVG, report.WriteTradeoffSVG}} {
-		if picture.path == "" {
-			continue
-		}
-		if err := c.File(picture.path, func(w io.Writer) error { return picture.write(w, s.chart()) }); err != nil {
-			return err
+		switch {
+		case picture.path == "":
+		case !drawn:
+			c.Warn("no policy has a schedule: %s is not drawn", picture.path)
+		default:
+			if err := c.File(picture.path, func(w io.Writer) error { return picture.write(w, chart) }); err != nil {
+				return err
+			}
 		}
 	}
-	if cmd.JSON {
-		return writeJSON(c.Out, s.account())
-	}
-	return s.print(c.Out)
+	return nil
 }
 
 // policies returns those that are compared.
