@@ -115,6 +115,7 @@ figures-import figures-fidelity figures-expandable figures-replay figures-plan f
 
 figures-bilevel: ## layouts in two levels of an iteration of 7B to 65B, against flat ones
 figures-scale: ## time and memory to lay out 10,000 to 1,000,000 buffers; a chart in out/
+figures-tails: ## layouts of buffers of which a few live a thousand times as long as most
 figures-fit: ## minimalloc's instances in their capacity, against its times (those of GM_SHARED/dsa)
 figures-lowest: ## the lowest layouts of minimalloc's instances, GM_SECONDS=60 each
 figures-large: ## time to the bound on large instances of models and compilers
@@ -123,7 +124,7 @@ figures-threads: ## two workers against one, and whether layouts are the same ag
 figures-memo: ## MEMO's tables 4 and 5, simulated
 figures-dymem: ## Dymem's figures 12 to 15, simulated
 figures-swap: ## gmswap on H200s, from the runs in experiments/swap/results
-figures-bilevel figures-scale figures-fit figures-lowest figures-large figures-small figures-threads figures-memo figures-dymem figures-swap: figures-%:
+figures-bilevel figures-scale figures-tails figures-fit figures-lowest figures-large figures-small figures-threads figures-memo figures-dymem figures-swap: figures-%:
 	$(GO) run ./experiments/figures $*
 
 figures-formats: ## writing and reading 5 million events on one core

@@ -30,6 +30,7 @@ func figures() []figure {
 		{"capture", measureCapture, true},
 		{"bilevel", measureBilevel, false},
 		{"scale", measureScale, false},
+		{"tails", measureTails, false},
 		{"fit", measureFit, false},
 		{"lowest", measureLowest, false},
 		{"large", measureLarge, false},

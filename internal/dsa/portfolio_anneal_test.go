@@ -1,33 +1,22 @@
-package dsa
+package dsa_test
 
 import (
-	"math"
-	"math/rand/v2"
 	"testing"
-)
 
-// heavyTailed has a birth at each moment, and lives of which a few are a thousand times as long as most.
-func heavyTailed(seed uint64, n int64) *Problem {
-	rng := rand.New(rand.NewPCG(seed, 0))
-	p := &Problem{Align: 1}
-	for start := range n {
-		life := 1 + int64(math.Pow(1-rng.Float64(), -1/0.7))%n
-		p.Start, p.End, p.Size = append(p.Start, start), append(p.End, start+life), append(p.Size, 1+rng.Int64N(10_000))
-	}
-	return p
-}
+	"gm/internal/dsa"
+	"gm/internal/dsa/synth"
+)
 
 // TestHeavyTailed has problems that are too large for an exact search, and where annealing comes lower than skylines. It is the same with
 // any number of workers.
 func TestHeavyTailed(t *testing.T) {
+	const work = 1 << 22
 	for seed := range uint64(2) {
-		p := heavyTailed(seed, 8000)
+		p := synth.HeavyTailed(8000, seed)
 		peak := func(anneals bool, workers int) int64 {
-			auto := solver(t, "auto").(portfolio)
-			auto.work, auto.anneals = 1<<22, anneals
-			l, err := auto.Solve(t.Context(), p, Options{Workers: workers})
+			l, err := dsa.AutoFor(work, anneals).Solve(t.Context(), p, dsa.Options{Workers: workers})
 			if err == nil {
-				err = Check(p, l)
+				err = dsa.Check(p, l)
 			}
 			if err != nil {
 				t.Fatal(err)

@@ -26,7 +26,8 @@ type hostFlags struct {
 	Link string      `placeholder:"FILE" help:"How fast copies are, as gmswap bw measured it. Those of an H200 by default."`
 }
 
-// load reads a graph, and returns with it what its schedules have to keep to. All GPUs of a job copy at the same time, as far as the link has figures of them.
+// load reads a graph, and returns with it what its schedules have to keep to. All GPUs of a job copy at the same time, as far as the link
+// has figures of them.
 func (f *hostFlags) load(graph string, device units.Bytes) (*store.Graph, scheduling.Limits, error) {
 	figures, err := readLink(f.Link)
 	if err != nil {
