@@ -44,14 +44,16 @@ static void begin_change(struct gm_device *d)
 	atomic_thread_fence(memory_order_release);
 }
 
-void gm_lock(struct gm_device *d)
+void gm_lock(int device)
 {
+	struct gm_device *d = &gm_devices[device];
 	pthread_mutex_lock(&d->lock);
 	begin_change(d);
 }
 
-bool gm_lock_at_exit(struct gm_device *d)
+bool gm_lock_at_exit(int device)
 {
+	struct gm_device *d = &gm_devices[device];
 	for (int i = 0; i < 1000; i++) {
 		if (pthread_mutex_trylock(&d->lock) == 0) {
 			begin_change(d);
@@ -62,16 +64,18 @@ bool gm_lock_at_exit(struct gm_device *d)
 	return false;
 }
 
-void gm_unlock(struct gm_device *d)
+void gm_unlock(int device)
 {
+	struct gm_device *d = &gm_devices[device];
 	uint64_t version = atomic_load_explicit(d->version, memory_order_relaxed);
 	atomic_store_explicit(d->version, (version | 1) + 1, memory_order_release);
 	pthread_mutex_unlock(&d->lock);
 }
 
 /* gm_push returns false when the queue is full. */
-bool gm_push(struct gm_device *d, uint64_t address)
+bool gm_push(int device, uint64_t address)
 {
+	struct gm_device *d = &gm_devices[device];
 	uint64_t n = atomic_load_explicit(&d->pushed, memory_order_relaxed);
 	for (;;) {
 		struct gm_freed *f = &d->freed[n % GM_FREES];

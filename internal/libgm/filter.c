@@ -76,9 +76,9 @@ static bool begin(struct begun *b)
 		gm_set_error(full, sizeof full - 1);
 		return false;
 	}
-	gm_lock(&gm_devices[b->device]);
+	gm_lock(b->device);
 	b->pool = go_begin_pool(b->device, b->id0, b->id1);
-	gm_unlock(&gm_devices[b->device]);
+	gm_unlock(b->device);
 	if (b->pool)
 		begun[count++] = *b;
 	return b->pool != 0;
@@ -124,16 +124,16 @@ void gm_end_pool(int device, uint64_t id0, uint64_t id1)
 	if (!usable(device) || !take(device, id0, id1, &b))
 		return;
 	destroy(&b.filter);
-	gm_lock(&gm_devices[device]);
+	gm_lock(device);
 	go_end_pool(device, b.pool);
-	gm_unlock(&gm_devices[device]);
+	gm_unlock(device);
 }
 
 void gm_release_pool(int device, uint64_t id0, uint64_t id1)
 {
 	if (!usable(device))
 		return;
-	gm_lock(&gm_devices[device]);
+	gm_lock(device);
 	go_release_pool(device, id0, id1);
-	gm_unlock(&gm_devices[device]);
+	gm_unlock(device);
 }

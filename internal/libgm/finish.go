@@ -24,11 +24,12 @@ func (p *process) finish() {
 	}
 	var open []*gpu
 	for i, g := range p.gpus {
-		if g != nil && bool(C.gm_lock_at_exit(&C.gm_devices[i])) {
-			g.drainAtExit()
-			open = append(open, g)
-			defer C.gm_unlock(&C.gm_devices[i])
+		if g == nil || !bool(C.gm_lock_at_exit(C.int(i))) {
+			continue
 		}
+		g.drainAtExit()
+		open = append(open, g)
+		defer C.gm_unlock(C.int(i))
 	}
 	write := func(to io.Writer) error { return writeSummary(to, open) }
 	if p.settings.traced() {

@@ -24,10 +24,9 @@ void *gm_try_malloc(size_t size, int device, void *stream)
 	if (!gm_device_valid(device) || size > INT64_MAX)
 		return refuse("CUDA out of memory. The device or the size of the request is not valid.");
 	int32_t pool = gm_pool_of(device, stream);
-	struct gm_device *d = &gm_devices[device];
-	gm_lock(d);
+	gm_lock(device);
 	uint64_t p = go_malloc(device, (int64_t)size, (uint64_t)(uintptr_t)stream, pool);
-	gm_unlock(d);
+	gm_unlock(device);
 	return (void *)(uintptr_t)p;
 }
 
@@ -45,11 +44,10 @@ void gm_free(void *p, ssize_t size, int device, void *stream)
 	(void)stream;
 	if (!p || forked() || !gm_device_open(device))
 		return;
-	struct gm_device *d = &gm_devices[device];
-	while (!gm_push(d, (uint64_t)(uintptr_t)p)) {
-		gm_lock(d);
+	while (!gm_push(device, (uint64_t)(uintptr_t)p)) {
+		gm_lock(device);
 		go_drain(device);
-		gm_unlock(d);
+		gm_unlock(device);
 	}
 }
 
@@ -58,10 +56,9 @@ void gm_record_stream(void *p, void *stream)
 	for (int device = 0; p && !forked() && device < GM_DEVICES; device++) {
 		if (!gm_device_open(device))
 			continue;
-		struct gm_device *d = &gm_devices[device];
-		gm_lock(d);
+			gm_lock(device);
 		bool known = go_record_stream(device, (uint64_t)(uintptr_t)p, (uint64_t)(uintptr_t)stream, atomic_load(&gm_opened));
-		gm_unlock(d);
+		gm_unlock(device);
 		if (known)
 			return;
 	}
@@ -73,10 +70,9 @@ void *gm_base_alloc(void *p, size_t *size)
 	for (int device = 0; p && !base && !forked() && device < GM_DEVICES; device++) {
 		if (!gm_device_open(device))
 			continue;
-		struct gm_device *d = &gm_devices[device];
-		gm_lock(d);
+			gm_lock(device);
 		base = go_base_alloc(device, (uint64_t)(uintptr_t)p, &bytes);
-		gm_unlock(d);
+		gm_unlock(device);
 	}
 	if (size)
 		*size = bytes;
@@ -88,9 +84,9 @@ int gm_device_of(void *p)
 	for (int device = 0; p && !forked() && device < GM_DEVICES; device++) {
 		if (!gm_device_open(device))
 			continue;
-		gm_lock(&gm_devices[device]);
+		gm_lock(device);
 		bool known = go_knows(device, (uint64_t)(uintptr_t)p);
-		gm_unlock(&gm_devices[device]);
+		gm_unlock(device);
 		if (known)
 			return device;
 	}
@@ -105,9 +101,9 @@ void gm_reset(void)
 	for (int device = 0; !forked() && device < GM_DEVICES; device++) {
 		if (!gm_device_open(device))
 			continue;
-		gm_lock(&gm_devices[device]);
+		gm_lock(device);
 		go_empty(device);
-		gm_unlock(&gm_devices[device]);
+		gm_unlock(device);
 	}
 }
 
@@ -115,9 +111,9 @@ void gm_memory_fraction(double fraction, int device)
 {
 	if (forked() || !gm_device_valid(device))
 		return;
-	gm_lock(&gm_devices[device]);
+	gm_lock(device);
 	go_memory_fraction(device, fraction);
-	gm_unlock(&gm_devices[device]);
+	gm_unlock(device);
 }
 
 size_t gm_last_error(char *text, size_t n)
@@ -129,9 +125,9 @@ int gm_get_stats(int device, struct gm_stats *stats)
 {
 	if (forked() || !gm_device_open(device))
 		return -1;
-	gm_lock(&gm_devices[device]);
+	gm_lock(device);
 	go_get_stats(device, stats);
-	gm_unlock(&gm_devices[device]);
+	gm_unlock(device);
 	return 0;
 }
 
@@ -139,9 +135,9 @@ static void reset_stats(int device, bool peaks)
 {
 	if (forked() || !gm_device_open(device))
 		return;
-	gm_lock(&gm_devices[device]);
+	gm_lock(device);
 	go_reset_stats(device, peaks);
-	gm_unlock(&gm_devices[device]);
+	gm_unlock(device);
 }
 
 void gm_reset_peak_stats(int device) { reset_stats(device, true); }

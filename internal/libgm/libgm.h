@@ -39,10 +39,11 @@ extern atomic_bool gm_forked;      /* in a child process there is no Go */
 bool gm_device_valid(int device);
 bool gm_device_open(int device);
 void gm_set_open(int device, uint64_t *version);
-void gm_lock(struct gm_device *d);
-bool gm_lock_at_exit(struct gm_device *d); /* gives up after a second: a thread may be stuck in the driver */
-void gm_unlock(struct gm_device *d);
-bool gm_push(struct gm_device *d, uint64_t address);
+/* A device is named by its number: cgo passes the address of an element of a C array as that of a copy. */
+void gm_lock(int device);
+bool gm_lock_at_exit(int device); /* gives up after a second: a thread may be stuck in the driver */
+void gm_unlock(int device);
+bool gm_push(int device, uint64_t address);
 
 /* filter.c: pools that are begun. */
 int32_t gm_pool_of(int device, void *stream); /* 0 is the default pool */

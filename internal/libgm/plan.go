@@ -65,9 +65,8 @@ func adoptFile(c *blocks.Cyclic, path string, ordinal int) error {
 func adoptLocked(c *blocks.Cyclic, cycle *blocks.Cycle, ordinal int) error {
 	runtime.LockOSThread() // the lock is a thread's
 	defer runtime.UnlockOSThread()
-	d := &C.gm_devices[ordinal]
-	C.gm_lock(d)
-	defer C.gm_unlock(d)
+	C.gm_lock(C.int(ordinal))
+	defer C.gm_unlock(C.int(ordinal))
 	return c.Adopt(cycle)
 }
 

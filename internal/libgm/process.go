@@ -120,8 +120,8 @@ func (p *process) each(f func(g *gpu)) {
 
 // with calls f for a device that is open, with its lock held.
 func (p *process) with(i int, f func(g *gpu)) {
-	C.gm_lock(&C.gm_devices[i])
-	defer C.gm_unlock(&C.gm_devices[i])
+	C.gm_lock(C.int(i))
+	defer C.gm_unlock(C.int(i))
 	f(p.gpus[i])
 }
 
