@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+enum { TRIES = 4 }; /* to leave a thread as it was */
 enum { CAPTURE_MODE_RELAXED = 2, EVENT_DISABLE_TIMING = 2, STREAM_NON_BLOCKING = 1, CAPTURE_UNSUPPORTED = 900 };
 enum { LOOK_UP_LEGACY_STREAM = 1, ALLOCATION_PINNED = 1, HANDLE_FILE_DESCRIPTOR = 1 };
 
@@ -33,6 +34,8 @@ _Static_assert(sizeof(struct property) == 32 && sizeof(struct gm_access) == 12, 
 	NEEDED(cuDevicePrimaryCtxRelease, "_v2", 11000, (int device))                                                    \
 	NEEDED(cuCtxPushCurrent, "_v2", 4000, (void *context))                                                           \
 	NEEDED(cuCtxPopCurrent, "_v2", 4000, (void **context))                                                           \
+	NEEDED(cuCtxGetCurrent, "", 4000, (void **context))                                                              \
+	NEEDED(cuCtxSetCurrent, "", 4000, (void *context))                                                               \
 	NEEDED(cuCtxSynchronize, "", 2000, (void))                                                                       \
 	NEEDED(cuMemAlloc, "_v2", 3020, (uint64_t *p, size_t size))                                                      \
 	NEEDED(cuMemFree, "_v2", 3020, (uint64_t p))                                                                     \
@@ -182,30 +185,48 @@ struct gm_result gm_context_release(const struct gm_library *l, int device)
 	return plain("cuDevicePrimaryCtxRelease", l->cuDevicePrimaryCtxRelease(device), 0);
 }
 
-static void exchange_capture_mode(const struct gm_library *l, struct gm_result *r)
+/* relax lets the thread do what is else forbidden to it while any stream is captured. */
+static void relax(const struct gm_library *l, struct gm_result *r)
 {
-	if (l->cuThreadExchangeStreamCaptureMode)
-		l->cuThreadExchangeStreamCaptureMode(&r->capture_mode);
+	r->capture_mode = CAPTURE_MODE_RELAXED;
+	r->relaxed = l->cuThreadExchangeStreamCaptureMode && l->cuThreadExchangeStreamCaptureMode(&r->capture_mode) == 0;
 }
 
-/* enter also lets the thread do what is else forbidden to it while any stream is captured. */
+static void unrelax(const struct gm_library *l, struct gm_result *r)
+{
+	for (int tries = 0; r->relaxed && tries < TRIES; tries++)
+		r->relaxed = l->cuThreadExchangeStreamCaptureMode(&r->capture_mode) != 0;
+}
+
+/* enter makes the device's context current, unless it is. */
 static int enter(const struct gm_device *d, struct gm_result *r)
 {
-	r->code = d->library->cuCtxPushCurrent((void *)d->context);
-	if (r->code) {
+	r->code = d->library->cuCtxGetCurrent(&r->before);
+	if (r->code)
+		r->call = "cuCtxGetCurrent";
+	else if (r->before != (void *)d->context && (r->code = d->library->cuCtxPushCurrent((void *)d->context)))
 		r->call = "cuCtxPushCurrent";
+	if (r->code)
 		return 0;
-	}
-	r->capture_mode = CAPTURE_MODE_RELAXED;
-	exchange_capture_mode(d->library, r);
+	relax(d->library, r);
 	return 1;
+}
+
+/* pop gives the caller its context back. A pop may fail for an error of work that came before, and have popped all the same: then the
+ * context is set, which changes nothing if it is right. */
+static void pop(const struct gm_device *d, const struct gm_result *r)
+{
+	void *popped;
+	int code = d->library->cuCtxPopCurrent(&popped);
+	for (int tries = 0; code && tries < TRIES; tries++)
+		code = d->library->cuCtxSetCurrent(r->before);
 }
 
 static void leave(const struct gm_device *d, struct gm_result *r, const char *call, int code)
 {
-	void *popped;
-	exchange_capture_mode(d->library, r);
-	d->library->cuCtxPopCurrent(&popped);
+	unrelax(d->library, r);
+	if (r->before != (void *)d->context)
+		pop(d, r);
 	r->code = code;
 	if (code)
 		r->call = call;

@@ -6,7 +6,9 @@
 
 struct gm_result {
 	int code;          /* CUresult */
-	int capture_mode;  /* of the thread, while the call runs */
+	void *before;      /* the thread's current context, while the call runs */
+	int capture_mode;  /* that of the thread, likewise, if it was relaxed */
+	int relaxed;
 	const char *call;  /* that failed, NULL if none did */
 	uint64_t value[2]; /* what the call returns */
 };
