@@ -158,6 +158,7 @@ func (g *gpu) empty() {
 	if err := g.alloc.Empty(); err != nil {
 		g.complain("give memory back", err)
 	}
+	g.dev.Settle()
 	g.sync()
 }
 

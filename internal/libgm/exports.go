@@ -13,7 +13,18 @@ import (
 	"gm/internal/libgm/page"
 )
 
-// What C calls (gm.c, filter.c), with the lock of the device held where there is one. None of them panics.
+// What C calls (gm.c, filter.c): to open a device with no lock held, all else with the lock of the device, which is open. None of them
+// panics.
+
+//export go_open
+func go_open(device C.int) (opened C.bool) {
+	defer guard(device)
+	if err := self.open(int(device)); err != nil {
+		fail(err.Error())
+		return false
+	}
+	return true
+}
 
 //export go_malloc
 func go_malloc(device C.int, size C.int64_t, stream C.uint64_t, pool C.int32_t) (p C.uint64_t) {
@@ -22,14 +33,7 @@ func go_malloc(device C.int, size C.int64_t, stream C.uint64_t, pool C.int32_t) 
 			p = C.uint64_t(self.afterPanic(int(device), int64(size), r))
 		}
 	}()
-	g := self.gpus[device]
-	if g == nil {
-		var err error
-		if g, err = self.gpu(int(device)); err != nil {
-			fail(err.Error())
-			return 0
-		}
-	}
+	g := self.gpu(device)
 	ptr, err := g.malloc(int64(size), cuda.Stream(stream), int32(pool))
 	if err != nil {
 		fail(g.failure(int64(size), err))
@@ -46,11 +50,11 @@ func fail(text string) {
 func (p *process) broke(device int, reason any) *gpu {
 	fail(fmt.Sprint("BUG: ", reason))
 	p.log.printf("device %d: BUG: %v; from now on the driver serves all requests\n%s", device, reason, debug.Stack())
-	if g := p.gpus[device]; g != nil {
+	g := p.gpus[device].Load()
+	if g != nil {
 		g.broken = true
-		return g
 	}
-	return nil
+	return g
 }
 
 // afterPanic serves the request during which the allocator panicked by the driver itself.
@@ -81,19 +85,19 @@ func guard(device C.int) {
 //export go_drain
 func go_drain(device C.int) {
 	defer guard(device)
-	self.gpus[device].drain()
+	self.gpu(device).drain()
 }
 
 //export go_record_stream
 func go_record_stream(device C.int, p, stream C.uint64_t, opened C.uint32_t) (known C.bool) {
 	defer guard(device)
-	return C.bool(self.gpus[device].recordStream(cuda.Ptr(p), cuda.Stream(stream), uint32(opened)))
+	return C.bool(self.gpu(device).recordStream(cuda.Ptr(p), cuda.Stream(stream), uint32(opened)))
 }
 
 //export go_base_alloc
 func go_base_alloc(device C.int, p C.uint64_t, size *C.uint64_t) (base C.uint64_t) {
 	defer guard(device)
-	b, n := self.gpus[device].base(cuda.Ptr(p))
+	b, n := self.gpu(device).base(cuda.Ptr(p))
 	*size = C.uint64_t(n)
 	return C.uint64_t(b)
 }
@@ -101,34 +105,25 @@ func go_base_alloc(device C.int, p C.uint64_t, size *C.uint64_t) (base C.uint64_
 //export go_knows
 func go_knows(device C.int, p C.uint64_t) (known C.bool) {
 	defer guard(device)
-	return C.bool(self.gpus[device].knows(cuda.Ptr(p)))
+	return C.bool(self.gpu(device).knows(cuda.Ptr(p)))
 }
 
 //export go_empty
 func go_empty(device C.int) {
 	defer guard(device)
-	self.gpus[device].empty()
+	self.gpu(device).empty()
 }
 
 //export go_memory_fraction
 func go_memory_fraction(device C.int, fraction C.double) {
 	defer guard(device)
-	g, err := self.gpu(int(device))
-	if err != nil {
-		self.log.printf("%v", err)
-		return
-	}
-	g.meter.setFraction(float64(fraction))
+	self.gpu(device).meter.setFraction(float64(fraction))
 }
 
 //export go_begin_pool
 func go_begin_pool(device C.int, id0, id1 C.uint64_t) (pool C.int32_t) {
 	defer guard(device)
-	g, err := self.gpu(int(device))
-	if err != nil {
-		fail(err.Error())
-		return 0
-	}
+	g := self.gpu(device)
 	if g.broken { // what the driver itself serves is not kept for a graph
 		fail("No memory pool can be begun: the allocator has failed.")
 		return 0
@@ -139,21 +134,19 @@ func go_begin_pool(device C.int, id0, id1 C.uint64_t) (pool C.int32_t) {
 //export go_end_pool
 func go_end_pool(device C.int, pool C.int32_t) {
 	defer guard(device)
-	self.gpus[device].endPool(blocks.Pool(pool))
+	self.gpu(device).endPool(blocks.Pool(pool))
 }
 
 //export go_release_pool
 func go_release_pool(device C.int, id0, id1 C.uint64_t) {
 	defer guard(device)
-	if g := self.gpus[device]; g != nil {
-		g.releasePool(poolID{uint64(id0), uint64(id1)})
-	}
+	self.gpu(device).releasePool(poolID{uint64(id0), uint64(id1)})
 }
 
 //export go_get_stats
 func go_get_stats(device C.int, stats *C.struct_gm_stats) {
 	defer guard(device)
-	g := self.gpus[device]
+	g := self.gpu(device)
 	g.drain()
 	g.sync()
 	*(*page.Account)(unsafe.Pointer(stats)) = *g.account
@@ -162,7 +155,7 @@ func go_get_stats(device C.int, stats *C.struct_gm_stats) {
 //export go_reset_stats
 func go_reset_stats(device C.int, peaks C.bool) {
 	defer guard(device)
-	self.gpus[device].resetStats(bool(peaks))
+	self.gpu(device).resetStats(bool(peaks))
 }
 
 //export go_snapshot

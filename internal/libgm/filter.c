@@ -66,8 +66,6 @@ int32_t gm_pool_of(int device, void *stream)
 	return pool;
 }
 
-static bool usable(int device) { return !atomic_load(&gm_forked) && gm_device_valid(device); }
-
 /* begin returns false, and has begun nothing, if there is no room or no device. */
 static bool begin(struct begun *b)
 {
@@ -76,6 +74,8 @@ static bool begin(struct begun *b)
 		gm_set_error(full, sizeof full - 1);
 		return false;
 	}
+	if (!gm_open(b->device))
+		return false;
 	gm_lock(b->device);
 	b->pool = go_begin_pool(b->device, b->id0, b->id1);
 	gm_unlock(b->device);
@@ -87,7 +87,7 @@ static bool begin(struct begun *b)
 /* What a graph captures must not go to the default pool, whose memory others get: without a pool there must be no capture. */
 void gm_begin_pool(int device, uint64_t id0, uint64_t id1, void *filter)
 {
-	if (!usable(device))
+	if (atomic_load(&gm_forked) || !gm_device_valid(device))
 		return;
 	struct begun b = {.device = device, .id0 = id0, .id1 = id1};
 	copy(&b.filter, filter);
@@ -100,6 +100,8 @@ void gm_begin_pool(int device, uint64_t id0, uint64_t id1, void *filter)
 	destroy(&b.filter);
 	gm_throw_oom(gm_error());
 }
+
+static bool usable(int device) { return !atomic_load(&gm_forked) && gm_device_open(device); }
 
 /* take removes the first pool of that name that is begun. */
 static bool take(int device, uint64_t id0, uint64_t id1, struct begun *taken)

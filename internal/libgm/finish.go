@@ -23,7 +23,8 @@ func (p *process) finish() {
 		return
 	}
 	var open []*gpu
-	for i, g := range p.gpus {
+	for i := range p.gpus {
+		g := p.gpus[i].Load()
 		if g == nil || !bool(C.gm_lock_at_exit(C.int(i))) {
 			continue
 		}

@@ -15,6 +15,8 @@ static void *refuse(const char *text)
 	return NULL;
 }
 
+bool gm_open(int device) { return gm_device_open(device) || go_open(device); }
+
 void *gm_try_malloc(size_t size, int device, void *stream)
 {
 	if (!size)
@@ -23,6 +25,8 @@ void *gm_try_malloc(size_t size, int device, void *stream)
 		return refuse("CUDA out of memory. This process was forked from one that used the GPU and cannot use it itself.");
 	if (!gm_device_valid(device) || size > INT64_MAX)
 		return refuse("CUDA out of memory. The device or the size of the request is not valid.");
+	if (!gm_open(device))
+		return NULL;
 	int32_t pool = gm_pool_of(device, stream);
 	gm_lock(device);
 	uint64_t p = go_malloc(device, (int64_t)size, (uint64_t)(uintptr_t)stream, pool);
@@ -109,7 +113,7 @@ void gm_reset(void)
 
 void gm_memory_fraction(double fraction, int device)
 {
-	if (forked() || !gm_device_valid(device))
+	if (forked() || !gm_device_valid(device) || !gm_open(device))
 		return;
 	gm_lock(device);
 	go_memory_fraction(device, fraction);

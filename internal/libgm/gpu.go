@@ -7,6 +7,7 @@ import (
 	"gm/internal/blocks"
 	"gm/internal/cuda"
 	"gm/internal/cuda/driver"
+	"gm/internal/cuda/retry"
 	"gm/internal/libgm/page"
 )
 
@@ -21,6 +22,7 @@ type gpu struct {
 	ordinal int
 	log     *logger
 	meter   *meter
+	dev     *retry.Device // the meter, of whose memory nothing is lost where it fails
 	alloc   blocks.Allocator
 	freed   queue
 	ledger  ledger
@@ -47,7 +49,8 @@ func newGPU(ordinal int, dev cuda.Device, total int64, shown *page.Device, p *pr
 	if limit := p.settings.limit; limit > 0 {
 		g.meter.most, g.meter.limit = min(limit, total), min(limit, total)
 	}
-	if g.alloc, err = p.settings.newAllocator(g.meter, ordinal, p.log); err != nil {
+	g.dev = retry.New(g.meter, g.complain)
+	if g.alloc, err = p.settings.newAllocator(g.dev, ordinal, p.log); err != nil {
 		return nil, fmt.Errorf("make the allocator: %w", err)
 	}
 	if p.settings.traced() {
@@ -113,7 +116,7 @@ func (g *gpu) release(e *entry) {
 
 func (g *gpu) servePlain(e *entry) (err error) {
 	e.taken, e.flags = e.requested, plain
-	e.ptr, err = g.meter.MemAlloc(e.requested)
+	e.ptr, err = g.dev.MemAlloc(e.requested)
 	return err
 }
 
@@ -167,7 +170,7 @@ func (g *gpu) freeSpecial(e *entry) {
 	case g.meter.capturing:
 		g.deferred = append(g.deferred, *e)
 	case e.flags&plain != 0:
-		if err := g.meter.MemFree(e.ptr); err != nil {
+		if err := g.dev.MemFree(e.ptr); err != nil {
 			g.complain("free", err)
 		}
 	case g.broken:

@@ -45,6 +45,9 @@ bool gm_lock_at_exit(int device); /* gives up after a second: a thread may be st
 void gm_unlock(int device);
 bool gm_push(int device, uint64_t address);
 
+/* gm.c */
+bool gm_open(int device); /* opens a device that is valid, unless it is open; without its lock */
+
 /* filter.c: pools that are begun. */
 int32_t gm_pool_of(int device, void *stream); /* 0 is the default pool */
 

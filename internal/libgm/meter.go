@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -13,7 +12,7 @@ import (
 const smallPiece = 2 << 20
 
 // errCapturing means that a call is not possible while work is captured into a graph.
-var errCapturing = errors.New("not possible while a CUDA graph is captured")
+var errCapturing = fmt.Errorf("not possible now: %w", cuda.ErrCapturing)
 
 // meter is a device as the allocator sees it: it counts what is taken, bounds it, and refuses to wait during a capture. Calls on
 // events are not counted.

@@ -17,8 +17,10 @@ func defaultOf(ordinal int) cuda.Stream { return -1 - cuda.Stream(ordinal) }
 
 // where returns the device that a stream is of, and its handle there.
 func (m *meter) where(s cuda.Stream) (cuda.Device, cuda.Stream) {
-	if other := -1 - s; other >= 0 && int(other) < len(m.process.gpus) && m.process.gpus[other] != nil {
-		return m.process.gpus[other].meter.Device, 0
+	if other := -1 - s; other >= 0 && int(other) < len(m.process.gpus) {
+		if g := m.process.gpus[other].Load(); g != nil {
+			return g.meter.Device, 0
+		}
 	}
 	return m.Device, s
 }

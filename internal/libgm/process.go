@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 
 	"gm/internal/cuda"
 	"gm/internal/cuda/driver"
@@ -34,7 +35,7 @@ type process struct {
 	unshow   func() // removes the page
 	failed   error  // why the driver cannot be used
 
-	gpus [C.GM_DEVICES]*gpu
+	gpus [C.GM_DEVICES]atomic.Pointer[gpu] // set once, under mu
 }
 
 var self = newProcess()
@@ -46,23 +47,27 @@ func newProcess() *process {
 	return &process{log: new(logger)}
 }
 
-// gpu returns a device, which it opens at the first call.
-func (p *process) gpu(ordinal int) (*gpu, error) {
-	if g := p.gpus[ordinal]; g != nil {
-		return g, nil
-	}
-	g, err := p.open(ordinal)
-	if err != nil {
-		return nil, fmt.Errorf("open device %d: %w", ordinal, err)
-	}
-	p.gpus[ordinal] = g
-	C.gm_set_open(C.int(ordinal), (*C.uint64_t)(&g.shown.Version))
-	return g, nil
-}
+// gpu returns a device that is open.
+func (p *process) gpu(device C.int) *gpu { return p.gpus[device].Load() }
 
-func (p *process) open(ordinal int) (*gpu, error) {
+// open opens a device unless it is open, with no lock of a device held.
+func (p *process) open(ordinal int) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.gpus[ordinal].Load() != nil {
+		return nil
+	}
+	g, err := p.newGPU(ordinal)
+	if err != nil {
+		return fmt.Errorf("open device %d: %w", ordinal, err)
+	}
+	p.connect(g)
+	p.gpus[ordinal].Store(g)
+	C.gm_set_open(C.int(ordinal), (*C.uint64_t)(&g.shown.Version))
+	return nil
+}
+
+func (p *process) newGPU(ordinal int) (*gpu, error) {
 	if err := p.load(); err != nil {
 		return nil, err
 	}
@@ -72,7 +77,7 @@ func (p *process) open(ordinal int) (*gpu, error) {
 	}
 	_, total, err := dev.MemInfo()
 	if err != nil {
-		return nil, fmt.Errorf("read the size of the device: %w", err)
+		return nil, fmt.Errorf("read the size of the device: %w", errors.Join(err, dev.Close()))
 	}
 	shown := &p.page.Devices[ordinal]
 	g, err := newGPU(ordinal, dev, total, shown, p)
@@ -81,6 +86,17 @@ func (p *process) open(ordinal int) (*gpu, error) {
 	}
 	shown.Total = total
 	return g, nil
+}
+
+// connect has the memory of a device that is about to be open and of those that are accessible to one another.
+func (p *process) connect(g *gpu) {
+	ordinals := []int{g.ordinal}
+	p.each(func(other *gpu) { ordinals = append(ordinals, other.ordinal) })
+	if len(ordinals) == 1 {
+		return
+	}
+	g.share(ordinals)
+	p.each(func(other *gpu) { other.share(ordinals) })
 }
 
 // load reads the settings, loads the driver and makes the page, once.
@@ -122,7 +138,7 @@ func (p *process) each(f func(g *gpu)) {
 func (p *process) with(i int, f func(g *gpu)) {
 	C.gm_lock(C.int(i))
 	defer C.gm_unlock(C.int(i))
-	f(p.gpus[i])
+	f(p.gpus[i].Load())
 }
 
 // noMemory is what the driver says when the device is full.

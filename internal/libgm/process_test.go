@@ -5,7 +5,7 @@ import "testing"
 // TestPrograms runs those that check by themselves what they test.
 func TestPrograms(t *testing.T) {
 	k := newKit(t)
-	for _, source := range []string{"fork.c", "threads.c", "late.c", "settings.c", "stopped.c", "streams.c", "pools.cpp"} {
+	for _, source := range []string{"fork.c", "threads.c", "late.c", "settings.c", "stopped.c", "streams.c", "peers.c", "pools.cpp"} {
 		program := k.compile(t, "testdata/"+source)
 		for _, allocator := range allocators {
 			if source == "pools.cpp" && allocator == "gmlake" {
@@ -13,7 +13,7 @@ func TestPrograms(t *testing.T) {
 			}
 			t.Run(source+"/"+allocator, func(t *testing.T) {
 				t.Parallel()
-				k.newRun(t, "GM_ALLOC="+allocator, "GM_FAKE_DEVICES=2").passes(t, program)
+				k.newRun(t, "GM_ALLOC="+allocator, "GM_FAKE_DEVICES=4").passes(t, program)
 			})
 		}
 	}

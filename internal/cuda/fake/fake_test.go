@@ -105,6 +105,7 @@ var programs = []struct {
 	{name: "capture"},
 	{name: "early"},
 	{name: "context", environment: []string{"GM_FAKE_DEVICES=2"}},
+	{name: "peers", environment: []string{"GM_FAKE_DEVICES=2"}},
 	{name: "resolve"},
 	{name: "fork"},
 	{name: "share"},

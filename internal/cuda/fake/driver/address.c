@@ -258,14 +258,14 @@ struct entry *mapping_covering(uint64_t address) { return table_covering(&mappin
 
 struct entry *reservation_covering(uint64_t address) { return table_covering(&reservations, address); }
 
-bool mapped_range(uint64_t address, uint64_t size)
+bool mapped_range(int device, uint64_t address, uint64_t size)
 {
 	uint64_t end;
 	if (__builtin_add_overflow(address, size, &end))
 		return false;
 	while (address < end) {
 		struct mapping *m = table_covering(&mappings, address);
-		if (!m || !access_all(m))
+		if (!m || !m->access[device])
 			return false;
 		address = m->range.key + m->range.size;
 	}

@@ -81,12 +81,13 @@ void blocks_release(CUcontext ctx)
 	}
 }
 
-bool device_range(uint64_t address, uint64_t size)
+/* What was not mapped may be accessed by all devices, as copies are between any two. */
+bool device_range(int device, uint64_t address, uint64_t size)
 {
 	struct block *b = table_covering(&blocks, address);
 	if (b)
 		return size <= b->range.key + b->range.size - address;
-	return mapped_range(address, size);
+	return mapped_range(device, address, size);
 }
 
 /* host_range: the driver refuses memory of which a part is pinned. Whether two pieces that are pinned side by side may be copied as one

@@ -9,18 +9,22 @@ static bool side_is_device(enum side side, uint64_t address)
 	return side == DEVICE || (side == EITHER && device_address(address));
 }
 
-static CUresult run(CUstream handle, const struct op *op, bool wait)
+/* side_in_range: the device whose stream copies must have access to both sides, be they its own or not. */
+static bool side_in_range(CUstream stream, bool device, uint64_t address, uint64_t size)
+{
+	return address && (device ? device_range(stream->ctx->device, address, size) : host_range(address, size));
+}
+
+static CUresult copy_locked(struct op *op, CUstream handle, bool wait)
 {
 	CUstream stream;
 	CUresult r = stream_find(handle, &stream);
 	if (r != CUDA_SUCCESS)
 		return r;
+	if (!side_in_range(stream, op->copy.dst_device, op->copy.dst, op->copy.size) ||
+	    !side_in_range(stream, op->copy.src_device, op->copy.src, op->copy.size))
+		return CUDA_ERROR_INVALID_VALUE;
 	return wait ? queue_op_and_wait(stream, op) : queue_op(stream, op);
-}
-
-static bool side_in_range(bool device, uint64_t address, uint64_t size)
-{
-	return address && (device ? device_range(address, size) : host_range(address, size));
 }
 
 static CUresult copy(uint64_t dst, enum side to, uint64_t src, enum side from, size_t size, CUstream stream, bool wait)
@@ -28,14 +32,21 @@ static CUresult copy(uint64_t dst, enum side to, uint64_t src, enum side from, s
 	if (size == 0)
 		return CUDA_SUCCESS;
 	struct op op = {.kind = OP_COPY, .copy = {.dst = dst, .src = src, .size = size}};
-	CUresult r = CUDA_ERROR_INVALID_VALUE;
 	lock();
 	op.copy.dst_device = side_is_device(to, dst);
 	op.copy.src_device = side_is_device(from, src);
-	if (side_in_range(op.copy.dst_device, dst, size) && side_in_range(op.copy.src_device, src, size))
-		r = run(stream, &op, wait);
+	CUresult r = copy_locked(&op, stream, wait);
 	unlock();
 	return r;
+}
+
+static CUresult set_locked(const struct op *op, uint64_t size, CUstream handle)
+{
+	CUstream stream;
+	CUresult r = stream_find(handle, &stream);
+	if (r != CUDA_SUCCESS)
+		return r;
+	return device_range(stream->ctx->device, op->set.dst, size) ? queue_op(stream, op) : CUDA_ERROR_INVALID_VALUE;
 }
 
 static CUresult set(enum op_kind kind, uint64_t p, unsigned value, size_t n, CUstream stream)
@@ -47,7 +58,7 @@ static CUresult set(enum op_kind kind, uint64_t p, unsigned value, size_t n, CUs
 		return CUDA_ERROR_INVALID_VALUE;
 	struct op op = {.kind = kind, .set = {.dst = p, .count = n, .value = value}};
 	lock();
-	CUresult r = device_range(p, size) ? run(stream, &op, false) : CUDA_ERROR_INVALID_VALUE;
+	CUresult r = set_locked(&op, size, stream);
 	unlock();
 	return r;
 }

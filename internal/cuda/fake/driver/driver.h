@@ -90,7 +90,7 @@ struct block *block_add(enum block_kind kind, uint64_t size, uint64_t address); 
 void block_remove(struct block *b);
 CUresult block_free(uint64_t address, unsigned kinds); /* one of the kinds, a bit each; waits for the device */
 void blocks_release(CUcontext ctx);
-bool device_range(uint64_t address, uint64_t size); /* may a device access all of it now? */
+bool device_range(int device, uint64_t address, uint64_t size); /* may a device access all of it now? */
 bool device_address(uint64_t address);              /* is it one that the driver knows? */
 bool host_range(uint64_t address, uint64_t size);   /* is it pinned as one piece, or not at all? */
 
@@ -99,7 +99,7 @@ void arrays_release(CUcontext ctx);
 
 /* address.c */
 struct entry *mapping_covering(uint64_t address);
-bool mapped_range(uint64_t address, uint64_t size); /* with access */
+bool mapped_range(int device, uint64_t address, uint64_t size); /* with access for the device */
 struct entry *reservation_covering(uint64_t address);
 int mapped_device(uint64_t address); /* -1: not mapped */
 

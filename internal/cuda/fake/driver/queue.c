@@ -57,27 +57,27 @@ static int64_t now_ns(void)
 }
 
 /* accessible looks at a range once more when its operation runs: memory may have been unmapped too early. */
-static bool accessible(uint64_t address, uint64_t size)
+static bool accessible(CUcontext ctx, uint64_t address, uint64_t size)
 {
 	lock();
-	bool ok = device_range(address, size);
+	bool ok = device_range(ctx->device, address, size);
 	unlock();
 	return ok;
 }
 
-static bool copy(const struct op *op)
+static bool copy(CUcontext ctx, const struct op *op)
 {
-	if ((op->copy.dst_device && !accessible(op->copy.dst, op->copy.size)) ||
-	    (op->copy.src_device && !accessible(op->copy.src, op->copy.size)))
+	if ((op->copy.dst_device && !accessible(ctx, op->copy.dst, op->copy.size)) ||
+	    (op->copy.src_device && !accessible(ctx, op->copy.src, op->copy.size)))
 		return false;
 	memmove((void *)(uintptr_t)op->copy.dst, (const void *)(uintptr_t)op->copy.src, op->copy.size);
 	return true;
 }
 
-static bool set(const struct op *op)
+static bool set(CUcontext ctx, const struct op *op)
 {
 	uint64_t width = op->kind == OP_SET32 ? 4 : 1;
-	if (!accessible(op->set.dst, op->set.count * width))
+	if (!accessible(ctx, op->set.dst, op->set.count * width))
 		return false;
 	if (width == 1) {
 		memset((void *)(uintptr_t)op->set.dst, (int)op->set.value, op->set.count);
@@ -96,9 +96,9 @@ static void op_run(CUcontext ctx, const struct op *op, const char *function)
 	if (op->kind == OP_COPY || op->kind == OP_SET8 || op->kind == OP_SET32)
 		fault_work(function);
 	if (op->kind == OP_COPY)
-		ok = copy(op);
+		ok = copy(ctx, op);
 	else if (op->kind == OP_SET8 || op->kind == OP_SET32)
-		ok = set(op);
+		ok = set(ctx, op);
 	else if (op->kind == OP_CALL) {
 		in_host_function = true;
 		op->call.function(op->call.data);

@@ -1,0 +1,152 @@
+// Package retry is a device that takes back whatever it gave: what the driver refuses to undo is asked for again later, so that an allocator
+// need not know how to go on with memory that is half given back.
+package retry
+
+import (
+	"errors"
+	"slices"
+
+	"gm/internal/cuda"
+)
+
+// Device is a cuda.Device whose Unmap, Release, AddressFree, MemFree and EventDestroy return no error, but for [cuda.ErrCapturing], after
+// which nothing is owed. What failed is owed, and made up for at the next of these calls, before anything is mapped, when the device is
+// full, and by Settle. Until then physical memory stays taken.
+type Device struct {
+	cuda.Device
+	tell func(call string, err error) // is told of a call that failed, once
+
+	unmaps    []span
+	addresses []span
+	handles   []cuda.Handle
+	allocs    []cuda.Ptr
+	events    []cuda.Event
+}
+
+// span is a range of addresses.
+type span struct {
+	ptr  cuda.Ptr
+	size int64
+}
+
+func (s span) meets(p cuda.Ptr, size int64) bool {
+	return s.ptr < p+cuda.Ptr(size) && p < s.ptr+cuda.Ptr(s.size)
+}
+
+// New returns dev as a device that makes up for what it owes.
+func New(dev cuda.Device, tell func(call string, err error)) *Device { return &Device{Device: dev, tell: tell} }
+
+// Owes says whether anything is still to be undone.
+func (d *Device) Owes() bool {
+	return len(d.unmaps)+len(d.addresses)+len(d.handles)+len(d.allocs)+len(d.events) > 0
+}
+
+// Settle tries to undo what is owed.
+func (d *Device) Settle() {
+	if !d.Owes() {
+		return
+	}
+	d.unmaps = remaining(d.unmaps, func(s span) error { return d.Device.Unmap(s.ptr, s.size) })
+	d.allocs = remaining(d.allocs, d.Device.MemFree)
+	d.events = remaining(d.events, d.Device.EventDestroy)
+	if len(d.unmaps) > 0 { // of which it is not known what is mapped there
+		return
+	}
+	d.handles = remaining(d.handles, d.Device.Release)
+	d.addresses = remaining(d.addresses, func(s span) error { return d.Device.AddressFree(s.ptr, s.size) })
+}
+
+// remaining returns what could not be undone: all from the first failure on, as the driver is then likely to refuse the others, too.
+func remaining[T any](owed []T, undo func(T) error) []T {
+	for i, x := range owed {
+		if undo(x) != nil {
+			return slices.Delete(owed, 0, i)
+		}
+	}
+	return owed[:0]
+}
+
+// owe tells of a failure; keep notes what is owed. What is refused during a capture is the caller's to do again.
+func (d *Device) owe(call string, err error, keep func()) error {
+	if err == nil || errors.Is(err, cuda.ErrCapturing) {
+		return err
+	}
+	keep()
+	d.tell(call, err)
+	return nil
+}
+
+// Unmap implements cuda.Device.
+func (d *Device) Unmap(p cuda.Ptr, size int64) error {
+	d.Settle()
+	return d.owe("unmap", d.Device.Unmap(p, size), func() { d.unmaps = append(d.unmaps, span{p, size}) })
+}
+
+// Release implements cuda.Device. While any mapping is owed the handle may be mapped there, so that its memory would stay taken.
+func (d *Device) Release(h cuda.Handle) error {
+	d.Settle()
+	if len(d.unmaps) > 0 {
+		d.handles = append(d.handles, h)
+		return nil
+	}
+	return d.owe("release", d.Device.Release(h), func() { d.handles = append(d.handles, h) })
+}
+
+// AddressFree implements cuda.Device.
+func (d *Device) AddressFree(p cuda.Ptr, size int64) error {
+	d.Settle()
+	keep := func() { d.addresses = append(d.addresses, span{p, size}) }
+	if d.mapped(p, size) {
+		keep()
+		return nil
+	}
+	return d.owe("free addresses", d.Device.AddressFree(p, size), keep)
+}
+
+// MemFree implements cuda.Device.
+func (d *Device) MemFree(p cuda.Ptr) error {
+	d.Settle()
+	return d.owe("free", d.Device.MemFree(p), func() { d.allocs = append(d.allocs, p) })
+}
+
+// EventDestroy implements cuda.Device.
+func (d *Device) EventDestroy(e cuda.Event) error {
+	return d.owe("destroy an event", d.Device.EventDestroy(e), func() { d.events = append(d.events, e) })
+}
+
+// mapped says whether an owed mapping is in the way.
+func (d *Device) mapped(p cuda.Ptr, size int64) bool {
+	return slices.ContainsFunc(d.unmaps, func(s span) bool { return s.meets(p, size) })
+}
+
+// Map implements cuda.Device. The driver refuses addresses at which something is still mapped.
+func (d *Device) Map(p cuda.Ptr, h cuda.Handle) error {
+	d.Settle()
+	return d.Device.Map(p, h)
+}
+
+// MemInfo implements cuda.Device.
+func (d *Device) MemInfo() (free, total int64, err error) {
+	d.Settle()
+	return d.Device.MemInfo()
+}
+
+// Create implements cuda.Device.
+func (d *Device) Create(size int64) (cuda.Handle, error) {
+	h, err := d.Device.Create(size)
+	if d.Owes() && errors.Is(err, cuda.ErrOutOfMemory) {
+		d.Settle()
+		return d.Device.Create(size)
+	}
+	return h, err
+}
+
+// MemAlloc implements cuda.Device.
+func (d *Device) MemAlloc(size int64) (cuda.Ptr, error) {
+	p, err := d.Device.MemAlloc(size)
+	if d.Owes() && errors.Is(err, cuda.ErrOutOfMemory) {
+		d.Settle()
+		return d.Device.MemAlloc(size)
+	}
+	return p, err
+}

@@ -1,0 +1,41 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"gm/internal/cuda/driver"
+)
+
+// peer is a device whose memory others can be given access to.
+type peer interface {
+	// Peers has what is made accessible from now on be so to these devices, too, as far as they can reach it.
+	Peers(ordinals []int) error
+}
+
+// share makes the memory of a device accessible to others, as that from cuMemAlloc is once peer access is enabled: what there is now, and
+// what will be. With its lock held, or before it is open.
+func (g *gpu) share(ordinals []int) {
+	if err := g.meter.share(ordinals); err != nil {
+		g.complain("give other devices access", err)
+	}
+}
+
+func (m *meter) share(ordinals []int) error {
+	shared, ok := m.Device.(peer)
+	if !ok {
+		return nil
+	}
+	if err := shared.Peers(ordinals); err != nil {
+		return err
+	}
+	var errs []error
+	for p, size := range m.mapped {
+		if err := m.SetAccess(p, size); err != nil {
+			errs = append(errs, fmt.Errorf("%d bytes at %#x: %w", size, p, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+var _ peer = (*driver.Device)(nil)
