@@ -33,7 +33,6 @@ type process struct {
 	library  *driver.Library
 	page     *page.Page
 	unshow   func() // removes the page
-	failed   error  // why the driver cannot be used
 
 	gpus [C.GM_DEVICES]atomic.Pointer[gpu] // set once, under mu
 }
@@ -112,16 +111,17 @@ func (p *process) load() error {
 	return nil
 }
 
-// loadDriver reads the settings and loads the driver, once. Go starts in a thread of its own, beside which the program may
+// loadDriver reads the settings and loads the driver, until that has been done. Go starts in a thread of its own, beside which the program may
 // change its environment: that is read here, in the thread of a call of the program.
 func (p *process) loadDriver() error {
-	if p.library != nil || p.failed != nil {
-		return p.failed
+	if p.library != nil {
+		return nil
 	}
 	p.settings = readSettings()
 	p.log.path = p.settings.log
-	p.library, p.failed = driver.Load()
-	return p.failed
+	var err error
+	p.library, err = driver.Load()
+	return err
 }
 
 // each calls f for the devices that are open, each with its lock held.

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { TRIES = 4 }; /* to leave a thread as it was */
+enum { TRIES = 8 }; /* to leave a thread as it was */
 enum { CAPTURE_MODE_RELAXED = 2, EVENT_DISABLE_TIMING = 2, STREAM_NON_BLOCKING = 1, CAPTURE_UNSUPPORTED = 900 };
 enum { LOOK_UP_LEGACY_STREAM = 1, ALLOCATION_PINNED = 1, HANDLE_FILE_DESCRIPTOR = 1 };
 
@@ -35,7 +35,6 @@ _Static_assert(sizeof(struct property) == 32 && sizeof(struct gm_access) == 12, 
 	NEEDED(cuCtxPushCurrent, "_v2", 4000, (void *context))                                                           \
 	NEEDED(cuCtxPopCurrent, "_v2", 4000, (void **context))                                                           \
 	NEEDED(cuCtxGetCurrent, "", 4000, (void **context))                                                              \
-	NEEDED(cuCtxSetCurrent, "", 4000, (void *context))                                                               \
 	NEEDED(cuCtxSynchronize, "", 2000, (void))                                                                       \
 	NEEDED(cuMemAlloc, "_v2", 3020, (uint64_t *p, size_t size))                                                      \
 	NEEDED(cuMemFree, "_v2", 3020, (uint64_t p))                                                                     \
@@ -212,21 +211,21 @@ static int enter(const struct gm_device *d, struct gm_result *r)
 	return 1;
 }
 
-/* pop gives the caller its context back. A pop may fail for an error of work that came before, and have popped all the same: then the
- * context is set, which changes nothing if it is right. */
-static void pop(const struct gm_device *d, const struct gm_result *r)
+/* pop gives the caller its context back. A pop may fail for an error of work that came before, and have popped all the same. */
+static void pop(const struct gm_device *d)
 {
-	void *popped;
-	int code = d->library->cuCtxPopCurrent(&popped);
-	for (int tries = 0; code && tries < TRIES; tries++)
-		code = d->library->cuCtxSetCurrent(r->before);
+	void *top;
+	for (int tries = 0; tries < TRIES; tries++)
+		if (d->library->cuCtxPopCurrent(&top) == 0 ||
+		    (d->library->cuCtxGetCurrent(&top) == 0 && top != (void *)d->context))
+			return;
 }
 
 static void leave(const struct gm_device *d, struct gm_result *r, const char *call, int code)
 {
 	unrelax(d->library, r);
 	if (r->before != (void *)d->context)
-		pop(d, r);
+		pop(d);
 	r->code = code;
 	if (code)
 		r->call = call;

@@ -2,6 +2,7 @@
  * GM_FAKE_FAIL="cuMemCreate:3=2,cuMemMap:1+=1", GM_FAKE_DELAY="cuMemMap=20us,cuMemAlloc=1ms", GM_FAKE_WORK="cuMemcpyDtoHAsync=2ms".
  * A name stands for all versions of a function. */
 #include "driver.h"
+#include "fake_fault.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -110,10 +111,59 @@ static void delay(int64_t ns)
 		;
 }
 
+static _Thread_local struct {
+	uint64_t state;
+	unsigned per_million;
+	CUresult error;
+} chance;
+static const char *_Atomic chance_names;
+static atomic_ulong chance_count;
+
+void fake_fault_seed(uint64_t seed) { chance.state = seed * UINT64_C(0x9e3779b97f4a7c15) | 1; }
+
+void fake_faults(unsigned per_million, CUresult error)
+{
+	chance.per_million = per_million;
+	chance.error = error;
+}
+
+void fake_fault_names(const char *list) { chance_names = list; }
+
+unsigned long fake_fault_count(void) { return chance_count; }
+
+/* listed says whether a list of names has the function's. */
+static bool listed(const char *list, const char *function)
+{
+	while (*list) {
+		char name[64];
+		size_t n = strcspn(list, ",");
+		snprintf(name, sizeof name, "%.*s", (int)n, list);
+		if (names(name, function))
+			return true;
+		list += n + (list[n] == ',');
+	}
+	return false;
+}
+
+/* drawn returns the error of a call that fails by chance (xorshift64). */
+static CUresult drawn(const char *function)
+{
+	const char *list = chance_names;
+	if (!chance.per_million || (list && !listed(list, function)))
+		return CUDA_SUCCESS;
+	chance.state ^= chance.state << 13;
+	chance.state ^= chance.state >> 7;
+	chance.state ^= chance.state << 17;
+	if ((chance.state >> 11) % 1000000 >= chance.per_million)
+		return CUDA_SUCCESS;
+	chance_count++;
+	return chance.error;
+}
+
 CUresult fault_check(const char *function)
 {
 	pthread_once(&parsed, parse_all);
-	CUresult result = CUDA_SUCCESS;
+	CUresult result = drawn(function);
 	for (int i = 0; i < rule_count; i++) {
 		struct rule *r = &rules[i];
 		if (r->works || !names(r->name, function))
