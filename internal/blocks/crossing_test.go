@@ -32,6 +32,7 @@ type crossing struct {
 	at    int    // in the cycle
 	count int    // requests
 	fails func(err error) bool
+	owes  func() bool // the device has not given back all that it was told to
 
 	live []used
 	past []used // what was freed: its memory may be reused behind its last work
@@ -44,7 +45,7 @@ func (r *crossing) step() {
 	} else {
 		r.wander()
 	}
-	if s := r.a.Stats(); s.Reserved != r.dev.Used() || s.Allocated > s.Reserved {
+	if s := r.a.Stats(); (s.Reserved != r.dev.Used() && (r.owes == nil || !r.owes())) || s.Allocated > s.Reserved {
 		r.t.Fatalf("%+v, but %d bytes are taken from the device", s, r.dev.Used())
 	}
 }
@@ -213,9 +214,27 @@ func (r *crossing) finish() {
 	if n := len(r.dev.events); n > 0 {
 		r.t.Errorf("%d events are left", n)
 	}
-	if n := r.dev.Calls(sim.AddressReserve) - r.dev.Calls(sim.AddressFree); n > 0 {
+	if n := r.dev.Calls(sim.AddressReserve) - r.dev.Calls(sim.AddressFree) - bareRanges(r.a); n > 0 {
 		r.t.Errorf("%d ranges of addresses are left", n)
 	}
+}
+
+// bareRanges returns how many ranges PyTorch's allocator keeps that have no memory, to use them again.
+func bareRanges(a Allocator) (n int64) {
+	t, ok := a.(*Torch)
+	if !ok {
+		return 0
+	}
+	for _, p := range t.pools {
+		for _, l := range p.lanes {
+			for at := l.unmapped.first(); l.unmapped.valid(at); at = l.unmapped.next(at) {
+				if b := t.store.at(l.unmapped.at(at).id); !b.split() {
+					n++
+				}
+			}
+		}
+	}
+	return n
 }
 
 // giveUp makes the memory of the plan ordinary memory, for a test to see that it is not lost. All that was planned is freed.

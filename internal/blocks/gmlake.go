@@ -2,6 +2,7 @@ package blocks
 
 import (
 	"errors"
+	"slices"
 
 	"gm/internal/cuda"
 )
@@ -20,6 +21,9 @@ func DefaultGMLakeConf() GMLakeConf { return GMLakeConf{FragLimit: chunkSize, St
 // GMLake is the allocator of the GMLake paper (Guo et al., ASPLOS 2024), sections 3 and 4 and Algorithm 1: primitive blocks of
 // 2 MiB chunks, and stitched blocks that map the chunks of several primitive ones again at one range of addresses.
 //
+// Addresses that are given up are unmapped once their stream is done with them. Requests of private pools, of which the paper says
+// nothing, are left to PyTorch's allocator: a CUDA graph that is replayed uses addresses that no block has.
+//
 // A primitive block is free or active. A stitched block may be handed out while all its parts are free, for a request of
 // exactly its size. Freed blocks are never merged: their sizes are the tape of the training loop.
 type GMLake struct {
@@ -36,6 +40,7 @@ type GMLake struct {
 
 	index  index // what is handed out: 2*primitive, or 2*stitched+1
 	lender lender
+	limbo  *limbo
 }
 
 // lakeKey tells apart memory that is never mixed.
@@ -80,7 +85,7 @@ func NewGMLake(dev cuda.Device, conf GMLakeConf) (*GMLake, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &GMLake{besideTorch: beside, dev: dev, conf: conf, lakes: map[lakeKey]*lake{}, index: newIndex()}
+	g := &GMLake{besideTorch: beside, dev: dev, conf: conf, lakes: map[lakeKey]*lake{}, index: newIndex(), limbo: newLimbo(dev)}
 	g.empty = g.Empty
 	g.lender = newLender(dev, g.deactivate)
 	return g, nil
@@ -91,10 +96,10 @@ func (g *GMLake) Malloc(size int64, stream cuda.Stream, pool Pool) (cuda.Ptr, er
 	if err := checkSize(size); err != nil {
 		return 0, err
 	}
-	if size < max(g.conf.FragLimit, chunkSize) {
+	if size < max(g.conf.FragLimit, chunkSize) || pool != 0 {
 		return g.mallocTorch(size, stream, pool)
 	}
-	if err := g.lender.process(); err != nil {
+	if err := errors.Join(g.lender.process(), g.settled(g.limbo.process())); err != nil {
 		return 0, err
 	}
 	key := lakeKey{stream, pool}
@@ -119,10 +124,14 @@ func (g *GMLake) Malloc(size int64, stream cuda.Stream, pool Pool) (cuda.Ptr, er
 	}
 	p := g.activate(token, roundUp(size, minBlockSize))
 	g.follow()
-	if err := g.stitchFree(); err != nil {
-		return 0, errors.Join(err, g.Free(p))
-	}
+	g.stitchFree()
 	return p, nil
+}
+
+// settled counts what came out of the limbo.
+func (g *GMLake) settled(gave int64, err error) error {
+	g.stats.Reserved -= gave
+	return err
 }
 
 // find is BestFit of Algorithm 1 and what follows from the state that it finds. It returns the free block for a request of size
@@ -200,15 +209,21 @@ func (g *GMLake) addPrimitive(p primitive) int32 {
 // parts for one.
 func (g *GMLake) split(id int32, size int64) (front, rest int32, err error) {
 	whole := g.prims[id]
-	whole.lake.prims.remove(whole.size(), whole.ptr)
 	cut := size / chunkSize
-	var halves [2]int32
-	for i, chunks := range [2][]cuda.Handle{whole.chunks[:cut:cut], whole.chunks[cut:]} {
-		p, err := mapChunks(g.dev, chunks)
-		if err != nil {
+	chunks := [2][]cuda.Handle{whole.chunks[:cut:cut], whole.chunks[cut:]}
+	var ptrs [2]cuda.Ptr
+	for i := range chunks {
+		if ptrs[i], err = mapChunks(g.dev, chunks[i]); err != nil {
+			if i == 1 {
+				err = errors.Join(err, unmapChunks(g.dev, ptrs[0], size))
+			}
 			return 0, 0, err
 		}
-		halves[i] = g.addPrimitive(primitive{ptr: p, chunks: chunks, lake: whole.lake, in: append([]int32(nil), whole.in...)})
+	}
+	whole.lake.prims.remove(whole.size(), whole.ptr)
+	var halves [2]int32
+	for i := range halves {
+		halves[i] = g.addPrimitive(primitive{ptr: ptrs[i], chunks: chunks[i], lake: whole.lake, in: slices.Clone(whole.in)})
 	}
 	for _, s := range whole.in {
 		parts := make([]int32, 0, len(g.stitched[s].parts)+1)
@@ -222,7 +237,8 @@ func (g *GMLake) split(id int32, size int64) (front, rest int32, err error) {
 		g.stitched[s].parts = parts
 	}
 	g.prims[id] = primitive{}
-	return halves[0], halves[1], unmapChunks(g.dev, whole.ptr, whole.size())
+	g.limbo.put(limboRange{ptr: whole.ptr, size: whole.size()}, whole.lake.stream)
+	return halves[0], halves[1], nil
 }
 
 // stitch maps the chunks of free primitive blocks at one range of addresses, as a free stitched block.

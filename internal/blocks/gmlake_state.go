@@ -1,7 +1,7 @@
 package blocks
 
 import (
-	"fmt"
+	"errors"
 	"slices"
 
 	"gm/internal/cuda"
@@ -74,17 +74,14 @@ func (g *GMLake) deactivatePart(id int32) {
 	}
 }
 
-// stitchFree unmaps the least recently used idle stitched blocks until those left are within the limit. Their chunks live on.
-func (g *GMLake) stitchFree() error {
+// stitchFree gives up the least recently used idle stitched blocks until those left are within the limit. Their chunks live on.
+func (g *GMLake) stitchFree() {
 	for g.held > g.conf.StitchLimit && !g.idle.empty() {
-		if err := g.dropStitched(g.idle.at(g.idle.first()).id); err != nil {
-			return err
-		}
+		g.dropStitched(g.idle.at(g.idle.first()).id)
 	}
-	return nil
 }
 
-func (g *GMLake) dropStitched(id int32) error {
+func (g *GMLake) dropStitched(id int32) {
 	s := g.stitched[id]
 	g.wake(id)
 	for _, part := range s.parts {
@@ -93,7 +90,7 @@ func (g *GMLake) dropStitched(id int32) error {
 	}
 	g.held -= s.size
 	g.stitched[id] = stitch{}
-	return unmapChunks(g.dev, s.ptr, s.size)
+	g.limbo.put(limboRange{ptr: s.ptr, size: s.size}, s.lake.stream)
 }
 
 // Free implements Allocator.
@@ -132,16 +129,17 @@ func (g *GMLake) RecordStream(p cuda.Ptr, stream cuda.Stream) error {
 	return nil
 }
 
-// Empty implements Allocator: it unmaps every idle stitched block and gives back every free primitive one that is then part
-// of none.
+// Empty implements Allocator: it gives up every idle stitched block, and every free primitive one that is then part of none, and waits
+// until their streams are done with them. During a capture it does nothing.
 func (g *GMLake) Empty() error {
+	if g.lender.capturing {
+		return nil
+	}
 	if err := g.lender.synchronize(); err != nil {
 		return err
 	}
 	for !g.idle.empty() {
-		if err := g.dropStitched(g.idle.at(g.idle.first()).id); err != nil {
-			return err
-		}
+		g.dropStitched(g.idle.at(g.idle.first()).id)
 	}
 	for id := range g.prims {
 		p := &g.prims[id]
@@ -149,14 +147,13 @@ func (g *GMLake) Empty() error {
 			continue
 		}
 		p.lake.prims.remove(p.size(), p.ptr)
-		g.stats.Reserved -= p.size()
-		if err := unmapChunks(g.dev, p.ptr, p.size()); err != nil {
-			return err
-		}
-		if err := releaseChunks(g.dev, p.chunks); err != nil {
-			return fmt.Errorf("empty: %w", err)
-		}
+		g.limbo.put(limboRange{p.ptr, p.size(), p.chunks}, p.lake.stream)
 		*p = primitive{}
 	}
-	return g.torch.Empty()
+	return errors.Join(g.settled(g.limbo.synchronize()), g.torch.Empty())
+}
+
+// Capture is [Torch.Capture].
+func (g *GMLake) Capture(on bool) error {
+	return errors.Join(g.lender.capture(on), g.limbo.waiting.capture(on), g.torch.Capture(on))
 }

@@ -1,5 +1,7 @@
 package blocks
 
+import "errors"
+
 // EmptyPool waits for all events and gives back what is free of a private pool, which no graph may use any more. It says whether
 // the pool has nothing left; then its number may be used for another.
 func (t *Torch) EmptyPool(pool Pool) (bool, error) {
@@ -14,11 +16,31 @@ func (t *Torch) EmptyPool(pool Pool) (bool, error) {
 		return false, err
 	}
 	for _, p := range [2]*torchPool{t.pools[i+1], t.pools[i]} {
-		if err := t.releaseFree(p); err != nil {
+		if err := errors.Join(t.releaseFree(p), t.releaseBare(p)); err != nil {
 			return false, err
 		}
 	}
 	return !t.holds(i) && !t.holds(i+1), nil
+}
+
+// releaseBare gives back the ranges of a pool that have no memory, as when the device was full when they were begun.
+func (t *Torch) releaseBare(p *torchPool) error {
+	for _, l := range p.lanes {
+		for at := l.unmapped.first(); l.unmapped.valid(at); {
+			bare := l.unmapped.at(at)
+			b := t.store.at(bare.id)
+			if b.split() {
+				at = l.unmapped.next(at)
+				continue
+			}
+			if err := t.dropExpandable(bare.id, t.expandables[b.segment]); err != nil {
+				return err
+			}
+			l.unmapped.remove(0, bare.ptr)
+			at = l.unmapped.onward(at)
+		}
+	}
+	return nil
 }
 
 // holds says whether there are blocks of a pool, be they in use or free.

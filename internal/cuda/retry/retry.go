@@ -9,18 +9,16 @@ import (
 	"gm/internal/cuda"
 )
 
-// Device is a cuda.Device whose Unmap, Release, AddressFree, MemFree and EventDestroy return no error, but for [cuda.ErrCapturing], after
-// which nothing is owed. What failed is owed, and made up for at the next of these calls, before anything is mapped, when the device is
-// full, and by Settle. Until then physical memory stays taken.
+// Device is a cuda.Device whose Unmap, Release, AddressFree and MemFree return no error. What fails is owed, and made up for at the next
+// of these calls, before anything is mapped, when the device is full, and by Settle. Until then physical memory stays taken.
 type Device struct {
 	cuda.Device
-	tell func(call string, err error) // is told of a call that failed, once
+	tell func(call string, err error) // is told of a call that failed, once; of none that is only not possible during a capture
 
 	unmaps    []span
 	addresses []span
 	handles   []cuda.Handle
 	allocs    []cuda.Ptr
-	events    []cuda.Event
 }
 
 // span is a range of addresses.
@@ -34,11 +32,13 @@ func (s span) meets(p cuda.Ptr, size int64) bool {
 }
 
 // New returns dev as a device that makes up for what it owes.
-func New(dev cuda.Device, tell func(call string, err error)) *Device { return &Device{Device: dev, tell: tell} }
+func New(dev cuda.Device, tell func(call string, err error)) *Device {
+	return &Device{Device: dev, tell: tell}
+}
 
 // Owes says whether anything is still to be undone.
 func (d *Device) Owes() bool {
-	return len(d.unmaps)+len(d.addresses)+len(d.handles)+len(d.allocs)+len(d.events) > 0
+	return len(d.unmaps)+len(d.addresses)+len(d.handles)+len(d.allocs) > 0
 }
 
 // Settle tries to undo what is owed.
@@ -48,7 +48,6 @@ func (d *Device) Settle() {
 	}
 	d.unmaps = remaining(d.unmaps, func(s span) error { return d.Device.Unmap(s.ptr, s.size) })
 	d.allocs = remaining(d.allocs, d.Device.MemFree)
-	d.events = remaining(d.events, d.Device.EventDestroy)
 	if len(d.unmaps) > 0 { // of which it is not known what is mapped there
 		return
 	}
@@ -66,20 +65,22 @@ func remaining[T any](owed []T, undo func(T) error) []T {
 	return owed[:0]
 }
 
-// owe tells of a failure; keep notes what is owed. What is refused during a capture is the caller's to do again.
-func (d *Device) owe(call string, err error, keep func()) error {
-	if err == nil || errors.Is(err, cuda.ErrCapturing) {
-		return err
+// undo looks at what a call came to: keep notes what is owed where it failed.
+func (d *Device) undo(call string, err error, keep func()) error {
+	if err == nil {
+		return nil
 	}
 	keep()
-	d.tell(call, err)
+	if !errors.Is(err, cuda.ErrCapturing) {
+		d.tell(call, err)
+	}
 	return nil
 }
 
 // Unmap implements cuda.Device.
 func (d *Device) Unmap(p cuda.Ptr, size int64) error {
 	d.Settle()
-	return d.owe("unmap", d.Device.Unmap(p, size), func() { d.unmaps = append(d.unmaps, span{p, size}) })
+	return d.undo("unmap", d.Device.Unmap(p, size), func() { d.unmaps = append(d.unmaps, span{p, size}) })
 }
 
 // Release implements cuda.Device. While any mapping is owed the handle may be mapped there, so that its memory would stay taken.
@@ -89,7 +90,7 @@ func (d *Device) Release(h cuda.Handle) error {
 		d.handles = append(d.handles, h)
 		return nil
 	}
-	return d.owe("release", d.Device.Release(h), func() { d.handles = append(d.handles, h) })
+	return d.undo("release", d.Device.Release(h), func() { d.handles = append(d.handles, h) })
 }
 
 // AddressFree implements cuda.Device.
@@ -100,18 +101,13 @@ func (d *Device) AddressFree(p cuda.Ptr, size int64) error {
 		keep()
 		return nil
 	}
-	return d.owe("free addresses", d.Device.AddressFree(p, size), keep)
+	return d.undo("free addresses", d.Device.AddressFree(p, size), keep)
 }
 
 // MemFree implements cuda.Device.
 func (d *Device) MemFree(p cuda.Ptr) error {
 	d.Settle()
-	return d.owe("free", d.Device.MemFree(p), func() { d.allocs = append(d.allocs, p) })
-}
-
-// EventDestroy implements cuda.Device.
-func (d *Device) EventDestroy(e cuda.Event) error {
-	return d.owe("destroy an event", d.Device.EventDestroy(e), func() { d.events = append(d.events, e) })
+	return d.undo("free", d.Device.MemFree(p), func() { d.allocs = append(d.allocs, p) })
 }
 
 // mapped says whether an owed mapping is in the way.

@@ -45,10 +45,6 @@ func (d *refusing) MemFree(p cuda.Ptr) error {
 	return d.call("MemFree", func() error { return d.Device.MemFree(p) })
 }
 
-func (d *refusing) EventDestroy(e cuda.Event) error {
-	return d.call("EventDestroy", func() error { return d.Device.EventDestroy(e) })
-}
-
 // job is a device that refuses, one that retries on top of it, and what was told.
 type job struct {
 	*Device
@@ -95,17 +91,13 @@ func TestOwed(t *testing.T) {
 		p, h := j.mapped()
 		a, err := j.MemAlloc(2 * mib)
 		j.must(err)
-		e, err := j.EventRecord(0)
-		j.must(err)
 		j.must(j.Unmap(p, 2*mib))
 		j.must(j.Release(h))
 		j.must(j.AddressFree(p, 2*mib))
 		j.must(j.MemFree(a))
-		j.must(j.EventDestroy(e))
 	}
 	for name, told := range map[string]string{
 		"Unmap": "unmap: refused", "Release": "release: refused", "AddressFree": "free addresses: refused", "MemFree": "free: refused",
-		"EventDestroy": "destroy an event: refused",
 	} {
 		t.Run(name, func(t *testing.T) {
 			j := newJob(t, 64*mib)
@@ -166,15 +158,13 @@ func TestFull(t *testing.T) {
 	j.must(err)
 }
 
-// TestCapture passes on what is refused because of a capture: nothing is owed then.
+// TestCapture has a call refused because of a capture, which nobody is told of.
 func TestCapture(t *testing.T) {
 	j := newJob(t, 64*mib)
 	p, _ := j.mapped()
 	j.under.refuse["Unmap"] = fmt.Errorf("not now: %w", cuda.ErrCapturing)
-	if err := j.Unmap(p, 2*mib); !errors.Is(err, cuda.ErrCapturing) {
-		t.Errorf("unmap: %v", err)
-	}
-	if j.Owes() || len(j.told) > 0 {
-		t.Errorf("told %q", j.told)
+	j.must(j.Unmap(p, 2*mib))
+	if !j.Owes() || len(j.told) > 0 {
+		t.Errorf("owed: %v, told %q", j.Owes(), j.told)
 	}
 }

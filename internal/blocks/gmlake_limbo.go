@@ -1,0 +1,66 @@
+package blocks
+
+import (
+	"errors"
+
+	"gm/internal/cuda"
+)
+
+// limbo is addresses of which nothing is handed out any more, until the stream that used them is done with them: then they are unmapped.
+type limbo struct {
+	dev     cuda.Device
+	waiting lender
+	ranges  []limboRange
+	spare   []int32 // ranges to use again
+	gave    int64   // bytes of chunks that were given back
+	errs    []error // of what was given back
+}
+
+// limboRange is a range of addresses, and the chunks that go with it.
+type limboRange struct {
+	ptr    cuda.Ptr
+	size   int64
+	chunks []cuda.Handle
+}
+
+func newLimbo(dev cuda.Device) *limbo {
+	l := &limbo{dev: dev}
+	l.waiting = newLender(dev, l.end)
+	return l
+}
+
+// put adds a range that a stream has used. An event that cannot be recorded now is recorded later.
+func (l *limbo) put(r limboRange, stream cuda.Stream) {
+	id := int32(len(l.ranges))
+	if k := len(l.spare) - 1; k >= 0 {
+		id, l.spare = l.spare[k], l.spare[:k]
+		l.ranges[id] = r
+	} else {
+		l.ranges = append(l.ranges, r)
+	}
+	l.waiting.borrow(id, stream)
+	if err := l.waiting.await(id); err != nil {
+		l.errs = append(l.errs, err)
+	}
+}
+
+// end unmaps a range that its stream is done with.
+func (l *limbo) end(id int32) {
+	r := l.ranges[id]
+	l.errs = append(l.errs, unmapChunks(l.dev, r.ptr, r.size), releaseChunks(l.dev, r.chunks))
+	l.gave += int64(len(r.chunks)) * chunkSize
+	l.ranges[id] = limboRange{}
+	l.spare = append(l.spare, id)
+}
+
+// process unmaps what streams are done with. It returns the bytes of chunks that were given back since it was last called.
+func (l *limbo) process() (gave int64, err error) { return l.took(l.waiting.process()) }
+
+// synchronize is process that waits for the streams, but not during a capture.
+func (l *limbo) synchronize() (gave int64, err error) { return l.took(l.waiting.synchronize()) }
+
+func (l *limbo) took(waiting error) (gave int64, err error) {
+	gave, err = l.gave, errors.Join(append(l.errs, waiting)...)
+	l.gave, l.errs = 0, l.errs[:0]
+	return gave, err
+}

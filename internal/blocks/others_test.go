@@ -1,0 +1,124 @@
+package blocks
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"gm/internal/cuda"
+	"gm/internal/cuda/retry"
+)
+
+// others are the allocators that run in programs beside gm's own.
+var others = map[string]func(dev cuda.Device) (Allocator, error){
+	"torch": func(dev cuda.Device) (Allocator, error) { return NewTorch(dev, DefaultTorchConf()) },
+	"expandable": func(dev cuda.Device) (Allocator, error) {
+		conf := DefaultTorchConf()
+		conf.Expandable = true
+		return NewTorch(dev, conf)
+	},
+	"gmlake": func(dev cuda.Device) (Allocator, error) {
+		return NewGMLake(dev, GMLakeConf{FragLimit: chunkSize, StitchLimit: 200 << 20})
+	},
+}
+
+// capturable refuses what is not possible while a graph is captured, as libgm.so does.
+type capturable struct{ *faulty }
+
+func (d *capturable) Unmap(p cuda.Ptr, size int64) error {
+	if d.capturing {
+		return cuda.ErrCapturing
+	}
+	return d.faulty.Unmap(p, size)
+}
+
+func (d *capturable) MemFree(p cuda.Ptr) error {
+	if d.capturing {
+		return cuda.ErrCapturing
+	}
+	return d.faulty.MemFree(p)
+}
+
+// TestOthersAcrossStreams drives the other allocators with several streams that run behind, and captures graphs now and then.
+func TestOthersAcrossStreams(t *testing.T) {
+	for name, open := range others {
+		for seed := range uint64(6) {
+			t.Run(fmt.Sprint(name, "/", seed), func(t *testing.T) {
+				rng := rand.New(rand.NewPCG(seed, 21))
+				dev := newStreams(t, rng, 4, 400<<20)
+				steady := retry.New(&capturable{&faulty{streams: dev}}, func(string, error) {})
+				a, err := open(steady)
+				if err != nil {
+					t.Fatal(err)
+				}
+				r := crossing{t: t, rng: rng, dev: dev, a: a, mixed: true, owes: steady.Owes}
+				for range 2000 {
+					if rng.IntN(100) == 0 {
+						r.capture(!dev.capturing)
+					}
+					r.step()
+				}
+				r.capture(false)
+				r.finish()
+			})
+		}
+	}
+}
+
+// TestOthersFaults has calls of the driver fail, every kind by itself and all together, as libgm.so has them: what is refused to be undone is
+// made up for.
+func TestOthersFaults(t *testing.T) {
+	for name, open := range others {
+		for c := range numCalls + 1 {
+			if c == callEventDestroy { // which the driver's device does not do
+				continue
+			}
+			what := "all"
+			if c < numCalls {
+				what = callNames[c]
+			}
+			for seed := range uint64(4) {
+				t.Run(fmt.Sprint(name, "/", what, "/", seed), func(t *testing.T) { runOthersFaults(t, open, c, seed) })
+			}
+		}
+	}
+}
+
+func runOthersFaults(t *testing.T, open func(dev cuda.Device) (Allocator, error), failing call, seed uint64) {
+	rng := rand.New(rand.NewPCG(seed, 22))
+	dev := &faulty{streams: newStreams(t, rng, 4, 400<<20)}
+	steady := retry.New(&capturable{dev}, func(string, error) {})
+	a, err := open(steady)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := crossing{t: t, rng: rng, dev: dev.streams, a: a, mixed: true, owes: steady.Owes}
+	r.fails = func(error) bool { return true } // what could not be unmapped may be in the way, too
+	for c := range numCalls {
+		if often := 1 + rng.IntN(20); c == failing || failing == numCalls && c != callEventDestroy {
+			dev.fails[c] = func(int) error {
+				switch x := rng.IntN(100); {
+				case x < often:
+					return errInjected
+				case x < 2*often:
+					return fmt.Errorf("injected: %w", cuda.ErrOutOfMemory)
+				}
+				return nil
+			}
+		}
+	}
+	for range 1500 {
+		if rng.IntN(100) == 0 {
+			r.capture(!dev.capturing)
+		}
+		r.step()
+	}
+	r.capture(false)
+	dev.fails = [numCalls]func(n int) error{}
+	r.fails = nil
+	for range 300 {
+		r.step()
+	}
+	steady.Settle()
+	r.finish()
+}
