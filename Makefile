@@ -8,12 +8,14 @@ GOFLAGS  += -ldflags=-extldflags=-Wl,-z,lazy
 GM_SHARED ?= $(abspath $(wildcard ../shared))
 TRACES   ?= $(if $(GM_SHARED),$(GM_SHARED)/traces:$(GM_SHARED)/snapshots,testdata:testdata/snapshots)
 FUZZTIME ?= 30s
+SECONDS  ?= 600
+SEED     ?= 1
 export GM_SHARED TRACES GOFLAGS
 
 SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
 
-.PHONY: all demo experiment-capture test race bench lint fuzz interop figures man clean help
+.PHONY: all demo experiment-capture test race bench lint random fuzz interop figures man clean help
 .PHONY: $(addprefix figures-,formats damage import fidelity expandable replay plan capture bilevel scale fit lowest large small threads stitch frontier planned why synth look tune report latency memo dymem swap)
 
 PRELOAD := tools/gmtrace/preload
@@ -73,6 +75,10 @@ lint: ## gofmt, go vet, staticcheck
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo "run gofmt -w on these"; exit 1; }
 	$(GO) vet ./...
 	$(GO) tool -modfile=internal/devtools/go.mod staticcheck ./...
+
+random: ## random programs on libgm.so under faults, SECONDS of them for each allocator, from seed SEED; then every call that can fail at each position
+	GM_RANDOM_SECONDS=$(SECONDS) GM_RANDOM_SEED=$(SEED) $(GO) test -count 1 -timeout 0 -v -run 'TestRandom' ./internal/libgm | grep -vE '^=== '
+	GM_EVERY=1 $(GO) test -count 1 -timeout 0 -v -run 'TestFaults$$' ./internal/libgm | grep -vE '^=== '
 
 fuzz: ## every fuzz target, FUZZTIME each
 	@for target in $$(grep -rlE '^func Fuzz' --include '*_test.go' . | xargs grep -HoE '^func Fuzz[A-Za-z0-9]+' | sed 's/:func /:/'); do \

@@ -11,26 +11,17 @@
  * No two live blocks share a byte; what was written to a block is read back, also while what was freed is still written to; a thread's
  * context stays its own; accounts are never negative; in the end nothing is held. It prints how many requests were met and failed, and how
  * many calls of the driver failed. */
-#include "check.h"
+#include "random.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "fake_fault.h"
-
 #define STREAMS 4
-#define DEVICES 4
 #define LIVE 64
 #define POOLS 3
 
-static struct {
-	uint64_t seed, threads, ops, devices, rate, error, pools, forks;
-	const char *names;
-} job = {.seed = 1, .threads = 1, .ops = 1000, .devices = 1, .error = 1};
-
-static CUcontext contexts[DEVICES];
 static CUstream streams[DEVICES][STREAMS];
 static atomic_ulong met, failed;
 static atomic_uint marks = 1;
@@ -38,7 +29,7 @@ static atomic_uint marks = 1;
 /* All live blocks, of all threads. */
 static struct range {
 	uint64_t begin, end;
-} live[64 * LIVE];
+} live[THREADS * LIVE];
 static int live_count;
 static pthread_mutex_t live_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -70,50 +61,13 @@ struct block {
 };
 
 struct worker {
-	uint64_t id, state;
+	uint64_t id;
+	struct draws draws;
 	struct block blocks[LIVE];
 	int count;
 	int begun[POOLS]; /* times */
 	char snapshot[1 << 18];
 };
-
-static uint64_t draw(struct worker *w, uint64_t below)
-{
-	w->state ^= w->state << 13;
-	w->state ^= w->state >> 7;
-	w->state ^= w->state << 17;
-	return (w->state >> 11) % below;
-}
-
-/* begin has calls fail, in a context that gm does not expect, which it returns. */
-static CUcontext begin(struct worker *w)
-{
-	uint64_t which = draw(w, 4 * job.devices);
-	CUcontext ctx = which < job.devices ? contexts[which] : which == job.devices ? NULL : contexts[0];
-	OK(cuCtxSetCurrent(ctx));
-	fake_faults((unsigned)job.rate, (CUresult)job.error);
-	return ctx;
-}
-
-/* end looks whether the thread is as it was. */
-static void end(CUcontext before)
-{
-	CUcontext after;
-	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
-	fake_faults(0, CUDA_SUCCESS);
-	OK(cuCtxGetCurrent(&after));
-	CHECK(after == before);
-	OK(cuThreadExchangeStreamCaptureMode(&mode));
-	CHECK(mode == CU_STREAM_CAPTURE_MODE_GLOBAL);
-}
-
-/* GM makes a call of gm under faults. */
-#define GM(worker, ...)                       \
-	do {                                  \
-		CUcontext ctx = begin(worker); \
-		__VA_ARGS__;                  \
-		end(ctx);                     \
-	} while (0)
 
 static CUstream stream_of(const struct block *b) { return streams[b->device][b->stream]; }
 
@@ -144,14 +98,16 @@ static void read_marks(const struct block *b)
 
 static size_t size_of_request(struct worker *w)
 {
-	return 4 + (draw(w, 4) ? draw(w, UINT64_C(1) << (6 + draw(w, 17))) : draw(w, MIB << draw(w, 6)));
+	return 4 + (draw(&w->draws, 4) ? draw(&w->draws, UINT64_C(1) << (6 + draw(&w->draws, 17))) : draw(&w->draws, MIB << draw(&w->draws, 6)));
 }
 
 static void get(struct worker *w)
 {
-	struct block b = {.size = size_of_request(w), .device = (int)draw(w, job.devices), .stream = (int)draw(w, STREAMS)};
-	GM(w, b.p = gm_try_malloc(b.size, b.device, stream_of(&b)));
+	struct block b = {.size = size_of_request(w), .device = (int)draw(&w->draws, job.devices), .stream = (int)draw(&w->draws, STREAMS)};
+	GM(w, b.p = draw(&w->draws, 2) ? gm_try_malloc(b.size, b.device, stream_of(&b)) : gm_malloc((ssize_t)b.size, b.device, stream_of(&b)));
 	if (!b.p) {
+		char why[400];
+		CHECK(gm_last_error(why, sizeof why) > 0 && why[0]);
 		failed++;
 		return;
 	}
@@ -167,7 +123,7 @@ static void get(struct worker *w)
 static void lend(struct worker *w, const struct block *b)
 {
 	CUevent event;
-	CUstream other = streams[b->device][draw(w, STREAMS)];
+	CUstream other = streams[b->device][draw(&w->draws, STREAMS)];
 	OK(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
 	OK(cuEventRecord(event, stream_of(b)));
 	OK(cuStreamWaitEvent(other, event, 0));
@@ -180,14 +136,14 @@ static void lend(struct worker *w, const struct block *b)
 /* give frees a block, to which a stream may still write. */
 static void give(struct worker *w)
 {
-	int i = (int)draw(w, (uint64_t)w->count);
+	int i = (int)draw(&w->draws, (uint64_t)w->count);
 	struct block b = w->blocks[i];
 	w->blocks[i] = w->blocks[--w->count];
 	read_marks(&b);
 	b.mark = 0xdead0000;
-	if (draw(w, 3) == 0)
+	if (draw(&w->draws, 3) == 0)
 		lend(w, &b);
-	else if (draw(w, 2))
+	else if (draw(&w->draws, 2))
 		write_marks(&b, stream_of(&b));
 	leave(at(b.p));
 	GM(w, gm_free(b.p, (ssize_t)b.size, b.device, stream_of(&b)));
@@ -207,13 +163,13 @@ static void check_account(int device)
 static void ask(struct worker *w)
 {
 	size_t size = 0;
-	GM(w, check_account((int)draw(w, job.devices)));
+	GM(w, check_account((int)draw(&w->draws, job.devices)));
 	GM(w, size = gm_snapshot(w->snapshot, sizeof w->snapshot));
 	CHECK(size >= 2 && w->snapshot[0] == '[');
 	if (size < sizeof w->snapshot)
 		CHECK(w->snapshot[size - 1] == ']' && strlen(w->snapshot) == size);
 	if (w->count) {
-		const struct block *b = &w->blocks[draw(w, (uint64_t)w->count)];
+		const struct block *b = &w->blocks[draw(&w->draws, (uint64_t)w->count)];
 		char *base = NULL;
 		int device = -1;
 		GM(w, base = gm_base_alloc((char *)b->p + b->size / 2, &size));
@@ -225,10 +181,10 @@ static void ask(struct worker *w)
 
 static void change(struct worker *w)
 {
-	int device = (int)draw(w, job.devices);
-	switch (draw(w, 4)) {
+	int device = (int)draw(&w->draws, job.devices);
+	switch (draw(&w->draws, 4)) {
 	case 0:
-		GM(w, gm_memory_fraction(draw(w, 2) ? 1 : 0.6, device));
+		GM(w, gm_memory_fraction(draw(&w->draws, 2) ? 1 : 0.6, device));
 		break;
 	case 1:
 		GM(w, gm_reset_peak_stats(device));
@@ -251,8 +207,8 @@ static void end_pool(struct worker *w, int pool)
 
 static void pool(struct worker *w)
 {
-	int which = (int)draw(w, POOLS);
-	if (draw(w, 2)) {
+	int which = (int)draw(&w->draws, POOLS);
+	if (draw(&w->draws, 2)) {
 		end_pool(w, which);
 		return;
 	}
@@ -270,7 +226,7 @@ static void spawn(struct worker *w)
 		if (w->count)
 			gm_free(w->blocks[0].p, 0, 0, NULL);
 		gm_reset();
-		if (draw(w, 2))
+		if (draw(&w->draws, 2))
 			_exit(0);
 		exit(0);
 	}
@@ -281,10 +237,10 @@ static void spawn(struct worker *w)
 static void *work(void *argument)
 {
 	struct worker *w = argument;
-	w->state = (job.seed * 1000003 + w->id) * UINT64_C(0x9e3779b97f4a7c15) | 1;
-	fake_fault_seed(w->state);
+	start_draws(&w->draws, w->id);
+	GM(w, gm_init((int)job.devices); CHECK(gm_version()[0]));
 	for (uint64_t i = 0; i < job.ops; i++) {
-		uint64_t what = draw(w, 100);
+		uint64_t what = draw(&w->draws, 100);
 		if (what < 50 && w->count < LIVE)
 			get(w);
 		else if (what < 94 && w->count)
@@ -305,33 +261,9 @@ static void *work(void *argument)
 	return NULL;
 }
 
-static void read_arguments(char **arguments)
-{
-	const struct {
-		const char *key;
-		uint64_t *value;
-	} keys[] = {{"seed", &job.seed}, {"threads", &job.threads}, {"ops", &job.ops}, {"devices", &job.devices},
-	            {"rate", &job.rate}, {"error", &job.error}, {"pools", &job.pools}, {"forks", &job.forks}};
-	for (; *arguments; arguments++) {
-		char *value = strchr(*arguments, '=');
-		CHECK(value);
-		*value++ = 0;
-		if (!strcmp(*arguments, "names")) {
-			job.names = value;
-			continue;
-		}
-		size_t i = 0;
-		while (i < sizeof keys / sizeof *keys && strcmp(keys[i].key, *arguments))
-			i++;
-		CHECK(i < sizeof keys / sizeof *keys);
-		*keys[i].value = strtoull(value, NULL, 10);
-	}
-	CHECK(job.threads <= 64 && job.devices >= 1 && job.devices <= DEVICES);
-}
-
 static void run_threads(void)
 {
-	pthread_t threads[64];
+	pthread_t threads[THREADS];
 	struct worker *workers = calloc(job.threads, sizeof *workers);
 	CHECK(workers);
 	for (uint64_t i = 0; i < job.threads; i++) {

@@ -117,7 +117,7 @@ static _Thread_local struct {
 	CUresult error;
 } chance;
 static const char *_Atomic chance_names;
-static atomic_ulong chance_count;
+static atomic_ulong failed;
 
 void fake_fault_seed(uint64_t seed) { chance.state = seed * UINT64_C(0x9e3779b97f4a7c15) | 1; }
 
@@ -129,7 +129,7 @@ void fake_faults(unsigned per_million, CUresult error)
 
 void fake_fault_names(const char *list) { chance_names = list; }
 
-unsigned long fake_fault_count(void) { return chance_count; }
+unsigned long fake_fault_count(void) { return failed; }
 
 /* listed says whether a list of names has the function's. */
 static bool listed(const char *list, const char *function)
@@ -156,7 +156,7 @@ static CUresult drawn(const char *function)
 	chance.state ^= chance.state << 17;
 	if ((chance.state >> 11) % 1000000 >= chance.per_million)
 		return CUDA_SUCCESS;
-	chance_count++;
+	failed++;
 	return chance.error;
 }
 
@@ -173,8 +173,10 @@ CUresult fault_check(const char *function)
 		if (!r->fails)
 			continue;
 		unsigned long call = ++r->calls;
-		if (call == r->first || (r->onwards && call > r->first))
+		if (call == r->first || (r->onwards && call > r->first)) {
 			result = r->result;
+			failed++;
+		}
 	}
 	return result;
 }

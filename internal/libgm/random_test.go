@@ -1,0 +1,128 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// driverCalls are the calls of the driver that an allocator makes, all of which fail in tests.
+var driverCalls = []string{
+	"cuMemAlloc", "cuMemFree", "cuMemCreate", "cuMemRelease", "cuMemAddressReserve", "cuMemAddressFree", "cuMemMap", "cuMemUnmap",
+	"cuMemSetAccess", "cuMemGetInfo", "cuEventCreate", "cuEventRecord", "cuEventQuery", "cuEventSynchronize", "cuStreamWaitEvent",
+	"cuStreamSynchronize", "cuStreamIsCapturing", "cuCtxGetCurrent", "cuCtxPushCurrent", "cuCtxPopCurrent",
+	"cuThreadExchangeStreamCaptureMode", "cuInit", "cuDeviceGet", "cuDeviceGetAttribute", "cuDevicePrimaryCtxRetain",
+	"cuDeviceCanAccessPeer",
+}
+
+// swapCalls are those of a swapper.
+var swapCalls = []string{
+	"cuMemHostRegister", "cuMemcpyDtoHAsync", "cuMemcpyHtoDAsync", "cuEventCreate", "cuEventRecord", "cuEventQuery", "cuStreamWaitEvent",
+	"cuStreamIsCapturing", "cuEventElapsedTime", "cuCtxGetCurrent", "cuCtxPushCurrent", "cuCtxPopCurrent",
+	"cuThreadExchangeStreamCaptureMode",
+}
+
+// errorCodes are out of memory, an invalid value, an illegal address and an unknown error.
+var errorCodes = []int{2, 1, 700, 999}
+
+// TestRandom runs testdata/random.c on every allocator with settings that a seed gives. GM_RANDOM_SECONDS is how long for each of them, in
+// place of a few runs, and GM_RANDOM_SEED the first seed.
+func TestRandom(t *testing.T) {
+	k := newKit(t)
+	program := k.compile(t, "testdata/random.c")
+	for _, allocator := range allocators {
+		t.Run(allocator, func(t *testing.T) {
+			t.Parallel()
+			k.random(t, program, driverCalls, "GM_ALLOC="+allocator, "GM_FAKE_WORK=cuMemsetD32Async=20us")
+		})
+	}
+}
+
+// TestRandomSwap does the same with testdata/random_swap.c.
+func TestRandomSwap(t *testing.T) {
+	k := newKit(t)
+	t.Parallel()
+	k.random(t, k.compile(t, "testdata/random_swap.c"), swapCalls, "GM_FAKE_WORK=cuMemcpyDtoHAsync=50us,cuMemcpyHtoDAsync=50us")
+}
+
+// random runs a program over and over.
+func (k kit) random(t *testing.T, program string, calls []string, env ...string) {
+	t.Helper()
+	first, _ := strconv.ParseUint(os.Getenv("GM_RANDOM_SEED"), 10, 64)
+	seconds, _ := strconv.Atoi(os.Getenv("GM_RANDOM_SECONDS"))
+	end := time.Now().Add(time.Duration(seconds) * time.Second)
+	var runs, met, failed, faults int64
+	for seed := first; seed < first+8 || time.Now().Before(end); seed++ {
+		args := randomJob(seed, calls)
+		r := k.newRun(t, append(env, "GM_FAKE_DEVICES=4", "GM_LOG=/dev/null")...)
+		var m, f, n int64
+		if r.do(t, program, args...); r.rc != 0 {
+			t.Fatalf("%s: exit %d\n%s%s", strings.Join(args, " "), r.rc, r.out, r.err)
+		}
+		if _, err := fmt.Sscan(r.out, &m, &f, &n); err != nil || m == 0 && n == 0 {
+			t.Fatalf("%s: says %q", strings.Join(args, " "), r.out)
+		}
+		runs, met, failed, faults = runs+1, met+m, failed+f, faults+n
+		if r.holdsNothing(t); t.Failed() {
+			t.Fatal(strings.Join(args, " "))
+		}
+	}
+	t.Logf("%d runs from seed %d: %d requests met, %d not, %d calls of the driver failed", runs, first, met, failed, faults)
+	if faults == 0 {
+		t.Error("no call of the driver failed")
+	}
+}
+
+// randomJob returns the arguments of a run. A quarter of them have no faults; others have all calls fail now and then, or one kind often.
+func randomJob(seed uint64, calls []string) []string {
+	rng := rand.New(rand.NewPCG(seed, 31))
+	args := []string{
+		fmt.Sprint("seed=", seed), fmt.Sprint("threads=", 1+rng.IntN(4)), fmt.Sprint("ops=", 300+rng.IntN(700)),
+		fmt.Sprint("devices=", 1+rng.IntN(3)), fmt.Sprint("pools=", rng.IntN(2)), fmt.Sprint("forks=", rng.IntN(8)/7),
+		fmt.Sprint("error=", errorCodes[rng.IntN(len(errorCodes))]),
+	}
+	call := calls[rng.IntN(len(calls))]
+	switch seed % 4 {
+	case 1:
+		args = append(args, "rate=20000")
+	case 2:
+		args = append(args, "rate=200000", "names="+call)
+	case 3:
+		rate := "rate=900000"
+		if call == "cuCtxPopCurrent" || call == "cuThreadExchangeStreamCaptureMode" { // then nobody can leave a thread as it was
+			rate = "rate=200000"
+		}
+		args = append(args, rate, "names="+call)
+	}
+	return args
+}
+
+// TestEveryFunction looks that the random programs call all that gm.h offers.
+func TestEveryFunction(t *testing.T) {
+	header, err := os.ReadFile("gm.h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var programs string
+	for _, name := range []string{"testdata/random.c", "testdata/random_swap.c"} {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		programs += string(text)
+	}
+	functions := regexp.MustCompile(`(?m)^[a-z].*?\b(gm_[a-z_]+)\(`).FindAllStringSubmatch(string(header), -1)
+	if len(functions) < 25 {
+		t.Fatalf("gm.h has %d functions", len(functions))
+	}
+	for _, f := range functions {
+		if !strings.Contains(programs, f[1]+"(") {
+			t.Errorf("no random program calls %s", f[1])
+		}
+	}
+}

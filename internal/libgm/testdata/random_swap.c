@@ -1,0 +1,207 @@
+/* Random moves of tensors to the host and back, by many threads on several devices and streams, while calls of the driver fail.
+ *
+ * usage: random_swap KEY=VALUE..., those of random.c
+ *
+ * A tensor that is back is what it was, as is one whose move failed; what failed can be done later; in the end nothing is held. It prints how
+ * many moves were made and failed, and how many calls of the driver failed. */
+#include "random.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <unistd.h>
+
+#define STREAMS 3
+#define LIVE 16
+#define HOST_BYTES (16 * MIB)
+
+static CUstream streams[DEVICES][STREAMS];
+static atomic_ulong moved, failed;
+static atomic_uint marks = 1;
+
+struct tensor {
+	CUdeviceptr p;
+	size_t size;
+	unsigned mark;
+	int device;
+	int64_t ticket; /* 0 while it is on the device */
+	CUstream last;  /* that wrote to it */
+};
+
+struct worker {
+	uint64_t id;
+	struct draws draws;
+	struct tensor tensors[LIVE];
+	int count;
+};
+
+static CUstream any_stream(struct worker *w, const struct tensor *t) { return streams[t->device][draw(&w->draws, STREAMS)]; }
+
+static void *pointer(const struct tensor *t) { return (void *)(uintptr_t)t->p; }
+
+static void use(const struct tensor *t) { OK(cuCtxSetCurrent(contexts[t->device])); }
+
+/* verify looks at a tensor once all streams are done. */
+static void verify(const struct tensor *t)
+{
+	size_t words = t->size / 4, places[] = {0, words / 2, words - 1};
+	use(t);
+	OK(cuCtxSynchronize());
+	for (int i = 0; i < 3; i++) {
+		unsigned word;
+		OK(cuMemcpyDtoH_v2(&word, t->p + 4 * places[i], 4));
+		CHECK(word == t->mark);
+	}
+}
+
+/* out moves a tensor to the host; on a failure it stays, and is whole. */
+static void out(struct worker *w, struct tensor *t)
+{
+	CUstream s = any_stream(w, t);
+	use(t);
+	OK(cuMemsetD32Async(t->p, t->mark, t->size / 4, s));
+	GM(w, t->ticket = gm_swap_out(t->device, pointer(t), t->size, s));
+	int left = -1;
+	if (t->ticket > 0)
+		GM(w, left = gm_swap_left(t->device, t->ticket, s));
+	if (left) {
+		failed++;
+		verify(t);
+		if (t->ticket > 0)
+			OK(gm_swap_drop(t->device, t->ticket));
+		t->ticket = 0;
+		return;
+	}
+	moved++;
+	t->last = s;
+	use(t);
+	OK(cuMemsetD32Async(t->p, 0xdeadbeef, t->size / 4, s));
+}
+
+static int in_once(struct worker *w, const struct tensor *t, CUstream s, bool faults)
+{
+	int result = -1;
+	if (!faults) {
+		use(t);
+		return gm_swap_in(t->device, t->ticket, pointer(t), s) || gm_swap_ready(t->device, t->ticket, s);
+	}
+	GM(w, result = gm_swap_in(t->device, t->ticket, pointer(t), s));
+	if (result == 0)
+		GM(w, result = gm_swap_ready(t->device, t->ticket, s));
+	return result;
+}
+
+/* in brings a tensor back, behind what overwrote it. What failed works without faults. */
+static void in(struct worker *w, struct tensor *t)
+{
+	CUstream s = any_stream(w, t);
+	use(t);
+	if (s != t->last)
+		OK(cuStreamSynchronize(t->last));
+	if (in_once(w, t, s, true)) {
+		failed++;
+		OK(in_once(w, t, s, false));
+	}
+	verify(t);
+	int dropped = -1;
+	GM(w, dropped = gm_swap_drop(t->device, t->ticket));
+	if (dropped)
+		gm_swap_drop(t->device, t->ticket);
+	t->ticket = 0;
+}
+
+static void make(struct worker *w)
+{
+	struct tensor *t = &w->tensors[w->count++];
+	size_t words = 1 + draw(&w->draws, UINT64_C(1) << (4 + draw(&w->draws, 15)));
+	*t = (struct tensor){.size = 4 * words, .mark = marks++, .device = (int)draw(&w->draws, job.devices)};
+	use(t);
+	OK(cuMemAlloc_v2(&t->p, t->size));
+	out(w, t);
+}
+
+static void end_one(struct worker *w)
+{
+	int i = (int)draw(&w->draws, (uint64_t)w->count);
+	struct tensor t = w->tensors[i];
+	w->tensors[i] = w->tensors[--w->count];
+	if (t.ticket)
+		in(w, &t);
+	else
+		verify(&t);
+	use(&t);
+	OK(cuCtxSynchronize());
+	OK(cuMemFree_v2(t.p));
+}
+
+static void ask(struct worker *w)
+{
+	struct gm_swap_stats s;
+	char answer[64];
+	int device = (int)draw(&w->draws, job.devices), result = 0;
+	GM(w, result = gm_swap_get_stats(device, &s));
+	if (!result)
+		CHECK(s.host_bytes >= 0 && s.host_bytes <= s.host_peak && s.host_peak <= (int64_t)HOST_BYTES);
+	GM(w, CHECK(gm_swap_open(device, HOST_BYTES, 0) == -1));
+	GM(w, CHECK(gm_swap_plan("{", 1, answer, sizeof answer) == -1));
+	GM(w, CHECK(gm_swap_left(device, INT64_C(1) << 40, NULL) == -1));
+	for (int i = 0; i < w->count; i++)
+		if (w->tensors[i].ticket)
+			GM(w, gm_swap_copied(w->tensors[i].device, w->tensors[i].ticket));
+}
+
+static void *work(void *argument)
+{
+	struct worker *w = argument;
+	start_draws(&w->draws, w->id);
+	for (uint64_t i = 0; i < job.ops; i++) {
+		uint64_t what = draw(&w->draws, 100);
+		if (what < 50 && w->count < LIVE)
+			make(w);
+		else if (what < 97 && w->count)
+			end_one(w);
+		else
+			ask(w);
+	}
+	while (w->count)
+		end_one(w);
+	return NULL;
+}
+
+static void run_threads(void)
+{
+	static struct worker workers[THREADS];
+	pthread_t threads[THREADS];
+	for (uint64_t i = 0; i < job.threads; i++) {
+		workers[i].id = i;
+		CHECK(pthread_create(&threads[i], NULL, work, &workers[i]) == 0);
+	}
+	for (uint64_t i = 0; i < job.threads; i++)
+		pthread_join(threads[i], NULL);
+}
+
+int main(int argc, char **argv)
+{
+	(void)argc;
+	read_arguments(argv + 1);
+	alarm(120);
+	for (int d = 0; d < (int)job.devices; d++) {
+		start(d);
+		OK(cuCtxGetCurrent(&contexts[d]));
+		for (int i = 1; i < STREAMS; i++)
+			OK(cuStreamCreate(&streams[d][i], CU_STREAM_NON_BLOCKING));
+		OK(gm_swap_open(d, HOST_BYTES, d));
+	}
+	fake_fault_names(job.names);
+	run_threads();
+	for (int d = 0; d < (int)job.devices; d++) {
+		struct gm_swap_stats s;
+		OK(cuCtxSetCurrent(contexts[d]));
+		OK(cuCtxSynchronize());
+		OK(gm_swap_get_stats(d, &s));
+		CHECK(s.host_bytes == 0);
+		gm_swap_close(d);
+	}
+	printf("%lu %lu %lu\n", moved, failed, fake_fault_count());
+	return 0;
+}
