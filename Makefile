@@ -77,7 +77,7 @@ lint: ## gofmt, go vet, staticcheck
 	$(GO) tool -modfile=internal/devtools/go.mod staticcheck ./...
 
 random: ## random programs on libgm.so under faults, SECONDS of them for each allocator, from seed SEED; then every call that can fail at each position
-	GM_RANDOM_SECONDS=$(SECONDS) GM_RANDOM_SEED=$(SEED) $(GO) test -count 1 -timeout 0 -v -run 'TestRandom' ./internal/libgm | grep -vE '^=== '
+	GM_RANDOM_SECONDS=$(SECONDS) GM_RANDOM_SEED=$(SEED) $(GO) test -count 1 -timeout 0 -v -parallel 8 -run 'TestRandom$$|TestRandomSwap' ./internal/libgm | grep -vE '^=== '
 	GM_EVERY=1 $(GO) test -count 1 -timeout 0 -v -run 'TestFaults$$' ./internal/libgm | grep -vE '^=== '
 
 fuzz: ## every fuzz target, FUZZTIME each

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -48,6 +49,36 @@ func TestRandomSwap(t *testing.T) {
 	k := newKit(t)
 	t.Parallel()
 	k.random(t, k.compile(t, "testdata/random_swap.c"), swapCalls, "GM_FAKE_WORK=cuMemcpyDtoHAsync=50us,cuMemcpyHtoDAsync=50us")
+}
+
+// TestRandomRace runs both with the race detector in the library. That knows addresses of programs only, where a shared library is not: so
+// the library is part of the program.
+func TestRandomRace(t *testing.T) {
+	k := newKit(t)
+	archive := filepath.Join(k.dir, "race.a")
+	if err := k.tool("go", "build", "-race", "-buildmode=c-archive", "-o", archive, "."); err != nil {
+		t.Skip("no race detector: ", err)
+	}
+	link := func(name string) string {
+		out := filepath.Join(k.dir, name+"_race")
+		args := []string{"-std=gnu11", "-g", "-O1", "-no-pie", "-I" + k.fake.Include, "-I.", "-o", out, "testdata/" + name + ".c", archive,
+			"-L" + k.fake.Dir, "-lcuda", "-pthread", "-ldl", "-lm"}
+		if err := k.tool("gcc", args...); err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	random, swap := link("random"), link("random_swap")
+	for _, allocator := range allocators {
+		t.Run(allocator, func(t *testing.T) {
+			t.Parallel()
+			k.random(t, random, driverCalls, "GM_ALLOC="+allocator, "GORACE=halt_on_error=1")
+		})
+	}
+	t.Run("swap", func(t *testing.T) {
+		t.Parallel()
+		k.random(t, swap, swapCalls, "GORACE=halt_on_error=1")
+	})
 }
 
 // random runs a program over and over.
