@@ -20,8 +20,10 @@ SHELL := /bin/bash
 
 PRELOAD := tools/gmtrace/preload
 LIBRARY := internal/libgm/library
+# What the tools bring into programs, and hold.
+LOADED  := $(PRELOAD)/libgmtrace.so $(LIBRARY)/libgm.so $(LIBRARY)/libgmpreload.so
 
-all: $(PRELOAD)/libgmtrace.so $(LIBRARY)/libgm.so $(LIBRARY)/libgmpreload.so ## build the tools into bin/
+all: $(LOADED) ## build the tools into bin/
 	$(GO) build -o bin/ $(addprefix ./tools/,$(TOOLS))
 
 # What gmtrace run preloads into programs; it travels inside of gmtrace.
@@ -61,14 +63,14 @@ demo: all ## bundled real traces through gmtrace, gmplan and gmbench: tables, an
 experiment-capture: all ## capture a training run (where there is no GPU: the bundled one), solve its layout, compare allocators
 	@experiments/capture/run.sh bin out
 
-test: $(PRELOAD)/libgmtrace.so $(LIBRARY)/libgm.so ## all tests
+test: $(LOADED) ## all tests
 	$(GO) vet ./...
 	$(GO) test ./...
 
-race: $(PRELOAD)/libgmtrace.so $(LIBRARY)/libgm.so ## all tests under the race detector
+race: $(LOADED) ## all tests under the race detector
 	$(GO) test -race ./...
 
-bench: $(PRELOAD)/libgmtrace.so $(LIBRARY)/libgm.so ## benchmarks of the formats, the importer, the allocators and the solvers
+bench: $(LOADED) ## benchmarks of the formats, the importer, the allocators and the solvers
 	$(GO) test -run '^$$' -bench . -benchtime 1x ./...
 
 lint: ## gofmt, go vet, staticcheck

@@ -23,7 +23,8 @@ func run(m *testing.M) int {
 	if err == nil {
 		defer os.RemoveAll(bin)
 		// What is part of gmtrace, gmstitch and gmswap.
-		err = command("make", "-s", "-C", "..", "tools/gmtrace/preload/libgmtrace.so", "internal/libgm/library/libgm.so")
+		err = command("make", "-s", "-C", "..", "tools/gmtrace/preload/libgmtrace.so", "internal/libgm/library/libgm.so",
+			"internal/libgm/library/libgmpreload.so")
 	}
 	if err == nil {
 		err = command("go", "build", "-o", bin, "./gmtrace", "./gmplan", "./gmbench", "./gmstitch", "./gmswap")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -14,20 +15,25 @@ func TestPreload(t *testing.T) {
 		"-Wl,--version-script=preload/preload.map")
 	program := k.compile(t, "testdata/runtime.c", "-lcudart")
 	for _, test := range []struct {
-		name string
-		env  []string
-		want string
+		name   string
+		env    []string
+		want   string
+		marked bool
 	}{
-		{"served", []string{"GM_PRELOAD=1"}, "reused\n"},
-		{"the library is beside it", []string{"GM_PRELOAD=1", "GM_LIB="}, "reused\n"},
-		{"not asked for", nil, "fresh\n"},
-		{"no library", []string{"GM_PRELOAD=1", "GM_LIB=/nowhere/libgm.so"}, "fresh\n"},
+		{"served", nil, "reused\n", true},
+		{"the library is beside it", []string{"GM_LIB="}, "reused\n", true},
+		{"no library", []string{"GM_LIB=/nowhere/libgm.so"}, "fresh\n", false},
+		{"not preloaded", []string{"LD_PRELOAD="}, "fresh\n", false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			r := k.newRun(t, append(test.env, "LD_PRELOAD="+preload, "GM_FAKE_DEVICES=2")...)
+			folder := t.TempDir()
+			r := k.newRun(t, append([]string{"LD_PRELOAD=" + preload, "GM_FAKE_DEVICES=2", "GMSTITCH_DIR=" + folder}, test.env...)...)
 			r.do(t, program)
 			if r.rc != 0 || r.out != test.want || (r.err != "") != strings.Contains(strings.Join(test.env, " "), "nowhere") {
 				t.Errorf("exit %d\n%s%s", r.rc, r.out, r.err)
+			}
+			if _, err := os.Stat(filepath.Join(folder, "started")); (err == nil) != test.marked {
+				t.Errorf("the mark: %v, want one: %v", err, test.marked)
 			}
 		})
 	}

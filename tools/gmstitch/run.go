@@ -19,11 +19,11 @@ type runCmd struct {
 	Command []string    `arg:"" optional:"" passthrough:"" name:"command" help:"The program to run, and its arguments."`
 	Plan    string      `placeholder:"FILE" xor:"plan" help:"A plan of gmplan: requests that come in its order get its addresses."`
 	Auto    bool        `xor:"plan" help:"Record the first iterations, plan them meanwhile, and go on with that plan."`
-	Limit   units.Bytes `placeholder:"SIZE" help:"Take at most so much memory from each device."`
+	Limit   units.Bytes `placeholder:"SIZE" help:"Take at most so much memory from each device, in each process."`
 	Stats   string      `placeholder:"FILE" help:"Leave an account of each process at its end, in whose name %p is the pid; a trace, if it ends in .parquet."`
 	Log     string      `placeholder:"FILE" help:"Where the allocator writes what it has to say. Standard error by default."`
 	Summary bool        `help:"Print the peaks of each process and device at the end."`
-	Preload bool        `help:"Serve the cudaMalloc of any program, not just PyTorch's tensors."`
+	Preload bool        `help:"Serve the cudaMalloc of any program that is linked with the shared CUDA runtime, not just PyTorch's tensors."`
 	Library string      `placeholder:"FILE" help:"A libgm.so to use in place of the one inside of gmstitch."`
 }
 
@@ -114,12 +114,28 @@ func (cmd *runCmd) runIn(c *cli.Context, folder string, words []string) (status 
 	} else if err != nil {
 		return 0, err
 	}
-	if _, err := os.Stat(filepath.Join(folder, glue.Mark)); err != nil && !cmd.Preload {
-		c.Warn("no PyTorch program was seen to use CUDA: nothing ran on the allocator")
+	if _, err := os.Stat(filepath.Join(folder, glue.Mark)); err != nil {
+		c.Warn("%s: nothing ran on the allocator%s", cmd.unseen(), cmd.unbounded())
 	} else if cmd.Summary {
 		seen.tell(c)
 	}
 	return result.Status, nil
+}
+
+// unseen says what no process of the program did.
+func (cmd *runCmd) unseen() string {
+	if cmd.Preload {
+		return "no program was seen to use CUDA through PyTorch, or to call cudaMalloc of a shared CUDA runtime that it is linked with"
+	}
+	return "no PyTorch program was seen to use CUDA"
+}
+
+// unbounded says what came of a limit where nothing ran on the allocator.
+func (cmd *runCmd) unbounded() string {
+	if cmd.Limit == 0 {
+		return ""
+	}
+	return ", and --limit bounded nothing"
 }
 
 // install puts into the folder what the program's processes load.

@@ -1,12 +1,14 @@
-/* libgmpreload.so serves the cudaMalloc and cudaFree of any program that uses the shared CUDA runtime from libgm.so. It is preloaded
- * into every process that the program starts, so it is plain C, and does nothing before the first cudaMalloc of one that has
- * GM_PRELOAD set. libgm.so is the one that GM_LIB names, or the one beside this file.
+/* libgmpreload.so serves the cudaMalloc and cudaFree of any program that is linked with the shared CUDA runtime from libgm.so. It is
+ * preloaded into every process that the program starts, so it is plain C, and does nothing before the first cudaMalloc of one.
+ * libgm.so is the one that GM_LIB names, or the one beside this file. A file "started" in the folder GMSTITCH_DIR tells gmstitch that
+ * some process was served.
  *
  * A cudaFree first waits for the device, as the CUDA runtime's own does: then memory may be used by any stream at once, whatever
- * streams used it before. What libgm.so cannot serve, and what it did not serve, goes to the runtime. After a cudaDeviceReset
- * all goes there. */
+ * streams used it before. So does a cudaFreeAsync, which may be given the memory of a cudaMalloc, too. What libgm.so cannot serve, and
+ * what it did not serve, goes to the runtime. After a cudaDeviceReset all goes there. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -14,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "../gm.h"
 
@@ -22,6 +25,8 @@
 typedef int cudaError_t;
 PUBLIC cudaError_t cudaMalloc(void **p, size_t size);
 PUBLIC cudaError_t cudaFree(void *p);
+PUBLIC cudaError_t cudaFreeAsync(void *p, void *stream);
+PUBLIC cudaError_t cudaFreeAsync_ptsz(void *p, void *stream);
 PUBLIC cudaError_t cudaDeviceReset(void);
 
 enum { OUT_OF_MEMORY = 2, FAILED = 999 }; /* cudaErrorMemoryAllocation, cudaErrorUnknown */
@@ -29,6 +34,7 @@ enum { OUT_OF_MEMORY = 2, FAILED = 999 }; /* cudaErrorMemoryAllocation, cudaErro
 static struct {
 	cudaError_t (*malloc)(void **, size_t);
 	cudaError_t (*free)(void *);
+	cudaError_t (*free_async)(void *, void *), (*free_async_ptsz)(void *, void *);
 	cudaError_t (*reset)(void);
 	cudaError_t (*get_device)(int *);
 	cudaError_t (*set_device)(int);
@@ -64,6 +70,8 @@ static void find(void)
 {
 	runtime.malloc = runtime_function("cudaMalloc");
 	runtime.free = runtime_function("cudaFree");
+	runtime.free_async = runtime_function("cudaFreeAsync");
+	runtime.free_async_ptsz = runtime_function("cudaFreeAsync_ptsz");
 	runtime.reset = runtime_function("cudaDeviceReset");
 	runtime.get_device = runtime_function("cudaGetDevice");
 	runtime.set_device = runtime_function("cudaSetDevice");
@@ -84,11 +92,22 @@ static bool library_path(char path[PATH_MAX])
 	return snprintf(path, PATH_MAX, "%.*slibgm.so", folder, self.dli_fname) < PATH_MAX;
 }
 
+/* leave_mark says that a process of the run is served. */
+static void leave_mark(void)
+{
+	char path[PATH_MAX];
+	const char *folder = getenv("GMSTITCH_DIR");
+	if (!folder || !*folder || snprintf(path, sizeof path, "%s/started", folder) >= PATH_MAX)
+		return;
+	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	if (fd >= 0)
+		close(fd);
+}
+
 static void load(void)
 {
-	const char *wanted = getenv("GM_PRELOAD");
 	char path[PATH_MAX];
-	if (!wanted || !*wanted || !strcmp(wanted, "0") || !library_path(path))
+	if (!library_path(path))
 		return;
 	void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	if (!library) {
@@ -101,6 +120,8 @@ static void load(void)
 	gm.device_of = dlsym(library, "gm_device_of");
 	serving = gm.malloc && gm.free && gm.last_error && gm.device_of && runtime.free && runtime.get_device && runtime.set_device &&
 	          runtime.synchronize;
+	if (serving)
+		leave_mark();
 }
 
 /* refused says whether a limit is kept that the runtime does not know. Without one it is asked, too, and says what is wrong. */
@@ -145,18 +166,45 @@ static cudaError_t wait(int device)
 	return r;
 }
 
-cudaError_t cudaFree(void *p)
+/* device_of returns the device of memory that libgm.so gave, -1 of any other. */
+static int device_of(void *p)
 {
 	pthread_once(&found, find);
-	int device = p && gm.device_of ? gm.device_of(p) : -1;
-	if (device < 0)
-		return runtime.free ? runtime.free(p) : FAILED;
+	return p && gm.device_of ? gm.device_of(p) : -1;
+}
+
+static cudaError_t give_back(void *p, int device)
+{
 	if (!serving)
 		return 0; /* it went with the device's context */
 	cudaError_t r = wait(device);
 	if (r == 0)
 		gm.free(p, 0, device, NULL);
 	return r;
+}
+
+cudaError_t cudaFree(void *p)
+{
+	int device = device_of(p);
+	if (device >= 0)
+		return give_back(p, device);
+	return runtime.free ? runtime.free(p) : FAILED;
+}
+
+cudaError_t cudaFreeAsync(void *p, void *stream)
+{
+	int device = device_of(p);
+	if (device >= 0)
+		return give_back(p, device);
+	return runtime.free_async ? runtime.free_async(p, stream) : FAILED;
+}
+
+cudaError_t cudaFreeAsync_ptsz(void *p, void *stream)
+{
+	int device = device_of(p);
+	if (device >= 0)
+		return give_back(p, device);
+	return runtime.free_async_ptsz ? runtime.free_async_ptsz(p, stream) : FAILED;
 }
 
 cudaError_t cudaDeviceReset(void)

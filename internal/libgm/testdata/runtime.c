@@ -31,6 +31,10 @@ static void oddities(void)
 	CUdeviceptr foreign;
 	OK(cuMemAlloc_v2(&foreign, MIB));
 	OK(cudaFree((void *)(uintptr_t)foreign));
+	OK(cudaMalloc(&p, MIB));
+	OK(cudaFreeAsync(p, NULL));
+	OK(cudaMallocAsync(&p, MIB, NULL));
+	OK(cudaFreeAsync(p, NULL));
 }
 
 int main(void)

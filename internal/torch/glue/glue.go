@@ -19,7 +19,7 @@ import (
 //go:embed python/gmstitch_hook/*.py
 var files embed.FS
 
-// Mark is a file in the folder of the session.
+// Mark is a file in the folder of the session. What gmstitch run --preload loads makes it, too.
 const Mark = "started"
 
 // Install writes the Python files into dir, which must exist.
