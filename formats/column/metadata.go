@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 )
 
 // Entry ties a key of a file's metadata to the variable that holds its value: a *string, *int64, *bool, *[]string or *[]int64.
@@ -29,7 +30,7 @@ func metadata(entries []Entry) map[string]string {
 func (e Entry) render() string {
 	switch v := e.Value.(type) {
 	case *string:
-		return *v
+		return strings.ToValidUTF8(*v, "\uFFFD") // as in columns of text
 	case *int64:
 		if *v != 0 {
 			return strconv.FormatInt(*v, 10)

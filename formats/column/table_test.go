@@ -126,6 +126,18 @@ func decode(file []byte) (all sample, texts []string, err error) {
 	}
 }
 
+// TestMetadataIsUTF8 has metadata that is none come back as other readers take it.
+func TestMetadataIsUTF8(t *testing.T) {
+	file := encode(t, new(sample), nil, sampleMeta{name: "a\xff\xc2b"})
+	r, err := sampleTable().NewReader(bytes.NewReader(file), int64(len(file)), "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := r.Meta().name, "a\uFFFDb"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 // Every value comes back, whatever the column's kind, its distribution and the number of rows.
 func TestValues(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 3))

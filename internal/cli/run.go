@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"reflect"
 	"slices"
 	"strings"
 	"syscall"
@@ -59,6 +60,7 @@ func (t Tool) Main(args []string) int {
 		t.Help, t.Name, completionCommand, manCommand)
 	parser, err := kong.New(t.Grammar, kong.Name(t.Name), kong.Description(help), kong.UsageOnError(), kong.Embed(&common{}),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
+		kong.KindMapper(reflect.String, kong.MapperFunc(textAsItIs)),
 		kong.Vars{"version": t.Name + " " + version(info)},
 		kong.Exit(func(int) { exited = true }))
 	if err != nil {
@@ -84,6 +86,16 @@ func (t Tool) Main(args []string) int {
 	err = parsed.Run(c)
 	c.outputs.removeAll()
 	return c.status(err)
+}
+
+// textAsItIs takes a word of the command line byte by byte. Kong's own mapper makes it UTF-8, which names of files need not be.
+func textAsItIs(ctx *kong.DecodeContext, target reflect.Value) error {
+	word, err := ctx.Scan.PopValue("string")
+	if err != nil {
+		return err
+	}
+	target.SetString(word.String())
+	return nil
 }
 
 // status prints an error and returns the exit status that it stands for.
