@@ -7,41 +7,56 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
-	"time"
+	"syscall"
 )
 
 // File is a file that is being written. It is not found under its name before it is whole, unless that is the name of what is no regular
-// file, such as /dev/null, which is written to as it is.
+// file, such as /dev/null or a FIFO, or of a descriptor of this process, such as /dev/stdout: those are written to as they are.
 type File struct {
 	*os.File
 	path   string // where it is to be
 	beside bool   // it is another file until then
 }
 
-// Create starts the file of a name, which Commit or Discard must end. Links are followed.
+// Create starts the file of a name, which Commit or Discard must end. Links are followed and stay. What the file replaces passes on its
+// mode, and its owner as far as that is allowed; it must be one that may be written to.
 func Create(path string) (*File, error) {
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		f, err := os.OpenFile(path, os.O_WRONLY, 0)
-		if err != nil {
-			return nil, fmt.Errorf("write %s: %w", path, reason(err))
-		}
-		return &File{File: f, path: path}, nil
-	}
-	path = target(path)
-	f, err := os.OpenFile(beside(path), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	f, err := create(path)
 	if err != nil {
 		return nil, fmt.Errorf("write %s: %w", path, reason(err)) // the name of the file beside says nothing
 	}
-	return &File{File: f, path: path, beside: true}, nil
+	return f, nil
+}
+
+func create(path string) (*File, error) {
+	p, err := find(path)
+	if err != nil {
+		return nil, err
+	}
+	if p.inPlace {
+		f, err := p.open()
+		if err != nil {
+			return nil, err
+		}
+		return &File{File: f, path: path}, nil
+	}
+	f, err := p.makeBeside()
+	if err != nil {
+		return nil, err
+	}
+	return &File{File: f, path: p.path, beside: true}, nil
 }
 
 // InPlace says that the file is written to as it is.
 func (f *File) InPlace() bool { return !f.beside }
 
-// Commit ends the file and gives it its name.
+// Commit ends the file and gives it its name, once its contents are on the disk: they may have taken long to make.
 func (f *File) Commit() error {
-	err := f.Close()
+	var err error
+	if f.beside {
+		err = f.sync()
+	}
+	err = errors.Join(err, f.Close())
 	if err == nil && f.beside {
 		err = os.Rename(f.Name(), f.path)
 	}
@@ -50,6 +65,15 @@ func (f *File) Commit() error {
 		return fmt.Errorf("write %s: %w", f.path, reason(err))
 	}
 	return nil
+}
+
+// sync writes the contents to the disk, where the file system knows how to.
+func (f *File) sync() error {
+	err := f.Sync()
+	if errors.Is(err, syscall.EINVAL) || errors.Is(err, errors.ErrUnsupported) {
+		return nil
+	}
+	return err
 }
 
 // Discard ends the file and leaves nothing of it.
@@ -77,19 +101,16 @@ func Write(path string, write func(io.Writer) error) error {
 	return f.Commit()
 }
 
-// target returns what a link leads to, or the path itself if it is none.
-func target(path string) string {
-	if target, err := filepath.EvalSymlinks(path); err == nil {
-		return target
+// Check says why a file could not be written, without touching it.
+func Check(path string) error {
+	p, err := find(path)
+	if err == nil {
+		err = p.check()
 	}
-	target, err := os.Readlink(path) // to what is not there yet
-	switch {
-	case err != nil:
-		return path
-	case filepath.IsAbs(target):
-		return target
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, reason(err))
 	}
-	return filepath.Join(filepath.Dir(path), target)
+	return nil
 }
 
 // reason returns what the system says of a file, without the name.
@@ -101,9 +122,4 @@ func reason(err error) error {
 		return inner.Err
 	}
 	return err
-}
-
-// beside returns the name of a new file in the folder of path.
-func beside(path string) string {
-	return filepath.Join(filepath.Dir(path), fmt.Sprintf(".gm-%d-%d", os.Getpid(), time.Now().UnixNano()))
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"io"
 	"os"
+	"path/filepath"
 	"sync"
 
 	"golang.org/x/term"
@@ -62,16 +63,46 @@ func (c *Context) CheckBinary() error {
 
 var errTerminal = Usage("will not write binary data to a terminal: name a file, or use a pipe")
 
-// Distinct refuses an output that is the input, of which nothing would be left.
-func Distinct(in, out string) error {
-	a, err := os.Stat(in)
-	if err != nil {
-		return nil // standard input, or what reading it will say
-	}
-	if b, err := os.Stat(out); err == nil && a.Mode().IsRegular() && os.SameFile(a, b) {
-		return Usage("%s is both input and output", in)
+// CheckFiles looks at the files of a command before it works for them: no output is an input, of which nothing would be left, or another
+// output, and each can be written. "" and "-" stand for no file.
+func CheckFiles(in, out []string) error {
+	for i, path := range out {
+		if path == "" || path == "-" {
+			continue
+		}
+		for _, other := range in {
+			if same(other, path) {
+				return Usage("%s is both input and output", other)
+			}
+		}
+		for _, other := range out[:i] {
+			if same(other, path) {
+				return Usage("%s is two outputs", path)
+			}
+		}
+		if err := atomicfile.Check(path); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+// same says whether two names are of one regular file, or would be.
+func same(a, b string) bool {
+	if a == "" || a == "-" {
+		return false
+	}
+	of, err := os.Stat(a)
+	other, otherErr := os.Stat(b)
+	switch {
+	case err == nil && otherErr == nil:
+		return of.Mode().IsRegular() && os.SameFile(of, other)
+	case err != nil && otherErr != nil:
+		wholeA, err := filepath.Abs(a)
+		wholeB, otherErr := filepath.Abs(b)
+		return err == nil && otherErr == nil && wholeA == wholeB
+	}
+	return false
 }
 
 // File writes a file beside path and renames it to path once it is whole, so that no reader ever sees half of it.

@@ -28,6 +28,9 @@ func (cmd *calibrateCmd) Help() string {
 
 // Run implements the command.
 func (cmd *calibrateCmd) Run(c *cli.Context) error {
+	if err := cli.CheckFiles(nil, []string{cmd.Output}); err != nil {
+		return err
+	}
 	l, err := driver.Load()
 	if err != nil {
 		return err

@@ -100,14 +100,7 @@ func (cmd *compareCmd) distinct() error {
 	if cmd.PNG != "" && cmd.PNG == cmd.SVG {
 		return cli.Usage("--png and --svg are both %s", cmd.PNG)
 	}
-	for _, file := range append(slices.Clip(cmd.Files), cmd.Costs) {
-		for _, picture := range []string{cmd.PNG, cmd.SVG} {
-			if err := cli.Distinct(file, picture); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	return cli.CheckFiles(append(slices.Clip(cmd.Files), cmd.Costs), []string{cmd.PNG, cmd.SVG})
 }
 
 func writeJSON(w io.Writer, rows []bench.Row) error {

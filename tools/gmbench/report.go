@@ -34,10 +34,8 @@ func (cmd *reportCmd) Run(c *cli.Context) error {
 	if _, err := bench.ParseSpecs(cmd.Map); err != nil {
 		return cli.Usage("--map: %v", err)
 	}
-	for _, file := range append(slices.Clip(cmd.Files), cmd.Costs) {
-		if err := cli.Distinct(file, cmd.Output); err != nil {
-			return err
-		}
+	if err := cli.CheckFiles(append(slices.Clip(cmd.Files), cmd.Costs), []string{cmd.Output}); err != nil {
+		return err
 	}
 	programs, gpu, err := cmd.open(c)
 	if err != nil {

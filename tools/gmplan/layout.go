@@ -33,7 +33,7 @@ func (cmd *layoutCmd) Run(c *cli.Context) (err error) {
 	if cmd.Periodic && cmd.Iteration == "all" {
 		return cli.Usage("--periodic: --iteration is all, expected auto or a number")
 	}
-	if err := cmd.checkFiles(cmd.File, cmd.Output); err != nil {
+	if err := cmd.checkFiles(cmd.Output, cmd.File); err != nil {
 		return err
 	}
 	r, err := openTrace(cmd.File)

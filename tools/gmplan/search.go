@@ -48,11 +48,11 @@ func (s *search) checkBounds() error {
 }
 
 // checkFiles refuses to write a file over another one.
-func (s *search) checkFiles(in, out string) error {
+func (s *search) checkFiles(out string, in ...string) error {
 	if s.LP != "" && s.LP == out {
 		return cli.Usage("-o and --lp are both %s", out)
 	}
-	return errors.Join(cli.Distinct(in, out), cli.Distinct(in, s.LP))
+	return cli.CheckFiles(in, []string{out, s.LP})
 }
 
 // layOut plans tensors in arenas that fit.

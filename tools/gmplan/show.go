@@ -61,7 +61,7 @@ func (cmd *showCmd) Run(c *cli.Context) (err error) {
 	if cmd.PNG != "" && cmd.PNG == cmd.SVG {
 		return cli.Usage("--png and --svg are both %s", cmd.PNG)
 	}
-	if err := errors.Join(cli.Distinct(cmd.File, cmd.PNG), cli.Distinct(cmd.File, cmd.SVG)); err != nil {
+	if err := cli.CheckFiles([]string{cmd.File}, []string{cmd.PNG, cmd.SVG}); err != nil {
 		return err
 	}
 	r, err := plan.Open(cmd.File)

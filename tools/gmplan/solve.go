@@ -35,7 +35,7 @@ func (cmd *solveCmd) Run(c *cli.Context) error {
 	if cmd.Period < 0 {
 		return cli.Usage("--period: %d, expected at least 0", cmd.Period)
 	}
-	if err := cmd.checkFiles(cmd.File, cmd.Output); err != nil {
+	if err := cmd.checkFiles(cmd.Output, cmd.File); err != nil {
 		return err
 	}
 	in, err := instance.Open(cmd.File, instance.Options{Align: int64(cmd.Align), Period: cmd.Period})

@@ -89,7 +89,7 @@ func (cmd *stepCmd) check() error {
 	case cmd.LP != "" && cmd.Solver == byMobility:
 		return cli.Usage("--lp: %s solves no program", byMobility)
 	}
-	return errors.Join(cmd.checkFiles(cmd.Graph, cmd.Output), cmd.checkFiles(cmd.Schedule, cmd.Output))
+	return cmd.checkFiles(cmd.Output, cmd.Graph, cmd.Schedule)
 }
 
 // read reads the graph and the schedule, and finds what lives when.

@@ -81,15 +81,11 @@ func (cmd *runCmd) check() error {
 		}
 		f.Close()
 	}
-	for _, name := range []string{cmd.Stats, cmd.Log} {
-		if name == "" {
-			continue
-		}
-		if info, err := os.Stat(filepath.Dir(name)); err != nil || !info.IsDir() {
-			return fmt.Errorf("%s: there is no folder %s", filepath.Base(name), filepath.Dir(name))
-		}
+	outputs := []string{cmd.Stats}
+	if _, err := os.Stat(cmd.Log); err != nil { // what is there is added to
+		outputs = append(outputs, cmd.Log)
 	}
-	return nil
+	return cli.CheckFiles([]string{cmd.Plan, cmd.Library}, outputs)
 }
 
 // runIn runs the command with a folder for what it loads.

@@ -31,10 +31,8 @@ func (cmd *bwCmd) Help() string {
 // Run implements the command.
 func (cmd *bwCmd) Run(c *cli.Context) error {
 	toFile := cmd.Output != "" && cmd.Output != "-"
-	if toFile {
-		if _, err := outputPath(cmd.Output); err != nil {
-			return err
-		}
+	if err := cli.CheckFiles(nil, []string{cmd.Output}); err != nil {
+		return err
 	}
 	l, err := driver.Load()
 	if err != nil {

@@ -109,12 +109,7 @@ func (cmd *cmpCmd) distinct() error {
 	if cmd.PNG != "" && cmd.PNG == cmd.SVG {
 		return cli.Usage("--png and --svg are both %s", cmd.PNG)
 	}
-	var errs []error
-	for _, in := range []string{cmd.Graph, cmd.Link} {
-		errs = append(errs, cli.Distinct(in, cmd.PNG), cli.Distinct(in, cmd.SVG))
-	}
-	errs = append(errs, writable(cmd.PNG), writable(cmd.SVG))
-	return cmp.Or(errs...)
+	return cli.CheckFiles([]string{cmd.Graph, cmd.Link}, []string{cmd.PNG, cmd.SVG})
 }
 
 // span is amounts of memory: a list, or from the least to the most, of which each is 0 where the graph says it.

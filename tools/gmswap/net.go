@@ -37,6 +37,9 @@ func (cmd *netCmd) Run(c *cli.Context) error {
 	case cmd.Network == "":
 		return cli.Usage("which network? gmswap net --list lists them")
 	}
+	if err := cli.CheckFiles(nil, []string{cmd.Output}); err != nil {
+		return err
+	}
 	m, err := network.Build(cmd.Network)
 	if err != nil {
 		return cli.Usage("%v", err)

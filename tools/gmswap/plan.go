@@ -39,7 +39,7 @@ func (cmd *planCmd) Run(c *cli.Context) error {
 			return err
 		}
 	}
-	if err := errors.Join(cli.Distinct(cmd.Graph, cmd.Output), cli.Distinct(cmd.Link, cmd.Output), writable(cmd.Output)); err != nil {
+	if err := cli.CheckFiles([]string{cmd.Graph, cmd.Link}, []string{cmd.Output}); err != nil {
 		return err
 	}
 	g, limits, err := cmd.load(cmd.Graph, cmd.Memory)

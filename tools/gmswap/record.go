@@ -46,7 +46,7 @@ func (cmd *recordCmd) Run(c *cli.Context) error {
 			return err
 		}
 		stdout = os.Stderr
-	} else if _, err := outputPath(cmd.Output); err != nil {
+	} else if err := cli.CheckFiles(nil, []string{cmd.Output}); err != nil {
 		return err
 	}
 	run := runCmd{Host: cmd.Host, Policy: "none", Allocator: cmd.Allocator, Library: cmd.Library}

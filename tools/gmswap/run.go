@@ -67,7 +67,7 @@ func (cmd *runCmd) check() error {
 	}
 	flags := map[string]string{} // by file
 	for _, out := range cmd.outputs() {
-		path, err := outputPath(out.file)
+		path, err := filepath.Abs(out.file)
 		if err != nil {
 			return err
 		}
@@ -75,10 +75,8 @@ func (cmd *runCmd) check() error {
 			return cli.Usage("%s and %s are both %s", other, out.flag, out.file)
 		}
 		flags[path] = out.flag
-		for _, in := range []string{cmd.Link, cmd.Schedule} {
-			if err := cli.Distinct(in, path); err != nil {
-				return err
-			}
+		if err := cli.CheckFiles([]string{cmd.Link, cmd.Schedule}, []string{out.file}); err != nil {
+			return err
 		}
 	}
 	if err := cmd.look(); err != nil {
@@ -242,7 +240,7 @@ func (cmd *runCmd) settings(e *command.Environ) error {
 		e.Set(variable, path)
 	}
 	for _, out := range cmd.outputs() {
-		path, err := outputPath(out.file)
+		path, err := filepath.Abs(out.file)
 		if err != nil {
 			return err
 		}

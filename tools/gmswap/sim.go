@@ -59,12 +59,7 @@ func (cmd *simCmd) check() error {
 	if cmd.Schedule == "" && cmd.Host > 0 && cmd.Memory == 0 && cmd.Policy == "" {
 		return cli.Usage("--host limits a schedule that is made: give -m or --policy too")
 	}
-	for _, file := range []string{cmd.Graph, cmd.Schedule, cmd.Link} {
-		if err := cli.Distinct(file, cmd.Trace); err != nil {
-			return err
-		}
-	}
-	return writable(cmd.Trace)
+	return cli.CheckFiles([]string{cmd.Graph, cmd.Schedule, cmd.Link}, []string{cmd.Trace})
 }
 
 // simulation is a step that is simulated.

@@ -31,7 +31,7 @@ func (cmd *exportCmd) Run(c *cli.Context) (err error) {
 	if format == "" {
 		return cli.Usage("name a format with --format, or an output that ends in .pickle, .csv or .json")
 	}
-	if err := cli.Distinct(cmd.File, cmd.Output); err != nil {
+	if err := cli.CheckFiles([]string{cmd.File}, []string{cmd.Output}); err != nil {
 		return err
 	}
 	source, err := column.OpenSource(cmd.File)

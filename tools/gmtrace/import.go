@@ -21,7 +21,7 @@ func (cmd *importCmd) Help() string {
 
 // Run implements the command.
 func (cmd *importCmd) Run(c *cli.Context) error {
-	if err := cli.Distinct(cmd.File, cmd.Output); err != nil {
+	if err := cli.CheckFiles([]string{cmd.File}, []string{cmd.Output}); err != nil {
 		return err
 	}
 	in, name := os.Stdin, "standard input"

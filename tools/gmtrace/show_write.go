@@ -23,16 +23,11 @@ func (cmd *showCmd) check() error {
 	case cmd.PNG != "" && cmd.PNG == cmd.SVG, cmd.Pprof != "" && (cmd.Pprof == cmd.PNG || cmd.Pprof == cmd.SVG):
 		return cli.Usage("--pprof, --png and --svg need a file each")
 	}
-	return nil
+	return cli.CheckFiles([]string{cmd.File}, []string{cmd.Pprof, cmd.PNG, cmd.SVG})
 }
 
 // write writes the files that are asked for.
 func (cmd *showCmd) write(c *cli.Context, source *column.Source, o *overview.Overview) error {
-	for _, file := range []string{cmd.Pprof, cmd.PNG, cmd.SVG} {
-		if err := cli.Distinct(cmd.File, file); err != nil {
-			return err
-		}
-	}
 	labels, err := reading(source, tags.Derive)
 	if err != nil {
 		return err

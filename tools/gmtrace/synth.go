@@ -51,6 +51,9 @@ func (cmd *synthCmd) Run(c *cli.Context) error {
 	if err != nil {
 		return cli.Usage("%v", err)
 	}
+	if err := cli.CheckFiles(nil, []string{cmd.Output}); err != nil {
+		return err
+	}
 	run := synth.Run{Seed: cmd.Seed, Steps: cmd.Steps, Rows: cmd.Events}
 	if run.Steps == 0 && run.Rows == 0 {
 		run.Steps = defaultSteps

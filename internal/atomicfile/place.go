@@ -1,0 +1,182 @@
+package atomicfile
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// place is where a file is to be written.
+type place struct {
+	path       string      // with no links at its end
+	replaced   os.FileInfo // nil if there is no such file yet
+	inPlace    bool
+	descriptor int // of this process, -1 for none
+}
+
+const linksMax = 40 // as in Linux
+
+// find follows the links of a path, also to what is not there yet.
+func find(path string) (place, error) {
+	if path == "" {
+		return place{}, syscall.ENOENT
+	}
+	for range linksMax {
+		dir, name := filepath.Split(path)
+		if fd, ours, ok := descriptor(dir, name); ok && ours {
+			return place{path: path, inPlace: true, descriptor: fd}, nil
+		} else if ok {
+			return place{path: path, inPlace: true, descriptor: -1}, nil
+		}
+		link, err := os.Readlink(path)
+		if err != nil {
+			return here(path)
+		}
+		if !filepath.IsAbs(link) {
+			link = dir + link // not cleaned: .. is of the folder that a link leads to
+		}
+		path = link
+	}
+	return place{}, syscall.ELOOP
+}
+
+// here looks at a path that is no link.
+func here(path string) (place, error) {
+	p := place{path: path, descriptor: -1}
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return p, nil
+	case err != nil:
+		return p, err
+	}
+	p.replaced, p.inPlace = info, !info.Mode().IsRegular()
+	return p, nil
+}
+
+// descriptor returns the number of a descriptor that a name in a folder stands for, and whether it is one of this process. What such a
+// link says is no name to make a file by.
+func descriptor(dir, name string) (fd int, ours, ok bool) {
+	fd, err := strconv.Atoi(name)
+	if err != nil || dir == "" {
+		return 0, false, false
+	}
+	folder, err := filepath.EvalSymlinks(dir)
+	if err != nil || !strings.HasPrefix(folder, "/proc/") || filepath.Base(folder) != "fd" {
+		return 0, false, false
+	}
+	own, err := filepath.EvalSymlinks("/proc/self/fd")
+	return fd, err == nil && folder == own, true
+}
+
+// open opens what is written to as it is.
+func (p *place) open() (*os.File, error) {
+	if p.descriptor < 0 {
+		return os.OpenFile(p.path, os.O_WRONLY|os.O_TRUNC, 0)
+	}
+	fd, err := unix.FcntlInt(uintptr(p.descriptor), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), p.path), nil
+}
+
+// check says why the place cannot be written to.
+func (p *place) check() error {
+	switch {
+	case p.descriptor >= 0:
+		_, err := unix.FcntlInt(uintptr(p.descriptor), unix.F_GETFD, 0)
+		return err
+	case p.replaced != nil && p.replaced.IsDir():
+		return syscall.EISDIR
+	case p.inPlace:
+		return allowed(p.path, unix.W_OK)
+	}
+	if p.replaced != nil {
+		if err := allowed(p.path, unix.W_OK); err != nil {
+			return err
+		}
+	}
+	folder := p.folder()
+	if err := allowed(folder, unix.W_OK|unix.X_OK); errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
+		return fmt.Errorf("no file can be made in %s: %w", folder, err)
+	} else if err != nil {
+		return err
+	}
+	return nil
+}
+
+func allowed(path string, how uint32) error {
+	return unix.Faccessat(unix.AT_FDCWD, path, how, unix.AT_EACCESS)
+}
+
+// folder returns the folder of the path, whose name ends in a slash.
+func (p *place) folder() string {
+	dir, _ := filepath.Split(p.path)
+	if dir == "" {
+		return "./"
+	}
+	return dir
+}
+
+// makeBeside makes a file in the folder of the path, which is locked as long as this process lives, and removes those that processes
+// left there which are no more.
+func (p *place) makeBeside() (*os.File, error) {
+	if err := p.check(); err != nil {
+		return nil, err
+	}
+	folder := p.folder()
+	sweep(folder)
+	mode := os.FileMode(0o666)
+	if p.replaced != nil {
+		mode = 0o600 // until it has the owner and the mode of the other
+	}
+	name := fmt.Sprintf("%s%s%d-%d", folder, prefix, os.Getpid(), time.Now().UnixNano())
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return nil, err
+	}
+	_ = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) // where there are no locks, sweep removes nothing
+	if p.replaced != nil {
+		if err := takeOver(f, p.replaced); err != nil {
+			f.Close()
+			return nil, errors.Join(err, os.Remove(name))
+		}
+	}
+	return f, nil
+}
+
+// takeOver gives a file the owner, as far as that is allowed, and the mode of another. A group that is not that of the other may not do
+// more than all may.
+func takeOver(f *os.File, other os.FileInfo) error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	mode := other.Mode().Perm()
+	from, to := owner(info), owner(other)
+	if *from != *to {
+		_ = f.Chown(to.uid, -1)
+		if f.Chown(-1, to.gid) != nil {
+			mode &= ^os.FileMode(0o070) | mode<<3
+		}
+	}
+	return f.Chmod(mode)
+}
+
+type ids struct{ uid, gid int }
+
+func owner(info os.FileInfo) *ids {
+	if s, ok := info.Sys().(*syscall.Stat_t); ok {
+		return &ids{int(s.Uid), int(s.Gid)}
+	}
+	return &ids{-1, -1}
+}
