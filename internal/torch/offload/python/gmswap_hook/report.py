@@ -68,5 +68,24 @@ class Report(object):
         if self.schedule:
             s = self.schedule
             account["schedule"] = {k: getattr(s, k) for k in ("policy", "step_ns", "plain_ns", "peak", "plain_peak")}
-        with open(self.settings.stats, "w") as f:
-            json.dump(account, f)
+        write_whole(self.settings.stats, json.dumps(account))
+
+
+def write_whole(path, text):
+    """Writes a file of which nobody sees half. What is no regular file is written to as it is."""
+    if path.startswith(("/dev/", "/proc/")) or os.path.exists(path) and not os.path.isfile(path):
+        with open(path, "w") as f:
+            f.write(text)
+        return
+    path = os.path.realpath(path)
+    beside = os.path.join(os.path.dirname(path), ".gm-%d-%d" % (os.getpid(), time.time_ns()))
+    try:
+        with open(beside, "w") as f:
+            f.write(text)
+        if os.path.exists(path):
+            os.chmod(beside, os.stat(path).st_mode & 0o777)
+        os.rename(beside, path)
+    except OSError:
+        if os.path.exists(beside):
+            os.remove(beside)
+        raise
