@@ -100,12 +100,22 @@ func TestSweep(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	elsewhere := t.TempDir() // a link is no folder that a tool has made
+	if err := errors.Join(os.WriteFile(filepath.Join(elsewhere, "lock"), nil, 0o600), os.Symlink(elsewhere, filepath.Join(parent, "gmtool-link"))); err != nil {
+		t.Fatal(err)
+	}
+	foreign := os.Geteuid() == 0
+	if dir := filepath.Join(parent, "gmtool-foreign"); foreign {
+		if err := errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(filepath.Join(dir, "lock"), nil, 0o600), os.Chown(dir, 12, 34)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	sweep(parent, "gmtool-")
 	left, err := filepath.Glob(filepath.Join(parent, "*"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.Stat(killed.Path); err == nil || len(left) != 3 {
+	if _, err := os.Stat(killed.Path); err == nil || len(left) != 4 && !foreign || len(left) != 5 && foreign {
 		t.Errorf("left are %q, want those of the living and of others", left)
 	}
 }

@@ -56,10 +56,20 @@ func (f *Folder) Remove() error {
 	return errors.Join(os.RemoveAll(f.Path), f.lock.Close())
 }
 
+// ours says whether a file is one of this user.
+func ours(info os.FileInfo) bool {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(stat.Uid) == os.Geteuid()
+}
+
+// sweep removes the folders of processes of this user that are no more.
 func sweep(parent, prefix string) {
 	left, _ := filepath.Glob(filepath.Join(parent, prefix+"*", lockName))
 	for _, name := range left {
-		lock, err := os.OpenFile(name, os.O_RDWR, 0)
+		if info, err := os.Lstat(filepath.Dir(name)); err != nil || !info.IsDir() || !ours(info) {
+			continue
+		}
+		lock, err := os.OpenFile(name, os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 		if err != nil {
 			continue
 		}

@@ -31,7 +31,7 @@ func (cmd *statCmd) Run(c *cli.Context) error {
 	case cmd.Watch < 0:
 		return cli.Usage("watch every %v: expected a time such as 1s", cmd.Watch)
 	}
-	jobs, err := cmd.read()
+	jobs, err := cmd.read(c)
 	if err != nil {
 		return err
 	}
@@ -49,7 +49,7 @@ func (cmd *statCmd) watch(c *cli.Context, jobs []page.Stats) error {
 		}
 		time.Sleep(cmd.Watch)
 		var err error
-		if jobs, err = cmd.read(); errors.Is(err, page.ErrNone) || errors.Is(err, errNoJobs) {
+		if jobs, err = cmd.read(c); errors.Is(err, page.ErrNone) || errors.Is(err, errNoJobs) {
 			return nil
 		} else if err != nil {
 			return err
@@ -59,8 +59,8 @@ func (cmd *statCmd) watch(c *cli.Context, jobs []page.Stats) error {
 
 var errNoJobs = errors.New("no process runs on the allocator: start one with gmstitch run")
 
-// read returns what the chosen processes show now.
-func (cmd *statCmd) read() ([]page.Stats, error) {
+// read returns what the chosen processes show now. Of all, those are told of that cannot be read.
+func (cmd *statCmd) read(c *cli.Context) ([]page.Stats, error) {
 	if cmd.PID != 0 {
 		stats, err := page.Read(cmd.PID)
 		return []page.Stats{stats}, err
@@ -72,12 +72,12 @@ func (cmd *statCmd) read() ([]page.Stats, error) {
 	var jobs []page.Stats
 	for _, pid := range pids {
 		stats, err := page.Read(pid)
-		if errors.Is(err, page.ErrNone) { // it has just ended
-			continue
-		} else if err != nil {
-			return nil, err
+		switch {
+		case err == nil:
+			jobs = append(jobs, stats)
+		case !errors.Is(err, page.ErrNone): // which has just ended
+			c.Warn("%v", err)
 		}
-		jobs = append(jobs, stats)
 	}
 	if len(jobs) == 0 {
 		return nil, errNoJobs

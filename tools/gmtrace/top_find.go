@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -63,8 +64,11 @@ func captureOf(pid int, all []found) (folder string, view *live.View, err error)
 		}
 	}
 	for _, folder := range environOf(pid, "GMTRACE_DIR") {
-		if view, err := live.Ask(folder); err == nil {
+		view, err := live.Ask(folder)
+		if err == nil {
 			return folder, view, nil
+		} else if !errors.Is(err, live.ErrEnded) {
+			return "", nil, fmt.Errorf("process %d: %w", pid, err)
 		}
 	}
 	return "", nil, fmt.Errorf("process %d is not captured by gmtrace", pid)

@@ -66,11 +66,11 @@ func Folders(temporary string) []string {
 			continue
 		}
 		folder := filepath.Join(temporary, entry.Name())
-		info, err := os.Lstat(filepath.Join(folder, socketName))
-		if err != nil {
-			continue
-		}
-		if stat, ok := info.Sys().(*syscall.Stat_t); ok && int(stat.Uid) == os.Getuid() {
+		err := inFolder(folder, func(path string) error {
+			_, err := os.Lstat(path)
+			return err
+		})
+		if err == nil {
 			folders = append(folders, folder)
 		}
 	}

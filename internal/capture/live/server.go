@@ -49,14 +49,33 @@ func Serve(folder string) (*Server, error) {
 	return s, nil
 }
 
-// inFolder calls use with a path of the socket in a folder that is short, as those of sockets have to be.
+// inFolder calls use with a path of the socket in a folder that is short, as those of sockets have to be. The folder must be one of this
+// user, and no link.
 func inFolder(folder string, use func(path string) error) error {
-	fd, err := unix.Open(folder, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	fd, err := unix.Open(folder, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return &os.PathError{Op: "open", Path: folder, Err: err}
 	}
+	if err := checkOwner(fd, folder); err != nil {
+		return errors.Join(err, unix.Close(fd))
+	}
 	return errors.Join(use(fmt.Sprintf("/proc/self/fd/%d/%s", fd, socketName)), unix.Close(fd))
 }
+
+// checkOwner makes sure that an open folder is one that others cannot put anything into.
+func checkOwner(fd int, folder string) error {
+	var stat unix.Stat_t
+	switch err := unix.Fstat(fd, &stat); {
+	case err != nil:
+		return &os.PathError{Op: "stat", Path: folder, Err: err}
+	case int(stat.Uid) != os.Geteuid() || stat.Mode&0o022 != 0:
+		return fmt.Errorf("%s: %w", folder, errForeign)
+	}
+	return nil
+}
+
+// errForeign means that a folder is not one of a session of this user.
+var errForeign = errors.New("belongs to another user, or others may write to it")
 
 // Answer answers those who have asked since the last time, with what look returns. It does not wait.
 func (s *Server) Answer(look func() *View) {

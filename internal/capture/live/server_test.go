@@ -110,6 +110,49 @@ func TestEnds(t *testing.T) {
 	}
 }
 
+// TestForeign: a folder that others can put something into, or a link to one, is neither served from nor asked.
+func TestForeign(t *testing.T) {
+	base := t.TempDir()
+	own := filepath.Join(base, "gmtrace-own")
+	if err := os.Mkdir(own, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	serve(t, own, func() *View { return &View{PID: 7} })
+	link := filepath.Join(base, "gmtrace-link")
+	if err := os.Symlink(own, link); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Ask(link); err == nil {
+		t.Error("a link is followed")
+	}
+	if got := Folders(base); len(got) != 1 || got[0] != own {
+		t.Errorf("there are %q", got)
+	}
+	refused := func(what string) {
+		t.Helper()
+		if _, err := Ask(own); !errors.Is(err, errForeign) {
+			t.Errorf("%s is asked: %v", what, err)
+		}
+		if _, err := Serve(own); !errors.Is(err, errForeign) {
+			t.Errorf("%s is served from: %v", what, err)
+		}
+		if got := Folders(base); len(got) != 0 {
+			t.Errorf("there are %q", got)
+		}
+	}
+	if err := os.Chmod(own, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	refused("a folder that all may write to")
+	if os.Geteuid() != 0 {
+		return
+	}
+	if err := errors.Join(os.Chmod(own, 0o700), os.Chown(own, 12, 34)); err != nil {
+		t.Fatal(err)
+	}
+	refused("the folder of another user")
+}
+
 func TestNoServer(t *testing.T) {
 	var s *Server
 	s.Answer(func() *View { t.Error("nobody asked"); return nil })

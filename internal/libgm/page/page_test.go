@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -178,7 +179,14 @@ func TestForeign(t *testing.T) {
 
 // TestWhole reads an account while it changes.
 func TestWhole(t *testing.T) {
-	var d Device
+	dir := t.TempDir()
+	p, remove, err := Create(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer remove()
+	d := &p.Devices[2]
+	d.Total = 1
 	var stop atomic.Bool
 	var group sync.WaitGroup
 	group.Go(func() {
@@ -192,12 +200,137 @@ func TestWhole(t *testing.T) {
 			time.Sleep(time.Microsecond)
 		}
 	})
+	pages, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil || len(pages) != 1 {
+		t.Fatalf("pages %q, %v", pages, err)
+	}
+	file, err := os.Open(pages[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
 	for range 2000 {
-		got := d.read()
-		if a := &got.Account; a.Allocation[All].Current != a.DriverNS {
+		s, err := read(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a := s.Devices[2]; a.Allocation[All].Current != a.DriverNS {
 			t.Errorf("torn: %d and %d", a.Allocation[All].Current, a.DriverNS)
 		}
 	}
 	stop.Store(true)
 	group.Wait()
+}
+
+// TestCut reads a page that is cut off and made whole again all the time: each time there is an account or an error, and never a signal.
+func TestCut(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("GM_DIR", dir)
+	pid, end := other(t, dir)
+	defer end()
+	pages, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil || len(pages) != 1 {
+		t.Fatalf("pages %q, %v", pages, err)
+	}
+	whole, err := os.ReadFile(pages[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.OpenFile(pages[0], os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	var stop atomic.Bool
+	var group sync.WaitGroup
+	group.Go(func() {
+		for !stop.Load() {
+			file.Truncate(100)
+			file.WriteAt(whole, 0)
+		}
+	})
+	var read, failed int
+	for began := time.Now(); (read == 0 || failed == 0) && time.Since(began) < time.Minute; {
+		if _, err := Read(pid); err == nil {
+			read++
+		} else if failed++; !strings.Contains(err.Error(), "it is cut off") {
+			t.Fatal(err)
+		}
+	}
+	stop.Store(true)
+	group.Wait()
+	if read == 0 || failed == 0 {
+		t.Errorf("read %d times, and %d times not", read, failed)
+	}
+}
+
+// TestOthers refuses folders and pages that are not this user's, for reading and for writing.
+func TestOthers(t *testing.T) {
+	base := t.TempDir()
+	make := func(name string, mode os.FileMode) string {
+		dir := filepath.Join(base, name)
+		if err := errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, mode)); err != nil {
+			t.Fatal(err)
+		}
+		return dir
+	}
+	own, open := make("own", 0o755), make("open", 0o777)
+	link, file := filepath.Join(base, "link"), filepath.Join(base, "file")
+	if err := errors.Join(os.Symlink("own", link), os.WriteFile(file, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	refused := map[string]string{link: "is no folder but a file or a link", open: "others may write to", file: ""}
+	if os.Geteuid() == 0 {
+		foreign := make("foreign", 0o755)
+		if err := os.Chown(foreign, 12, 34); err != nil {
+			t.Fatal(err)
+		}
+		refused[foreign] = "belongs to another user"
+	}
+	for dir, want := range refused {
+		t.Setenv("GM_DIR", dir)
+		if _, err := List(); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "GM_DIR can name another") {
+			t.Errorf("list %s: %v", dir, err)
+		}
+		if _, err := Read(1); err == nil || errors.Is(err, ErrNone) {
+			t.Errorf("read %s: %v", dir, err)
+		}
+		if _, _, err := Create(dir); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("create in %s: %v", dir, err)
+		}
+	}
+	t.Setenv("GM_DIR", own)
+	pid, end := other(t, own)
+	defer end()
+	pages, err := filepath.Glob(filepath.Join(own, "*"))
+	if err != nil || len(pages) != 1 {
+		t.Fatalf("pages %q, %v", pages, err)
+	}
+	if err := os.Symlink(pages[0], filepath.Join(own, "1.1")); err != nil {
+		t.Fatal(err)
+	}
+	if pids, err := List(); err != nil || !slices.Equal(pids, []int{pid}) {
+		t.Errorf("processes %v, %v", pids, err)
+	}
+	if os.Geteuid() != 0 {
+		return
+	}
+	if err := os.Chown(pages[0], 12, 34); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Read(pid); !errors.Is(err, ErrNone) {
+		t.Errorf("a page of another user: %v", err)
+	}
+}
+
+// TestNoRoom takes the room of a page before it is mapped: there is none on /dev/full's like, a folder in memory that is full.
+func TestNoRoom(t *testing.T) {
+	file, err := os.OpenFile("/dev/full", os.O_RDWR, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer file.Close()
+	if _, err := fill(int(file.Fd()), 1); !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "make room") {
+		t.Errorf("the error is %v", err)
+	}
 }
