@@ -16,6 +16,7 @@ type Source struct {
 	size   int64
 	name   string
 	shared bool // the file is the process's standard input, which is left open
+	once   bool // the name cannot be opened again for the same bytes
 }
 
 // OpenSource opens the named file, or standard input for "-" or "". A regular file is read in place, standard input
@@ -55,7 +56,7 @@ func openFile(file *os.File, name string, shared bool) (*Source, error) {
 		return nil, err
 	}
 	size := max(0, info.Size()-start)
-	return &Source{ReaderAt: io.NewSectionReader(file, start, size), file: file, size: size, name: name, shared: shared}, nil
+	return &Source{ReaderAt: io.NewSectionReader(file, start, size), file: file, size: size, name: name, shared: shared, once: shared}, nil
 }
 
 // spool moves all of a pipe into a temporary file.
@@ -75,7 +76,7 @@ func spool(pipe *os.File, name string, shared bool) (*Source, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("spool %s: %w", name, err), file.Close())
 	}
-	return &Source{ReaderAt: file, file: file, size: size, name: name}, nil
+	return &Source{ReaderAt: file, file: file, size: size, name: name, once: true}, nil
 }
 
 // Size returns the number of bytes.
@@ -83,6 +84,9 @@ func (s *Source) Size() int64 { return s.size }
 
 // Name returns what the source is called in errors.
 func (s *Source) Name() string { return s.name }
+
+// Once says that the source cannot be opened again by its name: it is standard input, or was a pipe.
+func (s *Source) Once() bool { return s.once }
 
 // Close releases the source.
 func (s *Source) Close() error {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -63,9 +64,16 @@ func (c *Context) CheckBinary() error {
 
 var errTerminal = Usage("will not write binary data to a terminal: name a file, or use a pipe")
 
-// CheckFiles looks at the files of a command before it works for them: no output is an input, of which nothing would be left, or another
-// output, and each can be written. "" and "-" stand for no file.
+// CheckFiles looks at the files of a command before it works for them: no FIFO is two inputs, the second of which would be waited for in vain;
+// no output is an input, of which nothing would be left, or another output, and each can be written. "" and "-" stand for no file.
 func CheckFiles(in, out []string) error {
+	for i, path := range in {
+		for _, other := range in[:i] {
+			if isPipe(path) && sameFile(other, path) {
+				return Usage("%s is two inputs, and a pipe, which is read once", path)
+			}
+		}
+	}
 	for i, path := range out {
 		if path == "" || path == "-" {
 			continue
@@ -83,6 +91,33 @@ func CheckFiles(in, out []string) error {
 		if err := atomicfile.Check(path); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+func isPipe(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && path != "-" && info.Mode().Type() == os.ModeNamedPipe
+}
+
+func sameFile(a, b string) bool {
+	of, err := os.Stat(a)
+	other, otherErr := os.Stat(b)
+	return err == nil && otherErr == nil && os.SameFile(of, other)
+}
+
+// ForPrograms refuses a file that processes of a program are to open by its name, each for itself, if it is none that can be: a FIFO would
+// have them wait. "" stands for no file.
+func ForPrograms(flag, path string) error {
+	if path == "" {
+		return nil
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return fmt.Errorf("%s: %w", flag, err)
+	}
+	if !info.Mode().IsRegular() {
+		return fmt.Errorf("%s: %s is no regular file: each process of the program opens it", flag, path)
 	}
 	return nil
 }

@@ -107,14 +107,14 @@ func (p *loading) place(t *plan.Tensor) {
 }
 
 // Open loads the named file, a trace or a plan. For "-" or "", standard input, the programs are named for what the file says
-// it was made from, and it stays open for Stacks.
+// it was made from. What can be read but once stays open for Stacks.
 func Open(name string) (programs []*Program, err error) {
 	source, err := column.OpenSource(name)
 	if err != nil {
 		return nil, err
 	}
 	from := &origin{name: name}
-	if name == "" || name == "-" {
+	if source.Once() {
 		from.kept = source
 	} else {
 		defer func() { err = errors.Join(err, source.Close()) }()
@@ -122,7 +122,7 @@ func Open(name string) (programs []*Program, err error) {
 	programs, made, err := load(source)
 	for _, p := range programs {
 		p.origin = from
-		if made != "" && from.kept != nil {
+		if made != "" && (name == "" || name == "-") {
 			p.Name = strings.Replace(p.Name, source.Name(), made, 1)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 // origin is the file that a program was read from.
 type origin struct {
 	name string
-	kept *column.Source // standard input, which cannot be opened again; nil for others
+	kept *column.Source // standard input or a pipe, which cannot be opened again; nil for others
 }
 
 // open opens the file again.

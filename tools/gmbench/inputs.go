@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"gm/internal/bench"
@@ -22,6 +23,9 @@ type inputs struct {
 
 // open reads the files, and says which tell of requests that failed.
 func (in *inputs) open(c *cli.Context) ([]*replay.Program, bench.GPU, error) {
+	if err := cli.CheckFiles(append(slices.Clip(in.Files), in.Costs), nil); err != nil {
+		return nil, bench.GPU{}, err
+	}
 	gpu, err := simulated(in.Capacity, in.Costs)
 	if err != nil {
 		return nil, gpu, err

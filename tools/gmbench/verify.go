@@ -35,6 +35,9 @@ func (cmd *verifyCmd) Run(c *cli.Context) error {
 	if len(files) == 0 {
 		files = []string{"-"}
 	}
+	if err := cli.CheckFiles(files, nil); err != nil {
+		return err
+	}
 	var all []verdict
 	var failed error
 	for _, file := range files {

@@ -29,6 +29,9 @@ func (cmd *checkCmd) Run(c *cli.Context) (err error) {
 	if cmd.Plan == "-" && (cmd.Trace == "-" || cmd.Schedule == "-") {
 		return cli.Usage("the plan and what it was made from are both standard input")
 	}
+	if err := cli.CheckFiles([]string{cmd.Plan, cmd.Trace, cmd.Schedule}, nil); err != nil {
+		return err
+	}
 	p, err := plan.Open(cmd.Plan)
 	if err != nil {
 		return err

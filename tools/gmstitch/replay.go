@@ -179,6 +179,9 @@ func (cmd *replayCmd) load(c *cli.Context) ([]*replay.Program, error) {
 	if name == "" {
 		name = "-"
 	}
+	if err := cli.CheckFiles([]string{name, cmd.Costs}, nil); err != nil {
+		return nil, err
+	}
 	programs, err := replay.Open(name)
 	if err != nil {
 		return nil, err

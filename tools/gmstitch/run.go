@@ -71,21 +71,31 @@ func (cmd *runCmd) check() error {
 		}
 		*name = path
 	}
-	for _, name := range []string{cmd.Plan, cmd.Library} {
-		if name == "" {
-			continue
-		}
-		f, err := os.Open(name)
-		if err != nil {
+	for _, in := range []struct{ flag, name string }{{"--plan", cmd.Plan}, {"--library", cmd.Library}} {
+		if err := cli.ForPrograms(in.flag, in.name); err != nil {
 			return err
 		}
-		f.Close()
+		if err := readable(in.name); err != nil {
+			return err
+		}
 	}
 	outputs := []string{cmd.Stats}
 	if _, err := os.Stat(cmd.Log); err != nil { // what is there is added to
 		outputs = append(outputs, cmd.Log)
 	}
 	return cli.CheckFiles([]string{cmd.Plan, cmd.Library}, outputs)
+}
+
+// readable opens a file, if there is one.
+func readable(name string) error {
+	if name == "" {
+		return nil
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	return f.Close()
 }
 
 // runIn runs the command with a folder for what it loads.

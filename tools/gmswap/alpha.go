@@ -36,6 +36,9 @@ func (cmd *alphaCmd) Run(c *cli.Context) error {
 	if cmd.Net != "" && cmd.Graph != "" {
 		return cli.Usage("a graph and --net are given: which one?")
 	}
+	if err := cli.CheckFiles([]string{cmd.Graph, cmd.Link}, nil); err != nil {
+		return err
+	}
 	figures, err := readLink(cmd.Link)
 	if err != nil {
 		return err

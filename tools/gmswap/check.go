@@ -58,6 +58,9 @@ func readBoth(graph, schedule string) (*store.Graph, *store.Schedule, error) {
 	if graph == "-" && schedule == "-" {
 		return nil, nil, cli.Usage("graph and schedule are both standard input")
 	}
+	if err := cli.CheckFiles([]string{graph, schedule}, nil); err != nil {
+		return nil, nil, err
+	}
 	g, err := readGraph(graph)
 	if err != nil {
 		return nil, nil, err

@@ -50,6 +50,9 @@ func (cmd *recordCmd) Run(c *cli.Context) error {
 		return err
 	}
 	run := runCmd{Host: cmd.Host, Policy: "none", Allocator: cmd.Allocator, Library: cmd.Library}
+	if err := run.findLibrary(); err != nil {
+		return err
+	}
 	return run.inFolder(c, func(folder string) (int, error) {
 		run.Record = filepath.Join(folder, recordedFiles)
 		status, err := run.runIn(c, folder, words, stdout)

@@ -79,6 +79,9 @@ func (cmd *runCmd) check() error {
 			return err
 		}
 	}
+	if err := errors.Join(cli.ForPrograms("--link", cmd.Link), cli.ForPrograms("--schedule", cmd.Schedule)); err != nil {
+		return err
+	}
 	if err := cmd.look(); err != nil {
 		return err
 	}
@@ -94,17 +97,12 @@ func (cmd *runCmd) findLibrary() error {
 	if cmd.Library == "" {
 		return nil
 	}
-	info, err := os.Stat(cmd.Library)
-	if err == nil && info.IsDir() {
-		err = fmt.Errorf("%s is a folder", cmd.Library)
+	if err := cli.ForPrograms("--library", cmd.Library); err != nil {
+		return err
 	}
-	if err == nil {
-		cmd.Library, err = filepath.Abs(cmd.Library)
-	}
-	if err != nil {
-		return fmt.Errorf("--library: %w", err)
-	}
-	return nil
+	path, err := filepath.Abs(cmd.Library)
+	cmd.Library = path
+	return err
 }
 
 // look looks at the schedule, which tells how much memory to use.

@@ -80,6 +80,9 @@ func (cmd *diffCmd) compare() (*diff, error) {
 	case cmd.A == "-" && cmd.B == "-":
 		return nil, cli.Usage("standard input can be one of the traces only")
 	}
+	if err := cli.CheckFiles([]string{cmd.A, cmd.B}, nil); err != nil {
+		return nil, err
+	}
 	a, err := readSide(cmd.A)
 	if err != nil {
 		return nil, err

@@ -67,7 +67,7 @@ func (cmd *showCmd) followed(c *cli.Context) (*followed, error) {
 			return &followed{folder: f.folder, view: f.view, output: output}, nil
 		}
 	}
-	if isFile(cmd.File) {
+	if info, err := os.Stat(cmd.File); err == nil && !info.IsDir() {
 		return nil, nil
 	}
 	pid, err := strconv.Atoi(cmd.File)
