@@ -13,10 +13,10 @@
 //
 // # Bounds
 //
-// Besides the decoder's (see package pickle) and the 64 MiB of packed events, an import holds some 60 bytes for each
-// distinct block address, mapped range, mark and live block, of which there may be 8 Mi together, and up to 192
-// MiB of distinct stacks and other texts. Where an input has more texts they are left out, where it has more of the
-// others it is refused. The file of packed events takes less than
+// Besides the decoder's (see package pickle) and the 64 MiB of packed events, an import holds 60 to 200 bytes for each
+// distinct block address, mapped range, mark and live block, of which there may be 8 Mi together, up to 192 MiB of
+// distinct stacks and other texts, and 64 Ki pools. Where an input has more texts they are left out, where it has more
+// of the others it is refused. Whatever the input, an import takes less than 3 GiB. The file of packed events takes less than
 // twice the size of the input. A join holds that once for all that is joined, and besides the events of the snapshot
 // that is being read.
 package torch

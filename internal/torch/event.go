@@ -56,7 +56,7 @@ func (s *snapshot) readEvent(v pickle.Value) (record, error) {
 		case fieldMetadata:
 			r.tag = s.tag(s.dec.Text(value))
 		case fieldPool:
-			r.pool = s.pool(value)
+			r.pool, err = s.pool(value)
 		}
 		if err != nil {
 			return r, err

@@ -15,8 +15,12 @@ const (
 	maxStackText = 64 << 10  // bytes of a folded stack
 	maxStacks    = 128 << 20 // bytes of all distinct stacks, half of what a trace may hold of texts
 
+	// What a distinct frame or stack takes beside its text: it is in a list and in maps.
+	stackCost = 160
+
 	// maxTexts bounds the distinct texts of a trace, so that room is left for the names of pools.
-	maxTexts = column.MaxStrings - 1<<10
+	maxTexts = column.MaxStrings - 2*maxPools
+	maxPools = 1 << 16
 )
 
 // Tokens that stand for a frame and for a list of frames, once those are handed over.
@@ -73,10 +77,10 @@ func (t *stacks) frame(name, file string, line int64) (uint32, error) {
 	if code, ok := t.codes[text]; ok {
 		return code, nil
 	}
-	if len(t.frames) >= tokenCode || t.bytes+len(text) > maxStacks {
+	if len(t.frames) >= tokenCode || t.bytes+len(text)+stackCost > maxStacks {
 		return 0, fmt.Errorf("more than %d bytes of distinct stack frames", maxStacks)
 	}
-	t.bytes += len(text)
+	t.bytes += len(text) + stackCost
 	code := uint32(len(t.frames))
 	t.frames = append(t.frames, text)
 	t.codes[text] = code
@@ -116,7 +120,7 @@ func (t *stacks) fold() int32 {
 	if code, ok := t.folded[string(t.key)]; ok {
 		return code
 	}
-	if t.bytes+len(t.key) > maxStacks || t.strings.Len() >= maxTexts {
+	if t.bytes+len(t.key)+stackCost > maxStacks || t.strings.Len() >= maxTexts {
 		t.left++
 		return 0
 	}
@@ -137,7 +141,7 @@ func (t *stacks) fold() int32 {
 	}
 	code := t.strings.Code(string(t.text))
 	t.folded[string(t.key)] = code
-	t.bytes += len(t.text) + len(t.key)
+	t.bytes += len(t.text) + len(t.key) + stackCost
 	return code
 }
 

@@ -2,16 +2,19 @@ package torch
 
 import (
 	"bytes"
+	"encoding/binary"
 	"flag"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"runtime/metrics"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"gm/formats/column"
 	"gm/formats/trace"
 )
 
@@ -216,9 +219,42 @@ func FuzzImport(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
+		allocated := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+		metrics.Read(allocated)
+		before := allocated[0].Value.Uint64()
 		got, err := importBytes(t, "x.pickle", data)
+		metrics.Read(allocated)
+		if took := allocated[0].Value.Uint64() - before; took > 64<<20+uint64(len(data))<<12 {
+			t.Errorf("%d bytes allocated for %d", took, len(data))
+		}
 		if err == nil && len(got.rows) > 2*len(data) {
 			t.Errorf("%d rows of %d bytes", len(got.rows), len(data))
 		}
 	})
+}
+
+// TestPoolBound gives the events of a snapshot more pools than an import holds, and values in the place of pools, of which none is kept.
+func TestPoolBound(t *testing.T) {
+	snapshotOf := func(pool func(i int) string) string {
+		var b strings.Builder
+		b.WriteString("}(X\x0d\x00\x00\x00device_traces](](")
+		for i := range maxPools + 1 {
+			fmt.Fprintf(&b, "}(U\x06actionU\x05allocU\x04addrJ\x00\x00\x10\x00U\x04sizeM\x00\x02U\x0fsegment_pool_id%su", pool(i))
+		}
+		return b.String() + "eeu."
+	}
+	number := func(i int) string { return "J" + string(binary.LittleEndian.AppendUint32(nil, uint32(i))) }
+	read := func(pickle string) (*recording, error) {
+		r := newRecording(column.NewStrings())
+		t.Cleanup(func() { _ = r.close() })
+		_, err := decode(strings.NewReader(pickle), r, r)
+		return r, err
+	}
+	if _, err := read(snapshotOf(func(i int) string { return number(i) + "K\x01\x86" })); err == nil || !strings.Contains(err.Error(), "more than 65536 pools") {
+		t.Errorf("error %v", err)
+	}
+	r, err := read(snapshotOf(number))
+	if err != nil || r.texts.Len() != 1 {
+		t.Errorf("%d texts, %v", r.texts.Len(), err)
+	}
 }

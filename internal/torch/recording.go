@@ -12,6 +12,9 @@ import (
 // live blocks, together.
 const maxTracked = 8 << 20
 
+// maxBlocks bounds the blocks of one segment: what a trace may have live at once.
+const maxBlocks = 4 << 20
+
 // recording is what the first pass over the snapshots of one process keeps for the second.
 type recording struct {
 	texts    *column.Strings

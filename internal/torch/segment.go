@@ -77,7 +77,8 @@ func (s *snapshot) readSegment(v pickle.Value) (seg segment, device int32, err e
 		case fieldStream:
 			seg.stream, err = s.integer("stream", value, math.MinInt64)
 		case fieldPool:
-			seg.pool = max(s.pool(value), 0)
+			seg.pool, err = s.pool(value)
+			seg.pool = max(seg.pool, 0)
 		case fieldExpandable:
 			seg.expandable = value.True()
 		}
@@ -143,8 +144,8 @@ func (s *snapshot) block(v pickle.Value) error {
 	}
 	s.recall(&b)
 	s.blocks = append(s.blocks, b)
-	if len(s.blocks) > maxTracked {
-		return fmt.Errorf("segments[%d] has more than %d blocks", s.read, maxTracked)
+	if len(s.blocks) > maxBlocks {
+		return fmt.Errorf("segments[%d] has more than %d blocks", s.read, maxBlocks)
 	}
 	return nil
 }

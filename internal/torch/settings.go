@@ -9,32 +9,35 @@ import (
 	"gm/internal/torch/pickle"
 )
 
+// maxConf is how much of the variable is read, in bytes.
+const maxConf = 16 << 10
+
 // setting is one key:value of PYTORCH_CUDA_ALLOC_CONF.
 type setting struct{ key, value string }
 
 // allocConf returns the allocator's settings in the syntax of PYTORCH_CUDA_ALLOC_CONF: the variable as it was, with
 // what the allocator made of it where the snapshot says so. Defaults are left out.
 func allocConf(dec *pickle.Decoder, v pickle.Value) string {
+	values := map[string]pickle.Value{} // a dict has each key once, the last time that it is set
 	items := dec.Items(v)
+	for i := 0; i+1 < len(items); i += 2 {
+		values[dec.Text(items[i])] = items[i+1]
+	}
 	var conf []setting
-	for i := 0; i+1 < len(items); i += 2 {
-		if dec.Text(items[i]) == "PYTORCH_CUDA_ALLOC_CONF" && items[i+1].Kind() == pickle.Str {
-			conf = parseConf(clip(dec.Text(items[i+1]), maxTag))
+	if text := values["PYTORCH_CUDA_ALLOC_CONF"]; text.Kind() == pickle.Str {
+		conf = parseConf(clip(dec.Text(text), maxConf))
+	}
+	set := func(key, as string, text func(*pickle.Decoder, pickle.Value) string) {
+		if value, ok := values[key]; ok {
+			conf = override(conf, as, text(dec, value))
 		}
 	}
-	for i := 0; i+1 < len(items); i += 2 {
-		value := items[i+1]
-		switch key := dec.Text(items[i]); key {
-		case "max_split_size":
-			conf = override(conf, "max_split_size_mb", splitSize(dec, value))
-		case "garbage_collection_threshold":
-			conf = override(conf, key, threshold(dec, value))
-		case "expandable_segments", "release_lock_on_cudamalloc", "graph_capture_record_stream_reuse":
-			conf = override(conf, key, enabled(value))
-		case "roundup_power2_divisions":
-			conf = override(conf, key, divisions(dec, value))
-		}
+	set("max_split_size", "max_split_size_mb", splitSize)
+	for _, key := range []string{"expandable_segments", "release_lock_on_cudamalloc", "graph_capture_record_stream_reuse"} {
+		set(key, key, enabled)
 	}
+	set("garbage_collection_threshold", "garbage_collection_threshold", threshold)
+	set("roundup_power2_divisions", "roundup_power2_divisions", divisions)
 	parts := make([]string, len(conf))
 	for i, s := range conf {
 		parts[i] = s.key + ":" + s.value
@@ -95,7 +98,7 @@ func threshold(dec *pickle.Decoder, v pickle.Value) string {
 	return strconv.FormatFloat(f, 'g', -1, 64)
 }
 
-func enabled(v pickle.Value) string {
+func enabled(_ *pickle.Decoder, v pickle.Value) string {
 	if v.True() {
 		return "True"
 	}

@@ -224,9 +224,10 @@ var noValue = pickle.MakeToken(stackToken)
 // root reads what is left of the snapshot when all else has been handed over: the settings.
 func (s *snapshot) root(v pickle.Value) error {
 	items := s.dec.Items(v)
-	for i := 0; i+1 < len(items); i += 2 {
+	for i := len(items) - 2; i >= 0; i -= 2 {
 		if s.dec.Text(items[i]) == "allocator_settings" {
 			s.last.conf = allocConf(s.dec, items[i+1])
+			break
 		}
 	}
 	if !s.known {
@@ -242,12 +243,15 @@ func (s *snapshot) track(n int) error {
 }
 
 // pool returns the code of the name of a pool, given as a pair of numbers; -1 when v is none.
-func (s *snapshot) pool(v pickle.Value) int32 {
+func (s *snapshot) pool(v pickle.Value) (int32, error) {
+	if v.Kind() != pickle.Tuple {
+		return -1, nil
+	}
 	if code, ok := s.pools[v]; ok {
-		return code
+		return code, nil
 	}
 	code := int32(-1)
-	if pair := s.dec.Items(v); v.Kind() == pickle.Tuple && len(pair) == 2 {
+	if pair := s.dec.Items(v); len(pair) == 2 {
 		a, okA := s.dec.Uint64(pair[0])
 		b, okB := s.dec.Uint64(pair[1])
 		switch {
@@ -258,8 +262,10 @@ func (s *snapshot) pool(v pickle.Value) int32 {
 			code = s.rec.texts.Code(fmt.Sprintf("%d.%d", a, b))
 		}
 	}
-	s.pools[v] = code
-	return code
+	if s.pools[v] = code; len(s.pools) > maxPools {
+		return 0, fmt.Errorf("more than %d pools", maxPools)
+	}
+	return code, nil
 }
 
 // integer returns v as an integer of at least min.

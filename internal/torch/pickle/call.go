@@ -49,7 +49,11 @@ func (d *Decoder) stackGlobal() error {
 	if parts[0].rawKind() != Str || parts[1].rawKind() != Str {
 		return d.fail("a global whose name is %v", parts[1].Kind())
 	}
-	v, err := d.intern(Global, []byte(d.Text(parts[0])+"."+d.Text(parts[1])))
+	module, attr := d.Text(parts[0]), d.Text(parts[1])
+	if n := len(module) + 1 + len(attr); n > 2*maxDigits {
+		return d.fail("a global whose name has %d bytes; at most %d are read", n, 2*maxDigits)
+	}
+	v, err := d.intern(Global, []byte(module+"."+attr))
 	if err != nil {
 		return err
 	}

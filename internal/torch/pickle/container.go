@@ -4,7 +4,7 @@ package pickle
 type object struct {
 	items   []Value
 	instead Value  // once gone: what the handler put in its place
-	slot    uint32 // its last memo entry plus 1, or 0
+	slot    uint32 // its last memo entry plus 1, or 0; of one to be used again, 1 plus the next such, or 0
 	role    Role   // as long as it has not been handed over
 	shared  bool   // something besides one place and one memo entry may refer to it
 	gone    bool   // handed over
@@ -14,20 +14,20 @@ type object struct {
 const keepItems = 64
 
 func (d *Decoder) push(v Value) error {
-	if len(d.stack) >= d.limits.stack {
-		return d.fail("more than %d values on the stack", d.limits.stack)
+	if len(d.stack) == cap(d.stack) {
+		var err error
+		if d.stack, err = room(d, d.stack, 1); err != nil {
+			return err
+		}
 	}
 	d.stack = append(d.stack, v)
 	return nil
 }
 
-func (d *Decoder) openMark() error {
-	if len(d.marks) >= d.limits.marks {
-		return d.fail("marks nested more than %d deep", d.limits.marks)
-	}
+func (d *Decoder) openMark() (err error) {
 	d.floor = len(d.stack)
-	d.marks = append(d.marks, d.floor)
-	return nil
+	d.marks, err = add(d, d.marks, d.floor)
+	return err
 }
 
 // closeMark takes the last mark away and returns the values above it, which still lie behind the end of the stack.
@@ -98,25 +98,21 @@ func (d *Decoder) begin(k Kind, items []Value) error {
 }
 
 func (d *Decoder) newObject() (uint32, error) {
-	if n := len(d.free); n > 0 {
-		i := d.free[n-1]
-		d.free = d.free[:n-1]
+	if d.free > 0 {
+		i := d.free - 1
+		o := &d.objects[i]
+		d.free, o.slot = o.slot, 0
 		return i, nil
 	}
-	if len(d.objects) >= d.limits.objects {
-		return 0, d.fail("more than %d containers at once", d.limits.objects)
-	}
-	d.objects = append(d.objects, object{})
-	return uint32(len(d.objects) - 1), nil
+	var err error
+	d.objects, err = add(d, d.objects, object{})
+	return uint32(len(d.objects) - 1), err
 }
 
-func (d *Decoder) add(object uint32, items []Value) error {
-	if d.values += len(items); d.values > d.limits.values {
-		return d.fail("more than %d values in containers", d.limits.values)
-	}
+func (d *Decoder) add(object uint32, items []Value) (err error) {
 	o := &d.objects[object]
-	o.items = append(o.items, items...)
-	return nil
+	o.items, err = add(d, o.items, items...)
+	return err
 }
 
 // extend adds the values of group to the container of kind k on top of the stack.
@@ -151,6 +147,9 @@ func (d *Decoder) tuple(group []Value) error {
 	}
 	if v, ok := d.tuples[key]; ok {
 		return d.push(v)
+	}
+	if err := d.charge(tupleCost); err != nil {
+		return err
 	}
 	i, err := d.newObject()
 	if err != nil {

@@ -41,30 +41,25 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// limits bound what a decoder holds: see the package comment.
-type limits struct {
-	stack, marks, values, objects, memo int
-	texts, textBytes, text              int
-}
-
-var defaultLimits = limits{
-	stack: 16 << 20, marks: 1 << 20, values: 16 << 20, objects: 4 << 20, memo: 64 << 20,
-	texts: 4 << 20, textBytes: 256 << 20, text: 16 << 20,
-}
+// What a decoder holds at most: see the package comment.
+const (
+	maxMemory = 512 << 20 // bytes of all tables
+	maxMemo   = 64 << 20  // entries
+	maxText   = 16 << 20  // bytes of a string
+)
 
 // Decoder decodes one pickle. It is not safe for concurrent use.
 type Decoder struct {
 	in      input
 	handler Handler
-	limits  limits
+	budget  budget
 
 	stack []Value
 	marks []int // heights of the stack at which the open marks stand
 	floor int   // the last of them, 0 when there is none
 
 	objects []object
-	free    []uint32 // objects to be used again
-	values  int      // held in all containers together
+	free    uint32 // 1 plus the object to be used again first, 0 when there is none
 	tuples  map[[3]Value]Value
 
 	memo   memo
@@ -79,7 +74,7 @@ func NewDecoder(r io.Reader, h Handler) *Decoder {
 	return &Decoder{
 		in:      input{r: r, buf: make([]byte, bufferSize)},
 		handler: h,
-		limits:  defaultLimits,
+		budget:  budget{limit: maxMemory},
 		tuples:  make(map[[3]Value]Value),
 		texts:   texts{codes: make(map[string]uint32)},
 	}

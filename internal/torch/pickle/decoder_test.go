@@ -2,6 +2,7 @@ package pickle
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -177,24 +178,40 @@ func TestLongText(t *testing.T) {
 	}
 }
 
-// TestLimits feeds pickles that would need memory without end to a decoder with small limits.
+// TestLimits feeds pickles that would need memory without end to a decoder that may take 1 MiB.
 func TestLimits(t *testing.T) {
-	small := limits{stack: 100, marks: 10, values: 100, objects: 10, memo: 50, texts: 5, textBytes: 50, text: 20}
+	const over = "it takes more than 1 MiB of memory to decode"
+	many := func(format string) string {
+		var b strings.Builder
+		for i := range uint32(40_000) {
+			word := binary.LittleEndian.AppendUint32(nil, i<<3)
+			b.WriteString(strings.ReplaceAll(format, "####", string(word)))
+		}
+		return b.String()
+	}
 	for _, c := range []struct{ name, pickle, want string }{
-		{"stack", strings.Repeat("N", 1000), "more than 100 values on the stack"},
-		{"marks", strings.Repeat("(", 1000), "marks nested more than 10 deep"},
-		{"values", "]" + strings.Repeat("(NNNNNNNNNe", 20), "more than 100 values in containers"},
-		{"objects", strings.Repeat("]", 1000), "more than 10 containers at once"},
-		{"tuples", strings.Repeat("]\x85", 1000), "more than 10 containers at once"},
-		{"memo", "N" + strings.Repeat("\x94", 1000), "memo entry 50 is out of range"},
-		{"texts", "U\x01aU\x01bU\x01cU\x01dU\x01eU\x01f", "more than 5 distinct strings"},
-		{"long text", "U\x40" + strings.Repeat("a", 64), "a string of 64 bytes; at most 20"},
-		{"long line", "V" + strings.Repeat("a", 1<<20), "a line of more than 20 bytes"},
-		{"text bytes", "U\x14aaaaaaaaaaaaaaaaaaaaU\x14baaaaaaaaaaaaaaaaaaaU\x14caaaaaaaaaaaaaaaaaaa", "or 50 bytes of them"},
+		{"stack", many("NNNN"), over},
+		{"marks", many("(((("), over},
+		{"values", "]" + many("(NNNNNNNNNe"), over},
+		{"containers", many("]0"), over},
+		{"tuples", many("]\x850"), over},
+		{"plain tuples", many("J####\x850"), over},
+		{"memo", "N" + many("\x94\x94\x94\x94\x94\x94\x94\x94"), over},
+		{"wide memo", "J\xff\xff\xff\x7f" + many("\x94\x94\x94\x94"), over},
+		{"texts", many("T\x04\x00\x00\x00####0"), over},
+		{"text bytes", "T\x00\x00\x10\x00" + strings.Repeat("a", 1<<20), over},
+		{"integers", many("\x8a\x09####\x00\x00\x00\x00\x010"), over},
+		{"decimals", strings.Repeat("L99999999999999999999\n0", 40_000), over},
+		{"floats", many("G########0") + many("G########0"), over},
+		{"lines of floats", strings.Repeat("F1\n0", 80_000), over},
+		{"long text", "T\x01\x00\x00\x01", "a string of 16777217 bytes; at most 16777216 are read"},
+		{"long line", "V" + strings.Repeat("a", 17<<20), "a line of more than 16777216 bytes"},
+		{"long name", "T\x01\x10\x00\x00" + strings.Repeat("a", 4097) + "2\x93", "a global whose name has 8195 bytes"},
+		{"one wide entry", "J\xff\xff\xff\x7f" + many("q\x00q\x00q\x00q\x00"), "cut off"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := NewDecoder(strings.NewReader(c.pickle), nil)
-			d.limits = small
+			d.budget.limit = 1 << 20
 			if _, err := d.Decode(); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("error %v, want one with %q", err, c.want)
 			}

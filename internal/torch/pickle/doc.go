@@ -17,7 +17,8 @@
 //
 // # Bounds
 //
-// Lengths and indexes in the input are never trusted for an allocation. Whatever the input, the decoder holds at
-// most 16 Mi values on its stack, 16 Mi in containers, 4 Mi containers, 4 Mi distinct strings of together 256
-// MiB and 64 Mi memo entries, which is below 1 GiB; beyond that, decoding fails. It does not recurse.
+// Lengths and indexes in the input are never trusted for an allocation. Whatever the input, all tables of the decoder
+// together take at most 512 MiB, besides which a string of at most 16 MiB is being read; beyond that, decoding fails. A
+// process that does nothing else stays below 1 GiB with what the garbage collector leaves. The memo has at most 64 Mi
+// entries. The decoder does not recurse.
 package pickle

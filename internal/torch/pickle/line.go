@@ -19,13 +19,13 @@ func (d *Decoder) stepLine(op byte) error {
 		}
 		return d.number(op, string(line))
 	case opString:
-		line, err := d.line(d.limits.text)
+		line, err := d.line(maxText)
 		if err != nil {
 			return err
 		}
 		return d.quoted(line)
 	case opUnicode:
-		line, err := d.line(d.limits.text)
+		line, err := d.line(maxText)
 		if err != nil {
 			return err
 		}

@@ -27,24 +27,47 @@ func (m *memo) get(i uint64) Value {
 	return makeValue(k, payload)
 }
 
-func (m *memo) set(i uint64, v Value) {
-	page := i / memoPage
-	for page >= uint64(len(m.pages)) {
-		m.pages = append(m.pages, nil)
+// remember makes v the memo entry i.
+func (d *Decoder) remember(i uint64, v Value) error {
+	slot, err := d.memoSlot(i)
+	if err != nil {
+		return err
 	}
-	if m.pages[page] == nil {
-		m.pages[page] = make([]uint32, memoPage)
-	}
-	slot := &m.pages[page][i%memoPage]
+	m := &d.memo
 	if *slot == 0 {
 		m.used++
 	}
 	k, payload := v.rawKind(), v.payload()
 	if payload > memoPayload {
-		m.spilled = append(m.spilled, v)
+		if old := *slot; Kind(old>>(32-memoKindBits)) == spill {
+			m.spilled[old&memoPayload] = v
+			return nil
+		}
+		if m.spilled, err = add(d, m.spilled, v); err != nil {
+			return err
+		}
 		k, payload = spill, uint64(len(m.spilled)-1)
 	}
 	*slot = uint32(k)<<(32-memoKindBits) | uint32(payload)
+	return nil
+}
+
+// memoSlot returns the memo's entry i, making its page when there is none.
+func (d *Decoder) memoSlot(i uint64) (*uint32, error) {
+	m, page := &d.memo, i/memoPage
+	if n := int(page) + 1 - len(m.pages); n > 0 {
+		var err error
+		if m.pages, err = add(d, m.pages, make([][]uint32, n)...); err != nil {
+			return nil, err
+		}
+	}
+	if m.pages[page] == nil {
+		if err := d.charge(4 * memoPage); err != nil {
+			return nil, err
+		}
+		m.pages[page] = make([]uint32, memoPage)
+	}
+	return &m.pages[page][i%memoPage], nil
 }
 
 // put numbers the value on top of the stack. A pickler counts objects from 0 or 1, so that an index beyond the
@@ -54,7 +77,7 @@ func (d *Decoder) put(i uint64) error {
 	if n <= d.floor {
 		return d.fail("memo entry %d of an empty stack", i)
 	}
-	if i > uint64(d.in.start) || i >= uint64(d.limits.memo) {
+	if i > uint64(d.in.start) || i >= maxMemo {
 		return d.fail("memo entry %d is out of range", i)
 	}
 	v := d.stack[n-1]
@@ -65,8 +88,7 @@ func (d *Decoder) put(i uint64) error {
 		}
 		o.slot = uint32(i) + 1
 	}
-	d.memo.set(i, v)
-	return nil
+	return d.remember(i, v)
 }
 
 // fetch pushes the value numbered i. A container with a role that is just complete is handed over first, so that a

@@ -18,13 +18,17 @@ func (d *Decoder) pushInt(n int64) error {
 	return d.pushWide(integer{magnitude: uint64(n)})
 }
 
-func (d *Decoder) pushWide(n integer) error {
-	d.wide = append(d.wide, n)
+func (d *Decoder) pushWide(n integer) (err error) {
+	if d.wide, err = add(d, d.wide, n); err != nil {
+		return err
+	}
 	return d.push(makeValue(wide, uint64(len(d.wide)-1)))
 }
 
-func (d *Decoder) pushFloat(f float64) error {
-	d.floats = append(d.floats, f)
+func (d *Decoder) pushFloat(f float64) (err error) {
+	if d.floats, err = add(d, d.floats, f); err != nil {
+		return err
+	}
 	return d.push(makeValue(Float, uint64(len(d.floats)-1)))
 }
 

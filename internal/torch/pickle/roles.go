@@ -131,30 +131,32 @@ func (d *Decoder) settle(v Value) (Value, error) {
 	if instead == v {
 		return v, nil
 	}
-	d.release(v, instead)
-	return instead, nil
+	return instead, d.release(v, instead)
 }
 
 // release forgets the items of v, and v itself when nothing can refer to it any more.
-func (d *Decoder) release(v, instead Value) {
+func (d *Decoder) release(v, instead Value) error {
 	left := instead
 	if left == 0 {
 		left = makeValue(dead, 0)
 	}
 	i := v.payload()
 	o := &d.objects[i]
-	d.values -= len(o.items)
 	if slot := uint64(o.slot) - 1; o.slot != 0 && d.memo.get(slot) == v {
-		d.memo.set(slot, left)
+		if err := d.remember(slot, left); err != nil {
+			return err
+		}
+	}
+	items := o.items[:0]
+	if o.shared || cap(items) > keepItems {
+		d.budget.used -= int64(cap(items)) * valueSize
+		items = nil
 	}
 	if o.shared {
 		*o = object{instead: left, shared: true, gone: true}
-		return
+		return nil
 	}
-	items := o.items[:0]
-	if cap(items) > keepItems {
-		items = nil
-	}
-	*o = object{items: items}
-	d.free = append(d.free, uint32(i))
+	*o = object{items: items, slot: d.free}
+	d.free = uint32(i) + 1
+	return nil
 }

@@ -1,11 +1,13 @@
 package pickle
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime/metrics"
 	"strings"
 	"testing"
 )
@@ -13,10 +15,9 @@ import (
 // rows is a handler that takes the dicts of the list "rows" out of a dict, and in them the lists "xs", which it
 // replaces by tokens that count up.
 type rows struct {
-	d    *Decoder
-	got  []string
-	xs   []string
-	most int // values held in containers at once
+	d   *Decoder
+	got []string
+	xs  []string
 }
 
 const (
@@ -41,7 +42,6 @@ func (h *rows) Role(parent Role, key string, _ int, kind Kind) Role {
 }
 
 func (h *rows) Complete(role Role, v Value) (Value, error) {
-	h.most = max(h.most, h.d.values)
 	switch role {
 	case roleRow:
 		h.got = append(h.got, text(h.d, v))
@@ -147,8 +147,11 @@ func TestStreamMemory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(h.got) != n || len(h.d.objects) > 10 || cap(h.d.stack) > 100 || h.most > 20 {
-		t.Errorf("%d rows, %d objects, %d values of stack, %d in containers", len(h.got), len(h.d.objects), cap(h.d.stack), h.most)
+	if len(h.got) != n || len(h.d.objects) > 10 || cap(h.d.stack) > 100 {
+		t.Errorf("%d rows, %d objects, %d values of stack", len(h.got), len(h.d.objects), cap(h.d.stack))
+	}
+	if beside := h.d.budget.most - 4*3*n; beside > 100<<10 {
+		t.Errorf("%d bytes are held beside the memo", beside)
 	}
 	if h.d.memo.used != 3*n || len(h.d.memo.spilled) > 0 {
 		t.Errorf("memo of %d entries, %d spilled", h.d.memo.used, len(h.d.memo.spilled))
@@ -177,6 +180,14 @@ func (h *randomly) Complete(_ Role, v Value) (Value, error) {
 	return 0, nil
 }
 
+// allocated returns the bytes that the process has allocated so far, freed ones included.
+func allocated() uint64 {
+	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	metrics.Read(sample)
+	return sample[0].Value.Uint64()
+}
+
+// FuzzDecode holds a decode to what it may allocate in all for each byte of its input, and the tables to their budget.
 func FuzzDecode(f *testing.F) {
 	files, err := filepath.Glob("testdata/*.pickle")
 	if err != nil || len(files) == 0 {
@@ -192,27 +203,56 @@ func FuzzDecode(f *testing.F) {
 	for _, rows := range []string{"](}(U\x01aK\x01uq\x09}e", "](}q\x05(U\x01ah\x05ue", "(dp0\n(lp1\nI1\nas."} {
 		f.Add([]byte("}(U\x04rows"+rows+"u."), uint64(2))
 	}
+	for _, part := range []string{"G12345678", "\x8a\x09123456789", "]0", "K\x01\x85", "U\x01a\x94"} {
+		f.Add([]byte(strings.Repeat(part, 50)+"."), uint64(3))
+	}
 	f.Fuzz(func(t *testing.T, data []byte, seed uint64) {
-		for _, h := range []*randomly{nil, {rnd: rand.New(rand.NewPCG(seed, seed))}} {
-			var d *Decoder
-			if h == nil {
-				d = NewDecoder(strings.NewReader(string(data)), nil)
-			} else {
-				d = NewDecoder(strings.NewReader(string(data)), h)
-				h.d = d
-			}
-			v, err := d.Decode()
-			var e *Error
-			if err != nil && !errors.As(err, &e) {
-				t.Fatalf("error of another type: %v", err)
-			}
-			if err == nil {
-				d.Items(v)
-				d.Text(v)
-			}
-			if d.values < 0 || d.memo.used > len(data) || len(d.objects) > len(data) {
-				t.Fatalf("%d values, %d memo entries, %d objects of %d bytes", d.values, d.memo.used, len(d.objects), len(data))
-			}
+		before := allocated()
+		decodeBoth(t, data, seed)
+		const fixed, each = 4 << 20, 1 << 10
+		if took := allocated() - before; took > fixed+each*uint64(len(data)) {
+			t.Fatalf("%d bytes allocated for %d", took, len(data))
 		}
 	})
+}
+
+// decodeBoth decodes data without a handler and with one that decides by chance.
+func decodeBoth(t *testing.T, data []byte, seed uint64) {
+	for _, h := range []*randomly{nil, {rnd: rand.New(rand.NewPCG(seed, seed))}} {
+		d := NewDecoder(bytes.NewReader(data), nil)
+		if h != nil {
+			d.handler, h.d = h, d
+		}
+		v, err := d.Decode()
+		var e *Error
+		if err != nil && !errors.As(err, &e) {
+			t.Fatalf("error of another type: %v", err)
+		}
+		if err == nil {
+			d.Items(v)
+			d.Text(v)
+		}
+		if held := heldBy(d); held > d.budget.used {
+			t.Fatalf("the tables take %d bytes, %d are charged", held, d.budget.used)
+		}
+		if d.memo.used > len(data) || len(d.objects) > len(data) {
+			t.Fatalf("%d memo entries, %d objects of %d bytes", d.memo.used, len(d.objects), len(data))
+		}
+	}
+}
+
+// heldBy adds up what the tables of a decoder take, maps with no overhead.
+func heldBy(d *Decoder) int64 {
+	held := 8*cap(d.stack) + 8*cap(d.marks) + 40*cap(d.objects) + 8*cap(d.floats) + 16*cap(d.wide)
+	for _, o := range d.objects {
+		held += 8 * cap(o.items)
+	}
+	for _, page := range d.memo.pages {
+		held += 4 * cap(page)
+	}
+	held += 24*cap(d.memo.pages) + 8*cap(d.memo.spilled) + 32*len(d.tuples)
+	for _, text := range d.texts.list {
+		held += 16 + 24 + len(text)
+	}
+	return int64(held)
 }

@@ -37,6 +37,7 @@ func (k Kind) String() string {
 type Value uint64
 
 const (
+	valueSize   = 8 // bytes
 	payloadBits = 60
 	payloadMask = 1<<payloadBits - 1
 	maxInline   = 1<<(payloadBits-1) - 1
