@@ -204,6 +204,30 @@ func TestSums(t *testing.T) {
 	if got, want := message(v.Check(batch(rows))), "row 1025: the tensors have more than 1152921504606846976 bytes"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
+	for want, change := range map[string]func(*graph.Row){
+		"row 2049: the tensors have more than 1152921504606846976 bytes, counted for each use":     func(r *graph.Row) { r.Bytes = graph.MaxBytes },
+		"row 643: computing the tensors again for each use takes more than 1152921504606846976 ns": func(r *graph.Row) { r.Bytes, r.RecomputeNS = 1, graph.MaxNS },
+	} {
+		meta := graph.Meta{Operators: 2000, Tensors: 1}
+		if v, err = graph.NewValidator(&meta); err != nil {
+			t.Fatal(err)
+		}
+		var rows []graph.Row
+		for op := range int64(2000) {
+			rows = append(rows, graph.NewRow(graph.KindOp, op, graph.Forward))
+			r := graph.NewRow(graph.KindTensor, op, graph.Forward)
+			if op > 0 {
+				r = graph.NewRow(graph.KindUse, op, graph.Forward)
+			}
+			if r.Tensor = 0; op == 0 {
+				change(&r)
+			}
+			rows = append(rows, r)
+		}
+		if got := message(v.Check(batch(rows))); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
 	meta = graph.Meta{Operators: graph.MaxRows}
 	if v, err = graph.NewValidator(&meta); err != nil {
 		t.Fatal(err)

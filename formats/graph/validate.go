@@ -10,10 +10,13 @@ const (
 	MaxRows = 1 << 21
 	// MaxBytes bounds the size of a tensor and what is in use beside the tensors.
 	MaxBytes = 1 << 50
-	// MaxTotal bounds the sizes of all tensors, so that sums of them do not overflow.
+	// MaxTotal bounds the sizes of all tensors, counted once and once more for each use, so that sums over what is copied do
+	// not overflow.
 	MaxTotal = 1 << 60
 	// MaxNS bounds the durations of all operators, and that of computing a tensor again: 1000 hours.
 	MaxNS = 1000 * 3600 * 1_000_000_000
+	// MaxAgainNS bounds the times that computing tensors again takes, once for each use.
+	MaxAgainNS = 1 << 60
 )
 
 // Validator checks the rules of a graph, batch by batch:
@@ -23,8 +26,10 @@ const (
 //   - tensors are numbered from 0 without a gap, in any order; each is written once, and used at least once;
 //   - uses are of a tensor whose row is above, and one at an operator;
 //   - inputs, of a tensor that this operator writes, are tensors whose rows are above, and others than itself;
-//   - durations are not negative, MaxNS at most, and so is their sum; so are times to compute a tensor again;
-//   - sizes are 1 byte to MaxBytes, and at most MaxTotal in all; bytes beside the tensors are 0 to MaxBytes;
+//   - durations are not negative, MaxNS at most, and so is their sum; so are times to compute a tensor again, which add up
+//     to MaxAgainNS at most, once for each use;
+//   - sizes are 1 byte to MaxBytes, and at most MaxTotal in all, once and once more for each use; bytes beside the tensors are
+//     0 to MaxBytes;
 //   - layers and numbers of what autograd saved are -1 or more, versions 0 or more;
 //   - there are MaxRows rows at most, as many operators and tensors as the metadata says, and nothing in fields that are
 //     not those of the row's kind.
@@ -39,10 +44,15 @@ type Validator struct {
 	unused  int64
 	ns      int64
 	bytes   int64
+	again   int64 // nanoseconds
 }
 
-// life is where a tensor is written and used last, as numbers of operators plus one: 0 is nowhere.
-type life struct{ made, last int32 }
+// life is where a tensor is written and used last, as numbers of operators plus one: 0 is nowhere. Its size and the time
+// to compute it again count for each use.
+type life struct {
+	made, last   int32
+	bytes, again int64
+}
 
 // NewValidator returns a Validator for the rows of a graph with that metadata, which is checked first. What the rules
 // are about must stay as it is.
@@ -104,7 +114,7 @@ func (v *Validator) note(r *Row) {
 		if n := int(r.Tensor) + 1 - len(v.tensors); n > 0 {
 			v.tensors = append(v.tensors, make([]life, n)...)
 		}
-		v.tensors[r.Tensor].made = int32(r.Operator) + 1
+		v.tensors[r.Tensor] = life{made: int32(r.Operator) + 1, bytes: r.Bytes, again: r.RecomputeNS}
 		v.written++
 		v.unused++
 		v.bytes += r.Bytes
@@ -114,6 +124,8 @@ func (v *Validator) note(r *Row) {
 			v.unused--
 		}
 		t.last = int32(r.Operator) + 1
+		v.bytes += t.bytes
+		v.again += t.again
 	}
 }
 
@@ -194,6 +206,10 @@ func (v *Validator) reasonUse(r *Row) string {
 		return fmt.Sprintf("%s of tensor %d, which is not written yet", r.Kind, r.Tensor)
 	case r.Kind == KindUse && int64(t.last) == r.Operator+1:
 		return fmt.Sprintf("second use of tensor %d by operator %d", r.Tensor, r.Operator)
+	case r.Kind == KindUse && t.bytes > MaxTotal-v.bytes:
+		return fmt.Sprintf("the tensors have more than %d bytes, counted for each use", int64(MaxTotal))
+	case r.Kind == KindUse && t.again > MaxAgainNS-v.again:
+		return fmt.Sprintf("computing the tensors again for each use takes more than %d ns", int64(MaxAgainNS))
 	case r.Kind == KindFrom && int64(t.made) != r.Operator+1:
 		return fmt.Sprintf("from of tensor %d, which operator %d writes", r.Tensor, t.made-1)
 	case r.Kind == KindFrom && (r.Input == r.Tensor || v.life(r.Input).made == 0):

@@ -22,7 +22,9 @@ func good(i int64) plan.Tensor {
 
 func TestRoundTrip(t *testing.T) {
 	var out bytes.Buffer
-	w := plan.NewWriter(&out, goodMeta)
+	meta := goodMeta
+	meta.Peak = 7 * 1536
+	w := plan.NewWriter(&out, meta)
 	want := &plan.Batch{}
 	for i := range int64(7) {
 		tensor := good(i)
@@ -40,8 +42,8 @@ func TestRoundTrip(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !reflect.DeepEqual(r.Meta(), goodMeta) {
-		t.Errorf("metadata\n%+v, want\n%+v", r.Meta(), goodMeta)
+	if !reflect.DeepEqual(r.Meta(), meta) {
+		t.Errorf("metadata\n%+v, want\n%+v", r.Meta(), meta)
 	}
 	got, err := r.Next()
 	if err != nil {
@@ -95,6 +97,7 @@ func TestRules(t *testing.T) {
 		"offset 2^62":      {func(p *plan.Tensor) { p.Offset = 1 << 62 }, "row 1: offset of 4611686018427387904 bytes"},
 		"offset unaligned": {func(p *plan.Tensor) { p.Offset = 100 }, "row 1: offset 100 is no multiple of 512"},
 		"beyond the peak":  {func(p *plan.Tensor) { p.Offset = 1536 }, "row 1: ends at byte 2560, beyond the peak of 2048"},
+		"another arena":    {func(p *plan.Tensor) { p.Offset, p.Arena = 0, 1 }, "row 1: the arenas up to here end at byte 2560, added up, beyond the peak of 2048"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := &plan.Batch{}
@@ -111,6 +114,36 @@ func TestRules(t *testing.T) {
 				t.Errorf("%q, want %q", got, c.want)
 			}
 		})
+	}
+}
+
+// TestSums has sizes, ends of arenas and segments whose sums modulo 2^64 would be good ones.
+func TestSums(t *testing.T) {
+	meta := plan.Meta{Peak: plan.MaxBytes, Alignment: 512, Rows: 100}
+	many := func(arena func(i int64) int32) string {
+		v, err := plan.NewValidator(&meta)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := &plan.Batch{}
+		for i := range int64(17) {
+			b.Append(plan.Tensor{ID: i + 1, Size: plan.MaxBytes, Alloc: i, Free: i + 1, Arena: arena(i)})
+		}
+		return message(v.Check(b))
+	}
+	want := "row 1: the arenas up to here end at byte 2305843009213693952, added up, beyond the peak of 1152921504606846976"
+	if got := many(func(i int64) int32 { return int32(i) }); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	want = "row 2: the sizes of the rows add up to more than 2305843009213693952 bytes"
+	if got := many(func(int64) int32 { return 0 }); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	for range 17 {
+		meta.Segments = append(meta.Segments, 0, 1, plan.MaxBytes)
+	}
+	if _, err := plan.NewValidator(&meta); message(err) != "the segments add up to more than 2305843009213693952 bytes" {
+		t.Errorf("error %v", err)
 	}
 }
 

@@ -3,6 +3,7 @@ package plan
 import (
 	"errors"
 	"fmt"
+	"math"
 )
 
 const (
@@ -10,6 +11,10 @@ const (
 	MaxBytes = 1 << 60
 	// MaxDevice is the highest ordinal of a GPU.
 	MaxDevice = 1023
+	// MaxRows is the most rows that a plan may have.
+	MaxRows = 1 << 23
+	// MaxTotal bounds what the sizes of all tensors add up to, in bytes, and what those of the segments do.
+	MaxTotal = 1 << 61
 )
 
 // Validator checks the rules of a plan, batch by batch:
@@ -17,7 +22,8 @@ const (
 //   - tensors are in the order in which they come to life: alloc and id grow strictly, both from row to row;
 //   - 0 <= alloc < free <= the rows of the trace, and 0 <= alloc_ns <= free_ns;
 //   - sizes are at least 1 byte, offsets not negative and multiples of the alignment;
-//   - offset plus the size, rounded up to the alignment, is at most the peak;
+//   - offset plus the size, rounded up to the alignment, is at most the peak, and so is the sum of where the arenas end;
+//   - the sizes of all tensors add up to MaxTotal at most, and there are MaxRows rows at most;
 //   - devices are 0 to MaxDevice.
 type Validator struct {
 	meta  Meta // as the rows are checked against
@@ -25,7 +31,13 @@ type Validator struct {
 	row   int64
 	alloc int64
 	id    int64
+	total int64           // bytes of all tensors
+	ends  map[arena]int64 // bytes
+	peak  int64           // the ends, added up
 }
+
+// arena is the address range that a tensor lies in.
+type arena struct{ device, code int32 }
 
 // NewValidator returns a Validator for the rows of a plan with that metadata, which is checked first. What the rules
 // are about must stay as it is.
@@ -47,7 +59,7 @@ func NewValidator(meta *Meta) (*Validator, error) {
 	if err := meta.checkRecorded(); err != nil {
 		return nil, err
 	}
-	return &Validator{meta: *meta, given: meta, alloc: -1}, nil
+	return &Validator{meta: *meta, given: meta, alloc: -1, ends: map[arena]int64{}}, nil
 }
 
 // checkRecorded checks what is said of the traced allocator.
@@ -55,9 +67,14 @@ func (m *Meta) checkRecorded() error {
 	if len(m.Segments)%3 != 0 || len(m.Emptied)%2 != 0 || m.Preexisting < 0 {
 		return fmt.Errorf("segments are %d numbers, three each, emptied %d, two each, preexisting %d", len(m.Segments), len(m.Emptied), m.Preexisting)
 	}
+	total := int64(0)
 	for i := 0; i < len(m.Segments); i += 3 {
-		if device, addr, size := m.Segments[i], m.Segments[i+1], m.Segments[i+2]; device < 0 || device > MaxDevice || addr <= 0 || size <= 0 || size > MaxBytes {
+		device, addr, size := m.Segments[i], m.Segments[i+1], m.Segments[i+2]
+		if device < 0 || device > MaxDevice || addr <= 0 || size <= 0 || size > MaxBytes || addr > math.MaxInt64-size {
 			return fmt.Errorf("segment %d: %d bytes at %#x of device %d", i/3, size, addr, device)
+		}
+		if total += size; total > MaxTotal {
+			return fmt.Errorf("the segments add up to more than %d bytes", int64(MaxTotal))
 		}
 	}
 	for i := 0; i < len(m.Emptied); i += 2 {
@@ -75,8 +92,7 @@ func (v *Validator) Check(b *Batch) error {
 		if reason := v.reason(&t); reason != "" {
 			return fmt.Errorf("row %d: %s", v.row, reason)
 		}
-		v.alloc, v.id = t.Alloc, t.ID
-		v.row++
+		v.note(&t)
 	}
 	return nil
 }
@@ -89,9 +105,28 @@ func (v *Validator) Close() error {
 	return nil
 }
 
+// note takes a row into account that breaks no rule.
+func (v *Validator) note(t *Tensor) {
+	v.alloc, v.id = t.Alloc, t.ID
+	v.total += t.Size
+	v.row++
+	if grown := v.grown(t); grown > 0 {
+		v.ends[arena{t.Device, t.Arena}] += grown
+		v.peak += grown
+	}
+}
+
+// end returns where t ends in its arena, in bytes.
+func (v *Validator) end(t *Tensor) int64 { return t.Offset + roundUp(t.Size, v.meta.Alignment) }
+
+// grown returns by how many bytes t ends beyond all that is in its arena so far; 0 or less if it does not.
+func (v *Validator) grown(t *Tensor) int64 { return v.end(t) - v.ends[arena{t.Device, t.Arena}] }
+
 // reason says which rule t breaks, or nothing.
 func (v *Validator) reason(t *Tensor) string {
 	switch {
+	case v.row >= MaxRows:
+		return fmt.Sprintf("a plan has at most %d rows", MaxRows)
 	case t.ID <= v.id && v.id > 0:
 		return fmt.Sprintf("id %d, expected more than the %d of the row above", t.ID, v.id)
 	case t.ID < 1:
@@ -123,9 +158,13 @@ func (v *Validator) reasonPlace(t *Tensor) string {
 	case t.Offset%v.meta.Alignment != 0:
 		return fmt.Sprintf("offset %d is no multiple of %d", t.Offset, v.meta.Alignment)
 	}
-	end := t.Offset + roundUp(t.Size, v.meta.Alignment)
-	if end > v.meta.Peak {
+	switch end := v.end(t); {
+	case end > v.meta.Peak:
 		return fmt.Sprintf("ends at byte %d, beyond the peak of %d", end, v.meta.Peak)
+	case v.grown(t) > v.meta.Peak-v.peak:
+		return fmt.Sprintf("the arenas up to here end at byte %d, added up, beyond the peak of %d", v.peak+v.grown(t), v.meta.Peak)
+	case t.Size > MaxTotal-v.total:
+		return fmt.Sprintf("the sizes of the rows add up to more than %d bytes", int64(MaxTotal))
 	}
 	return ""
 }

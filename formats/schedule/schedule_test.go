@@ -87,6 +87,21 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
+// TestSum has copies that add up to more than a sum of them can hold.
+func TestSum(t *testing.T) {
+	v, err := schedule.NewValidator(&schedule.Meta{Operators: 1, Tensors: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &schedule.Batch{}
+	for range schedule.MaxTotal/schedule.MaxBytes + 1 {
+		b.Append(schedule.Action{Kind: schedule.Offload, Lane: schedule.Out, Bytes: schedule.MaxBytes, Slot: -1})
+	}
+	if got, want := message(v.Check(b)), "row 1024: the bytes of the rows add up to more than 1152921504606846976"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 func TestRules(t *testing.T) {
 	const far = 1 << 62
 	for name, c := range map[string]struct {

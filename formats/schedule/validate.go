@@ -11,6 +11,8 @@ const (
 	MaxRows = 1 << 21
 	// MaxBytes bounds what an action copies.
 	MaxBytes = 1 << 50
+	// MaxTotal bounds what all copies add up to, in bytes, so that sums of them do not overflow.
+	MaxTotal = 1 << 60
 	// MaxPeak bounds peaks, so that sums with sizes do not overflow.
 	MaxPeak = 1 << 61
 	// MaxGPUs bounds the GPUs of a host.
@@ -25,12 +27,13 @@ const (
 //   - copies are of 1 byte to MaxBytes, and their slots -1 or in the first HostPeak bytes of host memory, to the last byte;
 //     other actions have no slot, and 0 to MaxBytes bytes;
 //   - a prefetch is of a tensor that was offloaded, and of the bytes and the slot of the last time that it was;
-//   - there are MaxRows rows at most.
+//   - all bytes add up to MaxTotal at most, and there are MaxRows rows at most.
 type Validator struct {
 	meta     Meta // as the rows are checked against
 	given    *Meta
 	row      int64
 	operator int64
+	total    int64           // bytes
 	copies   map[int64]place // of tensors
 }
 
@@ -72,6 +75,7 @@ func (v *Validator) Check(b *Batch) error {
 			v.copies[a.Tensor] = place{a.Bytes, a.Slot}
 		}
 		v.operator = a.Operator
+		v.total += a.Bytes
 		v.row++
 	}
 	return nil
@@ -102,6 +106,8 @@ func (v *Validator) reason(a *Action) string {
 		return fmt.Sprintf("at operator %d, after the %d of the row above", a.Operator, v.operator)
 	case a.Bytes < 0 || a.Bytes > MaxBytes:
 		return fmt.Sprintf("%s of %d bytes", a.Kind, a.Bytes)
+	case a.Bytes > MaxTotal-v.total:
+		return fmt.Sprintf("the bytes of the rows add up to more than %d", int64(MaxTotal))
 	case a.Lane != Compute:
 		return v.reasonCopy(a)
 	case a.Slot != -1:

@@ -14,11 +14,11 @@ type Writer = column.Writer[Batch, Meta]
 
 // Open opens the named trace, or standard input for "-" or "". A pipe is spooled into an unnamed temporary file; a
 // terminal is refused. The reader must be closed.
-func Open(name string) (*Reader, error) { return table().Open(name) }
+func Open(name string) (*Reader, error) { return readable().Open(name) }
 
 // NewReader reads a trace of size bytes. The name is for errors.
 func NewReader(src io.ReaderAt, size int64, name string) (*Reader, error) {
-	return table().NewReader(src, size, name)
+	return readable().NewReader(src, size, name)
 }
 
 // NewWriter starts a trace. Nothing is written before the first row group is full. The metadata may be amended, by

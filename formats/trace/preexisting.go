@@ -30,7 +30,7 @@ func ParsePreexisting(tag string) (block int64, ok bool) {
 	}
 	text, ok := strings.CutPrefix(rest, tagBlock)
 	block, err := strconv.ParseInt(text, 10, 64)
-	if !ok || err != nil || block < 0 {
+	if !ok || err != nil || block < 0 || block > MaxSize {
 		return 0, false
 	}
 	return block, true

@@ -8,8 +8,19 @@ func table() *column.Table[Batch, Meta] {
 		Schema:  column.Schema{Name: "trace", Major: 1, Minor: 1},
 		Fields:  (*Batch).fields,
 		Entries: (*Meta).entries,
-		Rules:   func(*Meta) (column.Rules[Batch], error) { return &Validator{}, nil },
+		Rules: func(m *Meta) (column.Rules[Batch], error) {
+			return &Validator{meta: m}, m.check()
+		},
 	}
+}
+
+// readable is the table with the bounds that files are held to when they are read.
+func readable() *column.Table[Batch, Meta] {
+	t := table()
+	t.Rules = func(m *Meta) (column.Rules[Batch], error) {
+		return &Validator{meta: m, maxLive: MaxLive}, m.check()
+	}
+	return t
 }
 
 // fields ties the columns of a file to those of b.

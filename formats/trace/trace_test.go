@@ -22,7 +22,7 @@ func good(w *trace.Writer) *trace.Batch {
 		{TimeNS: 13, Op: trace.OpMark, Tag: tag},
 		{TimeNS: 15, Op: trace.OpFreeCompleted, ID: 1, Size: 512, Addr: 1 << 46},
 		{TimeNS: 15, Op: trace.OpFree, ID: 2},
-		{TimeNS: 16, Op: trace.OpAlloc, ID: 5, Size: 1 << 47, Addr: 1<<64 - 1, Stack: stack},
+		{TimeNS: 16, Op: trace.OpAlloc, ID: 5, Size: 1 << 47, Addr: 1<<64 - 1 - trace.MaxSize, Stack: stack},
 		{TimeNS: 17, Op: trace.OpOOM, Size: 1 << 40, Addr: 4096},
 		{TimeNS: 18, Op: trace.OpSegmentMap, Size: 1},
 		{TimeNS: 19, Op: trace.OpSegmentUnmap, Size: 1},

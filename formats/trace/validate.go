@@ -1,12 +1,23 @@
 package trace
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
 const (
 	// MaxSize bounds the sizes of a trace, in bytes: the whole of a 47-bit address space.
 	MaxSize = 1 << 47
 	// MaxDevice is the highest ordinal of a GPU.
 	MaxDevice = 1023
+	// MaxTotal bounds what the sizes of all rows of allocations and segments add up to, in bytes, so that no sum of them
+	// overflows, nor twice one.
+	MaxTotal = 1 << 61
+	// MaxLive is how many allocations may live at a time in a trace that is read: what programs hold of each is bounded by
+	// it. A trace with more is written all the same.
+	MaxLive = 1 << 22
+	// MaxAlignment bounds the alignment that a trace may say, in bytes.
+	MaxAlignment = 1 << 40
 	// idSlack is how far ids may run ahead of twice the rows so far, so that the state of ids, a quarter of a byte
 	// each, grows with the rows that were really read.
 	idSlack = 1 << 20
@@ -18,16 +29,34 @@ const (
 //   - the id of an alloc is at least 1, more than that of the alloc before it, and at most the number of rows;
 //   - free and free_requested are of an id that is live, free_completed of one whose free is requested, which a free
 //     does at once; other rows have id 0;
-//   - an alloc's size is 1 to MaxSize bytes, any other 0 to MaxSize;
+//   - an alloc's size is 1 to MaxSize bytes, any other 0 to MaxSize; those of all rows of
+//     allocations and segments add up to MaxTotal at most;
+//   - no address with a size reaches beyond 2^64, and an oom row's, the bytes that were free, is at most MaxTotal;
+//   - the alignment in the metadata is 0 to MaxAlignment, the capacity 0 to MaxTotal;
 //   - devices are 0 to MaxDevice, threads are not negative, ops and levels are those of this package.
 //
 // That the rows of a free repeat the size, address or stream of their alloc is not asked for. A trace may end with
 // allocs still live. The zero Validator is ready for the first row of a trace.
 type Validator struct {
-	rows   int64
-	time   int64
-	lastID int64
-	states []uint8 // two bits an id
+	rows    int64
+	time    int64
+	lastID  int64
+	total   int64
+	live    int
+	maxLive int     // 0 for no bound
+	meta    *Meta   // nil if there is none to check
+	states  []uint8 // two bits an id
+}
+
+// check checks the metadata.
+func (m *Meta) check() error {
+	switch {
+	case m.Alignment < 0 || m.Alignment > MaxAlignment:
+		return fmt.Errorf("alignment of %d bytes", m.Alignment)
+	case m.Capacity < 0 || m.Capacity > MaxTotal:
+		return fmt.Errorf("capacity of %d bytes", m.Capacity)
+	}
+	return nil
 }
 
 // What has become of an id.
@@ -62,18 +91,27 @@ func (v *Validator) Check(b *Batch) error {
 				v.states = append(v.states, make([]uint8, int(id>>2)+1-len(v.states)+len(v.states)/2)...)
 			}
 			v.states[id>>2] |= idLive << (id & 3 * 2)
+			if v.live++; v.live > v.maxLive && v.maxLive > 0 {
+				return fmt.Errorf("row %d: more than %d allocations live at once; that many are not read", v.rows, v.maxLive)
+			}
 		case OpFree, OpFreeRequested, OpFreeCompleted:
 			want, next := steps[op].want, steps[op].next
 			if id <= 0 || id > v.lastID || v.states[id>>2]>>(id&3*2)&3 != want {
 				return v.explain(b, i)
 			}
 			v.states[id>>2] ^= (want ^ next) << (id & 3 * 2)
+			if next == idFreed {
+				v.live--
+			}
 		default:
 			if id != 0 {
 				return v.explain(b, i)
 			}
 		}
 		v.time = b.TimeNS[i]
+		if op <= OpSegmentUnmap {
+			v.total += b.Size[i]
+		}
 		v.rows++
 	}
 	return nil
@@ -86,12 +124,21 @@ var steps = [numOps]struct{ want, next uint8 }{
 	OpFreeCompleted: {idRequested, idFreed},
 }
 
+// maxAddr returns the highest address that a row may have.
+func (v *Validator) maxAddr(b *Batch, i int) uint64 {
+	if b.Op[i] == OpOOM {
+		return MaxTotal
+	}
+	return math.MaxUint64 - uint64(b.Size[i])
+}
+
 // plain checks the rules that need no more than the row itself and the time before it.
 func (v *Validator) plain(b *Batch, i int) bool {
 	return b.TimeNS[i] >= v.time &&
 		uint8(b.Op[i]) < uint8(numOps) &&
 		uint8(b.Level[i]) < uint8(numLevels) &&
-		uint64(b.Size[i]) <= MaxSize &&
+		uint64(b.Size[i]) <= uint64(min(MaxSize, MaxTotal-v.total)) &&
+		b.Addr[i] <= v.maxAddr(b, i) &&
 		uint32(b.Device[i]) <= MaxDevice &&
 		b.Thread[i] >= 0
 }
@@ -114,6 +161,12 @@ func (v *Validator) reason(e *Event) string {
 		return fmt.Sprintf("unknown level %d", e.Level)
 	case e.Size < 0 || e.Size > MaxSize || e.Op == OpAlloc && e.Size == 0:
 		return fmt.Sprintf("%s of %d bytes", e.Op, e.Size)
+	case e.Size > MaxTotal-v.total:
+		return fmt.Sprintf("the sizes of the rows add up to more than %d bytes", int64(MaxTotal))
+	case e.Op == OpOOM && e.Addr > MaxTotal:
+		return fmt.Sprintf("%s with %d bytes free", e.Op, e.Addr)
+	case e.Op != OpOOM && e.Addr > math.MaxUint64-uint64(e.Size):
+		return fmt.Sprintf("%s of %d bytes at %#x reaches beyond the last address", e.Op, e.Size, e.Addr)
 	case e.Device < 0 || e.Device > MaxDevice:
 		return fmt.Sprintf("device %d, expected 0 to %d", e.Device, MaxDevice)
 	case e.Thread < 0:
@@ -149,8 +202,13 @@ func (v *Validator) state(id int64) uint8 {
 
 // Close checks the rules that need the whole trace.
 func (v *Validator) Close() error {
-	if v.lastID > v.rows {
+	switch {
+	case v.lastID > v.rows:
 		return fmt.Errorf("alloc with id %d in a trace of %d rows", v.lastID, v.rows)
+	case v.meta != nil:
+		if err := v.meta.check(); err != nil {
+			return fmt.Errorf("metadata: %w", err)
+		}
 	}
 	return nil
 }

@@ -3,6 +3,8 @@ package trace_test
 import (
 	"bytes"
 	"io"
+	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -31,6 +33,9 @@ func TestRules(t *testing.T) {
 		"alloc of nothing":               {[]trace.Event{op(trace.OpAlloc, 1)}, "row 0: alloc of 0 bytes"},
 		"size negative":                  {[]trace.Event{{Op: trace.OpOOM, Size: -1}}, "row 0: oom of -1 bytes"},
 		"size too large":                 {[]trace.Event{{Op: trace.OpAlloc, ID: 1, Size: 1<<47 + 1}}, "row 0: alloc of 140737488355329 bytes"},
+		"size of all":                    {slices.Repeat([]trace.Event{{Op: trace.OpSegmentMap, Size: 1 << 47}}, 1<<14+1), "row 16384: the sizes of the rows add up to more than 2305843009213693952 bytes"},
+		"address beyond the last":        {[]trace.Event{{Op: trace.OpAlloc, ID: 1, Size: 2, Addr: math.MaxUint64 - 1}}, "row 0: alloc of 2 bytes at 0xfffffffffffffffe reaches beyond the last address"},
+		"more free than there is":        {[]trace.Event{{Op: trace.OpOOM, Size: 2, Addr: 1 << 63}}, "row 0: oom with 9223372036854775808 bytes free"},
 		"device negative":                {[]trace.Event{{Op: trace.OpMark, Device: -1}}, "row 0: device -1, expected 0 to 1023"},
 		"device too high":                {[]trace.Event{{Op: trace.OpMark, Device: 1024}}, "row 0: device 1024, expected 0 to 1023"},
 		"thread negative":                {[]trace.Event{{Op: trace.OpMark, Thread: -2}}, "row 0: thread -2 is negative"},
@@ -176,5 +181,64 @@ func TestNames(t *testing.T) {
 	}
 	if got := trace.Op(99).String(); got != "Op(99)" {
 		t.Error(got)
+	}
+}
+
+// TestMeta refuses metadata with which sums overflow, when it is written and when it is read.
+func TestMeta(t *testing.T) {
+	for want, meta := range map[string]trace.Meta{
+		"alignment of -1 bytes":                  {Alignment: -1},
+		"alignment of 4611686018427387904 bytes": {Alignment: 1 << 62},
+		"capacity of -5 bytes":                   {Capacity: -5},
+	} {
+		for _, amended := range []bool{false, true} {
+			w := trace.NewWriter(io.Discard, trace.Meta{})
+			if !amended {
+				w = trace.NewWriter(io.Discard, meta)
+			}
+			*w.Meta() = meta
+			if err := w.Close(); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%+v: error %v, want %q", meta, err, want)
+			}
+		}
+	}
+}
+
+// TestMaxLive writes a trace with more allocations that live at once than are read.
+func TestMaxLive(t *testing.T) {
+	if testing.Short() {
+		t.Skip("writes 4 Mi rows")
+	}
+	var file bytes.Buffer
+	w := trace.NewWriter(&file, trace.Meta{})
+	b := &trace.Batch{}
+	for id := int64(1); id <= trace.MaxLive+2; id++ {
+		if b.Append(trace.Event{Op: trace.OpAlloc, ID: id, Size: 8}); id == 7 || id == 8 {
+			b.Append(trace.Event{Op: trace.OpFree, ID: id})
+		}
+		if b.Len() >= 1<<16 || id == trace.MaxLive+2 {
+			if err := w.Write(b); err != nil {
+				t.Fatal(err)
+			}
+			b.Reset()
+		}
+	}
+	read := func() error {
+		r, err := trace.NewReader(bytes.NewReader(file.Bytes()), int64(file.Len()), "x.parquet")
+		for err == nil {
+			_, err = r.Next()
+		}
+		return err
+	}
+	b.Append(trace.Event{Op: trace.OpAlloc, ID: trace.MaxLive + 3, Size: 8})
+	if err := w.Write(b); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	want := "trace x.parquet: row 4194308: more than 4194304 allocations live at once; that many are not read"
+	if err := read(); err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
 	}
 }
