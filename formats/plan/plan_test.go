@@ -92,6 +92,7 @@ func TestRules(t *testing.T) {
 		"free too late":    {func(p *plan.Tensor) { p.Free = 10 }, "row 1: free at row 10 of a trace of 9 rows"},
 		"time negative":    {func(p *plan.Tensor) { p.AllocNS = -1 }, "row 1: alloc at -1 ns"},
 		"time backwards":   {func(p *plan.Tensor) { p.FreeNS = 9 }, "row 1: free at 9 ns, alloc at 10"},
+		"time far":         {func(p *plan.Tensor) { p.FreeNS = 1<<62 + 1 }, "row 1: free at 4611686018427387905 ns, expected at most 4611686018427387904"},
 		"device":           {func(p *plan.Tensor) { p.Device = 1024 }, "row 1: device 1024, expected 0 to 1023"},
 		"offset negative":  {func(p *plan.Tensor) { p.Offset = -512 }, "row 1: offset of -512 bytes"},
 		"offset 2^62":      {func(p *plan.Tensor) { p.Offset = 1 << 62 }, "row 1: offset of 4611686018427387904 bytes"},

@@ -13,6 +13,8 @@ const (
 	MaxDevice = 1023
 	// MaxRows is the most rows that a plan may have.
 	MaxRows = 1 << 23
+	// MaxTime bounds times, in ns since the Unix epoch.
+	MaxTime = 1 << 62
 	// MaxTotal bounds what the sizes of all tensors add up to, in bytes, and what those of the segments do.
 	MaxTotal = 1 << 61
 )
@@ -20,7 +22,7 @@ const (
 // Validator checks the rules of a plan, batch by batch:
 //
 //   - tensors are in the order in which they come to life: alloc and id grow strictly, both from row to row;
-//   - 0 <= alloc < free <= the rows of the trace, and 0 <= alloc_ns <= free_ns;
+//   - 0 <= alloc < free <= the rows of the trace, and 0 <= alloc_ns <= free_ns <= MaxTime;
 //   - sizes are at least 1 byte, offsets not negative and multiples of the alignment;
 //   - offset plus the size, rounded up to the alignment, is at most the peak, and so is the sum of where the arenas end;
 //   - the sizes of all tensors add up to MaxTotal at most, and there are MaxRows rows at most;
@@ -141,6 +143,8 @@ func (v *Validator) reason(t *Tensor) string {
 		return fmt.Sprintf("free at row %d of a trace of %d rows", t.Free, v.meta.Rows)
 	case t.AllocNS < 0:
 		return fmt.Sprintf("alloc at %d ns", t.AllocNS)
+	case t.FreeNS > MaxTime:
+		return fmt.Sprintf("free at %d ns, expected at most %d", t.FreeNS, int64(MaxTime))
 	case t.FreeNS < t.AllocNS:
 		return fmt.Sprintf("free at %d ns, alloc at %d", t.FreeNS, t.AllocNS)
 	case t.Device < 0 || t.Device > MaxDevice:

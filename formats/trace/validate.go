@@ -8,6 +8,8 @@ import (
 const (
 	// MaxSize bounds the sizes of a trace, in bytes: the whole of a 47-bit address space.
 	MaxSize = 1 << 47
+	// MaxTime bounds times, in ns since the Unix epoch, so that no difference of two overflows: the year 2116.
+	MaxTime = 1 << 62
 	// MaxDevice is the highest ordinal of a GPU.
 	MaxDevice = 1023
 	// MaxTotal bounds what the sizes of all rows of allocations and segments add up to, in bytes, so that no sum of them
@@ -25,7 +27,7 @@ const (
 
 // Validator checks the rules of a trace, batch by batch:
 //
-//   - times are not negative and never decrease;
+//   - times are 0 to MaxTime and never decrease;
 //   - the id of an alloc is at least 1, more than that of the alloc before it, and at most the number of rows;
 //   - free and free_requested are of an id that is live, free_completed of one whose free is requested, which a free
 //     does at once; other rows have id 0;
@@ -134,7 +136,7 @@ func (v *Validator) maxAddr(b *Batch, i int) uint64 {
 
 // plain checks the rules that need no more than the row itself and the time before it.
 func (v *Validator) plain(b *Batch, i int) bool {
-	return b.TimeNS[i] >= v.time &&
+	return b.TimeNS[i] >= v.time && b.TimeNS[i] <= MaxTime &&
 		uint8(b.Op[i]) < uint8(numOps) &&
 		uint8(b.Level[i]) < uint8(numLevels) &&
 		uint64(b.Size[i]) <= uint64(min(MaxSize, MaxTotal-v.total)) &&
@@ -155,6 +157,8 @@ func (v *Validator) reason(e *Event) string {
 		return fmt.Sprintf("time %d ns is negative", e.TimeNS)
 	case e.TimeNS < v.time:
 		return fmt.Sprintf("time %d ns is before that of the row above, %d", e.TimeNS, v.time)
+	case e.TimeNS > MaxTime:
+		return fmt.Sprintf("time %d ns, expected at most %d", e.TimeNS, int64(MaxTime))
 	case e.Op < 0 || e.Op >= numOps:
 		return fmt.Sprintf("unknown op %d", e.Op)
 	case e.Level < 0 || e.Level >= numLevels:

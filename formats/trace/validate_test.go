@@ -27,6 +27,7 @@ func TestRules(t *testing.T) {
 		"size of a free is not asked":    {[]trace.Event{alloc(1), {Op: trace.OpFree, ID: 1, Size: 7, Stream: 9}}, ""},
 		"time negative":                  {[]trace.Event{{TimeNS: -1, Op: trace.OpMark}}, "row 0: time -1 ns is negative"},
 		"time backwards":                 {[]trace.Event{{TimeNS: 5, Op: trace.OpMark}, {TimeNS: 4, Op: trace.OpMark}}, "row 1: time 4 ns is before that of the row above, 5"},
+		"time far":                       {[]trace.Event{{TimeNS: 1<<62 + 1, Op: trace.OpMark}}, "row 0: time 4611686018427387905 ns, expected at most 4611686018427387904"},
 		"op unknown":                     {[]trace.Event{{Op: 12}}, "row 0: unknown op 12"},
 		"op negative":                    {[]trace.Event{{Op: -1}}, "row 0: unknown op -1"},
 		"level unknown":                  {[]trace.Event{{Op: trace.OpMark, Level: 2}}, "row 0: unknown level 2"},

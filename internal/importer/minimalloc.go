@@ -3,7 +3,6 @@ package importer
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 
 	"gm/formats/trace"
@@ -78,7 +77,7 @@ func (t *text) minimalloc() error {
 func (in *instance) row() error {
 	var b buffer
 	var err error
-	if b.lower, err = in.integer(mmLower, 0, math.MaxInt64); err != nil {
+	if b.lower, err = in.integer(mmLower, 0, trace.MaxTime); err != nil {
 		return err
 	}
 	if b.upper, err = in.upper(b.lower); err != nil {
@@ -111,13 +110,13 @@ func (in *instance) row() error {
 // upper returns the end of a buffer's life.
 func (in *instance) upper(lower int64) (int64, error) {
 	if in.places[mmUpper] >= 0 {
-		upper, err := in.integer(mmUpper, 0, math.MaxInt64)
+		upper, err := in.integer(mmUpper, 0, trace.MaxTime)
 		if err == nil && upper < lower {
 			err = in.fail("upper %d is before lower %d", upper, lower)
 		}
 		return upper, err
 	}
-	end, err := in.integer(mmEnd, -1, math.MaxInt64-1)
+	end, err := in.integer(mmEnd, -1, trace.MaxTime-1)
 	if err == nil && end+1 < lower {
 		err = in.fail("end %d is before lower %d", end, lower)
 	}

@@ -71,7 +71,7 @@ func (t *text) plain() error {
 }
 
 func (in *plainCSV) row() (e trace.Event, err error) {
-	if e.TimeNS, err = in.integer(plainTime, 0, math.MaxInt64); err != nil {
+	if e.TimeNS, err = in.integer(plainTime, 0, trace.MaxTime); err != nil {
 		return e, err
 	}
 	if e.TimeNS < in.last {

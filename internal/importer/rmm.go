@@ -160,7 +160,7 @@ func (c *clock) parse(text string) (int64, error) {
 	}
 	if !strings.Contains(whole, ":") {
 		s, err := strconv.ParseUint(whole, 10, 64)
-		if err != nil || s > math.MaxInt64/uint64(time.Second)-1 {
+		if err != nil || s > trace.MaxTime/uint64(time.Second)-1 {
 			return 0, fmt.Errorf("is %q, expected hh:mm:ss.ffffff", clip(text))
 		}
 		return int64(s)*int64(time.Second) + ns, nil

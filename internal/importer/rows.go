@@ -5,6 +5,7 @@ import (
 
 	parquet "gm/formats/column"
 	"gm/formats/trace"
+	"gm/internal/recording"
 )
 
 const (
@@ -12,7 +13,7 @@ const (
 
 	// maxLive bounds the allocations that are live at once, which an import keeps in memory: some 60 bytes each, and
 	// where ids are texts those as well.
-	maxLive = 8 << 20
+	maxLive = trace.MaxLive
 
 	// maxText bounds a text of a row, in bytes.
 	maxText = 64 << 10
@@ -28,7 +29,7 @@ type rows struct {
 	warn  func(string)
 	batch trace.Batch
 	id    int64 // the last one given
-	time  int64 // of the last row, ns
+	clock recording.Clock
 	odd   oddities
 	texts int // bytes of the distinct ones
 }
@@ -38,7 +39,6 @@ type oddities struct {
 	empty     int
 	replaced  int
 	unmatched int
-	backwards int
 	texts     int
 	gaps      int
 }
@@ -47,11 +47,7 @@ func newRows(out *trace.Writer, warn func(string)) *rows { return &rows{out: out
 
 // write adds a row. A time that runs backwards is set to that of the row before.
 func (r *rows) write(e trace.Event) error {
-	if e.TimeNS < r.time {
-		r.odd.backwards++
-		e.TimeNS = r.time
-	}
-	r.time = e.TimeNS
+	e.TimeNS = r.clock.Add(e.TimeNS)
 	r.batch.Append(e)
 	if r.batch.Len() < batchRows {
 		return nil
@@ -105,12 +101,16 @@ func (r *rows) finish() error {
 		{r.odd.empty, "allocations of no bytes, or no time, are left out"},
 		{r.odd.replaced, "allocations are at the address of a live one: that is taken to be freed there"},
 		{r.odd.unmatched, "frees are of nothing that is live: they are left out"},
-		{r.odd.backwards, "rows lie before the one above them: they are put at its time"},
 		{r.odd.texts, "texts are left out: there are too many distinct ones"},
 		{r.odd.gaps, "buffers have gaps in their lives: they are taken to be live there"},
 	} {
 		if w.n > 0 {
 			r.warn(fmt.Sprintf("%d %s", w.n, w.text))
+		}
+	}
+	for _, text := range []string{r.clock.Backward(), r.clock.Forward()} {
+		if text != "" {
+			r.warn(text)
 		}
 	}
 	return nil

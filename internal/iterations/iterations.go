@@ -21,8 +21,11 @@ type Span struct {
 // when text is generated. What comes before the first is the prologue, in which the model is built; what comes after
 // the last is a rest too short for another. sizes are bytes as requested, live the bytes that live just before each
 // request. The iterations begin where the least memory is in use, or, if live is nil, at some point that is the same in all
-// of them.
+// of them. Of more than [MaxRequests] requests the first ones are looked at.
 func Find(sizes, streams, live []int64) []Span {
+	if len(sizes) > MaxRequests {
+		sizes, streams, live = sizes[:MaxRequests], streams[:MaxRequests], live[:min(len(live), MaxRequests)]
+	}
 	period, runs := agreed(regularRuns(symbols(sizes, streams)))
 	if len(runs) < leastRuns {
 		return nil
@@ -31,6 +34,9 @@ func Find(sizes, streams, live []int64) []Span {
 	starts = extend(starts, runs, period)
 	return spans(starts, len(sizes), period)
 }
+
+// MaxRequests is how many requests are looked at, the first ones: what Find holds in memory, and how long it takes, is bounded by it.
+const MaxRequests = 1 << 21
 
 // leastRuns is how many runs must agree on the length of an iteration.
 const leastRuns = 6

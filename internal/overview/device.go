@@ -6,6 +6,7 @@ import (
 
 	"gm/formats/trace"
 	"gm/internal/iterations"
+	"gm/internal/recording"
 )
 
 // Device is what a trace holds of one GPU. But for Driver, all of it is the framework's.
@@ -21,15 +22,19 @@ type Device struct {
 	Streams      []*Stream `json:"streams"`
 	Pools        []string  `json:"private_pools"`
 	Largest      []Size    `json:"largest_sizes"` // the ten largest different sizes
-	Iterations   []Span    `json:"iterations"`
-	Driver       *Driver   `json:"driver"` // nil if the trace has no rows of the driver's level
+	Iterations   []Span    `json:"iterations"`    // among the first [iterations.MaxRequests] allocations
+	Driver       *Driver   `json:"driver"`        // nil if the trace has no rows of the driver's level
 
 	curve    curve
 	live     int64
 	reserved int64
 	tensors  map[int64]tensor
+	streams  map[int64]*Stream
+	pools    map[int32]bool // by code
 	sizes    map[int64]int64
 	requests requests
+	ranges   recording.Ranges
+	odd      *odd
 }
 
 // OOM is a request that failed when the trace was recorded.
@@ -71,27 +76,57 @@ type requests struct {
 	streams []int64
 	live    []int64 // bytes, just before
 	rows    []int64
+	end     int64 // row of the first that is left out, 0 if none is
+}
+
+// add notes an allocation, with the bytes that live just before it.
+func (r *requests) add(e *trace.Event, row, live int64) {
+	if len(r.sizes) == iterations.MaxRequests {
+		if r.end == 0 {
+			r.end = row
+		}
+		return
+	}
+	r.sizes, r.streams = append(r.sizes, e.Size), append(r.streams, e.Stream)
+	r.live, r.rows = append(r.live, live), append(r.rows, row)
+}
+
+// find returns the iterations, of a trace of so many rows.
+func (r *requests) find(rows int64) []Span {
+	if r.end > 0 {
+		rows = r.end
+	}
+	at := func(alloc int) int64 {
+		if alloc < len(r.rows) {
+			return r.rows[alloc]
+		}
+		return rows
+	}
+	all := []Span{}
+	for _, s := range iterations.Find(r.sizes, r.streams, r.live) {
+		all = append(all, Span{at(s.Lo), at(s.Hi)})
+	}
+	return all
 }
 
 // maxLargest is how many of the largest sizes are kept.
 const maxLargest = 10
 
 // newDevice returns a device of a trace of so many rows.
-func newDevice(ordinal int32, rows int64) *Device {
+func newDevice(ordinal int32, rows int64, odd *odd) *Device {
 	return &Device{
-		Ordinal: ordinal, OOMs: []OOM{}, Streams: []*Stream{}, Pools: []string{}, Largest: []Size{}, Iterations: []Span{},
-		tensors: map[int64]tensor{}, sizes: map[int64]int64{}, curve: newCurve(rows),
+		Ordinal: ordinal, OOMs: []OOM{}, Streams: []*Stream{}, Pools: []string{}, Largest: []Size{},
+		tensors: map[int64]tensor{}, streams: map[int64]*Stream{}, pools: map[int32]bool{}, sizes: map[int64]int64{}, curve: newCurve(rows), odd: odd,
 	}
 }
 
 func (d *Device) stream(handle int64) *Stream {
-	for _, s := range d.Streams {
-		if s.Handle == handle {
-			return s
-		}
+	s := d.streams[handle]
+	if s == nil {
+		s = &Stream{Handle: handle}
+		d.streams[handle] = s
+		d.Streams = append(d.Streams, s)
 	}
-	s := &Stream{Handle: handle}
-	d.Streams = append(d.Streams, s)
 	return s
 }
 
@@ -110,7 +145,7 @@ func (d *Device) add(e *trace.Event, row int64) {
 		d.reserved += e.Size
 		d.PeakReserved = max(d.PeakReserved, d.reserved)
 	case trace.OpSegmentFree, trace.OpSegmentUnmap:
-		d.reserved -= e.Size
+		d.odd.takeBack(&d.reserved, e.Size, row, "segments")
 	case trace.OpOOM:
 		d.OOMs = append(d.OOMs, OOM{row, e.Size, int64(e.Addr)})
 	}
@@ -118,10 +153,7 @@ func (d *Device) add(e *trace.Event, row int64) {
 }
 
 func (d *Device) alloc(e *trace.Event, row int64) {
-	d.requests.sizes = append(d.requests.sizes, e.Size)
-	d.requests.streams = append(d.requests.streams, e.Stream)
-	d.requests.live = append(d.requests.live, d.live)
-	d.requests.rows = append(d.requests.rows, row)
+	d.requests.add(e, row, d.live)
 	s := d.stream(e.Stream)
 	d.tensors[e.ID] = tensor{e.Size, s}
 	d.sizes[e.Size]++
@@ -147,15 +179,8 @@ func (d *Device) finish(rows int64) {
 	}
 	slices.SortFunc(d.Largest, func(a, b Size) int { return cmp.Compare(b.Bytes, a.Bytes) })
 	d.Largest = d.Largest[:min(len(d.Largest), maxLargest)]
-	at := func(alloc int) int64 {
-		if alloc < len(d.requests.rows) {
-			return d.requests.rows[alloc]
-		}
-		return rows
-	}
-	for _, s := range iterations.Find(d.requests.sizes, d.requests.streams, d.requests.live) {
-		d.Iterations = append(d.Iterations, Span{at(s.Lo), at(s.Hi)})
-	}
+	d.Iterations = d.requests.find(rows)
+	d.requests = requests{}
 }
 
 // Framework tells whether the trace has rows of a framework's allocator for the device.

@@ -26,6 +26,7 @@ type Driver struct {
 	curve   curve
 	byTag   map[accountKey]*Account
 	live    map[int64]obtained // by id
+	odd     *odd
 	samples samples
 }
 
@@ -77,10 +78,10 @@ type obtained struct {
 // pytorch is the name that rows of the driver's level have for PyTorch.
 const pytorch = "pytorch"
 
-func newDriver(rows int64) *Driver {
+func newDriver(rows int64, odd *odd) *Driver {
 	return &Driver{
 		Accounts: []*Account{}, Refusals: []Refusal{}, curve: newCurve(rows),
-		byTag: map[accountKey]*Account{}, live: map[int64]obtained{},
+		byTag: map[accountKey]*Account{}, live: map[int64]obtained{}, odd: odd,
 	}
 }
 
@@ -102,14 +103,17 @@ func (d *Driver) add(e *trace.Event, row int64, tag string) {
 		a.Allocs++
 		d.move(a, e.Size, e, row)
 	case trace.OpSegmentFree:
-		d.move(d.account(tag, true), -e.Size, e, row)
+		a := d.account(tag, true)
+		left := a.AtEnd
+		d.odd.takeBack(&left, e.Size, row, "segments")
+		d.move(a, left-a.AtEnd, e, row)
 	case trace.OpSegmentMap:
 		d.Mappings.Maps++
 		d.Mappings.AtEnd += e.Size
 		d.Mappings.Most = max(d.Mappings.Most, d.Mappings.AtEnd)
 	case trace.OpSegmentUnmap:
 		d.Mappings.Unmaps++
-		d.Mappings.AtEnd -= e.Size
+		d.odd.takeBack(&d.Mappings.AtEnd, e.Size, row, "mappings")
 	case trace.OpOOM:
 		kind, by := trace.ParseDriverTag(tag)
 		d.Refusals = append(d.Refusals, Refusal{OOM{row, e.Size, int64(e.Addr)}, string(kind), by})

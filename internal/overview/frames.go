@@ -1,6 +1,7 @@
 package overview
 
 import (
+	"math/bits"
 	"slices"
 
 	"gm/formats/trace"
@@ -61,7 +62,9 @@ func ReadFrames(r *trace.Reader, o *Overview) (*Frames, error) {
 
 // column returns the number of the column of a time.
 func (o *Overview) column(timeNS int64) int {
-	return int(float64(timeNS-o.StartNS) / float64(o.EndNS-o.StartNS+1) * Columns)
+	high, low := bits.Mul64(uint64(timeNS-o.StartNS), Columns)
+	column, _ := bits.Div64(high, low, uint64(o.EndNS-o.StartNS)+1)
+	return int(column)
 }
 
 func (f *frames) add(e *trace.Event, row int64, n int, text func(code int32) string) {
@@ -83,7 +86,7 @@ func (f *frames) add(e *trace.Event, row int64, n int, text func(code int32) str
 		}
 	case trace.OpSegmentFree:
 		if f.level == trace.LevelDriver {
-			f.bytes -= e.Size
+			f.bytes = max(f.bytes-e.Size, 0)
 		}
 	}
 	if c := &f.columns[n]; !c.known || f.bytes > c.bytes {

@@ -44,14 +44,14 @@ func (h *holder) add(e *trace.Event, tag string) {
 	case trace.OpSegmentMap:
 		h.reserved += e.Size
 	case trace.OpSegmentUnmap:
-		h.reserved -= e.Size
+		h.reserved = max(h.reserved-e.Size, 0)
 	}
 }
 
 func (h *holder) reserve(e *trace.Event, bytes int64) {
-	h.reserved += bytes
+	h.reserved = max(h.reserved+bytes, 0)
 	if h.level == trace.LevelDriver {
-		h.pools[e.Tag] += bytes
+		h.pools[e.Tag] = max(h.pools[e.Tag]+bytes, 0)
 	}
 }
 

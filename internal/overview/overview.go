@@ -4,6 +4,7 @@ package overview
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"gm/formats/trace"
@@ -19,6 +20,8 @@ type Overview struct {
 	Events  []EventKind `json:"events"`
 	Steps   []Step      `json:"steps"` // marks that end an iteration
 	Devices []*Device   `json:"devices"`
+
+	odd odd
 }
 
 // EventKind counts the rows of one operation.
@@ -39,12 +42,13 @@ const stepTag = "step"
 // Read reads a trace to its end.
 func Read(r *trace.Reader) (*Overview, error) {
 	o := &Overview{Meta: r.Meta(), Source: r.Meta().Source, Rows: r.Rows(), Steps: []Step{}}
-	counts := map[trace.Op]int64{}
+	var counts [math.MaxInt8 + 1]int64 // by operation
 	err := trace.Each(r, func(row int64, e *trace.Event) error {
 		if row == 0 {
 			o.StartNS = e.TimeNS
 		}
 		o.EndNS = e.TimeNS
+		o.odd.clock.Add(e.TimeNS)
 		counts[e.Op]++
 		o.add(e, row, r.Strings().Text)
 		return nil
@@ -53,7 +57,9 @@ func Read(r *trace.Reader) (*Overview, error) {
 		return nil, err
 	}
 	for op, n := range counts {
-		o.Events = append(o.Events, EventKind{op.String(), n})
+		if n > 0 {
+			o.Events = append(o.Events, EventKind{trace.Op(op).String(), n})
+		}
 	}
 	slices.SortFunc(o.Events, func(a, b EventKind) int { return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Op, b.Op)) })
 	slices.SortFunc(o.Devices, func(a, b *Device) int { return cmp.Compare(a.Ordinal, b.Ordinal) })
@@ -74,14 +80,16 @@ func (o *Overview) add(e *trace.Event, row int64, text func(code int32) string) 
 	case e.Op == trace.OpSample || e.Level == trace.LevelDriver:
 		d := o.device(e.Device)
 		if d.Driver == nil {
-			d.Driver = newDriver(o.Rows)
+			d.Driver = newDriver(o.Rows, &o.odd)
 		}
 		d.Driver.add(e, row, text(e.Tag))
 	default:
 		d := o.device(e.Device)
 		d.add(e, row)
-		if pool := text(e.Pool); pool != "" && !slices.Contains(d.Pools, pool) {
-			d.Pools = append(d.Pools, pool)
+		o.odd.follow(&d.ranges, e, row)
+		if e.Pool != 0 && !d.pools[e.Pool] {
+			d.pools[e.Pool] = true
+			d.Pools = append(d.Pools, text(e.Pool))
 		}
 	}
 }
@@ -92,7 +100,7 @@ func (o *Overview) device(ordinal int32) *Device {
 			return d
 		}
 	}
-	d := newDevice(ordinal, o.Rows)
+	d := newDevice(ordinal, o.Rows, &o.odd)
 	o.Devices = append(o.Devices, d)
 	return d
 }

@@ -124,11 +124,12 @@ func (t *tracer) add(e *trace.Event, text func(code int32) string) {
 		}
 		if driver {
 			if e.Op == trace.OpSegmentAlloc || e.Op == trace.OpSegmentFree {
-				t.bytes[t.split.Of(e, text)] += sign * e.Size
+				name := t.split.Of(e, text)
+				t.bytes[name] = max(t.bytes[name]+sign*e.Size, 0)
 			}
 			return
 		}
-		t.held += sign * e.Size
+		t.held = max(t.held+sign*e.Size, 0)
 		t.canvas.paint(t.canvas.place(e.Addr), e.Size, len(t.bytes), sign)
 	}
 }

@@ -125,7 +125,7 @@ func TestTimelineOfFew(t *testing.T) {
 	}
 	hostile := []trace.Event{
 		{Op: trace.OpSegmentAlloc, Addr: 1 << 40, Size: trace.MaxSize},
-		{Op: trace.OpAlloc, ID: 1, Addr: 1<<64 - 4096, Size: trace.MaxSize},
+		{Op: trace.OpAlloc, ID: 1, Addr: 1<<64 - 4096 - trace.MaxSize, Size: trace.MaxSize},
 	}
 	if _, all = timelines(t, write(t, hostile)); all[0].Map != nil {
 		t.Error("a map of more addresses than there can be")

@@ -14,6 +14,7 @@ import (
 	"gm/internal/cuda"
 	"gm/internal/cuda/sim"
 	"gm/internal/plancheck"
+	"gm/internal/recording"
 )
 
 // Load reads the requests of a trace, as one program for each device.
@@ -22,7 +23,9 @@ func Load(r *trace.Reader) ([]*Program, error) {
 		return nil, fmt.Errorf("trace %s: %d rows, more than the %d that can be replayed", r.Name(), r.Rows(), maxRows)
 	}
 	l := newLoader(r.Name(), r.Meta().AllocConf, r.Meta().Alignment)
+	var clock recording.Clock
 	err := trace.Each(r, func(row int64, e *trace.Event) error {
+		clock.Add(e.TimeNS)
 		if concerns(e) {
 			l.add(e, row, r.Strings().Text(e.Tag))
 		}
@@ -30,6 +33,9 @@ func Load(r *trace.Reader) ([]*Program, error) {
 	})
 	if err != nil {
 		return nil, err
+	}
+	for _, p := range l.programs {
+		p.Jump = clock.Forward()
 	}
 	return l.finish(), nil
 }

@@ -49,6 +49,8 @@ type Program struct {
 
 	Refused int64 // bytes of the first request that failed while the trace was recorded; 0 if none did, or for a plan
 
+	Jump string // in words, where the clock of the trace jumps forward, so that times mean little; "" if it does not
+
 	Segments []sim.Range // the segments that the traced allocator took from the device, in order
 
 	Initial        []blocks.Segment // what the traced allocator held before the recording, by address

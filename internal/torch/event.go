@@ -83,7 +83,7 @@ func (s *snapshot) readEvent(v pickle.Value) (record, error) {
 // time returns microseconds as nanoseconds.
 func (s *snapshot) time(v pickle.Value) (int64, error) {
 	us, err := s.integer("time_us", v, 0)
-	if err == nil && us > math.MaxInt64/nsPerUs {
+	if err == nil && us > trace.MaxTime/nsPerUs {
 		return 0, s.bad("time_us", v)
 	}
 	return us * nsPerUs, err

@@ -1,12 +1,16 @@
 package torch
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // oddities counts what an input has that a sound one has not. Each kind gives one warning.
 type oddities struct {
 	unknown     int
 	timeless    int
 	backwards   int
+	back        int64 // ns that one lies before the one above it, at most
 	unexplained int
 	replaced    int
 	unmatched   int
@@ -25,7 +29,7 @@ func (o *oddities) warn(warn func(string)) {
 	}{
 		{o.unknown, "events of unknown kinds are left out"},
 		{o.timeless, "events carry no time: each is put 1 ns after the one before"},
-		{o.backwards, "events lie before the one above them: they are put at its time"},
+		{o.backwards, fmt.Sprintf("events lie before the one above them, by up to %v: they are put at its time", time.Duration(o.back))},
 		{o.unexplained, "segments or live blocks do not agree with the history"},
 		{o.replaced, "blocks were never freed though their address was allocated again: they are freed there"},
 		{o.unmatched, "frees are of blocks that are not live: they are left out"},

@@ -53,6 +53,7 @@ func (r *recording) add(device int32, e record) error {
 		e.time = last + 1
 	case e.time < last:
 		r.odd.backwards++
+		r.odd.back = max(r.odd.back, last-e.time)
 		e.time = last
 	}
 	grown, err := h.add(e)

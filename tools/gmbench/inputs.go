@@ -32,6 +32,9 @@ func (in *inputs) open(c *cli.Context) ([]*replay.Program, bench.GPU, error) {
 	}
 	programs, err := load(in.Files)
 	for _, p := range programs {
+		if p.Jump != "" {
+			c.Warn("%s: %s", p.Name, p.Jump)
+		}
 		if p.Refused > 0 {
 			c.Warn("%s: %s were refused while it was recorded: what it does with more memory is not known", p.Name, units.Bytes(p.Refused))
 		}

@@ -52,7 +52,7 @@ type diffLeak struct {
 
 // Run implements the command.
 func (cmd *diffCmd) Run(c *cli.Context) error {
-	d, err := cmd.compare()
+	d, err := cmd.compare(c)
 	if err != nil {
 		return err
 	}
@@ -67,14 +67,14 @@ func (cmd *diffCmd) Run(c *cli.Context) error {
 	return err
 }
 
-func (cmd *diffCmd) compare() (*diff, error) {
+func (cmd *diffCmd) compare(c *cli.Context) (*diff, error) {
 	switch {
 	case len(cmd.Iterations) > 0 && cmd.B != "":
 		return nil, cli.Usage("--iterations compares iterations of one trace, not %s and %s", cmd.A, cmd.B)
 	case len(cmd.Iterations) > 0 && len(cmd.Iterations) != 2:
 		return nil, cli.Usage("--iterations takes two numbers, such as 3,10")
 	case len(cmd.Iterations) > 0:
-		return diffIterations(cmd.A, cmd.Iterations[0], cmd.Iterations[1])
+		return diffIterations(c, cmd.A, cmd.Iterations[0], cmd.Iterations[1])
 	case cmd.B == "":
 		return nil, cli.Usage("name a second trace, or two iterations with --iterations I,J")
 	case cmd.A == "-" && cmd.B == "-":
@@ -83,11 +83,11 @@ func (cmd *diffCmd) compare() (*diff, error) {
 	if err := cli.CheckFiles([]string{cmd.A, cmd.B}, nil); err != nil {
 		return nil, err
 	}
-	a, err := readSide(cmd.A)
+	a, err := readSide(c, cmd.A)
 	if err != nil {
 		return nil, err
 	}
-	b, err := readSide(cmd.B)
+	b, err := readSide(c, cmd.B)
 	if err != nil {
 		return nil, err
 	}
@@ -95,8 +95,8 @@ func (cmd *diffCmd) compare() (*diff, error) {
 }
 
 // readSide reads a whole trace.
-func readSide(name string) (side diffSide, err error) {
-	source, o, err := openOverview(name)
+func readSide(c *cli.Context, name string) (side diffSide, err error) {
+	source, o, err := openOverview(c, name)
 	if err != nil {
 		return side, err
 	}
@@ -113,7 +113,7 @@ func readSide(name string) (side diffSide, err error) {
 	return side, nil
 }
 
-func openOverview(name string) (*column.Source, *overview.Overview, error) {
+func openOverview(c *cli.Context, name string) (*column.Source, *overview.Overview, error) {
 	source, err := column.OpenSource(name)
 	if err != nil {
 		return nil, nil, fmt.Errorf("trace: %w", err)
@@ -122,6 +122,7 @@ func openOverview(name string) (*column.Source, *overview.Overview, error) {
 	if err != nil {
 		return nil, nil, errors.Join(err, source.Close())
 	}
+	warnOf(c, source, o)
 	return source, o, nil
 }
 
@@ -130,8 +131,8 @@ func contentsOf(source *column.Source, o *overview.Overview, spans map[int32]ove
 }
 
 // diffIterations compares two iterations of one trace, on every device that has them.
-func diffIterations(name string, i, j int) (d *diff, err error) {
-	source, o, err := openOverview(name)
+func diffIterations(c *cli.Context, name string, i, j int) (d *diff, err error) {
+	source, o, err := openOverview(c, name)
 	if err != nil {
 		return nil, err
 	}

@@ -51,6 +51,7 @@ func (cmd *showCmd) Run(c *cli.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	warnOf(c, source, o)
 	switch {
 	case cmd.Pprof != "" || cmd.PNG != "" || cmd.SVG != "":
 		return cmd.write(c, source, o)
@@ -65,6 +66,13 @@ func (cmd *showCmd) Run(c *cli.Context) (err error) {
 	}
 	_, err = io.WriteString(c.Out, text.String())
 	return err
+}
+
+// warnOf says where a trace does not agree with itself.
+func warnOf(c *cli.Context, source *column.Source, o *overview.Overview) {
+	for _, text := range o.Oddities() {
+		c.Warn("trace %s: %s", source.Name(), text)
+	}
 }
 
 func overviewOf(source *column.Source) (*overview.Overview, error) {

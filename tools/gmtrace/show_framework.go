@@ -8,6 +8,7 @@ import (
 
 	"github.com/guptarohit/asciigraph"
 
+	"gm/internal/iterations"
 	"gm/internal/overview"
 	"gm/internal/report"
 	"gm/internal/units"
@@ -30,7 +31,7 @@ func showFramework(w *strings.Builder, o *overview.Overview, d *overview.Device)
 	if len(d.Pools) > 0 {
 		line(w, "pools", "private: %s", strings.Join(d.Pools, ", "))
 	}
-	line(w, "iterations", "%s", iterationsLine(d.Iterations, len(o.Steps)))
+	line(w, "iterations", "%s", iterationsLine(d.Iterations, d.Allocs, len(o.Steps)))
 	if err := showTables(w, d); err != nil {
 		return err
 	}
@@ -41,10 +42,13 @@ func showFramework(w *strings.Builder, o *overview.Overview, d *overview.Device)
 // maxFailures is how many failed requests are listed, of one level on one device.
 const maxFailures = 5
 
-func iterationsLine(spans []overview.Span, steps int) string {
+func iterationsLine(spans []overview.Span, allocs int64, steps int) string {
 	text := "none found"
 	if n := len(spans); n > 0 {
 		text = fmt.Sprintf("%d found, rows %d to %d", n, spans[0].First, spans[n-1].End)
+	}
+	if allocs > iterations.MaxRequests {
+		text += fmt.Sprintf(", of the first %d allocs", iterations.MaxRequests)
 	}
 	if steps > 0 {
 		text += fmt.Sprintf("; marks: %d steps", steps)

@@ -89,8 +89,11 @@ func showMoment(w *strings.Builder, o *overview.Overview, top *overview.Top, m *
 		live, flag = "obtained from the driver", "--stacks native` has them"
 	}
 	line(w, "live", "%s %s; blocks: %d", exact(m.Live), live, m.Blocks)
-	if m.Reserved > 0 {
+	switch {
+	case m.Reserved >= m.Live && m.Reserved > 0:
 		line(w, "reserved", "%s, of which %s hold no block", exact(m.Reserved), units.Bytes(m.Reserved-m.Live))
+	case m.Reserved > 0:
+		line(w, "reserved", "%s, less than what lives: not all blocks lie in segments", exact(m.Reserved))
 	}
 	if m.Blocks == 0 {
 		return nil
