@@ -55,3 +55,9 @@ func (s *Strings) Text(code int32) string {
 
 // Len returns the number of strings, the empty one included.
 func (s *Strings) Len() int { return len(s.texts) }
+
+// Known returns the number of text, if it has one.
+func (s *Strings) Known(text string) (code int32, ok bool) {
+	code, ok = s.codes[text]
+	return code, ok
+}

@@ -5,7 +5,7 @@ import "gm/formats/column"
 // table describes the files of this package.
 func table() *column.Table[Batch, Meta] {
 	return &column.Table[Batch, Meta]{
-		Schema:  column.Schema{Name: "trace", Major: 1, Minor: 1},
+		Schema:  column.Schema{Name: "trace", Major: 1, Minor: 2},
 		Fields:  (*Batch).fields,
 		Entries: (*Meta).entries,
 		Rules: func(m *Meta) (column.Rules[Batch], error) {
@@ -55,5 +55,6 @@ func (m *Meta) entries() []column.Entry {
 		{Key: "source", Value: &m.Source},
 		{Key: "alignment", Value: &m.Alignment},
 		{Key: "alloc_conf", Value: &m.AllocConf},
+		{Key: "incomplete", Value: &m.Incomplete},
 	}
 }

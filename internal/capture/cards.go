@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"gm/formats/trace"
+	"gm/internal/capture/ring"
 	"gm/internal/nvml"
 )
 
@@ -28,8 +28,8 @@ type card struct {
 
 // sample is what was used of a card.
 type sample struct {
-	timeNS int64
-	used   int64
+	at   uint64 // ring.Monotonic
+	used int64
 }
 
 // openCards opens NVML. Without a GPU it returns an error, and cards that know nothing.
@@ -69,7 +69,7 @@ func (c *cards) sample(now time.Time) {
 		if len(card.samples) == sampleMemory {
 			card.samples = card.samples[:copy(card.samples, card.samples[1:])]
 		}
-		card.samples = append(card.samples, sample{now.UnixNano(), used})
+		card.samples = append(card.samples, sample{ring.Monotonic(), used})
 	}
 }
 
@@ -99,14 +99,14 @@ type asker struct {
 
 // contextSize implements cardReader: what is used now, less what was used by all when the making of the context began. Where other
 // processes took memory meanwhile that is too much, but never more than the process has and did not have before.
-func (a asker) contextSize(uuid [16]byte, beganNS, used, traced int64) int64 {
+func (a asker) contextSize(uuid [16]byte, began uint64, used, traced int64) int64 {
 	card := a.cards.find(uuid)
 	if card == nil {
 		return 0
 	}
 	for i := len(card.samples) - 1; i >= 0; i-- {
 		s := card.samples[i]
-		if s.timeNS > beganNS {
+		if s.at > began {
 			continue
 		}
 		size := used - s.used
@@ -121,8 +121,8 @@ func (a asker) contextSize(uuid [16]byte, beganNS, used, traced int64) int64 {
 // processSamples are what was last written of a process on a device.
 type processSamples struct{ process, card int64 }
 
-// write writes samples of a process and of its cards, where they have changed.
-func (c *cards) write(out rowWriter, pid int, devices map[int32]device, last map[int32]processSamples) error {
+// compare tells of the samples of a process and of its cards, where they have changed.
+func (c *cards) compare(pid int, devices map[int32]device, last map[int32]processSamples, tell func(device int32, whose uint64, used int64)) {
 	for ordinal, d := range devices {
 		card := c.find(d.uuid)
 		if card == nil || len(card.samples) == 0 {
@@ -130,21 +130,14 @@ func (c *cards) write(out rowWriter, pid int, devices map[int32]device, last map
 		}
 		s := card.samples[len(card.samples)-1]
 		now := last[ordinal]
-		used, ok := card.device.ProcessUsed(pid)
-		e := trace.Event{TimeNS: time.Now().UnixNano(), Op: trace.OpSample, Device: max(ordinal, 0), Level: trace.LevelDriver}
-		if ok && used != now.process {
-			now.process, e.Size = used, used
-			if err := out.row(e, string(trace.KindProcess), "", ""); err != nil {
-				return err
-			}
+		if used, ok := card.device.ProcessUsed(pid); ok && used != now.process {
+			now.process = used
+			tell(max(ordinal, 0), sampleProcess, used)
 		}
 		if s.used != now.card {
-			now.card, e.Size = s.used, s.used
-			if err := out.row(e, string(trace.KindCard), "", ""); err != nil {
-				return err
-			}
+			now.card = s.used
+			tell(max(ordinal, 0), sampleCard, s.used)
 		}
 		last[ordinal] = now
 	}
-	return nil
 }

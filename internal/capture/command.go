@@ -30,40 +30,32 @@ func (s *Session) RunCommand(cmd *exec.Cmd) (status int, err error) {
 	cmd.Env = s.Environ(os.Environ())
 	s.words = cmd.Args
 	defer s.live.Close()
-	var failed error
-	result, err := command.Run(cmd, pollPeriod, func() {
-		if failed != nil {
-			s.silence()
-		} else if failed = s.Poll(); failed != nil {
-			s.options.Warn("nothing is recorded any more, the command goes on: %v", failed)
-		}
-	})
+	if err := s.describe(); err != nil {
+		s.trouble(err) // only Recover would miss it
+	}
+	result, err := command.Run(cmd, pollPeriod, s.Poll)
 	s.interrupted = result.Interrupted
 	if err != nil {
 		return 0, err
 	}
-	if failed == nil {
-		failed = s.linger()
-	}
-	return result.Status, failed
+	s.linger()
+	return result.Status, nil
 }
 
 // Interrupted tells whether Ctrl-C came while the command ran.
 func (s *Session) Interrupted() bool { return s.interrupted }
 
 // linger records processes that outlive the command, for a while.
-func (s *Session) linger() error {
+func (s *Session) linger() {
 	for end := time.Now().Add(grace); ; time.Sleep(pollPeriod) {
-		if err := s.Poll(); err != nil {
-			return err
-		}
+		s.Poll()
 		alive := s.alive()
 		if len(alive) == 0 {
-			return nil
+			return
 		}
 		if time.Now().After(end) {
 			s.options.Warn("%s: what happens from now on is not recorded", stillRun(alive))
-			return nil
+			return
 		}
 	}
 }

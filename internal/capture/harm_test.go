@@ -2,11 +2,12 @@ package capture
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
-	"gm/formats/column"
 	"gm/formats/trace"
 	"gm/internal/capture/ring"
 )
@@ -62,27 +63,6 @@ func TestHarmless(t *testing.T) {
 	}
 }
 
-// A program goes on when it cannot be recorded any more, and does not wait for a reader that is not there.
-func TestRecordingEnds(t *testing.T) {
-	b, err := built()
-	if err != nil {
-		t.Fatal(err)
-	}
-	warned := 0
-	s, err := NewSession(Options{Library: b.preload, Warn: func(string, ...any) { warned++ }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	if err := os.WriteFile(filepath.Join(s.rings, "ring.1.1"), []byte("not a ring"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	status, err := s.Run([]string{"sh", "-c", "sleep 0.1; " + filepath.Join(b.folder, "driver") + " many; exit 7"}, os.Stderr)
-	if err == nil || status != 7 || warned == 0 {
-		t.Errorf("status %d, error %v, %d warnings; want 7, an error and a warning", status, err, warned)
-	}
-}
-
 // The ring of a process that is dead is given back, with what it counted kept.
 func TestDeadRelease(t *testing.T) {
 	b, err := built()
@@ -98,8 +78,9 @@ func TestDeadRelease(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := s.processes[0]
-	if !p.dead() || p.fd >= 0 || p.ring.Read(func(*ring.Record) {}) != 0 || len(p.ring.Header.Command) != 2 {
-		t.Errorf("dead %v, descriptor %d, command %q", p.dead(), p.fd, p.ring.Header.Command)
+	left, err := os.ReadDir(s.rings)
+	if !p.life.dead() || p.life.fd >= 0 || p.ring != nil || len(p.header.Command) != 2 || err != nil || len(left) != 2 {
+		t.Errorf("dead %v, descriptor %d, command %q, left %q, %v", p.life.dead(), p.life.fd, p.header.Command, left, err)
 	}
 }
 
@@ -110,44 +91,56 @@ func TestDrainDuringDump(t *testing.T) {
 		t.Fatal(err)
 	}
 	drained := 0
-	p := &process{drain: func() error { drained++; return nil }, dumps: map[int]string{}, live: newAccount(column.NewStrings())}
-	p.texts = column.NewStrings()
-	if err := p.takeDump(file); err != nil || drained == 0 {
-		t.Errorf("error %v, rings emptied %d times", err, drained)
+	p := newProcess(1, t.TempDir(), &cards{}, t.Logf)
+	p.drain = func() { drained++ }
+	if !p.takeDump(file) || p.failed == nil || drained == 0 {
+		t.Errorf("error %v, rings emptied %d times", p.failed, drained)
 	}
 }
 
-// Without descriptors of processes, a process that lives is not taken for dead.
+// Without descriptors of processes, one that lives is not taken for dead, nor is one that nobody has waited for, or a later one, for alive.
 func TestDeadWithoutDescriptor(t *testing.T) {
-	if p := (&process{pid: os.Getpid(), fd: -1}); p.dead() {
+	asked := func(pid int) *life { return &life{pid: pid, fd: -1} }
+	if asked(os.Getpid()).dead() {
 		t.Error("this process is dead")
+	}
+	later := asked(os.Getpid())
+	later.since = []byte("1")
+	if !later.dead() {
+		t.Error("a later process is taken for an earlier one")
+	}
+	c := exec.Command("sleep", "60")
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_ = c.Process.Kill()
+	for begin := time.Now(); !asked(c.Process.Pid).dead(); time.Sleep(time.Millisecond) {
+		if time.Since(begin) > time.Minute {
+			t.Fatal("a process that was killed lives")
+		}
+	}
+	_ = c.Wait()
+	if !asked(c.Process.Pid).dead() {
+		t.Error("a process that is gone lives")
 	}
 }
 
 // Records of threads that began at once come in any order.
 func TestOrderOfBeginning(t *testing.T) {
-	s, err := newSpool(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.close()
-	in := newInterpreter(s, noCards{})
+	out := newRows()
+	in := newInterpreter(&out, noCards{})
 	for _, r := range []ring.Record{
 		{Kind: ring.Grew, B: 10, C: 7},
 		{Kind: ring.Alloc, A: 1, B: 100, C: 7},
 		{Kind: ring.Device, C: 1 << 20},
 		{Kind: ring.Primary, A: 7, B: 1500, C: 500},
 	} {
-		if err := in.take(&r); err != nil {
-			t.Fatal(err)
-		}
+		in.take(&r)
 	}
 	if got := in.devices[0].traced; got != 1110 {
 		t.Errorf("%d bytes traced, want 1110", got)
 	}
-	if err := in.take(&ring.Record{Kind: ring.ContextGone}); err != nil {
-		t.Fatal(err)
-	}
+	in.take(&ring.Record{Kind: ring.ContextGone})
 	if got := in.devices[0].traced; got != 0 {
 		t.Errorf("%d bytes traced when the context is gone", got)
 	}

@@ -14,67 +14,66 @@ type freed struct {
 }
 
 // memory takes in a record of device memory.
-func (in *interpreter) memory(r *ring.Record) error {
+func (in *interpreter) memory(r *ring.Record) {
 	switch r.Kind {
 	case ring.Free:
-		return in.free(r, in.blocks)
+		in.free(r, in.blocks)
 	case ring.FreeFailed:
-		return in.restore(r, in.blocks)
+		in.restore(r, in.blocks)
+	default:
+		b := in.newBlock(r, kindOf(r.Kind))
+		b.context = r.C
+		in.settle(r, in.blocks, b)
 	}
-	b := in.newBlock(r, kindOf(r.Kind))
-	b.context = r.C
-	return in.settle(r, in.blocks, b)
 }
 
 // host takes in a record of host memory.
-func (in *interpreter) host(r *ring.Record) error {
+func (in *interpreter) host(r *ring.Record) {
 	switch r.Kind {
 	case ring.HostFree:
-		return in.free(r, in.pinned)
+		in.free(r, in.pinned)
 	case ring.HostFreeFailed:
-		return in.restore(r, in.pinned)
+		in.restore(r, in.pinned)
+	default:
+		b := in.newBlock(r, trace.KindPinned)
+		b.context = r.C
+		in.settle(r, in.pinned, b)
 	}
-	b := in.newBlock(r, trace.KindPinned)
-	b.context = r.C
-	return in.settle(r, in.pinned, b)
 }
 
 // settle enters a block at the address of its record. What was there, of whose end nothing was told, is gone.
-func (in *interpreter) settle(r *ring.Record, blocks map[uint64]block, b block) error {
+func (in *interpreter) settle(r *ring.Record, blocks map[uint64]block, b block) {
 	if old, ok := blocks[r.A]; ok {
-		if err := in.leave(r, &old, r.A); err != nil {
-			return err
-		}
+		in.leave(r, &old, r.A)
 	}
-	err := in.come(r, &b, r.A)
+	in.come(r, &b, r.A)
 	blocks[r.A] = b
-	return err
 }
 
 // free removes the block at the address of a record, if there is one.
-func (in *interpreter) free(r *ring.Record, blocks map[uint64]block) error {
+func (in *interpreter) free(r *ring.Record, blocks map[uint64]block) {
 	b, ok := blocks[r.A]
 	if !ok {
 		delete(in.freed, r.Thread)
-		return nil
+		return
 	}
 	delete(blocks, r.A)
-	in.freed[r.Thread] = freed{r.A, b}
-	return in.leave(r, &b, r.A)
+	remember(in.freed, r.Thread, freed{r.A, b})
+	in.leave(r, &b, r.A)
 }
 
 // restore brings a block back whose free failed.
-func (in *interpreter) restore(r *ring.Record, blocks map[uint64]block) error {
+func (in *interpreter) restore(r *ring.Record, blocks map[uint64]block) {
 	f, ok := in.freed[r.Thread]
 	if !ok || f.at != r.A {
-		return nil
+		return
 	}
 	delete(in.freed, r.Thread)
-	return in.settle(r, blocks, f.block)
+	in.settle(r, blocks, f.block)
 }
 
 // pooled takes in a record of a memory pool.
-func (in *interpreter) pooled(r *ring.Record) error {
+func (in *interpreter) pooled(r *ring.Record) {
 	p := in.pools[r.D]
 	if p == nil {
 		in.lastPool++
@@ -83,30 +82,30 @@ func (in *interpreter) pooled(r *ring.Record) error {
 	}
 	switch r.Kind {
 	case ring.PoolGone:
-		err := in.hold(r, p, 0)
+		in.hold(r, p, 0)
 		delete(in.pools, r.D)
-		return err
 	case ring.PoolSize:
-		return in.hold(r, p, clampSize(r.B))
+		in.hold(r, p, clampSize(r.B))
+	default:
+		b := in.newBlock(r, trace.KindPool)
+		b.pool, b.stream = r.D, int64(r.C)
+		in.settle(r, in.blocks, b)
 	}
-	b := in.newBlock(r, trace.KindPool)
-	b.pool, b.stream = r.D, int64(r.C)
-	return in.settle(r, in.blocks, b)
 }
 
 // hold writes how a pool grew or shrank.
-func (in *interpreter) hold(r *ring.Record, p *pool, held int64) error {
+func (in *interpreter) hold(r *ring.Record, p *pool, held int64) {
 	e := trace.Event{
 		TimeNS: r.TimeNS, Op: trace.OpSegmentAlloc, Size: held - p.held, Device: max(p.device, 0), Thread: r.Thread,
 		Level: trace.LevelDriver,
 	}
 	if e.Size == 0 {
-		return nil
+		return
 	}
 	in.count(p.device, e.Size)
 	if e.Size < 0 {
 		e.Op, e.Size = trace.OpSegmentFree, -e.Size
 	}
 	p.held = held
-	return in.out.row(e, in.tag(trace.KindPool, p.by), p.name, "")
+	in.out.row(e, in.tag(trace.KindPool, p.by), p.name, "")
 }

@@ -27,33 +27,33 @@ type unmapped struct {
 }
 
 // virtual takes in a record of physical memory or of its mapping.
-func (in *interpreter) virtual(r *ring.Record) error {
+func (in *interpreter) virtual(r *ring.Record) {
 	switch r.Kind {
 	case ring.Create:
-		return in.create(r)
+		in.create(r)
 	case ring.Retain:
 		in.retain(r)
-		return nil
 	case ring.Release:
-		return in.release(r)
+		in.release(r)
 	case ring.ReleaseFailed:
-		return in.unrelease(r)
+		in.unrelease(r)
 	case ring.Map:
 		m := mapping{size: clampSize(r.B), device: r.Device, physical: in.physical[r.C]}
-		return in.enter(r, r.A, m)
+		in.enter(r, r.A, m)
 	case ring.Unmap:
-		return in.unmap(r)
+		in.unmap(r)
+	case ring.UnmapFailed:
+		in.remap(r)
 	}
-	return in.remap(r)
 }
 
-func (in *interpreter) create(r *ring.Record) error {
+func (in *interpreter) create(r *ring.Record) {
 	p := &physical{block: in.newBlock(r, trace.KindPhysical), handle: r.A, references: 1}
 	if r.C == 1 {
 		p.kind, p.tag = trace.KindPinned, in.tag(trace.KindPinned, p.by)
 	}
 	in.physical[r.A] = p
-	return in.come(r, &p.block, 0)
+	in.come(r, &p.block, 0)
 }
 
 // retain counts a handle that was asked for by an address. It may be the first after the last was released.
@@ -69,100 +69,91 @@ func (in *interpreter) retain(r *ring.Record) {
 	}
 }
 
-func (in *interpreter) release(r *ring.Record) error {
+func (in *interpreter) release(r *ring.Record) {
 	p := in.physical[r.A]
 	if p == nil {
 		delete(in.released, r.Thread)
-		return nil // imported from another process, whose memory it is
+		return // imported from another process, whose memory it is
 	}
 	p.references--
-	in.released[r.Thread] = p
+	remember(in.released, r.Thread, p)
 	if p.references > 0 {
-		return nil
+		return
 	}
 	delete(in.physical, r.A)
 	if p.mappings > 0 {
-		return nil
+		return
 	}
-	return in.leave(r, &p.block, 0)
+	in.leave(r, &p.block, 0)
 }
 
 // unrelease takes back a release that failed.
-func (in *interpreter) unrelease(r *ring.Record) error {
+func (in *interpreter) unrelease(r *ring.Record) {
 	p := in.released[r.Thread]
 	if p == nil || p.handle != r.A {
-		return nil
+		return
 	}
 	delete(in.released, r.Thread)
 	p.references++
 	in.physical[r.A] = p
 	if p.references > 1 || p.mappings > 0 {
-		return nil
+		return
 	}
-	return in.come(r, &p.block, 0)
+	in.come(r, &p.block, 0)
 }
 
 // enter writes a mapping.
-func (in *interpreter) enter(r *ring.Record, addr uint64, m mapping) error {
+func (in *interpreter) enter(r *ring.Record, addr uint64, m mapping) {
 	if p := m.physical; p != nil {
 		p.mappings++
 	}
 	in.mapped[addr] = m
-	return in.mapRow(r, trace.OpSegmentMap, addr, m)
+	in.mapRow(r, trace.OpSegmentMap, addr, m)
 }
 
 // unmap removes the mappings of a range, which may be several.
-func (in *interpreter) unmap(r *ring.Record) error {
+func (in *interpreter) unmap(r *ring.Record) {
 	gone := in.unmapped[r.Thread][:0]
-	for addr := r.A; addr < r.A+r.B; {
+	end := r.A + min(r.B, trace.MaxSize)
+	for addr := r.A; addr < end; {
 		m, ok := in.mapped[addr]
 		if !ok || m.size == 0 {
 			break
 		}
 		delete(in.mapped, addr)
 		gone = append(gone, unmapped{addr, m})
-		if err := in.mapRow(r, trace.OpSegmentUnmap, addr, m); err != nil {
-			return err
-		}
+		in.mapRow(r, trace.OpSegmentUnmap, addr, m)
 		if p := m.physical; p != nil {
 			if p.mappings--; p.mappings == 0 && p.references == 0 {
-				if err := in.leave(r, &p.block, 0); err != nil {
-					return err
-				}
+				in.leave(r, &p.block, 0)
 			}
 		}
 		addr += uint64(m.size)
 	}
-	in.unmapped[r.Thread] = gone
-	return nil
+	remember(in.unmapped, r.Thread, gone)
 }
 
 // remap takes back an unmapping that failed.
-func (in *interpreter) remap(r *ring.Record) error {
+func (in *interpreter) remap(r *ring.Record) {
 	gone := in.unmapped[r.Thread]
 	if len(gone) == 0 || gone[0].addr != r.A {
-		return nil
+		return
 	}
 	delete(in.unmapped, r.Thread)
 	for _, u := range gone {
 		if p := u.physical; p != nil && p.mappings == 0 && p.references == 0 {
-			if err := in.come(r, &p.block, 0); err != nil {
-				return err
-			}
+			in.come(r, &p.block, 0)
 		}
-		if err := in.enter(r, u.addr, u.mapping); err != nil {
-			return err
-		}
+		in.enter(r, u.addr, u.mapping)
 	}
-	return nil
 }
 
-func (in *interpreter) mapRow(r *ring.Record, op trace.Op, addr uint64, m mapping) error {
+func (in *interpreter) mapRow(r *ring.Record, op trace.Op, addr uint64, m mapping) {
 	by, kind, device := in.by(r), trace.KindPhysical, m.device
 	if p := m.physical; p != nil {
 		by, kind, device = p.by, p.kind, p.device
 	}
-	return in.out.row(trace.Event{
+	in.out.row(trace.Event{
 		TimeNS: r.TimeNS, Op: op, Size: m.size, Addr: addr, Device: max(device, 0), Thread: r.Thread, Level: trace.LevelDriver,
 	}, in.tag(kind, by), "", "")
 }

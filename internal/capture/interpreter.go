@@ -1,6 +1,8 @@
 package capture
 
 import (
+	"strings"
+
 	"gm/formats/trace"
 	"gm/internal/capture/ring"
 )
@@ -17,6 +19,7 @@ type interpreter struct {
 	tags      map[[2]string]string
 	unknown   map[string]int // functions that were handed out in a version that is not followed, and how often
 	oom       bool           // a request was refused
+	left      int            // records of memory that were left out, since so much lives
 
 	lastID   int64
 	lastPool int
@@ -29,6 +32,8 @@ type interpreter struct {
 	primary  map[int32]uint64     // contexts by device
 	made     map[uint64]bool      // contexts of which it was told that they were made
 
+	inContexts int // blocks in contexts
+
 	// What each thread's last call was about to take away, by thread.
 	freed    map[int32]freed
 	released map[int32]*physical
@@ -37,14 +42,14 @@ type interpreter struct {
 
 // rowWriter takes the rows of the driver's level. The texts are the tag, the pool's name and the folded stack.
 type rowWriter interface {
-	row(e trace.Event, tag, pool, stack string) error
+	row(e trace.Event, tag, pool, stack string)
 }
 
 // cardReader knows what NVML says, for what the driver does not.
 type cardReader interface {
-	// contextSize returns the bytes that a new context took, 0 when they cannot be told: it was begun at a time, when the process had
+	// contextSize returns the bytes that a new context took, 0 when they cannot be told: it was begun at a time (ring.Monotonic), when the process had
 	// traced bytes of the device, and just after it was made, used bytes of the device were in use.
-	contextSize(uuid [16]byte, beganNS, used, traced int64) int64
+	contextSize(uuid [16]byte, began uint64, used, traced int64) int64
 }
 
 // device is a GPU as a process sees it.
@@ -85,40 +90,98 @@ func newInterpreter(out rowWriter, card cardReader) *interpreter {
 	}
 }
 
+// kindSample is a record that this process makes: what NVML said of a device. A is sampleCard or sampleProcess, B the bytes used.
+const kindSample ring.Kind = 255
+
+const (
+	sampleCard = iota
+	sampleProcess
+)
+
+// Bounds of what is kept of a process, whatever its records say.
+const (
+	maxLive    = 1 << 22 // blocks, handles and mappings that live at a time
+	maxThreads = 1 << 16 // whose last calls may still fail
+	maxUnknown = 100     // versions of functions
+	maxName    = 128     // bytes of the name of a device or a function
+)
+
 // take takes in the next record.
-func (in *interpreter) take(r *ring.Record) error {
-	r.Device, r.Thread = min(r.Device, trace.MaxDevice), max(r.Thread, 0)
+func (in *interpreter) take(r *ring.Record) {
+	r.Device, r.Thread = min(max(r.Device, -1), trace.MaxDevice), max(r.Thread, 0)
+	if comes(r.Kind) && in.living() >= maxLive {
+		in.left++
+		return
+	}
 	switch r.Kind {
 	case ring.Library:
 		in.libraries.add(library{from: r.A, to: r.B, offset: r.C, path: r.Text()})
-		return nil
 	case ring.Device:
 		in.devices[r.Device] = device{
-			uuid: r.UUID(), name: r.Text(), total: int64(r.C),
+			uuid: r.UUID(), name: name(r), total: max(int64(r.C), 0),
 			traced: in.devices[r.Device].traced, // another thread may have been faster
 		}
-		return nil
 	case ring.Unknown:
-		in.unknown[r.Text()]++
-		return nil
+		if len(in.unknown) < maxUnknown {
+			in.unknown[name(r)]++
+		}
 	case ring.Alloc, ring.Managed, ring.Array, ring.Free, ring.FreeFailed:
-		return in.memory(r)
+		in.memory(r)
 	case ring.Create, ring.Retain, ring.Release, ring.ReleaseFailed, ring.Map, ring.Unmap, ring.UnmapFailed:
-		return in.virtual(r)
+		in.virtual(r)
 	case ring.PoolAlloc, ring.PoolSize, ring.PoolGone:
-		return in.pooled(r)
+		in.pooled(r)
 	case ring.HostAlloc, ring.HostFree, ring.HostFreeFailed:
-		return in.host(r)
+		in.host(r)
 	case ring.Context, ring.Primary, ring.ContextGone, ring.Grew:
-		return in.context(r)
+		in.context(r)
 	case ring.OOM:
-		in.oom = true
-		return in.out.row(trace.Event{
-			TimeNS: r.TimeNS, Op: trace.OpOOM, Size: clampSize(r.B), Addr: r.D, Device: max(r.Device, 0), Thread: r.Thread,
-			Level: trace.LevelDriver,
-		}, trace.DriverTag(kindOf(ring.Kind(r.A)), in.by(r)), "", in.stack(r))
+		in.refused(r)
+	case kindSample:
+		kind := trace.KindCard
+		if r.A == sampleProcess {
+			kind = trace.KindProcess
+		}
+		e := trace.Event{TimeNS: r.TimeNS, Op: trace.OpSample, Size: clampSize(r.B), Device: max(r.Device, 0), Level: trace.LevelDriver}
+		in.out.row(e, string(kind), "", "")
 	}
-	return nil // of a newer preload library
+}
+
+// comes tells whether a record is of something that lives from then on.
+func comes(k ring.Kind) bool {
+	switch k {
+	case ring.Alloc, ring.Managed, ring.Array, ring.Create, ring.Map, ring.PoolAlloc, ring.PoolSize, ring.HostAlloc, ring.Context, ring.Primary, ring.Grew:
+		return true
+	}
+	return false
+}
+
+// living returns how many things live.
+func (in *interpreter) living() int {
+	return len(in.blocks) + len(in.pinned) + len(in.physical) + len(in.mapped) + len(in.pools) + in.inContexts
+}
+
+// name returns the text of a record, as long as a name is.
+func name(r *ring.Record) string {
+	text := r.Text()
+	return strings.Clone(strings.ToValidUTF8(text[:min(len(text), maxName)], "?"))
+}
+
+// remember puts what a thread's last call was about to take away into a map by thread.
+func remember[T any](last map[int32]T, thread int32, what T) {
+	if len(last) >= maxThreads {
+		clear(last) // a call of theirs that fails is missed
+	}
+	last[thread] = what
+}
+
+// refused takes in a request that failed.
+func (in *interpreter) refused(r *ring.Record) {
+	in.oom = true
+	in.out.row(trace.Event{
+		TimeNS: r.TimeNS, Op: trace.OpOOM, Size: clampSize(r.B), Addr: r.D, Device: max(r.Device, 0), Thread: r.Thread,
+		Level: trace.LevelDriver,
+	}, trace.DriverTag(kindOf(ring.Kind(r.A)), in.by(r)), "", in.stack(r))
 }
 
 // by names the library that asked.
@@ -156,20 +219,20 @@ func kindOf(k ring.Kind) trace.Kind {
 func clampSize(n uint64) int64 { return int64(min(n, trace.MaxSize)) }
 
 // come writes the alloc of a block and gives it its id.
-func (in *interpreter) come(r *ring.Record, b *block, addr uint64) error {
+func (in *interpreter) come(r *ring.Record, b *block, addr uint64) {
 	in.lastID++
 	b.id = in.lastID
 	in.moved(b, +1)
-	return in.out.row(trace.Event{
+	in.out.row(trace.Event{
 		TimeNS: r.TimeNS, Op: trace.OpAlloc, ID: b.id, Size: b.size, Addr: addr, Device: max(b.device, 0), Stream: b.stream,
 		Thread: r.Thread, Level: trace.LevelDriver,
 	}, b.tag, in.poolName(b.pool), in.stack(r))
 }
 
 // leave writes the free of a block.
-func (in *interpreter) leave(r *ring.Record, b *block, addr uint64) error {
+func (in *interpreter) leave(r *ring.Record, b *block, addr uint64) {
 	in.moved(b, -1)
-	return in.out.row(trace.Event{
+	in.out.row(trace.Event{
 		TimeNS: r.TimeNS, Op: trace.OpFree, ID: b.id, Size: b.size, Addr: addr, Device: max(b.device, 0), Stream: b.stream,
 		Thread: r.Thread, Level: trace.LevelDriver,
 	}, b.tag, in.poolName(b.pool), in.stack(r))

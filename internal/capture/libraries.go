@@ -20,10 +20,17 @@ type library struct {
 type libraries struct {
 	list []library // by from
 	last int       // where an address was found last
+	adds int
 }
+
+// maxLibraries bounds the libraries of a process, those included that are gone: the preload library tells of no more than a quarter of these.
+const maxLibraries = 4096
 
 // add enters a library. Those at the same addresses are gone: they were unloaded, or they grew, as code does that is made at run time.
 func (l *libraries) add(lib library) {
+	if l.adds++; l.adds > maxLibraries || lib.from >= lib.to {
+		return
+	}
 	lib.owner = owner(lib.path)
 	l.list = slices.DeleteFunc(l.list, func(old library) bool { return old.from < lib.to && lib.from < old.to })
 	i, _ := slices.BinarySearchFunc(l.list, lib.from, func(a library, from uint64) int { return cmp.Compare(a.from, from) })

@@ -17,15 +17,16 @@ import (
 // maxEnded is how many of the processes that have ended are in a view.
 const maxEnded = 32
 
-// account is what is known of a process while it is captured, beside the account of its driver's level, which its spool has.
+// account is what is known of a process while it is captured.
 type account struct {
+	driver    *liveRows
 	framework *live.Framework
 	startNS   int64
 	steps     lineCounter
 }
 
 func newAccount(texts *column.Strings) account {
-	return account{framework: live.NewFramework(texts), startNS: time.Now().UnixNano()}
+	return account{driver: newLiveRows(), framework: live.NewFramework(texts), startNS: time.Now().UnixNano()}
 }
 
 // Folder returns the folder of the session, by which package live finds it.
@@ -43,7 +44,7 @@ func (s *Session) View() *live.View {
 		return q
 	}
 	for _, p := range s.processes {
-		if p.usesCUDA() && !p.dead() {
+		if p.usesCUDA() && !p.life.dead() {
 			v.Processes = append(v.Processes, view(p))
 		}
 	}
@@ -53,7 +54,7 @@ func (s *Session) View() *live.View {
 	})
 	for _, p := range slices.Backward(s.processes) {
 		switch {
-		case !p.usesCUDA() || !p.dead() || slices.ContainsFunc(v.Processes[:running], p.is):
+		case !p.usesCUDA() || !p.life.dead() || slices.ContainsFunc(v.Processes[:running], p.is):
 		case len(v.Processes)-running == maxEnded:
 			v.Omitted++
 		default:
@@ -83,7 +84,9 @@ func (s *Session) outputsNow() map[*process]string {
 	return outputs
 }
 
-func (p *process) usesCUDA() bool { return p.ring != nil || p.history != nil || p.greeting.Torch != "" }
+func (p *process) usesCUDA() bool {
+	return p.header != nil || p.history != nil || p.greeting.Torch != ""
+}
 
 // is tells whether a process is the one of a view: it may have died meanwhile.
 func (p *process) is(of live.Process) bool { return p.pid == of.PID && p.live.startNS == of.StartNS }
@@ -91,22 +94,20 @@ func (p *process) is(of live.Process) bool { return p.pid == of.PID && p.live.st
 func (p *process) view(nowNS int64, c *cards) live.Process {
 	id := p.identity("")
 	v := live.Process{
-		PID: p.pid, Command: p.command(), Rank: id.rank, WorldSize: id.worldSize, StartNS: p.live.startNS, Ended: p.dead(),
+		PID: p.pid, Command: p.command(), Rank: id.rank, WorldSize: id.worldSize, StartNS: p.live.startNS, Ended: p.life.dead(),
 		Steps: p.live.steps.count(filepath.Join(p.folder, "marks."+strconv.Itoa(p.pid))), History: p.greeting.History,
 	}
 	if p.failed != nil {
 		v.History = "ended: " + p.failed.Error()
 	}
-	if p.ring != nil {
-		counters := p.ring.Counters()
-		v.Waits, v.WaitedNS, v.Lost = counters.Waits, counters.WaitedNS, counters.Lost
-	}
+	counters := p.count()
+	v.Waits, v.WaitedNS, v.Lost = counters.Waits, counters.WaitedNS, counters.Lost
 	v.Devices = p.deviceViews(nowNS, c)
 	return v
 }
 
 func (p *process) deviceViews(nowNS int64, c *cards) []live.Device {
-	framework, driver := p.live.framework.Levels(nowNS), p.driver.live.Levels(nowNS)
+	framework, driver := p.live.framework.Levels(nowNS), p.live.driver.account.Levels(nowNS)
 	ordinals := map[int32]bool{}
 	for ordinal := range framework {
 		ordinals[ordinal] = true
@@ -134,7 +135,7 @@ type lineCounter struct{ lines, read int64 }
 
 // count returns the lines of the named file, 0 if there is none.
 func (l *lineCounter) count(name string) int64 {
-	f, err := os.Open(name)
+	f, err := openRegular(name)
 	if err != nil {
 		return l.lines
 	}

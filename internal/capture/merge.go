@@ -17,14 +17,20 @@ type merger struct {
 	last  int64 // time of the last row
 	id    int64 // the last one given
 
+	late   int64 // rows whose time was over a second before that of the row above
+	latest int64 // by how much at most, in nanoseconds
+
 	driver    source
-	reader    *trace.Reader
+	reader    *replay
 	rows      *trace.Batch // of the driver's level
 	at        int          // the next of them
 	framework source
 	marks     []mark // still to come
 	window    window // outside of which rows of the driver's level are left out
 }
+
+// lateBy is how far times of threads and of a framework may run backwards before that is told, in nanoseconds.
+const lateBy = 1_000_000_000
 
 // source is where rows come from, with ids and codes of its own.
 type source struct {
@@ -39,10 +45,10 @@ type mark struct {
 	text   string
 }
 
-func newMerger(out *trace.Writer, driver *trace.Reader, framework *column.Strings, w window, marks []mark) (*merger, error) {
+func newMerger(out *trace.Writer, driver *replay, framework *column.Strings, w window, marks []mark) (*merger, error) {
 	m := &merger{
 		out: out, reader: driver, rows: &trace.Batch{}, marks: marks, window: w,
-		driver:    source{texts: driver.Strings(), ids: map[int64]int64{}},
+		driver:    source{texts: driver.rows.texts.strings, ids: map[int64]int64{}},
 		framework: source{texts: framework, ids: map[int64]int64{}},
 	}
 	if err := m.fill(); err != nil {
@@ -143,9 +149,9 @@ func (m *merger) next() error {
 // fill reads the driver's next rows.
 func (m *merger) fill() error {
 	m.at = 0
-	rows, err := m.reader.Next()
+	rows, err := m.reader.next()
 	if errors.Is(err, io.EOF) {
-		m.rows.Reset()
+		m.rows = &trace.Batch{}
 		return nil
 	}
 	m.rows = rows
@@ -180,6 +186,10 @@ func (s *source) code(code int32, out *column.Strings) int32 {
 }
 
 func (m *merger) append(e trace.Event) error {
+	if before := m.last - e.TimeNS; before > lateBy {
+		m.late++
+		m.latest = max(m.latest, before)
+	}
 	e.TimeNS = max(e.TimeNS, m.last)
 	m.last = e.TimeNS
 	m.count++

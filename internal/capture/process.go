@@ -1,20 +1,19 @@
 package capture
 
 import (
-	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
+	"slices"
+	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/klauspost/compress/zstd"
 
 	"gm/formats/column"
-	"gm/formats/trace"
 	"gm/internal/capture/ring"
 	"gm/internal/torch"
 )
@@ -22,13 +21,21 @@ import (
 // process is a traced process, or what it was until it executed another program.
 type process struct {
 	pid    int
+	number int // of its ring: those of one PID are in the order of their numbers
 	folder string
-	fd     int  // of the process; -1 when it is gone, or the system has no such thing
-	gone   bool // it is dead
+	life   life
 
-	ring        *ring.Ring // nil until it touches CUDA
-	interpreter *interpreter
-	driver      *spool
+	header   *ring.Header // nil until it touches CUDA
+	ring     *ring.Ring   // nil until then, and when all of it is in the journal
+	ringFile string
+	over     bool // nothing more is read from the ring
+	endNS    int64
+	journal  *journal
+	retry    time.Time // when the journal is tried again
+	counters ring.Counters
+
+	interpreter *interpreter // of what is known now
+	live        account
 	samples     map[int32]processSamples
 
 	greeting greeting
@@ -36,10 +43,15 @@ type process struct {
 	texts    *column.Strings // of the history
 	dumps    map[int]string  // files to take in, by number
 	nextDump int
-	drain    func() error // empties all rings: a dump may be long, and their processes must not wait for its end
-	failed   error        // why the history ends early
-	headless bool         // the history had gone round when it was first dumped
-	live     account
+	taken    string // the last dump that was taken in, when there is no other trace of it
+	drain    func() // empties all rings: a dump may be long, and their processes must not wait for its end
+	failed   error  // why the history ends early
+	headless bool   // the history had gone round when it was first dumped
+
+	warn   func(format string, args ...any)
+	lacks  []mark // what is missing in the recording, and when that was found
+	broken bool   // by an error of this program or its surroundings
+	kept   bool   // its ring holds what could not be taken in
 }
 
 // greeting is what the Python hook says of itself.
@@ -49,184 +61,181 @@ type greeting struct {
 	Ring    int    `json:"ring"`    // entries of a device that PyTorch keeps
 }
 
-func newProcess(pid int, folder string, cards *cards) (*process, error) {
-	fd, err := unix.PidfdOpen(pid, 0) // of Linux 5.3, and not in every container
-	gone := errors.Is(err, unix.ESRCH)
-	driver, err := newSpool(folder)
-	if err != nil {
-		return nil, err
+// maxGreeting bounds the bytes of a greeting.
+const maxGreeting = 64 << 10
+
+func newProcess(pid int, folder string, cards *cards, warn func(string, ...any)) *process {
+	p := &process{
+		pid: pid, folder: folder, life: newLife(pid), samples: map[int32]processSamples{}, dumps: map[int]string{},
+		texts: column.NewStrings(), warn: warn,
 	}
-	texts := column.NewStrings()
-	return &process{
-		pid: pid, folder: folder, fd: fd, gone: gone, interpreter: newInterpreter(driver, asker{cards, pid}), driver: driver,
-		samples: map[int32]processSamples{}, dumps: map[int]string{}, texts: texts, live: newAccount(texts),
-	}, nil
+	p.live = newAccount(p.texts)
+	p.interpreter = newInterpreter(p.live.driver, asker{cards, pid})
+	return p
 }
 
-func (p *process) open(ringFile string) error {
-	r, err := ring.Open(ringFile)
-	if err != nil {
-		return err
+// lack takes note of what is missing in the recording, and says so at once.
+func (p *process) lack(format string, args ...any) {
+	m := mark{p.now(), fmt.Sprintf(format, args...)}
+	if !slices.ContainsFunc(p.lacks, func(old mark) bool { return old.text == m.text }) {
+		p.lacks = append(p.lacks, m)
+		p.warn("process %d: %s", p.pid, m.text)
 	}
-	p.ring = r
-	return os.Remove(ringFile)
 }
 
-// greet reads what the hook says of itself, and removes the file: another program in the same process may write its own.
-func (p *process) greet(file string) error {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return err
-	}
-	if err := json.Unmarshal(text, &p.greeting); err != nil {
-		return err
-	}
-	return os.Remove(file)
-}
-
-// dead tells whether the process is gone.
-func (p *process) dead() bool {
+// now returns the time as its records have it; when they have ended, that of their end.
+func (p *process) now() int64 {
 	switch {
-	case p.gone:
-	case p.fd < 0:
-		p.gone = errors.Is(unix.Kill(p.pid, 0), unix.ESRCH)
-	default:
-		n, err := unix.Poll([]unix.PollFd{{Fd: int32(p.fd), Events: unix.POLLIN}}, 0)
-		p.gone = err == nil && n == 1
+	case p.ring != nil:
+		return p.ring.Now()
+	case p.endNS > 0:
+		return p.endNS
 	}
-	return p.gone
+	return time.Now().UnixNano()
+}
+
+// open begins to read a ring.
+func (p *process) open(file, journals string, number int, packer *zstd.Encoder) error {
+	r, err := ring.Open(file)
+	if err != nil {
+		return err
+	}
+	p.ring, p.ringFile, p.number, p.header = r, file, number, &r.Header
+	p.journal = &journal{name: journalName(journals, p.pid, number), packer: packer, about: r.Header}
+	return nil
+}
+
+// journalName returns the name of the journal of a ring.
+func journalName(folder string, pid, number int) string {
+	return filepath.Join(folder, fmt.Sprintf("journal.%d.%d", pid, number))
+}
+
+// greet reads what the hook says of itself. Another program in the same process may write its own, so the file gets another name.
+func (p *process) greet(file string) error {
+	if err := p.readGreeting(file); err != nil {
+		return err
+	}
+	return os.Rename(file, filepath.Join(p.folder, fmt.Sprintf("greeted.%d.json", p.pid)))
+}
+
+func (p *process) readGreeting(file string) error {
+	f, err := openRegular(file)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := json.NewDecoder(io.LimitReader(f, maxGreeting)).Decode(&p.greeting); err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	return nil
 }
 
 // poll takes in what the process has told.
-func (p *process) poll() error {
-	dead := p.dead() // asked before the ring is read, so that nothing comes after the last reading
-	if p.ring != nil {
-		if err := p.read(dead); err != nil {
-			return err
-		}
-		if dead {
-			if err := p.release(); err != nil {
-				return err
-			}
-		}
+func (p *process) poll(now time.Time) {
+	dead := p.life.dead() // asked before the ring is read, so that nothing comes after the last reading
+	p.read(dead, now)
+	if dead {
+		_ = p.life.close() // there may be thousands, one after another
 	}
 	for file, ok := p.dumps[p.nextDump]; ok; file, ok = p.dumps[p.nextDump] {
-		if err := p.takeDump(file); err != nil {
-			return err
+		if !p.takeDump(file) {
+			return
 		}
 	}
-	return nil
 }
 
-func (p *process) read(dead bool) error {
-	var failed error
+// read takes in what is in the ring: all that is left of it when the process is dead.
+func (p *process) read(dead bool, now time.Time) {
+	if p.ring == nil {
+		return
+	}
 	visit := func(r *ring.Record) {
-		if failed == nil {
-			failed = p.interpreter.take(r)
+		p.interpreter.take(r)
+		p.journal.add(r)
+	}
+	var err error
+	if !p.over && !dead {
+		err = p.ring.Read(visit)
+	}
+	if !p.over && (dead || err != nil) {
+		p.over = true
+		p.ring.Shut()
+		if finished := p.ring.Finish(visit); err == nil {
+			err = finished
 		}
 	}
-	if dead {
-		p.ring.Finish(visit)
-	} else {
-		p.ring.Read(visit)
-	}
-	return failed
-}
-
-// meanwhile is a reader that does something else before each reading.
-type meanwhile struct {
-	io.Reader
-	do func() error
-}
-
-func (m meanwhile) Read(into []byte) (int, error) {
-	if err := m.do(); err != nil {
-		return 0, err
-	}
-	return m.Reader.Read(into)
-}
-
-// takeDump takes in a dump of PyTorch's history and removes it. One that cannot be read ends the history.
-func (p *process) takeDump(file string) error {
-	delete(p.dumps, p.nextDump)
-	p.nextDump++
-	defer os.Remove(file)
-	if p.failed != nil {
-		return nil
-	}
-	f, err := os.Open(file)
 	if err != nil {
-		return err
+		p.broken, p.kept = true, true
+		p.lack("its ring cannot be read to its end: %v", err)
 	}
-	defer f.Close()
-	first := p.history == nil
-	if first {
-		p.history = torch.NewJoin(p.texts)
-	}
-	entries := map[int32]int{}
-	p.history.Fresh = func(e trace.Event) {
-		entries[e.Device]++
-		p.live.framework.Add(e)
-	}
-	p.failed = p.history.Add(bufio.NewReaderSize(meanwhile{f, p.drain}, 1<<20), filepath.Base(file))
-	for _, n := range entries {
-		p.headless = p.headless || first && n >= p.greeting.Ring && p.greeting.Ring > 0
-	}
-	return nil
+	p.keep(now)
 }
 
-// sample writes what NVML says of the process and its cards.
-func (p *process) sample(c *cards) error {
-	if p.ring == nil || p.dead() {
-		return nil
+// keep writes what was read into the journal when it is time, and frees its room in the ring; all when the ring is at its end.
+func (p *process) keep(now time.Time) {
+	if now.Before(p.retry) || !p.over && !p.journal.due(p.ring.Pending(), now) {
+		return
 	}
-	return c.write(p.driver, p.pid, p.interpreter.devices, p.samples)
-}
-
-// marks reads the step marks that the Python hook wrote.
-func (p *process) marks() ([]mark, error) {
-	f, err := os.Open(filepath.Join(p.folder, "marks."+strconv.Itoa(p.pid)))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	} else if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	var marks []mark
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		at, text, ok := strings.Cut(lines.Text(), " ")
-		ns, err := strconv.ParseInt(at, 10, 64)
-		if !ok || err != nil {
-			break // cut short
+	err := p.journal.flush(p.ring.Position(), now)
+	if err == nil {
+		p.retry = time.Time{}
+		p.ring.Free()
+		if p.over {
+			p.conclude()
 		}
-		if n := len(marks); n > 0 {
-			ns = max(ns, marks[n-1].timeNS)
-		}
-		marks = append(marks, mark{ns, text})
+		return
 	}
-	return marks, nil
+	p.retry = now.Add(framePeriod / 10)
+	if p.ring.Full() && !p.over {
+		p.over, p.broken = true, true
+		p.ring.Shut() // before the process waits for room
+		p.lack("what it does from now on is not recorded: %v", err)
+	}
 }
 
-// release gives back what only a process that lives needs: there may be thousands, one after another. A ring that is closed the process
-// writes to no more.
-func (p *process) release() error {
-	var errs []error
+// conclude ends a journal that has all there is, and gives the ring back.
+func (p *process) conclude() {
+	p.endNS = p.ring.Now()
+	err := p.ring.Close()
+	p.counters = p.ring.Counters()
+	if !p.kept {
+		err = errors.Join(err, os.Remove(p.ringFile))
+	}
+	p.ring = nil
+	if err := errors.Join(err, p.journal.end(p.counters)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		p.warn("process %d: %v", p.pid, err) // nothing is lost by it
+	}
+}
+
+// count returns the counters of the ring so far.
+func (p *process) count() ring.Counters {
 	if p.ring != nil {
-		errs = append(errs, p.ring.Close())
+		return p.ring.Counters()
 	}
-	if p.fd >= 0 {
-		errs = append(errs, unix.Close(p.fd))
-		p.fd = -1
+	return p.counters
+}
+
+// sample takes in what NVML says of the process and its cards.
+func (p *process) sample(c *cards) {
+	if p.ring == nil || p.over {
+		return
 	}
-	return errors.Join(errs...)
+	c.compare(p.pid, p.interpreter.devices, p.samples, func(device int32, whose uint64, used int64) {
+		r := ring.Record{Kind: kindSample, TimeNS: p.ring.Now(), Device: device, A: whose, B: uint64(used)}
+		p.interpreter.take(&r)
+		p.journal.add(&r)
+	})
 }
 
 func (p *process) close() error {
-	errs := []error{p.release()}
+	errs := []error{p.life.close()}
+	if p.ring != nil {
+		errs = append(errs, p.ring.Close())
+	}
 	if p.history != nil {
 		errs = append(errs, p.history.Close())
 	}
-	if err := errors.Join(append(errs, p.driver.close())...); err != nil {
+	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("process %d: %w", p.pid, err)
 	}
 	return nil

@@ -3,6 +3,7 @@ package capture
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,8 +11,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/klauspost/compress/zstd"
+	"golang.org/x/sys/unix"
+
 	"gm/internal/capture/live"
-	"gm/internal/capture/ring"
 	"gm/internal/command"
 	"gm/internal/torch/hook"
 )
@@ -42,23 +45,30 @@ type Session struct {
 	rings     string // folder of the rings: in memory, or the same
 	cards     *cards
 	processes []*process
+	packer    *zstd.Encoder
+	known     map[string]bool // names of rings
 	live      *live.Server
 	startNS   int64
 	words     []string // the command
 
 	home, memory *command.Folder // the second is nil where there is none in memory
 	interrupted  bool
+	told         map[string]bool // troubles that were told of
+	recovered    bool            // by Recover
+	odd          int             // files that could not be read as what their names say
+	keep         bool            // the folders, since something in them is nowhere else
 }
 
 // NewSession makes the folders of a session, and puts into one what traced processes load. The session must be closed.
 func NewSession(o Options) (*Session, error) {
-	home, err := command.MakeFolder(command.TempDir(), folderPrefix)
+	home, err := command.MakeFolder(command.TempDir(), folderPrefix, recoverable)
 	if err != nil {
 		return nil, err
 	}
-	s := &Session{options: o, home: home, folder: home.Path, rings: home.Path, startNS: time.Now().UnixNano()}
+	s := newSession(o, home.Path)
+	s.home, s.startNS = home, time.Now().UnixNano()
 	// On a disk, where pages are written back, a ring is several times slower than in memory.
-	if s.memory, err = command.MakeFolder(memoryFolder, folderPrefix); err == nil {
+	if s.memory, err = command.MakeFolder(memoryFolder, folderPrefix, recoverable); err == nil {
 		s.rings = s.memory.Path
 	}
 	if err := s.install(); err != nil {
@@ -73,6 +83,10 @@ func NewSession(o Options) (*Session, error) {
 	return s, nil
 }
 
+func newSession(o Options, folder string) *Session {
+	return &Session{options: o, folder: folder, rings: folder, known: map[string]bool{}, told: map[string]bool{}}
+}
+
 // remove removes the folders.
 func (s *Session) remove() error {
 	if s.memory == nil {
@@ -81,16 +95,27 @@ func (s *Session) remove() error {
 	return errors.Join(s.memory.Remove(), s.home.Remove())
 }
 
-func (s *Session) install() error {
+func (s *Session) install() (err error) {
+	if s.packer, err = newPacker(); err != nil {
+		return err
+	}
 	if err := os.WriteFile(filepath.Join(s.folder, shimName), s.options.Library, 0o700); err != nil {
 		return err
 	}
 	python := filepath.Join(s.folder, "python")
-	if err := os.Mkdir(python, 0o700); err != nil {
+	for _, folder := range []string{python, s.journals()} {
+		if err := os.Mkdir(folder, 0o700); err != nil {
+			return err
+		}
+	}
+	if err := s.describe(); err != nil {
 		return err
 	}
 	return hook.Install(python)
 }
+
+// journals is the folder of the journals: one that is not looked through for news.
+func (s *Session) journals() string { return filepath.Join(s.folder, "journals") }
 
 // Environ returns the environment for the command, made of a given one.
 func (s *Session) Environ(base []string) []string {
@@ -120,114 +145,156 @@ func when(wanted bool, text string) string {
 	return ""
 }
 
-// Poll takes in what the processes have told since the last time. It is to be called every few milliseconds.
-func (s *Session) Poll() error {
-	if err := s.discover(); err != nil {
-		return err
-	}
+// Poll takes in what the processes have told since the last time. It is to be called every few milliseconds. What goes wrong is told and
+// kept to the process that it is about.
+func (s *Session) Poll() {
+	now := time.Now()
+	s.discover()
 	for _, p := range s.processes {
-		if err := p.poll(); err != nil {
-			return fmt.Errorf("process %d: %w", p.pid, err)
-		}
+		p.poll(now)
 	}
-	if now := time.Now(); s.cards.due(now) {
+	if s.cards.due(now) {
 		s.cards.sample(now)
 		for _, p := range s.processes {
-			if err := p.sample(s.cards); err != nil {
-				return fmt.Errorf("process %d: %w", p.pid, err)
-			}
+			p.sample(s.cards)
 		}
 	}
 	s.live.Answer(s.View)
-	return nil
 }
 
-// drain empties the rings.
-func (s *Session) drain() error {
-	for _, p := range s.processes {
-		if p.ring == nil {
-			continue
-		}
-		if err := p.read(false); err != nil {
-			return fmt.Errorf("process %d: %w", p.pid, err)
-		}
+// trouble tells once of what goes wrong with the session as a whole, which goes on.
+func (s *Session) trouble(err error) {
+	if text := err.Error(); !s.told[text] && len(s.told) < maxTold {
+		s.told[text] = true
+		s.options.Warn("%s", text)
 	}
-	return nil
+}
+
+// maxTold bounds the troubles that are told.
+const maxTold = 20
+
+// drain empties the rings.
+func (s *Session) drain() {
+	now := time.Now()
+	for _, p := range s.processes {
+		p.read(false, now)
+	}
 }
 
 // alive returns the traced processes that still run.
 func (s *Session) alive() []int {
 	var pids []int
 	for _, p := range s.processes {
-		if !p.dead() {
+		if !p.life.dead() {
 			pids = append(pids, p.pid)
 		}
 	}
 	return pids
 }
 
-// Close ends the session and removes its folder. Processes that still run are recorded no longer.
+// Failed says in a line what could not be recorded because of an error; nil if there is nothing.
+func (s *Session) Failed() error {
+	var broken []*process
+	for _, p := range s.processes {
+		if p.broken {
+			broken = append(broken, p)
+		}
+	}
+	switch {
+	case len(broken)+s.odd == 0:
+		return nil
+	case len(broken) == 1 && s.odd == 0:
+		return fmt.Errorf("the recording of process %d is incomplete: %s", broken[0].pid, broken[0].lacks[0].text)
+	case len(broken) == 0:
+		return fmt.Errorf("the recording is incomplete: files that could not be read: %d", s.odd)
+	}
+	return fmt.Errorf("the recording is incomplete: processes that could not be recorded to their end: %d; files that could not be read: %d", len(broken), s.odd)
+}
+
+// Keep has Close leave the folders as they are, since something in them is nowhere else.
+func (s *Session) Keep() { s.keep = true }
+
+// Kept returns the folder of which Recover makes traces; "" if everything was taken in and written.
+func (s *Session) Kept() string {
+	if s.keep || s.odd > 0 || slices.ContainsFunc(s.processes, func(p *process) bool { return p.kept }) {
+		return s.folder
+	}
+	return ""
+}
+
+// Close ends the session and removes its folders, unless they are kept. Processes that still run are recorded no longer.
 func (s *Session) Close() error {
 	s.live.Close()
 	var errs []error
+	kept := s.Kept() != ""
 	for _, p := range s.processes {
+		if kept && p.ring != nil {
+			errs = append(errs, p.journal.flush(p.ring.Position(), time.Now()))
+		}
 		errs = append(errs, p.close())
 	}
-	return errors.Join(append(errs, s.cards.close(), s.remove())...)
-}
-
-// silence tells all processes, also those that began just now, to write no more, and throws away what they wrote.
-func (s *Session) silence() {
-	for _, p := range s.processes {
-		if p.ring != nil {
-			_ = p.ring.Close()
+	if s.cards != nil {
+		errs = append(errs, s.cards.close())
+	}
+	switch {
+	case !kept:
+		errs = append(errs, s.remove())
+	default:
+		errs = append(errs, s.home.Release())
+		if s.memory != nil {
+			errs = append(errs, s.memory.Release())
 		}
 	}
-	for _, folder := range []string{s.rings, s.folder} {
-		entries, _ := os.ReadDir(folder)
-		for _, entry := range entries {
-			kind, _, _ := parseName(entry.Name())
-			file := filepath.Join(folder, entry.Name())
-			if kind == "ring" {
-				if r, err := ring.Open(file); err == nil {
-					_ = r.Close()
-				}
-			}
-			if kind == "ring" || kind == "history" {
-				_ = os.Remove(file)
-			}
-		}
-	}
+	return errors.Join(errs...)
 }
 
 // discover looks for new files in the folders.
-func (s *Session) discover() error {
+func (s *Session) discover() {
 	if s.rings != s.folder {
-		if err := s.discoverIn(s.rings); err != nil {
-			return err
-		}
+		s.discoverIn(s.rings)
 	}
-	return s.discoverIn(s.folder)
+	s.discoverIn(s.folder)
 }
 
-func (s *Session) discoverIn(folder string) error {
+func (s *Session) discoverIn(folder string) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
-		return err
+		s.trouble(fmt.Errorf("look for what processes tell: %w", err))
 	}
 	for _, entry := range entries {
+		kind, pid, number := parseName(entry.Name())
 		file := filepath.Join(folder, entry.Name())
-		switch kind, pid, number := parseName(entry.Name()); kind {
-		case "ring":
-			err = s.addRing(pid, file)
-		case "torch":
-			err = s.addTorch(pid, file)
-		case "history":
-			err = s.addDump(pid, number, file)
+		if kind == "" || s.known[file] {
+			continue
 		}
-		if err != nil {
-			return err
+		switch err := s.add(kind, pid, number, file); {
+		case err == nil || errors.Is(err, fs.ErrNotExist):
+		case errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) || errors.Is(err, unix.ENOMEM):
+			s.trouble(err) // and it is tried again
+		default:
+			s.known[file] = true
+			s.odd++
+			s.trouble(fmt.Errorf("not recorded: %w", err))
 		}
+	}
+}
+
+// add takes in a new file of a kind.
+func (s *Session) add(kind string, pid, number int, file string) error {
+	switch kind {
+	case "ring":
+		return s.addRing(pid, number, file)
+	case "torch":
+		return s.findOrAdd(pid).greet(file)
+	case "history":
+		p := s.findOrAdd(pid)
+		p.dumps[number] = file
+		p.nextDump = min(p.nextDump, number) // with Options.OnlyOOM each has number 0
+	case "noring":
+		s.known[file] = true
+		p := s.findOrAdd(pid)
+		p.broken = true
+		p.lack("its calls of the driver are not recorded, since its ring could not be made: is there room in %s or %s?", s.rings, s.folder)
 	}
 	return nil
 }
@@ -247,50 +314,35 @@ func parseName(name string) (kind string, pid, number int) {
 }
 
 // addRing opens a ring: of a process that has none, or of a new program in an old one.
-func (s *Session) addRing(pid int, file string) error {
+func (s *Session) addRing(pid, number int, file string) error {
 	p := s.find(pid)
-	if p == nil || p.ring != nil {
-		var err error
-		if p, err = s.add(pid); err != nil {
-			return err
-		}
+	fresh := p == nil || p.header != nil
+	if fresh {
+		p = s.newProcess(pid)
 	}
-	return p.open(file)
-}
-
-func (s *Session) addTorch(pid int, file string) error {
-	p, err := s.findOrAdd(pid)
-	if err != nil {
-		return err
+	if err := p.open(file, s.journals(), number, s.packer); err != nil {
+		return errors.Join(err, p.life.closeIf(fresh))
 	}
-	return p.greet(file)
-}
-
-func (s *Session) addDump(pid, number int, file string) error {
-	p, err := s.findOrAdd(pid)
-	if err != nil {
-		return err
+	s.known[file] = true
+	if fresh {
+		s.processes = append(s.processes, p)
 	}
-	p.dumps[number] = file
-	p.nextDump = min(p.nextDump, number) // with Options.OnlyOOM each has number 0
 	return nil
 }
 
-func (s *Session) add(pid int) (*process, error) {
-	p, err := newProcess(pid, s.folder, s.cards)
-	if err != nil {
-		return nil, err
-	}
+func (s *Session) newProcess(pid int) *process {
+	p := newProcess(pid, s.folder, s.cards, s.options.Warn)
 	p.drain = s.drain
-	s.processes = append(s.processes, p)
-	return p, nil
+	return p
 }
 
-func (s *Session) findOrAdd(pid int) (*process, error) {
-	if p := s.find(pid); p != nil {
-		return p, nil
+func (s *Session) findOrAdd(pid int) *process {
+	p := s.find(pid)
+	if p == nil {
+		p = s.newProcess(pid)
+		s.processes = append(s.processes, p)
 	}
-	return s.add(pid)
+	return p
 }
 
 // find returns the last process of a pid.

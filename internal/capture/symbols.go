@@ -11,6 +11,11 @@ import (
 	"gm/internal/capture/ring"
 )
 
+const (
+	maxFolded = 1 << 16 // stacks whose text is kept
+	maxFrames = 64      // of a stack: the preload library takes fewer
+)
+
 // symbols names the functions of native stacks.
 type symbols struct {
 	files  map[string]*file  // by path
@@ -32,6 +37,7 @@ func (s *symbols) fold(r *ring.Record, libs *libraries) string {
 		return text
 	}
 	s.frames = r.Frames(s.frames)
+	s.frames = s.frames[:min(len(s.frames), maxFrames)]
 	parts := make([]string, 0, len(s.frames))
 	for _, address := range slices.Backward(s.frames) {
 		lib := libs.find(address)
@@ -46,6 +52,9 @@ func (s *symbols) fold(r *ring.Record, libs *libraries) string {
 		parts = append(parts, fmt.Sprintf("%s (%s)", name, lib.path[strings.LastIndexByte(lib.path, '/')+1:]))
 	}
 	text := strings.Join(parts, ";")
+	if len(s.folded) >= maxFolded {
+		clear(s.folded)
+	}
 	s.folded[string(r.Extra)] = text
 	return text
 }
@@ -57,11 +66,15 @@ func (s *symbols) file(path string) *file {
 	}
 	f := &file{}
 	s.files[path] = f
-	e, err := elf.Open(path)
+	in, err := openRegular(path)
 	if err != nil {
 		return f
 	}
-	defer e.Close()
+	defer in.Close()
+	e, err := elf.NewFile(in)
+	if err != nil {
+		return f
+	}
 	for _, p := range e.Progs {
 		if p.Type == elf.PT_LOAD {
 			f.loads = append(f.loads, p)

@@ -74,21 +74,22 @@ func TestStartError(t *testing.T) {
 // What a tool that was killed left behind goes when the next one starts, and nothing else does.
 func TestSweep(t *testing.T) {
 	parent := t.TempDir()
-	alive, err := MakeFolder(parent, "gmtool-")
+	alive, err := MakeFolder(parent, "gmtool-", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer alive.Remove()
-	killed, err := MakeFolder(parent, "gmtool-")
+	killed, err := MakeFolder(parent, "gmtool-", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	program := exec.Command("sleep", "60")
+	program.Env = []string{"LD_PRELOAD_OF_OLD=" + killed.Path + "/lib.so"}
 	if err := program.Start(); err != nil {
 		t.Fatal(err)
 	}
 	killed.lock.Close() // as the system does
-	sweep(parent, "gmtool-")
+	sweep(parent, "gmtool-", nil)
 	if _, err := os.Stat(killed.Path); err != nil {
 		t.Errorf("the folder of a program that still runs is gone: %v", err)
 	}
@@ -110,13 +111,40 @@ func TestSweep(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	sweep(parent, "gmtool-")
+	sweep(parent, "gmtool-", func(folder string) bool { return folder == killed.Path })
+	if _, err := os.Stat(killed.Path); err != nil {
+		t.Errorf("a folder that is to be kept is gone: %v", err)
+	}
+	sweep(parent, "gmtool-", nil)
 	left, err := filepath.Glob(filepath.Join(parent, "*"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(killed.Path); err == nil || len(left) != 4 && !foreign || len(left) != 5 && foreign {
 		t.Errorf("left are %q, want those of the living and of others", left)
+	}
+}
+
+// A program has the descriptors that it would have without the tool.
+func TestNoDescriptors(t *testing.T) {
+	list := func() string {
+		out, err := exec.Command("sh", "-c", "ls /proc/$$/fd").Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(out)
+	}
+	before := list()
+	f, err := MakeFolder(t.TempDir(), "gmtool-", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Remove()
+	if with := list(); with != before {
+		t.Errorf("descriptors of a program\n%swithout the folder\n%s", with, before)
+	}
+	if _, err := OpenFolder(f.Path); !errors.Is(err, ErrLocked) {
+		t.Errorf("the folder of a process that lives: %v", err)
 	}
 }
 

@@ -1,19 +1,19 @@
 package command
 
 import (
+	"bytes"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
-
-	"golang.org/x/sys/unix"
 )
 
 const lockName = "lock"
 
-// Folder is a folder of this user for the time of a run. It is locked as long as this process or one of the programs that it starts
-// lives, so that others can tell what one that was killed has left behind.
+// Folder is a folder of this user for the time of a run. It is locked as long as this process lives, so that others can tell what one that
+// was killed has left behind.
 type Folder struct {
 	Path string
 	lock *os.File
@@ -27,9 +27,10 @@ func TempDir() string {
 	return "/tmp"
 }
 
-// MakeFolder makes a folder whose name begins with a prefix, and removes those of processes that are no more.
-func MakeFolder(parent, prefix string) (*Folder, error) {
-	sweep(parent, prefix)
+// MakeFolder makes a folder whose name begins with a prefix, and removes those of processes that are no more: but not what keep, unless it
+// is nil, says is of use, nor what programs still have in their environment.
+func MakeFolder(parent, prefix string, keep func(folder string) bool) (*Folder, error) {
+	sweep(parent, prefix, keep)
 	path, err := os.MkdirTemp(parent, prefix)
 	if err != nil {
 		return nil, err
@@ -39,9 +40,6 @@ func MakeFolder(parent, prefix string) (*Folder, error) {
 		return nil, errors.Join(err, os.RemoveAll(path))
 	}
 	err = syscall.Flock(int(f.lock.Fd()), syscall.LOCK_EX)
-	if err == nil { // programs inherit the lock: they need the folder also after this process was killed
-		_, err = unix.FcntlInt(f.lock.Fd(), unix.F_SETFD, 0)
-	}
 	if err == nil { // under its name it is locked from the first moment
 		err = os.Rename(f.lock.Name(), filepath.Join(path, lockName))
 	}
@@ -51,9 +49,21 @@ func MakeFolder(parent, prefix string) (*Folder, error) {
 	return f, nil
 }
 
-// Remove removes the folder and what is in it.
-func (f *Folder) Remove() error {
-	return errors.Join(os.RemoveAll(f.Path), f.lock.Close())
+// ErrLocked means that the process that made a folder still lives.
+var ErrLocked = errors.New("its process still runs")
+
+// OpenFolder locks a folder whose process is no more. One without a lock is taken for such.
+func OpenFolder(path string) (*Folder, error) {
+	lock, err := os.OpenFile(filepath.Join(path, lockName), os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return &Folder{Path: path}, nil
+	} else if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return nil, errors.Join(ErrLocked, lock.Close())
+	}
+	return &Folder{Path: path, lock: lock}, nil
 }
 
 // ours says whether a file is one of this user.
@@ -62,20 +72,45 @@ func ours(info os.FileInfo) bool {
 	return ok && int(stat.Uid) == os.Geteuid()
 }
 
+// Remove removes the folder and what is in it.
+func (f *Folder) Remove() error {
+	return errors.Join(os.RemoveAll(f.Path), f.Release())
+}
+
+// Release leaves the folder to others.
+func (f *Folder) Release() error {
+	if f.lock == nil {
+		return nil
+	}
+	return f.lock.Close()
+}
+
 // sweep removes the folders of processes of this user that are no more.
-func sweep(parent, prefix string) {
+func sweep(parent, prefix string, keep func(folder string) bool) {
 	left, _ := filepath.Glob(filepath.Join(parent, prefix+"*", lockName))
 	for _, name := range left {
-		if info, err := os.Lstat(filepath.Dir(name)); err != nil || !info.IsDir() || !ours(info) {
+		folder := filepath.Dir(name)
+		if info, err := os.Lstat(folder); err != nil || !info.IsDir() || !ours(info) {
 			continue
 		}
-		lock, err := os.OpenFile(name, os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+		f, err := OpenFolder(folder)
 		if err != nil {
 			continue
 		}
-		if syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
-			os.RemoveAll(filepath.Dir(name))
+		if f.lock != nil && !inUse(folder) && (keep == nil || !keep(folder)) {
+			os.RemoveAll(folder)
 		}
-		lock.Close()
+		f.Release()
 	}
+}
+
+// inUse tells whether a program was started with a folder in its environment, as those that outlive the tool that started them.
+func inUse(folder string) bool {
+	environs, _ := filepath.Glob("/proc/[0-9]*/environ")
+	for _, name := range environs {
+		if text, err := os.ReadFile(name); err == nil && bytes.Contains(text, []byte(folder)) {
+			return true
+		}
+	}
+	return false
 }

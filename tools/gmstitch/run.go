@@ -45,7 +45,7 @@ func (cmd *runCmd) Run(c *cli.Context) error {
 	if err := cmd.check(); err != nil {
 		return err
 	}
-	folder, err := command.MakeFolder(command.TempDir(), "gmstitch-")
+	folder, err := command.MakeFolder(command.TempDir(), "gmstitch-", nil)
 	if err != nil {
 		return fmt.Errorf("prepare the run: %w; TMPDIR can name another folder than %s", err, command.TempDir())
 	}

@@ -135,7 +135,7 @@ func (cmd *runCmd) inFolder(c *cli.Context, run func(folder string) (int, error)
 		}
 		cmd.Host = units.Bytes(available / 4 * 3)
 	}
-	folder, err := command.MakeFolder(command.TempDir(), "gmswap-")
+	folder, err := command.MakeFolder(command.TempDir(), "gmswap-", nil)
 	if err != nil {
 		return fmt.Errorf("prepare the run: %w; TMPDIR can name another folder than %s", err, command.TempDir())
 	}

@@ -64,10 +64,24 @@ func (cmd *runCmd) Run(c *cli.Context) error {
 	}
 	defer command.KeepFromPipe()()
 	status, err := cmd.record(c, session, words, stdout)
-	if err = errors.Join(err, session.Close()); err != nil {
+	if err = conclude(c, session, err); err != nil && status != 0 { // the command's own failure is the one to pass on
+		c.Fail(err)
+	} else if err != nil {
 		return err
 	}
 	return cli.Status(status)
+}
+
+// conclude closes a session, of which an error may have come, and says what of it is lost or kept.
+func conclude(c *cli.Context, s *capture.Session, err error) error {
+	if err != nil && !errors.Is(err, unix.EPIPE) {
+		s.Keep()
+	}
+	kept := s.Kept()
+	if err = errors.Join(err, s.Failed(), s.Close()); kept != "" {
+		c.Note("what was told is kept for a day: gmtrace recover -o FILE %s", kept)
+	}
+	return err
 }
 
 // newSession starts a session with the preload library.
@@ -132,15 +146,12 @@ func (cmd *runCmd) record(c *cli.Context, s *capture.Session, words []string, st
 	if failed := (*command.StartError)(nil); errors.As(err, &failed) {
 		c.Fail(failed)
 		return failed.Status(), nil
-	} else if err != nil && status != 0 { // the command's own failure is the one to pass on
-		c.Fail(err)
-		return status, nil
 	} else if err != nil {
 		return 0, err
 	}
 	outputs, err := s.Outputs(cmd.Output)
 	if err != nil {
-		return 0, err
+		return status, err
 	}
 	switch {
 	case cmd.OnlyOOM && status == 0:

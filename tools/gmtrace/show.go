@@ -131,6 +131,9 @@ func head(w *strings.Builder, o *overview.Overview) {
 	if o.Meta.Command != "" {
 		line(w, "command", "%s", o.Meta.Command)
 	}
+	if o.Meta.Incomplete != "" {
+		line(w, "incomplete", "%s", o.Meta.Incomplete)
+	}
 	if o.Meta.AllocConf != "" {
 		line(w, "settings", "%s", o.Meta.AllocConf)
 	}

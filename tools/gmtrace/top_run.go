@@ -53,7 +53,12 @@ func (cmd *topCmd) runProgram(c *cli.Context) error {
 	}
 	defer command.KeepFromPipe()()
 	status, err := cmd.showProgram(c, p)
-	if err := errors.Join(err, p.session.Close()); err != nil {
+	if cmd.Output == "" { // the page was all that is wanted
+		err = errors.Join(err, p.session.Close())
+	} else {
+		err = conclude(c, p.session, err)
+	}
+	if err != nil {
 		return err
 	}
 	return status

@@ -14,6 +14,7 @@ type Record struct {
 	Thread     int32
 	Device     int32 // ordinal; -1 for none
 	Extra      []byte
+	Slots      int // it took of the ring
 }
 
 // Kind says what a record tells.
@@ -40,7 +41,7 @@ const (
 	HostFree                       // address
 	HostFreeFailed                 //
 	OOM                            // a request that failed: its kind, bytes, -, bytes that were free
-	Context                        // a context was made: context, bytes of the device in use since, before (0 unknown), time before
+	Context                        // a context was made: context, bytes of the device in use since, before (0 unknown), Monotonic before
 	Primary                        // a device's primary context was made, as above
 	ContextGone                    // and is gone with its memory: context, 0 for the device's primary one
 	Grew                           // a context's own memory grew: -, bytes, context, a Growth

@@ -1,207 +1,258 @@
 // Package ring reads what a traced process tells of its memory: the file that gmtrace's preload library
 // (tools/gmtrace/preload, whose ring.h documents the layout) writes from within the process.
+//
+// A program may write anywhere in its own memory, and so into its ring, or cut its file short. Nothing in a ring is believed: whatever is in
+// it, reading takes at most one step for each slot, no memory beyond a record's, and ends in records or an error.
 package ring
 
 import (
-	"bytes"
-	"fmt"
-	"os"
+	"errors"
 	"sync/atomic"
-	"syscall"
-	"unsafe"
+	"time"
 )
 
 // Ring is the ring of one process, mapped into this one. It is read by one goroutine.
 type Ring struct {
 	Header Header
 
-	memory  []byte
-	records []slot
-	next    uint64 // position of the next slot to read
-	extra   []byte
-	skipped int
-	last    Counters // when it was closed
-}
-
-// Header is what a process said of itself when it first touched CUDA.
-type Header struct {
-	PID       int
-	Rank      int // of WorldSize processes; -1 when unknown, as the two below
-	LocalRank int
-	WorldSize int
-	StartNS   int64    // nanoseconds since the Unix epoch
-	Command   []string // words of the command line
+	mapping  mapping
+	next     uint64 // position of the next slot to read
+	freed    uint64 // position up to which the process may write anew, less the slots of the ring
+	extra    []byte
+	clock    clock
+	counters Counters // those of the process only when it is closed
+	stuck    stuck
 }
 
 // Counters tell how the ring served the process.
 type Counters struct {
 	Waits    uint64 // times that a thread waited for the ring to be emptied
 	WaitedNS uint64
-	Lost     uint64 // records that were given up, since nobody emptied the ring for five seconds
-	Torn     int    // slots that a killed process left unfinished
+	Lost     uint64 // calls that were given up, since nobody emptied the ring for five seconds
+	Torn     uint64 // calls that never finished writing, since the process ended or a thread was stopped; slots, where stacks are recorded
+	Damaged  uint64 // slots that hold what the preload library does not write, and are left out
+	OddTimes uint64 // records whose time cannot be, and was replaced
 }
 
-// The layout of ring.h.
-const (
-	magic      = 0x31474e495254474d
-	version    = 1
-	headerSize = 8192
-	slotCount  = 65536
-	slotSize   = 64
-	extraFlag  = 1 << 63
-	extraBytes = 56
-	fileSize   = headerSize + slotCount*slotSize
-
-	offVersion   = 8
-	offSlots     = 12
-	offPID       = 16
-	offRank      = 20
-	offLocalRank = 24
-	offWorldSize = 28
-	offStart     = 32
-	offCommand   = 40
-	commandSize  = 4096 - 40
-	offHead      = 4096
-	offTail      = 4096 + 64
-	offClosed    = offTail + 8
-	offWaits     = offTail + 64
-	offWaitedNS  = offWaits + 8
-	offLost      = offWaits + 16
+var (
+	// ErrDamaged means that the counters of a ring are not those of the preload library: something else wrote there.
+	ErrDamaged = errors.New("something wrote over its counters")
+	// ErrCut means that the file of a ring has become shorter.
+	ErrCut = errors.New("its file was cut short")
 )
 
-// slot is struct gm_record.
-type slot struct {
-	seq        uint64
-	timeNS     uint64
-	a, b, c, d uint64
-	caller     uint64
-	thread     uint32
-	device     int16
-	kind       uint8
-	extra      uint8
+const (
+	// maxClaimed is how many slots may be claimed beyond those of the ring: the longest message of each of as many threads as there can be.
+	maxClaimed = 256 << 16
+	// patience is how long a slot may stay unfinished in a ring that is nearly full. A thread needs microseconds; one that was ended in
+	// the midst of a call would stop all others.
+	patience = 2 * time.Second
+	// nearlyFull is the number of slots, in use, that make a ring nearly full.
+	nearlyFull = slotCount / 4 * 3
+)
+
+// stuck is where reading stopped, and since when.
+type stuck struct {
+	at    uint64
+	since time.Time
 }
 
-// Open maps the named file.
-func Open(name string) (*Ring, error) {
-	f, err := os.OpenFile(name, os.O_RDWR, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if info.Size() != fileSize {
-		return nil, fmt.Errorf("open ring %s: %d bytes, expected %d", name, info.Size(), fileSize)
-	}
-	memory, err := syscall.Mmap(int(f.Fd()), 0, fileSize, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
-	if err != nil {
-		return nil, fmt.Errorf("open ring %s: %w", name, err)
-	}
-	r := &Ring{memory: memory, records: unsafe.Slice((*slot)(unsafe.Pointer(&memory[headerSize])), slotCount)}
-	if *r.word(0) != magic || r.int32(offVersion) != version || r.int32(offSlots) != slotCount {
-		return nil, fmt.Errorf("open ring %s: made by another version of gmtrace", name)
-	}
-	r.Header = Header{
-		PID: r.int32(offPID), Rank: r.int32(offRank), LocalRank: r.int32(offLocalRank), WorldSize: r.int32(offWorldSize),
-		StartNS: int64(*r.word(offStart)), Command: words(memory[offCommand : offCommand+commandSize]),
-	}
-	return r, nil
+// Position returns the position of the next slot to read. Seek sets it, and what was before is free.
+func (r *Ring) Position() uint64 { return r.next }
+
+// Seek sets the position of the next slot to read, and frees what is before it.
+func (r *Ring) Seek(position uint64) { r.next, r.freed = position, position }
+
+// Pending returns the number of slots that were read and are not free yet.
+func (r *Ring) Pending() int { return int(r.next - r.freed) }
+
+// Full tells whether nothing more can be read before slots are freed.
+func (r *Ring) Full() bool { return r.next-r.freed > slotCount-maxMessage }
+
+// Free gives the slots that were read back to the process.
+func (r *Ring) Free() {
+	r.freed = r.next
+	_ = r.mapping.safely(func() { r.publish() }) // the next reading says that the file was cut
 }
 
-// words splits texts that end in a zero byte each.
-func words(text []byte) []string {
-	var list []string
-	for {
-		end := bytes.IndexByte(text, 0)
-		if end <= 0 {
-			return list
+// publish writes the tail, also where something wrote over it.
+func (r *Ring) publish() {
+	if tail := r.mapping.word(offTail); !r.mapping.readOnly && atomic.LoadUint64(tail) != r.freed {
+		atomic.StoreUint64(tail, r.freed)
+	}
+}
+
+// Read calls visit with each record that is whole, in order. Their slots stay taken until Free. The record and its Extra are valid until
+// visit returns. After an error what is left can be read by Finish, unless the file was cut.
+func (r *Ring) Read(visit func(*Record)) error {
+	if r.mapping.memory == nil {
+		return nil
+	}
+	var damaged bool
+	err := r.mapping.safely(func() {
+		r.publish()
+		r.readWhole(visit)
+		head := atomic.LoadUint64(r.mapping.word(offHead))
+		damaged = head-r.freed > slotCount+maxClaimed
+		if !damaged {
+			r.unstick(head)
 		}
-		list = append(list, string(text[:end]))
-		text = text[end+1:]
+	})
+	if err == nil && damaged {
+		err = ErrDamaged
+	}
+	return err
+}
+
+// readWhole reads up to the first slot that is not finished.
+func (r *Ring) readWhole(visit func(*Record)) {
+	for r.next-r.freed < slotCount {
+		s := r.slot(r.next)
+		switch seq := atomic.LoadUint64(&s.seq); {
+		case seq == r.next+1:
+			r.visit(s, visit)
+		case r.overrun(seq):
+			r.counters.Damaged++
+			r.next++
+		case seq == (r.next+1)|extraFlag: // of a message whose record is gone
+			r.next++
+		default:
+			return
+		}
 	}
 }
 
-// word returns a field of eight bytes: it is aligned, since mappings begin at pages.
-func (r *Ring) word(offset int) *uint64 { return (*uint64)(unsafe.Pointer(&r.memory[offset])) }
-
-func (r *Ring) int32(offset int) int { return int(*(*int32)(unsafe.Pointer(&r.memory[offset]))) }
-
-// Read calls visit with each record that is whole, in order, and frees its room. The record and its Extra are valid until visit
-// returns. It returns how many there were.
-func (r *Ring) Read(visit func(*Record)) int {
-	return r.read(visit, false)
+// overrun tells whether a slot that is not free holds what was written later, as by a process whose tail was overwritten.
+func (r *Ring) overrun(seq uint64) bool {
+	position := seq&^uint64(extraFlag) - 1
+	return position > r.next && position-r.next <= maxClaimed && (position-r.next)%slotCount == 0
 }
 
-// Finish reads what is left when the process is dead, stepping over what it left unfinished.
-func (r *Ring) Finish(visit func(*Record)) int {
-	return r.read(visit, true)
-}
-
-func (r *Ring) read(visit func(*Record), dead bool) int {
-	if r.memory == nil {
-		return 0
+// unstick steps over slots that a thread claimed and never finished, when the process would have to wait for them.
+func (r *Ring) unstick(head uint64) {
+	now := time.Now()
+	if r.stuck.at != r.next || head == r.next {
+		r.stuck = stuck{r.next, now}
+		return
 	}
-	n := 0
-	head := atomic.LoadUint64(r.word(offHead))
-	for r.next < head {
-		s := &r.records[r.next%slotCount]
-		if atomic.LoadUint64(&s.seq) != r.next+1 {
-			if !dead {
-				return n
+	if head-r.freed < nearlyFull || now.Sub(r.stuck.since) < patience {
+		return
+	}
+	for end := min(head, r.freed+slotCount); r.next < end && !r.whole(r.next); r.next++ {
+		r.counters.Torn++
+	}
+}
+
+// whole tells whether the slot at a position holds a record or an extra slot of that position.
+func (r *Ring) whole(position uint64) bool {
+	return atomic.LoadUint64(&r.slot(position).seq)&^uint64(extraFlag) == position+1
+}
+
+// Finish reads what is left in the ring of a process that writes no more, stepping over what it left unfinished. It looks at every slot,
+// and needs no counter to be right.
+func (r *Ring) Finish(visit func(*Record)) error {
+	if r.mapping.memory == nil {
+		return nil
+	}
+	return r.mapping.safely(func() {
+		claimed := atomic.LoadUint64(r.mapping.word(offHead)) - r.freed
+		if claimed > slotCount+maxClaimed {
+			claimed = 0
+		}
+		var unfinished uint64
+		for end := r.freed + slotCount; r.next < end; {
+			s := r.slot(r.next)
+			switch seq := atomic.LoadUint64(&s.seq); {
+			case seq == r.next+1:
+				r.visit(s, visit)
+				continue
+			case seq == (r.next+1)|extraFlag:
+			case r.overrun(seq):
+				r.counters.Damaged++
+			case r.next-r.freed < claimed:
+				unfinished++
 			}
-			r.step(1)
-			r.skipped++
-			continue
+			r.next++
 		}
-		rec := Record{
-			Kind: Kind(s.kind), TimeNS: int64(s.timeNS), A: s.a, B: s.b, C: s.c, D: s.d, Caller: s.caller,
-			Thread: int32(s.thread), Device: int32(s.device), Extra: r.gather(int(s.extra)),
+		givenUp := atomic.LoadUint64(r.mapping.word(offGivenUp)) // they wait for no room any more, and count as lost
+		r.counters.Torn += unfinished - min(unfinished, givenUp)
+		if head := r.freed + claimed; r.next > head { // where nothing was claimed nothing was read
+			r.next = max(head, r.freed)
 		}
-		visit(&rec)
-		r.step(1 + uint64(s.extra))
-		n++
+	})
+}
+
+// visit reads a record that is whole, with its extra slots.
+func (r *Ring) visit(s *slot, visit func(*Record)) {
+	n := uint64(s.extra)
+	if r.next-r.freed+1+n > slotCount || !r.gather(n) {
+		r.counters.Damaged++
+		r.next++
+		return
+	}
+	rec := Record{
+		Kind: Kind(s.kind), A: s.a, B: s.b, C: s.c, D: s.d, Caller: s.caller, Thread: int32(s.thread), Device: int32(s.device),
+		Extra: r.extra, Slots: int(1 + n),
+	}
+	var ok bool
+	if rec.TimeNS, ok = r.clock.wall(s.timeNS); !ok {
+		r.counters.OddTimes++
+	}
+	r.next += 1 + n
+	visit(&rec)
+}
+
+// gather copies the n slots behind the next one, and tells whether they are what belongs there: they were written before the record.
+func (r *Ring) gather(n uint64) bool {
+	r.extra = r.extra[:0]
+	for i := range n {
+		s := r.slot(r.next + 1 + i)
+		if atomic.LoadUint64(&s.seq) != (r.next+2+i)|extraFlag {
+			return false
+		}
+		r.extra = append(r.extra, s.bytes()...)
+	}
+	return true
+}
+
+func (r *Ring) slot(position uint64) *slot { return &r.mapping.slots[position%slotCount] }
+
+// Now returns the time on the clock of the records, nanoseconds since the Unix epoch.
+func (r *Ring) Now() int64 { return r.clock.now() }
+
+// Counters returns the counters so far.
+func (r *Ring) Counters() Counters {
+	c := r.counters
+	if r.mapping.memory == nil {
+		return c
+	}
+	_ = r.mapping.safely(func() {
+		c.Waits = believed(atomic.LoadUint64(r.mapping.word(offWaits)))
+		c.WaitedNS = believed(atomic.LoadUint64(r.mapping.word(offWaitedNS)))
+		c.Lost = believed(atomic.LoadUint64(r.mapping.word(offLost)))
+	})
+	return c
+}
+
+// believed returns a counter, or 0 if no process can have counted so far.
+func believed(n uint64) uint64 {
+	if n > 1<<62 {
+		return 0
 	}
 	return n
 }
 
-// gather copies the n slots behind the next one. They are whole, since a record is written last.
-func (r *Ring) gather(n int) []byte {
-	r.extra = r.extra[:0]
-	for i := range uint64(n) {
-		s := &r.records[(r.next+1+i)%slotCount]
-		r.extra = append(r.extra, unsafe.Slice((*byte)(unsafe.Pointer(&s.timeNS)), extraBytes)...)
+// Shut tells the process to write no more. What is there can still be read.
+func (r *Ring) Shut() {
+	if r.mapping.memory == nil || r.mapping.readOnly {
+		return
 	}
-	return r.extra
+	_ = r.mapping.safely(func() { atomic.StoreUint32(r.mapping.half(offClosed), 1) })
 }
 
-// step frees n slots.
-func (r *Ring) step(n uint64) {
-	r.next += n
-	atomic.StoreUint64(r.word(offTail), r.next)
-}
-
-// Counters returns the counters so far.
-func (r *Ring) Counters() Counters {
-	if r.memory == nil {
-		return r.last
-	}
-	return Counters{
-		Waits: atomic.LoadUint64(r.word(offWaits)), WaitedNS: atomic.LoadUint64(r.word(offWaitedNS)),
-		Lost: atomic.LoadUint64(r.word(offLost)), Torn: r.skipped,
-	}
-}
-
-// Close tells the process to write no more, and unmaps the ring. Nothing is read from it any more; its Header and its Counters
-// remain.
+// Close tells the process to write no more, and unmaps the ring. Nothing is read from it any more; its Header and its Counters remain.
 func (r *Ring) Close() error {
-	if r.memory == nil {
-		return nil
-	}
-	r.last = r.Counters()
-	atomic.StoreUint32((*uint32)(unsafe.Pointer(&r.memory[offClosed])), 1)
-	memory := r.memory
-	r.memory, r.records = nil, nil
-	return syscall.Munmap(memory)
+	r.Shut()
+	r.counters = r.Counters()
+	return r.mapping.close()
 }

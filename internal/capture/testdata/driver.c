@@ -276,6 +276,9 @@ int main(int argc, char **argv)
 			abort();
 		if (strcmp(argv[i], "kill") == 0)
 			kill(getpid(), SIGKILL);
+		if (strcmp(argv[i], "until") == 0 && i + 1 < argc) /* a file is there */
+			while (access(argv[i + 1], F_OK) != 0)
+				usleep(1000);
 		if (strcmp(argv[i], "_exit") == 0)
 			_exit(5);
 		if (strcmp(argv[i], "image") == 0) /* the same process, another program */

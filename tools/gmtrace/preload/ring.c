@@ -32,11 +32,16 @@ static struct gm_header *header;
 static struct gm_record *slots;
 static __thread uint32_t thread_id __attribute__((tls_model("initial-exec")));
 
-uint64_t gm_now(void)
+static uint64_t now_on(clockid_t clock)
 {
 	struct timespec t;
-	clock_gettime(CLOCK_REALTIME, &t);
+	clock_gettime(clock, &t);
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+uint64_t gm_now(void)
+{
+	return now_on(CLOCK_MONOTONIC);
 }
 
 /* A process forked after CUDA began cannot use CUDA, and must not write into its parent's ring. In its copy of this page owned is 0; handlers
@@ -80,7 +85,8 @@ static void describe(struct gm_header *h)
 	h->version = GM_VERSION;
 	h->records = GM_RECORDS;
 	h->pid = (uint32_t)getpid();
-	h->start_ns = gm_now();
+	h->start_ns = now_on(CLOCK_REALTIME);
+	h->start_mono_ns = gm_now();
 	h->rank = number(rank);
 	h->local_rank = number(local);
 	h->world_size = number(world);
@@ -218,6 +224,7 @@ void gm_push(struct gm_record *r, const void *text, unsigned n)
 	uint64_t at = atomic_fetch_add_explicit(&header->head, 1 + (uint64_t)r->extra, memory_order_relaxed);
 	if (!wait_for_room(at, 1 + r->extra)) {
 		atomic_fetch_add(&header->lost, 1);
+		atomic_fetch_add(&header->given_up, 1 + (uint64_t)r->extra);
 		return;
 	}
 	for (unsigned i = 0; i < r->extra; i++) {

@@ -16,8 +16,8 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#define GM_MAGIC 0x31474e495254474dULL /* "MGTRING1" */
-#define GM_VERSION 1
+#define GM_MAGIC 0x32474e495254474dULL /* "MGTRING2" */
+#define GM_VERSION 2
 #define GM_HEADER 8192
 #define GM_RECORDS 65536
 #define GM_EXTRA (1ULL << 63)
@@ -45,7 +45,7 @@ enum gm_kind {
 	GM_HOST_FREE,    /* address */
 	GM_HOST_FREE_FAILED,
 	GM_OOM,          /* a request that failed: gm_kind of the request, bytes, -, bytes that were free */
-	GM_CONTEXT,      /* a context was made: context, bytes of the device in use since, bytes before if known, time before */
+	GM_CONTEXT,      /* a context was made: context, bytes of the device in use since, bytes before if known, time before on the clock of the records */
 	GM_PRIMARY,      /* a device's primary context was made, as above */
 	GM_CONTEXT_GONE, /* a context and all of its memory is gone: context, 0 for the primary one of the device */
 	GM_GREW,         /* a call made the context's own memory grow, by code or limits: -, bytes, context, gm_growth */
@@ -59,7 +59,7 @@ enum gm_growth { GM_CODE, GM_LIMIT };
 
 struct gm_record {
 	_Atomic uint64_t seq;
-	uint64_t time_ns; /* since the Unix epoch */
+	uint64_t time_ns; /* on CLOCK_MONOTONIC, which nobody sets */
 	uint64_t a, b, c, d;
 	uint64_t caller; /* address of the code that asked, in whichever library is not the CUDA runtime; 0 unknown */
 	uint32_t thread;
@@ -79,8 +79,9 @@ struct gm_header {
 	uint32_t records;
 	uint32_t pid;
 	int32_t rank, local_rank, world_size; /* -1 unknown */
-	uint64_t start_ns;
-	char command[4096 - 40]; /* words of the command line, each ended by 0; cut where it is longer */
+	uint64_t start_ns;      /* since the Unix epoch */
+	uint64_t start_mono_ns; /* the same moment on the clock of the records */
+	char command[4096 - 48]; /* words of the command line, each ended by 0; cut where it is longer */
 	/* what changes has a page of its own */
 	_Atomic uint64_t head; /* the process's: slots claimed */
 	uint64_t pad0[7];
@@ -91,6 +92,7 @@ struct gm_header {
 	_Atomic uint64_t waits;     /* times that a thread found the ring full */
 	_Atomic uint64_t waited_ns; /* how long it waited then, in all */
 	_Atomic uint64_t lost;      /* messages that found it closed */
+	_Atomic uint64_t given_up;  /* slots that lost messages had claimed */
 };
 
 _Static_assert(sizeof(struct gm_record) == 64, "a record is a slot");
@@ -103,7 +105,7 @@ int gm_on(void);
 /* gm_push adds a message. time_ns, thread and seq are filled in; text of n bytes, at most 255 slots, follows. */
 void gm_push(struct gm_record *r, const void *text, unsigned n);
 
-/* gm_now returns nanoseconds since the Unix epoch. */
+/* gm_now returns nanoseconds on the clock of the records. */
 uint64_t gm_now(void);
 
 #endif

@@ -1,0 +1,98 @@
+package capture
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/klauspost/compress/zstd"
+
+	"gm/formats/trace"
+	"gm/internal/capture/ring"
+)
+
+const batchRows = 16 << 10
+
+// replay makes the rows of the driver's level of a process, from its journal and what is not in there yet.
+type replay struct {
+	rows        rows
+	interpreter *interpreter
+	frames      *frames
+	unpacker    *zstd.Decoder
+	messages    []byte // of a frame, still to take
+	pending     []byte // behind the last frame
+	unpacked    []byte
+	short       bool // the journal ends before it was to
+	size        int64
+}
+
+// replay starts a replay of what is known now, which must be closed.
+func (p *process) replay() (*replay, error) {
+	unpacker, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxFrame))
+	if err != nil {
+		return nil, fmt.Errorf("read records: %w", err)
+	}
+	r := &replay{rows: newRows(), unpacker: unpacker, frames: &frames{}}
+	r.interpreter = newInterpreter(&r.rows, nil)
+	r.interpreter.symbols = p.interpreter.symbols // libraries that are gone by now have their names there
+	if p.journal != nil {
+		if r.frames, err = openFrames(p.journal.name); err != nil {
+			return nil, err
+		}
+		r.pending, r.size = p.journal.pending, p.journal.size
+	}
+	return r, nil
+}
+
+// next returns the next rows, which are valid until the next call; io.EOF when there are no more.
+func (r *replay) next() (*trace.Batch, error) {
+	r.rows.batch.Reset()
+	for r.rows.batch.Len() < batchRows {
+		if len(r.messages) == 0 {
+			more, err := r.load()
+			if err != nil {
+				return nil, err
+			}
+			if !more {
+				break
+			}
+			continue
+		}
+		var rec ring.Record
+		rest, err := takeMessage(r.messages, &rec)
+		if err != nil {
+			return nil, fmt.Errorf("read records: %w", err)
+		}
+		r.messages = rest
+		r.interpreter.take(&rec)
+	}
+	if r.rows.batch.Len() == 0 {
+		return nil, io.EOF
+	}
+	return &r.rows.batch, nil
+}
+
+// load takes the next messages, and tells whether there are any.
+func (r *replay) load() (bool, error) {
+	f, err := r.frames.next()
+	switch {
+	case errors.Is(err, io.EOF):
+		r.short = r.short || r.frames.at < r.size
+		r.messages, r.pending = r.pending, nil
+		return len(r.messages) > 0, nil
+	case err != nil:
+		return false, err
+	case f.kind != frameMessages:
+		return true, nil
+	}
+	if r.unpacked, err = r.unpacker.DecodeAll(f.content, r.unpacked[:0]); err != nil {
+		return false, fmt.Errorf("read records: %w", err)
+	}
+	r.messages = r.unpacked
+	return true, nil
+}
+
+func (r *replay) close() error {
+	r.unpacker.Close()
+	return r.frames.close()
+}
