@@ -15,9 +15,14 @@ import (
 	"gm/internal/libgm/page"
 )
 
-// finish writes what GM_STATS asks for and removes the page, at the end of the process. The driver is not called: it may be
-// shut down.
+// finish writes what GM_STATS asks for, leaves the page to gmstitch and removes it, at the end of the process. The driver is not called: it
+// may be shut down.
 func (p *process) finish() {
+	if p.settings.run != "" {
+		if err := p.page.Save(p.settings.run); err != nil {
+			p.log.printf("%v", err)
+		}
+	}
 	p.unshow()
 	if p.settings.stats == "" {
 		return

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -36,5 +37,20 @@ func TestPreload(t *testing.T) {
 				t.Errorf("the mark: %v, want one: %v", err, test.marked)
 			}
 		})
+	}
+}
+
+// TestPreloadAddresses loads nothing into a process that has few addresses left: it would end.
+func TestPreloadAddresses(t *testing.T) {
+	k := newKit(t)
+	preload := filepath.Join(k.dir, "libgmpreload.so")
+	k.compileTo(t, preload, "preload/preload.c", "-O2", "-shared", "-fPIC", "-fvisibility=hidden", "-Wl,--version-script=preload/preload.map")
+	program := k.compile(t, "testdata/runtime.c", "-lcudart")
+	for _, megabytes := range []int{300, 1000, 3000} {
+		r := k.newRun(t, "LD_PRELOAD="+preload, "GM_FAKE_DEVICES=2")
+		r.do(t, "prlimit", fmt.Sprint("--as=", megabytes<<20), program)
+		if r.rc != 0 || r.out != "fresh\n" || strings.Count(r.err, "\n") != 1 || !strings.Contains(r.err, "ulimit -v") {
+			t.Errorf("%d MiB: exit %d\n%s%s", megabytes, r.rc, r.out, r.err)
+		}
 	}
 }

@@ -23,13 +23,14 @@ type settings struct {
 	limit  int64 // bytes that may be taken from a device, 0 for all
 	events int   // that a trace holds
 	dir    string
+	run    string // gmstitch's folder, where a process leaves its account
 }
 
 const defaultEvents = 4 << 20
 
 func readSettings() settings {
 	s := settings{
-		alloc: env("GM_ALLOC"), log: env("GM_LOG"), stats: env("GM_STATS"), dir: env("GM_DIR"), events: defaultEvents,
+		alloc: env("GM_ALLOC"), log: env("GM_LOG"), stats: env("GM_STATS"), dir: env("GM_DIR"), run: env("GMSTITCH_DIR"), events: defaultEvents,
 	}
 	s.plan, s.auto = env("GM_PLAN"), env("GM_AUTO") == "1"
 	if n, err := strconv.ParseInt(env("GM_LIMIT"), 10, 64); err == nil && n > 0 {

@@ -41,8 +41,15 @@ func (s *summary) look() {
 	}
 }
 
-// tell says what the peaks were.
+// tell says what the peaks were: those that processes left at their ends, and of those that were killed what was last seen.
 func (s *summary) tell(c *cli.Context) {
+	saved, err := page.Saved(s.folder)
+	if err != nil {
+		c.Warn("%v", err)
+	}
+	for _, stats := range saved {
+		s.last[stats.PID] = stats
+	}
 	if len(s.last) == 0 {
 		c.Note("no process has shown what it used")
 	}

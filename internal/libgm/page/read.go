@@ -7,8 +7,12 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
+	"strings"
 	"syscall"
 	"unsafe"
 )
@@ -55,6 +59,38 @@ func Read(pid int) (Stats, error) {
 	}
 	s.PID = pid
 	return s, nil
+}
+
+// Saved returns what processes have left in a folder at their ends.
+func Saved(dir string) ([]Stats, error) {
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	var all []Stats
+	for _, file := range files {
+		number, ok := strings.CutPrefix(file.Name(), lastPrefix)
+		pid, err := strconv.Atoi(number)
+		if !ok || err != nil {
+			continue
+		}
+		s, err := readSaved(filepath.Join(dir, file.Name()))
+		if err != nil {
+			return nil, fmt.Errorf("read the last account of process %d: %w", pid, err)
+		}
+		s.PID = pid
+		all = append(all, s)
+	}
+	return all, nil
+}
+
+func readSaved(name string) (Stats, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return Stats{}, err
+	}
+	defer f.Close()
+	return read(f)
 }
 
 // find returns a folder and its pages by process, and removes those that are left of processes that have died. There is no folder to

@@ -42,6 +42,18 @@ func Create(dir string) (p *Page, remove func(), err error) {
 	return p, func() { os.Remove(path) }, nil
 }
 
+// lastPrefix begins the names of the files of Save.
+const lastPrefix = "last."
+
+// Save leaves the page of this process in a folder, at its end.
+func (p *Page) Save(dir string) error {
+	data := unsafe.Slice((*byte)(unsafe.Pointer(p)), pageSize)
+	if err := os.WriteFile(filepath.Join(dir, fmt.Sprint(lastPrefix, os.Getpid())), data, 0o600); err != nil {
+		return fmt.Errorf("save the page: %w", err)
+	}
+	return nil
+}
+
 // fill makes a page of an empty file, whose descriptor stays open: the lock is lost with it. What is no page yet is removed by nobody. The
 // room is taken by writing into it: to map a file on a full disk and to find no room later would be the end of the process.
 func fill(fd int, now int64) (*Page, error) {

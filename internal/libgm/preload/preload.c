@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "../gm.h"
@@ -104,11 +105,31 @@ static void leave_mark(void)
 		close(fd);
 }
 
+/* room says whether the process has addresses left for libgm.so: its runtime reserves 0.6 GiB when it is loaded, and more for threads and
+ * memory, and ends a process that has not. */
+static bool room(void)
+{
+	struct rlimit limit;
+	unsigned long pages = 0;
+	if (getrlimit(RLIMIT_AS, &limit) || limit.rlim_cur == RLIM_INFINITY)
+		return true;
+	FILE *f = fopen("/proc/self/statm", "re");
+	bool known = f && fscanf(f, "%lu", &pages) == 1;
+	if (f)
+		fclose(f);
+	rlim_t used = (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE), needed = (rlim_t)4 << 30;
+	return known && used < limit.rlim_cur && limit.rlim_cur - used >= needed;
+}
+
 static void load(void)
 {
 	char path[PATH_MAX];
 	if (!library_path(path))
 		return;
+	if (!room()) {
+		fprintf(stderr, "gm: cudaMalloc is not served: a limit of addresses (ulimit -v) leaves less than 4096 MiB\n");
+		return;
+	}
 	void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	if (!library) {
 		fprintf(stderr, "gm: cudaMalloc is not served: %s\n", dlerror());

@@ -56,6 +56,10 @@ print(torch.cuda.get_allocator_backend(), torch.cuda.memory_reserved())
 `
 	own := t.TempDir()
 	for name, c := range map[string]struct{ line, stderr, env string }{
+		"few addresses": {
+			"import resource; resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))",
+			"a limit of addresses (ulimit -v) leaves less than 4096 MiB", "",
+		},
 		"already initialised": {"", "Can't swap an already initialized allocator", "STUB_TORCH_EARLY=1"},
 		"no streams": {
 			"", "PyTorch 2.11.0+stub cannot tell an allocator which streams use its memory", "STUB_TORCH_WITHOUT=set_record_stream_fn"},

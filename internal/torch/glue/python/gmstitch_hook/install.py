@@ -1,5 +1,6 @@
 """Makes libgm.so the allocator that PyTorch uses."""
 
+from . import addresses
 from .library import Library
 
 # The setters of PyTorch's object, and the functions of libgm.so that they are given.
@@ -35,6 +36,9 @@ def install(torch, environ):
     path = environ.get("GM_LIB", "")
     if not path:
         raise Unfit("GM_LIB does not name libgm.so")
+    lacking = addresses.lacking()
+    if lacking:
+        raise Unfit(lacking)
     library = Library(path)
     allocator = make(torch, library)
     memory.change_current_allocator(allocator)

@@ -4,7 +4,7 @@ import functools
 import itertools
 import os
 
-from . import say
+from . import addresses, say
 from .hooks import Hooks, compiling
 from .library import Lanes, Library
 from .memory import Memory
@@ -41,6 +41,10 @@ def begin(torch, whole):
     _pid = os.getpid()
     if not hasattr(torch.Tensor, "untyped_storage") or not hasattr(torch._C, "_current_graph_task_id"):
         say.once("nothing is moved: PyTorch %s is too old, 2.0 is needed" % torch.__version__)
+        return
+    lacking = addresses.lacking()
+    if lacking:
+        say.once("nothing is moved: %s" % lacking)
         return
     try:
         settings = Settings(os.environ)

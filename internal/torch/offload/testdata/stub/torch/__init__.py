@@ -8,9 +8,14 @@ memory which a copy of another stream still reads or writes is seen to be wrong.
 Environment variables:
     STUB_TORCH_WITHOUT  names that this PyTorch does not have, as torch._C._current_graph_task_id, parted by commas; always_call is the
                         argument of that name
+    STUB_TORCH_ADDRESSES  bounds the addresses of the process, in MiB
 """
 
 import os
+import resource
+
+if "STUB_TORCH_ADDRESSES" in os.environ:
+    resource.setrlimit(resource.RLIMIT_AS, (int(os.environ["STUB_TORCH_ADDRESSES"]) << 20,) * 2)
 
 __version__ = "2.11.0+stub"
 
