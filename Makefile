@@ -28,7 +28,7 @@ all: $(LOADED) ## build the tools into bin/
 
 # What gmtrace run preloads into programs; it travels inside of gmtrace.
 $(PRELOAD)/libgmtrace.so: $(wildcard $(PRELOAD)/*.c $(PRELOAD)/*.h)
-	$(CC) $(PRELOAD_CFLAGS) -shared -o $@ $(filter %.c,$^) -Wl,-z,defs,-Bsymbolic
+	$(CC) $(PRELOAD_CFLAGS) -shared -o $@ $(filter %.c,$^) -Wl,-z,defs,-z,now,-Bsymbolic
 
 # The allocator as a library. Only the functions of gm.h are exported.
 LIBGM := internal/libgm

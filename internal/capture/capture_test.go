@@ -33,7 +33,7 @@ var built = sync.OnceValues(func() (*bench, error) {
 		return nil, err
 	}
 	shim := filepath.Join(folder, shimName)
-	if err := compile(append([]string{"-O2", "-shared", "-fPIC", "-fvisibility=hidden", "-Werror", "-Wl,-Bsymbolic", "-o", shim}, sources...)...); err != nil {
+	if err := compile(append([]string{"-O2", "-shared", "-fPIC", "-fvisibility=hidden", "-Werror", "-Wl,-Bsymbolic,-z,now", "-o", shim}, sources...)...); err != nil {
 		return nil, err
 	}
 	if b.preload, err = os.ReadFile(shim); err != nil {

@@ -1,6 +1,7 @@
 /* Obtains memory from the driver in the ways that its arguments name, one after another. Each leaves some of it unfreed. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -249,13 +250,24 @@ static void many(void)
 		linked();
 }
 
+/* descriptors lists those of this process, and of a program that it starts. */
+static void descriptors(void)
+{
+	for (int fd = 0; fd < 100; fd++)
+		if (fcntl(fd, F_GETFD) >= 0)
+			printf("%d\n", fd);
+	fflush(stdout);
+	if (system("ls /proc/self/fd"))
+		exit(8);
+}
+
 static const struct {
 	const char *name;
 	void (*run)(void);
 } ways[] = {
 	{"linked", linked}, {"dlsym", by_dlsym}, {"deepbind", deepbind}, {"address", by_address}, {"pools", pools}, {"physical", physical},
 	{"host", host}, {"others", others}, {"code", code}, {"contexts", contexts}, {"manypools", manypools}, {"refused", refused}, {"threads", threads},
-	{"children", children}, {"many", many},
+	{"children", children}, {"many", many}, {"descriptors", descriptors},
 };
 
 int main(int argc, char **argv)

@@ -4,16 +4,16 @@
 #include <execinfo.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <sched.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "ring.h"
 
 #define MAX_RANGES 1024
+#define NAP_NS 50000
 #define PAGE 4096
 
 /* The ranges of code that the reader knows, in the order they were met: few, since only callers are in it. */
@@ -26,7 +26,7 @@ __thread uintptr_t gm_runtime_caller __attribute__((tls_model("initial-exec")));
 static __thread struct range last __attribute__((tls_model("initial-exec")));
 static struct range ranges[MAX_RANGES];
 static _Atomic int known;
-static atomic_flag adding = ATOMIC_FLAG_INIT;
+static atomic_flag adding = ATOMIC_FLAG_INIT; /* guards ranges, and what find uses */
 static int stacks;
 
 /* mapping is a line of /proc/self/maps. */
@@ -46,15 +46,19 @@ static int parse(const char *line, struct mapping *m)
 		return 0;
 	m->offset = strtoul(end + 6, &end, 16);
 	const char *path = strchr(end, '/');
-	snprintf(m->path, sizeof m->path, "%s", path ? path : "");
+	size_t n = path ? strlen(path) : 0;
+	if (n >= sizeof m->path)
+		n = sizeof m->path - 1;
+	memcpy(m->path, path ? path : "", n);
+	m->path[n] = 0;
 	return 1;
 }
 
 /* find looks an address up in /proc/self/maps, which needs no lock of the loader's: the caller may hold one of CUDA's, for which another
- * thread waits inside of dlopen. */
+ * thread waits inside of dlopen. Its buffer is not on the stack, which may be small. */
 static int find(uintptr_t address, struct mapping *m)
 {
-	char text[2 * PATH_MAX];
+	static char text[2 * PATH_MAX];
 	size_t held = 0;
 	int found = 0;
 	int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
@@ -102,13 +106,14 @@ static void make_known(uintptr_t address)
 	if (inside(address, &last) || is_known(address))
 		return;
 	while (atomic_flag_test_and_set_explicit(&adding, memory_order_acquire))
-		sched_yield();
+		nanosleep(&(struct timespec){0, NAP_NS}, NULL); /* to yield is not enough where threads have priorities */
 	int n = atomic_load(&known);
 	if (!is_known(address) && n < MAX_RANGES) {
-		struct mapping m;
+		static struct mapping m;
 		if (!find(address, &m)) {
 			m.range.from = address / PAGE * PAGE;
 			m.range.to = m.range.from + PAGE;
+			m.offset = 0;
 			m.path[0] = 0;
 		}
 		struct gm_record r = {.kind = GM_LIBRARY, .device = -1, .a = m.range.from, .b = m.range.to, .c = m.offset};

@@ -1,5 +1,6 @@
 /* Contexts. */
 #include "measure.h"
+#include "quiet.h"
 
 DRIVER(cuCtxPushCurrent_v2, (void *context))
 DRIVER(cuCtxPopCurrent_v2, (void **context))
@@ -13,6 +14,7 @@ struct start {
 
 static struct start starting(int device)
 {
+	GM_QUIETLY;
 	struct start s = {.time = gm_now()};
 	size_t free, total;
 	if (gm_device() == device && gm_memory(&free, &total))
@@ -23,6 +25,7 @@ static struct start starting(int device)
 /* made tells of a new context. Without a context before, the reader knows by other means what was used. */
 static int made(int result, enum gm_kind kind, void **context, int device, struct start start, void *caller)
 {
+	GM_QUIETLY;
 	size_t free, total;
 	void *popped;
 	if (result != CU_SUCCESS || !gm_on() || CALL(cuCtxPushCurrent_v2, *context) != CU_SUCCESS)
@@ -38,6 +41,7 @@ static int made(int result, enum gm_kind kind, void **context, int device, struc
 
 static int active(int device)
 {
+	GM_QUIETLY;
 	unsigned flags;
 	int on = 0;
 	return CALL(cuDevicePrimaryCtxGetState, device, &flags, &on) == CU_SUCCESS && on;
@@ -46,6 +50,7 @@ static int active(int device)
 /* unmade tells that the primary context of a device is gone. */
 static int unmade(int result, int was_active, int device, void *caller)
 {
+	GM_QUIETLY;
 	if (result != CU_SUCCESS || !was_active || active(device) || !gm_on())
 		return result;
 	struct gm_record r = {.kind = GM_CONTEXT_GONE, .device = (int16_t)device};

@@ -1,7 +1,10 @@
 #include "measure.h"
 
+#include "quiet.h"
+
 struct gm_measure gm_before(void)
 {
+	GM_QUIETLY;
 	struct gm_measure m = {.told = atomic_load(&gm_told)};
 	size_t total;
 	m.known = gm_context() && gm_on() && gm_memory(&m.free, &total);
@@ -10,6 +13,7 @@ struct gm_measure gm_before(void)
 
 int gm_after(struct gm_measure m, int result, enum gm_growth what, void *caller)
 {
+	GM_QUIETLY;
 	size_t free, total;
 	if (!m.known || result != CU_SUCCESS || !gm_memory(&free, &total))
 		return result;

@@ -5,7 +5,7 @@ int cuMemCreate(uint64_t *handle, size_t size, const struct cu_allocation_prop *
 {
 	int result = REAL(cuMemCreate, handle, size, prop, flags);
 	int here = prop && prop->location.type == CU_LOCATION_DEVICE;
-	int device = here ? prop->location.id : gm_device();
+	int device = here ? prop->location.id : GM_HERE;
 	struct gm_record r = {.kind = GM_CREATE, .device = (int16_t)device, .a = GOT(result, handle), .b = size, .c = !here};
 	return gm_came(result, r, CALLER);
 }
@@ -25,7 +25,7 @@ int cuMemRelease(uint64_t handle)
 int cuMemMap(uint64_t address, size_t size, size_t offset, uint64_t handle, uint64_t flags)
 {
 	int result = REAL(cuMemMap, address, size, offset, handle, flags);
-	struct gm_record r = {.kind = GM_MAP, .device = (int16_t)gm_device(), .a = address, .b = size, .c = handle, .d = offset};
+	struct gm_record r = {.kind = GM_MAP, .device = GM_HERE, .a = address, .b = size, .c = handle, .d = offset};
 	return gm_came(result, r, CALLER);
 }
 

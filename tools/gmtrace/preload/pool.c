@@ -1,4 +1,5 @@
 /* Memory pools: what is allocated in them, and what they themselves hold of the device. */
+#include "quiet.h"
 #include "tell.h"
 
 #define MAX_POOLS 64
@@ -68,6 +69,7 @@ static void sample_sometimes(void *handle, int device, void *caller)
 
 static int allocated(int result, uint64_t address, size_t size, void *pool, void *stream, void *caller)
 {
+	GM_QUIETLY;
 	int device = gm_device();
 	if (!pool && CALL(cuDeviceGetMemPool, &pool, device) != CU_SUCCESS)
 		pool = NULL;
@@ -115,21 +117,31 @@ int cuMemFreeAsync_ptsz(uint64_t p, void *stream)
 	return gm_gone(REAL(cuMemFreeAsync_ptsz, p, stream), told, GM_FREE_FAILED, p, 0, CALLER);
 }
 
+static int trimmed(int result, void *pool, void *caller)
+{
+	GM_QUIETLY;
+	if (result == CU_SUCCESS && gm_on())
+		sample(pool, gm_device(), caller);
+	return result;
+}
+
 int cuMemPoolTrimTo(void *pool, size_t keep)
 {
-	int result = REAL(cuMemPoolTrimTo, pool, keep);
-	if (result == CU_SUCCESS && gm_on())
-		sample(pool, gm_device(), CALLER);
+	return trimmed(REAL(cuMemPoolTrimTo, pool, keep), pool, CALLER);
+}
+
+static int destroyed(int result, void *pool, void *caller)
+{
+	GM_QUIETLY;
+	if (result == CU_SUCCESS && gm_on()) {
+		struct gm_record r = {.kind = GM_POOL_GONE, .device = (int16_t)gm_device(), .d = (uint64_t)pool};
+		forget(pool);
+		gm_tell(&r, caller);
+	}
 	return result;
 }
 
 int cuMemPoolDestroy(void *pool)
 {
-	int result = REAL(cuMemPoolDestroy, pool);
-	if (result == CU_SUCCESS && gm_on()) {
-		struct gm_record r = {.kind = GM_POOL_GONE, .device = (int16_t)gm_device(), .d = (uint64_t)pool};
-		forget(pool);
-		gm_tell(&r, CALLER);
-	}
-	return result;
+	return destroyed(REAL(cuMemPoolDestroy, pool), pool, CALLER);
 }

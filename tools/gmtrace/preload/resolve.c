@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "quiet.h"
 #include "ring.h"
 
 #define PASS ((void *)-1) /* let the C library's dlsym answer */
@@ -80,6 +81,7 @@ void *gm_wrapper(enum gm_hook hook)
 
 void *gm_driver(const char *name)
 {
+	GM_QUIETLY;
 	static _Atomic(void *) driver;
 	if (gm_auditing)
 		return gm_audited_driver(name);
@@ -189,6 +191,7 @@ static void *replace(const char *name, void *found)
 {
 	static const char *const suffixes[] = {"", "_v2", "_v3", "_v4", "_ptsz"};
 	int relative = 0;
+	GM_QUIETLY;
 	for (unsigned i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
 		char full[128];
 		snprintf(full, sizeof full, "%s%s", name, suffixes[i]);

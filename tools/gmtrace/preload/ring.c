@@ -4,17 +4,19 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "quiet.h"
 
 #define NAP_NS 50000
 #define LONG_NAP_NS 1000000 /* after NAPS short ones */
@@ -117,14 +119,22 @@ static int allocate(int fd, size_t size)
 	return error;
 }
 
+/* The names of files. One thread is at them, once, and its stack may be small. */
+static char path[PATH_MAX], whole[PATH_MAX];
+
+/* put_name makes the name of a file of this process; 0 when it is too long. */
+static int put_name(char name[PATH_MAX], const char *folder, const char *kind, uint64_t number)
+{
+	int n = snprintf(name, PATH_MAX, "%s/%s.%d.%llu", folder, kind, getpid(), (unsigned long long)number);
+	return n > 0 && n < PATH_MAX;
+}
+
 /* map makes and maps the file; -1 when that fails. */
 static int map(const char *folder)
 {
-	char path[PATH_MAX], whole[PATH_MAX];
-	uint64_t nonce = gm_now();
-	if (snprintf(path, sizeof path, "%s/new.%d.%llu", folder, getpid(), (unsigned long long)nonce) >= (int)sizeof path)
+	uint64_t now = gm_now();
+	if (!put_name(path, folder, "new", now) || !put_name(whole, folder, "ring", now))
 		return -1;
-	snprintf(whole, sizeof whole, "%s/ring.%d.%llu", folder, getpid(), (unsigned long long)nonce);
 	int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -1;
@@ -158,14 +168,14 @@ __attribute__((constructor)) static void remember_folders(void)
 
 static int start(void)
 {
-	int error = errno;
 	int next = OFF;
 	remember_folders(); /* in a constructor that runs before the one above */
 	for (int i = 0; next == OFF && i < 2; i++)
 		if (folders[i][0] && (i > 0 || has_room(folders[i])) && map(folders[i]) == 0)
 			next = ON;
+	if (next == OFF && folders[1][0] && put_name(path, folders[1], "noring", gm_now()))
+		(void)!mknod(path, S_IFREG | 0600, 0); /* says so, and needs no descriptor */
 	keep_from_children();
-	errno = error;
 	return next;
 }
 
@@ -174,6 +184,7 @@ int gm_on(void)
 	int now = atomic_load_explicit(&state, memory_order_acquire);
 	if (__builtin_expect(now == ON, 1))
 		return !is_child();
+	GM_QUIETLY;
 	while (now != ON && now != OFF) {
 		int expected = UNKNOWN, self = -(int)getpid();
 		if (atomic_compare_exchange_strong(&state, &expected, self))
@@ -181,7 +192,7 @@ int gm_on(void)
 		else if (expected < 0 && expected != self)
 			return 0; /* forked while another thread of the parent was opening it */
 		else
-			sched_yield();
+			nanosleep(&(struct timespec){0, NAP_NS}, NULL);
 		now = atomic_load_explicit(&state, memory_order_acquire);
 	}
 	return now == ON;

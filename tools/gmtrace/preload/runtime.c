@@ -10,11 +10,12 @@
 #include <limits.h>
 #include <link.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "caller.h"
 #include "driver.h"
+#include "quiet.h"
 
 #define MAX_CALLS 1024
 #define STEPS 16
@@ -55,15 +56,31 @@ static int is_runtime(struct dl_phdr_info *info, size_t size, void *name)
 {
 	const char *base = strrchr(info->dlpi_name, '/');
 	(void)size;
-	return strncmp(base ? base + 1 : info->dlpi_name, "libcudart", 9) == 0 && snprintf(name, PATH_MAX, "%s", info->dlpi_name) < PATH_MAX;
+	if (strncmp(base ? base + 1 : info->dlpi_name, "libcudart", 9) != 0 || strlen(info->dlpi_name) >= PATH_MAX)
+		return 0;
+	strcpy(name, info->dlpi_name);
+	return 1;
+}
+
+/* of_runtime looks for a symbol of any runtime. There may be no room for a path on the stack. */
+static void *of_runtime(const char *name)
+{
+	void *found = NULL;
+	char *path = mmap(NULL, PATH_MAX, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (path == MAP_FAILED)
+		return NULL;
+	if (dl_iterate_phdr(is_runtime, path))
+		found = symbol_of(path, name);
+	munmap(path, PATH_MAX);
+	return found;
 }
 
 /* meant finds the function that a caller would have called. One that names no runtime among its dependencies was loaded by something
  * that does: then it is any runtime of the process. */
 static void *meant(void *caller, const char *name, void *self)
 {
+	GM_QUIETLY;
 	Dl_info of;
-	char runtime[PATH_MAX];
 	void *found = NULL;
 	if (gm_auditing)
 		return NULL;
@@ -71,9 +88,7 @@ static void *meant(void *caller, const char *name, void *self)
 		found = symbol_of(of.dli_fname, name);
 	if (!found || found == self)
 		found = gm_dlsym(RTLD_NEXT, name);
-	if (!found && dl_iterate_phdr(is_runtime, runtime))
-		found = symbol_of(runtime, name);
-	return found;
+	return found ? found : of_runtime(name);
 }
 
 static void *function_for(struct call *calls, void *caller, const char *name, void *self)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "caller.h"
+#include "quiet.h"
 
 #define MAX_FRAMES 56
 #define MAX_DEVICES 64
@@ -87,15 +88,31 @@ static void refused(enum gm_kind request, int device, size_t size, void *caller)
 
 int gm_came(int result, struct gm_record r, void *caller)
 {
-	if (result == CU_SUCCESS && r.a && gm_on())
+	int came = result == CU_SUCCESS && r.a;
+	if (!came && result != CU_OUT_OF_MEMORY)
+		return result;
+	GM_QUIETLY;
+	if (!gm_on())
+		return result;
+	if (r.device == GM_HERE)
+		r.device = (int16_t)gm_device();
+	if (came)
 		gm_tell(&r, caller);
-	else if (result == CU_OUT_OF_MEMORY && gm_on())
+	else
 		refused(r.kind, r.device, r.b, caller);
 	return result;
 }
 
+int gm_came_here(int result, enum gm_kind kind, uint64_t at, uint64_t size, void *caller)
+{
+	GM_QUIETLY;
+	struct gm_record r = {.kind = (uint8_t)kind, .device = GM_HERE, .a = at, .b = size, .c = gm_context()};
+	return gm_came(result, r, caller);
+}
+
 int gm_going(enum gm_kind kind, uint64_t at, uint64_t size, uint64_t stream, void *caller)
 {
+	GM_QUIETLY;
 	if (!at || !gm_on())
 		return 0;
 	struct gm_record r = {.kind = (uint8_t)kind, .device = -1, .a = at, .b = size, .c = stream};
@@ -106,6 +123,7 @@ int gm_going(enum gm_kind kind, uint64_t at, uint64_t size, uint64_t stream, voi
 int gm_gone(int result, int told, enum gm_kind failed, uint64_t at, uint64_t size, void *caller)
 {
 	if (result != CU_SUCCESS && told) {
+		GM_QUIETLY;
 		struct gm_record r = {.kind = (uint8_t)failed, .device = -1, .a = at, .b = size};
 		gm_tell(&r, caller);
 	}

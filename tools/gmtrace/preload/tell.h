@@ -32,8 +32,13 @@ int gm_memory(size_t *free, size_t *total);
 /* gm_tell adds a record, with the caller and, when wanted, its stack. */
 void gm_tell(struct gm_record *r, void *caller);
 
-/* gm_came tells how a request ended that would have brought r, and returns result. */
+/* gm_came tells how a request ended that would have brought r, and returns result; in r.device, GM_HERE stands for the current device. */
 int gm_came(int result, struct gm_record r, void *caller);
+
+/* gm_came_here is gm_came of memory of the current context. */
+int gm_came_here(int result, enum gm_kind kind, uint64_t at, uint64_t size, void *caller);
+
+#define GM_HERE (-2)
 
 /* gm_going tells of memory that a call is about to take away, and whether it told; gm_gone tells when it did not, and returns result. */
 int gm_going(enum gm_kind kind, uint64_t at, uint64_t size, uint64_t stream, void *caller);
@@ -44,9 +49,7 @@ int gm_gone(int result, int told, enum gm_kind failed, uint64_t at, uint64_t siz
 /* GOT is what a call stored, if it did. */
 #define GOT(result, p) ((result) == CU_SUCCESS ? (uint64_t)*(p) : 0)
 
-/* CAME tells of memory on the current device. */
-#define CAME(result, what, at, size) \
-	gm_came(result, \
-		(struct gm_record){.kind = what, .device = (int16_t)gm_device(), .a = at, .b = size, .c = gm_context()}, CALLER)
+/* CAME tells of memory of the current context. */
+#define CAME(result, what, at, size) gm_came_here(result, what, at, size, CALLER)
 
 #endif
