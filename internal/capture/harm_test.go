@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -60,6 +61,20 @@ func TestHarmless(t *testing.T) {
 				t.Errorf("%d allocs recorded, want %d", got, test.allocs)
 			}
 		})
+	}
+}
+
+// A program may unload the driver, and load others that have functions of the same names.
+func TestUnloadedDriver(t *testing.T) {
+	driver := compileHere(t, "libcuda.so.1", "unload.c", "-shared", "-fPIC", "-DWHOSE=1", "-Wl,-soname,libcuda.so.1")
+	other := compileHere(t, "libother.so", "unload.c", "-shared", "-fPIC", "-DWHOSE=2")
+	program := compileHere(t, "unload", "unload.c", "-ldl")
+	t.Setenv("DRIVER_FOLDER", filepath.Dir(driver))
+	for _, audit := range []bool{false, true} {
+		without, with := printed(t, Options{Audit: audit}, "sh", "-c", "LD_LIBRARY_PATH=$DRIVER_FOLDER exec "+program+" "+other)
+		if with != without || strings.Count(with, "other 2\n") != 3 {
+			t.Errorf("audit %v: recorded\n%swithout\n%s", audit, with, without)
+		}
 	}
 }
 

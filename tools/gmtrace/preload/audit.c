@@ -10,7 +10,9 @@
 
 int gm_auditing;
 
+/* The driver, while it is loaded, and what la_objclose is told of it. */
 static _Atomic(struct link_map *) driver_map;
+static _Atomic(uintptr_t *) driver_cookie;
 
 GM_PUBLIC unsigned la_version(unsigned version)
 {
@@ -19,19 +21,27 @@ GM_PUBLIC unsigned la_version(unsigned version)
 }
 
 /* driver_came takes note of the driver. A program may unload it, and load it again elsewhere. */
-static void driver_came(struct link_map *map)
+static void driver_came(struct link_map *map, uintptr_t *cookie)
 {
 	gm_forget();
 	atomic_store(&driver_map, map);
+	atomic_store(&driver_cookie, cookie);
 }
 
 GM_PUBLIC unsigned la_objopen(struct link_map *map, Lmid_t namespace, uintptr_t *cookie)
 {
 	const char *slash = strrchr(map->l_name, '/');
-	(void)cookie;
 	if (namespace == LM_ID_BASE && strcmp(slash ? slash + 1 : map->l_name, "libcuda.so.1") == 0)
-		driver_came(map);
+		driver_came(map, cookie);
 	return LA_FLG_BINDTO | LA_FLG_BINDFROM;
+}
+
+/* At the end of a process this comes for every object, and functions of the driver may be called still: those that were found stay known. */
+GM_PUBLIC unsigned la_objclose(uintptr_t *cookie)
+{
+	if (cookie == atomic_load(&driver_cookie))
+		atomic_store(&driver_map, NULL);
+	return 0;
 }
 
 GM_PUBLIC uintptr_t la_symbind64(Elf64_Sym *symbol, unsigned index, uintptr_t *from, uintptr_t *to, unsigned *flags, const char *name)
@@ -39,7 +49,7 @@ GM_PUBLIC uintptr_t la_symbind64(Elf64_Sym *symbol, unsigned index, uintptr_t *f
 	(void)index, (void)from, (void)to, (void)flags;
 	void *wrapper = NULL;
 	int hook = gm_hook_named(name);
-	if (hook >= 0 && gm_real(hook) == (void *)symbol->st_value)
+	if (hook >= 0 && atomic_load(&driver_map) && gm_real(hook) == (void *)symbol->st_value)
 		wrapper = gm_wrapper(hook);
 	else if (strncmp(name, "cuda", 4) == 0)
 		wrapper = gm_runtime_wrapper(name, (void *)symbol->st_value);
