@@ -144,9 +144,9 @@ func (o *Output) write(to io.Writer) (rows int64, err error) {
 	return m.count, out.Close()
 }
 
-// withLacks adds what the recording lacks to the marks of a trace, in their order of time.
+// withLacks adds what the recording lacks, and when the clock was set, to the marks of a trace, in their order of time.
 func (o *Output) withLacks(marks []mark) []mark {
-	all := slices.Clone(marks)
+	all := slices.Concat(marks, o.process.notes)
 	for _, l := range o.process.lacks {
 		all = append(all, mark{l.timeNS, trace.IncompleteTag(l.text)})
 	}

@@ -49,6 +49,7 @@ type process struct {
 	headless bool   // the history had gone round when it was first dumped
 
 	warn   func(format string, args ...any)
+	notes  []mark // of what else happened
 	lacks  []mark // what is missing in the recording, and when that was found
 	broken bool   // by an error of this program or its surroundings
 	kept   bool   // its ring holds what could not be taken in

@@ -55,8 +55,9 @@ type Session struct {
 	interrupted  bool
 	told         map[string]bool // troubles that were told of
 	recovered    bool            // by Recover
-	odd          int             // files that could not be read as what their names say
-	keep         bool            // the folders, since something in them is nowhere else
+	daytime      daytime
+	odd          int  // files that could not be read as what their names say
+	keep         bool // the folders, since something in them is nowhere else
 }
 
 // NewSession makes the folders of a session, and puts into one what traced processes load. The session must be closed.
@@ -149,6 +150,7 @@ func when(wanted bool, text string) string {
 // kept to the process that it is about.
 func (s *Session) Poll() {
 	now := time.Now()
+	s.watchClock()
 	s.discover()
 	for _, p := range s.processes {
 		p.poll(now)

@@ -8,12 +8,16 @@ import time
 BUFFERED = 256  # marks
 
 
-if hasattr(time, "time_ns"):
-    now = time.time_ns
-else:
+def elapsed():
+    return int(time.monotonic() * 1e9)
 
-    def now():
-        return int(time.time() * 1e9)
+
+START = int(time.time() * 1e9) - elapsed()
+
+
+def now():
+    """Returns the time in nanoseconds since the Unix epoch, as if nobody had set the clock since the start."""
+    return START + elapsed()
 
 
 class Marks(object):
