@@ -15,7 +15,7 @@ export GM_SHARED TRACES GOFLAGS
 SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
 
-.PHONY: all demo experiment-capture test race bench lint random fuzz interop figures man clean help
+.PHONY: all demo experiment-capture test race bench lint random fuzz damage-long interop figures man clean help
 .PHONY: $(addprefix figures-,formats damage import fidelity expandable replay plan capture bilevel scale fit lowest large small threads stitch frontier planned why synth look tune report latency memo dymem swap)
 
 PRELOAD := tools/gmtrace/preload
@@ -141,6 +141,12 @@ figures-formats: ## writing and reading 5 million events on one core
 figures-damage: ## 20,000 damaged files
 	@$(GO) test -count 1 -v -run TestDamaged ./formats | grep -E 'refused|^(ok|FAIL)'
 	@echo "target: 20000 files, no panic, at most 32 MiB allocated for each, or the test fails: met"
+
+damage-long: ## files of each kind damaged for TIME each, from a SEED of your choice, through what the commands do with them
+	$(GO) test -count 1 -timeout 0 -v -run TestDamaged ./internal/damage -args -seed $(SEED) -time $(TIME)
+
+SEED ?= 2
+TIME ?= 10m
 
 man: all ## a manual page for each tool, in out/man/
 	@mkdir -p out/man

@@ -157,6 +157,7 @@ func TestMetaRules(t *testing.T) {
 		"negative peak":       {func(m *plan.Meta) { m.Peak = -1 }, "write plan: metadata: peak of -1 bytes"},
 		"bound over the peak": {func(m *plan.Meta) { m.LowerBound = 4096 }, "write plan: metadata: lower bound of 4096 bytes, with a peak of 2048"},
 		"negative rows":       {func(m *plan.Meta) { m.Rows = -1 }, "write plan: metadata: trace of -1 rows"},
+		"too many rows":       {func(m *plan.Meta) { m.Rows = 1<<26 + 1 }, "write plan: metadata: trace of 67108865 rows"},
 		"rows beyond the end": {func(m *plan.Meta) { m.End = 10 }, "write plan: metadata: plan of the rows 2 to 10 of a trace of 9"},
 		"other period":        {func(m *plan.Meta) { m.Period = 5 }, "write plan: metadata: period of 5 rows, in a plan of the rows 2 to 8"},
 	} {

@@ -13,6 +13,8 @@ const (
 	MaxDevice = 1023
 	// MaxRows is the most rows that a plan may have.
 	MaxRows = 1 << 23
+	// MaxTraceRows is the most rows that the trace of a plan may have.
+	MaxTraceRows = 1 << 26
 	// MaxTime bounds times, in ns since the Unix epoch.
 	MaxTime = 1 << 62
 	// MaxTotal bounds what the sizes of all tensors add up to, in bytes, and what those of the segments do.
@@ -22,7 +24,7 @@ const (
 // Validator checks the rules of a plan, batch by batch:
 //
 //   - tensors are in the order in which they come to life: alloc and id grow strictly, both from row to row;
-//   - 0 <= alloc < free <= the rows of the trace, and 0 <= alloc_ns <= free_ns <= MaxTime;
+//   - 0 <= alloc < free <= the rows of the trace, MaxTraceRows at most, and 0 <= alloc_ns <= free_ns <= MaxTime;
 //   - sizes are at least 1 byte, offsets not negative and multiples of the alignment;
 //   - offset plus the size, rounded up to the alignment, is at most the peak, and so is the sum of where the arenas end;
 //   - the sizes of all tensors add up to MaxTotal at most, and there are MaxRows rows at most;
@@ -51,7 +53,7 @@ func NewValidator(meta *Meta) (*Validator, error) {
 		return nil, fmt.Errorf("peak of %d bytes", meta.Peak)
 	case meta.LowerBound < 0 || meta.LowerBound > meta.Peak:
 		return nil, fmt.Errorf("lower bound of %d bytes, with a peak of %d", meta.LowerBound, meta.Peak)
-	case meta.Rows < 0:
+	case meta.Rows < 0 || meta.Rows > MaxTraceRows:
 		return nil, fmt.Errorf("trace of %d rows", meta.Rows)
 	case meta.First < 0 || meta.First > meta.End || meta.End > meta.Rows:
 		return nil, fmt.Errorf("plan of the rows %d to %d of a trace of %d", meta.First, meta.End, meta.Rows)

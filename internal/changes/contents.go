@@ -80,7 +80,9 @@ func Read(r *trace.Reader, o *overview.Overview, spans map[int32]overview.Span) 
 			return errDone
 		}
 		if f := byDevice[e.Device]; f != nil && e.Level == f.Level && row < f.span.End {
-			f.add(row, e)
+			if err := f.add(row, e); err != nil {
+				return r.Wrap(err)
+			}
 		}
 		return nil
 	})

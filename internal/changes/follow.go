@@ -1,6 +1,8 @@
 package changes
 
 import (
+	"fmt"
+
 	"gm/formats/trace"
 	"gm/internal/overview"
 )
@@ -78,7 +80,7 @@ func (f *follower) advance(row int64) bool {
 }
 
 // add follows a row of the device and the level.
-func (f *follower) add(row int64, e *trace.Event) {
+func (f *follower) add(row int64, e *trace.Event) error {
 	switch e.Op {
 	case trace.OpAlloc:
 		f.alloc(row, e)
@@ -95,7 +97,14 @@ func (f *follower) add(row int64, e *trace.Event) {
 	case trace.OpSegmentFree, trace.OpSegmentUnmap:
 		f.reserve(e, -e.Size)
 	}
+	if len(f.groups) > maxGroups {
+		return fmt.Errorf("row %d: more than %d different stacks, sizes and streams", row, maxGroups)
+	}
+	return nil
 }
+
+// maxGroups bounds what is kept apart on a device, some 300 bytes each.
+const maxGroups = 2 << 20
 
 func (f *follower) alloc(row int64, e *trace.Event) {
 	tag, known := f.tags[e.Tag]

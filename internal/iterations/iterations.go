@@ -36,7 +36,10 @@ func Find(sizes, streams, live []int64) []Span {
 }
 
 // MaxRequests is how many requests are looked at, the first ones: what Find holds in memory, and how long it takes, is bounded by it.
-const MaxRequests = 1 << 21
+const MaxRequests = 1 << 22
+
+// MaxInAll is how many requests are kept for it of all devices of a trace, by those who call Find for each of them.
+const MaxInAll = 1 << 23
 
 // leastRuns is how many runs must agree on the length of an iteration.
 const leastRuns = 6

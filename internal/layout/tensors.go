@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"gm/formats/column"
+	"gm/formats/plan"
 	"gm/formats/trace"
 	"gm/internal/blocks"
 	"gm/internal/iterations"
@@ -42,6 +43,9 @@ func (t *Tensors) Len() int { return len(t.ID) }
 // Collect reads the tensors of a trace, from its first row on.
 func Collect(r *trace.Reader) (*Tensors, error) {
 	conf, _ := blocks.RecordedTorchConf(r.Meta().AllocConf)
+	if r.Rows() > plan.MaxTraceRows {
+		return nil, r.Wrap(fmt.Errorf("%d rows, more than the %d that a plan can be made of", r.Rows(), plan.MaxTraceRows))
+	}
 	t := &Tensors{Pools: column.NewStrings(), Meta: r.Meta(), recorded: newRecorded(conf)}
 	lastNS := int64(0)
 	for {
@@ -62,6 +66,9 @@ func Collect(r *trace.Reader) (*Tensors, error) {
 			t.recorded.add(&e, t.Rows+int64(i), r.Strings().Text(e.Tag))
 			switch op {
 			case trace.OpAlloc:
+				if t.Len() == plan.MaxRows {
+					return nil, r.Wrap(fmt.Errorf("row %d: more than %d allocations, which is what a plan holds", t.Rows+int64(i), plan.MaxRows))
+				}
 				t.born(b, i, t.Pools.Code(r.Strings().Text(b.Pool[i])), t.Rows+int64(i))
 			case trace.OpFree, trace.OpFreeCompleted:
 				if err := t.dies(b.ID[i], t.Rows+int64(i), b.TimeNS[i]); err != nil {

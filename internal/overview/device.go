@@ -31,7 +31,6 @@ type Device struct {
 	tensors  map[int64]tensor
 	streams  map[int64]*Stream
 	pools    map[int32]bool // by code
-	sizes    map[int64]int64
 	requests requests
 	ranges   recording.Ranges
 	odd      *odd
@@ -79,14 +78,15 @@ type requests struct {
 	end     int64 // row of the first that is left out, 0 if none is
 }
 
-// add notes an allocation, with the bytes that live just before it.
-func (r *requests) add(e *trace.Event, row, live int64) {
-	if len(r.sizes) == iterations.MaxRequests {
+// add notes an allocation, with the bytes that live just before it, unless so many are noted of all devices, of which it takes account.
+func (r *requests) add(e *trace.Event, row, live int64, noted *int) {
+	if r.end > 0 || len(r.sizes) == iterations.MaxRequests || *noted == iterations.MaxInAll {
 		if r.end == 0 {
 			r.end = row
 		}
 		return
 	}
+	*noted++
 	r.sizes, r.streams = append(r.sizes, e.Size), append(r.streams, e.Stream)
 	r.live, r.rows = append(r.live, live), append(r.rows, row)
 }
@@ -116,7 +116,7 @@ const maxLargest = 10
 func newDevice(ordinal int32, rows int64, odd *odd) *Device {
 	return &Device{
 		Ordinal: ordinal, OOMs: []OOM{}, Streams: []*Stream{}, Pools: []string{}, Largest: []Size{},
-		tensors: map[int64]tensor{}, streams: map[int64]*Stream{}, pools: map[int32]bool{}, sizes: map[int64]int64{}, curve: newCurve(rows), odd: odd,
+		tensors: map[int64]tensor{}, streams: map[int64]*Stream{}, pools: map[int32]bool{}, curve: newCurve(rows), odd: odd,
 	}
 }
 
@@ -126,6 +126,7 @@ func (d *Device) stream(handle int64) *Stream {
 		s = &Stream{Handle: handle}
 		d.streams[handle] = s
 		d.Streams = append(d.Streams, s)
+		d.odd.listed++
 	}
 	return s
 }
@@ -148,21 +149,34 @@ func (d *Device) add(e *trace.Event, row int64) {
 		d.odd.takeBack(&d.reserved, e.Size, row, "segments")
 	case trace.OpOOM:
 		d.OOMs = append(d.OOMs, OOM{row, e.Size, int64(e.Addr)})
+		d.odd.listed++
 	}
 	d.curve.add(row, e.TimeNS, d.live)
 }
 
 func (d *Device) alloc(e *trace.Event, row int64) {
-	d.requests.add(e, row, d.live)
+	d.requests.add(e, row, d.live, &d.odd.noted)
 	s := d.stream(e.Stream)
 	d.tensors[e.ID] = tensor{e.Size, s}
-	d.sizes[e.Size]++
+	d.largest(e.Size)
 	d.Allocs++
 	s.Allocs++
 	s.live += e.Size
 	s.PeakLive = max(s.PeakLive, s.live)
 	if d.live += e.Size; d.live > d.PeakLive {
 		d.PeakLive, d.PeakRow, d.PeakNS = d.live, row, e.TimeNS
+	}
+}
+
+// largest counts a size if it is among the largest so far.
+func (d *Device) largest(size int64) {
+	i, found := slices.BinarySearchFunc(d.Largest, size, func(s Size, size int64) int { return cmp.Compare(size, s.Bytes) })
+	switch {
+	case found:
+		d.Largest[i].Count++
+	case i < maxLargest:
+		d.Largest = slices.Insert(d.Largest, i, Size{size, 1})
+		d.Largest = d.Largest[:min(len(d.Largest), maxLargest)]
 	}
 }
 
@@ -174,11 +188,6 @@ func (d *Device) finish(rows int64) {
 	slices.SortFunc(d.Streams, func(a, b *Stream) int {
 		return cmp.Or(cmp.Compare(b.Allocs, a.Allocs), cmp.Compare(a.Handle, b.Handle))
 	})
-	for size, n := range d.sizes {
-		d.Largest = append(d.Largest, Size{size, n})
-	}
-	slices.SortFunc(d.Largest, func(a, b Size) int { return cmp.Compare(b.Bytes, a.Bytes) })
-	d.Largest = d.Largest[:min(len(d.Largest), maxLargest)]
 	d.Iterations = d.requests.find(rows)
 	d.requests = requests{}
 }

@@ -116,6 +116,7 @@ func (d *Driver) add(e *trace.Event, row int64, tag string) {
 		d.odd.takeBack(&d.Mappings.AtEnd, e.Size, row, "mappings")
 	case trace.OpOOM:
 		kind, by := trace.ParseDriverTag(tag)
+		d.odd.listed++
 		d.Refusals = append(d.Refusals, Refusal{OOM{row, e.Size, int64(e.Addr)}, string(kind), by})
 	case trace.OpSample:
 		d.samples.add(e, row, trace.Kind(tag), d.now)

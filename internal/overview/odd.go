@@ -12,7 +12,13 @@ type odd struct {
 	clock recording.Clock
 	less  oddity // more is given back than there was
 	out   oddity // blocks that lie in no segment
+
+	noted  int // requests of all devices
+	listed int // streams, steps and failed requests, which are kept one by one
 }
+
+// maxListed bounds them.
+const maxListed = 1 << 20
 
 // oddity counts the rows of one kind.
 type oddity struct {

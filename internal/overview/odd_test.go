@@ -1,10 +1,16 @@
 package overview
 
 import (
+	"bytes"
+	"errors"
+	"maps"
+	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"gm/formats/trace"
+	"gm/internal/iterations"
 )
 
 // TestOddities has traces that do not agree with themselves: all are summed up and drawn, and told of.
@@ -49,5 +55,57 @@ func TestOddities(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestListed has more of what is kept one by one than a trace may have: steps, and requests that fail.
+func TestListed(t *testing.T) {
+	var out bytes.Buffer
+	w := trace.NewWriter(&out, trace.Meta{})
+	b := &trace.Batch{}
+	for range maxListed / 2 {
+		b.Append(trace.Event{Op: trace.OpMark, Tag: w.Strings().Code(stepTag)})
+		b.Append(trace.Event{Op: trace.OpOOM})
+	}
+	b.Append(trace.Event{Op: trace.OpOOM, Level: trace.LevelDriver})
+	if err := errors.Join(w.Write(b), w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Read(open(t, out.Bytes()))
+	if want := "row 1048576: more than 1048576 streams, steps and failed requests"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("error %v, want %q", err, want)
+	}
+}
+
+// TestLargest compares the largest sizes with those of all.
+func TestLargest(t *testing.T) {
+	rng := rand.New(rand.NewPCG(4, 5))
+	d := newDevice(0, 1, &odd{})
+	count := map[int64]int64{}
+	for range 5000 {
+		size := 1 + rng.Int64N(40)*rng.Int64N(40)
+		d.largest(size)
+		count[size]++
+	}
+	sizes := slices.Sorted(maps.Keys(count))
+	for i, s := range d.Largest {
+		if want := sizes[len(sizes)-1-i]; s.Bytes != want || s.Count != count[want] {
+			t.Errorf("%d: %+v, want %d bytes %d times", i, s, want, count[want])
+		}
+	}
+	if len(d.Largest) != maxLargest {
+		t.Errorf("%d sizes", len(d.Largest))
+	}
+}
+
+// TestRequests keeps the first requests of a device, and no more of all devices than are looked at.
+func TestRequests(t *testing.T) {
+	noted := iterations.MaxInAll - 2
+	var r requests
+	for row := range int64(4) {
+		r.add(&trace.Event{Size: 8}, row, 0, &noted)
+	}
+	if len(r.sizes) != 2 || r.end != 2 || noted != iterations.MaxInAll {
+		t.Errorf("%d requests up to row %d", len(r.sizes), r.end)
 	}
 }

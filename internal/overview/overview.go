@@ -4,6 +4,7 @@ package overview
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 
@@ -39,7 +40,8 @@ type Step struct {
 // stepTag is the tag of such a mark.
 const stepTag = "step"
 
-// Read reads a trace to its end.
+// Read reads a trace to its end. It holds some 250 bytes for each of the first [iterations.MaxRequests] allocations of a device,
+// [iterations.MaxInAll] of all, and some 100 for each that lives.
 func Read(r *trace.Reader) (*Overview, error) {
 	o := &Overview{Meta: r.Meta(), Source: r.Meta().Source, Rows: r.Rows(), Steps: []Step{}}
 	var counts [math.MaxInt8 + 1]int64 // by operation
@@ -51,6 +53,9 @@ func Read(r *trace.Reader) (*Overview, error) {
 		o.odd.clock.Add(e.TimeNS)
 		counts[e.Op]++
 		o.add(e, row, r.Strings().Text)
+		if o.odd.listed > maxListed {
+			return r.Wrap(fmt.Errorf("row %d: more than %d streams, steps and failed requests", row, maxListed))
+		}
 		return nil
 	})
 	if err != nil {
@@ -76,6 +81,7 @@ func (o *Overview) add(e *trace.Event, row int64, text func(code int32) string) 
 	case e.Op == trace.OpMark:
 		if text(e.Tag) == stepTag {
 			o.Steps = append(o.Steps, Step{row, e.TimeNS})
+			o.odd.listed++
 		}
 	case e.Op == trace.OpSample || e.Level == trace.LevelDriver:
 		d := o.device(e.Device)

@@ -44,6 +44,9 @@ func Check(p *plan.Reader, t *trace.Reader) (Report, error) {
 	if t == nil {
 		return report, nil
 	}
+	if c.meta.Rows != t.Rows() {
+		return Report{}, p.Wrap(fmt.Errorf("made from a trace of %d rows, the trace has %d", c.meta.Rows, t.Rows()))
+	}
 	allocs, err := readAllocs(t)
 	if err != nil {
 		return Report{}, err

@@ -28,7 +28,13 @@ const (
 // peak. What it holds grows with the blocks that live at a time and the different samples.
 func Read(r *trace.Reader, o *overview.Overview, labels *tags.Tags, at *int64) (*profile.Profile, error) {
 	b := newBuilder(r, o, labels, at)
-	if err := trace.Each(r, b.add); err != nil {
+	err := trace.Each(r, func(row int64, e *trace.Event) error {
+		if b.add(row, e); len(b.samples) > maxSamples {
+			return r.Wrap(fmt.Errorf("row %d: more than %d different stacks, streams and classes of sizes", row, maxSamples))
+		}
+		return nil
+	})
+	if err != nil {
 		return nil, err
 	}
 	p := b.profile(o)
@@ -51,6 +57,9 @@ type sample struct {
 	key    key
 	values [values]int64
 }
+
+// maxSamples bounds the samples of a profile.
+const maxSamples = 1 << 20
 
 // live is an allocation that lives.
 type live struct {
@@ -95,7 +104,7 @@ func newBuilder(r *trace.Reader, o *overview.Overview, labels *tags.Tags, at *in
 }
 
 // add takes in a row.
-func (b *builder) add(row int64, e *trace.Event) error {
+func (b *builder) add(row int64, e *trace.Event) {
 	if d := b.devices[e.Device]; d != nil && d.level == e.Level {
 		switch e.Op {
 		case trace.OpAlloc:
@@ -111,7 +120,6 @@ func (b *builder) add(row int64, e *trace.Event) error {
 	for _, d := range b.due[row] {
 		b.use(d)
 	}
-	return nil
 }
 
 func (b *builder) alloc(d *device, e *trace.Event) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -19,8 +20,8 @@ import (
 
 // Load reads the requests of a trace, as one program for each device.
 func Load(r *trace.Reader) ([]*Program, error) {
-	if r.Rows() > maxRows {
-		return nil, fmt.Errorf("trace %s: %d rows, more than the %d that can be replayed", r.Name(), r.Rows(), maxRows)
+	if r.Rows() > math.MaxInt32 {
+		return nil, r.Wrap(fmt.Errorf("%d rows, more than the %d that can be numbered in a replay", r.Rows(), math.MaxInt32))
 	}
 	l := newLoader(r.Name(), r.Meta().AllocConf, r.Meta().Alignment)
 	var clock recording.Clock
@@ -28,6 +29,9 @@ func Load(r *trace.Reader) ([]*Program, error) {
 		clock.Add(e.TimeNS)
 		if concerns(e) {
 			l.add(e, row, r.Strings().Text(e.Tag))
+		}
+		if l.rows > maxRows {
+			return r.Wrap(fmt.Errorf("row %d: more than %d rows of a framework's allocator, the most that can be replayed", row, maxRows))
 		}
 		return nil
 	})
@@ -48,9 +52,6 @@ func concerns(e *trace.Event) bool {
 // LoadPlan rebuilds the requests from a plan, as one program for each device.
 func LoadPlan(r *plan.Reader) ([]*Program, error) {
 	m := r.Meta()
-	if m.Rows > maxRows {
-		return nil, fmt.Errorf("plan %s: of %d rows, more than the %d that can be replayed", r.Name(), m.Rows, maxRows)
-	}
 	l := newLoader(r.Name(), m.AllocConf, m.Alignment)
 	var steps []planStep
 	for i := 0; i < len(m.Emptied); i += 2 {

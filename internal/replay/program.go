@@ -3,7 +3,6 @@ package replay
 
 import (
 	"fmt"
-	"math"
 
 	"gm/formats/trace"
 	"gm/internal/blocks"
@@ -93,8 +92,8 @@ func (p *Program) complete(tensor int32, row, timeNS int64) {
 	p.step(Complete, tensor, row, timeNS)
 }
 
-// maxRows is the most rows that a program's columns can number.
-const maxRows = math.MaxInt32
+// maxRows is the most rows of a framework's allocator that a trace may have, some 80 to 160 bytes each in a replay.
+const maxRows = 1 << 25
 
 // loader sorts the rows of a trace into one program a device.
 type loader struct {
@@ -104,6 +103,7 @@ type loader struct {
 	conf      blocks.TorchConf
 	programs  []*Program
 	byDevice  map[int32]*loading
+	rows      int // of a framework's allocator
 }
 
 // loading is a program in the making.
@@ -142,6 +142,7 @@ func (l *loader) program(device int32) *loading {
 
 // add takes in one row of a framework's allocator. A free that is not of a tensor of that device's framework is passed over.
 func (l *loader) add(e *trace.Event, row int64, tag string) {
+	l.rows++
 	p := l.program(e.Device)
 	if at := p.emptied.Add(e, row); at >= 0 {
 		p.step(Empty, 0, at, e.TimeNS)

@@ -6,6 +6,7 @@ import (
 
 	"gm/formats/column"
 	"gm/formats/trace"
+	"gm/internal/iterations"
 )
 
 // block is an allocation.
@@ -37,6 +38,7 @@ type collector struct {
 	devices  map[int32]*device
 	marks    []mark
 	lastID   int64
+	noted    int // blocks of all devices
 	recorded []Label
 	byText   map[string]uint16
 	origins  map[int32]origin // by code of the stack
@@ -89,6 +91,10 @@ func (c *collector) device(ordinal int32) *device {
 
 func (c *collector) alloc(e *trace.Event, row int64) {
 	d := c.device(e.Device)
+	if len(d.blocks) == iterations.MaxRequests || c.noted == iterations.MaxInAll {
+		return
+	}
+	c.noted++
 	b := block{id: e.ID, size: e.Size, stream: e.Stream, born: row, died: never, live: d.live, bare: e.Stack == 0}
 	if tag := c.texts.Text(e.Tag); tag != "" {
 		if _, b.preexisting = trace.ParsePreexisting(tag); !b.preexisting {

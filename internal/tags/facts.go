@@ -38,7 +38,8 @@ func (f *facts) pass() bool { return f.born == forward || f.born == backward }
 func (f *facts) kept() bool { return f.updates >= 2 || !f.freed && f.early }
 
 // factsOf returns the facts of a block.
-func factsOf(b *block, d *device, passes []pass) facts {
+func factsOf(b *block, d *device, t *timetable) facts {
+	passes := t.passes
 	f := facts{passes: len(passes) > 0, origin: b.origin, freed: b.died != never, preexisting: b.preexisting}
 	if !f.passes {
 		if f.freed {
@@ -48,27 +49,33 @@ func factsOf(b *block, d *device, passes []pass) facts {
 	}
 	from, to := passAt(passes, b.born), passAt(passes, b.died)
 	f.same = f.freed && from == to
-	f.throughout = !f.freed || to >= lastUpdate(passes)
+	f.throughout = !f.freed || to >= t.last
 	f.born, f.early = building, true
 	if from >= 0 {
 		f.born, f.iteration, f.early = passes[from].kind, passes[from].iteration, passes[from].iteration < 2
 	}
-	for i := from + 1; i <= to; i++ {
-		if passes[i].kind == update {
-			f.updates++
-		}
-	}
+	f.updates = t.updates[to+1] - t.updates[from+1]
 	return f
 }
 
-// lastUpdate returns the number of the last pass that is an update, or how many passes there are.
-func lastUpdate(passes []pass) int {
-	for i := len(passes) - 1; i >= 0; i-- {
-		if passes[i].kind == update {
-			return i
+// timetable is the passes of a device.
+type timetable struct {
+	passes  []pass
+	updates []int // how many of the first passes are updates, by how many those are
+	last    int   // number of the last update, or how many passes there are
+}
+
+func newTimetable(passes []pass) *timetable {
+	t := &timetable{passes: passes, updates: make([]int, 1, len(passes)+1), last: len(passes)}
+	n := 0
+	for i, p := range passes {
+		if p.kind == update {
+			n++
+			t.last = i
 		}
+		t.updates = append(t.updates, n)
 	}
-	return len(passes)
+	return t
 }
 
 // passAt returns the number of the pass of a row, -1 before the first.
@@ -102,8 +109,9 @@ const leastBuilt = 8
 func allFacts(d *device, passes []pass) []facts {
 	all := make([]facts, len(d.blocks))
 	first := built(d.blocks)
+	t := newTimetable(passes)
 	for i := range d.blocks {
-		all[i] = factsOf(&d.blocks[i], d, passes)
+		all[i] = factsOf(&d.blocks[i], d, t)
 		all[i].first = len(passes) == 0 && i < first
 	}
 	compareSizes(d, all)
