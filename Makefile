@@ -10,6 +10,7 @@ TRACES   ?= $(if $(GM_SHARED),$(GM_SHARED)/traces:$(GM_SHARED)/snapshots,testdat
 FUZZTIME ?= 30s
 SECONDS  ?= 600
 SEED     ?= 1
+TIME     ?= 10m
 export GM_SHARED TRACES GOFLAGS
 
 SHELL := /bin/bash
@@ -145,8 +146,6 @@ figures-damage: ## 20,000 damaged files
 damage-long: ## files of each kind damaged for TIME each, from a SEED of your choice, through what the commands do with them
 	$(GO) test -count 1 -timeout 0 -v -run TestDamaged ./internal/damage -args -seed $(SEED) -time $(TIME)
 
-SEED ?= 2
-TIME ?= 10m
 
 man: all ## a manual page for each tool, in out/man/
 	@mkdir -p out/man
