@@ -8,7 +8,6 @@ GOFLAGS  += -ldflags=-extldflags=-Wl,-z,lazy
 GM_SHARED ?= $(abspath $(wildcard ../shared))
 TRACES   ?= $(if $(GM_SHARED),$(GM_SHARED)/traces:$(GM_SHARED)/snapshots,testdata:testdata/snapshots)
 FUZZTIME ?= 30s
-SECONDS  ?= 600
 SEED     ?= 1
 TIME     ?= 10m
 export GM_SHARED TRACES GOFLAGS
@@ -16,7 +15,7 @@ export GM_SHARED TRACES GOFLAGS
 SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
 
-.PHONY: all demo experiment-capture test race bench lint random fuzz damage-long interop figures man clean help
+.PHONY: all demo experiment-capture test race bench lint random fuzz damage-long stress interop figures man clean help
 .PHONY: $(addprefix figures-,formats damage import fidelity expandable replay plan capture bilevel scale fit lowest large small threads stitch frontier planned why synth look tune report latency memo dymem swap)
 
 PRELOAD := tools/gmtrace/preload
@@ -71,6 +70,9 @@ test: $(LOADED) ## all tests
 race: $(LOADED) ## all tests under the race detector
 	$(GO) test -race ./...
 
+stress: $(LOADED) ## damage, kill and stop what gmtrace run records, as chance has it, for TIME
+	GM_STRESS=$(TIME) $(GO) test -v -count 1 -timeout 0 -run TestStress ./internal/capture
+
 bench: $(LOADED) ## benchmarks of the formats, the importer, the allocators and the solvers
 	$(GO) test -run '^$$' -bench . -benchtime 1x ./...
 
@@ -79,8 +81,8 @@ lint: ## gofmt, go vet, staticcheck
 	$(GO) vet ./...
 	$(GO) tool -modfile=internal/devtools/go.mod staticcheck ./...
 
-random: ## random programs on libgm.so under faults, SECONDS of them for each allocator, from seed SEED; then every call that can fail at each position
-	GM_RANDOM_SECONDS=$(SECONDS) GM_RANDOM_SEED=$(SEED) $(GO) test -count 1 -timeout 0 -v -parallel 8 -run 'TestRandom$$|TestRandomSwap' ./internal/libgm | grep -vE '^=== '
+random: ## random programs on libgm.so under faults, for TIME with each allocator, from seed SEED; then every call that can fail at each position
+	GM_RANDOM_TIME=$(TIME) GM_RANDOM_SEED=$(SEED) $(GO) test -count 1 -timeout 0 -v -parallel 8 -run 'TestRandom$$|TestRandomSwap' ./internal/libgm | grep -vE '^=== '
 	GM_EVERY=1 $(GO) test -count 1 -timeout 0 -v -run 'TestFaults$$' ./internal/libgm | grep -vE '^=== '
 
 fuzz: ## every fuzz target, FUZZTIME each

@@ -202,6 +202,9 @@ func (s *Session) recoverProcess(r *remains) error {
 	if err != nil {
 		return errors.Join(err, p.close())
 	}
+	if !ended && r.ring == "" {
+		p.lack("what it did last is missing, since its ring is gone")
+	}
 	if !p.life.dead() {
 		p.lack("it still runs: what it did after it was read, and will do, is not in the trace")
 	}

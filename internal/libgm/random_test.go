@@ -31,7 +31,7 @@ var swapCalls = []string{
 // errorCodes are out of memory, an invalid value, an illegal address and an unknown error.
 var errorCodes = []int{2, 1, 700, 999}
 
-// TestRandom runs testdata/random.c on every allocator with settings that a seed gives. GM_RANDOM_SECONDS is how long for each of them, in
+// TestRandom runs testdata/random.c on every allocator with settings that a seed gives. GM_RANDOM_TIME is how long for each of them, in
 // place of a few runs, and GM_RANDOM_SEED the first seed.
 func TestRandom(t *testing.T) {
 	k := newKit(t)
@@ -85,8 +85,8 @@ func TestRandomRace(t *testing.T) {
 func (k kit) random(t *testing.T, program string, calls []string, env ...string) {
 	t.Helper()
 	first, _ := strconv.ParseUint(os.Getenv("GM_RANDOM_SEED"), 10, 64)
-	seconds, _ := strconv.Atoi(os.Getenv("GM_RANDOM_SECONDS"))
-	end := time.Now().Add(time.Duration(seconds) * time.Second)
+	long, _ := time.ParseDuration(os.Getenv("GM_RANDOM_TIME"))
+	end := time.Now().Add(long)
 	var runs, met, failed, faults int64
 	for seed := first; seed < first+8 || time.Now().Before(end); seed++ {
 		args := randomJob(seed, calls)
