@@ -102,7 +102,8 @@ func (g *Graph) Validate() error {
 			return fmt.Errorf("operator %d: there is no type %d", i, uint8(o.Type))
 		}
 	}
-	var bytes int64
+	var bytes, moved int64
+	var again time.Duration
 	for i := range g.Tensors {
 		t := &g.Tensors[i]
 		if err := g.validateTensor(t); err != nil {
@@ -112,6 +113,11 @@ func (g *Graph) Validate() error {
 		if bytes > maxTotal || took > maxDuration {
 			return fmt.Errorf("tensor %d: %d bytes and %v in all, so far", i, bytes, took)
 		}
+		uses := int64(len(t.Uses))
+		if uses > (maxMoved-moved)/t.Bytes || t.Recompute > 0 && uses > int64((maxAgain-again)/t.Recompute) {
+			return fmt.Errorf("tensor %d: %d bytes that take %v, used %d times: with the others more than %d bytes or %v", i, t.Bytes, t.Recompute, uses, int64(maxMoved), maxAgain)
+		}
+		moved, again = moved+uses*t.Bytes, again+time.Duration(uses)*t.Recompute
 	}
 	return nil
 }
@@ -119,6 +125,8 @@ func (g *Graph) Validate() error {
 const (
 	maxBytes    = 1 << 50
 	maxTotal    = 1 << 52
+	maxMoved    = 1 << 60 // of all tensors, once for each use: what copies add up to does not overflow
+	maxAgain    = time.Duration(1 << 60)
 	maxDuration = 1000 * time.Hour
 )
 

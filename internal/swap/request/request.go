@@ -93,6 +93,9 @@ func Make(text []byte) ([]byte, error) {
 	if err := json.Unmarshal(text, &r); err != nil {
 		return nil, fmt.Errorf("read the request: %w", err)
 	}
+	if r.Device < 0 || r.Device > maxMemory || r.Host < 0 || r.Host > maxMemory {
+		return nil, fmt.Errorf("read the request: %d bytes of device memory, %d of host memory", r.Device, r.Host)
+	}
 	g := r.Graph.recorded()
 	if err := g.Validate(); err != nil {
 		return nil, fmt.Errorf("the recorded step: %w", err)
@@ -112,6 +115,9 @@ func Make(text []byte) ([]byte, error) {
 	}
 	return json.Marshal(a)
 }
+
+// maxMemory bounds what a request may allow, so that what is missing can be added.
+const maxMemory = 1 << 61
 
 // make returns the schedule that was named, or else one that a policy makes, and why it is not the one that was named.
 func (r *Request) make(g *swap.Graph) (made *scheduling.Made, unfit, err error) {

@@ -165,3 +165,33 @@ func TestErrors(t *testing.T) {
 		}
 	}
 }
+
+// FuzzMake asks for schedules of steps that were never recorded: what is answered keeps to what was asked for.
+func FuzzMake(f *testing.F) {
+	for _, layers := range []int{1, 3} {
+		r := chain(layers)
+		r.Device = 2 << 26
+		text, err := json.Marshal(r)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		var r Request
+		if json.Unmarshal(text, &r) != nil || len(r.Graph.Ops) > 50 || len(r.Graph.Tensors) > 50 || r.Record+r.Schedule+r.Link != "" {
+			return
+		}
+		made, err := Make(text)
+		if err != nil {
+			return
+		}
+		var a Answer
+		if err := json.Unmarshal(made, &a); err != nil {
+			t.Fatal(err)
+		}
+		if a.StepNS < 0 || a.Peak < 0 || a.Peak > a.Device || a.HostPeak < 0 || a.HostPeak > r.Host || a.Device < r.Device {
+			t.Errorf("answer %+v to %d bytes of device memory and %d of host memory", a, r.Device, r.Host)
+		}
+	})
+}

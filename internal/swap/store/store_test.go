@@ -317,3 +317,46 @@ func FuzzReadGraph(f *testing.F) {
 		}
 	})
 }
+
+func decodeSchedule(file []byte) (*Schedule, error) {
+	r, err := schedule.NewReader(bytes.NewReader(file), int64(len(file)), "x.parquet")
+	if err != nil {
+		return nil, err
+	}
+	return readSchedule(r)
+}
+
+// FuzzReadSchedule checks that a schedule that is read and fits its graph is written the same when it is read again.
+func FuzzReadSchedule(f *testing.F) {
+	g := sample(6, 50, 20)
+	encodeGraph(f, g)
+	encode := func(s *Schedule) []byte {
+		var out bytes.Buffer
+		if err := WriteSchedule(&out, s, g); err != nil {
+			f.Fatal(err)
+		}
+		return out.Bytes()
+	}
+	plain, err := columntest.Plain(encode(actions(g)))
+	if err != nil {
+		f.Fatal(err)
+	}
+	data, footer := columntest.Split(plain)
+	f.Add(data, footer)
+	f.Fuzz(func(t *testing.T, data, footer []byte) {
+		s, err := decodeSchedule(columntest.Join(data, footer))
+		if err != nil || s.Fits(g) != nil {
+			return
+		}
+		var out, again bytes.Buffer
+		if err := WriteSchedule(&out, s, g); err != nil {
+			t.Fatal(err)
+		}
+		if s, err = decodeSchedule(out.Bytes()); err != nil {
+			t.Fatal(err)
+		}
+		if err := WriteSchedule(&again, s, g); err != nil || !bytes.Equal(out.Bytes(), again.Bytes()) {
+			t.Errorf("read again as\n%+v, %v", s, err)
+		}
+	})
+}
