@@ -3,6 +3,7 @@ package capture
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -74,11 +75,11 @@ func killed(t *testing.T, ready func(folder string) bool, words ...string) (fold
 	})
 	_ = c.Process.Kill()
 	_ = c.Wait()
-	t.Cleanup(func() {
-		if about, err := readSessionFile(folder); err == nil {
-			os.RemoveAll(about.Rings)
-		}
-	})
+	about, err := readSessionFile(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(about.Rings) })
 	return folder
 }
 
@@ -184,15 +185,23 @@ func TestRecoverableForADay(t *testing.T) {
 	if sweep(); !recoverable(folder) {
 		t.Fatal("it is gone at once")
 	}
-	files, _ := filepath.Glob(filepath.Join(folder, "*/*"))
-	for _, f := range files {
-		if err := os.Chtimes(f, time.Time{}, time.Now().Add(-2*keptFor)); err != nil {
-			t.Error(err)
+	about, err := readSessionFile(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pattern := range []string{folder + "/*/*", folder + "/*", about.Rings + "/*"} {
+		files, _ := filepath.Glob(pattern)
+		for _, f := range files {
+			if err := os.Chtimes(f, time.Time{}, time.Now().Add(-2*keptFor)); err != nil {
+				t.Error(err)
+			}
 		}
 	}
-	if sweep(); recoverable(folder) {
-		t.Error("it is there after a day")
-	}
+	eventually(t, "sweep of what is a day old", func() bool { // when the program has ended, too
+		sweep()
+		_, err := os.Stat(folder)
+		return errors.Is(err, fs.ErrNotExist)
+	})
 }
 
 func TestRecoverNothing(t *testing.T) {

@@ -57,6 +57,7 @@ type Session struct {
 	recovered    bool            // by Recover
 	daytime      daytime
 	odd          int  // files that could not be read as what their names say
+	waiting      int  // files that could not be opened yet, for want of descriptors
 	keep         bool // the folders, since something in them is nowhere else
 }
 
@@ -197,20 +198,21 @@ func (s *Session) alive() []int {
 // Failed says in a line what could not be recorded because of an error; nil if there is nothing.
 func (s *Session) Failed() error {
 	var broken []*process
+	files := s.odd + s.waiting
 	for _, p := range s.processes {
 		if p.broken {
 			broken = append(broken, p)
 		}
 	}
 	switch {
-	case len(broken)+s.odd == 0:
+	case len(broken)+files == 0:
 		return nil
-	case len(broken) == 1 && s.odd == 0:
+	case len(broken) == 1 && files == 0:
 		return fmt.Errorf("the recording of process %d is incomplete: %s", broken[0].pid, broken[0].lacks[0].text)
 	case len(broken) == 0:
-		return fmt.Errorf("the recording is incomplete: files that could not be read: %d", s.odd)
+		return fmt.Errorf("the recording is incomplete: files that could not be read: %d", files)
 	}
-	return fmt.Errorf("the recording is incomplete: processes that could not be recorded to their end: %d; files that could not be read: %d", len(broken), s.odd)
+	return fmt.Errorf("the recording is incomplete: processes that could not be recorded to their end: %d; files that could not be read: %d", len(broken), files)
 }
 
 // Keep has Close leave the folders as they are, since something in them is nowhere else.
@@ -218,7 +220,7 @@ func (s *Session) Keep() { s.keep = true }
 
 // Kept returns the folder of which Recover makes traces; "" if everything was taken in and written.
 func (s *Session) Kept() string {
-	if s.keep || s.odd > 0 || slices.ContainsFunc(s.processes, func(p *process) bool { return p.kept }) {
+	if s.keep || s.odd+s.waiting > 0 || slices.ContainsFunc(s.processes, func(p *process) bool { return p.kept }) {
 		return s.folder
 	}
 	return ""
@@ -252,6 +254,7 @@ func (s *Session) Close() error {
 
 // discover looks for new files in the folders.
 func (s *Session) discover() {
+	s.waiting = 0
 	if s.rings != s.folder {
 		s.discoverIn(s.rings)
 	}
@@ -272,6 +275,7 @@ func (s *Session) discoverIn(folder string) {
 		switch err := s.add(kind, pid, number, file); {
 		case err == nil || errors.Is(err, fs.ErrNotExist):
 		case errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) || errors.Is(err, unix.ENOMEM):
+			s.waiting++
 			s.trouble(err) // and it is tried again
 		default:
 			s.known[file] = true

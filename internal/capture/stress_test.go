@@ -22,8 +22,8 @@ import (
 var stressed = map[string]int{"many": 46000, "threads": 27600, "linked": 23}
 
 const (
-	roundTime   = 30 * time.Second // a round may take, on a machine that is busy
-	roundMemory = 512 << 20        // bytes of the heap, beyond those before
+	roundTime   = 2 * time.Minute // a round may take, on a machine that is busy
+	roundMemory = 512 << 20       // bytes of the heap, beyond those before
 )
 
 // TestStress records programs while their rings and the session's files are damaged, and they are killed and stopped, as chance has it: whatever
