@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime/metrics"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -373,7 +374,14 @@ func FuzzImport(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
+		allocated := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+		metrics.Read(allocated)
+		before := allocated[0].Value.Uint64()
 		got, err := importFrom(t, "x", bytes.NewReader(data))
+		metrics.Read(allocated)
+		if took := allocated[0].Value.Uint64() - before; took > 64<<20+uint64(len(data))<<12 && !bytes.HasPrefix(data, []byte("\x1f\x8b")) {
+			t.Errorf("%d bytes allocated for %d", took, len(data))
+		}
 		if err == nil && len(got.rows) > 2*len(data) {
 			t.Errorf("%d rows of %d bytes", len(got.rows), len(data))
 		}

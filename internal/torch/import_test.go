@@ -258,3 +258,14 @@ func TestPoolBound(t *testing.T) {
 		t.Errorf("%d texts, %v", r.texts.Len(), err)
 	}
 }
+
+// TestSettingsTwice sets settings twice: a dict has the last of them.
+func TestSettingsTwice(t *testing.T) {
+	const text = "U\x17PYTORCH_CUDA_ALLOC_CONFU"
+	settings := "}(" + text + "\x05a:1,b" + text + "\x07c:1,d:2U\x0emax_split_size\x8a\x04\x00\x00\x00\x05U\x0emax_split_sizeJ\x00\x00\x00\x02u"
+	pickle := "}(U\x08segments]U\x12allocator_settings}U\x12allocator_settings" + settings + "u."
+	got, err := importBytes(t, "x.pickle", []byte(pickle))
+	if want := "c:1,d:2,max_split_size_mb:32"; err != nil || got.meta.AllocConf != want {
+		t.Errorf("%q, %v, want %q", got.meta.AllocConf, err, want)
+	}
+}
