@@ -40,6 +40,12 @@ def graphs(o, results, budget):
         lines(o, results, budget, mode, [sys.executable, script("graphs.py")], 60)
 
 
+def peers(o, results, budget):
+    for mode in o.modes:
+        if mode != "auto":
+            lines(o, results, budget, mode, [sys.executable, script("peers.py")], 60)
+
+
 def sanitizer(o, results, budget):
     """memcheck of a small model, beside what it finds on PyTorch's own allocator."""
     checker = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"

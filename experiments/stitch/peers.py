@@ -2,7 +2,7 @@
 
 Usage: peers.py [NAME...]
 
-A line for each check: name | ok, or what went wrong. The exit status is 1 where one did not hold. PyTorch's allocators pass all.
+A line for each check: name | expected | got | ok. The exit status is 1 where one did not hold. PyTorch's allocators pass all.
 """
 
 import sys
@@ -134,6 +134,27 @@ def emptied():
         torch.cuda.empty_cache()
 
 
+@check
+def snapshots():
+    """One thread trains, another asks for snapshots: each is whole, and neither waits for ever."""
+    seen, ended = [], threading.Event()
+
+    def ask():
+        while not ended.is_set():
+            segments = torch.cuda.memory_snapshot()
+            seen.append(len(segments))
+            assert all(s["allocated_size"] <= s["total_size"] for s in segments)
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    net = nn.Sequential(nn.Linear(512, 2048), nn.GELU(), nn.Linear(2048, 512)).cuda(0)
+    for i in range(300):
+        net(torch.randn(64 + i, 512, device="cuda:0")).square().mean().backward()
+    ended.set()
+    asking.join(60)
+    assert not asking.is_alive() and len(seen) > 10, "%d snapshots" % len(seen)
+
+
 def main():
     failed = False
     for name in sys.argv[1:] or CHECKS:
@@ -141,10 +162,10 @@ def main():
             CHECKS[name]()
             torch.cuda.synchronize(0)
             torch.cuda.synchronize(1)
-            print(name, "| ok", flush=True)
+            got = "done"
         except Exception as e:  # pylint: disable=broad-except
-            failed = True
-            print(name, "|", (str(e) or repr(e)).splitlines()[0], flush=True)
+            failed, got = True, (str(e) or repr(e)).splitlines()[0]
+        print(name, "| done |", got, "|", "ok" if got == "done" else "no", flush=True)
     sys.exit(failed)
 
 
