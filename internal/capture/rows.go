@@ -1,6 +1,8 @@
 package capture
 
 import (
+	"math"
+
 	"gm/formats/column"
 	"gm/formats/trace"
 	"gm/internal/capture/live"
@@ -11,6 +13,7 @@ type rows struct {
 	texts texts
 	batch trace.Batch
 	last  int64 // time of the last row
+	total int64 // bytes that the sizes add up to
 }
 
 func newRows() rows { return rows{texts: newTexts()} }
@@ -20,7 +23,18 @@ func (b *rows) row(e trace.Event, tag, pool, stack string) {
 	e.Tag, e.Pool, e.Stack = b.texts.code(tag), b.texts.code(pool), b.texts.code(stack)
 	e.TimeNS = max(e.TimeNS, b.last)
 	b.last = e.TimeNS
+	b.bound(&e)
 	b.batch.Append(e)
+}
+
+// bound makes a row fit into a trace, whatever the record said that it is of: the driver's rows may be half of what the sizes of all add up to.
+func (b *rows) bound(e *trace.Event) {
+	e.Size = min(e.Size, max(trace.MaxTotal/2-b.total, 1))
+	b.total += e.Size
+	if e.Op == trace.OpOOM {
+		e.Addr = min(e.Addr, trace.MaxTotal)
+	}
+	e.Addr = min(e.Addr, math.MaxUint64-uint64(e.Size))
 }
 
 // liveRows takes rows into an account of what lives.

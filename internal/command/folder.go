@@ -3,6 +3,7 @@ package command
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -52,8 +53,13 @@ func MakeFolder(parent, prefix string, keep func(folder string) bool) (*Folder, 
 // ErrLocked means that the process that made a folder still lives.
 var ErrLocked = errors.New("its process still runs")
 
-// OpenFolder locks a folder whose process is no more. One without a lock is taken for such.
+// OpenFolder locks a folder of this user whose process is no more. One without a lock is taken for such.
 func OpenFolder(path string) (*Folder, error) {
+	if info, err := os.Lstat(path); err != nil {
+		return nil, err
+	} else if !info.IsDir() || !ours(info) {
+		return nil, fmt.Errorf("%s: no folder of this user", path)
+	}
 	lock, err := os.OpenFile(filepath.Join(path, lockName), os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return &Folder{Path: path}, nil
@@ -90,9 +96,6 @@ func sweep(parent, prefix string, keep func(folder string) bool) {
 	left, _ := filepath.Glob(filepath.Join(parent, prefix+"*", lockName))
 	for _, name := range left {
 		folder := filepath.Dir(name)
-		if info, err := os.Lstat(folder); err != nil || !info.IsDir() || !ours(info) {
-			continue
-		}
 		f, err := OpenFolder(folder)
 		if err != nil {
 			continue

@@ -60,7 +60,7 @@ void gm_record_stream(void *p, void *stream)
 	for (int device = 0; p && !forked() && device < GM_DEVICES; device++) {
 		if (!gm_device_open(device))
 			continue;
-			gm_lock(device);
+		gm_lock(device);
 		bool known = go_record_stream(device, (uint64_t)(uintptr_t)p, (uint64_t)(uintptr_t)stream, atomic_load(&gm_opened));
 		gm_unlock(device);
 		if (known)
@@ -74,7 +74,7 @@ void *gm_base_alloc(void *p, size_t *size)
 	for (int device = 0; p && !base && !forked() && device < GM_DEVICES; device++) {
 		if (!gm_device_open(device))
 			continue;
-			gm_lock(device);
+		gm_lock(device);
 		base = go_base_alloc(device, (uint64_t)(uintptr_t)p, &bytes);
 		gm_unlock(device);
 	}

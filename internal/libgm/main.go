@@ -4,7 +4,7 @@
 // The environment, which is read when the first device is used:
 //
 //	GM_ALLOC   the allocator: stitch (the default), expandable or torch, which take settings in the syntax of PYTORCH_CUDA_ALLOC_CONF
-//	           after a colon, or gmlake, with which CUDA graphs do not work
+//	           after a colon, or gmlake
 //	GM_PLAN    a plan of gmplan for one iteration, which stitch is to follow
 //	GM_AUTO    1: stitch looks for iterations, plans them, and follows that plan
 //	GM_LIMIT   bytes that may be taken from each device

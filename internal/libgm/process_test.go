@@ -8,9 +8,6 @@ func TestPrograms(t *testing.T) {
 	for _, source := range []string{"fork.c", "threads.c", "late.c", "settings.c", "stopped.c", "streams.c", "peers.c", "pools.cpp"} {
 		program := k.compile(t, "testdata/"+source)
 		for _, allocator := range allocators {
-			if source == "pools.cpp" && allocator == "gmlake" {
-				continue // it unmaps what graphs may still use
-			}
 			t.Run(source+"/"+allocator, func(t *testing.T) {
 				t.Parallel()
 				k.newRun(t, "GM_ALLOC="+allocator, "GM_FAKE_DEVICES=4").passes(t, program)

@@ -55,15 +55,25 @@ func (d *Device) Settle() {
 	d.addresses = remaining(d.addresses, func(s span) error { return d.Device.AddressFree(s.ptr, s.size) })
 }
 
-// remaining returns what could not be undone: all from the first failure on, as the driver is then likely to refuse the others, too.
+// remaining returns what could not be undone. One that the driver always refuses does not keep others, but after a few refusals in a row it
+// is likely to refuse all.
 func remaining[T any](owed []T, undo func(T) error) []T {
+	kept, refused := owed[:0], 0
 	for i, x := range owed {
-		if undo(x) != nil {
-			return slices.Delete(owed, 0, i)
+		if undo(x) == nil {
+			refused = 0
+			continue
+		}
+		kept = append(kept, x)
+		if refused++; refused == refusals {
+			return append(kept, owed[i+1:]...)
 		}
 	}
-	return owed[:0]
+	return kept
 }
+
+// refusals is how many in a row end an attempt.
+const refusals = 4
 
 // undo looks at what a call came to: keep notes what is owed where it failed.
 func (d *Device) undo(call string, err error, keep func()) error {

@@ -61,13 +61,14 @@ func Read(pid int) (Stats, error) {
 	return s, nil
 }
 
-// Saved returns what processes have left in a folder at their ends.
+// Saved returns what processes have left in a folder at their ends, with an error for each that cannot be read.
 func Saved(dir string) ([]Stats, error) {
 	files, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, err
 	}
 	var all []Stats
+	var errs []error
 	for _, file := range files {
 		number, ok := strings.CutPrefix(file.Name(), lastPrefix)
 		pid, err := strconv.Atoi(number)
@@ -76,12 +77,13 @@ func Saved(dir string) ([]Stats, error) {
 		}
 		s, err := readSaved(filepath.Join(dir, file.Name()))
 		if err != nil {
-			return nil, fmt.Errorf("read the last account of process %d: %w", pid, err)
+			errs = append(errs, fmt.Errorf("read the last account of process %d: %w", pid, err))
+			continue
 		}
 		s.PID = pid
 		all = append(all, s)
 	}
-	return all, nil
+	return all, errors.Join(errs...)
 }
 
 func readSaved(name string) (Stats, error) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -45,10 +46,28 @@ func Create(dir string) (p *Page, remove func(), err error) {
 // lastPrefix begins the names of the files of Save.
 const lastPrefix = "last."
 
-// Save leaves the page of this process in a folder, at its end.
+// Save leaves the page of this process in a folder of this user, at its end. Where the folder is gone, as when the one who made it did not wait
+// for this process, it does nothing.
 func (p *Page) Save(dir string) error {
-	data := unsafe.Slice((*byte)(unsafe.Pointer(p)), pageSize)
-	if err := os.WriteFile(filepath.Join(dir, fmt.Sprint(lastPrefix, os.Getpid())), data, 0o600); err != nil {
+	f, err := openFolder(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("save the page: %w", err)
+	}
+	defer f.Close()
+	name := fmt.Sprint(lastPrefix, os.Getpid())
+	fd, err := unix.Openat(int(f.Fd()), "."+name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return fmt.Errorf("save the page: %w", err)
+	}
+	file := os.NewFile(uintptr(fd), name)
+	_, err = file.Write(unsafe.Slice((*byte)(unsafe.Pointer(p)), pageSize))
+	if err = errors.Join(err, file.Close()); err == nil {
+		err = unix.Renameat(int(f.Fd()), "."+name, int(f.Fd()), name)
+	}
+	if err != nil {
 		return fmt.Errorf("save the page: %w", err)
 	}
 	return nil

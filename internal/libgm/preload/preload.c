@@ -180,11 +180,11 @@ static cudaError_t wait(int device)
 	cudaError_t r = runtime.get_device(&current);
 	if (r == 0 && current != device)
 		r = runtime.set_device(device);
-	if (r == 0)
-		r = runtime.synchronize();
-	if (r == 0 && current != device)
-		r = runtime.set_device(current);
-	return r;
+	if (r)
+		return r;
+	r = runtime.synchronize();
+	cudaError_t back = current != device ? runtime.set_device(current) : 0;
+	return r ? r : back;
 }
 
 /* device_of returns the device of memory that libgm.so gave, -1 of any other. */
