@@ -99,9 +99,7 @@ func (g *GMLake) Malloc(size int64, stream cuda.Stream, pool Pool) (cuda.Ptr, er
 	if size < max(g.conf.FragLimit, chunkSize) || pool != 0 {
 		return g.mallocTorch(size, stream, pool)
 	}
-	if err := errors.Join(g.lender.process(), g.settled(g.limbo.process())); err != nil {
-		return 0, err
-	}
+	waiting := errors.Join(g.lender.process(), g.settled(g.limbo.process())) // if that fails there may still be other memory
 	key := lakeKey{stream, pool}
 	l := g.lakes[key]
 	if l == nil {
@@ -118,9 +116,9 @@ func (g *GMLake) Malloc(size int64, stream cuda.Stream, pool Pool) (cuda.Ptr, er
 		token, err = g.find(l, rounded)
 	}
 	if errors.Is(err, cuda.ErrOutOfMemory) {
-		return 0, g.oom(size) // S5
+		return 0, errors.Join(g.oom(size), waiting) // S5
 	} else if err != nil {
-		return 0, err
+		return 0, errors.Join(err, waiting)
 	}
 	p := g.activate(token, roundUp(size, minBlockSize))
 	g.follow()

@@ -215,10 +215,13 @@ static int enter(const struct gm_device *d, struct gm_result *r)
 static void pop(const struct gm_device *d)
 {
 	void *top;
-	for (int tries = 0; tries < TRIES; tries++)
-		if (d->library->cuCtxPopCurrent(&top) == 0 ||
-		    (d->library->cuCtxGetCurrent(&top) == 0 && top != (void *)d->context))
+	for (int tries = 0; tries < TRIES && d->library->cuCtxPopCurrent(&top); tries++) {
+		int code = d->library->cuCtxGetCurrent(&top);
+		for (int again = 0; code && again < TRIES; again++)
+			code = d->library->cuCtxGetCurrent(&top);
+		if (code || top != (void *)d->context)
 			return;
+	}
 }
 
 static void leave(const struct gm_device *d, struct gm_result *r, const char *call, int code)
