@@ -5,6 +5,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -13,22 +15,41 @@ const (
 	sweepAge = time.Hour
 	// sweepMost is how many names of a folder are looked at.
 	sweepMost = 1 << 14
+	zfs       = 0x2fc12fc1 // ZFS_SUPER_MAGIC
 )
 
 // sweep removes those files of a folder that processes of this user left there, which were killed. A process holds a lock on its file,
-// which others see also from another container.
+// which others see also from another container. On a file system of several hosts a lock may be seen by its host alone, so nothing is
+// removed there.
 func sweep(folder string) {
 	dir, err := os.Open(folder)
 	if err != nil {
 		return
 	}
 	defer dir.Close()
+	if !oneHost(dir) {
+		return
+	}
 	names, _ := dir.Readdirnames(sweepMost)
 	for _, name := range names {
 		if ours(name) && left(folder+name) {
 			os.Remove(folder + name)
 		}
 	}
+}
+
+// oneHost says whether a folder is on a file system that only this host writes to.
+func oneHost(dir *os.File) bool {
+	var stat unix.Statfs_t
+	if unix.Fstatfs(int(dir.Fd()), &stat) != nil {
+		return false
+	}
+	switch stat.Type {
+	case unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.F2FS_SUPER_MAGIC, zfs, unix.TMPFS_MAGIC, unix.RAMFS_MAGIC,
+		unix.OVERLAYFS_SUPER_MAGIC:
+		return true
+	}
+	return false
 }
 
 // ours says whether a name is one that makeBeside gives.
@@ -42,7 +63,7 @@ func number(text string) bool { return text != "" && strings.Trim(text, "0123456
 
 // left says whether a file is one that a process of this user left.
 func left(name string) bool {
-	f, err := os.OpenFile(name, os.O_WRONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0) // a lock over NFS wants to write
+	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return false
 	}

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestPreload runs a program of the CUDA runtime with the preload library, and without.
+// TestPreload runs a program of the CUDA runtime with the preload library, and without. It uses memory of a device, resets this
+// device and uses memory of it, then of another: a device that was reset is not served any more.
 func TestPreload(t *testing.T) {
 	k := newKit(t)
 	preload := filepath.Join(k.dir, "libgmpreload.so")
@@ -21,10 +22,10 @@ func TestPreload(t *testing.T) {
 		want   string
 		marked bool
 	}{
-		{"served", nil, "reused\n", true},
-		{"the library is beside it", []string{"GM_LIB="}, "reused\n", true},
-		{"no library", []string{"GM_LIB=/nowhere/libgm.so"}, "fresh\n", false},
-		{"not preloaded", []string{"LD_PRELOAD="}, "fresh\n", false},
+		{"served", nil, "reused\nfresh\nreused\n", true},
+		{"the library is beside it", []string{"GM_LIB="}, "reused\nfresh\nreused\n", true},
+		{"no library", []string{"GM_LIB=/nowhere/libgm.so"}, "fresh\nfresh\nfresh\n", false},
+		{"not preloaded", []string{"LD_PRELOAD="}, "fresh\nfresh\nfresh\n", false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			folder := t.TempDir()
@@ -49,7 +50,7 @@ func TestPreloadAddresses(t *testing.T) {
 	for _, megabytes := range []int{300, 1000, 3000} {
 		r := k.newRun(t, "LD_PRELOAD="+preload, "GM_FAKE_DEVICES=2")
 		r.do(t, "prlimit", fmt.Sprint("--as=", megabytes<<20), program)
-		if r.rc != 0 || r.out != "fresh\n" || strings.Count(r.err, "\n") != 1 || !strings.Contains(r.err, "ulimit -v") {
+		if r.rc != 0 || r.out != "fresh\nfresh\nfresh\n" || strings.Count(r.err, "\n") != 1 || !strings.Contains(r.err, "ulimit -v") {
 			t.Errorf("%d MiB: exit %d\n%s%s", megabytes, r.rc, r.out, r.err)
 		}
 	}

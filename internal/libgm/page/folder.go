@@ -22,7 +22,8 @@ type folder struct {
 	*os.File
 }
 
-// openFolder opens a folder. It follows no link, and refuses one that is not this user's, or that others may write to.
+// openFolder opens a folder. It follows no link, and refuses one that is not this user's, or that everybody may write
+// to. A group may: where each user has a group of their own, folders are made so.
 func openFolder(path string) (*folder, error) {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) {
@@ -39,7 +40,7 @@ func openFolder(path string) (*folder, error) {
 	case int(stat.Uid) != os.Geteuid():
 		err = fmt.Errorf("%s belongs to another user: GM_DIR can name another folder", path)
 	case stat.Mode&0o002 != 0:
-		err = fmt.Errorf("%s is a folder that others may write to: GM_DIR can name another", path)
+		err = fmt.Errorf("%s is a folder that everybody may write to: GM_DIR can name another", path)
 	}
 	if err != nil {
 		f.Close()

@@ -279,7 +279,7 @@ func TestOthers(t *testing.T) {
 	if err := errors.Join(os.Symlink("own", link), os.WriteFile(file, nil, 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	refused := map[string]string{link: "is no folder but a file or a link", open: "others may write to", file: ""}
+	refused := map[string]string{link: "is no folder but a file or a link", open: "everybody may write to", file: ""}
 	if os.Geteuid() == 0 {
 		foreign := make("foreign", 0o755)
 		if err := os.Chown(foreign, 12, 34); err != nil {

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 	"unsafe"
 )
 
@@ -175,10 +176,10 @@ func read(file io.ReaderAt) (Stats, error) {
 	return s, nil
 }
 
-// settle reads a device at an offset again while it was changed meanwhile; of one that never rests, what there is.
+// settle reads a device at an offset again while it was changed meanwhile. A process that is stopped in the midst of a change never
+// rests: after a while it is what there is.
 func (d *Device) settle(file io.ReaderAt, at int64) error {
-	const tries = 1000
-	for range tries {
+	for end := time.Now().Add(200 * time.Millisecond); time.Now().Before(end); {
 		var now [8]byte
 		if err := readAt(file, now[:], at); err != nil {
 			return err

@@ -5,7 +5,7 @@
  *
  * A cudaFree first waits for the device, as the CUDA runtime's own does: then memory may be used by any stream at once, whatever
  * streams used it before. So does a cudaFreeAsync, which may be given the memory of a cudaMalloc, too. What libgm.so cannot serve, and
- * what it did not serve, goes to the runtime. After a cudaDeviceReset all goes there. */
+ * what it did not serve, goes to the runtime. So does all of a device after a cudaDeviceReset of it. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -50,7 +50,9 @@ static struct {
 } gm;
 
 static pthread_once_t found = PTHREAD_ONCE_INIT, loaded = PTHREAD_ONCE_INIT;
-static atomic_bool serving;
+static bool serving;
+enum { DEVICES = 64 };
+static atomic_ullong reset; /* a bit for each device, of those that libgm.so's memory went from with their context */
 static __thread bool started __attribute__((tls_model("initial-exec"))); /* the runtime, in this thread */
 
 static void *runtime_function(const char *name)
@@ -155,6 +157,11 @@ static bool refused(void)
 	return gm.last_error(text, sizeof text) >= sizeof begin - 1 && strcmp(text, begin) == 0;
 }
 
+static bool was_reset(int device)
+{
+	return device < DEVICES && reset >> device & 1;
+}
+
 cudaError_t cudaMalloc(void **p, size_t size)
 {
 	int device;
@@ -163,7 +170,7 @@ cudaError_t cudaMalloc(void **p, size_t size)
 	if (serving && p && size) {
 		if (!started)
 			started = runtime.free(NULL) == 0; /* makes the runtime's context, as a cudaMalloc does */
-		if (started && runtime.get_device(&device) == 0) {
+		if (started && runtime.get_device(&device) == 0 && !was_reset(device)) {
 			if ((*p = gm.malloc(size, device, NULL)))
 				return 0;
 			if (refused())
@@ -196,7 +203,7 @@ static int device_of(void *p)
 
 static cudaError_t give_back(void *p, int device)
 {
-	if (!serving)
+	if (was_reset(device))
 		return 0; /* it went with the device's context */
 	cudaError_t r = wait(device);
 	if (r == 0)
@@ -230,7 +237,15 @@ cudaError_t cudaFreeAsync_ptsz(void *p, void *stream)
 
 cudaError_t cudaDeviceReset(void)
 {
+	int device;
 	pthread_once(&found, find);
-	serving = false;
-	return runtime.reset ? runtime.reset() : FAILED;
+	if (!runtime.reset || !runtime.get_device)
+		return FAILED;
+	cudaError_t r = runtime.get_device(&device);
+	if (r || (r = runtime.reset()))
+		return r;
+	started = false;
+	if (device < DEVICES)
+		reset |= 1ull << device;
+	return 0;
 }

@@ -7,14 +7,17 @@ static void reuse(void)
 {
 	char *p, *q;
 	unsigned word = 0;
+	size_t before, after, total;
 	OK(cudaMalloc((void **)&p, 40 * MIB));
 	OK(cudaMemset(p, 5, 40 * MIB));
 	OK(cudaMemcpy(&word, p + 40 * MIB - 4, 4, cudaMemcpyDeviceToHost));
 	CHECK(word == 0x05050505);
 	OK(cudaFree(p));
+	OK(cudaMemGetInfo(&before, &total));
 	OK(cudaMalloc((void **)&q, 40 * MIB));
+	OK(cudaMemGetInfo(&after, &total));
 	OK(cudaFree(q));
-	printf("%s\n", p == q ? "reused" : "fresh");
+	printf("%s\n", before == after ? "reused" : "fresh");
 }
 
 static void oddities(void)
@@ -56,5 +59,8 @@ int main(void)
 	OK(cudaMalloc(&p, MIB));
 	OK(cudaMemset(p, 1, MIB));
 	OK(cudaFree(p));
+	reuse();
+	OK(cudaSetDevice(1));
+	reuse();
 	return 0;
 }
