@@ -15,11 +15,12 @@ export GM_SHARED TRACES GOFLAGS
 SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
 
-.PHONY: all demo experiment-capture test race bench lint random fuzz damage-long stress interop figures man clean help
+.PHONY: FORCE all demo experiment-capture test race bench lint random fuzz damage-long stress interop figures man clean help
 .PHONY: $(addprefix figures-,formats damage import fidelity expandable replay plan capture bilevel scale fit lowest large small threads stitch frontier planned why synth look tune report latency memo dymem swap)
 
-PRELOAD := tools/gmtrace/preload
-LIBRARY := internal/libgm/library
+PRELOAD := internal/capture/preload
+LIBGM   := internal/libgm
+LIBRARY := $(LIBGM)/library
 # What the tools bring into programs, and hold.
 LOADED  := $(PRELOAD)/libgmtrace.so $(LIBRARY)/libgm.so $(LIBRARY)/libgmpreload.so
 
@@ -30,9 +31,8 @@ all: $(LOADED) ## build the tools into bin/
 $(PRELOAD)/libgmtrace.so: $(wildcard $(PRELOAD)/*.c $(PRELOAD)/*.h)
 	$(CC) $(PRELOAD_CFLAGS) -shared -o $@ $(filter %.c,$^) -Wl,-z,defs,-z,now,-Bsymbolic
 
-# The allocator as a library. Only the functions of gm.h are exported.
-LIBGM := internal/libgm
-bin/libgm.so: $(shell find $(LIBGM) internal/blocks internal/cuda/driver internal/swap formats -name '*.go' -o -name '*.[ch]' -o -name '*.map')
+# The allocator as a library. Only the functions of gm.h are exported. go build decides what is out of date.
+bin/libgm.so: FORCE
 	$(GO) build -buildmode=c-shared -ldflags='-extldflags=-Wl,--version-script=$(CURDIR)/$(LIBGM)/libgm.map' -o $@ ./$(LIBGM)
 	@rm -f bin/libgm.h
 
@@ -45,9 +45,11 @@ bin/latency: $(LIBGM)/latency/latency.c $(LIBGM)/gm.h
 	@mkdir -p bin
 	$(CC) -std=gnu11 -O2 -Wall -Wextra -Werror -static-libgcc -o $@ $< -ldl -pthread
 
-# What gmstitch run and gmswap run have programs load travels inside of them.
-$(LIBRARY)/%.so: bin/%.so
-	cp $< $@
+# What gmstitch run and gmswap run have programs load travels inside of them. A copy that is the same is left alone: it would be linked anew.
+$(LIBRARY)/%.so: bin/%.so FORCE
+	@cmp -s $< $@ || cp $< $@
+
+FORCE:
 
 PRELOAD_CFLAGS := -std=gnu11 -O2 -g -Wall -Wextra -Werror -fPIC -fvisibility=hidden
 

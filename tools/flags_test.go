@@ -176,7 +176,7 @@ func variables(t *testing.T) []string {
 	t.Helper()
 	word := regexp.MustCompile(`"(GM(?:_|TRACE_|SWAP_|STITCH_)[A-Z_]*[A-Z])"`)
 	seen := map[string]bool{}
-	for _, pattern := range []string{"*/*.go", "gmtrace/preload/*.c", "../internal/*/*.go", "../internal/*/*/*.go", "../internal/*/*/*.c", "../internal/*/*/python/*/*.py"} {
+	for _, pattern := range []string{"*/*.go", "../internal/*/*.go", "../internal/*/*/*.go", "../internal/*/*/*.c", "../internal/*/*/python/*/*.py"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil || len(files) == 0 {
 			t.Fatalf("%s: %d files, %v", pattern, len(files), err)
@@ -231,8 +231,8 @@ func flagEnvironment(t *testing.T) []string {
 	}
 	dir := t.TempDir()
 	env := append(os.Environ(), "D="+dir, "ROOT="+root, "LD_LIBRARY_PATH="+os.Getenv("FAKE"), "PYTHONDONTWRITEBYTECODE=1", "STUB_TORCH_CUDA=1",
-		"HOOK="+root+"/internal/torch/hook/testdata/stub", "GLUE="+root+"/internal/torch/glue/testdata/stub",
-		"OFFLOAD="+root+"/internal/torch/offload/testdata", "LIB="+root+"/internal/libgm/library", "TMPDIR="+dir)
+		"HOOK="+root+"/internal/torch/gmtrace/testdata/stub", "GLUE="+root+"/internal/torch/gmstitch/testdata/stub",
+		"OFFLOAD="+root+"/internal/torch/gmswap/testdata", "LIB="+root+"/internal/libgm/library", "TMPDIR="+dir)
 	c := exec.Command("sh", "-e", filepath.Join(root, "tools/testdata/flags/setup.sh"))
 	c.Dir, c.Env = dir, env
 	if out, err := c.CombinedOutput(); err != nil {

@@ -23,7 +23,7 @@ func run(m *testing.M) int {
 	if err == nil {
 		defer os.RemoveAll(bin)
 		// What is part of gmtrace, gmstitch and gmswap.
-		err = command("make", "-s", "-C", "..", "tools/gmtrace/preload/libgmtrace.so", "internal/libgm/library/libgm.so",
+		err = command("make", "-s", "-C", "..", "internal/capture/preload/libgmtrace.so", "internal/libgm/library/libgm.so",
 			"internal/libgm/library/libgmpreload.so")
 	}
 	if err == nil {

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"gm/internal/dsa"
-	"gm/internal/dsa/synth"
+	"gm/internal/models/layouts"
 )
 
 // The layout of an iteration in two levels may take so long, for sequences of so many tokens.
@@ -17,7 +17,7 @@ const (
 
 // measureBilevel lays out an iteration of each of MEMO's models, flat and in two levels.
 func measureBilevel(e *experiment) error {
-	for _, m := range synth.Models(bilevelTokens) {
+	for _, m := range layouts.Models(bilevelTokens) {
 		for _, m.Offload = range []bool{false, true} {
 			name := "bilevel " + m.Name
 			if m.Offload {

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"gm/formats/trace"
-	"gm/internal/overview"
+	"gm/internal/trace/overview"
 )
 
 const (

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"gm/internal/models/network"
 	"gm/internal/swap"
-	"gm/internal/swap/network"
 	"gm/internal/swap/policy"
 	"gm/internal/swap/simulate"
 )

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"os"
 
+	"gm/internal/models/network"
 	"gm/internal/report"
-	"gm/internal/swap/network"
 )
 
 // The networks of which the paper's text gives peaks. ResNet-32 is that of figure 15, without batch normalization; the paper's sizes are

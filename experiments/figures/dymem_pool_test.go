@@ -3,7 +3,7 @@ package main
 import (
 	"testing"
 
-	"gm/internal/swap/network"
+	"gm/internal/models/network"
 )
 
 // TestPools checks that a pool is no smaller than what is in use at once, under a schedule that moves something.

@@ -6,8 +6,8 @@ import (
 	"os"
 	"time"
 
+	"gm/internal/models/network"
 	"gm/internal/report"
-	"gm/internal/swap/network"
 )
 
 // dymemBatches are the networks of figure 13 with batches that the paper's text names, and those around them.

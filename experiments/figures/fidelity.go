@@ -13,7 +13,7 @@ import (
 
 	"gm/formats/trace"
 	"gm/internal/bench"
-	"gm/internal/replay"
+	"gm/internal/bench/replay"
 )
 
 // measureFidelity replays PyTorch's allocator on every recording and compares each segment and each block.

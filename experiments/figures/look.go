@@ -12,7 +12,7 @@ import (
 	"syscall"
 
 	"gm/formats/trace"
-	"gm/internal/units"
+	"gm/internal/report/units"
 )
 
 // measureLook has gmtrace show, compare and export the longest trace.

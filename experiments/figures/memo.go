@@ -7,10 +7,10 @@ import (
 	"os"
 	"time"
 
+	"gm/internal/models/network"
 	"gm/internal/report"
 	"gm/internal/swap"
 	"gm/internal/swap/alpha"
-	"gm/internal/swap/network"
 	"gm/internal/swap/policy"
 	"gm/internal/swap/simulate"
 )

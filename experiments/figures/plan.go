@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"gm/formats/trace"
-	"gm/internal/layout"
+	"gm/internal/plan/layout"
 )
 
 // A plan may exceed its lower bound by so much, and take so long: that of a trace of over a million rows the second time, that of an

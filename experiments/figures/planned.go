@@ -8,12 +8,12 @@ import (
 	"time"
 
 	"gm/formats/plan"
+	"gm/internal/bench/replay"
 	"gm/internal/blocks"
 	"gm/internal/cuda"
 	"gm/internal/cuda/sim"
-	"gm/internal/cyclic"
 	"gm/internal/dsa"
-	"gm/internal/replay"
+	"gm/internal/plan/cyclic"
 )
 
 // A job of fixed shapes that follows a plan may take so much more than its lower bound, the most bytes in use, and calls neither the

@@ -6,10 +6,10 @@ import (
 	"syscall"
 	"time"
 
+	"gm/internal/bench/replay"
 	"gm/internal/blocks"
 	"gm/internal/cuda"
 	"gm/internal/cuda/sim"
-	"gm/internal/replay"
 )
 
 // A replay of PyTorch's allocator must do so many requests a second on one core, of processor time, and an allocator that has served four

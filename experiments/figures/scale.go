@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"gm/internal/dsa"
-	"gm/internal/dsa/synth"
+	"gm/internal/models/layouts"
 	"gm/internal/report"
-	"gm/internal/units"
+	"gm/internal/report/units"
 )
 
 // A layout of any size may exceed the bound by so much after so much time, in so much memory.
@@ -33,7 +33,7 @@ func measureScale(e *experiment) error {
 	for _, c := range []struct {
 		name  string
 		build func(n int, seed uint64) *dsa.Problem
-	}{{"training", synth.Training}, {"random", synth.Random}} {
+	}{{"training", layouts.Training}, {"random", layouts.Random}} {
 		curve := report.Curve{Name: c.name}
 		for _, n := range scaleSizes {
 			s, err := scale(c.build(n, 1))

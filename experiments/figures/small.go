@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"gm/internal/dsa"
-	"gm/internal/dsa/synth"
+	"gm/internal/models/layouts"
 )
 
 // So many problems are solved by brute force as well. With more buffers that takes too long, with fewer there is always a layout at
@@ -24,7 +24,7 @@ func measureSmall(e *experiment) error {
 	above := 0
 	start := time.Now()
 	for i := range problems {
-		problems[i] = synth.Crowded(leastBuffers+i%(mostBuffers-leastBuffers+1), uint64(i))
+		problems[i] = layouts.Crowded(leastBuffers+i%(mostBuffers-leastBuffers+1), uint64(i))
 		b := newBrute(problems[i])
 		b.place(0, 0, 0)
 		least[i] = b.best

@@ -7,12 +7,12 @@ import (
 	"slices"
 
 	"gm/internal/bench"
+	"gm/internal/bench/replay"
 	"gm/internal/blocks"
 	"gm/internal/cuda"
 	"gm/internal/cuda/sim"
-	"gm/internal/iterations"
-	"gm/internal/replay"
 	"gm/internal/report"
+	"gm/internal/trace/iterations"
 )
 
 // What gm's allocator must come to on each trace, and in geometric mean: peak allocated of peak reserved, and the modelled time of

@@ -14,9 +14,9 @@ import (
 
 	"gm/formats/trace"
 	"gm/internal/bench"
-	"gm/internal/overview"
-	"gm/internal/replay"
-	"gm/internal/units"
+	"gm/internal/bench/replay"
+	"gm/internal/report/units"
+	"gm/internal/trace/overview"
 )
 
 // The peak of a synthetic trace may differ from that of a recording of the same settings by so much, and the allocations of an

@@ -5,14 +5,14 @@ import (
 	"time"
 
 	"gm/internal/dsa"
-	"gm/internal/dsa/synth"
+	"gm/internal/models/layouts"
 )
 
 // measureTails lays out buffers of which a few live a thousand times as long as most, beside heuristics that take one order.
 func measureTails(e *experiment) error {
 	const limit = 5 * time.Second
 	for _, n := range []int{5_000, 10_000, 20_000} {
-		p := synth.HeavyTailed(n, 1)
+		p := layouts.HeavyTailed(n, 1)
 		excess := func(solver string) (float64, error) {
 			l, _, err := solveFor(limit, solver, p, dsa.Options{})
 			if err != nil {

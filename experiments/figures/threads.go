@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"gm/internal/dsa"
-	"gm/internal/dsa/synth"
+	"gm/internal/models/layouts"
 )
 
 // Two workers must be so many times as fast as one at the same work: without a deadline, how much is done on a problem is counted, and no
@@ -24,8 +24,8 @@ func measureThreads(e *experiment) error {
 		solver   string
 		problems []*dsa.Problem // too hard for the solver: it is not lucky
 	}{
-		{"exact", []*dsa.Problem{synth.Packed(300, 100_000, 1000, 0), synth.Packed(300, 100_000, 1000, 1), synth.Packed(300, 100_000, 1000, 2)}},
-		{"anneal", []*dsa.Problem{synth.Packed(100, 100_000, 120, 0)}},
+		{"exact", []*dsa.Problem{layouts.Packed(300, 100_000, 1000, 0), layouts.Packed(300, 100_000, 1000, 1), layouts.Packed(300, 100_000, 1000, 2)}},
+		{"anneal", []*dsa.Problem{layouts.Packed(100, 100_000, 120, 0)}},
 	} {
 		s, err := dsa.Lookup(c.solver)
 		if err != nil {

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"gm/formats/trace"
-	"gm/internal/units"
+	"gm/internal/report/units"
 )
 
 // A search of PyTorch's settings over a trace of up to so many rows may take so long on two cores; over a longer one, in proportion.

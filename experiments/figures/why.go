@@ -7,10 +7,10 @@ import (
 	"slices"
 
 	"gm/internal/bench"
+	"gm/internal/bench/replay"
+	"gm/internal/bench/why"
 	"gm/internal/cuda/sim"
-	"gm/internal/replay"
-	"gm/internal/units"
-	"gm/internal/why"
+	"gm/internal/report/units"
 )
 
 // measureWhy takes apart what each allocator loses on every trace: the parts must add up to the peak that it is replayed to, less what is

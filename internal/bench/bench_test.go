@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"gm/internal/replay"
+	"gm/internal/bench/replay"
 )
 
 func TestParseSpecs(t *testing.T) {

@@ -8,10 +8,10 @@ import (
 	"slices"
 	"sync"
 
+	"gm/internal/bench/replay"
 	"gm/internal/blocks"
 	"gm/internal/cuda"
 	"gm/internal/cuda/sim"
-	"gm/internal/replay"
 )
 
 // Row is how one allocator did on one program.

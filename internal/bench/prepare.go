@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 
+	"gm/internal/bench/replay"
 	"gm/internal/blocks"
 	"gm/internal/dsa"
-	"gm/internal/replay"
 )
 
 // Prepare returns a program that the allocator can be made for many times over: p, or a copy of it that has the plan that would

@@ -10,11 +10,11 @@ import (
 	"strconv"
 	"strings"
 
+	"gm/internal/bench/replay"
 	"gm/internal/blocks"
 	"gm/internal/cuda"
 	"gm/internal/cuda/sim"
-	"gm/internal/replay"
-	"gm/internal/units"
+	"gm/internal/report/units"
 )
 
 // Spec is an allocator by name with its settings.

@@ -28,7 +28,7 @@ var built = sync.OnceValues(func() (*bench, error) {
 	if b.libraries, err = fake.Build(folder); err != nil {
 		return nil, err
 	}
-	sources, err := filepath.Glob("../../tools/gmtrace/preload/*.c")
+	sources, err := filepath.Glob("preload/*.c")
 	if err != nil {
 		return nil, err
 	}

@@ -7,7 +7,7 @@ import (
 	"os/exec"
 	"time"
 
-	"gm/internal/command"
+	"gm/internal/cli/command"
 )
 
 const (

@@ -13,7 +13,7 @@ import (
 	"gm/formats/trace"
 )
 
-// trainingScript is a program in Python that uses the stub of PyTorch in internal/torch/hook/testdata, over the fake driver.
+// trainingScript is a program in Python that uses the stub of PyTorch in internal/torch/gmtrace/testdata, over the fake driver.
 const trainingScript = `
 import random
 import time
@@ -68,7 +68,7 @@ func runPython(t *testing.T, o Options, text string) (*captured, []logged) {
 	if err := os.WriteFile(script, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	stub, err := filepath.Abs("../torch/hook/testdata/stub")
+	stub, err := filepath.Abs("../torch/gmtrace/testdata/stub")
 	if err != nil {
 		t.Fatal(err)
 	}

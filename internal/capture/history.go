@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gm/formats/trace"
-	"gm/internal/torch"
+	"gm/internal/torch/snapshot"
 )
 
 // meanwhile is a reader that does something else before each reading.
@@ -57,7 +57,7 @@ func (p *process) takeDump(file string) bool {
 func (p *process) addDump(f *os.File) {
 	first := p.history == nil
 	if first {
-		p.history = torch.NewJoin(p.texts)
+		p.history = snapshot.NewJoin(p.texts)
 	}
 	entries := map[int32]int{}
 	p.history.Fresh = func(e trace.Event) {

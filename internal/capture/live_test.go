@@ -35,7 +35,7 @@ func TestLive(t *testing.T) {
 	if err != nil {
 		t.Skip("no python3 to run a program with")
 	}
-	stub, err := filepath.Abs("../torch/hook/testdata/stub")
+	stub, err := filepath.Abs("../torch/gmtrace/testdata/stub")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 
 	"gm/formats/column"
 	"gm/internal/capture/ring"
-	"gm/internal/torch"
+	"gm/internal/torch/snapshot"
 )
 
 // process is a traced process, or what it was until it executed another program.
@@ -39,7 +39,7 @@ type process struct {
 	samples     map[int32]processSamples
 
 	greeting greeting
-	history  *torch.Join     // nil until there is a dump
+	history  *snapshot.Join  // nil until there is a dump
 	texts    *column.Strings // of the history
 	dumps    map[int]string  // files to take in, by number
 	nextDump int

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"gm/internal/capture/ring"
-	"gm/internal/command"
+	"gm/internal/cli/command"
 )
 
 // sessionName is the file in a session's folder that says what Recover needs to know.

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"gm/formats/trace"
-	"gm/internal/command"
+	"gm/internal/cli/command"
 )
 
 // recordVariable makes this test program a recorder, of the command in its arguments.

@@ -17,10 +17,10 @@ func TestSanitizers(t *testing.T) {
 		t.Fatal(err)
 	}
 	resolve := filepath.Join(t.TempDir(), "resolve.o")
-	if err := compile("-O1", "-c", "-o", resolve, "../../tools/gmtrace/preload/resolve.c"); err != nil {
+	if err := compile("-O1", "-c", "-o", resolve, "preload/resolve.c"); err != nil {
 		t.Fatal(err)
 	}
-	sources, err := filepath.Glob("../../tools/gmtrace/preload/*.c")
+	sources, err := filepath.Glob("preload/*.c")
 	if err != nil {
 		t.Fatal(err)
 	}

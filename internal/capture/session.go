@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gm/internal/capture/live"
-	"gm/internal/command"
-	"gm/internal/torch/hook"
+	"gm/internal/cli/command"
+	"gm/internal/torch/gmtrace"
 )
 
 // Options say what to record.
@@ -113,7 +113,7 @@ func (s *Session) install() (err error) {
 	if err := s.describe(); err != nil {
 		return err
 	}
-	return hook.Install(python)
+	return gmtrace.Install(python)
 }
 
 // journals is the folder of the journals: one that is not looked through for news.

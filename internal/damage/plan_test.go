@@ -9,9 +9,9 @@ import (
 
 	"gm/formats/plan"
 	"gm/formats/trace"
-	"gm/internal/layout"
-	"gm/internal/plancheck"
-	"gm/internal/replay"
+	"gm/internal/bench/replay"
+	"gm/internal/plan/check"
+	"gm/internal/plan/layout"
 )
 
 func plans(t *testing.T) kind {
@@ -47,7 +47,7 @@ func usePlanFile(t *testing.T, rng *rand.Rand, file string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
-	report, err := plancheck.Check(r, nil)
+	report, err := check.Check(r, nil)
 	if err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func usePlanFile(t *testing.T, rng *rand.Rand, file string) (err error) {
 }
 
 // checkPlaces compares each tensor of an accepted plan with each other, and the peak with the sum of the ends.
-func checkPlaces(t *testing.T, file string, report *plancheck.Report) {
+func checkPlaces(t *testing.T, file string, report *check.Report) {
 	r, err := plan.Open(file)
 	if err != nil {
 		t.Fatal(err)

@@ -11,10 +11,10 @@ import (
 	"testing"
 
 	"gm/formats/graph"
+	"gm/internal/models/network"
 	"gm/internal/swap"
 	"gm/internal/swap/check"
 	"gm/internal/swap/link"
-	"gm/internal/swap/network"
 	"gm/internal/swap/policy"
 	"gm/internal/swap/scheduling"
 	"gm/internal/swap/simulate"

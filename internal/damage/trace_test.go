@@ -12,18 +12,18 @@ import (
 	"gm/formats/plan"
 	"gm/formats/trace"
 	"gm/internal/bench"
-	"gm/internal/changes"
+	"gm/internal/bench/page"
+	"gm/internal/bench/replay"
+	"gm/internal/bench/why"
 	"gm/internal/cuda/sim"
-	"gm/internal/exporter"
-	"gm/internal/layout"
-	"gm/internal/overview"
-	"gm/internal/page"
-	"gm/internal/plancheck"
-	"gm/internal/profile"
-	"gm/internal/replay"
+	"gm/internal/plan/check"
+	"gm/internal/plan/layout"
 	"gm/internal/report"
-	"gm/internal/tags"
-	"gm/internal/why"
+	"gm/internal/trace/changes"
+	"gm/internal/trace/exporter"
+	"gm/internal/trace/overview"
+	"gm/internal/trace/profile"
+	"gm/internal/trace/tags"
 )
 
 // head returns a file of the first rows of a trace.
@@ -169,7 +169,7 @@ func usePlan(t *testing.T, rng *rand.Rand, file string, _ *overview.Overview) er
 func checkPlan(t *testing.T, file []byte) {
 	r, err := plan.NewReader(bytes.NewReader(file), int64(len(file)), "plan")
 	if err == nil {
-		_, err = plancheck.Check(r, nil)
+		_, err = check.Check(r, nil)
 	}
 	if err != nil {
 		t.Errorf("a plan that was made: %v", err)

@@ -3,7 +3,7 @@ package dsa
 import (
 	"slices"
 
-	"gm/internal/repeats"
+	"gm/internal/dsa/repeats"
 )
 
 // fold is a problem with its repeated parts put into boxes. A box is buffers of one occurrence of a part that live one

@@ -5,12 +5,12 @@ import (
 	"time"
 
 	"gm/internal/dsa"
-	"gm/internal/dsa/synth"
+	"gm/internal/models/layouts"
 )
 
 // TestModels lays out an iteration of the models that MEMO trains.
 func TestModels(t *testing.T) {
-	for _, m := range synth.Models(64 << 10) {
+	for _, m := range layouts.Models(64 << 10) {
 		for _, m.Offload = range []bool{false, true} {
 			p := m.Problem()
 			f, err := dsa.FoldRepeats(t.Context(), p, dsa.Bilevel())
@@ -30,7 +30,7 @@ func TestModels(t *testing.T) {
 
 // TestEqualIterations has iterations that fold into one.
 func TestEqualIterations(t *testing.T) {
-	m := synth.Models(8 << 10)[0]
+	m := layouts.Models(8 << 10)[0]
 	m.Layers, m.Microbatches, m.KeepGradients = 8, 40, true
 	p := m.Problem()
 	f, err := dsa.FoldRepeats(t.Context(), p, dsa.Bilevel())

@@ -206,9 +206,9 @@ func TestGeneralCancelled(t *testing.T) {
 	if _, err := (generalSolver{}).Solve(done, p, Options{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("already cancelled: error %v", err)
 	}
+	begin := time.Now()
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	begin := time.Now()
 	peak := int64(math.MaxInt64)
 	o := Options{Progress: func(pr Progress) {
 		if pr.Peak > peak || pr.Bound > pr.Peak {

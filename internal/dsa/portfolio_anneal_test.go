@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"gm/internal/dsa"
-	"gm/internal/dsa/synth"
+	"gm/internal/models/layouts"
 )
 
 // TestHeavyTailed has problems that are too large for an exact search, and where annealing comes lower than skylines. It is the same with
@@ -12,7 +12,7 @@ import (
 func TestHeavyTailed(t *testing.T) {
 	const work = 1 << 22
 	for seed := range uint64(2) {
-		p := synth.HeavyTailed(8000, seed)
+		p := layouts.HeavyTailed(8000, seed)
 		peak := func(anneals bool, workers int) int64 {
 			l, err := dsa.AutoFor(work, anneals).Solve(t.Context(), p, dsa.Options{Workers: workers})
 			if err == nil {

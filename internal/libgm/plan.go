@@ -12,8 +12,8 @@ import (
 	"gm/formats/plan"
 	"gm/internal/blocks"
 	"gm/internal/cuda"
-	"gm/internal/cyclic"
 	"gm/internal/dsa"
+	"gm/internal/plan/cyclic"
 )
 
 const (

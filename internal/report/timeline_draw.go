@@ -8,7 +8,7 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
-	"gm/internal/units"
+	"gm/internal/report/units"
 )
 
 // areas draws bytes over time.

@@ -12,7 +12,7 @@ import (
 	"gm/internal/cuda/driver"
 	"gm/internal/cuda/sim"
 	"gm/internal/report"
-	"gm/internal/units"
+	"gm/internal/report/units"
 )
 
 type calibrateCmd struct {

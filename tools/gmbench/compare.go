@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"gm/internal/bench"
+	"gm/internal/bench/replay"
 	"gm/internal/cli"
-	"gm/internal/replay"
 	"gm/internal/report"
-	"gm/internal/units"
+	"gm/internal/report/units"
 )
 
 type compareCmd struct {

@@ -10,12 +10,12 @@ import (
 	"strings"
 
 	"gm/internal/bench"
+	"gm/internal/bench/fit"
+	"gm/internal/bench/replay"
 	"gm/internal/cli"
 	"gm/internal/cuda/sim"
-	"gm/internal/fit"
-	"gm/internal/replay"
 	"gm/internal/report"
-	"gm/internal/units"
+	"gm/internal/report/units"
 )
 
 // fit prints the least memory with which each allocator gets through, and the cards that have as much.

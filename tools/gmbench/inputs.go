@@ -7,11 +7,11 @@ import (
 	"strings"
 
 	"gm/internal/bench"
+	"gm/internal/bench/replay"
 	"gm/internal/blocks"
 	"gm/internal/cli"
 	"gm/internal/cuda/sim"
-	"gm/internal/replay"
-	"gm/internal/units"
+	"gm/internal/report/units"
 )
 
 // inputs are what is replayed, and on what.

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"gm/internal/bench"
+	"gm/internal/bench/page"
 	"gm/internal/cli"
-	"gm/internal/page"
 )
 
 type reportCmd struct {

@@ -7,11 +7,11 @@ import (
 	"io"
 
 	"gm/internal/bench"
+	"gm/internal/bench/replay"
+	"gm/internal/bench/tuning"
 	"gm/internal/cli"
 	"gm/internal/cuda/sim"
-	"gm/internal/replay"
-	"gm/internal/tuning"
-	"gm/internal/units"
+	"gm/internal/report/units"
 )
 
 type tuneCmd struct {

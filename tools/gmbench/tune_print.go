@@ -8,9 +8,9 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"gm/internal/bench/tuning"
 	"gm/internal/report"
-	"gm/internal/tuning"
-	"gm/internal/units"
+	"gm/internal/report/units"
 )
 
 // tuneCount is how far a search is.

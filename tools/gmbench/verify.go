@@ -8,11 +8,11 @@ import (
 	"strings"
 
 	"gm/formats/trace"
+	"gm/internal/bench/replay"
 	"gm/internal/blocks"
 	"gm/internal/cli"
-	"gm/internal/replay"
 	"gm/internal/report"
-	"gm/internal/units"
+	"gm/internal/report/units"
 )
 
 type verifyCmd struct {

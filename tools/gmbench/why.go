@@ -8,11 +8,11 @@ import (
 	"strconv"
 
 	"gm/internal/bench"
+	"gm/internal/bench/replay"
+	"gm/internal/bench/why"
 	"gm/internal/cli"
-	"gm/internal/replay"
 	"gm/internal/report"
-	"gm/internal/units"
-	"gm/internal/why"
+	"gm/internal/report/units"
 )
 
 // explained is what one allocator lost on one trace.

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"gm/internal/layout"
-	"gm/internal/units"
+	"gm/internal/plan/layout"
+	"gm/internal/report/units"
 )
 
 // capacity is what an arena has to fit in.

@@ -8,9 +8,9 @@ import (
 	"gm/formats/plan"
 	"gm/formats/trace"
 	"gm/internal/cli"
-	"gm/internal/layout"
-	"gm/internal/plancheck"
-	"gm/internal/units"
+	"gm/internal/plan/check"
+	"gm/internal/plan/layout"
+	"gm/internal/report/units"
 )
 
 type checkCmd struct {
@@ -38,7 +38,7 @@ func (cmd *checkCmd) Run(c *cli.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, p.Close()) }()
 	m := p.Meta()
-	var report plancheck.Report
+	var report check.Report
 	switch {
 	case m.RowsOf == plan.Step && cmd.Trace != "":
 		report, err = cmd.step(p)
@@ -56,23 +56,23 @@ func (cmd *checkCmd) Run(c *cli.Context) (err error) {
 }
 
 // trace checks the plan of a trace, or any plan alone.
-func (cmd *checkCmd) trace(p *plan.Reader) (_ plancheck.Report, err error) {
+func (cmd *checkCmd) trace(p *plan.Reader) (_ check.Report, err error) {
 	if cmd.Trace == "" {
-		return plancheck.Check(p, nil)
+		return check.Check(p, nil)
 	}
 	t, err := trace.Open(cmd.Trace)
 	if err != nil {
-		return plancheck.Report{}, err
+		return check.Report{}, err
 	}
 	defer func() { err = errors.Join(err, t.Close()) }()
-	return plancheck.Check(p, t)
+	return check.Check(p, t)
 }
 
 // step checks the plan of a step.
-func (cmd *checkCmd) step(p *plan.Reader) (plancheck.Report, error) {
+func (cmd *checkCmd) step(p *plan.Reader) (check.Report, error) {
 	g, step, err := (&stepFiles{cmd.Trace, cmd.Schedule}).read()
 	if err != nil {
-		return plancheck.Report{}, err
+		return check.Report{}, err
 	}
 	all := layout.OfStep(g, step)
 	tensors := make([]plan.Tensor, all.Len())
@@ -81,7 +81,7 @@ func (cmd *checkCmd) step(p *plan.Reader) (plancheck.Report, error) {
 			ID: all.ID[i], Size: all.Size[i], Alloc: all.Alloc[i], Free: all.Free[i], AllocNS: all.AllocNS[i], FreeNS: all.FreeNS[i],
 		}
 	}
-	return plancheck.CheckStep(p, tensors, all.Rows, all.Digest)
+	return check.CheckStep(p, tensors, all.Rows, all.Digest)
 }
 
 // against says what the plan was compared with.
@@ -97,7 +97,7 @@ func (cmd *checkCmd) against(m *plan.Meta) string {
 }
 
 // remarks says what else there is to say of a valid plan.
-func remarks(m *plan.Meta, r *plancheck.Report) string {
+func remarks(m *plan.Meta, r *check.Report) string {
 	var text strings.Builder
 	if m.Period > 0 {
 		fmt.Fprintf(&text, "; %d tensors again every %d rows", r.Repeated, m.Period)

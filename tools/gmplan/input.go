@@ -7,7 +7,7 @@ import (
 	"gm/formats/column"
 	"gm/formats/graph"
 	"gm/formats/trace"
-	"gm/internal/importer"
+	"gm/internal/trace/importer"
 )
 
 // input is a trace and the file it is read from.

@@ -8,8 +8,8 @@ import (
 
 	"gm/formats/plan"
 	"gm/internal/cli"
-	"gm/internal/layout"
-	"gm/internal/units"
+	"gm/internal/plan/layout"
+	"gm/internal/report/units"
 )
 
 type layoutCmd struct {

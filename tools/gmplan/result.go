@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"gm/internal/dsa"
-	"gm/internal/layout"
+	"gm/internal/plan/layout"
 	"gm/internal/report"
-	"gm/internal/units"
+	"gm/internal/report/units"
 )
 
 // result is what a search found in an arena.

@@ -14,7 +14,7 @@ import (
 	"gm/internal/cli"
 	"gm/internal/dsa"
 	"gm/internal/dsa/lp"
-	"gm/internal/layout"
+	"gm/internal/plan/layout"
 	"gm/internal/report"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"gm/internal/cli"
 	"gm/internal/dsa"
-	"gm/internal/layout"
+	"gm/internal/plan/layout"
 )
 
 // solverFunc is a solver.

@@ -13,7 +13,7 @@ import (
 	"gm/formats/plan"
 	"gm/internal/cli"
 	"gm/internal/report"
-	"gm/internal/units"
+	"gm/internal/report/units"
 )
 
 type showCmd struct {

@@ -6,8 +6,8 @@ import (
 	"gm/internal/cli"
 	"gm/internal/dsa"
 	"gm/internal/dsa/instance"
-	"gm/internal/layout"
-	"gm/internal/units"
+	"gm/internal/plan/layout"
+	"gm/internal/report/units"
 )
 
 type solveCmd struct {

@@ -9,12 +9,12 @@ import (
 	"gm/formats/plan"
 	"gm/internal/cli"
 	"gm/internal/dsa"
-	"gm/internal/layout"
+	"gm/internal/plan/layout"
+	"gm/internal/report/units"
 	"gm/internal/swap"
 	"gm/internal/swap/gtbm"
 	"gm/internal/swap/lifetimes"
 	"gm/internal/swap/store"
-	"gm/internal/units"
 )
 
 type stepCmd struct {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"gm/internal/dsa"
-	"gm/internal/units"
+	"gm/internal/report/units"
 )
 
 // watch is what a terminal shows of a search.

@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"strconv"
 
-	"gm/internal/command"
+	"gm/internal/cli/command"
 	"gm/internal/libgm/library"
 )
 

@@ -15,7 +15,7 @@ import (
 
 	"gm/internal/libgm/page"
 	"gm/internal/report"
-	"gm/internal/units"
+	"gm/internal/report/units"
 )
 
 // job is a process, as JSON.

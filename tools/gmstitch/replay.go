@@ -12,14 +12,14 @@ import (
 	"github.com/alecthomas/kong"
 
 	"gm/internal/bench"
+	"gm/internal/bench/live"
+	"gm/internal/bench/replay"
 	"gm/internal/blocks"
 	"gm/internal/cli"
 	"gm/internal/cuda"
 	"gm/internal/cuda/driver"
 	"gm/internal/cuda/sim"
-	"gm/internal/liverun"
-	"gm/internal/replay"
-	"gm/internal/units"
+	"gm/internal/report/units"
 )
 
 type replayCmd struct {
@@ -42,14 +42,14 @@ func (cmd *replayCmd) Help() string {
 }
 
 // check is the flag of that name: with no value, or one of sample, all and none.
-type check liverun.Check
+type check live.Check
 
 // IsBool implements kong.BoolMapper: the flag needs no value.
 func (c *check) IsBool() bool { return true }
 
 // Decode implements kong.MapperValue.
 func (c *check) Decode(ctx *kong.DecodeContext) error {
-	*c = check(liverun.CheckSample)
+	*c = check(live.CheckSample)
 	if ctx.Scan.Peek().Type != kong.FlagValueToken {
 		return nil
 	}
@@ -68,7 +68,7 @@ func (cmd *replayCmd) Run(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	options := liverun.Options{Capacity: int64(cmd.Capacity), Costs: sim.H200(), Check: liverun.Check(cmd.Check), Seed: cmd.Seed}
+	options := live.Options{Capacity: int64(cmd.Capacity), Costs: sim.H200(), Check: live.Check(cmd.Check), Seed: cmd.Seed}
 	if cmd.Costs != "" {
 		measured, err := sim.ReadCalibration(cmd.Costs)
 		if err != nil {
@@ -114,7 +114,7 @@ func (cmd *replayCmd) specs() ([]bench.Spec, error) {
 
 // target is what a replay runs on.
 type target struct {
-	liverun.GPU
+	live.GPU
 	name  string
 	sim   bool
 	close func() error
@@ -122,7 +122,7 @@ type target struct {
 
 func (cmd *replayCmd) open() (target, error) {
 	if cmd.Device == "sim" {
-		return target{liverun.NewSimulated(), "a simulated GPU", true, func() error { return nil }}, nil
+		return target{live.NewSimulated(), "a simulated GPU", true, func() error { return nil }}, nil
 	}
 	ordinal, err := strconv.ParseUint(cmd.Device, 10, 16)
 	if err != nil {
@@ -144,12 +144,12 @@ type liveRun struct {
 	program *replay.Program
 	alloc   string
 	target  *target
-	options *liverun.Options
-	*liverun.Result
+	options *live.Options
+	*live.Result
 }
 
 // replayAll runs every program through every allocator.
-func replayAll(c *cli.Context, gpu target, programs []*replay.Program, specs []bench.Spec, o liverun.Options) ([]liveRun, error) {
+func replayAll(c *cli.Context, gpu target, programs []*replay.Program, specs []bench.Spec, o live.Options) ([]liveRun, error) {
 	var steps int64
 	for _, p := range programs {
 		steps += int64(p.Steps() * len(specs))
@@ -162,7 +162,7 @@ func replayAll(c *cli.Context, gpu target, programs []*replay.Program, specs []b
 		for i, spec := range specs {
 			run := o
 			run.Seed = o.Seed*uint64(len(specs)) + uint64(i) // what another allocator left is not taken for what was written
-			res, err := liverun.Run(p, gpu.GPU, run, func(dev cuda.Device) (blocks.Allocator, error) {
+			res, err := live.Run(p, gpu.GPU, run, func(dev cuda.Device) (blocks.Allocator, error) {
 				return spec.Make(context.Background(), p, dev)
 			})
 			if err != nil {

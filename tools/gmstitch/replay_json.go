@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"io"
 
-	"gm/internal/liverun"
+	"gm/internal/bench/live"
 )
 
 // replayed is a run, as JSON.
@@ -87,22 +87,22 @@ func (r *liveRun) replayed(histogram bool) replayed {
 	}
 	for call, u := range r.Account {
 		if u.Calls > 0 {
-			modelled := optional(u.Modelled.Nanoseconds(), liverun.Call(call).Modelled())
+			modelled := optional(u.Modelled.Nanoseconds(), live.Call(call).Modelled())
 			out.Calls = append(out.Calls, calls{
-				liverun.Call(call).String(), u.Calls, r.measuredNS(u), modelled, optional(r.modelledShare(u)),
+				live.Call(call).String(), u.Calls, r.measuredNS(u), modelled, optional(r.modelledShare(u)),
 			})
 		}
 	}
 	if o := r.OOM; o != nil {
 		out.OOM = &failedRequest{o.Row, o.Size, o.Allocated, o.Reserved}
 	}
-	if r.options.Check != liverun.CheckNothing {
+	if r.options.Check != live.CheckNothing {
 		out.Check = &checked{r.Checked.Tensors, r.Checked.Words, r.Checked.Wrong}
 	}
 	return out
 }
 
-func (r *liveRun) measuredNS(u liverun.Usage) *int64 {
+func (r *liveRun) measuredNS(u live.Usage) *int64 {
 	return optional(u.Measured.Nanoseconds(), !r.target.sim)
 }
 
@@ -114,7 +114,7 @@ func optional[T any](value T, known bool) *T {
 	return &value
 }
 
-func latencyOf(l liverun.Latencies, histogram bool) latency {
+func latencyOf(l live.Latencies, histogram bool) latency {
 	s := l.Summary()
 	out := latency{
 		Count: len(l), P50: s.P50.Nanoseconds(), P99: s.P99.Nanoseconds(), P999: s.P999.Nanoseconds(), Max: s.Max.Nanoseconds(),

@@ -7,10 +7,10 @@ import (
 	"strconv"
 	"time"
 
-	"gm/internal/liverun"
-	"gm/internal/replay"
+	"gm/internal/bench/live"
+	"gm/internal/bench/replay"
 	"gm/internal/report"
-	"gm/internal/units"
+	"gm/internal/report/units"
 )
 
 func (cmd *replayCmd) print(w io.Writer, runs []liveRun) error {
@@ -40,7 +40,7 @@ func (cmd *replayCmd) printProgram(w io.Writer, runs []liveRun) error {
 	if cmd.Histogram {
 		tables = append(tables, histogramTable(runs))
 	}
-	if runs[0].options.Check != liverun.CheckNothing {
+	if runs[0].options.Check != live.CheckNothing {
 		tables = append(tables, checkTable(runs))
 	}
 	for _, t := range tables {
@@ -90,10 +90,10 @@ func callTable(runs []liveRun) *report.Table {
 				continue
 			}
 			modelled := "-"
-			if liverun.Call(call).Modelled() {
+			if live.Call(call).Modelled() {
 				modelled = brief(u.Modelled)
 			}
-			t.Add(r.alloc, liverun.Call(call).String(), number(u.Calls), r.measured(u), modelled, r.ratio(u))
+			t.Add(r.alloc, live.Call(call).String(), number(u.Calls), r.measured(u), modelled, r.ratio(u))
 		}
 	}
 	return t
@@ -105,7 +105,7 @@ func histogramTable(runs []liveRun) *report.Table {
 	rows := map[time.Duration][]int64{}
 	for i := range runs {
 		t.Titles = append(t.Titles, runs[i].alloc+" malloc", "free")
-		for k, l := range []liverun.Latencies{runs[i].Malloc, runs[i].Free} {
+		for k, l := range []live.Latencies{runs[i].Malloc, runs[i].Free} {
 			for _, b := range l.Histogram() {
 				if rows[b.From] == nil {
 					rows[b.From] = make([]int64, 2*len(runs))
@@ -149,7 +149,7 @@ func (r *liveRun) utilisation() (float64, bool) {
 }
 
 // measured prints a time that was measured, which on a simulated GPU nothing is.
-func (r *liveRun) measured(u liverun.Usage) string {
+func (r *liveRun) measured(u live.Usage) string {
 	if r.target.sim {
 		return "-"
 	}
@@ -157,7 +157,7 @@ func (r *liveRun) measured(u liverun.Usage) string {
 }
 
 // ratio prints modelled time in parts of measured time, if there are both.
-func (r *liveRun) ratio(u liverun.Usage) string {
+func (r *liveRun) ratio(u live.Usage) string {
 	share, ok := r.modelledShare(u)
 	if !ok {
 		return "-"
@@ -165,7 +165,7 @@ func (r *liveRun) ratio(u liverun.Usage) string {
 	return fmt.Sprintf("%.2f", share)
 }
 
-func (r *liveRun) modelledShare(u liverun.Usage) (float64, bool) {
+func (r *liveRun) modelledShare(u live.Usage) (float64, bool) {
 	if r.target.sim || u.Measured == 0 || u.Modelled == 0 {
 		return 0, false
 	}

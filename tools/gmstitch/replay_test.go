@@ -5,19 +5,19 @@ import (
 	"testing"
 	"time"
 
+	"gm/internal/bench/live"
+	"gm/internal/bench/replay"
 	"gm/internal/cli"
-	"gm/internal/liverun"
-	"gm/internal/replay"
 )
 
 func TestWrong(t *testing.T) {
 	var out bytes.Buffer
 	c := &cli.Context{Tool: "gmstitch", Err: &out}
 	p := &replay.Program{Name: "job"}
-	kept := liveRun{program: p, alloc: "torch", Result: &liverun.Result{Checked: liverun.Checked{Tensors: 7}}}
-	lost := liveRun{program: p, alloc: "stitch", Result: &liverun.Result{Checked: liverun.Checked{
+	kept := liveRun{program: p, alloc: "torch", Result: &live.Result{Checked: live.Checked{Tensors: 7}}}
+	lost := liveRun{program: p, alloc: "stitch", Result: &live.Result{Checked: live.Checked{
 		Tensors: 7, Wrong: 2,
-		Mismatches: []liverun.Mismatch{{Tensor: 3, Row: 9, Size: 512, Addr: 0x7000, Offset: 4, Expected: 1, Found: 2, Writer: -1}},
+		Mismatches: []live.Mismatch{{Tensor: 3, Row: 9, Size: 512, Addr: 0x7000, Offset: 4, Expected: 1, Found: 2, Writer: -1}},
 	}}}
 	if err := wrong(c, []liveRun{kept}); err != nil || out.Len() > 0 {
 		t.Errorf("nothing wrong: %v, %q", err, out.String())

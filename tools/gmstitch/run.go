@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"gm/internal/cli"
-	"gm/internal/command"
+	"gm/internal/cli/command"
 	"gm/internal/libgm/library"
-	"gm/internal/torch/glue"
-	"gm/internal/units"
+	"gm/internal/report/units"
+	"gm/internal/torch/gmstitch"
 )
 
 type runCmd struct {
@@ -120,7 +120,7 @@ func (cmd *runCmd) runIn(c *cli.Context, folder string, words []string) (status 
 	} else if err != nil {
 		return 0, err
 	}
-	if _, err := os.Stat(filepath.Join(folder, glue.Mark)); err != nil {
+	if _, err := os.Stat(filepath.Join(folder, gmstitch.Mark)); err != nil {
 		c.Warn("%s: nothing ran on the allocator%s", cmd.unseen(), cmd.unbounded())
 	} else if cmd.Summary {
 		seen.tell(c)
@@ -166,5 +166,5 @@ func (cmd *runCmd) install(folder string) error {
 	if err := os.Mkdir(python, 0o700); err != nil {
 		return err
 	}
-	return glue.Install(python)
+	return gmstitch.Install(python)
 }

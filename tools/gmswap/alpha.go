@@ -8,11 +8,11 @@ import (
 	"time"
 
 	"gm/internal/cli"
+	"gm/internal/models/network"
+	"gm/internal/report/units"
 	"gm/internal/swap"
 	"gm/internal/swap/alpha"
 	"gm/internal/swap/link"
-	"gm/internal/swap/network"
-	"gm/internal/units"
 )
 
 type alphaCmd struct {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"gm/internal/report"
-	"gm/internal/units"
+	"gm/internal/report/units"
 )
 
 // print prints what the closed form says, for people.

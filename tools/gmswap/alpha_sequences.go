@@ -5,7 +5,7 @@ import (
 	"sort"
 	"strings"
 
-	"gm/internal/swap/network"
+	"gm/internal/models/network"
 )
 
 // sequences is the spec of a network with several lengths of its sequences.

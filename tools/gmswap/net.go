@@ -5,7 +5,7 @@ import (
 
 	"gm/formats/graph"
 	"gm/internal/cli"
-	"gm/internal/swap/network"
+	"gm/internal/models/network"
 	"gm/internal/swap/store"
 )
 

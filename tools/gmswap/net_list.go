@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"gm/internal/swap/network"
+	"gm/internal/models/network"
 )
 
 // listing is what networks there are.

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"gm/internal/cli"
-	"gm/internal/command"
-	"gm/internal/units"
+	"gm/internal/cli/command"
+	"gm/internal/report/units"
 )
 
 type recordCmd struct {

@@ -10,12 +10,12 @@ import (
 	"strconv"
 
 	"gm/internal/cli"
-	"gm/internal/command"
+	"gm/internal/cli/command"
 	"gm/internal/libgm/library"
+	"gm/internal/report/units"
 	"gm/internal/swap/store"
-	"gm/internal/torch/glue"
-	"gm/internal/torch/offload"
-	"gm/internal/units"
+	"gm/internal/torch/gmstitch"
+	"gm/internal/torch/gmswap"
 )
 
 type runCmd struct {
@@ -53,7 +53,7 @@ func (cmd *runCmd) Run(c *cli.Context) error {
 		passed := watchTraffic()
 		status, err := cmd.runIn(c, folder, words, os.Stdout)
 		passed.say(c)
-		if _, failed := os.Stat(filepath.Join(folder, offload.Mark)); failed != nil && err == nil {
+		if _, failed := os.Stat(filepath.Join(folder, gmswap.Mark)); failed != nil && err == nil {
 			c.Warn("no PyTorch program was seen to train on a GPU: nothing was moved")
 		}
 		return status, err
@@ -188,9 +188,9 @@ func (cmd *runCmd) install(folder string, e *command.Environ) error {
 		}
 	}
 	e.Set("GM_LIB", shared)
-	packages := []pythonPackage{{"GMSWAP_DIR", "swap", offload.Install}}
+	packages := []pythonPackage{{"GMSWAP_DIR", "swap", gmswap.Install}}
 	if cmd.Allocator == "stitch" && e.Get("GMSTITCH_DIR") == "" {
-		packages = append(packages, pythonPackage{"GMSTITCH_DIR", "stitch", glue.Install})
+		packages = append(packages, pythonPackage{"GMSTITCH_DIR", "stitch", gmstitch.Install})
 	}
 	for _, p := range packages {
 		outer := e.Get(p.variable)

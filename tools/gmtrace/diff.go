@@ -9,9 +9,9 @@ import (
 
 	"gm/formats/column"
 	"gm/formats/trace"
-	"gm/internal/changes"
 	"gm/internal/cli"
-	"gm/internal/overview"
+	"gm/internal/trace/changes"
+	"gm/internal/trace/overview"
 )
 
 type diffCmd struct {

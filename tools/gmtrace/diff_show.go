@@ -6,9 +6,9 @@ import (
 	"strings"
 
 	"gm/formats/trace"
-	"gm/internal/changes"
 	"gm/internal/report"
-	"gm/internal/units"
+	"gm/internal/report/units"
+	"gm/internal/trace/changes"
 )
 
 // Of the groups that changed so many are shown, but none that changed by less than so small a part of what the first one did. JSON

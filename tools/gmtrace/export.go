@@ -8,7 +8,7 @@ import (
 	"gm/formats/column"
 	"gm/formats/trace"
 	"gm/internal/cli"
-	"gm/internal/exporter"
+	"gm/internal/trace/exporter"
 )
 
 type exportCmd struct {

@@ -6,7 +6,7 @@ import (
 
 	"gm/formats/trace"
 	"gm/internal/cli"
-	"gm/internal/importer"
+	"gm/internal/trace/importer"
 )
 
 type importCmd struct {

@@ -6,7 +6,7 @@ import (
 
 	"gm/internal/capture"
 	"gm/internal/cli"
-	"gm/internal/command"
+	"gm/internal/cli/command"
 	"gm/internal/report"
 )
 

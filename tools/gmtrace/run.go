@@ -1,7 +1,6 @@
 package main
 
 import (
-	"embed"
 	"errors"
 	"fmt"
 	"io"
@@ -13,7 +12,7 @@ import (
 
 	"gm/internal/capture"
 	"gm/internal/cli"
-	"gm/internal/command"
+	"gm/internal/cli/command"
 	"gm/internal/report"
 )
 
@@ -26,11 +25,6 @@ type runCmd struct {
 	Mode    string   `enum:"preload,audit" default:"preload" help:"How calls of the driver are seen: preload, or audit, for programs that load CUDA in ways that preloading does not reach (RTLD_DEEPBIND). (${enum})"`
 	Marks   string   `placeholder:"MODULE:FUNCTION" help:"What ends an iteration when it returns, such as trainer:Trainer.step. The step of any PyTorch optimizer by default."`
 }
-
-// preload holds the library that traced programs load, if it was built.
-//
-//go:embed preload
-var preload embed.FS
 
 // Help implements kong.HelpProvider.
 func (cmd *runCmd) Help() string {
@@ -87,8 +81,8 @@ func conclude(c *cli.Context, s *capture.Session, err error) error {
 // newSession starts a session with the preload library.
 func newSession(options capture.Options) (*capture.Session, error) {
 	var err error
-	if options.Library, err = preload.ReadFile("preload/libgmtrace.so"); err != nil {
-		return nil, errors.New("this gmtrace was built without its preload library: build it with make")
+	if options.Library, err = capture.Preload(); err != nil {
+		return nil, err
 	}
 	s, err := capture.NewSession(options)
 	if err != nil {

@@ -11,9 +11,9 @@ import (
 	"gm/formats/column"
 	"gm/formats/trace"
 	"gm/internal/cli"
-	"gm/internal/overview"
 	"gm/internal/report"
-	"gm/internal/units"
+	"gm/internal/report/units"
+	"gm/internal/trace/overview"
 )
 
 type showCmd struct {

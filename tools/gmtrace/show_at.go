@@ -8,7 +8,7 @@ import (
 	"gm/formats/column"
 	"gm/formats/trace"
 	"gm/internal/cli"
-	"gm/internal/overview"
+	"gm/internal/trace/overview"
 )
 
 // momentFlag is a moment of a trace: a time from its first row, or the number of a row.

@@ -8,10 +8,10 @@ import (
 	"gm/formats/column"
 	"gm/formats/trace"
 	"gm/internal/cli"
-	"gm/internal/overview"
 	"gm/internal/report"
-	"gm/internal/tags"
-	"gm/internal/units"
+	"gm/internal/report/units"
+	"gm/internal/trace/overview"
+	"gm/internal/trace/tags"
 )
 
 // Stacks are shortened to so many characters for a picture. Of so many the first that look different then are told apart.

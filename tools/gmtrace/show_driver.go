@@ -6,9 +6,9 @@ import (
 	"strings"
 
 	"gm/formats/trace"
-	"gm/internal/overview"
 	"gm/internal/report"
-	"gm/internal/units"
+	"gm/internal/report/units"
+	"gm/internal/trace/overview"
 )
 
 // showDriver prints what the driver gave on a device, and how that compares with what NVML measured and the framework reserved.

@@ -11,7 +11,7 @@ import (
 
 	"gm/internal/capture/live"
 	"gm/internal/cli"
-	"gm/internal/command"
+	"gm/internal/cli/command"
 )
 
 // follow shows what is known of a capture each second, until it ends, and then its trace. A trace that is there whole is just shown.

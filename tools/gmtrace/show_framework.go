@@ -8,10 +8,10 @@ import (
 
 	"github.com/guptarohit/asciigraph"
 
-	"gm/internal/iterations"
-	"gm/internal/overview"
 	"gm/internal/report"
-	"gm/internal/units"
+	"gm/internal/report/units"
+	"gm/internal/trace/iterations"
+	"gm/internal/trace/overview"
 )
 
 // showFramework prints what a framework's allocator did on a device.

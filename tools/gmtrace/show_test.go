@@ -15,7 +15,7 @@ import (
 
 	"gm/formats/trace"
 	"gm/internal/cli"
-	"gm/internal/overview"
+	"gm/internal/trace/overview"
 )
 
 const (

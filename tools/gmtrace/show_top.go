@@ -11,10 +11,10 @@ import (
 	"gm/formats/column"
 	"gm/formats/trace"
 	"gm/internal/cli"
-	"gm/internal/overview"
 	"gm/internal/report"
-	"gm/internal/tags"
-	"gm/internal/units"
+	"gm/internal/report/units"
+	"gm/internal/trace/overview"
+	"gm/internal/trace/tags"
 )
 
 // topFlag is a number that may be left out.

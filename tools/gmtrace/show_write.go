@@ -6,9 +6,9 @@ import (
 	"gm/formats/column"
 	"gm/formats/trace"
 	"gm/internal/cli"
-	"gm/internal/overview"
-	"gm/internal/profile"
-	"gm/internal/tags"
+	"gm/internal/trace/overview"
+	"gm/internal/trace/profile"
+	"gm/internal/trace/tags"
 )
 
 // check finds flags that do not go together.

@@ -5,7 +5,7 @@ import (
 
 	"gm/formats/trace"
 	"gm/internal/cli"
-	"gm/internal/synth"
+	"gm/internal/models/synth"
 )
 
 type synthCmd struct {

@@ -6,8 +6,8 @@ import (
 	"io"
 	"strings"
 
-	"gm/internal/swap/network"
-	"gm/internal/synth"
+	"gm/internal/models/network"
+	"gm/internal/models/synth"
 )
 
 // synthList is what models there are, and what they can be given.

@@ -11,7 +11,7 @@ import (
 
 	"gm/internal/capture/live"
 	"gm/internal/cli"
-	"gm/internal/command"
+	"gm/internal/cli/command"
 	"gm/internal/report"
 )
 

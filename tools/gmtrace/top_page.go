@@ -11,7 +11,7 @@ import (
 
 	"gm/internal/capture/live"
 	"gm/internal/report"
-	"gm/internal/units"
+	"gm/internal/report/units"
 )
 
 // page is what gmtrace top shows.

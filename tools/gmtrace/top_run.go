@@ -15,7 +15,7 @@ import (
 	"gm/internal/capture"
 	"gm/internal/capture/live"
 	"gm/internal/cli"
-	"gm/internal/command"
+	"gm/internal/cli/command"
 )
 
 // program is a program that runs under a capture of this process.

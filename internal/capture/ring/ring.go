@@ -1,5 +1,5 @@
 // Package ring reads what a traced process tells of its memory: the file that gmtrace's preload library
-// (tools/gmtrace/preload, whose ring.h documents the layout) writes from within the process.
+// (internal/capture/preload, whose ring.h documents the layout) writes from within the process.
 //
 // A program may write anywhere in its own memory, and so into its ring, or cut its file short. Nothing in a ring is believed: whatever is in
 // it, reading takes at most one step for each slot, no memory beyond a record's, and ends in records or an error.

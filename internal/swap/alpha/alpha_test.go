@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"gm/internal/models/network"
 	"gm/internal/swap"
-	"gm/internal/swap/network"
 )
 
 const kibi = 1 << 10

@@ -4,11 +4,11 @@ import (
 	"testing"
 
 	"gm/internal/dsa"
+	"gm/internal/models/network"
 	"gm/internal/swap"
 	"gm/internal/swap/gtbm"
 	"gm/internal/swap/lifetimes"
 	"gm/internal/swap/link"
-	"gm/internal/swap/network"
 	"gm/internal/swap/policy"
 )
 

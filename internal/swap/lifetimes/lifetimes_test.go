@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	"gm/internal/models/network"
 	"gm/internal/swap"
 	"gm/internal/swap/lifetimes"
 	"gm/internal/swap/link"
-	"gm/internal/swap/network"
 	"gm/internal/swap/policy"
 	"gm/internal/swap/simulate"
 )

@@ -1,0 +1,256 @@
+package live
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"time"
+
+	"gm/internal/bench/replay"
+	"gm/internal/blocks"
+	"gm/internal/cuda"
+	"gm/internal/cuda/sim"
+)
+
+// Options is how a program is run.
+type Options struct {
+	Capacity int64 // bytes that the allocator may take, 0 for all of the device
+	Costs    sim.CostTable
+	Check    Check
+	Seed     uint64 // of what is written, and of which tensors are read back
+	Done     func() // is called after each step, if it is not nil
+}
+
+// Result is what a run came to.
+type Result struct {
+	Stats     blocks.Stats
+	PeakInUse int64 // bytes, as the driver counts them, above what was in use before
+	Left      int64 // bytes still taken when all tensors were freed and the cache was emptied
+	Malloc    Latencies
+	Free      Latencies
+	Account   Account
+	OOM       *replay.OOM // where the run ended early, nil if it did not; row -1 is the making of the allocator
+	Checked   Checked
+}
+
+// runner runs one program.
+type runner struct {
+	p        *replay.Program
+	gpu      GPU
+	m        *meter
+	a        blocks.Allocator
+	s        *streams
+	contents *contents // nil if nothing is written
+	ptrs     []cuda.Ptr
+	reserved int64 // when the driver was last asked
+	baseline int64 // bytes that are free while nothing is taken
+	res      *Result
+}
+
+// Run runs p through the allocator that is made for a device behind which is gpu. It ends at the first request that cannot be met. All
+// that was taken is given back. The device must have nothing else to do for figures that mean something.
+//
+// What the traced allocator held before the recording is requested like all else.
+func Run(p *replay.Program, gpu GPU, o Options, newAllocator func(cuda.Device) (blocks.Allocator, error)) (res *Result, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("replay %s: %w", p.Name, err)
+		}
+	}()
+	s, err := newStreams(p, gpu)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	m, err := newMeter(gpu, &o.Costs, o.Capacity)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, gpu.Synchronize(), m.giveBack()) }()
+	r := &runner{p: p, gpu: gpu, m: m, s: s, ptrs: make([]cuda.Ptr, len(p.Sizes)), res: newResult(p)}
+	if o.Check != CheckNothing {
+		r.contents = newContents(gpu, p, o.Check, o.Seed)
+	}
+	if r.baseline, _, err = gpu.MemInfo(); err != nil {
+		return nil, fmt.Errorf("ask for free memory: %w", err)
+	}
+	defer quiet()()
+	if err := r.run(newAllocator, o.Done); err != nil {
+		return nil, err
+	}
+	return r.res, nil
+}
+
+func newResult(p *replay.Program) *Result {
+	return &Result{Malloc: make(Latencies, 0, len(p.Sizes)), Free: make(Latencies, 0, len(p.Sizes))}
+}
+
+// heapLimit is the memory of this process in bytes up to which no garbage is collected.
+const heapLimit = 4 << 30
+
+// quiet keeps the collector and other threads out of what is measured, until the function that it returns is called.
+func quiet() (end func()) {
+	runtime.LockOSThread()
+	runtime.GC()
+	percent, limit := debug.SetGCPercent(-1), debug.SetMemoryLimit(heapLimit)
+	return func() {
+		debug.SetGCPercent(percent)
+		debug.SetMemoryLimit(limit)
+		runtime.UnlockOSThread()
+	}
+}
+
+func (r *runner) run(newAllocator func(cuda.Device) (blocks.Allocator, error), done func()) error {
+	a, err := newAllocator(r.m)
+	if oom := (*blocks.OOMError)(nil); errors.As(err, &oom) { // the arenas of a plan do not fit
+		r.res.OOM = &replay.OOM{Row: -1, Size: oom.Size, Allocated: oom.Allocated, Reserved: oom.Reserved}
+		return nil
+	} else if err != nil {
+		return err
+	}
+	r.a = a
+	for i := range r.p.Kinds {
+		if err := r.step(i); err != nil {
+			if r.res.OOM = r.p.OOMAt(i, err); r.res.OOM != nil {
+				break
+			}
+			return fmt.Errorf("row %d: %w", r.p.Rows[i], err)
+		}
+		if err := r.sample(); err != nil {
+			return err
+		}
+		if done != nil {
+			done()
+		}
+	}
+	r.res.Stats, r.res.Account = a.Stats(), r.m.account
+	return r.end()
+}
+
+// end frees what is left and empties the cache.
+func (r *runner) end() error {
+	r.m.letAll()
+	for t, p := range r.ptrs {
+		if p == 0 {
+			continue
+		}
+		if err := errors.Join(r.verify(int32(t)), r.a.Free(p)); err != nil {
+			return fmt.Errorf("free what is left: %w", err)
+		}
+	}
+	if err := r.a.Empty(); err != nil {
+		return fmt.Errorf("give memory back: %w", err)
+	}
+	r.res.Left = r.m.taken()
+	if r.contents != nil {
+		r.res.Checked = r.contents.Checked
+	}
+	return nil
+}
+
+// sample asks the driver what is in use, if more is taken than before.
+func (r *runner) sample() error {
+	was := r.reserved
+	if r.reserved = r.a.Stats().Reserved; r.reserved <= was {
+		return nil
+	}
+	free, _, err := r.gpu.MemInfo()
+	if err != nil {
+		return fmt.Errorf("ask for free memory: %w", err)
+	}
+	r.res.PeakInUse = max(r.res.PeakInUse, r.baseline-free)
+	return nil
+}
+
+func (r *runner) step(i int) error {
+	t := r.p.Tensors[i]
+	switch r.p.Kinds[i] {
+	case replay.Alloc:
+		return r.malloc(t)
+	case replay.Free:
+		return errors.Join(r.verify(t), r.free(t))
+	case replay.Request:
+		return r.request(t)
+	case replay.Complete:
+		r.m.let(t)
+		return nil
+	default:
+		return r.a.Empty()
+	}
+}
+
+// owner returns the stream that a tensor belongs to.
+func (r *runner) owner(t int32) cuda.Stream { return r.s.owners[r.p.Streams[t]] }
+
+func (r *runner) malloc(t int32) error {
+	w := r.start()
+	p, err := r.a.Malloc(r.p.Sizes[t], r.owner(t), r.p.Pools[t])
+	took := w.stop(r.m)
+	if err != nil {
+		return err
+	}
+	r.res.Malloc = append(r.res.Malloc, took)
+	r.ptrs[t] = p
+	if r.contents == nil || p == 0 {
+		return nil
+	}
+	return r.contents.write(t, p, r.owner(t))
+}
+
+// verify looks at what is in a tensor that is about to be freed.
+func (r *runner) verify(t int32) error {
+	if r.contents == nil || r.ptrs[t] == 0 {
+		return nil
+	}
+	return r.contents.verify(t, r.ptrs[t], r.owner(t))
+}
+
+func (r *runner) free(t int32) error {
+	w := r.start()
+	err := r.a.Free(r.ptrs[t])
+	took := w.stop(r.m)
+	r.res.Free = append(r.res.Free, took)
+	r.ptrs[t] = 0
+	return err
+}
+
+// request frees a tensor that another stream still uses: it writes the tensor once more, which must not reach a later one, or does
+// other work.
+func (r *runner) request(t int32) error {
+	p := r.ptrs[t]
+	if p == 0 {
+		return nil
+	}
+	if err := r.verify(t); err != nil {
+		return err
+	}
+	borrower := r.s.borrowers[r.s.lent[t]]
+	if err := r.s.follow(borrower, r.owner(t)); err != nil {
+		return err
+	}
+	work := func() error { return r.s.work(borrower) }
+	if r.contents != nil {
+		work = func() error { return r.contents.write(t, p, borrower) }
+	}
+	if err := errors.Join(work(), r.a.RecordStream(p, borrower)); err != nil {
+		return err
+	}
+	return r.m.hold(t, func() error { return r.free(t) })
+}
+
+// watch measures a request.
+type watch struct {
+	begin        time.Time
+	host, driver time.Duration
+}
+
+func (r *runner) start() watch {
+	return watch{host: r.m.host, driver: r.m.driver, begin: time.Now()}
+}
+
+// stop returns what a request took, with what its calls of the driver took.
+func (w watch) stop(m *meter) time.Duration {
+	took := time.Since(w.begin) - m.empty
+	return max(0, took-(m.host-w.host)+(m.driver-w.driver))
+}

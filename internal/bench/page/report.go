@@ -1,0 +1,110 @@
+// Package page writes a comparison of allocators as one HTML page that needs nothing else: tables, memory over time, and what lies
+// where.
+package page
+
+import (
+	"context"
+
+	"gm/internal/bench"
+	"gm/internal/bench/replay"
+	"gm/internal/bench/why"
+	"gm/internal/blocks"
+)
+
+// Report is what a page shows.
+type Report struct {
+	Title    string
+	Version  string // of the program that makes it
+	Capacity int64  // bytes of the simulated GPU, 0 for one without end
+	Sections []*Section
+}
+
+// Section is one program with what each allocator made of it.
+type Section struct {
+	Name     string
+	Requests int
+	Duration int64 // nanoseconds
+	Rows     []bench.Row
+	Accounts []*why.Account // of the allocators for which there is one
+	Top      Top
+
+	times  []int64 // nanoseconds since the beginning, at which the buckets of the series begin
+	stride int     // steps in a bucket
+	series []*series
+	places *raster // nil if there is no map
+	mapped string  // the allocator of the map
+}
+
+// values is how many numbers the curves of a page have in all, some 1 MB when packed.
+const values = 1 << 23
+
+// leastBuckets is how many buckets a curve has at the least, if there are as many steps.
+const leastBuckets = 512
+
+// Measure replays programs through allocators on a GPU and returns a section for each. The address map is of the allocator number mapped of
+// specs; below 0 there is none. It calls done after each replay, from any goroutine.
+func Measure(ctx context.Context, programs []*replay.Program, specs []bench.Spec, mapped int, gpu bench.GPU, done func()) ([]*Section, error) {
+	programs, err := prepare(ctx, programs, specs)
+	if err != nil {
+		return nil, err
+	}
+	limit := max(values/(2*len(programs)*len(specs)), leastBuckets)
+	var sections []*Section
+	trackers := make([]*tracker, len(programs))
+	for i, p := range programs {
+		sections = append(sections, newSection(p, len(specs), limit))
+		if mapped >= 0 {
+			trackers[i] = newTracker(p)
+			sections[i].mapped = specs[mapped].Text
+		}
+	}
+	rows, err := bench.CompareWatched(ctx, programs, specs, gpu, func(program, spec int, a blocks.Allocator) replay.Watch {
+		s := sections[program].newSeries(spec, a)
+		if spec != mapped {
+			return s.watch
+		}
+		return trackers[program].watch(a, s.watch)
+	}, done)
+	if err != nil {
+		return nil, err
+	}
+	for i, s := range sections {
+		s.Rows = rows[i*len(specs) : (i+1)*len(specs)]
+		if trackers[i] != nil {
+			s.places = trackers[i].raster()
+		}
+		if s.Top, err = readTop(programs[i]); err != nil {
+			return nil, err
+		}
+		if s.Accounts, err = accounts(ctx, programs[i], specs, gpu); err != nil {
+			return nil, err
+		}
+	}
+	return sections, nil
+}
+
+// prepare solves plans once, where they are needed.
+func prepare(ctx context.Context, programs []*replay.Program, specs []bench.Spec) ([]*replay.Program, error) {
+	prepared := make([]*replay.Program, len(programs))
+	for i, p := range programs {
+		prepared[i] = p
+		for _, spec := range specs {
+			var err error
+			if prepared[i], err = spec.Prepare(ctx, prepared[i]); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return prepared, nil
+}
+
+// accounts takes apart what is lost, but for the floor, which loses nothing but what it rounds.
+func accounts(ctx context.Context, p *replay.Program, specs []bench.Spec, gpu bench.GPU) ([]*why.Account, error) {
+	var lossy []bench.Spec
+	for _, spec := range specs {
+		if spec.Name() != "floor" && spec.Name() != "native" {
+			lossy = append(lossy, spec)
+		}
+	}
+	return why.ExplainAll(ctx, p, lossy, gpu, func() {})
+}

@@ -1,0 +1,112 @@
+package tuning
+
+import (
+	"slices"
+
+	"gm/internal/bench"
+	"gm/internal/bench/replay"
+	"gm/internal/blocks"
+)
+
+// Result is what a search found.
+type Result struct {
+	Best       []*Outcome // the best first, of those that do the same the simplest; the first is what to set
+	Older      *Outcome   // the best that a PyTorch before 2.11 understands
+	Default    *Outcome
+	Expandable *Outcome
+	Recorded   *Outcome // with the settings of the recording; nil if these are the default or differ from program to program
+	Tried      int      // settings
+	Live       int64    // bytes in use at the most, by the program that uses most: no setting reserves less
+}
+
+const (
+	width  = 3 // settings whose neighbours are tried in a round
+	rounds = 8
+	listed = 5 // outcomes
+
+	// A setting that reserves so many times as much as the best is of no interest, nor are those beside it.
+	outOf = 1.25
+)
+
+// Search goes from the default, expandable segments and the settings of the recording to better and better settings, changing one thing at a
+// time, and calls done for each setting that was tried, from any goroutine. A capacity of 0 is a GPU without end.
+func Search(programs []*replay.Program, gpu bench.GPU, done func()) (*Result, error) {
+	s := &search{trials: trials{programs, gpu, done}, known: map[Setting]*Outcome{}}
+	seeds := []Setting{Default(), Expandable()}
+	recorded, same := recordedSetting(programs)
+	if same && !slices.Contains(seeds, recorded) {
+		seeds = append(seeds, recorded)
+	}
+	if err := s.try(seeds, 0); err != nil {
+		return nil, err
+	}
+	if err := s.climb(knobs(programs, gpu.Capacity)); err != nil {
+		return nil, err
+	}
+	r := &Result{Best: s.rank(s.distinct(anySetting), listed), Older: s.rank(s.distinct(older), 1)[0], Tried: len(s.known)}
+	r.Default, r.Expandable = s.known[Default()], s.known[Expandable()]
+	if same && recorded != Default() {
+		r.Recorded = s.known[recorded]
+	}
+	for _, p := range programs {
+		r.Live = max(r.Live, p.PeakLive())
+	}
+	return r, nil
+}
+
+// recordedSetting returns the setting that all programs were recorded with, if it is one.
+func recordedSetting(programs []*replay.Program) (Setting, bool) {
+	conf, _ := blocks.RecordedTorchConf(programs[0].AllocConf)
+	for _, p := range programs {
+		if other, _ := blocks.RecordedTorchConf(p.AllocConf); other != conf {
+			return Setting{}, false
+		}
+	}
+	return Setting{conf}, true
+}
+
+type search struct {
+	trials
+	known map[Setting]*Outcome
+}
+
+// climb tries the neighbours of the best settings until these stay the best.
+func (s *search) climb(knobs []knob) error {
+	var expanded []Setting
+	for range rounds {
+		var next []Setting
+		best := s.distinct(anySetting)
+		for _, o := range best[:min(width, len(best))] {
+			if slices.Contains(expanded, o.Setting) {
+				continue
+			}
+			expanded = append(expanded, o.Setting)
+			for _, k := range knobs {
+				for _, neighbour := range k(o.Setting) {
+					if s.known[neighbour] == nil && !slices.Contains(next, neighbour) {
+						next = append(next, neighbour)
+					}
+				}
+			}
+		}
+		if len(next) == 0 {
+			return nil
+		}
+		limit := int64(0)
+		if best[0].OOMs == 0 {
+			limit = int64(outOf * float64(best[0].Peak))
+		}
+		if err := s.try(next, limit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *search) try(settings []Setting, limit int64) error {
+	outcomes, err := s.run(settings, limit)
+	for _, o := range outcomes {
+		s.known[o.Setting] = o
+	}
+	return err
+}

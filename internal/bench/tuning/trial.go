@@ -1,0 +1,124 @@
+package tuning
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+	"sync"
+
+	"gm/internal/bench"
+	"gm/internal/bench/replay"
+	"gm/internal/blocks"
+	"gm/internal/cuda"
+	"gm/internal/cuda/sim"
+)
+
+// Outcome is how PyTorch's allocator does with a setting.
+type Outcome struct {
+	Setting  Setting
+	Peak     int64   // bytes reserved at the most, by the program that reserves most
+	Peaks    []int64 // of each program
+	Calls    int64   // of the driver on memory, all programs together
+	DriverNS int64   // that all driver calls take, all programs together
+	Retries  int64   // times that the cache was emptied because the GPU was full
+	OOMs     int     // programs that did not get to their end
+
+	given bool // up: it reserves more than is of interest
+}
+
+// trials replays programs with settings, on all cores.
+type trials struct {
+	programs []*replay.Program
+	gpu      bench.GPU
+	done     func()
+}
+
+// run replays all programs with each setting. A replay is given up when it reserves more than limit bytes; 0 is no limit.
+func (t *trials) run(settings []Setting, limit int64) ([]*Outcome, error) {
+	if limit == 0 {
+		limit = math.MaxInt64
+	}
+	n := len(t.programs)
+	results := make([]*replay.Result, n*len(settings))
+	errs := make([]error, len(results))
+	next := make(chan int)
+	var workers sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		workers.Go(func() {
+			for i := range next {
+				results[i], errs[i] = t.replay(t.programs[i%n], settings[i/n], limit)
+				if i%n == n-1 {
+					t.done()
+				}
+			}
+		})
+	}
+	for i := range results {
+		next <- i
+	}
+	close(next)
+	workers.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	all := make([]*Outcome, len(settings))
+	for i, s := range settings {
+		all[i] = sum(s, results[i*n:(i+1)*n])
+	}
+	return all, nil
+}
+
+// replay returns nil if the replay was given up.
+func (t *trials) replay(p *replay.Program, s Setting, limit int64) (*replay.Result, error) {
+	dev := sim.New(t.gpu.Capacity, t.gpu.Costs)
+	torch, err := blocks.NewTorch(dev, s.TorchConf)
+	if err != nil {
+		return nil, fmt.Errorf("setting %s: %w", s, err)
+	}
+	result, err := replay.Run(p, &bounded{torch, limit}, dev)
+	if errors.Is(err, errBeyond) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("setting %s: %w", s, err)
+	}
+	return result, nil
+}
+
+func sum(s Setting, results []*replay.Result) *Outcome {
+	o := &Outcome{Setting: s}
+	for _, r := range results {
+		if r == nil {
+			o.given = true
+			return o
+		}
+		o.Peak = max(o.Peak, r.Stats.PeakReserved)
+		o.Peaks = append(o.Peaks, r.Stats.PeakReserved)
+		o.Calls += r.Calls
+		o.DriverNS += r.DriverTime.Nanoseconds()
+		o.Retries += r.Stats.Retries
+		if r.OOM != nil {
+			o.OOMs++
+		}
+	}
+	return o
+}
+
+// bounded is PyTorch's allocator until it reserves more than limit bytes. It does not take over what was there before a recording began, as
+// that was laid out by other settings: it is asked for that memory as for any other.
+type bounded struct {
+	blocks.Allocator
+	limit int64
+}
+
+var errBeyond = errors.New("reserves more than is of interest")
+
+// Malloc implements blocks.Allocator.
+func (b *bounded) Malloc(size int64, stream cuda.Stream, pool blocks.Pool) (cuda.Ptr, error) {
+	p, err := b.Allocator.Malloc(size, stream, pool)
+	if err == nil && b.Stats().Reserved > b.limit {
+		return p, errBeyond
+	}
+	return p, err
+}

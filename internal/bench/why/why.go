@@ -1,0 +1,131 @@
+// Package why takes apart what an allocator reserves beyond what a program asks for.
+package why
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+
+	"gm/internal/bench"
+	"gm/internal/bench/replay"
+	"gm/internal/blocks"
+	"gm/internal/cuda/sim"
+)
+
+// Account takes apart what an allocator held beyond what was asked for, at the moment its reserved bytes were at their peak.
+//
+// That is right behind the request that made them so. If it was before the first request, as with the arenas of a plan, it is the moment,
+// of those at which as much is reserved still, with the most bytes requested.
+type Account struct {
+	Allocator string `json:"allocator"`
+	Device    int32  `json:"device"`
+	TimeNS    int64  `json:"time_ns"`         // since the Unix epoch
+	Row       int64  `json:"row"`             // of the trace
+	Stream    int64  `json:"stream"`          // of the request at that moment, or the last one before it: other streams are told apart from it
+	Requested int64  `json:"requested_bytes"` // that programs asked for and still held
+	Reserved  int64  `json:"reserved_bytes"`
+	Parts     []Part `json:"parts"` // their Bytes sum to Reserved - Requested, exactly
+	Pins      []Pin  `json:"pins"`  // segments that are held by little, the worst first, at most ten
+
+	OOM *bench.OOM `json:"oom"` // where the replay ended early, nil if it did not; with nothing else if that was at its beginning
+
+	pinning []pinning
+}
+
+// Part is the bytes that were lost in one way.
+type Part struct {
+	Name  string `json:"name"` // rounding, split tails, ...
+	About string `json:"about"`
+	Bytes int64  `json:"bytes"`
+}
+
+// Pin is a segment that cannot be given back, because of blocks in it that are in use, though it has free bytes.
+type Pin struct {
+	Segment  int64  `json:"segment"` // its address
+	Reserved int64  `json:"reserved_bytes"`
+	Live     int64  `json:"live_bytes"`  // in blocks that are in use, or pending
+	Blocks   int    `json:"blocks"`      // that are in use
+	Block    int64  `json:"block_bytes"` // requested for the oldest of them, of which are also:
+	Stack    string `json:"stack"`       // folded, outermost frame first; empty if none was recorded
+	AgeNS    int64  `json:"age_ns"`      // since the row that it was allocated at
+	Stream   int64  `json:"stream"`
+}
+
+// ExplainAll replays p through each allocator on such a GPU, twice: to find the moment, and up to it. It uses all cores, reads the stacks once,
+// and calls done after each allocator, from any goroutine.
+func ExplainAll(ctx context.Context, p *replay.Program, specs []bench.Spec, gpu bench.GPU, done func()) ([]*Account, error) {
+	accounts := make([]*Account, len(specs))
+	errs := make([]error, len(specs))
+	room := make(chan struct{}, runtime.GOMAXPROCS(0))
+	var all sync.WaitGroup
+	for i, spec := range specs {
+		room <- struct{}{}
+		all.Go(func() {
+			defer func() { <-room }()
+			accounts[i], errs[i] = explain(ctx, p, spec, gpu)
+			done()
+		})
+	}
+	all.Wait()
+	for i, err := range errs {
+		if err != nil {
+			return nil, fmt.Errorf("%s: allocator %s: %w", p.Name, specs[i].Text, err)
+		}
+	}
+	return accounts, addStacks(p, accounts)
+}
+
+// holder is an allocator that tells what it holds.
+type holder interface {
+	blocks.Allocator
+	Holdings() []blocks.Holding
+}
+
+// explain accounts for one allocator, without the stacks.
+func explain(ctx context.Context, p *replay.Program, spec bench.Spec, gpu bench.GPU) (*Account, error) {
+	p, err := spec.Prepare(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	dev := sim.New(gpu.Capacity, gpu.Costs)
+	a, err := spec.Make(ctx, p, dev)
+	var none *blocks.OOMError
+	if errors.As(err, &none) { // the arenas of a plan do not fit
+		return nothing(p, spec, &bench.OOM{Row: -1, Size: none.Size, Allocated: none.Allocated, Reserved: none.Reserved}), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	peak, err := replay.FindPeak(p, a, dev)
+	if err != nil {
+		return nil, err
+	}
+	if peak.Step < 0 {
+		return nothing(p, spec, (*bench.OOM)(peak.OOM)), nil
+	}
+	dev = sim.New(gpu.Capacity, gpu.Costs)
+	if a, err = spec.Make(ctx, p, dev); err != nil {
+		return nil, err
+	}
+	live, err := replay.Until(p, a, dev, peak.Step)
+	if err != nil {
+		return nil, err
+	}
+	m := newMoment(p, peak, live)
+	account, err := m.account(a.(holder).Holdings())
+	if err != nil {
+		return nil, err
+	}
+	if account.Reserved != peak.Reserved {
+		return nil, fmt.Errorf("BUG: %d bytes of %d reserved were found", account.Reserved, peak.Reserved)
+	}
+	account.Allocator, account.OOM = spec.Text, (*bench.OOM)(peak.OOM)
+	return account, nil
+}
+
+// nothing is the account of an allocator that could not meet the first request, or was given none.
+func nothing(p *replay.Program, spec bench.Spec, oom *bench.OOM) *Account {
+	return &Account{Allocator: spec.Text, Device: p.Device, Parts: new(parts).list(), OOM: oom}
+}

@@ -1,6 +1,0 @@
-//go:build gpu
-
-package liverun
-
-// onGPU says that the tests run on the driver that is installed, and not on the fake.
-const onGPU = true

@@ -1,0 +1,274 @@
+package synth
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"gm/formats/trace"
+	"gm/internal/models/network"
+)
+
+// Job is a training run: bfloat16, scaled_dot_product_attention, AdamW.
+type Job struct {
+	Model    Model
+	Strategy Strategy
+	Device   network.Device
+	Batch    int64 // sequences in a step, on each rank
+	Lengths  Lengths
+	Adapters int64 // the rank of LoRA's matrices
+	Ranks    int64 // that FSDP shares the model among; 1 without
+	Rank     int64 // whose trace it is
+	spec     string
+}
+
+// Strategy is what saves memory.
+type Strategy struct {
+	LoRA      bool // L: the model is frozen but for adapters
+	Recompute bool // R: a layer keeps its input and is run again in the backward pass
+	Vary      bool // V: each step has a length of its own
+	Offload   bool // O: gradients, and the optimizer with its states, are on the host; under FSDP parameters too
+}
+
+// ParseStrategy reads letters, such as LRV. N, or nothing, is none of them.
+func ParseStrategy(text string) (Strategy, error) {
+	var s Strategy
+	if text == "N" {
+		return s, nil
+	}
+	for _, letter := range text {
+		set := map[rune]*bool{'L': &s.LoRA, 'R': &s.Recompute, 'V': &s.Vary, 'O': &s.Offload}[letter]
+		if set == nil || *set {
+			return s, fmt.Errorf("strategy %q: expected N, or letters of L, R, V and O, each once", text)
+		}
+		*set = true
+	}
+	return s, nil
+}
+
+// Lengths are the tokens of the sequences of each step.
+type Lengths struct {
+	listed      []int64 // in turn; or nil
+	least, most int64   // else
+}
+
+// next returns the length of a step.
+func (l *Lengths) next(r *rand.Rand, step int64) int64 {
+	if l.listed != nil {
+		return l.listed[step%int64(len(l.listed))]
+	}
+	return l.least + r.Int64N(l.most-l.least+1)
+}
+
+func (l *Lengths) longest() int64 {
+	if l.listed != nil {
+		return slices.Max(l.listed)
+	}
+	return l.most
+}
+
+// varied is the part of the longest sequence that the shortest has under V, unless it is given: 1 / varied.
+const varied = 4
+
+// headMultiple divides the size of a head, for cuDNN's attention.
+const headMultiple = 8
+
+// Bounds of what may be asked for.
+const (
+	mostTokens  = 1 << 24 // of a sequence
+	mostBatch   = 1 << 16
+	mostLayers  = 1 << 10
+	mostWidth   = 1 << 17
+	mostColumns = 1 << 20
+	mostRanks   = 1 << 16
+)
+
+// Parameter is a number that a spec may give.
+type Parameter struct {
+	Name, About string
+	Least, Most int64
+	of          func(j *Job) *int64
+}
+
+// Parameters lists them.
+func Parameters() []Parameter {
+	return []Parameter{
+		{"batch", "sequences in a step, on each rank; 8 by default", 1, mostBatch, func(j *Job) *int64 { return &j.Batch }},
+		{"layers", "layers", 1, mostLayers, func(j *Job) *int64 { return &j.Model.Layers }},
+		{"hidden", "width of the model", 1, mostWidth, func(j *Job) *int64 { return &j.Model.Hidden }},
+		{"ffn", "width of the feed-forward part; in the model's proportion to hidden", 1, mostColumns, func(j *Job) *int64 { return &j.Model.FFN }},
+		{"heads", "heads", 1, mostWidth, func(j *Job) *int64 { return &j.Model.Heads }},
+		{"vocab", "words", 1, mostColumns, func(j *Job) *int64 { return &j.Model.Vocabulary }},
+		{"lora", "rank of LoRA's matrices; 16 by default", 1, mostWidth, func(j *Job) *int64 { return &j.Adapters }},
+		{"ranks", "GPUs that FSDP shares the model among; 1, which is none, by default", 1, mostRanks, func(j *Job) *int64 { return &j.Ranks }},
+		{"rank", "which of them is traced; 0 by default", 0, mostRanks - 1, func(j *Job) *int64 { return &j.Rank }},
+	}
+}
+
+// Parse reads a job from a spec such as opt-13b,batch=16,seq=256..1024,ranks=4 and a strategy.
+func Parse(spec string, s Strategy) (*Job, error) {
+	j := &Job{Strategy: s, Batch: 8, Adapters: 16, Ranks: 1, spec: spec}
+	if err := j.parse(strings.Split(spec, ",")); err != nil {
+		return nil, fmt.Errorf("model %q: %w", spec, err)
+	}
+	return j, nil
+}
+
+func (j *Job) parse(fields []string) error {
+	if err := j.lookup(fields[0]); err != nil {
+		return err
+	}
+	before := j.Model
+	device, sequence := "h200", "1Ki"
+	var given []string
+	for _, field := range fields[1:] {
+		name, value, found := strings.Cut(field, "=")
+		switch {
+		case !found:
+			return fmt.Errorf("%q is not of the form name=value", field)
+		case slices.Contains(given, name):
+			return fmt.Errorf("%s is given twice", name)
+		}
+		given = append(given, name)
+		switch name {
+		case "device":
+			device = value
+		case "seq":
+			sequence = value
+		default:
+			if err := j.set(name, value); err != nil {
+				return err
+			}
+		}
+	}
+	if !slices.Contains(given, "ffn") {
+		j.Model.FFN = before.FFN * j.Model.Hidden / before.Hidden
+	}
+	if before.Groups == before.Heads {
+		j.Model.Groups = j.Model.Heads
+	}
+	var err error
+	if j.Device, err = network.LookupDevice(device); err != nil {
+		return err
+	}
+	if j.Lengths, err = parseLengths(sequence, &j.Strategy.Vary); err != nil {
+		return fmt.Errorf("seq: %w", err)
+	}
+	return j.check()
+}
+
+func (j *Job) lookup(name string) error {
+	var names []string
+	for _, m := range Models() {
+		if m.Name == name {
+			j.Model = m
+			return nil
+		}
+		names = append(names, m.Name)
+	}
+	return fmt.Errorf("unknown, expected one of %s", strings.Join(names, ", "))
+}
+
+func (j *Job) set(name, value string) error {
+	names := []string{"device", "seq"}
+	for _, p := range Parameters() {
+		if p.Name == name {
+			n, err := number(value, p.Least, p.Most)
+			if err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+			*p.of(j) = n
+			return nil
+		}
+		names = append(names, p.Name)
+	}
+	return fmt.Errorf("unknown parameter %q, expected one of %s", name, strings.Join(names, ", "))
+}
+
+func number(text string, least, most int64) (int64, error) {
+	n, err := network.ParseNumber(text)
+	if err == nil && (n < least || n > most) {
+		err = fmt.Errorf("%s is not within %d and %d", text, least, most)
+	}
+	return n, err
+}
+
+// parseLengths reads a length, a range A..B that each step draws from, or a list A/B/C that steps take in turn.
+func parseLengths(text string, vary *bool) (Lengths, error) {
+	var l Lengths
+	var err error
+	if low, high, found := strings.Cut(text, ".."); found {
+		*vary = true
+		if l.least, err = number(low, 1, mostTokens); err == nil {
+			l.most, err = number(high, l.least, mostTokens)
+		}
+		return l, err
+	}
+	for _, word := range strings.Split(text, "/") {
+		n, err := number(word, 1, mostTokens)
+		if err != nil {
+			return l, err
+		}
+		l.listed = append(l.listed, n)
+	}
+	if len(l.listed) > 1 {
+		*vary = true
+	} else if *vary {
+		l.least, l.most, l.listed = max(1, l.listed[0]/varied), l.listed[0], nil
+	}
+	return l, nil
+}
+
+// check refuses what cannot be, and makes the table of positions as long as the longest sequence.
+func (j *Job) check() error {
+	m := &j.Model
+	if m.Positions > 0 {
+		m.Positions = max(m.Positions, j.Lengths.longest())
+	}
+	switch {
+	case m.Hidden%m.Heads != 0:
+		return fmt.Errorf("a hidden size of %d cannot be split among %d heads", m.Hidden, m.Heads)
+	case m.Hidden/m.Heads%headMultiple != 0:
+		return fmt.Errorf("heads of %d numbers: attention takes multiples of %d", m.Hidden/m.Heads, headMultiple)
+	case m.Heads%m.Groups != 0:
+		return fmt.Errorf("%d heads cannot be split among %d groups", m.Heads, m.Groups)
+	case j.Rank >= j.Ranks:
+		return fmt.Errorf("rank %d of %d: there is none", j.Rank, j.Ranks)
+	}
+	return nil
+}
+
+// peer returns the bytes a second at which this rank receives from the others.
+func (j *Job) peer() float64 {
+	if j.Ranks <= gpusOfHost && j.Device.Peer > 0 {
+		return j.Device.Peer * j.Device.Reach.Peer
+	}
+	return wire
+}
+
+// meta returns what the trace says of itself.
+func (j *Job) meta() trace.Meta {
+	meta := trace.Meta{Source: "synthetic: " + j.spec + strings.TrimSuffix(" --strategy "+j.Strategy.String(), " --strategy N"), Alignment: 512}
+	if j.Ranks > 1 {
+		meta.Rank, meta.LocalRank, meta.WorldSize = j.Rank, j.Rank%gpusOfHost, j.Ranks
+	}
+	return meta
+}
+
+// String returns the letters.
+func (s Strategy) String() string {
+	text := ""
+	for _, l := range []struct {
+		set    bool
+		letter string
+	}{{s.LoRA, "L"}, {s.Recompute, "R"}, {s.Vary, "V"}, {s.Offload, "O"}} {
+		if l.set {
+			text += l.letter
+		}
+	}
+	if text == "" {
+		return "N"
+	}
+	return text
+}

@@ -1,0 +1,168 @@
+// Package layout turns a trace, or the step of a graph, into a plan: it collects the tensors, decides which may share an address range, an
+// arena, and has a solver of package dsa lay out each of those.
+package layout
+
+import (
+	"fmt"
+	"io"
+	"slices"
+
+	"gm/formats/column"
+	"gm/formats/plan"
+	"gm/formats/trace"
+	"gm/internal/blocks"
+	"gm/internal/trace/iterations"
+)
+
+// Tensors are the allocations of a trace that a framework made, one slice a column, in the order in which they were
+// made.
+type Tensors struct {
+	ID      []int64
+	Size    []int64 // bytes as requested
+	Alloc   []int64 // row of the trace
+	Free    []int64 // row at which the memory is reusable; the number of rows when it never is
+	AllocNS []int64 // nanoseconds since the Unix epoch
+	FreeNS  []int64 // of the last row when the memory never is reusable
+	Device  []int32
+	Stream  []int64
+	Pool    []int32 // code in Pools
+
+	Pools  *column.Strings // names of private pools
+	Rows   int64           // of the trace
+	Meta   trace.Meta
+	Digest string // SHA-256 of the trace file, in hex
+
+	recorded *recorded
+	rowsOf   string  // as plan.Meta has it
+	others   []int64 // rows that say nothing of the framework's allocator
+}
+
+// Len returns the number of tensors.
+func (t *Tensors) Len() int { return len(t.ID) }
+
+// Collect reads the tensors of a trace, from its first row on.
+func Collect(r *trace.Reader) (*Tensors, error) {
+	conf, _ := blocks.RecordedTorchConf(r.Meta().AllocConf)
+	if r.Rows() > plan.MaxTraceRows {
+		return nil, r.Wrap(fmt.Errorf("%d rows, more than the %d that a plan can be made of", r.Rows(), plan.MaxTraceRows))
+	}
+	t := &Tensors{Pools: column.NewStrings(), Meta: r.Meta(), recorded: newRecorded(conf)}
+	lastNS := int64(0)
+	for {
+		b, err := r.Next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		for i, op := range b.Op {
+			lastNS = b.TimeNS[i]
+			if b.Level[i] != trace.LevelFramework || op == trace.OpMark || op == trace.OpSample {
+				t.others = append(t.others, t.Rows+int64(i))
+				continue
+			}
+			e := b.Row(i)
+			t.recorded.add(&e, t.Rows+int64(i), r.Strings().Text(e.Tag))
+			switch op {
+			case trace.OpAlloc:
+				if t.Len() == plan.MaxRows {
+					return nil, r.Wrap(fmt.Errorf("row %d: more than %d allocations, which is what a plan holds", t.Rows+int64(i), plan.MaxRows))
+				}
+				t.born(b, i, t.Pools.Code(r.Strings().Text(b.Pool[i])), t.Rows+int64(i))
+			case trace.OpFree, trace.OpFreeCompleted:
+				if err := t.dies(b.ID[i], t.Rows+int64(i), b.TimeNS[i]); err != nil {
+					return nil, r.Wrap(err)
+				}
+			}
+		}
+		t.Rows += int64(b.Len())
+	}
+	for i, free := range t.Free {
+		if free == alive {
+			t.Free[i], t.FreeNS[i] = t.Rows, lastNS
+		}
+	}
+	var err error
+	if t.Digest, err = r.Digest(); err != nil {
+		return nil, fmt.Errorf("digest: %w", err)
+	}
+	return t, nil
+}
+
+// alive stands for the row of a free that has not come yet.
+const alive = -1
+
+func (t *Tensors) born(b *trace.Batch, i int, pool int32, row int64) {
+	t.ID, t.Size, t.Alloc, t.Free = append(t.ID, b.ID[i]), append(t.Size, b.Size[i]), append(t.Alloc, row), append(t.Free, alive)
+	t.AllocNS, t.FreeNS = append(t.AllocNS, b.TimeNS[i]), append(t.FreeNS, 0)
+	t.Device, t.Stream, t.Pool = append(t.Device, b.Device[i]), append(t.Stream, b.Stream[i]), append(t.Pool, pool)
+}
+
+// dies notes a free. Ids grow from alloc to alloc, and where all allocs are the framework's they have no gaps.
+func (t *Tensors) dies(id, row, ns int64) error {
+	i := 0
+	if t.Len() > 0 {
+		i = int(id - t.ID[0])
+	}
+	if i < 0 || i >= t.Len() || t.ID[i] != id {
+		var ok bool
+		if i, ok = slices.BinarySearch(t.ID, id); !ok {
+			return fmt.Errorf("row %d: free of id %d, which was never allocated", row, id)
+		}
+	}
+	if t.Free[i] != alive {
+		return fmt.Errorf("row %d: free of id %d, which is freed already", row, id)
+	}
+	t.Free[i], t.FreeNS[i] = row, ns
+	return nil
+}
+
+// position returns the place of a row among those of the framework's allocator. What else is in a trace takes no time: a tensor lives
+// as long, for a solver, with the driver's rows as without them.
+func (t *Tensors) position(row int64) int64 {
+	before, _ := slices.BinarySearch(t.others, row)
+	return row - int64(before)
+}
+
+// Window is the rows [Lo, Hi) of a trace.
+type Window struct {
+	Lo, Hi int64
+}
+
+// Iterations returns the training iterations, each from the row of its first allocation to that of the next one's. It
+// returns nothing when there are none to be found: see package iterations.
+func (t *Tensors) Iterations() []Window {
+	streams := make([]int64, t.Len())
+	for i := range streams {
+		streams[i] = t.Stream[i] + int64(t.Device[i])<<48 // user space addresses of handles leave the bits free
+	}
+	var windows []Window
+	for _, span := range iterations.Find(t.Size, streams, t.liveBefore()) {
+		w := Window{t.Alloc[span.Lo], t.Rows}
+		if span.Hi < t.Len() {
+			w.Hi = t.Alloc[span.Hi]
+		}
+		windows = append(windows, w)
+	}
+	return windows
+}
+
+// liveBefore returns the bytes that live just before each allocation.
+func (t *Tensors) liveBefore() []int64 {
+	frees := make([]int32, t.Len())
+	for i := range frees {
+		frees[i] = int32(i)
+	}
+	slices.SortFunc(frees, func(a, b int32) int { return int(t.Free[a] - t.Free[b]) })
+	live := make([]int64, t.Len())
+	now := int64(0)
+	for i, row := range t.Alloc {
+		for ; t.Free[frees[0]] < row; frees = frees[1:] {
+			now -= t.Size[frees[0]]
+		}
+		live[i] = now
+		now += t.Size[i]
+	}
+	return live
+}

@@ -1,0 +1,34 @@
+// Package gmswap holds the Python files that move what autograd saves to the host and back, in programs that are not changed: a folder
+// of them, put first on PYTHONPATH, is found by each Python process (package site).
+//
+// Environment variables:
+//
+//	GMSWAP_DIR       folder of the session; without it nothing is done
+//	GM_LIB           libgm.so
+//	GMSWAP_DEVICE    bytes that may be in use on the device; all of it by default
+//	GMSWAP_HOST      bytes of host memory, for all processes of a host that torchrun started together
+//	GMSWAP_POLICY    the policy that makes schedules
+//	GMSWAP_LINK      file of the figures of copies that gmswap bw wrote; those of an H200 by default
+//	GMSWAP_DRY       1: a schedule is made and said, and nothing is moved from then on
+//	GMSWAP_RECORD    file for the graph of the recorded step; %p in its name is the pid
+//	GMSWAP_SCHEDULE  file for the schedule, likewise
+//	GMSWAP_STATS     file for an account at the end, likewise
+//	GMSWAP_PROGRESS  1: a line for each step
+//
+// A file named [Mark] in the folder of the session says that some process has come to run a model.
+package gmswap
+
+import (
+	"embed"
+
+	"gm/internal/torch/site"
+)
+
+//go:embed python/gmswap_hook/*.py
+var files embed.FS
+
+// Mark is a file in the folder of the session.
+const Mark = "moving"
+
+// Install writes the Python files into dir, which must exist.
+func Install(dir string) error { return site.Install(dir, "gmswap", files) }

@@ -1,0 +1,42 @@
+package gmswap
+
+import (
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestReal trains small models on the CPU with a PyTorch that is installed, and with copies that are made up.
+func TestReal(t *testing.T) {
+	found := false
+	for _, name := range []string{"python3", "/usr/bin/python3"} {
+		python, err := exec.LookPath(name)
+		if err != nil || exec.Command(python, "-c", "import torch.nn").Run() != nil {
+			continue
+		}
+		found = true
+		t.Run(strings.ReplaceAll(python, "/", "_"), func(t *testing.T) {
+			t.Parallel()
+			testdata, err := filepath.Abs("testdata")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, tests := range []string{"real.py", "real_operators.py"} {
+				c := exec.Command(python, filepath.Join(testdata, tests))
+				c.Env = append(c.Environ(), "PYTHONPATH="+filepath.Join(testdata, "..", "python"), "PYTHONDONTWRITEBYTECODE=1")
+				out, err := c.CombinedOutput()
+				if err != nil {
+					t.Fatalf("%s: %v\n%s", tests, err, out)
+				}
+				t.Logf("%s: %s", tests, out)
+			}
+		})
+		if python == "/usr/bin/python3" {
+			break
+		}
+	}
+	if !found {
+		t.Skip("no PyTorch")
+	}
+}

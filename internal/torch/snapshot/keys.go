@@ -1,0 +1,143 @@
+package snapshot
+
+import (
+	"gm/formats/trace"
+	"gm/internal/torch/pickle"
+)
+
+// field is a key of one of the snapshot's dicts.
+type field uint8
+
+const (
+	fieldUnseen field = iota // not looked up yet
+	fieldOther
+	fieldAction
+	fieldAddr
+	fieldSize
+	fieldStream
+	fieldTime
+	fieldFrames
+	fieldMetadata
+	fieldPool
+	fieldDevice
+	fieldAddress
+	fieldTotalSize
+	fieldExpandable
+	fieldRequested
+	fieldState
+	fieldHistory
+	fieldRealSize
+	fieldFilename
+	fieldName
+	fieldLine
+	fieldStage
+)
+
+func fieldOf(key string) field {
+	switch key {
+	case "action":
+		return fieldAction
+	case "addr", "device_free": // an oom entry has the free bytes of the device in the place of an address
+		return fieldAddr
+	case "size":
+		return fieldSize
+	case "stream":
+		return fieldStream
+	case "time_us":
+		return fieldTime
+	case "frames":
+		return fieldFrames
+	case "user_metadata":
+		return fieldMetadata
+	case "pool_id", "segment_pool_id":
+		return fieldPool
+	case "device":
+		return fieldDevice
+	case "address":
+		return fieldAddress
+	case "total_size":
+		return fieldTotalSize
+	case "is_expandable":
+		return fieldExpandable
+	case "requested_size":
+		return fieldRequested
+	case "state":
+		return fieldState
+	case "history":
+		return fieldHistory
+	case "real_size":
+		return fieldRealSize
+	case "filename":
+		return fieldFilename
+	case "name":
+		return fieldName
+	case "line":
+		return fieldLine
+	case "stage":
+		return fieldStage
+	}
+	return fieldOther
+}
+
+// field returns what key means. The answers are kept by the string's number.
+func (s *snapshot) field(key pickle.Value) field {
+	if key.Kind() != pickle.Str {
+		return fieldOther
+	}
+	i := key.Index()
+	if i >= len(s.fields) {
+		s.fields = append(s.fields, make([]field, i+1-len(s.fields))...)
+	}
+	if s.fields[i] == fieldUnseen {
+		s.fields[i] = fieldOf(s.dec.Text(key))
+	}
+	return s.fields[i]
+}
+
+// action is what an event does, plus 1; or one of these.
+type action int8
+
+const (
+	actionUnseen  action = 0
+	actionUnknown action = -1
+)
+
+func actionOf(name string) action {
+	switch name {
+	case "alloc":
+		return action(trace.OpAlloc) + 1
+	case "free_requested":
+		return action(trace.OpFreeRequested) + 1
+	case "free_completed":
+		return action(trace.OpFreeCompleted) + 1
+	case "segment_alloc":
+		return action(trace.OpSegmentAlloc) + 1
+	case "segment_free":
+		return action(trace.OpSegmentFree) + 1
+	case "segment_map":
+		return action(trace.OpSegmentMap) + 1
+	case "segment_unmap":
+		return action(trace.OpSegmentUnmap) + 1
+	case "oom":
+		return action(trace.OpOOM) + 1
+	case "snapshot":
+		return action(trace.OpSnapshot) + 1
+	case "user_defined":
+		return action(trace.OpMark) + 1
+	}
+	return actionUnknown
+}
+
+func (s *snapshot) action(name pickle.Value) action {
+	if name.Kind() != pickle.Str {
+		return actionUnknown
+	}
+	i := name.Index()
+	if i >= len(s.actions) {
+		s.actions = append(s.actions, make([]action, i+1-len(s.actions))...)
+	}
+	if s.actions[i] == actionUnseen {
+		s.actions[i] = actionOf(s.dec.Text(name))
+	}
+	return s.actions[i]
+}

@@ -1,0 +1,201 @@
+package overview
+
+import (
+	"cmp"
+	"slices"
+
+	"gm/formats/trace"
+	"gm/internal/trace/iterations"
+	"gm/internal/trace/recording"
+)
+
+// Device is what a trace holds of one GPU. But for Driver, all of it is the framework's.
+type Device struct {
+	Ordinal      int32     `json:"device"`
+	Allocs       int64     `json:"allocs"`
+	Unfreed      int64     `json:"unfreed"`         // allocations that are live at the end
+	PeakLive     int64     `json:"peak_live_bytes"` // as requested, until they are reusable
+	PeakRow      int64     `json:"peak_row"`
+	PeakNS       int64     `json:"peak_ns"`
+	PeakReserved int64     `json:"peak_reserved_bytes"` // in segments; 0 if none were recorded
+	OOMs         []OOM     `json:"ooms"`
+	Streams      []*Stream `json:"streams"`
+	Pools        []string  `json:"private_pools"`
+	Largest      []Size    `json:"largest_sizes"` // the ten largest different sizes
+	Iterations   []Span    `json:"iterations"`    // among the first [iterations.MaxRequests] allocations
+	Driver       *Driver   `json:"driver"`        // nil if the trace has no rows of the driver's level
+
+	curve    curve
+	live     int64
+	reserved int64
+	tensors  map[int64]tensor
+	streams  map[int64]*Stream
+	pools    map[int32]bool // by code
+	requests requests
+	ranges   recording.Ranges
+	odd      *odd
+}
+
+// OOM is a request that failed when the trace was recorded.
+type OOM struct {
+	Row  int64 `json:"row"`
+	Size int64 `json:"requested_bytes"`
+	Free int64 `json:"device_free_bytes"`
+}
+
+// Stream is the allocations of one CUDA stream.
+type Stream struct {
+	Handle   int64 `json:"stream"`
+	Allocs   int64 `json:"allocs"`
+	PeakLive int64 `json:"peak_live_bytes"`
+
+	live int64
+}
+
+// Size is a size that was asked for.
+type Size struct {
+	Bytes int64 `json:"bytes"`
+	Count int64 `json:"count"`
+}
+
+// Span is an iteration: rows [First, End).
+type Span struct {
+	First int64 `json:"first_row"`
+	End   int64 `json:"end_row"`
+}
+
+type tensor struct {
+	size   int64
+	stream *Stream
+}
+
+// requests is the allocations of a device in their order, for the search for iterations.
+type requests struct {
+	sizes   []int64
+	streams []int64
+	live    []int64 // bytes, just before
+	rows    []int64
+	end     int64 // row of the first that is left out, 0 if none is
+}
+
+// add notes an allocation, with the bytes that live just before it, unless so many are noted of all devices, of which it takes account.
+func (r *requests) add(e *trace.Event, row, live int64, noted *int) {
+	if r.end > 0 || len(r.sizes) == iterations.MaxRequests || *noted == iterations.MaxInAll {
+		if r.end == 0 {
+			r.end = row
+		}
+		return
+	}
+	*noted++
+	r.sizes, r.streams = append(r.sizes, e.Size), append(r.streams, e.Stream)
+	r.live, r.rows = append(r.live, live), append(r.rows, row)
+}
+
+// find returns the iterations, of a trace of so many rows.
+func (r *requests) find(rows int64) []Span {
+	if r.end > 0 {
+		rows = r.end
+	}
+	at := func(alloc int) int64 {
+		if alloc < len(r.rows) {
+			return r.rows[alloc]
+		}
+		return rows
+	}
+	all := []Span{}
+	for _, s := range iterations.Find(r.sizes, r.streams, r.live) {
+		all = append(all, Span{at(s.Lo), at(s.Hi)})
+	}
+	return all
+}
+
+// maxLargest is how many of the largest sizes are kept.
+const maxLargest = 10
+
+// newDevice returns a device of a trace of so many rows.
+func newDevice(ordinal int32, rows int64, odd *odd) *Device {
+	return &Device{
+		Ordinal: ordinal, OOMs: []OOM{}, Streams: []*Stream{}, Pools: []string{}, Largest: []Size{},
+		tensors: map[int64]tensor{}, streams: map[int64]*Stream{}, pools: map[int32]bool{}, curve: newCurve(rows), odd: odd,
+	}
+}
+
+func (d *Device) stream(handle int64) *Stream {
+	s := d.streams[handle]
+	if s == nil {
+		s = &Stream{Handle: handle}
+		d.streams[handle] = s
+		d.Streams = append(d.Streams, s)
+		d.odd.listed++
+	}
+	return s
+}
+
+// add takes in one row of the framework's.
+func (d *Device) add(e *trace.Event, row int64) {
+	switch e.Op {
+	case trace.OpAlloc:
+		d.alloc(e, row)
+	case trace.OpFree, trace.OpFreeCompleted:
+		if t, ok := d.tensors[e.ID]; ok {
+			d.live -= t.size
+			t.stream.live -= t.size
+			delete(d.tensors, e.ID)
+		}
+	case trace.OpSegmentAlloc, trace.OpSegmentMap:
+		d.reserved += e.Size
+		d.PeakReserved = max(d.PeakReserved, d.reserved)
+	case trace.OpSegmentFree, trace.OpSegmentUnmap:
+		d.odd.takeBack(&d.reserved, e.Size, row, "segments")
+	case trace.OpOOM:
+		d.OOMs = append(d.OOMs, OOM{row, e.Size, int64(e.Addr)})
+		d.odd.listed++
+	}
+	d.curve.add(row, e.TimeNS, d.live)
+}
+
+func (d *Device) alloc(e *trace.Event, row int64) {
+	d.requests.add(e, row, d.live, &d.odd.noted)
+	s := d.stream(e.Stream)
+	d.tensors[e.ID] = tensor{e.Size, s}
+	d.largest(e.Size)
+	d.Allocs++
+	s.Allocs++
+	s.live += e.Size
+	s.PeakLive = max(s.PeakLive, s.live)
+	if d.live += e.Size; d.live > d.PeakLive {
+		d.PeakLive, d.PeakRow, d.PeakNS = d.live, row, e.TimeNS
+	}
+}
+
+// largest counts a size if it is among the largest so far.
+func (d *Device) largest(size int64) {
+	i, found := slices.BinarySearchFunc(d.Largest, size, func(s Size, size int64) int { return cmp.Compare(size, s.Bytes) })
+	switch {
+	case found:
+		d.Largest[i].Count++
+	case i < maxLargest:
+		d.Largest = slices.Insert(d.Largest, i, Size{size, 1})
+		d.Largest = d.Largest[:min(len(d.Largest), maxLargest)]
+	}
+}
+
+func (d *Device) finish(rows int64) {
+	if d.Driver != nil {
+		d.Driver.finish(d.PeakReserved)
+	}
+	d.Unfreed = int64(len(d.tensors))
+	slices.SortFunc(d.Streams, func(a, b *Stream) int {
+		return cmp.Or(cmp.Compare(b.Allocs, a.Allocs), cmp.Compare(a.Handle, b.Handle))
+	})
+	d.Iterations = d.requests.find(rows)
+	d.requests = requests{}
+}
+
+// Framework tells whether the trace has rows of a framework's allocator for the device.
+func (d *Device) Framework() bool { return d.Allocs > 0 || d.PeakReserved > 0 || len(d.OOMs) > 0 }
+
+// Curve returns the most bytes that were live in each of columns equal stretches of time.
+func (d *Device) Curve(startNS, endNS int64, columns int) []float64 {
+	return d.curve.columns(startNS, endNS, columns)
+}
