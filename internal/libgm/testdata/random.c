@@ -13,16 +13,13 @@
  * many calls of the driver failed. */
 #include "random.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define STREAMS 4
 #define LIVE 64
 #define POOLS 3
 
-static CUstream streams[DEVICES][STREAMS];
 static atomic_ulong met, failed;
 static atomic_uint marks = 1;
 
@@ -234,9 +231,11 @@ static void spawn(struct worker *w)
 	CHECK(waitpid(child, &status, 0) == child && status == 0);
 }
 
-static void *work(void *argument)
+static void *work(void *number)
 {
-	struct worker *w = argument;
+	struct worker *w = calloc(1, sizeof *w);
+	CHECK(w);
+	w->id = *(uint64_t *)number;
 	start_draws(&w->draws, w->id);
 	GM(w, gm_init((int)job.devices); CHECK(gm_version()[0]));
 	for (uint64_t i = 0; i < job.ops; i++) {
@@ -258,21 +257,8 @@ static void *work(void *argument)
 		give(w);
 	for (int i = 0; i < POOLS; i++)
 		end_pool(w, i);
+	free(w);
 	return NULL;
-}
-
-static void run_threads(void)
-{
-	pthread_t threads[THREADS];
-	struct worker *workers = calloc(job.threads, sizeof *workers);
-	CHECK(workers);
-	for (uint64_t i = 0; i < job.threads; i++) {
-		workers[i].id = i;
-		CHECK(pthread_create(&threads[i], NULL, work, &workers[i]) == 0);
-	}
-	for (uint64_t i = 0; i < job.threads; i++)
-		pthread_join(threads[i], NULL);
-	free(workers);
 }
 
 int main(int argc, char **argv)
@@ -280,14 +266,8 @@ int main(int argc, char **argv)
 	(void)argc;
 	read_arguments(argv + 1);
 	alarm(120);
-	for (int d = 0; d < (int)job.devices; d++) {
-		start(d);
-		OK(cuCtxGetCurrent(&contexts[d]));
-		for (int i = 1; i < STREAMS; i++)
-			OK(cuStreamCreate(&streams[d][i], CU_STREAM_NON_BLOCKING));
-	}
-	fake_fault_names(job.names);
-	run_threads();
+	start_devices();
+	run_threads(work);
 	for (int d = 0; d < (int)job.devices; d++) {
 		OK(cuCtxSetCurrent(contexts[d]));
 		OK(cuCtxSynchronize());

@@ -4,10 +4,13 @@
 
 #include "check.h"
 
+#include <pthread.h>
+
 #include "fake_fault.h"
 
 #define DEVICES 4
 #define THREADS 64
+#define STREAMS 4 /* of each device; the first is the default stream */
 
 static struct job {
 	uint64_t seed, threads, ops, devices, rate, error, pools, forks;
@@ -15,6 +18,7 @@ static struct job {
 } job = {.seed = 1, .threads = 1, .ops = 1000, .devices = 1, .error = 1};
 
 static CUcontext contexts[DEVICES];
+static CUstream streams[DEVICES][STREAMS];
 
 /* draws are those of a thread. */
 struct draws {
@@ -88,6 +92,31 @@ static inline void read_arguments(char **arguments)
 		*keys[i].value = strtoull(value, NULL, 10);
 	}
 	CHECK(job.threads <= THREADS && job.devices >= 1 && job.devices <= DEVICES);
+}
+
+/* start_devices makes the contexts and streams of the devices. */
+static inline void start_devices(void)
+{
+	for (int d = 0; d < (int)job.devices; d++) {
+		start(d);
+		OK(cuCtxGetCurrent(&contexts[d]));
+		for (int i = 1; i < STREAMS; i++)
+			OK(cuStreamCreate(&streams[d][i], CU_STREAM_NON_BLOCKING));
+	}
+}
+
+/* run_threads has each thread do work, whose argument points to the thread's number. */
+static inline void run_threads(void *(*work)(void *))
+{
+	static uint64_t numbers[THREADS];
+	pthread_t threads[THREADS];
+	fake_fault_names(job.names);
+	for (uint64_t i = 0; i < job.threads; i++) {
+		numbers[i] = i;
+		CHECK(pthread_create(&threads[i], NULL, work, &numbers[i]) == 0);
+	}
+	for (uint64_t i = 0; i < job.threads; i++)
+		pthread_join(threads[i], NULL);
 }
 
 #endif

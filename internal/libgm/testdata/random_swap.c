@@ -6,16 +6,13 @@
  * many moves were made and failed, and how many calls of the driver failed. */
 #include "random.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <unistd.h>
 
-#define STREAMS 3
 #define LIVE 16
 #define HOST_BYTES (16 * MIB)
 
-static CUstream streams[DEVICES][STREAMS];
 static atomic_ulong moved, failed;
 static atomic_uint marks = 1;
 
@@ -150,9 +147,11 @@ static void ask(struct worker *w)
 			GM(w, gm_swap_copied(w->tensors[i].device, w->tensors[i].ticket));
 }
 
-static void *work(void *argument)
+static void *work(void *number)
 {
-	struct worker *w = argument;
+	struct worker *w = calloc(1, sizeof *w);
+	CHECK(w);
+	w->id = *(uint64_t *)number;
 	start_draws(&w->draws, w->id);
 	for (uint64_t i = 0; i < job.ops; i++) {
 		uint64_t what = draw(&w->draws, 100);
@@ -165,19 +164,8 @@ static void *work(void *argument)
 	}
 	while (w->count)
 		end_one(w);
+	free(w);
 	return NULL;
-}
-
-static void run_threads(void)
-{
-	static struct worker workers[THREADS];
-	pthread_t threads[THREADS];
-	for (uint64_t i = 0; i < job.threads; i++) {
-		workers[i].id = i;
-		CHECK(pthread_create(&threads[i], NULL, work, &workers[i]) == 0);
-	}
-	for (uint64_t i = 0; i < job.threads; i++)
-		pthread_join(threads[i], NULL);
 }
 
 int main(int argc, char **argv)
@@ -185,15 +173,10 @@ int main(int argc, char **argv)
 	(void)argc;
 	read_arguments(argv + 1);
 	alarm(120);
-	for (int d = 0; d < (int)job.devices; d++) {
-		start(d);
-		OK(cuCtxGetCurrent(&contexts[d]));
-		for (int i = 1; i < STREAMS; i++)
-			OK(cuStreamCreate(&streams[d][i], CU_STREAM_NON_BLOCKING));
+	start_devices();
+	for (int d = 0; d < (int)job.devices; d++)
 		OK(gm_swap_open(d, HOST_BYTES, d));
-	}
-	fake_fault_names(job.names);
-	run_threads();
+	run_threads(work);
 	for (int d = 0; d < (int)job.devices; d++) {
 		struct gm_swap_stats s;
 		OK(cuCtxSetCurrent(contexts[d]));
