@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"gm/internal/dsa"
+	"gm/internal/dsa/bilevel"
+	"gm/internal/dsa/solvers"
 	"gm/internal/models/layouts"
 )
 
@@ -32,11 +34,7 @@ func measureBilevel(e *experiment) error {
 }
 
 func (e *experiment) bilevel(name string, p *dsa.Problem) error {
-	auto, err := dsa.Lookup("auto")
-	if err != nil {
-		return err
-	}
-	f, err := dsa.FoldRepeats(context.Background(), p, auto)
+	f, err := bilevel.FoldRepeats(context.Background(), p, solvers.Auto())
 	if err != nil {
 		return err
 	}
@@ -58,7 +56,7 @@ func (e *experiment) bilevel(name string, p *dsa.Problem) error {
 
 // solve returns a layout and the shortest time it took.
 func solve(name string, p *dsa.Problem) (l dsa.Layout, took time.Duration, err error) {
-	s, err := dsa.Lookup(name)
+	s, err := solvers.Lookup(name)
 	if err != nil {
 		return l, 0, err
 	}

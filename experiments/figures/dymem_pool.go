@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"gm/internal/dsa"
+	"gm/internal/dsa/solvers"
 	"gm/internal/swap/gtbm"
 	"gm/internal/swap/lifetimes"
 )
@@ -58,7 +59,7 @@ func (r *dymemRun) laidOut(solver string) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	s, err := dsa.Lookup(solver)
+	s, err := solvers.Lookup(solver)
 	if err != nil {
 		return 0, err
 	}

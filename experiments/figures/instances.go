@@ -11,6 +11,7 @@ import (
 
 	"gm/internal/dsa"
 	"gm/internal/dsa/instance"
+	"gm/internal/dsa/solvers"
 )
 
 // sharedInstance is an instance of other projects, which is not bundled.
@@ -54,7 +55,7 @@ func (e *experiment) sharedInstances(figure string, minimalloc bool) ([]sharedIn
 
 // solveFor runs a solver for so long at most and checks what it finds.
 func solveFor(limit time.Duration, solver string, p *dsa.Problem, o dsa.Options) (l dsa.Layout, took time.Duration, err error) {
-	s, err := dsa.Lookup(solver)
+	s, err := solvers.Lookup(solver)
 	if err != nil {
 		return l, 0, err
 	}

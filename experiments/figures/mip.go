@@ -14,6 +14,7 @@ import (
 
 	"gm/internal/dsa"
 	"gm/internal/dsa/lp"
+	"gm/internal/dsa/solvers"
 )
 
 // Problems of up to so many buffers are solved as mixed integer programs. Each conflict is a variable of two values: with twice as
@@ -42,7 +43,7 @@ func mips() []mip {
 
 // measureMIP compares the exact solver with those of mixed integer programs that are installed.
 func measureMIP(e *experiment) error {
-	exact, err := dsa.Lookup("exact")
+	exact, err := solvers.Lookup("exact")
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"gm/internal/cuda"
 	"gm/internal/cuda/sim"
 	"gm/internal/dsa"
+	"gm/internal/dsa/solvers"
 	"gm/internal/plan/cyclic"
 )
 
@@ -74,7 +75,7 @@ func auto(c *blocks.Cyclic) error {
 	c.Record(autoRequests, func(iteration []blocks.Request) {
 		ctx, cancel := context.WithTimeout(context.Background(), autoTime)
 		defer cancel()
-		if cycle, err := cyclic.Solve(ctx, iteration, dsa.Options{}); err == nil {
+		if cycle, err := cyclic.Solve(ctx, iteration, solvers.Auto(), dsa.Options{}); err == nil {
 			c.Adopt(cycle)
 		}
 	})

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"gm/internal/dsa"
+	"gm/internal/dsa/solvers"
 	"gm/internal/models/layouts"
 	"gm/internal/report"
 	"gm/internal/report/units"
@@ -62,10 +63,7 @@ type scaled struct {
 // scale runs the default solver until it is near enough to the bound.
 func scale(p *dsa.Problem) (scaled, error) {
 	s := scaled{buffers: p.Len()}
-	solver, err := dsa.Lookup("auto")
-	if err != nil {
-		return s, err
-	}
+	solver := solvers.Auto()
 	if err := resetPeak(); err != nil {
 		return s, err
 	}

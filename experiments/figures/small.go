@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gm/internal/dsa"
+	"gm/internal/dsa/solvers"
 	"gm/internal/models/layouts"
 )
 
@@ -44,7 +45,7 @@ func measureSmall(e *experiment) error {
 
 // small solves the problems with one of the solvers.
 func (e *experiment) small(name string, problems []*dsa.Problem, least []int64) error {
-	s, err := dsa.Lookup(name)
+	s, err := solvers.Lookup(name)
 	if err != nil {
 		e.table.Add("small by "+name, "no such solver", "", "not measured")
 		return nil

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gm/internal/dsa"
+	"gm/internal/dsa/solvers"
 	"gm/internal/models/layouts"
 )
 
@@ -27,7 +28,7 @@ func measureThreads(e *experiment) error {
 		{"exact", []*dsa.Problem{layouts.Packed(300, 100_000, 1000, 0), layouts.Packed(300, 100_000, 1000, 1), layouts.Packed(300, 100_000, 1000, 2)}},
 		{"anneal", []*dsa.Problem{layouts.Packed(100, 100_000, 120, 0)}},
 	} {
-		s, err := dsa.Lookup(c.solver)
+		s, err := solvers.Lookup(c.solver)
 		if err != nil {
 			e.table.Add("threads "+c.solver, "no such solver", "", "not measured")
 			continue

@@ -6,7 +6,7 @@ import (
 
 	"gm/internal/bench/replay"
 	"gm/internal/blocks"
-	"gm/internal/dsa"
+	"gm/internal/dsa/solvers"
 )
 
 // Prepare returns a program that the allocator can be made for many times over: p, or a copy of it that has the plan that would
@@ -26,11 +26,7 @@ func (s Spec) Prepare(ctx context.Context, p *replay.Program) (*replay.Program, 
 
 // solve lays out the tensors of a program.
 func solve(ctx context.Context, p *replay.Program) ([]blocks.Placement, []int64, error) {
-	solver, err := dsa.Lookup("auto")
-	if err != nil {
-		return nil, nil, err
-	}
-	placements, arenas, err := p.Plan(ctx, solver)
+	placements, arenas, err := p.Plan(ctx, solvers.Auto())
 	if err != nil {
 		return nil, nil, fmt.Errorf("solve a plan: %w", err)
 	}

@@ -1,15 +1,3 @@
-// Package dsa places buffers of known life in one address range: dynamic storage allocation, solved offline.
-//
-// A [Problem] lists the buffers; a [Solver] gives each an offset such that no two that live at one time overlap, and
-// keeps the highest end, the peak, low. [Solvers] lists what there is, [Check] checks what comes out. The same problem and seed
-// get the same layout on any number of workers, as long as no deadline cuts the work short.
-//
-// The load at a moment is the sum of the sizes that live then, and no layout can take less than the greatest load.
-// On traces of training that bound is met more often than not, and a layout that meets it is proven optimal.
-//
-// The files go by what they belong to: portfolio is the default solver, with its race of heuristics, the hunt by exact
-// search and the quest that holds them together; skyline, bestfit and ordered are the heuristics, over an instance and
-// in orders by ranking; bilevel lays out repeated parts once; general, pairs and anneal take problems of every kind.
 package dsa
 
 import (
@@ -74,8 +62,8 @@ type Options struct {
 	Progress func(Progress) // nil, or told of every better layout and bound, by one goroutine at a time
 }
 
-// workers returns how many goroutines to use.
-func (o Options) workers() int {
+// NumWorkers returns how many goroutines to use.
+func (o Options) NumWorkers() int {
 	if o.Workers > 0 {
 		return o.Workers
 	}
@@ -95,4 +83,13 @@ type Progress struct {
 // layout whose bound is above it; one that no layout was found for, as a peak above it.
 type Solver interface {
 	Solve(ctx context.Context, p *Problem, o Options) (Layout, error)
+}
+
+// Units returns the size of a buffer in units of the alignment, rounded up.
+func (p *Problem) Units(i int) int64 {
+	n := p.Size[i] / p.Align
+	if n*p.Align < p.Size[i] {
+		n++
+	}
+	return n
 }

@@ -3,6 +3,8 @@ package dsa
 import (
 	"fmt"
 	"math"
+
+	"gm/internal/dsa/residue"
 )
 
 // Validate returns an error wrapping [ErrInvalid] when the columns disagree in length, the alignment is not positive,
@@ -21,7 +23,7 @@ func (p *Problem) Validate() error {
 		if p.End[i] < p.Start[i] {
 			return fmt.Errorf("%w: buffer %d ends at %d, before its start at %d", ErrInvalid, i, p.End[i], p.Start[i])
 		}
-		if left -= granules(size, p.Align); left < 0 {
+		if left -= p.Units(i); left < 0 {
 			return fmt.Errorf("%w: the sizes up to buffer %d add up to more than an int64 holds", ErrInvalid, i)
 		}
 	}
@@ -76,21 +78,21 @@ func (p *Problem) validateOffsets(left int64) error {
 			return fmt.Errorf("%w: buffer %d is fixed at %d", ErrInvalid, i, at)
 		}
 	}
-	g, err := newGroups(p)
+	g, err := NewGroups(p)
 	if err != nil {
 		return err
 	}
 	// However badly buffers are placed, each is at most a step above the highest end of those before it.
 	top := int64(0)
-	for k := range g.step {
-		if left -= g.step[k] - 1; left < 0 {
+	for k := range g.Step {
+		if left -= g.Step[k] - 1; left < 0 {
 			return fmt.Errorf("%w: the alignments add up to more than an int64 holds", ErrInvalid)
 		}
 		if left -= g.height[k]; left < 0 {
 			return fmt.Errorf("%w: the distances of tied buffers add up to more than an int64 holds", ErrInvalid)
 		}
-		if g.fixed[k] != Free {
-			top = max(top, g.fixed[k])
+		if g.Fixed[k] != Free {
+			top = max(top, g.Fixed[k])
 		}
 	}
 	if top > left {
@@ -100,13 +102,13 @@ func (p *Problem) validateOffsets(left int64) error {
 }
 
 // validateFixed checks that buffers whose offsets are given, by themselves or through ties, do not overlap.
-func (p *Problem) validateFixed(g *groups) error {
+func (p *Problem) validateFixed(g *Groups) error {
 	offsets := make([]int64, p.Len())
 	var given []int32
-	for i, k := range g.of {
-		if g.fixed[k] != Free {
+	for i, k := range g.Of {
+		if g.Fixed[k] != Free {
 			given = append(given, int32(i))
-			offsets[i] = (g.fixed[k] + g.at[i]) * p.Align
+			offsets[i] = (g.Fixed[k] + g.At[i]) * p.Align
 		}
 	}
 	if a, b, found := p.overlap(given, offsets); found {
@@ -128,14 +130,5 @@ func (p *Problem) step(i int32) int64 {
 	if p.Aligns == nil || p.Aligns[i] <= 1 {
 		return 1
 	}
-	return p.Aligns[i] / gcd(p.Aligns[i], p.Align)
-}
-
-// granules returns size in units of align, rounded up, for sizes up to the greatest int64.
-func granules(size, align int64) int64 {
-	n := size / align
-	if n*align < size {
-		n++
-	}
-	return n
+	return p.Aligns[i] / residue.Gcd(p.Aligns[i], p.Align)
 }

@@ -13,6 +13,7 @@ import (
 	"gm/internal/blocks"
 	"gm/internal/cuda"
 	"gm/internal/dsa"
+	"gm/internal/dsa/solvers"
 	"gm/internal/plan/cyclic"
 )
 
@@ -80,7 +81,7 @@ func planIteration(c *blocks.Cyclic, iteration []blocks.Request, ordinal int, lo
 	ctx, cancel := context.WithTimeout(context.Background(), planTime)
 	defer cancel()
 	begin := time.Now()
-	cycle, err := cyclic.Solve(ctx, iteration, dsa.Options{Workers: planThreads})
+	cycle, err := cyclic.Solve(ctx, iteration, solvers.Auto(), dsa.Options{Workers: planThreads})
 	if err == nil {
 		err = adoptLocked(c, cycle, ordinal)
 	}

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"gm/internal/cli"
-	"gm/internal/dsa"
+	"gm/internal/dsa/solvers"
 )
 
 type grammar struct {
@@ -21,15 +21,15 @@ type grammar struct {
 }
 
 func main() {
-	var solvers []string
-	for _, s := range dsa.Solvers() {
-		solvers = append(solvers, fmt.Sprintf("%s: %s", s.Name, s.About))
+	var names []string
+	for _, s := range solvers.All() {
+		names = append(names, fmt.Sprintf("%s: %s", s.Name, s.About))
 	}
 	os.Exit(cli.Tool{
 		Name: "gmplan",
 		Help: "Solve memory layouts: where to put each tensor of a trace, or of a training step, so that as little memory as possible is needed.\n\n" +
 			"Example: gmtrace import snapshot.pickle | gmplan | gmplan show --png layout.png\n\n" +
-			"Solvers:\n\n" + strings.Join(solvers, "\n\n"),
+			"Solvers:\n\n" + strings.Join(names, "\n\n"),
 		Grammar: &grammar{},
 	}.Main(os.Args[1:]))
 }

@@ -14,6 +14,7 @@ import (
 	"gm/internal/cli"
 	"gm/internal/dsa"
 	"gm/internal/dsa/lp"
+	"gm/internal/dsa/solvers"
 	"gm/internal/plan/layout"
 	"gm/internal/report"
 )
@@ -30,7 +31,7 @@ type search struct {
 
 // check looks for wrong usage.
 func (s *search) check() error {
-	if _, err := dsa.Lookup(s.Solver); err != nil {
+	if _, err := solvers.Lookup(s.Solver); err != nil {
 		return cli.Usage("--solver: %v", err)
 	}
 	return s.checkBounds()

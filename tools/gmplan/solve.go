@@ -4,8 +4,8 @@ import (
 	"io"
 
 	"gm/internal/cli"
-	"gm/internal/dsa"
 	"gm/internal/dsa/instance"
+	"gm/internal/dsa/solvers"
 	"gm/internal/plan/layout"
 	"gm/internal/report/units"
 )
@@ -57,7 +57,7 @@ func (cmd *solveCmd) Run(c *cli.Context) error {
 
 // solve searches for the layouts of all arenas.
 func (cmd *solveCmd) solve(c *cli.Context, in *instance.Instance) ([]result, error) {
-	solver, err := dsa.Lookup(cmd.Solver)
+	solver, err := solvers.Lookup(cmd.Solver)
 	if err != nil {
 		return nil, err
 	}

@@ -8,7 +8,7 @@ import (
 	"gm/formats/trace"
 	"gm/internal/blocks"
 	"gm/internal/cuda/sim"
-	"gm/internal/dsa"
+	"gm/internal/dsa/solvers"
 )
 
 // odd reads bytes as the rows of a trace: four a row. Most of what comes out breaks no rule and is unlike any recording.
@@ -114,11 +114,7 @@ func FuzzReplay(f *testing.F) {
 }
 
 func planned(p *Program, dev *sim.Device) (blocks.Allocator, error) {
-	solver, err := dsa.Lookup("auto")
-	if err != nil {
-		return nil, err
-	}
-	placements, arenas, err := p.Plan(context.Background(), solver)
+	placements, arenas, err := p.Plan(context.Background(), solvers.Auto())
 	if err != nil {
 		return nil, err
 	}

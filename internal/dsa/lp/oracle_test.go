@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"gm/internal/dsa"
+	"gm/internal/dsa/solvers"
 )
 
 // mip is a solver of mixed integer programs.
@@ -108,7 +109,7 @@ func TestAgainstAllLayouts(t *testing.T) {
 // TestAgainstExact compares the optimum of models of up to 20 buffers, of which some 20 pairs conflict, with that of a solver
 // that proves it. With 40 pairs MIP solvers take minutes.
 func TestAgainstExact(t *testing.T) {
-	exact, err := dsa.Lookup("exact")
+	exact, err := solvers.Lookup("exact")
 	if err != nil {
 		t.Skip(err)
 	}

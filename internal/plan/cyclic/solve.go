@@ -15,11 +15,7 @@ const align = 512
 
 // Solve lays out the requests of one iteration for endless repetition: for each stream an arena as small as can be found until ctx is
 // done. Requests whose memory lasts for longer than an iteration are not planned.
-func Solve(ctx context.Context, requests []blocks.Request, o dsa.Options) (*blocks.Cycle, error) {
-	solver, err := dsa.Lookup("auto")
-	if err != nil {
-		return nil, err
-	}
+func Solve(ctx context.Context, requests []blocks.Request, solver dsa.Solver, o dsa.Options) (*blocks.Cycle, error) {
 	cycle := &blocks.Cycle{Steps: make([]blocks.Step, len(requests)), Proven: true}
 	byStream := map[cuda.Stream][]int32{}
 	for i, r := range requests {

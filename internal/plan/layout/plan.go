@@ -9,11 +9,12 @@ import (
 
 	"gm/formats/plan"
 	"gm/internal/dsa"
+	"gm/internal/dsa/solvers"
 )
 
 // Options say what to plan, and how.
 type Options struct {
-	Solver  string // a name of dsa.Solvers; the first of them when empty
+	Solver  string // a name of solvers.All; the first of them when empty
 	Search  Search // nil to let the solver run until it ends
 	Streams Streams
 	Align   int64   // bytes; 0 for the alignment of the trace, or 512 when it does not say
@@ -60,9 +61,9 @@ func Solve(ctx context.Context, t *Tensors, o Options) (*Plan, error) {
 		return nil, errors.New("no window to repeat")
 	}
 	if o.Solver == "" {
-		o.Solver = dsa.Solvers()[0].Name
+		o.Solver = solvers.All()[0].Name
 	}
-	solver, err := dsa.Lookup(o.Solver)
+	solver, err := solvers.Lookup(o.Solver)
 	if err != nil {
 		return nil, err
 	}

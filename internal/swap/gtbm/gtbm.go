@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"gm/internal/dsa"
+	"gm/internal/dsa/solvers"
 	"gm/internal/swap"
 	"gm/internal/swap/lifetimes"
 )
@@ -112,7 +113,7 @@ func (p *Pool) part(step *lifetimes.Step, groups ...Group) (part *lifetimes.Step
 
 // fill lays out a group alone, from the start of an address range.
 func (p *Pool) fill(ctx context.Context, step *lifetimes.Step, group Group, align int64) error {
-	solver, err := dsa.Lookup("best-fit")
+	solver, err := solvers.Lookup("best-fit")
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,66 @@
+// Package heuristic gives the heuristics of skyline and gapfit one interface, and the memory that a worker reuses from one layout to the next.
+package heuristic
+
+import (
+	"gm/internal/dsa/gapfit"
+	"gm/internal/dsa/sections"
+	"gm/internal/dsa/skyline"
+)
+
+// Method is one way to lay out an instance.
+type Method interface {
+	// layout writes an offset for each buffer to out and returns the peak, both in units. It asks stop whenever the
+	// peak grows and every stopEvery buffers, and gives up with ok false when told to.
+	Layout(in *sections.Instance, w *Workspace, stop sections.Stop, out []int64) (peak int64, ok bool)
+}
+
+// Workspace is the memory of one worker, reused from layout to layout.
+type Workspace struct {
+	Ranking sections.Ranking
+	skyline skyline.Skyline
+	online  gapfit.Online
+	ordered gapfit.Ordered
+}
+
+// Work returns how many nodes of the index were looked at so far: what the time of a skyline goes with.
+func (w *Workspace) Work() int64 { return w.skyline.Work() }
+
+// ManyBuffers is the number of buffers beyond which best fit, which is fast whatever the problem, comes before the skylines.
+const ManyBuffers = 100_000
+
+// SkylineBy is the skyline with buffers ranked by a key.
+type SkylineBy sections.Key
+
+// Layout implements method.
+func (m SkylineBy) Layout(in *sections.Instance, w *Workspace, stop sections.Stop, out []int64) (peak int64, ok bool) {
+	return w.skyline.Run(in, w.Ranking.ByKey(in, sections.Key(m)), stop, out)
+}
+
+// SkylineAtRandom is the skyline with buffers ranked by a random mix of their properties, another in each round.
+type SkylineAtRandom struct{ Seed, Round uint64 }
+
+// Layout implements method.
+func (m SkylineAtRandom) Layout(in *sections.Instance, w *Workspace, stop sections.Stop, out []int64) (peak int64, ok bool) {
+	return w.skyline.Run(in, w.Ranking.ByMix(in, m.Seed, m.Round), stop, out)
+}
+
+// BestFit gives buffers the smallest gap in the order of their births: see online.
+type BestFit struct{}
+
+// Layout implements method.
+func (BestFit) Layout(in *sections.Instance, w *Workspace, stop sections.Stop, out []int64) (peak int64, ok bool) {
+	return w.online.Run(in, stop, out)
+}
+
+// OrderedFit gives buffers the lowest gap, or the smallest, in the order of a key: see ordered. By size and with the smallest gap it is
+// what XLA and TensorFlow Lite do.
+type OrderedFit struct {
+	By       sections.Key
+	Smallest bool
+}
+
+// Layout implements method.
+func (m OrderedFit) Layout(in *sections.Instance, w *Workspace, stop sections.Stop, out []int64) (peak int64, ok bool) {
+	w.Ranking.ByKey(in, m.By)
+	return w.ordered.Run(in, w.Ranking.Order, m.Smallest, stop, out)
+}
