@@ -2,8 +2,8 @@ package dsa
 
 import "math/bits"
 
-// bitset is a set of small numbers that finds the neighbours of one in a few steps. Each level has a bit for each word of
-// the level below that is not zero; the last level is one word.
+// bitset is a set of small numbers that finds the neighbours of a number in a few steps. Each level has one bit per word of
+// the level below, set when the word is not zero; the last level is one word.
 type bitset [][]uint64
 
 // newBitset returns an empty set for the numbers below n.

@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// Check returns an error when a layout is not one of the valid problem: when an offset is missing, negative or not
-// aligned, is not the given one or not as far from another as a tie says, when two buffers that live at one time
-// overlap and are not tied, directly or through others, or when the peak or the bound is wrong. It shares nothing with
+// Check returns an error when a layout does not solve the valid problem: when an offset is missing, negative or not
+// aligned, differs from the fixed offset, or violates a tie; when two buffers that live at the same time
+// overlap and are not tied, directly or through others; or when the peak is wrong or below the bound. It shares no code with
 // the solvers.
 func Check(p *Problem, l Layout) error {
 	if len(l.Offsets) != p.Len() {
@@ -46,10 +46,10 @@ func Check(p *Problem, l Layout) error {
 	return nil
 }
 
-// empty says whether a buffer has no size or no life, and so no conflict.
+// empty reports whether a buffer has no size or no life, and so no conflict.
 func (p *Problem) empty(i int32) bool { return p.Size[i] == 0 || p.Start[i] == p.End[i] }
 
-// end returns where a buffer ends.
+// end returns the end of a buffer, its size rounded up.
 func (p *Problem) end(i int32, offsets []int64) int64 {
 	size := p.Size[i]
 	if over := size % p.Align; over > 0 {
@@ -58,8 +58,8 @@ func (p *Problem) end(i int32, offsets []int64) int64 {
 	return offsets[i] + size
 }
 
-// overlap looks for two of the given buffers that live at one time, share a byte and are not tied. It replays births
-// and deaths over the live buffers in the order of their offsets.
+// overlap looks for two of the given buffers that live at the same time, share a byte and are not tied. It replays births
+// and deaths, and keeps the live buffers in the order of their offsets.
 func (p *Problem) overlap(buffers []int32, offsets []int64) (a, b int32, found bool) {
 	spans := p.spans(buffers)
 	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(offsets[a.buffer], offsets[b.buffer]) })
@@ -82,7 +82,7 @@ func (p *Problem) overlap(buffers []int32, offsets []int64) (a, b int32, found b
 				return spans[j].buffer, x, true
 			}
 		}
-		// Of those below, only one and what is tied to it can reach this far: others would overlap that one.
+		// Of the buffers below, only the nearest and those tied to it can reach this far: any other would overlap the nearest.
 		for j, first := live.before(i), int32(-1); j >= 0; j = live.before(j) {
 			y := spans[j].buffer
 			if first < 0 {
@@ -106,8 +106,7 @@ type span struct {
 	buffer     int32
 }
 
-// spans returns the lives of the given buffers that are not empty. In circular time, one that goes on at the beginning
-// makes two.
+// spans returns the lives of the given buffers that are not empty. In circular time, a life that wraps around makes two spans.
 func (p *Problem) spans(buffers []int32) []span {
 	spans := make([]span, 0, len(buffers))
 	for _, i := range buffers {
@@ -133,7 +132,7 @@ type tiedSets []int32
 
 func (p *Problem) tied() tiedSets { return p.tiedBy(func(Tie) bool { return true }) }
 
-// tiedBy returns the sets that some of the ties make.
+// tiedBy returns the sets of buffers that are connected by the ties for which counts is true.
 func (p *Problem) tiedBy(counts func(Tie) bool) tiedSets {
 	if len(p.Ties) == 0 {
 		return nil
@@ -158,7 +157,7 @@ func (t tiedSets) root(i int32) int32 {
 	return i
 }
 
-// same says whether two buffers are one or tied.
+// same reports whether two buffers are the same or tied.
 func (t tiedSets) same(a, b int32) bool {
 	return a == b || t != nil && t.root(a) == t.root(b)
 }

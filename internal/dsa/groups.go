@@ -7,19 +7,19 @@ import (
 	"gm/internal/dsa/residue"
 )
 
-// Groups are the sets of buffers that are tied to each other: rigid, so that one number, the base of the group, gives
-// all of its offsets. Most have a single buffer. Lengths are in units of the problem's alignment.
+// Groups are the sets of buffers that are tied to each other. A group is rigid: its base, one number, determines all of its offsets. Most
+// have a single buffer. Lengths are in units of the problem's alignment.
 type Groups struct {
 	Of []int32 // the group of each buffer
 	At []int64 // units: the offset of each buffer above the base of its group; 0 for the lowest
 
-	// One element for each group, in the order of the first buffers.
+	// One element per group, in the order of their first buffers.
 	Step, Remainder []int64 // the base is rest modulo step
 	Fixed           []int64 // units: the base, or [Free]
 	height          []int64 // units: the offset of the highest buffer above the base
 }
 
-// NewGroups joins what is tied. The error wraps [ErrInvalid] when ties, alignments and given offsets contradict one another.
+// NewGroups returns the groups of a problem. The error wraps [ErrInvalid] when ties, alignments and fixed offsets contradict one another.
 func NewGroups(p *Problem) (*Groups, error) {
 	links, err := newLinks(p)
 	if err != nil {
@@ -45,7 +45,7 @@ func NewGroups(p *Problem) (*Groups, error) {
 	return g, nil
 }
 
-// collect finds the buffers tied to the first and how far they are from the lowest of them.
+// collect finds the buffers tied to the first, and their distances from the lowest of them.
 func (g *Groups) collect(links *links, first int32, members []int32) ([]int32, error) {
 	g.Of[first] = int32(len(g.Step))
 	members = append(members, first)
@@ -109,16 +109,16 @@ type links struct {
 	all   []link
 }
 
-// link says how far above a buffer another one is.
+// link is the distance of another buffer above a buffer.
 type link struct {
 	to    int32
 	delta int64 // units
 }
 
-// maxDelta is the greatest distance of tied buffers, in bytes: the sum of two is an int64.
+// maxDelta is the greatest distance of tied buffers, in bytes. The sum of two fits an int64.
 const maxDelta = math.MaxInt64 / 2
 
-// newLinks enters each tie from both of its ends.
+// newLinks returns the links of each tie, one from each end.
 func newLinks(p *Problem) (*links, error) {
 	if len(p.Ties) == 0 {
 		return &links{}, nil
@@ -155,5 +155,5 @@ func (x *links) from(i int32) []link {
 	return x.all[x.first[i]:x.first[i+1]]
 }
 
-// ungrouped stands for the group of a buffer that has not been looked at.
+// ungrouped marks a buffer that belongs to no group yet.
 const ungrouped = -1

@@ -6,30 +6,30 @@ import (
 	"runtime"
 )
 
-// ErrInvalid wraps what is wrong with a problem that cannot be solved as stated.
+// ErrInvalid is wrapped by the errors about a problem that cannot be solved as stated.
 var ErrInvalid = errors.New("invalid problem")
 
-// Problem is a set of buffers, one slice a column, all of one length. Buffer i lives in [Start[i], End[i]), positions
-// in the order of events. A buffer whose life or size is empty conflicts with none and is placed at 0, or where else it has to be.
+// Problem is a set of buffers, stored as columns of the same length. Buffer i lives in [Start[i], End[i]), positions in a sequence of
+// events. A buffer without life or size conflicts with no other; it is placed at 0 unless Fixed or Ties say otherwise.
 type Problem struct {
 	Start []int64
 	End   []int64
 	Size  []int64 // bytes
-	Align int64   // bytes, at least 1: every offset is a multiple, and every size counts rounded up to one
+	Align int64   // bytes, at least 1: every offset is a multiple of it, and every size is rounded up to a multiple
 
-	// What few problems have. The columns are nil when no buffer has such a thing.
-	Aligns []int64 // bytes: the buffer's offset is a multiple of this one too; 0 or 1 for any
-	Fixed  []int64 // bytes: the buffer's offset is given; Free when it is not
+	// The rest is for few problems. A column is nil when no buffer uses it.
+	Aligns []int64 // bytes: the offset is a multiple of this, too; 0 or 1 for any offset
+	Fixed  []int64 // bytes: the offset of the buffer, or Free
 	Ties   []Tie
-	Period int64 // 0, or the length of an iteration that is repeated without end: lives count modulo it
+	Period int64 // 0, or the length of an iteration that repeats without end: times are modulo Period
 }
 
-// Free stands for the offset of a buffer that a solver may choose.
+// Free marks a buffer whose offset the solver chooses.
 const Free = -1
 
-// Tie fixes the distance of two buffers: the offset of B is that of A and Delta. With a Delta of 0 they share an address, as
-// when an operator works in place, with the size of A they are neighbours. Tied buffers, directly or through others, may
-// overlap each other at any time.
+// Tie fixes the distance of two buffers: the offset of B is the offset of A plus Delta. With a Delta of 0 they share an address, as
+// when an operator works in place; with the size of A, B follows A. Buffers that are tied, directly or through others, may
+// overlap at any time.
 type Tie struct {
 	A, B  int32
 	Delta int64 // bytes
@@ -38,7 +38,7 @@ type Tie struct {
 // Len returns the number of buffers.
 func (p *Problem) Len() int { return len(p.Size) }
 
-// Plain says whether the problem has nothing but lives, sizes and one alignment.
+// Plain reports whether the problem has only lives, sizes and one alignment.
 func (p *Problem) Plain() bool {
 	return p.Aligns == nil && p.Fixed == nil && len(p.Ties) == 0 && p.Period == 0
 }
@@ -47,22 +47,22 @@ func (p *Problem) Plain() bool {
 type Layout struct {
 	Offsets []int64 // bytes, one for each buffer, in the problem's order
 	Peak    int64   // bytes: the highest end of a buffer, its size rounded up
-	Bound   int64   // bytes: the solver has proven that no layout has a lower peak
-	Method  string  // the name of the solver that found it: for a portfolio, the member
+	Bound   int64   // bytes: no layout has a lower peak, as the solver has proven
+	Method  string  // the solver that found the layout; for a portfolio, its member
 }
 
-// Optimal says whether the layout is proven to have the least peak.
+// Optimal reports whether the layout is proven to have the least peak.
 func (l Layout) Optimal() bool { return l.Peak == l.Bound }
 
-// Options are the same for all solvers. The zero value asks for the least peak, on all cores.
+// Options apply to all solvers. With the zero value a solver looks for the least peak, on all cores.
 type Options struct {
-	Capacity int64          // bytes: the search ends with a layout that fits; 0 for the least peak
-	Seed     uint64         // of what is random
-	Workers  int            // goroutines; 0 for as many as there are cores
-	Progress func(Progress) // nil, or told of every better layout and bound, by one goroutine at a time
+	Capacity int64          // bytes: the search ends at the first layout that fits; 0 for the least peak
+	Seed     uint64         // for random choices
+	Workers  int            // goroutines; 0 for the number of cores
+	Progress func(Progress) // unless nil, called for every better layout or bound, by one goroutine at a time
 }
 
-// NumWorkers returns how many goroutines to use.
+// NumWorkers returns the number of goroutines to use.
 func (o Options) NumWorkers() int {
 	if o.Workers > 0 {
 		return o.Workers
@@ -70,7 +70,7 @@ func (o Options) NumWorkers() int {
 	return runtime.GOMAXPROCS(0)
 }
 
-// Progress is how far a search has come.
+// Progress is the state of a search.
 type Progress struct {
 	Peak   int64 // bytes, of the best layout so far
 	Bound  int64 // bytes
@@ -78,9 +78,9 @@ type Progress struct {
 }
 
 // Solver finds a layout. Solve must not change the problem, must be safe for concurrent use, and must return soon
-// after ctx is done, with the best layout found until then. When there is none, it returns the error of a ctx that was cancelled;
-// after a deadline it takes the layout that is found the fastest, late. A capacity that is proven to be too small shows as a
-// layout whose bound is above it; one that no layout was found for, as a peak above it.
+// after ctx is done, with the best layout found until then. If none was found, it returns the error of a cancelled ctx; after a
+// deadline it still makes one layout, as fast as it can. If the capacity is proven too small, the bound of the layout is
+// above it; if no layout that fits was found, the peak is.
 type Solver interface {
 	Solve(ctx context.Context, p *Problem, o Options) (Layout, error)
 }

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// TiedOverlap finds two tied buffers of a valid problem that live at one time and share a byte, though no ties of distance 0 lead
-// from one to the other: both stand directly behind a third, for instance. A [Solver] takes that for intended.
+// TiedOverlap finds two tied buffers of a valid problem that live at the same time and share a byte, although no ties of distance 0
+// connect them: for example, both directly follow a third. A [Solver] treats such an overlap as intended.
 func (p *Problem) TiedOverlap() (a, b int32, found bool) {
 	if len(p.Ties) == 0 {
 		return 0, 0, false
@@ -32,7 +32,7 @@ func (p *Problem) TiedOverlap() (a, b int32, found bool) {
 	return min(a, b), max(a, b), found
 }
 
-// runOf returns how many elements at the beginning have the same key.
+// runOf returns the number of elements at the beginning that have the same key.
 func runOf(all []int32, key func(int32) int32) int {
 	n := 1
 	for n < len(all) && key(all[n]) == key(all[0]) {
@@ -41,7 +41,7 @@ func runOf(all []int32, key func(int32) int32) int {
 	return n
 }
 
-// overlapIn looks at one group, whose buffers that share an address are next to each other.
+// overlapIn looks for an overlap in one group. Buffers that share an address are adjacent in it.
 func (p *Problem) overlapIn(group []int32, g *Groups, shared tiedSets) (a, b int32, found bool) {
 	q := &Problem{Align: 1}
 	var owner []int32
@@ -64,7 +64,7 @@ func (p *Problem) overlapIn(group []int32, g *Groups, shared tiedSets) (a, b int
 	return a, b, found
 }
 
-// tallest returns spans that do not overlap: the largest of those that live, at each time.
+// tallest returns spans that do not overlap: at each time, the largest buffer of those that live.
 func tallest(spans []span, sizes []int64) []span {
 	var times []int64
 	for _, x := range spans {
@@ -93,7 +93,7 @@ func tallest(spans []span, sizes []int64) []span {
 	return all
 }
 
-// largest is a heap of spans, that of the largest buffer first.
+// largest is a heap of spans, the largest buffer first.
 type largest struct {
 	spans []span
 	sizes []int64

@@ -7,15 +7,15 @@ import (
 	"gm/internal/dsa/residue"
 )
 
-// Validate returns an error wrapping [ErrInvalid] when the columns disagree in length, the alignment is not positive,
-// a buffer has a negative size or ends before it starts, or the sizes, rounded up, add up to more than an int64 holds.
-// So it does when alignments, given offsets and ties cannot all be met, whatever the lives, when two buffers of given
-// offsets overlap, or when a buffer lives for longer than the period.
+// Validate returns an error that wraps [ErrInvalid] when the columns differ in length, the alignment is not positive,
+// a buffer has a negative size or ends before it starts, or the rounded sizes add up to more than an int64 holds. It also does when
+// alignments, fixed offsets and ties contradict one another regardless of lives, when two fixed buffers
+// overlap, or when a buffer lives longer than the period.
 func (p *Problem) Validate() error {
 	if err := p.validateColumns(); err != nil {
 		return err
 	}
-	left := math.MaxInt64 / p.Align // granules that an int64 of bytes can still hold
+	left := math.MaxInt64 / p.Align // units that an int64 of bytes can still hold
 	for i, size := range p.Size {
 		if size < 0 {
 			return fmt.Errorf("%w: buffer %d has size %d", ErrInvalid, i, size)
@@ -68,7 +68,7 @@ func (p *Problem) validatePeriod() error {
 	return nil
 }
 
-// validateOffsets checks what is said of offsets. Left is how many granules, beyond the sizes, an int64 of bytes holds.
+// validateOffsets checks alignments, fixed offsets and ties. Left is the number of units, beyond the sizes, that an int64 of bytes holds.
 func (p *Problem) validateOffsets(left int64) error {
 	for i := range p.Size {
 		if p.Aligns != nil && p.Aligns[i] < 0 {
@@ -82,7 +82,7 @@ func (p *Problem) validateOffsets(left int64) error {
 	if err != nil {
 		return err
 	}
-	// However badly buffers are placed, each is at most a step above the highest end of those before it.
+	// Any placement puts each buffer at most a step above the highest end of those before it.
 	top := int64(0)
 	for k := range g.Step {
 		if left -= g.Step[k] - 1; left < 0 {
@@ -101,7 +101,7 @@ func (p *Problem) validateOffsets(left int64) error {
 	return p.validateFixed(g)
 }
 
-// validateFixed checks that buffers whose offsets are given, by themselves or through ties, do not overlap.
+// validateFixed checks that buffers with fixed offsets, their own or through ties, do not overlap.
 func (p *Problem) validateFixed(g *Groups) error {
 	offsets := make([]int64, p.Len())
 	var given []int32
@@ -117,7 +117,7 @@ func (p *Problem) validateFixed(g *Groups) error {
 	return nil
 }
 
-// fixed returns the given offset of a buffer, or [Free].
+// fixed returns the fixed offset of a buffer, or [Free].
 func (p *Problem) fixed(i int32) int64 {
 	if p.Fixed == nil {
 		return Free
@@ -125,7 +125,7 @@ func (p *Problem) fixed(i int32) int64 {
 	return p.Fixed[i]
 }
 
-// step returns what the offset of a buffer is a multiple of, in granules.
+// step returns the step of the offsets that a buffer may have, in units.
 func (p *Problem) step(i int32) int64 {
 	if p.Aligns == nil || p.Aligns[i] <= 1 {
 		return 1

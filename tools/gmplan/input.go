@@ -38,14 +38,14 @@ func openTrace(name string) (*input, error) {
 // Close closes the file.
 func (in *input) Close() error { return errors.Join(in.Reader.Close(), in.source.Close()) }
 
-// isInstance says whether a file begins like a CSV of buffers.
+// isInstance reports whether a file begins like a CSV of buffers.
 func isInstance(source *column.Source) bool {
 	var head [4096]byte
 	n, _ := source.ReadAt(head[:], 0) // it is short unless the file is longer
 	return importer.Detect(head[:n]) == importer.MiniMalloc
 }
 
-// isGraph says whether a file is one.
+// isGraph reports whether a file is one.
 func isGraph(source *column.Source) bool {
 	_, err := graph.NewReader(source, source.Size(), source.Name())
 	return err == nil

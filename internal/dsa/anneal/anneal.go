@@ -19,7 +19,7 @@ import (
 // (Imanishi and Xu, ISMM 2024), by several chains that begin with different orders.
 type Solver struct{}
 
-// Solve implements [Solver].
+// Solve implements [dsa.Solver].
 func (Solver) Solve(ctx context.Context, p *dsa.Problem, o dsa.Options) (dsa.Layout, error) {
 	s, err := orders.New(ctx, p, o)
 	if err != nil {

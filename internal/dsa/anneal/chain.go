@@ -162,7 +162,7 @@ func (c *chain) untouch(item int32) {
 	}
 }
 
-// affected says whether something changed below the top of a rectangle of an item.
+// affected reports whether something changed below the top of a rectangle of an item.
 func (c *chain) affected(item int32) bool {
 	for _, r := range c.m.Of(item) {
 		top := c.Base[item] + r.Low + r.Size

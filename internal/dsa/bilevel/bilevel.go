@@ -34,7 +34,7 @@ type Solver struct {
 // levels bounds how deep repeated parts are looked for in repeated parts.
 const levels = 3
 
-// Solve implements [Solver]. A problem without repeated parts is solved as a whole.
+// Solve implements [dsa.Solver]. A problem without repeated parts is solved as a whole.
 func (b Solver) Solve(ctx context.Context, p *dsa.Problem, o dsa.Options) (dsa.Layout, error) {
 	layout, err := b.SolveRepeats(ctx, p, o)
 	if errors.Is(err, ErrNoRepeats) {

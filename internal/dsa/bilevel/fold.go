@@ -134,7 +134,7 @@ func (f *fold) second() *dsa.Problem {
 }
 
 // takeApart takes those boxes apart that make more than limit bytes live at some moment of the second level: there the
-// buffers are needed one by one. It says whether there were any.
+// buffers are needed one by one. It reports whether there were any.
 func (f *fold) takeApart(second *dsa.Problem, limit int64) bool {
 	e := newEvents(second)
 	over := make([]int32, len(e.buffer)+1) // moments above the limit up to an event
@@ -164,7 +164,7 @@ func (f *fold) takeApart(second *dsa.Problem, limit int64) bool {
 	return apart
 }
 
-// boxed says of each buffer whether it is in a box.
+// boxed reports for each buffer whether it is in a box.
 func (f *fold) boxed() []bool {
 	boxed := make([]bool, f.p.Len())
 	for _, b := range f.boxes {

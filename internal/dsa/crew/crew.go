@@ -3,14 +3,14 @@ package crew
 
 import "sync"
 
-// Crew is goroutines that work together. When one of them panics, Wait does.
+// Crew is a group of goroutines. When one of them panics, Wait panics with the same value.
 type Crew struct {
 	wait   sync.WaitGroup
 	once   sync.Once
 	reason any
 }
 
-// Go has f run in a goroutine of its own.
+// Go runs f in a new goroutine.
 func (c *Crew) Go(f func()) {
 	c.wait.Go(func() {
 		defer func() {
@@ -22,7 +22,7 @@ func (c *Crew) Go(f func()) {
 	})
 }
 
-// Wait waits until all are done.
+// Wait waits for all goroutines.
 func (c *Crew) Wait() {
 	c.wait.Wait()
 	if c.reason != nil {

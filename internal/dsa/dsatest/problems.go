@@ -142,7 +142,7 @@ func Crowded(rng *rand.Rand, n int) *dsa.Problem {
 	return p
 }
 
-// Together says whether two buffers live at one time, by going through all of it. Sizes are multiples of the alignment.
+// Together reports whether two buffers live at one time, by going through all of it. Sizes are multiples of the alignment.
 func Together(p *dsa.Problem, i, j int) bool {
 	for t := p.Start[i]; t < p.End[i]; t++ {
 		for u := p.Start[j]; u < p.End[j]; u++ {

@@ -92,7 +92,7 @@ func (s *Search) fitting(c *corner, found []int32) []int32 {
 	return found
 }
 
-// level says whether the floor before or after a buffer is at the given height.
+// level reports whether the floor before or after a buffer is at the given height.
 func (s *Search) level(i int32, top int64) bool {
 	lo, hi := s.in.Lo[i], s.in.Hi[i]
 	return lo > 0 && s.floor[lo-1] == top || int(hi) < s.in.Sections && s.floor[hi] == top
@@ -110,7 +110,7 @@ func (s *Search) proceed(x, y int32, length int) Outcome {
 	return outcome
 }
 
-// exhausted counts a node of so many sections and says whether the attempt is over.
+// exhausted counts a node of so many sections and reports whether the attempt is over.
 func (s *Search) exhausted(sections int32) bool {
 	s.nodes++
 	s.unasked += int64(max(sections, leastSections))
@@ -232,7 +232,7 @@ func (s *Search) support(t, far, direction int32) int64 {
 	return least
 }
 
-// worthless says whether a corner that is left empty is of no use to any buffer that fits it: something must lie so
+// worthless reports whether a corner that is left empty is of no use to any buffer that fits it: something must lie so
 // low over each that it cannot be moved there from where it is.
 func (s *Search) worthless(c *corner) bool {
 	for _, i := range s.over[c.section] {
@@ -247,7 +247,7 @@ func (s *Search) worthless(c *corner) bool {
 	return true
 }
 
-// obstructed says whether anything beside section t may lie below top where buffer i lives.
+// obstructed reports whether anything beside section t may lie below top where buffer i lives.
 func (s *Search) obstructed(i, t int32, top int64) bool {
 	for u := s.in.Lo[i]; u < s.in.Hi[i]; u++ {
 		if u == t || s.floor[u] >= top {

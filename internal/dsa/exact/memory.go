@@ -25,7 +25,7 @@ const (
 	mostBuckets  = 1 << 17
 )
 
-// has says whether a state is known to fail.
+// has reports whether a state is known to fail.
 func (m *memory) has(name state, capacity int64) bool {
 	if m.buckets == nil {
 		return false

@@ -63,7 +63,7 @@ func (t *gapTree) fit(size int64) int32 {
 	return found
 }
 
-// before says whether the node sorts before a gap of the given size and address.
+// before reports whether the node sorts before a gap of the given size and address.
 func (t *gapTree) before(node int32, size, at int64) bool {
 	return t.size[node] < size || t.size[node] == size && t.at[node] < at
 }

@@ -13,7 +13,7 @@ import (
 // Solver takes any problem: it tries orders, proves small ones by pairs, and anneals what is left.
 type Solver struct{}
 
-// Solve implements [Solver].
+// Solve implements [dsa.Solver].
 func (Solver) Solve(ctx context.Context, p *dsa.Problem, o dsa.Options) (dsa.Layout, error) {
 	s, err := orders.New(ctx, p, o)
 	if err != nil {

@@ -31,7 +31,7 @@ const ManyBuffers = 100_000
 // SkylineBy is the skyline with buffers ranked by a key.
 type SkylineBy sections.Key
 
-// Layout implements method.
+// Layout implements [Method].
 func (m SkylineBy) Layout(in *sections.Instance, w *Workspace, stop sections.Stop, out []int64) (peak int64, ok bool) {
 	return w.skyline.Run(in, w.Ranking.ByKey(in, sections.Key(m)), stop, out)
 }
@@ -39,7 +39,7 @@ func (m SkylineBy) Layout(in *sections.Instance, w *Workspace, stop sections.Sto
 // SkylineAtRandom is the skyline with buffers ranked by a random mix of their properties, another in each round.
 type SkylineAtRandom struct{ Seed, Round uint64 }
 
-// Layout implements method.
+// Layout implements [Method].
 func (m SkylineAtRandom) Layout(in *sections.Instance, w *Workspace, stop sections.Stop, out []int64) (peak int64, ok bool) {
 	return w.skyline.Run(in, w.Ranking.ByMix(in, m.Seed, m.Round), stop, out)
 }
@@ -47,7 +47,7 @@ func (m SkylineAtRandom) Layout(in *sections.Instance, w *Workspace, stop sectio
 // BestFit gives buffers the smallest gap in the order of their births: see online.
 type BestFit struct{}
 
-// Layout implements method.
+// Layout implements [Method].
 func (BestFit) Layout(in *sections.Instance, w *Workspace, stop sections.Stop, out []int64) (peak int64, ok bool) {
 	return w.online.Run(in, stop, out)
 }
@@ -59,7 +59,7 @@ type OrderedFit struct {
 	Smallest bool
 }
 
-// Layout implements method.
+// Layout implements [Method].
 func (m OrderedFit) Layout(in *sections.Instance, w *Workspace, stop sections.Stop, out []int64) (peak int64, ok bool) {
 	w.Ranking.ByKey(in, m.By)
 	return w.ordered.Run(in, w.Ranking.Order, m.Smallest, stop, out)

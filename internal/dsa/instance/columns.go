@@ -73,5 +73,5 @@ func newColumns(header string) (columns, error) {
 	return c, nil
 }
 
-// has says whether there is such a column.
+// has reports whether there is such a column.
 func (c *columns) has(k kind) bool { return c.place[k] >= 0 }

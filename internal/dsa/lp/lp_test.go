@@ -100,7 +100,7 @@ func TestConflicts(t *testing.T) {
 	}
 }
 
-// overlap says whether two buffers live at the same time.
+// overlap reports whether two buffers live at the same time.
 func overlap(p *dsa.Problem, a, b int32) bool {
 	lives := func(i int32, at int64) bool {
 		if p.Period == 0 {

@@ -163,7 +163,7 @@ func best(p *dsa.Problem) int64 {
 	return infeasible
 }
 
-// fits says whether the buffers after those with an offset fit below height.
+// fits reports whether the buffers after those with an offset fit below height.
 func fits(p *dsa.Problem, offsets []int64, height int64) bool {
 	i := int32(len(offsets))
 	if int(i) == p.Len() {
@@ -177,7 +177,7 @@ func fits(p *dsa.Problem, offsets []int64, height int64) bool {
 	return false
 }
 
-// allowed says whether buffer i, the last one with an offset, may be there.
+// allowed reports whether buffer i, the last one with an offset, may be there.
 func allowed(p *dsa.Problem, offsets []int64, i int32) bool {
 	at := offsets[i]
 	if p.Fixed != nil && p.Fixed[i] != dsa.Free && p.Fixed[i] != at || p.Aligns != nil && p.Aligns[i] > 0 && at%p.Aligns[i] != 0 {

@@ -110,7 +110,7 @@ func bounds(m *rigid.Model) *sections.Instance {
 	for i := range in.Lo {
 		in.Lo[i] = int32(m.Sections())
 	}
-	for k, i := range m.Flat.Id {
+	for k, i := range m.Flat.ID {
 		item := m.Rects[i].Item
 		in.Lo[item], in.Hi[item] = min(in.Lo[item], m.Flat.Lo[k]), max(in.Hi[item], m.Flat.Hi[k])
 		f, of := &in.Features, &m.Flat.Features
@@ -129,7 +129,7 @@ func byKey(m *rigid.Model, items *sections.Instance, by sections.Key) []int32 {
 	return sorted(m, func(a, b int32) int { return cmp.Compare(rank[b], rank[a]) })
 }
 
-// bestFitFirst says whether a turn has to be fast whatever the problem, and goes by best fit in place of a skyline.
+// bestFitFirst reports whether a turn has to be fast whatever the problem, and goes by best fit in place of a skyline.
 func bestFitFirst(m *rigid.Model, turn int) bool {
 	return turn == 0 && len(m.Rects) > heuristic.ManyBuffers
 }
@@ -143,7 +143,7 @@ func byLayout(m *rigid.Model, by heuristic.Method, stop sections.Stop) []int32 {
 	for i := range low {
 		low[i] = -1
 	}
-	for k, i := range m.Flat.Id {
+	for k, i := range m.Flat.ID {
 		r := &m.Rects[i]
 		if base := max(0, out[k]-r.Low); low[r.Item] < 0 || base < low[r.Item] {
 			low[r.Item] = base

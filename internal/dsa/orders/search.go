@@ -45,18 +45,18 @@ func NewOf(ctx context.Context, m *rigid.Model, o dsa.Options) *Search {
 // Goal returns the peak, in units, that ends the search.
 func (s *Search) Goal() int64 { return max(s.Bound, s.Options.Capacity/s.Model.P.Align) }
 
-// Ended says whether there is nothing left to find, or no time.
+// Ended reports whether there is nothing left to find, or no time.
 func (s *Search) Ended() bool {
 	return s.stopped() || s.Bases != nil && (s.Peak <= s.Goal() || s.Refuted())
 }
 
-// stopped says whether the time is over. After a deadline a late layout is better than none.
+// stopped reports whether the time is over. After a deadline a late layout is better than none.
 func (s *Search) stopped() bool {
 	err := s.Ctx.Err()
 	return err != nil && (s.Bases != nil || !errors.Is(err, context.DeadlineExceeded))
 }
 
-// Refuted says whether the capacity is proven to be too small.
+// Refuted reports whether the capacity is proven to be too small.
 func (s *Search) Refuted() bool {
 	return s.Options.Capacity > 0 && s.Bound > s.Options.Capacity/s.Model.P.Align
 }

@@ -17,7 +17,7 @@ import (
 // makes a problem plain, so that it takes any.
 type Solver struct{}
 
-// Solve implements [Solver].
+// Solve implements [dsa.Solver].
 func (Solver) Solve(ctx context.Context, p *dsa.Problem, o dsa.Options) (dsa.Layout, error) {
 	s, err := orders.New(ctx, p, o)
 	if err != nil {
@@ -122,12 +122,12 @@ func newPairTree(m *rigid.Model, limit int64) *pairTree {
 	t := &pairTree{m: m, limit: limit, low: make([]int64, n), high: make([]int64, n), of: make([][]int32, n), queued: make([]bool, n)}
 	t.cliques = make([][]int32, m.Sections())
 	flat := m.Flat
-	for k, i := range flat.Id {
+	for k, i := range flat.ID {
 		for s := flat.Lo[k]; s < flat.Hi[k]; s++ {
 			t.cliques[s] = append(t.cliques[s], i)
 		}
 		for l := k + 1; l < flat.Len() && flat.Lo[l] < flat.Hi[k]; l++ {
-			if t.add(i, flat.Id[l]); len(t.pairs) > maxPairs {
+			if t.add(i, flat.ID[l]); len(t.pairs) > maxPairs {
 				return nil
 			}
 		}

@@ -65,7 +65,7 @@ func (a *allOffsets) from(i int) bool {
 	return false
 }
 
-// suits says whether the buffer is where it may be, as far as those before it go.
+// suits reports whether the buffer is where it may be, as far as those before it go.
 func (a *allOffsets) suits(i int) bool {
 	p, o := a.p, a.offsets
 	if p.Aligns != nil && p.Aligns[i] > 1 && o[i]%p.Aligns[i] != 0 || p.Fixed != nil && p.Fixed[i] != dsa.Free && o[i] != p.Fixed[i] {

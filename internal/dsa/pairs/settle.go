@@ -125,7 +125,7 @@ type task struct {
 	size     int64 // units
 }
 
-// fits says whether, for all that is known, each section has enough addresses for what lives in it: any that have to be
+// fits reports whether, for all that is known, each section has enough addresses for what lives in it: any that have to be
 // between two addresses have to fit in there.
 func (t *pairTree) fits() bool {
 	for _, clique := range t.cliques {

@@ -112,7 +112,7 @@ func (s *solution) turn(turn int) Member { return s.at(turn, s.o.Seed) }
 func (s *solution) adopt(p *dsa.Problem, l dsa.Layout) {
 	for _, c := range s.parts {
 		c.peak, c.name = 0, l.Method
-		for k, i := range c.in.Id {
+		for k, i := range c.in.ID {
 			c.best[k] = l.Offsets[i] / s.align
 			c.peak = max(c.peak, c.best[k]+c.in.Size[k])
 		}
@@ -230,7 +230,7 @@ func (s *solution) layout(p *dsa.Problem) dsa.Layout {
 	l := dsa.Layout{Offsets: make([]int64, p.Len()), Peak: s.peak() * s.align, Bound: s.bound() * s.align, Method: s.Members[0].Name}
 	highest := int64(0)
 	for _, c := range s.parts {
-		for k, i := range c.in.Id {
+		for k, i := range c.in.ID {
 			l.Offsets[i] = c.best[k] * s.align
 		}
 		if c.peak > highest {

@@ -71,7 +71,7 @@ func (c *cover) stretch(at []int, length int) {
 	}
 }
 
-// agree says whether the symbols so far from each place are equal and free, and takes them if so.
+// agree reports whether the symbols so far from each place are equal and free, and takes them if so.
 func (c *cover) agree(at []int, distance int) bool {
 	for _, i := range at {
 		k := i + distance

@@ -25,7 +25,7 @@ func (c *cover) tandem(cl *class) {
 	c.add(at, cl.period)
 }
 
-// free says whether none of n symbols from i on are taken.
+// free reports whether none of n symbols from i on are taken.
 func (c *cover) free(i, n int) bool { return !slices.Contains(c.taken[i:i+n], true) }
 
 // add takes the occurrences of a part, if there are several.

@@ -45,10 +45,10 @@ func (t *text) hash(i, n int) uint64 {
 	return reduce(t.prefix[i+n] + prime - times(t.prefix[i], t.power[n]))
 }
 
-// same says whether the n symbols from i on and from j on have one hash.
+// same reports whether the n symbols from i on and from j on have one hash.
 func (t *text) same(i, j, n int) bool { return t.hash(i, n) == t.hash(j, n) }
 
-// equal says whether the n symbols from i on are those from j on.
+// equal reports whether the n symbols from i on are those from j on.
 func (t *text) equal(i, j, n int) bool {
 	a, b := t.symbols[i:i+n], t.symbols[j:j+n]
 	for k := range a {

@@ -7,12 +7,12 @@ import (
 	"math/bits"
 )
 
-// Class stands for the numbers that leave a rest when they are divided by a step.
+// Class is the numbers that leave a remainder when they are divided by a step.
 type Class struct {
-	Step, Remainder int64 // 0 <= rest < step
+	Step, Remainder int64 // 0 <= Remainder < Step
 }
 
-// And returns the numbers in both; ok is false when there are none, or the step is more than an int64 holds.
+// And returns the numbers in both classes. ok is false when there are none, or the step does not fit an int64.
 func (c Class) And(d Class) (both Class, ok bool) {
 	g := Gcd(c.Step, d.Step)
 	if (d.Remainder-c.Remainder)%g != 0 || c.Step/g > math.MaxInt64/d.Step {
@@ -24,7 +24,7 @@ func (c Class) And(d Class) (both Class, ok bool) {
 	return Class{c.Step * m, c.Remainder + n*c.Step}, true
 }
 
-// AtLeast returns the least of the numbers that is not below x, for x up to a step below the greatest int64.
+// AtLeast returns the least number of the class that is not below x, for x up to one step below the greatest int64.
 func (c Class) AtLeast(x int64) int64 {
 	if c.Step == 1 {
 		return x
@@ -32,7 +32,7 @@ func (c Class) AtLeast(x int64) int64 {
 	return x + Mod(c.Remainder-x, c.Step)
 }
 
-// AtMost returns the greatest of the numbers that is not above x.
+// AtMost returns the greatest number of the class that is not above x.
 func (c Class) AtMost(x int64) int64 {
 	if c.Step == 1 {
 		return x
@@ -47,7 +47,7 @@ func Gcd(a, b int64) int64 {
 	return a
 }
 
-// Mod returns the rest of a divided by m, not negative.
+// Mod returns the remainder of a divided by m, which is never negative.
 func Mod(a, m int64) int64 {
 	if a %= m; a < 0 {
 		a += m
@@ -61,7 +61,7 @@ func mulMod(a, b, m int64) int64 {
 	return int64(bits.Rem64(hi, lo, uint64(m)))
 }
 
-// inverse returns the number whose product with a is 1 modulo m, for a that has no divisor in common with m.
+// inverse returns the inverse of a modulo m. They have no common divisor.
 func inverse(a, m int64) int64 {
 	x, next := int64(0), int64(1)
 	for r, s := m, Mod(a, m); s != 0; {

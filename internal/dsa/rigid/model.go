@@ -67,7 +67,7 @@ func (m *Model) collect(in *sections.Instance, of []int32) {
 	g := m.groups
 	counts := make([]int32, len(g.Step)+1)
 	buffers := make([]int32, in.Len())
-	for k, piece := range in.Id {
+	for k, piece := range in.ID {
 		buffers[k] = piece
 		if of != nil {
 			buffers[k] = of[piece]
@@ -113,9 +113,9 @@ func (m *Model) add(group int32, rects []Rect) {
 func sectionTimes(in *sections.Instance, p *dsa.Problem) []float64 {
 	times := make([]float64, in.Sections()+1)
 	for s := range in.Sections() {
-		times[s] = float64(p.Start[in.Id[in.First[s]]])
+		times[s] = float64(p.Start[in.ID[in.First[s]]])
 	}
-	for _, i := range in.Id {
+	for _, i := range in.ID {
 		times[in.Sections()] = max(times[in.Sections()], float64(p.End[i]))
 	}
 	return times
@@ -174,7 +174,7 @@ func (m *Model) Offsets(bases []int64) []int64 {
 	return offsets
 }
 
-// Alike says whether two items could change places in any layout.
+// Alike reports whether two items could change places in any layout.
 func (m *Model) Alike(x, y *Item) bool {
 	return x.Fixed == dsa.Free && y.Fixed == dsa.Free && x.Class == y.Class &&
 		slices.EqualFunc(m.Rects[x.First:x.last], m.Rects[y.First:y.last], func(u, v Rect) bool {

@@ -19,7 +19,7 @@ import (
 type Instance struct {
 	Lo, Hi []int32 // a buffer lives in the sections [lo, hi)
 	Size   []int64 // units
-	Id     []int32 // index in the problem
+	ID     []int32 // index in the problem
 	First  []int32 // first[s] is the first buffer with lo >= s, for s in [0, sections]
 	Load   []int64 // units, of each section
 	Bound  int64   // units: the greatest load
@@ -38,7 +38,7 @@ func New(p *dsa.Problem) *Instance {
 		ends[k] = p.End[i]
 	}
 	slices.Sort(ends)
-	in := &Instance{Lo: make([]int32, len(ids)), Hi: make([]int32, len(ids)), Size: make([]int64, len(ids)), Id: ids}
+	in := &Instance{Lo: make([]int32, len(ids)), Hi: make([]int32, len(ids)), Size: make([]int64, len(ids)), ID: ids}
 	life := make([]float64, len(ids))
 	after := in.cutSections(p, ends)
 	for k, i := range ids {
@@ -53,7 +53,7 @@ func New(p *dsa.Problem) *Instance {
 
 // FromColumns returns an instance of rectangles in time and address, ordered by lo. They have taken life in the time of the problem.
 func FromColumns(lo, hi []int32, size []int64, id []int32, life []float64) *Instance {
-	in := &Instance{Lo: lo, Hi: hi, Size: size, Id: id}
+	in := &Instance{Lo: lo, Hi: hi, Size: size, ID: id}
 	in.finish(life)
 	return in
 }
@@ -87,7 +87,7 @@ func ByStart(p *dsa.Problem) []int32 {
 func (in *Instance) cutSections(p *dsa.Problem, ends []int64) []int32 {
 	after := make([]int32, len(ends))
 	section, dead := int32(0), 0
-	for k, i := range in.Id {
+	for k, i := range in.ID {
 		died := false
 		for ; dead < len(ends) && ends[dead] <= p.Start[i]; dead++ {
 			after[dead] = section + 1
@@ -158,12 +158,12 @@ func (in *Instance) part(from, begin, end int32) *Instance {
 	}
 	n := len(picked)
 	part := &Instance{
-		Lo: make([]int32, n), Hi: make([]int32, n), Size: make([]int64, n), Id: make([]int32, n),
+		Lo: make([]int32, n), Hi: make([]int32, n), Size: make([]int64, n), ID: make([]int32, n),
 		Features: in.Features.pick(picked),
 	}
 	for i, k := range picked {
 		part.Lo[i], part.Hi[i] = max(in.Lo[k], begin)-begin, min(in.Hi[k], end)-begin
-		part.Size[i], part.Id[i] = in.Size[k], in.Id[k]
+		part.Size[i], part.ID[i] = in.Size[k], in.ID[k]
 	}
 	part.indexSections()
 	return part
@@ -198,7 +198,7 @@ func (in *Instance) Hardest() *Instance {
 // almost returns a load that is nearly as low as the given one.
 func (in *Instance) almost(load int64) int64 { return load + (in.Bound-load)/32 }
 
-// Stop says whether a layout that has reached a peak, in units, is not worth finishing.
+// Stop reports whether a layout that has reached a peak, in units, is not worth finishing.
 type Stop func(peak int64) bool
 
 // StopEvery is the number of buffers a method may place without asking.

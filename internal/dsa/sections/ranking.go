@@ -44,7 +44,7 @@ func (r *Ranking) ByMix(in *Instance, seed, round uint64) []int32 {
 	m := mix{life: 2 * rng.Float64(), sections: 2 * rng.Float64(), size: 2 * rng.Float64()}
 	m.load, m.noise, m.seed = sometimes(rng, -1, 3), sometimes(rng, -2.5, 0.5), rng.Uint64()
 	r.start(in.Len())
-	in.Features.fillMix(r.column, in.Id, in.Bound, m)
+	in.Features.fillMix(r.column, in.ID, in.Bound, m)
 	r.sort()
 	return r.ranks()
 }

@@ -3,7 +3,6 @@ package solvers
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"runtime"
@@ -248,14 +247,6 @@ func Solver(t testing.TB, name string) dsa.Solver {
 		t.Fatal(err)
 	}
 	return s
-}
-
-func ExampleSolver() {
-	p := &dsa.Problem{Start: []int64{0, 1, 3}, End: []int64{4, 3, 5}, Size: []int64{1000, 600, 512}, Align: 512}
-	solver, _ := Lookup("auto")
-	layout, err := solver.Solve(context.Background(), p, dsa.Options{})
-	fmt.Println(layout.Offsets, layout.Peak, layout.Optimal(), err)
-	// Output: [0 1024 1024] 2048 true <nil>
 }
 
 // TestManyComponents has as many components as buffers.

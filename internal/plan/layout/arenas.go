@@ -8,7 +8,7 @@ import (
 	"gm/internal/dsa"
 )
 
-// Streams says whether tensors of different streams may share memory.
+// Streams reports whether tensors of different streams may share memory.
 type Streams int
 
 const (
@@ -83,10 +83,10 @@ func (o *Options) key(t *Tensors, i int) arenaKey {
 	return k
 }
 
-// starts says whether tensor i comes to life in the window.
+// starts reports whether tensor i comes to life in the window.
 func (w *Window) starts(t *Tensors, i int) bool { return w.Lo <= t.Alloc[i] && t.Alloc[i] < w.Hi }
 
-// holds says whether tensor i lives in the window at any time. All do when it is nil.
+// holds reports whether tensor i lives in the window at any time. All do when it is nil.
 func (w *Window) holds(t *Tensors, i int) bool {
 	return w == nil || t.Alloc[i] < w.Hi && t.Free[i] > w.Lo
 }

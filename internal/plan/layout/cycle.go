@@ -30,12 +30,12 @@ func (c *cycle) end(i int) int64 {
 	return end
 }
 
-// repeats says whether tensor i comes to life in the window and is freed within a period. One that is never freed does not.
+// repeats reports whether tensor i comes to life in the window and is freed within a period. One that is never freed does not.
 func (c *cycle) repeats(i int) bool {
 	return c.w.starts(c.t, i) && c.t.Free[i] < c.t.Rows && c.end(i)-c.t.position(c.t.Alloc[i]) <= c.period
 }
 
-// crosses says whether tensor i is still alive when the next repetition begins.
+// crosses reports whether tensor i is still alive when the next repetition begins.
 func (c *cycle) crosses(i int) bool { return c.end(i) > c.lo+c.period }
 
 // request is what tensors have in common that may take the same place.
