@@ -14,7 +14,7 @@ import (
 // swapResults is what experiments/swap/h200.py measured on H200s.
 const swapResults = "experiments/swap/results/swap.json"
 
-// swapLink is what gmswap bw measured there.
+// swapLink is what gmswap bandwidth measured there.
 const swapLink = "experiments/swap/results/link.json"
 
 // swapRun is a training of some steps, or a sweep over policies.

@@ -12,7 +12,7 @@ BIN holds gmswap. The sections:
     kinds    layers that are compiled, checkpoints, accumulated gradients
     parallel two ranks: data parallel, fully sharded
     follow   a schedule of gmswap plan
-    link     gmswap bw
+    link     gmswap bandwidth
     pair     two processes on two GPUs at once
 
 OUT gets swap.json (all that was measured), checks.csv and swap.log (what the programs said); what is there already is added to. A section

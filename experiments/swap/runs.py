@@ -244,11 +244,11 @@ def follow(o, results, end):
 
 
 def link(o, results, end):
-    """What gmswap bw measures, on all GPUs."""
+    """What gmswap bandwidth measures, on all GPUs."""
     path = os.path.join(results.folder, "link.json")
-    code, seconds = execute([os.path.join(o.bin, "gmswap"), "bw", "-o", path], results.log, max(1, end - time.monotonic()), None)
+    code, seconds = execute([os.path.join(o.bin, "gmswap"), "bandwidth", "-o", path], results.log, max(1, end - time.monotonic()), None)
     tail(results.log, 30)
-    results.check("gmswap bw", "status 0", "%s, %.0f s" % (code, seconds), code == 0)
+    results.check("gmswap bandwidth", "status 0", "%s, %.0f s" % (code, seconds), code == 0)
 
 
 def pair(o, results, end):

@@ -19,7 +19,7 @@ type alphaCmd struct {
 	Graph     string      `arg:"" optional:"" name:"graph" help:"A graph of equal layers. Standard input by default, or for '-', unless --net is given."`
 	Net       string      `placeholder:"SPEC" help:"A network of gmswap net in place of a graph. Its seq may be a list, seq=64Ki,96Ki,128Ki, or a range of doubles, seq=64Ki..1Mi."`
 	Host      units.Bytes `placeholder:"SIZE" help:"Host memory for each GPU. No limit by default."`
-	Link      string      `xor:"link" placeholder:"FILE" help:"How fast copies are, as gmswap bw measured it. Those of an H200 by default."`
+	Link      string      `xor:"link" placeholder:"FILE" help:"How fast copies are, as gmswap bandwidth measured it. Those of an H200 by default."`
 	Bandwidth units.Bytes `xor:"link" placeholder:"SIZE" help:"Bytes a second from each GPU to the host, such as 24GB, in place of --link."`
 	JSON      bool        `name:"json" help:"Print JSON."`
 }

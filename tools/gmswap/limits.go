@@ -23,7 +23,7 @@ const unlimited = units.Bytes(1 << 60)
 // hostFlags are the flags about the host that commands on graphs share.
 type hostFlags struct {
 	Host units.Bytes `placeholder:"SIZE" help:"Use at most so much host memory. No limit by default."`
-	Link string      `placeholder:"FILE" help:"How fast copies are, as gmswap bw measured it. Those of an H200 by default."`
+	Link string      `placeholder:"FILE" help:"How fast copies are, as gmswap bandwidth measured it. Those of an H200 by default."`
 }
 
 // load reads a graph, and returns with it what its schedules have to keep to. All GPUs of a job copy at the same time, as far as the link

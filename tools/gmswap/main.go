@@ -11,15 +11,15 @@ import (
 )
 
 type grammar struct {
-	Run    runCmd    `cmd:"" help:"Run a program with its saved tensors moved to the host and back."`
-	Record recordCmd `cmd:"" help:"Run a program and write what a step of it does as a graph."`
-	Net    netCmd    `cmd:"" help:"Write the graph of a network that is made from its shapes."`
-	Plan   planCmd   `cmd:"" help:"Make a schedule of a graph that keeps to an amount of memory."`
-	Check  checkCmd  `cmd:"" help:"Prove that a schedule is right."`
-	Sim    simCmd    `cmd:"" help:"Simulate a step: its time and peak, what waits for what, a trace for Perfetto."`
-	Cmp    cmpCmd    `cmd:"" help:"Compare policies over a range of amounts of memory."`
-	Alpha  alphaCmd  `cmd:"" help:"Say which part of what a transformer's layers save can be copied behind the computation."`
-	BW     bwCmd     `cmd:"" name:"bw" help:"Measure the link between GPUs and host, for --link."`
+	Run       runCmd       `cmd:"" help:"Run a program with its saved tensors moved to the host and back."`
+	Record    recordCmd    `cmd:"" help:"Run a program and write what a step of it does as a graph."`
+	Net       netCmd       `cmd:"" help:"Write the graph of a network that is made from its shapes."`
+	Plan      planCmd      `cmd:"" help:"Make a schedule of a graph that keeps to an amount of memory."`
+	Check     checkCmd     `cmd:"" help:"Prove that a schedule is right."`
+	Simulate  simulateCmd  `cmd:"" aliases:"sim" help:"Simulate a step: its time and peak, what waits for what, a trace for Perfetto."`
+	Compare   compareCmd   `cmd:"" aliases:"cmp" help:"Compare policies over a range of amounts of memory."`
+	Alpha     alphaCmd     `cmd:"" help:"Say which part of what a transformer's layers save can be copied behind the computation."`
+	Bandwidth bandwidthCmd `cmd:"" aliases:"bw" help:"Measure the link between GPUs and host, for --link."`
 }
 
 func main() {
@@ -27,7 +27,7 @@ func main() {
 		Name: "gmswap",
 		Help: "Make training steps fit in less GPU memory: what is saved for the backward pass waits in host memory, by a schedule.\n\n" +
 			"Example: gmswap run -m 40GiB -- python train.py\n\n" +
-			"Example: gmswap net gpt-7b,seq=128Ki > g.parquet; gmswap cmp g.parquet; gmswap plan g.parquet -m 60GiB | gmswap sim g.parquet -",
+			"Example: gmswap net gpt-7b,seq=128Ki > g.parquet; gmswap compare g.parquet; gmswap plan g.parquet -m 60GiB | gmswap simulate g.parquet -",
 		Grammar: &grammar{},
 	}.Main(os.Args[1:]))
 }

@@ -23,7 +23,7 @@ type runCmd struct {
 	Memory    units.Bytes `short:"m" placeholder:"SIZE" help:"Use at most so much memory of each device. What --schedule was made for, or else all of it, by default."`
 	Host      units.Bytes `placeholder:"SIZE" help:"Use at most so much host memory, all processes together. Three quarters of what is available by default."`
 	Policy    string      `default:"auto" placeholder:"NAME" help:"Which policy makes the schedule (${default}), see above."`
-	Link      string      `placeholder:"FILE" help:"How fast copies are, as gmswap bw measured it. Those of an H200 by default."`
+	Link      string      `placeholder:"FILE" help:"How fast copies are, as gmswap bandwidth measured it. Those of an H200 by default."`
 	Schedule  string      `placeholder:"FILE" help:"Follow this schedule, of gmswap plan for a graph that the same program was recorded as. Where a step is not of its kind, --policy makes another."`
 	DryRun    bool        `help:"Record and plan, say what the schedule would come to, and move nothing from then on."`
 	Allocator string      `default:"stitch" enum:"stitch,torch" help:"Who allocates: stitch, of gmstitch, or torch, PyTorch itself (${default})."`

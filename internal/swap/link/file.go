@@ -20,7 +20,7 @@ const (
 	maxSlowdown = 1000
 )
 
-// Read reads and checks a file that gmswap bw wrote. Errors name the file and what in it is wrong.
+// Read reads and checks a file that gmswap bandwidth wrote. Errors name the file and what in it is wrong.
 func Read(path string) (l *Link, err error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -66,7 +66,7 @@ func (l *Link) Write(w io.Writer) error {
 func (l *Link) check() error {
 	switch {
 	case l.Schema == "":
-		return errors.New("no schema: gmswap bw writes such files")
+		return errors.New("no schema: gmswap bandwidth writes such files")
 	case l.Schema != Schema && strings.HasPrefix(l.Schema, "gm link "):
 		return fmt.Errorf("it has the form %q, this program knows %q", l.Schema, Schema)
 	case l.Schema != Schema:

@@ -11,7 +11,7 @@ import (
 // Schema names the form of a Link as JSON, which ends in its version.
 const Schema = "gm link 1"
 
-// Link is what was measured. Copies go out of a GPU to pinned memory of the host, and in. As JSON it is what gmswap bw writes.
+// Link is what was measured. Copies go out of a GPU to pinned memory of the host, and in. As JSON it is what gmswap bandwidth writes.
 type Link struct {
 	Schema string `json:"schema"`
 	Device string `json:"device"`           // the product's name, such as NVIDIA H200

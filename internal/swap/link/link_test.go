@@ -131,8 +131,8 @@ func TestReadRefuses(t *testing.T) {
 	faster := strings.NewReplacer("1000", "1001", `"out_bytes_per_s": 5000000`, `"out_bytes_per_s": 500000000`).Replace(rate)
 	for text, want := range map[string]string{
 		"":                                     "unexpected end of JSON input",
-		"{}":                                   "no schema: gmswap bw writes such files",
-		`{"costs": {}}`:                        "no schema: gmswap bw writes such files",
+		"{}":                                   "no schema: gmswap bandwidth writes such files",
+		`{"costs": {}}`:                        "no schema: gmswap bandwidth writes such files",
 		`[]`:                                   "json: cannot unmarshal array into Go value of type link.Link",
 		with("link 1", "link 2"):               `it has the form "gm link 2", this program knows "gm link 1"`,
 		with("gm link 1", "other"):             `it is no link: its schema is "other"`,
@@ -177,7 +177,7 @@ func TestFile(t *testing.T) {
 	if err := os.WriteFile(path, []byte("{}"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Read(path); err == nil || err.Error() != "link "+path+": no schema: gmswap bw writes such files" {
+	if _, err := Read(path); err == nil || err.Error() != "link "+path+": no schema: gmswap bandwidth writes such files" {
 		t.Errorf("a file of something else: %v", err)
 	}
 	if _, err := Read(path + ".none"); !errors.Is(err, os.ErrNotExist) || !strings.HasPrefix(err.Error(), "link: ") {

@@ -8,7 +8,7 @@
 //	GMSWAP_DEVICE    bytes that may be in use on the device; all of it by default
 //	GMSWAP_HOST      bytes of host memory, for all processes of a host that torchrun started together
 //	GMSWAP_POLICY    the policy that makes schedules
-//	GMSWAP_LINK      file of the figures of copies that gmswap bw wrote; those of an H200 by default
+//	GMSWAP_LINK      file of the figures of copies that gmswap bandwidth wrote; those of an H200 by default
 //	GMSWAP_DRY       1: a schedule is made and said, and nothing is moved from then on
 //	GMSWAP_RECORD    file for the graph of the recorded step; %p in its name is the pid
 //	GMSWAP_SCHEDULE  file for the schedule, likewise

@@ -15,21 +15,21 @@ import (
 	"gm/internal/swap/link"
 )
 
-type bwCmd struct {
+type bandwidthCmd struct {
 	Output  string `short:"o" placeholder:"FILE" help:"Where the figures go as JSON, for --link. Standard output by default."`
 	Devices []int  `placeholder:"N" help:"Numbers of the GPUs, all by default."`
 	JSON    bool   `name:"json" help:"Print no table: JSON on standard output."`
 }
 
 // Help implements kong.HelpProvider.
-func (cmd *bwCmd) Help() string {
-	return "Example: gmswap bw -o link.json && gmswap run --link link.json -m 40GiB -- python train.py\n\n" +
+func (cmd *bandwidthCmd) Help() string {
+	return "Example: gmswap bandwidth -o link.json && gmswap run --link link.json -m 40GiB -- python train.py\n\n" +
 		"Copies of 64 KiB to 1 GiB between each GPU and pinned memory of the host, one way, both ways at once, and on all GPUs at once. Takes " +
 		"some seconds, 2 GiB of host memory for each GPU and half of what is free of its own at most. GPUs and host should have nothing else to do."
 }
 
 // Run implements the command.
-func (cmd *bwCmd) Run(c *cli.Context) error {
+func (cmd *bandwidthCmd) Run(c *cli.Context) error {
 	toFile := cmd.Output != "" && cmd.Output != "-"
 	if err := cli.CheckFiles(nil, []string{cmd.Output}); err != nil {
 		return err
@@ -62,7 +62,7 @@ func (cmd *bwCmd) Run(c *cli.Context) error {
 }
 
 // ordinals returns the numbers of the GPUs to measure.
-func (cmd *bwCmd) ordinals(l *driver.Library) ([]int, error) {
+func (cmd *bandwidthCmd) ordinals(l *driver.Library) ([]int, error) {
 	all := slices.Compact(slices.Sorted(slices.Values(cmd.Devices)))
 	if len(all) < len(cmd.Devices) {
 		return nil, cli.Usage("--devices: a GPU is there twice")

@@ -12,7 +12,7 @@ import (
 	"gm/internal/swap/timeline"
 )
 
-type simCmd struct {
+type simulateCmd struct {
 	Graph    string      `arg:"" optional:"" name:"graph" help:"The graph. Standard input by default, or for '-'."`
 	Schedule string      `arg:"" optional:"" name:"schedule" help:"A schedule that was made for it; '-' is standard input. Without, one is made if -m or --policy is given, and else nothing is moved."`
 	Memory   units.Bytes `short:"m" placeholder:"SIZE" help:"Have a schedule made that uses at most so much memory of the device."`
@@ -23,13 +23,13 @@ type simCmd struct {
 }
 
 // Help implements kong.HelpProvider.
-func (cmd *simCmd) Help() string {
-	return "Example: gmswap sim g.parquet s.parquet --trace step.json\n\n" +
+func (cmd *simulateCmd) Help() string {
+	return "Example: gmswap simulate g.parquet s.parquet --trace step.json\n\n" +
 		"Copies take what --link says; without, what the schedule was made for. As many GPUs copy at the same time as it was made for."
 }
 
 // Run implements the command.
-func (cmd *simCmd) Run(c *cli.Context) error {
+func (cmd *simulateCmd) Run(c *cli.Context) error {
 	if err := cmd.check(); err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func (cmd *simCmd) Run(c *cli.Context) error {
 }
 
 // check looks for wrong usage.
-func (cmd *simCmd) check() error {
+func (cmd *simulateCmd) check() error {
 	if cmd.Schedule != "" && (cmd.Memory > 0 || cmd.Policy != "" || cmd.Host > 0) {
 		return cli.Usage("a schedule is given: -m, --host and --policy are for making one")
 	}
@@ -73,7 +73,7 @@ type simulation struct {
 }
 
 // load reads the graph, and reads or makes the schedule.
-func (cmd *simCmd) load(c *cli.Context) (*simulation, error) {
+func (cmd *simulateCmd) load(c *cli.Context) (*simulation, error) {
 	if cmd.Schedule != "" {
 		return cmd.read()
 	}
@@ -98,7 +98,7 @@ func (cmd *simCmd) load(c *cli.Context) (*simulation, error) {
 }
 
 // read reads a schedule that was made for the graph.
-func (cmd *simCmd) read() (*simulation, error) {
+func (cmd *simulateCmd) read() (*simulation, error) {
 	g, s, err := readBoth(cmd.Graph, cmd.Schedule)
 	if err != nil {
 		return nil, err

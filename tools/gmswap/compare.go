@@ -16,7 +16,7 @@ import (
 	"gm/internal/swap/policy"
 )
 
-type cmpCmd struct {
+type compareCmd struct {
 	Graph  string   `arg:"" optional:"" name:"graph" help:"The graph. Standard input by default, or for '-'."`
 	Policy []string `placeholder:"NAME" help:"Which policies to compare: all by default, see above."`
 	Memory string   `short:"m" placeholder:"LOW..HIGH" help:"Amounts of memory of the device: ten from LOW to HIGH, or a list such as 40GiB,60GiB. By default ten from what a single operator needs to what the step takes with nothing moved."`
@@ -27,14 +27,14 @@ type cmpCmd struct {
 }
 
 // Help implements kong.HelpProvider.
-func (cmd *cmpCmd) Help() string {
-	return "Example: gmswap cmp g.parquet --policy auto,memo,vdnn-all -m 20GiB..60GiB --png cmp.png\n\n" +
+func (cmd *compareCmd) Help() string {
+	return "Example: gmswap compare g.parquet --policy auto,memo,vdnn-all -m 20GiB..60GiB --png compare.png\n\n" +
 		"The first table is the time of a step, the second its peak, by policy and amount of memory; - is where a policy has no schedule. " +
 		"No schedule at all is faster than the lower bound.\n\n" + policyHelp()
 }
 
 // Run implements the command.
-func (cmd *cmpCmd) Run(c *cli.Context) error {
+func (cmd *compareCmd) Run(c *cli.Context) error {
 	policies, err := cmd.policies()
 	if err != nil {
 		return err
@@ -69,7 +69,7 @@ func (cmd *cmpCmd) Run(c *cli.Context) error {
 }
 
 // draw writes the pictures.
-func (cmd *cmpCmd) draw(c *cli.Context, chart report.Tradeoff) error {
+func (cmd *compareCmd) draw(c *cli.Context, chart report.Tradeoff) error {
 	drawn := slices.ContainsFunc(chart.Curves, func(curve report.Curve) bool { return !curve.Limit && len(curve.X) > 0 })
 	for _, picture := range []struct {
 		path  string
@@ -89,7 +89,7 @@ func (cmd *cmpCmd) draw(c *cli.Context, chart report.Tradeoff) error {
 }
 
 // policies returns those that are compared.
-func (cmd *cmpCmd) policies() ([]policy.Policy, error) {
+func (cmd *compareCmd) policies() ([]policy.Policy, error) {
 	if len(cmd.Policy) == 0 {
 		return policy.Policies(), nil
 	}
@@ -105,7 +105,7 @@ func (cmd *cmpCmd) policies() ([]policy.Policy, error) {
 }
 
 // distinct refuses pictures in place of what is read, or of each other, or where no file can be made.
-func (cmd *cmpCmd) distinct() error {
+func (cmd *compareCmd) distinct() error {
 	if cmd.PNG != "" && cmd.PNG == cmd.SVG {
 		return cli.Usage("--png and --svg are both %s", cmd.PNG)
 	}

@@ -64,7 +64,7 @@ func TestSimGPUs(t *testing.T) {
 	for gpus, with := range map[int]string{0: "", 1: "", 2: ", with 2 GPUs that copy at the same time"} {
 		said := int64(0)
 		graph, schedule := writePair(t, gpus, func(s *store.Schedule) { said = s.Meta.StepNS })
-		s, err := (&simCmd{Graph: graph, Schedule: schedule}).read()
+		s, err := (&simulateCmd{Graph: graph, Schedule: schedule}).read()
 		if err != nil {
 			t.Fatal(err)
 		}
