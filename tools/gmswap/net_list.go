@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"gm/internal/cuda/cards"
 	"gm/internal/models/network"
 )
 
@@ -45,7 +46,7 @@ func list() *listing {
 		}
 		l.Networks = append(l.Networks, n)
 	}
-	for _, d := range network.Devices() {
+	for _, d := range cards.Devices() {
 		l.Devices = append(l.Devices, listedDevice{d.Name, d.About})
 	}
 	return l

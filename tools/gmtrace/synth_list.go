@@ -6,7 +6,7 @@ import (
 	"io"
 	"strings"
 
-	"gm/internal/models/network"
+	"gm/internal/cuda/cards"
 	"gm/internal/models/synth"
 )
 
@@ -48,7 +48,7 @@ func (cmd *synthCmd) list(w io.Writer) error {
 	for _, p := range synth.Parameters() {
 		l.Parameters = append(l.Parameters, synthParameter{p.Name, p.About, p.Least, p.Most})
 	}
-	for _, d := range network.Devices() {
+	for _, d := range cards.Devices() {
 		l.Devices = append(l.Devices, synthDevice{d.Name, d.About})
 	}
 	if !cmd.JSON {

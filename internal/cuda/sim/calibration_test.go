@@ -9,7 +9,23 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"gm/internal/cuda/cards"
 )
+
+// TestH200 looks for calls without a cost, and for costs of no call.
+func TestH200(t *testing.T) {
+	for call, curve := range H200() {
+		if err := curve.check(); err != nil {
+			t.Errorf("%s: %v", Call(call), err)
+		}
+	}
+	for name := range cards.H200().Calls {
+		if _, known := callByName(name); !known {
+			t.Errorf("%s is no call", name)
+		}
+	}
+}
 
 func TestCalibrationRoundTrip(t *testing.T) {
 	want := Calibration{Device: "NVIDIA H200", Driver: "580.159.03", CUDA: "13.0", Costs: H200()}

@@ -3,6 +3,8 @@ package sim
 import (
 	"slices"
 	"time"
+
+	"gm/internal/cuda/cards"
 )
 
 // Call is a kind of driver call.
@@ -75,24 +77,13 @@ const maxCost = time.Minute
 // Create, and the first SetAccess, are for memory that is clear; how long clearing takes is a curve of its own, and none if it is empty.
 type CostTable [NumCalls]Curve
 
-// H200 is the cost table measured on an NVIDIA H200 with driver 580.159 and CUDA 13.0 (docs/figures.md).
-// Where a range of figures was seen the middle is taken.
-func H200() CostTable {
-	const mib = 1 << 20
-	us := func(x float64) time.Duration { return time.Duration(x * float64(time.Microsecond)) }
-	return CostTable{
-		MemAlloc:        {{2 * mib, us(37)}, {128 * mib, us(43)}, {1024 * mib, us(87)}, {2048 * mib, us(108)}},
-		MemFree:         {{2 * mib, us(27)}, {128 * mib, us(65)}, {1024 * mib, us(281)}, {2048 * mib, us(560)}},
-		AddressReserve:  {{2 * mib, us(1.1)}, {128 * mib, us(2.3)}, {2048 * mib, us(3.1)}, {8192 * mib, us(10.8)}, {64 << 40, us(20)}},
-		AddressFree:     {{2 * mib, us(0.9)}, {128 * mib, us(1.9)}, {2048 * mib, us(2.6)}, {8192 * mib, us(7.1)}, {64 << 40, us(20)}},
-		Create:          {{2 * mib, us(7.5)}, {512 * mib, us(11)}},
-		Release:         {{2 * mib, us(12)}, {128 * mib, us(57)}, {512 * mib, us(200)}, {2048 * mib, us(620)}},
-		Map:             {{2 * mib, us(5.4)}, {128 * mib, us(5.9)}, {2048 * mib, us(8)}},
-		SetAccess:       {{2 * mib, us(23.5)}, {32 * mib, us(26)}, {128 * mib, us(30)}, {512 * mib, us(60)}},
-		Unmap:           {{2 * mib, us(18)}, {128 * mib, us(22)}, {2048 * mib, us(43)}},
-		EventRecord:     {{0, us(0.24)}},
-		EventQuery:      {{0, us(1.3)}},
-		StreamWaitEvent: {{0, us(0.2)}},
-		Clear:           {{2 * mib, us(4.6)}, {32 * mib, us(71)}, {128 * mib, us(320)}, {512 * mib, us(1200)}, {2048 * mib, us(2800)}},
+// H200 is the cost table of an NVIDIA H200.
+func H200() (t CostTable) {
+	measured := cards.H200().Calls
+	for call := range t {
+		for _, p := range measured[Call(call).String()] {
+			t[call] = append(t[call], Point(p))
+		}
 	}
+	return t
 }

@@ -3,13 +3,14 @@ package network
 import (
 	"time"
 
+	"gm/internal/cuda/cards"
 	"gm/internal/swap"
 )
 
 // Model is a network in training, on one GPU or on several that split each layer.
 type Model struct {
 	Graph       *swap.Graph // what one of the GPUs does in a step
-	Device      Device
+	Device      cards.Device
 	GPUs        int64
 	Parameters  int64      // of the whole network
 	Always      int64      // bytes on each GPU that are in use all the time: the state of the parameters

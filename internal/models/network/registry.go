@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"gm/internal/cuda/cards"
 )
 
 // Entry is a network by name.
@@ -24,7 +26,7 @@ type Parameter struct {
 
 // values are the parameters of an entry.
 type values struct {
-	device Device
+	device cards.Device
 	of     map[string]int64
 }
 
@@ -71,7 +73,7 @@ func build(spec string) (*Model, error) {
 			v.of[p.Name] = p.Default
 		}
 	}
-	if v.device, err = LookupDevice(device); err != nil {
+	if v.device, err = cards.LookupDevice(device); err != nil {
 		return nil, err
 	}
 	m, err := entry.build(v)

@@ -4,12 +4,13 @@ import (
 	"slices"
 	"time"
 
+	"gm/internal/cuda/cards"
 	"gm/internal/swap"
 )
 
 // step is how a network of layers is trained.
 type step struct {
-	device         Device
+	device         cards.Device
 	batch, element int64 // images, bytes of a number
 	workspace      int64 // bytes that a convolution has for its algorithm, which is a slow one if there are none
 }
@@ -71,7 +72,7 @@ func (m *maker) run(order []int) {
 	}
 	m.phase = swap.Update
 	const passes = 5 // reads the three states, writes two
-	m.op("update", swap.Other, -1, m.device.stream(passes*float64(m.element*m.model.Parameters)), 0)
+	m.op("update", swap.Other, -1, m.device.Stream(passes*float64(m.element*m.model.Parameters)), 0)
 }
 
 // work adds the workspace of the last operator, if it is a convolution's.
@@ -116,8 +117,8 @@ func (m *maker) time(n *layer, flops float64, moves, passes int64) time.Duration
 	if n.kind == swap.Conv && m.workspace == 0 {
 		reach *= m.device.Reach.Bare
 	}
-	compute := seconds(flops * float64(m.batch) / (m.device.rate(m.element) * reach))
-	return max(compute, m.device.stream(float64(m.element*(m.batch*moves+passes*n.params))))
+	compute := cards.Seconds(flops * float64(m.batch) / (m.device.Rate(m.element) * reach))
+	return max(compute, m.device.Stream(float64(m.element*(m.batch*moves+passes*n.params))))
 }
 
 // hold adds the tensors: the images, and the output and the mask of each layer. Gradients go to Base.

@@ -4,13 +4,17 @@ import (
 	"fmt"
 	"time"
 
+	"gm/internal/cuda/cards"
 	"gm/internal/swap"
 )
+
+// halfSize is the size of a number in half precision, in bytes.
+const halfSize = 2
 
 // transformer is a decoder and how it is trained, in half precision, with FlashAttention and a causal mask. Tensor parallelism splits heads,
 // feed-forward and vocabulary, and, as sequence parallelism, the tokens of all between; context parallelism splits the sequence.
 type transformer struct {
-	device                                    Device
+	device                                    cards.Device
 	layers, hidden, ffn, heads, groups, vocab int64 // groups of heads that share keys and values: heads if none do
 	batch, sequence                           int64
 	tensor, context                           int64 // GPUs
@@ -62,15 +66,15 @@ func (t *transformer) product(rows, columns int64) float64 {
 // linear returns the time of that product.
 func (t *transformer) linear(rows, columns int64) time.Duration {
 	moves := halfSize * (t.rows()*(rows+columns) + rows*columns/t.tensor)
-	return t.device.matmul(t.product(rows, columns), float64(moves))
+	return t.device.Matmul(t.product(rows, columns), float64(moves))
 }
 
 // pointwise returns the time to read and write so many bytes.
-func (t *transformer) pointwise(bytes int64) time.Duration { return t.device.stream(float64(bytes)) }
+func (t *transformer) pointwise(bytes int64) time.Duration { return t.device.Stream(float64(bytes)) }
 
 // exchange returns the time to gather vectors of the hidden size, or to sum them up and scatter them.
 func (t *transformer) exchange() time.Duration {
-	return t.device.receive(float64(t.gathered() - t.unit()))
+	return t.device.Receive(float64(t.gathered() - t.unit()))
 }
 
 // attended returns the arithmetic of attention on one GPU: two products, of which the mask leaves a half.
@@ -79,12 +83,12 @@ func (t *transformer) attended() float64 {
 }
 
 func (t *transformer) attention() time.Duration {
-	return seconds(t.attended() / (t.device.Half * t.device.Reach.Attention))
+	return cards.Seconds(t.attended() / (t.device.Half * t.device.Reach.Attention))
 }
 
 // attentionBackward has five products for the two of the forward pass.
 func (t *transformer) attentionBackward() time.Duration {
-	return seconds(2.5 * t.attended() / (t.device.Half * t.device.Reach.AttentionBackward))
+	return cards.Seconds(2.5 * t.attended() / (t.device.Half * t.device.Reach.AttentionBackward))
 }
 
 // flops returns the arithmetic of a step on all GPUs: 6sP + 6nhs^2 for each sequence (MEMO, section 5.1).

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"gm/formats/trace"
+	"gm/internal/cuda/cards"
 	"gm/internal/models/network"
 )
 
@@ -14,7 +15,7 @@ import (
 type Job struct {
 	Model    Model
 	Strategy Strategy
-	Device   network.Device
+	Device   cards.Device
 	Batch    int64 // sequences in a step, on each rank
 	Lengths  Lengths
 	Adapters int64 // the rank of LoRA's matrices
@@ -149,7 +150,7 @@ func (j *Job) parse(fields []string) error {
 		j.Model.Groups = j.Model.Heads
 	}
 	var err error
-	if j.Device, err = network.LookupDevice(device); err != nil {
+	if j.Device, err = cards.LookupDevice(device); err != nil {
 		return err
 	}
 	if j.Lengths, err = parseLengths(sequence, &j.Strategy.Vary); err != nil {

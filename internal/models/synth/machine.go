@@ -3,13 +3,13 @@ package synth
 import (
 	"slices"
 
-	"gm/internal/models/network"
+	"gm/internal/cuda/cards"
 )
 
 // machine executes a step on tensors without contents.
 type machine struct {
 	*recorder
-	device network.Device
+	device cards.Device
 	gpu    float64 // when it is done with what it was asked for; recorder.now is when the program asks
 	at     place
 	tape   []*node // of the forward pass

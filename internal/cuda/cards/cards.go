@@ -1,0 +1,83 @@
+// Package cards is the catalogue of GPUs: for each what it is sold as, and of memory, arithmetic, copies to the host and driver calls what was
+// looked up or measured. Where nothing was, a field is zero.
+package cards
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Card is one kind of GPU.
+type Card struct {
+	Name     string // as it is sold, such as RTX A6000
+	GB       int    // of memory, as it is sold
+	Capacity int64  // bytes of memory that CUDA reports; 0 if that is not known
+	Device   *Device
+	Copies   *Copies
+	Calls    map[string][]Point // costs of driver calls, by the name of the function; "clearing" is what cuMemAlloc and cuMemCreate wait for
+}
+
+// Copies are rates of copies between a GPU and pinned memory of its host.
+type Copies struct {
+	Product, Driver string        // as the driver reports them
+	Alone           []Copy        // by growing size, one direction at a time
+	Both            int64         // bytes per second in each direction when both are in use
+	Touch, Register time.Duration // to touch 1 GiB of host memory for the first time, and to pin 1 GiB that was touched
+}
+
+// Copy is the rate of copies of one size, in bytes per second: in is to the GPU.
+type Copy struct{ Bytes, In, Out int64 }
+
+// Point is the measured cost of a driver call for one size.
+type Point struct {
+	Bytes int64
+	Cost  time.Duration
+}
+
+// All lists the cards by their memory, the smallest first.
+//
+// Capacities are those that PyTorch prints when it is out of memory ("GPU 0 has a total capacity of 39.38 GiB"), the low ones of public
+// reports: with the driver's version and error correction they differ by some tenths of a GiB. A card of N GB has fewer than N GiB, and what
+// the driver keeps is not included.
+func All() []Card {
+	return []Card{
+		{Name: "GeForce GTX TITAN X", GB: 12, Device: titanX()},
+		{Name: "L4", GB: 24, Capacity: gib(21.95)},
+		{Name: "RTX 4090", GB: 24, Capacity: gib(23.52)},
+		{Name: "A100", GB: 40, Capacity: gib(39.38)},
+		{Name: "L40S", GB: 48, Capacity: gib(44.34)},
+		{Name: "RTX A6000", GB: 48, Capacity: gib(47.40)},
+		{Name: "A800", GB: 80, Device: a800()},
+		{Name: "H100", GB: 80, Capacity: gib(79.11)},
+		{Name: "RTX PRO 6000", GB: 96, Capacity: gib(94.97)},
+		H200(),
+		{Name: "B200", GB: 192, Capacity: gib(178.35)},
+	}
+}
+
+// gib returns a number of GiB in bytes, in whole MiB.
+func gib(n float64) int64 { return int64(n*1024) << 20 }
+
+// LookupDevice returns the device of a name, such as h200.
+func LookupDevice(name string) (Device, error) {
+	var names []string
+	for _, d := range Devices() {
+		if d.Name == name {
+			return d, nil
+		}
+		names = append(names, d.Name)
+	}
+	return Device{}, fmt.Errorf("unknown device %q, expected one of %s", name, strings.Join(names, ", "))
+}
+
+// Devices lists those of all cards that have one.
+func Devices() []Device {
+	var all []Device
+	for _, c := range All() {
+		if c.Device != nil {
+			all = append(all, *c.Device)
+		}
+	}
+	return all
+}
