@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"gm/internal/models/network"
+	"gm/internal/models/graphs"
 	"gm/internal/swap"
 	"gm/internal/swap/policy"
 	"gm/internal/swap/simulate"
@@ -30,13 +30,13 @@ const (
 
 // dymemRun is a step of a network under a policy.
 type dymemRun struct {
-	model   *network.Model
+	model   *graphs.Model
 	actions []swap.Action
 	result  simulate.Result
 }
 
 // dymemStep runs a network under a policy in so much memory. It returns nil if the policy finds no schedule.
-func dymemStep(m *network.Model, name string, device int64) (*dymemRun, error) {
+func dymemStep(m *graphs.Model, name string, device int64) (*dymemRun, error) {
 	p, err := policy.Lookup(name)
 	if err != nil {
 		return nil, err
@@ -60,7 +60,7 @@ func dymemStep(m *network.Model, name string, device int64) (*dymemRun, error) {
 }
 
 // dymemIn12GB is dymemStep in the testbed's memory, in which there has to be a schedule.
-func dymemIn12GB(m *network.Model, name string) (*dymemRun, error) {
+func dymemIn12GB(m *graphs.Model, name string) (*dymemRun, error) {
 	run, err := dymemStep(m, name, dymemDevice)
 	if err == nil && run == nil {
 		err = fmt.Errorf("%s: policy %s finds no schedule", m.Graph.Name, name)
@@ -79,7 +79,7 @@ func withoutRecomputation(g *swap.Graph) *swap.Graph {
 }
 
 // dymemLeast runs a network under a policy in the least memory in which it finds a schedule, to a MiB.
-func dymemLeast(m *network.Model, name string) (*dymemRun, error) {
+func dymemLeast(m *graphs.Model, name string) (*dymemRun, error) {
 	best, err := dymemStep(m, name, dymemDevice)
 	if best == nil {
 		return nil, err

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"os"
 
-	"gm/internal/models/network"
+	"gm/internal/models/graphs"
 	"gm/internal/report"
 )
 
@@ -27,7 +27,7 @@ func dymemMemory(e *experiment) error {
 	lower := 0
 	var pools dymemPools
 	for _, spec := range dymemNets {
-		m, err := network.Build(spec)
+		m, err := graphs.Build(spec)
 		if err != nil {
 			return err
 		}
@@ -59,7 +59,7 @@ func dymemMemory(e *experiment) error {
 
 // dymemAhead compares AlexNet's memory where there is plenty: Dymem uses it to copy back early.
 func dymemAhead(e *experiment) error {
-	m, err := network.Build(dymemNets[0])
+	m, err := graphs.Build(dymemNets[0])
 	if err != nil {
 		return err
 	}

@@ -3,12 +3,12 @@ package main
 import (
 	"testing"
 
-	"gm/internal/models/network"
+	"gm/internal/models/graphs"
 )
 
 // TestPools checks that a pool is no smaller than what is in use at once, under a schedule that moves something.
 func TestPools(t *testing.T) {
-	m, err := network.Build("resnet-32,batch=4")
+	m, err := graphs.Build("resnet-32,batch=4")
 	if err != nil {
 		t.Fatal(err)
 	}

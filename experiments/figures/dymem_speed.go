@@ -6,7 +6,7 @@ import (
 	"os"
 	"time"
 
-	"gm/internal/models/network"
+	"gm/internal/models/graphs"
 	"gm/internal/report"
 )
 
@@ -57,7 +57,7 @@ func dymemThroughput(e *experiment) error {
 
 // dymemRates returns images a second under each policy, 0 where there is no schedule.
 func dymemRates(spec string, batch int) ([]float64, error) {
-	m, err := network.Build(spec)
+	m, err := graphs.Build(spec)
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +110,7 @@ func dymemOverlap(e *experiment) error {
 	table := report.Table{Titles: []string{"figure 14: seconds", "in turn", "vdnn-all", "less", "dymem", "less"}}
 	best := 0.0
 	for _, spec := range []string{"inception-v4,batch=128,workspace=0", "resnet-32,batch=100,image=224,workspace=0"} {
-		m, err := network.Build(spec)
+		m, err := graphs.Build(spec)
 		if err != nil {
 			return err
 		}

@@ -7,7 +7,7 @@ import (
 	"os"
 	"time"
 
-	"gm/internal/models/network"
+	"gm/internal/models/graphs"
 	"gm/internal/report"
 	"gm/internal/swap"
 	"gm/internal/swap/alpha"
@@ -111,7 +111,7 @@ func memoTable(title string, columns []string, rows []memoRow, score *memoScore)
 }
 
 // memoRun simulates a step of a schedule.
-func memoRun(m *network.Model, actions []swap.Action) (cell, error) {
+func memoRun(m *graphs.Model, actions []swap.Action) (cell, error) {
 	r, err := simulate.Run(m.Graph, actions, memoLink, nil)
 	switch {
 	case err != nil:
@@ -125,7 +125,7 @@ func memoRun(m *network.Model, actions []swap.Action) (cell, error) {
 }
 
 // memoPolicy simulates a step under gmswap's own policy of that name, which chooses alpha.
-func memoPolicy(m *network.Model) (cell, error) {
+func memoPolicy(m *graphs.Model) (cell, error) {
 	p, err := policy.Lookup("memo")
 	if err != nil {
 		return 0, err
@@ -166,7 +166,7 @@ func measureMemo(e *experiment) error {
 // memoHides adds from which sequence on all copies hide. The paper has them exceed a layer's time at 192K and not at 256K.
 func memoHides(e *experiment) error {
 	const tokens = 256
-	m, err := network.Build(fmt.Sprintf(memoModel, tokens))
+	m, err := graphs.Build(fmt.Sprintf(memoModel, tokens))
 	if err != nil {
 		return err
 	}
@@ -184,9 +184,9 @@ func memoHides(e *experiment) error {
 func memoTableFour(score *memoScore) (gains [2]float64, err error) {
 	kilotokens := []int64{64, 128, 256, 384, 512, 640, 768, 896}
 	var columns []string
-	var models []*network.Model
+	var models []*graphs.Model
 	for _, k := range kilotokens {
-		m, err := network.Build(fmt.Sprintf(memoModel, k))
+		m, err := graphs.Build(fmt.Sprintf(memoModel, k))
 		if err != nil {
 			return gains, err
 		}
@@ -234,7 +234,7 @@ func memoTableFive(score *memoScore) ([]float64, error) {
 		{320, []cell{52.15, 52.36, 52.52, 52.66, 52.92, 53.10, 53.35, oohm, oohm}},
 		{384, []cell{52.09, 52.31, 52.45, 52.58, 53.04, oohm, oohm, oohm, oohm}},
 	} {
-		m, err := network.Build(fmt.Sprintf(memoModel, row.kilotokens))
+		m, err := graphs.Build(fmt.Sprintf(memoModel, row.kilotokens))
 		if err != nil {
 			return nil, err
 		}

@@ -43,7 +43,7 @@ type kind struct {
 // hang, or take memory without bound, and what is accepted agrees with an account of it that is kept in another way.
 func TestDamaged(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(50))
-	for _, k := range []kind{traces(t), plans(t), schedules(t), graphs(t)} {
+	for _, k := range []kind{traces(t), plans(t), schedules(t), steps(t)} {
 		t.Run(k.name, func(t *testing.T) {
 			d := newDamager(t, k)
 			for end := time.Now().Add(*most); time.Now().Before(end) && !t.Failed(); {

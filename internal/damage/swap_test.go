@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"gm/formats/graph"
-	"gm/internal/models/network"
+	"gm/internal/models/graphs"
 	"gm/internal/swap"
 	"gm/internal/swap/check"
 	"gm/internal/swap/link"
@@ -23,7 +23,7 @@ import (
 
 // step returns the graph of a small network, and its file.
 func step(t *testing.T) (*store.Graph, []byte) {
-	m, err := network.Build("alexnet,batch=32")
+	m, err := graphs.Build("alexnet,batch=32")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +35,7 @@ func step(t *testing.T) (*store.Graph, []byte) {
 	return g, out.Bytes()
 }
 
-func graphs(t *testing.T) kind {
+func steps(t *testing.T) kind {
 	_, file := step(t)
 	return kind{"graph", map[string][]byte{"alexnet": file}, useGraph, []string{
 		"op", "tensor", "use", "from", "forward", "backward", "update", "conv", "linear", "other", "inner", "layer-input", "attention-out",

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"gm/internal/cli"
-	"gm/internal/models/network"
+	"gm/internal/models/graphs"
 	"gm/internal/report/units"
 	"gm/internal/swap"
 	"gm/internal/swap/alpha"
@@ -125,8 +125,8 @@ func (t *alphas) addNetwork(spec string) error {
 }
 
 // layersOf returns a network and the model of its layers.
-func layersOf(spec string) (*network.Model, alpha.Model, error) {
-	n, err := network.Build(spec)
+func layersOf(spec string) (*graphs.Model, alpha.Model, error) {
+	n, err := graphs.Build(spec)
 	if err != nil {
 		return nil, alpha.Model{}, err
 	}

@@ -5,7 +5,8 @@ import (
 	"sort"
 	"strings"
 
-	"gm/internal/models/network"
+	"gm/internal/models/graphs"
+	"gm/internal/models/shapes"
 )
 
 // sequences is the spec of a network with several lengths of its sequences.
@@ -53,14 +54,14 @@ func parseSequences(spec string) (*sequences, error) {
 
 // defaultTokens returns the length of a network's sequences where none is given. The closed form is of networks that have any.
 func defaultTokens(name string) (int64, error) {
-	for _, e := range network.Entries() {
+	for _, e := range graphs.Entries() {
 		for _, p := range e.Parameters {
 			if e.Name == name && p.Name == "seq" {
 				return p.Default, nil
 			}
 		}
 	}
-	if _, err := network.Build(name); err != nil {
+	if _, err := graphs.Build(name); err != nil {
 		return 0, err
 	}
 	return 0, fmt.Errorf("network %s has no layers of sequences", name)
@@ -69,13 +70,13 @@ func defaultTokens(name string) (int64, error) {
 // add adds a length, or those of a range: each twice the one before it, and the last.
 func (s *sequences) add(text string) error {
 	low, high, isRange := strings.Cut(text, "..")
-	tokens, err := network.ParseNumber(low)
+	tokens, err := shapes.ParseNumber(low)
 	if err != nil {
 		return err
 	}
 	last := tokens
 	if isRange {
-		if last, err = network.ParseNumber(high); err != nil {
+		if last, err = shapes.ParseNumber(high); err != nil {
 			return err
 		}
 	}

@@ -5,7 +5,7 @@ import (
 
 	"gm/formats/graph"
 	"gm/internal/cli"
-	"gm/internal/models/network"
+	"gm/internal/models/graphs"
 	"gm/internal/swap/store"
 )
 
@@ -40,7 +40,7 @@ func (cmd *netCmd) Run(c *cli.Context) error {
 	if err := cli.CheckFiles(nil, []string{cmd.Output}); err != nil {
 		return err
 	}
-	m, err := network.Build(cmd.Network)
+	m, err := graphs.Build(cmd.Network)
 	if err != nil {
 		return cli.Usage("%v", err)
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"gm/internal/cuda/cards"
-	"gm/internal/models/network"
+	"gm/internal/models/graphs"
 )
 
 // listing is what networks there are.
@@ -39,7 +39,7 @@ type listedDevice struct {
 
 func list() *listing {
 	l := &listing{}
-	for _, e := range network.Entries() {
+	for _, e := range graphs.Entries() {
 		n := listedNetwork{Name: e.Name, About: e.About, Device: e.Device}
 		for _, p := range e.Parameters {
 			n.Parameters = append(n.Parameters, listedParameter(p))

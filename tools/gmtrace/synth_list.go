@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"gm/internal/cuda/cards"
+	"gm/internal/models/shapes"
 	"gm/internal/models/synth"
 )
 
@@ -42,7 +43,7 @@ type synthDevice struct {
 
 func (cmd *synthCmd) list(w io.Writer) error {
 	l := &synthList{}
-	for _, m := range synth.Models() {
+	for _, m := range shapes.Transformers() {
 		l.Models = append(l.Models, synthModel{m.Name, m.About, m.Layers, m.Hidden, m.FFN, m.Heads, m.Vocabulary, m.Parameters()})
 	}
 	for _, p := range synth.Parameters() {

@@ -16,7 +16,7 @@ func TestModels(t *testing.T) {
 		for _, m.Offload = range []bool{false, true} {
 			p := m.Problem()
 			f, err := bilevel.FoldRepeats(t.Context(), p, both())
-			if err != nil || f.Occurrences < m.Layers || f.First+f.Second >= p.Len() {
+			if err != nil || f.Occurrences < int(m.Layers) || f.First+f.Second >= p.Len() {
 				t.Fatalf("%s: %+v: %v", m.Name, f, err)
 			}
 			flat := solved(t, solvers.Auto(), p)

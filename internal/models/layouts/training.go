@@ -5,14 +5,18 @@ import (
 	"math/rand/v2"
 
 	"gm/internal/dsa"
+	"gm/internal/models/shapes"
 )
 
 // Training returns about n buffers of a run of many iterations, at least one. Parameters live all along, and from the
 // first iteration on so does the optimizer's state; every iteration has a sequence of another length.
 func Training(n int, seed uint64) *dsa.Problem {
 	rng := rand.New(rand.NewPCG(seed, 0))
-	m := Transformer{Layers: 24, Hidden: 1024, FFN: 4096, Heads: 16, Vocab: 50257, KeepGradients: true}
-	m.Layers = max(1, min(m.Layers, n/400))
+	m := Transformer{
+		Transformer:   shapes.Transformer{Layers: 24, Hidden: 1024, FFN: 4096, Heads: 16, Groups: 16, Vocabulary: 50257, Family: shapes.GPT2},
+		KeepGradients: true,
+	}
+	m.Layers = max(1, min(m.Layers, int64(n)/400))
 	t := newTape()
 	m.parameters(t, 1)
 	for first := true; ; first = false {
@@ -35,11 +39,11 @@ func (m Transformer) parameters(t *tape, times int64) {
 			t.alloc(times * half * n)
 		}
 	}
-	request(m.Vocab * m.Hidden)
+	request(m.Vocabulary * m.Hidden)
 	for range m.Layers {
 		request(2*m.Hidden, 3*m.Hidden*m.Hidden, m.Hidden*m.Hidden, 2*m.Hidden, m.Hidden*m.FFN, m.Hidden*m.FFN)
 	}
-	request(2*m.Hidden, m.Vocab*m.Hidden)
+	request(2*m.Hidden, m.Vocabulary*m.Hidden)
 }
 
 // Random returns n buffers whose births and deaths are anywhere, and whose sizes, from 512 bytes to 64 MiB, are

@@ -1,15 +1,15 @@
 package layouts
 
-import "gm/internal/dsa"
+import (
+	"strings"
+
+	"gm/internal/dsa"
+	"gm/internal/models/shapes"
+)
 
 // Transformer is a GPT and how it is trained: bf16, one sequence at a time, with FlashAttention.
 type Transformer struct {
-	Name   string
-	Layers int
-	Hidden int64
-	FFN    int64
-	Heads  int64
-	Vocab  int64
+	shapes.Transformer
 	Tokens int64 // of the sequence
 
 	Shards        int64 // GPUs that split the heads, the feed-forward and the vocabulary; 0 for one
@@ -18,17 +18,13 @@ type Transformer struct {
 	KeepGradients bool  // those of weights live on to the end of the iteration, else they are handed on at once
 }
 
-// Models are those of MEMO's table 2, for sequences of so many tokens, on eight GPUs that split the layers.
+// Models are those of MEMO's table 2, named by their size (7B), for sequences of a number of tokens, on eight GPUs that split the layers.
 func Models(tokens int64) []Transformer {
-	const vocabulary, shards = 50257, 8
-	models := []Transformer{
-		{Name: "7B", Layers: 32, Hidden: 4096, FFN: 16384, Heads: 32, Vocab: vocabulary, Tokens: tokens},
-		{Name: "13B", Layers: 40, Hidden: 5120, FFN: 20480, Heads: 40, Vocab: vocabulary, Tokens: tokens},
-		{Name: "30B", Layers: 48, Hidden: 7168, FFN: 28672, Heads: 56, Vocab: vocabulary, Tokens: tokens},
-		{Name: "65B", Layers: 80, Hidden: 8192, FFN: 32768, Heads: 64, Vocab: vocabulary, Tokens: tokens},
-	}
-	for i := range models {
-		models[i].Shards = shards
+	const shards = 8
+	var models []Transformer
+	for _, m := range shapes.Memo() {
+		m.Name = strings.ToUpper(strings.TrimPrefix(m.Name, "gpt-"))
+		models = append(models, Transformer{Transformer: m, Tokens: tokens, Shards: shards})
 	}
 	return models
 }
@@ -84,22 +80,22 @@ func (m Transformer) microbatch(t *tape, grads *gradients) {
 	for i := len(layers) - 1; i >= 0; i-- {
 		g = m.backward(t, g, &layers[i], grads)
 	}
-	grads.add(t, m.shard(half*m.Vocab*m.Hidden))
+	grads.add(t, m.shard(half*m.Vocabulary*m.Hidden))
 	t.free(g, tokens)
 }
 
 // classify is the last normalization, the logits and the loss, forward and backward. It returns the gradient of x.
 func (m Transformer) classify(t *tape, x buffer, grads *gradients) buffer {
 	stats, normed := t.alloc(2*single*m.Tokens), t.alloc(m.hidden())
-	logits := t.alloc(m.shard(half * m.Tokens * m.Vocab))
-	wide := t.alloc(m.shard(single * m.Tokens * m.Vocab))
+	logits := t.alloc(m.shard(half * m.Tokens * m.Vocabulary))
+	wide := t.alloc(m.shard(single * m.Tokens * m.Vocabulary))
 	losses := t.alloc(single * m.Tokens)
 	loss := t.alloc(single)
 	t.free(logits)
-	back := t.alloc(m.shard(half * m.Tokens * m.Vocab))
+	back := t.alloc(m.shard(half * m.Tokens * m.Vocabulary))
 	t.free(wide, losses, loss)
 	g := t.alloc(m.hidden())
-	grads.add(t, m.shard(half*m.Vocab*m.Hidden))
+	grads.add(t, m.shard(half*m.Vocabulary*m.Hidden))
 	t.free(back, normed)
 	gx := t.alloc(m.hidden())
 	grads.add(t, 2*half*m.Hidden)

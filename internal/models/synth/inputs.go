@@ -1,15 +1,17 @@
 package synth
 
+import "gm/internal/models/shapes"
+
 // inputs runs what comes before the first layer.
 func (t *trainer) inputs() *tensor {
 	s, net := &t.shape, t.net
-	switch s.family {
-	case familyOPT:
+	switch s.Family {
+	case shapes.OPT:
 		return t.optInputs(s, net)
-	case familyGPT2:
+	case shapes.GPT2:
 		return t.gptInputs(s, net)
 	}
-	return t.rotaryInputs(s, net, s.turned())
+	return t.rotaryInputs(s, net, s.Turned())
 }
 
 // embed embeds the tokens. Where layers are run again and the table is frozen, the result is made to need a gradient, without which

@@ -8,12 +8,12 @@ import (
 
 	"gm/formats/trace"
 	"gm/internal/cuda/cards"
-	"gm/internal/models/network"
+	"gm/internal/models/shapes"
 )
 
 // Job is a training run: bfloat16, scaled_dot_product_attention, AdamW.
 type Job struct {
-	Model    Model
+	Model    shapes.Transformer
 	Strategy Strategy
 	Device   cards.Device
 	Batch    int64 // sequences in a step, on each rank
@@ -85,25 +85,27 @@ const (
 	mostRanks   = 1 << 16
 )
 
-// Parameter is a number that a spec may give.
+// Parameter is a number that a spec may give. Its default is in its text.
 type Parameter struct {
-	Name, About string
-	Least, Most int64
-	of          func(j *Job) *int64
+	shapes.Parameter
+	of func(j *Job) *int64
 }
 
 // Parameters lists them.
 func Parameters() []Parameter {
+	parameter := func(name, about string, least, most int64, of func(j *Job) *int64) Parameter {
+		return Parameter{shapes.Parameter{Name: name, About: about, Least: least, Most: most}, of}
+	}
 	return []Parameter{
-		{"batch", "sequences in a step, on each rank; 8 by default", 1, mostBatch, func(j *Job) *int64 { return &j.Batch }},
-		{"layers", "layers", 1, mostLayers, func(j *Job) *int64 { return &j.Model.Layers }},
-		{"hidden", "width of the model", 1, mostWidth, func(j *Job) *int64 { return &j.Model.Hidden }},
-		{"ffn", "width of the feed-forward part; in the model's proportion to hidden", 1, mostColumns, func(j *Job) *int64 { return &j.Model.FFN }},
-		{"heads", "heads", 1, mostWidth, func(j *Job) *int64 { return &j.Model.Heads }},
-		{"vocab", "words", 1, mostColumns, func(j *Job) *int64 { return &j.Model.Vocabulary }},
-		{"lora", "rank of LoRA's matrices; 16 by default", 1, mostWidth, func(j *Job) *int64 { return &j.Adapters }},
-		{"ranks", "GPUs that FSDP shares the model among; 1, which is none, by default", 1, mostRanks, func(j *Job) *int64 { return &j.Ranks }},
-		{"rank", "which of them is traced; 0 by default", 0, mostRanks - 1, func(j *Job) *int64 { return &j.Rank }},
+		parameter("batch", "sequences in a step, on each rank; 8 by default", 1, mostBatch, func(j *Job) *int64 { return &j.Batch }),
+		parameter("layers", "layers", 1, mostLayers, func(j *Job) *int64 { return &j.Model.Layers }),
+		parameter("hidden", "width of the model", 1, mostWidth, func(j *Job) *int64 { return &j.Model.Hidden }),
+		parameter("ffn", "width of the feed-forward part; in the model's proportion to hidden", 1, mostColumns, func(j *Job) *int64 { return &j.Model.FFN }),
+		parameter("heads", "heads", 1, mostWidth, func(j *Job) *int64 { return &j.Model.Heads }),
+		parameter("vocab", "words", 1, mostColumns, func(j *Job) *int64 { return &j.Model.Vocabulary }),
+		parameter("lora", "rank of LoRA's matrices; 16 by default", 1, mostWidth, func(j *Job) *int64 { return &j.Adapters }),
+		parameter("ranks", "GPUs that FSDP shares the model among; 1, which is none, by default", 1, mostRanks, func(j *Job) *int64 { return &j.Ranks }),
+		parameter("rank", "which of them is traced; 0 by default", 0, mostRanks-1, func(j *Job) *int64 { return &j.Rank }),
 	}
 }
 
@@ -117,31 +119,25 @@ func Parse(spec string, s Strategy) (*Job, error) {
 }
 
 func (j *Job) parse(fields []string) error {
-	if err := j.lookup(fields[0]); err != nil {
+	var err error
+	if j.Model, err = shapes.Lookup(fields[0]); err != nil {
 		return err
 	}
 	before := j.Model
 	device, sequence := "h200", "1Ki"
-	var given []string
-	for _, field := range fields[1:] {
-		name, value, found := strings.Cut(field, "=")
-		switch {
-		case !found:
-			return fmt.Errorf("%q is not of the form name=value", field)
-		case slices.Contains(given, name):
-			return fmt.Errorf("%s is given twice", name)
-		}
-		given = append(given, name)
+	given, err := shapes.EachGiven(fields[1:], func(name, value string) error {
 		switch name {
 		case "device":
 			device = value
 		case "seq":
 			sequence = value
 		default:
-			if err := j.set(name, value); err != nil {
-				return err
-			}
+			return j.set(name, value)
 		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	if !slices.Contains(given, "ffn") {
 		j.Model.FFN = before.FFN * j.Model.Hidden / before.Hidden
@@ -149,7 +145,6 @@ func (j *Job) parse(fields []string) error {
 	if before.Groups == before.Heads {
 		j.Model.Groups = j.Model.Heads
 	}
-	var err error
 	if j.Device, err = cards.LookupDevice(device); err != nil {
 		return err
 	}
@@ -159,40 +154,19 @@ func (j *Job) parse(fields []string) error {
 	return j.check()
 }
 
-func (j *Job) lookup(name string) error {
-	var names []string
-	for _, m := range Models() {
-		if m.Name == name {
-			j.Model = m
-			return nil
-		}
-		names = append(names, m.Name)
-	}
-	return fmt.Errorf("unknown, expected one of %s", strings.Join(names, ", "))
-}
-
 func (j *Job) set(name, value string) error {
 	names := []string{"device", "seq"}
 	for _, p := range Parameters() {
 		if p.Name == name {
-			n, err := number(value, p.Least, p.Most)
-			if err != nil {
-				return fmt.Errorf("%s: %w", name, err)
+			n, err := p.Parse(value)
+			if err == nil {
+				*p.of(j) = n
 			}
-			*p.of(j) = n
-			return nil
+			return err
 		}
 		names = append(names, p.Name)
 	}
 	return fmt.Errorf("unknown parameter %q, expected one of %s", name, strings.Join(names, ", "))
-}
-
-func number(text string, least, most int64) (int64, error) {
-	n, err := network.ParseNumber(text)
-	if err == nil && (n < least || n > most) {
-		err = fmt.Errorf("%s is not within %d and %d", text, least, most)
-	}
-	return n, err
 }
 
 // parseLengths reads a length, a range A..B that each step draws from, or a list A/B/C that steps take in turn.
@@ -201,13 +175,13 @@ func parseLengths(text string, vary *bool) (Lengths, error) {
 	var err error
 	if low, high, found := strings.Cut(text, ".."); found {
 		*vary = true
-		if l.least, err = number(low, 1, mostTokens); err == nil {
-			l.most, err = number(high, l.least, mostTokens)
+		if l.least, err = shapes.ParseWithin(low, 1, mostTokens); err == nil {
+			l.most, err = shapes.ParseWithin(high, l.least, mostTokens)
 		}
 		return l, err
 	}
 	for _, word := range strings.Split(text, "/") {
-		n, err := number(word, 1, mostTokens)
+		n, err := shapes.ParseWithin(word, 1, mostTokens)
 		if err != nil {
 			return l, err
 		}
@@ -230,8 +204,8 @@ func (j *Job) check() error {
 	switch {
 	case m.Hidden%m.Heads != 0:
 		return fmt.Errorf("a hidden size of %d cannot be split among %d heads", m.Hidden, m.Heads)
-	case m.Hidden/m.Heads%headMultiple != 0:
-		return fmt.Errorf("heads of %d numbers: attention takes multiples of %d", m.Hidden/m.Heads, headMultiple)
+	case m.HeadSize()%headMultiple != 0:
+		return fmt.Errorf("heads of %d numbers: attention takes multiples of %d", m.HeadSize(), headMultiple)
 	case m.Heads%m.Groups != 0:
 		return fmt.Errorf("%d heads cannot be split among %d groups", m.Heads, m.Groups)
 	case j.Rank >= j.Ranks:

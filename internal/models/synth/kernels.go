@@ -1,5 +1,7 @@
 package synth
 
+import "gm/internal/models/shapes"
+
 // Bytes of what kernels keep.
 const (
 	indexBytes     = 8
@@ -59,7 +61,7 @@ func (m *machine) attention(q, k, v *tensor, s *shape) *tensor {
 	y := n.makes(m.alloc(q.size, activation))
 	sums := m.alloc(statisticBytes*s.tokens*s.Heads, activation)
 	m.briefly(attentionSpace)
-	flops := 2 * float64(s.batch) * float64(s.sequence) * float64(s.sequence) * float64(s.Hidden)
+	flops := s.AttentionFLOPs(s.batch, s.sequence)
 	m.attends(flops, m.device.Reach.Attention)
 	m.keep(n, sums, y, offset, seed)
 	m.drop(sums, seed, offset)
@@ -69,7 +71,7 @@ func (m *machine) attention(q, k, v *tensor, s *shape) *tensor {
 	n.back = func(grads []*tensor) []*tensor {
 		out := []*tensor{m.alloc(q.size, temporary), m.alloc(k.size, temporary), m.alloc(v.size, temporary)}
 		m.briefly(2*q.size + sums.size + attentionSpace)
-		m.attends(2.5*flops, m.device.Reach.AttentionBackward)
+		m.attends(shapes.AttentionBackward*flops, m.device.Reach.AttentionBackward)
 		return out
 	}
 	return y

@@ -6,8 +6,8 @@ func newLlamaLayer(s *shape, b *builder, index int64) *layer {
 	l := &layer{name: fmt.Sprintf("layer.%d", index)}
 	b.where = l.name + "."
 	l.q = b.adapted("self_attn.q_proj", s.Hidden, s.Hidden, false)
-	l.k = b.linear("self_attn.k_proj", s.Hidden, s.keys(), false)
-	l.v = b.adapted("self_attn.v_proj", s.Hidden, s.keys(), false)
+	l.k = b.linear("self_attn.k_proj", s.Hidden, s.Keys(), false)
+	l.v = b.adapted("self_attn.v_proj", s.Hidden, s.Keys(), false)
 	l.out = b.linear("self_attn.o_proj", s.Hidden, s.Hidden, false)
 	l.gate = b.linear("mlp.gate_proj", s.Hidden, s.FFN, false)
 	l.up = b.linear("mlp.up_proj", s.Hidden, s.FFN, false)

@@ -2,9 +2,6 @@ package synth
 
 import "fmt"
 
-// rotaryShare is the part of a head that GPT-NeoX turns: 1 / rotaryShare.
-const rotaryShare = 4
-
 func newNeoXLayer(s *shape, b *builder, index int64) *layer {
 	l := &layer{name: fmt.Sprintf("layer.%d", index)}
 	b.where = l.name + "."
@@ -27,7 +24,7 @@ func (m *machine) neoxLayer(s *shape, net *decoder, l *layer, x *tensor) *tensor
 	u := s.tensorOf(s.Hidden)
 	parts := m.split(turned, u, u, u)
 	m.drop(turned)
-	q, k := m.rotatePart(net, parts[0], parts[1])
+	q, k := m.rotatePart(s, net, parts[0], parts[1])
 	v := parts[2]
 	attended := m.attention(q, k, v, s)
 	flat := m.copied(attended)
@@ -52,9 +49,9 @@ func (m *machine) neoxLayer(s *shape, net *decoder, l *layer, x *tensor) *tensor
 }
 
 // rotatePart turns a part of each head of queries and keys.
-func (m *machine) rotatePart(net *decoder, q, k *tensor) (*tensor, *tensor) {
+func (m *machine) rotatePart(s *shape, net *decoder, q, k *tensor) (*tensor, *tensor) {
 	m.in("rotary")
-	part := q.size / rotaryShare
+	part := q.size / s.HeadSize() * s.Turned()
 	q1, q2 := m.slice(q, part), m.slice(q, q.size-part)
 	k1, k2 := m.slice(k, part), m.slice(k, k.size-part)
 	turnedQ := m.rotate(net, q1)

@@ -1,5 +1,7 @@
 package synth
 
+import "gm/internal/models/shapes"
+
 // product is a multiplication by a matrix, as its backward pass knows it.
 type product struct {
 	*node
@@ -22,7 +24,7 @@ func (m *machine) multiply(weight, bias *param, x *tensor) *tensor {
 		m.keep(n, &tensor{})
 	}
 	p := &product{node: n, weight: weight, bias: bias, size: x.size, tokens: x.size / (weight.columns * weight.element)}
-	p.flops = 2 * float64(p.tokens) * float64(weight.rows) * float64(weight.columns)
+	p.flops = shapes.ProductFLOPs(p.tokens, weight.rows, weight.columns)
 	y := n.makes(m.alloc(p.tokens*weight.rows*weight.element, activation))
 	m.warmUp(bias != nil)
 	m.computes(p.flops)

@@ -59,7 +59,7 @@ func Write(w *trace.Writer, job *Job, run Run, progress func(steps, rows int64))
 // rest of the model, and then in their own.
 func (t *trainer) load() {
 	t.at = place{phase: phaseLoad}
-	t.shape = shape{Model: &t.job.Model}
+	t.shape = shape{Transformer: &t.job.Model}
 	b := &builder{lora: t.job.Strategy.LoRA, rank: t.job.Adapters}
 	t.net = build(&t.machine, &t.shape, b)
 	t.params = b.all
@@ -75,7 +75,7 @@ func (t *trainer) load() {
 		}
 	}
 	for range 2 { // as they are, and as they were before any scaling
-		if columns := t.shape.turned(); columns > 0 {
+		if columns := t.shape.Turned(); columns > 0 {
 			t.in("rotary.frequencies")
 			t.alloc(statisticBytes*columns/2, parameter)
 		}

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"gm/internal/models/network"
+	"gm/internal/models/graphs"
 	"gm/internal/swap"
 )
 
@@ -153,7 +153,7 @@ func TestHides(t *testing.T) {
 
 // TestOf takes the model from graphs.
 func TestOf(t *testing.T) {
-	n, err := network.Build("gpt-7b,seq=192K,tp=4,cp=2")
+	n, err := graphs.Build("gpt-7b,seq=192K,tp=4,cp=2")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +168,7 @@ func TestOf(t *testing.T) {
 		t.Error("one tensor is in many layers")
 	}
 	for _, spec := range []string{"alexnet", "resnet-32"} {
-		n, err := network.Build(spec)
+		n, err := graphs.Build(spec)
 		if err != nil {
 			t.Fatal(err)
 		}

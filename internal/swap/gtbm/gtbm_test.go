@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"gm/internal/dsa"
-	"gm/internal/models/network"
+	"gm/internal/models/graphs"
 	"gm/internal/swap"
 	"gm/internal/swap/gtbm"
 	"gm/internal/swap/lifetimes"
@@ -78,7 +78,7 @@ func TestPlace(t *testing.T) {
 
 func TestNetworks(t *testing.T) {
 	for _, spec := range []string{"alexnet,batch=4", "resnet-32,batch=4", "inception-v4,batch=1", "gpt-7b,layers=2,seq=4Ki"} {
-		m, err := network.Build(spec)
+		m, err := graphs.Build(spec)
 		if err != nil {
 			t.Fatal(err)
 		}

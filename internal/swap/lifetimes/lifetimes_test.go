@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"gm/internal/models/network"
+	"gm/internal/models/graphs"
 	"gm/internal/swap"
 	"gm/internal/swap/lifetimes"
 	"gm/internal/swap/link"
@@ -75,7 +75,7 @@ func TestWrongActions(t *testing.T) {
 // from the operator's actions on, so that its peak may be higher.
 func TestSimulation(t *testing.T) {
 	for _, spec := range []string{"alexnet,batch=8", "resnet-32,batch=8", "inception-v4,batch=2", "gpt-7b,layers=3,seq=4Ki,device=h200"} {
-		m, err := network.Build(spec)
+		m, err := graphs.Build(spec)
 		if err != nil {
 			t.Fatal(err)
 		}

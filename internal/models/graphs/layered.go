@@ -1,19 +1,28 @@
-package network
+package graphs
 
-import "fmt"
+import (
+	"fmt"
+
+	"gm/internal/models/shapes"
+)
 
 // layered lists the networks of Dymem's evaluation.
 func layered() []Entry {
-	batch := func(size int64) Parameter { return Parameter{"batch", "images in a step", size, 1, 1 << 16} }
-	common := []Parameter{
-		{"element", "bytes of a number: 4 for single precision, 2 for half", 4, 2, 4},
-		{"workspace", "bytes that a convolution has for its algorithm; 0 for the slow ones that need none", 64 << 20, 0, 1 << 40},
+	batch := func(size int64) shapes.Parameter {
+		return shapes.Parameter{Name: "batch", About: "images in a step", Default: size, Least: 1, Most: 1 << 16}
 	}
-	picture := func(size, least int64) Parameter {
-		return Parameter{"image", "height and width of an image", size, least, 2048}
+	common := []shapes.Parameter{
+		{Name: "element", About: "bytes of a number: 4 for single precision, 2 for half", Default: 4, Least: 2, Most: 4},
+		{
+			Name: "workspace", About: "bytes that a convolution has for its algorithm; 0 for the slow ones that need none",
+			Default: 64 << 20, Least: 0, Most: 1 << 40,
+		},
 	}
-	norm := Parameter{"norm", "1 with batch normalization, 0 without", 1, 0, 1}
-	entry := func(name, about string, make func(size int64, bare bool) *layers, parameters ...Parameter) Entry {
+	picture := func(size, least int64) shapes.Parameter {
+		return shapes.Parameter{Name: "image", About: "height and width of an image", Default: size, Least: least, Most: 2048}
+	}
+	norm := shapes.Parameter{Name: "norm", About: "1 with batch normalization, 0 without", Default: 1, Least: 0, Most: 1}
+	entry := func(name, about string, make func(size int64, bare bool) *layers, parameters ...shapes.Parameter) Entry {
 		return Entry{name, about, "titan-x", append(parameters, common...), func(v values) (*Model, error) {
 			if v.of["element"] == 3 {
 				return nil, fmt.Errorf("numbers of 3 bytes: there are none")

@@ -1,10 +1,11 @@
-package network
+package graphs
 
 import (
 	"fmt"
 	"time"
 
 	"gm/internal/cuda/cards"
+	"gm/internal/models/shapes"
 	"gm/internal/swap"
 )
 
@@ -14,13 +15,13 @@ const halfSize = 2
 // transformer is a decoder and how it is trained, in half precision, with FlashAttention and a causal mask. Tensor parallelism splits heads,
 // feed-forward and vocabulary, and, as sequence parallelism, the tokens of all between; context parallelism splits the sequence.
 type transformer struct {
-	device                                    cards.Device
-	layers, hidden, ffn, heads, groups, vocab int64 // groups of heads that share keys and values: heads if none do
-	batch, sequence                           int64
-	tensor, context                           int64 // GPUs
-	state                                     int64 // bytes for each parameter
-	logit                                     int64 // bytes for each logit at the loss
-	parameters                                int64
+	shapes.Transformer
+	device          cards.Device
+	batch, sequence int64
+	tensor, context int64 // GPUs
+	state           int64 // bytes for each parameter
+	logit           int64 // bytes for each logit at the loss
+	parameters      int64
 }
 
 // check says whether the GPUs can share it.
@@ -29,8 +30,8 @@ func (t *transformer) check() error {
 		what     string
 		n, split int64
 	}{
-		{"heads", t.heads, t.tensor}, {"groups of heads", t.groups, t.tensor}, {"feed-forward size", t.ffn, t.tensor},
-		{"heads of groups", t.heads, t.groups}, {"hidden size of heads", t.hidden, t.heads}, {"tokens", t.batch * t.sequence, t.tensor * t.context},
+		{"heads", t.Heads, t.tensor}, {"groups of heads", t.Groups, t.tensor}, {"feed-forward size", t.FFN, t.tensor},
+		{"heads of groups", t.Heads, t.Groups}, {"hidden size of heads", t.Hidden, t.Heads}, {"tokens", t.batch * t.sequence, t.tensor * t.context},
 	} {
 		if p.n%p.split != 0 {
 			return fmt.Errorf("%s: %d cannot be split %d ways", p.what, p.n, p.split)
@@ -44,23 +45,23 @@ func (t *transformer) check() error {
 
 // rows returns the tokens that a GPU has, and unit the bytes of a vector of the hidden size for each of them: 2bsh, split.
 func (t *transformer) rows() int64 { return t.batch * t.sequence / (t.tensor * t.context) }
-func (t *transformer) unit() int64 { return halfSize * t.rows() * t.hidden }
+func (t *transformer) unit() int64 { return halfSize * t.rows() * t.Hidden }
 
 // gathered returns the bytes of such vectors when those of all GPUs that split a layer are brought together.
 func (t *transformer) gathered() int64 { return t.tensor * t.unit() }
 
 // keys returns the bytes of the keys, and of the values.
-func (t *transformer) keys() int64 { return t.unit() / t.heads * t.groups }
+func (t *transformer) keys() int64 { return t.unit() / t.Heads * t.Groups }
 
 // inner returns the bytes of a vector of the feed-forward size for each token.
-func (t *transformer) inner() int64 { return halfSize * t.rows() * t.ffn }
+func (t *transformer) inner() int64 { return halfSize * t.rows() * t.FFN }
 
 // logits returns the bytes that the loss takes.
-func (t *transformer) logits() int64 { return t.logit * t.rows() * t.vocab }
+func (t *transformer) logits() int64 { return t.logit * t.rows() * t.Vocabulary }
 
 // product returns the arithmetic of a product of all tokens with a matrix, on one GPU.
 func (t *transformer) product(rows, columns int64) float64 {
-	return 2 * float64(t.rows()) * float64(rows) * float64(columns)
+	return shapes.ProductFLOPs(t.rows(), rows, columns)
 }
 
 // linear returns the time of that product.
@@ -77,24 +78,17 @@ func (t *transformer) exchange() time.Duration {
 	return t.device.Receive(float64(t.gathered() - t.unit()))
 }
 
-// attended returns the arithmetic of attention on one GPU: two products, of which the mask leaves a half.
+// attended returns the arithmetic of attention on one GPU.
 func (t *transformer) attended() float64 {
-	return 2 * float64(t.batch) * float64(t.sequence) * float64(t.sequence) * float64(t.hidden) / float64(t.tensor*t.context)
+	return t.AttentionFLOPs(t.batch, t.sequence) / float64(t.tensor*t.context)
 }
 
 func (t *transformer) attention() time.Duration {
 	return cards.Seconds(t.attended() / (t.device.Half * t.device.Reach.Attention))
 }
 
-// attentionBackward has five products for the two of the forward pass.
 func (t *transformer) attentionBackward() time.Duration {
-	return cards.Seconds(2.5 * t.attended() / (t.device.Half * t.device.Reach.AttentionBackward))
-}
-
-// flops returns the arithmetic of a step on all GPUs: 6sP + 6nhs^2 for each sequence (MEMO, section 5.1).
-func (t *transformer) flops() float64 {
-	s := float64(t.sequence)
-	return float64(t.batch) * (6*s*float64(t.parameters) + 6*float64(t.layers*t.hidden)*s*s)
+	return cards.Seconds(shapes.AttentionBackward * t.attended() / (t.device.Half * t.device.Reach.AttentionBackward))
 }
 
 // block is one layer of a transformer: it adds the operators of its passes to a decoder.
@@ -118,7 +112,7 @@ func (t *transformer) train(newBlock func() block) (*Model, error) {
 	d.always = t.parameters / t.tensor * t.state
 	d.op("embedding", swap.Other, -1, t.pointwise(2*t.unit()), 0)
 	hidden := d.output(0)
-	blocks := make([]block, t.layers)
+	blocks := make([]block, t.Layers)
 	for i := range blocks {
 		blocks[i] = newBlock()
 		blocks[i].forward(&d, int32(i), hidden)
@@ -132,13 +126,14 @@ func (t *transformer) train(newBlock func() block) (*Model, error) {
 	d.phase = swap.Update
 	d.op("update", swap.Other, -1, t.pointwise(2*d.always), 0)
 	return &Model{
-		Graph: &d.graph, Device: t.device, GPUs: t.tensor * t.context, Parameters: t.parameters, Always: d.always, FLOPs: t.flops(),
+		Graph: &d.graph, Device: t.device, GPUs: t.tensor * t.context, Parameters: t.parameters, Always: d.always,
+		FLOPs: t.StepFLOPs(t.batch, t.sequence, t.parameters),
 	}, nil
 }
 
 // output adds what the last operator hands to a layer, or to the classifier after the last of them.
 func (d *decoder) output(layer int32) int32 {
-	if int64(layer) == d.layers {
+	if int64(layer) == d.Layers {
 		return d.writes(swap.Tensor{Name: "hidden", Bytes: d.unit(), Layer: -1})
 	}
 	return d.writes(swap.Tensor{Name: fmt.Sprintf("%d.input", layer), Bytes: d.unit(), Layer: layer, Role: swap.LayerInput})
@@ -146,7 +141,7 @@ func (d *decoder) output(layer int32) int32 {
 
 // classify adds the last normalization, the logits and the loss, forward and backward.
 func (d *decoder) classify(hidden int32) {
-	took := d.exchange() + d.linear(d.hidden, d.vocab) + d.pointwise(2*d.logits())
+	took := d.exchange() + d.linear(d.Hidden, d.Vocabulary) + d.pointwise(2*d.logits())
 	d.op("norm", swap.Norm, -1, d.pointwise(2*d.unit()), 0, hidden)
 	normed := d.writes(swap.Tensor{Name: "normed", Bytes: d.unit(), Layer: -1, Recompute: d.pointwise(2 * d.unit()), From: []int32{hidden}})
 	d.op("loss", swap.Softmax, -1, took, d.gathered()+d.logits(), normed)

@@ -32,7 +32,7 @@ func TestSkeletal(t *testing.T) {
 		all := m.Problem()
 		m.Offload = true
 		saved := greatestLoad(all) - greatestLoad(m.Problem())
-		skeletal := half * 16 * m.Tokens * m.Hidden * int64(m.Layers)
+		skeletal := half * 16 * m.Tokens * m.Hidden * m.Layers
 		if ratio := float64(saved) / float64(skeletal); ratio < 0.97 || ratio > 1.03 {
 			t.Errorf("%s: offloading saves %d bytes, skeletal activations are %d", m.Name, saved, skeletal)
 		}

@@ -1,4 +1,4 @@
-package network
+package graphs
 
 import (
 	"fmt"
@@ -28,14 +28,6 @@ func TestBuildRefuses(t *testing.T) {
 	} {
 		if _, err := Build(spec); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", spec, err, want)
-		}
-	}
-}
-
-func TestNumbers(t *testing.T) {
-	for text, want := range map[string]int64{"7": 7, "64Ki": 64 << 10, "64K": 64 << 10, "64k": 64 << 10, "2M": 2 << 20, "3Gi": 3 << 30} {
-		if got, err := ParseNumber(text); err != nil || got != want {
-			t.Errorf("%s: %d, %v", text, got, err)
 		}
 	}
 }

@@ -1,12 +1,12 @@
-package network
+package graphs
 
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"gm/internal/cuda/cards"
+	"gm/internal/models/shapes"
 )
 
 // Entry is a network by name.
@@ -14,14 +14,8 @@ type Entry struct {
 	Name       string
 	About      string // one line
 	Device     string // unless the spec names one
-	Parameters []Parameter
+	Parameters []shapes.Parameter
 	build      func(v values) (*Model, error)
-}
-
-// Parameter is a number that a network is made with.
-type Parameter struct {
-	Name, About          string
-	Default, Least, Most int64
 }
 
 // values are the parameters of an entry.
@@ -51,22 +45,16 @@ func build(spec string) (*Model, error) {
 	}
 	v := values{of: map[string]int64{}}
 	device := entry.Device
-	var given []string
-	for _, field := range fields[1:] {
-		name, value, found := strings.Cut(field, "=")
-		switch {
-		case !found:
-			return nil, fmt.Errorf("%q is not of the form name=value", field)
-		case slices.Contains(given, name):
-			return nil, fmt.Errorf("%s is given twice", name)
-		case name == "device":
+	given, err := shapes.EachGiven(fields[1:], func(name, value string) (err error) {
+		if name == "device" {
 			device = value
-		default:
-			if v.of[name], err = entry.parse(name, value); err != nil {
-				return nil, err
-			}
+			return nil
 		}
-		given = append(given, name)
+		v.of[name], err = entry.parse(name, value)
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
 	for _, p := range entry.Parameters {
 		if !slices.Contains(given, p.Name) {
@@ -100,27 +88,9 @@ func (e *Entry) parse(name, text string) (int64, error) {
 	names := []string{"device"}
 	for _, p := range e.Parameters {
 		if p.Name == name {
-			n, err := ParseNumber(text)
-			if err == nil && (n < p.Least || n > p.Most) {
-				err = fmt.Errorf("%s is not within %d and %d", text, p.Least, p.Most)
-			}
-			if err != nil {
-				return 0, fmt.Errorf("%s: %w", name, err)
-			}
-			return n, nil
+			return p.Parse(text)
 		}
 		names = append(names, p.Name)
 	}
 	return 0, fmt.Errorf("unknown parameter %q, expected one of %s", name, strings.Join(names, ", "))
-}
-
-// ParseNumber reads a number as specs have them, such as 128 or 64Ki.
-func ParseNumber(text string) (int64, error) {
-	digits := strings.TrimRight(text, "KMGkmgi")
-	shift, known := map[string]int{"": 0, "k": 10, "ki": 10, "m": 20, "mi": 20, "g": 30, "gi": 30}[strings.ToLower(text[len(digits):])]
-	n, err := strconv.ParseInt(digits, 10, 64)
-	if err != nil || !known || n < 0 || n > 1<<62>>shift {
-		return 0, fmt.Errorf("%q is not a number such as 128 or 64Ki", text)
-	}
-	return n << shift, nil
 }
