@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"gm/internal/swap"
+	"gm/internal/swap/draft"
 )
 
 // planAuto does nothing where that fits: nothing is faster. Otherwise it returns the fastest of a family of schedules that keeps to the
@@ -12,8 +13,8 @@ import (
 // next to the limit, and not used where it is faster than what the amount above has. So more memory is never slower. A problem keeps its
 // family: for a limit above the one before it is made from there on.
 func planAuto(p *problem) ([]swap.Action, error) {
-	limit := p.limits.Device
-	op, short := over(p.plain, limit)
+	limit := p.Limits.Device
+	op, short := draft.Over(p.Plain, limit)
 	if short <= 0 {
 		return nil, nil
 	}
@@ -21,14 +22,14 @@ func planAuto(p *problem) ([]swap.Action, error) {
 		p.family = newFamily(p)
 	}
 	err := p.family.grow(limit)
-	p.limits.Device = limit
+	p.Limits.Device = limit
 	if err != nil {
 		return nil, err
 	}
 	if best := p.family.best(limit); best != nil {
 		return p.lighter(best), nil
 	}
-	return nil, p.family.closest(limit, &ShortError{Bytes: short, Op: op})
+	return nil, p.family.closest(limit, &draft.ShortError{Bytes: short, Op: op})
 }
 
 // best returns the best schedule within a limit, nil if there is none. With more memory those for the finer amounts may not be there, but
@@ -46,10 +47,10 @@ func (f *family) best(limit int64) *member {
 }
 
 // closest returns the error of the schedule that misses least to keep to a limit, or another one if that misses no more.
-func (f *family) closest(limit int64, closest *ShortError) *ShortError {
+func (f *family) closest(limit int64, closest *draft.ShortError) *draft.ShortError {
 	for _, m := range append(f.coarse.members, f.fine.members...) {
 		if missing := m.peak - limit; missing > 0 && missing < closest.Bytes {
-			closest = &ShortError{Bytes: missing, Op: m.op}
+			closest = &draft.ShortError{Bytes: missing, Op: m.op}
 		}
 	}
 	return closest
@@ -57,7 +58,7 @@ func (f *family) closest(limit int64, closest *ShortError) *ShortError {
 
 // lighter returns the actions of a schedule or, if it takes no time, those of one that takes none either and copies less.
 func (p *problem) lighter(best *member) []swap.Action {
-	if best.step > p.begin[p.ops()] {
+	if best.step > p.Begin[p.Ops()] {
 		return best.actions
 	}
 	c := newChooser(p)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"gm/internal/swap"
+	"gm/internal/swap/draft"
 )
 
 // TestAutoAmongOthers has limits of the device, and of the host, that are no round amounts: where another policy has a schedule auto has
@@ -14,7 +15,7 @@ func TestAutoAmongOthers(t *testing.T) {
 	const slower = 1.01
 	for layers := 2; layers <= 6; layers++ {
 		g := transformer(layers, 16384)
-		_, top := over(g.Plain(), 0)
+		_, top := draft.Over(g.Plain(), 0)
 		r := rand.New(rand.NewPCG(uint64(layers), 0))
 		for i := range 16 {
 			l := swap.Limits{Device: g.Least() + r.Int64N(top-g.Least()), Host: math.MaxInt64, Link: pcie}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"gm/internal/swap"
+	"gm/internal/swap/draft"
 	"gm/internal/swap/simulate"
 )
 
@@ -13,7 +14,7 @@ import (
 // moved, and says how much longer its step is then.
 func BenchmarkPlan(b *testing.B) {
 	g := transformer(150, 16384)
-	_, peak := over(g.Plain(), 0)
+	_, peak := draft.Over(g.Plain(), 0)
 	for _, part := range []float64{0.5, 0.1} {
 		limits := swap.Limits{Device: int64(part * float64(peak)), Host: math.MaxInt64, Link: pcie}
 		for _, name := range []string{"auto", "joint", "floor", "belady", "dymem", "memo"} {
@@ -42,7 +43,7 @@ func BenchmarkPlan(b *testing.B) {
 
 func BenchmarkLowerBound(b *testing.B) {
 	g := transformer(150, 16384)
-	_, peak := over(g.Plain(), 0)
+	_, peak := draft.Over(g.Plain(), 0)
 	for b.Loop() {
 		LowerBound(g, swap.Limits{Device: peak / 10, Host: math.MaxInt64, Link: pcie})
 	}
@@ -51,7 +52,7 @@ func BenchmarkLowerBound(b *testing.B) {
 // BenchmarkPages has so many tensors on the device that looking at all of them for each that is sent away takes long.
 func BenchmarkPages(b *testing.B) {
 	g := transformer(3000, 1024)
-	_, peak := over(g.Plain(), 0)
+	_, peak := draft.Over(g.Plain(), 0)
 	for name, limits := range map[string]swap.Limits{
 		"all of the host":  {Device: peak / 2, Host: math.MaxInt64, Link: pcie},
 		"half of the host": {Device: 3 * peak / 4, Host: peak / 3, Link: pcie},

@@ -24,7 +24,7 @@ func LowerBound(g *swap.Graph, limits swap.Limits) (time.Duration, bool) {
 	if g.Least() > limits.Device {
 		return 0, false
 	}
-	bound := p.begin[p.ops()]
+	bound := p.Begin[p.Ops()]
 	for _, op := range p.tightest() {
 		b := p.boundAt(op)
 		least, ok := b.least()
@@ -40,18 +40,18 @@ func LowerBound(g *swap.Graph, limits swap.Limits) (time.Duration, bool) {
 func (p *problem) tightest() []int32 {
 	var ops []int32
 	at := func(op int32) int64 {
-		if op < 0 || op >= p.ops() {
+		if op < 0 || op >= p.Ops() {
 			return 0
 		}
-		return p.plain[op]
+		return p.Plain[op]
 	}
-	for op := range p.ops() {
+	for op := range p.Ops() {
 		before, used, behind := at(op-1), at(op), at(op+1)
-		if used > p.limits.Device && used >= max(before, behind) && used > min(before, behind) {
+		if used > p.Limits.Device && used >= max(before, behind) && used > min(before, behind) {
 			ops = append(ops, op)
 		}
 	}
-	slices.SortFunc(ops, func(a, b int32) int { return cmp.Or(cmp.Compare(p.plain[b], p.plain[a]), cmp.Compare(a, b)) })
+	slices.SortFunc(ops, func(a, b int32) int { return cmp.Or(cmp.Compare(p.Plain[b], p.Plain[a]), cmp.Compare(a, b)) })
 	return ops[:min(len(ops), boundOps)]
 }
 
@@ -106,17 +106,17 @@ type absent struct {
 }
 
 func (p *problem) boundAt(op int32) *bound {
-	total := float64(p.begin[p.ops()])
+	total := float64(p.Begin[p.Ops()])
 	b := &bound{
-		before: float64(p.begin[op]), took: float64(p.graph.Ops[op].Duration), behind: total - float64(p.begin[op+1]),
-		away: p.plain[op] - p.limits.Device, host: p.limits.Host,
+		before: float64(p.Begin[op]), took: float64(p.Graph.Ops[op].Duration), behind: total - float64(p.Begin[op+1]),
+		away: p.Plain[op] - p.Limits.Device, host: p.Limits.Host,
 	}
 	all, largest := p.absentAt(op)
 	b.slack = float64(len(all)) + 2 // times are cut to whole ns
 	slices.SortStableFunc(all, func(x, y absent) int { return cmp.Compare(x.made, y.made) })
-	b.out.lane(all, rate(p.limits.Link.OutTime, largest), func(x *absent) float64 { return x.made })
+	b.out.lane(all, rate(p.Limits.Link.OutTime, largest), func(x *absent) float64 { return x.made })
 	slices.SortStableFunc(all, func(x, y absent) int { return cmp.Compare(x.need, y.need) })
-	b.in.lane(all, rate(p.limits.Link.InTime, largest), func(x *absent) float64 { return x.need })
+	b.in.lane(all, rate(p.Limits.Link.InTime, largest), func(x *absent) float64 { return x.need })
 	slices.SortStableFunc(all, func(x, y absent) int { return cmp.Compare(x.again, y.again) })
 	took := 0.0
 	for _, x := range all {
@@ -130,14 +130,14 @@ func (p *problem) boundAt(op int32) *bound {
 
 // absentAt returns the tensors that may be away at an operator, and the bytes of the largest.
 func (p *problem) absentAt(op int32) (all []absent, largest int64) {
-	total := float64(p.begin[p.ops()])
-	for i := range p.graph.Tensors {
-		t := &p.graph.Tensors[i]
+	total := float64(p.Begin[p.Ops()])
+	for i := range p.Graph.Tensors {
+		t := &p.Graph.Tensors[i]
 		next := sort.Search(len(t.Uses), func(i int) bool { return t.Uses[i] >= op })
 		if t.Made >= op || next == len(t.Uses) || t.Uses[next] == op {
 			continue
 		}
-		x := absent{t.Bytes, float64(p.begin[t.Made+1]), total - float64(p.begin[t.Uses[next]]), math.Inf(1)}
+		x := absent{t.Bytes, float64(p.Begin[t.Made+1]), total - float64(p.Begin[t.Uses[next]]), math.Inf(1)}
 		if t.Recompute > 0 {
 			x.again = float64(t.Recompute) / float64(t.Bytes)
 		}

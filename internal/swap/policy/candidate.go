@@ -5,11 +5,13 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"gm/internal/swap/draft"
 )
 
 // candidate is a gap through which a tensor may be away.
 type candidate struct {
-	gap
+	draft.Gap
 	bytes  int64
 	copied time.Duration // that a copy to the host takes
 	able   bool          // it can be computed again
@@ -25,16 +27,16 @@ const keep = -1
 // chooser chooses what is away.
 type chooser struct {
 	*problem
-	all       []candidate // in the order in which tensors are made
-	cheap     []int32     // those that can be computed again, the cheapest byte first
-	cheapness []int32     // the place of each in cheap
-	lastly    []int32     // all, that whose gap ends last first
-	byAfter   buckets     // candidates by the operator from which on they may be away
-	prices    []float64   // ns a byte, of computing again: what divides them
-	byRank    []int32     // each before those that its tensor is computed from
-	byTensor  buckets
+	all       []candidate   // in the order in which tensors are made
+	cheap     []int32       // those that can be computed again, the cheapest byte first
+	cheapness []int32       // the place of each in cheap
+	lastly    []int32       // all, that whose gap ends last first
+	byAfter   draft.Buckets // candidates by the operator from which on they may be away
+	prices    []float64     // ns a byte, of computing again: what divides them
+	byRank    []int32       // each before those that its tensor is computed from
+	byTensor  draft.Buckets
 	stall     float64 // ns a byte that copies each way take: computing again is not worth more
-	recipe    recipe
+	recipe    draft.Recipe
 
 	share  []int64 // of each candidate
 	from   []int32 // the operator from which on its memory is counted as free
@@ -55,25 +57,25 @@ type chooser struct {
 
 // newChooser finds the candidates: the gaps in which memory is short when nothing is moved.
 func newChooser(p *problem) *chooser {
-	c := &chooser{problem: p, over: make([]int64, p.ops()), delta: make([]int64, p.ops()+1), locked: -1, now: -1}
-	short := make([]int32, p.ops()+1) // operators before each that are over the limit
-	for op, used := range p.plain {
+	c := &chooser{problem: p, over: make([]int64, p.Ops()), delta: make([]int64, p.Ops()+1), locked: -1, now: -1}
+	short := make([]int32, p.Ops()+1) // operators before each that are over the limit
+	for op, used := range p.Plain {
 		short[op+1] = short[op]
-		if used > p.limits.Device {
+		if used > p.Limits.Device {
 			short[op+1]++
 		}
 	}
-	for t := range p.graph.Tensors {
-		tensor := &p.graph.Tensors[t]
+	for t := range p.Graph.Tensors {
+		tensor := &p.Graph.Tensors[t]
 		after := tensor.Made
 		for _, use := range tensor.Uses {
-			x := gap{int32(t), after, use}
-			if after = use; !x.empty() && short[x.before] > short[x.after+1] {
+			x := draft.Gap{Tensor: int32(t), After: after, Before: use}
+			if after = use; !x.Empty() && short[x.Before] > short[x.After+1] {
 				c.all = append(c.all, c.candidate(x))
 			}
 		}
 	}
-	slices.SortStableFunc(c.all, func(a, b candidate) int { return int(p.graph.Tensors[a.tensor].Made - p.graph.Tensors[b.tensor].Made) })
+	slices.SortStableFunc(c.all, func(a, b candidate) int { return int(p.Graph.Tensors[a.Tensor].Made - p.Graph.Tensors[b.Tensor].Made) })
 	c.sort()
 	c.prices = c.dividing()
 	n := len(c.all)
@@ -81,12 +83,12 @@ func newChooser(p *problem) *chooser {
 	return c
 }
 
-func (c *chooser) candidate(x gap) candidate {
-	a := candidate{gap: x, bytes: c.graph.Tensors[x.tensor].Bytes, dear: math.Inf(1)}
-	a.copied = c.limits.Link.OutTime(a.bytes)
-	if a.price, a.ghosts, a.able = c.remake.price(&c.recipe, x.tensor, x.before); a.able {
-		a.needs = slices.Clone(c.recipe.needs)
-		a.able = c.atLeast(x.before, a.needs)+a.ghosts <= c.limits.Device
+func (c *chooser) candidate(x draft.Gap) candidate {
+	a := candidate{Gap: x, bytes: c.Graph.Tensors[x.Tensor].Bytes, dear: math.Inf(1)}
+	a.copied = c.Limits.Link.OutTime(a.bytes)
+	if a.price, a.ghosts, a.able = c.Remake.Price(&c.recipe, x.Tensor, x.Before); a.able {
+		a.needs = slices.Clone(c.recipe.Needs)
+		a.able = c.AtLeast(x.Before, a.needs)+a.ghosts <= c.Limits.Device
 	}
 	if a.able {
 		a.dear = float64(a.price) / float64(a.bytes)
@@ -104,29 +106,29 @@ func (c *chooser) sort() {
 		}
 		largest = max(largest, c.all[i].bytes)
 	}
-	slices.SortStableFunc(c.byRank, func(a, b int32) int { return int(c.remake.rank[c.all[b].tensor] - c.remake.rank[c.all[a].tensor]) })
+	slices.SortStableFunc(c.byRank, func(a, b int32) int { return int(c.Remake.Rank[c.all[b].Tensor] - c.Remake.Rank[c.all[a].Tensor]) })
 	slices.SortStableFunc(c.cheap, func(a, b int32) int {
-		return cmp.Or(cmp.Compare(c.all[a].dear, c.all[b].dear), int(c.all[b].before-c.all[a].before))
+		return cmp.Or(cmp.Compare(c.all[a].dear, c.all[b].dear), int(c.all[b].Before-c.all[a].Before))
 	})
 	c.lastly = slices.Clone(c.byRank)
-	slices.SortFunc(c.lastly, func(a, b int32) int { return cmp.Or(int(c.all[b].before-c.all[a].before), int(a-b)) })
+	slices.SortFunc(c.lastly, func(a, b int32) int { return cmp.Or(int(c.all[b].Before-c.all[a].Before), int(a-b)) })
 	c.cheapness = make([]int32, len(c.all))
 	for at, i := range c.cheap {
 		c.cheapness[i] = int32(at)
 	}
-	c.byAfter.fill(c.ops(), len(c.all), func(i int) int32 { return c.all[i].after + 1 })
-	c.byTensor.fill(int32(len(c.graph.Tensors)), len(c.all), func(i int) int32 { return c.all[i].tensor })
-	c.stall = float64(c.limits.Link.OutTime(largest)+c.limits.Link.InTime(largest)) / float64(largest)
+	c.byAfter.Fill(c.Ops(), len(c.all), func(i int) int32 { return c.all[i].After + 1 })
+	c.byTensor.Fill(int32(len(c.Graph.Tensors)), len(c.all), func(i int) int32 { return c.all[i].Tensor })
+	c.stall = float64(c.Limits.Link.OutTime(largest)+c.Limits.Link.InTime(largest)) / float64(largest)
 }
 
 // forget forgets what was chosen.
 func (c *chooser) forget() {
 	c.host = 0
 	for i := range c.all {
-		c.share[i], c.end[i] = keep, c.all[i].before
+		c.share[i], c.end[i] = keep, c.all[i].Before
 	}
-	for op, used := range c.plain {
-		c.over[op] = used - c.limits.Device
+	for op, used := range c.Plain {
+		c.over[op] = used - c.Limits.Device
 	}
 	clear(c.delta)
 }
@@ -140,9 +142,9 @@ func (c *chooser) load(share []int64) {
 			continue
 		}
 		c.host += c.share[i]
-		c.from[i] = c.all[i].after + 1
+		c.from[i] = c.all[i].After + 1
 		if c.share[i] < c.all[i].bytes && c.from[i] < c.end[i] {
-			c.prepare(c.all[i].tensor, c.end[i], func(int32) {})
+			c.prepare(c.all[i].Tensor, c.end[i], func(int32) {})
 		}
 	}
 	for i := range c.all {
@@ -172,7 +174,7 @@ func (c *chooser) take(i int32, copied int64, from int32) {
 	c.host += copied
 	c.shift(from, c.end[i], -x.bytes)
 	if copied < x.bytes {
-		c.bringBack(x.tensor, c.end[i])
+		c.bringBack(x.Tensor, c.end[i])
 	}
 }
 
@@ -185,7 +187,7 @@ func (c *chooser) bringBack(t, op int32) {
 		}
 		c.shift(max(op, c.from[i]), c.end[i], c.all[i].bytes)
 		if c.share[i] < c.all[i].bytes {
-			again = append(again, c.all[i].tensor)
+			again = append(again, c.all[i].Tensor)
 		}
 	})
 	for _, from := range again {
@@ -196,14 +198,14 @@ func (c *chooser) bringBack(t, op int32) {
 // prepare counts the ghosts of a tensor that is computed again before an operator, and ends the gaps of what it is computed from there.
 // It calls do for each candidate before that.
 func (c *chooser) prepare(t, op int32, do func(i int32)) {
-	c.remake.begin(&c.recipe)
-	c.remake.add(&c.recipe, t, op, c.remake.dead)
-	for _, ghost := range c.recipe.ghosts {
-		c.over[op] += c.graph.Tensors[ghost].Bytes
+	c.Remake.Begin(&c.recipe)
+	c.Remake.Add(&c.recipe, t, op, c.Remake.Dead)
+	for _, ghost := range c.recipe.Ghosts {
+		c.over[op] += c.Graph.Tensors[ghost].Bytes
 	}
-	for _, need := range c.recipe.needs {
-		for _, i := range c.byTensor.of(need) {
-			if c.all[i].after < op && op < c.end[i] {
+	for _, need := range c.recipe.Needs {
+		for _, i := range c.byTensor.Of(need) {
+			if c.all[i].After < op && op < c.end[i] {
 				do(i)
 				c.end[i] = op
 			}
@@ -216,7 +218,7 @@ func (c *chooser) aways() []away {
 	var all []away
 	for i, share := range c.share {
 		if share != keep {
-			all = append(all, away{c.all[i].gap, share})
+			all = append(all, away{c.all[i].Gap, share})
 		}
 	}
 	return all

@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"gm/internal/swap/draft"
 )
 
 // taste is how a choice is made.
@@ -69,8 +71,8 @@ func (c *chooser) fill(least float64) {
 		i := waiting[len(waiting)-1]
 		waiting = waiting[:len(waiting)-1]
 		x := &c.all[i]
-		from := max(x.after+1, firstAt(c.begin, lane+x.copied))
-		if c.level.most(from, c.end[i]) > 0 && c.host+x.bytes <= c.limits.Host {
+		from := max(x.After+1, draft.FirstAt(c.Begin, lane+x.copied))
+		if c.level.most(from, c.end[i]) > 0 && c.host+x.bytes <= c.Limits.Host {
 			c.take(i, x.bytes, from)
 			c.level.raise(from, c.end[i], -x.bytes)
 			lane += x.copied
@@ -80,13 +82,13 @@ func (c *chooser) fill(least float64) {
 
 // written returns when a candidate's tensor is, if nothing waits.
 func (c *chooser) written(i int32) time.Duration {
-	return c.begin[c.graph.Tensors[c.all[i].tensor].Made+1]
+	return c.Begin[c.Graph.Tensors[c.all[i].Tensor].Made+1]
 }
 
 // later orders candidates for the lane: those that are copied first come last.
 func (c *chooser) later(a, b int32) int {
 	x, y := &c.all[a], &c.all[b]
-	return cmp.Or(cmp.Compare(x.dear, y.dear), int(x.before-y.before), int(b-a))
+	return cmp.Or(cmp.Compare(x.dear, y.dear), int(x.Before-y.Before), int(b-a))
 }
 
 // cover makes memory suffice at one operator after the other: the cheapest is computed again; if there is none, or it is too dear, the
@@ -94,7 +96,7 @@ func (c *chooser) later(a, b int32) int {
 func (c *chooser) cover(how taste) error {
 	c.late, c.open = c.late[:0], c.open[:0]
 	for i := range c.all {
-		if c.share[i] > 0 && c.from[i] > c.all[i].after+1 {
+		if c.share[i] > 0 && c.from[i] > c.all[i].After+1 {
 			c.late = append(c.late, int32(i))
 		}
 	}
@@ -102,10 +104,10 @@ func (c *chooser) cover(how taste) error {
 	c.kept = append(c.kept[:0], c.lastly...)
 	c.sum = 0
 	defer func() { c.now = -1 }()
-	for op := range c.ops() {
+	for op := range c.Ops() {
 		c.now = op
 		c.sum += c.delta[op]
-		for _, i := range c.byAfter.of(op) {
+		for _, i := range c.byAfter.Of(op) {
 			if c.share[i] == keep && c.all[i].able {
 				at, _ := slices.BinarySearch(c.open, c.cheapness[i])
 				c.open = slices.Insert(c.open, at, c.cheapness[i])
@@ -113,7 +115,7 @@ func (c *chooser) cover(how taste) error {
 		}
 		for c.over[op]+c.sum > 0 {
 			if !c.coverBy(op, how) {
-				return &ShortError{Bytes: c.over[op] + c.sum, Op: op}
+				return &draft.ShortError{Bytes: c.over[op] + c.sum, Op: op}
 			}
 		}
 	}
@@ -127,7 +129,7 @@ func (c *chooser) coverBy(op int32, how taste) bool {
 
 // covers says whether a candidate that is not chosen yet would free memory at an operator.
 func (c *chooser) covers(i, op int32) bool {
-	return c.share[i] == keep && i != c.locked && c.all[i].after < op && op < c.end[i]
+	return c.share[i] == keep && i != c.locked && c.all[i].After < op && op < c.end[i]
 }
 
 // again lets the cheapest candidate be computed again that is not needed at an operator, if it takes at most so many ns a byte. Those that
@@ -144,7 +146,7 @@ func (c *chooser) again(op int32, most float64, alone bool) bool {
 		case c.banned[i] || !c.covers(i, op):
 			continue // for good: what is open begins before the operator
 		case !alone || c.alone(i):
-			c.take(i, 0, c.all[i].after+1)
+			c.take(i, 0, c.all[i].After+1)
 			c.open = slices.Delete(c.open, left, k+1)
 			return true
 		}
@@ -158,13 +160,13 @@ func (c *chooser) again(op int32, most float64, alone bool) bool {
 // alone says whether a candidate can be computed again without what else is computed again coming back for that, now or later.
 func (c *chooser) alone(i int32) bool {
 	x := &c.all[i]
-	if c.end[i] < x.before {
+	if c.end[i] < x.Before {
 		return false
 	}
 	for _, need := range x.needs {
-		for _, j := range c.byTensor.of(need) {
+		for _, j := range c.byTensor.Of(need) {
 			y := &c.all[j]
-			if c.share[j] != keep && c.share[j] < y.bytes && y.after < x.before && x.before < c.end[j] {
+			if c.share[j] != keep && c.share[j] < y.bytes && y.After < x.Before && x.Before < c.end[j] {
 				return false
 			}
 		}
@@ -180,7 +182,7 @@ func (c *chooser) hurry(op int32) bool {
 	}
 	c.late = slices.Delete(c.late, 0, past)
 	for k, i := range c.late {
-		if c.all[i].after < op && op < c.end[i] {
+		if c.all[i].After < op && op < c.end[i] {
 			c.shift(op, min(c.from[i], c.end[i]), -c.all[i].bytes)
 			c.from[i] = op
 			c.late = slices.Delete(c.late, k, k+1)
@@ -196,7 +198,7 @@ func (c *chooser) copyLast(op int32) bool {
 	last, left, k := int32(-1), 0, 0
 	for ; k < len(c.kept); k++ {
 		i := c.kept[k]
-		if last >= 0 && c.all[i].before < c.end[last] {
+		if last >= 0 && c.all[i].Before < c.end[last] {
 			break // as all behind it, which end no later than their gaps do
 		}
 		if c.share[i] != keep || c.end[i] <= op {
@@ -204,7 +206,7 @@ func (c *chooser) copyLast(op int32) bool {
 		}
 		c.kept[left] = i
 		left++
-		if c.covers(i, op) && c.host+c.all[i].bytes <= c.limits.Host && (last < 0 || c.end[i] > c.end[last] || c.end[i] == c.end[last] && i < last) {
+		if c.covers(i, op) && c.host+c.all[i].bytes <= c.Limits.Host && (last < 0 || c.end[i] > c.end[last] || c.end[i] == c.end[last] && i < last) {
 			last = i
 		}
 	}
@@ -249,8 +251,8 @@ func (c *chooser) takes(i, op int32) int64 {
 		takes = c.all[i].ghosts
 	}
 	for _, need := range c.all[i].needs {
-		for _, j := range c.byTensor.of(need) {
-			if c.end[j] == c.end[i] && op < c.all[j].before {
+		for _, j := range c.byTensor.Of(need) {
+			if c.end[j] == c.end[i] && op < c.all[j].Before {
 				takes += c.all[j].bytes
 			}
 		}

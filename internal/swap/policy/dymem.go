@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"gm/internal/swap"
+	"gm/internal/swap/draft"
 )
 
 // planDymem copies what convolutions, pooling, activations and normalizations read, in either pass, while the first of them runs, or else
@@ -17,29 +18,24 @@ import (
 func planDymem(p *problem) ([]swap.Action, error) {
 	d := dymem{problem: p, heavy: p.heavyTypes()}
 	d.sendOut()
-	d.trips = takeAway(d.trips, func(x *trip) bool { return x.free >= x.need })
+	d.trips = draft.TakeAway(d.trips, func(x *draft.Trip) bool { return x.Free >= x.Need })
 	d.bringBack()
-	return p.compile(d.trips, p.remake.dead), nil
+	return p.Compile(d.trips, p.Remake.Dead), nil
 }
 
 type dymem struct {
 	*problem
-	clock
+	draft.Clock
 	heavy func(swap.OpType) bool
-	trips []trip
+	trips []draft.Trip
 	ends  []time.Duration // of the copies of trips to the host
 	after []int32         // last use in the forward pass
 }
 
-// features says whether Dymem copies what an operator of a type reads. Other layers' tensors are few and small in its networks.
-func features(kind swap.OpType) bool {
-	return kind == swap.Conv || kind == swap.Pool || kind == swap.Activation || kind == swap.Norm
-}
-
 // heavyTypes returns what plays the part of convolutions in a network: the layers that take long to compute.
 func (p *problem) heavyTypes() func(swap.OpType) bool {
-	for i := range p.graph.Ops {
-		if p.graph.Ops[i].Type == swap.Conv {
+	for i := range p.Graph.Ops {
+		if p.Graph.Ops[i].Type == swap.Conv {
 			return func(kind swap.OpType) bool { return kind == swap.Conv }
 		}
 	}
@@ -48,50 +44,50 @@ func (p *problem) heavyTypes() func(swap.OpType) bool {
 
 // sendOut sets when copies to the host begin and when memory is given back. Memory that is not back by the end of the pass is waited for.
 func (d *dymem) sendOut() {
-	d.link = d.limits.Link
+	d.Link = d.Limits.Link
 	starts := d.copiesBy()
 	away := int64(0) // bytes that were given back
 	var pending []int32
-	for op := int32(0); op < min(d.backward+1, d.ops()); op++ {
+	for op := int32(0); op < min(d.Backward+1, d.Ops()); op++ {
 		kept := pending[:0]
 		for _, i := range pending {
 			x := &d.trips[i]
-			short := d.plain[op]-away > d.limits.Device || op == d.backward
-			if op <= d.after[i] || !short && d.ends[i] > d.now {
+			short := d.Plain[op]-away > d.Limits.Device || op == d.Backward
+			if op <= d.after[i] || !short && d.ends[i] > d.Now {
 				kept = append(kept, i)
 				continue
 			}
-			d.now = max(d.now, d.ends[i])
-			x.free = op
-			away += d.graph.Tensors[x.tensor].Bytes
+			d.Now = max(d.Now, d.ends[i])
+			x.Free = op
+			away += d.Graph.Tensors[x.Tensor].Bytes
 		}
 		pending = kept
 		for _, x := range starts[op] {
-			bytes := d.graph.Tensors[x.tensor].Bytes
+			bytes := d.Graph.Tensors[x.Tensor].Bytes
 			pending = append(pending, int32(len(d.trips)))
-			d.trips = append(d.trips, trip{tensor: x.tensor, bytes: bytes, out: op, need: x.before})
-			d.ends = append(d.ends, d.copy(bytes))
-			d.after = append(d.after, x.after)
+			d.trips = append(d.trips, draft.Trip{Tensor: x.Tensor, Bytes: bytes, Out: op, Need: x.Before})
+			d.ends = append(d.ends, d.Copy(bytes))
+			d.after = append(d.after, x.After)
 		}
-		d.now += d.graph.Ops[op].Duration
+		d.Now += d.Graph.Ops[op].Duration
 	}
 }
 
 // copiesBy returns the gaps of what is copied, by the operator at which the copy begins: the first of those types that reads the tensor, or
 // its first reader of any type if those read it in the backward pass alone. So it is where only a concatenation reads the output of a branch.
-func (d *dymem) copiesBy() [][]gap {
-	starts := make([][]gap, d.backward+1)
-	for _, x := range d.mainGaps() {
-		t := &d.graph.Tensors[x.tensor]
-		i := slices.IndexFunc(t.Uses, func(op int32) bool { return features(d.graph.Ops[op].Type) })
+func (d *dymem) copiesBy() [][]draft.Gap {
+	starts := make([][]draft.Gap, d.Backward+1)
+	for _, x := range d.MainGaps() {
+		t := &d.Graph.Tensors[x.Tensor]
+		i := slices.IndexFunc(t.Uses, func(op int32) bool { return draft.Features(d.Graph.Ops[op].Type) })
 		if i < 0 {
 			continue
 		}
 		op := t.Uses[i]
-		if op >= d.backward {
+		if op >= d.Backward {
 			op = t.Uses[0]
 		}
-		if at := max(op, t.Made+1); at < d.backward {
+		if at := max(op, t.Made+1); at < d.Backward {
 			starts[at] = append(starts[at], x)
 		}
 	}
@@ -100,19 +96,19 @@ func (d *dymem) copiesBy() [][]gap {
 
 // bringBack sets when copies to the device begin.
 func (d *dymem) bringBack() {
-	usage := append([]int64(nil), d.plain...)
-	wanted := make([][]int32, d.ops()) // trips by need
+	usage := append([]int64(nil), d.Plain...)
+	wanted := make([][]int32, d.Ops()) // trips by need
 	for i := range d.trips {
 		x := &d.trips[i]
-		x.back = -1
-		plus(usage, x.free, x.need, -d.graph.Tensors[x.tensor].Bytes)
-		wanted[x.need] = append(wanted[x.need], int32(i))
+		x.Back = -1
+		draft.Plus(usage, x.Free, x.Need, -d.Graph.Tensors[x.Tensor].Bytes)
+		wanted[x.Need] = append(wanted[x.Need], int32(i))
 	}
-	for op := d.backward; op < d.ops(); op++ {
+	for op := d.Backward; op < d.Ops(); op++ {
 		d.fetch(op, op, wanted[op], usage)
 		heavy := 0
-		for ahead := op; ahead < d.ops(); ahead++ {
-			if d.heavy(d.graph.Ops[ahead].Type) {
+		for ahead := op; ahead < d.Ops(); ahead++ {
+			if d.heavy(d.Graph.Ops[ahead].Type) {
 				heavy++
 			}
 			if heavy > 2 || !d.fetch(op, ahead, wanted[ahead], usage) {
@@ -126,17 +122,17 @@ func (d *dymem) bringBack() {
 func (d *dymem) fetch(at, need int32, wanted []int32, usage []int64) bool {
 	for _, i := range wanted {
 		x := &d.trips[i]
-		if x.back >= 0 {
+		if x.Back >= 0 {
 			continue
 		}
-		bytes := d.graph.Tensors[x.tensor].Bytes
+		bytes := d.Graph.Tensors[x.Tensor].Bytes
 		for op := at; op < need; op++ {
-			if usage[op]+bytes > d.limits.Device {
+			if usage[op]+bytes > d.Limits.Device {
 				return false
 			}
 		}
-		x.back = at
-		plus(usage, at, need, bytes)
+		x.Back = at
+		draft.Plus(usage, at, need, bytes)
 	}
 	return true
 }

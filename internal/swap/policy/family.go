@@ -20,7 +20,7 @@ type family struct {
 }
 
 func newFamily(p *problem) *family {
-	f := &family{problem: p, coarse: maker{problem: p}, least: p.graph.Least(), top: slices.Max(p.plain), at: -1, from: -1}
+	f := &family{problem: p, coarse: maker{problem: p}, least: p.Graph.Least(), top: slices.Max(p.Plain), at: -1, from: -1}
 	f.unit = powerOfTwo((f.top - f.least) / (16 * f.octave()))
 	f.below = f.least
 	return f
@@ -51,7 +51,7 @@ func (f *family) start() error {
 
 // enough says whether a policy that is fast to ask makes do with an amount of memory.
 func (f *family) enough(bytes int64) bool {
-	f.limits.Device = bytes
+	f.Limits.Device = bytes
 	for _, plan := range []planner{planBelady, planFloor} {
 		if actions, err := plan(f.problem); err == nil && f.accept(actions) == nil {
 			return true
@@ -80,7 +80,7 @@ func (f *family) climb(limit int64) error {
 // octave returns how many amounts of memory there are each time that what is above the least doubles: fewer for graphs that take long.
 func (f *family) octave() int64 {
 	const most, work = 6, 6000
-	return min(most, max(1, most*work/int64(len(f.graph.Ops)+len(f.graph.Tensors)+1)))
+	return min(most, max(1, most*work/int64(len(f.Graph.Ops)+len(f.Graph.Tensors)+1)))
 }
 
 // powerOfTwo returns the greatest power of two up to a number, at least 1.

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"gm/internal/swap"
+	"gm/internal/swap/draft"
 )
 
 // planFloor is DeepSpeed's offload_activation (its issue 8255): with everything copied to the host memory is at its floor; from there the
@@ -12,22 +13,22 @@ import (
 // DeepSpeed compares the floor and a tensor's size with the budget. Here a tensor is kept if it fits at each operator.
 func planFloor(p *problem) ([]swap.Action, error) {
 	var all []away
-	usage := append([]int64(nil), p.plain...)
-	for _, x := range p.mainGaps() {
-		bytes := p.graph.Tensors[x.tensor].Bytes
+	usage := append([]int64(nil), p.Plain...)
+	for _, x := range p.MainGaps() {
+		bytes := p.Graph.Tensors[x.Tensor].Bytes
 		all = append(all, away{x, bytes})
-		plus(usage, x.after+1, x.before, -bytes)
+		draft.Plus(usage, x.After+1, x.Before, -bytes)
 	}
 	order := slices.Clone(all)
 	slices.SortStableFunc(order, func(a, b away) int { return int(b.bytes - a.bytes) })
-	kept := make([]bool, len(p.graph.Tensors))
+	kept := make([]bool, len(p.Graph.Tensors))
 	for _, x := range order {
-		if fits(usage, x.after+1, x.before, x.bytes, p.limits.Device) {
-			kept[x.tensor] = true
-			plus(usage, x.after+1, x.before, x.bytes)
+		if fits(usage, x.After+1, x.Before, x.bytes, p.Limits.Device) {
+			kept[x.Tensor] = true
+			draft.Plus(usage, x.After+1, x.Before, x.bytes)
 		}
 	}
-	return p.realize(slices.DeleteFunc(all, func(x away) bool { return kept[x.tensor] }))
+	return p.realize(slices.DeleteFunc(all, func(x away) bool { return kept[x.Tensor] }))
 }
 
 // fits says whether so many bytes more keep to a limit at the operators from first to the one before end.

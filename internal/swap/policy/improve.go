@@ -14,7 +14,7 @@ const tryWork = 4 << 20
 // tries returns how many changes are tried at most.
 func (c *chooser) tries() int {
 	const each = 32 // of a candidate, where there are few
-	return min(tryWork/(len(c.graph.Ops)+len(c.all)+1), each*len(c.all))
+	return min(tryWork/(len(c.Graph.Ops)+len(c.all)+1), each*len(c.all))
 }
 
 // improve changes the share of one candidate at a time, the one that costs the most time first, and makes up for the memory that this
@@ -24,7 +24,7 @@ func (c *chooser) tries() int {
 // of the same kind are passed over, until one helps; when none does all are tried.
 func (c *chooser) improve(best *outcome, tries int) {
 	clear(c.banned)
-	least := c.begin[c.ops()]
+	least := c.Begin[c.Ops()]
 	for all := false; tries > 0 && best.step > least; {
 		t := trial{chooser: c, best: best, everyone: all, patience: map[kind]backoff{}, left: tries}
 		t.round()
@@ -100,7 +100,7 @@ func (c *chooser) shares(i int32, now int64) []int64 {
 	all := []int64{keep, x.bytes}
 	if x.able {
 		all = append(all, 0)
-		if row := c.graph.Tensors[x.tensor].Row; row > 0 {
+		if row := c.Graph.Tensors[x.Tensor].Row; row > 0 {
 			for quarter := range int64(3) {
 				all = append(all, x.bytes*(quarter+1)/4/row*row)
 			}
@@ -114,7 +114,7 @@ func (c *chooser) shares(i int32, now int64) []int64 {
 // not suffice then.
 func (c *chooser) change(share []int64, i int32, to int64) bool {
 	next := slices.Clone(share)
-	for _, j := range c.byTensor.of(c.all[i].tensor) {
+	for _, j := range c.byTensor.Of(c.all[i].Tensor) {
 		if to > 0 && next[j] > 0 {
 			next[j] = to // there is one copy of a tensor
 		}
@@ -123,12 +123,12 @@ func (c *chooser) change(share []int64, i int32, to int64) bool {
 	c.load(next)
 	c.locked = i
 	defer func() { c.locked = -1 }()
-	return c.host <= c.limits.Host && c.cover(taste{most: c.stall}) == nil
+	return c.host <= c.Limits.Host && c.cover(taste{most: c.stall}) == nil
 }
 
 // byCost lists the candidates that are away, those that cost the most time first: to be computed again, or waited for.
 func (c *chooser) byCost(o *outcome) []int32 {
-	waited := make([]time.Duration, len(c.graph.Tensors))
+	waited := make([]time.Duration, len(c.Graph.Tensors))
 	if actions, err := c.actions(o); err == nil {
 		c.machine.Run(actions, func(s simulate.Span) {
 			if s.Wait {
@@ -143,7 +143,7 @@ func (c *chooser) byCost(o *outcome) []int32 {
 		if o.share[i] == keep {
 			continue
 		}
-		cost[i] = waited[x.tensor]
+		cost[i] = waited[x.Tensor]
 		if o.share[i] < x.bytes {
 			cost[i] += x.price
 		}

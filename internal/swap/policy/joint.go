@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gm/internal/swap"
+	"gm/internal/swap/draft"
 )
 
 // planJoint chooses for each tensor whether it is kept, copied to the host or computed again, or some rows this and the rest that, by
@@ -35,7 +36,7 @@ type outcome struct {
 // first returns the best choice of the tastes of some of the dividing prices. The error is a *ShortError, that of the taste that comes closest.
 func (c *chooser) first(from, end int) (outcome, error) {
 	best, err := c.firstOf(from, end, fewBans)
-	if _, short := errors.AsType[*ShortError](err); short {
+	if _, short := errors.AsType[*draft.ShortError](err); short {
 		return c.firstOf(from, end, mostBans)
 	}
 	return best, err
@@ -44,11 +45,11 @@ func (c *chooser) first(from, end int) (outcome, error) {
 func (c *chooser) firstOf(from, end, bans int) (outcome, error) {
 	clear(c.banned)
 	best := outcome{result: result{step: math.MaxInt64}}
-	var closest *ShortError
+	var closest *draft.ShortError
 	for i := from; i < min(end, len(c.prices)); i++ {
 		for _, how := range c.tastes(i) {
 			o, err := c.attempt(how, bans)
-			short, isShort := errors.AsType[*ShortError](err)
+			short, isShort := errors.AsType[*draft.ShortError](err)
 			switch {
 			case isShort && (closest == nil || short.Bytes < closest.Bytes):
 				closest = short
@@ -110,7 +111,7 @@ func (c *chooser) attempt(how taste, most int) (outcome, error) {
 		if err == nil {
 			o, err = c.evaluate(math.MaxInt64)
 		}
-		short, isShort := errors.AsType[*ShortError](err)
+		short, isShort := errors.AsType[*draft.ShortError](err)
 		if !isShort || short.Host || bans == most {
 			return o, err
 		}
@@ -135,14 +136,14 @@ func (c *chooser) adopt(all []away) (outcome, bool) {
 	if all == nil {
 		return outcome{}, false
 	}
-	bytes := make(map[gap]int64, len(all))
+	bytes := make(map[draft.Gap]int64, len(all))
 	for _, x := range all {
-		bytes[x.gap] = x.bytes
+		bytes[x.Gap] = x.bytes
 	}
 	share := make([]int64, len(c.all))
 	for i := range share {
 		share[i] = keep
-		if copied, ok := bytes[c.all[i].gap]; ok {
+		if copied, ok := bytes[c.all[i].Gap]; ok {
 			share[i] = copied
 		}
 	}

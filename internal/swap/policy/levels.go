@@ -1,6 +1,10 @@
 package policy
 
-import "math"
+import (
+	"math"
+
+	"gm/internal/swap/draft"
+)
 
 // levels holds a number for each operator, and answers for stretches of operators at a time.
 type levels struct {
@@ -13,7 +17,7 @@ type levels struct {
 func (l *levels) set(numbers []int64) {
 	for l.size = 1; l.size < len(numbers); l.size *= 2 {
 	}
-	l.add, l.worst = zeroed(l.add, 2*l.size), zeroed(l.worst, 2*l.size)
+	l.add, l.worst = draft.Zeroed(l.add, 2*l.size), draft.Zeroed(l.worst, 2*l.size)
 	for i := range l.size {
 		l.worst[l.size+i] = math.MinInt64 / 2
 		if i < len(numbers) {

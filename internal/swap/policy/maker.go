@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gm/internal/swap"
+	"gm/internal/swap/draft"
 )
 
 // maker makes schedules for one amount of memory after the other.
@@ -42,15 +43,15 @@ func (m *maker) best(limit int64, least time.Duration) *member {
 
 // add adds the schedules for an amount of memory: joint's, and if that takes any time the others'.
 func (m *maker) add(bytes int64) error {
-	m.limits.Device = bytes
+	m.Limits.Device = bytes
 	c := newChooser(m.problem)
 	best, err := m.choice(c)
-	_, short := errors.AsType[*ShortError](err)
+	_, short := errors.AsType[*draft.ShortError](err)
 	if err != nil && !short {
 		return err
 	}
 	if err == nil {
-		m.hidden = best.step == m.begin[m.ops()]
+		m.hidden = best.step == m.Begin[m.Ops()]
 		if err := m.addChoice(c, &best); err != nil || m.hidden {
 			return err
 		}
@@ -110,7 +111,7 @@ func (m *maker) addChoice(c *chooser, o *outcome) error {
 // addPlan adds what a policy plans, if it does.
 func (m *maker) addPlan(plan planner) error {
 	actions, err := plan(m.problem)
-	if _, short := errors.AsType[*ShortError](err); short {
+	if _, short := errors.AsType[*draft.ShortError](err); short {
 		return nil
 	}
 	if err != nil {
@@ -122,7 +123,7 @@ func (m *maker) addPlan(plan planner) error {
 // addMember adds a schedule that keeps to the limit of the host, whatever it takes of the device, unless another takes no more and is as good.
 func (m *maker) addMember(actions []swap.Action) error {
 	r, err := m.admit(actions)
-	if _, short := errors.AsType[*ShortError](err); short {
+	if _, short := errors.AsType[*draft.ShortError](err); short {
 		return nil
 	}
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gm/internal/swap"
+	"gm/internal/swap/draft"
 )
 
 // planMemo is MEMO's token-wise recomputation and swapping (section 4.1) on the layers of a graph. Two layers at a time have their tensors
@@ -31,15 +32,15 @@ func newMemo(p *problem) *memo {
 
 func (m *memo) plan(part float64) ([]swap.Action, error) {
 	p := m.problem
-	var trips []trip
+	var trips []draft.Trip
 	for i, shares := range m.share {
 		for _, s := range shares {
 			trips = append(trips, m.trip(i, s, part))
 		}
 	}
-	trips = p.advance(trips)
-	slices.SortStableFunc(trips, func(a, b trip) int { return int(p.made(&a) - p.made(&b)) })
-	return p.compile(trips, p.remake.dead), nil
+	trips = p.Advance(trips)
+	slices.SortStableFunc(trips, func(a, b draft.Trip) int { return int(p.Made(&a) - p.Made(&b)) })
+	return p.Compile(trips, p.Remake.Dead), nil
 }
 
 type memo struct {
@@ -58,7 +59,7 @@ type layer struct {
 
 // share is a tensor of a layer.
 type share struct {
-	gap
+	draft.Gap
 	whole bool // all of it is copied
 }
 
@@ -66,8 +67,8 @@ type share struct {
 func (p *problem) layers() []layer {
 	var all []layer
 	index := map[int32]int{}
-	for op := range p.graph.Ops {
-		o := &p.graph.Ops[op]
+	for op := range p.Graph.Ops {
+		o := &p.Graph.Ops[op]
 		i, known := index[o.Layer]
 		switch {
 		case o.Layer < 0 || o.Phase == swap.Update:
@@ -95,21 +96,21 @@ func (m *memo) collect() {
 		home[m.layers[i].number] = i
 	}
 	moved := map[int32]int{} // the layer that each tensor comes back with
-	gaps := m.mainGaps()
-	slices.SortFunc(gaps, func(a, b gap) int { return int(m.remake.rank[a.tensor] - m.remake.rank[b.tensor]) })
-	var r recipe
+	gaps := m.MainGaps()
+	slices.SortFunc(gaps, func(a, b draft.Gap) int { return int(m.Remake.Rank[a.Tensor] - m.Remake.Rank[b.Tensor]) })
+	var r draft.Recipe
 	for _, x := range gaps {
-		t := &m.graph.Tensors[x.tensor]
+		t := &m.Graph.Tensors[x.Tensor]
 		i, known := home[t.Layer]
 		whole := t.Role != swap.Inner
 		if !known {
 			continue
 		}
-		m.remake.begin(&r)
-		able := m.remake.add(&r, x.tensor, min(x.before, m.layers[i].backward), m.remake.dead)
-		earlier := slices.ContainsFunc(r.needs, func(t int32) bool { layer, ok := moved[t]; return ok && layer < i })
+		m.Remake.Begin(&r)
+		able := m.Remake.Add(&r, x.Tensor, min(x.Before, m.layers[i].backward), m.Remake.Dead)
+		earlier := slices.ContainsFunc(r.Needs, func(t int32) bool { layer, ok := moved[t]; return ok && layer < i })
 		if whole || able && !earlier {
-			moved[x.tensor] = i
+			moved[x.Tensor] = i
 			m.share[i] = append(m.share[i], share{x, whole})
 		}
 	}
@@ -117,7 +118,7 @@ func (m *memo) collect() {
 
 // rows returns how many bytes of a tensor are copied: whole rows.
 func (m *memo) rows(s share, part float64) int64 {
-	t := &m.graph.Tensors[s.tensor]
+	t := &m.Graph.Tensors[s.Tensor]
 	switch {
 	case s.whole || part == 1:
 		return t.Bytes
@@ -144,7 +145,7 @@ func (m *memo) within(part float64) bool {
 		took := time.Duration(0)
 		for _, s := range shares {
 			if bytes := m.rows(s, part); bytes > 0 {
-				took += m.limits.Link.OutTime(bytes)
+				took += m.Limits.Link.OutTime(bytes)
 				host += bytes
 			}
 		}
@@ -152,17 +153,17 @@ func (m *memo) within(part float64) bool {
 			return false
 		}
 	}
-	return host <= m.limits.Host
+	return host <= m.Limits.Host
 }
 
-func (m *memo) trip(i int, s share, part float64) trip {
-	x := trip{tensor: s.tensor, bytes: m.rows(s, part)}
-	x.out = max(m.layers[i+1].forward, m.graph.Tensors[s.tensor].Made+1)
-	x.free = max(m.layers[i+2].forward, s.after+1, x.out)
-	x.need = min(s.before, m.layers[i].backward)
-	x.back = x.need
-	if x.bytes > 0 {
-		x.back = min(x.need, max(x.free+1, m.layers[i+2].behindEnd))
+func (m *memo) trip(i int, s share, part float64) draft.Trip {
+	x := draft.Trip{Tensor: s.Tensor, Bytes: m.rows(s, part)}
+	x.Out = max(m.layers[i+1].forward, m.Graph.Tensors[s.Tensor].Made+1)
+	x.Free = max(m.layers[i+2].forward, s.After+1, x.Out)
+	x.Need = min(s.Before, m.layers[i].backward)
+	x.Back = x.Need
+	if x.Bytes > 0 {
+		x.Back = min(x.Need, max(x.Free+1, m.layers[i+2].behindEnd))
 	}
 	return x
 }

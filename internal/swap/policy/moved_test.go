@@ -19,7 +19,7 @@ func movedBound(g *swap.Graph, device int64) int64 {
 	most := int64(0)
 	sums := make([]int64, len(ops))
 	for b := range ops {
-		excess := p.plain[ops[b]] - device
+		excess := p.Plain[ops[b]] - device
 		sums[b] = excess
 		for a := range b {
 			sums[b] = max(sums[b], sums[a]+max(0, excess-common[a][b]))
@@ -35,8 +35,8 @@ const movedOps = 256
 // overLimit lists operators that are over the limit, evenly spread where they are many.
 func (p *problem) overLimit() []int32 {
 	var ops []int32
-	for op, used := range p.plain {
-		if used > p.limits.Device {
+	for op, used := range p.Plain {
+		if used > p.Limits.Device {
 			ops = append(ops, int32(op))
 		}
 	}
@@ -53,8 +53,8 @@ func (p *problem) commonGaps(ops []int32) [][]int64 {
 	for a := range common {
 		common[a] = make([]int64, len(ops))
 	}
-	for i := range p.graph.Tensors {
-		t := &p.graph.Tensors[i]
+	for i := range p.Graph.Tensors {
+		t := &p.Graph.Tensors[i]
 		after := t.Made
 		for _, use := range t.Uses {
 			first := sort.Search(len(ops), func(i int) bool { return ops[i] > after })

@@ -1,5 +1,13 @@
-// Package policy makes schedules: what of a training step is moved to the host, what is computed again, and when, so that the step runs in a
-// given amount of memory. The policies of the papers are here, and two of our own, joint and auto.
+// Package policy makes schedules: what of a training step is copied to the host, what is recomputed, and when, so that the step fits in a given
+// amount of memory. A policy makes its trips and actions by package draft; the policies that are only here for comparison are in package papers.
+//
+//	policy.go    the policies by name, and what a schedule has to pass
+//	auto.go      auto: the best of a family of schedules; family.go and maker.go make the family
+//	joint.go     joint: for each tensor keep, copy or recompute. candidate.go, choose.go and improve.go choose; levels.go counts memory
+//	realize.go   trips and actions for what was chosen
+//	bound.go     a lower bound of the time of a step
+//	floor.go     DeepSpeed's, memo.go MEMO's, dymem.go Dymem's, belady.go Belady's
+//	state.go     what all of them work on
 package policy
 
 import (
@@ -13,6 +21,8 @@ import (
 
 	"gm/internal/swap"
 	"gm/internal/swap/check"
+	"gm/internal/swap/draft"
+	"gm/internal/swap/papers"
 )
 
 // Policy makes schedules of steps.
@@ -25,6 +35,9 @@ type Policy struct {
 // planner makes the actions of a schedule, valid until the next one is made of the same problem. The error is a *ShortError.
 type planner func(*problem) ([]swap.Action, error)
 
+// ShortError says that no schedule of a policy keeps to the limits.
+type ShortError = draft.ShortError
+
 // Policies lists the policies, the default first.
 func Policies() []Policy {
 	return []Policy{
@@ -33,14 +46,14 @@ func Policies() []Policy {
 		{"floor", "copy all, bring back the largest while they fit, copy the rest back in time (DeepSpeed)", planFloor},
 		{"memo", "copy inputs and attention of each layer and a part of the rows of others, compute the rest again (MEMO); memo=0.5 names the part", planMemo},
 		{"dymem", "copy what convolutions, pooling, activations and norms read; wait only where memory is short (Dymem)", planDymem},
-		{"superneurons", "copy what convolutions make, least recently used first; compute cheap layers again (SuperNeurons)", planSuperNeurons},
-		{"vdnn-all", "copy the input of each layer, with a barrier behind each (vDNN)", planVDNNAll},
-		{"vdnn-conv", "copy the input of each convolution, with a barrier behind each (vDNN)", planVDNNConv},
+		{"superneurons", "copy what convolutions make, least recently used first; compute cheap layers again (SuperNeurons)", paper(papers.SuperNeurons)},
+		{"vdnn-all", "copy the input of each layer, with a barrier behind each (vDNN)", paper(papers.VDNNAll)},
+		{"vdnn-conv", "copy the input of each convolution, with a barrier behind each (vDNN)", paper(papers.VDNNConv)},
 		{"belady", "where memory is short: what is needed furthest in the future goes first", planBelady},
-		{"latency", "where memory is short: the greatest bytes x time to the next use go first (Ravenstore)", planLatency},
-		{"lru", "where memory is short: the least recently used goes first", planLRU},
-		{"fifo", "where memory is short: what came first goes first", planFIFO},
-		{"all", "copy all that the backward pass needs", planAll},
+		{"latency", "where memory is short: the greatest bytes x time to the next use go first (Ravenstore)", paper(papers.Latency)},
+		{"lru", "where memory is short: the least recently used goes first", paper(papers.LRU)},
+		{"fifo", "where memory is short: what came first goes first", paper(papers.FIFO)},
+		{"all", "copy all that the backward pass needs", paper(papers.All)},
 		{"none", "move nothing", planNone},
 	}
 }
@@ -64,22 +77,6 @@ func Lookup(name string) (Policy, error) {
 	return Policy{}, fmt.Errorf("unknown policy %q, expected one of %s", name, strings.Join(names, ", "))
 }
 
-// ShortError says that no schedule of a policy keeps to the limits.
-type ShortError struct {
-	Policy string
-	Bytes  int64 // that are missing to the one that comes closest of those it looked at
-	Op     int32 // the operator at which they are
-	Host   bool  // of the host's memory and not of the device's
-}
-
-func (e *ShortError) Error() string {
-	where := "device"
-	if e.Host {
-		where = "host"
-	}
-	return fmt.Sprintf("policy %s: no schedule keeps to the limits: %d bytes of %s memory are missing at operator %d", e.Policy, e.Bytes, where, e.Op)
-}
-
 // Plan returns a schedule of a step of g, which has to be valid, that keeps to the limits. Where there is none the error is a *[ShortError].
 func (p Policy) Plan(g *swap.Graph, limits swap.Limits) (s *swap.Schedule, err error) {
 	p.PlanEach(g, limits, []int64{limits.Device}, func(_ int, made *swap.Schedule, failed error) { s, err = made, failed })
@@ -91,7 +88,7 @@ func (p Policy) Plan(g *swap.Graph, limits swap.Limits) (s *swap.Schedule, err e
 func (p Policy) PlanEach(g *swap.Graph, limits swap.Limits, devices []int64, visit func(i int, s *swap.Schedule, err error)) {
 	pr := newProblem(g, limits)
 	for i, device := range devices {
-		pr.limits.Device = device
+		pr.Limits.Device = device
 		actions, err := p.plan(pr)
 		if err == nil {
 			err = pr.accept(actions)
@@ -111,7 +108,7 @@ const autoName = "auto"
 
 // failed returns an error of a plan as that of the policy.
 func (p Policy) failed(err error) error {
-	if short, ok := errors.AsType[*ShortError](err); ok {
+	if short, ok := errors.AsType[*draft.ShortError](err); ok {
 		told := *short // the policy may come to it again
 		told.Policy = p.Name
 		return &told
@@ -149,9 +146,9 @@ func (p *problem) admit(actions []swap.Action) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	for _, slot := range check.Slots(p.graph, actions) {
-		if end := slot.Offset + slot.Bytes; end > p.limits.Host {
-			return result{}, &ShortError{Bytes: end - p.limits.Host, Op: actions[slot.Action].At, Host: true}
+	for _, slot := range check.Slots(p.Graph, actions) {
+		if end := slot.Offset + slot.Bytes; end > p.Limits.Host {
+			return result{}, &draft.ShortError{Bytes: end - p.Limits.Host, Op: actions[slot.Action].At, Host: true}
 		}
 	}
 	return r, nil
@@ -160,10 +157,15 @@ func (p *problem) admit(actions []swap.Action) (result, error) {
 // accept returns an error for a schedule that breaks the rules, and a *ShortError for one that does not keep to the limits.
 func (p *problem) accept(actions []swap.Action) error {
 	r, err := p.admit(actions)
-	if err == nil && r.peak > p.limits.Device {
-		err = &ShortError{Bytes: r.peak - p.limits.Device, Op: r.op}
+	if err == nil && r.peak > p.Limits.Device {
+		err = &draft.ShortError{Bytes: r.peak - p.Limits.Device, Op: r.op}
 	}
 	return err
 }
 
 func planNone(*problem) ([]swap.Action, error) { return nil, nil }
+
+// paper is a policy of a paper as a planner.
+func paper(plan func(*draft.Problem) ([]swap.Action, error)) planner {
+	return func(p *problem) ([]swap.Action, error) { return plan(p.Problem) }
+}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"gm/internal/swap"
+	"gm/internal/swap/draft"
 )
 
 // TestPolicies says what each policy does with networks of one operator a layer. Operators take 100 ns, and copies 1 ns a byte.
@@ -186,7 +187,7 @@ func checkMemo(t *testing.T, g *swap.Graph, a swap.Action) {
 
 func TestShortError(t *testing.T) {
 	g := stack("ccccc", 100, 100)
-	for name, want := range map[string]ShortError{
+	for name, want := range map[string]draft.ShortError{
 		"none":     {Policy: "none", Bytes: 150, Op: 4},
 		"vdnn-all": {Policy: "vdnn-all", Bytes: 50, Op: 2, Host: true},
 		"belady":   {Policy: "belady", Bytes: 50, Op: 4, Host: true},
@@ -196,7 +197,7 @@ func TestShortError(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = p.Plan(g, swap.Limits{Device: 350, Host: 150, Link: perByte{}})
-		var short *ShortError
+		var short *draft.ShortError
 		if !errors.As(err, &short) || *short != want {
 			t.Errorf("%s: %v, want %v", name, err, &want)
 		}

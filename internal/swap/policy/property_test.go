@@ -12,6 +12,8 @@ import (
 
 	"gm/internal/swap"
 	"gm/internal/swap/check"
+	"gm/internal/swap/draft"
+	"gm/internal/swap/papers"
 	"gm/internal/swap/simulate"
 )
 
@@ -19,7 +21,7 @@ import (
 func randomProblem(seed uint64, most int) (*swap.Graph, swap.Limits) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	g := randomGraph(r, 2+r.IntN(most), 1+r.IntN(most), r.IntN(4) == 0)
-	_, top := over(g.Plain(), 0)
+	_, top := draft.Over(g.Plain(), 0)
 	l := swap.Limits{Device: int64((0.1 + r.Float64()) * float64(top)), Host: math.MaxInt64}
 	if r.IntN(3) == 0 {
 		l.Host = int64(r.Float64() * float64(top))
@@ -39,7 +41,7 @@ type planned struct {
 func try(t *testing.T, p Policy, g *swap.Graph, l swap.Limits) *planned {
 	t.Helper()
 	s, err := p.Plan(g, l)
-	var short *ShortError
+	var short *draft.ShortError
 	if errors.As(err, &short) {
 		if short.Policy != p.Name || short.Bytes <= 0 || short.Op < 0 || int(short.Op) >= len(g.Ops) {
 			t.Errorf("%s: %+v", p.Name, short)
@@ -139,7 +141,7 @@ func FuzzPlan(f *testing.F) {
 // TestTransformer has a network of layers in less and less memory.
 func TestTransformer(t *testing.T) {
 	g := transformer(6, 16384)
-	_, top := over(g.Plain(), 0)
+	_, top := draft.Over(g.Plain(), 0)
 	for _, part := range []float64{1, 0.5} {
 		l := swap.Limits{Device: int64(part * float64(top)), Host: math.MaxInt64, Link: pcie}
 		checkProblem(t, g, l)
@@ -167,7 +169,7 @@ func TestAutoMonotone(t *testing.T) {
 	}
 	for seed := range uint64(15) {
 		g, l := randomProblem(seed, 30)
-		_, top := over(g.Plain(), 0)
+		_, top := draft.Over(g.Plain(), 0)
 		r := rand.New(rand.NewPCG(seed, 1))
 		var limits []int64
 		for range 10 {
@@ -193,7 +195,7 @@ func TestAutoMonotone(t *testing.T) {
 func TestPlanEach(t *testing.T) {
 	for seed := range uint64(15) {
 		g, l := randomProblem(seed, 30)
-		_, top := over(g.Plain(), 0)
+		_, top := draft.Over(g.Plain(), 0)
 		least := g.Least()
 		devices := []int64{0, top / 4, top / 2, top / 2, top - 1, top, 2 * top, least, least + 1, least + (top-least)/100, least + (top-least)/40}
 		slices.Sort(devices)
@@ -216,10 +218,10 @@ func TestBelady(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 2))
 		g := randomGraph(r, 10+r.IntN(60), 5+r.IntN(40), true)
-		_, top := over(g.Plain(), 0)
+		_, top := draft.Over(g.Plain(), 0)
 		p := newProblem(g, swap.Limits{Device: int64((0.3 + 0.7*r.Float64()) * float64(top)), Host: math.MaxInt64, Link: perByte{}})
 		fetches := map[string]int{}
-		for name, plan := range map[string]planner{"belady": planBelady, "lru": planLRU, "fifo": planFIFO, "latency": planLatency} {
+		for name, plan := range map[string]planner{"belady": planBelady, "lru": paper(papers.LRU), "fifo": paper(papers.FIFO), "latency": paper(papers.Latency)} {
 			actions, err := plan(p)
 			if err != nil {
 				continue
@@ -240,7 +242,7 @@ func TestBelady(t *testing.T) {
 				t.Fatalf("seed %d: %s fetches %d tensors, belady %d", seed, name, n, least)
 			}
 		}
-		if bound := movedBound(g, p.limits.Device); int64(least)*1000 < bound {
+		if bound := movedBound(g, p.Limits.Device); int64(least)*1000 < bound {
 			t.Fatalf("seed %d: belady fetches %d tensors, where the bound is %d bytes", seed, least, bound)
 		}
 		compared += least
@@ -309,7 +311,7 @@ func spoil(r *rand.Rand, g *swap.Graph, actions []swap.Action) []swap.Action {
 // not to do so.
 func TestManyPages(t *testing.T) {
 	g := transformer(1_500, 1024)
-	_, top := over(g.Plain(), 0)
+	_, top := draft.Over(g.Plain(), 0)
 	took := func(plan planner) time.Duration {
 		begin := time.Now()
 		if _, err := plan(newProblem(g, swap.Limits{Device: top / 2, Host: math.MaxInt64, Link: pcie})); err != nil {
@@ -317,7 +319,7 @@ func TestManyPages(t *testing.T) {
 		}
 		return time.Since(begin)
 	}
-	lru, latency := took(planLRU), took(planLatency)
+	lru, latency := took(paper(papers.LRU)), took(paper(papers.Latency))
 	if 3*lru > latency {
 		t.Errorf("lru took %v, latency %v", lru, latency)
 	}

@@ -6,25 +6,24 @@ import (
 	"time"
 
 	"gm/internal/swap"
+	"gm/internal/swap/draft"
 )
 
 // away is a gap in which a tensor is not on the device.
 type away struct {
-	gap
+	draft.Gap
 	bytes int64 // copied to the host; the rest is computed again
 }
 
 // workspace is memory that schedules are made in, one after the other.
 type workspace struct {
-	trips, order         []trip
-	heap                 deadlines
+	trips                []draft.Trip
 	usage, ghosts        []int64
 	again, begin, before []time.Duration
 	left                 []time.Duration
-	want                 []int32
 	flags                []bool
 
-	byTensor, byRank, starts, ends, byNeed buckets
+	starts, ends draft.Buckets
 }
 
 // realize returns the best schedule that it knows for what is away, which is in the order in which the tensors are made. Memory is given
@@ -41,60 +40,60 @@ var errSlow = errors.New("the step takes too long")
 func (p *problem) realizeWithin(all []away, most time.Duration) ([]swap.Action, error) {
 	trips := p.work.trips[:0]
 	for _, x := range all {
-		trips = append(trips, trip{tensor: x.tensor, bytes: x.bytes, after: x.after, free: x.after + 1, back: x.before, need: x.before})
+		trips = append(trips, draft.Trip{Tensor: x.Tensor, Bytes: x.bytes, After: x.After, Free: x.After + 1, Back: x.Before, Need: x.Before})
 	}
 	p.work.trips = trips
-	trips = p.advance(trips)
+	trips = p.Advance(trips)
 	p.recomputes(trips)
 	usage := p.usage(trips)
-	if op, short := over(usage, p.limits.Device); short > 0 {
-		return nil, &ShortError{Bytes: short, Op: op}
+	if op, short := draft.Over(usage, p.Limits.Device); short > 0 {
+		return nil, &draft.ShortError{Bytes: short, Op: op}
 	}
 	trips, less := p.delay(trips, usage)
-	p.queue(trips)
+	p.Queue(trips)
 	begin := p.pace(trips)
-	if begin[p.ops()]-less > most {
+	if begin[p.Ops()]-less > most {
 		return nil, errSlow
 	}
 	p.hasten(trips)
-	p.hoist(trips, p.usage(trips), begin)
-	return p.compile(trips, p.remake.dead), nil
+	p.Hoist(trips, p.usage(trips), begin)
+	return p.Compile(trips, p.Remake.Dead), nil
 }
 
 // usage returns the bytes in use at each operator if trips end at the need. The ghosts are those of recomputes.
-func (p *problem) usage(trips []trip) []int64 {
-	usage := zeroed(p.work.usage, int(p.ops())+1)
+func (p *problem) usage(trips []draft.Trip) []int64 {
+	usage := draft.Zeroed(p.work.usage, int(p.Ops())+1)
 	p.work.usage = usage
 	for i := range trips {
-		bytes := p.graph.Tensors[trips[i].tensor].Bytes
-		usage[trips[i].free] -= bytes
-		usage[trips[i].need] += bytes
+		bytes := p.Graph.Tensors[trips[i].Tensor].Bytes
+		usage[trips[i].Free] -= bytes
+		usage[trips[i].Need] += bytes
 	}
 	away := int64(0)
-	for op, plain := range p.plain {
+	for op, plain := range p.Plain {
 		away += usage[op]
 		usage[op] = plain + away + p.work.ghosts[op]
 	}
-	return usage[:p.ops()]
+	return usage[:p.Ops()]
 }
 
 // recomputes finds the bytes of ghosts before each operator, and how long what is computed again there takes.
-func (p *problem) recomputes(trips []trip) {
-	ghosts, took := zeroed(p.work.ghosts, int(p.ops())), zeroed(p.work.again, int(p.ops()))
+func (p *problem) recomputes(trips []draft.Trip) {
+	ghosts, took := draft.Zeroed(p.work.ghosts, int(p.Ops())), draft.Zeroed(p.work.again, int(p.Ops()))
 	p.work.ghosts, p.work.again = ghosts, took
-	r := &p.compiler.recipe
-	p.eachAgain(trips, func(again []int32) {
-		op := trips[again[0]].need
-		p.remake.begin(r)
+	r := &p.Compiler.Recipe
+	p.EachAgain(trips, func(again []int32) {
+		op := trips[again[0]].Need
+		p.Remake.Begin(r)
 		for _, i := range again {
 			x := &trips[i]
-			t := &p.graph.Tensors[x.tensor]
-			p.remake.add(r, x.tensor, op, p.remake.dead)
-			took[op] += time.Duration(float64(t.Recompute) * float64(p.rest(x)) / float64(t.Bytes))
+			t := &p.Graph.Tensors[x.Tensor]
+			p.Remake.Add(r, x.Tensor, op, p.Remake.Dead)
+			took[op] += time.Duration(float64(t.Recompute) * float64(p.Rest(x)) / float64(t.Bytes))
 		}
-		for _, t := range r.ghosts {
-			ghosts[op] += p.graph.Tensors[t].Bytes
-			took[op] += p.graph.Tensors[t].Recompute
+		for _, t := range r.Ghosts {
+			ghosts[op] += p.Graph.Tensors[t].Bytes
+			took[op] += p.Graph.Tensors[t].Recompute
 		}
 	})
 }
@@ -102,77 +101,77 @@ func (p *problem) recomputes(trips []trip) {
 // delay lets the trips of what is copied begin only where memory is needed, in the order in which copies end, and drops those that need not
 // be made. Usage is the bytes in use at each operator if each begins as early as it can. It also returns a time that recomputes counted, at
 // least, which those would have taken to be computed again in part.
-func (p *problem) delay(trips []trip, usage []int64) ([]trip, time.Duration) {
+func (p *problem) delay(trips []draft.Trip, usage []int64) ([]draft.Trip, time.Duration) {
 	w := &p.work
-	w.starts.fill(p.ops(), len(trips), func(i int) int32 { return trips[i].free })
-	w.ends.fill(p.ops(), len(trips), func(i int) int32 { return trips[i].need })
-	w.flags = zeroed(w.flags, len(trips))
+	w.starts.Fill(p.Ops(), len(trips), func(i int) int32 { return trips[i].Free })
+	w.ends.Fill(p.Ops(), len(trips), func(i int) int32 { return trips[i].Need })
+	w.flags = draft.Zeroed(w.flags, len(trips))
 	waits := w.flags
 	held, low := int64(0), len(trips) // bytes of trips that wait, and the first of them
-	for op := range p.ops() {
-		for _, i := range w.ends.of(op) {
+	for op := range p.Ops() {
+		for _, i := range w.ends.Of(op) {
 			if waits[i] {
 				waits[i] = false
-				held -= p.graph.Tensors[trips[i].tensor].Bytes
-				trips[i].free = trips[i].need
+				held -= p.Graph.Tensors[trips[i].Tensor].Bytes
+				trips[i].Free = trips[i].Need
 			}
 		}
-		for _, i := range w.starts.of(op) {
-			if trips[i].bytes > 0 {
+		for _, i := range w.starts.Of(op) {
+			if trips[i].Bytes > 0 {
 				waits[i] = true
-				held += p.graph.Tensors[trips[i].tensor].Bytes
+				held += p.Graph.Tensors[trips[i].Tensor].Bytes
 				low = min(low, int(i))
 			}
 		}
-		for ; usage[op]+held > p.limits.Device; low++ {
+		for ; usage[op]+held > p.Limits.Device; low++ {
 			if waits[low] {
 				waits[low] = false
-				held -= p.graph.Tensors[trips[low].tensor].Bytes
-				trips[low].free = op
+				held -= p.Graph.Tensors[trips[low].Tensor].Bytes
+				trips[low].Free = op
 			}
 		}
 	}
 	less := time.Duration(0)
-	trips = takeAway(trips, func(x *trip) bool {
-		if x.free >= x.need && p.rest(x) > 0 {
-			less += w.again[x.need]
+	trips = draft.TakeAway(trips, func(x *draft.Trip) bool {
+		if x.Free >= x.Need && p.Rest(x) > 0 {
+			less += w.again[x.Need]
 		}
-		return x.free >= x.need
+		return x.Free >= x.Need
 	})
 	return trips, less
 }
 
 // pace returns when each operator begins if nothing waits for copies to the device.
-func (p *problem) pace(trips []trip) []time.Duration {
+func (p *problem) pace(trips []draft.Trip) []time.Duration {
 	w := &p.work
-	w.starts.fill(p.ops(), len(trips), func(i int) int32 { return trips[i].free })
-	w.begin, w.before = zeroed(w.begin, int(p.ops())+1), zeroed(w.before, int(p.ops())+1)
-	w.left = zeroed(w.left, len(p.graph.Tensors)) // ends of the copies to the host
-	c := clock{link: p.limits.Link}
+	w.starts.Fill(p.Ops(), len(trips), func(i int) int32 { return trips[i].Free })
+	w.begin, w.before = draft.Zeroed(w.begin, int(p.Ops())+1), draft.Zeroed(w.before, int(p.Ops())+1)
+	w.left = draft.Zeroed(w.left, len(p.Graph.Tensors)) // ends of the copies to the host
+	c := draft.Clock{Link: p.Limits.Link}
 	next := 0
-	for op := range p.ops() {
-		w.before[op] = c.now
-		for ; next < len(trips) && (trips[next].bytes == 0 || trips[next].out <= op); next++ {
-			if x := &trips[next]; x.bytes > 0 && w.left[x.tensor] == 0 {
-				w.left[x.tensor] = c.copy(x.bytes)
+	for op := range p.Ops() {
+		w.before[op] = c.Now
+		for ; next < len(trips) && (trips[next].Bytes == 0 || trips[next].Out <= op); next++ {
+			if x := &trips[next]; x.Bytes > 0 && w.left[x.Tensor] == 0 {
+				w.left[x.Tensor] = c.Copy(x.Bytes)
 			}
 		}
-		for _, i := range w.starts.of(op) {
-			c.now = max(c.now, w.left[trips[i].tensor])
+		for _, i := range w.starts.Of(op) {
+			c.Now = max(c.Now, w.left[trips[i].Tensor])
 		}
-		c.now += w.again[op]
-		w.begin[op] = c.now
-		c.now += p.graph.Ops[op].Duration
+		c.Now += w.again[op]
+		w.begin[op] = c.Now
+		c.Now += p.Graph.Ops[op].Duration
 	}
-	w.begin[p.ops()], w.before[p.ops()] = c.now, c.now
+	w.begin[p.Ops()], w.before[p.Ops()] = c.Now, c.Now
 	return w.begin
 }
 
 // hasten lets trips begin as soon as their copies to the host have ended, by the last pace, if that is before memory is needed.
-func (p *problem) hasten(trips []trip) {
+func (p *problem) hasten(trips []draft.Trip) {
 	w := &p.work
 	for i := range trips {
 		x := &trips[i]
-		x.free = min(x.free, max(x.after+1, firstAt(w.before, w.left[x.tensor])))
+		x.Free = min(x.Free, max(x.After+1, draft.FirstAt(w.before, w.left[x.Tensor])))
 	}
 }

@@ -1,31 +1,31 @@
-package policy
+package draft
 
 import "time"
 
-// queue sets when the copies of trips to the host begin, and puts trips in that order: whenever the lane is idle, what has to be given back
+// Queue sets when the copies of trips to the host begin, and puts trips in that order: whenever the lane is idle, what has to be given back
 // first of all that is written by then. Tensors are written once, so that a copy need not wait for the last use before its trip.
 // Trips are in the order in which the tensors are made.
-func (p *problem) queue(trips []trip) {
-	w := &p.work
+func (p *Problem) Queue(trips []Trip) {
+	w := &p.spare
 	waiting := &w.heap
-	waiting.begin(trips, len(p.graph.Tensors))
-	w.flags = zeroed(w.flags, len(p.graph.Tensors))
+	waiting.begin(trips, len(p.Graph.Tensors))
+	w.flags = Zeroed(w.flags, len(p.Graph.Tensors))
 	copied := w.flags
 	order := w.order[:0]
 	lane, last := time.Duration(0), int32(0)
 	for next := 0; next < len(trips) || len(waiting.heap) > 0; {
 		if len(waiting.heap) == 0 {
-			lane = max(lane, p.begin[p.made(&trips[next])+1])
+			lane = max(lane, p.Begin[p.Made(&trips[next])+1])
 		}
-		for ; next < len(trips) && p.begin[p.made(&trips[next])+1] <= lane; next++ {
+		for ; next < len(trips) && p.Begin[p.Made(&trips[next])+1] <= lane; next++ {
 			waiting.push(next)
 		}
 		x := waiting.pop()
-		if x.bytes > 0 && !copied[x.tensor] {
-			copied[x.tensor] = true
-			x.out = max(p.made(&x)+1, last)
-			last = x.out
-			lane += p.limits.Link.OutTime(x.bytes)
+		if x.Bytes > 0 && !copied[x.Tensor] {
+			copied[x.Tensor] = true
+			x.Out = max(p.Made(&x)+1, last)
+			last = x.Out
+			lane += p.Limits.Link.OutTime(x.Bytes)
 		}
 		order = append(order, x)
 	}
@@ -33,11 +33,11 @@ func (p *problem) queue(trips []trip) {
 	copy(trips, order)
 }
 
-func (p *problem) made(x *trip) int32 { return p.graph.Tensors[x.tensor].Made }
+func (p *Problem) Made(x *Trip) int32 { return p.Graph.Tensors[x.Tensor].Made }
 
 // deadlines is a heap of trips. On top is that of the tensor that is given back first, on this trip or another.
 type deadlines struct {
-	all   []trip
+	all   []Trip
 	heap  []deadline
 	first []int32 // the operator at which each tensor is given back first
 }
@@ -59,11 +59,11 @@ func (x deadline) before(y deadline) bool {
 }
 
 // begin empties the heap for some trips of so many tensors.
-func (h *deadlines) begin(trips []trip, tensors int) {
-	h.all, h.heap, h.first = trips, h.heap[:0], zeroed(h.first, tensors)
+func (h *deadlines) begin(trips []Trip, tensors int) {
+	h.all, h.heap, h.first = trips, h.heap[:0], Zeroed(h.first, tensors)
 	for i := range trips {
-		if first := &h.first[trips[i].tensor]; *first == 0 || trips[i].free < *first {
-			*first = trips[i].free
+		if first := &h.first[trips[i].Tensor]; *first == 0 || trips[i].Free < *first {
+			*first = trips[i].Free
 		}
 	}
 }
@@ -71,7 +71,7 @@ func (h *deadlines) begin(trips []trip, tensors int) {
 // push adds a trip, by its number.
 func (h *deadlines) push(trip int) {
 	x := &h.all[trip]
-	added := deadline{h.first[x.tensor], x.free, x.tensor, int32(trip)}
+	added := deadline{h.first[x.Tensor], x.Free, x.Tensor, int32(trip)}
 	h.heap = append(h.heap, added)
 	at := len(h.heap) - 1
 	for ; at > 0 && added.before(h.heap[(at-1)/2]); at = (at - 1) / 2 {
@@ -80,7 +80,7 @@ func (h *deadlines) push(trip int) {
 	h.heap[at] = added
 }
 
-func (h *deadlines) pop() trip {
+func (h *deadlines) pop() Trip {
 	top, last := h.heap[0].trip, len(h.heap)-1
 	moved := h.heap[last]
 	h.heap = h.heap[:last]

@@ -1,4 +1,4 @@
-package policy
+package draft
 
 import (
 	"time"
@@ -10,23 +10,23 @@ import (
 // worth their time.
 const mostGhosts = 64
 
-// remake knows what it takes to compute tensors again.
+// Remake knows what it takes to compute tensors again.
 //
 // What a tensor is computed from is either kept until then, or it has seen its last use: then it is a ghost, which is computed again for
 // the purpose and given back at once.
-type remake struct {
+type Remake struct {
 	graph *swap.Graph
-	rank  []int32 // a tensor's is greater than those of all that it is computed from
+	Rank  []int32 // a tensor's is greater than those of all that it is computed from
 	able  []bool  // its operator can be run again
 	seen  []int32 // the search in which a tensor was met
 	turn  int32
 }
 
-func newRemake(g *swap.Graph, writers *swap.Lists) *remake {
+func newRemake(g *swap.Graph, writers *swap.Lists) *Remake {
 	n := len(g.Tensors)
-	r := &remake{graph: g, rank: make([]int32, n), able: make([]bool, n), seen: make([]int32, n)}
+	r := &Remake{graph: g, Rank: make([]int32, n), able: make([]bool, n), seen: make([]int32, n)}
 	for t := range g.Tensors {
-		r.rank[t], r.able[t] = -1, g.Tensors[t].Recompute > 0
+		r.Rank[t], r.able[t] = -1, g.Tensors[t].Recompute > 0
 	}
 	next := int32(0)
 	for op := range g.Ops {
@@ -42,43 +42,43 @@ const open = -2
 
 // order gives a tensor and those of the same operator that it is computed from their ranks. Tensors that would each be computed from the
 // other cannot be.
-func (r *remake) order(t, next int32) int32 {
-	if r.rank[t] != -1 {
+func (r *Remake) order(t, next int32) int32 {
+	if r.Rank[t] != -1 {
 		return next
 	}
-	r.rank[t] = open
+	r.Rank[t] = open
 	for _, from := range r.graph.Tensors[t].From {
-		if r.rank[from] == open {
+		if r.Rank[from] == open {
 			r.able[t] = false
 			continue
 		}
 		next = r.order(from, next)
 	}
-	r.rank[t] = next
+	r.Rank[t] = next
 	return next + 1
 }
 
-// recipe is how tensors are computed again before an operator.
-type recipe struct {
-	ghosts []int32 // to be computed before, in this order
-	needs  []int32 // to be on the device
+// Recipe is how tensors are computed again before an operator.
+type Recipe struct {
+	Ghosts []int32 // to be computed before, in this order
+	Needs  []int32 // to be on the device
 	opened int     // ghosts of the last tensor
 }
 
-// begin starts another recipe.
-func (r *remake) begin(to *recipe) {
+// Begin starts another recipe.
+func (r *Remake) Begin(to *Recipe) {
 	r.turn++
-	*to = recipe{to.ghosts[:0], to.needs[:0], 0}
+	*to = Recipe{to.Ghosts[:0], to.Needs[:0], 0}
 }
 
-// add extends a recipe for what is computed again before operator op by tensor t. A tensor counts as gone if gone says so. It returns false
+// Add extends a recipe for what is computed again before operator op by tensor t. A tensor counts as gone if gone says so. It returns false
 // if t cannot be computed again.
-func (r *remake) add(to *recipe, t, op int32, gone func(t, op int32) bool) bool {
+func (r *Remake) Add(to *Recipe, t, op int32, gone func(t, op int32) bool) bool {
 	to.opened = 0
 	return r.extend(to, t, op, gone)
 }
 
-func (r *remake) extend(to *recipe, t, op int32, gone func(t, op int32) bool) bool {
+func (r *Remake) extend(to *Recipe, t, op int32, gone func(t, op int32) bool) bool {
 	if !r.able[t] {
 		return false
 	}
@@ -88,28 +88,28 @@ func (r *remake) extend(to *recipe, t, op int32, gone func(t, op int32) bool) bo
 		}
 		r.seen[from] = r.turn
 		if !gone(from, op) {
-			to.needs = append(to.needs, from)
+			to.Needs = append(to.Needs, from)
 			continue
 		}
 		if to.opened++; to.opened > mostGhosts || !r.extend(to, from, op, gone) {
 			return false
 		}
-		to.ghosts = append(to.ghosts, from)
+		to.Ghosts = append(to.Ghosts, from)
 	}
 	return true
 }
 
-// dead says that a tensor has seen its last use before an operator.
-func (r *remake) dead(t, op int32) bool { return r.graph.Tensors[t].Last() < op }
+// Dead says that a tensor has seen its last use before an operator.
+func (r *Remake) Dead(t, op int32) bool { return r.graph.Tensors[t].Last() < op }
 
-// price returns how long it takes to compute a tensor again before an operator, and the bytes of ghosts that this takes.
-func (r *remake) price(to *recipe, t, op int32) (took time.Duration, ghosts int64, ok bool) {
-	r.begin(to)
-	if !r.add(to, t, op, r.dead) {
+// Price returns how long it takes to compute a tensor again before an operator, and the bytes of ghosts that this takes.
+func (r *Remake) Price(to *Recipe, t, op int32) (took time.Duration, ghosts int64, ok bool) {
+	r.Begin(to)
+	if !r.Add(to, t, op, r.Dead) {
 		return 0, 0, false
 	}
 	took = r.graph.Tensors[t].Recompute
-	for _, ghost := range to.ghosts {
+	for _, ghost := range to.Ghosts {
 		took += r.graph.Tensors[ghost].Recompute
 		ghosts += r.graph.Tensors[ghost].Bytes
 	}

@@ -1,4 +1,4 @@
-package policy
+package draft
 
 // victim is a page that may be sent away, and its rank when it was queued.
 type victim struct {
