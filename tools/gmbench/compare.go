@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/csv"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -24,10 +23,11 @@ type compareCmd struct {
 	JSON  bool     `name:"json" xor:"format" help:"Print JSON."`
 	CSV   bool     `name:"csv" xor:"format" help:"Print CSV."`
 	Bench bool     `name:"bench" xor:"format" help:"Print the lines of a Go benchmark, for benchstat."`
-	PNG   string   `name:"png" placeholder:"FILE" help:"Draw live and reserved bytes over time for each allocator."`
-	SVG   string   `name:"svg" placeholder:"FILE" help:"The same as SVG."`
-	Why   bool     `xor:"what" help:"Take apart what each allocator reserves beyond what is requested, in bytes that add up, and list what pins its segments."`
-	Fit   bool     `xor:"what" help:"Find the least memory that each allocator gets through with, and which cards have as much."`
+
+	cli.Pictures `set:"picture=Draw live and reserved bytes over time for each allocator."`
+
+	Why bool `xor:"what" help:"Take apart what each allocator reserves beyond what is requested, in bytes that add up, and list what pins its segments."`
+	Fit bool `xor:"what" help:"Find the least memory that each allocator gets through with, and which cards have as much."`
 }
 
 // Help implements kong.HelpProvider.
@@ -87,7 +87,7 @@ func (cmd *compareCmd) Run(c *cli.Context) error {
 // alone refuses what --why and --fit have no use for.
 func (cmd *compareCmd) alone() error {
 	switch {
-	case (cmd.Why || cmd.Fit) && (cmd.CSV || cmd.Bench || cmd.PNG != "" || cmd.SVG != ""):
+	case (cmd.Why || cmd.Fit) && (cmd.CSV || cmd.Bench || cmd.Pictures.Any()):
 		return cli.Usage("--why and --fit print tables or --json, no CSV, no benchmarks and no picture")
 	case cmd.Fit && cmd.Capacity != 0:
 		return cli.Usage("--fit looks for the --capacity")
@@ -97,16 +97,11 @@ func (cmd *compareCmd) alone() error {
 
 // distinct refuses pictures in place of what is read, or of each other.
 func (cmd *compareCmd) distinct() error {
-	if cmd.PNG != "" && cmd.PNG == cmd.SVG {
-		return cli.Usage("--png and --svg are both %s", cmd.PNG)
-	}
-	return cli.CheckFiles(append(slices.Clip(cmd.Files), cmd.Costs), []string{cmd.PNG, cmd.SVG})
+	return cmd.Pictures.Check(append(slices.Clip(cmd.Files), cmd.Costs)...)
 }
 
 func writeJSON(w io.Writer, rows []bench.Row) error {
-	out := json.NewEncoder(w)
-	out.SetIndent("", "  ")
-	return out.Encode(struct {
+	return cli.WriteJSON(w, struct {
 		Results []bench.Row     `json:"results"`
 		Summary []bench.Summary `json:"summary"`
 	}{rows, bench.Summarize(rows)})

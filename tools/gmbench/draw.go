@@ -10,22 +10,12 @@ import (
 
 // draw writes the pictures that were asked for, of width rows a trace.
 func (cmd *compareCmd) draw(c *cli.Context, rows []bench.Row, width int) error {
-	if n := len(rows) / width; (cmd.PNG != "" || cmd.SVG != "") && n > report.MaxCharts {
+	if n := len(rows) / width; cmd.Pictures.Any() && n > report.MaxCharts {
 		c.Warn("the picture has the first %d of %d traces", report.MaxCharts, n)
 	}
-	for _, picture := range []struct {
-		path  string
-		write func(io.Writer, []report.Chart) error
-	}{{cmd.PNG, report.WritePNG}, {cmd.SVG, report.WriteSVG}} {
-		if picture.path == "" {
-			continue
-		}
-		err := c.File(picture.path, func(w io.Writer) error { return picture.write(w, charts(rows, width)) })
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return cmd.Pictures.Write(c.File,
+		func(w io.Writer) error { return report.WritePNG(w, charts(rows, width)) },
+		func(w io.Writer) error { return report.WriteSVG(w, charts(rows, width)) })
 }
 
 // charts makes one chart a trace, of width rows: live bytes as an area, reserved bytes as a line for each allocator.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -27,9 +26,7 @@ func (cmd *compareCmd) fit(c *cli.Context, programs []*replay.Program, specs []b
 		return err
 	}
 	if cmd.JSON {
-		out := json.NewEncoder(c.Out)
-		out.SetIndent("", "  ")
-		return out.Encode(struct {
+		return cli.WriteJSON(c.Out, struct {
 			Results []fit.Result `json:"results"`
 		}{results})
 	}

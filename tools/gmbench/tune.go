@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 
@@ -94,9 +93,7 @@ func (t *tuned) writeJSON(w io.Writer) error {
 	for _, o := range t.Best {
 		best = append(best, newTunedJSON(o))
 	}
-	out := json.NewEncoder(w)
-	out.SetIndent("", "  ")
-	return out.Encode(struct {
+	return cli.WriteJSON(w, struct {
 		Traces     []string     `json:"traces"`
 		Live       int64        `json:"peak_live_bytes"`
 		Tried      int          `json:"settings_tried"`

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -84,9 +83,7 @@ func (cmd *verifyCmd) verify(c *cli.Context, file string) (all []verdict, err er
 
 func (cmd *verifyCmd) print(c *cli.Context, all []verdict) error {
 	if cmd.JSON {
-		out := json.NewEncoder(c.Out)
-		out.SetIndent("", "  ")
-		return out.Encode(all)
+		return cli.WriteJSON(c.Out, all)
 	}
 	t := report.Table{Titles: []string{"trace", "device", "blocks", "segment rows", "peak recorded", "peak replayed", "result"}}
 	for _, v := range all {

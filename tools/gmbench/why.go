@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strconv"
@@ -29,9 +28,7 @@ func (cmd *compareCmd) explain(c *cli.Context, programs []*replay.Program, specs
 		return err
 	}
 	if cmd.JSON {
-		out := json.NewEncoder(c.Out)
-		out.SetIndent("", "  ")
-		return out.Encode(struct {
+		return cli.WriteJSON(c.Out, struct {
 			Accounts []explained `json:"accounts"`
 		}{all})
 	}

@@ -1,13 +1,13 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"strconv"
 	"time"
 
+	"gm/internal/cli"
 	"gm/internal/dsa"
 	"gm/internal/plan/layout"
 	"gm/internal/report"
@@ -135,9 +135,7 @@ func printJSON(w io.Writer, source string, results []result) error {
 			SolveNS: r.took.Nanoseconds(),
 		}
 	}
-	out := json.NewEncoder(w)
-	out.SetIndent("", "  ")
-	return out.Encode(struct {
+	return cli.WriteJSON(w, struct {
 		Source string `json:"source"`
 		Arenas []row  `json:"arenas"`
 	}{source, rows})

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -17,10 +16,9 @@ import (
 )
 
 type showCmd struct {
-	File string `arg:"" optional:"" name:"plan" help:"The plan. Standard input by default, or for '-'."`
-	JSON bool   `name:"json" help:"Print JSON."`
-	PNG  string `name:"png" placeholder:"FILE" help:"Draw the packing: addresses over time, a rectangle for each tensor."`
-	SVG  string `name:"svg" placeholder:"FILE" help:"The same as SVG."`
+	File         string `arg:"" optional:"" name:"plan" help:"The plan. Standard input by default, or for '-'."`
+	JSON         bool   `name:"json" help:"Print JSON."`
+	cli.Pictures `set:"picture=Draw the packing: addresses over time, a rectangle for each tensor."`
 }
 
 // contents is a plan in numbers.
@@ -58,10 +56,7 @@ func (cmd *showCmd) Help() string {
 
 // Run implements the command.
 func (cmd *showCmd) Run(c *cli.Context) (err error) {
-	if cmd.PNG != "" && cmd.PNG == cmd.SVG {
-		return cli.Usage("--png and --svg are both %s", cmd.PNG)
-	}
-	if err := cli.CheckFiles([]string{cmd.File}, []string{cmd.PNG, cmd.SVG}); err != nil {
+	if err := cmd.Pictures.Check(cmd.File); err != nil {
 		return err
 	}
 	r, err := plan.Open(cmd.File)
@@ -73,24 +68,17 @@ func (cmd *showCmd) Run(c *cli.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if (cmd.PNG != "" || cmd.SVG != "") && len(p.Arenas) > report.MaxCharts {
+	if cmd.Pictures.Any() && len(p.Arenas) > report.MaxCharts {
 		c.Warn("the picture has the first %d of %d arenas", report.MaxCharts, len(p.Arenas))
 	}
-	for _, picture := range []struct {
-		path  string
-		write func(io.Writer, []report.Packing) error
-	}{{cmd.PNG, report.WritePackingPNG}, {cmd.SVG, report.WritePackingSVG}} {
-		if picture.path == "" {
-			continue
-		}
-		if err := c.File(picture.path, func(w io.Writer) error { return picture.write(w, p.packings()) }); err != nil {
-			return err
-		}
+	err = cmd.Pictures.Write(c.File,
+		func(w io.Writer) error { return report.WritePackingPNG(w, p.packings()) },
+		func(w io.Writer) error { return report.WritePackingSVG(w, p.packings()) })
+	if err != nil {
+		return err
 	}
 	if cmd.JSON {
-		out := json.NewEncoder(c.Out)
-		out.SetIndent("", "  ")
-		return out.Encode(p)
+		return cli.WriteJSON(c.Out, p)
 	}
 	return p.print(c.Out)
 }

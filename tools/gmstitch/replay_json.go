@@ -1,10 +1,10 @@
 package main
 
 import (
-	"encoding/json"
 	"io"
 
 	"gm/internal/bench/live"
+	"gm/internal/cli"
 )
 
 // replayed is a run, as JSON.
@@ -71,9 +71,7 @@ func writeReplays(w io.Writer, runs []liveRun, histogram bool) error {
 	for i := range runs {
 		all = append(all, runs[i].replayed(histogram))
 	}
-	out := json.NewEncoder(w)
-	out.SetIndent("", "  ")
-	return out.Encode(all)
+	return cli.WriteJSON(w, all)
 }
 
 func (r *liveRun) replayed(histogram bool) replayed {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -107,9 +106,5 @@ func (cmd *statCmd) print(w io.Writer, jobs []page.Stats) error {
 	for i := range jobs {
 		out = append(out, describe(&jobs[i]))
 	}
-	text, err := json.Marshal(out)
-	if err == nil {
-		_, err = fmt.Fprintf(w, "%s\n", text)
-	}
-	return err
+	return cli.WriteJSONLine(w, out)
 }

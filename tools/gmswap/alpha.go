@@ -53,7 +53,7 @@ func (cmd *alphaCmd) Run(c *cli.Context) error {
 		return err
 	}
 	if cmd.JSON {
-		err = writeJSON(c.Out, &t)
+		err = cli.WriteJSON(c.Out, &t)
 	} else {
 		err = t.print(c.Out)
 	}

@@ -21,9 +21,9 @@ type compareCmd struct {
 	Policy []string `placeholder:"NAME" help:"Which policies to compare: all by default, see above."`
 	Memory string   `short:"m" placeholder:"LOW..HIGH" help:"Amounts of memory of the device: ten from LOW to HIGH, or a list such as 40GiB,60GiB. By default ten from what a single operator needs to what the step takes with nothing moved."`
 	hostFlags
-	JSON bool   `name:"json" help:"Print JSON."`
-	PNG  string `name:"png" placeholder:"FILE" help:"Draw the time of a step over its peak, for each policy."`
-	SVG  string `name:"svg" placeholder:"FILE" help:"The same as SVG."`
+	JSON bool `name:"json" help:"Print JSON."`
+
+	cli.Pictures `set:"picture=Draw the time of a step over its peak, for each policy."`
 }
 
 // Help implements kong.HelpProvider.
@@ -61,7 +61,7 @@ func (cmd *compareCmd) Run(c *cli.Context) error {
 		return err
 	}
 	if cmd.JSON {
-		err = writeJSON(c.Out, s.account())
+		err = cli.WriteJSON(c.Out, s.account())
 	} else {
 		err = s.print(c.Out)
 	}
@@ -71,21 +71,15 @@ func (cmd *compareCmd) Run(c *cli.Context) error {
 // draw writes the pictures.
 func (cmd *compareCmd) draw(c *cli.Context, chart report.Tradeoff) error {
 	drawn := slices.ContainsFunc(chart.Curves, func(curve report.Curve) bool { return !curve.Limit && len(curve.X) > 0 })
-	for _, picture := range []struct {
-		path  string
-		write func(io.Writer, report.Tradeoff) error
-	}{{cmd.PNG, report.WriteTradeoffPNG}, {cmd.SVG, report.WriteTradeoffSVG}} {
-		switch {
-		case picture.path == "":
-		case !drawn:
-			c.Warn("no policy has a schedule: %s is not drawn", picture.path)
-		default:
-			if err := c.File(picture.path, func(w io.Writer) error { return picture.write(w, chart) }); err != nil {
-				return err
-			}
+	if !drawn {
+		for _, path := range cmd.Pictures.Asked() {
+			c.Warn("no policy has a schedule: %s is not drawn", path)
 		}
+		return nil
 	}
-	return nil
+	return cmd.Pictures.Write(c.File,
+		func(w io.Writer) error { return report.WriteTradeoffPNG(w, chart) },
+		func(w io.Writer) error { return report.WriteTradeoffSVG(w, chart) })
 }
 
 // policies returns those that are compared.
@@ -106,10 +100,7 @@ func (cmd *compareCmd) policies() ([]policy.Policy, error) {
 
 // distinct refuses pictures in place of what is read, or of each other, or where no file can be made.
 func (cmd *compareCmd) distinct() error {
-	if cmd.PNG != "" && cmd.PNG == cmd.SVG {
-		return cli.Usage("--png and --svg are both %s", cmd.PNG)
-	}
-	return cli.CheckFiles([]string{cmd.Graph, cmd.Link}, []string{cmd.PNG, cmd.SVG})
+	return cmd.Pictures.Check(cmd.Graph, cmd.Link)
 }
 
 // span is amounts of memory: a list, or from the least to the most, of which each is 0 where the graph says it.

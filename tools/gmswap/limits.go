@@ -1,9 +1,7 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
-	"io"
 	"math"
 	"strconv"
 	"strings"
@@ -135,11 +133,4 @@ func change(now, before time.Duration) string {
 		return "-"
 	}
 	return fmt.Sprintf("%+.1f%%", 100*(float64(now)/float64(before)-1))
-}
-
-// writeJSON prints a value as JSON.
-func writeJSON(w io.Writer, value any) error {
-	out := json.NewEncoder(w)
-	out.SetIndent("", "  ")
-	return out.Encode(value)
 }

@@ -29,7 +29,7 @@ func (cmd *netCmd) Run(c *cli.Context) error {
 	case cmd.List && cmd.Network != "":
 		return cli.Usage("--list takes no network")
 	case cmd.List && cmd.JSON:
-		return writeJSON(c.Out, list())
+		return cli.WriteJSON(c.Out, list())
 	case cmd.List:
 		return list().print(c.Out)
 	case cmd.JSON:

@@ -46,7 +46,7 @@ func (cmd *simulateCmd) Run(c *cli.Context) error {
 		}
 	}
 	if cmd.JSON {
-		return writeJSON(c.Out, s.account())
+		return cli.WriteJSON(c.Out, s.account())
 	}
 	return s.print(c.Out)
 }

@@ -57,7 +57,7 @@ func (cmd *diffCmd) Run(c *cli.Context) error {
 		return err
 	}
 	if cmd.JSON {
-		return printJSON(c, d)
+		return cli.WriteJSON(c.Out, d)
 	}
 	var text strings.Builder
 	if err := showDiff(&text, d); err != nil {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -17,15 +16,16 @@ import (
 )
 
 type showCmd struct {
-	File   string     `arg:"" optional:"" name:"trace" help:"The trace. Standard input by default, or for '-'; a pipe is spooled to a temporary file."`
-	Top    topFlag    `placeholder:"[N]" help:"Say instead what lives at the peak, and when a request failed: the N stacks that hold most, 10 if N is left out, and the tags, streams and sizes."`
-	At     momentFlag `placeholder:"TIME|ROW" help:"Look at this moment instead of the peak: a time from the first row, such as 1.5s, or a row's number. Prints what --top does."`
-	Pprof  string     `placeholder:"FILE" help:"Write a profile for go tool pprof: bytes that live at the peak, or --at, and bytes allocated."`
-	PNG    string     `name:"png" placeholder:"FILE" help:"Draw live bytes over time, and which addresses they have."`
-	SVG    string     `name:"svg" placeholder:"FILE" help:"The same, as SVG."`
-	By     string     `enum:"tag,stack" default:"tag" help:"What the picture tells apart: tags, or the 8 stacks that hold most at the peak. (${enum})"`
-	Follow bool       `help:"Print what is known of a capture that still writes, each second, until it ends."`
-	JSON   bool       `name:"json" help:"Print JSON."`
+	File  string     `arg:"" optional:"" name:"trace" help:"The trace. Standard input by default, or for '-'; a pipe is spooled to a temporary file."`
+	Top   topFlag    `placeholder:"[N]" help:"Say instead what lives at the peak, and when a request failed: the N stacks that hold most, 10 if N is left out, and the tags, streams and sizes."`
+	At    momentFlag `placeholder:"TIME|ROW" help:"Look at this moment instead of the peak: a time from the first row, such as 1.5s, or a row's number. Prints what --top does."`
+	Pprof string     `placeholder:"FILE" help:"Write a profile for go tool pprof: bytes that live at the peak, or --at, and bytes allocated."`
+
+	cli.Pictures `set:"picture=Draw live bytes over time, and which addresses they have."`
+
+	By     string `enum:"tag,stack" default:"tag" help:"What the picture tells apart: tags, or the 8 stacks that hold most at the peak. (${enum})"`
+	Follow bool   `help:"Print what is known of a capture that still writes, each second, until it ends."`
+	JSON   bool   `name:"json" help:"Print JSON."`
 }
 
 // Help implements kong.HelpProvider.
@@ -53,12 +53,12 @@ func (cmd *showCmd) Run(c *cli.Context) (err error) {
 	}
 	warnOf(c, source, o)
 	switch {
-	case cmd.Pprof != "" || cmd.PNG != "" || cmd.SVG != "":
+	case cmd.Pprof != "" || cmd.Pictures.Any():
 		return cmd.write(c, source, o)
 	case cmd.Top > 0 || cmd.At.set:
 		return cmd.top(c, source, o)
 	case cmd.JSON:
-		return printJSON(c, o)
+		return cli.WriteJSON(c.Out, o)
 	}
 	var text strings.Builder
 	if err := show(&text, o); err != nil {
@@ -87,13 +87,6 @@ func reading[T any](source *column.Source, read func(*trace.Reader) (T, error)) 
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
 	return read(r)
-}
-
-func printJSON(c *cli.Context, value any) error {
-	out := json.NewEncoder(c.Out)
-	out.SetIndent("", "  ")
-	out.SetEscapeHTML(false)
-	return out.Encode(value)
 }
 
 func show(w *strings.Builder, o *overview.Overview) error {

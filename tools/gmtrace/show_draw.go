@@ -44,15 +44,9 @@ func (cmd *showCmd) draw(c *cli.Context, source *column.Source, o *overview.Over
 	for i, l := range lines {
 		pictures[i] = picture(o, l)
 	}
-	if cmd.PNG != "" {
-		if err := c.Binary(cmd.PNG, func(w io.Writer) error { return report.WriteTimelinesPNG(w, pictures) }); err != nil {
-			return err
-		}
-	}
-	if cmd.SVG != "" {
-		return c.Binary(cmd.SVG, func(w io.Writer) error { return report.WriteTimelinesSVG(w, pictures) })
-	}
-	return nil
+	return cmd.Pictures.Write(c.Binary,
+		func(w io.Writer) error { return report.WriteTimelinesPNG(w, pictures) },
+		func(w io.Writer) error { return report.WriteTimelinesSVG(w, pictures) })
 }
 
 // byStackFlag is the value of --by for stacks.

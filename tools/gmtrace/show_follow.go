@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,7 +15,7 @@ import (
 
 // follow shows what is known of a capture each second, until it ends, and then its trace. A trace that is there whole is just shown.
 func (cmd *showCmd) follow(c *cli.Context) error {
-	if cmd.Top > 0 || cmd.At.set || cmd.Pprof != "" || cmd.PNG != "" || cmd.SVG != "" {
+	if cmd.Top > 0 || cmd.At.set || cmd.Pprof != "" || cmd.Pictures.Any() {
 		return cli.Usage("--follow goes with --json alone: what lives for how long, and so all else, is known at the end")
 	}
 	f, err := cmd.followed(c)
@@ -136,7 +135,7 @@ func (f *followed) print(c *cli.Context, asJSON bool) error {
 
 func (f *followed) printOnce(c *cli.Context, v *viewer, asJSON bool) error {
 	if asJSON {
-		return json.NewEncoder(c.Out).Encode(v.page.view)
+		return cli.WriteJSONLine(c.Out, v.page.view)
 	}
 	if err := v.print(); err != nil {
 		return err

@@ -60,7 +60,7 @@ func (cmd *showCmd) top(c *cli.Context, source *column.Source, o *overview.Overv
 		return err
 	}
 	if cmd.JSON {
-		return printJSON(c, all)
+		return cli.WriteJSON(c.Out, all)
 	}
 	var text strings.Builder
 	head(&text, o)

@@ -13,17 +13,17 @@ import (
 
 // check finds flags that do not go together.
 func (cmd *showCmd) check() error {
-	switch files := cmd.Pprof != "" || cmd.PNG != "" || cmd.SVG != ""; {
+	switch files := cmd.Pprof != "" || cmd.Pictures.Any(); {
 	case files && (cmd.Top > 0 || cmd.JSON):
 		return cli.Usage("--pprof, --png and --svg write files and print nothing: leave --top and --json out")
-	case cmd.At.set && (cmd.PNG != "" || cmd.SVG != "") && cmd.Pprof == "":
+	case cmd.At.set && cmd.Pictures.Any() && cmd.Pprof == "":
 		return cli.Usage("--at is no part of a picture of all times")
-	case cmd.By == byStackFlag && cmd.PNG == "" && cmd.SVG == "":
+	case cmd.By == byStackFlag && !cmd.Pictures.Any():
 		return cli.Usage("--by says what a picture tells apart: name one with --png or --svg")
 	case cmd.PNG != "" && cmd.PNG == cmd.SVG, cmd.Pprof != "" && (cmd.Pprof == cmd.PNG || cmd.Pprof == cmd.SVG):
 		return cli.Usage("--pprof, --png and --svg need a file each")
 	}
-	return cli.CheckFiles([]string{cmd.File}, []string{cmd.Pprof, cmd.PNG, cmd.SVG})
+	return cli.CheckFiles([]string{cmd.File}, append([]string{cmd.Pprof}, cmd.Pictures.Asked()...))
 }
 
 // write writes the files that are asked for.
@@ -37,7 +37,7 @@ func (cmd *showCmd) write(c *cli.Context, source *column.Source, o *overview.Ove
 			return err
 		}
 	}
-	if cmd.PNG == "" && cmd.SVG == "" {
+	if !cmd.Pictures.Any() {
 		return nil
 	}
 	return cmd.draw(c, source, o, labels)

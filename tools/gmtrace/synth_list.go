@@ -1,11 +1,11 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
 
+	"gm/internal/cli"
 	"gm/internal/cuda/cards"
 	"gm/internal/models/shapes"
 	"gm/internal/models/synth"
@@ -55,9 +55,7 @@ func (cmd *synthCmd) list(w io.Writer) error {
 	if !cmd.JSON {
 		return l.print(w)
 	}
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(l)
+	return cli.WriteJSON(w, l)
 }
 
 func (l *synthList) print(w io.Writer) error {

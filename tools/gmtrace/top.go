@@ -46,7 +46,7 @@ func (cmd *topCmd) Run(c *cli.Context) error {
 	v.page.view = view
 	v.page.choose(pid)
 	if cmd.JSON {
-		return printJSON(c, view)
+		return cli.WriteJSON(c.Out, view)
 	}
 	if cmd.Once || !isTerminal(c.Out) {
 		return v.print()

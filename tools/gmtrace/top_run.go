@@ -92,7 +92,7 @@ func (cmd *topCmd) showProgram(c *cli.Context, p *program) (status cli.Status, e
 	}
 	v.page.view = p.session.View()
 	if cmd.JSON {
-		err = printJSON(c, v.page.view)
+		err = cli.WriteJSON(c.Out, v.page.view)
 	} else if why == ended {
 		err = v.print()
 	}
