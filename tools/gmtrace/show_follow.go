@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gm/internal/capture/live"
+	"gm/internal/capture/top"
 	"gm/internal/cli"
 	"gm/internal/cli/command"
 )
@@ -27,7 +28,7 @@ func (cmd *showCmd) follow(c *cli.Context) error {
 	}
 	if isTerminal(c.Out) && !cmd.JSON {
 		v := f.viewer(c)
-		if err := v.watch(); err != nil {
+		if err := v.Watch(); err != nil {
 			return err
 		}
 	} else if err := f.print(c, cmd.JSON); err != nil {
@@ -47,8 +48,7 @@ func (cmd *showCmd) whole(c *cli.Context) error {
 
 // followed is a capture, and the process of it that is looked at.
 type followed struct {
-	folder string
-	view   *live.View
+	top.Capture
 	pid    int    // of a process that was asked for
 	output string // that was asked for, or "" before it is known
 }
@@ -57,13 +57,13 @@ type followed struct {
 // one. It returns nil if the file is there and no capture writes it.
 func (cmd *showCmd) followed(c *cli.Context) (*followed, error) {
 	if cmd.File == "" {
-		folder, view, err := findCapture(c, 0)
-		return &followed{folder: folder, view: view}, err
+		found, err := top.Find(c, 0)
+		return &followed{Capture: found}, err
 	}
 	output := fromRoot(cmd.File)
-	for _, f := range captures([]string{command.TempDir()}) {
-		if f.view.Output == output || writerOf(f.view, output) != nil {
-			return &followed{folder: f.folder, view: f.view, output: output}, nil
+	for _, found := range top.Captures([]string{command.TempDir()}) {
+		if found.View.Output == output || writerOf(found.View, output) != nil {
+			return &followed{Capture: found, output: output}, nil
 		}
 	}
 	if info, err := os.Stat(cmd.File); err == nil && !info.IsDir() {
@@ -73,8 +73,8 @@ func (cmd *showCmd) followed(c *cli.Context) (*followed, error) {
 	if err != nil || pid <= 0 {
 		return nil, fmt.Errorf("%s: there is no such file, and no capture is running that writes it", cmd.File)
 	}
-	folder, view, err := findCapture(c, pid)
-	return &followed{folder: folder, view: view, pid: pid}, err
+	found, err := top.Find(c, pid)
+	return &followed{Capture: found, pid: pid}, err
 }
 
 // writerOf returns the process whose trace will go to a file, nil for none.
@@ -92,36 +92,36 @@ func isFile(name string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-func (f *followed) viewer(c *cli.Context) *viewer {
-	v := newViewer(c, func() (*live.View, error) { return live.Ask(f.folder) })
-	f.look(v, f.view)
+func (f *followed) viewer(c *cli.Context) *top.Viewer {
+	v := top.New(c, f.Folder)
+	f.look(v, f.View)
 	return v
 }
 
 // look takes a view in.
-func (f *followed) look(v *viewer, view *live.View) {
-	v.page.view = view
+func (f *followed) look(v *top.Viewer, view *live.View) {
+	v.Show(view)
 	if f.output == "" {
-		v.page.choose(f.pid)
-		if n := v.page.index(); n >= 0 {
-			f.output = view.Processes[n].Output
+		v.Choose(f.pid)
+		if p := v.Chosen(); p != nil {
+			f.output = p.Output
 		}
 	} else if p := writerOf(view, f.output); p != nil {
-		v.page.choose(p.PID)
+		v.Choose(p.PID)
 	}
 }
 
 // print prints a page, or a line of JSON, each second.
 func (f *followed) print(c *cli.Context, asJSON bool) error {
 	v := f.viewer(c)
-	tick := time.NewTicker(refresh)
+	tick := time.NewTicker(top.Refresh)
 	defer tick.Stop()
 	for {
 		if err := f.printOnce(c, v, asJSON); err != nil {
 			return err
 		}
 		<-tick.C
-		view, err := v.ask()
+		view, err := v.Ask()
 		switch {
 		case err == nil:
 			f.look(v, view)
@@ -133,11 +133,11 @@ func (f *followed) print(c *cli.Context, asJSON bool) error {
 	}
 }
 
-func (f *followed) printOnce(c *cli.Context, v *viewer, asJSON bool) error {
+func (f *followed) printOnce(c *cli.Context, v *top.Viewer, asJSON bool) error {
 	if asJSON {
-		return cli.WriteJSONLine(c.Out, v.page.view)
+		return cli.WriteJSONLine(c.Out, v.Shown())
 	}
-	if err := v.print(); err != nil {
+	if err := v.Print(); err != nil {
 		return err
 	}
 	_, err := io.WriteString(c.Out, "\n")

@@ -6,7 +6,7 @@ import (
 
 	"golang.org/x/term"
 
-	"gm/internal/capture/live"
+	"gm/internal/capture/top"
 	"gm/internal/cli"
 )
 
@@ -38,20 +38,20 @@ func (cmd *topCmd) Run(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	folder, view, err := findCapture(c, pid)
+	found, err := top.Find(c, pid)
 	if err != nil {
 		return err
 	}
-	v := newViewer(c, func() (*live.View, error) { return live.Ask(folder) })
-	v.page.view = view
-	v.page.choose(pid)
+	v := top.New(c, found.Folder)
+	v.Show(found.View)
+	v.Choose(pid)
 	if cmd.JSON {
-		return cli.WriteJSON(c.Out, view)
+		return cli.WriteJSON(c.Out, found.View)
 	}
 	if cmd.Once || !isTerminal(c.Out) {
-		return v.print()
+		return v.Print()
 	}
-	return v.watch()
+	return v.Watch()
 }
 
 // pid checks the command line of all but --run, and returns the PID, 0 if there is none.

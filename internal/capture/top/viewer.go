@@ -1,4 +1,4 @@
-package main
+package top
 
 import (
 	"errors"
@@ -15,26 +15,47 @@ import (
 	"gm/internal/cli"
 )
 
-// viewer shows a page of a capture.
-type viewer struct {
-	c    *cli.Context
-	page page
-	ask  func() (*live.View, error)
+// Viewer shows a page of a capture.
+type Viewer struct {
+	c      *cli.Context
+	folder string // of the capture
+	page   page
 }
 
+// Refresh is how long a page is shown before it is asked for again.
+const Refresh = time.Second
+
 const (
-	refresh = time.Second
 	// A page without a terminal is of this size.
 	plainWidth  = 100
 	plainHeight = 50
 )
 
-func newViewer(c *cli.Context, ask func() (*live.View, error)) *viewer {
-	return &viewer{c: c, ask: ask}
+// New returns a viewer of the capture in a folder, with nothing on its page.
+func New(c *cli.Context, folder string) *Viewer { return &Viewer{c: c, folder: folder} }
+
+// Ask asks the capture what it knows now. The page stays.
+func (v *Viewer) Ask() (*live.View, error) { return live.Ask(v.folder) }
+
+// Show puts a view on the page.
+func (v *Viewer) Show(view *live.View) { v.page.view = view }
+
+// Shown returns the view on the page, nil if there is none yet.
+func (v *Viewer) Shown() *live.View { return v.page.view }
+
+// Choose chooses the process of a pid, if the view has it.
+func (v *Viewer) Choose(pid int) { v.page.choose(pid) }
+
+// Chosen returns the process that is shown, nil if there is none.
+func (v *Viewer) Chosen() *live.Process {
+	if n := v.page.index(); n >= 0 {
+		return &v.page.view.Processes[n]
+	}
+	return nil
 }
 
-// print prints the page as plain text.
-func (v *viewer) print() error {
+// Print prints the page as plain text.
+func (v *Viewer) Print() error {
 	width := plainWidth
 	if f, ok := v.c.Out.(*os.File); ok {
 		if columns, _, err := term.GetSize(int(f.Fd())); err == nil && columns > 0 {
@@ -58,11 +79,11 @@ type news struct {
 }
 
 // listen asks again and again, until stop is closed.
-func (v *viewer) listen(to chan<- news, stop <-chan struct{}) {
-	tick := time.NewTicker(refresh)
+func (v *Viewer) listen(to chan<- news, stop <-chan struct{}) {
+	tick := time.NewTicker(Refresh)
 	defer tick.Stop()
 	for {
-		view, err := v.ask()
+		view, err := v.Ask()
 		select {
 		case to <- news{view, err}:
 		case <-stop:
@@ -94,7 +115,7 @@ const (
 )
 
 // show shows the page until there is a reason to stop. The signal is that of signalled.
-func (v *viewer) show(s *screen, w watched) (why reason, sig os.Signal, err error) {
+func (v *Viewer) show(s *screen, w watched) (why reason, sig os.Signal, err error) {
 	fresh, stop := make(chan news), make(chan struct{})
 	defer close(stop)
 	go v.listen(fresh, stop)
@@ -127,7 +148,7 @@ func (v *viewer) show(s *screen, w watched) (why reason, sig os.Signal, err erro
 }
 
 // take takes news in. It tells whether the capture has ended.
-func (v *viewer) take(n news) bool {
+func (v *Viewer) take(n news) bool {
 	switch {
 	case n.err == nil:
 		v.page.view, v.page.problem = n.view, ""
@@ -141,8 +162,8 @@ func (v *viewer) take(n news) bool {
 
 const footer = "q quit  tab, arrows: process  k stacks  s streams  t tags"
 
-// watch shows the page of a capture until it ends or the user has seen enough.
-func (v *viewer) watch() error {
+// Watch shows the page of a capture until it ends or the user has seen enough.
+func (v *Viewer) Watch() error {
 	release := v.c.OwnSignals()
 	defer release()
 	signals := make(chan os.Signal, 1)
@@ -160,7 +181,7 @@ func (v *viewer) watch() error {
 	switch why {
 	case ended:
 		v.c.Note("%v; its last page:", live.ErrEnded)
-		return v.print()
+		return v.Print()
 	case signalled:
 		return cli.Status(128 + int(sig.(syscall.Signal)))
 	}

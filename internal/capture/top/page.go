@@ -1,4 +1,12 @@
-package main
+// Package top shows on a terminal what lives in the GPU memory of programs that are captured.
+//
+//	find.go     the captures that run
+//	viewer.go   a page that is shown, and shown again
+//	page.go     what is on it
+//	tables.go   its tables
+//	screen.go   the terminal, and its keys
+//	program.go  a program that runs below the page
+package top
 
 import (
 	"cmp"
@@ -14,7 +22,7 @@ import (
 	"gm/internal/report/units"
 )
 
-// page is what gmtrace top shows.
+// page is what is shown of a capture.
 type page struct {
 	view    *live.View // nil before there is one
 	chosen  processKey

@@ -1,4 +1,4 @@
-package main
+package top
 
 import (
 	"fmt"
@@ -14,6 +14,9 @@ import (
 )
 
 const (
+	mib = 1 << 20
+	gib = 1 << 30
+
 	atNS    = int64(1_700_000_000e9)
 	ofGPT   = "<module> (/home/me/train.py:30);step (/home/me/train.py:12);forward (/usr/lib/python3/dist-packages/transformers/models/gpt2/modeling_gpt2.py:608);forward (/usr/lib/python3/dist-packages/torch/nn/modules/linear.py:134)"
 	ofPanic = "main (/home/me/\x1b[2Jtrain.py:1);\x07bell (/home/me/日本語のとても長い名前のファイルで端末の幅を超えるもの.py:1)"
@@ -97,7 +100,7 @@ func TestPage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p.keys = footer
 			got := pageText(t, p, 80, 24) + strings.Repeat("=", 120) + "\n" + pageText(t, p, 120, 40)
-			want, err := os.ReadFile(filepath.Join("testdata", "top-"+name+".golden"))
+			want, err := os.ReadFile(filepath.Join("testdata", name+".golden"))
 			if err != nil {
 				t.Error(err)
 			}
@@ -168,7 +171,7 @@ func TestLastLines(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	p := program{log: f}
+	p := Program{log: f}
 	for text, want := range map[string][]string{
 		"":                                    nil,
 		"a\nb":                                {"a", "b"},

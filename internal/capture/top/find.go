@@ -1,0 +1,89 @@
+package top
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gm/internal/capture/live"
+	"gm/internal/cli"
+	"gm/internal/cli/command"
+	"gm/internal/report"
+)
+
+// Capture is a capture that runs: its folder, and what it knows.
+type Capture struct {
+	Folder string
+	View   *live.View
+}
+
+// Find returns the capture of a process, or with 0 the only one. Where there are several it lists them as a warning, and fails.
+func Find(c *cli.Context, pid int) (Capture, error) {
+	all := Captures(append(environOf(pid, "TMPDIR"), command.TempDir()))
+	if pid != 0 {
+		return captureOf(pid, all)
+	}
+	switch len(all) {
+	case 0:
+		return Capture{}, fmt.Errorf("no capture is running in %s: start one with gmtrace run, or gmtrace top --run", command.TempDir())
+	case 1:
+		return all[0], nil
+	}
+	list := report.Table{Titles: []string{"pid", "command"}}
+	for _, f := range all {
+		list.Add(strconv.Itoa(f.View.PID), strings.Join(f.View.Command, " "))
+	}
+	if err := list.Write(c.Err); err != nil {
+		return Capture{}, err
+	}
+	return Capture{}, fmt.Errorf("%d captures are running: name one, as in gmtrace top %d", len(all), all[0].View.PID)
+}
+
+// Captures returns the captures that run, by the folders for temporary files where they may be.
+func Captures(temporary []string) []Capture {
+	slices.Sort(temporary)
+	var all []Capture
+	for _, t := range slices.Compact(temporary) {
+		for _, folder := range live.Folders(t) {
+			if view, err := live.Ask(folder); err == nil {
+				all = append(all, Capture{folder, view})
+			}
+		}
+	}
+	return all
+}
+
+func captureOf(pid int, all []Capture) (Capture, error) {
+	for _, f := range all {
+		if f.View.PID == pid || slices.ContainsFunc(f.View.Processes, func(p live.Process) bool { return p.PID == pid }) {
+			return f, nil
+		}
+	}
+	for _, folder := range environOf(pid, "GMTRACE_DIR") {
+		view, err := live.Ask(folder)
+		if err == nil {
+			return Capture{folder, view}, nil
+		} else if !errors.Is(err, live.ErrEnded) {
+			return Capture{}, fmt.Errorf("process %d: %w", pid, err)
+		}
+	}
+	return Capture{}, fmt.Errorf("process %d is not captured by gmtrace", pid)
+}
+
+// environOf returns the value of a variable that a process was started with: none if it is not known or empty.
+func environOf(pid int, name string) []string {
+	environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+	if err != nil {
+		return nil
+	}
+	for text := range bytes.SplitSeq(environ, []byte{0}) {
+		if value, ok := strings.CutPrefix(string(text), name+"="); ok && value != "" {
+			return []string{value}
+		}
+	}
+	return nil
+}
