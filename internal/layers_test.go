@@ -40,7 +40,7 @@ var onlyIn = map[string][]string{
 	"github.com/NVIDIA/go-nvml":        {"internal/nvml"}, // its link flags hide undefined symbols
 	"github.com/alecthomas/kong":       {"internal/cli", "tools"},
 	"github.com/google/pprof":          {"internal/trace/profile", "tools"},
-	"github.com/guptarohit/asciigraph": {"internal/capture", "tools"},
+	"github.com/guptarohit/asciigraph": {"internal/trace/text"},
 	"github.com/parquet-go/parquet-go": {"formats"},
 	"gonum.org/v1/plot":                {"internal/report"},
 }

@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"errors"
 	"io"
 
 	"gm/formats/column"
@@ -19,6 +20,16 @@ func Open(name string) (*Reader, error) { return readable().Open(name) }
 // NewReader reads a trace of size bytes. The name is for errors.
 func NewReader(src io.ReaderAt, size int64, name string) (*Reader, error) {
 	return readable().NewReader(src, size, name)
+}
+
+// ReadSource calls read with a reader of the trace in a source, from its beginning. A source can be read again and again.
+func ReadSource[T any](source *column.Source, read func(*Reader) (T, error)) (result T, err error) {
+	r, err := NewReader(source, source.Size(), source.Name())
+	if err != nil {
+		return result, err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	return read(r)
 }
 
 // NewWriter starts a trace. Nothing is written before the first row group is full. The metadata may be amended, by

@@ -5,14 +5,12 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
 	"gm/formats/column"
 	"gm/formats/trace"
 	"gm/internal/cli"
-	"gm/internal/report"
-	"gm/internal/report/units"
 	"gm/internal/trace/overview"
+	"gm/internal/trace/text"
 )
 
 type showCmd struct {
@@ -47,7 +45,7 @@ func (cmd *showCmd) Run(c *cli.Context) (err error) {
 		return fmt.Errorf("trace: %w", err)
 	}
 	defer func() { err = errors.Join(err, source.Close()) }()
-	o, err := overviewOf(source)
+	o, err := trace.ReadSource(source, overview.Read)
 	if err != nil {
 		return err
 	}
@@ -60,110 +58,17 @@ func (cmd *showCmd) Run(c *cli.Context) (err error) {
 	case cmd.JSON:
 		return cli.WriteJSON(c.Out, o)
 	}
-	var text strings.Builder
-	if err := show(&text, o); err != nil {
+	var out strings.Builder
+	if err := text.Overview(&out, o); err != nil {
 		return err
 	}
-	_, err = io.WriteString(c.Out, text.String())
+	_, err = io.WriteString(c.Out, out.String())
 	return err
 }
 
 // warnOf says where a trace does not agree with itself.
 func warnOf(c *cli.Context, source *column.Source, o *overview.Overview) {
-	for _, text := range o.Oddities() {
-		c.Warn("trace %s: %s", source.Name(), text)
+	for _, oddity := range o.Oddities() {
+		c.Warn("trace %s: %s", source.Name(), oddity)
 	}
-}
-
-func overviewOf(source *column.Source) (*overview.Overview, error) {
-	return reading(source, overview.Read)
-}
-
-// reading calls read with a reader of the trace, from its beginning.
-func reading[T any](source *column.Source, read func(*trace.Reader) (T, error)) (result T, err error) {
-	r, err := trace.NewReader(source, source.Size(), source.Name())
-	if err != nil {
-		return result, err
-	}
-	defer func() { err = errors.Join(err, r.Close()) }()
-	return read(r)
-}
-
-func show(w *strings.Builder, o *overview.Overview) error {
-	head(w, o)
-	var events []string
-	for _, e := range o.Events {
-		events = append(events, fmt.Sprintf("%s %d", e.Op, e.Count))
-	}
-	if len(events) > 0 {
-		list(w, "events", events)
-	}
-	for _, d := range o.Devices {
-		fmt.Fprintf(w, "\ndevice %d\n", d.Ordinal)
-		if d.Framework() {
-			if err := showFramework(w, o, d); err != nil {
-				return err
-			}
-		} else if n := len(o.Steps); n > 0 {
-			line(w, "iterations", "marks: %d steps", n)
-		}
-		if d.Driver != nil {
-			if err := showDriver(w, o, d); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// head prints what the trace is.
-func head(w *strings.Builder, o *overview.Overview) {
-	if o.Meta.Source != "" {
-		line(w, "source", "%s", o.Meta.Source)
-	}
-	if o.Meta.Command != "" {
-		line(w, "command", "%s", o.Meta.Command)
-	}
-	if o.Meta.Incomplete != "" {
-		line(w, "incomplete", "%s", o.Meta.Incomplete)
-	}
-	if o.Meta.AllocConf != "" {
-		line(w, "settings", "%s", o.Meta.AllocConf)
-	}
-	line(w, "rows", "%d in %s", o.Rows, time.Duration(o.EndNS-o.StartNS).Round(time.Millisecond))
-}
-
-// line prints one line of facts under a title.
-func line(w *strings.Builder, title, format string, args ...any) {
-	fmt.Fprintf(w, "%-*s%s\n", titleWidth, title, report.Printable(fmt.Sprintf(format, args...)))
-}
-
-// Lines are so wide at most, and so much of that is for a title.
-const (
-	columns    = 100
-	titleWidth = 12
-)
-
-// list prints words under a title, on as many lines as they need.
-func list(w *strings.Builder, title string, words []string) {
-	text := ""
-	for i, word := range words {
-		if i < len(words)-1 {
-			word += ", "
-		}
-		if len(text)+len(strings.TrimSpace(word)) > columns-titleWidth {
-			line(w, title, "%s", strings.TrimSpace(text))
-			title, text = "", ""
-		}
-		text += word
-	}
-	line(w, title, "%s", text)
-}
-
-// exact returns a size as people and as programs read it.
-func exact(bytes int64) string { return fmt.Sprintf("%s (%d bytes)", units.Bytes(bytes), bytes) }
-
-// after returns when a moment was, counted from the first row.
-func after(o *overview.Overview, timeNS int64) time.Duration {
-	return time.Duration(timeNS - o.StartNS).Round(time.Millisecond)
 }

@@ -46,7 +46,7 @@ func (f *momentFlag) row(source *column.Source, o *overview.Overview) (*int64, e
 		return nil, cli.Usage("--at: the trace ends after %s", time.Duration(o.EndNS-o.StartNS))
 	case f.timed:
 		var err error
-		row, err = reading(source, func(r *trace.Reader) (int64, error) { return overview.RowAt(r, o.StartNS+int64(f.after)) })
+		row, err = trace.ReadSource(source, func(r *trace.Reader) (int64, error) { return overview.RowAt(r, o.StartNS+int64(f.after)) })
 		if err != nil {
 			return nil, err
 		}

@@ -1,12 +1,16 @@
 package main
 
 import (
+	"io"
+
 	pprof "github.com/google/pprof/profile"
 
 	"gm/formats/column"
 	"gm/formats/trace"
 	"gm/internal/cli"
+	"gm/internal/report"
 	"gm/internal/trace/overview"
+	"gm/internal/trace/picture"
 	"gm/internal/trace/profile"
 	"gm/internal/trace/tags"
 )
@@ -28,7 +32,7 @@ func (cmd *showCmd) check() error {
 
 // write writes the files that are asked for.
 func (cmd *showCmd) write(c *cli.Context, source *column.Source, o *overview.Overview) error {
-	labels, err := reading(source, tags.Derive)
+	labels, err := trace.ReadSource(source, tags.Derive)
 	if err != nil {
 		return err
 	}
@@ -48,9 +52,23 @@ func (cmd *showCmd) writeProfile(c *cli.Context, source *column.Source, o *overv
 	if err != nil {
 		return err
 	}
-	p, err := reading(source, func(r *trace.Reader) (*pprof.Profile, error) { return profile.Read(r, o, labels, at) })
+	p, err := trace.ReadSource(source, func(r *trace.Reader) (*pprof.Profile, error) { return profile.Read(r, o, labels, at) })
 	if err != nil {
 		return err
 	}
 	return c.Binary(cmd.Pprof, p.Write)
+}
+
+// byStackFlag is the value of --by for stacks.
+const byStackFlag = "stack"
+
+// draw draws the pictures that are asked for.
+func (cmd *showCmd) draw(c *cli.Context, source *column.Source, o *overview.Overview, labels *tags.Tags) error {
+	pictures, err := picture.Read(source, o, labels, cmd.By == byStackFlag)
+	if err != nil {
+		return err
+	}
+	return cmd.Pictures.Write(c.Binary,
+		func(w io.Writer) error { return report.WriteTimelinesPNG(w, pictures) },
+		func(w io.Writer) error { return report.WriteTimelinesSVG(w, pictures) })
 }

@@ -1,4 +1,4 @@
-package main
+package text
 
 import (
 	"fmt"
@@ -30,7 +30,8 @@ func worthRows(all []changes.Change) []changes.Change {
 	return all[:n]
 }
 
-func showDiff(w *strings.Builder, d *diff) error {
+// Diff prints what changed.
+func Diff(w *strings.Builder, d *changes.Diff) error {
 	showSide(w, "A", &d.A)
 	showSide(w, "B", &d.B)
 	for _, device := range d.Devices {
@@ -52,7 +53,7 @@ func showDiff(w *strings.Builder, d *diff) error {
 	return nil
 }
 
-func showSide(w *strings.Builder, title string, side *diffSide) {
+func showSide(w *strings.Builder, title string, side *changes.Side) {
 	text := side.Trace
 	if side.Iteration != nil {
 		text += ", iteration " + strconv.Itoa(*side.Iteration)
@@ -164,7 +165,7 @@ func signed(bytes int64) string {
 	return units.Bytes(bytes).String()
 }
 
-func leakLine(l *diffLeak, names report.StackNames) string {
+func leakLine(l *changes.TraceLeak, names report.StackNames) string {
 	text := fmt.Sprintf("%s, device %d: %s an iteration, growing in %d of %d", l.Trace, l.Device, units.Bytes(l.Each), l.Grew, l.Of)
 	switch {
 	case l.Size > 0:

@@ -1,13 +1,12 @@
-package main
+// Package picture makes pictures of traces: live bytes over time, and which addresses they have.
+package picture
 
 import (
 	"fmt"
-	"io"
 	"slices"
 
 	"gm/formats/column"
 	"gm/formats/trace"
-	"gm/internal/cli"
 	"gm/internal/report"
 	"gm/internal/report/units"
 	"gm/internal/trace/overview"
@@ -20,41 +19,36 @@ const (
 	drawnStacks = 64
 )
 
-// draw draws the pictures that are asked for.
-func (cmd *showCmd) draw(c *cli.Context, source *column.Source, o *overview.Overview, labels *tags.Tags) error {
-	tops, err := reading(source, func(r *trace.Reader) ([]*overview.Top, error) {
+// Read returns the pictures of all devices of a trace, which tell tags apart, or else stacks.
+func Read(source *column.Source, o *overview.Overview, labels *tags.Tags, byStack bool) ([]report.Timeline, error) {
+	tops, err := trace.ReadSource(source, func(r *trace.Reader) ([]*overview.Top, error) {
 		return overview.ReadTop(r, o, overview.Look{Groups: drawnStacks, Tags: labels})
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	split := overview.ByTag(labels, tops)
-	if cmd.By == byStackFlag {
+	if byStack {
 		split = overview.ByStack(tops, func(folded string) string { return report.Stack(folded, nameWidth) })
 	}
-	frames, err := reading(source, func(r *trace.Reader) (*overview.Frames, error) { return overview.ReadFrames(r, o) })
+	frames, err := trace.ReadSource(source, func(r *trace.Reader) (*overview.Frames, error) { return overview.ReadFrames(r, o) })
 	if err != nil {
-		return err
+		return nil, err
 	}
-	lines, err := reading(source, func(r *trace.Reader) ([]*overview.Timeline, error) { return frames.Read(r, split) })
+	lines, err := trace.ReadSource(source, func(r *trace.Reader) ([]*overview.Timeline, error) { return frames.Read(r, split) })
 	if err != nil {
-		return err
+		return nil, err
 	}
 	pictures := make([]report.Timeline, len(lines))
 	for i, l := range lines {
 		pictures[i] = picture(o, l)
 	}
-	return cmd.Pictures.Write(c.Binary,
-		func(w io.Writer) error { return report.WriteTimelinesPNG(w, pictures) },
-		func(w io.Writer) error { return report.WriteTimelinesSVG(w, pictures) })
+	return pictures, nil
 }
-
-// byStackFlag is the value of --by for stacks.
-const byStackFlag = "stack"
 
 // picture returns how a device is drawn.
 func picture(o *overview.Overview, l *overview.Timeline) report.Timeline {
-	t := report.Timeline{Title: pictureTitle(o, l), Seconds: float64(l.EndNS-l.StartNS) / 1e9}
+	t := report.Timeline{Title: title(o, l), Seconds: float64(l.EndNS-l.StartNS) / 1e9}
 	if t.Seconds == 0 {
 		t.Seconds = 1 // a moment is drawn as a second
 	}
@@ -97,7 +91,7 @@ func colors(names []string) []int {
 	return numbers
 }
 
-func pictureTitle(o *overview.Overview, l *overview.Timeline) string {
+func title(o *overview.Overview, l *overview.Timeline) string {
 	text := fmt.Sprintf("device %d", l.Device)
 	if o.Meta.Source != "" {
 		text = o.Meta.Source + ", " + text
