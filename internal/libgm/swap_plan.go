@@ -8,7 +8,7 @@ import (
 	"runtime/debug"
 	"unsafe"
 
-	"gm/internal/swap/request"
+	answering "gm/internal/swap/answer"
 )
 
 //export go_swap_plan
@@ -20,7 +20,7 @@ func go_swap_plan(text *C.char, n C.size_t, answer *C.char, room C.size_t) (leng
 			length = -1
 		}
 	}()
-	made, err := request.Make(unsafe.Slice((*byte)(unsafe.Pointer(text)), int(n)))
+	made, err := answering.Make(unsafe.Slice((*byte)(unsafe.Pointer(text)), int(n)))
 	if err != nil {
 		fail(err.Error())
 		return -1

@@ -1,20 +1,15 @@
-// Package request answers what a program's runtime asks: which schedule to follow, for a step that it recorded.
+// Package request holds what a program's runtime asks of the planner of swap schedules, a step that it recorded, and what it is answered: the
+// JSON texts, and the check of an answer. Package answer makes answers.
 package request
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
+	"math"
 	"time"
 
-	"gm/formats/graph"
-	"gm/internal/atomicfile"
 	"gm/internal/swap"
-	"gm/internal/swap/link"
-	"gm/internal/swap/policy"
-	"gm/internal/swap/scheduling"
-	"gm/internal/swap/store"
+	"gm/internal/swap/check"
 )
 
 // Request is what is asked, as JSON.
@@ -87,111 +82,52 @@ type Answer struct {
 	Actions   [][4]int64 `json:"actions"` // kind, tensor, point, bytes
 }
 
-// Make makes a schedule as a request, a JSON text, asks for it, and returns the answer, another.
-func Make(text []byte) ([]byte, error) {
+// MaxMemory bounds what a request may allow, so that what is missing can be added.
+const MaxMemory = 1 << 61
+
+// Read reads a request, a JSON text.
+func Read(text []byte) (*Request, error) {
 	var r Request
 	if err := json.Unmarshal(text, &r); err != nil {
 		return nil, fmt.Errorf("read the request: %w", err)
 	}
-	if r.Device < 0 || r.Device > maxMemory || r.Host < 0 || r.Host > maxMemory {
+	if r.Device < 0 || r.Device > MaxMemory || r.Host < 0 || r.Host > MaxMemory {
 		return nil, fmt.Errorf("read the request: %d bytes of device memory, %d of host memory", r.Device, r.Host)
 	}
-	g := r.Graph.recorded()
+	return &r, nil
+}
+
+// Check proves that an answer, a JSON text, is right for the request: that its schedule can be followed within the memory that it names.
+func (r *Request) Check(text []byte) error {
+	var a Answer
+	if err := json.Unmarshal(text, &a); err != nil {
+		return fmt.Errorf("read the answer: %w", err)
+	}
+	for _, n := range []int64{a.Device, a.StepNS, a.PlainNS, a.Peak, a.PlainPeak, a.HostPeak} {
+		if n < 0 {
+			return fmt.Errorf("read the answer: %d is negative", n)
+		}
+	}
+	s := &swap.Schedule{Policy: a.Policy, Actions: make([]swap.Action, len(a.Actions))}
+	for i, x := range a.Actions {
+		if x[0] < 0 || x[0] > int64(swap.Settle) || x[1] < 0 || x[1] > math.MaxInt32 || x[2] < 0 || x[2] > math.MaxInt32 || x[3] < 0 {
+			return fmt.Errorf("read the answer: there is no action %v", x)
+		}
+		s.Actions[i] = swap.Action{Kind: swap.Kind(x[0]), Tensor: int32(x[1]), At: int32(x[2]), Bytes: x[3]}
+	}
+	g := r.Graph.Swap()
 	if err := g.Validate(); err != nil {
-		return nil, fmt.Errorf("the recorded step: %w", err)
+		return fmt.Errorf("the recorded step: %w", err)
 	}
-	if r.Record != "" {
-		if err := atomicfile.Write(r.Record, func(w io.Writer) error { return store.WriteGraph(w, g) }); err != nil {
-			return nil, err
-		}
+	if wrong := check.Check(g, s, swap.Limits{Device: a.Device, Host: r.Host}, nil); len(wrong) > 0 {
+		return fmt.Errorf("the schedule cannot be followed: %s", wrong[0])
 	}
-	made, unfit, err := r.make(g.Graph)
-	if err != nil {
-		return nil, err
-	}
-	a := answer(made)
-	if unfit != nil {
-		a.Unfit = unfit.Error()
-	}
-	return json.Marshal(a)
+	return nil
 }
 
-// maxMemory bounds what a request may allow, so that what is missing can be added.
-const maxMemory = 1 << 61
-
-// make returns the schedule that was named, or else one that a policy makes, and why it is not the one that was named.
-func (r *Request) make(g *swap.Graph) (made *scheduling.Made, unfit, err error) {
-	figures := link.Default()
-	if r.Link != "" {
-		var err error
-		if figures, err = link.Read(r.Link); err != nil {
-			return nil, nil, err
-		}
-	}
-	p, err := policy.Lookup(r.Policy)
-	if err != nil {
-		return nil, nil, err
-	}
-	limits := scheduling.Limits{Device: r.Device, Host: r.Host, Link: figures, GPUs: r.GPUs, Spare: spare}
-	if r.Schedule != "" {
-		if made, unfit = take(r.Schedule, g, limits); unfit == nil {
-			return made, nil, nil
-		}
-	}
-	made, err = scheduling.Make(g, p, limits)
-	for try := 0; try < tries; try++ {
-		short, ok := errors.AsType[*policy.ShortError](err)
-		if !ok || short.Host {
-			break
-		}
-		limits.Device += short.Bytes
-		made, err = scheduling.Make(g, p, limits)
-	}
-	return made, unfit, err
-}
-
-// take returns the schedule of a file. The error is why it is not one for the graph.
-func take(file string, g *swap.Graph, limits scheduling.Limits) (*scheduling.Made, error) {
-	s, err := store.ReadSchedule(file)
-	if err != nil {
-		return nil, err
-	}
-	if s.Meta.Operators != int64(len(g.Ops)) || s.Meta.Tensors != int64(len(g.Tensors)) {
-		return nil, fmt.Errorf("schedule %s is for a step of %d operators and %d tensors, this one has %d and %d", file, s.Meta.Operators, s.Meta.Tensors, len(g.Ops), len(g.Tensors))
-	}
-	made, err := scheduling.Take(g, s.Schedule, limits)
-	if err != nil {
-		return nil, fmt.Errorf("schedule %s is not right for this step: %w", file, err)
-	}
-	return made, nil
-}
-
-// spare is the share of the link's bandwidth that schedules leave alone. On H200s at the limit of their power a forward pass takes 5 % less or
-// more than in the step before.
-const spare = 0.05
-
-// tries is how often a schedule for more memory is made where there is none for what was asked: what is missing may be told too low.
-const tries = 4
-
-func answer(m *scheduling.Made) *Answer {
-	a := &Answer{
-		Policy: m.Policy, Device: m.Meta.DeviceBudget, StepNS: int64(m.Moved.Step), PlainNS: int64(m.Plain.Step), Peak: m.Moved.Peak, PlainPeak: m.Plain.Peak, HostPeak: m.Meta.HostPeak,
-		Actions: make([][4]int64, len(m.Actions)),
-	}
-	for i, x := range m.Actions {
-		a.Actions[i] = [4]int64{int64(x.Kind), int64(x.Tensor), int64(x.At), x.Bytes}
-	}
-	return a
-}
-
-// recorded returns the graph as files have it.
-func (g *Graph) recorded() *store.Graph {
-	s := &store.Graph{Graph: &swap.Graph{Name: g.Name, Device: g.Device, Ops: make([]swap.Op, len(g.Ops)), Tensors: make([]swap.Tensor, len(g.Tensors))}}
-	s.Recorded = make([]store.Recorded, len(g.Tensors))
-	p := g.Meta
-	s.Meta = graph.Meta{
-		Capacity: p.Capacity, Source: graph.SourceRecorded, Host: p.Host, PID: p.PID, Rank: p.Rank, LocalRank: p.LocalRank, WorldSize: p.WorldSize, Command: p.Command,
-	}
+// Swap returns the graph as policies and the checker take it.
+func (g *Graph) Swap() *swap.Graph {
+	s := &swap.Graph{Name: g.Name, Device: g.Device, Ops: make([]swap.Op, len(g.Ops)), Tensors: make([]swap.Tensor, len(g.Tensors))}
 	for i, o := range g.Ops {
 		s.Ops[i] = swap.Op{Name: o.Name, Layer: o.Layer, Phase: o.Phase, Duration: time.Duration(o.NS), Base: o.Base}
 	}
@@ -200,7 +136,6 @@ func (g *Graph) recorded() *store.Graph {
 			Name: t.Name, Bytes: t.Bytes, Made: t.Made, Uses: t.Uses, Layer: t.Layer, Role: t.Role,
 			Recompute: time.Duration(t.RecomputeNS), From: t.From, Row: t.Row,
 		}
-		s.Recorded[i] = store.Recorded{Saved: int32(i), Version: t.Version, DType: t.DType, Shape: t.Shape}
 	}
 	return s
 }
