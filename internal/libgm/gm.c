@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "libgm.h"
 
+#include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -153,6 +154,13 @@ size_t gm_snapshot(char *text, size_t n)
 	if (forked())
 		return (size_t)snprintf(text, n, "[]");
 	return go_snapshot(text, n);
+}
+
+const char *gm_library(void)
+{
+	static const char here;
+	Dl_info info;
+	return dladdr(&here, &info) && info.dli_fname ? info.dli_fname : "";
 }
 
 const char *gm_version(void) { return "0.1"; }

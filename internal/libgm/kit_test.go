@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"gm/internal/cuda/fake"
+	"gm/internal/libgm/planner"
 )
 
 // kit is libgm.so and the fake driver, built once for all tests.
@@ -37,7 +38,11 @@ var shared = sync.OnceValue(func() (k kit) {
 	return k
 })
 
+// TestMain is a planner, too, for the programs that the tests run.
 func TestMain(m *testing.M) {
+	if planner.Asked(os.Args) {
+		os.Exit(planner.Main())
+	}
 	code := m.Run()
 	if k := shared(); k.dir != "" {
 		os.RemoveAll(k.dir)
@@ -112,6 +117,11 @@ func (k kit) newRun(t testing.TB, env ...string) *run {
 	t.Helper()
 	r := &run{kit: k, dir: t.TempDir()}
 	r.env = append(os.Environ(), k.fake.Env(filepath.Join(r.dir, "counts"))...)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.env = append(r.env, "GM_PLANNER="+self)
 	r.env = append(r.env, "GM_DIR="+filepath.Join(r.dir, "pages"), "GM_LIB="+k.library())
 	r.env = append(r.env, env...)
 	return r

@@ -46,6 +46,7 @@ void gm_unlock(int device);
 bool gm_push(int device, uint64_t address);
 
 /* gm.c */
+const char *gm_library(void); /* the file that this library was loaded from, "" if that is not known */
 bool gm_open(int device); /* opens a device that is valid, unless it is open; without its lock */
 
 /* filter.c: pools that are begun. */

@@ -7,6 +7,8 @@
 //	           after a colon, or gmlake
 //	GM_PLAN    a plan of gmplan for one iteration, which stitch is to follow
 //	GM_AUTO    1: stitch looks for iterations, plans them, and follows that plan
+//	GM_PLANNER what makes plans, in another process: the socket of a run of gmstitch or gmswap, or the program gmstitch. By default
+//	           gmstitch in the folder of libgm.so, if it is there. Without one no plan is followed, and a line says so
 //	GM_LIMIT   bytes that may be taken from each device
 //	GM_LOG     a file for what goes to standard error otherwise
 //	GM_STATS   a file for the account at the end of the process: a summary in JSON, or a trace where the name ends in .parquet;

@@ -5,94 +5,117 @@ import "C"
 
 import (
 	"context"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"time"
 
-	"gm/formats/plan"
 	"gm/internal/blocks"
 	"gm/internal/cuda"
-	"gm/internal/dsa"
-	"gm/internal/dsa/solvers"
-	"gm/internal/plan/cyclic"
+	"gm/internal/libgm/planner/client"
 )
 
 const (
 	// recordedRequests is how many requests are recorded at the most before an iteration must have shown.
 	recordedRequests = 1 << 18
-	// planTime is how long a plan is improved that is not proven to be the best, and planThreads how many threads do.
-	planTime    = 5 * time.Second
-	planThreads = 2
+	// planWait is how long the first use of a device waits for the plan of a file. One that comes later is followed from then on.
+	planWait = 2 * time.Second
 )
 
 // newStitch makes gm's own allocator, which follows a plan if one is asked for.
 func (s *settings) newStitch(dev cuda.Device, ordinal int, log *logger) (blocks.Allocator, error) {
-	switch {
-	case s.plan != "":
-		c, err := blocks.NewCyclic(dev, blocks.PlannedStitchConf())
-		if err != nil {
-			return nil, err
-		}
-		if err := adoptFile(c, s.plan, ordinal); err != nil {
-			log.printf("GM_PLAN: %v; no plan is followed", err)
-		}
-		return c, nil
-	case s.auto:
-		c, err := blocks.NewCyclic(dev, blocks.PlannedStitchConf())
-		if err != nil {
-			return nil, err
-		}
-		c.Record(recordedRequests, func(iteration []blocks.Request) { go planIteration(c, iteration, ordinal, log) })
-		return c, nil
+	if s.plan == "" && !s.auto {
+		return blocks.NewStitch(dev, blocks.DefaultStitchConf())
 	}
-	return blocks.NewStitch(dev, blocks.DefaultStitchConf())
-}
-
-// adoptFile has an allocator follow the plan in a file.
-func adoptFile(c *blocks.Cyclic, path string, ordinal int) error {
-	r, err := plan.Open(path)
+	c, err := blocks.NewCyclic(dev, blocks.PlannedStitchConf())
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer r.Close()
-	cycle, err := cyclic.Read(r, int32(ordinal))
-	if err != nil {
-		return err
+	p := planning{c, ordinal, s.planner, log}
+	if s.plan != "" {
+		p.followFile(s.plan)
+	} else {
+		c.Record(recordedRequests, func(iteration []blocks.Request) { go p.followIteration(iteration) })
 	}
-	return c.Adopt(cycle)
+	return c, nil
 }
 
-// adoptLocked has the allocator of a device follow a plan, between two requests.
-func adoptLocked(c *blocks.Cyclic, cycle *blocks.Cycle, ordinal int) error {
-	runtime.LockOSThread() // the lock is a thread's
-	defer runtime.UnlockOSThread()
-	C.gm_lock(C.int(ordinal))
-	defer C.gm_unlock(C.int(ordinal))
-	return c.Adopt(cycle)
+// planning has the allocator of a device follow a plan that another process makes. The job goes on meanwhile, and without a plan where there
+// is none.
+type planning struct {
+	alloc   *blocks.Cyclic
+	ordinal int
+	planner client.Planner
+	log     *logger
 }
 
-// planIteration lays an iteration out, beside the job, and has the allocator of a device follow it.
-func planIteration(c *blocks.Cyclic, iteration []blocks.Request, ordinal int, log *logger) {
-	defer func() {
-		if r := recover(); r != nil {
-			log.printf("device %d: BUG: %v; no plan is followed\n%s", ordinal, r, debug.Stack())
+// followFile has the allocator follow the plan in a file.
+func (p planning) followFile(name string) {
+	read := make(chan func(adopt func(*blocks.Cycle) error), 1)
+	go func() {
+		defer p.guard()
+		cycle, err := p.requestFile(name)
+		read <- func(adopt func(*blocks.Cycle) error) {
+			if err == nil {
+				err = adopt(cycle)
+			}
+			if err != nil {
+				p.log.printf("GM_PLAN=%s: %v; no plan is followed", name, err)
+			}
 		}
 	}()
-	ctx, cancel := context.WithTimeout(context.Background(), planTime)
-	defer cancel()
+	select {
+	case follow := <-read:
+		follow(p.alloc.Adopt)
+	case <-time.After(planWait):
+		p.log.printf("GM_PLAN=%s: the plan takes longer than %v; until it is there requests are served without it", name, planWait)
+		go func() {
+			defer p.guard()
+			(<-read)(p.adoptLocked)
+		}()
+	}
+}
+
+func (p planning) requestFile(name string) (*blocks.Cycle, error) {
+	name, err := filepath.Abs(name)
+	if err != nil {
+		return nil, err
+	}
+	return p.planner.File(context.Background(), name, int32(p.ordinal))
+}
+
+// guard is deferred by what runs beside the job.
+func (p planning) guard() {
+	if r := recover(); r != nil {
+		p.log.printf("device %d: BUG: %v; no plan is followed\n%s", p.ordinal, r, debug.Stack())
+	}
+}
+
+// adoptLocked has the allocator follow a plan, between two requests.
+func (p planning) adoptLocked(cycle *blocks.Cycle) error {
+	runtime.LockOSThread() // the lock is a thread's
+	defer runtime.UnlockOSThread()
+	C.gm_lock(C.int(p.ordinal))
+	defer C.gm_unlock(C.int(p.ordinal))
+	return p.alloc.Adopt(cycle)
+}
+
+// followIteration has an iteration laid out, beside the job, and the allocator follow that.
+func (p planning) followIteration(iteration []blocks.Request) {
+	defer p.guard()
 	begin := time.Now()
-	cycle, err := cyclic.Solve(ctx, iteration, solvers.Auto(), dsa.Options{Workers: planThreads})
+	cycle, err := p.planner.Layout(context.Background(), iteration)
 	if err == nil {
-		err = adoptLocked(c, cycle, ordinal)
+		err = p.adoptLocked(cycle)
 	}
 	if err != nil {
-		log.printf("device %d: an iteration of %d requests has no plan: %v", ordinal, len(iteration), err)
+		p.log.printf("device %d: an iteration of %d requests has no plan: %v", p.ordinal, len(iteration), err)
 		return
 	}
 	var size int64
 	for _, n := range cycle.Arenas {
 		size += n
 	}
-	log.printf("device %d: iterations of %d requests, planned in %.1f GiB within %v", ordinal, len(iteration),
+	p.log.printf("device %d: iterations of %d requests, planned in %.1f GiB within %v", p.ordinal, len(iteration),
 		float64(size)/(1<<30), time.Since(begin).Round(time.Millisecond))
 }

@@ -1,9 +1,12 @@
 package main
 
 // #include <stdlib.h>
+// #include "libgm.h"
 import "C"
 
 import (
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"unsafe"
@@ -11,19 +14,21 @@ import (
 	"gm/internal/blocks"
 	"gm/internal/cuda"
 	"gm/internal/libgm/page"
+	"gm/internal/libgm/planner/client"
 )
 
 // settings are the environment's.
 type settings struct {
-	alloc  string
-	log    string
-	stats  string
-	plan   string
-	auto   bool
-	limit  int64 // bytes that may be taken from a device, 0 for all
-	events int   // that a trace holds
-	dir    string
-	run    string // gmstitch's folder, where a process leaves its account
+	alloc   string
+	log     string
+	stats   string
+	plan    string
+	auto    bool
+	planner client.Planner
+	limit   int64 // bytes that may be taken from a device, 0 for all
+	events  int   // that a trace holds
+	dir     string
+	run     string // gmstitch's folder, where a process leaves its account
 }
 
 const defaultEvents = 4 << 20
@@ -33,6 +38,7 @@ func readSettings() settings {
 		alloc: env("GM_ALLOC"), log: env("GM_LOG"), stats: env("GM_STATS"), dir: env("GM_DIR"), run: env("GMSTITCH_DIR"), events: defaultEvents,
 	}
 	s.plan, s.auto = env("GM_PLAN"), env("GM_AUTO") == "1"
+	s.planner.Path = plannerPath()
 	if n, err := strconv.ParseInt(env("GM_LIMIT"), 10, 64); err == nil && n > 0 {
 		s.limit = n
 	}
@@ -46,6 +52,22 @@ func readSettings() settings {
 		s.events = n
 	}
 	return s
+}
+
+// plannerPath returns what plans for this process: what GM_PLANNER names, or else gmstitch in the folder of libgm.so, "" without that.
+func plannerPath() string {
+	if path := env("GM_PLANNER"); path != "" {
+		return path
+	}
+	library := C.GoString(C.gm_library())
+	if library == "" {
+		return ""
+	}
+	path := filepath.Join(filepath.Dir(library), "gmstitch")
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+		return ""
+	}
+	return path
 }
 
 // env reads a variable as the program has it now: Go's own environment is that of the start of the process.

@@ -4,11 +4,12 @@ package main
 import "C"
 
 import (
+	"context"
 	"fmt"
 	"runtime/debug"
 	"unsafe"
 
-	answering "gm/internal/swap/answer"
+	"gm/internal/libgm/planner/client"
 )
 
 //export go_swap_plan
@@ -20,7 +21,8 @@ func go_swap_plan(text *C.char, n C.size_t, answer *C.char, room C.size_t) (leng
 			length = -1
 		}
 	}()
-	made, err := answering.Make(unsafe.Slice((*byte)(unsafe.Pointer(text)), int(n)))
+	planner := client.Planner{Path: plannerPath()}
+	made, err := planner.Schedule(context.Background(), unsafe.Slice((*byte)(unsafe.Pointer(text)), int(n)))
 	if err != nil {
 		fail(err.Error())
 		return -1

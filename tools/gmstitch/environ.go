@@ -13,7 +13,7 @@ import (
 const folderVariable = "GMSTITCH_DIR"
 
 // environ returns the environment for the command, made of a given one.
-func (cmd *runCmd) environ(base []string, folder string) []string {
+func (cmd *runCmd) environ(base []string, folder string) command.Environ {
 	e := command.Environ(base)
 	outer := e.Get(folderVariable) // of a run that this one is within
 	e.Prepend("PYTHONPATH", filepath.Join(folder, "python"), string(os.PathListSeparator), outer)

@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"gm/internal/cli"
+	"gm/internal/libgm/planner"
 )
 
 type grammar struct {
@@ -17,6 +18,9 @@ type grammar struct {
 }
 
 func main() {
+	if planner.Asked(os.Args) { // by a run of this tool, or by libgm.so itself
+		os.Exit(planner.Main())
+	}
 	os.Exit(cli.Tool{
 		Name:    "gmstitch",
 		Help:    "Run PyTorch programs on a GPU memory allocator that stitches free pieces together.\n\nExample: gmstitch run -- python train.py",

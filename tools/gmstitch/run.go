@@ -11,6 +11,7 @@ import (
 	"gm/internal/cli"
 	"gm/internal/cli/command"
 	"gm/internal/libgm/library"
+	"gm/internal/libgm/planner"
 	"gm/internal/report/units"
 	"gm/internal/torch/gmstitch"
 )
@@ -105,7 +106,14 @@ func (cmd *runCmd) runIn(c *cli.Context, folder string, words []string) (status 
 	}
 	child := exec.Command(words[0], words[1:]...)
 	child.Stdin, child.Stdout, child.Stderr = os.Stdin, os.Stdout, os.Stderr
-	child.Env = cmd.environ(os.Environ(), folder)
+	e := cmd.environ(os.Environ(), folder)
+	if plans, err := planner.Listen(folder, c.Tool); err != nil {
+		c.Warn("no plans are made: %v", err)
+	} else {
+		defer plans.Close()
+		e.Set("GM_PLANNER", plans.Path)
+	}
+	child.Env = e
 	defer c.OwnSignals()()
 	defer command.KeepFromPipe()()
 	seen := newSummary(folder)

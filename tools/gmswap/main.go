@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"gm/internal/cli"
+	"gm/internal/libgm/planner"
 )
 
 type grammar struct {
@@ -23,6 +24,9 @@ type grammar struct {
 }
 
 func main() {
+	if planner.Asked(os.Args) { // by a run of this tool, or by libgm.so itself
+		os.Exit(planner.Main())
+	}
 	os.Exit(cli.Tool{
 		Name: "gmswap",
 		Help: "Make training steps fit in less GPU memory: what is saved for the backward pass waits in host memory, by a schedule.\n\n" +

@@ -12,6 +12,7 @@ import (
 	"gm/internal/cli"
 	"gm/internal/cli/command"
 	"gm/internal/libgm/library"
+	"gm/internal/libgm/planner"
 	"gm/internal/report/units"
 	"gm/internal/swap/store"
 	"gm/internal/torch/gmstitch"
@@ -161,6 +162,12 @@ func (cmd *runCmd) runIn(c *cli.Context, folder string, words []string, stdout *
 	}
 	if err := cmd.settings(&e); err != nil {
 		return 0, err
+	}
+	if plans, err := planner.Listen(folder, c.Tool); err != nil {
+		c.Warn("no schedules are made: %v", err)
+	} else {
+		defer plans.Close()
+		e.Set("GM_PLANNER", plans.Path)
 	}
 	child := exec.Command(words[0], words[1:]...)
 	child.Stdin, child.Stdout, child.Stderr, child.Env = os.Stdin, stdout, os.Stderr, e

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"gm/internal/cuda/fake"
+	"gm/internal/libgm/planner"
 )
 
 // kit is libgm.so and the fake driver, built once for all tests.
@@ -41,7 +42,11 @@ var shared = sync.OnceValue(func() (k kit) {
 
 func (k kit) library() string { return filepath.Join(k.dir, "libgm.so") }
 
+// TestMain is a planner, too, for the programs that the tests run.
 func TestMain(m *testing.M) {
+	if planner.Asked(os.Args) {
+		os.Exit(planner.Main())
+	}
 	code := m.Run()
 	if k := shared(); k.dir != "" {
 		os.RemoveAll(k.dir)
@@ -81,11 +86,15 @@ func newSession(t *testing.T) *session {
 	if err != nil {
 		t.Fatal(err)
 	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
 	path := testdata + "/stub:" + testdata
 	s.env = append(k.fake.Env(s.counts()),
 		"PATH="+os.Getenv("PATH"), "HOME="+s.dir, "PYTHONPATH="+path, "PYTHONDONTWRITEBYTECODE=1",
 		"PYTHONWARNINGS=ignore::DeprecationWarning", // of forks beside threads
-		"GM_LIB="+k.library(), "GM_DIR="+filepath.Join(s.dir, "pages"), "GM_FAKE_DEVICES=2",
+		"GM_LIB="+k.library(), "GM_DIR="+filepath.Join(s.dir, "pages"), "GM_PLANNER="+self, "GM_FAKE_DEVICES=2",
 	)
 	s.hook = []string{"PYTHONPATH=" + home + ":" + path, "GMSWAP_DIR=" + s.dir, "GMSWAP_HOST=67108864", "FACTS=" + s.facts()}
 	return s

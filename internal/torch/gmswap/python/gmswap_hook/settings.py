@@ -12,9 +12,9 @@ class Settings(object):
         self.ranks = max(1, int(environ.get("LOCAL_WORLD_SIZE", "1") or 1))  # processes of this host, each with a GPU
         self.host = int(environ.get("GMSWAP_HOST", "0")) // self.ranks  # bytes of host memory
         self.policy = environ.get("GMSWAP_POLICY", "auto")
-        self.record, self.stats = (self.file(environ, name) for name in ("RECORD", "STATS"))
-        self.follow = environ.get("GMSWAP_SCHEDULE", "")  # file of a schedule to follow
-        self.link = environ.get("GMSWAP_LINK", "")  # file of the figures of copies
+        self.record, self.stats = (self.file(environ, name).replace("%p", str(os.getpid())) for name in ("RECORD", "STATS"))
+        self.follow = self.file(environ, "SCHEDULE")  # of a schedule to follow
+        self.link = self.file(environ, "LINK")  # of the figures of copies
         self.dry = environ.get("GMSWAP_DRY", "") == "1"  # say what would be done, and do nothing
         self.folder = environ.get("GMSWAP_DIR", "")
         self.progress = environ.get("GMSWAP_PROGRESS", "") == "1"
@@ -24,7 +24,9 @@ class Settings(object):
 
     @staticmethod
     def file(environ, name):
-        return environ.get("GMSWAP_" + name, "").replace("%p", str(os.getpid()))
+        """Returns the absolute name of a file: the planner may be in another folder."""
+        name = environ.get("GMSWAP_" + name, "")
+        return os.path.abspath(name) if name else ""
 
     def complete(self, torch, device):
         """Fills in what depends on the machine."""
