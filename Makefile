@@ -16,7 +16,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
 
 .PHONY: FORCE all demo experiment-capture test race bench lint random fuzz damage-long stress interop figures man clean help
-.PHONY: $(addprefix figures-,formats damage import fidelity expandable replay plan capture bilevel scale fit lowest large small threads stitch frontier planned why synth look tune report latency memo dymem swap)
+.PHONY: $(addprefix figures-,formats damage import fidelity expandable replay plan capture bilevel scale fit lowest large small threads stitch frontier planned why synth look tune report latency footprint memo dymem swap)
 
 PRELOAD := internal/capture/preload
 LIBGM   := internal/libgm
@@ -44,6 +44,10 @@ bin/libgmpreload.so: $(LIBGM)/preload/preload.c $(LIBGM)/gm.h
 bin/latency: $(LIBGM)/latency/latency.c $(LIBGM)/gm.h
 	@mkdir -p bin
 	$(CC) -std=gnu11 -O2 -Wall -Wextra -Werror -static-libgcc -o $@ $< -ldl -pthread
+
+bin/footprint: $(LIBGM)/footprint/footprint.c $(LIBGM)/gm.h
+	@mkdir -p bin
+	$(CC) -std=gnu11 -O2 -Wall -Wextra -Werror -o $@ $< -ldl
 
 # What gmstitch run and gmswap run have programs load travels inside of them. A copy that is the same is left alone: it would be linked anew.
 $(LIBRARY)/%.so: bin/%.so FORCE
@@ -105,8 +109,8 @@ interop: all ## DuckDB reads the formats and agrees (needs node and npm)
 
 INTEROP := $(patsubst %,out/%.parquet,trace plan graph schedule)
 
-figures: all bin/latency figures-formats figures-damage ## every figure that is promised, beside its target (TRACES: folders of snapshots)
-	$(GO) run ./experiments/figures import fidelity expandable replay plan capture bilevel scale fit lowest large small threads stitch why synth look tune report latency memo dymem swap
+figures: all bin/latency bin/footprint figures-formats figures-damage ## every figure that is promised, beside its target (TRACES: folders of snapshots)
+	$(GO) run ./experiments/figures import fidelity expandable replay plan capture bilevel scale fit lowest large small threads stitch why synth look tune report latency footprint memo dymem swap
 
 figures-import: ## time and memory to import a snapshot
 figures-fidelity: ## PyTorch's allocator replayed against recordings of it
@@ -122,8 +126,9 @@ figures-look: ## time and memory of gmtrace show, diff and export on the longest
 figures-tune: ## time to search PyTorch's settings over each trace
 figures-report: ## time to make a page of each trace, and its size
 figures-latency: bin/latency ## the calls of libgm.so, on a driver that is not there
+figures-footprint: bin/footprint ## the size of libgm.so, and the memory of a process that uses it
 figures-capture: ## what gmtrace run costs, and what its accounts leave unexplained
-figures-import figures-fidelity figures-expandable figures-replay figures-plan figures-capture figures-stitch figures-frontier figures-planned figures-why figures-synth figures-look figures-tune figures-report figures-latency: figures-%: all
+figures-import figures-fidelity figures-expandable figures-replay figures-plan figures-capture figures-stitch figures-frontier figures-planned figures-why figures-synth figures-look figures-tune figures-report figures-latency figures-footprint: figures-%: all
 	$(GO) run ./experiments/figures $*
 
 figures-bilevel: ## layouts in two levels of an iteration of 7B to 65B, against flat ones

@@ -43,6 +43,7 @@ func figures() []figure {
 		{"synth", measureSynth, true},
 		{"look", measureLook, true},
 		{"latency", measureLatency, false},
+		{"footprint", measureFootprint, false},
 		{"tune", measureTune, true},
 		{"report", measureReport, true},
 		{"memo", measureMemo, false},

@@ -8,7 +8,7 @@ BIN holds gmstitch and, for the section latency, the program of that name. The s
     cap        the largest that fits under 40 GB        stress     random shapes, frees, streams and lacks of memory
     graphs     CUDA graphs, torch.compile and the rest  sanitizer  compute-sanitizer on a short run
     latency    BIN/latency                              replay     gmstitch replay of --traces
-    peers      two GPUs in one process
+    peers      two GPUs in one process            planner    the planner is killed; BIN holds gmswap, too
 
 OUT gets stitch.csv (a row for each run), checks.csv, stitch.json (all that was measured) and stitch.log (what the programs said); what is
 there already is added to. A section stops after --seconds: what is left out is said. The exit status is 1 where a check did not hold.
@@ -21,6 +21,7 @@ import time
 
 import cap
 import other_runs
+import planner_runs
 import workload_runs
 from modes import MODES
 from results import Results
@@ -29,6 +30,7 @@ from workloads import WORKLOADS
 SECTIONS = {
     "workloads": workload_runs.workloads, "fsdp": workload_runs.fsdp, "cap": cap.section, "stress": other_runs.stress,
     "graphs": other_runs.graphs, "peers": other_runs.peers, "sanitizer": other_runs.sanitizer, "latency": other_runs.latency, "replay": other_runs.replay,
+    "planner": planner_runs.section,
 }
 
 
