@@ -10,6 +10,7 @@ import (
 	"gm/internal/blocks"
 	"gm/internal/cuda"
 	"gm/internal/cuda/sim"
+	"gm/internal/torch/allocconf"
 )
 
 // A replay of PyTorch's allocator must do so many requests a second on one core, of processor time, and an allocator that has served four
@@ -78,7 +79,7 @@ type served struct {
 }
 
 func newServed(p *replay.Program, requests int) (*served, error) {
-	a, err := blocks.NewTorch(sim.New(0, sim.H200()), blocks.DefaultTorchConf())
+	a, err := blocks.NewTorch(sim.New(0, sim.H200()), allocconf.Default())
 	if err != nil {
 		return nil, err
 	}

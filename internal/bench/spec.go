@@ -15,6 +15,7 @@ import (
 	"gm/internal/cuda"
 	"gm/internal/cuda/sim"
 	"gm/internal/report/units"
+	"gm/internal/torch/allocconf"
 )
 
 // Spec is an allocator by name with its settings.
@@ -74,7 +75,7 @@ func AllSpecs() []Spec {
 // ":" after no allocator's name, is a setting of the allocator before it.
 func ParseSpecs(text string) ([]Spec, error) {
 	var specs []Spec
-	for _, part := range blocks.SplitSettings(text) {
+	for _, part := range allocconf.Split(text) {
 		part = strings.TrimSpace(part)
 		name, opts, hasOpts := strings.Cut(part, ":")
 		setting := strings.Contains(name, "=") || hasOpts && len(specs) > 0 && !slices.Contains(names(), name)
@@ -151,12 +152,12 @@ func makeExpandable(_ context.Context, s setup) (blocks.Allocator, error) {
 func (s setup) align() int64 { return max(s.program.Align, 1) }
 
 // torchConf returns the settings that were given, or else those of the recording.
-func (s setup) torchConf() (blocks.TorchConf, error) {
+func (s setup) torchConf() (allocconf.Conf, error) {
 	if s.opts == "" {
-		conf, _ := blocks.RecordedTorchConf(s.program.AllocConf)
+		conf, _ := allocconf.Recorded(s.program.AllocConf)
 		return conf, nil
 	}
-	return blocks.ParseTorchConf(s.opts)
+	return allocconf.Parse(s.opts)
 }
 
 func makeNative(_ context.Context, s setup) (blocks.Allocator, error) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"gm/internal/cuda"
+	"gm/internal/torch/allocconf"
 )
 
 // besideTorch is what allocators share that leave some requests to PyTorch's, on the same device.
@@ -14,7 +15,7 @@ type besideTorch struct {
 }
 
 func newBesideTorch(dev cuda.Device) (besideTorch, error) {
-	torch, err := NewTorch(dev, DefaultTorchConf())
+	torch, err := NewTorch(dev, allocconf.Default())
 	return besideTorch{torch: torch}, err
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"gm/internal/cuda"
 	"gm/internal/cuda/sim"
+	"gm/internal/torch/allocconf"
 )
 
 // churner frees and allocates again in a steady state of many sizes.
@@ -18,7 +19,7 @@ type churner struct {
 // newChurned returns an allocator by name.
 func newChurned(tb testing.TB, name string) Allocator {
 	dev := sim.New(0, sim.H200())
-	conf := DefaultTorchConf()
+	conf := allocconf.Default()
 	conf.Expandable = name == "expandable"
 	var a Allocator
 	var err error

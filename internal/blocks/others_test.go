@@ -7,13 +7,14 @@ import (
 
 	"gm/internal/cuda"
 	"gm/internal/cuda/retry"
+	"gm/internal/torch/allocconf"
 )
 
 // others are the allocators that run in programs beside gm's own.
 var others = map[string]func(dev cuda.Device) (Allocator, error){
-	"torch": func(dev cuda.Device) (Allocator, error) { return NewTorch(dev, DefaultTorchConf()) },
+	"torch": func(dev cuda.Device) (Allocator, error) { return NewTorch(dev, allocconf.Default()) },
 	"expandable": func(dev cuda.Device) (Allocator, error) {
-		conf := DefaultTorchConf()
+		conf := allocconf.Default()
 		conf.Expandable = true
 		return NewTorch(dev, conf)
 	},

@@ -6,6 +6,7 @@ import (
 
 	"gm/internal/cuda"
 	"gm/internal/cuda/sim"
+	"gm/internal/torch/allocconf"
 )
 
 // TestCacheMakesRoom fills a device with a large block and frees it: small requests, and those of another stream, must then get
@@ -73,7 +74,7 @@ func (f *failing) Map(p cuda.Ptr, h cuda.Handle) error {
 // TestUnrecordedEventKeepsMemory: a block is not reused before all of the streams that it waits for could be asked.
 func TestUnrecordedEventKeepsMemory(t *testing.T) {
 	dev := &failing{Device: sim.New(0, sim.H200())}
-	a, err := NewTorch(dev, DefaultTorchConf())
+	a, err := NewTorch(dev, allocconf.Default())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +102,7 @@ func TestUnrecordedEventKeepsMemory(t *testing.T) {
 
 // TestFailedMapLeaksNothing: what was taken before a mapping failed is given back.
 func TestFailedMapLeaksNothing(t *testing.T) {
-	expandable := DefaultTorchConf()
+	expandable := allocconf.Default()
 	expandable.Expandable = true
 	for name, make := range map[string]func(cuda.Device) (Allocator, error){
 		"expandable":  func(dev cuda.Device) (Allocator, error) { return NewTorch(dev, expandable) },
@@ -126,7 +127,7 @@ func TestFailedMapLeaksNothing(t *testing.T) {
 
 // TestExpandableLeftAlone: with expandable_segments off, what is left of them serves nobody.
 func TestExpandableLeftAlone(t *testing.T) {
-	a, err := NewTorch(sim.New(0, sim.H200()), DefaultTorchConf())
+	a, err := NewTorch(sim.New(0, sim.H200()), allocconf.Default())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +144,7 @@ func TestExpandableLeftAlone(t *testing.T) {
 
 // TestSplitSegmentsStay: to make room for an oversize request only whole segments are given back.
 func TestSplitSegmentsStay(t *testing.T) {
-	conf, err := ParseTorchConf("max_split_size_mb:20,large_segment_size_mb:64")
+	conf, err := allocconf.Parse("max_split_size_mb:20,large_segment_size_mb:64")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,13 +9,14 @@ import (
 
 	"gm/internal/cuda"
 	"gm/internal/cuda/sim"
+	"gm/internal/torch/allocconf"
 )
 
 // candidates makes every allocator that places memory, on dev.
 func candidates(t *testing.T) map[string]func(dev *sim.Device) Allocator {
 	torch := func(settings string) func(dev *sim.Device) Allocator {
 		return func(dev *sim.Device) Allocator {
-			conf, err := ParseTorchConf(settings)
+			conf, err := allocconf.Parse(settings)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -5,6 +5,16 @@ import (
 	"slices"
 
 	"gm/internal/cuda"
+	"gm/internal/torch/allocconf"
+)
+
+// PyTorch's constants (c10/cuda/CUDACachingAllocator.cpp), in bytes.
+const (
+	minBlockSize = allocconf.MinBlock
+	smallSize    = 1 << 20 // requests up to this size go to the small pool
+	smallSegment = 2 << 20
+	minLarge     = 10 << 20 // requests of at least this size get a segment of their own size
+	roundLarge   = 2 << 20
 )
 
 // Torch is PyTorch's caching allocator (c10/cuda/CUDACachingAllocator.cpp, 2.11): best fit by (stream, size, address) among the
@@ -12,7 +22,7 @@ import (
 // grow by mapping pages. Given the addresses that PyTorch's segments had, it places every block where PyTorch did.
 type Torch struct {
 	dev   cuda.Device
-	conf  TorchConf
+	conf  allocconf.Conf
 	limit int64 // bytes that may be reserved; 0 is no limit
 
 	store store
@@ -41,7 +51,7 @@ type lane struct {
 }
 
 // NewTorch returns an allocator on dev.
-func NewTorch(dev cuda.Device, conf TorchConf) (*Torch, error) {
+func NewTorch(dev cuda.Device, conf allocconf.Conf) (*Torch, error) {
 	t := &Torch{
 		dev: dev, conf: conf, index: newIndex(), pairs: map[Pool]int32{}, pools: []*torchPool{{small: true}, {}},
 	}
@@ -155,7 +165,7 @@ func (t *Torch) findFree(r *request) int32 {
 // handOut makes free block b, or its front, a used block.
 func (t *Torch) handOut(b int32, r *request) cuda.Ptr {
 	have := t.store.at(b)
-	if t.conf.shouldSplit(have.size, r.size, t.pools[r.pool].small, have.segment != none) {
+	if t.shouldSplit(have.size, r.size, t.pools[r.pool].small, have.segment != none) {
 		rest := b
 		b = t.store.splitFront(rest, r.size)
 		t.insertFree(rest, r.lane)
@@ -165,6 +175,15 @@ func (t *Torch) handOut(b int32, r *request) cuda.Ptr {
 	t.index.put(used.ptr, b)
 	t.stats.allocate(used.size)
 	return used.ptr
+}
+
+// shouldSplit says whether what a block of size bytes leaves of a free one of have bytes becomes a block of its own.
+func (t *Torch) shouldSplit(have, size int64, small, expandable bool) bool {
+	rest := have - size
+	if small || expandable {
+		return rest >= minBlockSize
+	}
+	return (t.conf.MaxSplitSize == 0 || size < t.conf.MaxSplitSize) && rest > smallSize
 }
 
 func (t *Torch) insertFree(b int32, l *lane) {

@@ -40,7 +40,7 @@ func (t *Torch) grow(r *request) (int32, error) {
 
 // newSegment takes a new segment from the device as a free block in no lane. It returns none when the device is full.
 func (t *Torch) newSegment(r *request) (int32, error) {
-	size := t.conf.segmentSize(r.size)
+	size := t.segmentSize(r.size)
 	if t.limit > 0 && size > t.limit-t.stats.Reserved {
 		return none, nil
 	}
@@ -52,6 +52,17 @@ func (t *Torch) newSegment(r *request) (int32, error) {
 		return none, nil
 	}
 	return b, err
+}
+
+// segmentSize returns the bytes to take from the device for a block of size bytes.
+func (t *Torch) segmentSize(size int64) int64 {
+	switch {
+	case size <= smallSize:
+		return smallSegment
+	case size < minLarge:
+		return t.conf.LargeSegment
+	}
+	return roundUp(size, roundLarge)
 }
 
 // takeSegment takes size bytes from the device as one free block in no lane.

@@ -5,13 +5,14 @@ import (
 
 	"gm/internal/cuda"
 	"gm/internal/cuda/sim"
+	"gm/internal/torch/allocconf"
 )
 
 // pooled is an allocator with a live, a free and a lent block in a private pool, and a free one in the default pool.
 func pooled(t *testing.T, expandable bool) (a *Torch, dev *sim.Device, live cuda.Ptr, lent []cuda.Event) {
 	t.Helper()
 	dev = sim.New(0, sim.H200())
-	conf := DefaultTorchConf()
+	conf := allocconf.Default()
 	conf.Expandable = expandable
 	a, err := NewTorch(dev, conf)
 	if err != nil {

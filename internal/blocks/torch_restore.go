@@ -140,7 +140,7 @@ func (t *Torch) carve(b int32, s *Segment, l *lane) ([]cuda.Ptr, error) {
 		}
 		size := max(held.Block, t.conf.RoundSize(held.Size))
 		used, last := b, next == end
-		if room > size && (held.Block > 0 || t.conf.shouldSplit(room, size, small, s.Expandable)) {
+		if room > size && (held.Block > 0 || t.shouldSplit(room, size, small, s.Expandable)) {
 			used, last = t.store.splitFront(b, size), false
 		} else if next != end {
 			used = t.store.splitFront(b, room)

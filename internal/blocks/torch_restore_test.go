@@ -9,6 +9,7 @@ import (
 
 	"gm/internal/cuda"
 	"gm/internal/cuda/sim"
+	"gm/internal/torch/allocconf"
 )
 
 // recorder is a device that notes the segments taken from it.
@@ -55,7 +56,7 @@ func TestRestoreContinues(t *testing.T) {
 	for _, settings := range []string{"", "roundup_power2_divisions:4", "expandable_segments:True"} {
 		for seed := range uint64(8) {
 			t.Run(fmt.Sprintf("%s/%d", settings, seed), func(t *testing.T) {
-				conf, err := ParseTorchConf(settings)
+				conf, err := allocconf.Parse(settings)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -65,7 +66,7 @@ func TestRestoreContinues(t *testing.T) {
 	}
 }
 
-func testRestore(t *testing.T, conf TorchConf, rng *rand.Rand) {
+func testRestore(t *testing.T, conf allocconf.Conf, rng *rand.Rand) {
 	first := &recorder{Device: sim.New(0, sim.CostTable{})}
 	a, err := NewTorch(first, conf)
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"gm/internal/cuda"
 	"gm/internal/libgm/page"
 	"gm/internal/libgm/planner/client"
+	"gm/internal/torch/allocconf"
 )
 
 // settings are the environment's.
@@ -85,7 +86,7 @@ func (s *settings) newAllocator(dev cuda.Device, ordinal int, log *logger) (bloc
 	name, opts, _ := strings.Cut(s.alloc, ":")
 	switch name {
 	case "torch", "expandable":
-		conf, err := blocks.ParseTorchConf(opts)
+		conf, err := allocconf.Parse(opts)
 		if err == nil {
 			conf.Expandable = conf.Expandable || name == "expandable"
 			return blocks.NewTorch(dev, conf)

@@ -8,10 +8,10 @@ import (
 
 	"gm/internal/bench"
 	"gm/internal/bench/replay"
-	"gm/internal/blocks"
 	"gm/internal/cli"
 	"gm/internal/cuda/sim"
 	"gm/internal/report/units"
+	"gm/internal/torch/allocconf"
 )
 
 // inputs are what is replayed, and on what.
@@ -93,7 +93,7 @@ func warn(c *cli.Context, programs []*replay.Program) {
 		if p.Partial {
 			c.Warn("%s: a plan of a part, or of a recording that began midway: torch and expandable are exact on the trace only", p.Name)
 		}
-		if _, unknown := blocks.RecordedTorchConf(p.AllocConf); len(unknown) > 0 {
+		if _, unknown := allocconf.Recorded(p.AllocConf); len(unknown) > 0 {
 			c.Warn("%s: recorded with settings that are not known: %s", p.Name, strings.Join(unknown, ", "))
 		}
 	}
@@ -108,7 +108,7 @@ func warnOfShares(c *cli.Context, programs []*replay.Program, alloc []string) {
 		}
 	}
 	for _, p := range programs {
-		if conf, _ := blocks.RecordedTorchConf(p.AllocConf); conf.NeedsLimit() {
+		if conf, _ := allocconf.Recorded(p.AllocConf); conf.NeedsLimit() {
 			c.Warn("%s: recorded with settings that are shares of --capacity, which was not given: %s", p.Name, p.AllocConf)
 		}
 	}

@@ -8,10 +8,10 @@ import (
 
 	"gm/formats/trace"
 	"gm/internal/bench/replay"
-	"gm/internal/blocks"
 	"gm/internal/cli"
 	"gm/internal/report"
 	"gm/internal/report/units"
+	"gm/internal/torch/allocconf"
 )
 
 type verifyCmd struct {
@@ -67,7 +67,7 @@ func (cmd *verifyCmd) verify(c *cli.Context, file string) (all []verdict, err er
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
-	conf, unknown := blocks.RecordedTorchConf(r.Meta().AllocConf)
+	conf, unknown := allocconf.Recorded(r.Meta().AllocConf)
 	if len(unknown) > 0 {
 		c.Warn("%s: recorded with settings that are not known: %s", r.Name(), strings.Join(unknown, ", "))
 	}

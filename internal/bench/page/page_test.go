@@ -19,6 +19,7 @@ import (
 	"gm/internal/blocks"
 	"gm/internal/cuda"
 	"gm/internal/cuda/sim"
+	"gm/internal/torch/allocconf"
 )
 
 func measure(t *testing.T, file, allocators string, capacity int64) []*Section {
@@ -93,7 +94,7 @@ func TestLongTrace(t *testing.T) {
 	for _, limit := range []int{600, 5000, p.Steps() - 1, p.Steps()} {
 		s := newSection(p, 1, limit)
 		dev := sim.New(0, sim.H200())
-		a, err := blocks.NewTorch(dev, blocks.DefaultTorchConf())
+		a, err := blocks.NewTorch(dev, allocconf.Default())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,18 +6,19 @@ import (
 
 	"gm/internal/blocks"
 	"gm/internal/cuda/sim"
+	"gm/internal/torch/allocconf"
 )
 
 // BenchmarkReplay replays the bundled traces through each allocator.
 func BenchmarkReplay(b *testing.B) {
-	expandable := blocks.DefaultTorchConf()
+	expandable := allocconf.Default()
 	expandable.Expandable = true
 	for _, c := range []struct {
 		name string
 		make func(*sim.Device) (blocks.Allocator, error)
 	}{
 		{"torch", func(dev *sim.Device) (blocks.Allocator, error) {
-			return blocks.NewTorch(dev, blocks.DefaultTorchConf())
+			return blocks.NewTorch(dev, allocconf.Default())
 		}},
 		{"expandable", func(dev *sim.Device) (blocks.Allocator, error) { return blocks.NewTorch(dev, expandable) }},
 		{"gmlake", func(dev *sim.Device) (blocks.Allocator, error) {

@@ -9,6 +9,7 @@ import (
 	"gm/internal/blocks"
 	"gm/internal/cuda/sim"
 	"gm/internal/dsa/solvers"
+	"gm/internal/torch/allocconf"
 )
 
 // odd reads bytes as the rows of a trace: four a row. Most of what comes out breaks no rule and is unlike any recording.
@@ -79,10 +80,10 @@ func FuzzReplay(f *testing.F) {
 		for _, p := range programs {
 			for _, make := range []func(*sim.Device) (blocks.Allocator, error){
 				func(dev *sim.Device) (blocks.Allocator, error) {
-					return blocks.NewTorch(dev, blocks.DefaultTorchConf())
+					return blocks.NewTorch(dev, allocconf.Default())
 				},
 				func(dev *sim.Device) (blocks.Allocator, error) {
-					conf := blocks.DefaultTorchConf()
+					conf := allocconf.Default()
 					conf.Expandable = true
 					return blocks.NewTorch(dev, conf)
 				},

@@ -6,6 +6,7 @@ import (
 
 	"gm/internal/blocks"
 	"gm/internal/cuda/sim"
+	"gm/internal/torch/allocconf"
 )
 
 // TestUntilThePeak: a replay up to the peak that was found holds the bytes that were reserved there, and the tensors that live.
@@ -18,7 +19,7 @@ func TestUntilThePeak(t *testing.T) {
 		for _, p := range programs {
 			fresh := func() (*blocks.Torch, *sim.Device) {
 				dev := sim.New(0, sim.H200())
-				a, err := blocks.NewTorch(dev, blocks.DefaultTorchConf())
+				a, err := blocks.NewTorch(dev, allocconf.Default())
 				if err != nil {
 					t.Fatal(err)
 				}

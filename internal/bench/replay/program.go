@@ -8,6 +8,7 @@ import (
 	"gm/internal/blocks"
 	"gm/internal/cuda"
 	"gm/internal/cuda/sim"
+	"gm/internal/torch/allocconf"
 	"gm/internal/trace/recording"
 )
 
@@ -100,7 +101,7 @@ type loader struct {
 	name      string
 	align     int64
 	allocConf string
-	conf      blocks.TorchConf
+	conf      allocconf.Conf
 	programs  []*Program
 	byDevice  map[int32]*loading
 	rows      int // of a framework's allocator
@@ -123,7 +124,7 @@ func newLoader(name, allocConf string, align int64) *loader {
 	if align <= 0 {
 		align = defaultAlign
 	}
-	conf, _ := blocks.RecordedTorchConf(allocConf)
+	conf, _ := allocconf.Recorded(allocConf)
 	return &loader{name: name, align: align, allocConf: allocConf, conf: conf, byDevice: map[int32]*loading{}}
 }
 

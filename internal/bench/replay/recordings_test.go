@@ -10,6 +10,7 @@ import (
 	"gm/formats/trace"
 	"gm/internal/blocks"
 	"gm/internal/cuda/sim"
+	"gm/internal/torch/allocconf"
 	"gm/internal/trace/importer/tracetest"
 )
 
@@ -122,7 +123,7 @@ func checkRun(t *testing.T, r *trace.Reader, run settingsRun) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	conf, err := blocks.ParseTorchConf(run.Conf)
+	conf, err := allocconf.Parse(run.Conf)
 	if err != nil {
 		t.Fatal(err)
 	}

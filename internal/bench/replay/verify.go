@@ -9,6 +9,7 @@ import (
 	"gm/internal/blocks"
 	"gm/internal/cuda"
 	"gm/internal/cuda/sim"
+	"gm/internal/torch/allocconf"
 )
 
 // Verdict is how far a replay of PyTorch's allocator agrees with what PyTorch recorded on one device.
@@ -23,7 +24,7 @@ type Verdict struct {
 
 // verifier replays one device of a recording.
 type verifier struct {
-	conf     blocks.TorchConf
+	conf     allocconf.Conf
 	dev      *recordedDevice
 	torch    *blocks.Torch
 	ptrs     map[int64]cuda.Ptr
@@ -42,7 +43,7 @@ type verifier struct {
 // compares every segment row and every block's address, and stops a device at its first divergence. The process was allowed to
 // reserve limit bytes of each device, 0 if that is not known; garbage collection depends on it.
 func Verify(r *trace.Reader, limit int64) ([]Verdict, error) {
-	conf, _ := blocks.RecordedTorchConf(r.Meta().AllocConf)
+	conf, _ := allocconf.Recorded(r.Meta().AllocConf)
 	var order []*verifier
 	byDevice := map[int32]*verifier{}
 	err := trace.Each(r, func(row int64, e *trace.Event) (err error) {
@@ -88,7 +89,7 @@ func Verify(r *trace.Reader, limit int64) ([]Verdict, error) {
 	return verdicts, nil
 }
 
-func newVerifier(conf blocks.TorchConf, limit int64, device int32) (*verifier, error) {
+func newVerifier(conf allocconf.Conf, limit int64, device int32) (*verifier, error) {
 	dev := &recordedDevice{Device: sim.New(limit, sim.CostTable{})}
 	conf.MemoryFraction = 1 // the limit has it in already
 	torch, err := blocks.NewTorch(dev, conf)

@@ -5,7 +5,7 @@ import (
 
 	"gm/internal/bench"
 	"gm/internal/bench/replay"
-	"gm/internal/blocks"
+	"gm/internal/torch/allocconf"
 )
 
 // Result is what a search found.
@@ -56,9 +56,9 @@ func Search(programs []*replay.Program, gpu bench.GPU, done func()) (*Result, er
 
 // recordedSetting returns the setting that all programs were recorded with, if it is one.
 func recordedSetting(programs []*replay.Program) (Setting, bool) {
-	conf, _ := blocks.RecordedTorchConf(programs[0].AllocConf)
+	conf, _ := allocconf.Recorded(programs[0].AllocConf)
 	for _, p := range programs {
-		if other, _ := blocks.RecordedTorchConf(p.AllocConf); other != conf {
+		if other, _ := allocconf.Recorded(p.AllocConf); other != conf {
 			return Setting{}, false
 		}
 	}

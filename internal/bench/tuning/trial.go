@@ -72,7 +72,7 @@ func (t *trials) run(settings []Setting, limit int64) ([]*Outcome, error) {
 // replay returns nil if the replay was given up.
 func (t *trials) replay(p *replay.Program, s Setting, limit int64) (*replay.Result, error) {
 	dev := sim.New(t.gpu.Capacity, t.gpu.Costs)
-	torch, err := blocks.NewTorch(dev, s.TorchConf)
+	torch, err := blocks.NewTorch(dev, s.Conf)
 	if err != nil {
 		return nil, fmt.Errorf("setting %s: %w", s, err)
 	}

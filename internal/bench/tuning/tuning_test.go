@@ -13,6 +13,7 @@ import (
 	"gm/internal/bench/replay"
 	"gm/internal/blocks"
 	"gm/internal/cuda/sim"
+	"gm/internal/torch/allocconf"
 	"gm/internal/trace/importer"
 )
 
@@ -30,12 +31,12 @@ func TestSettingIsRead(t *testing.T) {
 			from := random.IntN(len(s.Divisions))
 			s = s.divide(from, from+1+random.IntN(len(s.Divisions)-from), divisionSteps[random.IntN(len(divisionSteps))])
 		}
-		read, err := blocks.ParseTorchConf(s.String())
+		read, err := allocconf.Parse(s.String())
 		if err != nil {
 			t.Fatalf("%s: %v", s, err)
 		}
-		if read != s.TorchConf {
-			t.Fatalf("%s is read as %+v, expected %+v", s, read, s.TorchConf)
+		if read != s.Conf {
+			t.Fatalf("%s is read as %+v, expected %+v", s, read, s.Conf)
 		}
 	}
 }
@@ -108,7 +109,7 @@ func checkReplayed(t *testing.T, programs []*replay.Program, gpu bench.GPU, outc
 	for _, o := range outcomes {
 		for i, p := range programs {
 			dev := sim.New(gpu.Capacity, gpu.Costs)
-			a, err := blocks.NewTorch(dev, o.Setting.TorchConf)
+			a, err := blocks.NewTorch(dev, o.Setting.Conf)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -11,6 +11,7 @@ import (
 	"gm/internal/bench/replay"
 	"gm/internal/blocks"
 	"gm/internal/cuda/sim"
+	"gm/internal/torch/allocconf"
 )
 
 // TestEnds takes apart what PyTorch held at the end of each bundled snapshot, and compares it with the segments and blocks that the
@@ -43,7 +44,7 @@ func TestEnds(t *testing.T) {
 
 // checkEnd compares with the bytes that are reserved, requested, in blocks in use, and pending.
 func checkEnd(t *testing.T, p *replay.Program, emptied bool, want []string) {
-	conf, _ := blocks.RecordedTorchConf(p.AllocConf)
+	conf, _ := allocconf.Recorded(p.AllocConf)
 	dev := sim.New(0, sim.H200())
 	a, err := blocks.NewTorch(dev, conf)
 	if err != nil {

@@ -2,20 +2,20 @@ package layout
 
 import (
 	"gm/formats/trace"
-	"gm/internal/blocks"
+	"gm/internal/torch/allocconf"
 	"gm/internal/trace/recording"
 )
 
 // recorded is what a plan keeps of the traced allocator beside its tensors, in the form of plan.Meta.
 type recorded struct {
-	conf     blocks.TorchConf
+	conf     allocconf.Conf
 	watches  map[int32]*recording.Emptied
 	segments []int64
 	emptied  []int64
 	older    int64
 }
 
-func newRecorded(conf blocks.TorchConf) *recorded {
+func newRecorded(conf allocconf.Conf) *recorded {
 	return &recorded{conf: conf, watches: map[int32]*recording.Emptied{}}
 }
 

@@ -10,7 +10,7 @@ import (
 	"gm/formats/column"
 	"gm/formats/plan"
 	"gm/formats/trace"
-	"gm/internal/blocks"
+	"gm/internal/torch/allocconf"
 	"gm/internal/trace/iterations"
 )
 
@@ -42,7 +42,7 @@ func (t *Tensors) Len() int { return len(t.ID) }
 
 // Collect reads the tensors of a trace, from its first row on.
 func Collect(r *trace.Reader) (*Tensors, error) {
-	conf, _ := blocks.RecordedTorchConf(r.Meta().AllocConf)
+	conf, _ := allocconf.Recorded(r.Meta().AllocConf)
 	if r.Rows() > plan.MaxTraceRows {
 		return nil, r.Wrap(fmt.Errorf("%d rows, more than the %d that a plan can be made of", r.Rows(), plan.MaxTraceRows))
 	}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"gm/internal/torch/allocconf"
 	"gm/internal/torch/pickle"
 )
 
@@ -45,22 +46,12 @@ func allocConf(dec *pickle.Decoder, v pickle.Value) string {
 	return strings.Join(parts, ",")
 }
 
-// parseConf splits the variable at the commas that are not inside of brackets.
+// parseConf reads the variable, without the settings that have no value.
 func parseConf(text string) []setting {
 	var conf []setting
-	depth, start := 0, 0
-	for i := 0; i <= len(text); i++ {
-		switch {
-		case i == len(text) || text[i] == ',' && depth == 0:
-			key, value, ok := strings.Cut(text[start:i], ":")
-			if key = strings.TrimSpace(key); ok && key != "" {
-				conf = override(conf, key, strings.TrimSpace(value))
-			}
-			start = i + 1
-		case text[i] == '[':
-			depth++
-		case text[i] == ']':
-			depth--
+	for _, part := range allocconf.Split(text) {
+		if key, value, ok := allocconf.Cut(part); ok && key != "" {
+			conf = override(conf, key, value)
 		}
 	}
 	return conf

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"gm/formats/trace"
-	"gm/internal/blocks"
+	"gm/internal/torch/allocconf"
 )
 
 // snapshot is a trace on its way into a PyTorch snapshot.
@@ -60,7 +60,7 @@ func (x *export) pickle() error {
 }
 
 func newSnapshot(x *export, survey *survey) *snapshot {
-	conf, _ := blocks.RecordedTorchConf(survey.meta.AllocConf)
+	conf, _ := allocconf.Recorded(survey.meta.AllocConf)
 	return &snapshot{
 		export: x, survey: survey, meta: survey.meta, round: conf.RoundSize,
 		heaps: map[int32]*heap{}, frames: map[string]uint32{}, stacks: map[int32]uint32{}, early: map[int32]int64{},
@@ -160,7 +160,7 @@ func (s *snapshot) annotations() {
 
 // settings writes the settings of the allocator.
 func (s *snapshot) settings() {
-	conf, _ := blocks.RecordedTorchConf(s.meta.AllocConf)
+	conf, _ := allocconf.Recorded(s.meta.AllocConf)
 	s.dictAt("allocator_settings", func() {
 		s.textAt("PYTORCH_CUDA_ALLOC_CONF", s.meta.AllocConf)
 		split := conf.MaxSplitSize
@@ -184,8 +184,8 @@ func (s *snapshot) settings() {
 
 // setting tells whether a setting that is on or off is on.
 func (s *snapshot) setting(name string) bool {
-	for _, setting := range blocks.SplitSettings(s.meta.AllocConf) {
-		if strings.EqualFold(strings.TrimSpace(setting), name+":True") {
+	for _, setting := range allocconf.Split(s.meta.AllocConf) {
+		if key, value, _ := allocconf.Cut(setting); key == name && strings.EqualFold(value, "True") {
 			return true
 		}
 	}

@@ -3,7 +3,7 @@ package recording
 
 import (
 	"gm/formats/trace"
-	"gm/internal/blocks"
+	"gm/internal/torch/allocconf"
 )
 
 // Emptied finds where the cache of one device's allocator was emptied: a recording has no row for that, only for the segments
@@ -15,7 +15,7 @@ type Emptied struct {
 }
 
 // NewEmptied watches an allocator with these settings.
-func NewEmptied(conf blocks.TorchConf) *Emptied {
+func NewEmptied(conf allocconf.Conf) *Emptied {
 	return &Emptied{early: conf.ReleasesEarly(), segments: newIdleSegments(), returned: -1}
 }
 

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"gm/formats/trace"
-	"gm/internal/blocks"
+	"gm/internal/torch/allocconf"
 )
 
 const mib = 1 << 20
@@ -26,7 +26,7 @@ func rows() []trace.Event {
 
 // watch returns the rows at which the cache was found to be emptied.
 func watch(t *testing.T, settings string, events []trace.Event) []int64 {
-	conf, err := blocks.ParseTorchConf(settings)
+	conf, err := allocconf.Parse(settings)
 	if err != nil {
 		t.Fatal(err)
 	}

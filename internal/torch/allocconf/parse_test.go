@@ -1,32 +1,32 @@
-package blocks
+package allocconf
 
 import "testing"
 
-func TestParseTorchConf(t *testing.T) {
-	with := func(change func(*TorchConf)) TorchConf {
-		c := DefaultTorchConf()
+func TestParse(t *testing.T) {
+	with := func(change func(*Conf)) Conf {
+		c := Default()
 		change(&c)
 		return c
 	}
-	for text, want := range map[string]TorchConf{
-		"":                         DefaultTorchConf(),
-		"backend:native":           DefaultTorchConf(),
-		"expandable_segments:True": with(func(c *TorchConf) { c.Expandable = true }),
-		"max_split_size_mb=128, garbage_collection_threshold:0.8": with(func(c *TorchConf) {
+	for text, want := range map[string]Conf{
+		"":                         Default(),
+		"backend:native":           Default(),
+		"expandable_segments:True": with(func(c *Conf) { c.Expandable = true }),
+		"max_split_size_mb=128, garbage_collection_threshold:0.8": with(func(c *Conf) {
 			c.MaxSplitSize, c.GCThreshold = 128<<20, 0.8
 		}),
-		"roundup_power2_divisions:4": with(func(c *TorchConf) {
+		"roundup_power2_divisions:4": with(func(c *Conf) {
 			for i := range c.Divisions {
 				c.Divisions[i] = 4
 			}
 		}),
 		// The first entry counts for all smaller sizes, too, and ">" from the entry before it on.
-		"roundup_power2_divisions:[2:1,8:4,32:8,>:2]": with(func(c *TorchConf) {
+		"roundup_power2_divisions:[2:1,8:4,32:8,>:2]": with(func(c *Conf) {
 			c.Divisions = [16]int64{1, 1, 0, 4, 0, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2}
 		}),
 	} {
-		if got, err := ParseTorchConf(text); err != nil || got != want {
-			t.Errorf("ParseTorchConf(%q) = %+v, %v; want %+v", text, got, err, want)
+		if got, err := Parse(text); err != nil || got != want {
+			t.Errorf("Parse(%q) = %+v, %v; want %+v", text, got, err, want)
 		}
 	}
 	for _, text := range []string{
@@ -34,14 +34,14 @@ func TestParseTorchConf(t *testing.T) {
 		"garbage_collection_threshold:NaN", "roundup_power2_divisions:3", "roundup_power2_divisions:[3:2]", "roundup_power2_divisions:[4]",
 		"backend:cudaMallocAsync", "no_such_thing:1", "large_segment_size_mb:21",
 	} {
-		if _, err := ParseTorchConf(text); err == nil {
-			t.Errorf("ParseTorchConf(%q): no error", text)
+		if _, err := Parse(text); err == nil {
+			t.Errorf("Parse(%q): no error", text)
 		}
 	}
 }
 
-func TestRecordedTorchConf(t *testing.T) {
-	conf, unknown := RecordedTorchConf("max_split_size_mb:64,of_tomorrow:[1:2,3],expandable_segments:True")
+func TestRecorded(t *testing.T) {
+	conf, unknown := Recorded("max_split_size_mb:64,of_tomorrow:[1:2,3],expandable_segments:True")
 	if len(unknown) != 1 || unknown[0] != "of_tomorrow:[1:2,3]" {
 		t.Errorf("unknown %q", unknown)
 	}
@@ -64,7 +64,7 @@ func TestRoundSize(t *testing.T) {
 		{"roundup_power2_divisions:[1:0,2:8,>:1]", 1200 << 10, 1200 << 10},
 		{"roundup_power2_divisions:[1:0,2:8,>:1]", 100<<20 + 7, 100<<20 + 512},
 	} {
-		conf, err := ParseTorchConf(c.settings)
+		conf, err := Parse(c.settings)
 		if err != nil {
 			t.Fatal(err)
 		}
