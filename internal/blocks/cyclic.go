@@ -197,7 +197,7 @@ func (c *Cyclic) place(i int32) cuda.Ptr {
 	s := &c.cycle.Steps[i]
 	p := c.regions[c.arenas[s.Arena].region].ptr + cuda.Ptr(s.Offset)
 	c.states[i] = stepLive
-	c.byPtr.set(p, i)
+	c.byPtr.Set(p, i)
 	c.followed++
 	c.stats.allocate(roundUp(s.Size, minBlockSize))
 	c.follow()
@@ -255,7 +255,7 @@ func (c *Cyclic) Free(p cuda.Ptr) error {
 	if c.history != nil {
 		c.history.free(p)
 	}
-	i, ok := c.byPtr.find(p)
+	i, ok := c.byPtr.Get(p)
 	if !ok {
 		return c.Stitch.Free(p)
 	}
@@ -287,7 +287,7 @@ func (c *Cyclic) Capture(on bool) error {
 
 // RecordStream implements Allocator.
 func (c *Cyclic) RecordStream(p cuda.Ptr, stream cuda.Stream) error {
-	i, ok := c.byPtr.find(p)
+	i, ok := c.byPtr.Get(p)
 	if !ok || c.states[i] != stepLive {
 		return c.Stitch.RecordStream(p, stream)
 	}

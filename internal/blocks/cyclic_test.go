@@ -192,7 +192,7 @@ func TestCyclicLooksAtSizes(t *testing.T) {
 		if _, err := dev.Extents(p, size); err != nil {
 			t.Fatalf("request %d: %v", i, err)
 		}
-		if step, ok := a.byPtr.find(p); ok && a.cycle.Steps[step].Size != size && a.states[step] == stepLive {
+		if step, ok := a.byPtr.Get(p); ok && a.cycle.Steps[step].Size != size && a.states[step] == stepLive {
 			t.Fatalf("request %d of %d bytes got the place of %d", i, size, a.cycle.Steps[step].Size)
 		}
 		if err := a.Free(p); err != nil {

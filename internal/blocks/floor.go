@@ -48,7 +48,7 @@ func (f *Floor) Malloc(size int64, stream cuda.Stream, _ Pool) (cuda.Ptr, error)
 	}
 	f.sizes, f.streams = append(f.sizes, rounded), append(f.streams, stream)
 	p := cuda.Ptr(len(f.sizes))
-	f.index.put(p, int32(len(f.sizes)-1))
+	f.index.Put(p, int32(len(f.sizes)-1))
 	f.stats.allocate(rounded)
 	f.stats.reserve(rounded)
 	return p, nil
@@ -59,7 +59,7 @@ func (f *Floor) Free(p cuda.Ptr) error {
 	if p == 0 {
 		return nil
 	}
-	t, ok := f.index.take(p)
+	t, ok := f.index.Take(p)
 	if !ok {
 		return fmt.Errorf("free of %#x: %w", p, errUnknownAddress)
 	}
@@ -76,7 +76,7 @@ func (f *Floor) RecordStream(p cuda.Ptr, stream cuda.Stream) error {
 	if p == 0 {
 		return nil
 	}
-	t, ok := f.index.find(p)
+	t, ok := f.index.Get(p)
 	if !ok {
 		return fmt.Errorf("record stream of %#x: %w", p, errUnknownAddress)
 	}

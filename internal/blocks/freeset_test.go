@@ -51,28 +51,3 @@ func TestFreeSetAgainstSortedSlice(t *testing.T) {
 		t.Fatalf("the walk has %d rows, want %d", i, len(model))
 	}
 }
-
-func TestIndexAgainstMap(t *testing.T) {
-	rng := rand.New(rand.NewPCG(3, 4))
-	x := newIndex()
-	model := map[cuda.Ptr]int32{}
-	for step := range 200000 {
-		p := cuda.Ptr(1+rng.Uint64N(5000)) * 512
-		want, known := model[p]
-		if id, ok := x.find(p); ok != known || known && id != want {
-			t.Fatalf("step %d: find(%#x) = %d, %v; want %d, %v", step, p, id, ok, want, known)
-		}
-		if known {
-			if id, ok := x.take(p); !ok || id != want {
-				t.Fatalf("step %d: take(%#x) = %d, %v; want %d", step, p, id, ok, want)
-			}
-			delete(model, p)
-		} else {
-			x.put(p, int32(step))
-			model[p] = int32(step)
-		}
-	}
-	if _, ok := x.take(7); ok {
-		t.Error("took an address that was never put in")
-	}
-}

@@ -112,7 +112,7 @@ func (g *GMLakeCode) Malloc(size int64, stream cuda.Stream, pool Pool) (cuda.Ptr
 	g.stats.allocate(g.asked[token])
 	g.follow()
 	p := g.address(token)
-	g.index.put(p, token)
+	g.index.Put(p, token)
 	return p, nil
 }
 
@@ -437,7 +437,7 @@ func (g *GMLakeCode) releaseSegment(id int32) error {
 
 // Free implements Allocator.
 func (g *GMLakeCode) Free(p cuda.Ptr) error {
-	token, ok := g.index.take(p)
+	token, ok := g.index.Take(p)
 	if !ok {
 		return g.torch.Free(p)
 	}
@@ -452,7 +452,7 @@ func (g *GMLakeCode) Free(p cuda.Ptr) error {
 
 // RecordStream implements Allocator.
 func (g *GMLakeCode) RecordStream(p cuda.Ptr, stream cuda.Stream) error {
-	token, ok := g.index.find(p)
+	token, ok := g.index.Get(p)
 	if !ok {
 		return g.torch.RecordStream(p, stream)
 	}

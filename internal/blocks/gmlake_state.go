@@ -30,14 +30,14 @@ func (g *GMLake) activate(token int32, asked int64) cuda.Ptr {
 	if token%2 == 0 {
 		g.prims[id].asked = asked
 		g.activatePart(id)
-		g.index.put(g.prims[id].ptr, token)
+		g.index.Put(g.prims[id].ptr, token)
 		return g.prims[id].ptr
 	}
 	g.stitched[id].asked = asked
 	for _, part := range g.stitched[id].parts {
 		g.activatePart(part)
 	}
-	g.index.put(g.stitched[id].ptr, token)
+	g.index.Put(g.stitched[id].ptr, token)
 	return g.stitched[id].ptr
 }
 
@@ -95,7 +95,7 @@ func (g *GMLake) dropStitched(id int32) {
 
 // Free implements Allocator.
 func (g *GMLake) Free(p cuda.Ptr) error {
-	token, ok := g.index.take(p)
+	token, ok := g.index.Take(p)
 	if !ok {
 		return g.torch.Free(p)
 	}
@@ -113,7 +113,7 @@ func (g *GMLake) Free(p cuda.Ptr) error {
 
 // RecordStream implements Allocator.
 func (g *GMLake) RecordStream(p cuda.Ptr, stream cuda.Stream) error {
-	token, ok := g.index.find(p)
+	token, ok := g.index.Get(p)
 	if !ok {
 		return g.torch.RecordStream(p, stream)
 	}

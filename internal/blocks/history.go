@@ -44,7 +44,7 @@ func (c *Cyclic) Recording() bool { return c.history != nil }
 
 // malloc notes a request that was served, and returns whether recording is over.
 func (r *history) malloc(p cuda.Ptr, size int64, stream cuda.Stream) (over bool) {
-	r.open.set(p, int32(len(r.requests)))
+	r.open.Set(p, int32(len(r.requests)))
 	r.requests = append(r.requests, recorded{Request{Size: size, Stream: stream}, r.live})
 	r.live += size
 	if len(r.requests) == r.next {
@@ -58,7 +58,7 @@ func (r *history) malloc(p cuda.Ptr, size int64, stream cuda.Stream) (over bool)
 }
 
 func (r *history) free(p cuda.Ptr) {
-	if i, ok := r.open.take(p); ok {
+	if i, ok := r.open.Take(p); ok {
 		r.requests[i].Lasts = int32(len(r.requests)) - i
 		r.live -= r.requests[i].Size
 	}

@@ -63,7 +63,7 @@ func (t *Torch) Holdings() []Holding {
 // Holdings returns all that is counted, as one: the sizes add up to Stats().Reserved.
 func (f *Floor) Holdings() []Holding {
 	h := Holding{Size: f.stats.Reserved, Round: func(size int64) int64 { return roundUp(size, f.align) }}
-	f.index.each(func(t int32) { h.Uses = append(h.Uses, Use{cuda.Ptr(t + 1), f.sizes[t]}) })
+	f.index.Each(func(p cuda.Ptr, t *int32) { h.Uses = append(h.Uses, Use{p, f.sizes[*t]}) })
 	for t := range f.lender.events {
 		h.Pending += f.sizes[t]
 	}
@@ -78,8 +78,8 @@ func (n *Native) Holdings() []Holding {
 		all = append(all, Holding{Address: b.ptr, Size: cuda.AllocSize(b.size), Stream: b.stream, Round: toMinBlock})
 		return &all[len(all)-1]
 	}
-	n.index.each(func(id int32) {
-		h := add(id)
+	n.index.Each(func(_ cuda.Ptr, id *int32) {
+		h := add(*id)
 		h.Uses = []Use{{h.Address, h.Size}}
 	})
 	for id := range n.lender.events {

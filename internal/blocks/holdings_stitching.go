@@ -48,7 +48,8 @@ func (g *GMLake) Holdings() []Holding {
 		pools[l] = key.pool
 	}
 	users := map[int32]cuda.Ptr{} // by primitive block, the address at which it is handed out
-	g.index.each(func(token int32) {
+	g.index.Each(func(_ cuda.Ptr, id *int32) {
+		token := *id
 		if token%2 == 0 {
 			users[token/2] = g.prims[token/2].ptr
 			return
@@ -77,7 +78,8 @@ func (g *GMLake) Holdings() []Holding {
 // Holdings returns the segments and what PyTorch's allocator holds beside them: the sizes add up to Stats().Reserved.
 func (g *GMLakeCode) Holdings() []Holding {
 	users := map[int32]cuda.Ptr{} // by primitive block, the address at which it is handed out
-	g.index.each(func(token int32) {
+	g.index.Each(func(_ cuda.Ptr, id *int32) {
+		token := *id
 		if token%2 == 0 {
 			users[token/2] = g.address(token)
 			return

@@ -55,10 +55,10 @@ func (n *Native) Malloc(size int64, stream cuda.Stream, _ Pool) (cuda.Ptr, error
 	b := nativeBlock{p, size, stream}
 	if last := len(n.unused) - 1; last >= 0 {
 		n.live[n.unused[last]] = b
-		n.index.put(p, n.unused[last])
+		n.index.Put(p, n.unused[last])
 		n.unused = n.unused[:last]
 	} else {
-		n.index.put(p, int32(len(n.live)))
+		n.index.Put(p, int32(len(n.live)))
 		n.live = append(n.live, b)
 	}
 	n.stats.allocate(roundUp(size, minBlockSize))
@@ -71,7 +71,7 @@ func (n *Native) Free(p cuda.Ptr) error {
 	if p == 0 {
 		return nil
 	}
-	id, ok := n.index.take(p)
+	id, ok := n.index.Take(p)
 	if !ok {
 		return fmt.Errorf("free of %#x: %w", p, errUnknownAddress)
 	}
@@ -97,7 +97,7 @@ func (n *Native) RecordStream(p cuda.Ptr, stream cuda.Stream) error {
 	if p == 0 {
 		return nil
 	}
-	id, ok := n.index.find(p)
+	id, ok := n.index.Get(p)
 	if !ok {
 		return fmt.Errorf("record stream of %#x: %w", p, errUnknownAddress)
 	}

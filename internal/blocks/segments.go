@@ -99,7 +99,7 @@ func (t *Torch) state(b *block) BlockState {
 	if !b.used {
 		return BlockFree
 	}
-	if _, ok := t.index.find(b.ptr); ok {
+	if _, ok := t.index.Get(b.ptr); ok {
 		return BlockUsed
 	}
 	return BlockPending

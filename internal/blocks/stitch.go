@@ -142,7 +142,7 @@ func (s *Stitch) Malloc(size int64, stream cuda.Stream, pool Pool) (cuda.Ptr, er
 	p := &s.places[id]
 	p.state = placeLive
 	c.free[p.rank/64] &^= 1 << (p.rank % 64)
-	s.byPtr.set(p.ptr, id)
+	s.byPtr.Set(p.ptr, id)
 	s.stats.allocate(n)
 	s.follow()
 	return p.ptr, nil
@@ -204,7 +204,7 @@ func (s *Stitch) relieve() error {
 
 // Free implements Allocator.
 func (s *Stitch) Free(p cuda.Ptr) error {
-	id, ok := s.byPtr.find(p)
+	id, ok := s.byPtr.Get(p)
 	if !ok || s.places[id].state != placeLive {
 		return s.torch.Free(p)
 	}
@@ -227,7 +227,7 @@ func (s *Stitch) capturing() bool { return s.lender.capturing }
 
 // RecordStream implements Allocator.
 func (s *Stitch) RecordStream(p cuda.Ptr, stream cuda.Stream) error {
-	id, ok := s.byPtr.find(p)
+	id, ok := s.byPtr.Get(p)
 	if !ok || s.places[id].state != placeLive {
 		return s.torch.RecordStream(p, stream)
 	}

@@ -103,12 +103,12 @@ func (s *Stitch) clear(h *heap) {
 
 // class returns the class of blocks of n bytes.
 func (h *heap) class(n int64) *class {
-	if i, ok := h.bySize.find(cuda.Ptr(n)); ok {
+	if i, ok := h.bySize.Get(cuda.Ptr(n)); ok {
 		return &h.classes[i]
 	}
 	i := int32(len(h.classes))
 	h.classes = append(h.classes, class{number: i, size: n})
-	h.bySize.put(cuda.Ptr(n), i)
+	h.bySize.Put(cuda.Ptr(n), i)
 	return &h.classes[i]
 }
 
@@ -186,7 +186,7 @@ func (c *class) nextFree(rank int32) int32 {
 // placeAt takes free memory as a place of class c.
 func (s *Stitch) placeAt(h *heap, c *class, at stretch) int32 {
 	s.take(h, at)
-	id, ok := s.byPtr.find(at.ptr)
+	id, ok := s.byPtr.Get(at.ptr)
 	if !ok || s.places[id].size != c.size || s.places[id].heap != h.number {
 		id = s.newPlace(c)
 	}
@@ -243,7 +243,7 @@ func (s *Stitch) forgetPlaces() {
 				s.places[id].class = c.number
 				c.add(id, &s.places[id])
 			}
-			h.bySize.put(cuda.Ptr(c.size), c.number)
+			h.bySize.Put(cuda.Ptr(c.size), c.number)
 			kept = append(kept, c)
 		}
 		clear(h.classes[len(kept):])
@@ -257,8 +257,8 @@ func (s *Stitch) drop(id int32) bool {
 	if p.state != placeFree {
 		return false
 	}
-	if known, ok := s.byPtr.find(p.ptr); ok && known == id {
-		s.byPtr.take(p.ptr)
+	if known, ok := s.byPtr.Get(p.ptr); ok && known == id {
+		s.byPtr.Take(p.ptr)
 	}
 	s.gone = append(s.gone, id)
 	return true

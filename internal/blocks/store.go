@@ -1,9 +1,20 @@
 package blocks
 
-import "gm/internal/cuda"
+import (
+	"gm/internal/cuda"
+	"gm/internal/cuda/ptrmap"
+)
 
 // none is the index of no block.
 const none int32 = -1
+
+// index finds a block by its address.
+type index = ptrmap.Map[int32]
+
+func newIndex() index { return ptrmap.New[int32](10) }
+
+// newSmallIndex is for where there may be very many.
+func newSmallIndex() index { return ptrmap.New[int32](4) }
 
 // block is a range of addresses within a segment: handed out, free, or without memory.
 type block struct {

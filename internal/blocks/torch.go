@@ -172,7 +172,7 @@ func (t *Torch) handOut(b int32, r *request) cuda.Ptr {
 	}
 	used := t.store.at(b)
 	used.used = true
-	t.index.put(used.ptr, b)
+	t.index.Put(used.ptr, b)
 	t.stats.allocate(used.size)
 	return used.ptr
 }
@@ -201,7 +201,7 @@ func (t *Torch) Free(p cuda.Ptr) error {
 	if p == 0 {
 		return nil
 	}
-	id, ok := t.index.take(p)
+	id, ok := t.index.Take(p)
 	if !ok {
 		return fmt.Errorf("free of %#x: %w", p, errUnknownAddress)
 	}
@@ -218,7 +218,7 @@ func (t *Torch) RecordStream(p cuda.Ptr, stream cuda.Stream) error {
 	if p == 0 {
 		return nil
 	}
-	id, ok := t.index.find(p)
+	id, ok := t.index.Get(p)
 	if !ok {
 		return fmt.Errorf("record stream of %#x: %w", p, errUnknownAddress)
 	}

@@ -1,6 +1,10 @@
 package blocks
 
-import "errors"
+import (
+	"errors"
+
+	"gm/internal/cuda"
+)
 
 // EmptyPool waits for all events and gives back what is free of a private pool, which no graph may use any more. It says whether
 // the pool has nothing left; then its number may be used for another.
@@ -51,7 +55,7 @@ func (t *Torch) holds(pool int32) bool {
 		}
 	}
 	used := false
-	t.index.each(func(id int32) { used = used || t.store.at(id).pool == pool })
+	t.index.Each(func(_ cuda.Ptr, id *int32) { used = used || t.store.at(*id).pool == pool })
 	return used
 }
 
@@ -72,13 +76,4 @@ func (b *besideTorch) EmptyPool(pool Pool) (bool, error) {
 	none, err := b.torch.EmptyPool(pool)
 	b.follow()
 	return none, err
-}
-
-// each calls f for every block in the index.
-func (x *index) each(f func(id int32)) {
-	for _, s := range x.slots {
-		if s.ptr != 0 {
-			f(s.id)
-		}
-	}
 }

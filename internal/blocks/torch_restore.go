@@ -147,7 +147,7 @@ func (t *Torch) carve(b int32, s *Segment, l *lane) ([]cuda.Ptr, error) {
 		}
 		u := t.store.at(used)
 		u.used = true
-		t.index.put(u.ptr, used)
+		t.index.Put(u.ptr, used)
 		t.stats.allocate(u.size)
 		if last {
 			return ptrs, nil

@@ -20,7 +20,7 @@ func kindOf(taken int64) int {
 
 // enter counts a request that was met.
 func (g *gpu) enter(e *entry) {
-	g.ledger.put(e)
+	g.ledger.Put(e.ptr, *e)
 	a := g.account
 	for _, kind := range [2]int{page.All, kindOf(e.taken)} {
 		a.Allocation[kind].Add(1)
@@ -96,7 +96,7 @@ func (g *gpu) setPending(kind int, bytes int64) {
 // the devices that are open, a bit each: their handles are the same.
 func (g *gpu) recordStream(p cuda.Ptr, stream cuda.Stream, opened uint32) bool {
 	g.drain()
-	e := g.ledger.find(p)
+	e := g.ledger.Find(p)
 	if e == nil {
 		return false
 	}
@@ -129,18 +129,18 @@ func (g *gpu) borrow(e *entry, stream cuda.Stream) {
 // knows says whether p is a live request.
 func (g *gpu) knows(p cuda.Ptr) bool {
 	g.drain()
-	return g.ledger.find(p) != nil
+	return g.ledger.Find(p) != nil
 }
 
 // base returns the start and the size of the memory that an address lies in.
 func (g *gpu) base(p cuda.Ptr) (cuda.Ptr, int64) {
 	g.drain()
-	if e := g.ledger.find(p); e != nil {
+	if e := g.ledger.Find(p); e != nil {
 		return e.ptr, e.taken
 	}
 	var base cuda.Ptr
 	var size int64
-	g.ledger.each(func(e *entry) {
+	g.ledger.Each(func(_ cuda.Ptr, e *entry) {
 		if p >= e.ptr && p < e.ptr+cuda.Ptr(e.taken) {
 			base, size = e.ptr, e.taken
 		}

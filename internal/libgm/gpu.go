@@ -144,14 +144,14 @@ func (g *gpu) drain() {
 // drainAtExit counts the addresses that were given back since the last request, whose memory goes with the process.
 func (g *gpu) drainAtExit() {
 	for p, ok := g.freed.pop(); ok; p, ok = g.freed.pop() {
-		if e, ok := g.ledger.take(p); ok {
+		if e, ok := g.ledger.Take(p); ok {
 			g.leave(&e)
 		}
 	}
 }
 
 func (g *gpu) free(p cuda.Ptr) {
-	e, ok := g.ledger.take(p)
+	e, ok := g.ledger.Take(p)
 	if !ok {
 		g.log.printf("device %d: free of %#x, which was not allocated here", g.ordinal, p)
 		return

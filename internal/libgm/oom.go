@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"gm/internal/cuda"
 	"gm/internal/libgm/page"
 )
 
@@ -42,7 +43,7 @@ type holder struct{ size, count int64 }
 // writeHolders writes the largest live requests, and the sizes that take the most.
 func (g *gpu) writeHolders(text *strings.Builder) {
 	counts := map[int64]int64{}
-	g.ledger.each(func(e *entry) { counts[e.requested]++ })
+	g.ledger.Each(func(_ cuda.Ptr, e *entry) { counts[e.requested]++ })
 	var holders []holder
 	for size, count := range counts {
 		holders = append(holders, holder{size, count})

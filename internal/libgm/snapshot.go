@@ -78,7 +78,7 @@ func (g *gpu) segments() []snapshotSegment {
 			shown[cuda.Ptr(b.Address)] = true
 		}
 	}
-	g.ledger.each(func(e *entry) {
+	g.ledger.Each(func(_ cuda.Ptr, e *entry) {
 		if !shown[e.ptr] {
 			segments = append(segments, g.segment(alone(e), ids))
 		}
@@ -111,7 +111,7 @@ func (g *gpu) segment(v *blocks.SegmentView, ids map[blocks.Pool]poolID) snapsho
 	}
 	for _, b := range v.Blocks {
 		requested := int64(0)
-		if e := g.ledger.find(b.Address); e != nil && b.State == blocks.BlockUsed {
+		if e := g.ledger.Find(b.Address); e != nil && b.State == blocks.BlockUsed {
 			requested = e.requested
 			s.AllocatedSize += b.Size
 			s.RequestedSize += requested

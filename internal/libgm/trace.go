@@ -72,7 +72,7 @@ func (g *gpu) traced(to []tracedEvent) []tracedEvent {
 			delete(born, e.ptr)
 		}
 	})
-	g.ledger.each(func(e *entry) {
+	g.ledger.Each(func(_ cuda.Ptr, e *entry) {
 		if !born[e.ptr] {
 			older := event{time: begin, ptr: e.ptr, size: e.requested, stream: e.stream, pool: e.pool, what: eventAlloc}
 			to = append(to, tracedEvent{older, int32(g.ordinal), true})
