@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestReliability looks that each promise of docs/reliability.md has a test, and that the tests and scripts that it names are there.
+// TestReliability checks that each promise of docs/reliability.md has a test, and that the tests and scripts that it names exist.
 func TestReliability(t *testing.T) {
 	text, err := os.ReadFile("../docs/reliability.md")
 	if err != nil {
