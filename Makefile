@@ -2,7 +2,7 @@
 
 GO       ?= go
 TOOLS    := gmtrace gmplan gmbench gmstitch gmswap
-# The functions of NVML are found when one is called, in a library that is loaded by then, and not when a tool starts.
+# NVML's functions are resolved at their first call, when its library is loaded, and not when a tool starts.
 GOFLAGS  += -ldflags=-extldflags=-Wl,-z,lazy
 # A folder that holds traces/, snapshots/ and dsa/ for the tests and figures on recordings that are not bundled.
 GM_SHARED ?= $(abspath $(wildcard ../shared))
@@ -21,13 +21,13 @@ SHELL := /bin/bash
 PRELOAD := internal/capture/preload
 LIBGM   := internal/libgm
 LIBRARY := $(LIBGM)/library
-# What the tools bring into programs, and hold.
+# The libraries that the tools load into programs, and embed.
 LOADED  := $(PRELOAD)/libgmtrace.so $(LIBRARY)/libgm.so $(LIBRARY)/libgmpreload.so
 
 all: $(LOADED) ## build the tools into bin/
 	$(GO) build -o bin/ $(addprefix ./tools/,$(TOOLS))
 
-# What gmtrace run preloads into programs; it travels inside of gmtrace.
+# The library that gmtrace run preloads into programs; gmtrace embeds it.
 $(PRELOAD)/libgmtrace.so: $(wildcard $(PRELOAD)/*.c $(PRELOAD)/*.h)
 	$(CC) $(PRELOAD_CFLAGS) -shared -o $@ $(filter %.c,$^) -Wl,-z,defs,-z,now,-Bsymbolic
 
@@ -36,7 +36,7 @@ bin/libgm.so: FORCE
 	$(GO) build -buildmode=c-shared -ldflags='-extldflags=-Wl,--version-script=$(CURDIR)/$(LIBGM)/libgm.map' -o $@ ./$(LIBGM)
 	@rm -f bin/libgm.h
 
-# What has programs that are not PyTorch use it.
+# The library that is preloaded into programs other than PyTorch to have them use libgm.so.
 bin/libgmpreload.so: $(LIBGM)/preload/preload.c $(LIBGM)/gm.h
 	@mkdir -p bin
 	$(CC) $(PRELOAD_CFLAGS) -shared -o $@ $< -Wl,--version-script=$(LIBGM)/preload/preload.map -ldl -pthread
@@ -49,7 +49,7 @@ bin/footprint: $(LIBGM)/footprint/footprint.c $(LIBGM)/gm.h
 	@mkdir -p bin
 	$(CC) -std=gnu11 -O2 -Wall -Wextra -Werror -o $@ $< -ldl
 
-# What gmstitch run and gmswap run have programs load travels inside of them. A copy that is the same is left alone: it would be linked anew.
+# gmstitch and gmswap embed the libraries that they load into programs. An unchanged copy is kept, so that they are not linked again.
 $(LIBRARY)/%.so: bin/%.so FORCE
 	@cmp -s $< $@ || cp $< $@
 
@@ -76,7 +76,7 @@ test: $(LOADED) ## all tests
 race: $(LOADED) ## all tests under the race detector
 	$(GO) test -race ./...
 
-stress: $(LOADED) ## damage, kill and stop what gmtrace run records, as chance has it, for TIME
+stress: $(LOADED) ## damage, kill and stop gmtrace run at random, for TIME
 	GM_STRESS=$(TIME) $(GO) test -v -count 1 -timeout 0 -run TestStress ./internal/capture
 
 bench: $(LOADED) ## benchmarks of the formats, the importer, the allocators and the solvers
@@ -87,7 +87,7 @@ lint: ## gofmt, go vet, staticcheck
 	$(GO) vet ./...
 	$(GO) tool -modfile=internal/devtools/go.mod staticcheck ./...
 
-random: ## random programs on libgm.so under faults, for TIME with each allocator, from seed SEED; then every call that can fail at each position
+random: ## random programs on libgm.so with driver calls that fail, for TIME with each allocator, from seed SEED; then each such call at each position
 	GM_RANDOM_TIME=$(TIME) GM_RANDOM_SEED=$(SEED) $(GO) test -count 1 -timeout 0 -v -parallel 8 -run 'TestRandom$$|TestRandomSwap' ./internal/libgm | grep -vE '^=== '
 	GM_EVERY=1 $(GO) test -count 1 -timeout 0 -v -run 'TestFaults$$' ./internal/libgm | grep -vE '^=== '
 
@@ -109,7 +109,7 @@ interop: all ## DuckDB reads the formats and agrees (needs node and npm)
 
 INTEROP := $(patsubst %,out/%.parquet,trace plan graph schedule)
 
-figures: all bin/latency bin/footprint figures-formats figures-damage ## every figure that is promised, beside its target (TRACES: folders of snapshots)
+figures: all bin/latency bin/footprint figures-formats figures-damage ## every figure of docs/figures.md beside its target (TRACES: folders of snapshots)
 	$(GO) run ./experiments/figures import fidelity expandable replay plan capture bilevel scale fit lowest large small threads stitch why synth look tune report latency footprint memo dymem swap
 
 figures-import: ## time and memory to import a snapshot
@@ -117,28 +117,28 @@ figures-fidelity: ## PyTorch's allocator replayed against recordings of it
 figures-expandable: ## expandable_segments against runs with it
 figures-replay: ## requests a second
 figures-plan: ## layouts of traces, and of one iteration each, against their bound
-figures-stitch: ## utilisation and driver time of gm's allocator, beside others
-figures-frontier: ## the same by its settings; a chart in out/
+figures-stitch: ## utilisation and driver time of gm's allocator, and of others
+figures-frontier: ## utilisation and driver time of gm's allocator for each of its settings; a chart in out/
 figures-planned: ## jobs of fixed shapes that follow a plan
-figures-why: ## what each allocator loses, taken apart: the sums, on all traces
-figures-synth: ## synthetic traces against recordings, and what no machine here can run
+figures-why: ## the parts of what each allocator loses, and their sums, on all traces
+figures-synth: ## synthetic traces against recordings, and of models too large for them
 figures-look: ## time and memory of gmtrace show, diff and export on the longest trace
-figures-tune: ## time to search PyTorch's settings over each trace
+figures-tune: ## time to search PyTorch's settings for each trace
 figures-report: ## time to make a page of each trace, and its size
-figures-latency: bin/latency ## the calls of libgm.so, on a driver that is not there
+figures-latency: bin/latency ## latency of libgm.so's calls, on a driver that does nothing
 figures-footprint: bin/footprint ## the size of libgm.so, and the memory of a process that uses it
 figures-capture: ## what gmtrace run costs, and what its accounts leave unexplained
 figures-import figures-fidelity figures-expandable figures-replay figures-plan figures-capture figures-stitch figures-frontier figures-planned figures-why figures-synth figures-look figures-tune figures-report figures-latency figures-footprint: figures-%: all
 	$(GO) run ./experiments/figures $*
 
-figures-bilevel: ## layouts in two levels of an iteration of 7B to 65B, against flat ones
+figures-bilevel: ## two-level layouts of an iteration of 7B to 65B, against flat ones
 figures-scale: ## time and memory to lay out 10,000 to 1,000,000 buffers; a chart in out/
-figures-tails: ## layouts of buffers of which a few live a thousand times as long as most
-figures-fit: ## minimalloc's instances in their capacity, against its times (those of GM_SHARED/dsa)
+figures-tails: ## layouts of buffers where a few live a thousand times as long as most
+figures-fit: ## minimalloc's instances (GM_SHARED/dsa) within their capacity, against minimalloc's times
 figures-lowest: ## the lowest layouts of minimalloc's instances, GM_SECONDS=60 each
 figures-large: ## time to the bound on large instances of models and compilers
 figures-small: ## the exact solvers against brute force, glpsol and cbc
-figures-threads: ## two workers against one, and whether layouts are the same again
+figures-threads: ## two workers against one, and whether their layouts are equal
 figures-memo: ## MEMO's tables 4 and 5, simulated
 figures-dymem: ## Dymem's figures 12 to 15, simulated
 figures-swap: ## gmswap on H200s, from the runs in experiments/swap/results
@@ -152,7 +152,7 @@ figures-damage: ## 20,000 damaged files
 	@$(GO) test -count 1 -v -run TestDamaged ./formats | grep -E 'refused|^(ok|FAIL)'
 	@echo "target: 20000 files, no panic, at most 32 MiB allocated for each, or the test fails: met"
 
-damage-long: ## files of each kind damaged for TIME each, from a SEED of your choice, through what the commands do with them
+damage-long: ## damage files of each kind and run the commands on them, for TIME each, from seed SEED
 	$(GO) test -count 1 -timeout 0 -v -run TestDamaged ./internal/damage -args -seed $(SEED) -time $(TIME)
 
 
