@@ -107,8 +107,9 @@ int gm_swap_get_stats(int device, struct gm_swap_stats *stats);
 /* gm_swap_close waits for the copies and gives everything back; what tickets hold is lost. */
 void gm_swap_close(int device);
 
-/* gm_swap_plan answers a request for a schedule, a JSON text of n bytes (internal/swap/request has the fields): it copies the answer,
- * another, at most room bytes with the final 0, and returns its whole length, or -1. It takes up to seconds, and needs no device. */
+/* gm_swap_plan has the planner, another process, answer a request for a schedule: a JSON text of n bytes (internal/swap/request has the
+ * fields). It copies the answer, another JSON text that was checked, at most room bytes with the final 0, and returns its whole length, or -1. It
+ * takes up to seconds, two minutes at most, and needs no device. */
 int64_t gm_swap_plan(const char *request, size_t n, char *answer, size_t room);
 
 #ifdef __cplusplus
