@@ -36,7 +36,7 @@ func (g *gpu) enter(e *entry) {
 	}
 }
 
-// leave counts a request that was given back.
+// leave counts a request whose memory was released.
 func (g *gpu) leave(e *entry) {
 	a := g.account
 	for _, kind := range [2]int{page.All, kindOf(e.taken)} {
@@ -50,7 +50,7 @@ func (g *gpu) leave(e *entry) {
 	}
 }
 
-// What allocators may tell beyond blocks.Allocator.
+// What an allocator may report beyond blocks.Allocator.
 type (
 	stitcher interface {
 		// Stitches returns how many requests were met by mapping free pieces together.
@@ -62,7 +62,7 @@ type (
 	}
 )
 
-// sync brings what only the allocator counts into the account.
+// sync copies what only the allocator counts into the account.
 func (g *gpu) sync() {
 	g.calls = g.account.DriverCalls
 	if g.broken {
@@ -92,8 +92,8 @@ func (g *gpu) setPending(kind int, bytes int64) {
 	g.pending[kind] = bytes
 }
 
-// recordStream notes that a stream, too, uses the memory at p; false if p is not a live request. A default stream may be that of any of
-// the devices that are open, a bit each: their handles are the same.
+// recordStream notes that another stream also uses the memory at p; false if p is not a live request. A default stream may be that of any
+// of the devices that are open, a bit each: their handles are the same.
 func (g *gpu) recordStream(p cuda.Ptr, stream cuda.Stream, opened uint32) bool {
 	g.drain()
 	e := g.ledger.Find(p)
@@ -110,8 +110,8 @@ func (g *gpu) recordStream(p cuda.Ptr, stream cuda.Stream, opened uint32) bool {
 	return true
 }
 
-// borrow notes that a stream, too, uses a live request. What the threads' own default streams did is done when the legacy default
-// stream comes to an event recorded after it: that one is waited for in their place, as an event is recorded by any thread.
+// borrow notes that another stream also uses a live request. An event of a per-thread default stream belongs to the thread that records it.
+// The legacy default stream waits for all of those streams, so it is recorded in their place.
 func (g *gpu) borrow(e *entry, stream cuda.Stream) {
 	if stream == legacyStream || stream == perThreadStream {
 		stream = 0
@@ -148,7 +148,7 @@ func (g *gpu) base(p cuda.Ptr) (cuda.Ptr, int64) {
 	return base, size
 }
 
-// empty gives cached memory back to the driver.
+// empty returns cached memory to the driver.
 func (g *gpu) empty() {
 	g.drain()
 	if g.broken || g.meter.capturing {
@@ -156,13 +156,13 @@ func (g *gpu) empty() {
 	}
 	g.emptyPools()
 	if err := g.alloc.Empty(); err != nil {
-		g.complain("give memory back", err)
+		g.complain("return memory to the driver", err)
 	}
 	g.dev.Settle()
 	g.sync()
 }
 
-// resetStats makes peaks the current values, or starts what is added up anew.
+// resetStats sets peaks to the current values, or sets the accumulated counters to zero.
 func (g *gpu) resetStats(peaks bool) {
 	g.drain()
 	a := g.account

@@ -52,7 +52,7 @@ static bool accepts(const struct function *f, void *stream) { return !f->manager
 
 static void unlock(pthread_rwlock_t **held) { pthread_rwlock_unlock(*held); }
 
-/* A filter is PyTorch's, and may throw: the lock is given back on the way out, too. */
+/* A filter is PyTorch's, and may throw: the lock is released then, too. */
 int32_t gm_pool_of(int device, void *stream)
 {
 	if (!atomic_load_explicit(&open_pools, memory_order_acquire))

@@ -15,8 +15,8 @@ import (
 	"gm/internal/libgm/page"
 )
 
-// finish writes what GM_STATS asks for, leaves the page to gmstitch and removes it, at the end of the process. The driver is not called: it
-// may be shut down.
+// finish writes the file of GM_STATS, saves the page for gmstitch and removes it, at the end of the process. It does not call the driver,
+// which may be shut down.
 func (p *process) finish() {
 	if p.settings.run != "" {
 		if err := p.page.Save(p.settings.run); err != nil {
@@ -72,10 +72,10 @@ type deviceSummary struct {
 	Device  int          `json:"device"`
 	Total   int64        `json:"total"`
 	Account page.Account `json:"account"`
-	Plan    *planSummary `json:"plan,omitempty"` // nil if none was asked for
+	Plan    *planSummary `json:"plan,omitempty"` // nil if no plan was requested
 }
 
-// planSummary says how many requests got the address of a plan, and how many that came while it was followed did not.
+// planSummary counts the requests that got an address of the plan, and those that did not while it was followed.
 type planSummary struct {
 	Followed int64 `json:"followed"`
 	Strayed  int64 `json:"strayed"`

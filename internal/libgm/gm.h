@@ -16,22 +16,22 @@ extern "C" {
 /* gm_malloc returns size bytes for work on a stream of a device (an ordinal). 0 bytes are NULL. In a PyTorch process a request that
  * cannot be met throws torch.OutOfMemoryError; elsewhere it returns NULL, and gm_last_error says why. */
 void *gm_malloc(ssize_t size, int device, void *stream);
-/* gm_free gives back what gm_malloc returned; size and stream are those of the request. NULL does nothing. */
+/* gm_free releases what gm_malloc returned; size and stream are those of the request. NULL does nothing. */
 void gm_free(void *p, ssize_t size, int device, void *stream);
-/* gm_record_stream says that a stream, too, uses the memory at p: it is not reused before that stream's work so far is done. The handle
- * of a default stream stands for those of all devices that have memory from here, as it does not tell which one is meant. */
+/* gm_record_stream says that another stream also uses the memory at p: it is not reused before that stream's work so far is done. The
+ * handle of a default stream stands for those of all devices that have memory from here, as it does not tell which one is meant. */
 void gm_record_stream(void *p, void *stream);
 void gm_init(int devices);
-/* gm_reset gives cached memory back to the driver, on all devices: torch.cuda.empty_cache. */
+/* gm_reset returns cached memory to the driver, on all devices: torch.cuda.empty_cache. */
 void gm_reset(void);
 /* gm_memory_fraction bounds what is taken from a device to a fraction of its memory. */
 void gm_memory_fraction(double fraction, int device);
 /* gm_base_alloc returns the start of the memory that p lies in, and its size. */
 void *gm_base_alloc(void *p, size_t *size);
 /* Requests of a device that filter, a std::function<bool(cudaStream_t)>, accepts go to a private pool between begin and end. Its free
- * memory can go back to the driver after as many releases as begins. Until a request comes from a stream that is not captured the
- * pool is taken for that of a CUDA graph, during whose capture nothing is given back. A pool that cannot be begun throws as gm_malloc
- * does; then there is nothing to end or to release. */
+ * memory may be returned to the driver after as many releases as begins. Until a request comes from a stream that is not captured, the
+ * pool counts as that of a CUDA graph, and no memory is returned to the driver while a graph is captured. A pool that cannot be begun
+ * throws as gm_malloc does; then there is nothing to end or to release. */
 void gm_begin_pool(int device, uint64_t id0, uint64_t id1, void *filter);
 void gm_end_pool(int device, uint64_t id0, uint64_t id1);
 void gm_release_pool(int device, uint64_t id0, uint64_t id1);
@@ -50,7 +50,7 @@ enum gm_pool_kind { GM_ALL, GM_SMALL, GM_LARGE, GM_POOL_KINDS };
 struct gm_stats {
 	struct gm_counter allocation[GM_POOL_KINDS];      /* requests that are live: a count */
 	struct gm_counter allocated_bytes[GM_POOL_KINDS]; /* in blocks that are handed out, rounding included */
-	struct gm_counter requested_bytes[GM_POOL_KINDS]; /* as asked for */
+	struct gm_counter requested_bytes[GM_POOL_KINDS]; /* as requested */
 	struct gm_counter active_bytes[GM_POOL_KINDS];    /* handed out, or freed and still used by a stream */
 	struct gm_counter reserved_bytes[GM_POOL_KINDS];  /* physical memory taken from the driver */
 	struct gm_counter segment[GM_POOL_KINDS];         /* pieces of physical memory: a count */
@@ -74,16 +74,16 @@ const char *gm_version(void);
 
 /* The swapper moves memory of a device to pinned memory of the host and back, by the order of streams alone: none of these but
  * gm_swap_close waits for a copy. The memory may come from any allocator, whose calls do not wait for these. They return 0, or -1 after
- * a failure, of which gm_last_error has the text; in a forked child all of them fail. */
+ * a failure, whose text gm_last_error returns; in a forked child all of them fail. */
 
 /* gm_swap_open begins to use a device, in its primary context, and at most host_bytes of the host, which are pinned as they are needed
- * and not given back before the end. If timed is not 0 the copies are timed. */
+ * and not released before gm_swap_close. If timed is not 0 the copies are timed. */
 int gm_swap_open(int device, size_t host_bytes, int timed);
 /* gm_swap_out copies n bytes at from to the host, behind the work that a stream holds now. It returns a ticket, more than 0, or 0 after
  * a failure, such as a host that is full or a stream that is captured into a CUDA graph. */
 int64_t gm_swap_out(int device, void *from, size_t n, void *stream);
-/* gm_swap_left has a stream wait for the copy out: its work from then on may overwrite the memory, which may be given back in its
- * order. */
+/* gm_swap_left has a stream wait for the copy out: its work from then on may overwrite the memory, which may be freed on that
+ * stream. */
 int gm_swap_left(int device, int64_t ticket, void *stream);
 /* gm_swap_in copies what a ticket holds to the memory at to, behind the work that a stream holds now. It may be called again. */
 int gm_swap_in(int device, int64_t ticket, void *to, void *stream);
@@ -104,12 +104,12 @@ struct gm_swap_stats {
 	int64_t out_busy_ns, in_busy_ns; /* that copies took that have passed; 0 unless they are timed */
 };
 int gm_swap_get_stats(int device, struct gm_swap_stats *stats);
-/* gm_swap_close waits for the copies and gives everything back; what tickets hold is lost. */
+/* gm_swap_close waits for the copies and releases everything; what tickets hold is lost. */
 void gm_swap_close(int device);
 
-/* gm_swap_plan has the planner, another process, answer a request for a schedule: a JSON text of n bytes (internal/swap/request has the
- * fields). It copies the answer, another JSON text that was checked, at most room bytes with the final 0, and returns its whole length, or -1. It
- * takes up to seconds, two minutes at most, and needs no device. */
+/* gm_swap_plan has the planner, another process, answer a request for a schedule: a JSON text of n bytes (internal/swap/request has
+ * the fields). It copies the answer, another JSON text that was checked, at most room bytes with the final 0, and returns its whole
+ * length, or -1. It takes up to seconds, two minutes at most, and needs no device. */
 int64_t gm_swap_plan(const char *request, size_t n, char *answer, size_t room);
 
 #ifdef __cplusplus

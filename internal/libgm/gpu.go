@@ -22,7 +22,7 @@ type gpu struct {
 	ordinal int
 	log     *logger
 	meter   *meter
-	dev     *retry.Device // the meter, of whose memory nothing is lost where it fails
+	dev     *retry.Device // the meter, which keeps track of memory that the driver failed to release
 	alloc   blocks.Allocator
 	freed   queue
 	ledger  ledger
@@ -36,7 +36,7 @@ type gpu struct {
 	pending   [page.Kinds]int64                 // bytes freed that other streams still use
 	calls     int64                             // driver calls at the last request
 	allocated int64                             // what the allocator says that it has handed out
-	since     struct{ retries, stitches int64 } // the allocator's, when the account was last started anew
+	since     struct{ retries, stitches int64 } // the allocator's, when the account was last reset
 	broken    bool                              // the allocator panicked: it is not called again
 }
 
@@ -87,7 +87,7 @@ func (g *gpu) malloc(size int64, stream cuda.Stream, pool int32) (cuda.Ptr, erro
 }
 
 // serve has the allocator serve a request, or the driver itself when the allocator is broken. What exceeds the whole device is
-// refused before anything is given back for it.
+// refused before cached memory is released for it.
 func (g *gpu) serve(e *entry) (err error) {
 	if g.broken || e.requested > g.meter.limit {
 		return g.servePlain(e)
@@ -106,7 +106,7 @@ func (g *gpu) handedOut() int64 {
 	return g.alloc.Stats().Allocated
 }
 
-// release gives the memory of a request back to the allocator.
+// release returns the memory of a request to the allocator.
 func (g *gpu) release(e *entry) {
 	g.allocated -= e.taken
 	if err := g.alloc.Free(e.ptr); err != nil {
@@ -120,8 +120,8 @@ func (g *gpu) servePlain(e *entry) (err error) {
 	return err
 }
 
-// retry is for a request that failed. Addresses that another thread is just giving back are waited for, pools that nobody needs any
-// more are emptied, and what fails for another reason than a full device is tried again once, then left to the driver itself.
+// retry repeats a request that failed: after it has waited for the addresses that other threads are freeing and has emptied unused pools.
+// A request that fails for another reason than a full device goes to the driver itself.
 func (g *gpu) retry(e *entry, first error) error {
 	g.freed.settle()
 	g.drain()
@@ -134,14 +134,14 @@ func (g *gpu) retry(e *entry, first error) error {
 	return g.servePlain(e)
 }
 
-// drain frees the addresses that were given back since the last request.
+// drain frees the addresses that were queued since the last request.
 func (g *gpu) drain() {
 	for p, ok := g.freed.pop(); ok; p, ok = g.freed.pop() {
 		g.free(p)
 	}
 }
 
-// drainAtExit counts the addresses that were given back since the last request, whose memory goes with the process.
+// drainAtExit counts the addresses that were queued since the last request. Their memory is released with the process.
 func (g *gpu) drainAtExit() {
 	for p, ok := g.freed.pop(); ok; p, ok = g.freed.pop() {
 		if e, ok := g.ledger.Take(p); ok {
@@ -180,8 +180,8 @@ func (g *gpu) freeSpecial(e *entry) {
 	}
 }
 
-// complain logs an error, unless it is to be expected: when the driver is shut down memory is gone, and what cannot be done during
-// a capture is done in another way.
+// complain logs an error unless it is expected: memory is gone when the driver is shut down, and what a capture forbids is done in
+// another way.
 func (g *gpu) complain(what string, err error) {
 	if !errors.Is(err, driver.ErrShutdown) && !errors.Is(err, errCapturing) {
 		g.log.printf("device %d: %s: %v", g.ordinal, what, err)

@@ -8,14 +8,14 @@ import (
 )
 
 const (
-	// linesMax is how many lines are logged at most: an error that comes back with every request must not fill a disk.
+	// linesMax is how many lines are logged at most: an error that recurs with every request must not fill a disk.
 	linesMax = 1000
 	// settleTime is how long the end of the process waits for what is still to be written.
 	settleTime = time.Second
 )
 
-// logger writes lines to standard error or to a file, which is opened for the first of them. Most are said with the lock of a device
-// held, and a terminal may be stopped: a goroutine writes them, as long as there are any.
+// logger writes lines to standard error or to a file, which is opened for the first line. Most callers hold the lock of a device, and a
+// terminal may be stopped, so a goroutine writes the lines.
 type logger struct {
 	path string
 	fd   int // 0: not open yet; the goroutine's
@@ -58,12 +58,12 @@ func (l *logger) write() {
 		if l.fd == 0 {
 			l.open()
 		}
-		// Not through package os, which ends the process when standard error is a pipe that nobody reads.
+		// Not through package os, which ends the process when standard error is a pipe without a reader.
 		syscall.Write(l.fd, text)
 	}
 }
 
-// settle waits until all is written, but not for long.
+// settle waits until all lines are written, for at most settleTime.
 func (l *logger) settle() {
 	l.mu.Lock()
 	written := l.written

@@ -180,7 +180,7 @@ func (m *meter) pieces(p cuda.Ptr, size int64) (n int64) {
 	return n
 }
 
-// MemInfo implements cuda.Device: no more is free than may be taken.
+// MemInfo implements cuda.Device. It reports at most what the limit leaves as free.
 func (m *meter) MemInfo() (free, total int64, err error) {
 	free, total, err = m.Device.MemInfo()
 	return max(min(free, m.limit-m.reserved()), 0), total, err

@@ -4,7 +4,7 @@ import (
 	"gm/internal/cuda"
 )
 
-// passedEvent stands for an event that could not be recorded, in whose place the stream was waited for.
+// passedEvent stands for an event that could not be recorded: the stream was synchronized instead.
 const passedEvent cuda.Event = -1
 
 // capturer is a device that tells whether work in a stream goes into a graph.
@@ -47,7 +47,7 @@ func (m *meter) inGraph(s cuda.Stream) bool {
 // captured says whether a stream must be left alone now. Of other devices it is not known whether they capture.
 func (m *meter) captured(s cuda.Stream) bool { return (m.capturing || s < 0) && m.inGraph(s) }
 
-// EventRecord implements cuda.Device. Where no event can be recorded the stream is waited for.
+// EventRecord implements cuda.Device. Where no event can be recorded it synchronizes the stream.
 func (m *meter) EventRecord(s cuda.Stream) (cuda.Event, error) {
 	if m.captured(s) {
 		return 0, errCapturing

@@ -2,12 +2,12 @@ package main
 
 import "time"
 
-// pace watches how much of the time goes into stitching, and has the allocator take more memory instead while that is too much, as in
-// a job that never asks for the same again.
+// pace watches how much of the time goes into stitching, and lets the allocator take more memory instead while that is too much, as in
+// a job that never repeats its requests.
 type pace struct {
-	begin    time.Time // of the time that is looked at
+	begin    time.Time // of the window
 	spent    int64     // nanoseconds in the driver then, for requests that were stitched
-	driverNS int64     // of the account, and the stitches, when it was looked at last
+	driverNS int64     // the account's, and its stitches, at the last look
 	stitches int64
 	slack    float64 // share of the memory in use
 }
@@ -20,7 +20,7 @@ const (
 	paceSlackMax = 0.1
 )
 
-// relaxed is an allocator that can be told how much memory it may waste.
+// relaxed is an allocator whose slack, the memory that it may waste, can be set.
 type relaxed interface {
 	Slack() float64
 	SetSlack(slack float64)

@@ -7,14 +7,14 @@ import (
 	"gm/internal/cuda/driver"
 )
 
-// peer is a device whose memory others can be given access to.
+// peer is a device that can give other devices access to its memory.
 type peer interface {
-	// Peers has what is made accessible from now on be so to these devices, too, as far as they can reach it.
+	// Peers makes memory that is mapped from now on accessible to these devices as well, as far as they can reach it.
 	Peers(ordinals []int) error
 }
 
-// share makes the memory of a device accessible to others, as that from cuMemAlloc is once peer access is enabled: what there is now, and
-// what will be. With its lock held, or before it is open.
+// share makes the memory of a device, present and future, accessible to others, as that from cuMemAlloc is once peer access is enabled.
+// The caller holds its lock, or the device is not open yet.
 func (g *gpu) share(ordinals []int) {
 	if err := g.meter.share(ordinals); err != nil {
 		g.complain("give other devices access", err)

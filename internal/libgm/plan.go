@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	// recordedRequests is how many requests are recorded at the most before an iteration must have shown.
+	// recordedRequests is the most requests that are recorded while no iteration has been found.
 	recordedRequests = 1 << 18
 	// planWait is how long the first use of a device waits for the plan of a file. One that comes later is followed from then on.
 	planWait = 2 * time.Second
 )
 
-// newStitch makes gm's own allocator, which follows a plan if one is asked for.
+// newStitch makes gm's own allocator, which follows a plan if the settings name one.
 func (s *settings) newStitch(dev cuda.Device, ordinal int, log *logger) (blocks.Allocator, error) {
 	if s.plan == "" && !s.auto {
 		return blocks.NewStitch(dev, blocks.DefaultStitchConf())
@@ -40,8 +40,8 @@ func (s *settings) newStitch(dev cuda.Device, ordinal int, log *logger) (blocks.
 	return c, nil
 }
 
-// planning has the allocator of a device follow a plan that another process makes. The job goes on meanwhile, and without a plan where there
-// is none.
+// planning has the allocator of a device follow a plan that another process makes. The job goes on meanwhile, and without a plan where
+// there is none.
 type planning struct {
 	alloc   *blocks.Cyclic
 	ordinal int

@@ -8,8 +8,8 @@ import (
 // poolID names a private pool as PyTorch does.
 type poolID struct{ id0, id1 uint64 }
 
-// pools are the private pools of a device. One is used by as many graphs as have begun it and not released it; then its memory
-// may go.
+// pools are the private pools of a device. A pool is used by each graph that began it and has not released it. An
+// unused pool's memory may be released.
 type pools struct {
 	numbers map[poolID]blocks.Pool
 	users   map[blocks.Pool]int
@@ -39,7 +39,7 @@ func (p *pools) capturing() bool {
 	return false
 }
 
-// beginPool returns the number of a pool, which one more graph uses.
+// beginPool returns the number of a pool and counts one more user.
 func (g *gpu) beginPool(id poolID) blocks.Pool {
 	g.drain()
 	pool, ok := g.pools.numbers[id]
@@ -57,7 +57,7 @@ func (g *gpu) beginPool(id poolID) blocks.Pool {
 	return pool
 }
 
-// ask learns from a request what the pool is begun for.
+// ask learns from a request whether the pool was begun for a CUDA graph.
 func (g *gpu) ask(pool blocks.Pool, stream cuda.Stream) {
 	b := g.pools.begun[pool]
 	if b == nil || b.captured {
@@ -73,7 +73,7 @@ type eventless interface {
 	Capture(on bool) error
 }
 
-// setCapturing tells all who care whether a CUDA graph is being captured. After that, what was freed meanwhile goes where it came from.
+// setCapturing notes whether a CUDA graph is being captured. Memory that was freed during a capture is released after it.
 func (g *gpu) setCapturing(on bool) {
 	if on == g.meter.capturing {
 		return
@@ -105,7 +105,7 @@ func (g *gpu) endPool(pool blocks.Pool) {
 	g.setCapturing(g.pools.capturing())
 }
 
-// releasePool says that one graph less uses a pool.
+// releasePool counts one user less of a pool.
 func (g *gpu) releasePool(id poolID) {
 	if pool, ok := g.pools.numbers[id]; ok {
 		g.pools.users[pool] = max(g.pools.users[pool]-1, 0)
@@ -114,11 +114,11 @@ func (g *gpu) releasePool(id poolID) {
 
 // poolEmptier is an allocator with private pools.
 type poolEmptier interface {
-	// EmptyPool gives the free memory of a private pool back to the device, and says whether the pool has none left.
+	// EmptyPool returns the free memory of a private pool to the device, and says whether the pool has none left.
 	EmptyPool(pool blocks.Pool) (bool, error)
 }
 
-// emptyPools gives back the free memory of the pools that nobody uses any more, and forgets those that have none left.
+// emptyPools releases the free memory of unused pools, and forgets the pools that have none left.
 func (g *gpu) emptyPools() {
 	emptier, ok := g.alloc.(poolEmptier)
 	if !ok || g.broken || g.meter.capturing {

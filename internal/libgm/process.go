@@ -17,14 +17,14 @@ import (
 )
 
 const (
-	// processors is how many threads may be in Go at a time and between two calls of it. Threads that call often keep theirs in
-	// between, and one that finds none waits for a while: the number costs nothing as long as the collector does not run.
+	// processors is how many threads may be in Go at a time and between two calls of it. A thread that calls often keeps its
+	// processor between calls, and one that finds none waits for a while. Idle ones cost nothing while the collector does not run.
 	processors = 32
-	// heapLimit is from where on the collector runs, in bytes: far above what the library needs.
+	// heapLimit is the heap size in bytes above which the collector runs: far above what the library needs.
 	heapLimit = 512 << 20
 )
 
-// process is all that the library knows. The fields of a gpu are guarded by the lock of its device, which C holds.
+// process is the state of the library. The fields of a gpu are guarded by the lock of its device, which C holds.
 type process struct {
 	log *logger
 
@@ -87,7 +87,7 @@ func (p *process) newGPU(ordinal int) (*gpu, error) {
 	return g, nil
 }
 
-// connect has the memory of a device that is about to be open and of those that are accessible to one another.
+// connect makes the memory of a device that is about to be open, and that of the open ones, accessible to one another.
 func (p *process) connect(g *gpu) {
 	ordinals := []int{g.ordinal}
 	p.each(func(other *gpu) { ordinals = append(ordinals, other.ordinal) })
@@ -111,8 +111,8 @@ func (p *process) load() error {
 	return nil
 }
 
-// loadDriver reads the settings and loads the driver, until that has been done. Go starts in a thread of its own, beside which the program may
-// change its environment: that is read here, in the thread of a call of the program.
+// loadDriver reads the settings and loads the driver, until that has been done. Go starts in a thread of its own, beside which the program
+// may change its environment: that is read here, in the thread of a call of the program.
 func (p *process) loadDriver() error {
 	if p.library != nil {
 		return nil

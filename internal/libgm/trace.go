@@ -14,8 +14,8 @@ import (
 // traceBatch is how many rows are written at a time.
 const traceBatch = 1 << 16
 
-// writeTrace writes what is left of the requests of all devices, in the order of time. Requests that were live when the oldest of
-// them came stand before them, as rows that are older than the recording.
+// writeTrace writes the events that are left of all devices, by time. Requests that were live at the oldest event come first, as rows
+// that are older than the recording.
 func writeTrace(to io.Writer, open []*gpu, log *logger) error {
 	meta := trace.Meta{
 		PID: int64(os.Getpid()), Command: strings.Join(commandLine(), " "), Source: "gmstitch", Alignment: 512,
@@ -53,7 +53,7 @@ type tracedEvent struct {
 	preexisting bool
 }
 
-// traced adds the events of a device: first the requests that came before all that are left, with the time of the first of these.
+// traced appends the events of a device. The requests that are older than all events come first, with the time of the oldest event.
 func (g *gpu) traced(to []tracedEvent) []tracedEvent {
 	first := len(to)
 	born := map[cuda.Ptr]bool{}

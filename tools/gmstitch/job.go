@@ -61,7 +61,7 @@ func countersOf(c [page.Kinds]page.Counter) counters {
 	return counters{counter(c[page.All]), counter(c[page.Small]), counter(c[page.Large])}
 }
 
-// describe returns all that is known of a process.
+// describe returns the account of a process.
 func describe(s *page.Stats) job {
 	j := job{PID: s.PID, Command: commandOf(s.PID), Started: time.Unix(0, s.Started).UTC(), Devices: []device{}}
 	for _, ordinal := range slices.Sorted(maps.Keys(s.Devices)) {

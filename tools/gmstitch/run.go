@@ -136,7 +136,7 @@ func (cmd *runCmd) runIn(c *cli.Context, folder string, words []string) (status 
 	return result.Status, nil
 }
 
-// unseen says what no process of the program did.
+// unseen says what no process of the program was seen to do.
 func (cmd *runCmd) unseen() string {
 	if cmd.Preload {
 		return "no program was seen to use CUDA through PyTorch, or to call cudaMalloc of a shared CUDA runtime that it is linked with"
@@ -144,7 +144,7 @@ func (cmd *runCmd) unseen() string {
 	return "no PyTorch program was seen to use CUDA"
 }
 
-// unbounded says what came of a limit where nothing ran on the allocator.
+// unbounded says that a limit had no effect where nothing ran on the allocator.
 func (cmd *runCmd) unbounded() string {
 	if cmd.Limit == 0 {
 		return ""

@@ -58,7 +58,7 @@ func (cmd *statCmd) watch(c *cli.Context, jobs []page.Stats) error {
 
 var errNoJobs = errors.New("no process runs on the allocator: start one with gmstitch run")
 
-// read returns what the chosen processes show now. Of all, those are told of that cannot be read.
+// read returns the accounts that the chosen processes show now. Without a choice, those that cannot be read are reported.
 func (cmd *statCmd) read(c *cli.Context) ([]page.Stats, error) {
 	if cmd.PID != 0 {
 		stats, err := page.Read(cmd.PID)

@@ -19,8 +19,8 @@ type Result struct {
 }
 
 // Run starts a command whose streams and environment are set, and waits until it ends. Meanwhile it calls poll, if that is not nil, at
-// every tick. Signals that this process gets are passed on, but for those that a terminal sends to both. A command that is to be in a
-// session of its own has no terminal: it gets all signals, and those of keys go to all of its group. An error is a *StartError.
+// every tick. Signals that this process gets are passed on, except those that a terminal sends to both. A command in a
+// session of its own has no terminal: it gets all signals, and those of keys go to its whole process group. An error is a *StartError.
 func Run(cmd *exec.Cmd, tick time.Duration, poll func()) (Result, error) {
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, cli.Heeded(passedOn...)...) // nohup stays in force
@@ -52,7 +52,7 @@ func Run(cmd *exec.Cmd, tick time.Duration, poll func()) (Result, error) {
 	}
 }
 
-// pass sends a signal to a command that has not had it.
+// pass sends a signal to a command that has not received it.
 func pass(cmd *exec.Cmd, sig syscall.Signal, terminal bool) {
 	apart := cmd.SysProcAttr != nil && cmd.SysProcAttr.Setsid
 	switch key := sig == syscall.SIGINT || sig == syscall.SIGQUIT; {
@@ -63,12 +63,12 @@ func pass(cmd *exec.Cmd, sig syscall.Signal, terminal bool) {
 	}
 }
 
-// passedOn are the signals that a program may be sent to tell it something.
+// passedOn are the signals that are passed on to a program.
 var passedOn = []os.Signal{
 	syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGCONT,
 }
 
-// hasTerminal tells whether there is a terminal, which sends the signals of its keys to the command as well.
+// hasTerminal says whether there is a terminal, which sends the signals of its keys to the command as well.
 func hasTerminal() bool {
 	f, err := os.Open("/dev/tty")
 	if err != nil {

@@ -21,8 +21,8 @@ func (e Environ) Get(name string) string {
 // Set adds or changes a variable.
 func (e *Environ) Set(name, value string) { *e = append(*e, name+"="+value) }
 
-// Prepend puts a file first in a variable that lists files, and takes out those below a folder: of a run that this one is within. What is
-// empty in a PYTHONPATH stands for the current folder.
+// Prepend puts a file first in a variable that lists files, and removes those below outer, the folder of a run that this one is within. An
+// empty entry of PYTHONPATH is the current folder.
 func (e *Environ) Prepend(name, file, separator, outer string) {
 	before := e.Get(name)
 	for _, old := range strings.Split(before, separator) {

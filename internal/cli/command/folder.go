@@ -13,8 +13,8 @@ import (
 
 const lockName = "lock"
 
-// Folder is a folder of this user for the time of a run. It is locked as long as this process lives, so that others can tell what one that
-// was killed has left behind.
+// Folder is a folder of this user for the time of a run. It is locked while this process lives, so that a later run can recognise what a
+// killed one left behind.
 type Folder struct {
 	Path string
 	lock *os.File
@@ -28,8 +28,8 @@ func TempDir() string {
 	return "/tmp"
 }
 
-// MakeFolder makes a folder whose name begins with a prefix, and removes those of processes that are no more: but not what keep, unless it
-// is nil, says is of use, nor what programs still have in their environment.
+// MakeFolder makes a folder whose name begins with a prefix, and removes those whose process has ended: except those that keep, unless it
+// is nil, returns true for, and those that programs still have in their environment.
 func MakeFolder(parent, prefix string, keep func(folder string) bool) (*Folder, error) {
 	sweep(parent, prefix, keep)
 	path, err := os.MkdirTemp(parent, prefix)
@@ -53,7 +53,7 @@ func MakeFolder(parent, prefix string, keep func(folder string) bool) (*Folder, 
 // ErrLocked means that the process that made a folder still lives.
 var ErrLocked = errors.New("its process still runs")
 
-// OpenFolder locks a folder of this user whose process is no more. One without a lock is taken for such.
+// OpenFolder locks a folder of this user whose process has ended. A folder without a lock file counts as one.
 func OpenFolder(path string) (*Folder, error) {
 	if info, err := os.Lstat(path); err != nil {
 		return nil, err
@@ -83,7 +83,7 @@ func (f *Folder) Remove() error {
 	return errors.Join(os.RemoveAll(f.Path), f.Release())
 }
 
-// Release leaves the folder to others.
+// Release unlocks the folder, which stays.
 func (f *Folder) Release() error {
 	if f.lock == nil {
 		return nil
@@ -91,7 +91,7 @@ func (f *Folder) Release() error {
 	return f.lock.Close()
 }
 
-// sweep removes the folders of processes of this user that are no more.
+// sweep removes the folders of this user whose processes have ended.
 func sweep(parent, prefix string, keep func(folder string) bool) {
 	left, _ := filepath.Glob(filepath.Join(parent, prefix+"*", lockName))
 	for _, name := range left {
@@ -107,7 +107,7 @@ func sweep(parent, prefix string, keep func(folder string) bool) {
 	}
 }
 
-// inUse tells whether a program was started with a folder in its environment, as those that outlive the tool that started them.
+// inUse says whether a program has a folder in its environment, such as one that outlives the tool that started it.
 func inUse(folder string) bool {
 	environs, _ := filepath.Glob("/proc/[0-9]*/environ")
 	for _, name := range environs {

@@ -1,5 +1,5 @@
-// Package planner plans for the processes of a job, outside of them: layouts of iterations, the plans of files, swap schedules. libgm.so, in
-// those processes, has the client (package client) and follows what it is answered once that is checked.
+// Package planner plans for the processes of a job, outside of them: layouts of iterations, the plans of files, swap schedules. libgm.so,
+// in those processes, has the client (package client) and follows what it is answered once that is checked.
 //
 //	planner.go  the planner, a process for one request: it reads that from standard input and answers on standard output
 //	service.go  the socket of a run, whose owner starts a planner for each request
@@ -44,7 +44,7 @@ func Asked(args []string) bool { return len(args) == 2 && args[1] == client.Word
 func Main() int {
 	die := time.AfterFunc(client.ScheduleTime, func() { os.Exit(1) }) // whoever asked has given up
 	defer die.Stop()
-	// When memory is short the kernel is to end this process, and not the job. Where it cannot be told, planning goes on.
+	// When memory is short the kernel is to end this process, and not the job. Where that cannot be set, planning goes on.
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0)
 	if err := serve(os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "planner:", err)

@@ -52,7 +52,7 @@ static struct {
 static pthread_once_t found = PTHREAD_ONCE_INIT, loaded = PTHREAD_ONCE_INIT;
 static bool serving;
 enum { DEVICES = 64 };
-static atomic_ullong reset; /* a bit for each device, of those that libgm.so's memory went from with their context */
+static atomic_ullong reset; /* a bit for each device whose context, and with it the memory of libgm.so, was destroyed */
 static __thread bool started __attribute__((tls_model("initial-exec"))); /* the runtime, in this thread */
 
 static void *runtime_function(const char *name)
@@ -107,8 +107,8 @@ static void leave_mark(void)
 		close(fd);
 }
 
-/* room says whether the process has addresses left for libgm.so: its runtime reserves 0.6 GiB when it is loaded, and more for threads and
- * memory, and ends a process that has not. */
+/* room says whether the process has enough addresses left for libgm.so: its runtime reserves 0.6 GiB when it is loaded, and more for
+ * threads and memory, and ends a process that has fewer. */
 static bool room(void)
 {
 	struct rlimit limit;
@@ -147,7 +147,8 @@ static void load(void)
 		leave_mark();
 }
 
-/* refused says whether a limit is kept that the runtime does not know. Without one it is asked, too, and says what is wrong. */
+/* refused says whether a limit that the runtime does not know refused the request. Without a limit the runtime tries, and reports the
+ * error. */
 static bool refused(void)
 {
 	if (!getenv("GM_LIMIT"))
@@ -194,7 +195,7 @@ static cudaError_t wait(int device)
 	return r ? r : back;
 }
 
-/* device_of returns the device of memory that libgm.so gave, -1 of any other. */
+/* device_of returns the device of memory that libgm.so served, -1 for any other. */
 static int device_of(void *p)
 {
 	pthread_once(&found, find);
@@ -204,7 +205,7 @@ static int device_of(void *p)
 static cudaError_t give_back(void *p, int device)
 {
 	if (was_reset(device))
-		return 0; /* it went with the device's context */
+		return 0; /* it was destroyed with the device's context */
 	cudaError_t r = wait(device);
 	if (r == 0)
 		gm.free(p, 0, device, NULL);

@@ -81,7 +81,8 @@ func take(file string, g *swap.Graph, limits scheduling.Limits) (*scheduling.Mad
 		return nil, err
 	}
 	if s.Meta.Operators != int64(len(g.Ops)) || s.Meta.Tensors != int64(len(g.Tensors)) {
-		return nil, fmt.Errorf("schedule %s is for a step of %d operators and %d tensors, this one has %d and %d", file, s.Meta.Operators, s.Meta.Tensors, len(g.Ops), len(g.Tensors))
+		return nil, fmt.Errorf("schedule %s is for a step of %d operators and %d tensors, this one has %d and %d",
+			file, s.Meta.Operators, s.Meta.Tensors, len(g.Ops), len(g.Tensors))
 	}
 	made, err := scheduling.Take(g, s.Schedule, limits)
 	if err != nil {
@@ -90,16 +91,17 @@ func take(file string, g *swap.Graph, limits scheduling.Limits) (*scheduling.Mad
 	return made, nil
 }
 
-// spare is the share of the link's bandwidth that schedules leave alone. On H200s at the limit of their power a forward pass takes 5 % less or
+// spare is the share of the link's bandwidth that schedules leave unused. On H200s at their power limit a forward pass takes 5 % less or
 // more than in the step before.
 const spare = 0.05
 
-// tries is how often a schedule for more memory is made where there is none for what was asked: what is missing may be told too low.
+// tries is how often the limit is raised where no schedule fits: a policy may report too little as missing.
 const tries = 4
 
 func described(m *scheduling.Made) *request.Answer {
 	a := &request.Answer{
-		Policy: m.Policy, Device: m.Meta.DeviceBudget, StepNS: int64(m.Moved.Step), PlainNS: int64(m.Plain.Step), Peak: m.Moved.Peak, PlainPeak: m.Plain.Peak, HostPeak: m.Meta.HostPeak,
+		Policy: m.Policy, Device: m.Meta.DeviceBudget, StepNS: int64(m.Moved.Step), PlainNS: int64(m.Plain.Step),
+		Peak: m.Moved.Peak, PlainPeak: m.Plain.Peak, HostPeak: m.Meta.HostPeak,
 		Actions: make([][4]int64, len(m.Actions)),
 	}
 	for i, x := range m.Actions {
@@ -112,7 +114,8 @@ func described(m *scheduling.Made) *request.Answer {
 func recorded(g *request.Graph) *store.Graph {
 	p := g.Meta
 	s := &store.Graph{Graph: g.Swap(), Recorded: make([]store.Recorded, len(g.Tensors)), Meta: graph.Meta{
-		Capacity: p.Capacity, Source: graph.SourceRecorded, Host: p.Host, PID: p.PID, Rank: p.Rank, LocalRank: p.LocalRank, WorldSize: p.WorldSize, Command: p.Command,
+		Capacity: p.Capacity, Source: graph.SourceRecorded, Host: p.Host, PID: p.PID, Rank: p.Rank, LocalRank: p.LocalRank,
+		WorldSize: p.WorldSize, Command: p.Command,
 	}}
 	for i, t := range g.Tensors {
 		s.Recorded[i] = store.Recorded{Saved: int32(i), Version: t.Version, DType: t.DType, Shape: t.Shape}

@@ -7,7 +7,7 @@ const slotAlign = 512
 // none is no slot.
 const none int32 = -1
 
-// arena hands out slots of one range of bytes, from 0 on. Slots that are given back are joined with their neighbours at once. A request
+// arena hands out slots of one range of bytes, from 0 on. A released slot is joined with its free neighbours at once. A request
 // gets the smallest free slot that holds it, and what is behind all others last: the same requests get the same places in every step of a
 // training loop, and what was never used stays so for as long as it can.
 type arena struct {

@@ -29,7 +29,7 @@ type Device interface {
 	Follow(s cuda.Stream, e cuda.Event) error
 	// EventQuery says whether e has passed (cuEventQuery).
 	EventQuery(e cuda.Event) (bool, error)
-	// EventDestroy forgets e; waits that were asked for are not lost by that (cuEventDestroy).
+	// EventDestroy forgets e; waits on it that were queued remain (cuEventDestroy).
 	EventDestroy(e cuda.Event) error
 	// Elapsed returns the length of an interval, false while it has not passed (cuEventElapsedTime).
 	Elapsed(i cuda.Interval) (time.Duration, bool, error)

@@ -51,7 +51,7 @@ type Stats struct {
 	BytesOut, CopiesOut int64
 	BytesIn, CopiesIn   int64
 	Live, Peak          int64         // held by tickets, now and at most
-	Arena               int64         // of addresses: the budget, or what of it could be pinned
+	Arena               int64         // of addresses: the budget, or the part of it that could be pinned
 	Pinned              int64         // taken from the host
 	Registrations       int64         // in which it was pinned
 	Pinning             time.Duration // that this took, the first touch of the pages included
@@ -91,8 +91,8 @@ func (e *Engine) openLanes() (err error) {
 	return nil
 }
 
-// Close waits for the copies and gives everything back; what tickets hold is lost. Where the driver fails to stop using the memory of the
-// host that is kept. The engine is closed also after an error.
+// Close waits for the copies and releases everything; what tickets hold is lost. Host memory that the driver fails to unregister is
+// kept mapped. The engine is closed also after an error.
 func (e *Engine) Close() error {
 	if e.closed {
 		return ErrClosed

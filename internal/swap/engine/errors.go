@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// What is asked of an engine that it cannot do.
+// What an engine refuses to do.
 var (
 	ErrTicket = errors.New("no such ticket")              // it was never given out, or it was dropped
 	ErrNotIn  = errors.New("nothing was copied in")       // Ready before In
@@ -19,7 +19,7 @@ var (
 type FullError struct {
 	Asked   int64
 	Live    int64 // held by tickets
-	Arena   int64 // that the engine has for them: its budget, or what of it could be pinned
+	Arena   int64 // that the engine has for them: its budget, or the part of it that could be pinned
 	Largest int64 // free in one piece
 }
 

@@ -60,7 +60,7 @@ func (e *Engine) pinPart(part []byte) error {
 	return nil
 }
 
-// unpin gives all that is pinned back to the host.
+// unpin unpins all memory.
 func (e *Engine) unpin() (errs error) {
 	for at := int64(0); at < e.pinned; at += e.chunk {
 		errs = errors.Join(errs, e.dev.HostUnregister(e.chunkAt(at)))

@@ -7,8 +7,8 @@ import (
 	"gm/internal/cuda"
 )
 
-// readers are the copies in, in their order, that may still read slots which were given back, and that the copies out do not come behind
-// yet.
+// readers are the copies in, in their order, that may still read released slots, and that the copies out do not wait
+// for yet.
 type readers []reader
 
 type reader struct {

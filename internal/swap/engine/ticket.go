@@ -55,7 +55,7 @@ func (e *Engine) newTicket() *ticket {
 	return t
 }
 
-// Out copies n bytes at from to the host, behind the work that stream s holds now. They may be written, and given back, behind Left.
+// Out copies n bytes at from to the host, behind the work that stream s holds now. The memory may be overwritten, and freed, behind Left.
 // A *FullError says that the host has no room; cuda.ErrCapturing that s is captured.
 func (e *Engine) Out(from cuda.Ptr, n int64, s cuda.Stream) (Ticket, error) {
 	switch {
@@ -190,7 +190,7 @@ func (e *Engine) Copied(name Ticket) (bool, error) {
 	return t.copied, nil
 }
 
-// Drop gives up what a ticket holds, whose copies go on. Its place on the host is free for the next copy out.
+// Drop ends a ticket. Its copies go on. Its place on the host is free for the next copy out.
 func (e *Engine) Drop(name Ticket) error {
 	t, err := e.find(name)
 	if err != nil {
@@ -219,5 +219,5 @@ func (e *Engine) forget(t *ticket) {
 	*t = ticket{uses: (t.uses + 1) & usesMask}
 }
 
-// destroy gives an event up. A driver that fails to take it back keeps it.
+// destroy destroys an event. It is lost where the driver fails to.
 func (e *Engine) destroy(event cuda.Event) { _ = e.dev.EventDestroy(event) }

@@ -62,7 +62,7 @@ func (m *Memory) Bytes() []byte { return m.bytes }
 // Node returns the NUMA node that the pages come from, -1 if the kernel chooses.
 func (m *Memory) Node() int { return m.node }
 
-// Unmap gives the range up. Nothing may use it any more, the driver included.
+// Unmap unmaps the range. Nothing may use it any longer, not even the driver.
 func (m *Memory) Unmap() error {
 	b := m.bytes
 	m.bytes = nil
@@ -117,5 +117,5 @@ func touch(part []byte) error {
 	return nil
 }
 
-// Release gives the pages of a part of a range back, which are untouched again. What was in them is lost.
+// Release releases the pages of a part of a range, which are untouched then. Their contents are lost.
 func Release(part []byte) error { return unix.Madvise(part, unix.MADV_DONTNEED) }

@@ -1,5 +1,5 @@
-// Package request holds what a program's runtime asks of the planner of swap schedules, a step that it recorded, and what it is answered: the
-// JSON texts, and the check of an answer. Package answer makes answers.
+// Package request holds what a program's runtime asks of the planner of swap schedules, a step that it recorded, and what it is answered:
+// the JSON texts, and the check of an answer. Package answer makes answers.
 package request
 
 import (
@@ -12,13 +12,13 @@ import (
 	"gm/internal/swap/check"
 )
 
-// Request is what is asked, as JSON.
+// Request is a request for a schedule, as JSON.
 type Request struct {
 	Graph    Graph  `json:"graph"`
 	Device   int64  `json:"device"` // bytes that may be in use on the device
 	Host     int64  `json:"host"`   // bytes of host memory
 	Policy   string `json:"policy"`
-	GPUs     int    `json:"gpus"`     // of this host whose processes copy at the same time
+	GPUs     int    `json:"gpus"`     // of this host that copy at the same time
 	Link     string `json:"link"`     // file of the link's figures; those of an H200 by default
 	Record   string `json:"record"`   // file that the graph is written to, if named
 	Schedule string `json:"schedule"` // file of a schedule to follow, if named and if it is for such a step
@@ -69,10 +69,10 @@ type Tensor struct {
 	Row         int64     `json:"row"`
 }
 
-// Answer is a schedule and what it is foreseen to come to, as JSON.
+// Answer is a schedule and its predicted times and peaks, as JSON.
 type Answer struct {
 	Policy    string     `json:"policy"`
-	Device    int64      `json:"device"` // what it keeps to: more than was asked for where that is not enough
+	Device    int64      `json:"device"` // the limit that it keeps to: above that of the request where that is not enough
 	StepNS    int64      `json:"step_ns"`
 	PlainNS   int64      `json:"plain_ns"` // of the step with nothing moved
 	Peak      int64      `json:"peak"`

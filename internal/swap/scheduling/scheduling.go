@@ -1,4 +1,4 @@
-// Package scheduling makes a schedule of a graph by a policy, with all that its file says: places in host memory, and what it comes to.
+// Package scheduling makes a schedule of a graph by a policy, with what its file holds: places in host memory, predicted times and peaks.
 package scheduling
 
 import (
@@ -15,13 +15,13 @@ import (
 	"gm/internal/swap/store"
 )
 
-// Made is a schedule, and what it and a step with nothing moved come to.
+// Made is a schedule, with the simulation of a step that follows it and of one with nothing moved.
 type Made struct {
 	*store.Schedule
 	Moved, Plain *simulate.Result
 }
 
-// Limits are what a schedule has to keep to, with the link's figures, that its file tells.
+// Limits are what a schedule has to keep to, and the link's figures, which its file holds.
 type Limits struct {
 	Device, Host int64 // bytes
 	Link         *link.Link
@@ -38,7 +38,7 @@ func (l *Limits) Copies() swap.Copier { return l.Link.Under(link.Load{GPUs: l.GP
 // spared returns the link as policies take it.
 func (l *Limits) spared() swap.Copier { return slower{l.Copies(), 1 / (1 - l.Spare)} }
 
-// slower is a link on which copies take so many times as long.
+// slower is a link on which copies take longer by a factor.
 type slower struct {
 	swap.Copier
 	times float64
@@ -85,7 +85,7 @@ func Take(g *swap.Graph, s *swap.Schedule, limits Limits) (*Made, error) {
 	return describe(g, s, limits)
 }
 
-// describe returns a schedule with all that its file says.
+// describe returns a schedule with what its file holds.
 func describe(g *swap.Graph, s *swap.Schedule, limits Limits) (_ *Made, err error) {
 	m := &Made{Schedule: &store.Schedule{Schedule: s}}
 	copies := limits.Copies()
