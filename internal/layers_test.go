@@ -28,7 +28,11 @@ var floors = [][]string{
 
 // notLinked is what a package does not import, nor any package that it imports. internal/libgm is loaded into the processes of users.
 var notLinked = map[string][]string{
-	"internal/libgm": {"internal/bench", "internal/capture", "internal/cli", "internal/models", "internal/nvml", "internal/report", "internal/trace"},
+	"internal/libgm": {
+		"formats/graph", "formats/plan", "formats/schedule", "internal/bench", "internal/capture", "internal/cli", "internal/dsa", "internal/models",
+		"internal/nvml", "internal/plan", "internal/report", "internal/swap/answer", "internal/swap/link", "internal/swap/papers", "internal/swap/policy",
+		"internal/swap/scheduling", "internal/swap/simulate", "internal/swap/store", "internal/trace",
+	},
 }
 
 // onlyIn is where packages of others, unsafe and cgo may be imported, tests included.
