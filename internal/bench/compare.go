@@ -30,6 +30,8 @@ type Row struct {
 	Retries       int64    `json:"retries"`              // times that the cache was emptied because the device was full
 	OOM           *OOM     `json:"oom"`                  // null if all requests were met
 
+	Bound bool `json:"-"` // the allocator is one that others are compared with: see blocks.Entry
+
 	curve    replay.Curve
 	baseline int64 // peak reserved of torch, 0 unless both ran to the end and reserved something
 }
@@ -48,7 +50,7 @@ func (r *Row) Curve() replay.Curve { return r.curve }
 
 // baseline is what reductions are measured against: PyTorch's caching allocator without expandable_segments, its other settings
 // as recorded.
-var baseline = Spec{Text: "torch", name: "torch"}
+const baseline = "torch"
 
 // GPU is the simulated device that programs are replayed on.
 type GPU struct {
@@ -73,11 +75,15 @@ type Watcher func(program, spec int, a blocks.Allocator) replay.Watch
 
 // CompareWatched is [CompareOn] with somebody who watches.
 func CompareWatched(ctx context.Context, programs []*replay.Program, specs []Spec, gpu GPU, watcher Watcher, done func()) ([]Row, error) {
-	base := slices.Index(specs, baseline)
+	base := slices.IndexFunc(specs, func(s Spec) bool { return s.Text == baseline })
 	all := specs
 	if base < 0 {
 		base = len(specs)
-		all = append(slices.Clip(specs), baseline)
+		torch, err := ParseSpecs(baseline)
+		if err != nil {
+			return nil, err
+		}
+		all = append(slices.Clip(specs), torch...)
 	}
 	asked := func(program, spec int, a blocks.Allocator) replay.Watch {
 		if spec < len(specs) {
@@ -144,7 +150,7 @@ func (r *Row) compare(base *Row) {
 
 // run replays one program through one allocator.
 func run(ctx context.Context, p *replay.Program, spec Spec, gpu GPU, watch func(blocks.Allocator) replay.Watch) (Row, error) {
-	row := Row{Trace: p.Name, Device: p.Device, Allocator: spec.Text}
+	row := Row{Trace: p.Name, Device: p.Device, Allocator: spec.Text, Bound: spec.Bound}
 	dev := sim.New(gpu.Capacity, gpu.Costs)
 	a, err := spec.Make(ctx, p, dev)
 	var oom *blocks.OOMError

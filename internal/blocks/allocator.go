@@ -32,6 +32,8 @@ type Allocator interface {
 	Empty() error
 	// Stats returns the account so far.
 	Stats() Stats
+	// Holdings returns all memory that is taken from the device: the sizes add up to Stats().Reserved.
+	Holdings() []Holding
 }
 
 // Stats is an allocator's account, in bytes where not said otherwise.

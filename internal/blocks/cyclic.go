@@ -7,6 +7,22 @@ import (
 	"gm/internal/cuda"
 )
 
+var cyclicEntry = Entry{
+	Name: "cyclic", CrossesStreams: true,
+	About: "stitch that plans the iteration which the job repeats, and follows that plan: gmstitch run --auto; settings of stitch",
+	configure: func(text string) (maker, error) {
+		conf := PlannedStitchConf()
+		err := conf.read(text)
+		return func(dev cuda.Device, job *Job) (Allocator, error) {
+			c, err := NewCyclic(dev, conf)
+			if err == nil && job.Plan != nil {
+				c.Record(MaxRecorded, func(iteration []Request) { job.Plan(c, iteration) })
+			}
+			return c, err
+		}, err
+	},
+}
+
 // Cyclic is Stitch for a job whose iterations ask for the same again and again: requests that are those of a plan, in its order, get the
 // plan's addresses, with no search and, once the memory is there, no call of the driver. A request that is another goes to Stitch, by
 // itself; the plan goes on when the requests are its again.
@@ -305,16 +321,41 @@ func (c *Cyclic) Empty() error {
 // Segments is [Stitch.Segments].
 func (c *Cyclic) Segments() []SegmentView {
 	used := c.used()
+	c.eachHeld(func(b heldBlock) {
+		view := BlockView{b.ptr, b.size, BlockUsed}
+		if b.pending {
+			view.State = BlockPending
+		}
+		used = append(used, view)
+	})
+	return c.segments(used)
+}
+
+// eachHeld calls f for each block that has its place by the plan.
+func (c *Cyclic) eachHeld(f func(b heldBlock)) {
 	for i, state := range c.states {
 		if state == stepFree {
 			continue
 		}
 		s := &c.cycle.Steps[i]
-		b := BlockView{c.regions[c.arenas[s.Arena].region].ptr + cuda.Ptr(s.Offset), roundUp(s.Size, minBlockSize), BlockUsed}
-		if state == stepPending {
-			b.State = BlockPending
-		}
-		used = append(used, b)
+		region := c.arenas[s.Arena].region
+		at := stretch{c.regions[region].ptr + cuda.Ptr(s.Offset), roundUp(s.Size, minBlockSize), region}
+		f(heldBlock{at, state == stepPending})
 	}
-	return c.segments(used)
+}
+
+// Holdings implements Allocator, as Stitch does.
+func (c *Cyclic) Holdings() []Holding {
+	held := c.held()
+	c.eachHeld(func(b heldBlock) { held = append(held, b) })
+	return c.holdings(held)
+}
+
+// Pending is [Stitch.Pending].
+func (c *Cyclic) Pending() (small, large int64) {
+	small, large = c.Stitch.Pending()
+	for i := range c.lender.events {
+		large += roundUp(c.cycle.Steps[i].Size, minBlockSize)
+	}
+	return small, large
 }

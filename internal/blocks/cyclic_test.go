@@ -97,7 +97,8 @@ func TestCyclicStrays(t *testing.T) {
 			for range 6 {
 				l.iterate(t)
 			}
-			h := harness{t: t, rng: rng, dev: dev, a: a, live: map[cuda.Ptr]tenant{}, owners: map[memoryKey]owner{}}
+			h := newHarness(t, rng, dev, a)
+			h.crosses = true
 			for range 6 {
 				h.wander(l)
 			}

@@ -6,6 +6,11 @@ import (
 	"gm/internal/cuda"
 )
 
+var floorEntry = Entry{
+	Name: "floor", About: "the bound of all: as many bytes as are live", Bound: true, Imaginary: true,
+	configure: withoutSettings(func(dev cuda.Device, job *Job) (Allocator, error) { return NewFloor(dev, job.align()) }),
+}
+
 // Floor is no allocator but the bound of all: it reserves exactly the bytes that are in use, as if memory could be laid out anew
 // at every request. Its addresses are names, not places.
 type Floor struct {
@@ -91,3 +96,13 @@ func (f *Floor) Empty() error { return f.lender.synchronize() }
 
 // Stats implements Allocator.
 func (f *Floor) Stats() Stats { return f.stats }
+
+// Holdings implements Allocator: all that is counted, as one.
+func (f *Floor) Holdings() []Holding {
+	h := Holding{Size: f.stats.Reserved, Round: func(size int64) int64 { return roundUp(size, f.align) }}
+	f.index.Each(func(p cuda.Ptr, t *int32) { h.Uses = append(h.Uses, Use{p, f.sizes[*t]}) })
+	for t := range f.lender.events {
+		h.Pending += f.sizes[t]
+	}
+	return []Holding{h}
+}

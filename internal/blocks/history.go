@@ -33,6 +33,9 @@ type recorded struct {
 // leastIteration is the least number of requests of an iteration.
 const leastIteration = 16
 
+// MaxRecorded is how many requests to record at most before an iteration must show.
+const MaxRecorded = 1 << 18
+
 // Record keeps the requests from now on in memory, up to a limit, and calls found once they repeat themselves: iterations that ask for
 // the same sizes in the same order and leave as much memory in use as they found. found is called within Malloc.
 func (c *Cyclic) Record(limit int, found func(iteration []Request)) {

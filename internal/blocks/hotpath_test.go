@@ -6,7 +6,6 @@ import (
 
 	"gm/internal/cuda"
 	"gm/internal/cuda/sim"
-	"gm/internal/torch/allocconf"
 )
 
 // churner frees and allocates again in a steady state of many sizes.
@@ -16,26 +15,8 @@ type churner struct {
 	next int
 }
 
-// newChurned returns an allocator by name.
-func newChurned(tb testing.TB, name string) Allocator {
-	dev := sim.New(0, sim.H200())
-	conf := allocconf.Default()
-	conf.Expandable = name == "expandable"
-	var a Allocator
-	var err error
-	if name == "stitch" {
-		a, err = NewStitch(dev, DefaultStitchConf())
-	} else {
-		a, err = NewTorch(dev, conf)
-	}
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return a
-}
-
-func newChurner(tb testing.TB, name string) *churner {
-	c := &churner{a: newChurned(tb, name)}
+func newChurner(tb testing.TB, spec Spec) *churner {
+	c := &churner{a: spec.open(tb, sim.New(0, sim.H200()))}
 	for range 20 * len(c.ptrs) {
 		c.step(tb)
 	}
@@ -57,8 +38,6 @@ func (c *churner) step(tb testing.TB) {
 	}
 	c.next++
 }
-
-var churned = []string{"torch", "expandable", "stitch"}
 
 // looper asks for the same in each iteration, which goes forward through layers of a few kinds and back again.
 type looper struct {
@@ -153,9 +132,9 @@ func TestRepetitionIsSilent(t *testing.T) {
 
 // BenchmarkReuse times a malloc and a free of a size that is warm, among others that are in use.
 func BenchmarkReuse(b *testing.B) {
-	for _, name := range churned {
-		b.Run(name, func(b *testing.B) {
-			c := newChurner(b, name)
+	for _, spec := range candidates(b) {
+		b.Run(spec.Text, func(b *testing.B) {
+			c := newChurner(b, spec)
 			b.ReportAllocs()
 			for b.Loop() {
 				p, err := c.a.Malloc(48<<20, 0, 0)
@@ -170,21 +149,24 @@ func BenchmarkReuse(b *testing.B) {
 	}
 }
 
-// TestHotPathAllocatesNothing: in a steady state the allocator leaves Go's memory alone.
+// TestHotPathAllocatesNothing: in a steady state PyTorch's allocator leaves Go's memory alone.
 func TestHotPathAllocatesNothing(t *testing.T) {
-	for _, name := range churned[:2] {
-		c := newChurner(t, name)
+	for _, spec := range candidates(t) {
+		c := newChurner(t, spec)
+		if _, torch := c.a.(*Torch); !torch {
+			continue
+		}
 		if n := testing.AllocsPerRun(2000, func() { c.step(t) }); n > 0 {
-			t.Errorf("%s: %v allocations a step", name, n)
+			t.Errorf("%s: %v allocations a step", spec.Text, n)
 		}
 	}
 }
 
 // BenchmarkChurn times a free and a malloc.
 func BenchmarkChurn(b *testing.B) {
-	for _, name := range churned {
-		b.Run(name, func(b *testing.B) {
-			c := newChurner(b, name)
+	for _, spec := range candidates(b) {
+		b.Run(spec.Text, func(b *testing.B) {
+			c := newChurner(b, spec)
 			b.ReportAllocs()
 			for b.Loop() {
 				c.step(b)

@@ -5,15 +5,16 @@ import (
 	"testing"
 
 	"gm/internal/cuda"
+	"gm/internal/cuda/sim"
 )
 
 // BenchmarkMixed frees a block and allocates another in its place, in steps that ask for the same, with 50 to 400 blocks live.
 func BenchmarkMixed(b *testing.B) {
 	const step, least, most = 5000, 50, 400
 	bases := [...]int64{512, 4096, 65536, 1 << 20, 3 << 20, 12 << 20, 40 << 20}
-	for _, name := range churned {
-		b.Run(name, func(b *testing.B) {
-			a := newChurned(b, name)
+	for _, spec := range candidates(b) {
+		b.Run(spec.Text, func(b *testing.B) {
+			a := spec.open(b, sim.New(0, sim.H200()))
 			var ptrs [most]cuda.Ptr
 			var rng *rand.Rand
 			round := func(i int) {

@@ -7,6 +7,11 @@ import (
 	"gm/internal/cuda"
 )
 
+var nativeEntry = Entry{
+	Name: "native", About: "cudaMalloc and cudaFree for every request", Bound: true, OneAddress: true,
+	configure: withoutSettings(func(dev cuda.Device, _ *Job) (Allocator, error) { return NewNative(dev), nil }),
+}
+
 // Native asks the driver for every request: cudaMalloc and cudaFree, nothing cached. Memory that another stream still uses is freed
 // once that is done, as cudaFree would wait for it.
 type Native struct {
@@ -118,3 +123,22 @@ func (n *Native) takeFailure() error {
 
 // Stats implements Allocator.
 func (n *Native) Stats() Stats { return n.stats }
+
+// Holdings implements Allocator: each block.
+func (n *Native) Holdings() []Holding {
+	var all []Holding
+	add := func(id int32) *Holding {
+		b := &n.live[id]
+		all = append(all, Holding{Address: b.ptr, Size: cuda.AllocSize(b.size), Stream: b.stream, Round: toMinBlock})
+		return &all[len(all)-1]
+	}
+	n.index.Each(func(_ cuda.Ptr, id *int32) {
+		h := add(*id)
+		h.Uses = []Use{{h.Address, h.Size}}
+	})
+	for id := range n.lender.events {
+		h := add(id)
+		h.Pending = h.Size
+	}
+	return all
+}

@@ -7,6 +7,13 @@ import (
 	"gm/internal/cuda"
 )
 
+var plannedEntry = Entry{
+	Name: "planned", About: "offsets solved beforehand, or those of the plan that was read", Planned: true, OneAddress: true,
+	configure: withoutSettings(func(dev cuda.Device, job *Job) (Allocator, error) {
+		return NewPlanned(dev, job.Placements, job.Arenas, job.align())
+	}),
+}
+
 // Placement is what a plan says of one request: its size and where it goes.
 type Placement struct {
 	Size   int64 // bytes as requested
@@ -110,3 +117,20 @@ func (p *Planned) RecordStream(ptr cuda.Ptr, stream cuda.Stream) error {
 
 // Empty implements Allocator. The arenas stay.
 func (p *Planned) Empty() error { return p.torch.Empty() }
+
+// Holdings implements Allocator: the arenas and what PyTorch's allocator holds beside them.
+func (p *Planned) Holdings() []Holding {
+	var all []Holding
+	for i, base := range p.bases {
+		all = append(all, Holding{
+			Address: base, Size: cuda.AllocSize(p.arenas[i]), Planned: true,
+			Round: func(size int64) int64 { return roundUp(size, p.align) },
+		})
+	}
+	for ptr, i := range p.live {
+		place := &p.plan[i]
+		h := &all[place.Arena]
+		h.Uses = append(h.Uses, Use{ptr, min(h.Round(place.Size), h.Size-place.Offset)})
+	}
+	return append(all, p.torch.Holdings()...)
+}

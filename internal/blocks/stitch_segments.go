@@ -109,3 +109,62 @@ func (s *Stitch) Pending() (small, large int64) {
 	}
 	return 0, large
 }
+
+// Holdings implements Allocator: the pieces, and what PyTorch's allocator holds beside them. It joins what is warm with the free memory.
+func (s *Stitch) Holdings() []Holding { return s.holdings(s.held()) }
+
+// heldBlock is a block that is handed out, or pending.
+type heldBlock struct {
+	stretch
+	pending bool
+}
+
+func (s *Stitch) held() []heldBlock {
+	var all []heldBlock
+	for i := range s.places {
+		if p := &s.places[i]; p.state == placeLive || p.state == placePending {
+			all = append(all, heldBlock{stretch{p.ptr, p.size, p.region}, p.state == placePending})
+		}
+	}
+	return all
+}
+
+// holdings returns the pieces, with blocks in them.
+func (s *Stitch) holdings(held []heldBlock) []Holding {
+	for _, h := range s.heaps {
+		s.settle(h)
+	}
+	var all []Holding
+	number := make([]int, len(s.pieces)) // by piece, its holding
+	for id := range s.pieces {
+		if p := &s.pieces[id]; p.heap != none {
+			number[id] = len(all)
+			all = append(all, s.holding(p))
+		}
+	}
+	for i := range held {
+		b := &held[i]
+		s.visit(b.stretch, func(id int32, _, n int64) {
+			h := &all[number[s.mappings[id].piece]]
+			if b.pending {
+				h.Pending += n
+			} else {
+				h.Uses = append(h.Uses, Use{b.ptr, n})
+			}
+		})
+	}
+	return append(all, s.torch.Holdings()...)
+}
+
+// holding returns a piece, without the blocks in it.
+func (s *Stitch) holding(p *piece) Holding {
+	h := Holding{Size: p.size, Stream: s.heaps[p.heap].stream, Round: toMinBlock}
+	for _, id := range p.mappings {
+		m := &s.mappings[id]
+		h.Planned = h.Planned || s.regions[m.region].planned
+		if h.Address == 0 || id == p.home {
+			h.Address = m.ptr
+		}
+	}
+	return h
+}

@@ -16,7 +16,8 @@ func TestStitchSegments(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h := harness{t: t, rng: rand.New(rand.NewPCG(seed, 1)), dev: dev, a: a, live: map[cuda.Ptr]tenant{}, owners: map[memoryKey]owner{}}
+		h := newHarness(t, rand.New(rand.NewPCG(seed, 1)), dev, a)
+		h.crosses = true
 		for i := range 2000 {
 			h.step()
 			if i%100 == 0 {

@@ -8,6 +8,32 @@ import (
 	"gm/internal/torch/allocconf"
 )
 
+var torchEntry = Entry{
+	Name: "torch", OneAddress: true, InProcess: true,
+	About:     "PyTorch's caching allocator; settings of PYTORCH_CUDA_ALLOC_CONF, those of the recording if none are given",
+	configure: func(text string) (maker, error) { return configureTorch(text, false) },
+}
+
+var expandableEntry = Entry{
+	Name: "expandable", About: "PyTorch with expandable_segments:True; settings as of torch", OneAddress: true, InProcess: true,
+	configure: func(text string) (maker, error) { return configureTorch(text, true) },
+}
+
+// configureTorch reads settings of PyTorch's allocator, with expandable segments or those that the settings ask for. Without settings it has
+// those of the job's recording.
+func configureTorch(text string, expandable bool) (maker, error) {
+	given, err := allocconf.Parse(text)
+	return func(dev cuda.Device, job *Job) (Allocator, error) {
+		conf := given
+		if text == "" {
+			conf, _ = allocconf.Recorded(job.AllocConf)
+			conf.Expandable = false
+		}
+		conf.Expandable = conf.Expandable || expandable
+		return NewTorch(dev, conf)
+	}, err
+}
+
 // PyTorch's constants (c10/cuda/CUDACachingAllocator.cpp), in bytes.
 const (
 	minBlockSize = allocconf.MinBlock

@@ -61,7 +61,7 @@ func usePlanFile(t *testing.T, rng *rand.Rand, file string) (err error) {
 	if err != nil || len(programs) == 0 {
 		return err
 	}
-	return compareAllocators(t, rng, programs, []string{"planned", "torch,planned", "stitch"}[rng.IntN(3)])
+	return compareAllocators(t, rng, programs)
 }
 
 // checkPlaces compares each tensor of an accepted plan with each other, and the peak with the sum of the ends.

@@ -185,15 +185,14 @@ func useBench(t *testing.T, rng *rand.Rand, file string, _ *overview.Overview) e
 	if _, err := reading(file, func(r *trace.Reader) (any, error) { return replay.Verify(r, rng.Int64N(2)<<36) }); err != nil {
 		return err
 	}
-	return compareAllocators(t, rng, programs, []string{"floor,torch", "stitch", "expandable", "gmlake", "native", "gmlake-code"}[rng.IntN(6)])
+	return compareAllocators(t, rng, programs)
 }
 
 // compareAllocators compares allocators, takes apart what they lose, and makes a page.
-func compareAllocators(t *testing.T, rng *rand.Rand, programs []*replay.Program, allocators string) error {
-	specs, err := bench.ParseSpecs(allocators)
-	if err != nil {
-		t.Fatal(err)
-	}
+func compareAllocators(t *testing.T, rng *rand.Rand, programs []*replay.Program) error {
+	specs := bench.AllSpecs()
+	rng.Shuffle(len(specs), func(i, j int) { specs[i], specs[j] = specs[j], specs[i] })
+	specs = specs[:1+rng.IntN(2)]
 	gpu := bench.GPU{Capacity: rng.Int64N(2) << 34, Costs: sim.H200()}
 	rows, err := bench.CompareOn(context.Background(), programs, specs, gpu, func() {})
 	if err != nil {
@@ -227,7 +226,7 @@ func compareAllocators(t *testing.T, rng *rand.Rand, programs []*replay.Program,
 		return nil
 	}
 	mapped := -1
-	if page.Maps(specs[0]) {
+	if specs[0].OneAddress {
 		mapped = 0
 	}
 	sections, err := page.Measure(context.Background(), programs, specs, mapped, gpu, func() {})

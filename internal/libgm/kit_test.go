@@ -171,4 +171,4 @@ func (r *run) holdsNothing(t *testing.T) {
 }
 
 // allocators are what every test of contents runs on.
-var allocators = []string{"stitch", "torch", "expandable", "gmlake"}
+var allocators = inProcess()

@@ -67,19 +67,13 @@ func (g *gpu) ask(pool blocks.Pool, stream cuda.Stream) {
 	g.setCapturing(g.pools.capturing())
 }
 
-// eventless is an allocator that can do without events for a while.
-type eventless interface {
-	// Capture says that a CUDA graph is being captured, or no longer.
-	Capture(on bool) error
-}
-
 // setCapturing notes whether a CUDA graph is being captured. Memory that was freed during a capture is released after it.
 func (g *gpu) setCapturing(on bool) {
 	if on == g.meter.capturing {
 		return
 	}
 	g.meter.capturing = on
-	if a, ok := g.alloc.(eventless); ok && !g.broken {
+	if a, ok := g.alloc.(blocks.Resident); ok && !g.broken {
 		if err := a.Capture(on); err != nil {
 			g.complain("capture", err)
 		}
@@ -112,15 +106,9 @@ func (g *gpu) releasePool(id poolID) {
 	}
 }
 
-// poolEmptier is an allocator with private pools.
-type poolEmptier interface {
-	// EmptyPool returns the free memory of a private pool to the device, and says whether the pool has none left.
-	EmptyPool(pool blocks.Pool) (bool, error)
-}
-
 // emptyPools releases the free memory of unused pools, and forgets the pools that have none left.
 func (g *gpu) emptyPools() {
-	emptier, ok := g.alloc.(poolEmptier)
+	resident, ok := g.alloc.(blocks.Resident)
 	if !ok || g.broken || g.meter.capturing {
 		return
 	}
@@ -128,7 +116,7 @@ func (g *gpu) emptyPools() {
 		if g.pools.users[pool] > 0 {
 			continue
 		}
-		none, err := emptier.EmptyPool(pool)
+		none, err := resident.EmptyPool(pool)
 		if err != nil {
 			g.complain("empty a private pool", err)
 		} else if none {

@@ -5,6 +5,7 @@ package main
 import "C"
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -15,7 +16,6 @@ import (
 	"gm/internal/cuda"
 	"gm/internal/libgm/page"
 	"gm/internal/libgm/planner/client"
-	"gm/internal/torch/allocconf"
 )
 
 // settings are the environment's.
@@ -32,7 +32,10 @@ type settings struct {
 	run     string // gmstitch's folder, where a process leaves its account
 }
 
-const defaultEvents = 4 << 20
+const (
+	defaultAlloc  = "stitch"
+	defaultEvents = 4 << 20
+)
 
 func readSettings() settings {
 	s := settings{
@@ -44,7 +47,7 @@ func readSettings() settings {
 		s.limit = n
 	}
 	if s.alloc == "" {
-		s.alloc = "stitch"
+		s.alloc = defaultAlloc
 	}
 	if s.dir == "" {
 		s.dir = page.Dir()
@@ -81,22 +84,31 @@ func env(name string) string {
 // traced says whether requests are recorded.
 func (s *settings) traced() bool { return strings.HasSuffix(s.stats, ".parquet") }
 
-// newAllocator makes the allocator that the settings name. One that cannot be made is told of and replaced by the default.
+// newAllocator makes the allocator that the settings name. One that programs cannot run on is reported and replaced by the default.
 func (s *settings) newAllocator(dev cuda.Device, ordinal int, log *logger) (blocks.Allocator, error) {
-	name, opts, _ := strings.Cut(s.alloc, ":")
-	switch name {
-	case "torch", "expandable":
-		conf, err := allocconf.Parse(opts)
-		if err == nil {
-			conf.Expandable = conf.Expandable || name == "expandable"
-			return blocks.NewTorch(dev, conf)
-		}
-		log.printf("GM_ALLOC=%s: %v; stitch is used", s.alloc, err)
-	case "gmlake":
-		return blocks.NewGMLake(dev, blocks.DefaultGMLakeConf())
-	case "stitch":
-	default:
-		log.printf("GM_ALLOC=%s: no such allocator; stitch is used", s.alloc)
+	spec, err := blocks.ParseSpec(s.alloc)
+	if err == nil && !spec.InProcess {
+		err = fmt.Errorf("programs do not run on %s, only on %s", spec.Name, strings.Join(inProcess(), ", "))
 	}
-	return s.newStitch(dev, ordinal, log)
+	if err != nil {
+		log.printf("GM_ALLOC=%s: %v; stitch is used", s.alloc, err)
+	}
+	if err != nil || spec.Text == defaultAlloc {
+		return s.newStitch(dev, ordinal, log)
+	}
+	if s.plan != "" || s.auto {
+		log.printf("GM_ALLOC=%s: only %s without settings follows a plan; none is followed", s.alloc, defaultAlloc)
+	}
+	return spec.New(dev, blocks.Job{})
+}
+
+// inProcess lists the allocators that programs run on.
+func inProcess() []string {
+	var names []string
+	for _, e := range blocks.Registry() {
+		if e.InProcess {
+			names = append(names, e.Name)
+		}
+	}
+	return names
 }

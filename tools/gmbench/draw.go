@@ -36,7 +36,7 @@ func chart(rows []bench.Row) report.Chart {
 	}
 	for i := range rows {
 		curve := rows[i].Curve()
-		if rows[i].Allocator == "floor" || rows[i].Allocator == "native" {
+		if rows[i].Bound {
 			c.Lines[0].Name += ", " + rows[i].Allocator
 			continue
 		}

@@ -64,10 +64,10 @@ func (cmd *reportCmd) allocators() string {
 
 // mapped returns the number of the allocator whose addresses are shown, -1 if there is none.
 func (cmd *reportCmd) mapped(specs []bench.Spec) int {
-	if i := slices.IndexFunc(specs, func(s bench.Spec) bool { return s.Text == cmd.Map || s.Name() == cmd.Map }); i >= 0 && page.Maps(specs[i]) {
+	if i := slices.IndexFunc(specs, func(s bench.Spec) bool { return s.Text == cmd.Map || s.Name == cmd.Map }); i >= 0 && specs[i].OneAddress {
 		return i
 	}
-	return slices.IndexFunc(specs, page.Maps)
+	return slices.IndexFunc(specs, func(s bench.Spec) bool { return s.OneAddress })
 }
 
 // title names a page for what is on it.

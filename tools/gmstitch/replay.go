@@ -105,8 +105,8 @@ func (cmd *replayCmd) specs() ([]bench.Spec, error) {
 		return nil, cli.Usage("--alloc: %v", err)
 	}
 	for _, s := range specs {
-		if s.Name() == "floor" {
-			return nil, cli.Usage("--alloc: floor is a bound, and hands out no memory")
+		if s.Imaginary {
+			return nil, cli.Usage("--alloc: %s is a bound, and hands out no memory", s.Name)
 		}
 	}
 	return specs, nil

@@ -39,7 +39,7 @@ func measureAll(t *testing.T, programs []*replay.Program, allocators string, cap
 	}
 	mapped := -1
 	for i := range specs {
-		if Maps(specs[i]) {
+		if specs[i].OneAddress {
 			mapped = i
 		}
 	}

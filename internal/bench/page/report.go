@@ -98,11 +98,11 @@ func prepare(ctx context.Context, programs []*replay.Program, specs []bench.Spec
 	return prepared, nil
 }
 
-// accounts takes apart what is lost, but for the floor, which loses nothing but what it rounds.
+// accounts takes apart what is lost, except for bounds, which lose nothing but what they round.
 func accounts(ctx context.Context, p *replay.Program, specs []bench.Spec, gpu bench.GPU) ([]*why.Account, error) {
 	var lossy []bench.Spec
 	for _, spec := range specs {
-		if spec.Name() != "floor" && spec.Name() != "native" {
+		if !spec.Bound {
 			lossy = append(lossy, spec)
 		}
 	}

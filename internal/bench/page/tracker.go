@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 
-	"gm/internal/bench"
 	"gm/internal/bench/replay"
 	"gm/internal/blocks"
 	"gm/internal/cuda"
@@ -25,7 +24,7 @@ type tracker struct {
 	column   int64 // of time, in which held was read
 	until    int64 // the time behind the last step that was made
 
-	allocator holder
+	allocator blocks.Allocator
 }
 
 // stretch is a range of addresses.
@@ -44,17 +43,9 @@ func newTracker(p *replay.Program) *tracker {
 	return &tracker{p: p, since: make([]int64, len(p.Sizes)), at: make([]cuda.Ptr, len(p.Sizes)), held: map[stretch]int64{}, column: -1}
 }
 
-// Maps tells whether the addresses of an allocator can be mapped: each byte of its memory has one.
-func Maps(spec bench.Spec) bool {
-	return slices.Contains([]string{"torch", "expandable", "planned", "native"}, spec.Name())
-}
-
-// holder is an allocator that tells what it holds.
-type holder interface{ Holdings() []blocks.Holding }
-
 // watch follows an allocator, as next does.
 func (t *tracker) watch(a blocks.Allocator, next replay.Watch) replay.Watch {
-	t.allocator = a.(holder)
+	t.allocator = a
 	return func(step int, at cuda.Ptr) {
 		next(step, at)
 		now := t.now(step)

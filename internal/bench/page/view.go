@@ -182,8 +182,7 @@ func (s *Section) verdict() string {
 	var least *bench.Row
 	for i := range s.Rows {
 		r := &s.Rows[i]
-		bound := strings.HasPrefix(r.Allocator, "floor") || strings.HasPrefix(r.Allocator, "native")
-		if r.OOM == nil && !bound && (least == nil || r.PeakReserved < least.PeakReserved) {
+		if r.OOM == nil && !r.Bound && (least == nil || r.PeakReserved < least.PeakReserved) {
 			least = r
 		}
 	}

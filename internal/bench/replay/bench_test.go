@@ -6,40 +6,23 @@ import (
 
 	"gm/internal/blocks"
 	"gm/internal/cuda/sim"
-	"gm/internal/torch/allocconf"
 )
 
-// BenchmarkReplay replays the bundled traces through each allocator.
+// BenchmarkReplay replays the bundled traces through every allocator.
 func BenchmarkReplay(b *testing.B) {
-	expandable := allocconf.Default()
-	expandable.Expandable = true
-	for _, c := range []struct {
-		name string
-		make func(*sim.Device) (blocks.Allocator, error)
-	}{
-		{"torch", func(dev *sim.Device) (blocks.Allocator, error) {
-			return blocks.NewTorch(dev, allocconf.Default())
-		}},
-		{"expandable", func(dev *sim.Device) (blocks.Allocator, error) { return blocks.NewTorch(dev, expandable) }},
-		{"gmlake", func(dev *sim.Device) (blocks.Allocator, error) {
-			return blocks.NewGMLake(dev, blocks.DefaultGMLakeConf())
-		}},
-		{"gmlake-code", func(dev *sim.Device) (blocks.Allocator, error) {
-			return blocks.NewGMLakeCode(dev, blocks.DefaultGMLakeCodeConf())
-		}},
-		{"native", func(dev *sim.Device) (blocks.Allocator, error) { return blocks.NewNative(dev), nil }},
-	} {
+	for _, spec := range blocks.AllSpecs() {
 		for _, file := range recordings(b, testdata) {
-			b.Run(c.name+"/"+filepath.Base(file), func(b *testing.B) {
+			b.Run(spec.Text+"/"+filepath.Base(file), func(b *testing.B) {
 				programs, err := Load(openRecording(b, file))
 				if err != nil {
 					b.Fatal(err)
 				}
 				p := programs[0]
+				job := jobOf(b, p, spec)
 				b.ReportAllocs()
 				for b.Loop() {
 					dev := sim.New(0, sim.H200())
-					a, err := c.make(dev)
+					a, err := spec.New(dev, job)
 					if err != nil {
 						b.Fatal(err)
 					}

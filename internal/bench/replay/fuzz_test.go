@@ -9,7 +9,6 @@ import (
 	"gm/internal/blocks"
 	"gm/internal/cuda/sim"
 	"gm/internal/dsa/solvers"
-	"gm/internal/torch/allocconf"
 )
 
 // odd reads bytes as the rows of a trace: four a row. Most of what comes out breaks no rule and is unlike any recording.
@@ -69,6 +68,11 @@ func FuzzReplay(f *testing.F) {
 	f.Add([]byte("\x04\x05\x01\x00\x00\x01\x01\x00\x02\x00\x00\x00\x03\x00\x00\x00"))
 	f.Add([]byte("\x04\x04\x41\x00\x00\x02\x41\x00\x00\x02\x43\x00\x06\x04\x45\x00\x00\x01\x00\x00\x05\x04\x01\x00"))
 	const capacity = 256 << 20
+	specs, err := blocks.ParseSpecs("gmlake-code:fragLimit=8MiB,reuseLimit=4,autoGC=0")
+	if err != nil {
+		f.Fatal(err)
+	}
+	specs = append(specs, blocks.AllSpecs()...)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if _, err := Verify(oddTrace(t, data), capacity); err != nil {
 			t.Log(err)
@@ -78,26 +82,9 @@ func FuzzReplay(f *testing.F) {
 			t.Skip(err)
 		}
 		for _, p := range programs {
-			for _, make := range []func(*sim.Device) (blocks.Allocator, error){
-				func(dev *sim.Device) (blocks.Allocator, error) {
-					return blocks.NewTorch(dev, allocconf.Default())
-				},
-				func(dev *sim.Device) (blocks.Allocator, error) {
-					conf := allocconf.Default()
-					conf.Expandable = true
-					return blocks.NewTorch(dev, conf)
-				},
-				func(dev *sim.Device) (blocks.Allocator, error) {
-					return blocks.NewGMLake(dev, blocks.DefaultGMLakeConf())
-				},
-				func(dev *sim.Device) (blocks.Allocator, error) {
-					return blocks.NewGMLakeCode(dev, blocks.GMLakeCodeConf{FragLimit: 8 << 20, ReuseLimit: 4, AutoGC: 0})
-				},
-				func(dev *sim.Device) (blocks.Allocator, error) { return blocks.NewNative(dev), nil },
-				func(dev *sim.Device) (blocks.Allocator, error) { return planned(p, dev) },
-			} {
+			for _, spec := range specs {
 				dev := sim.New(capacity, sim.H200())
-				a, err := make(dev)
+				a, err := spec.New(dev, jobOf(t, p, spec))
 				if err != nil {
 					continue
 				}
@@ -107,17 +94,23 @@ func FuzzReplay(f *testing.F) {
 					continue
 				}
 				if res.Stats.PeakReserved > capacity {
-					t.Errorf("%T reserves %d of %d", a, res.Stats.PeakReserved, capacity)
+					t.Errorf("%s reserves %d of %d", spec.Text, res.Stats.PeakReserved, capacity)
 				}
 			}
 		}
 	})
 }
 
-func planned(p *Program, dev *sim.Device) (blocks.Allocator, error) {
-	placements, arenas, err := p.Plan(context.Background(), solvers.Auto())
-	if err != nil {
-		return nil, err
+// jobOf returns what an allocator is told of a program, with a plan if it needs one.
+func jobOf(tb testing.TB, p *Program, spec blocks.Spec) blocks.Job {
+	tb.Helper()
+	job := blocks.Job{Align: p.Align}
+	if !spec.Planned {
+		return job
 	}
-	return blocks.NewPlanned(dev, placements, arenas, p.Align)
+	var err error
+	if job.Placements, job.Arenas, err = p.Plan(context.Background(), solvers.Auto()); err != nil {
+		tb.Fatal(err)
+	}
+	return job
 }

@@ -77,12 +77,6 @@ func ExplainAll(ctx context.Context, p *replay.Program, specs []bench.Spec, gpu 
 	return accounts, addStacks(p, accounts)
 }
 
-// holder is an allocator that tells what it holds.
-type holder interface {
-	blocks.Allocator
-	Holdings() []blocks.Holding
-}
-
 // explain accounts for one allocator, without the stacks.
 func explain(ctx context.Context, p *replay.Program, spec bench.Spec, gpu bench.GPU) (*Account, error) {
 	p, err := spec.Prepare(ctx, p)
@@ -114,7 +108,7 @@ func explain(ctx context.Context, p *replay.Program, spec bench.Spec, gpu bench.
 		return nil, err
 	}
 	m := newMoment(p, peak, live)
-	account, err := m.account(a.(holder).Holdings())
+	account, err := m.account(a.Holdings())
 	if err != nil {
 		return nil, err
 	}

@@ -157,3 +157,37 @@ func (g *GMLake) Empty() error {
 func (g *GMLake) Capture(on bool) error {
 	return errors.Join(g.lender.capture(on), g.limbo.waiting.capture(on), g.torch.Capture(on))
 }
+
+// Holdings implements Allocator: the primitive blocks and what PyTorch's allocator holds beside them.
+func (g *GMLake) Holdings() []Holding {
+	pools := map[*lake]Pool{}
+	for key, l := range g.lakes {
+		pools[l] = key.pool
+	}
+	users := map[int32]cuda.Ptr{} // by primitive block, the address at which it is handed out
+	g.index.Each(func(_ cuda.Ptr, id *int32) {
+		token := *id
+		if token%2 == 0 {
+			users[token/2] = g.prims[token/2].ptr
+			return
+		}
+		for _, part := range g.stitched[token/2].parts {
+			users[part] = g.stitched[token/2].ptr
+		}
+	})
+	var all []Holding
+	for id := range g.prims {
+		p := &g.prims[id]
+		if len(p.chunks) == 0 {
+			continue
+		}
+		h := Holding{Address: p.ptr, Size: p.size(), Stream: p.lake.stream, Pool: pools[p.lake], Round: toMinBlock}
+		if at, ok := users[int32(id)]; ok {
+			h.Uses = []Use{{at, h.Size}}
+		} else if p.active {
+			h.Pending = h.Size
+		}
+		all = append(all, h)
+	}
+	return append(all, g.torch.Holdings()...)
+}

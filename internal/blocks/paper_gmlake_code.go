@@ -6,7 +6,34 @@ import (
 	"slices"
 
 	"gm/internal/cuda"
+	"gm/internal/report/units"
 )
+
+var gmlakeCodeEntry = Entry{
+	Name: "gmlake-code", About: "stitching as GMLake's code does it; fragLimit=SIZE, reuseLimit=X, autoGC=GIB, defragLevel=N",
+	configure: func(text string) (maker, error) {
+		conf := DefaultGMLakeCodeConf()
+		err := conf.read(text)
+		return func(dev cuda.Device, _ *Job) (Allocator, error) { return NewGMLakeCode(dev, conf) }, err
+	},
+}
+
+// read reads settings.
+func (c *GMLakeCodeConf) read(text string) error {
+	known := settings{
+		"fragLimit": (*units.Bytes)(&c.FragLimit), "reuseLimit": &c.ReuseLimit, "autoGC": &c.AutoGC, "defragLevel": &c.Level,
+	}
+	if err := known.read(text); err != nil {
+		return err
+	}
+	if c.ReuseLimit < 1 {
+		return fmt.Errorf("setting reuseLimit: %g is below 1", c.ReuseLimit)
+	}
+	if c.Level > 2 {
+		return fmt.Errorf("setting defragLevel: %d is neither 0, 1 nor 2", c.Level)
+	}
+	return nil
+}
 
 // GMLakeCodeConf is the settings of GMLake's published code, by the names of its environment variables.
 type GMLakeCodeConf struct {
@@ -467,4 +494,37 @@ func (g *GMLakeCode) streamOf(token int32) cuda.Stream {
 		return g.store.at(token / 2).stream
 	}
 	return g.stitched[token/2].lake.key.stream
+}
+
+// Holdings implements Allocator: the segments and what PyTorch's allocator holds beside them.
+func (g *GMLakeCode) Holdings() []Holding {
+	users := map[int32]cuda.Ptr{} // by primitive block, the address at which it is handed out
+	g.index.Each(func(_ cuda.Ptr, id *int32) {
+		token := *id
+		if token%2 == 0 {
+			users[token/2] = g.address(token)
+			return
+		}
+		f := &g.stitched[token/2]
+		for _, c := range f.chunks[:f.used] {
+			users[g.chunks[c].owner] = f.ptr
+		}
+	})
+	var all []Holding
+	for _, head := range g.store.heads() {
+		first := g.store.at(head)
+		key := g.order[first.pool].key
+		h := Holding{Address: first.ptr, Stream: key.stream, Pool: key.pool, Round: toMinBlock}
+		for id := head; id != none; id = g.store.at(id).next {
+			b := g.store.at(id)
+			h.Size += b.size
+			if at, ok := users[id]; ok {
+				h.Uses = append(h.Uses, Use{at, b.size})
+			} else if b.used {
+				h.Pending += b.size
+			}
+		}
+		all = append(all, h)
+	}
+	return append(all, g.torch.Holdings()...)
 }

@@ -5,7 +5,17 @@ import (
 	"slices"
 
 	"gm/internal/cuda"
+	"gm/internal/report/units"
 )
+
+var gmlakeEntry = Entry{
+	Name: "gmlake", About: "stitching, Algorithm 1 of the GMLake paper; frag_limit=SIZE, stitch_limit=SIZE", InProcess: true,
+	configure: func(text string) (maker, error) {
+		conf := DefaultGMLakeConf()
+		err := settings{"frag_limit": (*units.Bytes)(&conf.FragLimit), "stitch_limit": (*units.Bytes)(&conf.StitchLimit)}.read(text)
+		return func(dev cuda.Device, _ *Job) (Allocator, error) { return NewGMLake(dev, conf) }, err
+	},
+}
 
 // GMLakeConf is the settings of GMLake.
 type GMLakeConf struct {

@@ -3,24 +3,16 @@ package blocks
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"gm/internal/cuda"
 	"gm/internal/cuda/retry"
-	"gm/internal/torch/allocconf"
 )
 
-// others are the allocators that run in programs beside gm's own.
-var others = map[string]func(dev cuda.Device) (Allocator, error){
-	"torch": func(dev cuda.Device) (Allocator, error) { return NewTorch(dev, allocconf.Default()) },
-	"expandable": func(dev cuda.Device) (Allocator, error) {
-		conf := allocconf.Default()
-		conf.Expandable = true
-		return NewTorch(dev, conf)
-	},
-	"gmlake": func(dev cuda.Device) (Allocator, error) {
-		return NewGMLake(dev, GMLakeConf{FragLimit: chunkSize, StitchLimit: 200 << 20})
-	},
+// residents returns the allocators that programs may run on, by default and with tighter settings.
+func residents(t *testing.T) []Spec {
+	return slices.DeleteFunc(candidates(t), func(s Spec) bool { return !s.InProcess })
 }
 
 // capturable refuses what is not possible while a graph is captured, as libgm.so does.
@@ -40,18 +32,15 @@ func (d *capturable) MemFree(p cuda.Ptr) error {
 	return d.faulty.MemFree(p)
 }
 
-// TestOthersAcrossStreams drives the other allocators with several streams that run behind, and captures graphs now and then.
-func TestOthersAcrossStreams(t *testing.T) {
-	for name, open := range others {
+// TestResidentsAcrossStreams drives allocators that programs may run on with several streams that run behind, and captures graphs now and then.
+func TestResidentsAcrossStreams(t *testing.T) {
+	for _, spec := range residents(t) {
 		for seed := range uint64(6) {
-			t.Run(fmt.Sprint(name, "/", seed), func(t *testing.T) {
+			t.Run(fmt.Sprint(spec.Text, "/", seed), func(t *testing.T) {
 				rng := rand.New(rand.NewPCG(seed, 21))
 				dev := newStreams(t, rng, 4, 400<<20)
 				steady := retry.New(&capturable{&faulty{streams: dev}}, func(string, error) {})
-				a, err := open(steady)
-				if err != nil {
-					t.Fatal(err)
-				}
+				a := spec.open(t, steady)
 				r := crossing{t: t, rng: rng, dev: dev, a: a, mixed: true, owes: steady.Owes}
 				for range 2000 {
 					if rng.IntN(100) == 0 {
@@ -66,10 +55,10 @@ func TestOthersAcrossStreams(t *testing.T) {
 	}
 }
 
-// TestOthersFaults has calls of the driver fail, every kind by itself and all together, as libgm.so has them: what is refused to be undone is
+// TestResidentsFaults has calls of the driver fail, every kind by itself and all together, as libgm.so has them: what is refused to be undone is
 // made up for.
-func TestOthersFaults(t *testing.T) {
-	for name, open := range others {
+func TestResidentsFaults(t *testing.T) {
+	for _, spec := range residents(t) {
 		for c := range numCalls + 1 {
 			if c == callEventDestroy { // which the driver's device does not do
 				continue
@@ -79,20 +68,17 @@ func TestOthersFaults(t *testing.T) {
 				what = callNames[c]
 			}
 			for seed := range uint64(4) {
-				t.Run(fmt.Sprint(name, "/", what, "/", seed), func(t *testing.T) { runOthersFaults(t, open, c, seed) })
+				t.Run(fmt.Sprint(spec.Text, "/", what, "/", seed), func(t *testing.T) { runResidentFaults(t, spec, c, seed) })
 			}
 		}
 	}
 }
 
-func runOthersFaults(t *testing.T, open func(dev cuda.Device) (Allocator, error), failing call, seed uint64) {
+func runResidentFaults(t *testing.T, spec Spec, failing call, seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, 22))
 	dev := &faulty{streams: newStreams(t, rng, 4, 400<<20)}
 	steady := retry.New(&capturable{dev}, func(string, error) {})
-	a, err := open(steady)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := spec.open(t, steady)
 	r := crossing{t: t, rng: rng, dev: dev.streams, a: a, mixed: true, owes: steady.Owes}
 	r.fails = func(error) bool { return true } // what could not be unmapped may be in the way, too
 	for c := range numCalls {
