@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -153,9 +152,7 @@ func run(ctx context.Context, p *replay.Program, spec Spec, gpu GPU, watch func(
 	row := Row{Trace: p.Name, Device: p.Device, Allocator: spec.Text, Bound: spec.Bound}
 	dev := sim.New(gpu.Capacity, gpu.Costs)
 	a, err := spec.Make(ctx, p, dev)
-	var oom *blocks.OOMError
-	if errors.As(err, &oom) { // the arenas of a plan do not fit
-		row.OOM = &OOM{Row: -1, Size: oom.Size, Allocated: oom.Allocated, Reserved: oom.Reserved}
+	if row.OOM = (*OOM)(replay.NewOOM(err)); row.OOM != nil { // the arenas of a plan do not fit
 		return row, nil
 	}
 	if err != nil {
@@ -179,9 +176,6 @@ func (r *Row) fill(p *replay.Program, res *replay.Result) {
 	if d := p.DurationNS(); d > 0 {
 		r.DriverShare = float64(r.DriverNS) / float64(d)
 	}
-	if res.OOM != nil {
-		oom := OOM(*res.OOM)
-		r.OOM = &oom
-	}
+	r.OOM = (*OOM)(res.OOM)
 	r.curve = res.Curve
 }

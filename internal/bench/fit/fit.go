@@ -10,7 +10,6 @@ import (
 
 	"gm/internal/bench"
 	"gm/internal/bench/replay"
-	"gm/internal/blocks"
 	"gm/internal/cuda"
 	"gm/internal/cuda/sim"
 )
@@ -98,8 +97,7 @@ type outcome struct {
 // try replays a program on a device.
 func try(ctx context.Context, p *replay.Program, spec bench.Spec, dev *sim.Device) (outcome, error) {
 	a, err := spec.Make(ctx, p, dev)
-	var oom *blocks.OOMError
-	if errors.As(err, &oom) { // the arenas of a plan do not fit
+	if replay.NewOOM(err) != nil { // the arenas of a plan do not fit
 		return outcome{}, nil
 	}
 	if err != nil {

@@ -46,6 +46,7 @@ type runner struct {
 	reserved int64 // when the driver was last asked
 	baseline int64 // bytes that are free while nothing is taken
 	res      *Result
+	done     func() // nil if nobody counts
 }
 
 // Run runs p through the allocator that is made for a device behind which is gpu. It ends at the first request that cannot be met. All
@@ -103,26 +104,14 @@ func quiet() (end func()) {
 
 func (r *runner) run(newAllocator func(cuda.Device) (blocks.Allocator, error), done func()) error {
 	a, err := newAllocator(r.m)
-	if oom := (*blocks.OOMError)(nil); errors.As(err, &oom) { // the arenas of a plan do not fit
-		r.res.OOM = &replay.OOM{Row: -1, Size: oom.Size, Allocated: oom.Allocated, Reserved: oom.Reserved}
+	if r.res.OOM = replay.NewOOM(err); r.res.OOM != nil { // the arenas of a plan do not fit
 		return nil
 	} else if err != nil {
 		return err
 	}
-	r.a = a
-	for i := range r.p.Kinds {
-		if err := r.step(i); err != nil {
-			if r.res.OOM = r.p.OOMAt(i, err); r.res.OOM != nil {
-				break
-			}
-			return fmt.Errorf("row %d: %w", r.p.Rows[i], err)
-		}
-		if err := r.sample(); err != nil {
-			return err
-		}
-		if done != nil {
-			done()
-		}
+	r.a, r.done = a, done
+	if r.res.OOM, err = r.p.Perform(r.p.Steps(), r); err != nil {
+		return err
 	}
 	r.res.Stats, r.res.Account = a.Stats(), r.m.account
 	return r.end()
@@ -163,27 +152,37 @@ func (r *runner) sample() error {
 	return nil
 }
 
-func (r *runner) step(i int) error {
-	t := r.p.Tensors[i]
-	switch r.p.Kinds[i] {
-	case replay.Alloc:
-		return r.malloc(t)
-	case replay.Free:
-		return errors.Join(r.verify(t), r.free(t))
-	case replay.Request:
-		return r.request(t)
-	case replay.Complete:
-		r.m.let(t)
-		return nil
-	default:
-		return r.a.Empty()
+// Begin implements replay.Hands: requests are made as fast as they are answered.
+func (r *runner) Begin(int) {}
+
+// End implements replay.Hands.
+func (r *runner) End(int) error {
+	if err := r.sample(); err != nil {
+		return err
 	}
+	if r.done != nil {
+		r.done()
+	}
+	return nil
 }
+
+// Empty implements replay.Hands.
+func (r *runner) Empty() error { return r.a.Empty() }
+
+// Complete implements replay.Hands.
+func (r *runner) Complete(t int32) error {
+	r.m.let(t)
+	return nil
+}
+
+// Free implements replay.Hands.
+func (r *runner) Free(t int32) error { return errors.Join(r.verify(t), r.free(t)) }
 
 // owner returns the stream that a tensor belongs to.
 func (r *runner) owner(t int32) cuda.Stream { return r.s.owners[r.p.Streams[t]] }
 
-func (r *runner) malloc(t int32) error {
+// Alloc implements replay.Hands.
+func (r *runner) Alloc(t int32) error {
 	w := r.start()
 	p, err := r.a.Malloc(r.p.Sizes[t], r.owner(t), r.p.Pools[t])
 	took := w.stop(r.m)
@@ -215,9 +214,9 @@ func (r *runner) free(t int32) error {
 	return err
 }
 
-// request frees a tensor that another stream still uses: it writes the tensor once more, which must not reach a later one, or does
+// Request implements replay.Hands. The other stream writes the tensor once more, which must not reach a later one, or does
 // other work.
-func (r *runner) request(t int32) error {
+func (r *runner) Request(t int32) error {
 	p := r.ptrs[t]
 	if p == 0 {
 		return nil

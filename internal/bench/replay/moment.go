@@ -2,7 +2,6 @@ package replay
 
 import (
 	"fmt"
-	"time"
 
 	"gm/internal/blocks"
 	"gm/internal/cuda"
@@ -12,11 +11,9 @@ import (
 // Until replays p through a, which allocates from dev, up to a step and with it. It returns the addresses of the tensors that the program
 // holds then; those of 0 bytes have none.
 func Until(p *Program, a blocks.Allocator, dev *sim.Device, step int) (map[int32]cuda.Ptr, error) {
-	r := runner{p: p, a: a, dev: dev, ptrs: make([]cuda.Ptr, len(p.Sizes)), held: map[int32][]cuda.Event{}}
-	r.lent, _ = p.Borrowers()
-	dev.Follow(p.addresses(a))
-	if err := r.restore(); err != nil {
-		return nil, fmt.Errorf("replay %s: %w", p.Name, err)
+	r, err := newRunner(p, a, dev)
+	if err != nil {
+		return nil, err
 	}
 	live := map[int32]cuda.Ptr{}
 	for _, t := range p.InitialTensors {
@@ -24,12 +21,8 @@ func Until(p *Program, a blocks.Allocator, dev *sim.Device, step int) (map[int32
 			live[t] = r.ptrs[t]
 		}
 	}
-	for i := range step + 1 {
-		dev.Job(time.Duration(p.TimesNS[i] - p.TimesNS[0]))
-		if err := r.step(i); err != nil {
-			return nil, fmt.Errorf("replay %s: row %d: %w", p.Name, p.Rows[i], err)
-		}
-		switch t := p.Tensors[i]; p.Kinds[i] {
+	r.after = func(step int) {
+		switch t := p.Tensors[step]; p.Kinds[step] {
 		case Alloc:
 			if r.ptrs[t] != 0 {
 				live[t] = r.ptrs[t]
@@ -37,6 +30,13 @@ func Until(p *Program, a blocks.Allocator, dev *sim.Device, step int) (map[int32
 		case Free, Request:
 			delete(live, t)
 		}
+	}
+	oom, err := p.Perform(step+1, r)
+	if err == nil && oom != nil {
+		err = fmt.Errorf("row %d: out of memory", oom.Row)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("replay %s: %w", p.Name, err)
 	}
 	return live, nil
 }

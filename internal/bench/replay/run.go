@@ -1,7 +1,6 @@
 package replay
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -10,7 +9,7 @@ import (
 	"gm/internal/cuda/sim"
 )
 
-// Result is what a replay came to.
+// Result is the outcome of a replay.
 type Result struct {
 	Stats      blocks.Stats
 	Calls      int64         // driver calls on memory, one for each handle in a range
@@ -19,30 +18,33 @@ type Result struct {
 	Curve      Curve
 }
 
-// OOM is a request that could not be met.
-type OOM struct {
-	Row       int64 // of the trace
-	TimeNS    int64
-	Size      int64 // bytes requested
-	Allocated int64 // bytes handed out at that time
-	Reserved  int64 // bytes taken from the device at that time
-}
-
 // borrower is the first of the streams that stand for all others in which a tensor was used: the recording says when they
 // were done, not which they were. The rest are below it.
 const borrower cuda.Stream = -1
 
 // runner replays one program.
 type runner struct {
-	p    *Program
-	a    blocks.Allocator
-	dev  *sim.Device
-	ptrs []cuda.Ptr
-	held map[int32][]cuda.Event // of requested frees that are not complete
-	lent []int32                // by tensor, its borrower
+	p     *Program
+	a     blocks.Allocator
+	dev   *sim.Device
+	ptrs  []cuda.Ptr
+	held  map[int32][]cuda.Event // of requested frees that are not complete
+	lent  []int32                // by tensor, its borrower
+	after func(step int)
 }
 
-// Watch is told of a step of a program that was just made, from 0, and of the address of its tensor, 0 if it has none.
+// newRunner returns what replays p through a, with the memory laid out that was there before the recording.
+func newRunner(p *Program, a blocks.Allocator, dev *sim.Device) (*runner, error) {
+	r := &runner{p: p, a: a, dev: dev, ptrs: make([]cuda.Ptr, len(p.Sizes)), held: map[int32][]cuda.Event{}}
+	r.lent, _ = p.Borrowers()
+	dev.Follow(p.addresses(a))
+	if err := r.restore(); err != nil {
+		return nil, fmt.Errorf("replay %s: %w", p.Name, err)
+	}
+	return r, nil
+}
+
+// Watch is called after each step of a program, with its number from 0 and the address of its tensor, 0 if it has none.
 type Watch func(step int, at cuda.Ptr)
 
 // Run replays p through a, which allocates from dev. It ends at the first request that a cannot meet.
@@ -50,44 +52,22 @@ func Run(p *Program, a blocks.Allocator, dev *sim.Device) (*Result, error) {
 	return RunWatched(p, a, dev, func(int, cuda.Ptr) {})
 }
 
-// RunWatched is [Run] with somebody who watches.
+// RunWatched is [Run] with a watch.
 func RunWatched(p *Program, a blocks.Allocator, dev *sim.Device, watch Watch) (*Result, error) {
-	r := runner{p: p, a: a, dev: dev, ptrs: make([]cuda.Ptr, len(p.Sizes)), held: map[int32][]cuda.Event{}}
-	r.lent, _ = p.Borrowers()
-	res := &Result{}
-	dev.Follow(p.addresses(a))
-	if err := r.restore(); err != nil {
-		return nil, fmt.Errorf("replay %s: %w", p.Name, err)
+	r, err := newRunner(p, a, dev)
+	if err != nil {
+		return nil, err
 	}
 	curve := newSampler(p)
-	for i := range p.Kinds {
-		dev.Job(time.Duration(p.TimesNS[i] - p.TimesNS[0]))
-		if err := r.step(i); err != nil {
-			if res.OOM = p.OOMAt(i, err); res.OOM != nil {
-				break
-			}
-			return nil, fmt.Errorf("replay %s: row %d: %w", p.Name, p.Rows[i], err)
-		}
-		curve.sample(i, a)
-		if p.Kinds[i] == Empty {
-			watch(i, 0)
-		} else {
-			watch(i, r.ptrs[p.Tensors[i]])
-		}
+	r.after = func(step int) {
+		curve.sample(step, a)
+		watch(step, r.at(step))
 	}
-	res.Stats, res.Calls, res.DriverTime, res.Curve = a.Stats(), dev.MemoryCalls(), dev.Elapsed(), curve.curve
-	return res, nil
-}
-
-// OOMAt returns the OOM that an error at a step is, nil for another error.
-func (p *Program) OOMAt(step int, err error) *OOM {
-	var oom *blocks.OOMError
-	if !errors.As(err, &oom) {
-		return nil
+	oom, err := p.Perform(p.Steps(), r)
+	if err != nil {
+		return nil, fmt.Errorf("replay %s: %w", p.Name, err)
 	}
-	return &OOM{
-		Row: int64(p.Rows[step]), TimeNS: p.TimesNS[step], Size: oom.Size, Allocated: oom.Allocated, Reserved: oom.Reserved,
-	}
+	return &Result{Stats: a.Stats(), Calls: dev.MemoryCalls(), DriverTime: dev.Elapsed(), OOM: oom, Curve: curve.curve}, nil
 }
 
 // addresses returns the recorded addresses of the segments in the order in which a will ask for segments.
@@ -124,31 +104,48 @@ func (r *runner) restore() error {
 	return nil
 }
 
-func (r *runner) step(i int) error {
-	t := r.p.Tensors[i]
-	switch r.p.Kinds[i] {
-	case Alloc:
-		if r.ptrs[t] != 0 {
-			return nil // restored
-		}
-		ptr, err := r.a.Malloc(r.p.Sizes[t], r.p.Streams[t], r.p.Pools[t])
-		r.ptrs[t] = ptr
-		return err
-	case Free:
-		return r.a.Free(r.ptrs[t])
-	case Request:
-		return r.request(t)
-	case Complete:
-		r.dev.Complete(r.held[t])
-		delete(r.held, t)
+// Begin implements Hands: the job has come to a step.
+func (r *runner) Begin(step int) { r.dev.Job(time.Duration(r.p.TimesNS[step] - r.p.TimesNS[0])) }
+
+// Alloc implements Hands. A tensor that was restored is there.
+func (r *runner) Alloc(t int32) error {
+	if r.ptrs[t] != 0 {
 		return nil
-	default:
-		return r.a.Empty()
 	}
+	ptr, err := r.a.Malloc(r.p.Sizes[t], r.p.Streams[t], r.p.Pools[t])
+	r.ptrs[t] = ptr
+	return err
 }
 
-// request frees a tensor that another stream still uses until the tensor's Complete.
-func (r *runner) request(t int32) error {
+// Free implements Hands.
+func (r *runner) Free(t int32) error { return r.a.Free(r.ptrs[t]) }
+
+// Complete implements Hands.
+func (r *runner) Complete(t int32) error {
+	r.dev.Complete(r.held[t])
+	delete(r.held, t)
+	return nil
+}
+
+// Empty implements Hands.
+func (r *runner) Empty() error { return r.a.Empty() }
+
+// End implements Hands.
+func (r *runner) End(step int) error {
+	r.after(step)
+	return nil
+}
+
+// at returns the address of the tensor of a step, 0 if it has none.
+func (r *runner) at(step int) cuda.Ptr {
+	if r.p.Kinds[step] == Empty {
+		return 0
+	}
+	return r.ptrs[r.p.Tensors[step]]
+}
+
+// Request implements Hands: the tensor is held until its Complete.
+func (r *runner) Request(t int32) error {
 	var err error
 	r.held[t] = r.dev.Hold(func() {
 		if err = r.a.RecordStream(r.ptrs[t], borrower-cuda.Stream(r.lent[t])); err == nil {

@@ -3,14 +3,12 @@ package why
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"runtime"
 	"sync"
 
 	"gm/internal/bench"
 	"gm/internal/bench/replay"
-	"gm/internal/blocks"
 	"gm/internal/cuda/sim"
 )
 
@@ -85,9 +83,8 @@ func explain(ctx context.Context, p *replay.Program, spec bench.Spec, gpu bench.
 	}
 	dev := sim.New(gpu.Capacity, gpu.Costs)
 	a, err := spec.Make(ctx, p, dev)
-	var none *blocks.OOMError
-	if errors.As(err, &none) { // the arenas of a plan do not fit
-		return nothing(p, spec, &bench.OOM{Row: -1, Size: none.Size, Allocated: none.Allocated, Reserved: none.Reserved}), nil
+	if oom := replay.NewOOM(err); oom != nil { // the arenas of a plan do not fit
+		return nothing(p, spec, (*bench.OOM)(oom)), nil
 	}
 	if err != nil {
 		return nil, err

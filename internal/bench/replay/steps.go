@@ -1,0 +1,88 @@
+package replay
+
+import (
+	"errors"
+	"fmt"
+
+	"gm/internal/blocks"
+)
+
+// Hands make the steps of a program, on an allocator and a device of theirs. Tensors are numbered as in the program.
+type Hands interface {
+	// Begin is called before each step.
+	Begin(step int)
+	// Alloc requests the memory of a tensor.
+	Alloc(tensor int32) error
+	// Free frees a tensor that no other stream uses.
+	Free(tensor int32) error
+	// Request frees a tensor that other streams use until its Complete.
+	Request(tensor int32) error
+	// Complete says that the other streams are done with a tensor.
+	Complete(tensor int32) error
+	// Empty releases what the allocator caches.
+	Empty() error
+	// End is called after each step that was made.
+	End(step int) error
+}
+
+// Perform has hands make the first n steps of p, in order. It ends at the first request that cannot be met and returns where that was, nil
+// if there is none.
+func (p *Program) Perform(n int, h Hands) (*OOM, error) {
+	for i := range n {
+		h.Begin(i)
+		if err := p.perform(i, h); err != nil {
+			if oom := p.oomAt(i, err); oom != nil {
+				return oom, nil
+			}
+			return nil, fmt.Errorf("row %d: %w", p.Rows[i], err)
+		}
+		if err := h.End(i); err != nil {
+			return nil, err
+		}
+	}
+	return nil, nil
+}
+
+func (p *Program) perform(step int, h Hands) error {
+	t := p.Tensors[step]
+	switch p.Kinds[step] {
+	case Alloc:
+		return h.Alloc(t)
+	case Free:
+		return h.Free(t)
+	case Request:
+		return h.Request(t)
+	case Complete:
+		return h.Complete(t)
+	default:
+		return h.Empty()
+	}
+}
+
+// OOM is a request that could not be met.
+type OOM struct {
+	Row       int64 // of the trace
+	TimeNS    int64
+	Size      int64 // bytes requested
+	Allocated int64 // bytes handed out at that time
+	Reserved  int64 // bytes taken from the device at that time
+}
+
+// oomAt returns the OOM that an error at a step is, nil for another error.
+func (p *Program) oomAt(step int, err error) *OOM {
+	oom := NewOOM(err)
+	if oom != nil {
+		oom.Row, oom.TimeNS = int64(p.Rows[step]), p.TimesNS[step]
+	}
+	return oom
+}
+
+// NewOOM returns the OOM that an error is which came before the first step, as when the arenas of a plan do not fit. It is nil for another
+// error.
+func NewOOM(err error) *OOM {
+	var oom *blocks.OOMError
+	if !errors.As(err, &oom) {
+		return nil
+	}
+	return &OOM{Row: -1, Size: oom.Size, Allocated: oom.Allocated, Reserved: oom.Reserved}
+}
