@@ -21,7 +21,8 @@ func Until(p *Program, a blocks.Allocator, dev *sim.Device, step int) (map[int32
 			live[t] = r.ptrs[t]
 		}
 	}
-	r.after = func(step int) {
+	r.curve = newSampler(p)
+	r.watch = func(step int, _ cuda.Ptr) {
 		switch t := p.Tensors[step]; p.Kinds[step] {
 		case Alloc:
 			if r.ptrs[t] != 0 {

@@ -30,7 +30,8 @@ type runner struct {
 	ptrs  []cuda.Ptr
 	held  map[int32][]cuda.Event // of requested frees that are not complete
 	lent  []int32                // by tensor, its borrower
-	after func(step int)
+	curve *sampler
+	watch Watch
 }
 
 // newRunner returns what replays p through a, with the memory laid out that was there before the recording.
@@ -58,16 +59,12 @@ func RunWatched(p *Program, a blocks.Allocator, dev *sim.Device, watch Watch) (*
 	if err != nil {
 		return nil, err
 	}
-	curve := newSampler(p)
-	r.after = func(step int) {
-		curve.sample(step, a)
-		watch(step, r.at(step))
-	}
+	r.curve, r.watch = newSampler(p), watch
 	oom, err := p.Perform(p.Steps(), r)
 	if err != nil {
 		return nil, fmt.Errorf("replay %s: %w", p.Name, err)
 	}
-	return &Result{Stats: a.Stats(), Calls: dev.MemoryCalls(), DriverTime: dev.Elapsed(), OOM: oom, Curve: curve.curve}, nil
+	return &Result{Stats: a.Stats(), Calls: dev.MemoryCalls(), DriverTime: dev.Elapsed(), OOM: oom, Curve: r.curve.curve}, nil
 }
 
 // addresses returns the recorded addresses of the segments in the order in which a will ask for segments.
@@ -132,16 +129,13 @@ func (r *runner) Empty() error { return r.a.Empty() }
 
 // End implements Hands.
 func (r *runner) End(step int) error {
-	r.after(step)
-	return nil
-}
-
-// at returns the address of the tensor of a step, 0 if it has none.
-func (r *runner) at(step int) cuda.Ptr {
+	r.curve.sample(step, r.a)
 	if r.p.Kinds[step] == Empty {
-		return 0
+		r.watch(step, 0)
+	} else {
+		r.watch(step, r.ptrs[r.p.Tensors[step]])
 	}
-	return r.ptrs[r.p.Tensors[step]]
+	return nil
 }
 
 // Request implements Hands: the tensor is held until its Complete.

@@ -30,7 +30,20 @@ type Hands interface {
 func (p *Program) Perform(n int, h Hands) (*OOM, error) {
 	for i := range n {
 		h.Begin(i)
-		if err := p.perform(i, h); err != nil {
+		var err error
+		switch t := p.Tensors[i]; p.Kinds[i] {
+		case Alloc:
+			err = h.Alloc(t)
+		case Free:
+			err = h.Free(t)
+		case Request:
+			err = h.Request(t)
+		case Complete:
+			err = h.Complete(t)
+		default:
+			err = h.Empty()
+		}
+		if err != nil {
 			if oom := p.oomAt(i, err); oom != nil {
 				return oom, nil
 			}
@@ -41,22 +54,6 @@ func (p *Program) Perform(n int, h Hands) (*OOM, error) {
 		}
 	}
 	return nil, nil
-}
-
-func (p *Program) perform(step int, h Hands) error {
-	t := p.Tensors[step]
-	switch p.Kinds[step] {
-	case Alloc:
-		return h.Alloc(t)
-	case Free:
-		return h.Free(t)
-	case Request:
-		return h.Request(t)
-	case Complete:
-		return h.Complete(t)
-	default:
-		return h.Empty()
-	}
 }
 
 // OOM is a request that could not be met.
