@@ -43,7 +43,7 @@ type StitchConf struct {
 	Aliases int
 }
 
-// DefaultStitchConf returns the settings that docs/gmstitch.md argues for.
+// DefaultStitchConf returns the settings that docs/stitch.md argues for.
 func DefaultStitchConf() StitchConf {
 	return StitchConf{Slack: 0, PieceMin: 8 << 20, PieceMax: 256 << 20, Pieces: 192, Parts: 64, Aliases: 4}
 }
@@ -120,8 +120,10 @@ func (c *StitchConf) check() error {
 		return fmt.Errorf("slack of %g is not within 0 and 1000", c.Slack)
 	case c.PieceMin < cuda.Granularity || c.PieceMin%cuda.Granularity != 0:
 		return fmt.Errorf("pieces of %d bytes are no multiple of %d", c.PieceMin, cuda.Granularity)
-	case c.PieceMax < c.PieceMin || c.PieceMax%cuda.Granularity != 0:
-		return fmt.Errorf("pieces of at most %d bytes: neither a multiple of %d nor at least the least size", c.PieceMax, cuda.Granularity)
+	case c.PieceMax < c.PieceMin:
+		return fmt.Errorf("pieces of at most %d bytes: less than the least size of %d", c.PieceMax, c.PieceMin)
+	case c.PieceMax%cuda.Granularity != 0:
+		return fmt.Errorf("pieces of at most %d bytes are no multiple of %d", c.PieceMax, cuda.Granularity)
 	case c.PieceMax > regionSize/4:
 		return fmt.Errorf("pieces of at most %d bytes: more than %d", c.PieceMax, int64(regionSize/4))
 	case min(c.Pieces, c.Parts, int64(c.Aliases)) < 1 || max(c.Pieces, c.Parts, int64(c.Aliases)) > 1<<20:
