@@ -9,16 +9,16 @@ import (
 	"gm/internal/dsa/rigid"
 )
 
-// chain changes a pass: it gives an item another turn, and places anew only what that can have an effect on.
+// chain changes a pass: it gives an item another position, and places anew only the items that this can affect.
 type chain struct {
 	rigid.Pass
 	m    *rigid.Model
-	goal int64 // units: what is above counts
+	goal int64 // units: only heights above it count
 
 	peaks []int64 // units: the highest end of the items up to each position
-	above []int64 // units: how far these are above the goal, in all
+	above []int64 // units: the sum of their heights above the goal
 
-	// Of the change that is tried.
+	// The change that is being tried.
 	touched []int64 // units, for each section: the lowest address at which something changed
 	log     []moved
 	trial   [2][]int64 // peaks and above as they would be
@@ -33,7 +33,7 @@ type moved struct {
 	from int64 // units: its base before
 }
 
-// newChain begins with a layout that a pass has made by an order.
+// newChain returns a chain that begins with the layout of a pass.
 func newChain(m *rigid.Model, from orders.Start, goal int64) *chain {
 	n := len(from.Order)
 	c := &chain{
@@ -56,10 +56,10 @@ func newChain(m *rigid.Model, from orders.Start, goal int64) *chain {
 	return c
 }
 
-// cost weighs a layout by its peak and by what is above the goal.
+// cost returns the cost of a layout, given its peak and the sum of heights above the goal.
 type cost func(peak, above int64) float64
 
-// try moves the item at position a to position b, and takes that back when it costs more than a limit.
+// try moves the item at position a to position b, and undoes that when the cost is above the limit.
 func (c *chain) try(a, b int, of cost, limit float64) bool {
 	x, first := c.Order[a], min(a, b)
 	c.shift(a, b)
@@ -83,7 +83,7 @@ func (c *chain) try(a, b int, of cost, limit float64) bool {
 		c.trial[0][q], c.trial[1][q] = peak, above
 	}
 	c.untouch(x)
-	c.Placed.Looked += int64(len(c.Order)-first) / 2
+	c.Placed.Visited += int64(len(c.Order)-first) / 2
 	copy(c.peaks[first:], c.trial[0][first:])
 	copy(c.above[first:], c.trial[1][first:])
 	if c.Peak = peak; peak < c.least {
@@ -93,7 +93,7 @@ func (c *chain) try(a, b int, of cost, limit float64) bool {
 	return true
 }
 
-// upTo returns the highest end of the fixed items and those before a position, and how far those are above the goal.
+// upTo returns the highest end of the fixed items and those before a position, and the sum of their heights above the goal.
 func (c *chain) upTo(position int) (peak, above int64) {
 	if position > 0 {
 		return c.peaks[position-1], c.above[position-1]
@@ -120,7 +120,7 @@ func (c *chain) shift(a, b int) {
 	}
 }
 
-// placeAnew gives an item the lowest base that those before it leave now.
+// placeAnew places an item at the lowest base that the items before it leave.
 func (c *chain) placeAnew(item int32) {
 	base, was := c.Placed.Fit(c.m, item, c.Position), c.Base[item]
 	c.touch(item, min(base, was))
@@ -132,7 +132,7 @@ func (c *chain) placeAnew(item int32) {
 	c.Base[item] = base
 }
 
-// undo takes the changes back, the last first.
+// undo reverts the changes, the last first.
 func (c *chain) undo() {
 	for k := len(c.log) - 1; k >= 0; k-- {
 		l := c.log[k]
@@ -142,7 +142,7 @@ func (c *chain) undo() {
 	}
 }
 
-// touch notes that an item has changed from a base upwards.
+// touch records that an item has changed from a base upwards.
 func (c *chain) touch(item int32, base int64) {
 	for _, r := range c.m.Of(item) {
 		over := c.touched[r.Lo:r.Hi]
@@ -152,7 +152,7 @@ func (c *chain) touch(item int32, base int64) {
 	}
 }
 
-// untouch forgets what has changed where an item lives.
+// untouch clears the record of changes where an item lives.
 func (c *chain) untouch(item int32) {
 	for _, r := range c.m.Of(item) {
 		over := c.touched[r.Lo:r.Hi]

@@ -14,24 +14,24 @@ import (
 	"gm/internal/dsa"
 )
 
-// ErrNoRepeats says that a problem has no repeated parts to be laid out once for all.
+// ErrNoRepeats means that a problem has no repeated parts that are worth laying out once.
 var ErrNoRepeats = errors.New("no repeated parts")
 
-// Solver lays out what is repeated once: the two levels of MEMO (arXiv 2407.12117), whose layers of transformers it
-// finds by itself, as it does microbatches and iterations. The buffers that live and die within a part, a layer's forward
-// for example, are laid out on their own, the first level; on the second, one box for each occurrence stands for them among
-// all others. Both levels may have repeated parts again. What a box holds has the same place in it in every occurrence.
+// Solver lays out repeated parts once, in two levels as MEMO does (arXiv 2407.12117). It finds the parts by itself: layers,
+// microbatches, iterations. On the first level, the buffers that are born and die within a part, such as the forward pass of a layer, are
+// laid out alone. On the second level a box replaces them in each occurrence, among all other buffers. Both levels
+// may have repeated parts again. Within its box, a buffer has the same offset in every occurrence.
 //
-// As a box takes its space for all of its time, more may live at one time than in the problem. Where that would be more than
-// the greatest load and the slack, the box is taken apart again. Without slack the bound of the second level is that of
-// the problem; with some, large boxes remain, such as those of iterations that are not quite apart.
+// A box occupies its space all the time, so the load of the second level may exceed that of the problem. Where it would exceed
+// the greatest load plus the slack, the box is taken apart. Without slack the bound of the second level is the bound of
+// the problem; with slack, large boxes remain, such as those of iterations that overlap slightly.
 type Solver struct {
-	Parts dsa.Solver // of what repeats
-	Whole dsa.Solver // of the second level
-	Slack float64    // of the greatest load
+	Parts dsa.Solver // for the repeated parts
+	Whole dsa.Solver // for the second level
+	Slack float64    // as a fraction of the greatest load
 }
 
-// levels bounds how deep repeated parts are looked for in repeated parts.
+// levels is how deep repeated parts are looked for within repeated parts.
 const levels = 3
 
 // Solve implements [dsa.Solver]. A problem without repeated parts is solved as a whole.
@@ -43,7 +43,7 @@ func (b Solver) Solve(ctx context.Context, p *dsa.Problem, o dsa.Options) (dsa.L
 	return layout, err
 }
 
-// SolveRepeats is Solve, but fails with [ErrNoRepeats] when there is nothing to gain, as for a problem that is not plain.
+// SolveRepeats is like Solve, but fails with [ErrNoRepeats] when there is nothing to gain, or the problem is not plain.
 func (b Solver) SolveRepeats(ctx context.Context, p *dsa.Problem, o dsa.Options) (dsa.Layout, error) {
 	if err := p.Validate(); err != nil {
 		return dsa.Layout{}, err
@@ -57,7 +57,7 @@ func (b Solver) SolveRepeats(ctx context.Context, p *dsa.Problem, o dsa.Options)
 	return layout, err
 }
 
-// bounded returns options whose progress tells a bound of its own, that of the problem which the user knows.
+// bounded returns options whose Progress reports the given bound, that of the user's problem.
 func bounded(o dsa.Options, bound int64) dsa.Options {
 	if tell := o.Progress; tell != nil {
 		o.Progress = func(p dsa.Progress) {
@@ -68,7 +68,7 @@ func bounded(o dsa.Options, bound int64) dsa.Options {
 	return o
 }
 
-// solve lays a problem out in two levels, and in more where what remains is still large.
+// solve lays a problem out in two levels, or in more while a level is large.
 func (b Solver) solve(ctx context.Context, p *dsa.Problem, e *events, o dsa.Options, depth int) (dsa.Layout, error) {
 	f, second, err := b.fold(ctx, p, e, o, depth)
 	if err != nil {
@@ -98,7 +98,7 @@ func (b Solver) fold(ctx context.Context, p *dsa.Problem, e *events, o dsa.Optio
 	return f, second, nil
 }
 
-// solveClasses lays out a box of each class. They have half of the time; those that it is too short for stay unfolded.
+// solveClasses lays out a box of each class, within half of the time. Classes for which the time is too short are not folded.
 func (b Solver) solveClasses(ctx context.Context, f *fold, o dsa.Options, depth int) error {
 	o.Capacity, o.Progress = 0, nil
 	inner, cancel := ctx, context.CancelFunc(func() {})
@@ -134,18 +134,18 @@ func (b Solver) nested(ctx context.Context, p *dsa.Problem, o dsa.Options, depth
 	return flat.Solve(ctx, p, o)
 }
 
-// Folding is how much smaller a problem gets by laying out its repeated parts once.
+// Folding is how much smaller a problem becomes when its repeated parts are laid out once.
 type Folding struct {
-	Parts       int // different ones
+	Parts       int // different parts
 	Occurrences int // of all parts
-	Boxes       int // one or more in an occurrence
-	Buffers     int // in the boxes
-	First       int // buffers to lay out on the first level, of all parts together
-	Second      int // buffers to lay out on the second level, a box being one
+	Boxes       int // one or more per occurrence
+	Buffers     int // in all boxes
+	First       int // buffers to lay out on the first level, for all parts
+	Second      int // buffers to lay out on the second level, where a box counts as one
 }
 
-// FoldRepeats says what repeated parts there are in a plain problem, or fails with [ErrNoRepeats]. The solver lays the parts
-// out: the boxes that would cost memory are not counted.
+// FoldRepeats counts the repeated parts of a plain problem, or fails with [ErrNoRepeats]. It lays the parts out with the given solver,
+// because boxes that would cost memory are not counted.
 func FoldRepeats(ctx context.Context, p *dsa.Problem, parts dsa.Solver) (Folding, error) {
 	if err := p.Validate(); err != nil {
 		return Folding{}, err

@@ -8,11 +8,11 @@ import (
 	"gm/internal/dsa/sections"
 )
 
-// events are the births and deaths of a problem in their order, those at one time with the deaths first. Buffers that
-// conflict with none have no events.
+// events are the births and deaths of a problem in order, deaths before births at the same time. Buffers that
+// conflict with no other have no events.
 type events struct {
 	buffer []int32 // in the problem, of each event
-	mate   []int32 // of a birth the event of the death, of a death that of the birth
+	mate   []int32 // of a birth, the event of the death; of a death, the event of the birth
 	bound  int64   // bytes: the greatest load
 }
 
@@ -43,9 +43,9 @@ func newEvents(p *dsa.Problem) *events {
 	return e
 }
 
-// symbols returns a number for each event that is equal for births of one size, and for deaths of one size. What is left
-// out is which birth a death belongs to: the death of what a layer saved for its backward looks the same in all layers,
-// however long ago the birth was.
+// symbols returns a number for each event, which depends on the size and on whether it is a birth. It does not depend on which birth a
+// death belongs to: the death of a tensor that a layer saved for its backward pass is the same symbol in all layers, however
+// long ago the birth was.
 func (e *events) symbols(p *dsa.Problem) []uint64 {
 	symbols := make([]uint64, len(e.buffer))
 	for at, i := range e.buffer {

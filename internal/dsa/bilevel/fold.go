@@ -7,21 +7,21 @@ import (
 	"gm/internal/dsa/repeats"
 )
 
-// fold is a problem with its repeated parts put into boxes. A box is buffers of one occurrence of a part that live one
-// after another without a moment at which none does: what is separate in time has separate boxes.
+// fold is a problem with its repeated parts put into boxes. A box holds buffers of one occurrence of a part whose lives follow one another
+// without a break: buffers that are separated in time have separate boxes.
 type fold struct {
 	p       *dsa.Problem
 	align   int64
 	classes []class
 	boxes   []box
-	at      [2]int32           // the part that is boxed, and its occurrence
+	at      [2]int32           // the part that is being boxed, and its occurrence
 	known   map[uint64][]int32 // classes by the hash of their lives
 	order   []int64            // of each buffer among the births of its box
 }
 
-// class is the boxes of equal content.
+// class stands for all boxes with the same content.
 type class struct {
-	lives   []int64 // births and deaths in their order: the size of a birth, in units, and ^k for the death of the kth born
+	lives   []int64 // births and deaths in order: for a birth the size in units, for the death of the kth buffer ^k
 	boxes   int     // how many there are
 	offsets []int64 // bytes, of the buffers in the order of their births; nil as long as there is no layout
 	height  int64   // bytes
@@ -34,11 +34,11 @@ type box struct {
 	buffers []int32  // in the order of their births
 }
 
-// leastPart is how many events a part has at least.
+// leastPart is the least number of events of a part.
 const leastPart = 8
 
-// foldParts looks for repeated parts and boxes what lives within them. Boxes that occur once, or hold a single buffer,
-// are none.
+// foldParts finds repeated parts and puts the buffers that live within them into boxes. A box that occurs once, or holds a single buffer,
+// is dropped.
 func foldParts(p *dsa.Problem, e *events) *fold {
 	f := &fold{p: p, align: p.Align, known: map[uint64][]int32{}, order: make([]int64, p.Len())}
 	for i, part := range repeats.Find(e.symbols(p), e.mate, leastPart) {
@@ -51,7 +51,7 @@ func foldParts(p *dsa.Problem, e *events) *fold {
 	return f
 }
 
-// occurrence boxes the buffers that live within the events [lo, hi).
+// occurrence puts the buffers that live within the events [lo, hi) into boxes.
 func (f *fold) occurrence(e *events, lo, hi int32) {
 	var lives []int64
 	var buffers []int32
@@ -110,8 +110,8 @@ func (c *class) problem(align int64) *dsa.Problem {
 	return p
 }
 
-// second returns the second level: the buffers in no box, in their order, then a buffer for each box. Boxes of classes
-// without a layout are taken apart again.
+// second returns the second level: the buffers outside boxes, in their order, then one buffer per box. Boxes of classes
+// without a layout are taken apart.
 func (f *fold) second() *dsa.Problem {
 	f.boxes = slices.DeleteFunc(f.boxes, func(b box) bool { return f.classes[b.class].offsets == nil })
 	p := &dsa.Problem{Align: f.align}
@@ -133,8 +133,8 @@ func (f *fold) second() *dsa.Problem {
 	return p
 }
 
-// takeApart takes those boxes apart that make more than limit bytes live at some moment of the second level: there the
-// buffers are needed one by one. It reports whether there were any.
+// takeApart takes apart the boxes that live at a moment when the second level has more than limit bytes. It reports whether there were
+// any.
 func (f *fold) takeApart(second *dsa.Problem, limit int64) bool {
 	e := newEvents(second)
 	over := make([]int32, len(e.buffer)+1) // moments above the limit up to an event
@@ -175,7 +175,7 @@ func (f *fold) boxed() []bool {
 	return boxed
 }
 
-// unfold turns the offsets of the second level into those of the problem.
+// unfold converts the offsets of the second level to those of the problem.
 func (f *fold) unfold(second []int64) []int64 {
 	offsets := make([]int64, f.p.Len())
 	for i, boxed := range f.boxed() {
@@ -192,7 +192,7 @@ func (f *fold) unfold(second []int64) []int64 {
 	return offsets
 }
 
-// folding counts what there is, but for the buffers of the second level.
+// folding returns all counts except that of the second level.
 func (f *fold) folding() Folding {
 	s := Folding{Boxes: len(f.boxes)}
 	parts, occurrences, classes := map[int32]bool{}, map[[2]int32]bool{}, map[int32]bool{}

@@ -7,7 +7,7 @@ import (
 	"gm/internal/dsa"
 )
 
-// Load returns the greatest load, the slow way.
+// Load returns the greatest load, by comparing all pairs of buffers.
 func Load(p *dsa.Problem) int64 {
 	top := int64(0)
 	for i := range p.Size {
@@ -34,8 +34,8 @@ func Random(rng *rand.Rand, n int, align int64) *dsa.Problem {
 	return p
 }
 
-// Training returns buffers like those of training: parameters, then steps of layers with activations that live until
-// the layer's turn comes again, backwards, and short-lived ones.
+// Training returns buffers like those of training: parameters, then steps in which each layer has activations that live until
+// its backward pass, and short-lived buffers.
 func Training(rng *rand.Rand, steps, layers int) *dsa.Problem {
 	p := &dsa.Problem{Align: 512}
 	now := int64(0)
@@ -59,7 +59,7 @@ func Training(rng *rand.Rand, steps, layers int) *dsa.Problem {
 	return p
 }
 
-// Packed returns buffers that fill a rectangle without a gap: it is cut again and again, and each piece is a buffer.
+// Packed returns buffers that fill a rectangle without a gap: the rectangle is cut repeatedly, and each piece is a buffer.
 func Packed(rng *rand.Rand, end, height int64, cuts int) *dsa.Problem {
 	p := &dsa.Problem{Align: 1}
 	Add(p, 0, end, height)
@@ -82,7 +82,7 @@ func Add(p *dsa.Problem, start, end, size int64) {
 	p.Start, p.End, p.Size = append(p.Start, start), append(p.End, end), append(p.Size, size)
 }
 
-// Feature is something that a problem may have.
+// Feature is a set of optional properties of a problem.
 type Feature int
 
 const (
@@ -142,7 +142,7 @@ func Crowded(rng *rand.Rand, n int) *dsa.Problem {
 	return p
 }
 
-// Together reports whether two buffers live at one time, by going through all of it. Sizes are multiples of the alignment.
+// Together reports whether two buffers live at the same time, by comparing all moments. Sizes are multiples of the alignment.
 func Together(p *dsa.Problem, i, j int) bool {
 	for t := p.Start[i]; t < p.End[i]; t++ {
 		for u := p.Start[j]; u < p.End[j]; u++ {

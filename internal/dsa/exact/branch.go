@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// part is a range of sections that no buffer left crosses the ends of.
+// part is a range of sections whose ends no remaining buffer crosses.
 type part struct {
 	x, y int32
-	room int64 // the least there is to spare in any section
+	room int64 // the least spare room of a section
 }
 
 // parts searches each part of the sections [x, y), the tightest first.
@@ -39,10 +39,10 @@ func (s *Search) parts(x, y int32) Outcome {
 	return Fits
 }
 
-// room returns what a section has to spare.
+// room returns the spare room of a section: what is left below the capacity when all its buffers are placed without a gap.
 func (s *Search) room(t int32) int64 { return s.attempt.Capacity - s.floor[t] - s.left[t] }
 
-// solve searches a part. When it fails, the buffers of the part may be left placed: the caller undoes that.
+// solve searches a part. When it fails, buffers of the part may remain placed; the caller undoes that.
 func (s *Search) solve(x, y int32) Outcome {
 	name := s.name(x, y)
 	if s.failed.has(name, s.attempt.Capacity) {
@@ -98,7 +98,7 @@ func (s *Search) level(i int32, top int64) bool {
 	return lo > 0 && s.floor[lo-1] == top || int(hi) < s.in.Sections && s.floor[hi] == top
 }
 
-// proceed searches on after a choice, which it takes back if it fails.
+// proceed continues the search after a choice, and undoes the choice if the search fails.
 func (s *Search) proceed(x, y int32, length int) Outcome {
 	outcome := Fails
 	if s.settle() {
@@ -110,7 +110,7 @@ func (s *Search) proceed(x, y int32, length int) Outcome {
 	return outcome
 }
 
-// exhausted counts a node of so many sections and reports whether the attempt is over.
+// exhausted counts a node of the given number of sections and reports whether the attempt is over.
 func (s *Search) exhausted(sections int32) bool {
 	s.nodes++
 	s.unasked += int64(max(sections, leastSections))
@@ -124,7 +124,7 @@ func (s *Search) exhausted(sections int32) bool {
 	return s.attempt.Stop()
 }
 
-// Stop is asked every so many sections of nodes, each of which counts as if it had a thousand at least.
+// Stop is called each time this many sections were searched; a node counts as at least a thousand.
 const (
 	askEvery      = 1 << 18
 	leastSections = 1 << 10
@@ -141,12 +141,12 @@ func (s *Search) name(x, y int32) state {
 	return state{a ^ hash(uint64(x)<<32|uint64(y)), b}
 }
 
-// corner is the leftmost or rightmost section of a valley: of sections with one floor and higher ones on both sides.
-// What lies on that floor there lies within the valley.
+// corner is the leftmost or rightmost section of a valley, a range of sections with the same floor and higher neighbours.
+// A buffer that lies on the floor at a corner lies within the valley.
 type corner struct {
 	section int32
-	skip    bool  // it may be left empty
-	next    int64 // the least offset of anything above it then
+	skip    bool  // it may stay empty
+	next    int64 // the least offset above it if it stays empty
 	choices int32
 	room    int64
 	floor   int64
@@ -178,7 +178,7 @@ func (s *Search) choose(x, y int32) corner {
 func (s *Search) weigh(c corner, direction int32, best *corner) {
 	t := c.section
 	c.room = s.room(t)
-	beyond, far := wall, t // the least offset of what reaches out of the valley; how far what fits reaches into it
+	beyond, far := wall, t // the least offset of buffers that extend beyond the valley; how far buffers that fit reach into it
 	for _, i := range s.over[t] {
 		if s.least[i] > c.floor {
 			beyond = min(beyond, s.least[i])
@@ -216,8 +216,8 @@ func (s *Search) before(c, d *corner) bool {
 	return c.room < d.room
 }
 
-// support returns the least height at which anything that fits the corner at t could lie without touching the floor: on top of
-// something beside it, which begins or ends between t and far.
+// support returns the least height at which a buffer that fits the corner at t could lie without touching the floor: on top of
+// a buffer beside it, which begins or ends between t and far.
 func (s *Search) support(t, far, direction int32) int64 {
 	least := wall
 	beside := s.starts
@@ -232,8 +232,8 @@ func (s *Search) support(t, far, direction int32) int64 {
 	return least
 }
 
-// worthless reports whether a corner that is left empty is of no use to any buffer that fits it: something must lie so
-// low over each that it cannot be moved there from where it is.
+// worthless reports whether no buffer that fits a corner could be moved down into it once it is left empty: for each, another
+// buffer may lie in the way. Otherwise to leave the corner empty is no choice, as the layout could be moved down.
 func (s *Search) worthless(c *corner) bool {
 	for _, i := range s.over[c.section] {
 		if s.least[i] > c.floor {

@@ -1,39 +1,38 @@
 // Package exact decides whether buffers of known life fit in a given height: a depth-first search that is complete.
 //
-// The layout grows upwards. For each section of time the search keeps a floor, which everything not yet placed over that
-// section stays above. Where the floor is lowest, between higher neighbours, something must lie on it, or there is waste: the search
-// looks at the corners of all such valleys and branches at the one that leaves the fewest choices. A choice is a buffer that
-// fits the corner, or that nothing lies there and the floor rises to the next height that anything could have. What
-// keeps the tree small:
+// The layout grows upwards. For each section of time the search keeps a floor: all buffers not yet placed over that
+// section lie above it. In a valley, where the floor is lower than its neighbours, either a buffer lies on the floor or space is
+// wasted. The search examines the corners of all valleys and branches at the one with the fewest choices. A choice is a buffer
+// that fits the corner, or to leave the corner empty, which raises the floor to the next height that a buffer could have. The
+// tree stays small because:
 //
-//   - a floor is raised to the least offset that any buffer over it can still have, and the room between floor and capacity must
-//     hold what is left: where the load is as high as the capacity, every choice is forced or fails;
-//   - buffers that share no section any more are searched apart, so that one part's failure is not tried again for every
+//   - a floor is raised to the least offset that any buffer over it can still have, and the buffers left must fit between floor and
+//     capacity: where the load equals the capacity, every choice is forced or fails;
+//   - parts that share no buffer any more are searched separately, so the failure of one part is not repeated for every
 //     layout of another;
-//   - a state, the floors and the buffers left, that has failed is not searched twice, in whichever order it was reached;
-//   - of equal buffers one is tried, and a corner is left empty only when nothing that fits there would then fit below the
-//     next.
+//   - a state, which is the floors and the buffers left, is not searched again once it has failed, in whatever order it is reached;
+//   - of equal buffers only one is tried, and a corner is left empty only if no buffer that fits it could be moved down into it.
 //
-// A search looks for a layout in which nothing can be moved down, which exists whenever any layout does.
+// The search looks for a layout in which no buffer can be moved down. One exists whenever any layout does.
 package exact
 
 import "fmt"
 
-// Instance is a set of buffers, one slice a column. Buffer i lives in the sections [Lo[i], Hi[i]), and each section of
-// [0, Sections) is a moment: all buffers of one section conflict.
+// Instance is a set of buffers, stored as columns. Buffer i lives in the sections [Lo[i], Hi[i]) of [0, Sections). All buffers of a
+// section conflict.
 type Instance struct {
 	Lo, Hi   []int32
 	Size     []int64 // units, positive
 	Sections int
 }
 
-// Outcome is what an attempt came to.
+// Outcome is the result of an attempt.
 type Outcome int8
 
 const (
-	Stopped Outcome = iota // neither is known
+	Stopped Outcome = iota // the attempt ended early
 	Fits                   // a layout was found
-	Fails                  // there is none
+	Fails                  // no layout exists
 )
 
 // String returns a word for the outcome.
@@ -49,27 +48,27 @@ func (o Outcome) String() string {
 	return fmt.Sprintf("Outcome(%d)", int8(o))
 }
 
-// Preference is which of several corners with equally few choices is taken.
+// Preference decides between corners with equally few choices.
 type Preference int8
 
 const (
-	Tightest Preference = iota // the least room to spare between what is left and the capacity
+	Tightest Preference = iota // the least spare room below the capacity
 	Lowest
 	Highest
-	Preferences // how many there are
+	Preferences // the number of preferences
 )
 
-// Attempt is one search: how high, in what order, for how long.
+// Attempt is the capacity, the order and the limits of one search.
 type Attempt struct {
-	Capacity int64   // units; beyond [MaxCapacity] nothing is searched
-	Rank     []int32 // of the buffers that fit a corner the one of highest rank is tried first
-	Level    bool    // but those before all whose top is level with the floor beside them
+	Capacity int64   // units; above [MaxCapacity] the outcome is Stopped
+	Rank     []int32 // of the buffers that fit a corner, the one of highest rank is tried first
+	Level    bool    // buffers whose top is level with the floor beside them are tried before all others
 	Prefer   Preference
-	Nodes    int64       // the search is stopped after so many
-	Stop     func() bool // or when this says so, which is asked now and then
+	Nodes    int64       // the search stops after this many nodes
+	Stop     func() bool // or when this returns true; it is called now and then
 }
 
-// Try searches. What it learns of states that fail is kept for the attempts that follow.
+// Try searches. It remembers the states that fail for later attempts.
 func (s *Search) Try(a Attempt) Outcome {
 	s.attempt = a
 	s.nodes, s.work = 0, 0
@@ -83,14 +82,14 @@ func (s *Search) Try(a Attempt) Outcome {
 	return s.parts(0, int32(s.in.Sections))
 }
 
-// Offset returns where the last attempt put a buffer, in units. It is valid when that attempt's outcome was Fits.
+// Offset returns the offset of a buffer in the layout of the last attempt, in units. It is valid when the outcome was Fits.
 func (s *Search) Offset(i int) int64 { return s.offset[i] }
 
 // Nodes returns how many choices the last attempt made.
 func (s *Search) Nodes() int64 { return s.nodes }
 
-// Work returns how many buffers the last attempt looked at to raise floors: what its time goes with.
+// Work returns how many buffers the last attempt visited to raise floors. Its time is proportional to that.
 func (s *Search) Work() int64 { return s.work }
 
-// Forget drops what was learned of states that fail.
+// Forget drops the memory of states that fail.
 func (s *Search) Forget() { s.failed = memory{} }

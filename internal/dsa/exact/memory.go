@@ -1,7 +1,7 @@
 package exact
 
-// memory holds states that have failed, in a table that grows up to some size. Each bucket has a state that took long to
-// search and the latest one.
+// memory holds states that have failed, in a table that grows up to a limit. Each bucket holds the state that took longest to
+// search, and the latest one.
 type memory struct {
 	buckets []bucket
 	added   int
@@ -9,17 +9,17 @@ type memory struct {
 
 type bucket [2]entry
 
-// entry says that a state fails at a capacity, and so at all below.
+// entry is a state that fails at a capacity, and so at all lower ones.
 type entry struct {
 	name     state
 	capacity int64
 	cost     int64 // nodes
 }
 
-// state names floors and buffers left by two hashes, so that no two that differ are ever taken for one.
+// state identifies floors and remaining buffers by two hashes, so that different states are not confused in practice.
 type state [2]uint64
 
-// How many buckets there are, of 64 bytes: powers of two.
+// The number of buckets, of 64 bytes each. Both are powers of two.
 const (
 	leastBuckets = 1 << 8
 	mostBuckets  = 1 << 17
@@ -34,7 +34,7 @@ func (m *memory) has(name state, capacity int64) bool {
 	return b[0].name == name && b[0].capacity >= capacity || b[1].name == name && b[1].capacity >= capacity
 }
 
-// add remembers a state that has failed.
+// add stores a state that has failed.
 func (m *memory) add(name state, capacity, cost int64) {
 	if m.added++; m.added > len(m.buckets) && len(m.buckets) < mostBuckets {
 		m.grow()

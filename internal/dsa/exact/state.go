@@ -2,31 +2,31 @@ package exact
 
 import "slices"
 
-// wall is the floor of a section that has no buffer left: nothing is placed there any more.
+// wall is the floor of a section without remaining buffers.
 const wall = int64(1) << 62
 
 // MaxCapacity is the greatest capacity that can be searched, in units.
 const MaxCapacity = wall - 1
 
-// Search is the state of a search, with the memory of all.
+// Search is the state of a search, and the memory of all attempts.
 type Search struct {
 	in      Instance
 	over    [][]int32 // the buffers over each section, the highest rank first
-	starts  [][]int32 // those that it is the first of
-	ends    [][]int32 // those that it is the last of
+	starts  [][]int32 // the buffers whose first section it is
+	ends    [][]int32 // the buffers whose last section it is
 	class   []uint64  // a random number for each buffer, the same for equal ones
 	attempt Attempt
 
-	// Of the buffers.
+	// By buffer.
 	offset []int64
 	least  []int64 // the least that its offset can still be, the highest floor of its sections; wall when it is placed
 
-	// Of the sections.
-	floor []int64  // the least of least over it
-	left  []int64  // size of what is not placed
-	count []int32  // number of those
-	cross []int32  // number of those that live in the section before as well
-	names []uint64 // sum of the classes of those that begin here
+	// By section.
+	floor []int64  // the minimum of least over its buffers
+	left  []int64  // the size of its unplaced buffers
+	count []int32  // the number of its unplaced buffers
+	cross []int32  // the number of those that also live in the section before
+	names []uint64 // the sum of the classes of those that begin here
 
 	dirty   []int32 // sections whose floor may be too low
 	isDirty []bool
@@ -34,10 +34,10 @@ type Search struct {
 	failed  memory
 	nodes   int64
 	work    int64
-	unasked int64 // sections of the nodes since Stop was asked
+	unasked int64 // sections of the nodes since Stop was called
 }
 
-// change is what is undone when the search turns back: a buffer that was placed, or a least or a floor that was raised.
+// change is a step that backtracking undoes: a buffer that was placed, or a least or a floor that was raised.
 type change struct {
 	kind  kind
 	index int32
@@ -52,7 +52,7 @@ const (
 	floorOf
 )
 
-// New prepares searches of an instance.
+// New returns a search of an instance, without memory.
 func New(in Instance) *Search {
 	n, sections := len(in.Lo), in.Sections
 	s := &Search{
@@ -79,7 +79,7 @@ func New(in Instance) *Search {
 	return s
 }
 
-// begin takes all buffers out and orders them by the rank of the attempt.
+// begin removes all buffers and orders them by the ranks of the attempt.
 func (s *Search) begin() {
 	order := make([]int32, len(s.offset))
 	for i := range order {
@@ -104,7 +104,7 @@ func (s *Search) begin() {
 	s.trail = s.trail[:0]
 }
 
-// place puts a buffer on the floor at the given height.
+// place places a buffer at the given height.
 func (s *Search) place(i int32, at int64) {
 	s.trail = append(s.trail, change{placing, i, s.least[i]})
 	s.offset[i], s.least[i] = at, wall
@@ -119,7 +119,7 @@ func (s *Search) place(i int32, at int64) {
 	s.raise(lo, hi, at+size)
 }
 
-// unplace takes a buffer out again.
+// unplace removes a buffer.
 func (s *Search) unplace(i int32) {
 	size, lo, hi := s.in.Size[i], s.in.Lo[i], s.in.Hi[i]
 	s.names[lo] += s.class[i]
@@ -153,7 +153,7 @@ func (s *Search) liftAll(buffers []int32, to int64) {
 	}
 }
 
-// lift notes that a buffer cannot lie as low as it could.
+// lift raises the least offset of a buffer.
 func (s *Search) lift(i int32, to int64) {
 	old := s.least[i]
 	s.trail = append(s.trail, change{leastOf, i, old})
@@ -172,8 +172,8 @@ func (s *Search) touch(t int32) {
 	}
 }
 
-// settle raises floors until each is the least that something over it can have. It returns false when what is left
-// over a section does not fit above its floor any more.
+// settle raises floors until each is the least offset that a buffer over it can have. It returns false when the buffers left
+// over a section no longer fit above its floor.
 func (s *Search) settle() bool {
 	for len(s.dirty) > 0 {
 		t := s.dirty[len(s.dirty)-1]
@@ -191,7 +191,7 @@ func (s *Search) settle() bool {
 	return true
 }
 
-// lowest returns the least offset of anything over a section, or its floor as soon as that is met.
+// lowest returns the least offset of a buffer over a section. It stops looking once one equals the floor.
 func (s *Search) lowest(t int32) int64 {
 	least := wall
 	for _, i := range s.over[t] {
@@ -204,7 +204,7 @@ func (s *Search) lowest(t int32) int64 {
 	return least
 }
 
-// forget drops the sections yet to be settled, of a state that is given up.
+// forget drops the sections that remain to be settled, when a state is abandoned.
 func (s *Search) forget() {
 	for _, t := range s.dirty {
 		s.isDirty[t] = false
@@ -212,7 +212,7 @@ func (s *Search) forget() {
 	s.dirty = s.dirty[:0]
 }
 
-// undo returns to where the trail had the given length.
+// undo reverts changes until the trail has the given length.
 func (s *Search) undo(length int) {
 	for k := len(s.trail) - 1; k >= length; k-- {
 		switch c := s.trail[k]; c.kind {

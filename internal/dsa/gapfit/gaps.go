@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// gapTree keeps the gaps between live buffers ordered by size, then by address. A gap is named by the node number of
-// the buffer below it. It is a treap whose priorities are a fixed mix of the node numbers.
+// gapTree keeps the gaps between live buffers ordered by size, then by address. It is a treap whose priorities are a hash of the node
+// numbers.
 type gapTree struct {
 	left, right []int32 // children of each node, none where there is none
 	size, at    []int64 // units, of the gap of each node
@@ -22,7 +22,7 @@ func (t *gapTree) reset(n int) {
 	t.root = none
 }
 
-// insert adds a gap that is not in the tree.
+// insert adds a gap, which must not be in the tree.
 func (t *gapTree) insert(node int32, size, at int64) {
 	t.size[node], t.at[node] = size, at
 	link := &t.root
@@ -37,7 +37,7 @@ func (t *gapTree) insert(node int32, size, at int64) {
 	*link = node
 }
 
-// remove takes a gap out that is in the tree.
+// remove removes a gap, which must be in the tree.
 func (t *gapTree) remove(node int32) {
 	link := &t.root
 	for *link != node {
@@ -68,7 +68,7 @@ func (t *gapTree) before(node int32, size, at int64) bool {
 	return t.size[node] < size || t.size[node] == size && t.at[node] < at
 }
 
-// split parts the tree under node into what sorts before (size, at) and the rest.
+// split splits the tree under node into the gaps that sort before (size, at) and the others.
 func (t *gapTree) split(node int32, size, at int64) (low, high int32) {
 	lowLink, highLink := &low, &high
 	for node != none {

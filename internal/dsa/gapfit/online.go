@@ -11,13 +11,13 @@ import (
 	"gm/internal/dsa/sections"
 )
 
-// Online takes births and deaths as they come and gives each buffer the smallest gap that holds it, the lowest
-// of those: what an allocator without size classes would do. When all sizes are equal it meets the bound.
-// Its memory is kept from run to run.
+// Online processes births and deaths in order, and places each buffer in the smallest gap that holds it, the lowest of several:
+// what an allocator without size classes would do. When all sizes are equal it meets the bound.
+// It reuses its memory between runs.
 type Online struct{ live addressOrder }
 
-// Run writes an offset for each buffer to out and returns the peak, both in units. It gives up, with ok false, when stop says so of the
-// peak reached so far.
+// Run writes an offset for each buffer to out and returns the peak, both in units. It ends early, with ok false, when stop returns true
+// for the peak reached so far.
 func (o *Online) Run(in *sections.Instance, stop sections.Stop, out []int64) (peak int64, ok bool) {
 	deaths := byDeath(in)
 	o.live.reset(in, out)
@@ -53,7 +53,7 @@ func byDeath(in *sections.Instance) []int32 {
 }
 
 // addressOrder holds the live buffers in the order of their addresses, and the gaps between them. Node 0 stands for
-// the bottom, node k+1 for buffer k, and a gap goes by the node below it.
+// the bottom, node k+1 for buffer k. A gap is named after the node below it.
 type addressOrder struct {
 	size, offset []int64 // units, of each buffer
 	prev, next   []int32 // of each node, none at the ends
@@ -70,7 +70,7 @@ func (h *addressOrder) reset(in *sections.Instance, offset []int64) {
 	h.gaps.reset(n)
 }
 
-// end returns where a node ends.
+// end returns the end of a node.
 func (h *addressOrder) end(node int32) int64 {
 	if node == 0 {
 		return 0
@@ -78,7 +78,7 @@ func (h *addressOrder) end(node int32) int64 {
 	return h.offset[node-1] + h.size[node-1]
 }
 
-// gap returns the room between a node and the next, 0 above the topmost.
+// gap returns the size of the gap above a node, 0 above the topmost.
 func (h *addressOrder) gap(node int32) int64 {
 	if node == h.last {
 		return 0
@@ -86,7 +86,7 @@ func (h *addressOrder) gap(node int32) int64 {
 	return h.offset[h.next[node]-1] - h.end(node)
 }
 
-// place gives a buffer its offset and returns its end.
+// place chooses the offset of a buffer and returns its end.
 func (h *addressOrder) place(node int32) int64 {
 	below := h.gaps.fit(h.size[node-1])
 	if below == none {
@@ -106,7 +106,7 @@ func (h *addressOrder) place(node int32) int64 {
 	return h.end(node)
 }
 
-// free takes a buffer out.
+// free removes a buffer.
 func (h *addressOrder) free(node int32) {
 	below, above := h.prev[node], h.next[node]
 	for _, edge := range [2]int32{below, node} {
@@ -123,7 +123,7 @@ func (h *addressOrder) free(node int32) {
 	h.keepGap(below)
 }
 
-// keepGap enters the gap above a node, if there is one.
+// keepGap adds the gap above a node to the tree, if there is one.
 func (h *addressOrder) keepGap(node int32) {
 	if gap := h.gap(node); gap > 0 {
 		h.gaps.insert(node, gap, h.end(node))

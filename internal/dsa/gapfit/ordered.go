@@ -8,19 +8,20 @@ import (
 )
 
 // Ordered places buffers one after another in a given order, each in a gap between those placed before that live at the
-// same time. It compares each buffer with all before it: quadratic, so it is for small instances. Its memory is kept from run to run.
+// same time. It compares each buffer with all before it, which is quadratic, so it is for small instances. It reuses its memory between
+// runs.
 type Ordered struct {
 	placed []placement // by offset
 }
 
-// placement is a buffer that has its place.
+// placement is a buffer that has been placed.
 type placement struct {
 	offset, end int64 // units
 	lo, hi      int32
 }
 
 // Run places the buffers, the last of order first, each in the lowest gap that holds it, or the smallest. It writes their offsets to out
-// and returns the peak, both in units. It gives up, with ok false, when stop says so of the peak reached so far.
+// and returns the peak, both in units. It ends early, with ok false, when stop returns true for the peak reached so far.
 func (f *Ordered) Run(in *sections.Instance, order []int32, smallest bool, stop sections.Stop, out []int64) (peak int64, ok bool) {
 	f.placed = f.placed[:0]
 	for n := range order {
@@ -41,7 +42,7 @@ func (f *Ordered) Run(in *sections.Instance, order []int32, smallest bool, stop 
 
 // find returns the offset for a buffer of the sections [lo, hi), given those placed, by offset.
 func find(placed []placement, lo, hi int32, size int64, smallest bool) int64 {
-	floor := int64(0) // all below is taken or too small
+	floor := int64(0) // everything below is occupied or too small
 	best, bestGap := int64(-1), int64(0)
 	for i := range placed {
 		p := &placed[i]

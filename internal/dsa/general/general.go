@@ -10,7 +10,7 @@ import (
 	"gm/internal/dsa/pairs"
 )
 
-// Solver takes any problem: it tries orders, proves small ones by pairs, and anneals what is left.
+// Solver solves a problem of any kind: it tries orders, decides pairs if there are few, and anneals the rest.
 type Solver struct{}
 
 // Solve implements [dsa.Solver].
@@ -23,11 +23,11 @@ func (Solver) Solve(ctx context.Context, p *dsa.Problem, o dsa.Options) (dsa.Lay
 	pairs.Improve(s, pairs.Work/8)
 	if len(s.Model.Rects) <= fewRects {
 		anneal.Improve(s, starts, anneal.Work(s.Model)/8)
-		pairs.Improve(s, s.Until(pairs.Work))
+		pairs.Improve(s, s.WorkLimit(pairs.Work))
 	}
-	anneal.Improve(s, starts, s.Until(anneal.Work(s.Model)))
+	anneal.Improve(s, starts, s.WorkLimit(anneal.Work(s.Model)))
 	return s.Layout()
 }
 
-// fewRects is up to how many rectangles an exhaustive search is more promising than a random one.
+// fewRects is the number of rectangles up to which an exhaustive search is more promising than a random one.
 const fewRects = 64

@@ -1,4 +1,5 @@
-// Package heuristic gives the heuristics of skyline and gapfit one interface, and the memory that a worker reuses from one layout to the next.
+// Package heuristic gives the heuristics of packages skyline and gapfit one interface, and a workspace that is reused from layout to
+// layout.
 package heuristic
 
 import (
@@ -7,10 +8,10 @@ import (
 	"gm/internal/dsa/skyline"
 )
 
-// Method is one way to lay out an instance.
+// Method is a heuristic: one way to lay out an instance.
 type Method interface {
-	// layout writes an offset for each buffer to out and returns the peak, both in units. It asks stop whenever the
-	// peak grows and every stopEvery buffers, and gives up with ok false when told to.
+	// Layout writes an offset for each buffer to out and returns the peak, both in units. It calls stop whenever the
+	// peak grows and every sections.StopEvery buffers, and ends early, with ok false, when stop returns true.
 	Layout(in *sections.Instance, w *Workspace, stop sections.Stop, out []int64) (peak int64, ok bool)
 }
 
@@ -22,10 +23,10 @@ type Workspace struct {
 	ordered gapfit.Ordered
 }
 
-// Work returns how many nodes of the index were looked at so far: what the time of a skyline goes with.
+// Work returns how many nodes of its index the skyline has visited so far. Its time is proportional to that.
 func (w *Workspace) Work() int64 { return w.skyline.Work() }
 
-// ManyBuffers is the number of buffers beyond which best fit, which is fast whatever the problem, comes before the skylines.
+// ManyBuffers is the number of buffers above which best fit, which is fast on any problem, is tried before the skylines.
 const ManyBuffers = 100_000
 
 // SkylineBy is the skyline with buffers ranked by a key.
@@ -44,7 +45,7 @@ func (m SkylineAtRandom) Layout(in *sections.Instance, w *Workspace, stop sectio
 	return w.skyline.Run(in, w.Ranking.ByMix(in, m.Seed, m.Round), stop, out)
 }
 
-// BestFit gives buffers the smallest gap in the order of their births: see online.
+// BestFit places buffers in the smallest gap, in the order of their births: see [gapfit.Online].
 type BestFit struct{}
 
 // Layout implements [Method].
@@ -52,8 +53,8 @@ func (BestFit) Layout(in *sections.Instance, w *Workspace, stop sections.Stop, o
 	return w.online.Run(in, stop, out)
 }
 
-// OrderedFit gives buffers the lowest gap, or the smallest, in the order of a key: see ordered. By size and with the smallest gap it is
-// what XLA and TensorFlow Lite do.
+// OrderedFit places buffers in the lowest gap, or the smallest, in the order of a key: see [gapfit.Ordered]. XLA and TensorFlow Lite use
+// the smallest gap in the order of size.
 type OrderedFit struct {
 	By       sections.Key
 	Smallest bool

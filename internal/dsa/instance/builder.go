@@ -9,13 +9,13 @@ import (
 	"gm/internal/dsa"
 )
 
-// builder makes the problems of an instance, row by row.
+// builder builds the problems of an instance, row by row.
 type builder struct {
 	options  Options
 	instance *Instance
 	arenas   map[string]int
 	ids      map[string]int32 // rows
-	fields   []string         // of the present line
+	fields   []string         // of the current line
 	total    int64            // bytes, of all sizes
 	unit     int64            // bytes: the greatest common divisor of sizes, alignments and fixed offsets
 	links    []link
@@ -61,12 +61,12 @@ func (b *builder) add(line string, number int) error {
 	return nil
 }
 
-// name notes the id of the row, and those it refers to.
+// name records the id of the row, and the ids it refers to.
 func (b *builder) name(number int) error {
 	row := int32(b.instance.rows)
 	name := b.field(id)
 	if b.ids[name] = row; len(b.ids) != b.instance.rows+1 {
-		return fmt.Errorf("a second buffer with the id %q", clip(name))
+		return fmt.Errorf("the id %q is used twice", clip(name))
 	}
 	for _, k := range []kind{sameAs, nextTo} {
 		if to := b.field(k); to != "" {
@@ -135,7 +135,7 @@ func (b *builder) buffer(p *dsa.Problem) error {
 // maxAlignment bounds alignments, in bytes.
 const maxAlignment = 1 << 40
 
-// life returns when the buffer is born, and when it is dead.
+// life returns the beginning and the end of the buffer's life.
 func (b *builder) life() (from, until int64, err error) {
 	if from, err = b.integer(lower, math.MinInt64, math.MaxInt64); err != nil {
 		return 0, 0, err
@@ -151,7 +151,7 @@ func (b *builder) life() (from, until int64, err error) {
 	return from, until, err
 }
 
-// fixed returns the offset that is given, or dsa.Free.
+// fixed returns the given offset, or dsa.Free.
 func (b *builder) fixed(align int64) (int64, error) {
 	if b.field(offset) == "" {
 		return dsa.Free, nil
@@ -171,7 +171,7 @@ func (b *builder) fixed(align int64) (int64, error) {
 	return at, nil
 }
 
-// field returns a field without the spaces around it; "" when there is no such column.
+// field returns a field without surrounding spaces, or "" when there is no such column.
 func (b *builder) field(k kind) string {
 	if !b.instance.columns.has(k) {
 		return ""
@@ -179,7 +179,7 @@ func (b *builder) field(k kind) string {
 	return strings.TrimSpace(b.fields[b.instance.columns.place[k]])
 }
 
-// integer returns a field as a number from low to high; that of no column, or an empty one that is optional, is 0.
+// integer returns a field as a number from low to high. It is 0 when the column is missing, or the field is optional and empty.
 func (b *builder) integer(k kind, low, high int64) (int64, error) {
 	text := b.field(k)
 	if text == "" && k == alignment {

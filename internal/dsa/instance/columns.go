@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// kind is a column that means something.
+// kind is a column that is interpreted.
 type kind int
 
 const (
@@ -24,7 +24,7 @@ const (
 	kinds
 )
 
-// names lists what each kind may be called.
+// names lists the names of each kind.
 var names = [kinds][]string{
 	id: {"id", "buffer", "buffer_id"}, lower: {"lower", "begin", "start"}, upper: {"upper"}, end: {"end"}, size: {"size"},
 	alignment: {"alignment"}, offset: {"offset"}, gaps: {"gaps"},
@@ -34,7 +34,7 @@ var names = [kinds][]string{
 // String returns the name that minimalloc writes.
 func (k kind) String() string { return names[k][0] }
 
-// columns are the places of the kinds in a line.
+// columns holds the place of each kind in a line.
 type columns struct {
 	place [kinds]int // -1 when there is none
 	width int        // fields of a line

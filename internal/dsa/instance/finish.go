@@ -7,7 +7,7 @@ import (
 	"gm/internal/dsa"
 )
 
-// finish returns the instance, once all rows are in it.
+// finish returns the instance, once all rows were added.
 func (b *builder) finish() (*Instance, error) {
 	in := b.instance
 	align := b.options.Align
@@ -30,7 +30,8 @@ func (b *builder) finish() (*Instance, error) {
 			return nil, fmt.Errorf("%s: %w", where, err)
 		}
 		if x, y, found := a.Problem.TiedOverlap(); found {
-			return nil, fmt.Errorf("buffers %s and %s live at one time, and next_to and same_as put one over the other", b.idOf(a.Rows[x]), b.idOf(a.Rows[y]))
+			return nil, fmt.Errorf("buffers %s and %s live at the same time, but next_to and same_as make them overlap",
+				b.idOf(a.Rows[x]), b.idOf(a.Rows[y]))
 		}
 	}
 	return in, nil
@@ -46,7 +47,7 @@ func (b *builder) idOf(row int32) string {
 	return fmt.Sprint(row)
 }
 
-// simplify sets the alignment of a problem and drops what it says without need.
+// simplify sets the alignment of a problem and drops columns that have no effect.
 func simplify(p *dsa.Problem, align int64) {
 	p.Align = align
 	for i, own := range p.Aligns {
@@ -65,7 +66,7 @@ func simplify(p *dsa.Problem, align int64) {
 // place is a buffer of an arena.
 type place struct{ arena, buffer int32 }
 
-// tie turns the links into ties.
+// tie converts the links to ties.
 func (b *builder) tie(align int64) error {
 	if len(b.links) == 0 {
 		return nil

@@ -29,7 +29,7 @@ func named(name string, r io.Reader, o Options) (*Instance, error) {
 	return in, nil
 }
 
-// reason returns what the system says of a file, without the name.
+// reason returns the system's error about a file, without the name.
 func reason(err error) error {
 	if inner := (*fs.PathError)(nil); errors.As(err, &inner) {
 		return inner.Err
@@ -37,8 +37,8 @@ func reason(err error) error {
 	return err
 }
 
-// Read reads an instance, which may be gzipped. Up to 50 million buffers and 2 GiB of text are read; what is kept of a buffer in
-// memory is its line and some 100 bytes. Errors name the line.
+// Read reads an instance, which may be gzipped, of up to 50 million buffers and 2 GiB of text. A buffer takes its line and some 100 bytes
+// in memory. Errors name the line.
 func Read(r io.Reader, o Options) (*Instance, error) {
 	text, err := readText(r)
 	if err != nil {

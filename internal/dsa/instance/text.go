@@ -10,7 +10,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// readText reads all of r, unpacked when it is gzip.
+// readText reads all of r, and unpacks gzip.
 func readText(r io.Reader) (string, error) {
 	src := bufio.NewReaderSize(r, 1<<20)
 	magic, err := src.Peek(3)
@@ -38,7 +38,7 @@ func readText(r io.Reader) (string, error) {
 	return strings.TrimPrefix(text.String(), "\ufeff"), nil
 }
 
-// gunzip says what failed.
+// gunzip wraps the errors of a gzip reader.
 type gunzip struct{ *gzip.Reader }
 
 func (g gunzip) Read(b []byte) (int, error) {
@@ -49,13 +49,13 @@ func (g gunzip) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// lines cuts a text into lines. Empty ones are passed over.
+// lines splits a text into lines and skips empty ones.
 type lines struct {
 	rest   string
-	number int // of the last line that was returned, from 1
+	number int // of the last line returned, from 1
 }
 
-// next returns the next line, without its end; false after the last one.
+// next returns the next line, without its end, or false after the last one.
 func (l *lines) next() (string, bool) {
 	for l.rest != "" {
 		var line string
@@ -82,7 +82,7 @@ func fields(dst []string, line string) []string {
 	return append(dst, line[from:])
 }
 
-// clip keeps what is quoted of an input short.
+// clip shortens a quoted piece of the input.
 func clip(text string) string {
 	const most = 60
 	if len(text) > most {

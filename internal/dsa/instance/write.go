@@ -9,8 +9,8 @@ import (
 	"gm/internal/dsa"
 )
 
-// Write writes the rows as they were read, in their order, with the offsets of a layout for each arena: in their column where
-// there is one, else in one more, the last.
+// Write writes the rows in the order in which they were read, with the offsets of a layout for each arena. They go to the column offset, or
+// to a new last column when there is none.
 func (in *Instance) Write(w io.Writer, layouts []dsa.Layout) error {
 	offsets := make([]int64, in.rows)
 	for i, a := range in.Arenas {

@@ -13,7 +13,7 @@ type life struct {
 	buffer      int32
 }
 
-// conflicts returns the pairs of buffers that live at the same time and are not tied, in order; false when there are too many.
+// conflicts returns the pairs of buffers that live at the same time and are not tied, in order. It returns false when there are too many.
 func conflicts(p *dsa.Problem, buffers []int32) ([]pair, bool) {
 	var pairs []pair
 	var alive []life
@@ -34,7 +34,7 @@ func conflicts(p *dsa.Problem, buffers []int32) ([]pair, bool) {
 	return slices.Compact(pairs), true
 }
 
-// lives returns the lives of buffers by their start. In a problem that repeats, a life that goes on into the next iteration is two.
+// lives returns the lives of buffers by their start. In a problem that repeats, a life that continues in the next iteration is split.
 func lives(p *dsa.Problem, buffers []int32) []life {
 	var all []life
 	for _, i := range buffers {
@@ -56,7 +56,7 @@ func lives(p *dsa.Problem, buffers []int32) []life {
 	return all
 }
 
-// groups returns for each buffer the group of those that it is tied to; nil when there are no ties.
+// groups returns for each buffer the group of the buffers tied to it, or nil without ties.
 func groups(p *dsa.Problem) []int32 {
 	if len(p.Ties) == 0 {
 		return nil

@@ -17,12 +17,12 @@ import (
 //	A_j + S_j <= A_i + (1 - z_ij) Mcap
 //	0 <= M <= Mcap, A_i >= 0, z_ij in {0, 1}
 //
-// where Mcap is the capacity, in bytes, or when that is 0 or no bound at all, what a stack of all buffers takes. The unit is the
-// problem's alignment. Once all z are chosen, what is left are bounds on differences, by whole numbers, of which every basic solution
-// is whole: so the A need not be integers. The offsets of fixed buffers are bounds, ties are equations, and an alignment of a
-// buffer's own makes its offset the multiple of an integer K_i.
+// where Mcap is the capacity, in bytes. When that is 0 or has no effect, Mcap is the height of a stack of all buffers. The unit is the
+// problem's alignment. Once all z are chosen, only integer bounds on differences remain, and every basic solution of those
+// is integral: so the A need not be declared as integers. The offsets of fixed buffers are bounds, ties are equations, and a buffer
+// with its own alignment has an offset that is a multiple of an integer K_i.
 //
-// Numbers in names are indices of the problem's buffers. Those with no life or no size are left out unless they are tied. It is an
+// Numbers in names are indices of the problem's buffers. Buffers with no life or no size are left out unless they are tied. It is an
 // error when more than 2 million pairs live at the same time.
 func Write(w io.Writer, p *dsa.Problem, capacity int64) error {
 	m, err := newModel(p, capacity)

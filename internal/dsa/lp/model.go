@@ -7,7 +7,7 @@ import (
 	"gm/internal/dsa"
 )
 
-// model is what is written of a problem.
+// model is the part of a problem that is written.
 type model struct {
 	problem *dsa.Problem
 	solid   []int32 // the buffers that have a life and a size
@@ -20,7 +20,7 @@ type model struct {
 // pair is two buffers that live at the same time; a is less than b.
 type pair struct{ a, b int32 }
 
-// aligned is a buffer whose offset is a multiple of so many units.
+// aligned is a buffer whose offset is a multiple of the given number of units.
 type aligned struct {
 	buffer   int32
 	multiple int64
@@ -29,7 +29,7 @@ type aligned struct {
 const (
 	maxPairs = 2_000_000
 
-	// maxNumber is up to where solvers, which reckon in floating point, know every integer.
+	// maxNumber is the greatest number up to which solvers, which use floating point, represent every integer.
 	maxNumber = 1 << 53
 )
 
@@ -83,7 +83,7 @@ func (m *model) align() error {
 	return nil
 }
 
-// stack returns what all buffers take when each is on top of another, in units: those that are fixed at the bottom.
+// stack returns the height of a stack of all buffers, in units, the fixed ones at the bottom.
 func (m *model) stack() int64 {
 	p := m.problem
 	height, fixed := int64(0), int64(0)
@@ -98,7 +98,7 @@ func (m *model) stack() int64 {
 	for _, t := range p.Ties {
 		add(min(max(t.Delta, -t.Delta)/p.Align, maxNumber))
 	}
-	all := int64(1) // that each multiple divides
+	all := int64(1) // a common multiple of all multiples
 	for _, a := range m.aligned {
 		if all < maxNumber {
 			all = min(all/gcd(all, a.multiple)*min(a.multiple, maxNumber/all), maxNumber)

@@ -12,15 +12,15 @@ import (
 	"gm/internal/dsa/sections"
 )
 
-// Start is an order to begin with, and what comes of it.
+// Start is an order, and the layout that it gives.
 type Start struct {
 	Order []int32
-	Bases []int64 // nil when the pass was given up
+	Bases []int64 // nil when the pass ended early
 	Peak  int64   // units
-	work  int64   // blocks that were looked at
+	work  int64   // visited blocks
 }
 
-// The orders that are tried: by where the skyline puts the rectangles when each is by itself, then by the properties of
+// The orders that are tried: first by the offsets at which a skyline places the rectangles, each for itself, then by properties of
 // the items.
 var (
 	skylineKeys = []sections.Key{"A", "S", "W", "V", "TWA", "TAW", "Z", "TZ"}
@@ -28,16 +28,16 @@ var (
 )
 
 const (
-	// startBatch is the number of orders that are tried at one time. It does not depend on the number of workers, since
-	// what the layouts of a batch have to be better than is known when it begins.
+	// startBatch is the number of orders that are tried at the same time. It does not depend on the number of workers, because
+	// all layouts of a batch have to be better than the best when the batch begins.
 	startBatch = 8
-	startWork  = 1 << 32 // blocks that may be looked at: when one pass takes long, fewer orders are tried
+	startWork  = 1 << 32 // blocks that may be visited: when a pass takes long, fewer orders are tried
 )
 
 // Try places the items in several orders and returns those that were worth finishing, the best first.
 func (s *Search) Try() []Start { return s.TryFrom(0) }
 
-// TryFrom tries the orders of a turn and those behind it.
+// TryFrom tries the orders from a turn on.
 func (s *Search) TryFrom(first int) []Start {
 	turns := len(skylineKeys) + len(itemKeys)
 	items := bounds(s.Model)
@@ -61,7 +61,7 @@ func (s *Search) TryFrom(first int) []Start {
 	return done
 }
 
-// orderName returns what the layouts of a turn go by.
+// orderName returns the name of the method of a turn.
 func orderName(m *rigid.Model, turn int) string {
 	switch {
 	case bestFitFirst(m, turn):
@@ -75,7 +75,7 @@ func orderName(m *rigid.Model, turn int) string {
 	return "order-birth"
 }
 
-// try has one turn. It gives up when the peak is far above the best, and takes what is fast when there is none and no time.
+// try runs one turn. It ends early when the peak is far above the best. When there is no layout and no time, it finishes fast.
 func (s *Search) try(items *sections.Instance, turn int) Start {
 	var order []int32
 	stop := func(int64) bool { return s.stopped() }
@@ -93,14 +93,14 @@ func (s *Search) try(items *sections.Instance, turn int) Start {
 	switch {
 	case placed == len(order):
 	case s.Bases != nil || s.stopped():
-		return Start{work: c.Placed.Looked}
+		return Start{work: c.Placed.Visited}
 	default:
 		c.Finish(s.Model, placed)
 	}
-	return Start{order, c.Base, c.Peak, c.Placed.Looked}
+	return Start{order, c.Base, c.Peak, c.Placed.Visited}
 }
 
-// bounds returns the items as buffers from their first section to their last, for the sake of ranking them.
+// bounds returns the items as buffers that live from their first section to their last, for ranking.
 func bounds(m *rigid.Model) *sections.Instance {
 	n := len(m.Items)
 	in := &sections.Instance{Lo: make([]int32, n), Hi: make([]int32, n), Size: make([]int64, n)}
@@ -122,19 +122,19 @@ func bounds(m *rigid.Model) *sections.Instance {
 	return in
 }
 
-// byKey returns the items that are not fixed by a key, the greatest first.
+// byKey returns the items that are not fixed, the greatest by a key first.
 func byKey(m *rigid.Model, items *sections.Instance, by sections.Key) []int32 {
 	var r sections.Ranking
 	rank := r.ByKey(items, by)
 	return sorted(m, func(a, b int32) int { return cmp.Compare(rank[b], rank[a]) })
 }
 
-// bestFitFirst reports whether a turn has to be fast whatever the problem, and goes by best fit in place of a skyline.
+// bestFitFirst reports whether a turn uses best fit instead of a skyline, because the first turn has to be fast on any problem.
 func bestFitFirst(m *rigid.Model, turn int) bool {
 	return turn == 0 && len(m.Rects) > heuristic.ManyBuffers
 }
 
-// byLayout returns the items that are not fixed as a method that places each rectangle by itself has them from the bottom up.
+// byLayout returns the items that are not fixed, from the bottom up in a layout by a method that places each rectangle for itself.
 func byLayout(m *rigid.Model, by heuristic.Method, stop sections.Stop) []int32 {
 	var w heuristic.Workspace
 	out := make([]int64, m.Flat.Len())
@@ -164,10 +164,11 @@ func sorted(m *rigid.Model, compare func(a, b int32) int) []int32 {
 	return order
 }
 
-// ordersTime is the part of the time that is left that orders may take.
+// ordersTime is the fraction of the remaining time that orders may take.
 const ordersTime = 0.35
 
-// TryItemKeys tries the orders that are not of skylines, which the portfolio has seen. If there is a deadline it does not take all of the time.
+// TryItemKeys tries only the orders by properties of items, for a caller that has run the skylines. It takes part of the time if there is a
+// deadline.
 func (s *Search) TryItemKeys() []Start {
 	deadline, ok := s.Ctx.Deadline()
 	if !ok {

@@ -17,14 +17,14 @@ import (
 	"gm/internal/dsa/rigid"
 )
 
-// Search is one run on a model and what it has come to. The goroutine that owns it changes it, and no other.
+// Search is a search for a layout of a model, with the best found so far. Only the goroutine that owns it may change it.
 type Search struct {
 	Ctx     context.Context
 	Model   *rigid.Model
 	Options dsa.Options
 	Bound   int64 // units: no layout has a lower peak
 
-	Bases  []int64 // units, of each item: the best so far, nil when there is none
+	Bases  []int64 // units, of each item, in the best layout; nil when there is none
 	Peak   int64   // units
 	Method string
 }
@@ -43,14 +43,14 @@ func NewOf(ctx context.Context, m *rigid.Model, o dsa.Options) *Search {
 }
 
 // Goal returns the peak, in units, that ends the search.
-func (s *Search) Goal() int64 { return max(s.Bound, s.Options.Capacity/s.Model.P.Align) }
+func (s *Search) Goal() int64 { return max(s.Bound, s.Options.Capacity/s.Model.Problem.Align) }
 
-// Ended reports whether there is nothing left to find, or no time.
+// Ended reports whether nothing is left to find, or no time.
 func (s *Search) Ended() bool {
 	return s.stopped() || s.Bases != nil && (s.Peak <= s.Goal() || s.Refuted())
 }
 
-// stopped reports whether the time is over. After a deadline a late layout is better than none.
+// stopped reports whether the time is over. After a deadline, a late layout is better than none.
 func (s *Search) stopped() bool {
 	err := s.Ctx.Err()
 	return err != nil && (s.Bases != nil || !errors.Is(err, context.DeadlineExceeded))
@@ -58,18 +58,18 @@ func (s *Search) stopped() bool {
 
 // Refuted reports whether the capacity is proven to be too small.
 func (s *Search) Refuted() bool {
-	return s.Options.Capacity > 0 && s.Bound > s.Options.Capacity/s.Model.P.Align
+	return s.Options.Capacity > 0 && s.Bound > s.Options.Capacity/s.Model.Problem.Align
 }
 
-// Until returns how much work there may be: as much as said, or any when there is a deadline.
-func (s *Search) Until(work int64) int64 {
+// WorkLimit returns the given limit of work, or no limit when there is a deadline.
+func (s *Search) WorkLimit(work int64) int64 {
 	if _, ok := s.Ctx.Deadline(); ok {
 		return math.MaxInt64
 	}
 	return work
 }
 
-// Offer makes a layout the best if it is.
+// Offer makes a layout the best if its peak is lower.
 func (s *Search) Offer(bases []int64, peak int64, method string) {
 	if s.Bases != nil && peak >= s.Peak {
 		return
@@ -78,7 +78,7 @@ func (s *Search) Offer(bases []int64, peak int64, method string) {
 	s.report()
 }
 
-// Prove notes that no layout has a peak below bound.
+// Prove records that no layout has a peak below bound.
 func (s *Search) Prove(bound int64) {
 	if bound > s.Bound {
 		s.Bound = bound
@@ -88,22 +88,22 @@ func (s *Search) Prove(bound int64) {
 
 func (s *Search) report() {
 	if s.Options.Progress != nil {
-		s.Options.Progress(dsa.Progress{Peak: s.Peak * s.Model.P.Align, Bound: s.Bound * s.Model.P.Align, Method: s.Method})
+		s.Options.Progress(dsa.Progress{Peak: s.Peak * s.Model.Problem.Align, Bound: s.Bound * s.Model.Problem.Align, Method: s.Method})
 	}
 }
 
-// Layout returns what was found.
+// Layout returns the best layout.
 func (s *Search) Layout() (dsa.Layout, error) {
 	if s.Bases == nil {
 		return dsa.Layout{}, fmt.Errorf("solve: %w", context.Cause(s.Ctx))
 	}
-	align := s.Model.P.Align
+	align := s.Model.Problem.Align
 	return dsa.Layout{
 		Offsets: s.Model.Offsets(s.Bases), Peak: s.Peak * align, Bound: s.Bound * align, Method: s.Method,
 	}, nil
 }
 
-// Each calls do for the numbers below n, on the workers that there are.
+// Each calls do for the numbers below n, on all workers.
 func (s *Search) Each(n int, do func(i int)) {
 	var wait crew.Crew
 	var next atomic.Int64

@@ -12,9 +12,8 @@ import (
 	"gm/internal/dsa/rigid"
 )
 
-// Solver finds the least peak, or proves that a capacity is too small, for problems with few conflicts: of two rectangles
-// that live at one time one is above the other, and branch and bound decides which, pair by pair. It knows of nothing that
-// makes a problem plain, so that it takes any.
+// Solver finds the least peak, or proves that a capacity is too small, for problems of any kind with few conflicts. Of two rectangles
+// that live at the same time one is above the other, and branch and bound decides which, pair by pair.
 type Solver struct{}
 
 // Solve implements [dsa.Solver].
@@ -24,16 +23,16 @@ func (Solver) Solve(ctx context.Context, p *dsa.Problem, o dsa.Options) (dsa.Lay
 		return dsa.Layout{}, err
 	}
 	s.Try()
-	Improve(s, s.Until(Work))
+	Improve(s, s.WorkLimit(Work))
 	return s.Layout()
 }
 
 const (
-	Work     = 1 << 29 // without a deadline: pairs that may be looked at
+	Work     = 1 << 29 // without a deadline: pairs that may be visited
 	maxPairs = 1 << 20 // more are not worth the memory
 )
 
-// Improve looks for something better than what there is, and proves what it can with so much work.
+// Improve looks for a lower layout and a higher bound, within the given work.
 func Improve(s *orders.Search, work int64) {
 	if s.Ended() || s.Bases == nil {
 		return
@@ -61,15 +60,15 @@ func Improve(s *orders.Search, work int64) {
 	}
 }
 
-// pair is of two rectangles of different items that live at one time.
+// pair is two rectangles of different items that live at the same time.
 type pair struct {
 	a, b  int32 // items
-	above int64 // units: where the base of b is at least, above that of a, when its rectangle is above
-	below int64 // units: the same with a above b
+	above int64 // units: if the rectangle of b is above, the least distance of its base from that of a
+	below int64 // units: the same if the rectangle of a is above
 	state order
 }
 
-// order says which of two rectangles is above.
+// order is which of two rectangles is above.
 type order int8
 
 const (
@@ -78,8 +77,8 @@ const (
 	aAbove
 )
 
-// pairTree is the search. Every item has the least and the greatest base that what is decided leaves it, when the peak
-// may not be above the limit. When no pair that is open overlaps with all items at their least base, that is a layout.
+// pairTree is the search. For each item it keeps the least and the greatest base that the decisions and the limit on the peak allow.
+// When no open pair overlaps with all items at their least base, those bases are a layout.
 type pairTree struct {
 	m         *rigid.Model
 	limit     int64 // units
@@ -93,15 +92,15 @@ type pairTree struct {
 	queued  []bool
 	tasks   []task
 
-	work    int64 // pairs that may still be looked at
-	look    int64 // the same until the next look at the time
+	work    int64 // pairs that may still be visited
+	look    int64 // the same until the next check of the time
 	ctx     context.Context
-	stopped bool  // before all was searched
+	stopped bool  // the search ended early
 	goal    int64 // units: a layout of that peak ends the search
 	found   func(bases []int64, peak int64)
 }
 
-// change is what has to be put back.
+// change is a value to be restored.
 type change struct {
 	what  field
 	index int32
@@ -142,7 +141,7 @@ func newPairTree(m *rigid.Model, limit int64) *pairTree {
 	return t
 }
 
-// add enters the pair of two rectangles, unless their order is given. Of items that are alike, the first is below.
+// add adds the pair of two rectangles, unless their order is fixed. Of two interchangeable items, the first is below.
 func (t *pairTree) add(i, j int32) {
 	m := t.m
 	u, v := &m.Rects[i], &m.Rects[j]
@@ -162,7 +161,7 @@ func (t *pairTree) add(i, j int32) {
 	t.pairs = append(t.pairs, p)
 }
 
-// rootBound returns the greatest bound that is proven without any decision, and at least the given one.
+// rootBound returns the greatest bound that can be proven without a decision, at least the given one.
 func (t *pairTree) rootBound(bound int64) int64 {
 	limit := t.limit
 	for least := limit + 1; bound < least; { // a limit of least is not refuted
@@ -214,7 +213,7 @@ func (t *pairTree) branch() {
 	}
 }
 
-// spend notes that so many pairs were looked at. It returns false when the search has to stop.
+// spend counts visited pairs. It returns false when the search has to stop.
 func (t *pairTree) spend(pairs int) bool {
 	t.work -= int64(pairs)
 	if t.look -= int64(pairs); t.look < 0 {
@@ -224,10 +223,10 @@ func (t *pairTree) spend(pairs int) bool {
 	return !t.stopped
 }
 
-// lookEvery is how many pairs are looked at between two looks at the time.
+// lookEvery is how many pairs are visited between two checks of the time.
 const lookEvery = 1 << 14
 
-// keep reports the layout that has all items at their least base. From now on only a lower peak will do.
+// keep reports the layout that has all items at their least base. From then on only a lower peak counts.
 func (t *pairTree) keep() {
 	peak := int64(0)
 	for i, low := range t.low {
@@ -238,7 +237,7 @@ func (t *pairTree) keep() {
 	t.stopped = t.stopped || peak <= t.goal
 }
 
-// choose returns the pair that overlaps and has the least room, or -1.
+// choose returns the open pair that overlaps and has the least room, or -1.
 func (t *pairTree) choose() int32 {
 	best, least := int32(-1), int64(0)
 	for k := range t.pairs {
@@ -254,7 +253,7 @@ func (t *pairTree) choose() int32 {
 	return best
 }
 
-// room returns how far the upper of two rectangles could move when their order is given, negative when it cannot be.
+// room returns how far the upper of two rectangles could move with a given order. It is negative when the order is impossible.
 func (t *pairTree) room(p *pair, state order) int64 {
 	if state == bAbove {
 		return t.high[p.b] - t.low[p.a] - p.above

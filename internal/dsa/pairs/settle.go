@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// wait notes that the bases of an item have changed.
+// wait queues an item whose bases have changed.
 func (t *pairTree) wait(item int32) {
 	if !t.queued[item] {
 		t.queued[item] = true
@@ -13,7 +13,7 @@ func (t *pairTree) wait(item int32) {
 	}
 }
 
-// decide gives a pair an order.
+// decide sets the order of a pair.
 func (t *pairTree) decide(k int32, state order) {
 	t.trail = append(t.trail, change{stateField, k, int64(t.pairs[k].state)})
 	t.pairs[k].state = state
@@ -21,7 +21,7 @@ func (t *pairTree) decide(k int32, state order) {
 	t.wait(t.pairs[k].b)
 }
 
-// raise gives an item a least base.
+// raise raises the least base of an item. It returns false on a contradiction.
 func (t *pairTree) raise(item int32, base int64) bool {
 	if base <= t.low[item] {
 		return true
@@ -33,7 +33,7 @@ func (t *pairTree) raise(item int32, base int64) bool {
 	return base <= t.high[item]
 }
 
-// lower gives an item a greatest base.
+// lower lowers the greatest base of an item. It returns false on a contradiction.
 func (t *pairTree) lower(item int32, base int64) bool {
 	if base >= t.high[item] {
 		return true
@@ -45,7 +45,7 @@ func (t *pairTree) lower(item int32, base int64) bool {
 	return base >= t.low[item]
 }
 
-// undo puts back what has changed since the trail was as long as mark.
+// undo reverts the changes since the trail had the length mark.
 func (t *pairTree) undo(mark int) {
 	for k := len(t.trail) - 1; k >= mark; k-- {
 		switch c := t.trail[k]; c.what {
@@ -64,7 +64,7 @@ func (t *pairTree) undo(mark int) {
 	t.waiting = t.waiting[:0]
 }
 
-// settle draws all conclusions from what is decided. It returns false when there is a contradiction, or no work is left.
+// settle draws all conclusions from the decisions. It returns false when there is a contradiction, or no work is left.
 func (t *pairTree) settle() bool {
 	for i := range t.high {
 		if !t.lower(int32(i), t.limit-t.m.Items[i].Top) || t.low[i] > t.high[i] {
@@ -74,10 +74,10 @@ func (t *pairTree) settle() bool {
 	return t.spread() && t.fits()
 }
 
-// longestSpread is after how many changes to give up: items of several rectangles may push each other up bit by bit.
+// longestSpread is the number of changes after which the search stops: items of several rectangles may push each other up bit by bit.
 const longestSpread = 1 << 22
 
-// spread passes changes of bases on along the pairs.
+// spread propagates changes of bases along the pairs.
 func (t *pairTree) spread() bool {
 	for next := 0; next < len(t.waiting); next++ {
 		item := t.waiting[next]
@@ -119,14 +119,14 @@ func (t *pairTree) conclude(k int32) bool {
 	return true
 }
 
-// task is a rectangle as its section sees it.
+// task is the addresses that a rectangle may occupy, for a test of its section.
 type task struct {
 	from, to int64 // units: its least offset and its greatest end
 	size     int64 // units
 }
 
-// fits reports whether, for all that is known, each section has enough addresses for what lives in it: any that have to be
-// between two addresses have to fit in there.
+// fits reports whether each section may have enough addresses: the rectangles that must lie between two addresses must fit
+// between them.
 func (t *pairTree) fits() bool {
 	for _, clique := range t.cliques {
 		t.tasks = t.tasks[:0]

@@ -33,7 +33,7 @@ func (s *solution) anneal(c *component, goal, work int64) {
 		c.annealing = anneal.New(c.orders, c.orders.TryItemKeys())
 	}
 	if a := c.annealing; a != nil {
-		for most := min(int64(share*float64(work)), a.Until(anneal.Work(a.Model))); a.Work < most && !a.Ended(); {
+		for most := min(int64(share*float64(work)), a.WorkLimit(anneal.Work(a.Model))); a.Work < most && !a.Ended(); {
 			a.Step()
 		}
 	}

@@ -50,7 +50,8 @@ func (pf Solver) Solve(ctx context.Context, p *dsa.Problem, o dsa.Options) (dsa.
 	}
 	if !p.Plain() {
 		if pf.General == nil {
-			return dsa.Layout{}, fmt.Errorf("%w: offsets that are given, ties, a period and alignments of single buffers are for the solvers auto, general, anneal and pairs", dsa.ErrInvalid)
+			return dsa.Layout{}, fmt.Errorf("%w: this solver takes no fixed offsets, ties, periods or alignments of single buffers: "+
+				"use auto, general, anneal or pairs", dsa.ErrInvalid)
 		}
 		return pf.General.Solve(ctx, p, o)
 	}

@@ -90,8 +90,8 @@ func (s *solution) bound() int64 {
 	return bound
 }
 
-// start finds the first layout of a component. A layout below the given peak, the highest of the components before it, is good enough. After
-// the first component it finds one even when ctx is cancelled, since the layouts of the others are useless without it.
+// start finds the first layout of a component. A layout below the given peak, the highest of the components before it, is good enough.
+// After the first component it finds one even when ctx is cancelled, since the layouts of the others are useless without it.
 func (s *solution) start(c *component, peak int64) bool {
 	rounds := 0
 	if c.lives <= s.Lives {

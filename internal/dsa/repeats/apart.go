@@ -2,8 +2,8 @@ package repeats
 
 import "math/bits"
 
-// apart takes equal stretches of what is free, the longest first: those that hold a window of some length, halved from
-// step to step. A stretch that does not occur twice for the least length does not for a greater.
+// apart takes equal stretches of free symbols, the longest first. It looks for equal windows, whose length halves
+// from step to step. What does not occur twice with the least length does not occur twice with a greater one.
 func (c *cover) apart(least int) {
 	g := grouping{text: c.text}
 	begins, longest := c.windows(least)
@@ -25,7 +25,7 @@ func (c *cover) apart(least int) {
 	}
 }
 
-// windows returns where windows of a length begin that are free, and the length of the longest free stretch.
+// windows returns the beginnings of the free windows of a length, and the length of the longest free stretch.
 func (c *cover) windows(length int) (begins []int32, longest int) {
 	free := 0
 	for i, taken := range c.taken {
@@ -39,10 +39,10 @@ func (c *cover) windows(length int) (begins []int32, longest int) {
 	return begins, longest
 }
 
-// open returns those of the ascending begins from which a window of a length is free.
+// open filters ascending beginnings: it returns those from which a window of the given length is free.
 func (c *cover) open(begins []int32, length int) []int32 {
 	var open []int32
-	end := 0 // up to where all from the last begin on is free
+	end := 0 // all symbols from the last beginning up to here are free
 	for _, begin := range begins {
 		i := int(begin)
 		for end = max(end, i); end < min(i+length, len(c.taken)) && !c.taken[end]; end++ {
@@ -54,7 +54,7 @@ func (c *cover) open(begins []int32, length int) []int32 {
 	return open
 }
 
-// stretch takes a part, and then all that its occurrences have in common beside it.
+// stretch takes a part, and extends it on both sides while its occurrences agree.
 func (c *cover) stretch(at []int, length int) {
 	if !c.add(at, length) {
 		return
@@ -71,7 +71,7 @@ func (c *cover) stretch(at []int, length int) {
 	}
 }
 
-// agree reports whether the symbols so far from each place are equal and free, and takes them if so.
+// agree reports whether the symbols at the given distance from each place are equal and free, and takes them if so.
 func (c *cover) agree(at []int, distance int) bool {
 	for _, i := range at {
 		k := i + distance
@@ -85,7 +85,7 @@ func (c *cover) agree(at []int, distance int) bool {
 	return true
 }
 
-// grouping links windows of one hash, in memory that is kept.
+// grouping links windows of the same hash. It reuses its memory.
 type grouping struct {
 	text  *text
 	slots []int32 // the last window of a hash, by the hash; -1 when empty
@@ -118,8 +118,8 @@ func (g *grouping) group(begins []int32, length int) {
 	}
 }
 
-// apart returns where the windows of the group that begins with window i are, of those that are still free and equal
-// and do not overlap. All were free before stretches of no less than their length were taken, so their ends tell.
+// apart returns the places of the windows of a group, from window i on, that are still free, equal and do not overlap. All windows
+// were free before stretches of at least their length were taken, so it is enough to look at the first and the last symbol.
 func (g *grouping) apart(c *cover, begins []int32, i int32, length int) []int {
 	var at []int
 	end := 0

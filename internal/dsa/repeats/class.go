@@ -1,11 +1,11 @@
 package repeats
 
-// class is the runs of one content. Their roots are where it begins in the rotation that all of them share.
+// class is all runs of the same content. The root of a run is the beginning of the rotation that all of them share.
 type class struct {
 	period int
 	runs   []run
 	roots  []int
-	shift  int // from a root to where an occurrence begins, below the period
+	shift  int // from a root to the beginning of an occurrence, less than the period
 	gain   int // symbols
 }
 
@@ -32,7 +32,7 @@ func classify(t *text, runs []run) []class {
 	return classes
 }
 
-// cut chooses the shift that saves most symbols.
+// cut chooses the shift that saves the most symbols.
 func (c *class) cut(pairs []int32) {
 	whole, torn, spare := c.tears(pairs)
 	occurrences := c.least()
@@ -59,7 +59,7 @@ func (c *class) periods() int {
 // least returns how many occurrences there are at any shift.
 func (c *class) least() int { return c.periods() - len(c.runs) }
 
-// tears returns how many pairs the runs hold that are closer than a period and, by shift, how many of those are torn, and
+// tears returns the number of pairs in the runs that are closer than a period. By shift, it also returns how many of those are torn, and
 // how many occurrences there are beyond the least.
 func (c *class) tears(pairs []int32) (whole int, torn, spare []int) {
 	torn, spare = make([]int, c.period), make([]int, c.period)
@@ -83,7 +83,7 @@ func (c *class) tears(pairs []int32) (whole int, torn, spare []int) {
 	return whole, torn, spare
 }
 
-// between adds one, as a difference, for the shifts from lo up to hi, at most a period apart, modulo the period.
+// between adds one to the shifts from lo up to hi, modulo the period; the slice holds differences. They are at most a period apart.
 func (c *class) between(count []int, lo, hi int) {
 	if hi-lo == c.period {
 		count[0]++

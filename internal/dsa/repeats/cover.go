@@ -2,10 +2,10 @@ package repeats
 
 import "slices"
 
-// cover is the parts chosen so far.
+// cover holds the parts chosen so far.
 type cover struct {
 	text  *text
-	taken []bool // by a part, of each symbol
+	taken []bool // by symbol: whether it belongs to a part
 	parts []Part
 }
 

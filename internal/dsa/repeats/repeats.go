@@ -1,12 +1,12 @@
-// Package repeats finds the parts of a sequence that occur again: the layers, microbatches and iterations of a
-// training job, say, in the order of its allocations and frees, without a description of the model.
+// Package repeats finds the parts of a sequence that occur again. In the allocations and frees of a training job these are layers,
+// microbatches and iterations; no description of the model is needed.
 //
-// First come the parts that follow one upon another. All maximal repetitions of the sequence are found as in Bannai, I,
+// It first finds parts whose occurrences follow one another. All maximal repetitions of the sequence are found as in Bannai, I,
 // Inenaga, Nakashima, Takeda and Tsuruta, "The runs theorem" (SIAM J. Comput. 46, 2017): there are fewer than symbols.
-// Repetitions of the same content are one class wherever they are, so the layers of one iteration and of the next are found
-// together. What is left is searched for equal stretches that lie apart, the longest first. Time is O(n log n) and memory
-// linear: stretches are compared by rolling hashes, 16 bytes a symbol, where a suffix array with its ranks, common
-// prefixes and range minima takes several times that. Whatever is returned was compared symbol by symbol.
+// Repetitions of the same content form one class wherever they are, so the layers of all iterations are found
+// together. The rest is searched for equal stretches that lie apart, the longest first. Time is O(n log n) and memory
+// is linear: stretches are compared by rolling hashes, 16 bytes per symbol, where a suffix array with its ranks, common
+// prefixes and range minima takes several times that. All results are verified symbol by symbol.
 package repeats
 
 import "slices"
@@ -17,12 +17,12 @@ type Part struct {
 	At     []int // where it occurs, ascending
 }
 
-// Find returns parts of at least so many symbols. No two occurrences overlap, of one part or of two. The parts that
-// save most come first, counting all occurrences but one.
+// Find returns parts of at least the given number of symbols. No two occurrences overlap, of the same part or of different ones. The
+// parts that save the most symbols come first, counting all occurrences except one.
 //
-// pairs is nil, or holds for each symbol the index of the one it belongs with, its own if with none, as an allocation
-// and its free: a symbol then counts when its pair is in the same occurrence, and parts that follow one upon another
-// begin where the fewest pairs are torn.
+// pairs may be nil. Otherwise it holds for each symbol the index of its partner, such as the free of an allocation, or its own index if
+// it has none. Then a symbol counts only when its partner is in the same occurrence, and adjacent occurrences are cut
+// where the fewest pairs are torn.
 func Find(symbols []uint64, pairs []int32, least int) []Part {
 	least = max(least, 1)
 	if len(symbols) < 2*least {

@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// run is a stretch [lo, hi) that repeats itself after a period, at least twice as long as that and not to be extended.
+// run is a maximal stretch [lo, hi) with a period, at least two periods long.
 type run struct {
 	lo, hi, period int
 }
 
-// runs returns those of a period of at least so many symbols, by where they begin.
+// runs returns the runs whose period is at least the given number of symbols, by their beginnings.
 func (t *text) runs(least int) []run {
 	found := t.appendRuns(nil, least, false)
 	found = t.appendRuns(found, least, true)
@@ -20,11 +20,11 @@ func (t *text) runs(least int) []run {
 	return slices.Compact(found)
 }
 
-// appendRuns adds the runs that show in one order of the symbols, the natural one or its reverse: each run, in one of
-// the two, begins after at most a period with a Lyndon word, and is that word repeated.
+// appendRuns adds the runs that are found with one order of the symbols, the natural one or its reverse. With one of them, each run
+// is a repeated Lyndon word that begins within the first period.
 func (t *text) appendRuns(found []run, least int, reversed bool) []run {
 	n := len(t.symbols)
-	after := make([]int32, n) // where the longest Lyndon word from i on ends
+	after := make([]int32, n) // the end of the longest Lyndon word that begins at i
 	for i := n - 1; i >= 0; i-- {
 		j := i + 1
 		for j < n && t.less(i, j, reversed) {
@@ -37,7 +37,7 @@ func (t *text) appendRuns(found []run, least int, reversed bool) []run {
 		}
 		left := t.behind(i, j)
 		if left > period {
-			continue // seen from the word before
+			continue // found from the word before
 		}
 		if right := t.ahead(i, j); left+right >= period {
 			found = append(found, run{i - left, j + right, period})
@@ -46,7 +46,7 @@ func (t *text) appendRuns(found []run, least int, reversed bool) []run {
 	return found
 }
 
-// less compares what follows from i on with what follows from j on, j being after i.
+// less compares the suffixes that begin at i and at j, where j is after i.
 func (t *text) less(i, j int, reversed bool) bool {
 	k := t.ahead(i, j)
 	if j+k == len(t.symbols) {
@@ -55,7 +55,7 @@ func (t *text) less(i, j int, reversed bool) bool {
 	return t.symbols[i+k] < t.symbols[j+k] != reversed
 }
 
-// rotation returns where, within its first period, the least rotation of a run begins.
+// rotation returns the beginning of the least rotation of a run, within its first period.
 func (t *text) rotation(r run) int {
 	i, j, k := 0, 1, 0
 	at := func(x int) uint64 { return t.symbols[r.lo+x%r.period] }

@@ -2,11 +2,11 @@ package repeats
 
 import "math/bits"
 
-// text is a sequence that tells how far it is the same from two places on.
+// text is a sequence that can compare its stretches quickly.
 type text struct {
 	symbols []uint64
 	prefix  []uint64 // the hash of the first i symbols
-	power   []uint64 // base to the i
+	power   []uint64 // base to the power of i
 }
 
 const (
@@ -40,15 +40,15 @@ func times(a, b uint64) uint64 {
 	return reduce(low&prime + (high<<3 | low>>61))
 }
 
-// hash returns that of n symbols from i on.
+// hash returns the hash of the n symbols from i on.
 func (t *text) hash(i, n int) uint64 {
 	return reduce(t.prefix[i+n] + prime - times(t.prefix[i], t.power[n]))
 }
 
-// same reports whether the n symbols from i on and from j on have one hash.
+// same reports whether the n symbols from i on and from j on have the same hash.
 func (t *text) same(i, j, n int) bool { return t.hash(i, n) == t.hash(j, n) }
 
-// equal reports whether the n symbols from i on are those from j on.
+// equal reports whether the n symbols from i on equal those from j on.
 func (t *text) equal(i, j, n int) bool {
 	a, b := t.symbols[i:i+n], t.symbols[j:j+n]
 	for k := range a {
@@ -59,25 +59,25 @@ func (t *text) equal(i, j, n int) bool {
 	return true
 }
 
-// short is how many symbols are compared one by one before hashes are.
+// short is the number of symbols that are compared one by one before hashes are used.
 const short = 16
 
-// ahead returns how many symbols from i on are those from j on.
+// ahead returns how many symbols from i on equal those from j on.
 func (t *text) ahead(i, j int) int {
 	limit := len(t.symbols) - max(i, j)
 	return extent(limit, func(k int) bool { return t.symbols[i+k] == t.symbols[j+k] },
 		func(k, n int) bool { return t.same(i+k, j+k, n) })
 }
 
-// behind returns how many symbols before i are those before j.
+// behind returns how many symbols before i equal those before j.
 func (t *text) behind(i, j int) int {
 	limit := min(i, j)
 	return extent(limit, func(k int) bool { return t.symbols[i-1-k] == t.symbols[j-1-k] },
 		func(k, n int) bool { return t.same(i-k-n, j-k-n, n) })
 }
 
-// extent returns how far two stretches agree, at most to the limit, by steps that double and then halve. one compares
-// the symbols k away, many the n symbols from there on.
+// extent returns how far two stretches agree, up to the limit, in steps that double and then halve. one compares
+// the symbols at distance k, many the n symbols from there on.
 func extent(limit int, one func(k int) bool, many func(k, n int) bool) int {
 	k := 0
 	for ; k < min(limit, short); k++ {

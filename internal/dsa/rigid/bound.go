@@ -6,8 +6,8 @@ import (
 	"gm/internal/dsa/residue"
 )
 
-// lowerBound returns a peak, in units, that no layout is below: the greatest load, what reaches up because it is fixed or
-// rigid, or what aligned buffers take.
+// lowerBound returns a lower bound of the peak, in units: the greatest load, the top of an item that is fixed or tall, or the space that
+// aligned buffers need.
 func (m *Model) lowerBound() int64 {
 	bound := m.Flat.Bound
 	var steps []int64
@@ -26,11 +26,11 @@ func (m *Model) lowerBound() int64 {
 	return bound
 }
 
-// maxSteps is how many different alignments are looked at.
+// maxSteps is the number of different alignments that are examined.
 const maxSteps = 16
 
-// alignedLoad returns what the rectangles that begin at multiples of step take at least: where they live at one time,
-// each but the highest takes up a multiple of it.
+// alignedLoad returns the least space for the rectangles that begin at multiples of step: of those that live at the same time,
+// each except the highest occupies a multiple of step.
 func (m *Model) alignedLoad(step int64) int64 {
 	change := make([]int64, m.Sections()+1)
 	slack := int64(0)

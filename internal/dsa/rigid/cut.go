@@ -8,8 +8,8 @@ import (
 	"gm/internal/dsa/residue"
 )
 
-// cut makes circular time a line: it cuts it where the least bytes live, and a life that goes across becomes two. It
-// returns the plain problem of the pieces, and the buffer that each piece is of. When nothing repeats, the pieces are
+// cut turns circular time into a line: it cuts where the fewest bytes live, and splits each life that spans the cut. It
+// returns the plain problem of the pieces, and in of the buffer of each piece. Without a period the pieces are
 // the buffers, and of is nil.
 func cut(p *dsa.Problem) (pieces *dsa.Problem, of []int32) {
 	if p.Period == 0 {
@@ -32,8 +32,7 @@ func cut(p *dsa.Problem) (pieces *dsa.Problem, of []int32) {
 	return pieces, of
 }
 
-// calm returns the moment of a period at which the fewest bytes live, buffers that live always aside; of several, the
-// earliest.
+// calm returns the earliest moment of a period at which the fewest bytes live, apart from buffers that always live.
 func calm(p *dsa.Problem) int64 {
 	type event struct{ at, change int64 }
 	events := []event{{0, 0}}

@@ -5,8 +5,7 @@ import (
 	"slices"
 )
 
-// disjoint returns rectangles that cover what those given cover, and do not overlap each other. It changes the order of
-// those given.
+// disjoint returns rectangles that cover the same area as the given ones and do not overlap each other. It reorders the given slice.
 func disjoint(rects []Rect) []Rect {
 	if len(rects) == 1 {
 		return rects
@@ -14,7 +13,7 @@ func disjoint(rects []Rect) []Rect {
 	return stack(slabs(rects))
 }
 
-// slabs goes through time and unites what overlaps at a moment; a stretch of addresses that stays the same from one
+// slabs goes through time and merges the rectangles that overlap at a moment. A range of addresses that stays the same from one
 // moment to the next remains one rectangle.
 func slabs(rects []Rect) []Rect {
 	var moments []int32
@@ -24,7 +23,7 @@ func slabs(rects []Rect) []Rect {
 	slices.Sort(moments)
 	moments = slices.Compact(moments)
 	slices.SortFunc(rects, func(a, b Rect) int { return cmp.Compare(a.Lo, b.Lo) })
-	var done, open, now, live []Rect // but for done, ordered by low
+	var done, open, now, live []Rect // ordered by low, except done
 	for i, from := range moments[:len(moments)-1] {
 		live = slices.DeleteFunc(live, func(r Rect) bool { return r.Hi <= from })
 		for ; len(rects) > 0 && rects[0].Lo == from; rects = rects[1:] {
@@ -52,7 +51,7 @@ func unite(live, now []Rect) []Rect {
 	return now
 }
 
-// prolong lets those of the open rectangles go on that are there now too, and adds the others to those done.
+// prolong extends the open rectangles that continue in now, and moves the others to done.
 func prolong(done, open, now []Rect) (newDone, newOpen []Rect) {
 	i := 0
 	for k := range now {
@@ -73,7 +72,7 @@ func prolong(done, open, now []Rect) (newDone, newOpen []Rect) {
 	return done, append(open[:0], now...)
 }
 
-// stack makes neighbours of the same life one.
+// stack merges adjacent rectangles of the same life.
 func stack(rects []Rect) []Rect {
 	slices.SortFunc(rects, func(a, b Rect) int {
 		return cmp.Or(cmp.Compare(a.Lo, b.Lo), cmp.Compare(a.Hi, b.Hi), cmp.Compare(a.Low, b.Low))

@@ -6,7 +6,7 @@
 //   - bound.go: a lower bound of the peak
 //   - pass.go: placement of the items in a given order, each as low as possible
 //   - shelves.go, space.go: the rectangles placed so far, by time and by offset
-//   - pile.go: the rest of a pass in next to no time, when a deadline has passed
+//   - pile.go: the rest of a pass, in little time, when a deadline has passed
 package rigid
 
 import (
@@ -18,42 +18,42 @@ import (
 	"gm/internal/dsa/sections"
 )
 
-// Model is any problem made ready for the general solver: rigid items, each of rectangles in time and address. Time is
-// a line, cut into sections as those of an [instance], and no two rectangles of an item overlap. A solution is the base of
+// Model is a problem of any kind as rigid items, each of rectangles in time and address. Time is
+// a line, cut into sections like those of a [sections.Instance], and no two rectangles of an item overlap. A solution is the base of
 // each item. Lengths are in units of the problem's alignment.
 type Model struct {
 	Items []Item
-	Rects []Rect // those of one item in a row, the items in order
+	Rects []Rect // item by item
 	Flat  *sections.Instance
 	Bound int64 // units: no layout has a lower peak
 
-	P      *dsa.Problem
-	groups *dsa.Groups
-	group  []int32 // of each item
+	Problem *dsa.Problem
+	groups  *dsa.Groups
+	group   []int32 // of each item
 }
 
-// Item is a group of buffers of which some are not empty.
+// Item is a group of buffers that are not all empty.
 type Item struct {
 	residue.Class       // of the base, units
-	First, last   int32 // its rectangles are rects[first:last]
-	Fixed         int64 // units: the base, or [Free]
+	First, last   int32 // its rectangles are Rects[First:last]
+	Fixed         int64 // units: the base, or dsa.Free
 	Top           int64 // units: the highest end of a rectangle above the base
 }
 
 // Rect is a stretch of addresses during a stretch of time.
 type Rect struct {
-	Lo, Hi    int32 // the sections [lo, hi)
+	Lo, Hi    int32 // the sections [Lo, Hi)
 	Item      int32
-	Low, Size int64 // units; low is above the base of the item
+	Low, Size int64 // units; Low is relative to the base of the item
 }
 
-// New prepares a valid problem.
+// New returns the model of a valid problem.
 func New(p *dsa.Problem) *Model {
 	g, err := dsa.NewGroups(p)
 	if err != nil {
 		panic("BUG: " + err.Error())
 	}
-	m := &Model{P: p, groups: g}
+	m := &Model{Problem: p, groups: g}
 	pieces, of := cut(p)
 	in := sections.New(pieces)
 	m.collect(in, of)
@@ -62,7 +62,7 @@ func New(p *dsa.Problem) *Model {
 	return m
 }
 
-// collect makes the rectangles and the items from the pieces of buffers in an instance.
+// collect builds the rectangles and the items from the pieces of buffers in an instance.
 func (m *Model) collect(in *sections.Instance, of []int32) {
 	g := m.groups
 	counts := make([]int32, len(g.Step)+1)
@@ -89,7 +89,7 @@ func (m *Model) collect(in *sections.Instance, of []int32) {
 	}
 }
 
-// add makes a group with the given rectangles an item.
+// add appends the item of a group with the given rectangles.
 func (m *Model) add(group int32, rects []Rect) {
 	if len(rects) == 0 {
 		return
@@ -109,7 +109,7 @@ func (m *Model) add(group int32, rects []Rect) {
 	m.group = append(m.group, group)
 }
 
-// sectionTimes returns when each section of an instance begins, and when the last ends.
+// sectionTimes returns the time at which each section of an instance begins, and the end of the last.
 func sectionTimes(in *sections.Instance, p *dsa.Problem) []float64 {
 	times := make([]float64, in.Sections()+1)
 	for s := range in.Sections() {
@@ -121,7 +121,7 @@ func sectionTimes(in *sections.Instance, p *dsa.Problem) []float64 {
 	return times
 }
 
-// flatten makes the plain instance of the rectangles, in which each may be placed by itself and nothing is aligned. Its
+// flatten builds Flat, the plain instance of the rectangles: each may be placed alone, without alignment. Its
 // ids are the indices of rectangles.
 func (m *Model) flatten(times []float64) {
 	order := make([]int32, len(m.Rects))
@@ -146,7 +146,7 @@ func (m *Model) Sections() int { return m.Flat.Sections() }
 // Of returns the rectangles of an item.
 func (m *Model) Of(item int32) []Rect { return m.Rects[m.Items[item].First:m.Items[item].last] }
 
-// Floor returns the lowest base that an item can have when it is alone.
+// Floor returns the lowest base of an item that is alone.
 func (it *Item) Floor() int64 {
 	if it.Fixed != dsa.Free {
 		return it.Fixed
@@ -154,8 +154,8 @@ func (it *Item) Floor() int64 {
 	return it.Remainder
 }
 
-// Offsets returns where the buffers are, in bytes, when the items have the given bases. Groups without rectangles are as
-// low as they can be.
+// Offsets returns the offsets of the buffers, in bytes, for given bases of the items. Groups without rectangles are placed as
+// low as possible.
 func (m *Model) Offsets(bases []int64) []int64 {
 	g := m.groups
 	all := make([]int64, len(g.Step))
@@ -167,14 +167,14 @@ func (m *Model) Offsets(bases []int64) []int64 {
 	for i, base := range bases {
 		all[m.group[i]] = base
 	}
-	offsets := make([]int64, m.P.Len())
+	offsets := make([]int64, m.Problem.Len())
 	for i, k := range g.Of {
-		offsets[i] = (all[k] + g.At[i]) * m.P.Align
+		offsets[i] = (all[k] + g.At[i]) * m.Problem.Align
 	}
 	return offsets
 }
 
-// Alike reports whether two items could change places in any layout.
+// Alike reports whether two items are interchangeable in any layout.
 func (m *Model) Alike(x, y *Item) bool {
 	return x.Fixed == dsa.Free && y.Fixed == dsa.Free && x.Class == y.Class &&
 		slices.EqualFunc(m.Rects[x.First:x.last], m.Rects[y.First:y.last], func(u, v Rect) bool {

@@ -5,7 +5,7 @@ import (
 	"gm/internal/dsa/sections"
 )
 
-// Pass is a layout made by an order: the items that are not fixed, one after another, each at the lowest base that those
+// Pass is a layout made by an order: the items that are not fixed, one after another, each at the lowest base that the items
 // before it leave.
 type Pass struct {
 	Order    []int32
@@ -36,7 +36,7 @@ func NewPass(m *Model, order []int32) *Pass {
 	return c
 }
 
-// Run places the items of the order and returns how many. It gives up when stop says so of the peak reached so far.
+// Run places the items of the order and returns how many. It ends early when stop returns true for the peak reached so far.
 func (c *Pass) Run(m *Model, stop sections.Stop) int {
 	for q, i := range c.Order {
 		c.Base[i] = c.Placed.Fit(m, i, c.Position)

@@ -1,11 +1,11 @@
 package rigid
 
-// pile is how high the sections are filled: what is put on top of that overlaps nothing. It leaves gaps that a pass would use,
-// but takes next to no time.
+// pile is the height to which each section is filled. An item on top of that overlaps nothing. It leaves gaps that a pass would use,
+// but takes little time.
 type pile struct {
 	leaves int32
-	most   []int64 // units, of a binary tree: the greatest height below each node that was filled below it
-	whole  []int64 // units: the height to which all below a node was filled at once
+	most   []int64 // units, of a binary tree: the greatest height of a section below each node
+	whole  []int64 // units: the height to which all sections below a node were filled at once
 }
 
 func newPile(sections int) *pile {

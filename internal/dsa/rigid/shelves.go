@@ -5,22 +5,22 @@ import (
 	"slices"
 )
 
-// Shelves hold the rectangles that have their place. The first level has all of them, each further one cuts time into more
-// stretches and has, for each, those that live in it: what a short life is in conflict with is found among few.
+// Shelves hold the rectangles that have been placed. The first level holds all of them; each further level cuts time into more
+// stretches and holds the rectangles of each stretch. So the conflicts of a short life are searched among few rectangles.
 type Shelves struct {
-	levels []shelf
-	Looked int64 // blocks that were looked at or moved, ever: what the time goes with
+	levels  []shelf
+	Visited int64 // blocks visited or moved so far: the time is proportional to it
 }
 
-// shelf is a level: stretch i is of the sections [i*width, (i+1)*width).
+// shelf is a level: stretch i covers the sections [i*width, (i+1)*width).
 type shelf struct {
 	width     int32
 	stretches []Space
 }
 
 const (
-	shelfFactor = 8   // stretches of a level within one of the level before
-	shelfItems  = 512 // that a stretch should have at least
+	shelfFactor = 8   // stretches of a level within a stretch of the level before
+	shelfItems  = 512 // the least number of items that a stretch should have
 )
 
 // newShelves returns empty shelves that suit a model.
@@ -56,14 +56,14 @@ func (s *Shelves) Insert(rects []Rect, base int64) {
 		for _, l := range s.levels {
 			for k := b.Lo / l.width; k <= (b.Hi-1)/l.width; k++ {
 				l.stretches[k].insert(b)
-				s.Looked += int64(len(l.stretches[k]) / 16)
+				s.Visited += int64(len(l.stretches[k]) / 16)
 			}
 		}
 	}
 }
 
-// manyRects is from how many rectangles on, when there are not many more already, it takes less time to sort all anew than to
-// insert one after another.
+// manyRects is the number of rectangles above which it is faster to sort all again than to insert one after another, unless many more
+// are placed already.
 const manyRects = 64
 
 // insertAll adds many blocks at once.
@@ -76,25 +76,25 @@ func (s *Shelves) insertAll(blocks []Block) {
 		}
 		for _, stretch := range l.stretches {
 			slices.SortFunc(stretch, func(a, b Block) int { return cmp.Compare(a.offset, b.offset) })
-			s.Looked += int64(len(stretch))
+			s.Visited += int64(len(stretch))
 		}
 	}
 }
 
-// Move gives the rectangles of an item another base.
+// Move moves the rectangles of an item to another base.
 func (s *Shelves) Move(rects []Rect, from, to int64) {
 	for i := range rects {
 		old, b := newBlock(&rects[i], from), newBlock(&rects[i], to)
 		for _, l := range s.levels {
 			for k := b.Lo / l.width; k <= (b.Hi-1)/l.width; k++ {
 				l.stretches[k].replace(old, b)
-				s.Looked += moveCost
+				s.Visited += moveCost
 			}
 		}
 	}
 }
 
-// moveCost is what a move takes, in blocks that can be looked at meanwhile.
+// moveCost is the cost of a move, in visited blocks.
 const moveCost = 16
 
 // Fit returns the lowest base for an item such that none of its rectangles overlaps one of an item of lower position.
@@ -107,7 +107,7 @@ func (s *Shelves) Fit(m *Model, item int32, position []int32) int64 {
 		if raised > base {
 			base, settled = raised, 0
 		}
-		s.Looked += int64(looked)
+		s.Visited += int64(looked)
 		if i++; i == it.last {
 			i = it.First
 		}

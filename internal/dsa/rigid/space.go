@@ -6,10 +6,10 @@ import (
 	"gm/internal/dsa/residue"
 )
 
-// Space is a set of rectangles that have their place, ordered by offset.
+// Space is a set of placed rectangles, ordered by offset.
 type Space []Block
 
-// Block is a rectangle in its place.
+// Block is a placed rectangle.
 type Block struct {
 	offset, End int64 // units
 	Lo, Hi      int32 // sections
@@ -56,7 +56,7 @@ func (s *Space) insert(b Block) {
 	*s = slices.Insert(*s, s.IndexFrom(b.offset), b)
 }
 
-// replace puts a block in the place of another.
+// replace replaces a block by another.
 func (s Space) replace(old, b Block) {
 	from, to := s.find(old), s.IndexFrom(b.offset)
 	if to > from {
@@ -69,18 +69,18 @@ func (s Space) replace(old, b Block) {
 }
 
 // raise returns the lowest base, not below the given one, such that a rectangle overlaps none of an item of lower
-// position, and how many blocks it looked at.
+// position, and how many blocks it visited.
 func (s Space) raise(r *Rect, c residue.Class, base int64, position []int32) (raised int64, looked int) {
 	if c.Step&(c.Step-1) != 0 {
 		return s.raiseSlowly(r, c, base, position)
 	}
 	offset, own, lo, hi, size := base+r.Low, position[r.Item], r.Lo, r.Hi, r.Size
 	rest := (c.Remainder + r.Low) & (c.Step - 1)
-	up, steps := c.Step-1-rest, -c.Step // to round up to an offset that leaves the rest
+	up, steps := c.Step-1-rest, -c.Step // to round up to an offset with that remainder
 	i := 0
 	for ; i < len(s) && s[i].offset-offset < size; i++ {
 		b := &s[i]
-		// Negative when the block is in the way: as good as random, so that a branch would cost more.
+		// Negative when the block conflicts. That is unpredictable, so a branch would cost more.
 		conflict := (b.Lo - hi) & (lo - b.Hi) & (position[b.Item] - own)
 		offset = max(offset, ((b.End+up)&steps+rest)&int64(conflict>>31))
 	}

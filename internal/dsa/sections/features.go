@@ -2,7 +2,7 @@ package sections
 
 import "math"
 
-// Features are the properties that buffers are ranked by. Parts of an instance inherit those of the whole.
+// Features are the properties that buffers are ranked by, one column each. A part of an instance keeps the features of the whole.
 type Features struct {
 	Life     []float64 // W: length of the life, in the problem's time
 	Sections []float64 // V: number of sections lived in
@@ -12,7 +12,7 @@ type Features struct {
 	to       []float64 // U: section after the last
 }
 
-// newFeatures measures the buffers of an instance.
+// newFeatures returns the features of the buffers of an instance.
 func newFeatures(in *Instance, life []float64) Features {
 	f := Features{
 		Life: life, Sections: make([]float64, in.Len()), Size: make([]float64, in.Len()), Load: peakLoads(in),
@@ -92,7 +92,7 @@ func (f Features) fill(column []float64, letter byte) {
 	}
 }
 
-// mix is a weighing of the features.
+// mix is a set of weights for the features.
 type mix struct {
 	life, sections, size float64 // of their logarithms
 	load                 float64 // of the load as a fraction of the greatest
@@ -100,7 +100,7 @@ type mix struct {
 	seed                 uint64  // of the noise
 }
 
-// fillMix writes the weighed features of each buffer; id tells buffers apart for the noise.
+// fillMix writes the weighted sum of the features of each buffer; id makes the noise differ between buffers.
 func (f Features) fillMix(column []float64, id []int32, bound int64, m mix) {
 	for k := range column {
 		column[k] = m.life*math.Log(f.Life[k]) + m.sections*math.Log(f.Sections[k]) + m.size*math.Log(f.Size[k]) +
@@ -108,8 +108,7 @@ func (f Features) fillMix(column []float64, id []int32, bound int64, m mix) {
 	}
 }
 
-// bell hashes a number to one around 0 with a variance of 1, the sum of four uniform ones (the hash is the finalizer
-// of SplitMix64).
+// bell hashes a number to a sum of four uniform numbers, with mean 0 and variance 1 (the hash is the finalizer of SplitMix64).
 func bell(x uint64) float64 {
 	x *= 0x9e3779b97f4a7c15
 	x ^= x >> 30

@@ -12,15 +12,15 @@ import (
 	"gm/internal/dsa"
 )
 
-// Instance is a problem made ready for solvers. Sizes and offsets are in units of the alignment. Time is cut into
-// sections: a new one begins only where a birth follows a death, so that the buffers of one section all live at one
-// moment of it, and the sections hold every conflict there is. Buffers are sorted by their first section; those that
-// conflict with none are left out.
+// Instance is a plain problem prepared for heuristics. Sizes and offsets are in units of the alignment. Time is cut into
+// sections: a new one begins only where a birth follows a death, so all buffers of a section live at the same
+// moment of it, and every conflict shows in some section. Buffers are sorted by their first section; those that
+// conflict with no other are left out.
 type Instance struct {
-	Lo, Hi []int32 // a buffer lives in the sections [lo, hi)
+	Lo, Hi []int32 // a buffer lives in the sections [Lo, Hi)
 	Size   []int64 // units
 	ID     []int32 // index in the problem
-	First  []int32 // first[s] is the first buffer with lo >= s, for s in [0, sections]
+	First  []int32 // First[s] is the first buffer with Lo >= s, for s in [0, Sections()]
 	Load   []int64 // units, of each section
 	Bound  int64   // units: the greatest load
 
@@ -30,7 +30,7 @@ type Instance struct {
 func (in *Instance) Len() int      { return len(in.Lo) }
 func (in *Instance) Sections() int { return len(in.Load) }
 
-// New prepares a valid problem.
+// New returns the instance of a valid plain problem.
 func New(p *dsa.Problem) *Instance {
 	ids := ByStart(p)
 	ends := make([]int64, len(ids))
@@ -51,14 +51,15 @@ func New(p *dsa.Problem) *Instance {
 	return in
 }
 
-// FromColumns returns an instance of rectangles in time and address, ordered by lo. They have taken life in the time of the problem.
+// FromColumns returns an instance of the given columns, ordered by lo. life is the length of each life in the problem's time. The slices
+// belong to the instance afterwards.
 func FromColumns(lo, hi []int32, size []int64, id []int32, life []float64) *Instance {
 	in := &Instance{Lo: lo, Hi: hi, Size: size, ID: id}
 	in.finish(life)
 	return in
 }
 
-// finish fills in what follows from the sections of the buffers and the lengths of their lives.
+// finish derives the remaining fields from the sections of the buffers and the lengths of their lives.
 func (in *Instance) finish(life []float64) {
 	in.indexSections()
 	in.Features = newFeatures(in, life)
@@ -127,8 +128,8 @@ func (in *Instance) indexSections() {
 	}
 }
 
-// Components splits the instance wherever nothing lives on from one section to the next. Each part is an instance of
-// its own, and any layouts of the parts together are a layout of the whole. The part with the greatest bound is first.
+// Components splits the instance between sections that no buffer spans. Each part is an instance of
+// its own, and layouts of the parts form a layout of the whole. The part with the greatest bound comes first.
 func (in *Instance) Components() []*Instance {
 	var parts []*Instance
 	begin, reach := int32(0), int32(0)
@@ -148,7 +149,7 @@ func (in *Instance) Components() []*Instance {
 	return parts
 }
 
-// part returns what the buffers from the given one on do in the sections [begin, end): lives are cut off at the edges.
+// part returns the sections [begin, end) as an instance: the buffers from the given one on, with their lives cut off at the edges.
 func (in *Instance) part(from, begin, end int32) *Instance {
 	var picked []int32
 	for k := from; k < in.First[end]; k++ {
@@ -169,8 +170,8 @@ func (in *Instance) part(from, begin, end int32) *Instance {
 	return part
 }
 
-// Hardest returns the part around the greatest load, or nil when the whole is small. On either side it ends where the
-// load is low, within an eighth of all births: at the border of an iteration, when it is not further away than that.
+// Hardest returns the part around the greatest load, or nil when the instance is small. On either side it ends where the
+// load is lowest within an eighth of all births: at the border of an iteration, if one is that near.
 func (in *Instance) Hardest() *Instance {
 	const few = 4096
 	if in.Len() < few {
@@ -195,11 +196,11 @@ func (in *Instance) Hardest() *Instance {
 	return in.part(0, begin, end+1)
 }
 
-// almost returns a load that is nearly as low as the given one.
+// almost returns a load slightly above the given one.
 func (in *Instance) almost(load int64) int64 { return load + (in.Bound-load)/32 }
 
 // Stop reports whether a layout that has reached a peak, in units, is not worth finishing.
 type Stop func(peak int64) bool
 
-// StopEvery is the number of buffers a method may place without asking.
+// StopEvery is the number of buffers that a method may place between two calls of Stop.
 const StopEvery = 1024

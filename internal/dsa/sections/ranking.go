@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// A key is a word of letters, each a property of a buffer: buffers are compared by the first, then by the second,
-// and the greater goes first. The letters are those of google/minimalloc where it has them.
+// Key is a word whose letters stand for properties of a buffer. Buffers are compared by the first property, then by the second, and so on;
+// the greater comes first. The letters are those of google/minimalloc where it has them.
 //
 //	W  length of the life
 //	V  number of sections lived in
@@ -19,16 +19,17 @@ import (
 //	U  section after the last
 type Key string
 
-// Ranking turns keys into ranks, in memory that is kept.
+// Ranking turns keys into ranks. It reuses its memory.
 type Ranking struct {
 	column []float64
 	bits   []uint64
-	Order  []int32 // buffers by rank
+	Order  []int32 // buffers by rank, the lowest first
 	spare  []int32
 	rank   []int32
 }
 
-// ByKey ranks the buffers of in: the greater the rank, the earlier its turn. Equal ones go by their start.
+// ByKey returns the rank of each buffer, valid until the next call. The buffer of the highest rank comes first; equal buffers are ranked by
+// their start, the earliest first.
 func (r *Ranking) ByKey(in *Instance, by Key) []int32 {
 	r.start(in.Len())
 	for i := len(by) - 1; i >= 0; i-- {
@@ -38,7 +39,7 @@ func (r *Ranking) ByKey(in *Instance, by Key) []int32 {
 	return r.ranks()
 }
 
-// ByMix ranks the buffers of in by a random mix of their properties, the same for the same seed and round.
+// ByMix returns the rank of each buffer by a random mix of properties, the same mix for the same seed and round.
 func (r *Ranking) ByMix(in *Instance, seed, round uint64) []int32 {
 	rng := rand.New(rand.NewPCG(round, seed))
 	m := mix{life: 2 * rng.Float64(), sections: 2 * rng.Float64(), size: 2 * rng.Float64()}
@@ -49,7 +50,7 @@ func (r *Ranking) ByMix(in *Instance, seed, round uint64) []int32 {
 	return r.ranks()
 }
 
-// sometimes returns 0 or, as often, a number between 10^low and 10^high, uniform in its logarithm.
+// sometimes returns, with equal probability, 0 or a number between 10^low and 10^high that is uniform in its logarithm.
 func sometimes(rng *rand.Rand, low, high float64) float64 {
 	power := math.Pow(10, low+(high-low)*rng.Float64())
 	if rng.IntN(2) == 0 {
@@ -58,7 +59,7 @@ func sometimes(rng *rand.Rand, low, high float64) float64 {
 	return power
 }
 
-// start orders n buffers by start, the last first.
+// start orders n buffers by start, the latest first.
 func (r *Ranking) start(n int) {
 	r.column, r.bits = slices.Grow(r.column[:0], n)[:n], slices.Grow(r.bits[:0], n)[:n]
 	r.Order, r.spare, r.rank = slices.Grow(r.Order[:0], n)[:n], slices.Grow(r.spare[:0], n)[:n], slices.Grow(r.rank[:0], n)[:n]
@@ -72,7 +73,7 @@ const (
 	digits    = (64 + digitBits - 1) / digitBits
 )
 
-// sort orders the buffers by the column and leaves equal ones as they are: a radix sort, from the last digit.
+// sort sorts the buffers by the column. It is stable: a radix sort from the last digit.
 func (r *Ranking) sort() {
 	var counts [digits][1 << digitBits]int32
 	for k, value := range r.column {
@@ -92,12 +93,12 @@ func (r *Ranking) sort() {
 	}
 }
 
-// sortDigit orders the buffers by one digit, whose values occur as often as counts says.
+// sortDigit sorts the buffers by one digit; counts holds how often each value of it occurs.
 func (r *Ranking) sortDigit(counts *[1 << digitBits]int32, shift int) {
 	begin := int32(0)
 	for value, count := range counts {
 		if int(count) == len(r.Order) {
-			return // all the same
+			return // all buffers have the same digit
 		}
 		counts[value] = begin
 		begin += count

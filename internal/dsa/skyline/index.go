@@ -7,12 +7,12 @@ import (
 )
 
 // index finds, among the buffers not yet placed, the one of highest rank whose life fits between two sections. It is
-// a segment tree over the buffers in the order of their first section: each node knows the highest rank and the
-// earliest end below it, and the search leaves out what can neither fit nor win.
+// a segment tree over the buffers in the order of their first section: each node holds the highest rank and the
+// earliest end below it, and the search skips nodes that can neither fit nor win.
 type index struct {
 	nodes  []indexNode // of a full binary tree: the root is 1, the children of i are 2i and 2i+1
 	leaves int32       // a power of two; buffer k is node leaves+k
-	visits int64       // nodes that were looked at, ever
+	visits int64       // nodes visited in all runs
 }
 
 type indexNode struct {

@@ -6,9 +6,9 @@ import (
 	"gm/internal/dsa/sections"
 )
 
-// probes watch the most loaded section of each stretch of time while a layout grows upwards: what a section still has
-// to take, put on top of where it has got to, is a height that the finished layout cannot stay below. A layout that
-// wastes room where there is none to waste is thus known to fail long before it does.
+// probes watch the most loaded section of each stretch of time while a layout grows upwards. The height that a section has reached plus
+// the sizes still to be placed in it is a lower bound of the final peak. A layout that wastes space in a
+// critical section is thus abandoned early.
 type probes struct {
 	from     []int32 // from[s] is the first probe at or after section s, for s in [0, sections]
 	unplaced []int64 // units that have yet to be placed over each probe
@@ -19,7 +19,7 @@ type probes struct {
 // maxProbes bounds the work for a buffer that lives through all of them.
 const maxProbes = 256
 
-// reset starts over with all buffers of in unplaced.
+// reset starts over with no buffer of in placed.
 func (p *probes) reset(in *sections.Instance) {
 	if p.of != in {
 		p.choose(in)
@@ -51,7 +51,7 @@ func (p *probes) choose(in *sections.Instance) {
 	p.from[n] = int32(len(p.start))
 }
 
-// place notes that size units were placed over the sections [lo, hi).
+// place records that size units were placed over the sections [lo, hi).
 func (p *probes) place(lo, hi int32, size int64) {
 	over := p.unplaced[p.from[lo]:p.from[hi]]
 	for i := range over {
@@ -59,7 +59,7 @@ func (p *probes) place(lo, hi int32, size int64) {
 	}
 }
 
-// most returns the most that a probe among the sections [a, b) still has to take.
+// most returns the greatest number of unplaced units of the probes in the sections [a, b).
 func (p *probes) most(a, b int32) int64 {
 	most := int64(0)
 	for _, left := range p.unplaced[p.from[a]:p.from[b]] {

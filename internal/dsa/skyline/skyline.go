@@ -11,14 +11,14 @@ import (
 	"gm/internal/dsa/sections"
 )
 
-// Skyline lays buffers out from the bottom up: it takes the lowest segment of the upper contour, the leftmost of
-// those, and puts there the buffer of highest rank whose life lies within the segment; when there is none, it lifts
-// the segment to its lower neighbour. With the rank by length of life it is the heuristic of Sekiyama, Imai, Negishi
+// Skyline lays buffers out from the bottom up. It takes the lowest segment of the upper contour, the leftmost one if several are equally
+// low, and places there the buffer of highest rank whose life lies within the segment. If there is none, it lifts
+// the segment to its lower neighbour. Ranked by length of life, it is the heuristic of Sekiyama, Imai, Negishi
 // and Kawachiya, "Profile-guided memory optimization for deep neural networks" (arXiv 1804.10001).
-// Its memory is kept from run to run.
+// It reuses its memory between runs.
 type Skyline struct {
-	left     index   // the buffers not yet placed
-	sections int32   //
+	left     index // the buffers not yet placed
+	sections int32
 	end      []int32 // the segment that begins at section a spans [a, end[a]); 0 where none begins
 	begin    []int32 // the segment that ends at section b begins at begin[b]
 	height   []int64 // units, by first section
@@ -27,14 +27,14 @@ type Skyline struct {
 }
 
 // Run places all buffers of in by their ranks, writes their offsets to out and returns the peak, both in units. It
-// gives up, with ok false, when stop says so of the peak reached so far.
+// ends early, with ok false, when stop returns true for the peak reached so far.
 func (s *Skyline) Run(in *sections.Instance, rank []int32, stop sections.Stop, out []int64) (peak int64, ok bool) {
 	s.reset(in, rank)
 	reach := int64(0) // the peak will be at least that
 	for placed := 0; placed < in.Len(); {
 		height, a := s.low.pop()
 		if s.end[a] == 0 || s.height[a] != height {
-			continue // joined with another since
+			continue // joined with another segment meanwhile
 		}
 		for a >= 0 {
 			b := s.end[a]
@@ -90,8 +90,8 @@ func (s *Skyline) lift(a, b int32) int64 {
 	return height
 }
 
-// cover raises the part [lo, hi) of the segment at a to top. It returns where the leftmost rest of the segment begins,
-// -1 when there is none.
+// cover raises the part [lo, hi) of the segment at a to top. It returns the beginning of the leftmost remaining piece of the segment, or
+// -1 when nothing remains.
 func (s *Skyline) cover(a, lo, hi int32, top int64) int32 {
 	b, height := s.end[a], s.height[a]
 	rest := int32(-1)
@@ -110,7 +110,7 @@ func (s *Skyline) cover(a, lo, hi int32, top int64) int32 {
 	return rest
 }
 
-// join makes [a, b) a segment at height, one with its neighbours of the same height.
+// join makes [a, b) a segment at height, and merges it with neighbours of the same height.
 func (s *Skyline) join(a, b int32, height int64) {
 	if b < s.sections && s.height[b] == height {
 		right := s.end[b]
@@ -131,8 +131,8 @@ func (s *Skyline) set(a, b int32, height int64) {
 	s.end[a], s.begin[b], s.height[a] = b, a, height
 }
 
-// lowest is a heap of segments: the lowest first, of those the leftmost. A segment that was joined with another stays
-// in it, and is passed over when it comes up.
+// lowest is a heap of segments, the lowest first, then the leftmost. A segment that was joined with another stays
+// in the heap, and is skipped when it is popped.
 type lowest []contour
 
 type contour struct {
@@ -179,5 +179,5 @@ func (h *lowest) pop() (height int64, a int32) {
 	return top.height, top.a
 }
 
-// Work returns how many nodes of the index were looked at in all runs: what the time of a run goes with.
+// Work returns how many nodes of the index all runs visited. The time of a run is proportional to it.
 func (s *Skyline) Work() int64 { return s.left.visits }
