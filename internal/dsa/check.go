@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+
+	"gm/internal/bitset"
 )
 
 // Check returns an error when a layout does not solve the valid problem: when an offset is missing, negative or not
@@ -69,21 +71,21 @@ func (p *Problem) overlap(buffers []int32, offsets []int64) (a, b int32, found b
 	}
 	slices.SortFunc(births, func(a, b int32) int { return cmp.Compare(spans[a].start, spans[b].start) })
 	slices.SortFunc(deaths, func(a, b int32) int { return cmp.Compare(spans[a].end, spans[b].end) })
-	live := newBitset(len(spans))
+	live := bitset.New(len(spans))
 	tied := p.tied()
 	for _, i := range births {
 		for spans[deaths[0]].end <= spans[i].start {
-			live.remove(deaths[0])
+			live.Remove(int(deaths[0]))
 			deaths = deaths[1:]
 		}
 		x := spans[i].buffer
-		for j := live.after(i); j >= 0 && offsets[spans[j].buffer] < p.end(x, offsets); j = live.after(j) {
+		for j := live.After(int(i)); j >= 0 && offsets[spans[j].buffer] < p.end(x, offsets); j = live.After(j) {
 			if !tied.same(spans[j].buffer, x) {
 				return spans[j].buffer, x, true
 			}
 		}
 		// Of the buffers below, only the nearest and those tied to it can reach this far: any other would overlap the nearest.
-		for j, first := live.before(i), int32(-1); j >= 0; j = live.before(j) {
+		for j, first := live.Before(int(i)), int32(-1); j >= 0; j = live.Before(j) {
 			y := spans[j].buffer
 			if first < 0 {
 				first = y
@@ -95,7 +97,7 @@ func (p *Problem) overlap(buffers []int32, offsets []int64) (a, b int32, found b
 				return y, x, true
 			}
 		}
-		live.add(i)
+		live.Add(int(i))
 	}
 	return 0, 0, false
 }

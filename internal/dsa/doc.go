@@ -16,7 +16,6 @@
 //	validate.go      Problem.Validate: what makes a problem invalid
 //	groups.go        Groups: tied buffers as rigid groups
 //	check.go         Check: whether a layout is valid, and its peak correct
-//	bitset.go        the set of live buffers that Check walks
 //	tied_overlap.go  Problem.TiedOverlap: tied buffers that overlap although no tie says that they share an address
 //
 // # Packages below

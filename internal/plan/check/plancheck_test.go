@@ -235,31 +235,3 @@ func TestWindowMustBeCovered(t *testing.T) {
 		}
 	}
 }
-
-func TestBitTree(t *testing.T) {
-	const n = 5000
-	rng := rand.New(rand.NewPCG(1, 2))
-	tree, in := newBitTree(n), make([]bool, n)
-	for range 20000 {
-		i := rng.IntN(n)
-		if in[i] = rng.IntN(3) == 0; in[i] {
-			tree.set(i)
-		} else {
-			tree.clear(i)
-		}
-		i = rng.IntN(n)
-		before, after := i-1, i+1
-		for before >= 0 && !in[before] {
-			before--
-		}
-		for after < n && !in[after] {
-			after++
-		}
-		if after == n {
-			after = -1
-		}
-		if tree.before(i) != before || tree.after(i) != after {
-			t.Fatalf("neighbours of %d: %d and %d, expected %d and %d", i, tree.before(i), tree.after(i), before, after)
-		}
-	}
-}

@@ -3,6 +3,8 @@ package check
 import (
 	"cmp"
 	"slices"
+
+	"gm/internal/bitset"
 )
 
 // life is a stretch of time in which a tensor lives.
@@ -26,15 +28,15 @@ func (c *checked) sweep(lives []life, explain func(x, y life) error) error {
 	slices.SortStableFunc(lives, func(a, b life) int { return cmp.Compare(a.start, b.start) })
 	byOffset, rank := c.byOffset(lives)
 	deaths := byDeath(lives)
-	live := newBitTree(len(lives))
+	live := bitset.New(len(lives))
 	for i, x := range lives {
 		for ; lives[deaths[0]].end <= x.start; deaths = deaths[1:] {
 			dead := &c.tensors[lives[deaths[0]].tensor]
-			live.clear(rank[deaths[0]])
+			live.Remove(rank[deaths[0]])
 			c.arenas[arenaOf(dead)].now -= c.rounded(dead)
 		}
 		t := &c.tensors[x.tensor]
-		for _, neighbour := range [2]int{live.before(rank[i]), live.after(rank[i])} {
+		for _, neighbour := range [2]int{live.Before(rank[i]), live.After(rank[i])} {
 			if neighbour < 0 {
 				continue
 			}
@@ -42,7 +44,7 @@ func (c *checked) sweep(lives []life, explain func(x, y life) error) error {
 				return explain(x, y)
 			}
 		}
-		live.set(rank[i])
+		live.Add(rank[i])
 		u := c.arenas[arenaOf(t)]
 		u.now += c.rounded(t)
 		u.load = max(u.load, u.now)
