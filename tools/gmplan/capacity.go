@@ -9,9 +9,9 @@ import (
 	"gm/internal/report/units"
 )
 
-// capacity is what an arena has to fit in.
+// capacity is the size that an arena has to fit in.
 type capacity struct {
-	arena string // empty for all that are not named
+	arena string // empty for all arenas without a capacity of their own
 	size  units.Bytes
 }
 
@@ -20,13 +20,13 @@ func (c *capacity) UnmarshalText(text []byte) error {
 	size := string(text)
 	if i := strings.LastIndexByte(size, '='); i >= 0 {
 		if c.arena, size = size[:i], size[i+1:]; c.arena == "" {
-			return fmt.Errorf("%q names no arena", text)
+			return fmt.Errorf("%q names no arena: expected ARENA=SIZE or SIZE", text)
 		}
 	}
 	return c.size.UnmarshalText([]byte(size))
 }
 
-// capacityOf returns the capacity of an arena in bytes, 0 when it has none. The last one given counts.
+// capacityOf returns the capacity of an arena in bytes, or 0 if it has none. If several are given, the last one counts.
 func (s *search) capacityOf(arena string) int64 {
 	size := units.Bytes(0)
 	named := false
@@ -38,11 +38,11 @@ func (s *search) capacityOf(arena string) int64 {
 	return int64(size)
 }
 
-// checkArenas returns an error when a capacity is of no arena.
+// checkArenas returns an error when a capacity names an arena that does not exist.
 func (s *search) checkArenas(tasks []layout.Task) error {
 	for _, c := range s.Capacity {
 		if c.arena != "" && !slices.ContainsFunc(tasks, func(t layout.Task) bool { return t.Arena == c.arena }) {
-			return fmt.Errorf("--capacity: there is no arena %q, only %s", c.arena, arenaNames(tasks))
+			return fmt.Errorf("--capacity: there is no arena %q, expected one of %s", c.arena, arenaNames(tasks))
 		}
 	}
 	return nil

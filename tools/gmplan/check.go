@@ -15,8 +15,8 @@ import (
 
 type checkCmd struct {
 	Plan     string `arg:"" help:"The plan; '-' is standard input."`
-	Trace    string `arg:"" optional:"" name:"trace" help:"The trace or the graph that it was made from."`
-	Schedule string `arg:"" optional:"" help:"With a graph, the schedule that it was made with."`
+	Trace    string `arg:"" optional:"" name:"trace" help:"The trace or graph that the plan was made from."`
+	Schedule string `arg:"" optional:"" help:"With a graph: the schedule that the plan was made with."`
 }
 
 // Help implements kong.HelpProvider.
@@ -27,7 +27,7 @@ func (cmd *checkCmd) Help() string {
 // Run implements the command.
 func (cmd *checkCmd) Run(c *cli.Context) (err error) {
 	if cmd.Plan == "-" && (cmd.Trace == "-" || cmd.Schedule == "-") {
-		return cli.Usage("the plan and what it was made from are both standard input")
+		return cli.Usage("the plan and the file that it was made from are both standard input: name a file for one of them")
 	}
 	if err := cli.CheckFiles([]string{cmd.Plan, cmd.Trace, cmd.Schedule}, nil); err != nil {
 		return err
@@ -43,7 +43,7 @@ func (cmd *checkCmd) Run(c *cli.Context) (err error) {
 	case m.RowsOf == plan.Step && cmd.Trace != "":
 		report, err = cmd.step(p)
 	case cmd.Schedule != "":
-		err = fmt.Errorf("plan %s was not made with a schedule: it is of a trace", p.Name())
+		err = fmt.Errorf("plan %s is of a trace, which has no schedule: leave the schedule out", p.Name())
 	default:
 		report, err = cmd.trace(p)
 	}
@@ -55,7 +55,7 @@ func (cmd *checkCmd) Run(c *cli.Context) (err error) {
 	return err
 }
 
-// trace checks the plan of a trace, or any plan alone.
+// trace checks the plan of a trace, or any plan without the file that it was made from.
 func (cmd *checkCmd) trace(p *plan.Reader) (_ check.Report, err error) {
 	if cmd.Trace == "" {
 		return check.Check(p, nil)
@@ -84,7 +84,7 @@ func (cmd *checkCmd) step(p *plan.Reader) (check.Report, error) {
 	return check.CheckStep(p, tensors, all.Rows, all.Digest)
 }
 
-// against says what the plan was compared with.
+// against describes what the plan was compared with.
 func (cmd *checkCmd) against(m *plan.Meta) string {
 	of := rowsOf(m)
 	switch {
@@ -96,14 +96,14 @@ func (cmd *checkCmd) against(m *plan.Meta) string {
 	return fmt.Sprintf("all that live in rows %d to %d of the %s", m.First, m.End, of)
 }
 
-// remarks says what else there is to say of a valid plan.
+// remarks returns further remarks about a valid plan.
 func remarks(m *plan.Meta, r *check.Report) string {
 	var text strings.Builder
 	if m.Period > 0 {
-		fmt.Fprintf(&text, "; %d tensors again every %d rows", r.Repeated, m.Period)
+		fmt.Fprintf(&text, "; %d tensors repeat every %d rows", r.Repeated, m.Period)
 	}
 	if m.LowerBound > r.Load {
-		fmt.Fprintf(&text, "; that nothing is below %d bytes was not checked", m.LowerBound)
+		fmt.Fprintf(&text, "; the lower bound of %d bytes was not verified", m.LowerBound)
 	}
 	return text.String()
 }

@@ -10,13 +10,13 @@ import (
 	"gm/internal/trace/importer"
 )
 
-// input is a trace and the file it is read from.
+// input is a trace and its file.
 type input struct {
 	*trace.Reader
 	source *column.Source
 }
 
-// openTrace opens the named trace, or standard input for "-" or "". The errors about an instance and a graph say what is for those.
+// openTrace opens the named trace, or standard input for "-" or "". If the file is an instance or a graph, the error names the command for it.
 func openTrace(name string) (*input, error) {
 	source, err := column.OpenSource(name)
 	if err != nil {
@@ -25,10 +25,10 @@ func openTrace(name string) (*input, error) {
 	r, err := trace.NewReader(source, source.Size(), source.Name())
 	if err != nil {
 		if errors.Is(err, column.ErrNotParquet) && isInstance(source) {
-			err = fmt.Errorf("%w: an instance as CSV is solved by gmplan solve", err)
+			err = fmt.Errorf("%w: for an instance as CSV, use gmplan solve", err)
 		}
 		if isGraph(source) {
-			err = fmt.Errorf("%w: a graph is laid out by gmplan step", err)
+			err = fmt.Errorf("%w: for a graph, use gmplan step", err)
 		}
 		return nil, errors.Join(err, source.Close())
 	}
@@ -41,11 +41,11 @@ func (in *input) Close() error { return errors.Join(in.Reader.Close(), in.source
 // isInstance reports whether a file begins like a CSV of buffers.
 func isInstance(source *column.Source) bool {
 	var head [4096]byte
-	n, _ := source.ReadAt(head[:], 0) // it is short unless the file is longer
+	n, _ := source.ReadAt(head[:], 0) // the file may be shorter
 	return importer.Detect(head[:n]) == importer.MiniMalloc
 }
 
-// isGraph reports whether a file is one.
+// isGraph reports whether a file is a graph.
 func isGraph(source *column.Source) bool {
 	_, err := graph.NewReader(source, source.Size(), source.Name())
 	return err == nil

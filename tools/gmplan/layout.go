@@ -13,12 +13,12 @@ import (
 )
 
 type layoutCmd struct {
-	File      string      `arg:"" optional:"" name:"trace" help:"The trace. Standard input by default, or for '-'; a pipe is spooled to a temporary file."`
-	Output    string      `short:"o" placeholder:"FILE" help:"Where the plan goes. Standard output by default."`
-	Iteration string      `default:"all" placeholder:"all|auto|N" help:"What to plan: the whole trace, the iteration in the middle of those found, or the N-th from 1. Tensors that outlive it are kept apart."`
-	Periodic  bool        `help:"Plan the iteration for endless repetition: what is freed in the next one within a period is part of it."`
+	File      string      `arg:"" optional:"" name:"trace" help:"The trace. Standard input by default, or for '-'; a pipe is copied to a temporary file."`
+	Output    string      `short:"o" placeholder:"FILE" help:"The file for the plan. Standard output by default."`
+	Iteration string      `default:"all" placeholder:"all|auto|N" help:"What to plan: the whole trace, the middle one of the iterations found, or the N-th, counted from 1. Tensors that outlive the iteration have arenas of their own."`
+	Periodic  bool        `help:"Plan the iteration for endless repetition: tensors that are freed in the next iteration, within a period, are part of it."`
 	Streams   string      `default:"shared" enum:"shared,separate" help:"Whether memory may pass from one stream to another: ${enum}."`
-	Align     units.Bytes `placeholder:"SIZE" help:"What offsets and sizes are multiples of. That of the trace by default, 512 for PyTorch."`
+	Align     units.Bytes `placeholder:"SIZE" help:"The alignment of offsets and sizes. By default that of the trace, 512 for PyTorch."`
 	search
 }
 
@@ -31,7 +31,7 @@ func (cmd *layoutCmd) Run(c *cli.Context) (err error) {
 		return err
 	}
 	if cmd.Periodic && cmd.Iteration == "all" {
-		return cli.Usage("--periodic: --iteration is all, expected auto or a number")
+		return cli.Usage("--periodic: needs one iteration, but --iteration is all: use auto or a number")
 	}
 	if err := cmd.checkFiles(cmd.Output, cmd.File); err != nil {
 		return err
@@ -46,7 +46,7 @@ func (cmd *layoutCmd) Run(c *cli.Context) (err error) {
 		return err
 	}
 	if tensors.Len() == 0 {
-		return fmt.Errorf("trace %s: holds no allocations of a framework, which are what is planned", r.Name())
+		return fmt.Errorf("trace %s: holds no allocations of a framework, so there is nothing to plan", r.Name())
 	}
 	options := layout.Options{Solver: cmd.Solver, Align: int64(cmd.Align), Periodic: cmd.Periodic}
 	if cmd.Streams == "separate" {
@@ -82,7 +82,7 @@ func (cmd *layoutCmd) window(tensors *layout.Tensors) (*layout.Window, error) {
 	if cmd.Iteration != "auto" {
 		var err error
 		if n, err = strconv.Atoi(cmd.Iteration); err != nil || n < 1 {
-			return nil, cli.Usage("--iteration: %q is neither all, auto, nor a number from 1", cmd.Iteration)
+			return nil, cli.Usage("--iteration: %q, expected all, auto, or a number from 1", cmd.Iteration)
 		}
 	}
 	windows := tensors.Iterations()
@@ -90,7 +90,7 @@ func (cmd *layoutCmd) window(tensors *layout.Tensors) (*layout.Window, error) {
 	case len(windows) == 0:
 		return nil, errors.New("no iterations were found in the trace: use --iteration all")
 	case n > len(windows):
-		return nil, fmt.Errorf("%d iterations were found in the trace, there is no number %d", len(windows), n)
+		return nil, fmt.Errorf("the trace has %d iterations, there is no number %d", len(windows), n)
 	case n == 0:
 		n = len(windows)/2 + 1
 	}

@@ -14,7 +14,7 @@ import (
 	"gm/internal/report/units"
 )
 
-// result is what a search found in an arena.
+// result is the layout that a search found for an arena.
 type result struct {
 	task     layout.Task
 	layout   dsa.Layout
@@ -22,7 +22,7 @@ type result struct {
 	took     time.Duration
 }
 
-// verdict is what is known of a result.
+// verdict is what a result proves.
 type verdict string
 
 const (
@@ -56,7 +56,7 @@ func layoutsOf(results []result) []dsa.Layout {
 	return layouts
 }
 
-// gap returns how much less the peak could be at most, as a share of the bound.
+// gap returns the distance of the peak from the bound, as a fraction of the bound.
 func gap(peak, bound int64) float64 {
 	if bound <= 0 {
 		return 0
@@ -64,7 +64,7 @@ func gap(peak, bound int64) float64 {
 	return float64(peak-bound) / float64(bound)
 }
 
-// gapText returns the gap for people.
+// gapText returns the gap as text.
 func gapText(peak, bound int64) string {
 	switch g := 100 * gap(peak, bound); {
 	case g == 0:
@@ -76,7 +76,7 @@ func gapText(peak, bound int64) string {
 	}
 }
 
-// misfit returns an error about the arenas that do not fit, or nil.
+// misfit returns an error for the arenas that do not fit, or nil.
 func misfit(results []result, limit time.Duration) error {
 	var errs []error
 	for i := range results {
@@ -94,7 +94,7 @@ func misfit(results []result, limit time.Duration) error {
 	return errors.Join(errs...)
 }
 
-// rounded returns a duration without digits that say nothing.
+// rounded returns a duration without insignificant digits.
 func rounded(d time.Duration) time.Duration {
 	if d < 10*time.Millisecond {
 		return d.Round(10 * time.Microsecond)
@@ -102,7 +102,7 @@ func rounded(d time.Duration) time.Duration {
 	return d.Round(time.Millisecond)
 }
 
-// amounts returns sizes as text: in bytes when another one is close to the capacity.
+// amounts returns sizes as text, in bytes if the peak or the bound is close to the capacity.
 func amounts(peak, bound, capacity int64) (peakText, boundText, capacityText string) {
 	text := func(n int64) string { return units.Bytes(n).String() }
 	if close := capacity / 1000; peak-capacity <= close || max(bound-capacity, capacity-bound) <= close {
@@ -141,7 +141,7 @@ func printJSON(w io.Writer, source string, results []result) error {
 	}{source, rows})
 }
 
-// printTable prints the results. A single arena without a name has no column for it.
+// printTable prints the results. There is no column for the name if the only arena has none.
 func printTable(w io.Writer, results []result) error {
 	named := len(results) != 1 || results[0].task.Arena != ""
 	t := report.Table{Titles: []string{"buffers", "peak", "bytes", "bound", "gap", "verdict", "solver", "time"}}

@@ -19,17 +19,17 @@ import (
 	"gm/internal/report"
 )
 
-// search is how layouts are searched for.
+// search holds the flags of a search.
 type search struct {
-	Solver   string        `default:"auto" help:"Which solver to use; see gmplan --help."`
-	Capacity []capacity    `sep:"none" placeholder:"[ARENA=]SIZE" help:"What each arena has to fit in, or the one that is named; may be repeated. The search ends with a layout that fits; if there is none, the exit status is 1. Without, the least peak is sought."`
-	Time     time.Duration `default:"5s" help:"How long to search in each arena for a better layout that is not proven optimal. Ctrl-C ends the search as well: the best so far is kept."`
-	Seed     uint64        `placeholder:"N" help:"Of what is random in a search."`
-	Threads  int           `placeholder:"N" help:"How many threads search. One for each core by default."`
-	LP       string        `name:"lp" placeholder:"FILE" help:"Write the problem as a mixed integer program as well, in CPLEX's LP format for glpsol or cbc."`
+	Solver   string        `default:"auto" help:"The solver; gmplan --help lists them."`
+	Capacity []capacity    `sep:"none" placeholder:"[ARENA=]SIZE" help:"The size that each arena, or the named one, has to fit in; may be repeated. The search ends at the first layout that fits; if none is found, the exit status is 1. Without it, the search minimizes the peak."`
+	Time     time.Duration `default:"5s" help:"How long to improve the layout of each arena that is not proven optimal. Ctrl-C also ends the search and keeps the best layout."`
+	Seed     uint64        `placeholder:"N" help:"The seed of random choices."`
+	Threads  int           `placeholder:"N" help:"The number of threads that search. One per core by default."`
+	LP       string        `name:"lp" placeholder:"FILE" help:"Also write the problem as a mixed integer program, in CPLEX's LP format for glpsol or cbc."`
 }
 
-// check looks for wrong usage.
+// check returns an error for wrong usage.
 func (s *search) check() error {
 	if _, err := solvers.Lookup(s.Solver); err != nil {
 		return cli.Usage("--solver: %v", err)
@@ -37,7 +37,7 @@ func (s *search) check() error {
 	return s.checkBounds()
 }
 
-// checkBounds looks for wrong usage in all but the solver.
+// checkBounds is check without the name of the solver.
 func (s *search) checkBounds() error {
 	switch {
 	case s.Time <= 0:
@@ -56,7 +56,7 @@ func (s *search) checkFiles(out string, in ...string) error {
 	return cli.CheckFiles(in, []string{out, s.LP})
 }
 
-// layOut plans tensors in arenas that fit.
+// layOut plans tensors. Arenas that do not fit are an error.
 func (s *search) layOut(c *cli.Context, tensors *layout.Tensors, o layout.Options) (*layout.Plan, error) {
 	ctx, release := interruptible(c)
 	defer release()
@@ -70,8 +70,8 @@ func (s *search) layOut(c *cli.Context, tensors *layout.Tensors, o layout.Option
 	return layout.Solve(ctx, tensors, o)
 }
 
-// all finds a layout for each task, which may be one that does not fit, and says so on a terminal while it does.
-// When ctx ends, what is left is searched for a second each.
+// all finds a layout for each task, which may not fit, and shows its progress on a terminal.
+// When ctx ends, each remaining task has one second.
 func (s *search) all(ctx context.Context, c *cli.Context, solver dsa.Solver, tasks []layout.Task) ([]result, error) {
 	if err := s.checkArenas(tasks); err != nil {
 		return nil, err
@@ -87,12 +87,12 @@ func (s *search) all(ctx context.Context, c *cli.Context, solver dsa.Solver, tas
 		}
 	}
 	if ctx.Err() != nil {
-		c.Note("interrupted: the best layouts so far are kept")
+		c.Note("interrupted: kept the best layouts so far")
 	}
 	return results, nil
 }
 
-// one searches for the layout of a task.
+// one finds the layout of a task.
 func (s *search) one(interrupt context.Context, c *cli.Context, solver dsa.Solver, task layout.Task) (result, error) {
 	ctx, cancel := s.deadline(interrupt)
 	defer cancel()
@@ -108,7 +108,7 @@ func (s *search) one(interrupt context.Context, c *cli.Context, solver dsa.Solve
 	r.took = time.Since(start)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return r, fmt.Errorf("%s: no layout was found in %s", arenaName(task.Arena), s.Time)
+		return r, fmt.Errorf("%s: no layout was found in %s: use a longer --time", arenaName(task.Arena), s.Time)
 	case errors.Is(err, context.Canceled):
 		return r, fmt.Errorf("%s: interrupted before a layout was found", arenaName(task.Arena))
 	case err != nil:
@@ -117,7 +117,7 @@ func (s *search) one(interrupt context.Context, c *cli.Context, solver dsa.Solve
 	return r, nil
 }
 
-// afterInterrupt is how long each arena is searched that has no layout when an interrupt ends the search.
+// afterInterrupt is the time to search each arena that has no layout when an interrupt ends the search.
 const afterInterrupt = time.Second
 
 // deadline returns the context of one search.
@@ -150,12 +150,12 @@ func (s *search) writeLP(c *cli.Context, tasks []layout.Task) error {
 		return nil
 	}
 	if len(tasks) != 1 {
-		return fmt.Errorf("--lp: there are %d arenas, and a program is of one: %s", len(tasks), arenaNames(tasks))
+		return fmt.Errorf("--lp: a program holds one arena, but there are %d: %s", len(tasks), arenaNames(tasks))
 	}
 	return c.File(s.LP, func(w io.Writer) error { return lp.Write(w, tasks[0].Problem, s.capacityOf(tasks[0].Arena)) })
 }
 
-// arenaName returns what messages call an arena.
+// arenaName returns the name of an arena in messages.
 func arenaName(name string) string {
 	if name == "" {
 		return "the instance"

@@ -72,7 +72,7 @@ func TestNoLayout(t *testing.T) {
 		solver solverFunc
 		limit  time.Duration
 	}{
-		"arena a: no layout was found in 1ms": {func(ctx context.Context, _ dsa.Options) (dsa.Layout, error) {
+		"arena a: no layout was found in 1ms: use a longer --time": {func(ctx context.Context, _ dsa.Options) (dsa.Layout, error) {
 			<-ctx.Done()
 			return dsa.Layout{}, ctx.Err()
 		}, time.Millisecond},
@@ -104,7 +104,7 @@ func TestOptionsReachTheSolver(t *testing.T) {
 	}
 	run(t, func(c *cli.Context) error {
 		_, err := s.all(t.Context(), c, nil, arenas)
-		if want := `--capacity: there is no arena "c", only "a", "b"`; err == nil || err.Error() != want {
+		if want := `--capacity: there is no arena "c", expected one of "a", "b"`; err == nil || err.Error() != want {
 			t.Errorf("%v, expected %s", err, want)
 		}
 		_, err = s.one(t.Context(), c, solverFunc(func(_ context.Context, o dsa.Options) (dsa.Layout, error) {

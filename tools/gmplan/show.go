@@ -18,7 +18,7 @@ import (
 type showCmd struct {
 	File         string `arg:"" optional:"" name:"plan" help:"The plan. Standard input by default, or for '-'."`
 	JSON         bool   `name:"json" help:"Print JSON."`
-	cli.Pictures `set:"picture=Draw the packing: addresses over time, a rectangle for each tensor."`
+	cli.Pictures `set:"picture=Draw the layout: addresses over time, with a rectangle for each tensor."`
 }
 
 // contents is a plan in numbers.
@@ -26,8 +26,8 @@ type contents struct {
 	Source     string   `json:"source"`
 	Tensors    int64    `json:"tensors"`
 	RowsOf     string   `json:"rows_of"`   // trace or step
-	Rows       int64    `json:"rows"`      // of that
-	First      int64    `json:"first_row"` // of what was planned
+	Rows       int64    `json:"rows"`      // of the trace or step
+	First      int64    `json:"first_row"` // of the planned window
 	End        int64    `json:"end_row"`
 	Period     int64    `json:"period_rows"` // 0 for a plan that is not repeated
 	Peak       int64    `json:"peak_bytes"`
@@ -111,7 +111,7 @@ func read(r *plan.Reader) (*contents, error) {
 	}
 }
 
-// rowsOf says what the rows of a plan are of.
+// rowsOf returns what a plan was made from: a trace or a step.
 func rowsOf(m *plan.Meta) string {
 	if m.RowsOf == plan.Step {
 		return "step"
@@ -126,7 +126,7 @@ func (a *arena) add(t *plan.Tensor, alignment int64) {
 	a.blocks = append(a.blocks, report.Block{Start: t.Alloc, End: t.Free, Low: t.Offset, High: end, Kind: kind(t)})
 }
 
-// kind gives neighbours different colours: it mixes the bits of the id.
+// kind mixes the bits of the id, so that neighbours have different colours.
 func kind(t *plan.Tensor) int { return int(bits.ReverseBytes64(uint64(t.ID)*0x9e3779b97f4a7c15) % 21) }
 
 func (p *contents) packings() []report.Packing {
@@ -147,7 +147,7 @@ func (p *contents) print(w io.Writer) error {
 	}
 	line("tensors", "%d, of rows %d to %d of the %s's %d", p.Tensors, p.First, p.End, p.RowsOf, p.Rows)
 	if p.Period > 0 {
-		line("period", "%d rows: what is in the arenas *%s is repeated", p.Period, plan.Repeated)
+		line("period", "%d rows: the arenas *%s repeat", p.Period, plan.Repeated)
 	}
 	line("peak", "%s (%d bytes)", units.Bytes(p.Peak), p.Peak)
 	verdict := "optimal"

@@ -12,19 +12,19 @@ import (
 
 type solveCmd struct {
 	File   string `arg:"" optional:"" name:"instance" help:"The instance: a CSV, which may be gzipped, with the columns id, lower, upper and size. Standard input by default, or for '-'."`
-	Output string `short:"o" placeholder:"FILE" help:"Where the CSV with the offsets goes. Standard output by default."`
+	Output string `short:"o" placeholder:"FILE" help:"The file for the CSV with the offsets. Standard output by default."`
 	search
-	Align  units.Bytes `placeholder:"SIZE" help:"What offsets and sizes are multiples of. By default what all sizes, alignments and offsets given are multiples of."`
-	Period int64       `placeholder:"N" help:"The length of an iteration that is repeated without end: lives count modulo it."`
-	JSON   bool        `name:"json" help:"Print the summary as JSON on standard output, and the CSV only with -o."`
+	Align  units.Bytes `placeholder:"SIZE" help:"The alignment of offsets and sizes. By default the greatest common divisor of all sizes, alignments and given offsets."`
+	Period int64       `placeholder:"N" help:"The length of an iteration that repeats without end: times are modulo N."`
+	JSON   bool        `name:"json" help:"Print the summary as JSON on standard output. The CSV is written only with -o."`
 	Quiet  bool        `short:"q" help:"Print no summary."`
 }
 
 // Help implements kong.HelpProvider.
 func (cmd *solveCmd) Help() string {
 	return "Example: gmplan solve instance.csv --capacity 1MiB -o solution.csv\n\n" +
-		"The CSV is that of google/minimalloc. The optional columns alignment, offset (the buffer is fixed there), same_as, next_to (ids) " +
-		"and arena are heeded, all others are carried over. A summary goes to standard error."
+		"The CSV is that of google/minimalloc. The optional columns alignment, offset (of a fixed buffer), same_as, next_to (ids) " +
+		"and arena are used, all others are copied. A summary goes to standard error."
 }
 
 // Run implements the command.
@@ -55,7 +55,7 @@ func (cmd *solveCmd) Run(c *cli.Context) error {
 	return cmd.write(c, in, results)
 }
 
-// solve searches for the layouts of all arenas.
+// solve finds the layouts of all arenas.
 func (cmd *solveCmd) solve(c *cli.Context, in *instance.Instance) ([]result, error) {
 	solver, err := solvers.Lookup(cmd.Solver)
 	if err != nil {

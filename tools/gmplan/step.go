@@ -19,19 +19,19 @@ import (
 
 type stepCmd struct {
 	stepFiles
-	Output string `short:"o" placeholder:"FILE" help:"Where the plan goes. Standard output by default."`
+	Output string `short:"o" placeholder:"FILE" help:"The file for the plan. Standard output by default."`
 	search
-	Align units.Bytes `default:"512" placeholder:"SIZE" help:"What offsets and sizes are multiples of; ${default} bytes by default, as for PyTorch."`
-	Beta  units.Bytes `placeholder:"SIZE" help:"With gtbm: bytes of the main space that are kept for a step that takes more."`
+	Align units.Bytes `default:"512" placeholder:"SIZE" help:"The alignment of offsets and sizes; ${default} bytes by default, as in PyTorch."`
+	Beta  units.Bytes `placeholder:"SIZE" help:"With gtbm: bytes of the main space that are reserved for steps that need more."`
 }
 
-// stepFiles is where a step is read from.
+// stepFiles names the files of a step.
 type stepFiles struct {
 	Graph    string `arg:"" optional:"" help:"The graph. Standard input by default, or for '-'."`
-	Schedule string `arg:"" optional:"" help:"A schedule that was made for it; '-' is standard input. Without, nothing is moved."`
+	Schedule string `arg:"" optional:"" help:"A schedule for the graph; '-' is standard input. Without a schedule no tensor is moved."`
 }
 
-// byMobility is the solver that needs a step.
+// byMobility is the solver that takes only steps.
 const byMobility = "gtbm"
 
 // Help implements kong.HelpProvider.
@@ -51,7 +51,7 @@ func (cmd *stepCmd) Run(c *cli.Context) error {
 	}
 	tensors := layout.OfStep(g, step)
 	if tensors.Len() == 0 {
-		return fmt.Errorf("graph %s: takes no memory", g.File)
+		return fmt.Errorf("graph %s: needs no memory, so there is nothing to plan", g.File)
 	}
 	var p *layout.Plan
 	var groups string
@@ -70,7 +70,7 @@ func (cmd *stepCmd) Run(c *cli.Context) error {
 	return nil
 }
 
-// check looks for wrong usage.
+// check returns an error for wrong usage.
 func (cmd *stepCmd) check() error {
 	check := cmd.search.check
 	if cmd.Solver == byMobility {
@@ -87,15 +87,15 @@ func (cmd *stepCmd) check() error {
 	case cmd.Beta > plan.MaxBytes:
 		return cli.Usage("--beta: %d bytes, expected at most %d", int64(cmd.Beta), int64(plan.MaxBytes))
 	case cmd.LP != "" && cmd.Solver == byMobility:
-		return cli.Usage("--lp: %s solves no program", byMobility)
+		return cli.Usage("--lp: --solver %s solves no program: use another solver", byMobility)
 	}
 	return cmd.checkFiles(cmd.Output, cmd.Graph, cmd.Schedule)
 }
 
-// read reads the graph and the schedule, and finds what lives when.
+// read reads the graph and the schedule, and derives the lives of tensors.
 func (f *stepFiles) read() (*store.Graph, *lifetimes.Step, error) {
 	if (f.Graph == "" || f.Graph == "-") && f.Schedule == "-" {
-		return nil, nil, cli.Usage("graph and schedule are both standard input")
+		return nil, nil, cli.Usage("the graph and the schedule are both standard input: name a file for one of them")
 	}
 	g, err := store.ReadGraph(f.Graph)
 	if err != nil {
@@ -120,7 +120,7 @@ func (f *stepFiles) read() (*store.Graph, *lifetimes.Step, error) {
 	return g, step, nil
 }
 
-// group plans a step by mobility, and says how large the groups are.
+// group plans a step by mobility, and returns a summary of the groups.
 func (cmd *stepCmd) group(c *cli.Context, g *swap.Graph, step *lifetimes.Step, tensors *layout.Tensors) (*layout.Plan, string, error) {
 	start := time.Now()
 	pool, err := gtbm.Place(context.Background(), g, step, int64(cmd.Align), int64(cmd.Beta))
@@ -144,12 +144,12 @@ func (cmd *stepCmd) group(c *cli.Context, g *swap.Graph, step *lifetimes.Step, t
 	return p, groupSummary(pool), nil
 }
 
-// stepSummary says what a plan comes to, with so many bytes in use at once.
+// stepSummary summarizes a plan; load is the greatest number of bytes in use at once.
 func stepSummary(p *layout.Plan, load int64) string {
 	return fmt.Sprintf("%s: peak %s, bound %s, gap %s", p.Meta.Solver, units.Bytes(p.Meta.Peak), units.Bytes(load), gapText(p.Meta.Peak, load))
 }
 
-// groupSummary says how large the arenas of a layout by mobility are.
+// groupSummary lists the sizes of the groups of a layout by mobility.
 func groupSummary(p *gtbm.Pool) string {
 	return fmt.Sprintf("; main space %s: %v %s, %v %s; incremental space: %v %s", units.Bytes(p.Main), gtbm.Movable, units.Bytes(p.Ends[gtbm.Movable]),
 		gtbm.Temporary, units.Bytes(p.Ends[gtbm.Temporary]), gtbm.Reclaimed, units.Bytes(p.Ends[gtbm.Reclaimed]))

@@ -10,7 +10,7 @@ import (
 	"gm/internal/report/units"
 )
 
-// watch is what a terminal shows of a search.
+// watch shows the progress of a search on a terminal.
 type watch struct {
 	arena string
 	start time.Time
@@ -20,7 +20,7 @@ type watch struct {
 
 func newWatch(arena string) *watch { return &watch{arena: arena, start: time.Now()} }
 
-// progress notes how far the search is.
+// progress records the state of the search.
 func (w *watch) progress(p dsa.Progress) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -6,8 +6,8 @@ import (
 	"gm/internal/dsa"
 )
 
-// Crowded returns up to n small buffers that fill a few moments to about one height, so that there is little room for waste. Few
-// such problems have no layout that meets the load.
+// Crowded returns up to n small buffers that fill a few moments to about the same height, so that little space can be wasted. For a few
+// such problems no layout meets the load.
 func Crowded(n int, seed uint64) *dsa.Problem {
 	rng := rand.New(rand.NewPCG(seed, 2))
 	p := &dsa.Problem{Align: 1}
@@ -39,8 +39,8 @@ func Crowded(n int, seed uint64) *dsa.Problem {
 // piece is a rectangle of time and addresses.
 type piece struct{ start, end, low, high int64 }
 
-// Packed returns buffers that fill a rectangle of moments and bytes without a gap, in any order: it is cut so many times, and each
-// piece is a buffer. A cut that finds a piece too small for it is left out.
+// Packed returns buffers that fill a rectangle of moments and bytes without a gap, in random order. The rectangle is cut the given number
+// of times, and each piece is a buffer. A cut of a piece that is too small is left out.
 func Packed(moments, height int64, cuts int, seed uint64) *dsa.Problem {
 	rng := rand.New(rand.NewPCG(seed, 3))
 	pieces := []piece{{0, moments, 0, height}}

@@ -1,7 +1,7 @@
 package layouts
 
-// saved is what a layer's forward leaves to its backward: MEMO's skeletal activations, 16 vectors of the hidden size a
-// token where the feed-forward size is four times that, and small ones beside them.
+// saved holds the activations that the forward pass of a layer saves for its backward pass: MEMO's skeletal activations, 16 vectors of the
+// hidden size per token if the feed-forward size is four times that, and some small ones.
 type saved struct {
 	input         buffer
 	stats1, norm1 buffer
@@ -12,7 +12,7 @@ type saved struct {
 	up, activated buffer
 }
 
-// skeletal requests what is saved, unless that is offloaded.
+// skeletal requests the saved activations, unless they are offloaded.
 func (m Transformer) skeletal(t *tape, size int64) buffer {
 	if m.Offload {
 		return none
@@ -20,8 +20,8 @@ func (m Transformer) skeletal(t *tape, size int64) buffer {
 	return t.alloc(size)
 }
 
-// forward takes the input of a layer and returns its output, the input of the next. When it is offloaded, it is freed
-// once it was read.
+// forward takes the input of a layer and returns its output, the input of the next. With offloading the input is freed
+// once it has been read.
 func (m Transformer) forward(t *tape, x buffer, s *saved) buffer {
 	s.stats1, s.norm1 = m.skeletal(t, 2*single*m.Tokens), m.skeletal(t, m.hidden())
 	m.attention(t, s)
@@ -43,7 +43,7 @@ func (m Transformer) forward(t *tape, x buffer, s *saved) buffer {
 	return out
 }
 
-// attention projects queries, keys and values in one, and keeps them apart. What is summed up over blocks of keys is in
+// attention projects queries, keys and values at once, and stores them separately. Sums over blocks of keys are in
 // single precision.
 func (m Transformer) attention(t *tape, s *saved) {
 	qkv := t.alloc(3 * m.heads())
@@ -54,7 +54,7 @@ func (m Transformer) attention(t *tape, s *saved) {
 	t.free(sums, weights, seeds)
 }
 
-// reduce multiplies a shard and sums the products of all GPUs up, the result of which it returns.
+// reduce multiplies a shard, sums the products of all GPUs, and returns the sum.
 func (m Transformer) reduce(t *tape) buffer {
 	product := t.alloc(m.hidden())
 	sum := t.alloc(m.hidden())
@@ -62,7 +62,7 @@ func (m Transformer) reduce(t *tape) buffer {
 	return sum
 }
 
-// backward takes the gradient of a layer's output and returns that of its input.
+// backward takes the gradient of a layer's output and returns the gradient of its input.
 func (m Transformer) backward(t *tape, g buffer, s *saved, grads *gradients) buffer {
 	gr := m.backwardFeedForward(t, g, s, grads)
 	gx := m.backwardAttention(t, gr, s, grads)
@@ -91,12 +91,12 @@ func (m Transformer) backwardFeedForward(t *tape, g buffer, s *saved, grads *gra
 	return sum
 }
 
-// backwardAttention returns the gradient of what attention reads.
+// backwardAttention returns the gradient of the input of the attention.
 func (m Transformer) backwardAttention(t *tape, g buffer, s *saved, grads *gradients) buffer {
 	gAttended := t.alloc(m.heads())
 	grads.add(t, m.shard(half*m.Hidden*m.Hidden))
 	delta := t.alloc(m.shard(single * m.Heads * m.Tokens))
-	gWide := t.alloc(single / half * m.heads()) // of the queries, summed up in single precision
+	gWide := t.alloc(single / half * m.heads()) // of the queries, summed in single precision
 	gQKV := t.alloc(3 * m.heads())
 	t.free(gWide, delta, gAttended, s.attended, s.lse, s.q, s.k, s.v)
 	gNorm := m.reduce(t)

@@ -7,11 +7,11 @@ import (
 	"gm/internal/dsa"
 )
 
-// tail is the exponent of HeavyTailed's lives.
+// tail is the exponent of the distribution of lives in HeavyTailed.
 const tail = 0.7
 
-// HeavyTailed returns n buffers, one born at each moment, of up to 10,000 bytes. Their lives are Pareto's: of a few moments for most, a
-// thousand times as long for a few.
+// HeavyTailed returns n buffers of up to 10,000 bytes, one born at each moment. Their lives have a Pareto distribution: most last a few
+// moments, a few a thousand times as long.
 func HeavyTailed(n int, seed uint64) *dsa.Problem {
 	rng := rand.New(rand.NewPCG(seed, 2))
 	p := &dsa.Problem{Align: 1}

@@ -1,29 +1,29 @@
-// Package layouts makes problems to lay out that look like those of training, of any size, for tests and measurements.
+// Package layouts makes layout problems like those of training, of any size, for tests and measurements.
 package layouts
 
 import "gm/internal/dsa"
 
-// align is what PyTorch rounds requests to, in bytes.
+// align is the multiple to which PyTorch rounds requests, in bytes.
 const align = 512
 
-// tape is the requests so far, one event of a problem's time each.
+// tape records requests. Each request or free is one event in the time of the problem.
 type tape struct {
 	problem dsa.Problem
 	now     int64
 	live    int // buffers
 }
 
-// buffer is a request by its number; none stands for one that was never made.
+// buffer is the number of a request; none stands for a request that was never made.
 type buffer int32
 
 const none buffer = -1
 
-// alive is the end of a buffer that was not freed yet.
+// alive marks the end of a buffer that has not been freed.
 const alive = -1
 
 func newTape() *tape { return &tape{problem: dsa.Problem{Align: align}} }
 
-// alloc requests so many bytes.
+// alloc requests a number of bytes.
 func (t *tape) alloc(size int64) buffer {
 	p := &t.problem
 	p.Start, p.End, p.Size = append(p.Start, t.now), append(p.End, alive), append(p.Size, size)
@@ -32,7 +32,7 @@ func (t *tape) alloc(size int64) buffer {
 	return buffer(p.Len() - 1)
 }
 
-// free ends the lives of buffers, one after another.
+// free frees buffers, one after another.
 func (t *tape) free(buffers ...buffer) {
 	for _, b := range buffers {
 		if b != none {
@@ -43,7 +43,7 @@ func (t *tape) free(buffers ...buffer) {
 	}
 }
 
-// finish returns the problem; what is not freed lives on to its end.
+// finish returns the problem. Buffers that are not freed live until its end.
 func (t *tape) finish() *dsa.Problem {
 	for i, end := range t.problem.End {
 		if end == alive {

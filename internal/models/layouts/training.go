@@ -8,8 +8,8 @@ import (
 	"gm/internal/models/shapes"
 )
 
-// Training returns about n buffers of a run of many iterations, at least one. Parameters live all along, and from the
-// first iteration on so does the optimizer's state; every iteration has a sequence of another length.
+// Training returns about n buffers of a run of many iterations, at least one. Parameters live throughout the run, and the optimizer's state
+// from the first iteration on. The length of the sequence differs between iterations.
 func Training(n int, seed uint64) *dsa.Problem {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	m := Transformer{
@@ -32,7 +32,7 @@ func Training(n int, seed uint64) *dsa.Problem {
 	}
 }
 
-// parameters requests a buffer for each weight, of so many times its size.
+// parameters requests a buffer for each weight, the given number of times as large.
 func (m Transformer) parameters(t *tape, times int64) {
 	request := func(numbers ...int64) {
 		for _, n := range numbers {
@@ -46,8 +46,8 @@ func (m Transformer) parameters(t *tape, times int64) {
 	request(2*m.Hidden, m.Vocabulary*m.Hidden)
 }
 
-// Random returns n buffers whose births and deaths are anywhere, and whose sizes, from 512 bytes to 64 MiB, are
-// uniform in their logarithm. A third of them live at one time.
+// Random returns n buffers with random births and deaths. Their sizes, from 512 bytes to 64 MiB, are
+// uniform in their logarithm. A third of the buffers live at the same time.
 func Random(n int, seed uint64) *dsa.Problem {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	p := &dsa.Problem{Align: align}

@@ -7,18 +7,19 @@ import (
 	"gm/internal/models/shapes"
 )
 
-// Transformer is a GPT and how it is trained: bf16, one sequence at a time, with FlashAttention.
+// Transformer describes a GPT and its training: bf16, one sequence at a time, with FlashAttention.
 type Transformer struct {
 	shapes.Transformer
-	Tokens int64 // of the sequence
+	Tokens int64 // in the sequence
 
 	Shards        int64 // GPUs that split the heads, the feed-forward and the vocabulary; 0 for one
 	Microbatches  int   // in an iteration; 0 for one
-	Offload       bool  // what a layer's backward needs is in rounding buffers, which are not requested
-	KeepGradients bool  // those of weights live on to the end of the iteration, else they are handed on at once
+	Offload       bool  // saved activations are in MEMO's rounding buffers, which are not requested
+	KeepGradients bool  // gradients of weights live until the end of the iteration; otherwise they are passed on at once
 }
 
-// Models are those of MEMO's table 2, named by their size (7B), for sequences of a number of tokens, on eight GPUs that split the layers.
+// Models returns the models of MEMO's table 2, named by their size (7B), for sequences of the given number of tokens, on eight GPUs that
+// split the layers.
 func Models(tokens int64) []Transformer {
 	const shards = 8
 	var models []Transformer
@@ -29,14 +30,14 @@ func Models(tokens int64) []Transformer {
 	return models
 }
 
-// Problem returns the requests of an iteration. Parameters and the optimizer's state are not among them.
+// Problem returns the requests of an iteration, without parameters and the optimizer's state.
 func (m Transformer) Problem() *dsa.Problem {
 	t := newTape()
 	m.iteration(t)
 	return t.finish()
 }
 
-// Bytes of a number.
+// The size of a number, in bytes.
 const (
 	half   = 2
 	single = 4
@@ -52,13 +53,13 @@ func (m Transformer) shard(n int64) int64 {
 	return (n + shards - 1) / shards
 }
 
-// heads returns the bytes of the heads' vectors, together of the hidden size, for each token.
+// heads returns the bytes of the vectors of all heads of a GPU, for each token.
 func (m Transformer) heads() int64 { return m.shard(m.hidden()) }
 
 // inner returns the bytes of a vector of the feed-forward size for each token.
 func (m Transformer) inner() int64 { return m.shard(half * m.Tokens * m.FFN) }
 
-// iteration requests what forward and backward of all microbatches do.
+// iteration makes the requests of the forward and backward passes of all microbatches.
 func (m Transformer) iteration(t *tape) {
 	var grads gradients
 	for range max(m.Microbatches, 1) {
@@ -67,7 +68,7 @@ func (m Transformer) iteration(t *tape) {
 	t.free(grads.kept...)
 }
 
-// microbatch goes forward through all layers, and back.
+// microbatch makes the requests of one microbatch: forward through all layers, and back.
 func (m Transformer) microbatch(t *tape, grads *gradients) {
 	grads.next, grads.keep = 0, m.KeepGradients
 	tokens := t.alloc(index * m.Tokens)
@@ -84,7 +85,7 @@ func (m Transformer) microbatch(t *tape, grads *gradients) {
 	t.free(g, tokens)
 }
 
-// classify is the last normalization, the logits and the loss, forward and backward. It returns the gradient of x.
+// classify makes the requests of the last normalization, the logits and the loss, forward and backward. It returns the gradient of x.
 func (m Transformer) classify(t *tape, x buffer, grads *gradients) buffer {
 	stats, normed := t.alloc(2*single*m.Tokens), t.alloc(m.hidden())
 	logits := t.alloc(m.shard(half * m.Tokens * m.Vocabulary))
@@ -103,14 +104,14 @@ func (m Transformer) classify(t *tape, x buffer, grads *gradients) buffer {
 	return gx
 }
 
-// gradients are those of weights.
+// gradients holds the gradients of weights.
 type gradients struct {
 	keep bool
 	kept []buffer
-	next int // the one that the next is added to, when there is one already
+	next int // the gradient to which the next one is added, if it exists already
 }
 
-// add makes the gradient of a weight.
+// add requests the gradient of a weight, and adds it to that of earlier microbatches.
 func (g *gradients) add(t *tape, size int64) {
 	b := t.alloc(size)
 	if g.next++; g.keep && g.next > len(g.kept) {

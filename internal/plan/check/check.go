@@ -1,5 +1,4 @@
-// Package check checks plans. It shares no code with what makes them, and takes nothing that a plan says of itself
-// for granted.
+// Package check checks plans. It shares no code with the planners, and verifies all that a plan says about itself.
 package check
 
 import (
@@ -10,28 +9,27 @@ import (
 	"gm/formats/trace"
 )
 
-// Report is what was found to be true of a plan.
+// Report holds the verified properties of a plan.
 type Report struct {
 	Tensors int
 	Arenas  int
-	Peak    int64 // bytes: the ends of all arenas, added up
-	Load    int64 // bytes: the most that lives at one time in each arena, added up; no layout takes less
+	Peak    int64 // bytes: the sum of the ends of all arenas
+	Load    int64 // bytes: the greatest load of each arena, added up: a lower bound for any layout
 
-	Repeated int // tensors that come to life again in each period; 0 when the plan has none
+	Repeated int // tensors that are allocated again in each period; 0 for a plan without a period
 }
 
-// Check reads a plan, and the trace it was made from unless that is nil, and returns an error that names the first
-// thing that is wrong:
+// Check reads a plan, and the trace it was made from unless that is nil. Its error names the first fault:
 //
 //   - two tensors of one arena overlap while both live;
-//   - two that are repeated overlap in another repetition, or one lives longer than a period;
+//   - two repeated tensors overlap in another repetition, or one lives longer than a period;
 //   - an offset is not aligned, or a tensor has no size or no life;
-//   - the peak is not the sum of what the arenas reach, sizes rounded up to the alignment;
-//   - the lower bound is more than the peak, or the plan claims to be optimal and does not meet it;
+//   - the peak is not the sum of the ends of the arenas, with sizes rounded up to the alignment;
+//   - the lower bound is above the peak, or the plan claims to be optimal and its peak is above the bound;
 //   - the plan was made from another trace;
 //   - a tensor differs from the trace, is not in it, or is missing.
 //
-// A lower bound above the load, which a search may have proven, is taken on trust.
+// A lower bound above the load is not verified: a search may have proven it.
 func Check(p *plan.Reader, t *trace.Reader) (Report, error) {
 	c, err := load(p)
 	if err != nil {
@@ -61,8 +59,8 @@ func Check(p *plan.Reader, t *trace.Reader) (Report, error) {
 	return report, nil
 }
 
-// CheckStep is [Check] for the plan of a graph's step, by the digest of the graph's file: the plan should have these tensors, and the step so
-// many rows. Arenas and offsets of the tensors are not looked at, and neither are pools: there are none.
+// CheckStep is [Check] for the plan of a step. It compares the plan with the tensors and the number of rows of the step, and with the
+// digest of the graph's file. Arenas, offsets and pools of the given tensors are ignored.
 func CheckStep(p *plan.Reader, tensors []plan.Tensor, rows int64, digest string) (Report, error) {
 	c, err := load(p)
 	if err != nil {
@@ -78,7 +76,7 @@ func CheckStep(p *plan.Reader, tensors []plan.Tensor, rows int64, digest string)
 	return report, nil
 }
 
-// against checks a plan against what it was made from.
+// against compares a plan with its trace or step.
 func (c *checked) against(a *allocs, digest string) error {
 	if err := c.origin(a, digest); err != nil {
 		return err
@@ -114,7 +112,7 @@ func load(p *plan.Reader) (*checked, error) {
 	}
 }
 
-// end returns where a tensor ends in its arena, in bytes.
+// end returns the end of a tensor in its arena, in bytes.
 func (c *checked) end(t *plan.Tensor) int64 {
 	return t.Offset + c.rounded(t)
 }
@@ -124,7 +122,7 @@ func (c *checked) rounded(t *plan.Tensor) int64 {
 	return t.Size + (c.meta.Alignment-t.Size%c.meta.Alignment)%c.meta.Alignment
 }
 
-// origin checks that the plan was made from what has a digest and a number of rows.
+// origin checks that the plan was made from a file with the given digest and number of rows.
 func (c *checked) origin(a *allocs, digest string) error {
 	switch {
 	case c.meta.Digest != digest:

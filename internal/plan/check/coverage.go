@@ -10,23 +10,23 @@ import (
 	"gm/formats/trace"
 )
 
-// allocs are the tensors that a trace or a step has, as a plan should list them. Pools are kept by name, since the codes of
+// allocs holds the tensors of a trace or a step, as a plan should list them. Pools are stored by name, since the codes of
 // two files differ.
 type allocs struct {
 	of      string // trace or step
 	tensors []plan.Tensor
 	pools   []string
 	rows    int64
-	others  []int64 // rows that say nothing of the framework's allocator
+	others  []int64 // rows that are not about the framework's allocator
 }
 
-// clock returns the time of a row when others take none.
+// clock returns the number of rows before a row, not counting others.
 func (a *allocs) clock(row int64) int64 {
 	before, _ := slices.BinarySearch(a.others, row)
 	return row - int64(before)
 }
 
-// readAllocs reads the allocations that a framework made.
+// readAllocs reads the allocations of the framework from a trace.
 func readAllocs(r *trace.Reader) (*allocs, error) {
 	a := &allocs{of: "trace"}
 	index := map[int64]int{} // of the live ones, by id
@@ -72,8 +72,8 @@ func (a *allocs) note(e trace.Event, index map[int64]int, pool string) {
 	}
 }
 
-// cover checks that the plan has each tensor that lives in its window once, as it is in the trace or step, and no
-// other. Both are in the order of allocs.
+// cover checks that the plan lists each tensor that lives in its window once, unchanged, and no
+// other tensor. Both are in the order of allocations.
 func (c *checked) cover(a *allocs) error {
 	lo, hi := c.meta.First, c.meta.End
 	row := 0
@@ -100,7 +100,7 @@ func (c *checked) cover(a *allocs) error {
 	return nil
 }
 
-// differs says what is not the same in the trace or step, or nothing.
+// differs names the first difference from the trace or step, or returns "".
 func (c *checked) differs(t, want *plan.Tensor, pool, of string) string {
 	for _, field := range [...]struct {
 		name        string

@@ -6,23 +6,23 @@ import (
 	"gm/formats/plan"
 )
 
-// maxBytes bounds sizes and offsets so that sums of two do not overflow.
+// maxBytes limits sizes and offsets, so that the sum of two does not overflow.
 const maxBytes = 1 << 60
 
-// arena is what tensors must not overlap in.
+// arena identifies an address range, in which tensors must not overlap.
 type arena struct {
 	device, code int32
 }
 
-// usage is what an arena was seen to hold.
+// usage is what is known of an arena from its tensors.
 type usage struct {
-	pool int32 // that all of the arena's tensors are of: a private pool's memory is in use whenever its graph runs
+	pool int32 // of all tensors in the arena: the memory of a private pool is in use whenever its graph runs
 	end  int64 // bytes: the highest end
-	now  int64 // bytes that live
-	load int64 // bytes: the most that did
+	now  int64 // bytes that live now
+	load int64 // bytes: the greatest load so far
 }
 
-// places checks the rows without their trace.
+// places checks the rows alone, without their trace.
 func (c *checked) places() (Report, error) {
 	if c.meta.Alignment < 1 {
 		return Report{}, fmt.Errorf("alignment of %d bytes", c.meta.Alignment)
@@ -45,7 +45,7 @@ func (c *checked) places() (Report, error) {
 	return c.sums(repeated)
 }
 
-// use notes where a tensor ends.
+// use records the end of a tensor.
 func (c *checked) use(i int) error {
 	t := &c.tensors[i]
 	u := c.arenas[arenaOf(t)]
@@ -62,7 +62,7 @@ func (c *checked) use(i int) error {
 
 func arenaOf(t *plan.Tensor) arena { return arena{t.Device, t.Arena} }
 
-// alone says what is wrong with a row by itself, or after the one before it.
+// alone names a fault of a row, alone or compared with the row before it, or returns "".
 func (c *checked) alone(i int) string {
 	t := &c.tensors[i]
 	switch {
@@ -92,7 +92,7 @@ func (c *checked) explain(x, y life) error {
 		max(x.start, y.start), min(x.end, y.end))
 }
 
-// sums checks what the metadata says of the whole.
+// sums checks the totals in the metadata.
 func (c *checked) sums(repeated int) (Report, error) {
 	r := Report{Tensors: len(c.tensors), Arenas: len(c.arenas), Repeated: repeated}
 	for _, u := range c.arenas {

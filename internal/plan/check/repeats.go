@@ -7,9 +7,9 @@ import (
 	"gm/formats/plan"
 )
 
-// repeats checks that the plan holds when its rows are repeated without end, and returns how many tensors are: no two of
-// them share a byte at the same time of a period. at returns the time of a row, on a clock that may stand still. What is older
-// than the plan's rows needs no more than [checked.sweep]: whatever takes its place does so in these rows.
+// repeats checks that the plan is valid when its rows are repeated without end: no two repeated tensors share a byte at the same time of a
+// period. It returns the number of repeated tensors. at returns the time of a row, on a clock that may stand still. For tensors older
+// than the plan's rows [checked.sweep] is enough: a tensor that takes their place does so in these rows.
 func (c *checked) repeats(at func(row int64) int64) (int, error) {
 	if c.meta.Period == 0 {
 		return 0, nil

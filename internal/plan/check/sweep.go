@@ -13,7 +13,7 @@ type life struct {
 	start, end int64
 }
 
-// lives returns when the tensors live, in rows.
+// lives returns the lives of the tensors, in rows.
 func (c *checked) lives() []life {
 	all := make([]life, len(c.tensors))
 	for i := range all {
@@ -22,8 +22,8 @@ func (c *checked) lives() []life {
 	return all
 }
 
-// sweep looks for two lives at one time that share a byte, and notes what lives in the arenas. It follows births and deaths
-// over the living in the order of their offsets, where one that overlaps any overlaps a neighbour.
+// sweep looks for two tensors that live at the same time and share a byte, and records the loads of the arenas. It replays births and
+// deaths and keeps the live tensors in the order of their offsets: a tensor that overlaps any overlaps a neighbour.
 func (c *checked) sweep(lives []life, explain func(x, y life) error) error {
 	slices.SortStableFunc(lives, func(a, b life) int { return cmp.Compare(a.start, b.start) })
 	byOffset, rank := c.byOffset(lives)

@@ -1,4 +1,4 @@
-// Package cyclic makes the plans that blocks.Cyclic follows: from a file of gmplan, or from the requests of a running job.
+// Package cyclic makes the plans that blocks.Cyclic follows, from a file of gmplan or from the requests of a running job.
 package cyclic
 
 import (
@@ -11,11 +11,11 @@ import (
 	"gm/internal/cuda"
 )
 
-// Read makes a cycle of the periodic plan of an iteration (gmplan --iteration auto --periodic), for one device.
+// Read returns the cycle of a periodic plan of an iteration (gmplan --iteration auto --periodic), for one device.
 func Read(r *plan.Reader, device int32) (*blocks.Cycle, error) {
 	m := r.Meta()
 	if m.Period == 0 {
-		return nil, fmt.Errorf("plan %s is not of an iteration that is repeated: make it with gmplan --iteration auto --periodic", r.Name())
+		return nil, fmt.Errorf("plan %s has no period: make it with gmplan --iteration auto --periodic", r.Name())
 	}
 	b := builder{first: m.First, end: m.End, arenas: map[int32]int32{}}
 	err := plan.Each(r, func(t *plan.Tensor) error {
@@ -40,7 +40,7 @@ type builder struct {
 	steps      []blocks.Step
 	allocs     []int64 // by step, rows
 	frees      []int64
-	arenas     map[int32]int32 // by the plan's code
+	arenas     map[int32]int32 // by their code in the plan
 	sizes      []int64
 }
 
@@ -59,7 +59,7 @@ func (b *builder) add(t *plan.Tensor, repeated bool) {
 	b.steps, b.allocs, b.frees = append(b.steps, s), append(b.allocs, t.Alloc), append(b.frees, t.Free)
 }
 
-// cycle turns rows into steps.
+// cycle converts rows to steps.
 func (b *builder) cycle() *blocks.Cycle {
 	for i := range b.steps {
 		free := b.frees[i]

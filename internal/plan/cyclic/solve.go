@@ -10,11 +10,11 @@ import (
 	"gm/internal/dsa"
 )
 
-// align is what offsets are multiples of, in bytes, as PyTorch's are.
+// align is the alignment of offsets, in bytes: PyTorch's.
 const align = 512
 
-// Solve lays out the requests of one iteration for endless repetition: for each stream an arena as small as can be found until ctx is
-// done. Requests whose memory lasts for longer than an iteration are not planned.
+// Solve lays out the requests of one iteration for endless repetition, in one arena per stream. The solver minimizes each arena until ctx
+// is done. Requests whose memory lasts longer than an iteration are not planned.
 func Solve(ctx context.Context, requests []blocks.Request, solver dsa.Solver, o dsa.Options) (*blocks.Cycle, error) {
 	cycle := &blocks.Cycle{Steps: make([]blocks.Step, len(requests)), Proven: true}
 	byStream := map[cuda.Stream][]int32{}
@@ -41,7 +41,7 @@ func sorted(byStream map[cuda.Stream][]int32) []cuda.Stream {
 	return all
 }
 
-// place lays out some steps of a cycle in an arena of their own.
+// place lays out some steps of a cycle in a new arena.
 func place(ctx context.Context, cycle *blocks.Cycle, members []int32, solver dsa.Solver, o dsa.Options) error {
 	p := &dsa.Problem{Align: align, Period: int64(len(cycle.Steps))}
 	for _, i := range members {

@@ -8,18 +8,18 @@ import (
 	"gm/internal/dsa"
 )
 
-// Streams reports whether tensors of different streams may share memory.
+// Streams is whether tensors of different streams may share memory.
 type Streams int
 
 const (
-	// Shared memory passes from stream to stream: whoever carries the plan out makes a stream wait for the event at
-	// which the one before it is done.
+	// Shared memory passes from stream to stream: an allocator that follows the plan makes a stream wait for the event at
+	// which the previous stream is done.
 	Shared Streams = iota
 	// Separate streams have arenas of their own.
 	Separate
 )
 
-// Arena is an address range of its own, and how it was laid out.
+// Arena is an address range and its layout.
 type Arena struct {
 	Name       string
 	Device     int32
@@ -32,20 +32,20 @@ type Arena struct {
 	problem dsa.Problem
 }
 
-// part is how a tensor relates to the window that is planned.
+// part is the relation of a tensor to the planned window.
 type part int8
 
 const (
 	wholeTrace part = iota
-	resident        // born before the window, or alive after it
-	inside          // born and freed in it, or in its repetition
+	resident        // allocated before the window, or live after it
+	inside          // allocated and freed in it, or freed in its repetition
 )
 
-// arenaKey is what tensors of one arena have in common.
+// arenaKey identifies the arena of a tensor.
 type arenaKey struct {
 	device int32
 	stream int64 // 0 when streams share
-	pool   int32 // a private pool shares with none: a CUDA graph replays into its memory at any time
+	pool   int32 // a private pool shares its memory with no other: a CUDA graph replays into it at any time
 	part   part
 }
 
@@ -68,7 +68,7 @@ func (k arenaKey) name(o *Options, pools func(int32) string) string {
 	return name.String()
 }
 
-// key returns the arena of tensor i, which lives in the window.
+// key returns the arena of tensor i, which must live in the window.
 func (o *Options) key(t *Tensors, i int) arenaKey {
 	k := arenaKey{device: t.Device[i], pool: t.Pool[i]}
 	if o.Streams == Separate {
@@ -83,10 +83,10 @@ func (o *Options) key(t *Tensors, i int) arenaKey {
 	return k
 }
 
-// starts reports whether tensor i comes to life in the window.
+// starts reports whether tensor i is allocated in the window.
 func (w *Window) starts(t *Tensors, i int) bool { return w.Lo <= t.Alloc[i] && t.Alloc[i] < w.Hi }
 
-// holds reports whether tensor i lives in the window at any time. All do when it is nil.
+// holds reports whether tensor i lives at any time of the window. A nil window holds all tensors.
 func (w *Window) holds(t *Tensors, i int) bool {
 	return w == nil || t.Alloc[i] < w.Hi && t.Free[i] > w.Lo
 }

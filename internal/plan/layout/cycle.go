@@ -1,15 +1,15 @@
 package layout
 
-// cycle is a window that is repeated without end. Its times are positions.
+// cycle is a window that is repeated without end. Its times are positions (see Tensors.position).
 type cycle struct {
 	t      *Tensors
 	w      Window
 	lo     int64
 	period int64
-	heirs  map[int]int // of a tensor that the repetition before left, the one that this one leaves in its place
+	heirs  map[int]int // for a tensor from before the window, the one that takes its place for the next repetition
 }
 
-// newCycle returns nil when nothing is repeated.
+// newCycle returns the cycle of a periodic plan, or nil.
 func newCycle(t *Tensors, o *Options) *cycle {
 	if !o.Periodic {
 		return nil
@@ -20,8 +20,8 @@ func newCycle(t *Tensors, o *Options) *cycle {
 	return c
 }
 
-// end returns when tensor i is dead. A plan has rows alone: of one that is freed after the window, those of the repetition may be
-// others than the trace has there, and the later end counts.
+// end returns the end of the life of tensor i. After the window, the rows of the repetition may differ from those of the trace, and a plan
+// knows only rows: so the later of both ends counts.
 func (c *cycle) end(i int) int64 {
 	end := c.t.position(c.t.Free[i])
 	if after := c.t.Free[i] - c.w.Hi; after > 0 {
@@ -30,21 +30,21 @@ func (c *cycle) end(i int) int64 {
 	return end
 }
 
-// repeats reports whether tensor i comes to life in the window and is freed within a period. One that is never freed does not.
+// repeats reports whether tensor i is allocated in the window and freed within a period.
 func (c *cycle) repeats(i int) bool {
 	return c.w.starts(c.t, i) && c.t.Free[i] < c.t.Rows && c.end(i)-c.t.position(c.t.Alloc[i]) <= c.period
 }
 
-// crosses reports whether tensor i is still alive when the next repetition begins.
+// crosses reports whether tensor i still lives when the next repetition begins.
 func (c *cycle) crosses(i int) bool { return c.end(i) > c.lo+c.period }
 
-// request is what tensors have in common that may take the same place.
+// request identifies tensors that may take the same place.
 type request struct {
 	arena arenaKey
 	size  int64
 }
 
-// findHeirs finds for each tensor that is older than the window and freed in it one that is left to the next repetition: of
+// findHeirs assigns to each tensor that is allocated before the window and freed in it a tensor that lives on into the next repetition: of
 // the same size, and freed there no earlier.
 func (c *cycle) findHeirs(o *Options) {
 	t := c.t

@@ -12,19 +12,19 @@ import (
 	"gm/internal/dsa/solvers"
 )
 
-// Options say what to plan, and how.
+// Options control what is planned, and how.
 type Options struct {
-	Solver  string // a name of solvers.All; the first of them when empty
-	Search  Search // nil to let the solver run until it ends
+	Solver  string // a name in solvers.All; empty for the default
+	Search  Search // nil to run the solver until it ends
 	Streams Streams
-	Align   int64   // bytes; 0 for the alignment of the trace, or 512 when it does not say
+	Align   int64   // bytes; 0 for the alignment in the trace, or 512 if it has none
 	Window  *Window // nil for the whole trace
 
-	// Periodic plans the window for endless repetition: what is freed in the repetition after its own lives on there.
+	// Periodic plans the window for endless repetition: a tensor that is freed in the next repetition is part of it.
 	Periodic bool
 }
 
-// Search finds a layout for each of the tasks.
+// Search finds a layout for each task, in their order.
 type Search func(ctx context.Context, s dsa.Solver, tasks []Task) ([]dsa.Layout, error)
 
 // Task is an arena to lay out.
@@ -33,7 +33,7 @@ type Task struct {
 	Problem *dsa.Problem
 }
 
-// defaultAlign is what PyTorch rounds requests to, in bytes.
+// defaultAlign is the multiple to which PyTorch rounds requests, in bytes.
 const defaultAlign = 512
 
 // Plan is a layout of the tensors of a trace, or of those that live in a window of it.
@@ -41,12 +41,12 @@ type Plan struct {
 	Meta    plan.Meta
 	Arenas  []Arena // in the order of their first tensors
 	Tensors *Tensors
-	Member  []int32 // the tensors that are part of the plan, in their order
-	Arena   []int32 // of each of those, an index of Arenas
-	Offset  []int64 // of each of those, in its arena, in bytes
+	Member  []int32 // the tensors of the plan, as ascending indices of Tensors
+	Arena   []int32 // of each member, an index of Arenas
+	Offset  []int64 // of each member, in its arena, in bytes
 }
 
-// Solve plans the tensors. When ctx is done the solver's best layout until then is taken, if there is one.
+// Solve plans the tensors. When ctx is done, it takes the best layout that the solver has found, if there is one.
 func Solve(ctx context.Context, t *Tensors, o Options) (*Plan, error) {
 	if o.Align == 0 {
 		o.Align = t.Meta.Alignment
@@ -55,7 +55,7 @@ func Solve(ctx context.Context, t *Tensors, o Options) (*Plan, error) {
 		o.Align = defaultAlign
 	}
 	if o.Align < 0 {
-		return nil, fmt.Errorf("alignment of %d bytes", o.Align)
+		return nil, fmt.Errorf("alignment of %d bytes, expected at least 1", o.Align)
 	}
 	if o.Periodic && o.Window == nil {
 		return nil, errors.New("no window to repeat")
@@ -98,7 +98,7 @@ func untilEnd(ctx context.Context, s dsa.Solver, tasks []Task) ([]dsa.Layout, er
 	return layouts, nil
 }
 
-// divide assigns the tensors to arenas. The cycle is nil when nothing is repeated.
+// divide assigns the tensors to arenas. The cycle is nil unless the plan is periodic.
 func divide(t *Tensors, o *Options, c *cycle) *Plan {
 	p := &Plan{Tensors: t}
 	arenas := map[arenaKey]int32{}
@@ -134,7 +134,7 @@ func divide(t *Tensors, o *Options, c *cycle) *Plan {
 	return p
 }
 
-// add makes tensor i, which is the plan's given member, part of the problem.
+// add adds tensor i, the given member of the plan, to the problem.
 func (a *Arena) add(t *Tensors, i int, member int32) {
 	a.members = append(a.members, member)
 	a.problem.Start = append(a.problem.Start, t.position(t.Alloc[i]))
@@ -142,7 +142,7 @@ func (a *Arena) add(t *Tensors, i int, member int32) {
 	a.problem.Size = append(a.problem.Size, t.Size[i])
 }
 
-// repeat lets tensor i, the last that was added, live on in the next repetition. While none does, the problem is a plain one.
+// repeat extends the life of tensor i, the last one added, into the next repetition. While no tensor lives on, the problem is plain.
 func (a *Arena) repeat(c *cycle, i int) {
 	if c != nil && c.crosses(i) {
 		a.problem.End[len(a.problem.End)-1] = c.end(i)
@@ -158,7 +158,7 @@ func (p *Plan) tasks() []Task {
 	return tasks
 }
 
-// place takes over the layout of an arena and forgets its problem.
+// place applies the layout of an arena and drops its problem.
 func (p *Plan) place(a *Arena, l *dsa.Layout) {
 	for k, member := range a.members {
 		p.Offset[member] = l.Offsets[k]
@@ -167,7 +167,7 @@ func (p *Plan) place(a *Arena, l *dsa.Layout) {
 	a.members, a.problem = nil, dsa.Problem{}
 }
 
-// inherit gives what the repetition before left the places of what this one leaves.
+// inherit gives tensors from the previous repetition the places of their heirs.
 func (p *Plan) inherit(c *cycle) {
 	if c == nil {
 		return
@@ -179,7 +179,7 @@ func (p *Plan) inherit(c *cycle) {
 	}
 }
 
-// describe fills in Meta.
+// describe sets Meta.
 func (p *Plan) describe(o *Options) {
 	t := p.Tensors
 	p.Meta = plan.Meta{
@@ -207,10 +207,10 @@ func (p *Plan) describe(o *Options) {
 	p.Meta.Optimal = p.Meta.Peak == p.Meta.LowerBound
 }
 
-// writeRows is how many rows are written at a time.
+// writeRows is the number of rows in a batch.
 const writeRows = 4096
 
-// Write writes the rows to w, which was made with p.Meta.
+// Write writes the rows to w, which must have been made with p.Meta.
 func (p *Plan) Write(w *plan.Writer) error {
 	t := p.Tensors
 	arenas := make([]int32, len(p.Arenas))

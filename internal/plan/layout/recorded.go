@@ -6,7 +6,7 @@ import (
 	"gm/internal/trace/recording"
 )
 
-// recorded is what a plan keeps of the traced allocator beside its tensors, in the form of plan.Meta.
+// recorded is what a plan stores about the traced allocator besides tensors, in the form of plan.Meta.
 type recorded struct {
 	conf     allocconf.Conf
 	watches  map[int32]*recording.Emptied
@@ -19,14 +19,13 @@ func newRecorded(conf allocconf.Conf) *recorded {
 	return &recorded{conf: conf, watches: map[int32]*recording.Emptied{}}
 }
 
-// maxRecorded is how many segments, and how many times that the cache was emptied, a plan keeps: more than a job has that does not
-// suffer from it.
+// maxRecorded limits the segments, and the times that the cache was emptied, in a plan. A healthy job has fewer.
 const maxRecorded = 100_000
 
 // maxAddress is above any address of a GPU.
 const maxAddress = 1 << 60
 
-// add takes in one row of a framework's allocator.
+// add processes one row of a framework's allocator.
 func (r *recorded) add(e *trace.Event, row int64, tag string) {
 	watch := r.watches[e.Device]
 	if watch == nil {

@@ -9,14 +9,14 @@ import (
 	"gm/internal/swap/store"
 )
 
-// OfStep makes tensors of what lives during a step of a graph. Their rows are the step's events, their times those of operators that wait for
-// nothing, from the beginning of the step on.
+// OfStep returns the tensors that live during a step of a graph. Their rows are the events of the step. Their times, from the beginning of
+// the step, assume operators that never wait.
 func OfStep(g *store.Graph, step *lifetimes.Step) *Tensors {
 	t := &Tensors{
 		Pools: column.NewStrings(), Rows: step.Events, Meta: trace.Meta{Source: g.Name, Devices: []string{g.Device}, Capacity: g.Meta.Capacity},
 		Digest: g.Digest, recorded: &recorded{}, rowsOf: plan.Step,
 	}
-	begins := make([]int64, len(g.Ops)+1) // of the operators, and the end of the last
+	begins := make([]int64, len(g.Ops)+1) // the beginning of each operator, and the end of the last
 	for i := range g.Ops {
 		begins[i+1] = begins[i] + g.Ops[i].Duration.Nanoseconds()
 	}
@@ -37,7 +37,7 @@ const (
 	incrementalSpace
 )
 
-// Grouped makes a plan of what lives during a step as package gtbm has placed it, in multiples of align, in bytes.
+// Grouped returns the plan of a step that package gtbm has placed, in multiples of align, in bytes.
 func Grouped(t *Tensors, pool *gtbm.Pool, align int64) *Plan {
 	const solver = "gtbm"
 	p := &Plan{Tensors: t, Offset: pool.Offset, Arenas: []Arena{

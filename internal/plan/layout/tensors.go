@@ -1,5 +1,12 @@
-// Package layout turns a trace, or the step of a graph, into a plan: it collects the tensors, decides which may share an address range, an
-// arena, and has a solver of package dsa lay out each of those.
+// Package layout makes plans of traces and of steps. It collects the tensors, assigns those that may share memory to the same address
+// range, an arena, and runs a solver of package dsa on each arena.
+//
+//   - tensors.go: the tensors of a trace, and its iterations
+//   - step.go: the tensors of a step of a graph
+//   - arenas.go: which tensors share an arena
+//   - cycle.go: iterations that repeat
+//   - plan.go: the problems of the arenas, their layouts, and the plan
+//   - recorded.go: what a plan stores about the traced allocator
 package layout
 
 import (
@@ -14,15 +21,14 @@ import (
 	"gm/internal/trace/iterations"
 )
 
-// Tensors are the allocations of a trace that a framework made, one slice a column, in the order in which they were
-// made.
+// Tensors holds the allocations that a framework made in a trace, as columns, in the order of allocation.
 type Tensors struct {
 	ID      []int64
 	Size    []int64 // bytes as requested
 	Alloc   []int64 // row of the trace
-	Free    []int64 // row at which the memory is reusable; the number of rows when it never is
+	Free    []int64 // row from which the memory is reusable; the number of rows if it is never freed
 	AllocNS []int64 // nanoseconds since the Unix epoch
-	FreeNS  []int64 // of the last row when the memory never is reusable
+	FreeNS  []int64 // the time of the last row if it is never freed
 	Device  []int32
 	Stream  []int64
 	Pool    []int32 // code in Pools
@@ -33,14 +39,14 @@ type Tensors struct {
 	Digest string // SHA-256 of the trace file, in hex
 
 	recorded *recorded
-	rowsOf   string  // as plan.Meta has it
-	others   []int64 // rows that say nothing of the framework's allocator
+	rowsOf   string  // as in plan.Meta
+	others   []int64 // rows that are not about the framework's allocator
 }
 
 // Len returns the number of tensors.
 func (t *Tensors) Len() int { return len(t.ID) }
 
-// Collect reads the tensors of a trace, from its first row on.
+// Collect reads the tensors of a trace. The reader must be at the first row.
 func Collect(r *trace.Reader) (*Tensors, error) {
 	conf, _ := allocconf.Recorded(r.Meta().AllocConf)
 	if r.Rows() > plan.MaxTraceRows {
@@ -90,7 +96,7 @@ func Collect(r *trace.Reader) (*Tensors, error) {
 	return t, nil
 }
 
-// alive stands for the row of a free that has not come yet.
+// alive marks a tensor that has not been freed yet.
 const alive = -1
 
 func (t *Tensors) born(b *trace.Batch, i int, pool int32, row int64) {
@@ -99,7 +105,7 @@ func (t *Tensors) born(b *trace.Batch, i int, pool int32, row int64) {
 	t.Device, t.Stream, t.Pool = append(t.Device, b.Device[i]), append(t.Stream, b.Stream[i]), append(t.Pool, pool)
 }
 
-// dies notes a free. Ids grow from alloc to alloc, and where all allocs are the framework's they have no gaps.
+// dies records a free. Ids ascend from alloc to alloc; they have no gaps if all allocs are the framework's.
 func (t *Tensors) dies(id, row, ns int64) error {
 	i := 0
 	if t.Len() > 0 {
@@ -112,14 +118,14 @@ func (t *Tensors) dies(id, row, ns int64) error {
 		}
 	}
 	if t.Free[i] != alive {
-		return fmt.Errorf("row %d: free of id %d, which is freed already", row, id)
+		return fmt.Errorf("row %d: free of id %d, which was freed before", row, id)
 	}
 	t.Free[i], t.FreeNS[i] = row, ns
 	return nil
 }
 
-// position returns the place of a row among those of the framework's allocator. What else is in a trace takes no time: a tensor lives
-// as long, for a solver, with the driver's rows as without them.
+// position returns the number of rows of the framework's allocator before a row. Other rows take no time: for a solver, a tensor lives
+// as long with the driver's rows as without them.
 func (t *Tensors) position(row int64) int64 {
 	before, _ := slices.BinarySearch(t.others, row)
 	return row - int64(before)
@@ -130,12 +136,12 @@ type Window struct {
 	Lo, Hi int64
 }
 
-// Iterations returns the training iterations, each from the row of its first allocation to that of the next one's. It
-// returns nothing when there are none to be found: see package iterations.
+// Iterations returns the training iterations, each from the row of its first allocation to the row of the first allocation of the next. It
+// returns nil when none is found: see package iterations.
 func (t *Tensors) Iterations() []Window {
 	streams := make([]int64, t.Len())
 	for i := range streams {
-		streams[i] = t.Stream[i] + int64(t.Device[i])<<48 // user space addresses of handles leave the bits free
+		streams[i] = t.Stream[i] + int64(t.Device[i])<<48 // handles are addresses of user space, which do not use these bits
 	}
 	var windows []Window
 	for _, span := range iterations.Find(t.Size, streams, t.liveBefore()) {
