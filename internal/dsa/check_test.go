@@ -28,7 +28,7 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 		{"not aligned", func(l *dsa.Layout) { l.Offsets[4] = 20 }},
 		{"not aligned as the buffer wants", func(l *dsa.Layout) { l.Offsets[1] = 8 }},
 		{"not where it is fixed", func(l *dsa.Layout) { l.Offsets[2] = 72 }},
-		{"not as it is tied", func(l *dsa.Layout) { l.Offsets[3] = 48 }},
+		{"tie violated", func(l *dsa.Layout) { l.Offsets[3] = 48 }},
 		{"overlap", func(l *dsa.Layout) { l.Offsets[1] = 64 }},
 		{"overlap below", func(l *dsa.Layout) { l.Offsets[1] = 16 }},
 		{"overlap around the end of the period", func(l *dsa.Layout) { l.Offsets[4] = 40 }},
@@ -44,7 +44,7 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 	}
 }
 
-// TestOverlapAgainstAllPairs compares the sweep with looking at every two buffers.
+// TestOverlapAgainstAllPairs compares the sweep with a comparison of all pairs of buffers.
 func TestOverlapAgainstAllPairs(t *testing.T) {
 	found := 0
 	for seed := range uint64(2000) {

@@ -8,7 +8,7 @@ import (
 	"gm/internal/dsa/solvers"
 )
 
-// Three buffers, the second and the third never alive together, fit in less than the sum of their sizes.
+// Three buffers fit in less than the sum of their sizes, because the second and the third never live at the same time.
 func Example() {
 	p := &dsa.Problem{
 		Start: []int64{0, 1, 3},
@@ -30,7 +30,7 @@ func Example() {
 	// check <nil>
 }
 
-// A capacity asks whether the buffers fit. The bound of the layout proves that they do not.
+// With a capacity, the question is whether the buffers fit. Here the bound of the layout proves that they do not.
 func ExampleOptions_capacity() {
 	p := &dsa.Problem{Start: []int64{0, 1}, End: []int64{2, 3}, Size: []int64{600, 600}, Align: 1}
 	layout, err := solvers.Auto().Solve(context.Background(), p, dsa.Options{Capacity: 1000})
@@ -42,7 +42,7 @@ func ExampleOptions_capacity() {
 	// Output: at least 1200
 }
 
-// Training repeats: a buffer may live on in the next iteration, and operators that work in place share an address.
+// Training repeats: a buffer may live on into the next iteration. The output of an operator that works in place has the address of its input.
 func ExampleProblem() {
 	p := &dsa.Problem{
 		Start:  []int64{0, 2, 8},

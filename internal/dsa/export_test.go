@@ -1,6 +1,6 @@
 package dsa
 
-// Overlap is what [Check] looks for overlaps with.
+// Overlap finds overlaps for [Check].
 func Overlap(p *Problem, buffers []int32, offsets []int64) (a, b int32, found bool) {
 	return p.overlap(buffers, offsets)
 }

@@ -14,14 +14,14 @@ import (
 	"gm/internal/plan/layout"
 )
 
-// solverFunc is a solver.
+// solverFunc is a function as a solver.
 type solverFunc func(ctx context.Context, o dsa.Options) (dsa.Layout, error)
 
 func (f solverFunc) Solve(ctx context.Context, _ *dsa.Problem, o dsa.Options) (dsa.Layout, error) {
 	return f(ctx, o)
 }
 
-// command runs a function as a tool does.
+// command runs a function as a command of the tool.
 type command struct {
 	Do do `cmd:"" default:"1"`
 }

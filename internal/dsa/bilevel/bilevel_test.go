@@ -18,8 +18,8 @@ import (
 // both returns the solver with the default solver on both levels.
 func both() bilevel.Solver { return bilevel.Solver{Parts: solvers.Auto(), Whole: solvers.Auto()} }
 
-// repetitive returns a problem of parts that come again, some after each other, some apart, with buffers among them
-// that live for longer.
+// repetitive returns a problem with repeated parts, some adjacent, some apart, and buffers between them that live
+// longer.
 func repetitive(rng *rand.Rand) *dsa.Problem {
 	p := &dsa.Problem{Align: []int64{1, 512}[rng.IntN(2)]}
 	now := int64(0)
@@ -69,7 +69,7 @@ func TestBilevel(t *testing.T) {
 	}
 }
 
-// TestOneAddressForAll says that what repeats has the same place in its box everywhere.
+// TestOneAddressForAll checks that a repeated buffer has the same place in its box in every occurrence.
 func TestOneAddressForAll(t *testing.T) {
 	for seed := range uint64(50) {
 		rng := rand.New(rand.NewPCG(seed, 7))
@@ -98,7 +98,7 @@ func TestOneAddressForAll(t *testing.T) {
 	}
 }
 
-// TestSlack has iterations that keep a little until the next is under way, when most lives: without slack they fit no box.
+// TestSlack has iterations that keep some memory until the greatest load of the next: without slack no box is possible.
 func TestSlack(t *testing.T) {
 	p := &dsa.Problem{Align: 1}
 	for iteration := range int64(10) {
@@ -157,7 +157,7 @@ func TestBilevelIsDeterministic(t *testing.T) {
 	}
 }
 
-// slow never ends by itself.
+// slow ends only when ctx does.
 type slow struct{}
 
 func (slow) Solve(ctx context.Context, p *dsa.Problem, o dsa.Options) (dsa.Layout, error) {
@@ -165,7 +165,7 @@ func (slow) Solve(ctx context.Context, p *dsa.Problem, o dsa.Options) (dsa.Layou
 	return dsa.Layout{}, ctx.Err()
 }
 
-// TestBilevelOutOfTime has a first level that takes all of its time, and then is done without.
+// TestBilevelOutOfTime has a first level that does not finish in time, so that nothing is folded.
 func TestBilevelOutOfTime(t *testing.T) {
 	p := &dsa.Problem{Align: 1}
 	for layer := range int64(20) {

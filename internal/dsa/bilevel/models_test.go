@@ -30,7 +30,7 @@ func TestModels(t *testing.T) {
 	}
 }
 
-// TestEqualIterations has iterations that fold into one.
+// TestEqualIterations has equal iterations, which fold into one.
 func TestEqualIterations(t *testing.T) {
 	m := layouts.Models(8 << 10)[0]
 	m.Layers, m.Microbatches, m.KeepGradients = 8, 40, true
@@ -46,7 +46,7 @@ func TestEqualIterations(t *testing.T) {
 	}
 }
 
-// solved returns a layout that was verified.
+// solved solves a problem and checks the layout.
 func solved(t *testing.T, s dsa.Solver, p *dsa.Problem) dsa.Layout {
 	t.Helper()
 	start := time.Now()

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// crowded returns up to n buffers that fill a few sections to about one height, so that there is little room for waste.
+// crowded returns up to n buffers that fill a few sections to about the same height, so that little space can be wasted.
 func crowded(rng *rand.Rand, n int) Instance {
 	in := Instance{Sections: 5 + rng.IntN(5)}
 	height := int64(6 + rng.IntN(8))
@@ -35,7 +35,7 @@ func crowded(rng *rand.Rand, n int) Instance {
 	return in
 }
 
-// packed returns buffers that fill a rectangle without a gap: it is cut again and again, and each piece is a buffer.
+// packed returns buffers that fill a rectangle without a gap: the rectangle is cut repeatedly, and each piece is a buffer.
 func packed(rng *rand.Rand, sections int, height int64, cuts int) Instance {
 	type piece struct {
 		lo, hi    int32
@@ -120,7 +120,7 @@ func brute(in Instance) int64 {
 
 func conflict(in Instance, i, j int) bool { return in.Lo[i] < in.Hi[j] && in.Lo[j] < in.Hi[i] }
 
-// valid says what is wrong with the layout of a search.
+// valid returns an error when the layout of a search is wrong.
 func valid(in Instance, s *Search, capacity int64) error {
 	for i := range in.Lo {
 		if s.Offset(i) < 0 || s.Offset(i)+in.Size[i] > capacity {
@@ -143,8 +143,8 @@ func shuffled(rng *rand.Rand, n int) []int32 {
 	return rank
 }
 
-// At the least height there is a layout, and below it there is none, whatever the order of the search. Instances whose least
-// height is above the load are rare: some are listed.
+// A layout is found at the least height, and none exists below it, with any order of search. Instances whose least
+// height is above the load are rare, so some are listed.
 func TestAgainstBruteForce(t *testing.T) {
 	seeds := []uint64{11441, 13702, 17184, 21322, 22425, 24719, 24893, 25906, 27621, 33413}
 	for seed := range uint64(4000) {
@@ -199,7 +199,7 @@ func TestPackedInstancesAreSolved(t *testing.T) {
 	}
 }
 
-// Buffers of different lives are never taken for equal, not even those that are as long as they are high.
+// Buffers of different lives are never confused, even if their length equals their size.
 func TestSquares(t *testing.T) {
 	in := Instance{
 		Lo: []int32{0, 0, 0, 0, 2, 2, 3, 4, 4}, Hi: []int32{5, 3, 2, 4, 3, 4, 5, 5, 5}, Size: []int64{5, 3, 2, 4, 1, 1, 4, 2, 3}, Sections: 5,
@@ -212,7 +212,7 @@ func TestSquares(t *testing.T) {
 	}
 }
 
-// Sizes that cannot be reckoned with give no false proofs.
+// Sizes that are too large to add give no false proofs.
 func TestGreatestSizes(t *testing.T) {
 	for _, c := range []struct {
 		unit       int64
@@ -254,7 +254,7 @@ func TestNoBuffers(t *testing.T) {
 	}
 }
 
-// BenchmarkTry is how many nodes a second are searched, in an instance that leaves no room.
+// BenchmarkTry measures nodes per second, in an instance without spare room.
 func BenchmarkTry(b *testing.B) {
 	for _, cuts := range []int{200, 400, 2000} {
 		b.Run(fmt.Sprint(cuts), func(b *testing.B) {

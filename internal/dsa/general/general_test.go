@@ -15,7 +15,7 @@ import (
 	"gm/internal/dsa/pairs"
 )
 
-// generalSolvers take any problem.
+// generalSolvers returns the solvers that take problems of any kind.
 func generalSolvers() map[string]dsa.Solver {
 	return map[string]dsa.Solver{"general": Solver{}, "anneal": anneal.Solver{}, "pairs": pairs.Solver{}}
 }
@@ -114,7 +114,7 @@ func TestGeneralCancelled(t *testing.T) {
 	}}
 	l, err := Solver{}.Solve(ctx, p, o)
 	if err != nil || dsa.Check(p, l) != nil || l.Peak != peak {
-		t.Errorf("peak %d, last told of %d: %v, %v", l.Peak, peak, err, dsa.Check(p, l))
+		t.Errorf("peak %d, last reported %d: %v, %v", l.Peak, peak, err, dsa.Check(p, l))
 	}
 	if took := time.Since(begin); took < 300*time.Millisecond || took > 5*time.Second {
 		t.Errorf("returned after %v, expected it to be cancelled after 300 ms", took)

@@ -19,7 +19,7 @@ func TestPassesAllocateNothing(t *testing.T) {
 	}
 }
 
-// BenchmarkPass is one run of the skyline with its memory warm: it should allocate nothing.
+// BenchmarkPass measures a run of the skyline that reuses its memory: it should not allocate.
 func BenchmarkPass(b *testing.B) {
 	in := sections.New(dsatest.Training(rand.New(rand.NewPCG(7, 7)), 40, 250))
 	var w Workspace

@@ -159,7 +159,7 @@ func TestOpenNamesTheFile(t *testing.T) {
 	}
 }
 
-// FuzzRead checks that whatever is read gives valid problems, and an output that is the same instance, with no buffer fixed.
+// FuzzRead checks that an accepted input gives valid problems, and that its output is the same instance without fixed buffers.
 func FuzzRead(f *testing.F) {
 	f.Add("id,lower,upper,size\na,0,10,48\nb,5,15,32\n", int64(0))
 	f.Add("arena,offset,buffer,begin,end,size,alignment,same_as,next_to,gaps,hint\nx,,1,0,4,8,64,,,,3\nx,128,2,0,4,8,,1,,,\ny,-1,3,0,4,8,,,,,", int64(512))

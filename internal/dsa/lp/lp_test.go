@@ -63,7 +63,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestConflicts compares the sweep with a look at every pair and moment.
+// TestConflicts compares the sweep with a comparison of all pairs at all moments.
 func TestConflicts(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 500 {
@@ -121,7 +121,7 @@ func overlap(p *dsa.Problem, a, b int32) bool {
 	return false
 }
 
-// random returns a problem of n buffers that are born before a time and have a life and a size.
+// random returns a problem of n buffers that are born before a given time, each with a life and a size.
 func random(r *rand.Rand, n int, before int64) *dsa.Problem {
 	p := &dsa.Problem{Align: 16}
 	for range n {

@@ -31,7 +31,7 @@ var mips = []mip{
 		regexp.MustCompile(`^Optimal - objective value (\S+)`), regexp.MustCompile(`(?i)infeasible`)},
 }
 
-// infeasible stands for the peak of no layout.
+// infeasible is the peak when there is no layout.
 const infeasible = -1
 
 // solve returns the least peak, in bytes.
@@ -106,8 +106,8 @@ func TestAgainstAllLayouts(t *testing.T) {
 	})
 }
 
-// TestAgainstExact compares the optimum of models of up to 20 buffers, of which some 20 pairs conflict, with that of a solver
-// that proves it. With 40 pairs MIP solvers take minutes.
+// TestAgainstExact compares the optimum of models of up to 20 buffers and about 20 conflicts with that of a solver
+// that proves it. With 40 conflicts, MIP solvers take minutes.
 func TestAgainstExact(t *testing.T) {
 	exact, err := solvers.Lookup("exact")
 	if err != nil {
@@ -130,7 +130,7 @@ func TestAgainstExact(t *testing.T) {
 	})
 }
 
-// odd returns the problem with what few have.
+// odd returns the problem with optional columns.
 func odd(r *rand.Rand, p dsa.Problem) *dsa.Problem {
 	if r.IntN(2) == 0 {
 		p.Period = 10 + r.Int64N(20)
@@ -177,7 +177,7 @@ func fits(p *dsa.Problem, offsets []int64, height int64) bool {
 	return false
 }
 
-// allowed reports whether buffer i, the last one with an offset, may be there.
+// allowed reports whether buffer i, the last one with an offset, may have that offset.
 func allowed(p *dsa.Problem, offsets []int64, i int32) bool {
 	at := offsets[i]
 	if p.Fixed != nil && p.Fixed[i] != dsa.Free && p.Fixed[i] != at || p.Aligns != nil && p.Aligns[i] > 0 && at%p.Aligns[i] != 0 {

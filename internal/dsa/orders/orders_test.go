@@ -10,7 +10,7 @@ import (
 	"gm/internal/dsa/rigid"
 )
 
-// BenchmarkOrder is one pass in the order of a skyline, and in the order of size.
+// BenchmarkOrder measures one pass in the order of a skyline, and one in the order of size.
 func BenchmarkOrder(b *testing.B) {
 	for _, layers := range []int{200, 4000} {
 		p := dsatest.Training(rand.New(rand.NewPCG(7, 7)), 1, layers)

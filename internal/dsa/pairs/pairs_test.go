@@ -30,7 +30,7 @@ func TestPairsFindTheLeastPeak(t *testing.T) {
 	}
 }
 
-// leastPeak tries all offsets, below a peak that grows until there is a layout.
+// leastPeak tries all offsets below a peak, which grows until there is a layout.
 func leastPeak(p *dsa.Problem) int64 {
 	for peak := int64(0); ; peak += p.Align {
 		if (&allOffsets{p: p, peak: peak, offsets: make([]int64, p.Len())}).from(0) {
@@ -65,7 +65,7 @@ func (a *allOffsets) from(i int) bool {
 	return false
 }
 
-// suits reports whether the buffer is where it may be, as far as those before it go.
+// suits reports whether the offset of a buffer is valid, given those before it.
 func (a *allOffsets) suits(i int) bool {
 	p, o := a.p, a.offsets
 	if p.Aligns != nil && p.Aligns[i] > 1 && o[i]%p.Aligns[i] != 0 || p.Fixed != nil && p.Fixed[i] != dsa.Free && o[i] != p.Fixed[i] {

@@ -16,10 +16,10 @@ func word(rng *rand.Rand, n int, alphabet uint64) []uint64 {
 	return w
 }
 
-// join puts words one after another.
+// join concatenates words.
 func join(words ...[]uint64) []uint64 { return slices.Concat(words...) }
 
-// check says what is wrong with parts: occurrences that differ, overlap or are too few or too short.
+// check fails the test when occurrences of parts differ, overlap, or are too few or too short.
 func check(t *testing.T, symbols []uint64, parts []Part, least int) (covered int) {
 	t.Helper()
 	taken := make([]bool, len(symbols))
@@ -142,7 +142,7 @@ func TestAnySequence(t *testing.T) {
 	}
 }
 
-// TestCut has layers whose pairs are torn everywhere but at one place.
+// TestCut has layers that can be cut in only one place without tearing a pair.
 func TestCut(t *testing.T) {
 	const layers, length, border = 6, 20, 13
 	rng := rand.New(rand.NewPCG(4, 4))

@@ -8,8 +8,8 @@ import (
 	"gm/internal/models/layouts"
 )
 
-// TestHeavyTailed has problems that are too large for an exact search, and where annealing comes lower than skylines. It is the same with
-// any number of workers.
+// TestHeavyTailed has problems that are too large for an exact search, on which annealing is better than skylines. The number of workers
+// makes no difference.
 func TestHeavyTailed(t *testing.T) {
 	const work = 1 << 22
 	for seed := range uint64(2) {

@@ -8,7 +8,7 @@ import (
 	"gm/internal/dsa/dsatest"
 )
 
-// BenchmarkSolve reports, beside the time, how far the peak is over the bound.
+// BenchmarkSolve reports the time, and how far the peak is above the bound.
 func BenchmarkSolve(b *testing.B) {
 	for _, c := range []struct {
 		name  string

@@ -11,7 +11,7 @@ import (
 	"gm/internal/dsa/dsatest"
 )
 
-// odd reads bytes as a problem: four of them say what it has, then there are five for each buffer.
+// odd converts bytes to a problem: the first four choose its properties, then there are five per buffer.
 func odd(data []byte) (*dsa.Problem, dsa.Options) {
 	p, o := &dsa.Problem{Align: 1}, dsa.Options{Workers: 1}
 	if len(data) < 4 {
@@ -41,8 +41,8 @@ func odd(data []byte) (*dsa.Problem, dsa.Options) {
 	return p, o
 }
 
-// FuzzSolvers checks that every solver has a layout of every valid problem in next to no time, or says that it takes no
-// such problem; and that no one's bound is above another's peak.
+// FuzzSolvers checks that every solver returns a valid layout of every valid problem in little time, or refuses the kind of
+// problem, and that no bound is above the peak of another solver.
 func FuzzSolvers(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 0, 0, 8, 3, 0, 0, 8, 8, 5, 0, 0, 16, 4, 2, 0, 0})
 	f.Add([]byte{15, 4, 9, 80, 0, 8, 3, 200, 200, 8, 8, 5, 4, 129, 16, 4, 2, 3, 130, 20, 9, 7, 4, 0})

@@ -33,7 +33,7 @@ func TestEverySolverIsValid(t *testing.T) {
 	}
 }
 
-// briefly gives a solver little time.
+// briefly runs a solver for a short time.
 func briefly(t *testing.T, s dsa.Solver, p *dsa.Problem) (dsa.Layout, error) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
@@ -157,7 +157,7 @@ func TestSameLayoutOnAnyNumberOfCores(t *testing.T) {
 	}
 }
 
-// countdown is a context that is done after Err was asked so many times.
+// countdown is a context that is done after Err was called left times.
 type countdown struct {
 	context.Context
 	left *int
@@ -195,7 +195,7 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-// TestLate gives solvers no time at all.
+// TestLate runs solvers after their deadline.
 func TestLate(t *testing.T) {
 	p := dsatest.Random(rand.New(rand.NewPCG(6, 5)), 3000, 1)
 	done, cancel := context.WithTimeout(t.Context(), -time.Second)

@@ -17,7 +17,7 @@ func TestCrowded(t *testing.T) {
 	}
 }
 
-// TestPacked checks that the buffers fill the rectangle: none is higher than it at any time, and together they are as large.
+// TestPacked checks that the buffers fill the rectangle: their load is never above its height, and their areas add up to its area.
 func TestPacked(t *testing.T) {
 	for seed := range uint64(20) {
 		p := Packed(50, 1000, 120, seed)

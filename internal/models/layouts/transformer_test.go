@@ -7,7 +7,7 @@ import (
 	"gm/internal/dsa"
 )
 
-// greatestLoad returns the most bytes that live at one time.
+// greatestLoad returns the most bytes that live at the same time.
 func greatestLoad(p *dsa.Problem) int64 {
 	change := make([]int64, p.End[0]+1)
 	for i := range p.Size {
@@ -25,7 +25,7 @@ func greatestLoad(p *dsa.Problem) int64 {
 	return most
 }
 
-// TestSkeletal compares with MEMO's sum: 16 numbers a token, layer and hidden size, of two bytes.
+// TestSkeletal compares with MEMO's sum: 16 numbers of two bytes per token, layer and hidden size.
 func TestSkeletal(t *testing.T) {
 	for _, m := range Models(1 << 16) {
 		m.Shards = 1

@@ -95,7 +95,7 @@ func (c *checked) cover(a *allocs) error {
 	}
 	if row < len(c.tensors) {
 		t := &c.tensors[row]
-		return fmt.Errorf("row %d: tensor %d comes to life at row %d of the %s, where none does", row, t.ID, t.Alloc, a.of)
+		return fmt.Errorf("row %d: tensor %d is allocated at row %d of the %s, which allocates nothing there", row, t.ID, t.Alloc, a.of)
 	}
 	return nil
 }

@@ -75,7 +75,7 @@ func (c *checked) alone(i int) string {
 	case t.Offset%c.meta.Alignment != 0:
 		return fmt.Sprintf("is at offset %d, no multiple of %d", t.Offset, c.meta.Alignment)
 	case i > 0 && t.Alloc <= c.tensors[i-1].Alloc:
-		return fmt.Sprintf("comes to life at row %d, the one above at %d", t.Alloc, c.tensors[i-1].Alloc)
+		return fmt.Sprintf("is allocated at row %d, not after the tensor above, at row %d", t.Alloc, c.tensors[i-1].Alloc)
 	}
 	return ""
 }

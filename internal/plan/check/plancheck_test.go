@@ -66,7 +66,7 @@ func openTrace(t *testing.T, file []byte) *trace.Reader {
 	return r
 }
 
-// writePlan solves a trace, lets change spoil the result, and returns a reader of the plan.
+// writePlan plans a trace, applies change to the result, and returns a reader of the plan.
 func writePlan(t *testing.T, file []byte, o layout.Options, change func(*layout.Plan)) *plan.Reader {
 	t.Helper()
 	tensors, err := layout.Collect(openTrace(t, file))
@@ -142,7 +142,7 @@ func TestBadPlans(t *testing.T) {
 		{"missing first", func(p *layout.Plan) { drop(p, 0) }, "is missing"},
 		{"missing", func(p *layout.Plan) { drop(p, 77) }, "is missing"},
 		{"missing last", func(p *layout.Plan) { drop(p, len(p.Member)-1) }, "is missing"},
-		{"invented", func(p *layout.Plan) { p.Tensors.Alloc[100]-- }, "where none does"},
+		{"invented", func(p *layout.Plan) { p.Tensors.Alloc[100]-- }, "allocates nothing there"},
 		{"other id", func(p *layout.Plan) { p.Tensors.ID[p.Tensors.Len()-1] += 5 }, "has id"},
 		{"other size", func(p *layout.Plan) { p.Tensors.Size[50]-- }, "has size"},
 		{"freed early", func(p *layout.Plan) { p.Tensors.Free[0]-- }, "has free"},
@@ -161,14 +161,14 @@ func TestBadPlans(t *testing.T) {
 	}
 }
 
-// drop takes a tensor out of a plan that stays otherwise as it is.
+// drop removes a tensor from a plan and changes nothing else.
 func drop(p *layout.Plan, i int) {
 	p.Member = append(p.Member[:i:i], p.Member[i+1:]...)
 	p.Arena = append(p.Arena[:i:i], p.Arena[i+1:]...)
 	p.Offset = append(p.Offset[:i:i], p.Offset[i+1:]...)
 }
 
-// moveDevice says of all tensors of one device that they are on another.
+// moveDevice moves all tensors of one device to another.
 func moveDevice(p *layout.Plan) {
 	for i := range p.Tensors.Device {
 		if p.Tensors.Device[i] == 1 {
@@ -206,7 +206,7 @@ func TestBadRows(t *testing.T) {
 		{"no size", func(c *checked) { c.tensors[2].Size = 0 }, "has 0 bytes"},
 		{"no life", func(c *checked) { c.tensors[2].Free = 5 }, "lives in the rows [5, 5)"},
 		{"life beyond the end", func(c *checked) { c.tensors[2].Free = 11 }, "lives in the rows"},
-		{"disorder", func(c *checked) { c.tensors[2].Alloc = 1 }, "the one above"},
+		{"disorder", func(c *checked) { c.tensors[2].Alloc = 1 }, "not after the tensor above"},
 		{"no alignment", func(c *checked) { c.meta.Alignment = 0 }, "alignment"},
 		{"peak too low", func(c *checked) { c.meta.Peak = 1024 }, "peak"},
 		{"negative bound", func(c *checked) { c.meta.LowerBound = -1 }, "lower bound"},
@@ -227,7 +227,7 @@ func TestWindowMustBeCovered(t *testing.T) {
 	if _, err := Check(writePlan(t, file, o, middle), openTrace(t, file)); err == nil || !strings.Contains(err.Error(), "is missing") {
 		t.Errorf("without a tensor in its middle: error %v", err)
 	}
-	// The first and the last may be what the peak or the bound rests on, so that it is those that are wrong.
+	// Without the first or the last tensor, the peak or the bound may be what is wrong.
 	for name, which := range map[string]func(n int) int{"first": func(int) int { return 0 }, "last": func(n int) int { return n - 1 }} {
 		spoil := func(p *layout.Plan) { drop(p, which(len(p.Member))) }
 		if _, err := Check(writePlan(t, file, o, spoil), openTrace(t, file)); err == nil {

@@ -76,7 +76,7 @@ func TestRepeatedReport(t *testing.T) {
 	}
 }
 
-// Rows that are not of the framework's allocator may be fewer in one repetition than in the next.
+// The number of rows that are not the framework's may differ between repetitions.
 func TestRepeatedClock(t *testing.T) {
 	arenas := []string{"", "d0.iteration"}
 	tensors := []plan.Tensor{

@@ -11,7 +11,7 @@ import (
 	"gm/internal/dsa"
 )
 
-// script writes a trace from words: +ID:SIZE is an alloc, -ID a free, # a row of the driver's. Bars are around the window.
+// script writes a trace from words: +ID:SIZE is an alloc, -ID a free, # a row of the driver. Bars enclose the window.
 func script(t *testing.T, words string) (read func() *trace.Reader, w Window) {
 	t.Helper()
 	var b trace.Batch
@@ -103,7 +103,7 @@ func lives(p *dsa.Problem) string {
 	return strings.Join(all, " ")
 }
 
-// members lists the ids in the arenas of a plan, and those that inherit a place with whose it is.
+// members lists the ids in the arenas of a plan, and for those that inherit a place the id of the heir.
 func members(p *Plan, c *cycle) string {
 	lists := make([]string, len(p.Arenas))
 	var heirs []string
@@ -125,7 +125,7 @@ func members(p *Plan, c *cycle) string {
 	return strings.Join(lists, ", ")
 }
 
-// Three that overlap two by two, around the circle, need three places although two live at any time.
+// Three tensors that overlap in pairs around the circle need three places, although only two live at any time.
 func TestPeriodicBound(t *testing.T) {
 	read, w := script(t, "+1:8 | +2:8 -1 +3:8 -2 +4:8 -3 | +5:8 -4")
 	tensors, err := Collect(read())

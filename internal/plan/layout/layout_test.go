@@ -20,7 +20,7 @@ import (
 	"gm/internal/torch/snapshot"
 )
 
-// open returns a reader of what write puts into a trace.
+// open returns a reader of the trace that write writes.
 func open(t testing.TB, write func(w *trace.Writer) error) *trace.Reader {
 	t.Helper()
 	var file bytes.Buffer
@@ -173,7 +173,7 @@ func TestEmptyTrace(t *testing.T) {
 	checked(t, p, nil)
 }
 
-// checked writes a plan and has it checked against the trace, which is read again.
+// checked writes a plan and checks it against the trace, which is read again.
 func checked(t testing.TB, p *Plan, again *trace.Reader) {
 	t.Helper()
 	var file bytes.Buffer
@@ -190,8 +190,8 @@ func checked(t testing.TB, p *Plan, again *trace.Reader) {
 	}
 }
 
-// The traces of real jobs, how many iterations each has, and what the default solver must reach: its peak over the
-// lower bound.
+// The traces of real jobs, the number of iterations of each, and the ratio of peak to lower bound that the default solver must
+// reach.
 var realTraces = []struct {
 	name       string
 	iterations int
