@@ -23,4 +23,4 @@ var files embed.FS
 const Mark = "started"
 
 // Install writes the Python files into dir, which must exist.
-func Install(dir string) error { return site.Install(dir, "gmstitch", files) }
+func Install(dir string) error { return site.Install(dir, "gmstitch", files, "addresses.py", "say.py") }

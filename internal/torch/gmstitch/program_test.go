@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"gm/internal/torch/gmtrace"
+	"gm/internal/torch/pythons"
 )
 
 // session is how Python programs are run on the stand-ins for PyTorch and libgm.so.
@@ -54,29 +55,17 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// pythons returns the interpreters to test with: python3, and those that GM_PYTHONS names, parted by colons.
-func pythons(t *testing.T) []string {
-	t.Helper()
-	python, err := exec.LookPath("python3")
-	if err != nil {
-		t.Skip("no python3 to run the glue in")
-	}
-	return append([]string{python}, filepath.SplitList(os.Getenv("GM_PYTHONS"))...)
-}
-
 // eachPython runs a test in all interpreters, with a session each.
 func eachPython(t *testing.T, test func(*session)) {
 	t.Helper()
-	for _, python := range pythons(t) {
-		t.Run(strings.ReplaceAll(python, "/", "_"), func(t *testing.T) { test(newSession(t, python)) })
-	}
+	pythons.Each(t, func(t *testing.T, python string) { test(newSession(t, python)) })
 }
 
 // newSession starts a session; without a python it takes the first one.
 func newSession(t *testing.T, python string) *session {
 	t.Helper()
 	if python == "" {
-		python = pythons(t)[0]
+		python = pythons.All(t)[0]
 	}
 	path, err := library()
 	if err != nil {

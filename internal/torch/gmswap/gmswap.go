@@ -31,4 +31,4 @@ var files embed.FS
 const Mark = "moving"
 
 // Install writes the Python files into dir, which must exist.
-func Install(dir string) error { return site.Install(dir, "gmswap", files) }
+func Install(dir string) error { return site.Install(dir, "gmswap", files, "addresses.py", "say.py") }

@@ -14,10 +14,13 @@ func TestWholeFile(t *testing.T) {
 	if err != nil {
 		t.Skip("no python3")
 	}
-	dir := t.TempDir()
+	dir, home := t.TempDir(), t.TempDir()
+	if err := Install(home); err != nil {
+		t.Fatal(err)
+	}
 	write := func(name string) error {
-		cmd := exec.Command(python, "-c", "import sys; from gmswap_hook import report; report.write_whole(sys.argv[1], 'text')", name)
-		cmd.Env = append(os.Environ(), "PYTHONPATH=python", "PYTHONDONTWRITEBYTECODE=1")
+		cmd := exec.Command(python, "-S", "-c", "import sys; from gmswap_hook import report; report.write_whole(sys.argv[1], 'text')", name)
+		cmd.Env = append(os.Environ(), "PYTHONPATH="+home, "PYTHONDONTWRITEBYTECODE=1")
 		return cmd.Run()
 	}
 	file, link := filepath.Join(dir, "file"), filepath.Join(dir, "link")

@@ -7,9 +7,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 	"time"
+
+	"gm/internal/torch/pythons"
 )
 
 // session is a folder to record into, and how Python programs are run so that they do.
@@ -22,29 +23,17 @@ type session struct {
 	env    []string
 }
 
-// pythons returns the interpreters to test with: python3, and those that GM_PYTHONS names, parted by colons.
-func pythons(t *testing.T) []string {
-	t.Helper()
-	python, err := exec.LookPath("python3")
-	if err != nil {
-		t.Skip("no python3 to run the hook in")
-	}
-	return append([]string{python}, filepath.SplitList(os.Getenv("GM_PYTHONS"))...)
-}
-
 // eachPython runs a test in all interpreters, with a session each.
 func eachPython(t *testing.T, test func(*session)) {
 	t.Helper()
-	for _, python := range pythons(t) {
-		t.Run(strings.ReplaceAll(python, "/", "_"), func(t *testing.T) { test(newSession(t, python)) })
-	}
+	pythons.Each(t, func(t *testing.T, python string) { test(newSession(t, python)) })
 }
 
 // newSession starts a session; without a python it takes the first one.
 func newSession(t *testing.T, python string, env ...string) *session {
 	t.Helper()
 	if python == "" {
-		python = pythons(t)[0]
+		python = pythons.All(t)[0]
 	}
 	stub, err := filepath.Abs("testdata/stub")
 	if err != nil {

@@ -7,7 +7,7 @@
 package site
 
 import (
-	_ "embed"
+	"embed"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -19,17 +19,35 @@ import (
 //go:embed sitecustomize.py
 var sitecustomize string
 
-// Install writes the files of a tool's package, all those below python in files, and the sitecustomize into dir, which must exist.
-func Install(dir, tool string, files fs.FS) error {
+//go:embed python/shared/*.py
+var shared embed.FS
+
+// Install writes the files of a tool's package, all those below python in files, and the sitecustomize into dir, which must exist. Modules
+// are those of python/shared that the package imports as its own.
+func Install(dir, tool string, files fs.FS, modules ...string) error {
 	text := strings.Replace(sitecustomize, `TOOL = "gm"`, fmt.Sprintf("TOOL = %q", tool), 1)
 	err := os.WriteFile(filepath.Join(dir, "sitecustomize.py"), []byte(text), 0o644)
 	if err == nil {
 		err = copyTree(dir, files)
 	}
+	for _, name := range modules {
+		if err == nil {
+			err = copyShared(filepath.Join(dir, tool+"_hook"), name)
+		}
+	}
 	if err != nil {
 		return fmt.Errorf("install Python hook: %w", err)
 	}
 	return nil
+}
+
+// copyShared copies a module that several tools share into the package of one.
+func copyShared(dir, name string) error {
+	text, err := shared.ReadFile("python/shared/" + name)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, name), text, 0o644)
 }
 
 // copyTree copies what is below the folder python.

@@ -79,19 +79,27 @@ func fieldOf(key string) field {
 	return fieldOther
 }
 
-// field returns what key means. The answers are kept by the string's number.
+// meanings are what strings mean, by their numbers; the zero T stands for one that was not looked up yet.
+type meanings[T any] []T
+
+// at returns where the meaning of a string is kept.
+func (m *meanings[T]) at(i int) *T {
+	if i >= len(*m) {
+		*m = append(*m, make([]T, i+1-len(*m))...)
+	}
+	return &(*m)[i]
+}
+
+// field returns what key means.
 func (s *snapshot) field(key pickle.Value) field {
 	if key.Kind() != pickle.Str {
 		return fieldOther
 	}
-	i := key.Index()
-	if i >= len(s.fields) {
-		s.fields = append(s.fields, make([]field, i+1-len(s.fields))...)
+	known := s.fields.at(key.Index())
+	if *known == fieldUnseen {
+		*known = fieldOf(s.dec.Text(key))
 	}
-	if s.fields[i] == fieldUnseen {
-		s.fields[i] = fieldOf(s.dec.Text(key))
-	}
-	return s.fields[i]
+	return *known
 }
 
 // action is what an event does, plus 1; or one of these.
@@ -132,12 +140,9 @@ func (s *snapshot) action(name pickle.Value) action {
 	if name.Kind() != pickle.Str {
 		return actionUnknown
 	}
-	i := name.Index()
-	if i >= len(s.actions) {
-		s.actions = append(s.actions, make([]action, i+1-len(s.actions))...)
+	known := s.actions.at(name.Index())
+	if *known == actionUnseen {
+		*known = actionOf(s.dec.Text(name))
 	}
-	if s.actions[i] == actionUnseen {
-		s.actions[i] = actionOf(s.dec.Text(name))
-	}
-	return s.actions[i]
+	return *known
 }

@@ -37,8 +37,8 @@ type snapshot struct {
 	rec     *recording
 	entries entries
 	dec     *pickle.Decoder
-	fields  []field
-	actions []action
+	fields  meanings[field]
+	actions meanings[action]
 	pools   map[pickle.Value]int32
 
 	device int32 // of the trace being read

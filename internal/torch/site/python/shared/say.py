@@ -1,19 +1,22 @@
-"""What gmswap has to say: a line on standard error."""
+"""Messages of a tool: a line on standard error, with the tool's name."""
 
 import os
 import sys
+
+TOOL = __name__.partition("_hook.")[0]  # this file is copied into the package of each tool
 
 _said = set()
 
 
 def line(text):
     try:
-        sys.stderr.write("gmswap: %s\n" % text)
+        sys.stderr.write("%s: %s\n" % (TOOL, text))
     except Exception:
-        pass  # there is none, or it takes nothing
+        pass  # there is no standard error, or it takes nothing
 
 
 def once(text):
+    """Prints a line unless this process has printed it."""
     key = (os.getpid(), text)
     if key not in _said:
         _said.add(key)

@@ -1,13 +1,13 @@
-"""Whether the process has addresses left for libgm.so, whose runtime ends a process that has not."""
+"""Whether the process has enough virtual addresses left for libgm.so, whose runtime ends a process that runs out of them."""
 
 import os
 import resource
 
-NEEDED = 4 << 30  # bytes; it reserves 0.6 GiB when it is loaded, and more for threads and memory
+NEEDED = 4 << 30  # bytes; the library reserves 0.6 GiB when it is loaded, and more for threads and memory
 
 
 def lacking():
-    """Says what is wrong where a limit (ulimit -v) leaves too few addresses, else returns None."""
+    """Returns what is wrong where a limit (ulimit -v) leaves too few addresses, else None."""
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit == resource.RLIM_INFINITY:
         return None
