@@ -4,5 +4,17 @@
 // A graph is a list of operators in the order in which the compute stream runs them, forward pass first. A schedule is a list of actions,
 // each at an operator: it is carried out by the program's thread right before that operator is launched, and it takes effect in the order of
 // the streams. The program never waits for the GPU; the compute stream waits for copies, on the GPU, where an action or an operator says so.
-// So memory is given back and taken in the order in which the program runs, and what a schedule takes does not depend on how fast copies are.
+// So memory is freed and taken in the order of the program, and a schedule's peak does not depend on how fast copies are.
+//
+// This package has the types; what is done with them is below it:
+//
+//	graph.go, schedule.go, lists.go, names.go   steps, schedules and limits, and their names in files
+//	store       their Parquet files
+//	policy      what makes schedules: auto, joint and the policies that auto tries; draft is what policies are made of, papers their rivals
+//	check       proves a schedule right; simulate and timeline run it in virtual time
+//	lifetimes   what lives on the device under a schedule; gtbm places it as Dymem does
+//	alpha       MEMO's fraction in closed form
+//	link        how fast copies are, measured
+//	scheduling  a policy's schedule as a file; request answers a running program with one
+//	engine      copies of a running program; host is the pinned memory that they go to
 package swap
