@@ -246,7 +246,7 @@ type ledger struct {
 	live         map[int64]int64
 	now, peak    *big.Int
 	held, mostly *big.Int // by segments
-	odd          bool     // more is given back than was there
+	odd          bool     // more is freed than was there
 	allocs       int64
 }
 

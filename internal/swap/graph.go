@@ -32,8 +32,8 @@ type Tensor struct {
 	Layer int32   // -1 for none
 	Role  Role
 
-	// How it is computed again: by an operator that takes Recompute and reads From, which must be on the device then. No time: it cannot be.
-	// If Row is not 0 the operator is applied to each row, of so many bytes, for itself, and a part of the rows takes a part of the time.
+	// How it is recomputed: by an operator that takes Recompute and reads From, which must be on the device then. No time: it cannot be.
+	// If Row is not 0 the operator works on each row of Row bytes independently, and a part of the rows takes that part of the time.
 	Recompute time.Duration
 	From      []int32
 	Row       int64
@@ -42,7 +42,7 @@ type Tensor struct {
 // Last returns the last operator that reads t. Its memory is free from the one after it on.
 func (t *Tensor) Last() int32 { return t.Uses[len(t.Uses)-1] }
 
-// Copyable says whether the first bytes, so many, can be copied alone: all of them, or whole rows.
+// Copyable says whether this many of the first bytes can be copied alone: all of them, or whole rows.
 func (t *Tensor) Copyable(bytes int64) bool {
 	return bytes == t.Bytes || t.Row > 0 && 0 < bytes && bytes < t.Bytes && bytes%t.Row == 0
 }
@@ -144,7 +144,7 @@ func (g *Graph) validateTensor(t *Tensor) error {
 		before = t.Uses[i]
 	}
 	if t.Layer < -1 || t.Recompute < 0 || t.Recompute > maxDuration {
-		return fmt.Errorf("layer %d, computed again in %v", t.Layer, t.Recompute)
+		return fmt.Errorf("layer %d, recomputed in %v", t.Layer, t.Recompute)
 	}
 	if int(t.Role) >= len(roleNames) {
 		return fmt.Errorf("there is no role %d", uint8(t.Role))
@@ -154,7 +154,7 @@ func (g *Graph) validateTensor(t *Tensor) error {
 	}
 	for _, from := range t.From {
 		if from < 0 || int(from) >= len(g.Tensors) || g.Tensors[from].Made > t.Made || &g.Tensors[from] == t {
-			return fmt.Errorf("computed again from tensor %d, which is not there then", from)
+			return fmt.Errorf("recomputed from tensor %d, which is not there then", from)
 		}
 	}
 	return nil

@@ -38,7 +38,7 @@ const (
 	Settle
 )
 
-// Copier says how long copies of so many bytes take: a link between device and host.
+// Copier says how long copies of a size in bytes take: a link between device and host.
 type Copier interface {
 	OutTime(bytes int64) time.Duration // to the host
 	InTime(bytes int64) time.Duration  // to the device

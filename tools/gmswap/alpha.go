@@ -17,10 +17,10 @@ import (
 
 type alphaCmd struct {
 	Graph     string      `arg:"" optional:"" name:"graph" help:"A graph of equal layers. Standard input by default, or for '-', unless --net is given."`
-	Net       string      `placeholder:"SPEC" help:"A network of gmswap net in place of a graph. Its seq may be a list, seq=64Ki,96Ki,128Ki, or a range of doubles, seq=64Ki..1Mi."`
+	Net       string      `placeholder:"SPEC" help:"A network of gmswap net instead of a graph. Its seq may be a list, seq=64Ki,96Ki,128Ki, or a range of doubles, seq=64Ki..1Mi."`
 	Host      units.Bytes `placeholder:"SIZE" help:"Host memory for each GPU. No limit by default."`
 	Link      string      `xor:"link" placeholder:"FILE" help:"How fast copies are, as gmswap bandwidth measured it. Those of an H200 by default."`
-	Bandwidth units.Bytes `xor:"link" placeholder:"SIZE" help:"Bytes a second from each GPU to the host, such as 24GB, in place of --link."`
+	Bandwidth units.Bytes `xor:"link" placeholder:"SIZE" help:"Bytes a second from each GPU to the host, such as 24GB, instead of --link."`
 	JSON      bool        `name:"json" help:"Print JSON."`
 }
 
@@ -28,13 +28,13 @@ type alphaCmd struct {
 func (cmd *alphaCmd) Help() string {
 	return "Example: gmswap alpha --net gpt-7b,seq=64Ki..1Mi,tp=4,cp=2 --bandwidth 12GB --host 120GiB\n\n" +
 		"MEMO's closed form: inputs and attention outputs of all layers but the last two are copied to the host, and of all else that they save the " +
-		"part alpha, as much as can be copied while the next layer runs and as there is host memory for; the rest is computed again."
+		"part alpha, as much as can be copied while the next layer runs and as there is host memory for; the rest is recomputed."
 }
 
 // Run implements the command.
 func (cmd *alphaCmd) Run(c *cli.Context) error {
 	if cmd.Net != "" && cmd.Graph != "" {
-		return cli.Usage("a graph and --net are given: which one?")
+		return cli.Usage("a graph and --net are both given: leave one out")
 	}
 	if err := cli.CheckFiles([]string{cmd.Graph, cmd.Link}, nil); err != nil {
 		return err
@@ -68,7 +68,7 @@ type alphas struct {
 	Bandwidth float64    `json:"bytes_per_s"`
 	Host      int64      `json:"host_bytes"` // of each GPU; 0 for no limit
 	Rows      []alphaRow `json:"rows"`
-	Hides     int64      `json:"hides_from_tokens"` // the least sequence of which all copies hide; 0 when that is not known
+	Hides     int64      `json:"hides_from_tokens"` // the shortest sequence for which all copies hide; 0 when that is not known
 
 	figures   *link.Link
 	bandwidth float64 // 0: that of the figures

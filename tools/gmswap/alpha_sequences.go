@@ -81,7 +81,7 @@ func (s *sequences) add(text string) error {
 		}
 	}
 	if tokens < 1 || last < tokens {
-		return fmt.Errorf("%q: no lengths from 1 on, the shortest first", text)
+		return fmt.Errorf("%q: lengths are 1 or more, and a range begins with its shortest", text)
 	}
 	for ; tokens < last; tokens *= 2 {
 		s.tokens = append(s.tokens, tokens)
@@ -93,7 +93,7 @@ func (s *sequences) add(text string) error {
 // mostTokens is the longest sequence that is looked at: the longest that networks have.
 const mostTokens = 1 << 24
 
-// search returns the shortest sequence, in steps of 1024 tokens or of what the GPUs can share, of which everything is copied while the layers
+// search returns the shortest sequence, in steps of 1024 tokens or of what the GPUs can share, for which everything is copied while the layers
 // run; 0 if there is none.
 func (t *alphas) search(s *sequences) int64 {
 	unit := multiple(1024, t.GPUs)

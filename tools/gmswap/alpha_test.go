@@ -13,7 +13,7 @@ func TestSequences(t *testing.T) {
 		"gpt-7b,layers=2,seq=1K,3K,5,tp=4": "[1024 3072 5] gpt-7b,layers=2,seq=9,tp=4",
 		"gpt-7b,seq=1Ki..5Ki":              "[1024 2048 4096 5120] gpt-7b,seq=9",
 		"gpt-7b,seq=4..4,1..2":             "[4 1 2] gpt-7b,seq=9",
-		"gpt-7b,seq=0..4":                  `seq: "0..4": no lengths from 1 on, the shortest first`,
+		"gpt-7b,seq=0..4":                  `seq: "0..4": lengths are 1 or more, and a range begins with its shortest`,
 		"gpt-7b,seq=1..":                   `seq: "" is not a number such as 128 or 64Ki`,
 		"alexnet":                          "network alexnet has no layers of sequences",
 	} {

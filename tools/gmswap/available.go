@@ -48,7 +48,7 @@ func hierarchies(controllers string) []hierarchy {
 	return nil
 }
 
-// available returns the least that is left to a cgroup and all that it is in, at most so many bytes. Within a container the names of the
+// available returns the least that is left to a cgroup and all that it is in, at most this many bytes. Within a container the names of the
 // outermost ones may not be found under the mount: those are passed over.
 func (h hierarchy) available(root fs.FS, cgroup string, most int64) int64 {
 	for at := path.Clean("/" + cgroup); ; at = path.Dir(at) {

@@ -72,7 +72,7 @@ func (cmd *bandwidthCmd) ordinals(l *driver.Library) ([]int, error) {
 	}
 	n, err := l.Devices()
 	if err == nil && n == 0 {
-		err = errors.New("there is no GPU")
+		err = errors.New("no GPU was found")
 	}
 	for i := range n {
 		all = append(all, i)

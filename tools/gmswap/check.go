@@ -18,8 +18,8 @@ import (
 type checkCmd struct {
 	Graph    string      `arg:"" name:"graph" help:"The graph that the schedule was made for; '-' is standard input."`
 	Schedule string      `arg:"" name:"schedule" help:"The schedule; '-' is standard input."`
-	Memory   units.Bytes `short:"m" placeholder:"SIZE" help:"Prove that no more of the device is in use. What the schedule was made for by default."`
-	Host     units.Bytes `placeholder:"SIZE" help:"Prove that no more of the host is in use. What the schedule was made for by default."`
+	Memory   units.Bytes `short:"m" placeholder:"SIZE" help:"Prove that at most this much device memory is in use. By default what the schedule was made for."`
+	Host     units.Bytes `placeholder:"SIZE" help:"Prove that at most this much host memory is in use. By default what the schedule was made for."`
 }
 
 // Help implements kong.HelpProvider.

@@ -98,12 +98,12 @@ func (cmd *compareCmd) policies() ([]policy.Policy, error) {
 	return all, nil
 }
 
-// distinct refuses pictures in place of what is read, or of each other, or where no file can be made.
+// distinct refuses pictures instead of what is read, or of each other, or where no file can be made.
 func (cmd *compareCmd) distinct() error {
 	return cmd.Pictures.Check(cmd.Graph, cmd.Link)
 }
 
-// span is amounts of memory: a list, or from the least to the most, of which each is 0 where the graph says it.
+// span is amounts of memory: a list, or from the least to the most, each 0 where the graph decides.
 type span struct {
 	list        []int64
 	least, most int64

@@ -1,6 +1,6 @@
 package main
 
-// comparison is what policies come to, as JSON.
+// comparison is the results of policies, as JSON.
 type comparison struct {
 	Graph     string           `json:"graph"`
 	Device    string           `json:"device"`

@@ -35,7 +35,7 @@ type bound struct {
 	any  bool
 }
 
-// outcome is what a policy comes to.
+// outcome is the result of a policy for an amount of memory.
 type outcome struct {
 	*simulate.Result                    // nil if it has no schedule
 	short            *policy.ShortError // then
@@ -104,7 +104,7 @@ func (s *sweep) jobs() []job {
 	return all
 }
 
-// outcomeOf returns what a schedule comes to, or that there is none.
+// outcomeOf returns the result of a schedule, or that there is none.
 func outcomeOf(m *scheduling.Made, err error) (outcome, error) {
 	if short, ok := errors.AsType[*policy.ShortError](err); ok {
 		return outcome{short: short}, nil
@@ -140,7 +140,7 @@ func (s *sweep) print(w io.Writer) error {
 	return s.table("peak", func(r *simulate.Result) string { return units.Bytes(r.Peak).String() }).Write(w)
 }
 
-// table makes a table of what policies come to.
+// table makes a table of the results of policies.
 func (s *sweep) table(title string, text func(*simulate.Result) string) *report.Table {
 	t := &report.Table{Titles: []string{title}}
 	for _, b := range s.budgets {

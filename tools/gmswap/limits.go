@@ -15,12 +15,12 @@ import (
 	"gm/internal/swap/store"
 )
 
-// unlimited is an amount of memory that no schedule comes to.
+// unlimited is an amount of memory that no schedule reaches.
 const unlimited = units.Bytes(1 << 60)
 
 // hostFlags are the flags about the host that commands on graphs share.
 type hostFlags struct {
-	Host units.Bytes `placeholder:"SIZE" help:"Use at most so much host memory. No limit by default."`
+	Host units.Bytes `placeholder:"SIZE" help:"Use at most this much host memory. No limit by default."`
 	Link string      `placeholder:"FILE" help:"How fast copies are, as gmswap bandwidth measured it. Those of an H200 by default."`
 }
 
@@ -57,7 +57,7 @@ func readLink(file string) (*link.Link, error) {
 func readGraph(name string) (*store.Graph, error) {
 	g, err := store.ReadGraph(name)
 	if err == nil && len(g.Ops) == 0 {
-		err = fmt.Errorf("graph %s: holds no operators", g.File)
+		err = fmt.Errorf("graph %s: has no operators", g.File)
 	}
 	return g, err
 }

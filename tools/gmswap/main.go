@@ -14,8 +14,8 @@ import (
 type grammar struct {
 	Run       runCmd       `cmd:"" help:"Run a program with its saved tensors moved to the host and back."`
 	Record    recordCmd    `cmd:"" help:"Run a program and write what a step of it does as a graph."`
-	Net       netCmd       `cmd:"" help:"Write the graph of a network that is made from its shapes."`
-	Plan      planCmd      `cmd:"" help:"Make a schedule of a graph that keeps to an amount of memory."`
+	Net       netCmd       `cmd:"" help:"Make the graph of a network from its shapes."`
+	Plan      planCmd      `cmd:"" help:"Make a schedule for a graph within an amount of memory."`
 	Check     checkCmd     `cmd:"" help:"Prove that a schedule is right."`
 	Simulate  simulateCmd  `cmd:"" aliases:"sim" help:"Simulate a step: its time and peak, what waits for what, a trace for Perfetto."`
 	Compare   compareCmd   `cmd:"" aliases:"cmp" help:"Compare policies over a range of amounts of memory."`

@@ -35,7 +35,7 @@ func (cmd *netCmd) Run(c *cli.Context) error {
 	case cmd.JSON:
 		return cli.Usage("--json is for --list: a graph is Parquet")
 	case cmd.Network == "":
-		return cli.Usage("which network? gmswap net --list lists them")
+		return cli.Usage("name a network: gmswap net --list lists them")
 	}
 	if err := cli.CheckFiles(nil, []string{cmd.Output}); err != nil {
 		return err

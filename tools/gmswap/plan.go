@@ -17,7 +17,7 @@ import (
 type planCmd struct {
 	Graph  string      `arg:"" optional:"" name:"graph" help:"The graph. Standard input by default, or for '-'."`
 	Output string      `short:"o" placeholder:"FILE" help:"Where the schedule goes. Standard output by default."`
-	Memory units.Bytes `short:"m" required:"" placeholder:"SIZE" help:"Use at most so much memory of the device."`
+	Memory units.Bytes `short:"m" required:"" placeholder:"SIZE" help:"Use at most this much device memory."`
 	Policy string      `default:"auto" placeholder:"NAME" help:"Which policy makes the schedule (${default}), see above."`
 	hostFlags
 }
@@ -25,7 +25,7 @@ type planCmd struct {
 // Help implements kong.HelpProvider.
 func (cmd *planCmd) Help() string {
 	return "Example: gmswap plan g.parquet -m 40GiB -o s.parquet\n\n" +
-		"What the schedule comes to is said on standard error. If the policy has none within the limits, the exit status is 1.\n\n" + policyHelp()
+		"A summary of the schedule goes to standard error. If the policy has none within the limits, the exit status is 1.\n\n" + policyHelp()
 }
 
 // Run implements the command.
@@ -73,7 +73,7 @@ func makeSchedule(c *cli.Context, g *store.Graph, p policy.Policy, limits schedu
 	return made, err
 }
 
-// summary says what a schedule comes to.
+// summary says what a schedule takes.
 func summary(g *store.Graph, m *scheduling.Made, limits scheduling.Limits) string {
 	if len(m.Actions) == 0 {
 		return fmt.Sprintf("%s: nothing is moved: a step takes %s and %s as it is", m.Policy, timeText(m.Plain.Step), units.Bytes(m.Plain.Peak))

@@ -18,9 +18,9 @@ import (
 type recordCmd struct {
 	Command   []string    `arg:"" optional:"" passthrough:"" name:"command" help:"The program to run, and its arguments."`
 	Output    string      `short:"o" placeholder:"FILE" help:"Where the graph goes. Standard output by default; what the program prints then goes to standard error."`
-	Host      units.Bytes `placeholder:"SIZE" help:"Use at most so much host memory, all processes together. Three quarters of what is available by default."`
-	Allocator string      `default:"stitch" enum:"stitch,torch" help:"Who allocates: stitch, of gmstitch, or torch, PyTorch itself (${default})."`
-	Library   string      `placeholder:"FILE" help:"A libgm.so to use in place of the one inside of gmswap."`
+	Host      units.Bytes `placeholder:"SIZE" help:"Use at most this much host memory, all processes together. Three quarters of what is available by default."`
+	Allocator string      `default:"stitch" enum:"stitch,torch" help:"Which allocator to use: stitch, gmstitch's, or torch, PyTorch's own (${default})."`
+	Library   string      `placeholder:"FILE" help:"A libgm.so to use instead of the one that gmswap contains."`
 }
 
 // Help implements kong.HelpProvider.

@@ -21,17 +21,17 @@ import (
 
 type runCmd struct {
 	Command   []string    `arg:"" optional:"" passthrough:"" name:"command" help:"The program to run, and its arguments."`
-	Memory    units.Bytes `short:"m" placeholder:"SIZE" help:"Use at most so much memory of each device. What --schedule was made for, or else all of it, by default."`
-	Host      units.Bytes `placeholder:"SIZE" help:"Use at most so much host memory, all processes together. Three quarters of what is available by default."`
+	Memory    units.Bytes `short:"m" placeholder:"SIZE" help:"Use at most this much memory of each device. By default what --schedule was made for, or all of it."`
+	Host      units.Bytes `placeholder:"SIZE" help:"Use at most this much host memory, all processes together. Three quarters of what is available by default."`
 	Policy    string      `default:"auto" placeholder:"NAME" help:"Which policy makes the schedule (${default}), see above."`
 	Link      string      `placeholder:"FILE" help:"How fast copies are, as gmswap bandwidth measured it. Those of an H200 by default."`
-	Schedule  string      `placeholder:"FILE" help:"Follow this schedule, of gmswap plan for a graph that the same program was recorded as. Where a step is not of its kind, --policy makes another."`
-	DryRun    bool        `help:"Record and plan, say what the schedule would come to, and move nothing from then on."`
-	Allocator string      `default:"stitch" enum:"stitch,torch" help:"Who allocates: stitch, of gmstitch, or torch, PyTorch itself (${default})."`
-	Record    string      `placeholder:"FILE" help:"Write the graph of the recorded step; %p in the name is the pid. Where several processes train, each writes over the others' without it."`
+	Schedule  string      `placeholder:"FILE" help:"Follow this schedule, which gmswap plan made for a recording of the same program. For a step that it does not fit, --policy makes another."`
+	DryRun    bool        `help:"Record and plan, print what the schedule would take, and move nothing after that."`
+	Allocator string      `default:"stitch" enum:"stitch,torch" help:"Which allocator to use: stitch, gmstitch's, or torch, PyTorch's own (${default})."`
+	Record    string      `placeholder:"FILE" help:"Write the graph of the recorded step; %p in the name is the pid. Without it, processes that train together overwrite each other's files."`
 	Stats     string      `placeholder:"FILE" help:"Write an account of each process at its end, as JSON; %p as for --record."`
 	Progress  bool        `help:"Print a line for each step."`
-	Library   string      `placeholder:"FILE" help:"A libgm.so to use in place of the one inside of gmswap."`
+	Library   string      `placeholder:"FILE" help:"A libgm.so to use instead of the one that gmswap contains."`
 }
 
 // Help implements kong.HelpProvider.

@@ -14,9 +14,9 @@ import (
 
 type simulateCmd struct {
 	Graph    string      `arg:"" optional:"" name:"graph" help:"The graph. Standard input by default, or for '-'."`
-	Schedule string      `arg:"" optional:"" name:"schedule" help:"A schedule that was made for it; '-' is standard input. Without, one is made if -m or --policy is given, and else nothing is moved."`
-	Memory   units.Bytes `short:"m" placeholder:"SIZE" help:"Have a schedule made that uses at most so much memory of the device."`
-	Policy   string      `placeholder:"NAME" help:"Which policy makes it, auto by default: see gmswap plan --help."`
+	Schedule string      `arg:"" optional:"" name:"schedule" help:"A schedule that was made for the graph; '-' is standard input. Without one, -m or --policy makes one, and otherwise nothing is moved."`
+	Memory   units.Bytes `short:"m" placeholder:"SIZE" help:"Make a schedule that uses at most this much device memory."`
+	Policy   string      `placeholder:"NAME" help:"Which policy makes it (auto by default); gmswap plan --help lists them."`
 	hostFlags
 	Trace string `placeholder:"FILE" help:"Write what runs and is copied when, and the memory in use, for ui.perfetto.dev or chrome://tracing."`
 	JSON  bool   `name:"json" help:"Print JSON."`
@@ -57,7 +57,7 @@ func (cmd *simulateCmd) check() error {
 		return cli.Usage("a schedule is given: -m, --host and --policy are for making one")
 	}
 	if cmd.Schedule == "" && cmd.Host > 0 && cmd.Memory == 0 && cmd.Policy == "" {
-		return cli.Usage("--host limits a schedule that is made: give -m or --policy too")
+		return cli.Usage("--host only limits a schedule that is made: give -m or --policy too")
 	}
 	return cli.CheckFiles([]string{cmd.Graph, cmd.Schedule, cmd.Link}, []string{cmd.Trace})
 }

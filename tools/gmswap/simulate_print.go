@@ -75,7 +75,7 @@ func (s *simulation) print(w io.Writer) error {
 		line("policy", "%s: nothing is moved", a.Policy)
 		line("step", "%s", timeText(r.Step))
 	} else {
-		line("policy", "%s: %d tensors are copied, %d computed again, by %d actions", a.Policy, a.Copied, a.Recomputed, a.Actions)
+		line("policy", "%s: %d tensors are copied, %d recomputed, by %d actions", a.Policy, a.Copied, a.Recomputed, a.Actions)
 		line("step", "%s, %s against %s with nothing moved", timeText(r.Step), change(r.Step, s.plain.Step), timeText(s.plain.Step))
 	}
 	line("peak", "%s%s", units.Bytes(r.Peak), s.against())

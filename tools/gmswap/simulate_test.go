@@ -59,7 +59,7 @@ func writePair(t *testing.T, gpus int, change func(*store.Schedule)) (graph, sch
 	return graph, schedule
 }
 
-// TestSimGPUs simulates a schedule for several GPUs again: it comes to what its file says.
+// TestSimGPUs simulates a schedule for several GPUs again: its result is that of its file.
 func TestSimGPUs(t *testing.T) {
 	for gpus, with := range map[int]string{0: "", 1: "", 2: ", with 2 GPUs that copy at the same time"} {
 		said := int64(0)

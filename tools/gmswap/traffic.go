@@ -47,7 +47,7 @@ func (t *traffic) open() error {
 	return nil
 }
 
-// watch reads the meters until the end, at the end alone if none goes around.
+// watch reads the meters until the end, or only at the end if none wraps around.
 func (t *traffic) watch() {
 	var tick <-chan time.Time
 	if slices.ContainsFunc(t.meters, (*nvml.Meter).Narrow) {

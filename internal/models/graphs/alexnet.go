@@ -38,7 +38,7 @@ func (n *layers) convReLU(name string, in int, f filters, w window) int {
 	return n.relu("relu"+name, n.conv("conv"+name, in, f, w))
 }
 
-// classify is three linear layers, of which the first has the given number.
+// classify adds three linear layers; number is that of the first.
 func (n *layers) classify(in, number int) {
 	for i := number; i < number+2; i++ {
 		in = n.relu(fmt.Sprintf("relu%d", i), n.linear(fmt.Sprintf("fc%d", i), in, 4096))

@@ -21,7 +21,7 @@ func inceptionV4(size int64, bare bool) *layers {
 	return n
 }
 
-// part is a convolution of a branch: so many filters and their window.
+// part is a convolution of a branch: the number of its filters and their window.
 type part struct {
 	filters int64
 	window  window

@@ -25,7 +25,7 @@ func layered() []Entry {
 	entry := func(name, about string, make func(size int64, bare bool) *layers, parameters ...shapes.Parameter) Entry {
 		return Entry{name, about, "titan-x", append(parameters, common...), func(v values) (*Model, error) {
 			if v.of["element"] == 3 {
-				return nil, fmt.Errorf("numbers of 3 bytes: there are none")
+				return nil, fmt.Errorf("element=3: numbers have 2 or 4 bytes")
 			}
 			return make(v.of["image"], v.of["norm"] == 0).train(step{v.device, v.of["batch"], v.of["element"], v.of["workspace"]})
 		}}

@@ -20,9 +20,9 @@ func TestBuildRefuses(t *testing.T) {
 		"gpt-7b,rows=8":             "expected one of device, seq",
 		"gpt-7b,tp=5":               "heads: 32 cannot be split 5 ways",
 		"gpt-7b,seq=100,cp=8,tp=1":  "tokens: 100 cannot be split 8 ways",
-		"gpt-7b,device=titan-x":     "none beside it",
+		"gpt-7b,device=titan-x":     "no GPUs beside it",
 		"gpt-7b,device=tpu":         "expected one of titan-x",
-		"resnet-50,element=3":       "numbers of 3 bytes",
+		"resnet-50,element=3":       "numbers have 2 or 4 bytes",
 		"inception-v4,image=74":     "not within 75",
 		"gpt-65b,batch=4K,seq=16Mi": "operator",
 	} {

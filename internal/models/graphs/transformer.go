@@ -38,7 +38,7 @@ func (t *transformer) check() error {
 		}
 	}
 	if t.tensor > 1 && t.device.Peer == 0 {
-		return fmt.Errorf("tp=%d: a device %s has none beside it", t.tensor, t.device.Name)
+		return fmt.Errorf("tp=%d: a %s has no GPUs beside it, use tp=1", t.tensor, t.device.Name)
 	}
 	return nil
 }
@@ -70,7 +70,7 @@ func (t *transformer) linear(rows, columns int64) time.Duration {
 	return t.device.Matmul(t.product(rows, columns), float64(moves))
 }
 
-// pointwise returns the time to read and write so many bytes.
+// pointwise returns the time to move bytes to and from memory.
 func (t *transformer) pointwise(bytes int64) time.Duration { return t.device.Stream(float64(bytes)) }
 
 // exchange returns the time to gather vectors of the hidden size, or to sum them up and scatter them.
@@ -155,7 +155,7 @@ func (d *decoder) layerOp(layer int32, name string, kind swap.OpType, took time.
 	d.op(fmt.Sprintf("%d.%s", layer, name), kind, layer, took, holds, reads...)
 }
 
-// saves adds a tensor that the last operator writes and that can be computed again from others in a time.
+// saves adds a tensor that the last operator writes and that can be recomputed from others in a time.
 func (d *decoder) saves(layer int32, name string, bytes int64, again time.Duration, from ...int32) int32 {
 	return d.writes(swap.Tensor{
 		Name: fmt.Sprintf("%d.%s", layer, name), Bytes: bytes, Layer: layer, Recompute: again, From: from, Row: bytes / d.rows(),

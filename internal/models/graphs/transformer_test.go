@@ -97,7 +97,7 @@ func TestLlama(t *testing.T) {
 	}
 }
 
-// TestRecompute checks that all but the input of a layer can be computed again, from what is made before it.
+// TestRecompute checks that all but the input of a layer can be recomputed, from what is made before it.
 func TestRecompute(t *testing.T) {
 	for _, spec := range []string{"gpt-7b", "llama-8b"} {
 		m := mustBuild(t, spec)

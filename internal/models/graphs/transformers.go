@@ -14,7 +14,7 @@ const (
 )
 
 // Bytes for each logit at the loss: one copy, in which the gradient is made, by Megatron-LM's kernel; in PyTorch the logits, and in single
-// precision they, and their softmax, of which the gradient is made.
+// precision they, and their softmax, from which the gradient is made.
 const (
 	fusedLogit = 2
 	plainLogit = 2 + 4 + 4

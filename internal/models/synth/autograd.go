@@ -94,7 +94,7 @@ func (m *machine) backward() {
 	m.tape = m.tape[:0]
 }
 
-// run executes one record, gives back what it read, and hands its gradients on. What was made again is given back by the backward pass
+// run executes one record, frees what it read, and passes its gradients on. What was recomputed is freed by the backward pass
 // itself, what was saved once that has ended.
 func (m *machine) run(n *node) {
 	m.at.module, m.at.operator = n.at.module, n.at.operator

@@ -3,6 +3,6 @@
 //
 // A step is executed as PyTorch does, on tensors that have a size and no contents. Operators take their outputs and workspaces from a
 // machine and record what their backward pass needs; the backward pass runs the records in reverse, as autograd does; references are
-// counted, so that memory is given back where PyTorch does. Recomputation, LoRA, FSDP and offload come from this, not from tables.
+// counted, so that memory is freed where PyTorch does. Recomputation, LoRA, FSDP and offload come from this, not from tables.
 // Held against recordings: see the figure synth.
 package synth

@@ -10,7 +10,7 @@ type unit struct {
 	gradients *tensor // of this rank's shards
 }
 
-// The host's side, in bytes a second: a link to it (PCIe 5), and the network between hosts of so many GPUs.
+// The host's side, in bytes a second: a link to it (PCIe 5), and the network between hosts, each with this many GPUs.
 const (
 	hostLink   = 55e9
 	wire       = 50e9
@@ -99,7 +99,7 @@ func (t *trainer) gather(u *unit) {
 	t.at = at
 }
 
-// release gives gathered parameters back.
+// release frees gathered parameters.
 func (t *trainer) release(u *unit) {
 	t.drop(u.full...)
 	u.full = nil
@@ -120,7 +120,7 @@ func (t *trainer) gatherAgain(layer int) {
 	}
 }
 
-// scatterGradients gives a unit's parameters back after its backward pass, sums its gradients up over the ranks, and keeps this rank's.
+// scatterGradients frees a unit's parameters after its backward pass, sums its gradients up over the ranks, and keeps this rank's.
 func (t *trainer) scatterGradients(u *unit) {
 	t.release(u)
 	at := t.at
@@ -187,7 +187,7 @@ func (t *trainer) gradientReady(p *param) {
 	}
 }
 
-// toHost gives a tensor back once it has been copied to the host, behind the copies before.
+// toHost frees a tensor once it has been copied to the host, behind the copies before.
 func (t *trainer) toHost(x *tensor) {
 	t.host = max(t.host, t.gpu) + float64(x.size)/hostLink*1e9
 	t.freeAt(x.block, t.host)

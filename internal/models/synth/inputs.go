@@ -73,7 +73,7 @@ func (t *trainer) gptInputs(s *shape, net *decoder) *tensor {
 	return x
 }
 
-// rotaryInputs embeds tokens, and makes the angles of positions for so many columns of a head.
+// rotaryInputs embeds tokens, and makes the angles of positions for this many columns of a head.
 func (t *trainer) rotaryInputs(s *shape, net *decoder, columns int64) *tensor {
 	x := t.embed()
 	places := t.places()

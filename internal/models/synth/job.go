@@ -100,11 +100,13 @@ func Parameters() []Parameter {
 		parameter("batch", "sequences in a step, on each rank; 8 by default", 1, mostBatch, func(j *Job) *int64 { return &j.Batch }),
 		parameter("layers", "layers", 1, mostLayers, func(j *Job) *int64 { return &j.Model.Layers }),
 		parameter("hidden", "width of the model", 1, mostWidth, func(j *Job) *int64 { return &j.Model.Hidden }),
-		parameter("ffn", "width of the feed-forward part; in the model's proportion to hidden", 1, mostColumns, func(j *Job) *int64 { return &j.Model.FFN }),
+		parameter("ffn", "width of the feed-forward part; in the model's proportion to hidden", 1, mostColumns,
+			func(j *Job) *int64 { return &j.Model.FFN }),
 		parameter("heads", "heads", 1, mostWidth, func(j *Job) *int64 { return &j.Model.Heads }),
 		parameter("vocab", "words", 1, mostColumns, func(j *Job) *int64 { return &j.Model.Vocabulary }),
 		parameter("lora", "rank of LoRA's matrices; 16 by default", 1, mostWidth, func(j *Job) *int64 { return &j.Adapters }),
-		parameter("ranks", "GPUs that FSDP shares the model among; 1, which is none, by default", 1, mostRanks, func(j *Job) *int64 { return &j.Ranks }),
+		parameter("ranks", "GPUs that FSDP shares the model among; 1, which is none, by default", 1, mostRanks,
+			func(j *Job) *int64 { return &j.Ranks }),
 		parameter("rank", "which of them is traced; 0 by default", 0, mostRanks-1, func(j *Job) *int64 { return &j.Rank }),
 	}
 }
@@ -209,7 +211,7 @@ func (j *Job) check() error {
 	case m.Heads%m.Groups != 0:
 		return fmt.Errorf("%d heads cannot be split among %d groups", m.Heads, m.Groups)
 	case j.Rank >= j.Ranks:
-		return fmt.Errorf("rank %d of %d: there is none", j.Rank, j.Ranks)
+		return fmt.Errorf("rank %d of %d: ranks count from 0", j.Rank, j.Ranks)
 	}
 	return nil
 }

@@ -43,7 +43,7 @@ func (m *machine) softmax(x *tensor) *tensor {
 	return y
 }
 
-// replace takes the loss of this step in place of that of the last, and with it what only its graph kept.
+// replace replaces the last step's loss with this step's, and frees what only the last step's graph kept.
 func (t *trainer) replace(loss *tensor) {
 	for len(t.leaves) > 1 {
 		t.drop(t.leaves[0].grads...)

@@ -104,7 +104,7 @@ func (t *tensor) part(bytes int64) *tensor {
 	return s
 }
 
-// moves lets the time pass that moving so many bytes takes.
+// moves lets the time pass that moving bytes takes.
 func (m *machine) moves(bytes int64) {
 	m.passes(float64(bytes) / (m.device.Memory * m.device.Reach.Memory))
 }
@@ -115,7 +115,7 @@ func (m *machine) computes(flops float64) { m.passes(flops / (m.device.Half * m.
 // attends lets the time pass of attention.
 func (m *machine) attends(flops, reach float64) { m.passes(flops / (m.device.Half * reach)) }
 
-// passes lets the GPU work so many seconds, unless nothing is executed. The program only asks for it, and goes on.
+// passes lets the GPU work for a time in seconds, unless nothing is executed. The program only queues the work, and goes on.
 func (m *machine) passes(seconds float64) {
 	if m.halted {
 		return

@@ -8,10 +8,10 @@ type shape struct {
 	batch, sequence, tokens int64
 }
 
-// tensorOf returns the bytes of so many numbers for each token.
+// tensorOf returns the bytes of this many numbers for each token.
 func (s *shape) tensorOf(columns int64) int64 { return half * s.tokens * columns }
 
-// decoder is a model as it is executed.
+// decoder is a model that can be executed.
 type decoder struct {
 	table     *param // of tokens
 	positions *param

@@ -14,7 +14,7 @@ type param struct {
 
 func (p *param) bytes() int64 { return p.rows * p.columns * p.element }
 
-// shard returns the bytes that one of so many ranks has. Each has as many rows, the last ones with padding.
+// shard returns the bytes of one rank's part. All parts have the same number of rows, the last ones with padding.
 func (p *param) shard(ranks int64) int64 {
 	return (p.rows + ranks - 1) / ranks * p.columns * p.element
 }

@@ -25,7 +25,7 @@ type block struct {
 	refs              int
 }
 
-// leaving is a block whose owner gave it back and that a copy still reads until a time.
+// leaving is a block whose owner has freed it and that a copy still reads until a time.
 type leaving struct {
 	*block
 	until float64
@@ -76,7 +76,7 @@ func (r *recorder) free(b *block) {
 	r.add(trace.OpFreeCompleted, b)
 }
 
-// freeAt records that a block is given back, and is reusable at a time.
+// freeAt records that a block is freed, and reusable only at a later time.
 func (r *recorder) freeAt(b *block, until float64) {
 	r.add(trace.OpFreeRequested, b)
 	r.leaving = append(r.leaving, leaving{b, until})

@@ -140,7 +140,7 @@ func TestParseFails(t *testing.T) {
 		"opt-13b,heads=3":         "a hidden size of 5120 cannot be split among 3 heads",
 		"opt-13b,heads=1280":      "heads of 4 numbers: attention takes multiples of 8",
 		"llama-8b,heads=4":        "4 heads cannot be split among 8 groups",
-		"opt-13b,rank=1":          "rank 1 of 1: there is none",
+		"opt-13b,rank=1":          "rank 1 of 1: ranks count from 0",
 		"opt-13b,device=abacus":   `unknown device "abacus"`,
 	} {
 		_, err := Parse(spec, Strategy{})

@@ -28,7 +28,7 @@ type trainer struct {
 	started bool // the optimizer has its states
 }
 
-// Run is how much of a job is written: so many steps, and more until there are so many rows.
+// Run is how much of a job is written: at least this many steps, and at least this many rows.
 type Run struct {
 	Seed        uint64 // of the lengths
 	Steps, Rows int64
@@ -136,7 +136,7 @@ func (t *trainer) forward() *tensor {
 	return y
 }
 
-// layer runs a layer and gives its input back.
+// layer runs a layer and frees its input.
 func (t *trainer) layer(i int, l *layer, x *tensor) *tensor {
 	u := t.unitOf(i)
 	t.gather(u)

@@ -4,7 +4,7 @@
 //	max alpha  with  (Input + Attention + alpha Others) / bandwidth <= Forward
 //	                 (Layers - 2) (Input + Attention + alpha Others) <= host
 //
-// The input of a layer and the output of its attention always go to the host, the rest of the others is computed again. The last two layers
+// The input of a layer and the output of its attention always go to the host, the rest of the others is recomputed. The last two layers
 // keep all, as their backward passes come at once.
 package alpha
 
@@ -62,7 +62,7 @@ func (e *InfeasibleError) Error() string {
 	return fmt.Sprintf("the inputs and attention outputs of all layers but two take %.4g bytes of host memory, of %.4g", e.Needs, e.Limit)
 }
 
-// Solve returns the largest alpha for a link of so many bytes a second and so many bytes of host memory, of one GPU both. The error is an
+// Solve returns the largest alpha for one GPU's link, in bytes a second, and its host memory, in bytes. The error is an
 // *InfeasibleError if there is none; what the constraints allow is then in the result all the same.
 func Solve(m Model, bandwidth float64, host int64) (Result, error) {
 	fixed, others, layers := float64(m.Input+m.Attention), float64(m.Others), float64(max(0, m.Layers-2))

@@ -19,7 +19,7 @@ type perByte struct{}
 func (perByte) OutTime(n int64) time.Duration { return time.Duration(n) }
 func (perByte) InTime(n int64) time.Duration  { return time.Duration(n) }
 
-// smallGraph makes a step of few operators and tensors, some of which can be computed again, in parts or from others.
+// smallGraph makes a step of few operators and tensors, some of which can be recomputed, in parts or from others.
 func smallGraph(r *rand.Rand) *swap.Graph {
 	g := &swap.Graph{}
 	for range 3 + r.IntN(8) {

@@ -33,13 +33,13 @@ const Most = 100
 
 // Check returns what is wrong with a schedule of g, which has to be valid. These are proven:
 //
-//   - each operator finds the tensors that it uses on the device, all of their rows, and so does what is computed again;
-//   - memory is given back only if what it holds can be had again, or is never used again;
+//   - each operator finds the tensors that it uses on the device, all of their rows, and so does what is recomputed;
+//   - memory is freed only if its contents can be restored, or are never used again;
 //   - each action is possible where it is: what is copied is there to be copied and was not copied before;
 //   - at each moment no more is in use than the limits allow;
 //   - no two copies are in the same memory of the host at a time, if slots are given: one for each Offload, as [Slots] makes them.
 //
-// That memory is not given back before its copy has ended is what Free does, by definition: it cannot be wrong in a schedule.
+// That memory is not freed before its copy has ended is what Free does, by definition: it cannot be wrong in a schedule.
 func Check(g *swap.Graph, s *swap.Schedule, l swap.Limits, slots []Slot) []Violation {
 	c := checker{graph: g, actions: s.Actions}
 	if !c.ordered() {
@@ -96,7 +96,7 @@ func (c *checker) ordered() bool {
 	return len(c.found) == 0
 }
 
-// inputs proves that what tensors are computed again from is there.
+// inputs proves that what tensors are recomputed from is there.
 func (c *checker) inputs() {
 	for i, a := range c.actions {
 		if a.Kind != swap.Recompute {

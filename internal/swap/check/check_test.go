@@ -45,14 +45,14 @@ func TestCheck(t *testing.T) {
 			do(offload, 0, 1, 100), do(free, 0, 2, 0), do(prefetch, 0, 3, 100), do(await, 0, 3, 0), do(free, 0, 4, 0), do(prefetch, 0, 5, 100)}},
 		"in part": {limits: limits, actions: []swap.Action{
 			do(offload, 0, 1, 50), do(free, 0, 2, 0), do(prefetch, 0, 4, 50), do(recompute, 0, 5, 0)}},
-		"computed again behind the last use": {limits: limits, actions: []swap.Action{
+		"recomputed behind the last use": {limits: limits, actions: []swap.Action{
 			do(free, 1, 3, 0), do(recompute, 1, 4, 0), do(recompute, 1, 5, 0), do(free, 1, 5, 0)}},
 
 		"needed": {limits, []swap.Action{do(free, 0, 2, 0)}, []string{"operator 5, tensor 0: it is used"}},
-		"needed by what is computed again": {limits, []swap.Action{do(free, 0, 2, 0), do(free, 1, 3, 0), do(recompute, 1, 4, 0), do(recompute, 0, 5, 0)},
+		"needed by what is recomputed": {limits, []swap.Action{do(free, 0, 2, 0), do(free, 1, 3, 0), do(recompute, 1, 4, 0), do(recompute, 0, 5, 0)},
 			[]string{"action 2 at operator 4, tensor 1: recompute: tensor 0, which it is computed from"}},
-		"lost":              {limits, []swap.Action{do(free, 2, 3, 0)}, []string{"cannot be computed again", "tensor 2: it is used"}},
-		"in part lost":      {limits, []swap.Action{do(offload, 2, 3, 50), do(free, 2, 3, 0)}, []string{"cannot be computed again", "it is used"}},
+		"lost":              {limits, []swap.Action{do(free, 2, 3, 0)}, []string{"cannot be recomputed", "tensor 2: it is used"}},
+		"in part lost":      {limits, []swap.Action{do(offload, 2, 3, 50), do(free, 2, 3, 0)}, []string{"cannot be recomputed", "it is used"}},
 		"half a row":        {limits, []swap.Action{do(offload, 0, 1, 55)}, []string{"55 of the tensor's 100 bytes"}},
 		"before it is made": {limits, []swap.Action{do(offload, 1, 1, 100)}, []string{"not written yet"}},
 		"twice":             {limits, []swap.Action{do(offload, 0, 1, 100), do(offload, 0, 2, 100)}, []string{"a copy is on the host"}},

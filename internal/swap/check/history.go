@@ -46,7 +46,7 @@ type follower struct {
 const never = -1
 
 // walk goes through the actions, and the operators between them at which the tensor is made and used. Memory that is taken behind the last
-// use stays taken until it is given back.
+// use stays taken until it is freed.
 func (f *follower) walk(mine []int) {
 	for i, op := range append([]int32{f.tensor.Made}, f.tensor.Uses...) {
 		for ; len(mine) > 0 && f.actions[mine[0]].At <= op; mine = mine[1:] {
@@ -135,7 +135,7 @@ func (f *follower) free(action, moment int) {
 	case f.wholeFrom == never:
 		f.wrong(action, "not all of the tensor is on the device")
 	case f.onHost(moment) < f.tensor.Bytes && f.tensor.Recompute == 0:
-		f.wrong(action, "not all of the tensor is on the host, and it cannot be computed again")
+		f.wrong(action, "not all of the tensor is on the host, and it cannot be recomputed")
 	}
 	f.drop(moment - 1)
 }
@@ -162,7 +162,7 @@ func (f *follower) recompute(action, moment int) {
 		f.wrong(action, "all of the tensor is on the device")
 		return
 	case f.tensor.Recompute == 0:
-		f.wrong(action, "the tensor cannot be computed again")
+		f.wrong(action, "the tensor cannot be recomputed")
 	}
 	f.hold(moment)
 	f.wholeFrom = moment

@@ -22,7 +22,7 @@ func newShelf(copies int) *shelf { return &shelf{spots: make([]spot, copies), ro
 
 func (x *spot) end() int64 { return x.offset + x.bytes }
 
-// lowest returns the lowest offset at which so many bytes are free.
+// lowest returns the lowest offset of a free range of this size in bytes.
 func (h *shelf) lowest(bytes int64) int64 {
 	if h.root == nowhere || h.spots[h.root].most < bytes {
 		return h.top(h.root)

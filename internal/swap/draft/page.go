@@ -5,7 +5,7 @@ import "slices"
 // Page is a tensor on the device between two moments, in which it may be sent to the host and fetched again.
 type Page struct {
 	Tensor int32
-	Made   int32   // the operator that writes it, or before which it is computed again
+	Made   int32   // the operator that writes it, or before which it is recomputed
 	Uses   []int32 // that need it, ascending
 	Fixed  bool    // it stays
 }
@@ -138,7 +138,7 @@ func (q *Pager) leave(i int32) {
 	q.used -= q.Size(i)
 }
 
-// makeRoom sends pages away before an operator that takes so many bytes more.
+// makeRoom sends pages away until an operator that needs more bytes fits.
 func (q *Pager) makeRoom(op int32, takes int64) error {
 	next := q.next
 	if q.Rank.Moves {
@@ -200,7 +200,7 @@ func (q *Pager) lacks(i int32) int64 {
 	return max(0, q.host+q.Size(i)-q.Limits.Host)
 }
 
-// short returns the error of an operator that is so many bytes short when no page can go: of the device, or of the host if that is full.
+// short returns the error of an operator that does not fit when no page can go: bytes are missing on the device, or on the host if that is full.
 func (q *Pager) short(op int32, bytes int64) error {
 	full := int64(0) // the least that the host is short of
 	for _, i := range q.here {

@@ -2,7 +2,7 @@ package draft
 
 import "time"
 
-// Queue sets when the copies of trips to the host begin, and puts trips in that order: whenever the lane is idle, what has to be given back
+// Queue sets when the copies of trips to the host begin, and puts trips in that order: whenever the lane is idle, what has to be freed
 // first of all that is written by then. Tensors are written once, so that a copy need not wait for the last use before its trip.
 // Trips are in the order in which the tensors are made.
 func (p *Problem) Queue(trips []Trip) {
@@ -35,14 +35,14 @@ func (p *Problem) Queue(trips []Trip) {
 
 func (p *Problem) Made(x *Trip) int32 { return p.Graph.Tensors[x.Tensor].Made }
 
-// deadlines is a heap of trips. On top is that of the tensor that is given back first, on this trip or another.
+// deadlines is a heap of trips. On top is that of the tensor that is freed first, on this trip or another.
 type deadlines struct {
 	all   []Trip
 	heap  []deadline
-	first []int32 // the operator at which each tensor is given back first
+	first []int32 // the operator at which each tensor is freed first
 }
 
-// deadline is when a trip's tensor is given back: first, and on this trip.
+// deadline is when a trip's tensor is freed: first, and on this trip.
 type deadline struct {
 	first, free  int32
 	tensor, trip int32

@@ -6,14 +6,14 @@ import (
 	"gm/internal/swap"
 )
 
-// mostGhosts is how many tensors that are gone for good may have to be computed again for one that is wanted. More than a few are never
+// mostGhosts is how many tensors that are gone for good may have to be recomputed for one that is wanted. More than a few are never
 // worth their time.
 const mostGhosts = 64
 
-// Remake knows what it takes to compute tensors again.
+// Remake knows what it takes to recompute tensors.
 //
-// What a tensor is computed from is either kept until then, or it has seen its last use: then it is a ghost, which is computed again for
-// the purpose and given back at once.
+// What a tensor is computed from is either kept until then, or it has seen its last use: then it is a ghost, which is recomputed for
+// the purpose and freed at once.
 type Remake struct {
 	graph *swap.Graph
 	Rank  []int32 // a tensor's is greater than those of all that it is computed from
@@ -58,7 +58,7 @@ func (r *Remake) order(t, next int32) int32 {
 	return next + 1
 }
 
-// Recipe is how tensors are computed again before an operator.
+// Recipe is how tensors are recomputed before an operator.
 type Recipe struct {
 	Ghosts []int32 // to be computed before, in this order
 	Needs  []int32 // to be on the device
@@ -71,8 +71,8 @@ func (r *Remake) Begin(to *Recipe) {
 	*to = Recipe{to.Ghosts[:0], to.Needs[:0], 0}
 }
 
-// Add extends a recipe for what is computed again before operator op by tensor t. A tensor counts as gone if gone says so. It returns false
-// if t cannot be computed again.
+// Add extends a recipe for what is recomputed before operator op by tensor t. A tensor counts as gone if gone says so. It returns false
+// if t cannot be recomputed.
 func (r *Remake) Add(to *Recipe, t, op int32, gone func(t, op int32) bool) bool {
 	to.opened = 0
 	return r.extend(to, t, op, gone)
@@ -102,7 +102,7 @@ func (r *Remake) extend(to *Recipe, t, op int32, gone func(t, op int32) bool) bo
 // Dead says that a tensor has seen its last use before an operator.
 func (r *Remake) Dead(t, op int32) bool { return r.graph.Tensors[t].Last() < op }
 
-// Price returns how long it takes to compute a tensor again before an operator, and the bytes of ghosts that this takes.
+// Price returns how long it takes to recompute a tensor before an operator, and the bytes of ghosts that this takes.
 func (r *Remake) Price(to *Recipe, t, op int32) (took time.Duration, ghosts int64, ok bool) {
 	r.Begin(to)
 	if !r.Add(to, t, op, r.Dead) {

@@ -10,18 +10,18 @@ import (
 // Trip is one absence of a tensor from the device.
 type Trip struct {
 	Tensor int32
-	Bytes  int64 // the first of it, which are copied to the host and back. The rest is computed again
+	Bytes  int64 // the first of it, which are copied to the host and back. The rest is recomputed
 	After  int32 // the last operator that needs the tensor before
 	Out    int32 // the operator before which the copy to the host begins; of a tensor's trips that copy, the first one's counts
-	Free   int32 // the operator before which its memory is given back
+	Free   int32 // the operator before which its memory is freed
 	Back   int32 // that before which it is taken again and the copy back begins, or need if nothing is copied
-	Need   int32 // that before which the rest is computed again: the first one that needs the tensor, or one before it
+	Need   int32 // that before which the rest is recomputed: the first one that needs the tensor, or one before it
 }
 
-// Rest returns how many bytes are computed again.
+// Rest returns how many bytes are recomputed.
 func (p *Problem) Rest(x *Trip) int64 { return p.Graph.Tensors[x.Tensor].Bytes - x.Bytes }
 
-// Advance lets trips end before other tensors are computed again from theirs, and drops those that end before they begin.
+// Advance lets trips end before other tensors are recomputed from theirs, and drops those that end before they begin.
 func (p *Problem) Advance(trips []Trip) []Trip {
 	w := &p.spare
 	tensors := int32(len(p.Graph.Tensors))
@@ -57,13 +57,13 @@ func TakeAway(trips []Trip, pointless func(*Trip) bool) []Trip {
 	return kept
 }
 
-// The order of actions before one operator. Copies to the host begin before anything waits; memory is given back before more is taken.
+// The order of actions before one operator. Copies to the host begin before anything waits; memory is freed before more is taken.
 const (
 	AtOffload = iota
 	AtFree
 	AtPrefetch
 	AtAwait
-	rankRecompute // ends with the ghosts being given back
+	rankRecompute // ends with the ghosts being freed
 	ranks
 )
 
@@ -95,7 +95,7 @@ func (p *Problem) Compile(trips []Trip, gone func(t, op int32) bool) []swap.Acti
 	return c.Sort(p.Ops())
 }
 
-// EachAgain calls do for each operator before which something is computed again, with the trips that this ends, in an order in which they
+// EachAgain calls do for each operator before which something is recomputed, with the trips that this ends, in an order in which they
 // can be.
 func (p *Problem) EachAgain(trips []Trip, do func(again []int32)) {
 	again := p.Compiler.again[:0]
@@ -117,7 +117,7 @@ func (p *Problem) EachAgain(trips []Trip, do func(again []int32)) {
 	p.Compiler.again = again
 }
 
-// compileCopies adds all but what is computed again.
+// compileCopies adds all but what is recomputed.
 func (p *Problem) compileCopies(trips []Trip) {
 	c := &p.Compiler
 	c.copied = Zeroed(c.copied, len(p.Graph.Tensors))
@@ -136,7 +136,7 @@ func (p *Problem) compileCopies(trips []Trip) {
 	}
 }
 
-// compileAgain adds what is computed again before one operator: each tensor behind those that it is computed from.
+// compileAgain adds what is recomputed before one operator: each tensor behind those that it is computed from.
 func (p *Problem) compileAgain(trips []Trip, again []int32, gone func(t, op int32) bool) {
 	c := &p.Compiler
 	op := trips[again[0]].Need

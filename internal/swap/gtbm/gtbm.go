@@ -25,7 +25,7 @@ const (
 
 func (g Group) String() string { return [...]string{"movable", "temporary", "reclaimed"}[g] }
 
-// GroupOf is algorithm 3 as it is meant: in the backward pass what waited for a join is read at once. What is beside the tensors is movable
+// GroupOf is algorithm 3 as it seems meant: in the backward pass what waited for a join is read at once. What is beside the tensors is movable
 // when it is in use in two operators at most, as the gradient between two layers is, temporary when longer, and reclaimed when it is there
 // before the step.
 func GroupOf(g *swap.Graph, s *lifetimes.Stay) Group {

@@ -24,14 +24,14 @@ func OfBase(g *swap.Graph) []Beside {
 	return p.gone
 }
 
-// pile is memory that is taken and given back at its upper end.
+// pile is memory that is taken and freed at its upper end.
 type pile struct {
 	blocks []Beside // from the lowest
 	height int64    // bytes of all
 	gone   []Beside
 }
 
-// to takes or gives back memory right before an operator.
+// to takes or frees memory right before an operator.
 func (p *pile) to(height int64, op int32) {
 	if height > p.height {
 		p.blocks = append(p.blocks, Beside{Bytes: height - p.height, Made: op})

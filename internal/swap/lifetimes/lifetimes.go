@@ -10,23 +10,23 @@ import (
 	"gm/internal/swap"
 )
 
-// Stay is memory that is taken once and given back once.
+// Stay is memory that is taken once and freed once.
 type Stay struct {
 	Tensor int32 // of the graph; -1 for memory beside its tensors
 	Bytes  int64
 
-	// Operators: it is taken right before First runs, and given back right before Until would. -1 and the number of operators stand
+	// Operators: it is taken right before First runs, and freed right before Until would. -1 and the number of operators stand
 	// for what is there before the step and after it.
 	First, Until int32
 
-	// The same as places in the order in which the program takes memory and gives it back, from 0. No two are equal.
+	// The same as places in the order in which the program takes memory and frees it, from 0. No two are equal.
 	From, End int64
 }
 
 // Step is what lives during a step.
 type Step struct {
 	Stays  []Stay // by From
-	Events int64  // how often memory is taken or given back
+	Events int64  // how often memory is taken or freed
 }
 
 // Problem returns the layout of a step as a problem, buffer by buffer the stays. Offsets and sizes are multiples of align, in bytes.
@@ -94,11 +94,11 @@ func Of(g *swap.Graph, actions []swap.Action, beside []Beside) (*Step, error) {
 	return &r.step, nil
 }
 
-// inOrder returns an error unless the actions are in the order of the operators, so many.
+// inOrder returns an error unless the actions are in the order of the operators and within them.
 func inOrder(actions []swap.Action, operators int) error {
 	for i := range actions {
 		if at := int(actions[i].At); at < 0 || at >= operators || i > 0 && at < int(actions[i-1].At) {
-			return fmt.Errorf("action %d is at operator %d: those before it go further, or there are but %d", i, at, operators)
+			return fmt.Errorf("action %d is at operator %d: an action before it is at a later one, or there are only %d", i, at, operators)
 		}
 	}
 	return nil
@@ -187,7 +187,7 @@ func (r *run) act(a *swap.Action) error {
 	return nil
 }
 
-// operate takes memory for what an operator writes, and gives back what it is the last to read.
+// operate takes memory for what an operator writes, and frees what it is the last to read.
 func (r *run) operate(op int32) error {
 	for _, t := range r.writers.Of(op) {
 		r.place[t] = r.take(t, r.graph.Tensors[t].Bytes, op)
@@ -206,7 +206,7 @@ func (r *run) operate(op int32) error {
 	return nil
 }
 
-// finish gives back what is there after the last operator.
+// finish frees what is left after the last operator.
 func (r *run) finish() {
 	ops := int32(len(r.graph.Ops))
 	for _, p := range r.place {

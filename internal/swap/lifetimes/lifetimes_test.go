@@ -62,8 +62,8 @@ func TestWrongActions(t *testing.T) {
 		"operator 3: tensor 0, which it reads: it is not": {free},
 		"free of tensor 0 at operator 2: it is not on":    {free, free},
 		"prefetch of tensor 0 at operator 2: it is on":    {{Kind: swap.Prefetch, Tensor: 0, At: 2, Bytes: 10}},
-		"action 1 is at operator 1: those before it go":   {free, {Kind: swap.Free, Tensor: 0, At: 1}},
-		"action 0 is at operator 4: those before it go":   {{Kind: swap.Free, Tensor: 0, At: 4}},
+		"action 1 is at operator 1: an action before it":  {free, {Kind: swap.Free, Tensor: 0, At: 1}},
+		"action 0 is at operator 4: an action before it":  {{Kind: swap.Free, Tensor: 0, At: 4}},
 	} {
 		if _, err := lifetimes.Of(small(), actions, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)

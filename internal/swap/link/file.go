@@ -68,9 +68,9 @@ func (l *Link) check() error {
 	case l.Schema == "":
 		return errors.New("no schema: gmswap bandwidth writes such files")
 	case l.Schema != Schema && strings.HasPrefix(l.Schema, "gm link "):
-		return fmt.Errorf("it has the form %q, this program knows %q", l.Schema, Schema)
+		return fmt.Errorf("it has schema %q, this program reads %q", l.Schema, Schema)
 	case l.Schema != Schema:
-		return fmt.Errorf("it is no link: its schema is %q", l.Schema)
+		return fmt.Errorf("it is not a link file: its schema is %q", l.Schema)
 	case len(l.GPUs) == 0 || len(l.GPUs) > maxGPUs:
 		return fmt.Errorf("%d gpus, at least 1 and at most %d are possible", len(l.GPUs), maxGPUs)
 	}

@@ -60,10 +60,10 @@ func inWay(r *Rate) int64      { return r.In }
 func bothOutWay(r *Rate) int64 { return r.BothOut }
 func bothInWay(r *Rate) int64  { return r.BothIn }
 
-// OutTime returns how long a copy of so many bytes to the host takes when nothing else is copied.
+// OutTime returns how long a copy of this size in bytes to the host takes when nothing else is copied.
 func (l *Link) OutTime(bytes int64) time.Duration { return l.Under(Load{}).OutTime(bytes) }
 
-// InTime returns how long a copy of so many bytes from the host takes when nothing else is copied.
+// InTime returns how long a copy of this size in bytes from the host takes when nothing else is copied.
 func (l *Link) InTime(bytes int64) time.Duration { return l.Under(Load{}).InTime(bytes) }
 
 // Under returns the link as a copy finds it while something else goes on.
@@ -75,7 +75,7 @@ type Loaded struct {
 	load Load
 }
 
-// OutTime returns how long a copy of so many bytes to the host takes.
+// OutTime returns how long a copy of this size in bytes to the host takes.
 func (l Loaded) OutTime(bytes int64) time.Duration {
 	if l.load.Both {
 		return l.slowest(bytes, bothOutWay)
@@ -83,7 +83,7 @@ func (l Loaded) OutTime(bytes int64) time.Duration {
 	return l.slowest(bytes, outWay)
 }
 
-// InTime returns how long a copy of so many bytes from the host takes.
+// InTime returns how long a copy of this size in bytes from the host takes.
 func (l Loaded) InTime(bytes int64) time.Duration {
 	if l.load.Both {
 		return l.slowest(bytes, bothInWay)

@@ -69,7 +69,7 @@ func Steps(devices int) int {
 	return n
 }
 
-// Measure measures the link of each of the devices, by the order of which they get ordinals, and of all of them at once. Sizes that do not
+// Measure measures the link of each device, and of all of them at once. Ordinals are the order of devices. Sizes that do not
 // fit into half of the memory that is free on a device are left out. The devices and the host should do nothing else meanwhile. After an
 // error some events may be left.
 func Measure(devices []Device, o Options) (_ *Link, err error) {
@@ -236,7 +236,7 @@ func (b *bench) pin(g *GPU) error {
 	return nil
 }
 
-// close gives back what there is. Memory of the host that cannot be unpinned is kept.
+// close frees everything. Memory of the host that cannot be unpinned is kept.
 func (b *bench) close() (errs error) {
 	for _, s := range [...]cuda.Stream{b.lanes[0], b.lanes[1], b.work} {
 		if s != 0 {

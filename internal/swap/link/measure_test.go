@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 // near says whether a figure is what it should be, to 3 %: that copies of both directions do not end at the same time is within that.
 func near(got, want float64) bool { return math.Abs(got-want) < 0.03*want }
 
-// check compares rates with those of copies that take latency and then move so many bytes a second.
+// check compares rates with those of copies that take latency and then move at a rate in bytes a second.
 func check(t *testing.T, what string, rates []Rate, out, in, both float64) {
 	t.Helper()
 	for _, r := range rates {

@@ -9,7 +9,7 @@ import (
 	"gm/internal/cuda"
 )
 
-// Copies are measured in rounds, of many in a row, the first of which is not counted.
+// Copies are measured in rounds of many in a row. The first copy of a round is not counted.
 const (
 	rounds    = 5
 	copyMost  = 64

@@ -7,7 +7,7 @@ import (
 	"gm/internal/swap/draft"
 )
 
-// All copies every tensor that has a gap between the passes to the host as soon as it is written, and gives it back when its copy ends,
+// All copies every tensor that has a gap between the passes to the host as soon as it is written, and frees it when its copy ends,
 // or else at the end of the forward pass. What a layer of the backward pass needs is copied back while the one before it runs. Neither
 // limit makes a difference.
 func All(p *draft.Problem) ([]swap.Action, error) {

@@ -9,8 +9,8 @@ import (
 
 // SuperNeurons is SuperNeurons (Wang et al., PPoPP 2018, sections 3.2 to 3.4; Dymem, section 4.1): what convolutions make is cached on the
 // device and sent to the host when memory is short, least recently used first, to come back while the convolution before the one that
-// needs it runs; what cheap layers make is given back after the forward pass and computed again. With a chain of those the rest of the
-// chain is kept, once it is computed, if that takes no more than the operator that takes most by itself; otherwise it is computed again
+// needs it runs; what cheap layers make is freed after the forward pass and recomputed. With a chain of those the rest of the
+// chain is kept, once it is computed, if that takes no more than the operator that takes most by itself; otherwise it is recomputed
 // for each. Nothing is done where memory suffices.
 func SuperNeurons(p *draft.Problem) ([]swap.Action, error) {
 	if _, short := draft.Over(p.Plain, p.Limits.Device); short <= 0 {
@@ -39,7 +39,7 @@ type superNeurons struct {
 	trip  map[int32]*draft.Trip // of those
 }
 
-// gone says that a tensor is not on the device at an operator and has to be computed again.
+// gone says that a tensor is not on the device at an operator and has to be recomputed.
 func (s *superNeurons) gone(t, op int32) bool {
 	x := s.trip[t]
 	return s.Remake.Dead(t, op) || x != nil && x.Free <= op && op < x.Need
@@ -51,7 +51,7 @@ func (s *superNeurons) isCheap(t int32) bool {
 	return draft.Features(kind) && kind != swap.Conv
 }
 
-// dropCheap finds what is computed again, and when: what cheap layers alone make of something that is kept.
+// dropCheap finds what is recomputed, and when: what cheap layers alone make of something that is kept.
 func (s *superNeurons) dropCheap() {
 	var r draft.Recipe
 	for _, x := range s.MainGaps() {
@@ -74,7 +74,7 @@ func (s *superNeurons) dropCheap() {
 	s.cheap = slices.DeleteFunc(s.cheap, func(x draft.Gap) bool { return s.trip[x.Tensor] == nil })
 }
 
-// keepChain keeps what a tensor is computed again from, once it is, if the chain takes no more than so many bytes.
+// keepChain keeps what a tensor is recomputed from, once it is, if the chain takes at most most bytes.
 func (s *superNeurons) keepChain(t int32, ghosts []int32, most int64) {
 	chain := s.Graph.Tensors[t].Bytes
 	for _, ghost := range ghosts {
@@ -91,7 +91,7 @@ func (s *superNeurons) keepChain(t int32, ghosts []int32, most int64) {
 	}
 }
 
-// pages returns what the cache holds, with the uses by what is computed again, and adds the bytes of ghosts to each operator's.
+// pages returns what the cache holds, with the uses by what is recomputed, and adds the bytes of ghosts to each operator's.
 func (s *superNeurons) pages(ghosts []int64) []draft.Page {
 	uses := make([][]int32, len(s.Graph.Tensors))
 	for t := range uses {
@@ -123,7 +123,7 @@ func (s *superNeurons) pages(ghosts []int64) []draft.Page {
 	return pages
 }
 
-// split adds the pages of a tensor: two if it is computed again in between.
+// split adds the pages of a tensor: two if it is recomputed in between.
 func (s *superNeurons) split(pages []draft.Page, t int32, uses []int32) []draft.Page {
 	made := s.Graph.Tensors[t].Made
 	x := s.trip[t]

@@ -48,7 +48,7 @@ func planVDNN(p *draft.Problem, asked func(swap.OpType) bool) []swap.Action {
 
 type vdnn struct {
 	*draft.Problem
-	away map[int32]draft.Gap // by tensor, from when it is given back, until its copy back begins
+	away map[int32]draft.Gap // by tensor, from when it is freed, until its copy back begins
 }
 
 // prefetch copies back, while one layer of the backward pass runs, what another needs. It returns whether that is anything.

@@ -16,8 +16,8 @@ const boundOps = 64
 // LowerBound returns a time that no schedule of g's steps within the limits is faster than, and false if there is no schedule within them.
 // The link must not take longer for each byte of a large copy than of a small one.
 //
-// At an operator that is so many bytes over the limit, as many must be away. What is away was either copied to the host before, after it was
-// written, or is computed again behind it; what was copied has to come back behind it. The bound is the least over all ways to divide the
+// At an operator that exceeds the limit, the excess must be away. What is away was either copied to the host before, after it was
+// written, or is recomputed behind it; what was copied has to come back behind it. The bound is the least over all ways to divide the
 // bytes in two, the greatest over operators.
 func LowerBound(g *swap.Graph, limits swap.Limits) (time.Duration, bool) {
 	p := newProblem(g, limits)
@@ -147,7 +147,7 @@ func (p *problem) absentAt(op int32) (all []absent, largest int64) {
 	return all, largest
 }
 
-// rate returns the ns a byte of copies, the largest of which has so many bytes.
+// rate returns the time of copies in ns a byte, where the largest copy has this size in bytes.
 func rate(took func(int64) time.Duration, largest int64) float64 {
 	if largest == 0 {
 		return 0

@@ -13,12 +13,12 @@ import (
 func TestLowerBound(t *testing.T) {
 	for _, test := range []struct {
 		bytes, device, host int64
-		again               time.Duration // 0: cannot be computed again
+		again               time.Duration // 0: cannot be recomputed
 		want                time.Duration
 		ok                  bool
 	}{
 		{bytes: 1000, device: 5000, host: math.MaxInt64, again: 100, want: 1000, ok: true},
-		// Of one tensor 273 bytes are copied back beside two operators, and the rest is computed again while they are, in 73 ns.
+		// Of one tensor 273 bytes are copied back beside two operators, and the rest is recomputed while they are, in 73 ns.
 		{bytes: 1000, device: 4000, host: math.MaxInt64, again: 100, want: 500 + 100 + 200 + 273, ok: true},
 		// It is written at 100 ns and gone 1000 ns later, then there is the operator, 1000 ns to come back, and the two that need it.
 		{bytes: 1000, device: 4000, host: math.MaxInt64, again: 0, want: 100 + 1000 + 100 + 1000 + 200, ok: true},

@@ -14,34 +14,34 @@ type candidate struct {
 	draft.Gap
 	bytes  int64
 	copied time.Duration // that a copy to the host takes
-	able   bool          // it can be computed again
+	able   bool          // it can be recomputed
 	price  time.Duration // of that
 	dear   float64       // the same, in ns a byte; +Inf if it cannot
 	ghosts int64         // bytes that are taken on the way
 	needs  []int32       // tensors that have to be there for it
 }
 
-// keep is the share of a candidate that is not away. Other shares are the bytes that are copied; the rest is computed again.
+// keep is the share of a candidate that is not away. Other shares are the bytes that are copied; the rest is recomputed.
 const keep = -1
 
 // chooser chooses what is away.
 type chooser struct {
 	*problem
 	all       []candidate   // in the order in which tensors are made
-	cheap     []int32       // those that can be computed again, the cheapest byte first
+	cheap     []int32       // those that can be recomputed, the cheapest byte first
 	cheapness []int32       // the place of each in cheap
 	lastly    []int32       // all, that whose gap ends last first
 	byAfter   draft.Buckets // candidates by the operator from which on they may be away
-	prices    []float64     // ns a byte, of computing again: what divides them
+	prices    []float64     // ns a byte, of recomputing: what divides them
 	byRank    []int32       // each before those that its tensor is computed from
 	byTensor  draft.Buckets
-	stall     float64 // ns a byte that copies each way take: computing again is not worth more
+	stall     float64 // ns a byte that copies each way take: recomputing is not worth more
 	recipe    draft.Recipe
 
 	share  []int64 // of each candidate
 	from   []int32 // the operator from which on its memory is counted as free
-	end    []int32 // the one up to which: where its gap ends, or before that, where others are computed again from it
-	banned []bool  // not to be computed again
+	end    []int32 // the one up to which: where its gap ends, or before that, where others are recomputed from it
+	banned []bool  // not to be recomputed
 	locked int32   // a candidate that is not to be chosen, or -1
 	host   int64   // bytes copied
 	over   []int64 // bytes beyond the limit at each operator with nothing chosen, and with ghosts
@@ -50,7 +50,7 @@ type chooser struct {
 	now    int32   // the operator that memory is made to suffice at, or -1
 	sum    int64   // of delta up to that one
 	level  levels  // the same while the lane is filled
-	open   []int32 // places in cheap of candidates that may be chosen to be computed again
+	open   []int32 // places in cheap of candidates that may be chosen to be recomputed
 	late   []int32 // candidates whose copies end behind their last use, by when
 	kept   []int32 // candidates that may be chosen to be copied, as in lastly
 }
@@ -178,7 +178,7 @@ func (c *chooser) take(i int32, copied int64, from int32) {
 	}
 }
 
-// bringBack ends the absence of all that a tensor is computed again from before an operator.
+// bringBack ends the absence of all that a tensor is recomputed from before an operator.
 func (c *chooser) bringBack(t, op int32) {
 	var again []int32
 	c.prepare(t, op, func(i int32) {
@@ -195,7 +195,7 @@ func (c *chooser) bringBack(t, op int32) {
 	}
 }
 
-// prepare counts the ghosts of a tensor that is computed again before an operator, and ends the gaps of what it is computed from there.
+// prepare counts the ghosts of a tensor that is recomputed before an operator, and ends the gaps of what it is computed from there.
 // It calls do for each candidate before that.
 func (c *chooser) prepare(t, op int32, do func(i int32)) {
 	c.Remake.Begin(&c.recipe)

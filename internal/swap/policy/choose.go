@@ -11,9 +11,9 @@ import (
 
 // taste is how a choice is made.
 type taste struct {
-	least  float64 // what is cheaper to compute again than so many ns a byte is not copied in the background
-	most   float64 // what is dearer is not computed again while copies can be waited for
-	chains bool    // rather than wait, what others are computed again from is computed again too
+	least  float64 // ns a byte: what is cheaper to recompute is not copied in the background
+	most   float64 // what is dearer is not recomputed while copies can be waited for
+	chains bool    // rather than wait, what others are recomputed from is recomputed too
 }
 
 // choose chooses what is away for memory to suffice. The error is a *ShortError.
@@ -49,7 +49,7 @@ func (f *filled) restore(c *chooser) {
 	copy(c.delta, f.delta)
 }
 
-// fill keeps the lane to the host busy while memory is short anywhere: with the tensors that are dearest to compute again of those that are
+// fill keeps the lane to the host busy while memory is short anywhere: with the tensors that are dearest to recompute of those that are
 // written by then, and at least as dear as least.
 func (c *chooser) fill(least float64) {
 	c.level.set(c.over)
@@ -91,7 +91,7 @@ func (c *chooser) later(a, b int32) int {
 	return cmp.Or(cmp.Compare(x.dear, y.dear), int(x.Before-y.Before), int(b-a))
 }
 
-// cover makes memory suffice at one operator after the other: the cheapest is computed again; if there is none, or it is too dear, the
+// cover makes memory suffice at one operator after the other: the cheapest is recomputed; if there is none, or it is too dear, the
 // compute stream waits for a copy. The error is a *ShortError: it does not suffice even so.
 func (c *chooser) cover(how taste) error {
 	c.late, c.open = c.late[:0], c.open[:0]
@@ -132,7 +132,7 @@ func (c *chooser) covers(i, op int32) bool {
 	return c.share[i] == keep && i != c.locked && c.all[i].After < op && op < c.end[i]
 }
 
-// again lets the cheapest candidate be computed again that is not needed at an operator, if it takes at most so many ns a byte. Those that
+// again lets the cheapest candidate be recomputed that is not needed at an operator, if it takes at most this many ns a byte. Those that
 // cannot be chosen at this operator or behind it are forgotten.
 func (c *chooser) again(op int32, most float64, alone bool) bool {
 	left := 0
@@ -157,7 +157,7 @@ func (c *chooser) again(op int32, most float64, alone bool) bool {
 	return false
 }
 
-// alone says whether a candidate can be computed again without what else is computed again coming back for that, now or later.
+// alone says whether a candidate can be recomputed without what else is recomputed coming back for that, now or later.
 func (c *chooser) alone(i int32) bool {
 	x := &c.all[i]
 	if c.end[i] < x.Before {
@@ -218,7 +218,7 @@ func (c *chooser) copyLast(op int32) bool {
 	return true
 }
 
-// blame bans what is computed again and takes memory at an operator for that, the most first, until so many bytes are banned. It returns
+// blame bans what is recomputed and takes memory at an operator for that, the most first, until this many bytes are banned. It returns
 // false if there is nothing to ban.
 func (c *chooser) blame(op int32, bytes int64) bool {
 	type culprit struct {
@@ -244,7 +244,7 @@ func (c *chooser) blame(op int32, bytes int64) bool {
 	return len(all) > 0
 }
 
-// takes returns the bytes that are in use at an operator for a candidate to be computed again there or before.
+// takes returns the bytes that are in use at an operator for a candidate to be recomputed there or before.
 func (c *chooser) takes(i, op int32) int64 {
 	takes := int64(0)
 	if c.end[i] == op {

@@ -9,11 +9,11 @@ import (
 )
 
 // planDymem copies what convolutions, pooling, activations and normalizations read, in either pass, while the first of them runs, or else
-// the tensor's first reader. Memory is given back once the copy has ended and nothing of the forward pass reads the tensor any more; the
+// the tensor's first reader. Memory is freed once the copy has ended and nothing of the forward pass reads the tensor any more; the
 // compute stream waits for that only where memory is short, and at the end of the forward pass (Dymem, section 3.2). The order of the
 // operators is the graph's; sections 3.1 and 3.3 are not about schedules.
 //
-// Algorithm 2 is taken as it is meant: its search walks the layers that come next, and ends behind the second convolution, which the paper
+// Algorithm 2 is realised as it seems meant: its search walks the layers that come next, and ends behind the second convolution, which the paper
 // leaves open. It also ends where memory does.
 func planDymem(p *problem) ([]swap.Action, error) {
 	d := dymem{problem: p, heavy: p.heavyTypes()}
@@ -42,11 +42,11 @@ func (p *problem) heavyTypes() func(swap.OpType) bool {
 	return func(kind swap.OpType) bool { return kind == swap.Linear || kind == swap.Attention }
 }
 
-// sendOut sets when copies to the host begin and when memory is given back. Memory that is not back by the end of the pass is waited for.
+// sendOut sets when copies to the host begin and when memory is freed. Memory that is not back by the end of the pass is waited for.
 func (d *dymem) sendOut() {
 	d.Link = d.Limits.Link
 	starts := d.copiesBy()
-	away := int64(0) // bytes that were given back
+	away := int64(0) // bytes that were freed
 	var pending []int32
 	for op := int32(0); op < min(d.Backward+1, d.Ops()); op++ {
 		kept := pending[:0]

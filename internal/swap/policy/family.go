@@ -14,9 +14,9 @@ type family struct {
 	least, top   int64 // amounts of memory: what the largest operator takes, and what is in use at worst when nothing is moved
 	unit         int64 // the least step between two
 
-	below, at, next int64 // amounts of memory: the last two that coarse has come to, and the next; 0 before the start, at -1 before the first
-	before          trail // of coarse, when it had come to below
-	from, to, parts int64 // the amounts of memory that fine goes between, and how many parts it has come
+	below, at, next int64 // amounts of memory: the last two that coarse has reached, and the next; 0 before the start, at -1 before the first
+	before          trail // of coarse, when it had reached below
+	from, to, parts int64 // the amounts of memory that fine goes between, and how many parts it has done
 }
 
 func newFamily(p *problem) *family {
@@ -98,7 +98,7 @@ func (f *family) refine(limit int64) error {
 	if from != f.from || to != f.to {
 		f.from, f.to, f.parts, f.fine = from, to, 0, maker{problem: f.problem, trail: before}
 		if limit < f.at && from == f.least {
-			f.parts = -1 // nothing was made for from, as it is below the first
+			f.parts = -1 // nothing was made for from, which is below the first
 		}
 	}
 	for limit < to && f.parts+1 < finer {

@@ -22,10 +22,10 @@ func (l link) InTime(bytes int64) time.Duration {
 	return l.latency + time.Duration(float64(bytes)/l.in*1e9)
 }
 
-// pcie is about what a link of the fifth generation and 16 lanes comes to.
+// pcie is about the bandwidth of PCIe 5 with 16 lanes.
 var pcie = link{20 * time.Microsecond, 50e9, 50e9}
 
-// randomGraph makes a graph with branches, tensors of many uses, some that cannot be computed again, some that see their last use in the
+// randomGraph makes a graph with branches, tensors of many uses, some that cannot be recomputed, some that see their last use in the
 // forward pass. Unit makes all tensors of one size.
 func randomGraph(r *rand.Rand, ops, tensors int, unit bool) *swap.Graph {
 	g := &swap.Graph{Name: "random"}

@@ -18,7 +18,7 @@ func (c *chooser) tries() int {
 }
 
 // improve changes the share of one candidate at a time, the one that costs the most time first, and makes up for the memory that this
-// takes with the cheapest others. It stops after so many changes, or when none makes the step any better, or if it could not be faster.
+// takes with the cheapest others. It stops after this many changes, when no change makes the step better, or when the step cannot be faster.
 //
 // Networks repeat themselves: what does not help with one tensor rarely helps with the next one like it. After each failure twice as many
 // of the same kind are passed over, until one helps; when none does all are tried.
@@ -126,7 +126,7 @@ func (c *chooser) change(share []int64, i int32, to int64) bool {
 	return c.host <= c.Limits.Host && c.cover(taste{most: c.stall}) == nil
 }
 
-// byCost lists the candidates that are away, those that cost the most time first: to be computed again, or waited for.
+// byCost lists the candidates that are away, those that cost the most time first: to be recomputed, or waited for.
 func (c *chooser) byCost(o *outcome) []int32 {
 	waited := make([]time.Duration, len(c.Graph.Tensors))
 	if actions, err := c.actions(o); err == nil {

@@ -10,12 +10,12 @@ import (
 	"gm/internal/swap/draft"
 )
 
-// planJoint chooses for each tensor whether it is kept, copied to the host or computed again, or some rows this and the rest that, by
-// simulation: several tastes make a choice each, the best of which is changed tensor by tensor for as long as steps get faster.
+// planJoint chooses for each tensor whether it is kept, copied to the host or recomputed, or some rows this and the rest that, by
+// simulation: several tastes make a choice each, and the best choice is changed tensor by tensor for as long as steps get faster.
 //
 // What a taste goes by: copies cost nothing as long as the lane to the host is idle, and they are worth most for what is dear to compute
 // again; so the dearest are copied as they are written, until memory suffices everywhere or the lane can take no more. Where memory is
-// still short, the cheapest are computed again; where nothing is cheap the compute stream waits.
+// still short, the cheapest are recomputed; where nothing is cheap the compute stream waits.
 func planJoint(p *problem) ([]swap.Action, error) {
 	c := newChooser(p)
 	best, err := c.first(0, len(c.prices))
@@ -26,7 +26,7 @@ func planJoint(p *problem) ([]swap.Action, error) {
 	return c.actions(&best)
 }
 
-// outcome is a choice and what it came to.
+// outcome is a choice and the result of its schedule.
 type outcome struct {
 	result
 	share []int64
@@ -68,7 +68,7 @@ func (c *chooser) firstOf(from, end, bans int) (outcome, error) {
 	return best, nil
 }
 
-// mostPrices is how many prices of computing again may divide what is copied in the background from what is not.
+// mostPrices is how many prices of recomputing may divide what is copied in the background from what is not.
 const mostPrices = 8
 
 // dividing returns the dividing prices: 0, with which all is copied, prices that candidates have, those that are all but the same once,
@@ -97,7 +97,7 @@ func (c *chooser) tastes(i int) []taste {
 	return all
 }
 
-// How often a taste chooses again without what takes too much memory when it is computed again: at first, and if no taste makes it with that.
+// How often a taste chooses again without what takes too much memory when it is recomputed: at first, and if no taste makes it with that.
 const (
 	fewBans  = 8
 	mostBans = 64

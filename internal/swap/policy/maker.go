@@ -24,7 +24,7 @@ type trail struct {
 	hidden bool   // that choice takes no time
 }
 
-// member is a schedule and what it came to.
+// member is a schedule and its result.
 type member struct {
 	actions []swap.Action
 	result
@@ -89,7 +89,7 @@ func (m *maker) choice(c *chooser) (outcome, error) {
 	return best, err
 }
 
-// Of so many amounts of memory one is looked at thoroughly: with all tastes, and many changes of what they choose. For others there are
+// One of this many amounts of memory is searched thoroughly: with all tastes, and many changes of what they choose. For others there are
 // the tastes next to the best one of the amount before, and few changes. These are parts of the changes that joint tries.
 const (
 	thorough = 4

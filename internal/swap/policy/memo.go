@@ -10,9 +10,9 @@ import (
 )
 
 // planMemo is MEMO's token-wise recomputation and swapping (section 4.1) on the layers of a graph. Two layers at a time have their tensors
-// on the device: those of layer i are copied to the host while layer i+1 runs and are given back before layer i+2, and copied back when the
+// on the device: those of layer i are copied to the host while layer i+1 runs and are freed before layer i+2, and copied back when the
 // backward pass of layer i+2 has ended. Of the inputs and attention outputs all is copied, of other tensors the first rows; the rest is
-// computed again. The last two layers stay, as do tensors that cannot be computed again.
+// recomputed. The last two layers stay, as do tensors that cannot be recomputed.
 func planMemo(p *problem) ([]swap.Action, error) {
 	m := newMemo(p)
 	return m.plan(m.fraction())
@@ -88,7 +88,7 @@ func (p *problem) layers() []layer {
 	return slices.DeleteFunc(all, func(l layer) bool { return l.backward < 0 })
 }
 
-// collect finds what is moved. What is computed again is so from tensors that are kept, or from those of its own layer and later ones: they
+// collect finds what is moved. What is recomputed is so from tensors that are kept, or from those of its own layer and later ones: they
 // are back by then.
 func (m *memo) collect() {
 	home := map[int32]int{}

@@ -6,7 +6,7 @@ import (
 	"gm/internal/swap"
 )
 
-// movedBound returns the bytes that every schedule of g's steps has to bring back to a device of so many bytes, by copies or by computing
+// movedBound returns the bytes that every schedule of g's steps has to bring back to a device of a number of bytes, by copies or by computing
 // them again. For tensors of one size it is close to what [planBelady] takes, which no other policy betters.
 //
 // At an operator that is over the limit, what is beyond it is away and has to come back. Of what is beyond it at a later one, only that

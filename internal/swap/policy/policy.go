@@ -41,12 +41,12 @@ type ShortError = draft.ShortError
 // Policies lists the policies, the default first.
 func Policies() []Policy {
 	return []Policy{
-		{autoName, "the fastest of what joint, floor, memo, belady and dymem make for some amounts of memory around and below the limit; more is never slower", planAuto},
-		{"joint", "for each tensor the cheapest of keeping, copying and computing again, by simulation", planJoint},
+		{autoName, "the fastest of what joint, floor, memo, belady and dymem make for some amounts of memory around and below the limit; more memory is never slower", planAuto},
+		{"joint", "for each tensor the cheapest of keeping, copying and recomputing, by simulation", planJoint},
 		{"floor", "copy all, bring back the largest while they fit, copy the rest back in time (DeepSpeed)", planFloor},
-		{"memo", "copy inputs and attention of each layer and a part of the rows of others, compute the rest again (MEMO); memo=0.5 names the part", planMemo},
+		{"memo", "copy inputs and attention of each layer and a part of the rows of others, recompute the rest (MEMO); memo=0.5 names the part", planMemo},
 		{"dymem", "copy what convolutions, pooling, activations and norms read; wait only where memory is short (Dymem)", planDymem},
-		{"superneurons", "copy what convolutions make, least recently used first; compute cheap layers again (SuperNeurons)", paper(papers.SuperNeurons)},
+		{"superneurons", "copy what convolutions make, least recently used first; recompute cheap layers (SuperNeurons)", paper(papers.SuperNeurons)},
 		{"vdnn-all", "copy the input of each layer, with a barrier behind each (vDNN)", paper(papers.VDNNAll)},
 		{"vdnn-conv", "copy the input of each convolution, with a barrier behind each (vDNN)", paper(papers.VDNNConv)},
 		{"belady", "where memory is short: what is needed furthest in the future goes first", planBelady},
@@ -63,7 +63,7 @@ func Lookup(name string) (Policy, error) {
 	if text, ok := strings.CutPrefix(name, "memo="); ok {
 		part, err := strconv.ParseFloat(text, 64)
 		if err != nil || !(part >= 0 && part <= 1) {
-			return Policy{}, fmt.Errorf("policy %s: %q is no part of the rows, from 0 to 1", name, text)
+			return Policy{}, fmt.Errorf("policy %s: %q is not a fraction of the rows, from 0 to 1", name, text)
 		}
 		return Policy{Name: name, plan: planMemoWith(part)}, nil
 	}
@@ -83,7 +83,7 @@ func (p Policy) Plan(g *swap.Graph, limits swap.Limits) (s *swap.Schedule, err e
 	return s, err
 }
 
-// PlanEach makes schedules as [Policy.Plan] does, for some amounts of device memory in place of that of the limits, in ascending order. It
+// PlanEach makes schedules as [Policy.Plan] does, for some amounts of device memory instead of that of the limits, in ascending order. It
 // calls visit with each.
 func (p Policy) PlanEach(g *swap.Graph, limits swap.Limits, devices []int64, visit func(i int, s *swap.Schedule, err error)) {
 	pr := newProblem(g, limits)
@@ -109,14 +109,14 @@ const autoName = "auto"
 // failed returns an error of a plan as that of the policy.
 func (p Policy) failed(err error) error {
 	if short, ok := errors.AsType[*draft.ShortError](err); ok {
-		told := *short // the policy may come to it again
+		told := *short // the policy may return it again
 		told.Policy = p.Name
 		return &told
 	}
 	return fmt.Errorf("policy %s: %w", p.Name, err)
 }
 
-// result is what a schedule came to.
+// result is the time, traffic and peak of a schedule.
 type result struct {
 	step  time.Duration
 	moved int64 // bytes copied to the host
@@ -131,7 +131,7 @@ func (r *result) compare(o *result) int {
 
 func (r *result) better(than *result) bool { return r.compare(than) < 0 }
 
-// simulate returns what a schedule comes to, and an error for one that breaks the rules.
+// simulate returns the result of a schedule, and an error for one that breaks the rules.
 func (p *problem) simulate(actions []swap.Action) (result, error) {
 	r, err := p.machine.Run(actions, nil)
 	if err != nil {

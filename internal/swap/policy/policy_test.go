@@ -47,7 +47,7 @@ func TestPolicies(t *testing.T) {
 		// What activations read in the backward pass alone, their output, goes while its first reader runs.
 		{"dymem", "lrlrl", 100, most, "o1@2 f1@3 p1@5"},
 
-		// Nothing goes while memory suffices; then what was used longest ago does, and activations are computed again.
+		// Nothing goes while memory suffices; then what was used longest ago does, and activations are recomputed.
 		{"superneurons", "ccccc", 100, 500, ""},
 		{"superneurons", "ccccc", 100, 400, "o0@4 f0@4 p0@7"},
 		{"superneurons", "cnrcnrc", 100, 500, ""},
@@ -62,7 +62,7 @@ func TestPolicies(t *testing.T) {
 		{"fifo", "ccccc", 100, 400, "o0@1 f0@4 p0@7"},
 		{"latency", "ccccc", 100, 400, "o0@1 f0@4 p0@7"},
 
-		// Where copies can be hidden nothing is computed again, where they cannot something is.
+		// Where copies can be hidden nothing is recomputed, where they cannot something is.
 		{"joint", "ccccc", 100, 400, "o0@1 f0@2 p0@7"},
 		{"joint", "ccccc", 1000, 4000, "f0@2 r0@8"},
 		{"auto", "ccccc", 1000, 4000, "f0@2 r0@8"},

@@ -71,7 +71,7 @@ func try(t *testing.T, p Policy, g *swap.Graph, l swap.Limits) *planned {
 	return &planned{s, *r}
 }
 
-// checkProblem tries all policies on a problem, and compares what they come to with what is possible.
+// checkProblem tries all policies on a problem, and compares their results with what is possible.
 func checkProblem(t *testing.T, g *swap.Graph, l swap.Limits) {
 	t.Helper()
 	bound, possible := LowerBound(g, l)
@@ -102,7 +102,7 @@ func checkProblem(t *testing.T, g *swap.Graph, l swap.Limits) {
 	}
 }
 
-// broughtBack returns the bytes that are copied back or computed again.
+// broughtBack returns the bytes that are copied back or recomputed.
 func broughtBack(g *swap.Graph, s *swap.Schedule) int64 {
 	bytes, part := int64(0), make([]int64, len(g.Tensors)) // copied back of those that are partly there
 	for _, a := range s.Actions {

@@ -12,7 +12,7 @@ import (
 // away is a gap in which a tensor is not on the device.
 type away struct {
 	draft.Gap
-	bytes int64 // copied to the host; the rest is computed again
+	bytes int64 // copied to the host; the rest is recomputed
 }
 
 // workspace is memory that schedules are made in, one after the other.
@@ -77,7 +77,7 @@ func (p *problem) usage(trips []draft.Trip) []int64 {
 	return usage[:p.Ops()]
 }
 
-// recomputes finds the bytes of ghosts before each operator, and how long what is computed again there takes.
+// recomputes finds the bytes of ghosts before each operator, and how long what is recomputed there takes.
 func (p *problem) recomputes(trips []draft.Trip) {
 	ghosts, took := draft.Zeroed(p.work.ghosts, int(p.Ops())), draft.Zeroed(p.work.again, int(p.Ops()))
 	p.work.ghosts, p.work.again = ghosts, took
@@ -100,7 +100,7 @@ func (p *problem) recomputes(trips []draft.Trip) {
 
 // delay lets the trips of what is copied begin only where memory is needed, in the order in which copies end, and drops those that need not
 // be made. Usage is the bytes in use at each operator if each begins as early as it can. It also returns a time that recomputes counted, at
-// least, which those would have taken to be computed again in part.
+// least, which those would have taken to be recomputed in part.
 func (p *problem) delay(trips []draft.Trip, usage []int64) ([]draft.Trip, time.Duration) {
 	w := &p.work
 	w.starts.Fill(p.Ops(), len(trips), func(i int) int32 { return trips[i].Free })

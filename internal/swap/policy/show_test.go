@@ -28,7 +28,7 @@ func (perByte) OutTime(n int64) time.Duration { return time.Duration(n) }
 func (perByte) InTime(n int64) time.Duration  { return time.Duration(n) }
 
 // stack is a network of one operator a layer, in a row: layer i writes tensor i. Types are c, r, n, p, l for convolution, activation,
-// normalization, pooling and linear layers. The backward pass of all reads the input, but that of activations what they have written. Each operator takes so many ns, and each tensor so many bytes.
+// normalization, pooling and linear layers. The backward pass of all reads the input, but that of activations what they have written. Each operator takes so many ns, and each tensor this many bytes.
 func stack(types string, took time.Duration, bytes int64) *swap.Graph {
 	kinds := map[rune]swap.OpType{'c': swap.Conv, 'r': swap.Activation, 'n': swap.Norm, 'p': swap.Pool, 'l': swap.Linear}
 	g := &swap.Graph{}

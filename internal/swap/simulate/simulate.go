@@ -8,7 +8,7 @@ import (
 	"gm/internal/swap"
 )
 
-// Result is what a step of a graph under a schedule came to.
+// Result is the time, traffic and peak of a step under a schedule.
 type Result struct {
 	Step       time.Duration // from the first operator to the end of all work
 	Compute    time.Duration // the operators themselves
@@ -30,7 +30,7 @@ type Cause int
 
 // The causes of stalls.
 const (
-	WaitOut Cause = iota // memory is given back before its copy to the host has ended
+	WaitOut Cause = iota // memory is freed before its copy to the host has ended
 	WaitIn               // what is needed is not back yet
 	Causes
 )
@@ -92,7 +92,8 @@ func (m *Machine) Run(actions []swap.Action, see func(Span)) (*Result, error) {
 		}
 	}
 	if next < len(actions) {
-		return nil, fmt.Errorf("action %d is at operator %d: those before it go further, or there are but %d", next, actions[next].At, len(m.graph.Ops))
+		return nil, fmt.Errorf("action %d is at operator %d: an action before it is at a later one, or there are only %d",
+			next, actions[next].At, len(m.graph.Ops))
 	}
 	return m.finish(), nil
 }

@@ -58,14 +58,14 @@ func TestRun(t *testing.T) {
 			want{step: 700, peak: 310, peakOp: 2, host: 100, in: 100}},
 		"waits for the copy out": {[]swap.Action{offload(0, 2, 100), free(0, 2, 0), prefetch(0, 4, 100)},
 			want{step: 700, peak: 210, peakOp: 1, host: 100, out: 100}},
-		"settled":        {[]swap.Action{offload(0, 1, 100), settle(0, 1, 0)}, want{step: 700, peak: 310, peakOp: 2, host: 100, out: 100}},
-		"computed again": {[]swap.Action{free(0, 2, 0), recompute(0, 5, 0)}, want{step: 650, peak: 210, peakOp: 1}},
+		"settled":    {[]swap.Action{offload(0, 1, 100), settle(0, 1, 0)}, want{step: 700, peak: 310, peakOp: 2, host: 100, out: 100}},
+		"recomputed": {[]swap.Action{free(0, 2, 0), recompute(0, 5, 0)}, want{step: 650, peak: 210, peakOp: 1}},
 		"half and half": {[]swap.Action{offload(0, 1, 50), free(0, 2, 0), prefetch(0, 5, 50), recompute(0, 5, 0)},
 			want{step: 650, peak: 210, peakOp: 1, host: 50, in: 25}},
 		"awaited": {[]swap.Action{offload(0, 1, 100), free(0, 2, 0), prefetch(0, 3, 100), await(0, 3, 0)},
 			want{step: 700, peak: 310, peakOp: 3, host: 100, in: 100}},
-		// The memory that is given back may be another's: the copy back into it has to end first.
-		"given back at once": {[]swap.Action{offload(0, 1, 100), free(0, 2, 0), prefetch(0, 3, 100), free(0, 3, 0), recompute(0, 5, 0)},
+		// The memory that is freed may be another's: the copy back into it has to end first.
+		"freed at once after a copy back": {[]swap.Action{offload(0, 1, 100), free(0, 2, 0), prefetch(0, 3, 100), free(0, 3, 0), recompute(0, 5, 0)},
 			want{step: 750, peak: 310, peakOp: 3, host: 100, in: 100}},
 		// Until the first tensor's use nothing has waited for its copy back: the second one's needs other memory of the host.
 		"on the host until it is waited for": {[]swap.Action{offload(0, 1, 100), free(0, 2, 0), prefetch(0, 4, 100), offload(1, 4, 100)},
@@ -73,8 +73,8 @@ func TestRun(t *testing.T) {
 		// This copy is not copied back: it is there until the last use, and not just until the next wait.
 		"copied again behind the last copy back": {[]swap.Action{offload(0, 1, 100), free(0, 2, 0), prefetch(0, 3, 100), await(0, 3, 0), offload(0, 3, 100),
 			await(0, 4, 0), offload(1, 4, 100)}, want{step: 700, peak: 310, peakOp: 3, host: 200, in: 100}},
-		// What is computed again is given back before the operator, but both are there at once.
-		"a part computed again and given back": {[]swap.Action{offload(1, 2, 50), free(1, 3, 0), prefetch(1, 3, 50), recompute(1, 4, 0), free(1, 4, 0), recompute(1, 4, 0)},
+		// What is recomputed is freed before the operator, but both are there at once.
+		"a part recomputed and freed": {[]swap.Action{offload(1, 2, 50), free(1, 3, 0), prefetch(1, 3, 50), recompute(1, 4, 0), free(1, 4, 0), recompute(1, 4, 0)},
 			want{step: 675, peak: 310, peakOp: 2, host: 50, in: 0}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -90,7 +90,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestPeak frees before an operator that takes a lot: what is given back is not in use beside it.
+// TestPeak frees before an operator that takes a lot: what is freed is not in use beside it.
 func TestPeak(t *testing.T) {
 	g := chain()
 	g.Ops[2].Base = 1000
@@ -102,7 +102,7 @@ func TestPeak(t *testing.T) {
 	}
 }
 
-// TestRefusedFree gives back what cannot be had again: its copy on the host was for the last copy back.
+// TestRefusedFree frees what cannot be restored: its copy on the host was for the last copy back.
 func TestRefusedFree(t *testing.T) {
 	g := chain()
 	g.Tensors[0].Recompute = 0

@@ -6,7 +6,7 @@
 //	GMSTITCH_DIR  folder of the session; without it nothing is done
 //	GM_LIB        libgm.so
 //
-// The allocator is put in when CUDA starts; a file named [Mark] in the folder of the session says that this came to pass in some process.
+// The allocator is put in when CUDA starts; a file named [Mark] in the folder of the session says that this happened in some process.
 // Where it cannot be put in, PyTorch's own stays and a line on standard error says why.
 package gmstitch
 

@@ -111,7 +111,7 @@ record(True)
 print(torch._C._cuda_isHistoryEnabled(), len(torch.cuda.memory._snapshot()["segments"]))
 torch._C._cuda_attach_out_of_memory_observer(print)
 `, "False 1\n", "gmstitch: the history of allocations is not recorded: gmstitch run --stats FILE keeps one\n"+
-		"gmstitch: functions that observe a lack of memory are not called: OutOfMemoryError itself is raised as ever\n")
+		"gmstitch: observers of a lack of memory are not called; OutOfMemoryError is raised as usual\n")
 }
 
 func TestBenchmark(t *testing.T) {

@@ -15,7 +15,7 @@
 //	GMSWAP_STATS     file for an account at the end, likewise
 //	GMSWAP_PROGRESS  1: a line for each step
 //
-// A file named [Mark] in the folder of the session says that some process has come to run a model.
+// A file named [Mark] in the folder of the session says that some process has begun to run a model.
 package gmswap
 
 import (

@@ -161,7 +161,7 @@ func (s *session) want(name string) string {
 // usual is what every run says.
 var usual = regexp.MustCompile(`(?m)^gmswap: (\w+: step \d+ ms .*|\d+ steps: .*)\n`)
 
-// same runs a program without the hook and with it. What comes out must be the same, and all memory must have been given back. It returns
+// same runs a program without the hook and with it. What comes out must be the same, and all memory must have been freed. It returns
 // what the hook did, and what it said beside the usual.
 func (s *session) same(name, how string, env ...string) (facts, []string) {
 	s.t.Helper()

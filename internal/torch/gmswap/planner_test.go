@@ -58,7 +58,7 @@ func TestPlannerLater(t *testing.T) {
 	}
 	s := newSession(t)
 	f, said := s.same("plain", "auto", "GMSWAP_DEVICE=1000000", "GM_PLANNER="+planner)
-	if f.Followed == 0 || len(said) != 1 || !strings.HasPrefix(said[0], "gmswap: the schedule stays as it is: the planner ended before it answered") {
+	if f.Followed == 0 || len(said) != 1 || !strings.HasPrefix(said[0], "gmswap: the schedule is kept: the planner ended before it answered") {
 		t.Errorf("the hook did %+v and said %q", f, said)
 	}
 }

@@ -21,7 +21,7 @@ type program struct {
 
 // deviates is said of the first step that goes another way than a schedule.
 func deviates(step string) []string {
-	return []string{"gmswap: step " + step + " went another way than the recorded one: "}
+	return []string{"gmswap: step " + step + " differs from the recorded one: "}
 }
 
 const unlike = "gmswap: no schedule: no two steps are alike; tensors are moved as they come"
@@ -53,7 +53,7 @@ var programs = []program{
 	{name: "forked", planned: 2},
 	{name: "helpers", planned: 2, steps: 12},
 	{name: "copies", planned: 2},
-	{name: "own_hooks", planned: 2, says: []string{"gmswap: what is saved where the program has hooks of its own for that is not moved"}},
+	{name: "own_hooks", planned: 2, says: []string{"gmswap: tensors saved under the program's own saved-tensor hooks are not moved"}},
 	{name: "uncounted", planned: 2},
 	{name: "parts", planned: 2},
 	{name: "fsdp", planned: 2},

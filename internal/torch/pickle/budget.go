@@ -3,7 +3,7 @@ package pickle
 import "unsafe"
 
 // budget is what all tables of a decode may take together, in bytes. What is allocated is charged when it is made and
-// given back when it is dropped.
+// freed when it is dropped.
 type budget struct{ limit, used, most int64 }
 
 // What an entry of a table costs beside its contents, where that is not laid out by this package: at the least load of

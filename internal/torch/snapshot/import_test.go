@@ -163,7 +163,7 @@ func TestImportErrors(t *testing.T) {
 		{"empty", "", "pickle: byte 0: the pickle is cut off"},
 		{"other dict", "\x80\x04}(K\x01K\x02K\x03K\x04u.", "neither segments nor device_traces"},
 		{"other list", "(lp0\nI1\na.", "holds an int"},
-		{"a number", "I1\n.", "an int is no memory snapshot"},
+		{"a number", "I1\n.", "an int is not a memory snapshot"},
 		{"code", "cos\nsystem\n(S'id'\ntR.", "refused: the pickle calls os.system"},
 		{"no address", "(dS'device_traces'\n(l(l(dS'action'\nS'alloc'\nsaas.", "device_traces[0][0]: alloc without address or size"},
 		{"size", "(dS'device_traces'\n(l(l(dS'size'\nI-1\nsaas.", "device_traces[0][0]: size is -1"},

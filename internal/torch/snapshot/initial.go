@@ -47,7 +47,7 @@ func (h *history) initial(odd *oddities) initial {
 	return in
 }
 
-// addLasting adds the blocks that are live at the end and of which no event tells.
+// addLasting adds the blocks that are live at the end and that no event mentions.
 func (h *history) addLasting(in *initial, odd *oddities) {
 	matched := 0
 	for _, s := range h.segments {
@@ -108,7 +108,7 @@ func (h *history) first() (int64, bool, error) {
 	return c.rec.time, ok, err
 }
 
-// op returns how a span came to be.
+// op returns the operation that made a span.
 func (s *span) op() trace.Op {
 	if s.mapped {
 		return trace.OpSegmentMap

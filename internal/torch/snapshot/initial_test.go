@@ -28,7 +28,7 @@ func decodeShared(t *testing.T, name string) *recording {
 	return r
 }
 
-// records returns the events of a history, with addresses in place of slots.
+// records returns the events of a history, with addresses instead of slots.
 func records(t *testing.T, h *history) []record {
 	t.Helper()
 	var all []record

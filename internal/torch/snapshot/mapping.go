@@ -46,7 +46,7 @@ func earlyRanges(mappings []mapping, segments []segment) []span {
 // claims gives each interval between neighbouring bounds to the first who claims it.
 type claims struct {
 	bounds []uint64
-	owner  []int32 // 0 is nobody
+	owner  []int32 // 0 is none
 	next   []int32 // the next unclaimed interval at or after each, found by following it
 }
 

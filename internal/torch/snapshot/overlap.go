@@ -39,7 +39,7 @@ type tail struct {
 // tailLength is how many entries are compared to find the end of one history in another.
 const tailLength = 1024
 
-// entry is an entry, of which all but the time is the same in all snapshots.
+// entry is an entry; all but its time is the same in all snapshots.
 type entry struct {
 	op   trace.Op
 	addr uint64

@@ -63,7 +63,7 @@ func (r *recording) add(device int32, e record) error {
 	return r.track(grown)
 }
 
-// finish takes over what the last snapshot alone says, in place of what the one before did.
+// finish takes over what the last snapshot alone says, instead of what the one before did.
 func (r *recording) finish(end last) error {
 	r.tracked -= r.lasting
 	r.marks, r.conf, r.lasting = end.marks, end.conf, end.tracked
@@ -95,7 +95,7 @@ func (r *recording) historyOf(device int32) (*history, error) {
 
 func checkDevice(device int32) error {
 	if device < 0 || device > trace.MaxDevice {
-		return fmt.Errorf("device %d; at most %d is known", device, trace.MaxDevice)
+		return fmt.Errorf("device %d: at most %d is supported", device, trace.MaxDevice)
 	}
 	return nil
 }

@@ -176,7 +176,7 @@ func parseState(name string) (active, pending, known bool) {
 	return false, false, name == "inactive"
 }
 
-// historyEntry reads one entry of a block's "history", of which the first is the present one.
+// historyEntry reads one entry of a block's "history"; the first entry is the present one.
 func (s *snapshot) historyEntry(v pickle.Value) error {
 	if s.former.known {
 		return nil

@@ -75,7 +75,7 @@ func decode(in io.Reader, rec *recording, to entries) (last, error) {
 		return s.last, s.wrong
 	}
 	if k := top.Kind(); !s.known && k != pickle.Token {
-		return s.last, fmt.Errorf("%v is no memory snapshot", k)
+		return s.last, fmt.Errorf("%v is not a memory snapshot", k)
 	}
 	return s.last, nil
 }
@@ -231,7 +231,7 @@ func (s *snapshot) root(v pickle.Value) error {
 		}
 	}
 	if !s.known {
-		return errors.New("a dict with neither segments nor device_traces is no memory snapshot")
+		return errors.New("a dict with neither segments nor device_traces is not a memory snapshot")
 	}
 	return nil
 }

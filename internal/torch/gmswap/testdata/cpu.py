@@ -157,7 +157,7 @@ class Lanes(object):
     def drop(self, ticket):
         if "left" in self.fail:
             self.leaving.pop(ticket, None)
-        assert ticket not in self.leaving and ticket not in self.coming, "memory is given back while it is copied"
+        assert ticket not in self.leaving and ticket not in self.coming, "memory is freed while it is copied"
         del self.tickets[ticket]
 
 

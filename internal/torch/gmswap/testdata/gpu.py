@@ -110,7 +110,7 @@ def train(model, step, rows=64):
 
 
 def finish():
-    """Checks that everything has been given back, once the program has let go of its tensors, and notes what was done."""
+    """Checks that everything has been freed, once the program has let go of its tensors, and notes what was done."""
     gc.collect()
     for r in runtimes:
         atexit.unregister(r.report.end)

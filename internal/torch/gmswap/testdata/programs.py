@@ -292,7 +292,7 @@ def dropped():
 
 
 def abandoned():
-    """Backward passes that end in the middle, and evaluations, whose memory is used again at once, and given back to the driver."""
+    """Backward passes that end in the middle, and evaluations, whose memory is used again at once, and returned to the driver."""
 
     class Fragile(Net):
         fail = False

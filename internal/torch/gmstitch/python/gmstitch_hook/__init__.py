@@ -4,7 +4,7 @@ from . import compiled, start
 
 
 def imported(name, module):
-    """Is told of each module that was waited for, once it has been imported, and returns what to wait for next."""
+    """Called with each module that was waited for, once it has been imported, and returns what to wait for next."""
     if name == "torch":
         return compiled.MODULES if start.watch(module) else ()
     compiled.imported(name, module)

@@ -14,7 +14,7 @@ SETTERS = (
     ("set_end_allocate_to_pool_fn", "gm_end_pool"),
     ("set_release_pool", "gm_release_pool"),
 )
-# Without it, memory that another stream still uses would be handed out again, and nobody told.
+# Without it, memory that another stream still uses would be handed out again, silently.
 INDISPENSABLE = "set_record_stream_fn"
 
 _kept = []  # what PyTorch refers to by its address

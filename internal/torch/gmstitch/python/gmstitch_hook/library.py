@@ -42,7 +42,7 @@ class Library(object):
         return ctypes.cast(getattr(self.lib, function), ctypes.c_void_p).value
 
     def stats(self, device):
-        """Returns the account of a device, zeros for one of which nothing is known."""
+        """Returns the account of a device, or zeros if nothing is known of it."""
         stats = Stats()
         if self.lib.gm_get_stats(device, ctypes.byref(stats)) != 0:
             return Stats()

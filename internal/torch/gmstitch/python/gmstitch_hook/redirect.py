@@ -31,7 +31,7 @@ def redirect(torch, library):
             say.once(NO_HISTORY)
 
     def no_observer(observer):
-        say.once("functions that observe a lack of memory are not called: OutOfMemoryError itself is raised as ever")
+        say.once("observers of a lack of memory are not called; OutOfMemoryError is raised as usual")
 
     answers = {
         "_cuda_memoryStats": stats,

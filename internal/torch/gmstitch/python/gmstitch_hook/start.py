@@ -51,4 +51,4 @@ def begin(torch):
         redirect.redirect(torch, library)
         compiled.begin()
     except Exception as e:
-        say.once("not all of torch.cuda's functions of memory work: %s: %s" % (type(e).__name__, say.reason(e)))
+        say.once("not all of torch.cuda's memory functions work: %s: %s" % (type(e).__name__, say.reason(e)))

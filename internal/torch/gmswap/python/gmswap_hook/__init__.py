@@ -4,6 +4,6 @@ from . import start
 
 
 def imported(name, module):
-    """Is told of each module that was waited for, once it has been imported, and returns what to wait for next."""
+    """Called with each module that was waited for, once it has been imported, and returns what to wait for next."""
     start.watch(module)
     return ()

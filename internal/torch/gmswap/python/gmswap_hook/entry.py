@@ -61,7 +61,7 @@ class Entry(object):
         self.ticket = 0
         self.gone = False  # the stream waits for the copy to the host
         self.buffer = None
-        self.home = step.stream  # in whose order the memory is given back
+        self.home = step.stream  # in whose order the memory is freed
         self.coming = False  # that stream does not wait for the copy back yet
         self.copied = 0  # bytes that the copy on the host has, the first ones
         self.short = False  # the buffer lacks the others
@@ -173,7 +173,7 @@ class Entry(object):
             self.close()
 
     def close(self):
-        """Forgets the contents. The memory may still be copied, and is given back behind that."""
+        """Forgets the contents. The memory may still be copied, and is freed behind that."""
         self.memory.forget(self)
         made, self.made = self.made, None
         if made is not None:

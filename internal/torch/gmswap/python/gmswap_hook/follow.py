@@ -68,7 +68,7 @@ class Follower(object):
         schedule, index = self.schedule, entry.index
         size = schedule.sizes[index]
         if entry.nbytes > size or entry.nbytes < size and index in schedule.exact:
-            return "%d bytes are saved in place of %d" % (entry.nbytes, size)
+            return "%d bytes are saved instead of %d" % (entry.nbytes, size)
         if index in schedule.exact and layout(entry.alias) != schedule.layouts[index]:
             return "tensor %d has another shape" % index
         if index in schedule.remade:

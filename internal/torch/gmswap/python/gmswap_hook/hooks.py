@@ -109,7 +109,7 @@ class Hooks(object):
     def enter(self, module, args):
         local = self.local
         if local.stack and not running(local.frame):
-            self.unwind(local)  # an exception ended it that no hook was told of
+            self.unwind(local)  # an exception ended it without a call of its hook
         local.stack.append(module)
         if len(local.stack) == 1:
             local.frame = sys._getframe(2)
@@ -137,9 +137,9 @@ class Hooks(object):
 
     def begin(self, local, module, args):
         if not self.torch.is_grad_enabled() or self.torch._C._current_graph_task_id() != -1:
-            return  # an evaluation, or computed again by a backward pass
+            return  # an evaluation, or recomputed by a backward pass
         if self.top() is not None:
-            say.once("what is saved where the program has hooks of its own for that is not moved")
+            say.once("tensors saved under the program's own saved-tensor hooks are not moved")
             return
         known = module in self.roots
         if not known and compiled(module):

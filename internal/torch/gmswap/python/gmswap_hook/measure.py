@@ -60,7 +60,7 @@ class Scale(object):
         self.memory.peak.begin()
 
     def end(self, fresh):
-        """Ends an operator, which made so many bytes of entries."""
+        """Ends an operator, which made entries of this many bytes."""
         self.peaks.append(self.memory.peak.bytes())
         self.fresh.append(fresh)
 

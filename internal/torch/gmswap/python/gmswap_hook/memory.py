@@ -33,8 +33,8 @@ class Memory(object):
         self.peak = Peak(torch, device)
         self.pid = os.getpid()
         self.lock, self.depth = threading.RLock(), 0
-        self.dropped = collections.deque()  # entries, a use of each of which has ended
-        self.lost = []  # memory that cannot be given back, as nobody knows when a copy of it ends
+        self.dropped = collections.deque()  # entries whose use has ended, once for each use
+        self.lost = []  # memory that cannot be freed, as it is not known when a copy of it ends
 
     def __enter__(self):
         self.lock.acquire()
@@ -51,7 +51,7 @@ class Memory(object):
     def drop(self, entry):
         """Ends a use of an entry. Python calls this at any moment, in any thread, also amid what changes the entry."""
         if os.getpid() != self.pid:
-            return  # there is nothing to give back in a process that was forked
+            return  # there is nothing to free in a process that was forked
         self.dropped.append(entry)
         if self.lock.acquire(False):
             try:
@@ -86,7 +86,7 @@ class Memory(object):
         return empty.set_(holder.untyped_storage(), saved.offset, saved.size, saved.stride)
 
     def rows(self, holder, dtype, rows):
-        """Returns all of a tensor's storage as so many rows."""
+        """Returns all of a tensor's storage as this many rows."""
         storage = holder.untyped_storage()
         empty = self.torch.empty(0, dtype=dtype, device=self.place)
         row = storage.nbytes() // rows // empty.element_size()
@@ -170,7 +170,7 @@ class Memory(object):
         self.note_gathered()
 
     def note_gathered(self):
-        """Notes what FSDP gathers parameters into: it gives that memory back and takes it again by itself. There is none until a parameter
+        """Notes what FSDP gathers parameters into: it frees that memory and takes it again by itself. There is none until a parameter
         is gathered for the first time."""
         waiting, self.waiting = self.waiting, []
         for parameter in waiting:

@@ -42,7 +42,7 @@ class Made(object):
 
 
 class Call(object):
-    """A run of an operator. Its first result has so many rows that can be made one by one, or 0, of a type."""
+    """A run of an operator. Its first result, of a type, has this many rows that can be made one by one, or 0."""
 
     __slots__ = ("function", "name", "args", "kwargs", "begin", "end", "rows", "dtype")
 

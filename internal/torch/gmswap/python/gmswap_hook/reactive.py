@@ -15,7 +15,7 @@ class Reactive(object):
         self.next = None  # the entry that is looked at next
 
     def take_over(self, entry, new, stream):
-        """Goes on in place of one that followed a schedule, at an entry that is saved."""
+        """Goes on instead of one that followed a schedule, at an entry that is saved."""
         for e in self.step.entries:
             if e.users and e.alias is not None and e is not entry:
                 self.pack(e, True, stream)

@@ -72,7 +72,7 @@ class Report(object):
 
 
 def write_whole(path, text):
-    """Writes a file of which nobody sees half. What is no regular file is written to as it is."""
+    """Writes a file that appears whole or not at all. What is not a regular file is written to in place."""
     if path.startswith(("/dev/", "/proc/")) or os.path.exists(path) and not os.path.isfile(path):
         with open(path, "w") as f:
             f.write(text)

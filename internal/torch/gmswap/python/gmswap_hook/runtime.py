@@ -26,7 +26,7 @@ class Runtime(object):
     """Moves the tensors of one device: those of models that one thread of the program runs forward. Any may run them backward."""
 
     WARM_UP = 1  # steps that are not recorded: they do what is done but once
-    TIMED = 2  # the steps after so many that followed the schedule are timed
+    TIMED = 2  # so many steps follow the schedule before steps are timed
     DEVIATIONS = 3  # steps that go another way before the schedule is made anew
     ATTEMPTS = 4  # pairs of steps that differ before no more are recorded
 
@@ -48,7 +48,7 @@ class Runtime(object):
     # Called by Hooks.
 
     def begin(self, module, args, known):
-        """Begins a step, unless the last one has not come to its backward pass. Returns whether what is saved is to be packed. A recorded
+        """Begins a step, unless the last one has not reached its backward pass. Returns whether what is saved is to be packed. A recorded
         step is one of modules that were run before, as those that follow it are: others may be there but once."""
         if self.declined or not self.own_thread() or self.memory.capturing():
             return False
@@ -95,7 +95,7 @@ class Runtime(object):
         if memory.kept(storage):
             self.step.trail = hash((self.step.trail, memory.ordinals.get(storage._cdata)))
             return Kept(tensor)
-        # The memory of what is saved on another stream may be given back in that one's order, in which no copy is waited for.
+        # The memory of what is saved on another stream may be freed in that one's order, in which no copy is waited for.
         stream = memory.stream()
         if storage.nbytes() < self.smallest or stream != self.step.stream:
             return Kept(tensor)
@@ -163,7 +163,7 @@ class Runtime(object):
         return None
 
     def doubted(self):
-        """Says whether so many steps went another way than the schedule's that it is to be made anew."""
+        """Says whether enough steps differed from the schedule's for it to be made anew."""
         return self.deviated >= self.patience
 
     def end_step(self, step):
@@ -177,7 +177,7 @@ class Runtime(object):
         if step.deviation:
             self.deviated += 1
             if self.deviated == 1:
-                say.line("step %d went another way than the recorded one: %s" % (step.number, step.deviation))
+                say.line("step %d differs from the recorded one: %s" % (step.number, step.deviation))
         elif isinstance(conduct, Follower) and conduct.finished():
             self.schedule.followed += 1
             if conduct.instrument is not None:
@@ -223,7 +223,7 @@ class Runtime(object):
         try:
             self.schedule = self.planner.refine(instrument)
         except Exception as e:
-            say.line("the schedule stays as it is: %s" % say.reason(e))
+            say.line("the schedule is kept: %s" % say.reason(e))
 
 
 def detached(tensor):

@@ -11,7 +11,7 @@ _recorder = None
 
 
 def imported(name, module):
-    """Is told of each module that was waited for, once it has been imported."""
+    """Called with each module that was waited for, once it has been imported."""
     if name == settings.marks_module:
         try:
             marks.wrap(module, settings.marks_function, mark)

@@ -16,7 +16,7 @@ START = int(time.time() * 1e9) - elapsed()
 
 
 def now():
-    """Returns the time in nanoseconds since the Unix epoch, as if nobody had set the clock since the start."""
+    """Returns the time in nanoseconds since the Unix epoch, as if the clock had not been set since the start."""
     return START + elapsed()
 
 

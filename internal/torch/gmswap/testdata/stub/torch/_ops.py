@@ -27,7 +27,7 @@ def like(t, data, dtype=None):
 
 
 def folded(data, size):
-    """Returns so many bytes, each of which depends on all of the data."""
+    """Returns this many bytes, each of which depends on all of the data."""
     return data if len(data) == size else hashlib.shake_128(data).digest(size)
 
 

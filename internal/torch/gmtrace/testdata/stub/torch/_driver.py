@@ -5,7 +5,7 @@ import os
 
 
 class Numbers(object):
-    """Hands out addresses that stand for nothing; those given back come first."""
+    """Hands out addresses that stand for nothing; freed ones come first."""
 
     def __init__(self, device):
         self.next = 0x7F0000000000 + (device << 40)
