@@ -42,7 +42,7 @@ type Tensor struct {
 // Last returns the last operator that reads t. Its memory is free from the one after it on.
 func (t *Tensor) Last() int32 { return t.Uses[len(t.Uses)-1] }
 
-// Copyable says whether this many of the first bytes can be copied alone: all of them, or whole rows.
+// Copyable reports whether this many of the first bytes can be copied alone: all of them, or whole rows.
 func (t *Tensor) Copyable(bytes int64) bool {
 	return bytes == t.Bytes || t.Row > 0 && 0 < bytes && bytes < t.Bytes && bytes%t.Row == 0
 }

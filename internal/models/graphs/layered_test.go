@@ -18,7 +18,7 @@ func mustBuild(t *testing.T, spec string) *Model {
 	return m
 }
 
-// near says whether a number is within a part of what is expected.
+// near reports whether a number is within a part of what is expected.
 func near(got, want, part float64) bool { return math.Abs(got-want) <= part*want }
 
 // TestPublished holds parameters and multiplications of an image against those that are published: Caffe's AlexNet (BVLC), torchvision's VGG-16 and

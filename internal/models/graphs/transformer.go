@@ -24,7 +24,7 @@ type transformer struct {
 	parameters      int64
 }
 
-// check says whether the GPUs can share it.
+// check reports whether the GPUs can share it.
 func (t *transformer) check() error {
 	for _, p := range []struct {
 		what     string

@@ -73,16 +73,16 @@ func Lookup(name string) (Transformer, error) {
 // Memo lists the models of MEMO's table 2.
 func Memo() []Transformer { return Transformers()[:4] }
 
-// Gated says whether the feed-forward part multiplies two projections (SwiGLU).
+// Gated reports whether the feed-forward part multiplies two projections (SwiGLU).
 func (t *Transformer) Gated() bool { return t.Family == Llama }
 
-// RMSNorm says whether layers normalize without mean and shift.
+// RMSNorm reports whether layers normalize without mean and shift.
 func (t *Transformer) RMSNorm() bool { return t.Family == Llama }
 
-// Biased says whether linear layers of a layer add a bias.
+// Biased reports whether linear layers of a layer add a bias.
 func (t *Transformer) Biased() bool { return t.Family != Llama }
 
-// Tied says whether the classifier is the table of tokens.
+// Tied reports whether the classifier is the table of tokens.
 func (t *Transformer) Tied() bool { return t.Family == OPT || t.Family == GPT2 }
 
 // Turned returns the columns of a head that rotary embedding turns by the angles of positions; 0 without it.

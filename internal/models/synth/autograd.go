@@ -22,7 +22,7 @@ type edge struct {
 	slot int
 }
 
-// needs says whether the gradient of an input is wanted.
+// needs reports whether the gradient of an input is wanted.
 func (n *node) needs(i int) bool { return n.into[i].node != nil }
 
 // node records an operator of such inputs and returns nil if none needs a gradient.

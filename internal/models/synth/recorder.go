@@ -50,7 +50,7 @@ func tagNames() [numTags]string {
 	return [numTags]string{tags.Parameters, tags.Gradients, tags.Optimizer, tags.Activations, tags.Temporaries}
 }
 
-// batchRows is how many rows are handed on at a time.
+// batchRows is how many rows are written at a time.
 const batchRows = 1 << 14
 
 func newRecorder(w *trace.Writer) *recorder {
@@ -108,7 +108,7 @@ func (r *recorder) push(e trace.Event) {
 	}
 }
 
-// flush hands on what rows there are.
+// flush writes the rows that there are.
 func (r *recorder) flush() {
 	if r.err == nil {
 		r.err = r.w.Write(&r.batch)

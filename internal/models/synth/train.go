@@ -97,7 +97,7 @@ func (t *trainer) load() {
 	t.shard()
 }
 
-// resident says whether parameters live on the GPU: offload with FSDP keeps them on the host.
+// resident reports whether parameters live on the GPU: offload with FSDP keeps them on the host.
 func (t *trainer) resident() bool { return !t.job.Strategy.Offload || t.job.Ranks == 1 }
 
 // train runs a step.

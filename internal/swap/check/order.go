@@ -30,7 +30,7 @@ func (o *order) moments() int            { return len(o.at) + len(o.actions) }
 // stretch is moments, the last included.
 type stretch struct{ first, last int }
 
-// covers says whether one of some stretches, which are in order and apart, covers a moment.
+// covers reports whether one of some stretches, which are in order and apart, covers a moment.
 func covers(all []stretch, moment int) bool {
 	i := sort.Search(len(all), func(i int) bool { return all[i].last >= moment })
 	return i < len(all) && all[i].first <= moment

@@ -173,7 +173,7 @@ func (q *Pager) search(op int32) (int32, bool) {
 	return best.page, found
 }
 
-// stays says that a page must not go before an operator.
+// stays reports whether a page must not go before an operator.
 func (q *Pager) stays(i, op int32) bool { return q.Pages[i].Fixed || q.State[i].pinned == op+1 }
 
 // next returns the page of the highest rank that can go before an operator. What the queue holds of pages that have gone or were used since

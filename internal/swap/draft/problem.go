@@ -50,7 +50,7 @@ type Gap struct {
 	After, Before int32
 }
 
-// Empty says that there is no operator in the gap.
+// Empty reports whether there is no operator in the gap.
 func (x Gap) Empty() bool { return x.Before-x.After < 2 }
 
 // mainGap returns the gap of a tensor between its last use in the forward pass and its first one behind it.
@@ -121,7 +121,7 @@ func Over(usage []int64, limit int64) (op int32, bytes int64) {
 	return op, bytes
 }
 
-// Features says whether Dymem copies what an operator of a type reads. Other layers' tensors are few and small in its networks.
+// Features reports whether Dymem copies what an operator of a type reads. Other layers' tensors are few and small in its networks.
 func Features(kind swap.OpType) bool {
 	return kind == swap.Conv || kind == swap.Pool || kind == swap.Activation || kind == swap.Norm
 }

@@ -99,7 +99,7 @@ func (r *Remake) extend(to *Recipe, t, op int32, gone func(t, op int32) bool) bo
 	return true
 }
 
-// Dead says that a tensor has seen its last use before an operator.
+// Dead reports whether a tensor has seen its last use before an operator.
 func (r *Remake) Dead(t, op int32) bool { return r.graph.Tensors[t].Last() < op }
 
 // Price returns how long it takes to recompute a tensor before an operator, and the bytes of ghosts that this takes.

@@ -6,7 +6,7 @@ type victim struct {
 	page int32
 }
 
-// before says that a page goes before another.
+// before reports whether a page goes before another.
 func (x victim) before(y victim) bool { return x.rank > y.rank || x.rank == y.rank && x.page < y.page }
 
 // victims is a heap of pages, the one that goes first on top.

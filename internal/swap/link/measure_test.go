@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 	os.Exit(fake.Rerun(m.Run, "GM_FAKE_DEVICES=2"))
 }
 
-// near says whether a figure is what it should be, to 3 %: that copies of both directions do not end at the same time is within that.
+// near reports whether a figure is what it should be, to 3 %: that copies of both directions do not end at the same time is within that.
 func near(got, want float64) bool { return math.Abs(got-want) < 0.03*want }
 
 // check compares rates with those of copies that take latency and then move at a rate in bytes a second.

@@ -39,13 +39,13 @@ type superNeurons struct {
 	trip  map[int32]*draft.Trip // of those
 }
 
-// gone says that a tensor is not on the device at an operator and has to be recomputed.
+// gone reports whether a tensor is not on the device at an operator and has to be recomputed.
 func (s *superNeurons) gone(t, op int32) bool {
 	x := s.trip[t]
 	return s.Remake.Dead(t, op) || x != nil && x.Free <= op && op < x.Need
 }
 
-// isCheap says whether the operator that makes a tensor is one that SuperNeurons runs again.
+// isCheap reports whether the operator that makes a tensor is one that SuperNeurons runs again.
 func (s *superNeurons) isCheap(t int32) bool {
 	kind := s.Graph.Ops[s.Graph.Tensors[t].Made].Type
 	return draft.Features(kind) && kind != swap.Conv

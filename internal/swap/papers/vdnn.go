@@ -17,7 +17,7 @@ func VDNNConv(p *draft.Problem) ([]swap.Action, error) {
 	return planVDNN(p, func(kind swap.OpType) bool { return kind == swap.Conv }), nil
 }
 
-// readForward says whether an operator of the forward pass, of a type that is asked for, reads a tensor.
+// readForward reports whether an operator of the forward pass, of a type that is asked for, reads a tensor.
 func readForward(p *draft.Problem, t int32, asked func(swap.OpType) bool) bool {
 	return slices.ContainsFunc(p.Graph.Tensors[t].Uses, func(op int32) bool { return op < p.Backward && asked(p.Graph.Ops[op].Type) })
 }

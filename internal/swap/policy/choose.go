@@ -127,7 +127,7 @@ func (c *chooser) coverBy(op int32, how taste) bool {
 	return c.again(op, how.most, true) || how.chains && c.again(op, how.most, false) || c.hurry(op) || c.copyLast(op) || c.again(op, math.Inf(1), false)
 }
 
-// covers says whether a candidate that is not chosen yet would free memory at an operator.
+// covers reports whether a candidate that is not chosen yet would free memory at an operator.
 func (c *chooser) covers(i, op int32) bool {
 	return c.share[i] == keep && i != c.locked && c.all[i].After < op && op < c.end[i]
 }
@@ -157,7 +157,7 @@ func (c *chooser) again(op int32, most float64, alone bool) bool {
 	return false
 }
 
-// alone says whether a candidate can be recomputed without what else is recomputed coming back for that, now or later.
+// alone reports whether a candidate can be recomputed without what else is recomputed coming back for that, now or later.
 func (c *chooser) alone(i int32) bool {
 	x := &c.all[i]
 	if c.end[i] < x.Before {

@@ -49,7 +49,7 @@ func (f *family) start() error {
 	return nil
 }
 
-// enough says whether a policy that is fast to ask makes do with an amount of memory.
+// enough reports whether a policy that is fast to ask makes do with an amount of memory.
 func (f *family) enough(bytes int64) bool {
 	f.Limits.Device = bytes
 	for _, plan := range []planner{planBelady, planFloor} {

@@ -31,7 +31,7 @@ func planFloor(p *problem) ([]swap.Action, error) {
 	return p.realize(slices.DeleteFunc(all, func(x away) bool { return kept[x.Tensor] }))
 }
 
-// fits says whether the operators from first to the one before end keep to a limit with these bytes added.
+// fits reports whether the operators from first to the one before end keep to a limit with these bytes added.
 func fits(usage []int64, first, end int32, bytes, limit int64) bool {
 	for _, used := range usage[first:end] {
 		if used+bytes > limit {

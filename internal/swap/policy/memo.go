@@ -138,7 +138,7 @@ func (m *memo) fraction() float64 {
 	return float64(max(0, sort.Search(steps, func(i int) bool { return !m.within(float64(i) / steps) })-1)) / steps
 }
 
-// within says whether such a part of the rows is possible.
+// within reports whether such a part of the rows is possible.
 func (m *memo) within(part float64) bool {
 	host := int64(0)
 	for i, shares := range m.share {

@@ -31,10 +31,10 @@ func Default() Conf {
 	return Conf{MaxNonSplitRounding: 20 << 20, LargeSegment: 20 << 20, MemoryFraction: 1}
 }
 
-// ReleasesEarly says whether the allocator may release segments without emptying its whole cache.
+// ReleasesEarly reports whether the allocator may release segments without emptying its whole cache.
 func (c *Conf) ReleasesEarly() bool { return c.MaxSplitSize > 0 || c.GCThreshold > 0 }
 
-// NeedsLimit says whether a setting is a share of the memory that may be reserved.
+// NeedsLimit reports whether a setting is a share of the memory that may be reserved.
 func (c *Conf) NeedsLimit() bool { return c.GCThreshold > 0 || c.MemoryFraction < 1 }
 
 // RoundSize returns the size of the block for a request of size bytes.

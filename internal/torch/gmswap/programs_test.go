@@ -15,7 +15,7 @@ type program struct {
 	name    string
 	planned int      // schedules that are made: two where steps that followed the first are timed
 	steps   int      // 0: any number
-	whole   bool     // nothing is made again
+	whole   bool     // nothing is recomputed
 	says    []string // beside the usual
 }
 

@@ -1,5 +1,5 @@
 // Package site brings the Python packages of gm's tools into the Python processes of a program, with no change to it: a folder, put
-// first on PYTHONPATH, is found by each of them as its sitecustomize, which hands on to the one that comes after it.
+// first on PYTHONPATH, is found by each of them as its sitecustomize, which then runs the one that comes after it.
 //
 // For a tool named gmtool the folder holds a package gmtool_hook. Its function imported(name, module) is called when the program has
 // imported torch, or the module that GMTOOL_MARKS names before a colon; it returns the names of modules to wait for next, or None.

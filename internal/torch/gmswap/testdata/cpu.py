@@ -9,7 +9,7 @@ from gmswap_hook import hooks, memory, operators, planner, runtime, settings
 from gmswap_hook.library import Failure
 from plans import Planner
 
-operators.PIECE = 1 << 11  # so small that rows are made again in many pieces
+operators.PIECE = 1 << 11  # so small that rows are recomputed in many pieces
 
 torch.set_num_threads(1)
 torch.use_deterministic_algorithms(True)

@@ -7,7 +7,7 @@ ORDER = {SETTLE: 0, FREE: 1, OFFLOAD: 2, PREFETCH: 3, AWAIT: 4, RECOMPUTE: 5}
 
 
 class Planner(object):
-    """Whatever is not needed soon goes out (offload), or is made again where it can be (remake), or does the one with its first rows and
+    """Whatever is not needed soon goes out (offload), or is recomputed where it can be (remake), or does the one with its first rows and
     the other with the rest (rows)."""
 
     def __init__(self, how):

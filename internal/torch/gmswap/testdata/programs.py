@@ -220,7 +220,7 @@ def inner():
 
 
 def numbers():
-    """Numbers that are others in each step, of Python, of the host and in buffers, in what could be made again."""
+    """Numbers that are others in each step, of Python, of the host and in buffers, in what could be recomputed."""
 
     class Numbers(nn.Module):
         def __init__(self):

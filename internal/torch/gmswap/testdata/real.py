@@ -374,7 +374,7 @@ def test_programs():
             assert hooked.lanes.moved > 0, "%s: nothing was moved" % name
             assert hooked.library.made in SCHEDULES.get(name, (2,)), "%s: %d schedules" % (name, hooked.library.made)
             assert (hooked.runtime.schedule is None) == (name == "pipelined"), "%s: no schedule" % name
-            assert bool(hooked.library.remade) == (how != "offload" and name not in NOT_REMADE), "%s: %d made again" % (name, hooked.library.remade)
+            assert bool(hooked.library.remade) == (how != "offload" and name not in NOT_REMADE), "%s: %d recomputed" % (name, hooked.library.remade)
 
 
 def test_failures():
@@ -424,7 +424,7 @@ def test_changed():
 
 
 def test_parameter_changed():
-    """So is a parameter that is changed before what it made has been made again."""
+    """So is a parameter that is changed before what it made has been recomputed."""
     hooked = Hooked("remake")
     program = Program(mlp())
     for step in range(6):

@@ -107,7 +107,7 @@ def test_compiled():
 
 
 def test_rest():
-    """Rows are made again in their place, or in pieces."""
+    """Rows are recomputed in their place, or in pieces."""
     aten, x, model = torch.ops.aten, torch.randn(96, 64), nn.ParameterList([torch.randn(64), torch.randn(64, 32)])
     weight, matrix = model
     for name in operators.INTO:

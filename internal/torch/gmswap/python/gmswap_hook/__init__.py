@@ -1,4 +1,4 @@
-"""Moves what autograd saves to the host and back, by a schedule that libgm.so makes from the first steps of a program."""
+"""Moves what autograd saves to the host and back, by a schedule that is made from the first steps of a program."""
 
 from . import start
 

@@ -5,7 +5,7 @@ from .library import Failure
 
 
 class Changed(RuntimeError):
-    """Is raised where autograd would: what it saved was changed in place. It does not look for that itself where there are hooks."""
+    """Raised where autograd would raise: a saved tensor was changed in place. Autograd does not check that under hooks."""
 
     def __init__(self, nbytes):
         super(Changed, self).__init__(
@@ -27,7 +27,7 @@ class Kept(object):
 
 
 class Saved(object):
-    """A tensor in a storage: what autograd keeps instead of the tensor."""
+    """A tensor in a storage: what autograd keeps instead of it."""
 
     __slots__ = ("entry", "dtype", "size", "stride", "offset")
 
@@ -41,7 +41,7 @@ class Saved(object):
 
 
 def layout(tensor):
-    """Returns what tells tensors of a storage from each other."""
+    """Returns what distinguishes tensors of a storage."""
     return tensor.dtype, tensor.size(), tensor.stride(), tensor.storage_offset()
 
 
@@ -65,17 +65,17 @@ class Entry(object):
         self.coming = False  # that stream does not wait for the copy back yet
         self.copied = 0  # bytes that the copy on the host has, the first ones
         self.short = False  # the buffer lacks the others
-        self.made = None  # how it is made again, a Remake
+        self.made = None  # how it is recomputed, a Remake
 
     def resident(self):
         return self.alias is not None or self.buffer is not None
 
     def held(self):
-        """Says whether the program still holds the storage, or we do."""
+        """Returns whether the program still holds the storage, or we do."""
         return self.alias is not None or not self.memory.expired(self.weak)
 
     def intact(self):
-        """Says whether the program's own memory is as it was saved. FSDP takes such memory away until it is needed."""
+        """Returns whether the program's own memory is as it was saved. FSDP takes such memory away until it is needed."""
         return self.alias._version == self.version and self.memory.size(self.alias) == self.nbytes
 
     def offload(self, nbytes=None):
@@ -89,13 +89,13 @@ class Entry(object):
         return self.ticket != 0
 
     def settle(self):
-        """Has the stream wait for the copy to the host."""
+        """Makes the stream wait for the copy to the host."""
         if self.ticket and not self.gone:
             self.lanes.left(self.ticket, self.home)
             self.gone = True
 
     def free(self):
-        """Gives the device's memory back. What has been changed, or is neither on the host nor can be made again, stays."""
+        """Frees the device's memory. A storage stays that was changed, or that is neither on the host nor can be recomputed."""
         if not self.resident() or self.alias is not None and not self.intact():
             return False
         if not self.on_host() and (self.made is None or not self.made.hold()):
@@ -110,7 +110,7 @@ class Entry(object):
         return True
 
     def on_host(self):
-        """Says whether all of it is on the host, or will be."""
+        """Returns whether all of it is on the host, or will be."""
         return self.ticket != 0 and self.copied == self.nbytes
 
     def load(self, stream):
@@ -123,13 +123,13 @@ class Entry(object):
         self.coming, self.short = True, self.copied < self.nbytes
 
     def wait(self):
-        """Has the stream wait for the copy back."""
+        """Makes the stream wait for the copy back."""
         if self.coming:
             self.lanes.ready(self.ticket, self.home)
             self.coming = False
 
     def remake(self, stream):
-        """Runs the operator that made the storage again, for what there is no copy of."""
+        """Recomputes the part of the storage that has no copy on the host."""
         if not self.resident() and self.on_host():
             return self.load(stream)
         if not self.resident():
@@ -173,7 +173,7 @@ class Entry(object):
             self.close()
 
     def close(self):
-        """Forgets the contents. The memory may still be copied, and is freed behind that."""
+        """Drops the contents. The memory is freed behind copies of it that still run."""
         self.memory.forget(self)
         made, self.made = self.made, None
         if made is not None:

@@ -35,7 +35,7 @@ class Schedule(object):
         return not any(self.actions)
 
     def covers(self, recorded):
-        """Says whether a step that was recorded now goes the schedule's way, with no tensor that is larger."""
+        """Returns whether a step that was recorded now follows the schedule, with no larger tensor."""
         return ((self.sequence, self.trails) == (recorded.sequence, recorded.trails) and all(a >= b for a, b in zip(self.sizes, recorded.sizes))
                 and all(self.layouts[i] == recorded.layouts[i] for i in self.exact))
 
@@ -64,7 +64,7 @@ class Follower(object):
             self.advance(stream, fresh=entry.nbytes if new else 0)
 
     def differs(self, entry):
-        """Says in what a new entry is not as recorded, so that the schedule is not for it. It notes how the entry is made again."""
+        """Returns how a new entry differs from the recorded one, "" if it does not. Notes how the entry is recomputed."""
         schedule, index = self.schedule, entry.index
         size = schedule.sizes[index]
         if entry.nbytes > size or entry.nbytes < size and index in schedule.exact:
@@ -74,7 +74,7 @@ class Follower(object):
         if index in schedule.remade:
             recipe = schedule.recipes[index]
             if not recipe.usable(entry.memory, self.step.entries):
-                return "tensor %d cannot be made again" % index
+                return "tensor %d cannot be recomputed" % index
             entry.made = Remake(recipe, self.step.entries, entry)
         return ""
 
@@ -85,7 +85,7 @@ class Follower(object):
         self.advance(stream, entry)
 
     def advance(self, stream, needed=None, fresh=0):
-        """Comes to the next point."""
+        """Goes to the next point."""
         self.point += 1
         if self.instrument is not None:
             self.instrument.end(fresh)
@@ -117,13 +117,13 @@ class Follower(object):
             say.once("the schedule cannot be kept to: %s" % say.reason(e))  # whoever needs the tensor tries again
 
     def leave(self, why):
-        """Hands the rest of the step over."""
+        """Hands over the rest of the step."""
         self.step.deviation = why
         self.step.conduct = rest = Reactive(self.step, self.settings.window)
         return rest
 
     def finished(self):
-        """Says whether the step went all of the schedule's way."""
+        """Returns whether the whole step followed the schedule."""
         return self.point == len(self.schedule.sequence)
 
     def end(self):

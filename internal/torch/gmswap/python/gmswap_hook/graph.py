@@ -66,7 +66,7 @@ class Recording(object):
             self.failed += 1
 
     def recipes(self):
-        """Returns for each entry how it is made again, or None."""
+        """Returns for each entry how it is recomputed, or None."""
         return self.operators.recipes(self.made, self.timed)
 
 

@@ -103,7 +103,7 @@ class Hooks(object):
         self.remove()
 
     def outermost(self):
-        """Says whether no model is running in this thread."""
+        """Returns whether no model is running in this thread."""
         return not self.local.stack
 
     def enter(self, module, args):
@@ -122,7 +122,7 @@ class Hooks(object):
             self.unwind(self.local, module)
 
     def unwind(self, local, module=None):
-        """Leaves modules, the innermost first, up to the one that is given, or all."""
+        """Leaves modules, the innermost first, up to the given one, or all."""
         while local.stack:
             left = local.stack.pop()
             if local.pushed:
@@ -163,7 +163,7 @@ class Hooks(object):
         return True
 
     def adjust(self, local):
-        """Watches what the runtime has use for from now on."""
+        """Watches what the runtime needs from now on."""
         if self.runtime.finished():
             self.unwind(local)
             self.remove()
@@ -218,7 +218,7 @@ def compiling(torch):
 
 
 def running(frame):
-    """Says whether a frame is among those of this thread's calls."""
+    """Returns whether a frame is among those of this thread's calls."""
     f = sys._getframe(1)
     while f is not None and f is not frame:
         f = f.f_back
@@ -242,7 +242,7 @@ def optimized():
 
 
 def compiled(module):
-    """Says whether a model is what torch.compile made of one, or a wrapper around that."""
+    """Returns whether a model is what torch.compile made of one, or a wrapper around that."""
     while not isinstance(module, optimized()):
         children = list(module.children())
         if len(children) != 1:

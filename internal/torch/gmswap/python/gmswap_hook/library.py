@@ -6,7 +6,7 @@ from . import say
 
 
 class Failure(Exception):
-    """Is what gm_last_error said."""
+    """The error that gm_last_error returned."""
 
 
 class Stats(ctypes.Structure):

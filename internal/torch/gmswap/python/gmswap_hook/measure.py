@@ -22,7 +22,7 @@ class Clock(object):
 
 
 class Clocks(object):
-    """Measures how long operators take in some steps. A GPU at the limit of its power slows down and hurries by turns: in a single step some
+    """Measures how long operators take in some steps. The clock of a GPU at its power limit goes down and up: in a single step some
     operators take a quarter longer than in the next one."""
 
     STEPS = 3
@@ -31,7 +31,7 @@ class Clocks(object):
         self.clocks = []
 
     def add(self, clock):
-        """Adds a step, and says whether those are enough."""
+        """Adds a step, and returns whether there are enough."""
         self.clocks.append(clock)
         return len(self.clocks) == self.STEPS
 

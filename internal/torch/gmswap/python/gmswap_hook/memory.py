@@ -12,7 +12,7 @@ from .samples import Samples
 
 
 class Memory(object):
-    """Is held, as with memory, by whoever changes entries: one thread at a time."""
+    """Held by the thread that changes entries, one at a time (with memory)."""
 
     def __init__(self, torch, device):
         from torch.multiprocessing.reductions import StorageWeakRef
@@ -110,7 +110,7 @@ class Memory(object):
         return self.torch.cuda.stream(self.stream_at(stream))
 
     def follow(self, stream):
-        """Has the current stream wait for what another one holds."""
+        """Makes the current stream wait for what another one holds."""
         self.torch.cuda.current_stream(self.device).wait_stream(self.stream_at(stream))
 
     def used_by(self, tensor, stream):
@@ -120,7 +120,7 @@ class Memory(object):
     # What is moved and what is not.
 
     def movable(self, tensor):
-        """Says whether a saved tensor may be moved: one of this device, of a plain type."""
+        """Returns whether a saved tensor may be moved: one of this device, of a plain type."""
         return (type(tensor) in self.types and tensor.is_cuda and tensor.device.index == self.device and tensor.layout == self.strided
                 and not self.wrapped(tensor) and not tensor.is_conj() and not tensor.is_neg())
 
@@ -147,7 +147,7 @@ class Memory(object):
         self.ordinals, self.lasting, self.waiting, self.noted = {}, {}, [], set()
 
     def note(self, tensor):
-        """Has a tensor's storage never be moved. Returns its ordinal."""
+        """Excludes a tensor's storage from being moved. Returns its ordinal."""
         storage = self.storage(tensor)
         if storage is None:
             return 0
@@ -181,7 +181,7 @@ class Memory(object):
                 self.waiting.append(parameter)
 
     def kept(self, storage):
-        """Says whether a storage is never moved."""
+        """Returns whether a storage is never moved."""
         if storage._cdata not in self.known and self.waiting:
             self.note_gathered()
         return storage._cdata in self.known
@@ -198,13 +198,13 @@ class Memory(object):
     # For recordings.
 
     def same(self, a, b):
-        """Says whether two tensors hold the same bytes. For what is not contiguous it says no."""
+        """Returns whether two tensors hold the same bytes. For what is not contiguous it says no."""
         if not a.is_contiguous() or not b.is_contiguous():
             return False
         return self.torch.equal(a.flatten().view(self.torch.uint8), b.flatten().view(self.torch.uint8))
 
     def plainly(self):
-        """Returns a context in which operators do just what they are asked to."""
+        """Returns a context in which no mode intercepts operators."""
         return Plainly(self.torch)
 
     def mode(self, run):
@@ -229,7 +229,7 @@ class Memory(object):
         return Mode()
 
     def capturing(self):
-        """Says whether a CUDA graph is being captured."""
+        """Returns whether a CUDA graph is being captured."""
         return self.torch.cuda.is_current_stream_capturing()
 
     def name(self):

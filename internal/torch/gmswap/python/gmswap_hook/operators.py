@@ -1,16 +1,16 @@
-"""Sees which operators make what autograd saves, so that it can be made again."""
+"""Sees which operators make what autograd saves, so that it can be recomputed."""
 
 from .entry import Changed, layout
 
-# Of these each row of the result comes of the same rows of the arguments, by the same arithmetic however many rows there are.
+# With these operators each row of the result depends on the same rows of the arguments, by the same arithmetic for any number of rows.
 BY_ROWS = frozenset((
     "silu", "gelu", "relu", "sigmoid", "tanh", "mul", "add", "sub", "div", "neg", "rsqrt", "pow", "exp", "square", "_to_copy", "clone", "leaky_relu",
     "hardswish", "native_layer_norm", "_fused_rms_norm",
 ))
-# Of these, too, but a library chooses the arithmetic by the number of rows: the last bits may differ.
+# With these, too, but a library chooses the arithmetic by the number of rows: the last bits may differ.
 BY_ROWS_NEARLY = frozenset(("mm", "addmm"))
 
-# Operators that give the same bytes each time, write nothing but their results, and are worth to be run again.
+# Operators that give the same bytes each time, write only their results, and are worth rerunning.
 PURE = frozenset((
     "silu", "gelu", "relu", "sigmoid", "tanh", "mul", "add", "sub", "div", "neg", "rsqrt", "pow", "exp", "square", "_to_copy", "clone", "cat",
     "mean", "leaky_relu", "hardswish", "native_layer_norm", "native_group_norm", "_fused_rms_norm", "mm", "addmm", "bmm", "_softmax",
@@ -21,15 +21,15 @@ ATTENTION = frozenset((
     "_scaled_dot_product_flash_attention_for_cpu", "_scaled_dot_product_fused_attention_overrideable", "_flash_attention_forward",
     "_efficient_attention_forward", "_cudnn_attention_forward", "_flash_attn_forward",
 ))
-# A number among their arguments may be another one in each step; in others it is part of the model.
+# A number among their arguments may differ between steps; with other operators it is part of the model.
 COUNTING = frozenset(("mul", "add", "sub", "div", "pow", "addmm"))
-# Libraries may do their arithmetic in another way each time.
+# Libraries may do their arithmetic differently each time.
 LIBRARIES = frozenset(("mm", "addmm", "bmm"))
-# Of these the overload "out" puts the result where it is wanted, and takes no memory beside that.
+# Their overload "out" writes the result into a given tensor, and takes no other memory.
 INTO = frozenset((
     "silu", "gelu", "sigmoid", "tanh", "mul", "add", "sub", "div", "neg", "rsqrt", "exp", "leaky_relu", "hardswish", "mm", "addmm",
 ))
-PIECE = 16 << 20  # bytes that rows of others take beside the tensor while they are made again
+PIECE = 16 << 20  # bytes that rows of others take beside the tensor while they are recomputed
 
 
 class Made(object):
@@ -47,7 +47,7 @@ class Call(object):
     __slots__ = ("function", "name", "args", "kwargs", "begin", "end", "rows", "dtype")
 
     def into(self):
-        """Returns what does the same and puts the result where it is wanted, or None."""
+        """Returns what does the same and writes the result into a given tensor, or None."""
         plain = getattr(self.function, "_overloadname", "") in ("default", "Tensor")
         return getattr(self.function.overloadpacket, "out", None) if plain and self.name in INTO else None
 
@@ -63,7 +63,7 @@ class Input(object):
 
 
 class Recipe(object):
-    """How an entry is made again."""
+    """How an entry is recomputed."""
 
     __slots__ = ("call", "output", "ns", "sources", "lasting", "row", "near")
 
@@ -74,12 +74,12 @@ class Recipe(object):
         self.near = dtype if maker.call.name in LIBRARIES else None
 
     def usable(self, memory, entries):
-        """Says whether all that it takes is there."""
+        """Returns whether everything that it needs is there."""
         return all(entries[i].users for i in self.sources) and all(ordinal in memory.lasting and memory.parameters(ordinal) for ordinal in self.lasting)
 
 
 class Remake(object):
-    """Makes an entry of a step again."""
+    """Recomputes an entry of a step."""
 
     __slots__ = ("recipe", "memory", "sources", "lasting", "nbytes", "row", "stream", "sample", "holds")
 
@@ -108,7 +108,7 @@ class Remake(object):
                 e.release()
 
     def prove(self, buffer, stream):
-        """Has what was made compared with what it was, once, and on the stream that made it."""
+        """Has the recomputed contents compared with the original ones, once, on the stream that made them."""
         sample, self.sample = self.sample, None
         if sample is not None and stream == self.stream:
             self.memory.samples.compare(sample, buffer)
@@ -143,7 +143,7 @@ class Remake(object):
         return self.memory.view(tensor, x)
 
     def run(self, take, function=None, **more):
-        """Runs the operator again, or one like it."""
+        """Reruns the operator, or one like it."""
         call, put = self.recipe.call, lambda x: take(x) if isinstance(x, Input) else x
         with self.memory.plainly():
             made = (function or call.function)(*mapped(call.args, put), **mapped(call.kwargs, put), **more)
@@ -179,7 +179,7 @@ class Operators(object):
             mode.__exit__(None, None, None)
 
     def run(self, function, args, kwargs):
-        """Is given each operator, runs it, and notes it."""
+        """Runs each operator and notes it."""
         packet = getattr(getattr(function, "overloadpacket", None), "__name__", "")
         given = {key for key in map(self.memory.key, tensors_in((args, kwargs))) if key}
         mutable = getattr(getattr(function, "_schema", None), "is_mutable", True)  # it writes to an argument, as with out=
@@ -210,14 +210,14 @@ class Operators(object):
         return result
 
     def fixed(self, packet, args, kwargs):
-        """Says whether the arguments are the model's and what it computes from them, and nothing that may change unseen."""
+        """Returns whether the arguments are the model's and what it computes from them, and nothing that may change unseen."""
         return not any(
             isinstance(x, (int, float, complex)) and not isinstance(x, bool) and packet in COUNTING
             or hasattr(x, "untyped_storage") and not self.memory.key(x)
             for x in flat((args, kwargs)))
 
     def repeats(self, function, args, kwargs, result):
-        """Says whether the operator gives the same bytes once more."""
+        """Returns whether the operator gives the same bytes when it is rerun."""
         try:
             again = function(*args, **kwargs)
         except RuntimeError:
@@ -287,13 +287,13 @@ class Operators(object):
         return {self.entries[number] for number in self.attended if number in self.entries}
 
     def there(self, x, index):
-        """Says whether an argument is a parameter, or what was saved before the entry, and is as it was."""
+        """Returns whether an argument is a parameter, or was saved before the entry, and is unchanged."""
         if x.lasting:
             return x.lasting not in self.written
         return x.entry is not None and x.entry < index and x.number not in self.changed
 
     def recipes(self, made, timed):
-        """Returns how each entry of a step is made again, None where it cannot be. The operators were seen in the step before."""
+        """Returns how each entry of a step is recomputed, None where it cannot be. The operators were seen in the step before."""
         recipes = [None] * len(timed.sizes)
         same = lambda i: made.layouts[i] == timed.layouts[i] and made.sizes[i] == timed.sizes[i]
         for number, index in self.entries.items():
@@ -312,7 +312,7 @@ class Operators(object):
 
 
 def targets(function, args, kwargs):
-    """Returns the tensors that an operator writes to, or all that it is given where that is not known."""
+    """Returns the tensors that an operator writes to, or all of its arguments where that is not known."""
     arguments = getattr(getattr(function, "_schema", None), "arguments", None)
     if arguments is None:
         return tensors_in((args, kwargs))
@@ -321,7 +321,7 @@ def targets(function, args, kwargs):
 
 
 def mapped(x, f):
-    """Returns arguments with each that is no list in the place of what f makes of it."""
+    """Returns arguments with f applied to each that is not a list."""
     if isinstance(x, dict):
         return {k: mapped(v, f) for k, v in x.items()}
     if isinstance(x, (list, tuple)):

@@ -1,4 +1,4 @@
-"""Has libgm.so make a schedule of a recorded step."""
+"""Requests a schedule of a recorded step."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Moves everything, with no schedule: out as it is saved, back in the opposite order."""
+"""Moves everything, without a schedule: out when it is saved, back in the opposite order."""
 
 import collections
 

@@ -1,4 +1,4 @@
-"""What a run says of itself."""
+"""What a run reports: progress, and an account at its end."""
 
 import atexit
 import json
@@ -42,7 +42,7 @@ class Report(object):
         self.last = (now, type(step.conduct).__name__)
 
     def end(self):
-        """Says what was moved, at the end of the process."""
+        """Reports what was moved, at the end of the process."""
         if os.getpid() != self.pid or self.lanes is None:
             return
         try:

@@ -1,4 +1,4 @@
-"""The steps of a program: the first are watched, the others follow a schedule."""
+"""The steps of a program: the first are recorded, the others follow a schedule."""
 
 import threading
 
@@ -66,15 +66,15 @@ class Runtime(object):
         return self.thread is threading.current_thread()
 
     def watching(self):
-        """Says whether models are looked for."""
+        """Returns whether models are looked for."""
         return self.schedule is None and not self.given_up
 
     def recorded(self):
-        """Says whether the step that has begun is recorded."""
+        """Returns whether the step that has begun is recorded."""
         return self.recording is not None
 
     def finished(self):
-        """Says whether nothing will be moved."""
+        """Returns whether nothing will be moved."""
         return self.declined
 
     def entered(self, module):
@@ -131,7 +131,7 @@ class Runtime(object):
     # Steps.
 
     def next_step(self):
-        """Begins a step. One in which nothing was saved so far is none: it begins anew."""
+        """Begins a step. A step in which nothing was saved so far is restarted."""
         last = self.step
         if last is not None and last.entries:
             self.end_step(last)
@@ -163,7 +163,7 @@ class Runtime(object):
         return None
 
     def doubted(self):
-        """Says whether enough steps differed from the schedule's for it to be made anew."""
+        """Returns whether enough steps differed from the schedule's for it to be made anew."""
         return self.deviated >= self.patience
 
     def end_step(self, step):
@@ -195,7 +195,7 @@ class Runtime(object):
             self.keep()
 
     def keep(self):
-        """Keeps the schedule, and waits longer before it is doubted again."""
+        """Keeps the schedule, and waits longer before the next check of it."""
         self.deviated, self.patience = 0, 4 * self.patience
 
     def plan(self, recording):
@@ -227,7 +227,7 @@ class Runtime(object):
 
 
 def detached(tensor):
-    """Returns a tensor without what computed it: that may be what saves it, and nothing would end such a circle."""
+    """Returns a tensor without its graph: the node that saves it may be part of that graph, a cycle that nothing would end."""
     try:
         return tensor.detach()
     except (RuntimeError, TypeError):

@@ -1,4 +1,4 @@
-"""Finds out whether what was made again is what the program had made. A branch that a step takes, or a number that is another one in each
+"""Checks that recomputed contents are those that the program had made. A branch that a step takes, or a number that is another one in each
 step, is not seen where tensors are saved."""
 
 import collections
@@ -8,11 +8,11 @@ NEAR = 1 / 16  # of the largest one, by which others may differ where the last b
 
 
 class Wrong(RuntimeError):
-    """Says that gradients came of what they should not have come of."""
+    """Gradients were computed from wrong contents."""
 
 
 class Samples(object):
-    """Compares a few words of each tensor. Nobody waits for the answer, which comes a step or two later."""
+    """Compares a few words of each tensor. The answer comes a step or two later, without a wait."""
 
     def __init__(self, memory):
         self.memory, self.torch = memory, memory.torch
@@ -42,15 +42,15 @@ class Samples(object):
         self.stream = self.memory.stream()
 
     def ask(self, step):
-        """Sends for the answer of a step that has ended."""
+        """Requests the answer of a step that has ended."""
         differ, self.differ = self.differ, None
         if differ is not None and self.stream == self.memory.stream():
             self.asked.append((step, self.memory.fetch(differ)))
 
     def answer(self, wait=False):
-        """Raises an error if it has come, and is that words differed."""
+        """Raises an error if the answer has come and words differed."""
         while self.asked and (wait or self.asked[0][1].come()):
             step, answer = self.asked.popleft()
             if answer.value():
-                raise Wrong("step %d does not do what the recorded step did: what was made again for its backward pass differs, and "
+                raise Wrong("step %d does not do what the recorded step did: what was recomputed for its backward pass differs, and "
                             "its gradients are wrong; a policy that makes nothing again is right for this program: see gmswap run --policy" % step)

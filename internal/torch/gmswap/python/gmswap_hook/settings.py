@@ -1,4 +1,4 @@
-"""What gmswap run asks for, in the environment."""
+"""The settings of gmswap run, from the environment."""
 
 import os
 
