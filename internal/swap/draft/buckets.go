@@ -1,12 +1,12 @@
 package draft
 
-// Buckets lists things by a number, such as trips by operator. Its memory is used again.
+// Buckets lists items by a number, such as trips by operator. Its memory is reused.
 type Buckets struct {
 	ends  []int32 // of the list of each number
 	items []int32
 }
 
-// Fill lists things from 0 to items by a number from 0 to numbers, those of the same number in their order.
+// Fill lists the items from 0 to items by a number from 0 to numbers. Items of one number keep their order.
 func (b *Buckets) Fill(numbers int32, items int, number func(i int) int32) {
 	b.ends = Zeroed(b.ends, int(numbers)+1)
 	b.items = Zeroed(b.items, items)
@@ -23,7 +23,7 @@ func (b *Buckets) Fill(numbers int32, items int, number func(i int) int32) {
 	}
 }
 
-// Of returns the things of a number.
+// Of returns the items of a number.
 func (b *Buckets) Of(n int32) []int32 {
 	if n == 0 {
 		return b.items[:b.ends[0]]

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Hoist sets when the copies of trips to the device begin: as late as lets each end in time, were there nothing else to wait for, and as
-// memory allows. Usage is the bytes in use at each operator if all trips end when the tensor is needed; Hoist adds to it. Begin is when each
+// Hoist sets when the copies of trips to the device begin: late, but early enough for each to end in time if nothing else is waited for, and
+// when memory allows. Usage is the bytes in use at each operator if all trips end when the tensor is needed; Hoist adds to it. Begin is when each
 // operator begins.
 func (p *Problem) Hoist(trips []Trip, usage []int64, begin []time.Duration) {
 	order := p.ByNeed(trips)
@@ -26,8 +26,8 @@ func (p *Problem) Hoist(trips []Trip, usage []int64, begin []time.Duration) {
 // lastBy returns the last operator that begins by a time, or the first operator of all.
 func lastBy(begin []time.Duration, at time.Duration) int32 { return max(0, FirstAt(begin, at+1)-1) }
 
-// Lift lets the copies of trips to the device begin at the operators that are wanted, or after those as soon as there is memory. They are
-// made in the order in which the tensors are needed.
+// Lift lets the copies of trips to the device begin at the wanted operators, or as soon after them as there is memory. Copies run in the order
+// in which the tensors are needed.
 func (p *Problem) Lift(trips []Trip, order, want []int32, usage []int64) {
 	last := int32(0)
 	for _, i := range order {

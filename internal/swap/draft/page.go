@@ -48,7 +48,7 @@ type PageState struct {
 	trip    int32
 }
 
-// planPages is demand paging: the page of the highest rank goes first. Copies back begin as soon as they are of use and memory allows.
+// planPages is demand paging: the page of the highest rank goes first. Copies back begin as soon as they are useful and memory allows.
 func (p *Problem) planPages(rank Ranking) (*Pager, error) {
 	q := &Pager{Problem: p, Rank: rank, Transient: make([]int64, p.Ops())}
 	for t := range p.Graph.Tensors {
@@ -176,8 +176,7 @@ func (q *Pager) search(op int32) (int32, bool) {
 // stays reports whether a page must not go before an operator.
 func (q *Pager) stays(i, op int32) bool { return q.Pages[i].Fixed || q.State[i].pinned == op+1 }
 
-// next returns the page of the highest rank that can go before an operator. What the queue holds of pages that have gone or were used since
-// is dropped.
+// next returns the page of the highest rank that can go before an operator. It drops queue entries of pages that have gone or were used since.
 func (q *Pager) next(op int32) (int32, bool) {
 	for len(q.queue) > 0 {
 		x := q.queue.pop()
@@ -192,7 +191,7 @@ func (q *Pager) next(op int32) (int32, bool) {
 	return 0, false
 }
 
-// lacks returns the bytes that the host is short of for a page to go there.
+// lacks returns how many bytes of host memory are missing for a page to go there.
 func (q *Pager) lacks(i int32) int64 {
 	if q.State[i].hosted {
 		return 0
@@ -202,7 +201,7 @@ func (q *Pager) lacks(i int32) int64 {
 
 // short returns the error of an operator that does not fit when no page can go: bytes are missing on the device, or on the host if that is full.
 func (q *Pager) short(op int32, bytes int64) error {
-	full := int64(0) // the least that the host is short of
+	full := int64(0) // the fewest bytes of host memory that are missing
 	for _, i := range q.here {
 		if lacks := q.lacks(i); !q.stays(i, op) && (full == 0 || lacks < full) {
 			full = lacks

@@ -8,7 +8,7 @@ import (
 	"gm/internal/swap"
 )
 
-// Problem is a graph and limits, and what policies ask of them.
+// Problem is a graph and limits, and what policies need to know of them.
 type Problem struct {
 	Graph    *swap.Graph
 	Limits   swap.Limits
@@ -22,7 +22,7 @@ type Problem struct {
 	spare    spare
 }
 
-// spare is memory that is used again.
+// spare is memory that is reused.
 type spare struct {
 	order                    []Trip
 	heap                     deadlines
@@ -44,7 +44,7 @@ func New(g *swap.Graph, limits swap.Limits) *Problem {
 
 func (p *Problem) Ops() int32 { return int32(len(p.Graph.Ops)) }
 
-// Gap is a stretch of operators, those between after and before, that do without a tensor.
+// Gap is a stretch of operators, those between After and Before, that do not use a tensor.
 type Gap struct {
 	Tensor        int32
 	After, Before int32
@@ -67,7 +67,7 @@ func (p *Problem) mainGap(t int32) (Gap, bool) {
 	return x, !x.Empty()
 }
 
-// MainGaps returns those of all tensors that have one, in the order in which they are made.
+// MainGaps returns the main gaps of all tensors that have one, in the order in which the tensors are made.
 func (p *Problem) MainGaps() []Gap {
 	var gaps []Gap
 	for t := range p.Graph.Tensors {
@@ -110,7 +110,7 @@ func Plus(usage []int64, first, end int32, bytes int64) {
 	}
 }
 
-// Over returns the operator that takes most beyond a limit, and by how much; none and 0 or less where each keeps to it.
+// Over returns the operator that exceeds a limit most, and by how much; -1 and 0 if none does.
 func Over(usage []int64, limit int64) (op int32, bytes int64) {
 	op = -1
 	for i, used := range usage {

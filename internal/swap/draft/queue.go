@@ -2,8 +2,8 @@ package draft
 
 import "time"
 
-// Queue sets when the copies of trips to the host begin, and puts trips in that order: whenever the lane is idle, what has to be freed
-// first of all that is written by then. Tensors are written once, so that a copy need not wait for the last use before its trip.
+// Queue sets when the copies of trips to the host begin, and sorts trips in that order: whenever the lane is idle, the written tensor goes that
+// has to be freed first. Tensors are written once, so a copy need not wait for the last use before its trip.
 // Trips are in the order in which the tensors are made.
 func (p *Problem) Queue(trips []Trip) {
 	w := &p.spare
@@ -35,7 +35,7 @@ func (p *Problem) Queue(trips []Trip) {
 
 func (p *Problem) Made(x *Trip) int32 { return p.Graph.Tensors[x.Tensor].Made }
 
-// deadlines is a heap of trips. On top is that of the tensor that is freed first, on this trip or another.
+// deadlines is a heap of trips. On top is the trip of the tensor that is freed first, on this trip or another.
 type deadlines struct {
 	all   []Trip
 	heap  []deadline
@@ -58,7 +58,7 @@ func (x deadline) before(y deadline) bool {
 	return x.tensor < y.tensor
 }
 
-// begin empties the heap for some trips of so many tensors.
+// begin empties the heap for trips of a number of tensors.
 func (h *deadlines) begin(trips []Trip, tensors int) {
 	h.all, h.heap, h.first = trips, h.heap[:0], Zeroed(h.first, tensors)
 	for i := range trips {

@@ -6,14 +6,13 @@ import (
 	"gm/internal/swap"
 )
 
-// mostGhosts is how many tensors that are gone for good may have to be recomputed for one that is wanted. More than a few are never
-// worth their time.
+// mostGhosts is how many dead tensors may be recomputed for one that is wanted. More than a few are never worth their time.
 const mostGhosts = 64
 
 // Remake knows what it takes to recompute tensors.
 //
-// What a tensor is computed from is either kept until then, or it has seen its last use: then it is a ghost, which is recomputed for
-// the purpose and freed at once.
+// An input of the recomputation either is still kept, or has seen its last use: then it is a ghost, which is recomputed for this purpose and
+// freed at once.
 type Remake struct {
 	graph *swap.Graph
 	Rank  []int32 // a tensor's is greater than those of all that it is computed from
@@ -37,11 +36,11 @@ func newRemake(g *swap.Graph, writers *swap.Lists) *Remake {
 	return r
 }
 
-// open marks a tensor whose rank is being looked for.
+// open marks a tensor whose rank is being determined.
 const open = -2
 
-// order gives a tensor and those of the same operator that it is computed from their ranks. Tensors that would each be computed from the
-// other cannot be.
+// order ranks a tensor and those of the same operator that it is computed from. Of tensors that would each be computed from the other neither
+// can be recomputed.
 func (r *Remake) order(t, next int32) int32 {
 	if r.Rank[t] != -1 {
 		return next
@@ -71,8 +70,8 @@ func (r *Remake) Begin(to *Recipe) {
 	*to = Recipe{to.Ghosts[:0], to.Needs[:0], 0}
 }
 
-// Add extends a recipe for what is recomputed before operator op by tensor t. A tensor counts as gone if gone says so. It returns false
-// if t cannot be recomputed.
+// Add adds tensor t to a recipe for operator op. Tensors that are not on the device are those for which gone returns true. Add returns false if t
+// cannot be recomputed.
 func (r *Remake) Add(to *Recipe, t, op int32, gone func(t, op int32) bool) bool {
 	to.opened = 0
 	return r.extend(to, t, op, gone)

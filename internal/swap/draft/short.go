@@ -2,11 +2,11 @@ package draft
 
 import "fmt"
 
-// ShortError says that no schedule of a policy keeps to the limits.
+// ShortError is the error of a policy that has no schedule within the limits.
 type ShortError struct {
 	Policy string
-	Bytes  int64 // that are missing to the one that comes closest of those it looked at
-	Op     int32 // the operator at which they are
+	Bytes  int64 // missing to the closest schedule that the policy tried
+	Op     int32 // the operator at which they are missing
 	Host   bool  // of the host's memory and not of the device's
 }
 

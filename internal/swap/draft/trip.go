@@ -67,7 +67,7 @@ const (
 	ranks
 )
 
-// Compiler turns trips into actions. Its memory is used again.
+// Compiler turns trips into actions. Its memory is reused.
 type Compiler struct {
 	unsorted []swap.Action
 	keys     []int32
@@ -117,7 +117,7 @@ func (p *Problem) EachAgain(trips []Trip, do func(again []int32)) {
 	p.Compiler.again = again
 }
 
-// compileCopies adds all but what is recomputed.
+// compileCopies adds all actions but recomputations.
 func (p *Problem) compileCopies(trips []Trip) {
 	c := &p.Compiler
 	c.copied = Zeroed(c.copied, len(p.Graph.Tensors))

@@ -8,8 +8,8 @@ import (
 )
 
 // All copies every tensor that has a gap between the passes to the host as soon as it is written, and frees it when its copy ends,
-// or else at the end of the forward pass. What a layer of the backward pass needs is copied back while the one before it runs. Neither
-// limit makes a difference.
+// or else at the end of the forward pass. What a layer of the backward pass needs is copied back while the one before it runs. The limits
+// are ignored.
 func All(p *draft.Problem) ([]swap.Action, error) {
 	gaps := p.MainGaps()
 	trips := make([]draft.Trip, 0, len(gaps))
@@ -35,8 +35,8 @@ func All(p *draft.Problem) ([]swap.Action, error) {
 	return p.Compile(trips, p.Remake.Dead), nil
 }
 
-// stageAhead lets the copies back of what a stage of the backward pass needs begin with the stage before it. A stage is a layer; operators
-// of no layer make one up to the next need.
+// stageAhead lets the copies back for a stage of the backward pass begin with the stage before it. A stage is a layer; operators of no layer
+// form one that ends at the next need.
 func stageAhead(p *draft.Problem, trips []draft.Trip) {
 	needed := make([]bool, p.Ops())
 	for i := range trips {

@@ -1,3 +1,3 @@
-// Package papers holds the policies of papers, and the simple ones, that others are compared with. They are here to reproduce what was published:
-// a job is better off with those of package policy, which also has the papers' policies that ours are made of (MEMO, Dymem, DeepSpeed, Belady).
+// Package papers holds policies that are only compared with: those of papers, to reproduce what was published, and simple ones. For a job the
+// policies of package policy are better. That package also has the papers' policies that auto tries: MEMO's, Dymem's, DeepSpeed's and Belady's.
 package papers

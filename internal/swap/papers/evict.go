@@ -15,8 +15,8 @@ func LRU(p *draft.Problem) ([]swap.Action, error) {
 	return p.Early(draft.Ranking{Of: func(q *draft.Pager, i, _ int32) float64 { return -float64(q.State[i].Touched) }})
 }
 
-// Latency is Ravenstore's latency-aware policy: the time until a tensor is accessed next is known, and the sizes of tensors count
-// (section 1.1.3). The report does not say how the two go together; here it is their product.
+// Latency is Ravenstore's latency-aware policy, which goes by the time until a tensor is accessed next and by its size (section 1.1.3). The report
+// does not say how the two are combined; here by their product.
 func Latency(p *draft.Problem) ([]swap.Action, error) {
 	return p.Early(draft.Ranking{Moves: true, Of: func(q *draft.Pager, i, op int32) float64 {
 		next := q.Pages[i].Uses[q.State[i].Next]

@@ -7,11 +7,10 @@ import (
 	"gm/internal/swap/draft"
 )
 
-// SuperNeurons is SuperNeurons (Wang et al., PPoPP 2018, sections 3.2 to 3.4; Dymem, section 4.1): what convolutions make is cached on the
-// device and sent to the host when memory is short, least recently used first, to come back while the convolution before the one that
-// needs it runs; what cheap layers make is freed after the forward pass and recomputed. With a chain of those the rest of the
-// chain is kept, once it is computed, if that takes no more than the operator that takes most by itself; otherwise it is recomputed
-// for each. Nothing is done where memory suffices.
+// SuperNeurons is the policy of Wang et al. (PPoPP 2018, sections 3.2 to 3.4; Dymem, section 4.1). Outputs of convolutions are cached on the device
+// and sent to the host when memory is short, least recently used first; they come back while the convolution before the one that needs them
+// runs. Outputs of cheap layers are freed after the forward pass and recomputed. Of a chain of cheap layers all recomputed outputs are kept if
+// they take no more memory than the largest operator; otherwise the chain is recomputed for each. Where memory suffices nothing is done.
 func SuperNeurons(p *draft.Problem) ([]swap.Action, error) {
 	if _, short := draft.Over(p.Plain, p.Limits.Device); short <= 0 {
 		return nil, nil
@@ -45,13 +44,13 @@ func (s *superNeurons) gone(t, op int32) bool {
 	return s.Remake.Dead(t, op) || x != nil && x.Free <= op && op < x.Need
 }
 
-// isCheap reports whether the operator that makes a tensor is one that SuperNeurons runs again.
+// isCheap reports whether SuperNeurons reruns the operator that makes a tensor.
 func (s *superNeurons) isCheap(t int32) bool {
 	kind := s.Graph.Ops[s.Graph.Tensors[t].Made].Type
 	return draft.Features(kind) && kind != swap.Conv
 }
 
-// dropCheap finds what is recomputed, and when: what cheap layers alone make of something that is kept.
+// dropCheap finds what is recomputed, and when: tensors that cheap layers alone compute from kept ones.
 func (s *superNeurons) dropCheap() {
 	var r draft.Recipe
 	for _, x := range s.MainGaps() {
@@ -74,7 +73,7 @@ func (s *superNeurons) dropCheap() {
 	s.cheap = slices.DeleteFunc(s.cheap, func(x draft.Gap) bool { return s.trip[x.Tensor] == nil })
 }
 
-// keepChain keeps what a tensor is recomputed from, once it is, if the chain takes at most most bytes.
+// keepChain keeps the ghosts that a tensor is recomputed from, once they are recomputed, if the chain has at most most bytes.
 func (s *superNeurons) keepChain(t int32, ghosts []int32, most int64) {
 	chain := s.Graph.Tensors[t].Bytes
 	for _, ghost := range ghosts {
@@ -91,7 +90,7 @@ func (s *superNeurons) keepChain(t int32, ghosts []int32, most int64) {
 	}
 }
 
-// pages returns what the cache holds, with the uses by what is recomputed, and adds the bytes of ghosts to each operator's.
+// pages returns the pages of the cache, with their uses by recomputations, and adds the bytes of ghosts to each operator's.
 func (s *superNeurons) pages(ghosts []int64) []draft.Page {
 	uses := make([][]int32, len(s.Graph.Tensors))
 	for t := range uses {

@@ -12,18 +12,18 @@ func VDNNAll(p *draft.Problem) ([]swap.Action, error) {
 	return planVDNN(p, func(swap.OpType) bool { return true }), nil
 }
 
-// VDNNConv does so with what a convolution reads.
+// VDNNConv does so with the inputs of convolutions.
 func VDNNConv(p *draft.Problem) ([]swap.Action, error) {
 	return planVDNN(p, func(kind swap.OpType) bool { return kind == swap.Conv }), nil
 }
 
-// readForward reports whether an operator of the forward pass, of a type that is asked for, reads a tensor.
+// readForward reports whether an operator of the forward pass whose type asked accepts reads a tensor.
 func readForward(p *draft.Problem, t int32, asked func(swap.OpType) bool) bool {
 	return slices.ContainsFunc(p.Graph.Tensors[t].Uses, func(op int32) bool { return op < p.Backward && asked(p.Graph.Ops[op].Type) })
 }
 
-// planVDNN is vDNN (Rhu et al., MICRO 2016, section 3.2; Dymem, section 2.3.1): the layer behind the one that a copy to the host overlaps
-// with waits for its end, and so does the one behind that which a copy back overlaps with.
+// planVDNN is vDNN (Rhu et al., MICRO 2016, section 3.2; Dymem, section 2.3.1): a copy, either way, overlaps with one layer, and the next layer
+// waits for its end.
 func planVDNN(p *draft.Problem, asked func(swap.OpType) bool) []swap.Action {
 	v := vdnn{Problem: p, away: map[int32]draft.Gap{}}
 	c := &p.Compiler
@@ -51,7 +51,7 @@ type vdnn struct {
 	away map[int32]draft.Gap // by tensor, from when it is freed, until its copy back begins
 }
 
-// prefetch copies back, while one layer of the backward pass runs, what another needs. It returns whether that is anything.
+// prefetch copies back, while one layer of the backward pass runs, what another needs. It returns false if there is nothing to copy.
 func (v *vdnn) prefetch(at, of int32) bool {
 	found := false
 	for _, t := range v.Readers.Of(of) {

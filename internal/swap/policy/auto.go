@@ -7,11 +7,10 @@ import (
 	"gm/internal/swap/draft"
 )
 
-// planAuto does nothing where that fits: nothing is faster. Otherwise it returns the fastest of a family of schedules that keeps to the
-// limits. Most of the family does not depend on how much memory there is, but for its end: it is made for one amount of memory after the
-// other, up to the next one above the limit. What is found there with less memory is found with more. The rest is made for finer amounts
-// next to the limit, and not used where it is faster than what the amount above has. So more memory is never slower. A problem keeps its
-// family: for a limit above the one before it is made from there on.
+// planAuto moves nothing where the step fits: nothing is faster. Otherwise it returns the fastest schedule of a family that keeps to the limits.
+// Most of the family is independent of the limit: schedules for a fixed series of growing amounts of memory, up to the first amount above the
+// limit. So what is found with less memory is found with more. The rest is made for finer amounts near the limit, and is not used where it is
+// faster than the schedule of the amount above. So more memory is never slower. A problem keeps its family, which grows when the limit does.
 func planAuto(p *problem) ([]swap.Action, error) {
 	limit := p.Limits.Device
 	op, short := draft.Over(p.Plain, limit)
@@ -32,8 +31,8 @@ func planAuto(p *problem) ([]swap.Action, error) {
 	return nil, p.family.closest(limit, &draft.ShortError{Bytes: short, Op: op})
 }
 
-// best returns the best schedule within a limit, nil if there is none. With more memory those for the finer amounts may not be there, but
-// those for the amount above them are: none is taken that is faster than what that amount has.
+// best returns the best schedule within a limit, nil if there is none. With more memory the schedules of the finer amounts may be missing, but
+// those of the amount above them exist: none is taken that is faster than the best of that amount.
 func (f *family) best(limit int64) *member {
 	fastest := time.Duration(0)
 	if above := f.coarse.best(f.at, 0); f.at >= limit && above != nil {
@@ -46,7 +45,7 @@ func (f *family) best(limit int64) *member {
 	return best
 }
 
-// closest returns the error of the schedule that misses least to keep to a limit, or another one if that misses no more.
+// closest returns the error of the schedule that exceeds a limit least, or the given error if that is no worse.
 func (f *family) closest(limit int64, closest *draft.ShortError) *draft.ShortError {
 	for _, m := range append(f.coarse.members, f.fine.members...) {
 		if missing := m.peak - limit; missing > 0 && missing < closest.Bytes {
@@ -56,7 +55,7 @@ func (f *family) closest(limit int64, closest *draft.ShortError) *draft.ShortErr
 	return closest
 }
 
-// lighter returns the actions of a schedule or, if it takes no time, those of one that takes none either and copies less.
+// lighter returns the actions of a schedule or, if it costs no time, those of one that costs none either and copies less.
 func (p *problem) lighter(best *member) []swap.Action {
 	if best.step > p.Begin[p.Ops()] {
 		return best.actions

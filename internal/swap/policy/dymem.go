@@ -32,7 +32,7 @@ type dymem struct {
 	after []int32         // last use in the forward pass
 }
 
-// heavyTypes returns what plays the part of convolutions in a network: the layers that take long to compute.
+// heavyTypes returns a test for the layers that take long to compute: convolutions or, in networks without them, matrix products.
 func (p *problem) heavyTypes() func(swap.OpType) bool {
 	for i := range p.Graph.Ops {
 		if p.Graph.Ops[i].Type == swap.Conv {

@@ -26,7 +26,7 @@ func newFamily(p *problem) *family {
 	return f
 }
 
-// grow makes the schedules for the amounts of memory up to a limit, that is no less than the one before, and the first above it.
+// grow makes the schedules for the amounts of memory up to a limit, which is not below the last one, and for the first amount above it.
 func (f *family) grow(limit int64) error {
 	if f.next == 0 {
 		if err := f.start(); err != nil {
@@ -49,7 +49,7 @@ func (f *family) start() error {
 	return nil
 }
 
-// enough reports whether a policy that is fast to ask makes do with an amount of memory.
+// enough reports whether one of the fast policies has a schedule for an amount of memory.
 func (f *family) enough(bytes int64) bool {
 	f.Limits.Device = bytes
 	for _, plan := range []planner{planBelady, planFloor} {
@@ -61,9 +61,9 @@ func (f *family) enough(bytes int64) bool {
 	return err == nil
 }
 
-// climb makes the schedules for one amount of memory after the other, up to the first that is the limit or more. They are multiples of
-// powers of two, so that round limits are among them, and the closer to each other the less memory there is: where it is short a little more
-// makes steps a lot faster.
+// climb makes the schedules for growing amounts of memory, up to the first that is the limit or more. The amounts are multiples of powers of
+// two, so that round limits are among them. They are closer to each other the less memory there is: where memory is short, a little more makes
+// steps a lot faster.
 func (f *family) climb(limit int64) error {
 	for f.at < limit && f.next < f.top {
 		f.below, f.before = max(f.below, f.at), f.coarse.trail
@@ -77,7 +77,7 @@ func (f *family) climb(limit int64) error {
 	return nil
 }
 
-// octave returns how many amounts of memory there are each time that what is above the least doubles: fewer for graphs that take long.
+// octave returns how many amounts of memory there are for each doubling of the memory above the least: fewer for graphs that take long.
 func (f *family) octave() int64 {
 	const most, work = 6, 6000
 	return min(most, max(1, most*work/int64(len(f.Graph.Ops)+len(f.Graph.Tensors)+1)))

@@ -17,11 +17,11 @@ func (c *chooser) tries() int {
 	return min(tryWork/(len(c.Graph.Ops)+len(c.all)+1), each*len(c.all))
 }
 
-// improve changes the share of one candidate at a time, the one that costs the most time first, and makes up for the memory that this
-// takes with the cheapest others. It stops after this many changes, when no change makes the step better, or when the step cannot be faster.
+// improve changes the share of one candidate at a time, the one that costs the most time first, and frees the memory that this takes by moving
+// the cheapest others. It stops after this many changes, when no change makes the step better, or when the step cannot be faster.
 //
-// Networks repeat themselves: what does not help with one tensor rarely helps with the next one like it. After each failure twice as many
-// of the same kind are passed over, until one helps; when none does all are tried.
+// Networks repeat themselves: a change that does not help with one tensor rarely helps with the next similar one. After each failure twice as
+// many changes of that kind are skipped, until one helps; when none does, all are tried.
 func (c *chooser) improve(best *outcome, tries int) {
 	clear(c.banned)
 	least := c.Begin[c.Ops()]
@@ -45,7 +45,7 @@ type trial struct {
 	left     int // changes
 }
 
-// kind is what changes have in common that go much the same way.
+// kind is what similar changes have in common.
 type kind struct {
 	bytes int64
 	price time.Duration
@@ -110,8 +110,8 @@ func (c *chooser) shares(i int32, now int64) []int64 {
 	return slices.DeleteFunc(slices.Compact(all), func(share int64) bool { return share == now })
 }
 
-// change chooses the shares that are given but for that of one candidate, and what memory takes for that. It returns false if memory does
-// not suffice then.
+// change chooses the given shares, but for that of one candidate, and frees the memory that this takes. It returns false if memory does not
+// suffice.
 func (c *chooser) change(share []int64, i int32, to int64) bool {
 	next := slices.Clone(share)
 	for _, j := range c.byTensor.Of(c.all[i].Tensor) {

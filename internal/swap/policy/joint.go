@@ -10,12 +10,12 @@ import (
 	"gm/internal/swap/draft"
 )
 
-// planJoint chooses for each tensor whether it is kept, copied to the host or recomputed, or some rows this and the rest that, by
+// planJoint chooses for each tensor, or for some of its rows and for the rest, whether it is kept, copied to the host or recomputed, by
 // simulation: several tastes make a choice each, and the best choice is changed tensor by tensor for as long as steps get faster.
 //
-// What a taste goes by: copies cost nothing as long as the lane to the host is idle, and they are worth most for what is dear to compute
-// again; so the dearest are copied as they are written, until memory suffices everywhere or the lane can take no more. Where memory is
-// still short, the cheapest are recomputed; where nothing is cheap the compute stream waits.
+// A taste goes by this: copies cost nothing as long as the lane to the host is idle, and they save most for tensors that are expensive to
+// recompute; so those are copied when they are written, until memory suffices everywhere or the lane is full. Where memory is still short, the
+// cheapest are recomputed; where nothing is cheap the compute stream waits.
 func planJoint(p *problem) ([]swap.Action, error) {
 	c := newChooser(p)
 	best, err := c.first(0, len(c.prices))
@@ -97,7 +97,7 @@ func (c *chooser) tastes(i int) []taste {
 	return all
 }
 
-// How often a taste chooses again without what takes too much memory when it is recomputed: at first, and if no taste makes it with that.
+// How often a taste chooses again without tensors whose recomputation takes too much memory: at first, and if no taste succeeds.
 const (
 	fewBans  = 8
 	mostBans = 64
@@ -121,7 +121,7 @@ func (c *chooser) attempt(how taste, most int) (outcome, error) {
 	}
 }
 
-// evaluate simulates what is chosen. The error is errSlow where it is plain before that it would take longer than a time.
+// evaluate simulates the choice. The error is errSlow if it is known beforehand that the step would take longer than a time.
 func (c *chooser) evaluate(most time.Duration) (outcome, error) {
 	actions, err := c.realizeWithin(c.aways(), most)
 	if err != nil {
@@ -131,7 +131,7 @@ func (c *chooser) evaluate(most time.Duration) (outcome, error) {
 	return outcome{result: r, share: slices.Clone(c.share)}, err
 }
 
-// adopt chooses what was away in another choice, and returns false if that is none or is not possible.
+// adopt adopts what was away in another choice, and returns false if there is none or it is not possible.
 func (c *chooser) adopt(all []away) (outcome, bool) {
 	if all == nil {
 		return outcome{}, false

@@ -108,7 +108,7 @@ func (m *maker) addChoice(c *chooser, o *outcome) error {
 	return err
 }
 
-// addPlan adds what a policy plans, if it does.
+// addPlan adds the schedule of a policy, if it has one.
 func (m *maker) addPlan(plan planner) error {
 	actions, err := plan(m.problem)
 	if _, short := errors.AsType[*draft.ShortError](err); short {
@@ -120,7 +120,7 @@ func (m *maker) addPlan(plan planner) error {
 	return m.addMember(actions)
 }
 
-// addMember adds a schedule that keeps to the limit of the host, whatever it takes of the device, unless another takes no more and is as good.
+// addMember adds a schedule that keeps to the host's limit, whatever its device memory, unless another one takes no more and is as good.
 func (m *maker) addMember(actions []swap.Action) error {
 	r, err := m.admit(actions)
 	if _, short := errors.AsType[*draft.ShortError](err); short {

@@ -18,7 +18,7 @@ func planMemo(p *problem) ([]swap.Action, error) {
 	return m.plan(m.fraction())
 }
 
-// planMemoWith is the same with a part of the rows that is given.
+// planMemoWith does the same with a given part of the rows.
 func planMemoWith(part float64) func(*problem) ([]swap.Action, error) {
 	return func(p *problem) ([]swap.Action, error) { return newMemo(p).plan(part) }
 }
@@ -88,8 +88,7 @@ func (p *problem) layers() []layer {
 	return slices.DeleteFunc(all, func(l layer) bool { return l.backward < 0 })
 }
 
-// collect finds what is moved. What is recomputed is so from tensors that are kept, or from those of its own layer and later ones: they
-// are back by then.
+// collect finds what is moved. Tensors are recomputed from kept ones, or from those of their own and of later layers, which are back by then.
 func (m *memo) collect() {
 	home := map[int32]int{}
 	for i := range m.share {
@@ -129,7 +128,7 @@ func (m *memo) rows(s share, part float64) int64 {
 }
 
 // fraction returns the greatest part of the rows that keeps the copies of each layer within the time of its forward pass, and all of them
-// within the host's memory: the closed form of section 4.1, but for the time that each copy takes however small it is.
+// within the host's memory: the closed form of section 4.1, except for the fixed time of each copy.
 func (m *memo) fraction() float64 {
 	if m.within(1) {
 		return 1

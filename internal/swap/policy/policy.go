@@ -35,7 +35,7 @@ type Policy struct {
 // planner makes the actions of a schedule, valid until the next one is made of the same problem. The error is a *ShortError.
 type planner func(*problem) ([]swap.Action, error)
 
-// ShortError says that no schedule of a policy keeps to the limits.
+// ShortError is the error of a policy that has no schedule within the limits.
 type ShortError = draft.ShortError
 
 // Policies lists the policies, the default first.

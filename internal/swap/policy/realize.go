@@ -26,9 +26,9 @@ type workspace struct {
 	starts, ends draft.Buckets
 }
 
-// realize returns the best schedule that it knows for what is away, which is in the order in which the tensors are made. Memory is given
-// back when it is needed, or before where that takes no waiting; copies to the device begin in time to end when they are needed, as far as
-// memory allows. Actions are valid until the next call. The error is a *ShortError.
+// realize returns the best schedule that it finds for what is away, which is in the order in which the tensors are made. Memory is freed when it
+// is needed, or earlier if nothing waits for that; copies to the device begin in time to end when they are needed, as far as memory allows.
+// Actions are valid until the next call. The error is a *ShortError.
 func (p *problem) realize(all []away) ([]swap.Action, error) {
 	return p.realizeWithin(all, math.MaxInt64)
 }
@@ -36,7 +36,7 @@ func (p *problem) realize(all []away) ([]swap.Action, error) {
 // errSlow says that a step takes longer than it may.
 var errSlow = errors.New("the step takes too long")
 
-// realizeWithin does so too, or returns errSlow where it is plain before the end that the step would take longer than a time.
+// realizeWithin does the same, or returns errSlow early if the step would take longer than a time.
 func (p *problem) realizeWithin(all []away, most time.Duration) ([]swap.Action, error) {
 	trips := p.work.trips[:0]
 	for _, x := range all {
@@ -98,9 +98,9 @@ func (p *problem) recomputes(trips []draft.Trip) {
 	})
 }
 
-// delay lets the trips of what is copied begin only where memory is needed, in the order in which copies end, and drops those that need not
-// be made. Usage is the bytes in use at each operator if each begins as early as it can. It also returns a time that recomputes counted, at
-// least, which those would have taken to be recomputed in part.
+// delay lets the trips that copy begin only where memory is needed, in the order in which copies end, and drops unnecessary ones. Usage is the
+// bytes in use at each operator if each trip begins as early as it can. It also returns a lower bound of the recomputation time, counted by
+// recomputes, that the dropped trips save.
 func (p *problem) delay(trips []draft.Trip, usage []int64) ([]draft.Trip, time.Duration) {
 	w := &p.work
 	w.starts.Fill(p.Ops(), len(trips), func(i int) int32 { return trips[i].Free })

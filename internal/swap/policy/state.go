@@ -6,12 +6,12 @@ import (
 	"gm/internal/swap/simulate"
 )
 
-// problem is what schedules are made of, with what only the policies of this package ask of it.
+// problem is a draft.Problem with what only the policies of this package need.
 type problem struct {
 	*draft.Problem
 	machine *simulate.Machine
 	work    workspace
-	family  *family // auto's, if it was asked
+	family  *family // auto's, once it has planned
 }
 
 func newProblem(g *swap.Graph, limits swap.Limits) *problem {
