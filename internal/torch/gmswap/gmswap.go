@@ -9,13 +9,22 @@
 //	GMSWAP_HOST      bytes of host memory, for all processes of a host that torchrun started together
 //	GMSWAP_POLICY    the policy that makes schedules
 //	GMSWAP_LINK      file of the figures of copies that gmswap bandwidth wrote; those of an H200 by default
-//	GMSWAP_DRY       1: a schedule is made and said, and nothing is moved from then on
+//	GMSWAP_DRY       1: a schedule is made and reported, and nothing is moved after that
 //	GMSWAP_RECORD    file for the graph of the recorded step; %p in its name is the pid
 //	GMSWAP_SCHEDULE  file for the schedule, likewise
 //	GMSWAP_STATS     file for an account at the end, likewise
 //	GMSWAP_PROGRESS  1: a line for each step
 //
 // A file named [Mark] in the folder of the session says that some process has begun to run a model.
+//
+// The Python files:
+//
+//	start.py, hooks.py, whole.py            when moving begins, and the hooks on models
+//	runtime.py                              the steps of a program: recorded, then by a schedule
+//	entry.py, memory.py, library.py         what autograd saved, PyTorch's storages, libgm.so
+//	graph.py, measure.py, operators.py      a recorded step, its times, and the operators that can be rerun
+//	follow.py, reactive.py, planner.py      a step by a schedule, one without, and the request for a schedule
+//	samples.py, report.py, settings.py      checks of recomputed contents, messages and accounts, settings
 package gmswap
 
 import (

@@ -7,10 +7,10 @@
 // # Streaming
 //
 // A pickle is a program for a stack machine that builds one value, which for a file of a gigabyte does not fit
-// in memory. So the decoder asks its Handler for the role of each list and dict as it is begun, knowing the role
-// of the container around it, and hands a container that has a role to the handler as soon as it is complete.
-// The handler takes out what it wants and returns what shall stand in its place: nothing, or a token of its own,
-// which later references to the same Python object yield again.
+// in memory. So the decoder asks its Handler for the role of each list and dict when the container begins, given the
+// role of the container around it, and passes a container that has a role to the handler when it is complete. The
+// handler takes what it needs and returns a replacement: nothing, or a token of its own, which later references to the
+// same Python object yield.
 //
 // Values are words of eight bytes, and memo entries words of four, because the Python pickler numbers every
 // container that it writes: a file of 20 million events has 40 million memo entries.
@@ -18,7 +18,14 @@
 // # Bounds
 //
 // Lengths and indexes in the input are never trusted for an allocation. Whatever the input, all tables of the decoder
-// together take at most 512 MiB, besides which a string of at most 16 MiB is being read; beyond that, decoding fails. A
-// process that does nothing else stays below 1 GiB with what the garbage collector leaves. The memo has at most 64 Mi
-// entries. The decoder does not recurse.
+// together take at most 512 MiB, and the string that is being read at most 16 MiB; beyond that, decoding fails. A process
+// that does nothing else stays below 1 GiB, garbage included. The memo has at most 64 Mi entries. The decoder does not
+// recurse.
+//
+// # Files
+//
+//	decoder.go, roles.go               the stream, and containers that are passed to the handler
+//	opcode.go, call.go                 the stack machine, and the calls that are known
+//	value.go, number.go, container.go  values; line.go and text_table.go their texts
+//	memo.go, budget.go, input.go       the memo, the bound of all tables, the reader
 package pickle
