@@ -76,7 +76,7 @@ func makeSchedule(c *cli.Context, g *store.Graph, p policy.Policy, limits schedu
 // summary says what a schedule takes.
 func summary(g *store.Graph, m *scheduling.Made, limits scheduling.Limits) string {
 	if len(m.Actions) == 0 {
-		return fmt.Sprintf("%s: nothing is moved: a step takes %s and %s as it is", m.Policy, timeText(m.Plain.Step), units.Bytes(m.Plain.Peak))
+		return fmt.Sprintf("%s: nothing is moved: a step takes %s and %s", m.Policy, timeText(m.Plain.Step), units.Bytes(m.Plain.Peak))
 	}
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s: step %s, %s against one with nothing moved", m.Policy, timeText(m.Moved.Step), change(m.Moved.Step, m.Plain.Step))

@@ -27,7 +27,7 @@ type recordCmd struct {
 func (cmd *recordCmd) Help() string {
 	return "Example: gmswap record -o g.parquet -- python train.py --steps 5\n\n" +
 		"The program is not changed. Its second and third step are recorded, in which everything is moved so that it needs little memory; then it " +
-		"goes on as it is, if it fits. Where several processes train, the graph is that of the first to be recorded. It is written when the program ends, " +
+		"goes on unchanged, if it fits. Where several processes train, the graph is that of the first to be recorded. It is written when the program ends, " +
 		"by itself or by Ctrl-C. The program's exit status is passed through."
 }
 

@@ -49,7 +49,7 @@ func (d *decoder) ring() int64 {
 	return 4 * d.keys()
 }
 
-// backward holds the gradient of the layer's output throughout, as it is that of the residual, too.
+// backward holds the gradient of the layer's output throughout: it is also that of the residual.
 func (b *gptBlock) backward(d *decoder, layer int32) {
 	u, g, f := d.unit(), d.gathered(), d.inner()
 	d.layerOp(layer, "down.backward", swap.Linear, d.exchange()+2*d.linear(d.FFN, d.Hidden), u+g+f, b.activated)

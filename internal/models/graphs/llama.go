@@ -52,7 +52,7 @@ func (b *llamaBlock) project(d *decoder, layer int32) {
 	b.v = d.saves(layer, "v", kv, k, b.norm1)
 }
 
-// backward holds the gradient of the layer's output throughout, as it is that of the residual, too.
+// backward holds the gradient of the layer's output throughout: it is also that of the residual.
 func (b *llamaBlock) backward(d *decoder, layer int32) {
 	u, g, f, kv := d.unit(), d.gathered(), d.inner(), d.keys()
 	d.layerOp(layer, "down.backward", swap.Linear, d.exchange()+2*d.linear(d.FFN, d.Hidden), u+g+f, b.product)

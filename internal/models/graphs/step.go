@@ -96,7 +96,7 @@ func (m *maker) forwardTime(l int) time.Duration {
 	return m.time(n, n.flops, n.forward, 1)
 }
 
-// backwardTime is that of the gradients of the output and of the weights, each of which takes what the forward pass does.
+// backwardTime is the time of the gradients of the input and of the weights; each takes as long as the forward pass.
 func (m *maker) backwardTime(l int) time.Duration {
 	n := &m.all[l]
 	if n.in[0] == image {

@@ -27,7 +27,7 @@ func (t *Transformer) Parameters() int64 {
 	return t.Matrices() + t.Layers*(2*norm+biases) + norm + t.Positions*t.Hidden
 }
 
-// AttentionFLOPs returns the arithmetic of attention in one layer, forward: two products, of which the causal mask leaves a half.
+// AttentionFLOPs returns the arithmetic of attention in one layer, forward: two products, halved by the causal mask.
 func (t *Transformer) AttentionFLOPs(batch, sequence int64) float64 {
 	return 2 * float64(batch) * float64(sequence) * float64(sequence) * float64(t.Hidden)
 }

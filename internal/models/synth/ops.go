@@ -1,6 +1,6 @@
 package synth
 
-// Operators in half precision, on tensors of which only the bytes count. Each allocates what its kernel returns, after it has saved what
+// Operators in half precision, on tensors that are only a number of bytes. Each allocates what its kernel returns, after it has saved what
 // the backward pass reads of its inputs, and before it saves what that reads of its outputs.
 
 // pointwise makes a tensor out of one, by an operator whose backward pass reads its input, its output, or neither.
@@ -40,7 +40,7 @@ func (m *machine) relu(x *tensor) *tensor { return m.pointwise(x, x.size, false,
 func (m *machine) gelu(x *tensor) *tensor { return m.pointwise(x, x.size, true, false) }
 func (m *machine) silu(x *tensor) *tensor { return m.pointwise(x, x.size, true, false) }
 
-// add adds two tensors, of which the first may be in half and the second in single precision, or the second be the same for all
+// add adds two tensors. The first may be in half and the second in single precision, or the second may be the same for all
 // sequences. The gradient is not copied but for those.
 func (m *machine) add(a, b *tensor) *tensor {
 	n := m.node(1, a, b)

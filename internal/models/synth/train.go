@@ -34,7 +34,7 @@ type Run struct {
 	Steps, Rows int64
 }
 
-// Write writes the trace of a job: its parameters, and then its steps, after each of which it calls progress. It fails as the writer does. The
+// Write writes the trace of a job: its parameters, and then its steps. It calls progress after each step and returns the writer's error. The
 // metadata of the trace is set.
 func Write(w *trace.Writer, job *Job, run Run, progress func(steps, rows int64)) error {
 	*w.Meta() = job.meta()

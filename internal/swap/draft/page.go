@@ -41,7 +41,7 @@ type PageState struct {
 	here    bool
 	hosted  bool
 	Next    int   // use
-	Arrived int32 // turn in which it came to the device
+	Arrived int32 // turn in which it arrived on the device
 	Touched int32 // the last operator that it was used by
 	pinned  int32 // 1 + the operator that it must not be sent away before
 	at      int32 // its place among the pages on the device

@@ -4,13 +4,13 @@ package pickle
 type object struct {
 	items   []Value
 	instead Value  // once gone: what the handler put in its place
-	slot    uint32 // its last memo entry plus 1, or 0; of one to be used again, 1 plus the next such, or 0
+	slot    uint32 // its last memo entry plus 1, or 0; of a free one, 1 plus the next free one, or 0
 	role    Role   // as long as it has not been handed over
 	shared  bool   // something besides one place and one memo entry may refer to it
 	gone    bool   // handed over
 }
 
-// keepItems is the largest list of items that an object keeps when it is used again.
+// keepItems is the largest list of items that an object keeps for reuse.
 const keepItems = 64
 
 func (d *Decoder) push(v Value) error {

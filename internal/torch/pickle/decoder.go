@@ -5,7 +5,7 @@ import (
 	"io"
 )
 
-// Role is what a Handler makes of a container. Zero means that it is kept as it is, as part of the result.
+// Role is what a Handler makes of a container. Zero means that it is kept as part of the result.
 type Role uint8
 
 // Handler takes containers out of the stream.
@@ -59,7 +59,7 @@ type Decoder struct {
 	floor int   // the last of them, 0 when there is none
 
 	objects []object
-	free    uint32 // 1 plus the object to be used again first, 0 when there is none
+	free    uint32 // 1 plus the first free object, 0 when there is none
 	tuples  map[[3]Value]Value
 
 	memo   memo

@@ -94,7 +94,7 @@ func (d *Decoder) quoted(line []byte) error {
 }
 
 // unescape resolves \u and \U, all that protocol 0 writes into a unicode string, and with all the other escapes of
-// a Python string as well. What is no escape stays as it is.
+// a Python string as well. Text that is not an escape stays.
 func unescape(s []byte, all bool) []byte {
 	out := make([]byte, 0, len(s))
 	for i := 0; i < len(s); i++ {
@@ -102,7 +102,7 @@ func unescape(s []byte, all bool) []byte {
 			if s[i] < utf8.RuneSelf || all {
 				out = append(out, s[i])
 			} else {
-				out = utf8.AppendRune(out, rune(s[i])) // raw-unicode-escape writes Latin-1 as it is
+				out = utf8.AppendRune(out, rune(s[i])) // raw-unicode-escape writes Latin-1 unchanged
 			}
 			continue
 		}

@@ -45,7 +45,7 @@ const (
 
 func makeValue(k Kind, payload uint64) Value { return Value(k)<<payloadBits | Value(payload) }
 
-// Spent is for a Handler to put in the place of a container that must not be used again: a pickle that does so is refused.
+// Spent is what a Handler returns for a container that must not be referenced again: a pickle that does so is refused.
 const Spent = Value(Token)<<payloadBits | payloadMask
 
 // MakeToken returns a value for a Handler to put in the place of a container. The code must be below 2^60.

@@ -27,7 +27,7 @@ class Runtime(object):
 
     WARM_UP = 1  # steps that are not recorded: they do what is done but once
     TIMED = 2  # so many steps follow the schedule before steps are timed
-    DEVIATIONS = 3  # steps that go another way before the schedule is made anew
+    DEVIATIONS = 3  # steps that differ before a new schedule is made
     ATTEMPTS = 4  # pairs of steps that differ before no more are recorded
 
     def __init__(self, memory, lanes, settings, planner, report):
@@ -163,7 +163,7 @@ class Runtime(object):
         return None
 
     def doubted(self):
-        """Returns whether enough steps differed from the schedule's for it to be made anew."""
+        """Returns whether enough steps differed from the schedule's for a new schedule."""
         return self.deviated >= self.patience
 
     def end_step(self, step):

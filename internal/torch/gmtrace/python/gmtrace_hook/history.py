@@ -142,7 +142,7 @@ def _parameters(function):
 
 
 def _asked(enabled, args, kwargs):
-    """Returns what a call asks for: enabled, the extent, and the arguments that are handed on as they are."""
+    """Returns what a call asks for: enabled, the extent, and the arguments that are passed on unchanged."""
     legacy = isinstance(enabled, bool)
     more = dict(zip(LEGACY_PARAMETERS if legacy else PARAMETERS, args))
     more.update(kwargs)
