@@ -93,7 +93,7 @@ func (e *experiment) follow(p *replay.Program, r *requests, how string, prepare 
 		return err
 	}
 	watch := &watched{Cyclic: c, dev: dev, from: r.spans[silentAfter].Lo + (plannedAfter-silentAfter)*(r.spans[silentAfter].Hi-r.spans[silentAfter].Lo)}
-	res, err := replay.Run(p, watch, dev)
+	res, err := replay.Run(context.Background(), p, watch, dev)
 	if err != nil {
 		return err
 	}

@@ -141,7 +141,7 @@ func stitchRun(p *replay.Program, conf blocks.StitchConf) (stitched, error) {
 	r := requestsOf(p)
 	begins := r.begins()
 	c := &counted{Allocator: a, dev: dev, at: begins}
-	res, err := replay.Run(p, c, dev)
+	res, err := replay.Run(context.Background(), p, c, dev)
 	if err != nil {
 		return run, err
 	}

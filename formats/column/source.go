@@ -1,6 +1,7 @@
 package column
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -87,6 +88,22 @@ func (s *Source) Name() string { return s.name }
 
 // Once says that the source cannot be opened again by its name: it is standard input, or was a pipe.
 func (s *Source) Once() bool { return s.once }
+
+// Until has all reads fail with the error of ctx once that is done, so that what reads the source ends.
+func (s *Source) Until(ctx context.Context) { s.ReaderAt = &cancelled{s.ReaderAt, ctx} }
+
+type cancelled struct {
+	io.ReaderAt
+	ctx context.Context
+}
+
+// ReadAt implements io.ReaderAt.
+func (c *cancelled) ReadAt(b []byte, at int64) (int, error) {
+	if err := c.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return c.ReaderAt.ReadAt(b, at)
+}
 
 // Close releases the source.
 func (s *Source) Close() error {

@@ -158,7 +158,7 @@ func run(ctx context.Context, p *replay.Program, spec Spec, gpu GPU, watch func(
 	if err != nil {
 		return row, fmt.Errorf("%s: allocator %s: %w", p.Name, spec.Text, err)
 	}
-	res, err := replay.RunWatched(p, a, dev, watch(a))
+	res, err := replay.RunWatched(ctx, p, a, dev, watch(a))
 	if err != nil {
 		return row, fmt.Errorf("allocator %s: %w", spec.Text, err)
 	}

@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"reflect"
-	"slices"
 	"strings"
 	"syscall"
 	"unicode"
@@ -43,16 +41,16 @@ type Context struct {
 	Out  io.Writer
 	Err  io.Writer
 
-	outputs outputs
-	watch   func() (stop func()) // for interrupts
-	stop    func()
+	outputs   outputs
+	interrupt *interrupt
+	stop      func() // ends the watch for interrupts
 }
 
 // Main parses args, runs the command that they name and returns the exit status: 0 done, 1 failed, 2 wrong usage.
 func (t Tool) Main(args []string) int {
 	c := &Context{Tool: t.Name, Out: os.Stdout, Err: os.Stderr}
-	c.watch = c.outputs.removeOnInterrupt
-	c.stop = c.watch()
+	c.interrupt = newInterrupt()
+	c.stop = c.watchInterrupts()
 	defer func() { c.stop() }()
 	exited := false
 	info := buildInfo()
@@ -85,6 +83,9 @@ func (t Tool) Main(args []string) int {
 	}
 	err = parsed.Run(c)
 	c.outputs.removeAll()
+	if signal := c.interrupt.signal.Load(); signal != 0 {
+		return statusSignalled + int(signal)
+	}
 	return c.status(err)
 }
 
@@ -153,13 +154,6 @@ func line(text string) string {
 	}, text)
 }
 
-// OwnSignals leaves interrupts to the command, until the function that it returns is called. By default they end the tool.
-func (c *Context) OwnSignals() (release func()) {
-	c.stop()
-	c.stop = func() {}
-	return func() { c.stop = c.watch() }
-}
-
 // Status is an exit status that a command passes on from another program, with nothing to print.
 type Status int
 
@@ -174,28 +168,3 @@ func Usage(format string, args ...any) error { return &UsageError{fmt.Sprintf(fo
 
 // Error implements error.
 func (e *UsageError) Error() string { return e.text }
-
-// Heeded returns those signals that this process was not started to ignore, as it is by nohup and by shells for what they run in the
-// background. To ask for the others would end that, for the programs that it starts as well.
-func Heeded(signals ...os.Signal) []os.Signal {
-	return slices.DeleteFunc(slices.Clone(signals), signal.Ignored)
-}
-
-// removeOnInterrupt ends the process on an interrupt, without half written files. The function that it returns ends the watch.
-func (o *outputs) removeOnInterrupt() (stop func()) {
-	interrupts := make(chan os.Signal, 1)
-	done := make(chan struct{})
-	signal.Notify(interrupts, Heeded(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)...)
-	go func() {
-		select {
-		case s := <-interrupts:
-			o.removeAll()
-			os.Exit(statusSignalled + int(s.(syscall.Signal)))
-		case <-done:
-		}
-	}()
-	return func() {
-		signal.Stop(interrupts)
-		close(done)
-	}
-}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/csv"
 	"fmt"
 	"io"
@@ -65,7 +64,7 @@ func (cmd *compareCmd) Run(c *cli.Context) error {
 		return cmd.fit(c, programs, specs, gpu.Costs)
 	}
 	progress := c.Progress("replay", int64(len(programs)*len(specs)))
-	rows, err := bench.CompareOn(context.Background(), programs, specs, gpu, func() { progress.Add(1) })
+	rows, err := bench.CompareOn(c.Context(), programs, specs, gpu, func() { progress.Add(1) })
 	progress.End()
 	if err != nil {
 		return err

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"slices"
@@ -20,7 +19,7 @@ import (
 // fit prints the least memory with which each allocator gets through, and the cards that have as much.
 func (cmd *compareCmd) fit(c *cli.Context, programs []*replay.Program, specs []bench.Spec, costs sim.CostTable) error {
 	progress := c.Progress("fit", int64(len(programs)*len(specs)))
-	results, err := fit.All(context.Background(), programs, specs, costs, func() { progress.Add(1) })
+	results, err := fit.All(c.Context(), programs, specs, costs, func() { progress.Add(1) })
 	progress.End()
 	if err != nil {
 		return err

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"io"
 	"slices"
 	"strings"
@@ -46,7 +45,7 @@ func (cmd *reportCmd) Run(c *cli.Context) error {
 		warnOfShares(c, programs, cmd.Alloc)
 	}
 	progress := c.Progress("replay", int64(len(programs)*len(specs)))
-	sections, err := page.Measure(context.Background(), programs, specs, cmd.mapped(specs), gpu, func() { progress.Add(1) })
+	sections, err := page.Measure(c.Context(), programs, specs, cmd.mapped(specs), gpu, func() { progress.Add(1) })
 	progress.End()
 	if err != nil {
 		return err

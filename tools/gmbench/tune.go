@@ -38,7 +38,7 @@ func (cmd *tuneCmd) Run(c *cli.Context) error {
 	}
 	count := tuneCount{programs: len(programs)}
 	line := c.Line(count.String)
-	found, err := tuning.Search(programs, gpu, func() { count.done.Add(1) })
+	found, err := tuning.Search(c.Context(), programs, gpu, func() { count.done.Add(1) })
 	line.End()
 	if err != nil {
 		return err

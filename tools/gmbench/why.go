@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"strconv"
@@ -45,7 +44,7 @@ func explainAll(c *cli.Context, programs []*replay.Program, specs []bench.Spec, 
 	defer progress.End()
 	var all []explained
 	for _, p := range programs {
-		accounts, err := why.ExplainAll(context.Background(), p, specs, gpu, func() { progress.Add(1) })
+		accounts, err := why.ExplainAll(c.Context(), p, specs, gpu, func() { progress.Add(1) })
 		if err != nil {
 			return nil, err
 		}

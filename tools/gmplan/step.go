@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -123,7 +122,7 @@ func (f *stepFiles) read() (*store.Graph, *lifetimes.Step, error) {
 // group plans a step by mobility, and returns a summary of the groups.
 func (cmd *stepCmd) group(c *cli.Context, g *swap.Graph, step *lifetimes.Step, tensors *layout.Tensors) (*layout.Plan, string, error) {
 	start := time.Now()
-	pool, err := gtbm.Place(context.Background(), g, step, int64(cmd.Align), int64(cmd.Beta))
+	pool, err := gtbm.Place(c.Context(), g, step, int64(cmd.Align), int64(cmd.Beta))
 	if err != nil {
 		return nil, "", err
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -162,8 +161,8 @@ func replayAll(c *cli.Context, gpu target, programs []*replay.Program, specs []b
 		for i, spec := range specs {
 			run := o
 			run.Seed = o.Seed*uint64(len(specs)) + uint64(i) // what another allocator left is not taken for what was written
-			res, err := live.Run(p, gpu.GPU, run, func(dev cuda.Device) (blocks.Allocator, error) {
-				return spec.Make(context.Background(), p, dev)
+			res, err := live.Run(c.Context(), p, gpu.GPU, run, func(dev cuda.Device) (blocks.Allocator, error) {
+				return spec.Make(c.Context(), p, dev)
 			})
 			if err != nil {
 				return nil, fmt.Errorf("allocator %s: %w", spec.Text, err)

@@ -95,6 +95,7 @@ func openOverview(c *cli.Context, name string) (*column.Source, *overview.Overvi
 	if err != nil {
 		return nil, nil, fmt.Errorf("trace: %w", err)
 	}
+	source.Until(c.Context())
 	o, err := trace.ReadSource(source, overview.Read)
 	if err != nil {
 		return nil, nil, errors.Join(err, source.Close())

@@ -39,6 +39,7 @@ func (cmd *exportCmd) Run(c *cli.Context) (err error) {
 		return fmt.Errorf("trace: %w", err)
 	}
 	defer func() { err = errors.Join(err, source.Close()) }()
+	source.Until(c.Context())
 	open := func() (*trace.Reader, error) { return trace.NewReader(source, source.Size(), source.Name()) }
 	write := func(out io.Writer) error {
 		return exporter.Export(open, format, out, func(text string) { c.Warn("%s", text) })

@@ -41,7 +41,7 @@ func (cmd *importCmd) Run(c *cli.Context) error {
 	defer progress.End()
 	return c.Binary(cmd.Output, func(out io.Writer) error {
 		w := trace.NewWriter(out, trace.Meta{})
-		if err := importer.Import(progress.Reader(in), name, w, func(text string) { c.Warn("%s", text) }); err != nil {
+		if err := importer.Import(c.Reader(progress.Reader(in)), name, w, func(text string) { c.Warn("%s", text) }); err != nil {
 			return err
 		}
 		return w.Close()

@@ -45,6 +45,7 @@ func (cmd *showCmd) Run(c *cli.Context) (err error) {
 		return fmt.Errorf("trace: %w", err)
 	}
 	defer func() { err = errors.Join(err, source.Close()) }()
+	source.Until(c.Context())
 	o, err := trace.ReadSource(source, overview.Read)
 	if err != nil {
 		return err

@@ -103,7 +103,7 @@ func try(ctx context.Context, p *replay.Program, spec bench.Spec, dev *sim.Devic
 	if err != nil {
 		return outcome{}, fmt.Errorf("%s: allocator %s: %w", p.Name, spec.Text, err)
 	}
-	res, err := replay.Run(p, a, dev)
+	res, err := replay.Run(ctx, p, a, dev)
 	if errors.Is(err, cuda.ErrOutOfMemory) { // nor does what was there before the recording
 		return outcome{}, nil
 	}

@@ -1,6 +1,7 @@
 package live
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"runtime"
@@ -49,11 +50,11 @@ type runner struct {
 	done     func() // nil if nobody counts
 }
 
-// Run runs p through the allocator that is made for a device behind which is gpu. It ends at the first request that cannot be met. All
-// that was taken is given back. The device must have nothing else to do for figures that mean something.
+// Run runs p through the allocator that is made for a device behind which is gpu. It ends at the first request that cannot be met, and
+// with an error when ctx is done. All that was taken is released. For meaningful figures the device must have nothing else to do.
 //
 // What the traced allocator held before the recording is requested like all else.
-func Run(p *replay.Program, gpu GPU, o Options, newAllocator func(cuda.Device) (blocks.Allocator, error)) (res *Result, err error) {
+func Run(ctx context.Context, p *replay.Program, gpu GPU, o Options, newAllocator func(cuda.Device) (blocks.Allocator, error)) (res *Result, err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("replay %s: %w", p.Name, err)
@@ -77,7 +78,7 @@ func Run(p *replay.Program, gpu GPU, o Options, newAllocator func(cuda.Device) (
 		return nil, fmt.Errorf("ask for free memory: %w", err)
 	}
 	defer quiet()()
-	if err := r.run(newAllocator, o.Done); err != nil {
+	if err := r.run(ctx, newAllocator, o.Done); err != nil {
 		return nil, err
 	}
 	return r.res, nil
@@ -102,7 +103,7 @@ func quiet() (end func()) {
 	}
 }
 
-func (r *runner) run(newAllocator func(cuda.Device) (blocks.Allocator, error), done func()) error {
+func (r *runner) run(ctx context.Context, newAllocator func(cuda.Device) (blocks.Allocator, error), done func()) error {
 	a, err := newAllocator(r.m)
 	if r.res.OOM = replay.NewOOM(err); r.res.OOM != nil { // the arenas of a plan do not fit
 		return nil
@@ -110,7 +111,7 @@ func (r *runner) run(newAllocator func(cuda.Device) (blocks.Allocator, error), d
 		return err
 	}
 	r.a, r.done = a, done
-	if r.res.OOM, err = r.p.Perform(r.p.Steps(), r); err != nil {
+	if r.res.OOM, err = r.p.Perform(ctx, r.p.Steps(), r); err != nil {
 		return err
 	}
 	r.res.Stats, r.res.Account = a.Stats(), r.m.account
@@ -129,7 +130,7 @@ func (r *runner) end() error {
 		}
 	}
 	if err := r.a.Empty(); err != nil {
-		return fmt.Errorf("give memory back: %w", err)
+		return fmt.Errorf("release memory: %w", err)
 	}
 	r.res.Left = r.m.taken()
 	if r.contents != nil {

@@ -42,7 +42,7 @@ func maker(t *testing.T, p *replay.Program, text string) func(cuda.Device) (bloc
 
 func run(t *testing.T, p *replay.Program, gpu GPU, o Options, text string) *Result {
 	t.Helper()
-	res, err := Run(p, gpu, o, maker(t, p, text))
+	res, err := Run(t.Context(), p, gpu, o, maker(t, p, text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -272,7 +272,7 @@ func (w *twice) Free(p cuda.Ptr) error {
 func TestTwice(t *testing.T) {
 	p := random(3, 1000, 64*mib)
 	for name, gpu := range map[string]GPU{"sim": NewSimulated(), "driver": device(t)} {
-		res, err := Run(p, gpu, Options{Check: CheckAll}, func(dev cuda.Device) (blocks.Allocator, error) {
+		res, err := Run(t.Context(), p, gpu, Options{Check: CheckAll}, func(dev cuda.Device) (blocks.Allocator, error) {
 			a, err := blocks.NewStitch(dev, blocks.DefaultStitchConf())
 			return &twice{Allocator: a, last: map[int64]cuda.Ptr{}, same: map[cuda.Ptr]int{}}, err
 		})
@@ -309,7 +309,7 @@ func TestLost(t *testing.T) {
 		Sizes: []int64{64 * mib}, Streams: []cuda.Stream{0}, Pools: []blocks.Pool{0},
 	}
 	for words, wrong := range map[int64]int64{mib / 2: 1, 16*mib - 1: 1, 16 * mib: 0} {
-		res, err := Run(p, &lossy{NewSimulated(), words}, Options{Check: CheckSample}, maker(t, p, "torch"))
+		res, err := Run(t.Context(), p, &lossy{NewSimulated(), words}, Options{Check: CheckSample}, maker(t, p, "torch"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -333,7 +333,7 @@ func TestFailure(t *testing.T) {
 	gpu := NewSimulated()
 	failed := errors.New("failed")
 	n := 0
-	_, err := Run(p, gpu, Options{Done: func() { n++ }}, func(dev cuda.Device) (blocks.Allocator, error) {
+	_, err := Run(t.Context(), p, gpu, Options{Done: func() { n++ }}, func(dev cuda.Device) (blocks.Allocator, error) {
 		return blocks.NewStitch(&refusing{dev, failed}, blocks.DefaultStitchConf())
 	})
 	if !errors.Is(err, failed) || !strings.HasPrefix(err.Error(), fmt.Sprintf("replay random: row %d: ", n)) {

@@ -98,7 +98,7 @@ func TestLongTrace(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		res, err := replay.RunWatched(p, a, dev, s.newSeries(0, a).watch)
+		res, err := replay.RunWatched(t.Context(), p, a, dev, s.newSeries(0, a).watch)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -26,7 +26,7 @@ func BenchmarkReplay(b *testing.B) {
 					if err != nil {
 						b.Fatal(err)
 					}
-					if _, err := Run(p, a, dev); err != nil {
+					if _, err := Run(b.Context(), p, a, dev); err != nil {
 						b.Fatal(err)
 					}
 				}

@@ -88,7 +88,7 @@ func FuzzReplay(f *testing.F) {
 				if err != nil {
 					continue
 				}
-				res, err := Run(p, a, dev)
+				res, err := Run(t.Context(), p, a, dev)
 				if err != nil {
 					t.Log(err)
 					continue

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"context"
 	"fmt"
 
 	"gm/internal/blocks"
@@ -10,7 +11,7 @@ import (
 
 // Until replays p through a, which allocates from dev, up to a step and with it. It returns the addresses of the tensors that the program
 // holds then; those of 0 bytes have none.
-func Until(p *Program, a blocks.Allocator, dev *sim.Device, step int) (map[int32]cuda.Ptr, error) {
+func Until(ctx context.Context, p *Program, a blocks.Allocator, dev *sim.Device, step int) (map[int32]cuda.Ptr, error) {
 	r, err := newRunner(p, a, dev)
 	if err != nil {
 		return nil, err
@@ -32,7 +33,7 @@ func Until(p *Program, a blocks.Allocator, dev *sim.Device, step int) (map[int32
 			delete(live, t)
 		}
 	}
-	oom, err := p.Perform(step+1, r)
+	oom, err := p.Perform(ctx, step+1, r)
 	if err == nil && oom != nil {
 		err = fmt.Errorf("row %d: out of memory", oom.Row)
 	}
@@ -53,10 +54,10 @@ type Peak struct {
 // FindPeak replays p through a, which allocates from dev, and returns the first step after which most is taken. What was taken before the
 // first step, and is never exceeded, is looked at when most of it is in use: behind the step, of those at which it is still taken, with
 // the most bytes requested.
-func FindPeak(p *Program, a blocks.Allocator, dev *sim.Device) (Peak, error) {
+func FindPeak(ctx context.Context, p *Program, a blocks.Allocator, dev *sim.Device) (Peak, error) {
 	peak := Peak{Step: -1, Reserved: a.Stats().Reserved}
 	var requested, most int64
-	res, err := RunWatched(p, a, dev, func(i int, _ cuda.Ptr) {
+	res, err := RunWatched(ctx, p, a, dev, func(i int, _ cuda.Ptr) {
 		switch p.Kinds[i] {
 		case Alloc:
 			requested += p.Sizes[p.Tensors[i]]

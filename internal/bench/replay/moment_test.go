@@ -26,7 +26,7 @@ func TestUntilThePeak(t *testing.T) {
 				return a, dev
 			}
 			a, dev := fresh()
-			peak, err := FindPeak(p, a, dev)
+			peak, err := FindPeak(t.Context(), p, a, dev)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -34,7 +34,7 @@ func TestUntilThePeak(t *testing.T) {
 				t.Errorf("%s: %+v, peak reserved %d", file, peak, a.Stats().PeakReserved)
 			}
 			a, dev = fresh()
-			live, err := Until(p, a, dev, peak.Step)
+			live, err := Until(t.Context(), p, a, dev, peak.Step)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -132,7 +132,7 @@ func checkRun(t *testing.T, r *trace.Reader, run settingsRun) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	res, err := Run(programs[0], a, dev)
+	res, err := Run(t.Context(), programs[0], a, dev)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -48,19 +49,19 @@ func newRunner(p *Program, a blocks.Allocator, dev *sim.Device) (*runner, error)
 // Watch is called after each step of a program, with its number from 0 and the address of its tensor, 0 if it has none.
 type Watch func(step int, at cuda.Ptr)
 
-// Run replays p through a, which allocates from dev. It ends at the first request that a cannot meet.
-func Run(p *Program, a blocks.Allocator, dev *sim.Device) (*Result, error) {
-	return RunWatched(p, a, dev, func(int, cuda.Ptr) {})
+// Run replays p through a, which allocates from dev. It ends at the first request that a cannot meet, and with an error when ctx is done.
+func Run(ctx context.Context, p *Program, a blocks.Allocator, dev *sim.Device) (*Result, error) {
+	return RunWatched(ctx, p, a, dev, func(int, cuda.Ptr) {})
 }
 
 // RunWatched is [Run] with a watch.
-func RunWatched(p *Program, a blocks.Allocator, dev *sim.Device, watch Watch) (*Result, error) {
+func RunWatched(ctx context.Context, p *Program, a blocks.Allocator, dev *sim.Device, watch Watch) (*Result, error) {
 	r, err := newRunner(p, a, dev)
 	if err != nil {
 		return nil, err
 	}
 	r.curve, r.watch = newSampler(p), watch
-	oom, err := p.Perform(p.Steps(), r)
+	oom, err := p.Perform(ctx, p.Steps(), r)
 	if err != nil {
 		return nil, fmt.Errorf("replay %s: %w", p.Name, err)
 	}

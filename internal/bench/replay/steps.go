@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -26,9 +27,12 @@ type Hands interface {
 }
 
 // Perform has hands make the first n steps of p, in order. It ends at the first request that cannot be met and returns where that was, nil
-// if there is none.
-func (p *Program) Perform(n int, h Hands) (*OOM, error) {
+// if there is none. When ctx is done it ends within 4,096 steps, with the error of ctx.
+func (p *Program) Perform(ctx context.Context, n int, h Hands) (*OOM, error) {
 	for i := range n {
+		if i%4096 == 0 && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
 		h.Begin(i)
 		var err error
 		switch t := p.Tensors[i]; p.Kinds[i] {

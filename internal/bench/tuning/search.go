@@ -1,6 +1,7 @@
 package tuning
 
 import (
+	"context"
 	"slices"
 
 	"gm/internal/bench"
@@ -30,17 +31,17 @@ const (
 
 // Search goes from the default, expandable segments and the settings of the recording to better and better settings, changing one thing at a
 // time, and calls done for each setting that was tried, from any goroutine. A capacity of 0 is a GPU without end.
-func Search(programs []*replay.Program, gpu bench.GPU, done func()) (*Result, error) {
+func Search(ctx context.Context, programs []*replay.Program, gpu bench.GPU, done func()) (*Result, error) {
 	s := &search{trials: trials{programs, gpu, done}, known: map[Setting]*Outcome{}}
 	seeds := []Setting{Default(), Expandable()}
 	recorded, same := recordedSetting(programs)
 	if same && !slices.Contains(seeds, recorded) {
 		seeds = append(seeds, recorded)
 	}
-	if err := s.try(seeds, 0); err != nil {
+	if err := s.try(ctx, seeds, 0); err != nil {
 		return nil, err
 	}
-	if err := s.climb(knobs(programs, gpu.Capacity)); err != nil {
+	if err := s.climb(ctx, knobs(programs, gpu.Capacity)); err != nil {
 		return nil, err
 	}
 	r := &Result{Best: s.rank(s.distinct(anySetting), listed), Older: s.rank(s.distinct(older), 1)[0], Tried: len(s.known)}
@@ -71,7 +72,7 @@ type search struct {
 }
 
 // climb tries the neighbours of the best settings until these stay the best.
-func (s *search) climb(knobs []knob) error {
+func (s *search) climb(ctx context.Context, knobs []knob) error {
 	var expanded []Setting
 	for range rounds {
 		var next []Setting
@@ -96,15 +97,15 @@ func (s *search) climb(knobs []knob) error {
 		if best[0].OOMs == 0 {
 			limit = int64(outOf * float64(best[0].Peak))
 		}
-		if err := s.try(next, limit); err != nil {
+		if err := s.try(ctx, next, limit); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *search) try(settings []Setting, limit int64) error {
-	outcomes, err := s.run(settings, limit)
+func (s *search) try(ctx context.Context, settings []Setting, limit int64) error {
+	outcomes, err := s.run(ctx, settings, limit)
 	for _, o := range outcomes {
 		s.known[o.Setting] = o
 	}

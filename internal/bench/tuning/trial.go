@@ -1,6 +1,7 @@
 package tuning
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -35,7 +36,7 @@ type trials struct {
 }
 
 // run replays all programs with each setting. A replay is given up when it reserves more than limit bytes; 0 is no limit.
-func (t *trials) run(settings []Setting, limit int64) ([]*Outcome, error) {
+func (t *trials) run(ctx context.Context, settings []Setting, limit int64) ([]*Outcome, error) {
 	if limit == 0 {
 		limit = math.MaxInt64
 	}
@@ -47,7 +48,7 @@ func (t *trials) run(settings []Setting, limit int64) ([]*Outcome, error) {
 	for range runtime.GOMAXPROCS(0) {
 		workers.Go(func() {
 			for i := range next {
-				results[i], errs[i] = t.replay(t.programs[i%n], settings[i/n], limit)
+				results[i], errs[i] = t.replay(ctx, t.programs[i%n], settings[i/n], limit)
 				if i%n == n-1 {
 					t.done()
 				}
@@ -70,13 +71,13 @@ func (t *trials) run(settings []Setting, limit int64) ([]*Outcome, error) {
 }
 
 // replay returns nil if the replay was given up.
-func (t *trials) replay(p *replay.Program, s Setting, limit int64) (*replay.Result, error) {
+func (t *trials) replay(ctx context.Context, p *replay.Program, s Setting, limit int64) (*replay.Result, error) {
 	dev := sim.New(t.gpu.Capacity, t.gpu.Costs)
 	torch, err := blocks.NewTorch(dev, s.Conf)
 	if err != nil {
 		return nil, fmt.Errorf("setting %s: %w", s, err)
 	}
-	result, err := replay.Run(p, &bounded{torch, limit}, dev)
+	result, err := replay.Run(ctx, p, &bounded{torch, limit}, dev)
 	if errors.Is(err, errBeyond) {
 		return nil, nil
 	}

@@ -79,7 +79,7 @@ func open(t *testing.T, names ...string) []*replay.Program {
 func TestSearch(t *testing.T) {
 	programs := open(t, "settings/divisions4", "settings/segments40")
 	gpu := bench.GPU{Capacity: 16 << 30, Costs: sim.H200()} // of 4 TiB, expandable segments would take longest
-	found, err := Search(programs, gpu, func() {})
+	found, err := Search(t.Context(), programs, gpu, func() {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +94,7 @@ func TestSearch(t *testing.T) {
 	}
 	checkReplayed(t, programs, gpu, found.Best)
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	again, err := Search(programs, gpu, func() {})
+	again, err := Search(t.Context(), programs, gpu, func() {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +113,7 @@ func checkReplayed(t *testing.T, programs []*replay.Program, gpu bench.GPU, outc
 			if err != nil {
 				t.Fatal(err)
 			}
-			res, err := replay.Run(p, a, dev)
+			res, err := replay.Run(t.Context(), p, a, dev)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -128,7 +128,7 @@ func checkReplayed(t *testing.T, programs []*replay.Program, gpu bench.GPU, outc
 func TestCapacity(t *testing.T) {
 	programs := open(t, "settings/segments40")
 	for capacity, fits := range map[int64]bool{2500 << 20: true, 2200 << 20: false} {
-		found, err := Search(programs, bench.GPU{Capacity: capacity, Costs: sim.H200()}, func() {})
+		found, err := Search(t.Context(), programs, bench.GPU{Capacity: capacity, Costs: sim.H200()}, func() {})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -180,7 +180,7 @@ func TestBegunMidway(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found, err := Search(programs, bench.GPU{Costs: sim.H200()}, func() {})
+	found, err := Search(t.Context(), programs, bench.GPU{Costs: sim.H200()}, func() {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,7 +201,7 @@ func TestDefaultIsBest(t *testing.T) {
 			p.Rows, p.TimesNS = append(p.Rows, int32(len(p.Rows))), append(p.TimesNS, int64(len(p.Rows))*1e9)
 		}
 	}
-	found, err := Search([]*replay.Program{p}, bench.GPU{Costs: sim.H200()}, func() {})
+	found, err := Search(t.Context(), []*replay.Program{p}, bench.GPU{Costs: sim.H200()}, func() {})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -51,7 +51,7 @@ func checkEnd(t *testing.T, p *replay.Program, emptied bool, want []string) {
 		t.Fatal(err)
 	}
 	last := p.Steps() - 1
-	live, err := replay.Until(p, a, dev, last)
+	live, err := replay.Until(t.Context(), p, a, dev, last)
 	if err != nil {
 		t.Fatal(err)
 	}

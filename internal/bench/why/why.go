@@ -89,7 +89,7 @@ func explain(ctx context.Context, p *replay.Program, spec bench.Spec, gpu bench.
 	if err != nil {
 		return nil, err
 	}
-	peak, err := replay.FindPeak(p, a, dev)
+	peak, err := replay.FindPeak(ctx, p, a, dev)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +100,7 @@ func explain(ctx context.Context, p *replay.Program, spec bench.Spec, gpu bench.
 	if a, err = spec.Make(ctx, p, dev); err != nil {
 		return nil, err
 	}
-	live, err := replay.Until(p, a, dev, peak.Step)
+	live, err := replay.Until(ctx, p, a, dev, peak.Step)
 	if err != nil {
 		return nil, err
 	}
