@@ -8,6 +8,7 @@ import (
 )
 
 func TestTerminated(t *testing.T) {
+	t.Parallel()
 	eachPython(t, func(s *session) {
 		r := s.run(busy+`
 import signal
@@ -24,6 +25,7 @@ step(300)
 
 // TestTerminatedWhileDraining gets the signal within a drain of the main thread, and while it waits for one.
 func TestTerminatedWhileDraining(t *testing.T) {
+	t.Parallel()
 	for _, where := range []string{
 		"optimizer.step()", // ends the steps to record: drains in this thread
 		"os.kill(os.getpid(), signal.SIGTERM)",
@@ -55,6 +57,7 @@ time.sleep(0.2)
 
 // TestOwnSignalHandler leaves a program's own handler alone.
 func TestOwnSignalHandler(t *testing.T) {
+	t.Parallel()
 	s := newSession(t, "")
 	r := s.ok(`
 import signal
@@ -71,6 +74,7 @@ step(10)
 }
 
 func TestOutOfMemory(t *testing.T) {
+	t.Parallel()
 	const fill = busy + `
 def fill(): return [torch.empty_bytes(30 << 20) for i in range(9)]
 folder = os.environ["GMTRACE_DIR"]
@@ -82,6 +86,7 @@ step(10)
 		"exit":     "try: fill()\nexcept RuntimeError: os._exit(1)",
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := newSession(t, "", "STUB_TORCH_LIMIT=100000000")
 			r := s.run(fill + end)
 			if (r.code != 0) != (name != "caught") || name == "caught" && r.stdout != "2\n" ||
@@ -101,6 +106,7 @@ step(10)
 }
 
 func TestOnlyOutOfMemory(t *testing.T) {
+	t.Parallel()
 	const program = busy + `
 for i in range(10):
     step(200)
@@ -131,6 +137,7 @@ for i in range(10):
 
 // TestFork forks workers, which record nothing, before and after CUDA is initialised, and one that initialises it.
 func TestFork(t *testing.T) {
+	t.Parallel()
 	eachPython(t, func(s *session) {
 		r := s.ok(busy+`
 import multiprocessing, signal
@@ -180,6 +187,7 @@ step(300)
 
 // TestForkTerminated sends SIGTERM to a child that was forked after the handler was set.
 func TestForkTerminated(t *testing.T) {
+	t.Parallel()
 	s := newSession(t, "")
 	r := s.ok(busy + `
 import signal
@@ -197,6 +205,7 @@ print(os.waitpid(child, 0)[1])
 }
 
 func TestSpawn(t *testing.T) {
+	t.Parallel()
 	s := newSession(t, "")
 	r := s.ok(`
 import multiprocessing, os

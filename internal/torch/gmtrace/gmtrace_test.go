@@ -27,6 +27,7 @@ optimizer = torch.optim.Optimizer()
 `
 
 func TestWithoutTorch(t *testing.T) {
+	t.Parallel()
 	eachPython(t, func(s *session) {
 		const program = `
 import sys
@@ -47,6 +48,7 @@ print(importlib.util.find_spec("torch").name, importlib.util.find_spec("nothing"
 }
 
 func TestNoSession(t *testing.T) {
+	t.Parallel()
 	s := newSession(t, "")
 	for _, dir := range []string{"", "/nonexistent"} {
 		r := s.ok(busy+"step(100); print(len(sys.meta_path), 'gmtrace_hook' in sys.modules)", "GMTRACE_DIR="+dir)
@@ -58,6 +60,7 @@ func TestNoSession(t *testing.T) {
 
 // TestSitecustomize runs the program's own sitecustomize as if the hook were not there.
 func TestSitecustomize(t *testing.T) {
+	t.Parallel()
 	eachPython(t, func(s *session) {
 		for _, own := range []string{"print('own', __name__)\nvalue = 7\n", "raise ValueError('own')\n", "import nothing_of_this_name\n"} {
 			dir := t.TempDir()
@@ -75,6 +78,7 @@ func TestSitecustomize(t *testing.T) {
 }
 
 func TestExit(t *testing.T) {
+	t.Parallel()
 	eachPython(t, func(s *session) {
 		r := s.ok(busy+`
 for i in range(30):
@@ -106,12 +110,14 @@ print(any(type(f).__module__ == 'sitecustomize' for f in sys.meta_path))
 }
 
 func TestImmediateExit(t *testing.T) {
+	t.Parallel()
 	s := newSession(t, "")
 	r := s.ok(busy+"for i in range(40):\n    step(500)\nos._exit(0)", "GMTRACE_HISTORY=8000")
 	s.compare(r.pid, 8000)
 }
 
 func TestStacks(t *testing.T) {
+	t.Parallel()
 	s := newSession(t, "", "GMTRACE_STACKS=python")
 	r := s.ok(busy + "step(3)")
 	for _, e := range s.recorded(r.pid)[0] {
@@ -122,6 +128,7 @@ func TestStacks(t *testing.T) {
 }
 
 func TestLive(t *testing.T) {
+	t.Parallel()
 	s := newSession(t, "")
 	if err := os.WriteFile(filepath.Join(s.dir, "live"), nil, 0o644); err != nil {
 		t.Fatal(err)
@@ -138,6 +145,7 @@ os._exit(0)
 
 // TestFolderGone goes on, and is quiet, when there is nowhere to write.
 func TestFolderGone(t *testing.T) {
+	t.Parallel()
 	s := newSession(t, "")
 	s.ok(busy+`
 import shutil
@@ -150,6 +158,7 @@ for i in range(300):
 }
 
 func TestOldInterfaces(t *testing.T) {
+	t.Parallel()
 	for _, api := range []string{"2.0", "2.1"} {
 		s := newSession(t, "", "STUB_TORCH_API="+api, "GMTRACE_HISTORY=1000")
 		r := s.ok(busy + "for i in range(20):\n    step(50)\n    time.sleep(0.02)\n")
@@ -158,6 +167,7 @@ func TestOldInterfaces(t *testing.T) {
 }
 
 func TestUnsupported(t *testing.T) {
+	t.Parallel()
 	s := newSession(t, "", "STUB_TORCH_BACKEND=cudaMallocAsync")
 	r := s.ok(busy + "step(10)\noptimizer.step()\n")
 	if text := s.read(fmt.Sprintf("torch.%d.json", r.pid)); !strings.Contains(text, "the allocator's backend is cudaMallocAsync") {
@@ -170,6 +180,7 @@ func TestUnsupported(t *testing.T) {
 
 // TestCppDump calls a function as PyTorch's library has it.
 func TestCppDump(t *testing.T) {
+	t.Parallel()
 	compiler, err := exec.LookPath("g++")
 	if err != nil {
 		t.Skip("no g++ to build the function with")

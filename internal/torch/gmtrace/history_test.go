@@ -7,6 +7,7 @@ import (
 
 // TestOwnHistory lets programs use the history themselves.
 func TestOwnHistory(t *testing.T) {
+	t.Parallel()
 	for name, program := range map[string]string{
 		"off": `
 torch.cuda.memory._record_memory_history(enabled=None)
@@ -53,6 +54,7 @@ else: raise AssertionError("no error")
 `,
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := newSession(t, "", "GMTRACE_HISTORY=4000")
 			r := s.ok(busy + "step(100)\n" + program + "step(100)\n")
 			s.compare(r.pid, 0)
@@ -62,6 +64,7 @@ else: raise AssertionError("no error")
 
 // TestOwnHistoryFirst asks for more before CUDA is initialised, and has it after the steps to record, too.
 func TestOwnHistoryFirst(t *testing.T) {
+	t.Parallel()
 	s := newSession(t, "", "GMTRACE_STEPS=0:1")
 	r := s.ok(busy + `
 torch.cuda.memory._record_memory_history(stacks="python", max_entries=100)

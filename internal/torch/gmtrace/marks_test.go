@@ -25,6 +25,7 @@ func (s *session) marked(pid int) int {
 }
 
 func TestMarks(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	const training = `
 import functools
@@ -73,6 +74,7 @@ assert training.Trainer.static() == 3 and training.Trainer.whole() is training.T
 }
 
 func TestMarksAtImmediateExit(t *testing.T) {
+	t.Parallel()
 	s := newSession(t, "")
 	r := s.ok(busy + "step(1)\nfor i in range(600):\n    optimizer.step()\nos._exit(0)\n")
 	if n := s.marked(r.pid); n != 512 {
@@ -82,6 +84,7 @@ func TestMarksAtImmediateExit(t *testing.T) {
 
 // TestSteps records some of ten steps, in each of which sizes tell the step.
 func TestSteps(t *testing.T) {
+	t.Parallel()
 	const program = busy + `
 for i in range(10):
     for j in range(200):

@@ -26,7 +26,10 @@ type session struct {
 // eachPython runs a test in all interpreters, with a session each.
 func eachPython(t *testing.T, test func(*session)) {
 	t.Helper()
-	pythons.Each(t, func(t *testing.T, python string) { test(newSession(t, python)) })
+	pythons.Each(t, func(t *testing.T, python string) {
+		t.Parallel()
+		test(newSession(t, python))
+	})
 }
 
 // newSession starts a session; without a python it takes the first one.

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -119,13 +120,26 @@ func recordings(t testing.TB) map[string]func(testing.TB) file {
 			if info, err := os.Stat(name); err != nil || info.Size() > largest {
 				continue
 			}
-			all[filepath.Base(filepath.Dir(name))+"/"+filepath.Base(name)] = func(t testing.TB) file { return tracetest.Read(t, name) }
+			all[filepath.Base(filepath.Dir(name))+"/"+filepath.Base(name)] = func(t testing.TB) file { return recording(t, name) }
 		}
 	}
 	if len(all) < 10 {
 		t.Fatalf("%d recordings", len(all))
 	}
 	return all
+}
+
+// known is the recordings that were read, by name: each test reads the same ones.
+var known sync.Map
+
+func recording(t testing.TB, name string) file {
+	t.Helper()
+	f, ok := known.Load(name)
+	if !ok {
+		f = file(tracetest.Read(t, name))
+		known.Store(name, f)
+	}
+	return f.(file)
 }
 
 func (f file) meta(t testing.TB) trace.Meta {

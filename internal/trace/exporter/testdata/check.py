@@ -3,6 +3,7 @@
 Usage: check.py FILE... checks pickles; check.py --like REAL.pickle.gz FILE also that the keys, the segments and the
 blocks are those of a real one.
 """
+import bisect
 import gzip
 import pickle
 import pickletools
@@ -36,6 +37,7 @@ class Replay:
 
     def __init__(self, segments):
         self.segments = {s["address"]: (s["total_size"], s["stream"]) for s in segments}
+        self.starts = sorted(self.segments)
         self.blocks = {}  # whether a free is pending, by address
         for s in segments:
             for b in s["blocks"]:
@@ -55,17 +57,17 @@ class Replay:
             self.blocks[addr] = True
             assert self.holder(addr, e["size"]) is not None, "a block in no segment"
         elif action == "segment_alloc":
-            assert self.segments.pop(addr)[0] == e["size"]
+            assert self.take(addr)[0] == e["size"]
         elif action == "segment_free":
             assert addr not in self.segments
-            self.segments[addr] = (e["size"], e["stream"])
+            self.put(addr, e["size"], e["stream"])
         elif action == "segment_map":
             start = self.holder(addr, e["size"])
-            size, stream = self.segments.pop(start)
+            size, stream = self.take(start)
             if start < addr:
-                self.segments[start] = (addr - start, stream)
+                self.put(start, addr - start, stream)
             if start + size > addr + e["size"]:
-                self.segments[addr + e["size"]] = (start + size - addr - e["size"], stream)
+                self.put(addr + e["size"], start + size - addr - e["size"], stream)
         elif action == "segment_unmap":
             self.join(addr, e["size"], e["stream"])
         elif action == "oom":
@@ -74,16 +76,24 @@ class Replay:
     def join(self, addr, size, stream):
         for start, (length, of) in list(self.segments.items()):
             if of == stream and (start + length == addr or addr + size == start):
-                del self.segments[start]
+                self.take(start)
                 addr, size = min(addr, start), size + length
-        self.segments[addr] = (size, stream)
+        self.put(addr, size, stream)
 
     def holder(self, addr, size):
         if addr in self.segments:
             return addr
-        for start, (length, _) in self.segments.items():
-            if start <= addr and addr + size <= start + length:
-                return start
+        i = bisect.bisect(self.starts, addr) - 1
+        if i >= 0 and addr + size <= self.starts[i] + self.segments[self.starts[i]][0]:
+            return self.starts[i]
+
+    def put(self, addr, size, stream):
+        self.segments[addr] = (size, stream)
+        bisect.insort(self.starts, addr)
+
+    def take(self, addr):
+        del self.starts[bisect.bisect_left(self.starts, addr)]
+        return self.segments.pop(addr)
 
 
 def check(path):
