@@ -17,7 +17,7 @@ import (
 // floors are the layers, the lowest first. A package belongs where the longest of these names that it begins with stands, and imports
 // packages of its own name and of lower floors.
 var floors = [][]string{
-	{"formats", "internal/cuda", "internal/nvml", "internal/atomicfile", "internal/bitset", "internal/report/units"},
+	{"formats", "internal/cuda", "internal/nvml", "internal/atomicfile", "internal/bitset", "internal/version", "internal/report/units"},
 	{"internal/torch", "internal/cli", "internal/report"},
 	{"internal/blocks", "internal/dsa"},
 	{"internal/trace", "internal/swap"},

@@ -4,25 +4,23 @@ import (
 	"fmt"
 	"runtime/debug"
 	"strings"
+
+	gm "gm/internal/version"
 )
 
 // Version returns what --version says of this program, without its name.
 func Version() string { return version(buildInfo()) }
 
-// version returns what --version says of a build: the module's version if it is one that was tagged, or else the commit.
+// version returns what --version says of a build: the version of gm, and the commit where that is known.
 func version(info *debug.BuildInfo) string {
 	revision, modified := setting(info, "vcs.revision"), ""
 	if setting(info, "vcs.modified") == "true" {
 		modified = ", modified"
 	}
-	switch v := info.Main.Version; {
-	case revision != "" && (v == "" || strings.ContainsAny(v, "(-+")):
-		return fmt.Sprintf("devel (%.7s%s)", revision, modified)
-	case v == "" || v == "(devel)":
-		return "devel"
-	default:
-		return v
+	if revision == "" {
+		return gm.Number
 	}
+	return fmt.Sprintf("%s (%.7s%s)", gm.Number, revision, modified)
 }
 
 // built returns the day of the commit that a build is of, as YYYY-MM-DD, "" if it is not known.

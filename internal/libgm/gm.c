@@ -163,7 +163,7 @@ const char *gm_library(void)
 	return dladdr(&here, &info) && info.dli_fname ? info.dli_fname : "";
 }
 
-const char *gm_version(void) { return "0.1"; }
+const char *gm_version(void) { return GM_VERSION; }
 
 /* Go works until the process ends, but its own deferred functions are not run. */
 __attribute__((destructor)) static void finish(void)

@@ -69,7 +69,8 @@ void gm_reset_accumulated_stats(int device);
 size_t gm_snapshot(char *text, size_t n);
 /* gm_device_of returns the device whose memory gm_malloc gave at p, -1 if it did not. */
 int gm_device_of(void *p);
-/* gm_version returns the version of libgm.so. */
+/* gm_version returns the version of libgm.so, which may be newer than that of this header. */
+#define GM_VERSION "0.1.0"
 const char *gm_version(void);
 
 /* The swapper moves memory of a device to pinned memory of the host and back, by the order of streams alone: none of these but
