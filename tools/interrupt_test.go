@@ -16,7 +16,7 @@ import (
 func TestInterrupt(t *testing.T) {
 	dependOnSources(t)
 	dir := t.TempDir()
-	prepare := exec.Command("sh", "-ec", `gmtrace synth gpt2-medium,batch=8,seq=1024 --steps 700 -o big.parquet
+	prepare := exec.Command("sh", "-ec", `gmtrace synth gpt2-medium,batch=8,seq=1024 --steps 1000 -o big.parquet
 gmtrace synth gpt2-medium,batch=8,seq=1024 --steps 20 -o steps.parquet
 gmtrace export --format csv -o big.csv big.parquet
 gmswap net gpt-7b,seq=4Ki,layers=1000 -o net.parquet
@@ -44,9 +44,8 @@ awk 'BEGIN { srand(1); print "id,lower,upper,size"
 		"gmbench --fit":      {command: "gmbench --fit ../steps.parquet"},
 		"gmbench tune":       {command: "gmbench tune ../steps.parquet ../steps.parquet"},
 		"gmbench report":     {command: "gmbench report ../big.parquet -o x.html"},
-		"gmbench verify":     {command: "gmbench verify ../big.parquet"},
 		"gmstitch replay":    {command: "gmstitch replay --device sim ../big.parquet"},
-		"gmswap cmp":         {command: "gmswap cmp ../net.parquet --png x.png"},
+		"gmswap compare":     {command: "gmswap compare ../net.parquet --png x.png"},
 		"gmswap plan":        {command: "gmswap plan ../net.parquet -m 460GiB -o x.schedule"},
 	} {
 		t.Run(name, func(t *testing.T) {
