@@ -17,7 +17,7 @@ import (
 // floors are the layers, the lowest first. A package belongs where the longest of these names that it begins with stands, and imports
 // packages of its own name and of lower floors.
 var floors = [][]string{
-	{"formats", "internal/cuda", "internal/nvml", "internal/atomicfile", "internal/bitset", "internal/version", "internal/report/units"},
+	{"formats", "internal/cuda", "internal/nvml", "internal/atomicfile", "internal/bitset", "internal/version", "internal/units"},
 	{"internal/torch", "internal/cli", "internal/report"},
 	{"internal/blocks", "internal/dsa"},
 	{"internal/trace", "internal/swap"},
@@ -40,11 +40,6 @@ var notLinked = map[string][]string{
 	"internal/models/layouts": {"internal/dsa/sections"},
 	"internal/plan/check":     {"internal/dsa", "internal/plan/layout"},
 	"internal/swap/lifetimes": {"internal/dsa/sections"},
-}
-
-// stillLinked is what is excepted from notLinked: packages of the lowest floor that import nothing of the module.
-var stillLinked = map[string][]string{
-	"internal/libgm": {"internal/report/units"}, // sizes in the settings of an allocator, GM_ALLOC
 }
 
 // onlyIn is where packages of others, unsafe and cgo may be imported, tests included.
@@ -187,7 +182,7 @@ func violations(packages map[string]*folder) []string {
 	}
 	for name, not := range notLinked {
 		for to := range linked(packages, name) {
-			if slices.ContainsFunc(not, func(n string) bool { return within(to, n) }) && !slices.Contains(stillLinked[name], to) {
+			if slices.ContainsFunc(not, func(n string) bool { return within(to, n) }) {
 				report("%s links %s, which it must not", name, to)
 			}
 		}

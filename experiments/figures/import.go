@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"gm/formats/trace"
-	"gm/internal/report/units"
+	"gm/internal/units"
 )
 
 // Importing the largest of the snapshots may take so much, and an event so many bytes in a trace of that many rows or more: in a

@@ -12,7 +12,7 @@ import (
 	"syscall"
 
 	"gm/formats/trace"
-	"gm/internal/report/units"
+	"gm/internal/units"
 )
 
 // measureLook has gmtrace show, compare and export the longest trace.

@@ -15,7 +15,7 @@ import (
 	"gm/internal/dsa/solvers"
 	"gm/internal/models/layouts"
 	"gm/internal/report"
-	"gm/internal/report/units"
+	"gm/internal/units"
 )
 
 // A layout of any size may exceed the bound by so much after so much time, in so much memory.

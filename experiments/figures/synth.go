@@ -15,8 +15,8 @@ import (
 	"gm/formats/trace"
 	"gm/internal/bench"
 	"gm/internal/bench/replay"
-	"gm/internal/report/units"
 	"gm/internal/trace/overview"
+	"gm/internal/units"
 )
 
 // The peak of a synthetic trace may differ from that of a recording of the same settings by so much, and the allocations of an

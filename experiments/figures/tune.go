@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"gm/formats/trace"
-	"gm/internal/report/units"
+	"gm/internal/units"
 )
 
 // A search of PyTorch's settings over a trace of up to so many rows may take so long on two cores; over a longer one, in proportion.

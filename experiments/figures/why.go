@@ -10,7 +10,7 @@ import (
 	"gm/internal/bench/replay"
 	"gm/internal/bench/why"
 	"gm/internal/cuda/sim"
-	"gm/internal/report/units"
+	"gm/internal/units"
 )
 
 // measureWhy takes apart what each allocator loses on every trace: the parts must add up to the peak that it is replayed to, less what is

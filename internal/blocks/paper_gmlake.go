@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"gm/internal/cuda"
-	"gm/internal/report/units"
+	"gm/internal/units"
 )
 
 var gmlakeEntry = Entry{

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"gm/internal/cuda"
-	"gm/internal/report/units"
+	"gm/internal/units"
 )
 
 var gmlakeCodeEntry = Entry{

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"gm/internal/report/units"
+	"gm/internal/units"
 )
 
 // settings are the settings of an allocator by name, and where their values go: *units.Bytes for a size, *int64 or *float64.

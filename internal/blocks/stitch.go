@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"gm/internal/cuda"
-	"gm/internal/report/units"
+	"gm/internal/units"
 )
 
 var stitchEntry = Entry{

@@ -8,7 +8,7 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
-	"gm/internal/report/units"
+	"gm/internal/units"
 )
 
 // areas draws bytes over time.

@@ -12,7 +12,7 @@ import (
 	"gm/internal/cuda/driver"
 	"gm/internal/cuda/sim"
 	"gm/internal/report"
-	"gm/internal/report/units"
+	"gm/internal/units"
 )
 
 type calibrateCmd struct {

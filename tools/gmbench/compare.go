@@ -13,7 +13,7 @@ import (
 	"gm/internal/bench/replay"
 	"gm/internal/cli"
 	"gm/internal/report"
-	"gm/internal/report/units"
+	"gm/internal/units"
 )
 
 type compareCmd struct {

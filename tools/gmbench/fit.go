@@ -13,7 +13,7 @@ import (
 	"gm/internal/cli"
 	"gm/internal/cuda/sim"
 	"gm/internal/report"
-	"gm/internal/report/units"
+	"gm/internal/units"
 )
 
 // fit prints the least memory with which each allocator gets through, and the cards that have as much.

@@ -10,8 +10,8 @@ import (
 	"gm/internal/bench/replay"
 	"gm/internal/cli"
 	"gm/internal/cuda/sim"
-	"gm/internal/report/units"
 	"gm/internal/torch/allocconf"
+	"gm/internal/units"
 )
 
 // inputs are what is replayed, and on what.

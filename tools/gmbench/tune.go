@@ -10,7 +10,7 @@ import (
 	"gm/internal/bench/tuning"
 	"gm/internal/cli"
 	"gm/internal/cuda/sim"
-	"gm/internal/report/units"
+	"gm/internal/units"
 )
 
 type tuneCmd struct {

@@ -10,7 +10,7 @@ import (
 
 	"gm/internal/bench/tuning"
 	"gm/internal/report"
-	"gm/internal/report/units"
+	"gm/internal/units"
 )
 
 // tuneCount is how far a search is.

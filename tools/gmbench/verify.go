@@ -10,8 +10,8 @@ import (
 	"gm/internal/bench/replay"
 	"gm/internal/cli"
 	"gm/internal/report"
-	"gm/internal/report/units"
 	"gm/internal/torch/allocconf"
+	"gm/internal/units"
 )
 
 type verifyCmd struct {

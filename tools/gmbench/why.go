@@ -10,7 +10,7 @@ import (
 	"gm/internal/bench/why"
 	"gm/internal/cli"
 	"gm/internal/report"
-	"gm/internal/report/units"
+	"gm/internal/units"
 )
 
 // explained is what one allocator lost on one trace.

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"gm/internal/plan/layout"
-	"gm/internal/report/units"
+	"gm/internal/units"
 )
 
 // capacity is the size that an arena has to fit in.

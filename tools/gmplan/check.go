@@ -10,7 +10,7 @@ import (
 	"gm/internal/cli"
 	"gm/internal/plan/check"
 	"gm/internal/plan/layout"
-	"gm/internal/report/units"
+	"gm/internal/units"
 )
 
 type checkCmd struct {

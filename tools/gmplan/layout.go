@@ -9,7 +9,7 @@ import (
 	"gm/formats/plan"
 	"gm/internal/cli"
 	"gm/internal/plan/layout"
-	"gm/internal/report/units"
+	"gm/internal/units"
 )
 
 type layoutCmd struct {

@@ -11,7 +11,7 @@ import (
 	"gm/internal/dsa"
 	"gm/internal/plan/layout"
 	"gm/internal/report"
-	"gm/internal/report/units"
+	"gm/internal/units"
 )
 
 // result is the layout that a search found for an arena.

@@ -12,7 +12,7 @@ import (
 	"gm/formats/plan"
 	"gm/internal/cli"
 	"gm/internal/report"
-	"gm/internal/report/units"
+	"gm/internal/units"
 )
 
 type showCmd struct {

@@ -7,7 +7,7 @@ import (
 	"gm/internal/dsa/instance"
 	"gm/internal/dsa/solvers"
 	"gm/internal/plan/layout"
-	"gm/internal/report/units"
+	"gm/internal/units"
 )
 
 type solveCmd struct {

@@ -9,11 +9,11 @@ import (
 	"gm/internal/cli"
 	"gm/internal/dsa"
 	"gm/internal/plan/layout"
-	"gm/internal/report/units"
 	"gm/internal/swap"
 	"gm/internal/swap/gtbm"
 	"gm/internal/swap/lifetimes"
 	"gm/internal/swap/store"
+	"gm/internal/units"
 )
 
 type stepCmd struct {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"gm/internal/dsa"
-	"gm/internal/report/units"
+	"gm/internal/units"
 )
 
 // watch shows the progress of a search on a terminal.

@@ -15,7 +15,7 @@ import (
 
 	"gm/internal/libgm/page"
 	"gm/internal/report"
-	"gm/internal/report/units"
+	"gm/internal/units"
 )
 
 // job is a process, as JSON.

@@ -18,7 +18,7 @@ import (
 	"gm/internal/cuda"
 	"gm/internal/cuda/driver"
 	"gm/internal/cuda/sim"
-	"gm/internal/report/units"
+	"gm/internal/units"
 )
 
 type replayCmd struct {

@@ -10,7 +10,7 @@ import (
 	"gm/internal/bench/live"
 	"gm/internal/bench/replay"
 	"gm/internal/report"
-	"gm/internal/report/units"
+	"gm/internal/units"
 )
 
 func (cmd *replayCmd) print(w io.Writer, runs []liveRun) error {

@@ -12,8 +12,8 @@ import (
 	"gm/internal/cli/command"
 	"gm/internal/libgm/library"
 	"gm/internal/libgm/planner"
-	"gm/internal/report/units"
 	"gm/internal/torch/gmstitch"
+	"gm/internal/units"
 )
 
 type runCmd struct {

@@ -6,7 +6,7 @@ import (
 
 	"gm/internal/cli"
 	"gm/internal/libgm/page"
-	"gm/internal/report/units"
+	"gm/internal/units"
 )
 
 // summary keeps what the processes of a run have last shown.

@@ -9,10 +9,10 @@ import (
 
 	"gm/internal/cli"
 	"gm/internal/models/graphs"
-	"gm/internal/report/units"
 	"gm/internal/swap"
 	"gm/internal/swap/alpha"
 	"gm/internal/swap/link"
+	"gm/internal/units"
 )
 
 type alphaCmd struct {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"gm/internal/report"
-	"gm/internal/report/units"
+	"gm/internal/units"
 )
 
 // print prints what the closed form says, for people.

@@ -11,8 +11,8 @@ import (
 	"gm/internal/cli"
 	"gm/internal/cuda/driver"
 	"gm/internal/report"
-	"gm/internal/report/units"
 	"gm/internal/swap/link"
+	"gm/internal/units"
 )
 
 type bandwidthCmd struct {

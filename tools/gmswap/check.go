@@ -9,10 +9,10 @@ import (
 	"gm/formats/schedule"
 	"gm/internal/cli"
 	"gm/internal/report"
-	"gm/internal/report/units"
 	"gm/internal/swap"
 	"gm/internal/swap/check"
 	"gm/internal/swap/store"
+	"gm/internal/units"
 )
 
 type checkCmd struct {

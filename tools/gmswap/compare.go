@@ -11,9 +11,9 @@ import (
 
 	"gm/internal/cli"
 	"gm/internal/report"
-	"gm/internal/report/units"
 	"gm/internal/swap"
 	"gm/internal/swap/policy"
+	"gm/internal/units"
 )
 
 type compareCmd struct {

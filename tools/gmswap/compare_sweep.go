@@ -10,12 +10,12 @@ import (
 	"time"
 
 	"gm/internal/report"
-	"gm/internal/report/units"
 	"gm/internal/swap"
 	"gm/internal/swap/policy"
 	"gm/internal/swap/scheduling"
 	"gm/internal/swap/simulate"
 	"gm/internal/swap/store"
+	"gm/internal/units"
 )
 
 // sweep is a graph under each of some policies with each of some amounts of memory.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"testing"
 
-	"gm/internal/report/units"
 	"gm/internal/swap"
+	"gm/internal/units"
 )
 
 // chain is two layers whose outputs, of 3 GiB, the backward pass reads in the opposite order.

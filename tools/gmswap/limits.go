@@ -8,11 +8,11 @@ import (
 	"time"
 
 	"gm/internal/cli"
-	"gm/internal/report/units"
 	"gm/internal/swap/link"
 	"gm/internal/swap/policy"
 	"gm/internal/swap/scheduling"
 	"gm/internal/swap/store"
+	"gm/internal/units"
 )
 
 // unlimited is an amount of memory that no schedule reaches.

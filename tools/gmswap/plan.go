@@ -7,11 +7,11 @@ import (
 	"strings"
 
 	"gm/internal/cli"
-	"gm/internal/report/units"
 	"gm/internal/swap"
 	"gm/internal/swap/policy"
 	"gm/internal/swap/scheduling"
 	"gm/internal/swap/store"
+	"gm/internal/units"
 )
 
 type planCmd struct {

@@ -12,7 +12,7 @@ import (
 
 	"gm/internal/cli"
 	"gm/internal/cli/command"
-	"gm/internal/report/units"
+	"gm/internal/units"
 )
 
 type recordCmd struct {

@@ -13,10 +13,10 @@ import (
 	"gm/internal/cli/command"
 	"gm/internal/libgm/library"
 	"gm/internal/libgm/planner"
-	"gm/internal/report/units"
 	"gm/internal/swap/store"
 	"gm/internal/torch/gmstitch"
 	"gm/internal/torch/gmswap"
+	"gm/internal/units"
 )
 
 type runCmd struct {

@@ -4,12 +4,12 @@ import (
 	"fmt"
 
 	"gm/internal/cli"
-	"gm/internal/report/units"
 	"gm/internal/swap"
 	"gm/internal/swap/link"
 	"gm/internal/swap/simulate"
 	"gm/internal/swap/store"
 	"gm/internal/swap/timeline"
+	"gm/internal/units"
 )
 
 type simulateCmd struct {

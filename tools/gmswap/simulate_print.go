@@ -6,9 +6,9 @@ import (
 	"strings"
 
 	"gm/internal/report"
-	"gm/internal/report/units"
 	"gm/internal/swap"
 	"gm/internal/swap/simulate"
+	"gm/internal/units"
 )
 
 // account is a simulated step in numbers.

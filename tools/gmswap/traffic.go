@@ -6,7 +6,7 @@ import (
 
 	"gm/internal/cli"
 	"gm/internal/nvml"
-	"gm/internal/report/units"
+	"gm/internal/units"
 )
 
 // traffic is what GPUs send and receive over PCIe while a program runs, by NVML's counters.

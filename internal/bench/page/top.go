@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"gm/internal/bench/replay"
-	"gm/internal/report/units"
+	"gm/internal/units"
 )
 
 // Top is who holds the memory when most of it is requested.

@@ -7,7 +7,7 @@ import (
 	"gm/internal/bench"
 	"gm/internal/bench/why"
 	"gm/internal/report"
-	"gm/internal/report/units"
+	"gm/internal/units"
 )
 
 // view is a section in the words of the page.

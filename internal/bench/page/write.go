@@ -7,7 +7,7 @@ import (
 	"io"
 	"time"
 
-	"gm/internal/report/units"
+	"gm/internal/units"
 )
 
 //go:embed assets/page.html

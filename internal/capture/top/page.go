@@ -19,7 +19,7 @@ import (
 
 	"gm/internal/capture/live"
 	"gm/internal/report"
-	"gm/internal/report/units"
+	"gm/internal/units"
 )
 
 // page is what is shown of a capture.

@@ -10,7 +10,7 @@ import (
 
 	"gm/internal/capture/live"
 	"gm/internal/report"
-	"gm/internal/report/units"
+	"gm/internal/units"
 )
 
 // layout is a page that is being made.

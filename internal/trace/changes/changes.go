@@ -8,8 +8,8 @@ import (
 	"strconv"
 
 	"gm/formats/trace"
-	"gm/internal/report/units"
 	"gm/internal/trace/overview"
+	"gm/internal/units"
 )
 
 // Device is what changed on one GPU from A to B.

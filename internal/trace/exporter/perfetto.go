@@ -8,7 +8,7 @@ import (
 
 	"gm/formats/trace"
 	"gm/internal/report"
-	"gm/internal/report/units"
+	"gm/internal/units"
 )
 
 // timeline is a trace on its way into JSON for Chrome's and Perfetto's viewers, in their Trace Event Format: a process for each

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strconv"
 
-	"gm/internal/report/units"
+	"gm/internal/units"
 )
 
 // Group is the blocks that have something in common.

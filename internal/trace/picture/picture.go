@@ -8,9 +8,9 @@ import (
 	"gm/formats/column"
 	"gm/formats/trace"
 	"gm/internal/report"
-	"gm/internal/report/units"
 	"gm/internal/trace/overview"
 	"gm/internal/trace/tags"
+	"gm/internal/units"
 )
 
 // Stacks are shortened to so many characters for a picture. Of so many the first that look different then are told apart.

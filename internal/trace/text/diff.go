@@ -7,8 +7,8 @@ import (
 
 	"gm/formats/trace"
 	"gm/internal/report"
-	"gm/internal/report/units"
 	"gm/internal/trace/changes"
+	"gm/internal/units"
 )
 
 // Of the groups that changed so many are shown, but none that changed by less than so small a part of what the first one did. JSON

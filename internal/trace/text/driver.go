@@ -7,8 +7,8 @@ import (
 
 	"gm/formats/trace"
 	"gm/internal/report"
-	"gm/internal/report/units"
 	"gm/internal/trace/overview"
+	"gm/internal/units"
 )
 
 // showDriver prints what the driver gave on a device, and how that compares with what NVML measured and the framework reserved.

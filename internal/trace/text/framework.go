@@ -9,9 +9,9 @@ import (
 	"github.com/guptarohit/asciigraph"
 
 	"gm/internal/report"
-	"gm/internal/report/units"
 	"gm/internal/trace/iterations"
 	"gm/internal/trace/overview"
+	"gm/internal/units"
 )
 
 // showFramework prints what a framework's allocator did on a device.

@@ -7,8 +7,8 @@ import (
 
 	"gm/formats/trace"
 	"gm/internal/report"
-	"gm/internal/report/units"
 	"gm/internal/trace/overview"
+	"gm/internal/units"
 )
 
 // Moments prints what lives at the moments of most interest.

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"gm/internal/report"
-	"gm/internal/report/units"
 	"gm/internal/trace/overview"
+	"gm/internal/units"
 )
 
 // line prints one line of facts under a title.
