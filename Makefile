@@ -8,6 +8,10 @@ GOFLAGS  += -ldflags=-extldflags=-Wl,-z,lazy
 GM_SHARED ?= $(abspath $(wildcard ../shared))
 TRACES   ?= $(if $(GM_SHARED),$(GM_SHARED)/traces:$(GM_SHARED)/snapshots,testdata:testdata/snapshots)
 FUZZTIME ?= 30s
+FUZZ     ?= .*
+DECODERS := Fuzz([A-Za-z]*Reader|Import|Decode|Read[A-Za-z]*|Ring|Message|Request)
+RACE     ?= $(addprefix ./internal/,bench capture/live capture/ring capture/top cli/... cuda/sim cuda/driver cuda/retry dsa/crew dsa/portfolio \
+            libgm/page libgm/planner/... swap/engine swap/host swap/link trace/importer)
 SEED     ?= 1
 TIME     ?= 10m
 export GM_SHARED TRACES GOFLAGS
@@ -15,7 +19,7 @@ export GM_SHARED TRACES GOFLAGS
 SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
 
-.PHONY: FORCE all demo experiment-capture test race bench lint random fuzz damage-long stress interop figures man clean help
+.PHONY: FORCE all demo experiment-capture test race bench lint random fuzz fuzz-decoders damage-long stress interop figures man clean help
 .PHONY: $(addprefix figures-,formats damage import fidelity expandable replay plan capture bilevel scale fit lowest large small threads stitch frontier planned why synth look tune report latency footprint memo dymem swap)
 
 PRELOAD := internal/capture/preload
@@ -73,8 +77,8 @@ test: $(LOADED) ## all tests
 	$(GO) vet ./...
 	$(GO) test ./...
 
-race: $(LOADED) ## all tests under the race detector
-	$(GO) test -race ./...
+race: $(LOADED) ## tests of the packages that share memory between goroutines, under the race detector (RACE=./... for all)
+	$(GO) test -race $(RACE)
 
 stress: $(LOADED) ## damage, kill and stop gmtrace run at random, for TIME
 	GM_STRESS=$(TIME) $(GO) test -v -count 1 -timeout 0 -run TestStress ./internal/capture
@@ -91,8 +95,11 @@ random: ## random programs on libgm.so with driver calls that fail, for TIME wit
 	GM_RANDOM_TIME=$(TIME) GM_RANDOM_SEED=$(SEED) $(GO) test -count 1 -timeout 0 -v -parallel 8 -run 'TestRandom$$|TestRandomSwap' ./internal/libgm | grep -vE '^=== '
 	GM_EVERY=1 $(GO) test -count 1 -timeout 0 -v -run 'TestFaults$$' ./internal/libgm | grep -vE '^=== '
 
-fuzz: ## every fuzz target, FUZZTIME each
-	@for target in $$(grep -rlE '^func Fuzz' --include '*_test.go' . | xargs grep -HoE '^func Fuzz[A-Za-z0-9]+' | sed 's/:func /:/'); do \
+fuzz-decoders: ## the fuzz targets of what reads files and messages
+	@$(MAKE) --no-print-directory fuzz FUZZ='$(DECODERS)'
+
+fuzz: ## every fuzz target, or those whose names match FUZZ, FUZZTIME each
+	@for target in $$(grep -rlE '^func Fuzz' --include '*_test.go' . | xargs grep -HoE '^func Fuzz[A-Za-z0-9]+' | sed 's/:func /:/' | grep -E ':($(FUZZ))$$'); do \
 		echo "$$target"; \
 		$(GO) test -run '^$$' -fuzz "^$${target##*:}$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 20x "$$(dirname $${target%%:*})" || exit 1; \
 	done

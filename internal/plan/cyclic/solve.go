@@ -14,13 +14,13 @@ import (
 const align = 512
 
 // Solve lays out the requests of one iteration for endless repetition, in one arena per stream. The solver minimizes each arena until ctx
-// is done. Requests whose memory lasts longer than an iteration are not planned.
+// is done. Requests of no bytes, and those whose memory lasts longer than an iteration, are not planned.
 func Solve(ctx context.Context, requests []blocks.Request, solver dsa.Solver, o dsa.Options) (*blocks.Cycle, error) {
 	cycle := &blocks.Cycle{Steps: make([]blocks.Step, len(requests)), Proven: true}
 	byStream := map[cuda.Stream][]int32{}
 	for i, r := range requests {
 		cycle.Steps[i] = blocks.Step{Size: r.Size, Stream: r.Stream, Arena: blocks.NoArena, Lasts: r.Lasts}
-		if r.Lasts > 0 && int(r.Lasts) <= len(requests) {
+		if r.Size > 0 && r.Lasts > 0 && int(r.Lasts) <= len(requests) {
 			byStream[r.Stream] = append(byStream[r.Stream], int32(i))
 		}
 	}

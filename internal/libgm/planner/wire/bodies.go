@@ -31,6 +31,9 @@ func AppendRequests(to []byte, requests []blocks.Request) []byte {
 func Requests(body []byte) ([]blocks.Request, error) {
 	in := reader{rest: body}
 	n := in.count(MaxRequests, requestSize)
+	if n == 0 {
+		in.fail(errors.New("no requests"))
+	}
 	requests := make([]blocks.Request, n)
 	for i := range requests {
 		requests[i] = blocks.Request{Size: in.int64(), Stream: cuda.Stream(in.int64()), Lasts: in.int32()}
