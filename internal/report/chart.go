@@ -45,6 +45,9 @@ func drawables(charts []Chart) []drawable {
 	return all
 }
 
+// manyLines is from how many lines on the names are set smaller, so that they cover less of the chart.
+const manyLines = 6
+
 func (c *Chart) plot() (*plot.Plot, error) {
 	p := newPlot(c.Title)
 	p.X.Label.Text = "seconds"
@@ -53,6 +56,10 @@ func (c *Chart) plot() (*plot.Plot, error) {
 	p.Legend.YOffs = -vg.Points(4)
 	p.Legend.XOffs = vg.Points(6)
 	p.Legend.Padding = vg.Points(3)
+	if len(c.Lines) > manyLines {
+		p.Legend.Padding = vg.Points(1)
+		p.Legend.TextStyle.Font.Size *= 0.85
+	}
 	start := int64(math.MaxInt64)
 	for _, l := range c.Lines {
 		if len(l.TimeNS) > 0 {
