@@ -76,13 +76,13 @@ func writePlan(f *os.File) error {
 	}
 	w := plan.NewWriter(f, plan.Meta{Peak: peak, Alignment: alignment, Rows: 2 * sampleSteps, Solver: "none"})
 	b := &plan.Batch{}
-	offset := int64(0)
+	var ends [6]int64 // of the arenas, by the remainder of their ids, which gives device, stream and pool
 	for id := int64(1); id <= sampleSteps; id++ {
 		b.Append(plan.Tensor{
 			ID: id, Size: sampleSize(id), Alloc: id - 1, Free: id + id*id%sampleSteps, AllocNS: 1009 * id, FreeNS: 10007 * id,
-			Device: int32(id % 2), Stream: id % 3, Offset: offset, Arena: w.Strings().Code([]string{"", "graph"}[id%2]),
+			Device: int32(id % 2), Stream: id % 3, Offset: ends[id%6], Arena: w.Strings().Code([]string{"", "graph"}[id%2]),
 		})
-		offset += (sampleSize(id) + alignment - 1) / alignment * alignment
+		ends[id%6] += (sampleSize(id) + alignment - 1) / alignment * alignment
 	}
 	if err := w.Write(b); err != nil {
 		return err
