@@ -1,5 +1,3 @@
-// Package blocks holds gm's GPU memory allocators and the data structures they share. Each allocator is written once,
-// against cuda.Device: what is simulated is what runs.
 package blocks
 
 import (

@@ -2,7 +2,6 @@ package blocks
 
 import (
 	"errors"
-	"fmt"
 
 	"gm/internal/cuda"
 )
@@ -220,77 +219,4 @@ func (s *Stitch) smallest(h *heap, x *extension, n int64) free {
 		at = h.idle.next(at)
 	}
 	return h.idle.at(at)
-}
-
-// carryOut makes the new pieces of an extension for a request of n bytes and maps all. It returns where there is room for the request.
-func (s *Stitch) carryOut(h *heap, x *extension, n int64) (stretch, error) {
-	var fresh []int32
-	var err error
-	if x.missing > 0 {
-		fresh, err = s.createAll(h, n, x.missing)
-	}
-	if err != nil {
-		return stretch{}, err
-	}
-	all := append(x.pieces, fresh...)
-	if x.last != none {
-		all = append(all, x.last)
-	}
-	region := x.region
-	if region == none {
-		var size int64
-		for _, id := range all {
-			size += s.pieces[id].size
-		}
-		if region, err = s.begin(h, size); err != nil {
-			return stretch{}, errors.Join(err, s.releaseAll(fresh))
-		}
-	}
-	end := s.regions[region].end
-	if len(all) == 0 { // undoing old mappings made room
-		return stretch{s.regions[region].ptr + cuda.Ptr(end-x.before), n, region}, nil
-	}
-	if err := s.mapAll(h, region, all); err != nil {
-		return stretch{}, errors.Join(err, s.releaseAll(fresh))
-	}
-	if x.region == none && x.before > 0 { // the free end of the first piece
-		end += s.pieces[all[0]].size
-	}
-	return stretch{s.regions[region].ptr + cuda.Ptr(end-x.before), n, region}, nil
-}
-
-// createAll makes pieces of size bytes together for a request of n.
-func (s *Stitch) createAll(h *heap, n, size int64) ([]int32, error) {
-	if free, _, err := s.dev.MemInfo(); err != nil {
-		return nil, fmt.Errorf("read the free memory of the device: %w", err)
-	} else if size > free {
-		return nil, fmt.Errorf("create pieces of %d bytes: %w", size, cuda.ErrOutOfMemory)
-	}
-	var fresh []int32
-	for size > 0 {
-		id, err := s.create(h, min(size, s.pieceSize(n)))
-		if err != nil {
-			return nil, errors.Join(err, s.releaseAll(fresh))
-		}
-		fresh = append(fresh, id)
-		size -= s.pieces[id].size
-	}
-	return fresh, nil
-}
-
-func (s *Stitch) releaseAll(pieces []int32) error {
-	var errs []error
-	for _, id := range pieces {
-		errs = append(errs, s.release(id))
-	}
-	return errors.Join(errs...)
-}
-
-// pieceSize returns the size of new pieces for a request of n bytes.
-func (s *Stitch) pieceSize(n int64) int64 {
-	size := s.conf.PieceMin
-	for size < s.conf.PieceMax && (size*s.conf.Parts < n || 2*size*s.conf.Pieces <= s.stats.Reserved) {
-		size *= 2
-	}
-	return min(size, s.conf.PieceMax)
 }
