@@ -17,16 +17,16 @@ const MaxSize = 1 << 47
 //
 // A request of 0 bytes gets address 0, and freeing address 0 does nothing.
 type Allocator interface {
-	// Malloc returns the address of size bytes for work on stream. Memory never passes from one pool to another.
-	// When the device has no room even after what is cached was given back, the error is an *OOMError.
+	// Malloc returns the address of size bytes for work on stream. Memory never passes from one pool to another. If the device has no room
+	// even after the cache was released, the error is an *OOMError.
 	Malloc(size int64, stream cuda.Stream, pool Pool) (cuda.Ptr, error)
-	// Free gives back what Malloc returned. The memory may be reused at once by its own stream, and once they are done,
-	// if RecordStream named any others. Unless the address is unknown, the block is freed also where there is an error: that is then one
-	// of the housekeeping after it, such as an event that could not be recorded, and p must not be freed again.
+	// Free frees what Malloc returned. The stream of the block may reuse the memory at once. If RecordStream named other streams, the
+	// memory is reused only after they are done with it. An error for a known address comes from the housekeeping after the free, such as
+	// an event that could not be recorded: the block is then free, and p must not be freed again.
 	Free(p cuda.Ptr) error
-	// RecordStream says that stream, too, uses the memory at p.
+	// RecordStream notes that stream also uses the memory at p.
 	RecordStream(p cuda.Ptr, stream cuda.Stream) error
-	// Empty gives cached memory back to the device.
+	// Empty releases cached memory to the device.
 	Empty() error
 	// Stats returns the account so far.
 	Stats() Stats
@@ -53,7 +53,7 @@ func (s *Stats) reserve(n int64) {
 	s.PeakReserved = max(s.PeakReserved, s.Reserved)
 }
 
-// OOMError says that a request cannot be met.
+// OOMError is the error of a request that cannot be met.
 type OOMError struct {
 	Size      int64 // bytes requested
 	Allocated int64 // bytes handed out at that time
@@ -76,7 +76,7 @@ var errUnknownAddress = errors.New("address is not allocated")
 
 func checkSize(size int64) error {
 	if size < 0 || size > MaxSize {
-		return fmt.Errorf("malloc of %d bytes: not within 0 and %d", size, int64(MaxSize))
+		return fmt.Errorf("malloc of %d bytes: the size is not between 0 and %d", size, int64(MaxSize))
 	}
 	return nil
 }

@@ -248,7 +248,7 @@ func (c *Cyclic) giveUp() {
 		r.planned = false
 		if a.backed > 0 {
 			h := c.heaps[r.heap]
-			c.giveBack(h, stretch{r.ptr, a.backed, a.region}, h.passing.epoch)
+			c.putBack(h, stretch{r.ptr, a.backed, a.region}, h.passing.epoch)
 		}
 		*a = arena{region: none}
 	}

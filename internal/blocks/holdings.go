@@ -2,10 +2,10 @@ package blocks
 
 import "gm/internal/cuda"
 
-// Holding is memory that an allocator took from the device as one and could give back as one: a segment, a mapped stretch of an
-// expandable segment, a piece, the arena of a plan.
+// Holding is a unit of memory that an allocator took from the device and could release: a segment, a mapped stretch of an expandable
+// segment, a piece, the arena of a plan.
 type Holding struct {
-	Address cuda.Ptr // where it begins, or one of its places
+	Address cuda.Ptr // where it begins, or one of the addresses at which it is mapped
 	Size    int64    // bytes
 	Stream  cuda.Stream
 	Pool    Pool
@@ -15,11 +15,11 @@ type Holding struct {
 	Growth  int64 // bytes that are free behind the last block of an expandable segment's mapped pages
 	Uses    []Use
 
-	// Round returns what a request of so many bytes takes at the least.
+	// Round returns the least bytes that a request of size bytes takes.
 	Round func(size int64) int64
 }
 
-// Use is a block that is handed out, or as much of it as a Holding has.
+// Use is a block that is handed out, or the part of it that lies in a Holding.
 type Use struct {
 	Block cuda.Ptr // the address that Malloc returned
 	Bytes int64
@@ -33,8 +33,8 @@ func (h *Holding) Used() (n int64) {
 	return n
 }
 
-// Free returns the bytes in no block.
+// Free returns the bytes that belong to no block.
 func (h *Holding) Free() int64 { return h.Size - h.Pending - h.Used() }
 
-// toMinBlock rounds as allocators do that hand out multiples of 512 bytes.
+// toMinBlock rounds up to a multiple of 512 bytes, the unit of most allocators.
 func toMinBlock(size int64) int64 { return roundUp(size, minBlockSize) }

@@ -27,38 +27,39 @@ type Entry struct {
 	Name  string
 	About string // one line: what it is, and its settings
 
-	Bound          bool // it reserves what is live and nothing for later: others are compared with it, not it with others
-	Imaginary      bool // it hands out addresses that have no memory: it runs on no GPU
+	Bound          bool // it reserves what is in use and caches nothing: other allocators are compared with it
+	Imaginary      bool // its addresses have no memory: it cannot run on a GPU
 	Planned        bool // it follows a plan of all requests, Job.Placements
-	OneAddress     bool // each byte of its memory has one address, as a map of addresses shows it
+	OneAddress     bool // each byte of its memory has one address, so that a map of addresses can show it
 	CrossesStreams bool // memory may pass from one stream to another
 	InProcess      bool // programs may run on it: it is a [Resident]
 
-	// configure reads settings, what follows "NAME:", and returns what makes such an allocator.
+	// configure parses the settings that follow "NAME:" and returns what creates such an allocator.
 	configure func(settings string) (maker, error)
 }
 
 type maker func(dev cuda.Device, job *Job) (Allocator, error)
 
-// Resident is an allocator that a program may run on: it lives with CUDA graphs.
+// Resident is an allocator that programs may run on: it works with CUDA graphs.
 type Resident interface {
 	Allocator
-	// Capture says that a CUDA graph is being captured, or no longer. Meanwhile no events are recorded or asked for and nothing is
-	// returned to the device, as these calls would become part of the graph or end its capture.
+	// Capture starts or ends the capture of a CUDA graph. During a capture the allocator records and queries no events and releases nothing
+	// to the device: these calls would become part of the graph or end its capture.
 	Capture(on bool) error
-	// EmptyPool returns the free memory of a private pool to the device, and says whether the pool has none left.
+	// EmptyPool releases the free memory of a private pool to the device, and reports whether the pool has none left.
 	EmptyPool(pool Pool) (bool, error)
 }
 
 var _ = [...]Resident{(*Torch)(nil), (*Stitch)(nil), (*Cyclic)(nil), (*GMLake)(nil)}
 
-// Job is what is known of the program that an allocator is to serve. The zero value is a program of which nothing is known.
+// Job describes the program that an allocator will serve. The zero value stands for a program about which nothing is known.
 type Job struct {
 	Align      int64       // bytes that sizes are rounded up to; 0 is none
 	AllocConf  string      // PYTORCH_CUDA_ALLOC_CONF of the run that was recorded
 	Placements []Placement // where a plan puts each request
 	Arenas     []int64     // sizes of the arenas of that plan, in bytes
-	// Plan has c adopt a cycle for an iteration that the program repeats, at once or later. It is called within Malloc. Nil plans nothing.
+	// Plan makes c adopt a plan for an iteration that the program repeats, at once or later. It is called within Malloc. If it is nil,
+	// nothing is planned.
 	Plan func(c *Cyclic, iteration []Request)
 }
 
@@ -71,11 +72,11 @@ func Registry() []*Entry { return registry[:] }
 // Spec is an allocator with its settings.
 type Spec struct {
 	*Entry
-	Text string // as it was written: NAME, or NAME:setting=value,setting=value
+	Text string // as written: NAME, or NAME:setting=value,setting=value
 	make maker
 }
 
-// New returns the allocator on dev. A *OOMError means that dev has no room for the arenas of a plan.
+// New creates the allocator on dev. A *OOMError means that dev has no room for the arenas of a plan.
 func (s Spec) New(dev cuda.Device, job Job) (Allocator, error) { return s.make(dev, &job) }
 
 // AllSpecs returns every allocator with its default settings.

@@ -32,7 +32,7 @@ func (known settings) read(text string) error {
 			}
 		case *float64:
 			if *p, err = strconv.ParseFloat(value, 64); err == nil && !(*p >= 0 && *p <= math.MaxInt32) {
-				err = fmt.Errorf("%q is not a number from 0", value)
+				err = fmt.Errorf("%q is not a number of 0 or more", value)
 			}
 		default:
 			return known.unknown(name)
@@ -46,7 +46,7 @@ func (known settings) read(text string) error {
 
 func (known settings) unknown(name string) error {
 	if len(known) == 0 {
-		return fmt.Errorf("unknown setting %q: it has no settings", name)
+		return fmt.Errorf("unknown setting %q: the allocator has no settings", name)
 	}
 	return fmt.Errorf("unknown setting %q, expected one of %s", name, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
 }

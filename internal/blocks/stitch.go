@@ -32,14 +32,14 @@ func (c *StitchConf) read(text string) error {
 
 // StitchConf is the settings of Stitch.
 type StitchConf struct {
-	// Slack is how far the memory taken from the device may exceed the most that was ever in use, as a share of it, before free pieces
-	// are stitched together where new ones could be made.
+	// Slack decides between new memory and stitching. New pieces are created only while the memory taken from the device exceeds the most
+	// that was ever in use by at most this share of it. Beyond that, free pieces are stitched together.
 	Slack float64
-	// PieceMin and PieceMax bound the size of new physical memory, in bytes: multiples of cuda.Granularity. Between them it grows with
-	// the job: pieces are not less than 1/Pieces of all memory that is taken, nor 1/Parts of the request that they are made for.
+	// PieceMin and PieceMax bound the size of new pieces, in bytes. Both are multiples of cuda.Granularity. Between them the size grows
+	// with the job: a piece has at least 1/Pieces of all memory that is taken, and at least 1/Parts of the request that it is created for.
 	PieceMin, PieceMax int64
 	Pieces, Parts      int64
-	// Aliases is how many mappings there may be, for each piece, before those that were used longest ago are undone.
+	// Aliases is the average number of mappings of a piece above which the least recently used mappings are undone.
 	Aliases int
 }
 
@@ -48,24 +48,25 @@ func DefaultStitchConf() StitchConf {
 	return StitchConf{Slack: 0, PieceMin: 8 << 20, PieceMax: 256 << 20, Pieces: 192, Parts: 64, Aliases: 4}
 }
 
-// PlannedStitchConf returns the settings for a job that is to follow a plan: the least memory until it does, as the driver is not called then.
+// PlannedStitchConf returns the settings for a job that will follow a plan. They take the least memory at the cost of driver calls, which
+// end once the job follows the plan.
 func PlannedStitchConf() StitchConf {
 	conf := DefaultStitchConf()
 	conf.Slack, conf.Pieces = 0, 2048
 	return conf
 }
 
-// Stitch is gm's own allocator. Physical memory is made in pieces of several sizes, each mapped as a whole at one or more ranges of
-// addresses. A request takes bytes of such a range, as in an allocator that splits and joins: the bytes are then taken in all the
-// ranges that show them. Only if no range has room for a request is one extended or begun, with new pieces as long as little memory is
-// in use, otherwise with pieces that are free and mapped elsewhere, too, so that nothing is copied and nothing is waited for.
+// Stitch is gm's own allocator. Physical memory is created in pieces of several sizes, each mapped as a whole at one or more ranges of
+// addresses. A request takes bytes of such a range, as in an allocator that splits and joins blocks. The bytes are then taken in all the
+// ranges that show them. Only if no range has room for a request is one extended or begun: with new pieces while StitchConf.Slack allows,
+// otherwise with free pieces that are mapped elsewhere, too. So nothing is copied, and the host waits for nothing.
 //
-// Each stream has its own ranges and pieces, its heap. A piece that is wholly free passes to another stream behind an event.
-// Requests of up to 1 MiB and those of private pools are left to PyTorch's allocator.
+// Each stream has its own ranges and pieces, its heap. A piece that is wholly free passes to another stream behind an event. Requests of up
+// to 1 MiB and those of private pools are left to PyTorch's allocator.
 //
-// A freed block stays as it is, warm, until a request of its stream finds none of its size; then the free memory is joined. Where a
-// request was placed is remembered, by size: a job that repeats itself comes to places that do not collide, and then makes no
-// call of the driver.
+// A freed block stays whole, warm, for the next request of its size in its stream. When a request finds no warm block of its size, all warm
+// blocks are joined with the free memory. Stitch remembers, by size, where requests were placed: a job that repeats itself settles on
+// places that do not collide, and then makes no driver calls.
 type Stitch struct {
 	besideTorch
 	dev  cuda.Device
@@ -73,29 +74,29 @@ type Stitch struct {
 
 	heaps    []*heap
 	byStream map[cuda.Stream]int32
-	recent   *heap // the last one that was asked for
+	recent   *heap // the heap of the last lookup
 	pieces   []piece
 	mappings []mapping
 	regions  []region
-	spare    struct{ pieces, mappings, regions []int32 } // indices to use again
+	spare    struct{ pieces, mappings, regions []int32 } // indices for reuse
 	mapped   int                                         // mappings in use
-	clock    int64                                       // counts extensions: what was used last
+	clock    int64                                       // counts extensions, to tell which mapping was used last
 
 	places []place
-	gone   []int32 // places to use again
+	gone   []int32 // unused places, for reuse
 	byPtr  index   // the live place at an address
 	lender lender
 
-	maxPlaces int // how many places there may be before those that are free are forgotten
-	maxHeaps  int // how many heaps there may be before new streams take over those that hold nothing
+	maxPlaces int // above this number of places, free ones are forgotten
+	maxHeaps  int // above this number of heaps, new streams take over those that hold nothing
 
-	edged    []edge     // room for edgesOf
-	gathered [2][]int32 // room for stitching
+	edged    []edge     // buffer of edgesOf
+	gathered [2][]int32 // buffers of stitching
 	stitches int64
 	searches int64
 }
 
-// largeSize is from where on requests are not left to PyTorch's allocator, in bytes: its own large requests.
+// largeSize is the size in bytes from which requests are not left to PyTorch's allocator, where they would be large requests.
 const largeSize = smallSize + 1
 
 // NewStitch returns an allocator on dev.
@@ -117,28 +118,28 @@ func NewStitch(dev cuda.Device, conf StitchConf) (*Stitch, error) {
 func (c *StitchConf) check() error {
 	switch {
 	case !(c.Slack >= 0 && c.Slack <= 1000):
-		return fmt.Errorf("slack of %g is not within 0 and 1000", c.Slack)
+		return fmt.Errorf("slack of %g is not between 0 and 1000", c.Slack)
 	case c.PieceMin < cuda.Granularity || c.PieceMin%cuda.Granularity != 0:
-		return fmt.Errorf("pieces of %d bytes are no multiple of %d", c.PieceMin, cuda.Granularity)
+		return fmt.Errorf("pieces of %d bytes are not a multiple of %d", c.PieceMin, cuda.Granularity)
 	case c.PieceMax < c.PieceMin:
 		return fmt.Errorf("pieces of at most %d bytes: less than the least size of %d", c.PieceMax, c.PieceMin)
 	case c.PieceMax%cuda.Granularity != 0:
-		return fmt.Errorf("pieces of at most %d bytes are no multiple of %d", c.PieceMax, cuda.Granularity)
+		return fmt.Errorf("pieces of at most %d bytes are not a multiple of %d", c.PieceMax, cuda.Granularity)
 	case c.PieceMax > regionSize/4:
 		return fmt.Errorf("pieces of at most %d bytes: more than %d", c.PieceMax, int64(regionSize/4))
 	case min(c.Pieces, c.Parts, int64(c.Aliases)) < 1 || max(c.Pieces, c.Parts, int64(c.Aliases)) > 1<<20:
-		return fmt.Errorf("%d pieces, %d parts and %d mappings are not within 1 and %d", c.Pieces, c.Parts, c.Aliases, 1<<20)
+		return fmt.Errorf("%d pieces, %d parts and %d mappings are not between 1 and %d", c.Pieces, c.Parts, c.Aliases, 1<<20)
 	}
 	return nil
 }
 
-// Slack returns StitchConf.Slack as it is now.
+// Slack returns the current StitchConf.Slack.
 func (s *Stitch) Slack() float64 { return s.conf.Slack }
 
 // SetSlack changes StitchConf.Slack.
 func (s *Stitch) SetSlack(slack float64) { s.conf.Slack = slack }
 
-// Stitches returns how many requests were met by mapping free pieces once more.
+// Stitches returns how many requests were met by mapping free pieces at further addresses.
 func (s *Stitch) Stitches() int64 { return s.stitches }
 
 // Searches returns how many requests found no warm block of their size.
@@ -152,7 +153,7 @@ func (s *Stitch) Malloc(size int64, stream cuda.Stream, pool Pool) (cuda.Ptr, er
 	if size > MaxSize {
 		return 0, checkSize(size)
 	}
-	waiting := s.lender.process() // if that fails there may still be other memory
+	waiting := s.lender.process() // if this fails, other memory may still be free
 	s.forgetPlaces()
 	h := s.heapOf(stream)
 	n := roundUp(size, minBlockSize)
@@ -180,8 +181,9 @@ func (s *Stitch) mallocBeside(size int64, stream cuda.Stream, pool Pool) (cuda.P
 	return s.mallocTorch(size, stream, pool)
 }
 
-// find returns a place for n bytes on a heap that has no warm one: where a request of that size was before, the smallest range that
-// has room, where one was before if pieces of other streams are fetched back, or a range that is extended.
+// find returns a place for n bytes on a heap that has no warm block of that size. It tries in order: a free place where a request of that
+// size was before, the smallest free range with room, a former place whose pieces can be fetched back from other streams, and an extended
+// range.
 func (s *Stitch) find(h *heap, c *class, n int64) (int32, error) {
 	s.searches++
 	s.settle(h)
@@ -218,7 +220,7 @@ func (s *Stitch) makeRoom(h *heap, n int64) (stretch, error) {
 	return at, err
 }
 
-// relieve frees what waits for other streams and gives back what PyTorch's allocator caches, but not during a capture.
+// relieve frees blocks that wait for other streams and releases what PyTorch's allocator caches. During a capture it does neither.
 func (s *Stitch) relieve() error {
 	err := s.lender.synchronize()
 	for _, h := range s.heaps {
@@ -247,7 +249,7 @@ func (s *Stitch) Capture(on bool) error {
 	return errors.Join(s.lender.capture(on), s.torch.Capture(on))
 }
 
-// capturing says whether a CUDA graph is being captured.
+// capturing reports whether a CUDA graph is being captured.
 func (s *Stitch) capturing() bool { return s.lender.capturing }
 
 // RecordStream implements Allocator.

@@ -6,11 +6,11 @@ import (
 	"gm/internal/cuda"
 )
 
-// extension is a way to come to a free range: what is mapped behind the end of a region.
+// extension is a way to make a free range: pieces to map at the end of a region.
 type extension struct {
 	region  int32   // none for a new one
-	before  int64   // bytes that are free before what is mapped: at the end of the region
-	pieces  []int32 // mapped in this order: one whose end is free, idle ones, and behind the new ones
+	before  int64   // free bytes with which the range begins: at the end of the region, or of the first piece
+	pieces  []int32 // mapped in this order: one whose end is free, then idle ones; new pieces follow
 	last    int32   // one whose start is free, or none
 	missing int64   // bytes of new pieces
 }
@@ -23,12 +23,13 @@ func (x *extension) mappings() int {
 	return n
 }
 
-// better says whether x needs less new memory than y, or as much and fewer mappings.
+// better reports whether x needs less new memory than y, or the same and fewer mappings.
 func (x *extension) better(y *extension) bool {
 	return x.missing < y.missing || x.missing == y.missing && x.mappings() < y.mappings()
 }
 
-// extend makes room for n bytes at the end of a region and returns where.
+// extend makes room for n bytes at the end of a region and returns the addresses. It creates new pieces if mayGrow allows that. Otherwise
+// it stitches free pieces, fetched from other streams if the heap has too few.
 func (s *Stitch) extend(h *heap, n int64) (stretch, error) {
 	errs := []error{s.trim()}
 	s.clock++
@@ -59,7 +60,7 @@ func (s *Stitch) extend(h *heap, n int64) (stretch, error) {
 	return at, nil
 }
 
-// mayGrow says whether so many more bytes may be taken from the device rather than stitched together, for a request of n bytes.
+// mayGrow reports whether more bytes may be taken from the device for a request of n bytes, rather than free pieces stitched together.
 func (s *Stitch) mayGrow(n, more int64) bool {
 	stats := s.Stats()
 	most := max(stats.PeakAllocated, stats.Allocated+n)
@@ -74,7 +75,7 @@ type tail struct {
 
 func (t tail) extension() extension { return extension{region: t.region, before: t.size, last: none} }
 
-// triesOfTails is how many regions are tried that could be extended, of those that were begun last.
+// triesOfTails is how many regions are considered for an extension, of the lastRegions that were begun last.
 const (
 	triesOfTails = 8
 	lastRegions  = 512
@@ -116,8 +117,8 @@ func (s *Stitch) freeAtEnd(h *heap, id int32) int64 {
 	return h.free.before(r.ptr+cuda.Ptr(r.end), id)
 }
 
-// stitching returns the extension from pieces of the heap that needs the least new memory, and of those the fewest mappings. It is valid
-// until stitching is called again.
+// stitching returns the extension with pieces of the heap that needs the least new memory and, among those, the fewest mappings. It is
+// valid until the next call.
 func (s *Stitch) stitching(h *heap, n int64, tails []tail) extension {
 	edges := s.edgesOf(h)
 	best := s.gather(h, extension{region: none, pieces: s.gathered[0][:0], last: none}, n, edges)
@@ -141,7 +142,7 @@ type edge struct {
 	start, end int64 // free bytes
 }
 
-// edgesOf returns the pieces in use of a heap that have free bytes at an end, until it is called again.
+// edgesOf returns the pieces in use of a heap that have free bytes at an end. The result is valid until the next call.
 func (s *Stitch) edgesOf(h *heap) []edge {
 	all := s.edged[:0]
 	for id := range s.pieces {
@@ -158,11 +159,11 @@ func (s *Stitch) edgesOf(h *heap) []edge {
 	return all
 }
 
-// minEdge is the least that the end of a piece must give to be worth a mapping, in bytes.
+// minEdge is the least number of free bytes at an end of a piece that is worth a mapping.
 const minEdge = 1 << 20
 
-// gather adds the pieces to x that make up n bytes: the free end of one, unless a region is extended, idle ones from the largest down,
-// of which the last is the smallest that will do, and the free start of one.
+// gather adds pieces to x that total n bytes: the free end of one piece, unless x extends a region; idle pieces from the largest down, the
+// last being the smallest that is large enough; and the free start of one piece. What is still missing must be new.
 func (s *Stitch) gather(h *heap, x extension, n int64, edges []edge) extension {
 	n -= x.before
 	start := s.addEdges(&x, edges)
@@ -189,7 +190,7 @@ func (s *Stitch) gather(h *heap, x extension, n int64, edges []edge) extension {
 	return x
 }
 
-// addEdges adds the pieces in use to x that have the most free bytes at the end and at the start, and returns the latter.
+// addEdges adds to x the pieces in use with the most free bytes at the end and at the start. It returns the free bytes at the start.
 func (s *Stitch) addEdges(x *extension, edges []edge) (start int64) {
 	first := none
 	for _, e := range edges {
@@ -207,7 +208,7 @@ func (s *Stitch) addEdges(x *extension, edges []edge) (start int64) {
 	return start
 }
 
-// unfit says whether an idle piece cannot be added to x.
+// unfit reports whether an idle piece cannot be added to x.
 func (s *Stitch) unfit(x *extension, id int32) bool {
 	return x.region != none && s.shows(x.region, &s.pieces[id])
 }

@@ -7,14 +7,14 @@ import (
 	"gm/internal/cuda"
 )
 
-// passing is how far a stream has come. What is freed belongs to the current epoch, which the next event ends: memory that was freed
-// in an epoch is done with once the event that ended that epoch, or a later one, has passed.
+// passing is the progress of a stream on the device. Each free belongs to the current epoch, which the next event ends. The device is done
+// with memory that was freed in an epoch once the event that ended the epoch, or a later event, has passed.
 type passing struct {
 	epoch  int64
 	frees  int             // in this epoch
 	passed int64           // epochs before this one are over on the device
-	events []ended         // of epochs that are not known to be, in order
-	seen   map[int32]int64 // by heap: epochs of that heap before this one are over for all work that this stream gets from now on
+	events []ended         // those of epochs that are not known to be over, in order
+	seen   map[int32]int64 // by heap: what this stream runs from now on runs after the epochs of that heap before this one
 }
 
 type ended struct {
@@ -34,7 +34,7 @@ func (s *Stitch) mark(h *heap) error {
 	return nil
 }
 
-// freesOfEpoch is how many blocks are freed in an epoch: the fewer, the sooner memory is known to be done with, and the more events.
+// freesOfEpoch is the number of frees in an epoch. With fewer, memory is known to be unused sooner, but there are more events.
 const freesOfEpoch = 64
 
 // markSome ends the epoch of a heap after some frees, if there are other heaps that could take its memory.
@@ -45,13 +45,13 @@ func (s *Stitch) markSome(h *heap) error {
 	return errors.Join(s.observe(h), s.mark(h))
 }
 
-// observe asks which epochs of a heap are over.
+// observe queries which epochs of a heap are over.
 func (s *Stitch) observe(h *heap) error {
 	p := &h.passing
 	for len(p.events) > 0 {
 		over, err := s.dev.EventQuery(p.events[0].event)
 		if err != nil {
-			return fmt.Errorf("ask after an event: %w", err)
+			return fmt.Errorf("query an event: %w", err)
 		}
 		if !over {
 			return nil
@@ -77,7 +77,7 @@ func (s *Stitch) forget(h *heap, n int) error {
 	return errors.Join(errs...)
 }
 
-// await makes the stream of heap to wait, on the device, until what was freed on heap from in an epoch is done with.
+// await makes the stream of heap to wait, on the device, until heap from is done with what it freed in an epoch.
 func (s *Stitch) await(to, from *heap, epoch int64) error {
 	if epoch < max(to.passing.seen[from.number], from.passing.passed) {
 		return nil
@@ -103,7 +103,7 @@ func (s *Stitch) await(to, from *heap, epoch int64) error {
 	panic("BUG: an epoch has no event")
 }
 
-// pass gives an idle piece to another heap.
+// pass moves an idle piece to another heap.
 func (s *Stitch) pass(id int32, to *heap) error {
 	p := &s.pieces[id]
 	from := s.heaps[p.heap]
@@ -118,8 +118,8 @@ func (s *Stitch) pass(id int32, to *heap) error {
 	return nil
 }
 
-// fetch passes idle pieces of other heaps to a heap, for n bytes or as much as there is: first those that nobody has to wait for. It
-// passes none if even with all of them, and what the device has left, there would be less than n bytes. A stream that fails is passed over.
+// fetch moves idle pieces of other heaps to a heap, n bytes or as many as there are, first those that need no waiting. It moves none if
+// they and the free memory of the device together have less than n bytes. It skips a stream that fails.
 func (s *Stitch) fetch(to *heap, n int64) error {
 	var errs []error
 	available, _, err := s.dev.MemInfo()
@@ -159,7 +159,8 @@ func (h *heap) idleBytes() (n int64) {
 	return n
 }
 
-// fetchFrom passes idle pieces of n bytes from one heap to another, the largest first, and returns how many bytes that were.
+// fetchFrom moves idle pieces of n bytes from one heap to another, the largest first, and returns their bytes. If over is set it moves only
+// pieces whose stream is known to be done with them.
 func (s *Stitch) fetchFrom(to, from *heap, n int64, over bool) (int64, error) {
 	var ids []int32
 	var found, got int64
@@ -178,7 +179,7 @@ func (s *Stitch) fetchFrom(to, from *heap, n int64, over bool) (int64, error) {
 	return got, nil
 }
 
-// triesOfReclaim is how many places of a size are looked at whose pieces other streams may have taken.
+// triesOfReclaim is how many places of a size are examined whose pieces other streams may have taken.
 const triesOfReclaim = 128
 
 // reclaim fetches the pieces of a place of class c back from the heaps that took them, if they are idle there, and takes the place. It
@@ -196,7 +197,7 @@ func (s *Stitch) reclaim(h *heap, c *class) (int32, error) {
 	return s.reclaimIdle(h, c)
 }
 
-// reclaimIdle is reclaim without what is warm in other heaps.
+// reclaimIdle is reclaim without joining the warm blocks of other heaps first.
 func (s *Stitch) reclaimIdle(h *heap, c *class) (int32, error) {
 	rank := c.nextFree(0)
 	for tries := 0; tries < triesOfReclaim && rank != none; tries++ {
@@ -218,7 +219,7 @@ func (s *Stitch) reclaimIdle(h *heap, c *class) (int32, error) {
 	return none, nil
 }
 
-// survey returns whether the memory of a place is free or consists of idle pieces of other heaps, which it returns.
+// survey reports whether the memory of a place is free, or would be with the idle pieces of other heaps that it returns.
 func (s *Stitch) survey(h *heap, p *place) (away []int32, ok bool) {
 	r := &s.regions[p.region]
 	if r.heap != h.number || p.ptr < r.ptr || p.ptr+cuda.Ptr(p.size) > r.ptr+cuda.Ptr(r.end) {

@@ -11,22 +11,22 @@ import (
 type heap struct {
 	number  int32
 	stream  cuda.Stream
-	free    ranges  // in all the ranges of addresses that show it
+	free    ranges  // free memory, at the homes of its pieces
 	idle    freeSet // the pieces that are wholly free, by (size, number)
 	regions []int32 // its ranges of addresses
-	classes []class // what it ever handed out, by size
+	classes []class // the blocks that it ever handed out, by size
 	bySize  index   // the class of a size
 	warm    []int32 // the classes that have warm blocks
-	passing passing // how far its stream has come
+	passing passing // the progress of its stream
 }
 
 // class is the blocks of one size.
 type class struct {
 	number int32
 	size   int64
-	places []int32  // where such blocks were, in the order in which they first were there
+	places []int32  // where such blocks were, in the order of first use
 	warm   []uint64 // a bit for each place, set where there is a warm block
-	low    int      // warm has no bit before this word
+	low    int      // no word of warm before this one has a bit
 	free   []uint64 // a bit for each place, set where one is free
 }
 
@@ -45,9 +45,9 @@ type place struct {
 type placeState uint8
 
 const (
-	placeFree    placeState = iota // its addresses may be anything
+	placeFree    placeState = iota // its addresses may be used for anything
 	placeLive                      // handed out
-	placePending                   // freed, and still used by another stream
+	placePending                   // freed, but still used by another stream
 	placeWarm                      // freed, and not yet joined with other free memory
 )
 
@@ -66,7 +66,7 @@ func (s *Stitch) heapOf(stream cuda.Stream) *heap {
 	return s.recent
 }
 
-// manyHeaps is how many heaps there may be before those that hold nothing are used again, as a job may make new streams without end.
+// manyHeaps is the number of heaps above which those that hold nothing are reused, as a job may create new streams without end.
 const manyHeaps = 128
 
 // bareHeap returns a heap that holds nothing.
@@ -83,7 +83,7 @@ func (s *Stitch) bareHeap() int32 {
 	return int32(len(s.heaps) - 1)
 }
 
-// clear makes a heap that holds nothing as good as new. What other heaps know of its epochs stays true.
+// clear resets a heap that holds nothing. What other heaps know about its epochs stays true.
 func (s *Stitch) clear(h *heap) {
 	delete(s.byStream, h.stream)
 	for i := range h.classes {
@@ -92,7 +92,7 @@ func (s *Stitch) clear(h *heap) {
 		}
 	}
 	for _, e := range h.passing.events {
-		_ = s.dev.EventDestroy(e.event) // the stream may be gone, too
+		_ = s.dev.EventDestroy(e.event) // the stream may no longer exist
 	}
 	begin := h.passing.epoch + 1
 	*h = heap{
@@ -112,8 +112,8 @@ func (h *heap) class(n int64) *class {
 	return &h.classes[i]
 }
 
-// pop takes the warm block of a class whose place comes first, none if there is none. That it is not the one that was freed last makes
-// a job that repeats itself use the same places each time.
+// pop takes the warm block of a class whose place comes first. It returns none if the class has no warm block. Taking the first place
+// rather than the last freed one makes a job that repeats itself use the same places each time.
 func (c *class) pop() int32 {
 	for ; c.low < len(c.warm); c.low++ {
 		if word := &c.warm[c.low]; *word != 0 {
@@ -125,7 +125,7 @@ func (c *class) pop() int32 {
 	return none
 }
 
-// cool puts a block that nobody uses any more where the next request of its size finds it.
+// cool makes a block that is no longer used warm: the next request of its size finds it.
 func (s *Stitch) cool(id int32) {
 	p := &s.places[id]
 	h := s.heaps[p.heap]
@@ -148,16 +148,16 @@ func (s *Stitch) settle(h *heap) {
 			p := &s.places[id]
 			p.state = placeFree
 			c.free[p.rank/64] |= 1 << (p.rank % 64)
-			s.giveBack(h, stretch{p.ptr, p.size, p.region}, p.epoch)
+			s.putBack(h, stretch{p.ptr, p.size, p.region}, p.epoch)
 		}
 	}
 	h.warm = h.warm[:0]
 }
 
-// triesOfPlaces is how many places of a size are looked at for one that is free.
+// triesOfPlaces is how many places of a size are examined in search of a free one.
 const triesOfPlaces = 256
 
-// revisit takes the first place of class c that is free, none if there is none.
+// revisit takes the first free place of class c and returns it, none if there is none.
 func (s *Stitch) revisit(h *heap, c *class) int32 {
 	rank := c.nextFree(0)
 	for tries := 0; tries < triesOfPlaces && rank != none; tries++ {
@@ -172,7 +172,7 @@ func (s *Stitch) revisit(h *heap, c *class) int32 {
 	return none
 }
 
-// nextFree returns the rank of the first place from one on that is free, none if there is none.
+// nextFree returns the first rank, starting at rank, whose place is free, none if there is none.
 func (c *class) nextFree(rank int32) int32 {
 	for word := int(rank / 64); word < len(c.free); word++ {
 		if left := c.free[word] >> (rank % 64); left != 0 {
@@ -195,7 +195,7 @@ func (s *Stitch) placeAt(h *heap, c *class, at stretch) int32 {
 	return id
 }
 
-// newPlace returns a place to be filled in, the last of class c.
+// newPlace returns a new place at the end of class c. The caller fills it in.
 func (s *Stitch) newPlace(c *class) int32 {
 	var id int32
 	if k := len(s.gone) - 1; k >= 0 {
@@ -219,11 +219,11 @@ func (c *class) add(id int32, p *place) {
 	}
 }
 
-// manyPlaces is how many places are remembered at the most, but for those of blocks in use.
+// manyPlaces is the most places that are remembered, apart from those of blocks in use.
 const manyPlaces = 1 << 17
 
-// forgetPlaces forgets where free blocks were, and the sizes that are not in use, once there are too many: a job without end may
-// ask for other sizes all the time.
+// forgetPlaces forgets where free blocks were, and sizes that are not in use, once there are too many places: a long job may keep
+// requesting new sizes.
 func (s *Stitch) forgetPlaces() {
 	if len(s.places)-len(s.gone) < s.maxPlaces {
 		return
@@ -251,7 +251,7 @@ func (s *Stitch) forgetPlaces() {
 	}
 }
 
-// drop forgets a place unless its block is in use.
+// drop forgets a place unless its block is in use, and reports whether it did.
 func (s *Stitch) drop(id int32) bool {
 	p := &s.places[id]
 	if p.state != placeFree {

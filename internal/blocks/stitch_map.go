@@ -7,7 +7,8 @@ import (
 	"gm/internal/cuda"
 )
 
-// carryOut makes the new pieces of an extension for a request of n bytes and maps all. It returns where there is room for the request.
+// carryOut creates the new pieces of an extension for a request of n bytes and maps all of its pieces. It returns the addresses for the
+// request.
 func (s *Stitch) carryOut(h *heap, x *extension, n int64) (stretch, error) {
 	var fresh []int32
 	var err error
@@ -44,7 +45,7 @@ func (s *Stitch) carryOut(h *heap, x *extension, n int64) (stretch, error) {
 	return stretch{s.regions[region].ptr + cuda.Ptr(end-x.before), n, region}, nil
 }
 
-// createAll makes pieces of size bytes together for a request of n.
+// createAll creates pieces that total size bytes, for a request of n bytes.
 func (s *Stitch) createAll(h *heap, n, size int64) ([]int32, error) {
 	if free, _, err := s.dev.MemInfo(); err != nil {
 		return nil, fmt.Errorf("read the free memory of the device: %w", err)
@@ -80,8 +81,8 @@ func (s *Stitch) pieceSize(n int64) int64 {
 	return min(size, s.conf.PieceMax)
 }
 
-// mapAll maps pieces one after the other at the end of a region. What is free of them is then free there. On an error nothing is mapped,
-// but for what cannot be undone.
+// mapAll maps pieces one after the other at the end of a region. Pieces that had no home have it there. On an error nothing stays mapped,
+// except what cannot be unmapped.
 func (s *Stitch) mapAll(h *heap, id int32, pieces []int32) error {
 	r := &s.regions[id]
 	start, end := r.end, r.end
@@ -114,7 +115,7 @@ func (s *Stitch) mapAll(h *heap, id int32, pieces []int32) error {
 	return err
 }
 
-// errCapturing says that mappings cannot be undone now.
+// errCapturing is why mappings cannot be undone now.
 var errCapturing = errors.New("not while a CUDA graph is captured")
 
 // unmapNew undoes mappings that were just made.
@@ -132,7 +133,7 @@ func (s *Stitch) unmapNew(at cuda.Ptr, size int64) error {
 	return nil
 }
 
-// show makes a mapping of a piece that is now mapped at the end of a region, too.
+// show adds the mapping of a piece that is now also mapped at the end of a region.
 func (s *Stitch) show(h *heap, id, number int32, dead bool) {
 	mappingID := int32(len(s.mappings))
 	if k := len(s.spare.mappings) - 1; k >= 0 {

@@ -6,8 +6,8 @@ import (
 	"gm/internal/cuda"
 )
 
-// piece is physical memory that one call made. It is mapped as a whole, at one range of addresses or more, all of which show the
-// same bytes. What is free of it is offered at one of them, its home; the others are for requests that were there before.
+// piece is the physical memory of one cuMemCreate. It is mapped as a whole at one or more ranges of addresses, which all show the same
+// bytes. Its free bytes are offered at one of them, its home. The others serve requests that were there before.
 type piece struct {
 	handle   cuda.Handle
 	size     int64
@@ -23,10 +23,10 @@ type mapping struct {
 	ptr    cuda.Ptr
 	piece  int32
 	region int32
-	blocks int32 // that were handed out at these addresses, warm ones included
+	blocks int32 // at these addresses, handed out or warm
 	epoch  int64 // of the region's heap, when such a block was last freed, -1 if none was
 	used   int64 // on the clock of extensions, when such a block was last handed out
-	dead   bool  // it was to be undone and could not be: it has no access
+	dead   bool  // it could not be undone after a failure, and has no access
 }
 
 // visit calls f for each part of a stretch with its mapping, where in the mapping's piece the part is, and its length.
@@ -43,7 +43,8 @@ func (s *Stitch) visit(at stretch, f func(id int32, offset, n int64)) {
 	}
 }
 
-// take makes a block of memory that is free, if not at its addresses then at others. Pieces that are wholly free move there.
+// take turns free memory into a block. The memory may be offered at other addresses than these: pieces that are wholly free then move their
+// home here.
 func (s *Stitch) take(h *heap, at stretch) {
 	_, whole := h.free.holds(at.ptr, at.size)
 	if whole {
@@ -67,8 +68,8 @@ func (s *Stitch) take(h *heap, at stretch) {
 	})
 }
 
-// giveBack undoes take, for a block that was freed in an epoch of the heap.
-func (s *Stitch) giveBack(h *heap, at stretch, epoch int64) {
+// putBack undoes take, for a block that was freed in an epoch of the heap.
+func (s *Stitch) putBack(h *heap, at stretch, epoch int64) {
 	whole := true
 	s.visit(at, func(id int32, _, n int64) {
 		m := &s.mappings[id]
@@ -91,7 +92,7 @@ func (s *Stitch) giveBack(h *heap, at stretch, epoch int64) {
 	})
 }
 
-// move makes a mapping the home of a piece that is wholly free, none to offer it nowhere.
+// move makes a mapping the home of a piece that is wholly free. With none, the piece is offered nowhere.
 func (s *Stitch) move(h *heap, p *piece, to int32) {
 	if p.home != none {
 		h.free.cut(s.mappings[p.home].ptr, p.size)
@@ -101,7 +102,7 @@ func (s *Stitch) move(h *heap, p *piece, to int32) {
 	}
 }
 
-// mappingOn returns a mapping of a piece on a heap, none if there is none; not the one that is left out.
+// mappingOn returns a mapping of a piece on a heap, other than the mapping not; none if there is none.
 func (s *Stitch) mappingOn(h *heap, p *piece, not int32) int32 {
 	for _, id := range p.mappings {
 		if id != not && !s.mappings[id].dead && s.regions[s.mappings[id].region].heap == h.number {
@@ -120,7 +121,7 @@ func (s *Stitch) isFree(h *heap, p *piece, offset, n int64) bool {
 	return ok
 }
 
-// create makes a piece of size bytes that belongs to a heap and is mapped nowhere.
+// create creates a piece of size bytes that belongs to a heap and is mapped nowhere.
 func (s *Stitch) create(h *heap, size int64) (int32, error) {
 	handle, err := s.dev.Create(size)
 	if err != nil {
@@ -139,7 +140,7 @@ func (s *Stitch) create(h *heap, size int64) (int32, error) {
 	return id, nil
 }
 
-// release gives an idle piece back to the device, unless it is mapped somewhere.
+// release releases an idle piece to the device, unless it is still mapped.
 func (s *Stitch) release(id int32) error {
 	p := &s.pieces[id]
 	if len(p.mappings) > 0 {

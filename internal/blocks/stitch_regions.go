@@ -8,18 +8,18 @@ import (
 	"gm/internal/cuda"
 )
 
-// region is a reserved range of addresses of one heap. No piece is in it twice, so that no bytes are twice in a block.
+// region is a reserved range of addresses of one heap. No piece is mapped in it twice, so that no block shows the same bytes twice.
 type region struct {
 	ptr       cuda.Ptr
 	size      int64   // reserved
-	end       int64   // bytes from the start of which mappings were made
+	end       int64   // bytes from the start up to which mappings were made
 	heap      int32   // none if the region is not in use
 	mappingAt []int32 // by granule up to the end; none where nothing is mapped
-	granted   int     // mappings
-	planned   bool    // its memory is of a plan: nothing else is mapped behind its end
+	granted   int     // number of mappings
+	planned   bool    // its memory belongs to a plan: nothing else is mapped at its end
 }
 
-// regionSize is how many bytes of addresses are reserved at a time, at least, until there are manyRegions. They cost nothing until they
+// regionSize is the least number of bytes of addresses to reserve at a time, until there are manyRegions. Addresses cost nothing until they
 // are mapped, but a process has only 128 TiB of them.
 const (
 	regionSize  = 64 << 30
@@ -29,7 +29,7 @@ const (
 // begin reserves a region for a heap, of n bytes or more.
 func (s *Stitch) begin(h *heap, n int64) (int32, error) {
 	ptr, size, err := s.reserve(n)
-	if err != nil && !s.capturing() { // as when mappings from long ago hold all the addresses that there are
+	if err != nil && !s.capturing() { // old mappings may hold all addresses
 		undoing := s.undoUnused()
 		if ptr, size, err = s.reserve(n); err != nil {
 			err = errors.Join(err, undoing)
@@ -80,7 +80,7 @@ func (s *Stitch) shows(region int32, p *piece) bool {
 	return false
 }
 
-// shrink moves the end of a region before what is no longer mapped there, and gives a region back that holds nothing.
+// shrink moves the end of a region back over what is no longer mapped, and frees the region if nothing is mapped in it.
 func (s *Stitch) shrink(id int32) error {
 	r := &s.regions[id]
 	for k := len(r.mappingAt); k > 0 && r.mappingAt[k-1] == none; k-- {

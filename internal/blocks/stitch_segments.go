@@ -8,7 +8,7 @@ import (
 )
 
 // Segments returns the memory ordered by address: each piece at its home, neighbours joined, and the segments of small requests and of
-// private pools. Where memory is handed out at another address than it is shown at, it is a block that is in use, too.
+// private pools. Memory that is handed out at other addresses than its home is also shown as a block in use.
 func (s *Stitch) Segments() []SegmentView { return s.segments(s.used()) }
 
 // used returns the blocks that are handed out or pending.

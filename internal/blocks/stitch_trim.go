@@ -9,8 +9,8 @@ import (
 	"gm/internal/cuda"
 )
 
-// trim undoes the mappings that were used longest ago when there are too many, a tenth of them, as far as the device is done with
-// them.
+// trim undoes the least recently used mappings when there are too many: a tenth of the limit, or the excess if that is more. It leaves
+// those that the device is not done with.
 func (s *Stitch) trim() error {
 	limit := s.conf.Aliases * (len(s.pieces) - len(s.spare.pieces))
 	if s.mapped <= limit || s.capturing() {
@@ -28,7 +28,7 @@ func (s *Stitch) trim() error {
 	return errors.Join(append(errs, s.undoMappings(old[:min(len(old), max(limit/10, s.mapped-limit))]))...)
 }
 
-// unused returns the mappings that no block is in and that the device is done with, the one that was used longest ago first.
+// unused returns the mappings that hold no block and that the device is done with, the least recently used first.
 func (s *Stitch) unused() []int32 {
 	var all []int32
 	for id := range s.mappings {
@@ -44,7 +44,7 @@ func (s *Stitch) unused() []int32 {
 	return all
 }
 
-// undoUnused waits for all streams and undoes all mappings that no block is in.
+// undoUnused waits for all streams and undoes all mappings that hold no block.
 func (s *Stitch) undoUnused() error {
 	var errs []error
 	for _, h := range s.heaps {
@@ -57,7 +57,7 @@ func (s *Stitch) undoUnused() error {
 	return errors.Join(append(errs, s.undoMappings(s.unused()))...)
 }
 
-// wait waits until the stream of a heap is done with all that it has.
+// wait waits until the stream of a heap is done with all its work.
 func (s *Stitch) wait(h *heap) error {
 	if err := s.dev.StreamSynchronize(h.stream); err != nil {
 		return fmt.Errorf("wait for a stream: %w", err)
@@ -74,7 +74,7 @@ func (s *Stitch) undoMappings(ids []int32) error {
 	return errors.Join(errs...)
 }
 
-// undoMapping undoes a mapping that no block is in.
+// undoMapping undoes a mapping that holds no block.
 func (s *Stitch) undoMapping(id int32) error {
 	m := s.mappings[id]
 	p, r := &s.pieces[m.piece], &s.regions[m.region]
@@ -97,8 +97,8 @@ func (s *Stitch) undoMapping(id int32) error {
 	return s.shrink(m.region)
 }
 
-// Empty implements Allocator: all pieces that are wholly free go back to the device, once all streams are done with them. During a
-// capture it does nothing. What fails stays.
+// Empty implements Allocator: it releases all pieces that are wholly free, once their streams are done with them. During a capture it does
+// nothing. What cannot be released stays.
 func (s *Stitch) Empty() error {
 	if s.capturing() {
 		return nil

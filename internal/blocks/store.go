@@ -13,7 +13,7 @@ type index = ptrmap.Map[int32]
 
 func newIndex() index { return ptrmap.New[int32](10) }
 
-// newSmallIndex is for where there may be very many.
+// newSmallIndex returns an index that starts smaller, for owners of which there may be many.
 func newSmallIndex() index { return ptrmap.New[int32](4) }
 
 // block is a range of addresses within a segment: handed out, free, or without memory.
@@ -40,7 +40,7 @@ type store struct {
 
 func (s *store) at(i int32) *block { return &s.blocks[i] }
 
-// add stores b. Pointers from at are void afterwards.
+// add stores b. It invalidates the pointers that at returned.
 func (s *store) add(b block) int32 {
 	if n := len(s.unused); n > 0 {
 		i := s.unused[n-1]
@@ -81,7 +81,7 @@ func (s *store) insertAfter(i int32, b block) int32 {
 	return n
 }
 
-// absorb makes block i swallow its neighbour j.
+// absorb merges neighbour j of block i into i.
 func (s *store) absorb(i, j int32) {
 	a, b := s.at(i), s.at(j)
 	a.size += b.size
