@@ -7,11 +7,11 @@ import (
 	"gm/internal/torch/allocconf"
 )
 
-// besideTorch is what allocators share that leave some requests to PyTorch's, on the same device.
+// besideTorch is the shared part of allocators that leave some requests to PyTorch's allocator, on the same device.
 type besideTorch struct {
 	torch *Torch
-	empty func() error // the Empty of the whole
-	stats Stats        // of what is not left to torch, but for the peaks, which are of both
+	empty func() error // the Empty of the whole allocator
+	stats Stats        // without those of torch, except for the peaks, which are of both
 }
 
 func newBesideTorch(dev cuda.Device) (besideTorch, error) {
@@ -19,7 +19,7 @@ func newBesideTorch(dev cuda.Device) (besideTorch, error) {
 	return besideTorch{torch: torch}, err
 }
 
-// mallocTorch leaves a request to PyTorch's allocator. If that has no room, what the other one caches is given back, too.
+// mallocTorch leaves a request to PyTorch's allocator. If that has no room, the whole cache is released and the request is tried again.
 func (b *besideTorch) mallocTorch(size int64, stream cuda.Stream, pool Pool) (cuda.Ptr, error) {
 	p, err := b.torch.Malloc(size, stream, pool)
 	if errors.Is(err, cuda.ErrOutOfMemory) {
@@ -34,7 +34,7 @@ func (b *besideTorch) mallocTorch(size int64, stream cuda.Stream, pool Pool) (cu
 	return p, err
 }
 
-// follow keeps the peaks of both together, which need not be reached at the same time.
+// follow updates the peaks of both together. Their own peaks need not be reached at the same time.
 func (b *besideTorch) follow() {
 	s := &b.torch.stats
 	b.stats.PeakReserved = max(b.stats.PeakReserved, b.stats.Reserved+s.Reserved)
@@ -46,7 +46,7 @@ func (b *besideTorch) oom(size int64) error {
 	return stats.oom(size)
 }
 
-// Allocated returns Stats().Allocated, in less time.
+// Allocated returns Stats().Allocated, faster.
 func (b *besideTorch) Allocated() int64 { return b.stats.Allocated + b.torch.stats.Allocated }
 
 // Stats implements Allocator.

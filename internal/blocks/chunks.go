@@ -10,7 +10,7 @@ import (
 // chunkSize is GMLake's uniform size of physical memory.
 const chunkSize = cuda.Granularity
 
-// createChunks makes physical memory for size bytes. When the device is full it undoes what it did and returns an error that is
+// createChunks creates physical memory for size bytes. When the device is full it undoes what it did and returns an error that is
 // cuda.ErrOutOfMemory.
 func createChunks(dev cuda.Device, size int64) ([]cuda.Handle, error) {
 	free, _, err := dev.MemInfo()
@@ -60,7 +60,7 @@ func mapChunks(dev cuda.Device, chunks []cuda.Handle) (cuda.Ptr, error) {
 	return base, nil
 }
 
-// unmapChunks undoes mapChunks. The chunks live on.
+// unmapChunks undoes mapChunks. The chunks themselves stay.
 func unmapChunks(dev cuda.Device, base cuda.Ptr, size int64) error {
 	return unmapSome(dev, base, size, size)
 }

@@ -7,12 +7,12 @@ import (
 	"gm/internal/cuda"
 )
 
-// Cycle is a plan for an iteration that is repeated without end: the requests that it makes, in order, and where each goes. Memory
-// never passes from one stream to another: each arena is of one stream.
+// Cycle is a plan for an iteration that is repeated without end: its requests, in order, and where each goes. Each arena belongs to one
+// stream, so that memory never passes from one stream to another.
 type Cycle struct {
 	Steps  []Step
 	Arenas []int64 // sizes, in bytes
-	Proven bool    // the job that is to follow it has made these very requests, several times over
+	Proven bool    // the job that will follow it has already made exactly these requests several times
 }
 
 // Step is one request of a cycle.
@@ -21,7 +21,7 @@ type Step struct {
 	Stream cuda.Stream
 	Arena  int32 // NoArena if the request is not planned, as when its memory outlives the iteration
 	Offset int64 // bytes from the start of the arena
-	Lasts  int32 // the memory is free again before the request that comes so many steps later, at most a whole cycle
+	Lasts  int32 // the memory is free again before the request this many steps later, at most a whole cycle
 }
 
 // NoArena stands for the arena of a step that is not planned.
@@ -29,14 +29,14 @@ const NoArena = none
 
 func (s *Step) end() int64 { return s.Offset + roundUp(s.Size, minBlockSize) }
 
-// Check returns what is wrong with a cycle: an allocator that follows it must not have to look whether places are free.
+// Check returns an error if a cycle is not valid. An allocator that follows a valid cycle need not check whether a place is free.
 func (c *Cycle) Check() error {
 	if len(c.Steps) == 0 {
 		return errors.New("cycle without requests")
 	}
 	for i, size := range c.Arenas {
 		if size < 0 || size > MaxSize {
-			return fmt.Errorf("arena %d is of %d bytes", i, size)
+			return fmt.Errorf("arena %d has %d bytes", i, size)
 		}
 	}
 	streams := map[int32]cuda.Stream{}
@@ -53,14 +53,14 @@ func (c *Cycle) Check() error {
 		case s.Lasts < 1 || int(s.Lasts) > len(c.Steps):
 			return fmt.Errorf("step %d: lasts %d steps of %d", i, s.Lasts, len(c.Steps))
 		case known && stream != s.Stream:
-			return fmt.Errorf("step %d: arena %d is of stream %d, not %d", i, s.Arena, stream, s.Stream)
+			return fmt.Errorf("step %d: arena %d belongs to stream %d, not %d", i, s.Arena, stream, s.Stream)
 		}
 		streams[s.Arena] = s.Stream
 	}
 	return c.checkApart()
 }
 
-// checkApart goes twice around the cycle and looks for steps that would get memory that is in use.
+// checkApart walks through the cycle twice and looks for steps whose memory is still in use.
 func (c *Cycle) checkApart() error {
 	taken := make([]freeSet, len(c.Arenas)) // by (offset, step)
 	due := c.due()
@@ -80,10 +80,10 @@ func (c *Cycle) checkApart() error {
 		set := &taken[s.Arena]
 		at := set.seek(s.Offset, 0)
 		if set.valid(at) && set.at(at).size < s.end() {
-			return fmt.Errorf("step %d: its place is that of step %d, which is in use", i, set.at(at).ptr)
+			return fmt.Errorf("step %d overlaps step %d, which is still in use", i, set.at(at).ptr)
 		}
 		if at = set.before(at); set.valid(at) && c.Steps[set.at(at).ptr].end() > s.Offset {
-			return fmt.Errorf("step %d: its place is that of step %d, which is in use", i, set.at(at).ptr)
+			return fmt.Errorf("step %d overlaps step %d, which is still in use", i, set.at(at).ptr)
 		}
 		set.insert(free{size: s.Offset, ptr: cuda.Ptr(i)})
 		live[i] = true
@@ -91,7 +91,7 @@ func (c *Cycle) checkApart() error {
 	return nil
 }
 
-// due returns, by step, those whose memory is free again before it.
+// due returns, for each step, the steps whose memory is free again before it.
 func (c *Cycle) due() [][]int32 {
 	due := make([][]int32, len(c.Steps))
 	for i := range c.Steps {

@@ -23,21 +23,21 @@ var cyclicEntry = Entry{
 	},
 }
 
-// Cyclic is Stitch for a job whose iterations ask for the same again and again: requests that are those of a plan, in its order, get the
-// plan's addresses, with no search and, once the memory is there, no call of the driver. A request that is another goes to Stitch, by
-// itself; the plan goes on when the requests are its again.
+// Cyclic is Stitch for a job whose iterations make the same requests. Requests that follow a plan, in its order, get the addresses of the
+// plan, without a search and, once the memory is there, without a driver call. Any other request goes to Stitch. The plan continues when
+// the requests match it again.
 type Cyclic struct {
 	*Stitch
 	cycle   *Cycle
 	arenas  []arena
 	history *history  // nil if requests are not kept
-	due     [][]int32 // by step, those whose memory is free again before it
+	due     [][]int32 // by step, the steps whose memory is free again before it
 	grams   grams
 
 	begun    bool
 	matched  int         // steps in a row that were as planned
-	target   int64       // bytes that the plan and what was there before it need together
-	next     int32       // the step that is expected, none if that is not known
+	target   int64       // bytes that the plan needs, with what was in use before it
+	next     int32       // the step that is expected next, none if that is not known
 	states   []stepState // by step
 	late     []int32     // steps whose blocks are in use for longer than planned
 	isLate   []bool      // by step
@@ -52,10 +52,10 @@ type stepState uint8
 const (
 	stepFree    stepState = iota
 	stepLive              // handed out
-	stepPending           // freed, and still used by another stream
+	stepPending           // freed, but still used by another stream
 )
 
-// arena is the memory of the steps of one stream: pieces one after the other, as far up as has been needed.
+// arena is the memory for steps of one stream: consecutive pieces, as many as were needed so far.
 type arena struct {
 	size   int64
 	region int32 // none before it is needed
@@ -73,11 +73,11 @@ func NewCyclic(dev cuda.Device, conf StitchConf) (*Cyclic, error) {
 	return c, nil
 }
 
-// Adopt makes the allocator follow a plan: from the beginning of an iteration on, once another was as planned, or at once if the plan is
-// proven. What is in use stays where it is. There can be one plan only.
+// Adopt makes the allocator follow a plan, beginning with the first step: in the next iteration if the plan is proven, otherwise after an
+// iteration that matched it. Memory in use stays where it is. An allocator can adopt one plan only.
 func (c *Cyclic) Adopt(cycle *Cycle) error {
 	if c.cycle != nil {
-		return errors.New("there is a plan already")
+		return errors.New("the allocator already has a plan")
 	}
 	if err := cycle.Check(); err != nil {
 		return err
@@ -91,7 +91,7 @@ func (c *Cyclic) Adopt(cycle *Cycle) error {
 	return nil
 }
 
-// Followed returns how many requests got the place of the plan, and how many came while there was one and did not.
+// Followed returns how many requests got their place of the plan, and how many others came while the plan was followed.
 func (c *Cyclic) Followed() (followed, strayed int64) { return c.followed, c.strayed }
 
 // Malloc implements Allocator.
@@ -129,7 +129,7 @@ func (c *Cyclic) mallocUnplanned(size int64, stream cuda.Stream) (cuda.Ptr, erro
 	return p, err
 }
 
-// step returns which step of the plan a request is, none if it is none that can be told, or if the plan is not followed yet.
+// step returns the step of the plan that a request is, none if it cannot be identified or the plan is not followed yet.
 func (c *Cyclic) step(size int64, stream cuda.Stream) int32 {
 	c.grams.push(size, stream)
 	is := func(i int32) bool { return c.cycle.Steps[i].Size == size && c.cycle.Steps[i].Stream == stream }
@@ -152,7 +152,7 @@ func (c *Cyclic) step(size int64, stream cuda.Stream) int32 {
 	return i
 }
 
-// jump goes to step i, past the steps that did not come.
+// jump moves on to step i and skips the steps before it, which did not come.
 func (c *Cyclic) jump(i int32) {
 	if c.begun {
 		for at := c.next; at != i; at = c.after(at) {
@@ -189,8 +189,8 @@ func (c *Cyclic) expire(i int32) {
 	}
 }
 
-// vacant says whether the place of step i is free and has memory. As the plan is valid, only blocks that live on for longer than planned can
-// be in its way.
+// vacant reports whether the place of step i is free and has memory. As the plan is valid, only blocks that live longer than planned can be
+// in the way.
 func (c *Cyclic) vacant(i int32) (bool, error) {
 	s := &c.cycle.Steps[i]
 	if c.states[i] != stepFree {
@@ -220,8 +220,7 @@ func (c *Cyclic) place(i int32) cuda.Ptr {
 	return p
 }
 
-// back gives an arena memory up to an end: pieces of its heap that are idle, and new ones if it is not enough to be worth waiting for
-// more. It says whether it could.
+// back gives an arena memory up to end: idle pieces of its heap, and new ones where the limits allow. It reports whether it could.
 func (c *Cyclic) back(a *arena, h *heap, end int64) (bool, error) {
 	c.settle(h)
 	if a.region == none {
@@ -247,8 +246,8 @@ func (c *Cyclic) back(a *arena, h *heap, end int64) (bool, error) {
 	return true, nil
 }
 
-// spareFor returns a piece for an arena that lacks so many bytes: the largest idle one of its heap that is not larger, else a new one, if
-// it may be, else a larger one; none if there is none.
+// spareFor returns a piece for an arena that lacks some bytes: the largest idle one of its heap that is not larger, else a new one if the
+// limits allow, else a larger idle one; none if there is none.
 func (c *Cyclic) spareFor(h *heap, lacks int64) (int32, error) {
 	at := h.idle.seek(lacks+1, 0)
 	if below := h.idle.before(at); h.idle.valid(below) {
@@ -331,7 +330,7 @@ func (c *Cyclic) Segments() []SegmentView {
 	return c.segments(used)
 }
 
-// eachHeld calls f for each block that has its place by the plan.
+// eachHeld calls f for each block at a place of the plan.
 func (c *Cyclic) eachHeld(f func(b heldBlock)) {
 	for i, state := range c.states {
 		if state == stepFree {

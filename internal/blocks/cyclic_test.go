@@ -151,12 +151,12 @@ func TestCycleCheck(t *testing.T) {
 		"step 3: 4194304 bytes at 6291456 of an arena of 8388608":   func(c *Cycle) { c.Steps[3].Offset = 6 << 20 },
 		"step 2: lasts 5 steps of 4":                                func(c *Cycle) { c.Steps[2].Lasts = 5 },
 		"step 2: lasts 0 steps of 4":                                func(c *Cycle) { c.Steps[2].Lasts = 0 },
-		"step 2: arena 0 is of stream 0, not 3":                     func(c *Cycle) { c.Steps[2].Stream = 3 },
-		"step 2: its place is that of step 0, which is in use":      func(c *Cycle) { c.Steps[0].Lasts = 3 },
-		"step 0: its place is that of step 2, which is in use":      func(c *Cycle) { c.Steps[2].Lasts = 3 },
+		"step 2: arena 0 belongs to stream 0, not 3":                func(c *Cycle) { c.Steps[2].Stream = 3 },
+		"step 2 overlaps step 0, which is still in use":             func(c *Cycle) { c.Steps[0].Lasts = 3 },
+		"step 0 overlaps step 2, which is still in use":             func(c *Cycle) { c.Steps[2].Lasts = 3 },
 		"step 0: 4194304 bytes at 100 of an arena of 8388608":       func(c *Cycle) { c.Steps[0].Offset = 100 },
 		"step 3: 4194304 bytes at 9223372036854775296":              func(c *Cycle) { c.Steps[3].Offset = 1<<63 - 512 },
-		"arena 1 is of 4611686018427387904 bytes":                   func(c *Cycle) { c.Arenas = append(c.Arenas, 1<<62) },
+		"arena 1 has 4611686018427387904 bytes":                     func(c *Cycle) { c.Arenas = append(c.Arenas, 1<<62) },
 		"step 0: 140737488355329 bytes at 0 of an arena of 8388608": func(c *Cycle) { c.Steps[0].Size = MaxSize + 1 },
 	} {
 		c := good()

@@ -7,12 +7,12 @@ import (
 )
 
 var floorEntry = Entry{
-	Name: "floor", About: "the bound of all: as many bytes as are live", Bound: true, Imaginary: true,
+	Name: "floor", About: "the lower bound for any allocator: the bytes that are live", Bound: true, Imaginary: true,
 	configure: withoutSettings(func(dev cuda.Device, job *Job) (Allocator, error) { return NewFloor(dev, job.align()) }),
 }
 
-// Floor is no allocator but the bound of all: it reserves exactly the bytes that are in use, as if memory could be laid out anew
-// at every request. Its addresses are names, not places.
+// Floor is the lower bound for any allocator, and no real allocator: it reserves exactly the bytes that are in use, as if memory could be
+// rearranged at every request. Its addresses only identify blocks.
 type Floor struct {
 	capacity int64
 	align    int64
@@ -23,7 +23,7 @@ type Floor struct {
 	stats    Stats
 }
 
-// NewFloor returns the bound for dev, of which it takes nothing. Each request counts rounded up to a multiple of align bytes.
+// NewFloor returns the bound for dev, from which it takes no memory. Each request counts rounded up to a multiple of align bytes.
 func NewFloor(dev cuda.Device, align int64) (*Floor, error) {
 	_, total, err := dev.MemInfo()
 	if err != nil {
@@ -97,7 +97,7 @@ func (f *Floor) Empty() error { return f.lender.synchronize() }
 // Stats implements Allocator.
 func (f *Floor) Stats() Stats { return f.stats }
 
-// Holdings implements Allocator: all that is counted, as one.
+// Holdings implements Allocator: everything, as one holding.
 func (f *Floor) Holdings() []Holding {
 	h := Holding{Size: f.stats.Reserved, Round: func(size int64) int64 { return roundUp(size, f.align) }}
 	f.index.Each(func(p cuda.Ptr, t *int32) { h.Uses = append(h.Uses, Use{p, f.sizes[*t]}) })

@@ -2,7 +2,7 @@ package blocks
 
 import "gm/internal/cuda"
 
-// gramSize is how many requests in a row tell where in a plan a job is.
+// gramSize is how many consecutive requests identify a position in a plan.
 const gramSize = 8
 
 // grams finds the last requests in a plan.
@@ -43,8 +43,9 @@ func (g *grams) push(size int64, stream cuda.Stream) {
 
 func hashOf(size int64, stream cuda.Stream) uint64 { return mix(uint64(size) ^ mix(uint64(stream))) }
 
-// find returns the step that the last request is: one that is told by the requests before it, or, as layers are like each other, the
-// first from step next on, if that is not none, that has the last few requests.
+// find returns the step that the last request is. The requests before it identify the step, unless they occur in the plan several times, as
+// layers are alike. Then it is the first step, from next on, that matches the last few requests. It returns none if there is no such step,
+// or next is none.
 func (g *grams) find(next int32) int32 {
 	if g.count < gramSize {
 		return none
@@ -63,13 +64,13 @@ func (g *grams) find(next int32) int32 {
 	return none
 }
 
-// aheadSteps is how many steps a job is thought to leave out at the most, and fewRequests how many requests show that it did.
+// aheadSteps is the most steps that a job is assumed to leave out, and fewRequests how many matching requests show that it did.
 const (
 	aheadSteps  = 256
 	fewRequests = 3
 )
 
-// matches says whether the last few requests are those up to a step.
+// matches reports whether the last few requests are those up to a step.
 func (g *grams) matches(at int) bool {
 	for k := range fewRequests {
 		if g.recent[(g.count-1-k)%gramSize] != g.steps[(at-k+len(g.steps))%len(g.steps)] {

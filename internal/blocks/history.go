@@ -10,18 +10,18 @@ import (
 type Request struct {
 	Size   int64 // bytes
 	Stream cuda.Stream
-	Lasts  int32 // it was freed before the request that came so many later; 0 if it was not within the iteration after it
+	Lasts  int32 // it was freed before the request this many later; 0 if it outlived an iteration
 }
 
-// history keeps the requests of a job until the last of them are an iteration that was made three times.
+// history keeps the requests of a job until the last ones are an iteration three times over.
 type history struct {
 	requests []recorded
 	open     index // the request whose block is at an address
 	live     int64 // bytes
-	next     int   // the number of requests at which a repetition is looked for
-	limit    int   // of requests
+	next     int   // the number of requests at which to look for a repetition
+	limit    int   // requests to keep at most
 	found    func(iteration []Request)
-	reversed []recorded // room for matches
+	reversed []recorded // buffers of matches
 	z        []int
 }
 
@@ -33,16 +33,16 @@ type recorded struct {
 // leastIteration is the least number of requests of an iteration.
 const leastIteration = 16
 
-// MaxRecorded is how many requests to record at most before an iteration must show.
+// MaxRecorded is the most requests to record in search of an iteration.
 const MaxRecorded = 1 << 18
 
-// Record keeps the requests from now on in memory, up to a limit, and calls found once they repeat themselves: iterations that ask for
-// the same sizes in the same order and leave as much memory in use as they found. found is called within Malloc.
+// Record keeps the requests from now on in memory, up to a limit, and calls found once they repeat: once iterations request the same sizes
+// in the same order and leave as much memory in use as they found. It calls found within Malloc.
 func (c *Cyclic) Record(limit int, found func(iteration []Request)) {
 	c.history = &history{open: newIndex(), next: 3 * leastIteration, limit: limit, found: found}
 }
 
-// Recording says whether requests are still kept.
+// Recording reports whether requests are still kept.
 func (c *Cyclic) Recording() bool { return c.history != nil }
 
 // malloc notes a request that was served, and returns whether recording is over.
@@ -67,8 +67,8 @@ func (r *history) free(p cuda.Ptr) {
 	}
 }
 
-// repetition returns the iteration that the last requests are three times over, beginning where the least memory is in use; nil if they
-// are none.
+// repetition returns the iteration that the last requests repeat three times, beginning where the least memory is in use; nil if there is
+// none.
 func (r *history) repetition() []Request {
 	period := r.period()
 	if period == 0 {
@@ -83,7 +83,7 @@ func (r *history) repetition() []Request {
 	}
 	iteration := make([]Request, period)
 	for i := range iteration {
-		// Of the iteration before, as what is late in this one may not be freed yet.
+		// The iteration before counts, too: what is freed late in this one may still be in use.
 		now, before := r.requests[quiet+i], r.requests[quiet+i-period]
 		iteration[i] = now.Request
 		if iteration[i].Lasts = max(now.Lasts, before.Lasts); now.Lasts == 0 || int(iteration[i].Lasts) > period {
@@ -93,8 +93,8 @@ func (r *history) repetition() []Request {
 	return iteration
 }
 
-// period returns the least length of an iteration that the last requests are three times over, 0 if there is none. An inner loop, such as
-// over layers, is told by the memory that it leaves in use or gives back.
+// period returns the least length of an iteration that the last requests repeat three times, 0 if there is none. An inner loop, such as
+// over layers, differs by the memory that it leaves in use or frees.
 func (r *history) period() int {
 	n := len(r.requests)
 	z := r.matches()
@@ -110,8 +110,8 @@ func (r *history) period() int {
 	return 0
 }
 
-// matches returns, for each distance, how many of the last requests are like those that came so much before them: the Z-function of
-// the requests, the last one first.
+// matches returns, for each distance, how many of the last requests equal those at that distance before them: the Z-function of the
+// requests, the last one first.
 func (r *history) matches() []int {
 	last := append(r.reversed[:0], r.requests...)
 	slices.Reverse(last)

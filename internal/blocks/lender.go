@@ -8,16 +8,16 @@ import (
 	"gm/internal/cuda"
 )
 
-// lender keeps blocks that other streams than their own have used out of circulation until those streams are done.
+// lender keeps blocks that streams other than their own have used out of circulation until those streams are done.
 type lender struct {
 	dev       cuda.Device
 	release   func(block int32)       // puts a block back into circulation
 	borrowers map[int32][]cuda.Stream // by block that is handed out
 	events    map[int32]int           // by freed block, how many are still to pass
 	queues    []*queue
-	capturing bool // a CUDA graph is being captured: events are neither recorded nor asked for
+	capturing bool // a CUDA graph is being captured: events are neither recorded nor queried
 
-	spare struct { // to use again
+	spare struct { // for reuse
 		streams [][]cuda.Stream
 		queues  []*queue
 	}
@@ -50,7 +50,7 @@ func (l *lender) borrow(block int32, stream cuda.Stream) {
 	l.borrowers[block] = append(streams, stream)
 }
 
-// lent says whether other streams than its own have used the block.
+// lent reports whether streams other than its own have used the block.
 func (l *lender) lent(block int32) bool { return len(l.borrowers) > 0 && l.borrowers[block] != nil }
 
 // await records an event in each stream that borrowed the block. It is released once all have passed. An event that cannot be recorded
@@ -97,7 +97,7 @@ func (l *lender) record(q *queue, i int) error {
 	return nil
 }
 
-// capture says that a CUDA graph is being captured, or no longer.
+// capture starts or ends the capture of a CUDA graph.
 func (l *lender) capture(on bool) error {
 	l.capturing = on
 	if on {
@@ -114,7 +114,7 @@ func (l *lender) capture(on bool) error {
 	return errors.Join(errs...)
 }
 
-// process releases the blocks whose events have passed, looking at each stream up to its first that has not.
+// process releases the blocks whose events have passed, in each stream up to the first event that has not.
 func (l *lender) process() error {
 	if len(l.queues) == 0 || l.capturing {
 		return nil
@@ -130,7 +130,8 @@ func (l *lender) synchronize() error {
 	return l.drain(true)
 }
 
-// drain releases the blocks whose events have passed, each stream up to its first that has not, or waits for them.
+// drain releases the blocks whose events have passed, in each stream up to the first event that has not. If wait is set it waits for all
+// events.
 func (l *lender) drain(wait bool) error {
 	var errs []error
 	for _, q := range l.queues {
@@ -163,7 +164,7 @@ func (l *lender) drainQueue(q *queue, wait bool) error {
 	return err
 }
 
-// passed says whether an event has passed, or waits until it has.
+// passed reports whether an event has passed. If wait is set it waits until it has.
 func (l *lender) passed(q *queue, i int, wait bool) (passed bool, err error) {
 	if q.waits[i].event == 0 {
 		if err := l.record(q, i); err != nil {
@@ -176,7 +177,7 @@ func (l *lender) passed(q *queue, i int, wait bool) (passed bool, err error) {
 		passed, err = l.dev.EventQuery(q.waits[i].event)
 	}
 	if err != nil {
-		return false, fmt.Errorf("ask after the event of a freed block: %w", err)
+		return false, fmt.Errorf("query the event of a freed block: %w", err)
 	}
 	return passed, nil
 }

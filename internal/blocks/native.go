@@ -12,15 +12,15 @@ var nativeEntry = Entry{
 	configure: withoutSettings(func(dev cuda.Device, _ *Job) (Allocator, error) { return NewNative(dev), nil }),
 }
 
-// Native asks the driver for every request: cudaMalloc and cudaFree, nothing cached. Memory that another stream still uses is freed
-// once that is done, as cudaFree would wait for it.
+// Native passes every request on to the driver, as cudaMalloc and cudaFree, and caches nothing. Memory that another stream still uses is
+// freed once that stream is done, as cudaFree would wait for it.
 type Native struct {
 	dev     cuda.Device
 	index   index
 	live    []nativeBlock
 	unused  []int32
 	lender  lender
-	failure error // of a cudaFree that nobody asked for at that time
+	failure error // of deferred calls of cudaFree, for the next Malloc or Empty to return
 	stats   Stats
 }
 
@@ -112,7 +112,7 @@ func (n *Native) RecordStream(p cuda.Ptr, stream cuda.Stream) error {
 	return nil
 }
 
-// Empty implements Allocator: nothing is cached, but what waits for a stream is freed.
+// Empty implements Allocator: nothing is cached, but it frees the blocks that wait for a stream.
 func (n *Native) Empty() error { return errors.Join(n.lender.synchronize(), n.takeFailure()) }
 
 func (n *Native) takeFailure() error {

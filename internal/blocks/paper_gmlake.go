@@ -23,16 +23,16 @@ type GMLakeConf struct {
 	StitchLimit int64 // bytes of addresses that stitched blocks may take before the least recently used are freed
 }
 
-// DefaultGMLakeConf returns Algorithm 1 as it is printed, which stitches whatever is larger than a chunk: the least memory for the
-// most driver calls. A higher limit, such as the 128 MiB that section 4.2.3 gives for an example, trades one for the other. The
-// limit of stitching, of which the paper gives no figure, is the default of the published code (autoGC).
+// DefaultGMLakeConf returns the settings of Algorithm 1 as printed, which stitches whatever is larger than a chunk: the least memory with
+// the most driver calls. A higher limit, such as the 128 MiB that section 4.2.3 gives for an example, trades memory for calls. The paper
+// gives no figure for the limit of stitched addresses. This one is the default of the published code (autoGC).
 func DefaultGMLakeConf() GMLakeConf { return GMLakeConf{FragLimit: chunkSize, StitchLimit: 1000 << 30} }
 
 // GMLake is the allocator of the GMLake paper (Guo et al., ASPLOS 2024), sections 3 and 4 and Algorithm 1: primitive blocks of
 // 2 MiB chunks, and stitched blocks that map the chunks of several primitive ones again at one range of addresses.
 //
-// Addresses that are given up are unmapped once their stream is done with them. Requests of private pools, of which the paper says
-// nothing, are left to PyTorch's allocator: a CUDA graph that is replayed uses addresses that no block has.
+// Addresses that are dropped are unmapped once their stream is done with them. The paper does not treat private pools. Their requests
+// are left to PyTorch's allocator, as a CUDA graph that is replayed uses addresses of freed blocks.
 //
 // A primitive block is free or active. A stitched block may be handed out while all its parts are free, for a request of
 // exactly its size. Freed blocks are never merged: their sizes are the tape of the training loop.
@@ -44,7 +44,7 @@ type GMLake struct {
 	prims    []primitive
 	stitched []stitch
 	lakes    map[lakeKey]*lake
-	idle     freeSet // stitched blocks of no active part, by (last use, number)
+	idle     freeSet // stitched blocks without an active part, by (last use, number)
 	uses     int64   // the clock of last uses
 	held     int64   // bytes of addresses of stitched blocks
 
@@ -136,14 +136,14 @@ func (g *GMLake) Malloc(size int64, stream cuda.Stream, pool Pool) (cuda.Ptr, er
 	return p, nil
 }
 
-// settled counts what came out of the limbo.
-func (g *GMLake) settled(gave int64, err error) error {
-	g.stats.Reserved -= gave
+// settled subtracts what the limbo released.
+func (g *GMLake) settled(released int64, err error) error {
+	g.stats.Reserved -= released
 	return err
 }
 
-// find is BestFit of Algorithm 1 and what follows from the state that it finds. It returns the free block for a request of size
-// bytes, a multiple of the chunk size.
+// find is BestFit of Algorithm 1, and the action for each of its states S1 to S4. It returns the free block for a request of size bytes, a
+// multiple of the chunk size.
 func (g *GMLake) find(l *lake, size int64) (int32, error) {
 	if at := l.stitched.seek(size, 0); l.stitched.valid(at) && l.stitched.at(at).size == size {
 		return 2*l.stitched.at(at).id + 1, nil // S1
@@ -213,8 +213,8 @@ func (g *GMLake) addPrimitive(p primitive) int32 {
 	return id
 }
 
-// split cuts a free primitive block in two, each mapped at addresses of its own. Stitched blocks keep their mappings and get both
-// parts for one.
+// split cuts a free primitive block in two, each mapped at addresses of its own. Stitched blocks keep their mappings, and have both halves
+// as parts in place of the whole.
 func (g *GMLake) split(id int32, size int64) (front, rest int32, err error) {
 	whole := g.prims[id]
 	cut := size / chunkSize

@@ -49,7 +49,7 @@ func DefaultGMLakeCodeConf() GMLakeCodeConf {
 }
 
 // GMLakeCode is what GMLake's published code does (github.com/antgroup/glake, GMLake/src/CUDACachingAllocator.cpp, 2023-10),
-// its defects left out: PyTorch's allocator of that time with large segments made of 2 MiB chunks, whose free blocks are
+// without its defects: PyTorch's allocator of that time with large segments made of 2 MiB chunks, whose free blocks are
 // split and merged with no driver call, and stitched blocks over the chunks of free blocks.
 type GMLakeCode struct {
 	besideTorch // requests up to 1 MiB
@@ -210,7 +210,7 @@ func (g *GMLakeCode) splitTo(id int32, size int64) int32 {
 
 func (g *GMLakeCode) lakeOf(id int32) *codeLake { return g.order[g.store.at(id).pool] }
 
-// setSpan gives chunks to a primitive block.
+// setSpan assigns chunks to a primitive block.
 func (g *GMLakeCode) setSpan(id int32, s span) {
 	for int(id) >= len(g.spans) {
 		g.spans = append(g.spans, span{})
@@ -253,7 +253,7 @@ func (g *GMLakeCode) vacate(id int32) {
 	g.freePrimitive(id)
 }
 
-// freePrimitive joins a block that is in use no more with its free neighbours.
+// freePrimitive joins a block that is no longer in use with its free neighbours.
 func (g *GMLakeCode) freePrimitive(id int32) {
 	l := g.lakeOf(id)
 	b := g.store.at(id)
@@ -306,8 +306,8 @@ func (g *GMLakeCode) update(token int32) {
 	}
 }
 
-// stitch serves a request from free primitive blocks of its lake, the largest first, mapped at one range of addresses. It
-// returns none if there is not enough of them, the request is below the limit, or it is too early an attempt.
+// stitch serves a request from free primitive blocks of its lake, the largest first, mapped at one range of addresses. It returns none if
+// they are not enough, the request is below the limit, or the settings allow stitching only in a later attempt.
 func (g *GMLakeCode) stitch(l *codeLake, size int64, attempt int64) (int32, error) {
 	if size < g.conf.FragLimit || attempt < g.conf.Level {
 		return none, nil
@@ -408,8 +408,7 @@ func (g *GMLakeCode) create(l *codeLake, size int64) (int32, error) {
 	return 2 * id, nil
 }
 
-// Empty implements Allocator: it unmaps the stitched blocks that serve no request and gives back every segment that is then
-// free as a whole.
+// Empty implements Allocator: it unmaps the stitched blocks that serve no request and releases every segment that is then wholly free.
 func (g *GMLakeCode) Empty() error {
 	if err := g.lender.synchronize(); err != nil {
 		return err
@@ -434,7 +433,7 @@ func (g *GMLakeCode) Empty() error {
 	return g.torch.Empty()
 }
 
-// stitchedOver says whether a stitched block still maps chunks of a primitive one.
+// stitchedOver reports whether a stitched block still maps chunks of a primitive one.
 func (g *GMLakeCode) stitchedOver(id int32) bool {
 	s := g.spans[id]
 	for c := s.first; c < s.first+s.n; c++ {

@@ -6,14 +6,14 @@ import (
 	"gm/internal/cuda"
 )
 
-// limbo is addresses of which nothing is handed out any more, until the stream that used them is done with them: then they are unmapped.
+// limbo holds addresses that are no longer handed out, until the stream that used them is done with them. Then it unmaps them.
 type limbo struct {
 	dev     cuda.Device
 	waiting lender
 	ranges  []limboRange
-	spare   []int32 // ranges to use again
-	gave    int64   // bytes of chunks that were given back
-	errs    []error // of what was given back
+	spare   []int32 // ranges for reuse
+	freed   int64   // bytes of chunks that were released
+	errs    []error // of what was released
 }
 
 // limboRange is a range of addresses, and the chunks that go with it.
@@ -48,19 +48,19 @@ func (l *limbo) put(r limboRange, stream cuda.Stream) {
 func (l *limbo) end(id int32) {
 	r := l.ranges[id]
 	l.errs = append(l.errs, unmapChunks(l.dev, r.ptr, r.size), releaseChunks(l.dev, r.chunks))
-	l.gave += int64(len(r.chunks)) * chunkSize
+	l.freed += int64(len(r.chunks)) * chunkSize
 	l.ranges[id] = limboRange{}
 	l.spare = append(l.spare, id)
 }
 
-// process unmaps what streams are done with. It returns the bytes of chunks that were given back since it was last called.
-func (l *limbo) process() (gave int64, err error) { return l.took(l.waiting.process()) }
+// process unmaps what streams are done with. It returns the bytes of chunks that were released since the last call.
+func (l *limbo) process() (freed int64, err error) { return l.took(l.waiting.process()) }
 
-// synchronize is process that waits for the streams, but not during a capture.
-func (l *limbo) synchronize() (gave int64, err error) { return l.took(l.waiting.synchronize()) }
+// synchronize is process, but waits for the streams. During a capture it does not wait.
+func (l *limbo) synchronize() (freed int64, err error) { return l.took(l.waiting.synchronize()) }
 
-func (l *limbo) took(waiting error) (gave int64, err error) {
-	gave, err = l.gave, errors.Join(append(l.errs, waiting)...)
-	l.gave, l.errs = 0, l.errs[:0]
-	return gave, err
+func (l *limbo) took(waiting error) (freed int64, err error) {
+	freed, err = l.freed, errors.Join(append(l.errs, waiting)...)
+	l.freed, l.errs = 0, l.errs[:0]
+	return freed, err
 }

@@ -7,7 +7,7 @@ import (
 	"gm/internal/cuda"
 )
 
-// rest puts a stitched block whose parts are all free among those that may be handed out.
+// rest adds a stitched block whose parts are all free to those that may be handed out.
 func (g *GMLake) rest(id int32) {
 	s := &g.stitched[id]
 	g.uses++
@@ -16,7 +16,7 @@ func (g *GMLake) rest(id int32) {
 	g.idle.insert(free{s.lastUse, s.ptr, id})
 }
 
-// wake takes a stitched block out from among those that may be handed out.
+// wake removes a stitched block from those that may be handed out.
 func (g *GMLake) wake(id int32) {
 	s := &g.stitched[id]
 	s.lake.stitched.remove(s.size, s.ptr)
@@ -74,7 +74,7 @@ func (g *GMLake) deactivatePart(id int32) {
 	}
 }
 
-// stitchFree gives up the least recently used idle stitched blocks until those left are within the limit. Their chunks live on.
+// stitchFree drops the least recently used idle stitched blocks until the rest are within the limit. Their chunks stay.
 func (g *GMLake) stitchFree() {
 	for g.held > g.conf.StitchLimit && !g.idle.empty() {
 		g.dropStitched(g.idle.at(g.idle.first()).id)
@@ -129,8 +129,8 @@ func (g *GMLake) RecordStream(p cuda.Ptr, stream cuda.Stream) error {
 	return nil
 }
 
-// Empty implements Allocator: it gives up every idle stitched block, and every free primitive one that is then part of none, and waits
-// until their streams are done with them. During a capture it does nothing.
+// Empty implements Allocator: it drops every idle stitched block and every free primitive block that is then part of none, and waits until
+// their streams are done with them. During a capture it does nothing.
 func (g *GMLake) Empty() error {
 	if g.lender.capturing {
 		return nil

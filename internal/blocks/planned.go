@@ -14,7 +14,7 @@ var plannedEntry = Entry{
 	}),
 }
 
-// Placement is what a plan says of one request: its size and where it goes.
+// Placement is the part of a plan for one request: its size and where it goes.
 type Placement struct {
 	Size   int64 // bytes as requested
 	Arena  int32
@@ -22,8 +22,8 @@ type Placement struct {
 }
 
 // Planned serves requests from a plan: the n-th request gets the n-th placement. Each arena is one allocation of the device, made at the
-// start. A request that is not the one that the plan expects, or whose place is still in use, goes to PyTorch's allocator, and the
-// plan waits for its next.
+// start. A request that the plan does not expect, or whose place is still in use, goes to PyTorch's allocator. The plan then waits for the
+// request that it expects.
 type Planned struct {
 	besideTorch
 	plan   []Placement
@@ -80,7 +80,7 @@ func (p *Planned) Malloc(size int64, stream cuda.Stream, pool Pool) (cuda.Ptr, e
 	return ptr, nil
 }
 
-// vacant says whether nothing live lies where a placement goes.
+// vacant reports whether the place of a placement is free.
 func (p *Planned) vacant(place *Placement) bool {
 	set := &p.taken[place.Arena]
 	at := set.seek(place.Offset, 0)

@@ -61,13 +61,13 @@ func (r *ranges) around(p cuda.Ptr) (stretch, spot, bool) {
 	return s, at, p < s.end()
 }
 
-// holds says whether all of [p, p+n) is in the set, and in which region.
+// holds reports whether all of [p, p+n) is in the set, and in which region.
 func (r *ranges) holds(p cuda.Ptr, n int64) (region int32, ok bool) {
 	s, _, ok := r.around(p)
 	return s.region, ok && p+cuda.Ptr(n) <= s.end()
 }
 
-// fit returns the first n bytes of the smallest stretch that has as many.
+// fit returns the first n bytes of the smallest stretch of at least n bytes.
 func (r *ranges) fit(n int64) (stretch, bool) {
 	at := r.bySize.seek(n, 0)
 	if !r.bySize.valid(at) {
@@ -77,7 +77,7 @@ func (r *ranges) fit(n int64) (stretch, bool) {
 	return stretch{f.ptr, n, f.id}, true
 }
 
-// cut takes [p, p+n), which is in the set, out of it.
+// cut removes [p, p+n), which must be in the set.
 func (r *ranges) cut(p cuda.Ptr, n int64) {
 	s, at, ok := r.around(p)
 	if !ok || p+cuda.Ptr(n) > s.end() {

@@ -6,10 +6,10 @@ import (
 	"gm/internal/cuda"
 )
 
-// BlockState says who has a block.
+// BlockState is the state of a block.
 type BlockState uint8
 
-// The states of a block; a String is PyTorch's name of it.
+// The states of a block. String returns PyTorch's names.
 const (
 	BlockFree    BlockState = iota
 	BlockUsed               // handed out

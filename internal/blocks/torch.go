@@ -19,8 +19,8 @@ var expandableEntry = Entry{
 	configure: func(text string) (maker, error) { return configureTorch(text, true) },
 }
 
-// configureTorch reads settings of PyTorch's allocator, with expandable segments or those that the settings ask for. Without settings it has
-// those of the job's recording.
+// configureTorch parses settings of PyTorch's allocator. Without settings the allocator has those of the job's recording. Segments are
+// expandable if expandable is set or the given settings say so.
 func configureTorch(text string, expandable bool) (maker, error) {
 	given, err := allocconf.Parse(text)
 	return func(dev cuda.Device, job *Job) (Allocator, error) {
@@ -129,7 +129,7 @@ func (p *torchPool) lane(stream cuda.Stream) *lane {
 	return p.recent
 }
 
-// request is a Malloc on its way.
+// request is a Malloc in progress.
 type request struct {
 	size   int64 // rounded
 	stream cuda.Stream
@@ -203,7 +203,7 @@ func (t *Torch) handOut(b int32, r *request) cuda.Ptr {
 	return used.ptr
 }
 
-// shouldSplit says whether what a block of size bytes leaves of a free one of have bytes becomes a block of its own.
+// shouldSplit reports whether a block of size bytes is split off a free block of have bytes.
 func (t *Torch) shouldSplit(have, size int64, small, expandable bool) bool {
 	rest := have - size
 	if small || expandable {
@@ -254,7 +254,7 @@ func (t *Torch) RecordStream(p cuda.Ptr, stream cuda.Stream) error {
 	return nil
 }
 
-// freeBlock joins a block that nobody uses with its free neighbours and puts it into its lane.
+// freeBlock joins an unused block with its free neighbours and puts it into its lane.
 func (t *Torch) freeBlock(id int32) {
 	b := t.store.at(id)
 	b.used = false
@@ -264,7 +264,7 @@ func (t *Torch) freeBlock(id int32) {
 	t.insertFree(id, l)
 }
 
-// join makes block id swallow its neighbour j if that is free and as mapped as it is.
+// join merges neighbour j into block id if j is free and both are mapped, or both are not.
 func (t *Torch) join(id, j int32, l *lane) {
 	if j == none {
 		return
@@ -281,8 +281,7 @@ func (t *Torch) join(id, j int32, l *lane) {
 	t.store.absorb(id, j)
 }
 
-// Capture says that a CUDA graph is being captured, or no longer. Meanwhile no events are recorded or asked for and nothing is given back
-// to the device, as these calls would become part of the graph or end its capture, and what waits for an event goes on waiting.
+// Capture implements [Resident]. During a capture, what waits for an event keeps waiting.
 func (t *Torch) Capture(on bool) error { return t.lender.capture(on) }
 
 // Stats implements Allocator.

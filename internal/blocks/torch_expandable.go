@@ -15,8 +15,8 @@ type expandable struct {
 	pages map[int64]cuda.Handle // by number from base
 }
 
-// preferExpandable moves at, the best fit by size, on to the block that could grow the least: a block at the end of the
-// mapped pages counts as large as what it can grow to.
+// preferExpandable moves at from the best fit by size to the block that can grow the least: a block at the end of the mapped pages counts
+// with the size that it can grow to.
 func (t *Torch) preferExpandable(set *freeSet, at spot) spot {
 	reach := func(at spot) (int64, bool) {
 		b := t.store.at(set.at(at).id)
@@ -37,8 +37,8 @@ func (t *Torch) preferExpandable(set *freeSet, at spot) spot {
 	return at
 }
 
-// skipExpandable moves at on to a block of no expandable segment: with expandable_segments switched off, those that are there
-// still are left alone.
+// skipExpandable moves at to a block outside of expandable segments: with expandable_segments switched off, those that still exist are left
+// alone.
 func (t *Torch) skipExpandable(set *freeSet, at spot) spot {
 	for len(t.expandables) > 0 && set.valid(at) && t.store.at(set.at(at).id).segment != none {
 		at = set.next(at)
@@ -63,14 +63,14 @@ func (t *Torch) growExpandable(r *request) (int32, error) {
 		if ok, err := t.mapFront(next, min(missing, t.store.at(next).size), r.lane); !ok || err != nil {
 			return none, err
 		}
-		b = next // which has swallowed the block before it
+		b = next // into which the block before it was merged
 	}
 	r.lane.free.remove(t.store.at(b).size, t.store.at(b).ptr)
 	return b, nil
 }
 
-// findExpandable returns the first of a row of neighbouring free or unmapped blocks with room for r: at the lowest address
-// where an unmapped one has that room, with a free block before it counted in, else in a new range.
+// findExpandable returns the first of some neighbouring blocks, free or unmapped, that together have room for r: at the lowest unmapped
+// block where there is room, counting a free block before it, else in a new range.
 func (t *Torch) findExpandable(r *request) (int32, error) {
 	set := &r.lane.unmapped
 	for at := set.first(); set.valid(at); at = set.next(at) {
@@ -146,8 +146,8 @@ func (t *Torch) mapFront(b int32, size int64, l *lane) (bool, error) {
 	return true, nil
 }
 
-// mapPages makes and maps pages for the range. When the device is full, or on an error, it undoes what it did; when it is
-// full it returns false.
+// mapPages creates and maps pages for the range. When the device is full, or on an error, it undoes what it did; when the device is full it
+// returns false.
 func (t *Torch) mapPages(e *expandable, p cuda.Ptr, size int64) (bool, error) {
 	first, n := int64(p-e.base)/e.page, size/e.page
 	for i := first; i < first+n; i++ {
@@ -188,8 +188,7 @@ func (t *Torch) dropPages(e *expandable, first, end int64) error {
 	return nil
 }
 
-// unmapFree gives the whole pages within free block b back to the device. What is left of the block before and behind
-// them stays free.
+// unmapFree releases the whole pages within free block b to the device. The rest of the block, before and after them, stays free.
 func (t *Torch) unmapFree(b int32, l *lane) error {
 	at := t.store.at(b)
 	e := t.expandables[at.segment]
@@ -230,7 +229,7 @@ func (t *Torch) unmapFree(b int32, l *lane) error {
 	return t.dropExpandable(b, e)
 }
 
-// dropExpandable gives back the range of an expandable segment that has no memory left; b is all of it.
+// dropExpandable frees the addresses of an expandable segment that has no memory left; b is all of it.
 func (t *Torch) dropExpandable(b int32, e *expandable) error {
 	if err := t.dev.AddressFree(e.base, t.store.at(b).size); err != nil {
 		return fmt.Errorf("free an expandable segment: %w", err)

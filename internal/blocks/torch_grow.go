@@ -7,8 +7,8 @@ import (
 	"gm/internal/cuda"
 )
 
-// grow gets memory for r from the device, giving back more and more of what is cached as long as the device is full.
-// It returns none when all of that did not help.
+// grow takes memory for r from the device. As long as the device is full it releases more and more of the cache. It returns none if even
+// that did not help.
 func (t *Torch) grow(r *request) (int32, error) {
 	if t.lender.capturing {
 		return t.newSegment(r)
@@ -77,9 +77,8 @@ func (t *Torch) takeSegment(r *request, size int64) (int32, error) {
 	}), nil
 }
 
-// Empty implements Allocator: it waits for all events and gives back every segment that is free as a whole, and every
-// free page of expandable segments. Private pools keep theirs: they may belong to a graph that will run again. During a capture
-// it does nothing.
+// Empty implements Allocator: it waits for all events and releases every segment that is wholly free, and every free page of expandable
+// segments. Private pools keep theirs: they may belong to a graph that will run again. During a capture it does nothing.
 func (t *Torch) Empty() error {
 	if t.lender.capturing {
 		return nil
@@ -93,8 +92,8 @@ func (t *Torch) Empty() error {
 	return t.releaseFree(t.pools[0])
 }
 
-// Idle returns the addresses of the segments from MemAlloc that are free as a whole, in the order in which Empty gives them
-// back, after blocks whose events have passed were freed; ok is false if Empty would have to wait for others.
+// Idle returns the addresses of the segments from MemAlloc that are wholly free, in the order in which Empty releases them. It first frees
+// the blocks whose events have passed; ok is false if Empty would have to wait for others.
 func (t *Torch) Idle() (idle []cuda.Ptr, ok bool, err error) {
 	if err := t.lender.process(); err != nil {
 		return nil, false, err
@@ -114,7 +113,7 @@ func (t *Torch) Idle() (idle []cuda.Ptr, ok bool, err error) {
 	return idle, true, nil
 }
 
-// releaseFree gives back what is free of a pool, in the order of its lanes.
+// releaseFree releases the free memory of a pool, in the order of its lanes.
 func (t *Torch) releaseFree(p *torchPool) error {
 	for _, l := range p.lanes {
 		var mapped []int32
@@ -142,7 +141,7 @@ func (t *Torch) releaseFree(p *torchPool) error {
 	return nil
 }
 
-// releaseSegment gives the segment of a free, unsplit block back to the device.
+// releaseSegment releases the segment of a free, unsplit block to the device.
 func (t *Torch) releaseSegment(id int32, l *lane) error {
 	b := t.store.at(id)
 	if err := t.dev.MemFree(b.ptr); err != nil {
@@ -154,7 +153,8 @@ func (t *Torch) releaseSegment(id int32, l *lane) error {
 	return nil
 }
 
-// releaseOversize gives back free blocks above the split limit, enough for r by themselves, and says whether it did.
+// releaseOversize releases free blocks above the split limit, one that is large enough for r or several together, and reports whether that
+// was enough.
 func (t *Torch) releaseOversize(r *request) (bool, error) {
 	want := max(r.size, t.conf.MaxSplitSize)
 	set := &r.lane.free
@@ -176,13 +176,13 @@ func (t *Torch) releaseOversize(r *request) (bool, error) {
 	return released >= want, nil
 }
 
-// releasable says whether a free block is a whole segment from MemAlloc.
+// releasable reports whether a free block is a whole segment from MemAlloc.
 func (t *Torch) releasable(id int32) bool {
 	b := t.store.at(id)
 	return b.segment == none && !b.split()
 }
 
-// collectGarbage gives back the oldest unsplit large blocks once more than the threshold is reserved.
+// collectGarbage releases the oldest unsplit large blocks once more than the threshold is reserved.
 func (t *Torch) collectGarbage() error {
 	threshold := int64(t.conf.GCThreshold * float64(t.limit))
 	target := t.stats.Reserved - threshold

@@ -6,8 +6,8 @@ import (
 	"gm/internal/cuda"
 )
 
-// EmptyPool waits for all events and gives back what is free of a private pool, which no graph may use any more. It says whether
-// the pool has nothing left; then its number may be used for another.
+// EmptyPool waits for all events and releases the free memory of a private pool that no graph may use any more. It reports whether the pool
+// has no memory left. Its number may then be used for another pool.
 func (t *Torch) EmptyPool(pool Pool) (bool, error) {
 	i, ok := t.pairs[pool]
 	if !ok {
@@ -27,7 +27,7 @@ func (t *Torch) EmptyPool(pool Pool) (bool, error) {
 	return !t.holds(i) && !t.holds(i+1), nil
 }
 
-// releaseBare gives back the ranges of a pool that have no memory, as when the device was full when they were begun.
+// releaseBare frees the address ranges of a pool that have no memory, such as those that were reserved when the device was full.
 func (t *Torch) releaseBare(p *torchPool) error {
 	for _, l := range p.lanes {
 		for at := l.unmapped.first(); l.unmapped.valid(at); {
@@ -47,7 +47,7 @@ func (t *Torch) releaseBare(p *torchPool) error {
 	return nil
 }
 
-// holds says whether there are blocks of a pool, be they in use or free.
+// holds reports whether a pool has blocks, in use or free.
 func (t *Torch) holds(pool int32) bool {
 	for _, l := range t.pools[pool].lanes {
 		if !l.free.empty() || !l.unmapped.empty() {
@@ -71,7 +71,7 @@ func (t *Torch) Pending() (small, large int64) {
 	return small, large
 }
 
-// EmptyPool is that of PyTorch's allocator, which private pools are left to.
+// EmptyPool empties a private pool of PyTorch's allocator, to which all of these are left.
 func (b *besideTorch) EmptyPool(pool Pool) (bool, error) {
 	none, err := b.torch.EmptyPool(pool)
 	b.follow()

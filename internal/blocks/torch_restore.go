@@ -25,8 +25,8 @@ type Held struct {
 
 // Restore takes over segments, ordered by address, before the first request. It returns the addresses of their live blocks, in order.
 //
-// A recording does not say where the free blocks are. What lies between two live blocks is free, but for what the first of
-// them is known to take, or all of it if it is too small to have been split off.
+// A recording does not say where the free blocks are. What lies between two live blocks counts as free, except for the bytes that the first
+// of them is known to take. A gap that is too small to have been split off belongs to the first block.
 func (t *Torch) Restore(segments []Segment) ([]cuda.Ptr, error) {
 	var ptrs []cuda.Ptr
 	for i := 0; i < len(segments); {
@@ -44,14 +44,14 @@ func (t *Torch) Restore(segments []Segment) ([]cuda.Ptr, error) {
 	return ptrs, nil
 }
 
-// sameExpandable says whether two mapped ranges may belong to one expandable segment.
+// sameExpandable reports whether two mapped ranges may belong to one expandable segment.
 func (t *Torch) sameExpandable(a, b *Segment) bool {
 	_, total, err := t.dev.MemInfo()
 	return err == nil && b.Expandable && a.Stream == b.Stream && a.Pool == b.Pool && t.smallBlocks(a) == t.smallBlocks(b) &&
 		b.Addr+uint64(b.Size)-a.Addr <= uint64(total)
 }
 
-// smallBlocks says whether the segment belongs to the small half of its pool: by its blocks, or by the size of its pages.
+// smallBlocks reports whether the segment belongs to the small half of its pool: by its blocks, or by the size of its pages.
 func (t *Torch) smallBlocks(s *Segment) bool {
 	switch {
 	case len(s.Live) > 0:

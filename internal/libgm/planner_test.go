@@ -115,7 +115,7 @@ func TestSocketFails(t *testing.T) {
 	}{
 		{"", "ended before it answered"},
 		{"only words are answered here", "not a message of gm"},
-		{bad.String(), "is not a plan: step 1: its place is that of step 0"},
+		{bad.String(), "is not a plan: step 1 overlaps step 0"},
 		{bad.String()[:200], "ended before it answered"},
 		{text.String(), "of kind 5, expected 4"},
 	} {
