@@ -13,7 +13,7 @@ import (
 	"gm/internal/cuda/sim"
 )
 
-// Row is how one allocator did on one program.
+// Row is the result of one allocator on one program.
 type Row struct {
 	Trace         string   `json:"trace"`
 	Device        int32    `json:"device"`
@@ -24,20 +24,20 @@ type Row struct {
 	Fragmentation float64  `json:"fragmentation"`        // 1 - utilisation
 	Reduction     *float64 `json:"mem_reduction_ratio"`  // of the peak reserved, against torch on the same program; null unless both ran to the end
 	DriverCalls   int64    `json:"driver_calls"`         // on memory, one for each handle of a range
-	DriverNS      int64    `json:"driver_ns"`            // that all driver calls would have taken
-	DriverShare   float64  `json:"driver_share"`         // of the time from the first row of the trace to the last
+	DriverNS      int64    `json:"driver_ns"`            // the time that all driver calls would take
+	DriverShare   float64  `json:"driver_share"`         // DriverNS as a share of the time from the first row of the trace to the last
 	Retries       int64    `json:"retries"`              // times that the cache was emptied because the device was full
 	OOM           *OOM     `json:"oom"`                  // null if all requests were met
 
-	Bound bool `json:"-"` // the allocator is one that others are compared with: see blocks.Entry
+	Bound bool `json:"-"` // other allocators are compared with this one: see blocks.Entry
 
 	curve    replay.Curve
 	baseline int64 // peak reserved of torch, 0 unless both ran to the end and reserved something
 }
 
-// OOM is where a program could not go on.
+// OOM is the request at which a program ran out of memory.
 type OOM struct {
-	Row       int64 `json:"row"` // of the trace; -1 when it could not even begin, as the arenas of a plan did not fit
+	Row       int64 `json:"row"` // of the trace; -1 if the program could not begin, because the arenas of a plan did not fit
 	TimeNS    int64 `json:"time_ns"`
 	Size      int64 `json:"requested_bytes"`
 	Allocated int64 `json:"allocated_bytes"`
@@ -47,8 +47,8 @@ type OOM struct {
 // Curve returns memory over time.
 func (r *Row) Curve() replay.Curve { return r.curve }
 
-// baseline is what reductions are measured against: PyTorch's caching allocator without expandable_segments, its other settings
-// as recorded.
+// baseline is the allocator that reductions are measured against: PyTorch's caching allocator without expandable_segments, with its other
+// settings as recorded.
 const baseline = "torch"
 
 // GPU is the simulated device that programs are replayed on.
@@ -62,17 +62,18 @@ func Compare(ctx context.Context, programs []*replay.Program, specs []Spec, capa
 	return CompareOn(ctx, programs, specs, GPU{capacity, sim.H200()}, done)
 }
 
-// CompareOn replays every program through every allocator, each on such a GPU, on all cores. It returns the rows program by program,
-// in the order of specs, and calls done once for each row, from any goroutine.
+// CompareOn replays every program through every allocator, on all cores. Each replay has a GPU of its own. It returns the rows program by
+// program, in the order of specs, and calls done once for each row, from any goroutine.
 func CompareOn(ctx context.Context, programs []*replay.Program, specs []Spec, gpu GPU, done func()) ([]Row, error) {
-	nobody := func(int, int, blocks.Allocator) replay.Watch { return func(int, cuda.Ptr) {} }
-	return CompareWatched(ctx, programs, specs, gpu, nobody, done)
+	unwatched := func(int, int, blocks.Allocator) replay.Watch { return func(int, cuda.Ptr) {} }
+	return CompareWatched(ctx, programs, specs, gpu, unwatched, done)
 }
 
-// Watcher returns who watches the replay of a program through the allocator of a spec, both by number. It is called from any goroutine.
+// Watcher returns a watch for the replay of a program through the allocator of a spec, both given by number. It is called from any
+// goroutine.
 type Watcher func(program, spec int, a blocks.Allocator) replay.Watch
 
-// CompareWatched is [CompareOn] with somebody who watches.
+// CompareWatched is [CompareOn] with watches.
 func CompareWatched(ctx context.Context, programs []*replay.Program, specs []Spec, gpu GPU, watcher Watcher, done func()) ([]Row, error) {
 	base := slices.IndexFunc(specs, func(s Spec) bool { return s.Text == baseline })
 	all := specs
@@ -84,13 +85,13 @@ func CompareWatched(ctx context.Context, programs []*replay.Program, specs []Spe
 		}
 		all = append(slices.Clip(specs), torch...)
 	}
-	asked := func(program, spec int, a blocks.Allocator) replay.Watch {
+	watched := func(program, spec int, a blocks.Allocator) replay.Watch {
 		if spec < len(specs) {
 			return watcher(program, spec, a)
 		}
 		return func(int, cuda.Ptr) {}
 	}
-	rows, err := runAll(ctx, programs, all, gpu, asked, func(spec int) {
+	rows, err := runAll(ctx, programs, all, gpu, watched, func(spec int) {
 		if spec < len(specs) {
 			done()
 		}

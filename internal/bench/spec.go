@@ -16,7 +16,7 @@ import (
 // Spec is an allocator with its settings, for any program.
 type Spec struct{ blocks.Spec }
 
-// Names returns a line for each allocator: its name and what it is.
+// Names returns a line for each allocator: its name and what it does.
 func Names() []string {
 	var lines []string
 	for _, e := range blocks.Registry() {
@@ -42,7 +42,7 @@ func specs(of []blocks.Spec) []Spec {
 	return all
 }
 
-// Make makes the allocator for a program on a device. A *blocks.OOMError means that the arenas of a plan do not fit.
+// Make creates the allocator for a program on a device. A *blocks.OOMError means that the arenas of a plan do not fit.
 func (s Spec) Make(ctx context.Context, p *replay.Program, dev cuda.Device) (blocks.Allocator, error) {
 	p, err := s.Prepare(ctx, p)
 	if err != nil {
@@ -54,15 +54,16 @@ func (s Spec) Make(ctx context.Context, p *replay.Program, dev cuda.Device) (blo
 	})
 }
 
-// adopt has c follow a plan of an iteration, as gmstitch run --auto does, but before the next request. What cannot be planned is not followed.
+// adopt makes c follow a plan of an iteration, as gmstitch run --auto does, but from the next request on. An iteration that cannot be
+// planned is not followed.
 func adopt(ctx context.Context, c *blocks.Cyclic, iteration []blocks.Request) {
 	if cycle, err := cyclic.Solve(ctx, iteration, solvers.Auto(), dsa.Options{}); err == nil {
 		c.Adopt(cycle)
 	}
 }
 
-// Prepare returns a program that the allocator can be made for many times over: p, or a copy of it with the plan that would otherwise
-// be solved each time.
+// Prepare returns a program for which the allocator can be created many times: p, or a copy of it with the plan, which would otherwise be
+// solved each time.
 func (s Spec) Prepare(ctx context.Context, p *replay.Program) (*replay.Program, error) {
 	if !s.Planned || p.Placements != nil {
 		return p, nil

@@ -2,10 +2,10 @@ package bench
 
 import "math"
 
-// Summary is one allocator over all programs.
+// Summary is the result of one allocator over all programs.
 type Summary struct {
 	Allocator   string  `json:"allocator"`
-	Traces      int     `json:"traces"` // those that it and torch ran to the end; the means are of these
+	Traces      int     `json:"traces"` // those that both it and torch ran to the end; the means are over these
 	Utilisation float64 `json:"utilisation_geomean"`
 	Reserved    float64 `json:"reserved_vs_torch"`   // geometric mean of peak reserved / that of torch
 	Reduction   float64 `json:"mem_reduction_ratio"` // of the sums of peak reserved, against torch

@@ -2,9 +2,11 @@ package replay
 
 import "slices"
 
-// Borrowers returns, for each tensor that is freed while other streams use it, the number from 0 of a stream that stands for these, and
-// how many such streams there are; other tensors have -1. The earlier tensors of a borrower are all complete before its later ones: the
-// blocks that wait for one stream are freed in order, so that, as long as the recording freed them in order, that is one stream.
+// Borrowers assigns a stream to each tensor that is freed while other streams use it. This borrower stands for those streams. It returns
+// the number of the borrower by tensor, from 0, or -1 for other tensors, and how many borrowers there are.
+//
+// The earlier tensors of a borrower complete before its later ones. The blocks that wait for one stream are freed in order, so that one
+// borrower is enough as long as the recording freed them in order.
 func (p *Program) Borrowers() (of []int32, n int) {
 	ends := p.ends()
 	of = slices.Repeat([]int32{-1}, len(p.Sizes))

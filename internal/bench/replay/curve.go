@@ -2,10 +2,10 @@ package replay
 
 import "gm/internal/blocks"
 
-// maxSamples is the most points that a curve has: more than a chart has pixels.
+// maxSamples is the most points of a curve: more than a chart has pixels.
 const maxSamples = 2048
 
-// Curve is memory over time: for each of up to 2048 stretches of equally many steps, its start and the most bytes seen in it.
+// Curve is memory over time: for each of up to 2048 stretches of the same number of steps, its start and the most bytes in it.
 type Curve struct {
 	TimeNS    []int64
 	Allocated []int64

@@ -9,7 +9,7 @@ import (
 	"gm/internal/cuda"
 )
 
-// initial gathers the rows of a trace that stand for what was there before its recording began.
+// initial gathers the rows of a trace that describe the memory before its recording began.
 type initial struct {
 	segments []blocks.Segment
 	live     []heldTensor
@@ -20,8 +20,7 @@ type heldTensor struct {
 	key int64
 }
 
-// add takes in a preexisting row; block is the bytes of a tensor's block, 0 if they are not known, and key the caller's name for
-// the tensor.
+// add adds a preexisting row; block is the bytes of a tensor's block, 0 if they are not known, and key is the caller's name for the tensor.
 func (in *initial) add(e *trace.Event, block, key int64) {
 	switch e.Op {
 	case trace.OpSegmentAlloc, trace.OpSegmentMap:
@@ -34,8 +33,8 @@ func (in *initial) add(e *trace.Event, block, key int64) {
 	}
 }
 
-// settle puts the live tensors into their segments, all ordered by address, and returns the segments and the tensors' keys in
-// that order. Segments that overlap one before them, and tensors in no known segment or where another begins, are left out.
+// settle puts the live tensors into their segments, ordered by address, and returns the segments and the keys of the tensors in that order.
+// It leaves out segments that overlap an earlier one, and tensors that lie in no known segment or begin where another does.
 func (in *initial) settle() ([]blocks.Segment, []int64) {
 	slices.SortFunc(in.segments, func(a, b blocks.Segment) int { return cmp.Compare(a.Addr, b.Addr) })
 	in.segments = joinRanges(apart(in.segments))
@@ -54,7 +53,7 @@ func (in *initial) settle() ([]blocks.Segment, []int64) {
 	return in.segments, keys
 }
 
-// apart leaves out segments that overlap one before them.
+// apart leaves out segments that overlap an earlier one.
 func apart(segments []blocks.Segment) []blocks.Segment {
 	var all []blocks.Segment
 	for _, s := range segments {
@@ -65,7 +64,7 @@ func apart(segments []blocks.Segment) []blocks.Segment {
 	return all
 }
 
-// joinRanges makes one of mapped ranges that touch: the free memory on both sides of the seam is one block.
+// joinRanges joins mapped ranges that touch: the free memory on both sides of the seam is one block.
 func joinRanges(segments []blocks.Segment) []blocks.Segment {
 	var joined []blocks.Segment
 	for _, s := range segments {

@@ -44,7 +44,7 @@ func Load(r *trace.Reader) ([]*Program, error) {
 	return l.finish(), nil
 }
 
-// concerns tells whether a row is of a framework's allocator.
+// concerns reports whether a row belongs to a framework's allocator.
 func concerns(e *trace.Event) bool {
 	return e.Level == trace.LevelFramework && e.Op != trace.OpMark && e.Op != trace.OpSnapshot && e.Op != trace.OpSample
 }
@@ -80,7 +80,7 @@ func LoadPlan(r *plan.Reader) ([]*Program, error) {
 		nowNS = steps[i].timeNS
 	}
 	for _, s := range steps {
-		if s.kind != Empty { // of which the plan has no time
+		if s.kind != Empty { // a plan has no times of these
 			nowNS = s.timeNS
 		}
 		s.program.step(s.kind, s.tensor, s.row, nowNS)
@@ -113,8 +113,8 @@ func (p *loading) place(t *plan.Tensor) {
 	p.Placements = append(p.Placements, blocks.Placement{Size: t.Size, Arena: arena, Offset: t.Offset})
 }
 
-// Open loads the named file, a trace or a plan. For "-" or "", standard input, the programs are named for what the file says
-// it was made from. What can be read but once stays open for Stacks.
+// Open loads the named file, a trace or a plan. If the name is "-" or "", it reads standard input and names the programs after the source
+// that the file records. A file that can be read only once stays open for Stacks.
 func Open(name string) (programs []*Program, err error) {
 	source, err := column.OpenSource(name)
 	if err != nil {
@@ -136,7 +136,7 @@ func Open(name string) (programs []*Program, err error) {
 	return programs, err
 }
 
-// load also returns what the trace was made from.
+// load also returns the name of what the trace was made from.
 func load(source *column.Source) (programs []*Program, made string, err error) {
 	kind, err := column.Kind(source, source.Size())
 	if err != nil {
@@ -161,7 +161,7 @@ func load(source *column.Source) (programs []*Program, made string, err error) {
 	return programs, r.Meta().Source, err
 }
 
-// checkPlan makes sure that no tensor of a plan lies on another.
+// checkPlan makes sure that no tensor of a plan overlaps another.
 func checkPlan(source *column.Source) error {
 	r, err := plan.NewReader(source, source.Size(), source.Name())
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"gm/internal/cuda/sim"
 )
 
-// Until replays p through a, which allocates from dev, up to a step and with it. It returns the addresses of the tensors that the program
-// holds then; those of 0 bytes have none.
+// Until replays p through a, which allocates from dev, up to and including a step. It returns the addresses of the tensors that the program
+// then holds; tensors of 0 bytes have none.
 func Until(ctx context.Context, p *Program, a blocks.Allocator, dev *sim.Device, step int) (map[int32]cuda.Ptr, error) {
 	r, err := newRunner(p, a, dev)
 	if err != nil {
@@ -43,17 +43,18 @@ func Until(ctx context.Context, p *Program, a blocks.Allocator, dev *sim.Device,
 	return live, nil
 }
 
-// Peak is where an allocator has taken most from its device.
+// Peak is the moment when an allocator has taken most from its device.
 type Peak struct {
 	Step     int   // -1 if the first request cannot be met, or there is none
-	Grew     bool  // it was the request of this step that took it there
+	Grew     bool  // the request of this step grew the memory to the peak
 	Reserved int64 // bytes
 	OOM      *OOM  // where the replay ended early, nil if it did not
 }
 
-// FindPeak replays p through a, which allocates from dev, and returns the first step after which most is taken. What was taken before the
-// first step, and is never exceeded, is looked at when most of it is in use: behind the step, of those at which it is still taken, with
-// the most bytes requested.
+// FindPeak replays p through a, which allocates from dev, and returns the first step after which most memory is taken.
+//
+// If the peak was reached before the first step and is never exceeded, FindPeak returns the step at which most bytes are requested, of
+// those at which as much is still taken.
 func FindPeak(ctx context.Context, p *Program, a blocks.Allocator, dev *sim.Device) (Peak, error) {
 	peak := Peak{Step: -1, Reserved: a.Stats().Reserved}
 	var requested, most int64

@@ -7,8 +7,8 @@ import (
 	"gm/internal/dsa"
 )
 
-// Plan solves the layout of the program's tensors. It returns a placement for each in the order of their allocs, and the
-// sizes of the arenas in bytes: one for each pool.
+// Plan solves the layout of the program's tensors. It returns a placement for each, in the order of their allocs, and the sizes of the
+// arenas in bytes: one for each pool.
 func (p *Program) Plan(ctx context.Context, solver dsa.Solver) ([]blocks.Placement, []int64, error) {
 	ends := p.ends()
 	placements := make([]blocks.Placement, len(p.Sizes))
@@ -46,7 +46,7 @@ func (p *Program) Plan(ctx context.Context, solver dsa.Solver) ([]blocks.Placeme
 	return placements, arenas, nil
 }
 
-// ends returns for each tensor the step at which its memory is reusable, the number of steps if there is none.
+// ends returns, for each tensor, the step at which its memory can be reused, or the number of steps if there is none.
 func (p *Program) ends() []int64 {
 	ends := make([]int64, len(p.Sizes))
 	for t := range ends {

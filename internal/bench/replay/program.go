@@ -12,19 +12,19 @@ import (
 	"gm/internal/trace/recording"
 )
 
-// Kind is what a step asks of the allocator.
+// Kind is what a step makes the allocator do.
 type Kind uint8
 
 // The kinds of steps.
 const (
 	Alloc    Kind = iota
-	Free          // the owner gives the memory back and nobody else uses it
-	Request       // the owner gives it back while other streams use it
+	Free          // the owner frees the memory, and no other stream uses it
+	Request       // the owner frees it while other streams use it
 	Complete      // those streams are done
-	Empty         // the allocator is told to give back what it caches
+	Empty         // the allocator releases what it caches
 )
 
-// Program is the requests of one device in their order, one slice a column: what a replay reads once from end to end.
+// Program is the requests of one device in their order, with a slice for each column, as a replay reads them once from end to end.
 type Program struct {
 	Name      string
 	Device    int32
@@ -43,13 +43,13 @@ type Program struct {
 	Placements []blocks.Placement // of tensors, if the program was read from a plan
 	Arenas     []int64            // sizes of the plan's arenas, in bytes
 
-	// Partial programs begin or end midway, with memory in use whose layout the plan they were read from does not hold. PyTorch's
-	// allocator may come to another peak on them.
+	// Partial programs begin or end midway, with memory in use. The plan that they were read from does not contain its layout, so that
+	// PyTorch's allocator may reach another peak on them.
 	Partial bool
 
 	Refused int64 // bytes of the first request that failed while the trace was recorded; 0 if none did, or for a plan
 
-	Jump string // in words, where the clock of the trace jumps forward, so that times mean little; "" if it does not
+	Jump string // in words, where the clock of the trace jumps forward, which makes times unreliable; "" if it does not
 
 	Segments []sim.Range // the segments that the traced allocator took from the device, in order
 
@@ -119,7 +119,7 @@ type loading struct {
 // defaultAlign is what PyTorch rounds sizes up to, in bytes.
 const defaultAlign = 512
 
-// newLoader returns a loader; align is 0 if it is not known.
+// newLoader returns a loader; align is 0 if the alignment is not known.
 func newLoader(name, allocConf string, align int64) *loader {
 	if align <= 0 {
 		align = defaultAlign
@@ -141,7 +141,7 @@ func (l *loader) program(device int32) *loading {
 	return p
 }
 
-// add takes in one row of a framework's allocator. A free that is not of a tensor of that device's framework is passed over.
+// add adds one row of a framework's allocator. It skips a free of a tensor that this device's framework does not have.
 func (l *loader) add(e *trace.Event, row int64, tag string) {
 	l.rows++
 	p := l.program(e.Device)
@@ -181,7 +181,7 @@ func (l *loader) add(e *trace.Event, row int64, tag string) {
 	}
 }
 
-// segment takes in a segment or a mapped range. An address of 0 is one that is not known.
+// segment adds a segment or a mapped range. An address of 0 is not known.
 func (p *loading) segment(e *trace.Event, older bool) {
 	switch {
 	case e.Addr == 0 || e.Size == 0:
@@ -192,7 +192,7 @@ func (p *loading) segment(e *trace.Event, older bool) {
 	}
 }
 
-// finish settles what was there before the recording, names the programs and returns them.
+// finish settles the memory before the recording, names the programs and returns them.
 func (l *loader) finish() []*Program {
 	for _, p := range l.byDevice {
 		segments, tensors := p.initial.settle()
@@ -207,7 +207,7 @@ func (l *loader) finish() []*Program {
 	return l.programs
 }
 
-// PeakLive returns the most bytes that are live at a time, each request rounded up to Align.
+// PeakLive returns the most bytes that are live at the same time, each request rounded up to Align.
 func (p *Program) PeakLive() int64 {
 	var live, peak int64
 	rounded := func(t int32) int64 { return (p.Sizes[t] + p.Align - 1) / p.Align * p.Align }

@@ -9,8 +9,8 @@ import (
 	"gm/internal/cuda/sim"
 )
 
-// recordedDevice is a device that does what the recording says: it hands out the recorded addresses, is full where it was
-// full, and takes every call that was not recorded for a divergence.
+// recordedDevice is a device that behaves as recorded: it hands out the recorded addresses, is full where it was full, and reports every
+// call that was not recorded as a divergence.
 type recordedDevice struct {
 	*sim.Device
 	script   []segmentRow // recorded, not yet made
@@ -35,7 +35,7 @@ func (s segmentRow) String() string {
 	return text
 }
 
-// Divergence is the first place where a replay does not do what was recorded.
+// Divergence is the first place where a replay differs from the recording.
 type Divergence struct {
 	Row  int64  `json:"row"`
 	Want string `json:"recorded"`
@@ -53,7 +53,7 @@ func (d *recordedDevice) push(e *trace.Event, row int64) {
 
 func (d *recordedDevice) pop() { d.script = d.script[1:] }
 
-// frees counts the segments or ranges that are recorded as given back next.
+// frees counts the segments or ranges whose release is recorded next.
 func (d *recordedDevice) frees() int {
 	n := 0
 	for n < len(d.script) && (d.script[n].op == trace.OpSegmentFree || d.script[n].op == trace.OpSegmentUnmap) {
@@ -62,7 +62,7 @@ func (d *recordedDevice) frees() int {
 	return n
 }
 
-// returned lists the addresses of what is recorded as given back next.
+// returned lists the addresses whose release is recorded next.
 func (d *recordedDevice) returned() []cuda.Ptr {
 	var all []cuda.Ptr
 	for _, s := range d.script[:d.frees()] {
@@ -71,20 +71,20 @@ func (d *recordedDevice) returned() []cuda.Ptr {
 	return all
 }
 
-// expect takes the next recorded row if it is this one. A request for memory is refused where the recording gives some
-// back next; any other difference is a divergence.
+// expect takes the next recorded row if it is this one. A request for memory is refused where the next recorded row releases some; any
+// other difference is a divergence.
 func (d *recordedDevice) expect(op trace.Op, addr cuda.Ptr, size int64) (cuda.Ptr, error) {
 	got := segmentRow{op: op, addr: addr, size: size}
 	if len(d.script) == 0 {
 		return 0, d.diverge("no call here", got)
 	}
 	next := d.script[0]
-	asks := op == trace.OpSegmentAlloc
-	if next.op == op && next.size == size && (asks || next.addr == addr) {
+	grows := op == trace.OpSegmentAlloc
+	if next.op == op && next.size == size && (grows || next.addr == addr) {
 		d.pop()
 		return next.addr, nil
 	}
-	if asks && d.frees() > 0 {
+	if grows && d.frees() > 0 {
 		return 0, cuda.ErrOutOfMemory
 	}
 	return 0, d.diverge(next.String(), got)
@@ -97,7 +97,7 @@ func (d *recordedDevice) diverge(want string, got segmentRow) error {
 	if len(d.script) > 0 {
 		row = d.script[0].row
 	}
-	if d.diverged == nil { // calls that take back what was done follow the first
+	if d.diverged == nil { // after the first, the allocator undoes what it did
 		d.diverged = &Divergence{Row: row, Want: want, Got: got.String()}
 	}
 	return errDiverged
@@ -108,7 +108,7 @@ func (d *recordedDevice) MemAlloc(size int64) (cuda.Ptr, error) {
 	return d.expect(trace.OpSegmentAlloc, 0, size)
 }
 
-// MemFree implements cuda.Device. The recording knows the segment's size, the caller does not say it.
+// MemFree implements cuda.Device. The size of the segment is known to the recording, not to the caller.
 func (d *recordedDevice) MemFree(p cuda.Ptr) error {
 	if len(d.script) > 0 && d.script[0].op == trace.OpSegmentFree && d.script[0].addr == p {
 		d.pop()

@@ -2,9 +2,9 @@ package replay
 
 import "fmt"
 
-// Repeat returns a program that makes the requests [lo, hi) of p, counted from 0, so many times in all where p makes them once, and ends with
-// them. They must be an iteration: the requests before them are as many of the same sizes, and what these leave to be freed is
-// freed in the iteration after them.
+// Repeat returns a program that makes the requests [lo, hi) of p, counted from 0, the given number of times in place of once, and ends with
+// them. They must be an iteration: as many requests of the same sizes come before them, and what these leave in use is freed in the
+// iteration after them.
 func (p *Program) Repeat(lo, hi, times int) (*Program, error) {
 	first, last := p.stepOf(lo), p.stepOf(hi)
 	if lo < hi-lo || last == len(p.Kinds) {
@@ -51,7 +51,7 @@ func (p *Program) Repeat(lo, hi, times int) (*Program, error) {
 
 func clip[T any](s []T) []T { return s[:len(s):len(s)] }
 
-// stepOf returns the step of a request, the number of steps if there are not so many.
+// stepOf returns the step of a request, the number of steps if there are fewer requests.
 func (p *Program) stepOf(request int) int {
 	for i, kind := range p.Kinds {
 		if kind != Alloc {

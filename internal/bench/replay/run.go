@@ -13,14 +13,14 @@ import (
 // Result is the outcome of a replay.
 type Result struct {
 	Stats      blocks.Stats
-	Calls      int64         // driver calls on memory, one for each handle in a range
-	DriverTime time.Duration // that all driver calls would have taken
+	Calls      int64         // driver calls on memory; a call on a range counts once for each handle in it
+	DriverTime time.Duration // the time that all driver calls would take
 	OOM        *OOM          // where the replay ended early, nil if it did not
 	Curve      Curve
 }
 
-// borrower is the first of the streams that stand for all others in which a tensor was used: the recording says when they
-// were done, not which they were. The rest are below it.
+// borrower is the first of the streams that stand for all other streams in which a tensor was used: the recording says when they were done,
+// not which they were. The further ones count down from it.
 const borrower cuda.Stream = -1
 
 // runner replays one program.
@@ -35,7 +35,7 @@ type runner struct {
 	watch Watch
 }
 
-// newRunner returns what replays p through a, with the memory laid out that was there before the recording.
+// newRunner returns what replays p through a. It lays out the memory that was there before the recording.
 func newRunner(p *Program, a blocks.Allocator, dev *sim.Device) (*runner, error) {
 	r := &runner{p: p, a: a, dev: dev, ptrs: make([]cuda.Ptr, len(p.Sizes)), held: map[int32][]cuda.Event{}}
 	r.lent, _ = p.Borrowers()
@@ -68,7 +68,7 @@ func RunWatched(ctx context.Context, p *Program, a blocks.Allocator, dev *sim.De
 	return &Result{Stats: a.Stats(), Calls: dev.MemoryCalls(), DriverTime: dev.Elapsed(), OOM: oom, Curve: r.curve.curve}, nil
 }
 
-// addresses returns the recorded addresses of the segments in the order in which a will ask for segments.
+// addresses returns the recorded addresses of the segments, in the order in which a will request segments.
 func (p *Program) addresses(a blocks.Allocator) []sim.Range {
 	var all []sim.Range
 	if _, ok := a.(restorer); ok {
@@ -81,12 +81,12 @@ func (p *Program) addresses(a blocks.Allocator) []sim.Range {
 	return append(all, p.Segments...)
 }
 
-// restorer is an allocator that can begin with memory already laid out.
+// restorer is an allocator that can begin with memory that is already laid out.
 type restorer interface {
 	Restore(segments []blocks.Segment) ([]cuda.Ptr, error)
 }
 
-// restore lays out what was there before the recording. An allocator that cannot take it over gets requests for it instead.
+// restore lays out the memory that was there before the recording. An allocator that cannot take it over gets requests for it instead.
 func (r *runner) restore() error {
 	a, ok := r.a.(restorer)
 	if !ok || len(r.p.Initial) == 0 {
@@ -102,10 +102,10 @@ func (r *runner) restore() error {
 	return nil
 }
 
-// Begin implements Hands: the job has come to a step.
+// Begin implements Hands: the job has reached a step.
 func (r *runner) Begin(step int) { r.dev.Job(time.Duration(r.p.TimesNS[step] - r.p.TimesNS[0])) }
 
-// Alloc implements Hands. A tensor that was restored is there.
+// Alloc implements Hands. A tensor that was restored is already there.
 func (r *runner) Alloc(t int32) error {
 	if r.ptrs[t] != 0 {
 		return nil

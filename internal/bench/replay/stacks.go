@@ -28,8 +28,8 @@ func (o origin) open() (source *column.Source, done func() error, err error) {
 
 var errLastStack = errors.New("no row is left")
 
-// Stacks reads the trace that the program was opened from once more and returns the folded stacks of these of its rows, "" where none
-// was recorded. A plan has none, and what was not read by Open: the result is nil.
+// Stacks reads the trace that the program was opened from once more and returns the folded stacks of the given rows, "" where none was
+// recorded. It returns nil for a plan, which has no stacks, and for a program that Open did not read.
 func (p *Program) Stacks(rows []int64) (stacks map[int64]string, err error) {
 	if p.origin == nil || len(rows) == 0 {
 		return nil, nil

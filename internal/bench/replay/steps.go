@@ -8,7 +8,7 @@ import (
 	"gm/internal/blocks"
 )
 
-// Hands make the steps of a program, on an allocator and a device of theirs. Tensors are numbered as in the program.
+// Hands perform the steps of a program on an allocator and a device of their own. Tensors are numbered as in the program.
 type Hands interface {
 	// Begin is called before each step.
 	Begin(step int)
@@ -18,7 +18,7 @@ type Hands interface {
 	Free(tensor int32) error
 	// Request frees a tensor that other streams use until its Complete.
 	Request(tensor int32) error
-	// Complete says that the other streams are done with a tensor.
+	// Complete ends the use of a tensor by the other streams.
 	Complete(tensor int32) error
 	// Empty releases what the allocator caches.
 	Empty() error
@@ -26,7 +26,7 @@ type Hands interface {
 	End(step int) error
 }
 
-// Perform has hands make the first n steps of p, in order. It ends at the first request that cannot be met and returns where that was, nil
+// Perform makes h perform the first n steps of p, in order. It ends at the first request that cannot be met and returns where that was, nil
 // if there is none. When ctx is done it ends within 4,096 steps, with the error of ctx.
 func (p *Program) Perform(ctx context.Context, n int, h Hands) (*OOM, error) {
 	for i := range n {
@@ -69,7 +69,7 @@ type OOM struct {
 	Reserved  int64 // bytes taken from the device at that time
 }
 
-// oomAt returns the OOM that an error at a step is, nil for another error.
+// oomAt returns the OOM for an error at a step, nil if the error is another.
 func (p *Program) oomAt(step int, err error) *OOM {
 	oom := NewOOM(err)
 	if oom != nil {
@@ -78,8 +78,8 @@ func (p *Program) oomAt(step int, err error) *OOM {
 	return oom
 }
 
-// NewOOM returns the OOM that an error is which came before the first step, as when the arenas of a plan do not fit. It is nil for another
-// error.
+// NewOOM returns the OOM for an error before the first step, as when the arenas of a plan do not fit. It returns nil if the error is
+// another.
 func NewOOM(err error) *OOM {
 	var oom *blocks.OOMError
 	if !errors.As(err, &oom) {

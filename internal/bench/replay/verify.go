@@ -12,7 +12,7 @@ import (
 	"gm/internal/torch/allocconf"
 )
 
-// Verdict is how far a replay of PyTorch's allocator agrees with what PyTorch recorded on one device.
+// Verdict is how far a replay of PyTorch's allocator agrees with the recording of one device.
 type Verdict struct {
 	Device       int32       `json:"device"`
 	Allocs       int64       `json:"blocks"`              // blocks whose address was compared
@@ -30,18 +30,18 @@ type verifier struct {
 	ptrs     map[int64]cuda.Ptr
 	held     map[int64][]cuda.Event
 	initial  initial
-	pending  []int64 // preexisting tensors that were given back before the recording and are still in use
+	pending  []int64 // preexisting tensors that were freed before the recording and are still in use
 	started  bool
-	row      int64 // of the trace, the last that this device has
+	row      int64 // of the trace, the last of this device
 	segments bool  // there are rows of segments
 	reserved int64
 	borrower cuda.Stream
 	verdict  Verdict
 }
 
-// Verify replays PyTorch's allocator, with the settings that the trace was recorded with, on the recorded segment addresses. It
-// compares every segment row and every block's address, and stops a device at its first divergence. The process was allowed to
-// reserve limit bytes of each device, 0 if that is not known; garbage collection depends on it.
+// Verify replays PyTorch's allocator, with the settings of the recording, on the recorded segment addresses. It compares every segment row
+// and the address of every block, and stops a device at its first divergence. limit is how many bytes of each device the process was
+// allowed to reserve, 0 if that is not known; garbage collection depends on it.
 func Verify(r *trace.Reader, limit int64) ([]Verdict, error) {
 	conf, _ := allocconf.Recorded(r.Meta().AllocConf)
 	var order []*verifier
@@ -91,7 +91,7 @@ func Verify(r *trace.Reader, limit int64) ([]Verdict, error) {
 
 func newVerifier(conf allocconf.Conf, limit int64, device int32) (*verifier, error) {
 	dev := &recordedDevice{Device: sim.New(limit, sim.CostTable{})}
-	conf.MemoryFraction = 1 // the limit has it in already
+	conf.MemoryFraction = 1 // the limit already includes it
 	torch, err := blocks.NewTorch(dev, conf)
 	if err != nil {
 		return nil, err
@@ -102,7 +102,7 @@ func newVerifier(conf allocconf.Conf, limit int64, device int32) (*verifier, err
 	}, nil
 }
 
-// older takes in a row that stands for what was there before the recording.
+// older adds a row that describes memory from before the recording.
 func (v *verifier) older(e *trace.Event, block int64) {
 	v.account(e)
 	if e.Op == trace.OpFreeRequested {
@@ -155,7 +155,7 @@ func (v *verifier) account(e *trace.Event) {
 	v.verdict.PeakRecorded = max(v.verdict.PeakRecorded, v.reserved)
 }
 
-// restore hands the memory that was there before the recording to the allocator.
+// restore gives the allocator the memory that was there before the recording.
 func (v *verifier) restore() error {
 	segments, ids := v.initial.settle()
 	for _, s := range segments {
@@ -180,7 +180,7 @@ func (v *verifier) restore() error {
 	return nil
 }
 
-// request replays a row of a tensor, after the cache was emptied if the recording says so.
+// request replays a row of a tensor. It first empties the cache if the recording did.
 func (v *verifier) request(e *trace.Event) error {
 	if v.dev.frees() > 0 {
 		emptied, err := v.emptied(e)
@@ -205,8 +205,8 @@ func (v *verifier) request(e *trace.Event) error {
 	return nil
 }
 
-// emptied says whether the segments that were given back before row e are an emptied cache: all that are idle, in the order in
-// which Empty goes. If not, the request that comes next gave them back to make room.
+// emptied reports whether the segments that were released before row e are an emptied cache: all that are idle, in the order of Empty.
+// Otherwise the next request released them to make room.
 func (v *verifier) emptied(e *trace.Event) (bool, error) {
 	switch {
 	case !v.conf.ReleasesEarly():
@@ -245,7 +245,7 @@ func (v *verifier) alloc(e *trace.Event) error {
 	return nil
 }
 
-// requestFree frees a block that stays pending until its free is complete. The event costs nothing when that is at once.
+// requestFree frees a block that stays pending until its free completes. The event costs nothing if that is at once.
 func (v *verifier) requestFree(id int64) error {
 	p := v.take(id)
 	v.borrower--
@@ -258,7 +258,7 @@ func (v *verifier) requestFree(id int64) error {
 	return err
 }
 
-// finish replays what is left and closes the account.
+// finish replays the remaining rows and completes the verdict.
 func (v *verifier) finish() error {
 	if err := v.divergeOn(v.replayRest()); err != nil {
 		return err
@@ -273,7 +273,7 @@ func (v *verifier) finish() error {
 	return nil
 }
 
-// replayRest replays what has no request behind it.
+// replayRest replays the rows that no request follows.
 func (v *verifier) replayRest() error {
 	if v.verdict.Divergence != nil {
 		return nil
