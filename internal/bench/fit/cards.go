@@ -12,14 +12,14 @@ type Card struct {
 	Name     string `json:"name"`
 	GB       int    `json:"gb"`             // as it is sold
 	Capacity int64  `json:"capacity_bytes"` // as CUDA reports it
-	Usable   int64  `json:"usable_bytes"`   // of these, for the tensors of a process
+	Usable   int64  `json:"usable_bytes"`   // the part of it for the tensors of a process
 }
 
 // Short returns the last word of the name.
 func (c Card) Short() string { return c.Name[strings.LastIndexByte(c.Name, ' ')+1:] }
 
-// atStart is what a process takes of a card before its first tensor, in bytes: CUDA's context and the kernels that are loaded. With PyTorch
-// it is about 0.5 GiB, with many libraries more.
+// atStart is what a process takes of a card before its first tensor, in bytes: the CUDA context and the kernels that are loaded. With
+// PyTorch it is about 0.5 GiB, with many libraries more.
 const atStart = 512 << 20
 
 // Cards returns the cards whose capacity is known, the smallest first.

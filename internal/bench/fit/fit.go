@@ -19,15 +19,15 @@ type Result struct {
 	Trace     string   `json:"trace"`
 	Device    int32    `json:"device"`
 	Allocator string   `json:"allocator"`
-	Requested int64    `json:"requested_bytes"` // the most that the program holds at a time: nothing less can do
-	Peak      int64    `json:"peak_bytes"`      // reserved where memory has no end; 0 if it runs out even there
-	Least     int64    `json:"least_bytes"`     // the smallest capacity that was found on which it runs to the end; 0 if there is none
-	Retries   int64    `json:"retries"`         // on that: times that the cache was emptied because the device was full
-	Replays   int      `json:"replays"`         // that the search took
+	Requested int64    `json:"requested_bytes"` // the most that the program holds at a time: no capacity below this is enough
+	Peak      int64    `json:"peak_bytes"`      // reserved on a device without limit; 0 if it runs out even there
+	Least     int64    `json:"least_bytes"`     // the smallest capacity found on which it runs to the end; 0 if there is none
+	Retries   int64    `json:"retries"`         // with that capacity: times that the cache was emptied because the device was full
+	Replays   int      `json:"replays"`         // replays that the search took
 	Cards     []OnCard `json:"cards"`
 }
 
-// OnCard is whether a program runs on a card.
+// OnCard is the result of a program on a card.
 type OnCard struct {
 	Card
 	Fits    bool  `json:"fits"`
@@ -51,7 +51,7 @@ func All(ctx context.Context, programs []*replay.Program, specs []bench.Spec, co
 	return results, errors.Join(errs...)
 }
 
-// run searches for one program and allocator. Each replay takes room.
+// run searches for one program and allocator. Each replay takes a slot of room.
 func run(ctx context.Context, p *replay.Program, spec bench.Spec, costs sim.CostTable, room chan struct{}) (Result, error) {
 	r := Result{Trace: p.Name, Device: p.Device, Allocator: spec.Text, Requested: requested(p)}
 	room <- struct{}{}
@@ -104,7 +104,7 @@ func try(ctx context.Context, p *replay.Program, spec bench.Spec, dev *sim.Devic
 		return outcome{}, fmt.Errorf("%s: allocator %s: %w", p.Name, spec.Text, err)
 	}
 	res, err := replay.Run(ctx, p, a, dev)
-	if errors.Is(err, cuda.ErrOutOfMemory) { // nor does what was there before the recording
+	if errors.Is(err, cuda.ErrOutOfMemory) { // the memory from before the recording does not fit
 		return outcome{}, nil
 	}
 	if err != nil {

@@ -9,18 +9,18 @@ import (
 	"gm/internal/cuda/sim"
 )
 
-// search looks for the least capacity that does.
+// search finds the least capacity that is enough.
 //
-// A larger GPU may fail where a smaller one does not, as a cache that was emptied earlier may be filled better later. So the program is
-// replayed on each card, and the least capacity then sought by bisection below the smallest that it runs on; after that
-// 32 capacities below the one that was found are tried, and the search goes on from the least that does as well. What is found was
-// replayed to the end.
+// A larger GPU may fail where a smaller one does not, because a cache that was emptied earlier may later be filled better. So the program
+// is replayed on each card, and the least capacity is then found by bisection below the smallest card that it runs on. After that 32
+// capacities below the result are tried, and the search continues from the least of these that is enough. The result is a capacity with
+// which a replay ran to the end.
 type search struct {
-	try     func(capacity int64) (outcome, error) // 0 for no end
+	try     func(capacity int64) (outcome, error) // 0 for no limit
 	replays int
 }
 
-// fill finds out the rest of a result that has Requested.
+// fill completes a result that has Requested.
 func (s *search) fill(r *Result) error {
 	ends, err := s.tryAll([]int64{0})
 	if err == nil && ends[0].fits {
@@ -69,15 +69,15 @@ func (s *search) tryCards(r *Result) error {
 	return err
 }
 
-// step is the precision of the search, in bytes: what a driver hands out memory in.
+// step is the precision of the search in bytes: the unit in which a driver hands out memory.
 const step = cuda.Granularity
 
-// probes is how many capacities below the one that was found are tried, evenly apart.
+// probes is how many capacities below the result are tried, at equal distances.
 const probes = 32
 
-// narrow finds r.Least: at r.Peak or below, and not above a card that fits.
+// narrow finds r.Least, which is at most r.Peak and at most the smallest card that fits.
 func (s *search) narrow(r *Result) error {
-	floor := max(r.Requested/step-1, 0) // in steps: fails
+	floor := max(r.Requested/step-1, 0) // in steps: too small
 	bottom, top := floor, (r.Peak+step-1)/step
 	for _, c := range r.Cards {
 		if c.Fits {
@@ -106,8 +106,8 @@ func (s *search) narrow(r *Result) error {
 	}
 }
 
-// reach doubles top, in steps, until it fits, and raises bottom to what does not: an allocator whose settings are shares of the memory may
-// need more than it reserves.
+// reach doubles top, in steps, until it fits, and raises bottom to the last that does not. An allocator whose settings are shares of the
+// memory may need more than it reserves.
 func (s *search) reach(bottom, top *int64) (outcome, error) {
 	for {
 		ends, err := s.tryAll([]int64{*top * step})
@@ -136,7 +136,7 @@ func (s *search) bisect(bottom, top int64, end outcome) (int64, outcome, error) 
 	return top, end, nil
 }
 
-// probe tries capacities between floor and top, in steps, and returns the least of them that fits, if any does, and how its replay ended.
+// probe tries capacities between floor and top, in steps. It returns the least of them that fits, if any does, and how its replay ended.
 func (s *search) probe(floor, top int64) (int64, outcome, error) {
 	var capacities []int64
 	for i := int64(1); i <= probes; i++ {

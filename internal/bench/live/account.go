@@ -6,11 +6,11 @@ import (
 	"gm/internal/cuda/sim"
 )
 
-// Call is a kind of driver call. The first are those of sim.Call, but that access which is set for the first time is counted with
-// sim.Create: it waits for memory to be cleared, and the costs of gmbench calibrate have what it takes longer with cuMemCreate, too.
+// Call is a kind of driver call. The first kinds are those of sim.Call, with one difference: the first setting of access to memory counts
+// as sim.Create. It waits for the memory to be cleared, and gmbench calibrate includes that time in the cost of cuMemCreate, too.
 type Call int
 
-// The calls beyond sim's have no cost in a table: they wait, or ask.
+// The calls beyond sim's have no cost in a table: they wait or query.
 const (
 	EventSynchronize Call = Call(sim.NumCalls) + iota
 	StreamSynchronize
@@ -33,7 +33,7 @@ func (c Call) String() string {
 	return sim.Call(c).String()
 }
 
-// Modelled says whether a table has a cost for the call.
+// Modelled reports whether a table has a cost for the call.
 func (c Call) Modelled() bool { return c < Call(sim.NumCalls) }
 
 // Usage is how much a kind of call was used.
@@ -56,7 +56,7 @@ func (a *Account) Total() (sum Usage) {
 	return sum
 }
 
-// MemoryCalls returns how many calls took, gave back, mapped or unmapped memory: all that have a modelled cost but those on events.
+// MemoryCalls returns how many calls took, released, mapped or unmapped memory: all that have a modelled cost except those on events.
 func (a *Account) MemoryCalls() (n int64) {
 	for _, u := range a[:sim.EventRecord] {
 		n += u.Calls

@@ -8,13 +8,13 @@ import (
 	"gm/internal/cuda"
 )
 
-// Check is how much of what was written is read back.
+// Check is how much of the written data is read back.
 type Check int
 
-// The checks. Whatever is read back, all of every tensor is written.
+// The checks. With any but CheckNothing, all of every tensor is written.
 const (
 	CheckNothing Check = iota
-	CheckSample        // of 2048 tensors or more, if there are so many
+	CheckSample        // of at least 2048 tensors, if the program has them
 	CheckAll           // of every tensor
 )
 
@@ -26,14 +26,14 @@ const (
 	wordBytes     = 4
 )
 
-// What numbers are drawn for.
+// The purposes of random numbers.
 const (
 	drawSampled = iota
 	drawInside
 	drawPattern
 )
 
-// Checked is what was read back.
+// Checked counts what was read back.
 type Checked struct {
 	Tensors    int64
 	Words      int64
@@ -50,7 +50,7 @@ type Mismatch struct {
 	Offset   int64 // of the first wrong word that was read, in bytes
 	Expected uint32
 	Found    uint32
-	Writer   int32 // the tensor that what was found was written for, -1 if it is none
+	Writer   int32 // the tensor whose word was found, -1 if it is that of none
 }
 
 // Error implements error.
@@ -63,12 +63,12 @@ func (m *Mismatch) Error() string {
 	return text
 }
 
-// contents writes a word of its own all over each tensor, and reads back some places.
+// contents fills each tensor with a word of its own, and reads it back at some places.
 type contents struct {
 	gpu   GPU
 	p     *replay.Program
 	seed  uint64
-	every uint64 // of so many tensors one is read back
+	every uint64 // one of this many tensors is read back
 	rows  []int32
 	Checked
 }
@@ -86,7 +86,7 @@ func newContents(gpu GPU, p *replay.Program, check Check, seed uint64) *contents
 	return c
 }
 
-// draw returns a number that looks random, the same for the same tensor and purpose (splitmix64).
+// draw returns a pseudo-random number, the same for the same tensor and purpose (splitmix64).
 func (c *contents) draw(tensor int32, purpose, n uint64) uint64 {
 	x := c.seed + 0x9e3779b97f4a7c15*(uint64(tensor)<<16|purpose<<8|n+1)
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
@@ -114,7 +114,7 @@ func (c *contents) write(tensor int32, p cuda.Ptr, in cuda.Stream) error {
 	return nil
 }
 
-// verify reads places of a tensor at p back, if it is one of those that are, after what its stream holds.
+// verify reads back places of a tensor at p, if the tensor is sampled, after the work of its stream.
 func (c *contents) verify(tensor int32, p cuda.Ptr, in cuda.Stream) error {
 	first, n := c.words(tensor, p)
 	if n == 0 || c.draw(tensor, drawSampled, 0)%c.every != 0 {
@@ -138,7 +138,7 @@ func (c *contents) verify(tensor int32, p cuda.Ptr, in cuda.Stream) error {
 	return nil
 }
 
-// places returns what is read of n words: both ends, some in between, and those on both sides of where pieces of memory may meet.
+// places returns the addresses to read of n words: both ends, some in between, and both sides of where pieces of memory may meet.
 func (c *contents) places(tensor int32, first cuda.Ptr, n int64) []cuda.Ptr {
 	last := first + cuda.Ptr(n-1)*wordBytes
 	all := []cuda.Ptr{first, last}

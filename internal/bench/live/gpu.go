@@ -1,5 +1,5 @@
-// Package live runs the requests of a trace or a plan through an allocator on a GPU: it measures each request and each call of the
-// driver, and checks that what was written into a tensor is there until its end.
+// Package live runs the requests of a trace or a plan through an allocator on a GPU. It measures each request and each driver call, and
+// checks that a tensor keeps what was written into it until its end.
 package live
 
 import (
@@ -10,9 +10,9 @@ import (
 // GPU is a device that has streams, and memory with contents.
 type GPU interface {
 	cuda.Device
-	// StreamCreate makes a stream that does not wait for others (cuStreamCreate).
+	// StreamCreate creates a stream that does not wait for others (cuStreamCreate).
 	StreamCreate() (cuda.Stream, error)
-	// StreamDestroy gives a stream up (cuStreamDestroy).
+	// StreamDestroy destroys a stream (cuStreamDestroy).
 	StreamDestroy(s cuda.Stream) error
 	// MemsetD32Async sets 4-byte words to value, in stream s (cuMemsetD32Async).
 	MemsetD32Async(p cuda.Ptr, value uint32, words int64, s cuda.Stream) error

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// Latencies is what requests took, one by one.
+// Latencies is the times that requests took, one by one.
 type Latencies []time.Duration
 
-// Summary is Latencies in short.
+// Summary is the quantiles of Latencies.
 type Summary struct {
 	P50, P99, P999, Max time.Duration
 }
 
-// Summary sorts l and returns its quantiles, which are those of requests that were made. They are 0 if there was none.
+// Summary sorts l and returns its quantiles, each the time of an actual request. They are 0 if there was none.
 func (l Latencies) Summary() Summary {
 	if len(l) == 0 {
 		return Summary{}
@@ -24,7 +24,7 @@ func (l Latencies) Summary() Summary {
 	return Summary{P50: at(0.5), P99: at(0.99), P999: at(0.999), Max: l[len(l)-1]}
 }
 
-// Bucket is how many requests took at least From, and less than the next bucket's From.
+// Bucket is how many requests took at least From, and less than From of the next bucket.
 type Bucket struct {
 	From  time.Duration
 	Count int64

@@ -9,27 +9,27 @@ import (
 	"gm/internal/cuda/sim"
 )
 
-// meter is a device as an allocator sees it: it times each call, knows what the call would cost by a table, bounds what is taken, and
-// can give back all of it.
+// meter is a device as an allocator sees it. It times each call, computes its cost by a table, limits what is taken, and can release all of
+// it.
 type meter struct {
 	cuda.Device
 	costs    *sim.CostTable
-	virtual  bool          // calls take as long as the table says
-	empty    time.Duration // what is measured of no call at all
+	virtual  bool          // calls take the time of the table
+	empty    time.Duration // what the timer measures when nothing is called
 	capacity int64         // bytes that may be taken
-	clearing sim.Clearing  // of what is taken and given back
+	clearing sim.Clearing  // of what is taken and released
 	begin    time.Time
 
 	account Account
 	host    time.Duration // that passed in calls
-	driver  time.Duration // that the calls took: the same, unless that is virtual
+	driver  time.Duration // that the calls took: the same as host, unless virtual
 
 	allocs  map[cuda.Ptr]int64 // sizes taken from the device
 	ranges  map[cuda.Ptr]int64
 	handles map[cuda.Handle]*piece
 	mapped  map[cuda.Ptr]*piece
 
-	holding int32 // the tensor that recorded events are held for, if any
+	holding int32 // the tensor for which recorded events are held, if any
 	held    map[cuda.Event]int32
 	holds   map[int32][]cuda.Event // by tensor
 }
@@ -39,13 +39,13 @@ type piece struct {
 	size     int64
 	mappings int
 	released bool
-	accessed bool // it has been readable and writable, somewhere
+	accessed bool // it was readable and writable somewhere
 }
 
 // noTensor stands for no tensor.
 const noTensor = -1
 
-// newMeter returns a meter for dev, of which capacity bytes may be taken, all of them if it is 0.
+// newMeter returns a meter for dev. capacity is how many of its bytes may be taken, 0 for all.
 func newMeter(dev cuda.Device, costs *sim.CostTable, capacity int64) (*meter, error) {
 	_, total, err := dev.MemInfo()
 	if err != nil {
@@ -63,7 +63,7 @@ func newMeter(dev cuda.Device, costs *sim.CostTable, capacity int64) (*meter, er
 	}, nil
 }
 
-// timerCost returns what is measured when nothing happens.
+// timerCost returns the time that is measured when nothing happens.
 func timerCost() time.Duration {
 	least := time.Hour
 	for range 1000 {
@@ -73,7 +73,7 @@ func timerCost() time.Duration {
 	return least
 }
 
-// count notes n calls that took host on the clock and have a cost by the table.
+// count adds n calls that took host on the clock and cost by the table.
 func (m *meter) count(call Call, host time.Duration, n int64, cost time.Duration) {
 	took := max(0, host-m.empty)
 	if m.virtual {
@@ -101,10 +101,10 @@ func (m *meter) now() time.Duration {
 // taken returns the bytes that are taken from the device.
 func (m *meter) taken() int64 { return m.clearing.Used() }
 
-// room returns an error if size bytes more are above the capacity.
+// room returns an error if size more bytes exceed the capacity.
 func (m *meter) room(size int64) error {
 	if taken := m.taken(); size > m.capacity-taken {
-		return fmt.Errorf("%w: %d bytes asked, %d taken of %d", cuda.ErrOutOfMemory, size, taken, m.capacity)
+		return fmt.Errorf("%w: %d bytes requested, %d taken of %d", cuda.ErrOutOfMemory, size, taken, m.capacity)
 	}
 	return nil
 }
@@ -194,7 +194,7 @@ func (m *meter) Release(h cuda.Handle) error {
 	return err
 }
 
-// drop counts a piece that is neither held nor mapped as given back.
+// drop counts a piece that is neither held nor mapped as released.
 func (m *meter) drop(p *piece) {
 	if p.released && p.mappings == 0 {
 		m.clearing.Give(p.size, m.now())
@@ -256,7 +256,7 @@ func (m *meter) Unmap(p cuda.Ptr, size int64) error {
 	return nil
 }
 
-// pieces returns what is mapped side by side from p on, within size bytes.
+// pieces returns the pieces that are mapped consecutively from p on, within size bytes.
 func (m *meter) pieces(p cuda.Ptr, size int64) []*piece {
 	var all []*piece
 	for end := p + cuda.Ptr(size); p < end; {
@@ -278,8 +278,9 @@ func (m *meter) MemInfo() (free, total int64, err error) {
 	return max(0, min(free, m.capacity-m.taken())), m.capacity, err
 }
 
-// giveBack gives back all that is still taken, which is not counted. On a GPU it waits for that to be cleared, as the next run would.
-func (m *meter) giveBack() error {
+// releaseAll releases everything that is still taken, and does not count these calls. On a GPU it waits until the memory is cleared, as the
+// next run would.
+func (m *meter) releaseAll() error {
 	m.clearing.Give(m.taken(), m.now())
 	defer func() {
 		if !m.virtual {

@@ -7,7 +7,7 @@ import (
 	"gm/internal/cuda/sim"
 )
 
-// hold makes the events that are recorded during f pass only after let of the same tensor: a job would be at work until then.
+// hold makes the events that are recorded during f pass only after let of the same tensor: until then a job would still use it.
 func (m *meter) hold(tensor int32, f func() error) error {
 	m.holding = tensor
 	err := f()
@@ -18,7 +18,7 @@ func (m *meter) hold(tensor int32, f func() error) error {
 // let ends the hold for a tensor.
 func (m *meter) let(tensor int32) {
 	for _, e := range m.holds[tensor] {
-		if m.held[e] == tensor { // and not one that the driver made anew under the same name
+		if m.held[e] == tensor { // and not a newer one with the same handle
 			delete(m.held, e)
 		}
 	}
@@ -52,7 +52,7 @@ func (m *meter) EventQuery(e cuda.Event) (bool, error) {
 	return passed && !held, err
 }
 
-// EventSynchronize implements cuda.Device. It ends a hold, as waiting would.
+// EventSynchronize implements cuda.Device. It ends a hold, because the job would wait.
 func (m *meter) EventSynchronize(e cuda.Event) error {
 	begin := time.Now()
 	err := m.Device.EventSynchronize(e)

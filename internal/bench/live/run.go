@@ -14,24 +14,24 @@ import (
 	"gm/internal/cuda/sim"
 )
 
-// Options is how a program is run.
+// Options configure a run.
 type Options struct {
 	Capacity int64 // bytes that the allocator may take, 0 for all of the device
 	Costs    sim.CostTable
 	Check    Check
 	Seed     uint64 // of what is written, and of which tensors are read back
-	Done     func() // is called after each step, if it is not nil
+	Done     func() // called after each step if it is not nil
 }
 
-// Result is what a run came to.
+// Result is the outcome of a run.
 type Result struct {
 	Stats     blocks.Stats
-	PeakInUse int64 // bytes, as the driver counts them, above what was in use before
-	Left      int64 // bytes still taken when all tensors were freed and the cache was emptied
+	PeakInUse int64 // bytes, as the driver counts them, beyond those in use before
+	Left      int64 // bytes still taken after all tensors were freed and the cache was emptied
 	Malloc    Latencies
 	Free      Latencies
 	Account   Account
-	OOM       *replay.OOM // where the run ended early, nil if it did not; row -1 is the making of the allocator
+	OOM       *replay.OOM // where the run ended early, nil if it did not; row -1 is the creation of the allocator
 	Checked   Checked
 }
 
@@ -44,17 +44,19 @@ type runner struct {
 	s        *streams
 	contents *contents // nil if nothing is written
 	ptrs     []cuda.Ptr
-	reserved int64 // when the driver was last asked
+	reserved int64 // when the driver was last queried
 	baseline int64 // bytes that are free while nothing is taken
 	res      *Result
-	done     func() // nil if nobody counts
+	done     func() // nil if steps are not counted
 }
 
-// Run runs p through the allocator that is made for a device behind which is gpu. It ends at the first request that cannot be met, and
-// with an error when ctx is done. All that was taken is released. For meaningful figures the device must have nothing else to do.
+// Run runs p through the allocator that newAllocator creates, on a device that passes calls on to gpu. It ends at the first request that
+// cannot be met, and with an error when ctx is done. It releases all memory. For meaningful figures the GPU must have nothing else to do.
 //
-// What the traced allocator held before the recording is requested like all else.
-func Run(ctx context.Context, p *replay.Program, gpu GPU, o Options, newAllocator func(cuda.Device) (blocks.Allocator, error)) (res *Result, err error) {
+// Memory that the traced allocator held before the recording is requested like any other.
+func Run(
+	ctx context.Context, p *replay.Program, gpu GPU, o Options, newAllocator func(cuda.Device) (blocks.Allocator, error),
+) (res *Result, err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("replay %s: %w", p.Name, err)
@@ -69,13 +71,13 @@ func Run(ctx context.Context, p *replay.Program, gpu GPU, o Options, newAllocato
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, gpu.Synchronize(), m.giveBack()) }()
+	defer func() { err = errors.Join(err, gpu.Synchronize(), m.releaseAll()) }()
 	r := &runner{p: p, gpu: gpu, m: m, s: s, ptrs: make([]cuda.Ptr, len(p.Sizes)), res: newResult(p)}
 	if o.Check != CheckNothing {
 		r.contents = newContents(gpu, p, o.Check, o.Seed)
 	}
 	if r.baseline, _, err = gpu.MemInfo(); err != nil {
-		return nil, fmt.Errorf("ask for free memory: %w", err)
+		return nil, fmt.Errorf("query free memory: %w", err)
 	}
 	defer quiet()()
 	if err := r.run(ctx, newAllocator, o.Done); err != nil {
@@ -88,10 +90,10 @@ func newResult(p *replay.Program) *Result {
 	return &Result{Malloc: make(Latencies, 0, len(p.Sizes)), Free: make(Latencies, 0, len(p.Sizes))}
 }
 
-// heapLimit is the memory of this process in bytes up to which no garbage is collected.
+// heapLimit is the memory of this process, in bytes, up to which no garbage is collected.
 const heapLimit = 4 << 30
 
-// quiet keeps the collector and other threads out of what is measured, until the function that it returns is called.
+// quiet keeps the garbage collector and thread switches out of the measurements until the function that it returns is called.
 func quiet() (end func()) {
 	runtime.LockOSThread()
 	runtime.GC()
@@ -139,7 +141,7 @@ func (r *runner) end() error {
 	return nil
 }
 
-// sample asks the driver what is in use, if more is taken than before.
+// sample queries the driver for the memory in use, if more is taken than before.
 func (r *runner) sample() error {
 	was := r.reserved
 	if r.reserved = r.a.Stats().Reserved; r.reserved <= was {
@@ -147,7 +149,7 @@ func (r *runner) sample() error {
 	}
 	free, _, err := r.gpu.MemInfo()
 	if err != nil {
-		return fmt.Errorf("ask for free memory: %w", err)
+		return fmt.Errorf("query free memory: %w", err)
 	}
 	r.res.PeakInUse = max(r.res.PeakInUse, r.baseline-free)
 	return nil
@@ -198,7 +200,7 @@ func (r *runner) Alloc(t int32) error {
 	return r.contents.write(t, p, r.owner(t))
 }
 
-// verify looks at what is in a tensor that is about to be freed.
+// verify checks the contents of a tensor that is about to be freed.
 func (r *runner) verify(t int32) error {
 	if r.contents == nil || r.ptrs[t] == 0 {
 		return nil
@@ -215,8 +217,8 @@ func (r *runner) free(t int32) error {
 	return err
 }
 
-// Request implements replay.Hands. The other stream writes the tensor once more, which must not reach a later one, or does
-// other work.
+// Request implements replay.Hands. The other stream writes the tensor once more, or does other work. That write must not reach a later
+// tensor.
 func (r *runner) Request(t int32) error {
 	p := r.ptrs[t]
 	if p == 0 {
@@ -249,7 +251,7 @@ func (r *runner) start() watch {
 	return watch{host: r.m.host, driver: r.m.driver, begin: time.Now()}
 }
 
-// stop returns what a request took, with what its calls of the driver took.
+// stop returns the time that a request took, including its driver calls.
 func (w watch) stop(m *meter) time.Duration {
 	took := time.Since(w.begin) - m.empty
 	return max(0, took-(m.host-w.host)+(m.driver-w.driver))

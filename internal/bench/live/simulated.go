@@ -10,26 +10,26 @@ import (
 	"gm/internal/cuda/sim"
 )
 
-// Simulated is a simulated device with contents: the words that were last set, of each piece of physical memory. Work is done at once.
+// Simulated is a simulated device with contents: the words that were last set in each piece of physical memory. Work is done at once.
 type Simulated struct {
 	*sim.Device
-	streams cuda.Stream // made so far
+	streams cuda.Stream // created so far
 	fills   map[physical][]fill
 }
 
-// physical is what stays the same wherever it is mapped: a handle, or what MemAlloc returned.
+// physical identifies memory wherever it is mapped: by a handle, or by what MemAlloc returned.
 type physical struct {
 	handle cuda.Handle
 	base   cuda.Ptr
 }
 
-// fill is a stretch of one word again and again, in bytes from the start of the physical memory.
+// fill is a range filled with one word, in bytes from the start of the physical memory.
 type fill struct {
 	start, end int64
 	word       uint32
 }
 
-// NewSimulated returns an endless device.
+// NewSimulated returns a device of the largest size.
 func NewSimulated() *Simulated {
 	return &Simulated{Device: sim.New(0, sim.CostTable{}), fills: map[physical][]fill{}}
 }
@@ -65,7 +65,7 @@ func (s *Simulated) MemsetD32Async(p cuda.Ptr, value uint32, words int64, _ cuda
 	return nil
 }
 
-// overwrite puts f among fills, which are in order and apart.
+// overwrite puts f among fills, which are in order and do not overlap.
 func overwrite(fills []fill, f fill) []fill {
 	first := sort.Search(len(fills), func(i int) bool { return fills[i].end > f.start })
 	after := sort.Search(len(fills), func(i int) bool { return fills[i].start >= f.end })
@@ -93,7 +93,7 @@ func (s *Simulated) MemcpyDtoH(dst []byte, src cuda.Ptr) error {
 	return nil
 }
 
-// word returns what is at an extent, 0 where nothing was set.
+// word returns the word at an extent, 0 where nothing was set.
 func (s *Simulated) word(e sim.Extent) uint32 {
 	fills := s.fills[physical{e.Handle, e.Base}]
 	i := sort.Search(len(fills), func(i int) bool { return fills[i].end > e.Offset })

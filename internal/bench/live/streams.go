@@ -8,17 +8,17 @@ import (
 	"gm/internal/cuda"
 )
 
-// maxStreams is the most streams that a run makes: far more than a job uses.
+// maxStreams is the most streams that a run creates: far more than a job uses.
 const maxStreams = 1024
 
-// streams are those of a device that stand for the streams of a program.
+// streams are the streams of a device that stand for those of a program.
 type streams struct {
 	gpu       GPU
 	all       []cuda.Stream
 	owners    map[cuda.Stream]cuda.Stream // by the program's
 	borrowers []cuda.Stream
 	lent      []int32  // by tensor, its borrower
-	scratch   cuda.Ptr // a word for work that is of no use
+	scratch   cuda.Ptr // a word that streams write to have some work
 }
 
 func newStreams(p *replay.Program, gpu GPU) (*streams, error) {
@@ -33,7 +33,7 @@ func newStreams(p *replay.Program, gpu GPU) (*streams, error) {
 		}
 	}
 	if n := borrowers + len(owners); n > maxStreams {
-		return nil, fmt.Errorf("%d streams, more than the %d that are made", n, maxStreams)
+		return nil, fmt.Errorf("%d streams, more than the %d that a run creates", n, maxStreams)
 	}
 	if err := s.create(owners, borrowers); err != nil {
 		return nil, errors.Join(err, s.close())
@@ -41,7 +41,7 @@ func newStreams(p *replay.Program, gpu GPU) (*streams, error) {
 	return s, nil
 }
 
-// create makes the streams and has each do some work: a device takes memory for that when it is first done.
+// create creates the streams and gives each some work: a device takes memory for the first.
 func (s *streams) create(owners []cuda.Stream, borrowers int) (err error) {
 	if s.scratch, err = s.gpu.MemAlloc(wordBytes); err != nil {
 		return fmt.Errorf("allocate a word: %w", err)
@@ -65,7 +65,7 @@ func (s *streams) create(owners []cuda.Stream, borrowers int) (err error) {
 
 func (s *streams) work(in cuda.Stream) error { return s.gpu.MemsetD32Async(s.scratch, 0, 1, in) }
 
-// follow makes what a stream gets from now on wait for what another holds.
+// follow makes the further work of a stream wait for the present work of another.
 func (s *streams) follow(stream, other cuda.Stream) error {
 	e, err := s.gpu.EventRecord(other)
 	if err != nil {
@@ -74,7 +74,7 @@ func (s *streams) follow(stream, other cuda.Stream) error {
 	return errors.Join(s.gpu.StreamWaitEvent(stream, e), s.gpu.EventDestroy(e))
 }
 
-// close gives the streams up once they have done their work.
+// close destroys the streams once they have done their work.
 func (s *streams) close() error {
 	errs := []error{s.gpu.Synchronize()}
 	for _, stream := range s.all {

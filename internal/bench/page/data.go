@@ -14,8 +14,9 @@ type data struct {
 	Packed   string        `json:"packed"` // the numbers of all sections, as packer packs them
 }
 
-// sectionData is what is drawn for a section. Its numbers follow those of the section before it: the times, and for each series that
-// there is the most and, if a bucket is of more than one step, the least allocated and reserved, and after these the map's cells in use and reserved.
+// sectionData is what is drawn for a section. Its packed numbers follow those of the section before it, in this order: the times; for each
+// series that is drawn, first of the allocated and then of the reserved bytes, the most and, if a bucket has more than one step, the least
+// of each bucket; and the cells of the map, in use and reserved.
 type sectionData struct {
 	Name   string       `json:"name"`
 	Stride int          `json:"stride"`
@@ -26,7 +27,7 @@ type sectionData struct {
 
 type seriesData struct {
 	Name  string `json:"name"`
-	Drawn bool   `json:"drawn"` // else it has no numbers
+	Drawn bool   `json:"drawn"` // if not, it has no numbers
 }
 
 type mapData struct {
@@ -38,7 +39,7 @@ type mapData struct {
 	Ranges  []rangeData `json:"ranges"`
 }
 
-// rangeData has the address as text, as numbers of JavaScript do not hold 64 bits.
+// rangeData has the address as text, because numbers in JavaScript do not hold 64 bits.
 type rangeData struct {
 	Addr   string `json:"addr"`
 	Size   int64  `json:"size"`
@@ -83,8 +84,8 @@ func (s *Section) data(p *packer) sectionData {
 	return d
 }
 
-// packer packs lists of numbers: the length of each, and its differences, as varints of their zigzag encoding. Bytes follow their number
-// as they are.
+// packer packs lists of numbers: the length of each list, and its differences as varints in zigzag encoding. Bytes follow their number
+// unchanged.
 type packer struct{ buf []byte }
 
 func (p *packer) numbers(list []int64) {
@@ -101,7 +102,7 @@ func (p *packer) bytes(list []byte) {
 	p.buf = append(p.buf, list...)
 }
 
-// text returns all of it, deflated, in base64.
+// text returns everything packed, deflated, in base64.
 func (p *packer) text() (string, error) {
 	var out bytes.Buffer
 	w, err := flate.NewWriter(&out, flate.DefaultCompression)

@@ -7,13 +7,13 @@ import (
 	"gm/internal/cuda"
 )
 
-// A map has so many cells from left to right, over time, and from bottom to top, over addresses.
+// A map has this many cells from left to right, over time, and from bottom to top, over addresses.
 const (
 	columns = 1536
 	lines   = 320
 )
 
-// raster is a map of addresses over time: for each cell which share of it is in use, from 0 to 255; a column after the other.
+// raster is a map of addresses over time: for each cell the share that is in use, from 0 to 255, column by column.
 type raster struct {
 	Ranges   []addresses
 	Total    int64 // bytes of all ranges
@@ -22,7 +22,7 @@ type raster struct {
 	Reserved []byte
 }
 
-// addresses is a range of them, and where it lies on the map, which leaves out what is between the ranges.
+// addresses is a range of addresses and its position on the map, which leaves out what is between the ranges.
 type addresses struct {
 	Addr   cuda.Ptr
 	Size   int64
@@ -36,7 +36,8 @@ func newRaster(ranges []addresses, span int64) *raster {
 	return &raster{Ranges: ranges, Total: last.Offset + last.Size, Span: span}
 }
 
-// draw adds up which share of each cell the rectangles cover. Each row is summed up from where it changes.
+// draw adds up the share of each cell that the rectangles cover. Rectangles only change a row of sums where they begin and end; the cells
+// are the running sums.
 func (r *raster) draw(all []rectangle) []byte {
 	sums := make([]float32, lines*(columns+2))
 	for _, rect := range all {
@@ -64,7 +65,7 @@ func (r *raster) draw(all []rectangle) []byte {
 	return cells
 }
 
-// step makes a sum grow at a point of time: in part in the column that it falls into.
+// step increases a sum from a moment on: in part in the column of that moment, in full in the next.
 func step(row []float32, at float64, share float32) {
 	column := int(at)
 	part := float32(at - float64(column))
@@ -76,7 +77,7 @@ func (r *raster) column(ns int64) float64 {
 	return min(max(float64(ns)/float64(r.Span)*columns, 0), columns)
 }
 
-// shade returns a share as a byte: 0 is nothing, and anything that is seen is 1 or more.
+// shade returns a share as a byte: 0 for nothing, at least 1 for anything that can be seen.
 func shade(share float32) byte {
 	if share < 1e-4 {
 		return 0
@@ -84,7 +85,7 @@ func shade(share float32) byte {
 	return byte(min(max(share*255+0.5, 1), 255))
 }
 
-// offset returns where an address lies on the map.
+// offset returns the position of an address on the map.
 func (r *raster) offset(addr cuda.Ptr) (int64, bool) {
 	i, found := slices.BinarySearchFunc(r.Ranges, addr, func(a addresses, p cuda.Ptr) int {
 		switch {

@@ -1,5 +1,5 @@
-// Package page writes a comparison of allocators as one HTML page that needs nothing else: tables, memory over time, and what lies
-// where.
+// Package page writes a comparison of allocators as one HTML page that needs no other file: tables, memory over time, and a map of
+// addresses.
 package page
 
 import (
@@ -14,35 +14,35 @@ import (
 // Report is what a page shows.
 type Report struct {
 	Title    string
-	Version  string // of the program that makes it
-	Capacity int64  // bytes of the simulated GPU, 0 for one without end
+	Version  string // of the program that writes it
+	Capacity int64  // bytes of the simulated GPU, 0 if it has no limit
 	Sections []*Section
 }
 
-// Section is one program with what each allocator made of it.
+// Section is one program with the result of each allocator.
 type Section struct {
 	Name     string
 	Requests int
 	Duration int64 // nanoseconds
 	Rows     []bench.Row
-	Accounts []*why.Account // of the allocators for which there is one
+	Accounts []*why.Account // of the allocators that have one
 	Top      Top
 
-	times  []int64 // nanoseconds since the beginning, at which the buckets of the series begin
+	times  []int64 // nanoseconds since the beginning, at which the buckets of the series start
 	stride int     // steps in a bucket
 	series []*series
 	places *raster // nil if there is no map
-	mapped string  // the allocator of the map
+	mapped string  // the allocator that the map shows
 }
 
-// values is how many numbers the curves of a page have in all, some 1 MB when packed.
+// values is the total of numbers in the curves of a page, about 1 MB when packed.
 const values = 1 << 23
 
-// leastBuckets is how many buckets a curve has at the least, if there are as many steps.
+// leastBuckets is the least number of buckets in a curve, if there are as many steps.
 const leastBuckets = 512
 
-// Measure replays programs through allocators on a GPU and returns a section for each. The address map is of the allocator number mapped of
-// specs; below 0 there is none. It calls done after each replay, from any goroutine.
+// Measure replays programs through allocators on a GPU and returns a section for each. mapped is the index in specs of the allocator whose
+// addresses are mapped; below 0 there is no map. It calls done after each replay, from any goroutine.
 func Measure(ctx context.Context, programs []*replay.Program, specs []bench.Spec, mapped int, gpu bench.GPU, done func()) ([]*Section, error) {
 	programs, err := prepare(ctx, programs, specs)
 	if err != nil {
@@ -83,7 +83,7 @@ func Measure(ctx context.Context, programs []*replay.Program, specs []bench.Spec
 	return sections, nil
 }
 
-// prepare solves plans once, where they are needed.
+// prepare solves the plans that are needed, once each.
 func prepare(ctx context.Context, programs []*replay.Program, specs []bench.Spec) ([]*replay.Program, error) {
 	prepared := make([]*replay.Program, len(programs))
 	for i, p := range programs {
@@ -98,7 +98,7 @@ func prepare(ctx context.Context, programs []*replay.Program, specs []bench.Spec
 	return prepared, nil
 }
 
-// accounts takes apart what is lost, except for bounds, which lose nothing but what they round.
+// accounts breaks down what each allocator loses, except for bounds, which lose only what they round up.
 func accounts(ctx context.Context, p *replay.Program, specs []bench.Spec, gpu bench.GPU) ([]*why.Account, error) {
 	var lossy []bench.Spec
 	for _, spec := range specs {

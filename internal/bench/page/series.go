@@ -7,7 +7,7 @@ import (
 	"gm/internal/report"
 )
 
-// series is the memory of one allocator over time: for each bucket of equally many steps the least and the most, in bytes.
+// series is the memory of one allocator over time: for each bucket of the same number of steps the least and the most, in bytes.
 type series struct {
 	a         blocks.Allocator
 	stride    int
@@ -17,7 +17,7 @@ type series struct {
 
 type curve struct{ least, most []int64 }
 
-// newSection returns a section whose curves have up to limit numbers each: one a step or, where that is too much, two a bucket.
+// newSection returns a section whose curves have up to limit numbers each: one a step or, if that is too many, two a bucket.
 func newSection(p *replay.Program, specs, limit int) *Section {
 	s := &Section{Name: report.Printable(p.Name), Requests: p.Steps(), Duration: p.DurationNS(), series: make([]*series, specs)}
 	if s.stride = 1; p.Steps() > limit {
@@ -29,7 +29,7 @@ func newSection(p *replay.Program, specs, limit int) *Section {
 	return s
 }
 
-// newSeries returns the series of an allocator that is about to be replayed.
+// newSeries returns the series of an allocator whose replay is about to begin.
 func (s *Section) newSeries(spec int, a blocks.Allocator) *series {
 	s.series[spec] = &series{a: a, stride: s.stride}
 	return s.series[spec]

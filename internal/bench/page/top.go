@@ -8,27 +8,27 @@ import (
 	"gm/internal/units"
 )
 
-// Top is who holds the memory when most of it is requested.
+// Top shows who holds the memory when most of it is requested.
 type Top struct {
 	Row     int64 // of the trace
 	TimeNS  int64 // since the beginning
 	Live    int64 // bytes
 	Blocks  int
-	Stacked bool // the groups are by stack; else by size, as the trace has no stacks
+	Stacked bool // the groups are by stack; otherwise by size, because the trace has no stacks
 	Groups  []Group
 }
 
-// Group is the blocks of one stack, or size.
+// Group is the blocks of one stack or of one size.
 type Group struct {
 	Name   string // folded stack, outermost frame first, or a size
 	Bytes  int64
 	Blocks int
 }
 
-// mostGroups is how many groups a page lists.
+// mostGroups is the most groups that a page lists.
 const mostGroups = 12
 
-// readTop finds the fullest step of a program and reads the stacks of what lives then.
+// readTop finds the step with the most bytes requested and reads the stacks of the blocks that live then.
 func readTop(p *replay.Program) (Top, error) {
 	step, live := fullest(p)
 	if step < 0 {
@@ -70,7 +70,8 @@ func readTop(p *replay.Program) (Top, error) {
 	return top, nil
 }
 
-// fullest returns the step with the most bytes requested, -1 if there is none, and the rows of what lives after it, by tensor.
+// fullest returns the step with the most bytes requested, -1 if there is none, and for each tensor that lives after it the row that
+// allocated it.
 func fullest(p *replay.Program) (at int, live map[int32]int64) {
 	var sum, most int64
 	at = -1

@@ -9,20 +9,20 @@ import (
 	"gm/internal/cuda"
 )
 
-// tracker notes when and where an allocator has blocks, and memory.
+// tracker records when and where an allocator has blocks, and memory.
 type tracker struct {
 	p      *replay.Program
 	since  []int64 // by tensor, the time at which it was allocated
 	at     []cuda.Ptr
 	blocks []rectangle
 
-	held     map[stretch]int64 // what is reserved, and since when
+	held     map[stretch]int64 // reserved memory, and since when
 	reserved []rectangle
 	bytes    int64 // reserved
-	stale    bool  // held is
-	changed  int64 // the time since which it is
-	column   int64 // of time, in which held was read
-	until    int64 // the time behind the last step that was made
+	stale    bool  // held is out of date
+	changed  int64 // the time since when it is
+	column   int64 // of the map, in which held was last read
+	until    int64 // the time after the last step that was made
 
 	allocator blocks.Allocator
 }
@@ -43,7 +43,7 @@ func newTracker(p *replay.Program) *tracker {
 	return &tracker{p: p, since: make([]int64, len(p.Sizes)), at: make([]cuda.Ptr, len(p.Sizes)), held: map[stretch]int64{}, column: -1}
 }
 
-// watch follows an allocator, as next does.
+// watch returns a watch that follows an allocator and calls next.
 func (t *tracker) watch(a blocks.Allocator, next replay.Watch) replay.Watch {
 	t.allocator = a
 	return func(step int, at cuda.Ptr) {
@@ -69,7 +69,7 @@ func (t *tracker) watch(a blocks.Allocator, next replay.Watch) replay.Watch {
 	}
 }
 
-// now returns the time of a step; where no time passes, steps are told apart by their number.
+// now returns the time of a step. If no time passes in the program, it is the number of the step.
 func (t *tracker) now(step int) int64 {
 	if t.p.DurationNS() == 0 {
 		return int64(step)
@@ -90,7 +90,7 @@ func (t *tracker) end(tensor int32, now int64) {
 	}
 }
 
-// settle reads what is held, if that has changed.
+// settle reads the holdings if they have changed.
 func (t *tracker) settle() {
 	if t.stale {
 		t.stale = false
@@ -98,7 +98,7 @@ func (t *tracker) settle() {
 	}
 }
 
-// hold ends what is no longer reserved and begins what is new.
+// hold ends what is no longer reserved and starts what is new.
 func (t *tracker) hold(holdings []blocks.Holding, now int64) {
 	current := map[stretch]bool{}
 	for _, h := range holdings {
@@ -119,7 +119,7 @@ func (t *tracker) hold(holdings []blocks.Holding, now int64) {
 	}
 }
 
-// raster ends what is left where the replay ended, and draws all of it; nil if there is nothing.
+// raster ends what is left when the replay ended, and draws everything; nil if there is nothing.
 func (t *tracker) raster() *raster {
 	t.settle()
 	for tensor := range t.at {
@@ -134,7 +134,7 @@ func (t *tracker) raster() *raster {
 	return r
 }
 
-// ranges returns all addresses at which memory ever was, in order and apart.
+// ranges returns all addresses at which there ever was memory, in order and without overlap.
 func (t *tracker) ranges() []addresses {
 	slices.SortFunc(t.reserved, func(a, b rectangle) int { return cmp.Or(cmp.Compare(a.addr, b.addr), cmp.Compare(a.size, b.size)) })
 	var all []addresses

@@ -10,7 +10,7 @@ import (
 	"gm/internal/units"
 )
 
-// view is a section in the words of the page.
+// view is a section as text for the page.
 type view struct {
 	*Section
 	Rows     []rowView
@@ -36,7 +36,7 @@ type accountView struct {
 	Share     string
 }
 
-// lossView is a way to lose memory, with the bytes of each account.
+// lossView is a cause of lost memory, with the bytes of each account.
 type lossView struct {
 	Name, About string
 	Bytes       []int64
@@ -59,16 +59,15 @@ type groupView struct {
 	Share string
 }
 
-// stackView is a stack in a line, and all its frames, innermost first; there are none where the line is all there is.
+// stackView is a stack in one line, and all its frames, innermost first. It has no frames if the line is complete.
 type stackView struct {
 	Short  string
 	Frames []string
 }
 
-// stackLine is how many characters of a stack are shown, shownPins how many segments of an allocator.
 const (
-	stackLine = 100
-	shownPins = 5
+	stackLine = 100 // characters of a stack that are shown
+	shownPins = 5   // segments of an allocator that are shown
 	colors    = 8
 )
 
@@ -139,7 +138,7 @@ func (v *view) addAccount(a *why.Account) {
 	v.Pinned = append(v.Pinned, pinned)
 }
 
-// dropEmptyLosses leaves out ways in which nothing is lost.
+// dropEmptyLosses leaves out causes by which nothing is lost.
 func (v *view) dropEmptyLosses() {
 	var kept []lossView
 	for _, loss := range v.Losses {
@@ -168,16 +167,16 @@ func newStackView(name string, stack bool) stackView {
 	return v
 }
 
-// summary says in words what the curves show.
+// summary describes the curves in words.
 func (s *Section) summary() string {
 	var parts []string
 	for _, r := range s.Rows {
 		parts = append(parts, fmt.Sprintf("%s %s", r.Allocator, units.Bytes(r.PeakReserved)))
 	}
-	return "Reserved at the most: " + strings.Join(parts, ", ") + "."
+	return "Most bytes reserved: " + strings.Join(parts, ", ") + "."
 }
 
-// verdict names what takes least.
+// verdict names the allocator that reserves least.
 func (s *Section) verdict() string {
 	var least *bench.Row
 	for i := range s.Rows {
@@ -189,7 +188,8 @@ func (s *Section) verdict() string {
 	if least == nil {
 		return ""
 	}
-	return fmt.Sprintf("Least is reserved by %s: %s for %s.", least.Allocator, units.Bytes(least.PeakReserved), units.Bytes(least.PeakAllocated))
+	reserved, allocated := units.Bytes(least.PeakReserved), units.Bytes(least.PeakAllocated)
+	return fmt.Sprintf("%s reserves least: %s for %s allocated.", least.Allocator, reserved, allocated)
 }
 
 func percent(x float64) string {

@@ -9,7 +9,7 @@ import (
 // knob sets one thing to each of its values in turn.
 type knob func(s Setting) []Setting
 
-// What is tried, in MiB where it is a size. Every other value of roundup_power2_divisions is between these, or rounds next to nothing.
+// The values that are tried, sizes in MiB. Other values of roundup_power2_divisions lie between these, or round by next to nothing.
 var (
 	splitSizes     = []int64{0, 32, 64, 128, 256, 512, 1024, 2048}
 	splitRoundings = []int64{20, 64, 256, 1024}
@@ -18,11 +18,12 @@ var (
 	thresholds     = []float64{0, 0.5, 0.6, 0.7, 0.8, 0.9}
 )
 
-// intervals are the classes of sizes that are rounded alike, by their first classes. A class is a power of two of MiB; the first holds
-// all that is smaller, too.
+// intervals are the groups of size classes that are rounded alike, by their first class. A class is a power of two of MiB. The first class
+// also holds all smaller sizes.
 var intervals = [...]int{0, 1, 4, 7, 10}
 
-// knobs returns what can be changed for such programs. What is a share of the GPU's memory is left alone where that is not known.
+// knobs returns what can be changed for these programs. Settings that are a share of the GPU's memory are left alone if its size is not
+// known.
 func knobs(programs []*replay.Program, capacity int64) []knob {
 	all := []knob{
 		func(s Setting) []Setting { s.Expandable = !s.Expandable; return []Setting{s} },
@@ -84,7 +85,7 @@ func each[T any](values []T, set func(T) Setting) []Setting {
 	return all
 }
 
-// usedIntervals says in which intervals there are requests.
+// usedIntervals reports which intervals have requests.
 func usedIntervals(programs []*replay.Program) [len(intervals)]bool {
 	var used [len(intervals)]bool
 	for _, p := range programs {

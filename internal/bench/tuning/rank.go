@@ -6,14 +6,14 @@ import (
 	"slices"
 )
 
-// Peaks that differ by less than 1 %, and driver times that differ by less than half a percent of the run, count as equal: no run is made
-// twice as closely. Then the simpler setting is the better one. Each change has to save 1 % by itself.
+// Peaks that differ by less than 1 %, and driver times that differ by less than half a percent of the run, count as equal: two runs of a
+// job differ by more. Then the simpler setting is better. Each change has to save 1 % by itself.
 const (
 	peakTie   = 0.01
 	driverTie = 0.005
 )
 
-// compare orders outcomes by what they are good for, to the last byte.
+// compare orders outcomes, the better first. Only equal settings are equal.
 func compare(a, b *Outcome) int {
 	return cmp.Or(
 		cmp.Compare(a.OOMs, b.OOMs), cmp.Compare(a.Retries, b.Retries), cmp.Compare(a.Peak, b.Peak), cmp.Compare(a.DriverNS, b.DriverNS),
@@ -21,12 +21,12 @@ func compare(a, b *Outcome) int {
 	)
 }
 
-// distinct returns the outcomes that were not given up and whose settings are wanted, the best first; of those that came to the same, the one
-// of the simplest setting.
+// distinct returns the outcomes that were completed and whose settings are wanted, the best first. Of outcomes with the same figures it
+// keeps the one of the simplest setting.
 func (s *search) distinct(wanted func(Setting) bool) []*Outcome {
 	var all []*Outcome
 	for _, o := range s.known {
-		if !o.given && wanted(o.Setting) {
+		if !o.abandoned && wanted(o.Setting) {
 			all = append(all, o)
 		}
 	}
@@ -36,13 +36,13 @@ func (s *search) distinct(wanted func(Setting) bool) []*Outcome {
 	})
 }
 
-// anySetting is all settings.
+// anySetting accepts all settings.
 func anySetting(Setting) bool { return true }
 
-// older tells settings that leave out what PyTorch 2.11 brought.
+// older accepts settings without what PyTorch 2.11 added.
 func older(s Setting) bool { return s.LargeSegment == Default().LargeSegment }
 
-// rank returns the n best of what is left, each the best of those after it.
+// rank returns the n best of left. Each is the best of those after it.
 func (s *search) rank(left []*Outcome, n int) []*Outcome {
 	var run int64
 	for _, p := range s.programs {
@@ -57,12 +57,12 @@ func (s *search) rank(left []*Outcome, n int) []*Outcome {
 	return best
 }
 
-// worth is the peak, and beside it what the changes of the setting have to save.
+// worth is the peak plus what the changes of the setting have to save.
 func (o *Outcome) worth() float64 {
 	return float64(o.Peak) * (1 + peakTie*float64(o.Setting.Changes()))
 }
 
-// choose returns the simplest of those outcomes that no other surpasses in a way that matters; all are ordered by compare.
+// choose returns the simplest of the outcomes that no other beats by more than a tie. all is ordered by compare.
 func choose(all []*Outcome, tieNS int64) *Outcome {
 	limit := math.Inf(1)
 	for _, o := range all {

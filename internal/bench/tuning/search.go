@@ -9,15 +9,15 @@ import (
 	"gm/internal/torch/allocconf"
 )
 
-// Result is what a search found.
+// Result is the outcome of a search.
 type Result struct {
-	Best       []*Outcome // the best first, of those that do the same the simplest; the first is what to set
-	Older      *Outcome   // the best that a PyTorch before 2.11 understands
+	Best       []*Outcome // the best first, and of equal ones the simplest; the first is the one to set
+	Older      *Outcome   // the best that PyTorch before 2.11 understands
 	Default    *Outcome
 	Expandable *Outcome
-	Recorded   *Outcome // with the settings of the recording; nil if these are the default or differ from program to program
+	Recorded   *Outcome // with the settings of the recording; nil if these are the default or differ between programs
 	Tried      int      // settings
-	Live       int64    // bytes in use at the most, by the program that uses most: no setting reserves less
+	Live       int64    // most bytes in use, by the program that uses most: no setting reserves less
 }
 
 const (
@@ -25,12 +25,12 @@ const (
 	rounds = 8
 	listed = 5 // outcomes
 
-	// A setting that reserves so many times as much as the best is of no interest, nor are those beside it.
+	// A setting that reserves this many times as much as the best is not pursued, nor are its neighbours.
 	outOf = 1.25
 )
 
-// Search goes from the default, expandable segments and the settings of the recording to better and better settings, changing one thing at a
-// time, and calls done for each setting that was tried, from any goroutine. A capacity of 0 is a GPU without end.
+// Search starts from the default, expandable segments and the settings of the recording and improves them, one change at a time. It calls
+// done for each setting that it tried, from any goroutine. A capacity of 0 is a GPU without limit.
 func Search(ctx context.Context, programs []*replay.Program, gpu bench.GPU, done func()) (*Result, error) {
 	s := &search{trials: trials{programs, gpu, done}, known: map[Setting]*Outcome{}}
 	seeds := []Setting{Default(), Expandable()}
@@ -55,7 +55,7 @@ func Search(ctx context.Context, programs []*replay.Program, gpu bench.GPU, done
 	return r, nil
 }
 
-// recordedSetting returns the setting that all programs were recorded with, if it is one.
+// recordedSetting returns the setting that all programs were recorded with, and whether there is one.
 func recordedSetting(programs []*replay.Program) (Setting, bool) {
 	conf, _ := allocconf.Recorded(programs[0].AllocConf)
 	for _, p := range programs {
@@ -71,7 +71,7 @@ type search struct {
 	known map[Setting]*Outcome
 }
 
-// climb tries the neighbours of the best settings until these stay the best.
+// climb tries the neighbours of the best settings until the best no longer change.
 func (s *search) climb(ctx context.Context, knobs []knob) error {
 	var expanded []Setting
 	for range rounds {

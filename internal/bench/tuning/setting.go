@@ -1,4 +1,4 @@
-// Package tuning looks for the settings of PyTorch's caching allocator that suit recorded runs best.
+// Package tuning searches for the settings of PyTorch's caching allocator that suit recorded runs best.
 package tuning
 
 import "gm/internal/torch/allocconf"

@@ -15,17 +15,17 @@ import (
 	"gm/internal/cuda/sim"
 )
 
-// Outcome is how PyTorch's allocator does with a setting.
+// Outcome is how PyTorch's allocator performs with a setting.
 type Outcome struct {
 	Setting  Setting
-	Peak     int64   // bytes reserved at the most, by the program that reserves most
+	Peak     int64   // most bytes reserved, by the program that reserves most
 	Peaks    []int64 // of each program
 	Calls    int64   // of the driver on memory, all programs together
-	DriverNS int64   // that all driver calls take, all programs together
+	DriverNS int64   // the time of all driver calls, all programs together
 	Retries  int64   // times that the cache was emptied because the GPU was full
-	OOMs     int     // programs that did not get to their end
+	OOMs     int     // programs that ran out of memory
 
-	given bool // up: it reserves more than is of interest
+	abandoned bool // it reserves too much to be of interest
 }
 
 // trials replays programs with settings, on all cores.
@@ -35,7 +35,7 @@ type trials struct {
 	done     func()
 }
 
-// run replays all programs with each setting. A replay is given up when it reserves more than limit bytes; 0 is no limit.
+// run replays all programs with each setting. It abandons a replay that reserves more than limit bytes; 0 is no limit.
 func (t *trials) run(ctx context.Context, settings []Setting, limit int64) ([]*Outcome, error) {
 	if limit == 0 {
 		limit = math.MaxInt64
@@ -70,7 +70,7 @@ func (t *trials) run(ctx context.Context, settings []Setting, limit int64) ([]*O
 	return all, nil
 }
 
-// replay returns nil if the replay was given up.
+// replay returns nil if the replay was abandoned.
 func (t *trials) replay(ctx context.Context, p *replay.Program, s Setting, limit int64) (*replay.Result, error) {
 	dev := sim.New(t.gpu.Capacity, t.gpu.Costs)
 	torch, err := blocks.NewTorch(dev, s.Conf)
@@ -91,7 +91,7 @@ func sum(s Setting, results []*replay.Result) *Outcome {
 	o := &Outcome{Setting: s}
 	for _, r := range results {
 		if r == nil {
-			o.given = true
+			o.abandoned = true
 			return o
 		}
 		o.Peak = max(o.Peak, r.Stats.PeakReserved)
@@ -106,14 +106,14 @@ func sum(s Setting, results []*replay.Result) *Outcome {
 	return o
 }
 
-// bounded is PyTorch's allocator until it reserves more than limit bytes. It does not take over what was there before a recording began, as
-// that was laid out by other settings: it is asked for that memory as for any other.
+// bounded is PyTorch's allocator until it reserves more than limit bytes. It does not take over the memory from before a recording, which
+// was laid out with other settings. That memory is requested like any other.
 type bounded struct {
 	blocks.Allocator
 	limit int64
 }
 
-var errBeyond = errors.New("reserves more than is of interest")
+var errBeyond = errors.New("reserves too much to be of interest")
 
 // Malloc implements blocks.Allocator.
 func (b *bounded) Malloc(size int64, stream cuda.Stream, pool blocks.Pool) (cuda.Ptr, error) {

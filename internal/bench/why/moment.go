@@ -8,11 +8,11 @@ import (
 	"gm/internal/cuda"
 )
 
-// moment is what a program holds right behind a step.
+// moment is what a program holds right after a step.
 type moment struct {
 	p      *replay.Program
 	step   int
-	newest int32                 // the tensor that memory was taken for at that step, -1 for none
+	newest int32                 // the tensor for which memory was taken at that step, -1 for none
 	stream cuda.Stream           // of the last request
 	blocks map[cuda.Ptr]*liveOne // by address
 	parts  parts
@@ -22,7 +22,7 @@ type moment struct {
 type liveOne struct {
 	tensor int32
 	taken  int64 // bytes of its block
-	round  int64 // bytes that its request takes at the least
+	round  int64 // least bytes that its request takes
 }
 
 func newMoment(p *replay.Program, peak replay.Peak, live map[int32]cuda.Ptr) *moment {
@@ -42,7 +42,7 @@ func newMoment(p *replay.Program, peak replay.Peak, live map[int32]cuda.Ptr) *mo
 	return m
 }
 
-// account sorts all that is held into parts.
+// account assigns all memory that is held to parts.
 func (m *moment) account(holdings []blocks.Holding) (*Account, error) {
 	a := &Account{
 		Device: m.p.Device, TimeNS: m.p.TimesNS[m.step], Row: int64(m.p.Rows[m.step]), Stream: int64(m.stream),
@@ -76,7 +76,7 @@ func (m *moment) account(holdings []blocks.Holding) (*Account, error) {
 	return a, nil
 }
 
-// sort adds the free bytes of a holding to the parts that they are lost in.
+// sort adds the free bytes of a holding to the parts by which they are lost.
 func (m *moment) sort(h *blocks.Holding) {
 	free := h.Free()
 	unused := h.Growth
@@ -101,7 +101,7 @@ func (m *moment) sort(h *blocks.Holding) {
 	}
 }
 
-// fresh says whether a holding was taken for the request of the moment: it has all of that block, and nothing else.
+// fresh reports whether a holding was taken for the request of the moment: it contains all of that block, and nothing else.
 func (m *moment) fresh(h *blocks.Holding) bool {
 	if len(h.Uses) != 1 || h.Pending > 0 {
 		return false

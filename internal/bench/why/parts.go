@@ -1,6 +1,6 @@
 package why
 
-// kind is a way in which bytes are lost. Each byte that is reserved and was not requested is lost in exactly one, the first that it fits.
+// kind is a cause of lost bytes. Each byte that is reserved and was not requested has exactly one cause, the first that applies.
 type kind int
 
 const (
@@ -18,12 +18,12 @@ const (
 )
 
 var about = [kinds]Part{
-	rounding: {Name: "rounding", About: "in blocks in use: the rounded size of the request less the request"},
-	tails:    {Name: "split tails", About: "in blocks in use: what lies behind the rounded size and is not split off"},
+	rounding: {Name: "rounding", About: "in blocks in use: the rounded size of the request minus the request"},
+	tails:    {Name: "split tails", About: "in blocks in use: what lies after the rounded size and is not split off"},
 	pending:  {Name: "pending record_stream", About: "blocks that were freed and wait for another stream"},
 	private:  {Name: "private pools", About: "free memory in private pools, such as those of CUDA graphs"},
-	stranded: {Name: "stranded by stream", About: "free memory of other streams than that of the request at the peak"},
-	whole:    {Name: "free segments", About: "segments in which nothing is in use: empty_cache() would give them back"},
+	stranded: {Name: "stranded by stream", About: "free memory of streams other than that of the request at the peak"},
+	whole:    {Name: "free segments", About: "segments in which nothing is in use: empty_cache() would release them"},
 	growth:   {Name: "unused growth", About: "pages mapped behind the last block, and the rest of the segment that was taken at the peak"},
 	small:    {Name: "small fragments", About: "free memory between blocks of up to 1 MiB"},
 	large:    {Name: "large fragments", About: "free memory between larger blocks"},

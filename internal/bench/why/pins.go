@@ -8,7 +8,7 @@ import (
 	"gm/internal/blocks"
 )
 
-// maxPins is how many segments are listed.
+// maxPins is the most segments that are listed.
 const maxPins = 10
 
 // pinning is a pinned segment and the oldest tensor in it.
@@ -44,7 +44,7 @@ func (m *moment) oldest(h *blocks.Holding) int32 {
 	return t
 }
 
-// addStacks makes the pins of all accounts, with the stacks of their blocks.
+// addStacks fills in the pins of all accounts, with the stacks of their blocks.
 func addStacks(p *replay.Program, accounts []*Account) error {
 	steps := map[int32]int{} // of allocation, by tensor
 	for _, a := range accounts {

@@ -1,4 +1,4 @@
-// Package why takes apart what an allocator reserves beyond what a program asks for.
+// Package why breaks down what an allocator reserves beyond what a program requests.
 package why
 
 import (
@@ -12,47 +12,47 @@ import (
 	"gm/internal/cuda/sim"
 )
 
-// Account takes apart what an allocator held beyond what was asked for, at the moment its reserved bytes were at their peak.
+// Account breaks down what an allocator held beyond what was requested, at the peak of its reserved bytes.
 //
-// That is right behind the request that made them so. If it was before the first request, as with the arenas of a plan, it is the moment,
-// of those at which as much is reserved still, with the most bytes requested.
+// The moment is right after the request that reached the peak. If the peak was reached before the first request, as with the arenas of a
+// plan, it is the moment with the most bytes requested, of those at which as much is still reserved.
 type Account struct {
 	Allocator string `json:"allocator"`
 	Device    int32  `json:"device"`
 	TimeNS    int64  `json:"time_ns"`         // since the Unix epoch
 	Row       int64  `json:"row"`             // of the trace
-	Stream    int64  `json:"stream"`          // of the request at that moment, or the last one before it: other streams are told apart from it
-	Requested int64  `json:"requested_bytes"` // that programs asked for and still held
+	Stream    int64  `json:"stream"`          // of the request at that moment, or of the last one before it
+	Requested int64  `json:"requested_bytes"` // that the program requested and still held
 	Reserved  int64  `json:"reserved_bytes"`
 	Parts     []Part `json:"parts"` // their Bytes sum to Reserved - Requested, exactly
-	Pins      []Pin  `json:"pins"`  // segments that are held by little, the worst first, at most ten
+	Pins      []Pin  `json:"pins"`  // segments with most bytes free that cannot be released, the worst first, at most ten
 
-	OOM *bench.OOM `json:"oom"` // where the replay ended early, nil if it did not; with nothing else if that was at its beginning
+	OOM *bench.OOM `json:"oom"` // where the replay ended early, nil if it did not; the other fields are empty if that was at its beginning
 
 	pinning []pinning
 }
 
-// Part is the bytes that were lost in one way.
+// Part is the bytes that were lost by one cause.
 type Part struct {
 	Name  string `json:"name"` // rounding, split tails, ...
 	About string `json:"about"`
 	Bytes int64  `json:"bytes"`
 }
 
-// Pin is a segment that cannot be given back, because of blocks in it that are in use, though it has free bytes.
+// Pin is a segment with free bytes that cannot be released because of the blocks in use in it.
 type Pin struct {
 	Segment  int64  `json:"segment"` // its address
 	Reserved int64  `json:"reserved_bytes"`
 	Live     int64  `json:"live_bytes"`  // in blocks that are in use, or pending
 	Blocks   int    `json:"blocks"`      // that are in use
-	Block    int64  `json:"block_bytes"` // requested for the oldest of them, of which are also:
+	Block    int64  `json:"block_bytes"` // requested for the oldest of them; the fields below are also of that block
 	Stack    string `json:"stack"`       // folded, outermost frame first; empty if none was recorded
-	AgeNS    int64  `json:"age_ns"`      // since the row that it was allocated at
+	AgeNS    int64  `json:"age_ns"`      // since the row that allocated it
 	Stream   int64  `json:"stream"`
 }
 
-// ExplainAll replays p through each allocator on such a GPU, twice: to find the moment, and up to it. It uses all cores, reads the stacks once,
-// and calls done after each allocator, from any goroutine.
+// ExplainAll replays p through each allocator twice, each on a GPU of its own: once to find the moment, and once up to it. It uses all
+// cores, reads the stacks once, and calls done after each allocator, from any goroutine.
 func ExplainAll(ctx context.Context, p *replay.Program, specs []bench.Spec, gpu bench.GPU, done func()) ([]*Account, error) {
 	accounts := make([]*Account, len(specs))
 	errs := make([]error, len(specs))
@@ -75,7 +75,7 @@ func ExplainAll(ctx context.Context, p *replay.Program, specs []bench.Spec, gpu 
 	return accounts, addStacks(p, accounts)
 }
 
-// explain accounts for one allocator, without the stacks.
+// explain makes the account of one allocator, without the stacks.
 func explain(ctx context.Context, p *replay.Program, spec bench.Spec, gpu bench.GPU) (*Account, error) {
 	p, err := spec.Prepare(ctx, p)
 	if err != nil {
@@ -116,7 +116,7 @@ func explain(ctx context.Context, p *replay.Program, spec bench.Spec, gpu bench.
 	return account, nil
 }
 
-// nothing is the account of an allocator that could not meet the first request, or was given none.
+// nothing is the account of an allocator that could not meet the first request, or got none.
 func nothing(p *replay.Program, spec bench.Spec, oom *bench.OOM) *Account {
 	return &Account{Allocator: spec.Text, Device: p.Device, Parts: new(parts).list(), OOM: oom}
 }

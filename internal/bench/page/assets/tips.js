@@ -9,14 +9,14 @@ function values(view, ns) {
 	return all.sort((a, b) => b.most - a.most);
 }
 
-// when says which time it is, and which requests that are.
+// when returns a time as text, and its requests.
 function when(view, ns) {
 	const bucket = view.bucket(ns), first = bucket * view.section.stride;
 	const steps = view.section.stride === 1 ? "request " + first : "requests " + first + " to " + (first + view.section.stride - 1);
 	return "after " + time(ns, Math.max((view.to - view.from) / 1000, 1)) + ", " + steps;
 }
 
-// words says in a sentence what the curves come to at a time.
+// words states the values of the curves at a time in a sentence.
 function words(view, ns) {
 	return when(view, ns) + ": " + values(view, ns).map(v => v.s.name + " " + v.what + " " + v.text).join("; ");
 }
