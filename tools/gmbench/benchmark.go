@@ -10,13 +10,13 @@ import (
 	"gm/internal/bench"
 )
 
-// unitsOfBenchmarks say how benchstat is to take the figures: a replay comes to the same each time.
+// unitsOfBenchmarks tell benchstat how to compare the figures. They are exact, because a replay has the same result each time.
 var unitsOfBenchmarks = [...][2]string{
 	{"peak-reserved-B", "lower"}, {"peak-allocated-B", "lower"}, {"utilisation", "higher"},
 	{"driver-sec", "lower"}, {"driver-calls", "lower"}, {"retries", "lower"}, {"ooms", "lower"},
 }
 
-// writeBenchmarks prints the rows as Go prints benchmarks, one line each. What ended out of memory has no figures but that.
+// writeBenchmarks prints the rows as Go prints benchmarks, one line each. A replay that ran out of memory has no other figures.
 func writeBenchmarks(w io.Writer, rows []bench.Row) error {
 	out := bufio.NewWriter(w)
 	for _, u := range unitsOfBenchmarks {
@@ -34,7 +34,7 @@ func writeBenchmarks(w io.Writer, rows []bench.Row) error {
 	return out.Flush()
 }
 
-// benchmarkName makes a text a part of a benchmark's name: without spaces, without the slash between parts.
+// benchmarkName turns a text into a part of a benchmark's name: without spaces, and without the slash that separates parts.
 func benchmarkName(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '/' || unicode.IsSpace(r) || !unicode.IsPrint(r) {

@@ -16,13 +16,13 @@ import (
 )
 
 type calibrateCmd struct {
-	Output string `short:"o" placeholder:"FILE" help:"Where the costs go as JSON. Standard output by default."`
+	Output string `short:"o" placeholder:"FILE" help:"File for the costs as JSON. Standard output by default."`
 	Device int    `placeholder:"N" help:"Number of the GPU, 0 by default."`
 }
 
 // Help implements kong.HelpProvider.
 func (cmd *calibrateCmd) Help() string {
-	return "Uses at most a quarter of the memory that is free, for some seconds. The GPU should have nothing else to do.\n\n" +
+	return "Uses at most a quarter of the free memory, for some seconds. The GPU should have nothing else to do.\n\n" +
 		"Example: gmbench calibrate -o costs.json && gmbench --costs costs.json job.parquet"
 }
 

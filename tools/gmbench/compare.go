@@ -25,8 +25,8 @@ type compareCmd struct {
 
 	cli.Pictures `set:"picture=Draw live and reserved bytes over time for each allocator."`
 
-	Why bool `xor:"what" help:"Take apart what each allocator reserves beyond what is requested, in bytes that add up, and list what pins its segments."`
-	Fit bool `xor:"what" help:"Find the least memory that each allocator gets through with, and which cards have as much."`
+	Why bool `xor:"what" help:"Break down what each allocator reserves beyond what is requested, in bytes that add up, and list what pins its segments."`
+	Fit bool `xor:"what" help:"Find the least memory with which each allocator runs the whole trace, and which cards have that much."`
 }
 
 // Help implements kong.HelpProvider.
@@ -83,18 +83,18 @@ func (cmd *compareCmd) Run(c *cli.Context) error {
 	return writeTables(c.Out, programs, rows)
 }
 
-// alone refuses what --why and --fit have no use for.
+// alone refuses options that --why and --fit do not use.
 func (cmd *compareCmd) alone() error {
 	switch {
 	case (cmd.Why || cmd.Fit) && (cmd.CSV || cmd.Bench || cmd.Pictures.Any()):
-		return cli.Usage("--why and --fit print tables or --json, no CSV, no benchmarks and no picture")
+		return cli.Usage("--why and --fit print tables or --json: leave out --csv, --bench and pictures")
 	case cmd.Fit && cmd.Capacity != 0:
-		return cli.Usage("--fit looks for the --capacity")
+		return cli.Usage("--fit looks for the --capacity: leave it out")
 	}
 	return nil
 }
 
-// distinct refuses pictures in place of what is read, or of each other.
+// distinct refuses pictures that would overwrite an input, or each other.
 func (cmd *compareCmd) distinct() error {
 	return cmd.Pictures.Check(append(slices.Clip(cmd.Files), cmd.Costs)...)
 }
@@ -128,7 +128,7 @@ func writeCSV(w io.Writer, rows []bench.Row) error {
 	return out.Error()
 }
 
-// writeTables prints a table a program and, for several, one of the means.
+// writeTables prints a table for each program and, for several, one of the means.
 func writeTables(w io.Writer, programs []*replay.Program, rows []bench.Row) error {
 	width := len(rows) / len(programs)
 	for i, p := range programs {
@@ -146,7 +146,7 @@ func writeTables(w io.Writer, programs []*replay.Program, rows []bench.Row) erro
 	if len(programs) == 1 {
 		return nil
 	}
-	_, err := fmt.Fprintf(w, "%d programs, one a GPU: geometric means, and the reduction of the sums of peak reserved\n\n", len(programs))
+	_, err := fmt.Fprintf(w, "%d programs, one for each GPU: geometric means, and the reduction of the sums of peak reserved\n\n", len(programs))
 	if err != nil {
 		return err
 	}
@@ -189,7 +189,7 @@ func known(reserved int64, share float64) string {
 	return percent(share)
 }
 
-// change prints a reduction as the change that it is.
+// change prints a reduction as a change with its sign.
 func change(x float64) string {
 	if text := fmt.Sprintf("%+.1f%%", -100*x); text != "-0.0%" && text != "+0.0%" {
 		return text
@@ -197,7 +197,7 @@ func change(x float64) string {
 	return "0.0%"
 }
 
-// reduction prints a reduction that may not be known.
+// reduction prints a reduction, or unknown if there is none.
 func reduction(x *float64, unknown string, print func(float64) string) string {
 	if x == nil {
 		return unknown

@@ -8,17 +8,17 @@ import (
 	"gm/internal/report"
 )
 
-// draw writes the pictures that were asked for, of width rows a trace.
+// draw writes the pictures that were requested, with width rows for each trace.
 func (cmd *compareCmd) draw(c *cli.Context, rows []bench.Row, width int) error {
 	if n := len(rows) / width; cmd.Pictures.Any() && n > report.MaxCharts {
-		c.Warn("the picture has the first %d of %d traces", report.MaxCharts, n)
+		c.Warn("the picture shows the first %d of %d traces only", report.MaxCharts, n)
 	}
 	return cmd.Pictures.Write(c.File,
 		func(w io.Writer) error { return report.WritePNG(w, charts(rows, width)) },
 		func(w io.Writer) error { return report.WriteSVG(w, charts(rows, width)) })
 }
 
-// charts makes one chart a trace, of width rows: live bytes as an area, reserved bytes as a line for each allocator.
+// charts makes one chart for each trace, of width rows: live bytes as an area, reserved bytes as a line for each allocator.
 func charts(rows []bench.Row, width int) []report.Chart {
 	var all []report.Chart
 	for ; len(rows) > 0; rows = rows[width:] {
@@ -27,7 +27,7 @@ func charts(rows []bench.Row, width int) []report.Chart {
 	return all
 }
 
-// chart draws the rows of one trace. Those that reserve what is live and no more are the edge of the area, and named there.
+// chart draws the rows of one trace. Allocators that reserve only what is live are the edge of the area, and are named there.
 func chart(rows []bench.Row) report.Chart {
 	live := rows[0].Curve()
 	c := report.Chart{

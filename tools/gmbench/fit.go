@@ -16,7 +16,7 @@ import (
 	"gm/internal/units"
 )
 
-// fit prints the least memory with which each allocator gets through, and the cards that have as much.
+// fit prints the least memory with which each allocator runs the whole program, and the cards that have that much.
 func (cmd *compareCmd) fit(c *cli.Context, programs []*replay.Program, specs []bench.Spec, costs sim.CostTable) error {
 	progress := c.Progress("fit", int64(len(programs)*len(specs)))
 	results, err := fit.All(c.Context(), programs, specs, costs, func() { progress.Add(1) })
@@ -32,7 +32,7 @@ func (cmd *compareCmd) fit(c *cli.Context, programs []*replay.Program, specs []b
 	return writeFits(c.Out, programs, results)
 }
 
-// writeFits prints a table a program, and what the cards have.
+// writeFits prints a table for each program, and the memory of the cards.
 func writeFits(w io.Writer, programs []*replay.Program, results []fit.Result) error {
 	width := len(results) / len(programs)
 	for i, p := range programs {
@@ -49,13 +49,13 @@ func writeFits(w io.Writer, programs []*replay.Program, results []fit.Result) er
 	}
 	legend := ""
 	if slices.ContainsFunc(results, tight) {
-		legend = "tight: only by emptying the cache when it is full, as retries count\n"
+		legend = "tight: runs only by emptying the cache when memory is full, which retries count\n"
 	}
 	_, err := io.WriteString(w, legend+cardList())
 	return err
 }
 
-// tight says whether a program runs on any card with retries only.
+// tight reports whether there is a card on which a program runs with retries only.
 func tight(r fit.Result) bool {
 	return slices.ContainsFunc(r.Cards, func(c fit.OnCard) bool { return c.Retries > 0 })
 }
@@ -78,7 +78,7 @@ func fitTable(rows []fit.Result) *report.Table {
 	return t
 }
 
-// onCard says whether a card does.
+// onCard returns the cell of a card.
 func onCard(c fit.OnCard) string {
 	switch {
 	case !c.Fits:
@@ -89,7 +89,7 @@ func onCard(c fit.OnCard) string {
 	return "yes"
 }
 
-// cardList lists what the cards have for a program, in lines of at most 100 characters.
+// cardList lists the memory that the cards have for a program, in lines of at most 100 characters.
 func cardList() string {
 	line := "usable:"
 	var text strings.Builder

@@ -14,14 +14,14 @@ import (
 	"gm/internal/units"
 )
 
-// inputs are what is replayed, and on what.
+// inputs are the files to replay, and the device to replay them on.
 type inputs struct {
 	Files    []string    `arg:"" optional:"" name:"trace|plan" help:"Traces and plans as Parquet. Standard input if there is none, or for '-'."`
 	Capacity units.Bytes `placeholder:"SIZE" help:"Memory of the simulated GPU, such as 80GiB. 4 TiB by default."`
-	Costs    string      `placeholder:"FILE" help:"What driver calls cost, as gmbench calibrate measured it. Those of an H200 by default."`
+	Costs    string      `placeholder:"FILE" help:"Costs of driver calls, as gmbench calibrate measured them. Those of an H200 by default."`
 }
 
-// open reads the files, and says which tell of requests that failed.
+// open reads the files. It warns where a clock jumps and where requests failed during the recording.
 func (in *inputs) open(c *cli.Context) ([]*replay.Program, bench.GPU, error) {
 	if err := cli.CheckFiles(append(slices.Clip(in.Files), in.Costs), nil); err != nil {
 		return nil, bench.GPU{}, err
@@ -36,13 +36,13 @@ func (in *inputs) open(c *cli.Context) ([]*replay.Program, bench.GPU, error) {
 			c.Warn("%s: %s", p.Name, p.Jump)
 		}
 		if p.Refused > 0 {
-			c.Warn("%s: %s were refused while it was recorded: what it does with more memory is not known", p.Name, units.Bytes(p.Refused))
+			c.Warn("%s: a request of %s failed while it was recorded: what it does with more memory is not known", p.Name, units.Bytes(p.Refused))
 		}
 	}
 	return programs, gpu, err
 }
 
-// simulated returns the device to simulate, with the costs in a file, those of an H200 for "".
+// simulated returns the device to simulate, with the costs in a file, or those of an H200 for "".
 func simulated(capacity units.Bytes, costs string) (bench.GPU, error) {
 	gpu := bench.GPU{Capacity: int64(capacity), Costs: sim.H200()}
 	if costs == "" {
@@ -87,11 +87,11 @@ func shorten(programs []*replay.Program) {
 	}
 }
 
-// warn says what a comparison cannot know.
+// warn warns of what a comparison cannot know.
 func warn(c *cli.Context, programs []*replay.Program) {
 	for _, p := range programs {
 		if p.Partial {
-			c.Warn("%s: a plan of a part, or of a recording that began midway: torch and expandable are exact on the trace only", p.Name)
+			c.Warn("%s: a plan of a part of a trace, or of a recording that began midway: for exact figures of torch and expandable replay the trace", p.Name)
 		}
 		if _, unknown := allocconf.Recorded(p.AllocConf); len(unknown) > 0 {
 			c.Warn("%s: recorded with settings that are not known: %s", p.Name, strings.Join(unknown, ", "))
@@ -99,7 +99,7 @@ func warn(c *cli.Context, programs []*replay.Program) {
 	}
 }
 
-// warnOfShares names settings that are shares of a capacity, where none was given.
+// warnOfShares warns of settings that are shares of a capacity that was not given.
 func warnOfShares(c *cli.Context, programs []*replay.Program, alloc []string) {
 	settings := strings.Join(alloc, ",")
 	for _, name := range []string{"garbage_collection_threshold", "per_process_memory_fraction"} {

@@ -12,11 +12,11 @@ import (
 )
 
 type grammar struct {
-	Compare   compareCmd   `cmd:"" default:"withargs" help:"Compare allocators on traces and plans (the default); with --why what each loses where, with --fit which GPUs do."`
+	Compare   compareCmd   `cmd:"" default:"withargs" help:"Compare allocators on traces and plans (the default). --why shows where each loses memory, --fit which GPUs are large enough."`
 	Report    reportCmd    `cmd:"" help:"Write a comparison as one HTML page, with curves and an address map."`
-	Tune      tuneCmd      `cmd:"" help:"Find the settings of PyTorch's allocator that take least memory."`
-	Verify    verifyCmd    `cmd:"" help:"Check that PyTorch's allocator, replayed, does exactly what a trace recorded."`
-	Calibrate calibrateCmd `cmd:"" help:"Measure what driver calls cost on a GPU of this machine, for --costs."`
+	Tune      tuneCmd      `cmd:"" help:"Find the settings of PyTorch's allocator that take the least memory."`
+	Verify    verifyCmd    `cmd:"" help:"Check that a replay of PyTorch's allocator does exactly what was recorded."`
+	Calibrate calibrateCmd `cmd:"" help:"Measure the costs of driver calls on a GPU of this machine, for --costs."`
 }
 
 func main() {

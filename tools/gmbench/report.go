@@ -12,16 +12,16 @@ import (
 
 type reportCmd struct {
 	inputs
-	Output string   `short:"o" required:"" placeholder:"FILE" help:"Where the page goes, such as report.html."`
+	Output string   `short:"o" required:"" placeholder:"FILE" help:"File for the page, such as report.html."`
 	Alloc  []string `placeholder:"NAME[:SETTING=VALUE,...]" sep:"none" help:"Allocators to compare: floor, planned, stitch, expandable and torch by default."`
-	Map    string   `default:"torch" placeholder:"NAME" help:"Whose addresses are mapped (${default}), one of --alloc; the first that can be if it is not among them."`
+	Map    string   `default:"torch" placeholder:"NAME" help:"Allocator whose addresses are mapped (${default}), one of --alloc. If it is not among them, the first that can be mapped."`
 }
 
 // Help implements kong.HelpProvider.
 func (cmd *reportCmd) Help() string {
 	return "Example: gmbench report -o report.html job.parquet\n\n" +
-		"The page needs nothing but a browser: no network, no other file. It has the table of compare, what is reserved and allocated over time, to " +
-		"be zoomed into, what lies at which address, what is lost in which way, and the stacks that hold most."
+		"The page needs only a browser: no network, no other file. It shows the table of compare, reserved and allocated memory over time, which " +
+		"you can zoom into, a map of addresses, the causes of lost memory, and the stacks that hold most."
 }
 
 // Run implements the command.
@@ -61,7 +61,7 @@ func (cmd *reportCmd) allocators() string {
 	return strings.Join(cmd.Alloc, ",")
 }
 
-// mapped returns the number of the allocator whose addresses are shown, -1 if there is none.
+// mapped returns the number of the allocator whose addresses are shown, -1 if none can be.
 func (cmd *reportCmd) mapped(specs []bench.Spec) int {
 	if i := slices.IndexFunc(specs, func(s bench.Spec) bool { return s.Text == cmd.Map || s.Name == cmd.Map }); i >= 0 && specs[i].OneAddress {
 		return i
@@ -69,7 +69,7 @@ func (cmd *reportCmd) mapped(specs []bench.Spec) int {
 	return slices.IndexFunc(specs, func(s bench.Spec) bool { return s.OneAddress })
 }
 
-// title names a page for what is on it.
+// title names a page after its programs.
 func title(sections []*page.Section) string {
 	name := sections[0].Name
 	if n := len(sections) - 1; n > 0 {

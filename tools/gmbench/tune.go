@@ -21,8 +21,8 @@ type tuneCmd struct {
 // Help implements kong.HelpProvider.
 func (cmd *tuneCmd) Help() string {
 	return "Example: gmbench tune --capacity 70GiB job.parquet\n\n" +
-		"Replays the traces through PyTorch's caching allocator under one setting of PYTORCH_CUDA_ALLOC_CONF after the other and prints the line to " +
-		"export: that of the fewest retries, then of the least memory at the peak, where each setting has to save 1 %, and then of the least driver time."
+		"Replays the traces through PyTorch's caching allocator with many settings of PYTORCH_CUDA_ALLOC_CONF and prints the line to export: that with " +
+		"the fewest retries, then the least memory at the peak, where each setting has to save 1 %, and then the least driver time."
 }
 
 // Run implements the command.
@@ -33,7 +33,7 @@ func (cmd *tuneCmd) Run(c *cli.Context) error {
 	}
 	for _, p := range programs {
 		if p.Partial || len(p.Initial) > 0 {
-			c.Warn("%s: of a part of a run: what was in use at its beginning is taken for requests, so that peaks are near, and not exact", p.Name)
+			c.Warn("%s: recorded from a part of a run: memory in use at its beginning is requested like any other, so that peaks are approximate", p.Name)
 		}
 	}
 	count := tuneCount{programs: len(programs)}
@@ -51,19 +51,19 @@ func (cmd *tuneCmd) Run(c *cli.Context) error {
 	}
 	if best := found.Best[0]; err == nil && best.OOMs > 0 {
 		capacity := cmp.Or(cmd.Capacity, sim.Endless)
-		return fmt.Errorf("no setting that was tried runs all of it in %s: at its peak the job holds %s", capacity, units.Bytes(found.Live))
+		return fmt.Errorf("no setting that was tried runs the whole job in %s: at its peak the job holds %s", capacity, units.Bytes(found.Live))
 	}
 	return err
 }
 
-// tuned is what tune prints.
+// tuned is the result that tune prints.
 type tuned struct {
 	*tuning.Result
 	programs []*replay.Program
 	gpu      bench.GPU
 }
 
-// variable is where PyTorch finds its settings.
+// variable is the environment variable of PyTorch's settings.
 const variable = "PYTORCH_CUDA_ALLOC_CONF"
 
 // tunedJSON is an outcome as JSON.

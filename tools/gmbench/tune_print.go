@@ -13,13 +13,13 @@ import (
 	"gm/internal/units"
 )
 
-// tuneCount is how far a search is.
+// tuneCount is the progress of a search.
 type tuneCount struct {
 	programs int
 	done     atomic.Int64
 }
 
-// String says it.
+// String describes the progress.
 func (n *tuneCount) String() string {
 	return fmt.Sprintf("tune: %d settings tried on %s", n.done.Load(), plural(n.programs, "trace"))
 }
@@ -45,7 +45,7 @@ func (t *tuned) write(w io.Writer) error {
 	return err
 }
 
-// rows returns the best outcomes, and beside them what they are compared with.
+// rows returns the best outcomes, and those that they are compared with.
 func (t *tuned) rows() []*tuning.Outcome {
 	rows := slices.Clone(t.Best)
 	for _, o := range []*tuning.Outcome{t.Default, t.Expandable, t.Recorded} {
@@ -116,7 +116,7 @@ func (t *tuned) failures(o *tuning.Outcome) string {
 	return fmt.Sprintf("OOM in %d of %d", o.OOMs, len(t.programs))
 }
 
-// advice says what to set, and what that brings and costs.
+// advice says what to set, and what that saves and costs.
 func (t *tuned) advice() string {
 	best := t.Best[0]
 	if best.OOMs > 0 {
@@ -146,7 +146,7 @@ func (t *tuned) advice() string {
 	return text.String()
 }
 
-// fraction says what share of a GPU the capacity is.
+// fraction returns the share of a GPU that the capacity is.
 func (t *tuned) fraction() string {
 	if t.gpu.Capacity == 0 {
 		return "FRACTION"
@@ -154,7 +154,7 @@ func (t *tuned) fraction() string {
 	return units.Bytes(t.gpu.Capacity).String() + " / memory of the GPU"
 }
 
-// quoted quotes what a shell would take for more than text.
+// quoted quotes a text that a shell would interpret.
 func quoted(text string) string {
 	if strings.ContainsAny(text, "[]>") {
 		return "'" + text + "'"
@@ -182,7 +182,7 @@ func plural[N int | int64](n N, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// versus prints a size as a change of another.
+// versus prints the change from another size to a size.
 func versus(size, other int64) string {
 	if other == 0 {
 		return "-"

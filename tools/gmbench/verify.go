@@ -16,7 +16,7 @@ import (
 
 type verifyCmd struct {
 	Files []string    `arg:"" optional:"" name:"trace" help:"Traces of PyTorch's allocator with its segment events. Standard input if there is none, or for '-'."`
-	Limit units.Bytes `placeholder:"SIZE" help:"What the process was allowed to reserve of each GPU. garbage_collection_threshold is a share of it."`
+	Limit units.Bytes `placeholder:"SIZE" help:"Memory that the process was allowed to reserve on each GPU. garbage_collection_threshold is a share of it."`
 	JSON  bool        `name:"json" help:"Print JSON."`
 }
 

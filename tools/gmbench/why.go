@@ -13,14 +13,14 @@ import (
 	"gm/internal/units"
 )
 
-// explained is what one allocator lost on one trace.
+// explained is the account of one allocator on one trace.
 type explained struct {
 	Trace string `json:"trace"`
 	*why.Account
 	program *replay.Program
 }
 
-// explain prints what is lost in which way by each allocator.
+// explain prints how much memory each allocator loses by each cause.
 func (cmd *compareCmd) explain(c *cli.Context, programs []*replay.Program, specs []bench.Spec, gpu bench.GPU) error {
 	all, err := explainAll(c, programs, specs, gpu)
 	if err != nil {
@@ -101,10 +101,10 @@ func (e explained) partTable(lost int64) *report.Table {
 	return t
 }
 
-// maxPinned is how many segments are printed, of those that --json has.
+// maxPinned is how many segments are printed; --json has more.
 const maxPinned = 5
 
-// stackWidth is the room for a stack in a line of 100 characters.
+// stackWidth is the width of a stack in a line of 100 characters.
 const stackWidth = 44
 
 func (e explained) pinTable() *report.Table {
