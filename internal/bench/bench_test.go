@@ -81,7 +81,7 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// TestBaselineUnasked: the reduction is against torch, whether or not torch was asked for.
+// TestBaselineUnasked: reductions are against torch, whether or not torch is one of the allocators to compare.
 func TestBaselineUnasked(t *testing.T) {
 	programs, err := replay.Open("../../testdata/resnet152-V.parquet")
 	if err != nil {
@@ -121,7 +121,7 @@ func TestBaselineUnasked(t *testing.T) {
 	}
 }
 
-// TestPyTorch compares the bundled runs with what PyTorch's own account said of them, and of runs of the same scripts with
+// TestPyTorch compares the bundled runs with the statistics that PyTorch reported for them, and for runs of the same scripts with
 // expandable_segments.
 func TestPyTorch(t *testing.T) {
 	specs, err := ParseSpecs("torch,expandable")
@@ -151,7 +151,7 @@ func TestPyTorch(t *testing.T) {
 	}
 }
 
-// TestCapacity gives every allocator less than is live at the peak: none may get by, or take more than there is.
+// TestCapacity gives every allocator less than is live at the peak: none may succeed, or take more than there is.
 func TestCapacity(t *testing.T) {
 	programs, err := replay.Open("../../testdata/resnet152-V.parquet")
 	if err != nil {

@@ -34,7 +34,7 @@ type Allocator interface {
 	Holdings() []Holding
 }
 
-// Stats is an allocator's account, in bytes where not said otherwise.
+// Stats is an allocator's account. Sizes are in bytes.
 type Stats struct {
 	Allocated     int64 // in blocks that are handed out now, rounding included
 	PeakAllocated int64

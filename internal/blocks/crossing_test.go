@@ -32,7 +32,7 @@ type crossing struct {
 	at    int    // in the cycle
 	count int    // requests
 	fails func(err error) bool
-	owes  func() bool // the device has not given back all that it was told to
+	owes  func() bool // the device has not released all that it was told to
 
 	live []used
 	past []used // what was freed: its memory may be reused behind its last work
@@ -98,7 +98,7 @@ func (r *crossing) follow() {
 	r.at = (r.at + 1) % len(r.cycle.Steps)
 }
 
-// check ends the test on an error that is not to be expected.
+// check ends the test on an error that is not expected.
 func (r *crossing) check(err error) {
 	if err != nil && (r.fails == nil || !r.fails(err)) {
 		r.t.Helper()
@@ -219,7 +219,7 @@ func (r *crossing) finish() {
 	}
 }
 
-// bareRanges returns how many ranges PyTorch's allocator keeps that have no memory, to use them again.
+// bareRanges returns how many ranges without memory PyTorch's allocator keeps for reuse.
 func bareRanges(a Allocator) (n int64) {
 	t, ok := a.(*Torch)
 	if !ok {
@@ -237,7 +237,7 @@ func bareRanges(a Allocator) (n int64) {
 	return n
 }
 
-// giveUp makes the memory of the plan ordinary memory, for a test to see that it is not lost. All that was planned is freed.
+// giveUp turns the memory of the plan into ordinary memory, so that a test sees that none is lost. All that was planned is freed.
 func (c *Cyclic) giveUp() {
 	for i := range c.arenas {
 		a := &c.arenas[i]

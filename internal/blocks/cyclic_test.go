@@ -41,7 +41,7 @@ func firstFit(requests []Request) *Cycle {
 	return c
 }
 
-// TestCyclicFollows has a loop find its own plan, and looks that it then neither searches nor calls the driver.
+// TestCyclicFollows runs a loop until its plan is found, and checks that it then neither searches nor calls the driver.
 func TestCyclicFollows(t *testing.T) {
 	for seed := range uint64(5) {
 		dev := sim.New(0, sim.H200())
@@ -77,7 +77,7 @@ func TestCyclicFollows(t *testing.T) {
 	}
 }
 
-// TestCyclicStrays changes what each iteration does, and looks that no block is handed out twice and that the plan is taken up again.
+// TestCyclicStrays changes the requests of each iteration, and checks that no block is handed out twice and that the plan is resumed.
 func TestCyclicStrays(t *testing.T) {
 	for seed := range uint64(4) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -167,7 +167,7 @@ func TestCycleCheck(t *testing.T) {
 	}
 }
 
-// TestCyclicLooksAtSizes has hashes tell the wrong step: requests must not get the place of another size.
+// TestCyclicLooksAtSizes makes hashes identify the wrong step: requests must not get the place of another size.
 func TestCyclicLooksAtSizes(t *testing.T) {
 	dev := sim.New(0, sim.H200())
 	a, err := NewCyclic(dev, PlannedStitchConf())

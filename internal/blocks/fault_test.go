@@ -114,7 +114,7 @@ func (d *faulty) EventSynchronize(e cuda.Event) error {
 
 func (d *faulty) EventDestroy(e cuda.Event) error {
 	err := d.fail(callEventDestroy)
-	return errors.Join(err, d.streams.EventDestroy(e)) // that it was forgotten is all that can be asked for
+	return errors.Join(err, d.streams.EventDestroy(e)) // the event is forgotten in any case
 }
 
 func (d *faulty) StreamWaitEvent(s cuda.Stream, e cuda.Event) error {
@@ -186,7 +186,8 @@ func failForever(rng *rand.Rand, err error) func(n int) error {
 	}
 }
 
-// TestFaults has calls of the driver fail, and looks that no memory is handed out twice or lost and that all is well once the device is.
+// TestFaults makes driver calls fail, and checks that no memory is handed out twice or lost, and that everything works once the device
+// does.
 func TestFaults(t *testing.T) {
 	for c := range numCalls {
 		for way := range faults {
@@ -201,7 +202,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestFaultsTogether has all kinds of calls fail now and then.
+// TestFaultsTogether makes all kinds of calls fail now and then.
 func TestFaultsTogether(t *testing.T) {
 	for seed := range uint64(20) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -263,7 +264,7 @@ func runFaults(t *testing.T, seed uint64, arm func(rng *rand.Rand, d *faulty)) {
 	r.finish()
 }
 
-// TestArenaThatCannotGrow looks that a plan's places lie where they should after what was mapped for them could not be undone.
+// TestArenaThatCannotGrow checks that the places of a plan are right after mappings for them could not be undone.
 func TestArenaThatCannotGrow(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 12))
 	dev := &faulty{streams: newStreams(t, rng, 2, 400<<20)}

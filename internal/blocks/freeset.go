@@ -16,9 +16,9 @@ func (f free) less(size int64, ptr cuda.Ptr) bool {
 // chunkRows is the most that a chunk holds: 128 rows of 24 bytes, so that inserting moves 3 KB at the most.
 const chunkRows = 128
 
-// freeSet is an ordered set of blocks by (size, ptr): a sorted list cut into sorted chunks, found by binary search first among
-// the chunks' last rows, then within the chunk. At the thousands of free blocks that an allocator has it is a few cache
-// lines a search, and once its chunks are there it allocates nothing.
+// freeSet is an ordered set of blocks by (size, ptr): a sorted list cut into sorted chunks. A search is binary, first among the last rows
+// of the chunks, then within the chunk. With the thousands of free blocks of an allocator it touches a few cache lines. Once the chunks
+// exist, the set allocates nothing.
 type freeSet struct {
 	chunks [][]free
 	spare  [][]free

@@ -9,7 +9,7 @@ import (
 	"gm/internal/cuda"
 )
 
-// TestFreeSetAgainstSortedSlice does the same to a freeSet and to a plain sorted slice.
+// TestFreeSetAgainstSortedSlice applies the same operations to a freeSet and to a sorted slice.
 func TestFreeSetAgainstSortedSlice(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	var set freeSet

@@ -39,7 +39,7 @@ func (c *churner) step(tb testing.TB) {
 	c.next++
 }
 
-// looper asks for the same in each iteration, which goes forward through layers of a few kinds and back again.
+// looper makes the same requests in each iteration, which goes forward through layers of a few kinds and then backward.
 type looper struct {
 	a     Allocator
 	sizes []int64
@@ -111,7 +111,7 @@ func (l *looper) iterate(tb testing.TB) {
 	}
 }
 
-// TestRepetitionIsSilent: iterations that ask for the same end up without calls of the driver, and without allocations in Go.
+// TestRepetitionIsSilent: iterations that make the same requests end up without driver calls, and without allocations in Go.
 func TestRepetitionIsSilent(t *testing.T) {
 	const settled = 8
 	for seed := range uint64(10) {
@@ -149,7 +149,7 @@ func BenchmarkReuse(b *testing.B) {
 	}
 }
 
-// TestHotPathAllocatesNothing: in a steady state PyTorch's allocator leaves Go's memory alone.
+// TestHotPathAllocatesNothing: in a steady state PyTorch's allocator makes no allocations in Go.
 func TestHotPathAllocatesNothing(t *testing.T) {
 	for _, spec := range candidates(t) {
 		c := newChurner(t, spec)
@@ -175,7 +175,8 @@ func BenchmarkChurn(b *testing.B) {
 	}
 }
 
-// BenchmarkKept times requests of one size, just too large for PyTorch's allocator, that are all kept: free memory is never of use.
+// BenchmarkKept times requests of one size, just too large for PyTorch's allocator, that are all kept, so that no free memory can be
+// reused.
 func BenchmarkKept(b *testing.B) {
 	const n = 20_000
 	for b.Loop() {

@@ -8,7 +8,7 @@ import (
 	"gm/internal/cuda/sim"
 )
 
-// BenchmarkMixed frees a block and allocates another in its place, in steps that ask for the same, with 50 to 400 blocks live.
+// BenchmarkMixed frees a block and allocates another in its place, in steps that make the same requests, with 50 to 400 blocks live.
 func BenchmarkMixed(b *testing.B) {
 	const step, least, most = 5000, 50, 400
 	bases := [...]int64{512, 4096, 65536, 1 << 20, 3 << 20, 12 << 20, 40 << 20}

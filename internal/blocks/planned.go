@@ -8,7 +8,7 @@ import (
 )
 
 var plannedEntry = Entry{
-	Name: "planned", About: "offsets solved beforehand, or those of the plan that was read", Planned: true, OneAddress: true,
+	Name: "planned", About: "offsets solved in advance, or those of the plan that was read", Planned: true, OneAddress: true,
 	configure: withoutSettings(func(dev cuda.Device, job *Job) (Allocator, error) {
 		return NewPlanned(dev, job.Placements, job.Arenas, job.align())
 	}),

@@ -7,7 +7,7 @@ import (
 	"gm/internal/cuda/sim"
 )
 
-// TestPlannedKeepsLiveApart: a request whose place is still in use, as a free came later than the plan thought, goes elsewhere.
+// TestPlannedKeepsLiveApart: a request whose place is still in use, because a free came later than planned, goes elsewhere.
 func TestPlannedKeepsLiveApart(t *testing.T) {
 	const kib = 1 << 10
 	plan := []Placement{

@@ -71,7 +71,7 @@ func (f *failing) Map(p cuda.Ptr, h cuda.Handle) error {
 	return f.Device.Map(p, h)
 }
 
-// TestUnrecordedEventKeepsMemory: a block is not reused before all of the streams that it waits for could be asked.
+// TestUnrecordedEventKeepsMemory: a block is not reused before events were recorded in all of the streams that it waits for.
 func TestUnrecordedEventKeepsMemory(t *testing.T) {
 	dev := &failing{Device: sim.New(0, sim.H200())}
 	a, err := NewTorch(dev, allocconf.Default())
@@ -100,7 +100,7 @@ func TestUnrecordedEventKeepsMemory(t *testing.T) {
 	}
 }
 
-// TestFailedMapLeaksNothing: what was taken before a mapping failed is given back.
+// TestFailedMapLeaksNothing: memory that was taken before a mapping failed is released.
 func TestFailedMapLeaksNothing(t *testing.T) {
 	for _, spec := range candidates(t) {
 		for fail := 1; fail <= 4; fail++ {
@@ -116,7 +116,7 @@ func TestFailedMapLeaksNothing(t *testing.T) {
 	}
 }
 
-// TestExpandableLeftAlone: with expandable_segments off, what is left of them serves nobody.
+// TestExpandableLeftAlone: with expandable_segments off, the segments that remain serve no request.
 func TestExpandableLeftAlone(t *testing.T) {
 	a, err := NewTorch(sim.New(0, sim.H200()), allocconf.Default())
 	if err != nil {
@@ -133,7 +133,7 @@ func TestExpandableLeftAlone(t *testing.T) {
 	}
 }
 
-// TestSplitSegmentsStay: to make room for an oversize request only whole segments are given back.
+// TestSplitSegmentsStay: to make room for an oversize request only whole segments are released.
 func TestSplitSegmentsStay(t *testing.T) {
 	conf, err := allocconf.Parse("max_split_size_mb:20,large_segment_size_mb:64")
 	if err != nil {

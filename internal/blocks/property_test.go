@@ -26,7 +26,7 @@ func candidates(t testing.TB) []Spec {
 	return append(slices.DeleteFunc(AllSpecs(), func(s Spec) bool { return s.Imaginary }), all...)
 }
 
-// open returns the allocator on a device, for a job of which nothing is known.
+// open returns the allocator on a device, for a job about which nothing is known.
 func (s Spec) open(t testing.TB, dev cuda.Device) Allocator {
 	t.Helper()
 	a, err := s.New(dev, Job{Align: minBlockSize})
@@ -36,7 +36,7 @@ func (s Spec) open(t testing.TB, dev cuda.Device) Allocator {
 	return a
 }
 
-// TestAllocatorsShareNoByte runs random requests and looks, after each, for what no allocator may do.
+// TestAllocatorsShareNoByte makes random requests and checks, after each, what no allocator may violate.
 func TestAllocatorsShareNoByte(t *testing.T) {
 	for _, spec := range candidates(t) {
 		for seed := range uint64(6) {
@@ -125,7 +125,7 @@ func (h *harness) step() {
 	}
 }
 
-// checkHoldings looks that what is held adds up to what is reserved, and that no more is in use than there is.
+// checkHoldings checks that the holdings add up to what is reserved, and that no more is in use than there is.
 func (h *harness) checkHoldings() {
 	reserved := h.a.Stats().Reserved
 	for _, holding := range h.a.Holdings() {
@@ -181,7 +181,7 @@ func (h *harness) mallocOf(size int64, by owner) cuda.Ptr {
 	return p
 }
 
-// inUse says whether a stream still uses a freed block: no longer, if a full device made the allocator wait for it.
+// inUse reports whether a stream still uses a freed block. It does not if a full device made the allocator wait for it.
 func (h *harness) inUse(p pendingFree) bool {
 	for _, e := range p.events {
 		if passed, _ := h.dev.EventQuery(e); !passed {
@@ -247,7 +247,7 @@ func (h *harness) completeAll() {
 	}
 }
 
-// freeAll gives everything back and expects an empty account.
+// freeAll frees everything and expects an empty account.
 func (h *harness) freeAll() {
 	for len(h.order) > 0 {
 		h.free()

@@ -22,7 +22,7 @@ var registry = [...]*Entry{
 	&nativeEntry,
 }
 
-// Entry is an allocator that can be asked for by name.
+// Entry is an allocator of the registry, found by its name.
 type Entry struct {
 	Name  string
 	About string // one line: what it is, and its settings

@@ -15,7 +15,7 @@ func residents(t *testing.T) []Spec {
 	return slices.DeleteFunc(candidates(t), func(s Spec) bool { return !s.InProcess })
 }
 
-// capturable refuses what is not possible while a graph is captured, as libgm.so does.
+// capturable refuses calls that are not possible while a graph is captured, as libgm.so does.
 type capturable struct{ *faulty }
 
 func (d *capturable) Unmap(p cuda.Ptr, size int64) error {
@@ -55,12 +55,12 @@ func TestResidentsAcrossStreams(t *testing.T) {
 	}
 }
 
-// TestResidentsFaults has calls of the driver fail, every kind by itself and all together, as libgm.so has them: what is refused to be undone is
-// made up for.
+// TestResidentsFaults makes driver calls fail, each kind by itself and all together, as libgm.so has them: calls that undo something are
+// repeated until they succeed.
 func TestResidentsFaults(t *testing.T) {
 	for _, spec := range residents(t) {
 		for c := range numCalls + 1 {
-			if c == callEventDestroy { // which the driver's device does not do
+			if c == callEventDestroy { // the driver's device does not let this fail
 				continue
 			}
 			what := "all"

@@ -112,7 +112,7 @@ func (s *Stitch) mappingOn(h *heap, p *piece, not int32) int32 {
 	return none
 }
 
-// isFree says whether n bytes of a piece of the heap are free.
+// isFree reports whether n bytes of a piece of the heap are free.
 func (s *Stitch) isFree(h *heap, p *piece, offset, n int64) bool {
 	if p.used == 0 {
 		return true

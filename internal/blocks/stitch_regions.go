@@ -70,7 +70,7 @@ func (s *Stitch) reserve(n int64) (cuda.Ptr, int64, error) {
 // room returns how many bytes can be mapped behind the end of a region.
 func (r *region) room() int64 { return r.size - r.end }
 
-// shows says whether a piece is mapped in a region.
+// shows reports whether a piece is mapped in a region.
 func (s *Stitch) shows(region int32, p *piece) bool {
 	for _, id := range p.mappings {
 		if s.mappings[id].region == region {

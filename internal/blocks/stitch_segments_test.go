@@ -8,7 +8,7 @@ import (
 	"gm/internal/cuda/sim"
 )
 
-// TestStitchSegments looks that a snapshot shows all memory once, and every block.
+// TestStitchSegments checks that a snapshot shows all memory once, and every block.
 func TestStitchSegments(t *testing.T) {
 	for seed := range uint64(4) {
 		dev := sim.New(700<<20, sim.H200())

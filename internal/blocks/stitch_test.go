@@ -14,7 +14,7 @@ func tightConf() StitchConf {
 	return StitchConf{PieceMin: 2 << 20, PieceMax: 16 << 20, Pieces: 32, Parts: 4, Aliases: 1}
 }
 
-// TestStitchAcrossStreams runs random requests on streams that run behind, and looks whether memory passes on only when that is safe.
+// TestStitchAcrossStreams makes random requests on streams that run behind, and checks that memory passes on only when that is safe.
 func TestStitchAcrossStreams(t *testing.T) {
 	ooms := 0
 	for seed := range uint64(8) {
@@ -124,7 +124,7 @@ func randomCycle(rng *rand.Rand, steps int, streams cuda.Stream) *Cycle {
 	return firstFit(requests)
 }
 
-// TestMemoryGoesAround has two streams take turns with more memory than each could have for itself, the same in each step.
+// TestMemoryGoesAround: two streams take turns with more memory than each could have for itself, the same in each step.
 func TestMemoryGoesAround(t *testing.T) {
 	dev := sim.New(8<<30, sim.H200())
 	a, err := NewStitch(dev, DefaultStitchConf())
@@ -161,7 +161,7 @@ func TestMemoryGoesAround(t *testing.T) {
 	}
 }
 
-// TestManyStreams looks that streams that come and go leave nothing behind.
+// TestManyStreams checks that streams that come and go leave nothing behind.
 func TestManyStreams(t *testing.T) {
 	for _, size := range []int64{3 << 20, 700 << 20} {
 		dev := sim.New(8<<30, sim.H200())
@@ -184,7 +184,7 @@ func TestManyStreams(t *testing.T) {
 	}
 }
 
-// TestAddressesRunOut looks that mappings are undone for a device that has no more addresses.
+// TestAddressesRunOut checks that mappings are undone when the device has no more addresses.
 func TestAddressesRunOut(t *testing.T) {
 	dev := &cramped{Device: sim.New(1<<30, sim.H200()), left: 300 << 30}
 	a, err := NewStitch(dev, DefaultStitchConf())

@@ -13,7 +13,7 @@ type index = ptrmap.Map[int32]
 
 func newIndex() index { return ptrmap.New[int32](10) }
 
-// newSmallIndex returns an index that starts smaller, for owners of which there may be many.
+// newSmallIndex returns an index that starts smaller, for types with many instances.
 func newSmallIndex() index { return ptrmap.New[int32](4) }
 
 // block is a range of addresses within a segment: handed out, free, or without memory.

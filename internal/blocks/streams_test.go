@@ -8,18 +8,18 @@ import (
 	"gm/internal/cuda/sim"
 )
 
-// streams is a device whose streams run behind the host, each at its own pace. It keeps account of what work is ordered before what, and
-// lets nobody touch events, wait or give memory back while a graph is captured.
+// streams is a device whose streams run behind the host, each at its own pace. It keeps track of which work is ordered before which. While
+// a graph is captured it refuses events, waits and releases of memory.
 type streams struct {
 	*sim.Device
 	t         testing.TB
 	rng       *rand.Rand
 	n         cuda.Stream // streams 0 to n-1
-	stuck     cuda.Stream // a stream that runs on only when it is waited for
+	stuck     cuda.Stream // a stream that proceeds only when it is waited for
 	capturing bool
 	submitted map[cuda.Stream]int64
 	completed map[cuda.Stream]int64
-	ordered   map[[2]cuda.Stream]int64 // {a, b}: what a gets from now on runs after so much of b
+	ordered   map[[2]cuda.Stream]int64 // {a, b}: what a gets from now on runs after this work of b
 	events    map[cuda.Event]point
 	uses      map[cuda.Ptr]map[cuda.Stream]int64 // by granule, the last work of each stream that used its addresses
 	waits     []point                            // what a stream gets from there on is ordered behind others
@@ -82,7 +82,7 @@ func (d *streams) completeAll(work map[cuda.Stream]int64) {
 
 func (d *streams) done(p point) bool { return d.completed[p.stream] >= p.work }
 
-// after says whether what stream s gets from now on runs after p.
+// after reports whether what stream s gets from now on runs after p.
 func (d *streams) after(s cuda.Stream, p point) bool {
 	return s == p.stream || d.done(p) || d.ordered[[2]cuda.Stream{s, p.stream}] >= p.work
 }

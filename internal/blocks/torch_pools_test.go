@@ -41,7 +41,7 @@ func pooled(t *testing.T, expandable bool) (a *Torch, dev *sim.Device, live cuda
 	return a, dev, live, lent
 }
 
-// TestEmptyPool gives back a private pool and nothing else.
+// TestEmptyPool releases a private pool and nothing else.
 func TestEmptyPool(t *testing.T) {
 	for name, expandable := range map[string]bool{"torch": false, "expandable": true} {
 		a, _, live, _ := pooled(t, expandable)
@@ -70,7 +70,7 @@ func TestEmptyPool(t *testing.T) {
 	}
 }
 
-// TestSegments looks at each state of a block, and that the blocks cover what is reserved.
+// TestSegments checks each state of a block, and that the blocks cover what is reserved.
 func TestSegments(t *testing.T) {
 	for name, expandable := range map[string]bool{"torch": false, "expandable": true} {
 		a, dev, live, lent := pooled(t, expandable)

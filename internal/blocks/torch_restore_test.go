@@ -12,7 +12,7 @@ import (
 	"gm/internal/torch/allocconf"
 )
 
-// recorder is a device that notes the segments taken from it.
+// recorder is a device that records the segments taken from it.
 type recorder struct {
 	*sim.Device
 	taken []sim.Range
@@ -50,8 +50,8 @@ func layout(t *Torch, asked map[cuda.Ptr]int64) []Segment {
 	return all
 }
 
-// TestRestoreContinues stops an allocator midway, restores another one from what a recording would know, and expects both
-// to go on alike.
+// TestRestoreContinues stops an allocator midway, restores another one from what a recording would know, and expects both to continue
+// alike.
 func TestRestoreContinues(t *testing.T) {
 	for _, settings := range []string{"", "roundup_power2_divisions:4", "expandable_segments:True"} {
 		for seed := range uint64(8) {

@@ -10,7 +10,7 @@ import (
 // Card is a GPU that programs are tried on.
 type Card struct {
 	Name     string `json:"name"`
-	GB       int    `json:"gb"`             // as it is sold
+	GB       int    `json:"gb"`             // as sold
 	Capacity int64  `json:"capacity_bytes"` // as CUDA reports it
 	Usable   int64  `json:"usable_bytes"`   // the part of it for the tensors of a process
 }

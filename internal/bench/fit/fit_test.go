@@ -9,7 +9,7 @@ import (
 	"gm/internal/cuda/sim"
 )
 
-// TestBundled: every allocator runs on the capacity that is found and not on 2 MiB less, and the cards that fit are not smaller.
+// TestBundled: every allocator runs with the capacity that is found and not with 2 MiB less, and the cards that fit are not smaller.
 func TestBundled(t *testing.T) {
 	for file, alloc := range map[string]string{
 		"resnet152-V": "floor,planned,stitch,gmlake,gmlake-code,expandable,torch,native",

@@ -12,7 +12,7 @@ const (
 	gibi = 1 << 30
 )
 
-// scripted is a search in a world where a capacity fits as fits says; retries are made on each below peak.
+// scripted is a search in which the function fits says what capacity is enough. There are retries on each below peak.
 func scripted(peak int64, fits func(capacity int64) bool) *search {
 	return &search{try: func(capacity int64) (outcome, error) {
 		switch {

@@ -19,7 +19,7 @@ type Options struct {
 	Capacity int64 // bytes that the allocator may take, 0 for all of the device
 	Costs    sim.CostTable
 	Check    Check
-	Seed     uint64 // of what is written, and of which tensors are read back
+	Seed     uint64 // of the written words, and of the choice of tensors to read back
 	Done     func() // called after each step if it is not nil
 }
 

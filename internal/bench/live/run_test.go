@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	os.Exit(fake.Rerun(m.Run))
 }
 
-// maker makes the allocator of a text such as gmbench takes.
+// maker creates the allocator of a text as gmbench takes it.
 func maker(t *testing.T, p *replay.Program, text string) func(cuda.Device) (blocks.Allocator, error) {
 	t.Helper()
 	specs, err := bench.ParseSpecs(text)
@@ -61,15 +61,15 @@ func open(t *testing.T, name string) *replay.Program {
 	return programs[0]
 }
 
-// TestLikeBench compares runs on a simulated device with what gmbench says of the same trace, of three streams. Memory that is released is
-// cleared in the time that the job takes, of which a run has none: clearing is left out.
+// TestLikeBench compares runs on a simulated device with the results of gmbench for the same trace, of three streams. A device clears
+// released memory during the time of the job, which a run does not have, so that clearing is left out.
 func TestLikeBench(t *testing.T) {
 	costs := sim.H200()
 	costs[sim.Clear] = nil
 	likeBench(t, open(t, "opt13b-fsdp4-LRV-r0"), costs, everything())
 }
 
-// TestClearingLikeBench compares runs that give memory back and wait for it, in a job that takes no time.
+// TestClearingLikeBench compares runs that release memory and wait for it to be cleared, in a job that takes no time.
 func TestClearingLikeBench(t *testing.T) {
 	costs := sim.H200()
 	costs[sim.Clear] = sim.Curve{{Bytes: 2 * mib, Cost: time.Millisecond}, {Bytes: 4 * mib, Cost: 2 * time.Millisecond}}
@@ -100,12 +100,12 @@ func likeBench(t *testing.T, p *replay.Program, costs sim.CostTable, specs []ben
 			t.Errorf("%s: %d bytes in use, want %d", specs[i].Text, res.PeakInUse, want.PeakReserved)
 		}
 		if gpu.Used() != 0 || !specs[i].Planned && res.Left != 0 {
-			t.Errorf("%s: %d bytes are left, %d before all was given back", specs[i].Text, gpu.Used(), res.Left)
+			t.Errorf("%s: %d bytes are left, %d before everything was released", specs[i].Text, gpu.Used(), res.Left)
 		}
 	}
 }
 
-// TestContentsOfTrace has all that a recorded job wrote read back.
+// TestContentsOfTrace reads back everything that a recorded job wrote.
 func TestContentsOfTrace(t *testing.T) {
 	p := open(t, "resnet152-V")
 	res := run(t, p, NewSimulated(), Options{Costs: sim.H200(), Check: CheckAll}, "stitch")
@@ -181,7 +181,7 @@ func device(t *testing.T) *driver.Device {
 	return d
 }
 
-// TestDriver runs allocators on the driver, of which each gets back all that the one before it took.
+// TestDriver runs allocators on the driver, each of which releases everything before the next begins.
 func TestDriver(t *testing.T) {
 	d := device(t)
 	before, _, err := d.MemInfo()
@@ -220,7 +220,7 @@ func TestDriver(t *testing.T) {
 	}
 }
 
-// TestFull bounds what may be taken.
+// TestFull limits what may be taken.
 func TestFull(t *testing.T) {
 	p := random(2, 400, 256*mib)
 	for name, gpu := range map[string]GPU{"sim": NewSimulated(), "driver": device(t)} {
@@ -241,7 +241,7 @@ func TestFull(t *testing.T) {
 type twice struct {
 	blocks.Allocator
 	last map[int64]cuda.Ptr
-	same map[cuda.Ptr]int // how many more than one have the address
+	same map[cuda.Ptr]int // how many tensors beyond one have the address
 	n    int
 }
 
@@ -292,7 +292,7 @@ func TestTwice(t *testing.T) {
 	}
 }
 
-// lossy is a device that writes no more than so many words at a time.
+// lossy is a device that writes only a limited number of words at a time.
 type lossy struct {
 	*Simulated
 	words int64
@@ -302,7 +302,7 @@ func (l *lossy) MemsetD32Async(p cuda.Ptr, value uint32, words int64, s cuda.Str
 	return l.Simulated.MemsetD32Async(p, value, min(words, l.words), s)
 }
 
-// TestLost finds what is missing from the second piece of a tensor on.
+// TestLost finds contents that are missing from the second piece of a tensor on.
 func TestLost(t *testing.T) {
 	p := &replay.Program{
 		Kinds: []replay.Kind{replay.Alloc, replay.Free}, Tensors: []int32{0, 0}, Rows: []int32{4, 5}, TimesNS: []int64{0, 0},
@@ -327,7 +327,7 @@ type refusing struct {
 
 func (r *refusing) SetAccess(cuda.Ptr, int64) error { return r.err }
 
-// TestFailure ends with the error of a call, after which nothing is left taken.
+// TestFailure: a run ends with the error of a call, and nothing stays taken.
 func TestFailure(t *testing.T) {
 	p := random(4, 3000, 64*mib)
 	gpu := NewSimulated()

@@ -133,7 +133,7 @@ func TestMapIsTheCurve(t *testing.T) {
 		}
 		p := programs[0]
 		r := measureAll(t, programs, allocator, 0)[0].places
-		var live float64 // bytes, for so many nanoseconds
+		var live float64 // bytes times nanoseconds
 		sum := int64(0)
 		for step, kind := range p.Kinds {
 			if step > 0 {
@@ -183,7 +183,7 @@ func TestMapEndsWithTheReplay(t *testing.T) {
 	}
 }
 
-// TestNumbersArrive: what the script is to unpack is what was packed.
+// TestNumbersArrive: the numbers that the script unpacks are those that were packed.
 func TestNumbersArrive(t *testing.T) {
 	lists := [][]int64{{}, {0}, {5, -5, math.MaxInt64 / 4, 7, 7}, {1 << 52, -(1 << 52)}}
 	var p packer
@@ -235,7 +235,7 @@ func TestPageIsTheSameAgain(t *testing.T) {
 	}
 }
 
-// TestHostileNames: no name ends a script, an attribute or a tag, or begins one.
+// TestHostileNames: no name ends or begins a script, an attribute or a tag.
 func TestHostileNames(t *testing.T) {
 	const hostile = `"'></title></script><script>alert(1)</script><img src=x onerror=alert(2)>{{.Data}}` + "`${alert(3)}`<!-- \u202e\x00\u2028"
 	asked := strings.ReplaceAll(hostile, "\u202e", "") // by the user, on the command line

@@ -11,7 +11,7 @@ import (
 	"gm/internal/dsa/solvers"
 )
 
-// odd reads bytes as the rows of a trace: four a row. Most of what comes out breaks no rule and is unlike any recording.
+// odd reads bytes as the rows of a trace, four for each row. Most of these traces break no rule and resemble no recording.
 func odd(data []byte) []trace.Event {
 	sizes := [...]int64{1, 512, 1 << 20, 2 << 20, 20 << 20, 100 << 20, 1 << 38, 1 << 46}
 	var rows []trace.Event
@@ -63,7 +63,7 @@ func oddTrace(t *testing.T, data []byte) *trace.Reader {
 	return r
 }
 
-// FuzzReplay replays traces that no allocator ever wrote: nothing may panic, and nobody may reserve more than there is.
+// FuzzReplay replays traces that no allocator would write: nothing may panic, and no allocator may reserve more than there is.
 func FuzzReplay(f *testing.F) {
 	f.Add([]byte("\x04\x05\x01\x00\x00\x01\x01\x00\x02\x00\x00\x00\x03\x00\x00\x00"))
 	f.Add([]byte("\x04\x04\x41\x00\x00\x02\x41\x00\x00\x02\x43\x00\x06\x04\x45\x00\x00\x01\x00\x00\x05\x04\x01\x00"))
@@ -101,7 +101,7 @@ func FuzzReplay(f *testing.F) {
 	})
 }
 
-// jobOf returns what an allocator is told of a program, with a plan if it needs one.
+// jobOf returns the description of a program for an allocator, with a plan if it needs one.
 func jobOf(tb testing.TB, p *Program, spec blocks.Spec) blocks.Job {
 	tb.Helper()
 	job := blocks.Job{Align: p.Align}

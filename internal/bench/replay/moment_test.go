@@ -48,7 +48,7 @@ func TestUntilThePeak(t *testing.T) {
 	}
 }
 
-// livingAt counts the tensors that a program holds behind a step, those of 0 bytes left out.
+// livingAt counts the tensors that a program holds after a step, except those of 0 bytes.
 func livingAt(p *Program, step int) int {
 	n := 0
 	for i := range step + 1 {

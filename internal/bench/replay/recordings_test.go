@@ -75,7 +75,7 @@ func checkVerdicts(t *testing.T, verdicts []Verdict) {
 	}
 }
 
-// settingsRun is what PyTorch's own account said of a run, in testdata/settings/runs.json.
+// settingsRun is the statistics that PyTorch reported for a run, in testdata/settings/runs.json.
 type settingsRun struct {
 	Name      string `json:"name"`
 	Conf      string `json:"conf"`
@@ -109,7 +109,7 @@ func TestSettings(t *testing.T) {
 			}
 			checkVerdicts(t, verdicts)
 			if strings.HasPrefix(run.Name, "ring") {
-				return // what PyTorch counted was before what its history kept
+				return // PyTorch counted events that its history no longer had
 			}
 			checkRun(t, openRecording(t, file), run)
 		})

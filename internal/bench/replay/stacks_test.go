@@ -81,7 +81,7 @@ func TestStacks(t *testing.T) {
 	}
 }
 
-// TestNoStacks: programs that were opened from no file have no stacks, and a file that is gone is an error.
+// TestNoStacks: programs that were not opened from a file have no stacks, and a missing file is an error.
 func TestNoStacks(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "gone.parquet")
 	importTo(t, file, "streams.pickle.gz")

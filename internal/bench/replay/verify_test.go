@@ -9,7 +9,7 @@ import (
 	"gm/formats/trace"
 )
 
-// edit rewrites a trace: change gets each row and says whether it is kept.
+// edit rewrites a trace: change gets each row and reports whether it is kept.
 func edit(t *testing.T, r *trace.Reader, change func(row int, e *trace.Event) bool) *trace.Reader {
 	t.Helper()
 	var out bytes.Buffer
@@ -60,7 +60,7 @@ func TestVerifyFindsDivergences(t *testing.T) {
 	}
 	alloc, segment := first(trace.OpAlloc, 1000), first(trace.OpSegmentAlloc, 500)
 	for name, c := range map[string]struct {
-		row    int // as it is numbered after the change
+		row    int // its number after the change
 		change func(row int, e *trace.Event) bool
 	}{
 		"nothing": {-1, func(int, *trace.Event) bool { return true }},

@@ -17,7 +17,7 @@ import (
 	"gm/internal/trace/importer"
 )
 
-// TestSettingIsRead: PyTorch reads back what a setting says, for any setting that can come up and many that cannot.
+// TestSettingIsRead: PyTorch reads each setting as it is meant, for any setting that a search can reach and many that it cannot.
 func TestSettingIsRead(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {
@@ -75,10 +75,11 @@ func open(t *testing.T, names ...string) []*replay.Program {
 	return all
 }
 
-// TestSearch: what a search finds is what a replay with it comes to, is no worse than what it began with, and does not depend on the number of cores.
+// TestSearch: a replay with the found setting has the figures of the search, the setting is no worse than the first ones, and does not
+// depend on the number of cores.
 func TestSearch(t *testing.T) {
 	programs := open(t, "settings/divisions4", "settings/segments40")
-	gpu := bench.GPU{Capacity: 16 << 30, Costs: sim.H200()} // of 4 TiB, expandable segments would take longest
+	gpu := bench.GPU{Capacity: 16 << 30, Costs: sim.H200()} // with 4 TiB, expandable segments would take longest
 	found, err := Search(t.Context(), programs, gpu, func() {})
 	if err != nil {
 		t.Fatal(err)
@@ -124,7 +125,7 @@ func checkReplayed(t *testing.T, programs []*replay.Program, gpu bench.GPU, outc
 	}
 }
 
-// TestCapacity: what runs in a GPU comes before what does not, and nothing runs where there is less than is live.
+// TestCapacity: settings that run on a GPU rank before those that do not, and none runs with less memory than is live.
 func TestCapacity(t *testing.T) {
 	programs := open(t, "settings/segments40")
 	for capacity, fits := range map[int64]bool{2500 << 20: true, 2200 << 20: false} {
@@ -141,7 +142,7 @@ func TestCapacity(t *testing.T) {
 	}
 }
 
-// TestOlder: what a PyTorch before 2.11 can be set to is found even where a newer setting comes to the same.
+// TestOlder: the best setting for PyTorch before 2.11 is found even where a newer setting has the same figures.
 func TestOlder(t *testing.T) {
 	newer, old := Default(), Default()
 	newer.LargeSegment, old.MaxSplitSize = 10<<20, 64<<20

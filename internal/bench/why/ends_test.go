@@ -14,9 +14,9 @@ import (
 	"gm/internal/torch/allocconf"
 )
 
-// TestEnds takes apart what PyTorch held at the end of each bundled snapshot, and compares it with the segments and blocks that the
-// snapshot itself lists: testdata/ends.csv has the sums of their bytes, as Python's pickle reads them, by state. Where the last that
-// happened was that the cache was emptied, so is the replay's.
+// TestEnds breaks down what PyTorch held at the end of each bundled snapshot, and compares it with the segments and blocks that the
+// snapshot itself lists. testdata/ends.csv has the sums of their bytes by state, as Python's pickle reads them. If the last event of a
+// snapshot emptied the cache, the replay empties its cache, too.
 func TestEnds(t *testing.T) {
 	f, err := os.Open("testdata/ends.csv")
 	if err != nil {

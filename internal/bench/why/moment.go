@@ -52,7 +52,7 @@ func (m *moment) account(holdings []blocks.Holding) (*Account, error) {
 		for _, u := range h.Uses {
 			b := m.blocks[u.Block]
 			if b == nil {
-				return nil, fmt.Errorf("BUG: a block at %#x is of no tensor", u.Block)
+				return nil, fmt.Errorf("BUG: a block at %#x belongs to no tensor", u.Block)
 			}
 			b.taken += u.Bytes
 			b.round = h.Round(m.p.Sizes[b.tensor])

@@ -17,7 +17,7 @@ const (
 	mib = 1 << 20
 )
 
-// job is a program in the making: a step a millisecond, a step a row.
+// job is a program in the making. Each step takes a millisecond and a row.
 type job struct{ replay.Program }
 
 func newJob() *job {
@@ -39,7 +39,7 @@ func (j *job) alloc(size int64, stream cuda.Stream, pool blocks.Pool) int32 {
 
 func (j *job) free(t int32) { j.step(replay.Free, t) }
 
-// TestParts checks each part on a job that loses bytes in that way, and no other.
+// TestParts checks each part on a job that loses bytes by that cause only.
 func TestParts(t *testing.T) {
 	for name, c := range map[string]struct {
 		alloc string
@@ -138,7 +138,7 @@ func explainJob(t *testing.T, j *job, alloc string, capacity int64) *Account {
 	return all[0]
 }
 
-// TestGaps looks at a plan's arena when most of it is in use.
+// TestGaps checks the arena of a plan when most of it is in use.
 func TestGaps(t *testing.T) {
 	j := newJob()
 	first := j.alloc(8*mib, 0, 0)
@@ -162,7 +162,7 @@ func TestPins(t *testing.T) {
 	small := j.alloc(30*mib, 0, 0)
 	j.free(small)
 	j.alloc(4*mib, 0, 0) // row 2, in 30 MiB
-	j.alloc(5*mib, 0, 0) // row 3, behind it
+	j.alloc(5*mib, 0, 0) // row 3, after it
 	large := j.alloc(100*mib, 7, 0)
 	j.free(large)
 	j.alloc(2*mib, 7, 0) // row 6, in 100 MiB
@@ -177,7 +177,7 @@ func TestPins(t *testing.T) {
 	}
 }
 
-// TestNothing: a first request that cannot be met, and a job that asks for nothing.
+// TestNothing: a first request that cannot be met, and a job without requests.
 func TestNothing(t *testing.T) {
 	j := newJob()
 	j.alloc(64*mib, 0, 0)

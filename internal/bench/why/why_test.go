@@ -54,7 +54,7 @@ func recordings(t testing.TB) []string {
 	return files
 }
 
-// TestSums: the parts of every allocator on every recording add up to what it reserved at its peak and the program had not asked for.
+// TestSums: the parts of every allocator on every recording add up to what it reserved at its peak minus what the program requested.
 func TestSums(t *testing.T) {
 	gpu := bench.GPU{Costs: sim.H200()}
 	for _, file := range recordings(t) {
@@ -108,7 +108,7 @@ func checkSums(t *testing.T, p *replay.Program, gpu bench.GPU) {
 	}
 }
 
-// requestedAt returns the bytes that a program holds behind a row.
+// requestedAt returns the bytes that a program holds after a row.
 func requestedAt(p *replay.Program, row int64) (n int64) {
 	for i, kind := range p.Kinds {
 		if int64(p.Rows[i]) > row {
