@@ -1,6 +1,6 @@
 package column
 
-// What a file may hold. The writer stays well inside; other writers of Parquet do by default.
+// Bounds of a file. The writer stays well below them, and so do other writers of Parquet by default.
 const (
 	MaxFooter  = 16 << 20  // bytes of a footer
 	MaxColumns = 1 << 10   // columns of a file, unknown ones included
@@ -13,19 +13,19 @@ const (
 	MaxTexts   = 256 << 20 // bytes of all its distinct strings
 )
 
-// MaxMemory is above what the readers of this package can be made to hold, in bytes, whatever the file: the footer
-// and what is kept of it (100 MiB), one page, compressed, decompressed and decoded (60 MiB), a page's rows of each of
-// at most 17 columns (100 MiB) and their dictionaries (280 MiB), and the distinct strings with their index (450 MiB).
-// What the rules of a format keep about rows comes on top.
+// MaxMemory bounds the memory of a reader of this package, in bytes, for any file: the footer in both forms (100 MiB);
+// one page, compressed, decompressed and decoded (60 MiB); a page's rows in each of at most 17 columns (100 MiB) and
+// their dictionaries (280 MiB); and the distinct strings with their index (450 MiB). The state that the rules of a
+// format keep about rows is not included.
 const MaxMemory = 1 << 30
 
-// How files are written.
+// Sizes of the parts that the writer makes.
 const (
 	pageRows    = 1 << 17 // rows of a page, in every column, so that pages start at the same rows
 	groupRows   = 1 << 20 // rows of a row group
-	dictEntries = 1 << 17 // integers in a dictionary beyond which further pages are written plain
-	dictTexts   = 8 << 20 // bytes of strings in a dictionary beyond which the row group ends
+	dictEntries = 1 << 17 // integers in a dictionary above which further pages are written plain
+	dictTexts   = 8 << 20 // bytes of strings in a dictionary above which the row group ends
 )
 
-// headerWindow is how much is read at the start of a page: the most that its header may take.
+// headerWindow is how many bytes are read at the start of a page: the most that its header may have.
 const headerWindow = 64 << 10

@@ -8,22 +8,22 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// legacyDictionary is the number that some writers still give to both the encoding of a dictionary, which is PLAIN, and
-// that of the indexes into it, which is RLE_DICTIONARY.
+// legacyDictionary is the encoding that some writers still state both for a dictionary, which is PLAIN, and for the
+// indexes into it, which are RLE_DICTIONARY.
 const legacyDictionary format.Encoding = 2
 
-// columnReader holds one column's place in a file.
+// columnReader reads one column of a file.
 type columnReader struct {
 	*Field
 	chunk    int // index of the column among the chunks of a row group
 	optional bool
 	cursor   pageCursor
 	table    []int64 // the dictionary of the row group: values, codes, or indexes of names (-1: unknown)
-	unknown  string  // a string of the dictionary that is none of the names
-	from, to int     // rows of the page not yet shown
+	unknown  string  // a string of the dictionary that is not one of the names
+	from, to int     // rows of the page that no batch has shown yet
 }
 
-// open goes to the start of the column's chunk in a row group.
+// open moves to the start of the column's chunk in a row group.
 func (c *columnReader) open(src io.ReaderAt, f *footer, g *group) error {
 	chunk := &g.chunks[c.chunk]
 	if err := f.checkChunk(g, chunk, c.physical()); err != nil {
@@ -113,7 +113,7 @@ func (c *columnReader) decodeIndexes(s *pageScratch, body []byte, n int) error {
 	return nil
 }
 
-// firstUnknown returns which of the first n rows not yet shown holds a string that is none of the names, or -1.
+// firstUnknown returns the index, among the next n rows, of the first that holds a string that is not one of the names, or -1.
 func (c *columnReader) firstUnknown(n int) int {
 	if c.unknown == "" {
 		return -1

@@ -6,7 +6,7 @@ import "github.com/parquet-go/parquet-go/hashprobe"
 type dictionary struct {
 	values []int64               // by index
 	probe  *hashprobe.Int64Table // of integers
-	local  []int32               // of codes: the index plus one, 0 when there is none
+	local  []int32               // by code: the index plus one, 0 if there is none
 	bytes  int                   // of the strings
 }
 
@@ -23,7 +23,7 @@ func (d *dictionary) reset() {
 	d.bytes = 0
 }
 
-// add gives an index to a code.
+// add gives the next index to a code.
 func (d *dictionary) add(code int64, text string) {
 	if int(code) >= len(d.local) {
 		d.local = append(d.local, make([]int32, int(code)+1-len(d.local)+len(d.local)/2)...)

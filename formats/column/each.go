@@ -5,15 +5,15 @@ import (
 	"io"
 )
 
-// readable is a batch whose rows can be had one at a time.
+// readable is a batch that returns its rows one at a time.
 type readable[B, R any] interface {
 	*B
 	Len() int
 	Row(i int) R
 }
 
-// Each calls visit with every row that is still to be read. The row is valid until visit returns, whose error ends the reading and is
-// returned as it is.
+// Each calls visit with every row that is still to be read. The row is valid until visit returns. An error of visit ends the reading
+// and is returned unchanged.
 func Each[B, M, R any, P readable[B, R]](r *Reader[B, M], visit func(*R) error) error {
 	for {
 		batch, err := r.Next()

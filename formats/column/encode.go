@@ -15,18 +15,18 @@ import (
 	"github.com/parquet-go/parquet-go/hashprobe"
 )
 
-// columnWriter gathers one column's part of a row group.
+// columnWriter collects one column's part of a row group.
 type columnWriter struct {
 	*Field
-	buffer []int64 // rows of the page to be
+	buffer []int64 // rows of the next page
 	dict   dictionary
-	pages  []byte // the finished pages
-	size   int64  // bytes of them before compression
+	pages  []byte // the encoded pages
+	size   int64  // bytes of the pages before compression
 	least  int64  // of a monotone column
 	most   int64
 }
 
-// pageEncoder is the memory in which the pages of all columns are made, one after the other.
+// pageEncoder encodes the pages of all columns, one after the other, in the same memory.
 type pageEncoder struct {
 	indexes []int32
 	body    []byte
@@ -44,7 +44,7 @@ func newPageEncoder(texts *Strings) (*pageEncoder, error) {
 	return &pageEncoder{zstd: encoder, texts: texts}, nil
 }
 
-// text returns the string that a value of a textual column stands for; ok is false when there is none.
+// text returns the string that a value of a textual column stands for; ok is false if there is none.
 func (e *pageEncoder) text(c *columnWriter, value int64) (text string, ok bool) {
 	switch {
 	case c.kind == kindEnum && uint64(value) < uint64(len(c.names)):
@@ -55,7 +55,7 @@ func (e *pageEncoder) text(c *columnWriter, value int64) (text string, ok bool) 
 	return "", false
 }
 
-// room adds values of a textual column to the dictionary and returns how many of them fit in.
+// room adds values of a textual column to the dictionary and returns how many of them fit.
 func (e *pageEncoder) room(c *columnWriter, values []int64) (int, error) {
 	for i, v := range values {
 		if c.dict.has(v) {
@@ -102,7 +102,7 @@ func (e *pageEncoder) flush(c *columnWriter) error {
 	return err
 }
 
-// encode makes the body of a page.
+// encode encodes the body of a page and returns its encoding.
 func (e *pageEncoder) encode(c *columnWriter) (format.Encoding, error) {
 	var err error
 	switch {
@@ -121,7 +121,7 @@ func (e *pageEncoder) encode(c *columnWriter) (format.Encoding, error) {
 	return format.RLEDictionary, err
 }
 
-// spread widens the range of the row group by the buffer's values.
+// spread extends the range of the row group to include the buffer's values.
 func (c *columnWriter) spread() {
 	if len(c.pages) == 0 {
 		c.least, c.most = c.buffer[0], c.buffer[0]
@@ -131,7 +131,7 @@ func (c *columnWriter) spread() {
 	}
 }
 
-// index looks the buffer's values up in the dictionary, adding integers that are new.
+// index looks up the buffer's values in the dictionary and adds new integers to it.
 func (e *pageEncoder) index(c *columnWriter) {
 	n := len(c.buffer)
 	if cap(e.indexes) < n {
@@ -148,7 +148,7 @@ func (e *pageEncoder) index(c *columnWriter) {
 	if d.probe == nil {
 		d.probe = hashprobe.NewInt64Table(1024, 0.85)
 	}
-	const step = 2048 // new values are looked for only where there are any
+	const step = 2048 // blocks without a new value are skipped
 	for i := 0; i < n; i += step {
 		j := min(i+step, n)
 		if d.probe.Probe(c.buffer[i:j], e.indexes[i:j]) == 0 {
@@ -167,7 +167,7 @@ func (e *pageEncoder) dictionaryPage(c *columnWriter) (page []byte, size int64, 
 	if c.textual() {
 		e.body = e.body[:0]
 		for _, v := range c.dict.values {
-			// Other readers refuse a file over a name that is no UTF-8.
+			// Other readers refuse a file with a string that is not UTF-8.
 			text, _ := e.text(c, v)
 			if !utf8.ValidString(text) {
 				text = strings.ToValidUTF8(text, "\uFFFD")
@@ -189,7 +189,7 @@ func (e *pageEncoder) dictionaryPage(c *columnWriter) (page []byte, size int64, 
 	return page, size, err
 }
 
-// page compresses the body and appends it, behind its header, to dst; it adds what that takes uncompressed to size.
+// page compresses the body and appends the header and the body to dst. It adds their uncompressed size to size.
 func (e *pageEncoder) page(dst []byte, header *format.PageHeader, size *int64) ([]byte, error) {
 	if len(e.body) > MaxPage {
 		return dst, fmt.Errorf("page of %d bytes, at most %d can be read", len(e.body), MaxPage)

@@ -6,8 +6,8 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// Field ties a column of a file to the slice that holds its rows in the caller's batch: a Writer takes the rows from
-// there, a Reader points it at the rows it has read.
+// Field binds a column of a file to the slice that holds its rows in the caller's batch: a Writer takes the rows from
+// the slice, a Reader points the slice at the rows it has read.
 type Field struct {
 	name  string
 	kind  kind
@@ -20,12 +20,12 @@ type kind uint8
 const (
 	kindInteger  kind = iota // int64 or int32
 	kindUnsigned             // uint64
-	kindMonotone             // int64, mostly growing by little
+	kindMonotone             // int64, mostly growing in small steps
 	kindText                 // int32, a code of the file's Strings
 	kindEnum                 // int8, an index of names; stored as the name
 )
 
-// Int64 describes a column of integers of which many repeat.
+// Int64 describes a column of integers, many of which repeat.
 func Int64(name string, rows *[]int64) Field {
 	return Field{name: name, kind: kindInteger, rows: &slot[int64]{at: rows}}
 }
@@ -35,12 +35,12 @@ func Monotone(name string, rows *[]int64) Field {
 	return Field{name: name, kind: kindMonotone, rows: &slot[int64]{at: rows}}
 }
 
-// Uint64 describes a column of unsigned integers of which many repeat, such as addresses.
+// Uint64 describes a column of unsigned integers, many of which repeat, such as addresses.
 func Uint64(name string, rows *[]uint64) Field {
 	return Field{name: name, kind: kindUnsigned, rows: &slot[uint64]{at: rows}}
 }
 
-// Int32 describes a column of small integers of which many repeat.
+// Int32 describes a column of small integers, many of which repeat.
 func Int32(name string, rows *[]int32) Field {
 	return Field{name: name, kind: kindInteger, rows: &slot[int32]{at: rows}}
 }
@@ -50,15 +50,15 @@ func Text(name string, rows *[]int32) Field {
 	return Field{name: name, kind: kindText, rows: &slot[int32]{at: rows}}
 }
 
-// Enum describes a column of strings out of a few, which the batch holds as indexes of names.
+// Enum describes a column of strings from a short list, which the batch holds as indexes of names.
 func Enum[T ~int8](name string, rows *[]T, names []string) Field {
 	return Field{name: name, kind: kindEnum, names: names, rows: &slot[T]{at: rows}}
 }
 
-// textual tells whether the file holds strings.
+// textual reports whether the file holds the column as strings.
 func (f *Field) textual() bool { return f.kind == kindText || f.kind == kindEnum }
 
-// physical returns the type as which the file stores the column.
+// physical returns the type in which the file stores the column.
 func (f *Field) physical() format.Type {
 	switch {
 	case f.textual():
@@ -88,23 +88,23 @@ func (f *Field) element() format.SchemaElement {
 	return e
 }
 
-// rows is a slot of any type of element.
+// rows is a slot of any element type.
 type rows interface {
 	width() int
 	length() int
-	// widen appends the rows from, to to dst.
+	// widen appends the rows [from, to) to dst.
 	widen(dst []int64, from, to int) []int64
 	// set makes values the rows of the page.
 	set(values []int64)
-	// gather makes table[i] for each i of indexes the rows of the page; it returns false when there is no such entry.
+	// gather makes table[i], for each i of indexes, the rows of the page; it returns false if an index is out of range.
 	gather(table []int64, indexes []int32) bool
-	// find returns the first row from, to of the page that is v, or -1.
+	// find returns the first of the rows [from, to) of the page that is v, or -1.
 	find(v int64, from, to int) int
-	// show points the batch at the rows from, to of the page.
+	// show points the batch at the rows [from, to) of the page.
 	show(from, to int)
 }
 
-// slot holds the decoded rows of a page and the place in the batch where they are wanted.
+// slot holds the decoded rows of a page and the slice of the batch that is to point at them.
 type slot[T ~int8 | ~int32 | ~int64 | ~uint64] struct {
 	at   *[]T
 	page []T
@@ -165,5 +165,5 @@ func (s *slot[T]) find(v int64, from, to int) int {
 	return -1
 }
 
-// show caps the slice, so that a caller who appends to the batch does not write over the rows that follow.
+// show caps the slice, so that a caller that appends to the batch does not overwrite the rows that follow.
 func (s *slot[T]) show(from, to int) { *s.at = s.page[from:to:to] }

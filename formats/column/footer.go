@@ -9,7 +9,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// footer is what is kept of a file's footer.
+// footer is the part of a file's footer that readers use.
 type footer struct {
 	columns  []leaf
 	rows     int64
@@ -20,7 +20,7 @@ type footer struct {
 
 // leaf is a column of the schema.
 type leaf struct {
-	name     string // empty when it is nested in another
+	name     string // "" if it is nested in another column
 	physical format.Type
 	optional bool
 	repeated bool
@@ -32,19 +32,19 @@ type group struct {
 	chunks []chunk
 }
 
-// chunk is where a row group holds a column.
+// chunk is the place of a column's values in a row group.
 type chunk struct {
 	physical   format.Type
 	codec      format.CompressionCodec
 	values     int64
 	size       int64 // compressed, page headers included
-	data, dict int64 // offsets of the first data page and of the dictionary; 0 when there is none
+	data, dict int64 // offsets of the first data page and of the dictionary; 0 if there is none
 	elsewhere  bool  // in another file, or encrypted
 }
 
 const magic = "PAR1"
 
-// ErrNotParquet is wrapped by the error about a file that does not begin as Parquet does.
+// ErrNotParquet is wrapped by the error about a file that does not begin like Parquet.
 var ErrNotParquet = errors.New("not a Parquet file")
 
 var (
@@ -261,7 +261,7 @@ func (f *footer) check() error {
 		}
 		total += g.rows
 		for _, c := range g.chunks {
-			// Chunks that lie on top of each other would let a small file hold any number of rows.
+			// Overlapping chunks would let a small file have any number of rows.
 			if c.size < 0 || c.size > f.end-bytes {
 				return fmt.Errorf("row group %d: columns of more bytes than the file has", i)
 			}
@@ -274,7 +274,7 @@ func (f *footer) check() error {
 	return nil
 }
 
-// checkChunk compares what the footer says of a chunk that is going to be read with the rest of it.
+// checkChunk checks the footer's entry for a chunk that is going to be read.
 func (f *footer) checkChunk(g *group, c *chunk, physical format.Type) error {
 	switch {
 	case c.elsewhere:

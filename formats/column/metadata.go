@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Entry ties a key of a file's metadata to the variable that holds its value: a *string, *int64, *bool, *[]string or *[]int64.
-// Zero values are left out of the file.
+// Entry binds a key of a file's metadata to the variable that holds its value: a *string, *int64, *bool, *[]string or *[]int64.
+// Zero values are omitted from the file.
 type Entry struct {
 	Key   string // without "gm."
 	Value any
@@ -49,7 +49,7 @@ func (e Entry) render() string {
 	return ""
 }
 
-// renderList returns a list as JSON, and nothing for an empty one.
+// renderList returns a list as JSON; "" for an empty one.
 func renderList[T string | int64](list []T) string {
 	if len(list) == 0 {
 		return ""

@@ -10,7 +10,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// pageHeader is what is kept of a PageHeader of parquet.thrift.
+// pageHeader is the part of a PageHeader of parquet.thrift that readers use.
 type pageHeader struct {
 	kind             format.PageType
 	size, compressed int64 // bytes of what follows, decompressed and as stored
@@ -49,7 +49,7 @@ func parsePageHeader(data []byte) (h pageHeader, length int, err error) {
 	return h, r.pos, r.err
 }
 
-// parseVersion1 decodes a DataPageHeader, or a DictionaryPageHeader, which begins alike.
+// parseVersion1 decodes a DataPageHeader, or a DictionaryPageHeader, which begins with the same fields.
 func (h *pageHeader) parseVersion1(r *thriftReader, typ byte) {
 	r.structure(typ, func(id int16, typ byte) {
 		switch id {
@@ -104,7 +104,7 @@ func (h *pageHeader) check(left int64) error {
 	return nil
 }
 
-// pageScratch is the memory in which the pages of all columns are prepared, one after the other.
+// pageScratch is the memory in which the pages of all columns are decoded, one after the other.
 type pageScratch struct {
 	stored   []byte
 	plain    []byte
@@ -131,8 +131,8 @@ type pageCursor struct {
 	optional bool
 }
 
-// next reads the page at the cursor. The body is valid until the scratch is used again, has room behind it for
-// decoders that read ahead, and holds the values alone.
+// next reads the page at the cursor. The body holds only the values, has padding behind it for decoders that read
+// ahead, and is valid until the scratch is used again.
 func (c *pageCursor) next(s *pageScratch) (h pageHeader, body []byte, err error) {
 	left := c.end - c.offset
 	if left <= 0 {
@@ -167,7 +167,7 @@ func (c *pageCursor) next(s *pageScratch) (h pageHeader, body []byte, err error)
 	return h, body, err
 }
 
-// open decompresses a page and takes the levels off.
+// open decompresses a page and removes the levels.
 func (c *pageCursor) open(s *pageScratch, h *pageHeader, stored []byte) ([]byte, error) {
 	levels := stored[:h.defLevels]
 	stored = stored[h.defLevels:]
@@ -197,7 +197,7 @@ func (c *pageCursor) open(s *pageScratch, h *pageHeader, stored []byte) ([]byte,
 // padding is how far the unpacking of bits may read beyond its input.
 const padding = 32
 
-// grow returns b with length n and room for the padding, reusing its memory when it is enough.
+// grow returns a slice of length n with room for the padding, in the memory of b if that suffices.
 func grow(b []byte, n int) []byte {
 	if cap(b) < n+padding {
 		return make([]byte, n, n+n/4+padding)

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// batchRows is the most rows that a reader shows at once.
+// batchRows is the most rows of a batch that a reader returns.
 const batchRows = 1 << 16
 
 // Schema names a kind of file and the version of its columns and rules.
@@ -28,7 +28,7 @@ const (
 	keyVersion = "gm.version"
 )
 
-// reader is what a Reader is for every kind of file.
+// reader is the part of a Reader that does not depend on the kind of file.
 type reader struct {
 	schema  Schema
 	name    string
@@ -40,14 +40,14 @@ type reader struct {
 	scratch *pageScratch
 	strings *Strings
 	group   int   // the next row group
-	left    int64 // rows of the current row group not yet shown
+	left    int64 // rows of the current row group that no batch has shown yet
 	row     int64 // the first row of the batch
 	after   int64 // the row after it
 	err     error
 }
 
-// newReader reads the footer of a file of size bytes and checks that it is of the schema and has the fields. The
-// slices of the fields are set by next. The name is for errors.
+// newReader reads the footer of a file of size bytes and checks that the file has the schema and the fields. The
+// method next sets the slices of the fields. The name is for errors.
 func newReader(src io.ReaderAt, size int64, name string, schema Schema, fields []Field) (*reader, error) {
 	r := &reader{
 		schema: schema, name: name, src: src, size: size, strings: NewStrings(),
@@ -114,7 +114,7 @@ func (r *reader) findColumn(field *Field) (*columnReader, error) {
 	return nil, fmt.Errorf("no column %s", field.name)
 }
 
-// Name returns what the file is called in errors.
+// Name returns the name of the file in errors.
 func (r *reader) Name() string { return r.name }
 
 // Rows returns the number of rows of the file.
@@ -132,7 +132,7 @@ func (r *reader) Lookup(key string) (string, bool) {
 // Row returns the number, from 0, of the first row of the current batch.
 func (r *reader) Row() int64 { return r.row }
 
-// Wrap puts the kind of file and its name in front of an error.
+// Wrap prefixes an error with the kind of file and its name.
 func (r *reader) Wrap(err error) error { return fmt.Errorf("%s %s: %w", r.schema.Name, r.name, err) }
 
 // next points the slices of the fields at the next rows, which are valid until it is called again, and returns their
@@ -152,7 +152,7 @@ func (r *reader) next() (int, error) {
 	return n, nil
 }
 
-// fail makes err, wrapped, the answer of next from now on, and returns it.
+// fail wraps err, which next returns from now on, and returns it.
 func (r *reader) fail(err error) error {
 	r.err = r.Wrap(err)
 	return r.err
@@ -200,12 +200,12 @@ func (r *reader) openGroup() error {
 	return nil
 }
 
-// refusal is an error about what is not read, although it may be good Parquet.
+// refusal is an error about valid Parquet that this package does not read.
 type refusal struct{ error }
 
 func refuse(text string, args ...any) error { return refusal{fmt.Errorf(text, args...)} }
 
-// explain names the column in an error, unless the whole file is at fault.
+// explain adds the column to an error, unless the whole file is at fault.
 func (c *columnReader) explain(err error) error {
 	var r refusal
 	switch {
@@ -233,8 +233,8 @@ func (r *reader) Digest() (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// recoverCorrupt turns a panic of a decoder into an error: the decoders are given only what has been checked, but
-// they are not ours.
+// recoverCorrupt turns a panic of a decoder into an error. Input is checked before it is decoded, but the decoders are
+// another project's.
 func recoverCorrupt(err *error) {
 	if p := recover(); p != nil {
 		*err = fmt.Errorf("corrupt: %v", p)

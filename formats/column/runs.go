@@ -12,12 +12,12 @@ var (
 	errNull  = refuse("has nulls")
 )
 
-// maxFill is how many values more than there are may fill up the last bit-packed run: eight are packed at once, DuckDB
-// packs 256.
+// maxFill is how many values of padding the last bit-packed run may have: values are packed in groups of 8, by DuckDB
+// in groups of 256.
 const maxFill = 511
 
-// checkRuns walks over the run-length and bit-packed hybrid of Parquet and fails unless it holds n values of width
-// bits and at most maxFill more. What passes is safe to decode.
+// checkRuns scans Parquet's hybrid of run-length encoding and bit packing. It fails unless there are n values of width
+// bits and at most maxFill more. Data that passes is safe to decode.
 func checkRuns(src []byte, width int, n int64) error {
 	if width > 32 {
 		return errRuns
@@ -48,8 +48,8 @@ func checkRuns(src []byte, width int, n int64) error {
 	return nil
 }
 
-// checkDelta walks over the DELTA_BINARY_PACKED encoding of Parquet and fails unless it holds n values of at most
-// width bits. What passes is safe to decode. It returns what follows.
+// checkDelta scans Parquet's DELTA_BINARY_PACKED encoding. It fails unless there are n values of at most width bits.
+// Data that passes is safe to decode. It returns the data that follows.
 func checkDelta(src []byte, n int64, width int) (rest []byte, err error) {
 	var head [4]uint64 // values of a block, miniblocks of a block, values, first value
 	for i := range head {
@@ -88,7 +88,7 @@ func checkDelta(src []byte, n int64, width int) (rest []byte, err error) {
 	return src, nil
 }
 
-// cutLevels takes the definition levels off the front of a page of version 1 of an optional column.
+// cutLevels removes the definition levels from the front of a version 1 page of an optional column.
 func cutLevels(page []byte, n int64) ([]byte, error) {
 	if len(page) < 4 {
 		return nil, errRuns
@@ -100,7 +100,7 @@ func cutLevels(page []byte, n int64) ([]byte, error) {
 	return page[4+length:], checkPresent(page[4:4+length], n)
 }
 
-// checkPresent fails unless all of n definition levels, of one bit each, say that there is a value.
+// checkPresent fails unless all n definition levels, of one bit each, say that there is a value.
 func checkPresent(src []byte, n int64) error {
 	if err := checkRuns(src, 1, n); err != nil {
 		return err

@@ -21,8 +21,8 @@ type Source struct {
 }
 
 // OpenSource opens the named file, or standard input for "-" or "". A regular file is read in place, standard input
-// from where it stands. A pipe is first moved into a temporary file that has no name, so that it takes disk in the
-// directory for temporary files and no memory. A terminal is refused.
+// from its current offset. A pipe is first moved into an unnamed temporary file, so that it takes disk space in the
+// directory for temporary files, but no memory. A terminal is refused.
 func OpenSource(name string) (*Source, error) {
 	if name == "" || name == "-" {
 		return openFile(os.Stdin, "standard input", true)
@@ -60,7 +60,7 @@ func openFile(file *os.File, name string, shared bool) (*Source, error) {
 	return &Source{ReaderAt: io.NewSectionReader(file, start, size), file: file, size: size, name: name, shared: shared, once: shared}, nil
 }
 
-// spool moves all of a pipe into a temporary file.
+// spool moves the contents of a pipe into a temporary file.
 func spool(pipe *os.File, name string, shared bool) (*Source, error) {
 	file, err := os.CreateTemp("", "gm-*")
 	if err != nil {
@@ -83,13 +83,13 @@ func spool(pipe *os.File, name string, shared bool) (*Source, error) {
 // Size returns the number of bytes.
 func (s *Source) Size() int64 { return s.size }
 
-// Name returns what the source is called in errors.
+// Name returns the name of the source in errors.
 func (s *Source) Name() string { return s.name }
 
-// Once says that the source cannot be opened again by its name: it is standard input, or was a pipe.
+// Once reports whether the source cannot be opened again by its name: it is standard input, or was a pipe.
 func (s *Source) Once() bool { return s.once }
 
-// Until has all reads fail with the error of ctx once that is done, so that what reads the source ends.
+// Until makes all reads fail with the error of ctx once ctx is done, so that readers of the source stop.
 func (s *Source) Until(ctx context.Context) { s.ReaderAt = &cancelled{s.ReaderAt, ctx} }
 
 type cancelled struct {

@@ -7,5 +7,5 @@ import (
 	"os"
 )
 
-// drain moves all of a pipe into a file and returns the number of bytes.
+// drain moves the contents of a pipe into a file and returns the number of bytes.
 func drain(file, pipe *os.File) (int64, error) { return io.Copy(file, pipe) }

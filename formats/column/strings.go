@@ -10,12 +10,12 @@ type Strings struct {
 	bytes int64
 }
 
-// NewStrings returns a table that holds the empty string alone.
+// NewStrings returns a table that holds only the empty string.
 func NewStrings() *Strings {
 	return &Strings{texts: []string{""}, codes: map[string]int32{"": 0}}
 }
 
-// Code returns the number of text, giving it the next one when it is new.
+// Code returns the number of text. A new text gets the next number.
 func (s *Strings) Code(text string) int32 {
 	if code, ok := s.codes[text]; ok {
 		return code
@@ -27,7 +27,7 @@ func (s *Strings) Code(text string) int32 {
 	return code
 }
 
-// add is Code for a text out of a file, which it copies; it fails when the table would grow beyond the bounds.
+// add is Code for a text from a file, which it copies. It fails if the table exceeds the bounds.
 func (s *Strings) add(text []byte) (int32, error) {
 	if code, ok := s.codes[string(text)]; ok {
 		return code, nil
@@ -36,7 +36,7 @@ func (s *Strings) add(text []byte) (int32, error) {
 	return code, s.check()
 }
 
-// check fails when the table is larger than a reader takes.
+// check fails if the table is larger than readers accept.
 func (s *Strings) check() error {
 	if len(s.texts) > MaxStrings || s.bytes > MaxTexts {
 		return fmt.Errorf("%d distinct strings of %d bytes, at most %d of %d bytes can be read",
@@ -56,7 +56,7 @@ func (s *Strings) Text(code int32) string {
 // Len returns the number of strings, the empty one included.
 func (s *Strings) Len() int { return len(s.texts) }
 
-// Known returns the number of text, if it has one.
+// Known returns the number of text; ok is false if it has none.
 func (s *Strings) Known(text string) (code int32, ok bool) {
 	code, ok = s.codes[text]
 	return code, ok

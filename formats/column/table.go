@@ -9,7 +9,7 @@ import (
 // Rules checks the rows of a file, batch by batch, as they are read or written.
 type Rules[B any] interface {
 	Check(*B) error
-	Close() error // what only the end of the file shows
+	Close() error // checks the rules that depend on the whole file
 }
 
 // Table describes files of one kind, whose batches are of type B and whose metadata is of type M.
@@ -17,10 +17,10 @@ type Table[B, M any] struct {
 	Schema  Schema
 	Fields  func(*B) []Field
 	Entries func(*M) []Entry
-	Rules   func(*M) (Rules[B], error) // it may fail on the metadata; the rules may follow what it points at
+	Rules   func(*M) (Rules[B], error) // fails if the metadata breaks a rule; the rules may read the metadata later
 }
 
-// Reader reads a file of one kind and holds it to the rules. It is not safe for concurrent use.
+// Reader reads a file of one kind and checks it against the rules. It is not safe for concurrent use.
 type Reader[B, M any] struct {
 	*reader
 	meta  M
@@ -61,11 +61,11 @@ func (t *Table[B, M]) NewReader(src io.ReaderAt, size int64, name string) (*Read
 	return r, nil
 }
 
-// Meta returns what the file says of itself.
+// Meta returns the file's metadata.
 func (r *Reader[B, M]) Meta() M { return r.meta }
 
-// Next returns the next rows, which follow the rules. They are valid until it is called again. It returns io.EOF
-// after the last row.
+// Next returns the next rows, after checking them against the rules. They are valid until Next is called again. It
+// returns io.EOF after the last row.
 func (r *Reader[B, M]) Next() (*B, error) {
 	_, err := r.next()
 	switch {
@@ -83,7 +83,7 @@ func (r *Reader[B, M]) Next() (*B, error) {
 	return &r.batch, nil
 }
 
-// Writer writes a file of one kind and holds it to the rules. It is not safe for concurrent use.
+// Writer writes a file of one kind and checks it against the rules. It is not safe for concurrent use.
 type Writer[B, M any] struct {
 	*writer
 	table *Table[B, M]
@@ -93,8 +93,8 @@ type Writer[B, M any] struct {
 	err   error
 }
 
-// NewWriter starts a file. Nothing is written before the first row group is full. What is wrong with the metadata is
-// the error of the first Write, or of Close.
+// NewWriter starts a file. Nothing is written before the first row group is full. The first Write, or Close, returns
+// errors about the metadata.
 func (t *Table[B, M]) NewWriter(w io.Writer, meta M) *Writer[B, M] {
 	out := &Writer[B, M]{table: t, meta: meta}
 	if out.writer, out.err = newWriter(w, t.Schema, t.Fields(&out.batch)); out.err == nil {
@@ -112,11 +112,11 @@ func (w *Writer[B, M]) wrap(err error) error {
 	return fmt.Errorf("write %s: %w", w.table.Schema.Name, err)
 }
 
-// Meta returns what the file says of itself, which may be amended until Close.
+// Meta returns the file's metadata, which may be changed until Close.
 func (w *Writer[B, M]) Meta() *M { return &w.meta }
 
-// Write adds rows, whose codes are those of Strings. It fails when they break a rule, after which the file is of no
-// use. The batch may be reused.
+// Write adds rows, whose codes are those of Strings. It fails if they break a rule; the file is then unusable. The
+// batch may be reused.
 func (w *Writer[B, M]) Write(b *B) error {
 	if w.err != nil {
 		return w.err
@@ -135,7 +135,7 @@ func (w *Writer[B, M]) Write(b *B) error {
 	return w.err
 }
 
-// Close writes what is left and the footer. It does not close the underlying writer.
+// Close writes the remaining rows and the footer. It does not close the underlying writer.
 func (w *Writer[B, M]) Close() error {
 	if w.err != nil {
 		return w.err

@@ -22,7 +22,7 @@ const (
 	thriftStruct
 )
 
-// maxThriftDepth bounds the nesting of what is skipped; Parquet nests six deep.
+// maxThriftDepth bounds the nesting of skipped values; those of Parquet nest six deep.
 const maxThriftDepth = 16
 
 var (
@@ -31,8 +31,8 @@ var (
 	errThriftLong  = errors.New("too many entries")
 )
 
-// thriftReader takes values from the front of data. It allocates nothing. After the first error every method returns
-// zero, so that callers check err once, at the end of each struct.
+// thriftReader reads values from data in order. It allocates nothing. After the first error every method returns zero,
+// so that callers need to check err only once, at the end of each struct.
 type thriftReader struct {
 	data []byte
 	pos  int
@@ -95,7 +95,7 @@ func (r *thriftReader) bytes(typ byte) []byte {
 	return r.data[r.pos-int(n) : r.pos]
 }
 
-// structure calls visit for each field of a struct; visit reads the value, or skips it.
+// structure calls visit for each field of a struct; visit must read or skip the value.
 func (r *thriftReader) structure(typ byte, visit func(id int16, typ byte)) {
 	if typ != thriftStruct {
 		r.fail(errThriftBad)
@@ -142,7 +142,7 @@ func (r *thriftReader) listHead() (n uint64, elem byte) {
 	return n, head & 0xf
 }
 
-// skip passes over a value.
+// skip skips a value.
 func (r *thriftReader) skip(typ byte) { r.skipAt(typ, 0) }
 
 func (r *thriftReader) skipAt(typ byte, depth int) {
@@ -179,7 +179,7 @@ func (r *thriftReader) skipAt(typ byte, depth int) {
 	}
 }
 
-// skipElements passes over n times one value of each of the types. Each takes at least a byte, which bounds the loop.
+// skipElements skips n groups of one value of each type. Each value has at least one byte, which bounds the loop.
 func (r *thriftReader) skipElements(n uint64, depth int, types ...byte) {
 	for ; n > 0 && r.err == nil; n-- {
 		for _, typ := range types {

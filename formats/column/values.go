@@ -9,7 +9,7 @@ import (
 	"github.com/parquet-go/parquet-go/encoding/delta"
 )
 
-// decodePlain appends n values, which must be all there is.
+// decodePlain appends the n values of body, which must hold nothing else.
 func (c *columnReader) decodePlain(dst []int64, body []byte, n int64, texts *Strings) ([]int64, error) {
 	if c.textual() {
 		return c.decodeTexts(dst, body, n, texts)
@@ -54,7 +54,7 @@ func (c *columnReader) decodeTexts(dst []int64, body []byte, n int64, texts *Str
 	return dst, nil
 }
 
-// code returns what stands for a string of the file in the batch; -1 when that is none of an enumeration's names.
+// code returns the value that stands for a string of the file in the batch; -1 if it is not one of an enumeration's names.
 func (c *columnReader) code(text []byte, texts *Strings) (int64, error) {
 	if c.kind == kindText {
 		code, err := texts.add(text)
@@ -69,7 +69,7 @@ func (c *columnReader) code(text []byte, texts *Strings) (int64, error) {
 	return -1, nil
 }
 
-// decodeDelta makes n integers, encoded as differences, the rows of the page.
+// decodeDelta decodes n integers, encoded as differences, into the rows of the page.
 func (c *columnReader) decodeDelta(s *pageScratch, body []byte, n int64) (err error) {
 	if c.textual() {
 		return errDelta
@@ -99,7 +99,7 @@ func (s *pageScratch) decodeDelta64(body []byte, n int64) (err error) {
 	return err
 }
 
-// decodeDelta32 decodes n integers of 32 bits and returns what follows them.
+// decodeDelta32 decodes n integers of 32 bits and returns the data that follows.
 func (s *pageScratch) decodeDelta32(body []byte, n int64) (rest []byte, err error) {
 	if rest, err = checkDelta(body, n, 32); err != nil {
 		return nil, err
@@ -121,7 +121,7 @@ func (s *pageScratch) decodeDelta32(body []byte, n int64) (rest []byte, err erro
 	return rest, nil
 }
 
-// decodeLengths makes n strings, of which all lengths come first, the rows of the page.
+// decodeLengths decodes n strings, whose lengths all come first, into the rows of the page.
 func (c *columnReader) decodeLengths(s *pageScratch, body []byte, n int64, texts *Strings) error {
 	if !c.textual() {
 		return errDelta

@@ -12,7 +12,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// writer is what a Writer is for every kind of file.
+// writer is the part of a Writer that does not depend on the kind of file.
 type writer struct {
 	w        io.Writer
 	schema   Schema
@@ -21,8 +21,8 @@ type writer struct {
 	strings  *Strings
 	offset   int64
 	rows     int64 // of the whole file
-	buffered int   // of the page to be
-	pending  int64 // of the row group to be
+	buffered int   // of the next page
+	pending  int64 // of the next row group
 	groups   []format.RowGroup
 }
 
@@ -43,7 +43,7 @@ func (w *writer) Strings() *Strings { return w.strings }
 // Rows returns the number of rows written.
 func (w *writer) Rows() int64 { return w.rows }
 
-// even fails unless the slices of the fields are of one length.
+// even fails unless the slices of the fields have the same length.
 func (w *writer) even() error {
 	first := w.columns[0]
 	for _, c := range w.columns {
@@ -54,7 +54,7 @@ func (w *writer) even() error {
 	return nil
 }
 
-// write adds the rows that the slices of the fields now hold, which must be of one length.
+// write adds the rows in the slices of the fields, which must have the same length.
 func (w *writer) write() error {
 	n := w.columns[0].rows.length()
 	for from := 0; from < n; {
@@ -79,7 +79,7 @@ func (w *writer) write() error {
 	return nil
 }
 
-// take buffers rows of the batch, as many as the dictionaries of strings have room for.
+// take buffers rows of the batch, as many as fit into the dictionaries of strings.
 func (w *writer) take(from, to int) (int, error) {
 	for _, c := range w.columns {
 		if !c.textual() {
@@ -102,7 +102,7 @@ func (w *writer) take(from, to int) (int, error) {
 	return to - from, nil
 }
 
-// flushPages turns what is buffered into a page of each column.
+// flushPages writes the buffered rows as one page of each column.
 func (w *writer) flushPages() error {
 	for _, c := range w.columns {
 		if err := w.encoder.flush(c); err != nil {
@@ -113,7 +113,7 @@ func (w *writer) flushPages() error {
 	return nil
 }
 
-// flushGroup writes what there is as a row group.
+// flushGroup writes the pages as a row group.
 func (w *writer) flushGroup() error {
 	if err := w.flushPages(); err != nil {
 		return err
@@ -139,7 +139,7 @@ func (w *writer) flushGroup() error {
 	return nil
 }
 
-// writeChunk writes one column of a row group and forgets its rows.
+// writeChunk writes one column of a row group and resets it.
 func (w *writer) writeChunk(c *columnWriter) (format.ColumnMetaData, error) {
 	meta := format.ColumnMetaData{
 		Type:         c.physical(),
@@ -150,7 +150,7 @@ func (w *writer) writeChunk(c *columnWriter) (format.ColumnMetaData, error) {
 	}
 	if c.kind == kindMonotone {
 		meta.Encoding = []format.Encoding{format.DeltaBinaryPacked}
-		// With the range of the times, a reader that wants some of them skips the other row groups.
+		// The range of the times lets readers skip row groups outside of the times that they want.
 		meta.Statistics.MinValue = binary.LittleEndian.AppendUint64(nil, uint64(c.least))
 		meta.Statistics.MaxValue = binary.LittleEndian.AppendUint64(nil, uint64(c.most))
 	} else {
@@ -172,7 +172,7 @@ func (w *writer) writeChunk(c *columnWriter) (format.ColumnMetaData, error) {
 	return meta, err
 }
 
-// emit writes b, behind the magic when it is the first, and returns its offset.
+// emit writes b, preceded by the magic if it is the first, and returns its offset.
 func (w *writer) emit(b []byte) (offset int64, err error) {
 	if w.offset == 0 {
 		w.offset = int64(len(magic))

@@ -1,6 +1,6 @@
 package graph
 
-// Batch holds consecutive rows, one slice a column, all of one length.
+// Batch holds consecutive rows, one slice per column, all of the same length.
 type Batch struct {
 	Kind        []Kind
 	Operator    []int64

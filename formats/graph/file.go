@@ -22,8 +22,9 @@ func NewReader(src io.ReaderAt, size int64, name string) (*Reader, error) {
 }
 
 // NewWriter starts a graph. Nothing is written before the first row group is full. Rows are checked against the
-// metadata given here, of which Operators and Tensors are final; the rest may be amended, by Meta, until Close.
+// metadata given here: Operators and Tensors are final; the rest may be changed through Meta until Close.
 func NewWriter(w io.Writer, meta Meta) *Writer { return table().NewWriter(w, meta) }
 
-// Each calls visit with every row of a graph that is still to be read. The row is valid until visit returns; an error of visit ends the reading.
+// Each calls visit with every row of a graph that is still to be read. The row is valid until visit returns; an error of visit ends the
+// reading and is returned unchanged.
 func Each(r *Reader, visit func(row *Row) error) error { return column.Each(r, visit) }

@@ -2,32 +2,32 @@ package graph
 
 import "fmt"
 
-// Row is one row of a graph. Which fields a row has is said by its kind; the others are as [NewRow] leaves them. Names, types, roles, dtypes
+// Row is one row of a graph. Its kind determines which fields it has; the others are as [NewRow] leaves them. Names, types, roles, dtypes
 // and shapes are codes of the file's strings.
 type Row struct {
 	Kind        Kind
 	Operator    int64 // from 0
 	Tensor      int64 // from 0, -1 for none
-	Input       int64 // the tensor that Tensor is computed again from, -1 for none
+	Input       int64 // a tensor that Tensor is recomputed from, -1 for none
 	Name        int32 // path of the module and name of the operator; name of the tensor
 	Type        int32 // what the operator does: "other", "conv", "linear" and so on
 	Phase       Phase // of the operator, in each of its rows
 	Layer       int32 // of the operator or the tensor, -1 for none
-	DurationNS  int64 // nanoseconds that the operator takes on the compute stream with nothing beside it
-	BaseBytes   int64 // in use at the operator's worst moment beside the tensors of the graph
+	DurationNS  int64 // nanoseconds that the operator takes on the compute stream when nothing else runs
+	BaseBytes   int64 // bytes in use besides the tensors of the graph, at the operator's peak
 	Bytes       int64 // size of the tensor
-	RecomputeNS int64 // nanoseconds that computing the tensor again takes, 0 when it cannot be
-	RowBytes    int64 // bytes of a row, if any of them can be computed again alone, else 0
-	Role        int32 // what the tensor is to its layer: "inner", "layer-input" or "attention-out"
+	RecomputeNS int64 // nanoseconds that recomputing the tensor takes, 0 if it cannot be recomputed
+	RowBytes    int64 // bytes of a row of the tensor, if each row can be recomputed alone; else 0
+	Role        int32 // role of the tensor in its layer: "inner", "layer-input" or "attention-out"
 
-	// What the program that a graph was recorded from knows of the tensor.
-	Saved   int32 // its number among the tensors that autograd saved, from 0; -1 when it is none of them, or not recorded
+	// What the recorded program knows about the tensor.
+	Saved   int32 // its number among the tensors that autograd saved, from 0; -1 if it was not saved or not recorded
 	Version int64 // its version counter when it was saved
 	DType   int32 // "bfloat16"
 	Shape   int32 // "[8, 1024, 4096]"
 }
 
-// NewRow returns a row that says nothing but where it stands.
+// NewRow returns a row whose fields are unset, except for its kind, operator and phase.
 func NewRow(kind Kind, operator int64, phase Phase) Row {
 	return Row{Kind: kind, Operator: operator, Phase: phase, Tensor: -1, Input: -1, Layer: -1, Saved: -1}
 }
@@ -56,19 +56,19 @@ type Kind int8
 const (
 	KindOp     Kind = iota // an operator
 	KindTensor             // a tensor, at the operator that writes it
-	KindUse                // an operator that reads a tensor, or in which the program holds on to it
-	KindFrom               // a tensor that another one is computed again from, at the operator that writes the other one
+	KindUse                // an operator that reads a tensor, or during which the program keeps it
+	KindFrom               // a tensor that another one is recomputed from, at the operator that writes the other one
 )
 
 var kindNames = []string{"op", "tensor", "use", "from"}
 
-// String returns the kind's name, as files hold it.
+// String returns the kind's name in files.
 func (k Kind) String() string { return nameOf("Kind", kindNames, int(k)) }
 
 // Phase is the part of a step that an operator belongs to.
 type Phase int8
 
-// The phases, in the order in which they come.
+// The phases, in order.
 const (
 	Forward Phase = iota
 	Backward
@@ -77,7 +77,7 @@ const (
 
 var phaseNames = []string{"forward", "backward", "update"}
 
-// String returns the phase's name, as files hold it.
+// String returns the phase's name in files.
 func (p Phase) String() string { return nameOf("Phase", phaseNames, int(p)) }
 
 func nameOf(typ string, names []string, i int) string {

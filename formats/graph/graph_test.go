@@ -18,7 +18,7 @@ var goodMeta = graph.Meta{
 	Source: graph.SourceRecorded, Host: "gpu1", PID: 7, Rank: 1, LocalRank: 1, WorldSize: 8, Command: "python train.py",
 }
 
-// good is a graph of three operators: the first writes tensors 1 and 0, the latter computed again from the former, the others read both.
+// good is a graph of three operators: the first writes tensors 1 and 0, the latter recomputed from the former; the others read both.
 func good(code func(string) int32) []graph.Row {
 	op := func(i int64, phase graph.Phase) graph.Row {
 		r := graph.NewRow(graph.KindOp, i, phase)
@@ -116,7 +116,7 @@ func TestRules(t *testing.T) {
 		"duration":             {4, func(r *graph.Row) { r.DurationNS = -1 }, "row 4: duration of -1 ns"},
 		"duration 2^62":        {4, func(r *graph.Row) { r.DurationNS = far }, "row 4: duration of 4611686018427387904 ns"},
 		"duration of all":      {4, func(r *graph.Row) { r.DurationNS = graph.MaxNS }, "row 6: the operators take more than 3600000000000000 ns"},
-		"base":                 {4, func(r *graph.Row) { r.BaseBytes = far }, "row 4: 4611686018427387904 bytes beside the tensors"},
+		"base":                 {4, func(r *graph.Row) { r.BaseBytes = far }, "row 4: 4611686018427387904 bytes besides the tensors"},
 		"tensor negative":      {1, func(r *graph.Row) { r.Tensor = -1 }, "row 1: tensor -1 of 2"},
 		"tensor too many":      {1, func(r *graph.Row) { r.Tensor = 2 }, "row 1: tensor 2 of 2"},
 		"tensor twice":         {2, func(r *graph.Row) { r.Tensor = 1 }, "row 2: tensor 1 is written by operator 0 already"},
@@ -124,15 +124,15 @@ func TestRules(t *testing.T) {
 		"size 2^62":            {1, func(r *graph.Row) { r.Bytes = far }, "row 1: tensor of 4611686018427387904 bytes"},
 		"layer of a tensor":    {1, func(r *graph.Row) { r.Layer = -2 }, "row 1: layer -2"},
 		"rows":                 {1, func(r *graph.Row) { r.RowBytes = 500 }, "row 1: rows of 500 bytes in 513"},
-		"recompute":            {1, func(r *graph.Row) { r.RecomputeNS = -5 }, "row 1: computed again in -5 ns"},
+		"recompute":            {1, func(r *graph.Row) { r.RecomputeNS = -5 }, "row 1: recomputed in -5 ns"},
 		"saved":                {1, func(r *graph.Row) { r.Saved = -2 }, "row 1: saved as number -2"},
 		"version":              {1, func(r *graph.Row) { r.Version = -1 }, "row 1: version -1"},
 		"use before":           {1, func(r *graph.Row) { *r = graph.NewRow(graph.KindUse, 0, 0); r.Tensor = 1 }, "row 1: use of tensor 1, which is not written yet"},
 		"used twice":           {8, func(r *graph.Row) { r.Tensor = 0 }, "row 8: second use of tensor 0 by operator 2"},
 		"from elsewhere":       {5, func(r *graph.Row) { r.Kind, r.Input = graph.KindFrom, 0 }, "row 5: from of tensor 1, which operator 0 writes"},
-		"from itself":          {3, func(r *graph.Row) { r.Input = 0 }, "row 3: tensor 0 is computed again from tensor 0, which is not there then"},
-		"from nothing":         {3, func(r *graph.Row) { r.Input = far }, "row 3: tensor 0 is computed again from tensor 4611686018427387904, which is not there then"},
-		"from negative":        {3, func(r *graph.Row) { r.Input = -1 }, "row 3: tensor 0 is computed again from tensor -1, which is not there then"},
+		"from itself":          {3, func(r *graph.Row) { r.Input = 0 }, "row 3: tensor 0 is recomputed from tensor 0, which is not written before it"},
+		"from nothing":         {3, func(r *graph.Row) { r.Input = far }, "row 3: tensor 0 is recomputed from tensor 4611686018427387904, which is not written before it"},
+		"from negative":        {3, func(r *graph.Row) { r.Input = -1 }, "row 3: tensor 0 is recomputed from tensor -1, which is not written before it"},
 		"from of nothing":      {2, func(r *graph.Row) { *r = graph.NewRow(graph.KindUse, 0, 0); r.Tensor = 1 }, "row 3: from of tensor 0, which is not written yet"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -205,8 +205,8 @@ func TestSums(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	for want, change := range map[string]func(*graph.Row){
-		"row 2049: the tensors have more than 1152921504606846976 bytes, counted for each use":     func(r *graph.Row) { r.Bytes = graph.MaxBytes },
-		"row 643: computing the tensors again for each use takes more than 1152921504606846976 ns": func(r *graph.Row) { r.Bytes, r.RecomputeNS = 1, graph.MaxNS },
+		"row 2049: the tensors have more than 1152921504606846976 bytes, counted once per use": func(r *graph.Row) { r.Bytes = graph.MaxBytes },
+		"row 643: recomputing the tensors once per use takes more than 1152921504606846976 ns": func(r *graph.Row) { r.Bytes, r.RecomputeNS = 1, graph.MaxNS },
 	} {
 		meta := graph.Meta{Operators: 2000, Tensors: 1}
 		if v, err = graph.NewValidator(&meta); err != nil {

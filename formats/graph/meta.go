@@ -1,20 +1,20 @@
 package graph
 
-// What a graph is made from.
+// The sources of graphs.
 const (
 	SourceRecorded = "recorded" // a program that ran
 	SourceShapes   = "shapes"   // the shapes of a model
 )
 
-// Meta is what a graph says of itself as a whole. But for the numbers of operators and tensors, zero values mean unknown.
+// Meta describes a graph as a whole. Zero values mean unknown, except for the numbers of operators and tensors.
 type Meta struct {
 	Name      string // of the model or the program
-	Device    string // the product's name that the durations hold for
+	Device    string // product name of the GPU that the durations apply to
 	Capacity  int64  // bytes of memory of the device
 	Operators int64
 	Tensors   int64
-	ComputeNS int64  // nanoseconds: the durations of all operators
-	PlainPeak int64  // bytes in use at worst when no tensor is moved
+	ComputeNS int64  // nanoseconds: the sum of the durations of all operators
+	PlainPeak int64  // bytes in use at the peak when no tensor is moved
 	Source    string // SourceRecorded or SourceShapes
 	Host      string
 	PID       int64

@@ -8,38 +8,38 @@ import (
 const (
 	// MaxRows is the most rows that a graph may have.
 	MaxRows = 1 << 21
-	// MaxBytes bounds the size of a tensor and what is in use beside the tensors.
+	// MaxBytes bounds the size of a tensor and the bytes in use besides the tensors.
 	MaxBytes = 1 << 50
-	// MaxTotal bounds the sizes of all tensors, counted once and once more for each use, so that sums over what is copied do
-	// not overflow.
+	// MaxTotal bounds the sum of the sizes of all tensors, each counted once and once more per use, so that sums over
+	// copies do not overflow.
 	MaxTotal = 1 << 60
-	// MaxNS bounds the durations of all operators, and that of computing a tensor again: 1000 hours.
+	// MaxNS bounds the sum of the durations of all operators, and the time to recompute a tensor: 1000 hours.
 	MaxNS = 1000 * 3600 * 1_000_000_000
-	// MaxAgainNS bounds the times that computing tensors again takes, once for each use.
+	// MaxAgainNS bounds the sum of the times to recompute the tensors, each counted once per use.
 	MaxAgainNS = 1 << 60
 )
 
 // Validator checks the rules of a graph, batch by batch:
 //
-//   - operators are numbered from 0 without a gap; all other rows are of the operator above them, and of its phase;
+//   - operators are numbered from 0 without a gap; all other rows have the operator and the phase of the operator above them;
 //   - phases do not go back;
 //   - tensors are numbered from 0 without a gap, in any order; each is written once, and used at least once;
-//   - uses are of a tensor whose row is above, and one at an operator;
-//   - inputs, of a tensor that this operator writes, are tensors whose rows are above, and others than itself;
-//   - durations are not negative, MaxNS at most, and so is their sum; so are times to compute a tensor again, which add up
-//     to MaxAgainNS at most, once for each use;
-//   - sizes are 1 byte to MaxBytes, and at most MaxTotal in all, once and once more for each use; bytes beside the tensors are
-//     0 to MaxBytes;
-//   - layers and numbers of what autograd saved are -1 or more, versions 0 or more;
-//   - there are MaxRows rows at most, as many operators and tensors as the metadata says, and nothing in fields that are
-//     not those of the row's kind.
+//   - uses are of a tensor whose row is above; an operator uses a tensor at most once;
+//   - inputs of a tensor that this operator writes are other tensors whose rows are above;
+//   - durations, their sum and times to recompute a tensor are 0 to MaxNS; the latter, counted once per use, add up to at
+//     most MaxAgainNS;
+//   - sizes are 1 byte to MaxBytes, and add up to at most MaxTotal, each counted once and once more per use; bytes besides
+//     the tensors are 0 to MaxBytes;
+//   - layers and the numbers of saved tensors are at least -1, versions at least 0;
+//   - there are at most MaxRows rows, and as many operators and tensors as the metadata says; fields that do not belong
+//     to the row's kind are unset.
 type Validator struct {
-	meta    Meta // as the rows are checked against
+	meta    Meta // that the rows are checked against
 	given   *Meta
 	row     int64
 	op      int64 // of the row above, -1 before the first
 	phase   Phase
-	tensors []life // by number, as far as any were seen
+	tensors []life // by number, up to the highest seen
 	written int64
 	unused  int64
 	ns      int64
@@ -47,15 +47,15 @@ type Validator struct {
 	again   int64 // nanoseconds
 }
 
-// life is where a tensor is written and used last, as numbers of operators plus one: 0 is nowhere. Its size and the time
-// to compute it again count for each use.
+// life records where a tensor is written and last used, as the number of the operator plus one; 0 is nowhere. Its size
+// and the time to recompute it count once per use.
 type life struct {
 	made, last   int32
 	bytes, again int64
 }
 
-// NewValidator returns a Validator for the rows of a graph with that metadata, which is checked first. What the rules
-// are about must stay as it is.
+// NewValidator checks the metadata and returns a Validator for the rows of its graph. The numbers of operators and
+// tensors in the metadata must not change afterwards.
 func NewValidator(meta *Meta) (*Validator, error) {
 	switch {
 	case meta.Operators < 0 || meta.Operators > MaxRows:
@@ -72,7 +72,7 @@ func NewValidator(meta *Meta) (*Validator, error) {
 	return &Validator{meta: *meta, given: meta, op: -1}, nil
 }
 
-// Check checks the next rows. It fails at the first that breaks a rule, and names it, counted from the first batch.
+// Check checks the next rows. Its error names the first row that breaks a rule, counted from the first batch.
 func (v *Validator) Check(b *Batch) error {
 	for i := range b.Kind {
 		r := b.Row(i)
@@ -85,7 +85,7 @@ func (v *Validator) Check(b *Batch) error {
 	return nil
 }
 
-// Close checks the rules that need the whole graph, and that the metadata still is what the rows were checked against.
+// Close checks the rules that depend on the whole graph, and that the metadata has not changed since NewValidator.
 func (v *Validator) Close() error {
 	switch {
 	case v.given.Operators != v.meta.Operators || v.given.Tensors != v.meta.Tensors:
@@ -104,7 +104,7 @@ func (v *Validator) Close() error {
 	return nil
 }
 
-// note takes a row into account that breaks no rule.
+// note records a row that breaks no rule.
 func (v *Validator) note(r *Row) {
 	switch r.Kind {
 	case KindOp:
@@ -129,7 +129,7 @@ func (v *Validator) note(r *Row) {
 	}
 }
 
-// reason says which rule r breaks, or nothing.
+// reason says which rule r breaks; "" for none.
 func (v *Validator) reason(r *Row) string {
 	switch {
 	case v.row >= MaxRows:
@@ -171,7 +171,7 @@ func (v *Validator) reasonOp(r *Row) string {
 	case v.ns+r.DurationNS > MaxNS:
 		return fmt.Sprintf("the operators take more than %d ns", MaxNS)
 	case r.BaseBytes < 0 || r.BaseBytes > MaxBytes:
-		return fmt.Sprintf("%d bytes beside the tensors", r.BaseBytes)
+		return fmt.Sprintf("%d bytes besides the tensors", r.BaseBytes)
 	}
 	return ""
 }
@@ -189,7 +189,7 @@ func (v *Validator) reasonTensor(r *Row) string {
 	case r.RowBytes < 0 || r.RowBytes > 0 && r.Bytes%r.RowBytes != 0:
 		return fmt.Sprintf("rows of %d bytes in %d", r.RowBytes, r.Bytes)
 	case r.RecomputeNS < 0 || r.RecomputeNS > MaxNS:
-		return fmt.Sprintf("computed again in %d ns", r.RecomputeNS)
+		return fmt.Sprintf("recomputed in %d ns", r.RecomputeNS)
 	case r.Saved < -1:
 		return fmt.Sprintf("saved as number %d", r.Saved)
 	case r.Version < 0:
@@ -198,7 +198,7 @@ func (v *Validator) reasonTensor(r *Row) string {
 	return ""
 }
 
-// reasonUse is for rows that are about a tensor above them.
+// reasonUse checks rows about a tensor whose own row is above them.
 func (v *Validator) reasonUse(r *Row) string {
 	t := v.life(r.Tensor)
 	switch {
@@ -207,18 +207,18 @@ func (v *Validator) reasonUse(r *Row) string {
 	case r.Kind == KindUse && int64(t.last) == r.Operator+1:
 		return fmt.Sprintf("second use of tensor %d by operator %d", r.Tensor, r.Operator)
 	case r.Kind == KindUse && t.bytes > MaxTotal-v.bytes:
-		return fmt.Sprintf("the tensors have more than %d bytes, counted for each use", int64(MaxTotal))
+		return fmt.Sprintf("the tensors have more than %d bytes, counted once per use", int64(MaxTotal))
 	case r.Kind == KindUse && t.again > MaxAgainNS-v.again:
-		return fmt.Sprintf("computing the tensors again for each use takes more than %d ns", int64(MaxAgainNS))
+		return fmt.Sprintf("recomputing the tensors once per use takes more than %d ns", int64(MaxAgainNS))
 	case r.Kind == KindFrom && int64(t.made) != r.Operator+1:
 		return fmt.Sprintf("from of tensor %d, which operator %d writes", r.Tensor, t.made-1)
 	case r.Kind == KindFrom && (r.Input == r.Tensor || v.life(r.Input).made == 0):
-		return fmt.Sprintf("tensor %d is computed again from tensor %d, which is not there then", r.Tensor, r.Input)
+		return fmt.Sprintf("tensor %d is recomputed from tensor %d, which is not written before it", r.Tensor, r.Input)
 	}
 	return ""
 }
 
-// life returns what is known of a tensor.
+// life returns what is known about a tensor.
 func (v *Validator) life(tensor int64) life {
 	if tensor < 0 || tensor >= int64(len(v.tensors)) {
 		return life{}

@@ -1,11 +1,11 @@
-// Interop prints, as JSON, what the readers of gm see in a file of each format, for check.mjs to compare with what DuckDB
-// sees in them.
+// Interop prints a summary, as JSON, of what the readers of gm read from a file of each format. check.mjs compares it with
+// what DuckDB reads.
 //
 //	go run ./formats/interop TRACE PLAN GRAPH SCHEDULE
 //	go run ./formats/interop -sample DIR    # writes trace, plan, graph and schedule.parquet in DIR
 //
-// Numbers are printed as strings, as those of 64 bits do not survive JavaScript. Columns of integers are summed up by
-// exclusive or, columns of strings by the number of distinct ones.
+// Numbers are printed as strings, since JavaScript cannot hold all integers of 64 bits. Columns of integers are reduced by
+// exclusive or, columns of strings to the number of distinct ones.
 package main
 
 import (
@@ -55,7 +55,7 @@ var formats = []struct {
 	{"schedule", summarizeSchedule, writeSchedule},
 }
 
-// summary is what is compared of a file.
+// summary is the part of a file that is compared.
 type summary struct {
 	Rows     int64             `json:"rows,string"`
 	Xor      map[string]string `json:"xor"`      // by column of integers

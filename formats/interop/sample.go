@@ -9,11 +9,12 @@ import (
 	"gm/formats/trace"
 )
 
-// sampleSteps is how many times the steps of the sample repeat: a prime, as every count below is or is made of, so
-// that equal sums are no accident.
+// sampleSteps is how many times the steps of the sample repeat. All counts below are primes, or products of them, so that
+// sums are unlikely to be equal by accident.
 const sampleSteps = 9973
 
-// writeSamples writes a file of each format: a trace, the plan of its tensors, in which each has a place of its own, a graph, and a schedule for it.
+// writeSamples writes a file of each format: a trace, a plan in which each of its tensors has its own place, a graph, and a schedule for
+// the graph.
 func writeSamples(dir string) error {
 	for _, f := range formats {
 		if err := writeFile(filepath.Join(dir, f.name+".parquet"), f.write); err != nil {

@@ -8,11 +8,11 @@ import (
 	"gm/formats/schedule"
 )
 
-// The sample of a graph has so many operators in its forward pass, and as many in its backward pass. Each of the forward pass writes a
-// tensor, which the next operator reads, and its counterpart in the backward pass.
+// sampleForward is the number of operators of the sample graph in its forward pass, and in its backward pass. Each operator of the
+// forward pass writes a tensor, which the next operator and its counterpart in the backward pass read.
 const sampleForward = 1019
 
-// sampleCounterpart returns the operator of the one pass that goes with one of the other.
+// sampleCounterpart returns the operator of the other pass that corresponds to an operator.
 func sampleCounterpart(op int64) int64 { return 2*sampleForward - 1 - op }
 
 func writeGraph(f *os.File) error {

@@ -9,7 +9,7 @@ import (
 	"gm/formats/trace"
 )
 
-// counter gathers the columns of a summary.
+// counter collects the columns of a summary.
 type counter struct {
 	integers map[string]uint64
 	strings  map[string]map[string]bool
@@ -132,7 +132,7 @@ func countTensor(c *counter, r *plan.Reader, t *plan.Tensor) {
 // move is a change of the live bytes.
 type move struct{ row, bytes int64 }
 
-// peakOf returns the most bytes that are live at a time.
+// peakOf returns the maximum of the live bytes.
 func peakOf(moves []move) int64 {
 	slices.SortFunc(moves, func(a, b move) int {
 		if a.row != b.row {

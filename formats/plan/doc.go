@@ -1,14 +1,14 @@
-// Package plan reads and writes plans: where each tensor of a trace is to be put, one row a tensor, as Parquet. A plan
-// is enough to rebuild the allocs and frees it was made for. Documentation of the format itself, for those who read
-// it elsewhere, is in formats/README.md.
+// Package plan reads and writes plans as Parquet: where each tensor of a trace is to be placed, one row per tensor. The
+// allocs and frees that a plan was made for can be rebuilt from it. formats/README.md documents the format itself, for
+// readers in other languages.
 //
 // # Rules
 //
-// Both the Writer and the Reader hold a plan to the rules of [Validator]. That no two tensors share a byte at the same
-// time is not among them.
+// Both the Writer and the Reader check a plan against the rules of [Validator]. These do not include that no two tensors
+// share a byte at the same time.
 //
 // # Backwards compatibility
 //
-// A reader takes any file of its major version or an older one, whatever columns it has beside those of [Batch].
-// Within a major version columns are added and never changed or taken away.
+// A reader accepts any file of its major version or an older one, and ignores columns that [Batch] does not have.
+// Within a major version, columns are only added, never changed or removed.
 package plan

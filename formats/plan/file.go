@@ -22,8 +22,9 @@ func NewReader(src io.ReaderAt, size int64, name string) (*Reader, error) {
 }
 
 // NewWriter starts a plan. Nothing is written before the first row group is full. Rows are checked against the
-// metadata given here, of which Peak, Rows and Alignment are final; the rest may be amended, by Meta, until Close.
+// metadata given here: Peak, Rows and Alignment are final; the rest may be changed through Meta until Close.
 func NewWriter(w io.Writer, meta Meta) *Writer { return table().NewWriter(w, meta) }
 
-// Each calls visit with every tensor of a plan that is still to be read. The tensor is valid until visit returns; an error of visit ends the reading.
+// Each calls visit with every tensor of a plan that is still to be read. The tensor is valid until visit returns; an error of visit ends the
+// reading and is returned unchanged.
 func Each(r *Reader, visit func(t *Tensor) error) error { return column.Each(r, visit) }

@@ -17,34 +17,34 @@ const (
 	MaxTraceRows = 1 << 26
 	// MaxTime bounds times, in ns since the Unix epoch.
 	MaxTime = 1 << 62
-	// MaxTotal bounds what the sizes of all tensors add up to, in bytes, and what those of the segments do.
+	// MaxTotal bounds the sum of the sizes of all tensors, and that of the segments, in bytes.
 	MaxTotal = 1 << 61
 )
 
 // Validator checks the rules of a plan, batch by batch:
 //
-//   - tensors are in the order in which they come to life: alloc and id grow strictly, both from row to row;
-//   - 0 <= alloc < free <= the rows of the trace, MaxTraceRows at most, and 0 <= alloc_ns <= free_ns <= MaxTime;
-//   - sizes are at least 1 byte, offsets not negative and multiples of the alignment;
-//   - offset plus the size, rounded up to the alignment, is at most the peak, and so is the sum of where the arenas end;
-//   - the sizes of all tensors add up to MaxTotal at most, and there are MaxRows rows at most;
+//   - tensors are in the order of their allocation: both alloc and id grow strictly from row to row;
+//   - 0 <= alloc < free <= the rows of the trace <= MaxTraceRows, and 0 <= alloc_ns <= free_ns <= MaxTime;
+//   - sizes are at least 1 byte; offsets are not negative, and are multiples of the alignment;
+//   - the offset plus the size, rounded up to the alignment, is at most the peak, and so is the sum of the ends of the arenas;
+//   - the sizes of all tensors add up to at most MaxTotal, and there are at most MaxRows rows;
 //   - devices are 0 to MaxDevice.
 type Validator struct {
-	meta  Meta // as the rows are checked against
+	meta  Meta // that the rows are checked against
 	given *Meta
 	row   int64
 	alloc int64
 	id    int64
 	total int64           // bytes of all tensors
-	ends  map[arena]int64 // bytes
-	peak  int64           // the ends, added up
+	ends  map[arena]int64 // bytes, of the arenas so far
+	peak  int64           // bytes: the sum of the ends
 }
 
 // arena is the address range that a tensor lies in.
 type arena struct{ device, code int32 }
 
-// NewValidator returns a Validator for the rows of a plan with that metadata, which is checked first. What the rules
-// are about must stay as it is.
+// NewValidator checks the metadata and returns a Validator for the rows of its plan. The peak, rows and alignment in
+// the metadata must not change afterwards.
 func NewValidator(meta *Meta) (*Validator, error) {
 	switch {
 	case meta.Alignment < 1 || meta.Alignment > MaxBytes:
@@ -66,7 +66,7 @@ func NewValidator(meta *Meta) (*Validator, error) {
 	return &Validator{meta: *meta, given: meta, alloc: -1, ends: map[arena]int64{}}, nil
 }
 
-// checkRecorded checks what is said of the traced allocator.
+// checkRecorded checks the metadata about the traced allocator.
 func (m *Meta) checkRecorded() error {
 	if len(m.Segments)%3 != 0 || len(m.Emptied)%2 != 0 || m.Preexisting < 0 {
 		return fmt.Errorf("segments are %d numbers, three each, emptied %d, two each, preexisting %d", len(m.Segments), len(m.Emptied), m.Preexisting)
@@ -89,7 +89,7 @@ func (m *Meta) checkRecorded() error {
 	return nil
 }
 
-// Check checks the next rows. It fails at the first that breaks a rule, and names it, counted from the first batch.
+// Check checks the next rows. Its error names the first row that breaks a rule, counted from the first batch.
 func (v *Validator) Check(b *Batch) error {
 	for i := range b.ID {
 		t := b.Row(i)
@@ -101,7 +101,7 @@ func (v *Validator) Check(b *Batch) error {
 	return nil
 }
 
-// Close checks that the metadata still is what the rows were checked against.
+// Close checks that the metadata has not changed since NewValidator.
 func (v *Validator) Close() error {
 	if v.given.Peak != v.meta.Peak || v.given.Rows != v.meta.Rows || v.given.Alignment != v.meta.Alignment {
 		return errors.New("peak, rows or alignment changed after rows were checked against them")
@@ -109,7 +109,7 @@ func (v *Validator) Close() error {
 	return nil
 }
 
-// note takes a row into account that breaks no rule.
+// note records a row that breaks no rule.
 func (v *Validator) note(t *Tensor) {
 	v.alloc, v.id = t.Alloc, t.ID
 	v.total += t.Size
@@ -123,10 +123,10 @@ func (v *Validator) note(t *Tensor) {
 // end returns where t ends in its arena, in bytes.
 func (v *Validator) end(t *Tensor) int64 { return t.Offset + roundUp(t.Size, v.meta.Alignment) }
 
-// grown returns by how many bytes t ends beyond all that is in its arena so far; 0 or less if it does not.
+// grown returns by how many bytes t extends its arena; 0 or less if it does not.
 func (v *Validator) grown(t *Tensor) int64 { return v.end(t) - v.ends[arena{t.Device, t.Arena}] }
 
-// reason says which rule t breaks, or nothing.
+// reason says which rule t breaks; "" for none.
 func (v *Validator) reason(t *Tensor) string {
 	switch {
 	case v.row >= MaxRows:

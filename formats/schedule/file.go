@@ -22,8 +22,9 @@ func NewReader(src io.ReaderAt, size int64, name string) (*Reader, error) {
 }
 
 // NewWriter starts a schedule. Nothing is written before the first row group is full. Rows are checked against the
-// metadata given here, of which Operators, Tensors and HostPeak are final; the rest may be amended, by Meta, until Close.
+// metadata given here: Operators, Tensors and HostPeak are final; the rest may be changed through Meta until Close.
 func NewWriter(w io.Writer, meta Meta) *Writer { return table().NewWriter(w, meta) }
 
-// Each calls visit with every action of a schedule that is still to be read. The action is valid until visit returns; an error of visit ends the reading.
+// Each calls visit with every action of a schedule that is still to be read. The action is valid until visit returns; an error of visit ends
+// the reading and is returned unchanged.
 func Each(r *Reader, visit func(a *Action) error) error { return column.Each(r, visit) }

@@ -11,7 +11,7 @@ const (
 	MaxRows = 1 << 21
 	// MaxBytes bounds what an action copies.
 	MaxBytes = 1 << 50
-	// MaxTotal bounds what all copies add up to, in bytes, so that sums of them do not overflow.
+	// MaxTotal bounds the sum of all copies, in bytes, so that sums of them do not overflow.
 	MaxTotal = 1 << 60
 	// MaxPeak bounds peaks, so that sums with sizes do not overflow.
 	MaxPeak = 1 << 61
@@ -22,14 +22,14 @@ const (
 // Validator checks the rules of a schedule, batch by batch:
 //
 //   - actions are in the order of the operators at which they are carried out;
-//   - those operators, and tensors, are of the graph: from 0, and less than the metadata says that there are;
+//   - operators and tensors are those of the graph: numbered from 0, and below the numbers that the metadata gives;
 //   - the lane is that of the kind;
-//   - copies are of 1 byte to MaxBytes, and their slots -1 or in the first HostPeak bytes of host memory, to the last byte;
+//   - copies are of 1 byte to MaxBytes, and their slots are -1 or lie entirely in the first HostPeak bytes of host memory;
 //     other actions have no slot, and 0 to MaxBytes bytes;
-//   - a prefetch is of a tensor that was offloaded, and of the bytes and the slot of the last time that it was;
-//   - all bytes add up to MaxTotal at most, and there are MaxRows rows at most.
+//   - a prefetch is of a tensor that was offloaded, with the bytes and the slot of its last offload;
+//   - all bytes add up to at most MaxTotal, and there are at most MaxRows rows.
 type Validator struct {
-	meta     Meta // as the rows are checked against
+	meta     Meta // that the rows are checked against
 	given    *Meta
 	row      int64
 	operator int64
@@ -40,8 +40,8 @@ type Validator struct {
 // place is where the last copy of a tensor to the host went.
 type place struct{ bytes, slot int64 }
 
-// NewValidator returns a Validator for the rows of a schedule with that metadata, which is checked first. What the rules
-// are about must stay as it is.
+// NewValidator checks the metadata and returns a Validator for the rows of its schedule. The numbers that the rows are
+// checked against must not change afterwards.
 func NewValidator(meta *Meta) (*Validator, error) {
 	switch {
 	case meta.Operators < 0 || meta.Operators > MaxRows:
@@ -64,7 +64,7 @@ func NewValidator(meta *Meta) (*Validator, error) {
 	return &Validator{meta: *meta, given: meta, copies: map[int64]place{}}, nil
 }
 
-// Check checks the next rows. It fails at the first that breaks a rule, and names it, counted from the first batch.
+// Check checks the next rows. Its error names the first row that breaks a rule, counted from the first batch.
 func (v *Validator) Check(b *Batch) error {
 	for i := range b.Kind {
 		a := b.Row(i)
@@ -81,7 +81,7 @@ func (v *Validator) Check(b *Batch) error {
 	return nil
 }
 
-// Close checks that the metadata still is what the rows were checked against.
+// Close checks that the metadata has not changed since NewValidator.
 func (v *Validator) Close() error {
 	if v.given.Operators != v.meta.Operators || v.given.Tensors != v.meta.Tensors || v.given.HostPeak != v.meta.HostPeak {
 		return errors.New("operators, tensors or peak of host memory changed after rows were checked against them")
@@ -89,7 +89,7 @@ func (v *Validator) Close() error {
 	return nil
 }
 
-// reason says which rule a breaks, or nothing.
+// reason says which rule a breaks; "" for none.
 func (v *Validator) reason(a *Action) string {
 	switch {
 	case v.row >= MaxRows:

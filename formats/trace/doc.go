@@ -1,13 +1,13 @@
-// Package trace reads and writes traces: what happened to the memory of a process's GPUs, one row an event, as
-// Parquet. Package documentation of the format itself, for those who read it elsewhere, is in formats/README.md.
+// Package trace reads and writes traces as Parquet: what happened to the memory of a process's GPUs, one row per event.
+// formats/README.md documents the format itself, for readers in other languages.
 //
 // # Rules
 //
-// Both the Writer and the Reader hold a trace to the rules of [Validator], so that whoever has read a batch need not
-// look at it again.
+// Both the Writer and the Reader check a trace against the rules of [Validator]. A batch that was read needs no further
+// checks.
 //
 // # Backwards compatibility
 //
-// A reader takes any file of its major version or an older one, whatever columns it has beside those of [Batch].
-// Within a major version columns are added and never changed or taken away.
+// A reader accepts any file of its major version or an older one, and ignores columns that [Batch] does not have.
+// Within a major version, columns are only added, never changed or removed.
 package trace

@@ -4,14 +4,14 @@ package trace
 type Op int8
 
 const (
-	OpAlloc         Op = iota // a tensor or buffer of Size bytes came to life at Addr
-	OpFree                    // it was given back and is reusable at once
-	OpFreeRequested           // its owner gave it back; other streams may still use it
-	OpFreeCompleted           // the last stream is done with it: now it is reusable
-	OpSegmentAlloc            // the allocator took Size bytes at Addr from the driver
-	OpSegmentFree             // and gave them back
+	OpAlloc         Op = iota // a tensor or buffer of Size bytes was allocated at Addr
+	OpFree                    // it was freed, and its memory is reusable at once
+	OpFreeRequested           // its owner freed it; other streams may still use it
+	OpFreeCompleted           // the last stream is done with it: its memory is reusable
+	OpSegmentAlloc            // the allocator obtained Size bytes at Addr from the driver
+	OpSegmentFree             // the allocator released them to the driver
 	OpSegmentMap              // Size bytes at Addr were mapped into an expandable segment
-	OpSegmentUnmap            // and unmapped
+	OpSegmentUnmap            // Size bytes at Addr were unmapped from it
 	OpOOM                     // a request of Size bytes failed; Addr holds the bytes the device had free
 	OpSnapshot                // a snapshot was taken
 	OpMark                    // a point named by the user, in Tag
@@ -19,7 +19,7 @@ const (
 	numOps
 )
 
-// Level says who made a row's memory known.
+// Level is the layer of software at which a row was recorded.
 type Level int8
 
 const (
@@ -30,10 +30,10 @@ const (
 
 // Event is one row of a trace.
 type Event struct {
-	TimeNS int64 // nanoseconds since the Unix epoch; never less than the row before
+	TimeNS int64 // nanoseconds since the Unix epoch; never less than in the row before
 	Op     Op
-	ID     int64  // which allocation: from 1, growing from alloc to alloc; 0 in rows of no allocation
-	Size   int64  // bytes as requested, not as rounded
+	ID     int64  // number of the allocation, from 1, growing from alloc to alloc; 0 in rows that are about no allocation
+	Size   int64  // bytes as requested, before rounding
 	Addr   uint64 // device address, 0 when unknown
 	Device int32  // ordinal of the GPU
 	Stream int64  // CUDA stream handle, 0 for the default stream
@@ -44,7 +44,7 @@ type Event struct {
 	Tag    int32 // code of a free text
 }
 
-// Batch holds consecutive rows, one slice a column, all of one length.
+// Batch holds consecutive rows, one slice per column, all of the same length.
 type Batch struct {
 	TimeNS []int64
 	Op     []Op

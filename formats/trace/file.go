@@ -22,7 +22,7 @@ func NewReader(src io.ReaderAt, size int64, name string) (*Reader, error) {
 	return readable().NewReader(src, size, name)
 }
 
-// ReadSource calls read with a reader of the trace in a source, from its beginning. A source can be read again and again.
+// ReadSource calls read with a reader that starts at the beginning of the trace in a source. A source can be read several times.
 func ReadSource[T any](source *column.Source, read func(*Reader) (T, error)) (result T, err error) {
 	r, err := NewReader(source, source.Size(), source.Name())
 	if err != nil {
@@ -32,6 +32,6 @@ func ReadSource[T any](source *column.Source, read func(*Reader) (T, error)) (re
 	return read(r)
 }
 
-// NewWriter starts a trace. Nothing is written before the first row group is full. The metadata may be amended, by
-// Meta, until Close.
+// NewWriter starts a trace. Nothing is written before the first row group is full. The metadata may be changed through
+// Meta until Close.
 func NewWriter(w io.Writer, meta Meta) *Writer { return table().NewWriter(w, meta) }

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// Frame is a call of a stack, taken apart.
+// Frame is a parsed frame of a stack.
 type Frame struct {
 	Name string // of the function
 	File string // "" when unknown
 	Line int64  // 0 when unknown
 }
 
-// ParseFrame takes a frame of a folded stack apart, "name (file:line)". What is of another form is a name.
+// ParseFrame parses a frame of a folded stack, "name (file:line)". Text of any other form becomes the name.
 func ParseFrame(text string) Frame {
 	at := strings.LastIndex(text, " (")
 	if at < 0 || !strings.HasSuffix(text, ")") {

@@ -1,7 +1,8 @@
 package trace
 
-// tagIncomplete begins the tag of a mark at which a recording begins to lack something.
+// tagIncomplete is the prefix of the tag of a mark from which on a recording is incomplete.
 const tagIncomplete = "incomplete: "
 
-// IncompleteTag returns the tag of a mark that says what a recording lacks from there on, or as far as is known in all.
+// IncompleteTag returns the tag of a mark that says what is missing from a recording, from the mark on or, where that is not known,
+// anywhere in it.
 func IncompleteTag(what string) string { return tagIncomplete + what }

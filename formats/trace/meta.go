@@ -1,6 +1,6 @@
 package trace
 
-// Meta is what a trace says of itself as a whole. Zero values mean unknown.
+// Meta describes a trace as a whole. Zero values mean unknown.
 type Meta struct {
 	Devices    []string // names of the GPUs, by ordinal
 	Capacity   int64    // bytes of memory of each GPU
@@ -12,6 +12,6 @@ type Meta struct {
 	Command    string // the command line that was traced
 	Source     string // what the trace was made from, such as "pytorch snapshot opt13b.pickle.gz"
 	Alignment  int64  // bytes to which the traced allocator rounds each request; 1 when it does not
-	Incomplete string // what the recording is missing; "" if nothing is known to be
+	Incomplete string // what is missing from the recording; "" if nothing is known to be
 	AllocConf  string // the traced allocator's settings, in the syntax of PYTORCH_CUDA_ALLOC_CONF
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// opNames are the operations as files hold them, by value.
+// opNames are the names of the operations in files, by value.
 var opNames = []string{
 	OpAlloc:         "alloc",
 	OpFree:          "free",
@@ -21,13 +21,13 @@ var opNames = []string{
 	OpSample:        "sample",
 }
 
-// levelNames are the levels as files hold them, by value.
+// levelNames are the names of the levels in files, by value.
 var levelNames = []string{
 	LevelFramework: "framework",
 	LevelDriver:    "driver",
 }
 
-// String returns the operation's name, as files hold it.
+// String returns the operation's name in files.
 func (o Op) String() string { return nameOf("Op", opNames, int(o)) }
 
 // ParseOp returns the operation of a name.
@@ -39,10 +39,10 @@ func ParseOp(name string) (Op, error) {
 	return Op(i), nil
 }
 
-// Segment tells whether the row is about the memory that an allocator holds, and not about what it hands out.
+// Segment reports whether the row is about memory that an allocator reserves, rather than about what it allocates from it.
 func (o Op) Segment() bool { return o >= OpSegmentAlloc && o <= OpSegmentUnmap }
 
-// String returns the level's name, as files hold it.
+// String returns the level's name in files.
 func (l Level) String() string { return nameOf("Level", levelNames, int(l)) }
 
 func nameOf(typ string, names []string, i int) string {

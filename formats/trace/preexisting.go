@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// Rows that stand for what was there before the recording began are tagged with this. An alloc row whose block is known to be
-// larger than its request rounded up to 512 bytes has the bytes of the block behind it.
+// Rows that stand for memory allocated before the recording began have this tag. Where the block of an alloc row is known to be
+// larger than its request rounded up to 512 bytes, the tag ends with the bytes of the block.
 const (
 	tagPreexisting = "preexisting"
 	tagBlock       = " block="
 )
 
-// PreexistingTag returns the tag of a row that is older than the recording; block is the bytes of an allocation's block, 0 to leave
-// them out.
+// PreexistingTag returns the tag of a row that is older than the recording; block is the bytes of an allocation's block, or 0 to
+// omit them.
 func PreexistingTag(block int64) string {
 	if block == 0 {
 		return tagPreexisting
@@ -21,8 +21,8 @@ func PreexistingTag(block int64) string {
 	return tagPreexisting + tagBlock + strconv.FormatInt(block, 10)
 }
 
-// ParsePreexisting says whether a tag is that of a row older than the recording, and returns the bytes of its block, 0 if the
-// tag does not hold them.
+// ParsePreexisting reports whether a tag is that of a row older than the recording, and returns the bytes of its block, 0 if the
+// tag does not say.
 func ParsePreexisting(tag string) (block int64, ok bool) {
 	rest, ok := strings.CutPrefix(tag, tagPreexisting)
 	if !ok || rest == "" {

@@ -14,7 +14,7 @@ func table() *column.Table[Batch, Meta] {
 	}
 }
 
-// readable is the table with the bounds that files are held to when they are read.
+// readable is the table with the bounds that apply to files when they are read.
 func readable() *column.Table[Batch, Meta] {
 	t := table()
 	t.Rules = func(m *Meta) (column.Rules[Batch], error) {

@@ -6,22 +6,22 @@ import (
 )
 
 const (
-	// MaxSize bounds the sizes of a trace, in bytes: the whole of a 47-bit address space.
+	// MaxSize is the largest size in a trace, in bytes: the whole of a 47-bit address space.
 	MaxSize = 1 << 47
 	// MaxTime bounds times, in ns since the Unix epoch, so that no difference of two overflows: the year 2116.
 	MaxTime = 1 << 62
 	// MaxDevice is the highest ordinal of a GPU.
 	MaxDevice = 1023
-	// MaxTotal bounds what the sizes of all rows of allocations and segments add up to, in bytes, so that no sum of them
-	// overflows, nor twice one.
+	// MaxTotal bounds the sum of the sizes of all rows of allocations and segments, in bytes, so that neither a sum of
+	// them nor its double overflows.
 	MaxTotal = 1 << 61
-	// MaxLive is how many allocations may live at a time in a trace that is read: what programs hold of each is bounded by
-	// it. A trace with more is written all the same.
+	// MaxLive is how many allocations may be live at a time in a trace that is read. It bounds the memory of programs that
+	// keep state for each. It does not apply to writing.
 	MaxLive = 1 << 22
-	// MaxAlignment bounds the alignment that a trace may say, in bytes.
+	// MaxAlignment is the largest alignment that a trace may state, in bytes.
 	MaxAlignment = 1 << 40
-	// idSlack is how far ids may run ahead of twice the rows so far, so that the state of ids, a quarter of a byte
-	// each, grows with the rows that were really read.
+	// idSlack is how far ids may exceed twice the rows read so far. It makes the memory for the states of ids, two bits
+	// each, grow with the rows that were read.
 	idSlack = 1 << 20
 )
 
@@ -29,22 +29,22 @@ const (
 //
 //   - times are 0 to MaxTime and never decrease;
 //   - the id of an alloc is at least 1, more than that of the alloc before it, and at most the number of rows;
-//   - free and free_requested are of an id that is live, free_completed of one whose free is requested, which a free
-//     does at once; other rows have id 0;
-//   - an alloc's size is 1 to MaxSize bytes, any other 0 to MaxSize; those of all rows of
-//     allocations and segments add up to MaxTotal at most;
-//   - no address with a size reaches beyond 2^64, and an oom row's, the bytes that were free, is at most MaxTotal;
+//   - free and free_requested name an id that is live, free_completed one whose free is requested; a free does both
+//     steps at once; other rows have id 0;
+//   - an alloc's size is 1 to MaxSize bytes, any other 0 to MaxSize; the sizes of all rows of allocations and segments
+//     add up to at most MaxTotal;
+//   - no address plus its size exceeds 2^64; the address of an oom row, which holds the free bytes, is at most MaxTotal;
 //   - the alignment in the metadata is 0 to MaxAlignment, the capacity 0 to MaxTotal;
 //   - devices are 0 to MaxDevice, threads are not negative, ops and levels are those of this package.
 //
-// That the rows of a free repeat the size, address or stream of their alloc is not asked for. A trace may end with
-// allocs still live. The zero Validator is ready for the first row of a trace.
+// The rows of a free need not repeat the size, address or stream of their alloc. A trace may end with allocs still
+// live. The zero Validator is ready for the first row of a trace.
 type Validator struct {
 	rows    int64
 	time    int64
 	lastID  int64
 	total   int64
-	live    int
+	live    int     // allocations
 	maxLive int     // 0 for no bound
 	meta    *Meta   // nil if there is none to check
 	states  []uint8 // two bits an id
@@ -61,7 +61,7 @@ func (m *Meta) check() error {
 	return nil
 }
 
-// What has become of an id.
+// The states of an id.
 const (
 	idUnknown = iota
 	idLive
@@ -76,7 +76,7 @@ var idStates = [...]string{
 	idFreed:     "is freed already",
 }
 
-// Check checks the next rows. It fails at the first that breaks a rule, and names it, counted from the first batch.
+// Check checks the next rows. Its error names the first row that breaks a rule, counted from the first batch.
 func (v *Validator) Check(b *Batch) error {
 	for i := range b.TimeNS {
 		if !v.plain(b, i) {
@@ -94,7 +94,7 @@ func (v *Validator) Check(b *Batch) error {
 			}
 			v.states[id>>2] |= idLive << (id & 3 * 2)
 			if v.live++; v.live > v.maxLive && v.maxLive > 0 {
-				return fmt.Errorf("row %d: more than %d allocations live at once; that many are not read", v.rows, v.maxLive)
+				return fmt.Errorf("row %d: more than %d allocations are live at once, the most that can be read", v.rows, v.maxLive)
 			}
 		case OpFree, OpFreeRequested, OpFreeCompleted:
 			want, next := steps[op].want, steps[op].next
@@ -119,7 +119,7 @@ func (v *Validator) Check(b *Batch) error {
 	return nil
 }
 
-// steps are the states that the ops of a free want and leave.
+// steps are the states that the ops of a free require and lead to.
 var steps = [numOps]struct{ want, next uint8 }{
 	OpFree:          {idLive, idFreed},
 	OpFreeRequested: {idLive, idRequested},
@@ -134,7 +134,7 @@ func (v *Validator) maxAddr(b *Batch, i int) uint64 {
 	return math.MaxUint64 - uint64(b.Size[i])
 }
 
-// plain checks the rules that need no more than the row itself and the time before it.
+// plain checks the rules that concern only the row itself and the time of the row before it.
 func (v *Validator) plain(b *Batch, i int) bool {
 	return b.TimeNS[i] >= v.time && b.TimeNS[i] <= MaxTime &&
 		uint8(b.Op[i]) < uint8(numOps) &&
@@ -145,7 +145,7 @@ func (v *Validator) plain(b *Batch, i int) bool {
 		b.Thread[i] >= 0
 }
 
-// explain returns the error for a row that was found to break a rule.
+// explain returns the error for a row that breaks a rule.
 func (v *Validator) explain(b *Batch, i int) error {
 	e := b.Row(i)
 	return fmt.Errorf("row %d: %s", v.rows, v.reason(&e))
@@ -204,7 +204,7 @@ func (v *Validator) state(id int64) uint8 {
 	return v.states[id>>2] >> (id & 3 * 2) & 3
 }
 
-// Close checks the rules that need the whole trace.
+// Close checks the rules that depend on the whole trace.
 func (v *Validator) Close() error {
 	switch {
 	case v.lastID > v.rows:

@@ -238,7 +238,7 @@ func TestMaxLive(t *testing.T) {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	want := "trace x.parquet: row 4194308: more than 4194304 allocations live at once; that many are not read"
+	want := "trace x.parquet: row 4194308: more than 4194304 allocations are live at once, the most that can be read"
 	if err := read(); err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}
