@@ -1,5 +1,5 @@
-// Package changes says what changed between two traces, or between two iterations of one: which groups of allocations grew, are
-// new, are gone, or are no longer freed, by stack and by size; and which leak.
+// Package changes finds what changed between two traces, or between two iterations of one trace: which groups of allocations, by stack
+// and by size, grew, are new, are gone or are no longer freed; and which leak.
 package changes
 
 import (
@@ -15,14 +15,14 @@ import (
 // Device is what changed on one GPU from A to B.
 type Device struct {
 	Device    int32      `json:"device"`
-	Level     string     `json:"level"`        // whose allocations: the framework's or, where it has none, those of the driver
-	Mixed     bool       `json:"mixed_levels"` // they are those of B, and A has those of the other level
+	Level     string     `json:"level"`        // whose allocations: the framework's or, if it has none, the driver's
+	Mixed     bool       `json:"mixed_levels"` // A's allocations are of the other level
 	HasStacks bool       `json:"has_stacks"`
-	Reserved  Pair       `json:"peak_reserved_bytes"` // 0 if not known
-	Peak      Comparison `json:"peak"`                // what lived when most did
-	End       Comparison `json:"end"`                 // what lived at the end
+	Reserved  Pair       `json:"peak_reserved_bytes"` // 0 if unknown
+	Peak      Comparison `json:"peak"`                // what was live at the peak
+	End       Comparison `json:"end"`                 // what was live at the end
 	Made      Comparison `json:"allocated"`
-	Each      bool       `json:"allocated_per_iteration"` // or else in all
+	Each      bool       `json:"allocated_per_iteration"` // Made is per iteration, rather than in total
 }
 
 // Pair is bytes in A and in B.
@@ -31,8 +31,8 @@ type Pair struct {
 	B int64 `json:"b"`
 }
 
-// Comparison is one quantity of A and B, and the groups that changed: by stack, or without stacks by size and stream; and by class
-// of size. The changes of the groups add up to that of the whole, and so do those of the classes.
+// Comparison is one quantity of A and B, and the groups that changed: by stack or, without stacks, by size and stream; and by size
+// class. The changes of the groups add up to the change of the whole, and so do those of the classes.
 type Comparison struct {
 	Pair
 	Groups  []Change `json:"groups"`
@@ -41,7 +41,7 @@ type Comparison struct {
 
 // Change is a group that changed.
 type Change struct {
-	Name    string `json:"name"` // a folded stack, a size and stream, or a class of sizes
+	Name    string `json:"name"` // a folded stack, a size and stream, or a size class
 	What    string `json:"what"` // one of the constants below
 	A       int64  `json:"a_bytes"`
 	B       int64  `json:"b_bytes"`
@@ -52,22 +52,22 @@ type Change struct {
 // Bytes returns by how many bytes the group changed, up or down.
 func (c *Change) Bytes() int64 { return abs(c.B - c.A) }
 
-// What may have happened to a group.
+// The values of Change.What.
 const (
 	New    = "new"
 	Gone   = "gone"
 	Grew   = "grew"
 	Shrank = "shrank"
-	Kept   = "no longer freed" // A freed all blocks that it made, B did not
+	Kept   = "no longer freed" // A freed all blocks that it allocated, B did not
 )
 
-// Before names the blocks without a stack that are older than the recording, and Stackless those whose stack was not recorded.
+// Before is the group of blocks without a stack that are older than the recording, Stackless that of other blocks without a stack.
 const (
 	Before    = "before the recording"
 	Stackless = "(no stack)"
 )
 
-// Compare compares what two readings hold of one GPU; nil stands for nothing. Two stretches of one trace have the same stacks,
+// Compare compares the contents of one GPU in A and B; nil stands for nothing. Two sections of one trace have the same stacks;
 // those of different runs are matched, see match.
 func Compare(a, b *Contents, oneTrace bool) *Device {
 	one := b
@@ -96,7 +96,7 @@ func Compare(a, b *Contents, oneTrace bool) *Device {
 	return d
 }
 
-// names returns what the groups of a and of b are called.
+// names returns the names of the groups of a and of b.
 func names(a, b *Contents, stacks, oneTrace bool) (nameA, nameB func(*group) string) {
 	ofA, ofB := map[string]string{}, map[string]string{}
 	if stacks && !oneTrace {
@@ -124,7 +124,7 @@ func names(a, b *Contents, stacks, oneTrace bool) (nameA, nameB func(*group) str
 	return name(a, ofA), name(b, ofB)
 }
 
-// stacks returns the different stacks.
+// stacks returns the distinct stacks.
 func (c *Contents) stacks() []string {
 	var all []string
 	seen := map[int32]bool{0: true}
@@ -137,14 +137,14 @@ func (c *Contents) stacks() []string {
 	return all
 }
 
-// account is what two readings have of a group.
+// account holds the two sides of a group.
 type account struct {
 	a, b         sum
-	made         sum // by A
+	made         sum // allocated by A
 	keptA, keptB int64
 }
 
-// compare compares one quantity. freed says that it is about what lives at the end.
+// compare compares one quantity. freed says that the quantity is what is live at the end.
 func compare(a, b *Contents, nameA, nameB func(*group) string, of func(*Contents, *group) sum, freed bool) Comparison {
 	groups, classes := map[string]*account{}, map[int]*account{}
 	var c Comparison
@@ -170,7 +170,7 @@ func compare(a, b *Contents, nameA, nameB func(*group) string, of func(*Contents
 	return c
 }
 
-// pools is the class of what pools of the driver hold, whose blocks are not known.
+// pools is the class of memory in the driver's pools, whose blocks are unknown.
 const pools = -1
 
 func (g *group) class() int {
@@ -196,7 +196,7 @@ func entry[K comparable](all map[K]*account, key K) *account {
 	return a
 }
 
-// changes lists what changed, the largest change first.
+// changes lists the groups that changed, the largest change first.
 func changes[K comparable](all map[K]*account, name func(K) string, freed bool) []Change {
 	list := []Change{}
 	for key, a := range all {

@@ -24,7 +24,7 @@ func (f file) open(t testing.TB) *trace.Reader {
 	return r
 }
 
-// read reads the stretches of a trace that spans names, nil is all of it.
+// read reads the sections of a trace that spans gives, or all of it for nil.
 func (f file) read(t testing.TB, spans map[int32]overview.Span) []*Contents {
 	t.Helper()
 	o, err := overview.Read(f.open(t))
@@ -194,7 +194,7 @@ func randomRows(seed uint64, n int) []trace.Event {
 }
 
 // TestProperties: a trace does not differ from itself, what the groups change by is what the whole changes by, and peaks and ends
-// are those that a plain count of a stretch gives.
+// are those of a plain count over a section.
 func TestProperties(t *testing.T) {
 	texts := []string{"", "main (a.py:1);f (b.py:7)", "main (a.py:2);f (b.py:9)", "main (a.py:3);h (b.py:5)", "preexisting"}
 	moved := []string{"", "main (a.py:1);f (b.py:8)", "main (a.py:2);f (b.py:11)", "main (a.py:4);h (b.py:5)", "preexisting"}
@@ -240,7 +240,7 @@ func checkSums(t *testing.T, d *Device) {
 	}
 }
 
-// count returns the most bytes that live at a time in a stretch, and those that do at its end.
+// count returns the peak of the live bytes in a section, and those at its end.
 func count(rows []trace.Event, span overview.Span) (peak, end int64) {
 	sizes := map[int64]int64{}
 	live := int64(0)

@@ -7,15 +7,15 @@ import (
 	"gm/internal/trace/overview"
 )
 
-// Contents is what one GPU's allocations came to in a stretch of a trace, by group.
+// Contents sums up one GPU's allocations in a section of a trace, by group.
 type Contents struct {
 	Device     int32
-	Level      trace.Level // whose allocations: the framework's or, where it has none, those of the driver
+	Level      trace.Level // whose allocations: the framework's or, if it has none, the driver's
 	HasStacks  bool
-	Iterations int   // how many are in the stretch, 0 if none were found
-	Peak       int64 // the most bytes that lived at a time
-	End        int64 // bytes that live at the end
-	Reserved   int64 // the most bytes that the framework's segments held; 0 if not known
+	Iterations int   // number of iterations in the section, 0 if none were found
+	Peak       int64 // the most bytes that were live at a time
+	End        int64 // bytes that are live at the end
+	Reserved   int64 // the most bytes in the framework's segments; 0 if unknown
 	Leaks      []Leak
 
 	text   func(code int32) string
@@ -25,8 +25,8 @@ type Contents struct {
 // key is what the allocations of a group have in common.
 type key struct {
 	stack  int32
-	size   int64 // bytes of each; 0 for what a pool of the driver holds
-	stream int32 // 0 for the default stream, others numbered from 1 as they are first used
+	size   int64 // bytes of each; 0 for memory in a pool of the driver
+	stream int32 // 0 for the default stream, others numbered from 1 in order of first use
 	tag    int32 // of the driver's level: kind and library
 	early  bool  // they are older than the recording
 }
@@ -40,16 +40,16 @@ func (s *sum) add(bytes, blocks int64) { s.bytes, s.blocks = s.bytes+bytes, s.bl
 type group struct {
 	key
 	now    sum   // live
-	atPeak sum   // when all that lived was at its peak
-	peaks  int64 // of the contents, that atPeak has seen
-	made   sum   // allocated in the stretch
+	atPeak sum   // live at the peak of all groups
+	peaks  int64 // number of peaks of the contents that atPeak includes
+	made   sum   // allocated in the section
 	steady sum   // allocated in iterations
-	kept   int64 // blocks that were made in the stretch and live
+	kept   int64 // live blocks that were allocated in the section
 	growth growth
 }
 
-// Read reads the stretches of a trace that spans names by device, whose whole o sums up; nil is all of it, with a search for
-// leaks. What is held in memory grows with the blocks that live at a time, and with the different stacks and sizes.
+// Read reads a section of a trace on each device, as given by spans; o is the overview of the whole trace. If spans is nil, it reads
+// the whole trace and searches for leaks. Its memory grows with the live blocks, and with the distinct stacks and sizes.
 func Read(r *trace.Reader, o *overview.Overview, spans map[int32]overview.Span) ([]*Contents, error) {
 	var followers []*follower
 	byDevice := map[int32]*follower{}
@@ -97,10 +97,10 @@ func Read(r *trace.Reader, o *overview.Overview, spans map[int32]overview.Span) 
 	return all, nil
 }
 
-var errDone = errors.New("no stretch is left")
+var errDone = errors.New("no section is left")
 
-// Iterations returns the iterations of a device: those that the order of its requests shows or, where it shows none, the
-// stretches between marks named step.
+// Iterations returns the iterations of a device: those found in the order of its requests or, if there are none, the sections
+// between marks named step.
 func Iterations(o *overview.Overview, d *overview.Device) []overview.Span {
 	if len(d.Iterations) > 0 {
 		return d.Iterations

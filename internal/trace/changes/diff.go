@@ -9,7 +9,7 @@ import (
 	"gm/internal/trace/overview"
 )
 
-// Diff is what changed between two traces, or two iterations of one.
+// Diff is what changed between two traces, or two iterations of one trace.
 type Diff struct {
 	A       Side        `json:"a"`
 	B       Side        `json:"b"`
@@ -17,7 +17,7 @@ type Diff struct {
 	Leaks   []TraceLeak `json:"leaks"`
 }
 
-// Side is one of the two that are compared.
+// Side is one side of a comparison.
 type Side struct {
 	Trace     string `json:"trace"`
 	Source    string `json:"source"`
@@ -81,7 +81,7 @@ func CompareIterations(source *column.Source, o *overview.Overview, i, j int) (*
 	return newDiff(sides[0], sides[1], leaks, true), nil
 }
 
-// spansOf returns where an iteration is on each device.
+// spansOf returns the rows of an iteration on each device.
 func spansOf(name string, o *overview.Overview, number int) (map[int32]overview.Span, error) {
 	spans := map[int32]overview.Span{}
 	most := 0

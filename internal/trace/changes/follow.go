@@ -7,28 +7,28 @@ import (
 	"gm/internal/trace/overview"
 )
 
-// follower follows what lives on a device.
+// follower tracks the live allocations of a device.
 type follower struct {
 	*Contents
-	span       overview.Span   // the stretch
-	iterations []overview.Span // still to come, or under way
+	span       overview.Span   // the section
+	iterations []overview.Span // not yet ended
 	begun      bool
 	live       map[int64]block  // by id
 	streams    map[int64]int32  // numbers, by handle
 	tags       map[int32]tagged // by code
 	total      int64            // live bytes
 	reserved   int64
-	peaks      int64 // how often total was at a new peak
+	peaks      int64 // how often total reached a new peak
 	growth     *growths
 }
 
 // block is a live allocation.
 type block struct {
 	*group
-	fresh bool // made in the stretch
+	fresh bool // allocated in the section
 }
 
-// tagged is what a tag says of an allocation.
+// tagged is what a tag says about an allocation.
 type tagged struct {
 	early    bool
 	obtained bool
@@ -41,19 +41,19 @@ func newFollower(device int32, level trace.Level, text func(int32) string) *foll
 	}
 }
 
-// whole sets the stretch to a trace of so many rows.
+// whole sets the section to a whole trace with that many rows.
 func (f *follower) whole(rows int64, iterations []overview.Span) {
 	f.span = overview.Span{End: rows}
 	f.iterations, f.Iterations = iterations, len(iterations)
 	f.growth = newGrowths()
 }
 
-// part sets the stretch to one iteration.
+// part sets the section to one iteration.
 func (f *follower) part(span overview.Span) {
 	f.span, f.iterations, f.Iterations = span, []overview.Span{span}, 1
 }
 
-// advance comes to a row, before what happens there. It tells whether the stretch ends with that.
+// advance moves to a row, before the effect of the row. It reports whether the section ends there.
 func (f *follower) advance(row int64) bool {
 	if !f.begun && row >= f.span.First {
 		f.begun = true
@@ -79,7 +79,7 @@ func (f *follower) advance(row int64) bool {
 	return true
 }
 
-// add follows a row of the device and the level.
+// add processes a row of the device and the level.
 func (f *follower) add(row int64, e *trace.Event) error {
 	switch e.Op {
 	case trace.OpAlloc:
@@ -103,7 +103,7 @@ func (f *follower) add(row int64, e *trace.Event) error {
 	return nil
 }
 
-// maxGroups bounds what is kept apart on a device, some 300 bytes each.
+// maxGroups bounds the groups of a device, at about 300 bytes each.
 const maxGroups = 2 << 20
 
 func (f *follower) alloc(row int64, e *trace.Event) {
@@ -160,7 +160,7 @@ func (f *follower) group(k key) *group {
 	return g
 }
 
-// reserve follows a segment. The driver's are device memory, held by a pool.
+// reserve processes a row about a segment. The driver's segments are device memory of a pool.
 func (f *follower) reserve(e *trace.Event, bytes int64) {
 	if f.Level == trace.LevelDriver {
 		if e.Op == trace.OpSegmentAlloc || e.Op == trace.OpSegmentFree {
@@ -174,7 +174,7 @@ func (f *follower) reserve(e *trace.Event, bytes int64) {
 	}
 }
 
-// move adds live bytes and blocks to a group, or takes them away.
+// move adds live bytes and blocks to a group, or subtracts them.
 func (f *follower) move(g *group, bytes, blocks int64) {
 	g.settle(f.peaks)
 	g.now.add(bytes, blocks)
@@ -188,7 +188,7 @@ func (f *follower) move(g *group, bytes, blocks int64) {
 	}
 }
 
-// settle brings atPeak up to the last of so many peaks. What lives has not changed since the last peak that was not seen.
+// settle updates atPeak to the last of the peaks, of which there were that many. The group has not changed since that peak.
 func (g *group) settle(peaks int64) {
 	if g.peaks < peaks {
 		g.atPeak, g.peaks = g.now, peaks

@@ -5,22 +5,22 @@ import (
 	"slices"
 )
 
-// Leak is allocations of which more live at the end of nearly every iteration than at the end of the one before.
+// Leak is a set of allocations with more live bytes at the end of nearly every iteration than at the end of the one before.
 type Leak struct {
 	Device int32  `json:"device"`
-	Stack  string `json:"stack"`         // folded; "" where the trace has none
+	Stack  string `json:"stack"`         // folded; "" if the trace has none
 	Size   int64  `json:"size_bytes"`    // of each block; 0 if they differ
-	Stream int32  `json:"stream_number"` // 0 for the default stream, others as they are first used; -1 if they differ
+	Stream int32  `json:"stream_number"` // 0 for the default stream, others in order of first use; -1 if they differ
 	Each   int64  `json:"bytes_per_iteration"`
 	Grew   int    `json:"iterations_that_grew"`
-	Of     int    `json:"iterations"` // that were looked at, which the first is not
+	Of     int    `json:"iterations"` // that were examined: all but the first
 }
 
-// growth is how the live bytes of something change from the end of an iteration to the end of the next.
+// growth tracks how live bytes change from the end of an iteration to the end of the next.
 type growth struct {
-	last        int64 // bytes when the last iteration ended
+	last        int64 // bytes at the end of the last iteration
 	grew, fell  int
-	total       int64 // bytes by which it grew altogether
+	total       int64 // bytes: the sum of its growth
 	outstanding bool  // it has changed since the last iteration ended
 }
 
@@ -35,19 +35,19 @@ func (g *growth) step(bytes int64) {
 	g.last = bytes
 }
 
-// leastIterations is how many iterations must be compared with the one before for a leak to be told from chance, where blocks
-// of one stack or size grow, and where all there is to go by is the sum of everything.
+// leastIterations is how many iterations must be compared with the one before to distinguish a leak from chance: for blocks
+// of one stack or size, and for the sum of all blocks.
 const (
 	leastIterations    = 3
 	leastIterationsAll = 6
 )
 
-// leaks tells whether something grows nearly always: in nine iterations of ten.
+// leaks reports whether the bytes grow nearly always: in nine iterations out of ten.
 func (g *growth) leaks(iterations, least int) bool {
 	return iterations >= least && g.total > 0 && 10*g.grew >= 9*iterations && 10*g.fell <= iterations
 }
 
-// growths follows how groups grow, what has a stack in common, and everything.
+// growths tracks the growth of groups, of blocks with the same stack, and of all blocks.
 type growths struct {
 	ended   int // iterations
 	changed []*group
@@ -63,7 +63,7 @@ type stackGrowth struct {
 
 func newGrowths() *growths { return &growths{stacks: map[int32]*stackGrowth{}} }
 
-// touch notes that a group has just changed.
+// touch records that a group has just changed.
 func (gs *growths) touch(g *group) {
 	if !g.growth.outstanding {
 		g.growth.outstanding = true
@@ -98,7 +98,7 @@ func (gs *growths) iteration() {
 	gs.ended++
 }
 
-// step compares with the iteration before, which the first has none of.
+// step compares with the iteration before, if there is one.
 func (gs *growths) step(g *growth, bytes int64) {
 	if gs.ended == 0 {
 		g.last = bytes
@@ -107,8 +107,8 @@ func (gs *growths) step(g *growth, bytes int64) {
 	g.step(bytes)
 }
 
-// leaks returns what leaks, the most bytes first. Blocks of one size are named by it; those of a stack or, without stacks, of
-// everything that grow in different sizes are one leak.
+// leaks returns the leaks, the most bytes first. Blocks of one size are a leak of that size. Blocks that grow in different sizes are
+// one leak per stack or, without stacks, one leak in total.
 func (gs *growths) leaks(c *Contents) []Leak {
 	n := gs.ended - 1
 	var found []Leak

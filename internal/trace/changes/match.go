@@ -9,10 +9,10 @@ import (
 	"gm/formats/trace"
 )
 
-// match says which stacks of two runs are the same: it returns the name in the comparison of each stack of a and of b. Where most
-// stacks are found in both as they are, the others are matched by the names of their functions. Where they are not, the
-// program has changed between the runs, and so have its line numbers: all are matched by name, those of one
-// name in the order of their lines, or together if there are not as many in both.
+// match finds which stacks of two runs are the same: it returns the name of each stack of a and of b in the comparison. If most
+// stacks occur unchanged in both, only the others are matched by the names of their functions. Otherwise the program has
+// changed between the runs, and so have its line numbers: all stacks are matched by name. Stacks of the same name are matched in
+// the order of their lines, or merged if their numbers differ.
 func match(a, b []string) (ofA, ofB map[string]string) {
 	ofA, ofB = map[string]string{}, map[string]string{}
 	inA := map[string]bool{}
@@ -59,14 +59,14 @@ func match(a, b []string) (ofA, ofB map[string]string) {
 	return ofA, ofB
 }
 
-// shape is a stack taken apart: the names of its functions and files, and its lines.
+// shape is a parsed stack: the names of its functions and files, and its lines.
 type shape struct {
 	stack string
 	names string
 	lines []int64
 }
 
-// shapes returns the stacks that are not yet matched by their names, in the order of their lines.
+// shapes returns the stacks that are not yet matched, by name, in the order of their lines.
 func shapes(stacks []string, matched map[string]string) map[string][]shape {
 	all := map[string][]shape{}
 	for _, stack := range stacks {
@@ -88,8 +88,8 @@ func shapes(stacks []string, matched map[string]string) map[string][]shape {
 
 var addresses = regexp.MustCompile(`0x[0-9a-fA-F]+`)
 
-// parseShape takes "name (file:line);..." apart. Of files the last part of the path counts, of addresses nothing; nor does what
-// started the program, such as runpy, of which the files are "<stdin>" or "<frozen runpy>".
+// parseShape parses "name (file:line);...". It keeps the last part of a file's path, and drops addresses and the outermost frames that
+// start a program, such as runpy's, whose files are "<stdin>" or "<frozen runpy>".
 func parseShape(stack string) shape {
 	s := shape{stack: stack}
 	var names []string

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Format is what an input is.
+// Format is the format of an input.
 type Format int
 
-// The formats. Parquet is known so that its error can say that it needs no import.
+// The formats. Parquet is detected so that the error can say that it needs no import.
 const (
 	Unknown Format = iota
 	Snapshot
@@ -20,7 +20,7 @@ const (
 	Parquet
 )
 
-// String returns the format's name, as it is given as the source of a trace.
+// String returns the format's name, as it appears in the source of a trace.
 func (f Format) String() string {
 	switch f {
 	case Snapshot:
@@ -39,10 +39,10 @@ func (f Format) String() string {
 	return "unknown format"
 }
 
-// detectBytes is how much of an input is looked at.
+// detectBytes is how many bytes of an input Detect needs.
 const detectBytes = 16 << 10
 
-// Detect tells the format of an input from its first bytes, unpacked.
+// Detect returns the format of an input, given its first bytes, decompressed.
 func Detect(head []byte) Format {
 	switch {
 	case bytes.HasPrefix(head, []byte("PAR1")):
@@ -70,7 +70,7 @@ func Detect(head []byte) Format {
 
 var utf8BOM = []byte("\xef\xbb\xbf")
 
-// isPickle knows pickles of a list or dict, or from protocol 2 on of anything.
+// isPickle recognizes pickles of a list or dict and, from protocol 2 on, of anything.
 func isPickle(head []byte) bool {
 	if len(head) < 2 {
 		return false
@@ -86,7 +86,7 @@ func isPickle(head []byte) bool {
 	return false
 }
 
-// detectCSV tells by a table's first line.
+// detectCSV detects the format of a table from its first line.
 func detectCSV(line string) Format {
 	names, ok := splitCSV(nil, line)
 	if !ok {

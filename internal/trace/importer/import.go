@@ -14,11 +14,10 @@ import (
 	"gm/internal/torch/snapshot"
 )
 
-// Import reads a recording from in, whatever its format, and writes its rows to out and what it says of the whole to
-// out's Meta. The name is that of the input, for Meta and for errors, which name the line or byte; warn is called with
-// a line for each kind of oddity that was put right. The input is read once, from start to end, so that it may be a
-// pipe and a caller may count what is read to show progress. Import does not close out, whose rows are of no use
-// after an error.
+// Import reads a recording of any known format from in and writes its rows to out, and its metadata to out's Meta. The
+// name of the input is for Meta and for errors, which name the line or byte. warn is called with one line for each kind
+// of oddity that was corrected. The input is read once, from start to end, so that it may be a pipe, and a caller may
+// count the bytes to show progress. Import does not close out, which is unusable after an error.
 func Import(in io.Reader, name string, out *trace.Writer, warn func(string)) error {
 	if err := read(in, name, out, warn); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
@@ -71,7 +70,7 @@ func read(in io.Reader, name string, out *trace.Writer, warn func(string)) error
 		" the columns id, lower, upper and size or time_ns, op, id and size")
 }
 
-// drain reads what is behind a snapshot: at the end of what is compressed is its checksum.
+// drain reads the rest of the input after a snapshot, so that the checksum at the end of compressed data is verified.
 func drain(src io.Reader) error {
 	if _, err := io.Copy(io.Discard, src); err != nil {
 		return fmt.Errorf("gunzip: %w", err)
@@ -88,13 +87,13 @@ func peek(src *bufio.Reader) ([]byte, error) {
 	return head, err
 }
 
-// text is the import of a format of lines.
+// text imports a format that consists of lines.
 type text struct {
 	lines *lines
 	out   *rows
 }
 
-// run reads all lines and writes what is left of the rows.
+// run reads all lines and writes the remaining rows.
 func (t *text) run(read func() error) error {
 	if err := read(); err != nil {
 		return err
@@ -102,12 +101,12 @@ func (t *text) run(read func() error) error {
 	return t.out.finish()
 }
 
-// fail returns an error about the present line.
+// fail returns an error about the current line.
 func (t *text) fail(format string, args ...any) error {
 	return t.at(fmt.Errorf(format, args...))
 }
 
-// at adds the present line to err.
+// at adds the number of the current line to err.
 func (t *text) at(err error) error {
 	return fmt.Errorf("line %d: %w", t.lines.number, err)
 }

@@ -119,9 +119,9 @@ func TestImport(t *testing.T) {
 86402000000000 free 2 10 addr=13052674048 thread=1
 86402000000000 alloc 3 20 addr=13052674048 thread=13`,
 			[]string{
-				"1 allocations of no bytes, or no time, are left out",
-				"1 allocations are at the address of a live one: that is taken to be freed there",
-				"1 frees are of nothing that is live: they are left out",
+				"1 allocations of no bytes, or freed at once, are left out",
+				"1 allocations are at the address of a live one, which is freed there",
+				"1 frees are of addresses where nothing is live: they are left out",
 				"1 rows lie before the one above them, by up to 100ms: they are put at its time",
 			},
 		},
@@ -142,7 +142,7 @@ func TestImport(t *testing.T) {
 3 mark 0 0 tag=mlp->ParallelMLP Layer : F-start
 4 alloc 2 1024 addr=139767919673344 stream=85
 5 free 1 512 addr=139767919582208`,
-			[]string{"1 allocations of no bytes, or no time, are left out"},
+			[]string{"1 allocations of no bytes, or freed at once, are left out"},
 		},
 		{
 			"minimalloc",
@@ -154,7 +154,7 @@ func TestImport(t *testing.T) {
 10 free 2 300 tag=b3
 10 alloc 3 200 tag=b2
 20 free 3 200 tag=b2`,
-			[]string{"2 allocations of no bytes, or no time, are left out"},
+			[]string{"2 allocations of no bytes, or freed at once, are left out"},
 		},
 		{
 			"minimalloc, other names",
@@ -166,7 +166,7 @@ func TestImport(t *testing.T) {
 8 free 2 64 tag=y`,
 			[]string{
 				"alignments differ: the greatest, 64, is taken for all buffers",
-				"1 buffers have gaps in their lives: they are taken to be live there",
+				"1 buffers have gaps in their lifetimes: they count as live there",
 			},
 		},
 		{

@@ -14,14 +14,14 @@ const maxLine = 1 << 20
 // lines reads an input line by line.
 type lines struct {
 	src    *bufio.Reader
-	number int64 // of the present line, from 1
+	number int64 // of the current line, from 1
 	long   []byte
 }
 
 func newLines(src *bufio.Reader) *lines { return &lines{src: src} }
 
-// next returns the next line that is not empty, without its end; io.EOF after the last one. It is valid until the
-// next call.
+// next returns the next line that is not empty, without its line break; io.EOF after the last one. The line is valid
+// until the next call.
 func (l *lines) next() ([]byte, error) {
 	for {
 		l.number++
@@ -57,8 +57,8 @@ func (l *lines) read() ([]byte, error) {
 	return bytes.TrimRight(line, "\r\n"), err
 }
 
-// splitCSV appends the fields of a line to dst; false when its quotes do not match. Fields in double quotes may hold
-// commas, and double quotes twice.
+// splitCSV appends the fields of a line to dst; false if its quotes do not match. Fields in double quotes may contain
+// commas and doubled double quotes.
 func splitCSV(dst []string, line string) ([]string, bool) {
 	for {
 		if len(line) > 0 && line[0] == '"' {
@@ -87,7 +87,7 @@ func splitCSV(dst []string, line string) ([]string, bool) {
 
 var errQuotes = errors.New("quotes do not match")
 
-// quotedField returns the field up to its closing quote, and the rest of the line, which is empty or starts with the
+// quotedField returns the field up to its closing quote, and the rest of the line, which is empty or starts with a
 // comma.
 func quotedField(s string) (field, rest string, err error) {
 	var b []byte

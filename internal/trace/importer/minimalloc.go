@@ -30,12 +30,12 @@ var mmColumns = []column{
 	mmOffset:    {names: []string{"offset"}},
 }
 
-// maxBuffers bounds the buffers of an instance, which are all kept in memory: some 60 bytes each.
+// maxBuffers bounds the buffers of an instance, which are all kept in memory, at about 60 bytes each.
 const maxBuffers = 8 << 20
 
 // buffer is a row of an instance.
 type buffer struct {
-	lower, upper int64 // live from lower to before upper
+	lower, upper int64 // it is live in [lower, upper)
 	size         int64
 	offset       uint64
 	tag          int32
@@ -46,8 +46,8 @@ type buffer struct {
 type instance struct {
 	*table
 	buffers   []buffer
-	alignment int64 // the greatest
-	unlike    bool  // not all are the same
+	alignment int64 // bytes: the greatest of all buffers
+	unlike    bool  // the alignments differ
 }
 
 func (t *text) minimalloc() error {
@@ -107,7 +107,7 @@ func (in *instance) row() error {
 	return nil
 }
 
-// upper returns the end of a buffer's life.
+// upper returns the end of a buffer's lifetime.
 func (in *instance) upper(lower int64) (int64, error) {
 	if in.places[mmUpper] >= 0 {
 		upper, err := in.integer(mmUpper, 0, trace.MaxTime)
@@ -137,7 +137,7 @@ func (in *instance) align() error {
 	return nil
 }
 
-// write writes the rows: in the order of time, frees before allocations, else as the instance has them.
+// write writes the rows in order of time: frees before allocations, otherwise in the order of the instance.
 func (in *instance) write() error {
 	ends := make([]int32, len(in.buffers))
 	starts := make([]int32, len(in.buffers))

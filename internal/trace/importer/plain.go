@@ -41,7 +41,7 @@ var plainColumns = []column{
 // plainCSV is the state of the import of a plain CSV.
 type plainCSV struct {
 	*table
-	live map[string]plainAlloc // by the ids of the file
+	live map[string]plainAlloc // by id in the file
 	last int64                 // time of the row before, ns
 }
 
@@ -89,7 +89,7 @@ func (in *plainCSV) row() (e trace.Event, err error) {
 		return e, in.fail("level is %q, expected %v or %v", clip(level), trace.LevelFramework, trace.LevelDriver)
 	}
 	if in.field(plainSize) == "" {
-		e.Size = 0 // not known, as of a free
+		e.Size = 0 // unknown, as for a free
 	} else if e.Size, err = in.integer(plainSize, 0, trace.MaxSize); err != nil {
 		return e, err
 	}
@@ -114,7 +114,7 @@ func (in *plainCSV) row() (e trace.Event, err error) {
 	return e, nil
 }
 
-// write writes a row after matching its id with what is live.
+// write writes a row after matching its id with the live allocations.
 func (in *plainCSV) write(e trace.Event) error {
 	id := in.field(plainID)
 	if err := in.match(&e, id); err != nil {

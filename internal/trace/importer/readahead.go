@@ -7,13 +7,13 @@ const (
 	readBlocks = 4
 )
 
-// readAhead reads from another goroutine, so that unpacking and decoding overlap.
+// readAhead reads in a goroutine of its own, so that decompression and decoding overlap.
 type readAhead struct {
 	full  chan readResult
 	empty chan []byte
 	done  chan struct{}
-	block []byte // being handed out
-	rest  []byte // what is left of it
+	block []byte // that Read returns bytes of
+	rest  []byte // the rest of it
 	err   error
 }
 
@@ -50,7 +50,7 @@ func (a *readAhead) run(r io.Reader) {
 			m, err = r.Read(block[n:])
 			n += m
 		}
-		// There are no more blocks than fit into the channel.
+		// This never waits: the channel has room for all blocks.
 		a.full <- readResult{block[:n], err}
 		if err != nil {
 			return
@@ -75,5 +75,5 @@ func (a *readAhead) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// stop ends the goroutine once its present read is over.
+// stop ends the goroutine after its current read.
 func (a *readAhead) stop() { close(a.done) }

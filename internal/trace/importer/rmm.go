@@ -10,10 +10,10 @@ import (
 	"gm/formats/trace"
 )
 
-// rmmAlignment is what RMM aligns to, in bytes (CUDA_ALLOCATION_ALIGNMENT in rmm/aligned.hpp).
+// rmmAlignment is the alignment of RMM's allocations, in bytes (CUDA_ALLOCATION_ALIGNMENT in rmm/aligned.hpp).
 const rmmAlignment = 256
 
-// The columns of a log, in their order.
+// The columns of a log, in order.
 const (
 	rmmThread = iota
 	rmmTime
@@ -53,7 +53,7 @@ type rmmLog struct {
 	*table
 	clock   clock
 	blocks  *blocks
-	threads map[uint64]int32 // those whose numbers do not fit into a row
+	threads map[uint64]int32 // numbers given to threads whose ids do not fit into a row
 }
 
 func (t *text) rmm() error {
@@ -71,7 +71,7 @@ func (t *text) rmm() error {
 	return done(err)
 }
 
-// isRMM tells a row of a log from its header.
+// isRMM reports whether a line is a row of a log, rather than its header.
 func isRMM(fields []string) bool {
 	return len(fields) == len(rmmColumns) && rmmActions[fields[rmmAction]] != rmmUnknown
 }
@@ -114,7 +114,7 @@ func (l *rmmLog) row() error {
 	return nil
 }
 
-// pointer reads what printf wrote for %p, with which a null pointer is "(nil)".
+// pointer parses the output of printf's %p, which writes a null pointer as "(nil)".
 func (l *rmmLog) pointer(c int) (uint64, error) {
 	if l.field(c) == "(nil)" {
 		return 0, nil
@@ -122,10 +122,10 @@ func (l *rmmLog) pointer(c int) (uint64, error) {
 	return l.address(c)
 }
 
-// maxThreads bounds the threads that are told apart by numbers of our own.
+// maxThreads bounds the threads that are renumbered.
 const maxThreads = 1 << 16
 
-// thread returns the thread's id. Where that is a pthread_t, which is too long for a row, threads are numbered in the
+// thread returns the thread's id. If that is a pthread_t, which does not fit into a row, threads are numbered in the
 // order in which they appear.
 func (l *rmmLog) thread() (int32, error) {
 	id, err := l.address(rmmThread)
@@ -143,10 +143,10 @@ func (l *rmmLog) thread() (int32, error) {
 	return n, nil
 }
 
-// clock reads times of day.
+// clock parses times of day.
 type clock struct {
 	last int64 // ns of the day
-	days int64 // ns of the midnights that went by
+	days int64 // ns: whole days that have passed
 }
 
 const day = int64(24 * time.Hour)
@@ -177,7 +177,7 @@ func (c *clock) parse(text string) (int64, error) {
 	return c.days + ns, nil
 }
 
-// parseFraction returns the digits behind the point of a number of seconds in ns.
+// parseFraction returns the digits after the decimal point of a number of seconds, in ns.
 func parseFraction(digits string) (int64, error) {
 	if len(digits) > 9 {
 		digits = digits[:9]

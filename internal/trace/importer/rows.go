@@ -11,30 +11,30 @@ import (
 const (
 	batchRows = 16 << 10
 
-	// maxLive bounds the allocations that are live at once, which an import keeps in memory: some 60 bytes each, and
-	// where ids are texts those as well.
+	// maxLive bounds the allocations that are live at once. An import keeps them in memory, at about 60 bytes each, and
+	// their ids if these are texts.
 	maxLive = trace.MaxLive
 
-	// maxText bounds a text of a row, in bytes.
+	// maxText bounds the length of a text in a row, in bytes.
 	maxText = 64 << 10
 
-	// maxTexts and maxTextBytes bound the distinct texts of a trace below what its readers take.
+	// maxTexts and maxTextBytes bound the distinct texts of a trace below the limits of its readers.
 	maxTexts     = parquet.MaxStrings / 2
 	maxTextBytes = parquet.MaxTexts / 2
 )
 
-// rows writes rows, numbers allocations and counts what is odd.
+// rows writes rows, numbers allocations and counts oddities.
 type rows struct {
 	out   *trace.Writer
 	warn  func(string)
 	batch trace.Batch
-	id    int64 // the last one given
+	id    int64 // of the last allocation
 	clock recording.Clock
 	odd   oddities
-	texts int // bytes of the distinct ones
+	texts int // bytes of the distinct texts
 }
 
-// oddities counts what was put right. Each kind gives one warning.
+// oddities counts corrections. Each kind gives one warning.
 type oddities struct {
 	empty     int
 	replaced  int
@@ -45,7 +45,7 @@ type oddities struct {
 
 func newRows(out *trace.Writer, warn func(string)) *rows { return &rows{out: out, warn: warn} }
 
-// write adds a row. A time that runs backwards is set to that of the row before.
+// write adds a row. A time before that of the previous row is set to the latter.
 func (r *rows) write(e trace.Event) error {
 	e.TimeNS = r.clock.Add(e.TimeNS)
 	r.batch.Append(e)
@@ -61,14 +61,14 @@ func (r *rows) flush() error {
 	return err
 }
 
-// alloc adds the row of an allocation, and returns its id.
+// alloc adds the row of an allocation and returns its id.
 func (r *rows) alloc(e trace.Event) (int64, error) {
 	r.id++
 	e.Op, e.ID = trace.OpAlloc, r.id
 	return r.id, r.write(e)
 }
 
-// text returns the code of a text for a row; 0 when there is no room for more texts.
+// text returns the code of a text for a row; 0 if there is no room for more texts.
 func (r *rows) text(text string) int32 {
 	if text == "" {
 		return 0
@@ -89,7 +89,7 @@ func (r *rows) text(text string) int32 {
 	return code
 }
 
-// finish writes what is left, and the warnings.
+// finish writes the remaining rows and emits the warnings.
 func (r *rows) finish() error {
 	if err := r.flush(); err != nil {
 		return err
@@ -98,11 +98,11 @@ func (r *rows) finish() error {
 		n    int
 		text string
 	}{
-		{r.odd.empty, "allocations of no bytes, or no time, are left out"},
-		{r.odd.replaced, "allocations are at the address of a live one: that is taken to be freed there"},
-		{r.odd.unmatched, "frees are of nothing that is live: they are left out"},
+		{r.odd.empty, "allocations of no bytes, or freed at once, are left out"},
+		{r.odd.replaced, "allocations are at the address of a live one, which is freed there"},
+		{r.odd.unmatched, "frees are of addresses where nothing is live: they are left out"},
 		{r.odd.texts, "texts are left out: there are too many distinct ones"},
-		{r.odd.gaps, "buffers have gaps in their lives: they are taken to be live there"},
+		{r.odd.gaps, "buffers have gaps in their lifetimes: they count as live there"},
 	} {
 		if w.n > 0 {
 			r.warn(fmt.Sprintf("%d %s", w.n, w.text))
@@ -147,7 +147,7 @@ func (b *blocks) alloc(e trace.Event) error {
 
 var errTooManyLive = fmt.Errorf("more than %d allocations are live at once", maxLive)
 
-// free adds the free of what is live at an address. A null pointer is nothing to free.
+// free adds the free of the allocation at an address. Frees of null pointers are ignored.
 func (b *blocks) free(e trace.Event) error {
 	old, ok := b.live[e.Addr]
 	if !ok {

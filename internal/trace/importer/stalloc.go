@@ -7,10 +7,10 @@ import (
 	"gm/formats/trace"
 )
 
-// stallocAlignment is what PyTorch's allocator, which STAlloc traces, rounds to, in bytes.
+// stallocAlignment is the multiple to which PyTorch's allocator, which STAlloc traces, rounds sizes, in bytes.
 const stallocAlignment = 512
 
-// isSTAlloc tells a line about an allocation: "1 0x7f1e41329c00 512 0".
+// isSTAlloc reports whether a line is about an allocation or a free: "1 0x7f1e41329c00 512 0".
 func isSTAlloc(line string) bool {
 	f := strings.Fields(line)
 	if len(f) != 4 || f[0] != "0" && f[0] != "1" {
@@ -24,7 +24,7 @@ func isSTAlloc(line string) bool {
 	return true
 }
 
-// isSTAllocMark tells the other lines of a trace.
+// isSTAllocMark reports whether a line is one of the other lines of a trace.
 func isSTAllocMark(line string) bool {
 	return strings.Contains(line, "Iteration Index") || strings.Contains(line, "micro-batch") ||
 		strings.Contains(line, "Layer") && strings.Contains(line, "->")

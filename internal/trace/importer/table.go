@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// column is a column that a format knows.
+// column is a column of a format.
 type column struct {
-	names    []string // any of these, in lower case
+	names    []string // alternatives, in lower case
 	required bool
 }
 
@@ -20,14 +20,14 @@ type column struct {
 type table struct {
 	*text
 	columns []column
-	places  []int // of each column in a line; -1 when there is none
+	places  []int // index of each column in a line; -1 if there is none
 	width   int
-	fields  []string // of the present line
-	unread  bool     // the present line is a row that next is to return
+	fields  []string // of the current line
+	unread  bool     // the current line is a row that next has yet to return
 }
 
-// table reads the header and finds the columns in it. Others are ignored. When the first line is a row already, which
-// isRow tells unless it is nil, the columns are in the order given.
+// table reads the header and finds the columns in it. Other columns are ignored. If isRow is not nil and reports that the
+// first line is a row, there is no header, and the columns are in the given order.
 func (t *text) table(columns []column, isRow func(fields []string) bool) (*table, error) {
 	tab := &table{text: t, columns: columns}
 	if err := tab.read(); err != nil {
@@ -58,7 +58,7 @@ func (t *text) table(columns []column, isRow func(fields []string) bool) (*table
 	return tab, nil
 }
 
-// maxColumns bounds the fields of a line.
+// maxColumns is the most fields that a line may have.
 const maxColumns = 1 << 10
 
 // read splits the next line; io.EOF after the last one.
@@ -92,10 +92,10 @@ func (t *table) next() error {
 	return nil
 }
 
-// name returns the first of a column's names, for messages.
+// name returns the first name of a column, for messages.
 func (t *table) name(c int) string { return t.columns[c].names[0] }
 
-// field returns a field without the spaces around it; "" when there is no such column.
+// field returns a field without surrounding spaces; "" if there is no such column.
 func (t *table) field(c int) string {
 	if t.places[c] < 0 {
 		return ""
@@ -103,7 +103,7 @@ func (t *table) field(c int) string {
 	return strings.TrimSpace(t.fields[t.places[c]])
 }
 
-// integer returns a field as a number from low to high; 0 when there is no such column or it is empty.
+// integer returns a field as a number from low to high; 0 if the field is empty or there is no such column.
 func (t *table) integer(c int, low, high int64) (int64, error) {
 	text := t.field(c)
 	if text == "" && !t.columns[c].required {
@@ -119,7 +119,7 @@ func (t *table) integer(c int, low, high int64) (int64, error) {
 	return n, nil
 }
 
-// address returns a field as an address; 0 when there is no such column or it is empty.
+// address returns a field as an address; 0 if the field is empty or there is no such column.
 func (t *table) address(c int) (uint64, error) {
 	text := t.field(c)
 	if text == "" && !t.columns[c].required {
@@ -140,7 +140,7 @@ func rangeError(text string, low, high int64) error {
 	return fmt.Errorf("is %s, expected %d to %d", clip(text), low, high)
 }
 
-// parseInt reads a decimal integer, or a hexadecimal one after 0x.
+// parseInt parses a decimal integer, or a hexadecimal one after 0x.
 func parseInt(text string) (int64, error) {
 	n, err := strconv.ParseInt(text, base(text), 64)
 	return n, explain(text, err)
@@ -151,8 +151,8 @@ func parseUint(text string) (uint64, error) {
 	return n, explain(text, err)
 }
 
-// base is 0, by which strconv takes the prefix into account, only for hexadecimal numbers: elsewhere a leading zero
-// means nothing.
+// base returns 0, with which strconv interprets the prefix, only for hexadecimal numbers: other numbers with a leading
+// zero are decimal, not octal.
 func base(text string) int {
 	digits := strings.TrimPrefix(text, "-")
 	if strings.HasPrefix(digits, "0x") || strings.HasPrefix(digits, "0X") {
@@ -173,7 +173,7 @@ func explain(text string, err error) error {
 	return fmt.Errorf("is %q, expected an integer", clip(text))
 }
 
-// clip keeps what is quoted from an input short.
+// clip shortens a quotation from an input.
 func clip(text string) string {
 	if len(text) > 60 {
 		return text[:60] + "..."
@@ -181,7 +181,7 @@ func clip(text string) string {
 	return text
 }
 
-// done takes the end of the input for none of an error.
+// done returns nil for io.EOF, and any other error unchanged.
 func done(err error) error {
 	if err == io.EOF {
 		return nil

@@ -11,7 +11,7 @@ import (
 	"gm/internal/trace/importer"
 )
 
-// Read returns a recording as a trace: a Parquet file as it is, and what is of another format imported.
+// Read returns a recording as a trace: a Parquet file unchanged, a file of another format imported.
 func Read(t testing.TB, path string) []byte {
 	t.Helper()
 	file, err := os.ReadFile(path)
@@ -32,7 +32,7 @@ func Read(t testing.TB, path string) []byte {
 	return out.Bytes()
 }
 
-// Open returns a reader of a trace in memory, which is closed when the test ends. Its name is that of errors.
+// Open returns a reader of a trace in memory, which is closed when the test ends. The name is for errors.
 func Open(t testing.TB, file []byte, name string) *trace.Reader {
 	t.Helper()
 	r, err := trace.NewReader(bytes.NewReader(file), int64(len(file)), name)
