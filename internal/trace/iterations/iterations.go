@@ -1,10 +1,10 @@
-// Package iterations finds the iterations of a training job in what it asked of its allocator: the sizes and streams
-// of its requests, in order. Times and stacks are not needed.
+// Package iterations finds the iterations of a training job in its requests to the allocator. It uses their sizes and
+// streams, in order, but neither times nor stacks.
 //
-// Activations may change in size from iteration to iteration, but parameters do not, and so neither do gradients and
-// what the optimizer needs. Short runs of requests that come once an iteration are then found by their regular
-// distance: the distance that most such runs agree on is the length of an iteration, in requests. The first iteration
-// may be longer, as it is there that the optimizer creates its state.
+// Activations may change in size from iteration to iteration. Parameters do not, and so neither do gradients and the
+// optimizer's memory. Short runs of requests that occur once per iteration are therefore found by their regular
+// distance. The distance that most such runs agree on is the length of an iteration, in requests. The first iteration
+// may be longer, since the optimizer creates its state there.
 package iterations
 
 import (
@@ -12,16 +12,16 @@ import (
 	"slices"
 )
 
-// Span is the requests [Lo, Hi), counted from 0 in the order in which they were made.
+// Span is the requests [Lo, Hi), counted from 0 in order.
 type Span struct {
 	Lo, Hi int
 }
 
-// Find returns the iterations, one after another without gaps, or nothing when the requests show no regular ones, as
-// when text is generated. What comes before the first is the prologue, in which the model is built; what comes after
-// the last is a rest too short for another. sizes are bytes as requested, live the bytes that live just before each
-// request. The iterations begin where the least memory is in use, or, if live is nil, at some point that is the same in all
-// of them. Of more than [MaxRequests] requests the first ones are looked at.
+// Find returns the iterations, one after another without gaps. It returns none if the requests show no regular
+// iterations, as in text generation. Requests before the first iteration are the prologue, in which the model is built;
+// those after the last are too few for another. sizes are bytes as requested, live the live bytes just before each
+// request. Iterations begin where the least memory is in use or, if live is nil, at some point that is the same in all
+// of them. Only the first [MaxRequests] requests are examined.
 func Find(sizes, streams, live []int64) []Span {
 	if len(sizes) > MaxRequests {
 		sizes, streams, live = sizes[:MaxRequests], streams[:MaxRequests], live[:min(len(live), MaxRequests)]
@@ -35,17 +35,17 @@ func Find(sizes, streams, live []int64) []Span {
 	return spans(starts, len(sizes), period)
 }
 
-// MaxRequests is how many requests are looked at, the first ones: what Find holds in memory, and how long it takes, is bounded by it.
+// MaxRequests is how many requests Find examines, from the first. It bounds the memory and the time of Find.
 const MaxRequests = 1 << 22
 
-// MaxInAll is how many requests are kept for it of all devices of a trace, by those who call Find for each of them.
+// MaxInAll is how many requests the callers of Find keep for all devices of a trace together.
 const MaxInAll = 1 << 23
 
-// leastRuns is how many runs must agree on the length of an iteration.
+// leastRuns is the least number of runs that must agree on the length of an iteration.
 const leastRuns = 6
 
-// anchor returns where the iterations begin. Each run that occurs as often as there are iterations marks them at some
-// distance; taken is the one with a shift to where the least bytes live, or else the one that is the most even.
+// anchor returns where the iterations begin. Each run that occurs once per iteration marks them, at some distance.
+// anchor takes the run that can be shifted to where the fewest bytes are live or, without live bytes, the most regular one.
 func anchor(runs []run, live []int64, period int) []int {
 	runs = oneEach(runs)
 	best, bestLive := runs[0], int64(math.MaxInt64)
@@ -71,11 +71,11 @@ func anchor(runs []run, live []int64, period int) []int {
 	return starts
 }
 
-// maxAnchors bounds how many runs are tried as marks.
+// maxAnchors is about how many runs are tried as marks.
 const maxAnchors = 200
 
-// oneEach returns the runs that occur once in each iteration. Most do; a few that only the prologue or the end has once
-// more are left out, and so are those that the first iterations lack, unless they are all there is.
+// oneEach returns the runs that occur once in each iteration, as most do. Runs that occur once more, in the prologue or
+// at the end, are omitted, and so are those that are missing in the first iterations, unless there are no others.
 func oneEach(runs []run) []run {
 	votes := map[int]int{}
 	most := 0
@@ -92,8 +92,8 @@ func oneEach(runs []run) []run {
 	return slices.DeleteFunc(slices.Clone(runs), func(r run) bool { return len(r.at) != count })
 }
 
-// quietest returns the shift, of up to half a period, that brings all starts but the first, which may lie in the
-// prologue, to where the least bytes live, summed over them. Of equal ones it takes the shortest.
+// quietest returns the shift, by up to half a period, that minimizes the sum of the live bytes at all starts but the
+// first, which may lie in the prologue. Among equal shifts it takes the shortest.
 func quietest(starts []int, live []int64, period int) (shift int, sum int64) {
 	sum = math.MaxInt64
 	for distance := range period/2 + 1 {
@@ -112,8 +112,8 @@ func quietest(starts []int, live []int64, period int) (shift int, sum int64) {
 
 func abs(x int) int { return max(x, -x) }
 
-// extend adds the iterations before the first start. A run that occurs there, and comes so many requests after the
-// start in the iterations that are known, says where another would start; enough of them must agree.
+// extend adds iterations before the first start. A run that occurs there indicates where an iteration starts, by its
+// distance from the start in the known iterations. Enough runs must agree.
 func extend(starts []int, runs []run, period int) []int {
 	for {
 		var claims []int
@@ -137,8 +137,8 @@ func extend(starts []int, runs []run, period int) []int {
 	}
 }
 
-// densest returns the first of the sorted numbers in the window of the given width that holds most, and how many it
-// holds; of equal windows, the last.
+// densest finds the window of the given width that contains the most of the sorted numbers, the last among equals. It
+// returns the first number in it and how many it contains.
 func densest(numbers []int, width int) (first, count int) {
 	begin := 0
 	for i, number := range numbers {
@@ -152,8 +152,8 @@ func densest(numbers []int, width int) (first, count int) {
 	return first, count
 }
 
-// spans turns starts into iterations. The last ends where the requests do when that is about a period away, and is none
-// when that is much less.
+// spans turns starts into iterations. The last one ends with the requests if that is about a period after its start. If
+// it is much less, the last start begins no iteration.
 func spans(starts []int, requests, period int) []Span {
 	var found []Span
 	for i, lo := range starts {

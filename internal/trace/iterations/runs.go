@@ -6,22 +6,22 @@ import (
 	"slices"
 )
 
-// run is a short sequence of requests that comes again and again at a regular distance.
+// run is a short sequence of requests that recurs at a regular distance.
 type run struct {
-	at     []int // where it begins, in requests
-	period int   // the median distance, that from the first to the second left out
-	same   int   // how many distances are the same as that
+	at     []int // the requests at which it begins
+	period int   // the median distance, without that from the first to the second
+	same   int   // how many distances are equal to it
 }
 
-// lengths are those of the runs that are looked for, in requests. Longer ones are rarely repeated by chance or within
-// an iteration; shorter ones survive between requests whose sizes change.
+// lengths are the lengths of the runs to search for, in requests. Longer runs rarely recur by chance or within an
+// iteration; shorter ones fit between requests whose sizes change.
 var lengths = [...]int{1, 2, 4, 8, 16}
 
 const (
 	granule    = 512 // bytes: requests that round up to the same multiple count as equal
 	tolerance  = 50  // distances within a fiftieth count as equal
-	leastCount = 32  // an iteration has at least so many requests
-	blocks     = 16  // of equal length, to tell what occurs throughout
+	leastCount = 32  // the fewest requests of an iteration
+	blocks     = 16  // number of blocks of equal length, to find what occurs throughout
 )
 
 // symbols returns a number for each request that is equal for equal sizes and streams.
@@ -41,8 +41,8 @@ func hash(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// regularRuns returns the runs among all requests, and among those that are of a kind that occurs throughout: without
-// the others, whose sizes change, longer runs remain.
+// regularRuns returns the runs among all requests, and those among the requests of kinds that occur throughout. The
+// latter are longer, since requests whose sizes change are left out.
 func regularRuns(requests []uint64) []run {
 	all := make([]int, len(requests))
 	for i := range all {
@@ -107,9 +107,9 @@ func appendRuns(found []run, requests []uint64, at []int, length int) []run {
 	return found
 }
 
-// regular says whether the occurrences of one gram are spread evenly over the greater part of n requests: no distance
-// is more than twice another, and of those after the first, which the first iteration may stretch, most are the same
-// within the tolerance.
+// regular reports whether the occurrences of one gram are spread evenly over most of n requests: no distance is more
+// than twice another, and most are equal within the tolerance. The first distance, which the first iteration may
+// stretch, does not count for the latter.
 func regular(grams []gram, n int) (run, bool) {
 	m := len(grams)
 	if m < 2 || m > n/leastCount || 2*(grams[m-1].at-grams[0].at)*m < n*(m-1) {
@@ -145,8 +145,8 @@ func (r run) spread() int {
 	return most - least
 }
 
-// phase returns how many requests after the start of an iteration the run comes, in the median of the iterations that
-// it occurs in.
+// phase returns the median distance of the run from the start of the iteration, in requests, over the iterations in
+// which it occurs.
 func (r run) phase(starts []int) (phase int, ok bool) {
 	var phases []int
 	for _, at := range r.at {
@@ -165,8 +165,8 @@ func (r run) phase(starts []int) (phase int, ok bool) {
 	return phases[len(phases)/2], true
 }
 
-// agreed returns the period that most runs agree on, each counting for the distances that are the same, and the runs that do. There are
-// none when those are less than a quarter.
+// agreed returns the period that most runs agree on, each weighted by its number of equal distances, and the runs that agree. It
+// returns no runs if they are less than a quarter.
 func agreed(runs []run) (period int, in []run) {
 	slices.SortStableFunc(runs, func(a, b run) int { return cmp.Compare(a.period, b.period) })
 	begin, weight, all, most := 0, 0, 0, 0

@@ -1,4 +1,4 @@
-// Package picture makes pictures of traces: live bytes over time, and which addresses they have.
+// Package picture draws traces: live bytes over time, and their addresses.
 package picture
 
 import (
@@ -13,13 +13,13 @@ import (
 	"gm/internal/units"
 )
 
-// Stacks are shortened to so many characters for a picture. Of so many the first that look different then are told apart.
+// The length of a stack in a picture, in characters, and how many stacks are candidates for a colour of their own.
 const (
 	nameWidth   = 40
 	drawnStacks = 64
 )
 
-// Read returns the pictures of all devices of a trace, which tell tags apart, or else stacks.
+// Read returns the pictures of all devices of a trace, in which colours stand for tags or for stacks.
 func Read(source *column.Source, o *overview.Overview, labels *tags.Tags, byStack bool) ([]report.Timeline, error) {
 	tops, err := trace.ReadSource(source, func(r *trace.Reader) ([]*overview.Top, error) {
 		return overview.ReadTop(r, o, overview.Look{Groups: drawnStacks, Tags: labels})
@@ -46,7 +46,7 @@ func Read(source *column.Source, o *overview.Overview, labels *tags.Tags, byStac
 	return pictures, nil
 }
 
-// picture returns how a device is drawn.
+// picture returns the picture of a device.
 func picture(o *overview.Overview, l *overview.Timeline) report.Timeline {
 	t := report.Timeline{Title: title(o, l), Seconds: float64(l.EndNS-l.StartNS) / 1e9}
 	if t.Seconds == 0 {
@@ -72,7 +72,7 @@ func picture(o *overview.Overview, l *overview.Timeline) report.Timeline {
 	return t
 }
 
-// colors returns the numbers of colours for names: derived tags have the same in all pictures.
+// colors returns the numbers of the colours of names. Derived tags have the same colours in all pictures.
 func colors(names []string) []int {
 	derived := tags.Derived()
 	taken := make([]bool, report.AreaColors)

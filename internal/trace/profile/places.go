@@ -9,7 +9,7 @@ import (
 	"gm/formats/trace"
 )
 
-// places are the functions and lines of a profile, each once.
+// places are the distinct functions and lines of a profile.
 type places struct {
 	to        *profile.Profile
 	functions map[function]*profile.Function
@@ -22,7 +22,7 @@ func newPlaces(to *profile.Profile) *places {
 	return &places{to: to, functions: map[function]*profile.Function{}, locations: map[string]*profile.Location{}}
 }
 
-// noStack is the frame of allocations that have none.
+// noStack is the frame of allocations without a stack.
 const noStack = "(no stack)"
 
 // stack returns the lines of a folded stack, "outermost;...;innermost", innermost first.
@@ -60,8 +60,8 @@ func (p *places) function(f function) *profile.Function {
 	return of
 }
 
-// title returns the name of a function with that of its module, for Python, where many are called forward: pprof shows nothing else. It
-// takes what is in angle brackets for arguments of a template, so they are left out.
+// title returns the name of a function, for Python with that of its module: pprof shows only the name, and many functions are called
+// forward. Angle brackets are removed, since pprof takes them for template arguments.
 func (f function) title() string {
 	module, ok := strings.CutSuffix(path.Base(f.file), ".py")
 	switch {
@@ -73,7 +73,7 @@ func (f function) title() string {
 	return module + "." + strings.Trim(f.name, "<>")
 }
 
-// parseFrame takes a frame apart. Native code that is of no known file says "??".
+// parseFrame parses a frame. Native code without a known file has the file "??".
 func parseFrame(text string) (f function, line int64) {
 	frame := trace.ParseFrame(text)
 	if frame.File == "??" {

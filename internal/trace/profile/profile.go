@@ -1,4 +1,4 @@
-// Package profile turns a trace into a profile for pprof: who holds the memory at a moment, and who allocated how much in all.
+// Package profile turns a trace into a profile for pprof: who holds the memory at a moment, and who allocated how much in total.
 //
 // Its sample types are those of Go's heap profiles: alloc_objects, alloc_space, inuse_objects and inuse_space, in bytes as requested.
 // Samples have the labels tag, rule, device, stream and size, and the stack of the allocation.
@@ -15,7 +15,7 @@ import (
 	"gm/internal/trace/tags"
 )
 
-// The numbers of the values of a sample.
+// The indexes of the values of a sample.
 const (
 	allocObjects = iota
 	allocSpace
@@ -24,8 +24,8 @@ const (
 	values
 )
 
-// Read reads the trace that o sums up to its end. What is in use is what lives at a row or, where at is nil, on each device at its
-// peak. What it holds grows with the blocks that live at a time and the different samples.
+// Read reads the rest of the trace whose overview is o. In use is what is live at a row or, if at is nil, at the peak of each device.
+// Its memory grows with the live blocks and the distinct samples.
 func Read(r *trace.Reader, o *overview.Overview, labels *tags.Tags, at *int64) (*profile.Profile, error) {
 	b := newBuilder(r, o, labels, at)
 	err := trace.Each(r, func(row int64, e *trace.Event) error {
@@ -48,7 +48,7 @@ func Read(r *trace.Reader, o *overview.Overview, labels *tags.Tags, at *int64) (
 type key struct {
 	device, stack int32
 	stream        int64
-	label         int // of the tags, or, of rows of the driver's level, the code of the tag
+	label         int // of the tags or, for rows of the driver's level, the code of the tag
 	class         int // of sizes
 	level         trace.Level
 }
@@ -61,21 +61,21 @@ type sample struct {
 // maxSamples bounds the samples of a profile.
 const maxSamples = 1 << 20
 
-// live is an allocation that lives.
+// live is a live allocation.
 type live struct {
 	sample int
 	size   int64
 }
 
-// device is what is looked for on one GPU.
+// device is the moment to sample on one GPU.
 type device struct {
 	level trace.Level
-	row   int64 // at which it is in use
+	row   int64 // whose live blocks are in use
 	live  map[int64]live
 	pools map[key]int64 // bytes of the driver's pools
 }
 
-// builder adds allocations up.
+// builder sums up allocations.
 type builder struct {
 	text    func(code int32) string
 	labels  *tags.Tags
@@ -103,7 +103,7 @@ func newBuilder(r *trace.Reader, o *overview.Overview, labels *tags.Tags, at *in
 	return b
 }
 
-// add takes in a row.
+// add processes a row.
 func (b *builder) add(row int64, e *trace.Event) {
 	if d := b.devices[e.Device]; d != nil && d.level == e.Level {
 		switch e.Op {
@@ -136,7 +136,7 @@ func (b *builder) alloc(d *device, e *trace.Event) {
 	d.live[e.ID] = live{n, e.Size}
 }
 
-// resize takes in that a pool of the driver's grew or shrank.
+// resize processes a change of the size of a driver's pool.
 func (b *builder) resize(d *device, e *trace.Event, bytes int64) {
 	if d.level != trace.LevelDriver {
 		return
@@ -169,7 +169,7 @@ func (b *builder) sample(k key) int {
 	return n
 }
 
-// use notes what is in use on a device.
+// use records what is in use on a device.
 func (b *builder) use(d *device) {
 	for _, l := range d.live {
 		b.samples[l.sample].values[inuseObjects]++
@@ -197,7 +197,7 @@ func (b *builder) labelsOf(k key) map[string][]string {
 	return all
 }
 
-// profile returns what was added up.
+// profile returns the sums as a profile.
 func (b *builder) profile(o *overview.Overview) *profile.Profile {
 	p := &profile.Profile{
 		SampleType: []*profile.ValueType{

@@ -5,21 +5,21 @@ import (
 	"time"
 )
 
-// Clock finds where the clock of a recording jumps.
+// Clock detects jumps of the clock of a recording.
 type Clock struct {
 	last   int64 // ns
 	rows   int64
 	jumps  int64
-	row    int64 // behind the greatest jump forward
+	row    int64 // after the greatest jump forward
 	by     int64 // ns
 	behind int64 // rows before the time of the one above them
-	back   int64 // ns that they were before it, at most
+	back   int64 // ns: the most that one of them was before it
 }
 
-// aDay is how far a job's clock does not jump by itself: one that sleeps for longer is told of as well.
+// aDay is the longest step of a clock that is not reported as a jump. A job that sleeps for longer is reported, too.
 const aDay = 24 * time.Hour
 
-// Add follows the next row, and returns its time, in ns: that of the row above where it lies before it.
+// Add processes the next row and returns its time, in ns, or that of the row above if that is later.
 func (c *Clock) Add(timeNS int64) int64 {
 	switch gap := timeNS - c.last; {
 	case c.rows == 0:
@@ -38,7 +38,7 @@ func (c *Clock) Add(timeNS int64) int64 {
 	return timeNS
 }
 
-// Forward tells in words where the clock jumps forward; "" if it does not.
+// Forward describes where the clock jumps forward; "" if it does not.
 func (c *Clock) Forward() string {
 	if c.jumps == 0 {
 		return ""
@@ -50,7 +50,7 @@ func (c *Clock) Forward() string {
 	return text
 }
 
-// Backward tells in words how many rows lay before the one above them; "" if none did.
+// Backward describes how many rows were earlier than the row above them; "" if none were.
 func (c *Clock) Backward() string {
 	if c.behind == 0 {
 		return ""
@@ -58,7 +58,7 @@ func (c *Clock) Backward() string {
 	return fmt.Sprintf("%d rows lie before the one above them, by up to %s: they are put at its time", c.behind, inDays(c.back))
 }
 
-// inDays writes nanoseconds.
+// inDays formats nanoseconds.
 func inDays(ns int64) string {
 	if ns > int64(aDay) {
 		return fmt.Sprintf("%.1f days", float64(ns)/float64(aDay))

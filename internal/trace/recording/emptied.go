@@ -1,4 +1,4 @@
-// Package recording reads between the rows of a recorded allocator: what they imply and do not say.
+// Package recording derives from the rows of a recorded allocator what they imply but do not state.
 package recording
 
 import (
@@ -6,21 +6,21 @@ import (
 	"gm/internal/torch/allocconf"
 )
 
-// Emptied finds where the cache of one device's allocator was emptied: a recording has no row for that, only for the segments
-// given back. A retry after the device was full looks the same, and leaves PyTorch's allocator in the same state.
+// Emptied detects when the cache of one device's allocator was emptied. A recording has no row for that, only rows for the released
+// segments. A retry after the device was full looks the same, and leaves PyTorch's allocator in the same state.
 type Emptied struct {
-	early    bool // the allocator may also give segments back to make room for a request, without emptying its whole cache
+	early    bool // the allocator may also release segments to make room for a request, without emptying its whole cache
 	segments *idleSegments
-	returned int64 // row of the last segment given back with no request behind it yet, -1 for none
+	returned int64 // row of the last released segment that no request has followed yet, -1 for none
 }
 
-// NewEmptied watches an allocator with these settings.
+// NewEmptied returns an Emptied for an allocator with these settings.
 func NewEmptied(conf allocconf.Conf) *Emptied {
 	return &Emptied{early: conf.ReleasesEarly(), segments: newIdleSegments(), returned: -1}
 }
 
-// Add follows one row of the device. It returns the row at which the cache was emptied when that shows now, before this row
-// has its effect; -1 otherwise. Rows that are not of the framework's allocator change nothing.
+// Add processes one row of the device. If the row shows that the cache was emptied before it, Add returns the row at which that
+// happened; otherwise -1. Rows that are not of the framework's allocator are ignored.
 func (d *Emptied) Add(e *trace.Event, row int64) int64 {
 	if e.Level != trace.LevelFramework || e.Op == trace.OpSnapshot || e.Op == trace.OpMark || e.Op == trace.OpSample {
 		return -1

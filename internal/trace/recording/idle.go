@@ -7,17 +7,17 @@ import (
 	"gm/formats/trace"
 )
 
-// idleSegments follows a recording to tell an emptied cache from segments that a request gave back to make room: the cache
-// is empty when no segment is free as a whole and no free is pending, and Empty gives segments back in an order of its own.
-// Private pools keep theirs.
+// idleSegments follows a recording to distinguish an emptied cache from segments that were released to make room for a request. The
+// cache is empty when no segment is entirely free and no free is pending, and Empty releases segments in an order of its own.
+// Private pools keep their segments.
 type idleSegments struct {
 	segments []usedSegment // by address
 	idle     int
-	pending  int              // frees that are requested and not complete
-	homes    map[int64]uint64 // by id of a live block, the address of its segment
+	pending  int              // frees that are requested but not completed
+	homes    map[int64]uint64 // address of the segment of a live block, by id
 
-	last   usedSegment // given back by the last row, if size is not 0
-	sorted bool        // the segments given back since the last other row are in Empty's order
+	last   usedSegment // released by the last row, if size is not 0
+	sorted bool        // the segments released since the last row of another kind are in Empty's order
 }
 
 type usedSegment struct {
@@ -28,7 +28,7 @@ type usedSegment struct {
 
 func newIdleSegments() *idleSegments { return &idleSegments{homes: map[int64]uint64{}} }
 
-// find returns where the segment that holds addr is, or would be, and whether it is there.
+// find returns the index at which the segment that contains addr is, or would be inserted, and whether it is there.
 func (s *idleSegments) find(addr uint64) (int, bool) {
 	i, exact := slices.BinarySearchFunc(s.segments, addr, func(s usedSegment, addr uint64) int { return cmp.Compare(s.addr, addr) })
 	if exact {
@@ -37,10 +37,10 @@ func (s *idleSegments) find(addr uint64) (int, bool) {
 	return i - 1, i > 0 && addr-s.segments[i-1].addr < s.segments[i-1].size
 }
 
-// emptied says whether the segments that were given back last are an emptied cache.
+// emptied reports whether the segments that were released last are an emptied cache.
 func (s *idleSegments) emptied() bool { return s.sorted && s.idle == 0 && s.pending == 0 }
 
-// add follows one row.
+// add processes one row.
 func (s *idleSegments) add(e *trace.Event) {
 	if e.Op == trace.OpSegmentFree {
 		s.giveBack(e)
@@ -93,10 +93,10 @@ func (s *idleSegments) giveBack(e *trace.Event) {
 	}
 }
 
-// smallSegment is the size of the segments of PyTorch's small pools, which are given back last.
+// smallSegment is the size, in bytes, of the segments of PyTorch's small pools, which are released last.
 const smallSegment = 2 << 20
 
-// before says whether Empty gives s back before t.
+// before reports whether Empty releases s before t.
 func (s *usedSegment) before(t *usedSegment) bool {
 	if small, other := s.size == smallSegment, t.size == smallSegment; small != other {
 		return other

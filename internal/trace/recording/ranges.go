@@ -7,22 +7,22 @@ import (
 	"gm/formats/trace"
 )
 
-// Ranges are the addresses that an allocator holds on one device, in segments.
+// Ranges are the addresses of an allocator's segments on one device.
 type Ranges struct {
-	all  []span // by address, apart
-	lost bool   // there were too many
+	all  []span // by address, disjoint
+	lost bool   // there were too many to track
 }
 
 // span is the addresses [low, high).
 type span struct {
 	low, high uint64
-	mapped    bool // part of an expandable segment: it goes on in a neighbour that is mapped, too
+	mapped    bool // part of an expandable segment, which continues in a mapped neighbour
 }
 
-// maxSpans bounds how many are followed.
+// maxSpans is how many spans are tracked.
 const maxSpans = 16 << 10
 
-// Add follows a row of the framework's allocator on the device.
+// Add processes a row of the framework's allocator on the device.
 func (r *Ranges) Add(e *trace.Event) {
 	if !e.Op.Segment() || r.lost || e.Addr == 0 || e.Size == 0 {
 		return
@@ -37,16 +37,16 @@ func (r *Ranges) Add(e *trace.Event) {
 	}
 }
 
-// Known tells whether there are segments, all of which are followed.
+// Known reports whether there are segments and all of them are tracked.
 func (r *Ranges) Known() bool { return !r.lost && len(r.all) > 0 }
 
-// Hold tells whether size bytes at addr lie in one segment.
+// Hold reports whether size bytes at addr lie in one segment.
 func (r *Ranges) Hold(addr uint64, size int64) bool {
 	i := r.after(addr) - 1
 	return i >= 0 && addr+uint64(size) <= r.all[i].high
 }
 
-// after returns the first range that begins behind an address.
+// after returns the index of the first range that begins after an address.
 func (r *Ranges) after(addr uint64) int {
 	i, _ := slices.BinarySearchFunc(r.all, addr, func(s span, addr uint64) int {
 		if s.low <= addr {
@@ -57,7 +57,7 @@ func (r *Ranges) after(addr uint64) int {
 	return i
 }
 
-// cut takes addresses away from all ranges.
+// cut removes addresses from all ranges.
 func (r *Ranges) cut(s span) {
 	from := r.after(s.low)
 	if from > 0 && r.all[from-1].high > s.low {
@@ -77,7 +77,7 @@ func (r *Ranges) cut(s span) {
 	r.all = slices.Replace(r.all, from, to, left...)
 }
 
-// insert adds a range where there is none.
+// insert adds a range that overlaps no other.
 func (r *Ranges) insert(s span) {
 	i := r.after(s.low)
 	from, to := i, i
