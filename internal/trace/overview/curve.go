@@ -1,14 +1,14 @@
 package overview
 
-// maxPoints is the most points that a curve keeps.
+// maxPoints is the most points of a curve.
 const maxPoints = 4096
 
-// curve is live bytes over a trace: the most in each of up to 4096 stretches of equally many rows.
+// curve is live bytes over a trace: the maximum in each of up to 4096 sections of equally many rows.
 type curve struct {
 	stride int64
-	timeNS []int64 // of the first row of each stretch that the device has
+	timeNS []int64 // of the device's first row in each section
 	bytes  []int64
-	last   int64 // number of the last stretch
+	last   int64 // number of the last section
 }
 
 func newCurve(rows int64) curve { return curve{stride: rows/maxPoints + 1, last: -1} }
@@ -24,7 +24,7 @@ func (c *curve) add(row, timeNS, bytes int64) {
 	c.bytes[i] = max(c.bytes[i], bytes)
 }
 
-// columns spreads the curve over equal stretches of time. One in which nothing happens holds what was live before.
+// columns resamples the curve in equal intervals of time. An interval without rows has the bytes that were live before it.
 func (c *curve) columns(startNS, endNS int64, n int) []float64 {
 	out := make([]float64, n)
 	i, live := 0, int64(0)

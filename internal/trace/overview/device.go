@@ -9,7 +9,7 @@ import (
 	"gm/internal/trace/recording"
 )
 
-// Device is what a trace holds of one GPU. But for Driver, all of it is the framework's.
+// Device sums up the rows of one GPU. All fields but Driver are about the framework's allocator.
 type Device struct {
 	Ordinal      int32     `json:"device"`
 	Allocs       int64     `json:"allocs"`
@@ -17,11 +17,11 @@ type Device struct {
 	PeakLive     int64     `json:"peak_live_bytes"` // as requested, until they are reusable
 	PeakRow      int64     `json:"peak_row"`
 	PeakNS       int64     `json:"peak_ns"`
-	PeakReserved int64     `json:"peak_reserved_bytes"` // in segments; 0 if none were recorded
+	PeakReserved int64     `json:"peak_reserved_bytes"` // bytes in segments; 0 if none were recorded
 	OOMs         []OOM     `json:"ooms"`
 	Streams      []*Stream `json:"streams"`
 	Pools        []string  `json:"private_pools"`
-	Largest      []Size    `json:"largest_sizes"` // the ten largest different sizes
+	Largest      []Size    `json:"largest_sizes"` // the ten largest distinct sizes
 	Iterations   []Span    `json:"iterations"`    // among the first [iterations.MaxRequests] allocations
 	Driver       *Driver   `json:"driver"`        // nil if the trace has no rows of the driver's level
 
@@ -43,7 +43,7 @@ type OOM struct {
 	Free int64 `json:"device_free_bytes"`
 }
 
-// Stream is the allocations of one CUDA stream.
+// Stream sums up the allocations of one CUDA stream.
 type Stream struct {
 	Handle   int64 `json:"stream"`
 	Allocs   int64 `json:"allocs"`
@@ -52,7 +52,7 @@ type Stream struct {
 	live int64
 }
 
-// Size is a size that was asked for.
+// Size is a requested size.
 type Size struct {
 	Bytes int64 `json:"bytes"`
 	Count int64 `json:"count"`
@@ -69,16 +69,16 @@ type tensor struct {
 	stream *Stream
 }
 
-// requests is the allocations of a device in their order, for the search for iterations.
+// requests holds the allocations of a device in order, for the search for iterations.
 type requests struct {
 	sizes   []int64
 	streams []int64
-	live    []int64 // bytes, just before
+	live    []int64 // bytes that are live just before each
 	rows    []int64
-	end     int64 // row of the first that is left out, 0 if none is
+	end     int64 // row of the first allocation that is not in it, 0 if all are
 }
 
-// add notes an allocation, with the bytes that live just before it, unless so many are noted of all devices, of which it takes account.
+// add records an allocation with the bytes that are live just before it, unless noted, the count for all devices, has reached its limit.
 func (r *requests) add(e *trace.Event, row, live int64, noted *int) {
 	if r.end > 0 || len(r.sizes) == iterations.MaxRequests || *noted == iterations.MaxInAll {
 		if r.end == 0 {
@@ -91,7 +91,7 @@ func (r *requests) add(e *trace.Event, row, live int64, noted *int) {
 	r.live, r.rows = append(r.live, live), append(r.rows, row)
 }
 
-// find returns the iterations, of a trace of so many rows.
+// find returns the iterations, in a trace with that many rows.
 func (r *requests) find(rows int64) []Span {
 	if r.end > 0 {
 		rows = r.end
@@ -112,7 +112,7 @@ func (r *requests) find(rows int64) []Span {
 // maxLargest is how many of the largest sizes are kept.
 const maxLargest = 10
 
-// newDevice returns a device of a trace of so many rows.
+// newDevice returns a device of a trace with that many rows.
 func newDevice(ordinal int32, rows int64, odd *odd) *Device {
 	return &Device{
 		Ordinal: ordinal, OOMs: []OOM{}, Streams: []*Stream{}, Pools: []string{}, Largest: []Size{},
@@ -131,7 +131,7 @@ func (d *Device) stream(handle int64) *Stream {
 	return s
 }
 
-// add takes in one row of the framework's.
+// add processes one row of the framework's level.
 func (d *Device) add(e *trace.Event, row int64) {
 	switch e.Op {
 	case trace.OpAlloc:
@@ -192,10 +192,10 @@ func (d *Device) finish(rows int64) {
 	d.requests = requests{}
 }
 
-// Framework tells whether the trace has rows of a framework's allocator for the device.
+// Framework reports whether the trace has rows of a framework's allocator for the device.
 func (d *Device) Framework() bool { return d.Allocs > 0 || d.PeakReserved > 0 || len(d.OOMs) > 0 }
 
-// Curve returns the most bytes that were live in each of columns equal stretches of time.
+// Curve returns the most bytes that were live in each of columns equal intervals of time.
 func (d *Device) Curve(startNS, endNS int64, columns int) []float64 {
 	return d.curve.columns(startNS, endNS, columns)
 }

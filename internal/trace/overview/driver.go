@@ -7,7 +7,7 @@ import (
 	"gm/formats/trace"
 )
 
-// Driver is what a process obtained of one GPU from CUDA's driver.
+// Driver sums up the memory of one GPU that a process obtained from the CUDA driver.
 type Driver struct {
 	Peak           int64           `json:"peak_bytes"` // the most device memory that was obtained at a time
 	PeakRow        int64           `json:"peak_row"`
@@ -20,9 +20,9 @@ type Driver struct {
 	Reservation    *Reservation    `json:"reservation"`    // nil if the framework's segments are not known
 
 	now     int64 // device memory
-	pytorch int64 // of it, obtained by PyTorch, code and contexts left out
-	most    int64 // that was
-	peaks   int64 // how often now was at a new peak
+	pytorch int64 // the part of it that PyTorch obtained, without code and contexts
+	most    int64 // maximum of pytorch
+	peaks   int64 // how often now reached a new peak
 	curve   curve
 	byTag   map[accountKey]*Account
 	live    map[int64]obtained // by id
@@ -30,20 +30,20 @@ type Driver struct {
 	samples samples
 }
 
-// Account is the memory of one kind that one library asked for.
+// Account is the memory of one kind that one library requested.
 type Account struct {
 	Kind    string `json:"kind"`
-	By      string `json:"by"`      // "" if it is not known
-	Counted bool   `json:"counted"` // part of the device memory; of the kind "pool" the segments are, the allocations are not
+	By      string `json:"by"`      // "" if unknown
+	Counted bool   `json:"counted"` // part of the device memory: of the kind "pool", segments count, allocations do not
 	Allocs  int64  `json:"allocs"`
 	AtPeak  int64  `json:"at_peak_bytes"` // live when the device memory was at its peak
 	AtEnd   int64  `json:"at_end_bytes"`
-	Most    int64  `json:"most_bytes"` // that lived at a time
+	Most    int64  `json:"most_bytes"` // live at a time
 
-	peaks int64 // of the device's, that AtPeak has seen
+	peaks int64 // number of the device's peaks that AtPeak includes
 }
 
-// Mappings is what was mapped of physical memory.
+// Mappings sums up the mappings of physical memory.
 type Mappings struct {
 	Maps   int64 `json:"maps"`
 	Unmaps int64 `json:"unmaps"`
@@ -58,11 +58,11 @@ type Refusal struct {
 	By   string `json:"by"`
 }
 
-// Reservation is the framework's account of its segments beside the driver's. Each is taken at its own peak, since rows of two
-// levels are not written at the same instant.
+// Reservation compares the framework's account of its segments with the driver's. Each is taken at its own peak, since the rows of the
+// two levels are not written at the same instant.
 type Reservation struct {
-	Framework int64 `json:"framework_bytes"` // the most that its segments held
-	Driver    int64 `json:"driver_bytes"`    // the most that the driver had given to PyTorch, code and contexts left out
+	Framework int64 `json:"framework_bytes"` // the most bytes in its segments
+	Driver    int64 `json:"driver_bytes"`    // the most bytes that PyTorch had obtained from the driver, without code and contexts
 }
 
 type accountKey struct {
@@ -75,7 +75,7 @@ type obtained struct {
 	size    int64
 }
 
-// pytorch is the name that rows of the driver's level have for PyTorch.
+// pytorch is PyTorch's name in rows of the driver's level.
 const pytorch = "pytorch"
 
 func newDriver(rows int64, odd *odd) *Driver {
@@ -85,7 +85,7 @@ func newDriver(rows int64, odd *odd) *Driver {
 	}
 }
 
-// add takes in one row of the driver's level.
+// add processes one row of the driver's level.
 func (d *Driver) add(e *trace.Event, row int64, tag string) {
 	switch e.Op {
 	case trace.OpAlloc:
@@ -136,7 +136,7 @@ func (d *Driver) account(tag string, segments bool) *Account {
 	return a
 }
 
-// move adds bytes to an account, or takes them away.
+// move adds bytes to an account, or subtracts them.
 func (d *Driver) move(a *Account, bytes int64, e *trace.Event, row int64) {
 	a.settle(d.peaks)
 	a.AtEnd += bytes
@@ -154,14 +154,14 @@ func (d *Driver) move(a *Account, bytes int64, e *trace.Event, row int64) {
 	}
 }
 
-// settle brings AtPeak up to the last of so many peaks. What lives has not changed since the last peak that was not seen.
+// settle updates AtPeak to the last of the peaks, of which there were that many. The account has not changed since that peak.
 func (a *Account) settle(peaks int64) {
 	if a.peaks < peaks {
 		a.AtPeak, a.peaks = a.AtEnd, peaks
 	}
 }
 
-// finish closes the accounts; reserved is the most that the framework's segments held, 0 if that is not known.
+// finish closes the accounts; reserved is the most bytes in the framework's segments, 0 if unknown.
 func (d *Driver) finish(reserved int64) {
 	d.End = d.now
 	for _, a := range d.Accounts {
@@ -182,7 +182,7 @@ func (d *Driver) finish(reserved int64) {
 	}
 }
 
-// Curve returns the most device memory that was obtained in each of columns equal stretches of time.
+// Curve returns the most device memory that the process held in each of columns equal intervals of time, in bytes.
 func (d *Driver) Curve(startNS, endNS int64, columns int) []float64 {
 	return d.curve.columns(startNS, endNS, columns)
 }

@@ -7,31 +7,31 @@ import (
 	"gm/formats/trace"
 )
 
-// Frames are the moments at which the memory of each GPU is looked at for a picture: of each of some equal stretches of time the row
-// at which most bytes live.
+// Frames are the moments at which a picture shows the memory of each GPU: the row with the most live bytes in each of a number of equal
+// intervals of time.
 type Frames struct {
 	o       *Overview
 	devices []*frames
 }
 
-// frames are those of one GPU.
+// frames are the moments of one GPU.
 type frames struct {
 	ordinal int32
 	level   trace.Level
 	columns [Columns]column
-	pages   map[uint64]struct{} // of addresses; nil if they are too many
+	pages   map[uint64]struct{} // used pages of addresses; nil if there are too many
 	live    map[int64]int64     // bytes by id
 	bytes   int64
 }
 
-// column is a stretch of time.
+// column is an interval of time.
 type column struct {
 	known bool
-	row   int64 // at which most lives
+	row   int64 // at which most bytes are live
 	bytes int64
 }
 
-// Columns is how many stretches of time a picture has.
+// Columns is the number of intervals of time of a picture.
 const Columns = 1000
 
 const (
@@ -39,7 +39,7 @@ const (
 	maxPages = 1 << 20 // of 2 TiB
 )
 
-// ReadFrames reads the trace that o sums up once more.
+// ReadFrames reads the trace whose overview is o a second time.
 func ReadFrames(r *trace.Reader, o *Overview) (*Frames, error) {
 	f := &Frames{o: o}
 	byDevice := map[int32]*frames{}
@@ -94,13 +94,13 @@ func (f *frames) add(e *trace.Event, row int64, n int, text func(code int32) str
 	}
 }
 
-// obtainedBy tells whether a row of the driver's level is about device memory of its own.
+// obtainedBy reports whether a row of the driver's level is about device memory of its own.
 func obtainedBy(e *trace.Event, text func(code int32) string) bool {
 	kind, _ := trace.ParseDriverTag(text(e.Tag))
 	return kind.Obtained()
 }
 
-// touch notes which pages are used. Where the first and the last are known, those between are taken to be.
+// touch records which pages are used. If the first and the last page of a block are recorded, it assumes that those between are, too.
 func (f *frames) touch(addr uint64, size int64) {
 	if addr == 0 || size <= 0 || f.pages == nil {
 		return
@@ -120,7 +120,7 @@ func (f *frames) touch(addr uint64, size int64) {
 	}
 }
 
-// places returns the place of each page on a map without gaps.
+// places returns the index of each page on a map without gaps.
 func (f *frames) places() map[uint64]int64 {
 	pages := make([]uint64, 0, len(f.pages))
 	for page := range f.pages {

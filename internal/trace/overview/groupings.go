@@ -6,7 +6,7 @@ import (
 	"gm/formats/trace"
 )
 
-// groupings are blocks by all that they may have in common.
+// groupings group blocks in every way that is shown.
 type groupings struct {
 	live, blocks  int64
 	stacks, kinds grouping[int32]
@@ -36,10 +36,10 @@ func (g *groupings) add(b block) {
 	g.classes.add(SizeClass(b.size), b.size)
 }
 
-// leastTags is how many tags and rules are listed if fewer of other groups are: more than are derived.
+// leastTags is the least number of tags and rules that are listed. It is more than are derived.
 const leastTags = 24
 
-// list fills the groups into a moment.
+// list adds the groups to a moment.
 func (g *groupings) list(m *Moment, h *holder, text func(code int32) string) {
 	n := h.look.Groups
 	m.Live, m.Blocks, m.HasStacks = g.live, g.blocks, g.hasStacks

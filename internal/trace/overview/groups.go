@@ -8,7 +8,7 @@ import (
 	"gm/internal/units"
 )
 
-// Group is the blocks that have something in common.
+// Group is a set of blocks with something in common.
 type Group struct {
 	Name   string  `json:"name"`
 	Bytes  int64   `json:"bytes"`
@@ -16,7 +16,7 @@ type Group struct {
 	Share  float64 `json:"share"` // of the live bytes
 }
 
-// request is what two allocations have in common where there are no stacks.
+// request is the key by which allocations without stacks are grouped.
 type request struct {
 	size   int64
 	stream int64
@@ -26,13 +26,13 @@ func (r request) String() string {
 	return units.Bytes(r.size).String() + " on stream " + strconv.FormatInt(r.stream, 10)
 }
 
-// Classes of sizes end at 4 KiB, and at each 8 times as much.
+// The upper bounds of size classes are 4 KiB and its multiples by powers of 8.
 const (
 	smallestClass = 4 << 10
 	classFactor   = 8
 )
 
-// SizeClass returns the number of the class of a size in bytes.
+// SizeClass returns the number of the size class of a size in bytes.
 func SizeClass(size int64) int {
 	n := 0
 	for end := int64(smallestClass); size > end; end *= classFactor {
@@ -41,7 +41,7 @@ func SizeClass(size int64) int {
 	return n
 }
 
-// ClassName says which sizes a class holds.
+// ClassName returns a text that says which sizes a class contains.
 func ClassName(n int) string {
 	end := units.Bytes(smallestClass)
 	for range n {
@@ -53,12 +53,12 @@ func ClassName(n int) string {
 	return "over " + (end / classFactor).String() + ", up to " + end.String()
 }
 
-// grouping adds up blocks by what they have in common.
+// grouping sums up blocks by key.
 type grouping[K comparable] map[K]*Group
 
 func (g grouping[K]) add(key K, bytes int64) { g.join(key, &Group{Bytes: bytes, Blocks: 1}) }
 
-// join adds all blocks of another group.
+// join adds all blocks of another grouping.
 func (g grouping[K]) join(key K, other *Group) {
 	sum := g[key]
 	if sum == nil {
@@ -69,7 +69,7 @@ func (g grouping[K]) join(key K, other *Group) {
 	sum.Blocks += other.Blocks
 }
 
-// share returns which part of the live bytes some are.
+// share returns a number of bytes as a fraction of the live bytes.
 func share(bytes, live int64) float64 {
 	if live == 0 {
 		return 0
@@ -77,7 +77,7 @@ func share(bytes, live int64) float64 {
 	return float64(bytes) / float64(live)
 }
 
-// list returns the n groups of most bytes.
+// list returns the n groups with the most bytes.
 func (g grouping[K]) list(live int64, n int, name func(K) string) []Group {
 	all := make([]Group, 0, len(g))
 	for key, sum := range g {

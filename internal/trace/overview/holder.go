@@ -2,13 +2,13 @@ package overview
 
 import "gm/formats/trace"
 
-// holder follows what lives on a device.
+// holder tracks the live allocations of a device.
 type holder struct {
 	top      *Top
 	level    trace.Level
 	look     Look
 	live     map[int64]block // by id
-	pools    map[int32]int64 // bytes, by the code of the tag: what the driver's pools hold
+	pools    map[int32]int64 // bytes in the driver's pools, by the code of the tag
 	reserved int64
 }
 
@@ -28,7 +28,7 @@ func newHolder(d *Device, look Look) *holder {
 	}
 }
 
-// add follows one row of the device and the level.
+// add processes one row of the device and the level.
 func (h *holder) add(e *trace.Event, tag string) {
 	switch e.Op {
 	case trace.OpAlloc:
@@ -55,7 +55,7 @@ func (h *holder) reserve(e *trace.Event, bytes int64) {
 	}
 }
 
-// describe fills in a moment, whose row has just been followed.
+// describe fills in a moment, right after its row was processed.
 func (h *holder) describe(m *Moment, e *trace.Event, text func(code int32) string) {
 	m.TimeNS = e.TimeNS
 	if m.What == "oom" {

@@ -7,17 +7,17 @@ import (
 	"gm/internal/trace/recording"
 )
 
-// odd is what a trace has that a sound one has not, each kind with the first row.
+// odd counts inconsistencies of a trace, by kind, with the first row of each.
 type odd struct {
 	clock recording.Clock
-	less  oddity // more is given back than there was
+	less  oddity // more is freed than there was
 	out   oddity // blocks that lie in no segment
 
-	noted  int // requests of all devices
-	listed int // streams, steps and failed requests, which are kept one by one
+	noted  int // number of requests of all devices
+	listed int // number of streams, steps and failed requests, which are kept individually
 }
 
-// maxListed bounds them.
+// maxListed bounds listed.
 const maxListed = 1 << 20
 
 // oddity counts the rows of one kind.
@@ -32,7 +32,7 @@ func (o *oddity) add(row int64, format string, args ...any) {
 	}
 }
 
-// text tells of the rows in a line; "" if there are none.
+// text describes the rows in a line; "" if there are none.
 func (o *oddity) text() string {
 	if o.count < 2 {
 		return o.first
@@ -40,7 +40,7 @@ func (o *oddity) text() string {
 	return fmt.Sprintf("%s; and %d more such rows", o.first, o.count-1)
 }
 
-// Oddities tells in words, a line for each kind, where the trace does not agree with itself, so that figures are to be taken with care.
+// Oddities describes where the trace is inconsistent, one line per kind. The figures of such a trace may be wrong.
 func (o *Overview) Oddities() []string {
 	var all []string
 	for _, text := range []string{o.odd.clock.Forward(), o.odd.less.text(), o.odd.out.text()} {
@@ -51,16 +51,16 @@ func (o *Overview) Oddities() []string {
 	return all
 }
 
-// takeBack takes bytes away from what there is, but no more than that.
+// takeBack subtracts bytes from a sum, but not below 0.
 func (o *odd) takeBack(from *int64, bytes int64, row int64, what string) {
 	if bytes > *from {
-		o.less.add(row, "%d bytes of %s are given back, of %d", bytes, what, *from)
+		o.less.add(row, "%d bytes of %s are released, of %d", bytes, what, *from)
 		bytes = *from
 	}
 	*from -= bytes
 }
 
-// follow follows the segments of a framework's allocator, and finds blocks that lie in none.
+// follow tracks the segments of a framework's allocator, and finds blocks that lie in none.
 func (o *odd) follow(ranges *recording.Ranges, e *trace.Event, row int64) {
 	ranges.Add(e)
 	if e.Op == trace.OpAlloc && e.Addr != 0 && ranges.Known() && !ranges.Hold(e.Addr, e.Size) {

@@ -38,11 +38,11 @@ func TestOddities(t *testing.T) {
 		{"a block larger than its segment", []trace.Event{segment(trace.OpSegmentAlloc, 4096, 8192), alloc(1, 4096, 8193), alloc(2, 1<<20, 512)},
 			[]string{"row 1: a block of 8193 bytes at 0x1000 does not lie in a segment; and 1 more such rows"}},
 		{"more given back than taken", []trace.Event{segment(trace.OpSegmentAlloc, 4096, 8192), alloc(1, 4096, 512), segment(trace.OpSegmentFree, 4096, 10000)},
-			[]string{"row 2: 10000 bytes of segments are given back, of 8192"}},
+			[]string{"row 2: 10000 bytes of segments are released, of 8192"}},
 		{"the driver's", []trace.Event{
 			{Op: trace.OpSegmentFree, Size: 77, Level: trace.LevelDriver}, {Op: trace.OpSegmentUnmap, Size: 78, Level: trace.LevelDriver},
 			{Op: trace.OpAlloc, ID: 1, Size: 5, Level: trace.LevelDriver, Tag: tag}},
-			[]string{"row 0: 77 bytes of segments are given back, of 0; and 1 more such rows"}},
+			[]string{"row 0: 77 bytes of segments are released, of 0; and 1 more such rows"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o, _ := timelines(t, write(t, c.rows))

@@ -1,5 +1,5 @@
-// Package overview sums a trace up: what it holds, where its memory peaks, what is large in it, who holds it, and how well what was
-// traced explains what NVML measured.
+// Package overview summarizes a trace: its rows, its peak, the largest sizes, who holds the memory, and how much of the memory that
+// NVML measured the trace explains.
 package overview
 
 import (
@@ -11,7 +11,7 @@ import (
 	"gm/formats/trace"
 )
 
-// Overview is a trace in numbers.
+// Overview is a summary of a trace.
 type Overview struct {
 	Meta    trace.Meta  `json:"-"`
 	Source  string      `json:"source"`
@@ -37,11 +37,11 @@ type Step struct {
 	TimeNS int64 `json:"time_ns"`
 }
 
-// stepTag is the tag of such a mark.
+// stepTag is the tag of a mark that ends an iteration.
 const stepTag = "step"
 
-// Read reads a trace to its end. It holds some 250 bytes for each of the first [iterations.MaxRequests] allocations of a device,
-// [iterations.MaxInAll] of all, and some 100 for each that lives.
+// Read reads a trace to its end. It needs about 250 bytes of memory for each of the first [iterations.MaxRequests] allocations of a
+// device, at most [iterations.MaxInAll] in total, and about 100 for each live allocation.
 func Read(r *trace.Reader) (*Overview, error) {
 	o := &Overview{Meta: r.Meta(), Source: r.Meta().Source, Rows: r.Rows(), Steps: []Step{}}
 	var counts [math.MaxInt8 + 1]int64 // by operation
@@ -74,7 +74,7 @@ func Read(r *trace.Reader) (*Overview, error) {
 	return o, nil
 }
 
-// add takes in one row; text returns what a code stands for.
+// add processes one row; text returns the text of a code.
 func (o *Overview) add(e *trace.Event, row int64, text func(code int32) string) {
 	switch {
 	case e.Op == trace.OpSnapshot:

@@ -2,29 +2,29 @@ package overview
 
 import "gm/formats/trace"
 
-// Reconciliation holds what was traced against what NVML measured, at the moment of the highest sample of the process, or, where
-// NVML did not tell the process's memory, of the highest sample of the card. Of equal samples the last counts.
+// Reconciliation compares the traced memory with NVML's measurement, at the moment of the highest sample of the process or, if NVML
+// did not report the process's memory, of the highest sample of the card. Among equal samples the last counts.
 type Reconciliation struct {
 	Measured    string  `json:"measured"` // whose memory: "process" or "card"
-	Samples     int64   `json:"samples"`  // of that
+	Samples     int64   `json:"samples"`  // number of its samples
 	Row         int64   `json:"row"`
 	TimeNS      int64   `json:"time_ns"`
-	Used        int64   `json:"used_bytes"`        // as NVML says
-	Traced      int64   `json:"traced_bytes"`      // device memory that the process had obtained
-	Unexplained int64   `json:"unexplained_bytes"` // used less traced
-	Share       float64 `json:"unexplained_share"` // of what is used
-	Card        int64   `json:"card_bytes"`        // that were used on the whole card at that time; 0 if unknown
-	Others      int64   `json:"others_bytes"`      // card less process: other processes and the driver; 0 if unknown
+	Used        int64   `json:"used_bytes"`        // as measured by NVML
+	Traced      int64   `json:"traced_bytes"`      // device memory that the process had obtained from the driver
+	Unexplained int64   `json:"unexplained_bytes"` // used minus traced
+	Share       float64 `json:"unexplained_share"` // as a fraction of used
+	Card        int64   `json:"card_bytes"`        // used on the whole card at that time; 0 if unknown
+	Others      int64   `json:"others_bytes"`      // card minus process: other processes and the driver; 0 if unknown
 }
 
-// samples follows the samples of one device.
+// samples processes the samples of one device.
 type samples struct {
 	process, card tally
-	beside        sample // of the card, when the process's highest was taken: a sample holds until the next
+	beside        sample // of the card, at the time of the process's highest: a sample is valid until the next
 	behind        bool   // the next sample of the card may be of the same time
 }
 
-// tally is the samples of one kind.
+// tally sums up the samples of one kind.
 type tally struct {
 	count   int64
 	last    sample
@@ -38,7 +38,7 @@ type sample struct {
 	traced int64
 }
 
-// add takes in a sample; traced is the device memory that the process has obtained by then.
+// add processes a sample; traced is the device memory that the process holds at that time, in bytes.
 func (s *samples) add(e *trace.Event, row int64, whose trace.Kind, traced int64) {
 	now := sample{row, e.TimeNS, e.Size, traced}
 	switch whose {
@@ -55,7 +55,7 @@ func (s *samples) add(e *trace.Event, row int64, whose trace.Kind, traced int64)
 	}
 }
 
-// add tells whether the sample is the highest so far.
+// add reports whether the sample is the highest so far.
 func (t *tally) add(now sample) bool {
 	t.count++
 	t.last = now

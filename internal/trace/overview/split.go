@@ -7,13 +7,13 @@ import (
 	"gm/internal/trace/tags"
 )
 
-// Others is the name of what has none of its own in a picture.
+// Others is the name of all blocks that have no name of their own in a picture.
 const Others = "others"
 
-// maxNames is how many names blocks are told apart by.
+// maxNames is how many names a picture distinguishes.
 const maxNames = 8
 
-// ByTag tells blocks apart by their tags, and those of the driver's level by kind and library, of which tops lists the largest.
+// ByTag splits blocks by their tags, and those of the driver's level by kind and library, the largest of which tops lists.
 func ByTag(labels *tags.Tags, tops []*Top) Split {
 	all := labels.Tags()
 	s := newNaming(tops, func(top *Top) []string {
@@ -30,7 +30,7 @@ func ByTag(labels *tags.Tags, tops []*Top) Split {
 	}}
 }
 
-// ByStack tells blocks apart by the stacks of which tops lists those that hold most, as short tells them.
+// ByStack splits blocks by stack, as shortened by short. The stacks with the most bytes, which tops lists, get names.
 func ByStack(tops []*Top, short func(folded string) string) Split {
 	s := newNaming(tops, func(top *Top) []string {
 		var all []string
@@ -52,7 +52,7 @@ func ByStack(tops []*Top, short func(folded string) string) Split {
 	}}
 }
 
-// naming is the names that each device has, the last of which is that of all that have no other.
+// naming holds the names of each device. The last name is that of all blocks without another.
 type naming map[int32]*deviceNames
 
 type deviceNames struct {
@@ -60,7 +60,7 @@ type deviceNames struct {
 	numbers map[string]int
 }
 
-// newNaming takes the first names of a list, and its last one for the rest, or Others if that stands for more.
+// newNaming takes the first names of a list, and for all other blocks its last name, or Others if the list is longer than that.
 func newNaming(tops []*Top, list func(*Top) []string) naming {
 	all := naming{}
 	for _, top := range tops {

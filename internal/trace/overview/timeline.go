@@ -6,7 +6,7 @@ import (
 	"gm/formats/trace"
 )
 
-// Timeline is what lives on one GPU over time, in [Columns] equal stretches of it: of each, the moment when most does.
+// Timeline is the live memory of one GPU over time, in [Columns] equal intervals, each at the moment with the most live bytes.
 type Timeline struct {
 	Device  int32
 	Level   trace.Level
@@ -14,27 +14,27 @@ type Timeline struct {
 	EndNS   int64 // of the last
 	Names   []string
 	Bytes   [][]int64 // by name and column
-	Held    []int64   // bytes of the framework's segments, by column; all 0 if they are not known
+	Held    []int64   // bytes of the framework's segments, by column; all 0 if unknown
 	Map     *AddressMap
 }
 
-// AddressMap tells who holds which addresses over time. Addresses that were never used are left out.
+// AddressMap shows who holds which addresses over time. Addresses that were never used are omitted.
 type AddressMap struct {
-	Bytes int64   // that it is high
-	Held  []uint8 // which part of a cell segments hold, in 255ths, by [Timeline] column and from there by row from the lowest
-	Parts []uint8 // and which part the blocks of each name do: by column, row and name
+	Bytes int64   // height of the map
+	Held  []uint8 // part of a cell that is in segments, in 255ths, by [Timeline] column and then by row from the lowest
+	Parts []uint8 // part of a cell that is in blocks of each name, in 255ths, by column, row and name
 }
 
-// MapRows is how many cells an address map is high.
+// MapRows is the height of an address map in cells.
 const MapRows = 400
 
-// Split says what blocks are told apart by.
+// Split divides blocks by name.
 type Split struct {
 	Names func(device int32) []string
 	Of    func(e *trace.Event, text func(code int32) string) int // number of the name of an alloc row
 }
 
-// Read reads the trace of the frames once more.
+// Read reads the trace of the frames again.
 func (f *Frames) Read(r *trace.Reader, split Split) ([]*Timeline, error) {
 	var all []*Timeline
 	tracers := map[int32]*tracer{}
@@ -64,19 +64,19 @@ func (f *Frames) Read(r *trace.Reader, split Split) ([]*Timeline, error) {
 	return all, nil
 }
 
-// tracer follows what lives on a device.
+// tracer tracks the live memory of a device.
 type tracer struct {
 	out    *Timeline
 	frames *frames
 	split  Split
 	live   map[int64]area // by id
-	bytes  []int64        // that live, by name
+	bytes  []int64        // that are live, by name
 	held   int64
-	next   int     // column that nothing is known of yet
+	next   int     // the first column that is not filled yet
 	canvas *canvas // nil if there are no addresses
 }
 
-// area is a block on a map, at a place that is below 0 if it has none.
+// area is a block on a map, at a place that is negative if the block has no address.
 type area struct {
 	place, size int64
 	name        int
@@ -99,7 +99,7 @@ func newTracer(f *Frames, d *frames, split Split) *tracer {
 	return t
 }
 
-// add takes in a row of the device.
+// add processes a row of the device.
 func (t *tracer) add(e *trace.Event, text func(code int32) string) {
 	driver := t.out.Level == trace.LevelDriver
 	switch e.Op {
@@ -134,7 +134,7 @@ func (t *tracer) add(e *trace.Event, text func(code int32) string) {
 	}
 }
 
-// idle fills the columns before one in which something happens with what lives.
+// idle fills the columns before the next one with a row with the current state.
 func (t *tracer) idle(column int) {
 	for ; t.next < column; t.next++ {
 		t.look(t.next)
@@ -142,7 +142,7 @@ func (t *tracer) idle(column int) {
 	t.next = max(t.next, column+1)
 }
 
-// look notes what lives in a column.
+// look records the current state in a column.
 func (t *tracer) look(column int) {
 	for i, bytes := range t.bytes {
 		t.out.Bytes[i][column] = bytes
@@ -151,12 +151,12 @@ func (t *tracer) look(column int) {
 	t.canvas.copy(column)
 }
 
-// canvas is an address map of the present.
+// canvas is an address map of the current state.
 type canvas struct {
 	out    *AddressMap
 	places map[uint64]int64
 	height float64   // bytes of a row
-	cover  []float64 // bytes by row and name, and as the last name those of segments
+	cover  []float64 // bytes by row and name; those of segments are under the last name
 	names  int
 }
 
@@ -168,7 +168,7 @@ func newCanvas(places map[uint64]int64, names int) *canvas {
 	}
 }
 
-// place returns where an address is on the map, below 0 if it is nowhere.
+// place returns the place of an address on the map; negative if it has none.
 func (c *canvas) place(addr uint64) int64 {
 	if c == nil || addr == 0 {
 		return -1
@@ -180,7 +180,7 @@ func (c *canvas) place(addr uint64) int64 {
 	return place + int64(addr%pageSize)
 }
 
-// paint adds an area, or takes it away for a sign below 0.
+// paint adds an area, or removes it for a negative sign.
 func (c *canvas) paint(place, size int64, name int, sign int64) {
 	if c == nil || place < 0 {
 		return
@@ -195,7 +195,7 @@ func (c *canvas) paint(place, size int64, name int, sign int64) {
 	}
 }
 
-// copy puts the map into a column of the picture.
+// copy copies the map to a column of the picture.
 func (c *canvas) copy(column int) {
 	if c == nil {
 		return

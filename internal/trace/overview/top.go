@@ -7,52 +7,50 @@ import (
 	"gm/internal/trace/tags"
 )
 
-// Top is what lives on one GPU at the moments of most interest: at the peak, and when the last request failed; or at a row that is
-// asked for.
+// Top is what is live on one GPU at the moments of most interest, the peak and the last failed request, or at a given row.
 type Top struct {
 	Device  int32     `json:"device"`
-	Level   string    `json:"level"` // whose allocations: the framework's or, where it has none, those of the driver
+	Level   string    `json:"level"` // whose allocations: the framework's or, if it has none, the driver's
 	Moments []*Moment `json:"moments"`
 }
 
-// Moment is what lives at a row. Of the groups only those of most bytes are listed.
+// Moment is what is live at a row. Only the groups with the most bytes are listed.
 type Moment struct {
 	What      string  `json:"what"` // "peak", "oom" or "at"
 	Row       int64   `json:"row"`
 	TimeNS    int64   `json:"time_ns"`
 	Live      int64   `json:"live_bytes"`
 	Blocks    int64   `json:"live_blocks"`
-	Reserved  int64   `json:"reserved_bytes"` // by the framework's segments; 0 if unknown
-	Failed    *Failed `json:"failed"`         // nil but for "oom"
+	Reserved  int64   `json:"reserved_bytes"` // in the framework's segments; 0 if unknown
+	Failed    *Failed `json:"failed"`         // nil except for "oom"
 	HasStacks bool    `json:"has_stacks"`
 	Stacks    []Group `json:"stacks"`            // by folded stack
 	Requests  []Group `json:"sizes_and_streams"` // by requested bytes and stream
 	Tags      []Group `json:"tags"`              // of the framework's level
-	Rules     []Group `json:"rules"`             // as "tag: rule that named it"
+	Rules     []Group `json:"rules"`             // as "tag: the rule that assigned it"
 	Streams   []Group `json:"streams"`
 	Kinds     []Group `json:"kinds"` // of the driver's level, by kind and library
 	Classes   []Group `json:"size_classes"`
 }
 
-// Look says what to look at.
+// Look selects moments and groups.
 type Look struct {
-	Groups int        // how many groups are listed of each kind; of tags at least 24
+	Groups int        // the most groups of each kind that are listed; of tags at least 24
 	Tags   *tags.Tags // of the trace
 	At     *int64     // row to look at; nil for the peak and the last failed request
 }
 
-// Failed is the request that failed.
+// Failed is a request that failed.
 type Failed struct {
 	Size  int64  `json:"requested_bytes"`
 	Free  int64  `json:"device_free_bytes"`
-	By    string `json:"by"` // the tag of the row if it is the driver's that refused, else ""
+	By    string `json:"by"` // the tag of the row if the driver refused the request, else ""
 	Stack string `json:"stack"`
 }
 
 var errDone = errors.New("no moment is left")
 
-// ReadTop reads the trace that o sums up once more, until the last moment. What is held in memory grows with the blocks that live at a
-// time.
+// ReadTop reads the trace whose overview is o a second time, up to the last moment. Its memory grows with the live blocks.
 func ReadTop(r *trace.Reader, o *Overview, look Look) ([]*Top, error) {
 	var all []*Top
 	holders, due, left := map[int32]*holder{}, map[int64][]*Moment{}, 0
@@ -90,7 +88,7 @@ func ReadTop(r *trace.Reader, o *Overview, look Look) ([]*Top, error) {
 	return all, nil
 }
 
-// RowAt returns the last row of a trace that is not later than a time, 0 if all are.
+// RowAt returns the last row of a trace that is not later than a time; 0 if all rows are.
 func RowAt(r *trace.Reader, timeNS int64) (row int64, err error) {
 	err = trace.Each(r, func(n int64, e *trace.Event) error {
 		if e.TimeNS > timeNS {
@@ -105,8 +103,8 @@ func RowAt(r *trace.Reader, timeNS int64) (row int64, err error) {
 	return row, nil
 }
 
-// Peak returns whose allocations a device is looked at for, the framework's or, where it has none, those of the driver, the most bytes that
-// they came to, and at which row.
+// Peak returns the level of the allocations to examine on a device, the framework's or, if it has none, the driver's, their peak in
+// bytes, and its row.
 func (d *Device) Peak() (level trace.Level, bytes, row int64) {
 	if d.Allocs == 0 && d.Driver != nil {
 		return trace.LevelDriver, d.Driver.Peak, d.Driver.PeakRow
@@ -114,7 +112,7 @@ func (d *Device) Peak() (level trace.Level, bytes, row int64) {
 	return trace.LevelFramework, d.PeakLive, d.PeakRow
 }
 
-// moments returns what to look at on a device.
+// moments returns the moments of a device to examine.
 func (d *Device) moments(look Look) []*Moment {
 	_, peak, row := d.Peak()
 	if look.At != nil {
