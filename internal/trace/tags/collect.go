@@ -12,17 +12,17 @@ import (
 // block is an allocation.
 type block struct {
 	id, size, stream  int64
-	born, died        int64  // rows; died is when its owner gave it back, never for an allocation that is not
-	live              int64  // bytes on the device just before it
-	recorded          uint16 // index of the label that the trace gave it, from 1; 0 for none
+	born, died        int64  // rows; died is when its owner freed it, or never
+	live              int64  // live bytes on the device just before it
+	recorded          uint16 // number of the label that the trace gave it, from 1; 0 for none
 	origin            origin
 	preexisting, bare bool // bare: without a stack
 }
 
-// never is the row of what does not happen.
+// never is the row of an event that does not happen.
 const never = math.MaxInt64
 
-// device is the allocations of a GPU in their order.
+// device holds the allocations of a GPU in order.
 type device struct {
 	blocks  []block
 	stacked int // how many have a stack
@@ -31,7 +31,7 @@ type device struct {
 	alive map[int64]int // index by id
 }
 
-// collector reads a trace.
+// collector collects the allocations of a trace.
 type collector struct {
 	texts    *column.Strings
 	order    []int32 // devices
@@ -44,7 +44,7 @@ type collector struct {
 	origins  map[int32]origin // by code of the stack
 }
 
-// mark is a beginning or an end of an optimizer's step.
+// mark is the beginning or the end of an optimizer's step.
 type mark struct {
 	row   int64
 	begin bool
@@ -56,7 +56,7 @@ func newCollector(texts *column.Strings) *collector {
 	}
 }
 
-// add takes in a row.
+// add processes a row.
 func (c *collector) add(e *trace.Event, row int64) {
 	c.lastID = max(c.lastID, e.ID)
 	switch {
@@ -70,7 +70,7 @@ func (c *collector) add(e *trace.Event, row int64) {
 	}
 }
 
-// optimizerMark begins the marks of PyTorch's profiler at an optimizer's step; START or END stand behind it.
+// optimizerMark is the prefix of the marks of PyTorch's profiler at an optimizer's step, which end with START or END.
 const optimizerMark = "Optimizer.step#"
 
 func (c *collector) mark(text string, row int64) {
@@ -110,7 +110,7 @@ func (c *collector) alloc(e *trace.Event, row int64) {
 	d.live += e.Size
 }
 
-// label returns the number of the label of a recorded tag, from 1; 0 when there are too many.
+// label returns the number of the label of a recorded tag, from 1; 0 if there are too many.
 func (c *collector) label(tag string) uint16 {
 	n, ok := c.byText[tag]
 	if !ok && len(c.recorded) < maxRecorded {
@@ -130,7 +130,7 @@ func (c *collector) origin(stack int32) origin {
 	return o
 }
 
-// free takes in that a block was given back, and when it is reusable.
+// free records that a block was freed, and when its memory is reusable.
 func (d *device) free(e *trace.Event, row int64) {
 	i, ok := d.alive[e.ID]
 	if !ok {

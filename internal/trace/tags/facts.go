@@ -2,27 +2,27 @@ package tags
 
 import "sort"
 
-// facts are what the rules look at.
+// facts are the inputs of the rules, about one allocation.
 type facts struct {
-	passes      bool   // iterations are known
-	born        origin // pass in which it was made; building before the first iteration, unsaid after the last one
-	origin      origin // of its stack
+	passes      bool   // the iterations are known
+	born        origin // pass in which it was allocated; building before the first iteration, unsaid after the last one
+	origin      origin // according to its stack
 	freed       bool
-	same        bool // it was freed in the pass in which it was made
+	same        bool // it was freed in the pass in which it was allocated
 	throughout  bool // it was never freed, or after the backward pass of the last iteration
-	updates     int  // of the optimizer, that began while it lived
-	early       bool // it was made in the first two iterations
+	updates     int  // number of the optimizer's updates that began while it was live
+	early       bool // it was allocated in the first two iterations
 	preexisting bool
 	older       older
-	iteration   int  // in which it was made
+	iteration   int  // in which it was allocated
 	sized       bool // it is as large as a parameter
-	repeated    bool // it was never freed, and one of its size is kept that a pass of a later iteration made
-	gradient    bool // it is as large as a parameter and kept as other gradients are, or of the last iteration, or freed after several
-	first       bool // where no iterations are known: it was made while the model was
-	distance    int  // and so many allocations were made until it was freed
+	repeated    bool // it was never freed, and a later iteration allocated another one of its size that is kept
+	gradient    bool // it is as large as a parameter, and is kept like other gradients, or of the last iteration, or freed after several
+	first       bool // without known iterations: it was allocated while the model was built
+	distance    int  // without known iterations: number of allocations until it was freed
 }
 
-// older is what an allocation without a stack that is older than the recording is by its size.
+// older is what the size says about an allocation without a stack that is older than the recording.
 type older uint8
 
 const (
@@ -31,10 +31,10 @@ const (
 	asState
 )
 
-// pass tells whether it was made in a forward or a backward pass.
+// pass reports whether it was allocated in a forward or a backward pass.
 func (f *facts) pass() bool { return f.born == forward || f.born == backward }
 
-// kept tells whether an allocation outlives more than a gradient or an activation does.
+// kept reports whether an allocation lives longer than a gradient or an activation.
 func (f *facts) kept() bool { return f.updates >= 2 || !f.freed && f.early }
 
 // factsOf returns the facts of a block.
@@ -58,11 +58,11 @@ func factsOf(b *block, d *device, t *timetable) facts {
 	return f
 }
 
-// timetable is the passes of a device.
+// timetable holds the passes of a device.
 type timetable struct {
 	passes  []pass
-	updates []int // how many of the first passes are updates, by how many those are
-	last    int   // number of the last update, or how many passes there are
+	updates []int // number of updates among the first n passes, by n
+	last    int   // index of the last update, or the number of passes
 }
 
 func newTimetable(passes []pass) *timetable {
@@ -78,13 +78,13 @@ func newTimetable(passes []pass) *timetable {
 	return t
 }
 
-// passAt returns the number of the pass of a row, -1 before the first.
+// passAt returns the index of the pass of a row, -1 before the first.
 func passAt(passes []pass, row int64) int {
 	return sort.Search(len(passes), func(i int) bool { return passes[i].row > row }) - 1
 }
 
-// built returns how many allocations there are, where no iterations are known, up to the last of those that are kept and follow each
-// other closely from the beginning on.
+// built returns how many allocations belong to building the model, without known iterations: those up to the last one of the kept
+// allocations that follow each other closely from the beginning.
 func built(blocks []block) int {
 	end, kept := 0, 0
 	for i := range blocks {
@@ -102,7 +102,7 @@ func built(blocks []block) int {
 	return end
 }
 
-// leastBuilt is how many parameters a model has at least.
+// leastBuilt is the fewest parameters of a model.
 const leastBuilt = 8
 
 // allFacts returns the facts of all blocks of a device.

@@ -2,19 +2,19 @@ package tags
 
 import "strings"
 
-// origin is what the code that made an allocation does, as far as its stack tells.
+// origin is what the code that made an allocation does, according to its stack.
 type origin uint8
 
 const (
-	unsaid   origin = iota // no stack, or one of code that is not known
-	building               // modules are made, moved or loaded
+	unsaid   origin = iota // no stack, or one of unknown code
+	building               // modules are created, moved or loaded
 	forward
 	recompute // a forward pass within the backward pass
 	backward
 	update // by the optimizer
 )
 
-// originOf tells what a folded stack, "outermost;...;innermost", stands for: the innermost frame that tells decides.
+// originOf returns the origin of a folded stack, "outermost;...;innermost": that of the innermost frame that has one.
 func originOf(folded string) origin {
 	frames := strings.Split(folded, ";")
 	for i := len(frames) - 1; i >= 0; i-- {
@@ -30,7 +30,7 @@ func originOf(folded string) origin {
 	return unsaid
 }
 
-// forwardOrAgain tells whether a forward pass is run within the backward pass, by the frames outside of it.
+// forwardOrAgain returns forward, or recompute if the frames around a forward pass show that it runs within the backward pass.
 func forwardOrAgain(outer []string) origin {
 	for _, f := range outer {
 		name, file, _ := strings.Cut(f, " (")
@@ -58,12 +58,12 @@ func originOfFrame(name, file string) origin {
 	return unsaid
 }
 
-// isOptimizer tells whether a file is of an optimizer, of PyTorch's or of those that other packages have in folders of such names.
+// isOptimizer reports whether a file belongs to an optimizer of PyTorch, or of another package with the same folder names.
 func isOptimizer(file string) bool {
 	return strings.Contains(file, "/optim/") || strings.Contains(file, "/optimizers/") || strings.Contains(file, "/ops/adam/")
 }
 
-// isBuilding tells whether modules are made, moved to the device or loaded.
+// isBuilding reports whether modules are created, moved to the device or loaded.
 func isBuilding(name, file string) bool {
 	switch name {
 	case "_apply", "reset_parameters", "from_pretrained", "_load_state_dict_into_model", "load_state_dict":

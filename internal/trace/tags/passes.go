@@ -5,18 +5,18 @@ import (
 	"slices"
 )
 
-// pass is a part of a job that begins at a row and ends where the next one begins. What is before the first pass builds the model.
+// pass is a part of a job that begins at a row and ends where the next one begins. Rows before the first pass build the model.
 type pass struct {
 	row       int64
-	kind      origin // forward, backward or update, and unsaid for what comes after the last iteration
+	kind      origin // forward, backward or update; unsaid after the last iteration
 	iteration int
 }
 
-// findPasses returns the passes of a device's iterations, none if no iterations are found.
+// findPasses returns the passes of a device's iterations; none if there are no iterations.
 func findPasses(d *device, marks []mark) []pass {
 	spans := markedSpans(d, marks)
 	if spans == nil || !d.hasStacks() {
-		// Without stacks, the passes of several batches before one step are told apart only as iterations of their own.
+		// Without stacks, the passes of several batches before one step can only be separated as iterations of their own.
 		if regular := regularSpans(d); len(regular) >= 2*len(spans) {
 			spans = regular
 		}
@@ -32,7 +32,7 @@ func findPasses(d *device, marks []mark) []pass {
 	return appendPasses(passes, d.unfinished(spans[len(spans)-1]), len(spans))
 }
 
-// appendPasses adds the passes of an iteration, none of which begins before those that are there.
+// appendPasses adds the passes of an iteration. None of them begins before those already added.
 func appendPasses(all, more []pass, iteration int) []pass {
 	for _, p := range more {
 		p.iteration = iteration
@@ -44,7 +44,7 @@ func appendPasses(all, more []pass, iteration int) []pass {
 	return all
 }
 
-// passesOf divides an iteration: by the stacks of its allocations where these are known, or else by their lifetimes.
+// passesOf divides an iteration into passes: by the stacks of its allocations if they are known, otherwise by their lifetimes.
 func (d *device) passesOf(s span) []pass {
 	blocks := d.blocks[s.lo:s.hi]
 	if len(blocks) == 0 {
@@ -59,8 +59,8 @@ func (d *device) passesOf(s span) []pass {
 	return []pass{{row: blocks[0].born, kind: forward}, {row: turn, kind: backward}, {row: updated, kind: update}}
 }
 
-// passesByStack follows what the code does. What has no stack is made by the threads of autograd, which run no Python. It returns nil if
-// there is not each of a forward and a backward pass.
+// passesByStack divides an iteration by the code that ran. Allocations without a stack are those of autograd's threads, which run no
+// Python. It returns nil unless there are both a forward and a backward pass.
 func passesByStack(blocks []block, updated int64) []pass {
 	passes := []pass{{row: blocks[0].born, kind: forward}}
 	backwards := 0
@@ -88,10 +88,10 @@ func passesByStack(blocks []block, updated int64) []pass {
 	return passes
 }
 
-// passesByLife returns the row at which the backward pass begins, and that at which the update does, which may be known. The backward pass
-// begins when most bytes live of what is made in the iteration and freed before its last allocation: gradients are not, since the
-// optimizer has yet to use them. It ends when the last of what lived then is freed, or, if hardly anything is made after that, with
-// the last allocation.
+// passesByLife returns the rows at which the backward pass and the update begin; the latter may be known. The backward pass begins at
+// the peak of the bytes that are allocated in the iteration and freed before its last allocation. These do not include gradients,
+// since the optimizer has yet to use them. It ends when the last block that was live then is freed or, if hardly anything is allocated
+// after that, with the last allocation.
 func passesByLife(blocks []block, known int64) (turn, updated int64) {
 	last := blocks[len(blocks)-1].born
 	if known > 0 {
@@ -122,7 +122,7 @@ func passesByLife(blocks []block, known int64) (turn, updated int64) {
 	return turn, updated
 }
 
-// fullest returns the row at which most bytes live of the blocks that are freed before a row.
+// fullest returns the row of the peak of the live bytes of those blocks that are freed before a given row.
 func fullest(blocks []block, before int64) (row int64) {
 	type change struct{ row, bytes int64 }
 	var changes []change
@@ -142,7 +142,7 @@ func fullest(blocks []block, before int64) (row int64) {
 	return row
 }
 
-// unfinished returns the passes of what comes after the last iteration: by stacks, or with as many allocations as that has in each.
+// unfinished returns the passes after the last iteration: by stacks, or with as many allocations in each as the last iteration has.
 func (d *device) unfinished(last span) []pass {
 	rest := d.blocks[last.hi:]
 	if len(rest) == 0 {

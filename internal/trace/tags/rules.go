@@ -1,6 +1,6 @@
 package tags
 
-// rule names allocations.
+// rule assigns a tag to allocations.
 type rule struct {
 	tag, name string
 	holds     func(f *facts) bool
@@ -11,10 +11,10 @@ const (
 	ruleNone     = "no rule holds"
 )
 
-// short is how many allocations are made at most while a temporary lives, where no iterations are known.
+// short is the most allocations during the lifetime of a temporary, without known iterations.
 const short = 64
 
-// rules are the rules in their order: the first that holds names the allocation.
+// rules are the rules in order: the first one that holds assigns the tag of an allocation.
 var rules = []rule{
 	{Optimizer, "made by the optimizer's code, kept", func(f *facts) bool { return f.origin == update && (f.kept() || !f.passes && !f.freed) }},
 	{Parameters, "older than the recording, there in all iterations", func(f *facts) bool { return f.older == asParameter }},
@@ -38,7 +38,7 @@ var rules = []rule{
 	{Temporaries, "freed before 64 others were made", func(f *facts) bool { return f.freed && f.distance < short && !f.passes }},
 }
 
-// ruleOf returns the number of the rule that names an allocation, -1 for none.
+// ruleOf returns the index of the rule that holds for an allocation, -1 for none.
 func ruleOf(f *facts) int {
 	for i := range rules {
 		if rules[i].holds(f) {

@@ -1,6 +1,6 @@
 package tags
 
-// compareSizes finds the facts that follow from what else is of a block's size.
+// compareSizes finds the facts that follow from other blocks of the same size.
 func compareSizes(d *device, all []facts) {
 	parameters, held := map[int64]bool{}, map[int64]bool{}
 	count := 0
@@ -13,7 +13,7 @@ func compareSizes(d *device, all []facts) {
 			held[d.blocks[i].size] = true
 		}
 	}
-	var kept []*facts // gradients, it may be
+	var kept []*facts // possible gradients
 	for i := range all {
 		f, size := &all[i], d.blocks[i].size
 		f.sized, f.repeated = parameters[size], held[size] && !f.freed
@@ -24,7 +24,7 @@ func compareSizes(d *device, all []facts) {
 			}
 		}
 	}
-	if 8*len(kept) < count { // it is just what happens to be of such a size
+	if 8*len(kept) < count { // too few: their size is a coincidence
 		return
 	}
 	for _, f := range kept {
@@ -32,8 +32,9 @@ func compareSizes(d *device, all []facts) {
 	}
 }
 
-// compareOlder tells parameters and the optimizer's state apart among what is older than the recording and has no stack: there are as
-// many parameters of a size as there are gradients, or, where there are none, parameters alone. Which of them are which is not known.
+// compareOlder separates parameters from the optimizer's state among the blocks that are older than the recording and have no stack.
+// There are as many parameters of a size as gradients; if there are no gradients, all blocks are parameters. Which block of a size is a
+// parameter is unknown.
 func compareOlder(d *device, all []facts) {
 	gradients := gradientSizes(d, all)
 	if len(gradients) == 0 {
@@ -52,7 +53,7 @@ func compareOlder(d *device, all []facts) {
 	}
 }
 
-// gradientSizes returns how many gradients of each size the iteration has that has most.
+// gradientSizes returns the number of gradients of each size, in the iteration with the most of them.
 func gradientSizes(d *device, all []facts) map[int64]int {
 	byIteration := map[int]map[int64]int{}
 	totals := map[int]int{}

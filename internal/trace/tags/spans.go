@@ -6,7 +6,7 @@ import (
 	"gm/internal/trace/iterations"
 )
 
-// span is an iteration: blocks [lo, hi) of a device, and the row at which the optimizer's update begins, 0 if that is not known.
+// span is an iteration: blocks [lo, hi) of a device, and the row at which the optimizer's update begins, 0 if unknown.
 type span struct {
 	lo, hi  int
 	updated int64
@@ -27,8 +27,9 @@ func regularSpans(d *device) []span {
 	return spans
 }
 
-// settle mends where iterations begin. What was made just before and lives on, such as the next batch, is part of them. The first
-// one, in which the optimizer makes its state, ends where the second would begin if that is as long as all that follow it.
+// settle corrects where iterations begin. Blocks that were allocated just before an iteration and stay live, such as the next batch, are
+// part of it. The first iteration, in which the optimizer creates its state, ends where the second begins if that is as long as those
+// after it.
 func (d *device) settle(spans []span) {
 	for k := 1; k < len(spans); k++ {
 		s := &spans[k]
@@ -44,7 +45,7 @@ func (d *device) settle(spans []span) {
 		return
 	}
 	length := spans[2].hi - spans[2].lo
-	for _, s := range spans[3 : len(spans)-1] { // the last one may be cut off
+	for _, s := range spans[3 : len(spans)-1] { // the last one may be incomplete
 		if s.hi-s.lo != length {
 			return
 		}
@@ -54,10 +55,10 @@ func (d *device) settle(spans []span) {
 	}
 }
 
-// batch is how many allocations a batch of inputs has at most.
+// batch is the most allocations of a batch of inputs.
 const batch = 16
 
-// settleFirst lets the first iteration begin behind all that is older than the recording, behind the last parameter, and right there.
+// settleFirst makes the first iteration begin after all blocks that are older than the recording, right after the last parameter.
 func (d *device) settleFirst(spans []span) {
 	s := &spans[0]
 	for s.lo < s.hi-1 && d.blocks[s.lo].preexisting {
@@ -71,15 +72,15 @@ func (d *device) settleFirst(spans []span) {
 			kept++
 		}
 	}
-	if kept >= leastBuilt { // and not just what libraries keep
+	if kept >= leastBuilt { // rather than only the memory that libraries keep
 		s.lo = end
 	}
 	for least := max(0, s.lo-(s.hi-s.lo)/20); s.lo > least && d.blocks[s.lo-1].died < last && !d.blocks[s.lo-1].preexisting; s.lo-- {
 	}
 }
 
-// markedSpans returns the iterations that the marks of an optimizer's steps end. The first one makes as many allocations before its
-// update as the second one, since nothing marks its beginning.
+// markedSpans returns the iterations that end with the marks of an optimizer's steps. Nothing marks the beginning of the first one: it
+// gets as many allocations before its update as the second one has.
 func markedSpans(d *device, marks []mark) []span {
 	var spans []span
 	lo, begun := 0, int64(0)
@@ -106,10 +107,10 @@ func markedSpans(d *device, marks []mark) []span {
 	return spans
 }
 
-// hasStacks tells whether the stacks of most allocations are known.
+// hasStacks reports whether the stacks of most allocations are known.
 func (d *device) hasStacks() bool { return 2*d.stacked > len(d.blocks) }
 
-// after returns the number of the first block that is made after a row.
+// after returns the index of the first block that is allocated after a row.
 func (d *device) after(row int64) int {
 	return sort.Search(len(d.blocks), func(i int) bool { return d.blocks[i].born > row })
 }

@@ -1,11 +1,11 @@
-// Package tags tells what the allocations of a training job are for: parameters, gradients, the optimizer's state, activations,
-// temporaries. Where a trace says so itself, that is taken. Else it follows from lifetimes: from when an allocation is made and freed,
-// counted in the passes of the job's iterations, and from the code that made it where stacks were recorded. The rule that named an
-// allocation is told with its tag.
+// Package tags derives what the allocations of a training job are for: parameters, gradients, the optimizer's state, activations,
+// temporaries. Tags in the trace take precedence. Otherwise rules derive the tag from the passes in which an allocation is made and
+// freed, and from the code that made it, if stacks were recorded. The rule is reported with the tag.
 //
-// Iterations are those between the steps of an optimizer where these are marked, or else those of package iterations. An iteration is a
-// forward pass, a backward pass and the optimizer's update. What was made in the backward pass and is there in the update is a gradient;
-// what was made in the forward pass and is there in the backward pass is an activation, and so on: see the list of rules.
+// Iterations end with the steps of an optimizer, if these are marked; otherwise package iterations finds them. An iteration consists of
+// a forward pass, a backward pass and the optimizer's update. For example, a block that is allocated in the backward pass and live in the
+// update is a gradient, and one that is allocated in the forward pass and live in the backward pass is an activation. rules.go lists all
+// rules.
 package tags
 
 import (
@@ -14,35 +14,36 @@ import (
 	"gm/formats/trace"
 )
 
-// The tags that are derived.
+// The derived tags.
 const (
-	Parameters  = "parameters" // buffers of modules as well
+	Parameters  = "parameters" // including buffers of modules
 	Gradients   = "gradients"
 	Optimizer   = "optimizer state"
-	Activations = "activations" // and what a pass hands on to the program, such as the loss
+	Activations = "activations" // including results of a pass for the program, such as the loss
 	Temporaries = "temporaries"
-	Workspaces  = "workspaces" // what libraries take at their first use, and keep: of cuBLAS, buckets of gradients
-	Held        = "held"       // what the program keeps of later iterations: lists of losses, leaks
+	Workspaces  = "workspaces" // memory that libraries allocate at first use and keep: cuBLAS workspaces, buckets of gradients
+	Held        = "held"       // memory of later iterations that the program keeps: lists of losses, leaks
 	Unknown     = "unknown"
 )
 
-// Label is what an allocation is for, and why it is taken to be for that.
+// Label is what an allocation is for, and the rule that says so.
 type Label struct {
 	Tag  string
 	Rule string
 }
 
-// Tags are the labels of the allocations of a trace's framework level.
+// Tags holds the labels of the allocations at the framework's level of a trace.
 type Tags struct {
 	labels []Label
-	byID   []uint16 // index of the label
+	byID   []uint16 // number of the label, by id
 }
 
-// maxRecorded is how many tags of a trace's own are taken.
+// maxRecorded is the most tags of a trace that are used.
 const maxRecorded = 10000
 
-// Derive reads the trace to its end. It holds some 150 bytes for each allocation meanwhile, of which it looks at the first
-// [iterations.MaxRequests] of each device, [iterations.MaxInAll] of all, and keeps 2 bytes for each id. No rule holds for the others.
+// Derive reads the trace to its end. It examines the first [iterations.MaxRequests] allocations of each device, at most
+// [iterations.MaxInAll] in total; no rule holds for the others. It needs about 150 bytes of memory for each, and the result has 2 bytes
+// for each id.
 func Derive(r *trace.Reader) (*Tags, error) {
 	c := newCollector(r.Strings())
 	err := trace.Each(r, func(row int64, e *trace.Event) error {
@@ -75,10 +76,10 @@ func Derive(r *trace.Reader) (*Tags, error) {
 	return t, nil
 }
 
-// Of returns the label of the allocation of an id, the one of unknown allocations for ids that are none of the framework's.
+// Of returns the label of the allocation with an id, and the label of unknown allocations for ids that are not the framework's.
 func (t *Tags) Of(id int64) Label { return t.labels[t.Index(id)] }
 
-// Index returns the number of the label of an allocation, from 0: equal labels have equal numbers.
+// Index returns the number of the label of an allocation, from 0. Equal labels have equal numbers.
 func (t *Tags) Index(id int64) int {
 	if id < 0 || id >= int64(len(t.byID)) {
 		return int(t.byID[0])
@@ -86,16 +87,15 @@ func (t *Tags) Index(id int64) int {
 	return int(t.byID[id])
 }
 
-// Label returns the label of a number.
+// Label returns the label with a number.
 func (t *Tags) Label(index int) Label { return t.labels[index] }
 
-// Derived returns the tags that are derived, but for unknown: those that live longest first.
+// Derived returns the derived tags without unknown, the longest-lived first.
 func Derived() []string {
 	return []string{Parameters, Optimizer, Gradients, Workspaces, Held, Activations, Temporaries}
 }
 
-// Tags returns the tags that allocations have: those that are derived, behind them those that the trace has itself, and unknown, which
-// is always there.
+// Tags returns the tags of the allocations: first the derived ones, then those of the trace itself, then unknown, which is always there.
 func (t *Tags) Tags() []string {
 	used := map[string]bool{}
 	seen := make([]bool, len(t.labels))
