@@ -10,18 +10,18 @@ type block struct {
 	pool    int32
 	stack   int32
 	tag     int32
-	whole   uint64 // bytes of the allocator's block
+	whole   uint64 // bytes of the allocator's block, which holds it
 	pending bool   // its free is requested
 }
 
-// liveBlocks follows what lives on a device. Blocks whose address is not known get one.
+// liveBlocks tracks the live blocks of a device. Blocks of unknown address get a made-up one.
 type liveBlocks struct {
 	live map[int64]*block // by id
 	next uint64
-	free map[uint64][]uint64 // addresses that were given back, by size
+	free map[uint64][]uint64 // made-up addresses of freed blocks, by size
 }
 
-// Addresses that are made up lie above those of CUDA, and at multiples of what PyTorch rounds to.
+// Made-up addresses are above those of CUDA, and at multiples of PyTorch's rounding.
 const (
 	madeUp    = 1 << 48
 	alignment = 512
@@ -40,7 +40,7 @@ func (bs *liveBlocks) alloc(e *trace.Event) *block {
 	return b
 }
 
-// done forgets a block that was freed.
+// done removes a block that was freed.
 func (bs *liveBlocks) done(id int64) {
 	if b := bs.live[id]; b.addr >= madeUp {
 		size := aligned(b.size)

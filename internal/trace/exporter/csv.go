@@ -9,7 +9,7 @@ import (
 
 const csvHeader = "time_ns,op,id,size,addr,device,stream,pool,thread,level,stack,tag\n"
 
-// csv writes all rows, as the importer of a plain CSV reads them.
+// csv writes all rows as plain CSV, which the importer reads.
 func (x *export) csv() error {
 	x.out.WriteString(csvHeader)
 	fields := map[int32]string{}
@@ -40,7 +40,7 @@ func (x *export) csv() error {
 	})
 }
 
-// csvField quotes a text where it must be. Lines are not broken inside of a field.
+// csvField quotes a text if necessary. Line breaks in it are replaced.
 func csvField(text string) string {
 	text = oneLine(text)
 	if !strings.ContainsAny(text, `,"`) {

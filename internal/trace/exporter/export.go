@@ -1,6 +1,6 @@
 // Package exporter writes traces in the formats of other tools: the memory snapshots of PyTorch, which its memory_viz page opens, a
-// plain CSV, the log of RMM, the text of STAlloc, and the JSON of Chrome's and Perfetto's trace viewers. What of a trace they
-// carry, docs/gmtrace.md says.
+// plain CSV, the log of RMM, the text of STAlloc, and the JSON of Chrome's and Perfetto's trace viewers. docs/gmtrace.md says which
+// parts of a trace each format carries.
 package exporter
 
 import (
@@ -14,7 +14,7 @@ import (
 	"gm/formats/trace"
 )
 
-// Format is what a trace is written as.
+// Format is a format of the output.
 type Format string
 
 // The formats.
@@ -26,7 +26,7 @@ const (
 	Perfetto Format = "perfetto"
 )
 
-// FormatOf returns the format that the ending of a file's name stands for; "" if it stands for none.
+// FormatOf returns the format for the extension of a file's name; "" if there is none.
 func FormatOf(name string) Format {
 	switch strings.ToLower(filepath.Ext(name)) {
 	case ".pickle", ".pkl":
@@ -39,13 +39,12 @@ func FormatOf(name string) Format {
 	return ""
 }
 
-// Binary tells whether the format is none that a terminal shows.
+// Binary reports whether the format is unfit for a terminal.
 func (f Format) Binary() bool { return f == Pickle }
 
-// Export writes a trace to out. It is read once or twice, and for a snapshot once more for each GPU, each time by a reader of its
-// own, which open returns. warn is called with a line for each kind of thing that the format has no place for. What is held in memory
-// grows with the blocks that live at a time, with the distinct stacks and, for a snapshot, with the marks and
-// the distinct addresses of a trace without segments.
+// Export writes a trace to out. It reads the trace once or twice, and for a snapshot once more per GPU, each time with a new reader
+// from open. It calls warn with one line for each kind of thing that the format cannot represent. Its memory grows with the live
+// blocks, the distinct stacks and, for a snapshot, with the marks and the distinct addresses of a trace without segments.
 func Export(open func() (*trace.Reader, error), f Format, out io.Writer, warn func(string)) error {
 	w := bufio.NewWriterSize(out, 1<<20)
 	x := &export{open: open, out: w, warn: warn}
@@ -61,15 +60,15 @@ func Export(open func() (*trace.Reader, error), f Format, out io.Writer, warn fu
 	return w.Flush()
 }
 
-// export is a trace on its way into a format.
+// export is the state of an export.
 type export struct {
 	open func() (*trace.Reader, error)
 	out  *bufio.Writer
 	warn func(string)
-	left map[string]int // how many of a kind of thing were left out
+	left map[string]int // number of things that were left out, by kind
 }
 
-// each reads the trace once.
+// each reads the trace once and calls visit with each row.
 func (x *export) each(visit func(r *trace.Reader, row int64, e *trace.Event) error) (err error) {
 	r, err := x.open()
 	if err != nil {
@@ -83,7 +82,7 @@ func (x *export) each(visit func(r *trace.Reader, row int64, e *trace.Event) err
 	return trace.Each(r, func(row int64, e *trace.Event) error { return visit(r, row, e) })
 }
 
-// leave counts something that is left out.
+// leave counts a thing that is left out.
 func (x *export) leave(what string) {
 	if x.left == nil {
 		x.left = map[string]int{}
@@ -91,7 +90,7 @@ func (x *export) leave(what string) {
 	x.left[what]++
 }
 
-// warnLeft warns of what was left out.
+// warnLeft warns about the things that were left out.
 func (x *export) warnLeft() {
 	var lines []string
 	for what, n := range x.left {

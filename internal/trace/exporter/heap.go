@@ -9,17 +9,17 @@ import (
 	"gm/formats/trace"
 )
 
-// heap follows the segments of a device and the blocks in them.
+// heap tracks the segments of a device and the blocks in them.
 type heap struct {
 	*liveBlocks
 	segments []*segment // by address
-	recorded bool       // the trace tells of segments
-	begun    bool       // what is older than the recording has been read
+	recorded bool       // the trace records segments
+	begun    bool       // all rows that stand for older memory have been read
 	ranges   map[uint64]uint64
-	round    func(int64) int64 // bytes of the block for a request
+	round    func(int64) int64 // returns the bytes of the block for a request
 }
 
-// newHeap returns an empty heap. Where segments are not recorded all addresses are one, until guess is called.
+// newHeap returns an empty heap. If segments are not recorded, all addresses are one segment until guess is called.
 func newHeap(recorded bool, round func(int64) int64) *heap {
 	h := &heap{liveBlocks: newLiveBlocks(), recorded: recorded, ranges: map[uint64]uint64{}, round: round}
 	if !recorded {
@@ -28,8 +28,8 @@ func newHeap(recorded bool, round func(int64) int64) *heap {
 	return h
 }
 
-// alloc adds a block; false if it lies in no segment, or over another block. whole is the bytes of the allocator's block, 0 or
-// less if they are not known.
+// alloc adds a block; false if it lies in no segment or overlaps another block. whole is the bytes of the allocator's block, 0 or
+// less if unknown.
 func (h *heap) alloc(e *trace.Event, whole int64) (*block, bool) {
 	b := h.liveBlocks.alloc(e)
 	b.whole = uint64(max(whole, h.round(b.size)))
@@ -44,7 +44,7 @@ func (h *heap) alloc(e *trace.Event, whole int64) (*block, bool) {
 	return b, true
 }
 
-// done takes a block away.
+// done removes a block.
 func (h *heap) done(id int64) {
 	b := h.live[id]
 	if s := h.at(b.addr); s != nil {
@@ -55,7 +55,7 @@ func (h *heap) done(id int64) {
 	h.liveBlocks.done(id)
 }
 
-// at returns the segment that holds an address, nil if none does.
+// at returns the segment that contains an address, nil if none does.
 func (h *heap) at(addr uint64) *segment {
 	i, found := slices.BinarySearchFunc(h.segments, addr, segmentAt)
 	if !found {
@@ -70,7 +70,7 @@ func (h *heap) at(addr uint64) *segment {
 func segmentAt(s *segment, addr uint64) int { return cmp.Compare(s.addr, addr) }
 func blockAt(b *block, addr uint64) int     { return cmp.Compare(b.addr, addr) }
 
-// segment follows a row about a segment.
+// segment processes a row about a segment.
 func (h *heap) segment(e *trace.Event) {
 	switch e.Op {
 	case trace.OpSegmentAlloc, trace.OpSegmentMap:
@@ -90,7 +90,7 @@ func (h *heap) segment(e *trace.Event) {
 	}
 }
 
-// merge joins a mapped range with the one before if no gap and no owner parts them.
+// merge joins a mapped range with the one before if they are adjacent and have the same stream and pool.
 func (h *heap) merge(i int) {
 	if i < 1 || i >= len(h.segments) {
 		return
@@ -103,7 +103,7 @@ func (h *heap) merge(i int) {
 	}
 }
 
-// unmap takes addresses out of the mapped ranges.
+// unmap removes addresses from the mapped ranges.
 func (h *heap) unmap(from, to uint64) {
 	var rest []*segment
 	for _, s := range h.segments {
@@ -122,10 +122,10 @@ func (h *heap) unmap(from, to uint64) {
 	h.segments = rest
 }
 
-// gap is the most bytes between two ranges that are taken for parts of one segment.
+// gap is the most bytes between two ranges that count as one segment.
 const gap = 2 << 20
 
-// guess makes segments of the addresses that were used, where none are recorded.
+// guess derives segments from the used addresses, if none are recorded.
 func (h *heap) guess() {
 	if h.recorded {
 		return

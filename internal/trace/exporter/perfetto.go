@@ -11,8 +11,8 @@ import (
 	"gm/internal/units"
 )
 
-// timeline is a trace on its way into JSON for Chrome's and Perfetto's viewers, in their Trace Event Format: a process for each
-// GPU, with counters, and a bar for each large block.
+// timeline exports a trace as JSON for Chrome's and Perfetto's viewers, in their Trace Event Format: one process per GPU, with
+// counters and a bar for each large block.
 type timeline struct {
 	*export
 	survey  *survey
@@ -22,18 +22,18 @@ type timeline struct {
 	stacks  map[int32]barStack
 }
 
-// track is what is known of one GPU.
+// track is the state of one GPU.
 type track struct {
-	process             int32            // the number that the GPU has as a process, which is never 0
+	process             int32            // the GPU's number as a process, never 0
 	live                map[int64]int64  // bytes of the framework's blocks, by id
-	given               map[int64]int64  // of the driver's
-	bars                map[int64]string // names, as JSON, of the blocks whose bars have begun
+	given               map[int64]int64  // bytes of the driver's, by id
+	bars                map[int64]string // names, as JSON, of the blocks whose bars have begun, by id
 	allocated, reserved counter
 	driver              counter
-	card, used          counter // as NVML says
+	card, used          counter // as measured by NVML
 }
 
-// Bars are drawn of blocks of at least a MiB, or of as much more as it takes for there to be no more than so many.
+// Blocks get a bar if they have at least leastBar bytes, or more if there would be more than mostBars bars.
 const (
 	leastBar = 1 << 20
 	mostBars = 50_000
@@ -69,7 +69,7 @@ func (x *export) perfetto() error {
 	return nil
 }
 
-// leastBar returns the bytes of the smallest block that has a bar.
+// leastBar returns the size of the smallest block that gets a bar, in bytes.
 func (s *survey) leastBar() int64 {
 	n := int64(0)
 	for size := len(s.sizes) - 1; size > bits.Len64(leastBar-1); size-- {
@@ -88,7 +88,7 @@ func newTrack(process int32) *track {
 	}
 }
 
-// event writes one event, whose time and place are in the fields.
+// event writes one event; the fields include its time and place.
 func (t *timeline) event(fields string, args ...any) {
 	if !t.first {
 		t.out.WriteByte(',')
@@ -99,13 +99,13 @@ func (t *timeline) event(fields string, args ...any) {
 	t.out.WriteByte('}')
 }
 
-// at returns a time as the viewers count: microseconds since the first row.
+// at returns a time in the unit of the viewers: microseconds since the first row.
 func (t *timeline) at(timeNS int64) string {
 	since := timeNS - t.survey.start
 	return fmt.Sprintf("%d.%03d", since/nsPerUS, since%nsPerUS)
 }
 
-// row writes what happened in a row.
+// row writes the events of a row.
 func (t *timeline) row(r *trace.Reader, e *trace.Event) {
 	if e.Op == trace.OpMark {
 		t.event(`"ph":"i","s":"g","pid":%d,"tid":0,"ts":%s,"name":%s`, e.Device+1, t.at(e.TimeNS), quote(r.Strings().Text(e.Tag)))
@@ -150,7 +150,7 @@ func (t *timeline) frameworkRow(d *track, e *trace.Event) {
 	}
 }
 
-// driverRow follows the device memory that the driver gave.
+// driverRow tracks the device memory obtained from the driver.
 func (t *timeline) driverRow(d *track, r *trace.Reader, e *trace.Event) {
 	switch e.Op {
 	case trace.OpAlloc:
@@ -168,10 +168,10 @@ func (t *timeline) driverRow(d *track, r *trace.Reader, e *trace.Event) {
 	}
 }
 
-// barStack is a stack, innermost frame first, as it is in the name of a bar and beside it.
+// barStack is a stack, innermost frame first, in the short form for the name of a bar and the long form for its arguments.
 type barStack struct{ short, long string }
 
-// The lengths of both, in characters.
+// The lengths of both forms, in characters.
 const (
 	shortStack = 60
 	longStack  = 600
@@ -214,7 +214,7 @@ func (t *timeline) endBar(d *track, id, timeNS int64) {
 	}
 }
 
-// quote returns a text as JSON.
+// quote returns a text as a JSON string.
 func quote(text string) string {
 	var b strings.Builder
 	e := json.NewEncoder(&b)

@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// counter is a quantity over time, of which at most one value a microsecond is written: the greatest that it had. What it had at
-// the end of a microsecond, if less, is the value of the next.
+// counter is a quantity over time, written at most once per microsecond, with its maximum in it. If the value at the end of the
+// microsecond is less, it is written for the next one.
 type counter struct {
 	name    string
 	begun   bool
-	us      int64 // the microsecond that is under way
+	us      int64 // the current microsecond
 	value   int64
-	most    int64 // in it
+	most    int64 // the maximum in it
 	written int64
 }
 
@@ -29,11 +29,11 @@ func (t *timeline) count(d *track, c *counter, timeNS, delta int64) {
 	c.begun = true
 	c.value += delta
 	if c.most = max(c.most, c.value); first {
-		c.written = c.most - 1 // whatever the first value is, it is written
+		c.written = c.most - 1 // makes sure that the first value is written
 	}
 }
 
-// flush writes what a counter had in the microsecond under way and, if there is time before the next one, what it had at the end.
+// flush writes a counter's maximum in the current microsecond and, if there is time before the next one, its final value.
 func (t *timeline) flush(d *track, c *counter, next int64) {
 	t.point(d, c, c.us, c.most)
 	if next > c.us+1 {
@@ -49,7 +49,7 @@ func (t *timeline) point(d *track, c *counter, us, value int64) {
 	t.event(`"ph":"C","pid":%d,"tid":0,"ts":%d,"name":%s,"args":{"bytes":%d}`, d.process, us, quote(c.name), value)
 }
 
-// finish writes the last values, and ends the bars of what is never freed.
+// finish writes the last values, and ends the bars of blocks that are never freed.
 func (t *timeline) finish(d *track) {
 	for _, c := range []*counter{&d.allocated, &d.reserved, &d.driver, &d.card, &d.used} {
 		if c.begun {

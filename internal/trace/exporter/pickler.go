@@ -6,11 +6,11 @@ import (
 	"math"
 )
 
-// pickler writes a pickle of protocol 4, with the opcodes that Python's pickle and PyTorch's MemoryViz.js both read. Errors are
-// those of the writer.
+// pickler writes a pickle of protocol 4, with opcodes that both Python's pickle and PyTorch's MemoryViz.js read. The writer keeps
+// the first error.
 type pickler struct {
 	out   *bufio.Writer
-	memos uint32            // things memoised so far
+	memos uint32            // number of memoized values
 	texts map[string]uint32 // their memos
 	buf   [9]byte
 }
@@ -38,7 +38,7 @@ const (
 	opGet        = 'h'
 	opLongGet    = 'j'
 	proto        = 4
-	appendsBatch = 1000 // items that are appended at a time, as Python does
+	appendsBatch = 1000 // items per APPENDS, as Python writes them
 )
 
 func newPickler(out *bufio.Writer) *pickler {
@@ -46,7 +46,7 @@ func newPickler(out *bufio.Writer) *pickler {
 	return &pickler{out: out, texts: map[string]uint32{}}
 }
 
-// dict writes a dict, whose keys and values fill writes in turn.
+// dict writes a dict; fill writes its keys and values in turn.
 func (p *pickler) dict(fill func()) {
 	p.out.Write([]byte{opEmptyDict, opMark})
 	fill()
@@ -59,7 +59,7 @@ type list struct {
 	batch int // items since the mark
 }
 
-// list begins a list. Before each item next is to be called, and end after the last.
+// list begins a list. Callers call next before each item, and end after the last.
 func (p *pickler) list() *list {
 	p.out.WriteByte(opEmptyList)
 	return &list{pickler: p}
@@ -82,7 +82,7 @@ func (l *list) end() {
 	l.batch = 0
 }
 
-// memoize gives what was written last a number, by which get writes it again.
+// memoize gives the last written value a number, with which get writes it again.
 func (p *pickler) memoize() uint32 {
 	p.out.WriteByte(opMemoize)
 	p.memos++
@@ -134,14 +134,14 @@ func (p *pickler) integer(n int64) {
 	}
 }
 
-// address writes an integer of 64 bits without a sign.
+// address writes an unsigned integer of 64 bits.
 func (p *pickler) address(n uint64) {
 	if n <= math.MaxInt64 {
 		p.integer(int64(n))
 		return
 	}
 	binary.LittleEndian.PutUint64(p.buf[:], n)
-	p.buf[8] = 0 // or it would be negative
+	p.buf[8] = 0 // keeps the sign positive
 	p.out.Write([]byte{opLong, 9})
 	p.out.Write(p.buf[:9])
 }

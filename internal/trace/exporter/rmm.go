@@ -7,7 +7,7 @@ import (
 	"gm/formats/trace"
 )
 
-// rmm writes what RMM's logging adaptor would have written, had it made the allocations.
+// rmm writes the log that RMM's logging adaptor would have written for these allocations.
 func (x *export) rmm() error {
 	x.out.WriteString("Thread,Time,Action,Pointer,Size,Stream\n")
 	return x.calls(func(_ *trace.Reader, e *trace.Event, b *block) error {
@@ -29,8 +29,8 @@ func (x *export) rmm() error {
 	})
 }
 
-// calls calls write for each allocation and for each free that makes memory reusable, with its block, and for rows of marks and of
-// failed requests, with none.
+// calls calls write with a block for each allocation and for each free that makes memory reusable, and with nil for marks and failed
+// requests.
 func (x *export) calls(write func(*trace.Reader, *trace.Event, *block) error) error {
 	s, err := x.survey()
 	if err != nil {
@@ -67,7 +67,7 @@ func (x *export) calls(write func(*trace.Reader, *trace.Event, *block) error) er
 	return err
 }
 
-// onDevice tells whether a row of the driver's level is about device memory of its own.
+// onDevice reports whether a row of the driver's level is about device memory of its own.
 func onDevice(r *trace.Reader, e *trace.Event) bool {
 	kind, _ := trace.ParseDriverTag(r.Strings().Text(e.Tag))
 	return kind.Obtained()

@@ -2,7 +2,7 @@ package exporter
 
 import "slices"
 
-// segment is memory that the allocator holds. Of an expandable one it is a range that is mapped without a gap.
+// segment is memory that the allocator reserves. An expandable segment is split into its contiguously mapped ranges.
 type segment struct {
 	addr, size uint64
 	stream     int64
@@ -12,16 +12,15 @@ type segment struct {
 	blocks     []*block // live, by address
 }
 
-// The sizes of PyTorch's allocator (c10/cuda/CUDACachingAllocator.cpp), in bytes: segments for small blocks, and their pages in
-// expandable ones; the pages of those for large blocks; and the most that is left at the end of a large block rather
-// than split off.
+// The sizes of PyTorch's allocator (c10/cuda/CUDACachingAllocator.cpp), in bytes: of segments for small blocks and of their pages if
+// expandable; of the pages of expandable segments for large blocks; and of the largest remainder that is not split off a large block.
 const (
 	smallSegment = 2 << 20
 	largePage    = 20 << 20
 	unsplit      = 1 << 20
 )
 
-// small tells whether a segment is one for small blocks.
+// small reports whether a segment is for small blocks.
 func (s *segment) small() bool {
 	if s.expandable {
 		return s.size%largePage != 0
@@ -29,7 +28,8 @@ func (s *segment) small() bool {
 	return s.size <= smallSegment
 }
 
-// insert adds a block; false if it does not fit. Unless its size is exact, what PyTorch would not have split off is part of it.
+// insert adds a block; false if it does not fit. Unless its size is exact, the block includes a remainder that PyTorch would not have
+// split off.
 func (s *segment) insert(b *block, exact bool) bool {
 	i, found := slices.BinarySearchFunc(s.blocks, b.addr, blockAt)
 	if found || i > 0 && s.blocks[i-1].addr+s.blocks[i-1].whole > b.addr {
@@ -67,10 +67,10 @@ func (s *segment) part(from, to uint64) *segment {
 // piece is a part of a segment, in use or not.
 type piece struct {
 	addr, size uint64
-	block      *block // nil if it is not in use
+	block      *block // nil if it is free
 }
 
-// pieces cuts a segment without a gap.
+// pieces divides a segment into pieces without gaps.
 func (s *segment) pieces() []piece {
 	var all []piece
 	next := s.addr

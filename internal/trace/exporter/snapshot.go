@@ -8,7 +8,7 @@ import (
 	"gm/internal/torch/allocconf"
 )
 
-// snapshot is a trace on its way into a PyTorch snapshot.
+// snapshot exports a trace as a PyTorch snapshot.
 type snapshot struct {
 	*export
 	*pickler
@@ -20,10 +20,10 @@ type snapshot struct {
 	round  func(int64) int64
 	frames map[string]uint32 // memos of frames
 	stacks map[int32]uint32  // memos of lists of frames
-	early  map[int32]int64   // by the code of a tag: bytes of the block, 0 if not known, of what is older than the recording; -1 of others
+	early  map[int32]int64   // result of older by the code of a tag
 }
 
-// mark is a point that has a name.
+// mark is a named point in time.
 type mark struct {
 	timeUS int64
 	device int32
@@ -32,8 +32,8 @@ type mark struct {
 
 const nsPerUS = 1000
 
-// pickle writes a snapshot: what there was at the end, and the history that led there. The replay of the history from the end to
-// the beginning finds each block in a segment, and each free of a block that is there.
+// pickle writes a snapshot: the state at the end, and the history that led to it. A replay of the history from the end to the
+// beginning finds each block in a segment, and each freed block in place.
 func (x *export) pickle() error {
 	survey, err := x.survey()
 	if err != nil {
@@ -67,7 +67,7 @@ func newSnapshot(x *export, survey *survey) *snapshot {
 	}
 }
 
-// readEnd reads what there is at the end, and the marks.
+// readEnd reads the state at the end, and the marks.
 func (s *snapshot) readEnd() error {
 	for device, d := range s.survey.devices {
 		s.heaps[device] = newHeap(d.segments && d.level == trace.LevelFramework, s.round)
@@ -89,7 +89,7 @@ func (s *snapshot) readEnd() error {
 	return err
 }
 
-// follow follows a row of a device and returns its block, nil if it has none or if that is left out.
+// follow processes a row of a device and returns its block; nil if it has none or if the block is left out.
 func (s *snapshot) follow(h *heap, r *trace.Reader, e *trace.Event) *block {
 	h.begun = h.begun || s.older(e.Tag) < 0
 	switch e.Op {
@@ -124,7 +124,7 @@ func (s *snapshot) follow(h *heap, r *trace.Reader, e *trace.Event) *block {
 	return nil
 }
 
-// older returns the bytes of the block of what is older than the recording, 0 if they are not known; -1 for what is not.
+// older returns the bytes of a block that is older than the recording, 0 if unknown; -1 if a block is not older.
 func (s *snapshot) older(tag int32) int64 {
 	whole, known := s.early[tag]
 	if !known {
@@ -182,7 +182,7 @@ func (s *snapshot) settings() {
 	})
 }
 
-// setting tells whether a setting that is on or off is on.
+// setting reports whether a boolean setting is on.
 func (s *snapshot) setting(name string) bool {
 	for _, setting := range allocconf.Split(s.meta.AllocConf) {
 		if key, value, _ := allocconf.Cut(setting); key == name && strings.EqualFold(value, "True") {

@@ -9,7 +9,7 @@ import (
 	"gm/formats/trace"
 )
 
-// segments writes the segments of all devices by address.
+// segments writes the segments of all devices, in order of address.
 func (s *snapshot) segments() {
 	type placed struct {
 		device int32

@@ -6,13 +6,13 @@ import (
 	"gm/formats/trace"
 )
 
-// traces writes the history of each device: what is older than it is in none of the entries, but follows from them and from what
-// there is at the end.
+// traces writes the history of each device. Memory that is older than the history has no entry; it follows from the entries and the
+// state at the end.
 func (s *snapshot) traces() error {
 	list := s.listAt("device_traces")
 	last := int32(-1)
 	for _, device := range s.survey.ordinals() {
-		for last++; last < device; last++ { // the devices of which nothing is known
+		for last++; last < device; last++ { // devices without rows
 			list.next()
 			s.list()
 		}
@@ -41,7 +41,7 @@ func (s *snapshot) trace(device int32) error {
 		case trace.OpAlloc, trace.OpFreeRequested, trace.OpFreeCompleted, trace.OpFree:
 			if b == nil {
 				if e.Op == trace.OpAlloc && e.Level == trace.LevelFramework {
-					s.leave("allocations lie in no segment, or over others: they are left out")
+					s.leave("allocations lie in no segment or overlap others: they are left out")
 				}
 				return nil
 			}
@@ -67,7 +67,7 @@ func (s *snapshot) trace(device int32) error {
 	return nil
 }
 
-// blockEntries writes what happened to a block. A free is two entries in a snapshot.
+// blockEntries writes the entries of a row about a block. A free has two entries in a snapshot.
 func (s *snapshot) blockEntries(entries *list, e *trace.Event, b *block) {
 	actions := []string{e.Op.String()}
 	if e.Op == trace.OpFree {

@@ -10,7 +10,7 @@ import (
 // stepTag is the tag of a mark that ends an iteration.
 const stepTag = "step"
 
-// stalloc writes a trace as STAlloc's trace mode does: no times, a line for each call.
+// stalloc writes a trace like STAlloc's trace mode: one line per call, without times.
 func (x *export) stalloc() error {
 	steps := 0
 	return x.calls(func(r *trace.Reader, e *trace.Event, b *block) error {
@@ -23,7 +23,7 @@ func (x *export) stalloc() error {
 				tag = fmt.Sprintf("Iteration Index : %d", steps)
 			}
 			if !ofSTAlloc(tag) {
-				x.leave("marks are left out: they are none of STAlloc's")
+				x.leave("marks are left out: they are not STAlloc's")
 				return nil
 			}
 			_, err = x.out.WriteString(tag + "\n")
@@ -38,7 +38,7 @@ func (x *export) stalloc() error {
 	})
 }
 
-// ofSTAlloc tells whether a mark is a line of STAlloc's, which cannot be taken for an allocation.
+// ofSTAlloc reports whether a mark is a line of STAlloc's that cannot be mistaken for an allocation.
 func ofSTAlloc(tag string) bool {
 	known := strings.Contains(tag, "Iteration Index") || strings.Contains(tag, "micro-batch") ||
 		strings.Contains(tag, "Layer") && strings.Contains(tag, "->")

@@ -8,7 +8,7 @@ import (
 	"gm/formats/trace"
 )
 
-// survey is what a first look at a trace tells of its GPUs.
+// survey is the result of a first pass over a trace.
 type survey struct {
 	meta       trace.Meta
 	start, end int64 // times of the first and the last row, ns
@@ -16,15 +16,15 @@ type survey struct {
 	sizes      [65]int64 // allocations by the number of bits of their size
 }
 
-// surveyed is what it tells of one.
+// surveyed is the result for one GPU.
 type surveyed struct {
-	level    trace.Level // whose allocations are exported: the framework's or, where it has none, those of the driver
+	level    trace.Level // whose allocations are exported: the framework's or, if it has none, the driver's
 	allocs   int64       // of the framework
-	segments bool        // the framework's are recorded
-	used     bool        // something was allocated, or could not be
+	segments bool        // the framework's segments are recorded
+	used     bool        // there are allocations or failed requests
 }
 
-// survey reads the trace once.
+// survey reads the trace once and returns a survey of it.
 func (x *export) survey() (*survey, error) {
 	s := &survey{devices: map[int32]*surveyed{}}
 	err := x.each(func(r *trace.Reader, row int64, e *trace.Event) error {
@@ -60,15 +60,15 @@ func (x *export) survey() (*survey, error) {
 	return s, err
 }
 
-// ordinals returns the GPUs in their order.
+// ordinals returns the ordinals of the GPUs, in order.
 func (s *survey) ordinals() []int32 { return slices.Sorted(maps.Keys(s.devices)) }
 
-// used returns those of which there is more than a measurement or a snapshot.
+// used returns the ordinals of the GPUs with rows other than measurements and snapshots.
 func (s *survey) used() []int32 {
 	return slices.DeleteFunc(s.ordinals(), func(device int32) bool { return !s.devices[device].used })
 }
 
-// exported tells whether a row is one of those that are exported.
+// exported reports whether a row is exported.
 func (s *survey) exported(e *trace.Event) bool {
 	d := s.devices[e.Device]
 	return d != nil && d.level == e.Level

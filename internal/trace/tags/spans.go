@@ -58,7 +58,8 @@ func (d *device) settle(spans []span) {
 // batch is the most allocations of a batch of inputs.
 const batch = 16
 
-// settleFirst makes the first iteration begin after all blocks that are older than the recording, right after the last parameter.
+// settleFirst moves the start of the first iteration past the blocks that are older than the recording and past the last parameter, then
+// back to just after a block that is kept.
 func (d *device) settleFirst(spans []span) {
 	s := &spans[0]
 	for s.lo < s.hi-1 && d.blocks[s.lo].preexisting {
