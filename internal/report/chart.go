@@ -11,7 +11,7 @@ import (
 	"gonum.org/v1/plot/vg"
 )
 
-// Line is bytes over time, drawn as steps.
+// Line is a curve of bytes over time, drawn as steps.
 type Line struct {
 	Name   string
 	TimeNS []int64
@@ -19,22 +19,22 @@ type Line struct {
 	Filled bool // the area below it is filled
 }
 
-// Chart is lines over one time axis, which begins at 0.
+// Chart is a set of lines over one time axis, which begins at 0.
 type Chart struct {
 	Title string
 	Lines []Line
 }
 
-// palette is the colour-blind-safe one of Okabe and Ito, its yellow left out.
+// palette is the colour-blind-safe palette of Okabe and Ito without yellow.
 var palette = [...]color.NRGBA{
 	{0x00, 0x72, 0xb2, 0xff}, {0xd5, 0x5e, 0x00, 0xff}, {0x00, 0x9e, 0x73, 0xff}, {0xcc, 0x79, 0xa7, 0xff},
 	{0x56, 0xb4, 0xe9, 0xff}, {0xe6, 0x9f, 0x00, 0xff}, {0x00, 0x00, 0x00, 0xff},
 }
 
-// WritePNG draws the charts below each other as a PNG picture.
+// WritePNG draws the charts below each other in a PNG image.
 func WritePNG(w io.Writer, charts []Chart) error { return writePNG(w, drawables(charts)) }
 
-// WriteSVG draws the charts below each other as an SVG picture.
+// WriteSVG draws the charts below each other in an SVG image.
 func WriteSVG(w io.Writer, charts []Chart) error { return writeSVG(w, drawables(charts)) }
 
 func drawables(charts []Chart) []drawable {
@@ -84,7 +84,7 @@ func (l *Line) plotter(start int64, c color.NRGBA) (*plotter.Line, error) {
 		points[i] = plotter.XY{X: float64(l.TimeNS[i]-start) / 1e9, Y: gib(l.Bytes[i])}
 	}
 	if n := len(points); n > 0 && points[n-1].X == points[0].X {
-		points = append(points, plotter.XY{X: points[0].X + 1, Y: points[n-1].Y}) // a moment is drawn as a second
+		points = append(points, plotter.XY{X: points[0].X + 1, Y: points[n-1].Y}) // a single moment is drawn one second wide
 	}
 	line, err := plotter.NewLine(points)
 	if err != nil {

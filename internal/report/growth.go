@@ -11,24 +11,24 @@ import (
 	"gonum.org/v1/plot/vg"
 )
 
-// Growth is how quantities grow with another, all above 0, on logarithmic axes.
+// Growth is a chart of quantities as functions of another, all above 0, on logarithmic axes.
 type Growth struct {
-	Title, X, Y string // what is on the axes, with its unit
+	Title, X, Y string // X and Y are the labels of the axes, with units
 	Curves      []Curve
 	Linear      bool // the axes begin at 0 and are not logarithmic
 }
 
-// Curve is points in a line.
+// Curve is a series of points.
 type Curve struct {
 	Name  string
 	X, Y  []float64
-	Limit bool // dashed, and without marks
+	Limit bool // drawn dashed and without marks
 }
 
-// WriteGrowthPNG draws one as a PNG picture.
+// WriteGrowthPNG draws the chart as a PNG image.
 func WriteGrowthPNG(w io.Writer, g Growth) error { return writePNG(w, []drawable{&g}) }
 
-// WriteGrowthSVG draws one as an SVG picture.
+// WriteGrowthSVG draws the chart as an SVG image.
 func WriteGrowthSVG(w io.Writer, g Growth) error { return writeSVG(w, []drawable{&g}) }
 
 func (g *Growth) plot() (*plot.Plot, error) {
@@ -48,7 +48,7 @@ func (g *Growth) plot() (*plot.Plot, error) {
 			return nil, fmt.Errorf("curve %s: %w", c.Name, err)
 		}
 	}
-	p.X.Max *= 1.1 // the label of the last tick is as wide
+	p.X.Max *= 1.1 // room for the label of the last tick
 	return p, nil
 }
 

@@ -9,23 +9,23 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// Block is a rectangle in a packing: what lies at [Low, High) bytes from row Start to row End.
+// Block is a rectangle in a packing: the bytes [Low, High) from row Start to row End.
 type Block struct {
 	Start, End int64
 	Low, High  int64
 	Kind       int // blocks of one kind have one colour
 }
 
-// Packing is a picture of blocks over time.
+// Packing is a chart of the addresses of blocks over time.
 type Packing struct {
 	Title  string
 	Blocks []Block
 }
 
-// WritePackingPNG draws packings below each other as a PNG picture.
+// WritePackingPNG draws packings below each other in a PNG image.
 func WritePackingPNG(w io.Writer, packings []Packing) error { return writePNG(w, pictures(packings)) }
 
-// WritePackingSVG draws packings below each other as an SVG picture.
+// WritePackingSVG draws packings below each other in an SVG image.
 func WritePackingSVG(w io.Writer, packings []Packing) error { return writeSVG(w, pictures(packings)) }
 
 func pictures(packings []Packing) []drawable {
@@ -58,8 +58,8 @@ func (r *rectangles) DataRange() (xmin, xmax, ymin, ymax float64) {
 	return xmin, xmax, 0, ymax
 }
 
-// leastExtent is how wide and high a rectangle must be to be drawn, in points: smaller ones cannot be seen, and there are
-// very many of them.
+// leastExtent is the least width and height of a rectangle that is drawn, in points. Smaller rectangles are invisible, and
+// very numerous.
 const leastExtent = 0.12
 
 // Plot implements plot.Plotter.
@@ -74,7 +74,7 @@ func (r *rectangles) Plot(c draw.Canvas, p *plot.Plot) {
 	}
 }
 
-// shade returns a colour of the palette, lighter for every turn of it.
+// shade returns a colour of the palette, which gets lighter each time it wraps around.
 func shade(kind int) color.Color {
 	c := palette[kind%len(palette)]
 	light := []uint8{0, 60, 110}[kind/len(palette)%3]

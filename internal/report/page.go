@@ -12,19 +12,19 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// drawable is a picture of one chart's size.
+// drawable is something that can be drawn as one chart.
 type drawable interface {
 	plot() (*plot.Plot, error)
 }
 
-// Charts are drawn on a page of this size.
+// The size of a chart.
 const (
 	chartWidth  = 24 * vg.Centimeter
 	chartHeight = 12 * vg.Centimeter
 	chartDPI    = 144
 )
 
-// MaxCharts is how many charts a picture has; more would make it too large to be looked at.
+// MaxCharts is the most charts of an image. More would make it too large to view.
 const MaxCharts = 24
 
 func writePNG(w io.Writer, all []drawable) error {
@@ -47,7 +47,7 @@ func writeSVG(w io.Writer, all []drawable) error {
 	return err
 }
 
-// fit leaves out charts that a picture has no room for, and makes one of none.
+// fit leaves out charts beyond MaxCharts, and returns a placeholder if there are none.
 func fit(all []drawable) []drawable {
 	if len(all) == 0 {
 		return []drawable{&Packing{Title: "nothing to draw"}}
@@ -75,7 +75,7 @@ func barePlot(text string) *plot.Plot {
 	return p
 }
 
-// drawAll draws pictures below each other.
+// drawAll draws charts below each other.
 func drawAll(c draw.Canvas, all []drawable) error {
 	for i, d := range all {
 		p, err := d.plot()

@@ -10,18 +10,18 @@ import (
 	"gm/formats/trace"
 )
 
-// between stands between two frames, the inner one first.
+// between separates two frames, the inner one first.
 const between = " < "
 
-// plumbing are the files, by how their paths end, through which PyTorch calls one module from another: they say nothing of who
+// plumbing are the files, by the ends of their paths, through which PyTorch calls one module from another. They do not tell who
 // allocates.
 var plumbing = [...]string{
 	"torch/nn/modules/module.py", "torch/utils/_contextlib.py", "torch/_dynamo/eval_frame.py", "torch/_dynamo/external_utils.py",
 }
 
-// Stack shortens a folded stack, "outermost;...;innermost" with frames such as "name (file:line)", to so many characters: as many of
-// the innermost frames as there is room for, innermost first, and at the end the innermost one that is of no installed package.
-// Where there are frames of Python, those of native code are left out, as are calls from module to module.
+// Stack shortens a folded stack, "outermost;...;innermost" with frames such as "name (file:line)", to width characters. It has as many
+// of the innermost frames as fit, innermost first, and ends with the innermost frame outside of installed packages. If there are
+// Python frames, those of native code and calls from module to module are left out.
 func Stack(folded string, width int) string {
 	if folded == "" {
 		return "(no stack)"
@@ -56,7 +56,7 @@ func parseFrames(folded string) []frame {
 	return frames
 }
 
-// parseFrame takes a frame apart. A file of no Python is left out.
+// parseFrame parses a frame. It leaves out files that are not Python.
 func parseFrame(text string) frame {
 	f := trace.ParseFrame(text)
 	if !strings.HasSuffix(f.File, ".py") && !strings.HasPrefix(f.File, "<") {
@@ -65,7 +65,7 @@ func parseFrame(text string) frame {
 	return frame{f.Name, f.File, strconv.FormatInt(f.Line, 10)}
 }
 
-// telling leaves out the frames that tell nothing, unless there are no others.
+// telling leaves out uninformative frames, unless there are no others.
 func telling(frames []frame) []frame {
 	for _, skip := range []func(frame) bool{frame.native, frame.plumbing} {
 		var rest []frame
@@ -92,7 +92,7 @@ func (f frame) plumbing() bool {
 	return strings.HasPrefix(f.name, "c10::cuda::") || strings.HasPrefix(f.name, "_PyEval_")
 }
 
-// own tells whether a frame is of a file outside of installed packages and of Python's library.
+// own reports whether a frame's file is outside of installed packages and Python's library.
 func (f frame) own() bool {
 	return f.file != "" && !strings.Contains(f.file, "-packages/") && !strings.Contains(f.file, "/lib/python") && !strings.HasPrefix(f.file, "<")
 }
@@ -110,7 +110,7 @@ func (f frame) short() string {
 	return text + " " + f.name
 }
 
-// fitFrames joins the first frames, as many as fit into so many characters, and the one of number own, -1 for none.
+// fitFrames joins the first frames, as many as fit into width characters, and the one with index own, -1 for none.
 func fitFrames(frames []string, own, width int) string {
 	line := joinFrames(frames, 1, own)
 	for n := 2; n <= len(frames); n++ {
@@ -123,7 +123,7 @@ func fitFrames(frames []string, own, width int) string {
 	return cutTo(line, width)
 }
 
-// joinFrames joins the first n frames and the one of number own, with dots for what is between them.
+// joinFrames joins the first n frames and the one with index own, with dots for those between.
 func joinFrames(frames []string, n, own int) string {
 	shown := slices.Clone(frames[:n])
 	if own > n {

@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// StackNames are the short texts of stacks, by folded stack. Different stacks have different texts.
+// StackNames are short names of stacks, by folded stack. Different stacks have different names.
 type StackNames map[string]string
 
-// NewStackNames shortens stacks to so many characters. Those that would look the same have the frames that differ in place of the
-// innermost ones or, where no frame that is shown does, numbers.
+// NewStackNames shortens stacks to width characters. Stacks that would get the same name show the frames that differ in place of the
+// innermost ones or, if no visible frame differs, a number.
 func NewStackNames(stacks []string, width int) StackNames {
 	names := StackNames{}
 	byText := map[string][]stackFrames{}
@@ -31,7 +31,7 @@ func NewStackNames(stacks []string, width int) StackNames {
 	return names
 }
 
-// Of returns the text of a stack, and what is none as it is.
+// Of returns the name of a stack, and other text unchanged.
 func (n StackNames) Of(name string) string {
 	if text, ok := n[name]; ok {
 		return text
@@ -39,7 +39,7 @@ func (n StackNames) Of(name string) string {
 	return name
 }
 
-// tellApart names stacks that have the first so many frames in common.
+// tellApart names stacks whose first frames, up to number from, are the same.
 func (n StackNames) tellApart(stacks []stackFrames, from int) {
 	if len(stacks) == 1 {
 		n[stacks[0].folded] = stacks[0].text()
@@ -72,14 +72,14 @@ func (n StackNames) tellApart(stacks []stackFrames, from int) {
 	}
 }
 
-// stackFrames is a stack taken apart.
+// stackFrames is a parsed stack.
 type stackFrames struct {
 	folded string
 	frames []string // as they are shown, innermost first
-	shown  []int    // numbers of those that are shown
+	shown  []int    // indexes of the shown frames
 }
 
-// newStackFrames takes a stack apart, and shows the ends of its short text.
+// newStackFrames parses a stack and shows the first and last frames of its short form.
 func newStackFrames(folded, text string) stackFrames {
 	s := stackFrames{folded: folded, frames: strings.Split(Stack(folded, math.MaxInt), between), shown: []int{0}}
 	short := strings.Split(text, between)
@@ -90,7 +90,7 @@ func newStackFrames(folded, text string) stackFrames {
 	return s
 }
 
-// frame returns a frame, "" behind the last.
+// frame returns frame n, "" after the last.
 func (s stackFrames) frame(n int) string {
 	if n < len(s.frames) {
 		return s.frames[n]
@@ -98,7 +98,7 @@ func (s stackFrames) frame(n int) string {
 	return ""
 }
 
-// text returns the frames that are shown, with dots for those between.
+// text returns the shown frames, with dots for those between.
 func (s stackFrames) text() string {
 	var parts []string
 	last := -1

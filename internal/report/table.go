@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// Table is text in columns. The first column is set flush left, the others flush right.
+// Table is text in columns. The first column is aligned left, the others right.
 type Table struct {
 	Titles []string
 	Rows   [][]string

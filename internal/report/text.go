@@ -6,10 +6,10 @@ import (
 	"unicode/utf8"
 )
 
-// maxTitle is how many characters of a title are shown.
+// maxTitle is the most characters of a title.
 const maxTitle = 90
 
-// Printable returns text as one line that neither a terminal nor an SVG reader can take for more than text.
+// Printable returns text as one line without characters that a terminal or an SVG reader would interpret.
 func Printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
@@ -19,12 +19,12 @@ func Printable(text string) string {
 	}, strings.ToValidUTF8(text, "?"))
 }
 
-// title cuts text that is too long for the head of a chart.
+// title shortens text to fit the title of a chart.
 func title(text string) string {
 	return cutTo(Printable(text), maxTitle)
 }
 
-// cutTo cuts text off after so many characters.
+// cutTo shortens text to width characters.
 func cutTo(text string, width int) string {
 	if utf8.RuneCountInString(text) <= width {
 		return text

@@ -10,34 +10,34 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// Timeline is bytes over time, stacked by what they are of, and below that which addresses they have.
+// Timeline is a chart of bytes over time, stacked by area, and below it a map of their addresses.
 type Timeline struct {
 	Title   string
-	Seconds float64     // that the columns go over
+	Seconds float64     // that the columns span
 	Areas   []Area      // from the bottom up
 	Held    []int64     // bytes by column, drawn as a line; nil for none
 	Map     *AddressMap // nil for none
 }
 
-// Area is bytes by column: of equal stretches of time.
+// Area is bytes by column. Columns are equal intervals of time.
 type Area struct {
 	Name  string
 	Bytes []int64
 	Color int  // number of its colour, below [AreaColors]
-	Rest  bool // it is what has no name of its own, and is grey
+	Rest  bool // it stands for everything without a name of its own, and is grey
 }
 
-// AddressMap is who holds which addresses over time.
+// AddressMap shows who holds which addresses over time.
 type AddressMap struct {
-	Bytes int64 // that it is high
+	Bytes int64 // height of the map
 	Rows  int
-	// Held returns which part of a cell is held, 0 to 255; row 0 is the lowest.
+	// Held returns the part of a cell that is held, 0 to 255; row 0 is the lowest.
 	Held func(column, row int) uint8
-	// Part returns which part of a cell an area has, 0 to 255.
+	// Part returns the part of a cell that belongs to an area, 0 to 255.
 	Part func(column, row, area int) uint8
 }
 
-// WriteTimelinesPNG draws timelines below each other as a PNG picture.
+// WriteTimelinesPNG draws timelines below each other in a PNG image.
 func WriteTimelinesPNG(w io.Writer, all []Timeline) error {
 	all = fitTimelines(all)
 	c := vgimg.NewWith(vgimg.UseWH(chartWidth, heightOf(all)), vgimg.UseDPI(chartDPI))
@@ -46,7 +46,7 @@ func WriteTimelinesPNG(w io.Writer, all []Timeline) error {
 	return err
 }
 
-// WriteTimelinesSVG draws timelines below each other as an SVG picture. Address maps are images within it.
+// WriteTimelinesSVG draws timelines below each other in an SVG image. Address maps are embedded as bitmaps.
 func WriteTimelinesSVG(w io.Writer, all []Timeline) error {
 	all = fitTimelines(all)
 	c := vgsvg.New(chartWidth, heightOf(all))
@@ -55,7 +55,7 @@ func WriteTimelinesSVG(w io.Writer, all []Timeline) error {
 	return err
 }
 
-// fitTimelines leaves out those that a picture has no room for, and makes one of none.
+// fitTimelines leaves out timelines for which there is no room, and returns a placeholder if there are none.
 func fitTimelines(all []Timeline) []Timeline {
 	if len(all) == 0 {
 		return []Timeline{{Title: "nothing to draw", Seconds: 1}}
@@ -63,7 +63,7 @@ func fitTimelines(all []Timeline) []Timeline {
 	return all[:min(len(all), MaxCharts/2)]
 }
 
-// heightOf returns how high a picture is.
+// heightOf returns the height of an image.
 func heightOf(all []Timeline) vg.Length {
 	charts := 0
 	for i := range all {
@@ -88,7 +88,7 @@ func drawTimelines(c draw.Canvas, all []Timeline) {
 	}
 }
 
-// draw draws the charts below each other, and what the colours mean beside them.
+// draw draws the charts below each other, and the legend beside them.
 func (t *Timeline) draw(c draw.Canvas) {
 	unit, name := timeUnit(t.Seconds)
 	x := axis{low: 0, high: t.Seconds / unit}
@@ -110,7 +110,7 @@ func (t *Timeline) draw(c draw.Canvas) {
 	}
 }
 
-// timeUnit returns a unit, in seconds, in which times of up to so many seconds are short numbers, and its name.
+// timeUnit returns a suitable unit for times of up to that many seconds: its length in seconds, and its name.
 func timeUnit(seconds float64) (unit float64, name string) {
 	switch {
 	case seconds >= 0.5:

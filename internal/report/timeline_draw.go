@@ -49,7 +49,7 @@ func (t *Timeline) areas(x axis, unitOfTime string) *plot.Plot {
 	return p
 }
 
-// timeAxis gives a chart the axis of time.
+// timeAxis sets the time axis of a chart.
 func timeAxis(p *plot.Plot, x axis, unit string) {
 	p.X.Label.Text = unit
 	p.X.Min, p.X.Max = x.low, x.high
@@ -63,19 +63,19 @@ func columnsOf(areas []Area) int {
 	return len(areas[0].Bytes)
 }
 
-// The colours of what is no area.
+// The colours of everything but areas.
 var (
 	heldColor = color.NRGBA{0x30, 0x30, 0x30, 0xff}
 	restColor = color.NRGBA{0xb4, 0xb4, 0xb4, 0xff}
 	freeColor = color.NRGBA{0xe9, 0xe9, 0xe9, 0xff}
 )
 
-// areaColors are the colours of areas: the palette's, and the yellow of Okabe and Ito in the place of black, which covers too much.
+// areaColors are the colours of areas: the palette, with the yellow of Okabe and Ito in place of black, which is too dominant.
 var areaColors = [...]color.NRGBA{
 	palette[0], palette[1], palette[2], palette[3], {0xf0, 0xe4, 0x42, 0xff}, palette[4], palette[5], {0x66, 0x4c, 0x8a, 0xff},
 }
 
-// AreaColors is how many colours there are for areas.
+// AreaColors is the number of colours for areas.
 const AreaColors = len(areaColors)
 
 // color returns the colour of an area.
@@ -128,13 +128,13 @@ func (t *Timeline) addresses(x axis, unitOfTime string) *plot.Plot {
 	return p
 }
 
-// raster is the map, as an image.
+// raster is the map as a bitmap.
 type raster struct {
 	of         *Timeline
 	xmax, ymax float64
 }
 
-// Plot implements plot.Plotter. The image is of the shape of its place, since readers of SVG keep the shape of images.
+// Plot implements plot.Plotter. The bitmap has the aspect ratio of its place, since SVG readers preserve it.
 func (r *raster) Plot(c draw.Canvas, p *plot.Plot) {
 	x, y := p.Transforms(&c)
 	place := vg.Rectangle{Min: vg.Point{X: x(0), Y: y(0)}, Max: vg.Point{X: x(r.xmax), Y: y(r.ymax)}}
@@ -164,7 +164,7 @@ func (t *Timeline) cell(column, row int) color.NRGBA {
 	return m.color()
 }
 
-// mixture is colours, and how much there is of them.
+// mixture is a weighted sum of colours.
 type mixture struct{ r, g, b, parts int }
 
 func (m *mixture) add(c color.NRGBA, parts int) {

@@ -8,14 +8,14 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// key is what a colour means.
+// key is an entry of the legend.
 type key struct {
 	name  string
 	color color.Color
 	line  bool
 }
 
-// keys returns what the colours of the areas mean that there are, the highest first.
+// keys returns the entries for the areas, the topmost first.
 func (t *Timeline) keys() []key {
 	var all []key
 	if t.Held != nil {
@@ -32,7 +32,7 @@ func (t *Timeline) keys() []key {
 	return all
 }
 
-// mapKeys returns what else the colours of the map mean.
+// mapKeys returns the additional entries for the map.
 func (t *Timeline) mapKeys() []key {
 	if t.Held == nil {
 		return nil
@@ -40,14 +40,14 @@ func (t *Timeline) mapKeys() []key {
 	return []key{{"reserved and free", freeColor, false}}
 }
 
-// The size of a patch of colour, and what is between it and the chart and its name.
+// The size of a patch of colour, and the gap between it and the chart or its name.
 const (
 	patch = vg.Length(10)
 	gap   = vg.Length(6)
-	slack = 1.15 // in which the font of a reader of SVG may be wider
+	slack = 1.15 // by which the font of an SVG reader may be wider
 )
 
-// widthOf returns how much room keys need beside a chart.
+// widthOf returns the width of the legend beside a chart.
 func widthOf(charts [][]key, style text.Style) vg.Length {
 	widest := vg.Length(0)
 	for _, keys := range charts {
@@ -58,7 +58,7 @@ func widthOf(charts [][]key, style text.Style) vg.Length {
 	return widest*slack + patch + 3*gap
 }
 
-// drawKeys writes keys below each other, from the right upper corner of a chart.
+// drawKeys draws entries below each other, from the upper right corner of a chart.
 func drawKeys(c draw.Canvas, corner vg.Point, keys []key, style text.Style) {
 	style.XAlign, style.YAlign = text.XLeft, text.YCenter
 	left, y := corner.X+2*gap, corner.Y-patch/2

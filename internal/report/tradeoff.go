@@ -13,21 +13,20 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// Tradeoff is what several ways to do something come to in two quantities, of both of which less is better. The axes show no more than
-// there is, that of Y by its logarithm where that is much. A curve with one point is a mark, one that is a limit has no marks, and one with
-// no points is left out.
+// Tradeoff is a chart that compares methods by two quantities; lower is better for both. The axes span the points, and Y is logarithmic if
+// its range is large. A curve with one point is drawn as a mark, one that is a limit has no marks, and one without points is left out.
 type Tradeoff struct {
 	Title, X, Y string
 	Curves      []Curve // the most important ones first
 }
 
-// WriteTradeoffPNG draws one as a PNG picture.
+// WriteTradeoffPNG draws the chart as a PNG image.
 func WriteTradeoffPNG(w io.Writer, t Tradeoff) error { return writePNG(w, []drawable{&t}) }
 
-// WriteTradeoffSVG draws one as an SVG picture.
+// WriteTradeoffSVG draws the chart as an SVG image.
 func WriteTradeoffSVG(w io.Writer, t Tradeoff) error { return writeSVG(w, []drawable{&t}) }
 
-// legendPart is how much of a picture's width the legend has beside the curves.
+// legendPart is the fraction of an image's width that the legend takes.
 const legendPart = 0.2
 
 func (t *Tradeoff) plot() (*plot.Plot, error) {
@@ -52,7 +51,7 @@ func (t *Tradeoff) plot() (*plot.Plot, error) {
 	return p, nil
 }
 
-// axes returns what the axes go over.
+// axes returns the ranges of the axes.
 func (t *Tradeoff) axes() (x, y axis) {
 	x, y = axis{low: math.Inf(1), high: math.Inf(-1)}, axis{low: math.Inf(1), high: math.Inf(-1)}
 	for _, c := range t.Curves {
@@ -67,17 +66,17 @@ func (t *Tradeoff) axes() (x, y axis) {
 	return x.padded(), y.padded()
 }
 
-// line is a curve that is drawn.
+// line is a drawn curve.
 type line struct {
 	curve *Curve
 	plain *plotter.Line // nil without points
 	marks *plotter.Scatter
 }
 
-// glyphs are the marks of curves; each is used for all colours before the next one is.
+// glyphs are the marks of curves. Each is used with all colours before the next one.
 var glyphs = [...]draw.GlyphDrawer{draw.CircleGlyph{}, draw.TriangleGlyph{}, draw.BoxGlyph{}, draw.CrossGlyph{}}
 
-// newLine makes a line of the curve of some number.
+// newLine makes a line of the curve with an index.
 func newLine(c *Curve, number int, y axis) (_ *line, err error) {
 	l := &line{curve: c}
 	points := make(plotter.XYs, len(c.X))
@@ -109,7 +108,7 @@ func (l *line) draw(p *plot.Plot) {
 	}
 }
 
-// name enters the line into the legend.
+// name adds the line to the legend.
 func (l *line) name(p *plot.Plot) {
 	switch {
 	case l.plain == nil:
@@ -120,16 +119,16 @@ func (l *line) name(p *plot.Plot) {
 	}
 }
 
-// axis is what an axis goes over: numbers, or their logarithms to the base of 10.
+// axis is the range of an axis: of numbers, or of their logarithms to base 10.
 type axis struct {
 	low, high   float64
 	logarithmic bool
 }
 
-// logarithmicFrom is how many times as much as the least the most is on an axis that is logarithmic.
+// logarithmicFrom is the ratio of the largest to the smallest number from which on an axis is logarithmic.
 const logarithmicFrom = 4
 
-// place returns where a number is.
+// place returns the position of a number on the axis.
 func (a axis) place(x float64) float64 {
 	if a.logarithmic {
 		return math.Log10(x)
@@ -137,7 +136,7 @@ func (a axis) place(x float64) float64 {
 	return x
 }
 
-// padded returns an axis on which the outermost marks are whole.
+// padded extends the axis so that the outermost marks are not cut off.
 func (a axis) padded() axis {
 	if a.low > a.high {
 		return axis{0, 1, false}
@@ -149,10 +148,10 @@ func (a axis) padded() axis {
 	return axis{a.low - pad, a.high + pad, a.logarithmic}
 }
 
-// mostTicks is how many numbers are beside an axis that is not logarithmic.
+// mostTicks is the most numbers on an axis that is not logarithmic.
 const mostTicks = 10
 
-// ticks returns round numbers.
+// ticks returns round numbers on the axis.
 func (a axis) ticks() []plot.Tick {
 	if a.logarithmic {
 		return a.logarithmicTicks()
@@ -172,7 +171,7 @@ func (a axis) ticks() []plot.Tick {
 	return ticks
 }
 
-// logarithmicTicks returns round numbers of a few digits.
+// logarithmicTicks returns round numbers with few digits.
 func (a axis) logarithmicTicks() []plot.Tick {
 	var ticks []plot.Tick
 	for power := math.Floor(a.low); power <= a.high; power++ {
@@ -185,7 +184,7 @@ func (a axis) logarithmicTicks() []plot.Tick {
 	return ticks
 }
 
-// grid is lines at the ticks, which end where the legend begins.
+// grid draws lines at the ticks, up to the legend.
 type grid struct{ x, y axis }
 
 // Plot implements plot.Plotter.

@@ -1,4 +1,4 @@
-// Package units reads and prints quantities as people write them.
+// Package units parses and formats quantities in the way people write them.
 package units
 
 import (
@@ -19,7 +19,7 @@ var byteUnits = map[string]float64{
 	"kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12,
 }
 
-// ParseBytes reads a size such as 40GiB, 512M, 1.5 GB or 4096.
+// ParseBytes parses a size such as 40GiB, 512M, 1.5 GB or 4096.
 func ParseBytes(text string) (Bytes, error) {
 	cut := strings.LastIndexAny(text, "0123456789.") + 1
 	number, err := strconv.ParseFloat(strings.TrimSpace(text[:cut]), 64)
@@ -36,7 +36,7 @@ func ParseBytes(text string) (Bytes, error) {
 	return Bytes(math.Round(number)), nil
 }
 
-// UnmarshalText implements encoding.TextUnmarshaler, for flags, of which 0 is one that is not given.
+// UnmarshalText implements encoding.TextUnmarshaler for flags. It refuses 0, which stands for a flag that is not set.
 func (b *Bytes) UnmarshalText(text []byte) (err error) {
 	if *b, err = ParseBytes(string(text)); err == nil && *b == 0 {
 		err = fmt.Errorf("%q: expected more than 0 bytes", text)
@@ -44,7 +44,7 @@ func (b *Bytes) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// Unit returns the largest power of 1024 in which the size is 1 or more, and its name.
+// Unit returns the largest power of 1024 that is not above the size, and its name.
 func (b Bytes) Unit() (float64, string) {
 	unit, power := 1.0, 0
 	for math.Abs(float64(b)) >= 1024*unit && power < len(unitNames)-1 {
@@ -56,7 +56,7 @@ func (b Bytes) Unit() (float64, string) {
 
 var unitNames = [...]string{"B", "KiB", "MiB", "GiB", "TiB"}
 
-// String returns the size in the unit of Unit, with up to four digits.
+// String formats the size in the unit of Unit, with up to four digits.
 func (b Bytes) String() string {
 	unit, name := b.Unit()
 	x := float64(b) / unit

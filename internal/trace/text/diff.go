@@ -11,26 +11,25 @@ import (
 	"gm/internal/units"
 )
 
-// Of the groups that changed so many are shown, but none that changed by less than so small a part of what the first one did. JSON
-// has all.
+// The most groups that are shown, and the least change of a group as a fraction of the first one's. JSON has all groups.
 const (
 	diffRows   = 6
 	negligible = 100
 )
 
-// worthRows returns the first of all changes, which have rows of their own.
+// worthRows returns the changes that get a row of their own, the first ones of all.
 func worthRows(all []changes.Change) []changes.Change {
 	n := 0
 	for n < min(len(all), diffRows) && all[n].Bytes() >= all[0].Bytes()/negligible {
 		n++
 	}
-	if len(all) == n+1 { // it takes a row in any case
+	if len(all) == n+1 { // a summary would take a row, too
 		n++
 	}
 	return all[:n]
 }
 
-// Diff prints what changed.
+// Diff prints the changes between two traces or iterations.
 func Diff(w *strings.Builder, d *changes.Diff) error {
 	showSide(w, "A", &d.A)
 	showSide(w, "B", &d.B)
@@ -108,7 +107,7 @@ func showDeviceDiff(w *strings.Builder, d *changes.Device) error {
 	return nil
 }
 
-// showComparison prints the groups that changed and, where those are no stacks, the classes of sizes.
+// showComparison prints the groups that changed and, if these are not stacks, the size classes.
 func showComparison(w *strings.Builder, d *changes.Device, when string, c *changes.Comparison, names report.StackNames) error {
 	if d.HasStacks {
 		return writeTables(w, changesTable(when+": stack, the innermost frame first", c.Groups, names.Of))
@@ -120,10 +119,10 @@ func showComparison(w *strings.Builder, d *changes.Device, when string, c *chang
 	return writeTables(w, changesTable(when+": "+title, c.Groups, name), changesTable(when+": size", c.Classes, report.Printable))
 }
 
-// diffStackWidth is how many characters of a line a stack has.
+// diffStackWidth is the width of a stack in a line, in characters.
 const diffStackWidth = 56
 
-// diffNames names the stacks that have rows, in all tables of a device alike.
+// diffNames names the stacks that have rows, the same in all tables of a device.
 func diffNames(d *changes.Device) report.StackNames {
 	var stacks []string
 	if d.HasStacks {
@@ -157,7 +156,7 @@ func changesTable(title string, all []changes.Change, name func(string) string) 
 	return t
 }
 
-// signed returns a change as people read it.
+// signed formats a change with its sign.
 func signed(bytes int64) string {
 	if bytes > 0 {
 		return "+" + units.Bytes(bytes).String()

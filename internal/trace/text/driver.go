@@ -11,7 +11,7 @@ import (
 	"gm/internal/units"
 )
 
-// showDriver prints what the driver gave on a device, and how that compares with what NVML measured and the framework reserved.
+// showDriver prints the memory of a device obtained from the driver, compared with NVML's measurements and the framework's segments.
 func showDriver(w *strings.Builder, o *overview.Overview, d *overview.Device) error {
 	given := d.Driver
 	if d.Framework() {
@@ -50,7 +50,7 @@ func showDriver(w *strings.Builder, o *overview.Overview, d *overview.Device) er
 	return nil
 }
 
-// free says how much the device had, which not every refusal tells.
+// free says how much memory the device had free; not every refusal records it.
 func free(bytes int64) string {
 	if bytes == 0 {
 		return ""
@@ -58,7 +58,7 @@ func free(bytes int64) string {
 	return fmt.Sprintf(", %s free on the device", units.Bytes(bytes))
 }
 
-// difference puts bytes that one account has beyond another into words.
+// difference describes by how many bytes one account exceeds another.
 func difference(bytes int64, more string) string {
 	switch {
 	case bytes == 0:
@@ -69,7 +69,7 @@ func difference(bytes int64, more string) string {
 	return units.Bytes(bytes).String() + " " + more
 }
 
-// account names the memory of a kind that a library asked for.
+// account names the memory of a kind that a library requested.
 func account(kind, by string) string {
 	if by == "" {
 		return kind
@@ -77,7 +77,7 @@ func account(kind, by string) string {
 	return kind + " by " + by
 }
 
-// accounts says who obtained what: first what adds up to the device memory, then what is beside it.
+// accounts prints who obtained memory: first the parts of the device memory, then other memory.
 func accounts(given *overview.Driver) []*report.Table {
 	titles := []string{"at the peak", "at the end", "at most", "allocs"}
 	inside := report.Table{Titles: append([]string{"device memory"}, titles...)}
@@ -99,7 +99,7 @@ func accounts(given *overview.Driver) []*report.Table {
 	return []*report.Table{&inside, &beside}
 }
 
-// reconciliation sets what NVML measured against what was traced.
+// reconciliation compares NVML's measurements with the traced memory.
 func reconciliation(r *overview.Reconciliation) *report.Table {
 	t := &report.Table{Titles: []string{"measured by NVML", "size", "bytes", "share"}}
 	add := func(name string, bytes int64, share string) {

@@ -39,7 +39,7 @@ func showFramework(w *strings.Builder, o *overview.Overview, d *overview.Device)
 	return nil
 }
 
-// maxFailures is how many failed requests are listed, of one level on one device.
+// maxFailures is the most failed requests that are listed, for one level on one device.
 const maxFailures = 5
 
 func iterationsLine(spans []overview.Span, allocs int64, steps int) string {
@@ -68,7 +68,7 @@ func showTables(w io.Writer, d *overview.Device) error {
 	return writeTables(w, &streams, &sizes)
 }
 
-// writeTables prints tables that have rows, each behind an empty line.
+// writeTables prints the tables that have rows, each after an empty line.
 func writeTables(w io.Writer, tables ...*report.Table) error {
 	for _, t := range tables {
 		if len(t.Rows) == 0 {

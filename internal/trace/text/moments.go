@@ -11,7 +11,7 @@ import (
 	"gm/internal/units"
 )
 
-// Moments prints what lives at the moments of most interest.
+// Moments prints what is live at the moments of most interest.
 func Moments(w *strings.Builder, o *overview.Overview, all []*overview.Top) error {
 	head(w, o)
 	for _, top := range all {
@@ -24,7 +24,7 @@ func Moments(w *strings.Builder, o *overview.Overview, all []*overview.Top) erro
 	return nil
 }
 
-// stackWidth is how many characters of a line a stack has.
+// stackWidth is the width of a stack in a line, in characters.
 const stackWidth = 68
 
 func showMoment(w *strings.Builder, o *overview.Overview, top *overview.Top, m *overview.Moment) error {
@@ -56,7 +56,7 @@ func showMoment(w *strings.Builder, o *overview.Overview, top *overview.Top, m *
 	if top.Level == trace.LevelDriver.String() {
 		tables = append(tables, groups("kind", m.Kinds, m, kindName))
 	} else {
-		if len(m.Tags) < len(m.Rules) { // or else their sums are those of the rules
+		if len(m.Tags) < len(m.Rules) { // otherwise they would repeat the rules
 			tables = append(tables, groups("tag", m.Tags, m, report.Printable))
 		}
 		tables = append(tables, groups("tag: the rule that named it", m.Rules, m, report.Printable), groups("stream", m.Streams, m, report.Printable))
@@ -64,7 +64,7 @@ func showMoment(w *strings.Builder, o *overview.Overview, top *overview.Top, m *
 	return writeTables(w, append(tables, groups("size", m.Classes, m, report.Printable))...)
 }
 
-// kindName returns a tag of the driver's level as people read it.
+// kindName returns a tag of the driver's level in readable form.
 func kindName(tag string) string {
 	kind, by := trace.ParseDriverTag(tag)
 	return account(string(kind), by)
@@ -92,7 +92,7 @@ func showFailed(w *strings.Builder, f *overview.Failed) {
 	}
 }
 
-// groups makes a table of groups, with what they leave in its last row.
+// groups makes a table of groups. Its last row has the rest.
 func groups(title string, all []overview.Group, m *overview.Moment, name func(string) string) *report.Table {
 	t := &report.Table{Titles: []string{title, "bytes", "blocks", "share"}}
 	bytes, blocks := m.Live, m.Blocks

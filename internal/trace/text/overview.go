@@ -8,7 +8,7 @@ import (
 	"gm/internal/trace/overview"
 )
 
-// Overview prints what a trace holds.
+// Overview prints an overview of a trace.
 func Overview(w *strings.Builder, o *overview.Overview) error {
 	head(w, o)
 	var events []string
@@ -36,7 +36,7 @@ func Overview(w *strings.Builder, o *overview.Overview) error {
 	return nil
 }
 
-// head prints what the trace is.
+// head prints the properties of a trace.
 func head(w *strings.Builder, o *overview.Overview) {
 	if o.Meta.Source != "" {
 		line(w, "source", "%s", o.Meta.Source)

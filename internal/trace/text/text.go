@@ -1,4 +1,4 @@
-// Package text prints what is found in traces, as facts, tables and curves of 100 columns.
+// Package text prints the results of analyzing traces as facts, tables and curves, 100 columns wide.
 package text
 
 import (
@@ -11,18 +11,18 @@ import (
 	"gm/internal/units"
 )
 
-// line prints one line of facts under a title.
+// line prints one line of facts with a title.
 func line(w *strings.Builder, title, format string, args ...any) {
 	fmt.Fprintf(w, "%-*s%s\n", titleWidth, title, report.Printable(fmt.Sprintf(format, args...)))
 }
 
-// Lines are so wide at most, and so much of that is for a title.
+// The widths of a line and of the title in it, in characters.
 const (
 	columns    = 100
 	titleWidth = 12
 )
 
-// list prints words under a title, on as many lines as they need.
+// list prints words with a title, on as many lines as needed.
 func list(w *strings.Builder, title string, words []string) {
 	text := ""
 	for i, word := range words {
@@ -38,10 +38,10 @@ func list(w *strings.Builder, title string, words []string) {
 	line(w, title, "%s", text)
 }
 
-// exact returns a size as people and as programs read it.
+// exact formats a size with a unit and in bytes.
 func exact(bytes int64) string { return fmt.Sprintf("%s (%d bytes)", units.Bytes(bytes), bytes) }
 
-// after returns when a moment was, counted from the first row.
+// after returns the time of a moment since the first row.
 func after(o *overview.Overview, timeNS int64) time.Duration {
 	return time.Duration(timeNS - o.StartNS).Round(time.Millisecond)
 }
