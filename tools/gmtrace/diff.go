@@ -16,7 +16,7 @@ import (
 
 type diffCmd struct {
 	A          string `arg:"" name:"a" help:"A trace. Standard input for '-'; a pipe is spooled to a temporary file."`
-	B          string `arg:"" optional:"" name:"b" help:"The trace that it is compared with."`
+	B          string `arg:"" optional:"" name:"b" help:"The trace to compare it with."`
 	Iterations []int  `placeholder:"I,J" help:"Compare iterations I and J of one trace, counted from 0, instead of two traces."`
 	JSON       bool   `name:"json" help:"Print JSON, with all groups and whole stacks."`
 }
@@ -54,7 +54,7 @@ func (cmd *diffCmd) compare(c *cli.Context) (*changes.Diff, error) {
 	case cmd.B == "":
 		return nil, cli.Usage("name a second trace, or two iterations with --iterations I,J")
 	case cmd.A == "-" && cmd.B == "-":
-		return nil, cli.Usage("standard input can be one of the traces only")
+		return nil, cli.Usage("only one of the traces can be standard input")
 	}
 	if err := cli.CheckFiles([]string{cmd.A, cmd.B}, nil); err != nil {
 		return nil, err
@@ -80,7 +80,7 @@ func readSide(c *cli.Context, name string) (side changes.Side, err error) {
 	return changes.ReadSide(source, o)
 }
 
-// compareIterations compares two iterations of one trace.
+// compareIterations compares two iterations of one trace, by their numbers.
 func compareIterations(c *cli.Context, name string, i, j int) (d *changes.Diff, err error) {
 	source, o, err := openOverview(c, name)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 
 type exportCmd struct {
 	File   string `arg:"" optional:"" name:"trace" help:"The trace. Standard input by default, or for '-'; a pipe is spooled to a temporary file."`
-	Format string `enum:",pickle,csv,rmm,stalloc,perfetto" default:"" placeholder:"FORMAT" help:"pickle: a PyTorch memory snapshot, for memory_viz. csv: all rows, as import reads them. rmm: the log of RMM. stalloc: the text of STAlloc. perfetto: JSON for ui.perfetto.dev and chrome://tracing. Without it, what the ending of -o says: .pickle, .csv, or .json for perfetto."`
-	Output string `short:"o" placeholder:"FILE" help:"Where it goes. Standard output by default."`
+	Format string `enum:",pickle,csv,rmm,stalloc,perfetto" default:"" placeholder:"FORMAT" help:"pickle: a PyTorch memory snapshot, for memory_viz. csv: all rows, as import reads them. rmm: an RMM log. stalloc: STAlloc text. perfetto: JSON for ui.perfetto.dev and chrome://tracing. By default, the extension of -o decides: .pickle, .csv, or .json for perfetto."`
+	Output string `short:"o" placeholder:"FILE" help:"Write to this file. Standard output by default."`
 }
 
 // Help implements kong.HelpProvider.

@@ -1,4 +1,4 @@
-// Gmtrace makes traces of GPU memory allocations and shows what is in them.
+// Gmtrace records, imports, analyzes and exports traces of GPU memory allocations.
 //
 // See gmtrace --help, and docs/gmtrace.md.
 package main
@@ -11,13 +11,13 @@ import (
 
 type grammar struct {
 	Run     runCmd     `cmd:"" help:"Run a program and record what it does with GPU memory."`
-	Recover recoverCmd `cmd:"" help:"Make traces of what a gmtrace run that was killed, or could not write, had recorded."`
+	Recover recoverCmd `cmd:"" help:"Write the traces of a gmtrace run that was killed or could not write them."`
 	Import  importCmd  `cmd:"" help:"Turn a PyTorch memory snapshot, or another allocator's log, into a trace."`
-	Top     topCmd     `cmd:"" help:"Show what lives in the GPU memory of a running program."`
-	Synth   synthCmd   `cmd:"" help:"Make the trace of training a transformer from its shape."`
-	Show    showCmd    `cmd:"" help:"Say what a trace holds: its peak and what lives there, streams, sizes, iterations; as text, a profile for pprof or a picture."`
-	Diff    diffCmd    `cmd:"" help:"Say what changed between two traces, or two iterations of one, and what leaks."`
-	Export  exportCmd  `cmd:"" help:"Write a trace for other tools: a PyTorch snapshot, CSV, an RMM log, STAlloc text, Perfetto."`
+	Top     topCmd     `cmd:"" help:"Show what is live in the GPU memory of a running program."`
+	Synth   synthCmd   `cmd:"" help:"Generate the trace of training a transformer from its shape."`
+	Show    showCmd    `cmd:"" help:"Summarize a trace: its peak and what is live then, streams, sizes, iterations; as text, a profile for pprof or a picture."`
+	Diff    diffCmd    `cmd:"" help:"Compare two traces, or two iterations of one trace, and find leaks."`
+	Export  exportCmd  `cmd:"" help:"Convert a trace for other tools: PyTorch snapshot, CSV, RMM log, STAlloc text, Perfetto."`
 }
 
 func main() {

@@ -11,13 +11,13 @@ import (
 )
 
 type recoverCmd struct {
-	Folder string `arg:"" optional:"" help:"The folder that gmtrace named, or left behind. Not needed if there is only one."`
-	Output string `short:"o" placeholder:"FILE" help:"Where the traces go, as for gmtrace run."`
+	Folder string `arg:"" optional:"" help:"The folder that gmtrace reported or left behind. Only needed if there are several."`
+	Output string `short:"o" placeholder:"FILE" help:"Write the traces here, as for gmtrace run."`
 }
 
 // Help implements kong.HelpProvider.
 func (cmd *recoverCmd) Help() string {
-	return "Makes traces of what gmtrace run had recorded when it was killed, or could not write. Nothing in the folder is changed.\n\n" +
+	return "Writes the traces that gmtrace run recorded, if it was killed or could not write them. The folder is not changed.\n\n" +
 		"Example: gmtrace recover -o job.parquet /tmp/gmtrace-123456"
 }
 
@@ -56,7 +56,7 @@ func (cmd *recoverCmd) write(c *cli.Context, s *capture.Session) error {
 	return errors.Join(writeAll(c, outputs), s.Failed())
 }
 
-// folder returns the folder to recover: the one that is named, or the only one.
+// folder returns the folder to recover: the given one, or the only one that there is.
 func (cmd *recoverCmd) folder(c *cli.Context) (string, error) {
 	if cmd.Folder != "" {
 		return cmd.Folder, nil

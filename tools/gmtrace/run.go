@@ -18,18 +18,18 @@ import (
 
 type runCmd struct {
 	Command []string `arg:"" optional:"" passthrough:"" name:"command" help:"The program to run, and its arguments."`
-	Output  string   `short:"o" placeholder:"FILE" help:"Where the trace goes: a file, in whose name %r is the rank, %l the local rank, %w the world size, %p the pid and %h the host; or a folder, for a file in host=H/rank=R/pid=P/ of each process. Standard output by default; what the program prints then goes to standard error."`
-	Stacks  string   `enum:"none,python,native,both" default:"none" help:"Record who asked: the Python stack of each tensor, the native stack of each call to the driver, or both. (${enum})"`
-	OnlyOOM bool     `name:"only-oom" help:"Write a trace only if the program dies of a lack of GPU memory, of what came before. Costs next to nothing."`
-	Steps   string   `placeholder:"FROM:TO" help:"Record some iterations only: 3:6 are 3, 4 and 5, counted from 0."`
-	Mode    string   `enum:"preload,audit" default:"preload" help:"How calls of the driver are seen: preload, or audit, for programs that load CUDA in ways that preloading does not reach (RTLD_DEEPBIND). (${enum})"`
-	Marks   string   `placeholder:"MODULE:FUNCTION" help:"What ends an iteration when it returns, such as trainer:Trainer.step. The step of any PyTorch optimizer by default."`
+	Output  string   `short:"o" placeholder:"FILE" help:"Write the trace to this file; in its name %r is the rank, %l the local rank, %w the world size, %p the pid and %h the host. Or to this folder, with a file in host=H/rank=R/pid=P/ for each process. Standard output by default; the program's output then goes to standard error."`
+	Stacks  string   `enum:"none,python,native,both" default:"none" help:"Record stacks: the Python stack of each tensor, the native stack of each call to the driver, or both. (${enum})"`
+	OnlyOOM bool     `name:"only-oom" help:"Write a trace only if the program runs out of GPU memory: of the events before that. The overhead is negligible."`
+	Steps   string   `placeholder:"FROM:TO" help:"Record only some iterations: 3:6 are 3, 4 and 5, counted from 0."`
+	Mode    string   `enum:"preload,audit" default:"preload" help:"How to intercept calls of the driver: preload, or audit for programs that load CUDA in ways that preloading does not reach (RTLD_DEEPBIND). (${enum})"`
+	Marks   string   `placeholder:"MODULE:FUNCTION" help:"The function whose return ends an iteration, such as trainer:Trainer.step. The step of any PyTorch optimizer by default."`
 }
 
 // Help implements kong.HelpProvider.
 func (cmd *runCmd) Help() string {
 	return "Example: gmtrace run -o job.parquet -- python train.py\n\n" +
-		"Each process that uses CUDA has a trace of its own. The program's exit status is passed through."
+		"Each process that uses CUDA has its own trace. The exit status is that of the program."
 }
 
 // Run implements the command.
@@ -66,14 +66,14 @@ func (cmd *runCmd) Run(c *cli.Context) error {
 	return cli.Status(status)
 }
 
-// conclude closes a session, of which an error may have come, and says what of it is lost or kept.
+// conclude closes a session after err, which may be nil, and reports where its recordings are kept if they were not written.
 func conclude(c *cli.Context, s *capture.Session, err error) error {
 	if err != nil && !errors.Is(err, unix.EPIPE) {
 		s.Keep()
 	}
 	kept := s.Kept()
 	if err = errors.Join(err, s.Failed(), s.Close()); kept != "" {
-		c.Note("what was told is kept for a day: gmtrace recover -o FILE %s", kept)
+		c.Note("the recording is kept for a day: gmtrace recover -o FILE %s", kept)
 	}
 	return err
 }
@@ -118,7 +118,7 @@ func (cmd *runCmd) options(c *cli.Context) (capture.Options, error) {
 	return o, capture.CheckPattern(cmd.Output)
 }
 
-// fromRoot returns the whole path of an output, as others know it; "" for standard output. A slash at its end stays.
+// fromRoot returns the absolute path of an output; "" for standard output. It keeps a slash at the end.
 func fromRoot(output string) string {
 	if output == "" || output == "-" {
 		return ""
@@ -161,7 +161,7 @@ func (cmd *runCmd) record(c *cli.Context, s *capture.Session, words []string, st
 	return status, writeAll(c, outputs)
 }
 
-// save gives the trace that would go into a pipe, whose reader Ctrl-C has ended as well, a file to go to.
+// save redirects a trace from a pipe, whose reader Ctrl-C has ended as well, to a file.
 func save(outputs []capture.Output) {
 	for i := range outputs {
 		if o := &outputs[i]; o.Name == "" {
@@ -170,17 +170,17 @@ func save(outputs []capture.Output) {
 	}
 }
 
-// brokenPipe tells whether a file is a pipe that nobody reads.
+// brokenPipe reports whether a file is a pipe without a reader.
 func brokenPipe(f *os.File) bool {
 	fds := []unix.PollFd{{Fd: int32(f.Fd())}}
 	n, err := unix.Poll(fds, 0)
 	return err == nil && n == 1 && fds[0].Revents&unix.POLLERR != 0
 }
 
-// noTrace says why there is none, as far as that is known: nobody hears of CUDA in a program that does not load the preload library.
+// noTrace is the message if there is no trace. The program may have used CUDA all the same, without loading the preload library.
 const noTrace = "no process was seen to use CUDA: there is no trace"
 
-// writeAll writes all traces, also those after one that cannot be written.
+// writeAll writes all traces. It goes on after one that cannot be written.
 func writeAll(c *cli.Context, outputs []capture.Output) error {
 	var errs []error
 	for i := range outputs {
@@ -189,7 +189,7 @@ func writeAll(c *cli.Context, outputs []capture.Output) error {
 	return errors.Join(errs...)
 }
 
-// write writes the trace of one process, and says where it is.
+// write writes the trace of one process and reports where it is.
 func write(c *cli.Context, o *capture.Output) error {
 	if folder := filepath.Dir(o.Name); o.Name != "" {
 		if err := os.MkdirAll(folder, 0o777); err != nil {

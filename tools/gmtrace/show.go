@@ -15,14 +15,14 @@ import (
 
 type showCmd struct {
 	File  string     `arg:"" optional:"" name:"trace" help:"The trace. Standard input by default, or for '-'; a pipe is spooled to a temporary file."`
-	Top   topFlag    `placeholder:"[N]" help:"Say instead what lives at the peak, and when a request failed: the N stacks that hold most, 10 if N is left out, and the tags, streams and sizes."`
-	At    momentFlag `placeholder:"TIME|ROW" help:"Look at this moment instead of the peak: a time from the first row, such as 1.5s, or a row's number. Prints what --top does."`
-	Pprof string     `placeholder:"FILE" help:"Write a profile for go tool pprof: bytes that live at the peak, or --at, and bytes allocated."`
+	Top   topFlag    `placeholder:"[N]" help:"Show instead what is live at the peak, and when a request failed: the N stacks that hold most, 10 by default, and the tags, streams and sizes."`
+	At    momentFlag `placeholder:"TIME|ROW" help:"Show this moment instead of the peak, as --top does: a time since the first row, such as 1.5s, or the number of a row."`
+	Pprof string     `placeholder:"FILE" help:"Write a profile for go tool pprof: bytes that are live at the peak, or --at, and bytes allocated."`
 
-	cli.Pictures `set:"picture=Draw live bytes over time, and which addresses they have."`
+	cli.Pictures `set:"picture=Draw live bytes over time, and their addresses."`
 
-	By     string `enum:"tag,stack" default:"tag" help:"What the picture tells apart: tags, or the 8 stacks that hold most at the peak. (${enum})"`
-	Follow bool   `help:"Print what is known of a capture that still writes, each second, until it ends."`
+	By     string `enum:"tag,stack" default:"tag" help:"What the colours of the picture stand for: tags, or the 8 stacks that hold most at the peak. (${enum})"`
+	Follow bool   `help:"Print the state of a running capture each second, until it ends."`
 	JSON   bool   `name:"json" help:"Print JSON."`
 }
 
@@ -67,7 +67,7 @@ func (cmd *showCmd) Run(c *cli.Context) (err error) {
 	return err
 }
 
-// warnOf says where a trace does not agree with itself.
+// warnOf warns about inconsistencies of a trace.
 func warnOf(c *cli.Context, source *column.Source, o *overview.Overview) {
 	for _, oddity := range o.Oddities() {
 		c.Warn("trace %s: %s", source.Name(), oddity)

@@ -16,7 +16,7 @@ type momentFlag struct {
 	set    bool
 	number int64
 	after  time.Duration
-	timed  bool // after counts
+	timed  bool // it is a time
 }
 
 // UnmarshalText implements encoding.TextUnmarshaler.
@@ -34,7 +34,7 @@ func (f *momentFlag) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// row returns the row to look at, nil if none was asked for.
+// row returns the row to show, nil if --at is not given.
 func (f *momentFlag) row(source *column.Source, o *overview.Overview) (*int64, error) {
 	row := f.number
 	switch {

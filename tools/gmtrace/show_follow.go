@@ -14,10 +14,10 @@ import (
 	"gm/internal/cli/command"
 )
 
-// follow shows what is known of a capture each second, until it ends, and then its trace. A trace that is there whole is just shown.
+// follow shows the state of a capture each second, until it ends, and then its trace. A complete trace is shown at once.
 func (cmd *showCmd) follow(c *cli.Context) error {
 	if cmd.Top > 0 || cmd.At.set || cmd.Pprof != "" || cmd.Pictures.Any() {
-		return cli.Usage("--follow goes with --json alone: what lives for how long, and so all else, is known at the end")
+		return cli.Usage("--follow goes only with --json: everything else is known only at the end of the capture")
 	}
 	f, err := cmd.followed(c)
 	if err != nil {
@@ -40,21 +40,21 @@ func (cmd *showCmd) follow(c *cli.Context) error {
 	return cmd.whole(c)
 }
 
-// whole shows a trace that is written no longer.
+// whole shows a complete trace.
 func (cmd *showCmd) whole(c *cli.Context) error {
 	cmd.Follow = false
 	return cmd.Run(c)
 }
 
-// followed is a capture, and the process of it that is looked at.
+// followed is a capture, and the process of it to show.
 type followed struct {
 	top.Capture
-	pid    int    // of a process that was asked for
-	output string // that was asked for, or "" before it is known
+	pid    int    // of the requested process
+	output string // the requested output; "" before it is known
 }
 
-// followed finds the capture that writes the file, or, where there is no file of the name, that of a process; without a name the only
-// one. It returns nil if the file is there and no capture writes it.
+// followed finds the capture that writes the file or, if there is no such file, the capture of the process of that number; without a
+// name, the only capture. It returns nil if the file exists and no capture writes it.
 func (cmd *showCmd) followed(c *cli.Context) (*followed, error) {
 	if cmd.File == "" {
 		found, err := top.Find(c, 0)
@@ -71,13 +71,13 @@ func (cmd *showCmd) followed(c *cli.Context) (*followed, error) {
 	}
 	pid, err := strconv.Atoi(cmd.File)
 	if err != nil || pid <= 0 {
-		return nil, fmt.Errorf("%s: there is no such file, and no capture is running that writes it", cmd.File)
+		return nil, fmt.Errorf("%s: there is no such file, and no running capture writes it", cmd.File)
 	}
 	found, err := top.Find(c, pid)
 	return &followed{Capture: found, pid: pid}, err
 }
 
-// writerOf returns the process whose trace will go to a file, nil for none.
+// writerOf returns the process whose trace will be written to a file, nil for none.
 func writerOf(view *live.View, output string) *live.Process {
 	for i := range view.Processes {
 		if p := &view.Processes[i]; p.Output != "" && p.Output == output {
@@ -98,7 +98,7 @@ func (f *followed) viewer(c *cli.Context) *top.Viewer {
 	return v
 }
 
-// look takes a view in.
+// look updates the state from a view.
 func (f *followed) look(v *top.Viewer, view *live.View) {
 	v.Show(view)
 	if f.output == "" {
@@ -127,7 +127,7 @@ func (f *followed) print(c *cli.Context, asJSON bool) error {
 			f.look(v, view)
 		case errors.Is(err, live.ErrEnded):
 			return nil
-		case !errors.Is(err, live.ErrBusy): // as it is while it writes the trace
+		case !errors.Is(err, live.ErrBusy): // the capture is busy while it writes the trace
 			return err
 		}
 	}

@@ -16,10 +16,10 @@ import (
 	"gm/internal/trace/text"
 )
 
-// topFlag is a number that may be left out.
+// topFlag is an optional number.
 type topFlag int
 
-// defaultTop is what it is then.
+// defaultTop is the number if it is left out.
 const defaultTop = 10
 
 // Decode implements kong.MapperValue. The next word is taken only if it is a number.
@@ -39,7 +39,7 @@ func (f *topFlag) Decode(ctx *kong.DecodeContext) error {
 	return nil
 }
 
-// top prints what lives at the moments of most interest.
+// top prints what is live at the moments of most interest.
 func (cmd *showCmd) top(c *cli.Context, source *column.Source, o *overview.Overview) error {
 	if cmd.Top == 0 {
 		cmd.Top = defaultTop

@@ -15,22 +15,22 @@ import (
 	"gm/internal/trace/tags"
 )
 
-// check finds flags that do not go together.
+// check refuses flags that do not go together.
 func (cmd *showCmd) check() error {
 	switch files := cmd.Pprof != "" || cmd.Pictures.Any(); {
 	case files && (cmd.Top > 0 || cmd.JSON):
 		return cli.Usage("--pprof, --png and --svg write files and print nothing: leave --top and --json out")
 	case cmd.At.set && cmd.Pictures.Any() && cmd.Pprof == "":
-		return cli.Usage("--at is no part of a picture of all times")
+		return cli.Usage("leave --at out: a picture shows all times")
 	case cmd.By == byStackFlag && !cmd.Pictures.Any():
-		return cli.Usage("--by says what a picture tells apart: name one with --png or --svg")
+		return cli.Usage("--by is about a picture: name its file with --png or --svg")
 	case cmd.PNG != "" && cmd.PNG == cmd.SVG, cmd.Pprof != "" && (cmd.Pprof == cmd.PNG || cmd.Pprof == cmd.SVG):
 		return cli.Usage("--pprof, --png and --svg need a file each")
 	}
 	return cli.CheckFiles([]string{cmd.File}, append([]string{cmd.Pprof}, cmd.Pictures.Asked()...))
 }
 
-// write writes the files that are asked for.
+// write writes the requested files.
 func (cmd *showCmd) write(c *cli.Context, source *column.Source, o *overview.Overview) error {
 	labels, err := trace.ReadSource(source, tags.Derive)
 	if err != nil {
@@ -62,7 +62,7 @@ func (cmd *showCmd) writeProfile(c *cli.Context, source *column.Source, o *overv
 // byStackFlag is the value of --by for stacks.
 const byStackFlag = "stack"
 
-// draw draws the pictures that are asked for.
+// draw draws the requested pictures.
 func (cmd *showCmd) draw(c *cli.Context, source *column.Source, o *overview.Overview, labels *tags.Tags) error {
 	pictures, err := picture.Read(source, o, labels, cmd.By == byStackFlag)
 	if err != nil {

@@ -9,24 +9,24 @@ import (
 )
 
 type synthCmd struct {
-	Model    string `arg:"" optional:"" name:"name,key=value..." help:"The model and what it is given, such as opt-13b,batch=16,seq=256..1024,ranks=4."`
-	Strategy string `placeholder:"LETTERS" default:"N" help:"What saves memory: L LoRA, R recomputation, O offload of gradients and optimizer; V lengths that vary. N, the default, is none of them."`
-	Steps    int64  `placeholder:"N" help:"How many steps to make. 10 by default, unless --events is given."`
-	Events   int64  `placeholder:"N" help:"Go on until there are N events; the step that is begun is finished."`
-	Seed     uint64 `placeholder:"N" default:"1" help:"What lengths are drawn by. 1 by default."`
-	Output   string `short:"o" placeholder:"FILE" help:"Where the trace goes. Standard output by default."`
-	List     bool   `help:"List the models, what they can be given, and the devices."`
+	Model    string `arg:"" optional:"" name:"name,key=value..." help:"The model and its parameters, such as opt-13b,batch=16,seq=256..1024,ranks=4."`
+	Strategy string `placeholder:"LETTERS" default:"N" help:"Ways to save memory: L LoRA, R recomputation, O offload of gradients and optimizer; and V for lengths that vary. N, the default, is none of them."`
+	Steps    int64  `placeholder:"N" help:"Number of steps. 10 by default, unless --events is given."`
+	Events   int64  `placeholder:"N" help:"Generate steps until there are at least N events."`
+	Seed     uint64 `placeholder:"N" default:"1" help:"Seed of the random lengths. 1 by default."`
+	Output   string `short:"o" placeholder:"FILE" help:"Write the trace to this file. Standard output by default."`
+	List     bool   `help:"List the models, their parameters, and the devices."`
 	JSON     bool   `name:"json" help:"Print the list as JSON."`
 }
 
 // Help implements kong.HelpProvider.
 func (cmd *synthCmd) Help() string {
 	return "Example: gmtrace synth gpt-65b,ranks=64,rank=3,batch=1,seq=4Ki --strategy R -o t.parquet\n\n" +
-		"The operators are those of PyTorch 2.11, in bfloat16 with AdamW, and the models of transformers. Sizes are exact. Times are what " +
-		"arithmetic and memory traffic take. The same words give the same file."
+		"The operators are those of PyTorch 2.11, in bfloat16 with AdamW, and the models of transformers. Sizes are exact. Times are estimates " +
+		"from arithmetic and memory traffic. The same arguments give the same file."
 }
 
-// defaultSteps is how many steps there are if nothing is said.
+// defaultSteps is the number of steps if neither --steps nor --events is given.
 const defaultSteps = 10
 
 // Run implements the command.
@@ -39,7 +39,7 @@ func (cmd *synthCmd) Run(c *cli.Context) error {
 	case cmd.JSON:
 		return cli.Usage("--json is for --list: a trace is Parquet")
 	case cmd.Model == "":
-		return cli.Usage("which model? gmtrace synth --list lists them")
+		return cli.Usage("name a model: gmtrace synth --list lists them")
 	case cmd.Steps < 0 || cmd.Events < 0:
 		return cli.Usage("steps and events cannot be negative")
 	}

@@ -11,7 +11,7 @@ import (
 	"gm/internal/models/synth"
 )
 
-// synthList is what models there are, and what they can be given.
+// synthList lists the models, their parameters and the devices.
 type synthList struct {
 	Models     []synthModel     `json:"models"`
 	Parameters []synthParameter `json:"parameters"`

@@ -11,22 +11,22 @@ import (
 )
 
 type topCmd struct {
-	Words  []string `arg:"" optional:"" name:"pid" help:"A process that is captured, or the gmtrace that captures it. Not needed if one capture runs. With --run: the program to run, and its arguments."`
-	Start  bool     `name:"run" help:"Run a program and show that."`
-	Once   bool     `help:"Print one page as plain text. That is also what a pipe or a file gets."`
-	JSON   bool     `name:"json" help:"Print all that is known once, as JSON."`
-	Output string   `short:"o" placeholder:"FILE" help:"With --run: write traces, as gmtrace run does. None by default."`
-	Stacks string   `enum:"none,python,native,both" default:"python" help:"With --run: record who asked, as gmtrace run does. (${enum})"`
-	Marks  string   `placeholder:"MODULE:FUNCTION" help:"With --run: what ends an iteration, as for gmtrace run."`
+	Words  []string `arg:"" optional:"" name:"pid" help:"The PID of a captured process, or of the gmtrace that captures it. Only needed if several captures run. With --run: the program to run, and its arguments."`
+	Start  bool     `name:"run" help:"Run a program and show it."`
+	Once   bool     `help:"Print one page as plain text, as for output to a pipe or a file."`
+	JSON   bool     `name:"json" help:"Print the full state once, as JSON."`
+	Output string   `short:"o" placeholder:"FILE" help:"With --run: write traces, as gmtrace run does. No traces by default."`
+	Stacks string   `enum:"none,python,native,both" default:"python" help:"With --run: record stacks, as gmtrace run does. (${enum})"`
+	Marks  string   `placeholder:"MODULE:FUNCTION" help:"With --run: the function that ends an iteration, as for gmtrace run."`
 }
 
 // Help implements kong.HelpProvider.
 func (cmd *topCmd) Help() string {
-	return "Shows what lives now in GPU memory, and its peak, by stack, stream and kind, of a program that gmtrace run runs.\n\n" +
+	return "Shows the live GPU memory of a program that gmtrace run captures, now and at its peak, by stack, stream and kind.\n\n" +
 		"Example: gmtrace run -o job.parquet --stacks python -- python train.py & gmtrace top\n\n" +
 		"Example: gmtrace top --run -- python train.py\n\n" +
 		"Keys: tab and the arrows choose the process; k, s and t show stacks, streams and tags; q quits. " +
-		"With --run, q leaves the page and the program goes on; Ctrl-C interrupts it."
+		"With --run, q closes the page and the program continues; Ctrl-C interrupts the program."
 }
 
 // Run implements the command.
@@ -54,11 +54,11 @@ func (cmd *topCmd) Run(c *cli.Context) error {
 	return v.Watch()
 }
 
-// pid checks the command line of all but --run, and returns the PID, 0 if there is none.
+// pid checks the command line without --run, and returns the PID, 0 if there is none.
 func (cmd *topCmd) pid() (int, error) {
 	switch {
 	case cmd.Output != "" || cmd.Marks != "":
-		return 0, cli.Usage("what is recorded is said to gmtrace run, or after --run")
+		return 0, cli.Usage("give flags about recording to gmtrace run, or together with --run")
 	case len(cmd.Words) == 0:
 		return 0, nil
 	case len(cmd.Words) > 1:
@@ -66,7 +66,7 @@ func (cmd *topCmd) pid() (int, error) {
 	}
 	pid, err := strconv.Atoi(cmd.Words[0])
 	if err != nil || pid <= 0 {
-		return 0, cli.Usage("%q is no PID; to run a program: gmtrace top --run -- COMMAND", cmd.Words[0])
+		return 0, cli.Usage("%q is not a PID; to run a program: gmtrace top --run -- COMMAND", cmd.Words[0])
 	}
 	return pid, nil
 }

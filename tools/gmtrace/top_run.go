@@ -9,7 +9,7 @@ import (
 	"gm/internal/cli/command"
 )
 
-// runProgram does what --run asks for.
+// runProgram implements --run.
 func (cmd *topCmd) runProgram(c *cli.Context) error {
 	if len(cmd.Words) == 0 {
 		return cli.Usage("no command to run: gmtrace top --run -- COMMAND")
@@ -35,7 +35,7 @@ func (cmd *topCmd) runProgram(c *cli.Context) error {
 	}
 	defer command.KeepFromPipe()()
 	status, err := cmd.showProgram(c, session, p)
-	if cmd.Output == "" { // the page was all that is wanted
+	if cmd.Output == "" { // without -o, only the page is wanted
 		err = errors.Join(err, session.Close())
 	} else {
 		err = conclude(c, session, err)
@@ -46,7 +46,7 @@ func (cmd *topCmd) runProgram(c *cli.Context) error {
 	return status
 }
 
-// showProgram runs the program, shows the page meanwhile, and writes traces. It returns the program's exit status.
+// showProgram runs the program while it shows the page, and writes traces. It returns the program's exit status.
 func (cmd *topCmd) showProgram(c *cli.Context, s *capture.Session, p *top.Program) (cli.Status, error) {
 	last, status, err := p.Run(c, s, !cmd.Once && !cmd.JSON && isTerminal(c.Out))
 	if failed := (*command.StartError)(nil); errors.As(err, &failed) {
@@ -63,7 +63,7 @@ func (cmd *topCmd) showProgram(c *cli.Context, s *capture.Session, p *top.Progra
 	return cli.Status(status), errors.Join(err, cmd.writeTraces(c, s), p.Conclude(c))
 }
 
-// writeTraces writes the traces that are asked for.
+// writeTraces writes the requested traces.
 func (cmd *topCmd) writeTraces(c *cli.Context, s *capture.Session) error {
 	if cmd.Output == "" {
 		return nil
