@@ -17,8 +17,8 @@ import (
 	"gm/formats/trace"
 )
 
-// allocBound is how many bytes may be allocated in all, freed ones included, while a damaged file of a few KiB is
-// read: a page header can ask for one page, which is then not there.
+// allocBound is the most bytes that reading a damaged file of a few KiB may allocate in total, freed ones included: a
+// page header can state a size that makes the reader allocate one whole page.
 const allocBound = 2 * column.MaxPage
 
 const damagedFiles = 20_000
@@ -162,7 +162,7 @@ func smallPlan(t *testing.T) []byte {
 	return out.Bytes()
 }
 
-// smallGraph is a chain of operators, each of which but the last writes a tensor that the next one reads, and computes it from the last two.
+// smallGraph is a chain of operators. Each but the last writes a tensor, computed from the last two, which the next one reads.
 func smallGraph(t *testing.T) []byte {
 	t.Helper()
 	const ops = 150
@@ -202,7 +202,7 @@ func smallGraph(t *testing.T) []byte {
 	return out.Bytes()
 }
 
-// smallSchedule copies tensors to the host, each to a place of its own, and back.
+// smallSchedule copies tensors to the host, each to its own place, and back.
 func smallSchedule(t *testing.T) []byte {
 	t.Helper()
 	const tensors = 100

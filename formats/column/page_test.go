@@ -63,7 +63,7 @@ func TestPageRefuses(t *testing.T) {
 	}
 }
 
-// A page that decompresses to far more than its header says stops where the header says.
+// Decompression of a page stops at the size in its header, even if there is far more.
 func TestPageBomb(t *testing.T) {
 	var small bytes.Buffer
 	w, err := zstd.NewWriter(&small)

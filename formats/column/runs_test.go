@@ -24,7 +24,7 @@ func randomRuns(rng *rand.Rand, n int, limit int64) []int64 {
 	return values
 }
 
-// What the encoders make is taken, what is cut off or claims other counts is not.
+// The output of the encoders is accepted; truncated data and wrong counts are not.
 func TestChecksOnEncoded(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for range 300 {

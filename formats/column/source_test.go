@@ -25,7 +25,7 @@ func TestSourceFile(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// Standard input is read from where it stands, and left open.
+	// Standard input is read from its current offset, and left open.
 	file, err := os.Open(name)
 	if err != nil {
 		t.Fatal(err)

@@ -126,7 +126,7 @@ func decode(file []byte) (all sample, texts []string, err error) {
 	}
 }
 
-// TestMetadataIsUTF8 has metadata that is none come back as other readers take it.
+// TestMetadataIsUTF8 checks that metadata that is not UTF-8 is written as other readers accept it.
 func TestMetadataIsUTF8(t *testing.T) {
 	file := encode(t, new(sample), nil, sampleMeta{name: "a\xff\xc2b"})
 	r, err := sampleTable().NewReader(bytes.NewReader(file), int64(len(file)), "x")
@@ -138,14 +138,14 @@ func TestMetadataIsUTF8(t *testing.T) {
 	}
 }
 
-// Every value comes back, whatever the column's kind, its distribution and the number of rows.
+// Every value survives a round trip, for any kind of column, distribution and number of rows.
 func TestValues(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 3))
 	texts := []string{"", "a", strings.Repeat("long ", 1000), "ü", "\x00"}
 	for _, n := range []int{0, 1, 7, 129, pageRows, pageRows + 1, groupRows + 5} {
 		b := &sample{}
 		for i := range n {
-			// Addresses never repeat, so that in the larger files their dictionary is given up.
+			// Addresses never repeat, so that the larger files abandon their dictionary.
 			b.add(rng.Int64()-math.MaxInt64/2, rng.Int64N(40)+20, rng.Uint64(), rng.Int32()>>rng.IntN(31), int32(i%5), int8(i&1))
 		}
 		got, gotTexts, err := decode(encode(t, b, texts, sampleMeta{}))
@@ -164,7 +164,7 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// Large strings end row groups early, so that no dictionary is larger than what is read.
+// Large strings end row groups early, so that no dictionary is larger than readers accept.
 func TestLargeTexts(t *testing.T) {
 	b := &sample{}
 	var texts []string
@@ -256,7 +256,7 @@ func TestMetadata(t *testing.T) {
 	}
 }
 
-// TestReaderRefuses changes bytes of a good file, which keep their length.
+// TestReaderRefuses replaces bytes of a good file by as many others.
 func TestReaderRefuses(t *testing.T) {
 	b := &sample{}
 	for i := range int64(20) {

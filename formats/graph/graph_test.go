@@ -157,7 +157,7 @@ func check(meta graph.Meta, rows []graph.Row) error {
 	return v.Close()
 }
 
-// TestEndRules cuts the good graph off, or changes what its metadata says of it.
+// TestEndRules truncates the good graph, or changes its metadata.
 func TestEndRules(t *testing.T) {
 	rows := good(func(string) int32 { return 1 })
 	for name, c := range map[string]struct {
@@ -253,7 +253,7 @@ func message(err error) string {
 	return err.Error()
 }
 
-// otherRow is a row as another writer of Parquet has it, with a column of no graph.
+// otherRow is a row of another writer of Parquet, with a column that graphs do not have.
 type otherRow struct {
 	Kind        string  `parquet:"kind,dict"`
 	Future      float64 `parquet:"future"`
@@ -355,7 +355,7 @@ func read(file []byte) {
 	}
 }
 
-// FuzzGraphReader is given data and footer apart, so that changes of length do not tear them apart.
+// FuzzGraphReader takes data and footer separately, so that changes of length keep both intact.
 func FuzzGraphReader(f *testing.F) {
 	file := encode(f)
 	add := func(data, footer []byte) { f.Add(data, footer) }

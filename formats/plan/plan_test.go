@@ -118,7 +118,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestSums has sizes, ends of arenas and segments whose sums modulo 2^64 would be good ones.
+// TestSums checks sizes, ends of arenas and segments whose sums are valid modulo 2^64.
 func TestSums(t *testing.T) {
 	meta := plan.Meta{Peak: plan.MaxBytes, Alignment: 512, Rows: 100}
 	many := func(arena func(i int64) int32) string {
@@ -201,7 +201,7 @@ func message(err error) string {
 	return err.Error()
 }
 
-// FuzzPlanReader is given data and footer apart, so that changes of length do not tear them apart.
+// FuzzPlanReader takes data and footer separately, so that changes of length keep both intact.
 func FuzzPlanReader(f *testing.F) {
 	var out bytes.Buffer
 	w := plan.NewWriter(&out, goodMeta)

@@ -87,7 +87,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// TestSum has copies that add up to more than a sum of them can hold.
+// TestSum checks copies whose sum overflows.
 func TestSum(t *testing.T) {
 	v, err := schedule.NewValidator(&schedule.Meta{Operators: 1, Tensors: 1})
 	if err != nil {
@@ -199,7 +199,7 @@ func message(err error) string {
 	return err.Error()
 }
 
-// otherRow is a row as another writer of Parquet has it, with a column of no schedule.
+// otherRow is a row of another writer of Parquet, with a column that schedules do not have.
 type otherRow struct {
 	Lane     string   `parquet:"lane,dict"`
 	Operator int64    `parquet:"operator"`
@@ -253,7 +253,7 @@ func TestOtherWriter(t *testing.T) {
 	}
 }
 
-// FuzzScheduleReader is given data and footer apart, so that changes of length do not tear them apart.
+// FuzzScheduleReader takes data and footer separately, so that changes of length keep both intact.
 func FuzzScheduleReader(f *testing.F) {
 	file := encode(f)
 	add := func(data, footer []byte) { f.Add(data, footer) }

@@ -10,7 +10,7 @@ import (
 
 const benchRows = 5_000_000
 
-// BenchmarkWriteTrace writes 5 M events, of which the making, a batch ahead, is not timed.
+// BenchmarkWriteTrace writes 5 M events. The time to generate them, a batch ahead, is not included.
 func BenchmarkWriteTrace(b *testing.B) {
 	for _, stacks := range []bool{false, true} {
 		b.Run(map[bool]string{false: "stacks=no", true: "stacks=yes"}[stacks], func(b *testing.B) {

@@ -8,7 +8,7 @@ import (
 	"gm/formats/trace"
 )
 
-// FuzzTraceReader is given data and footer apart, so that changes of length do not tear them apart.
+// FuzzTraceReader takes data and footer separately, so that changes of length keep both intact.
 func FuzzTraceReader(f *testing.F) {
 	var out bytes.Buffer
 	w := trace.NewWriter(&out, trace.Meta{Devices: []string{"H200"}, PID: 7})

@@ -39,7 +39,7 @@ func rowsOf(w *trace.Writer, b *trace.Batch) []row {
 	return rows
 }
 
-// TestOtherReader reads what we write with the reader of parquet-go.
+// TestOtherReader reads files of this package with the reader of parquet-go.
 func TestOtherReader(t *testing.T) {
 	var out bytes.Buffer
 	w := trace.NewWriter(&out, trace.Meta{Host: "gpu1"})
@@ -84,7 +84,7 @@ func TestOtherReader(t *testing.T) {
 	}
 }
 
-// optionalRow has columns that may be null, as DuckDB and pandas write them, and columns of no trace.
+// optionalRow has optional columns, as DuckDB and pandas write them, and columns that traces do not have.
 type optionalRow struct {
 	Extra  []struct{ A, B int64 } `parquet:"extra"`
 	Op     *string                `parquet:"op,optional,dict"`

@@ -80,7 +80,7 @@ func message(err error) string {
 	return err.Error()
 }
 
-// The reader and the writer name the row within the file, and stay broken.
+// The reader and the writer name the row within the file, and keep failing after an error.
 func TestRulesByRow(t *testing.T) {
 	b := &trace.Batch{}
 	for id := range int64(70_000) {
@@ -110,7 +110,7 @@ func TestRulesByRow(t *testing.T) {
 	}
 }
 
-// A trace that breaks a rule is refused by the reader too. The bytes of an op's name are swapped for another's.
+// The reader also refuses a trace that breaks a rule. The bytes of an op's name are replaced by those of another.
 func TestReaderRules(t *testing.T) {
 	var out bytes.Buffer
 	w := trace.NewWriter(&out, trace.Meta{})
@@ -185,7 +185,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestMeta refuses metadata with which sums overflow, when it is written and when it is read.
+// TestMeta checks that metadata with which sums overflow is refused, when it is written and when it is read.
 func TestMeta(t *testing.T) {
 	for want, meta := range map[string]trace.Meta{
 		"alignment of -1 bytes":                  {Alignment: -1},
@@ -205,7 +205,7 @@ func TestMeta(t *testing.T) {
 	}
 }
 
-// TestMaxLive writes a trace with more allocations that live at once than are read.
+// TestMaxLive writes a trace with more live allocations than can be read.
 func TestMaxLive(t *testing.T) {
 	if testing.Short() {
 		t.Skip("writes 4 Mi rows")

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// timeline is two areas that swap, and a map on which the first has the lower half.
+// timeline has two areas that swap sizes, and a map on which the first has the lower half.
 func timeline() Timeline {
 	return Timeline{
 		Title: "timeline", Seconds: 2,

@@ -38,7 +38,7 @@ func (f file) read(t testing.TB, spans map[int32]overview.Span) []*Contents {
 	return all
 }
 
-// made writes a trace of rows, whose texts are codes of texts.
+// made writes a trace of rows, in which the codes of texts are indexes of texts.
 func made(t testing.TB, texts []string, rows []trace.Event) file {
 	t.Helper()
 	var b bytes.Buffer
@@ -69,7 +69,7 @@ func early(e trace.Event, tag int32) trace.Event {
 
 func TestCompare(t *testing.T) {
 	textsA := []string{"", "main (a.py:1);f (b.py:7)", "main (a.py:2);g (b.py:9)", "main (a.py:3);h (b.py:5)", "preexisting"}
-	// The program has changed: its lines are others. It no longer frees what g makes, and makes nothing in h.
+	// The program has changed, and so have its lines. It no longer frees the blocks of g, and allocates none in h.
 	textsB := []string{"", "main (a.py:11);f (b.py:17)", "main (a.py:12);g (b.py:19)", "main (a.py:13);new (b.py:5)", "preexisting"}
 	a := made(t, textsA, []trace.Event{
 		early(alloc(1, 4096, 0), 4), alloc(2, 100, 1), alloc(3, 5000, 2), alloc(4, 70, 3), free(3), alloc(5, 9, 0), free(4),
@@ -138,7 +138,7 @@ func TestStackless(t *testing.T) {
 	}
 }
 
-// TestDriver compares a device that the framework has nothing of.
+// TestDriver compares a device without rows of a framework.
 func TestDriver(t *testing.T) {
 	texts := []string{"", "memory by=nccl", "pool by=rapids", "pinned"}
 	given := func(op trace.Op, id, size int64, tag int32) trace.Event {
@@ -157,7 +157,7 @@ func TestDriver(t *testing.T) {
 	}
 }
 
-// TestMissing compares with a trace that has nothing of a device.
+// TestMissing compares with a trace that has no rows of a device.
 func TestMissing(t *testing.T) {
 	c := made(t, nil, []trace.Event{alloc(1, 512, 0)}).read(t, nil)[0]
 	if d := Compare(nil, c, false); d.Peak.A != 0 || d.Peak.B != 512 || d.Peak.Groups[0].What != New {
@@ -168,7 +168,7 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// randomRows are those of a program that allocates and frees by chance.
+// randomRows are the rows of a program that allocates and frees at random.
 func randomRows(seed uint64, n int) []trace.Event {
 	rng := rand.New(rand.NewPCG(seed, 2))
 	var rows []trace.Event

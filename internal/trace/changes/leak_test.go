@@ -32,7 +32,7 @@ func recordings(t *testing.T) map[string]func() file {
 	return all
 }
 
-// TestNoLeaks: none of the recorded runs leaks but the one that was made to run out of memory.
+// TestNoLeaks checks that none of the recorded runs leaks, except the one that was made to run out of memory.
 func TestNoLeaks(t *testing.T) {
 	for name, load := range recordings(t) {
 		t.Run(name, func(t *testing.T) {
@@ -113,7 +113,7 @@ func (f file) freed(t *testing.T) map[int64]bool {
 	return ids
 }
 
-// TestLeaks finds the allocations that a rewritten recording keeps.
+// TestLeaks checks that the allocations that a rewritten recording keeps are found.
 func TestLeaks(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -149,7 +149,7 @@ func TestLeaks(t *testing.T) {
 	}
 }
 
-// TestLeakOfStack names the stack whose blocks are of a different size in each iteration.
+// TestLeakOfStack finds a leak of a stack whose blocks have a different size in each iteration.
 func TestLeakOfStack(t *testing.T) {
 	texts := []string{"", "main (a.py:1);keep (b.py:7)", "main (a.py:1);work (b.py:9)", "step"}
 	var rows []trace.Event

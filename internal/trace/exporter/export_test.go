@@ -23,7 +23,7 @@ func (f file) open() (*trace.Reader, error) {
 	return trace.NewReader(bytes.NewReader(f), int64(len(f)), "test")
 }
 
-// written returns what a trace is as a format, and the warnings.
+// written returns a trace in a format, and the warnings.
 func (f file) written(t testing.TB, as Format) (out []byte, warnings []string) {
 	t.Helper()
 	var b bytes.Buffer
@@ -47,7 +47,7 @@ func imported(t testing.TB, in io.Reader) file {
 	return b.Bytes()
 }
 
-// made writes a trace of rows, whose texts are codes of texts.
+// made writes a trace of rows, in which the codes of texts are indexes of texts.
 func made(t testing.TB, meta trace.Meta, texts []string, rows []trace.Event) file {
 	t.Helper()
 	var b bytes.Buffer
@@ -74,7 +74,7 @@ type row struct {
 	pool, stack, tag string
 }
 
-// rows returns what a trace holds. keep changes a row to what the format carries of it, or returns false.
+// rows returns the rows of a trace. keep reduces a row to the parts that the format carries; it returns false for rows that it does not.
 func (f file) rows(t testing.TB, keep func(e *trace.Event) bool) []row {
 	t.Helper()
 	r, err := f.open()
@@ -100,7 +100,7 @@ func (f file) rows(t testing.TB, keep func(e *trace.Event) bool) []row {
 	return rows
 }
 
-// largest is the bytes of the largest recording that is tested with: larger ones are of the same kinds as bundled ones, and take long.
+// largest is the size of the largest recording to test with, in bytes. Larger ones are of the same kinds as bundled ones, and take long.
 const largest = 450 << 10
 
 // recordings returns the traces to test with, by name: those of the repository, and those that GM_SHARED names.
@@ -129,7 +129,7 @@ func recordings(t testing.TB) map[string]func(testing.TB) file {
 	return all
 }
 
-// known is the recordings that were read, by name: each test reads the same ones.
+// known caches the recordings that were read, by name, since all tests read the same ones.
 var known sync.Map
 
 func recording(t testing.TB, name string) file {
@@ -151,7 +151,7 @@ func (f file) meta(t testing.TB) trace.Meta {
 	return r.Meta()
 }
 
-// TestRoundTrip imports what was exported: it must be what it was, as far as the format carries it.
+// TestRoundTrip imports exported traces. They must be unchanged, as far as the format carries them.
 func TestRoundTrip(t *testing.T) {
 	framework := func(e *trace.Event) bool { return e.Level == trace.LevelFramework }
 	for name, load := range recordings(t) {
@@ -194,7 +194,7 @@ func every(*trace.Event) bool { return true }
 
 const day = 24 * 60 * 60 * 1_000_000_000
 
-// bare makes of a row what an allocator's log tells of it: a block's memory is free when it can be used again.
+// bare reduces a row to what an allocator's log records: a block is freed when its memory is reusable.
 func bare(e *trace.Event) bool {
 	switch e.Op {
 	case trace.OpFreeCompleted:
@@ -208,7 +208,7 @@ func bare(e *trace.Event) bool {
 	return true
 }
 
-// numbered gives the allocations of rows new ids, in their order: those that are left out leave gaps.
+// numbered gives the allocations of rows new consecutive ids.
 func numbered(rows []row) []row {
 	ids := map[int64]int64{0: 0}
 	for i := range rows {

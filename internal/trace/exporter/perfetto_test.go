@@ -25,8 +25,8 @@ type timelineFile struct {
 	} `json:"traceEvents"`
 }
 
-// TestPerfetto holds the counters against the account of a trace: they are written once a microsecond at most, only when they
-// change, and have the peaks; and every bar that begins ends.
+// TestPerfetto compares the counters with the live bytes of a trace: they are written at most once per microsecond, only when they
+// change, and include the peaks. Every bar that begins ends.
 func TestPerfetto(t *testing.T) {
 	for name, load := range recordings(t) {
 		t.Run(name, func(t *testing.T) {
@@ -98,7 +98,7 @@ func checkPeaks(t *testing.T, x file, most map[string]int64, failed int) {
 	}
 }
 
-// TestCounter has several changes in a microsecond, of which the greatest counts.
+// TestCounter checks that the greatest of several values in a microsecond is written.
 func TestCounter(t *testing.T) {
 	alloc := func(ns, id, size int64) trace.Event {
 		return trace.Event{TimeNS: ns, Op: trace.OpAlloc, ID: id, Size: size}
@@ -125,7 +125,7 @@ func TestCounter(t *testing.T) {
 	}
 }
 
-// TestManyBars draws only the large blocks where there are many.
+// TestManyBars checks that only large blocks are drawn if there are many.
 func TestManyBars(t *testing.T) {
 	var rows []trace.Event
 	for i := range int64(mostBars + 10) {

@@ -32,7 +32,7 @@ func checkSnapshot(t *testing.T, data []byte, real string) {
 	}
 }
 
-// TestPython checks the snapshots of recordings, and that those that were made of snapshots have all of their keys, and their segments.
+// TestPython checks the snapshots of recordings. Those of imported snapshots must have the same keys and segments as the originals.
 func TestPython(t *testing.T) {
 	for name, load := range recordings(t) {
 		t.Run(name, func(t *testing.T) {

@@ -52,12 +52,12 @@ func randomTrace(t testing.TB, seed uint64, n int) file {
 	return made(t, trace.Meta{AllocConf: "max_split_size_mb:64,roundup_power2_divisions:4,unknown:1"}, texts, rows)
 }
 
-// TestRandom exports traces that no allocator has made: what comes out can be read, and the pieces of each segment tile it.
+// TestRandom exports traces that no allocator would make. The results must be readable, and the pieces of each segment must tile it.
 func TestRandom(t *testing.T) {
 	for seed := range uint64(100) {
 		checkExports(t, randomTrace(t, seed, 400))
 	}
-	// Without rows of segments all that is left out is what lies over something else.
+	// Without rows of segments, only overlapping blocks are left out.
 	x := randomTrace(t, 0, 400)
 	out, _ := x.written(t, Pickle)
 	checkSnapshot(t, out, "")

@@ -9,10 +9,10 @@ import (
 	"testing"
 )
 
-// noViz is viz.py's exit status without a PyTorch that has a memory_viz.
+// noViz is viz.py's exit status if there is no PyTorch with memory_viz.
 const noViz = 77
 
-// TestMemoryViz has PyTorch's memory_viz read what is exported, where there is one.
+// TestMemoryViz checks that PyTorch's memory_viz, if installed, reads exported snapshots.
 func TestMemoryViz(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {

@@ -57,7 +57,7 @@ func importFrom(t testing.TB, name string, in io.Reader) (*imported, error) {
 	}
 }
 
-// rowText writes what a row has beside time, op, id and size only where it has it.
+// rowText formats a row: time, op, id and size always, other fields only if they are set.
 func rowText(e trace.Event, text func(int32) string) string {
 	s := fmt.Sprintf("%d %v %d %d", e.TimeNS, e.Op, e.ID, e.Size)
 	for _, more := range []struct {
@@ -216,7 +216,7 @@ func TestImport(t *testing.T) {
 	}
 }
 
-// otherChecksum is text packed, with a checksum that is not its own.
+// otherChecksum returns text compressed by gzip, with a wrong checksum.
 func otherChecksum(t *testing.T, text string) string {
 	file := packed(t, text)
 	file[len(file)-8] ^= 1

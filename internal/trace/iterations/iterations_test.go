@@ -15,7 +15,7 @@ type job struct {
 	starts []int
 }
 
-// ask notes a request, of which keep bytes live on.
+// ask records a request; keep of its bytes stay live.
 func (j *job) ask(size, keep int64) {
 	j.sizes, j.stream, j.live = append(j.sizes, size), append(j.stream, 0), append(j.live, j.now)
 	j.now += keep

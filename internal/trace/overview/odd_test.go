@@ -13,7 +13,7 @@ import (
 	"gm/internal/trace/iterations"
 )
 
-// TestOddities has traces that do not agree with themselves: all are summed up and drawn, and told of.
+// TestOddities checks that inconsistent traces are summarized and drawn, and that their oddities are reported.
 func TestOddities(t *testing.T) {
 	const day = 24 * 3600 * 1_000_000_000
 	alloc := func(id int64, addr uint64, size int64) trace.Event {
@@ -58,7 +58,7 @@ func TestOddities(t *testing.T) {
 	}
 }
 
-// TestListed has more of what is kept one by one than a trace may have: steps, and requests that fail.
+// TestListed checks traces with too many of the things that are kept individually: steps and failed requests.
 func TestListed(t *testing.T) {
 	var out bytes.Buffer
 	w := trace.NewWriter(&out, trace.Meta{})
@@ -98,7 +98,7 @@ func TestLargest(t *testing.T) {
 	}
 }
 
-// TestRequests keeps the first requests of a device, and no more of all devices than are looked at.
+// TestRequests checks that the first requests of each device are kept, up to the limit for all devices.
 func TestRequests(t *testing.T) {
 	noted := iterations.MaxInAll - 2
 	var r requests

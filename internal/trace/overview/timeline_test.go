@@ -36,7 +36,7 @@ func timelines(t *testing.T, file []byte) (*Overview, []*Timeline) {
 	return o, all
 }
 
-// TestTimeline: what is drawn of real runs is what lives: the highest column is the peak, and no cell of the map is more than full.
+// TestTimeline checks timelines of real runs against the live bytes: the highest column is the peak, and no cell of the map exceeds its size.
 func TestTimeline(t *testing.T) {
 	for _, name := range []string{"opt13b-fsdp4-LRV-r0", "settings/pools-expandable", "captures/oom"} {
 		t.Run(name, func(t *testing.T) {
@@ -66,7 +66,7 @@ func TestTimeline(t *testing.T) {
 	}
 }
 
-// testMap compares the map with the bytes, to a thousandth of the map.
+// testMap compares the map with the live bytes, within a thousandth of the map.
 func testMap(t *testing.T, l *Timeline) {
 	t.Helper()
 	cell := float64(l.Map.Bytes) / MapRows
@@ -97,7 +97,7 @@ func testMap(t *testing.T, l *Timeline) {
 	}
 }
 
-// TestTimelineOfFew: what lives goes on to live where nothing happens; without addresses there is no map; all may be at one time.
+// TestTimelineOfFew checks small traces: blocks stay live in columns without rows; without addresses there is no map; all rows may have one time.
 func TestTimelineOfFew(t *testing.T) {
 	rows := []trace.Event{
 		{TimeNS: 0, Op: trace.OpAlloc, ID: 1, Size: 10},
@@ -141,7 +141,7 @@ func TestRowAt(t *testing.T) {
 	}
 }
 
-// TestReadTopAt looks at a row that is no peak, on all devices.
+// TestReadTopAt checks a row other than the peak, on all devices.
 func TestReadTopAt(t *testing.T) {
 	file := write(t, []trace.Event{
 		{Op: trace.OpAlloc, ID: 1, Size: 100}, {Op: trace.OpAlloc, ID: 2, Size: 30, Device: 1}, {Op: trace.OpFree, ID: 1},
@@ -165,7 +165,7 @@ func TestReadTopAt(t *testing.T) {
 	}
 }
 
-// FuzzTimeline: of whatever rows, the highest column is the peak, and the rest of a map is free.
+// FuzzTimeline checks, for any rows, that the highest column is the peak, and that the rest of a map is free.
 func FuzzTimeline(f *testing.F) {
 	f.Add(uint64(1), uint16(300))
 	f.Add(uint64(2), uint16(2))

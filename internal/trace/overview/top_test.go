@@ -9,7 +9,7 @@ import (
 	"gm/internal/trace/tags"
 )
 
-// readTop returns what lives at the moments of a trace of these rows.
+// readTop returns what is live at the moments of a trace with these rows.
 func readTop(t *testing.T, n int, rows ...trace.Event) []*Top {
 	t.Helper()
 	file := write(t, rows)
@@ -74,7 +74,7 @@ func TestReadTop(t *testing.T) {
 	}
 }
 
-// TestReadTopOfDriver: where no framework allocates, the driver's rows are told, without what is no device memory of its own.
+// TestReadTopOfDriver checks that, without rows of a framework, the driver's rows count if they are device memory of their own.
 func TestReadTopOfDriver(t *testing.T) {
 	all := readTop(t, 9,
 		given(trace.OpAlloc, 1, 500, "context"),
@@ -94,7 +94,7 @@ func TestReadTopOfDriver(t *testing.T) {
 	}
 }
 
-// TestReadTopRefused: the driver's last refusal counts where no request of the framework failed.
+// TestReadTopRefused checks that the driver's last refusal is shown if no request of the framework failed.
 func TestReadTopRefused(t *testing.T) {
 	all := readTop(t, 9,
 		trace.Event{Op: trace.OpAlloc, ID: 1, Size: 80},

@@ -48,7 +48,7 @@ func read(t *testing.T, file []byte, at *int64) (*profile.Profile, *overview.Ove
 	return p, o
 }
 
-// sums adds the samples up: of all, and the bytes in use by the values of a label.
+// sums adds up the samples: the total, and the bytes in use by the values of a label.
 func sums(p *profile.Profile, label string) (all [values]int64, inUse map[string]int64) {
 	inUse = map[string]int64{}
 	for _, s := range p.Sample {
@@ -60,7 +60,7 @@ func sums(p *profile.Profile, label string) (all [values]int64, inUse map[string
 	return all, inUse
 }
 
-// TestPeak: what is in use is what the overview says of the peak, and what is allocated all that there is.
+// TestPeak checks that the bytes in use are the overview's peak, and that all allocations count as allocated.
 func TestPeak(t *testing.T) {
 	for _, name := range []string{"snapshots/gpt2.pickle.gz", "snapshots/streams.pickle.gz", "settings/two-devices.pickle.gz"} {
 		t.Run(name, func(t *testing.T) {
@@ -82,7 +82,7 @@ func TestPeak(t *testing.T) {
 	}
 }
 
-// TestAt: at the last row, what was never freed is in use.
+// TestAt checks that blocks that are never freed are in use at the last row.
 func TestAt(t *testing.T) {
 	file := recording(t, "snapshots/gpt2.pickle.gz")
 	_, o := read(t, file, nil)
@@ -97,7 +97,7 @@ func TestAt(t *testing.T) {
 	}
 }
 
-// TestDriver: of a trace without a framework the driver's rows are told, and what a pool holds is no more than it got.
+// TestDriver checks the driver's rows of a trace without a framework. A pool holds no more than it obtained.
 func TestDriver(t *testing.T) {
 	var out bytes.Buffer
 	w := trace.NewWriter(&out, trace.Meta{})

@@ -9,7 +9,7 @@ import (
 
 const mib = 1 << 20
 
-// rows is a recording: two segments, of which one stays in use, and one of the small pool.
+// rows is a recording with two segments, one of which stays in use, and one segment of the small pool.
 func rows() []trace.Event {
 	return []trace.Event{
 		{Op: trace.OpSegmentAlloc, Addr: 100 * mib, Size: 20 * mib},
@@ -24,7 +24,7 @@ func rows() []trace.Event {
 	}
 }
 
-// watch returns the rows at which the cache was found to be emptied.
+// watch returns the rows at which the cache was emptied, as detected.
 func watch(t *testing.T, settings string, events []trace.Event) []int64 {
 	conf, err := allocconf.Parse(settings)
 	if err != nil {
@@ -76,7 +76,7 @@ func TestEmptied(t *testing.T) {
 	}
 }
 
-// TestPendingIsNotEmptied: an emptied cache has waited for all frees.
+// TestPendingIsNotEmptied checks that a cache with pending frees does not count as emptied.
 func TestPendingIsNotEmptied(t *testing.T) {
 	events := rows()[:8] // without the end of the free of 3
 	events = append(events,

@@ -98,7 +98,7 @@ func (c *copier) driver(at *trace.Event, op trace.Op, addr uint64, size int64, t
 	c.batch.Append(e)
 }
 
-// before adds what the driver does for a row of the framework's, and what has nothing to do with it.
+// before adds the driver's rows that go with a row of the framework's, and unrelated ones.
 func (c *copier) before(e *trace.Event, row int64) {
 	switch e.Op {
 	case trace.OpSegmentAlloc:
@@ -130,7 +130,7 @@ func (c *copier) after(e *trace.Event, row int64) {
 		c.driver(e, trace.OpFree, e.Addr, e.Size, "physical by=pytorch")
 	}
 	switch {
-	case e.Op.Segment() || row%7 == 0: // also right behind segments that were given back
+	case e.Op.Segment() || row%7 == 0: // also right after released segments
 		c.driver(e, trace.OpSegmentFree, e.Addr, 0, "pool by=rapids")
 		c.driver(e, trace.OpSegmentAlloc, e.Addr, 0, "pool by=rapids")
 		c.driver(e, trace.OpOOM, 0, 1<<40, "physical by=pytorch")
@@ -142,7 +142,7 @@ func (c *copier) after(e *trace.Event, row int64) {
 
 func open(t *testing.T, file []byte) *trace.Reader { return tracetest.Open(t, file, "x") }
 
-// TestInterleaved: what else is traced beside the framework's allocator changes nothing of what is made of the framework's rows.
+// TestInterleaved checks that rows of other sources do not change any result about the framework's rows.
 func TestInterleaved(t *testing.T) {
 	var files []string
 	for _, pattern := range []string{"settings/*.parquet", "settings/*.gz", "snapshots/*.gz"} {
@@ -181,7 +181,7 @@ func text(t *testing.T, value any) string {
 	return string(b)
 }
 
-// verdicts returns what a replay of the recorded allocator gives, but for the numbers of rows.
+// verdicts returns the results of a replay of the recorded allocator, without the numbers of rows.
 func verdicts(t *testing.T, file []byte) any {
 	all, err := replay.Verify(open(t, file), 0)
 	if err != nil {
@@ -207,7 +207,7 @@ func benches(t *testing.T, file []byte) any {
 	return rows
 }
 
-// plans returns a plan that has been checked, again without rows.
+// plans returns a plan that has been checked, without rows.
 func plans(t *testing.T, file []byte) any {
 	tensors, err := layout.Collect(open(t, file))
 	if err != nil {
@@ -259,7 +259,7 @@ func plannedBench(t *testing.T, file []byte) any {
 	return rows
 }
 
-// overviews returns what is said of the framework, without rows.
+// overviews returns the overview of the framework's level, without rows.
 func overviews(t *testing.T, file []byte) any {
 	o, err := overview.Read(open(t, file))
 	if err != nil {

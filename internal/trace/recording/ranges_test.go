@@ -7,7 +7,7 @@ import (
 	"gm/formats/trace"
 )
 
-// TestRanges compares with a table of who holds each byte.
+// TestRanges compares Ranges with a table of who holds each byte.
 func TestRanges(t *testing.T) {
 	const bytes = 64
 	ops := []trace.Op{trace.OpSegmentAlloc, trace.OpSegmentFree, trace.OpSegmentMap, trace.OpSegmentUnmap}

@@ -11,14 +11,14 @@ import (
 	"gm/internal/trace/importer/tracetest"
 )
 
-// model is what is known of a training run beside its trace, in bytes; 0 is not compared.
+// model is what is known about a training run from other sources than its trace, in bytes; 0 is not compared.
 type model struct {
 	file                             string
 	parameters, gradients, optimizer int64
 }
 
 // bundled are runs of testdata: sizes are numbers of parameters, times 4 bytes for float32 and 2 for bfloat16. AdamW keeps two
-// numbers for each, SGD with momentum one, SGD without none. What is trained with LoRA or is divided over 4 GPUs is said behind.
+// numbers for each, SGD with momentum one, SGD without momentum none. Runs with LoRA (L) or on 4 GPUs (fsdp4) have other factors.
 var bundled = []model{
 	{"snapshots/gpt2.pickle.gz", 4 * distilGPT2, 4 * distilGPT2, 8 * distilGPT2},
 	{"snapshots/gpt2-expandable.pickle.gz", 4 * distilGPT2, 4 * distilGPT2, 8 * distilGPT2},
@@ -59,7 +59,7 @@ const (
 	trainNorms = 24 * 4 * 2048
 )
 
-// near tells whether a number of bytes is within 2 % of another.
+// near reports whether a number of bytes is within 2 % of another.
 func near(got, want int64) bool { return max(got-want, want-got)*50 <= want }
 
 func TestModels(t *testing.T) {
@@ -89,7 +89,7 @@ func testModel(t *testing.T, dir string, m model) {
 	})
 }
 
-// mostOf returns the most bytes of each tag that live at a time, and which part of the bytes that are allocated is unknown.
+// mostOf returns the peak of the live bytes of each tag, and the fraction of the allocated bytes that is unknown.
 func mostOf(t *testing.T, path string) (most map[string]int64, unknown float64) {
 	t.Helper()
 	file := tracetest.Read(t, path)
@@ -127,7 +127,7 @@ func mostOf(t *testing.T, path string) (most map[string]int64, unknown float64) 
 
 func open(t testing.TB, file []byte) *trace.Reader { return tracetest.Open(t, file, "test") }
 
-// TestOlder: of a recording that began when training ran, without stacks, parameters and the optimizer's state are known by their sizes.
+// TestOlder checks a recording without stacks that began during training: sizes identify parameters and the optimizer's state.
 func TestOlder(t *testing.T) {
 	file := tracetest.Read(t, "../../../testdata/snapshots/gpt2-cut.pickle.gz")
 	var out bytes.Buffer
@@ -158,7 +158,7 @@ func TestOlder(t *testing.T) {
 			t.Errorf("%s: %d bytes, want about %d", tag, most[tag], want)
 		}
 	}
-	// What libraries keep, 65 MiB, and the last batch cannot be told from parameters.
+	// The memory that libraries keep, 65 MiB, and the last batch cannot be distinguished from parameters.
 	if got := most[Parameters]; got < 4*distilGPT2 || got > 4*distilGPT2+66<<20 {
 		t.Errorf("parameters: %d bytes, want %d and what libraries keep", got, 4*distilGPT2)
 	}

@@ -76,7 +76,7 @@ const layers = 10
 // parameter is the size of a layer's parameters.
 func parameter(layer int) int64 { return int64(layer+1) << 20 }
 
-// job writes a training loop: parameters, and steps of forward, backward and AdamW. Where it is marked, the steps of the optimizer are.
+// job writes a training loop: parameters, and steps of forward, backward and AdamW. If marked, the optimizer's steps have marks.
 func job(w *writer, steps int, marked bool, stack func(origin) []string) {
 	for i := range layers {
 		w.alloc("parameter", parameter(i), "", stack(building)...)
@@ -203,7 +203,7 @@ func TestJob(t *testing.T) {
 	}
 }
 
-// TestRecorded: what the trace says itself wins; what is older than the recording is no temporary.
+// TestRecorded checks that tags of the trace take precedence, and that blocks older than the recording are no temporaries.
 func TestRecorded(t *testing.T) {
 	w := newWriter(t)
 	w.alloc("old", 100, trace.PreexistingTag(0))
@@ -251,7 +251,7 @@ func TestOrigin(t *testing.T) {
 	}
 }
 
-// FuzzDerive: whatever is allocated and freed, each allocation has a tag and a rule, the same each time.
+// FuzzDerive checks that each allocation has a tag and a rule, the same each time, for any allocations and frees.
 func FuzzDerive(f *testing.F) {
 	f.Add(uint64(1), uint16(500), true)
 	f.Add(uint64(2), uint16(3), false)
