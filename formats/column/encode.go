@@ -26,7 +26,7 @@ type columnWriter struct {
 	most   int64
 }
 
-// pageEncoder encodes the pages of all columns, one after the other, in the same memory.
+// pageEncoder encodes pages. The columns share its memory.
 type pageEncoder struct {
 	indexes []int32
 	body    []byte

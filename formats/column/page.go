@@ -13,7 +13,7 @@ import (
 // pageHeader is the part of a PageHeader of parquet.thrift that readers use.
 type pageHeader struct {
 	kind             format.PageType
-	size, compressed int64 // bytes of what follows, decompressed and as stored
+	size, compressed int64 // bytes of the body, decompressed and as stored
 	crc              uint32
 	checked          bool // crc is present
 	values           int64
@@ -104,7 +104,7 @@ func (h *pageHeader) check(left int64) error {
 	return nil
 }
 
-// pageScratch is the memory in which the pages of all columns are decoded, one after the other.
+// pageScratch is memory for decoding a page. The columns share it.
 type pageScratch struct {
 	stored   []byte
 	plain    []byte

@@ -188,7 +188,7 @@ func TestEndRules(t *testing.T) {
 	}
 }
 
-// What is of bounded size or number is so in all.
+// The bounds of sizes and numbers apply to the whole graph.
 func TestSums(t *testing.T) {
 	meta := graph.Meta{Operators: 1, Tensors: graph.MaxRows}
 	v, err := graph.NewValidator(&meta)

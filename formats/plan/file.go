@@ -25,6 +25,6 @@ func NewReader(src io.ReaderAt, size int64, name string) (*Reader, error) {
 // metadata given here: Peak, Rows and Alignment are final; the rest may be changed through Meta until Close.
 func NewWriter(w io.Writer, meta Meta) *Writer { return table().NewWriter(w, meta) }
 
-// Each calls visit with every tensor of a plan that is still to be read. The tensor is valid until visit returns; an error of visit ends the
-// reading and is returned unchanged.
+// Each calls visit with every tensor of a plan that is still to be read. The tensor is valid until visit returns; an error of visit ends
+// the reading and is returned unchanged.
 func Each(r *Reader, visit func(t *Tensor) error) error { return column.Each(r, visit) }

@@ -54,7 +54,7 @@ type Meta struct {
 	Optimal    bool   // Peak is proven to be minimal
 	Alignment  int64  // bytes: every offset is a multiple of it, every size is rounded up to one
 	Rows       int64  // rows of the trace
-	First      int64  // the plan holds the tensors that live in rows [First, End) of the trace
+	First      int64  // the plan holds the tensors that are live in rows [First, End) of the trace
 	End        int64
 	Period     int64  // 0, or End - First: the plan repeats forever, see [Repeated]
 	Digest     string // SHA-256 of the trace file, in hex

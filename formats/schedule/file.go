@@ -25,6 +25,6 @@ func NewReader(src io.ReaderAt, size int64, name string) (*Reader, error) {
 // metadata given here: Operators, Tensors and HostPeak are final; the rest may be changed through Meta until Close.
 func NewWriter(w io.Writer, meta Meta) *Writer { return table().NewWriter(w, meta) }
 
-// Each calls visit with every action of a schedule that is still to be read. The action is valid until visit returns; an error of visit ends
-// the reading and is returned unchanged.
+// Each calls visit with every action of a schedule that is still to be read. The action is valid until visit returns; an error of visit
+// ends the reading and is returned unchanged.
 func Each(r *Reader, visit func(a *Action) error) error { return column.Each(r, visit) }

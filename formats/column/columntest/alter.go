@@ -13,15 +13,15 @@ import (
 	"github.com/parquet-go/parquet-go"
 )
 
-// Altered is a file taken apart, to be put together with rows and metadata that say something else.
+// Altered is a decoded file, from which File makes valid Parquet files with changed rows and metadata.
 type Altered struct {
 	schema *parquet.Schema
 	rows   []parquet.Row
 	meta   map[string]string
-	texts  []string // that may be put into columns of text and metadata, besides those of the file
+	texts  []string // texts for columns and metadata, besides those of the file
 }
 
-// NewAltered takes a valid file apart.
+// NewAltered decodes a valid file.
 func NewAltered(file []byte, texts []string) (*Altered, error) {
 	f, err := parquet.OpenFile(bytes.NewReader(file), int64(len(file)))
 	if err != nil {
@@ -56,8 +56,8 @@ func (a *Altered) take(group parquet.RowGroup) error {
 	}
 }
 
-// File returns a file in which up to eight things are changed: values, rows that are left out, doubled, swapped or cut off, metadata. It is
-// good Parquet.
+// File returns a valid Parquet file with up to eight changes: of values, of metadata, and of rows that are removed, doubled, swapped or
+// cut off.
 func (a *Altered) File(rng *rand.Rand) ([]byte, error) {
 	rows, meta := slices.Clone(a.rows), maps.Clone(a.meta)
 	for range []int{1, 1, 1, 2, 3, 8}[rng.IntN(6)] {
@@ -94,13 +94,13 @@ func (a *Altered) File(rng *rand.Rand) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// extremes are integers at which something may go wrong.
+// extremes are integers at which errors are likely.
 var extremes = []int64{
 	0, 1, -1, 2, 511, 512, 1 << 20, 1<<31 - 1, 1 << 31, -1 << 31, 1 << 40, 1 << 47, 1<<47 + 1, 1 << 50, 1<<53 + 1, 1 << 59, 1 << 60, 1 << 61, 1 << 62,
 	math.MaxInt64, math.MinInt64,
 }
 
-// alterRow returns row i with one other value.
+// alterRow returns row i with one value changed.
 func (a *Altered) alterRow(rng *rand.Rand, rows []parquet.Row, i int) parquet.Row {
 	row := rows[i].Clone()
 	c := rng.IntN(len(row))

@@ -28,7 +28,7 @@ func footerStart(file []byte) int {
 	return end - int(binary.LittleEndian.Uint32(file[end:]))
 }
 
-// flip changes one to four bits behind from.
+// flip changes one to four bits after from.
 func flip(rng *rand.Rand, file []byte, from int) []byte {
 	out := append([]byte(nil), file...)
 	for range 1 + rng.IntN(4) {
@@ -37,7 +37,7 @@ func flip(rng *rand.Rand, file []byte, from int) []byte {
 	return out
 }
 
-// overwrite replaces some bytes in a row.
+// overwrite replaces some consecutive bytes.
 func overwrite(rng *rand.Rand, file []byte) []byte {
 	out := append([]byte(nil), file...)
 	at := rng.IntN(len(out))
@@ -48,7 +48,7 @@ func overwrite(rng *rand.Rand, file []byte) []byte {
 	return out
 }
 
-// renumber replaces one integer of the footer, which is encoded anew.
+// renumber replaces one integer of the footer and encodes it again.
 func renumber(rng *rand.Rand, file []byte) []byte {
 	footer, err := Footer(file)
 	if err != nil {
@@ -67,7 +67,7 @@ func renumber(rng *rand.Rand, file []byte) []byte {
 	return out
 }
 
-// collect lists the integers below v that can be set.
+// collect lists the settable integers in v.
 func collect(v reflect.Value, numbers *[]reflect.Value) {
 	switch v.Kind() {
 	case reflect.Struct:

@@ -14,8 +14,8 @@ import (
 
 const magic = "PAR1"
 
-// Plain returns the file with its pages neither compressed nor protected by checksums, so that what is changed in
-// them reaches the decoders.
+// Plain returns the file with its pages neither compressed nor protected by checksums, so that changes in them reach
+// the decoders.
 func Plain(file []byte) ([]byte, error) {
 	footer, err := Footer(file)
 	if err != nil {
@@ -75,7 +75,7 @@ func plainChunk(out, file []byte, meta *format.ColumnMetaData) ([]byte, error) {
 	return out, nil
 }
 
-// Footer returns the footer of a whole file.
+// Footer returns the footer of a file.
 func Footer(file []byte) (*format.FileMetaData, error) {
 	_, b := Split(file)
 	f := &format.FileMetaData{}
@@ -91,7 +91,7 @@ func WithFooter(data []byte, footer *format.FileMetaData) ([]byte, error) {
 	return Join(data, b), nil
 }
 
-// Split cuts a whole file into its data and its encoded footer.
+// Split splits a file into its data and its encoded footer.
 func Split(file []byte) (data, footer []byte) {
 	start := footerStart(file)
 	return file[:start], file[start : len(file)-len(magic)-4]

@@ -188,7 +188,7 @@ func (f *follower) move(g *group, bytes, blocks int64) {
 	}
 }
 
-// settle updates atPeak to the last of the peaks, of which there were that many. The group has not changed since that peak.
+// settle updates atPeak if there were new peaks; peaks counts all so far. The group has not changed since the last one.
 func (g *group) settle(peaks int64) {
 	if g.peaks < peaks {
 		g.atPeak, g.peaks = g.now, peaks

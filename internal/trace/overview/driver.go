@@ -154,7 +154,7 @@ func (d *Driver) move(a *Account, bytes int64, e *trace.Event, row int64) {
 	}
 }
 
-// settle updates AtPeak to the last of the peaks, of which there were that many. The account has not changed since that peak.
+// settle updates AtPeak if there were new peaks; peaks counts all so far. The account has not changed since the last one.
 func (a *Account) settle(peaks int64) {
 	if a.peaks < peaks {
 		a.AtPeak, a.peaks = a.AtEnd, peaks

@@ -36,7 +36,7 @@ func timelines(t *testing.T, file []byte) (*Overview, []*Timeline) {
 	return o, all
 }
 
-// TestTimeline checks timelines of real runs against the live bytes: the highest column is the peak, and no cell of the map exceeds its size.
+// TestTimeline checks timelines of real runs: the highest column is the peak, and no cell of the map exceeds its size.
 func TestTimeline(t *testing.T) {
 	for _, name := range []string{"opt13b-fsdp4-LRV-r0", "settings/pools-expandable", "captures/oom"} {
 		t.Run(name, func(t *testing.T) {
@@ -97,7 +97,7 @@ func testMap(t *testing.T, l *Timeline) {
 	}
 }
 
-// TestTimelineOfFew checks small traces: blocks stay live in columns without rows; without addresses there is no map; all rows may have one time.
+// TestTimelineOfFew checks small traces: blocks stay live in columns without rows; there is no map without addresses; all rows have one time.
 func TestTimelineOfFew(t *testing.T) {
 	rows := []trace.Event{
 		{TimeNS: 0, Op: trace.OpAlloc, ID: 1, Size: 10},

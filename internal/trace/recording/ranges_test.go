@@ -25,7 +25,7 @@ func TestRanges(t *testing.T) {
 				cut[holder[i]] = true
 				holder[i] = owner
 			}
-			for i := e.Addr + uint64(e.Size); i < bytes; i++ { // what is left behind a cut segment is a segment of its own
+			for i := e.Addr + uint64(e.Size); i < bytes; i++ { // the rest of a cut segment becomes a segment of its own
 				if h := holder[i]; h > 1 && cut[h] {
 					holder[i] = h + 1000
 				}
