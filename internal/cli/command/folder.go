@@ -1,7 +1,6 @@
 package command
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -89,31 +88,4 @@ func (f *Folder) Release() error {
 		return nil
 	}
 	return f.lock.Close()
-}
-
-// sweep removes the folders of this user whose processes have ended.
-func sweep(parent, prefix string, keep func(folder string) bool) {
-	left, _ := filepath.Glob(filepath.Join(parent, prefix+"*", lockName))
-	for _, name := range left {
-		folder := filepath.Dir(name)
-		f, err := OpenFolder(folder)
-		if err != nil {
-			continue
-		}
-		if f.lock != nil && !inUse(folder) && (keep == nil || !keep(folder)) {
-			os.RemoveAll(folder)
-		}
-		f.Release()
-	}
-}
-
-// inUse says whether a program has a folder in its environment, such as one that outlives the tool that started it.
-func inUse(folder string) bool {
-	environs, _ := filepath.Glob("/proc/[0-9]*/environ")
-	for _, name := range environs {
-		if text, err := os.ReadFile(name); err == nil && bytes.Contains(text, []byte(folder)) {
-			return true
-		}
-	}
-	return false
 }
