@@ -1,4 +1,4 @@
-/* The lock and the queue of freed addresses of each device, and whether this process is a forked child. */
+/* The lock and the queue of freed addresses of each device. */
 #define _GNU_SOURCE
 #include "libgm.h"
 
@@ -6,10 +6,7 @@
 
 struct gm_device gm_devices[GM_DEVICES];
 _Atomic uint32_t gm_opened;
-atomic_bool gm_forked;
 static _Atomic uint64_t no_version;
-
-static void in_child(void) { atomic_store(&gm_forked, true); }
 
 __attribute__((constructor)) static void prepare(void)
 {
@@ -24,7 +21,6 @@ __attribute__((constructor)) static void prepare(void)
 			atomic_init(&d->freed[n].turn, n);
 	}
 	pthread_mutexattr_destroy(&spin);
-	pthread_atfork(NULL, NULL, in_child);
 }
 
 bool gm_device_valid(int device) { return device >= 0 && device < GM_DEVICES; }

@@ -87,7 +87,7 @@ static bool begin(struct begun *b)
 /* What a graph captures must not go to the default pool, whose memory others get: without a pool there must be no capture. */
 void gm_begin_pool(int device, uint64_t id0, uint64_t id1, void *filter)
 {
-	if (atomic_load(&gm_forked) || !gm_device_valid(device))
+	if (forked() || !gm_device_valid(device))
 		return;
 	struct begun b = {.device = device, .id0 = id0, .id1 = id1};
 	copy(&b.filter, filter);
@@ -101,7 +101,7 @@ void gm_begin_pool(int device, uint64_t id0, uint64_t id1, void *filter)
 	gm_throw_oom(gm_error());
 }
 
-static bool usable(int device) { return !atomic_load(&gm_forked) && gm_device_open(device); }
+static bool usable(int device) { return !forked() && gm_device_open(device); }
 
 /* take removes the first pool of that name that is begun. */
 static bool take(int device, uint64_t id0, uint64_t id1, struct begun *taken)

@@ -8,8 +8,6 @@
 
 #include "_cgo_export.h"
 
-static inline bool forked(void) { return atomic_load_explicit(&gm_forked, memory_order_relaxed); }
-
 static void *refuse(const char *text)
 {
 	gm_set_error(text, strlen(text));
@@ -23,7 +21,7 @@ void *gm_try_malloc(size_t size, int device, void *stream)
 	if (!size)
 		return NULL;
 	if (forked())
-		return refuse("CUDA out of memory. This process was forked from one that used the GPU and cannot use it itself.");
+		return refuse("CUDA out of memory. " GM_FORKED);
 	if (!gm_device_valid(device) || size > INT64_MAX)
 		return refuse("CUDA out of memory. The device or the size of the request is not valid.");
 	if (!gm_open(device))

@@ -46,9 +46,7 @@ func newGPU(ordinal int, dev cuda.Device, total int64, shown *page.Device, p *pr
 		meter: newMeter(dev, total, &shown.Account, p), pools: newPools(),
 	}
 	var err error
-	if limit := p.settings.limit; limit > 0 {
-		g.meter.most, g.meter.limit = min(limit, total), min(limit, total)
-	}
+	g.meter.setLimit(p.settings.limit)
 	g.dev = retry.New(g.meter, g.complain)
 	if g.alloc, err = p.settings.newAllocator(g.dev, ordinal, p.log); err != nil {
 		return nil, fmt.Errorf("make the allocator: %w", err)

@@ -35,7 +35,6 @@ struct gm_device {
 /* devices.c */
 extern struct gm_device gm_devices[GM_DEVICES];
 extern _Atomic uint32_t gm_opened; /* a bit for each device that was used */
-extern atomic_bool gm_forked;      /* in a child process there is no Go */
 bool gm_device_valid(int device);
 bool gm_device_open(int device);
 void gm_set_open(int device, uint64_t *version);
@@ -44,6 +43,11 @@ void gm_lock(int device);
 bool gm_lock_at_exit(int device); /* gives up after a second: a thread may be stuck in the driver */
 void gm_unlock(int device);
 bool gm_push(int device, uint64_t address);
+
+/* fork.c */
+extern atomic_bool gm_forked; /* this process is a forked child */
+static inline bool forked(void) { return atomic_load_explicit(&gm_forked, memory_order_relaxed); }
+#define GM_FORKED "This process was forked from one that used the GPU and cannot use it itself."
 
 /* gm.c */
 const char *gm_library(void); /* the file that this library was loaded from, "" if that is not known */

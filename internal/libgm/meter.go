@@ -14,8 +14,8 @@ const smallPiece = 2 << 20
 // errCapturing means that a call is not possible while work is captured into a graph.
 var errCapturing = fmt.Errorf("not possible now: %w", cuda.ErrCapturing)
 
-// meter is a device as the allocator sees it: it counts what is taken, bounds it, and refuses to wait during a capture. Calls on
-// events are not counted.
+// meter is a device as the allocator sees it: it counts what is taken, enforces the limit (limit.go), and refuses to wait during a capture. Calls on
+// events (meter_event.go) are not counted.
 type meter struct {
 	cuda.Device
 	account   *page.Account
@@ -45,14 +45,6 @@ func (m *meter) timed(begin time.Time, calls int64) {
 }
 
 func (m *meter) reserved() int64 { return m.account.ReservedBytes[page.All].Current }
-
-// room returns an error if size bytes more are above the limit.
-func (m *meter) room(size int64) error {
-	if size > m.limit-m.reserved() {
-		return fmt.Errorf("%w: %d bytes asked, %d taken of the %d allowed", cuda.ErrOutOfMemory, size, m.reserved(), m.limit)
-	}
-	return nil
-}
 
 // take counts a piece of physical memory.
 func (m *meter) take(size int64) {
@@ -178,15 +170,4 @@ func (m *meter) pieces(p cuda.Ptr, size int64) (n int64) {
 		at += cuda.Ptr(max(m.mapped[at], cuda.Granularity))
 	}
 	return n
-}
-
-// MemInfo implements cuda.Device. It reports at most what the limit leaves as free.
-func (m *meter) MemInfo() (free, total int64, err error) {
-	free, total, err = m.Device.MemInfo()
-	return max(min(free, m.limit-m.reserved()), 0), total, err
-}
-
-// setFraction bounds what is taken to a share of the device.
-func (m *meter) setFraction(fraction float64) {
-	m.limit = min(int64(min(max(fraction, 0), 1)*float64(m.total)), m.most)
 }

@@ -19,8 +19,6 @@ __attribute__((constructor)) static void prepare(void)
 	pthread_mutexattr_destroy(&spin);
 }
 
-static bool forked(void) { return atomic_load_explicit(&gm_forked, memory_order_relaxed); }
-
 static bool refuse(const char *text)
 {
 	gm_set_error(text, strlen(text));
@@ -31,7 +29,7 @@ static bool refuse(const char *text)
 static bool begin(int device)
 {
 	if (forked())
-		return refuse("This process was forked from one that used the GPU and cannot use it itself.");
+		return refuse(GM_FORKED);
 	if (!gm_device_valid(device))
 		return refuse("The device is not valid.");
 	pthread_mutex_lock(&locks[device]);
@@ -109,7 +107,7 @@ __attribute__((destructor)) static void finish(void)
 int64_t gm_swap_plan(const char *request, size_t n, char *answer, size_t room)
 {
 	if (forked()) {
-		refuse("This process was forked from one that used the GPU and cannot use it itself.");
+		refuse(GM_FORKED);
 		return -1;
 	}
 	return go_swap_plan((char *)request, n, answer, room);
