@@ -10,10 +10,10 @@ import (
 
 const (
 	samplePeriod = 100 * time.Millisecond
-	sampleMemory = 600 // samples of a card that are kept: a minute
+	sampleMemory = 600 // samples kept of a card: one minute
 )
 
-// cards samples what NVML says is used of each GPU.
+// cards samples the memory in use on each GPU, as NVML reports it.
 type cards struct {
 	library *nvml.Library
 	cards   map[string]*card // by UUID
@@ -23,16 +23,16 @@ type cards struct {
 // card is a GPU.
 type card struct {
 	device  *nvml.Device
-	samples []sample // the last ones
+	samples []sample // the latest
 }
 
-// sample is what was used of a card.
+// sample is the memory in use on a card at a time, in bytes.
 type sample struct {
 	at   uint64 // ring.Monotonic
 	used int64
 }
 
-// openCards opens NVML. Without a GPU it returns an error, and cards that know nothing.
+// openCards opens NVML. Without a GPU it returns an error and an empty, usable value.
 func openCards() (*cards, error) {
 	c := &cards{cards: map[string]*card{}}
 	library, err := nvml.Open()
@@ -55,16 +55,16 @@ func (c *cards) close() error {
 	return c.library.Close()
 }
 
-// due tells whether it is time for a sample.
+// due reports whether it is time for the next sample.
 func (c *cards) due(now time.Time) bool { return c.library != nil && now.Sub(c.last) >= samplePeriod }
 
-// sample asks all cards.
+// sample samples all cards.
 func (c *cards) sample(now time.Time) {
 	c.last = now
 	for _, card := range c.cards {
 		used, err := card.device.Used()
 		if err != nil {
-			continue // a card may fall off the bus; the program that is traced will say so
+			continue // a card may fall off the bus; the traced program will report it
 		}
 		if len(card.samples) == sampleMemory {
 			card.samples = card.samples[:copy(card.samples, card.samples[1:])]
@@ -73,7 +73,7 @@ func (c *cards) sample(now time.Time) {
 	}
 }
 
-// find returns the card of a CUDA device; nil when NVML does not know it. MIG instances are known by their UUID alone.
+// find returns the card with the UUID of a CUDA device; nil if NVML does not know it. MIG instances are found only by their UUID.
 func (c *cards) find(uuid [16]byte) *card {
 	if c.library == nil {
 		return nil
@@ -91,14 +91,14 @@ func (c *cards) find(uuid [16]byte) *card {
 	return nil
 }
 
-// asker is a process, asking about its contexts.
+// asker is the cardReader of one process.
 type asker struct {
 	cards *cards
 	pid   int
 }
 
-// contextSize implements cardReader: what is used now, less what was used by all when the making of the context began. Where other
-// processes took memory meanwhile that is too much, but never more than the process has and did not have before.
+// contextSize implements cardReader. It returns used minus the last sample before the context was begun. Where other processes took memory in
+// between, that is too much; it is bounded by what the process holds beyond traced bytes, where NVML reports that.
 func (a asker) contextSize(uuid [16]byte, began uint64, used, traced int64) int64 {
 	card := a.cards.find(uuid)
 	if card == nil {
@@ -118,10 +118,10 @@ func (a asker) contextSize(uuid [16]byte, began uint64, used, traced int64) int6
 	return 0
 }
 
-// processSamples are what was last written of a process on a device.
+// processSamples are the last values recorded for a process on a device, in bytes.
 type processSamples struct{ process, card int64 }
 
-// compare tells of the samples of a process and of its cards, where they have changed.
+// compare calls tell for each sample of a process and of its cards that differs from the last.
 func (c *cards) compare(pid int, devices map[int32]device, last map[int32]processSamples, tell func(device int32, whose uint64, used int64)) {
 	for ordinal, d := range devices {
 		card := c.find(d.uuid)

@@ -12,26 +12,26 @@ import (
 
 const (
 	pollPeriod = 10 * time.Millisecond
-	// grace is how long processes that a command left behind may still be about to end.
+	// grace is how long to wait for processes that outlive the command.
 	grace = 2 * time.Second
 )
 
-// Run starts a command and records it and its descendants until it ends. It returns the exit status: the command's own, or 128 and
-// the number of the signal that ended it. Signals that this process gets are passed on, but for those that a terminal sends to both.
+// Run starts a command and records it and its descendants until it ends. It returns the exit status: the command's own, or 128 plus
+// the number of the signal that ended it. Signals sent to this process are passed on, except those that a terminal sends to both.
 func (s *Session) Run(words []string, stdout io.Writer) (status int, err error) {
 	cmd := exec.Command(words[0], words[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, stdout, os.Stderr
 	return s.RunCommand(cmd)
 }
 
-// RunCommand is Run with a command whose streams are set. One that is to be in a session of its own has no terminal: it gets all signals,
-// and those of keys go to all of its group.
+// RunCommand is Run for a command whose streams are set. A command in a session of its own (SysProcAttr.Setsid) has no terminal: it gets all
+// signals, and those of keys go to its whole process group.
 func (s *Session) RunCommand(cmd *exec.Cmd) (status int, err error) {
 	cmd.Env = s.Environ(os.Environ())
 	s.words = cmd.Args
 	defer s.live.Close()
 	if err := s.describe(); err != nil {
-		s.trouble(err) // only Recover would miss it
+		s.trouble(err) // only Recover needs it
 	}
 	result, err := command.Run(cmd, pollPeriod, s.Poll)
 	s.interrupted = result.Interrupted
@@ -42,10 +42,10 @@ func (s *Session) RunCommand(cmd *exec.Cmd) (status int, err error) {
 	return result.Status, nil
 }
 
-// Interrupted tells whether Ctrl-C came while the command ran.
+// Interrupted reports whether Ctrl-C was pressed while the command ran.
 func (s *Session) Interrupted() bool { return s.interrupted }
 
-// linger records processes that outlive the command, for a while.
+// linger keeps recording processes that outlive the command, for at most grace.
 func (s *Session) linger() {
 	for end := time.Now().Add(grace); ; time.Sleep(pollPeriod) {
 		s.Poll()

@@ -7,16 +7,17 @@ import (
 	"gm/internal/capture/ring"
 )
 
-// daytime watches the time of day against the monotonic clock. Traces go by that one, but for what others have timed.
+// daytime compares the time of day with the monotonic clock, which traces follow, to detect that the time of day was set. Frameworks time
+// their own events by the time of day.
 type daytime struct {
-	offset int64 // of the time of day, in nanoseconds
+	offset int64 // of the time of day from the monotonic clock, in nanoseconds
 	known  bool
 }
 
-// leastJump is how far the time of day must be set for it to be told: less is what steering does, and what passes between two clocks' readings.
+// leastJump is the least change that is reported. Smaller ones come from clock steering, or from the delay between reading the two clocks.
 const leastJump = 100 * time.Millisecond
 
-// look returns how far the time of day was set since the last look, 0 if it was not. Both times are in nanoseconds.
+// look returns by how much the time of day was set since the last call, 0 if it was not. Both times are in nanoseconds.
 func (d *daytime) look(day, monotonic int64) time.Duration {
 	before, known := d.offset, d.known
 	d.offset, d.known = day-monotonic, true
@@ -26,7 +27,7 @@ func (d *daytime) look(day, monotonic int64) time.Duration {
 	return 0
 }
 
-// watchClock tells, also in the traces, when the time of day was set.
+// watchClock warns when the time of day was set, and notes it in the traces.
 func (s *Session) watchClock() {
 	jump := s.daytime.look(time.Now().UnixNano(), int64(ring.Monotonic()))
 	if jump == 0 {
@@ -45,5 +46,5 @@ func (s *Session) watchClock() {
 	}
 }
 
-// maxNotes bounds what is told in a trace of the clock.
+// maxNotes bounds the notes about the clock in a trace.
 const maxNotes = 1000

@@ -16,7 +16,7 @@ import (
 	"gm/internal/capture/ring"
 )
 
-// Output is where the trace of a process goes, and what it is of.
+// Output is a trace to write: its name, and the process that it records.
 type Output struct {
 	Name    string // "" for standard output
 	PID     int
@@ -27,14 +27,14 @@ type Output struct {
 	process *process
 }
 
-// Outputs returns the traces to write, one for each process that touched CUDA, when all processes are dead or are to be recorded no
-// longer. The pattern names them.
+// Outputs returns the traces to write, one for each process that touched CUDA. Call it when all processes have ended, or to stop recording
+// those that have not. The pattern names the traces.
 func (s *Session) Outputs(pattern string) ([]Output, error) {
 	s.Poll()
 	return s.Recovered(pattern)
 }
 
-// Recovered is Outputs of a session that Recover returned.
+// Recovered is Outputs for a session from Recover.
 func (s *Session) Recovered(pattern string) ([]Output, error) {
 	host, err := os.Hostname()
 	if err != nil {
@@ -56,7 +56,7 @@ func (s *Session) Recovered(pattern string) ([]Output, error) {
 	return outputs, nil
 }
 
-// ranOut tells whether a request of the process was refused. With Options.OnlyOOM there is a history only then.
+// ranOut reports whether a request of the process was refused. With Options.OnlyOOM, dumps are written only then.
 func (p *process) ranOut() bool { return p.interpreter.oom || p.history != nil }
 
 func (p *process) identity(host string) identity {
@@ -67,7 +67,7 @@ func (p *process) identity(host string) identity {
 	return id
 }
 
-// program names what a process runs: a script, if its interpreter was given one.
+// program returns the name of the program that a process runs: its script if it has one.
 func (p *process) program() string {
 	if p.header == nil || len(p.header.Command) == 0 {
 		return fmt.Sprintf("process %d", p.pid)
@@ -81,7 +81,7 @@ func (p *process) program() string {
 	return filepath.Base(words[0])
 }
 
-// command returns the command line of a process, quoted as a shell would need it.
+// command returns the command line of a process, quoted for a shell.
 func (p *process) command() string {
 	if p.header == nil {
 		return ""
@@ -95,8 +95,8 @@ func (p *process) command() string {
 	return strings.Join(words, " ")
 }
 
-// Write writes the trace and returns its number of rows. Where it cannot be written to its end it goes into the session's folder, if there is
-// room, and the error says so.
+// Write writes the trace and returns its number of rows. If that fails, as on a full disk, it writes the trace into the session's folder, if
+// there is room, and the error names the file.
 func (o *Output) Write(to io.Writer) (rows int64, err error) {
 	s := o.session
 	name := fmt.Sprintf("%s-%d.%d.parquet", rescuedPrefix, o.PID, o.process.number)
@@ -108,7 +108,7 @@ func (o *Output) Write(to io.Writer) (rows int64, err error) {
 	return rows, r.end(err)
 }
 
-// rescuedPrefix begins the names of traces that could not be written where they were to go.
+// rescuedPrefix begins the names of traces in the session's folder that could not be written to their outputs.
 const rescuedPrefix = "trace"
 
 func (o *Output) write(to io.Writer) (rows int64, err error) {

@@ -17,7 +17,7 @@ import (
 	"gm/internal/torch/snapshot"
 )
 
-// meanwhile is a reader that does something else before each reading.
+// meanwhile is a reader that calls do before each read.
 type meanwhile struct {
 	io.Reader
 	do func()
@@ -28,11 +28,12 @@ func (m meanwhile) Read(into []byte) (int, error) {
 	return m.Reader.Read(into)
 }
 
-// takeDump takes in the next dump of PyTorch's history, and tells whether that is done. One that cannot be read ends the history.
+// takeDump reads the next dump of PyTorch's history. It returns false if the dump must be tried again later. A dump that cannot be read
+// ends the history.
 func (p *process) takeDump(file string) bool {
 	f, err := openRegular(file)
 	if errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) {
-		return false // later, when others are closed
+		return false // tried again when other files are closed
 	}
 	delete(p.dumps, p.nextDump)
 	p.nextDump++
@@ -47,7 +48,7 @@ func (p *process) takeDump(file string) bool {
 		p.addDump(f)
 	}
 	if p.failed != nil {
-		_ = os.Remove(file) // the one before it is of more use
+		_ = os.Remove(file) // the dump before it stays, which is of more use
 	} else {
 		p.keepDump(f)
 	}
@@ -77,12 +78,12 @@ func (p *process) endHistory(err error) {
 	p.lack("PyTorch's tensors are recorded up to a dump that cannot be read: %v", err)
 }
 
-// takenName is the last dump that was taken in: it alone makes a trace of all that lived then, should this process be killed.
+// takenName returns the file of the last dump that was read. If this process is killed, Recover makes a trace from it of what lived then.
 func takenName(folder string, pid int) string {
 	return filepath.Join(folder, fmt.Sprintf("taken.%d.pickle", pid))
 }
 
-// keepDump keeps a dump in place of the one before it, if there is room for several more, and else removes both.
+// keepDump replaces the kept dump by this one if the disk has room for several more, and otherwise removes both.
 func (p *process) keepDump(f *os.File) {
 	const roomFor = 4
 	var disk unix.Statfs_t
@@ -96,7 +97,7 @@ func (p *process) keepDump(f *os.File) {
 }
 
 const (
-	// maxMarks and maxMark bound the marks of a process: how many there are, and the bytes of the text of one.
+	// maxMarks bounds the marks of a process, maxMark the bytes of one mark's text.
 	maxMarks = 1 << 22
 	maxMark  = 256
 )
@@ -111,7 +112,7 @@ func (p *process) marks() ([]mark, error) {
 	}
 	defer f.Close()
 	var marks []mark
-	texts := map[string]string{} // most are the same
+	texts := map[string]string{} // shared: most marks have the same text
 	for lines := bufio.NewScanner(f); lines.Scan() && len(marks) < maxMarks; {
 		at, text, ok := strings.Cut(lines.Text(), " ")
 		ns, err := strconv.ParseInt(at, 10, 64)

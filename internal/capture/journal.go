@@ -17,17 +17,17 @@ import (
 	"gm/internal/capture/ring"
 )
 
-// journal keeps what was read from a process's ring, in a file that outlives this process: frames, each with the positions in the ring that
-// it covers. What is behind the last frame is still in the ring, which is emptied only when a frame is written. The file is not held open,
-// since there may be many processes and few descriptors.
+// journal stores what was read from a process's ring in a file that outlives this process. The file is a sequence of frames, each with the
+// range of ring positions that it covers. Slots of the ring are freed only when their frame is written, so what follows the last frame is
+// still in the ring. The file is not held open, since there may be many processes and few descriptors.
 type journal struct {
 	name    string
 	packer  *zstd.Encoder
 	about   ring.Header
 	size    int64  // bytes of the file's frames
-	to      uint64 // position in the ring up to which they reach
+	to      uint64 // position in the ring up to which the frames reach
 	pending []byte // messages of the next frame
-	urgent  bool   // they hold what is in no ring
+	urgent  bool   // pending holds what is in no ring, such as NVML's figures
 	written time.Time
 }
 
@@ -35,10 +35,10 @@ const (
 	frameMagic = 0x314e524a54474d47 // "GMGTJRN1"
 	frameHead  = 40                 // bytes
 
-	// A frame is written when there is so much of it, in slots of the ring, or after so long.
+	// A frame is written when frameSlots slots of the ring wait for it, or after framePeriod.
 	frameSlots  = ring.Slots / 4
 	framePeriod = 2 * time.Second
-	// maxFrame bounds the bytes of a frame: the slots of a ring, and samples.
+	// maxFrame is the most bytes of a frame: all slots of a ring, and samples.
 	maxFrame = 2 * ring.Slots * 64
 
 	messageHead = 56 // bytes
@@ -48,7 +48,7 @@ const (
 const (
 	frameAbout = iota + 1 // the header of the ring, as JSON
 	frameMessages
-	frameEnd // the counters of the ring, as JSON: nothing more comes
+	frameEnd // the counters of the ring, as JSON; the last frame
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -57,10 +57,10 @@ func newPacker() (*zstd.Encoder, error) {
 	return zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(256<<10))
 }
 
-// add takes in a record. Those that are not of the ring are urgent.
+// add adds a record. A record that NVML's figures were added to makes the journal urgent.
 func (j *journal) add(r *ring.Record) {
 	if r.Kind == kindSample && len(j.pending) > maxFrame/2 {
-		return // the disk is full, and the room is for what a program told
+		return // the disk is full: the remaining room is for the program's records
 	}
 	p := j.pending
 	for _, n := range []uint64{uint64(r.TimeNS), r.A, r.B, r.C, r.D, r.Caller} {
@@ -72,10 +72,10 @@ func (j *journal) add(r *ring.Record) {
 	j.urgent = j.urgent || r.Kind == ring.Context || r.Kind == ring.Primary
 }
 
-// extraBytes is what a slot adds to a message.
+// extraBytes is what each extra slot adds to a message.
 const extraBytes = 56
 
-// takeMessage reads the first of some messages into a record, and returns the rest.
+// takeMessage decodes the first message of data into a record, and returns the rest.
 func takeMessage(data []byte, r *ring.Record) (rest []byte, err error) {
 	if len(data) < messageHead || len(data) < messageHead+int(data[messageHead-1])*extraBytes {
 		return nil, errors.New("a message is cut short")
@@ -91,7 +91,7 @@ func takeMessage(data []byte, r *ring.Record) (rest []byte, err error) {
 	return data[end:], nil
 }
 
-// due tells whether it is time to write a frame, when so many slots of the ring wait for it.
+// due reports whether it is time to write a frame, given how many slots of the ring wait for it.
 func (j *journal) due(slots int, now time.Time) bool {
 	if len(j.pending) == 0 && slots == 0 {
 		return false
@@ -99,7 +99,7 @@ func (j *journal) due(slots int, now time.Time) bool {
 	return slots >= frameSlots || j.urgent || now.Sub(j.written) >= framePeriod
 }
 
-// flush writes what is pending, which reaches up to a position in the ring. When it fails, what is pending stays so.
+// flush writes the pending messages, which reach up to a position in the ring, as a frame. If that fails they stay pending.
 func (j *journal) flush(to uint64, now time.Time) error {
 	j.written = now
 	frames, err := j.opening()
@@ -114,7 +114,7 @@ func (j *journal) flush(to uint64, now time.Time) error {
 	return nil
 }
 
-// end writes that nothing more comes.
+// end writes the last frame.
 func (j *journal) end(c ring.Counters) error {
 	text, err := json.Marshal(c)
 	if err != nil {
@@ -123,7 +123,7 @@ func (j *journal) end(c ring.Counters) error {
 	return j.write(appendFrame(nil, frameEnd, j.to, j.to, text))
 }
 
-// opening returns the first frame, if it is not written yet.
+// opening returns the first frame if it is not written yet.
 func (j *journal) opening() ([]byte, error) {
 	if j.size > 0 {
 		return nil, nil
@@ -135,7 +135,7 @@ func (j *journal) opening() ([]byte, error) {
 	return appendFrame(nil, frameAbout, 0, 0, text), nil
 }
 
-// write writes frames behind those that are whole. What is left of an earlier one that was not written to its end is overwritten.
+// write appends frames to the complete ones, over the remains of an incomplete write.
 func (j *journal) write(frames []byte) error {
 	f, err := os.OpenFile(j.name, os.O_WRONLY|os.O_CREATE, 0o600)
 	if err != nil {
@@ -168,15 +168,15 @@ type frame struct {
 	content  []byte
 }
 
-// frames reads the frames of a journal, one after another.
+// frames reads the frames of a journal in order.
 type frames struct {
-	file *os.File // nil where there is no journal
+	file *os.File // nil if there is no journal
 	at   int64
 	head [frameHead]byte
 	body []byte
 }
 
-// openFrames opens a journal; one that is not there has no frames.
+// openFrames opens a journal. One that does not exist has no frames.
 func openFrames(name string) (*frames, error) {
 	f, err := openRegular(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -187,7 +187,7 @@ func openFrames(name string) (*frames, error) {
 	return &frames{file: f}, nil
 }
 
-// next returns the next frame, which is valid until the next call; io.EOF behind the last that is whole.
+// next returns the next frame, valid until the next call, and io.EOF after the last complete one.
 func (f *frames) next() (frame, error) {
 	if f.file == nil {
 		return frame{}, io.EOF
@@ -222,14 +222,14 @@ func (f *frames) close() error {
 	return f.file.Close()
 }
 
-// openRegular opens a file to read. Programs may put others into a session's folder, some of which would not open until somebody writes.
+// openRegular opens a regular file to read. Programs may put other things into a session's folder, such as a FIFO, whose opening would block.
 func openRegular(name string) (*os.File, error) {
 	f, err := os.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return nil, err
 	}
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, errors.Join(fmt.Errorf("%s is no file", name), err, f.Close())
+		return nil, errors.Join(fmt.Errorf("%s is not a regular file", name), err, f.Close())
 	}
 	return f, nil
 }

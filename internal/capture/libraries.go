@@ -8,25 +8,25 @@ import (
 	"strings"
 )
 
-// library is a range of a process's code and the file it came from.
+// library is an address range of a process's code and the file mapped there.
 type library struct {
 	from, to uint64
 	offset   uint64 // of from in the file
-	path     string // empty for code that came from no file
-	owner    string // see owner
+	path     string // empty for code without a file
+	owner    string // see the function owner
 }
 
-// libraries are those of a process from which its memory was asked for.
+// libraries are those libraries of a process that requested memory.
 type libraries struct {
 	list []library // by from
-	last int       // where an address was found last
+	last int       // index of the library found last
 	adds int
 }
 
-// maxLibraries bounds the libraries of a process, those included that are gone: the preload library tells of no more than a quarter of these.
+// maxLibraries bounds the libraries of a process, including those that were unloaded. The preload library reports at most a quarter as many.
 const maxLibraries = 4096
 
-// add enters a library. Those at the same addresses are gone: they were unloaded, or they grew, as code does that is made at run time.
+// add adds a library and removes those that overlap it: they were unloaded, or they grew, as code generated at run time does.
 func (l *libraries) add(lib library) {
 	if l.adds++; l.adds > maxLibraries || lib.from >= lib.to {
 		return
@@ -53,12 +53,12 @@ func (l *libraries) find(address uint64) *library {
 	return &l.list[i]
 }
 
-// has tells whether one of the libraries is that of an owner.
+// has reports whether one of the libraries belongs to an owner.
 func (l *libraries) has(name string) bool {
 	return slices.ContainsFunc(l.list, func(lib library) bool { return lib.owner == name })
 }
 
-// owners are the names of those who ask for memory, by the paths of their libraries; the first that matches holds.
+// owners maps paths of libraries to names of owners. The first match applies.
 var owners = []struct {
 	path *regexp.Regexp
 	name string
@@ -77,7 +77,7 @@ var owners = []struct {
 
 var suffix = regexp.MustCompile(`(\.cpython-[^/]*)?(-[0-9a-f]{8})?\.so[.0-9]*$`)
 
-// owner returns who asks for memory from within the file of a path: the name of a known library, or that of the file.
+// owner returns the name by which memory requested from a file is tagged: that of a known library, or else of the file.
 func owner(path string) string {
 	if path == "" {
 		return ""

@@ -11,22 +11,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// life tells whether a process still runs.
+// life is the handle by which a process is known to run.
 type life struct {
 	pid   int
-	fd    int  // of the process; -1 when it is gone, or there are no descriptors to spare
-	gone  bool // it is dead
-	since []byte
+	fd    int    // a pidfd; -1 when the process is gone, or descriptors are short
+	gone  bool   // the process is dead
+	since []byte // the process's start time in /proc/PID/stat, where there is no pidfd
 	asked time.Time
 }
 
-// askPeriod is how often a process without a descriptor is looked for.
+// askPeriod is how often /proc is read for a process without a pidfd.
 const askPeriod = 100 * time.Millisecond
 
-// newLife watches a process. Half of the descriptors that this process may have are left for other things.
+// newLife starts watching a process. It leaves half of this process's descriptors for other uses.
 func newLife(pid int) life {
 	l := life{pid: pid, fd: -1}
-	fd, err := unix.PidfdOpen(pid, 0) // of Linux 5.3, and not in every container
+	fd, err := unix.PidfdOpen(pid, 0) // since Linux 5.3, and not in every container
 	var limit unix.Rlimit
 	switch {
 	case errors.Is(err, unix.ESRCH):
@@ -43,7 +43,7 @@ func newLife(pid int) life {
 	return l
 }
 
-// dead tells whether the process is gone.
+// dead reports whether the process has ended.
 func (l *life) dead() bool {
 	switch {
 	case l.gone:
@@ -59,13 +59,13 @@ func (l *life) dead() bool {
 	return l.gone
 }
 
-// stat returns the state of the process of this PID, and when it began, by which it is told from a later one.
+// stat returns the state of the process with this PID, and its start time, which distinguishes it from a later process with the same PID.
 func (l *life) stat() (state byte, since []byte, err error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", l.pid))
 	if err != nil {
 		return 0, nil, err
 	}
-	const began = 19 // fields behind the state
+	const began = 19 // index of the start time, counted from the state
 	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
 	if len(fields) <= began || len(fields[0]) != 1 {
 		return 0, nil, fmt.Errorf("/proc/%d/stat: %q", l.pid, text)
@@ -82,7 +82,7 @@ func (l *life) close() error {
 	return unix.Close(fd)
 }
 
-// closeIf closes what nobody is going to need.
+// closeIf calls close if the process is unneeded.
 func (l *life) closeIf(unneeded bool) error {
 	if !unneeded {
 		return nil

@@ -14,10 +14,10 @@ import (
 	"gm/internal/capture/live"
 )
 
-// maxEnded is how many of the processes that have ended are in a view.
+// maxEnded bounds the processes in a view that have ended.
 const maxEnded = 32
 
-// account is what is known of a process while it is captured.
+// account is the live state of a process, for views.
 type account struct {
 	driver    *liveRows
 	framework *live.Framework
@@ -29,10 +29,10 @@ func newAccount(texts *column.Strings) account {
 	return account{driver: newLiveRows(), framework: live.NewFramework(texts), startNS: time.Now().UnixNano()}
 }
 
-// Folder returns the folder of the session, by which package live finds it.
+// Folder returns the folder of the session, which is its address for package live.
 func (s *Session) Folder() string { return s.folder }
 
-// View returns what the session knows now. It belongs to the goroutine that polls.
+// View returns the session's present state. Call it on the goroutine that polls.
 func (s *Session) View() *live.View {
 	v := &live.View{
 		PID: os.Getpid(), Command: s.words, Output: s.options.Output, StartNS: s.startNS, NowNS: time.Now().UnixNano(), Processes: []live.Process{},
@@ -50,7 +50,7 @@ func (s *Session) View() *live.View {
 	}
 	running := len(v.Processes)
 	slices.SortStableFunc(v.Processes, func(a, b live.Process) int {
-		return cmp.Or(cmp.Compare(uint(a.Rank), uint(b.Rank)), cmp.Compare(a.StartNS, b.StartNS)) // those of no rank, -1, are last
+		return cmp.Or(cmp.Compare(uint(a.Rank), uint(b.Rank)), cmp.Compare(a.StartNS, b.StartNS)) // -1, unknown, sorts last
 	})
 	for _, p := range slices.Backward(s.processes) {
 		switch {
@@ -64,7 +64,7 @@ func (s *Session) View() *live.View {
 	return v
 }
 
-// outputsNow returns where the traces of processes would go if no others came.
+// outputsNow returns the names that the traces would have if no further process came.
 func (s *Session) outputsNow() map[*process]string {
 	if s.options.Output == "" {
 		return nil
@@ -88,7 +88,7 @@ func (p *process) usesCUDA() bool {
 	return p.header != nil || p.history != nil || p.greeting.Torch != ""
 }
 
-// is tells whether a process is the one of a view: it may have died meanwhile.
+// is reports whether of is the view of this process, which may have died since.
 func (p *process) is(of live.Process) bool { return p.pid == of.PID && p.live.startNS == of.StartNS }
 
 func (p *process) view(nowNS int64, c *cards) live.Process {
@@ -130,10 +130,10 @@ func (p *process) deviceViews(nowNS int64, c *cards) []live.Device {
 	return views
 }
 
-// lineCounter counts the lines of a file that grows.
+// lineCounter counts the lines of a growing file.
 type lineCounter struct{ lines, read int64 }
 
-// count returns the lines of the named file, 0 if there is none.
+// count returns the number of lines of the named file, 0 if it does not exist.
 func (l *lineCounter) count(name string) int64 {
 	f, err := openRegular(name)
 	if err != nil {

@@ -8,14 +8,15 @@ import (
 	"gm/formats/trace"
 )
 
-// merger writes a process's trace: rows of the driver's level, which it reads from a spool, rows of the framework's level, which are
-// written to it, and step marks, in one order of time. At one time the driver's rows come first: memory is obtained before it is used.
+// merger writes a process's trace in order of time: it reads rows of the driver's level from a replay, and merges them with step marks and
+// with the rows of the framework's level that are written to it. At equal times the driver's rows come first: memory is obtained before it
+// is used.
 type merger struct {
 	out   *trace.Writer
 	batch trace.Batch
 	count int64 // rows
 	last  int64 // time of the last row
-	id    int64 // the last one given
+	id    int64 // the last one assigned
 
 	late   int64 // rows whose time was over a second before that of the row above
 	latest int64 // by how much at most, in nanoseconds
@@ -23,20 +24,20 @@ type merger struct {
 	driver    source
 	reader    *replay
 	rows      *trace.Batch // of the driver's level
-	at        int          // the next of them
+	at        int          // index of the next one
 	framework source
-	marks     []mark // still to come
+	marks     []mark // still to write
 	window    window // outside of which rows of the driver's level are left out
 }
 
-// lateBy is how far times of threads and of a framework may run backwards before that is told, in nanoseconds.
+// lateBy is how far times may run backwards before that is reported, in nanoseconds.
 const lateBy = 1_000_000_000
 
-// source is where rows come from, with ids and codes of its own.
+// source is one of the two inputs, with ids and text codes of its own.
 type source struct {
 	texts *column.Strings
-	codes []int32         // of the trace, by those of the source
-	ids   map[int64]int64 // of the trace, by those of the source, while they live
+	codes []int32         // codes of the trace, indexed by the source's
+	ids   map[int64]int64 // ids of the trace, by the source's, of live blocks
 }
 
 // mark is a point in time that a traced program named.
@@ -57,7 +58,7 @@ func newMerger(out *trace.Writer, driver *replay, framework *column.Strings, w w
 	return m, m.enter()
 }
 
-// enter skips the driver's rows before the window, and writes what was there when it began.
+// enter skips the driver's rows before the window, and writes the state at its beginning.
 func (m *merger) enter() error {
 	before := newEarly()
 	for m.at < m.rows.Len() && m.rows.TimeNS[m.at] < m.window.fromNS {
@@ -78,7 +79,7 @@ func (m *merger) enter() error {
 	return nil
 }
 
-// Write writes rows of the framework's level, each behind what happened before it.
+// Write writes rows of the framework's level, each after the driver's rows and marks up to its time.
 func (m *merger) Write(b *trace.Batch) error {
 	for i := range b.Len() {
 		e := b.Row(i)
@@ -92,7 +93,7 @@ func (m *merger) Write(b *trace.Batch) error {
 	return nil
 }
 
-// close writes what is left. It does not close the trace.
+// close writes the remaining driver's rows and marks. It does not close the trace.
 func (m *merger) close() error {
 	if err := m.upTo(endOfTime); err != nil {
 		return err
@@ -138,7 +139,7 @@ func (m *merger) driverRow() error {
 	return m.next()
 }
 
-// next moves to the driver's next row.
+// next advances to the driver's next row.
 func (m *merger) next() error {
 	if m.at++; m.at < m.rows.Len() {
 		return nil
@@ -146,7 +147,7 @@ func (m *merger) next() error {
 	return m.fill()
 }
 
-// fill reads the driver's next rows.
+// fill reads the driver's next batch.
 func (m *merger) fill() error {
 	m.at = 0
 	rows, err := m.reader.next()
@@ -177,7 +178,7 @@ func (m *merger) write(e trace.Event, from *source) error {
 	return m.append(e)
 }
 
-// code returns the code in the trace of a text of the source.
+// code translates the source's code of a text to the trace's.
 func (s *source) code(code int32, out *column.Strings) int32 {
 	for int(code) >= len(s.codes) {
 		s.codes = append(s.codes, out.Code(s.texts.Text(int32(len(s.codes)))))

@@ -15,21 +15,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// identity is what names a process's output.
+// identity is what the name of a process's output is made from.
 type identity struct {
 	host                       string
 	pid                        int
-	rank, localRank, worldSize int // -1 unknown
+	rank, localRank, worldSize int // -1 if unknown
 	startNS                    int64
 }
 
-// order sorts identities: by rank, those without one last, then by start.
+// order compares identities: by rank, unknown ranks last, then by start.
 func order(a, b identity) int {
 	rank := func(i identity) uint { return uint(i.rank) } // -1 is the largest
 	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.startNS, b.startNS))
 }
 
-// CheckPattern says what is wrong with the name of an output.
+// CheckPattern returns an error if a pattern for names of outputs is malformed.
 func CheckPattern(pattern string) error {
 	for rest := pattern; ; {
 		i := strings.IndexByte(rest, '%')
@@ -43,8 +43,8 @@ func CheckPattern(pattern string) error {
 	}
 }
 
-// CheckOutput says why files of a name could not be written, before there is anything to write: where there is no permission, or a
-// file is in the place of a folder.
+// CheckOutput returns an error if files named by a pattern could not be written: for want of permission, or because a file stands where a
+// folder is needed. It is called before the command runs.
 func CheckOutput(pattern string) error {
 	if pattern == "" || pattern == "-" {
 		return nil
@@ -56,14 +56,14 @@ func CheckOutput(pattern string) error {
 	if isFolder(pattern) {
 		folder = filepath.Clean(pattern)
 	}
-	if i := strings.IndexByte(folder, '%'); i >= 0 { // it is known later
+	if i := strings.IndexByte(folder, '%'); i >= 0 { // the rest of the path is known only at the end
 		folder = filepath.Dir(folder[:i] + "x")
 	}
 	for {
 		info, err := os.Stat(folder)
 		switch {
 		case err == nil && !info.IsDir():
-			return fmt.Errorf("write %s: %s is no folder", pattern, folder)
+			return fmt.Errorf("write %s: %s is not a folder", pattern, folder)
 		case err == nil:
 			if err := access(folder, unix.W_OK|unix.X_OK); err != nil {
 				return fmt.Errorf("write %s: folder %w", pattern, err)
@@ -85,7 +85,7 @@ func access(name string, how uint32) error {
 	return nil
 }
 
-// isFolder tells whether a pattern is that of a dataset: a folder, or a name that ends in a slash.
+// isFolder reports whether a pattern names a dataset: a folder, or a name that ends in a slash.
 func isFolder(pattern string) bool {
 	if strings.HasSuffix(pattern, "/") {
 		return true
@@ -94,7 +94,7 @@ func isFolder(pattern string) bool {
 	return err == nil && info.IsDir()
 }
 
-// outputNames returns where the trace of each process goes, in the order of ids, no two to the same place. "" is standard output.
+// outputNames returns the name of each process's trace, in the order of ids. All are distinct; "" is standard output.
 func outputNames(pattern string, ids []identity) []string {
 	names := make([]string, len(ids))
 	taken := map[string]bool{}
@@ -114,7 +114,7 @@ func outputNames(pattern string, ids []identity) []string {
 	return names
 }
 
-// expand fills a pattern in.
+// expand replaces the verbs of a pattern.
 func expand(pattern string, id identity) string {
 	switch {
 	case pattern == "" || pattern == "-":
@@ -128,7 +128,7 @@ func expand(pattern string, id identity) string {
 	).Replace(pattern)
 }
 
-// distinguish puts the rank and the pid of a process into a name, and from the second on which of several programs of that pid it is.
+// distinguish inserts the rank and the PID of a process into a name and, from the second program of that PID on, the program's number.
 func distinguish(name string, id identity, program int) string {
 	text := fmt.Sprintf("-p%d", id.pid)
 	if id.rank >= 0 {
@@ -143,7 +143,7 @@ func distinguish(name string, id identity, program int) string {
 // insert puts text before the extension of a name.
 func insert(name, text string) string {
 	ext := filepath.Ext(name)
-	if ext == filepath.Base(name) { // .name, all of which is the name
+	if ext == filepath.Base(name) { // a name such as .trace has no extension
 		ext = ""
 	}
 	return strings.TrimSuffix(name, ext) + text + ext

@@ -5,12 +5,12 @@ import (
 	"errors"
 )
 
-// preloaded holds the library that traced programs load, if it was built.
+// preloaded holds the library that traced programs load, if it was built before this package.
 //
 //go:embed preload
 var preloaded embed.FS
 
-// Preload returns the library that traced programs load, as it was built with this program.
+// Preload returns the library that traced programs load, a shared object.
 func Preload() ([]byte, error) {
 	library, err := preloaded.ReadFile("preload/libgmtrace.so")
 	if err != nil {

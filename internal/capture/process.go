@@ -18,51 +18,51 @@ import (
 	"gm/internal/torch/snapshot"
 )
 
-// process is a traced process, or what it was until it executed another program.
+// process is a traced process, from its start or its last exec to its end or the next exec.
 type process struct {
 	pid    int
-	number int // of its ring: those of one PID are in the order of their numbers
+	number int // of its ring; rings of one PID are numbered in the order of their programs
 	folder string
 	life   life
 
-	header   *ring.Header // nil until it touches CUDA
-	ring     *ring.Ring   // nil until then, and when all of it is in the journal
+	header   *ring.Header // nil until the process touches CUDA
+	ring     *ring.Ring   // nil until then, and once all of it is in the journal
 	ringFile string
-	over     bool // nothing more is read from the ring
+	over     bool // the ring is read no more
 	endNS    int64
 	journal  *journal
-	retry    time.Time // when the journal is tried again
+	retry    time.Time // when to write the journal again after an error
 	counters ring.Counters
 
-	interpreter *interpreter // of what is known now
+	interpreter *interpreter // of the records so far
 	live        account
 	samples     map[int32]processSamples
 
 	greeting greeting
-	history  *snapshot.Join  // nil until there is a dump
+	history  *snapshot.Join  // nil until the first dump
 	texts    *column.Strings // of the history
-	dumps    map[int]string  // files to take in, by number
+	dumps    map[int]string  // files still to read, by number
 	nextDump int
-	taken    string // the last dump that was taken in, when there is no other trace of it
-	drain    func() // empties all rings: a dump may be long, and their processes must not wait for its end
+	taken    string // the file of the last dump that a killed gmtrace had read; set by Recover
+	drain    func() // empties all rings while a long dump is read, so that no process waits for its end
 	failed   error  // why the history ends early
-	headless bool   // the history had gone round when it was first dumped
+	headless bool   // PyTorch's history had wrapped around before the first dump
 
 	warn   func(format string, args ...any)
-	notes  []mark // of what else happened
+	notes  []mark // other events, such as a clock that was set
 	lacks  []mark // what is missing in the recording, and when that was found
-	broken bool   // by an error of this program or its surroundings
-	kept   bool   // its ring holds what could not be taken in
+	broken bool   // the recording is incomplete because of an error
+	kept   bool   // the ring's file stays, since it could not be read to its end
 }
 
-// greeting is what the Python hook says of itself.
+// greeting is what the Python hook reports when it starts.
 type greeting struct {
 	Torch   string `json:"torch"`
-	History string `json:"history"` // "on", or why it is not
-	Ring    int    `json:"ring"`    // entries of a device that PyTorch keeps
+	History string `json:"history"` // "on", or why it is off
+	Ring    int    `json:"ring"`    // entries that PyTorch keeps for each device
 }
 
-// maxGreeting bounds the bytes of a greeting.
+// maxGreeting is the most bytes of a greeting that are read.
 const maxGreeting = 64 << 10
 
 func newProcess(pid int, folder string, cards *cards, warn func(string, ...any)) *process {
@@ -75,7 +75,7 @@ func newProcess(pid int, folder string, cards *cards, warn func(string, ...any))
 	return p
 }
 
-// lack takes note of what is missing in the recording, and says so at once.
+// lack notes what is missing in the recording, and warns of it at once.
 func (p *process) lack(format string, args ...any) {
 	m := mark{p.now(), fmt.Sprintf(format, args...)}
 	if !slices.ContainsFunc(p.lacks, func(old mark) bool { return old.text == m.text }) {
@@ -84,7 +84,7 @@ func (p *process) lack(format string, args ...any) {
 	}
 }
 
-// now returns the time as its records have it; when they have ended, that of their end.
+// now returns the time on the clock of the process's records; after their end, the time of the end.
 func (p *process) now() int64 {
 	switch {
 	case p.ring != nil:
@@ -95,7 +95,7 @@ func (p *process) now() int64 {
 	return time.Now().UnixNano()
 }
 
-// open begins to read a ring.
+// open starts reading a ring.
 func (p *process) open(file, journals string, number int, packer *zstd.Encoder) error {
 	r, err := ring.Open(file)
 	if err != nil {
@@ -111,7 +111,7 @@ func journalName(folder string, pid, number int) string {
 	return filepath.Join(folder, fmt.Sprintf("journal.%d.%d", pid, number))
 }
 
-// greet reads what the hook says of itself. Another program in the same process may write its own, so the file gets another name.
+// greet reads the hook's greeting and renames its file, since the next program of the process may write its own.
 func (p *process) greet(file string) error {
 	if err := p.readGreeting(file); err != nil {
 		return err
@@ -131,12 +131,12 @@ func (p *process) readGreeting(file string) error {
 	return nil
 }
 
-// poll takes in what the process has told.
+// poll reads what the process recorded since the last call.
 func (p *process) poll(now time.Time) {
-	dead := p.life.dead() // asked before the ring is read, so that nothing comes after the last reading
+	dead := p.life.dead() // asked before the ring is read, so that nothing is written after the last read
 	p.read(dead, now)
 	if dead {
-		_ = p.life.close() // there may be thousands, one after another
+		_ = p.life.close() // a command may start thousands of processes, one after another
 	}
 	for file, ok := p.dumps[p.nextDump]; ok; file, ok = p.dumps[p.nextDump] {
 		if !p.takeDump(file) {
@@ -145,7 +145,7 @@ func (p *process) poll(now time.Time) {
 	}
 }
 
-// read takes in what is in the ring: all that is left of it when the process is dead.
+// read reads the ring; all that is left in it when the process is dead.
 func (p *process) read(dead bool, now time.Time) {
 	if p.ring == nil {
 		return
@@ -172,7 +172,7 @@ func (p *process) read(dead bool, now time.Time) {
 	p.keep(now)
 }
 
-// keep writes what was read into the journal when it is time, and frees its room in the ring; all when the ring is at its end.
+// keep writes what was read into the journal when a frame is due, and frees its slots in the ring. At the ring's end it writes all.
 func (p *process) keep(now time.Time) {
 	if now.Before(p.retry) || !p.over && !p.journal.due(p.ring.Pending(), now) {
 		return
@@ -194,7 +194,7 @@ func (p *process) keep(now time.Time) {
 	}
 }
 
-// conclude ends a journal that has all there is, and gives the ring back.
+// conclude ends a complete journal, and closes and removes the ring.
 func (p *process) conclude() {
 	p.endNS = p.ring.Now()
 	err := p.ring.Close()
@@ -204,7 +204,7 @@ func (p *process) conclude() {
 	}
 	p.ring = nil
 	if err := errors.Join(err, p.journal.end(p.counters)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		p.warn("process %d: %v", p.pid, err) // nothing is lost by it
+		p.warn("process %d: %v", p.pid, err) // no data is lost
 	}
 }
 
@@ -216,7 +216,7 @@ func (p *process) count() ring.Counters {
 	return p.counters
 }
 
-// sample takes in what NVML says of the process and its cards.
+// sample records NVML's figures for the process and its cards.
 func (p *process) sample(c *cards) {
 	if p.ring == nil || p.over {
 		return

@@ -15,10 +15,10 @@ import (
 	"gm/internal/cli/command"
 )
 
-// sessionName is the file in a session's folder that says what Recover needs to know.
+// sessionName is the file in a session's folder that describes the session for Recover.
 const sessionName = "session.json"
 
-// sessionFile is what is in it.
+// sessionFile is its content.
 type sessionFile struct {
 	Version int      `json:"version"`
 	PID     int      `json:"pid"`   // of gmtrace
@@ -34,11 +34,11 @@ type sessionFile struct {
 const (
 	sessionVersion = 1
 	maxSessionFile = 4 << 20
-	// keptFor is how long what a gmtrace that was killed has recorded is kept when others start.
+	// keptFor is how long the recording of a killed gmtrace is kept. Afterwards the next session removes it.
 	keptFor = 24 * time.Hour
 )
 
-// describe writes what Recover needs to know, into both folders.
+// describe writes the session's description into both folders.
 func (s *Session) describe() error {
 	text, err := json.Marshal(sessionFile{
 		Version: sessionVersion, PID: os.Getpid(), Rings: s.rings, Home: s.folder, StartNS: s.startNS, Command: s.words,
@@ -66,7 +66,7 @@ func readSessionFile(folder string) (sessionFile, error) {
 	return about, nil
 }
 
-// recoverable tells whether Recover may still be asked for a folder: it holds what a process told, not long ago.
+// recoverable reports whether a folder holds recordings that Recover may still be asked for: none older than keptFor count.
 func recoverable(folder string) bool {
 	patterns := []string{"ring.*", "history.*", "taken.*", "journals/journal.*", rescuedPrefix + "-*"}
 	folders := []string{folder}
@@ -89,7 +89,7 @@ func isRecent(name string) bool {
 	return err == nil && time.Since(info.ModTime()) < keptFor
 }
 
-// Recoverable returns the folders of sessions in a folder for temporary files whose gmtrace is no more, and of which Recover makes traces.
+// Recoverable returns the session folders in a folder of temporary files whose gmtrace has ended and from which Recover can make traces.
 func Recoverable(temporary string) []string {
 	var folders []string
 	names, _ := filepath.Glob(filepath.Join(temporary, folderPrefix+"*", sessionName))
@@ -105,17 +105,17 @@ func Recoverable(temporary string) []string {
 	return folders
 }
 
-// Recover returns a session of what is in the folder of one whose process was killed, or that was kept: its Outputs can be written. It changes
-// nothing there. It must be closed.
+// Recover returns a session made from the folder of one that was killed or kept; its Recovered traces can be written. Recover does not change
+// the folder. The caller must close the session.
 func Recover(folder string, warn func(format string, args ...any)) (*Session, error) {
 	about, err := readSessionFile(folder)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("recover %s: it is no folder of gmtrace run: there is no %s", folder, sessionName)
+		return nil, fmt.Errorf("recover %s: it is not a folder of gmtrace run: it has no %s", folder, sessionName)
 	} else if err != nil {
 		return nil, fmt.Errorf("recover: %w", err)
 	}
 	if info, err := os.Stat(about.Home); err != nil || !info.IsDir() {
-		about.Home = folder // which was moved, or is all there is
+		about.Home = folder // the session's own was moved, or only the rings' folder is left
 	}
 	home, err := command.OpenFolder(about.Home)
 	if errors.Is(err, command.ErrLocked) {
@@ -136,13 +136,13 @@ func Recover(folder string, warn func(format string, args ...any)) (*Session, er
 	return s, nil
 }
 
-// remains are the files of one ring.
+// remains are the files left of one ring.
 type remains struct {
 	pid, number   int
 	journal, ring string // "" if there is none
 }
 
-// recover takes in what is in the folders.
+// recover reads the contents of the folders.
 func (s *Session) recover() error {
 	found := map[[2]int]*remains{}
 	at := func(pid, number int) *remains {
@@ -185,7 +185,7 @@ func sortedRemains(found map[[2]int]*remains) []*remains {
 	return all
 }
 
-// recoverProcess takes in a journal, and what is in a ring behind it.
+// recoverProcess reads a journal, and what the ring holds after it.
 func (s *Session) recoverProcess(r *remains) error {
 	p := s.newProcess(r.pid)
 	p.number, p.journal = r.number, &journal{name: r.journal}
@@ -194,7 +194,7 @@ func (s *Session) recoverProcess(r *remains) error {
 		err = p.readRing(r.ring)
 	}
 	if err == nil && p.header == nil {
-		err = fmt.Errorf("%s: there is nothing in it", r.journal)
+		err = fmt.Errorf("%s: it is empty", r.journal)
 	}
 	if err == nil {
 		err = p.catchUp()
@@ -212,7 +212,7 @@ func (s *Session) recoverProcess(r *remains) error {
 	return nil
 }
 
-// readJournal finds out how far a journal reaches, and whether that is the end.
+// readJournal finds up to which position a journal reaches, and whether it was ended.
 func (p *process) readJournal() (ended bool, err error) {
 	if p.journal.name == "" {
 		return false, nil
@@ -244,7 +244,7 @@ func (p *process) readJournal() (ended bool, err error) {
 	}
 }
 
-// readRing takes in what is in a ring behind the journal.
+// readRing reads what a ring holds after the journal.
 func (p *process) readRing(file string) error {
 	r, err := ring.OpenCopy(file)
 	if err != nil {
@@ -260,12 +260,12 @@ func (p *process) readRing(file string) error {
 	}
 	p.counters = r.Counters()
 	if !p.life.dead() {
-		p.counters.Torn = 0 // they are being written
+		p.counters.Torn = 0 // the process is still writing them
 	}
 	return r.Close()
 }
 
-// catchUp finds out what is known of a process, as it is while it is captured.
+// catchUp interprets the records of a process, as poll does during a capture.
 func (p *process) catchUp() error {
 	r, err := p.replay()
 	if err != nil {
@@ -281,7 +281,7 @@ func (p *process) catchUp() error {
 	return errors.Join(err, r.close())
 }
 
-// recoverHistories takes in what the Python hook left, and this program did not throw away.
+// recoverHistories reads the files of the Python hook that are still there.
 func (s *Session) recoverHistories() error {
 	entries, err := os.ReadDir(s.folder)
 	if err != nil {
@@ -311,12 +311,12 @@ func (s *Session) recoverHistories() error {
 	return nil
 }
 
-// recoverHistory takes in the last dump that was taken in before, and those of some numbers.
+// recoverHistory reads the last dump that the killed gmtrace had read, then the dumps with the given numbers.
 func (p *process) recoverHistory(numbers []int) {
 	var files []string
 	if p.taken != "" {
 		files = append(files, p.taken)
-		p.lack("of PyTorch's tensors those that were freed before the last dump that gmtrace took in are not there")
+		p.lack("PyTorch's tensors that were freed before the last dump that gmtrace read are missing")
 	}
 	for _, n := range numbers {
 		files = append(files, p.dumps[n])

@@ -13,20 +13,20 @@ import (
 
 const batchRows = 16 << 10
 
-// replay makes the rows of the driver's level of a process, from its journal and what is not in there yet.
+// replay produces the driver's rows of a process again, from its journal and the records that are not in the journal yet.
 type replay struct {
 	rows        rows
 	interpreter *interpreter
 	frames      *frames
 	unpacker    *zstd.Decoder
-	messages    []byte // of a frame, still to take
-	pending     []byte // behind the last frame
+	messages    []byte // of the current frame, still to interpret
+	pending     []byte // after the last frame
 	unpacked    []byte
-	short       bool // the journal ends before it was to
+	short       bool // the journal's file is shorter than what was written
 	size        int64
 }
 
-// replay starts a replay of what is known now, which must be closed.
+// replay starts a replay of the records so far. The caller must close it.
 func (p *process) replay() (*replay, error) {
 	unpacker, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxFrame))
 	if err != nil {
@@ -34,7 +34,7 @@ func (p *process) replay() (*replay, error) {
 	}
 	r := &replay{rows: newRows(), unpacker: unpacker, frames: &frames{}}
 	r.interpreter = newInterpreter(&r.rows, nil)
-	r.interpreter.symbols = p.interpreter.symbols // libraries that are gone by now have their names there
+	r.interpreter.symbols = p.interpreter.symbols // it knows the names of libraries that were unloaded since
 	if p.journal != nil {
 		if r.frames, err = openFrames(p.journal.name); err != nil {
 			return nil, err
@@ -72,7 +72,7 @@ func (r *replay) next() (*trace.Batch, error) {
 	return &r.rows.batch, nil
 }
 
-// load takes the next messages, and tells whether there are any.
+// load reads the next messages, and reports whether there are more.
 func (r *replay) load() (bool, error) {
 	f, err := r.frames.next()
 	switch {

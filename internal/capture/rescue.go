@@ -9,15 +9,15 @@ import (
 	"syscall"
 )
 
-// rescue is where a trace goes: when that takes no more, as a disk that is full, the trace is made whole in a folder of the session. It cannot be made
-// twice, since the history of a framework is used up.
+// rescue is the writer of a trace. When the output fails, as on a full disk, rescue copies what was written to a file in a folder of the
+// session and goes on there. A trace cannot be produced twice: merging uses up the framework's history.
 type rescue struct {
 	to      io.Writer
 	folders []string
 	name    string
 	written int64
-	file    *os.File // of the folder; nil as long as nothing failed
-	cause   error
+	file    *os.File // in a folder; nil while the output works
+	cause   error    // of the output's failure
 }
 
 // Write implements io.Writer.
@@ -40,7 +40,7 @@ func (r *rescue) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// move begins the trace anew in a folder, with what was written so far and more.
+// move creates the file in a folder and writes to it what was written so far, then more.
 func (r *rescue) move(folder string, more []byte) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(folder, r.name), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
@@ -63,7 +63,7 @@ func (r *rescue) move(folder string, more []byte) (*os.File, error) {
 	return f, nil
 }
 
-// end returns how the writing ended. A trace that was rescued is an error, which says where it is.
+// end closes the file and returns the final error. For a rescued trace that is an error that names the file.
 func (r *rescue) end(err error) error {
 	if r.file == nil {
 		return err

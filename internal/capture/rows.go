@@ -8,17 +8,18 @@ import (
 	"gm/internal/capture/live"
 )
 
-// rows takes rows of the driver's level into a batch, in one order of time.
+// rows collects rows of the driver's level in a batch, in order of time.
 type rows struct {
 	texts texts
 	batch trace.Batch
 	last  int64 // time of the last row
-	total int64 // bytes that the sizes add up to
+	total int64 // sum of the sizes, in bytes
 }
 
 func newRows() rows { return rows{texts: newTexts()} }
 
-// row implements rowWriter. Threads take their times before their turns, so times may run backwards a little: they are held.
+// row implements rowWriter. A thread reads the clock before it claims its slots, so times may run backwards a little: such a row gets the
+// time of the row before.
 func (b *rows) row(e trace.Event, tag, pool, stack string) {
 	e.Tag, e.Pool, e.Stack = b.texts.code(tag), b.texts.code(pool), b.texts.code(stack)
 	e.TimeNS = max(e.TimeNS, b.last)
@@ -27,7 +28,7 @@ func (b *rows) row(e trace.Event, tag, pool, stack string) {
 	b.batch.Append(e)
 }
 
-// bound makes a row fit into a trace, whatever the record said that it is of: the driver's rows may be half of what the sizes of all add up to.
+// bound forces a row into the limits of a trace, whatever its record contains. The driver's rows may have half of the total size of all rows.
 func (b *rows) bound(e *trace.Event) {
 	e.Size = min(e.Size, max(trace.MaxTotal/2-b.total, 1))
 	b.total += e.Size
@@ -37,7 +38,7 @@ func (b *rows) bound(e *trace.Event) {
 	e.Addr = min(e.Addr, math.MaxUint64-uint64(e.Size))
 }
 
-// liveRows takes rows into an account of what lives.
+// liveRows adds rows to an account of what lives.
 type liveRows struct {
 	texts   texts
 	last    int64 // time of the last row
@@ -57,7 +58,7 @@ func (l *liveRows) row(e trace.Event, tag, pool, stack string) {
 	l.account.Add(&e)
 }
 
-// texts are the distinct texts of the driver's rows: a part of what a trace may have, since a framework has texts as well.
+// texts are the distinct texts of the driver's rows. They are limited to a part of what a trace may hold; the rest is for the framework's.
 type texts struct {
 	strings *column.Strings
 	bytes   int
@@ -66,7 +67,7 @@ type texts struct {
 const (
 	maxTexts     = column.MaxStrings / 4
 	maxTextBytes = column.MaxTexts / 4
-	// beyondTexts stands for what is too much.
+	// beyondTexts replaces texts beyond the limit.
 	beyondTexts = "(more than a trace holds)"
 )
 

@@ -27,8 +27,8 @@ type Options struct {
 	NativeStacks bool
 	Marks        string // module:function whose every return ends an iteration; "" for the steps of optimizers
 	Steps        *Steps // iterations to record; nil for all
-	OnlyOOM      bool   // write traces only of programs that die of a lack of memory
-	Output       string // pattern of the traces' names, from the root, for those who look on; "" if they go to no file
+	OnlyOOM      bool   // write only the traces of programs that run out of memory
+	Output       string // absolute pattern of the traces' names, which gmtrace top shows; "" if they go to no file
 	Warn         func(format string, args ...any)
 }
 
@@ -49,19 +49,19 @@ type Session struct {
 	known     map[string]bool // names of rings
 	live      *live.Server
 	startNS   int64
-	words     []string // the command
+	words     []string // of the command
 
-	home, memory *command.Folder // the second is nil where there is none in memory
+	home, memory *command.Folder // memory is nil where no folder could be made in /dev/shm
 	interrupted  bool
-	told         map[string]bool // troubles that were told of
-	recovered    bool            // by Recover
+	told         map[string]bool // warnings that were printed
+	recovered    bool            // made by Recover
 	daytime      daytime
-	odd          int  // files that could not be read as what their names say
-	waiting      int  // files that could not be opened yet, for want of descriptors
-	keep         bool // the folders, since something in them is nowhere else
+	odd          int  // files whose contents are not what their names say
+	waiting      int  // files that could not be opened yet, since descriptors or memory ran out
+	keep         bool // Close leaves the folders, since something in them exists nowhere else
 }
 
-// NewSession makes the folders of a session, and puts into one what traced processes load. The session must be closed.
+// NewSession makes the folders of a session and installs in them what traced processes load. The caller must close the session.
 func NewSession(o Options) (*Session, error) {
 	home, err := command.MakeFolder(command.TempDir(), folderPrefix, recoverable)
 	if err != nil {
@@ -69,7 +69,7 @@ func NewSession(o Options) (*Session, error) {
 	}
 	s := newSession(o, home.Path)
 	s.home, s.startNS = home, time.Now().UnixNano()
-	// On a disk, where pages are written back, a ring is several times slower than in memory.
+	// On a disk, whose pages are written back, a ring is several times slower than in memory.
 	if s.memory, err = command.MakeFolder(memoryFolder, folderPrefix, recoverable); err == nil {
 		s.rings = s.memory.Path
 	}
@@ -116,13 +116,13 @@ func (s *Session) install() (err error) {
 	return gmtrace.Install(python)
 }
 
-// journals is the folder of the journals: one that is not looked through for news.
+// journals returns the folder of the journals. discover does not look into it.
 func (s *Session) journals() string { return filepath.Join(s.folder, "journals") }
 
-// Environ returns the environment for the command, made of a given one.
+// Environ returns base with the variables that make programs load the recorders.
 func (s *Session) Environ(base []string) []string {
 	env := command.Environ(slices.Clone(base))
-	outer := env.Get("GMTRACE_DIR") // of a session that this one is within: a program has one
+	outer := env.Get("GMTRACE_DIR") // of an enclosing session, which this one replaces
 	loader := "LD_PRELOAD"
 	if s.options.Audit {
 		loader = "LD_AUDIT"
@@ -139,7 +139,7 @@ func (s *Session) Environ(base []string) []string {
 	return env
 }
 
-// when returns a text if it is wanted, else "".
+// when returns text if wanted, else "".
 func when(wanted bool, text string) string {
 	if wanted {
 		return text
@@ -147,8 +147,8 @@ func when(wanted bool, text string) string {
 	return ""
 }
 
-// Poll takes in what the processes have told since the last time. It is to be called every few milliseconds. What goes wrong is told and
-// kept to the process that it is about.
+// Poll reads what the processes recorded since the last call. Call it every few milliseconds. An error is reported as a warning and affects
+// only the process in which it occurred.
 func (s *Session) Poll() {
 	now := time.Now()
 	s.watchClock()
@@ -165,7 +165,7 @@ func (s *Session) Poll() {
 	s.live.Answer(s.View)
 }
 
-// trouble tells once of what goes wrong with the session as a whole, which goes on.
+// trouble warns once of an error that concerns the session as a whole. The session continues.
 func (s *Session) trouble(err error) {
 	if text := err.Error(); !s.told[text] && len(s.told) < maxTold {
 		s.told[text] = true
@@ -173,10 +173,10 @@ func (s *Session) trouble(err error) {
 	}
 }
 
-// maxTold bounds the troubles that are told.
+// maxTold bounds the number of warnings.
 const maxTold = 20
 
-// drain empties the rings.
+// drain empties all rings.
 func (s *Session) drain() {
 	now := time.Now()
 	for _, p := range s.processes {
@@ -195,7 +195,7 @@ func (s *Session) alive() []int {
 	return pids
 }
 
-// Failed says in a line what could not be recorded because of an error; nil if there is nothing.
+// Failed returns, as one error, what errors kept from being recorded; nil if the recording is complete.
 func (s *Session) Failed() error {
 	var broken []*process
 	files := s.odd + s.waiting
@@ -215,10 +215,10 @@ func (s *Session) Failed() error {
 	return fmt.Errorf("the recording is incomplete: processes that could not be recorded to their end: %d; files that could not be read: %d", len(broken), files)
 }
 
-// Keep has Close leave the folders as they are, since something in them is nowhere else.
+// Keep makes Close leave the folders, since something in them exists nowhere else.
 func (s *Session) Keep() { s.keep = true }
 
-// Kept returns the folder of which Recover makes traces; "" if everything was taken in and written.
+// Kept returns the folder from which Recover can make traces; "" if everything was read and written.
 func (s *Session) Kept() string {
 	if s.keep || s.odd+s.waiting > 0 || slices.ContainsFunc(s.processes, func(p *process) bool { return p.kept }) {
 		return s.folder
@@ -226,7 +226,7 @@ func (s *Session) Kept() string {
 	return ""
 }
 
-// Close ends the session and removes its folders, unless they are kept. Processes that still run are recorded no longer.
+// Close ends the session and its recording of processes that still run. It removes the folders unless Kept names one.
 func (s *Session) Close() error {
 	s.live.Close()
 	var errs []error
@@ -264,7 +264,7 @@ func (s *Session) discover() {
 func (s *Session) discoverIn(folder string) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
-		s.trouble(fmt.Errorf("look for what processes tell: %w", err))
+		s.trouble(fmt.Errorf("look for files of traced processes: %w", err))
 	}
 	for _, entry := range entries {
 		kind, pid, number := parseName(entry.Name())
@@ -276,7 +276,7 @@ func (s *Session) discoverIn(folder string) {
 		case err == nil || errors.Is(err, fs.ErrNotExist):
 		case errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) || errors.Is(err, unix.ENOMEM):
 			s.waiting++
-			s.trouble(err) // and it is tried again
+			s.trouble(err) // the next poll tries again
 		default:
 			s.known[file] = true
 			s.odd++
@@ -285,7 +285,7 @@ func (s *Session) discoverIn(folder string) {
 	}
 }
 
-// add takes in a new file of a kind.
+// add registers a new file of a kind.
 func (s *Session) add(kind string, pid, number int, file string) error {
 	switch kind {
 	case "ring":
@@ -295,7 +295,7 @@ func (s *Session) add(kind string, pid, number int, file string) error {
 	case "history":
 		p := s.findOrAdd(pid)
 		p.dumps[number] = file
-		p.nextDump = min(p.nextDump, number) // with Options.OnlyOOM each has number 0
+		p.nextDump = min(p.nextDump, number) // with Options.OnlyOOM every dump has number 0
 	case "noring":
 		s.known[file] = true
 		p := s.findOrAdd(pid)
@@ -305,7 +305,7 @@ func (s *Session) add(kind string, pid, number int, file string) error {
 	return nil
 }
 
-// parseName takes the name of a file in the folder apart: ring.PID.N, torch.PID.json or history.PID.N.pickle.
+// parseName splits the name of a file in the folder: ring.PID.N, torch.PID.json or history.PID.N.pickle. kind is "" for any other file.
 func parseName(name string) (kind string, pid, number int) {
 	parts := strings.Split(name, ".")
 	if len(parts) < 3 || parts[len(parts)-1] == "tmp" {
@@ -319,7 +319,7 @@ func parseName(name string) (kind string, pid, number int) {
 	return parts[0], pid, number
 }
 
-// addRing opens a ring: of a process that has none, or of a new program in an old one.
+// addRing opens a ring of a process that has none, or of a new program in a known process (exec).
 func (s *Session) addRing(pid, number int, file string) error {
 	p := s.find(pid)
 	fresh := p == nil || p.header != nil
@@ -351,7 +351,7 @@ func (s *Session) findOrAdd(pid int) *process {
 	return p
 }
 
-// find returns the last process of a pid.
+// find returns the latest process with a PID, nil if there is none.
 func (s *Session) find(pid int) *process {
 	for _, p := range slices.Backward(s.processes) {
 		if p.pid == pid {

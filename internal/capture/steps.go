@@ -34,12 +34,12 @@ func (s *Steps) String() string {
 	return fmt.Sprintf("%d:%d", s.From, s.To)
 }
 
-// window is a stretch of time: from up to and with to.
+// window is an interval of time, both ends included.
 type window struct{ fromNS, toNS int64 }
 
 const endOfTime = 1<<63 - 1
 
-// window returns the time of the iterations, and the marks in it. An iteration that was not reached begins at the end of time.
+// window returns the time of the iterations, and the marks in it. An iteration that was not reached begins at endOfTime.
 func (s *Steps) window(marks []mark) (window, []mark) {
 	if s == nil {
 		return window{0, endOfTime}, marks
@@ -57,7 +57,7 @@ func (s *Steps) window(marks []mark) (window, []mark) {
 	return w, marks[min(s.From, len(marks)):min(s.To, len(marks))]
 }
 
-// early is what rows of the driver's level before a window left: what lives, what is mapped, and what pools hold.
+// early is the state at the beginning of a window, built from the driver's rows before it: live blocks, mappings, and what pools hold.
 type early struct {
 	blocks map[int64]trace.Event
 	mapped map[uint64]trace.Event
@@ -68,7 +68,7 @@ func newEarly() *early {
 	return &early{blocks: map[int64]trace.Event{}, mapped: map[uint64]trace.Event{}, pools: map[int32]trace.Event{}}
 }
 
-// take takes in a row from before the window.
+// take applies a row from before the window.
 func (s *early) take(e trace.Event) {
 	switch e.Op {
 	case trace.OpAlloc:
@@ -91,7 +91,7 @@ func (s *early) take(e trace.Event) {
 	}
 }
 
-// rows returns rows that say what there is.
+// rows returns rows that recreate the state.
 func (s *early) rows() []trace.Event {
 	var rows []trace.Event
 	for _, pool := range slices.Sorted(maps.Keys(s.pools)) {

@@ -12,18 +12,18 @@ import (
 )
 
 const (
-	maxFolded = 1 << 16 // stacks whose text is kept
-	maxFrames = 64      // of a stack: the preload library takes fewer
+	maxFolded = 1 << 16 // stacks whose text is cached
+	maxFrames = 64      // of a stack; the preload library records fewer
 )
 
 // symbols names the functions of native stacks.
 type symbols struct {
 	files  map[string]*file  // by path
-	folded map[string]string // stacks by their addresses
+	folded map[string]string // texts of stacks, by their addresses
 	frames []uint64
 }
 
-// file is the functions of an ELF file.
+// file holds the functions of an ELF file.
 type file struct {
 	loads     []*elf.Prog
 	functions []elf.Symbol // by address
@@ -48,7 +48,7 @@ func (s *symbols) fold(r *ring.Record, libs *libraries) string {
 			parts = append(parts, fmt.Sprintf("%#x", address))
 			continue
 		}
-		name := s.file(lib.path).name(address - 1 - lib.from + lib.offset) // within the call, not behind it
+		name := s.file(lib.path).name(address - 1 - lib.from + lib.offset) // the call itself, not the instruction after it
 		parts = append(parts, fmt.Sprintf("%s (%s)", name, lib.path[strings.LastIndexByte(lib.path, '/')+1:]))
 	}
 	text := strings.Join(parts, ";")
@@ -59,7 +59,7 @@ func (s *symbols) fold(r *ring.Record, libs *libraries) string {
 	return text
 }
 
-// file reads the symbols of a file, which has none if it cannot be read.
+// file returns the symbols of a file, and caches them. A file that cannot be read has none.
 func (s *symbols) file(path string) *file {
 	if f := s.files[path]; f != nil {
 		return f
@@ -99,7 +99,7 @@ func (s *symbols) file(path string) *file {
 	return f
 }
 
-// name returns the function at an offset of the file, or the offset.
+// name returns the function at an offset of the file, or the offset as text if no function is known there.
 func (f *file) name(offset uint64) string {
 	for _, p := range f.loads {
 		if offset < p.Off || offset-p.Off >= p.Filesz {
@@ -120,5 +120,5 @@ func (f *file) name(offset uint64) string {
 	return fmt.Sprintf("+%#x", offset)
 }
 
-// clean makes a name fit to be part of a folded stack.
+// clean replaces semicolons, which separate the frames of a folded stack.
 func clean(name string) string { return strings.ReplaceAll(name, ";", ",") }

@@ -87,7 +87,7 @@ func open(name string, flags, protection int) (*Ring, error) {
 	case err != nil:
 		return nil, fmt.Errorf("open ring: %w", err)
 	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("open ring %s: it is no file", name)
+		return nil, fmt.Errorf("open ring %s: it is not a regular file", name)
 	case info.Size() != fileSize:
 		return nil, fmt.Errorf("open ring %s: %d bytes, expected %d", name, info.Size(), fileSize)
 	}
