@@ -8,7 +8,7 @@ import (
 	"gm/internal/capture/ring"
 )
 
-// context takes in a record of a context.
+// context interprets a record of a context.
 func (in *interpreter) context(r *ring.Record) {
 	switch r.Kind {
 	case ring.ContextGone:
@@ -20,13 +20,14 @@ func (in *interpreter) context(r *ring.Record) {
 	}
 }
 
-// settled is in D of a record of a context whose size is B less C: what NVML said of it is known.
+// settled in D of a context's record marks its size as known: B minus C, after NVML was asked.
 const settled = 1<<64 - 1
 
-// contextMade takes in that a context was made. Where only NVML knows its size, the record says so from then on.
+// contextMade interprets the creation of a context. If only NVML knows its size, that is put into the record, so that a replay of the journal
+// finds it there.
 func (in *interpreter) contextMade(r *ring.Record) {
 	if in.made[r.A] {
-		return // by two threads at once
+		return // recorded by two threads at once
 	}
 	in.made[r.A] = true
 	b := block{device: r.Device, context: r.A, kind: trace.KindContext, tag: string(trace.KindContext)}
@@ -43,10 +44,10 @@ func (in *interpreter) contextMade(r *ring.Record) {
 	if b.size > 0 {
 		in.come(r, &b, 0)
 	}
-	in.keepInContext(r.A, b) // another thread may have loaded code into it before this was told
+	in.keepInContext(r.A, b) // another thread may have loaded code into it before this record
 }
 
-// grew takes in that a context took more memory for itself.
+// grew interprets that a context took more memory for itself.
 func (in *interpreter) grew(r *ring.Record) {
 	b := in.newBlock(r, trace.KindModule)
 	b.context = r.C
@@ -62,7 +63,7 @@ func (in *interpreter) keepInContext(context uint64, b block) {
 	in.inContexts++
 }
 
-// contextGone takes in that a context is gone, and all of its memory with it: with a device's primary one its pools, too.
+// contextGone interprets the end of a context: all of its memory is gone; with a device's primary context, its pools too.
 func (in *interpreter) contextGone(r *ring.Record) {
 	context, primary := r.A, r.A == 0
 	if primary {
@@ -94,7 +95,7 @@ func (in *interpreter) contextGone(r *ring.Record) {
 	}
 }
 
-// leaveAll removes the blocks that are gone.
+// leaveAll removes the blocks for which gone is true.
 func (in *interpreter) leaveAll(r *ring.Record, blocks map[uint64]block, gone func(*block) bool) {
 	for _, at := range slices.Sorted(maps.Keys(blocks)) {
 		b := blocks[at]

@@ -7,13 +7,13 @@ import (
 	"gm/internal/capture/ring"
 )
 
-// freed is what a thread's last call was about to free: it comes back if the next record of the thread says that the call failed.
+// freed is what a thread's last call was about to free. It is restored if the thread's next record says that the call failed.
 type freed struct {
 	at    uint64
 	block block
 }
 
-// memory takes in a record of device memory.
+// memory interprets a record of device memory.
 func (in *interpreter) memory(r *ring.Record) {
 	switch r.Kind {
 	case ring.Free:
@@ -27,7 +27,7 @@ func (in *interpreter) memory(r *ring.Record) {
 	}
 }
 
-// host takes in a record of host memory.
+// host interprets a record of host memory.
 func (in *interpreter) host(r *ring.Record) {
 	switch r.Kind {
 	case ring.HostFree:
@@ -41,7 +41,7 @@ func (in *interpreter) host(r *ring.Record) {
 	}
 }
 
-// settle enters a block at the address of its record. What was there, of whose end nothing was told, is gone.
+// settle adds a block at the address of its record. A block that was there is gone, though its free was not recorded.
 func (in *interpreter) settle(r *ring.Record, blocks map[uint64]block, b block) {
 	if old, ok := blocks[r.A]; ok {
 		in.leave(r, &old, r.A)
@@ -62,7 +62,7 @@ func (in *interpreter) free(r *ring.Record, blocks map[uint64]block) {
 	in.leave(r, &b, r.A)
 }
 
-// restore brings a block back whose free failed.
+// restore adds a block again whose free failed.
 func (in *interpreter) restore(r *ring.Record, blocks map[uint64]block) {
 	f, ok := in.freed[r.Thread]
 	if !ok || f.at != r.A {
@@ -72,7 +72,7 @@ func (in *interpreter) restore(r *ring.Record, blocks map[uint64]block) {
 	in.settle(r, blocks, f.block)
 }
 
-// pooled takes in a record of a memory pool.
+// pooled interprets a record of a memory pool.
 func (in *interpreter) pooled(r *ring.Record) {
 	p := in.pools[r.D]
 	if p == nil {
@@ -93,7 +93,7 @@ func (in *interpreter) pooled(r *ring.Record) {
 	}
 }
 
-// hold writes how a pool grew or shrank.
+// hold writes a row for the growth or shrinkage of a pool to held bytes.
 func (in *interpreter) hold(r *ring.Record, p *pool, held int64) {
 	e := trace.Event{
 		TimeNS: r.TimeNS, Op: trace.OpSegmentAlloc, Size: held - p.held, Device: max(p.device, 0), Thread: r.Thread,

@@ -5,7 +5,7 @@ import (
 	"gm/internal/capture/ring"
 )
 
-// physical is physical memory. It lives as long as there is a handle to it or a mapping of it.
+// physical is physical memory. It lives while there is a handle to it or a mapping of it.
 type physical struct {
 	block
 	handle     uint64
@@ -13,7 +13,7 @@ type physical struct {
 	mappings   int
 }
 
-// mapping is a range of addresses with physical memory behind it: nil for memory of another process.
+// mapping is a range of addresses mapped to physical memory, which is nil if it was imported from another process.
 type mapping struct {
 	size     int64
 	device   int32
@@ -26,7 +26,7 @@ type unmapped struct {
 	mapping
 }
 
-// virtual takes in a record of physical memory or of its mapping.
+// virtual interprets a record of physical memory or of a mapping.
 func (in *interpreter) virtual(r *ring.Record) {
 	switch r.Kind {
 	case ring.Create:
@@ -56,7 +56,7 @@ func (in *interpreter) create(r *ring.Record) {
 	in.come(r, &p.block, 0)
 }
 
-// retain counts a handle that was asked for by an address. It may be the first after the last was released.
+// retain counts a handle obtained from an address. All earlier handles may have been released.
 func (in *interpreter) retain(r *ring.Record) {
 	p := in.physical[r.A]
 	if m, ok := in.mapped[r.B]; p == nil && ok {
@@ -73,7 +73,7 @@ func (in *interpreter) release(r *ring.Record) {
 	p := in.physical[r.A]
 	if p == nil {
 		delete(in.released, r.Thread)
-		return // imported from another process, whose memory it is
+		return // imported from another process, in whose trace it is
 	}
 	p.references--
 	remember(in.released, r.Thread, p)
@@ -87,7 +87,7 @@ func (in *interpreter) release(r *ring.Record) {
 	in.leave(r, &p.block, 0)
 }
 
-// unrelease takes back a release that failed.
+// unrelease undoes a release whose call failed.
 func (in *interpreter) unrelease(r *ring.Record) {
 	p := in.released[r.Thread]
 	if p == nil || p.handle != r.A {
@@ -102,7 +102,7 @@ func (in *interpreter) unrelease(r *ring.Record) {
 	in.come(r, &p.block, 0)
 }
 
-// enter writes a mapping.
+// enter adds a mapping.
 func (in *interpreter) enter(r *ring.Record, addr uint64, m mapping) {
 	if p := m.physical; p != nil {
 		p.mappings++
@@ -111,7 +111,7 @@ func (in *interpreter) enter(r *ring.Record, addr uint64, m mapping) {
 	in.mapRow(r, trace.OpSegmentMap, addr, m)
 }
 
-// unmap removes the mappings of a range, which may be several.
+// unmap removes the mappings of a range, one or several.
 func (in *interpreter) unmap(r *ring.Record) {
 	gone := in.unmapped[r.Thread][:0]
 	end := r.A + min(r.B, trace.MaxSize)
@@ -133,7 +133,7 @@ func (in *interpreter) unmap(r *ring.Record) {
 	remember(in.unmapped, r.Thread, gone)
 }
 
-// remap takes back an unmapping that failed.
+// remap undoes an unmapping whose call failed.
 func (in *interpreter) remap(r *ring.Record) {
 	gone := in.unmapped[r.Thread]
 	if len(gone) == 0 || gone[0].addr != r.A {

@@ -7,8 +7,8 @@ import (
 	"gm/internal/capture/ring"
 )
 
-// interpreter turns the records of a process into rows of a trace. It follows what lives where, so that every byte that came goes
-// once: physical memory when its last handle and its last mapping are gone, all of a context's memory with the context.
+// interpreter turns the records of a process into rows of a trace. It tracks all live memory, so that every byte allocated is freed exactly
+// once: physical memory when its last handle and its last mapping are gone, all memory of a context with the context.
 type interpreter struct {
 	out  rowWriter
 	card cardReader
@@ -17,9 +17,9 @@ type interpreter struct {
 	symbols   *symbols
 	devices   map[int32]device
 	tags      map[[2]string]string
-	unknown   map[string]int // functions that were handed out in a version that is not followed, and how often
+	unknown   map[string]int // functions used in a version that is not hooked, and how often each was looked up
 	oom       bool           // a request was refused
-	left      int            // records of memory that were left out, since so much lives
+	left      int            // records left out because maxLive was reached
 
 	lastID   int64
 	lastPool int
@@ -28,13 +28,13 @@ type interpreter struct {
 	physical map[uint64]*physical // by handle
 	mapped   map[uint64]mapping   // by address
 	pools    map[uint64]*pool     // by handle
-	contexts map[uint64][]block   // by handle: what each took, and how it grew
-	primary  map[int32]uint64     // contexts by device
-	made     map[uint64]bool      // contexts of which it was told that they were made
+	contexts map[uint64][]block   // by handle: the context's own memory, and how it grew
+	primary  map[int32]uint64     // primary contexts by device
+	made     map[uint64]bool      // contexts whose creation was recorded
 
 	inContexts int // blocks in contexts
 
-	// What each thread's last call was about to take away, by thread.
+	// What each thread's last call was about to free, release or unmap, by thread. A record that follows may say that the call failed.
 	freed    map[int32]freed
 	released map[int32]*physical
 	unmapped map[int32][]unmapped
@@ -45,10 +45,10 @@ type rowWriter interface {
 	row(e trace.Event, tag, pool, stack string)
 }
 
-// cardReader knows what NVML says, for what the driver does not.
+// cardReader asks NVML what the driver does not report.
 type cardReader interface {
-	// contextSize returns the bytes that a new context took, 0 when they cannot be told: it was begun at a time (ring.Monotonic), when the process had
-	// traced bytes of the device, and just after it was made, used bytes of the device were in use.
+	// contextSize returns the size of a new context in bytes, 0 if it is unknown. began is when its creation began (ring.Monotonic), traced the
+	// bytes of the device that the process had then, used the bytes of the device in use by all just after.
 	contextSize(uuid [16]byte, began uint64, used, traced int64) int64
 }
 
@@ -57,10 +57,10 @@ type device struct {
 	uuid   [16]byte
 	name   string
 	total  int64
-	traced int64 // bytes that the process has obtained from the driver and not given back
+	traced int64 // bytes that the process obtained from the driver and has not freed
 }
 
-// block is memory that lives.
+// block is live memory.
 type block struct {
 	id      int64
 	size    int64
@@ -77,7 +77,7 @@ type block struct {
 type pool struct {
 	name   string
 	device int32
-	held   int64 // bytes it has of the device
+	held   int64 // bytes of the device that it holds
 	by     string
 }
 
@@ -90,7 +90,7 @@ func newInterpreter(out rowWriter, card cardReader) *interpreter {
 	}
 }
 
-// kindSample is a record that this process makes: what NVML said of a device. A is sampleCard or sampleProcess, B the bytes used.
+// kindSample is a record made by gmtrace itself: NVML's figure for a device. A is sampleCard or sampleProcess, B the bytes in use.
 const kindSample ring.Kind = 255
 
 const (
@@ -98,15 +98,15 @@ const (
 	sampleProcess
 )
 
-// Bounds of what is kept of a process, whatever its records say.
+// Bounds of the state kept for a process, whatever its records contain.
 const (
-	maxLive    = 1 << 22 // blocks, handles and mappings that live at a time
-	maxThreads = 1 << 16 // whose last calls may still fail
+	maxLive    = 1 << 22 // live blocks, handles and mappings
+	maxThreads = 1 << 16 // threads whose last call may still fail
 	maxUnknown = 100     // versions of functions
 	maxName    = 128     // bytes of the name of a device or a function
 )
 
-// take takes in the next record.
+// take interprets the next record.
 func (in *interpreter) take(r *ring.Record) {
 	r.Device, r.Thread = min(max(r.Device, -1), trace.MaxDevice), max(r.Thread, 0)
 	if comes(r.Kind) && in.living() >= maxLive {
@@ -119,7 +119,7 @@ func (in *interpreter) take(r *ring.Record) {
 	case ring.Device:
 		in.devices[r.Device] = device{
 			uuid: r.UUID(), name: name(r), total: max(int64(r.C), 0),
-			traced: in.devices[r.Device].traced, // another thread may have been faster
+			traced: in.devices[r.Device].traced, // another thread's records may have come first
 		}
 	case ring.Unknown:
 		if len(in.unknown) < maxUnknown {
@@ -147,7 +147,7 @@ func (in *interpreter) take(r *ring.Record) {
 	}
 }
 
-// comes tells whether a record is of something that lives from then on.
+// comes reports whether a record adds something to what lives.
 func comes(k ring.Kind) bool {
 	switch k {
 	case ring.Alloc, ring.Managed, ring.Array, ring.Create, ring.Map, ring.PoolAlloc, ring.PoolSize, ring.HostAlloc, ring.Context, ring.Primary, ring.Grew:
@@ -156,26 +156,26 @@ func comes(k ring.Kind) bool {
 	return false
 }
 
-// living returns how many things live.
+// living returns the number of live things.
 func (in *interpreter) living() int {
 	return len(in.blocks) + len(in.pinned) + len(in.physical) + len(in.mapped) + len(in.pools) + in.inContexts
 }
 
-// name returns the text of a record, as long as a name is.
+// name returns the text of a record, cut to maxName bytes.
 func name(r *ring.Record) string {
 	text := r.Text()
 	return strings.Clone(strings.ToValidUTF8(text[:min(len(text), maxName)], "?"))
 }
 
-// remember puts what a thread's last call was about to take away into a map by thread.
+// remember notes what a thread's last call was about to take away.
 func remember[T any](last map[int32]T, thread int32, what T) {
 	if len(last) >= maxThreads {
-		clear(last) // a call of theirs that fails is missed
+		clear(last) // if one of their calls failed, that is missed
 	}
 	last[thread] = what
 }
 
-// refused takes in a request that failed.
+// refused interprets a request that failed.
 func (in *interpreter) refused(r *ring.Record) {
 	in.oom = true
 	in.out.row(trace.Event{
@@ -184,7 +184,7 @@ func (in *interpreter) refused(r *ring.Record) {
 	}, trace.DriverTag(kindOf(ring.Kind(r.A)), in.by(r)), "", in.stack(r))
 }
 
-// by names the library that asked.
+// by returns the name of the library that made the call.
 func (in *interpreter) by(r *ring.Record) string {
 	if lib := in.libraries.find(r.Caller); lib != nil {
 		return lib.owner
@@ -192,7 +192,7 @@ func (in *interpreter) by(r *ring.Record) string {
 	return ""
 }
 
-// stack returns the folded stack of a record that has one.
+// stack returns the folded stack of a record, "" if it has none.
 func (in *interpreter) stack(r *ring.Record) string {
 	if len(r.Extra) == 0 {
 		return ""
@@ -200,7 +200,7 @@ func (in *interpreter) stack(r *ring.Record) string {
 	return in.symbols.fold(r, &in.libraries)
 }
 
-// kindOf returns the kind of memory that a request of a kind asks for.
+// kindOf returns the kind of memory that a request is for.
 func kindOf(k ring.Kind) trace.Kind {
 	switch k {
 	case ring.Create, ring.Map:
@@ -215,10 +215,10 @@ func kindOf(k ring.Kind) trace.Kind {
 	return trace.KindMemory
 }
 
-// clampSize returns a size that a trace may hold.
+// clampSize limits a size to what a trace may hold.
 func clampSize(n uint64) int64 { return int64(min(n, trace.MaxSize)) }
 
-// come writes the alloc of a block and gives it its id.
+// come writes the alloc row of a block and assigns its id.
 func (in *interpreter) come(r *ring.Record, b *block, addr uint64) {
 	in.lastID++
 	b.id = in.lastID
@@ -229,7 +229,7 @@ func (in *interpreter) come(r *ring.Record, b *block, addr uint64) {
 	}, b.tag, in.poolName(b.pool), in.stack(r))
 }
 
-// leave writes the free of a block.
+// leave writes the free row of a block.
 func (in *interpreter) leave(r *ring.Record, b *block, addr uint64) {
 	in.moved(b, -1)
 	in.out.row(trace.Event{
@@ -238,7 +238,7 @@ func (in *interpreter) leave(r *ring.Record, b *block, addr uint64) {
 	}, b.tag, in.poolName(b.pool), in.stack(r))
 }
 
-// moved counts what is obtained of a device.
+// moved counts memory obtained from a device, or returned to it.
 func (in *interpreter) moved(b *block, sign int64) {
 	if b.kind.Obtained() {
 		in.count(b.device, sign*b.size)
@@ -263,7 +263,7 @@ func (in *interpreter) newBlock(r *ring.Record, kind trace.Kind) block {
 	return block{size: max(clampSize(r.B), 1), device: r.Device, kind: kind, by: by, tag: in.tag(kind, by)}
 }
 
-// tag returns the tag of a kind of memory and who asked for it.
+// tag returns the tag for a kind of memory and the library that requested it.
 func (in *interpreter) tag(kind trace.Kind, by string) string {
 	key := [2]string{string(kind), by}
 	text, ok := in.tags[key]

@@ -8,20 +8,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Header is what a process said of itself when it first touched CUDA.
+// Header describes a process. It is written when the process first touches CUDA.
 type Header struct {
 	PID       int
-	Rank      int      // of WorldSize processes; -1 when unknown, as the two below
-	LocalRank int      //
-	WorldSize int      //
+	Rank      int // of WorldSize processes; this and the next two are -1 if unknown
+	LocalRank int
+	WorldSize int
 	StartNS   int64    // nanoseconds since the Unix epoch
 	Command   []string // words of the command line
 }
 
-// maxRank bounds the numbers of a job's processes.
+// maxRank bounds ranks and world sizes.
 const maxRank = 1 << 24
 
-// readHeader reads the header of a ring that is of this version: of others the PID stays 0.
+// readHeader reads the header. For a ring of another version the PID stays 0.
 func (r *Ring) readHeader() error {
 	m := &r.mapping
 	if *m.word(0) != magic || m.int32(offVersion) != version || m.int32(offSlots) != slotCount {
@@ -41,7 +41,7 @@ func (r *Ring) readHeader() error {
 	return nil
 }
 
-// words splits texts that end in a zero byte each.
+// words splits text into words, each of which ends in a zero byte.
 func words(text []byte) []string {
 	var list []string
 	for {
@@ -54,13 +54,13 @@ func words(text []byte) []string {
 	}
 }
 
-// clock turns times of the monotonic clock, which records have, into times of day: as it was when the process began, whatever was done to the
-// time of day since.
+// clock converts times of the monotonic clock, which records carry, to the time of day. The offset is that of the process's start, whatever
+// was done to the time of day since.
 type clock struct {
 	startNS int64  // time of day
 	start   uint64 // the same on the monotonic clock
-	latest  uint64 // that a record may have
-	last    uint64 // that a record had
+	latest  uint64 // the latest time that a record may have
+	last    uint64 // the time of the last valid record
 }
 
 func newClock(startNS, start uint64) clock {
@@ -70,17 +70,19 @@ func newClock(startNS, start uint64) clock {
 	return c
 }
 
-// look looks at the clocks. In a container the monotonic one may be another: then the time of day tells how long ago the start was.
+// look reads the clocks to set latest. The process's monotonic clock may differ from ours, as in a time namespace of a container; then the time
+// of day says how long ago its start was.
 func (c *clock) look() {
 	const slack = 1_000_000
 	ago := max(time.Now().UnixNano()-c.startNS, 0)
 	c.latest = max(Monotonic(), c.start+uint64(ago)) + slack
 }
 
-// wall returns a record's time of day. A time that cannot be, before the start or still to come, is that of the record before it, and not ok.
+// wall returns a record's time of day. If the time is impossible, before the start or in the future, it returns that of the record before, and
+// false.
 func (c *clock) wall(at uint64) (ns int64, ok bool) {
 	if at > c.latest {
-		c.look() // reading takes time, too
+		c.look() // time passed since the last look
 	}
 	ok = at >= c.start && at <= c.latest
 	if ok {
@@ -98,7 +100,7 @@ func (c *clock) day(at uint64) int64 {
 	return int64(min(uint64(c.startNS)+(at-c.start), math.MaxInt64))
 }
 
-// Monotonic returns the monotonic clock of the system, in nanoseconds, by which records are timed.
+// Monotonic returns the system's monotonic clock, in nanoseconds: the clock of the records.
 func Monotonic() uint64 {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &t); err != nil {

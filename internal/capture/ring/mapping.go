@@ -58,22 +58,22 @@ type slot struct {
 	extra      uint8
 }
 
-// bytes are those of an extra slot.
+// bytes returns the payload of an extra slot.
 func (s *slot) bytes() []byte { return unsafe.Slice((*byte)(unsafe.Pointer(&s.timeNS)), extraBytes) }
 
-// mapping is the file of a ring in memory.
+// mapping is the file of a ring, mapped into memory.
 type mapping struct {
 	memory   []byte
 	slots    []slot
 	readOnly bool
 }
 
-// Open maps the named file, which must be whole and a file: where a folder takes files from programs, others may be in it.
+// Open maps the named file. It must be a regular file of a ring's size, since programs may put anything into the folder.
 func Open(name string) (*Ring, error) {
 	return open(name, os.O_RDWR, syscall.PROT_READ|syscall.PROT_WRITE)
 }
 
-// OpenCopy maps the named file to look at it. The process that writes it is told nothing.
+// OpenCopy maps the named file for reading only. The process that writes it does not notice.
 func OpenCopy(name string) (*Ring, error) { return open(name, os.O_RDONLY, syscall.PROT_READ) }
 
 func open(name string, flags, protection int) (*Ring, error) {
@@ -109,7 +109,7 @@ func open(name string, flags, protection int) (*Ring, error) {
 	return r, nil
 }
 
-// safely calls a function that reads the mapping. Where the file was cut short that is a fault, which becomes an error.
+// safely calls a function that reads the mapping. If the file was cut short, the read faults; safely returns that as ErrCut.
 func (m *mapping) safely(read func()) (err error) {
 	if m.memory == nil {
 		return nil
@@ -139,7 +139,7 @@ func (m *mapping) holds(address uintptr) bool {
 	return address >= from && address < from+uintptr(len(m.memory))
 }
 
-// word returns a field of eight bytes: it is aligned, since mappings begin at pages.
+// word returns a field of eight bytes. It is aligned, since mappings begin at a page.
 func (m *mapping) word(offset int) *uint64 { return (*uint64)(unsafe.Pointer(&m.memory[offset])) }
 
 func (m *mapping) half(offset int) *uint32 { return (*uint32)(unsafe.Pointer(&m.memory[offset])) }

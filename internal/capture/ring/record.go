@@ -5,37 +5,37 @@ import (
 	"encoding/binary"
 )
 
-// Record is what a process told of one call. What is in A, B, C and D, the kind says.
+// Record is what a process recorded of one call. The meaning of A, B, C and D depends on the kind.
 type Record struct {
 	Kind       Kind
 	TimeNS     int64 // nanoseconds since the Unix epoch
 	A, B, C, D uint64
-	Caller     uint64 // address of the code that asked; 0 unknown
+	Caller     uint64 // address of the calling code; 0 if unknown
 	Thread     int32
 	Device     int32 // ordinal; -1 for none
 	Extra      []byte
-	Slots      int // it took of the ring
+	Slots      int // that it took of the ring
 }
 
-// Kind says what a record tells.
+// Kind is the kind of a record.
 type Kind uint8
 
-// The kinds of ring.h, with what is in A, B, C and D.
+// The kinds of ring.h, each with the meaning of A, B, C and D. "-" is unused.
 const (
 	Alloc          Kind = iota + 1 // device memory: address, bytes, context
 	Managed                        // managed memory: address, bytes, context
 	Array                          // an array: handle, bytes, context
 	Free                           // any of these, or memory of a pool: address or handle, -, stream
-	FreeFailed                     // it was not freed
+	FreeFailed                     // the thread's last Free failed
 	Create                         // physical memory: handle, bytes, 1 if on the host
-	Retain                         // one more reference to it: handle, an address where it is mapped
-	Release                        // one less: handle
+	Retain                         // one more reference to physical memory: handle, an address where it is mapped
+	Release                        // one reference less: handle
 	ReleaseFailed                  //
 	Map                            // address, bytes, handle, offset
 	Unmap                          // address, bytes
 	UnmapFailed                    //
 	PoolAlloc                      // memory in a pool: address, bytes, stream, pool
-	PoolSize                       // what a pool holds of the device: -, bytes, -, pool
+	PoolSize                       // device memory that a pool holds: -, bytes, -, pool
 	PoolGone                       // -, -, -, pool
 	HostAlloc                      // pinned memory: address, bytes
 	HostFree                       // address
@@ -43,11 +43,11 @@ const (
 	OOM                            // a request that failed: its kind, bytes, -, bytes that were free
 	Context                        // a context was made: context, bytes of the device in use since, before (0 unknown), Monotonic before
 	Primary                        // a device's primary context was made, as above
-	ContextGone                    // and is gone with its memory: context, 0 for the device's primary one
+	ContextGone                    // a context is gone with its memory: context, 0 for the device's primary one
 	Grew                           // a context's own memory grew: -, bytes, context, a Growth
-	Device                         // first sight of a device: UUID in A and B, bytes; Extra is its name
-	Library                        // first sight of code: from, to, offset in the file; Extra is its path
-	Unknown                        // a version of a function that is not hooked was handed out; Extra is its name
+	Device                         // a device is first used: UUID in A and B, bytes; Extra is its name
+	Library                        // code first makes a call: from, to, offset in the file; Extra is its path
+	Unknown                        // a function was looked up in a version that is not hooked; Extra is its name
 )
 
 // The calls that make a context's own memory grow.
@@ -70,7 +70,7 @@ func (r *Record) UUID() [16]byte {
 	return id
 }
 
-// Frames returns the return addresses of the stack, innermost first.
+// Frames returns the return addresses of the stack, innermost first, in the memory of into.
 func (r *Record) Frames(into []uint64) []uint64 {
 	into = into[:0]
 	for i := 0; i+8 <= len(r.Extra); i += 8 {
