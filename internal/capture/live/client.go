@@ -16,17 +16,17 @@ import (
 // folderPrefix begins the name of a session's folder.
 const folderPrefix = "gmtrace-"
 
-// maxAnswer bounds the bytes of an answer.
+// maxAnswer is the most bytes of an answer that are read.
 const maxAnswer = 64 << 20
 
 var (
-	// ErrEnded means that a capture is over, or that there never was one.
+	// ErrEnded means that a capture has ended, or never existed.
 	ErrEnded = errors.New("the capture has ended")
-	// ErrBusy means that a capture has not answered in time.
+	// ErrBusy means that a capture did not answer in time.
 	ErrBusy = errors.New("the capture does not answer")
 )
 
-// Ask returns what the capture of a session's folder knows. It waits some seconds at most.
+// Ask returns the present view of the capture in a session's folder. It waits a few seconds at most.
 func Ask(folder string) (*View, error) {
 	var conn net.Conn
 	err := inFolder(folder, func(path string) (err error) {
@@ -54,7 +54,7 @@ func Ask(folder string) (*View, error) {
 	return &view, nil
 }
 
-// Folders returns the folders of the sessions that this user has in a folder for temporary files. Some may have ended.
+// Folders returns this user's session folders in a folder of temporary files. Their captures may have ended.
 func Folders(temporary string) []string {
 	entries, err := os.ReadDir(temporary)
 	if err != nil {

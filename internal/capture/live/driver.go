@@ -5,9 +5,9 @@ import (
 	"gm/formats/trace"
 )
 
-// Driver is the account of what a process obtains of the CUDA driver. It is not safe for concurrent use.
+// Driver is the account of the memory that a process obtains from the CUDA driver. It is not safe for concurrent use.
 type Driver struct {
-	texts   *column.Strings // that the codes of events are of
+	texts   *column.Strings // to which the codes of events refer
 	tags    []tag           // by code
 	devices map[int32]*driverDevice
 	stacks  map[int64]int32 // groups of the blocks that have a stack, by their ids
@@ -23,14 +23,14 @@ type driverDevice struct {
 	until   int64
 }
 
-// tag is what the tag of a row means.
+// tag is the meaning of a row's tag.
 type tag struct {
 	known    bool
 	obtained bool // an alloc of the kind is device memory of its own
 	pool     bool
 }
 
-// tagKey is the key of a group: a pool's allocations and its segments have one tag, and are told apart.
+// tagKey is the key of a group. A pool's allocations and its segments have the same tag; the key distinguishes them.
 func tagKey(code int32, segments bool) int64 {
 	key := int64(code) << 1
 	if segments {
@@ -39,12 +39,12 @@ func tagKey(code int32, segments bool) int64 {
 	return key
 }
 
-// NewDriver returns the account of nothing.
+// NewDriver returns an empty account.
 func NewDriver(texts *column.Strings) *Driver {
 	return &Driver{texts: texts, devices: map[int32]*driverDevice{}, stacks: map[int64]int32{}}
 }
 
-// Add takes in the next row of the driver's level.
+// Add adds the next row of the driver's level.
 func (d *Driver) Add(e *trace.Event) {
 	on := d.devices[e.Device]
 	if on == nil {
@@ -66,7 +66,7 @@ func (d *Driver) Add(e *trace.Event) {
 	}
 }
 
-// resize takes in that a pool has grown or shrunk.
+// resize applies the growth or shrinkage of a pool.
 func (d *driverDevice) resize(code int32, bytes int64) {
 	d.given.change(bytes)
 	d.tags.list[d.tags.of(tagKey(code, true))].change(bytes)
@@ -90,7 +90,7 @@ func (d *Driver) alloc(on *driverDevice, e *trace.Event) {
 	}
 }
 
-// free takes in a free, whose tag, size and stream are those of the alloc.
+// free applies a free. Its row has the tag, size and stream of the alloc.
 func (d *Driver) free(on *driverDevice, e *trace.Event) {
 	on.tags.list[on.tags.of(tagKey(e.Tag, false))].remove(e.Size)
 	t := d.tag(e.Tag)
@@ -118,7 +118,7 @@ func (d *Driver) tag(code int32) tag {
 	return *t
 }
 
-// Levels returns what is known at a time, by device.
+// Levels returns the state at a time, by device.
 func (d *Driver) Levels(nowNS int64) map[int32]*Level {
 	levels := map[int32]*Level{}
 	for ordinal, on := range d.devices {

@@ -7,12 +7,12 @@ import (
 	"gm/formats/trace"
 )
 
-// batchPeriod is how long the entries of a framework's history may be on their way, in nanoseconds.
+// batchPeriod is the longest delay until entries of a framework's history arrive, in nanoseconds.
 const batchPeriod = 12 * second
 
 // Framework is the account of a process's tensors. It is not safe for concurrent use.
 type Framework struct {
-	texts   *column.Strings // that the codes of events are of
+	texts   *column.Strings // to which the codes of events refer
 	devices map[int32]*frameworkDevice
 }
 
@@ -27,19 +27,19 @@ type frameworkDevice struct {
 	until    int64
 }
 
-// block is a tensor that lives.
+// block is a live tensor.
 type block struct {
 	size          int64
 	stream, stack int32 // groups
 }
 
-// NewFramework returns the account of nothing.
+// NewFramework returns an empty account.
 func NewFramework(texts *column.Strings) *Framework {
 	return &Framework{texts: texts, devices: map[int32]*frameworkDevice{}}
 }
 
-// Add takes in the next entry of the framework's history on its device. IDs are not looked at: a free is known by its
-// address, and one whose allocation is not known changes nothing.
+// Add adds the next entry of the framework's history on its device. It ignores ids: a free is matched by its address, and one without a known
+// allocation changes nothing.
 func (f *Framework) Add(e trace.Event) {
 	d := f.devices[e.Device]
 	if d == nil {
@@ -49,7 +49,7 @@ func (f *Framework) Add(e trace.Event) {
 	d.until = max(d.until, e.TimeNS)
 	switch e.Op {
 	case trace.OpAlloc:
-		d.free(e.Addr) // when its end is not known
+		d.free(e.Addr) // if its free was not seen
 		d.alloc(&e)
 	case trace.OpFree, trace.OpFreeCompleted:
 		d.free(e.Addr)
@@ -82,7 +82,7 @@ func (d *frameworkDevice) free(addr uint64) {
 	d.stacks.list[b.stack].remove(b.size)
 }
 
-// Levels returns what is known at a time, by device.
+// Levels returns the state at a time, by device.
 func (f *Framework) Levels(nowNS int64) map[int32]*Level {
 	levels := map[int32]*Level{}
 	for ordinal, d := range f.devices {

@@ -6,11 +6,11 @@ import (
 )
 
 const (
-	// maxGroups bounds how many streams, stacks or tags of a device are told apart. What comes later is one group.
+	// maxGroups bounds the groups of a device's streams, stacks or tags. Further ones share one group.
 	maxGroups = 16384
-	// maxShown bounds how many of them are in a View.
+	// maxShown bounds the groups in a View.
 	maxShown = 50
-	// others is the group of all that are too many.
+	// others is the group of all beyond maxGroups.
 	others = 0
 )
 
@@ -47,7 +47,7 @@ func newGroups() groups {
 	return groups{index: map[int64]int32{}, keys: make([]int64, 1), list: make([]usage, 1)}
 }
 
-// of returns the number of the group of a key, in list.
+// of returns the index in list of the group of a key.
 func (g *groups) of(key int64) int32 {
 	if i, ok := g.index[key]; ok {
 		return i
@@ -62,7 +62,7 @@ func (g *groups) of(key int64) int32 {
 	return i
 }
 
-// largest returns the groups that hold most. Describe fills in what the key of a group says.
+// largest returns the groups with the most live memory. describe fills in what the key of a group says.
 func (g *groups) largest(describe func(key int64, to *Group)) []Group {
 	numbers := make([]int32, 0, len(g.list))
 	for i, u := range g.list {

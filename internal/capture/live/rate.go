@@ -2,11 +2,11 @@ package live
 
 const (
 	second = int64(1e9)
-	// rateSeconds is how many whole seconds a rate is taken over.
+	// rateSeconds is the number of whole seconds over which a rate is taken.
 	rateSeconds = 5
 )
 
-// rate counts events by the second in which they were.
+// rate counts events by second.
 type rate struct {
 	begun       bool
 	first, last int64 // seconds
@@ -22,7 +22,7 @@ func (r *rate) add(timeNS int64) {
 
 func (r *rate) count(at int64) *int64 { return &r.counts[at%int64(len(r.counts))] }
 
-// turn goes on to a later second.
+// turn advances to a later second.
 func (r *rate) turn(at int64) {
 	if !r.begun {
 		r.begun, r.first, r.last = true, at, at

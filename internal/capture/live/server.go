@@ -15,15 +15,15 @@ import (
 
 const (
 	socketName = "live.sock"
-	// watchedName is the file by which traced programs know that somebody watches.
+	// watchedName is the file whose presence tells traced programs that somebody watches.
 	watchedName = "live"
-	// watchedFor is how long somebody who has asked is held to be watching.
+	// watchedFor is how long after a question somebody counts as watching.
 	watchedFor = 3 * time.Second
-	// patience is how long the other side may take for what is written to it, or is to be read of it.
+	// patience is the timeout of a read or a write.
 	patience = 3 * time.Second
 )
 
-// Server answers, on a socket in the folder of a session, what the capture knows. A nil Server serves nobody.
+// Server serves the view of a capture on a socket in the session's folder. A nil Server does nothing.
 type Server struct {
 	folder   string
 	listener *net.UnixListener
@@ -33,7 +33,7 @@ type Server struct {
 	close    sync.Once
 }
 
-// Serve starts a server, which must be closed.
+// Serve starts a server. The caller must close it.
 func Serve(folder string) (*Server, error) {
 	var listener *net.UnixListener
 	err := inFolder(folder, func(path string) (err error) {
@@ -43,14 +43,14 @@ func Serve(folder string) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("serve the live view: %w", err)
 	}
-	listener.SetUnlinkOnClose(false) // its name ends with inFolder
+	listener.SetUnlinkOnClose(false) // the path that it was bound by is valid only within inFolder
 	s := &Server{folder: folder, listener: listener, asked: make(chan chan *View), done: make(chan struct{})}
 	s.running.Go(s.accept)
 	return s, nil
 }
 
-// inFolder calls use with a path of the socket in a folder that is short, as those of sockets have to be. The folder must be one of this
-// user, and no link.
+// inFolder calls use with a path of the socket that is short enough for a socket's address, however long that of the folder is. The folder
+// must belong to this user and not be a link.
 func inFolder(folder string, use func(path string) error) error {
 	fd, err := unix.Open(folder, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -62,7 +62,7 @@ func inFolder(folder string, use func(path string) error) error {
 	return errors.Join(use(fmt.Sprintf("/proc/self/fd/%d/%s", fd, socketName)), unix.Close(fd))
 }
 
-// checkOwner makes sure that an open folder is one that others cannot put anything into.
+// checkOwner returns an error if other users can put anything into an open folder.
 func checkOwner(fd int, folder string) error {
 	var stat unix.Stat_t
 	switch err := unix.Fstat(fd, &stat); {
@@ -74,10 +74,10 @@ func checkOwner(fd int, folder string) error {
 	return nil
 }
 
-// errForeign means that a folder is not one of a session of this user.
+// errForeign means that a folder is not a session's folder of this user.
 var errForeign = errors.New("belongs to another user, or others may write to it")
 
-// Answer answers those who have asked since the last time, with what look returns. It does not wait.
+// Answer answers all questions since the last call with what look returns. It does not wait.
 func (s *Server) Answer(look func() *View) {
 	if s == nil {
 		return
@@ -96,7 +96,7 @@ func (s *Server) Answer(look func() *View) {
 	}
 }
 
-// Close ends the server. Those who still wait are not answered.
+// Close ends the server. Pending questions stay unanswered.
 func (s *Server) Close() {
 	if s == nil {
 		return
@@ -104,12 +104,12 @@ func (s *Server) Close() {
 	s.close.Do(func() {
 		close(s.done)
 		_ = s.listener.Close()
-		_ = os.Remove(filepath.Join(s.folder, socketName)) // it is of no use any more, and goes with the folder at last
+		_ = os.Remove(filepath.Join(s.folder, socketName)) // on an error it goes with the folder
 		s.running.Wait()
 	})
 }
 
-// accept takes connections, and tells traced programs whether somebody watches.
+// accept accepts connections, and keeps the file that tells traced programs that somebody watches.
 func (s *Server) accept() {
 	watched := filepath.Join(s.folder, watchedName)
 	defer os.Remove(watched)
@@ -117,7 +117,7 @@ func (s *Server) accept() {
 		conn, err := s.listener.AcceptUnix()
 		switch {
 		case err == nil:
-			// Without the file, or the deadline by which it goes, news come later or oftener. Neither is wrong.
+			// If the file or its deadline fails, news come less or more often, which does no harm.
 			_ = os.WriteFile(watched, nil, 0o600)
 			_ = s.listener.SetDeadline(time.Now().Add(watchedFor))
 			s.running.Go(func() { s.answer(conn) })
@@ -140,5 +140,5 @@ func (s *Server) answer(conn *net.UnixConn) {
 		return
 	}
 	_ = conn.SetWriteDeadline(time.Now().Add(patience))
-	_ = json.NewEncoder(conn).Encode(<-reply) // who has gone away misses nothing
+	_ = json.NewEncoder(conn).Encode(<-reply) // an error means that the client has gone
 }

@@ -1,22 +1,22 @@
-// Package live keeps the account of a running capture: what lives now, of whom, how much it was at most, and how fast it
-// changes. The session of a capture feeds it while it takes in rows, and serves it on a socket in the session's folder.
+// Package live keeps the account of a running capture: which memory is live, who holds it, its peak, and the rate of allocations. The
+// capture's session adds rows to it as they come, and serves the account on a socket in its folder.
 package live
 
-// View is what a capture knows at one moment. It is the answer of its socket, as JSON.
+// View is the state of a capture at one moment. Its socket answers with it, as JSON.
 type View struct {
 	PID       int       `json:"pid"`      // of gmtrace
 	Command   []string  `json:"command"`  // that it runs
 	Output    string    `json:"output"`   // pattern of the traces' names; "" if they go to no file
 	StartNS   int64     `json:"start_ns"` // nanoseconds since the Unix epoch, as all times
 	NowNS     int64     `json:"now_ns"`
-	Processes []Process `json:"processes"` // that used CUDA: those that run, by rank and start, then the ended ones, the last first
+	Processes []Process `json:"processes"` // that used CUDA: running ones by rank and start, then ended ones, the latest first
 	Omitted   int       `json:"omitted"`   // further ones that have ended
 }
 
 // Process is one traced process.
 type Process struct {
 	PID       int      `json:"pid"`
-	Command   string   `json:"command"` // "" when it is not known
+	Command   string   `json:"command"` // "" if it is not known
 	Rank      int      `json:"rank"`    // of WorldSize processes; -1 unknown
 	WorldSize int      `json:"world_size"`
 	StartNS   int64    `json:"start_ns"` // when it first touched CUDA
@@ -34,34 +34,34 @@ type Process struct {
 type Device struct {
 	Ordinal   int32  `json:"ordinal"`
 	Name      string `json:"name"`
-	Total     int64  `json:"total_bytes"`        // 0 unknown, as the two below, which NVML measured
+	Total     int64  `json:"total_bytes"`        // this and the next two: 0 if unknown; NVML measures those
 	Used      int64  `json:"card_used_bytes"`    // by all processes
 	Process   int64  `json:"process_used_bytes"` // by this one
-	Framework *Level `json:"framework"`          // nil when nothing is known of a framework, and below of the driver
+	Framework *Level `json:"framework"`          // nil without a framework; Driver is nil without a record of the driver
 	Driver    *Level `json:"driver"`
 }
 
 // Level is the account of one level on one device.
 type Level struct {
-	Live         int64   `json:"live_bytes"` // at the driver's level: the device memory that it gave
+	Live         int64   `json:"live_bytes"` // at the driver's level: device memory obtained from it
 	Peak         int64   `json:"peak_bytes"`
 	Reserved     int64   `json:"reserved_bytes"` // by the framework's segments
 	PeakReserved int64   `json:"peak_reserved_bytes"`
 	Allocs       int64   `json:"allocs"`
-	Rate         float64 `json:"allocs_per_second"` // over the last seconds that are known
+	Rate         float64 `json:"allocs_per_second"` // over the last whole seconds before UntilNS
 	Refused      int64   `json:"ooms"`
-	UntilNS      int64   `json:"until_ns"` // of the last row: a framework's come in batches
-	Tags         []Group `json:"tags"`     // by kind and library, at the driver's level; as below those that hold most
-	Streams      []Group `json:"streams"`  // at the driver's level of what is allocated in pools
+	UntilNS      int64   `json:"until_ns"` // time of the last row; a framework's rows come in batches
+	Tags         []Group `json:"tags"`     // by kind and library, at the driver's level; here and below, the largest groups
+	Streams      []Group `json:"streams"`  // at the driver's level: of allocations in pools
 	Stacks       []Group `json:"stacks"`
 }
 
-// Group is the memory that has something in common.
+// Group is memory with a common tag, stream or stack.
 type Group struct {
-	Name   string `json:"name"` // of a stack: all of it, folded
+	Name   string `json:"name"` // for a stack: the whole folded stack
 	Live   int64  `json:"live_bytes"`
 	Peak   int64  `json:"peak_bytes"`
 	Blocks int64  `json:"blocks"` // that live
 	Allocs int64  `json:"allocs"`
-	Beside bool   `json:"beside"` // no part of the device memory: on the host, that migrates, or in a pool
+	Beside bool   `json:"beside"` // not device memory of its own: on the host, managed, or in a pool
 }

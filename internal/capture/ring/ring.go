@@ -1,8 +1,8 @@
-// Package ring reads what a traced process tells of its memory: the file that gmtrace's preload library
-// (internal/capture/preload, whose ring.h documents the layout) writes from within the process.
+// Package ring reads the records of a traced process from its ring: the file that gmtrace's preload library (internal/capture/preload) writes
+// from within the process. The library's ring.h documents the layout.
 //
-// A program may write anywhere in its own memory, and so into its ring, or cut its file short. Nothing in a ring is believed: whatever is in
-// it, reading takes at most one step for each slot, no memory beyond a record's, and ends in records or an error.
+// A program may write anywhere in its own memory, and so into its ring, or cut its file short. So nothing in a ring is trusted: whatever it
+// contains, reading takes at most one step for each slot, uses no memory beyond one record's, and ends in records or an error.
 package ring
 
 import (
@@ -17,37 +17,37 @@ type Ring struct {
 
 	mapping  mapping
 	next     uint64 // position of the next slot to read
-	freed    uint64 // position up to which the process may write anew, less the slots of the ring
+	freed    uint64 // slots before this position are free: the process may write up to slotCount beyond it
 	extra    []byte
 	clock    clock
-	counters Counters // those of the process only when it is closed
+	counters Counters // those that the process counts are set by Close
 	stuck    stuck
 }
 
-// Counters tell how the ring served the process.
+// Counters count waits and losses.
 type Counters struct {
-	Waits    uint64 // times that a thread waited for the ring to be emptied
+	Waits    uint64 // times that a thread waited for a full ring
 	WaitedNS uint64
-	Lost     uint64 // calls that were given up, since nobody emptied the ring for five seconds
-	Torn     uint64 // calls that never finished writing, since the process ended or a thread was stopped; slots, where stacks are recorded
-	Damaged  uint64 // slots that hold what the preload library does not write, and are left out
-	OddTimes uint64 // records whose time cannot be, and was replaced
+	Lost     uint64 // calls not recorded, since the ring was closed or stayed full for five seconds
+	Torn     uint64 // slots that were claimed and not written, since the process ended or a thread was stopped
+	Damaged  uint64 // slots skipped because the preload library cannot have written their contents
+	OddTimes uint64 // records whose time was impossible and was replaced
 }
 
 var (
-	// ErrDamaged means that the counters of a ring are not those of the preload library: something else wrote there.
+	// ErrDamaged means that the positions in a ring are impossible: the program overwrote them.
 	ErrDamaged = errors.New("something wrote over its counters")
-	// ErrCut means that the file of a ring has become shorter.
+	// ErrCut means that the file of a ring was truncated.
 	ErrCut = errors.New("its file was cut short")
 )
 
 const (
-	// maxClaimed is how many slots may be claimed beyond those of the ring: the longest message of each of as many threads as there can be.
+	// maxClaimed bounds the slots claimed beyond those of the ring: the longest message, for as many threads as there can be.
 	maxClaimed = 256 << 16
-	// patience is how long a slot may stay unfinished in a ring that is nearly full. A thread needs microseconds; one that was ended in
-	// the midst of a call would stop all others.
+	// patience is how long a slot may stay unfinished in a nearly full ring. Writing it takes microseconds; if its thread has ended, all
+	// others would wait for it.
 	patience = 2 * time.Second
-	// nearlyFull is the number of slots, in use, that make a ring nearly full.
+	// nearlyFull is the number of used slots from which a ring counts as nearly full.
 	nearlyFull = slotCount / 4 * 3
 )
 
@@ -57,33 +57,33 @@ type stuck struct {
 	since time.Time
 }
 
-// Position returns the position of the next slot to read. Seek sets it, and what was before is free.
+// Position returns the position of the next slot to read.
 func (r *Ring) Position() uint64 { return r.next }
 
-// Seek sets the position of the next slot to read, and frees what is before it.
+// Seek sets the position of the next slot to read, and frees the slots before it.
 func (r *Ring) Seek(position uint64) { r.next, r.freed = position, position }
 
 // Pending returns the number of slots that were read and are not free yet.
 func (r *Ring) Pending() int { return int(r.next - r.freed) }
 
-// Full tells whether nothing more can be read before slots are freed.
+// Full reports whether nothing more can be read until slots are freed.
 func (r *Ring) Full() bool { return r.next-r.freed > slotCount-maxMessage }
 
-// Free gives the slots that were read back to the process.
+// Free frees the slots that were read, so that the process can reuse them.
 func (r *Ring) Free() {
 	r.freed = r.next
-	_ = r.mapping.safely(func() { r.publish() }) // the next reading says that the file was cut
+	_ = r.mapping.safely(func() { r.publish() }) // the next Read returns ErrCut
 }
 
-// publish writes the tail, also where something wrote over it.
+// publish writes the tail if it differs, also after the program overwrote it.
 func (r *Ring) publish() {
 	if tail := r.mapping.word(offTail); !r.mapping.readOnly && atomic.LoadUint64(tail) != r.freed {
 		atomic.StoreUint64(tail, r.freed)
 	}
 }
 
-// Read calls visit with each record that is whole, in order. Their slots stay taken until Free. The record and its Extra are valid until
-// visit returns. After an error what is left can be read by Finish, unless the file was cut.
+// Read calls visit with each complete record, in order. Their slots stay in use until Free. The record and its Extra are valid until
+// visit returns. After an error Finish can read the rest, unless the file was truncated.
 func (r *Ring) Read(visit func(*Record)) error {
 	if r.mapping.memory == nil {
 		return nil
@@ -104,7 +104,7 @@ func (r *Ring) Read(visit func(*Record)) error {
 	return err
 }
 
-// readWhole reads up to the first slot that is not finished.
+// readWhole reads up to the first unfinished slot.
 func (r *Ring) readWhole(visit func(*Record)) {
 	for r.next-r.freed < slotCount {
 		s := r.slot(r.next)
@@ -114,7 +114,7 @@ func (r *Ring) readWhole(visit func(*Record)) {
 		case r.overrun(seq):
 			r.counters.Damaged++
 			r.next++
-		case seq == (r.next+1)|extraFlag: // of a message whose record is gone
+		case seq == (r.next+1)|extraFlag: // part of a message whose record was lost
 			r.next++
 		default:
 			return
@@ -122,13 +122,13 @@ func (r *Ring) readWhole(visit func(*Record)) {
 	}
 }
 
-// overrun tells whether a slot that is not free holds what was written later, as by a process whose tail was overwritten.
+// overrun reports whether a slot that is in use was written again, as after the program overwrote the tail.
 func (r *Ring) overrun(seq uint64) bool {
 	position := seq&^uint64(extraFlag) - 1
 	return position > r.next && position-r.next <= maxClaimed && (position-r.next)%slotCount == 0
 }
 
-// unstick steps over slots that a thread claimed and never finished, when the process would have to wait for them.
+// unstick skips slots that a thread claimed and never finished, if the ring is nearly full and the process would wait for them.
 func (r *Ring) unstick(head uint64) {
 	now := time.Now()
 	if r.stuck.at != r.next || head == r.next {
@@ -143,13 +143,13 @@ func (r *Ring) unstick(head uint64) {
 	}
 }
 
-// whole tells whether the slot at a position holds a record or an extra slot of that position.
+// whole reports whether the slot at a position holds a finished record or extra slot of that position.
 func (r *Ring) whole(position uint64) bool {
 	return atomic.LoadUint64(&r.slot(position).seq)&^uint64(extraFlag) == position+1
 }
 
-// Finish reads what is left in the ring of a process that writes no more, stepping over what it left unfinished. It looks at every slot,
-// and needs no counter to be right.
+// Finish reads the rest of the ring of a process that writes no more, and skips unfinished slots. It looks at every slot and does not depend
+// on the positions in the header.
 func (r *Ring) Finish(visit func(*Record)) error {
 	if r.mapping.memory == nil {
 		return nil
@@ -174,15 +174,15 @@ func (r *Ring) Finish(visit func(*Record)) error {
 			}
 			r.next++
 		}
-		givenUp := atomic.LoadUint64(r.mapping.word(offGivenUp)) // they wait for no room any more, and count as lost
+		givenUp := atomic.LoadUint64(r.mapping.word(offGivenUp)) // claimed by messages that were given up and are counted in Lost
 		r.counters.Torn += unfinished - min(unfinished, givenUp)
-		if head := r.freed + claimed; r.next > head { // where nothing was claimed nothing was read
+		if head := r.freed + claimed; r.next > head { // nothing was read beyond what was claimed
 			r.next = max(head, r.freed)
 		}
 	})
 }
 
-// visit reads a record that is whole, with its extra slots.
+// visit reads a finished record with its extra slots.
 func (r *Ring) visit(s *slot, visit func(*Record)) {
 	n := uint64(s.extra)
 	if r.next-r.freed+1+n > slotCount || !r.gather(n) {
@@ -202,7 +202,8 @@ func (r *Ring) visit(s *slot, visit func(*Record)) {
 	visit(&rec)
 }
 
-// gather copies the n slots behind the next one, and tells whether they are what belongs there: they were written before the record.
+// gather copies the n extra slots after the next one into r.extra. It returns false if they do not belong to the record, before which they
+// were written.
 func (r *Ring) gather(n uint64) bool {
 	r.extra = r.extra[:0]
 	for i := range n {
@@ -234,7 +235,7 @@ func (r *Ring) Counters() Counters {
 	return c
 }
 
-// believed returns a counter, or 0 if no process can have counted so far.
+// believed returns a counter, or 0 if it is too large to be real.
 func believed(n uint64) uint64 {
 	if n > 1<<62 {
 		return 0
@@ -242,7 +243,7 @@ func believed(n uint64) uint64 {
 	return n
 }
 
-// Shut tells the process to write no more. What is there can still be read.
+// Shut closes the ring for the process, which then stops writing. What it wrote can still be read.
 func (r *Ring) Shut() {
 	if r.mapping.memory == nil || r.mapping.readOnly {
 		return
@@ -250,7 +251,7 @@ func (r *Ring) Shut() {
 	_ = r.mapping.safely(func() { atomic.StoreUint32(r.mapping.half(offClosed), 1) })
 }
 
-// Close tells the process to write no more, and unmaps the ring. Nothing is read from it any more; its Header and its Counters remain.
+// Close shuts the ring and unmaps it. Header and Counters stay valid.
 func (r *Ring) Close() error {
 	r.Shut()
 	r.counters = r.Counters()

@@ -15,13 +15,13 @@ import (
 	"gm/internal/report"
 )
 
-// Capture is a capture that runs: its folder, and what it knows.
+// Capture is a running capture: its folder and its view.
 type Capture struct {
 	Folder string
 	View   *live.View
 }
 
-// Find returns the capture of a process, or with 0 the only one. Where there are several it lists them as a warning, and fails.
+// Find returns the capture that records process pid, or with 0 the only running capture. If there are several, it lists them and fails.
 func Find(c *cli.Context, pid int) (Capture, error) {
 	all := Captures(append(environOf(pid, "TMPDIR"), command.TempDir()))
 	if pid != 0 {
@@ -43,7 +43,7 @@ func Find(c *cli.Context, pid int) (Capture, error) {
 	return Capture{}, fmt.Errorf("%d captures are running: name one, as in gmtrace top %d", len(all), all[0].View.PID)
 }
 
-// Captures returns the captures that run, by the folders for temporary files where they may be.
+// Captures returns the running captures, found in the folders of temporary files where they may be.
 func Captures(temporary []string) []Capture {
 	slices.Sort(temporary)
 	var all []Capture
@@ -74,7 +74,7 @@ func captureOf(pid int, all []Capture) (Capture, error) {
 	return Capture{}, fmt.Errorf("process %d is not captured by gmtrace", pid)
 }
 
-// environOf returns the value of a variable that a process was started with: none if it is not known or empty.
+// environOf returns the value of a variable in the environment with which a process was started; none if it is unknown or empty.
 func environOf(pid int, name string) []string {
 	environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 	if err != nil {

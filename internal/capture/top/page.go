@@ -1,8 +1,8 @@
-// Package top shows on a terminal what lives in the GPU memory of programs that are captured.
+// Package top shows the live GPU memory of captured programs on a terminal.
 //
-//	find.go     the captures that run
-//	viewer.go   a page that is shown, and shown again
-//	page.go     what is on it
+//	find.go     finding running captures
+//	viewer.go   the loop that shows and refreshes a page
+//	page.go     its content
 //	tables.go   its tables
 //	screen.go   the terminal, and its keys
 //	program.go  a program that runs below the page
@@ -22,17 +22,17 @@ import (
 	"gm/internal/units"
 )
 
-// page is what is shown of a capture.
+// page is the page of a capture.
 type page struct {
-	view    *live.View // nil before there is one
+	view    *live.View // nil before the first
 	chosen  processKey
 	table   byte     // the key of a table; 0 for stacks if there are any, and tags otherwise
-	problem string   // instead of news
-	output  []string // the last lines of a program
-	keys    string   // what the keys do; "" where there are none
+	problem string   // why the view is not fresh; "" if it is
+	output  []string // last lines that the program printed
+	keys    string   // help on the keys; "" without a terminal
 }
 
-// processKey tells processes apart: one that executes another program keeps its pid.
+// processKey identifies a process. The PID is not enough: it stays when a process executes another program.
 type processKey struct {
 	pid     int
 	startNS int64
@@ -43,10 +43,10 @@ func keyOf(p *live.Process) processKey { return processKey{p.PID, p.StartNS} }
 // pageLine is a line of a page.
 type pageLine struct {
 	text string
-	bar  bool // it begins a part of the page
+	bar  bool // shown in reverse: it begins a part of the page
 }
 
-// lines returns the page as so many lines at most, none longer than the width.
+// lines returns the page in at most height lines of at most width characters.
 func (p *page) lines(width, height int) []pageLine {
 	l := &layout{width: width}
 	var footer []pageLine
@@ -69,7 +69,7 @@ func (p *page) lines(width, height int) []pageLine {
 	return cutLines(append(l.lines, footer...), width)
 }
 
-// body adds what is known of processes.
+// body adds the processes.
 func (p *page) body(l *layout, height int) {
 	n := p.index()
 	if n < 0 {
@@ -95,12 +95,12 @@ func (p *page) head(l *layout) {
 	l.addBoth(text, right)
 }
 
-// since returns how long ago a time is, in whole seconds.
+// since returns the time that has passed since then, in whole seconds.
 func since(nowNS, timeNS int64) string {
 	return time.Duration(max(nowNS-timeNS, 0)).Truncate(time.Second).String()
 }
 
-// index returns the number of the chosen process, of the first if that is gone, -1 if there is none.
+// index returns the index of the chosen process, 0 if that is gone, -1 if there are none.
 func (p *page) index() int {
 	if p.view == nil || len(p.view.Processes) == 0 {
 		return -1
@@ -108,7 +108,7 @@ func (p *page) index() int {
 	return max(slices.IndexFunc(p.view.Processes, func(q live.Process) bool { return keyOf(&q) == p.chosen }), 0)
 }
 
-// choose chooses the process of a pid, if there is one.
+// choose selects the process with a PID, if there is one.
 func (p *page) choose(pid int) {
 	for i := range p.view.Processes {
 		if p.view.Processes[i].PID == pid {
@@ -118,7 +118,7 @@ func (p *page) choose(pid int) {
 	}
 }
 
-// addProcesses adds the list of all, of so many lines, with those around the chosen one.
+// addProcesses adds the list of processes, limited to the given lines around the chosen one.
 func (p *page) addProcesses(l *layout, chosen, rows int) {
 	all := p.view.Processes
 	first := min(max(chosen-rows/2, 0), max(len(all)-rows, 0))
@@ -137,7 +137,7 @@ func (p *page) addProcesses(l *layout, chosen, rows int) {
 	}
 }
 
-// withoutFolder leaves the folder of the program out of a command.
+// withoutFolder removes the folder of the program from a command.
 func withoutFolder(command string) string {
 	program, rest, more := strings.Cut(command, " ")
 	program = program[strings.LastIndexByte(program, '/')+1:]
@@ -147,7 +147,7 @@ func withoutFolder(command string) string {
 	return program + " " + rest
 }
 
-// totals adds up what lives of a process on all devices.
+// totals sums the live memory of a process on all devices.
 func totals(p *live.Process) (tensors, driver, card int64) {
 	for _, d := range p.Devices {
 		if d.Framework != nil {
@@ -168,7 +168,7 @@ func rankOf(p *live.Process) string {
 	return strconv.Itoa(p.Rank)
 }
 
-// addProcess adds what there is to say of a process as a whole.
+// addProcess adds the lines about a process as a whole.
 func (p *page) addProcess(l *layout, q *live.Process) {
 	facts := []string{fmt.Sprintf("process %d", q.PID)}
 	if q.Rank >= 0 {
@@ -200,10 +200,10 @@ func (p *page) addProcess(l *layout, q *live.Process) {
 	}
 }
 
-// stale is how old news of tensors are when it is worth to be said.
+// stale is the age from which the page says how old the state of the tensors is.
 const stale = 4 * time.Second
 
-// untilOf returns up to when the tensors of a process are known, 0 if there are none.
+// untilOf returns the time up to which the tensors of a process are known, 0 if there are none.
 func untilOf(p *live.Process) (until int64) {
 	for _, d := range p.Devices {
 		if d.Framework != nil {
@@ -213,7 +213,7 @@ func untilOf(p *live.Process) (until int64) {
 	return until
 }
 
-// outputLines is how many lines the output of a program takes.
+// outputLines is the number of lines for a program's output.
 func (p *page) outputLines(height int) int {
 	if len(p.output) == 0 {
 		return 0
@@ -236,7 +236,7 @@ func (p *page) addOutput(l *layout, height int) {
 	}
 }
 
-// cut cuts text off after so many characters.
+// cut truncates text to width characters.
 func cut(text string, width int) string {
 	text = report.Printable(text)
 	if utf8.RuneCountInString(text) <= width {

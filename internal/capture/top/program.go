@@ -17,34 +17,34 @@ import (
 	"gm/internal/cli/command"
 )
 
-// Program is a program that runs under a capture of this process. What it prints goes to a file.
+// Program is a program that this process runs and captures. Its output goes to a file.
 type Program struct {
 	words    []string
 	session  *capture.Session
-	log      *os.File // takes what it prints
+	log      *os.File // its output
 	done     chan struct{}
-	warnings []string // of the session; these three are to be read when it is done
+	warnings []string // of the session; read warnings, status and err only when done is closed
 	status   int
 	err      error
 }
 
-// NewProgram returns a program that is not started yet, by its name and arguments.
+// NewProgram returns a program, not started yet, from its name and arguments.
 func NewProgram(words []string) *Program { return &Program{words: words, done: make(chan struct{})} }
 
-// Warn keeps a warning of the session until the page is gone. It is for [capture.Options].
+// Warn keeps a warning of the session until the page has closed. It is meant for [capture.Options].
 func (p *Program) Warn(format string, args ...any) {
 	p.warnings = append(p.warnings, fmt.Sprintf(format, args...))
 }
 
-// Run runs the program until it ends and, if a page is wanted, shows that meanwhile. It returns the program's exit status and its last
-// page, nil if the user has left it. A program that does not start is a [command.StartError]. Conclude is to be called if there is no error.
+// Run runs the program until it ends and, if a page is wanted, shows it meanwhile. It returns the program's exit status and its last page,
+// nil if the user closed it. If the program does not start, the error is a [command.StartError]. Without an error, call Conclude next.
 func (p *Program) Run(c *cli.Context, session *capture.Session, paged bool) (last *Viewer, status int, err error) {
 	p.session = session
 	if p.log, err = os.CreateTemp("", "gmtrace-output-*.log"); err != nil {
 		return nil, 0, err
 	}
 	release := c.OwnSignals()
-	// The session hands signals on. They must not end this process, and leave the terminal as it is, just before or after.
+	// The session passes signals on. Just before or after the run, too, they must not end this process with the terminal still raw.
 	held := make(chan os.Signal, 1)
 	signal.Notify(held, cli.Heeded(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)...)
 	go p.run()
@@ -71,7 +71,7 @@ func (p *Program) Run(c *cli.Context, session *capture.Session, paged bool) (las
 	return v, p.status, nil
 }
 
-// Conclude says where the output of the program is, and removes it if it is empty.
+// Conclude prints where the output of the program is, and removes the file if it is empty.
 func (p *Program) Conclude(c *cli.Context) error {
 	info, err := p.log.Stat()
 	if err := errors.Join(err, p.log.Close()); err != nil {
@@ -84,7 +84,7 @@ func (p *Program) Conclude(c *cli.Context) error {
 	return nil
 }
 
-// run runs the program in a session of its own, so that it leaves the terminal alone.
+// run runs the program in a session of its own, so that it cannot use the terminal.
 func (p *Program) run() {
 	defer close(p.done)
 	program := exec.Command(p.words[0], p.words[1:]...)
@@ -93,7 +93,7 @@ func (p *Program) run() {
 	p.status, p.err = p.session.RunCommand(program)
 }
 
-// page shows the page until the program ends, which q does not wait for.
+// page shows the page until the program ends or the user presses q.
 func (p *Program) page(v *Viewer) (reason, error) {
 	v.page.keys = "q leave  Ctrl-C interrupt  tab, arrows: process  k stacks  s streams  t tags"
 	s, err := openScreen()
@@ -102,7 +102,7 @@ func (p *Program) page(v *Viewer) (reason, error) {
 	}
 	why, _, err := v.show(s, watched{
 		over:      p.done,
-		interrupt: func() { _ = syscall.Kill(os.Getpid(), syscall.SIGINT) }, // the session hands it on
+		interrupt: func() { _ = syscall.Kill(os.Getpid(), syscall.SIGINT) }, // the session passes it on
 		look:      func() { v.page.output = p.lastLines() },
 	})
 	if err := errors.Join(err, s.close()); err != nil {
@@ -115,7 +115,7 @@ func (p *Program) page(v *Viewer) (reason, error) {
 	return why, err
 }
 
-// lastLines returns the last lines that the program printed, as a terminal would show them.
+// lastLines returns the last lines of the program's output, as a terminal would show them.
 func (p *Program) lastLines() []string {
 	const most = 16 << 10
 	info, err := p.log.Stat()
@@ -139,7 +139,7 @@ func (p *Program) lastLines() []string {
 	return lines
 }
 
-// follow prints what the program prints from now on, until it is done.
+// follow prints the program's further output until it ends.
 func (p *Program) follow(w io.Writer) error {
 	info, err := p.log.Stat()
 	if err != nil {

@@ -12,14 +12,14 @@ import (
 	"golang.org/x/term"
 )
 
-// screen is the terminal while a page is on it.
+// screen is the terminal while it shows a page.
 type screen struct {
 	keys    chan byte
 	resized chan os.Signal
-	before  *term.State // of the terminal that keys come from; nil without one
+	before  *term.State // of the terminal that sends keys; nil without one
 }
 
-// What is said to terminals.
+// Control sequences of terminals.
 const (
 	enterScreen = "\x1b[?1049h\x1b[?25l\x1b[?7l" // another screen, no cursor, lines do not wrap
 	leaveScreen = "\x1b[?7h\x1b[?25h\x1b[?1049l"
@@ -30,7 +30,7 @@ const (
 	plain       = "\x1b[m"
 )
 
-// openScreen takes the terminal over. The screen must be closed.
+// openScreen sets the terminal up for a page. The caller must close the screen.
 func openScreen() (*screen, error) {
 	s := &screen{keys: make(chan byte), resized: make(chan os.Signal, 1)}
 	if in := int(os.Stdin.Fd()); term.IsTerminal(in) {
@@ -48,7 +48,7 @@ func openScreen() (*screen, error) {
 	return s, nil
 }
 
-// close gives the terminal back as it was.
+// close restores the terminal.
 func (s *screen) close() error {
 	signal.Stop(s.resized)
 	_, err := os.Stdout.WriteString(leaveScreen)
@@ -56,7 +56,7 @@ func (s *screen) close() error {
 		err = errors.Join(err, term.Restore(int(os.Stdin.Fd()), s.before))
 	}
 	if err != nil {
-		return fmt.Errorf("give the terminal back: %w", err)
+		return fmt.Errorf("restore the terminal: %w", err)
 	}
 	return nil
 }
@@ -93,7 +93,7 @@ func (s *screen) draw(lines []pageLine) error {
 	return nil
 }
 
-// The keys that are no letters of a table.
+// The keys other than the letters of tables.
 const (
 	keyQuit      = 'q'
 	keyInterrupt = 3 // Ctrl-C
@@ -101,7 +101,7 @@ const (
 	keyPrevious  = 0x80
 )
 
-// readKeys hands keys on. It ends with the process: nothing else ends the reading of a terminal.
+// readKeys sends keys to s.keys. It ends with the process: nothing else ends a read from a terminal.
 func (s *screen) readKeys() {
 	buffer := make([]byte, 64)
 	for {
@@ -115,7 +115,7 @@ func (s *screen) readKeys() {
 	}
 }
 
-// parseKeys returns the keys that a terminal sent, of the sequences for other keys only arrows and shift-tab.
+// parseKeys returns the keys that a terminal sent. Of the escape sequences it knows arrows and shift-tab.
 func parseKeys(text string) []byte {
 	sequences := strings.NewReplacer("\x1b[A", "\x80", "\x1bOA", "\x80", "\x1b[D", "\x80", "\x1bOD", "\x80", "\x1b[Z", "\x80",
 		"\x1b[B", "\t", "\x1bOB", "\t", "\x1b[C", "\t", "\x1bOC", "\t")
@@ -123,7 +123,7 @@ func parseKeys(text string) []byte {
 	return []byte(text)
 }
 
-// press does what a key is for.
+// press handles a key.
 func (p *page) press(key byte) {
 	switch key {
 	case byStack, byStream, byTag:

@@ -13,40 +13,40 @@ import (
 	"gm/internal/units"
 )
 
-// layout is a page that is being made.
+// layout is a page under construction.
 type layout struct {
 	width int
 	lines []pageLine
-	bar   int // the last one that begins a part
+	bar   int // index of the last line that begins a part
 }
 
 func (l *layout) add(text string) { l.lines = append(l.lines, pageLine{text: cut(text, l.width)}) }
 
 func (l *layout) blank() { l.lines = append(l.lines, pageLine{}) }
 
-// addBoth adds a line of two texts, one at each end. There is room for the right one.
+// addBoth adds a line with one text at each end. The right one must fit.
 func (l *layout) addBoth(left, right string) {
 	room := l.width - utf8.RuneCountInString(right) - 2
 	left = cut(left, room)
 	l.add(left + strings.Repeat(" ", max(room-utf8.RuneCountInString(left), 0)+2) + right)
 }
 
-// cut leaves out what is below so many lines.
+// cut removes the lines beyond height.
 func (l *layout) cut(height int) { l.lines = l.lines[:min(len(l.lines), max(height, 0))] }
 
-// addTable adds a table behind an empty line.
+// addTable adds an empty line and a table.
 func (l *layout) addTable(t *report.Table) {
 	l.blank()
 	l.bar = len(l.lines)
 	var text strings.Builder
-	_ = t.Write(&text) // a builder takes all
+	_ = t.Write(&text) // a builder never fails
 	for line := range strings.Lines(text.String()) {
 		l.add(strings.TrimSuffix(line, "\n"))
 	}
 	l.lines[l.bar].bar = true
 }
 
-// addNamed adds a table with one more column at its end, of names that are cut where the line ends.
+// addNamed adds a table with a last column of names, which are cut at the end of the line.
 func (l *layout) addNamed(t *report.Table, title string, names []string) {
 	l.addTable(t)
 	texts := append([]string{title}, names...)
@@ -67,7 +67,7 @@ func cutLines(lines []pageLine, width int) []pageLine {
 	return lines
 }
 
-// size returns bytes as text, nothing for none.
+// size returns bytes as text, "" for 0.
 func size(bytes int64) string {
 	if bytes == 0 {
 		return ""
@@ -75,7 +75,7 @@ func size(bytes int64) string {
 	return units.Bytes(bytes).String()
 }
 
-// addDevices adds what each level has on each device, in so many rows at most.
+// addDevices adds a table of the levels on each device, with at most the given rows.
 func addDevices(l *layout, p *live.Process, rows int) {
 	t := report.Table{Titles: []string{"GPU", "live", "peak", "reserved", "allocs/s", "card used", "process"}}
 	for _, d := range p.Devices {
@@ -95,7 +95,7 @@ func addDevices(l *layout, p *live.Process, rows int) {
 	l.addTable(&t)
 }
 
-// refused says how many requests failed.
+// refused returns text with the number of failed requests, "" for none.
 func refused(level *live.Level) string {
 	if level.Refused == 0 {
 		return ""
@@ -117,7 +117,7 @@ const (
 	byTag    = 't'
 )
 
-// addGroups adds the table that is chosen, in so many lines.
+// addGroups adds the chosen table, in at most the given lines.
 func (p *page) addGroups(l *layout, q *live.Process, lines int) {
 	const head = 2 // an empty line and the titles
 	table := p.table
@@ -146,7 +146,7 @@ func (p *page) addGroups(l *layout, q *live.Process, lines int) {
 	}
 }
 
-// addGroupTable adds a table whose first column, the names of groups, takes the room that the others leave.
+// addGroupTable adds a table whose first column, the names of groups, fills the width that the others leave.
 func (l *layout) addGroupTable(t *report.Table, title string, groups []deviceGroup, label func(deviceGroup, int) string) {
 	if len(t.Rows) == 0 {
 		return
@@ -169,7 +169,7 @@ func (l *layout) addGroupTable(t *report.Table, title string, groups []deviceGro
 
 func pad(text string, width int) string { return fmt.Sprintf("%-*s", width, cut(text, width)) }
 
-// deviceGroup is a group of one device.
+// deviceGroup is a group on one device.
 type deviceGroup struct {
 	live.Group
 	device int32
@@ -177,7 +177,7 @@ type deviceGroup struct {
 
 func named(g deviceGroup) bool { return g.Name != "" }
 
-// label names a group in so many characters.
+// label returns the name of a group in at most width characters.
 func (g deviceGroup) label(devices bool, short func(string, int) string, width int) string {
 	prefix := ""
 	if devices {
@@ -189,7 +189,7 @@ func (g deviceGroup) label(devices bool, short func(string, int) string, width i
 	return prefix + short(g.Name, width-len(prefix))
 }
 
-// groupsOf returns the groups of all devices, those that hold most first, and what is beside the device memory last.
+// groupsOf returns the groups of all devices, the largest first, and those beside the device memory last.
 func groupsOf(p *live.Process, of func(*live.Device) []live.Group) []deviceGroup {
 	var all []deviceGroup
 	for i := range p.Devices {
@@ -206,7 +206,7 @@ func groupsOf(p *live.Process, of func(*live.Device) []live.Group) []deviceGroup
 	return all
 }
 
-// stackGroups returns the stacks of tensors, or of calls of the driver where only those are recorded.
+// stackGroups returns the stacks of tensors, or of driver calls if only those are recorded.
 func stackGroups(d *live.Device) []live.Group {
 	known := func(g live.Group) bool { return g.Name != "" }
 	if d.Driver != nil && slices.ContainsFunc(d.Driver.Stacks, known) &&

@@ -22,28 +22,28 @@ type Viewer struct {
 	page   page
 }
 
-// Refresh is how long a page is shown before it is asked for again.
+// Refresh is the period at which the page is refreshed.
 const Refresh = time.Second
 
 const (
-	// A page without a terminal is of this size.
+	// The size of a page without a terminal.
 	plainWidth  = 100
 	plainHeight = 50
 )
 
-// New returns a viewer of the capture in a folder, with nothing on its page.
+// New returns a viewer of the capture in a folder, with an empty page.
 func New(c *cli.Context, folder string) *Viewer { return &Viewer{c: c, folder: folder} }
 
-// Ask asks the capture what it knows now. The page stays.
+// Ask asks the capture for its present view. It does not change the page.
 func (v *Viewer) Ask() (*live.View, error) { return live.Ask(v.folder) }
 
 // Show puts a view on the page.
 func (v *Viewer) Show(view *live.View) { v.page.view = view }
 
-// Shown returns the view on the page, nil if there is none yet.
+// Shown returns the view on the page, nil before the first.
 func (v *Viewer) Shown() *live.View { return v.page.view }
 
-// Choose chooses the process of a pid, if the view has it.
+// Choose selects the process with a PID, if the view has it.
 func (v *Viewer) Choose(pid int) { v.page.choose(pid) }
 
 // Chosen returns the process that is shown, nil if there is none.
@@ -72,13 +72,13 @@ func (v *Viewer) Print() error {
 	return err
 }
 
-// news is what was asked for.
+// news is the answer of a capture.
 type news struct {
 	view *live.View
 	err  error
 }
 
-// listen asks again and again, until stop is closed.
+// listen asks every Refresh until stop is closed.
 func (v *Viewer) listen(to chan<- news, stop <-chan struct{}) {
 	tick := time.NewTicker(Refresh)
 	defer tick.Stop()
@@ -97,15 +97,15 @@ func (v *Viewer) listen(to chan<- news, stop <-chan struct{}) {
 	}
 }
 
-// watched says what there is beside the page while it is shown.
+// watched is what the page reacts to while it is shown.
 type watched struct {
-	signals   <-chan os.Signal // which end it
-	over      <-chan struct{}  // what the page is of has ended; nil when news tell that
-	interrupt func()           // is what Ctrl-C does; nil for the same as q
-	look      func()           // is called before the page is drawn
+	signals   <-chan os.Signal // that end it
+	over      <-chan struct{}  // closed when the capture ends; nil if its answers tell that
+	interrupt func()           // called on Ctrl-C; nil if Ctrl-C is the same as q
+	look      func()           // called before the page is drawn; may be nil
 }
 
-// reason is why a page is shown no longer.
+// reason is why a page was closed.
 type reason int
 
 const (
@@ -114,7 +114,7 @@ const (
 	signalled
 )
 
-// show shows the page until there is a reason to stop. The signal is that of signalled.
+// show shows the page until there is a reason to stop. sig is the signal, for signalled.
 func (v *Viewer) show(s *screen, w watched) (why reason, sig os.Signal, err error) {
 	fresh, stop := make(chan news), make(chan struct{})
 	defer close(stop)
@@ -147,7 +147,7 @@ func (v *Viewer) show(s *screen, w watched) (why reason, sig os.Signal, err erro
 	}
 }
 
-// take takes news in. It tells whether the capture has ended.
+// take puts an answer on the page. It reports whether the capture has ended.
 func (v *Viewer) take(n news) bool {
 	switch {
 	case n.err == nil:
@@ -162,7 +162,7 @@ func (v *Viewer) take(n news) bool {
 
 const footer = "q quit  tab, arrows: process  k stacks  s streams  t tags"
 
-// Watch shows the page of a capture until it ends or the user has seen enough.
+// Watch shows the page of a capture until the capture ends or the user quits.
 func (v *Viewer) Watch() error {
 	release := v.c.OwnSignals()
 	defer release()
