@@ -1,6 +1,5 @@
-/* The same hooks for programs that preloading does not reach, such as those that load CUDA with RTLD_DEEPBIND: as an auditor
- * (LD_AUDIT, see rtld-audit(7)) this library is asked by the loader about each symbol that is bound or looked up by dlsym, from
- * wherever. */
+/* The same hooks for programs that preloading does not reach, such as those that load CUDA with RTLD_DEEPBIND. When this library is loaded
+ * as an auditor (LD_AUDIT, see rtld-audit(7)), the loader asks it about each symbol that any object binds or looks up with dlsym. */
 #define _GNU_SOURCE
 #include <elf.h>
 #include <link.h>
@@ -10,7 +9,7 @@
 
 int gm_auditing;
 
-/* The driver, while it is loaded, and what la_objclose is told of it. */
+/* The driver while it is loaded, and the cookie by which la_objclose recognises it. */
 static _Atomic(struct link_map *) driver_map;
 static _Atomic(uintptr_t *) driver_cookie;
 
@@ -20,7 +19,7 @@ GM_PUBLIC unsigned la_version(unsigned version)
 	return version < LAV_CURRENT ? version : LAV_CURRENT;
 }
 
-/* driver_came takes note of the driver. A program may unload it, and load it again elsewhere. */
+/* driver_came notes the driver's address. A program may unload the driver and load it again elsewhere. */
 static void driver_came(struct link_map *map, uintptr_t *cookie)
 {
 	gm_forget();
@@ -36,7 +35,8 @@ GM_PUBLIC unsigned la_objopen(struct link_map *map, Lmid_t namespace, uintptr_t 
 	return LA_FLG_BINDTO | LA_FLG_BINDFROM;
 }
 
-/* At the end of a process this comes for every object, and functions of the driver may be called still: those that were found stay known. */
+/* At the end of a process the loader calls this for every object, while functions of the driver may still be called: those already found stay
+ * known. */
 GM_PUBLIC unsigned la_objclose(uintptr_t *cookie)
 {
 	if (cookie == atomic_load(&driver_cookie))
@@ -65,7 +65,7 @@ static uint32_t gnu_hash(const char *name)
 	return h;
 }
 
-/* lookup finds a symbol of a library by its hash table: buckets, of chains of symbols, whose last one's hash is odd. */
+/* lookup finds a symbol in a library's GNU hash table: buckets of chains of symbols. An odd hash marks the last symbol of a chain. */
 static void *lookup(const struct link_map *map, const char *name)
 {
 	const uint32_t *table = NULL;

@@ -16,7 +16,7 @@
 #define NAP_NS 50000
 #define PAGE 4096
 
-/* The ranges of code that the reader knows, in the order they were met: few, since only callers are in it. */
+/* The ranges of code reported to the reader, in order of their first call. There are few, since only callers are reported. */
 struct range {
 	uintptr_t from, to;
 };
@@ -26,7 +26,7 @@ __thread uintptr_t gm_runtime_caller __attribute__((tls_model("initial-exec")));
 static __thread struct range last __attribute__((tls_model("initial-exec")));
 static struct range ranges[MAX_RANGES];
 static _Atomic int known;
-static atomic_flag adding = ATOMIC_FLAG_INIT; /* guards ranges, and what find uses */
+static atomic_flag adding = ATOMIC_FLAG_INIT; /* guards ranges, and the static buffers of find and make_known */
 static int stacks;
 
 /* mapping is a line of /proc/self/maps. */
@@ -54,8 +54,8 @@ static int parse(const char *line, struct mapping *m)
 	return 1;
 }
 
-/* find looks an address up in /proc/self/maps, which needs no lock of the loader's: the caller may hold one of CUDA's, for which another
- * thread waits inside of dlopen. Its buffer is not on the stack, which may be small. */
+/* find looks an address up in /proc/self/maps. Asking the loader would take its lock and could deadlock: the caller may hold a lock of CUDA's
+ * for which another thread waits inside dlopen. The buffer is static, since the stack may be small. */
 static int find(uintptr_t address, struct mapping *m)
 {
 	static char text[2 * PATH_MAX];
@@ -100,13 +100,13 @@ static int is_known(uintptr_t address)
 	return 0;
 }
 
-/* make_known tells the reader of the library that holds an address, once. */
+/* make_known reports the library that holds an address to the reader, once. */
 static void make_known(uintptr_t address)
 {
 	if (inside(address, &last) || is_known(address))
 		return;
 	while (atomic_flag_test_and_set_explicit(&adding, memory_order_acquire))
-		nanosleep(&(struct timespec){0, NAP_NS}, NULL); /* to yield is not enough where threads have priorities */
+		nanosleep(&(struct timespec){0, NAP_NS}, NULL); /* yielding is not enough if threads have priorities */
 	int n = atomic_load(&known);
 	if (!is_known(address) && n < MAX_RANGES) {
 		static struct mapping m;
@@ -131,7 +131,7 @@ uintptr_t gm_caller(void *direct)
 	return address;
 }
 
-/* The first backtrace loads the unwinder, which must not happen under a lock of CUDA's. */
+/* The first backtrace loads the unwinder. That must not happen while a lock of CUDA's is held. */
 __attribute__((constructor)) static void prepare_stacks(void)
 {
 	const char *wanted = getenv("GMTRACE_NATIVE");

@@ -1,4 +1,4 @@
-/* What code takes of the device: at once when it is loaded, or, where loading is lazy, when a function is first looked for or launched. */
+/* Device memory taken by code: when it is loaded or, with lazy loading, when a function is first looked up or launched. */
 #include "measure.h"
 
 /* CODE defines the hook of a call that may load code. */
@@ -26,7 +26,7 @@ CODE(cuLibraryGetKernel, (void **kernel, void *library, const char *name), kerne
 CODE(cuLibraryGetGlobal, (uint64_t *p, size_t *size, void *library, const char *name), p, size, library, name)
 CODE(cuKernelGetFunction, (void **function, void *kernel), function, kernel)
 
-/* Functions that were launched before, by hash, with few steps to the next free place. What does not fit is taken to be there. */
+/* Functions that were launched before, in a hash table with at most STEPS probes. A function that finds no slot counts as launched before. */
 #define LAUNCHED (1 << 14)
 #define STEPS 16
 
@@ -45,8 +45,8 @@ static int launched_before(void *function)
 	return 1;
 }
 
-/* LAUNCH defines the hook of a launch, of which the first of each function is measured: it may load code, and make room for the
- * stacks of its threads. */
+/* LAUNCH defines the hook of a launch. The first launch of each function is measured: it may load code, and allocate the stacks of the
+ * threads. */
 #define LAUNCH(name, parameters, function, ...) \
 	int name parameters \
 	{ \

@@ -6,10 +6,10 @@ DRIVER(cuCtxPushCurrent_v2, (void *context))
 DRIVER(cuCtxPopCurrent_v2, (void **context))
 DRIVER(cuDevicePrimaryCtxGetState, (int device, unsigned *flags, int *active))
 
-/* start is what is known before a context is made. */
+/* start is the state before a context is made. */
 struct start {
 	uint64_t time;
-	size_t used; /* of the device; 0 where there is no context yet to ask in */
+	size_t used; /* bytes of the device in use; 0 if there was no context to ask in */
 };
 
 static struct start starting(int device)
@@ -22,7 +22,7 @@ static struct start starting(int device)
 	return s;
 }
 
-/* made tells of a new context. Without a context before, the reader knows by other means what was used. */
+/* made records a new context. If there was no context before, the reader gets the bytes used before from NVML. */
 static int made(int result, enum gm_kind kind, void **context, int device, struct start start, void *caller)
 {
 	GM_QUIETLY;
@@ -47,7 +47,7 @@ static int active(int device)
 	return CALL(cuDevicePrimaryCtxGetState, device, &flags, &on) == CU_SUCCESS && on;
 }
 
-/* unmade tells that the primary context of a device is gone. */
+/* unmade records that the primary context of a device is gone. */
 static int unmade(int result, int was_active, int device, void *caller)
 {
 	GM_QUIETLY;

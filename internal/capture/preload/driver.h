@@ -1,5 +1,5 @@
-/* The CUDA driver as the hooks see it: its types, and how its functions are found. The layouts are those of cuda.h 13.0, of which only
- * what is needed is declared. */
+/* The CUDA driver as the hooks see it: its types, and how its functions are found. The layouts are those of cuda.h 13.0; only what is needed
+ * is declared. */
 #ifndef GM_DRIVER_H
 #define GM_DRIVER_H
 
@@ -45,7 +45,7 @@ enum gm_hook {
 	HOOKS
 };
 
-/* gm_real returns the driver's own function behind a hook; NULL when the driver has none. */
+/* gm_real returns the driver's function that a hook wraps; NULL if the driver has none. */
 extern _Atomic(void *) gm_reals[HOOKS];
 void *gm_resolve(enum gm_hook hook);
 
@@ -55,25 +55,25 @@ static inline void *gm_real(enum gm_hook hook)
 	return __builtin_expect(real != NULL, 1) ? real : gm_resolve(hook);
 }
 
-/* GM_FOUND is for variables that hold functions of the driver. gm_forget sets these to NULL, gm_reals among them. */
+/* GM_FOUND marks variables that cache functions of the driver, gm_reals among them. gm_forget sets them all to NULL. */
 #define GM_FOUND __attribute__((section("gm_found")))
 void gm_forget(void);
 
-/* gm_driver returns any function of the driver by its exported name; NULL when it has none. */
+/* gm_driver returns any function of the driver by its exported name; NULL if there is none. */
 void *gm_driver(const char *name);
 
-/* gm_hook_named returns the hook of an exported name, -1 when there is none, and gm_wrapper the function that takes its place. */
+/* gm_hook_named returns the hook of an exported name, -1 if there is none; gm_wrapper returns the wrapper of a hook. */
 int gm_hook_named(const char *name);
 void *gm_wrapper(enum gm_hook hook);
 
-/* gm_auditing says that this is an auditor, which must not load or look for libraries: it lives in a namespace of its own. */
+/* gm_auditing is set in an auditor, which must not load or look up libraries, since it lives in a linker namespace of its own. */
 extern int gm_auditing;
 
-/* gm_audited_driver is gm_driver of an auditor. */
+/* gm_audited_driver is gm_driver for an auditor. */
 void *gm_audited_driver(const char *name);
 
-/* gm_runtime_wrapper returns the function that takes the place of one of the CUDA runtime's, NULL when there is none, or when another
- * runtime's was replaced before. */
+/* gm_runtime_wrapper returns the wrapper of a function of the CUDA runtime; NULL if there is none, or if it already wraps that of another
+ * runtime. */
 void *gm_runtime_wrapper(const char *name, void *real);
 
 /* gm_dlsym is the dlsym of the C library. */

@@ -1,5 +1,5 @@
-/* The functions of the CUDA driver that change a process's memory: HOOK(name, parameters), each returns a CUresult. Left out on
- * purpose: cuGetExportTable, and the functions of cuda.h before version 3.2 (32-bit sizes). */
+/* The functions of the CUDA driver that change a process's memory: HOOK(name, parameters); each returns a CUresult. Deliberately left out:
+ * cuGetExportTable, and the functions of cuda.h before version 3.2 (32-bit sizes). */
 HOOK(cuGetProcAddress, (const char *name, void **fn, int version, uint64_t flags))
 HOOK(cuGetProcAddress_v2, (const char *name, void **fn, int version, uint64_t flags, int *status))
 HOOK(cuMemAlloc_v2, (uint64_t *p, size_t size))

@@ -1,4 +1,4 @@
-/* What a call made a context take of the device for itself: code, stacks of threads, and the like. */
+/* Device memory that a call made a context take for itself, such as for code and stacks of threads. */
 #ifndef GM_MEASURE_H
 #define GM_MEASURE_H
 
@@ -13,7 +13,7 @@ struct gm_measure {
 
 struct gm_measure gm_before(void);
 
-/* gm_after tells how much the context has grown, if nothing else went on meanwhile, and returns result. */
+/* gm_after records by how much the context has grown, unless other calls were recorded meanwhile, and returns result. */
 int gm_after(struct gm_measure m, int result, enum gm_growth what, void *caller);
 
 #endif

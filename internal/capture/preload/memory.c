@@ -66,7 +66,7 @@ static size_t element(int format)
 	case 0x0a: /* SIGNED_INT32 */
 	case 0x20: /* FLOAT */
 		return 4;
-	default: /* 16 bits; the packed formats are no part of deep learning */
+	default: /* 16 bits; packed formats, which deep learning does not use, are counted as such */
 		return 2;
 	}
 }

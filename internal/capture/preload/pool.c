@@ -1,9 +1,9 @@
-/* Memory pools: what is allocated in them, and what they themselves hold of the device. */
+/* Memory pools: the allocations in them, and the device memory that they hold. */
 #include "quiet.h"
 #include "tell.h"
 
 #define MAX_POOLS 64
-#define SAMPLE_NS 1000000 /* asking a pool takes 0.7 us, so it is not asked at every allocation */
+#define SAMPLE_NS 1000000 /* asking a pool for its size takes 0.7 us: too long for every allocation */
 
 struct pool {
 	_Atomic(void *) pool;
@@ -23,7 +23,7 @@ static struct pool *known(void *handle)
 	return NULL;
 }
 
-/* pool_of returns what is kept of a pool; NULL when there are too many. */
+/* pool_of returns the entry of a pool; NULL if there are too many pools. */
 static struct pool *pool_of(void *handle)
 {
 	struct pool *p = known(handle);
@@ -37,14 +37,14 @@ static struct pool *pool_of(void *handle)
 
 static void forget(void *handle)
 {
-	for (struct pool *p; handle && (p = known(handle));) { /* twice, if two threads met it at once */
+	for (struct pool *p; handle && (p = known(handle));) { /* two entries, if two threads met the pool at once */
 		atomic_store(&p->held, 0);
 		atomic_store(&p->sampled_ns, 0);
 		atomic_store(&p->pool, NULL);
 	}
 }
 
-/* sample tells what a pool holds, when that has changed. */
+/* sample records what a pool holds, if that has changed. */
 static void sample(void *handle, int device, void *caller)
 {
 	uint64_t held;

@@ -1,6 +1,6 @@
-/* What this library does for itself is not to be noticed: a thread is not cancelled in it, which would leave locks held and slots unfinished,
- * or lose what the driver has just given, and errno stays. Calls of the program's own to the driver are made outside of it, and may be
- * cancelled as ever. */
+/* The library's own work must not be noticed by the program: errno stays the same, and a thread is not cancelled during it, which would leave
+ * locks held, slots unfinished or memory unrecorded. The program's own calls of the driver are made outside of such a section, and can be
+ * cancelled as usual. */
 #ifndef GM_QUIET_H
 #define GM_QUIET_H
 
@@ -24,7 +24,7 @@ static inline void gm_quiet_end(struct gm_quiet *q)
 	errno = q->error;
 }
 
-/* GM_QUIETLY holds up to the end of the block that it stands in. */
+/* GM_QUIETLY begins such a section, which ends with the enclosing block. */
 #define GM_QUIETLY __attribute__((cleanup(gm_quiet_end), unused)) struct gm_quiet quiet_ = gm_quiet_begin()
 
 #endif

@@ -1,9 +1,9 @@
-/* Finding the driver's functions, and standing in their place when others look for them.
+/* Finding the driver's functions, and replacing them by wrappers when programs look them up.
  *
- * Programs come to the driver in three ways: linked against libcuda.so.1, by dlsym, or by cuGetProcAddress, which the CUDA runtime,
- * shared or static, itself finds by dlsym. The first is interposed by the names that this library exports, the second by the dlsym
- * below, the third by the hooks of cuGetProcAddress. Of a name such as cuMemAlloc the driver hands out the version that fits the
- * caller; which one it is, its address tells, since it is that of an exported symbol (seen with driver 580).
+ * Programs reach the driver in three ways: linked against libcuda.so.1, by dlsym, or by cuGetProcAddress, which the CUDA runtime, shared or
+ * static, itself finds by dlsym. The first way is interposed by the names that this library exports, the second by the dlsym below, the third
+ * by the hooks of cuGetProcAddress. For a name such as cuMemAlloc, cuGetProcAddress returns the version that fits the caller. Its address
+ * identifies the version, since it is that of an exported symbol (observed with driver 580).
  */
 #define _GNU_SOURCE
 #include "driver.h"
@@ -38,8 +38,8 @@ void gm_forget(void)
 		atomic_store(found, NULL);
 }
 
-/* The first version of the GNU C library, which all later ones still have. That no look-up fails matters: a failure allocates memory, and
- * an allocator may be calling. */
+/* The oldest symbol version of the GNU C library, which all later releases still provide. A lookup must not fail: a failure allocates memory,
+ * and the caller may be an allocator. */
 #if defined(__x86_64__)
 #define FIRST_VERSION "GLIBC_2.2.5"
 #else
@@ -100,8 +100,8 @@ void *gm_resolve(enum gm_hook hook)
 	return real;
 }
 
-/* gm_pick decides what a call of dlsym returns: a wrapper, NULL, or PASS. What comes after the caller only the C library can tell: here it
- * would be what comes after this library, to another one that wraps the driver maybe that one itself. */
+/* gm_pick decides what a call of dlsym returns: a wrapper, NULL, or PASS. RTLD_NEXT is passed on, since only the C library's own dlsym knows
+ * which object called: looked up here it would mean after this library, which for another library that wraps the driver may be itself. */
 __attribute__((used)) void *gm_pick(void *handle, const char *name)
 {
 	libc_dlsym();
@@ -110,14 +110,14 @@ __attribute__((used)) void *gm_pick(void *handle, const char *name)
 		return PASS;
 	void *found = gm_dlsym(handle, name);
 	if (!found)
-		return PASS; /* sets dlerror as the caller expects */
-	if (found == hooks[hook].wrapper) /* found here, and it is there only if the driver is */
+		return PASS; /* it sets dlerror, as the caller expects */
+	if (found == hooks[hook].wrapper) /* this library's own wrapper: return it only if the driver has the function */
 		return gm_real(hook) ? found : gm_dlsym(handle, "(libcuda.so.1 is not loaded)");
 	return found == gm_real(hook) ? hooks[hook].wrapper : found;
 }
 
-/* dlsym itself. The C library's takes RTLD_NEXT to mean after the object that called, so it must be jumped to, and not called. It may
- * itself be jumped to: endbr64 and hint #34, which is bti c, say so to processors that check. */
+/* dlsym itself. For RTLD_NEXT the C library's dlsym looks at its return address to find the calling object, so this function must jump to it
+ * instead of calling it. endbr64 and hint #34 (bti c) mark this function as a valid target of indirect jumps for processors that check. */
 #if defined(__x86_64__)
 __asm__(".text\n"
 	".globl dlsym\n"
@@ -177,7 +177,7 @@ __asm__(".text\n"
 #error "gmtrace's preload library knows x86-64 and arm64 only"
 #endif
 
-/* report tells of a version of a hooked function that is not hooked. */
+/* report records that a function was looked up in a version that is not hooked. */
 static void report(const char *name)
 {
 	if (!gm_on())
@@ -186,7 +186,7 @@ static void report(const char *name)
 	gm_push(&r, name, (unsigned)strlen(name));
 }
 
-/* replace returns the wrapper of what cuGetProcAddress found under a name. */
+/* replace returns the wrapper of the function that cuGetProcAddress found under a name. */
 static void *replace(const char *name, void *found)
 {
 	static const char *const suffixes[] = {"", "_v2", "_v3", "_v4", "_ptsz"};

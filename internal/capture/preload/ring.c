@@ -21,9 +21,9 @@
 #define NAP_NS 50000
 #define LONG_NAP_NS 1000000 /* after NAPS short ones */
 #define NAPS 200
-#define PATIENCE 5000 /* long naps; a reader that takes nothing meanwhile is taken for dead. Not a time: a stopped process has none */
+#define PATIENCE 5000 /* long naps after which a reader that freed no slot counts as dead. Naps, not a time: while the process is stopped, none are taken */
 
-#define SPARE (256ULL << 20) /* bytes of a folder in memory that are left to others: NCCL and data loaders need it, and fail without */
+#define SPARE (256ULL << 20) /* bytes of a folder in memory left free for others, such as NCCL and data loaders, which fail without */
 #define TRIES 100
 
 /* What a process knows of its ring; while it is being opened, the process that opens it, negative. */
@@ -46,8 +46,8 @@ uint64_t gm_now(void)
 	return now_on(CLOCK_MONOTONIC);
 }
 
-/* A process forked after CUDA began cannot use CUDA, and must not write into its parent's ring. In its copy of this page owned is 0; handlers
- * of pthread_atfork would be another C library's where this one is loaded as an auditor. */
+/* A process forked after CUDA began cannot use CUDA, and must not write into its parent's ring. In a child this page is wiped, so that owned is
+ * 0. pthread_atfork does not work here: an auditor has a C library of its own, whose handlers the program's fork does not call. */
 static int *owned;
 
 static void keep_from_children(void)
@@ -59,7 +59,7 @@ static void keep_from_children(void)
 	*owned = 1;
 }
 
-/* is_child says whether this process was forked from the one that opened the ring. */
+/* is_child returns whether this process was forked from the one that opened the ring. */
 static int is_child(void)
 {
 	if (__builtin_expect(owned != NULL, 1))
@@ -100,36 +100,37 @@ static void describe(struct gm_header *h)
 	}
 }
 
-/* has_room tells whether a folder in memory has room for a ring. In a container it may be small. */
+/* has_room returns whether a folder in memory has room for a ring. In a container it may be small. */
 static int has_room(const char *folder)
 {
 	struct statvfs s;
 	return statvfs(folder, &s) == 0 && (uint64_t)s.f_bavail * s.f_frsize >= SPARE;
 }
 
-/* allocate gives a file its size and its blocks: a full disk is an error here, and not a SIGBUS later. Signals of a profiler interrupt it. */
+/* allocate sets a file's size and allocates its blocks, so that a full disk is an error now and not a SIGBUS later. It retries after a
+ * profiler's signals. */
 static int allocate(int fd, size_t size)
 {
 	struct rlimit largest;
 	int error = EINTR;
 	if (getrlimit(RLIMIT_FSIZE, &largest) == 0 && largest.rlim_cur < size)
-		return EFBIG; /* and not a signal */
+		return EFBIG; /* instead of SIGXFSZ */
 	for (int i = 0; error == EINTR && i < TRIES; i++)
 		error = posix_fallocate(fd, 0, (off_t)size);
 	return error;
 }
 
-/* The names of files. One thread is at them, once, and its stack may be small. */
+/* The names of files. They are static, since the stack may be small; only one thread uses them, once. */
 static char path[PATH_MAX], whole[PATH_MAX];
 
-/* put_name makes the name of a file of this process; 0 when it is too long. */
+/* put_name builds the name of a file of this process; it returns 0 if the name is too long. */
 static int put_name(char name[PATH_MAX], const char *folder, const char *kind, uint64_t number)
 {
 	int n = snprintf(name, PATH_MAX, "%s/%s.%d.%llu", folder, kind, getpid(), (unsigned long long)number);
 	return n > 0 && n < PATH_MAX;
 }
 
-/* map makes and maps the file; -1 when that fails. */
+/* map creates and maps the file; it returns -1 if that fails. */
 static int map(const char *folder)
 {
 	uint64_t now = gm_now();
@@ -153,7 +154,7 @@ static int map(const char *folder)
 	return rename(path, whole);
 }
 
-/* Where rings are made, as the environment said when the program began: it may clear its environment. */
+/* The folders of rings, read from the environment at the program's start, since the program may clear its environment. */
 static const char *const variables[] = {"GMTRACE_RINGS", "GMTRACE_DIR"};
 static char folders[2][PATH_MAX];
 
@@ -169,12 +170,12 @@ __attribute__((constructor)) static void remember_folders(void)
 static int start(void)
 {
 	int next = OFF;
-	remember_folders(); /* in a constructor that runs before the one above */
+	remember_folders(); /* this call may come from a constructor that runs before the one above */
 	for (int i = 0; next == OFF && i < 2; i++)
 		if (folders[i][0] && (i > 0 || has_room(folders[i])) && map(folders[i]) == 0)
 			next = ON;
 	if (next == OFF && folders[1][0] && put_name(path, folders[1], "noring", gm_now()))
-		(void)!mknod(path, S_IFREG | 0600, 0); /* says so, and needs no descriptor */
+		(void)!mknod(path, S_IFREG | 0600, 0); /* tells gmtrace that there is no ring; mknod needs no descriptor */
 	keep_from_children();
 	return next;
 }
@@ -198,7 +199,7 @@ int gm_on(void)
 	return now == ON;
 }
 
-/* wait_for_room waits until n slots at position are free; 0 when the reader is gone. */
+/* wait_for_room waits until n slots at position are free; it returns 0 if the reader is gone. */
 static int wait_for_room(uint64_t position, unsigned n)
 {
 	uint64_t tail = atomic_load_explicit(&header->tail, memory_order_acquire);

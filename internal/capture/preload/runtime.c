@@ -1,9 +1,9 @@
-/* The CUDA runtime's allocation functions, for attribution only: while one runs, its caller is who asks for memory. What it allocates, the
- * hooks of the driver see. A runtime that is linked statically is not interposed, and need not be: its caller is the library that it is
- * linked into.
+/* Wrappers of the CUDA runtime's allocation functions, for attribution only: while one runs, memory is attributed to its caller. The
+ * allocations themselves are recorded by the hooks of the driver. A statically linked runtime is not interposed and need not be: memory is
+ * attributed to the library that it is linked into.
  *
- * Which runtime a call was meant for, of maybe several in the process, is what the loader would have found: the caller's own symbols and
- * those of its dependencies, in that order.
+ * A process may have several runtimes. The one that a call is meant for is found as the loader would find it: among the caller's own symbols,
+ * then those of its dependencies.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -32,16 +32,16 @@ enum bound {
 	BOUND
 };
 
-/* The functions that an auditor saw being bound. */
+/* The functions whose binding an auditor saw. */
 static _Atomic(void *) bound[BOUND];
 
-/* call is a place in the code that calls a function of the runtime, and the function that is meant there: known once it is set. */
+/* call is a call site of a function of the runtime, and the function that is meant there, NULL until it is known. */
 struct call {
 	_Atomic(void *) place;
 	_Atomic(void *) function;
 };
 
-/* symbol_of looks for a symbol of an object that is loaded under a name, which need not be that of a file any more. */
+/* symbol_of looks up a symbol of a loaded object by the object's name. The object's file may no longer exist. */
 static void *symbol_of(const char *object, const char *name)
 {
 	void *handle = dlopen(object, RTLD_LAZY | RTLD_NOLOAD);
@@ -51,7 +51,7 @@ static void *symbol_of(const char *object, const char *name)
 	return found;
 }
 
-/* is_runtime copies the name of an object, and ends the walk, when it is a runtime: also one that was renamed when it was packed. */
+/* is_runtime copies the name of an object and ends the walk if the object is a runtime, including one that packaging renamed. */
 static int is_runtime(struct dl_phdr_info *info, size_t size, void *name)
 {
 	const char *base = strrchr(info->dlpi_name, '/');
@@ -62,7 +62,7 @@ static int is_runtime(struct dl_phdr_info *info, size_t size, void *name)
 	return 1;
 }
 
-/* of_runtime looks for a symbol of any runtime. There may be no room for a path on the stack. */
+/* of_runtime looks up a symbol of any runtime. The path is not on the stack, which may be small. */
 static void *of_runtime(const char *name)
 {
 	void *found = NULL;
@@ -75,8 +75,8 @@ static void *of_runtime(const char *name)
 	return found;
 }
 
-/* meant finds the function that a caller would have called. One that names no runtime among its dependencies was loaded by something
- * that does: then it is any runtime of the process. */
+/* meant finds the function that a caller would have called. A caller without a runtime among its dependencies was loaded by an object that
+ * has one; for it, any runtime of the process is taken. */
 static void *meant(void *caller, const char *name, void *self)
 {
 	GM_QUIETLY;

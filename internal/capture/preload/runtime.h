@@ -1,4 +1,4 @@
-/* The allocation functions of the CUDA runtime: RUNTIME(name, parameters, arguments), each returns a cudaError_t. */
+/* The allocation functions of the CUDA runtime: RUNTIME(name, parameters, arguments); each returns a cudaError_t. */
 RUNTIME(cudaMalloc, (void **p, size_t size), p, size)
 RUNTIME(cudaMallocAsync, (void **p, size_t size, void *stream), p, size, stream)
 RUNTIME(cudaMallocAsync_ptsz, (void **p, size_t size, void *stream), p, size, stream)

@@ -1,4 +1,4 @@
-/* Records of what the hooks saw. */
+/* Records of the hooked calls. */
 #define _GNU_SOURCE
 #include "tell.h"
 
@@ -35,7 +35,7 @@ uint64_t gm_context(void)
 	return CALL(cuCtxGetCurrent, &context) == CU_SUCCESS ? (uint64_t)context : 0;
 }
 
-/* A thread that captures a graph may not ask for much; relaxed, it may. */
+/* A thread that captures a graph may make few calls, unless its capture mode is relaxed. */
 int gm_memory(size_t *free, size_t *total)
 {
 	int mode = RELAXED;
@@ -46,7 +46,7 @@ int gm_memory(size_t *free, size_t *total)
 	return known;
 }
 
-/* introduce tells the reader of a device, once. */
+/* introduce reports a device to the reader, once. */
 static void introduce(int ordinal)
 {
 	static _Atomic uint8_t met[MAX_DEVICES];
@@ -77,7 +77,7 @@ void gm_tell(struct gm_record *r, void *caller)
 	gm_push(r, frames, (unsigned)n * sizeof *frames);
 }
 
-/* refused tells of a request that failed for want of memory. */
+/* refused records a request that failed for lack of memory. */
 static void refused(enum gm_kind request, int device, size_t size, void *caller)
 {
 	size_t free = 0, total = 0;

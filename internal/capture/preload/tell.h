@@ -1,14 +1,14 @@
-/* Records of what the hooks saw: what came after a call, what goes before one. */
+/* Records of the hooked calls: allocations after the call, frees before it. */
 #ifndef GM_TELL_H
 #define GM_TELL_H
 
 #include "driver.h"
 #include "ring.h"
 
-/* Records told so far by the hooks. That it stood still during a measurement tells that nothing else was going on. */
+/* Number of records written by the hooks. If it did not change during a measurement, no other hooked call was made. */
 extern _Atomic uint64_t gm_told;
 
-/* DRIVER declares a function of the driver that is not hooked, CALL calls it. */
+/* DRIVER declares a function of the driver that is not hooked; CALL calls it. */
 #define DRIVER(name, parameters) \
 	typedef int name##_fn parameters; \
 	static name##_fn *name##_get(void) \
@@ -32,24 +32,26 @@ int gm_memory(size_t *free, size_t *total);
 /* gm_tell adds a record, with the caller and, when wanted, its stack. */
 void gm_tell(struct gm_record *r, void *caller);
 
-/* gm_came tells how a request ended that would have brought r, and returns result; in r.device, GM_HERE stands for the current device. */
+/* gm_came records the outcome of a request: r if it succeeded, GM_OOM if memory was short. It returns result. GM_HERE in r.device stands for
+ * the current device. */
 int gm_came(int result, struct gm_record r, void *caller);
 
-/* gm_came_here is gm_came of memory of the current context. */
+/* gm_came_here is gm_came for memory of the current context. */
 int gm_came_here(int result, enum gm_kind kind, uint64_t at, uint64_t size, void *caller);
 
 #define GM_HERE (-2)
 
-/* gm_going tells of memory that a call is about to take away, and whether it told; gm_gone tells when it did not, and returns result. */
+/* gm_going records memory that a call is about to free, and returns whether it did; gm_gone records that the call failed, if it did, and
+ * returns result. */
 int gm_going(enum gm_kind kind, uint64_t at, uint64_t size, uint64_t stream, void *caller);
 int gm_gone(int result, int told, enum gm_kind failed, uint64_t at, uint64_t size, void *caller);
 
 #define CALLER __builtin_return_address(0)
 
-/* GOT is what a call stored, if it did. */
+/* GOT is what a successful call stored, else 0. */
 #define GOT(result, p) ((result) == CU_SUCCESS ? (uint64_t)*(p) : 0)
 
-/* CAME tells of memory of the current context. */
+/* CAME is gm_came_here for the caller of the hook. */
 #define CAME(result, what, at, size) gm_came_here(result, what, at, size, CALLER)
 
 #endif
