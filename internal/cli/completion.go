@@ -7,8 +7,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// The words that make a tool print what it says of itself instead of doing its work: the completion script for a shell, and its
-// manual page.
+// The words that make a tool print its completion script for a shell, or its manual page.
 const (
 	completionCommand = "completion"
 	manCommand        = "man"
@@ -16,7 +15,7 @@ const (
 
 var shells = [...]string{"bash", "zsh", "fish"}
 
-// complete prints a completion script: of commands, flags, their values where these are known, and of file names.
+// complete prints a completion script for commands, flags, values of flags that are known, and file names.
 func complete(w io.Writer, shell string, model *kong.Application) error {
 	switch shell {
 	case "bash":
@@ -32,17 +31,17 @@ func complete(w io.Writer, shell string, model *kong.Application) error {
 	return Usage("completion for %q: expected %s", shell, strings.Join(shells[:], ", "))
 }
 
-// expects is what comes after a flag.
+// expects is the kind of value that a flag takes.
 type expects int
 
 const (
 	nothing expects = iota
-	words           // of a list
+	words           // one of a list
 	file
-	text // that cannot be completed
+	text // without completion
 )
 
-// value returns what comes after a flag, and the list of words.
+// value returns the kind of value that a flag takes, and the list of words for kind words.
 func value(flag *kong.Flag) (expects, []string) {
 	switch {
 	case flag.IsBool() || flag.IsCounter():
@@ -55,7 +54,7 @@ func value(flag *kong.Flag) (expects, []string) {
 	return text, nil
 }
 
-// commands returns the names of the commands, and those of a tool that has none of its own.
+// commands returns the names of the tool's commands, followed by completion and man.
 func commands(model *kong.Application) []string {
 	var names []string
 	for _, node := range model.Children {
@@ -73,7 +72,7 @@ func flagsOf(model *kong.Application, node *kong.Node) []*kong.Flag {
 	return flags
 }
 
-// spellings returns a flag as it may be typed.
+// spellings returns the ways to type a flag.
 func spellings(flag *kong.Flag) []string {
 	names := []string{"--" + flag.Name}
 	if flag.Short != 0 {

@@ -8,7 +8,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// bashScript is the function that bash calls. Bash takes "--flag=value" for three words.
+// bashScript is the function that bash calls. Bash splits "--flag=value" into three words.
 const bashScript = `_%[1]s() {
     local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} command=%[2]s flags=
     if [[ $word == = ]]; then
@@ -35,7 +35,7 @@ const bashScript = `_%[1]s() {
 complete -o filenames -F _%[1]s %[1]s
 `
 
-// completeBash prints the script for bash, which zsh understands, too.
+// completeBash prints the script for bash, which zsh also understands.
 func completeBash(w io.Writer, model *kong.Application) error {
 	var values, flags strings.Builder
 	add := func(command string, node *kong.Node) {
@@ -62,7 +62,7 @@ func completeBash(w io.Writer, model *kong.Application) error {
 	return err
 }
 
-// bashValue returns what is offered after a flag: a branch of a case, or nothing where files will do.
+// bashValue returns the branch of a case that completes the value of a flag; "" if the value is a file.
 func bashValue(command string, flag *kong.Flag) string {
 	var patterns []string
 	for _, name := range spellings(flag) {

@@ -8,7 +8,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// completeFish prints the script for fish, a line for each command and flag.
+// completeFish prints the script for fish, one line for each command and flag.
 func completeFish(w io.Writer, model *kong.Application) error {
 	f := fish{name: model.Name}
 	all := strings.Join(commands(model), " ")
@@ -41,7 +41,7 @@ type fish struct {
 	text strings.Builder
 }
 
-// line adds a completion that holds under a condition, always for "".
+// line adds a completion that is offered under a condition; "" is always.
 func (f *fish) line(condition string, parts ...string) {
 	fmt.Fprintf(&f.text, "complete -c %s", f.name)
 	if condition != "" {
@@ -66,7 +66,7 @@ func (f *fish) flag(condition string, flag *kong.Flag) {
 	f.line(condition, append(parts, "-d", fishQuote(flag.Help))...)
 }
 
-// fishQuote quotes text for fish: within single quotes, only those and backslashes are more than text.
+// fishQuote quotes text for fish. Within single quotes only quotes and backslashes are special.
 func fishQuote(text string) string {
 	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(text) + "'"
 }

@@ -11,14 +11,14 @@ import (
 	"time"
 )
 
-// grace is how long a command has to return after an interrupt. Then the process ends without it.
+// grace is how long a command has to return after an interrupt. Then the process exits.
 const grace = 150 * time.Millisecond
 
-// interrupt is the end of a command by a signal.
+// interrupt ends a command on a signal.
 type interrupt struct {
 	ctx    context.Context
 	cancel context.CancelFunc
-	signal atomic.Int32 // that came, 0 for none
+	signal atomic.Int32 // received, 0 for none
 }
 
 func newInterrupt() *interrupt {
@@ -27,7 +27,8 @@ func newInterrupt() *interrupt {
 	return i
 }
 
-// Context returns a context that ends with an interrupt, for all loops of a command. A command that has not returned 150 ms later is ended.
+// Context returns a context that an interrupt cancels, for all loops of a command. If the command has not returned 150 ms later, the process
+// exits.
 func (c *Context) Context() context.Context {
 	if c.interrupt == nil {
 		return context.Background()
@@ -50,14 +51,14 @@ func (i *interruptible) Read(b []byte) (int, error) {
 	return i.Reader.Read(b)
 }
 
-// Heeded returns those signals that this process was not started to ignore, as it is by nohup and by shells for what they run in the
-// background. To ask for the others would end that, for the programs that it starts as well.
+// Heeded returns those of the signals that this process was not started to ignore. nohup, and shells for background jobs, start programs that
+// ignore some. Handling those would undo that, also for programs that this process starts.
 func Heeded(signals ...os.Signal) []os.Signal {
 	return slices.DeleteFunc(slices.Clone(signals), signal.Ignored)
 }
 
-// watchInterrupts ends the context on an interrupt and, if the command does not return, the process, without half written files. The
-// function that it returns ends the watch.
+// watchInterrupts cancels the context on an interrupt and, if the command does not return, removes unfinished files and exits. The function
+// that it returns ends the watch.
 func (c *Context) watchInterrupts() (stop func()) {
 	signals := make(chan os.Signal, 1)
 	done := make(chan struct{})
@@ -85,7 +86,7 @@ func (c *Context) watchInterrupts() (stop func()) {
 	}
 }
 
-// OwnSignals leaves interrupts to the command, until the function that it returns is called. By default they end the tool.
+// OwnSignals leaves interrupts to the command until the returned function is called. By default they end the tool.
 func (c *Context) OwnSignals() (release func()) {
 	c.stop()
 	c.stop = func() {}

@@ -12,10 +12,10 @@ func WriteJSON(w io.Writer, value any) error {
 	return out.Encode(value)
 }
 
-// WriteJSONLine prints a value as JSON on one line, for a command that prints one after the other.
+// WriteJSONLine prints a value as JSON on one line, for a command that prints a sequence of values.
 func WriteJSONLine(w io.Writer, value any) error { return encoder(w).Encode(value) }
 
-// encoder leaves <, > and & in names readable: no page includes this JSON.
+// encoder does not escape <, > and &, since the JSON is not embedded in HTML.
 func encoder(w io.Writer) *json.Encoder {
 	out := json.NewEncoder(w)
 	out.SetEscapeHTML(false)

@@ -9,7 +9,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// manual is a manual page in the making, in roff's macros for them.
+// manual is a manual page under construction, in roff's man macros.
 type manual struct {
 	model    *kong.Application
 	examples []string
@@ -19,7 +19,7 @@ type manual struct {
 
 const exampleMark = "Example: "
 
-// printManual prints the manual page of a tool, made of what --help says.
+// printManual prints the manual page of a tool, made from its --help.
 func printManual(w io.Writer, model *kong.Application, help string, info *debug.BuildInfo) error {
 	m := &manual{model: model}
 	name := model.Name
@@ -55,7 +55,7 @@ func printManual(w io.Writer, model *kong.Application, help string, info *debug.
 	return err
 }
 
-// statuses are what a manual page says of exit statuses.
+// statuses is the manual page's text on exit statuses.
 var statuses = [...][2]string{
 	{"0", "Done."},
 	{"1", "It failed, or what was asked for is not possible."},
@@ -82,7 +82,7 @@ func (m *manual) item(tag string) {
 	m.line(tag)
 }
 
-// line adds plain text, in lines of up to lineWidth characters, which are joined when the page is shown.
+// line adds plain text in lines of up to lineWidth characters. roff joins the lines.
 func (m *manual) line(text string) {
 	line := ""
 	for word := range strings.FieldsSeq(text) {
@@ -114,8 +114,8 @@ func (m *manual) synopsis() {
 	}
 }
 
-// paragraphs adds text whose paragraphs are apart by empty lines, and keeps the examples for later. One that begins with a word and two
-// spaces, or more, is an item of a list.
+// paragraphs adds text, whose paragraphs are separated by empty lines, and keeps the examples for later. A paragraph that begins with a word
+// and two or more spaces is an item of a list.
 func (m *manual) paragraphs(text string) {
 	for paragraph := range strings.SplitSeq(text, "\n\n") {
 		paragraph = strings.Join(strings.Fields(strings.ReplaceAll(paragraph, "  ", " \x00 ")), " ")
@@ -164,7 +164,7 @@ func bold(text string) string { return `\fB` + roff(text) + `\fR` }
 
 func italic(text string) string { return `\fI` + roff(text) + `\fR` }
 
-// roff escapes text: nothing of it is a request or an escape sequence.
+// roff escapes text, so that nothing in it is a request or an escape sequence.
 func roff(text string) string {
 	text = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", "\\`", "^", `\(ha`, "~", `\(ti`, "\n", " ").Replace(text)
 	if strings.HasPrefix(text, ".") {

@@ -12,7 +12,7 @@ import (
 	"gm/internal/atomicfile"
 )
 
-// outputs is the unfinished files of a run.
+// outputs holds the unfinished files of a run.
 type outputs struct {
 	mu    sync.Mutex
 	paths map[string]bool
@@ -42,8 +42,8 @@ func (o *outputs) removeAll() {
 	o.paths = nil
 }
 
-// Binary calls write with where the binary output of a command goes: path, or standard output for "" and "-", which must not
-// be a terminal.
+// Binary calls write with a command's binary output: the file path, or standard output for "" and "-". Standard output must not be a
+// terminal.
 func (c *Context) Binary(path string, write func(io.Writer) error) error {
 	if path != "" && path != "-" {
 		return c.File(path, write)
@@ -54,7 +54,7 @@ func (c *Context) Binary(path string, write func(io.Writer) error) error {
 	return write(c.Out)
 }
 
-// CheckBinary fails when standard output is a terminal, to which Binary would not write.
+// CheckBinary returns an error if standard output is a terminal, to which Binary would not write.
 func (c *Context) CheckBinary() error {
 	if f, ok := c.Out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		return errTerminal
@@ -64,8 +64,8 @@ func (c *Context) CheckBinary() error {
 
 var errTerminal = Usage("will not write binary data to a terminal: name a file, or use a pipe")
 
-// CheckFiles looks at the files of a command before it works for them: no FIFO is two inputs, the second of which would be waited for in vain;
-// no output is an input, of which nothing would be left, or another output, and each can be written. "" and "-" stand for no file.
+// CheckFiles checks the files of a command before its work begins. No FIFO may be two inputs, since the second open would block; no output may
+// be an input, which it would overwrite, or another output; and each output must be writable. "" and "-" stand for no file.
 func CheckFiles(in, out []string) error {
 	for i, path := range in {
 		for _, other := range in[:i] {
@@ -106,8 +106,8 @@ func sameFile(a, b string) bool {
 	return err == nil && otherErr == nil && os.SameFile(of, other)
 }
 
-// ForPrograms refuses a file that processes of a program are to open by its name, each for itself, if it is none that can be: a FIFO would
-// have them wait. "" stands for no file.
+// ForPrograms returns an error unless a file, which each process of a program is to open by its name, is a regular file: a FIFO would block
+// them. "" stands for no file.
 func ForPrograms(flag, path string) error {
 	if path == "" {
 		return nil
@@ -122,7 +122,7 @@ func ForPrograms(flag, path string) error {
 	return nil
 }
 
-// same says whether two names are of one regular file, or would be.
+// same reports whether two names refer to one regular file, or would if it existed.
 func same(a, b string) bool {
 	if a == "" || a == "-" {
 		return false
@@ -140,8 +140,8 @@ func same(a, b string) bool {
 	return false
 }
 
-// File writes a file beside path and renames it to path once it is whole, so that no reader ever sees half of it.
-// What is there and no regular file, such as /dev/null, is written to as it is, but for a terminal.
+// File writes a file beside path and renames it to path once it is complete, so that no reader ever sees a part of it.
+// What exists and is not a regular file, such as /dev/null, is written directly; a terminal is refused.
 func (c *Context) File(path string, write func(io.Writer) error) error {
 	if path == "-" {
 		return Usage("standard output is taken: name a file")

@@ -5,16 +5,16 @@ import (
 	"slices"
 )
 
-// Pictures is the flags of a command that draws. It is embedded in the command with a tag set:"picture=...", the help of --png.
+// Pictures holds the flags of a command that draws. Embed it in the command with a tag set:"picture=...", the help of --png.
 type Pictures struct {
 	PNG string `name:"png" placeholder:"FILE" help:"${picture}"`
 	SVG string `name:"svg" placeholder:"FILE" help:"The same as SVG."`
 }
 
-// Any reports whether a picture is asked for.
+// Any reports whether a picture was requested.
 func (p *Pictures) Any() bool { return len(p.Asked()) > 0 }
 
-// Check refuses a file that is also an input of the command, or both pictures, or that cannot be written.
+// Check returns an error if a picture's file is also an input of the command, is named for both pictures, or cannot be written.
 func (p *Pictures) Check(inputs ...string) error {
 	if p.PNG != "" && p.PNG == p.SVG {
 		return Usage("--png and --svg are both %s", p.PNG)
@@ -22,12 +22,12 @@ func (p *Pictures) Check(inputs ...string) error {
 	return CheckFiles(inputs, p.Asked())
 }
 
-// Asked returns the names of the files that are asked for.
+// Asked returns the names of the requested files.
 func (p *Pictures) Asked() []string {
 	return slices.DeleteFunc([]string{p.PNG, p.SVG}, func(path string) bool { return path == "" })
 }
 
-// Write draws the pictures that are asked for into files that create makes, which is [Context.File] or [Context.Binary].
+// Write draws the requested pictures into files made by create, which is [Context.File] or [Context.Binary].
 func (p *Pictures) Write(create func(path string, write func(io.Writer) error) error, png, svg func(io.Writer) error) error {
 	if p.PNG != "" {
 		if err := create(p.PNG, png); err != nil {

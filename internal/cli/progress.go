@@ -11,22 +11,22 @@ import (
 	"golang.org/x/term"
 )
 
-// Line is a line on standard error about work that takes more than a second, written anew as the work goes on. Without a terminal
-// there is none.
+// Line is a status line on standard error for work that takes more than a second, rewritten as the work proceeds. Without a terminal it
+// prints nothing.
 type Line struct {
 	text  func() string
 	stop  chan struct{}
 	ended chan struct{}
 }
 
-// The line first shows after a second, and then anew ten times a second.
+// The line first appears after a second, and is then rewritten ten times a second.
 const (
 	progressDelay = time.Second
 	progressTick  = 100 * time.Millisecond
 	progressWidth = 40
 )
 
-// Line starts a line that says what text returns, which is called by another goroutine. End must be called.
+// Line starts a line that shows what text returns. Another goroutine calls text. The caller must call End.
 func (c *Context) Line(text func() string) *Line {
 	l := newLine(text)
 	f, ok := c.Err.(*os.File)
@@ -50,7 +50,7 @@ func columns(f *os.File) int {
 	return 80
 }
 
-// End wipes the line.
+// End erases the line.
 func (l *Line) End() {
 	close(l.stop)
 	<-l.ended
@@ -69,14 +69,14 @@ func (l *Line) run(w io.Writer, columns func() int) {
 			}
 			return
 		case <-wait.C:
-			fmt.Fprintf(w, "\r%s\033[K", cut(l.text(), columns()-1)) // a line that is too long would not be wiped
+			fmt.Fprintf(w, "\r%s\033[K", cut(l.text(), columns()-1)) // a longer line would wrap, and could not be erased
 			shown = true
 			wait.Reset(progressTick)
 		}
 	}
 }
 
-// cut returns the first characters of a text.
+// cut returns the first n characters of a text.
 func cut(text string, characters int) string {
 	if runes := []rune(text); len(runes) > characters {
 		return string(runes[:max(characters, 0)])
@@ -89,10 +89,10 @@ type Progress struct {
 	title string
 	total int64
 	done  atomic.Int64
-	line  *Line // nil when there is nothing to show
+	line  *Line // nil if the total is unknown
 }
 
-// Progress starts a bar for total units of work. There is none when that is not known, 0. End must be called.
+// Progress starts a bar for total units of work; with 0, unknown, it shows nothing. The caller must call End.
 func (c *Context) Progress(title string, total int64) *Progress {
 	p := &Progress{title: title, total: total}
 	if total > 0 {
@@ -101,14 +101,14 @@ func (c *Context) Progress(title string, total int64) *Progress {
 	return p
 }
 
-// End wipes the bar.
+// End erases the bar.
 func (p *Progress) End() {
 	if p.line != nil {
 		p.line.End()
 	}
 }
 
-// Add says that n more units are done. It may be called from any goroutine.
+// Add counts n more units as done. It may be called from any goroutine.
 func (p *Progress) Add(n int64) { p.done.Add(n) }
 
 func (p *Progress) bar() string {
@@ -117,7 +117,7 @@ func (p *Progress) bar() string {
 	return fmt.Sprintf("%s [%s%s] %3.0f%%", p.title, strings.Repeat("#", full), strings.Repeat(".", progressWidth-full), 100*share)
 }
 
-// Reader counts what is read from r as work done.
+// Reader returns a reader of r that counts the bytes read as done.
 func (p *Progress) Reader(r io.Reader) io.Reader { return &countingReader{r, p} }
 
 type countingReader struct {

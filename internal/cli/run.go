@@ -1,4 +1,4 @@
-// Package cli is what gm's command lines have in common: parsing, messages, exit statuses, and output files.
+// Package cli holds what gm's command lines share: parsing, messages, exit statuses, and output files.
 package cli
 
 import (
@@ -20,22 +20,22 @@ const (
 	statusFailed = 1
 	statusUsage  = 2
 
-	statusSignalled = 128 // and the number of the signal
+	statusSignalled = 128 // plus the number of the signal
 )
 
 // Tool describes a command line.
 type Tool struct {
 	Name    string
-	Help    string // what it is for, and an example
-	Grammar any    // a kong struct; the command that is chosen has a method Run(*Context) error
+	Help    string // its purpose, and an example
+	Grammar any    // a kong struct whose commands have a method Run(*Context) error
 }
 
-// common is the flags of every tool.
+// common holds the flags of every tool.
 type common struct {
 	Version kong.VersionFlag `help:"Print the version."`
 }
 
-// Context is what a command works with.
+// Context is the environment of a command: its streams, its outputs, and the end by an interrupt.
 type Context struct {
 	Tool string
 	Out  io.Writer
@@ -46,7 +46,8 @@ type Context struct {
 	stop      func() // ends the watch for interrupts
 }
 
-// Main parses args, runs the command that they name and returns the exit status: 0 done, 1 failed, 2 wrong usage.
+// Main parses args, runs the command that they name, and returns the exit status: 0 done, 1 failed, 2 wrong usage, 128 plus the number of
+// the signal that interrupted it.
 func (t Tool) Main(args []string) int {
 	c := &Context{Tool: t.Name, Out: os.Stdout, Err: os.Stderr}
 	c.interrupt = newInterrupt()
@@ -74,7 +75,7 @@ func (t Tool) Main(args []string) int {
 	}
 	parsed, err := parser.Parse(args)
 	switch {
-	case exited: // what --help or --version says has been printed
+	case exited: // --help or --version was printed
 		return statusDone
 	case err != nil:
 		c.Fail(err)
@@ -89,7 +90,8 @@ func (t Tool) Main(args []string) int {
 	return c.status(err)
 }
 
-// textAsItIs takes a word of the command line byte by byte. Kong's own mapper makes it UTF-8, which names of files need not be.
+// textAsItIs maps a word of the command line to a string without a change. Kong's own mapper forces it to be UTF-8, which names of files need
+// not be.
 func textAsItIs(ctx *kong.DecodeContext, target reflect.Value) error {
 	word, err := ctx.Scan.PopValue("string")
 	if err != nil {
@@ -99,7 +101,7 @@ func textAsItIs(ctx *kong.DecodeContext, target reflect.Value) error {
 	return nil
 }
 
-// status prints an error and returns the exit status that it stands for.
+// status prints an error and returns its exit status.
 func (c *Context) status(err error) int {
 	var usage *UsageError
 	var status Status
@@ -118,7 +120,7 @@ func (c *Context) status(err error) int {
 	return statusFailed
 }
 
-// commandOf returns the words of the command that a parse error is about.
+// commandOf returns the command in which a parse error occurred, as words.
 func commandOf(err error) []string {
 	var parse *kong.ParseError
 	if errors.As(err, &parse) && parse.Context != nil {
@@ -129,22 +131,22 @@ func commandOf(err error) []string {
 	return nil
 }
 
-// Fail prints an error, once and as one line.
+// Fail prints an error on one line.
 func (c *Context) Fail(err error) {
 	fmt.Fprintf(c.Err, "%s: %s\n", c.Tool, line(strings.ReplaceAll(err.Error(), "\n", "; ")))
 }
 
-// Warn prints a warning. It stops nothing.
+// Warn prints a warning.
 func (c *Context) Warn(format string, args ...any) {
 	fmt.Fprintf(c.Err, "%s: warning: %s\n", c.Tool, line(fmt.Sprintf(format, args...)))
 }
 
-// Note says what was done. Scripts need not read it.
+// Note prints what was done, for people; scripts can ignore it.
 func (c *Context) Note(format string, args ...any) {
 	fmt.Fprintf(c.Err, "%s: %s\n", c.Tool, line(fmt.Sprintf(format, args...)))
 }
 
-// line returns text as a terminal takes it for no more than text: names come out of files, too.
+// line replaces unprintable characters, such as terminal control sequences: text may contain names read from files.
 func line(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) || r == '\n' || r == '\t' {
@@ -154,13 +156,13 @@ func line(text string) string {
 	}, text)
 }
 
-// Status is an exit status that a command passes on from another program, with nothing to print.
+// Status is the exit status of another program, which a command passes on without a message.
 type Status int
 
 // Error implements error.
 func (s Status) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
 
-// UsageError is wrong usage that the parser cannot see.
+// UsageError is wrong usage that the parser cannot detect.
 type UsageError struct{ text string }
 
 // Usage returns a UsageError.

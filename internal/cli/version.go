@@ -8,10 +8,10 @@ import (
 	gm "gm/internal/version"
 )
 
-// Version returns what --version says of this program, without its name.
+// Version returns the text of --version, without the program's name.
 func Version() string { return version(buildInfo()) }
 
-// version returns what --version says of a build: the version of gm, and the commit where that is known.
+// version returns the text of --version for a build: the version of gm, and the commit if that is known.
 func version(info *debug.BuildInfo) string {
 	revision, modified := setting(info, "vcs.revision"), ""
 	if setting(info, "vcs.modified") == "true" {
@@ -23,7 +23,7 @@ func version(info *debug.BuildInfo) string {
 	return fmt.Sprintf("%s (%.7s%s)", gm.Number, revision, modified)
 }
 
-// built returns the day of the commit that a build is of, as YYYY-MM-DD, "" if it is not known.
+// built returns the day of the commit that was built, as YYYY-MM-DD, "" if it is unknown.
 func built(info *debug.BuildInfo) string {
 	day, _, _ := strings.Cut(setting(info, "vcs.time"), "T")
 	return day
@@ -38,7 +38,7 @@ func setting(info *debug.BuildInfo, key string) string {
 	return ""
 }
 
-// buildInfo returns how this program was built, as far as that is known.
+// buildInfo returns the build information of this program, empty if there is none.
 func buildInfo() *debug.BuildInfo {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		return info

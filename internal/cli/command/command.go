@@ -1,5 +1,5 @@
-// Package command runs a user's program under one of gm's tools: its signals, its exit status, its environment, and a folder for what it
-// needs of the tool.
+// Package command runs a user's program under one of gm's tools. It handles signals, the exit status, the environment, and a folder for the
+// files that the program loads.
 package command
 
 import (
@@ -14,16 +14,16 @@ import (
 
 // Result is how a program ended.
 type Result struct {
-	Status      int  // its own, or 128 and the number of the signal that ended it, as in a shell
-	Interrupted bool // Ctrl-C came while it ran
+	Status      int  // its own, or 128 plus the number of the signal that ended it, as in a shell
+	Interrupted bool // Ctrl-C was pressed while it ran
 }
 
-// Run starts a command whose streams and environment are set, and waits until it ends. Meanwhile it calls poll, if that is not nil, at
-// every tick. Signals that this process gets are passed on, except those that a terminal sends to both. A command in a
-// session of its own has no terminal: it gets all signals, and those of keys go to its whole process group. An error is a *StartError.
+// Run starts a command whose streams and environment are set, and waits until it ends. Meanwhile it calls poll, unless nil, at every tick.
+// Signals sent to this process are passed on, except those that a terminal sends to both. A command in a session of its own has no
+// terminal: it gets all signals, and those of keys go to its whole process group. An error is a *StartError.
 func Run(cmd *exec.Cmd, tick time.Duration, poll func()) (Result, error) {
 	signals := make(chan os.Signal, 16)
-	signal.Notify(signals, cli.Heeded(passedOn...)...) // nohup stays in force
+	signal.Notify(signals, cli.Heeded(passedOn...)...) // signals that nohup ignores stay ignored
 	defer signal.Stop(signals)
 	if err := cmd.Start(); err != nil {
 		return Result{}, &StartError{cmd.Args[0], err}
@@ -59,16 +59,16 @@ func pass(cmd *exec.Cmd, sig syscall.Signal, terminal bool) {
 	case key && apart:
 		_ = syscall.Kill(-cmd.Process.Pid, sig) // as a terminal does
 	case !key || !terminal:
-		_ = cmd.Process.Signal(sig) // it may just have ended
+		_ = cmd.Process.Signal(sig) // the process may have ended just now
 	}
 }
 
-// passedOn are the signals that are passed on to a program.
+// passedOn lists the signals that are passed on to a program.
 var passedOn = []os.Signal{
 	syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGCONT,
 }
 
-// hasTerminal says whether there is a terminal, which sends the signals of its keys to the command as well.
+// hasTerminal reports whether there is a controlling terminal, which sends the signals of its keys to the command as well.
 func hasTerminal() bool {
 	f, err := os.Open("/dev/tty")
 	if err != nil {

@@ -12,14 +12,14 @@ import (
 
 const lockName = "lock"
 
-// Folder is a folder of this user for the time of a run. It is locked while this process lives, so that a later run can recognise what a
-// killed one left behind.
+// Folder is a private folder for the time of a run. It is locked while this process lives, so that a later run recognises the folder of a
+// killed one.
 type Folder struct {
 	Path string
 	lock *os.File
 }
 
-// TempDir is the folder to make others in: os.TempDir, or /tmp where that has a name that cannot stand in LD_PRELOAD or PYTHONPATH.
+// TempDir returns the folder in which folders are made: os.TempDir, or /tmp if that name cannot stand in LD_PRELOAD or PYTHONPATH.
 func TempDir() string {
 	if dir := os.TempDir(); filepath.IsAbs(dir) && !strings.ContainsAny(dir, " :$") {
 		return dir
@@ -27,8 +27,8 @@ func TempDir() string {
 	return "/tmp"
 }
 
-// MakeFolder makes a folder whose name begins with a prefix, and removes those whose process has ended: except those that keep, unless it
-// is nil, returns true for, and those that programs still have in their environment.
+// MakeFolder makes a folder whose name begins with a prefix. It first removes such folders of processes that have ended, except those for which
+// keep, unless nil, returns true, and those that running programs have in their environment.
 func MakeFolder(parent, prefix string, keep func(folder string) bool) (*Folder, error) {
 	sweep(parent, prefix, keep)
 	path, err := os.MkdirTemp(parent, prefix)
@@ -40,7 +40,7 @@ func MakeFolder(parent, prefix string, keep func(folder string) bool) (*Folder, 
 		return nil, errors.Join(err, os.RemoveAll(path))
 	}
 	err = syscall.Flock(int(f.lock.Fd()), syscall.LOCK_EX)
-	if err == nil { // under its name it is locked from the first moment
+	if err == nil { // renamed only now, the lock file is never seen unlocked
 		err = os.Rename(f.lock.Name(), filepath.Join(path, lockName))
 	}
 	if err != nil {
@@ -49,7 +49,7 @@ func MakeFolder(parent, prefix string, keep func(folder string) bool) (*Folder, 
 	return f, nil
 }
 
-// ErrLocked means that the process that made a folder still lives.
+// ErrLocked means that the process that made a folder still runs.
 var ErrLocked = errors.New("its process still runs")
 
 // OpenFolder locks a folder of this user whose process has ended. A folder without a lock file counts as one.
@@ -57,7 +57,7 @@ func OpenFolder(path string) (*Folder, error) {
 	if info, err := os.Lstat(path); err != nil {
 		return nil, err
 	} else if !info.IsDir() || !ours(info) {
-		return nil, fmt.Errorf("%s: no folder of this user", path)
+		return nil, fmt.Errorf("%s: not a folder of this user", path)
 	}
 	lock, err := os.OpenFile(filepath.Join(path, lockName), os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -71,7 +71,7 @@ func OpenFolder(path string) (*Folder, error) {
 	return &Folder{Path: path, lock: lock}, nil
 }
 
-// ours says whether a file is one of this user.
+// ours reports whether a file belongs to this user.
 func ours(info os.FileInfo) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	return ok && int(stat.Uid) == os.Geteuid()
@@ -82,7 +82,7 @@ func (f *Folder) Remove() error {
 	return errors.Join(os.RemoveAll(f.Path), f.Release())
 }
 
-// Release unlocks the folder, which stays.
+// Release unlocks the folder without removing it.
 func (f *Folder) Release() error {
 	if f.lock == nil {
 		return nil

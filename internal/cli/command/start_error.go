@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// StartError is why a command could not be started.
+// StartError is the error of a command that could not be started.
 type StartError struct {
 	Name string
 	Err  error
@@ -37,10 +37,10 @@ func (e *StartError) Error() string {
 	return fmt.Sprintf("run %s: %v", e.Name, err)
 }
 
-// Unwrap returns what the system said.
+// Unwrap returns the system's error.
 func (e *StartError) Unwrap() error { return e.Err }
 
-// Status returns the exit status that a shell has for it.
+// Status returns the exit status that a shell would report.
 func (e *StartError) Status() int {
 	if errors.Is(e, fs.ErrNotExist) || errors.Is(e, exec.ErrNotFound) {
 		return 127

@@ -22,7 +22,7 @@ func sweep(parent, prefix string, keep func(folder string) bool) {
 	}
 }
 
-// inUse says whether a program has a folder in its environment, such as one that outlives the tool that started it.
+// inUse reports whether a running program has a folder in its environment, such as one that outlived the tool that started it.
 func inUse(folder string) bool {
 	environs, _ := filepath.Glob("/proc/[0-9]*/environ")
 	for _, name := range environs {

@@ -9,8 +9,8 @@ import (
 	"gm/internal/cli"
 )
 
-// Words returns the program among the words of a command line, that of a command such as "gmtrace run". What looks like a flag is no program,
-// but after "--".
+// Words returns the program and its arguments from the words after a command such as "gmtrace run". A first word that looks like a flag is
+// refused, unless it follows "--".
 func Words(command string, words []string) ([]string, error) {
 	switch {
 	case len(words) > 0 && words[0] == "--":
@@ -24,7 +24,8 @@ func Words(command string, words []string) ([]string, error) {
 	return words, nil
 }
 
-// KeepFromPipe makes writing to a closed pipe an error, which leaves no folders behind, until the function that it returns is called.
+// KeepFromPipe makes a write to a closed pipe return an error instead of killing the process, so that its folders are removed, until the
+// returned function is called.
 func KeepFromPipe() (release func()) {
 	pipes := make(chan os.Signal, 1)
 	signal.Notify(pipes, syscall.SIGPIPE)
