@@ -1,4 +1,4 @@
-// Package atomicfile writes files of which no reader ever sees half.
+// Package atomicfile writes files that readers see whole or not at all.
 package atomicfile
 
 import (
@@ -10,20 +10,20 @@ import (
 	"syscall"
 )
 
-// File is a file that is being written. It is not found under its name before it is whole, unless that is the name of what is no regular
-// file, such as /dev/null or a FIFO, or of a descriptor of this process, such as /dev/stdout: those are written to as they are.
+// File is a file being written. It appears under its name only when it is complete. Exceptions, which are written directly, are names of what
+// is not a regular file, such as /dev/null or a FIFO, and of descriptors of this process, such as /dev/stdout.
 type File struct {
 	*os.File
-	path   string // where it is to be
-	beside bool   // it is another file until then
+	path   string // its final path
+	beside bool   // it is written to a temporary file beside path
 }
 
-// Create starts the file of a name, which Commit or Discard must end. Links are followed and stay. What the file replaces passes on its
-// mode, and its owner as far as that is allowed; it must be one that may be written to.
+// Create starts a file, which the caller must end with Commit or Discard. It follows links and keeps them. A file that is replaced must be
+// writable; the new one gets its mode, and its owner as far as that is allowed.
 func Create(path string) (*File, error) {
 	f, err := create(path)
 	if err != nil {
-		return nil, fmt.Errorf("write %s: %w", path, reason(err)) // the name of the file beside says nothing
+		return nil, fmt.Errorf("write %s: %w", path, reason(err)) // without the temporary file's name, which means nothing to the user
 	}
 	return f, nil
 }
@@ -47,10 +47,10 @@ func create(path string) (*File, error) {
 	return &File{File: f, path: p.path, beside: true}, nil
 }
 
-// InPlace says that the file is written to as it is.
+// InPlace reports whether the file is written directly, without a temporary file.
 func (f *File) InPlace() bool { return !f.beside }
 
-// Commit ends the file and gives it its name, once its contents are on the disk: they may have taken long to make.
+// Commit ends the file: it syncs the contents to the disk, since they may have taken long to compute, then renames the file to its path.
 func (f *File) Commit() error {
 	var err error
 	if f.beside {
@@ -67,7 +67,7 @@ func (f *File) Commit() error {
 	return nil
 }
 
-// sync writes the contents to the disk, where the file system knows how to.
+// sync writes the contents to the disk, if the file system supports that.
 func (f *File) sync() error {
 	err := f.Sync()
 	if errors.Is(err, syscall.EINVAL) || errors.Is(err, errors.ErrUnsupported) {
@@ -76,7 +76,7 @@ func (f *File) sync() error {
 	return err
 }
 
-// Discard ends the file and leaves nothing of it.
+// Discard ends the file and removes what was written.
 func (f *File) Discard() {
 	f.Close()
 	f.remove()
@@ -88,7 +88,7 @@ func (f *File) remove() {
 	}
 }
 
-// Write writes the file of a name by calling write.
+// Write creates the file at path, calls write for its contents, and commits it; after an error of write it discards the file.
 func Write(path string, write func(io.Writer) error) error {
 	f, err := Create(path)
 	if err != nil {
@@ -101,7 +101,7 @@ func Write(path string, write func(io.Writer) error) error {
 	return f.Commit()
 }
 
-// Check says why a file could not be written, without touching it.
+// Check returns an error if a file could not be written, without touching it.
 func Check(path string) error {
 	p, err := find(path)
 	if err == nil {
@@ -113,7 +113,7 @@ func Check(path string) error {
 	return nil
 }
 
-// reason returns what the system says of a file, without the name.
+// reason returns the system's error about a file, without the file's name.
 func reason(err error) error {
 	if inner := (*fs.PathError)(nil); errors.As(err, &inner) {
 		return inner.Err

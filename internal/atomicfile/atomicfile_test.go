@@ -239,7 +239,7 @@ func TestProtected(t *testing.T) {
 	}
 	defer os.Chmod(dir, 0o700)
 	other := filepath.Join(dir, "other")
-	want := fmt.Sprintf("write %s: no file can be made in %s/: permission denied", other, dir)
+	want := fmt.Sprintf("write %s: cannot create a file in %s/: permission denied", other, dir)
 	for _, err := range []error{Check(other), Write(other, text("x"))} {
 		if err == nil || err.Error() != want {
 			t.Errorf("the error is %v, want %s", err, want)

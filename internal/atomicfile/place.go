@@ -14,9 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// place is where a file is to be written.
+// place is the place of a file to write.
 type place struct {
-	path       string      // with no links at its end
+	path       string      // final links followed
 	replaced   os.FileInfo // nil if there is no such file yet
 	inPlace    bool
 	descriptor int // of this process, -1 for none
@@ -24,7 +24,7 @@ type place struct {
 
 const linksMax = 40 // as in Linux
 
-// find follows the links of a path, also to what is not there yet.
+// find follows the links of a path, also to a file that does not exist yet.
 func find(path string) (place, error) {
 	if path == "" {
 		return place{}, syscall.ENOENT
@@ -41,14 +41,14 @@ func find(path string) (place, error) {
 			return here(path)
 		}
 		if !filepath.IsAbs(link) {
-			link = dir + link // not cleaned: .. is of the folder that a link leads to
+			link = dir + link // not cleaned: .. is relative to the folder that a link leads to
 		}
 		path = link
 	}
 	return place{}, syscall.ELOOP
 }
 
-// here looks at a path that is no link.
+// here examines a path that is not a link.
 func here(path string) (place, error) {
 	p := place{path: path, descriptor: -1}
 	info, err := os.Lstat(path)
@@ -62,8 +62,8 @@ func here(path string) (place, error) {
 	return p, nil
 }
 
-// descriptor returns the number of a descriptor that a name in a folder stands for, and whether it is one of this process. What such a
-// link says is no name to make a file by.
+// descriptor returns the descriptor that a name in a folder stands for, such as /proc/self/fd/1, and whether it is one of this process. The
+// target of such a link is not a path at which a file can be made.
 func descriptor(dir, name string) (fd int, ours, ok bool) {
 	fd, err := strconv.Atoi(name)
 	if err != nil || dir == "" {
@@ -77,7 +77,7 @@ func descriptor(dir, name string) (fd int, ours, ok bool) {
 	return fd, err == nil && folder == own, true
 }
 
-// open opens what is written to as it is.
+// open opens a file that is written directly.
 func (p *place) open() (*os.File, error) {
 	if p.descriptor < 0 {
 		return os.OpenFile(p.path, os.O_WRONLY|os.O_TRUNC, 0)
@@ -89,7 +89,7 @@ func (p *place) open() (*os.File, error) {
 	return os.NewFile(uintptr(fd), p.path), nil
 }
 
-// check says why the place cannot be written to.
+// check returns an error if the place cannot be written to.
 func (p *place) check() error {
 	switch {
 	case p.descriptor >= 0:
@@ -107,7 +107,7 @@ func (p *place) check() error {
 	}
 	folder := p.folder()
 	if err := allowed(folder, unix.W_OK|unix.X_OK); errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
-		return fmt.Errorf("no file can be made in %s: %w", folder, err)
+		return fmt.Errorf("cannot create a file in %s: %w", folder, err)
 	} else if err != nil {
 		return err
 	}
@@ -118,7 +118,7 @@ func allowed(path string, how uint32) error {
 	return unix.Faccessat(unix.AT_FDCWD, path, how, unix.AT_EACCESS)
 }
 
-// folder returns the folder of the path, whose name ends in a slash.
+// folder returns the folder of the path, ending in a slash.
 func (p *place) folder() string {
 	dir, _ := filepath.Split(p.path)
 	if dir == "" {
@@ -127,8 +127,8 @@ func (p *place) folder() string {
 	return dir
 }
 
-// makeBeside makes a file in the folder of the path, which is locked as long as this process lives, and removes those that processes
-// left there which are no more.
+// makeBeside creates a temporary file in the folder of the path, locked while this process lives. It first removes temporary files that ended
+// processes left there.
 func (p *place) makeBeside() (*os.File, error) {
 	if err := p.check(); err != nil {
 		return nil, err
@@ -137,14 +137,14 @@ func (p *place) makeBeside() (*os.File, error) {
 	sweep(folder)
 	mode := os.FileMode(0o666)
 	if p.replaced != nil {
-		mode = 0o600 // until it has the owner and the mode of the other
+		mode = 0o600 // until takeOver sets owner and mode
 	}
 	name := fmt.Sprintf("%s%s%d-%d", folder, prefix, os.Getpid(), time.Now().UnixNano())
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return nil, err
 	}
-	_ = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) // where there are no locks, sweep removes nothing
+	_ = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) // without locks sweep removes nothing
 	if p.replaced != nil {
 		if err := takeOver(f, p.replaced); err != nil {
 			f.Close()
@@ -154,8 +154,8 @@ func (p *place) makeBeside() (*os.File, error) {
 	return f, nil
 }
 
-// takeOver gives a file the owner, as far as that is allowed, and the mode of another. A group that is not that of the other may not do
-// more than all may.
+// takeOver gives a file the mode of another and, as far as allowed, its owner. If the group cannot be set, the file's group gets no more
+// rights than everybody.
 func takeOver(f *os.File, other os.FileInfo) error {
 	info, err := f.Stat()
 	if err != nil {

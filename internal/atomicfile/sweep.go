@@ -10,17 +10,17 @@ import (
 )
 
 const (
-	prefix = ".gm-" // of files that are not whole
-	// sweepAge is how old a file must be for it to be one that was left: by then its process has locked it.
+	prefix = ".gm-" // of temporary files
+	// sweepAge is the least age of a file that is removed: by then a living process has locked it.
 	sweepAge = time.Hour
-	// sweepMost is how many names of a folder are looked at.
+	// sweepMost bounds the names of a folder that are examined.
 	sweepMost = 1 << 14
 	zfs       = 0x2fc12fc1 // ZFS_SUPER_MAGIC
 )
 
-// sweep removes those files of a folder that processes of this user left there, which were killed. A process holds a lock on its file,
-// which others see also from another container. On a file system of several hosts a lock may be seen by its host alone, so nothing is
-// removed there.
+// sweep removes temporary files that killed processes of this user left in a folder. A living process holds a lock on its file, which is
+// visible also in other containers. On a file system shared by several hosts a lock may be visible on its own host only, so nothing is removed
+// there.
 func sweep(folder string) {
 	dir, err := os.Open(folder)
 	if err != nil {
@@ -38,7 +38,7 @@ func sweep(folder string) {
 	}
 }
 
-// oneHost says whether a folder is on a file system that only this host writes to.
+// oneHost reports whether a folder is on a file system that only this host can write to.
 func oneHost(dir *os.File) bool {
 	var stat unix.Statfs_t
 	if unix.Fstatfs(int(dir.Fd()), &stat) != nil {
@@ -52,7 +52,7 @@ func oneHost(dir *os.File) bool {
 	return false
 }
 
-// ours says whether a name is one that makeBeside gives.
+// ours reports whether a name is one that makeBeside makes.
 func ours(name string) bool {
 	rest, ok := strings.CutPrefix(name, prefix)
 	pid, nanoseconds, cut := strings.Cut(rest, "-")
@@ -61,7 +61,7 @@ func ours(name string) bool {
 
 func number(text string) bool { return text != "" && strings.Trim(text, "0123456789") == "" }
 
-// left says whether a file is one that a process of this user left.
+// left reports whether a process of this user left a file behind.
 func left(name string) bool {
 	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package cuda is what gm needs of a GPU: memory, virtual addresses and events.
+// Package cuda is the device interface of gm: memory, virtual addresses and events of a GPU.
 package cuda
 
 import "errors"
@@ -18,12 +18,12 @@ type Event int64
 // ErrOutOfMemory is CUDA_ERROR_OUT_OF_MEMORY: the device has no room for the request.
 var ErrOutOfMemory = errors.New("out of memory")
 
-// Granularity is the least size of physical memory and of a mapping, in bytes, and what their sizes are multiples of
-// (cuMemGetAllocationGranularity, minimum and recommended, on an H200).
+// Granularity is the unit of physical memory and mappings, in bytes: their sizes are multiples of it (cuMemGetAllocationGranularity, minimum
+// and recommended, on an H200).
 const Granularity = 2 << 20
 
-// AllocSize returns how much of the device cuMemAlloc takes for size bytes: whole multiples of 2 MiB from 1 MiB on. Smaller
-// requests share such pages, so that each is taken to cost its size rounded up to 512 bytes.
+// AllocSize returns the bytes of the device that cuMemAlloc takes for a request of size bytes. From 1 MiB on they are a multiple of 2 MiB.
+// Smaller requests share such pages; each counts as its size rounded up to 512 bytes.
 func AllocSize(size int64) int64 {
 	multiple := int64(512)
 	if size >= 1<<20 {
@@ -42,11 +42,11 @@ type Device interface {
 
 	// AddressReserve reserves size bytes of address range, a multiple of Granularity (cuMemAddressReserve).
 	AddressReserve(size int64) (Ptr, error)
-	// AddressFree gives a whole reserved range back; nothing may be mapped in it (cuMemAddressFree).
+	// AddressFree releases a whole reserved range; nothing may be mapped in it (cuMemAddressFree).
 	AddressFree(p Ptr, size int64) error
 	// Create makes size bytes of physical memory, a multiple of Granularity (cuMemCreate).
 	Create(size int64) (Handle, error)
-	// Release gives up a handle; its memory is freed once it is mapped nowhere (cuMemRelease).
+	// Release releases a handle; its memory is freed once it is mapped nowhere (cuMemRelease).
 	Release(h Handle) error
 	// Map maps the whole of h at p, inside a reserved range. One handle may be mapped at several addresses (cuMemMap).
 	Map(p Ptr, h Handle) error
@@ -55,15 +55,15 @@ type Device interface {
 	// Unmap unmaps the range [p, p+size), which begins and ends at the bounds of mappings (cuMemUnmap).
 	Unmap(p Ptr, size int64) error
 
-	// EventRecord records a new event behind the work that stream s holds now (cuEventCreate, cuEventRecord).
+	// EventRecord records a new event after the work now queued in stream s (cuEventCreate, cuEventRecord).
 	EventRecord(s Stream) (Event, error)
-	// EventQuery says whether e has passed (cuEventQuery).
+	// EventQuery reports whether e has passed (cuEventQuery).
 	EventQuery(e Event) (bool, error)
 	// EventSynchronize waits until e has passed (cuEventSynchronize).
 	EventSynchronize(e Event) error
-	// StreamWaitEvent makes the work that stream s gets from now on wait until e has passed (cuStreamWaitEvent).
+	// StreamWaitEvent makes work queued in stream s from now on wait until e has passed (cuStreamWaitEvent).
 	StreamWaitEvent(s Stream, e Event) error
-	// EventDestroy forgets e (cuEventDestroy).
+	// EventDestroy destroys e (cuEventDestroy).
 	EventDestroy(e Event) error
 	// StreamSynchronize waits for all work in stream s (cuStreamSynchronize).
 	StreamSynchronize(s Stream) error

@@ -2,22 +2,22 @@ package cuda
 
 import "errors"
 
-// ErrCapturing means that a stream is captured into a CUDA graph, so that what was asked for cannot be put into it.
+// ErrCapturing means that a stream is being captured into a CUDA graph, so that the requested work cannot be queued in it.
 var ErrCapturing = errors.New("the stream is captured into a CUDA graph")
 
-// Transfer is a copy between device memory and pinned memory of the host. It runs in a stream of its own, which events alone keep in
-// order with others, so that nobody waits for it on the host.
+// Transfer is a copy between device memory and pinned host memory. It runs in a stream of its own. Events alone order it with other streams, so
+// that no host thread waits for it.
 type Transfer struct {
-	Lane   Stream // that copies
-	After  Stream // the copy comes behind the work that this stream holds now
-	Wait   Event  // and behind this event; 0 is none
+	Lane   Stream // in which the copy runs
+	After  Stream // the copy waits for the work now queued in this stream
+	Wait   Event  // and for this event; 0 is none
 	In     bool   // from the host to the device
-	Timed  bool   // the copy is to be timed
+	Timed  bool   // the copy is timed
 	Device Ptr
-	Host   []byte // what is copied, outside of Go's heap
+	Host   []byte // host side of the copy, outside of Go's heap
 
-	// Where Host was registered in pieces of Piece bytes, the first of them ends First bytes behind the start of Host: what the driver
-	// copies at a time keeps within one. Both are 0 where it was registered as one.
+	// If Host was registered in pieces of Piece bytes, the first piece ends First bytes after the start of Host. The copy is then split, so
+	// that each part is within one piece. Both are 0 if Host was registered as a whole.
 	First, Piece int64
 }
 

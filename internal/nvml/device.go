@@ -19,7 +19,7 @@ type Device struct {
 	counting bool // it can read counters
 }
 
-// handle is what is asked of a device of go-nvml.
+// handle is the part of a go-nvml device that is used.
 type handle interface {
 	GetName() (string, nvml.Return)
 	GetMemoryInfo() (nvml.Memory, nvml.Return)
@@ -28,10 +28,10 @@ type handle interface {
 	GetFieldValues(values []nvml.FieldValue) nvml.Return
 }
 
-// memoryCall asks a device for its memory, in bytes.
+// memoryCall is a function that returns a device's memory, in bytes.
 type memoryCall func(handle) (total, used uint64, code nvml.Return)
 
-// Device returns the device of a UUID as CUDA and nvidia-smi -L print it: "GPU-..." or "MIG-...".
+// Device returns the device with a UUID, written as CUDA and nvidia-smi -L print it: "GPU-..." or "MIG-...".
 func (l *Library) Device(uuid string) (*Device, error) {
 	h, code := l.api.DeviceGetHandleByUUID(uuid)
 	if code != nvml.SUCCESS {
@@ -57,7 +57,7 @@ func (l *Library) device(uuid string, h handle) (*Device, error) {
 	return d, nil
 }
 
-// memoryOf returns the call that answers for a device, the newest first, and the device's memory in bytes.
+// memoryOf returns the newest memory function that works for a device, and the device's memory in bytes.
 func (l *Library) memoryOf(h handle) (memoryCall, int64, error) {
 	code := nvml.ERROR_FUNCTION_NOT_FOUND
 	for _, c := range []struct {
@@ -77,20 +77,20 @@ func (l *Library) memoryOf(h handle) (memoryCall, int64, error) {
 	return nil, 0, code
 }
 
-// memoryV2 leaves out of what is used what the driver reserves for itself.
+// memoryV2 does not count what the driver reserves for itself as used.
 func memoryV2(h handle) (total, used uint64, code nvml.Return) {
 	m, code := h.GetMemoryInfo_v2()
 	return m.Total, m.Used, code
 }
 
-// memoryV1 serves drivers before 510, from 2022.
+// memoryV1 is for drivers before 510 (2022).
 func memoryV1(h handle) (total, used uint64, code nvml.Return) {
 	m, code := h.GetMemoryInfo()
 	return m.Total, m.Used, code
 }
 
-// Used returns the bytes of memory that are in use on the device, by any process: nvmlDeviceGetMemoryInfo_v2, which leaves out what
-// the driver reserves for itself; drivers before 510 count that in. It takes about 8 us.
+// Used returns the bytes of memory in use on the device by all processes (nvmlDeviceGetMemoryInfo_v2). They do not include what the driver
+// reserves for itself, except for drivers before 510. The call takes about 8 us.
 func (d *Device) Used() (int64, error) {
 	_, used, code := d.memory(d.handle)
 	if code != nvml.SUCCESS {
@@ -100,8 +100,8 @@ func (d *Device) Used() (int64, error) {
 }
 
 // ProcessUsed returns the bytes of memory that a process uses on the device, its contexts included:
-// nvmlDeviceGetComputeRunningProcesses. It is false when NVML does not say, as when the process has no context there, or when it
-// runs in a pid namespace other than the one that the driver numbers processes in. It takes about 30 us, more with many processes.
+// nvmlDeviceGetComputeRunningProcesses. It returns false if NVML does not know them: the process has no context there, or
+// its PID namespace is not the one whose PIDs the driver uses. The call takes about 30 us, more with many processes.
 func (d *Device) ProcessUsed(pid int) (int64, bool) {
 	if !d.listing {
 		return 0, false

@@ -7,12 +7,12 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
-// Library is NVML, open. Its methods and those of its devices may be called from any goroutine until it is closed.
+// Library is NVML, loaded and initialised. Its methods and those of its devices may be called from any goroutine until Close.
 type Library struct {
 	api driver
 }
 
-// driver is what is asked of go-nvml.
+// driver is the part of go-nvml that is used.
 type driver interface {
 	Init() nvml.Return
 	Shutdown() nvml.Return
@@ -22,7 +22,7 @@ type driver interface {
 	LookupSymbol(name string) error
 }
 
-// installed is the library of the driver that is installed.
+// installed is the library of the installed driver.
 type installed struct {
 	nvml.Interface
 }
@@ -30,7 +30,7 @@ type installed struct {
 // LookupSymbol fails when the library lacks a function.
 func (l installed) LookupSymbol(name string) error { return l.Extensions().LookupSymbol(name) }
 
-// needed are the functions that every driver since 2012 has.
+// needed lists the functions that every driver since 2012 has.
 var needed = [...]string{
 	"nvmlErrorString", "nvmlShutdown", "nvmlDeviceGetCount_v2", "nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetHandleByUUID",
 	"nvmlDeviceGetName", "nvmlDeviceGetUUID",
@@ -38,10 +38,10 @@ var needed = [...]string{
 
 var (
 	errNoLibrary = errors.New("libnvidia-ml.so.1 cannot be loaded: is NVIDIA's driver installed?")
-	errNoGPU     = errors.New("the driver knows of no GPU")
+	errNoGPU     = errors.New("the driver reports no GPU")
 )
 
-// Open loads and starts the library. It fails where there is no driver or no GPU. The library must be closed.
+// Open loads and initialises the library. It fails without a driver or a GPU. The caller must close the library.
 func Open() (*Library, error) {
 	l, err := start(installed{nvml.New()})
 	if err != nil {
@@ -65,7 +65,7 @@ func start(api driver) (*Library, error) {
 	return l, nil
 }
 
-// check makes sure that there is something to ask, and somebody.
+// check returns an error if a needed function or a GPU is missing.
 func (l *Library) check() error {
 	for _, name := range needed {
 		if l.api.LookupSymbol(name) != nil {
@@ -81,7 +81,7 @@ func (l *Library) check() error {
 	return nil
 }
 
-// Close ends the use of the library and of its devices.
+// Close shuts the library down. Its devices must not be used afterwards.
 func (l *Library) Close() error {
 	if l.api.LookupSymbol("nvmlShutdown") != nil {
 		return nil
@@ -92,7 +92,7 @@ func (l *Library) Close() error {
 	return nil
 }
 
-// has tells whether the library has one of the functions.
+// has reports whether the library has one of the functions.
 func (l *Library) has(names ...string) bool {
 	for _, name := range names {
 		if l.api.LookupSymbol(name) == nil {

@@ -100,7 +100,7 @@ func TestOpenFails(t *testing.T) {
 	for want, s := range map[string]*scripted{
 		"libnvidia-ml.so.1 cannot be loaded: is NVIDIA's driver installed?": {start: nvml.ERROR_LIBRARY_NOT_FOUND},
 		"ERROR_DRIVER_NOT_LOADED":                             {start: nvml.ERROR_DRIVER_NOT_LOADED},
-		"the driver knows of no GPU":                          {},
+		"the driver reports no GPU":                           {},
 		"libnvidia-ml.so.1 has no function nvmlDeviceGetName": {missing: []string{"nvmlDeviceGetName"}},
 		"libnvidia-ml.so.1 has no function nvmlShutdown":      {missing: []string{"nvmlShutdown"}, open: -1},
 	} {

@@ -8,30 +8,30 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
-// Meter adds up what a device sends over PCIe and receives, by any process.
+// Meter sums what a device sends and receives over PCIe, for all processes.
 type Meter struct {
-	Sent, Received int64 // bytes since the meter was made; the headers of packets count, too
-	Late           bool  // it was read too seldom: more may have passed
+	Sent, Received int64 // bytes since the meter was made, including packet headers
+	Late           bool  // it was read too seldom, so that the sums may be too low
 
 	device         *Device
 	sent, received counter
-	read           time.Time // before the counters were read last
+	read           time.Time // just before the counters were last read
 }
 
-// MeterPeriod is how often a narrow meter has to be read at least. The counters of some GPUs have 32 bits, which at 126 GB/s, what PCIe 6
-// carries each way, go around in 34 ms.
+// MeterPeriod is the longest time between two reads of a narrow meter. The counters of some GPUs have 32 bits and wrap around in 34 ms at
+// 126 GB/s, the rate of PCIe 6 in each direction.
 const MeterPeriod = 30 * time.Millisecond
 
-// Narrow says whether the driver's counters go around.
+// Narrow reports whether the driver's counters have 32 bits and wrap around.
 func (m *Meter) Narrow() bool { return !m.sent.wide }
 
-// counter is the state of one of the driver's.
+// counter is the state of one of the driver's counters.
 type counter struct {
 	value uint64
-	wide  bool // it does not go around
+	wide  bool // 64 bits: it does not wrap around
 }
 
-// since returns what was counted after an earlier state.
+// since returns the count since an earlier state.
 func (c counter) since(before counter) int64 {
 	if c.wide {
 		return int64(c.value - before.value)
@@ -39,7 +39,7 @@ func (c counter) since(before counter) int64 {
 	return int64(uint32(c.value) - uint32(before.value))
 }
 
-// Meter returns a new meter, if the device counts.
+// Meter returns a new meter, or an error if the device has no counters.
 func (d *Device) Meter() (*Meter, error) {
 	m := &Meter{device: d, read: time.Now()}
 	var err error
@@ -47,7 +47,7 @@ func (d *Device) Meter() (*Meter, error) {
 	return m, err
 }
 
-// Read brings the meter up to date.
+// Read updates the meter.
 func (m *Meter) Read() error {
 	begin := time.Now()
 	sent, received, err := m.device.counters()
@@ -61,7 +61,7 @@ func (m *Meter) Read() error {
 	return nil
 }
 
-// counters returns the driver's: NVML_FI_DEV_PCIE_COUNT_TX_BYTES and _RX_BYTES.
+// counters reads the driver's counters NVML_FI_DEV_PCIE_COUNT_TX_BYTES and _RX_BYTES.
 func (d *Device) counters() (sent, received counter, err error) {
 	if !d.counting {
 		return sent, received, fmt.Errorf("PCIe counters of GPU %s: %w", d.UUID, nvml.ERROR_FUNCTION_NOT_FOUND)

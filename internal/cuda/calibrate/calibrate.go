@@ -1,4 +1,4 @@
-// Package calibrate measures what the driver's calls on memory and events cost on a GPU.
+// Package calibrate measures the times of the driver's memory and event calls on a GPU.
 package calibrate
 
 import (
@@ -17,23 +17,23 @@ var (
 	ranges = [...]int64{16 << 30, 256 << 30, 4 << 40, 64 << 40}
 )
 
-// Each call is measured in rounds, of several calls in a row, for several pieces of memory at once: an allocator takes memory, and
-// gives it back, in bursts.
+// Each call is measured in rounds of several calls in a row, for several pieces of memory at once, since an allocator obtains and releases
+// memory in bursts.
 const (
 	rounds = 15
 	burst  = 8
-	events = 64 // in a row, which are too fast to be timed one by one
+	events = 64 // timed together, since one is too fast to time
 )
 
-// Steps is how often Costs calls done.
+// Steps is the number of times that Costs calls done.
 const Steps = len(sizes) + len(ranges) + 1
 
-// clearing is more than it takes a driver to clear a MiB that was given back: twice as long as on an H200.
+// clearing is an upper bound of the time in which a driver clears a released MiB: twice that of an H200.
 const clearing = 5 * time.Microsecond
 
-// Costs measures every call of the table, each for the sizes that it depends on, and returns the medians. It uses at most a quarter
-// of the memory that is free on the device, and leaves out sizes that do not fit. A quiet device and two of its streams with nothing in
-// them are needed for figures that mean something. It calls done after each step. After an error what was allocated is still held.
+// Costs measures every call of the table, each for the sizes that its cost depends on, and returns the medians. It uses at most a quarter of the
+// device's free memory, and leaves out sizes that do not fit. For meaningful figures the device must be idle, and the two streams empty. Costs
+// calls done after each step. After an error, memory that it allocated stays allocated.
 func Costs(d cuda.Device, streams [2]cuda.Stream, done func()) (sim.CostTable, error) {
 	return costs(d, streams, done, time.Sleep)
 }
@@ -79,11 +79,11 @@ func (m *meter) allocate(size int64, n int) {
 	}
 }
 
-// pieces measures physical memory, in handles of one size that are mapped side by side. They are taken when the memory is clear, and
-// once more when it was given back just before. What the first access to clear memory takes beyond setting it again at another address
-// is a cost of new memory and counted with cuMemCreate.
+// pieces measures physical memory, in handles of one size that are mapped side by side. They are created when the memory is clear, and again
+// when it was released just before. The first setting of access to clear memory takes longer than setting it again at another address; the
+// difference is a cost of new memory and is counted with cuMemCreate.
 //
-// The driver clears memory from when it is given back, so of what that takes a part is hidden behind the calls that give back the rest.
+// The driver starts clearing memory when it is released, so a part of that time is hidden behind the calls that release the rest.
 func (m *meter) pieces(size int64, n int) {
 	all := size * int64(n)
 	p := m.addresses(all)
@@ -102,7 +102,7 @@ func (m *meter) pieces(size int64, n int) {
 	m.do(func() error { return m.d.AddressFree(p, all) })
 }
 
-// create makes the handles and maps them for the first time. It returns what making them takes, a handle, and setting access.
+// create creates the handles and maps them for the first time. It returns the times of creation and of setting access, per handle.
 func (m *meter) create(p cuda.Ptr, size int64, handles []cuda.Handle) (create, access time.Duration) {
 	create = m.timeEach(sim.Create, size, len(handles), func(i int) (err error) {
 		handles[i], err = m.d.Create(size)
@@ -111,14 +111,14 @@ func (m *meter) create(p cuda.Ptr, size int64, handles []cuda.Handle) (create, a
 	return create, m.mapAll(p, size, handles)
 }
 
-// release returns what releasing the handles takes, a handle.
+// release releases the handles and returns the time per handle.
 func (m *meter) release(size int64, handles []cuda.Handle) time.Duration {
 	took := m.timeEach(sim.Release, size, len(handles), func(i int) error { return m.d.Release(handles[i]) })
 	m.add(sim.Release, size, took)
 	return took
 }
 
-// mapAll maps the handles, sets access to them, for which it returns the time a handle, and unmaps them.
+// mapAll maps the handles, sets access to them, and unmaps them. It returns the time of setting access, per handle.
 func (m *meter) mapAll(p cuda.Ptr, size int64, handles []cuda.Handle) time.Duration {
 	n := len(handles)
 	all := size * int64(n)
@@ -128,7 +128,7 @@ func (m *meter) mapAll(p cuda.Ptr, size int64, handles []cuda.Handle) time.Durat
 	return access
 }
 
-// addresses reserves a range that is not measured.
+// addresses reserves a range without measuring it.
 func (m *meter) addresses(size int64) (p cuda.Ptr) {
 	m.do(func() (err error) {
 		p, err = m.d.AddressReserve(size)
@@ -148,7 +148,7 @@ func (m *meter) reserve(size int64) {
 	}
 }
 
-// reserveLarge measures ranges one by one, unless there are not so many addresses.
+// reserveLarge measures large ranges one by one, as far as there are addresses for them.
 func (m *meter) reserveLarge(size int64) {
 	p, err := m.d.AddressReserve(size)
 	if err != nil {
@@ -164,7 +164,7 @@ func (m *meter) reserveLarge(size int64) {
 	}
 }
 
-// events measures events of one stream, which the other waits for. All have passed when they are asked for.
+// events measures events of one stream, for which the other waits. All have passed when they are queried.
 func (m *meter) events(streams [2]cuda.Stream) {
 	var all [events]cuda.Event
 	for range rounds {

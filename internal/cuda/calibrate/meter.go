@@ -9,7 +9,7 @@ import (
 	"gm/internal/cuda/sim"
 )
 
-// meter times calls. After the first error it makes none.
+// meter times calls. After the first error it makes no more.
 type meter struct {
 	d     cuda.Device
 	sleep func(time.Duration)
@@ -17,17 +17,17 @@ type meter struct {
 	err   error
 }
 
-// do makes a call that is not timed.
+// do makes a call without timing it.
 func (m *meter) do(f func() error) {
 	if m.err == nil {
 		m.err = f()
 	}
 }
 
-// rest leaves the driver the time to clear size bytes that were given back.
+// rest waits until the driver has cleared size bytes that were released.
 func (m *meter) rest(size int64) { m.sleep(time.Duration(size/mib) * clearing) }
 
-// time returns what a call for n pieces of size bytes takes, a piece.
+// time returns the time of a call for n pieces of size bytes, divided by n.
 func (m *meter) time(call sim.Call, size int64, n int, f func() error) time.Duration {
 	if m.err != nil {
 		return 0
@@ -41,7 +41,7 @@ func (m *meter) time(call sim.Call, size int64, n int, f func() error) time.Dura
 	return elapsed / time.Duration(n)
 }
 
-// timeEach returns what n calls take, each for a piece of size bytes, a call.
+// timeEach returns the mean time of n calls, each for a piece of size bytes.
 func (m *meter) timeEach(call sim.Call, size int64, n int, f func(i int) error) time.Duration {
 	return m.time(call, size, n, func() error {
 		for i := range n {
@@ -53,7 +53,7 @@ func (m *meter) timeEach(call sim.Call, size int64, n int, f func(i int) error) 
 	})
 }
 
-// add notes the time of a call.
+// add records the time of a call.
 func (m *meter) add(call sim.Call, size int64, t time.Duration) {
 	if m.times[call] == nil {
 		m.times[call] = map[int64][]time.Duration{}
@@ -61,7 +61,7 @@ func (m *meter) add(call sim.Call, size int64, t time.Duration) {
 	m.times[call][size] = append(m.times[call][size], t)
 }
 
-// each times n calls, each for a piece of size bytes, and notes the time of one.
+// each times n calls, each for a piece of size bytes, and records the mean.
 func (m *meter) each(call sim.Call, size int64, n int, f func(i int) error) {
 	m.add(call, size, m.timeEach(call, size, n, f))
 }

@@ -1,5 +1,5 @@
-// Package cards is the catalogue of GPUs: for each what it is sold as, and of memory, arithmetic, copies to the host and driver calls what was
-// looked up or measured. Where nothing was, a field is zero.
+// Package cards is the catalogue of GPUs: for each its product name, and what was looked up or measured of its memory, arithmetic, copies to the
+// host and driver calls. Unknown figures are zero.
 package cards
 
 import (
@@ -10,12 +10,12 @@ import (
 
 // Card is one kind of GPU.
 type Card struct {
-	Name     string // as it is sold, such as RTX A6000
-	GB       int    // of memory, as it is sold
-	Capacity int64  // bytes of memory that CUDA reports; 0 if that is not known
+	Name     string // of the product, such as RTX A6000
+	GB       int    // nominal memory of the product
+	Capacity int64  // bytes of memory that CUDA reports; 0 if unknown
 	Device   *Device
 	Copies   *Copies
-	Calls    map[string][]Point // costs of driver calls, by the name of the function; "clearing" is what cuMemAlloc and cuMemCreate wait for
+	Calls    map[string][]Point // costs of driver calls, by the name of the function; "clearing" is the clearing of memory, for which cuMemAlloc and cuMemCreate wait
 }
 
 // Copies are rates of copies between a GPU and pinned memory of its host.
@@ -23,7 +23,7 @@ type Copies struct {
 	Product, Driver string        // as the driver reports them
 	Alone           []Copy        // by growing size, one direction at a time
 	Both            int64         // bytes per second in each direction when both are in use
-	Touch, Register time.Duration // to touch 1 GiB of host memory for the first time, and to pin 1 GiB that was touched
+	Touch, Register time.Duration // time to touch 1 GiB of host memory for the first time, and to pin 1 GiB of touched memory
 }
 
 // Copy is the rate of copies of one size, in bytes per second: in is to the GPU.
@@ -35,11 +35,11 @@ type Point struct {
 	Cost  time.Duration
 }
 
-// All lists the cards by their memory, the smallest first.
+// All returns the cards in order of growing memory.
 //
-// Capacities are those that PyTorch prints when it is out of memory ("GPU 0 has a total capacity of 39.38 GiB"), the low ones of public
-// reports: with the driver's version and error correction they differ by some tenths of a GiB. A card of N GB has fewer than N GiB, and what
-// the driver keeps is not included.
+// Capacities are those that PyTorch prints when it is out of memory ("GPU 0 has a total capacity of 39.38 GiB"). They are the lower ones of
+// public reports: with the driver's version and error correction they differ by some tenths of a GiB. A card of N GB has less than N GiB; the
+// driver's own memory is not included.
 func All() []Card {
 	return []Card{
 		{Name: "GeForce GTX TITAN X", GB: 12, Device: titanX()},
@@ -59,7 +59,7 @@ func All() []Card {
 // gib returns a number of GiB in bytes, in whole MiB.
 func gib(n float64) int64 { return int64(n*1024) << 20 }
 
-// LookupDevice returns the device of a name, such as h200.
+// LookupDevice returns the device with a name, such as h200.
 func LookupDevice(name string) (Device, error) {
 	var names []string
 	for _, d := range Devices() {
@@ -71,7 +71,7 @@ func LookupDevice(name string) (Device, error) {
 	return Device{}, fmt.Errorf("unknown device %q, expected one of %s", name, strings.Join(names, ", "))
 }
 
-// Devices lists those of all cards that have one.
+// Devices returns the devices of the cards that have one.
 func Devices() []Device {
 	var all []Device
 	for _, c := range All() {

@@ -2,22 +2,22 @@ package cards
 
 import "time"
 
-// Device is a GPU as far as the times of operators depend on it. They are a roofline: an operator takes as long as its arithmetic or its
-// traffic does, whichever is longer.
+// Device holds the figures of a GPU that determine the times of operators. The model is a roofline: an operator takes as long as its arithmetic
+// or its memory traffic, whichever is longer.
 type Device struct {
 	Name   string  // in specs, such as h200
-	About  string  // where its rates are from
+	About  string  // source of its rates
 	Single float64 // FLOP/s in single precision
-	Half   float64 // FLOP/s in half precision; MFU is in parts of it
-	Memory float64 // bytes a second
-	Peer   float64 // bytes a second that it receives from GPUs beside it, 0 if there are none
+	Half   float64 // FLOP/s in half precision, the base of MFU
+	Memory float64 // bytes per second
+	Peer   float64 // bytes per second received from GPUs of the same host, 0 if there are none
 	Reach  Reach
 }
 
-// Reach is what kernels get out of a device, in parts of its rates.
+// Reach is the fraction of a device's rates that kernels reach.
 type Reach struct {
-	Conv3x3, Conv                float64 // convolutions of 3 x 3 and stride 1, which have fast algorithms, and others
-	Bare                         float64 // convolutions without a workspace, of what they reach with one
+	Conv3x3, Conv                float64 // convolutions of 3 x 3 with stride 1, which have fast algorithms, and other convolutions
+	Bare                         float64 // convolutions without a workspace, as a fraction of those with one
 	Matmul                       float64
 	Attention, AttentionBackward float64 // FlashAttention
 	Memory                       float64
@@ -47,7 +47,7 @@ func a800() *Device {
 // halfSize is the size of a number in half precision, in bytes.
 const halfSize = 2
 
-// Rate returns the FLOP/s with numbers of a size in bytes.
+// Rate returns the FLOP/s for numbers of a size in bytes.
 func (d *Device) Rate(element int64) float64 {
 	if element <= halfSize {
 		return d.Half
@@ -60,7 +60,7 @@ func (d *Device) Stream(bytes float64) time.Duration {
 	return Seconds(bytes / (d.Memory * d.Reach.Memory))
 }
 
-// Receive returns the time to get bytes from the GPUs beside it.
+// Receive returns the time to receive bytes from GPUs of the same host.
 func (d *Device) Receive(bytes float64) time.Duration {
 	if bytes == 0 {
 		return 0
@@ -73,10 +73,10 @@ func (d *Device) Matmul(flops, bytes float64) time.Duration {
 	return max(Seconds(flops/(d.Half*d.Reach.Matmul)), d.Stream(bytes))
 }
 
-// Seconds returns a time of at least a nanosecond: no operator takes none.
+// Seconds converts seconds to a duration of at least a nanosecond, since no operator takes no time.
 func Seconds(s float64) time.Duration {
 	return max(1, time.Duration(min(s, maxSeconds)*float64(time.Second)))
 }
 
-// maxSeconds keeps a time within its type; graphs with such times are refused.
+// maxSeconds keeps a duration within its type. Graphs with such times are refused.
 const maxSeconds = 1e9

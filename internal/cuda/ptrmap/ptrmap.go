@@ -1,10 +1,10 @@
-// Package ptrmap holds a hash table with device addresses as keys. Allocators look an address up in every request and every free.
+// Package ptrmap is a hash table with device addresses as keys. Allocators look up an address in every request and every free.
 package ptrmap
 
 import "gm/internal/cuda"
 
 // Map is an open-addressing hash table with linear probing, at most half full, that moves entries back on removal and so needs no
-// tombstones. Address 0 is never in it. If V holds no pointers, the garbage collector does not look into the table.
+// tombstones. Address 0 cannot be a key. If V holds no pointers, the garbage collector does not scan the table.
 type Map[V any] struct {
 	slots []slot[V]
 	shift uint // 64 - log2(len(slots))
@@ -33,7 +33,7 @@ func (m *Map[V]) Get(p cuda.Ptr) (value V, ok bool) {
 	return value, false
 }
 
-// Find returns where the value of p is stored until the table changes, nil if there is none.
+// Find returns a pointer to the value of p, valid until the table changes; nil if there is none.
 func (m *Map[V]) Find(p cuda.Ptr) *V {
 	if p == 0 {
 		return nil
@@ -63,7 +63,7 @@ func (m *Map[V]) Put(p cuda.Ptr, value V) {
 	m.n++
 }
 
-// Set is Put for a p that may be in the table: its value is replaced.
+// Set is Put for a p that may be in the table, whose value is then replaced.
 func (m *Map[V]) Set(p cuda.Ptr, value V) {
 	if at := m.Find(p); at != nil {
 		*at = value
@@ -103,7 +103,7 @@ func (m *Map[V]) Take(p cuda.Ptr) (value V, ok bool) {
 		if m.slots[j].key == 0 {
 			break
 		}
-		// The entry at j may fill the hole at i unless its search begins behind the hole.
+		// The entry at j may fill the hole at i unless its home is after the hole.
 		if h := m.home(m.slots[j].key); (j-h)&mask >= (j-i)&mask {
 			m.slots[i] = m.slots[j]
 			i = j

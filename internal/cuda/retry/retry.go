@@ -1,5 +1,5 @@
-// Package retry is a device that takes back whatever it gave: what the driver refuses to undo is asked for again later, so that an allocator
-// need not know how to go on with memory that is half given back.
+// Package retry is a device whose frees always succeed for the caller: a free that the driver refuses is retried later, so that an allocator
+// need not handle memory that is half released.
 package retry
 
 import (
@@ -9,11 +9,11 @@ import (
 	"gm/internal/cuda"
 )
 
-// Device is a cuda.Device whose Unmap, Release, AddressFree and MemFree return no error. What fails is owed, and made up for at the next
-// of these calls, before anything is mapped, when the device is full, and by Settle. Until then physical memory stays taken.
+// Device is a cuda.Device whose Unmap, Release, AddressFree and MemFree return no error. A call that fails is owed. It is retried at the next of
+// these calls, before a mapping, when the device is full, and by Settle. Until it succeeds, physical memory stays in use.
 type Device struct {
 	cuda.Device
-	tell func(call string, err error) // is told of a call that failed, once; of none that is only not possible during a capture
+	tell func(call string, err error) // called once for each call that failed, except those that are only impossible during a capture
 
 	unmaps    []span
 	addresses []span
@@ -31,32 +31,32 @@ func (s span) meets(p cuda.Ptr, size int64) bool {
 	return s.ptr < p+cuda.Ptr(size) && p < s.ptr+cuda.Ptr(s.size)
 }
 
-// New returns dev as a device that makes up for what it owes.
+// New returns a device that retries the failed frees of dev. tell is called for each failure.
 func New(dev cuda.Device, tell func(call string, err error)) *Device {
 	return &Device{Device: dev, tell: tell}
 }
 
-// Owes says whether anything is still to be undone.
+// Owes reports whether any call is owed.
 func (d *Device) Owes() bool {
 	return len(d.unmaps)+len(d.addresses)+len(d.handles)+len(d.allocs) > 0
 }
 
-// Settle tries to undo what is owed.
+// Settle retries the calls that are owed.
 func (d *Device) Settle() {
 	if !d.Owes() {
 		return
 	}
 	d.unmaps = remaining(d.unmaps, func(s span) error { return d.Device.Unmap(s.ptr, s.size) })
 	d.allocs = remaining(d.allocs, d.Device.MemFree)
-	if len(d.unmaps) > 0 { // of which it is not known what is mapped there
+	if len(d.unmaps) > 0 { // what is mapped there is unknown
 		return
 	}
 	d.handles = remaining(d.handles, d.Device.Release)
 	d.addresses = remaining(d.addresses, func(s span) error { return d.Device.AddressFree(s.ptr, s.size) })
 }
 
-// remaining returns what could not be undone. One that the driver always refuses does not keep others, but after a few refusals in a row it
-// is likely to refuse all.
+// remaining retries owed calls and returns those that failed again. One call that the driver always refuses does not stop the others, but after
+// a few refusals in a row the driver is likely to refuse all.
 func remaining[T any](owed []T, undo func(T) error) []T {
 	kept, refused := owed[:0], 0
 	for i, x := range owed {
@@ -72,10 +72,10 @@ func remaining[T any](owed []T, undo func(T) error) []T {
 	return kept
 }
 
-// refusals is how many in a row end an attempt.
+// refusals is the number of refusals in a row that end an attempt.
 const refusals = 4
 
-// undo looks at what a call came to: keep notes what is owed where it failed.
+// undo handles the result of a call. If it failed, keep notes the call as owed.
 func (d *Device) undo(call string, err error, keep func()) error {
 	if err == nil {
 		return nil
@@ -93,7 +93,8 @@ func (d *Device) Unmap(p cuda.Ptr, size int64) error {
 	return d.undo("unmap", d.Device.Unmap(p, size), func() { d.unmaps = append(d.unmaps, span{p, size}) })
 }
 
-// Release implements cuda.Device. While any mapping is owed the handle may be mapped there, so that its memory would stay taken.
+// Release implements cuda.Device. While any unmapping is owed, the release waits: the handle may be mapped there, and its memory would stay in
+// use.
 func (d *Device) Release(h cuda.Handle) error {
 	d.Settle()
 	if len(d.unmaps) > 0 {
@@ -120,7 +121,7 @@ func (d *Device) MemFree(p cuda.Ptr) error {
 	return d.undo("free", d.Device.MemFree(p), func() { d.allocs = append(d.allocs, p) })
 }
 
-// mapped says whether an owed mapping is in the way.
+// mapped reports whether a range overlaps one whose unmapping is owed.
 func (d *Device) mapped(p cuda.Ptr, size int64) bool {
 	return slices.ContainsFunc(d.unmaps, func(s span) bool { return s.meets(p, size) })
 }
