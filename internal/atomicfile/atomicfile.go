@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// File is a file being written. It appears under its name only when it is complete. Exceptions, which are written directly, are names of what
-// is not a regular file, such as /dev/null or a FIFO, and of descriptors of this process, such as /dev/stdout.
+// File is a file being written. It appears under its name only when it is complete. Exceptions, which are written directly, are names of
+// what is not a regular file, such as /dev/null or a FIFO, and of descriptors of this process, such as /dev/stdout.
 type File struct {
 	*os.File
 	path   string // its final path

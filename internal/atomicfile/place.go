@@ -127,8 +127,8 @@ func (p *place) folder() string {
 	return dir
 }
 
-// makeBeside creates a temporary file in the folder of the path, locked while this process lives. It first removes temporary files that ended
-// processes left there.
+// makeBeside creates a temporary file in the folder of the path, locked while this process lives. It first removes temporary files that
+// ended processes left there.
 func (p *place) makeBeside() (*os.File, error) {
 	if err := p.check(); err != nil {
 		return nil, err

@@ -19,8 +19,8 @@ const (
 )
 
 // sweep removes temporary files that killed processes of this user left in a folder. A living process holds a lock on its file, which is
-// visible also in other containers. On a file system shared by several hosts a lock may be visible on its own host only, so nothing is removed
-// there.
+// visible also in other containers. On a file system shared by several hosts a lock may be visible on its own host only, so nothing is
+// removed there.
 func sweep(folder string) {
 	dir, err := os.Open(folder)
 	if err != nil {

@@ -97,8 +97,8 @@ type asker struct {
 	pid   int
 }
 
-// contextSize implements cardReader. It returns used minus the last sample before the context was begun. Where other processes took memory in
-// between, that is too much; it is bounded by what the process holds beyond traced bytes, where NVML reports that.
+// contextSize implements cardReader. It returns used minus the last sample before the context was begun. Where other processes took
+// memory in between, that is too much; it is bounded by what the process holds beyond traced bytes, where NVML reports that.
 func (a asker) contextSize(uuid [16]byte, began uint64, used, traced int64) int64 {
 	card := a.cards.find(uuid)
 	if card == nil {

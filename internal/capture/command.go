@@ -24,8 +24,8 @@ func (s *Session) Run(words []string, stdout io.Writer) (status int, err error) 
 	return s.RunCommand(cmd)
 }
 
-// RunCommand is Run for a command whose streams are set. A command in a session of its own (SysProcAttr.Setsid) has no terminal: it gets all
-// signals, and those of keys go to its whole process group.
+// RunCommand is Run for a command whose streams are set. A command in a session of its own (SysProcAttr.Setsid) has no terminal: it gets
+// all signals, and those of keys go to its whole process group.
 func (s *Session) RunCommand(cmd *exec.Cmd) (status int, err error) {
 	cmd.Env = s.Environ(os.Environ())
 	s.words = cmd.Args

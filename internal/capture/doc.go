@@ -1,11 +1,12 @@
-// Package capture records a command's processes while they run: the GPU memory that they obtain from the driver, and the tensors that PyTorch
-// places in it.
+// Package capture records a command's processes while they run: the GPU memory that they obtain from the driver, and the tensors that
+// PyTorch places in it.
 //
 // A [Session] is a folder and an environment. The environment makes every program that is started with it load a small library in C
-// (internal/capture/preload), and every Python process that imports torch load a hook (internal/torch/gmtrace). When a process first touches
-// CUDA, the library opens a ring in the folder and writes a record of each driver call into it; the hook writes dumps of PyTorch's allocation
-// history. While the command runs, the session empties the rings and reads the dumps, so that neither grows. What it read from a ring it keeps
-// in a journal, which [Recover] can read even if gmtrace was killed. At the end the rows of each process are merged into one trace.
+// (internal/capture/preload), and every Python process that imports torch load a hook (internal/torch/gmtrace). When a process first
+// touches CUDA, the library opens a ring in the folder and writes a record of each driver call into it; the hook writes dumps of
+// PyTorch's allocation history. While the command runs, the session empties the rings and reads the dumps, so that neither grows. What it
+// read from a ring it keeps in a journal, which [Recover] can read even if gmtrace was killed. At the end the rows of each process are
+// merged into one trace.
 //
 // Programs write the files and the rings, so nothing in them is trusted. A failure in the recording of one process is reported and does not
 // affect the others.

@@ -95,8 +95,8 @@ func (p *process) command() string {
 	return strings.Join(words, " ")
 }
 
-// Write writes the trace and returns its number of rows. If that fails, as on a full disk, it writes the trace into the session's folder, if
-// there is room, and the error names the file.
+// Write writes the trace and returns its number of rows. If that fails, as on a full disk, it writes the trace into the session's folder,
+// if there is room, and the error names the file.
 func (o *Output) Write(to io.Writer) (rows int64, err error) {
 	s := o.session
 	name := fmt.Sprintf("%s-%d.%d.parquet", rescuedPrefix, o.PID, o.process.number)

@@ -23,8 +23,8 @@ func (in *interpreter) context(r *ring.Record) {
 // settled in D of a context's record marks its size as known: B minus C, after NVML was asked.
 const settled = 1<<64 - 1
 
-// contextMade interprets the creation of a context. If only NVML knows its size, that is put into the record, so that a replay of the journal
-// finds it there.
+// contextMade interprets the creation of a context. If only NVML knows its size, that is put into the record, so that a replay of the
+// journal finds it there.
 func (in *interpreter) contextMade(r *ring.Record) {
 	if in.made[r.A] {
 		return // recorded by two threads at once

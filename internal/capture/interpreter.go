@@ -47,8 +47,8 @@ type rowWriter interface {
 
 // cardReader asks NVML what the driver does not report.
 type cardReader interface {
-	// contextSize returns the size of a new context in bytes, 0 if it is unknown. began is when its creation began (ring.Monotonic), traced the
-	// bytes of the device that the process had then, used the bytes of the device in use by all just after.
+	// contextSize returns the size of a new context in bytes, 0 if it is unknown. began is when its creation began (ring.Monotonic), traced
+	// the bytes of the device that the process had then, used the bytes of the device in use by all just after.
 	contextSize(uuid [16]byte, began uint64, used, traced int64) int64
 }
 

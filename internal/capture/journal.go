@@ -222,7 +222,8 @@ func (f *frames) close() error {
 	return f.file.Close()
 }
 
-// openRegular opens a regular file to read. Programs may put other things into a session's folder, such as a FIFO, whose opening would block.
+// openRegular opens a regular file to read. Programs may put other things into a session's folder, such as a FIFO, whose opening would
+// block.
 func openRegular(name string) (*os.File, error) {
 	f, err := os.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
 	if err != nil {

@@ -23,7 +23,8 @@ type libraries struct {
 	adds int
 }
 
-// maxLibraries bounds the libraries of a process, including those that were unloaded. The preload library reports at most a quarter as many.
+// maxLibraries bounds the libraries of a process, including those that were unloaded. The preload library reports at most a quarter as
+// many.
 const maxLibraries = 4096
 
 // add adds a library and removes those that overlap it: they were unloaded, or they grew, as code generated at run time does.

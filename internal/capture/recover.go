@@ -105,8 +105,8 @@ func Recoverable(temporary string) []string {
 	return folders
 }
 
-// Recover returns a session made from the folder of one that was killed or kept; its Recovered traces can be written. Recover does not change
-// the folder. The caller must close the session.
+// Recover returns a session made from the folder of one that was killed or kept; its Recovered traces can be written. Recover does not
+// change the folder. The caller must close the session.
 func Recover(folder string, warn func(format string, args ...any)) (*Session, error) {
 	about, err := readSessionFile(folder)
 	if errors.Is(err, fs.ErrNotExist) {

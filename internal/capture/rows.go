@@ -28,7 +28,8 @@ func (b *rows) row(e trace.Event, tag, pool, stack string) {
 	b.batch.Append(e)
 }
 
-// bound forces a row into the limits of a trace, whatever its record contains. The driver's rows may have half of the total size of all rows.
+// bound forces a row into the limits of a trace, whatever its record contains. The driver's rows may have half of the total size of all
+// rows.
 func (b *rows) bound(e *trace.Event) {
 	e.Size = min(e.Size, max(trace.MaxTotal/2-b.total, 1))
 	b.total += e.Size

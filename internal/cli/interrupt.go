@@ -27,8 +27,8 @@ func newInterrupt() *interrupt {
 	return i
 }
 
-// Context returns a context that an interrupt cancels, for all loops of a command. If the command has not returned 150 ms later, the process
-// exits.
+// Context returns a context that an interrupt cancels, for all loops of a command. If the command has not returned 150 ms later, the
+// process exits.
 func (c *Context) Context() context.Context {
 	if c.interrupt == nil {
 		return context.Background()
@@ -51,8 +51,8 @@ func (i *interruptible) Read(b []byte) (int, error) {
 	return i.Reader.Read(b)
 }
 
-// Heeded returns those of the signals that this process was not started to ignore. nohup, and shells for background jobs, start programs that
-// ignore some. Handling those would undo that, also for programs that this process starts.
+// Heeded returns those of the signals that this process was not started to ignore. nohup, and shells for background jobs, start programs
+// that ignore some. Handling those would undo that, also for programs that this process starts.
 func Heeded(signals ...os.Signal) []os.Signal {
 	return slices.DeleteFunc(slices.Clone(signals), signal.Ignored)
 }

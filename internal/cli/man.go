@@ -114,8 +114,8 @@ func (m *manual) synopsis() {
 	}
 }
 
-// paragraphs adds text, whose paragraphs are separated by empty lines, and keeps the examples for later. A paragraph that begins with a word
-// and two or more spaces is an item of a list.
+// paragraphs adds text, whose paragraphs are separated by empty lines, and keeps the examples for later. A paragraph that begins with a
+// word and two or more spaces is an item of a list.
 func (m *manual) paragraphs(text string) {
 	for paragraph := range strings.SplitSeq(text, "\n\n") {
 		paragraph = strings.Join(strings.Fields(strings.ReplaceAll(paragraph, "  ", " \x00 ")), " ")

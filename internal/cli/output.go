@@ -64,8 +64,8 @@ func (c *Context) CheckBinary() error {
 
 var errTerminal = Usage("will not write binary data to a terminal: name a file, or use a pipe")
 
-// CheckFiles checks the files of a command before its work begins. No FIFO may be two inputs, since the second open would block; no output may
-// be an input, which it would overwrite, or another output; and each output must be writable. "" and "-" stand for no file.
+// CheckFiles checks the files of a command before its work begins. No FIFO may be two inputs, since the second open would block; no
+// output may be an input, which it would overwrite, or another output; and each output must be writable. "" and "-" stand for no file.
 func CheckFiles(in, out []string) error {
 	for i, path := range in {
 		for _, other := range in[:i] {

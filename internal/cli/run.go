@@ -90,8 +90,8 @@ func (t Tool) Main(args []string) int {
 	return c.status(err)
 }
 
-// textAsItIs maps a word of the command line to a string without a change. Kong's own mapper forces it to be UTF-8, which names of files need
-// not be.
+// textAsItIs maps a word of the command line to a string without a change. Kong's own mapper forces it to be UTF-8, which names of files
+// need not be.
 func textAsItIs(ctx *kong.DecodeContext, target reflect.Value) error {
 	word, err := ctx.Scan.PopValue("string")
 	if err != nil {

@@ -18,8 +18,8 @@ type Event int64
 // ErrOutOfMemory is CUDA_ERROR_OUT_OF_MEMORY: the device has no room for the request.
 var ErrOutOfMemory = errors.New("out of memory")
 
-// Granularity is the unit of physical memory and mappings, in bytes: their sizes are multiples of it (cuMemGetAllocationGranularity, minimum
-// and recommended, on an H200).
+// Granularity is the unit of physical memory and mappings, in bytes: their sizes are multiples of it (cuMemGetAllocationGranularity,
+// minimum and recommended, on an H200).
 const Granularity = 2 << 20
 
 // AllocSize returns the bytes of the device that cuMemAlloc takes for a request of size bytes. From 1 MiB on they are a multiple of 2 MiB.

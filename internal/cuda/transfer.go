@@ -5,8 +5,8 @@ import "errors"
 // ErrCapturing means that a stream is being captured into a CUDA graph, so that the requested work cannot be queued in it.
 var ErrCapturing = errors.New("the stream is captured into a CUDA graph")
 
-// Transfer is a copy between device memory and pinned host memory. It runs in a stream of its own. Events alone order it with other streams, so
-// that no host thread waits for it.
+// Transfer is a copy between device memory and pinned host memory. It runs in a stream of its own. Events alone order it with other
+// streams, so that no host thread waits for it.
 type Transfer struct {
 	Lane   Stream // in which the copy runs
 	After  Stream // the copy waits for the work now queued in this stream

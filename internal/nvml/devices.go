@@ -6,8 +6,8 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
-// Devices returns the GPUs of the machine, in the order of their PCI addresses. With an error it returns those found before. MIG instances are
-// not included: they are found only by their UUID.
+// Devices returns the GPUs of the machine, in the order of their PCI addresses. With an error it returns those found before. MIG
+// instances are not included: they are found only by their UUID.
 func (l *Library) Devices() ([]*Device, error) {
 	n, code := l.api.DeviceGetCount()
 	if code != nvml.SUCCESS {

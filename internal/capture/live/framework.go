@@ -38,8 +38,8 @@ func NewFramework(texts *column.Strings) *Framework {
 	return &Framework{texts: texts, devices: map[int32]*frameworkDevice{}}
 }
 
-// Add adds the next entry of the framework's history on its device. It ignores ids: a free is matched by its address, and one without a known
-// allocation changes nothing.
+// Add adds the next entry of the framework's history on its device. It ignores ids: a free is matched by its address, and one without a
+// known allocation changes nothing.
 func (f *Framework) Add(e trace.Event) {
 	d := f.devices[e.Device]
 	if d == nil {

@@ -35,8 +35,8 @@ GM_PUBLIC unsigned la_objopen(struct link_map *map, Lmid_t namespace, uintptr_t 
 	return LA_FLG_BINDTO | LA_FLG_BINDFROM;
 }
 
-/* At the end of a process the loader calls this for every object, while functions of the driver may still be called: those already found stay
- * known. */
+/* At the end of a process the loader calls this for every object, while functions of the driver may still be called: those already found
+ * stay known. */
 GM_PUBLIC unsigned la_objclose(uintptr_t *cookie)
 {
 	if (cookie == atomic_load(&driver_cookie))

@@ -54,8 +54,8 @@ static int parse(const char *line, struct mapping *m)
 	return 1;
 }
 
-/* find looks an address up in /proc/self/maps. Asking the loader would take its lock and could deadlock: the caller may hold a lock of CUDA's
- * for which another thread waits inside dlopen. The buffer is static, since the stack may be small. */
+/* find looks an address up in /proc/self/maps. Asking the loader would take its lock and could deadlock: the caller may hold a lock of
+ * CUDA's for which another thread waits inside dlopen. The buffer is static, since the stack may be small. */
 static int find(uintptr_t address, struct mapping *m)
 {
 	static char text[2 * PATH_MAX];

@@ -26,7 +26,8 @@ CODE(cuLibraryGetKernel, (void **kernel, void *library, const char *name), kerne
 CODE(cuLibraryGetGlobal, (uint64_t *p, size_t *size, void *library, const char *name), p, size, library, name)
 CODE(cuKernelGetFunction, (void **function, void *kernel), function, kernel)
 
-/* Functions that were launched before, in a hash table with at most STEPS probes. A function that finds no slot counts as launched before. */
+/* Functions that were launched before, in a hash table with at most STEPS probes. A function that finds no slot counts as launched
+ * before. */
 #define LAUNCHED (1 << 14)
 #define STEPS 16
 

@@ -1,5 +1,5 @@
-/* The CUDA driver as the hooks see it: its types, and how its functions are found. The layouts are those of cuda.h 13.0; only what is needed
- * is declared. */
+/* The CUDA driver as the hooks see it: its types, and how its functions are found. The layouts are those of cuda.h 13.0; only what is
+ * needed is declared. */
 #ifndef GM_DRIVER_H
 #define GM_DRIVER_H
 

@@ -1,6 +1,6 @@
-/* The library's own work must not be noticed by the program: errno stays the same, and a thread is not cancelled during it, which would leave
- * locks held, slots unfinished or memory unrecorded. The program's own calls of the driver are made outside of such a section, and can be
- * cancelled as usual. */
+/* The library's own work must not be noticed by the program: errno stays the same, and a thread is not cancelled during it, which would
+ * leave locks held, slots unfinished or memory unrecorded. The program's own calls of the driver are made outside of such a section, and
+ * can be cancelled as usual. */
 #ifndef GM_QUIET_H
 #define GM_QUIET_H
 

@@ -1,9 +1,9 @@
 /* Finding the driver's functions, and replacing them by wrappers when programs look them up.
  *
- * Programs reach the driver in three ways: linked against libcuda.so.1, by dlsym, or by cuGetProcAddress, which the CUDA runtime, shared or
- * static, itself finds by dlsym. The first way is interposed by the names that this library exports, the second by the dlsym below, the third
- * by the hooks of cuGetProcAddress. For a name such as cuMemAlloc, cuGetProcAddress returns the version that fits the caller. Its address
- * identifies the version, since it is that of an exported symbol (observed with driver 580).
+ * Programs reach the driver in three ways: linked against libcuda.so.1, by dlsym, or by cuGetProcAddress, which the CUDA runtime, shared
+ * or static, itself finds by dlsym. The first way is interposed by the names that this library exports, the second by the dlsym below,
+ * the third by the hooks of cuGetProcAddress. For a name such as cuMemAlloc, cuGetProcAddress returns the version that fits the caller.
+ * Its address identifies the version, since it is that of an exported symbol (observed with driver 580).
  */
 #define _GNU_SOURCE
 #include "driver.h"
@@ -38,8 +38,8 @@ void gm_forget(void)
 		atomic_store(found, NULL);
 }
 
-/* The oldest symbol version of the GNU C library, which all later releases still provide. A lookup must not fail: a failure allocates memory,
- * and the caller may be an allocator. */
+/* The oldest symbol version of the GNU C library, which all later releases still provide. A lookup must not fail: a failure allocates
+ * memory, and the caller may be an allocator. */
 #if defined(__x86_64__)
 #define FIRST_VERSION "GLIBC_2.2.5"
 #else
@@ -100,8 +100,9 @@ void *gm_resolve(enum gm_hook hook)
 	return real;
 }
 
-/* gm_pick decides what a call of dlsym returns: a wrapper, NULL, or PASS. RTLD_NEXT is passed on, since only the C library's own dlsym knows
- * which object called: looked up here it would mean after this library, which for another library that wraps the driver may be itself. */
+/* gm_pick decides what a call of dlsym returns: a wrapper, NULL, or PASS. RTLD_NEXT is passed on, since only the C library's own dlsym
+ * knows which object called: looked up here it would mean after this library, which for another library that wraps the driver may be
+ * itself. */
 __attribute__((used)) void *gm_pick(void *handle, const char *name)
 {
 	libc_dlsym();
@@ -116,8 +117,9 @@ __attribute__((used)) void *gm_pick(void *handle, const char *name)
 	return found == gm_real(hook) ? hooks[hook].wrapper : found;
 }
 
-/* dlsym itself. For RTLD_NEXT the C library's dlsym looks at its return address to find the calling object, so this function must jump to it
- * instead of calling it. endbr64 and hint #34 (bti c) mark this function as a valid target of indirect jumps for processors that check. */
+/* dlsym itself. For RTLD_NEXT the C library's dlsym looks at its return address to find the calling object, so this function must jump to
+ * it instead of calling it. endbr64 and hint #34 (bti c) mark this function as a valid target of indirect jumps for processors that
+ * check. */
 #if defined(__x86_64__)
 __asm__(".text\n"
 	".globl dlsym\n"

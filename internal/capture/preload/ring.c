@@ -21,7 +21,7 @@
 #define NAP_NS 50000
 #define LONG_NAP_NS 1000000 /* after NAPS short ones */
 #define NAPS 200
-#define PATIENCE 5000 /* long naps after which a reader that freed no slot counts as dead. Naps, not a time: while the process is stopped, none are taken */
+#define PATIENCE 5000 /* long naps after which a reader that freed no slot counts as dead; a stopped process takes none */
 
 #define SPARE (256ULL << 20) /* bytes of a folder in memory left free for others, such as NCCL and data loaders, which fail without */
 #define TRIES 100
@@ -46,8 +46,8 @@ uint64_t gm_now(void)
 	return now_on(CLOCK_MONOTONIC);
 }
 
-/* A process forked after CUDA began cannot use CUDA, and must not write into its parent's ring. In a child this page is wiped, so that owned is
- * 0. pthread_atfork does not work here: an auditor has a C library of its own, whose handlers the program's fork does not call. */
+/* A process forked after CUDA began cannot use CUDA, and must not write into its parent's ring. In a child this page is wiped, so that
+ * owned is 0. pthread_atfork does not work here: an auditor has a C library of its own, whose handlers the program's fork does not call. */
 static int *owned;
 
 static void keep_from_children(void)

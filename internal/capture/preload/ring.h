@@ -45,7 +45,7 @@ enum gm_kind {
 	GM_HOST_FREE,    /* address */
 	GM_HOST_FREE_FAILED,
 	GM_OOM,          /* a request that failed: gm_kind of the request, bytes, -, bytes that were free */
-	GM_CONTEXT,      /* a context was made: context, bytes of the device in use since, bytes before if known, time before on the clock of the records */
+	GM_CONTEXT,      /* a context was made: context, bytes of the device in use after, bytes before if known, gm_now() before */
 	GM_PRIMARY,      /* a device's primary context was made, as above */
 	GM_CONTEXT_GONE, /* a context and all of its memory is gone: context, 0 for the primary one of the device */
 	GM_GREW,         /* a call made the context's own memory grow, by code or limits: -, bytes, context, gm_growth */

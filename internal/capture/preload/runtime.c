@@ -1,9 +1,9 @@
 /* Wrappers of the CUDA runtime's allocation functions, for attribution only: while one runs, memory is attributed to its caller. The
- * allocations themselves are recorded by the hooks of the driver. A statically linked runtime is not interposed and need not be: memory is
- * attributed to the library that it is linked into.
+ * allocations themselves are recorded by the hooks of the driver. A statically linked runtime is not interposed and need not be: memory
+ * is attributed to the library that it is linked into.
  *
- * A process may have several runtimes. The one that a call is meant for is found as the loader would find it: among the caller's own symbols,
- * then those of its dependencies.
+ * A process may have several runtimes. The one that a call is meant for is found as the loader would find it: among the caller's own
+ * symbols, then those of its dependencies.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -32,8 +32,8 @@ int gm_memory(size_t *free, size_t *total);
 /* gm_tell adds a record, with the caller and, when wanted, its stack. */
 void gm_tell(struct gm_record *r, void *caller);
 
-/* gm_came records the outcome of a request: r if it succeeded, GM_OOM if memory was short. It returns result. GM_HERE in r.device stands for
- * the current device. */
+/* gm_came records the outcome of a request: r if it succeeded, GM_OOM if memory was short. It returns result. GM_HERE in r.device stands
+ * for the current device. */
 int gm_came(int result, struct gm_record r, void *caller);
 
 /* gm_came_here is gm_came for memory of the current context. */

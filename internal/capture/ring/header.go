@@ -70,16 +70,16 @@ func newClock(startNS, start uint64) clock {
 	return c
 }
 
-// look reads the clocks to set latest. The process's monotonic clock may differ from ours, as in a time namespace of a container; then the time
-// of day says how long ago its start was.
+// look reads the clocks to set latest. The process's monotonic clock may differ from ours, as in a time namespace of a container; then
+// the time of day says how long ago its start was.
 func (c *clock) look() {
 	const slack = 1_000_000
 	ago := max(time.Now().UnixNano()-c.startNS, 0)
 	c.latest = max(Monotonic(), c.start+uint64(ago)) + slack
 }
 
-// wall returns a record's time of day. If the time is impossible, before the start or in the future, it returns that of the record before, and
-// false.
+// wall returns a record's time of day. If the time is impossible, before the start or in the future, it returns that of the record
+// before, and false.
 func (c *clock) wall(at uint64) (ns int64, ok bool) {
 	if at > c.latest {
 		c.look() // time passed since the last look

@@ -1,5 +1,5 @@
-// Package ring reads the records of a traced process from its ring: the file that gmtrace's preload library (internal/capture/preload) writes
-// from within the process. The library's ring.h documents the layout.
+// Package ring reads the records of a traced process from its ring: the file that gmtrace's preload library (internal/capture/preload)
+// writes from within the process. The library's ring.h documents the layout.
 //
 // A program may write anywhere in its own memory, and so into its ring, or cut its file short. So nothing in a ring is trusted: whatever it
 // contains, reading takes at most one step for each slot, uses no memory beyond one record's, and ends in records or an error.
@@ -148,8 +148,8 @@ func (r *Ring) whole(position uint64) bool {
 	return atomic.LoadUint64(&r.slot(position).seq)&^uint64(extraFlag) == position+1
 }
 
-// Finish reads the rest of the ring of a process that writes no more, and skips unfinished slots. It looks at every slot and does not depend
-// on the positions in the header.
+// Finish reads the rest of the ring of a process that writes no more, and skips unfinished slots. It looks at every slot and does not
+// depend on the positions in the header.
 func (r *Ring) Finish(visit func(*Record)) error {
 	if r.mapping.memory == nil {
 		return nil

@@ -27,8 +27,8 @@ func TempDir() string {
 	return "/tmp"
 }
 
-// MakeFolder makes a folder whose name begins with a prefix. It first removes such folders of processes that have ended, except those for which
-// keep, unless nil, returns true, and those that running programs have in their environment.
+// MakeFolder makes a folder whose name begins with a prefix. It first removes such folders of processes that have ended, except those for
+// which keep, unless nil, returns true, and those that running programs have in their environment.
 func MakeFolder(parent, prefix string, keep func(folder string) bool) (*Folder, error) {
 	sweep(parent, prefix, keep)
 	path, err := os.MkdirTemp(parent, prefix)

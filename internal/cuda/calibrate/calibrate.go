@@ -31,9 +31,9 @@ const Steps = len(sizes) + len(ranges) + 1
 // clearing is an upper bound of the time in which a driver clears a released MiB: twice that of an H200.
 const clearing = 5 * time.Microsecond
 
-// Costs measures every call of the table, each for the sizes that its cost depends on, and returns the medians. It uses at most a quarter of the
-// device's free memory, and leaves out sizes that do not fit. For meaningful figures the device must be idle, and the two streams empty. Costs
-// calls done after each step. After an error, memory that it allocated stays allocated.
+// Costs measures every call of the table, each for the sizes that its cost depends on, and returns the medians. It uses at most a quarter
+// of the device's free memory, and leaves out sizes that do not fit. For meaningful figures the device must be idle, and the two streams
+// empty. Costs calls done after each step. After an error, memory that it allocated stays allocated.
 func Costs(d cuda.Device, streams [2]cuda.Stream, done func()) (sim.CostTable, error) {
 	return costs(d, streams, done, time.Sleep)
 }
@@ -79,9 +79,9 @@ func (m *meter) allocate(size int64, n int) {
 	}
 }
 
-// pieces measures physical memory, in handles of one size that are mapped side by side. They are created when the memory is clear, and again
-// when it was released just before. The first setting of access to clear memory takes longer than setting it again at another address; the
-// difference is a cost of new memory and is counted with cuMemCreate.
+// pieces measures physical memory, in handles of one size that are mapped side by side. They are created when the memory is clear, and
+// again when it was released just before. The first setting of access to clear memory takes longer than setting it again at another
+// address; the difference is a cost of new memory and is counted with cuMemCreate.
 //
 // The driver starts clearing memory when it is released, so a part of that time is hidden behind the calls that release the rest.
 func (m *meter) pieces(size int64, n int) {

@@ -1,5 +1,5 @@
-// Package cards is the catalogue of GPUs: for each its product name, and what was looked up or measured of its memory, arithmetic, copies to the
-// host and driver calls. Unknown figures are zero.
+// Package cards is the catalogue of GPUs: for each its product name, and what was looked up or measured of its memory, arithmetic, copies
+// to the host and driver calls. Unknown figures are zero.
 package cards
 
 import (
@@ -15,7 +15,7 @@ type Card struct {
 	Capacity int64  // bytes of memory that CUDA reports; 0 if unknown
 	Device   *Device
 	Copies   *Copies
-	Calls    map[string][]Point // costs of driver calls, by the name of the function; "clearing" is the clearing of memory, for which cuMemAlloc and cuMemCreate wait
+	Calls    map[string][]Point // costs of driver calls by function; "clearing": of memory, for which cuMemAlloc and cuMemCreate wait
 }
 
 // Copies are rates of copies between a GPU and pinned memory of its host.
@@ -37,9 +37,9 @@ type Point struct {
 
 // All returns the cards in order of growing memory.
 //
-// Capacities are those that PyTorch prints when it is out of memory ("GPU 0 has a total capacity of 39.38 GiB"). They are the lower ones of
-// public reports: with the driver's version and error correction they differ by some tenths of a GiB. A card of N GB has less than N GiB; the
-// driver's own memory is not included.
+// Capacities are those that PyTorch prints when it is out of memory ("GPU 0 has a total capacity of 39.38 GiB"). They are the lower ones
+// of public reports: with the driver's version and error correction they differ by some tenths of a GiB. A card of N GB has less than N
+// GiB; the driver's own memory is not included.
 func All() []Card {
 	return []Card{
 		{Name: "GeForce GTX TITAN X", GB: 12, Device: titanX()},

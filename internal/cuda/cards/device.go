@@ -2,8 +2,8 @@ package cards
 
 import "time"
 
-// Device holds the figures of a GPU that determine the times of operators. The model is a roofline: an operator takes as long as its arithmetic
-// or its memory traffic, whichever is longer.
+// Device holds the figures of a GPU that determine the times of operators. The model is a roofline: an operator takes as long as its
+// arithmetic or its memory traffic, whichever is longer.
 type Device struct {
 	Name   string  // in specs, such as h200
 	About  string  // source of its rates

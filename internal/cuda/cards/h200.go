@@ -2,8 +2,8 @@ package cards
 
 import "time"
 
-// H200 is the card that gm was measured on, with driver 580.159.03 and CUDA 13.0 (docs/figures.md): one on PCIe 5 x16, beside 16 cores of its
-// host. If figures varied, the middle of their range is given.
+// H200 is the card that gm was measured on, with driver 580.159.03 and CUDA 13.0 (docs/figures.md): one on PCIe 5 x16, beside 16 cores of
+// its host. If figures varied, the middle of their range is given.
 func H200() Card {
 	return Card{Name: "H200", GB: 141, Capacity: gib(139.72), Device: h200Device(), Copies: h200Copies(), Calls: h200Calls()}
 }
@@ -18,9 +18,9 @@ func h200Device() *Device {
 	}
 }
 
-// h200Copies is partly derived. Large copies in both directions at once ran at 100 to 102 GB/s in total; Both is half of that, also for smaller
-// copies, which are faster alone. Touch is the 380 to 420 ms of cuMemHostAlloc minus the 35 ms that cuMemHostRegister takes for touched
-// memory.
+// h200Copies is partly derived. Large copies in both directions at once ran at 100 to 102 GB/s in total; Both is half of that, also for
+// smaller copies, which are faster alone. Touch is the 380 to 420 ms of cuMemHostAlloc minus the 35 ms that cuMemHostRegister takes for
+// touched memory.
 func h200Copies() *Copies {
 	return &Copies{
 		Product: "NVIDIA H200", Driver: "580.159.03",

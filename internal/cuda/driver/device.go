@@ -13,17 +13,17 @@ import (
 	"gm/internal/cuda"
 )
 
-// Device is a GPU. Unlike other implementations of cuda.Device it may be used from several goroutines and threads at once.
+// Device is a GPU. Unlike other implementations of cuda.Device it is safe for concurrent use.
 type Device struct {
 	library *Library
 	c       *C.struct_gm_device
 	name    string
-	share   atomic.Uint32 // what physical memory is made for, one of enum gm_share
+	share   atomic.Uint32 // possible uses of physical memory, one of enum gm_share
 	access  atomic.Pointer[[]C.struct_gm_access]
 
 	mu        sync.Mutex
-	events    []cuda.Event          // destroyed, to be recorded again
-	intervals []cuda.Interval       // the same for those that measure time
+	events    []cuda.Event          // destroyed ones, to be reused
+	intervals []cuda.Interval       // the same, for events that measure time
 	sizes     map[cuda.Handle]int64 // of physical memory not yet released, in bytes
 }
 
@@ -39,8 +39,7 @@ func newDevice(l *Library, device C.int, context uintptr, name string, share uin
 	return d
 }
 
-// Close destroys the events that were given back and releases the primary context. What was allocated and not freed stays while
-// others hold the context.
+// Close destroys the unused events and releases the primary context. Memory that was not freed stays while others hold the context.
 func (d *Device) Close() error {
 	var errs []error
 	for _, i := range d.intervals {

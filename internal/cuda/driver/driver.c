@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { TRIES = 8 }; /* to leave a thread as it was */
+enum { TRIES = 8 }; /* attempts to restore a thread's context */
 enum { CAPTURE_MODE_RELAXED = 2, EVENT_DISABLE_TIMING = 2, STREAM_NON_BLOCKING = 1, CAPTURE_UNSUPPORTED = 900 };
 enum { LOOK_UP_LEGACY_STREAM = 1, ALLOCATION_PINNED = 1, HANDLE_FILE_DESCRIPTOR = 1 };
 
@@ -19,8 +19,8 @@ struct property {
 };
 _Static_assert(sizeof(struct property) == 32 && sizeof(struct gm_access) == 12, "layouts of the driver");
 
-/* Each function by name, the suffix of its symbol, the version of CUDA that has this form of it, and its parameters. A driver may
- * lack the OPTIONAL ones. */
+/* Each function: its name, the suffix of its symbol, the CUDA version of this form, and its parameters. A driver may lack the OPTIONAL
+ * ones. */
 #define FUNCTIONS(NEEDED, OPTIONAL)                                                                                      \
 	NEEDED(cuInit, "", 2000, (unsigned flags))                                                                       \
 	NEEDED(cuDriverGetVersion, "", 2020, (int *version))                                                             \
@@ -184,7 +184,7 @@ struct gm_result gm_context_release(const struct gm_library *l, int device)
 	return plain("cuDevicePrimaryCtxRelease", l->cuDevicePrimaryCtxRelease(device), 0);
 }
 
-/* relax lets the thread do what is else forbidden to it while any stream is captured. */
+/* relax allows the thread calls that are otherwise forbidden while any stream is captured. */
 static void relax(const struct gm_library *l, struct gm_result *r)
 {
 	r->capture_mode = CAPTURE_MODE_RELAXED;
@@ -197,7 +197,7 @@ static void unrelax(const struct gm_library *l, struct gm_result *r)
 		r->relaxed = l->cuThreadExchangeStreamCaptureMode(&r->capture_mode) != 0;
 }
 
-/* enter makes the device's context current, unless it is. */
+/* enter makes the device's context current, unless it already is. */
 static int enter(const struct gm_device *d, struct gm_result *r)
 {
 	r->code = d->library->cuCtxGetCurrent(&r->before);
@@ -211,7 +211,7 @@ static int enter(const struct gm_device *d, struct gm_result *r)
 	return 1;
 }
 
-/* pop gives the caller its context back. A pop may fail for an error of work that came before, and have popped all the same. */
+/* pop restores the caller's context. A pop may report an error of earlier work and still have popped. */
 static void pop(const struct gm_device *d)
 {
 	void *top;
@@ -349,7 +349,7 @@ struct gm_result gm_stream_capturing(device d, uintptr_t stream)
 	return r;
 }
 
-/* STEP makes one of several calls; the first that fails ends the function that it is in. */
+/* STEP makes one of several calls. If it fails, the enclosing function returns. */
 #define STEP(name, ...)                           \
 	do {                                      \
 		int failed = l->name(__VA_ARGS__); \
@@ -359,7 +359,7 @@ struct gm_result gm_stream_capturing(device d, uintptr_t stream)
 		}                                 \
 	} while (0)
 
-/* uncaptured fails where work in a stream would go into a graph: a stream of ours that waits for it would be captured, too. */
+/* uncaptured fails if work in a stream would go into a graph: a stream of ours that waits for it would be captured as well. */
 static int uncaptured(const struct gm_library *l, uintptr_t stream, const char **call)
 {
 	int status = 0;
@@ -391,7 +391,7 @@ struct gm_result gm_stream_follow(device d, uintptr_t stream, uintptr_t event)
 	return r;
 }
 
-/* order has the lane come behind all that its copy comes behind. */
+/* order makes the lane wait for everything that its copy must wait for. */
 static int order(const struct gm_library *l, const struct gm_transfer *t, const char **call)
 {
 	int code = uncaptured(l, t->after, call);
@@ -431,7 +431,7 @@ struct gm_result gm_transfer(device d, struct gm_transfer t)
 	int code = order(d->library, &t, &call);
 	if (!code) {
 		code = copy(d->library, &t, &call);
-		if (code) /* nobody would know when what was queued of it is done */
+		if (code) /* no event marks the end of what was queued of the copy */
 			d->library->cuStreamSynchronize((void *)t.lane);
 	}
 	leave(d, &r, call, code);

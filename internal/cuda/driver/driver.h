@@ -1,4 +1,4 @@
-/* The functions of libcuda.so.1 that this package calls, each as one crossing from Go. */
+/* The functions of libcuda.so.1 that this package calls. Each is a single cgo call. */
 #ifndef GM_CUDA_DRIVER_H
 #define GM_CUDA_DRIVER_H
 
@@ -6,10 +6,10 @@
 
 struct gm_result {
 	int code;          /* CUresult */
-	void *before;      /* the thread's current context, while the call runs */
-	int capture_mode;  /* that of the thread, likewise, if it was relaxed */
+	void *before;      /* the thread's current context before the call, to restore */
+	int capture_mode;  /* the thread's capture mode before the call, to restore if it was relaxed */
 	int relaxed;
-	const char *call;  /* that failed, NULL if none did */
+	const char *call;  /* the call that failed, NULL if none did */
 	uint64_t value[2]; /* what the call returns */
 };
 
@@ -27,22 +27,22 @@ struct gm_access {
 };
 enum { GM_LOCATION_DEVICE = 1, GM_ACCESS_READWRITE = 3 };
 
-/* cuda.Transfer, and the events that it takes; begin and end are 0 unless it is timed. */
+/* cuda.Transfer, and the events that it uses; begin and end are 0 unless it is timed. */
 struct gm_transfer {
 	uintptr_t lane, after, wait;
-	uintptr_t order; /* recorded in after, and behind it free for another transfer */
+	uintptr_t order; /* recorded in after; free for another transfer once this one is queued */
 	uintptr_t begin, end, done;
 	uint64_t device, size, first, piece;
 	uintptr_t host;
 	int in;
 };
 
-/* What physical memory can be used for beyond this process; a GPU has them in this order or not at all. */
+/* Uses of physical memory beyond this process. Each includes those before it. */
 enum gm_share { GM_SHARE_NONE, GM_SHARE_FILE, GM_SHARE_FILE_RDMA };
 
 enum { GM_ATTRIBUTE_FILE_DESCRIPTOR = 103, GM_ATTRIBUTE_RDMA = 110 }; /* CUdevice_attribute */
 
-/* gm_library_load returns NULL where there is no driver, or one that is too old, and says why. */
+/* gm_library_load returns NULL if there is no driver, or if it is too old, and writes the reason to why. */
 struct gm_library *gm_library_load(char *why, int size);
 const char *gm_error_name(const struct gm_library *l, int code); /* NULL for a code that the driver does not know */
 
@@ -58,7 +58,7 @@ struct gm_result gm_device_can_access(const struct gm_library *l, int device, in
 struct gm_result gm_context_retain(const struct gm_library *l, int device);
 struct gm_result gm_context_release(const struct gm_library *l, int device);
 
-/* These run in the device's context, and leave the caller's. */
+/* These run in the device's context, and restore the caller's. */
 struct gm_result gm_synchronize(const struct gm_device *d);
 struct gm_result gm_mem_alloc(const struct gm_device *d, uint64_t size);
 struct gm_result gm_mem_free(const struct gm_device *d, uint64_t p);
@@ -70,7 +70,7 @@ struct gm_result gm_release(const struct gm_device *d, uint64_t handle);
 struct gm_result gm_map(const struct gm_device *d, uint64_t p, uint64_t size, uint64_t handle);
 struct gm_result gm_unmap(const struct gm_device *d, uint64_t p, uint64_t size);
 struct gm_result gm_set_access(const struct gm_device *d, uint64_t p, uint64_t size, const struct gm_access *access, uint64_t n);
-/* gm_event_record makes an event if it gets none; its value is the event also where the record failed. */
+/* gm_event_record creates an event if it is given none. Its value is the event, even if recording failed. */
 struct gm_result gm_event_record(const struct gm_device *d, uintptr_t event, uintptr_t stream);
 struct gm_result gm_event_query(const struct gm_device *d, uintptr_t event);
 struct gm_result gm_event_synchronize(const struct gm_device *d, uintptr_t event);
@@ -92,7 +92,7 @@ struct gm_result gm_copy_to_device_async(const struct gm_device *d, uint64_t dst
 struct gm_result gm_copy_within_device(const struct gm_device *d, uint64_t dst, uint64_t src, uint64_t size, uintptr_t stream);
 struct gm_result gm_host_register(const struct gm_device *d, void *p, uint64_t size);
 struct gm_result gm_host_unregister(const struct gm_device *d, void *p);
-/* gm_stream_follow has a stream wait for an event. It fails if the stream is captured. */
+/* gm_stream_follow makes a stream wait for an event. It fails if the stream is being captured. */
 struct gm_result gm_stream_follow(const struct gm_device *d, uintptr_t stream, uintptr_t event);
 /* gm_transfer queues a copy (cuda.Transfer). After a failure nothing of it runs. */
 struct gm_result gm_transfer(const struct gm_device *d, struct gm_transfer t);

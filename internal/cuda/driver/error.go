@@ -7,10 +7,10 @@ import (
 	"gm/internal/cuda"
 )
 
-// ErrShutdown means that the driver, or the context, is gone, as it is at the end of a process: what was allocated is freed.
+// ErrShutdown means that the driver or the context is gone, as at the end of a process. All its memory is freed.
 var ErrShutdown = errors.New("the CUDA driver is shut down")
 
-// The codes of CUresult that are told apart.
+// The codes of CUresult that are distinguished.
 const (
 	codeOutOfMemory        = 2
 	codeDeinitialized      = 4
@@ -21,7 +21,7 @@ const (
 	codeCaptureImplicit    = 906
 )
 
-// Error is a call of the driver that failed.
+// Error is the error of a failed driver call.
 type Error struct {
 	Call string // the function, such as cuMemCreate
 	Code int    // CUresult
@@ -31,7 +31,7 @@ type Error struct {
 // Error implements error.
 func (e *Error) Error() string { return fmt.Sprintf("%s: %s (%d)", e.Call, e.name, e.Code) }
 
-// Unwrap returns cuda.ErrOutOfMemory, cuda.ErrCapturing or ErrShutdown for the codes that stand for them.
+// Unwrap returns cuda.ErrOutOfMemory, cuda.ErrCapturing or ErrShutdown for the codes that mean them, else nil.
 func (e *Error) Unwrap() error {
 	switch e.Code {
 	case codeOutOfMemory:

@@ -5,7 +5,7 @@ import "C"
 
 import "gm/internal/cuda"
 
-// EventRecord implements cuda.Device. Events measure no time; those that EventDestroy took are used again.
+// EventRecord implements cuda.Device. Its events measure no time. It reuses those from EventDestroy.
 func (d *Device) EventRecord(s cuda.Stream) (cuda.Event, error) {
 	r := C.gm_event_record(d.c, C.uintptr_t(d.takeEvent()), C.uintptr_t(s))
 	e := cuda.Event(r.value[0])
@@ -16,7 +16,7 @@ func (d *Device) EventRecord(s cuda.Stream) (cuda.Event, error) {
 	return e, nil
 }
 
-// takeEvent returns an event that nobody uses, 0 if there is none.
+// takeEvent returns an unused event, 0 if there is none.
 func (d *Device) takeEvent() cuda.Event {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -55,7 +55,7 @@ func (d *Device) EventSynchronize(e cuda.Event) error {
 	return d.library.check(C.gm_event_synchronize(d.c, C.uintptr_t(e)))
 }
 
-// EventDestroy implements cuda.Device. The event is kept for EventRecord: waits that were asked for are not lost by that.
+// EventDestroy implements cuda.Device. It keeps the event for EventRecord; pending waits for it stay valid.
 func (d *Device) EventDestroy(e cuda.Event) error {
 	d.giveEvent(e)
 	return nil

@@ -9,13 +9,13 @@ import (
 	"gm/internal/cuda"
 )
 
-// HostRegister pins memory of the host, outside of Go's heap, so that copies of it run by themselves (cuMemHostRegister). Its pages
-// should have been touched: the driver is slow to do that.
+// HostRegister pins host memory outside of Go's heap, so that copies of it are asynchronous (cuMemHostRegister). Touch its pages before:
+// the driver is slow at that.
 func (d *Device) HostRegister(memory []byte) error {
 	return d.library.check(C.gm_host_register(d.c, unsafe.Pointer(unsafe.SliceData(memory)), C.uint64_t(len(memory))))
 }
 
-// HostUnregister unpins what was registered as a whole (cuMemHostUnregister).
+// HostUnregister unpins memory that was registered as one piece (cuMemHostUnregister).
 func (d *Device) HostUnregister(memory []byte) error {
 	return d.library.check(C.gm_host_unregister(d.c, unsafe.Pointer(unsafe.SliceData(memory))))
 }
@@ -37,7 +37,7 @@ func (d *Device) MemcpyDtoDAsync(dst, src cuda.Ptr, size int64, s cuda.Stream) e
 	return d.library.check(C.gm_copy_within_device(d.c, C.uint64_t(dst), C.uint64_t(src), C.uint64_t(size), C.uintptr_t(s)))
 }
 
-// PCIBusID returns where the device is, such as 0000:1B:00.0 (cuDeviceGetPCIBusId).
+// PCIBusID returns the device's PCI address, such as 0000:1B:00.0 (cuDeviceGetPCIBusId).
 func (d *Device) PCIBusID() (string, error) {
 	var text [32]byte
 	c := (*C.char)(unsafe.Pointer(&text[0]))

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// KernelVersion returns the version of the driver in the kernel, such as 580.159.03, or nothing where it is not to be seen from here.
+// KernelVersion returns the version of the kernel driver, such as 580.159.03, or "" if it cannot be read here.
 func KernelVersion() string {
 	text, err := os.ReadFile("/sys/module/nvidia/version")
 	if err != nil {

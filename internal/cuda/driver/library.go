@@ -1,8 +1,8 @@
-// Package driver is the CUDA driver API, from the libcuda.so.1 that is installed: it is found when Load is called, so that programs are
-// built and start where there is none.
+// Package driver is the CUDA driver API of the installed libcuda.so.1. Load finds the library, so that programs build and start without
+// one.
 //
-// Each call runs in the primary context of its device and leaves the caller's current context, or none, as it was. Calls may come
-// from any thread, also while another stream is captured into a graph. Nothing is printed.
+// Each call runs in the primary context of its device and restores the caller's current context. Calls may come from any thread, also while
+// another stream is captured into a graph. Nothing is printed.
 package driver
 
 // #cgo CFLAGS: -std=gnu11 -Wall -Wextra
@@ -22,7 +22,7 @@ type Library struct {
 	c *C.struct_gm_library
 }
 
-// Load loads libcuda.so.1 and initialises it (cuInit). It fails where there is no driver, one older than CUDA 10.2, or no GPU.
+// Load loads libcuda.so.1 and initialises it (cuInit). It fails without a driver of CUDA 10.2 or later, and without a GPU.
 func Load() (*Library, error) {
 	var why [256]byte
 	c := C.gm_library_load((*C.char)(unsafe.Pointer(&why[0])), C.int(len(why)))
@@ -43,13 +43,13 @@ func (l *Library) Devices() (int, error) {
 	return int(r.value[0]), l.check(r)
 }
 
-// Version returns the newest CUDA that the driver knows: 13010 is CUDA 13.1 (cuDriverGetVersion).
+// Version returns the newest CUDA version that the driver supports: 13010 is CUDA 13.1 (cuDriverGetVersion).
 func (l *Library) Version() (int, error) {
 	r := C.gm_driver_version(l.c)
 	return int(r.value[0]), l.check(r)
 }
 
-// Open retains the primary context of a GPU, which CUDA's runtime and PyTorch work in, too. The device must be closed.
+// Open retains the primary context of a GPU, which CUDA's runtime and PyTorch also use. The caller must close the device.
 func (l *Library) Open(ordinal int) (*Device, error) {
 	d, err := l.open(ordinal)
 	if err != nil {
@@ -88,13 +88,13 @@ func (l *Library) name(device C.int) (string, error) {
 	return C.GoString(c), nil
 }
 
-// share returns what the device says that physical memory may be used for.
+// share returns the uses of physical memory that the device supports.
 func (l *Library) share(device C.int) (uint32, error) {
 	file, err := l.attribute(device, C.GM_ATTRIBUTE_FILE_DESCRIPTOR)
 	if err != nil || file == 0 {
 		return C.GM_SHARE_NONE, err
 	}
-	if rdma, err := l.attribute(device, C.GM_ATTRIBUTE_RDMA); err == nil && rdma != 0 { // unknown to drivers before CUDA 11
+	if rdma, err := l.attribute(device, C.GM_ATTRIBUTE_RDMA); err == nil && rdma != 0 { // drivers before CUDA 11 do not know it
 		return C.GM_SHARE_FILE_RDMA, nil
 	}
 	return C.GM_SHARE_FILE, nil
@@ -105,7 +105,7 @@ func (l *Library) attribute(device, attribute C.int) (int, error) {
 	return int(r.value[0]), l.check(r)
 }
 
-// check returns the error that a call came to, if any.
+// check returns the error of a call, nil if it succeeded.
 func (l *Library) check(r C.struct_gm_result) error {
 	if r.code == 0 {
 		return nil

@@ -21,15 +21,15 @@ func (d *Device) AddressFree(p cuda.Ptr, size int64) error {
 	return d.library.check(C.gm_address_free(d.c, C.uint64_t(p), C.uint64_t(size)))
 }
 
-// Create implements cuda.Device. Where the device allows it the memory can be passed to other processes as a file descriptor and be
-// read and written by network cards.
+// Create implements cuda.Device. If the device supports it, the memory can be passed to other processes as a file descriptor, and network
+// cards can read and write it.
 func (d *Device) Create(size int64) (cuda.Handle, error) {
 	share := d.share.Load()
 	h, err := d.create(size, share)
 	if err == nil || errors.Is(err, cuda.ErrOutOfMemory) || errors.Is(err, ErrShutdown) {
 		return h, err
 	}
-	for share > C.GM_SHARE_NONE { // some drivers refuse what the device says it can do
+	for share > C.GM_SHARE_NONE { // some drivers refuse what the device claims to support
 		share--
 		if h, again := d.create(size, share); again == nil {
 			d.share.Store(share)
@@ -55,7 +55,7 @@ func (d *Device) create(size int64, share uint32) (cuda.Handle, error) {
 func (d *Device) Release(h cuda.Handle) error {
 	d.mu.Lock()
 	size, held := d.sizes[h]
-	delete(d.sizes, h) // before the driver can give the same handle out again
+	delete(d.sizes, h) // before the driver can return the same handle again
 	d.mu.Unlock()
 	err := d.library.check(C.gm_release(d.c, C.uint64_t(h)))
 	if err != nil && held {
@@ -69,12 +69,12 @@ func (d *Device) Release(h cuda.Handle) error {
 // Map implements cuda.Device. The handle must be one of this device's Create.
 func (d *Device) Map(p cuda.Ptr, h cuda.Handle) error {
 	d.mu.Lock()
-	size := d.sizes[h] // 0, which the driver refuses, for a handle that is not held
+	size := d.sizes[h] // 0 for a handle that is not held, which the driver refuses
 	d.mu.Unlock()
 	return d.library.check(C.gm_map(d.c, C.uint64_t(p), C.uint64_t(size), C.uint64_t(h)))
 }
 
-// Unmap implements cuda.Device. It waits for no work that uses the memory.
+// Unmap implements cuda.Device. It does not wait for work that uses the memory.
 func (d *Device) Unmap(p cuda.Ptr, size int64) error {
 	return d.library.check(C.gm_unmap(d.c, C.uint64_t(p), C.uint64_t(size)))
 }
@@ -85,8 +85,8 @@ func (d *Device) SetAccess(p cuda.Ptr, size int64) error {
 	return d.library.check(C.gm_set_access(d.c, C.uint64_t(p), C.uint64_t(size), &access[0], C.uint64_t(len(access))))
 }
 
-// Peers makes what SetAccess is called for from now on readable and writable by those of the GPUs, by their ordinals, that can reach
-// this one, so that copies between them work (cuDeviceCanAccessPeer). This device's own ordinal may be among them.
+// Peers makes SetAccess, from now on, also grant access to those of the GPUs with the given ordinals that can reach this one, so that
+// copies between them work (cuDeviceCanAccessPeer). This device's own ordinal may be among them.
 func (d *Device) Peers(ordinals []int) error {
 	access := []C.struct_gm_access{accessOf(d.c.device)}
 	for _, ordinal := range ordinals {
@@ -102,7 +102,7 @@ func (d *Device) Peers(ordinals []int) error {
 	return nil
 }
 
-// peer returns the device of an ordinal, -1 if it is this one or cannot reach it.
+// peer returns the device with an ordinal, -1 if it is this one or cannot reach it.
 func (d *Device) peer(ordinal int) (C.int, error) {
 	got := C.gm_device_get(d.library.c, C.int(ordinal))
 	if err := d.library.check(got); err != nil {

@@ -15,7 +15,7 @@ func (d *Device) StreamCreate() (cuda.Stream, error) {
 	return cuda.Stream(r.value[0]), d.library.check(r)
 }
 
-// StreamDestroy gives a stream up; the work that it holds is done all the same (cuStreamDestroy).
+// StreamDestroy destroys a stream; work that is queued in it still runs (cuStreamDestroy).
 func (d *Device) StreamDestroy(s cuda.Stream) error {
 	return d.library.check(C.gm_stream_destroy(d.c, C.uintptr_t(s)))
 }
@@ -30,9 +30,8 @@ func (d *Device) StreamWaitEvent(s cuda.Stream, e cuda.Event) error {
 	return d.library.check(C.gm_stream_wait_event(d.c, C.uintptr_t(s), C.uintptr_t(e)))
 }
 
-// Capturing says whether work in s goes into a graph that is being captured instead of to the device (cuStreamIsCapturing). It says
-// so, too, of the legacy default stream while a stream is captured that waits for it: neither may be used then. It is false for
-// drivers older than CUDA 10.0.
+// Capturing reports whether work in s goes into a graph instead of to the device (cuStreamIsCapturing). It is also true for the legacy
+// default stream while a stream that waits for it is captured: neither may be used then. It is false for drivers older than CUDA 10.0.
 func (d *Device) Capturing(s cuda.Stream) (bool, error) {
 	r := C.gm_stream_capturing(d.c, C.uintptr_t(s))
 	if r.code == codeCaptureImplicit {

@@ -11,8 +11,8 @@ import (
 	"gm/internal/cuda"
 )
 
-// Transfer queues a copy and returns an event behind it, which EventDestroy takes. For one that is timed it returns its time as well,
-// for Elapsed. After an error nothing of the copy runs; cuda.ErrCapturing is one.
+// Transfer queues a copy and returns an event after it, to be destroyed with EventDestroy. For a timed copy it also returns the interval,
+// for Elapsed. After an error, such as cuda.ErrCapturing, no part of the copy is running.
 func (d *Device) Transfer(t cuda.Transfer) (done cuda.Event, took cuda.Interval, err error) {
 	order, err := d.newEvent()
 	if err != nil {
@@ -50,13 +50,13 @@ func transferOf(t cuda.Transfer, order, done cuda.Event, took cuda.Interval) C.s
 	return c
 }
 
-// Follow makes the work that stream s gets from now on wait until e has passed. If s is captured that is cuda.ErrCapturing, and the
-// capture goes on.
+// Follow makes work queued in stream s from now on wait until e has passed. If s is being captured, it returns cuda.ErrCapturing and the
+// capture continues.
 func (d *Device) Follow(s cuda.Stream, e cuda.Event) error {
 	return d.library.check(C.gm_stream_follow(d.c, C.uintptr_t(s), C.uintptr_t(e)))
 }
 
-// IntervalBegin begins to time stream s behind the work that it holds now.
+// IntervalBegin starts an interval in stream s, after the work now queued in it.
 func (d *Device) IntervalBegin(s cuda.Stream) (cuda.Interval, error) {
 	i, err := d.newInterval()
 	if err != nil {
@@ -65,10 +65,10 @@ func (d *Device) IntervalBegin(s cuda.Stream) (cuda.Interval, error) {
 	return i, d.recordIn(i, i.Begin, s)
 }
 
-// IntervalEnd ends what IntervalBegin began behind the work that stream s holds now. Where that fails i is forgotten.
+// IntervalEnd ends an interval after the work now queued in stream s. If that fails, it destroys i.
 func (d *Device) IntervalEnd(i cuda.Interval, s cuda.Stream) error { return d.recordIn(i, i.End, s) }
 
-// recordIn records one of the events of an interval, which it destroys where that fails.
+// recordIn records one of the events of an interval. If that fails, it destroys the interval.
 func (d *Device) recordIn(i cuda.Interval, e cuda.Event, s cuda.Stream) error {
 	err := d.library.check(C.gm_event_record(d.c, C.uintptr_t(e), C.uintptr_t(s)))
 	if err != nil {
@@ -77,7 +77,8 @@ func (d *Device) recordIn(i cuda.Interval, e cuda.Event, s cuda.Stream) error {
 	return err
 }
 
-// Elapsed returns the length of an interval, false while it has not passed (cuEventElapsedTime). The clock ticks every half microsecond.
+// Elapsed returns the length of an interval, and false if its end has not passed yet (cuEventElapsedTime). The resolution is half a
+// microsecond.
 func (d *Device) Elapsed(i cuda.Interval) (time.Duration, bool, error) {
 	r := C.gm_event_elapsed(d.c, C.uintptr_t(i.Begin), C.uintptr_t(i.End))
 	if r.code == codeNotReady {
@@ -86,7 +87,7 @@ func (d *Device) Elapsed(i cuda.Interval) (time.Duration, bool, error) {
 	return time.Duration(r.value[0]), r.code == 0, d.library.check(r)
 }
 
-// IntervalDestroy forgets i. Its events are used again.
+// IntervalDestroy destroys i. Its events are reused.
 func (d *Device) IntervalDestroy(i cuda.Interval) {
 	if i == (cuda.Interval{}) {
 		return
@@ -96,7 +97,7 @@ func (d *Device) IntervalDestroy(i cuda.Interval) {
 	d.mu.Unlock()
 }
 
-// newEvent returns an event that measures no time and that nobody uses.
+// newEvent returns an unused event that measures no time.
 func (d *Device) newEvent() (cuda.Event, error) {
 	if e := d.takeEvent(); e != 0 {
 		return e, nil

@@ -1,5 +1,5 @@
-// Package retry is a device whose frees always succeed for the caller: a free that the driver refuses is retried later, so that an allocator
-// need not handle memory that is half released.
+// Package retry is a device whose frees always succeed for the caller: a free that the driver refuses is retried later, so that an
+// allocator need not handle memory that is half released.
 package retry
 
 import (
@@ -9,8 +9,8 @@ import (
 	"gm/internal/cuda"
 )
 
-// Device is a cuda.Device whose Unmap, Release, AddressFree and MemFree return no error. A call that fails is owed. It is retried at the next of
-// these calls, before a mapping, when the device is full, and by Settle. Until it succeeds, physical memory stays in use.
+// Device is a cuda.Device whose Unmap, Release, AddressFree and MemFree return no error. A call that fails is owed. It is retried at the
+// next of these calls, before a mapping, when the device is full, and by Settle. Until it succeeds, physical memory stays in use.
 type Device struct {
 	cuda.Device
 	tell func(call string, err error) // called once for each call that failed, except those that are only impossible during a capture
@@ -55,8 +55,8 @@ func (d *Device) Settle() {
 	d.addresses = remaining(d.addresses, func(s span) error { return d.Device.AddressFree(s.ptr, s.size) })
 }
 
-// remaining retries owed calls and returns those that failed again. One call that the driver always refuses does not stop the others, but after
-// a few refusals in a row the driver is likely to refuse all.
+// remaining retries owed calls and returns those that failed again. One call that the driver always refuses does not stop the others, but
+// after a few refusals in a row the driver is likely to refuse all.
 func remaining[T any](owed []T, undo func(T) error) []T {
 	kept, refused := owed[:0], 0
 	for i, x := range owed {
@@ -93,8 +93,8 @@ func (d *Device) Unmap(p cuda.Ptr, size int64) error {
 	return d.undo("unmap", d.Device.Unmap(p, size), func() { d.unmaps = append(d.unmaps, span{p, size}) })
 }
 
-// Release implements cuda.Device. While any unmapping is owed, the release waits: the handle may be mapped there, and its memory would stay in
-// use.
+// Release implements cuda.Device. While any unmapping is owed, the release waits: the handle may be mapped there, and its memory would
+// stay in use.
 func (d *Device) Release(h cuda.Handle) error {
 	d.Settle()
 	if len(d.unmaps) > 0 {

@@ -9,19 +9,19 @@ import (
 	"os"
 )
 
-// Calibration is a cost table and where it was measured. As JSON it is what gmbench calibrate writes: costs is an object that has, by
-// the name of each call, its curve as a list of {bytes, ns}.
+// Calibration is a cost table with the device that it was measured on. gmbench calibrate writes it as JSON: costs is an object that maps
+// the name of each call to its curve, a list of {bytes, ns}.
 type Calibration struct {
 	Device string    `json:"device"`           // the product's name
-	Driver string    `json:"driver,omitempty"` // the version of the kernel's driver, such as 580.159.03
-	CUDA   string    `json:"cuda,omitempty"`   // the newest CUDA that the driver knows, such as 13.0
+	Driver string    `json:"driver,omitempty"` // version of the kernel driver, such as 580.159.03
+	CUDA   string    `json:"cuda,omitempty"`   // newest CUDA version that the driver supports, such as 13.0
 	Costs  CostTable `json:"costs"`
 }
 
-// maxCalibration is the size in bytes of a file beyond which it is not read.
+// maxCalibration is the largest file that is read, in bytes.
 const maxCalibration = 1 << 20
 
-// ReadCalibration reads and checks a file that gmbench calibrate wrote. Errors name the file and what in it is wrong.
+// ReadCalibration reads and checks a file that gmbench calibrate wrote. Errors name the file and the fault in it.
 func ReadCalibration(path string) (c Calibration, err error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -63,7 +63,7 @@ func (c Calibration) Write(w io.Writer) error {
 	return out.Encode(c)
 }
 
-// MarshalJSON implements json.Marshaler: an object of the curves by the names of their calls, in the order of the calls.
+// MarshalJSON implements json.Marshaler. The object maps names of calls to curves, in the order of the calls.
 func (t CostTable) MarshalJSON() ([]byte, error) {
 	var out bytes.Buffer
 	for call, curve := range t {
@@ -84,8 +84,8 @@ func (t CostTable) MarshalJSON() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// UnmarshalJSON implements json.Unmarshaler. Every call must be there and no other, with sizes that grow and costs from 0 to a minute.
-// Files from before clearing was measured by itself have it in the costs of MemAlloc and Create.
+// UnmarshalJSON implements json.Unmarshaler. Exactly the known calls must be there, with growing sizes and costs from 0 to a minute. In
+// files written before clearing was measured separately, the costs of MemAlloc and Create include it.
 func (t *CostTable) UnmarshalJSON(text []byte) error {
 	var curves map[string]Curve
 	if err := json.Unmarshal(text, &curves); err != nil {

@@ -24,7 +24,7 @@ const (
 	EventRecord
 	EventQuery
 	StreamWaitEvent
-	Clear // no call, but what MemAlloc and Create wait for: Clearing
+	Clear // not a call: the clearing of memory, for which MemAlloc and Create wait
 	NumCalls
 )
 
@@ -37,7 +37,7 @@ var callNames = [NumCalls]string{
 // String returns the name of the driver's function.
 func (c Call) String() string { return callNames[c] }
 
-// callByName returns the call of that name.
+// callByName returns the call with a name.
 func callByName(name string) (Call, bool) {
 	i := slices.Index(callNames[:], name)
 	return Call(i), i >= 0
@@ -49,8 +49,8 @@ type Point struct {
 	Cost  time.Duration `json:"ns"`
 }
 
-// Curve is a cost by size, as points of growing size. Between two points it is a straight line; outside, it is the nearest point's cost
-// below and the last slope above, at least 0 and at most a minute.
+// Curve is a cost as a function of size: points of growing size, with linear interpolation between them. Below the first point the cost
+// is that of the point; above the last, the last slope continues, limited to between 0 and a minute.
 type Curve []Point
 
 // At returns the cost of a call of size bytes.
@@ -70,11 +70,12 @@ func (c Curve) At(size int64) time.Duration {
 	return time.Duration(min(max(0, float64(a.Cost)+slope*float64(size-a.Bytes)), float64(maxCost)))
 }
 
-// maxCost is more than any call takes. It keeps sums within their range.
+// maxCost exceeds the time of any call. It keeps sums within their range.
 const maxCost = time.Minute
 
-// CostTable is what the driver calls of one GPU cost. Map, SetAccess and Unmap cost this much for each handle in their range. MemAlloc and
-// Create, and the first SetAccess, are for memory that is clear; how long clearing takes is a curve of its own, and none if it is empty.
+// CostTable holds the costs of the driver calls of one GPU. Those of Map, SetAccess and Unmap are per handle in their range. Those of
+// MemAlloc, Create and the first SetAccess are for memory that is clear. Clearing has a curve of its own; an empty one means that it
+// takes no time.
 type CostTable [NumCalls]Curve
 
 // H200 is the cost table of an NVIDIA H200.

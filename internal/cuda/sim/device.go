@@ -1,5 +1,5 @@
-// Package sim is a GPU that does not exist: it keeps account of memory, addresses and events as the CUDA driver does,
-// refuses what the driver refuses, and adds up what each call would have cost.
+// Package sim is a simulated GPU: it keeps account of memory, addresses and events as the CUDA driver does, refuses what the driver
+// refuses, and sums what each call would have cost.
 package sim
 
 import (
@@ -10,15 +10,15 @@ import (
 	"gm/internal/cuda"
 )
 
-// Device is a simulated GPU. Its time is virtual: driver calls make it pass, and Job.
+// Device is a simulated GPU. Its time is virtual: driver calls and Job advance it.
 type Device struct {
 	capacity int64
 	costs    CostTable
-	clearing Clearing // of which the bytes in use, too
+	clearing Clearing // also counts the bytes in use
 
 	calls   [NumCalls]int64
 	elapsed time.Duration
-	job     time.Duration // that passed beside the calls
+	job     time.Duration // time of the job, without the calls
 
 	allocs   map[cuda.Ptr]int64      // cuMemAlloc: sizes taken from the device
 	reserved []*reservation          // ranges of addresses, ordered
@@ -47,8 +47,8 @@ type memory struct {
 
 const firstAddress = 0x7f0000000000
 
-// Endless is the size of a device that no job fills, in bytes: 4 TiB, many times that of any GPU. It is not more, as a hostile
-// trace could have it filled by pages.
+// Endless is the size of a device that no job fills, in bytes: 4 TiB, many times that of any GPU. It is finite, since a hostile trace could
+// fill it page by page.
 const Endless = 4 << 40
 
 // New returns a device of capacity bytes; 0 is Endless.
@@ -65,10 +65,10 @@ func New(capacity int64, costs CostTable) *Device {
 	return d
 }
 
-// Calls returns how often call was made; for Map, SetAccess and Unmap, how many handles it was made for.
+// Calls returns how often a call was made; for Map, SetAccess and Unmap, the number of handles in their ranges.
 func (d *Device) Calls(call Call) int64 { return d.calls[call] }
 
-// MemoryCalls returns the number of calls that allocate, free, map or unmap memory: all but those on events.
+// MemoryCalls returns the number of calls that allocate, free, map or unmap memory: all except those on events.
 func (d *Device) MemoryCalls() int64 {
 	var n int64
 	for call := MemAlloc; call <= Unmap; call++ {
@@ -77,13 +77,13 @@ func (d *Device) MemoryCalls() int64 {
 	return n
 }
 
-// Elapsed returns the time that all calls so far would have taken, with what they would have waited for memory to be cleared.
+// Elapsed returns the time that all calls so far would have taken, including waits for memory to be cleared.
 func (d *Device) Elapsed() time.Duration { return d.elapsed }
 
-// Job says how long the job has worked since its beginning, calls left out: time in which the driver clears memory.
+// Job sets how long the job has worked since its beginning, without the calls. In that time the driver clears memory.
 func (d *Device) Job(worked time.Duration) { d.job = min(max(0, worked), maxJob) }
 
-// maxJob is longer than any job takes. It keeps sums within their range.
+// maxJob exceeds the time of any job. It keeps sums within their range.
 const maxJob = math.MaxInt64 / 2
 
 func (d *Device) now() time.Duration { return d.elapsed + d.job }
@@ -96,7 +96,7 @@ func (d *Device) charge(call Call, size int64, times int64) {
 	d.elapsed += d.costs[call].At(size) * time.Duration(times)
 }
 
-// take counts size bytes as in use, once they are clear.
+// take waits until size bytes are clear, and counts them as in use.
 func (d *Device) take(size int64) error {
 	if free := d.capacity - d.clearing.used; size > free {
 		return fmt.Errorf("%w: %d bytes asked, %d of %d free", cuda.ErrOutOfMemory, size, free, d.capacity)
@@ -105,7 +105,7 @@ func (d *Device) take(size int64) error {
 	return nil
 }
 
-// address hands out size bytes of fresh addresses.
+// address returns the start of size bytes of unused addresses.
 func (d *Device) address(size int64) cuda.Ptr {
 	p := d.nextPtr
 	d.nextPtr += cuda.Ptr(roundUp(size, cuda.Granularity))
@@ -131,8 +131,8 @@ func (d *Device) MemAlloc(size int64) (cuda.Ptr, error) {
 	return p, nil
 }
 
-// Follow makes MemAlloc hand out the addresses that a real device gave for the same requests, in this order, for as long as
-// the requests are the same and the addresses are free.
+// Follow makes MemAlloc return the addresses that a real device returned for the same requests, in this order, as long as the requests
+// are the same and the addresses are free.
 func (d *Device) Follow(recorded []Range) {
 	d.recorded = recorded
 	for _, r := range recorded {
@@ -168,7 +168,7 @@ func (d *Device) MemFree(p cuda.Ptr) error {
 	return nil
 }
 
-// EventRecord returns an event that has passed at once, unless events are held.
+// EventRecord returns an event that has already passed, unless events are held.
 func (d *Device) EventRecord(cuda.Stream) (cuda.Event, error) {
 	d.charge(EventRecord, 0, 1)
 	d.nextEvent++

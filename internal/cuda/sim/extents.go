@@ -6,7 +6,7 @@ import (
 	"gm/internal/cuda"
 )
 
-// Extent is a stretch of physical memory: of a handle, or of what MemAlloc returned at an address.
+// Extent is a contiguous part of physical memory: of a handle, or of an allocation by MemAlloc.
 type Extent struct {
 	Handle cuda.Handle
 	Base   cuda.Ptr // of the MemAlloc, when Handle is 0
@@ -14,12 +14,12 @@ type Extent struct {
 	Size   int64
 }
 
-// Overlaps says whether two extents share a byte.
+// Overlaps reports whether two extents share a byte.
 func (e Extent) Overlaps(o Extent) bool {
 	return e.Handle == o.Handle && e.Base == o.Base && e.Offset < o.Offset+o.Size && o.Offset < e.Offset+e.Size
 }
 
-// Extents returns the physical memory behind the addresses [p, p+size), in their order.
+// Extents returns the physical memory of the addresses [p, p+size), in their order.
 func (d *Device) Extents(p cuda.Ptr, size int64) ([]Extent, error) {
 	for base, n := range d.allocs {
 		if base <= p && p+cuda.Ptr(size) <= base+cuda.Ptr(n) {
@@ -40,7 +40,7 @@ func (d *Device) Extents(p cuda.Ptr, size int64) ([]Extent, error) {
 	return all, nil
 }
 
-// mappingAt returns the handle that is mapped at p and how far into it p is.
+// mappingAt returns the handle that is mapped at p, and the offset of p in it.
 func (d *Device) mappingAt(p cuda.Ptr) (cuda.Handle, int64, bool) {
 	start := p &^ (cuda.Granularity - 1)
 	for back := cuda.Ptr(0); back <= start; back += cuda.Granularity {

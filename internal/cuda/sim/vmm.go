@@ -12,12 +12,12 @@ import (
 type reservation struct {
 	Range
 	mapped []bool // by granule from the start
-	live   int    // of those
+	live   int    // number of mapped granules
 }
 
 func (r *reservation) granule(p cuda.Ptr) int { return int((p - r.Addr) / cuda.Granularity) }
 
-// reservationAt returns the index of the reservation that holds all of [p, p+size), or where it would be.
+// reservationAt returns the index of the reservation that contains [p, p+size), or the index at which to insert it.
 func (d *Device) reservationAt(p cuda.Ptr, size int64) (int, bool) {
 	i, exact := slices.BinarySearchFunc(d.reserved, p, func(r *reservation, p cuda.Ptr) int { return cmp.Compare(r.Addr, p) })
 	if !exact {
@@ -87,7 +87,7 @@ func (d *Device) Release(h cuda.Handle) error {
 	return nil
 }
 
-// drop frees the memory of a handle that is neither held nor mapped.
+// drop frees the memory of a handle that is released and not mapped.
 func (d *Device) drop(h cuda.Handle, m *memory) {
 	if m.released && m.mapped == 0 {
 		d.clearing.Give(m.size, d.now())

@@ -1,5 +1,5 @@
-// Package bystander does what other code in a process does beside the driver package: it has a context current in a thread, and
-// captures a stream. It is for tests, on threads locked to their goroutines.
+// Package bystander, for tests, acts as other code in a process that uses the driver: it makes a context current in a thread, and captures a
+// stream. Its callers lock their goroutines to threads.
 package bystander
 
 // #cgo CFLAGS: -std=gnu11 -Wall -Wextra
