@@ -20,7 +20,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	p := programs[0] // there is one a GPU
+	p := programs[0] // there is one for each GPU
 	fmt.Printf("%d steps, %.1f GiB in use at the peak\n", p.Steps(), gib(p.PeakLive()))
 	for _, expandable := range []bool{false, true} {
 		conf := allocconf.Default()
@@ -59,23 +59,18 @@ func ExampleRun() {
 
 // PyTorch's allocator, replayed, takes the segments that PyTorch took, and places each block at the address that was recorded.
 func ExampleVerify() {
-	verdicts, err := verify("../../../testdata/captures/opt1.3b.parquet")
+	r, err := trace.Open("../../../testdata/captures/opt1.3b.parquet")
 	if err != nil {
+		log.Fatal(err)
+	}
+	verdicts, err := replay.Verify(r, 0)
+	if err := errors.Join(err, r.Close()); err != nil {
 		log.Fatal(err)
 	}
 	for _, v := range verdicts {
 		fmt.Printf("GPU %d: %d blocks, divergence: %v\n", v.Device, v.Allocs, v.Divergence)
 	}
 	// Output: GPU 0: 12902 blocks, divergence: <nil>
-}
-
-func verify(file string) (verdicts []replay.Verdict, err error) {
-	r, err := trace.Open(file)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, r.Close()) }()
-	return replay.Verify(r, 0)
 }
 
 func gib(bytes int64) float64 { return float64(bytes) / (1 << 30) }
