@@ -97,7 +97,7 @@ func testMap(t *testing.T, l *Timeline) {
 	}
 }
 
-// TestTimelineOfFew checks small traces: blocks stay live in columns without rows; there is no map without addresses; all rows have one time.
+// TestTimelineOfFew checks small traces: blocks stay live in columns without rows; no map without addresses; all rows may have the same time.
 func TestTimelineOfFew(t *testing.T) {
 	rows := []trace.Event{
 		{TimeNS: 0, Op: trace.OpAlloc, ID: 1, Size: 10},
