@@ -66,7 +66,7 @@ func read(in io.Reader, name string, out *trace.Writer, warn func(string)) error
 	if len(head) == 0 {
 		return errors.New("empty input")
 	}
-	return errors.New("unknown format: expected a PyTorch memory snapshot, an RMM log, a STAlloc trace, or a CSV with" +
+	return errors.New("unknown format: expected a PyTorch memory snapshot, an RMM log, an STAlloc trace, or a CSV with" +
 		" the columns id, lower, upper and size or time_ns, op, id and size")
 }
 
