@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestElementsOfCArrays finds calls of C with the address of an element of a C array in an argument. What cgo passes then is the address of
-// the element of a copy: it takes the array for a value of Go's.
+// TestElementsOfCArrays finds calls of C with the address of an element of a C array as an argument. cgo would pass the address of an
+// element of a copy, since it takes the array for a Go value.
 func TestElementsOfCArrays(t *testing.T) {
 	calls := 0
 	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
@@ -38,7 +38,7 @@ func TestElementsOfCArrays(t *testing.T) {
 	}
 }
 
-// TestCopiedElements is of the search itself.
+// TestCopiedElements tests the search itself.
 func TestCopiedElements(t *testing.T) {
 	const source = `package p
 func f(i int) {
@@ -57,7 +57,7 @@ func f(i int) {
 	}
 }
 
-// copiedElements counts the calls of C in a file and returns where those are that pass the address of an element of a C array.
+// copiedElements counts the calls of C in a file, and returns the positions of those that pass the address of an element of a C array.
 func copiedElements(file *ast.File) (calls int, copied []token.Pos) {
 	ast.Inspect(file, func(n ast.Node) bool {
 		call, ok := n.(*ast.CallExpr)
@@ -78,7 +78,7 @@ func copiedElements(file *ast.File) (calls int, copied []token.Pos) {
 	return calls, copied
 }
 
-// elementOfC says whether an expression lies in an element of a variable of C.
+// elementOfC reports whether an expression is within an element of a C variable.
 func elementOfC(e ast.Expr) bool {
 	for indexed := false; ; {
 		switch x := e.(type) {
@@ -97,7 +97,7 @@ func elementOfC(e ast.Expr) bool {
 	}
 }
 
-// ofC says whether an expression is a name of C.
+// ofC reports whether an expression is a C name.
 func ofC(e ast.Expr) bool {
 	s, ok := e.(*ast.SelectorExpr)
 	if !ok {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestFaults has each call of the driver fail once, at each position at which it is made (GM_EVERY=1), or at some of them: the job goes on,
-// contents survive, and nothing leaks.
+// TestFaults makes each driver call fail once, at each position at which it is made (GM_EVERY=1) or at some of them. The job must go on,
+// contents survive, and nothing leak.
 func TestFaults(t *testing.T) {
 	k := newKit(t)
 	program := k.compile(t, "testdata/fault.c")
@@ -29,7 +29,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// divisor makes requests smaller for the allocator that makes its memory in the smallest pieces, which are slow to make here.
+// divisor makes requests smaller for the allocator with the smallest pieces of memory, which the fake driver is slow to create.
 func divisor(allocator string) string {
 	if allocator == "gmlake" {
 		return "8"
@@ -37,7 +37,7 @@ func divisor(allocator string) string {
 	return "1"
 }
 
-// next returns the position after a position.
+// next returns the position to try after a position.
 func next(at int) int {
 	if os.Getenv("GM_EVERY") == "1" {
 		return at + 1
@@ -45,7 +45,7 @@ func next(at int) int {
 	return 3*at + 1
 }
 
-// fault runs a job with a fault and says whether the call that fails was made.
+// fault runs a job with a fault and reports whether the call that fails was made.
 func (k kit) fault(t *testing.T, program, allocator, fault string) bool {
 	t.Helper()
 	r := k.newRun(t, "GM_ALLOC="+allocator, "GM_FAKE_FAIL="+fault, "GM_LOG=/dev/null")
@@ -59,7 +59,7 @@ func (k kit) fault(t *testing.T, program, allocator, fault string) bool {
 	return faults > 0
 }
 
-// TestFaultsForever has each call of the driver fail from a position on: requests fail, and nothing worse.
+// TestFaultsForever makes each driver call fail from a position on. Requests fail; nothing worse may happen.
 func TestFaultsForever(t *testing.T) {
 	k := newKit(t)
 	program := k.compile(t, "testdata/fault.c")

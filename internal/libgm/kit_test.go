@@ -38,7 +38,7 @@ var shared = sync.OnceValue(func() (k kit) {
 	return k
 })
 
-// TestMain is a planner, too, for the programs that the tests run.
+// TestMain also acts as the planner of the programs that the tests run.
 func TestMain(m *testing.M) {
 	if planner.Asked(os.Args) {
 		os.Exit(planner.Main())
@@ -84,7 +84,7 @@ func (k kit) compile(t testing.TB, source string, args ...string) string {
 	return out
 }
 
-// compileTo makes a program or a library. What is C++ is skipped where there is no compiler for it.
+// compileTo makes a program or a library. It skips the test if the source is C++ and there is no C++ compiler.
 func (k kit) compileTo(t testing.TB, out, source string, args ...string) {
 	t.Helper()
 	cc := []string{"gcc", "-std=gnu11"}
@@ -103,7 +103,7 @@ func (k kit) compileTo(t testing.TB, out, source string, args ...string) {
 
 var compiling sync.Mutex
 
-// run is a program that ran on the fake driver.
+// run is a run of a program on the fake driver.
 type run struct {
 	kit
 	env []string
@@ -127,7 +127,7 @@ func (k kit) newRun(t testing.TB, env ...string) *run {
 	return r
 }
 
-// do runs a program; one that hangs is a failure.
+// do runs a program. The test fails if the program hangs.
 func (r *run) do(t testing.TB, program string, args ...string) *run {
 	t.Helper()
 	var out, errOut strings.Builder
@@ -143,7 +143,7 @@ func (r *run) do(t testing.TB, program string, args ...string) *run {
 	return r
 }
 
-// passes runs a program that checks by itself what it tests.
+// passes runs a program that checks its own results.
 func (r *run) passes(t *testing.T, program string, args ...string) *run {
 	t.Helper()
 	if r.do(t, program, args...); r.rc != 0 || r.err != "" {
@@ -152,7 +152,7 @@ func (r *run) passes(t *testing.T, program string, args ...string) *run {
 	return r
 }
 
-// counts returns the fake driver's own account.
+// counts returns the counts of the fake driver.
 func (r *run) counts(t *testing.T) fake.Counts {
 	t.Helper()
 	c, err := fake.ReadCounts(filepath.Join(r.dir, "counts"))
@@ -162,7 +162,7 @@ func (r *run) counts(t *testing.T) fake.Counts {
 	return c
 }
 
-// holdsNothing checks that all memory went back to the driver.
+// holdsNothing checks that all memory was returned to the driver.
 func (r *run) holdsNothing(t *testing.T) {
 	t.Helper()
 	if c := r.counts(t); c.Memory.Current != 0 || c.Physical.Current != 0 {
@@ -170,5 +170,5 @@ func (r *run) holdsNothing(t *testing.T) {
 	}
 }
 
-// allocators are what every test of contents runs on.
+// allocators are those on which every test of contents runs.
 var allocators = inProcess()

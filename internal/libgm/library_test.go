@@ -16,7 +16,7 @@ func TestContents(t *testing.T) {
 	}
 }
 
-// TestEdges gives the library what makes no sense.
+// TestEdges calls the library with invalid arguments.
 func TestEdges(t *testing.T) {
 	k := newKit(t)
 	program := k.compile(t, "testdata/edges.c")

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestOutOfMemory throws a stand-in's exceptions.
+// TestOutOfMemory throws the exceptions of a stand-in for PyTorch's library.
 func TestOutOfMemory(t *testing.T) {
 	k := newKit(t)
 	for name, flags := range map[string][]string{

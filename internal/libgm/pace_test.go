@@ -15,7 +15,7 @@ func TestPace(t *testing.T) {
 	s := slack(0.01)
 	now := time.Unix(1, 0)
 	var driver, stitches int64
-	// Each 100 ms there are driver calls, which take so long.
+	// The time that driver calls take in each interval of 100 ms.
 	run := func(times int, took time.Duration, stitched bool) {
 		for range times {
 			now = now.Add(100 * time.Millisecond)

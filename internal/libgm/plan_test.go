@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// summaryOf reads what GM_STATS left of the first device.
+// summaryOf reads the summary of the first device that GM_STATS left.
 func summaryOf(t *testing.T, path string) deviceSummary {
 	t.Helper()
 	data, err := os.ReadFile(path)
@@ -22,7 +22,7 @@ func summaryOf(t *testing.T, path string) deviceSummary {
 	return s.Devices[0]
 }
 
-// TestPlanFound has a loop find its iterations and move onto their plan.
+// TestPlanFound runs a loop, whose iterations must be found, planned and served from the plan.
 func TestPlanFound(t *testing.T) {
 	k := newKit(t)
 	program := k.compile(t, "testdata/iterations.c")
@@ -38,7 +38,7 @@ func TestPlanFound(t *testing.T) {
 	}
 }
 
-// TestPlanGiven plans an iteration of a recorded run and gives that to another.
+// TestPlanGiven plans an iteration of a recorded run and passes the plan to another run.
 func TestPlanGiven(t *testing.T) {
 	k := newKit(t)
 	program := k.compile(t, "testdata/iterations.c")

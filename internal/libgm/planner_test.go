@@ -17,7 +17,7 @@ import (
 	"gm/internal/libgm/planner/wire"
 )
 
-// badPlanners are scripts, and what is said of each. Those that hang are not waited for.
+// badPlanners are scripts of planners that fail, each with the expected message. The test does not wait for those that hang.
 var badPlanners = map[string]string{
 	"exit 3":                            "the planner ended before it answered: exit status 3",
 	"sleep 0.1; kill -KILL $$":          "the planner ended before it answered: signal: killed",
@@ -37,7 +37,7 @@ func program(t *testing.T, script string) string {
 	return name
 }
 
-// goesOn runs a job whose planner fails, checks that it does all that it would without, and returns what was said.
+// goesOn runs a job whose planner fails, checks that it works as without a planner, and returns its messages.
 func goesOn(t *testing.T, env ...string) string {
 	t.Helper()
 	k := newKit(t)
@@ -58,8 +58,8 @@ func goesOn(t *testing.T, env ...string) string {
 	return string(text)
 }
 
-// TestPlannerFails runs jobs whose planner ends, is killed, answers what is no plan, or hangs. Each goes on without a plan, and says why in a
-// line.
+// TestPlannerFails runs jobs whose planner ends, is killed, answers something that is not a plan, or hangs. Each must go on without a
+// plan and report why in one line.
 func TestPlannerFails(t *testing.T) {
 	for script, want := range badPlanners {
 		for _, how := range []string{"GM_AUTO=1", "GM_PLAN=/some/plan"} {
@@ -77,7 +77,7 @@ func TestPlannerFails(t *testing.T) {
 	}
 }
 
-// TestPlannerAbsent runs jobs that nothing plans for.
+// TestPlannerAbsent runs jobs without a planner.
 func TestPlannerAbsent(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "fifo")
 	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
@@ -97,7 +97,7 @@ func TestPlannerAbsent(t *testing.T) {
 	}
 }
 
-// TestSocketFails has the other end of a socket answer what it should not.
+// TestSocketFails makes the other end of a socket send invalid answers.
 func TestSocketFails(t *testing.T) {
 	overlapping := &blocks.Cycle{Arenas: []int64{1 << 30}, Proven: true}
 	for range 24 * 7 {
@@ -145,7 +145,7 @@ func TestSocketFails(t *testing.T) {
 	}
 }
 
-// TestBeside has gmstitch in the folder of libgm.so plan.
+// TestBeside lets the gmstitch in the folder of libgm.so plan.
 func TestBeside(t *testing.T) {
 	k := newKit(t)
 	dir := t.TempDir()

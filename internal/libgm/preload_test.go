@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestPreload runs a program of the CUDA runtime with the preload library, and without. It uses memory of a device, resets this
-// device and uses memory of it, then of another: a device that was reset is not served any more.
+// TestPreload runs a program of the CUDA runtime with and without the preload library. The program uses memory of a device, resets the
+// device, uses its memory again, then that of another. The library must no longer serve a device that was reset.
 func TestPreload(t *testing.T) {
 	k := newKit(t)
 	preload := filepath.Join(k.dir, "libgmpreload.so")
@@ -41,7 +41,7 @@ func TestPreload(t *testing.T) {
 	}
 }
 
-// TestPreloadAddresses loads nothing into a process that has few addresses left: it would end.
+// TestPreloadAddresses checks that nothing is loaded into a process with little address space left, which would end it.
 func TestPreloadAddresses(t *testing.T) {
 	k := newKit(t)
 	preload := filepath.Join(k.dir, "libgmpreload.so")

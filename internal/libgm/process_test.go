@@ -2,7 +2,7 @@ package main
 
 import "testing"
 
-// TestPrograms runs those that check by themselves what they test.
+// TestPrograms runs the programs that check their own results.
 func TestPrograms(t *testing.T) {
 	k := newKit(t)
 	for _, source := range []string{"fork.c", "threads.c", "late.c", "settings.c", "stopped.c", "streams.c", "peers.c", "pools.cpp"} {
@@ -16,14 +16,14 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
-// TestEnd ends processes in other ways than by coming to the end of main.
+// TestEnd ends processes in other ways than by returning from main.
 func TestEnd(t *testing.T) {
 	k := newKit(t)
 	program := k.compile(t, "testdata/late.c")
 	k.newRun(t).passes(t, program, "_exit")
 }
 
-// TestEnvironment has settings of Go's runtime in the environment that the library must not follow.
+// TestEnvironment sets variables of Go's runtime in the environment, which the library must ignore.
 func TestEnvironment(t *testing.T) {
 	k := newKit(t)
 	program := k.compile(t, "testdata/threads.c")

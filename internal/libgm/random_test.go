@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// driverCalls are the calls of the driver that an allocator makes, all of which fail in tests.
+// driverCalls are the driver calls of an allocator. Each fails in some test.
 var driverCalls = []string{
 	"cuMemAlloc", "cuMemFree", "cuMemCreate", "cuMemRelease", "cuMemAddressReserve", "cuMemAddressFree", "cuMemMap", "cuMemUnmap",
 	"cuMemSetAccess", "cuMemGetInfo", "cuEventCreate", "cuEventRecord", "cuEventQuery", "cuEventSynchronize", "cuStreamWaitEvent",
@@ -22,7 +22,7 @@ var driverCalls = []string{
 	"cuDeviceCanAccessPeer",
 }
 
-// swapCalls are those of a swapper.
+// swapCalls are the driver calls of a swapper.
 var swapCalls = []string{
 	"cuMemHostRegister", "cuMemcpyDtoHAsync", "cuMemcpyHtoDAsync", "cuEventCreate", "cuEventRecord", "cuEventQuery", "cuStreamWaitEvent",
 	"cuStreamIsCapturing", "cuEventElapsedTime", "cuCtxGetCurrent", "cuCtxPushCurrent", "cuCtxPopCurrent",
@@ -32,8 +32,8 @@ var swapCalls = []string{
 // errorCodes are out of memory, an invalid value, an illegal address and an unknown error.
 var errorCodes = []int{2, 1, 700, 999}
 
-// TestRandom runs testdata/random.c on every allocator with settings that a seed gives. GM_RANDOM_TIME is how long for each of them, in
-// place of a few runs, and GM_RANDOM_SEED the first seed.
+// TestRandom runs testdata/random.c on every allocator, with settings drawn from a seed. By default there are a few runs; GM_RANDOM_TIME
+// is the time for each allocator instead, and GM_RANDOM_SEED the first seed.
 func TestRandom(t *testing.T) {
 	k := newKit(t)
 	program := k.compile(t, "testdata/random.c")
@@ -52,8 +52,8 @@ func TestRandomSwap(t *testing.T) {
 	k.random(t, k.compile(t, "testdata/random_swap.c"), swapCalls, "GM_FAKE_WORK=cuMemcpyDtoHAsync=50us,cuMemcpyHtoDAsync=50us")
 }
 
-// TestRandomRace runs both with the race detector in the library. That knows addresses of programs only, where a shared library is not: so
-// the library is part of the program.
+// TestRandomRace runs both with the race detector. The detector knows only the addresses of a program, not those of a shared library, so
+// the library is linked into the program.
 func TestRandomRace(t *testing.T) {
 	k := newKit(t)
 	archive := filepath.Join(k.dir, "race.a")
@@ -85,7 +85,7 @@ func TestRandomRace(t *testing.T) {
 	})
 }
 
-// random runs a program over and over.
+// random runs a program repeatedly.
 func (k kit) random(t *testing.T, program string, calls []string, env ...string) {
 	t.Helper()
 	first, _ := strconv.ParseUint(os.Getenv("GM_RANDOM_SEED"), 10, 64)
@@ -113,7 +113,7 @@ func (k kit) random(t *testing.T, program string, calls []string, env ...string)
 	}
 }
 
-// randomJob returns the arguments of a run. A quarter of them have no faults; others have all calls fail now and then, or one kind often.
+// randomJob returns the arguments of a run. A quarter of the runs have no faults; in others all calls fail occasionally, or one kind often.
 func randomJob(seed uint64, calls []string) []string {
 	rng := rand.New(rand.NewPCG(seed, 31))
 	args := []string{
@@ -129,7 +129,7 @@ func randomJob(seed uint64, calls []string) []string {
 		args = append(args, "rate=200000", "names="+call)
 	case 3:
 		rate := "rate=900000"
-		if call == "cuCtxPopCurrent" || call == "cuThreadExchangeStreamCaptureMode" { // then nobody can leave a thread as it was
+		if call == "cuCtxPopCurrent" || call == "cuThreadExchangeStreamCaptureMode" { // without it a thread's state cannot be restored
 			rate = "rate=200000"
 		}
 		args = append(args, rate, "names="+call)
@@ -137,7 +137,7 @@ func randomJob(seed uint64, calls []string) []string {
 	return args
 }
 
-// TestEveryFunction looks that the random programs call all that gm.h offers.
+// TestEveryFunction checks that the random programs call every function of gm.h.
 func TestEveryFunction(t *testing.T) {
 	header, err := os.ReadFile("gm.h")
 	if err != nil {

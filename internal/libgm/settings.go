@@ -18,7 +18,7 @@ import (
 	"gm/internal/libgm/planner/client"
 )
 
-// settings are the environment's.
+// settings are those of the environment.
 type settings struct {
 	alloc   string
 	log     string
@@ -26,10 +26,10 @@ type settings struct {
 	plan    string
 	auto    bool
 	planner client.Planner
-	limit   int64 // bytes that may be taken from a device, 0 for all
-	events  int   // that a trace holds
+	limit   int64 // bytes that may be taken from each device, 0 for all
+	events  int   // requests that a trace holds
 	dir     string
-	run     string // gmstitch's folder, where a process leaves its account
+	run     string // folder of a run of gmstitch, into which each process writes its account
 }
 
 const (
@@ -58,7 +58,8 @@ func readSettings() settings {
 	return s
 }
 
-// plannerPath returns what plans for this process: what GM_PLANNER names, or else gmstitch in the folder of libgm.so, "" without that.
+// plannerPath returns the path of the planner for this process: GM_PLANNER if set, or else gmstitch in the folder of libgm.so; "" without
+// either.
 func plannerPath() string {
 	if path := env("GM_PLANNER"); path != "" {
 		return path
@@ -74,17 +75,18 @@ func plannerPath() string {
 	return path
 }
 
-// env reads a variable as the program has it now: Go's own environment is that of the start of the process.
+// env returns the present value of a variable. Go's own copy of the environment is from the start of the process.
 func env(name string) string {
 	c := C.CString(name)
 	defer C.free(unsafe.Pointer(c))
 	return C.GoString(C.getenv(c))
 }
 
-// traced says whether requests are recorded.
+// traced reports whether requests are recorded.
 func (s *settings) traced() bool { return strings.HasSuffix(s.stats, ".parquet") }
 
-// newAllocator makes the allocator that the settings name. One that programs cannot run on is reported and replaced by the default.
+// newAllocator makes the allocator that the settings name. An unknown one, or one that cannot run in a process, is reported and replaced by
+// the default.
 func (s *settings) newAllocator(dev cuda.Device, ordinal int, log *logger) (blocks.Allocator, error) {
 	spec, err := blocks.ParseSpec(s.alloc)
 	if err == nil && !spec.InProcess {
@@ -102,7 +104,7 @@ func (s *settings) newAllocator(dev cuda.Device, ordinal int, log *logger) (bloc
 	return spec.New(dev, blocks.Job{})
 }
 
-// inProcess lists the allocators that programs run on.
+// inProcess returns the names of the allocators that can run in a process.
 func inProcess() []string {
 	var names []string
 	for _, e := range blocks.Registry() {

@@ -18,7 +18,7 @@ import (
 	"gm/internal/libgm/page"
 )
 
-// TestPage looks at a process while it runs, and at what is left of it.
+// TestPage reads the page of a process while it runs, and after its end.
 func TestPage(t *testing.T) {
 	k := newKit(t)
 	r := k.newRun(t)
@@ -86,7 +86,7 @@ func checkPage(t *testing.T, dir string, pid int) {
 	}
 }
 
-// TestSummary reads what GM_STATS leaves.
+// TestSummary reads the summary that GM_STATS leaves.
 func TestSummary(t *testing.T) {
 	k := newKit(t)
 	r := k.newRun(t)
@@ -112,7 +112,7 @@ func TestSummary(t *testing.T) {
 	}
 }
 
-// TestTrace reads the trace that GM_STATS leaves, of all requests and of the last ones.
+// TestTrace reads the trace that GM_STATS leaves: of all requests, and of only the last ones.
 func TestTrace(t *testing.T) {
 	k := newKit(t)
 	for _, events := range []int{1 << 20, 1000} {

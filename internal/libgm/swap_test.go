@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestSwap moves tensors to the host and back on a driver whose copies, or whose other work, are slow: nothing but the order of streams
-// keeps contents.
+// TestSwap moves tensors to the host and back on a driver whose copies, or whose other work, are slow, so that only the order of the
+// streams preserves contents.
 func TestSwap(t *testing.T) {
 	k := newKit(t)
 	program := k.compile(t, "testdata/swap.c")
@@ -34,7 +34,7 @@ func TestSwap(t *testing.T) {
 	}
 }
 
-// swappedAll checks that all memory went back to the driver, that of the host included.
+// swappedAll checks that all memory was returned to the driver, including host memory.
 func (r *run) swappedAll(t *testing.T) {
 	t.Helper()
 	r.holdsNothing(t)
@@ -59,7 +59,7 @@ func TestSwapFork(t *testing.T) {
 	k.newRun(t).passes(t, k.compile(t, "testdata/swap_fork.c"))
 }
 
-// TestSwapEnd ends a process while copies go on.
+// TestSwapEnd ends a process while copies are running.
 func TestSwapEnd(t *testing.T) {
 	k := newKit(t)
 	program := k.compile(t, "testdata/swap_late.c")
@@ -69,7 +69,7 @@ func TestSwapEnd(t *testing.T) {
 	}
 }
 
-// TestSwapFaults has each call of the driver fail in turn, at first, later, or from then on.
+// TestSwapFaults makes each driver call fail in turn: the first time, later, or always from then on.
 func TestSwapFaults(t *testing.T) {
 	k := newKit(t)
 	program := k.compile(t, "testdata/swap_fault.c")
@@ -94,7 +94,7 @@ func TestSwapFaults(t *testing.T) {
 	}
 }
 
-// swapFailed checks what is left of a run of which a call failed. Memory of the host stays pinned only where the end failed, and that is
+// swapFailed checks the state after a run in which a call failed. Host memory may stay pinned only if the unpinning failed, which must be
 // logged.
 func (r *run) swapFailed(t *testing.T, fault string, atEnd bool) {
 	t.Helper()
@@ -112,7 +112,7 @@ func (r *run) swapFailed(t *testing.T, fault string, atEnd bool) {
 	}
 }
 
-// BenchmarkSwap times gm_swap_out, left, in, ready and drop, together, on the fake driver: their part on the host.
+// BenchmarkSwap times gm_swap_out, left, in, ready and drop together on the fake driver, which shows their cost on the host.
 func BenchmarkSwap(b *testing.B) {
 	k := newKit(b)
 	r := k.newRun(b)
