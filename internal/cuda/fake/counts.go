@@ -7,24 +7,24 @@ import (
 	"os"
 )
 
-// Count is of one kind of memory, in all processes that share a file of counts, those that have ended included.
+// Count counts one kind of memory in all processes that share a file of counts, including those that have ended.
 type Count struct {
-	Current, Peak, Total uint64 // bytes, as they were asked for; Total ever
+	Current, Peak, Total uint64 // requested bytes; Total is the sum of all requests
 	Allocs, Frees        uint64 // calls that succeeded
 }
 
-// DeviceCount is what all processes together use of one device, those included that ended without freeing it.
+// DeviceCount is the memory of one device that all processes use, including what ended processes did not free.
 type DeviceCount struct {
-	Used, Peak uint64 // bytes, as the device rounds them
+	Used, Peak uint64 // bytes, rounded as the device rounds them
 }
 
-// Process is what one process uses, or used when it ended.
+// Process is the memory that one process uses, or used when it ended.
 type Process struct {
 	PID  int
 	Used [8]uint64 // bytes of each device
 }
 
-// Counts is what the fake driver did, in its own account (enum fake_kind in driver/fake.h says what each kind holds).
+// Counts is the fake driver's own account (enum fake_kind in driver/fake.h describes the kinds).
 type Counts struct {
 	Memory, Physical, Context, Module, PoolReserved, PoolUsed, Managed, PinnedHost, HostPhysical Count
 
@@ -44,7 +44,7 @@ type file struct {
 	}
 }
 
-// ReadCounts reads the file that GM_FAKE_COUNTS named, also while programs write it and after they were killed.
+// ReadCounts reads the file that GM_FAKE_COUNTS named. Programs may be writing it, or may have been killed.
 func ReadCounts(path string) (Counts, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {

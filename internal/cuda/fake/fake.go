@@ -1,13 +1,13 @@
 // Package fake is a CUDA driver, a CUDA runtime and an NVML in C that need no GPU: device memory is host memory, physical
-// memory a memfd, a stream a thread. They are for tests of what sits between a program and the driver. Contents are real,
-// so that two mappings of one handle are the same memory; figures of time are not.
+// memory a memfd, a stream a thread. They are for tests of code between a program and the driver. Contents are real, so that
+// two mappings of one handle are the same memory; times are not.
 //
 // The environment of a program that uses them:
 //
 //	GM_FAKE_DEVICES   number of devices, 1 if unset, at most 8
-//	GM_FAKE_CAPACITY  bytes of each device, 141 GiB if unset; nothing of it is committed
-//	GM_FAKE_LIMIT     bytes of each device that may be in use; beyond is CUDA_ERROR_OUT_OF_MEMORY
-//	GM_FAKE_COUNTS    file that the fakes keep their counts in; %p stands for the process id
+//	GM_FAKE_CAPACITY  bytes of each device, 141 GiB if unset; none of them are committed
+//	GM_FAKE_LIMIT     bytes of each device that may be in use; more is CUDA_ERROR_OUT_OF_MEMORY
+//	GM_FAKE_COUNTS    file of the fakes' counts; %p stands for the process id
 //	GM_FAKE_FAIL      calls that fail: "cuMemCreate:3=2" the third with error 2, "cuMemMap:1+=1" all with error 1
 //	GM_FAKE_DELAY     calls that take longer: "cuMemMap=20us,cuMemAlloc=1ms"
 //	GM_FAKE_WORK      copies and fills that take longer in their streams, by the call: "cuMemcpyDtoHAsync=2ms"
@@ -37,18 +37,17 @@ import (
 //go:embed driver
 var sources embed.FS
 
-// Libraries says where Build put what.
+// Libraries holds the paths of what Build made.
 type Libraries struct {
-	Dir           string // holds all of them; libcuda.so, libcudart.so and libnvidia-ml.so, too, for the linker
-	Include       string // the headers that programs may use: cuda_api.h, cudart.h, nvml.h
+	Dir           string // holds all of them, and libcuda.so, libcudart.so and libnvidia-ml.so for the linker
+	Include       string // headers for programs: cuda_api.h, cudart.h, nvml.h
 	Driver        string // libcuda.so.1
 	Runtime       string // libcudart.so.13
 	RuntimeStatic string // libcudart_static.a
 	NVML          string // libnvidia-ml.so.1
 }
 
-// Env returns the variables with which a program finds the libraries, for appending to os.Environ. Counts go to the file
-// that counts names, if it is not empty.
+// Env returns variables to append to os.Environ, with which a program finds the libraries. Counts go to the file counts, unless it is "".
 func (l Libraries) Env(counts string) []string {
 	path := l.Dir
 	if before := os.Getenv("LD_LIBRARY_PATH"); before != "" {
@@ -61,7 +60,7 @@ func (l Libraries) Env(counts string) []string {
 	return env
 }
 
-// ErrNoCompiler means that neither $CC nor gcc can be run.
+// ErrNoCompiler means that neither $CC nor gcc can be executed.
 var ErrNoCompiler = errors.New("no C compiler")
 
 // compiler returns the C compiler.
@@ -77,8 +76,8 @@ func compiler() (string, error) {
 	return path, nil
 }
 
-// Build compiles the libraries into dir, which exists. The sources stay in dir/src, so that sanitizers and debuggers find
-// them. Flags go to the compiler and to the linker.
+// Build compiles the libraries into dir, which must exist. The sources stay in dir/src for sanitizers and debuggers. Flags are passed to
+// the compiler and to the linker.
 func Build(dir string, flags ...string) (Libraries, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -101,21 +100,21 @@ func Build(dir string, flags ...string) (Libraries, error) {
 	}, nil
 }
 
-// build is one run of the compiler over everything.
+// build is one run of Build.
 type build struct {
 	cc, dir, src string
 	flags        []string
 }
 
-// A library is linked from the objects of its sources. Bsymbolic keeps the addresses in its own tables its own, also where
-// a preloaded object has functions of the same names, as the real driver does.
+// A library is linked from the objects of its sources. With Bsymbolic, as in the real driver, its tables hold its own functions, even if a
+// preloaded object has functions of the same names.
 type library struct {
-	name, link string // the link is what -l finds
+	name, link string // link is the name that -l finds
 	sources    []string
 	flags      []string
 }
 
-// The sources of the driver are all that no other library names.
+// The driver consists of the sources that no other library names.
 var libraries = []library{
 	{name: "libcuda.so.1", link: "libcuda.so"},
 	{name: "libcudart.so.13", link: "libcudart.so", sources: []string{"cudart.c"}, flags: []string{"-Wl,--version-script=cudart.map"}},
@@ -141,7 +140,7 @@ func (b build) all() error {
 	return b.archive()
 }
 
-// unpack writes the sources into b.src and returns the names of those in C.
+// unpack writes the sources into b.src and returns the names of the C files.
 func (b build) unpack() ([]string, error) {
 	if err := os.MkdirAll(b.src, 0o777); err != nil {
 		return nil, err

@@ -10,8 +10,8 @@ import (
 // rerun marks a process that Rerun started.
 const rerun = "GM_FAKE_RERUN"
 
-// Rerun is for TestMain: it runs the tests again in a process that finds the fake driver, as a process looks for libraries where its
-// environment said when it started, and returns the exit status. In that process it calls run. More environment is for the fake.
+// Rerun is for TestMain: it runs the tests again in a process that finds the fake driver, and returns the exit status. A new process is
+// needed, since the loader reads the search path at the start. In that process Rerun calls run. The further variables are for the fake.
 func Rerun(run func() int, environment ...string) int {
 	if os.Getenv(rerun) != "" {
 		return run()

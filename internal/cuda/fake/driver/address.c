@@ -19,7 +19,7 @@ static struct table reservations, mappings;
 
 static void *pointer(uint64_t address) { return (void *)(uintptr_t)address; }
 
-/* addresses_new finds size free bytes aligned so, by taking more and giving the rest back. */
+/* addresses_new finds size free bytes with an alignment: it maps more and unmaps the rest. */
 static uint64_t addresses_new(uint64_t size, uint64_t alignment, uint64_t hint)
 {
 	const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
@@ -64,7 +64,7 @@ CUresult cuMemAddressReserve(CUdeviceptr *p, size_t size, size_t alignment, CUde
 	return CUDA_SUCCESS;
 }
 
-/* mapped_within says whether any byte of a range is mapped. */
+/* mapped_within returns whether any byte of a range is mapped. */
 static bool mapped_within(uint64_t address, uint64_t size)
 {
 	size_t i = table_from(&mappings, address);
@@ -86,7 +86,7 @@ CUresult cuMemAddressFree(CUdeviceptr p, size_t size)
 	return ok ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* reserved_range says whether all of a range lies in one reservation. */
+/* reserved_range returns whether a range lies within one reservation. */
 static bool reserved_range(uint64_t address, uint64_t size)
 {
 	struct entry *e = table_covering(&reservations, address);
@@ -127,7 +127,7 @@ CUresult cuMemMap(CUdeviceptr p, size_t size, size_t offset, CUmemGenericAllocat
 	return r;
 }
 
-/* whole_mappings finds the mappings that lie in a range and returns their bytes; 0 if one of them lies in it in part. */
+/* whole_mappings finds the mappings within a range and returns their bytes; 0 if one of them is only partly in the range. */
 static uint64_t whole_mappings(uint64_t address, uint64_t size, size_t *first, size_t *count)
 {
 	uint64_t bytes = 0;
@@ -155,7 +155,7 @@ static void unmap(struct mapping *mapping)
 	free(mapping);
 }
 
-/* As with the real driver, a range may hold parts where nothing is mapped. */
+/* As with the real driver, parts of the range may be unmapped. */
 CUresult cuMemUnmap(CUdeviceptr p, size_t size)
 {
 	ENTER(NEED_INIT);
@@ -191,7 +191,7 @@ static CUmemAccess_flags *access_of(struct mapping *m, const CUmemLocation *l)
 	return &m->access[on_device(l) ? l->id : FAKE_DEVICES_MAX];
 }
 
-/* access_all is what any device may do, which is what the process may do with the memory that stands for it. */
+/* access_all is the union of the devices' access, which the process gets to the memory that represents the range. */
 static unsigned access_all(const struct mapping *m)
 {
 	unsigned all = 0;

@@ -1,4 +1,4 @@
-/* The registry of allocations, and the host memory that stands for them. */
+/* The registry of allocations, and the host memory that represents them. */
 #include "driver.h"
 
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 
 struct table blocks;
 
-/* Contents are real, but a page costs the machine nothing until it is touched. */
+/* Contents are real, but a page uses no memory until it is touched. */
 static uint64_t pages_map(uint64_t size)
 {
 	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -39,7 +39,7 @@ void block_remove(struct block *b)
 	free(b);
 }
 
-/* block_release removes a block and gives back what it took. */
+/* block_release removes a block and returns its memory. */
 static void block_release(struct block *b)
 {
 	switch (b->kind) {
@@ -66,7 +66,7 @@ CUresult block_free(uint64_t address, unsigned kinds)
 	if (!b || b->freed || !(kinds & 1u << b->kind))
 		return CUDA_ERROR_INVALID_VALUE;
 	device_drain(b->device);
-	if (table_at(&blocks, address) != b || b->freed) /* freed by another thread meanwhile */
+	if (table_at(&blocks, address) != b || b->freed) /* freed by another thread in between */
 		return CUDA_ERROR_INVALID_VALUE;
 	block_release(b);
 	return CUDA_SUCCESS;
@@ -81,7 +81,7 @@ void blocks_release(CUcontext ctx)
 	}
 }
 
-/* What was not mapped may be accessed by all devices, as copies are between any two. */
+/* Memory that is not a mapping is accessible to all devices, since copies between any two work. */
 bool device_range(int device, uint64_t address, uint64_t size)
 {
 	struct block *b = table_covering(&blocks, address);
@@ -90,8 +90,8 @@ bool device_range(int device, uint64_t address, uint64_t size)
 	return mapped_range(device, address, size);
 }
 
-/* host_range: the driver refuses memory of which a part is pinned. Whether two pieces that are pinned side by side may be copied as one
- * its documentation leaves open, so that here they may not. */
+/* host_range: the driver refuses memory that is partly pinned. Its documentation does not say whether two adjacent pinned pieces may be
+ * copied as one; here they may not. */
 bool host_range(uint64_t address, uint64_t size)
 {
 	struct block *b = table_covering(&blocks, address);

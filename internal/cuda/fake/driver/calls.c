@@ -1,4 +1,4 @@
-/* The life of the driver in a process, and what every entry point checks first. */
+/* Initialisation and shutdown of the driver in a process, and the checks at every entry point. */
 #include "driver.h"
 
 pthread_mutex_t driver_mutex = PTHREAD_MUTEX_INITIALIZER;

@@ -1,14 +1,14 @@
-/* Capture of streams. What is captured is forgotten: there are no graphs. */
+/* Capture of streams. Captured work is dropped: there are no graphs. */
 #include "driver.h"
 
 #include <string.h>
 
-static CUstream captures; /* under the lock, like all below */
+static CUstream captures; /* guarded by the lock, like all below */
 static atomic_uint count;
 static _Thread_local CUstreamCaptureMode thread_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 static _Thread_local char thread_mark; /* its address names the thread */
 
-/* Functions that wait, or may, and those that allocate outside of streams. */
+/* Functions that may wait, and those that allocate outside of streams. */
 static bool unsafe(const char *function)
 {
 	static const char *const names[] = {
@@ -22,7 +22,7 @@ static bool unsafe(const char *function)
 	return false;
 }
 
-/* forbids says whether a capture forbids this thread what is unsafe. */
+/* forbids returns whether a capture forbids unsafe calls in this thread. */
 static bool forbids(CUstream s)
 {
 	if (thread_mode == CU_STREAM_CAPTURE_MODE_RELAXED || s->capture.mode == CU_STREAM_CAPTURE_MODE_RELAXED)
@@ -46,7 +46,7 @@ CUresult capture_check(const char *function)
 	return r;
 }
 
-/* implicit says whether a stream is captured that the legacy stream waits for. */
+/* implicit returns whether a stream is being captured for which the legacy stream waits. */
 static bool implicit(CUcontext ctx)
 {
 	for (CUstream s = captures; s; s = s->capture.next)

@@ -5,10 +5,10 @@
 
 #define CONTEXT_BYTES (500 * MIB)
 #define STACK_MAX 64
-#define LIMIT_RUNTIME_SYNC_DEPTH 3 /* gone with the device runtime of old */
+#define LIMIT_RUNTIME_SYNC_DEPTH 3 /* removed together with the old device runtime */
 #define LIMITS ((int)(sizeof((CUcontext)0)->limits / sizeof(size_t)))
 
-static CUcontext contexts; /* all there ever were: a handle kept too long is told from a living one */
+static CUcontext contexts; /* all that were ever made, so that a stale handle is recognised */
 static CUcontext primaries[FAKE_DEVICES_MAX];
 static int living[FAKE_DEVICES_MAX];
 
@@ -53,7 +53,7 @@ static CUcontext context_new(int device, bool primary)
 	return ctx;
 }
 
-/* context_open makes ctx usable. The first of a device costs the driver's share of its memory. */
+/* context_open makes ctx usable. The first context of a device also takes the driver's share of its memory. */
 static CUresult context_open(CUcontext ctx)
 {
 	static const size_t defaults[] = {1024, 8650752, 8388608, 0, 2048, 64, 11796480, 232448};

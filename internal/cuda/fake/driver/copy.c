@@ -1,15 +1,15 @@
-/* Copies and fills. A fill waits for no one; a copy that is not asynchronous waits for its stream. */
+/* Copies and fills. A fill does not wait; a synchronous copy waits for its stream. */
 #include "driver.h"
 
 enum side { DEVICE, HOST, EITHER };
 
-/* side_is_device says whether an address is a device's; an address that the driver does not know is the host's. */
+/* side_is_device returns whether an address is on a device. An address that the driver does not know is on the host. */
 static bool side_is_device(enum side side, uint64_t address)
 {
 	return side == DEVICE || (side == EITHER && device_address(address));
 }
 
-/* side_in_range: the device whose stream copies must have access to both sides, be they its own or not. */
+/* side_in_range: the device of the copying stream must have access to both sides, whether or not they are on it. */
 static bool side_in_range(CUstream stream, bool device, uint64_t address, uint64_t size)
 {
 	return address && (device ? device_range(stream->ctx->device, address, size) : host_range(address, size));

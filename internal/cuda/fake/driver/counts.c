@@ -1,4 +1,4 @@
-/* The memory of the devices: what is taken, what is left, and the counts of it. */
+/* The memory of the devices: used, free, and its counts. */
 #include "driver.h"
 
 #include <stdlib.h>
@@ -8,14 +8,14 @@ static struct fake_counts *counts;
 static struct fake_process *process;
 static uint64_t limit; /* bytes of each device that may be in use */
 
-/* process_retire forgets a process that died, and what it held of the devices. */
+/* process_retire removes a dead process and the device memory that it held. */
 static void process_retire(struct fake_process *p)
 {
 	for (int d = 0; d < FAKE_DEVICES_MAX; d++)
 		counts->device[d].used -= atomic_exchange(&p->used[d], 0);
 }
 
-/* process_attach takes a free place in the table, else one of a dead process, so that the dead are seen until then. */
+/* process_attach takes a free entry of the table, else that of a dead process: so dead processes stay visible while there is room. */
 static struct fake_process *process_attach(void)
 {
 	static struct fake_process unlisted;
@@ -66,7 +66,7 @@ void count_free(enum fake_kind kind, uint64_t size)
 	counts->kind[kind].frees++;
 }
 
-/* device_take adds first and looks then, so that two processes cannot both have the last bytes. */
+/* device_take adds first and checks afterwards, so that two processes cannot both get the last bytes. */
 CUresult device_take(int device, enum fake_kind kind, uint64_t size, uint64_t charge)
 {
 	if (charge > limit)
@@ -93,7 +93,7 @@ static uint64_t small[FAKE_DEVICES_MAX]; /* bytes of the allocations that share 
 
 static uint64_t small_rounded(uint64_t size) { return round_up(size, 512); }
 
-/* The pages that small allocations share are taken to be filled without gaps. */
+/* Small allocations are assumed to fill the pages that they share without gaps. */
 CUresult memory_take(int device, uint64_t size)
 {
 	if (size >= MIB)

@@ -11,7 +11,7 @@
 #define RUNTIME_VERSION 13000
 #define DEVICES_MAX 64
 
-/* Name, and the form of it that CUDA 13 gives. */
+/* Names, with the version that CUDA 13 returns. */
 #define DRIVER_FUNCTIONS(X)                                      \
 	X(cuInit, cuInit)                                        \
 	X(cuDriverGetVersion, cuDriverGetVersion)                \
@@ -103,7 +103,8 @@ static CUresult primary_current(int device)
 	return r == CUDA_SUCCESS ? driver.cuCtxSetCurrent(primary) : r;
 }
 
-/* context_ready makes a context current where the thread has none: its device's primary one, made at the first need. */
+/* context_ready makes the primary context of the thread's device current if the thread has none. It creates the context when first
+ * needed. */
 static cudaError_t context_ready(void)
 {
 	if (ready() != cudaSuccess)
@@ -115,7 +116,7 @@ static cudaError_t context_ready(void)
 	return result(r);
 }
 
-/* WITH returns what a driver call gives in the thread's context. */
+/* WITH returns the result of a driver call in the thread's context. */
 #define WITH(call)                                       \
 	do {                                             \
 		cudaError_t error = context_ready();     \
@@ -282,7 +283,7 @@ cudaError_t cudaHostUnregister(void *p) { WITH(cuMemHostUnregister(p)); }
 
 cudaError_t cudaMemGetInfo(size_t *free, size_t *total) { WITH(cuMemGetInfo(free, total)); }
 
-/* The driver knows from an address which side it is on. */
+/* The driver infers from an address whether it is on the host or a device. */
 cudaError_t cudaMemcpy(void *dst, const void *src, size_t size, enum cudaMemcpyKind kind)
 {
 	if (kind > cudaMemcpyDefault)

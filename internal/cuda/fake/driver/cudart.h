@@ -6,7 +6,7 @@
 
 #define RUNTIME_API __attribute__((visibility("default")))
 
-/* Errors of the runtime that have no counterpart among the driver's have numbers of their own; the others are equal. */
+/* Runtime errors without a counterpart in the driver have numbers of their own; the others have equal numbers. */
 typedef enum {
 	cudaSuccess = 0,
 	cudaErrorInvalidValue = 1,

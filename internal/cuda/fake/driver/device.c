@@ -100,7 +100,7 @@ CUresult cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer)
 	return CUDA_SUCCESS;
 }
 
-/* Numbered as CUdevice_attribute; those not named here are 0. */
+/* Indexed by CUdevice_attribute; those not named here are 0. */
 static const int attributes[] = {
 	[1] = 1024,          /* threads of a block */
 	[2] = 1024,          /* its extents */

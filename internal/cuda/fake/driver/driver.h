@@ -23,18 +23,18 @@ CUresult enter(const char *function, enum need need);
 		if (entered != CUDA_SUCCESS)             \
 			return entered;                  \
 	} while (0)
-/* The lock of all state below, except what is atomic. Never held while user code or a copy runs. */
+/* The lock of all state below except atomics. It is never held while user code or a copy runs. */
 extern pthread_mutex_t driver_mutex;
 void lock(void);
 void unlock(void);
 extern _Thread_local bool in_host_function;
-extern _Thread_local const char *entered; /* the function that this thread called last */
+extern _Thread_local const char *entered; /* the last function that this thread called */
 
-/* fault.c: delay, then the error that the environment asks for. */
+/* fault.c: the delay, then the error, that the environment requests. */
 CUresult fault_check(const char *function);
-void fault_work(const char *function); /* the delay of what a function put into a stream */
+void fault_work(const char *function); /* the delay of work that a function queued in a stream */
 
-/* counts.c: takes and gives back memory of a device and counts it. size is what was asked for, charge what it takes. */
+/* counts.c: takes and returns memory of a device and counts it. size is the request, charge the memory used. */
 void counts_attach(void);
 CUresult device_take(int device, enum fake_kind kind, uint64_t size, uint64_t charge);
 void device_give(int device, enum fake_kind kind, uint64_t size, uint64_t charge);
@@ -74,7 +74,7 @@ CUcontext context_current(void);
 int current_device(void); /* 0 when no context is current */
 bool device_valid(CUdevice device);
 
-/* blocks.c: allocations of all kinds but VMM. */
+/* blocks.c: allocations of all kinds except virtual memory management. */
 enum block_kind { BLOCK_MEMORY, BLOCK_MANAGED, BLOCK_POOL, BLOCK_HOST, BLOCK_REGISTERED };
 struct block {
 	struct entry range;
@@ -88,11 +88,11 @@ struct block {
 extern struct table blocks;
 struct block *block_add(enum block_kind kind, uint64_t size, uint64_t address); /* address 0: maps new memory */
 void block_remove(struct block *b);
-CUresult block_free(uint64_t address, unsigned kinds); /* one of the kinds, a bit each; waits for the device */
+CUresult block_free(uint64_t address, unsigned kinds); /* of one of the kinds, a bit each; waits for the device */
 void blocks_release(CUcontext ctx);
-bool device_range(int device, uint64_t address, uint64_t size); /* may a device access all of it now? */
-bool device_address(uint64_t address);              /* is it one that the driver knows? */
-bool host_range(uint64_t address, uint64_t size);   /* is it pinned as one piece, or not at all? */
+bool device_range(int device, uint64_t address, uint64_t size); /* whether a device may access all of it now */
+bool device_address(uint64_t address);              /* whether the driver knows it */
+bool host_range(uint64_t address, uint64_t size);   /* whether it is pinned as one piece, or not at all */
 
 /* array.c */
 void arrays_release(CUcontext ctx);
@@ -106,7 +106,7 @@ int mapped_device(uint64_t address); /* -1: not mapped */
 /* pool.c */
 void pools_sync(int device); /* releases what exceeds the thresholds */
 void pools_release_all(int device);
-void pool_block_done(struct block *b); /* the stream has come to the free */
+void pool_block_done(struct block *b); /* the stream has reached the free */
 CUresult pool_free(struct block *b, CUstream stream);
 
 /* queue.c: streams are threads. */
@@ -124,7 +124,7 @@ struct op {
 		struct block *block;
 	};
 	size_t afters;
-	struct after after[]; /* what other streams must have done before */
+	struct after after[]; /* events of other streams to wait for */
 };
 struct capture {
 	CUstreamCaptureStatus status;
@@ -144,7 +144,7 @@ struct CUstream_st {
 	uint64_t queued, done;
 	pthread_cond_t wake;
 };
-/* One recording of an event, which what waits for it keeps when the event is recorded again. */
+/* One recording of an event. Work that waits for it keeps it when the event is recorded again. */
 struct record {
 	bool done;
 	int64_t at_ns;
@@ -167,7 +167,7 @@ bool stream_done(CUstream stream); /* as cuStreamQuery says */
 void stream_drain(CUstream stream);
 void context_drain(CUcontext ctx);
 void device_drain(int device);
-void progress_wait(void); /* until some stream has gone on */
+void progress_wait(void); /* until some stream has made progress */
 void record_unref(struct record *record);
 
 /* capture.c */

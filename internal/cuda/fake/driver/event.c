@@ -1,4 +1,4 @@
-/* Events. A wait is for the recording that came before it. */
+/* Events. A wait is for the last recording before it. */
 #include "driver.h"
 
 #include <stdlib.h>
@@ -58,7 +58,7 @@ static CUresult stream_and_event(CUstream stream, CUevent event, CUstream *s, CU
 	return r == CUDA_SUCCESS && !*e ? CUDA_ERROR_INVALID_HANDLE : r;
 }
 
-/* queue_record takes a recording that nobody else refers to, of an event that it becomes the last of. */
+/* queue_record queues a new recording, which becomes the event's last. The caller must hold the only reference to it. */
 static CUresult queue_record(CUstream s, CUevent e, struct record *record)
 {
 	struct op op = {.kind = OP_RECORD, .record = record};

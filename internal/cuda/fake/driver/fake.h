@@ -1,4 +1,4 @@
-/* What the fake libraries share: the make-believe machine, and the file of counts. */
+/* What the fake libraries share: the simulated machine, and the file of counts. */
 #ifndef FAKE_H
 #define FAKE_H
 
@@ -14,13 +14,13 @@
 #define FAKE_COUNTS_SIZE 4096
 #define FAKE_COUNTS_MAGIC "gmfake01"
 
-/* What is counted; bytes are those that the caller asked for. */
+/* The kinds of memory that are counted, in requested bytes. */
 enum fake_kind {
 	FAKE_MEMORY,        /* cuMemAlloc, cuMemAllocPitch, arrays */
 	FAKE_PHYSICAL,      /* cuMemCreate on a device, from creation until neither handles nor mappings are left */
 	FAKE_CONTEXT,       /* the share of the driver in a device's memory */
 	FAKE_MODULE,        /* code */
-	FAKE_POOL_RESERVED, /* what pools take from the device; an alloc or free is a growth or a release */
+	FAKE_POOL_RESERVED, /* device memory that pools hold; an alloc is a growth, a free a release */
 	FAKE_POOL_USED,     /* cuMemAllocAsync */
 	FAKE_MANAGED,       /* cuMemAllocManaged, which takes nothing of a device */
 	FAKE_PINNED_HOST,   /* cuMemHostAlloc, cuMemAllocHost, cuMemHostRegister */
@@ -33,7 +33,7 @@ struct fake_count {
 	_Atomic uint64_t allocs, frees;        /* successful ones */
 };
 
-/* Bytes of a device in use by all processes, those that died included, as the device rounds them. */
+/* Bytes of a device in use by all processes, including dead ones, as the device rounds them. */
 struct fake_device {
 	_Atomic uint64_t used, peak;
 };
@@ -59,16 +59,16 @@ _Static_assert(sizeof(struct fake_counts) <= FAKE_COUNTS_SIZE, "struct fake_coun
 
 /* The machine. Devices are numbered from 0. */
 int fake_devices(void);
-uint64_t fake_capacity(void);                /* bytes that a program may have of a device */
+uint64_t fake_capacity(void);                /* bytes of a device that a program may use */
 void fake_uuid(int device, unsigned char uuid[16]);
 void fake_pci_bus_id(int device, char *text, unsigned size);
 extern const char fake_device_name[];
 
-/* fake_counts_map maps the counts of this process, or private memory where GM_FAKE_COUNTS is unset or unusable. */
+/* fake_counts_map maps the counts of this process, or private memory if GM_FAKE_COUNTS is unset or unusable. */
 struct fake_counts *fake_counts_map(void);
 /* fake_used returns the bytes of a device that living processes use. */
 uint64_t fake_used(struct fake_counts *counts, int device);
-/* fake_process_lives says whether a process in the table still runs. */
+/* fake_process_lives returns whether a process in the table still runs. */
 bool fake_process_lives(uint32_t pid);
 
 #endif

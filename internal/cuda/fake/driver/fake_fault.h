@@ -1,16 +1,16 @@
-/* Faults that a program asks for while it runs, each thread for its own calls, beside those of GM_FAKE_FAIL. */
+/* Faults that a program requests while it runs, each thread for its own calls, in addition to those of GM_FAKE_FAIL. */
 #ifndef FAKE_FAULT_H
 #define FAKE_FAULT_H
 
 #include "cuda_types.h"
 
-/* fake_fault_seed begins the draws of this thread. */
+/* fake_fault_seed seeds this thread's random numbers. */
 __attribute__((visibility("default"))) void fake_fault_seed(uint64_t seed);
-/* fake_faults has calls of this thread fail with an error, so many of a million; 0 ends that. */
+/* fake_faults makes calls of this thread fail with an error, at a rate per million; 0 ends that. */
 __attribute__((visibility("default"))) void fake_faults(unsigned per_million, CUresult error);
-/* fake_fault_names says which calls of all threads may fail, separated by commas, before any does; NULL stands for all. */
+/* fake_fault_names sets the calls that may fail, in all threads, separated by commas; NULL is all. Call it before fake_faults. */
 __attribute__((visibility("default"))) void fake_fault_names(const char *names);
-/* fake_fault_count returns how many calls have failed. */
+/* fake_fault_count returns the number of calls that failed. */
 __attribute__((visibility("default"))) unsigned long fake_fault_count(void);
 
 #endif

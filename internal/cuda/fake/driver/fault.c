@@ -1,4 +1,4 @@
-/* Errors and delays that the environment asks for:
+/* Errors and delays that the environment requests:
  * GM_FAKE_FAIL="cuMemCreate:3=2,cuMemMap:1+=1", GM_FAKE_DELAY="cuMemMap=20us,cuMemAlloc=1ms", GM_FAKE_WORK="cuMemcpyDtoHAsync=2ms".
  * A name stands for all versions of a function. */
 #include "driver.h"
@@ -19,7 +19,7 @@ struct rule {
 	bool onwards;        /* and all later ones */
 	CUresult result;
 	int64_t delay_ns;
-	bool works; /* the delay is that of the work in a stream, not of the call */
+	bool works; /* the delay applies to the work in a stream, not to the call */
 	atomic_ulong calls;
 };
 
@@ -60,7 +60,7 @@ static bool parse_work(const char *text, struct rule *r)
 	return parse_delay(text, r);
 }
 
-/* parse reads a comma-separated variable. A rule that cannot be read ends the program: a test must not pass by it. */
+/* parse reads a comma-separated variable. A malformed rule ends the program, so that a test cannot pass because of it. */
 static void parse(const char *variable, bool (*one)(const char *, struct rule *))
 {
 	const char *value = getenv(variable);
@@ -82,7 +82,7 @@ static void parse_all(void)
 	parse("GM_FAKE_WORK", parse_work);
 }
 
-/* names says whether a rule's name is the function's, with or without its version. */
+/* names returns whether a rule's name is that of a function, with or without its version. */
 static bool names(const char *rule, const char *function)
 {
 	size_t n = strlen(rule);
@@ -99,7 +99,7 @@ static int64_t now_ns(void)
 	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
 }
 
-/* Short delays are spun, as a sleep takes some 50 us more than was asked for. */
+/* Short delays spin, since a sleep takes about 50 us longer than requested. */
 static void delay(int64_t ns)
 {
 	if (ns >= 1000000) {
@@ -131,7 +131,7 @@ void fake_fault_names(const char *list) { chance_names = list; }
 
 unsigned long fake_fault_count(void) { return failed; }
 
-/* listed says whether a list of names has the function's. */
+/* listed returns whether a list of names contains that of a function. */
 static bool listed(const char *list, const char *function)
 {
 	while (*list) {

@@ -41,7 +41,7 @@ CUresult cuMemFreeHost(void *p)
 	return r;
 }
 
-/* overlaps says whether any byte of a range is known to the driver. */
+/* overlaps returns whether the driver knows any byte of a range. */
 static bool overlaps(uint64_t address, uint64_t size)
 {
 	size_t i = table_from(&blocks, address);

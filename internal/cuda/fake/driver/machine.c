@@ -1,4 +1,4 @@
-/* The make-believe machine, as the environment describes it. */
+/* The simulated machine, as the environment describes it. */
 #include "fake.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* cuMemAlloc and its kin, and what the driver says of an address. */
+/* cuMemAlloc and related functions, and queries about an address. */
 #include "driver.h"
 
 #include <string.h>
@@ -55,7 +55,7 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr *p, size_t *pitch, size_t width, size_t 
 	return r;
 }
 
-/* Managed memory is counted by itself: it takes a device's memory only where the device touches it. */
+/* Managed memory is counted separately: it takes a device's memory only when the device touches it. */
 CUresult cuMemAllocManaged(CUdeviceptr *p, size_t size, unsigned flags)
 {
 	ENTER(NEED_CONTEXT);
@@ -71,7 +71,7 @@ CUresult cuMemAllocManaged(CUdeviceptr *p, size_t size, unsigned flags)
 	return b ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* A free waits for the device, so that pools let go of memory, too. */
+/* A free waits for the device, so pools release memory as well. */
 CUresult cuMemFree_v2(CUdeviceptr p)
 {
 	ENTER(NEED_CONTEXT);
@@ -109,7 +109,7 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr p)
 	return e ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 
-/* What cuPointerGetAttribute says of an address. */
+/* The answers of cuPointerGetAttribute. */
 struct pointer_facts {
 	CUcontext ctx;
 	unsigned memory_type;
@@ -188,7 +188,7 @@ CUresult cuPointerGetAttribute(void *value, CUpointer_attribute attribute, CUdev
 	return r;
 }
 
-/* As documented, an address that the driver does not know gives zeros and no error. */
+/* As documented, an address that the driver does not know yields zeros and no error. */
 CUresult cuPointerGetAttributes(unsigned n, CUpointer_attribute *attributes, void **values, CUdeviceptr p)
 {
 	ENTER(NEED_INIT);

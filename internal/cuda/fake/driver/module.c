@@ -1,5 +1,5 @@
 /* Modules and libraries are code that takes memory: some when it is loaded, more with the first function (lazy loading).
- * Images are not looked at, any name is a function, and a launch takes its place in its stream and runs nothing. */
+ * Images are ignored, any name is a function, and a launch is queued in its stream and runs nothing. */
 #include "driver.h"
 
 #include <stdlib.h>
@@ -18,7 +18,7 @@ struct CUmod_st {
 	CUmodule next;
 	CUcontext ctx; /* NULL: a library, which no context owns */
 	int device;
-	bool loaded; /* a function was asked for */
+	bool loaded; /* a function was looked up */
 	CUfunction functions;
 };
 
@@ -87,7 +87,7 @@ void modules_release(CUcontext ctx)
 	}
 }
 
-/* module_load pays for the code once some of it is wanted. */
+/* module_load takes the memory of the code when the first function is looked up. */
 static CUresult module_load(CUmodule m)
 {
 	if (m->loaded)

@@ -1,4 +1,4 @@
-/* NVML over the file of counts: what other processes use of the make-believe devices. */
+/* NVML over the file of counts: what all processes use of the simulated devices. */
 #include "nvml.h"
 
 #include <pthread.h>
@@ -52,7 +52,7 @@ static nvmlReturn_t initialised(void)
 	return ok ? NVML_SUCCESS : NVML_ERROR_UNINITIALIZED;
 }
 
-/* ENTER returns early without nvmlInit or without what the caller must give. */
+/* ENTER returns an error without nvmlInit, or if a required argument is missing. */
 #define ENTER(argument)                                        \
 	do {                                                   \
 		if (initialised() != NVML_SUCCESS)             \
@@ -214,7 +214,7 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory)
 	return r;
 }
 
-/* processes lists those that live and use the device, as many as there is room for, and returns how many there are. */
+/* processes lists the living processes that use the device, as far as there is room, and returns their number. */
 static unsigned processes(int device, nvmlProcessInfo_t *infos, unsigned room)
 {
 	unsigned n = 0;

@@ -13,8 +13,8 @@
 
 static struct table handles;
 
-/* Handles that cannot be exported lie in one sparse file, each in bytes of its own that are never used again: a file for
- * each would use up the process' descriptors. */
+/* Handles that cannot be exported share one sparse file, since one file each would use up the process's descriptors. Each has bytes of its
+ * own, which are never reused. */
 static struct {
 	int fd;
 	uint64_t next;
@@ -22,7 +22,7 @@ static struct {
 
 #define ARENA_SIZE (INT64_C(1) << 50)
 
-/* file_new names the file after its device, which an importing process reads back. */
+/* file_new names the file after its device, which an importing process reads from the name. */
 static int file_new(int device, int64_t size)
 {
 	char name[32];
@@ -100,7 +100,7 @@ static void pay_back(const struct memory *m)
 		device_give(m->prop.location.id, FAKE_PHYSICAL, m->size, m->size);
 }
 
-/* handle_new gives memory one more handle. */
+/* handle_new adds a handle to memory. */
 static struct handle *handle_new(struct memory *m)
 {
 	static uint64_t last = 0x1000;
@@ -251,7 +251,7 @@ static struct memory *memory_of_inode(uint64_t inode)
 	return NULL;
 }
 
-/* import_foreign makes memory of another process known. It stays counted there. */
+/* import_foreign registers memory of another process, where it stays counted. */
 static struct memory *import_foreign(int fd, const struct stat *s, int device)
 {
 	struct memory *m = calloc(1, sizeof *m);
@@ -285,7 +285,7 @@ static struct handle *import(int fd, const struct stat *s, int device)
 	return h;
 }
 
-/* The descriptor travels in the pointer's value. The caller keeps it open or closes it. */
+/* The pointer's value is the descriptor. The caller keeps it open or closes it. */
 CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *shareable,
                                         CUmemAllocationHandleType type)
 {

@@ -9,16 +9,16 @@ struct memory {
 	uint64_t size;
 	int fd;          /* the memory is the file's bytes [offset, offset+size) */
 	uint64_t offset;
-	bool own_file;   /* nothing else lies in the file */
-	bool imported;   /* another process pays for it */
+	bool own_file;   /* the file holds nothing else */
+	bool imported;   /* counted in another process */
 	uint64_t inode;
-	unsigned handles; /* values that name it: each import makes one more */
+	unsigned handles; /* number of handles: each import adds one */
 };
 
 struct handle {
 	struct entry entry; /* the key is the value that the program has */
 	struct memory *memory;
-	unsigned references, mappings; /* at none of either the handle is gone, and with its last handle the memory */
+	unsigned references, mappings; /* without either the handle is gone, and with its last handle the memory */
 };
 
 struct handle *handle_of(CUmemGenericAllocationHandle value); /* with at least one reference */

@@ -1,5 +1,5 @@
 /* Stream-ordered memory pools. A pool takes its device's memory in steps and keeps what is freed until a synchronisation.
- * Each allocation is memory of its own: a pool's steps are a matter of account, so that they never fragment. */
+ * Each allocation is memory of its own: a pool's steps exist only in the counts, so pools never fragment. */
 #include "driver.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@ struct CUmemPoolHandle_st {
 	int device;
 	bool destroyed;
 	uint64_t used, used_high;         /* bytes allocated and not freed */
-	uint64_t held;                    /* and those whose free the stream has not come to */
+	uint64_t held;                    /* and those whose free the stream has not reached */
 	uint64_t reserved, reserved_high; /* bytes of the device */
 	uint64_t threshold;
 	int reuse[3]; /* policies, which have no effect */
@@ -50,7 +50,7 @@ static bool pool_known(CUmemoryPool pool)
 	return false;
 }
 
-/* pool_shrink gives back what exceeds both keep and what is in use. */
+/* pool_shrink releases what exceeds both keep and the memory in use. */
 static void pool_shrink(CUmemoryPool p, uint64_t keep)
 {
 	uint64_t floor = p->held > keep ? p->held : keep;
@@ -91,7 +91,7 @@ static CUresult pool_grow(CUmemoryPool p, uint64_t size)
 	return CUDA_SUCCESS;
 }
 
-/* pool_settle frees a pool that was destroyed before its memory. */
+/* pool_settle frees a pool that was destroyed before its memory was freed. */
 static void pool_settle(CUmemoryPool pool)
 {
 	if (!pool->destroyed || pool->blocks)
@@ -187,7 +187,7 @@ CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *p, size_t size, CUmemoryPool 
 	return cuMemAllocFromPoolAsync(p, size, pool, stream ? stream : CU_STREAM_PER_THREAD);
 }
 
-/* free_async takes memory of cuMemAlloc, too, which it waits for. */
+/* free_async also frees memory of cuMemAlloc, for which it waits. */
 static CUresult free_async(CUdeviceptr p, CUstream stream)
 {
 	CUstream s;
@@ -262,7 +262,7 @@ CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep)
 	return ok ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* A high-water mark can only be set to 0, which makes it what is current. */
+/* A high-water mark can only be set to 0, which resets it to the current value. */
 static CUresult pool_set(CUmemoryPool p, CUmemPool_attribute attribute, const void *value)
 {
 	switch (attribute) {

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-static CUstream streams; /* all there ever were: those closed are used again */
+static CUstream streams; /* all that were ever made; closed ones are reused */
 static pthread_cond_t progress = PTHREAD_COND_INITIALIZER;
 
 void progress_wait(void)
@@ -41,7 +41,7 @@ CUstream stream_open(CUcontext ctx, unsigned flags, int priority)
 	return s;
 }
 
-/* stream_close lets the work that is queued go on, as cuStreamDestroy does. */
+/* stream_close lets queued work finish, as cuStreamDestroy does. */
 void stream_close(CUstream s)
 {
 	capture_close(s);
@@ -56,7 +56,7 @@ static int64_t now_ns(void)
 	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
 }
 
-/* accessible looks at a range once more when its operation runs: memory may have been unmapped too early. */
+/* accessible checks a range again when its operation runs: the memory may have been unmapped too early. */
 static bool accessible(CUcontext ctx, uint64_t address, uint64_t size)
 {
 	lock();
@@ -89,7 +89,7 @@ static bool set(CUcontext ctx, const struct op *op)
 	return true;
 }
 
-/* op_run does the part of an operation that takes time, without the lock. */
+/* op_run does the slow part of an operation, without the lock. */
 static void op_run(CUcontext ctx, const struct op *op, const char *function)
 {
 	bool ok = true;
@@ -170,7 +170,7 @@ static void *stream_main(void *argument)
 	return NULL;
 }
 
-/* The program's signals are none of a stream's business. */
+/* A stream's thread must not receive the program's signals. */
 static bool stream_start(CUstream s)
 {
 	if (s->running)
@@ -188,7 +188,7 @@ static bool stream_start(CUstream s)
 	return s->running;
 }
 
-/* others collects what an operation of s must come after: the legacy stream and the blocking ones wait for each other. */
+/* others collects the operations after which one of s must run: the legacy stream and blocking streams wait for each other. */
 static size_t others(CUstream s, struct after *after)
 {
 	size_t n = 0;
@@ -207,7 +207,7 @@ bool stream_idle(CUstream s) { return s->done == s->queued && others(s, NULL) ==
 
 bool stream_done(CUstream s) { return s->done == s->queued && (!s->legacy || others(s, NULL) == 0); }
 
-/* queue_op takes an operation whose references are counted already. */
+/* queue_op queues an operation whose references are already counted. */
 CUresult queue_op(CUstream s, const struct op *op)
 {
 	if (captured(s, op))
@@ -229,7 +229,7 @@ CUresult queue_op(CUstream s, const struct op *op)
 	return CUDA_SUCCESS;
 }
 
-/* A stream with nothing to wait for needs no thread for work that the caller waits for. */
+/* An idle stream needs no thread for work that the caller waits for. */
 CUresult queue_op_and_wait(CUstream s, const struct op *op)
 {
 	CUcontext ctx = s->ctx;
@@ -249,7 +249,7 @@ CUresult queue_op_and_wait(CUstream s, const struct op *op)
 	return ctx->sticky;
 }
 
-/* stream_drain waits for what a stream holds now; the legacy stream stands for all that it is ordered with. */
+/* stream_drain waits for the work now queued in a stream; for the legacy stream, also for the streams that it is ordered with. */
 void stream_drain(CUstream s)
 {
 	size_t n = s->legacy ? others(s, NULL) : 0;

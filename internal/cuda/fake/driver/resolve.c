@@ -7,10 +7,10 @@ struct function {
 	const char *name;
 	int since;
 	void *plain;
-	void *per_thread; /* where stream 0 is the thread's */
+	void *per_thread; /* the version whose stream 0 is per thread */
 };
 
-/* The forms of one name go from old to new. */
+/* The versions of one name, from old to new. */
 static const struct function functions[] = {
 	{"cuInit", 2000, cuInit, NULL},
 	{"cuDriverGetVersion", 2020, cuDriverGetVersion, NULL},
@@ -146,7 +146,7 @@ static const struct function functions[] = {
 	{"cuLaunchHostFunc", 10000, cuLaunchHostFunc, cuLaunchHostFunc_ptsz},
 };
 
-/* find returns the newest form of a name that a version has; *known says whether any has one. */
+/* find returns the newest version of a function for a CUDA version; *known is whether there is one for any CUDA version. */
 static const struct function *find(const char *name, int version, bool *known)
 {
 	const struct function *best = NULL;
@@ -161,7 +161,7 @@ static const struct function *find(const char *name, int version, bool *known)
 	return best;
 }
 
-/* As with the real driver, a name that is not found is an error only in the first form of this function. */
+/* As with the real driver, a name that is not found is an error only in the first version of this function. */
 CUresult cuGetProcAddress_v2(const char *name, void **function, int version, uint64_t flags,
                              CUdriverProcAddressQueryResult *status)
 {
@@ -183,7 +183,7 @@ CUresult cuGetProcAddress(const char *name, void **function, int version, uint64
 	return r == CUDA_SUCCESS && !*function ? CUDA_ERROR_NOT_FOUND : r;
 }
 
-/* No table is known; the real driver gives this error for an id that it does not know. */
+/* There are no tables; the real driver returns this error for an unknown id. */
 CUresult cuGetExportTable(const void **table, const CUuuid *id)
 {
 	(void)table, (void)id;
