@@ -93,6 +93,10 @@ func TestReconciliation(t *testing.T) {
 			[]trace.Event{sample(20, 100, "process"), sample(70, 150, "card")},
 			&Reconciliation{Measured: "process", Samples: 1, TimeNS: 20, Used: 100, Unexplained: 100, Share: 1, Card: 150, Others: 50},
 		},
+		"the card's was taken before the process grew": {
+			[]trace.Event{alloc(10, 1, 80), sample(20, 70, "card"), sample(20, 100, "process")},
+			&Reconciliation{Measured: "process", Samples: 1, Row: 2, TimeNS: 20, Used: 100, Traced: 80, Unexplained: 20, Share: 0.2},
+		},
 		"the card alone": {
 			[]trace.Event{alloc(10, 1, 80), sample(20, 100, "card"), sample(30, 60, "card")},
 			&Reconciliation{Measured: "card", Samples: 2, Row: 1, TimeNS: 20, Used: 100, Traced: 80, Unexplained: 20, Share: 0.2},

@@ -83,7 +83,8 @@ func (s *samples) reconcile() *Reconciliation {
 	if r.Used > 0 {
 		r.Share = float64(r.Unexplained) / float64(r.Used)
 	}
-	if whose == trace.KindProcess && s.card.count > 0 {
+	// A card is sampled shortly before its processes: one that grows fast is then found with more than its card.
+	if whose == trace.KindProcess && s.card.count > 0 && s.beside.used >= h.used {
 		r.Card = s.beside.used
 		r.Others = r.Card - r.Used
 	}
