@@ -49,6 +49,7 @@ func figures() []figure {
 		{"memo", measureMemo, false},
 		{"dymem", measureDymem, false},
 		{"swap", measureSwap, false},
+		{"programs", measurePrograms, false},
 	}
 }
 

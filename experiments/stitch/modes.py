@@ -27,9 +27,10 @@ def command(folder, mode, words):
     return words, {**clean, "PYTHONUNBUFFERED": "1", **env}
 
 
-def run(folder, mode, words, timeout, log):
-    """Runs a program to its end, or for so many seconds. Its output goes to the log as well."""
+def run(folder, mode, words, timeout, log, **more):
+    """Runs a program to its end, or for so many seconds, with more variables of the environment. Its output goes to the log as well."""
     words, env = command(folder, mode, [str(w) for w in words])
+    env.update(more)
     start = time.monotonic()
     log.write("\n$ [%s] %s\n" % (mode, " ".join(words)))
     log.flush()

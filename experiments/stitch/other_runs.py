@@ -44,6 +44,8 @@ def peers(o, results, budget):
     for mode in o.modes:
         if mode != "auto":
             lines(o, results, budget, mode, [sys.executable, script("peers.py")], 60)
+    for mode in modes(o):
+        lines(o, results, budget, mode, [sys.executable, script("stress.py"), "--gpus", 2], 60)
 
 
 def sanitizer(o, results, budget):

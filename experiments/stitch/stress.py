@@ -1,10 +1,10 @@
-"""Takes and frees tensors of random shapes on three streams, and looks whether their contents stay and nothing is left behind.
+"""Takes and frees tensors of random shapes on three streams a GPU, and looks whether their contents stay and nothing is left behind.
 
-Usage: stress.py [--steps N] [--seed N] [--live GB]
+Usage: stress.py [--steps N] [--seed N] [--live GB] [--gpus N]
 
 A tensor holds a pattern of its own, which is looked at on the GPU, in the order of a stream, just before the tensor is freed: on the
-stream that made it, or on another, which is kept busy first, after record_stream. Every 50 steps more is asked for than there is, now
-and then the cache is emptied. A line for each check: name | expected | got | ok. The exit status is 1 where one did not hold.
+stream that made it, or on another, which is kept busy first, after record_stream; on another GPU, to which it is copied. Every 50 steps
+more is asked for than there is, now and then the cache is emptied. A line for each check: name | expected | got | ok. The exit status is 1 where one did not hold.
 """
 
 import argparse
@@ -39,6 +39,8 @@ class Held:
 
     def check(self, stream, wrong, busy):
         """Adds to wrong how many elements are not as they were, as soon as the stream comes to it."""
+        if stream.device != self.stream.device:
+            return self.check_copy(stream, wrong)
         if stream != self.stream:
             stream.wait_stream(self.stream)
             self.tensor.record_stream(stream)
@@ -46,13 +48,19 @@ class Held:
             torch.cuda._sleep(busy)
             wrong.add_((self.tensor.view(-1) != pattern(self.tensor.numel(), self.key)).sum())
 
+    def check_copy(self, stream, wrong):
+        """Does so with a copy on the GPU of a stream. The copy is work of the tensor's own stream."""
+        with torch.cuda.stream(self.stream), torch.cuda.stream(stream):
+            there = self.tensor.to(stream.device, non_blocking=True)
+            wrong.add_((there.view(-1) != pattern(there.numel(), self.key)).sum())
+
 
 class Stress:
-    def __init__(self, seed, live):
-        self.rng, self.limit = random.Random(seed), live
-        self.streams = [torch.cuda.current_stream(), torch.cuda.Stream(), torch.cuda.Stream()]
-        self.wrong = [torch.zeros((), dtype=torch.int64, device="cuda") for _ in self.streams]
-        torch.cuda.synchronize()
+    def __init__(self, seed, live, gpus):
+        self.rng, self.limit, self.gpus = random.Random(seed), live, range(gpus)
+        self.streams = [s for i in self.gpus for s in (torch.cuda.current_stream(i), torch.cuda.Stream(i), torch.cuda.Stream(i))]
+        self.wrong = [torch.zeros((), dtype=torch.int64, device=s.device) for s in self.streams]
+        synchronize(self.gpus)
         self.held, self.bytes, self.made, self.ooms, self.odd = [], 0, 0, 0, []
 
     def step(self):
@@ -74,7 +82,7 @@ class Stress:
     def too_much(self, total):
         """Asks for more than there is."""
         try:
-            torch.empty(total, dtype=torch.uint8, device="cuda")
+            torch.empty(total, dtype=torch.uint8, device=self.rng.choice(self.gpus))
             self.odd.append("%d bytes were there" % total)
         except RuntimeError as e:
             self.ooms += 1
@@ -84,22 +92,33 @@ class Stress:
     def end(self):
         while self.held:
             self.free(self.held.pop(self.rng.randrange(len(self.held))))
-        torch.cuda.synchronize()
+        synchronize(self.gpus)
         wrong = sum(int(w) for w in self.wrong)
         self.wrong = []
         return wrong
 
 
+def synchronize(gpus):
+    for i in gpus:
+        torch.cuda.synchronize(i)
+
+
+def of_all(gpus, count):
+    return sum(count(i) for i in gpus)
+
+
 class View:
     """The driver's view of what the allocator holds, from now on."""
 
-    def __init__(self):
-        self.used, self.reserved, self.worst = memory.driver_used(0), torch.cuda.memory_reserved(), 0
+    def __init__(self, gpus):
+        self.gpus, self.worst = range(gpus), 0
+        self.used, self.reserved = of_all(self.gpus, memory.driver_used), of_all(self.gpus, torch.cuda.memory_reserved)
 
     def differs(self):
         """Returns by how many bytes the two views differ."""
-        torch.cuda.synchronize()
-        off = abs((memory.driver_used(0) - self.used) - (torch.cuda.memory_reserved() - self.reserved))
+        synchronize(self.gpus)
+        used, reserved = of_all(self.gpus, memory.driver_used), of_all(self.gpus, torch.cuda.memory_reserved)
+        off = abs((used - self.used) - (reserved - self.reserved))
         self.worst = max(self.worst, off)
         return off
 
@@ -109,21 +128,21 @@ def say(name, expected, got, ok):
     return ok
 
 
-def run(steps, seed, live):
+def run(steps, seed, live, gpus):
     total = torch.cuda.mem_get_info()[1]
-    warm = Stress(seed, live)  # loads the code of all kernels that are used
+    warm = Stress(seed, live, gpus)  # loads the code of all kernels that are used
     for _ in range(5):
         warm.step()
     warm.end()
     torch.cuda.empty_cache()
-    view, stress = View(), Stress(seed, live)
+    view, stress = View(gpus), Stress(seed, live, gpus)
     for i in range(1, steps + 1):
         stress.step()
         if i % 50 == 0:
             stress.too_much(total)
             view.differs()
             print("step %d: %d tensors, %.2f GB; reserved %.2f GB" % (
-                i, len(stress.held), stress.bytes / 1e9, torch.cuda.memory_reserved() / 1e9), flush=True)
+                i, len(stress.held), stress.bytes / 1e9, of_all(stress.gpus, torch.cuda.memory_reserved) / 1e9), flush=True)
         if stress.rng.random() < 0.03:
             torch.cuda.empty_cache()
     return stress, view
@@ -134,13 +153,14 @@ def main():
     p.add_argument("--steps", type=int, default=500)
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--live", type=float, default=20, help="GB")
+    p.add_argument("--gpus", type=int, default=1)
     a = p.parse_args()
     torch.cuda.init()
-    stress, view = run(a.steps, a.seed, a.live * 1e9)
-    peak = torch.cuda.max_memory_allocated() / max(1, torch.cuda.max_memory_reserved())
+    stress, view = run(a.steps, a.seed, a.live * 1e9, a.gpus)
+    peak = of_all(stress.gpus, torch.cuda.max_memory_allocated) / max(1, of_all(stress.gpus, torch.cuda.max_memory_reserved))
     wrong, ooms = stress.end(), a.steps // 50
     torch.cuda.empty_cache()
-    left, reserved = torch.cuda.memory_allocated(), torch.cuda.memory_reserved()
+    left, reserved = of_all(stress.gpus, torch.cuda.memory_allocated), of_all(stress.gpus, torch.cuda.memory_reserved)
     ok = [
         say("contents of %d tensors" % stress.made, "0 elements differ", wrong, wrong == 0),
         say("lacks of memory", "%d, caught" % ooms, "%d %s" % (stress.ooms, stress.odd[:2]), stress.ooms == ooms and not stress.odd),

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"encoding/csv"
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// programResults is what experiments/programs/run.py measured on an H200: a row for each run.
+const programResults = "experiments/programs/results/programs.csv"
+
+// What gmstitch must come to on each program, and in geometric mean.
+const (
+	programUtilisation     = 0.98
+	programMeanUtilisation = 0.99
+	programStep            = 1.000 // of the faster of PyTorch's two allocators: the median step, and all steps together
+	programLongest         = 1.05  // the longest step, in which shapes are new
+)
+
+// The modes of run.py.
+const (
+	ownDefault    = "default"
+	ownExpandable = "expandable"
+	underGmstitch = "gmstitch"
+)
+
+// programRuns are the runs of a program in one mode.
+type programRuns struct {
+	allocated, reserved float64 // bytes at the peak; reserved is the most of all runs
+	losses              []string
+	failed              string
+	rounds              int
+	best                []float64 // seconds of each step, the least of all runs
+}
+
+// add counts a run.
+func (r *programRuns) add(field func(string) string) error {
+	if ok := field("ok"); ok != "yes" {
+		r.failed = ok
+		return nil
+	}
+	var err error
+	number := func(text string) float64 {
+		v, e := strconv.ParseFloat(text, 64)
+		if e != nil && err == nil {
+			err = e
+		}
+		return v
+	}
+	r.allocated, r.reserved = number(field("allocated")), max(r.reserved, number(field("reserved")))
+	r.losses = append(r.losses, field("losses"))
+	for i, word := range strings.Fields(field("steps")) {
+		s := number(word)
+		if i == len(r.best) {
+			r.best = append(r.best, s)
+		}
+		r.best[i] = min(r.best[i], s)
+	}
+	r.rounds++
+	return err
+}
+
+// median returns that of the steps after the first one.
+func (r *programRuns) median() float64 {
+	sorted := slices.Sorted(slices.Values(r.best[1:]))
+	n := len(sorted)
+	return (sorted[(n-1)/2] + sorted[n/2]) / 2
+}
+
+func (r *programRuns) total() float64 {
+	total := 0.0
+	for _, s := range r.best {
+		total += s
+	}
+	return total
+}
+
+func (r *programRuns) longest() float64 { return slices.Max(r.best) }
+
+// measurePrograms compares gmstitch with PyTorch's allocators on programs of popular libraries, from the runs that are kept.
+func measurePrograms(e *experiment) error {
+	programs, names, err := readPrograms(programResults)
+	if err != nil {
+		return err
+	}
+	mean, n := 0.0, 0
+	for _, name := range names {
+		modes := programs[name]
+		gm, torch, expandable := modes[underGmstitch], modes[ownDefault], modes[ownExpandable]
+		if gm == nil || torch == nil || expandable == nil || torch.rounds == 0 || expandable.rounds == 0 {
+			e.table.Add("programs: "+name, "not run in all modes", "", "not measured")
+			continue
+		}
+		if gm.failed != "" || gm.rounds == 0 {
+			e.add("programs: "+name, "failed: "+gm.failed, "runs", false)
+			continue
+		}
+		e.program(name, gm, torch, expandable)
+		mean += math.Log(gm.allocated / gm.reserved)
+		n++
+	}
+	mean = math.Exp(mean / float64(n))
+	e.add("programs: geometric mean", fmt.Sprintf("utilisation %.4f", mean), fmt.Sprintf("%.2f", programMeanUtilisation), mean >= programMeanUtilisation)
+	return nil
+}
+
+// program adds what one takes: memory, then time.
+func (e *experiment) program(name string, gm, torch, expandable *programRuns) {
+	const gb = 1e9
+	utilisation := gm.allocated / gm.reserved
+	e.add("programs: "+name+", memory", fmt.Sprintf("%.4f in use; %.2f GB, expandable %.2f, torch %.2f", utilisation, gm.reserved/gb, expandable.reserved/gb, torch.reserved/gb),
+		fmt.Sprintf("%.2f, as expandable", programUtilisation), utilisation >= programUtilisation && gm.reserved <= expandable.reserved)
+	against := func(of func(*programRuns) float64) float64 { return of(gm) / min(of(torch), of(expandable)) }
+	median, total, longest := against((*programRuns).median), against((*programRuns).total), against((*programRuns).longest)
+	e.add("programs: "+name+", steps", fmt.Sprintf("median %.3f, all %.3f, longest %.3f; %d runs each", median, total, longest, gm.rounds),
+		fmt.Sprintf("%.3f, %.3f, %.2f", programStep, programStep, programLongest), median <= programStep && total <= programStep && longest <= programLongest)
+}
+
+// readPrograms returns the runs by program and mode, and the programs in the order of the file.
+func readPrograms(path string) (programs map[string]map[string]*programRuns, names []string, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer f.Close()
+	r := csv.NewReader(f)
+	r.Comma = ';'
+	rows, err := r.ReadAll()
+	if err != nil {
+		return nil, nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	programs = map[string]map[string]*programRuns{}
+	for i, row := range rows[1:] {
+		field := func(name string) string { return row[slices.Index(rows[0], name)] }
+		name, mode := field("program"), field("mode")
+		if programs[name] == nil {
+			programs[name] = map[string]*programRuns{}
+			names = append(names, name)
+		}
+		if programs[name][mode] == nil {
+			programs[name][mode] = &programRuns{}
+		}
+		if err := programs[name][mode].add(field); err != nil {
+			return nil, nil, fmt.Errorf("read %s: row %d: %w", path, i+1, err)
+		}
+	}
+	return programs, names, nil
+}

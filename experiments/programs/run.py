@@ -1,0 +1,123 @@
+"""Runs the programs of programs.py under PyTorch's two allocators and under gmstitch, in turns, on a machine with NVIDIA GPUs.
+
+Usage: run.py BIN OUT [--programs A,B] [--modes A,B] [--rounds N] [--steps N] [--gpus N] [--seconds N]
+
+BIN holds gmstitch. OUT gets programs.csv, a row for each run, and programs.log, what the programs said; what is there already is added to. With
+several GPUs as many programs run side by side, all runs of a program on the same one. After --seconds no run is begun: what is left
+out is said. Prints a table last; the exit status is 1 where a run failed. `make figures-programs` compares the rows with the targets.
+"""
+
+import argparse
+import csv
+import json
+import os
+import queue
+import statistics
+import sys
+import threading
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "stitch"))
+from modes import run  # noqa: E402
+
+PROGRAMS = "hf lora moe t5 generate ppo gat sampled timm maskrcnn swin deeplab unet".split()
+COLUMNS = ("program", "mode", "round", "ok", "allocated", "reserved", "card", "losses", "steps")
+GUESS = 60  # seconds of a run that was not seen yet
+
+
+def options():
+    p = argparse.ArgumentParser(usage=__doc__)
+    p.add_argument("bin", type=os.path.abspath)
+    p.add_argument("out", type=os.path.abspath)
+    p.add_argument("--programs", type=lambda s: s.split(","), default=PROGRAMS)
+    p.add_argument("--modes", type=lambda s: s.split(","), default=["default", "expandable", "gmstitch"])
+    p.add_argument("--rounds", type=int, default=3)
+    p.add_argument("--steps", type=int, default=24)
+    p.add_argument("--gpus", type=int, default=1)
+    p.add_argument("--seconds", type=float, default=570)
+    return p.parse_args()
+
+
+class Table:
+    """programs.csv, to which several threads add."""
+
+    def __init__(self, folder):
+        os.makedirs(folder, exist_ok=True)
+        self.path, self.lock, self.rows = os.path.join(folder, "programs.csv"), threading.Lock(), []
+
+    def add(self, row):
+        with self.lock, open(self.path, "a", newline="") as f:
+            writer = csv.DictWriter(f, COLUMNS, delimiter=";", lineterminator="\n")
+            if f.tell() == 0:
+                writer.writeheader()
+            writer.writerow(row)
+            self.rows.append(row)
+
+
+def one(o, gpu, name, mode, n, timeout, log):
+    """Runs a program and returns its row."""
+    words = [sys.executable, os.path.join(HERE, "train.py"), name, "--steps", o.steps]
+    ended = run(o.bin, mode, words, timeout, log, CUDA_VISIBLE_DEVICES=str(gpu))
+    lines = [line for line in ended.text.splitlines() if line.startswith("RESULT ")]
+    row = {"program": name, "mode": mode, "round": n}
+    if ended.code != 0 or not lines:
+        return dict(row, ok="too long" if ended.code is None else "status %d" % ended.code)
+    result = json.loads(lines[-1].removeprefix("RESULT "))
+    row.update({c: result[c] for c in ("allocated", "reserved", "card", "losses")})
+    return dict(row, ok="yes" if result["ok"] is True else result["ok"], steps=" ".join(map(str, result["steps"])))
+
+
+def work(o, gpu, names, table, end):
+    """Takes programs from the queue until it is empty."""
+    with open(os.path.join(o.out, "programs-%d.log" % gpu), "a+", errors="replace") as log:
+        while True:
+            try:
+                i, name = names.get_nowait()
+            except queue.Empty:
+                return
+            seconds = GUESS
+            for n in range(o.rounds):
+                k = (i + n) % len(o.modes)
+                for mode in o.modes[k:] + o.modes[:k]:
+                    left = end - time.monotonic()
+                    if left < seconds:
+                        print("left out: %s under %s, round %d: %.0f s needed, %.0f s left" % (name, mode, n, seconds, left), flush=True)
+                        continue
+                    begin = time.monotonic()
+                    table.add(one(o, gpu, name, mode, n, left, log))
+                    seconds = 1.2 * (time.monotonic() - begin)
+
+
+def show(rows):
+    print("%-9s %-10s %4s %11s %11s %11s %7s %9s %9s %9s" % ("program", "mode", "runs", "allocated", "reserved", "card", "in use", "median", "longest", "all"))
+    for name, mode in dict.fromkeys((r["program"], r["mode"]) for r in rows):
+        runs = [r for r in rows if (r["program"], r["mode"]) == (name, mode)]
+        good = [r for r in runs if r["ok"] == "yes"]
+        for r in runs:
+            if r["ok"] != "yes":
+                print("%-9s %-10s FAILED: %s" % (name, mode, r["ok"]))
+        if good:
+            best = [min(times) for times in zip(*([float(t) for t in r["steps"].split()] for r in good))]
+            reserved = max(r["reserved"] for r in good)
+            print("%-9s %-10s %4d %8.3f GB %8.3f GB %8.3f GB %7.4f %7.4f s %7.4f s %7.3f s" % (
+                name, mode, len(good), good[0]["allocated"] / 1e9, reserved / 1e9, max(r["card"] for r in good) / 1e9,
+                good[0]["allocated"] / reserved, statistics.median(best[1:]), max(best), sum(best)))
+
+
+def main():
+    o = options()
+    table, names, end = Table(o.out), queue.Queue(), time.monotonic() + o.seconds
+    for i, name in enumerate(o.programs):
+        names.put((i, name))
+    workers = [threading.Thread(target=work, args=(o, gpu, names, table, end)) for gpu in range(o.gpus)]
+    for w in workers:
+        w.start()
+    for w in workers:
+        w.join()
+    show(sorted(table.rows, key=lambda r: (o.programs.index(r["program"]), o.modes.index(r["mode"]))))
+    sys.exit(not table.rows or any(r["ok"] != "yes" for r in table.rows))
+
+
+if __name__ == "__main__":
+    main()
