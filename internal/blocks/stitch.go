@@ -3,6 +3,7 @@ package blocks
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"gm/internal/cuda"
 	"gm/internal/units"
@@ -45,7 +46,7 @@ type StitchConf struct {
 
 // DefaultStitchConf returns the settings that docs/stitch.md argues for.
 func DefaultStitchConf() StitchConf {
-	return StitchConf{Slack: 0, PieceMin: 8 << 20, PieceMax: 256 << 20, Pieces: 192, Parts: 64, Aliases: 4}
+	return StitchConf{Slack: 0, PieceMin: 8 << 20, PieceMax: 64 << 20, Pieces: 192, Parts: 64, Aliases: 4}
 }
 
 // PlannedStitchConf returns the settings for a job that will follow a plan. They take the least memory at the cost of driver calls, which
@@ -60,6 +61,9 @@ func PlannedStitchConf() StitchConf {
 // addresses. A request takes bytes of such a range, as in an allocator that splits and joins blocks. The bytes are then taken in all the
 // ranges that show them. Only if no range has room for a request is one extended or begun: with new pieces while StitchConf.Slack allows,
 // otherwise with free pieces that are mapped elsewhere, too. So nothing is copied, and the host waits for nothing.
+//
+// One of the ranges, the main one, shows all pieces in the order in which they were created. A piece that is wholly free is offered there,
+// so that free memory is contiguous again once stitched blocks are freed, whatever the sizes of the next requests.
 //
 // Each stream has its own ranges and pieces, its heap. A piece that is wholly free passes to another stream behind an event. Requests of up
 // to 1 MiB and those of private pools are left to PyTorch's allocator.
@@ -182,15 +186,22 @@ func (s *Stitch) mallocBeside(size int64, stream cuda.Stream, pool Pool) (cuda.P
 }
 
 // find returns a place for n bytes on a heap that has no warm block of that size. It tries in order: a free place where a request of that
-// size was before, the smallest free range with room, a former place whose pieces can be fetched back from other streams, and an extended
-// range.
+// size was before, unless it breaks n bytes more of wholly free pieces than the next; the smallest free range with room; a former place
+// whose pieces can be fetched back from other streams; and an extended range.
 func (s *Stitch) find(h *heap, c *class, n int64) (int32, error) {
 	s.searches++
 	s.settle(h)
-	if id := s.revisit(h, c); id != none {
-		return id, nil
+	at, fits := h.free.fit(n)
+	if c.nextFree(0) != none {
+		most := int64(math.MaxInt64)
+		if fits {
+			most = s.breaks(at) + n
+		}
+		if id := s.revisit(h, c, most); id != none {
+			return id, nil
+		}
 	}
-	if at, ok := h.free.fit(n); ok {
+	if fits {
 		return s.placeAt(h, c, at), nil
 	}
 	id, reclaiming := s.reclaim(h, c)

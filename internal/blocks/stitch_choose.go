@@ -8,11 +8,12 @@ import (
 
 // extension is a way to make a free range: pieces to map at the end of a region.
 type extension struct {
+	grows   bool    // there are only new pieces, and the region is the main one
 	region  int32   // none for a new one
 	before  int64   // free bytes with which the range begins: at the end of the region, or of the first piece
 	pieces  []int32 // mapped in this order: one whose end is free, then idle ones; new pieces follow
 	last    int32   // one whose start is free, or none
-	missing int64   // bytes of new pieces
+	missing int64   // bytes of new pieces, which the main region shows, too
 }
 
 func (x *extension) mappings() int {
@@ -29,17 +30,11 @@ func (x *extension) better(y *extension) bool {
 }
 
 // extend makes room for n bytes at the end of a region and returns the addresses. It creates new pieces if mayGrow allows that. Otherwise
-// it stitches free pieces, fetched from other streams if the heap has too few.
+// it stitches free pieces, fetched from other streams if the heap has too few, unless new pieces alone need no more new memory.
 func (s *Stitch) extend(h *heap, n int64) (stretch, error) {
 	errs := []error{s.trim()}
 	s.clock++
-	var room [triesOfTails]tail
-	tails := s.tails(room[:0], h, n)
-	x := extension{region: none, last: none, missing: roundUp(n, cuda.Granularity)}
-	if len(tails) > 0 {
-		x = tails[0].extension()
-		x.missing = roundUp(n-x.before, cuda.Granularity)
-	}
+	x := s.growth(h, n)
 	if s.mayGrow(n, x.missing) {
 		at, err := s.carryOut(h, &x, n)
 		if err == nil {
@@ -47,17 +42,35 @@ func (s *Stitch) extend(h *heap, n int64) (stretch, error) {
 		}
 		errs = append(errs, err)
 	}
-	x = s.stitching(h, n, s.tails(room[:0], h, n))
+	x = s.stitching(h, n)
 	if x.missing > 0 && len(s.heaps) > 1 && !s.capturing() {
 		errs = append(errs, s.fetch(h, x.missing))
-		x = s.stitching(h, n, s.tails(room[:0], h, n))
+		x = s.stitching(h, n)
+	}
+	if growth := s.growth(h, n); !x.better(&growth) {
+		x = growth
 	}
 	at, err := s.carryOut(h, &x, n)
 	if err != nil {
 		return stretch{}, errors.Join(append(errs, err)...)
 	}
-	s.stitches++
+	if !x.grows {
+		s.stitches++
+	}
 	return at, nil
+}
+
+// growth returns the extension of the main region of a heap by new pieces.
+func (s *Stitch) growth(h *heap, n int64) extension {
+	x := extension{grows: true, region: h.main, last: none, missing: roundUp(n, cuda.Granularity)}
+	if h.main == none {
+		return x
+	}
+	if before := s.freeAtEnd(h, h.main); s.regions[h.main].room() >= n-before {
+		x.before = before
+		x.missing = max(roundUp(n-before, cuda.Granularity), 0)
+	}
+	return x
 }
 
 // mayGrow reports whether more bytes may be taken from the device for a request of n bytes, rather than free pieces stitched together.
@@ -85,7 +98,7 @@ const (
 func (s *Stitch) tails(all []tail, h *heap, n int64) []tail {
 	for _, id := range h.regions[max(len(h.regions)-lastRegions, 0):] {
 		r := &s.regions[id]
-		if r.planned || r.room() < n+2*s.conf.PieceMax {
+		if r.planned || r.main || r.room() < n+2*s.conf.PieceMax {
 			continue
 		}
 		t := tail{id, s.freeAtEnd(h, id)}
@@ -104,26 +117,33 @@ func (s *Stitch) tails(all []tail, h *heap, n int64) []tail {
 	return all
 }
 
-// freeAtEnd returns the bytes of a heap that are free before the end of a region.
-func (s *Stitch) freeAtEnd(h *heap, id int32) int64 {
+// freeAtEnd returns the bytes of a heap that are free before the end of a region, wherever they are offered.
+func (s *Stitch) freeAtEnd(h *heap, id int32) (n int64) {
 	r := &s.regions[id]
-	if len(r.mappingAt) == 0 {
-		return 0
+	for g := len(r.mappingAt); g > 0 && r.mappingAt[g-1] != none; {
+		m := &s.mappings[r.mappingAt[g-1]]
+		p := &s.pieces[m.piece]
+		if m.dead || p.heap != h.number || p.home == none || p.used == p.size {
+			return n
+		}
+		if p.used > 0 {
+			_, end := s.edges(h, p)
+			return n + end
+		}
+		n += p.size
+		g -= int(p.size / cuda.Granularity)
 	}
-	last := r.mappingAt[len(r.mappingAt)-1]
-	if p := &s.pieces[s.mappings[last].piece]; p.home != last || p.used == p.size {
-		return 0
-	}
-	return h.free.before(r.ptr+cuda.Ptr(r.end), id)
+	return n
 }
 
 // stitching returns the extension with pieces of the heap that needs the least new memory and, among those, the fewest mappings. It is
 // valid until the next call.
-func (s *Stitch) stitching(h *heap, n int64, tails []tail) extension {
+func (s *Stitch) stitching(h *heap, n int64) extension {
 	edges := s.edgesOf(h)
+	var room [triesOfTails]tail
 	best := s.gather(h, extension{region: none, pieces: s.gathered[0][:0], last: none}, n, edges)
 	other := s.gathered[1]
-	for _, t := range tails {
+	for _, t := range s.tails(room[:0], h, n) {
 		x := t.extension()
 		x.pieces = other[:0]
 		x = s.gather(h, x, n, edges)

@@ -14,6 +14,7 @@ type heap struct {
 	free    ranges  // free memory, at the homes of its pieces
 	idle    freeSet // the pieces that are wholly free, by (size, number)
 	regions []int32 // its ranges of addresses
+	main    int32   // the main region in which new pieces are mapped, none if there is none
 	classes []class // the blocks that it ever handed out, by size
 	bySize  index   // the class of a size
 	warm    []int32 // the classes that have warm blocks
@@ -79,7 +80,7 @@ func (s *Stitch) bareHeap() int32 {
 			}
 		}
 	}
-	s.heaps = append(s.heaps, &heap{number: int32(len(s.heaps)), bySize: newSmallIndex()})
+	s.heaps = append(s.heaps, &heap{number: int32(len(s.heaps)), main: none, bySize: newSmallIndex()})
 	return int32(len(s.heaps) - 1)
 }
 
@@ -96,7 +97,7 @@ func (s *Stitch) clear(h *heap) {
 	}
 	begin := h.passing.epoch + 1
 	*h = heap{
-		number: h.number, free: h.free, idle: h.idle, classes: h.classes[:0], bySize: newSmallIndex(), warm: h.warm[:0],
+		number: h.number, main: none, free: h.free, idle: h.idle, classes: h.classes[:0], bySize: newSmallIndex(), warm: h.warm[:0],
 		passing: passing{epoch: begin, passed: begin},
 	}
 }
@@ -157,14 +158,15 @@ func (s *Stitch) settle(h *heap) {
 // triesOfPlaces is how many places of a size are examined in search of a free one.
 const triesOfPlaces = 256
 
-// revisit takes the first free place of class c and returns it, none if there is none.
-func (s *Stitch) revisit(h *heap, c *class) int32 {
+// revisit takes the first free place of class c that breaks pieces of at most the given bytes, and returns it, none if there is none.
+func (s *Stitch) revisit(h *heap, c *class, most int64) int32 {
 	rank := c.nextFree(0)
 	for tries := 0; tries < triesOfPlaces && rank != none; tries++ {
 		id := c.places[rank]
 		p := &s.places[id]
-		if away, ok := s.survey(h, p); ok && len(away) == 0 {
-			s.take(h, stretch{p.ptr, p.size, p.region})
+		at := stretch{p.ptr, p.size, p.region}
+		if away, ok := s.survey(h, p); ok && len(away) == 0 && s.breaks(at) <= most {
+			s.take(h, at)
 			return id
 		}
 		rank = c.nextFree(rank + 1)

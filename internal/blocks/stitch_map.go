@@ -13,10 +13,13 @@ func (s *Stitch) carryOut(h *heap, x *extension, n int64) (stretch, error) {
 	var fresh []int32
 	var err error
 	if x.missing > 0 {
-		fresh, err = s.createAll(h, n, x.missing)
+		if fresh, err = s.grow(h, n, x.missing); err != nil {
+			return stretch{}, err
+		}
 	}
-	if err != nil {
-		return stretch{}, err
+	if x.grows {
+		end := s.regions[h.main].end
+		return stretch{s.regions[h.main].ptr + cuda.Ptr(end-x.missing-x.before), n, h.main}, nil
 	}
 	all := append(x.pieces, fresh...)
 	if x.last != none {
@@ -29,7 +32,7 @@ func (s *Stitch) carryOut(h *heap, x *extension, n int64) (stretch, error) {
 			size += s.pieces[id].size
 		}
 		if region, err = s.begin(h, size); err != nil {
-			return stretch{}, errors.Join(err, s.releaseAll(fresh))
+			return stretch{}, err
 		}
 	}
 	end := s.regions[region].end
@@ -37,7 +40,7 @@ func (s *Stitch) carryOut(h *heap, x *extension, n int64) (stretch, error) {
 		return stretch{s.regions[region].ptr + cuda.Ptr(end-x.before), n, region}, nil
 	}
 	if err := s.mapAll(h, region, all); err != nil {
-		return stretch{}, errors.Join(err, s.releaseAll(fresh))
+		return stretch{}, err
 	}
 	if x.region == none && x.before > 0 { // the free end of the first piece
 		end += s.pieces[all[0]].size
@@ -45,12 +48,16 @@ func (s *Stitch) carryOut(h *heap, x *extension, n int64) (stretch, error) {
 	return stretch{s.regions[region].ptr + cuda.Ptr(end-x.before), n, region}, nil
 }
 
-// createAll creates pieces that total size bytes, for a request of n bytes.
-func (s *Stitch) createAll(h *heap, n, size int64) ([]int32, error) {
+// grow creates pieces that total size bytes, for a request of n bytes, and maps them in the main region.
+func (s *Stitch) grow(h *heap, n, size int64) ([]int32, error) {
 	if free, _, err := s.dev.MemInfo(); err != nil {
 		return nil, fmt.Errorf("read the free memory of the device: %w", err)
 	} else if size > free {
 		return nil, fmt.Errorf("create pieces of %d bytes: %w", size, cuda.ErrOutOfMemory)
+	}
+	main, err := s.mainRegion(h, size)
+	if err != nil {
+		return nil, err
 	}
 	var fresh []int32
 	for size > 0 {
@@ -60,6 +67,9 @@ func (s *Stitch) createAll(h *heap, n, size int64) ([]int32, error) {
 		}
 		fresh = append(fresh, id)
 		size -= s.pieces[id].size
+	}
+	if err := s.mapAll(h, main, fresh); err != nil {
+		return nil, errors.Join(err, s.releaseAll(fresh))
 	}
 	return fresh, nil
 }

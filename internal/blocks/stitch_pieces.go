@@ -7,7 +7,8 @@ import (
 )
 
 // piece is the physical memory of one cuMemCreate. It is mapped as a whole at one or more ranges of addresses, which all show the same
-// bytes. Its free bytes are offered at one of them, its home. The others serve requests that were there before.
+// bytes. Its free bytes are offered at one of them, its home: the one in the main region, unless a block in it was placed at another. The
+// others serve requests that were there before.
 type piece struct {
 	handle   cuda.Handle
 	size     int64
@@ -41,6 +42,16 @@ func (s *Stitch) visit(at stretch, f func(id int32, offset, n int64)) {
 		at.ptr += cuda.Ptr(part)
 		n -= part
 	}
+}
+
+// breaks returns the bytes of the wholly free pieces in which free memory lies: if it is taken they can no longer be mapped elsewhere.
+func (s *Stitch) breaks(at stretch) (n int64) {
+	s.visit(at, func(id int32, _, _ int64) {
+		if p := &s.pieces[s.mappings[id].piece]; p.used == 0 {
+			n += p.size
+		}
+	})
+	return n
 }
 
 // take turns free memory into a block. The memory may be offered at other addresses than these: pieces that are wholly free then move their
@@ -84,12 +95,29 @@ func (s *Stitch) putBack(h *heap, at stretch, epoch int64) {
 	})
 	if whole {
 		h.free.add(at)
-		return
+		if s.regions[at.region].main {
+			return
+		}
 	}
 	s.visit(at, func(id int32, offset, n int64) {
-		home := &s.mappings[s.pieces[s.mappings[id].piece].home]
-		h.free.add(stretch{home.ptr + cuda.Ptr(offset), n, home.region})
+		p := &s.pieces[s.mappings[id].piece]
+		if !whole {
+			home := &s.mappings[p.home]
+			h.free.add(stretch{home.ptr + cuda.Ptr(offset), n, home.region})
+		}
+		if p.used == 0 {
+			s.sendHome(h, p)
+		}
 	})
+}
+
+// sendHome offers a piece that is wholly free in the main region again, beside its neighbours, if it is mapped there.
+func (s *Stitch) sendHome(h *heap, p *piece) {
+	first := p.mappings[0]
+	m := &s.mappings[first]
+	if r := &s.regions[m.region]; first != p.home && !m.dead && r.main && r.heap == h.number {
+		s.move(h, p, first)
+	}
 }
 
 // move makes a mapping the home of a piece that is wholly free. With none, the piece is offered nowhere.

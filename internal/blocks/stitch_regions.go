@@ -17,6 +17,7 @@ type region struct {
 	mappingAt []int32 // by granule up to the end; none where nothing is mapped
 	granted   int     // number of mappings
 	planned   bool    // its memory belongs to a plan: nothing else is mapped at its end
+	main      bool    // it shows the heap's own pieces in the order in which they were made, and nothing else
 }
 
 // regionSize is the least number of bytes of addresses to reserve at a time, until there are manyRegions. Addresses cost nothing until they
@@ -47,6 +48,19 @@ func (s *Stitch) begin(h *heap, n int64) (int32, error) {
 	s.regions[id] = region{ptr: ptr, size: size, heap: h.number, mappingAt: s.regions[id].mappingAt[:0]}
 	h.regions = append(h.regions, id)
 	return id, nil
+}
+
+// mainRegion returns the main region of a heap, one that has room for n more bytes.
+func (s *Stitch) mainRegion(h *heap, n int64) (int32, error) {
+	if h.main != none && s.regions[h.main].room() >= n {
+		return h.main, nil
+	}
+	id, err := s.begin(h, n)
+	if err == nil {
+		s.regions[id].main = true
+		h.main = id
+	}
+	return id, err
 }
 
 // reserve reserves addresses for n bytes, and many more if it can.
@@ -95,6 +109,9 @@ func (s *Stitch) shrink(id int32) error {
 	}
 	h := s.heaps[r.heap]
 	h.regions = slices.DeleteFunc(h.regions, func(x int32) bool { return x == id })
+	if h.main == id {
+		h.main = none
+	}
 	r.heap = none
 	s.spare.regions = append(s.spare.regions, id)
 	return nil

@@ -28,12 +28,12 @@ func (s *Stitch) trim() error {
 	return errors.Join(append(errs, s.undoMappings(old[:min(len(old), max(limit/10, s.mapped-limit))]))...)
 }
 
-// unused returns the mappings that hold no block and that the device is done with, the least recently used first.
+// unused returns the mappings outside of main regions that hold no block and that the device is done with, the least recently used first.
 func (s *Stitch) unused() []int32 {
 	var all []int32
 	for id := range s.mappings {
 		m := &s.mappings[id]
-		if m.region == none || m.blocks > 0 || s.pieces[m.piece].used > 0 && s.pieces[m.piece].home == int32(id) {
+		if m.region == none || s.regions[m.region].main || m.blocks > 0 || s.pieces[m.piece].used > 0 && s.pieces[m.piece].home == int32(id) {
 			continue
 		}
 		if h := s.heaps[s.regions[m.region].heap]; m.epoch < h.passing.passed {
