@@ -29,7 +29,7 @@ const (
 
 // measurePlanned has jobs of fixed shapes follow the plan of one iteration, that of gmplan, or by themselves once they repeat it.
 func measurePlanned(e *experiment) error {
-	programs, err := e.programs()
+	programs, err := e.programs("")
 	if err != nil {
 		return err
 	}
