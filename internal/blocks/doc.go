@@ -36,6 +36,7 @@
 //	torch_grow.go                     takes segments, and releases cached ones when the device is full
 //	torch_expandable.go               expandable segments
 //	torch_pools.go                    private pools of CUDA graphs
+//	torch_exchange.go                 brings a private pool back to an earlier state
 //	torch_restore.go                  starts from memory that was in use before a recording
 //
 // The allocators that these are compared with:

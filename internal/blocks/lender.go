@@ -193,3 +193,16 @@ func (l *lender) settle(w wait) error {
 	}
 	return nil
 }
+
+// awaitBorrowers waits for the streams that use a block which is handed out.
+func (l *lender) awaitBorrowers(block int32) error {
+	for _, stream := range l.borrowers[block] {
+		if l.capturing {
+			return fmt.Errorf("wait for a stream that uses a block: %w", cuda.ErrCapturing)
+		}
+		if err := l.dev.StreamSynchronize(stream); err != nil {
+			return fmt.Errorf("wait for a stream that uses a block: %w", err)
+		}
+	}
+	return nil
+}

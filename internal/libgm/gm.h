@@ -36,6 +36,24 @@ void gm_begin_pool(int device, uint64_t id0, uint64_t id1, void *filter);
 void gm_end_pool(int device, uint64_t id0, uint64_t id1);
 void gm_release_pool(int device, uint64_t id0, uint64_t id1);
 
+/* The state of a private pool, for graphs that share one as a tree (PyTorch's cudagraph_trees): what is live after a graph was captured is
+ * brought back before another graph is captured behind it. */
+
+struct gm_live { /* a live request */
+	uint64_t address;
+	int64_t size; /* bytes as requested */
+	uint64_t stream;
+};
+/* gm_pool_live copies the live requests of a pool, at most room of them, in no order. It returns their number, or -1 if there is no such
+ * pool. What was freed before the call is not among them. */
+int64_t gm_pool_live(int device, uint64_t id0, uint64_t id1, struct gm_live *blocks, size_t room);
+/* gm_pool_restore makes exactly these n requests the live ones of the pool, at their addresses. Those that are live now and not among them
+ * are freed. Each must lie where the pool had a request of that stream before: its memory stays with it as long as the pool is used.
+ * It waits for other streams that use what is freed. It returns 0, or -1, with gm_last_error, and has changed nothing. That is so if
+ * the blocks overlap or are elsewhere, if a stream would have to be waited for during a capture, and with the allocator gmlake for
+ * requests of more than 1 MiB. */
+int gm_pool_restore(int device, uint64_t id0, uint64_t id1, const struct gm_live *blocks, size_t n);
+
 /* For programs that are not PyTorch, and for what a pluggable allocator cannot answer. */
 
 /* gm_try_malloc is gm_malloc that never throws: NULL if the request cannot be met. */

@@ -16,6 +16,18 @@ func TestContents(t *testing.T) {
 	}
 }
 
+// TestState brings a pool back to what it was.
+func TestState(t *testing.T) {
+	k := newKit(t)
+	program := k.compile(t, "testdata/state.c")
+	for _, name := range allocators {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k.newRun(t, "GM_ALLOC="+name).passes(t, program).holdsNothing(t)
+		})
+	}
+}
+
 // TestEdges calls the library with invalid arguments.
 func TestEdges(t *testing.T) {
 	k := newKit(t)

@@ -9,6 +9,7 @@ static void before(void)
 	size_t size = 1;
 	char text[64];
 	gm_init(4);
+	CHECK(gm_last_error(text, sizeof text) == 0 && !*text);
 	gm_free(odd(), 1, 0, NULL);
 	gm_free(NULL, 0, 0, NULL);
 	gm_record_stream(odd(), NULL);
@@ -16,10 +17,11 @@ static void before(void)
 	gm_reset_peak_stats(0);
 	gm_release_pool(0, 1, 2);
 	gm_end_pool(0, 1, 2);
+	CHECK(gm_pool_live(0, 1, 2, NULL, 0) == -1 && gm_pool_restore(0, 1, 2, NULL, 0) == -1);
+	CHECK(gm_last_error(text, sizeof text) > 0);
 	CHECK(gm_base_alloc(odd(), &size) == NULL && size == 0);
 	CHECK(gm_get_stats(0, &s) == -1);
 	CHECK(gm_snapshot(text, sizeof text) == 2 && !strcmp(text, "[]"));
-	CHECK(gm_last_error(text, sizeof text) == 0 && !*text);
 	CHECK(strlen(gm_version()) > 0);
 }
 

@@ -5,7 +5,7 @@
  *   rate    of a million calls of the driver within gm's fail
  *   error   with this error
  *   names   these calls, separated by commas; all if it is not there
- *   pools   private pools are begun and ended
+ *   pools   private pools are begun and ended; without it each thread has one that is brought back to what it was
  *   forks   children are made, which use gm, too
  *
  * No two live blocks share a byte; what was written to a block is read back, also while what was freed is still written to; a thread's
@@ -14,11 +14,13 @@
 #include "random.h"
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define LIVE 64
 #define POOLS 3
+#define STATE 32 /* blocks of a pool that is brought back to what it was */
 
 static atomic_ulong met, failed;
 static atomic_uint marks = 1;
@@ -26,7 +28,7 @@ static atomic_uint marks = 1;
 /* All live blocks, of all threads. */
 static struct range {
 	uint64_t begin, end;
-} live[THREADS * LIVE];
+} live[THREADS * (LIVE + STATE)];
 static int live_count;
 static pthread_mutex_t live_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -56,6 +58,23 @@ struct block {
 	unsigned mark;
 	int device, stream;
 };
+
+/* A std::function as libstdc++ lays it out. */
+struct any {
+	void *word[2];
+};
+struct function {
+	struct any data;
+	bool (*manager)(struct any *to, const struct any *from, int operation);
+	bool (*invoker)(const struct any *data, void **stream);
+};
+
+static bool copy_any(struct any *to, const struct any *from, int operation)
+{
+	if (operation == 2) /* clone */
+		*to = *from;
+	return false;
+}
 
 struct worker {
 	uint64_t id;
@@ -213,6 +232,100 @@ static void pool(struct worker *w)
 	w->begun[which]++;
 }
 
+/* The live blocks of a pool for one thread's requests, and what they are brought back to. */
+struct state {
+	struct gm_live live[STATE];
+	int64_t count;
+};
+
+static bool of_thread(const struct any *data, void **stream)
+{
+	(void)stream;
+	return pthread_equal(pthread_self(), (pthread_t)data->word[0]);
+}
+
+static void enter_state(const struct state *s)
+{
+	for (int i = 0; i < s->count; i++)
+		enter(s->live[i].address, s->live[i].address + (uint64_t)s->live[i].size);
+}
+
+static void leave_state(const struct state *s)
+{
+	for (int i = 0; i < s->count; i++)
+		leave(s->live[i].address);
+}
+
+static bool in_state(const struct state *s, const struct gm_live *b)
+{
+	for (int i = 0; i < s->count; i++)
+		if (s->live[i].address == b->address && s->live[i].size == b->size && s->live[i].stream == b->stream)
+			return true;
+	return false;
+}
+
+static void check_state(struct worker *w, const struct state *want)
+{
+	struct state got;
+	GM(w, got.count = gm_pool_live(0, 8, w->id, got.live, STATE));
+	CHECK(got.count == want->count);
+	for (int i = 0; i < got.count; i++)
+		CHECK(in_state(want, &got.live[i]));
+}
+
+/* change_state frees blocks and allocates others. */
+static void change_state(struct worker *w, struct state *s)
+{
+	for (int i = 0; i < STATE / 2; i++) {
+		size_t size = size_of_request(w);
+		CUstream stream = streams[0][draw(&w->draws, STREAMS)];
+		void *p = NULL;
+		if (s->count && draw(&w->draws, 3) == 0) {
+			struct gm_live *b = &s->live[draw(&w->draws, (uint64_t)s->count)];
+			leave(b->address);
+			GM(w, gm_free((void *)(uintptr_t)b->address, 0, 0, NULL));
+			*b = s->live[--s->count];
+		} else {
+			GM(w, p = gm_try_malloc(size, 0, stream));
+		}
+		if (!p)
+			continue;
+		enter(at(p), at(p) + size);
+		s->live[s->count++] = (struct gm_live){at(p), (int64_t)size, (uint64_t)(uintptr_t)stream};
+	}
+}
+
+static void restore(struct worker *w)
+{
+	struct function filter = {.data = {{(void *)pthread_self()}}, .manager = copy_any, .invoker = of_thread};
+	struct state states[2] = {0};
+	int64_t none;
+	GM(w, gm_begin_pool(0, 8, w->id, &filter));
+	GM(w, none = gm_pool_live(0, 8, w->id, NULL, 0));
+	if (none) {
+		CHECK(none == -1); /* it could not be begun */
+		return;
+	}
+	change_state(w, &states[0]);
+	check_state(w, &states[0]);
+	states[1] = states[0];
+	change_state(w, &states[1]);
+	check_state(w, &states[1]);
+	int now = 1, failed = 0;
+	for (int i = 0; i < 4 && !failed; i++) {
+		leave_state(&states[now]);
+		GM(w, failed = gm_pool_restore(0, 8, w->id, states[!now].live, (size_t)states[!now].count));
+		now ^= !failed;
+		enter_state(&states[now]);
+		check_state(w, &states[now]);
+	}
+	leave_state(&states[now]);
+	for (int i = 0; i < states[now].count; i++)
+		GM(w, gm_free((void *)(uintptr_t)states[now].live[i].address, 0, 0, NULL));
+	GM(w, gm_end_pool(0, 8, w->id));
+	GM(w, gm_release_pool(0, 8, w->id));
+}
+
 static void spawn(struct worker *w)
 {
 	pid_t child = fork();
@@ -250,6 +363,8 @@ static void *work(void *number)
 			change(w);
 		else if (what == 98 && job.pools && w->id == 0)
 			pool(w);
+		else if (what == 98 && !job.pools)
+			restore(w);
 		else if (what == 99 && job.forks && w->id == 0)
 			spawn(w);
 	}
