@@ -27,6 +27,21 @@ func (t *Torch) EmptyPool(pool Pool) (bool, error) {
 	return !t.holds(i) && !t.holds(i+1), nil
 }
 
+// MallocCached is Malloc from what a private pool has free: it takes no memory from the device, and returns 0 if nothing fits.
+func (t *Torch) MallocCached(size int64, stream cuda.Stream, pool Pool) cuda.Ptr {
+	if _, ok := t.pairs[pool]; !ok || size <= 0 || size > MaxSize {
+		return 0
+	}
+	r := request{size: t.conf.RoundSize(size), stream: stream}
+	r.pool = t.half(pool, r.size)
+	r.lane = t.pools[r.pool].lane(stream)
+	b := t.findFree(&r)
+	if b == none {
+		return 0
+	}
+	return t.handOut(b, &r)
+}
+
 // releaseBare frees the address ranges of a pool that have no memory, such as those that were reserved when the device was full.
 func (t *Torch) releaseBare(p *torchPool) error {
 	for _, l := range p.lanes {
@@ -76,4 +91,11 @@ func (b *besideTorch) EmptyPool(pool Pool) (bool, error) {
 	none, err := b.torch.EmptyPool(pool)
 	b.follow()
 	return none, err
+}
+
+// MallocCached is [Torch.MallocCached].
+func (b *besideTorch) MallocCached(size int64, stream cuda.Stream, pool Pool) cuda.Ptr {
+	p := b.torch.MallocCached(size, stream, pool)
+	b.follow()
+	return p
 }

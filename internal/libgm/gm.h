@@ -36,6 +36,18 @@ void gm_begin_pool(int device, uint64_t id0, uint64_t id1, void *filter);
 void gm_end_pool(int device, uint64_t id0, uint64_t id1);
 void gm_release_pool(int device, uint64_t id0, uint64_t id1);
 
+/* gm_retain_pool is gm_begin_pool without the begin: it makes a pool unless it exists, and its memory stays for it until gm_release_pool.
+ * A torch.cuda.MemPool retains one for its life. It returns 0, or -1 if the device cannot be used. */
+int gm_retain_pool(int device, uint64_t id0, uint64_t id1);
+/* gm_pool_uses returns the begins and retains of a pool minus its releases, -1 if there is no such pool. An unused pool is one until it has
+ * no memory left. */
+int gm_pool_uses(int device, uint64_t id0, uint64_t id1);
+/* gm_reset_pool returns the cached memory of one pool to the driver, as gm_reset does with those of all, unless the pool is used. */
+void gm_reset_pool(int device, uint64_t id0, uint64_t id1);
+/* gm_pool_use_on_oom lets the free memory of a pool serve requests of the default pool that could not be met otherwise, until on is 0. What
+ * is served so counts as a request of that pool. */
+void gm_pool_use_on_oom(int device, uint64_t id0, uint64_t id1, int on);
+
 /* The state of a private pool, for graphs that share one as a tree (PyTorch's cudagraph_trees): what is live after a graph was captured is
  * brought back before another graph is captured behind it. */
 

@@ -118,14 +118,18 @@ func (g *gpu) servePlain(e *entry) (err error) {
 	return err
 }
 
-// retry repeats a request that failed: after it has waited for the addresses that other threads are freeing and has emptied unused pools.
+// retry repeats a request that failed: after it has waited for the addresses that other threads are freeing and has emptied unused pools,
+// and last from the pools that may serve it then.
 // A request that fails for another reason than a full device goes to the driver itself.
 func (g *gpu) retry(e *entry, first error) error {
 	g.freed.settle()
 	g.drain()
 	g.emptyPools()
 	err := g.serve(e)
-	if err == nil || noMemory(err) {
+	if err == nil || noMemory(err) && g.serveSpare(e) {
+		return nil
+	}
+	if noMemory(err) {
 		return err
 	}
 	g.complain(fmt.Sprintf("request of %d bytes", e.requested), first)

@@ -142,3 +142,41 @@ func go_pool_restore(device C.int, id0, id1 C.uint64_t, wanted *C.struct_gm_live
 	}
 	return C.bool(err == nil)
 }
+
+//export go_retain_pool
+func go_retain_pool(device C.int, id0, id1 C.uint64_t) {
+	defer guard(device)
+	self.gpu(device).pools.retain(poolID{uint64(id0), uint64(id1)})
+}
+
+//export go_pool_uses
+func go_pool_uses(device C.int, id0, id1 C.uint64_t) (n C.int) {
+	defer guard(device)
+	p := &self.gpu(device).pools
+	pool, ok := p.numbers[poolID{uint64(id0), uint64(id1)}]
+	if !ok {
+		return -1
+	}
+	return C.int(p.users[pool])
+}
+
+//export go_empty_pool
+func go_empty_pool(device C.int, id0, id1 C.uint64_t) {
+	defer guard(device)
+	g := self.gpu(device)
+	g.drain()
+	g.emptyPool(poolID{uint64(id0), uint64(id1)})
+	g.dev.Settle()
+	g.sync()
+}
+
+//export go_pool_use_on_oom
+func go_pool_use_on_oom(device C.int, id0, id1 C.uint64_t, on C.bool) {
+	defer guard(device)
+	p := &self.gpu(device).pools
+	if pool, ok := p.numbers[poolID{uint64(id0), uint64(id1)}]; ok && bool(on) {
+		p.spare[pool] = true
+	} else {
+		delete(p.spare, pool)
+	}
+}

@@ -8,13 +8,14 @@ import (
 // poolID names a private pool as PyTorch does.
 type poolID struct{ id0, id1 uint64 }
 
-// pools are the private pools of a device. A pool is used by each graph that began it and has not released it. An
-// unused pool's memory may be released.
+// pools are the private pools of a device. A pool is used by each graph that began it and has not released it, and by each
+// torch.cuda.MemPool that retained it. An unused pool's memory may be released.
 type pools struct {
 	numbers map[poolID]blocks.Pool
 	users   map[blocks.Pool]int
 	last    blocks.Pool
 	begun   map[blocks.Pool]*begun
+	spare   map[blocks.Pool]bool // those whose free memory serves the default pool when the device is full
 }
 
 // begun is a pool between its begin and its end. Whether that is for a CUDA graph is only known from the requests: the begin comes
@@ -26,7 +27,9 @@ type begun struct {
 }
 
 func newPools() pools {
-	return pools{numbers: map[poolID]blocks.Pool{}, users: map[blocks.Pool]int{}, begun: map[blocks.Pool]*begun{}}
+	return pools{
+		numbers: map[poolID]blocks.Pool{}, users: map[blocks.Pool]int{}, begun: map[blocks.Pool]*begun{}, spare: map[blocks.Pool]bool{},
+	}
 }
 
 // capturing says whether a CUDA graph is being captured, or may be.
@@ -42,18 +45,24 @@ func (p *pools) capturing() bool {
 // beginPool returns the number of a pool and counts one more user.
 func (g *gpu) beginPool(id poolID) blocks.Pool {
 	g.drain()
-	pool, ok := g.pools.numbers[id]
-	if !ok {
-		g.pools.last++
-		pool = g.pools.last
-		g.pools.numbers[id] = pool
-	}
-	g.pools.users[pool]++
+	pool := g.pools.retain(id)
 	if g.pools.begun[pool] == nil {
 		g.pools.begun[pool] = new(begun)
 	}
 	g.pools.begun[pool].times++
 	g.setCapturing(g.pools.capturing())
+	return pool
+}
+
+// retain returns the number of a pool and counts one more user.
+func (p *pools) retain(id poolID) blocks.Pool {
+	pool, ok := p.numbers[id]
+	if !ok {
+		p.last++
+		pool = p.last
+		p.numbers[id] = pool
+	}
+	p.users[pool]++
 	return pool
 }
 
@@ -108,20 +117,46 @@ func (g *gpu) releasePool(id poolID) {
 
 // emptyPools releases the free memory of unused pools, and forgets the pools that have none left.
 func (g *gpu) emptyPools() {
+	for id := range g.pools.numbers {
+		g.emptyPool(id)
+	}
+}
+
+// emptyPool releases the free memory of a pool, unless it is used, and forgets the pool if it has none left.
+func (g *gpu) emptyPool(id poolID) {
 	resident, ok := g.alloc.(blocks.Resident)
-	if !ok || g.broken || g.meter.capturing {
+	pool, known := g.pools.numbers[id]
+	if !ok || !known || g.broken || g.meter.capturing || g.pools.users[pool] > 0 {
 		return
 	}
-	for id, pool := range g.pools.numbers {
-		if g.pools.users[pool] > 0 {
-			continue
-		}
-		none, err := resident.EmptyPool(pool)
-		if err != nil {
-			g.complain("empty a private pool", err)
-		} else if none {
-			delete(g.pools.numbers, id)
-			delete(g.pools.users, pool)
+	none, err := resident.EmptyPool(pool)
+	if err != nil {
+		g.complain("empty a private pool", err)
+	} else if none {
+		delete(g.pools.numbers, id)
+		delete(g.pools.users, pool)
+		delete(g.pools.spare, pool)
+	}
+}
+
+// cacher is an allocator that can serve a request from what a private pool has free.
+type cacher interface {
+	// MallocCached takes no memory from the device, and returns 0 if nothing fits.
+	MallocCached(size int64, stream cuda.Stream, pool blocks.Pool) cuda.Ptr
+}
+
+// serveSpare serves a request of the default pool from the free memory of private pools that may be used so. The memory stays theirs.
+func (g *gpu) serveSpare(e *entry) bool {
+	a, ok := g.alloc.(cacher)
+	if !ok || g.broken || e.pool != 0 {
+		return false
+	}
+	for pool := range g.pools.spare {
+		if e.ptr = a.MallocCached(e.requested, e.stream, pool); e.ptr != 0 {
+			allocated := g.handedOut()
+			e.taken, e.pool, e.flags, g.allocated = allocated-g.allocated, int32(pool), 0, allocated
+			return true
 		}
 	}
+	return false
 }

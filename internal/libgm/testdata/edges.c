@@ -17,6 +17,9 @@ static void before(void)
 	gm_reset_peak_stats(0);
 	gm_release_pool(0, 1, 2);
 	gm_end_pool(0, 1, 2);
+	gm_reset_pool(0, 1, 2);
+	gm_pool_use_on_oom(0, 1, 2, 1);
+	CHECK(gm_pool_uses(0, 1, 2) == -1);
 	CHECK(gm_pool_live(0, 1, 2, NULL, 0) == -1 && gm_pool_restore(0, 1, 2, NULL, 0) == -1);
 	CHECK(gm_last_error(text, sizeof text) > 0);
 	CHECK(gm_base_alloc(odd(), &size) == NULL && size == 0);

@@ -38,6 +38,9 @@ static void in_child(void *p)
 	gm_begin_pool(0, 1, 2, NULL);
 	gm_end_pool(0, 1, 2);
 	gm_release_pool(0, 1, 2);
+	gm_reset_pool(0, 1, 2);
+	gm_pool_use_on_oom(0, 1, 2, 1);
+	CHECK(gm_retain_pool(0, 1, 2) == -1 && gm_pool_uses(0, 1, 2) == -1);
 	CHECK(gm_pool_live(0, 1, 2, NULL, 0) == -1 && gm_pool_restore(0, 1, 2, NULL, 0) == -1);
 	gm_memory_fraction(0.5, 0);
 	gm_reset_peak_stats(0);

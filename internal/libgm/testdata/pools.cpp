@@ -112,6 +112,65 @@ static void uncaptured(size_t size)
 	CHECK(stats_of(0).reserved_bytes[GM_ALL].current == before);
 }
 
+// A pool that is retained and not begun, as of a torch.cuda.MemPool: it is used, and its memory is returned after its release.
+static void retained()
+{
+	gm_reset();
+	int64_t before = stats_of(0).reserved_bytes[GM_ALL].current;
+	CHECK(gm_pool_uses(0, 0, 1) == -1 && gm_retain_pool(0, 0, 1) == 0 && gm_pool_uses(0, 0, 1) == 1);
+	gm_begin_pool(0, 0, 1, nullptr);
+	void *p = gm_malloc(30 * MIB, 0, nullptr);
+	gm_end_pool(0, 0, 1);
+	CHECK(gm_pool_uses(0, 0, 1) == 2);
+	gm_release_pool(0, 0, 1);
+	gm_free(p, 0, 0, nullptr);
+	void *other = gm_malloc(30 * MIB, 0, nullptr);
+	CHECK(other != p);
+	int64_t reserved = stats_of(0).reserved_bytes[GM_ALL].current;
+	gm_reset_pool(0, 0, 1);
+	gm_reset();
+	CHECK(gm_pool_uses(0, 0, 1) == 1 && stats_of(0).reserved_bytes[GM_ALL].current == reserved);
+	gm_free(other, 0, 0, nullptr);
+	gm_release_pool(0, 0, 1);
+	CHECK(gm_pool_uses(0, 0, 1) == 0 && stats_of(0).reserved_bytes[GM_ALL].current == reserved);
+	gm_reset_pool(0, 0, 1);
+	int64_t left = stats_of(0).reserved_bytes[GM_ALL].current;
+	CHECK(gm_pool_uses(0, 0, 1) == -1 && left < reserved && left > before); // the default pool keeps its own
+	gm_reset_pool(0, 0, 1);
+	gm_reset();
+	CHECK(stats_of(0).reserved_bytes[GM_ALL].current == before);
+	CHECK(gm_retain_pool(7, 0, 1) == -1 && gm_retain_pool(-1, 0, 1) == -1 && gm_pool_uses(7, 0, 1) == -1);
+}
+
+// The free memory of a pool serves the default pool when the device is full, if it may.
+static void spare(size_t size)
+{
+	CUstream other;
+	OK(cuStreamCreate(&other, 1));
+	gm_reset();
+	CHECK(gm_retain_pool(0, 0, 2) == 0);
+	gm_begin_pool(0, 0, 2, nullptr);
+	void *p = gm_malloc((ssize_t)size, 0, nullptr);
+	gm_end_pool(0, 0, 2);
+	gm_release_pool(0, 0, 2);
+	gm_free(p, 0, 0, nullptr);
+	gm_memory_fraction(0, 0);
+	gm_pool_use_on_oom(0, 9, 9, 1); // there is no such pool
+	int64_t ooms = stats_of(0).ooms;
+	CHECK(!gm_try_malloc(size, 0, nullptr));
+	gm_pool_use_on_oom(0, 0, 2, 1);
+	CHECK(!gm_try_malloc(2 * size + 40 * MIB, 0, nullptr) && !gm_try_malloc(size, 0, other));
+	CHECK(gm_try_malloc(size - 100, 0, nullptr) == p && stats_of(0).ooms == ooms + 3 && in_segment(snapshot(), p, "[0,2]"));
+	CHECK(gm_pool_live(0, 0, 2, nullptr, 0) == 1);
+	gm_free(p, 0, 0, nullptr);
+	gm_pool_use_on_oom(0, 0, 2, 0);
+	CHECK(!gm_try_malloc(size, 0, nullptr));
+	gm_memory_fraction(1, 0);
+	gm_release_pool(0, 0, 2);
+	gm_reset_pool(0, 0, 2);
+	CHECK(gm_pool_uses(0, 0, 2) == -1);
+}
+
 // A capture that begins within such a pool, in another one or in the same.
 static void within(uint64_t id)
 {
@@ -190,6 +249,10 @@ int main()
 	uncaptured(5 * MIB);
 	within(5);
 	within(9);
+	retained();
+	spare(1000);
+	if (!getenv("GM_ALLOC") || strcmp(getenv("GM_ALLOC"), "gmlake")) // whose pools serve themselves alone
+		spare(5 * MIB);
 	failing();
 	odd();
 	return 0;

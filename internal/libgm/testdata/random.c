@@ -82,6 +82,7 @@ struct worker {
 	struct block blocks[LIVE];
 	int count;
 	int begun[POOLS]; /* times */
+	int retained;
 	char snapshot[1 << 18];
 };
 
@@ -221,9 +222,30 @@ static void end_pool(struct worker *w, int pool)
 	}
 }
 
+/* The first pool is also retained, and then serves the default pool when there is no more memory. */
+static void retain(struct worker *w)
+{
+	int uses = 0;
+	if (w->retained) {
+		GM(w, uses = gm_pool_uses(0, 7, 0));
+		CHECK(uses >= w->retained);
+		GM(w, gm_release_pool(0, 7, 0));
+		w->retained--;
+		GM(w, gm_reset_pool(0, 7, 0));
+		return;
+	}
+	GM(w, uses = gm_retain_pool(0, 7, 0));
+	w->retained += uses == 0;
+	GM(w, gm_pool_use_on_oom(0, 7, 0, (int)draw(&w->draws, 2)));
+}
+
 static void pool(struct worker *w)
 {
 	int which = (int)draw(&w->draws, POOLS);
+	if (draw(&w->draws, 3) == 0) {
+		retain(w);
+		return;
+	}
 	if (draw(&w->draws, 2)) {
 		end_pool(w, which);
 		return;
@@ -372,6 +394,8 @@ static void *work(void *number)
 		give(w);
 	for (int i = 0; i < POOLS; i++)
 		end_pool(w, i);
+	if (w->retained)
+		retain(w);
 	free(w);
 	return NULL;
 }
