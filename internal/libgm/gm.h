@@ -97,6 +97,14 @@ void gm_reset_accumulated_stats(int device);
 /* gm_snapshot copies a JSON text of segments and blocks, at most n bytes with the final 0, and returns its whole length. The
  * segments are those of torch.cuda.memory_snapshot(); docs/gmstitch.md has the fields. */
 size_t gm_snapshot(char *text, size_t n);
+/* A gm_segment_observer is told of each range of addresses of a device that gets memory (mapped is 1) or loses it (0). The stream is that of
+ * the request for which the memory was taken or mapped. A piece of physical memory that is mapped at several addresses is told of at each;
+ * a range that loses memory may be part of one that got it, or several. It is called with the lock of the device held, so it calls no
+ * function of gm, does not wait for a thread that may, and throws nothing. */
+typedef void gm_segment_observer(int device, int mapped, uint64_t address, uint64_t size, uint64_t stream);
+/* gm_observe_segments has f told of what happens from now on; NULL ends that. There is one observer: when this returns, the one before is
+ * not being called any more. */
+void gm_observe_segments(gm_segment_observer *f);
 /* gm_device_of returns the device whose memory gm_malloc gave at p, -1 if it did not. */
 int gm_device_of(void *p);
 /* gm_version returns the version of libgm.so, which may be newer than that of this header. */

@@ -43,7 +43,7 @@ type gpu struct {
 func newGPU(ordinal int, dev cuda.Device, total int64, shown *page.Device, p *process) (*gpu, error) {
 	g := &gpu{
 		ordinal: ordinal, log: p.log, freed: newQueue(ordinal), ledger: newLedger(), shown: shown, account: &shown.Account,
-		meter: newMeter(dev, total, &shown.Account, p), pools: newPools(),
+		meter: newMeter(dev, ordinal, total, &shown.Account, p), pools: newPools(),
 	}
 	var err error
 	g.meter.setLimit(p.settings.limit)
@@ -70,6 +70,7 @@ func (g *gpu) malloc(size int64, stream cuda.Stream, pool int32) (cuda.Ptr, erro
 	if stream == legacyStream {
 		e.stream = 0
 	}
+	g.meter.stream = e.stream
 	err := g.serve(&e)
 	if err != nil {
 		if err = g.retry(&e, err); err != nil {

@@ -56,6 +56,9 @@ bool gm_open(int device); /* opens a device that is valid, unless it is open; wi
 /* filter.c: pools that are begun. */
 int32_t gm_pool_of(int device, void *stream); /* 0 is the default pool */
 
+/* segments.c: tells the observer of a range that got or lost memory, with the lock of the device held. */
+void gm_tell_segment(int device, bool mapped, uint64_t address, uint64_t size, uint64_t stream);
+
 /* error.c: the text of this thread's last failure. */
 void gm_set_error(const char *text, size_t n);
 const char *gm_error(void);

@@ -24,17 +24,19 @@ type meter struct {
 	limit     int64    // bytes that may be taken now
 	capturing bool     // a CUDA graph is being captured, or may be
 	process   *process // where the other devices are
+	ordinal   int
+	stream    cuda.Stream // of the request that is being served
 
-	allocs  map[cuda.Ptr]int64
+	allocs  map[cuda.Ptr]extent
 	handles map[cuda.Handle]int64
-	mapped  map[cuda.Ptr]int64         // sizes of what is mapped, by address
+	mapped  map[cuda.Ptr]extent
 	away    map[cuda.Event]cuda.Device // the events that are of other devices
 }
 
-func newMeter(dev cuda.Device, total int64, account *page.Account, p *process) *meter {
+func newMeter(dev cuda.Device, ordinal int, total int64, account *page.Account, p *process) *meter {
 	return &meter{
-		Device: dev, account: account, total: total, most: total, limit: total, process: p,
-		allocs: map[cuda.Ptr]int64{}, handles: map[cuda.Handle]int64{}, mapped: map[cuda.Ptr]int64{}, away: map[cuda.Event]cuda.Device{},
+		Device: dev, account: account, total: total, most: total, limit: total, process: p, ordinal: ordinal,
+		allocs: map[cuda.Ptr]extent{}, handles: map[cuda.Handle]int64{}, mapped: map[cuda.Ptr]extent{}, away: map[cuda.Event]cuda.Device{},
 	}
 }
 
@@ -76,8 +78,9 @@ func (m *meter) MemAlloc(size int64) (cuda.Ptr, error) {
 	defer m.timed(time.Now(), 1)
 	p, err := m.Device.MemAlloc(size)
 	if err == nil {
-		m.allocs[p] = size
+		m.allocs[p] = extent{size: size, stream: m.stream}
 		m.take(size)
+		m.tell(true, p, size, m.stream)
 	}
 	return p, err
 }
@@ -90,8 +93,10 @@ func (m *meter) MemFree(p cuda.Ptr) error {
 	defer m.timed(time.Now(), 1)
 	err := m.Device.MemFree(p)
 	if err == nil {
-		m.give(m.allocs[p])
+		x := m.allocs[p]
+		m.give(x.size)
 		delete(m.allocs, p)
+		m.tell(false, p, x.size, x.stream)
 	}
 	return err
 }
@@ -138,7 +143,7 @@ func (m *meter) Map(p cuda.Ptr, h cuda.Handle) error {
 	defer m.timed(time.Now(), 1)
 	err := m.Device.Map(p, h)
 	if err == nil {
-		m.mapped[p] = m.handles[h]
+		m.mapped[p] = extent{size: m.handles[h], handle: h, stream: m.stream}
 	}
 	return err
 }
@@ -146,7 +151,11 @@ func (m *meter) Map(p cuda.Ptr, h cuda.Handle) error {
 // SetAccess implements cuda.Device.
 func (m *meter) SetAccess(p cuda.Ptr, size int64) error {
 	defer m.timed(time.Now(), m.pieces(p, size))
-	return m.Device.SetAccess(p, size)
+	err := m.Device.SetAccess(p, size)
+	if err == nil {
+		m.tellRange(true, p, size)
+	}
+	return err
 }
 
 // Unmap implements cuda.Device.
@@ -156,8 +165,11 @@ func (m *meter) Unmap(p cuda.Ptr, size int64) error {
 	}
 	defer m.timed(time.Now(), m.pieces(p, size))
 	err := m.Device.Unmap(p, size)
+	if err == nil {
+		m.tellRange(false, p, size)
+	}
 	for at := p; err == nil && at < p+cuda.Ptr(size); {
-		next := at + cuda.Ptr(max(m.mapped[at], cuda.Granularity))
+		next := at + cuda.Ptr(max(m.mapped[at].size, cuda.Granularity))
 		delete(m.mapped, at)
 		at = next
 	}
@@ -167,7 +179,7 @@ func (m *meter) Unmap(p cuda.Ptr, size int64) error {
 // pieces counts the mappings in a range.
 func (m *meter) pieces(p cuda.Ptr, size int64) (n int64) {
 	for at := p; at < p+cuda.Ptr(size); n++ {
-		at += cuda.Ptr(max(m.mapped[at], cuda.Granularity))
+		at += cuda.Ptr(max(m.mapped[at].size, cuda.Granularity))
 	}
 	return n
 }

@@ -30,9 +30,9 @@ func (m *meter) share(ordinals []int) error {
 		return err
 	}
 	var errs []error
-	for p, size := range m.mapped {
-		if err := m.SetAccess(p, size); err != nil {
-			errs = append(errs, fmt.Errorf("%d bytes at %#x: %w", size, p, err))
+	for p, x := range m.mapped {
+		if err := m.SetAccess(p, x.size); err != nil {
+			errs = append(errs, fmt.Errorf("%d bytes at %#x: %w", x.size, p, err))
 		}
 	}
 	return errors.Join(errs...)

@@ -5,7 +5,7 @@ import "testing"
 // TestPrograms runs the programs that check their own results.
 func TestPrograms(t *testing.T) {
 	k := newKit(t)
-	for _, source := range []string{"fork.c", "threads.c", "late.c", "settings.c", "stopped.c", "streams.c", "peers.c", "pools.cpp"} {
+	for _, source := range []string{"fork.c", "threads.c", "late.c", "settings.c", "stopped.c", "streams.c", "peers.c", "segments.c", "pools.cpp"} {
 		program := k.compile(t, "testdata/"+source)
 		for _, allocator := range allocators {
 			t.Run(source+"/"+allocator, func(t *testing.T) {

@@ -156,7 +156,7 @@ func TestEveryFunction(t *testing.T) {
 		t.Fatalf("gm.h has %d functions", len(functions))
 	}
 	for _, f := range functions {
-		if !strings.Contains(programs, f[1]+"(") {
+		if !strings.HasPrefix(f[0], "typedef") && !strings.Contains(programs, f[1]+"(") {
 			t.Errorf("no random program calls %s", f[1])
 		}
 	}

@@ -42,6 +42,7 @@ static void in_child(void *p)
 	gm_pool_use_on_oom(0, 1, 2, 1);
 	CHECK(gm_retain_pool(0, 1, 2) == -1 && gm_pool_uses(0, 1, 2) == -1);
 	CHECK(gm_pool_live(0, 1, 2, NULL, 0) == -1 && gm_pool_restore(0, 1, 2, NULL, 0) == -1);
+	gm_observe_segments(NULL);
 	gm_memory_fraction(0.5, 0);
 	gm_reset_peak_stats(0);
 	CHECK(gm_get_stats(0, &s) == -1);

@@ -196,10 +196,27 @@ static void ask(struct worker *w)
 	}
 }
 
+/* Bytes of addresses that have memory, as the observers are told. */
+static atomic_llong observed[DEVICES];
+
+static void observe(int device, int mapped, uint64_t address, uint64_t size, uint64_t stream)
+{
+	CHECK(device >= 0 && device < (int)job.devices && address && size && (stream < 3 || stream > 4096));
+	CHECK(atomic_fetch_add(&observed[device], mapped ? (long long)size : -(long long)size) >= (mapped ? 0 : (long long)size));
+}
+
+static void observe_too(int device, int mapped, uint64_t address, uint64_t size, uint64_t stream)
+{
+	observe(device, mapped, address, size, stream);
+}
+
 static void change(struct worker *w)
 {
 	int device = (int)draw(&w->draws, job.devices);
-	switch (draw(&w->draws, 4)) {
+	switch (draw(&w->draws, 5)) {
+	case 3:
+		GM(w, gm_observe_segments(draw(&w->draws, 2) ? observe : observe_too));
+		break;
 	case 0:
 		GM(w, gm_memory_fraction(draw(&w->draws, 2) ? 1 : 0.6, device));
 		break;
@@ -406,6 +423,7 @@ int main(int argc, char **argv)
 	read_arguments(argv + 1);
 	alarm(120);
 	start_devices();
+	gm_observe_segments(observe);
 	run_threads(work);
 	for (int d = 0; d < (int)job.devices; d++) {
 		OK(cuCtxSetCurrent(contexts[d]));
@@ -418,7 +436,7 @@ int main(int argc, char **argv)
 		struct gm_stats s = stats_of(d);
 		CHECK(s.allocation[GM_ALL].current == 0 && s.requested_bytes[GM_ALL].current == 0);
 		CHECK(s.allocated_bytes[GM_ALL].current == 0 && s.active_bytes[GM_ALL].current == 0);
-		CHECK(s.reserved_bytes[GM_ALL].current == 0 && s.segment[GM_ALL].current == 0);
+		CHECK(s.reserved_bytes[GM_ALL].current == 0 && s.segment[GM_ALL].current == 0 && observed[d] == 0);
 	}
 	printf("%lu %lu %lu\n", met, failed, fake_fault_count());
 	return 0;
