@@ -76,3 +76,35 @@ func TestFaultsForever(t *testing.T) {
 		})
 	}
 }
+
+// shareCalls are the driver calls by which memory is shared with another process.
+var shareCalls = []string{
+	"cuMemExportToShareableHandle", "cuMemImportFromShareableHandle", "cuIpcGetMemHandle", "cuIpcOpenMemHandle", "cuIpcCloseMemHandle",
+	"cuMemAddressReserve", "cuMemMap", "cuMemSetAccess", "cuMemRelease", "cuMemUnmap", "cuMemAddressFree", "cuCtxSynchronize",
+}
+
+// TestShareFaults makes each of these calls fail in both processes. What cannot be opened is refused, and nothing leaks.
+func TestShareFaults(t *testing.T) {
+	k := newKit(t)
+	program := k.compile(t, "testdata/share.c")
+	for _, allocator := range []string{"stitch", "torch"} {
+		t.Run(allocator, func(t *testing.T) {
+			t.Parallel()
+			for i, call := range shareCalls {
+				for _, at := range []string{"1", "2", "5", "9", "21", "40", "1+", "7+"} {
+					position, onwards := strings.CutSuffix(at, "+")
+					fault := fmt.Sprintf("%s:%s=%d", call, position, errorCodes[i%len(errorCodes)])
+					if onwards {
+						fault = strings.Replace(fault, "=", "+=", 1)
+					}
+					r := k.newRun(t, "GM_ALLOC="+allocator, "GM_FAKE_FAIL="+fault, "GM_LOG=/dev/null")
+					if r.do(t, program, "faults"); r.rc != 0 {
+						t.Errorf("%s: exit %d\n%s", fault, r.rc, r.err)
+					} else if !onwards {
+						r.holdsNothing(t)
+					}
+				}
+			}
+		})
+	}
+}

@@ -108,6 +108,8 @@ void gm_reset(void)
 		go_empty(device);
 		gm_unlock(device);
 	}
+	if (!forked() && atomic_load(&gm_opened))
+		go_settle_shared();
 }
 
 void gm_memory_fraction(double fraction, int device)

@@ -97,6 +97,17 @@ void gm_reset_accumulated_stats(int device);
 /* gm_snapshot copies a JSON text of segments and blocks, at most n bytes with the final 0, and returns its whole length. The
  * segments are those of torch.cuda.memory_snapshot(); docs/gmstitch.md has the fields. */
 size_t gm_snapshot(char *text, size_t n);
+/* gm_share writes a handle by which other processes of the same user open the memory of the live request that p lies in, at p: printable
+ * bytes without a final 0, at most room of them. It returns the length of the whole handle, or 0, with gm_last_error, if the memory
+ * cannot be shared. The request must stay live until the others have closed it, and this process must run when they open it: it
+ * answers them at a socket, in the same network namespace. A handle also opens what lies beside the request in the same pieces of memory. */
+size_t gm_share(void *p, char *handle, size_t room);
+/* gm_open_shared maps the memory of a handle of n bytes and returns p in this process, accessible to a device and to what that shares its
+ * memory with, or NULL, with gm_last_error. What is open already is not mapped again. It counts nowhere as memory that gm has taken.
+ * Each return is ended by a gm_close_shared, whose last one for the memory waits for the device and unmaps it; during a capture that
+ * is left to a later call of these two or of gm_reset. */
+void *gm_open_shared(const char *handle, size_t n, int device);
+void gm_close_shared(void *p);
 /* A gm_segment_observer is told of each range of addresses of a device that gets memory (mapped is 1) or loses it (0). The stream is that of
  * the request for which the memory was taken or mapped. A piece of physical memory that is mapped at several addresses is told of at each;
  * a range that loses memory may be part of one that got it, or several. It is called with the lock of the device held, so it calls no

@@ -59,6 +59,9 @@ int32_t gm_pool_of(int device, void *stream); /* 0 is the default pool */
 /* segments.c: tells the observer of a range that got or lost memory, with the lock of the device held. */
 void gm_tell_segment(int device, bool mapped, uint64_t address, uint64_t size, uint64_t stream);
 
+/* share.c */
+extern _Atomic int gm_share_socket; /* at which this process gives out its memory, -1 if it does not */
+
 /* error.c: the text of this thread's last failure. */
 void gm_set_error(const char *text, size_t n);
 const char *gm_error(void);

@@ -28,6 +28,18 @@ func TestState(t *testing.T) {
 	}
 }
 
+// TestShare opens memory in another process.
+func TestShare(t *testing.T) {
+	k := newKit(t)
+	program := k.compile(t, "testdata/share.c")
+	for _, name := range allocators {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k.newRun(t, "GM_ALLOC="+name).passes(t, program).holdsNothing(t)
+		})
+	}
+}
+
 // TestEdges calls the library with invalid arguments.
 func TestEdges(t *testing.T) {
 	k := newKit(t)

@@ -21,6 +21,13 @@
 // C takes the lock of the device and enters Go; so no goroutine ever waits for another thread, and a thread that waits spins, then
 // sleeps in the kernel. A free does not enter Go: the address goes into a queue that the next request of the device empties. In a
 // forked child, where there is no Go, C answers by itself.
+//
+// # Memory in other processes
+//
+// gm_share names the pieces of a request, gm_open_shared maps them in another process. That gets them as file descriptors from a thread of
+// the owner, at a socket without a file (share_server.go), which answers processes of the same user that know the secret of a handle. It does
+// not take them with pidfd_getfd: processes may not trace others that they did not start (Yama), and those in containers none at all.
+// Memory from cuMemAlloc, which serves small requests and private pools, is shared by the driver's own IPC handles.
 package main
 
 // #cgo CFLAGS: -std=gnu11 -O2 -Wall -Wextra -fvisibility=hidden -fexceptions -fasynchronous-unwind-tables

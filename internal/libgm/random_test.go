@@ -19,7 +19,7 @@ var driverCalls = []string{
 	"cuMemSetAccess", "cuMemGetInfo", "cuEventCreate", "cuEventRecord", "cuEventQuery", "cuEventSynchronize", "cuStreamWaitEvent",
 	"cuStreamSynchronize", "cuStreamIsCapturing", "cuCtxGetCurrent", "cuCtxPushCurrent", "cuCtxPopCurrent",
 	"cuThreadExchangeStreamCaptureMode", "cuInit", "cuDeviceGet", "cuDeviceGetAttribute", "cuDevicePrimaryCtxRetain",
-	"cuDeviceCanAccessPeer",
+	"cuDeviceCanAccessPeer", "cuMemExportToShareableHandle", "cuMemImportFromShareableHandle", "cuIpcGetMemHandle", "cuCtxSynchronize",
 }
 
 // swapCalls are the driver calls of a swapper.

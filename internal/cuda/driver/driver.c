@@ -7,7 +7,7 @@
 
 enum { TRIES = 8 }; /* attempts to restore a thread's context */
 enum { CAPTURE_MODE_RELAXED = 2, EVENT_DISABLE_TIMING = 2, STREAM_NON_BLOCKING = 1, CAPTURE_UNSUPPORTED = 900 };
-enum { LOOK_UP_LEGACY_STREAM = 1, ALLOCATION_PINNED = 1, HANDLE_FILE_DESCRIPTOR = 1 };
+enum { LOOK_UP_LEGACY_STREAM = 1, ALLOCATION_PINNED = 1, HANDLE_FILE_DESCRIPTOR = 1, IPC_LAZY_PEERS = 1 };
 
 /* CUmemAllocationProp */
 struct property {
@@ -17,7 +17,7 @@ struct property {
 	unsigned short usage;
 	unsigned char reserved[4];
 };
-_Static_assert(sizeof(struct property) == 32 && sizeof(struct gm_access) == 12, "layouts of the driver");
+_Static_assert(sizeof(struct property) == 32 && sizeof(struct gm_access) == 12 && sizeof(struct gm_ipc) == 64, "layouts of the driver");
 
 /* Each function: its name, the suffix of its symbol, the CUDA version of this form, and its parameters. A driver may lack the OPTIONAL
  * ones. */
@@ -48,6 +48,11 @@ _Static_assert(sizeof(struct property) == 32 && sizeof(struct gm_access) == 12, 
 	NEEDED(cuMemMap, "", 10020, (uint64_t p, size_t size, size_t offset, uint64_t handle, unsigned long long flags)) \
 	NEEDED(cuMemUnmap, "", 10020, (uint64_t p, size_t size))                                                         \
 	NEEDED(cuMemSetAccess, "", 10020, (uint64_t p, size_t size, const struct gm_access *access, size_t n))           \
+	NEEDED(cuMemExportToShareableHandle, "", 10020, (int *fd, uint64_t handle, int type, unsigned long long flags))  \
+	NEEDED(cuMemImportFromShareableHandle, "", 10020, (uint64_t *handle, void *fd, int type))                        \
+	NEEDED(cuIpcGetMemHandle, "", 4010, (struct gm_ipc *handle, uint64_t p))                                         \
+	NEEDED(cuIpcOpenMemHandle, "_v2", 11000, (uint64_t *p, struct gm_ipc handle, unsigned flags))                    \
+	NEEDED(cuIpcCloseMemHandle, "", 4010, (uint64_t p))                                                              \
 	NEEDED(cuEventCreate, "", 2000, (void **event, unsigned flags))                                                  \
 	NEEDED(cuEventRecord, "", 2000, (void *event, void *stream))                                                     \
 	NEEDED(cuEventQuery, "", 2000, (void *event))                                                                    \
@@ -261,6 +266,10 @@ WRAP(gm_release, (device d, uint64_t handle), cuMemRelease, handle)
 WRAP(gm_map, (device d, uint64_t p, uint64_t size, uint64_t handle), cuMemMap, p, size, 0, handle, 0)
 WRAP(gm_unmap, (device d, uint64_t p, uint64_t size), cuMemUnmap, p, size)
 WRAP(gm_set_access, (device d, uint64_t p, uint64_t size, const struct gm_access *access, uint64_t n), cuMemSetAccess, p, size, access, n)
+WRAP(gm_import, (device d, int fd), cuMemImportFromShareableHandle, &r.value[0], (void *)(intptr_t)fd, HANDLE_FILE_DESCRIPTOR)
+WRAP(gm_ipc_get, (device d, uint64_t p, struct gm_ipc *handle), cuIpcGetMemHandle, handle, p)
+WRAP(gm_ipc_open, (device d, const struct gm_ipc *handle), cuIpcOpenMemHandle, &r.value[0], *handle, IPC_LAZY_PEERS)
+WRAP(gm_ipc_close, (device d, uint64_t p), cuIpcCloseMemHandle, p)
 WRAP(gm_event_query, (device d, uintptr_t event), cuEventQuery, (void *)event)
 WRAP(gm_event_synchronize, (device d, uintptr_t event), cuEventSynchronize, (void *)event)
 WRAP(gm_event_destroy, (device d, uintptr_t event), cuEventDestroy, (void *)event)
@@ -294,6 +303,15 @@ struct gm_result gm_create(device d, uint64_t size, enum gm_share share)
 	};
 	struct gm_result r = {.code = 0};
 	RUN(cuMemCreate, &r.value[0], size, &property, 0);
+	return r;
+}
+
+struct gm_result gm_export(device d, uint64_t handle)
+{
+	int fd = -1;
+	struct gm_result r = {.code = 0};
+	RUN(cuMemExportToShareableHandle, &fd, handle, HANDLE_FILE_DESCRIPTOR, 0);
+	r.value[0] = (uint64_t)fd;
 	return r;
 }
 

@@ -27,6 +27,11 @@ struct gm_access {
 };
 enum { GM_LOCATION_DEVICE = 1, GM_ACCESS_READWRITE = 3 };
 
+/* CUipcMemHandle */
+struct gm_ipc {
+	unsigned char bytes[64];
+};
+
 /* cuda.Transfer, and the events that it uses; begin and end are 0 unless it is timed. */
 struct gm_transfer {
 	uintptr_t lane, after, wait;
@@ -70,6 +75,12 @@ struct gm_result gm_release(const struct gm_device *d, uint64_t handle);
 struct gm_result gm_map(const struct gm_device *d, uint64_t p, uint64_t size, uint64_t handle);
 struct gm_result gm_unmap(const struct gm_device *d, uint64_t p, uint64_t size);
 struct gm_result gm_set_access(const struct gm_device *d, uint64_t p, uint64_t size, const struct gm_access *access, uint64_t n);
+/* gm_export's value is a file descriptor of the caller's. */
+struct gm_result gm_export(const struct gm_device *d, uint64_t handle);
+struct gm_result gm_import(const struct gm_device *d, int fd);
+struct gm_result gm_ipc_get(const struct gm_device *d, uint64_t p, struct gm_ipc *handle);
+struct gm_result gm_ipc_open(const struct gm_device *d, const struct gm_ipc *handle);
+struct gm_result gm_ipc_close(const struct gm_device *d, uint64_t p);
 /* gm_event_record creates an event if it is given none. Its value is the event, even if recording failed. */
 struct gm_result gm_event_record(const struct gm_device *d, uintptr_t event, uintptr_t stream);
 struct gm_result gm_event_query(const struct gm_device *d, uintptr_t event);

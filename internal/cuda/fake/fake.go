@@ -14,7 +14,8 @@
 //
 // Results were compared with those of an H200 (driver 580, CUDA 13.0), on which most programs in testdata pass, too. Known
 // differences: what a stream captures is dropped and gives no graph, and waiting for an event captures no other stream; there
-// is no opening of IPC handles and no form of a function older than CUDA 3.2; pools and small allocations never fragment; a
+// is no form of a function older than CUDA 3.2; an IPC handle can be opened several times, and the memory stays as long as it is
+// open anywhere; pools and small allocations never fragment; a
 // kernel runs nothing; memory that can be exported keeps a file open; cuMemMap refuses what the real driver lets pass, a
 // range that begins in a reservation and ends behind it, and a handle that was released but is still mapped somewhere; and a copy
 // of memory of the host that was registered in two pieces is refused, where the real driver may or may not.

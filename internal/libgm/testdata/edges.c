@@ -23,6 +23,8 @@ static void before(void)
 	CHECK(gm_pool_live(0, 1, 2, NULL, 0) == -1 && gm_pool_restore(0, 1, 2, NULL, 0) == -1);
 	CHECK(gm_last_error(text, sizeof text) > 0);
 	CHECK(gm_base_alloc(odd(), &size) == NULL && size == 0);
+	CHECK(gm_share(odd(), text, sizeof text) == 0);
+	gm_close_shared(odd());
 	CHECK(gm_get_stats(0, &s) == -1);
 	CHECK(gm_snapshot(text, sizeof text) == 2 && !strcmp(text, "[]"));
 	CHECK(strlen(gm_version()) > 0);

@@ -43,6 +43,8 @@ static void in_child(void *p)
 	CHECK(gm_retain_pool(0, 1, 2) == -1 && gm_pool_uses(0, 1, 2) == -1);
 	CHECK(gm_pool_live(0, 1, 2, NULL, 0) == -1 && gm_pool_restore(0, 1, 2, NULL, 0) == -1);
 	gm_observe_segments(NULL);
+	CHECK(!gm_share(p, text, sizeof text) && !gm_open_shared("x", 1, 0));
+	gm_close_shared(p);
 	gm_memory_fraction(0.5, 0);
 	gm_reset_peak_stats(0);
 	CHECK(gm_get_stats(0, &s) == -1);

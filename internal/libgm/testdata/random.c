@@ -82,7 +82,7 @@ struct worker {
 	struct block blocks[LIVE];
 	int count;
 	int begun[POOLS]; /* times */
-	int retained;
+	bool retained;
 	char snapshot[1 << 18];
 };
 
@@ -210,6 +210,28 @@ static void observe_too(int device, int mapped, uint64_t address, uint64_t size,
 	observe(device, mapped, address, size, stream);
 }
 
+/* share opens a block in the process that has it, which pieces of memory allow. */
+static void share(struct worker *w)
+{
+	static _Thread_local char handle[1 << 16];
+	const struct block *b = &w->blocks[draw(&w->draws, (uint64_t)w->count)];
+	size_t offset = draw(&w->draws, b->size), n = 0;
+	char *p[2] = {0}, why[400];
+	GM(w, n = gm_share((char *)b->p + offset, handle, sizeof handle));
+	if (n > sizeof handle)
+		return;
+	CHECK(n || gm_last_error(why, sizeof why) > 0);
+	if (n && draw(&w->draws, 8) == 0)
+		handle[draw(&w->draws, n)] ^= 1;
+	for (int i = 0; n && i < 2; i++) {
+		GM(w, p[i] = gm_open_shared(handle, n, b->device));
+		CHECK(p[i] || gm_last_error(why, sizeof why) > 0);
+	}
+	CHECK(!p[0] || !p[1] || p[0] == p[1]);
+	for (int i = 0; i < 2; i++)
+		GM(w, gm_close_shared(p[i]));
+}
+
 static void change(struct worker *w)
 {
 	int device = (int)draw(&w->draws, job.devices);
@@ -239,21 +261,30 @@ static void end_pool(struct worker *w, int pool)
 	}
 }
 
-/* The first pool is also retained, and then serves the default pool when there is no more memory. */
+/* A pool that is retained, and has blocks, serves the default pool when there is no more memory. */
 static void retain(struct worker *w)
 {
 	int uses = 0;
 	if (w->retained) {
-		GM(w, uses = gm_pool_uses(0, 7, 0));
-		CHECK(uses >= w->retained);
-		GM(w, gm_release_pool(0, 7, 0));
-		w->retained--;
-		GM(w, gm_reset_pool(0, 7, 0));
+		GM(w, gm_release_pool(0, 9, 0));
+		w->retained = false;
+		GM(w, gm_reset_pool(0, 9, 0));
 		return;
 	}
-	GM(w, uses = gm_retain_pool(0, 7, 0));
-	w->retained += uses == 0;
-	GM(w, gm_pool_use_on_oom(0, 7, 0, (int)draw(&w->draws, 2)));
+	GM(w, uses = gm_retain_pool(0, 9, 0));
+	if (uses)
+		return;
+	w->retained = true;
+	GM(w, gm_pool_use_on_oom(0, 9, 0, (int)draw(&w->draws, 2)));
+	GM(w, gm_begin_pool(0, 9, 0, NULL));
+	GM(w, uses = gm_pool_uses(0, 9, 0));
+	CHECK(uses == 1 || uses == 2);
+	if (uses == 1) /* it could not be begun */
+		return;
+	if (w->count < LIVE)
+		get(w);
+	GM(w, gm_end_pool(0, 9, 0));
+	GM(w, gm_release_pool(0, 9, 0));
 }
 
 static void pool(struct worker *w)
@@ -396,8 +427,10 @@ static void *work(void *number)
 			get(w);
 		else if (what < 94 && w->count)
 			give(w);
-		else if (what < 97)
+		else if (what < 96)
 			ask(w);
+		else if (what == 96 && w->count)
+			share(w);
 		else if (what == 97)
 			change(w);
 		else if (what == 98 && job.pools && w->id == 0)

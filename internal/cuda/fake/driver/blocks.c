@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 struct table blocks;
 
@@ -36,6 +37,8 @@ void block_remove(struct block *b)
 	table_remove(&blocks, &b->range);
 	if (b->kind != BLOCK_REGISTERED)
 		munmap((void *)(uintptr_t)b->range.key, b->range.size);
+	if (b->file)
+		close(b->file - 1);
 	free(b);
 }
 
@@ -56,6 +59,8 @@ static void block_release(struct block *b)
 	case BLOCK_POOL:
 		pool_block_done(b);
 		return;
+	case BLOCK_OPENED:
+		break;
 	}
 	block_remove(b);
 }

@@ -75,7 +75,7 @@ int current_device(void); /* 0 when no context is current */
 bool device_valid(CUdevice device);
 
 /* blocks.c: allocations of all kinds except virtual memory management. */
-enum block_kind { BLOCK_MEMORY, BLOCK_MANAGED, BLOCK_POOL, BLOCK_HOST, BLOCK_REGISTERED };
+enum block_kind { BLOCK_MEMORY, BLOCK_MANAGED, BLOCK_POOL, BLOCK_HOST, BLOCK_REGISTERED, BLOCK_OPENED };
 struct block {
 	struct entry range;
 	enum block_kind kind;
@@ -84,6 +84,7 @@ struct block {
 	unsigned flags;
 	CUmemoryPool pool;
 	bool freed; /* of a pool, in stream order */
+	int file;   /* the descriptor + 1 of memory that other processes may open */
 };
 extern struct table blocks;
 struct block *block_add(enum block_kind kind, uint64_t size, uint64_t address); /* address 0: maps new memory */
@@ -167,6 +168,7 @@ bool stream_done(CUstream stream); /* as cuStreamQuery says */
 void stream_drain(CUstream stream);
 void context_drain(CUcontext ctx);
 void device_drain(int device);
+bool device_idle(int device); /* whether all its work is done */
 void progress_wait(void); /* until some stream has made progress */
 void record_unref(struct record *record);
 

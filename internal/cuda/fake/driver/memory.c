@@ -202,34 +202,3 @@ CUresult cuPointerGetAttributes(unsigned n, CUpointer_attribute *attributes, voi
 		pointer_attribute(values[i], attributes[i], facts.size ? p : 0, &facts);
 	return CUDA_SUCCESS;
 }
-
-CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr p)
-{
-	ENTER(NEED_CONTEXT);
-	lock();
-	struct block *b = table_covering(&blocks, p);
-	bool ok = handle && b && b->kind == BLOCK_MEMORY;
-	uint64_t start = ok ? b->range.key : 0;
-	unlock();
-	if (!ok)
-		return CUDA_ERROR_INVALID_VALUE;
-	uint64_t words[] = {(uint64_t)getpid(), start};
-	memset(handle, 0, sizeof *handle);
-	memcpy(handle->reserved, words, sizeof words);
-	return CUDA_SUCCESS;
-}
-
-/* The memory is private to its process, so that no other can open it. */
-CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *p, CUipcMemHandle handle, unsigned flags)
-{
-	ENTER(NEED_CONTEXT);
-	(void)p, (void)handle, (void)flags;
-	return CUDA_ERROR_NOT_SUPPORTED;
-}
-
-CUresult cuIpcCloseMemHandle(CUdeviceptr p)
-{
-	ENTER(NEED_CONTEXT);
-	(void)p;
-	return CUDA_ERROR_INVALID_VALUE;
-}

@@ -276,6 +276,14 @@ void device_drain(int device)
 			progress_wait();
 }
 
+bool device_idle(int device)
+{
+	for (CUstream s = streams; s; s = s->next)
+		if (s->ctx->device == device && s->done < s->queued)
+			return false;
+	return true;
+}
+
 void streams_close(CUcontext ctx)
 {
 	context_drain(ctx);
