@@ -156,6 +156,26 @@ size_t gm_snapshot(char *text, size_t n)
 	return go_snapshot(text, n);
 }
 
+int64_t gm_blocks(int device, struct gm_block *blocks, size_t room)
+{
+	if (forked() || !gm_device_open(device))
+		return -1;
+	gm_lock(device);
+	int64_t n = go_blocks(device, blocks, room);
+	gm_unlock(device);
+	return n;
+}
+
+int gm_find(int device, void *p, struct gm_block *block)
+{
+	if (!p || forked() || !gm_device_open(device))
+		return -1;
+	gm_lock(device);
+	bool known = go_find(device, (uint64_t)(uintptr_t)p, block);
+	gm_unlock(device);
+	return known ? 0 : -1;
+}
+
 const char *gm_library(void)
 {
 	static const char here;

@@ -116,6 +116,19 @@ typedef void gm_segment_observer(int device, int mapped, uint64_t address, uint6
 /* gm_observe_segments has f told of what happens from now on; NULL ends that. There is one observer: when this returns, the one before is
  * not being called any more. */
 void gm_observe_segments(gm_segment_observer *f);
+
+enum gm_state { GM_FREE, GM_USED, GM_PENDING /* freed, and still used by a stream */ };
+struct gm_block {
+	uint64_t address, segment; /* where the block begins, and its segment: a range of addresses that has memory */
+	int64_t size, requested;   /* bytes; requested is 0 unless the block is used */
+	uint64_t stream, id0, id1; /* of the segment; the default pool is 0 and 0 */
+	int32_t state, small;      /* enum gm_state; small is 1 in a segment for small requests */
+};
+/* gm_blocks fills in the blocks of a device, by address, as many as there is room for. It returns their number, -1 if the device was not
+ * used. */
+int64_t gm_blocks(int device, struct gm_block *blocks, size_t room);
+/* gm_find fills in the live request of a device at p, as a segment of its own; 0, or -1 if there is none. */
+int gm_find(int device, void *p, struct gm_block *block);
 /* gm_device_of returns the device whose memory gm_malloc gave at p, -1 if it did not. */
 int gm_device_of(void *p);
 /* gm_version returns the version of libgm.so, which may be newer than that of this header. */

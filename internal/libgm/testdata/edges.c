@@ -26,6 +26,7 @@ static void before(void)
 	CHECK(gm_share(odd(), text, sizeof text) == 0);
 	gm_close_shared(odd());
 	CHECK(gm_get_stats(0, &s) == -1);
+	CHECK(gm_blocks(0, NULL, 0) == -1 && gm_find(0, odd(), NULL) == -1);
 	CHECK(gm_snapshot(text, sizeof text) == 2 && !strcmp(text, "[]"));
 	CHECK(strlen(gm_version()) > 0);
 }
@@ -89,6 +90,25 @@ static void counters(void)
 	CHECK(stats_of(0).requested_bytes[GM_ALL].peak == 0);
 }
 
+static void described(void)
+{
+	void *p = gm_try_malloc(3 * MIB - 5, 0, NULL);
+	struct gm_block one, all[64];
+	OK(gm_find(0, p, &one));
+	CHECK(one.address == at(p) && one.requested == 3 * MIB - 5 && one.size >= one.requested && one.state == GM_USED && !one.small);
+	CHECK(gm_find(0, (char *)p + 1, &one) == -1 && gm_find(0, NULL, &one) == -1);
+	int64_t n = gm_blocks(0, all, 64), found = 0;
+	CHECK(n > 0 && n <= 64 && gm_blocks(0, NULL, 0) == n);
+	for (int64_t i = 0; i < n; i++) {
+		CHECK(all[i].segment <= all[i].address && (i == 0 || all[i].address > all[i - 1].address));
+		CHECK((all[i].state == GM_USED) == (all[i].requested > 0));
+		found += all[i].address == at(p) && all[i].requested == 3 * MIB - 5;
+	}
+	CHECK(found == 1);
+	gm_free(p, 0, 0, NULL);
+	CHECK(gm_find(0, p, &one) == -1);
+}
+
 int main(void)
 {
 	before();
@@ -97,5 +117,6 @@ int main(void)
 	addresses();
 	fraction();
 	counters();
+	described();
 	return 0;
 }
