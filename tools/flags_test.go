@@ -231,6 +231,7 @@ func flagEnvironment(t *testing.T) []string {
 	}
 	dir := t.TempDir()
 	env := append(os.Environ(), "D="+dir, "ROOT="+root, "LD_LIBRARY_PATH="+os.Getenv("FAKE"), "PYTHONDONTWRITEBYTECODE=1", "STUB_TORCH_CUDA=1",
+		"GMSTITCH_TORCH=pluggable",
 		"HOOK="+root+"/internal/torch/gmtrace/testdata/stub", "GLUE="+root+"/internal/torch/gmstitch/testdata/stub",
 		"OFFLOAD="+root+"/internal/torch/gmswap/testdata", "LIB="+root+"/internal/libgm/library", "TMPDIR="+dir)
 	c := exec.Command("sh", "-e", filepath.Join(root, "tools/testdata/flags/setup.sh"))

@@ -3,11 +3,14 @@
 //
 // Environment variables:
 //
-//	GMSTITCH_DIR  folder of the session; without it nothing is done
-//	GM_LIB        libgm.so
+//	GMSTITCH_DIR    folder of the session; without it nothing is done
+//	GM_LIB          libgm.so
+//	GMSTITCH_TORCH  "pluggable" skips the compiled class
 //
 // The allocator is put in when CUDA starts; a file named [Mark] in the folder of the session says that this happened in some process.
-// Where it cannot be put in, PyTorch's own stays and a line on standard error says why.
+// It is a C++ class (cpp) that is compiled against PyTorch's headers at the first use (build.py, native.py). Where that fails it is a
+// pluggable allocator (install.py), and Python functions that PyTorch refuses to those are redirected (redirect.py and what it imports).
+// Where neither can be put in, PyTorch's own stays. A line on standard error says why.
 package gmstitch
 
 import (
@@ -16,7 +19,7 @@ import (
 	"gm/internal/torch/site"
 )
 
-//go:embed python/gmstitch_hook/*.py
+//go:embed python/gmstitch_hook/*.py python/gmstitch_hook/cpp
 var files embed.FS
 
 // Mark is a file in the folder of the session. What gmstitch run --preload loads makes it, too.

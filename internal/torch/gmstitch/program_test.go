@@ -86,7 +86,7 @@ func newSession(t *testing.T, python string) *session {
 	s.env = []string{
 		"PATH=" + os.Getenv("PATH"), "PYTHONPATH=" + s.home + ":" + stub, "PYTHONDONTWRITEBYTECODE=1",
 		"PYTHONWARNINGS=ignore::DeprecationWarning", // of forks beside threads
-		"GMSTITCH_DIR=" + dir, "GM_LIB=" + path, "GM_LOG=" + s.log, "HOME=" + dir,
+		"GMSTITCH_DIR=" + dir, "GM_LIB=" + path, "GM_LOG=" + s.log, "HOME=" + dir, "GMSTITCH_TORCH=pluggable",
 	}
 	return s
 }

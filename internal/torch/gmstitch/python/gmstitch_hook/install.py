@@ -1,4 +1,4 @@
-"""Makes libgm.so the allocator that PyTorch uses."""
+"""Makes libgm.so the allocator that PyTorch uses, as a pluggable allocator: where native.py cannot be."""
 
 from . import addresses
 from .library import Library
@@ -24,14 +24,11 @@ class Unfit(Exception):
     """Says why libgm.so cannot be used here."""
 
 
-def install(torch, environ):
-    """Puts the allocator in and returns the Library; else raises, and has changed nothing."""
-    memory = torch.cuda.memory
+def check(torch, environ):
+    """Returns the path of libgm.so, or raises where it cannot be used in any way."""
     if getattr(getattr(torch, "version", None), "hip", None):
         raise Unfit("this PyTorch is one for ROCm")
-    if not hasattr(memory, "CUDAPluggableAllocator"):
-        raise Unfit("PyTorch %s has no pluggable allocators" % torch.__version__)
-    if getattr(memory, "get_allocator_backend", lambda: "native")() == "pluggable":
+    if getattr(torch.cuda.memory, "get_allocator_backend", lambda: "native")() == "pluggable":
         raise Unfit("the program has put in one of its own")
     path = environ.get("GM_LIB", "")
     if not path:
@@ -39,6 +36,14 @@ def install(torch, environ):
     lacking = addresses.lacking()
     if lacking:
         raise Unfit(lacking)
+    return path
+
+
+def install(torch, path):
+    """Puts the allocator in and returns the Library; else raises, and has changed nothing."""
+    memory = torch.cuda.memory
+    if not hasattr(memory, "CUDAPluggableAllocator"):
+        raise Unfit("PyTorch %s has no pluggable allocators" % torch.__version__)
     library = Library(path)
     allocator = make(torch, library)
     memory.change_current_allocator(allocator)

@@ -6,25 +6,35 @@ A process that never uses CUDA loads nothing, and one that forks before it does 
 import functools
 import os
 
-from . import compiled, install, redirect, say
+from . import compiled, install, native, redirect, say
 
 _pid = 0  # of the process that has tried
 
 
+# What initialises the allocator. Most functions of torch.cuda call the first; the history is recorded without it.
+BEGINNINGS = ("_cuda_init", "_cuda_record_memory_history", "_cuda_record_memory_history_legacy")
+
+
 def watch(torch):
-    """Makes torch._C._cuda_init, which is called before anything is allocated, put the allocator in first. Returns False for a
+    """Makes the functions of torch._C that are called before anything is allocated put the allocator in first. Returns False for a
     PyTorch without CUDA."""
-    real = getattr(torch._C, "_cuda_init", None)
-    if real is None:
+    if getattr(torch._C, BEGINNINGS[0], None) is None:
         return False
-
-    @functools.wraps(real)
-    def _cuda_init():
-        begin(torch)
-        return real()
-
-    torch._C._cuda_init = _cuda_init
+    for name in BEGINNINGS:
+        real = getattr(torch._C, name, None)
+        if real is not None:
+            setattr(torch._C, name, after_begin(torch, name, real))
     return True
+
+
+def after_begin(torch, name, real):
+    @functools.wraps(real)
+    def function(*args, **kwargs):
+        begin(torch)
+        now = getattr(torch._C, name)
+        return (real if now is function else now)(*args, **kwargs)
+
+    return function
 
 
 def leave_mark(folder):
@@ -43,7 +53,10 @@ def begin(torch):
     _pid = os.getpid()
     leave_mark(os.environ.get("GMSTITCH_DIR", ""))
     try:
-        library = install.install(torch, os.environ)
+        path = install.check(torch, os.environ)
+        if put_in(torch, path):
+            return
+        library = install.install(torch, path)
     except Exception as e:
         say.once("PyTorch's own allocator stays in place: %s" % say.reason(e))
         return
@@ -52,3 +65,16 @@ def begin(torch):
         compiled.begin()
     except Exception as e:
         say.once("not all of torch.cuda's memory functions work: %s: %s" % (type(e).__name__, say.reason(e)))
+
+
+def put_in(torch, path):
+    """Makes libgm.so PyTorch's allocator by the compiled class, and says whether that is done. What is left else is a pluggable
+    allocator."""
+    if os.environ.get("GMSTITCH_TORCH", "") == "pluggable":
+        return False
+    try:
+        native.install(torch, path, os.environ)
+        return True
+    except Exception as e:
+        say.once("a pluggable allocator is used, with which PyTorch can do less: %s" % say.reason(e))
+        return False

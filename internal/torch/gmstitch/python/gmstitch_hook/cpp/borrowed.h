@@ -1,0 +1,298 @@
+// Memory of a pool that has an allocator of its own: torch.cuda.MemPool(allocator), such as one of NCCL's.
+#pragma once
+
+#include "history.h"
+#include "library.h"
+
+#include <map>
+#include <set>
+
+namespace gm {
+
+// Borrowed is such a pool on one device. It takes segments from the pool's allocator and cuts requests out of them.
+class Borrowed {
+public:
+	struct Piece {
+		size_t size, requested;
+		cudaStream_t stream;
+		char *segment;
+		bool used, pending;
+		std::set<cudaStream_t> others; // that use it beside its own
+		Context context;
+	};
+
+	Borrowed(DeviceIndex device, PoolID id, std::shared_ptr<CUDAAllocator> source, History &history)
+		: device_(device), id_(id), source_(std::move(source)), history_(history)
+	{
+	}
+
+	void set_whole() { whole_ = true; } // segments are not cut
+
+	void *malloc(size_t size, cudaStream_t stream, Context context)
+	{
+		std::lock_guard<std::recursive_mutex> lock(mutex_);
+		settle();
+		size_t rounded = (size + ROUND - 1) / ROUND * ROUND;
+		auto found = fitting(rounded, stream);
+		if (found == pieces_.end())
+			found = grow(rounded, stream, context);
+		if (found == pieces_.end())
+			return nullptr;
+		if (!whole_)
+			cut(found, rounded);
+		Piece &piece = found->second;
+		piece.used = true;
+		piece.requested = size;
+		piece.context = std::move(context);
+		count(+1, piece);
+		return found->first;
+	}
+
+	// free returns the bytes that the request had, with rounding.
+	size_t free(void *p)
+	{
+		std::lock_guard<std::recursive_mutex> lock(mutex_);
+		auto found = pieces_.find(static_cast<char *>(p));
+		TORCH_CHECK(found != pieces_.end() && found->second.used, "invalid device pointer: ", p);
+		Piece &piece = found->second;
+		size_t size = piece.size;
+		count(-1, piece);
+		piece.used = false;
+		piece.context = nullptr;
+		if (piece.others.empty())
+			join(found);
+		else
+			defer(piece, found->first);
+		return size;
+	}
+
+	bool find(void *p, Block *block)
+	{
+		std::lock_guard<std::recursive_mutex> lock(mutex_);
+		auto found = pieces_.find(static_cast<char *>(p));
+		if (found == pieces_.end() || !found->second.used)
+			return false;
+		*block = view(found->first, found->second);
+		return true;
+	}
+
+	void record(void *p, cudaStream_t stream)
+	{
+		std::lock_guard<std::recursive_mutex> lock(mutex_);
+		auto found = pieces_.find(static_cast<char *>(p));
+		if (found != pieces_.end() && found->second.stream != stream)
+			found->second.others.insert(stream);
+	}
+
+	// base returns the segment that p lies in.
+	void *base(void *p, size_t *size)
+	{
+		std::lock_guard<std::recursive_mutex> lock(mutex_);
+		auto after = segments_.upper_bound(static_cast<char *>(p));
+		if (after == segments_.begin())
+			return nullptr;
+		--after;
+		*size = after->second;
+		return after->first;
+	}
+
+	// empty gives back the segments that hold nothing.
+	void empty()
+	{
+		std::lock_guard<std::recursive_mutex> lock(mutex_);
+		settle();
+		for (auto s = segments_.begin(); s != segments_.end();) {
+			auto piece = pieces_.find(s->first);
+			if (piece == pieces_.end() || piece->second.used || piece->second.pending || piece->second.size != s->second) {
+				++s;
+				continue;
+			}
+			history_.note_one(TraceEntry::SEGMENT_FREE, device_, address(s->first), s->second, piece->second.stream, id_, nullptr);
+			reserve(-1, s->second);
+			pieces_.erase(piece);
+			source_->raw_delete(s->first);
+			s = segments_.erase(s);
+		}
+	}
+
+	bool unused()
+	{
+		std::lock_guard<std::recursive_mutex> lock(mutex_);
+		return segments_.empty();
+	}
+
+	void blocks(std::vector<Block> &all)
+	{
+		std::lock_guard<std::recursive_mutex> lock(mutex_);
+		for (auto &[p, piece] : pieces_)
+			all.push_back(view(p, piece));
+	}
+
+	caching::DeviceStats stats()
+	{
+		std::lock_guard<std::recursive_mutex> lock(mutex_);
+		return stats_;
+	}
+
+private:
+	static constexpr size_t ROUND = 512, SMALL = 1 << 20, SMALL_SEGMENT = 2 << 20, LARGE_SEGMENT = 20 << 20;
+	struct Wait {
+		char *p;
+		std::vector<cudaEvent_t> events;
+	};
+	using Pieces = std::map<char *, Piece>;
+
+	DeviceIndex device_;
+	PoolID id_;
+	std::shared_ptr<CUDAAllocator> source_;
+	History &history_;
+	bool whole_ = false;
+	std::recursive_mutex mutex_; // the pool's allocator may free and allocate
+	Pieces pieces_;
+	std::map<char *, size_t> segments_;
+	std::vector<Wait> waits_;
+	caching::DeviceStats stats_;
+
+	static size_t address(char *p) { return reinterpret_cast<size_t>(p); }
+
+	// fitting returns the smallest free piece that is large enough.
+	Pieces::iterator fitting(size_t size, cudaStream_t stream)
+	{
+		auto best = pieces_.end();
+		for (auto p = pieces_.begin(); p != pieces_.end(); ++p) {
+			auto &piece = p->second;
+			if (piece.used || piece.pending || piece.stream != stream || piece.size < size)
+				continue;
+			if (whole_ && piece.size > 2 * size)
+				continue;
+			if (best == pieces_.end() || piece.size < best->second.size)
+				best = p;
+		}
+		return best;
+	}
+
+	Pieces::iterator grow(size_t size, cudaStream_t stream, const Context &context)
+	{
+		size_t segment = (size + SMALL_SEGMENT - 1) / SMALL_SEGMENT * SMALL_SEGMENT;
+		if (!whole_ && size > SMALL)
+			segment = std::max(segment, LARGE_SEGMENT);
+		On device(device_);
+		auto *p = static_cast<char *>(source_->raw_alloc_with_stream(segment, stream));
+		if (!p)
+			return pieces_.end();
+		segments_[p] = segment;
+		reserve(+1, segment);
+		history_.note_one(TraceEntry::SEGMENT_ALLOC, device_, address(p), segment, stream, id_, context);
+		return pieces_.emplace(p, Piece{segment, 0, stream, p, false, false, {}, nullptr}).first;
+	}
+
+	void cut(Pieces::iterator p, size_t size)
+	{
+		size_t rest = p->second.size - size;
+		if (rest < ROUND)
+			return;
+		p->second.size = size;
+		pieces_.emplace(p->first + size, Piece{rest, 0, p->second.stream, p->second.segment, false, false, {}, nullptr});
+	}
+
+	void join(Pieces::iterator p)
+	{
+		auto next = std::next(p);
+		if (next != pieces_.end() && mergeable(p->second, next->second)) {
+			p->second.size += next->second.size;
+			pieces_.erase(next);
+		}
+		if (p == pieces_.begin())
+			return;
+		auto before = std::prev(p);
+		if (mergeable(before->second, p->second)) {
+			before->second.size += p->second.size;
+			pieces_.erase(p);
+		}
+	}
+
+	static bool mergeable(const Piece &a, const Piece &b)
+	{
+		return a.segment == b.segment && !a.used && !b.used && !a.pending && !b.pending;
+	}
+
+	// defer has a piece wait for the work of the other streams.
+	void defer(Piece &piece, char *p)
+	{
+		On device(device_);
+		Wait wait{p, {}};
+		for (cudaStream_t stream : piece.others) {
+			cudaEvent_t event;
+			C10_CUDA_CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+			C10_CUDA_CHECK(cudaEventRecord(event, stream));
+			wait.events.push_back(event);
+		}
+		piece.others.clear();
+		piece.pending = true;
+		waits_.push_back(std::move(wait));
+	}
+
+	void settle()
+	{
+		for (size_t i = 0; i < waits_.size();) {
+			auto &events = waits_[i].events;
+			while (!events.empty() && cudaEventQuery(events.back()) == cudaSuccess) {
+				(void)cudaEventDestroy(events.back());
+				events.pop_back();
+			}
+			if (!events.empty()) {
+				(void)cudaGetLastError();
+				i++;
+				continue;
+			}
+			auto piece = pieces_.find(waits_[i].p);
+			piece->second.pending = false;
+			join(piece);
+			waits_.erase(waits_.begin() + static_cast<ptrdiff_t>(i));
+		}
+	}
+
+	Block view(char *p, const Piece &piece) const
+	{
+		Block b{};
+		b.address = reinterpret_cast<uint64_t>(p);
+		b.segment = reinterpret_cast<uint64_t>(piece.segment);
+		b.size = static_cast<int64_t>(piece.size);
+		b.requested = piece.used ? static_cast<int64_t>(piece.requested) : 0;
+		b.stream = reinterpret_cast<uint64_t>(piece.stream);
+		b.id0 = id_.first;
+		b.id1 = id_.second;
+		b.state = piece.used ? USED : piece.pending ? PENDING : FREE;
+		b.small = piece.size <= SMALL;
+		return b;
+	}
+
+	template <class Stat> static void change(Stat &stat, int sign, size_t amount)
+	{
+		if (sign > 0)
+			stat.increase(amount);
+		else
+			stat.decrease(amount);
+	}
+
+	void count(int sign, const Piece &piece)
+	{
+		for (int kind : {0, piece.size <= SMALL ? 1 : 2}) {
+			change(stats_.allocation[kind], sign, 1);
+			change(stats_.active[kind], sign, 1);
+			change(stats_.allocated_bytes[kind], sign, piece.size);
+			change(stats_.active_bytes[kind], sign, piece.size);
+			change(stats_.requested_bytes[kind], sign, piece.requested);
+		}
+	}
+
+	void reserve(int sign, size_t size)
+	{
+		for (int kind : {0, 2}) {
+			change(stats_.segment[kind], sign, 1);
+			change(stats_.reserved_bytes[kind], sign, size);
+		}
+	}
+};
+
+} // namespace gm
