@@ -1,12 +1,14 @@
 """Runs PyTorch's own tests of CUDA, such as its test/test_cuda.py, with PyTorch's allocator and with gmstitch, and compares test by test.
 
-Usage: torch_tests.py [--gmstitch PROGRAM] [--only TEXT] [--chunk N] [--limit SECONDS] [--json FILE] TEST_FILE
+Usage: torch_tests.py [--gmstitch PROGRAM] [--only TEXT] [--chunk N] [--limit SECONDS] [--json FILE] [--apart] TEST_FILE
 
 A line for each test whose result differs: name | PyTorch's allocator | gmstitch | why that may be, from torch_tests.txt. The exit status is 1
 where a test differs that is not listed there. A test that ends the process, or takes longer than the limit, counts as a result, too.
+--apart runs both at a time, each on a GPU of its own; tests of several GPUs are then left out.
 """
 
 import argparse
+import concurrent.futures
 import importlib.util
 import json
 import os
@@ -85,9 +87,9 @@ def child(path, names):
         tests[name].run(result)
 
 
-def lines(command, limit):
-    """Runs a command, yields what it says of tests, and ends it when it says nothing for too long. Last comes its exit status."""
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+def lines(command, limit, **more):
+    """Runs a command, with more variables of the environment, yields what it says of tests, and ends it when it says nothing for too long. Last comes its exit status."""
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", env={**os.environ, **more})
     timer, output = None, []
     try:
         timer = threading.Timer(limit, process.kill)
@@ -106,12 +108,12 @@ def lines(command, limit):
     yield ["exit", status, "".join(output[-20:])]
 
 
-def results(prefix, path, names, chunk, limit):
+def results(prefix, path, names, chunk, limit, **more):
     """Returns {name: [word, text]} of all tests."""
     found, rest = {}, list(names)
     while rest:
         now, begun = rest[:chunk], None
-        for said in lines(prefix + [sys.executable, os.path.abspath(__file__), "--child", path] + now, limit):
+        for said in lines(prefix + [sys.executable, os.path.abspath(__file__), "--child", path] + now, limit, **more):
             if said[0] == "begin":
                 begun = said[1]
             elif said[0] == "end":
@@ -147,13 +149,20 @@ def main():
     parser.add_argument("--chunk", type=int, default=40)
     parser.add_argument("--limit", type=float, default=120)
     parser.add_argument("--json")
+    parser.add_argument("--apart", action="store_true")
     args = parser.parse_args()
     *listed, end = lines([sys.executable, os.path.abspath(__file__), "--child", args.file], 300)
     if end[1] or not listed:
         sys.exit("the tests cannot be listed: %s" % end[2])
     names = [n for n in listed[0] if args.only in n]
-    own = results([], args.file, names, args.chunk, args.limit)
-    gm = results([args.gmstitch, "run", "--"], args.file, names, args.chunk, args.limit)
+    common = args.file, names, args.chunk, args.limit
+    under = [args.gmstitch, "run", "--"]
+    if args.apart:
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            runs = pool.submit(results, [], *common, CUDA_VISIBLE_DEVICES="0"), pool.submit(results, under, *common, CUDA_VISIBLE_DEVICES="1")
+        own, gm = (r.result() for r in runs)
+    else:
+        own, gm = results([], *common), results(under, *common)
     if args.json:
         with open(args.json, "w") as f:
             json.dump({"own": own, "gmstitch": gm}, f, indent=1)

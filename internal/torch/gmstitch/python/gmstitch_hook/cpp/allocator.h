@@ -97,6 +97,8 @@ public:
 	void emptyCache() { emptyCache(Active::id()); }
 	void emptyCache(PoolID pool)
 	{
+		Context context = requests_.history.gather(RecordContext::ALL);
+		Requests::Requester now(context);
 		for (int device = 0; pool != NO_POOL && device < devices_; device++)
 			library().reset_pool(device, pool.first, pool.second);
 		if (pool == NO_POOL)

@@ -107,12 +107,11 @@ struct Library {
 		find_one(device_of, "gm_device_of");
 		find_one(blocks, "gm_blocks");
 		find_one(find, "gm_find");
-		std::string needed = missing;
 		find_one(share, "gm_share");
 		find_one(open_shared, "gm_open_shared");
 		find_one(close_shared, "gm_close_shared");
 		find_one(observe_segments, "gm_observe_segments");
-		return needed;
+		return missing;
 	}
 
 	// error is the text of this thread's last failure.

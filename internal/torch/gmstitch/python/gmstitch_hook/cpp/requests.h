@@ -117,8 +117,7 @@ public:
 	// observe has libgm.so tell of memory that comes and goes, as long as anybody listens.
 	void observe()
 	{
-		if (library.observe_segments)
-			library.observe_segments(history.watching() ? &segment_changed : nullptr);
+		library.observe_segments(history.watching() ? &segment_changed : nullptr);
 	}
 
 	// free_memory is what the driver has free of a device, and the whole.
@@ -130,9 +129,17 @@ public:
 		return {free, total};
 	}
 
+	// While a Requester exists, memory that comes and goes does so for its stack, which was gathered before any lock was taken.
+	class Requester {
+	public:
+		explicit Requester(const Context &stack) { requesting = &stack; }
+		~Requester() { requesting = nullptr; }
+		Requester(const Requester &) = delete;
+	};
+
 private:
 	static Requests *self;
-	static thread_local const Context *requesting; // the stack of the request that this thread makes
+	static thread_local const Context *requesting; // the stack of this thread's Requester
 
 	Owners owners_;
 	bool forked_ = false;
@@ -170,9 +177,8 @@ private:
 			if (p)
 				owners_.set(p, owner_of(device) | Owners::BORROWED);
 		} else {
-			requesting = &context;
+			Requester now(context);
 			p = library.try_malloc(size, device, stream);
-			requesting = nullptr;
 			if (p)
 				owners_.set(p, owner_of(device));
 		}

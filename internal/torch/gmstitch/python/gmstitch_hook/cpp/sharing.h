@@ -16,9 +16,8 @@ public:
 	caching::ShareableHandle share(void *p) const
 	{
 		char handle[1024];
-		size_t n = library_.share ? library_.share(p, handle, sizeof handle) : 0;
-		TORCH_CHECK(n > 0 && n <= sizeof handle, "Memory cannot be shared with other processes: ",
-			library_.share ? library_.error() : "this libgm.so has no gm_share");
+		size_t n = library_.share(p, handle, sizeof handle);
+		TORCH_CHECK(n > 0 && n <= sizeof handle, "Memory cannot be shared with other processes: ", library_.error());
 		return {0, PREFIX + std::string(handle, n)};
 	}
 
@@ -35,9 +34,8 @@ public:
 			return stock_.getIpcDevPtr(handle);
 		}
 		const char *text = handle.c_str() + PREFIX.size();
-		void *p = library_.open_shared ? library_.open_shared(text, handle.size() - PREFIX.size(), current_device()) : nullptr;
-		TORCH_CHECK(p, "Memory of another process cannot be mapped: ",
-			library_.open_shared ? library_.error() : "this libgm.so has no gm_open_shared");
+		void *p = library_.open_shared(text, handle.size() - PREFIX.size(), current_device());
+		TORCH_CHECK(p, "Memory of another process cannot be mapped: ", library_.error());
 		auto shared = std::shared_ptr<void>(p, [this, handle](void *q) { close(handle, q); });
 		opened_[handle] = shared;
 		return shared;
