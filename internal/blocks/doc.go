@@ -37,6 +37,7 @@
 //	torch_expandable.go               expandable segments
 //	torch_pools.go                    private pools of CUDA graphs
 //	torch_exchange.go                 brings a private pool back to an earlier state
+//	torch_outside.go                  segments for small requests that are served elsewhere, as libgm.so does in C
 //	torch_restore.go                  starts from memory that was in use before a recording
 //
 // The allocators that these are compared with:

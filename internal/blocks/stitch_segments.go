@@ -104,10 +104,11 @@ func (s *Stitch) blocksIn(h *heap, v *SegmentView, used []BlockView) []BlockView
 
 // Pending returns the bytes in blocks that were freed and that other streams still use, those of small requests first.
 func (s *Stitch) Pending() (small, large int64) {
+	small, large = s.torch.Pending()
 	for id := range s.lender.events {
 		large += s.places[id].size
 	}
-	return 0, large
+	return small, large
 }
 
 // Holdings implements Allocator: the pieces, and what PyTorch's allocator holds beside them. It joins what is warm with the free memory.

@@ -1,6 +1,7 @@
 package blocks
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -59,6 +60,7 @@ type Torch struct {
 	expandables []*expandable
 	lender      lender
 	stats       Stats
+	outside     *outside // nil unless small requests are served elsewhere
 }
 
 // torchPool is the small or the large half of a pool.
@@ -282,7 +284,13 @@ func (t *Torch) join(id, j int32, l *lane) {
 }
 
 // Capture implements [Resident]. During a capture, what waits for an event keeps waiting.
-func (t *Torch) Capture(on bool) error { return t.lender.capture(on) }
+func (t *Torch) Capture(on bool) error {
+	err := t.lender.capture(on)
+	if t.outside != nil {
+		err = errors.Join(err, t.outside.lender.capture(on))
+	}
+	return err
+}
 
 // Stats implements Allocator.
 func (t *Torch) Stats() Stats { return t.stats }

@@ -89,7 +89,7 @@ func (t *Torch) Empty() error {
 	if err := t.releaseFree(t.pools[1]); err != nil {
 		return err
 	}
-	return t.releaseFree(t.pools[0])
+	return errors.Join(t.releaseFree(t.pools[0]), t.emptyOutside())
 }
 
 // Idle returns the addresses of the segments from MemAlloc that are wholly free, in the order in which Empty releases them. It first frees

@@ -83,6 +83,9 @@ func (t *Torch) Pending() (small, large int64) {
 			large += b.size
 		}
 	}
+	if t.outside != nil {
+		small += t.outside.pending()
+	}
 	return small, large
 }
 

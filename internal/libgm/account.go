@@ -21,16 +21,15 @@ func kindOf(taken int64) int {
 // enter counts a request that was met.
 func (g *gpu) enter(e *entry) {
 	g.ledger.Put(e.ptr, *e)
-	a := g.account
+	a := &g.account
+	a.open()
 	for _, kind := range [2]int{page.All, kindOf(e.taken)} {
 		a.Allocation[kind].Add(1)
 		a.AllocatedBytes[kind].Add(e.taken)
 		a.RequestedBytes[kind].Add(e.requested)
 		a.ActiveBytes[kind].Add(e.taken)
 	}
-	if a.DriverCalls != g.calls || g.pending[page.All] != 0 {
-		g.sync()
-	}
+	a.close()
 	if g.events != nil {
 		g.events.add(eventAlloc, e)
 	}
@@ -38,13 +37,15 @@ func (g *gpu) enter(e *entry) {
 
 // leave counts a request whose memory was released.
 func (g *gpu) leave(e *entry) {
-	a := g.account
+	a := &g.account
+	a.open()
 	for _, kind := range [2]int{page.All, kindOf(e.taken)} {
 		a.Allocation[kind].Sub(1)
 		a.AllocatedBytes[kind].Sub(e.taken)
 		a.RequestedBytes[kind].Sub(e.requested)
 		a.ActiveBytes[kind].Sub(e.taken)
 	}
+	a.close()
 	if g.events != nil {
 		g.events.add(eventFree, e)
 	}
@@ -62,12 +63,21 @@ type (
 	}
 )
 
+// follow is sync where there may be something new.
+func (g *gpu) follow() {
+	if g.account.DriverCalls != g.calls || g.pending[page.All] != 0 {
+		g.sync()
+	}
+}
+
 // sync copies what only the allocator counts into the account.
 func (g *gpu) sync() {
 	g.calls = g.account.DriverCalls
 	if g.broken {
 		return
 	}
+	g.account.open()
+	defer g.account.close()
 	g.account.Retries = g.alloc.Stats().Retries - g.since.retries
 	if s, ok := g.alloc.(stitcher); ok {
 		g.account.Stitches = s.Stitches() - g.since.stitches
@@ -96,6 +106,9 @@ func (g *gpu) setPending(kind int, bytes int64) {
 // of the devices that are open, a bit each: their handles are the same.
 func (g *gpu) recordStream(p cuda.Ptr, stream cuda.Stream, opened uint32) bool {
 	g.drain()
+	if e, ok := g.small.find(p, true); ok {
+		g.ledger.Put(p, e)
+	}
 	e := g.ledger.Find(p)
 	if e == nil {
 		return false
@@ -119,28 +132,47 @@ func (g *gpu) borrow(e *entry, stream cuda.Stream) {
 	if e.flags&plain != 0 || g.broken || stream == e.stream {
 		return
 	}
-	if err := g.alloc.RecordStream(e.ptr, stream); err != nil {
+	if e.flags&inC != 0 {
+		g.small.stitch.Torch().LendOutside(e.ptr, e.taken, stream)
+	} else if err := g.alloc.RecordStream(e.ptr, stream); err != nil {
 		g.complain("record stream", err)
 		return
 	}
 	e.flags |= lent
 }
 
+// find returns the live request at p, and whether there is one.
+func (g *gpu) find(p cuda.Ptr) (entry, bool) {
+	g.drain()
+	if e, ok := g.small.find(p, false); ok {
+		return e, true
+	}
+	if e := g.ledger.Find(p); e != nil {
+		return *e, true
+	}
+	return entry{}, false
+}
+
+// each calls f for each live request.
+func (g *gpu) each(f func(e *entry)) {
+	g.small.each(f)
+	g.ledger.Each(func(_ cuda.Ptr, e *entry) { f(e) })
+}
+
 // knows says whether p is a live request.
 func (g *gpu) knows(p cuda.Ptr) bool {
-	g.drain()
-	return g.ledger.Find(p) != nil
+	_, ok := g.find(p)
+	return ok
 }
 
 // base returns the start and the size of the memory that an address lies in.
 func (g *gpu) base(p cuda.Ptr) (cuda.Ptr, int64) {
-	g.drain()
-	if e := g.ledger.Find(p); e != nil {
+	if e, ok := g.find(p); ok {
 		return e.ptr, e.taken
 	}
 	var base cuda.Ptr
 	var size int64
-	g.ledger.Each(func(_ cuda.Ptr, e *entry) {
+	g.each(func(e *entry) {
 		if p >= e.ptr && p < e.ptr+cuda.Ptr(e.taken) {
 			base, size = e.ptr, e.taken
 		}
@@ -165,7 +197,9 @@ func (g *gpu) empty() {
 // resetStats sets peaks to the current values, or sets the accumulated counters to zero.
 func (g *gpu) resetStats(peaks bool) {
 	g.drain()
-	a := g.account
+	a := &g.account
+	a.open()
+	defer a.close()
 	for _, counters := range []*[page.Kinds]page.Counter{
 		&a.Allocation, &a.AllocatedBytes, &a.RequestedBytes, &a.ActiveBytes, &a.ReservedBytes, &a.Segment,
 	} {

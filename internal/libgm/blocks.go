@@ -19,7 +19,7 @@ func go_blocks(device C.int, to *C.struct_gm_block, room C.size_t) (n C.int64_t)
 //export go_find
 func go_find(device C.int, p C.uint64_t, b *C.struct_gm_block) (known C.bool) {
 	defer guard(device)
-	return C.bool(self.gpu(device).find(cuda.Ptr(p), b))
+	return C.bool(self.gpu(device).describe(cuda.Ptr(p), b))
 }
 
 // blocks writes the blocks of all segments, as many as there is room for, and returns their number.
@@ -52,11 +52,10 @@ func stateOf(state string) int {
 	return C.GM_FREE
 }
 
-// find describes a live request as the only block of a segment.
-func (g *gpu) find(p cuda.Ptr, b *C.struct_gm_block) bool {
-	g.drain()
-	e := g.ledger.Find(p)
-	if e == nil {
+// describe fills in a live request as the only block of a segment.
+func (g *gpu) describe(p cuda.Ptr, b *C.struct_gm_block) bool {
+	e, ok := g.find(p)
+	if !ok {
 		return false
 	}
 	*b = C.struct_gm_block{

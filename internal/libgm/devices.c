@@ -27,46 +27,26 @@ bool gm_device_valid(int device) { return device >= 0 && device < GM_DEVICES; }
 
 bool gm_device_open(int device) { return gm_device_valid(device) && atomic_load(&gm_opened) >> device & 1; }
 
-void gm_set_open(int device, uint64_t *version)
+void gm_set_open(int device, uint64_t *version, void *account)
 {
 	gm_devices[device].version = (_Atomic uint64_t *)version;
+	gm_devices[device].account = account;
 	atomic_fetch_or(&gm_opened, UINT32_C(1) << device);
 }
 
-static void begin_change(struct gm_device *d)
-{
-	uint64_t version = atomic_load_explicit(d->version, memory_order_relaxed);
-	atomic_store_explicit(d->version, version + 1, memory_order_relaxed);
-	atomic_thread_fence(memory_order_release);
-}
-
-void gm_lock(int device)
-{
-	struct gm_device *d = &gm_devices[device];
-	pthread_mutex_lock(&d->lock);
-	begin_change(d);
-}
+void gm_lock(int device) { pthread_mutex_lock(&gm_devices[device].lock); }
 
 bool gm_lock_at_exit(int device)
 {
-	struct gm_device *d = &gm_devices[device];
 	for (int i = 0; i < 1000; i++) {
-		if (pthread_mutex_trylock(&d->lock) == 0) {
-			begin_change(d);
+		if (pthread_mutex_trylock(&gm_devices[device].lock) == 0)
 			return true;
-		}
 		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 	}
 	return false;
 }
 
-void gm_unlock(int device)
-{
-	struct gm_device *d = &gm_devices[device];
-	uint64_t version = atomic_load_explicit(d->version, memory_order_relaxed);
-	atomic_store_explicit(d->version, (version | 1) + 1, memory_order_release);
-	pthread_mutex_unlock(&d->lock);
-}
+void gm_unlock(int device) { pthread_mutex_unlock(&gm_devices[device].lock); }
 
 /* gm_push returns false when the queue is full. */
 bool gm_push(int device, uint64_t address)

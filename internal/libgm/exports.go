@@ -26,19 +26,31 @@ func go_open(device C.int) (opened C.bool) {
 	return true
 }
 
+// go_malloc serves a request. If hold is set C is to hold it, and to count taken bytes for it. A special request is in the ledger as well.
+//
 //export go_malloc
-func go_malloc(device C.int, size C.int64_t, stream C.uint64_t, pool C.int32_t) (p C.uint64_t) {
+func go_malloc(device C.int, size C.int64_t, stream C.uint64_t, pool C.int32_t, hold C.bool) (
+	p C.uint64_t, taken C.int64_t, special C.bool,
+) {
 	defer func() {
 		if r := recover(); r != nil {
-			p = C.uint64_t(self.afterPanic(int(device), int64(size), r))
+			p, taken, special = C.uint64_t(self.afterPanic(int(device), int64(size), r)), 0, false
 		}
 	}()
 	g := self.gpu(device)
-	ptr, err := g.malloc(int64(size), cuda.Stream(stream), int32(pool))
+	e, err := g.malloc(int64(size), cuda.Stream(stream), int32(pool))
 	if err != nil {
 		fail(g.failure(int64(size), err))
+		return 0, 0, false
 	}
-	return C.uint64_t(ptr)
+	if !hold {
+		g.enter(&e)
+		return C.uint64_t(e.ptr), 0, false
+	}
+	if e.special() {
+		g.ledger.Put(e.ptr, e)
+	}
+	return C.uint64_t(e.ptr), C.int64_t(e.taken), C.bool(e.special())
 }
 
 // fail keeps the text of a failure for this thread.
@@ -52,7 +64,7 @@ func (p *process) broke(device int, reason any) *gpu {
 	p.log.printf("device %d: BUG: %v; from now on the driver serves all requests\n%s", device, reason, debug.Stack())
 	g := p.gpus[device].Load()
 	if g != nil {
-		g.broken = true
+		g.fallBack()
 	}
 	return g
 }
@@ -68,11 +80,13 @@ func (p *process) afterPanic(device int, size int64, reason any) (ptr cuda.Ptr) 
 	if g == nil {
 		return 0
 	}
-	ptr, err := g.malloc(size, 0, 0)
+	e, err := g.malloc(size, 0, 0)
 	if err != nil {
 		fail(g.failure(size, err))
+		return 0
 	}
-	return ptr
+	g.enter(&e)
+	return e.ptr
 }
 
 // guard is deferred by what has no result to give after a panic.
@@ -86,6 +100,12 @@ func guard(device C.int) {
 func go_drain(device C.int) {
 	defer guard(device)
 	self.gpu(device).drain()
+}
+
+//export go_grow
+func go_grow(device C.int, stream C.uint64_t) (grown C.bool) {
+	defer guard(device)
+	return C.bool(self.gpu(device).grow(cuda.Stream(stream)))
 }
 
 //export go_record_stream
@@ -149,7 +169,7 @@ func go_get_stats(device C.int, stats *C.struct_gm_stats) {
 	g := self.gpu(device)
 	g.drain()
 	g.sync()
-	*(*page.Account)(unsafe.Pointer(stats)) = *g.account
+	*(*page.Account)(unsafe.Pointer(stats)) = g.account.copy()
 }
 
 //export go_reset_stats

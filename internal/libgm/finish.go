@@ -89,7 +89,7 @@ type planned interface {
 func writeSummary(to io.Writer, open []*gpu) error {
 	s := summary{PID: os.Getpid(), Command: commandLine(), Allocator: self.settings.alloc, Devices: []deviceSummary{}}
 	for _, g := range open {
-		d := deviceSummary{Device: g.ordinal, Total: g.meter.total, Account: *g.account}
+		d := deviceSummary{Device: g.ordinal, Total: g.meter.total, Account: g.account.copy()}
 		if a, ok := g.alloc.(planned); ok {
 			d.Plan = new(planSummary)
 			d.Plan.Followed, d.Plan.Strayed = a.Followed()

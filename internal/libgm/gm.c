@@ -16,6 +16,28 @@ static void *refuse(const char *text)
 
 bool gm_open(int device) { return gm_device_open(device) || go_open(device); }
 
+#define LEGACY ((void *)1)     /* the same stream as 0 */
+#define PER_THREAD ((void *)2) /* another stream in each thread */
+
+/* from_go enters Go: for a segment from which a small request is served, or for the request. */
+static void *from_go(int device, size_t size, uint64_t stream, int32_t pool, bool plain)
+{
+	bool small = plain && size <= GM_SMALL_SIZE;
+	void *p = NULL;
+	gm_lock(device);
+	while (small && !p && (small = gm_small_room(device, stream)) && !(p = gm_small_get(device, size, stream)))
+		small = go_grow(device, stream);
+	if (!p) {
+		bool hold = gm_small_holds(device);
+		struct go_malloc_return r = go_malloc(device, (int64_t)size, stream, pool, hold);
+		if (r.r1)
+			gm_small_hold(device, r.r0, size, r.r1, stream, r.r2);
+		p = (void *)(uintptr_t)r.r0;
+	}
+	gm_unlock(device);
+	return p;
+}
+
 void *gm_try_malloc(size_t size, int device, void *stream)
 {
 	if (!size)
@@ -27,10 +49,11 @@ void *gm_try_malloc(size_t size, int device, void *stream)
 	if (!gm_open(device))
 		return NULL;
 	int32_t pool = gm_pool_of(device, stream);
-	gm_lock(device);
-	uint64_t p = go_malloc(device, (int64_t)size, (uint64_t)(uintptr_t)stream, pool);
-	gm_unlock(device);
-	return (void *)(uintptr_t)p;
+	bool plain = !pool && stream != PER_THREAD;
+	if (stream == LEGACY)
+		stream = NULL;
+	void *p = plain && size <= GM_SMALL_SIZE ? gm_small_get(device, size, (uint64_t)(uintptr_t)stream) : NULL;
+	return p ? p : from_go(device, size, (uint64_t)(uintptr_t)stream, pool, plain);
 }
 
 void *gm_malloc(ssize_t size, int device, void *stream)
@@ -47,7 +70,9 @@ void gm_free(void *p, ssize_t size, int device, void *stream)
 	(void)stream;
 	if (!p || forked() || !gm_device_open(device))
 		return;
-	while (!gm_push(device, (uint64_t)(uintptr_t)p)) {
+	uint64_t address = (uint64_t)(uintptr_t)p;
+	enum gm_fate fate = gm_small_put(device, address);
+	while (fate != GM_FREED && !gm_push(device, fate == GM_COUNTED ? address | GM_COUNTED_BIT : address)) {
 		gm_lock(device);
 		go_drain(device);
 		gm_unlock(device);
@@ -87,6 +112,9 @@ int gm_device_of(void *p)
 	for (int device = 0; p && !forked() && device < GM_DEVICES; device++) {
 		if (!gm_device_open(device))
 			continue;
+		struct gm_view view;
+		if (gm_small_find(device, (uint64_t)(uintptr_t)p, false, &view))
+			return device;
 		gm_lock(device);
 		bool known = go_knows(device, (uint64_t)(uintptr_t)p);
 		gm_unlock(device);

@@ -1,5 +1,8 @@
 package main
 
+// #include "libgm.h"
+import "C"
+
 import (
 	"errors"
 	"fmt"
@@ -26,25 +29,24 @@ type gpu struct {
 	alloc   blocks.Allocator
 	freed   queue
 	ledger  ledger
-	shown   *page.Device
-	account *page.Account // in shown
+	account books
+	small   small
 	pools   pools
 	pace    pace
 	events  *events // nil unless requests are recorded
 
-	deferred  []entry                           // freed during a capture, and plain or lent
-	pending   [page.Kinds]int64                 // bytes freed that other streams still use
-	calls     int64                             // driver calls at the last request
-	allocated int64                             // what the allocator says that it has handed out
-	since     struct{ retries, stitches int64 } // the allocator's, when the account was last reset
-	broken    bool                              // the allocator panicked: it is not called again
+	deferred []entry                           // freed during a capture, and plain or lent
+	pending  [page.Kinds]int64                 // bytes freed that other streams still use
+	calls    int64                             // driver calls at the last request
+	since    struct{ retries, stitches int64 } // the allocator's, when the account was last reset
+	broken   bool                              // the allocator panicked: it is not called again
 }
 
 func newGPU(ordinal int, dev cuda.Device, total int64, shown *page.Device, p *process) (*gpu, error) {
 	g := &gpu{
-		ordinal: ordinal, log: p.log, freed: newQueue(ordinal), ledger: newLedger(), shown: shown, account: &shown.Account,
-		meter: newMeter(dev, ordinal, total, &shown.Account, p), pools: newPools(),
+		ordinal: ordinal, log: p.log, freed: newQueue(ordinal), ledger: newLedger(), account: newBooks(ordinal, shown), pools: newPools(),
 	}
+	g.meter = newMeter(dev, total, g.account, p)
 	var err error
 	g.meter.setLimit(p.settings.limit)
 	g.dev = retry.New(g.meter, g.complain)
@@ -57,32 +59,35 @@ func newGPU(ordinal int, dev cuda.Device, total int64, shown *page.Device, p *pr
 			p.log.printf("GM_STATS: %v; requests are not recorded", err)
 		}
 	}
+	g.small = newSmall(ordinal, g.alloc, g.events != nil)
 	return g, nil
 }
 
-// malloc serves a request.
-func (g *gpu) malloc(size int64, stream cuda.Stream, pool int32) (cuda.Ptr, error) {
+// malloc serves a request, which is not in the account yet.
+func (g *gpu) malloc(size int64, stream cuda.Stream, pool int32) (e entry, err error) {
 	g.drain()
+	g.small.look()
 	if pool != 0 {
 		g.ask(blocks.Pool(pool), stream)
 	}
-	e := entry{requested: size, stream: stream, pool: pool}
+	e = entry{requested: size, stream: stream, pool: pool}
 	if stream == legacyStream {
 		e.stream = 0
 	}
 	g.meter.stream = e.stream
-	err := g.serve(&e)
-	if err != nil {
+	if err = g.serve(&e); err != nil {
 		if err = g.retry(&e, err); err != nil {
+			g.account.open()
 			g.account.OOMs++
-			return 0, err
+			g.account.close()
+			return entry{}, err
 		}
 	}
 	if stream == perThreadStream {
 		g.borrow(&e, 0)
 	}
-	g.enter(&e)
-	return e.ptr, nil
+	g.follow()
+	return e, nil
 }
 
 // serve has the allocator serve a request, or the driver itself when the allocator is broken. What exceeds the whole device is
@@ -91,9 +96,9 @@ func (g *gpu) serve(e *entry) (err error) {
 	if g.broken || e.requested > g.meter.limit {
 		return g.servePlain(e)
 	}
+	before := g.handedOut()
 	e.ptr, err = g.alloc.Malloc(e.requested, e.stream, blocks.Pool(e.pool))
-	allocated := g.handedOut()
-	e.taken, g.allocated = allocated-g.allocated, allocated
+	e.taken = g.handedOut() - before
 	return err
 }
 
@@ -106,11 +111,60 @@ func (g *gpu) handedOut() int64 {
 }
 
 // release returns the memory of a request to the allocator.
-func (g *gpu) release(e *entry) {
-	g.allocated -= e.taken
-	if err := g.alloc.Free(e.ptr); err != nil {
+func (g *gpu) release(p cuda.Ptr) {
+	if g.broken {
+		return
+	}
+	if err := g.alloc.Free(p); err != nil {
 		g.complain("free", err)
 	}
+}
+
+// fallBack has the driver serve all requests from now on.
+func (g *gpu) fallBack() {
+	g.broken = true
+	g.small.end(func(e *entry) { g.ledger.Put(e.ptr, *e) })
+}
+
+// grow gives C a segment for small requests of a stream, unless memory has become free for them. It reports whether it did either.
+func (g *gpu) grow(stream cuda.Stream) bool {
+	g.drain()
+	g.small.look()
+	g.meter.stream = stream
+	if g.returned() {
+		return true
+	}
+	p, err := g.small.stitch.OutsideSegment()
+	if err != nil {
+		return g.returned() // before it failed it has waited for them
+	}
+	g.follow()
+	if bool(C.gm_small_add(g.small.ordinal, C.uint64_t(p), C.uint64_t(stream))) {
+		return true
+	}
+	if err := g.small.stitch.Torch().DropOutsideSegment(p); err != nil {
+		g.complain("free a segment", err)
+	}
+	return false
+}
+
+// returned reports whether C got blocks back that other streams had used, since it was last asked.
+func (g *gpu) returned() bool {
+	any, err := g.small.stitch.Torch().ProcessOutside()
+	if err != nil {
+		g.complain("process events", err)
+	}
+	return any
+}
+
+// freeInC frees a block of C that was in the ledger.
+func (g *gpu) freeInC(e *entry) {
+	if e.flags&lent == 0 {
+		g.small.Return(e.ptr)
+	} else if err := g.small.stitch.Torch().FreeOutside(e.ptr); err != nil {
+		g.complain("free", err)
+	}
+	g.sync()
 }
 
 func (g *gpu) servePlain(e *entry) (err error) {
@@ -140,7 +194,20 @@ func (g *gpu) retry(e *entry, first error) error {
 // drain frees the addresses that were queued since the last request.
 func (g *gpu) drain() {
 	for p, ok := g.freed.pop(); ok; p, ok = g.freed.pop() {
-		g.free(p)
+		if p&C.GM_COUNTED_BIT != 0 {
+			g.freeCounted(p &^ C.GM_COUNTED_BIT)
+		} else {
+			g.free(p)
+		}
+	}
+}
+
+// freeCounted frees what C held.
+func (g *gpu) freeCounted(p cuda.Ptr) {
+	if e, ok := g.ledger.Take(p); ok {
+		g.giveBack(&e)
+	} else {
+		g.release(p)
 	}
 }
 
@@ -160,11 +227,16 @@ func (g *gpu) free(p cuda.Ptr) {
 		return
 	}
 	g.leave(&e)
+	g.giveBack(&e)
+}
+
+// giveBack returns the memory of a request that has left the account.
+func (g *gpu) giveBack(e *entry) {
 	if e.flags != 0 || g.broken {
-		g.freeSpecial(&e)
+		g.freeSpecial(e)
 		return
 	}
-	g.release(&e)
+	g.release(e.ptr)
 }
 
 // freeSpecial frees what did not come from the allocator, or is used by other streams than its own.
@@ -177,8 +249,10 @@ func (g *gpu) freeSpecial(e *entry) {
 			g.complain("free", err)
 		}
 	case g.broken:
+	case e.flags&inC != 0:
+		g.freeInC(e)
 	default:
-		g.release(e)
+		g.release(e.ptr)
 		g.sync()
 	}
 }

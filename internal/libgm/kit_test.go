@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -108,6 +109,7 @@ type run struct {
 	kit
 	env []string
 	dir string // for files of this run
+	in  []byte // standard input
 	out string // standard output
 	err string // standard error
 	rc  int
@@ -132,7 +134,7 @@ func (r *run) do(t testing.TB, program string, args ...string) *run {
 	t.Helper()
 	var out, errOut strings.Builder
 	cmd := exec.Command(program, args...)
-	cmd.Env, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = r.env, &out, &errOut, time.Second
+	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = r.env, bytes.NewReader(r.in), &out, &errOut, time.Second
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

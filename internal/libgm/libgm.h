@@ -14,6 +14,9 @@
 
 #define GM_DEVICES 32
 #define GM_FREES 1024
+#define GM_UNIT INT64_C(512)                  /* sizes of blocks are multiples of it, in bytes */
+#define GM_SMALL_SIZE ((size_t)1 << 20)       /* the largest small request, in bytes */
+#define GM_SEGMENT_UNITS 4096                /* of a segment of small requests, which is of 2 MiB */
 
 #pragma GCC visibility push(hidden)
 
@@ -23,11 +26,16 @@ struct gm_freed {
 	uint64_t address;
 };
 
-/* A device as C knows it: a lock that is held while Go works on the device, and the addresses that were freed since, so that
- * gm_free neither waits nor enters Go. Many threads push, whoever holds the lock pops. */
+/* A device as C knows it: a lock that is held while Go works on the device, also during calls of the driver; the addresses that were freed
+ * since, so that gm_free neither waits for that nor enters Go, where many threads push and whoever holds the lock pops; and the account,
+ * with a lock that is held for a few instructions, with or without the other. */
 struct gm_device {
 	pthread_mutex_t lock;
 	_Atomic uint64_t *version; /* in the page of statistics: odd while they change */
+	struct gm_stats *account;  /* in the page of statistics */
+	_Alignas(64) _Atomic uint32_t changing; /* the lock of the account and of small.c: account.c */
+	_Atomic int64_t small_bytes; /* in blocks of small.c that are handed out */
+	_Atomic int64_t small_most; /* the most that this was since Go looked */
 	_Alignas(64) _Atomic uint64_t pushed;
 	_Alignas(64) struct gm_freed freed[GM_FREES];
 };
@@ -37,12 +45,73 @@ extern struct gm_device gm_devices[GM_DEVICES];
 extern _Atomic uint32_t gm_opened; /* a bit for each device that was used */
 bool gm_device_valid(int device);
 bool gm_device_open(int device);
-void gm_set_open(int device, uint64_t *version);
+void gm_set_open(int device, uint64_t *version, void *account);
 /* A device is named by its number: cgo passes the address of an element of a C array as that of a copy. */
 void gm_lock(int device);
 bool gm_lock_at_exit(int device); /* gives up after a second: a thread may be stuck in the driver */
 void gm_unlock(int device);
 bool gm_push(int device, uint64_t address);
+
+/* An address that is pushed with this bit is of a block that the account has left already. */
+#define GM_COUNTED_BIT 1
+
+/* account.c */
+void gm_account_wait(int device);
+void gm_account_wake(int device);
+void gm_account_enter(struct gm_stats *account, int64_t taken, int64_t requested);
+void gm_account_leave(struct gm_stats *account, int64_t taken, int64_t requested);
+
+static inline void gm_account_lock(int device)
+{
+	struct gm_device *d = &gm_devices[device];
+	uint32_t unlocked = 0;
+	if (!atomic_compare_exchange_strong_explicit(&d->changing, &unlocked, 1, memory_order_acquire, memory_order_relaxed))
+		gm_account_wait(device);
+	uint64_t version = atomic_load_explicit(d->version, memory_order_relaxed);
+	atomic_store_explicit(d->version, version + 1, memory_order_relaxed);
+	atomic_thread_fence(memory_order_release);
+}
+
+static inline void gm_account_unlock(int device)
+{
+	struct gm_device *d = &gm_devices[device];
+	uint64_t version = atomic_load_explicit(d->version, memory_order_relaxed);
+	atomic_store_explicit(d->version, version + 1, memory_order_release);
+	if (atomic_exchange_explicit(&d->changing, 0, memory_order_release) == 2)
+		gm_account_wake(device);
+}
+
+/* small.c: all but the first three with the lock of the device held. */
+enum gm_fate { GM_UNKNOWN, GM_FREED, GM_COUNTED }; /* of what gm_free was given */
+enum gm_block_state {
+	GM_NO_BLOCK,
+	GM_FREE_BLOCK,
+	GM_LIVE_BLOCK,
+	GM_LENT_BLOCK, /* live, and other streams use it: in Go's ledger */
+	GM_AWAITED_BLOCK, /* lent and freed: Go waits for those streams */
+	GM_LARGE_BLOCK, /* a live block of Go's allocator */
+	GM_SPECIAL_BLOCK, /* the same, in Go's ledger */
+};
+struct gm_view { /* a block; what is not live has requested nothing */
+	uint64_t address, stream;
+	int64_t requested, taken; /* bytes */
+	int32_t state;
+	bool first; /* a segment begins here, or it is a large block */
+};
+void *gm_small_get(int device, size_t bytes, uint64_t stream); /* NULL: only Go can serve the request */
+enum gm_fate gm_small_put(int device, uint64_t address); /* GM_COUNTED: for Go to free, but in the account it is freed */
+/* gm_small_find finds a live request that is not in Go's ledger; lend passes it on to that. */
+bool gm_small_find(int device, uint64_t address, bool lend, struct gm_view *view);
+bool gm_small_room(int device, uint64_t stream); /* whether blocks of this stream, and a segment for them, may be added */
+bool gm_small_holds(int device); /* whether C is to hold requests that Go serves, and has room for one more */
+void gm_small_hold(int device, uint64_t address, size_t bytes, int64_t taken, uint64_t stream, bool special);
+void gm_small_drop(int device, uint64_t address); /* counts a special request as freed, and forgets it */
+bool gm_small_add(int device, uint64_t address, uint64_t stream); /* a segment; false if there is no room for it */
+uint64_t gm_small_remove(int device); /* takes out a segment that is wholly free, 0 if there is none */
+void gm_small_return(int device, uint64_t address); /* frees a block that was lent */
+size_t gm_small_view(int device, struct gm_view *views, size_t n); /* copies at most n blocks, segment by segment; how many there are */
+void gm_small_begin(int device); /* before it nothing is served */
+void gm_small_end(int device); /* forgets all requests; nothing more is served */
 
 /* fork.c */
 extern atomic_bool gm_forked; /* this process is a forked child */

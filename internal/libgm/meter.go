@@ -18,13 +18,12 @@ var errCapturing = fmt.Errorf("not possible now: %w", cuda.ErrCapturing)
 // events (meter_event.go) are not counted.
 type meter struct {
 	cuda.Device
-	account   *page.Account
-	total     int64    // bytes of the device
-	most      int64    // bytes that may ever be taken
-	limit     int64    // bytes that may be taken now
-	capturing bool     // a CUDA graph is being captured, or may be
-	process   *process // where the other devices are
-	ordinal   int
+	account   books
+	total     int64       // bytes of the device
+	most      int64       // bytes that may ever be taken
+	limit     int64       // bytes that may be taken now
+	capturing bool        // a CUDA graph is being captured, or may be
+	process   *process    // where the other devices are
 	stream    cuda.Stream // of the request that is being served
 
 	allocs  map[cuda.Ptr]extent
@@ -33,23 +32,28 @@ type meter struct {
 	away    map[cuda.Event]cuda.Device // the events that are of other devices
 }
 
-func newMeter(dev cuda.Device, ordinal int, total int64, account *page.Account, p *process) *meter {
+func newMeter(dev cuda.Device, total int64, account books, p *process) *meter {
 	return &meter{
-		Device: dev, account: account, total: total, most: total, limit: total, process: p, ordinal: ordinal,
+		Device: dev, account: account, total: total, most: total, limit: total, process: p,
 		allocs: map[cuda.Ptr]extent{}, handles: map[cuda.Handle]int64{}, mapped: map[cuda.Ptr]extent{}, away: map[cuda.Event]cuda.Device{},
 	}
 }
 
 // timed counts calls that began at a time.
 func (m *meter) timed(begin time.Time, calls int64) {
+	took := int64(time.Since(begin))
+	m.account.open()
+	defer m.account.close()
 	m.account.DriverCalls += calls
-	m.account.DriverNS += int64(time.Since(begin))
+	m.account.DriverNS += took
 }
 
 func (m *meter) reserved() int64 { return m.account.ReservedBytes[page.All].Current }
 
 // take counts a piece of physical memory.
 func (m *meter) take(size int64) {
+	m.account.open()
+	defer m.account.close()
 	for _, kind := range [2]int{page.All, pieceKind(size)} {
 		m.account.ReservedBytes[kind].Add(size)
 		m.account.Segment[kind].Add(1)
@@ -57,6 +61,8 @@ func (m *meter) take(size int64) {
 }
 
 func (m *meter) give(size int64) {
+	m.account.open()
+	defer m.account.close()
 	for _, kind := range [2]int{page.All, pieceKind(size)} {
 		m.account.ReservedBytes[kind].Sub(size)
 		m.account.Segment[kind].Sub(1)

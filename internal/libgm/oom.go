@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"gm/internal/cuda"
 	"gm/internal/libgm/page"
 )
 
@@ -21,7 +20,7 @@ func (g *gpu) failure(size int64, err error) string {
 	if infoErr != nil {
 		total = g.meter.total
 	}
-	a := g.account
+	a := g.account.copy()
 	var text strings.Builder
 	fmt.Fprintf(&text, "CUDA out of memory. Tried to allocate %s. GPU %d has a total capacity of %s of which %s is free.",
 		amount(size), g.ordinal, amount(total), amount(free))
@@ -43,7 +42,7 @@ type holder struct{ size, count int64 }
 // writeHolders writes the largest live requests, and the sizes that take the most.
 func (g *gpu) writeHolders(text *strings.Builder) {
 	counts := map[int64]int64{}
-	g.ledger.Each(func(_ cuda.Ptr, e *entry) { counts[e.requested]++ })
+	g.each(func(e *entry) { counts[e.requested]++ })
 	var holders []holder
 	for size, count := range counts {
 		holders = append(holders, holder{size, count})

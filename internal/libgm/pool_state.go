@@ -101,14 +101,21 @@ func (g *gpu) replace(pool blocks.Pool, live []entry, places []blocks.Place) {
 	}
 	for p, e := range before {
 		g.ledger.Take(p)
-		g.leave(&e)
+		if g.small.stitch != nil {
+			g.small.drop(p)
+		} else {
+			g.leave(&e)
+		}
 	}
-	g.allocated = g.handedOut()
 	for i := range entered {
 		if entered[i].stream == perThreadStream {
 			g.borrow(&entered[i], 0)
 		}
-		g.enter(&entered[i])
+		if g.small.hold(&entered[i]) {
+			g.ledger.Put(entered[i].ptr, entered[i])
+		} else {
+			g.enter(&entered[i])
+		}
 	}
 }
 

@@ -151,10 +151,10 @@ func (g *gpu) serveSpare(e *entry) bool {
 	if !ok || g.broken || e.pool != 0 {
 		return false
 	}
+	before := g.handedOut()
 	for pool := range g.pools.spare {
 		if e.ptr = a.MallocCached(e.requested, e.stream, pool); e.ptr != 0 {
-			allocated := g.handedOut()
-			e.taken, e.pool, e.flags, g.allocated = allocated-g.allocated, int32(pool), 0, allocated
+			e.taken, e.pool, e.flags = g.handedOut()-before, int32(pool), 0
 			return true
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
+	"unsafe"
 
 	"gm/internal/cuda"
 	"gm/internal/cuda/driver"
@@ -62,7 +63,8 @@ func (p *process) open(ordinal int) error {
 	}
 	p.connect(g)
 	p.gpus[ordinal].Store(g)
-	C.gm_set_open(C.int(ordinal), (*C.uint64_t)(&g.shown.Version))
+	g.small.begin()
+	C.gm_set_open(C.int(ordinal), (*C.uint64_t)(g.account.version), unsafe.Pointer(g.account.Account))
 	return nil
 }
 

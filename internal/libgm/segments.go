@@ -15,7 +15,7 @@ type extent struct {
 
 // tell tells the observer of segments of one range.
 func (m *meter) tell(mapped bool, p cuda.Ptr, size int64, stream cuda.Stream) {
-	C.gm_tell_segment(C.int(m.ordinal), C.bool(mapped), C.uint64_t(p), C.uint64_t(size), C.uint64_t(stream))
+	C.gm_tell_segment(m.account.ordinal, C.bool(mapped), C.uint64_t(p), C.uint64_t(size), C.uint64_t(stream))
 }
 
 // tellRange tells of the pieces in a range that are not told of yet, or are, in ranges as long as possible.

@@ -64,13 +64,15 @@ func (g *gpu) segments() []snapshotSegment {
 	if v, ok := g.alloc.(segmentViewer); ok && !g.broken {
 		views = v.Segments()
 	}
+	inC, live := g.small.segments(&g.ledger)
+	views = append(views, inC...)
 	ids := map[blocks.Pool]poolID{}
 	for id, pool := range g.pools.numbers {
 		ids[pool] = id
 	}
 	var segments []snapshotSegment
 	for i := range views {
-		segments = append(segments, g.segment(&views[i], ids))
+		segments = append(segments, g.segment(&views[i], live, ids))
 	}
 	shown := map[cuda.Ptr]bool{}
 	for _, s := range segments {
@@ -78,11 +80,11 @@ func (g *gpu) segments() []snapshotSegment {
 			shown[cuda.Ptr(b.Address)] = true
 		}
 	}
-	g.ledger.Each(func(_ cuda.Ptr, e *entry) {
-		if !shown[e.ptr] {
-			segments = append(segments, g.segment(alone(e), ids))
+	for p, e := range live {
+		if !shown[p] {
+			segments = append(segments, g.segment(alone(&e), live, ids))
 		}
-	})
+	}
 	slices.SortFunc(segments, func(a, b snapshotSegment) int {
 		if a.Address < b.Address {
 			return -1
@@ -100,7 +102,7 @@ func alone(e *entry) *blocks.SegmentView {
 	}
 }
 
-func (g *gpu) segment(v *blocks.SegmentView, ids map[blocks.Pool]poolID) snapshotSegment {
+func (g *gpu) segment(v *blocks.SegmentView, live map[cuda.Ptr]entry, ids map[blocks.Pool]poolID) snapshotSegment {
 	id := ids[v.Pool]
 	s := snapshotSegment{
 		Device: g.ordinal, Address: uint64(v.Address), TotalSize: v.Size, Stream: int64(v.Stream), SegmentType: "large",
@@ -111,7 +113,7 @@ func (g *gpu) segment(v *blocks.SegmentView, ids map[blocks.Pool]poolID) snapsho
 	}
 	for _, b := range v.Blocks {
 		requested := int64(0)
-		if e := g.ledger.Find(b.Address); e != nil && b.State == blocks.BlockUsed {
+		if e, ok := live[b.Address]; ok && b.State == blocks.BlockUsed {
 			requested = e.requested
 			s.AllocatedSize += b.Size
 			s.RequestedSize += requested

@@ -1,5 +1,5 @@
 /* latency times the calls of libgm.so, on whatever driver it finds, and prints them in nanoseconds, the targets in the last columns:
- * those of PyTorch's own allocator, measured in the same way from C++.
+ * no worse than PyTorch's own allocator, measured in the same way from C++.
  *
  * usage: latency [libgm.so] */
 #define _GNU_SOURCE

@@ -90,19 +90,19 @@ static void counters(void)
 	CHECK(stats_of(0).requested_bytes[GM_ALL].peak == 0);
 }
 
-static void described(void)
+static void described(int64_t size)
 {
-	void *p = gm_try_malloc(3 * MIB - 5, 0, NULL);
+	void *p = gm_try_malloc((size_t)size, 0, NULL);
 	struct gm_block one, all[64];
 	OK(gm_find(0, p, &one));
-	CHECK(one.address == at(p) && one.requested == 3 * MIB - 5 && one.size >= one.requested && one.state == GM_USED && !one.small);
+	CHECK(one.address == at(p) && one.requested == size && one.size >= one.requested && one.state == GM_USED && one.small == (size <= (int64_t)MIB));
 	CHECK(gm_find(0, (char *)p + 1, &one) == -1 && gm_find(0, NULL, &one) == -1);
 	int64_t n = gm_blocks(0, all, 64), found = 0;
 	CHECK(n > 0 && n <= 64 && gm_blocks(0, NULL, 0) == n);
 	for (int64_t i = 0; i < n; i++) {
 		CHECK(all[i].segment <= all[i].address && (i == 0 || all[i].address > all[i - 1].address));
 		CHECK((all[i].state == GM_USED) == (all[i].requested > 0));
-		found += all[i].address == at(p) && all[i].requested == 3 * MIB - 5;
+		found += all[i].address == at(p) && all[i].requested == size && all[i].small == one.small;
 	}
 	CHECK(found == 1);
 	gm_free(p, 0, 0, NULL);
@@ -117,6 +117,7 @@ int main(void)
 	addresses();
 	fraction();
 	counters();
-	described();
+	described(3 * MIB - 5);
+	described(700);
 	return 0;
 }

@@ -84,6 +84,7 @@ struct worker {
 	int begun[POOLS]; /* times */
 	bool retained;
 	char snapshot[1 << 18];
+	struct gm_block described[2048];
 };
 
 static CUstream stream_of(const struct block *b) { return streams[b->device][b->stream]; }
@@ -193,6 +194,16 @@ static void ask(struct worker *w)
 		CHECK(base == b->p && size >= b->size);
 		GM(w, device = gm_device_of(b->p));
 		CHECK(device == b->device);
+		struct gm_block found, *all = w->described;
+		int64_t n = 0, room = (int64_t)(sizeof w->described / sizeof *all), before = -1;
+		GM(w, device = gm_find(b->device, b->p, &found));
+		CHECK(!device && found.requested == (int64_t)b->size && found.size >= found.requested && found.state == GM_USED);
+		GM(w, n = gm_blocks(b->device, all, (size_t)room));
+		for (int64_t i = 0; i < n && i < room; i++) {
+			CHECK(i == 0 || all[i].address > all[i - 1].address);
+			before = all[i].address <= at(b->p) ? i : before;
+		}
+		CHECK(n > 0 && (n > room || (before >= 0 && all[before].address == at(b->p) && all[before].requested == found.requested)));
 	}
 }
 

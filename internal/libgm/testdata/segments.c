@@ -70,12 +70,14 @@ int main(void)
 	OK(cuStreamCreate(&other, 1));
 	streams[1] = at(other);
 	gm_observe_segments(see);
-	void *p = gm_try_malloc(30 * MIB, 0, NULL), *q = gm_try_malloc(40 * MIB, 0, other);
+	void *p = gm_try_malloc(30 * MIB, 0, NULL), *q = gm_try_malloc(40 * MIB, 0, other), *small = gm_try_malloc(700, 0, other);
 	CHECK(times >= 2 && bytes == stats_of(0).reserved_bytes[GM_ALL].current);
 	has(p, 30 * MIB, streams[0]);
 	has(q, 40 * MIB, streams[1]);
+	has(small, 700, streams[1]);
 	gm_free(p, 0, 0, NULL);
 	gm_free(q, 0, 0, NULL);
+	gm_free(small, 0, 0, NULL);
 	gm_reset();
 	CHECK(bytes == 0);
 	churn();

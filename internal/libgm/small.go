@@ -1,0 +1,149 @@
+package main
+
+// #include "libgm.h"
+import "C"
+
+import (
+	"sync/atomic"
+	"unsafe"
+
+	"gm/internal/blocks"
+	"gm/internal/cuda"
+)
+
+// small is Go's side of small.c, which serves small requests and holds the live requests that are nothing special. It is called with the
+// device's lock held.
+type small struct {
+	stitch  *blocks.Stitch // nil: C serves and holds nothing
+	ordinal C.int
+	bytes   *int64 // that it has handed out
+	most    *int64 // that bytes was since look
+	view    C.struct_gm_view
+}
+
+// newSmall returns the small requests of a device. C leaves all to Go where requests are recorded or compared with a plan, and where
+// another allocator than stitch serves the large ones.
+func newSmall(ordinal int, alloc blocks.Allocator, recorded bool) small {
+	d := &C.gm_devices[ordinal]
+	s := small{
+		ordinal: C.int(ordinal), bytes: (*int64)(unsafe.Pointer(&d.small_bytes)), most: (*int64)(unsafe.Pointer(&d.small_most)),
+	}
+	if stitch, ok := alloc.(*blocks.Stitch); ok && !recorded {
+		s.stitch = stitch
+	}
+	return s
+}
+
+// begin lets C serve requests.
+func (s *small) begin() {
+	if s.stitch != nil {
+		s.stitch.Torch().ServeOutside(s)
+		C.gm_small_begin(s.ordinal)
+	}
+}
+
+// look tells the allocator how much C has handed out.
+func (s *small) look() {
+	if s.stitch == nil {
+		return
+	}
+	now, most := atomic.LoadInt64(s.bytes), atomic.LoadInt64(s.most)
+	if most != now {
+		atomic.StoreInt64(s.most, now)
+	}
+	s.stitch.SetAllocatedOutside(now, max(now, most))
+}
+
+// TakeIdle implements blocks.Outside.
+func (s *small) TakeIdle() cuda.Ptr { return cuda.Ptr(C.gm_small_remove(s.ordinal)) }
+
+// Return implements blocks.Outside.
+func (s *small) Return(p cuda.Ptr) { C.gm_small_return(s.ordinal, C.uint64_t(p)) }
+
+// find returns a live request that C holds. If lend is set it is C's no more.
+func (s *small) find(p cuda.Ptr, lend bool) (entry, bool) {
+	if s.stitch == nil || !bool(C.gm_small_find(s.ordinal, C.uint64_t(p), C.bool(lend), &s.view)) {
+		return entry{}, false
+	}
+	return entryOf(&s.view), true
+}
+
+// hold has C hold and count a request that is in the ledger, too. False: C holds none, or has no room.
+func (s *small) hold(e *entry) bool {
+	if s.stitch == nil || !bool(C.gm_small_holds(s.ordinal)) {
+		return false
+	}
+	C.gm_small_hold(s.ordinal, C.uint64_t(e.ptr), C.size_t(e.requested), C.int64_t(e.taken), C.uint64_t(e.stream), true)
+	return true
+}
+
+// drop has C forget a request that was in the ledger, too, and count it as freed. Another thread may have freed it meanwhile.
+func (s *small) drop(p cuda.Ptr) { C.gm_small_drop(s.ordinal, C.uint64_t(p)) }
+
+func entryOf(v *C.struct_gm_view) entry {
+	e := entry{ptr: cuda.Ptr(v.address), requested: int64(v.requested), taken: int64(v.taken), stream: cuda.Stream(v.stream)}
+	if v.state != C.GM_LARGE_BLOCK {
+		e.flags = inC
+	}
+	return e
+}
+
+// views returns all blocks of C: the large ones, and segment by segment the small ones.
+func (s *small) views() []C.struct_gm_view {
+	if s.stitch == nil {
+		return nil
+	}
+	for room := 1 << 10; ; room *= 2 {
+		views := make([]C.struct_gm_view, room)
+		if n := int(C.gm_small_view(s.ordinal, &views[0], C.size_t(room))); n <= room {
+			return views[:n]
+		}
+	}
+}
+
+// each calls f for the live requests that C holds.
+func (s *small) each(f func(e *entry)) {
+	for _, v := range s.views() {
+		if v.state == C.GM_LIVE_BLOCK || v.state == C.GM_LARGE_BLOCK {
+			e := entryOf(&v)
+			f(&e)
+		}
+	}
+}
+
+// segments returns the segments that C serves, and the live requests by address: those of C and of Go's ledger.
+func (s *small) segments(others *ledger) ([]blocks.SegmentView, map[cuda.Ptr]entry) {
+	var all []blocks.SegmentView
+	live := map[cuda.Ptr]entry{}
+	others.Each(func(p cuda.Ptr, e *entry) { live[p] = *e })
+	for _, v := range s.views() {
+		if v.state == C.GM_LIVE_BLOCK || v.state == C.GM_LARGE_BLOCK {
+			live[cuda.Ptr(v.address)] = entryOf(&v)
+		}
+		if v.state == C.GM_LARGE_BLOCK || v.state == C.GM_SPECIAL_BLOCK {
+			continue
+		}
+		if v.first {
+			all = append(all, blocks.SegmentView{Address: cuda.Ptr(v.address), Stream: cuda.Stream(v.stream), Small: true})
+		}
+		b := blocks.BlockView{Address: cuda.Ptr(v.address), Size: int64(v.taken), State: blocks.BlockFree}
+		if _, ok := live[b.Address]; ok {
+			b.State = blocks.BlockUsed
+		} else if v.state == C.GM_AWAITED_BLOCK {
+			b.State = blocks.BlockPending
+		}
+		last := &all[len(all)-1]
+		last.Size += b.Size
+		last.Blocks = append(last.Blocks, b)
+	}
+	return all, live
+}
+
+// end takes all requests from C for good, and calls f for each.
+func (s *small) end(f func(e *entry)) {
+	if s.stitch != nil {
+		s.each(f)
+		C.gm_small_end(s.ordinal)
+		s.stitch = nil
+	}
+}
