@@ -91,13 +91,3 @@ func (r *ranges) cut(p cuda.Ptr, n int64) {
 		r.insert(stretch{p + cuda.Ptr(n), rest, s.region})
 	}
 }
-
-// before returns the bytes in the set that end at p, in that region.
-func (r *ranges) before(p cuda.Ptr, region int32) int64 {
-	if at := r.byAddr.before(r.byAddr.seek(int64(p), 0)); r.byAddr.valid(at) {
-		if s := stretchOf(r.byAddr.at(at)); s.end() == p && s.region == region {
-			return s.size
-		}
-	}
-	return 0
-}
