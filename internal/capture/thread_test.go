@@ -69,7 +69,11 @@ func TestStackUse(t *testing.T) {
 			for i := range before {
 				plain, errPlain := strconv.Atoi(before[i])
 				traced, errTraced := strconv.Atoi(after[i])
-				if errPlain != nil || errTraced != nil || traced-plain > bound {
+				most := bound
+				if i == 0 {
+					most = 4 << 10 // the driver is looked up and the ring is made: 2.9 KiB on a CPU without AVX-512
+				}
+				if errPlain != nil || errTraced != nil || traced-plain > most {
 					t.Errorf("%s, call %d, %+v: %s bytes of the stack, without gmtrace %s", way, i+1, o, after[i], before[i])
 				}
 			}
