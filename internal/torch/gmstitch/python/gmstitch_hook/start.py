@@ -30,9 +30,10 @@ def watch(torch):
 def after_begin(torch, name, real):
     @functools.wraps(real)
     def function(*args, **kwargs):
+        before = getattr(torch._C, name)  # another tool may have wrapped this function
         begin(torch)
         now = getattr(torch._C, name)
-        return (real if now is function else now)(*args, **kwargs)
+        return (real if now is before else now)(*args, **kwargs)
 
     return function
 
