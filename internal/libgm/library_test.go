@@ -18,20 +18,19 @@ func TestContents(t *testing.T) {
 
 // TestState brings a pool back to what it was.
 func TestState(t *testing.T) {
-	k := newKit(t)
-	program := k.compile(t, "testdata/state.c")
-	for _, name := range allocators {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			k.newRun(t, "GM_ALLOC="+name).passes(t, program).holdsNothing(t)
-		})
-	}
+	passesWithEach(t, "testdata/state.c")
 }
 
 // TestShare opens memory in another process.
 func TestShare(t *testing.T) {
+	passesWithEach(t, "testdata/share.c")
+}
+
+// passesWithEach runs a program with each allocator; it leaves nothing behind.
+func passesWithEach(t *testing.T, source string) {
+	t.Helper()
 	k := newKit(t)
-	program := k.compile(t, "testdata/share.c")
+	program := k.compile(t, source)
 	for _, name := range allocators {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
