@@ -249,9 +249,8 @@ func (c *Cyclic) back(a *arena, h *heap, end int64) (bool, error) {
 // spareFor returns a piece for an arena that lacks some bytes: the largest idle one of its heap that is not larger, else a new one if the
 // limits allow, else a larger idle one; none if there is none.
 func (c *Cyclic) spareFor(h *heap, lacks int64) (int32, error) {
-	at := h.idle.seek(lacks+1, 0)
-	if below := h.idle.before(at); h.idle.valid(below) {
-		return h.idle.at(below).id, nil
+	if below := h.idle.before(lacks+1, 0); below != none {
+		return below, nil
 	}
 	if size := min(lacks, c.pieceSize(lacks)); c.Stats().Reserved+size <= c.target || c.mayGrow(0, size) {
 		id, err := c.create(h, size)
@@ -259,10 +258,7 @@ func (c *Cyclic) spareFor(h *heap, lacks int64) (int32, error) {
 			return id, err
 		}
 	}
-	if h.idle.valid(at) {
-		return h.idle.at(at).id, nil
-	}
-	return none, nil
+	return h.idle.from(lacks+1, 0), nil
 }
 
 // Free implements Allocator.

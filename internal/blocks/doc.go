@@ -18,6 +18,7 @@
 //	stitch_choose.go                  decides: new memory, or free pieces mapped together, and which pieces
 //	stitch_map.go                     carries the decision out: creates pieces, maps them
 //	stitch_pieces.go                  physical memory, and what of it is free
+//	stitch_idle.go                    which pieces are wholly free
 //	stitch_regions.go                 reserved ranges of addresses
 //	stitch_cross_streams.go           passes free pieces from one stream to another, behind an event
 //	stitch_trim.go                    undoes mappings, releases memory

@@ -60,6 +60,9 @@ func (s *freeSet) valid(at spot) bool { return at.chunk >= 0 && at.chunk < len(s
 
 func (s *freeSet) at(at spot) free { return s.chunks[at.chunk][at.row] }
 
+// set replaces what is at a spot by a block that has the same place in the order.
+func (s *freeSet) set(at spot, f free) { s.chunks[at.chunk][at.row] = f }
+
 func (s *freeSet) first() spot { return spot{} }
 
 func (s *freeSet) next(at spot) spot {
@@ -80,8 +83,10 @@ func (s *freeSet) before(at spot) spot {
 	return spot{at.chunk - 1, len(s.chunks[at.chunk-1]) - 1}
 }
 
-func (s *freeSet) insert(f free) {
-	at := s.seek(f.size, f.ptr)
+func (s *freeSet) insert(f free) { s.insertAt(s.seek(f.size, f.ptr), f) }
+
+// insertAt inserts f before what is at a spot, where the order wants it.
+func (s *freeSet) insertAt(at spot, f free) {
 	if at.chunk == len(s.chunks) {
 		if at.chunk == 0 {
 			s.insertChunk(0)
@@ -97,6 +102,24 @@ func (s *freeSet) insert(f free) {
 	copy(c[at.row+1:], c[at.row:])
 	c[at.row] = f
 	s.chunks[at.chunk] = c
+}
+
+// rekey replaces the block with this key, which must be there, by f. Within a chunk only the rows between the two places move.
+func (s *freeSet) rekey(size int64, ptr cuda.Ptr, f free) {
+	from, to := s.find(size, ptr), s.seek(f.size, f.ptr)
+	if from.chunk != to.chunk {
+		s.take(from)
+		s.insert(f)
+		return
+	}
+	c := s.chunks[from.chunk]
+	if to.row > from.row {
+		to.row--
+		copy(c[from.row:to.row], c[from.row+1:])
+	} else {
+		copy(c[to.row+1:from.row+1], c[to.row:])
+	}
+	c[to.row] = f
 }
 
 // divide cuts a full chunk in two and returns where at is now.
@@ -147,10 +170,13 @@ func (s *freeSet) take(at spot) free {
 }
 
 // remove takes out the block with this key, which must be there.
-func (s *freeSet) remove(size int64, ptr cuda.Ptr) {
+func (s *freeSet) remove(size int64, ptr cuda.Ptr) { s.take(s.find(size, ptr)) }
+
+// find returns the spot of the block with this key, which must be there.
+func (s *freeSet) find(size int64, ptr cuda.Ptr) spot {
 	at := s.seek(size, ptr)
 	if !s.valid(at) || s.at(at).ptr != ptr || s.at(at).size != size {
 		panic("BUG: block is not in the free set")
 	}
-	s.take(at)
+	return at
 }

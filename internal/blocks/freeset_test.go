@@ -17,7 +17,14 @@ func TestFreeSetAgainstSortedSlice(t *testing.T) {
 	order := func(a, b free) int { return cmp.Or(cmp.Compare(a.size, b.size), cmp.Compare(a.ptr, b.ptr)) }
 	for step := range 20000 {
 		grow := step < 10000
-		if len(model) == 0 || grow == (rng.IntN(3) > 0) {
+		if len(model) > 0 && step%4 == 0 {
+			i := rng.IntN(len(model))
+			f := free{size: rng.Int64N(40), ptr: cuda.Ptr(rng.Uint64N(1 << 40)), id: int32(step)}
+			set.rekey(model[i].size, model[i].ptr, f)
+			model = slices.Delete(model, i, i+1)
+			to, _ := slices.BinarySearchFunc(model, f, order)
+			model = slices.Insert(model, to, f)
+		} else if len(model) == 0 || grow == (rng.IntN(3) > 0) {
 			f := free{size: rng.Int64N(40), ptr: cuda.Ptr(rng.Uint64N(1 << 40)), id: int32(step)}
 			i, found := slices.BinarySearchFunc(model, f, order)
 			if found {

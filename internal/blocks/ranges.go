@@ -17,16 +17,10 @@ type ranges struct {
 	byAddr freeSet // by (address, size): a row's size is the address and its ptr the size
 }
 
-func (r *ranges) insert(s stretch) {
-	r.bySize.insert(free{size: s.size, ptr: s.ptr, id: s.region})
-	r.byAddr.insert(free{size: int64(s.ptr), ptr: cuda.Ptr(s.size), id: s.region})
-}
-
-// takeAt removes and returns the stretch at a spot of byAddr.
-func (r *ranges) takeAt(at spot) stretch {
-	s := stretchOf(r.byAddr.take(at))
-	r.bySize.remove(s.size, s.ptr)
-	return s
+// rowBySize and rowByAddr return the rows of a stretch.
+func (s stretch) rowBySize() free { return free{size: s.size, ptr: s.ptr, id: s.region} }
+func (s stretch) rowByAddr() free {
+	return free{size: int64(s.ptr), ptr: cuda.Ptr(s.size), id: s.region}
 }
 
 func stretchOf(row free) stretch {
@@ -35,20 +29,37 @@ func stretchOf(row free) stretch {
 
 // add puts s into the set and joins it with its neighbours.
 func (r *ranges) add(s stretch) {
-	at := r.byAddr.seek(int64(s.ptr), 0)
-	if r.byAddr.valid(at) {
-		if next := stretchOf(r.byAddr.at(at)); next.ptr == s.end() && next.region == s.region {
-			s.size += r.takeAt(at).size
-			at = r.byAddr.seek(int64(s.ptr), 0)
-		}
+	after := r.byAddr.seek(int64(s.ptr), 0)
+	before := r.byAddr.before(after)
+	var last, next stretch
+	joinsLast, joinsNext := false, false
+	if r.byAddr.valid(before) {
+		last = stretchOf(r.byAddr.at(before))
+		joinsLast = last.end() == s.ptr && last.region == s.region
 	}
-	if at = r.byAddr.before(at); r.byAddr.valid(at) {
-		if last := stretchOf(r.byAddr.at(at)); last.end() == s.ptr && last.region == s.region {
-			r.takeAt(at)
-			s.ptr, s.size = last.ptr, last.size+s.size
-		}
+	if r.byAddr.valid(after) {
+		next = stretchOf(r.byAddr.at(after))
+		joinsNext = next.ptr == s.end() && next.region == s.region
 	}
-	r.insert(s)
+	switch {
+	case joinsLast && joinsNext:
+		r.byAddr.take(after)
+		r.bySize.remove(next.size, next.ptr)
+		r.replace(before, last, stretch{last.ptr, last.size + s.size + next.size, s.region})
+	case joinsLast:
+		r.replace(before, last, stretch{last.ptr, last.size + s.size, s.region})
+	case joinsNext:
+		r.replace(after, next, stretch{s.ptr, s.size + next.size, s.region})
+	default:
+		r.byAddr.insertAt(after, s.rowByAddr())
+		r.bySize.insert(s.rowBySize())
+	}
+}
+
+// replace puts a stretch in the place of one, at a spot of byAddr, that it overlaps.
+func (r *ranges) replace(at spot, old, by stretch) {
+	r.byAddr.set(at, by.rowByAddr())
+	r.bySize.rekey(old.size, old.ptr, by.rowBySize())
 }
 
 // around returns the stretch that holds p, and where it is in byAddr.
@@ -61,10 +72,10 @@ func (r *ranges) around(p cuda.Ptr) (stretch, spot, bool) {
 	return s, at, p < s.end()
 }
 
-// holds reports whether all of [p, p+n) is in the set, and in which region.
-func (r *ranges) holds(p cuda.Ptr, n int64) (region int32, ok bool) {
+// holds reports whether all of [p, p+n) is in the set.
+func (r *ranges) holds(p cuda.Ptr, n int64) bool {
 	s, _, ok := r.around(p)
-	return s.region, ok && p+cuda.Ptr(n) <= s.end()
+	return ok && p+cuda.Ptr(n) <= s.end()
 }
 
 // fit returns the first n bytes of the smallest stretch of at least n bytes.
@@ -77,17 +88,33 @@ func (r *ranges) fit(n int64) (stretch, bool) {
 	return stretch{f.ptr, n, f.id}, true
 }
 
-// cut removes [p, p+n), which must be in the set.
-func (r *ranges) cut(p cuda.Ptr, n int64) {
+// cut removes [p, p+n) and reports whether it was in the set.
+func (r *ranges) cut(p cuda.Ptr, n int64) bool {
 	s, at, ok := r.around(p)
 	if !ok || p+cuda.Ptr(n) > s.end() {
+		return false
+	}
+	front := stretch{s.ptr, int64(p - s.ptr), s.region}
+	rest := stretch{p + cuda.Ptr(n), int64(s.end()-p) - n, s.region}
+	switch {
+	case front.size > 0 && rest.size > 0:
+		r.replace(at, s, front)
+		r.byAddr.insertAt(r.byAddr.next(at), rest.rowByAddr())
+		r.bySize.insert(rest.rowBySize())
+	case front.size > 0:
+		r.replace(at, s, front)
+	case rest.size > 0:
+		r.replace(at, s, rest)
+	default:
+		r.byAddr.take(at)
+		r.bySize.remove(s.size, s.ptr)
+	}
+	return true
+}
+
+// mustCut removes [p, p+n), which must be in the set.
+func (r *ranges) mustCut(p cuda.Ptr, n int64) {
+	if !r.cut(p, n) {
 		panic("BUG: addresses are not free")
-	}
-	r.takeAt(at)
-	if front := int64(p - s.ptr); front > 0 {
-		r.insert(stretch{s.ptr, front, s.region})
-	}
-	if rest := int64(s.end()-p) - n; rest > 0 {
-		r.insert(stretch{p + cuda.Ptr(n), rest, s.region})
 	}
 }

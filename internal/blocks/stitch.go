@@ -3,7 +3,6 @@ package blocks
 import (
 	"errors"
 	"fmt"
-	"math"
 
 	"gm/internal/cuda"
 	"gm/internal/units"
@@ -192,14 +191,8 @@ func (s *Stitch) find(h *heap, c *class, n int64) (int32, error) {
 	s.searches++
 	s.settle(h)
 	at, fits := h.free.fit(n)
-	if c.nextFree(0) != none {
-		most := int64(math.MaxInt64)
-		if fits {
-			most = s.breaks(at) + n
-		}
-		if id := s.revisit(h, c, most); id != none {
-			return id, nil
-		}
+	if id := s.revisit(h, c, at, fits); id != none {
+		return id, nil
 	}
 	if fits {
 		return s.placeAt(h, c, at), nil

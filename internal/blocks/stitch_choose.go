@@ -195,16 +195,15 @@ func (s *Stitch) gather(h *heap, x extension, n int64, edges []edge) extension {
 	} else {
 		x.last = none
 	}
-	for at := h.idle.before(spot{len(h.idle.chunks), 0}); h.idle.valid(at) && n > 0; at = h.idle.before(at) {
-		f := h.idle.at(at)
-		if s.unfit(&x, f.id) {
+	for id := h.idle.last(); id != none && n > 0; id = h.idle.before(s.pieces[id].size, id) {
+		if s.unfit(&x, id) {
 			continue
 		}
-		if f.size > n {
-			f = s.smallest(h, &x, n)
+		if s.pieces[id].size > n {
+			id = s.smallest(h, &x, n)
 		}
-		x.pieces = append(x.pieces, f.id)
-		n -= f.size
+		x.pieces = append(x.pieces, id)
+		n -= s.pieces[id].size
 	}
 	x.missing = max(roundUp(n, cuda.Granularity), 0)
 	return x
@@ -234,10 +233,10 @@ func (s *Stitch) unfit(x *extension, id int32) bool {
 }
 
 // smallest returns the smallest idle piece of n bytes or more that can be added to x. There is one.
-func (s *Stitch) smallest(h *heap, x *extension, n int64) free {
-	at := h.idle.seek(n, 0)
-	for s.unfit(x, h.idle.at(at).id) {
-		at = h.idle.next(at)
+func (s *Stitch) smallest(h *heap, x *extension, n int64) int32 {
+	id := h.idle.from(n, 0)
+	for s.unfit(x, id) {
+		id = h.idle.from(s.pieces[id].size, id+1)
 	}
-	return h.idle.at(at)
+	return id
 }

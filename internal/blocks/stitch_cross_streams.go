@@ -110,11 +110,11 @@ func (s *Stitch) pass(id int32, to *heap) error {
 	if err := s.await(to, from, p.epoch); err != nil {
 		return err
 	}
-	from.idle.remove(p.size, cuda.Ptr(id))
+	from.idle.remove(p.size, id)
 	s.move(from, p, none)
 	s.move(to, p, s.mappingOn(to, p, none))
 	p.heap, p.epoch = to.number, to.passing.epoch
-	to.idle.insert(free{size: p.size, ptr: cuda.Ptr(id), id: id})
+	to.idle.add(p.size, id)
 	return nil
 }
 
@@ -130,7 +130,7 @@ func (s *Stitch) fetch(to *heap, n int64) error {
 		if from != to {
 			s.settle(from)
 			errs = append(errs, s.observe(from))
-			available += from.idleBytes()
+			available += from.idle.bytes()
 		}
 	}
 	if available < n {
@@ -151,22 +151,14 @@ func (s *Stitch) fetch(to *heap, n int64) error {
 	return errors.Join(errs...)
 }
 
-// idleBytes returns the bytes in pieces that are wholly free.
-func (h *heap) idleBytes() (n int64) {
-	for at := h.idle.first(); h.idle.valid(at); at = h.idle.next(at) {
-		n += h.idle.at(at).size
-	}
-	return n
-}
-
 // fetchFrom moves idle pieces of n bytes from one heap to another, the largest first, and returns their bytes. If over is set it moves only
 // pieces whose stream is known to be done with them.
 func (s *Stitch) fetchFrom(to, from *heap, n int64, over bool) (int64, error) {
 	var ids []int32
 	var found, got int64
-	for at := from.idle.before(spot{len(from.idle.chunks), 0}); from.idle.valid(at) && found < n; at = from.idle.before(at) {
-		if p := &s.pieces[from.idle.at(at).id]; !over || p.epoch < from.passing.passed {
-			ids = append(ids, from.idle.at(at).id)
+	for id := from.idle.last(); id != none && found < n; id = from.idle.before(s.pieces[id].size, id) {
+		if p := &s.pieces[id]; !over || p.epoch < from.passing.passed {
+			ids = append(ids, id)
 			found += p.size
 		}
 	}

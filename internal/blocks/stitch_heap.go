@@ -1,6 +1,7 @@
 package blocks
 
 import (
+	"math"
 	"math/bits"
 	"slices"
 
@@ -11,8 +12,8 @@ import (
 type heap struct {
 	number  int32
 	stream  cuda.Stream
-	free    ranges  // free memory, at the homes of its pieces
-	idle    freeSet // the pieces that are wholly free, by (size, number)
+	free    ranges // free memory, at the homes of its pieces
+	idle    idleSet
 	regions []int32 // its ranges of addresses
 	main    int32   // the main region in which new pieces are mapped, none if there is none
 	classes []class // the blocks that it ever handed out, by size
@@ -158,20 +159,46 @@ func (s *Stitch) settle(h *heap) {
 // triesOfPlaces is how many places of a size are examined in search of a free one.
 const triesOfPlaces = 256
 
-// revisit takes the first free place of class c that breaks pieces of at most the given bytes, and returns it, none if there is none.
-func (s *Stitch) revisit(h *heap, c *class, most int64) int32 {
+// revisit takes the first free place of class c and returns it, none if there is none. If a block fits at another address, a place is passed
+// over that breaks more of the wholly free pieces, by more than the block's size.
+func (s *Stitch) revisit(h *heap, c *class, fit stretch, fits bool) int32 {
+	most := int64(-1)
 	rank := c.nextFree(0)
 	for tries := 0; tries < triesOfPlaces && rank != none; tries++ {
 		id := c.places[rank]
-		p := &s.places[id]
-		at := stretch{p.ptr, p.size, p.region}
-		if away, ok := s.survey(h, p); ok && len(away) == 0 && s.breaks(at) <= most {
-			s.take(h, at)
-			return id
-		}
 		rank = c.nextFree(rank + 1)
+		at := stretch{s.places[id].ptr, c.size, s.places[id].region}
+		if !s.isOpen(h, &s.places[id]) {
+			continue
+		}
+		if fits && at.ptr != fit.ptr {
+			if most < 0 {
+				most = s.breaks(fit, math.MaxInt64) + c.size
+			}
+			if s.breaks(at, most) > most {
+				continue
+			}
+		}
+		s.take(h, at)
+		return id
 	}
 	return none
+}
+
+// isOpen reports whether the memory of a place is free, wherever it is offered.
+func (s *Stitch) isOpen(h *heap, p *place) bool {
+	id := s.regions[p.region].at(p.ptr)
+	if id == none {
+		return false
+	}
+	if first := &s.pieces[s.mappings[id].piece]; first.used == first.size { // as in most places that are not open
+		return false
+	}
+	if h.free.holds(p.ptr, p.size) {
+		return true
+	}
+	away, ok := s.survey(h, p)
+	return ok && len(away) == 0
 }
 
 // nextFree returns the first rank, starting at rank, whose place is free, none if there is none.

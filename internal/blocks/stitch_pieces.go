@@ -30,85 +30,99 @@ type mapping struct {
 	dead   bool  // it could not be undone after a failure, and has no access
 }
 
-// visit calls f for each part of a stretch with its mapping, where in the mapping's piece the part is, and its length.
-func (s *Stitch) visit(at stretch, f func(id int32, offset, n int64)) {
-	r := &s.regions[at.region]
-	for n := at.size; n > 0; {
-		id := r.mappingAt[(at.ptr-r.ptr)/cuda.Granularity]
-		m := &s.mappings[id]
-		offset := int64(at.ptr - m.ptr)
-		part := min(n, s.pieces[m.piece].size-offset)
-		f(id, offset, part)
-		at.ptr += cuda.Ptr(part)
-		n -= part
-	}
+// walk is a pass over the mappings of a stretch, from the first address on.
+type walk struct {
+	s    *Stitch
+	r    *region
+	at   cuda.Ptr
+	left int64
+
+	mapping *mapping
+	id      int32 // of the mapping
+	piece   *piece
+	offset  int64 // in the piece, of the part of it that the stretch has
+	n       int64 // bytes of that part
 }
 
-// breaks returns the bytes of the wholly free pieces in which free memory lies: if it is taken they can no longer be mapped elsewhere.
-func (s *Stitch) breaks(at stretch) (n int64) {
-	s.visit(at, func(id int32, _, _ int64) {
-		if p := &s.pieces[s.mappings[id].piece]; p.used == 0 {
-			n += p.size
+func (s *Stitch) walk(at stretch) walk {
+	return walk{s: s, r: &s.regions[at.region], at: at.ptr, left: at.size}
+}
+
+// next goes on to the next mapping and reports whether there is one.
+func (w *walk) next() bool {
+	if w.left == 0 {
+		return false
+	}
+	w.id = w.r.mappingAt[(w.at-w.r.ptr)/cuda.Granularity]
+	w.mapping = &w.s.mappings[w.id]
+	w.piece = &w.s.pieces[w.mapping.piece]
+	w.offset = int64(w.at - w.mapping.ptr)
+	w.n = min(w.left, w.piece.size-w.offset)
+	w.at += cuda.Ptr(w.n)
+	w.left -= w.n
+	return true
+}
+
+// breaks returns the bytes of the wholly free pieces in which free memory lies: if it is taken they can no longer be mapped elsewhere. It
+// does not count further once they are more than most.
+func (s *Stitch) breaks(at stretch, most int64) (n int64) {
+	for w := s.walk(at); n <= most && w.next(); {
+		if w.piece.used == 0 {
+			n += w.piece.size
 		}
-	})
+	}
 	return n
 }
 
 // take turns free memory into a block. The memory may be offered at other addresses than these: pieces that are wholly free then move their
 // home here.
 func (s *Stitch) take(h *heap, at stretch) {
-	_, whole := h.free.holds(at.ptr, at.size)
-	if whole {
-		h.free.cut(at.ptr, at.size)
-	}
-	s.visit(at, func(id int32, offset, n int64) {
-		m := &s.mappings[id]
-		m.blocks++
-		m.used = s.clock
-		p := &s.pieces[m.piece]
+	whole := h.free.cut(at.ptr, at.size)
+	for w := s.walk(at); w.next(); {
+		w.mapping.blocks++
+		w.mapping.used = s.clock
+		p := w.piece
 		if !whole {
-			if p.used == 0 && p.home != id {
-				s.move(h, p, id)
+			if p.used == 0 && p.home != w.id {
+				s.move(h, p, w.id)
 			}
-			h.free.cut(s.mappings[p.home].ptr+cuda.Ptr(offset), n)
+			h.free.mustCut(s.mappings[p.home].ptr+cuda.Ptr(w.offset), w.n)
 		}
 		if p.used == 0 {
-			h.idle.remove(p.size, cuda.Ptr(m.piece))
+			h.idle.remove(p.size, w.mapping.piece)
 		}
-		p.used += n
-	})
+		p.used += w.n
+	}
 }
 
 // putBack undoes take, for a block that was freed in an epoch of the heap.
 func (s *Stitch) putBack(h *heap, at stretch, epoch int64) {
 	whole := true
-	s.visit(at, func(id int32, _, n int64) {
-		m := &s.mappings[id]
+	for w := s.walk(at); w.next(); {
+		m, p := w.mapping, w.piece
 		m.blocks--
 		m.epoch = max(m.epoch, epoch)
-		p := &s.pieces[m.piece]
 		p.epoch = max(p.epoch, epoch)
-		if p.used -= n; p.used == 0 {
-			h.idle.insert(free{size: p.size, ptr: cuda.Ptr(m.piece), id: m.piece})
+		if p.used -= w.n; p.used == 0 {
+			h.idle.add(p.size, m.piece)
 		}
-		whole = whole && p.home == id
-	})
+		whole = whole && p.home == w.id
+	}
 	if whole {
 		h.free.add(at)
 		if s.regions[at.region].main {
 			return
 		}
 	}
-	s.visit(at, func(id int32, offset, n int64) {
-		p := &s.pieces[s.mappings[id].piece]
+	for w := s.walk(at); w.next(); {
 		if !whole {
-			home := &s.mappings[p.home]
-			h.free.add(stretch{home.ptr + cuda.Ptr(offset), n, home.region})
+			home := &s.mappings[w.piece.home]
+			h.free.add(stretch{home.ptr + cuda.Ptr(w.offset), w.n, home.region})
 		}
-		if p.used == 0 {
-			s.sendHome(h, p)
+		if w.piece.used == 0 {
+			s.sendHome(h, w.piece)
 		}
-	})
+	}
 }
 
 // sendHome offers a piece that is wholly free in the main region again, beside its neighbours, if it is mapped there.
@@ -123,7 +137,7 @@ func (s *Stitch) sendHome(h *heap, p *piece) {
 // move makes a mapping the home of a piece that is wholly free. With none, the piece is offered nowhere.
 func (s *Stitch) move(h *heap, p *piece, to int32) {
 	if p.home != none {
-		h.free.cut(s.mappings[p.home].ptr, p.size)
+		h.free.mustCut(s.mappings[p.home].ptr, p.size)
 	}
 	if p.home = to; to != none {
 		h.free.add(stretch{s.mappings[to].ptr, p.size, s.mappings[to].region})
@@ -145,8 +159,7 @@ func (s *Stitch) isFree(h *heap, p *piece, offset, n int64) bool {
 	if p.used == 0 {
 		return true
 	}
-	_, ok := h.free.holds(s.mappings[p.home].ptr+cuda.Ptr(offset), n)
-	return ok
+	return h.free.holds(s.mappings[p.home].ptr+cuda.Ptr(offset), n)
 }
 
 // create creates a piece of size bytes that belongs to a heap and is mapped nowhere.
@@ -162,7 +175,7 @@ func (s *Stitch) create(h *heap, size int64) (int32, error) {
 		s.pieces = append(s.pieces, piece{})
 	}
 	s.pieces[id] = piece{handle: handle, size: size, heap: h.number, home: none, mappings: s.pieces[id].mappings[:0]}
-	h.idle.insert(free{size: size, ptr: cuda.Ptr(id), id: id})
+	h.idle.add(size, id)
 	s.stats.reserve(size)
 	s.follow()
 	return id, nil
@@ -177,7 +190,7 @@ func (s *Stitch) release(id int32) error {
 	if err := s.dev.Release(p.handle); err != nil {
 		return fmt.Errorf("release a piece: %w", err)
 	}
-	s.heaps[p.heap].idle.remove(p.size, cuda.Ptr(id))
+	s.heaps[p.heap].idle.remove(p.size, id)
 	s.stats.Reserved -= p.size
 	*p = piece{heap: none, home: none, mappings: p.mappings[:0]}
 	s.spare.pieces = append(s.spare.pieces, id)

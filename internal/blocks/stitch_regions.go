@@ -84,6 +84,14 @@ func (s *Stitch) reserve(n int64) (cuda.Ptr, int64, error) {
 // room returns how many bytes can be mapped behind the end of a region.
 func (r *region) room() int64 { return r.size - r.end }
 
+// at returns the mapping at an address, none if there is none.
+func (r *region) at(p cuda.Ptr) int32 {
+	if granule := uint64(p-r.ptr) / cuda.Granularity; granule < uint64(len(r.mappingAt)) {
+		return r.mappingAt[granule]
+	}
+	return none
+}
+
 // shows reports whether a piece is mapped in a region.
 func (s *Stitch) shows(region int32, p *piece) bool {
 	for _, id := range p.mappings {

@@ -145,14 +145,14 @@ func (s *Stitch) holdings(held []heldBlock) []Holding {
 	}
 	for i := range held {
 		b := &held[i]
-		s.visit(b.stretch, func(id int32, _, n int64) {
-			h := &all[number[s.mappings[id].piece]]
+		for w := s.walk(b.stretch); w.next(); {
+			h := &all[number[w.mapping.piece]]
 			if b.pending {
-				h.Pending += n
+				h.Pending += w.n
 			} else {
-				h.Uses = append(h.Uses, Use{b.ptr, n})
+				h.Uses = append(h.Uses, Use{b.ptr, w.n})
 			}
-		})
+		}
 	}
 	return append(all, s.torch.Holdings()...)
 }
