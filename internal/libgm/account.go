@@ -83,7 +83,7 @@ func (g *gpu) sync() {
 		g.account.Stitches = s.Stitches() - g.since.stitches
 	}
 	if a, ok := g.alloc.(relaxed); ok {
-		g.pace.watch(a, g.account.DriverNS, g.account.Stitches, time.Now())
+		g.pace.watch(a, g.account.DriverNS, g.account.Stitches, g.alloc.Stats().PeakAllocated, time.Now())
 	}
 	if l, ok := g.alloc.(lender); ok {
 		small, large := l.Pending()

@@ -7,6 +7,7 @@ import "time"
 type pace struct {
 	begin    time.Time // of the window
 	spent    int64     // nanoseconds in the driver then, for requests that were stitched
+	most     int64     // bytes in use at the peak, at the begin of the window
 	driverNS int64     // the account's, and its stitches, at the last look
 	stitches int64
 	slack    float64 // share of the memory in use
@@ -18,6 +19,15 @@ const (
 	paceLittle   = 0.0025 // share of the time
 	paceStep     = 0.01   // share of the memory in use
 	paceSlackMax = 0.1
+	paceGrowth   = 0.01 // a window in which the most in use grows by this share of it is not judged: the job is still to show what it needs
+)
+
+// A small program loses few bytes where it is given a large share of its memory, and its steps are short. So slack comes sooner, and more.
+const (
+	paceSmall       = 4 << 30 // bytes in use at the peak, below which a program is small
+	paceSmallWindow = 250 * time.Millisecond
+	paceSmallStep   = 32 << 20 // bytes
+	paceSmallMax    = 256 << 20
 )
 
 // relaxed is an allocator whose slack, the memory that it may waste, can be set.
@@ -26,24 +36,30 @@ type relaxed interface {
 	SetSlack(slack float64)
 }
 
-// watch is called after driver calls.
-func (p *pace) watch(a relaxed, driverNS, stitches int64, now time.Time) {
+// watch is called after driver calls. most is the bytes that were in use at the peak.
+func (p *pace) watch(a relaxed, driverNS, stitches, most int64, now time.Time) {
 	if stitches > p.stitches {
 		p.spent += driverNS - p.driverNS
 	}
 	p.driverNS, p.stitches = driverNS, stitches
 	if p.begin.IsZero() {
-		p.begin, p.slack = now, a.Slack()
+		p.begin, p.most, p.slack = now, most, a.Slack()
+	}
+	window, step, limit := paceWindow, paceStep, paceSlackMax
+	if most > 0 && most < paceSmall {
+		window, step, limit = paceSmallWindow, max(step, paceSmallStep/float64(most)), max(limit, paceSmallMax/float64(most))
 	}
 	elapsed := now.Sub(p.begin)
-	if elapsed < paceWindow {
+	if elapsed < window {
 		return
 	}
-	switch share := float64(p.spent) / float64(elapsed); {
+	share := float64(p.spent) / float64(elapsed)
+	switch {
+	case float64(most-p.most) > paceGrowth*float64(p.most):
 	case share > paceMost:
-		a.SetSlack(min(a.Slack()+paceStep, paceSlackMax))
+		a.SetSlack(min(a.Slack()+step, limit))
 	case share < paceLittle:
-		a.SetSlack(max(a.Slack()-paceStep, p.slack))
+		a.SetSlack(max(a.Slack()-step, p.slack))
 	}
-	p.begin, p.spent = now, 0
+	p.begin, p.most, p.spent = now, most, 0
 }

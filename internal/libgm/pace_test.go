@@ -10,36 +10,74 @@ type slack float64
 func (s *slack) Slack() float64     { return float64(*s) }
 func (s *slack) SetSlack(x float64) { *s = slack(x) }
 
-func TestPace(t *testing.T) {
-	var p pace
-	s := slack(0.01)
-	now := time.Unix(1, 0)
-	var driver, stitches int64
-	// The time that driver calls take in each interval of 100 ms.
-	run := func(times int, took time.Duration, stitched bool) {
-		for range times {
-			now = now.Add(100 * time.Millisecond)
-			driver += took.Nanoseconds()
-			if stitched {
-				stitches++
-			}
-			p.watch(&s, driver, stitches, now)
+// paced is a job whose driver calls a pace watches.
+type paced struct {
+	pace
+	slack            slack
+	now              time.Time
+	most             int64
+	driver, stitches int64
+}
+
+// run lets the driver take some time in each of several intervals of 100 ms.
+func (p *paced) run(intervals int, took time.Duration, stitched bool) {
+	for range intervals {
+		p.now = p.now.Add(100 * time.Millisecond)
+		p.driver += took.Nanoseconds()
+		if stitched {
+			p.stitches++
 		}
+		p.watch(&p.slack, p.driver, p.stitches, p.most, p.now)
 	}
-	run(100, 50*time.Millisecond, false)
-	if s != 0.01 {
-		t.Errorf("slack %v after calls that were no stitches", s)
+}
+
+func TestPace(t *testing.T) {
+	p := paced{slack: 0.01, now: time.Unix(1, 0), most: 40 << 30}
+	p.run(100, 50*time.Millisecond, false)
+	if p.slack != 0.01 {
+		t.Errorf("slack %v after calls that were no stitches", p.slack)
 	}
-	run(200, 2*time.Millisecond, true)
-	if s < 0.09 || s > 0.1 {
-		t.Errorf("slack %v after 2 %% of the time for 20 s", s)
+	p.run(200, 2*time.Millisecond, true)
+	if p.slack < 0.09 || p.slack > 0.1 {
+		t.Errorf("slack %v after 2 %% of the time for 20 s", p.slack)
 	}
-	run(400, 500*time.Microsecond, true)
-	if s < 0.09 {
-		t.Errorf("slack %v after 0.5 %% of the time", s)
+	p.run(400, 500*time.Microsecond, true)
+	if p.slack < 0.09 {
+		t.Errorf("slack %v after 0.5 %% of the time", p.slack)
 	}
-	run(400, 100*time.Microsecond, true)
-	if s > 0.0101 || s < 0.0099 {
-		t.Errorf("slack %v after 0.1 %% of the time for 40 s", s)
+	p.run(400, 100*time.Microsecond, true)
+	if p.slack > 0.0101 || p.slack < 0.0099 {
+		t.Errorf("slack %v after 0.1 %% of the time for 40 s", p.slack)
+	}
+}
+
+func TestPaceOfGrowingJob(t *testing.T) {
+	p := paced{now: time.Unix(1, 0), most: 10 << 30}
+	for range 50 {
+		p.most += 1 << 30
+		p.run(20, 20*time.Millisecond, true)
+	}
+	if p.slack > 0 {
+		t.Errorf("slack %v while the memory in use grew", p.slack)
+	}
+	p.run(60, 20*time.Millisecond, true)
+	if p.slack == 0 {
+		t.Error("no slack once the memory in use was the same")
+	}
+}
+
+func TestPaceOfSmallJob(t *testing.T) {
+	p := paced{now: time.Unix(1, 0), most: 512 << 20}
+	p.run(10, 5*time.Millisecond, true)
+	if bytes := float64(p.slack) * float64(p.most); bytes < 64<<20 || bytes > 128<<20 {
+		t.Errorf("%.0f bytes of slack after 1 s", bytes)
+	}
+	p.run(100, 5*time.Millisecond, true)
+	if p.slack != 0.5 {
+		t.Errorf("slack %v, want 256 MiB of 512", p.slack)
+	}
+	p.run(100, 0, false)
+	if p.slack != 0 {
+		t.Errorf("slack %v after 10 s without a stitch", p.slack)
 	}
 }
