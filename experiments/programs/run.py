@@ -1,10 +1,10 @@
-"""Runs the programs of programs.py under PyTorch's two allocators and under gmstitch, in turns, on a machine with NVIDIA GPUs.
+"""Runs the programs of programs.py under PyTorch's two allocators and under gmstitch, step by step in turns, on a machine with NVIDIA GPUs.
 
-Usage: run.py BIN OUT [--programs A,B] [--modes A,B] [--rounds N] [--steps N] [--gpus N] [--seconds N]
+Usage: run.py BIN OUT [--programs A,B] [--apart A,B] [--modes A,B] [--rounds N] [--steps N] [--gpus N] [--seconds N]
 
 BIN holds gmstitch. OUT gets programs.csv, a row for each run, and programs.log, what the programs said; what is there already is added to. With
-several GPUs as many programs run side by side, all runs of a program on the same one. After --seconds no run is begun: what is left
-out is said. Prints a table last; the exit status is 1 where a run failed. `make figures-programs` compares the rows with the targets.
+several GPUs as many programs run side by side, all runs of a program on the same one. The programs of --apart run in one mode after the
+other: together they would not fit a GPU. After --seconds no run is begun: what is left out is said. Prints a table last; the exit status is 1 where a run failed. `make figures-programs` compares the rows with the targets.
 """
 
 import argparse
@@ -17,9 +17,7 @@ import sys
 import threading
 import time
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "..", "stitch"))
-from modes import run  # noqa: E402
+from turns import HERE, play
 
 PROGRAMS = "hf lora moe t5 generate ppo gat sampled timm maskrcnn swin deeplab unet".split()
 COLUMNS = ("program", "mode", "round", "ok", "allocated", "reserved", "card", "losses", "steps")
@@ -31,6 +29,7 @@ def options():
     p.add_argument("bin", type=os.path.abspath)
     p.add_argument("out", type=os.path.abspath)
     p.add_argument("--programs", type=lambda s: s.split(","), default=PROGRAMS)
+    p.add_argument("--apart", type=lambda s: s.split(","), default=["gat", "t5"])
     p.add_argument("--modes", type=lambda s: s.split(","), default=["default", "expandable", "gmstitch"])
     p.add_argument("--rounds", type=int, default=3)
     p.add_argument("--steps", type=int, default=24)
@@ -55,17 +54,19 @@ class Table:
             self.rows.append(row)
 
 
-def one(o, gpu, name, mode, n, timeout, log):
-    """Runs a program and returns its row."""
-    words = [sys.executable, os.path.join(HERE, "train.py"), name, "--steps", o.steps]
-    ended = run(o.bin, mode, words, timeout, log, CUDA_VISIBLE_DEVICES=str(gpu))
-    lines = [line for line in ended.text.splitlines() if line.startswith("RESULT ")]
-    row = {"program": name, "mode": mode, "round": n}
-    if ended.code != 0 or not lines:
-        return dict(row, ok="too long" if ended.code is None else "status %d" % ended.code)
-    result = json.loads(lines[-1].removeprefix("RESULT "))
-    row.update({c: result[c] for c in ("allocated", "reserved", "card", "losses")})
-    return dict(row, ok="yes" if result["ok"] is True else result["ok"], steps=" ".join(map(str, result["steps"])))
+def one(o, gpu, name, modes, n, timeout, log):
+    """Runs a program in some modes, in turns, and returns their rows."""
+    words = [sys.executable, os.path.join(HERE, "train.py"), name, "--turns", "--steps", o.steps]
+    rows = []
+    for mode, (code, result) in play(o.bin, modes, words, timeout, log, CUDA_VISIBLE_DEVICES=str(gpu)).items():
+        row = {"program": name, "mode": mode, "round": n}
+        if code != 0 or not result:
+            rows.append(dict(row, ok="too long" if code is None else "status %d" % code))
+            continue
+        result = json.loads(result)
+        row.update({c: result[c] for c in ("allocated", "reserved", "card", "losses")})
+        rows.append(dict(row, ok="yes" if result["ok"] is True else result["ok"], steps=" ".join(map(str, result["steps"]))))
+    return rows
 
 
 def work(o, gpu, names, table, end):
@@ -79,13 +80,15 @@ def work(o, gpu, names, table, end):
             seconds = GUESS
             for n in range(o.rounds):
                 k = (i + n) % len(o.modes)
-                for mode in o.modes[k:] + o.modes[:k]:
+                modes = o.modes[k:] + o.modes[:k]
+                for some in [[m] for m in modes] if name in o.apart else [modes]:
                     left = end - time.monotonic()
                     if left < seconds:
-                        print("left out: %s under %s, round %d: %.0f s needed, %.0f s left" % (name, mode, n, seconds, left), flush=True)
+                        print("left out: %s under %s, round %d: %.0f s needed, %.0f s left" % (name, ", ".join(some), n, seconds, left), flush=True)
                         continue
                     begin = time.monotonic()
-                    table.add(one(o, gpu, name, mode, n, left, log))
+                    for row in one(o, gpu, name, some, n, left, log):
+                        table.add(row)
                     seconds = 1.2 * (time.monotonic() - begin)
 
 

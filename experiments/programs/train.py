@@ -1,15 +1,17 @@
 """Runs one program of programs.py and prints what it took, as a line of JSON.
 
-Usage: train.py NAME [--steps N] [KEY=VALUE...]
+Usage: train.py NAME [--steps N] [--turns] [KEY=VALUE...]
 
-The line holds the time of each step in seconds, a digest of the losses, and the peaks in bytes: allocated and reserved as PyTorch counts them, and
-`card`, what the card has less at the end than at the start.
+The line holds the time of each step but the first in seconds, a digest of the losses, and the peaks in bytes: allocated and reserved as PyTorch
+counts them, and `card`, what the card has less after the steps than before them. With --turns a step is made for each line of the standard input,
+and followed by a line "STEP"; what the card has less between them does not count.
 """
 
 import argparse
 import hashlib
 import json
 import random
+import sys
 import time
 import traceback
 
@@ -23,24 +25,34 @@ def main():
     p.add_argument("name", choices=sorted(PROGRAMS))
     p.add_argument("settings", nargs="*")
     p.add_argument("--steps", type=int, default=24)
+    p.add_argument("--turns", action="store_true")
     o = p.parse_intermixed_args()
     settings = dict(s.split("=", 1) for s in o.settings)
     random.seed(0)
     torch.manual_seed(0)
-    before = torch.cuda.mem_get_info()[0]
     result = {"name": o.name, "ok": True}
-    times, losses = [], []
+    times, losses, card = [], [], 0
     try:
-        for loss in PROGRAMS[o.name](o.steps, **settings):
+        program = PROGRAMS[o.name](o.steps, **settings)
+        while True:
+            if o.turns:
+                sys.stdin.readline()
+            before, begin = torch.cuda.mem_get_info()[0], time.perf_counter()
+            loss = next(program, None)
+            if loss is None:
+                break
             torch.cuda.synchronize()
-            times.append(time.perf_counter())
+            times.append(time.perf_counter() - begin)
             losses.append(float(loss))
+            card += before - torch.cuda.mem_get_info()[0]
+            if o.turns:
+                print("STEP", flush=True)
     except Exception as e:
         traceback.print_exc()
         result["ok"] = "%s: %s" % (type(e).__name__, str(e)[:200])
     result.update(
-        steps=[round(b - a, 5) for a, b in zip(times, times[1:])], losses=hashlib.md5(json.dumps(losses).encode()).hexdigest()[:12],
-        allocated=torch.cuda.max_memory_allocated(), reserved=torch.cuda.max_memory_reserved(), card=before - torch.cuda.mem_get_info()[0])
+        steps=[round(t, 5) for t in times[1:]], losses=hashlib.md5(json.dumps(losses).encode()).hexdigest()[:12],
+        allocated=torch.cuda.max_memory_allocated(), reserved=torch.cuda.max_memory_reserved(), card=card)
     print("RESULT " + json.dumps(result), flush=True)
 
 
