@@ -3,8 +3,9 @@
 Usage: run.py BIN OUT [--programs A,B] [--apart A,B] [--modes A,B] [--rounds N] [--steps N] [--gpus N] [--seconds N]
 
 BIN holds gmstitch. OUT gets programs.csv, a row for each run, and programs.log, what the programs said; what is there already is added to. With
-several GPUs as many programs run side by side, all runs of a program on the same one. The programs of --apart run in one mode after the
-other: together they would not fit a GPU. After --seconds no run is begun: what is left out is said. Prints a table last; the exit status is 1 where a run failed. `make figures-programs` compares the rows with the targets.
+several GPUs as many programs run side by side, and last ddp, which is hf on all of them, one mode after the other, with rows for each rank. The
+programs of --apart run in one mode after the other: together they would not fit a GPU. After --seconds no run is begun: what is left out is said.
+Prints a table last; the exit status is 1 where a run failed. `make figures-programs` compares the rows with the targets.
 """
 
 import argparse
@@ -17,11 +18,12 @@ import sys
 import threading
 import time
 
-from turns import HERE, play
+import turns  # also finds modes
+from modes import run
 
-PROGRAMS = "hf lora moe t5 generate ppo gat sampled timm maskrcnn swin deeplab unet".split()
+PROGRAMS = "hf lora moe t5 generate ppo gat sampled timm maskrcnn swin deeplab unet ddp".split()
 COLUMNS = ("program", "mode", "round", "ok", "allocated", "reserved", "card", "losses", "steps")
-GUESS = 60  # seconds of a run that was not seen yet
+GUESS = 45  # seconds without which no run is begun
 
 
 def options():
@@ -56,17 +58,29 @@ class Table:
 
 def one(o, gpu, name, modes, n, timeout, log):
     """Runs a program in some modes, in turns, and returns their rows."""
-    words = [sys.executable, os.path.join(HERE, "train.py"), name, "--turns", "--steps", o.steps]
-    rows = []
-    for mode, (code, result) in play(o.bin, modes, words, timeout, log, CUDA_VISIBLE_DEVICES=str(gpu)).items():
-        row = {"program": name, "mode": mode, "round": n}
-        if code != 0 or not result:
-            rows.append(dict(row, ok="too long" if code is None else "status %d" % code))
-            continue
-        result = json.loads(result)
-        row.update({c: result[c] for c in ("allocated", "reserved", "card", "losses")})
-        rows.append(dict(row, ok="yes" if result["ok"] is True else result["ok"], steps=" ".join(map(str, result["steps"]))))
-    return rows
+    words = [sys.executable, os.path.join(turns.HERE, "train.py"), name, "--turns", "--steps", o.steps]
+    ended = turns.play(o.bin, modes, words, timeout, log, CUDA_VISIBLE_DEVICES=str(gpu))
+    return [row(name, mode, n, code, result) for mode, (code, result) in ended.items()]
+
+
+def row(name, mode, n, code, result):
+    """Returns the row of a program that ended with a status, None where it took too long, and a line of results."""
+    row = {"program": name, "mode": mode, "round": n}
+    if code != 0 or not result:
+        return dict(row, ok="too long" if code is None else "status %d" % code if code else "no result")
+    result = json.loads(result)
+    row.update({c: result[c] for c in ("allocated", "reserved", "card", "losses")})
+    return dict(row, ok="yes" if result["ok"] is True else result["ok"], steps=" ".join(map(str, result["steps"])))
+
+
+def ranks(o, mode, n, timeout, log):
+    """Runs hf on all GPUs in one mode and returns the rows of its ranks."""
+    words = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", o.gpus, os.path.join(turns.HERE, "train.py"), "hf", "--steps", o.steps]
+    ended = run(o.bin, mode, words, timeout, log)
+    lines = [line.removeprefix("RESULT ") for line in ended.text.splitlines() if line.startswith("RESULT ")]
+    lines.sort(key=lambda line: json.loads(line)["rank"])
+    lines += [None] * (o.gpus - len(lines))
+    return [row("ddp-%d" % rank, mode, n, ended.code, line) for rank, line in enumerate(lines)]
 
 
 def work(o, gpu, names, table, end):
@@ -74,22 +88,36 @@ def work(o, gpu, names, table, end):
     with open(os.path.join(o.out, "programs-%d.log" % gpu), "a+", errors="replace") as log:
         while True:
             try:
-                i, name = names.get_nowait()
+                n, i, name = names.get_nowait()
             except queue.Empty:
                 return
-            seconds = GUESS
-            for n in range(o.rounds):
-                k = (i + n) % len(o.modes)
-                modes = o.modes[k:] + o.modes[:k]
-                for some in [[m] for m in modes] if name in o.apart else [modes]:
-                    left = end - time.monotonic()
-                    if left < seconds:
-                        print("left out: %s under %s, round %d: %.0f s needed, %.0f s left" % (name, ", ".join(some), n, seconds, left), flush=True)
-                        continue
-                    begin = time.monotonic()
-                    for row in one(o, gpu, name, some, n, left, log):
+            modes = in_turn(o.modes, i + n)
+            for some in [[m] for m in modes] if name in o.apart else [modes]:
+                if enough(end, name, some, n):
+                    for row in one(o, gpu, name, some, n, end - time.monotonic(), log):
                         table.add(row)
-                    seconds = 1.2 * (time.monotonic() - begin)
+
+
+def in_turn(modes, n):
+    return modes[n % len(modes):] + modes[:n % len(modes)]
+
+
+def enough(end, name, modes, n):
+    """Says that a run is left out if too little time is left for it."""
+    left = end - time.monotonic()
+    if left < GUESS:
+        print("left out: %s under %s, round %d: %.0f s are left" % (name, ", ".join(modes), n, left), flush=True)
+    return left >= GUESS
+
+
+def together(o, table, end):
+    """Runs ddp."""
+    with open(os.path.join(o.out, "programs-ddp.log"), "a+", errors="replace") as log:
+        for n in range(o.rounds):
+            for mode in in_turn(o.modes, n):
+                if enough(end, "ddp", [mode], n):
+                    for row in ranks(o, mode, n, end - time.monotonic(), log):
+                        table.add(row)
 
 
 def show(rows):
@@ -111,14 +139,18 @@ def show(rows):
 def main():
     o = options()
     table, names, end = Table(o.out), queue.Queue(), time.monotonic() + o.seconds
-    for i, name in enumerate(o.programs):
-        names.put((i, name))
+    for n in range(o.rounds):
+        for i, name in enumerate(o.programs):
+            if name != "ddp":
+                names.put((n, i, name))
     workers = [threading.Thread(target=work, args=(o, gpu, names, table, end)) for gpu in range(o.gpus)]
     for w in workers:
         w.start()
     for w in workers:
         w.join()
-    show(sorted(table.rows, key=lambda r: (o.programs.index(r["program"]), o.modes.index(r["mode"]))))
+    if "ddp" in o.programs and o.gpus > 1:
+        together(o, table, end)
+    show(sorted(table.rows, key=lambda r: (o.programs.index(r["program"].split("-")[0]), r["program"], o.modes.index(r["mode"]))))
     sys.exit(not table.rows or any(r["ok"] != "yes" for r in table.rows))
 
 

@@ -10,6 +10,7 @@ and followed by a line "STEP"; what the card has less between them does not coun
 import argparse
 import hashlib
 import json
+import os
 import random
 import sys
 import time
@@ -27,24 +28,25 @@ def main():
     p.add_argument("--steps", type=int, default=24)
     p.add_argument("--turns", action="store_true")
     o = p.parse_intermixed_args()
+    device = int(os.environ.get("LOCAL_RANK", 0))
     settings = dict(s.split("=", 1) for s in o.settings)
     random.seed(0)
     torch.manual_seed(0)
-    result = {"name": o.name, "ok": True}
+    result = {"name": o.name, "rank": device, "ok": True}
     times, losses, card = [], [], 0
     try:
         program = PROGRAMS[o.name](o.steps, **settings)
         while True:
             if o.turns:
                 sys.stdin.readline()
-            before, begin = torch.cuda.mem_get_info()[0], time.perf_counter()
+            before, begin = torch.cuda.mem_get_info(device)[0], time.perf_counter()
             loss = next(program, None)
             if loss is None:
                 break
-            torch.cuda.synchronize()
+            torch.cuda.synchronize(device)
             times.append(time.perf_counter() - begin)
             losses.append(float(loss))
-            card += before - torch.cuda.mem_get_info()[0]
+            card += before - torch.cuda.mem_get_info(device)[0]
             if o.turns:
                 print("STEP", flush=True)
     except Exception as e:
@@ -52,7 +54,7 @@ def main():
         result["ok"] = "%s: %s" % (type(e).__name__, str(e)[:200])
     result.update(
         steps=[round(t, 5) for t in times[1:]], losses=hashlib.md5(json.dumps(losses).encode()).hexdigest()[:12],
-        allocated=torch.cuda.max_memory_allocated(), reserved=torch.cuda.max_memory_reserved(), card=card)
+        allocated=torch.cuda.max_memory_allocated(device), reserved=torch.cuda.max_memory_reserved(device), card=card)
     print("RESULT " + json.dumps(result), flush=True)
 
 
