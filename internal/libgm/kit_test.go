@@ -16,18 +16,26 @@ import (
 	"gm/internal/libgm/planner"
 )
 
-// kit is libgm.so and the fake driver, built once for all tests.
+// kit is libgm.so and the fake driver.
 type kit struct {
-	dir  string
-	fake fake.Libraries
-	err  error
+	dir       string
+	fake      fake.Libraries
+	sanitizer []string // flags of the compiler of C, for all that is built
+	err       error
 }
 
+// shared is what all tests use but those of sanitizers.
 var shared = sync.OnceValue(func() (k kit) {
 	if k.dir, k.err = os.MkdirTemp("", "gm-libgm-"); k.err != nil {
 		return k
 	}
-	if k.fake, k.err = fake.Build(k.dir, "-O2"); k.err != nil {
+	return buildKit(k.dir)
+})
+
+// buildKit builds both in a folder.
+func buildKit(dir string, sanitizer ...string) (k kit) {
+	k.dir, k.sanitizer = dir, sanitizer
+	if k.fake, k.err = fake.Build(k.dir, append([]string{"-O2"}, sanitizer...)...); k.err != nil {
 		return k
 	}
 	script, err := filepath.Abs("libgm.map")
@@ -37,7 +45,7 @@ var shared = sync.OnceValue(func() (k kit) {
 	}
 	k.err = k.tool("go", "build", "-buildmode=c-shared", "-ldflags=-extldflags=-Wl,--version-script="+script, "-o", k.library(), ".")
 	return k
-})
+}
 
 // TestMain also acts as the planner of the programs that the tests run.
 func TestMain(m *testing.M) {
@@ -67,7 +75,11 @@ func (k kit) library() string { return filepath.Join(k.fake.Dir, "libgm.so") }
 
 // tool runs a compiler.
 func (k kit) tool(name string, args ...string) error {
-	if out, err := exec.Command(name, args...).CombinedOutput(); err != nil {
+	cmd := exec.Command(name, args...)
+	if len(k.sanitizer) > 0 {
+		cmd.Env = append(os.Environ(), "CGO_CFLAGS=-g "+strings.Join(k.sanitizer, " "))
+	}
+	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, out)
 	}
 	return nil
@@ -96,7 +108,7 @@ func (k kit) compileTo(t testing.TB, out, source string, args ...string) {
 		}
 	}
 	all := append(cc[1:], "-g", "-Wall", "-Wextra", "-Werror", "-I"+k.fake.Include, "-I.", "-o", out, source)
-	all = append(append(all, args...), "-L"+k.fake.Dir, "-lgm", "-lcuda", "-pthread", "-ldl")
+	all = append(append(append(all, args...), k.sanitizer...), "-L"+k.fake.Dir, "-lgm", "-lcuda", "-pthread", "-ldl")
 	if err := k.tool(cc[0], all...); err != nil {
 		t.Fatal(err)
 	}
