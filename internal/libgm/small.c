@@ -242,10 +242,11 @@ static void count(struct gm_device *d, int64_t bytes)
 		atomic_store_explicit(&d->small_most, now, memory_order_relaxed);
 }
 
+/* get leaves one spare block for whoever holds the device's lock. */
 static uint64_t get(struct gm_device *d, struct small *m, size_t bytes, uint64_t stream)
 {
 	uint32_t size = (uint32_t)((bytes + GM_UNIT - 1) / GM_UNIT), i;
-	struct lane *l = m->on && m->spares && has_slot(m) ? lane_of(m, stream) : NULL;
+	struct lane *l = m->on && m->spares > 1 && has_slot(m) ? lane_of(m, stream) : NULL;
 	if (!l || !(i = best(l, size)))
 		return 0;
 	struct block *b = &m->blocks[i];

@@ -105,6 +105,12 @@ func TestSmallWaits(t *testing.T) {
 	k.newRun(t, "GM_LIMIT=2097152").passes(t, k.compile(t, "testdata/full.c")).holdsNothing(t)
 }
 
+// TestSmallFullTable has small requests of one thread fill C's table of blocks while another thread's large request is with the driver.
+func TestSmallFullTable(t *testing.T) {
+	k := newKit(t)
+	k.newRun(t, "GM_FAKE_DELAY=cuMemCreate=500ms").passes(t, k.compile(t, "testdata/full_table.c")).holdsNothing(t)
+}
+
 // TestAccount compares the account with a model's, with small requests served by C and by Go.
 func TestAccount(t *testing.T) {
 	k := newKit(t)
