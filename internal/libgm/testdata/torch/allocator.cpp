@@ -439,6 +439,13 @@ static void disabled()
 
 static void sharing(Plain *stock)
 {
+	std::vector<void *> parts;
+	for (int i = 0; i < 50; i++)
+		parts.push_back(a->raw_alloc(8 * MIB));
+	for (void *p : parts)
+		a->raw_delete(p);
+	auto whole = a->allocate(50 * 8 * MIB); // of many pieces
+	CHECK(a->shareIpcHandle(whole.get()).handle.compare(0, 3, "gm:") == 0);
 	CHECK(a->getIpcDevPtr("a handle of PyTorch's own"));
 	CHECK(stock->opened.size() == 1 && stock->devices == 2);
 }

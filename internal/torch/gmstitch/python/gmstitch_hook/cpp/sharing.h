@@ -15,10 +15,15 @@ public:
 
 	caching::ShareableHandle share(void *p) const
 	{
-		char handle[1024];
-		size_t n = library_.share(p, handle, sizeof handle);
-		TORCH_CHECK(n > 0 && n <= sizeof handle, "Memory cannot be shared with other processes: ", library_.error());
-		return {0, PREFIX + std::string(handle, n)};
+		std::string handle(1024, 0);
+		size_t n = library_.share(p, &handle[0], handle.size());
+		if (n > handle.size()) { // of many pieces
+			handle.resize(n);
+			n = library_.share(p, &handle[0], n);
+		}
+		TORCH_CHECK(n > 0, "Memory cannot be shared with other processes: ", library_.error());
+		handle.resize(n);
+		return {0, PREFIX + handle};
 	}
 
 	// open maps what another process shares. A handle of PyTorch's own allocator is for that to open.
