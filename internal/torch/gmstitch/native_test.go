@@ -117,6 +117,25 @@ func TestNativeAtOnce(t *testing.T) {
 	}
 }
 
+// TestNotNativeAtOnce has the processes of a run fail together: one tries to compile, by both standards of C++.
+func TestNotNativeAtOnce(t *testing.T) {
+	s := newNativeSession(t, "")
+	program := withHeaders(t, "torch.cuda.init()\nprint(torch.cuda.get_allocator_backend())")
+	var wait sync.WaitGroup
+	for range 6 {
+		wait.Go(func() {
+			r := s.run(program, "CXX_SLEEP=1", "CXX_FAILS=too old")
+			if r.code != 0 || r.stdout != "pluggable\n" || !strings.Contains(r.stderr, "cxx.sh: install.cpp:2:1: error: too old") {
+				t.Errorf("%+v", r)
+			}
+		})
+	}
+	wait.Wait()
+	if got := s.calls("compile"); len(got) != 2 {
+		t.Errorf("%d compilations, want 2", len(got))
+	}
+}
+
 // TestNotNative falls back to a pluggable allocator, and says why in one line.
 func TestNotNative(t *testing.T) {
 	program := "import torch\nt = torch.empty_bytes(1000)\nprint(torch.cuda.get_allocator_backend(), torch.cuda.memory_allocated())"
@@ -129,8 +148,17 @@ func TestNotNative(t *testing.T) {
 	program = withHeaders(t, program)
 	s.prints(program, out, line("there is no C++ compiler /no/such/compiler"), "CXX=/no/such/compiler")
 	s.prints(program, out, line("cxx.sh: install.cpp:2:1: error: too old"), "CXX_FAILS=too old")
+	s = newNativeSession(t, "")
 	s.prints(program, out, line("why not"), "GM_NATIVE_WHY=why not")
 	s.prints(program, out, "", "GMSTITCH_TORCH=pluggable")
+}
+
+// TestNativeFull compiles into the folder of the run where the file system of the user's cache is full.
+func TestNativeFull(t *testing.T) {
+	s := newNativeSession(t, "")
+	cache := t.TempDir()
+	program := withHeaders(t, "torch.cuda.init()\nprint(torch.cuda.get_allocator_backend())")
+	s.prints(program, "native\n", "", "XDG_CACHE_HOME="+cache, "CXX_FULL="+cache)
 }
 
 // TestNativeFolders compiles into the folder of the run where the user's cache cannot be used, and trusts no file of others.

@@ -8,4 +8,8 @@ if [ -n "$CXX_FAILS" ]; then
 	exit 1
 fi
 while [ "$1" != -o ]; do shift; done
+case "$2" in "${CXX_FULL:-/nowhere}"/*)
+	echo "ld: final link failed: No space left on device"
+	exit 1
+esac
 cp "$NATIVE" "$2"

@@ -1,6 +1,7 @@
 """Compiles the C++ half, cpp/, against the headers of the PyTorch that is imported, once for each version of it and each compiler."""
 
 import contextlib
+import errno
 import hashlib
 import os
 import shlex
@@ -28,8 +29,21 @@ def library(torch, environ, folder):
     if not ours(path):
         with lock(path + ".lock"):
             if not ours(path):
-                command.run(path, environ)
+                run_once(command, path, environ)
     return path
+
+
+def run_once(command, path, environ):
+    """Compiles, unless another process of this run has failed to: they would all fail, one after another."""
+    note = os.path.join(environ.get("GMSTITCH_DIR", ""), os.path.basename(path) + ".failed")
+    with contextlib.suppress(OSError), open(note) as f:
+        raise Failed(f.read())
+    try:
+        command.run(path, environ)
+    except Failed as e:
+        with contextlib.suppress(OSError), open(note, "w") as f:
+            f.write(str(e))
+        raise
 
 
 def folders(environ):
@@ -38,7 +52,7 @@ def folders(environ):
     found = []
     for folder in (os.path.join(cache, "gm"), environ.get("GMSTITCH_DIR", "")):
         with contextlib.suppress(OSError):
-            if folder and private(folder):
+            if os.path.isabs(folder) and private(folder):
                 found.append(folder)
     return found
 
@@ -113,9 +127,10 @@ class Command(object):
         """Compiles to path, which appears whole."""
         import subprocess
 
-        environ = {name: value for name, value in environ.items() if name != "LD_PRELOAD"}
+        environ = dict(environ, LC_ALL="C")
+        environ.pop("LD_PRELOAD", None)
         deadline = time.monotonic() + LIMIT
-        part = "%s.%d" % (path, os.getpid())
+        part = "%s.%s" % (path, os.urandom(8).hex())
         try:
             for standard in STANDARDS:
                 command = self.compiler + ["-std=" + standard] + self.flags + ["-o", part, os.path.join(SOURCES, "install.cpp")]
@@ -126,7 +141,9 @@ class Command(object):
                     os.rename(part, path)
                     return
                 failure = done.stdout if standard == STANDARDS[0] else failure
-            raise Failed("%s: %s" % (os.path.basename(self.compiler[0]), first_error(failure.decode(errors="replace"))))
+            failure = failure.decode(errors="replace")
+            why = "%s: %s" % (os.path.basename(self.compiler[0]), first_error(failure))
+            raise OSError(why) if full(failure) else Failed(why)
         except subprocess.TimeoutExpired:
             raise Failed("%s took more than %d s" % (os.path.basename(self.compiler[0]), LIMIT))
         finally:
@@ -172,6 +189,11 @@ def loaded(name):
             if os.path.basename(path).startswith(name):
                 return "/" + path
     raise Failed("%s is not loaded" % name)
+
+
+def full(text):
+    """Says whether a compiler failed because a file system is full."""
+    return any(os.strerror(number) in text for number in (errno.ENOSPC, errno.EDQUOT))
 
 
 def first_error(text):
