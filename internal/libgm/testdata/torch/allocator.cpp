@@ -262,6 +262,20 @@ static void tracker()
 	CHECK(a->snapshot().device_traces.at(0).empty());
 }
 
+// What a tracker throws comes out of the request, which takes nothing then.
+static void throwing_tracker()
+{
+	static bool throws = true;
+	a->attachAllocatorTraceTracker([](const TraceEntry &e) {
+		if (throws && e.action_ == TraceEntry::SEGMENT_MAP)
+			throw c10::Error("tracker");
+	});
+	int64_t before = allocated();
+	CHECK(failure([] { a->allocate(300 * MIB); }) == "tracker" && allocated() == before);
+	throws = false;
+	a->emptyCache();
+}
+
 static void pool()
 {
 	const c10::MempoolId_t id{0, 5};
@@ -370,6 +384,80 @@ static void borrowed()
 	a->emptyCache();
 	CHECK(source->live == 0 && allocated() == before);
 	OK(cudaStreamDestroy(other));
+}
+
+// A pool with other memory serves requests while a graph is captured, when no event may be queried or recorded.
+static void borrowed_in_capture()
+{
+	const c10::MempoolId_t id{0, 77};
+	auto source = std::make_shared<Plain>();
+	cudaStream_t other, captured;
+	OK(cudaStreamCreate(&other));
+	OK(cuStreamCreate(&captured, 1));
+	auto begin = [&] {
+#if TORCH < 211
+		told.pool_allocator = source.get();
+#else
+		a->createOrIncrefPool(0, id, source);
+#endif
+		a->beginAllocateToPool(0, id, [](cudaStream_t) { return true; });
+	};
+	auto end = [&] {
+		a->endAllocateToPool(0, id);
+		told.pool_allocator = nullptr;
+		while (a->getPoolUseCount(0, id) > 0)
+			a->releasePool(0, id);
+	};
+	auto lend = [&] {
+		void *p = a->raw_alloc(1000);
+		c10::DataPtr lent(p, p, a->raw_deleter(), {c10::DeviceType::CUDA, 0});
+		a->recordStream(lent, CUDAStream(other));
+		return lent;
+	};
+	begin();
+	lend(); // and is freed
+	auto during = lend();
+	CUgraph graph;
+	OK(cuStreamBeginCapture_v2(captured, CU_STREAM_CAPTURE_MODE_GLOBAL));
+	a->raw_delete(during.release_context());
+	void *large = a->raw_alloc_with_stream(30 * MIB, captured);
+	OK(cuStreamEndCapture(captured, &graph));
+	a->raw_delete(large);
+	end();
+	CHECK(source->live == 2);
+	a->emptyCache();
+	CHECK(source->live == 0);
+	OK(cudaStreamDestroy(other));
+	OK(cudaStreamDestroy(captured));
+}
+
+// A full device gets back what a pool with other memory has kept, once nobody uses the pool.
+static void borrowed_when_full()
+{
+	const c10::MempoolId_t id{0, 77};
+	auto source = std::make_shared<Plain>();
+	std::vector<void *> all;
+#if TORCH < 211
+	told.pool_allocator = source.get();
+#else
+	a->createOrIncrefPool(0, id, source);
+#endif
+	a->beginAllocateToPool(0, id, [](cudaStream_t) { return true; });
+	void *p = a->raw_alloc(200 * MIB);
+	a->endAllocateToPool(0, id);
+	told.pool_allocator = nullptr;
+	while (a->getPoolUseCount(0, id) > 0)
+		a->releasePool(0, id);
+	a->raw_delete(p);
+	CHECK(source->live == 1);
+	CHECK(failure([&] {
+		for (;;)
+			all.push_back(a->raw_alloc(40 * MIB));
+	}).find("OOM: ") == 0);
+	CHECK(source->live == 0);
+	for (void *one : all)
+		a->raw_delete(one);
+	a->emptyCache();
 }
 
 static void out_of_memory()
@@ -502,7 +590,7 @@ static int late(const char *libgm, Plain *stock)
 	CHECK(a != stock && a->initialized());
 	auto p = a->allocate(1000);
 	CHECK(a->getDeviceStats(1).allocation[0].current == 1 && a->getDeviceStats(0).allocation[0].current == 2);
-	CHECK(a->getBaseAllocation(early, nullptr) == early);
+	CHECK(a->getBaseAllocation(early, nullptr) == early && a->shareIpcHandle(early).handle == "stock");
 	a->raw_delete(early);
 	CHECK(stock->live == 0 && a->getDeviceStats(0).allocation[0].current == 1);
 	return 0;
@@ -525,11 +613,14 @@ int main(int argc, char **argv)
 #endif
 	pool();
 	borrowed();
+	borrowed_in_capture();
 	out_of_memory();
+	borrowed_when_full();
 	profiler();
 	disabled();
 	sharing(stock);
 	threads();
 	tracker();
+	throwing_tracker();
 	forked();
 }

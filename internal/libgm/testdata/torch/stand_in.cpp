@@ -9,6 +9,21 @@ extern "C" {
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags) { return static_cast<cudaError_t>(cuEventCreate(event, flags)); }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) { return static_cast<cudaError_t>(cuEventRecord(event, stream)); }
 cudaError_t cudaEventQuery(cudaEvent_t event) { return static_cast<cudaError_t>(cuEventQuery(event)); }
+cudaError_t cudaEventSynchronize(cudaEvent_t event) { return static_cast<cudaError_t>(cuEventSynchronize(event)); }
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus *status)
+{
+	CUstreamCaptureStatus now = CU_STREAM_CAPTURE_STATUS_NONE;
+	auto err = static_cast<cudaError_t>(cuStreamIsCapturing(stream, &now));
+	*status = static_cast<cudaStreamCaptureStatus>(now);
+	return err;
+}
+cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode *mode)
+{
+	auto now = static_cast<CUstreamCaptureMode>(*mode);
+	auto err = static_cast<cudaError_t>(cuThreadExchangeStreamCaptureMode(&now));
+	*mode = static_cast<cudaStreamCaptureMode>(now);
+	return err;
+}
 cudaError_t cudaEventDestroy(cudaEvent_t event) { return static_cast<cudaError_t>(cuEventDestroy_v2(event)); }
 cudaError_t cudaDeviceEnablePeerAccess(int, unsigned) { return cudaErrorPeerAccessAlreadyEnabled; }
 cudaError_t cudaMemcpyPeerAsync(void *to, int, const void *from, int, size_t n, cudaStream_t stream)

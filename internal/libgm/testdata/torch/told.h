@@ -65,7 +65,7 @@ public:
 	void beginAllocateToPool(DeviceIndex, MempoolId_t, std::function<bool(cudaStream_t)>) override {}
 	void endAllocateToPool(DeviceIndex, MempoolId_t) override {}
 	void releasePool(DeviceIndex, MempoolId_t) override {}
-	ShareableHandle shareIpcHandle(void *) override { return {}; }
+	ShareableHandle shareIpcHandle(void *) override { return {0, "stock"}; }
 	std::shared_ptr<void> getIpcDevPtr(std::string handle) override
 	{
 		opened.push_back(handle);

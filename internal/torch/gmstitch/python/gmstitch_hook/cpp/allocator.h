@@ -107,6 +107,7 @@ public:
 			requests_.pools.empty(pool);
 		if (late_)
 			stock_.emptyCache();
+		now.rethrow();
 	}
 
 	// cacheInfo raises *largest to the size of the largest request that cached memory can meet: pieces are mapped together. From 0 it
@@ -252,17 +253,21 @@ public:
 		auto *own = Active::id() == pool ? Active::allocator() : nullptr;
 		if (own && requests_.pools.users(device, pool) < 0)
 			hand_over(device, pool, unowned(own));
-		if (requests_.pools.use(device, pool))
+		if (requests_.pools.use(device, pool)) {
 			requests_.pools.set_filter(device, pool, std::move(filter));
-		else
-			library().begin_pool(device, pool.first, pool.second, &filter); // throws if it cannot
+			return;
+		}
+		library().begin_pool(device, pool.first, pool.second, &filter); // throws if it cannot
+		requests_.pools.begin(device, pool);
 	}
 
 	void endAllocateToPool(DeviceIndex device, PoolID pool)
 	{
 		check(device);
-		if (!requests_.pools.set_filter(device, pool, nullptr))
-			library().end_pool(device, pool.first, pool.second);
+		if (requests_.pools.set_filter(device, pool, nullptr))
+			return;
+		library().end_pool(device, pool.first, pool.second);
+		requests_.pools.end(device, pool);
 	}
 
 	void releasePool(DeviceIndex device, PoolID pool)
@@ -336,7 +341,7 @@ public:
 		for (auto &b : before) {
 			auto *p = reinterpret_cast<void *>(b.address);
 			delta.ptrs_freed.push_back(p);
-			if (requests_.history.watching())
+			if (requests_.history.concerned())
 				requests_.history.freed(device, p, known(b, pool, nullptr), nullptr);
 		}
 		for (auto &b : checkpoint->live) {
@@ -349,7 +354,7 @@ public:
 
 	// Other processes.
 
-	caching::ShareableHandle shareIpcHandle(void *p) { return sharing_.share(p); }
+	caching::ShareableHandle shareIpcHandle(void *p) { return late_ && !requests_.owns(p) ? stock_.shareIpcHandle(p) : sharing_.share(p); }
 	std::shared_ptr<void> getIpcDevPtr(std::string handle) { return sharing_.open(handle, devices_); }
 
 private:

@@ -4,6 +4,7 @@
 #include "history.h"
 #include "library.h"
 
+#include <atomic>
 #include <map>
 #include <set>
 
@@ -21,8 +22,9 @@ public:
 		Context context;
 	};
 
-	Borrowed(DeviceIndex device, PoolID id, std::shared_ptr<CUDAAllocator> source, History &history)
-		: device_(device), id_(id), source_(std::move(source)), history_(history)
+	// While capturing is set a CUDA graph may be captured, as while one of the streams is: no event is recorded or queried then.
+	Borrowed(DeviceIndex device, PoolID id, std::shared_ptr<CUDAAllocator> source, History &history, const std::atomic<bool> &capturing)
+		: device_(device), id_(id), source_(std::move(source)), history_(history), capturing_(capturing)
 	{
 	}
 
@@ -31,7 +33,8 @@ public:
 	void *malloc(size_t size, cudaStream_t stream, Context context)
 	{
 		std::lock_guard<std::recursive_mutex> lock(mutex_);
-		settle();
+		if (!captured(stream))
+			settle(false);
 		size_t rounded = (size + ROUND - 1) / ROUND * ROUND;
 		auto found = fitting(rounded, stream);
 		if (found == pieces_.end())
@@ -96,11 +99,14 @@ public:
 		return after->first;
 	}
 
-	// empty gives back the segments that hold nothing.
-	void empty()
+	// empty gives back the segments that hold nothing, once other streams are done with them. It returns whether there were any.
+	bool empty()
 	{
 		std::lock_guard<std::recursive_mutex> lock(mutex_);
-		settle();
+		if (capturing_)
+			return false;
+		settle(true);
+		size_t before = segments_.size();
 		for (auto s = segments_.begin(); s != segments_.end();) {
 			auto piece = pieces_.find(s->first);
 			if (piece == pieces_.end() || piece->second.used || piece->second.pending || piece->second.size != s->second) {
@@ -113,6 +119,7 @@ public:
 			source_->raw_delete(s->first);
 			s = segments_.erase(s);
 		}
+		return segments_.size() < before;
 	}
 
 	bool unused()
@@ -136,8 +143,9 @@ public:
 
 private:
 	static constexpr size_t ROUND = 512, SMALL = 1 << 20, SMALL_SEGMENT = 2 << 20, LARGE_SEGMENT = 20 << 20;
-	struct Wait {
+	struct Wait { // of a piece that was freed, for other streams
 		char *p;
+		std::set<cudaStream_t> streams; // in which an event is still to be recorded
 		std::vector<cudaEvent_t> events;
 	};
 	using Pieces = std::map<char *, Piece>;
@@ -146,6 +154,7 @@ private:
 	PoolID id_;
 	std::shared_ptr<CUDAAllocator> source_;
 	History &history_;
+	const std::atomic<bool> &capturing_;
 	bool whole_ = false;
 	std::recursive_mutex mutex_; // the pool's allocator may free and allocate
 	Pieces pieces_;
@@ -177,6 +186,7 @@ private:
 		if (!whole_ && size > SMALL)
 			segment = std::max(segment, LARGE_SEGMENT);
 		On device(device_);
+		Relaxed relaxed;
 		auto *p = static_cast<char *>(source_->raw_alloc_with_stream(segment, stream));
 		if (!p)
 			return pieces_.end();
@@ -219,29 +229,42 @@ private:
 	// defer has a piece wait for the work of the other streams.
 	void defer(Piece &piece, char *p)
 	{
-		On device(device_);
-		Wait wait{p, {}};
-		for (cudaStream_t stream : piece.others) {
-			cudaEvent_t event;
-			C10_CUDA_CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
-			C10_CUDA_CHECK(cudaEventRecord(event, stream));
-			wait.events.push_back(event);
-		}
+		waits_.push_back({p, std::move(piece.others), {}});
 		piece.others.clear();
 		piece.pending = true;
-		waits_.push_back(std::move(wait));
+		if (!captured(piece.stream) && std::none_of(waits_.back().streams.begin(), waits_.back().streams.end(), captured_now))
+			record(waits_.back());
 	}
 
-	void settle()
+	bool captured(cudaStream_t stream) const { return capturing_ || captured_now(stream); }
+
+	static bool captured_now(cudaStream_t stream)
+	{
+		cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+		if (cudaStreamIsCapturing(stream, &status) == cudaSuccess)
+			return status != cudaStreamCaptureStatusNone;
+		(void)cudaGetLastError(); // the default stream cannot tell while another one is
+		return true;
+	}
+
+	void record(Wait &wait)
+	{
+		On device(device_);
+		while (!wait.streams.empty()) {
+			cudaEvent_t event;
+			C10_CUDA_CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+			wait.events.push_back(event);
+			C10_CUDA_CHECK(cudaEventRecord(event, *wait.streams.begin()));
+			wait.streams.erase(wait.streams.begin());
+		}
+	}
+
+	// settle frees the pieces that other streams are done with, all of them if it is to wait for those.
+	void settle(bool wait)
 	{
 		for (size_t i = 0; i < waits_.size();) {
-			auto &events = waits_[i].events;
-			while (!events.empty() && cudaEventQuery(events.back()) == cudaSuccess) {
-				(void)cudaEventDestroy(events.back());
-				events.pop_back();
-			}
-			if (!events.empty()) {
-				(void)cudaGetLastError();
+			record(waits_[i]);
+			if (!passed(waits_[i].events, wait)) {
 				i++;
 				continue;
 			}
@@ -250,6 +273,17 @@ private:
 			join(piece);
 			waits_.erase(waits_.begin() + static_cast<ptrdiff_t>(i));
 		}
+	}
+
+	static bool passed(std::vector<cudaEvent_t> &events, bool wait)
+	{
+		while (!events.empty() && (wait ? cudaEventSynchronize(events.back()) : cudaEventQuery(events.back())) == cudaSuccess) {
+			(void)cudaEventDestroy(events.back());
+			events.pop_back();
+		}
+		if (!events.empty())
+			(void)cudaGetLastError();
+		return events.empty();
 	}
 
 	Block view(char *p, const Piece &piece) const

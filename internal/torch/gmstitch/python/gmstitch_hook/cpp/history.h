@@ -26,8 +26,10 @@ public:
 		Context context;
 	};
 
-	// watching says whether requests and frees have to be noted; it is false nearly always.
+	// watching says whether requests and frees have to be noted, concerned whether frees have to be noted or forgotten; both are false
+	// nearly always.
 	bool watching() const { return watching_.load(std::memory_order_acquire); }
+	bool concerned() const { return concerned_.load(std::memory_order_acquire); }
 	bool recording() const { return recording_.load(std::memory_order_acquire); }
 
 	void resize(size_t devices)
@@ -97,6 +99,19 @@ public:
 		auto address = reinterpret_cast<size_t>(p);
 		note(TraceEntry::FREE_REQUESTED, device, address, request.size, request.stream, request.pool, context);
 		note(TraceEntry::FREE_COMPLETED, device, address, request.size, request.stream, request.pool, context);
+	}
+
+	// forget drops what is known of a request that ends.
+	void forget(void *p)
+	{
+		Request ended; // whose stack is released once no lock is held
+		std::lock_guard<std::mutex> lock(mutex_);
+		auto found = live_.find(p);
+		if (found == live_.end())
+			return;
+		ended = std::move(found->second);
+		live_.erase(found);
+		watch();
 	}
 
 	// note_one notes what happens to no request.
@@ -171,7 +186,7 @@ private:
 		std::vector<std::deque<TraceEntry>> entries;
 	};
 
-	std::atomic<bool> watching_{false}, recording_{false};
+	std::atomic<bool> watching_{false}, concerned_{false}, recording_{false};
 	std::atomic<caching::CreateContextFn> recorder_{nullptr};
 	std::atomic<RecordContext> when_{RecordContext::NEVER};
 	c10::ApproximateClockToUnixTimeConverter clock_;
@@ -184,7 +199,11 @@ private:
 	std::unordered_map<void *, Request> live_;
 	std::string metadata_;
 
-	void watch() { watching_.store(recording_ || !trackers_.empty() || !live_.empty()); }
+	void watch()
+	{
+		watching_.store(recording_ || !trackers_.empty());
+		concerned_.store(watching_ || !live_.empty());
+	}
 
 	void note(typename TraceEntry::Action action, DeviceIndex device, size_t address, size_t size, cudaStream_t stream, const PoolID &pool,
 		const Context &context)

@@ -20,7 +20,7 @@ public:
 	void make(DeviceIndex device, PoolID id, std::shared_ptr<CUDAAllocator> source)
 	{
 		std::lock_guard<std::shared_mutex> lock(mutex_);
-		pools_[{device, id}].memory = std::make_shared<Borrowed>(device, id, std::move(source), history_);
+		pools_[{device, id}].memory = std::make_shared<Borrowed>(device, id, std::move(source), history_, capturing_);
 		any_.store(true);
 	}
 
@@ -94,19 +94,43 @@ public:
 		return nullptr;
 	}
 
-	// empty gives back the free memory of the unused pools, or of one if it is unused.
-	void empty(PoolID id)
+	// begin and end say that a pool of libgm.so's was begun or ended: in between a CUDA graph may be captured.
+	void begin(DeviceIndex device, PoolID id)
 	{
 		std::lock_guard<std::shared_mutex> lock(mutex_);
-		for (auto p = pools_.begin(); p != pools_.end();) {
-			auto &pool = p->second;
-			if ((id != NO_POOL && p->first.second != id) || pool.users > 0) {
-				++p;
-				continue;
-			}
-			pool.memory->empty();
-			p = pool.memory->unused() ? pools_.erase(p) : std::next(p);
+		begun_.insert({device, id});
+		capturing_.store(true);
+	}
+
+	void end(DeviceIndex device, PoolID id)
+	{
+		std::lock_guard<std::shared_mutex> lock(mutex_);
+		auto found = begun_.find({device, id});
+		if (found != begun_.end())
+			begun_.erase(found);
+		capturing_.store(!begun_.empty());
+	}
+
+	// empty gives back the free memory of the unused pools, or of one if it is unused. It returns whether there was any.
+	bool empty(PoolID id)
+	{
+		std::map<Key, std::shared_ptr<Borrowed>> unused;
+		{
+			std::shared_lock<std::shared_mutex> lock(mutex_);
+			for (auto &[key, pool] : pools_)
+				if ((id == NO_POOL || key.second == id) && pool.users == 0)
+					unused[key] = pool.memory;
 		}
+		bool any = false;
+		for (auto &[key, memory] : unused)
+			any |= memory->empty();
+		std::lock_guard<std::shared_mutex> lock(mutex_);
+		for (auto &[key, memory] : unused) {
+			auto pool = pools_.find(key);
+			if (pool != pools_.end() && pool->second.memory == memory && pool->second.users == 0 && memory->unused())
+				pools_.erase(pool);
+		}
+		return any;
 	}
 
 	std::vector<std::shared_ptr<Borrowed>> of(DeviceIndex device)
@@ -122,6 +146,7 @@ public:
 	}
 
 private:
+	using Key = std::pair<DeviceIndex, PoolID>;
 	struct Pool {
 		int users = 0;
 		bool last_resort = false;
@@ -132,7 +157,9 @@ private:
 	History &history_;
 	std::atomic<bool> any_{false};
 	std::shared_mutex mutex_;
-	std::map<std::pair<DeviceIndex, PoolID>, Pool> pools_;
+	std::map<Key, Pool> pools_;
+	std::multiset<Key> begun_; // pools of libgm.so's
+	std::atomic<bool> capturing_{false};
 
 	template <class F> bool with(DeviceIndex device, PoolID id, F f)
 	{

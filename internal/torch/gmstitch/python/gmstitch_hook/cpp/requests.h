@@ -39,7 +39,7 @@ public:
 			if (C10_LIKELY(p != nullptr))
 				owners_.set(p, owner_of(device));
 			else
-				p = last_resort(device, size, stream, nullptr);
+				p = last_resort(device, size, stream, nullptr, nullptr);
 		}
 		if (C10_UNLIKELY(c10::memoryProfilingEnabled()))
 			profile(p, device, +1);
@@ -55,7 +55,7 @@ public:
 		if (C10_UNLIKELY(owner == Owners::NONE))
 			return false;
 		DeviceIndex device = device_of(owner);
-		if (C10_UNLIKELY(history.watching()))
+		if (C10_UNLIKELY(history.concerned()))
 			note_free(p, device);
 		if (C10_UNLIKELY(c10::memoryProfilingEnabled()))
 			profile(p, device, -1);
@@ -69,6 +69,9 @@ public:
 			pool->free(p);
 		return pool != nullptr;
 	}
+
+	// owns says whether memory that is live was requested here.
+	bool owns(void *p) { return owner_at(p) != Owners::NONE; }
 
 	void record_stream(void *p, cudaStream_t stream)
 	{
@@ -129,17 +132,30 @@ public:
 		return {free, total};
 	}
 
-	// While a Requester exists, memory that comes and goes does so for its stack, which was gathered before any lock was taken.
+	// While a Requester exists, memory that comes and goes does so for its stack, which was gathered before any lock was taken. What a tracker
+	// throws then cannot pass through libgm.so, and is kept here.
 	class Requester {
 	public:
-		explicit Requester(const Context &stack) { requesting = &stack; }
-		~Requester() { requesting = nullptr; }
+		explicit Requester(const Context &stack) : stack(stack), outer_(requesting) { requesting = this; }
+		~Requester() { requesting = outer_; }
 		Requester(const Requester &) = delete;
+
+		void rethrow() const
+		{
+			if (failure)
+				std::rethrow_exception(failure);
+		}
+
+		const Context &stack;
+		std::exception_ptr failure;
+
+	private:
+		Requester *outer_;
 	};
 
 private:
 	static Requests *self;
-	static thread_local const Context *requesting; // the stack of this thread's Requester
+	static thread_local Requester *requesting; // this thread's
 
 	Owners owners_;
 	bool forked_ = false;
@@ -171,24 +187,28 @@ private:
 	void *noted_malloc(DeviceIndex device, size_t size, cudaStream_t stream)
 	{
 		Context context = history.gather(RecordContext::STATE);
-		void *p = nullptr;
-		if (auto pool = pools.any() ? pools.for_request(device, stream) : nullptr) {
-			p = pool->malloc(size, stream, context);
-			if (p)
-				owners_.set(p, owner_of(device) | Owners::BORROWED);
-		} else {
-			Requester now(context);
-			p = library.try_malloc(size, device, stream);
-			if (p)
-				owners_.set(p, owner_of(device));
-		}
+		auto pool = pools.any() ? pools.for_request(device, stream) : nullptr;
+		void *p = serve(device, size, stream, context, pool.get());
 		if (!p)
-			p = last_resort(device, size, stream, context);
+			p = last_resort(device, size, stream, context, pool.get());
 		if (!history.watching())
 			return p;
 		Block b{};
-		PoolID pool = find(device, p, &b) ? PoolID{b.id0, b.id1} : NO_POOL;
-		history.allocated(device, p, {size, stream, pool, std::move(context)});
+		PoolID id = find(device, p, &b) ? PoolID{b.id0, b.id1} : NO_POOL;
+		history.allocated(device, p, {size, stream, id, std::move(context)});
+		return p;
+	}
+
+	// serve meets a request from a pool with other memory, or for nullptr from libgm.so. It returns nullptr where that has none.
+	void *serve(DeviceIndex device, size_t size, cudaStream_t stream, const Context &context, Borrowed *pool)
+	{
+		Requester now(context);
+		void *p = pool ? pool->malloc(size, stream, context) : library.try_malloc(size, device, stream);
+		if (p)
+			owners_.set(p, pool ? owner_of(device) | Owners::BORROWED : owner_of(device));
+		if (now.failure && p)
+			library.free(p, 0, device, stream);
+		now.rethrow();
 		return p;
 	}
 
@@ -208,6 +228,8 @@ private:
 
 	void note_free(void *p, DeviceIndex device)
 	{
+		if (!history.watching())
+			return history.forget(p);
 		Context context = history.gather(RecordContext::ALL);
 		Block b{};
 		if (!find(device, p, &b))
@@ -229,11 +251,11 @@ private:
 	}
 
 	// last_resort meets a request that could not be met, or throws.
-	void *last_resort(DeviceIndex device, size_t size, cudaStream_t stream, Context context)
+	void *last_resort(DeviceIndex device, size_t size, cudaStream_t stream, const Context &context, Borrowed *pool)
 	{
-		std::string why = library.error();
+		std::string why = pool && !forked_ ? "CUDA out of memory. The allocator of the memory pool has none." : library.error();
 		TORCH_CHECK_WITH(OutOfMemoryError, !forked_, why);
-		if (void *p = ask_others(device, size, stream))
+		if (void *p = ask_others(device, size, stream, context, pool))
 			return p;
 		auto [free, total] = free_memory(device);
 		history.note_one(TraceEntry::OOM, device, free, size, stream, NO_POOL, context);
@@ -252,16 +274,14 @@ private:
 		return nullptr;
 	}
 
-	// ask_others has the program free memory, and looks into pools with other memory that are meant for this case.
-	void *ask_others(DeviceIndex device, size_t size, cudaStream_t stream)
+	// ask_others has the program and unused pools with other memory give that back, and looks into those that are meant for this case.
+	void *ask_others(DeviceIndex device, size_t size, cudaStream_t stream, const Context &context, Borrowed *pool)
 	{
-		bool freed = false;
+		bool freed = pools.any() && pools.empty(NO_POOL);
 		for (auto &name : c10::FreeCudaMemoryCallbacksRegistry()->Keys())
 			freed |= c10::FreeCudaMemoryCallbacksRegistry()->Create(name)->Execute();
-		if (void *p = freed ? library.try_malloc(size, device, stream) : nullptr) {
-			owners_.set(p, owner_of(device));
+		if (void *p = freed ? serve(device, size, stream, context, pool) : nullptr)
 			return p;
-		}
 		void *p = pools.any() ? pools.last_resort(device, size, stream) : nullptr;
 		if (p)
 			owners_.set(p, owner_of(device) | Owners::BORROWED);
@@ -271,12 +291,18 @@ private:
 	// segment_changed is called by libgm.so with the lock of the device held.
 	static void segment_changed(int device, int mapped, uint64_t address, uint64_t size, uint64_t stream)
 	{
-		self->history.note_one(mapped ? TraceEntry::SEGMENT_MAP : TraceEntry::SEGMENT_UNMAP, static_cast<DeviceIndex>(device), address, size,
-			reinterpret_cast<cudaStream_t>(stream), NO_POOL, requesting ? *requesting : nullptr);
+		auto action = mapped ? TraceEntry::SEGMENT_MAP : TraceEntry::SEGMENT_UNMAP;
+		try {
+			self->history.note_one(action, static_cast<DeviceIndex>(device), address, size, reinterpret_cast<cudaStream_t>(stream), NO_POOL,
+				requesting ? requesting->stack : nullptr);
+		} catch (...) {
+			if (requesting && !requesting->failure)
+				requesting->failure = std::current_exception();
+		}
 	}
 };
 
 inline Requests *Requests::self;
-inline thread_local const Context *Requests::requesting;
+inline thread_local Requests::Requester *Requests::requesting;
 
 } // namespace gm

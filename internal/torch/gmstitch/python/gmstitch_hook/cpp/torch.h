@@ -98,6 +98,18 @@ private:
 	DeviceIndex before_ = 0;
 };
 
+// Relaxed lets the calling thread take memory while a CUDA graph is captured.
+class Relaxed {
+public:
+	Relaxed() { C10_CUDA_CHECK(cudaThreadExchangeStreamCaptureMode(&mode_)); }
+	~Relaxed() { (void)cudaThreadExchangeStreamCaptureMode(&mode_); }
+	Relaxed(const Relaxed &) = delete;
+	Relaxed &operator=(const Relaxed &) = delete;
+
+private:
+	cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed; // then the one before
+};
+
 inline DeviceIndex current_device()
 {
 	DeviceIndex device = 0;
