@@ -27,15 +27,20 @@ type meter struct {
 	stream    cuda.Stream // of the request that is being served
 
 	allocs  map[cuda.Ptr]extent
-	handles map[cuda.Handle]int64
+	handles map[cuda.Handle]piece
+	created int64 // pieces so far
 	mapped  map[cuda.Ptr]extent
 	away    map[cuda.Event]cuda.Device // the events that are of other devices
 }
 
+// piece is physical memory from cuMemCreate. The driver gives the handle of a piece that was released to another one, but no serial number
+// comes twice.
+type piece struct{ size, serial int64 }
+
 func newMeter(dev cuda.Device, total int64, account books, p *process) *meter {
 	return &meter{
 		Device: dev, account: account, total: total, most: total, limit: total, process: p,
-		allocs: map[cuda.Ptr]extent{}, handles: map[cuda.Handle]int64{}, mapped: map[cuda.Ptr]extent{}, away: map[cuda.Event]cuda.Device{},
+		allocs: map[cuda.Ptr]extent{}, handles: map[cuda.Handle]piece{}, mapped: map[cuda.Ptr]extent{}, away: map[cuda.Event]cuda.Device{},
 	}
 }
 
@@ -115,7 +120,8 @@ func (m *meter) Create(size int64) (cuda.Handle, error) {
 	defer m.timed(time.Now(), 1)
 	h, err := m.Device.Create(size)
 	if err == nil {
-		m.handles[h] = size
+		m.created++
+		m.handles[h] = piece{size, m.created}
 		m.take(size)
 	}
 	return h, err
@@ -126,7 +132,7 @@ func (m *meter) Release(h cuda.Handle) error {
 	defer m.timed(time.Now(), 1)
 	err := m.Device.Release(h)
 	if err == nil {
-		m.give(m.handles[h])
+		m.give(m.handles[h].size)
 		delete(m.handles, h)
 	}
 	return err
@@ -149,7 +155,7 @@ func (m *meter) Map(p cuda.Ptr, h cuda.Handle) error {
 	defer m.timed(time.Now(), 1)
 	err := m.Device.Map(p, h)
 	if err == nil {
-		m.mapped[p] = extent{size: m.handles[h], handle: h, stream: m.stream}
+		m.mapped[p] = extent{size: m.handles[h].size, handle: h, stream: m.stream}
 	}
 	return err
 }

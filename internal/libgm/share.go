@@ -16,7 +16,7 @@ import (
 
 // Memory is shared by a handle, a line of text, of one of these forms:
 //
-//	gm1 pieces PID TOKEN DEVICE OFFSET HANDLE:SIZE...   pieces of physical memory, which lie one behind the other
+//	gm1 pieces PID TOKEN DEVICE OFFSET HANDLE:SERIAL:SIZE...   pieces of physical memory, which lie one behind the other
 //	gm1 ipc PID OFFSET HANDLE                           memory from cuMemAlloc
 //
 // The process that opens it gets the pieces as file descriptors from a socket of the owner (share_server.go). That needs no permission to
@@ -73,7 +73,7 @@ func (g *gpu) shareHandle(p cuda.Ptr) (string, error) {
 		if x, ok = g.meter.mapped[at]; !ok {
 			return "", fmt.Errorf("nothing is mapped at %#x", at)
 		}
-		fmt.Fprintf(&text, " %x:%x", uint64(x.handle), x.size)
+		fmt.Fprintf(&text, " %x:%x:%x", uint64(x.handle), g.meter.handles[x.handle].serial, x.size)
 	}
 	return text.String(), nil
 }

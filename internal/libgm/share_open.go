@@ -60,7 +60,7 @@ type sharedHandle struct {
 
 type sharedPiece struct {
 	handle cuda.Handle
-	size   int64
+	piece
 }
 
 var errHandle = errors.New("this is no handle of gm_share")
@@ -113,20 +113,32 @@ func (h *sharedHandle) readPieces(words []string) error {
 	}
 	h.device, h.offset = int(device), offset
 	for _, word := range words[3:] {
-		handle, size, _ := strings.Cut(word, ":")
-		n, err := strconv.ParseUint(handle, 16, 64)
-		bytes, err2 := strconv.ParseInt(size, 16, 48)
-		if err != nil || err2 != nil || bytes <= 0 || bytes%cuda.Granularity != 0 || h.size > 1<<48 {
+		p, err := readPiece(word)
+		if err != nil || h.size > 1<<48 {
 			return errHandle
 		}
-		h.pieces = append(h.pieces, sharedPiece{cuda.Handle(n), bytes})
-		h.size += bytes
+		h.pieces = append(h.pieces, p)
+		h.size += p.size
 	}
 	if offset < 0 || offset >= h.size {
 		return errHandle
 	}
 	h.memory = words[0] + " " + words[1] + " " + strings.Join(words[3:], " ")
 	return nil
+}
+
+func readPiece(word string) (p sharedPiece, err error) {
+	numbers := strings.Split(word, ":")
+	if len(numbers) != 3 {
+		return p, errHandle
+	}
+	handle, err := strconv.ParseUint(numbers[0], 16, 64)
+	serial, err2 := strconv.ParseInt(numbers[1], 16, 64)
+	size, err3 := strconv.ParseInt(numbers[2], 16, 48)
+	if errors.Join(err, err2, err3) != nil || size <= 0 || size%cuda.Granularity != 0 {
+		return p, errHandle
+	}
+	return sharedPiece{cuda.Handle(handle), piece{size, serial}}, nil
 }
 
 // open returns where the memory of a handle is, on a device that is open.
@@ -208,7 +220,7 @@ func importPieces(dev sharer, frees *retry.Device, p cuda.Ptr, h *sharedHandle) 
 
 // importPiece maps one piece. Its mapping keeps the memory.
 func importPiece(dev sharer, frees *retry.Device, socket int, p cuda.Ptr, h *sharedHandle, piece sharedPiece) error {
-	fd, err := requestPiece(socket, newPieceRequest(&h.token, h.device, piece.handle))
+	fd, err := requestPiece(socket, newPieceRequest(&h.token, h.device, piece.handle, piece.serial))
 	if err != nil {
 		return err
 	}
@@ -347,7 +359,13 @@ func go_settle_shared() {
 
 //export go_open_shared
 func go_open_shared(device C.int, handle *C.char, n C.size_t) (p C.uint64_t) {
-	defer guard(device)
+	defer func() { // the allocator of the device has no part in it, and its lock is not held
+		if r := recover(); r != nil {
+			fail(fmt.Sprint("BUG: ", r))
+			self.log.printf("open shared memory: BUG: %v", r)
+			p = 0
+		}
+	}()
 	text := C.GoStringN(handle, C.int(min(n, maxHandle+1)))
 	at, err := received.open(int(device), text)
 	if err != nil {

@@ -40,15 +40,21 @@ func (t *shareToken) address() syscall.Sockaddr {
 
 func (t *shareToken) secret() []byte { return t[16:] }
 
-// pieceRequest asks for a piece: the secret, the number of the device in the owner, and the handle there.
-type pieceRequest [16 + 8 + 8]byte
+// pieceRequest asks for a piece: the secret, the number of the device in the owner, the handle there, and the serial number.
+type pieceRequest [16 + 8 + 8 + 8]byte
 
-func newPieceRequest(t *shareToken, device int, h cuda.Handle) (r pieceRequest) {
+func newPieceRequest(t *shareToken, device int, h cuda.Handle, serial int64) (r pieceRequest) {
 	copy(r[:16], t.secret())
 	binary.LittleEndian.PutUint64(r[16:], uint64(device))
 	binary.LittleEndian.PutUint64(r[24:], uint64(h))
+	binary.LittleEndian.PutUint64(r[32:], uint64(serial))
 	return r
 }
+
+func (r *pieceRequest) secret() []byte      { return r[:16] }
+func (r *pieceRequest) device() int         { return int(binary.LittleEndian.Uint64(r[16:])) }
+func (r *pieceRequest) handle() cuda.Handle { return cuda.Handle(binary.LittleEndian.Uint64(r[24:])) }
+func (r *pieceRequest) serial() int64       { return int64(binary.LittleEndian.Uint64(r[32:])) }
 
 // The first byte of an answer. One that is given brings a descriptor along; after one that is refused comes the reason.
 const (
@@ -117,17 +123,17 @@ func (s *shareServer) answerAll(peer int) {
 	for {
 		var r pieceRequest
 		n, err := ignoringEINTR(func() (int, error) { return syscall.Read(peer, r[:]) })
-		if err != nil || n != len(r) || subtle.ConstantTimeCompare(r[:16], s.token.secret()) != 1 {
+		if err != nil || n != len(r) || subtle.ConstantTimeCompare(r.secret(), s.token.secret()) != 1 {
 			return
 		}
-		if s.answer(peer, int(binary.LittleEndian.Uint64(r[16:])), cuda.Handle(binary.LittleEndian.Uint64(r[24:]))) != nil {
+		if s.answer(peer, &r) != nil {
 			return
 		}
 	}
 }
 
-func (s *shareServer) answer(peer, device int, h cuda.Handle) error {
-	fd, err := exportPiece(device, h)
+func (s *shareServer) answer(peer int, r *pieceRequest) error {
+	fd, err := exportPiece(r.device(), r.handle(), r.serial())
 	if err != nil {
 		text := append([]byte{pieceRefused}, err.Error()...)
 		return syscall.Sendmsg(peer, text[:min(len(text), answerSize)], nil, nil, syscall.MSG_NOSIGNAL)
@@ -137,12 +143,12 @@ func (s *shareServer) answer(peer, device int, h cuda.Handle) error {
 }
 
 // exportPiece returns a descriptor of a piece that a device of this process has.
-func exportPiece(device int, h cuda.Handle) (fd int, err error) {
+func exportPiece(device int, h cuda.Handle, serial int64) (fd int, err error) {
 	if device < 0 || device >= len(self.gpus) || self.gpus[device].Load() == nil {
 		return -1, fmt.Errorf("device %d is not used", device)
 	}
 	self.with(device, func(g *gpu) {
-		if _, ok := g.meter.handles[h]; !ok {
+		if p, ok := g.meter.handles[h]; !ok || p.serial != serial {
 			fd, err = -1, errors.New("the memory was released")
 			return
 		}

@@ -155,7 +155,7 @@ static void foreign(const char *token)
 {
 	struct sockaddr_un to = {.sun_family = AF_UNIX};
 	int n = snprintf(to.sun_path + 1, sizeof to.sun_path - 1, "gm-share-%.32s", token), status;
-	char request[32] = {0}, got;
+	char request[40] = {0}, got;
 	for (int i = 0; i < 16; i++) {
 		unsigned byte;
 		CHECK(sscanf(token + 32 + 2 * i, "%2x", &byte) == 1);
@@ -184,15 +184,17 @@ static void odd(char *p)
 	CHECK(!gm_share(NULL, handle, 10) && !gm_open_shared(NULL, 0, 0) && !gm_open_shared("x", 1, -1) && !gm_open_shared("x", 1, 40));
 	refused("gm1 pieces", "no handle of gm_share");
 	refused("gm1 ipc 1 0 00", "no handle of gm_share");
-	refused("gm1 pieces 1 00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff 0 0 1:1", "no handle of gm_share");
-	refused("gm1 pieces 1 00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff 0 0 1:200000", "it has ended");
+	refused("gm1 pieces 1 00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff 0 0 1:1:1", "no handle of gm_share");
+	refused("gm1 pieces 1 00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff 0 0 1:1:200000", "it has ended");
 	size_t n = gm_share(p, handle, sizeof handle - 1);
 	handle[n] = 0;
 	char *token = strstr(handle, "pieces ");
 	if (!token)
 		return; /* GM_ALLOC=torch has none */
-	char *last = strrchr(handle, ' ') + 1;
-	memcpy(last, "ffffff:200000", 14);
+	char *last = strrchr(handle, ' ') + 1, *serial = strchr(last, ':') + 1;
+	*serial = *serial == 'f' ? 'e' : 'f'; /* that of another piece, which may have had the same handle */
+	refused(handle, "was released");
+	memcpy(last, "ffffff:1:200000", 16);
 	refused(handle, "was released");
 	token = strchr(token + 7, ' ') + 1;
 	foreign(token);
