@@ -17,7 +17,7 @@ func TestTorch(t *testing.T) {
 			k.dir = t.TempDir()
 			program := filepath.Join(k.dir, "allocator")
 			k.compileTo(t, program, "testdata/torch/allocator.cpp", version, "-Itestdata/torch/include", "-Itestdata/torch", "-Itestdata",
-				"-I"+torchClass, "testdata/torch/stand_in.cpp", torchClass+"/install.cpp", "-lcudart")
+				"-I"+torchClass, "testdata/torch/borrowed.cpp", "testdata/torch/stand_in.cpp", torchClass+"/install.cpp", "-lcudart")
 			for _, allocator := range allocators {
 				t.Run(allocator, func(t *testing.T) {
 					k.newRun(t, "GM_ALLOC="+allocator, "GM_FAKE_CAPACITY=1073741824", "GM_FAKE_DEVICES=2").passes(t, program, k.library())

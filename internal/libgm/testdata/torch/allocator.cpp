@@ -1,9 +1,6 @@
 // Uses the allocator that gm_torch_install puts in as PyTorch does, and checks what comes of it. There are two devices of 1 GiB.
-extern "C" {
-#include "check.h"
-}
 #include "library.h"
-#include "told.h"
+#include "use.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -11,9 +8,6 @@ extern "C" {
 
 #include <sys/wait.h>
 #include <unistd.h>
-
-using namespace c10::cuda::CUDACachingAllocator;
-using c10::cuda::CUDAStream;
 
 extern "C" const char *gm_torch_install(const char *libgm);
 
@@ -39,22 +33,6 @@ SAME(reset_pool);
 SAME(pool_use_on_oom);
 SAME(last_error);
 SAME(device_of);
-
-static CUDAAllocator *a;
-
-template <class F> static std::string failure(F f)
-{
-	try {
-		f();
-	} catch (const c10::OutOfMemoryError &e) {
-		return std::string("OOM: ") + e.what();
-	} catch (const c10::Error &e) {
-		return e.what();
-	}
-	return "";
-}
-
-static int64_t allocated(int device = 0) { return a->getDeviceStats(device).allocated_bytes[0].current; }
 
 struct Stack : c10::GatheredContext {
 	int number;
@@ -330,136 +308,6 @@ static void pool()
 		CHECK(s.owner_private_pool_id != id);
 }
 
-// A pool whose memory comes from another allocator.
-static void borrowed()
-{
-	const c10::MempoolId_t id{0, 77};
-	auto source = std::make_shared<Plain>();
-	int64_t before = allocated();
-	auto begin = [&] {
-#if TORCH < 211
-		told.pool_allocator = source.get();
-#endif
-		a->beginAllocateToPool(0, id, [](cudaStream_t) { return true; });
-	};
-	auto end = [&] {
-		a->endAllocateToPool(0, id);
-		a->releasePool(0, id);
-		told.pool_allocator = nullptr;
-	};
-#if TORCH >= 211
-	a->createOrIncrefPool(0, id, source);
-#else
-	a->ensureExistsAndIncrefPool(0, id);
-#endif
-	begin();
-	CHECK(a->getPoolUseCount(0, id) == 2);
-	void *p = a->raw_alloc(3 * MIB), *q = a->raw_alloc(1000), *r = a->raw_alloc(1000);
-	CHECK(source->live == 1 && p && q && r && allocated() - before == static_cast<int64_t>(3 * MIB + 2 * 1024));
-	size_t size = 0;
-	CHECK(a->getBaseAllocation(q, &size) == p && size == 20 * MIB);
-	a->raw_delete(q);
-	CHECK(a->raw_alloc(900) == q);
-	cudaStream_t other;
-	OK(cudaStreamCreate(&other));
-	c10::DataPtr lent(r, r, a->raw_deleter(), {c10::DeviceType::CUDA, 0});
-	a->recordStream(lent, CUDAStream(other));
-	a->raw_delete(lent.release_context());
-	OK(cudaStreamSynchronize(other));
-	CHECK(a->raw_alloc(1000) == r);
-	end();
-	size_t segments = 0;
-	auto snapshot = a->snapshot();
-	for (auto &s : snapshot.segments)
-		if (s.owner_private_pool_id == id) {
-			segments++;
-			CHECK(s.total_size == 20 * MIB && s.blocks.size() == 4);
-		}
-	CHECK(segments == 1 && a->getPoolUseCount(0, id) == 1);
-	for (void *one : {p, q, r})
-		a->raw_delete(one);
-	a->emptyCache();
-	CHECK(source->live == 1); // the pool is still used
-	a->releasePool(0, id);
-	a->emptyCache();
-	CHECK(source->live == 0 && allocated() == before);
-	OK(cudaStreamDestroy(other));
-}
-
-// A pool with other memory serves requests while a graph is captured, when no event may be queried or recorded.
-static void borrowed_in_capture()
-{
-	const c10::MempoolId_t id{0, 77};
-	auto source = std::make_shared<Plain>();
-	cudaStream_t other, captured;
-	OK(cudaStreamCreate(&other));
-	OK(cuStreamCreate(&captured, 1));
-	auto begin = [&] {
-#if TORCH < 211
-		told.pool_allocator = source.get();
-#else
-		a->createOrIncrefPool(0, id, source);
-#endif
-		a->beginAllocateToPool(0, id, [](cudaStream_t) { return true; });
-	};
-	auto end = [&] {
-		a->endAllocateToPool(0, id);
-		told.pool_allocator = nullptr;
-		while (a->getPoolUseCount(0, id) > 0)
-			a->releasePool(0, id);
-	};
-	auto lend = [&] {
-		void *p = a->raw_alloc(1000);
-		c10::DataPtr lent(p, p, a->raw_deleter(), {c10::DeviceType::CUDA, 0});
-		a->recordStream(lent, CUDAStream(other));
-		return lent;
-	};
-	begin();
-	lend(); // and is freed
-	auto during = lend();
-	CUgraph graph;
-	OK(cuStreamBeginCapture_v2(captured, CU_STREAM_CAPTURE_MODE_GLOBAL));
-	a->raw_delete(during.release_context());
-	void *large = a->raw_alloc_with_stream(30 * MIB, captured);
-	OK(cuStreamEndCapture(captured, &graph));
-	a->raw_delete(large);
-	end();
-	CHECK(source->live == 2);
-	a->emptyCache();
-	CHECK(source->live == 0);
-	OK(cudaStreamDestroy(other));
-	OK(cudaStreamDestroy(captured));
-}
-
-// A full device gets back what a pool with other memory has kept, once nobody uses the pool.
-static void borrowed_when_full()
-{
-	const c10::MempoolId_t id{0, 77};
-	auto source = std::make_shared<Plain>();
-	std::vector<void *> all;
-#if TORCH < 211
-	told.pool_allocator = source.get();
-#else
-	a->createOrIncrefPool(0, id, source);
-#endif
-	a->beginAllocateToPool(0, id, [](cudaStream_t) { return true; });
-	void *p = a->raw_alloc(200 * MIB);
-	a->endAllocateToPool(0, id);
-	told.pool_allocator = nullptr;
-	while (a->getPoolUseCount(0, id) > 0)
-		a->releasePool(0, id);
-	a->raw_delete(p);
-	CHECK(source->live == 1);
-	CHECK(failure([&] {
-		for (;;)
-			all.push_back(a->raw_alloc(40 * MIB));
-	}).find("OOM: ") == 0);
-	CHECK(source->live == 0);
-	for (void *one : all)
-		a->raw_delete(one);
-	a->emptyCache();
-}
-
 static void out_of_memory()
 {
 	static std::vector<std::array<size_t, 4>> seen;
@@ -612,10 +460,8 @@ int main(int argc, char **argv)
 	names();
 #endif
 	pool();
-	borrowed();
-	borrowed_in_capture();
 	out_of_memory();
-	borrowed_when_full();
+	borrowed_pools();
 	profiler();
 	disabled();
 	sharing(stock);
