@@ -1,16 +1,18 @@
-// Package gmstitch holds the Python files that put libgm.so in the place of PyTorch's CUDA allocator, in programs that are not changed: a
-// folder of them, put first on PYTHONPATH, is found by each Python process (package site).
+// Package gmstitch holds the Python files that put libgm.so in the place of PyTorch's CUDA allocator and of CuPy's memory pool, in programs
+// that are not changed: a folder of them, put first on PYTHONPATH, is found by each Python process (package site).
 //
 // Environment variables:
 //
 //	GMSTITCH_DIR    folder of the session; without it nothing is done
 //	GM_LIB          libgm.so
 //	GMSTITCH_TORCH  "pluggable" skips the compiled class
+//	GMSTITCH_CUPY   "off" leaves CuPy alone
 //
 // The allocator is put in when CUDA starts; a file named [Mark] in the folder of the session says that this happened in some process.
 // It is a C++ class (cpp) that is compiled against PyTorch's headers at the first use (build.py, native.py). Where that fails it is a
 // pluggable allocator (install.py), and Python functions that PyTorch refuses to those are redirected (redirect.py and what it imports).
-// Where neither can be put in, PyTorch's own stays. A line on standard error says why.
+// Where neither can be put in, PyTorch's own stays. A line on standard error says why. CuPy is served from its first request on
+// (cupy_pool.py, cupy_memory.py).
 package gmstitch
 
 import (
@@ -26,4 +28,6 @@ var files embed.FS
 const Mark = "started"
 
 // Install writes the Python files into dir, which must exist.
-func Install(dir string) error { return site.Install(dir, "gmstitch", files, "addresses.py", "say.py") }
+func Install(dir string) error {
+	return site.Package{Tool: "gmstitch", Files: files, Shared: []string{"addresses.py", "say.py"}, Waits: []string{"cupy"}}.Install(dir)
+}

@@ -40,4 +40,6 @@ var files embed.FS
 const Mark = "moving"
 
 // Install writes the Python files into dir, which must exist.
-func Install(dir string) error { return site.Install(dir, "gmswap", files, "addresses.py", "say.py") }
+func Install(dir string) error {
+	return site.Package{Tool: "gmswap", Files: files, Shared: []string{"addresses.py", "say.py"}}.Install(dir)
+}

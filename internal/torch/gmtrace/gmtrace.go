@@ -32,4 +32,4 @@ import (
 var files embed.FS
 
 // Install writes the Python files into dir, which must exist.
-func Install(dir string) error { return site.Install(dir, "gmtrace", files) }
+func Install(dir string) error { return site.Package{Tool: "gmtrace", Files: files}.Install(dir) }

@@ -2,7 +2,8 @@
 // first on PYTHONPATH, is found by each of them as its sitecustomize, which then runs the one that comes after it.
 //
 // For a tool named gmtool the folder holds a package gmtool_hook. Its function imported(name, module) is called when the program has
-// imported torch, or the module that GMTOOL_MARKS names before a colon; it returns the names of modules to wait for next, or None.
+// imported torch, another module that the tool waits for, or the one that GMTOOL_MARKS names before a colon; it returns the names of
+// modules to wait for next, or None.
 // Nothing is done while GMTOOL_DIR is no folder.
 package site
 
@@ -22,17 +23,27 @@ var sitecustomize string
 //go:embed python/shared/*.py
 var shared embed.FS
 
-// Install writes the files of a tool's package, all those below python in files, and the sitecustomize into dir, which must exist. Modules
-// are those of python/shared that the package imports as its own.
-func Install(dir, tool string, files fs.FS, modules ...string) error {
-	text := strings.Replace(sitecustomize, `TOOL = "gm"`, fmt.Sprintf("TOOL = %q", tool), 1)
+// Package is what a tool brings into Python.
+type Package struct {
+	Tool   string
+	Files  fs.FS    // all below python is copied
+	Shared []string // modules of python/shared that it imports as its own
+	Waits  []string // modules that it waits for beside torch
+}
+
+// Install writes the package and the sitecustomize into dir, which must exist.
+func (p Package) Install(dir string) error {
+	text := strings.Replace(sitecustomize, `TOOL = "gm"`, fmt.Sprintf("TOOL = %q", p.Tool), 1)
+	for _, name := range p.Waits {
+		text = strings.Replace(text, `WAITS = {"torch"`, fmt.Sprintf(`WAITS = {"torch", %q`, name), 1)
+	}
 	err := os.WriteFile(filepath.Join(dir, "sitecustomize.py"), []byte(text), 0o644)
 	if err == nil {
-		err = copyTree(dir, files)
+		err = copyTree(dir, p.Files)
 	}
-	for _, name := range modules {
+	for _, name := range p.Shared {
 		if err == nil {
-			err = copyShared(filepath.Join(dir, tool+"_hook"), name)
+			err = copyShared(filepath.Join(dir, p.Tool+"_hook"), name)
 		}
 	}
 	if err != nil {

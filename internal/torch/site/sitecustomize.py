@@ -8,6 +8,7 @@ import os
 import sys
 
 TOOL = "gm"  # the tool's name is put in here
+WAITS = {"torch"}  # and here what else it waits for
 HOME = os.path.dirname(os.path.abspath(__file__))
 HOOK = TOOL + "_hook"
 SESSION = os.environ.get(TOOL.upper() + "_DIR", "")
@@ -100,7 +101,7 @@ def complain(text):
 def start():
     if not os.path.isdir(SESSION):
         return
-    names = {"torch"}
+    names = set(WAITS)
     marks = os.environ.get(TOOL.upper() + "_MARKS", "").partition(":")[0]
     if marks:
         names.add(marks)

@@ -103,6 +103,11 @@ void gm_release_pool(int device, uint64_t id0, uint64_t id1) {
 	note("release_pool %d %llu %llu", device, (unsigned long long)id0, (unsigned long long)id1);
 }
 
+int gm_retain_pool(int device, uint64_t id0, uint64_t id1) {
+	note("retain_pool %d %llu %llu", device, (unsigned long long)id0, (unsigned long long)id1);
+	return 0;
+}
+
 size_t gm_last_error(char *text, size_t n) { return (size_t)snprintf(text, n, "%s", failure); }
 
 int gm_get_stats(int device, struct gm_stats *out) {

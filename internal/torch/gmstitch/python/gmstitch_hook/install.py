@@ -30,6 +30,11 @@ def check(torch, environ):
         raise Unfit("this PyTorch is one for ROCm")
     if getattr(torch.cuda.memory, "get_allocator_backend", lambda: "native")() == "pluggable":
         raise Unfit("the program has put in one of its own")
+    return libgm(environ)
+
+
+def libgm(environ):
+    """Returns the path of libgm.so, or raises where this process cannot load it."""
     path = environ.get("GM_LIB", "")
     if not path:
         raise Unfit("GM_LIB does not name libgm.so")
