@@ -77,34 +77,45 @@ func TestFaultsForever(t *testing.T) {
 	}
 }
 
+// TestFaultsAtEachPosition makes each driver call of private pools, of their restored states, and of small requests fail at each position,
+// once and from there on.
+func TestFaultsAtEachPosition(t *testing.T) {
+	k := newKit(t)
+	program := k.compile(t, "testdata/fault_each.c")
+	for _, allocator := range []string{"stitch", "torch"} {
+		for _, scenario := range []string{"small", "full", "pools", "restore"} {
+			t.Run(allocator+"/"+scenario, func(t *testing.T) {
+				t.Parallel()
+				r := k.newRun(t, "GM_ALLOC="+allocator, "GM_LOG=/dev/null")
+				r.passes(t, program, append([]string{scenario}, driverCalls...)...)
+				r.holdsNothing(t)
+				t.Logf("faults, requests that failed: %s", r.out)
+			})
+		}
+	}
+}
+
 // shareCalls are the driver calls by which memory is shared with another process.
 var shareCalls = []string{
 	"cuMemExportToShareableHandle", "cuMemImportFromShareableHandle", "cuIpcGetMemHandle", "cuIpcOpenMemHandle", "cuIpcCloseMemHandle",
 	"cuMemAddressReserve", "cuMemMap", "cuMemSetAccess", "cuMemRelease", "cuMemUnmap", "cuMemAddressFree", "cuCtxSynchronize",
+	"cuMemAlloc", "cuMemFree", "cuMemCreate", "cuCtxGetCurrent", "cuCtxPushCurrent", "cuThreadExchangeStreamCaptureMode",
 }
 
-// TestShareFaults makes each of these calls fail in both processes. What cannot be opened is refused, and nothing leaks.
+// TestShareFaults makes each of these calls fail at each position, in the process that shares and in the one that opens. What cannot be
+// opened is refused, contents stay, and nothing leaks.
 func TestShareFaults(t *testing.T) {
 	k := newKit(t)
 	program := k.compile(t, "testdata/share.c")
 	for _, allocator := range []string{"stitch", "torch"} {
-		t.Run(allocator, func(t *testing.T) {
-			t.Parallel()
-			for i, call := range shareCalls {
-				for _, at := range []string{"1", "2", "5", "9", "21", "40", "1+", "7+"} {
-					position, onwards := strings.CutSuffix(at, "+")
-					fault := fmt.Sprintf("%s:%s=%d", call, position, errorCodes[i%len(errorCodes)])
-					if onwards {
-						fault = strings.Replace(fault, "=", "+=", 1)
-					}
-					r := k.newRun(t, "GM_ALLOC="+allocator, "GM_FAKE_FAIL="+fault, "GM_LOG=/dev/null")
-					if r.do(t, program, "faults"); r.rc != 0 {
-						t.Errorf("%s: exit %d\n%s", fault, r.rc, r.err)
-					} else if !onwards {
-						r.holdsNothing(t)
-					}
-				}
-			}
-		})
+		for _, side := range []string{"here", "there"} {
+			t.Run(allocator+"/"+side, func(t *testing.T) {
+				t.Parallel()
+				r := k.newRun(t, "GM_ALLOC="+allocator, "GM_LOG=/dev/null")
+				r.passes(t, program, append([]string{side}, shareCalls...)...)
+				r.holdsNothing(t)
+				t.Logf("faults: %s", r.out)
+			})
+		}
 	}
 }

@@ -189,31 +189,24 @@ struct gm_result gm_context_release(const struct gm_library *l, int device)
 	return plain("cuDevicePrimaryCtxRelease", l->cuDevicePrimaryCtxRelease(device), 0);
 }
 
-/* relax allows the thread calls that are otherwise forbidden while any stream is captured. */
+/* relax allows the thread calls that are otherwise forbidden while any stream is captured: unrelaxed they would break the capture. */
 static void relax(const struct gm_library *l, struct gm_result *r)
 {
+	if (!l->cuThreadExchangeStreamCaptureMode)
+		return;
 	r->capture_mode = CAPTURE_MODE_RELAXED;
-	r->relaxed = l->cuThreadExchangeStreamCaptureMode && l->cuThreadExchangeStreamCaptureMode(&r->capture_mode) == 0;
+	r->code = l->cuThreadExchangeStreamCaptureMode(&r->capture_mode);
+	for (int again = 0; r->code && again < TRIES; again++)
+		r->code = l->cuThreadExchangeStreamCaptureMode(&r->capture_mode);
+	r->relaxed = !r->code;
+	if (r->code)
+		r->call = "cuThreadExchangeStreamCaptureMode";
 }
 
 static void unrelax(const struct gm_library *l, struct gm_result *r)
 {
 	for (int tries = 0; r->relaxed && tries < TRIES; tries++)
 		r->relaxed = l->cuThreadExchangeStreamCaptureMode(&r->capture_mode) != 0;
-}
-
-/* enter makes the device's context current, unless it already is. */
-static int enter(const struct gm_device *d, struct gm_result *r)
-{
-	r->code = d->library->cuCtxGetCurrent(&r->before);
-	if (r->code)
-		r->call = "cuCtxGetCurrent";
-	else if (r->before != (void *)d->context && (r->code = d->library->cuCtxPushCurrent((void *)d->context)))
-		r->call = "cuCtxPushCurrent";
-	if (r->code)
-		return 0;
-	relax(d->library, r);
-	return 1;
 }
 
 /* pop restores the caller's context. A pop may report an error of earlier work and still have popped. */
@@ -227,6 +220,22 @@ static void pop(const struct gm_device *d)
 		if (code || top != (void *)d->context)
 			return;
 	}
+}
+
+/* enter makes the device's context current, unless it already is. */
+static int enter(const struct gm_device *d, struct gm_result *r)
+{
+	r->code = d->library->cuCtxGetCurrent(&r->before);
+	if (r->code)
+		r->call = "cuCtxGetCurrent";
+	else if (r->before != (void *)d->context && (r->code = d->library->cuCtxPushCurrent((void *)d->context)))
+		r->call = "cuCtxPushCurrent";
+	if (r->code)
+		return 0;
+	relax(d->library, r);
+	if (r->code && r->before != (void *)d->context)
+		pop(d);
+	return !r->code;
 }
 
 static void leave(const struct gm_device *d, struct gm_result *r, const char *call, int code)

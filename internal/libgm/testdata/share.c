@@ -1,6 +1,6 @@
 /* Memory that one process allocates and another opens. The other one is this program again, with the word "open", which reads handles from
- * its standard input and answers each on its standard output. With the word "faults" calls of the driver may fail. It prints how many did
- * here. */
+ * its standard input and answers each on its standard output. With the words "here" or "there" and names of the driver's calls, each call
+ * fails in this process or in the other one once at each position, and once from there on. It prints how many faults there were. */
 #include "check.h"
 
 #include <stdbool.h>
@@ -15,7 +15,7 @@
 #define HANDLE (1 << 20)
 #define SHARED 12
 
-static bool tolerant;
+static bool tolerant; /* calls of the driver may fail now */
 
 /* Of the other process. */
 
@@ -26,14 +26,35 @@ static bool mapped(const void *p)
 	return cuMemGetAddressRange_v2(&base, &size, at(p)) == 0;
 }
 
-/* Each line is a word that must be there, and a handle. It answers with y, or n and why not. */
+/* request obeys a line that sets a fault, or ends it, after which nothing that was open may be mapped. It answers with the faults so far. */
+static void request(const char *line, void *const *open, int count)
+{
+	char name[64];
+	unsigned long position;
+	int onwards, error;
+	CHECK(sscanf(line, "!%63s %lu %d %d", name, &position, &onwards, &error) == 4);
+	fake_fault_at(name, position, onwards, (CUresult)error);
+	tolerant = position > 0;
+	for (int i = 0; i < 2 && !tolerant; i++)
+		gm_reset();
+	for (int i = 0; i < count && !tolerant; i++)
+		CHECK(!mapped(open[i]));
+	printf("%lu\n", fake_fault_count());
+}
+
+/* Each line is a fault, or a word that must be there, and a handle. It answers a handle with y, or n and why not. */
 static int other(void)
 {
 	static char line[HANDLE];
 	void *open[64] = {0};
-	int count = 0;
+	int count = 0, closed = 0;
 	start(0);
 	while (fgets(line, sizeof line, stdin)) {
+		if (*line == '!') {
+			request(line, open, closed);
+			fflush(stdout);
+			continue;
+		}
 		char *handle, why[400];
 		unsigned long word = strtoul(line, &handle, 10);
 		size_t n = strlen(++handle) - 1;
@@ -47,6 +68,7 @@ static int other(void)
 				gm_close_shared(open[i]);
 			for (int i = 0; i < count; i++)
 				CHECK(!mapped(open[i]) || tolerant);
+			closed = count;
 			count = 0;
 			puts("y");
 		} else if ((open[count] = gm_open_shared(handle, n, 0))) {
@@ -72,7 +94,7 @@ static int other(void)
 static FILE *to, *from;
 static pid_t child;
 
-static void begin_other(const char *self, const char *how)
+static void begin_other(const char *self)
 {
 	int in[2], out[2];
 	CHECK(pipe(in) == 0 && pipe(out) == 0);
@@ -82,7 +104,7 @@ static void begin_other(const char *self, const char *how)
 		dup2(out[1], 1);
 		close(in[1]);
 		close(out[0]);
-		execl(self, self, "open", how, NULL);
+		execl(self, self, "open", NULL);
 		_exit(9);
 	}
 	close(in[0]);
@@ -203,42 +225,103 @@ static void odd(char *p)
 	refused(handle, "it does not answer");
 }
 
-static void job(const char *self)
+/* shared_round makes requests, has them opened twice, and frees them. It returns how many could be opened. */
+static int shared_round(const size_t *sizes, int count)
 {
 	char *p[SHARED];
 	int done = 0;
-	begin_other(self, tolerant ? "faults" : NULL);
-	for (int round = 0; round < 3; round++) {
-		for (int i = 0; i < SHARED; i++) {
-			size_t size = i % 3 == 0 ? 1000 + 100 * (size_t)i : i % 3 == 1 ? (3 + (size_t)i) * MIB : (size_t)(16 + 3 * i) * MIB;
-			p[i] = gm_try_malloc(size, 0, NULL);
-			if (!p[i]) {
-				CHECK(tolerant);
-				continue;
-			}
-			done += share(p[i] + (size / 2 & ~(size_t)3), 1000 * (unsigned)i + 7) && share(p[i], 1000 * (unsigned)i + 1);
+	for (int i = 0; i < count; i++) {
+		p[i] = gm_try_malloc(sizes[i], 0, NULL);
+		if (!p[i]) {
+			CHECK(tolerant);
+			continue;
 		}
-		if (!tolerant && round == 0)
-			odd(p[1]);
-		const char *closed = answer(0, "");
-		CHECK(tolerant || !closed);
-		for (int i = 0; i < SHARED; i++)
-			gm_free(p[i], 0, 0, NULL);
+		done += share(p[i] + (sizes[i] / 2 & ~(size_t)3), 1000 * (unsigned)i + 7) && share(p[i], 1000 * (unsigned)i + 1);
 	}
-	end_other();
-	CHECK(done == 3 * SHARED || tolerant);
+	const char *closed = answer(0, "");
+	CHECK(tolerant || !closed);
+	for (int i = 0; i < count; i++)
+		gm_free(p[i], 0, 0, NULL);
+	return done;
+}
+
+static void job(void)
+{
+	size_t sizes[SHARED];
+	for (size_t i = 0; i < SHARED; i++)
+		sizes[i] = i % 3 == 0 ? 1000 + 100 * i : i % 3 == 1 ? (3 + i) * MIB : (16 + 3 * i) * MIB;
+	for (int round = 0; round < 3; round++) {
+		CHECK(shared_round(sizes, SHARED) == SHARED);
+		void *p = gm_try_malloc(sizes[1], 0, NULL);
+		if (round == 0)
+			odd(p);
+		gm_free(p, 0, 0, NULL);
+	}
+}
+
+/* fault sets a fault, or ends it, and returns how many there were. */
+static unsigned long fault(bool there, const char *call, unsigned long position, bool onwards, CUresult error)
+{
+	char text[40];
+	tolerant = position > 0;
+	if (!there) {
+		fake_fault_at(call, position, onwards, error);
+		return fake_fault_count();
+	}
+	fprintf(to, "!%s %lu %d %d\n", call, position, onwards, error);
+	fflush(to);
+	CHECK(fgets(text, sizeof text, from));
+	return strtoul(text, NULL, 10);
+}
+
+static char now[100]; /* the fault that is tried */
+
+static void where(void) { fprintf(stderr, "%s%s", *now ? "at " : "", now); }
+
+static void faults(bool there, char **calls, int count)
+{
+	static const CUresult errors[] = {2, 1, 700, 999};
+	static const size_t sizes[] = {1000, 3 * MIB, 34 * MIB, 9 * MIB};
+	unsigned long all = 0;
+	size_t initially, free, total;
+	CHECK(shared_round(sizes, 4) == 4);
 	gm_reset();
-	gm_reset();
-	printf("%lu\n", fake_fault_count());
+	OK(cuMemGetInfo_v2(&initially, &total));
+	for (int call = 0; call < count; call++)
+		for (int onwards = 0; onwards < 2; onwards++)
+			for (unsigned long position = 1, hit = 1; hit; position++) {
+				CUresult error = errors[(position + (unsigned)call) % 4];
+				snprintf(now, sizeof now, "%s:%lu%s=%d\n", calls[call], position, onwards ? "+" : "", error);
+				unsigned long before = fault(there, calls[call], position, onwards, error);
+				shared_round(sizes, 4);
+				hit = fault(there, calls[call], 0, 0, 0) - before;
+				all += hit;
+				gm_reset();
+				gm_reset(); /* what failed the first time */
+				struct gm_stats s = stats_of(0);
+				CHECK(s.allocation[GM_ALL].current == 0 && s.reserved_bytes[GM_ALL].current == 0);
+				OK(cuMemGetInfo_v2(&free, &total));
+				CHECK(free == initially);
+				CHECK(shared_round(sizes, 4) == 4);
+			}
+	*now = 0;
+	printf("%lu\n", all);
 }
 
 int main(int argc, char **argv)
 {
 	alarm(60);
-	tolerant = argc > 1 && !strcmp(argv[argc - 1], "faults");
 	if (argc > 1 && !strcmp(argv[1], "open"))
 		return other();
 	start(0);
-	job(argv[0]);
+	begin_other(argv[0]);
+	atexit(where);
+	if (argc > 1)
+		faults(!strcmp(argv[1], "there"), argv + 2, argc - 2);
+	else
+		job();
+	end_other();
+	gm_reset();
+	gm_reset();
 	return 0;
 }

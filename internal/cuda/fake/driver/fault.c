@@ -129,6 +129,22 @@ void fake_faults(unsigned per_million, CUresult error)
 
 void fake_fault_names(const char *list) { chance_names = list; }
 
+static struct rule requested; /* by fake_fault_at, while armed */
+static atomic_bool armed;
+
+void fake_fault_at(const char *name, unsigned long position, bool onwards, CUresult error)
+{
+	armed = false;
+	if (!position)
+		return;
+	snprintf(requested.name, sizeof requested.name, "%s", name);
+	requested.first = position;
+	requested.onwards = onwards;
+	requested.result = error;
+	requested.calls = 0;
+	armed = true;
+}
+
 unsigned long fake_fault_count(void) { return failed; }
 
 /* listed returns whether a list of names contains that of a function. */
@@ -160,6 +176,15 @@ static CUresult drawn(const char *function)
 	return chance.error;
 }
 
+/* reached counts a call and returns whether it fails. */
+static bool reached(struct rule *r)
+{
+	unsigned long call = ++r->calls;
+	bool fails = call == r->first || (r->onwards && call > r->first);
+	failed += fails;
+	return fails;
+}
+
 CUresult fault_check(const char *function)
 {
 	pthread_once(&parsed, parse_all);
@@ -172,12 +197,11 @@ CUresult fault_check(const char *function)
 			delay(r->delay_ns);
 		if (!r->fails)
 			continue;
-		unsigned long call = ++r->calls;
-		if (call == r->first || (r->onwards && call > r->first)) {
+		if (reached(r))
 			result = r->result;
-			failed++;
-		}
 	}
+	if (armed && names(requested.name, function) && reached(&requested))
+		result = requested.result;
 	return result;
 }
 
