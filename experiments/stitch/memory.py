@@ -59,7 +59,7 @@ def driver_used(device):
 
 
 def account(device):
-    """Returns the allocator's own account: its peaks, and what only gm counts, as gm.*."""
+    """Returns the allocator's own account: its peaks and its failures."""
     stats = torch.cuda.memory_stats(device)
     allocated, reserved = torch.cuda.max_memory_allocated(device), torch.cuda.max_memory_reserved(device)
     return {
@@ -70,5 +70,4 @@ def account(device):
         "utilisation": allocated / max(1, reserved),
         "retries": stats.get("num_alloc_retries", 0),
         "ooms": stats.get("num_ooms", 0),
-        "gm": {name: value for name, value in stats.items() if name.startswith("gm.")},
     }
