@@ -1,6 +1,7 @@
 """As much of CuPy 13's interface as gmstitch changes, on numbers that stand for addresses.
 
 Environment variables:
+    STUB_CUPY_TOTAL    bytes of a device, 1000 by default
     STUB_CUPY_WITHOUT  names that this CuPy does not have: of cupy, cupy.cuda and what the classes there have; parted by commas
 """
 

@@ -7,7 +7,8 @@ current = 0
 
 
 def memGetInfo():
-    return 900, 1000
+    total = int(os.environ.get("STUB_CUPY_TOTAL", "1000"))
+    return total - 100, total
 
 
 def start():
