@@ -29,7 +29,7 @@ pool.set_limit(size=250)
 pool.set_limit()
 `, "False 0 True True\nTrue True True\n1000 1000 0 0\n500\n", "")
 		want := []string{
-			"malloc 1000 0 (nil)", "malloc 2000 0 0x5", "malloc 3000 1 (nil)", "free 0 0 (nil)", "free 0 1 (nil)", "reset",
+			"free 0 0 (nil)", "malloc 1000 0 (nil)", "malloc 2000 0 0x5", "malloc 3000 1 (nil)", "free 0 0 (nil)", "free 0 1 (nil)", "reset",
 			"memory_fraction 0.5005 0", "memory_fraction 0.2505 0", "memory_fraction 1 0", "free 0 0 (nil)",
 		}
 		if got := s.calls(); !slices.Equal(got, want) {
@@ -104,6 +104,19 @@ print(type(a.data.mem).__name__, type(b.data.mem).__name__, cupy.cuda.get_alloca
 			}
 		})
 	}
+}
+
+// TestCuPyOther keeps to CuPy's own pool where memory is made in another way.
+func TestCuPyOther(t *testing.T) {
+	s := newSession(t, "")
+	s.prints(`
+import cupy
+class Other(object):
+    ptr = device_id = 0
+    def __init__(self, *args): raise TypeError("not so")
+cupy.cuda.UnownedMemory = Other
+print(type(cupy.empty_bytes(1000).data.mem).__name__)
+`, "Memory\n", "gmstitch: CuPy's own memory pool stays in place: not so\n")
 }
 
 // TestCuPyOutOfMemory raises what CuPy raises, after the garbage was collected, and the program goes on.
@@ -192,7 +205,7 @@ with cupy.cuda.Stream(5) as s:
     print(s.end_capture())
 `, "graph\n", "")
 	want := []string{
-		"malloc 10 0 (nil)", "retain_pool 0 1668640889 1", "begin_pool 0 1668640889 1 0", "malloc 20 0 0x5", "end_pool 0 1668640889 1",
+		"free 0 0 (nil)", "malloc 10 0 (nil)", "retain_pool 0 1668640889 1", "begin_pool 0 1668640889 1 0", "malloc 20 0 0x5", "end_pool 0 1668640889 1",
 		"free 0 0 (nil)", "free 0 0 (nil)",
 	}
 	if got := s.calls(); !slices.Equal(got, want) {

@@ -46,6 +46,8 @@ class Memory(object):
             def __del__(self):
                 gm_free(self.ptr, 0, self.device_id, None)
 
+        pointer(LibgmMemory(0, 0, None, device_id()), 0)  # raises where this CuPy has other ones
+
         def malloc(size):
             if not size:
                 return own_malloc(size)
@@ -126,11 +128,10 @@ class Captures(object):
         lib.gm_begin_pool.argtypes, lib.gm_begin_pool.restype = name + [ctypes.c_void_p], None
         lib.gm_end_pool.argtypes, lib.gm_end_pool.restype = name, None
         stream = cupy.cuda.stream._BaseStream
-        stream.begin_capture = self.around_begin(stream.begin_capture)
-        stream.end_capture = self.around_end(stream.end_capture)
-        now = cupy.cuda.get_current_stream()
+        begin, end, now = stream.begin_capture, stream.end_capture, cupy.cuda.get_current_stream()
         if now.ptr and now.is_capturing():  # as the first request comes
             self.begin(now.ptr)
+        stream.begin_capture, stream.end_capture = self.around_begin(begin), self.around_end(end)
 
     def around_begin(self, real):
         @functools.wraps(real)
