@@ -182,7 +182,7 @@ func (g *gpu) base(p cuda.Ptr) (cuda.Ptr, int64) {
 
 // empty returns cached memory to the driver.
 func (g *gpu) empty() {
-	g.drain()
+	g.collect()
 	if g.broken || g.meter.capturing {
 		return
 	}

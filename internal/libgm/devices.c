@@ -48,7 +48,8 @@ bool gm_lock_at_exit(int device)
 
 void gm_unlock(int device) { pthread_mutex_unlock(&gm_devices[device].lock); }
 
-/* gm_push returns false when the queue is full. */
+/* gm_push returns false when the queue is full. What is pushed may be used by other streams, whose events Go is to record soon: so Go serves
+ * the next large request. */
 bool gm_push(int device, uint64_t address)
 {
 	struct gm_device *d = &gm_devices[device];
@@ -65,6 +66,8 @@ bool gm_push(int device, uint64_t address)
 		if (atomic_compare_exchange_weak_explicit(&d->pushed, &n, n + 1, memory_order_relaxed, memory_order_relaxed)) {
 			f->address = address;
 			atomic_store_explicit(&f->turn, n + 1, memory_order_release);
+			if (atomic_load_explicit(&d->keeps, memory_order_relaxed))
+				atomic_store_explicit(&d->keeps, 0, memory_order_relaxed);
 			return true;
 		}
 	}

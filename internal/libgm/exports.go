@@ -26,31 +26,32 @@ func go_open(device C.int) (opened C.bool) {
 	return true
 }
 
-// go_malloc serves a request. If hold is set C is to hold it, and to count taken bytes for it. A special request is in the ledger as well.
+// go_malloc serves a request. If hold is set C is to hold it, and to count taken bytes for it. A special request is in the ledger as well;
+// another may become warm if its rank is not negative.
 //
 //export go_malloc
 func go_malloc(device C.int, size C.int64_t, stream C.uint64_t, pool C.int32_t, hold C.bool) (
-	p C.uint64_t, taken C.int64_t, special C.bool,
+	p C.uint64_t, taken C.int64_t, special C.bool, rank C.int32_t,
 ) {
 	defer func() {
 		if r := recover(); r != nil {
-			p, taken, special = C.uint64_t(self.afterPanic(int(device), int64(size), r)), 0, false
+			p, taken, special, rank = C.uint64_t(self.afterPanic(int(device), int64(size), r)), 0, false, -1
 		}
 	}()
 	g := self.gpu(device)
 	e, err := g.malloc(int64(size), cuda.Stream(stream), int32(pool))
 	if err != nil {
 		fail(g.failure(int64(size), err))
-		return 0, 0, false
+		return 0, 0, false, -1
 	}
 	if !hold {
 		g.enter(&e)
-		return C.uint64_t(e.ptr), 0, false
+		return C.uint64_t(e.ptr), 0, false, -1
 	}
 	if e.special() {
 		g.ledger.Put(e.ptr, e)
 	}
-	return C.uint64_t(e.ptr), C.int64_t(e.taken), C.bool(e.special())
+	return C.uint64_t(e.ptr), C.int64_t(e.taken), C.bool(e.special()), C.int32_t(g.small.rank(&e))
 }
 
 // fail keeps the text of a failure for this thread.

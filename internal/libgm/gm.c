@@ -31,7 +31,7 @@ static void *from_go(int device, size_t size, uint64_t stream, int32_t pool, boo
 		bool hold = gm_small_holds(device);
 		struct go_malloc_return r = go_malloc(device, (int64_t)size, stream, pool, hold);
 		if (r.r1)
-			gm_small_hold(device, r.r0, size, r.r1, stream, r.r2);
+			gm_small_hold(device, r.r0, size, r.r1, stream, r.r2, r.r3);
 		p = (void *)(uintptr_t)r.r0;
 	}
 	gm_unlock(device);
@@ -52,7 +52,9 @@ void *gm_try_malloc(size_t size, int device, void *stream)
 	bool plain = !pool && stream != PER_THREAD;
 	if (stream == LEGACY)
 		stream = NULL;
-	void *p = plain && size <= GM_SMALL_SIZE ? gm_small_get(device, size, (uint64_t)(uintptr_t)stream) : NULL;
+	void *p = NULL;
+	if (plain)
+		p = (size <= GM_SMALL_SIZE ? gm_small_get : gm_warm_get)(device, size, (uint64_t)(uintptr_t)stream);
 	return p ? p : from_go(device, size, (uint64_t)(uintptr_t)stream, pool, plain);
 }
 

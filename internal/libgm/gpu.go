@@ -65,7 +65,7 @@ func newGPU(ordinal int, dev cuda.Device, total int64, shown *page.Device, p *pr
 
 // malloc serves a request, which is not in the account yet.
 func (g *gpu) malloc(size int64, stream cuda.Stream, pool int32) (e entry, err error) {
-	g.drain()
+	g.collect()
 	g.small.look()
 	if pool != 0 {
 		g.ask(blocks.Pool(pool), stream)
@@ -135,6 +135,10 @@ func (g *gpu) grow(stream cuda.Stream) bool {
 		return true
 	}
 	p, err := g.small.stitch.OutsideSegment()
+	if noMemory(err) { // warm blocks may hold it
+		g.collect()
+		p, err = g.small.stitch.OutsideSegment()
+	}
 	if err != nil {
 		return g.returned() // before it failed it has waited for them
 	}
@@ -178,7 +182,7 @@ func (g *gpu) servePlain(e *entry) (err error) {
 // A request that fails for another reason than a full device goes to the driver itself.
 func (g *gpu) retry(e *entry, first error) error {
 	g.freed.settle()
-	g.drain()
+	g.collect()
 	g.emptyPools()
 	err := g.serve(e)
 	if err == nil || noMemory(err) && g.serveSpare(e) {
@@ -189,6 +193,14 @@ func (g *gpu) retry(e *entry, first error) error {
 	}
 	g.complain(fmt.Sprintf("request of %d bytes", e.requested), first)
 	return g.servePlain(e)
+}
+
+// collect frees what was queued, and the warm blocks of C.
+func (g *gpu) collect() {
+	g.drain()
+	if err := g.small.freeWarm(); err != nil {
+		g.complain("free", err)
+	}
 }
 
 // drain frees the addresses that were queued since the last request.

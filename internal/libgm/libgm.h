@@ -33,9 +33,11 @@ struct gm_device {
 	pthread_mutex_t lock;
 	_Atomic uint64_t *version; /* in the page of statistics: odd while they change */
 	struct gm_stats *account;  /* in the page of statistics */
-	_Alignas(64) _Atomic uint32_t changing; /* the lock of the account and of small.c: account.c */
-	_Atomic int64_t small_bytes; /* in blocks of small.c that are handed out */
-	_Atomic int64_t small_most; /* the most that this was since Go looked */
+	_Alignas(64) _Atomic uint32_t changing; /* the lock of the account and of held.h: account.c */
+	_Atomic int64_t given; /* bytes that C has handed out, less those of warm blocks, which Go counts as handed out */
+	_Atomic int64_t given_most; /* the most that this was since Go looked */
+	_Atomic uint32_t keeps; /* 1: large blocks that are freed become warm; 0: they go to Go */
+	_Atomic uint32_t warm; /* how many are warm */
 	_Alignas(64) _Atomic uint64_t pushed;
 	_Alignas(64) struct gm_freed freed[GM_FREES];
 };
@@ -91,6 +93,7 @@ enum gm_block_state {
 	GM_AWAITED_BLOCK, /* lent and freed: Go waits for those streams */
 	GM_LARGE_BLOCK, /* a live block of Go's allocator */
 	GM_SPECIAL_BLOCK, /* the same, in Go's ledger */
+	GM_WARM_BLOCK, /* one that was freed, which Go counts as live */
 };
 struct gm_view { /* a block; what is not live has requested nothing */
 	uint64_t address, stream;
@@ -104,7 +107,8 @@ enum gm_fate gm_small_put(int device, uint64_t address); /* GM_COUNTED: for Go t
 bool gm_small_find(int device, uint64_t address, bool lend, struct gm_view *view);
 bool gm_small_room(int device, uint64_t stream); /* whether blocks of this stream, and a segment for them, may be added */
 bool gm_small_holds(int device); /* whether C is to hold requests that Go serves, and has room for one more */
-void gm_small_hold(int device, uint64_t address, size_t bytes, int64_t taken, uint64_t stream, bool special);
+/* gm_small_hold: a block of a rank that is not negative, of bytes rounded up to GM_UNIT, may become warm. */
+void gm_small_hold(int device, uint64_t address, size_t bytes, int64_t taken, uint64_t stream, bool special, int32_t rank);
 void gm_small_drop(int device, uint64_t address); /* counts a special request as freed, and forgets it */
 bool gm_small_add(int device, uint64_t address, uint64_t stream); /* a segment; false if there is no room for it */
 uint64_t gm_small_remove(int device); /* takes out a segment that is wholly free, 0 if there is none */
@@ -112,6 +116,11 @@ void gm_small_return(int device, uint64_t address); /* frees a block that was le
 size_t gm_small_view(int device, struct gm_view *views, size_t n); /* copies at most n blocks, segment by segment; how many there are */
 void gm_small_begin(int device); /* before it nothing is served */
 void gm_small_end(int device); /* forgets all requests; nothing more is served */
+
+/* warm.c */
+void *gm_warm_get(int device, size_t bytes, uint64_t stream); /* NULL: only Go can serve the request */
+/* gm_warm_take takes at most n blocks out, those first that became warm first, for Go to free; with the lock of the device held. */
+size_t gm_warm_take(int device, uint64_t *to, size_t n);
 
 /* fork.c */
 extern atomic_bool gm_forked; /* this process is a forked child */

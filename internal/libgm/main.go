@@ -18,9 +18,10 @@
 //
 // # How a request runs
 //
-// A small request is served in C (small.c). For others C takes the lock of the device and enters Go; so no goroutine ever waits for another
-// thread, and a thread that waits spins, then sleeps in the kernel. A free does not enter Go: a small block is free at once, the address of
-// another goes into a queue that the next request of the device empties. In a forked child, where there is no Go, C answers by itself.
+// A small request is served in C (small.c), and so is a large one for which a block of its size was freed (warm.c). For others C takes the
+// lock of the device and enters Go; so no goroutine ever waits for another thread, and a thread that waits spins, then sleeps in the kernel.
+// A free does not enter Go: a small block is free at once, a large one stays in C, or its address goes into a queue; the next request in Go
+// takes both. In a forked child, where there is no Go, C answers by itself.
 //
 // # Memory in other processes
 //

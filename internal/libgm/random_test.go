@@ -121,6 +121,9 @@ func randomJob(seed uint64, calls []string) []string {
 		fmt.Sprint("devices=", 1+rng.IntN(3)), fmt.Sprint("pools=", rng.IntN(2)), fmt.Sprint("forks=", rng.IntN(8)/7),
 		fmt.Sprint("error=", errorCodes[rng.IntN(len(errorCodes))]),
 	}
+	if seed/4%2 == 1 { // C keeps large blocks
+		args = append(args, "streams=1")
+	}
 	call := calls[rng.IntN(len(calls))]
 	switch seed % 4 {
 	case 1:

@@ -4,6 +4,7 @@ package main
 import "C"
 
 import (
+	"errors"
 	"sync/atomic"
 	"unsafe"
 
@@ -11,14 +12,17 @@ import (
 	"gm/internal/cuda"
 )
 
-// small is Go's side of small.c, which serves small requests and holds the live requests that are nothing special. It is called with the
-// device's lock held.
+// small is Go's side of small.c, which serves small requests and holds the live requests that are nothing special, and of warm.c, which
+// serves large ones. It is called with the device's lock held.
 type small struct {
 	stitch  *blocks.Stitch // nil: C serves and holds nothing
 	ordinal C.int
-	bytes   *int64 // that it has handed out
-	most    *int64 // that bytes was since look
+	given   *int64  // bytes that it has handed out
+	most    *int64  // that given was since look
+	keeps   *uint32 // 1: large blocks that are freed stay in C, warm; otherwise 0
+	warm    *uint32 // how many are warm
 	view    C.struct_gm_view
+	taken   [256]cuda.Ptr // buffer of freeWarm
 }
 
 // newSmall returns the small requests of a device. C leaves all to Go where requests are recorded or compared with a plan, and where
@@ -26,7 +30,8 @@ type small struct {
 func newSmall(ordinal int, alloc blocks.Allocator, recorded bool) small {
 	d := &C.gm_devices[ordinal]
 	s := small{
-		ordinal: C.int(ordinal), bytes: (*int64)(unsafe.Pointer(&d.small_bytes)), most: (*int64)(unsafe.Pointer(&d.small_most)),
+		ordinal: C.int(ordinal), given: (*int64)(unsafe.Pointer(&d.given)), most: (*int64)(unsafe.Pointer(&d.given_most)),
+		keeps: (*uint32)(unsafe.Pointer(&d.keeps)), warm: (*uint32)(unsafe.Pointer(&d.warm)),
 	}
 	if stitch, ok := alloc.(*blocks.Stitch); ok && !recorded {
 		s.stitch = stitch
@@ -42,16 +47,45 @@ func (s *small) begin() {
 	}
 }
 
-// look tells the allocator how much C has handed out.
+// look tells the allocator how much C has handed out, and decides whether C is to keep large blocks that are freed.
 func (s *small) look() {
 	if s.stitch == nil {
 		return
 	}
-	now, most := atomic.LoadInt64(s.bytes), atomic.LoadInt64(s.most)
+	now, most := atomic.LoadInt64(s.given), atomic.LoadInt64(s.most)
 	if most != now {
 		atomic.StoreInt64(s.most, now)
 	}
 	s.stitch.SetAllocatedOutside(now, max(now, most))
+	keeps := uint32(0)
+	if s.stitch.Keepable() {
+		keeps = 1
+	}
+	if atomic.LoadUint32(s.keeps) != keeps {
+		atomic.StoreUint32(s.keeps, keeps)
+	}
+}
+
+// freeWarm frees the large blocks that were freed to C.
+func (s *small) freeWarm() error {
+	var errs []error
+	for s.stitch != nil && atomic.LoadUint32(s.warm) > 0 {
+		n := C.gm_warm_take(s.ordinal, (*C.uint64_t)(unsafe.Pointer(&s.taken)), C.size_t(len(s.taken)))
+		for _, p := range s.taken[:n] {
+			if err := s.stitch.FreeKept(p); err != nil {
+				errs = append(errs, err)
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// rank returns the order of a request's place among those of its size, -1 if its block cannot be kept by C.
+func (s *small) rank(e *entry) int32 {
+	if s.stitch == nil || e.special() {
+		return -1
+	}
+	return s.stitch.Rank(e.ptr, e.taken)
 }
 
 // TakeIdle implements blocks.Outside.
@@ -73,7 +107,7 @@ func (s *small) hold(e *entry) bool {
 	if s.stitch == nil || !bool(C.gm_small_holds(s.ordinal)) {
 		return false
 	}
-	C.gm_small_hold(s.ordinal, C.uint64_t(e.ptr), C.size_t(e.requested), C.int64_t(e.taken), C.uint64_t(e.stream), true)
+	C.gm_small_hold(s.ordinal, C.uint64_t(e.ptr), C.size_t(e.requested), C.int64_t(e.taken), C.uint64_t(e.stream), true, -1)
 	return true
 }
 

@@ -111,14 +111,16 @@ func TestSmallFullTable(t *testing.T) {
 	k.newRun(t, "GM_FAKE_DELAY=cuMemCreate=500ms").passes(t, k.compile(t, "testdata/full_table.c")).holdsNothing(t)
 }
 
-// TestAccount compares the account with a model's, with small requests served by C and by Go.
+// TestAccount compares the account with a model's, with requests served by C and by Go: large ones, too, where there is one stream.
 func TestAccount(t *testing.T) {
 	k := newKit(t)
 	program := k.compile(t, "testdata/account.c")
 	for name, stats := range map[string]string{"C": "", "Go": filepath.Join(t.TempDir(), "trace.parquet")} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			k.newRun(t, "GM_STATS="+stats, "GM_EVENTS=1000", "GM_LOG=/dev/null").passes(t, program).holdsNothing(t)
-		})
+		for _, streams := range []string{"1", "4"} {
+			t.Run(name+"/"+streams, func(t *testing.T) {
+				t.Parallel()
+				k.newRun(t, "GM_STATS="+stats, "GM_EVENTS=1000", "GM_LOG=/dev/null").passes(t, program, streams).holdsNothing(t)
+			})
+		}
 	}
 }

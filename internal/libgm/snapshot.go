@@ -59,7 +59,7 @@ func (p *process) snapshot() []byte {
 }
 
 func (g *gpu) segments() []snapshotSegment {
-	g.drain()
+	g.collect()
 	var views []blocks.SegmentView
 	if v, ok := g.alloc.(segmentViewer); ok && !g.broken {
 		views = v.Segments()

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 #define LIVE 300
-#define STREAMS 4
+#define STREAMS 4 /* at most; the first argument is their number */
 #define UNIT 512
 
 static uint64_t state = 88172645463325252;
@@ -28,6 +28,7 @@ static struct block live[LIVE];
 static int count;
 static bool begun;
 static CUstream streams[STREAMS];
+static uint64_t stream_count;
 static struct gm_stats model;
 
 static void add(struct gm_counter *c, int64_t n)
@@ -88,7 +89,7 @@ static void check_snapshot(void)
 
 static void get(void)
 {
-	struct block b = {.size = 1 + draw(draw(8) || begun ? UINT64_C(1) << (6 + draw(15)) : 8 * MIB), .stream = (int)draw(STREAMS)};
+	struct block b = {.size = 1 + draw(draw(8) || begun ? UINT64_C(1) << (6 + draw(15)) : 8 * MIB), .stream = (int)draw(stream_count)};
 	size_t size = 0;
 	b.p = gm_try_malloc(b.size, 0, streams[b.stream]);
 	CHECK(b.p);
@@ -104,7 +105,7 @@ static void give(void)
 	struct block b = live[i];
 	live[i] = live[--count];
 	if (draw(8) == 0)
-		gm_record_stream(b.p, streams[draw(STREAMS)]);
+		gm_record_stream(b.p, streams[draw(stream_count)]);
 	gm_free(b.p, (ssize_t)b.size, 0, streams[b.stream]);
 	note(b.size, subtract);
 	if (draw(16) == 0)
@@ -190,15 +191,17 @@ static void little_memory(void)
 	gm_memory_fraction((double)few / (double)(141 * GIB), 0);
 	static const size_t sizes[] = {512, 4096, 100 * 1024, 700 * 1024, 1000, MIB, 20 * MIB, 3000};
 	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-		CHECK(fill(sizes[i], streams[i % STREAMS]) >= few / 2);
+		CHECK(fill(sizes[i], streams[i % stream_count]) >= few / 2);
 		CHECK(stats_of(0).allocation[GM_ALL].current == 0 && stats_of(0).ooms == (int64_t)i + 1);
 	}
 	gm_memory_fraction(1, 0);
 	gm_reset();
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+	stream_count = argc > 1 ? strtoull(argv[1], NULL, 10) : STREAMS;
+	CHECK(stream_count >= 1 && stream_count <= STREAMS);
 	start(0);
 	gm_free(gm_try_malloc(1, 0, NULL), 0, 0, NULL);
 	gm_reset_accumulated_stats(0);

@@ -1,7 +1,7 @@
 /* Random work of many threads on several devices and streams, while calls of the driver fail.
  *
  * usage: random KEY=VALUE...
- *   seed, threads, ops (of each thread), devices
+ *   seed, threads, ops (of each thread), devices, streams (of each device)
  *   rate    of a million calls of the driver within gm's fail
  *   error   with this error
  *   names   these calls, separated by commas; all if it is not there
@@ -121,7 +121,7 @@ static size_t size_of_request(struct worker *w)
 
 static void get(struct worker *w)
 {
-	struct block b = {.size = size_of_request(w), .device = (int)draw(&w->draws, job.devices), .stream = (int)draw(&w->draws, STREAMS)};
+	struct block b = {.size = size_of_request(w), .device = (int)draw(&w->draws, job.devices), .stream = (int)draw(&w->draws, job.streams)};
 	GM(w, b.p = draw(&w->draws, 2) ? gm_try_malloc(b.size, b.device, stream_of(&b)) : gm_malloc((ssize_t)b.size, b.device, stream_of(&b)));
 	if (!b.p) {
 		char why[400];
@@ -141,7 +141,7 @@ static void get(struct worker *w)
 static void lend(struct worker *w, const struct block *b)
 {
 	CUevent event;
-	CUstream other = streams[b->device][draw(&w->draws, STREAMS)];
+	CUstream other = streams[b->device][draw(&w->draws, job.streams)];
 	OK(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
 	OK(cuEventRecord(event, stream_of(b)));
 	OK(cuStreamWaitEvent(other, event, 0));
@@ -359,7 +359,7 @@ static void change_state(struct worker *w, struct state *s)
 {
 	for (int i = 0; i < STATE / 2; i++) {
 		size_t size = size_of_request(w);
-		CUstream stream = streams[0][draw(&w->draws, STREAMS)];
+		CUstream stream = streams[0][draw(&w->draws, job.streams)];
 		void *p = NULL;
 		if (s->count && draw(&w->draws, 3) == 0) {
 			struct gm_live *b = &s->live[draw(&w->draws, (uint64_t)s->count)];

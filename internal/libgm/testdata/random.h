@@ -10,12 +10,12 @@
 
 #define DEVICES 4
 #define THREADS 64
-#define STREAMS 4 /* of each device; the first is the default stream */
+#define STREAMS 4 /* of each device, at most; the first is the default stream */
 
 static struct job {
-	uint64_t seed, threads, ops, devices, rate, error, pools, forks;
+	uint64_t seed, threads, ops, devices, streams, rate, error, pools, forks;
 	const char *names;
-} job = {.seed = 1, .threads = 1, .ops = 1000, .devices = 1, .error = 1};
+} job = {.seed = 1, .threads = 1, .ops = 1000, .devices = 1, .streams = STREAMS, .error = 1};
 
 static CUcontext contexts[DEVICES];
 static CUstream streams[DEVICES][STREAMS];
@@ -76,7 +76,7 @@ static inline void read_arguments(char **arguments)
 		const char *key;
 		uint64_t *value;
 	} keys[] = {{"seed", &job.seed}, {"threads", &job.threads}, {"ops", &job.ops}, {"devices", &job.devices},
-	            {"rate", &job.rate}, {"error", &job.error}, {"pools", &job.pools}, {"forks", &job.forks}};
+	            {"streams", &job.streams}, {"rate", &job.rate}, {"error", &job.error}, {"pools", &job.pools}, {"forks", &job.forks}};
 	for (; *arguments; arguments++) {
 		char *value = strchr(*arguments, '=');
 		CHECK(value);
@@ -91,7 +91,7 @@ static inline void read_arguments(char **arguments)
 		CHECK(i < sizeof keys / sizeof *keys);
 		*keys[i].value = strtoull(value, NULL, 10);
 	}
-	CHECK(job.threads <= THREADS && job.devices >= 1 && job.devices <= DEVICES);
+	CHECK(job.threads <= THREADS && job.devices >= 1 && job.devices <= DEVICES && job.streams >= 1 && job.streams <= STREAMS);
 }
 
 /* start_devices makes the contexts and streams of the devices. */
