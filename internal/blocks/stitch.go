@@ -93,8 +93,9 @@ type Stitch struct {
 	maxPlaces int // above this number of places, free ones are forgotten
 	maxHeaps  int // above this number of heaps, new streams take over those that hold nothing
 
-	edged    []edge     // buffer of edgesOf
-	gathered [2][]int32 // buffers of stitching
+	oldest   []unusedMapping // that are to be undone next
+	edged    []edge          // buffer of edgesOf
+	gathered [2][]int32      // buffers of stitching
 	stitches int64
 	searches int64
 }

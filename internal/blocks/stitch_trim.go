@@ -9,14 +9,24 @@ import (
 	"gm/internal/cuda"
 )
 
-// trim undoes the least recently used mappings when there are too many: a tenth of the limit, or the excess if that is more. It leaves
-// those that the device is not done with.
+// unusedMapping is a mapping that held no block when it was found, and on the clock of extensions when it had last been used.
+type unusedMapping struct {
+	id   int32
+	used int64
+}
+
+// trim undoes the least recently used mappings when there are too many: at each extension as many as the last one made, so that no request
+// waits for many. It leaves those that the device is not done with. It looks for them a tenth of the limit at a time.
 func (s *Stitch) trim() error {
 	limit := s.conf.Aliases * (len(s.pieces) - len(s.spare.pieces))
-	if s.mapped <= limit || s.capturing() {
+	excess := s.mapped - limit
+	if excess <= 0 || s.capturing() {
 		return nil
 	}
-	var errs []error
+	errs := s.undoOldest(excess)
+	if excess = s.mapped - limit; excess <= 0 || len(errs) > 0 {
+		return errors.Join(errs...)
+	}
 	for _, h := range s.heaps {
 		s.settle(h)
 		if h.passing.frees > 0 {
@@ -24,24 +34,44 @@ func (s *Stitch) trim() error {
 		}
 		errs = append(errs, s.observe(h))
 	}
-	old := s.unused()
-	return errors.Join(append(errs, s.undoMappings(old[:min(len(old), max(limit/10, s.mapped-limit))]))...)
+	s.unused()
+	s.oldest = s.oldest[:min(len(s.oldest), max(limit/10, excess))]
+	return errors.Join(append(errs, s.undoOldest(excess)...)...)
 }
 
-// unused returns the mappings outside of main regions that hold no block and that the device is done with, the least recently used first.
-func (s *Stitch) unused() []int32 {
-	var all []int32
-	for id := range s.mappings {
-		m := &s.mappings[id]
-		if m.region == none || s.regions[m.region].main || m.blocks > 0 || s.pieces[m.piece].used > 0 && s.pieces[m.piece].home == int32(id) {
-			continue
-		}
-		if h := s.heaps[s.regions[m.region].heap]; m.epoch < h.passing.passed {
-			all = append(all, int32(id))
+// undoOldest undoes n of the mappings that were found, or as many as are still unused.
+func (s *Stitch) undoOldest(n int) (errs []error) {
+	done := 0
+	for ; done < len(s.oldest) && n > 0; done++ {
+		if m := s.oldest[done]; s.isUnused(m.id) && s.mappings[m.id].used == m.used {
+			if err := s.undoMapping(m.id); err != nil {
+				errs = append(errs, err)
+			}
+			n--
 		}
 	}
-	slices.SortFunc(all, func(a, b int32) int { return cmp.Compare(s.mappings[a].used, s.mappings[b].used) })
-	return all
+	s.oldest = append(s.oldest[:0], s.oldest[done:]...)
+	return errs
+}
+
+// isUnused reports whether a mapping is outside of main regions, holds no block, and the device is done with it.
+func (s *Stitch) isUnused(id int32) bool {
+	m := &s.mappings[id]
+	if m.region == none || s.regions[m.region].main || m.blocks > 0 || s.pieces[m.piece].used > 0 && s.pieces[m.piece].home == id {
+		return false
+	}
+	return m.epoch < s.heaps[s.regions[m.region].heap].passing.passed
+}
+
+// unused finds all unused mappings, the least recently used first.
+func (s *Stitch) unused() {
+	s.oldest = s.oldest[:0]
+	for id := range s.mappings {
+		if s.isUnused(int32(id)) {
+			s.oldest = append(s.oldest, unusedMapping{int32(id), s.mappings[id].used})
+		}
+	}
+	slices.SortFunc(s.oldest, func(a, b unusedMapping) int { return cmp.Compare(a.used, b.used) })
 }
 
 // undoUnused waits for all streams and undoes all mappings that hold no block.
@@ -54,7 +84,8 @@ func (s *Stitch) undoUnused() error {
 		}
 		errs = append(errs, s.wait(h))
 	}
-	return errors.Join(append(errs, s.undoMappings(s.unused()))...)
+	s.unused()
+	return errors.Join(append(errs, s.undoOldest(len(s.oldest))...)...)
 }
 
 // wait waits until the stream of a heap is done with all its work.
