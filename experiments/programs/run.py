@@ -2,13 +2,14 @@
 
 Usage: run.py BIN OUT [--programs A,B] [--apart A,B] [--modes A,B] [--rounds N] [--steps N] [--gpus N] [--seconds N]
 
-BIN holds gmstitch. OUT gets programs.csv, a row for each run, and programs.log, what the programs said; what is there already is added to. With
+BIN holds gmstitch. OUT gets programs.csv, a row for each run, and logs of what the programs said; what is there already is added to. With
 several GPUs as many programs run side by side, and last ddp, which is hf on all of them, one mode after the other, with rows for each rank. The
 programs of --apart run in one mode after the other: together they would not fit a GPU. After --seconds no run is begun: what is left out is said.
 Prints a table last; the exit status is 1 where a run failed. `make figures-programs` compares the rows with the targets.
 """
 
 import argparse
+import collections
 import csv
 import json
 import os
@@ -46,9 +47,15 @@ class Table:
     def __init__(self, folder):
         os.makedirs(folder, exist_ok=True)
         self.path, self.lock, self.rows = os.path.join(folder, "programs.csv"), threading.Lock(), []
+        self.rounds = collections.Counter()  # that are there already, by program
+        if os.path.exists(self.path):
+            with open(self.path, newline="") as f:
+                for row in csv.DictReader(f, delimiter=";"):
+                    self.rounds[row["program"]] = max(self.rounds[row["program"]], int(row["round"]) + 1)
 
     def add(self, row):
         with self.lock, open(self.path, "a", newline="") as f:
+            row["round"] += self.rounds[row["program"]]
             writer = csv.DictWriter(f, COLUMNS, delimiter=";", lineterminator="\n")
             if f.tell() == 0:
                 writer.writeheader()
