@@ -461,12 +461,12 @@ int main(int argc, char **argv)
 #endif
 	pool();
 	out_of_memory();
-	borrowed_pools();
 	profiler();
 	disabled();
 	sharing(stock);
 	threads();
 	tracker();
 	throwing_tracker();
+	borrowed_pools();
 	forked();
 }

@@ -131,9 +131,36 @@ static void borrowed_when_full()
 	a->emptyCache();
 }
 
+// A tracker that throws when the pool gets a segment costs the request, and no memory.
+static void borrowed_with_tracker()
+{
+	static bool throws = true;
+	const c10::MempoolId_t id{0, 77};
+	auto source = std::make_shared<Plain>();
+	a->attachAllocatorTraceTracker([](const TraceEntry &e) {
+		if (throws && e.action_ == TraceEntry::SEGMENT_ALLOC)
+			throw c10::Error("tracker");
+	});
+#if TORCH < 211
+	told.pool_allocator = source.get();
+#else
+	a->createOrIncrefPool(0, id, source);
+#endif
+	a->beginAllocateToPool(0, id, [](cudaStream_t) { return true; });
+	CHECK(failure([] { a->allocate(1000); }) == "tracker" && source->live == 1);
+	throws = false;
+	a->endAllocateToPool(0, id);
+	told.pool_allocator = nullptr;
+	while (a->getPoolUseCount(0, id) > 0)
+		a->releasePool(0, id);
+	a->emptyCache();
+	CHECK(source->live == 0);
+}
+
 void borrowed_pools()
 {
 	borrowed();
 	borrowed_in_capture();
 	borrowed_when_full();
+	borrowed_with_tracker();
 }

@@ -192,8 +192,9 @@ private:
 			return pieces_.end();
 		segments_[p] = segment;
 		reserve(+1, segment);
-		history_.note_one(TraceEntry::SEGMENT_ALLOC, device_, address(p), segment, stream, id_, context);
-		return pieces_.emplace(p, Piece{segment, 0, stream, p, false, false, {}, nullptr}).first;
+		auto piece = pieces_.emplace(p, Piece{segment, 0, stream, p, false, false, {}, nullptr}).first;
+		history_.note_one(TraceEntry::SEGMENT_ALLOC, device_, address(p), segment, stream, id_, context); // a tracker may throw
+		return piece;
 	}
 
 	void cut(Pieces::iterator p, size_t size)
