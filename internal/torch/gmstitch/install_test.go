@@ -147,3 +147,19 @@ print(torch.__spec__.loader is torch.__loader__, "exec_module" in vars(torch.__l
 		}
 	})
 }
+
+// TestRegistration has NCCL register nothing of gm's memory, and all as the program asked where PyTorch's own allocator stays.
+func TestRegistration(t *testing.T) {
+	const name = "TORCH_NCCL_USE_TENSOR_REGISTER_ALLOCATOR_HOOK"
+	eachPython(t, func(s *session) {
+		const program = `
+import os, torch
+before = os.environ["` + name + `"]
+torch.cuda.init()
+print(before, os.environ["` + name + `"])
+`
+		s.prints(program, "0 0\n", "gmstitch: "+name+" has no effect: gm's memory is mapped in pieces\n", name+"=1")
+		s.prints(program, "0 0\n", "", name+"=0")
+		s.prints(program, "0 1\n", "gmstitch: PyTorch's own allocator stays in place: GM_LIB does not name libgm.so\n", name+"=1", "GM_LIB=")
+	})
+}

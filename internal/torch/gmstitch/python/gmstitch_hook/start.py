@@ -6,7 +6,7 @@ A process that never uses CUDA loads nothing, and one that forks before it does 
 import functools
 import os
 
-from . import compiled, install, native, redirect, say
+from . import compiled, install, native, redirect, registration, say
 
 _pid = 0  # of the process that has tried
 
@@ -20,6 +20,7 @@ def watch(torch):
     PyTorch without CUDA."""
     if getattr(torch._C, BEGINNINGS[0], None) is None:
         return False
+    registration.refuse()
     for name in BEGINNINGS:
         real = getattr(torch._C, name, None)
         if real is not None:
@@ -55,11 +56,13 @@ def begin(torch):
     leave_mark(os.environ.get("GMSTITCH_DIR", ""))
     try:
         path = install.check(torch, os.environ)
-        if put_in(torch, path):
-            return
-        library = install.install(torch, path)
+        library = None if put_in(torch, path) else install.install(torch, path)
     except Exception as e:
+        registration.allow()
         say.once("PyTorch's own allocator stays in place: %s" % say.reason(e))
+        return
+    registration.report()
+    if library is None:
         return
     try:
         redirect.redirect(torch, library)
