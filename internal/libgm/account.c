@@ -1,39 +1,10 @@
-/* The lock of a device's account, which the page of statistics shows. Both halves change the account, each change with the lock held, for
- * a few instructions: never during a call of the driver. The version is odd meanwhile, for those who read the page without the lock.
- *
- * The lock is 0 while it is free, 1 while it is held, 2 while others may sleep until it is free. account.go has the same steps. */
-#define _GNU_SOURCE
+/* What the account of a device counts. The page of statistics shows it. Both halves change it, each change with its lock held (lock.c), for
+ * a few instructions: never during a call of the driver. The version is odd meanwhile, for those who read the page without the lock. */
 #include "libgm.h"
 
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#include <unistd.h>
+void gm_account_wait(int device) { gm_lock_wait(&gm_devices[device].changing); }
 
-enum { SPINS = 100 };
-
-static void pause_briefly(void)
-{
-#if defined(__x86_64__)
-	__builtin_ia32_pause();
-#elif defined(__aarch64__)
-	__asm__ volatile("yield");
-#endif
-}
-
-void gm_account_wait(int device)
-{
-	_Atomic uint32_t *lock = &gm_devices[device].changing;
-	for (int i = 0; i < SPINS; i++) {
-		uint32_t unlocked = 0;
-		if (atomic_load_explicit(lock, memory_order_relaxed) == 0 && atomic_compare_exchange_weak(lock, &unlocked, 1))
-			return;
-		pause_briefly();
-	}
-	while (atomic_exchange(lock, 2))
-		syscall(SYS_futex, lock, FUTEX_WAIT_PRIVATE, 2, NULL, NULL, 0);
-}
-
-void gm_account_wake(int device) { syscall(SYS_futex, &gm_devices[device].changing, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0); }
+void gm_account_wake(int device) { gm_lock_wake(&gm_devices[device].changing); }
 
 static void add(struct gm_counter *c, int64_t n)
 {

@@ -10,17 +10,12 @@ static _Atomic uint64_t no_version;
 
 __attribute__((constructor)) static void prepare(void)
 {
-	pthread_mutexattr_t spin;
-	pthread_mutexattr_init(&spin);
-	pthread_mutexattr_settype(&spin, PTHREAD_MUTEX_ADAPTIVE_NP);
 	for (int i = 0; i < GM_DEVICES; i++) {
 		struct gm_device *d = &gm_devices[i];
-		pthread_mutex_init(&d->lock, &spin);
 		d->version = &no_version;
 		for (uint64_t n = 0; n < GM_FREES; n++)
 			atomic_init(&d->freed[n].turn, n);
 	}
-	pthread_mutexattr_destroy(&spin);
 }
 
 bool gm_device_valid(int device) { return device >= 0 && device < GM_DEVICES; }
@@ -34,19 +29,19 @@ void gm_set_open(int device, uint64_t *version, void *account)
 	atomic_fetch_or(&gm_opened, UINT32_C(1) << device);
 }
 
-void gm_lock(int device) { pthread_mutex_lock(&gm_devices[device].lock); }
+void gm_lock(int device) { gm_lock_take(&gm_devices[device].lock); }
 
 bool gm_lock_at_exit(int device)
 {
 	for (int i = 0; i < 1000; i++) {
-		if (pthread_mutex_trylock(&gm_devices[device].lock) == 0)
+		if (gm_try_lock(&gm_devices[device].lock))
 			return true;
 		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 	}
 	return false;
 }
 
-void gm_unlock(int device) { pthread_mutex_unlock(&gm_devices[device].lock); }
+void gm_unlock(int device) { gm_lock_give(&gm_devices[device].lock); }
 
 /* gm_push returns false when the queue is full. What is pushed may be used by other streams, whose events Go is to record soon: so Go serves
  * the next large request. */

@@ -30,10 +30,10 @@ struct gm_freed {
  * since, so that gm_free neither waits for that nor enters Go, where many threads push and whoever holds the lock pops; and the account,
  * with a lock that is held for a few instructions, with or without the other. */
 struct gm_device {
-	pthread_mutex_t lock;
 	_Atomic uint64_t *version; /* in the page of statistics: odd while they change */
 	struct gm_stats *account;  /* in the page of statistics */
-	_Alignas(64) _Atomic uint32_t changing; /* the lock of the account and of held.h: account.c */
+	_Alignas(64) _Atomic uint32_t lock;
+	_Alignas(64) _Atomic uint32_t changing; /* the lock of the account and of held.h */
 	_Atomic int64_t given; /* bytes that C has handed out, less those of warm blocks, which Go counts as handed out */
 	_Atomic int64_t given_most; /* the most that this was since Go looked */
 	_Atomic uint32_t keeps; /* 1: large blocks that are freed become warm; 0: they go to Go */
@@ -41,6 +41,28 @@ struct gm_device {
 	_Alignas(64) _Atomic uint64_t pushed;
 	_Alignas(64) struct gm_freed freed[GM_FREES];
 };
+
+/* lock.c */
+void gm_lock_wait(_Atomic uint32_t *lock); /* takes it, too */
+void gm_lock_wake(_Atomic uint32_t *lock);
+
+static inline bool gm_try_lock(_Atomic uint32_t *lock)
+{
+	uint32_t unlocked = 0;
+	return atomic_compare_exchange_strong_explicit(lock, &unlocked, 1, memory_order_acquire, memory_order_relaxed);
+}
+
+static inline void gm_lock_take(_Atomic uint32_t *lock)
+{
+	if (!gm_try_lock(lock))
+		gm_lock_wait(lock);
+}
+
+static inline void gm_lock_give(_Atomic uint32_t *lock)
+{
+	if (atomic_exchange_explicit(lock, 0, memory_order_release) == 2)
+		gm_lock_wake(lock);
+}
 
 /* devices.c */
 extern struct gm_device gm_devices[GM_DEVICES];
@@ -58,7 +80,7 @@ bool gm_push(int device, uint64_t address);
 #define GM_COUNTED_BIT 1
 
 /* account.c */
-void gm_account_wait(int device);
+void gm_account_wait(int device); /* takes the lock, for Go */
 void gm_account_wake(int device);
 void gm_account_enter(struct gm_stats *account, int64_t taken, int64_t requested);
 void gm_account_leave(struct gm_stats *account, int64_t taken, int64_t requested);
@@ -66,9 +88,7 @@ void gm_account_leave(struct gm_stats *account, int64_t taken, int64_t requested
 static inline void gm_account_lock(int device)
 {
 	struct gm_device *d = &gm_devices[device];
-	uint32_t unlocked = 0;
-	if (!atomic_compare_exchange_strong_explicit(&d->changing, &unlocked, 1, memory_order_acquire, memory_order_relaxed))
-		gm_account_wait(device);
+	gm_lock_take(&d->changing);
 	uint64_t version = atomic_load_explicit(d->version, memory_order_relaxed);
 	atomic_store_explicit(d->version, version + 1, memory_order_relaxed);
 	atomic_thread_fence(memory_order_release);
@@ -79,8 +99,7 @@ static inline void gm_account_unlock(int device)
 	struct gm_device *d = &gm_devices[device];
 	uint64_t version = atomic_load_explicit(d->version, memory_order_relaxed);
 	atomic_store_explicit(d->version, version + 1, memory_order_release);
-	if (atomic_exchange_explicit(&d->changing, 0, memory_order_release) == 2)
-		gm_account_wake(device);
+	gm_lock_give(&d->changing);
 }
 
 /* small.c: all but the first three with the lock of the device held. */
