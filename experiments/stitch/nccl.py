@@ -1,15 +1,17 @@
 """Memory that NCCL registers, on two GPUs: a line for each check, with PyTorch's allocator or under gmstitch.
 
-Usage: torchrun --nproc-per-node 2 nccl.py
+Usage: torchrun --nproc-per-node 2 nccl.py segments|pool
 
-The program asks for all segments to be registered with NCCL as the allocator takes them (TORCH_NCCL_USE_TENSOR_REGISTER_ALLOCATOR_HOOK), which gmstitch
-declines, and registers a pool of memory from ncclMemAlloc by hand. The sums that all-reduce leaves are checked in whole, while memory is taken, freed
-and returned between them.
+With `segments` the program asks for all segments to be registered with NCCL as the allocator takes them
+(TORCH_NCCL_USE_TENSOR_REGISTER_ALLOCATOR_HOOK), which gmstitch declines. With `pool` it registers a pool of memory from ncclMemAlloc by hand. The sums
+that all-reduce leaves are checked in whole, while memory is taken, freed and returned between them.
 """
 
 import os
+import sys
 
-os.environ["TORCH_NCCL_USE_TENSOR_REGISTER_ALLOCATOR_HOOK"] = "1"  # before torch reads it
+if sys.argv[1:] == ["segments"]:
+    os.environ["TORCH_NCCL_USE_TENSOR_REGISTER_ALLOCATOR_HOOK"] = "1"  # before torch reads it
 os.environ.setdefault("NCCL_NVLS_ENABLE", "0")
 
 import random  # noqa: E402
@@ -61,14 +63,10 @@ def main():
     rank = int(os.environ["LOCAL_RANK"])
     torch.cuda.set_device(rank)
     dist.init_process_group("nccl", device_id=torch.device("cuda", rank))
-    all_good = True
-    for name, check in (("segments", registered), ("pool", pooled)):
-        said, good = check(rank, dist.get_world_size())
-        print("%-7s rank %d, %s: %s" % ("ok" if good else "FAILED", rank, name, said), flush=True)
-        all_good = all_good and good
-        dist.barrier()
+    said, good = {"segments": registered, "pool": pooled}[sys.argv[1]](rank, dist.get_world_size())
+    print("%-7s rank %d, %s: %s" % ("ok" if good else "FAILED", rank, sys.argv[1], said), flush=True)
     dist.destroy_process_group()
-    raise SystemExit(not all_good)
+    raise SystemExit(not good)
 
 
 if __name__ == "__main__":

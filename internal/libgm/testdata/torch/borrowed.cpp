@@ -47,6 +47,10 @@ static void borrowed()
 			CHECK(s.total_size == 20 * MIB && s.blocks.size() == 4);
 		}
 	CHECK(segments == 1 && a->getPoolUseCount(0, id) == 1);
+#if TORCH >= 211
+	for (auto &s : snapshot.segments)
+		CHECK(s.registration_counter >= 0);
+#endif
 	for (void *one : {p, q, r})
 		a->raw_delete(one);
 	a->emptyCache();

@@ -171,6 +171,7 @@ struct SegmentInfo {
 	DeviceIndex device = 0;
 	size_t address = 0, total_size = 0, requested_size = 0, allocated_size = 0, active_size = 0;
 #if TORCH >= 211
+	int32_t registration_counter = -1;
 	void *stream = nullptr;
 #else
 	cudaStream_t stream = nullptr;

@@ -196,15 +196,21 @@ public:
 			result.config_metadata = {}; // cudaMallocAsync has none
 		}
 		requests_.history.fill(result, traces);
+		size_t first = result.segments.size();
+		std::map<size_t, int> numbers; // of segments of pools with allocators of their own
 		for (int device = 0; device < devices_; device++) {
 			auto d = static_cast<DeviceIndex>(device);
 			auto blocks = blocks_of(library(), d);
-			for (auto &borrowed : requests_.pools.of(d))
+			for (auto &borrowed : requests_.pools.of(d)) {
 				borrowed->blocks(blocks);
+				borrowed->number(numbers);
+			}
 			std::sort(blocks.begin(), blocks.end(), [](const Block &a, const Block &b) { return a.address < b.address; });
 			size_t active = add_segments(result.segments, blocks, d, pool, requests_.history);
 			requests_.history.note_one(TraceEntry::SNAPSHOT, d, 0, active, nullptr, NO_POOL, nullptr);
 		}
+		for (auto s = result.segments.begin() + static_cast<std::ptrdiff_t>(first); s != result.segments.end(); ++s)
+			set_number(*s, numbers.count(s->address) ? numbers[s->address] : 0);
 		return result;
 	}
 

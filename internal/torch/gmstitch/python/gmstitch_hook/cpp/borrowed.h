@@ -95,7 +95,7 @@ public:
 		if (after == segments_.begin())
 			return nullptr;
 		--after;
-		*size = after->second;
+		*size = after->second.size;
 		return after->first;
 	}
 
@@ -109,12 +109,12 @@ public:
 		size_t before = segments_.size();
 		for (auto s = segments_.begin(); s != segments_.end();) {
 			auto piece = pieces_.find(s->first);
-			if (piece == pieces_.end() || piece->second.used || piece->second.pending || piece->second.size != s->second) {
+			if (piece == pieces_.end() || piece->second.used || piece->second.pending || piece->second.size != s->second.size) {
 				++s;
 				continue;
 			}
-			history_.note_one(TraceEntry::SEGMENT_FREE, device_, address(s->first), s->second, piece->second.stream, id_, nullptr);
-			reserve(-1, s->second);
+			history_.note_one(TraceEntry::SEGMENT_FREE, device_, address(s->first), s->second.size, piece->second.stream, id_, nullptr);
+			reserve(-1, s->second.size);
 			pieces_.erase(piece);
 			source_->raw_delete(s->first);
 			s = segments_.erase(s);
@@ -135,6 +135,14 @@ public:
 			all.push_back(view(p, piece));
 	}
 
+	// number adds the numbers of the segments, by address, in the order in which they were taken.
+	void number(std::map<size_t, int> &numbers)
+	{
+		std::lock_guard<std::recursive_mutex> lock(mutex_);
+		for (auto &[p, segment] : segments_)
+			numbers[reinterpret_cast<size_t>(p)] = segment.number;
+	}
+
 	caching::DeviceStats stats()
 	{
 		std::lock_guard<std::recursive_mutex> lock(mutex_);
@@ -148,6 +156,10 @@ private:
 		std::set<cudaStream_t> streams; // in which an event is still to be recorded
 		std::vector<cudaEvent_t> events;
 	};
+	struct Segment {
+		size_t size;
+		int number; // in the order in which they were taken
+	};
 	using Pieces = std::map<char *, Piece>;
 
 	DeviceIndex device_;
@@ -158,7 +170,8 @@ private:
 	bool whole_ = false;
 	std::recursive_mutex mutex_; // the pool's allocator may free and allocate
 	Pieces pieces_;
-	std::map<char *, size_t> segments_;
+	std::map<char *, Segment> segments_;
+	int taken_ = 0; // segments so far
 	std::vector<Wait> waits_;
 	caching::DeviceStats stats_;
 
@@ -190,7 +203,7 @@ private:
 		auto *p = static_cast<char *>(source_->raw_alloc_with_stream(segment, stream));
 		if (!p)
 			return pieces_.end();
-		segments_[p] = segment;
+		segments_[p] = Segment{segment, taken_++};
 		reserve(+1, segment);
 		auto piece = pieces_.emplace(p, Piece{segment, 0, stream, p, false, false, {}, nullptr}).first;
 		history_.note_one(TraceEntry::SEGMENT_ALLOC, device_, address(p), segment, stream, id_, context); // a tracker may throw

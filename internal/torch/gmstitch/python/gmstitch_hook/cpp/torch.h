@@ -55,6 +55,15 @@ Entry make_entry(typename Entry::Action action, DeviceIndex device, size_t addre
 		return Entry(action, device, address, size, stream, time, std::move(context));
 }
 
+// set_number numbers a segment, in versions that do: NCCL registers those of a pool in this order, which must be the same in all ranks.
+template <class Segment, class = void> struct Numbered {
+	static void set(Segment &, int) {}
+};
+template <class Segment> struct Numbered<Segment, std::void_t<decltype(std::declval<Segment &>().registration_counter)>> {
+	static void set(Segment &segment, int number) { segment.registration_counter = number; }
+};
+template <class Segment> void set_number(Segment &segment, int number) { Numbered<Segment>::set(segment, number); }
+
 // ActivePool is the pool that the calling thread has made its own, in versions that have such a thing.
 template <class Pools, class = void> struct ActivePool {
 	static PoolID id() { return NO_POOL; }
