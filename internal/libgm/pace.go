@@ -6,11 +6,12 @@ import "time"
 // a job that never repeats its requests.
 type pace struct {
 	begin    time.Time // of the window
-	spent    int64     // nanoseconds in the driver then, for requests that were stitched
+	spent    int64     // nanoseconds in the driver since then, for requests that were stitched
 	most     int64     // bytes in use at the peak, at the begin of the window
 	driverNS int64     // the account's, and its stitches, at the last look
 	stitches int64
-	slack    float64 // share of the memory in use
+	slack    float64 // share of the memory in use, without what is given here
+	small    bool
 }
 
 const (
@@ -22,12 +23,13 @@ const (
 	paceGrowth   = 0.01 // a window in which the most in use grows by this share of it is not judged: the job is still to show what it needs
 )
 
-// A small program loses few bytes where it is given a large share of its memory, and its steps are short. So slack comes sooner, and more.
+// A small program loses few bytes where it is given a large share of its memory, and its steps are short. So it has a credit of time, which grows
+// as the job runs, and is given slack as soon as stitches have used it up.
 const (
-	paceSmall       = 4 << 30 // bytes in use at the peak, below which a program is small
-	paceSmallWindow = 250 * time.Millisecond
+	paceSmall       = 4 << 30  // bytes in use at the peak, below which a program is small
 	paceSmallStep   = 32 << 20 // bytes
-	paceSmallMax    = 256 << 20
+	paceSmallMax    = 128 << 20
+	paceSmallCredit = 5 * time.Millisecond // at most
 )
 
 // relaxed is an allocator whose slack, the memory that it may waste, can be set.
@@ -38,28 +40,52 @@ type relaxed interface {
 
 // watch is called after driver calls. most is the bytes that were in use at the peak.
 func (p *pace) watch(a relaxed, driverNS, stitches, most int64, now time.Time) {
+	took := int64(0)
 	if stitches > p.stitches {
-		p.spent += driverNS - p.driverNS
+		took = driverNS - p.driverNS
 	}
 	p.driverNS, p.stitches = driverNS, stitches
 	if p.begin.IsZero() {
 		p.begin, p.most, p.slack = now, most, a.Slack()
 	}
-	window, step, limit := paceWindow, paceStep, paceSlackMax
-	if most > 0 && most < paceSmall {
-		window, step, limit = paceSmallWindow, max(step, paceSmallStep/float64(most)), max(limit, paceSmallMax/float64(most))
+	if most < paceSmall {
+		p.small = true
+		p.credit(a, took, most, now)
+		return
 	}
+	if p.small { // no longer
+		p.small = false
+		a.SetSlack(p.slack)
+		p.begin, p.most, p.spent = now, most, 0
+	}
+	p.spent += took
 	elapsed := now.Sub(p.begin)
-	if elapsed < window {
+	if elapsed < paceWindow {
 		return
 	}
 	share := float64(p.spent) / float64(elapsed)
 	switch {
 	case float64(most-p.most) > paceGrowth*float64(p.most):
 	case share > paceMost:
-		a.SetSlack(min(a.Slack()+step, limit))
+		a.SetSlack(min(a.Slack()+paceStep, paceSlackMax))
 	case share < paceLittle:
-		a.SetSlack(max(a.Slack()-step, p.slack))
+		a.SetSlack(max(a.Slack()-paceStep, p.slack))
 	}
 	p.begin, p.most, p.spent = now, most, 0
+}
+
+// credit charges a small program for stitches, unless the memory in use has grown. spent is what is used of its credit.
+func (p *pace) credit(a relaxed, took, most int64, now time.Time) {
+	p.spent -= int64(paceMost * float64(now.Sub(p.begin)))
+	p.spent = max(p.spent, 0)
+	p.begin = now
+	if most > p.most {
+		a.SetSlack(max(p.slack, a.Slack()*float64(p.most)/float64(most))) // the same bytes
+		p.most = most
+		return
+	}
+	if p.spent += took; p.spent > paceSmallCredit.Nanoseconds() {
+		p.spent = 0
+		a.SetSlack(max(a.Slack(), min(a.Slack()+paceSmallStep/float64(most), paceSmallMax/float64(most))))
+	}
 }
