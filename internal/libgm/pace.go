@@ -3,7 +3,7 @@ package main
 import "time"
 
 // pace watches how much of the time goes into stitching, and lets the allocator take more memory instead while that is too much, as in
-// a job that never repeats its requests.
+// a job that never repeats its requests. How much more is little: most of that time is hidden behind the work of the GPU.
 type pace struct {
 	begin    time.Time // of the window
 	spent    int64     // nanoseconds in the driver since then, for requests that were stitched
@@ -19,7 +19,7 @@ const (
 	paceMost     = 0.01   // share of the time
 	paceLittle   = 0.0025 // share of the time
 	paceStep     = 0.01   // share of the memory in use
-	paceSlackMax = 0.1
+	paceSlackMax = 0.02
 	paceGrowth   = 0.01 // a window in which the most in use grows by this share of it is not judged: the job is still to show what it needs
 )
 

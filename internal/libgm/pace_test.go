@@ -32,21 +32,25 @@ func (p *paced) run(intervals int, took time.Duration, stitched bool) {
 }
 
 func TestPace(t *testing.T) {
-	p := paced{slack: 0.01, now: time.Unix(1, 0), most: 40 << 30}
+	p := paced{slack: 0.005, now: time.Unix(1, 0), most: 40 << 30}
 	p.run(100, 50*time.Millisecond, false)
-	if p.slack != 0.01 {
+	if p.slack != 0.005 {
 		t.Errorf("slack %v after calls that were no stitches", p.slack)
 	}
+	p.run(30, 2*time.Millisecond, true)
+	if p.slack < 0.014 || p.slack > 0.016 {
+		t.Errorf("slack %v after 2 %% of the time for 3 s", p.slack)
+	}
 	p.run(200, 2*time.Millisecond, true)
-	if p.slack < 0.09 || p.slack > 0.1 {
+	if p.slack != 0.02 {
 		t.Errorf("slack %v after 2 %% of the time for 20 s", p.slack)
 	}
 	p.run(400, 500*time.Microsecond, true)
-	if p.slack < 0.09 {
+	if p.slack != 0.02 {
 		t.Errorf("slack %v after 0.5 %% of the time", p.slack)
 	}
 	p.run(400, 100*time.Microsecond, true)
-	if p.slack > 0.0101 || p.slack < 0.0099 {
+	if p.slack != 0.005 {
 		t.Errorf("slack %v after 0.1 %% of the time for 40 s", p.slack)
 	}
 }
