@@ -45,7 +45,7 @@ type StitchConf struct {
 
 // DefaultStitchConf returns the settings that docs/stitch.md argues for.
 func DefaultStitchConf() StitchConf {
-	return StitchConf{Slack: 0, PieceMin: 8 << 20, PieceMax: 64 << 20, Pieces: 192, Parts: 64, Aliases: 4}
+	return StitchConf{Slack: 0, PieceMin: 8 << 20, PieceMax: 64 << 20, Pieces: 192, Parts: 16, Aliases: 4}
 }
 
 // PlannedStitchConf returns the settings for a job that will follow a plan. They take the least memory at the cost of driver calls, which

@@ -11,7 +11,6 @@ type pace struct {
 	driverNS int64     // the account's, and its stitches, at the last look
 	stitches int64
 	slack    float64 // share of the memory in use, without what is given here
-	small    bool
 }
 
 const (
@@ -23,15 +22,6 @@ const (
 	paceGrowth   = 0.01 // a window in which the most in use grows by this share of it is not judged: the job is still to show what it needs
 )
 
-// A small program loses few bytes where it is given a large share of its memory, and its steps are short. So it has a credit of time, which grows
-// as the job runs, and is given slack as soon as stitches have used it up.
-const (
-	paceSmall       = 4 << 30  // bytes in use at the peak, below which a program is small
-	paceSmallStep   = 32 << 20 // bytes
-	paceSmallMax    = 128 << 20
-	paceSmallCredit = 5 * time.Millisecond // at most
-)
-
 // relaxed is an allocator whose slack, the memory that it may waste, can be set.
 type relaxed interface {
 	Slack() float64
@@ -40,25 +30,13 @@ type relaxed interface {
 
 // watch is called after driver calls. most is the bytes that were in use at the peak.
 func (p *pace) watch(a relaxed, driverNS, stitches, most int64, now time.Time) {
-	took := int64(0)
 	if stitches > p.stitches {
-		took = driverNS - p.driverNS
+		p.spent += driverNS - p.driverNS
 	}
 	p.driverNS, p.stitches = driverNS, stitches
 	if p.begin.IsZero() {
 		p.begin, p.most, p.slack = now, most, a.Slack()
 	}
-	if most < paceSmall {
-		p.small = true
-		p.credit(a, took, most, now)
-		return
-	}
-	if p.small { // no longer
-		p.small = false
-		a.SetSlack(p.slack)
-		p.begin, p.most, p.spent = now, most, 0
-	}
-	p.spent += took
 	elapsed := now.Sub(p.begin)
 	if elapsed < paceWindow {
 		return
@@ -72,20 +50,4 @@ func (p *pace) watch(a relaxed, driverNS, stitches, most int64, now time.Time) {
 		a.SetSlack(max(a.Slack()-paceStep, p.slack))
 	}
 	p.begin, p.most, p.spent = now, most, 0
-}
-
-// credit charges a small program for stitches, unless the memory in use has grown. spent is what is used of its credit.
-func (p *pace) credit(a relaxed, took, most int64, now time.Time) {
-	p.spent -= int64(paceMost * float64(now.Sub(p.begin)))
-	p.spent = max(p.spent, 0)
-	p.begin = now
-	if most > p.most {
-		a.SetSlack(max(p.slack, a.Slack()*float64(p.most)/float64(most))) // the same bytes
-		p.most = most
-		return
-	}
-	if p.spent += took; p.spent > paceSmallCredit.Nanoseconds() {
-		p.spent = 0
-		a.SetSlack(max(a.Slack(), min(a.Slack()+paceSmallStep/float64(most), paceSmallMax/float64(most))))
-	}
 }

@@ -69,36 +69,3 @@ func TestPaceOfGrowingJob(t *testing.T) {
 		t.Error("no slack once the memory in use was the same")
 	}
 }
-
-func TestPaceOfSmallJob(t *testing.T) {
-	p := paced{now: time.Unix(1, 0), most: 512 << 20}
-	p.run(100, 900*time.Microsecond, true)
-	if p.slack != 0 {
-		t.Errorf("slack %v after 0.9 %% of the time for 10 s", p.slack)
-	}
-	for range 10 {
-		p.most += 1 << 20
-		p.run(1, 20*time.Millisecond, true)
-	}
-	if p.slack != 0 {
-		t.Errorf("slack %v while the memory in use grew", p.slack)
-	}
-	p.run(5, 4*time.Millisecond, true)
-	if bytes := float64(p.slack) * float64(p.most); bytes < 32<<20 || bytes > 96<<20 {
-		t.Errorf("%.0f bytes of slack after 20 ms in half a second", bytes)
-	}
-	p.run(100, 5*time.Millisecond, true)
-	if bytes := float64(p.slack) * float64(p.most); bytes < 127<<20 || bytes > 129<<20 {
-		t.Errorf("%.0f bytes of slack, want 128 MiB", bytes)
-	}
-	p.most = 1 << 30
-	p.run(1, time.Millisecond, true)
-	if bytes := float64(p.slack) * float64(p.most); bytes < 127<<20 || bytes > 129<<20 {
-		t.Errorf("%.0f bytes of slack once more memory is in use, want 128 MiB", bytes)
-	}
-	p.most = 8 << 30
-	p.run(1, time.Millisecond, true)
-	if p.slack != 0 {
-		t.Errorf("slack %v once the program is small no more", p.slack)
-	}
-}
