@@ -40,7 +40,7 @@ func TestCuPy(t *testing.T) {
 			if err := gmstitch.Install(dir); err != nil {
 				t.Fatal(err)
 			}
-			r := k.newRun(t, "GM_ALLOC="+allocator, "GMSTITCH_DIR="+dir, "PYTHONPATH="+dir+":"+stub, "PYTHONDONTWRITEBYTECODE=1",
+			r := k.newRun(t, "GM_ALLOC="+allocator, "GMSTITCH_DIR="+dir, "GMSTITCH_CUPY=1", "PYTHONPATH="+dir+":"+stub, "PYTHONDONTWRITEBYTECODE=1",
 				"PYTHONWARNINGS=ignore::DeprecationWarning", "GM_FAKE_CAPACITY=8589934592", "STUB_CUPY_TOTAL=8589934592")
 			r.passes(t, python, "testdata/cupy_program.py")
 		})

@@ -34,6 +34,9 @@ func (cmd *runCmd) environ(base []string, folder string) command.Environ {
 	if cmd.Auto {
 		e.Set("GM_AUTO", "1")
 	}
+	if cmd.CuPy {
+		e.Set("GMSTITCH_CUPY", "1")
+	}
 	if cmd.Limit > 0 {
 		e.Set("GM_LIMIT", strconv.FormatInt(int64(cmd.Limit), 10))
 	}

@@ -23,7 +23,7 @@ func main() {
 	}
 	os.Exit(cli.Tool{
 		Name:    "gmstitch",
-		Help:    "Run PyTorch and CuPy programs on a GPU memory allocator that stitches free pieces together.\n\nExample: gmstitch run -- python train.py",
+		Help:    "Run PyTorch programs on a GPU memory allocator that stitches free pieces together.\n\nExample: gmstitch run -- python train.py",
 		Grammar: &grammar{},
 	}.Main(os.Args[1:]))
 }

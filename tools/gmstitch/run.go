@@ -24,7 +24,8 @@ type runCmd struct {
 	Stats   string      `placeholder:"FILE" help:"Leave an account of each process at its end, in whose name %p is the pid; a trace, if it ends in .parquet."`
 	Log     string      `placeholder:"FILE" help:"Where the allocator writes what it has to say. Standard error by default."`
 	Summary bool        `help:"Print the peaks of each process and device at the end."`
-	Preload bool        `help:"Serve the cudaMalloc of any program that is linked with the shared CUDA runtime, not just PyTorch's tensors and CuPy's arrays."`
+	Preload bool        `help:"Serve the cudaMalloc of any program that is linked with the shared CUDA runtime, not just PyTorch's tensors."`
+	CuPy    bool        `name:"cupy" help:"Serve CuPy's default memory pool, too: in less memory, at some cost of time."`
 	Library string      `placeholder:"FILE" help:"A libgm.so to use in place of the one inside of gmstitch."`
 }
 
@@ -33,7 +34,7 @@ const summaryTick = 100 * time.Millisecond
 // Help implements kong.HelpProvider.
 func (cmd *runCmd) Help() string {
 	return "Example: gmstitch run -- python train.py\n\n" +
-		"The program is not changed. Where the allocator cannot be used, PyTorch's own is, or CuPy's, and a line says why. " +
+		"The program is not changed. Where the allocator cannot be used, PyTorch's own is, and a line says why. " +
 		"The program's exit status is passed through."
 }
 
@@ -138,10 +139,14 @@ func (cmd *runCmd) runIn(c *cli.Context, folder string, words []string) (status 
 
 // unseen says what no process of the program was seen to do.
 func (cmd *runCmd) unseen() string {
-	if cmd.Preload {
-		return "no program was seen to use CUDA through PyTorch or CuPy, or to call cudaMalloc of a shared CUDA runtime that it is linked with"
+	by := "PyTorch"
+	if cmd.CuPy {
+		by += " or CuPy"
 	}
-	return "no program was seen to use CUDA through PyTorch or CuPy"
+	if cmd.Preload {
+		by += ", or to call cudaMalloc of a shared CUDA runtime that it is linked with"
+	}
+	return "no program was seen to use CUDA through " + by
 }
 
 // unbounded says that a limit had no effect where nothing ran on the allocator.

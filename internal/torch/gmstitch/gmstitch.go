@@ -6,7 +6,7 @@
 //	GMSTITCH_DIR    folder of the session; without it nothing is done
 //	GM_LIB          libgm.so
 //	GMSTITCH_TORCH  "pluggable" skips the compiled class
-//	GMSTITCH_CUPY   "off" leaves CuPy alone
+//	GMSTITCH_CUPY   "1" serves CuPy's default pool, too
 //
 // The allocator is put in when CUDA starts; a file named [Mark] in the folder of the session says that this happened in some process.
 // It is a C++ class (cpp) that is compiled against PyTorch's headers at the first use (build.py, native.py). Where that fails it is a

@@ -84,7 +84,7 @@ func newSession(t *testing.T, python string) *session {
 		t.Fatal(err)
 	}
 	s.env = []string{
-		"PATH=" + os.Getenv("PATH"), "PYTHONPATH=" + s.home + ":" + stub, "PYTHONDONTWRITEBYTECODE=1",
+		"PATH=" + os.Getenv("PATH"), "PYTHONPATH=" + s.home + ":" + stub, "PYTHONDONTWRITEBYTECODE=1", "GMSTITCH_CUPY=1",
 		"PYTHONWARNINGS=ignore::DeprecationWarning", // of forks beside threads
 		"GMSTITCH_DIR=" + dir, "GM_LIB=" + path, "GM_LOG=" + s.log, "HOME=" + dir, "GMSTITCH_TORCH=pluggable",
 	}

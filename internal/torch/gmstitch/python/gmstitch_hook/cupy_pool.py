@@ -1,4 +1,4 @@
-"""CuPy's default memory pool, which becomes libgm.so's at its first request.
+"""CuPy's default memory pool, which becomes libgm.so's at its first request if the user asks for that.
 
 Before, nothing is loaded, and a process that forks may use CUDA in its children. An allocator that the program chooses by
 cupy.cuda.set_allocator, and a cupy.cuda.MemoryPool that it makes, are left alone.
@@ -15,8 +15,8 @@ STARTING = ("malloc", "set_limit", "get_limit")
 
 
 def watch(cupy):
-    """Makes CuPy's default pool one that turns to libgm.so, unless it is to be left alone."""
-    if os.environ.get("GMSTITCH_CUPY", "") == "off":
+    """Makes CuPy's default pool one that turns to libgm.so, if it is asked for."""
+    if os.environ.get("GMSTITCH_CUPY", "") != "1":
         return
     try:
         Switch(cupy)
