@@ -1,6 +1,7 @@
 package gmstitch
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -161,5 +162,8 @@ print(before, os.environ["` + name + `"])
 		s.prints(program, "0 0\n", "gmstitch: "+name+" has no effect: gm's memory is mapped in pieces\n", name+"=1")
 		s.prints(program, "0 0\n", "", name+"=0")
 		s.prints(program, "0 1\n", "gmstitch: PyTorch's own allocator stays in place: GM_LIB does not name libgm.so\n", name+"=1", "GM_LIB=")
+		launcher := fmt.Sprintf("import subprocess, sys, torch\nsubprocess.check_call([sys.executable, '-c', %q])", program)
+		s.prints(launcher, "0 0\n", "gmstitch: "+name+" has no effect: gm's memory is mapped in pieces\n", name+"=1")
+		s.prints(launcher, "0 1\n", "gmstitch: PyTorch's own allocator stays in place: GM_LIB does not name libgm.so\n", name+"=1", "GM_LIB=")
 	})
 }
