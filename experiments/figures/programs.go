@@ -31,7 +31,6 @@ const (
 // programRuns are the runs of a program in one mode.
 type programRuns struct {
 	allocated, reserved float64 // bytes at the peak; reserved is the most of all runs
-	losses              []string
 	failed              string
 	rounds              int
 	steps               map[string][]float64 // seconds, by round
@@ -53,7 +52,6 @@ func (r *programRuns) add(field func(string) string) error {
 		return v
 	}
 	r.allocated, r.reserved = number(field("allocated")), max(r.reserved, number(field("reserved")))
-	r.losses = append(r.losses, field("losses"))
 	var steps []float64
 	for i, word := range strings.Fields(field("steps")) {
 		s := number(word)
