@@ -27,6 +27,9 @@ func TestSanitizers(t *testing.T) {
 					k.newRun(t, "GM_FAKE_DEVICES=4", noLeaks).passes(t, k.compile(t, "testdata/"+source))
 				})
 			}
+			t.Run("warm.c", func(t *testing.T) {
+				k.newRun(t, noLeaks).passes(t, k.compile(t, "testdata/warm.c"), "threads")
+			})
 			t.Run("random.c", func(t *testing.T) {
 				k.random(t, k.compile(t, "testdata/random.c"), driverCalls, noLeaks)
 			})
