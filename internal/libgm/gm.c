@@ -28,10 +28,10 @@ static void *from_go(int device, size_t size, uint64_t stream, int32_t pool, boo
 	while (small && !p && (small = gm_small_room(device, stream)) && !(p = gm_small_get(device, size, stream)))
 		small = go_grow(device, stream);
 	if (!p) {
-		bool hold = gm_small_holds(device);
+		bool hold = gm_held_room(device);
 		struct go_malloc_return r = go_malloc(device, (int64_t)size, stream, pool, hold);
 		if (r.r1)
-			gm_small_hold(device, r.r0, size, r.r1, stream, r.r2, r.r3);
+			gm_held_add(device, r.r0, size, r.r1, stream, r.r2, r.r3);
 		p = (void *)(uintptr_t)r.r0;
 	}
 	gm_unlock(device);
@@ -73,7 +73,7 @@ void gm_free(void *p, ssize_t size, int device, void *stream)
 	if (!p || forked() || !gm_device_open(device))
 		return;
 	uint64_t address = (uint64_t)(uintptr_t)p;
-	enum gm_fate fate = gm_small_put(device, address);
+	enum gm_fate fate = gm_held_put(device, address);
 	while (fate != GM_FREED && !gm_push(device, fate == GM_COUNTED ? address | GM_COUNTED_BIT : address)) {
 		gm_lock(device);
 		go_drain(device);
@@ -115,7 +115,7 @@ int gm_device_of(void *p)
 		if (!gm_device_open(device))
 			continue;
 		struct gm_view view;
-		if (gm_small_find(device, (uint64_t)(uintptr_t)p, false, &view))
+		if (gm_held_find(device, (uint64_t)(uintptr_t)p, false, &view))
 			return device;
 		gm_lock(device);
 		bool known = go_knows(device, (uint64_t)(uintptr_t)p);

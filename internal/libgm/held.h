@@ -1,5 +1,5 @@
 /* The blocks that C holds of a device, by number and by address, and pairing heaps of free ones. All of it is guarded by the lock of the
- * account. small.c serves small requests from them, warm.c large ones. */
+ * account. held.c finds them by address, small.c serves small requests from them, warm.c large ones. */
 #ifndef HELD_H
 #define HELD_H
 
@@ -50,6 +50,9 @@ struct held {
 };
 
 extern struct held gm_held[GM_DEVICES];
+
+/* small.c */
+void gm_small_free(struct held *m, uint32_t block); /* makes a block of a segment free, and joins it with its neighbours */
 
 /* warm.c */
 void gm_warm_put(int device, uint32_t block); /* makes a live block warm */

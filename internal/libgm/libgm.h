@@ -102,7 +102,7 @@ static inline void gm_account_unlock(int device)
 	gm_lock_give(&d->changing);
 }
 
-/* small.c: all but the first three with the lock of the device held. */
+/* held.c: gm_held_put and gm_held_find at any time, all else with the lock of the device held. */
 enum gm_fate { GM_UNKNOWN, GM_FREED, GM_COUNTED }; /* of what gm_free was given */
 enum gm_block_state {
 	GM_NO_BLOCK,
@@ -120,21 +120,23 @@ struct gm_view { /* a block; what is not live has requested nothing */
 	int32_t state;
 	bool first; /* a segment begins here, or it is a large block */
 };
+enum gm_fate gm_held_put(int device, uint64_t address); /* GM_COUNTED: for Go to free, but in the account it is freed */
+/* gm_held_find finds a live request that is not in Go's ledger; lend passes it on to that. */
+bool gm_held_find(int device, uint64_t address, bool lend, struct gm_view *view);
+bool gm_held_room(int device); /* whether C is to hold requests that Go serves, and has room for one more */
+/* gm_held_add: a block of a rank that is not negative, of bytes rounded up to GM_UNIT, may become warm. */
+void gm_held_add(int device, uint64_t address, size_t bytes, int64_t taken, uint64_t stream, bool special, int32_t rank);
+void gm_held_drop(int device, uint64_t address); /* counts a special request as freed, and forgets it */
+void gm_held_return(int device, uint64_t address); /* frees a block that was lent */
+size_t gm_held_view(int device, struct gm_view *views, size_t n); /* copies at most n blocks, segment by segment; how many there are */
+void gm_held_begin(int device); /* before it nothing is served */
+void gm_held_end(int device); /* forgets all requests; nothing more is served */
+
+/* small.c: all but the first with the lock of the device held. */
 void *gm_small_get(int device, size_t bytes, uint64_t stream); /* NULL: only Go can serve the request */
-enum gm_fate gm_small_put(int device, uint64_t address); /* GM_COUNTED: for Go to free, but in the account it is freed */
-/* gm_small_find finds a live request that is not in Go's ledger; lend passes it on to that. */
-bool gm_small_find(int device, uint64_t address, bool lend, struct gm_view *view);
 bool gm_small_room(int device, uint64_t stream); /* whether blocks of this stream, and a segment for them, may be added */
-bool gm_small_holds(int device); /* whether C is to hold requests that Go serves, and has room for one more */
-/* gm_small_hold: a block of a rank that is not negative, of bytes rounded up to GM_UNIT, may become warm. */
-void gm_small_hold(int device, uint64_t address, size_t bytes, int64_t taken, uint64_t stream, bool special, int32_t rank);
-void gm_small_drop(int device, uint64_t address); /* counts a special request as freed, and forgets it */
 bool gm_small_add(int device, uint64_t address, uint64_t stream); /* a segment; false if there is no room for it */
 uint64_t gm_small_remove(int device); /* takes out a segment that is wholly free, 0 if there is none */
-void gm_small_return(int device, uint64_t address); /* frees a block that was lent */
-size_t gm_small_view(int device, struct gm_view *views, size_t n); /* copies at most n blocks, segment by segment; how many there are */
-void gm_small_begin(int device); /* before it nothing is served */
-void gm_small_end(int device); /* forgets all requests; nothing more is served */
 
 /* warm.c */
 void *gm_warm_get(int device, size_t bytes, uint64_t stream); /* NULL: only Go can serve the request */

@@ -12,8 +12,8 @@ import (
 	"gm/internal/cuda"
 )
 
-// small is Go's side of small.c, which serves small requests and holds the live requests that are nothing special, and of warm.c, which
-// serves large ones. It is called with the device's lock held.
+// small is Go's side of what C serves and holds: small requests (small.c), large ones (warm.c), and the live requests that are nothing
+// special (held.c). It is called with the device's lock held.
 type small struct {
 	stitch  *blocks.Stitch // nil: C serves and holds nothing
 	ordinal C.int
@@ -43,7 +43,7 @@ func newSmall(ordinal int, alloc blocks.Allocator, recorded bool) small {
 func (s *small) begin() {
 	if s.stitch != nil {
 		s.stitch.Torch().ServeOutside(s)
-		C.gm_small_begin(s.ordinal)
+		C.gm_held_begin(s.ordinal)
 	}
 }
 
@@ -92,11 +92,11 @@ func (s *small) rank(e *entry) int32 {
 func (s *small) TakeIdle() cuda.Ptr { return cuda.Ptr(C.gm_small_remove(s.ordinal)) }
 
 // Return implements blocks.Outside.
-func (s *small) Return(p cuda.Ptr) { C.gm_small_return(s.ordinal, C.uint64_t(p)) }
+func (s *small) Return(p cuda.Ptr) { C.gm_held_return(s.ordinal, C.uint64_t(p)) }
 
 // find returns a live request that C holds. If lend is set it is C's no more.
 func (s *small) find(p cuda.Ptr, lend bool) (entry, bool) {
-	if s.stitch == nil || !bool(C.gm_small_find(s.ordinal, C.uint64_t(p), C.bool(lend), &s.view)) {
+	if s.stitch == nil || !bool(C.gm_held_find(s.ordinal, C.uint64_t(p), C.bool(lend), &s.view)) {
 		return entry{}, false
 	}
 	return entryOf(&s.view), true
@@ -104,15 +104,15 @@ func (s *small) find(p cuda.Ptr, lend bool) (entry, bool) {
 
 // hold has C hold and count a request that is in the ledger, too. False: C holds none, or has no room.
 func (s *small) hold(e *entry) bool {
-	if s.stitch == nil || !bool(C.gm_small_holds(s.ordinal)) {
+	if s.stitch == nil || !bool(C.gm_held_room(s.ordinal)) {
 		return false
 	}
-	C.gm_small_hold(s.ordinal, C.uint64_t(e.ptr), C.size_t(e.requested), C.int64_t(e.taken), C.uint64_t(e.stream), true, -1)
+	C.gm_held_add(s.ordinal, C.uint64_t(e.ptr), C.size_t(e.requested), C.int64_t(e.taken), C.uint64_t(e.stream), true, -1)
 	return true
 }
 
 // drop has C forget a request that was in the ledger, too, and count it as freed. Another thread may have freed it meanwhile.
-func (s *small) drop(p cuda.Ptr) { C.gm_small_drop(s.ordinal, C.uint64_t(p)) }
+func (s *small) drop(p cuda.Ptr) { C.gm_held_drop(s.ordinal, C.uint64_t(p)) }
 
 func entryOf(v *C.struct_gm_view) entry {
 	e := entry{ptr: cuda.Ptr(v.address), requested: int64(v.requested), taken: int64(v.taken), stream: cuda.Stream(v.stream)}
@@ -129,7 +129,7 @@ func (s *small) views() []C.struct_gm_view {
 	}
 	for room := 1 << 10; ; room *= 2 {
 		views := make([]C.struct_gm_view, room)
-		if n := int(C.gm_small_view(s.ordinal, &views[0], C.size_t(room))); n <= room {
+		if n := int(C.gm_held_view(s.ordinal, &views[0], C.size_t(room))); n <= room {
 			return views[:n]
 		}
 	}
@@ -177,7 +177,7 @@ func (s *small) segments(others *ledger) ([]blocks.SegmentView, map[cuda.Ptr]ent
 func (s *small) end(f func(e *entry)) {
 	if s.stitch != nil {
 		s.each(f)
-		C.gm_small_end(s.ordinal)
+		C.gm_held_end(s.ordinal)
 		s.stitch = nil
 	}
 }
