@@ -32,9 +32,7 @@ const (
 type programRuns struct {
 	allocated, reserved float64 // bytes at the peak; reserved is the most of all runs
 	failed              string
-	rounds              int
 	steps               map[string][]float64 // seconds, by round
-	best                []float64            // seconds of each step, the least of all runs
 }
 
 // add counts a run.
@@ -53,19 +51,13 @@ func (r *programRuns) add(field func(string) string) error {
 	}
 	r.allocated, r.reserved = number(field("allocated")), max(r.reserved, number(field("reserved")))
 	var steps []float64
-	for i, word := range strings.Fields(field("steps")) {
-		s := number(word)
-		steps = append(steps, s)
-		if i == len(r.best) {
-			r.best = append(r.best, s)
-		}
-		r.best[i] = min(r.best[i], s)
+	for _, word := range strings.Fields(field("steps")) {
+		steps = append(steps, number(word))
 	}
 	if r.steps == nil {
 		r.steps = map[string][]float64{}
 	}
 	r.steps[field("round")] = steps
-	r.rounds++
 	return err
 }
 
@@ -85,15 +77,35 @@ func (r *programRuns) against(other *programRuns) float64 {
 	return (ratios[(n-1)/2] + ratios[n/2]) / 2
 }
 
-func (r *programRuns) total() float64 {
-	total := 0.0
-	for _, s := range r.best {
-		total += s
+// best returns the seconds of each step, the least of some rounds.
+func (r *programRuns) best(rounds []string) (best []float64) {
+	for _, round := range rounds {
+		for i, s := range r.steps[round] {
+			if i == len(best) {
+				best = append(best, s)
+			}
+			best[i] = min(best[i], s)
+		}
+	}
+	return best
+}
+
+// roundsOfAll returns the rounds in which each mode ran: the least of more runs is less.
+func roundsOfAll(modes ...*programRuns) (rounds []string) {
+	for round := range modes[0].steps {
+		if !slices.ContainsFunc(modes, func(r *programRuns) bool { return len(r.steps[round]) == 0 }) {
+			rounds = append(rounds, round)
+		}
+	}
+	return rounds
+}
+
+func sum(all []float64) (total float64) {
+	for _, x := range all {
+		total += x
 	}
 	return total
 }
-
-func (r *programRuns) longest() float64 { return slices.Max(r.best) }
 
 // measurePrograms compares gmstitch with PyTorch's allocators on programs of popular libraries, from the runs that are kept.
 func measurePrograms(e *experiment) error {
@@ -105,12 +117,12 @@ func measurePrograms(e *experiment) error {
 	for _, name := range names {
 		modes := programs[name]
 		gm, torch, expandable := modes[underGmstitch], modes[ownDefault], modes[ownExpandable]
-		if gm == nil || torch == nil || expandable == nil || torch.rounds == 0 || expandable.rounds == 0 {
-			e.table.Add("programs: "+name, "not run in all modes", "", "not measured")
+		if gm != nil && gm.failed != "" {
+			e.add("programs: "+name, "failed: "+gm.failed, "runs", false)
 			continue
 		}
-		if gm.failed != "" || gm.rounds == 0 {
-			e.add("programs: "+name, "failed: "+gm.failed, "runs", false)
+		if gm == nil || torch == nil || expandable == nil || len(roundsOfAll(gm, torch, expandable)) == 0 {
+			e.table.Add("programs: "+name, "not run in all modes", "", "not measured")
 			continue
 		}
 		e.program(name, gm, torch, expandable)
@@ -128,12 +140,15 @@ func (e *experiment) program(name string, gm, torch, expandable *programRuns) {
 	utilisation := gm.allocated / gm.reserved
 	e.add("programs: "+name+", memory", fmt.Sprintf("%.4f in use; %.2f GB, expandable %.2f, torch %.2f", utilisation, gm.reserved/gb, expandable.reserved/gb, torch.reserved/gb),
 		fmt.Sprintf("%.2f, as expandable", programUtilisation), utilisation >= programUtilisation && gm.reserved <= expandable.reserved)
+	rounds := roundsOfAll(gm, torch, expandable)
+	steps, least, other := gm.best(rounds), torch.best(rounds), expandable.best(rounds)
+	longest := slices.Max(steps) / min(slices.Max(least), slices.Max(other))
 	faster := torch
-	if expandable.total() < torch.total() {
-		faster = expandable
+	if sum(other) < sum(least) {
+		faster, least = expandable, other
 	}
-	median, total, longest := gm.against(faster), gm.total()/faster.total(), gm.longest()/min(torch.longest(), expandable.longest())
-	e.add("programs: "+name+", steps", fmt.Sprintf("median %.3f, all %.3f, longest %.3f; %d runs each", median, total, longest, gm.rounds),
+	median, total := gm.against(faster), sum(steps)/sum(least)
+	e.add("programs: "+name+", steps", fmt.Sprintf("median %.3f, all %.3f, longest %.3f; %d runs each", median, total, longest, len(rounds)),
 		fmt.Sprintf("%.3f, %.3f, %.2f", programStep, programStep, programLongest), median <= programStep && total <= programStep && longest <= programLongest)
 }
 
