@@ -197,6 +197,7 @@ func (g *gpu) empty() {
 // resetStats sets peaks to the current values, or sets the accumulated counters to zero.
 func (g *gpu) resetStats(peaks bool) {
 	g.drain()
+	g.sync()
 	a := &g.account
 	a.open()
 	defer a.close()
@@ -215,5 +216,6 @@ func (g *gpu) resetStats(peaks bool) {
 		g.since.retries += a.Retries
 		g.since.stitches += a.Stitches
 		a.Retries, a.OOMs, a.Stitches, a.DriverCalls, a.DriverNS, g.calls = 0, 0, 0, 0, 0, 0
+		g.pace.recount()
 	}
 }

@@ -51,3 +51,6 @@ func (p *pace) watch(a relaxed, driverNS, stitches, most int64, now time.Time) {
 	}
 	p.begin, p.most, p.spent = now, most, 0
 }
+
+// recount notes that the account's counts begin at zero again.
+func (p *pace) recount() { p.driverNS, p.stitches = 0, 0 }

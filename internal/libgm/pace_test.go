@@ -69,3 +69,17 @@ func TestPaceOfGrowingJob(t *testing.T) {
 		t.Error("no slack once the memory in use was the same")
 	}
 }
+
+// TestPaceRecount has a program set the counts of its account to zero.
+func TestPaceRecount(t *testing.T) {
+	p := paced{now: time.Unix(1, 0), most: 40 << 30}
+	p.run(25, 50*time.Millisecond, false)
+	for range 50 {
+		p.driver, p.stitches = 0, 0
+		p.recount()
+		p.run(1, 3*time.Millisecond, true)
+	}
+	if p.slack != 0.02 {
+		t.Errorf("slack %v after 3 %% of the time for 5 s", p.slack)
+	}
+}
