@@ -71,6 +71,7 @@ func FuzzStitch(f *testing.F) {
 				dev.fails = [numCalls]func(int) error{}
 			}
 			r.step()
+			a.checkPieces(t)
 		}
 		dev.fails = [numCalls]func(int) error{}
 		r.capture(false)

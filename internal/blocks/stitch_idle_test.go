@@ -67,3 +67,25 @@ func TestIdleSetAgainstSortedSlice(t *testing.T) {
 		}
 	}
 }
+
+// checkPieces checks that the sets of idle pieces are what the bytes in use say.
+func (s *Stitch) checkPieces(t *testing.T) {
+	t.Helper()
+	idle := 0
+	for id := range s.pieces {
+		p := &s.pieces[id]
+		if p.heap == none || p.used > 0 {
+			continue
+		}
+		idle++
+		if s.heaps[p.heap].idle.from(p.size, int32(id)) != int32(id) {
+			t.Fatalf("piece %d is not among the idle ones", id)
+		}
+	}
+	for _, h := range s.heaps {
+		idle -= h.idle.pieces
+	}
+	if idle != 0 {
+		t.Fatalf("%d idle pieces are missing", idle)
+	}
+}
