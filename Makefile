@@ -20,7 +20,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
 
 .PHONY: FORCE all demo experiment-capture test race bench lint random fuzz fuzz-decoders damage-long stress interop figures man clean help
-.PHONY: $(addprefix figures-,formats damage import fidelity expandable replay plan capture bilevel scale fit lowest large small threads stitch frontier planned why synth look tune report latency footprint memo dymem swap programs)
+.PHONY: $(addprefix figures-,formats damage import fidelity expandable replay plan capture bilevel scale fit lowest large small threads stitch frontier variations planned why synth look tune report latency footprint memo dymem swap programs)
 
 PRELOAD := internal/capture/preload
 LIBGM   := internal/libgm
@@ -126,6 +126,7 @@ figures-replay: ## requests a second
 figures-plan: ## layouts of traces, and of one iteration each, against their bound
 figures-stitch: ## utilisation and driver time of gm's allocator, and of others
 figures-frontier: ## utilisation and driver time of gm's allocator for each of its settings; a chart in out/
+figures-variations: ## utilisation on variations of the recordings, with sizes that nothing was chosen by
 figures-planned: ## jobs of fixed shapes that follow a plan
 figures-why: ## the parts of what each allocator loses, and their sums, on all traces
 figures-synth: ## synthetic traces against recordings, and of models too large for them
@@ -135,7 +136,7 @@ figures-report: ## time to make a page of each trace, and its size
 figures-latency: bin/latency ## latency of libgm.so's calls, on a driver that does nothing
 figures-footprint: bin/footprint ## the size of libgm.so, and the memory of a process that uses it
 figures-capture: ## what gmtrace run costs, and what its accounts leave unexplained
-figures-import figures-fidelity figures-expandable figures-replay figures-plan figures-capture figures-stitch figures-frontier figures-planned figures-why figures-synth figures-look figures-tune figures-report figures-latency figures-footprint: figures-%: all
+figures-import figures-fidelity figures-expandable figures-replay figures-plan figures-capture figures-stitch figures-frontier figures-variations figures-planned figures-why figures-synth figures-look figures-tune figures-report figures-latency figures-footprint: figures-%: all
 	$(GO) run ./experiments/figures $*
 
 figures-bilevel: ## two-level layouts of an iteration of 7B to 65B, against flat ones

@@ -38,6 +38,7 @@ func figures() []figure {
 		{"threads", measureThreads, false},
 		{"stitch", measureStitch, true},
 		{"frontier", measureFrontier, true},
+		{"variations", measureVariations, true},
 		{"planned", measurePlanned, true},
 		{"why", measureWhy, true},
 		{"synth", measureSynth, true},
