@@ -61,6 +61,25 @@ static void borrowed()
 	OK(cudaStreamDestroy(other));
 }
 
+// begin_pool has requests come from a pool whose memory comes from source, and end_pool ends that and all uses of the pool.
+static void begin_pool(const c10::MempoolId_t &id, const std::shared_ptr<Plain> &source)
+{
+#if TORCH < 211
+	told.pool_allocator = source.get();
+#else
+	a->createOrIncrefPool(0, id, source);
+#endif
+	a->beginAllocateToPool(0, id, [](cudaStream_t) { return true; });
+}
+
+static void end_pool(const c10::MempoolId_t &id)
+{
+	a->endAllocateToPool(0, id);
+	told.pool_allocator = nullptr;
+	while (a->getPoolUseCount(0, id) > 0)
+		a->releasePool(0, id);
+}
+
 // A pool with other memory serves requests while a graph is captured, when no event may be queried or recorded.
 static void borrowed_in_capture()
 {
@@ -69,20 +88,8 @@ static void borrowed_in_capture()
 	cudaStream_t other, captured;
 	OK(cudaStreamCreate(&other));
 	OK(cuStreamCreate(&captured, 1));
-	auto begin = [&] {
-#if TORCH < 211
-		told.pool_allocator = source.get();
-#else
-		a->createOrIncrefPool(0, id, source);
-#endif
-		a->beginAllocateToPool(0, id, [](cudaStream_t) { return true; });
-	};
-	auto end = [&] {
-		a->endAllocateToPool(0, id);
-		told.pool_allocator = nullptr;
-		while (a->getPoolUseCount(0, id) > 0)
-			a->releasePool(0, id);
-	};
+	auto begin = [&] { begin_pool(id, source); };
+	auto end = [&] { end_pool(id); };
 	auto lend = [&] {
 		void *p = a->raw_alloc(1000);
 		c10::DataPtr lent(p, p, a->raw_deleter(), {c10::DeviceType::CUDA, 0});
@@ -112,17 +119,9 @@ static void borrowed_when_full()
 	const c10::MempoolId_t id{0, 77};
 	auto source = std::make_shared<Plain>();
 	std::vector<void *> all;
-#if TORCH < 211
-	told.pool_allocator = source.get();
-#else
-	a->createOrIncrefPool(0, id, source);
-#endif
-	a->beginAllocateToPool(0, id, [](cudaStream_t) { return true; });
+	begin_pool(id, source);
 	void *p = a->raw_alloc(200 * MIB);
-	a->endAllocateToPool(0, id);
-	told.pool_allocator = nullptr;
-	while (a->getPoolUseCount(0, id) > 0)
-		a->releasePool(0, id);
+	end_pool(id);
 	a->raw_delete(p);
 	CHECK(source->live == 1);
 	CHECK(failure([&] {
@@ -145,18 +144,10 @@ static void borrowed_with_tracker()
 		if (throws && e.action_ == TraceEntry::SEGMENT_ALLOC)
 			throw c10::Error("tracker");
 	});
-#if TORCH < 211
-	told.pool_allocator = source.get();
-#else
-	a->createOrIncrefPool(0, id, source);
-#endif
-	a->beginAllocateToPool(0, id, [](cudaStream_t) { return true; });
+	begin_pool(id, source);
 	CHECK(failure([] { a->allocate(1000); }) == "tracker" && source->live == 1);
 	throws = false;
-	a->endAllocateToPool(0, id);
-	told.pool_allocator = nullptr;
-	while (a->getPoolUseCount(0, id) > 0)
-		a->releasePool(0, id);
+	end_pool(id);
 	a->emptyCache();
 	CHECK(source->live == 0);
 }
