@@ -13,6 +13,9 @@ type Field struct {
 	kind  kind
 	names []string // of an enumeration, by value
 	rows  rows
+
+	added   bool  // in a minor version: older files lack it
+	missing int64 // its value there
 }
 
 type kind uint8
@@ -53,6 +56,12 @@ func Text(name string, rows *[]int32) Field {
 // Enum describes a column of strings from a short list, which the batch holds as indexes of names.
 func Enum[T ~int8](name string, rows *[]T, names []string) Field {
 	return Field{name: name, kind: kindEnum, names: names, rows: &slot[T]{at: rows}}
+}
+
+// Added returns f as a column that a minor version added. In a file that lacks it each row has the given value.
+func (f Field) Added(missing int64) Field {
+	f.added, f.missing = true, missing
+	return f
 }
 
 // textual reports whether the file holds the column as strings.
@@ -96,6 +105,8 @@ type rows interface {
 	widen(dst []int64, from, to int) []int64
 	// set makes values the rows of the page.
 	set(values []int64)
+	// fill makes v the n rows of the page.
+	fill(v int64, n int)
 	// gather makes table[i], for each i of indexes, the rows of the page; it returns false if an index is out of range.
 	gather(table []int64, indexes []int32) bool
 	// find returns the first of the rows [from, to) of the page that is v, or -1.
@@ -140,6 +151,13 @@ func (s *slot[T]) resize(n int) {
 func (s *slot[T]) set(values []int64) {
 	s.resize(len(values))
 	for i, v := range values {
+		s.page[i] = T(v)
+	}
+}
+
+func (s *slot[T]) fill(v int64, n int) {
+	s.resize(n)
+	for i := range s.page {
 		s.page[i] = T(v)
 	}
 }

@@ -37,6 +37,7 @@ type reader struct {
 	close   func() error
 	footer  *footer
 	columns []*columnReader
+	absent  []*Field // columns that the file is too old for
 	scratch *pageScratch
 	strings *Strings
 	group   int   // the next row group
@@ -69,10 +70,14 @@ func (r *reader) open(fields []Field) (err error) {
 	}
 	for i := range fields {
 		c, err := r.findColumn(&fields[i])
-		if err != nil {
+		switch {
+		case err != nil:
 			return err
+		case c == nil:
+			r.absent = append(r.absent, &fields[i])
+		default:
+			r.columns = append(r.columns, c)
 		}
-		r.columns = append(r.columns, c)
 	}
 	r.scratch, err = newPageScratch()
 	return err
@@ -98,6 +103,7 @@ func (r *reader) checkSchema() error {
 	return nil
 }
 
+// findColumn returns nil for a column that a later version added.
 func (r *reader) findColumn(field *Field) (*columnReader, error) {
 	for i, leaf := range r.footer.columns {
 		if leaf.name != field.name {
@@ -110,6 +116,9 @@ func (r *reader) findColumn(field *Field) (*columnReader, error) {
 			return nil, fmt.Errorf("column %s: %v, should be %v", field.name, leaf.physical, field.physical())
 		}
 		return &columnReader{Field: field, chunk: i, optional: leaf.optional}, nil
+	}
+	if field.added {
+		return nil, nil
 	}
 	return nil, fmt.Errorf("no column %s", field.name)
 }
@@ -184,6 +193,10 @@ func (r *reader) advance() (n int, err error) {
 			return 0, fmt.Errorf("row %d: unknown %s %q", r.row+int64(i), c.name, c.unknown)
 		}
 		c.from += n
+	}
+	for _, f := range r.absent {
+		f.rows.fill(f.missing, n)
+		f.rows.show(0, n)
 	}
 	return n, nil
 }

@@ -74,6 +74,38 @@ func sampleTable() *Table[sample, sampleMeta] {
 	}
 }
 
+// TestAdded reads a file that is older than two of the columns.
+func TestAdded(t *testing.T) {
+	table := sampleTable()
+	var out bytes.Buffer
+	w := table.NewWriter(&out, sampleMeta{})
+	b := &sample{}
+	b.add(1, 2, 3, 4, 0, 1)
+	b.add(5, 6, 7, 8, 0, 0)
+	if err := errors.Join(w.Write(b), w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	var origin []int64
+	var small []int32
+	table.Fields = func(b *sample) []Field {
+		return []Field{Monotone("time", &b.time), Int64("size", &b.size).Added(9), Int64("origin", &origin).Added(-1), Int32("later", &small).Added(7)}
+	}
+	r, err := table.NewReader(bytes.NewReader(out.Bytes()), int64(out.Len()), "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := r.Next()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []int64{-1, -1}; !slices.Equal(origin, want) || !slices.Equal(small, []int32{7, 7}) {
+		t.Errorf("added columns %v and %v", origin, small)
+	}
+	if !slices.Equal(got.size, []int64{2, 6}) {
+		t.Errorf("sizes %v of a file that has them", got.size)
+	}
+}
+
 func (b *sample) add(time, size int64, addr uint64, small, text int32, color int8) {
 	b.time, b.size, b.addr = append(b.time, time), append(b.size, size), append(b.addr, addr)
 	b.small, b.text, b.color = append(b.small, small), append(b.text, text), append(b.color, color)

@@ -20,6 +20,7 @@ type Batch struct {
 	Version     []int64
 	DType       []int32
 	Shape       []int32
+	Origin      []int64
 }
 
 // Len returns the number of rows.
@@ -31,6 +32,7 @@ func (b *Batch) Row(i int) Row {
 		Kind: b.Kind[i], Operator: b.Operator[i], Tensor: b.Tensor[i], Input: b.Input[i], Name: b.Name[i], Type: b.Type[i],
 		Phase: b.Phase[i], Layer: b.Layer[i], DurationNS: b.DurationNS[i], BaseBytes: b.BaseBytes[i], Bytes: b.Bytes[i],
 		RecomputeNS: b.RecomputeNS[i], RowBytes: b.RowBytes[i], Role: b.Role[i], Saved: b.Saved[i], Version: b.Version[i], DType: b.DType[i], Shape: b.Shape[i],
+		Origin: b.Origin[i],
 	}
 }
 
@@ -54,6 +56,7 @@ func (b *Batch) Append(r Row) {
 	b.Version = append(b.Version, r.Version)
 	b.DType = append(b.DType, r.DType)
 	b.Shape = append(b.Shape, r.Shape)
+	b.Origin = append(b.Origin, r.Origin)
 }
 
 // Reset empties the batch and keeps its memory.
@@ -63,4 +66,5 @@ func (b *Batch) Reset() {
 	b.DurationNS, b.BaseBytes, b.Bytes = b.DurationNS[:0], b.BaseBytes[:0], b.Bytes[:0]
 	b.RecomputeNS, b.RowBytes = b.RecomputeNS[:0], b.RowBytes[:0]
 	b.Role, b.Saved, b.Version, b.DType, b.Shape = b.Role[:0], b.Saved[:0], b.Version[:0], b.DType[:0], b.Shape[:0]
+	b.Origin = b.Origin[:0]
 }

@@ -15,10 +15,11 @@ import (
 
 var goodMeta = graph.Meta{
 	Name: "opt13b", Device: "H200", Capacity: 1 << 37, Operators: 3, Tensors: 2, ComputeNS: 600, PlainPeak: 4096,
-	Source: graph.SourceRecorded, Host: "gpu1", PID: 7, Rank: 1, LocalRank: 1, WorldSize: 8, Command: "python train.py",
+	Complete: true, Order: "lpmf", LowerBound: 2048, Source: graph.SourceRecorded, Host: "gpu1", PID: 7, Rank: 1, LocalRank: 1, WorldSize: 8, Command: "python train.py",
 }
 
-// good is a graph of three operators: the first writes tensors 1 and 0, the latter recomputed from the former; the others read both.
+// good is a graph of three operators: the first writes tensors 1 and 0, the latter recomputed from the former; the others read both. The last
+// one changes tensor 1, has a state and an option, and was the first in another order. Tensor 0 may be written over tensor 1.
 func good(code func(string) int32) []graph.Row {
 	op := func(i int64, phase graph.Phase) graph.Row {
 		r := graph.NewRow(graph.KindOp, i, phase)
@@ -36,10 +37,51 @@ func good(code func(string) int32) []graph.Row {
 		r.Tensor, r.Input = tensor, input
 		return r
 	}
+	last, option := op(2, graph.Backward), graph.NewRow(graph.KindOption, 2, graph.Backward)
+	last.Origin = 0
+	option.Name, option.Bytes, option.DurationNS = code("fft"), 4096, 70
+	reads, changes := about(graph.KindReads, 2, -1, -1, graph.Backward), about(graph.KindChanges, 2, -1, -1, graph.Backward)
+	reads.Name, changes.Name = code("parameter"), code("random")
 	return []graph.Row{
 		op(0, graph.Forward), made(1), made(0), about(graph.KindFrom, 0, 0, 1, graph.Forward),
 		op(1, graph.Forward), about(graph.KindUse, 1, 1, -1, graph.Forward),
-		op(2, graph.Backward), about(graph.KindUse, 2, 0, -1, graph.Backward), about(graph.KindUse, 2, 1, -1, graph.Backward),
+		last, about(graph.KindUse, 2, 0, -1, graph.Backward), about(graph.KindUse, 2, 1, -1, graph.Backward),
+		reads, changes, about(graph.KindChanges, 2, 1, -1, graph.Backward), option,
+	}
+}
+
+// inPlace is a graph of two operators, in which the second writes tensor 1, which may take the place of tensor 0.
+func inPlace() []graph.Row {
+	row := func(kind graph.Kind, at, tensor, input, bytes int64) graph.Row {
+		r := graph.NewRow(kind, at, graph.Forward)
+		r.Tensor, r.Input, r.Bytes = tensor, input, bytes
+		return r
+	}
+	return []graph.Row{
+		row(graph.KindOp, 0, -1, -1, 0), row(graph.KindTensor, 0, 0, -1, 8), row(graph.KindOp, 1, -1, -1, 0), row(graph.KindTensor, 1, 1, -1, 8),
+		row(graph.KindUse, 1, 0, -1, 0), row(graph.KindUse, 1, 1, -1, 0), row(graph.KindInPlace, 1, 1, 0, 0),
+	}
+}
+
+func TestInPlace(t *testing.T) {
+	meta := graph.Meta{Operators: 2, Tensors: 2}
+	for want, change := range map[string]func(*graph.Row){
+		"": func(*graph.Row) {},
+		"row 6: inplace of tensor 0, which operator 0 writes":                     func(r *graph.Row) { r.Tensor, r.Input = 0, 1 },
+		"row 6: tensor 1 in the place of tensor 1, which operator 1 does not use": func(r *graph.Row) { r.Input = 1 },
+		"row 6: tensor 1 in the place of tensor 9, which operator 1 does not use": func(r *graph.Row) { r.Input = 9 },
+		"row 6: tensor 2 of 2": func(r *graph.Row) { r.Tensor = 2 },
+	} {
+		rows := inPlace()
+		change(&rows[6])
+		if got := message(check(meta, rows)); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	rows := inPlace()
+	rows = append(rows[:4], rows[6], rows[4], rows[5])
+	if got, want := message(check(meta, rows)), "row 4: tensor 1 in the place of tensor 0, which operator 1 does not use"; got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 
@@ -102,7 +144,7 @@ func TestRules(t *testing.T) {
 		want   string
 	}{
 		"good":                 {0, func(*graph.Row) {}, ""},
-		"kind":                 {4, func(r *graph.Row) { r.Kind = 4 }, "row 4: unknown kind 4"},
+		"kind":                 {4, func(r *graph.Row) { r.Kind = 8 }, "row 4: unknown kind 8"},
 		"phase":                {4, func(r *graph.Row) { r.Phase = -1 }, "row 4: unknown phase -1"},
 		"other kind's column":  {5, func(r *graph.Row) { r.Bytes = 1 }, "row 5: a row of kind use has values in columns of other kinds"},
 		"operator with tensor": {4, func(r *graph.Row) { r.Tensor = 0 }, "row 4: a row of kind op has values in columns of other kinds"},
@@ -123,6 +165,19 @@ func TestRules(t *testing.T) {
 		"size 0":               {1, func(r *graph.Row) { r.Bytes = 0 }, "row 1: tensor of 0 bytes"},
 		"size 2^62":            {1, func(r *graph.Row) { r.Bytes = far }, "row 1: tensor of 4611686018427387904 bytes"},
 		"layer of a tensor":    {1, func(r *graph.Row) { r.Layer = -2 }, "row 1: layer -2"},
+		"origin":               {6, func(r *graph.Row) { r.Origin = -2 }, "row 6: origin -2"},
+		"origin 2^62":          {6, func(r *graph.Row) { r.Origin = far }, "row 6: origin 4611686018427387904"},
+		"origin of a use":      {7, func(r *graph.Row) { r.Origin = 1 }, "row 7: a row of kind use has values in columns of other kinds"},
+		"no state":             {9, func(r *graph.Row) { r.Name = 0 }, "row 9: reads without the name of a state"},
+		"reads a tensor":       {9, func(r *graph.Row) { r.Tensor = 1 }, "row 9: a row of kind reads has values in columns of other kinds"},
+		"changes nothing":      {10, func(r *graph.Row) { r.Name = 0 }, "row 10: changes without the name of a state"},
+		"changes of -2":        {10, func(r *graph.Row) { r.Tensor = -2 }, "row 10: changes of tensor -2"},
+		"changes too many":     {11, func(r *graph.Row) { r.Tensor = 2 }, "row 11: tensor 2 of 2"},
+		"changes both":         {11, func(r *graph.Row) { r.Name = 1 }, "row 11: changes of tensor 1 and of a state in one row"},
+		"changes unused":       {5, func(r *graph.Row) { r.Kind = graph.KindChanges }, "row 5: changes of tensor 1, which operator 1 does not use"},
+		"option without name":  {12, func(r *graph.Row) { r.Name = 0 }, "row 12: option without a name"},
+		"option's workspace":   {12, func(r *graph.Row) { r.Bytes = -1 }, "row 12: workspace of -1 bytes"},
+		"option's time":        {12, func(r *graph.Row) { r.DurationNS = far }, "row 12: duration of 4611686018427387904 ns"},
 		"rows":                 {1, func(r *graph.Row) { r.RowBytes = 500 }, "row 1: rows of 500 bytes in 513"},
 		"recompute":            {1, func(r *graph.Row) { r.RecomputeNS = -5 }, "row 1: recomputed in -5 ns"},
 		"saved":                {1, func(r *graph.Row) { r.Saved = -2 }, "row 1: saved as number -2"},
@@ -165,13 +220,13 @@ func TestEndRules(t *testing.T) {
 		operators, tensors int64
 		want               string
 	}{
-		"whole":          {9, 3, 2, ""},
+		"whole":          {13, 3, 2, ""},
 		"operators less": {6, 3, 2, "2 operators, 3 according to its metadata"},
-		"too many":       {9, 2, 2, "row 6: operator 2 of 2"},
-		"tensors less":   {9, 3, 3, "2 tensors, 3 according to its metadata"},
+		"too many":       {13, 2, 2, "row 6: operator 2 of 2"},
+		"tensors less":   {13, 3, 3, "2 tensors, 3 according to its metadata"},
 		"empty":          {0, 0, 0, ""},
-		"beyond":         {9, 3, 1 << 40, "1099511627776 tensors, expected 0 to 2097152"},
-		"negative":       {9, -3, 2, "-3 operators, expected 0 to 2097152"},
+		"beyond":         {13, 3, 1 << 40, "1099511627776 tensors, expected 0 to 2097152"},
+		"negative":       {13, -3, 2, "-3 operators, expected 0 to 2097152"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			meta := goodMeta
@@ -309,6 +364,9 @@ func TestOtherWriter(t *testing.T) {
 		if text(op.Name) != "λ" || text(op.Type) != "conv" || op.Phase != graph.Backward || op.DurationNS != 9 {
 			t.Errorf("version %s: operator %+v", version, op)
 		}
+		if op.Origin != -1 || tensor.Origin != -1 {
+			t.Errorf("version %s: origins %d and %d in a file without the column", version, op.Origin, tensor.Origin)
+		}
 		if text(tensor.DType) != "half" || text(tensor.Shape) != "[2]" || tensor.Saved != 6 || tensor.Bytes != 4 {
 			t.Errorf("version %s: tensor %+v", version, tensor)
 		}
@@ -338,6 +396,7 @@ func TestMetaErrors(t *testing.T) {
 		"write graph: metadata: capacity of -1 bytes":              func(m *graph.Meta) { m.Capacity = -1 },
 		"write graph: metadata: operators that take -1 ns":         func(m *graph.Meta) { m.ComputeNS = -1 },
 		"write graph: metadata: peak of -1 bytes":                  func(m *graph.Meta) { m.PlainPeak = -1 },
+		"write graph: metadata: lower bound of -1 bytes":           func(m *graph.Meta) { m.LowerBound = -1 },
 		"write graph: metadata: -1 tensors, expected 0 to 2097152": func(m *graph.Meta) { m.Tensors = -1 },
 	} {
 		meta := goodMeta

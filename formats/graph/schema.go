@@ -5,7 +5,7 @@ import "gm/formats/column"
 // table describes the files of this package.
 func table() *column.Table[Batch, Meta] {
 	return &column.Table[Batch, Meta]{
-		Schema:  column.Schema{Name: "graph", Major: 1, Minor: 0},
+		Schema:  column.Schema{Name: "graph", Major: 1, Minor: 1},
 		Fields:  (*Batch).fields,
 		Entries: (*Meta).entries,
 		Rules:   func(m *Meta) (column.Rules[Batch], error) { return NewValidator(m) },
@@ -33,6 +33,7 @@ func (b *Batch) fields() []column.Field {
 		column.Int64("version", &b.Version),
 		column.Text("dtype", &b.DType),
 		column.Text("shape", &b.Shape),
+		column.Int64("origin", &b.Origin).Added(-1),
 	}
 }
 
@@ -46,6 +47,9 @@ func (m *Meta) entries() []column.Entry {
 		{Key: "tensors", Value: &m.Tensors},
 		{Key: "compute_ns", Value: &m.ComputeNS},
 		{Key: "plain_peak", Value: &m.PlainPeak},
+		{Key: "complete", Value: &m.Complete},
+		{Key: "order", Value: &m.Order},
+		{Key: "lower_bound", Value: &m.LowerBound},
 		{Key: "source", Value: &m.Source},
 		{Key: "host", Value: &m.Host},
 		{Key: "pid", Value: &m.PID},

@@ -25,12 +25,14 @@ const (
 //   - phases do not go back;
 //   - tensors are numbered from 0 without a gap, in any order; each is written once, and used at least once;
 //   - uses are of a tensor whose row is above; an operator uses a tensor at most once;
+//   - a state has a name; what an operator changes is a state or a tensor that it uses; a tensor that may be written over another one is
+//     written by this operator, which uses the other;
 //   - inputs of a tensor that this operator writes are other tensors whose rows are above;
 //   - durations, their sum and times to recompute a tensor are 0 to MaxNS; the latter, counted once per use, add up to at
 //     most MaxAgainNS;
 //   - sizes are 1 byte to MaxBytes, and add up to at most MaxTotal, each counted once and once more per use; bytes besides
-//     the tensors are 0 to MaxBytes;
-//   - layers and the numbers of saved tensors are at least -1, versions at least 0;
+//     the tensors, and those of options, are 0 to MaxBytes;
+//   - layers and the numbers of saved tensors are at least -1, versions at least 0, origins -1 to MaxRows;
 //   - there are at most MaxRows rows, and as many operators and tensors as the metadata says; fields that do not belong
 //     to the row's kind are unset.
 type Validator struct {
@@ -68,6 +70,8 @@ func NewValidator(meta *Meta) (*Validator, error) {
 		return nil, fmt.Errorf("operators that take %d ns", meta.ComputeNS)
 	case meta.PlainPeak < 0:
 		return nil, fmt.Errorf("peak of %d bytes", meta.PlainPeak)
+	case meta.LowerBound < 0:
+		return nil, fmt.Errorf("lower bound of %d bytes", meta.LowerBound)
 	}
 	return &Validator{meta: *meta, given: meta, op: -1}, nil
 }
@@ -148,12 +152,39 @@ func (v *Validator) reason(r *Row) string {
 		return fmt.Sprintf("operator %d, expected %d as in the row above", r.Operator, v.op)
 	case r.Phase != v.phase:
 		return fmt.Sprintf("phase %s at an operator of phase %s", r.Phase, v.phase)
+	case r.Kind == KindReads || r.Kind == KindChanges && r.Tensor < 0:
+		return reasonState(r)
+	case r.Kind == KindOption:
+		return reasonOption(r)
 	case r.Tensor < 0 || r.Tensor >= v.meta.Tensors:
 		return fmt.Sprintf("tensor %d of %d", r.Tensor, v.meta.Tensors)
 	case r.Kind == KindTensor:
 		return v.reasonTensor(r)
 	}
 	return v.reasonUse(r)
+}
+
+// reasonState checks rows about a state.
+func reasonState(r *Row) string {
+	switch {
+	case r.Tensor < -1:
+		return fmt.Sprintf("%s of tensor %d", r.Kind, r.Tensor)
+	case r.Name == 0:
+		return fmt.Sprintf("%s without the name of a state", r.Kind)
+	}
+	return ""
+}
+
+func reasonOption(r *Row) string {
+	switch {
+	case r.Name == 0:
+		return "option without a name"
+	case r.Bytes < 0 || r.Bytes > MaxBytes:
+		return fmt.Sprintf("workspace of %d bytes", r.Bytes)
+	case r.DurationNS < 0 || r.DurationNS > MaxNS:
+		return fmt.Sprintf("duration of %d ns", r.DurationNS)
+	}
+	return ""
 }
 
 func (v *Validator) reasonOp(r *Row) string {
@@ -172,6 +203,8 @@ func (v *Validator) reasonOp(r *Row) string {
 		return fmt.Sprintf("the operators take more than %d ns", MaxNS)
 	case r.BaseBytes < 0 || r.BaseBytes > MaxBytes:
 		return fmt.Sprintf("%d bytes besides the tensors", r.BaseBytes)
+	case r.Origin < -1 || r.Origin >= MaxRows:
+		return fmt.Sprintf("origin %d", r.Origin)
 	}
 	return ""
 }
@@ -200,17 +233,25 @@ func (v *Validator) reasonTensor(r *Row) string {
 
 // reasonUse checks rows about a tensor whose own row is above them.
 func (v *Validator) reasonUse(r *Row) string {
-	t := v.life(r.Tensor)
+	t, at := v.life(r.Tensor), r.Operator+1
 	switch {
 	case t.made == 0:
 		return fmt.Sprintf("%s of tensor %d, which is not written yet", r.Kind, r.Tensor)
-	case r.Kind == KindUse && int64(t.last) == r.Operator+1:
+	case r.Kind == KindChanges && r.Name != 0:
+		return fmt.Sprintf("changes of tensor %d and of a state in one row", r.Tensor)
+	case r.Kind == KindChanges && int64(t.last) != at:
+		return fmt.Sprintf("changes of tensor %d, which operator %d does not use", r.Tensor, r.Operator)
+	case r.Kind == KindInPlace && int64(t.made) != at:
+		return fmt.Sprintf("inplace of tensor %d, which operator %d writes", r.Tensor, t.made-1)
+	case r.Kind == KindInPlace && (r.Input == r.Tensor || int64(v.life(r.Input).last) != at):
+		return fmt.Sprintf("tensor %d in the place of tensor %d, which operator %d does not use", r.Tensor, r.Input, r.Operator)
+	case r.Kind == KindUse && int64(t.last) == at:
 		return fmt.Sprintf("second use of tensor %d by operator %d", r.Tensor, r.Operator)
 	case r.Kind == KindUse && t.bytes > MaxTotal-v.bytes:
 		return fmt.Sprintf("the tensors have more than %d bytes, counted once per use", int64(MaxTotal))
 	case r.Kind == KindUse && t.again > MaxAgainNS-v.again:
 		return fmt.Sprintf("recomputing the tensors once per use takes more than %d ns", int64(MaxAgainNS))
-	case r.Kind == KindFrom && int64(t.made) != r.Operator+1:
+	case r.Kind == KindFrom && int64(t.made) != at:
 		return fmt.Sprintf("from of tensor %d, which operator %d writes", r.Tensor, t.made-1)
 	case r.Kind == KindFrom && (r.Input == r.Tensor || v.life(r.Input).made == 0):
 		return fmt.Sprintf("tensor %d is recomputed from tensor %d, which is not written before it", r.Tensor, r.Input)

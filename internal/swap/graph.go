@@ -1,7 +1,9 @@
 package swap
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -11,6 +13,10 @@ type Graph struct {
 	Tensors []Tensor // what may be moved, and no more
 	Name    string   // of the model or the program
 	Device  string   // the product's name that Duration holds for
+
+	States   []string // what operators read and change beside the tensors: parameters, random generators. Names
+	Complete bool     // all memory that the step takes is a tensor: Base is what lasts and what the operator alone takes
+	Origin   []int32  // by operator, its number in the graph that this one is another order of; nil if it is none
 }
 
 // Op is an operator, or a stretch of the compute stream between two points at which actions can be carried out.
@@ -21,6 +27,19 @@ type Op struct {
 	Layer    int32         // the layer that it belongs to, in its forward and in its backward pass; -1 for none
 	Duration time.Duration // on the compute stream with nothing beside it
 	Base     int64         // bytes in use at its worst moment beside the graph's tensors: parameters, gradients, temporaries
+
+	// What keeps its place among the others, beside tensors: two operators, one of which changes a state that the other reads or changes,
+	// keep their order. Numbers of states, ascending.
+	Reads, Changes []int32
+
+	Options []Option // other ways to run it
+}
+
+// Option is a way to run an operator: with a workspace, in another time. The algorithms of a convolution are some.
+type Option struct {
+	Name      string
+	Workspace int64         // bytes beside Base while it runs
+	Duration  time.Duration // in place of the operator's
 }
 
 // Tensor is memory that an operator writes once and others read: a storage, not a view.
@@ -37,6 +56,9 @@ type Tensor struct {
 	Recompute time.Duration
 	From      []int32
 	Row       int64
+
+	Changed []int32 // those of Uses that change its contents, ascending
+	Over    []int32 // the tensors that it may be written over: Made is one of their uses, and takes no memory for it if it is the last
 }
 
 // Last returns the last operator that reads t. Its memory is free from the one after it on.
@@ -101,6 +123,15 @@ func (g *Graph) Validate() error {
 		case int(o.Type) >= len(opTypeNames):
 			return fmt.Errorf("operator %d: there is no type %d", i, uint8(o.Type))
 		}
+		if err := g.validateRest(&o); err != nil {
+			return fmt.Errorf("operator %d: %w", i, err)
+		}
+	}
+	if slices.Contains(g.States, "") {
+		return errors.New("a state has no name")
+	}
+	if g.Origin != nil && len(g.Origin) != len(g.Ops) {
+		return fmt.Errorf("origins of %d operators, of %d", len(g.Origin), len(g.Ops))
 	}
 	var bytes, moved int64
 	var again time.Duration
@@ -130,6 +161,23 @@ const (
 	maxDuration = 1000 * time.Hour
 )
 
+// validateRest checks the states and options of an operator.
+func (g *Graph) validateRest(o *Op) error {
+	for _, states := range [][]int32{o.Reads, o.Changes} {
+		for i, s := range states {
+			if s < 0 || int(s) >= len(g.States) || i > 0 && s <= states[i-1] {
+				return fmt.Errorf("states %v of %d are not ascending", states, len(g.States))
+			}
+		}
+	}
+	for _, option := range o.Options {
+		if option.Name == "" || option.Workspace < 0 || option.Workspace > maxBytes || option.Duration < 0 || option.Duration > maxDuration {
+			return fmt.Errorf("option %q: workspace of %d bytes, duration of %v", option.Name, option.Workspace, option.Duration)
+		}
+	}
+	return nil
+}
+
 func (g *Graph) validateTensor(t *Tensor) error {
 	if t.Bytes <= 0 || t.Bytes > maxBytes {
 		return fmt.Errorf("size of %d bytes", t.Bytes)
@@ -157,7 +205,22 @@ func (g *Graph) validateTensor(t *Tensor) error {
 			return fmt.Errorf("recomputed from tensor %d, which is not there then", from)
 		}
 	}
+	for _, over := range t.Over {
+		if over < 0 || int(over) >= len(g.Tensors) || &g.Tensors[over] == t || !g.Tensors[over].usedAt(t.Made) {
+			return fmt.Errorf("in the place of tensor %d, which operator %d does not use", over, t.Made)
+		}
+	}
+	for _, op := range t.Changed {
+		if !t.usedAt(op) {
+			return fmt.Errorf("changed by operator %d, which does not use it", op)
+		}
+	}
 	return nil
+}
+
+func (t *Tensor) usedAt(op int32) bool {
+	_, found := slices.BinarySearch(t.Uses, op)
+	return found
 }
 
 // Compute returns how long the step takes when nothing waits.

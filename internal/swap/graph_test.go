@@ -16,8 +16,13 @@ func TestValidate(t *testing.T) {
 		"unknown phase": {tensor: Tensor{Bytes: 1, Uses: []int32{0}}, op: Op{Phase: Update + 1}, want: "operator 0: phase 3"},
 		"unknown role":  {tensor: Tensor{Bytes: 1, Uses: []int32{0}, Role: AttentionOut + 1}, want: "tensor 0: there is no role 3"},
 		"no use":        {tensor: Tensor{Bytes: 1}, want: "tensor 0: made at 0 and used at []"},
+		"state":         {tensor: Tensor{Bytes: 1, Uses: []int32{0}}, op: Op{Reads: []int32{1}}, want: "operator 0: states [1] of 1"},
+		"states twice":  {tensor: Tensor{Bytes: 1, Uses: []int32{0}}, op: Op{Changes: []int32{0, 0}}, want: "operator 0: states [0 0] of 1"},
+		"workspace":     {tensor: Tensor{Bytes: 1, Uses: []int32{0}}, op: Op{Options: []Option{{"fft", -1, 0}}}, want: `operator 0: option "fft": workspace of -1`},
+		"changed":       {tensor: Tensor{Bytes: 1, Uses: []int32{0}, Changed: []int32{1}}, want: "tensor 0: changed by operator 1, which does not use it"},
+		"over itself":   {tensor: Tensor{Bytes: 1, Uses: []int32{0}, Over: []int32{0}}, want: "tensor 0: in the place of tensor 0, which operator 0 does not use"},
 	} {
-		g := Graph{Ops: []Op{test.op}, Tensors: []Tensor{test.tensor}}
+		g := Graph{Ops: []Op{test.op}, Tensors: []Tensor{test.tensor}, States: []string{"parameter"}}
 		err := g.Validate()
 		if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
 			t.Errorf("%s: %v, expected %q", name, err, test.want)

@@ -41,7 +41,10 @@ func ReadGraph(name string) (g *Graph, err error) {
 }
 
 func readGraph(r *graph.Reader) (*Graph, error) {
-	b := graphBuilder{text: r.Strings().Text, graph: &swap.Graph{Name: r.Meta().Name, Device: r.Meta().Device}}
+	b := graphBuilder{
+		text: r.Strings().Text, states: map[int32]int32{},
+		graph: &swap.Graph{Name: r.Meta().Name, Device: r.Meta().Device, Complete: r.Meta().Complete},
+	}
 	row := 0
 	err := graph.Each(r, func(next *graph.Row) error {
 		if err := b.add(next); err != nil {
@@ -81,7 +84,7 @@ func (g *Graph) check() error {
 // describe returns the metadata with what follows from the graph.
 func (g *Graph) describe() graph.Meta {
 	m := g.Meta
-	m.Name, m.Device = g.Name, g.Device
+	m.Name, m.Device, m.Complete = g.Name, g.Device, g.Complete
 	m.Operators, m.Tensors = int64(len(g.Ops)), int64(len(g.Tensors))
 	m.ComputeNS, m.PlainPeak = int64(g.Compute()), 0
 	if len(g.Ops) > 0 {
@@ -94,10 +97,11 @@ func (g *Graph) describe() graph.Meta {
 type graphBuilder struct {
 	text     func(code int32) string
 	graph    *swap.Graph
-	recorded []Recorded // by tensor
-	known    bool       // of any tensor
-	ids      []int32    // the tensors' numbers, in the order in which they were read
-	places   []int32    // their places in that order, by number
+	states   map[int32]int32 // their numbers, by the codes of their names
+	recorded []Recorded      // by tensor
+	known    bool            // of any tensor
+	ids      []int32         // the tensors' numbers, in the order in which they were read
+	places   []int32         // their places in that order, by number
 }
 
 func (b *graphBuilder) add(r *graph.Row) error {
@@ -112,8 +116,41 @@ func (b *graphBuilder) add(r *graph.Row) error {
 	case graph.KindFrom:
 		t := &b.graph.Tensors[b.places[r.Tensor]]
 		t.From = append(t.From, int32(r.Input))
+	case graph.KindInPlace:
+		t := &b.graph.Tensors[b.places[r.Tensor]]
+		t.Over = append(t.Over, int32(r.Input))
+	case graph.KindReads:
+		b.lastOp().Reads = b.addState(b.lastOp().Reads, r.Name)
+	case graph.KindChanges:
+		if r.Tensor < 0 {
+			b.lastOp().Changes = b.addState(b.lastOp().Changes, r.Name)
+			break
+		}
+		if t := &b.graph.Tensors[b.places[r.Tensor]]; !slices.Contains(t.Changed, int32(r.Operator)) {
+			t.Changed = append(t.Changed, int32(r.Operator))
+		}
+	case graph.KindOption:
+		o := swap.Option{Name: b.text(r.Name), Workspace: r.Bytes, Duration: time.Duration(r.DurationNS)}
+		b.lastOp().Options = append(b.lastOp().Options, o)
 	}
 	return nil
+}
+
+func (b *graphBuilder) lastOp() *swap.Op { return &b.graph.Ops[len(b.graph.Ops)-1] }
+
+// addState adds the state of a name to a list, unless it is there.
+func (b *graphBuilder) addState(list []int32, name int32) []int32 {
+	state, ok := b.states[name]
+	if !ok {
+		state = int32(len(b.graph.States))
+		b.states[name] = state
+		b.graph.States = append(b.graph.States, b.text(name))
+	}
+	at, found := slices.BinarySearch(list, state)
+	if found {
+		return list
+	}
+	return slices.Insert(list, at, state)
 }
 
 func (b *graphBuilder) addOp(r *graph.Row) error {
@@ -124,6 +161,15 @@ func (b *graphBuilder) addOp(r *graph.Row) error {
 	b.graph.Ops = append(b.graph.Ops, swap.Op{
 		Name: b.text(r.Name), Type: typ, Phase: swap.Phase(r.Phase), Layer: r.Layer, Duration: time.Duration(r.DurationNS), Base: r.BaseBytes,
 	})
+	if r.Origin >= 0 && b.graph.Origin == nil {
+		b.graph.Origin = make([]int32, len(b.graph.Ops)-1)
+		for i := range b.graph.Origin {
+			b.graph.Origin[i] = -1
+		}
+	}
+	if b.graph.Origin != nil {
+		b.graph.Origin = append(b.graph.Origin, int32(r.Origin))
+	}
 	return nil
 }
 

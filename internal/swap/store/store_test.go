@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -47,7 +48,36 @@ func sample(seed uint64, ops, tensors int) *Graph {
 			}
 		}
 	}
+	sampleOrder(g.Graph, rng)
 	return g
+}
+
+// sampleOrder adds what orders operators beside their tensors.
+func sampleOrder(g *swap.Graph, rng *rand.Rand) {
+	if len(g.Ops) == 0 {
+		return
+	}
+	g.Complete, g.States, g.Origin = true, []string{"parameter", "random"}, make([]int32, len(g.Ops))
+	g.Ops[0].Reads = []int32{0, 1}
+	for i := range g.Ops {
+		o := &g.Ops[i]
+		g.Origin[i] = int32(len(g.Ops) - 1 - i)
+		switch rng.IntN(3) {
+		case 0:
+			o.Changes = []int32{rng.Int32N(2)}
+		case 1:
+			o.Options = []swap.Option{{Name: "fft", Workspace: rng.Int64N(100), Duration: 7}, {Name: "direct", Duration: 9}}
+		}
+	}
+	for i := range g.Tensors {
+		t := &g.Tensors[i]
+		if rng.IntN(2) == 0 {
+			t.Changed = t.Uses[len(t.Uses)-1:]
+		}
+		if other := rng.IntN(len(g.Tensors)); other != i && slices.Contains(g.Tensors[other].Uses, t.Made) {
+			t.Over = []int32{int32(other)}
+		}
+	}
 }
 
 func encodeGraph(t testing.TB, g *Graph) []byte {
@@ -120,7 +150,7 @@ func TestWriteGraphErrors(t *testing.T) {
 		"write graph: tensor 2: size of 0 bytes":                       func(g *Graph) { g.Tensors[2].Bytes = 0 },
 		"write graph: BUG: 1 recorded tensors of 9":                    func(g *Graph) { g.Recorded = g.Recorded[:1] },
 		"write graph: metadata: capacity of -1 bytes":                  func(g *Graph) { g.Meta.Capacity = -1 },
-		"write graph: row 1: version -1":                               func(g *Graph) { g.Recorded[0].Version = -1; g.Tensors[0].Made, g.Tensors[0].From = 0, nil },
+		"write graph: row 1: version -1":                               func(g *Graph) { g.Recorded[0].Version = -1; g.Tensors[0].Made, g.Tensors[0].From, g.Tensors[0].Over = 0, nil, nil },
 		"write graph: operator 1: duration of -1ns":                    func(g *Graph) { g.Ops[1].Duration = -1 },
 		"write graph: row 0: name of 1048577 bytes, more than 1048576": func(g *Graph) { g.Ops[0].Name = strings.Repeat("x", 1<<20+1) },
 	} {

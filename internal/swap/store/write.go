@@ -49,7 +49,7 @@ func WriteGraph(w io.Writer, g *Graph) error {
 type line struct {
 	op            int32
 	kind          graph.Kind
-	tensor, input int32
+	tensor, input int32 // of a row about states or options, -1 and which of the operator's
 }
 
 // lines lists the rows in the order in which they are written: by operator, and those of an operator by kind, tensors before what refers to them.
@@ -68,9 +68,25 @@ func (g *Graph) lines() []line {
 		for _, input := range t.From {
 			lines = append(lines, line{op: t.Made, kind: graph.KindFrom, tensor: id, input: input})
 		}
+		for _, input := range t.Over {
+			lines = append(lines, line{op: t.Made, kind: graph.KindInPlace, tensor: id, input: input})
+		}
 		for _, op := range t.Uses {
 			lines = append(lines, line{op: op, kind: graph.KindUse, tensor: id})
 		}
+		for _, op := range t.Changed {
+			lines = append(lines, line{op: op, kind: graph.KindChanges, tensor: id})
+		}
+	}
+	for i := range g.Ops {
+		each := func(kind graph.Kind, n int) {
+			for of := range n {
+				lines = append(lines, line{op: int32(i), kind: kind, tensor: -1, input: int32(of)})
+			}
+		}
+		each(graph.KindReads, len(g.Ops[i].Reads))
+		each(graph.KindChanges, len(g.Ops[i].Changes))
+		each(graph.KindOption, len(g.Ops[i].Options))
 	}
 	slices.SortStableFunc(lines, func(a, b line) int {
 		return cmp.Or(cmp.Compare(a.op, b.op), cmp.Compare(a.kind, b.kind))
@@ -86,6 +102,9 @@ func (g *Graph) row(l line, code func(string) int32) graph.Row {
 	case graph.KindOp:
 		r.Name, r.Type, r.Layer = code(op.Name), code(op.Type.String()), op.Layer
 		r.DurationNS, r.BaseBytes = int64(op.Duration), op.Base
+		if g.Origin != nil {
+			r.Origin = int64(g.Origin[l.op])
+		}
 		return r
 	case graph.KindTensor:
 		t := &g.Tensors[l.tensor]
@@ -95,8 +114,17 @@ func (g *Graph) row(l line, code func(string) int32) graph.Row {
 			known := &g.Recorded[l.tensor]
 			r.Saved, r.Version, r.DType, r.Shape = known.Saved, known.Version, code(known.DType), code(known.Shape)
 		}
-	case graph.KindFrom:
+	case graph.KindFrom, graph.KindInPlace:
 		r.Input = int64(l.input)
+	case graph.KindReads:
+		r.Name = code(g.States[op.Reads[l.input]])
+	case graph.KindChanges:
+		if l.tensor < 0 {
+			r.Name = code(g.States[op.Changes[l.input]])
+		}
+	case graph.KindOption:
+		o := &op.Options[l.input]
+		r.Name, r.Bytes, r.DurationNS = code(o.Name), o.Workspace, int64(o.Duration)
 	}
 	r.Tensor = int64(l.tensor)
 	return r
