@@ -19,7 +19,7 @@ import (
 var floors = [][]string{
 	{"formats", "internal/cuda", "internal/nvml", "internal/atomicfile", "internal/bitset", "internal/version", "internal/units"},
 	{"internal/torch", "internal/cli", "internal/report"},
-	{"internal/blocks", "internal/dsa"},
+	{"internal/blocks", "internal/dsa", "internal/order"},
 	{"internal/trace", "internal/swap"},
 	{"internal/plan", "internal/models", "internal/capture"},
 	{"internal/bench", "internal/libgm"},
@@ -38,7 +38,7 @@ var notLinked = map[string][]string{
 	"internal/dsa/instance":   {"internal/dsa/sections"},
 	"internal/dsa/lp":         {"internal/dsa/sections"},
 	"internal/models/layouts": {"internal/dsa/sections"},
-	"internal/plan/check":     {"internal/dsa", "internal/plan/layout"},
+	"internal/plan/check":     {"internal/dsa", "internal/order", "internal/plan/layout", "internal/plan/ordering"},
 	"internal/swap/lifetimes": {"internal/dsa/sections"},
 }
 

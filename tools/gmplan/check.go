@@ -14,14 +14,14 @@ import (
 )
 
 type checkCmd struct {
-	Plan     string `arg:"" help:"The plan; '-' is standard input."`
-	Trace    string `arg:"" optional:"" name:"trace" help:"The trace or graph that the plan was made from."`
+	Plan     string `arg:"" help:"The plan, or a graph that was reordered; '-' is standard input."`
+	Trace    string `arg:"" optional:"" name:"trace" help:"The trace or graph that the plan or the order was made from."`
 	Schedule string `arg:"" optional:"" help:"With a graph: the schedule that the plan was made with."`
 }
 
 // Help implements kong.HelpProvider.
 func (cmd *checkCmd) Help() string {
-	return "Examples: gmplan check plan.parquet job.parquet; gmplan check plan.parquet g.parquet s.parquet"
+	return "Examples: gmplan check plan.parquet job.parquet; gmplan check plan.parquet g.parquet s.parquet; gmplan check ordered.parquet g.parquet"
 }
 
 // Run implements the command.
@@ -32,7 +32,15 @@ func (cmd *checkCmd) Run(c *cli.Context) (err error) {
 	if err := cli.CheckFiles([]string{cmd.Plan, cmd.Trace, cmd.Schedule}, nil); err != nil {
 		return err
 	}
-	p, err := plan.Open(cmd.Plan)
+	source, err := openSource(cmd.Plan, "plan")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, source.Close()) }()
+	if isGraph(source) {
+		return cmd.order(c, source)
+	}
+	p, err := plan.NewReader(source, source.Size(), source.Name())
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"gm/formats/column"
 	"gm/formats/graph"
 	"gm/formats/trace"
+	"gm/internal/swap/store"
 	"gm/internal/trace/importer"
 )
 
@@ -28,7 +29,7 @@ func openTrace(name string) (*input, error) {
 			err = fmt.Errorf("%w: for an instance as CSV, use gmplan solve", err)
 		}
 		if isGraph(source) {
-			err = fmt.Errorf("%w: for a graph, use gmplan step", err)
+			err = fmt.Errorf("%w: for a graph, use gmplan step, or gmplan order", err)
 		}
 		return nil, errors.Join(err, source.Close())
 	}
@@ -37,6 +38,25 @@ func openTrace(name string) (*input, error) {
 
 // Close closes the file.
 func (in *input) Close() error { return errors.Join(in.Reader.Close(), in.source.Close()) }
+
+// openSource opens a file of a kind, or of another one that takes its place.
+func openSource(name, kind string) (*column.Source, error) {
+	source, err := column.OpenSource(name)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", kind, err)
+	}
+	return source, nil
+}
+
+// readGraph reads a graph from an open file.
+func readGraph(source *column.Source) (g *store.Graph, err error) {
+	r, err := graph.NewReader(source, source.Size(), source.Name())
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	return store.DecodeGraph(r)
+}
 
 // isInstance reports whether a file begins like a CSV of buffers.
 func isInstance(source *column.Source) bool {
@@ -47,6 +67,6 @@ func isInstance(source *column.Source) bool {
 
 // isGraph reports whether a file is a graph.
 func isGraph(source *column.Source) bool {
-	_, err := graph.NewReader(source, source.Size(), source.Name())
-	return err == nil
+	kind, err := column.Kind(source, source.Size())
+	return err == nil && kind == "graph"
 }

@@ -15,6 +15,7 @@ import (
 type grammar struct {
 	Layout layoutCmd `cmd:"" default:"withargs" help:"Solve the layout of a trace and write it as a plan (the default)."`
 	Solve  solveCmd  `cmd:"" help:"Solve an instance, a CSV of buffers and their lives, and write it with offsets."`
+	Order  orderCmd  `cmd:"" help:"Reorder the operators of a training step, a graph, so that it takes less memory."`
 	Step   stepCmd   `cmd:"" help:"Solve the layout of a training step, a graph with or without a schedule, and write it as a plan."`
 	Check  checkCmd  `cmd:"" help:"Check a plan, alone or against its trace or step."`
 	Show   showCmd   `cmd:"" help:"Summarize a plan, and draw it."`

@@ -16,9 +16,9 @@ import (
 )
 
 type showCmd struct {
-	File         string `arg:"" optional:"" name:"plan" help:"The plan. Standard input by default, or for '-'."`
+	File         string `arg:"" optional:"" name:"plan" help:"The plan, or a graph. Standard input by default, or for '-'."`
 	JSON         bool   `name:"json" help:"Print JSON."`
-	cli.Pictures `set:"picture=Draw the layout: addresses over time, with a rectangle for each tensor."`
+	cli.Pictures `set:"picture=Draw the layout: addresses over time, with a rectangle for each tensor; of a graph, memory over time."`
 }
 
 // contents is a plan in numbers.
@@ -51,7 +51,7 @@ type arena struct {
 
 // Help implements kong.HelpProvider.
 func (cmd *showCmd) Help() string {
-	return "Example: gmplan job.parquet | gmplan show --png layout.png"
+	return "Examples: gmplan job.parquet | gmplan show --png layout.png; gmplan order g.parquet | gmplan show --png order.png"
 }
 
 // Run implements the command.
@@ -59,7 +59,15 @@ func (cmd *showCmd) Run(c *cli.Context) (err error) {
 	if err := cmd.Pictures.Check(cmd.File); err != nil {
 		return err
 	}
-	r, err := plan.Open(cmd.File)
+	source, err := openSource(cmd.File, "plan")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, source.Close()) }()
+	if isGraph(source) {
+		return cmd.showGraph(c, source)
+	}
+	r, err := plan.NewReader(source, source.Size(), source.Name())
 	if err != nil {
 		return err
 	}

@@ -37,10 +37,11 @@ func ReadGraph(name string) (g *Graph, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
-	return readGraph(r)
+	return DecodeGraph(r)
 }
 
-func readGraph(r *graph.Reader) (*Graph, error) {
+// DecodeGraph reads a graph to its end, as [ReadGraph] does. It leaves the reader open.
+func DecodeGraph(r *graph.Reader) (*Graph, error) {
 	b := graphBuilder{
 		text: r.Strings().Text, states: map[int32]int32{},
 		graph: &swap.Graph{Name: r.Meta().Name, Device: r.Meta().Device, Complete: r.Meta().Complete},

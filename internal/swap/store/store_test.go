@@ -94,7 +94,7 @@ func decodeGraph(file []byte) (*Graph, error) {
 	if err != nil {
 		return nil, err
 	}
-	return readGraph(r)
+	return DecodeGraph(r)
 }
 
 func TestGraphRoundTrip(t *testing.T) {
@@ -147,10 +147,13 @@ func TestNames(t *testing.T) {
 
 func TestWriteGraphErrors(t *testing.T) {
 	for want, change := range map[string]func(*Graph){
-		"write graph: tensor 2: size of 0 bytes":                       func(g *Graph) { g.Tensors[2].Bytes = 0 },
-		"write graph: BUG: 1 recorded tensors of 9":                    func(g *Graph) { g.Recorded = g.Recorded[:1] },
-		"write graph: metadata: capacity of -1 bytes":                  func(g *Graph) { g.Meta.Capacity = -1 },
-		"write graph: row 1: version -1":                               func(g *Graph) { g.Recorded[0].Version = -1; g.Tensors[0].Made, g.Tensors[0].From, g.Tensors[0].Over = 0, nil, nil },
+		"write graph: tensor 2: size of 0 bytes":      func(g *Graph) { g.Tensors[2].Bytes = 0 },
+		"write graph: BUG: 1 recorded tensors of 9":   func(g *Graph) { g.Recorded = g.Recorded[:1] },
+		"write graph: metadata: capacity of -1 bytes": func(g *Graph) { g.Meta.Capacity = -1 },
+		"write graph: row 1: version -1": func(g *Graph) {
+			g.Recorded[0].Version = -1
+			g.Tensors[0].Made, g.Tensors[0].From, g.Tensors[0].Over = 0, nil, nil
+		},
 		"write graph: operator 1: duration of -1ns":                    func(g *Graph) { g.Ops[1].Duration = -1 },
 		"write graph: row 0: name of 1048577 bytes, more than 1048576": func(g *Graph) { g.Ops[0].Name = strings.Repeat("x", 1<<20+1) },
 	} {

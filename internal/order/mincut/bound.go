@@ -1,0 +1,245 @@
+// Package mincut proves lower bounds of the load of any order, each by a minimum cut.
+//
+// When operator v runs, the operators that have run are a set that holds with each operator all that come before it, those before v among
+// them, and neither v nor what comes behind v. What is in memory then are the tensors that some operator of the set touches and some other
+// one does too. The least of that over all such sets is a minimum cut, and the load of every order is at least the cut of each operator.
+// All operators that are bound to be before or behind v are merged into the two ends, so the cut is one in the graph of those that are free.
+package mincut
+
+import (
+	"slices"
+
+	"gm/internal/order"
+)
+
+// Cutter computes the bounds of single operators of a problem.
+type Cutter struct {
+	links *order.Links
+	side  []side
+	stack []int32
+	bound []int64 // by operator; -1 for one that is not computed
+	net   network
+	nodes []int32 // by operator: its node in the network, if it is free
+	free  []int32
+}
+
+// side is where an operator is bound to be.
+type side uint8
+
+const (
+	free   side = iota
+	before      // it runs before v
+	behind      // it is v, or runs behind it
+)
+
+// NewCutter returns a cutter for a problem.
+func NewCutter(l *order.Links) *Cutter {
+	n := l.Problem.Ops()
+	c := &Cutter{links: l, side: make([]side, n), bound: make([]int64, n), nodes: make([]int32, n)}
+	for i := range c.bound {
+		c.bound[i] = -1
+	}
+	return c
+}
+
+// Bound returns a number of bytes: in every order at least as many are in memory while operator v runs.
+func (c *Cutter) Bound(v int32) int64 {
+	if c.bound[v] < 0 {
+		c.bound[v] = c.cut(v)
+	}
+	return c.bound[v]
+}
+
+// Set returns a set of operators, ascending, that can run before v so that exactly Bound bytes are in memory while v runs, if what may be
+// written over others is.
+func (c *Cutter) Set(v int32) []int32 {
+	c.bound[v] = c.cut(v)
+	var set []int32
+	for op := range c.side {
+		if c.inSet(int32(op)) {
+			set = append(set, int32(op))
+		}
+	}
+	return set
+}
+
+// inSet reports whether an operator is in the set of the last cut.
+func (c *Cutter) inSet(op int32) bool {
+	return c.side[op] == before || c.side[op] == free && c.net.reached(c.nodes[op])
+}
+
+// cut computes the bound of v: the least of the cut where nothing is written over anything, and of those where v writes a tensor over another
+// one, which nobody behind v touches then.
+func (c *Cutter) cut(v int32) int64 {
+	tensor, ends := c.places(v)
+	if len(ends) == 0 {
+		return c.cutWith(v, none) + c.own(v, tensor)
+	}
+	least, at := int64(-1), int32(none)
+	for _, over := range append(ends, none) {
+		bytes := c.cutWith(v, over) + c.own(v, tensor)
+		if over != none {
+			bytes -= c.links.Problem.Tensors[tensor].Bytes
+		}
+		if least < 0 || bytes < least {
+			least, at = bytes, over
+		}
+	}
+	if at != none {
+		c.cutWith(v, at) // the sides are those of the least
+	}
+	return least
+}
+
+const none = -1
+
+// places returns the tensor that v may write over others, and those that can end at v. If several of its tensors may, it returns that none does:
+// own leaves all of them out then.
+func (c *Cutter) places(v int32) (tensor int32, ends []int32) {
+	p := c.links.Problem
+	c.separate(v, none)
+	tensor = none
+	for _, t := range c.links.Touched.Of(v) {
+		if p.Tensors[t].Made() != v {
+			continue
+		}
+		over := slices.DeleteFunc(slices.Clone(p.Tensors[t].Over), func(over int32) bool { return !c.canEnd(over, t, v) })
+		switch {
+		case len(over) == 0:
+		case tensor != none:
+			return none, nil
+		default:
+			tensor, ends = t, over
+		}
+	}
+	return tensor, ends
+}
+
+// canEnd reports whether v may be the last to touch a tensor that has the room for another one.
+func (c *Cutter) canEnd(old, t, v int32) bool {
+	p := c.links.Problem
+	return p.Tensors[old].Bytes >= p.Tensors[t].Bytes &&
+		!slices.ContainsFunc(p.Tensors[old].Ops, func(op int32) bool { return op != v && c.side[op] == behind })
+}
+
+// cutWith returns the least bytes in memory while v runs, without the tensors that it makes, if it is the last that touches a tensor.
+func (c *Cutter) cutWith(v, ended int32) int64 {
+	c.separate(v, ended)
+	c.net.reset(2 + len(c.free))
+	sum := c.links.Problem.Temp[v]
+	for i := range c.links.Problem.Tensors {
+		t := &c.links.Problem.Tensors[i]
+		sum += c.addTensor(t)
+	}
+	for _, op := range c.free {
+		for _, pred := range c.links.Preds.Of(op) {
+			if c.side[pred] == free {
+				c.net.add(c.nodes[op], c.nodes[pred], infinite)
+			}
+		}
+	}
+	return sum + c.net.flow()
+}
+
+const (
+	source = 0 // the operators before v
+	sink   = 1 // v and those behind it
+)
+
+// separate finds the side of each operator, if v is the last that touches a tensor.
+func (c *Cutter) separate(v, ended int32) {
+	clear(c.side)
+	c.spread(v, before, &c.links.Preds)
+	if ended != none {
+		for _, op := range c.links.Problem.Tensors[ended].Ops {
+			if op != v && c.side[op] == free {
+				c.side[op] = before
+				c.spread(op, before, &c.links.Preds)
+			}
+		}
+	}
+	c.spread(v, behind, &c.links.Succs)
+	c.side[v] = behind
+	c.free = c.free[:0]
+	for op, s := range c.side {
+		if s == free {
+			c.nodes[op] = int32(2 + len(c.free))
+			c.free = append(c.free, int32(op))
+		}
+	}
+}
+
+func (c *Cutter) spread(v int32, s side, next *order.Lists) {
+	c.stack = append(c.stack[:0], v)
+	for len(c.stack) > 0 {
+		op := c.stack[len(c.stack)-1]
+		c.stack = c.stack[:len(c.stack)-1]
+		for _, other := range next.Of(op) {
+			if c.side[other] != s {
+				c.side[other] = s
+				c.stack = append(c.stack, other)
+			}
+		}
+	}
+}
+
+// own returns the bytes of the tensors that v makes, but for those that it may write over others: of these only the given one counts.
+func (c *Cutter) own(v, counts int32) int64 {
+	p := c.links.Problem
+	var bytes int64
+	for _, t := range c.links.Touched.Of(v) {
+		mayEnd := func(over int32) bool { return c.canEnd(over, t, v) }
+		if p.Tensors[t].Made() == v && (t == counts || !slices.ContainsFunc(p.Tensors[t].Over, mayEnd)) {
+			bytes += p.Tensors[t].Bytes
+		}
+	}
+	return bytes
+}
+
+// addTensor adds a tensor to the network, or returns its bytes if it is in memory whatever the free operators do.
+func (c *Cutter) addTensor(t *order.Tensor) int64 {
+	from := c.at(t.Made())
+	if from == sink {
+		return 0
+	}
+	to, readers := int32(-1), 0
+	for _, op := range t.Ops[1:] {
+		switch node := c.at(op); {
+		case node == sink && from == source:
+			return t.Bytes
+		case node == sink:
+			c.net.add(from, sink, t.Bytes)
+			return 0
+		case node == source:
+		default:
+			to = node
+			readers++
+		}
+	}
+	switch readers {
+	case 0:
+		return 0
+	case 1:
+		c.net.add(from, to, t.Bytes)
+		return 0
+	}
+	hub := c.net.grow()
+	c.net.add(from, hub, t.Bytes)
+	for _, op := range t.Ops[1:] {
+		if c.side[op] == free {
+			c.net.add(hub, c.nodes[op], infinite)
+		}
+	}
+	return 0
+}
+
+// at returns the node of an operator.
+func (c *Cutter) at(op int32) int32 {
+	switch c.side[op] {
+	case before:
+		return source
+	case behind:
+		return sink
+	}
+	return c.nodes[op]
+}

@@ -1,0 +1,149 @@
+// Package solve finds an order of little load by all methods of package order, and proves how far it is from the best.
+package solve
+
+import (
+	"cmp"
+	"context"
+	"math/rand/v2"
+	"slices"
+
+	"gm/internal/order"
+	"gm/internal/order/downsets"
+	"gm/internal/order/greedy"
+	"gm/internal/order/mincut"
+)
+
+// Result is an order, its peak, and a lower bound of that of every order.
+type Result struct {
+	Order  []int32
+	Peak   int64  // bytes
+	Bound  int64  // bytes; the order is optimal if it is the peak
+	Method string // that found the order
+	Rounds int    // of the search behind the first orders
+}
+
+// Optimal reports whether no order has a lower peak.
+func (r *Result) Optimal() bool { return r.Peak <= r.Bound }
+
+// Options bound the search.
+type Options struct {
+	Rounds int    // random starts that are improved, at most
+	States int    // sets that the exact search looks at, at most
+	Seed   uint64 // of the random starts
+}
+
+// Order returns the best order that is found until the context ends. Without that end, it depends on the problem and the options alone.
+func Order(ctx context.Context, l *order.Links, options Options) *Result {
+	s := newSearch(l, options)
+	s.best.Order, s.best.Method = order.Program(l.Problem.Ops()), "program"
+	s.best.Peak, _ = order.Peak(l.Loads(s.best.Order))
+	s.raise()
+	for _, step := range []func(context.Context){s.greedy, s.exact, s.random} {
+		if s.best.Optimal() || ctx.Err() != nil {
+			break
+		}
+		step(ctx)
+	}
+	return s.best
+}
+
+type search struct {
+	*order.Links
+	Options
+	cutter *mincut.Cutter
+	best   *Result
+}
+
+func newSearch(l *order.Links, options Options) *search {
+	return &search{Links: l, cutter: mincut.NewCutter(l), Options: options, best: &Result{}}
+}
+
+// take keeps an order if it is better than the best one.
+func (s *search) take(made []int32, method string) {
+	if peak, _ := order.Peak(s.Loads(made)); peak < s.best.Peak {
+		s.best.Order, s.best.Peak, s.best.Method = made, peak, method
+		s.raise()
+	}
+}
+
+// raise raises the bound to the greatest of all operators. An operator's bound is at most what it takes in the best order, so it is computed
+// only where that is above the bound.
+func (s *search) raise() {
+	loads := s.Loads(s.best.Order)
+	places := order.Program(len(loads))
+	slices.SortFunc(places, func(a, b int32) int { return cmp.Or(cmp.Compare(loads[b], loads[a]), cmp.Compare(a, b)) })
+	for _, place := range places {
+		if loads[place] <= s.best.Bound {
+			return
+		}
+		s.best.Bound = max(s.best.Bound, s.cutter.Bound(s.best.Order[place]))
+	}
+}
+
+// greedy tries the rules in both directions, and improves what they find.
+func (s *search) greedy(ctx context.Context) {
+	type start struct {
+		order  []int32
+		method string
+	}
+	reversed := s.Reversed()
+	starts := []start{{s.best.Order, "program"}}
+	for _, rule := range []greedy.Rule{greedy.EagerFree, greedy.LeastPeak} {
+		starts = append(starts, start{greedy.Order(s.Links, rule), rule.String()},
+			start{order.Reverse(greedy.Order(reversed, rule)), rule.String() + " reversed"})
+	}
+	for _, st := range starts {
+		s.take(st.order, st.method)
+	}
+	for _, st := range starts {
+		if s.best.Optimal() || ctx.Err() != nil {
+			return
+		}
+		s.improve(ctx, st.order, st.method)
+	}
+}
+
+// improve improves an order by cuts and by exact search around its peaks.
+func (s *search) improve(ctx context.Context, made []int32, method string) {
+	for _, from := range [][]int32{made, s.cutter.Divide(ctx, made, s.best.Bound, divisions)} {
+		made := downsets.Windows(ctx, s.Links, from, s.best.Bound)
+		s.take(made, method+", cuts, windows")
+	}
+}
+
+// divisions is how many cuts divide an order at most.
+const divisions = 500
+
+// exact searches a small problem.
+func (s *search) exact(ctx context.Context) {
+	n := s.Problem.Ops()
+	if n > downsets.MaxOps {
+		return
+	}
+	made, result := downsets.Search(ctx, s.Links, order.Program(n), 0, n, downsets.Limits{Enough: s.best.Bound, Below: s.best.Peak, States: s.States})
+	switch result {
+	case downsets.Found:
+		s.take(made, "exact")
+		s.best.Bound = s.best.Peak
+	case downsets.None:
+		s.best.Bound = s.best.Peak
+	}
+}
+
+// random improves random starts.
+func (s *search) random(ctx context.Context) {
+	rng := rand.New(rand.NewPCG(s.Seed, 0))
+	reversed := s.Reversed()
+	for range s.Rounds {
+		if s.best.Optimal() || ctx.Err() != nil {
+			return
+		}
+		s.best.Rounds++
+		part := []float64{0.02, 0.1, 0.5}[rng.IntN(3)]
+		if rng.IntN(2) == 0 {
+			s.improve(ctx, greedy.Noisy(s.Links, part, rng), "random lpmf")
+		} else {
+			s.improve(ctx, order.Reverse(greedy.Noisy(reversed, part, rng)), "random lpmf reversed")
+		}
+	}
+}

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"gm/internal/cli"
+	"gm/internal/order"
+	"gm/internal/order/solve"
+	"gm/internal/plan/ordering"
+	"gm/internal/swap/store"
+	"gm/internal/units"
+)
+
+type orderCmd struct {
+	Graph  string        `arg:"" optional:"" name:"graph" help:"The graph. Standard input by default, or for '-'."`
+	Output string        `short:"o" placeholder:"FILE" help:"The file for the graph in its new order. Standard output by default."`
+	Solver string        `default:"auto" help:"The solver, see above."`
+	Time   time.Duration `default:"10s" help:"How long to search at most (${default}). Ctrl-C also ends the search and keeps the best order."`
+	Rounds int           `default:"10" placeholder:"N" help:"With auto: how many random starts are improved (${default}) while the order is not proven optimal."`
+	Seed   uint64        `placeholder:"N" help:"The seed of random starts."`
+}
+
+// Help implements kong.HelpProvider.
+func (cmd *orderCmd) Help() string {
+	var text strings.Builder
+	text.WriteString("Examples: gmplan order g.parquet -o ordered.parquet; gmswap record --all -- python train.py | gmplan order | gmswap plan -m 40GiB\n\n" +
+		"Operators keep the order that their tensors and states ask for. The peak before and after, a lower bound of every order's peak, and the gap " +
+		"between them go to standard error.\n\nSolvers:")
+	for _, m := range solve.Methods() {
+		fmt.Fprintf(&text, "\n\n%s: %s", m.Name, m.About)
+	}
+	return text.String()
+}
+
+// Run implements the command.
+func (cmd *orderCmd) Run(c *cli.Context) error {
+	method, err := solve.Lookup(cmd.Solver)
+	switch {
+	case err != nil:
+		return cli.Usage("--solver: %v", err)
+	case cmd.Time <= 0:
+		return cli.Usage("--time: %s, expected more than 0s", cmd.Time)
+	case cmd.Rounds < 0:
+		return cli.Usage("--rounds: %d, expected at least 0", cmd.Rounds)
+	}
+	if cmd.Output == "" || cmd.Output == "-" {
+		if err := c.CheckBinary(); err != nil {
+			return err
+		}
+	}
+	if err := cli.CheckFiles([]string{cmd.Graph}, []string{cmd.Output}); err != nil {
+		return err
+	}
+	g, err := store.ReadGraph(cmd.Graph)
+	if err != nil {
+		return err
+	}
+	if !g.Complete {
+		c.Warn("graph %s: not all memory is a tensor: what is in use beside the tensors moves with each operator; record with --all", g.File)
+	}
+	found, err := cmd.find(c, g, method)
+	if err != nil {
+		return fmt.Errorf("order graph %s: %w", g.File, err)
+	}
+	base := ordering.Lasting(g.Graph)
+	made := ordering.File(g, found.Order, found.Method, found.Bound+base)
+	if err := c.Binary(cmd.Output, func(w io.Writer) error { return store.WriteGraph(w, made) }); err != nil {
+		return err
+	}
+	c.Note("%s", found.text(base))
+	return nil
+}
+
+// reordering is an order that was found, and how.
+type reordering struct {
+	*solve.Result
+	before int64 // bytes: the peak of the program's order
+	took   time.Duration
+}
+
+// find searches an order.
+func (cmd *orderCmd) find(c *cli.Context, g *store.Graph, method solve.Method) (*reordering, error) {
+	interrupt, release := interruptible(c)
+	defer release()
+	ctx, cancel := context.WithTimeout(interrupt, cmd.Time)
+	defer cancel()
+	line := c.Line(func() string {
+		return fmt.Sprintf("%s orders %d operators and %d tensors", method.Name, len(g.Ops), len(g.Tensors))
+	})
+	defer line.End()
+	start := time.Now()
+	problem := ordering.Problem(g.Graph)
+	if err := problem.Validate(); err != nil {
+		return nil, err
+	}
+	links := order.Link(problem)
+	found := &reordering{Result: method.Find(ctx, links, solve.Options{Rounds: cmd.Rounds, States: exactStates, Seed: cmd.Seed})}
+	found.took = time.Since(start)
+	found.before, _ = order.Peak(links.Loads(order.Program(problem.Ops())))
+	if interrupt.Err() != nil {
+		c.Note("interrupted: kept the best order so far")
+	}
+	return found, nil
+}
+
+// exactStates is how many sets of operators the exact search looks at, at most: some 200 MiB.
+const exactStates = 1 << 20
+
+// text summarizes an order of a step that takes some bytes throughout.
+func (r *reordering) text(base int64) string {
+	verdict := fmt.Sprintf("at least %s in every order, gap %s", units.Bytes(r.Bound+base), gapText(r.Peak+base, r.Bound+base))
+	if r.Optimal() {
+		verdict = "the least of all orders"
+	}
+	saved := 0.0
+	if r.before+base > 0 {
+		saved = 100 * float64(r.before-r.Peak) / float64(r.before+base)
+	}
+	return fmt.Sprintf("%s: peak %s, %.1f%% below the program's %s; %s; %s", r.Method, units.Bytes(r.Peak+base), saved, units.Bytes(r.before+base), verdict,
+		r.took.Round(100*time.Microsecond))
+}
