@@ -9,6 +9,7 @@ import (
 
 	"gm/internal/cli"
 	"gm/internal/order"
+	"gm/internal/order/papers"
 	"gm/internal/order/solve"
 	"gm/internal/plan/ordering"
 	"gm/internal/swap/store"
@@ -22,6 +23,9 @@ type orderCmd struct {
 	Time   time.Duration `default:"10s" help:"How long to search at most (${default}). Ctrl-C also ends the search and keeps the best order."`
 	Rounds int           `default:"10" placeholder:"N" help:"With auto: how many random starts are improved (${default}) while the order is not proven optimal."`
 	Seed   uint64        `placeholder:"N" help:"The seed of random starts."`
+	LP     string        `name:"lp" placeholder:"FILE" help:"Also write the problem as MODeL's integer program, in CPLEX's LP format for glpsol or cbc."`
+
+	Complete bool `help:"Take the graph to hold all memory and all that operators wait for, though its file does not say so."`
 }
 
 // Help implements kong.HelpProvider.
@@ -52,15 +56,18 @@ func (cmd *orderCmd) Run(c *cli.Context) error {
 			return err
 		}
 	}
-	if err := cli.CheckFiles([]string{cmd.Graph}, []string{cmd.Output}); err != nil {
+	if cmd.LP != "" && cmd.LP == cmd.Output {
+		return cli.Usage("-o and --lp are both %s", cmd.Output)
+	}
+	if err := cli.CheckFiles([]string{cmd.Graph}, []string{cmd.Output, cmd.LP}); err != nil {
 		return err
 	}
 	g, err := store.ReadGraph(cmd.Graph)
 	if err != nil {
 		return err
 	}
-	if !g.Complete {
-		c.Warn("graph %s: not all memory is a tensor: what is in use beside the tensors moves with each operator; record with --all", g.File)
+	if !g.Complete && !cmd.Complete {
+		return fmt.Errorf("graph %s: holds only tensors that may be moved, so it does not say what its operators wait for: record it with gmswap record --all, or give --complete", g.File)
 	}
 	found, err := cmd.find(c, g, method)
 	if err != nil {
@@ -98,8 +105,16 @@ func (cmd *orderCmd) find(c *cli.Context, g *store.Graph, method solve.Method) (
 		return nil, err
 	}
 	links := order.Link(problem)
-	found := &reordering{Result: method.Find(ctx, links, solve.Options{Rounds: cmd.Rounds, States: exactStates, Seed: cmd.Seed})}
-	found.took = time.Since(start)
+	if cmd.LP != "" {
+		if err := c.File(cmd.LP, func(w io.Writer) error { return papers.WriteProgram(w, links) }); err != nil {
+			return nil, err
+		}
+	}
+	result, err := method.Find(ctx, links, solve.Options{Rounds: cmd.Rounds, States: exactStates, Seed: cmd.Seed})
+	if err != nil {
+		return nil, err
+	}
+	found := &reordering{Result: result, took: time.Since(start)}
 	found.before, _ = order.Peak(links.Loads(order.Program(problem.Ops())))
 	if interrupt.Err() != nil {
 		c.Note("interrupted: kept the best order so far")
