@@ -70,6 +70,30 @@ func newLists(n int, pairs [][2]int32) Lists {
 	return l
 }
 
+// With returns the links of the same problem in which the first operator of each pair comes before the second, too. These pairs must not make
+// a cycle; they may go against the numbers.
+func (l *Links) With(pairs [][2]int32) *Links {
+	more := *l
+	n := l.Problem.Ops()
+	succs, preds := l.Succs.pairs(n), l.Preds.pairs(n)
+	for _, pair := range pairs {
+		succs = append(succs, pair)
+		preds = append(preds, [2]int32{pair[1], pair[0]})
+	}
+	more.Succs, more.Preds = newLists(n, succs), newLists(n, preds)
+	return &more
+}
+
+func (l *Lists) pairs(n int) [][2]int32 {
+	pairs := make([][2]int32, 0, len(l.all))
+	for op := range int32(n) {
+		for _, other := range l.Of(op) {
+			pairs = append(pairs, [2]int32{op, other})
+		}
+	}
+	return pairs
+}
+
 // Reversed returns the problem and its links with time turned around: operator i is the operator n-1-i of p. The load of an order is that
 // of the same order, reversed, but for places that tensors take over, which the reversed problem does not have.
 func (l *Links) Reversed() *Links {
@@ -89,11 +113,9 @@ func (l *Links) Reversed() *Links {
 }
 
 func (l *Lists) reversed(n int32) Lists {
-	pairs := make([][2]int32, 0, len(l.all))
-	for op := range n {
-		for _, other := range l.Of(op) {
-			pairs = append(pairs, [2]int32{n - 1 - op, n - 1 - other})
-		}
+	pairs := l.pairs(int(n))
+	for i := range pairs {
+		pairs[i] = [2]int32{n - 1 - pairs[i][0], n - 1 - pairs[i][1]}
 	}
 	return newLists(int(n), pairs)
 }

@@ -10,10 +10,9 @@
 //
 // Methods are below this package:
 //
-//	greedy    one operator after the other, by what it takes and frees: eager-free, lpmf
+//	greedy    one operator after the other, by what it takes and frees: eager-free, lpmf, climbs below a limit
 //	mincut    the lower bound, and orders that its cuts suggest
 //	downsets  exact search
-//	local     small changes of an order
 //	papers    MODeL and ROAM
 //	solve     all of them, within a time
 package order

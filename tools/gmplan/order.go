@@ -110,7 +110,7 @@ func (cmd *orderCmd) find(c *cli.Context, g *store.Graph, method solve.Method) (
 			return nil, err
 		}
 	}
-	result, err := method.Find(ctx, links, solve.Options{Rounds: cmd.Rounds, States: exactStates, Seed: cmd.Seed})
+	result, err := method.Find(ctx, links, solve.Options{Rounds: cmd.Rounds, States: exactStates, Nodes: branchNodes, Seed: cmd.Seed})
 	if err != nil {
 		return nil, err
 	}
@@ -124,6 +124,9 @@ func (cmd *orderCmd) find(c *cli.Context, g *store.Graph, method solve.Method) (
 
 // exactStates is how many sets of operators the exact search looks at, at most: some 200 MiB.
 const exactStates = 1 << 20
+
+// branchNodes is how many parts of the orders branch and bound divides, at most.
+const branchNodes = 16
 
 // text summarizes an order of a step that takes some bytes throughout.
 func (r *reordering) text(base int64) string {

@@ -20,6 +20,9 @@ type Cutter struct {
 	bound []int64 // by operator; -1 for one that is not computed
 	net   network
 	nodes []int32 // by operator: its node in the network, if it is free
+
+	// Turns are pairs of operators beside those of the problem, the first of which comes before the second.
+	Turns [][2]int32
 	free  []int32
 }
 
@@ -42,35 +45,17 @@ func NewCutter(l *order.Links) *Cutter {
 	return c
 }
 
-// Bound returns a number of bytes: in every order at least as many are in memory while operator v runs.
+// Bound returns a number of bytes: in every order at least as many are in memory while operator v runs. There are no Turns.
 func (c *Cutter) Bound(v int32) int64 {
 	if c.bound[v] < 0 {
-		c.bound[v] = c.cut(v)
+		c.bound[v] = c.Cut(v)
 	}
 	return c.bound[v]
 }
 
-// Set returns a set of operators, ascending, that can run before v so that exactly Bound bytes are in memory while v runs, if what may be
-// written over others is.
-func (c *Cutter) Set(v int32) []int32 {
-	c.bound[v] = c.cut(v)
-	var set []int32
-	for op := range c.side {
-		if c.inSet(int32(op)) {
-			set = append(set, int32(op))
-		}
-	}
-	return set
-}
-
-// inSet reports whether an operator is in the set of the last cut.
-func (c *Cutter) inSet(op int32) bool {
-	return c.side[op] == before || c.side[op] == free && c.net.reached(c.nodes[op])
-}
-
-// cut computes the bound of v: the least of the cut where nothing is written over anything, and of those where v writes a tensor over another
-// one, which nobody behind v touches then.
-func (c *Cutter) cut(v int32) int64 {
+// Cut returns that of every order that keeps to Turns: the least of the cut where nothing is written over anything, and of those where v
+// writes a tensor over another one, which nobody behind v touches then.
+func (c *Cutter) Cut(v int32) int64 {
 	tensor, ends := c.places(v)
 	if len(ends) == 0 {
 		return c.cutWith(v, none) + c.own(v, tensor)
@@ -89,6 +74,36 @@ func (c *Cutter) cut(v int32) int64 {
 		c.cutWith(v, at) // the sides are those of the least
 	}
 	return least
+}
+
+// Apart returns those of some operators that may come before v as well as behind it.
+func (c *Cutter) Apart(v int32, ops []int32) []int32 {
+	c.separate(v, none)
+	var apart []int32
+	for _, op := range ops {
+		if c.side[op] == free {
+			apart = append(apart, op)
+		}
+	}
+	return apart
+}
+
+// Set returns a set of operators, ascending, that can run before v so that exactly Bound bytes are in memory while v runs, if what may be
+// written over others is.
+func (c *Cutter) Set(v int32) []int32 {
+	c.bound[v] = c.Cut(v)
+	var set []int32
+	for op := range c.side {
+		if c.inSet(int32(op)) {
+			set = append(set, int32(op))
+		}
+	}
+	return set
+}
+
+// inSet reports whether an operator is in the set of the last cut.
+func (c *Cutter) inSet(op int32) bool {
+	return c.side[op] == before || c.side[op] == free && c.net.reached(c.nodes[op])
 }
 
 const none = -1
@@ -138,6 +153,11 @@ func (c *Cutter) cutWith(v, ended int32) int64 {
 			}
 		}
 	}
+	for _, turn := range c.Turns {
+		if c.side[turn[0]] == free && c.side[turn[1]] == free {
+			c.net.add(c.nodes[turn[1]], c.nodes[turn[0]], infinite)
+		}
+	}
 	return sum + c.net.flow()
 }
 
@@ -149,16 +169,16 @@ const (
 // separate finds the side of each operator, if v is the last that touches a tensor.
 func (c *Cutter) separate(v, ended int32) {
 	clear(c.side)
-	c.spread(v, before, &c.links.Preds)
+	c.spread(v, before, &c.links.Preds, 1)
 	if ended != none {
 		for _, op := range c.links.Problem.Tensors[ended].Ops {
 			if op != v && c.side[op] == free {
 				c.side[op] = before
-				c.spread(op, before, &c.links.Preds)
+				c.spread(op, before, &c.links.Preds, 1)
 			}
 		}
 	}
-	c.spread(v, behind, &c.links.Succs)
+	c.spread(v, behind, &c.links.Succs, 0)
 	c.side[v] = behind
 	c.free = c.free[:0]
 	for op, s := range c.side {
@@ -169,13 +189,20 @@ func (c *Cutter) separate(v, ended int32) {
 	}
 }
 
-func (c *Cutter) spread(v int32, s side, next *order.Lists) {
+// spread puts on a side what is next to v, and so on; from is the place of an operator in the turns that lead on from it.
+func (c *Cutter) spread(v int32, s side, next *order.Lists, from int) {
 	c.stack = append(c.stack[:0], v)
 	for len(c.stack) > 0 {
 		op := c.stack[len(c.stack)-1]
 		c.stack = c.stack[:len(c.stack)-1]
 		for _, other := range next.Of(op) {
 			if c.side[other] != s {
+				c.side[other] = s
+				c.stack = append(c.stack, other)
+			}
+		}
+		for _, turn := range c.Turns {
+			if other := turn[1-from]; turn[from] == op && c.side[other] != s {
 				c.side[other] = s
 				c.stack = append(c.stack, other)
 			}

@@ -51,7 +51,7 @@ func (d *divider) divide(place int) bool {
 		return false
 	}
 	v := d.order[place]
-	d.bound[v] = d.cut(v)
+	d.bound[v] = d.Cut(v)
 	first := make([]int32, 0, to-from)
 	d.rest = d.rest[:0]
 	for _, op := range d.order[from:to] {

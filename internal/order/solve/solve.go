@@ -29,6 +29,7 @@ func (r *Result) Optimal() bool { return r.Peak <= r.Bound }
 type Options struct {
 	Rounds int    // random starts that are improved, at most
 	States int    // sets that the exact search looks at, at most
+	Nodes  int    // nodes of branch and bound, at most
 	Seed   uint64 // of the random starts
 }
 
@@ -38,7 +39,7 @@ func Order(ctx context.Context, l *order.Links, options Options) *Result {
 	s.best.Order, s.best.Method = order.Program(l.Problem.Ops()), "program"
 	s.best.Peak, _ = order.Peak(l.Loads(s.best.Order))
 	s.raise()
-	for _, step := range []func(context.Context){s.greedy, s.exact, s.random} {
+	for _, step := range []func(context.Context){s.greedy, s.exact, s.branch, s.random} {
 		if s.best.Optimal() || ctx.Err() != nil {
 			break
 		}
@@ -66,8 +67,8 @@ func (s *search) take(made []int32, method string) {
 	}
 }
 
-// raise raises the bound to the greatest of all operators. An operator's bound is at most what it takes in the best order, so it is computed
-// only where that is above the bound.
+// raise raises the bound to the greatest cut of all operators.
+// An operator's cut is at most what it takes in the best order, so it is computed only where that is above the bound.
 func (s *search) raise() {
 	loads := s.Loads(s.best.Order)
 	places := order.Program(len(loads))
@@ -95,12 +96,40 @@ func (s *search) greedy(ctx context.Context) {
 	for _, st := range starts {
 		s.take(st.order, st.method)
 	}
+	for _, program := range []bool{false, true} {
+		for _, links := range []*order.Links{s.Links, reversed} {
+			if made := s.below(links, links == reversed, program); made != nil {
+				starts = append(starts, start{made, "climbs below a limit"})
+			}
+		}
+	}
 	for _, st := range starts {
 		if s.best.Optimal() || ctx.Err() != nil {
 			return
 		}
 		s.improve(ctx, st.order, st.method)
 	}
+}
+
+// below returns the order of the lowest limit that climbs keep to, nil if that is none below the best peak.
+func (s *search) below(links *order.Links, reversed, program bool) []int32 {
+	var best []int32
+	for low, high := s.best.Bound, s.best.Peak; low < high; {
+		limit := low + (high-low-1)/2
+		made, ok := greedy.Below(links, limit, program)
+		if !ok {
+			low = limit + 1
+			continue
+		}
+		if reversed {
+			made = order.Reverse(made)
+		}
+		best = made
+		peak, _ := order.Peak(s.Loads(made))
+		high = min(peak, limit)
+		s.take(made, "climbs below a limit")
+	}
+	return best
 }
 
 // improve improves an order by cuts and by exact search around its peaks.

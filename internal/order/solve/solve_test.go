@@ -20,7 +20,7 @@ func TestOrder(t *testing.T) {
 		l := order.Link(p)
 		least := max(ordertest.Least(l), 0)
 		for _, m := range Methods() {
-			r, err := m.Find(context.Background(), l, Options{Rounds: 2, States: 1 << 16})
+			r, err := m.Find(context.Background(), l, Options{Rounds: 2, States: 1 << 16, Nodes: 20})
 			if err != nil {
 				t.Fatalf("problem %d, %s: %v", i, m.Name, err)
 			}
@@ -38,12 +38,38 @@ func TestOrder(t *testing.T) {
 	}
 }
 
+// TestBranch holds the bound of branch and bound below the least on small problems, and wants it to be better than that of single operators
+// in some.
+func TestBranch(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 8))
+	better := 0
+	for i := range 1500 {
+		l := order.Link(ordertest.Random(rng, 2+rng.IntN(7)))
+		s := newSearch(l, Options{Nodes: 30})
+		s.best.Order = order.Program(l.Problem.Ops())
+		s.best.Peak, _ = order.Peak(l.Loads(s.best.Order))
+		s.raise()
+		single := s.best.Bound
+		s.branch(context.Background())
+		least := ordertest.Least(l)
+		if s.best.Bound > least {
+			t.Errorf("problem %d: bound %d, least %d: %+v", i, s.best.Bound, least, l.Problem)
+		}
+		if s.best.Bound > single {
+			better++
+		}
+	}
+	if t.Logf("better in %d", better); better < 20 {
+		t.Errorf("better than the bounds of single operators in only %d", better)
+	}
+}
+
 // TestLarger has auto no worse than any other method, the same for the same seed, and its bound below all.
 func TestLarger(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for i := range 5 {
 		l := order.Link(ordertest.Random(rng, 150))
-		options := Options{Rounds: 2, States: 1000, Seed: 7}
+		options := Options{Rounds: 2, States: 1000, Nodes: 5, Seed: 7}
 		best := Order(context.Background(), l, options)
 		if again := Order(context.Background(), l, options); !slices.Equal(again.Order, best.Order) {
 			t.Errorf("problem %d: another order with the same seed", i)
