@@ -151,7 +151,8 @@ figures-memo: ## MEMO's tables 4 and 5, simulated
 figures-dymem: ## Dymem's figures 12 to 15, simulated
 figures-swap: ## gmswap on H200s, from the runs in experiments/swap/results
 figures-programs: ## gmstitch beside PyTorch's allocators on programs of popular libraries, from the runs in experiments/programs/results
-figures-bilevel figures-scale figures-tails figures-fit figures-lowest figures-large figures-small figures-threads figures-memo figures-dymem figures-swap figures-programs: figures-%:
+figures-order: ## orders of operators: DTR's logs (GM_SHARED/graphs/dtr), randomly wired networks and exported steps, with proven bounds
+figures-bilevel figures-scale figures-tails figures-fit figures-lowest figures-large figures-small figures-threads figures-memo figures-dymem figures-swap figures-programs figures-order: figures-%:
 	$(GO) run ./experiments/figures $*
 
 figures-formats: ## writing and reading 5 million events on one core

@@ -51,6 +51,7 @@ func figures() []figure {
 		{"dymem", measureDymem, false},
 		{"swap", measureSwap, false},
 		{"programs", measurePrograms, false},
+		{"order", measureOrder, false},
 	}
 }
 

@@ -10,6 +10,8 @@ package downsets
 import (
 	"container/heap"
 	"context"
+	"iter"
+	"math/bits"
 	"slices"
 
 	"gm/internal/order"
@@ -55,8 +57,20 @@ func Search(ctx context.Context, l *order.Links, whole []int32, from, to int, li
 // set is a set of operators, by their places in the window.
 type set [MaxOps / 64]uint64
 
-func (s *set) has(i int) bool { return s[i>>6]>>(i&63)&1 > 0 }
-func (s *set) add(i int)      { s[i>>6] |= 1 << (i & 63) }
+func (s *set) add(i int) { s[i>>6] |= 1 << (i & 63) }
+
+// absent yields the members of all that are not in the set now.
+func (s *set) absent(all *set) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for word := range s {
+			for rest := all[word] &^ s[word]; rest > 0; rest &= rest - 1 {
+				if !yield(word<<6 | bits.TrailingZeros64(rest)) {
+					return
+				}
+			}
+		}
+	}
+}
 
 // holds reports whether all of o is in s.
 func (s *set) holds(o *set) bool {
@@ -90,7 +104,7 @@ type search struct {
 	all     set
 	first   state // before any operator of the window has run
 	states  []state
-	byset   map[set]int32
+	table   table
 	open    []int32 // a heap of states
 }
 
@@ -139,8 +153,8 @@ func (s *search) expand(at int32) {
 	}
 	s.states[at].closed = true
 	from := s.states[at]
-	for op := range s.names {
-		if from.set.has(op) || !from.set.holds(&s.preds[op]) {
+	for op := range from.set.absent(&s.all) {
+		if !from.set.holds(&s.preds[op]) {
 			continue
 		}
 		next := from
@@ -156,15 +170,16 @@ func (s *search) expand(at int32) {
 
 // reach adds a state, or a better way to it.
 func (s *search) reach(next state) {
-	old, ok := s.byset[next.set]
-	switch {
-	case ok && s.states[old].peak <= next.peak:
-		return
-	case ok:
+	at := s.table.find(&next.set, s.states)
+	if old := *at; old >= 0 {
+		if s.states[old].peak <= next.peak {
+			return
+		}
 		s.states[old].closed = true // the new one takes its place
 	}
-	s.byset[next.set] = int32(len(s.states))
+	*at = int32(len(s.states))
 	s.states = append(s.states, next)
+	s.table.grow(s.states)
 	heap.Push(s, int32(len(s.states)-1))
 }
 
@@ -181,8 +196,8 @@ func (s *search) run(st *state, op int) {
 func (s *search) runFree(st *state, ran *[]int32) {
 	for again := true; again; {
 		again = false
-		for op := range s.names {
-			if st.set.has(op) || !st.set.holds(&s.preds[op]) {
+		for op := range st.set.absent(&s.all) {
+			if !st.set.holds(&s.preds[op]) {
 				continue
 			}
 			takes, leaves := s.cost(st, op)

@@ -1,17 +1,13 @@
 package downsets
 
-import (
-	"container/heap"
-
-	"gm/internal/order"
-)
+import "gm/internal/order"
 
 // newSearch returns a search over the operators at places [from, to) of an order.
 func newSearch(l *order.Links, whole []int32, from, to int, limits Limits) *search {
 	p := l.Problem
 	n := to - from
 	s := &search{
-		limits: limits, names: whole[from:to], preds: make([]set, n), temp: make([]int64, n), touched: make([][]int32, n), byset: map[set]int32{},
+		limits: limits, names: whole[from:to], preds: make([]set, n), temp: make([]int64, n), touched: make([][]int32, n),
 	}
 	place := make([]int32, len(whole))
 	for i, op := range whole {
@@ -50,9 +46,8 @@ func newSearch(l *order.Links, whole []int32, from, to int, limits Limits) *sear
 	s.first = state{peak: limits.Enough, live: liveBefore(p, place, from), parent: -1}
 	start := s.first
 	s.runFree(&start, nil)
-	s.states = append(s.states, start)
-	s.byset[start.set] = 0
-	heap.Push(s, int32(0))
+	s.table.grow(nil)
+	s.reach(start)
 	return s
 }
 

@@ -26,7 +26,7 @@ func Windows(ctx context.Context, l *order.Links, start []int32, enough int64) [
 // widths are how many operators on either side of the peak are reordered, and windowStates how many sets are looked at in each window.
 var widths = []int{6, 12, 25, 50, 100}
 
-const windowStates = 10_000
+const windowStates = 4_000
 
 // lower reorders the smallest window around a place that lowers the peak there.
 func lower(ctx context.Context, l *order.Links, made []int32, place int, peak, enough int64) bool {

@@ -53,6 +53,9 @@ func (c *Cutter) Bound(v int32) int64 {
 	return c.bound[v]
 }
 
+// Known reports whether Bound has been computed for an operator.
+func (c *Cutter) Known(v int32) bool { return c.bound[v] >= 0 }
+
 // Cut returns that of every order that keeps to Turns: the least of the cut where nothing is written over anything, and of those where v
 // writes a tensor over another one, which nobody behind v touches then.
 func (c *Cutter) Cut(v int32) int64 {

@@ -55,27 +55,27 @@ func model(ctx context.Context, l *order.Links, o Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := judged(l, made, "model")
+	r := judged(ctx, l, made, "model")
 	r.Bound = r.Peak
 	return r, nil
 }
 
 func roam(ctx context.Context, l *order.Links, _ Options) (*Result, error) {
-	return judged(l, papers.ROAM(ctx, l), "roam"), nil
+	return judged(ctx, l, papers.ROAM(ctx, l), "roam"), nil
 }
 
 // only returns a method that makes one order.
 func only(name string, find func(*order.Links) []int32) func(context.Context, *order.Links, Options) (*Result, error) {
-	return func(_ context.Context, l *order.Links, _ Options) (*Result, error) {
-		return judged(l, find(l), name), nil
+	return func(ctx context.Context, l *order.Links, _ Options) (*Result, error) {
+		return judged(ctx, l, find(l), name), nil
 	}
 }
 
 // judged returns an order with its peak and a lower bound.
-func judged(l *order.Links, made []int32, name string) *Result {
+func judged(ctx context.Context, l *order.Links, made []int32, name string) *Result {
 	s := newSearch(l, Options{})
 	s.best.Order, s.best.Method = made, name
 	s.best.Peak, _ = order.Peak(l.Loads(made))
-	s.raise()
+	s.raise(ctx)
 	return s.best
 }

@@ -38,12 +38,12 @@ func Order(ctx context.Context, l *order.Links, options Options) *Result {
 	s := newSearch(l, options)
 	s.best.Order, s.best.Method = order.Program(l.Problem.Ops()), "program"
 	s.best.Peak, _ = order.Peak(l.Loads(s.best.Order))
-	s.raise()
-	for _, step := range []func(context.Context){s.greedy, s.exact, s.branch, s.random} {
+	for _, step := range []func(context.Context){s.rules, s.climbs, s.improveStarts, s.exact, s.branch, s.random} {
+		step(ctx)
+		s.raise(ctx)
 		if s.best.Optimal() || ctx.Err() != nil {
 			break
 		}
-		step(ctx)
 	}
 	return s.best
 }
@@ -51,77 +51,85 @@ func Order(ctx context.Context, l *order.Links, options Options) *Result {
 type search struct {
 	*order.Links
 	Options
-	cutter *mincut.Cutter
-	best   *Result
+	reversed *order.Links
+	cutter   *mincut.Cutter
+	cutWork  int64 // operators and tensors that cuts may still look at
+	starts   []start
+	best     *Result
 }
 
+// start is an order that is to be improved.
+type start struct {
+	order  []int32
+	method string
+}
+
+// maxCutWork bounds the time of the cuts of single operators: some seconds. It is met by problems of some ten thousand operators.
+const maxCutWork = 400_000_000
+
 func newSearch(l *order.Links, options Options) *search {
-	return &search{Links: l, cutter: mincut.NewCutter(l), Options: options, best: &Result{}}
+	return &search{Links: l, reversed: l.Reversed(), cutter: mincut.NewCutter(l), cutWork: maxCutWork, Options: options, best: &Result{}}
 }
 
 // take keeps an order if it is better than the best one.
 func (s *search) take(made []int32, method string) {
 	if peak, _ := order.Peak(s.Loads(made)); peak < s.best.Peak {
 		s.best.Order, s.best.Peak, s.best.Method = made, peak, method
-		s.raise()
 	}
 }
 
-// raise raises the bound to the greatest cut of all operators.
-// An operator's cut is at most what it takes in the best order, so it is computed only where that is above the bound.
-func (s *search) raise() {
+// raise raises the bound to the greatest cut of all operators. An operator's cut is at most what it takes in the best order, so it is computed
+// only where that is above the bound.
+func (s *search) raise(ctx context.Context) {
 	loads := s.Loads(s.best.Order)
 	places := order.Program(len(loads))
 	slices.SortFunc(places, func(a, b int32) int { return cmp.Or(cmp.Compare(loads[b], loads[a]), cmp.Compare(a, b)) })
 	for _, place := range places {
-		if loads[place] <= s.best.Bound {
+		if loads[place] <= s.best.Bound || s.cutWork < 0 || ctx.Err() != nil {
 			return
 		}
-		s.best.Bound = max(s.best.Bound, s.cutter.Bound(s.best.Order[place]))
+		op := s.best.Order[place]
+		if !s.cutter.Known(op) {
+			s.cutWork -= int64(s.Problem.Ops() + len(s.Problem.Tensors))
+		}
+		s.best.Bound = max(s.best.Bound, s.cutter.Bound(op))
 	}
 }
 
-// greedy tries the rules in both directions, and improves what they find.
-func (s *search) greedy(ctx context.Context) {
-	type start struct {
-		order  []int32
-		method string
-	}
-	reversed := s.Reversed()
-	starts := []start{{s.best.Order, "program"}}
+// rules tries the rules in both directions.
+func (s *search) rules(context.Context) {
+	s.starts = append(s.starts, start{s.best.Order, "program"})
 	for _, rule := range []greedy.Rule{greedy.EagerFree, greedy.LeastPeak} {
-		starts = append(starts, start{greedy.Order(s.Links, rule), rule.String()},
-			start{order.Reverse(greedy.Order(reversed, rule)), rule.String() + " reversed"})
+		s.starts = append(s.starts, start{greedy.Order(s.Links, rule), rule.String()},
+			start{order.Reverse(greedy.Order(s.reversed, rule)), rule.String() + " reversed"})
 	}
-	for _, st := range starts {
+	for _, st := range s.starts {
 		s.take(st.order, st.method)
 	}
+}
+
+// climbs finds the lowest limits that climbs keep to.
+func (s *search) climbs(ctx context.Context) {
 	for _, program := range []bool{false, true} {
-		for _, links := range []*order.Links{s.Links, reversed} {
-			if made := s.below(links, links == reversed, program); made != nil {
-				starts = append(starts, start{made, "climbs below a limit"})
+		for _, links := range []*order.Links{s.Links, s.reversed} {
+			if made := s.below(ctx, links, program); made != nil {
+				s.starts = append(s.starts, start{made, "climbs below a limit"})
 			}
 		}
-	}
-	for _, st := range starts {
-		if s.best.Optimal() || ctx.Err() != nil {
-			return
-		}
-		s.improve(ctx, st.order, st.method)
 	}
 }
 
 // below returns the order of the lowest limit that climbs keep to, nil if that is none below the best peak.
-func (s *search) below(links *order.Links, reversed, program bool) []int32 {
+func (s *search) below(ctx context.Context, links *order.Links, program bool) []int32 {
 	var best []int32
-	for low, high := s.best.Bound, s.best.Peak; low < high; {
+	for low, high := s.best.Bound, s.best.Peak; low < high && ctx.Err() == nil; {
 		limit := low + (high-low-1)/2
 		made, ok := greedy.Below(links, limit, program)
 		if !ok {
 			low = limit + 1
 			continue
 		}
-		if reversed {
+		if links == s.reversed {
 			made = order.Reverse(made)
 		}
 		best = made
@@ -130,6 +138,16 @@ func (s *search) below(links *order.Links, reversed, program bool) []int32 {
 		s.take(made, "climbs below a limit")
 	}
 	return best
+}
+
+// improveStarts improves all orders so far.
+func (s *search) improveStarts(ctx context.Context) {
+	for _, st := range s.starts {
+		s.improve(ctx, st.order, st.method)
+		if s.raise(ctx); s.best.Optimal() || ctx.Err() != nil {
+			return
+		}
+	}
 }
 
 // improve improves an order by cuts and by exact search around its peaks.
@@ -162,9 +180,8 @@ func (s *search) exact(ctx context.Context) {
 // random improves random starts.
 func (s *search) random(ctx context.Context) {
 	rng := rand.New(rand.NewPCG(s.Seed, 0))
-	reversed := s.Reversed()
 	for range s.Rounds {
-		if s.best.Optimal() || ctx.Err() != nil {
+		if s.raise(ctx); s.best.Optimal() || ctx.Err() != nil {
 			return
 		}
 		s.best.Rounds++
@@ -172,7 +189,7 @@ func (s *search) random(ctx context.Context) {
 		if rng.IntN(2) == 0 {
 			s.improve(ctx, greedy.Noisy(s.Links, part, rng), "random lpmf")
 		} else {
-			s.improve(ctx, order.Reverse(greedy.Noisy(reversed, part, rng)), "random lpmf reversed")
+			s.improve(ctx, order.Reverse(greedy.Noisy(s.reversed, part, rng)), "random lpmf reversed")
 		}
 	}
 }

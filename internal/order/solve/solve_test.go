@@ -48,7 +48,7 @@ func TestBranch(t *testing.T) {
 		s := newSearch(l, Options{Nodes: 30})
 		s.best.Order = order.Program(l.Problem.Ops())
 		s.best.Peak, _ = order.Peak(l.Loads(s.best.Order))
-		s.raise()
+		s.raise(context.Background())
 		single := s.best.Bound
 		s.branch(context.Background())
 		least := ordertest.Least(l)

@@ -11,7 +11,7 @@ import (
 // OrderReport is what the check of an order found.
 type OrderReport struct {
 	Operators, Tensors int
-	Moved              int   // operators that are not at their place in the graph
+	Moved              int   // operators, at least, that have to be moved to get from one order to the other
 	Before, After      int64 // bytes: the peaks
 }
 
@@ -33,10 +33,8 @@ func Order(ordered, graph *swap.Graph) (OrderReport, error) {
 		if err := sameOperator(ordered, graph, int32(at), from); err != nil {
 			return r, fmt.Errorf("operator %d, which is %d in the graph: %w", at, from, err)
 		}
-		if int32(at) != from {
-			r.Moved++
-		}
 	}
+	r.Moved = len(ordered.Origin) - longestRise(ordered.Origin)
 	for i := range graph.Tensors {
 		if err := sameTensor(&ordered.Tensors[i], &graph.Tensors[i], places); err != nil {
 			return r, fmt.Errorf("tensor %d: %w", i, err)
@@ -47,6 +45,20 @@ func Order(ordered, graph *swap.Graph) (OrderReport, error) {
 	}
 	r.Before, r.After = peakOf(graph), peakOf(ordered)
 	return r, nil
+}
+
+// longestRise returns the length of the longest part of a permutation, not necessarily of neighbours, that rises.
+func longestRise(all []int32) int {
+	var ends []int32 // by length, the least end of a rise of that length
+	for _, v := range all {
+		at, _ := slices.BinarySearch(ends, v)
+		if at == len(ends) {
+			ends = append(ends, v)
+		} else {
+			ends[at] = v
+		}
+	}
+	return len(ends)
 }
 
 // placesOf returns the place of each operator of the graph in the order.
