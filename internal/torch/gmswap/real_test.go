@@ -9,6 +9,10 @@ import (
 
 // TestReal trains small models on the CPU with a PyTorch that is installed, and with copies that are made up.
 func TestReal(t *testing.T) {
+	home := t.TempDir()
+	if err := Install(home); err != nil {
+		t.Fatal(err)
+	}
 	found := false
 	for _, name := range []string{"python3", "/usr/bin/python3"} {
 		python, err := exec.LookPath(name)
@@ -24,7 +28,7 @@ func TestReal(t *testing.T) {
 			}
 			for _, tests := range []string{"real.py", "real_operators.py"} {
 				c := exec.Command(python, filepath.Join(testdata, tests))
-				c.Env = append(c.Environ(), "PYTHONPATH="+filepath.Join(testdata, "..", "python"), "PYTHONDONTWRITEBYTECODE=1")
+				c.Env = append(c.Environ(), "PYTHONPATH="+home, "PYTHONDONTWRITEBYTECODE=1")
 				out, err := c.CombinedOutput()
 				if err != nil {
 					t.Fatalf("%s: %v\n%s", tests, err, out)
