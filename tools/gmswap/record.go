@@ -17,6 +17,7 @@ import (
 
 type recordCmd struct {
 	Command   []string    `arg:"" optional:"" passthrough:"" name:"command" help:"The program to run, and its arguments."`
+	All       bool        `help:"Record all that a step does and all memory that it takes, for planners of the operators' order. Nothing is moved: the program has to fit."`
 	Output    string      `short:"o" placeholder:"FILE" help:"Where the graph goes. Standard output by default; what the program prints then goes to standard error."`
 	Host      units.Bytes `placeholder:"SIZE" help:"Use at most this much host memory, all processes together. Three quarters of what is available by default."`
 	Allocator string      `default:"stitch" enum:"stitch,torch" help:"Which allocator to use: stitch, gmstitch's, or torch, PyTorch's own (${default})."`
@@ -28,7 +29,9 @@ func (cmd *recordCmd) Help() string {
 	return "Example: gmswap record -o g.parquet -- python train.py --steps 5\n\n" +
 		"The program is not changed. Its second and third step are recorded, in which everything is moved so that it needs little memory; then it " +
 		"goes on unchanged, if it fits. Where several processes train, the graph is that of the first to be recorded. It is written when the program ends, " +
-		"by itself or by Ctrl-C. The program's exit status is passed through."
+		"by itself or by Ctrl-C. The program's exit status is passed through.\n\n" +
+		"With --all nothing is moved, and the third step is recorded: each operator of the forward and the backward pass and the update, and all memory " +
+		"that they make, read, change and free."
 }
 
 // recordedFiles is what the files of graphs are called in the folder of a run.
@@ -49,7 +52,7 @@ func (cmd *recordCmd) Run(c *cli.Context) error {
 	} else if err := cli.CheckFiles(nil, []string{cmd.Output}); err != nil {
 		return err
 	}
-	run := runCmd{Host: cmd.Host, Policy: "none", Allocator: cmd.Allocator, Library: cmd.Library}
+	run := runCmd{Host: cmd.Host, Policy: "none", Allocator: cmd.Allocator, Library: cmd.Library, all: cmd.All}
 	if err := run.findLibrary(); err != nil {
 		return err
 	}

@@ -32,6 +32,8 @@ type runCmd struct {
 	Stats     string      `placeholder:"FILE" help:"Write an account of each process at its end, as JSON; %p as for --record."`
 	Progress  bool        `help:"Print a line for each step."`
 	Library   string      `placeholder:"FILE" help:"A libgm.so to use instead of the one that gmswap contains."`
+
+	all bool // record all that a step does, and move nothing
 }
 
 // Help implements kong.HelpProvider.
@@ -233,6 +235,9 @@ func (cmd *runCmd) settings(e *command.Environ) error {
 	}
 	if cmd.DryRun {
 		e.Set("GMSWAP_DRY", "1")
+	}
+	if cmd.all {
+		e.Set("GMSWAP_ALL", "1")
 	}
 	for variable, file := range map[string]string{"GMSWAP_LINK": cmd.Link, "GMSWAP_SCHEDULE": cmd.Schedule} {
 		if file == "" {

@@ -118,7 +118,11 @@ func recorded(g *request.Graph) *store.Graph {
 		WorldSize: p.WorldSize, Command: p.Command,
 	}}
 	for i, t := range g.Tensors {
-		s.Recorded[i] = store.Recorded{Saved: int32(i), Version: t.Version, DType: t.DType, Shape: t.Shape}
+		saved := int32(i)
+		if g.Complete {
+			saved = -1 // what autograd saved is among the others
+		}
+		s.Recorded[i] = store.Recorded{Saved: saved, Version: t.Version, DType: t.DType, Shape: t.Shape}
 	}
 	return s
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"gm/internal/swap"
@@ -31,6 +32,8 @@ type Graph struct {
 	Meta    Process  `json:"process"`
 	Ops     []Op     `json:"ops"`
 	Tensors []Tensor `json:"tensors"`
+
+	Complete bool `json:"complete"` // all memory that the step takes is a tensor
 }
 
 // Process is where a step was recorded.
@@ -44,16 +47,19 @@ type Process struct {
 	Command   string `json:"command"`
 }
 
-// Op is an operator of a step: the stretch between two points.
+// Op is an operator of a complete graph, else the stretch between two points.
 type Op struct {
-	Name  string     `json:"name"`
-	Layer int32      `json:"layer"`
-	Phase swap.Phase `json:"phase"`
-	NS    int64      `json:"ns"`
-	Base  int64      `json:"base"`
+	Name    string      `json:"name"`
+	Type    swap.OpType `json:"type"`
+	Layer   int32       `json:"layer"`
+	Phase   swap.Phase  `json:"phase"`
+	NS      int64       `json:"ns"`
+	Base    int64       `json:"base"`
+	Reads   []string    `json:"reads"` // names of states, each once
+	Changes []string    `json:"changes"`
 }
 
-// Tensor is what was saved.
+// Tensor is memory that the step takes in a complete graph, else what was saved.
 type Tensor struct {
 	Name        string    `json:"name"`
 	DType       string    `json:"dtype"`
@@ -62,6 +68,7 @@ type Tensor struct {
 	Bytes       int64     `json:"bytes"`
 	Made        int32     `json:"made"`
 	Uses        []int32   `json:"uses"`
+	Changed     []int32   `json:"changed"`
 	Layer       int32     `json:"layer"`
 	Role        swap.Role `json:"role"`
 	RecomputeNS int64     `json:"recompute_ns"`
@@ -127,15 +134,35 @@ func (r *Request) Check(text []byte) error {
 
 // Swap returns the graph as policies and the checker take it.
 func (g *Graph) Swap() *swap.Graph {
-	s := &swap.Graph{Name: g.Name, Device: g.Device, Ops: make([]swap.Op, len(g.Ops)), Tensors: make([]swap.Tensor, len(g.Tensors))}
+	s := &swap.Graph{
+		Name: g.Name, Device: g.Device, Complete: g.Complete, Ops: make([]swap.Op, len(g.Ops)), Tensors: make([]swap.Tensor, len(g.Tensors)),
+	}
+	numbers := map[string]int32{}
 	for i, o := range g.Ops {
-		s.Ops[i] = swap.Op{Name: o.Name, Layer: o.Layer, Phase: o.Phase, Duration: time.Duration(o.NS), Base: o.Base}
+		s.Ops[i] = swap.Op{Name: o.Name, Type: o.Type, Layer: o.Layer, Phase: o.Phase, Duration: time.Duration(o.NS), Base: o.Base}
+		s.Ops[i].Reads, s.Ops[i].Changes = states(s, numbers, o.Reads), states(s, numbers, o.Changes)
 	}
 	for i, t := range g.Tensors {
 		s.Tensors[i] = swap.Tensor{
 			Name: t.Name, Bytes: t.Bytes, Made: t.Made, Uses: t.Uses, Layer: t.Layer, Role: t.Role,
-			Recompute: time.Duration(t.RecomputeNS), From: t.From, Row: t.Row,
+			Changed: t.Changed, Recompute: time.Duration(t.RecomputeNS), From: t.From, Row: t.Row,
 		}
 	}
 	return s
+}
+
+// states returns the numbers of states, ascending. New names become states of the graph.
+func states(s *swap.Graph, numbers map[string]int32, names []string) []int32 {
+	var list []int32
+	for _, name := range names {
+		state, ok := numbers[name]
+		if !ok {
+			state = int32(len(s.States))
+			numbers[name] = state
+			s.States = append(s.States, name)
+		}
+		list = append(list, state)
+	}
+	slices.Sort(list)
+	return list
 }

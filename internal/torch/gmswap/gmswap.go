@@ -11,6 +11,7 @@
 //	GMSWAP_LINK      file of the figures of copies that gmswap bandwidth wrote; those of an H200 by default
 //	GMSWAP_DRY       1: a schedule is made and reported, and nothing is moved after that
 //	GMSWAP_RECORD    file for the graph of the recorded step; %p in its name is the pid
+//	GMSWAP_ALL       1: all that a step does is recorded, and nothing is moved
 //	GMSWAP_SCHEDULE  file for the schedule, likewise
 //	GMSWAP_STATS     file for an account at the end, likewise
 //	GMSWAP_PROGRESS  1: a line for each step
@@ -24,6 +25,8 @@
 //	entry.py, memory.py, library.py         what autograd saved, PyTorch's storages, libgm.so
 //	graph.py, measure.py, operators.py      a recorded step, its times, and the operators that can be rerun
 //	follow.py, reactive.py, planner.py      a step by a schedule, one without, and the request for a schedule
+//	recorder.py, ledger.py, complete.py     a step of which all is recorded, what is noted of it, and its graph
+//	places.py, effects.py                   which module an operator belongs to, and what it does beside tensors
 //	samples.py, report.py, settings.py      checks of recomputed contents, messages and accounts, settings
 package gmswap
 

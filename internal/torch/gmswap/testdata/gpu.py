@@ -43,6 +43,8 @@ def prepare():
 
     def started(self, device):
         runtime = begin(self, device)
+        if not runtime.moves:
+            return runtime
         runtime.planned = Planner(how)
         runtimes.append(runtime)
         if how != "auto":

@@ -37,7 +37,8 @@ class Thread(threading.local):
 
 
 class Hooks(object):
-    """Calls a runtime from PyTorch's hooks: begin and end of an outermost module's forward pass, pack and unpack of tensors.
+    """Calls a runtime from PyTorch's hooks: begin and end of an outermost module's forward pass, pack and unpack of tensors. One that moves
+    nothing is not given those.
 
     First all modules are watched; while steps are recorded those that were outermost and what is in them; later the outermost ones alone,
     as a hook costs each module time. Layers that are compiled are compiled anew when a hook on all modules comes or goes, and may save
@@ -48,8 +49,11 @@ class Hooks(object):
         self.torch, self.runtime = torch, runtime
         self.local = Thread()
         autograd = torch._C._autograd
-        self.push, self.pop = autograd._push_saved_tensors_default_hooks, autograd._pop_saved_tensors_default_hooks
-        self.top = top(autograd)
+        if runtime.moves:
+            self.push = lambda: autograd._push_saved_tensors_default_hooks(runtime.pack, runtime.unpack)
+            self.pop, self.top = autograd._pop_saved_tensors_default_hooks, top(autograd)
+        else:
+            self.push = self.pop = self.top = lambda: None
         self.compiling = compiling(torch)
         self.roots = weakref.WeakSet()
         self.handles, self.watched = [], None
@@ -157,7 +161,7 @@ class Hooks(object):
 
     def begin_packing(self):
         try:
-            self.push(self.runtime.pack, self.runtime.unpack)
+            self.push()
         except RuntimeError:
             return False  # such hooks are forbidden here, as within torch.func.grad
         return True

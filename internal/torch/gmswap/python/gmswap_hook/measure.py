@@ -46,6 +46,26 @@ class Clocks(object):
             t["recompute_ns"] = int(t.get("recompute_ns", 0) * slower)
 
 
+class Gauge(object):
+    """Measures operators one by one: how long each takes, and the most bytes that are in use meanwhile. Short ones seem longer, as the
+    device waits for them to be launched."""
+
+    def __init__(self, memory):
+        self.memory = memory
+
+    def begin(self):
+        self.memory.peak.begin()
+        return self.memory.mark()
+
+    def end(self, begin, function, args, kwargs, result):
+        return begin, self.memory.mark(), self.memory.peak.bytes()
+
+    def results(self, measured):
+        """Returns nanoseconds and bytes."""
+        self.memory.synchronize()
+        return [(self.memory.elapsed(begin, end), peak) for begin, end, peak in measured]
+
+
 class Scale(object):
     """Measures how much memory operators need beside the entries. A step may begin with more of it in use than when it was recorded: the
     state of an optimizer is made when that is run for the first time."""

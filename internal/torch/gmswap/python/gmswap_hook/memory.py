@@ -207,8 +207,9 @@ class Memory(object):
         """Returns a context in which no mode intercepts operators."""
         return Plainly(self.torch)
 
-    def mode(self, run):
-        """Returns a mode in which run is given each operator that is called, but for what torch.compile traces. What it made runs on."""
+    def mode(self, run, inside=False):
+        """Returns a mode in which run is given each operator that is called, but for what torch.compile traces. What it made runs on. Of a
+        tensor that consists of others, as DTensor, it is given the operators on those if it is to look inside."""
         from torch.utils._python_dispatch import TorchDispatchMode
 
         tracing = tracer(self.torch)
@@ -217,6 +218,8 @@ class Memory(object):
             supports_higher_order_operators = True
 
             def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+                if inside and any(hasattr(t, "__tensor_flatten__") for t in types):
+                    return NotImplemented
                 if tracing() is not None:
                     return function(*args, **(kwargs or {}))
                 return run(function, args, kwargs or {})
@@ -227,6 +230,13 @@ class Memory(object):
                 setattr(Mode, name, classmethod(lambda cls: True))
                 break
         return Mode()
+
+    @staticmethod
+    def innermost_mode():
+        """Returns the mode that operators are given to first, None for none."""
+        from torch.utils import _python_dispatch
+
+        return _python_dispatch._get_current_dispatch_mode()
 
     def capturing(self):
         """Returns whether a CUDA graph is being captured."""

@@ -25,6 +25,7 @@ class Step(object):
 class Runtime(object):
     """Moves the tensors of one device: those of models that one thread of the program runs forward. Any may run them backward."""
 
+    moves = True
     WARM_UP = 1  # steps that are not recorded: they do what is done but once
     TIMED = 2  # so many steps follow the schedule before steps are timed
     DEVIATIONS = 3  # steps that differ before a new schedule is made

@@ -16,6 +16,7 @@ class Settings(object):
         self.follow = self.file(environ, "SCHEDULE")  # of a schedule to follow
         self.link = self.file(environ, "LINK")  # of the figures of copies
         self.dry = environ.get("GMSWAP_DRY", "") == "1"  # say what would be done, and do nothing
+        self.all = environ.get("GMSWAP_ALL", "") == "1"  # record all that a step does, and move nothing
         self.folder = environ.get("GMSWAP_DIR", "")
         self.progress = environ.get("GMSWAP_PROGRESS", "") == "1"
         self.timed = bool(self.stats)

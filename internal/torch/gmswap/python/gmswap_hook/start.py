@@ -9,6 +9,7 @@ from .hooks import Hooks, compiling
 from .library import Lanes, Library
 from .memory import Memory
 from .planner import Planner
+from .recorder import Recorder
 from .report import Report
 from .runtime import Runtime
 from .settings import Settings
@@ -69,6 +70,7 @@ class Late(object):
     def __init__(self, torch, library, settings):
         self.torch, self.library, self.settings = torch, library, settings
         self.runtime = None
+        self.moves = not settings.all
 
     def begin(self, module, args, known):
         if self.runtime is None:
@@ -76,7 +78,7 @@ class Late(object):
             if device is None:
                 return False
             self.runtime = self.start(device)
-            for name in ("begin", "entered", "left", "pack", "unpack", "watching", "recorded", "finished"):
+            for name in ("begin", "entered", "left", "watching", "recorded", "finished") + ("pack", "unpack") * self.moves:
                 setattr(self, name, getattr(self.runtime, name))
         return self.begin(module, args, known)
 
@@ -103,6 +105,8 @@ class Late(object):
         memory = Memory(self.torch, device)
         settings = self.settings
         settings.complete(self.torch, device)
+        if settings.all:
+            return Recorder(memory, settings, self.library)
         report = Report(memory, settings)
         lanes = Lanes(self.library, device, settings.host, settings.timed)
         report.lanes = lanes

@@ -64,6 +64,17 @@ class Operator(object):
         return result
 
 
+class Backward(object):
+    """The operator that computes the gradients of a node's arguments."""
+
+    def __init__(self, node):
+        self.overloadpacket, self._schema = Packet("backward"), Schema(False)
+        self.kernel = lambda g, saved: [fitting(x, shape) for x, shape in zip(node.gradient(g, saved), node.shapes)]
+
+    def __call__(self, *args, **kwargs):
+        return dispatch(self, args, kwargs)
+
+
 def unary(name, n, save):
     return Operator(
         name, lambda x: like(x, x.read().translate(TABLES[n])), lambda g, s: [like(g, mixed(g.read().translate(TABLES[n + 1]), s[0].read()))], (save,))
@@ -103,6 +114,7 @@ add = Operator("add", lambda x, y: like(x, mixed(x.read().translate(TABLES[7]), 
 linear = Operator("linear", lambda x, w: like(x, mixed(x.read().translate(TABLES[5]), w.read())), _linear_gradient, (0, 1))
 relu_ = Operator("relu_", lambda x: _mul_(x, x), lambda g, s: [like(g, mixed(g.read(), s[0].read()))], (-1,), mutable=True)
 add_ = Operator("add_", lambda x, y: _mul_(x, y), lambda g, s: [g, g], (), mutable=True)
+full = Operator("full", _tensor.full, None, ())
 failing = Operator("failing", lambda x: like(x, x.read()), lambda g, s: 1 / 0, (0,))
 loss = Operator("loss", lambda x: like(x, x.read().translate(TABLES[9])), lambda g, s: [like(g, mixed(g.read(), s[0].read()))], (0,))
 

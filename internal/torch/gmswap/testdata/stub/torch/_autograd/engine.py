@@ -80,14 +80,13 @@ class Node(object):
         with cuda.stream(self.stream):
             if any(s is None for s in self.saved):
                 raise RuntimeError("Trying to backward through the graph a second time")
-            gradients = self.gradient(gradient, [s.get() for s in self.saved])
-            return [fitting(g, shape) for g, shape in zip(gradients, self.shapes)]
+            return backward(self)(gradient, [s.get() for s in self.saved])
 
 
-def fitting(gradient, shape):
-    from .._ops import fitting
+def backward(node):
+    from .._ops import Backward
 
-    return fitting(gradient, shape)
+    return Backward(node)
 
 
 def run(root, gradient, retain_graph):
@@ -117,21 +116,26 @@ class Worker(threading.Thread):
         self.work = queue.Queue()
 
     def run(self):
+        from ..utils import _python_dispatch
+
         while True:
-            call, state, answer = self.work.get()
+            call, state, modes, answer = self.work.get()
             local.task, local.grad, hooks.local.stack, hooks.local.disabled = next(_tasks), False, state, None
+            _python_dispatch.local.modes = modes
             try:
                 answer.put((call(), None))
             except BaseException as e:
                 answer.put((None, e))
-            local.task, hooks.local.stack = -1, []
-            del call, state, answer
+            local.task, hooks.local.stack, _python_dispatch.local.modes = -1, [], []
+            del call, state, modes, answer
 
 
 _worker = None
 
 
 def in_thread(call):
+    from ..utils import _python_dispatch
+
     global _worker
     if task() != -1:
         return call()  # within a backward pass
@@ -139,7 +143,7 @@ def in_thread(call):
         _worker = Worker()
         _worker.start()
     answer = queue.Queue()
-    _worker.work.put((call, list(hooks.stack()), answer))
+    _worker.work.put((call, list(hooks.stack()), list(_python_dispatch.modes()), answer))
     result, error = answer.get()
     try:
         if error is not None:

@@ -26,6 +26,11 @@ class TorchDispatchMode(object):
         assert modes().pop() is self
 
 
+def _get_current_dispatch_mode():
+    stack = modes()
+    return stack[-1] if stack else None
+
+
 def dispatch(operator, args, kwargs):
     """Calls the kernel of an operator, or the innermost mode in its place."""
     stack = modes()

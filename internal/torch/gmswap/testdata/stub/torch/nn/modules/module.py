@@ -111,7 +111,16 @@ class Module(object):
                     yield value
 
     def buffers(self):
-        for m in self.modules():
-            for _, value in m.members():
-                if type(value) is Tensor:
-                    yield value
+        return (b for _, b in self.named_buffers())
+
+    def named_parameters(self):
+        return self.named(lambda value: isinstance(value, Parameter))
+
+    def named_buffers(self):
+        return self.named(lambda value: type(value) is Tensor)
+
+    def named(self, wanted):
+        for prefix, m in self.named_modules():
+            for name, value in m.members():
+                if wanted(value):
+                    yield prefix + "." + name if prefix else name, value
