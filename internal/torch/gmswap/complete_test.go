@@ -1,6 +1,7 @@
 package gmswap
 
 import (
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -28,7 +29,10 @@ func TestComplete(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			g := complete(t, name)
+			g, said := complete(t, name)
+			if !g.Complete || len(said) > 0 {
+				t.Errorf("complete: %t, and it said %q", g.Complete, said)
+			}
 			checkMemory(t, g)
 			if !slices.ContainsFunc(g.Ops, func(o swap.Op) bool { return o.Phase == swap.Forward && strings.HasPrefix(o.Name, want.module) }) {
 				t.Errorf("no operator has the path %q", want.module)
@@ -45,13 +49,30 @@ func TestComplete(t *testing.T) {
 	}
 }
 
-// complete returns the complete graph of a program that comes out as it does without the hook.
-func complete(t *testing.T, name string) *swap.Graph {
+// TestNotComplete records a program that is compiled in part.
+func TestNotComplete(t *testing.T) {
+	if g, said := complete(t, "parts"); g.Complete || len(said) != 1 || !strings.HasPrefix(said[0], "gmswap: the graph is not complete: ") {
+		t.Errorf("complete: %t, and it said %q", g.Complete, said)
+	}
+}
+
+// TestNoGraph trains in a mode that the program has for itself. It comes out as it does without the hook.
+func TestNoGraph(t *testing.T) {
+	s := newSession(t)
+	file := filepath.Join(s.dir, "g.parquet")
+	_, said := s.same("watching", "auto", "GMSWAP_ALL=1", "GMSWAP_RECORD="+file)
+	s.says(said, []string{"gmswap: no graph: the program looks at operators by itself (a TorchDispatchMode)"})
+	if _, err := os.Stat(file); err == nil {
+		t.Error("there is a graph")
+	}
+}
+
+// complete returns the complete graph of a program that comes out as it does without the hook, and what the hook said.
+func complete(t *testing.T, name string) (*swap.Graph, []string) {
 	t.Helper()
 	s := newSession(t)
 	file := filepath.Join(s.dir, "g.parquet")
 	f, said := s.same(name, "auto", "GMSWAP_ALL=1", "GMSWAP_RECORD="+file)
-	s.says(said, nil)
 	if f.Served {
 		t.Errorf("the hook did %+v", f)
 	}
@@ -59,10 +80,7 @@ func complete(t *testing.T, name string) *swap.Graph {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !g.Complete {
-		t.Error("the graph is not complete")
-	}
-	return g.Graph
+	return g.Graph, said
 }
 
 func checkMemory(t *testing.T, g *swap.Graph) {

@@ -487,6 +487,24 @@ def whole():
         train(model, step)
 
 
+def watching():
+    """The program has a mode of its own, which sees each operator."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Mode(TorchDispatchMode):
+        count = 0
+
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            self.count += 1
+            return function(*args, **(kwargs or {}))
+
+    model = Net()
+    for step in range(STEPS):
+        with Mode() as mode:
+            train(model, step)
+        print(mode.count)
+
+
 def parts():
     """The layers of a model are compiled: hooks are seen when they are, and do nothing then. Modes would end the use of compiled code."""
     from torch._dynamo.eval_frame import OptimizedModule

@@ -1,8 +1,11 @@
-"""Records all that steps of small models do. The memory of the graph is compared with what storages tell when they go, and with what PyTorch's
-allocator of the CPU counts; and the operators are run again in other orders that the graph allows: what comes out is the same to the bit."""
+"""Records all that steps of small models do. The memory of the graph is compared with what storages tell when they go, and with what
+PyTorch's allocator of the CPU counts; and the operators are run again in other orders that the graph allows: the same comes out, to the
+bit."""
 
+import json
 import random
 import sys
+import types
 import weakref
 
 import torch
@@ -10,7 +13,7 @@ from torch import nn
 from torch.nn import functional as F
 
 import cpu
-from gmswap_hook import complete, effects, ledger, operators, places
+from gmswap_hook import complete, effects, hooks, ledger, operators, places, recorder
 
 torch.set_num_threads(1)
 
@@ -20,9 +23,9 @@ class Memory(cpu.Memory):
         super().__init__()
         self.counts = set()
 
-    def plain(self, x):
+    def here(self, x):
         """Returns whether a tensor is on the device: all are but for the counts of steps that optimizers keep on the host."""
-        return super().plain(x) and x.untyped_storage()._cdata not in self.counts
+        return self.plain(x) and x.untyped_storage()._cdata not in self.counts
 
 
 class Gauge(object):
@@ -46,7 +49,7 @@ class Alive(torch.utils._python_dispatch.TorchDispatchMode):
         self.memory, self.known, self.bytes, self.peak = memory, set(), 0, 0
 
     def add(self, t):
-        if self.memory.plain(t):
+        if self.memory.here(t):
             storage = t.untyped_storage()
             key, nbytes = storage._cdata, storage.nbytes()
             if key not in self.known:
@@ -163,7 +166,7 @@ class Book(ledger.Ledger):
         met = super().storages(tensors, made)
         for s in met if made == ledger.BEFORE else ():
             if s.made == ledger.BEFORE and s not in self.found:
-                self.found[s] = next(self.bytes(t).clone() for t in tensors if self.memory.plain(t) and t.untyped_storage()._cdata == s.key)
+                self.found[s] = next(self.bytes(t).clone() for t in tensors if self.memory.here(t) and t.untyped_storage()._cdata == s.key)
         return met
 
     def bytes(self, t):
@@ -179,7 +182,7 @@ class Book(ledger.Ledger):
         return operators.mapped(x, self.described)
 
     def described(self, x):
-        if isinstance(x, torch.Tensor) and self.memory.plain(x):
+        if isinstance(x, torch.Tensor) and self.memory.here(x):
             return self.live[x.untyped_storage()._cdata], x.dtype, x.storage_offset(), x.size(), x.stride()
         return x.clone() if isinstance(x, torch.Tensor) else x
 
@@ -288,7 +291,7 @@ def test(name, program):
     book, graph, alive = recorded(program)
     peak = max(n + op["base"] for n, op in zip(live(graph), graph["ops"]))
     assert peak == alive, "%s: the graph's peak is %d, %d were alive" % (name, peak, alive)
-    left = {s.key: bytes(book.bytes(t).untyped_storage()) for t in program.lasting() if book.memory.plain(t)
+    left = {s.key: bytes(book.bytes(t).untyped_storage()) for t in program.lasting() if book.memory.here(t)
             for s in (book.live[t.untyped_storage()._cdata],) if s.lasts()}
     for seed in range(5):
         order = list(orders(graph, seed))
@@ -301,9 +304,33 @@ def test(name, program):
     return "%d operators, %d" % (len(book.calls), peak)
 
 
+def test_recorder(name):
+    """Trains with the hook and without, and looks at what the hook asks for after the third step."""
+    plain = PROGRAMS[name]()
+    for _ in range(5):
+        plain.step()
+    program, requests = PROGRAMS[name](), []
+    library = types.SimpleNamespace(plan=lambda request: requests.append(json.loads(request)))
+    hooked = hooks.Hooks(torch, recorder.Recorder(Memory(), types.SimpleNamespace(record="g.parquet"), library))
+    for _ in range(5):
+        program.step()
+    assert hooked.handles == [] and torch.utils._python_dispatch._get_current_dispatch_mode() is None, "the hook is there still"
+    assert all(map(torch.equal, program.lasting(), plain.lasting())), "%s: the hook changes what comes out" % name
+    assert len(requests) == 1, "%d requests" % len(requests)
+    graph = requests[0]["graph"]
+    named = {(op["phase"], op["name"]) for op in graph["ops"][1:]}
+    for expected in ((0, "0 addmm"), (1, "0 mm"), (1, "4 native_layer_norm_backward"), (2, "0.weight add_")):
+        assert expected in named, "%s: no %s among %s" % (name, expected, sorted(named))
+    changed = {state for op in graph["ops"][1:] for state in op["changes"]}
+    for expected in ("parameter 0.weight", "state momentum_buffer 0.weight", "gradient 0.weight", "random cpu"):
+        assert expected in changed, "%s: no %s among %s" % (name, expected, sorted(changed))
+    return "%d operators" % len(graph["ops"])
+
+
 if __name__ == "__main__":
     if not hasattr(torch._C, "_current_autograd_node"):
         print("PyTorch %s has no storages that tell when they go" % torch.__version__)
         sys.exit()
     for name, make in PROGRAMS.items():
         print("%s: %s" % (name, test(name, make())))
+    print("the hook: %s" % test_recorder("mlp, gradients stay"))

@@ -25,7 +25,7 @@ class Names(object):
                     self.add(value, ("state %s %s" % (key, path)).strip(), path)
 
     def add(self, tensor, name, path):
-        key = self.memory.key(tensor)
+        key = self.memory.key(getattr(tensor, "_local_tensor", tensor))  # of a DTensor
         if key:
             self.names.setdefault(key, name)
             self.owners.setdefault(key, path)
@@ -41,7 +41,7 @@ class Complete(object):
         self.tensors.sort(key=lambda s: s.made)
         self.number = {id(s): i for i, s in enumerate(self.tensors)}
         self.unnamed = {}
-        self.measured = [(0, None)] + ledger.gauge.results([op.measured for op in self.ops])  # nanoseconds, and bytes in use at most or None
+        self.measured = [(0, None)] + ledger.gauge.results([op.measured for op in self.ops])  # nanoseconds, and bytes in use or None
 
     def graph(self):
         paths, bases = self.paths(), self.bases()

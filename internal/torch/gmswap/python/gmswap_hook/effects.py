@@ -16,8 +16,8 @@ TYPES = [(re.compile(pattern), number) for pattern, number in (
     (r"native_dropout|bernoulli", DROPOUT),
     (r"_?(?:log_)?softmax", SOFTMAX),
     (r"(?:cat|add_?)$", JOIN),
-    (r"(?:relu|gelu|silu|elu|selu|celu|mish|glu|tanh|sigmoid|softplus|leaky_relu|hardswish|hardsigmoid|hardtanh|log_sigmoid|threshold)(?:_|$)",
-     ACTIVATION),
+    (r"(?:relu|gelu|silu|elu|selu|celu|mish|glu|tanh|sigmoid|softplus|leaky_relu|hardswish|hardsigmoid|hardtanh|log_sigmoid|threshold)"
+     r"(?:_|$)", ACTIVATION),
 )]
 
 # These wait for the device, and tell the program what came out: a number, or the size of the result.

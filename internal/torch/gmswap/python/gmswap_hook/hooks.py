@@ -240,6 +240,11 @@ def inside(modules):
     return list(found.values())
 
 
+def partly_compiled(model):
+    """Returns whether torch.compile made modules that are in a model."""
+    return any(isinstance(m, optimized()) or getattr(m, "_compiled_call_impl", None) is not None for m in model.modules())
+
+
 def optimized():
     """Returns the type of modules that torch.compile made of others."""
     return getattr(sys.modules.get("torch._dynamo.eval_frame"), "OptimizedModule", ())

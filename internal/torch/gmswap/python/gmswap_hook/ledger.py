@@ -98,10 +98,10 @@ class Ledger(object):
         return result
 
     def storages(self, tensors, made):
-        """Returns the storages of those tensors that are memory of the device, each once. What was not seen before is made by an operator."""
+        """Returns the storages of those tensors that are memory of the device, each once. What was not seen before is made there."""
         met = {}
         for t in tensors:
-            if self.memory.plain(t):
+            if self.memory.here(t):
                 s = self.meet(t.untyped_storage(), t, made)
                 met[s.key] = s
         return list(met.values())
@@ -140,7 +140,7 @@ class Ledger(object):
     def states(self, call, arguments, results, here):
         """Returns what a call reads and changes that is no memory of the device."""
         reads, changes = set(), set()
-        away = lambda tensors: not all(map(self.memory.plain, tensors))
+        away = lambda tensors: not all(map(self.memory.here, tensors))
         if call.collective():
             changes.add("collectives")
         if call.random():
@@ -159,7 +159,7 @@ class Ledger(object):
         return self.places.backward() if self.in_backward() else self.places.forward()
 
     def pass_on(self, changed):
-        """Returns the phase of an operator that changes memory. No phase comes back: a forward pass behind a backward pass is part of that."""
+        """Returns the phase of an operator that changes memory. No phase comes back: a forward pass behind a backward one is part of it."""
         if self.in_backward():
             self.phase = max(self.phase, BACKWARD)
         elif self.phase == BACKWARD and (self.updating or any(self.memory.parameter(s.key) for s in changed)):

@@ -127,6 +127,10 @@ class Memory(object):
     def plain(self, x):
         return isinstance(x, self.torch.Tensor) and x.is_cuda and x.layout == self.strided
 
+    def here(self, tensor):
+        """Returns whether a tensor is memory of this device."""
+        return self.plain(tensor) and tensor.device.index == self.device
+
     def storage(self, x):
         """Returns the storage of a tensor that is memory of a CUDA device, None for all else."""
         if not self.plain(x):

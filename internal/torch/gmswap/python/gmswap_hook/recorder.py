@@ -7,6 +7,7 @@ import weakref
 from . import say
 from .complete import Complete, Names
 from .graph import process
+from .hooks import partly_compiled
 from .ledger import Ledger
 from .measure import Gauge
 from .places import Places
@@ -31,9 +32,11 @@ class Recorder(object):
         self.handle = self.watch_optimizers()
 
     def watch_optimizers(self):
-        module = getattr(getattr(self.memory.torch, "optim", None), "optimizer", None)
-        register = getattr(module, "register_optimizer_step_pre_hook", None)
-        return register(self.optimizer) if register else None
+        try:
+            from torch.optim.optimizer import register_optimizer_step_pre_hook
+        except ImportError:
+            return None  # there is none before 2.0
+        return register_optimizer_step_pre_hook(self.optimizer)
 
     def optimizer(self, optimizer, args, kwargs):
         """Called before each step of an optimizer."""
@@ -119,6 +122,9 @@ class Recorder(object):
 
     def write(self):
         graph = Complete(self.ledger, Names(self.memory, self.models, self.optimizers)).graph()
+        if any(map(partly_compiled, self.models)):
+            graph["complete"] = False
+            say.line("the graph is not complete: what torch.compile made takes memory by itself")
         graph.update(name=self.name, device=self.memory.name(), process=process(self.memory))
         request = {"graph": graph, "device": ROOM, "host": 0, "policy": "none", "gpus": 1, "record": self.settings.record}
         self.library.plan(json.dumps(request).encode())
