@@ -117,6 +117,9 @@ func recorded(g *request.Graph) *store.Graph {
 		Capacity: p.Capacity, Source: graph.SourceRecorded, Host: p.Host, PID: p.PID, Rank: p.Rank, LocalRank: p.LocalRank,
 		WorldSize: p.WorldSize, Command: p.Command,
 	}}
+	if g.Shapes {
+		s.Meta.Source = graph.SourceShapes
+	}
 	for i, t := range g.Tensors {
 		saved := int32(i)
 		if g.Complete {

@@ -34,6 +34,7 @@ type Graph struct {
 	Tensors []Tensor `json:"tensors"`
 
 	Complete bool `json:"complete"` // all memory that the step takes is a tensor
+	Shapes   bool `json:"shapes"`   // nothing ran: what it is made from are shapes
 }
 
 // Process is where a step was recorded.
