@@ -138,6 +138,9 @@ func (r *reordering) text(base int64) string {
 	if r.before+base > 0 {
 		saved = 100 * float64(r.before-r.Peak) / float64(r.before+base)
 	}
+	if r.Rounds > 0 {
+		verdict += fmt.Sprintf("; random starts: %d", r.Rounds)
+	}
 	return fmt.Sprintf("%s: peak %s, %.1f%% below the program's %s; %s; %s", r.Method, units.Bytes(r.Peak+base), saved, units.Bytes(r.before+base), verdict,
 		r.took.Round(100*time.Microsecond))
 }

@@ -8,6 +8,8 @@ gmswap net gpt-7b,layers=4,seq=32Ki -o graph
 gmswap net resnet-32,batch=100 -o resnet
 gmswap plan graph -m 4GiB -o schedule
 gmswap plan resnet -m 110MiB --policy dymem -o resnet.schedule
+cp "$ROOT/testdata/graphs/vit-1-adam.parquet" step
+cp "$ROOT/testdata/graphs/alexnet-1-sgd.parquet" sgd
 cp "$ROOT/testdata/settings/gc.parquet" gc
 
 awk 'BEGIN {
