@@ -55,8 +55,8 @@ class Call(object):
         return self.packet in ANSWERS or any(map(self.tagged, ANSWERING))
 
     def written(self, arguments):
-        """Returns those of its tensors that it writes to: for a collective all of them, as those do not declare it."""
-        if self.collective():
+        """Returns those of its tensors that it writes to: all of them where it does not declare that."""
+        if namespace(self.function) == "c10d":
             return arguments
         return list(targets(self.function, self.args, self.kwargs)) if mutable(self.function) else []
 
