@@ -1,15 +1,17 @@
 """Writes the complete graph of one training step of a model, from its shapes: nothing is computed, and no memory is taken for tensors.
 
 Usage: gmswap record --all -o GRAPH -- python3 export.py MODEL [--batch N] [--optimizer sgd|adam] [--attention math] [--keep]
-                                                     [--row FILE]
+                                                     [--over] [--row FILE]
 
 The operators are those that PyTorch runs on the CPU, by gmswap's own recorder. Their durations are a roofline: the greater of FLOPs by RATE
 and of bytes that are read and written by BANDWIDTH. What an operator takes within itself is not known and counts nothing.
 
 Without --keep the program holds nothing longer than it needs it: each parameter has an optimizer and drops its gradient behind its update,
-as where updates run in the backward pass, and the batch is dropped behind the forward pass. With it one optimizer has all parameters, and the
-gradients and the batch stay until the next step. --row appends the numbers to a table. Before anything is written, the graph's peak is
-compared with that of storages that tell by themselves when they go, in a step of its own.
+as where updates run in the backward pass, and the batch is dropped behind the forward pass. With it one optimizer has all parameters, and
+the gradients and the batch stay until the next step. With --over, element-wise operators may write over arguments of the same size, as
+compiled code does: the graph says so, and PyTorch's operators do not. --row appends the numbers to a table.
+
+Before anything is written, the graph's peak is compared with that of storages that tell by themselves when they go, in a step of its own.
 """
 
 import argparse
@@ -66,6 +68,20 @@ class Roofline(object):
 
     def results(self, measured):
         return [(ns, None) for ns in measured]
+
+
+class Book(ledger.Ledger):
+    """Notes what element-wise operators make and what they could write that over."""
+
+    def begin(self):
+        super().begin()
+        self.over = []  # pairs of storages
+
+    def note(self, call, arguments, given, results, measured):
+        super().note(call, arguments, given, results, measured)
+        if call.tagged("pointwise") and not effects.mutable(call.function):
+            made = self.storages(results, ledger.BEFORE)
+            self.over += [(m, s) for m in made for s in given if s is not m and (s.nbytes, s.dtype) == (m.nbytes, m.dtype)]
 
 
 class Alive(TorchDispatchMode):
@@ -143,7 +159,7 @@ def record(program, memory):
     for m in program.model.modules():
         m.register_forward_pre_hook(lambda m, args: where.enter(m))
         m.register_forward_hook(lambda m, args, out: where.leave())
-    book = ledger.Ledger(memory, where, Roofline())
+    book = Book(memory, where, Roofline())
     for o in program.optimizers:
         o.register_step_pre_hook(lambda *_: book.update())
     program.step()  # makes the optimizer's state
@@ -178,6 +194,16 @@ def lasting(program):
             yield from (t for t in state.values() if isinstance(t, torch.Tensor))
 
 
+def graph(program, memory, book, over):
+    """Returns the graph of the step that a book has."""
+    made = complete.Complete(book, complete.Names(memory, [program.model], program.optimizers))
+    described = made.graph()
+    for new, old in book.over if over else ():
+        if id(old) in made.number:  # it does not last
+            described["tensors"][made.number[id(new)]].setdefault("over", []).append(made.number[id(old)])
+    return described
+
+
 def peak(described):
     """Returns the most bytes in use of a graph."""
     change = [0] * (len(described["ops"]) + 1)
@@ -198,6 +224,7 @@ def parse():
     p.add_argument("--optimizer", choices=("sgd", "adam"), default="adam")
     p.add_argument("--attention", choices=("math", "fused"), default="fused", help="how scaled_dot_product_attention is computed")
     p.add_argument("--keep", action="store_true", help="keep the gradients until the next step")
+    p.add_argument("--over", action="store_true", help="element-wise operators may write over their arguments")
     p.add_argument("--row", metavar="FILE", help="append the numbers to this table")
     return p.parse_args()
 
@@ -226,8 +253,8 @@ def row(arguments, program, described, alive):
     states = {t.untyped_storage()._cdata: t.untyped_storage().nbytes() for o in program.optimizers for state in o.state.values()
               for key, t in state.items() if key != "step" and isinstance(t, torch.Tensor)}
     return {"model": arguments.model, "batch": arguments.batch, "optimizer": arguments.optimizer, "attention": arguments.attention,
-            "keep": int(arguments.keep), "operators": len(described["ops"]) - 1, "with_views": alive.calls, "peak_bytes": alive.peak,
-            "state_bytes": sum(states.values())}
+            "keep": int(arguments.keep), "over": int(arguments.over), "operators": len(described["ops"]) - 1, "with_views": alive.calls,
+            "peak_bytes": alive.peak, "state_bytes": sum(states.values())}
 
 
 def append(file, row):
@@ -245,7 +272,7 @@ def main():
         memory = Memory()
         program = Program(arguments)
         book, alive = record(program, memory)
-        described = complete.Complete(book, complete.Names(memory, [program.model], program.optimizers)).graph()
+        described = graph(program, memory, book, arguments.over)
         found = row(arguments, program, described, alive)
     if book.wrong is not None or peak(described) != alive.peak:
         sys.exit("the graph's peak is %d bytes, %d were alive; %s" % (peak(described), alive.peak, book.wrong or ""))

@@ -15,6 +15,7 @@ for model in alexnet vgg mnasnet mobilenet efficientnet vit bert roberta; do
 		one $model-$batch-adam-keep $model --batch $batch --keep
 		one $model-$batch-sgd $model --batch $batch --optimizer sgd
 	done
+	one $model-32-adam-over $model --batch 32 --over
 done
 for batch in 1 32; do
 	one vit-math-$batch-adam vit --batch $batch --attention math

@@ -75,6 +75,7 @@ type Tensor struct {
 	RecomputeNS int64     `json:"recompute_ns"`
 	From        []int32   `json:"from"`
 	Row         int64     `json:"row"`
+	Over        []int32   `json:"over"`
 }
 
 // Answer is a schedule and its predicted times and peaks, as JSON.
@@ -146,7 +147,7 @@ func (g *Graph) Swap() *swap.Graph {
 	for i, t := range g.Tensors {
 		s.Tensors[i] = swap.Tensor{
 			Name: t.Name, Bytes: t.Bytes, Made: t.Made, Uses: t.Uses, Layer: t.Layer, Role: t.Role,
-			Changed: t.Changed, Recompute: time.Duration(t.RecomputeNS), From: t.From, Row: t.Row,
+			Changed: t.Changed, Over: t.Over, Recompute: time.Duration(t.RecomputeNS), From: t.From, Row: t.Row,
 		}
 	}
 	return s

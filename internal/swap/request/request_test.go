@@ -68,17 +68,17 @@ func FuzzCheck(f *testing.F) {
 	})
 }
 
-// TestStates numbers states by their names, in the order of their first mention, and lists them ascending.
-func TestStates(t *testing.T) {
+// TestComplete takes what a complete graph has. States are numbered in the order in which their names come, and listed ascending.
+func TestComplete(t *testing.T) {
 	r := read(t, `{"graph": {"complete": true, "ops": [{"reads": ["b"]}, {"reads": ["a", "b"], "changes": ["c"]}],
-		"tensors": [{"bytes": 1, "uses": [1], "changed": [1]}]}}`)
+		"tensors": [{"bytes": 1, "uses": [1], "changed": [1]}, {"bytes": 1, "made": 1, "uses": [1], "over": [0]}]}}`)
 	g := r.Graph.Swap()
 	if err := g.Validate(); err != nil {
 		t.Fatal(err)
 	}
 	o := g.Ops[1]
 	if !g.Complete || !slices.Equal(g.States, []string{"b", "a", "c"}) || !slices.Equal(o.Reads, []int32{0, 1}) || !slices.Equal(o.Changes, []int32{2}) ||
-		!slices.Equal(g.Tensors[0].Changed, []int32{1}) {
+		!slices.Equal(g.Tensors[0].Changed, []int32{1}) || !slices.Equal(g.Tensors[1].Over, []int32{0}) {
 		t.Errorf("%+v", g)
 	}
 	r.Graph.Ops[0].Reads = []string{"b", "b"}

@@ -41,8 +41,10 @@ func TestBundledGraphs(t *testing.T) {
 			name += "-math"
 		}
 		name += "-" + column("batch") + "-" + column("optimizer")
-		if column("keep") == "1" {
-			name += "-keep"
+		for _, flag := range []string{"keep", "over"} {
+			if column(flag) == "1" {
+				name += "-" + flag
+			}
 		}
 		g, err := store.ReadGraph(filepath.Join(root, "testdata/graphs", name+".parquet"))
 		if err != nil {
