@@ -58,7 +58,7 @@ func newStep(g *store.Graph) *step {
 		Graph: g.Name, Device: g.Device, Operators: len(g.Ops), Tensors: len(g.Tensors), Complete: g.Complete, ComputeNS: int64(g.Compute()),
 		Order: g.Meta.Order, LowerBound: g.Meta.LowerBound, PeakOp: -1,
 	}
-	for i, used := range g.Plain() {
+	for i, used := range ordering.Loads(g.Graph) {
 		if s.PeakOp < 0 || used > s.Peak {
 			s.Peak, s.PeakOp, s.PeakName = used, i, g.Ops[i].Name
 		}
@@ -69,7 +69,7 @@ func newStep(g *store.Graph) *step {
 		return s
 	}
 	if program, ok := ordering.Program(g.Graph); ok {
-		for _, used := range program.Plain() {
+		for _, used := range ordering.Loads(program) {
 			s.Program = max(s.Program, used)
 		}
 		s.lines = append(s.lines, lineOf(program, "the program's order"))
@@ -87,7 +87,7 @@ func newStep(g *store.Graph) *step {
 func lineOf(g *swap.Graph, name string) report.Line {
 	line := report.Line{Name: name}
 	var now int64
-	for i, used := range g.Plain() {
+	for i, used := range ordering.Loads(g) {
 		line.TimeNS, line.Bytes = append(line.TimeNS, now), append(line.Bytes, used)
 		now += int64(g.Ops[i].Duration)
 	}

@@ -210,11 +210,24 @@ func agree(is, was []access, places []int32) error {
 	return nil
 }
 
-// peakOf returns the most bytes in use in a step that moves nothing.
+// peakOf returns the most bytes in use in a step that moves nothing. A tensor that is written over another one, which is used for the last time
+// then, takes no memory beside that.
 func peakOf(g *swap.Graph) int64 {
+	used := g.Plain()
+	given := map[int32]bool{}
+	for i := range g.Tensors {
+		t := &g.Tensors[i]
+		for _, over := range t.Over {
+			if old := &g.Tensors[over]; old.Last() == t.Made && old.Bytes >= t.Bytes && !given[over] {
+				given[over] = true
+				used[t.Made] -= t.Bytes
+				break
+			}
+		}
+	}
 	var peak int64
-	for _, used := range g.Plain() {
-		peak = max(peak, used)
+	for _, bytes := range used {
+		peak = max(peak, bytes)
 	}
 	return peak
 }

@@ -32,6 +32,16 @@ func Problem(g *swap.Graph) *order.Problem {
 	return p
 }
 
+// Loads returns, for each operator, the bytes in use in a step that moves nothing, with tensors written over others where they may be.
+func Loads(g *swap.Graph) []int64 {
+	p := Problem(g)
+	loads, base := order.Link(p).Loads(order.Program(p.Ops())), Lasting(g)
+	for i := range loads {
+		loads[i] += base
+	}
+	return loads
+}
+
 // touching returns the operators that make or use a tensor.
 func touching(t *swap.Tensor) []int32 {
 	if t.Uses[0] == t.Made {
