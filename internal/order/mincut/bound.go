@@ -14,16 +14,16 @@ import (
 
 // Cutter computes the bounds of single operators of a problem.
 type Cutter struct {
-	links *order.Links
-	side  []side
-	stack []int32
-	bound []int64 // by operator; -1 for one that is not computed
-	net   network
-	nodes []int32 // by operator: its node in the network, if it is free
-
 	// Turns are pairs of operators beside those of the problem, the first of which comes before the second.
 	Turns [][2]int32
-	free  []int32
+
+	links *order.Links
+	side  []side
+	free  []int32 // operators that are on neither side
+	nodes []int32 // by operator: its node in the network, if it is free
+	stack []int32
+	net   network
+	bound []int64 // by operator; -1 for one that is not computed
 }
 
 // side is where an operator is bound to be.
