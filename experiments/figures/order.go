@@ -35,7 +35,7 @@ const (
 )
 
 // orderOptions are those of gmplan order.
-var orderOptions = orders.Options{Rounds: 3, States: 1 << 20, Nodes: 16}
+var orderOptions = orders.Options{States: 1 << 20, Nodes: 16}
 
 // measureOrder orders DTR's logs, randomly wired networks, and exported steps of training.
 func measureOrder(e *experiment) error {

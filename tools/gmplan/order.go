@@ -21,7 +21,7 @@ type orderCmd struct {
 	Output string        `short:"o" placeholder:"FILE" help:"The file for the graph in its new order. Standard output by default."`
 	Solver string        `default:"auto" help:"The solver, see above."`
 	Time   time.Duration `default:"10s" help:"How long to search at most (${default}). Ctrl-C also ends the search and keeps the best order."`
-	Rounds int           `default:"3" placeholder:"N" help:"With auto: how many random starts are improved (${default}) while the order is not proven optimal."`
+	Rounds int           `placeholder:"N" help:"With auto: how many random starts are improved while the order is not proven optimal; 3 by default, more for small graphs."`
 	Seed   uint64        `placeholder:"N" help:"The seed of random starts."`
 	LP     string        `name:"lp" placeholder:"FILE" help:"Also write the problem as MODeL's integer program, in CPLEX's LP format for glpsol or cbc."`
 

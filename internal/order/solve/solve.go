@@ -27,7 +27,7 @@ func (r *Result) Optimal() bool { return r.Peak <= r.Bound }
 
 // Options bound the search.
 type Options struct {
-	Rounds int    // random starts that are improved, at most
+	Rounds int    // random starts that are improved, at most; by default 3, and more for small problems
 	States int    // sets that the exact search looks at, at most
 	Nodes  int    // nodes of branch and bound, at most
 	Seed   uint64 // of the random starts
@@ -38,7 +38,7 @@ func Order(ctx context.Context, l *order.Links, options Options) *Result {
 	s := newSearch(l, options)
 	s.best.Order, s.best.Method = order.Program(l.Problem.Ops()), "program"
 	s.best.Peak, _ = order.Peak(l.Loads(s.best.Order))
-	for _, step := range []func(context.Context){s.rules, s.climbs, s.improveStarts, s.exact, s.branch, s.random} {
+	for _, step := range []func(context.Context){s.rules, s.climbs, s.improveStarts, s.exactSoon, s.branch, s.random, s.exactLast} {
 		step(ctx)
 		s.raise(ctx)
 		if s.best.Optimal() || ctx.Err() != nil {
@@ -161,13 +161,26 @@ func (s *search) improve(ctx context.Context, made []int32, method string) {
 // divisions is how many cuts divide an order at most.
 const divisions = 500
 
-// exact searches a small problem.
-func (s *search) exact(ctx context.Context) {
+// exactSoon searches a small problem for a short time.
+func (s *search) exactSoon(ctx context.Context) { s.exact(ctx, min(s.States, soonStates)) }
+
+// exactLast searches it for long, below the best peak that other methods have found.
+func (s *search) exactLast(ctx context.Context) {
+	if s.States > soonStates {
+		s.exact(ctx, s.States)
+	}
+}
+
+// soonStates is how many sets are looked at in a part of a second.
+const soonStates = 150_000
+
+// exact searches a small problem, looking at so many sets at most.
+func (s *search) exact(ctx context.Context, states int) {
 	n := s.Problem.Ops()
 	if n > downsets.MaxOps {
 		return
 	}
-	made, result := downsets.Search(ctx, s.Links, order.Program(n), 0, n, downsets.Limits{Enough: s.best.Bound, Below: s.best.Peak, States: s.States})
+	made, result := downsets.Search(ctx, s.Links, order.Program(n), 0, n, downsets.Limits{Enough: s.best.Bound, Below: s.best.Peak, States: states})
 	switch result {
 	case downsets.Found:
 		s.take(made, "exact")
@@ -177,10 +190,20 @@ func (s *search) exact(ctx context.Context) {
 	}
 }
 
+// By default so many operators are ordered at random, in all rounds together, but in no fewer rounds.
+const (
+	roundOps    = 6000
+	leastRounds = 3
+)
+
 // random improves random starts.
 func (s *search) random(ctx context.Context) {
 	rng := rand.New(rand.NewPCG(s.Seed, 0))
-	for range s.Rounds {
+	rounds := s.Rounds
+	if rounds == 0 {
+		rounds = max(leastRounds, roundOps/max(1, s.Problem.Ops()))
+	}
+	for range rounds {
 		if s.raise(ctx); s.best.Optimal() || ctx.Err() != nil {
 			return
 		}
