@@ -13,7 +13,7 @@ type Problem struct {
 	Graph    *swap.Graph
 	Limits   swap.Limits
 	Readers  swap.Lists
-	writers  swap.Lists
+	Writers  swap.Lists
 	Backward int32           // the first operator behind the forward pass
 	Begin    []time.Duration // of each operator when nothing waits, and the end of the last
 	Plain    []int64         // bytes in use at each operator when nothing is moved
@@ -32,8 +32,8 @@ type spare struct {
 }
 
 func New(g *swap.Graph, limits swap.Limits) *Problem {
-	p := &Problem{Graph: g, Limits: limits, Readers: g.Readers(), writers: g.Writers(), Plain: g.Plain()}
-	p.Remake = newRemake(g, &p.writers)
+	p := &Problem{Graph: g, Limits: limits, Readers: g.Readers(), Writers: g.Writers(), Plain: g.Plain()}
+	p.Remake = newRemake(g, &p.Writers)
 	p.Begin = make([]time.Duration, len(g.Ops)+1)
 	for i := range g.Ops {
 		p.Begin[i+1] = p.Begin[i] + g.Ops[i].Duration
@@ -82,7 +82,7 @@ func (p *Problem) MainGaps() []Gap {
 // AtLeast returns the bytes that are in use at an operator when some tensors are there beside its own.
 func (p *Problem) AtLeast(op int32, others []int32) int64 {
 	least := p.Graph.Ops[op].Base
-	own := slices.Concat(p.Readers.Of(op), p.writers.Of(op), others)
+	own := slices.Concat(p.Readers.Of(op), p.Writers.Of(op), others)
 	slices.Sort(own)
 	for _, t := range slices.Compact(own) {
 		least += p.Graph.Tensors[t].Bytes

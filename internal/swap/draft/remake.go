@@ -57,6 +57,18 @@ func (r *Remake) order(t, next int32) int32 {
 	return next + 1
 }
 
+// Able reports whether a tensor's operator can be run again.
+func (r *Remake) Able(t int32) bool { return r.able[t] }
+
+// Ordered lists all tensors, each behind those that it is computed from.
+func (r *Remake) Ordered() []int32 {
+	all := make([]int32, len(r.Rank))
+	for t, rank := range r.Rank {
+		all[rank] = int32(t)
+	}
+	return all
+}
+
 // Recipe is how tensors are recomputed before an operator.
 type Recipe struct {
 	Ghosts []int32 // to be computed before, in this order
