@@ -11,6 +11,7 @@
 //	graph.go, schedule.go, lists.go, names.go   steps, schedules and limits, and their names in files
 //	store       their Parquet files
 //	policy      what makes schedules: auto, joint and the policies that auto tries; draft is what policies are made of, papers their rivals
+//	remat       schedules that recompute and copy nothing, and relax how fast such a step can be at best; evict runs steps that evict as they go
 //	check       proves a schedule right; simulate and timeline run it in virtual time
 //	lifetimes   what lives on the device under a schedule; gtbm places it as Dymem does
 //	alpha       MEMO's fraction in closed form

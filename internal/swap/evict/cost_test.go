@@ -59,7 +59,7 @@ func TestUntil(t *testing.T) {
 		{Bytes: 1, Made: 4, Uses: []int32{8}, Recompute: 1, From: []int32{4, 5}}, //
 	}}
 	want := []int32{math.MaxInt32, -1, math.MaxInt32, 5, 5, -1, 4}
-	if got := until(g, draft.New(g, swap.Limits{}).Remake); !slices.Equal(got, want) {
+	if got := Until(draft.New(g, swap.Limits{})); !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }

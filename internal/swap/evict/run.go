@@ -43,7 +43,7 @@ type Run struct {
 func Plan(p *draft.Problem, m Memory) ([]swap.Action, error) {
 	n := len(p.Graph.Tensors)
 	r := &Run{
-		Problem: p, Costs: newCosts(p.Graph), memory: m, until: until(p.Graph, p.Remake),
+		Problem: p, Costs: newCosts(p.Graph), memory: m, until: Until(p),
 		here: make([]bool, n), held: make([]int32, n), touched: make([]time.Duration, n), next: make([]int32, n),
 	}
 	for op := range p.Ops() {

@@ -3,13 +3,13 @@ package evict
 import (
 	"math"
 
-	"gm/internal/swap"
 	"gm/internal/swap/draft"
 )
 
-// until returns, for each tensor, the last operator before which it can be recomputed whatever else is not there: what cannot be recomputed
+// Until returns, for each tensor, the last operator before which it can be recomputed whatever else is not there: what cannot be recomputed
 // that it is computed from, by others or not, still is in its last use then. It is -1 for a tensor that cannot be recomputed.
-func until(g *swap.Graph, remake *draft.Remake) []int32 {
+func Until(p *draft.Problem) []int32 {
+	g, remake := p.Graph, p.Remake
 	all := make([]int32, len(g.Tensors))
 	for _, t := range remake.Ordered() {
 		all[t] = -1

@@ -52,7 +52,7 @@ func (f *family) start() error {
 // enough reports whether one of the fast policies has a schedule for an amount of memory.
 func (f *family) enough(bytes int64) bool {
 	f.Limits.Device = bytes
-	for _, plan := range []planner{planBelady, planFloor} {
+	for _, plan := range []planner{planBelady, planFloor, planSketch} {
 		if actions, err := plan(f.problem); err == nil && f.accept(actions) == nil {
 			return true
 		}

@@ -56,7 +56,7 @@ func (m *maker) add(bytes int64) error {
 			return err
 		}
 	}
-	for _, plan := range []planner{planFloor, planBelady, planDymem} {
+	for _, plan := range []planner{planSketch, planFloor, planBelady, planDymem} {
 		if err := m.addPlan(plan); err != nil {
 			return err
 		}

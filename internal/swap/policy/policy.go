@@ -6,6 +6,7 @@
 //	joint.go     joint: for each tensor keep, copy or recompute. candidate.go, choose.go and improve.go choose; levels.go counts memory
 //	realize.go   trips and actions for what was chosen
 //	bound.go     a lower bound of the time of a step
+//	remat.go    recomputation alone, by package remat
 //	floor.go     DeepSpeed's, memo.go MEMO's, dymem.go Dymem's, belady.go Belady's
 //	state.go     what all of them work on
 package policy
@@ -41,14 +42,17 @@ type ShortError = draft.ShortError
 // Policies lists the policies, the default first.
 func Policies() []Policy {
 	return []Policy{
-		{autoName, "the fastest of what joint, floor, memo, belady and dymem make for some amounts of memory around and below the limit; more memory is never slower", planAuto},
+		{autoName, "the fastest of what joint, floor, memo, belady, dymem and remat make for some amounts of memory around and below the limit; more memory is never slower", planAuto},
 		{"joint", "for each tensor the cheapest of keeping, copying and recomputing, by simulation", planJoint},
 		{"floor", "copy all, bring back the largest while they fit, copy the rest back in time (DeepSpeed)", planFloor},
 		{"memo", "copy inputs and attention of each layer and a part of the rows of others, recompute the rest (MEMO); memo=0.5 names the part", planMemo},
 		{"dymem", "copy what convolutions, pooling, activations and norms read; wait only where memory is short (Dymem)", planDymem},
+		{"remat", "recompute, and copy nothing: what is held between its uses, and from when, by search", planRemat},
 		{"superneurons", "copy what convolutions make, least recently used first; recompute cheap layers (SuperNeurons)", paper(papers.SuperNeurons)},
 		{"vdnn-all", "copy the input of each layer, with a barrier behind each (vDNN)", paper(papers.VDNNAll)},
 		{"vdnn-conv", "copy the input of each convolution, with a barrier behind each (vDNN)", paper(papers.VDNNConv)},
+		{"dtr", "recompute, and copy nothing: the cheapest for their bytes and age go first, on PyTorch's allocator (DTR)", paper(papers.DTR)},
+		{"coop", "recompute, and copy nothing: the cheapest that lie next to each other go first (Coop)", paper(papers.Coop)},
 		{"belady", "where memory is short: what is needed furthest in the future goes first", planBelady},
 		{"latency", "where memory is short: the greatest bytes x time to the next use go first (Ravenstore)", paper(papers.Latency)},
 		{"lru", "where memory is short: the least recently used goes first", paper(papers.LRU)},

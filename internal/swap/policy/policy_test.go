@@ -62,6 +62,16 @@ func TestPolicies(t *testing.T) {
 		{"fifo", "ccccc", 100, 400, "o0@1 f0@4 p0@7"},
 		{"latency", "ccccc", 100, 400, "o0@1 f0@4 p0@7"},
 
+		// What is recomputed comes back with what it is computed from, which stays until its own use if there is room, and goes again if not.
+		{"dtr", "ccccc", 100, 400, "f0@4 r0@8"},
+		{"dtr", "ccccc", 100, 300, "f0@3 f1@4 r0@7 r1@7"},
+		{"coop", "ccccc", 100, 400, "f0@4 r0@8"},
+		{"coop", "ccccc", 100, 300, "f0@3 f1@4 r0@7 r1@7"},
+		{"remat", "ccccc", 100, 500, ""},
+		{"remat", "ccccc", 100, 400, "f0@2 r0@8"},
+		{"remat", "ccccc", 100, 300, "f0@2 f1@3 r0@7 r1@7"},
+		{"remat", "ccccc", 100, 200, "f0@2 f1@3 f2@4 r0@6 r1@6 f0@6 r2@6 r0@8"},
+
 		// Where copies can be hidden nothing is recomputed, where they cannot something is.
 		{"joint", "ccccc", 100, 400, "o0@1 f0@2 p0@7"},
 		{"joint", "ccccc", 1000, 4000, "f0@2 r0@8"},
