@@ -119,7 +119,6 @@ func (r *Run) recompute(t int32) error {
 		r.held[from]--
 		r.touched[from] = r.Now
 	}
-	r.touched[t] = r.Now
 	return nil
 }
 

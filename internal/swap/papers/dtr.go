@@ -61,14 +61,14 @@ func bestFit(p *evict.Pool, bytes int64) int {
 	return best
 }
 
-// victim returns the tensor that goes first, or evict.None.
+// victim returns the tensor that goes first, of equal ones the lowest, or evict.None.
 func (d *dtr) victim(r *evict.Run) int32 {
 	victim, least := evict.None, math.Inf(1)
 	for _, b := range d.pool.Blocks {
 		if b.Tensor == evict.None || !r.Evictable(b.Tensor) {
 			continue
 		}
-		if h := worth(r, b.Tensor) / float64(b.Bytes); h < least || h == least && b.Tensor < victim {
+		if h := worth(r, b.Tensor) / float64(b.Bytes); h < least {
 			victim, least = b.Tensor, h
 		}
 	}
