@@ -17,7 +17,7 @@ func TestAutoAmongOthers(t *testing.T) {
 		g := transformer(layers, 16384)
 		_, top := draft.Over(g.Plain(), 0)
 		r := rand.New(rand.NewPCG(uint64(layers), 0))
-		for i := range 6 {
+		for i := range 4 {
 			l := swap.Limits{Device: g.Least() + r.Int64N(top-g.Least()), Host: math.MaxInt64, Link: pcie}
 			if i%2 == 1 {
 				l.Host = int64((0.02 + 0.1*r.Float64()) * float64(top-g.Least()))

@@ -5,5 +5,6 @@
 //	undo.go      changes of it, which can be undone
 //	drop.go      what is dropped where memory is short: the cheapest first
 //	search.go    holding some of it again, and dropping others
+//	online.go    schedules made as the step goes, where there is no other
 //	actions.go   the actions of a schedule
 package remat

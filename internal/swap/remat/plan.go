@@ -7,14 +7,21 @@ import (
 	"gm/internal/swap/draft"
 )
 
-// Plan returns a schedule that recomputes, the best that a search of some seconds finds. It does the same every time. The error is a
-// *[draft.ShortError].
+// Plan returns a schedule that recomputes, the best that a search of some seconds finds or, where that finds none, one made as
+// the step goes. It does the same every time. The error is a *[draft.ShortError].
 func Plan(p *draft.Problem) ([]swap.Action, error) {
 	best := begin(p, true, mostWork/4)
 	if s := begin(p, false, mostWork/4); s.better(best) {
 		best = s
 	}
-	return newSearch(best).run(mostRounds, mostWork)
+	actions, err := newSearch(best).run(mostRounds, mostWork)
+	if err == nil {
+		return actions, nil
+	}
+	if actions, failed := online(p); failed == nil {
+		return actions, nil
+	}
+	return nil, err
 }
 
 // Sketch does so with a search of some milliseconds, and gives up soon where memory is very short.

@@ -13,6 +13,7 @@ const (
 	mostRounds = 3000
 	eachRounds = 20 // of a tensor that can be recomputed
 	mostWork   = 2e8
+	untilFound = 4 // of that, the part in which there has to be a schedule
 )
 
 // search improves a schedule (ruin and recreate; Schrimpf et al., J. Comput. Phys. 2000): each round holds a few tensors that are dropped, drops
@@ -37,7 +38,7 @@ func (s *search) run(rounds int, work int64) ([]swap.Action, error) {
 	s.keep()
 	s.most = work
 	rounds = min(rounds, eachRounds*len(s.able))
-	for i := 0; i < rounds && s.work < work; i++ {
+	for i := 0; i < rounds && s.work < work && (s.found || s.work < work/untilFound); i++ {
 		left := 1 - max(float64(i)/float64(rounds), float64(s.work)/float64(work))
 		if !s.round(slack * left * s.r.Float64()) {
 			break
