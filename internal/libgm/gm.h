@@ -174,6 +174,9 @@ void gm_swap_close(int device);
  * the fields). It copies the answer, another JSON text that was checked, at most room bytes with the final 0, and returns its whole
  * length, or -1. It takes up to seconds, two minutes at most, and needs no device. */
 int64_t gm_swap_plan(const char *request, size_t n, char *answer, size_t room);
+/* gm_order does the same with a request for an order of operators (internal/order/request has the fields). It takes two seconds longer
+ * than the request allows at most. */
+int64_t gm_order(const char *request, size_t n, char *answer, size_t room);
 
 #ifdef __cplusplus
 }

@@ -13,16 +13,28 @@ import (
 )
 
 //export go_swap_plan
-func go_swap_plan(text *C.char, n C.size_t, answer *C.char, room C.size_t) (length C.int64_t) {
+func go_swap_plan(text *C.char, n C.size_t, answer *C.char, room C.size_t) C.int64_t {
+	return plan("swap", client.Planner.Schedule, text, n, answer, room)
+}
+
+//export go_order
+func go_order(text *C.char, n C.size_t, answer *C.char, room C.size_t) C.int64_t {
+	return plan("order", client.Planner.Order, text, n, answer, room)
+}
+
+// request has a planner answer a JSON text by another.
+type request func(client.Planner, context.Context, []byte) ([]byte, error)
+
+// plan copies the answer to a request, and returns its length, or -1.
+func plan(what string, ask request, text *C.char, n C.size_t, answer *C.char, room C.size_t) (length C.int64_t) {
 	defer func() {
 		if r := recover(); r != nil {
-			self.log.printf("swap: BUG: %v\n%s", r, debug.Stack())
+			self.log.printf("%s: BUG: %v\n%s", what, r, debug.Stack())
 			fail(fmt.Sprint("BUG: ", r))
 			length = -1
 		}
 	}()
-	planner := client.Planner{Path: plannerPath()}
-	made, err := planner.Schedule(context.Background(), unsafe.Slice((*byte)(unsafe.Pointer(text)), int(n)))
+	made, err := ask(client.Planner{Path: plannerPath()}, context.Background(), unsafe.Slice((*byte)(unsafe.Pointer(text)), int(n)))
 	if err != nil {
 		fail(err.Error())
 		return -1

@@ -1,7 +1,8 @@
-// Package planner plans for the processes of a job, outside of them: layouts of iterations, the plans of files, swap schedules. libgm.so,
-// in those processes, has the client (package client) and follows what it is answered once that is checked.
+// Package planner plans for the processes of a job, outside of them: layouts of iterations, the plans of files, swap schedules, orders of
+// operators. libgm.so, in those processes, has the client (package client) and follows what it is answered once that is checked.
 //
 //	planner.go  the planner, a process for one request: it reads that from standard input and answers on standard output
+//	order.go    orders of operators
 //	service.go  the socket of a run, whose owner starts a planner for each request
 //
 // The owner of a run parses nothing of a request but its frame. A planner that fails, hangs, is killed or takes all memory is one process,
@@ -58,7 +59,7 @@ func serve(in io.Reader, out io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("read a request: %w", err)
 	}
-	if asked.Kind != wire.AskSchedule { // for that the job waits
+	if asked.Kind != wire.AskSchedule && asked.Kind != wire.AskOrder { // for these the job waits
 		lowerPriority()
 	}
 	answered, err := plans(asked)
@@ -96,6 +97,8 @@ func plans(m wire.Message) (answered wire.Message, err error) {
 	case wire.AskSchedule:
 		text, err := answer.Make(m.Body)
 		return wire.Message{Kind: wire.Schedule, Body: text}, err
+	case wire.AskOrder:
+		return orders(m.Body)
 	}
 	return answered, fmt.Errorf("a message of kind %d is not a request", m.Kind)
 }

@@ -79,6 +79,13 @@ func TestPlans(t *testing.T) {
 			t.Errorf("schedule %s, %v", text, err)
 		}
 	})
+	all.Go(func() {
+		// Operator 1 makes what only the last one needs: it runs right before that.
+		request := `{"ops": 4, "limit_ns": 60000000000, "tensors": [{"bytes": 64, "ops": [0, 2]}, {"bytes": 64, "ops": [1, 3]}, {"bytes": 1, "ops": [2, 3]}]}`
+		if text, err := p.Order(t.Context(), []byte(request)); err != nil || !strings.Contains(string(text), `"order":[0,2,1,3],"peak":65,"bound":65`) {
+			t.Errorf("order %s, %v", text, err)
+		}
+	})
 	all.Wait()
 	if err := s.Close(); err != nil {
 		t.Error(err)

@@ -141,6 +141,7 @@ static void ask(struct worker *w)
 		CHECK(s.host_bytes >= 0 && s.host_bytes <= s.host_peak && s.host_peak <= (int64_t)HOST_BYTES);
 	GM(w, CHECK(gm_swap_open(device, HOST_BYTES, 0) == -1));
 	GM(w, CHECK(gm_swap_plan("{", 1, answer, sizeof answer) == -1));
+	GM(w, CHECK(gm_order("{", 1, answer, sizeof answer) == -1));
 	GM(w, CHECK(gm_swap_left(device, INT64_C(1) << 40, NULL) == -1));
 	for (int i = 0; i < w->count; i++)
 		if (w->tensors[i].ticket)

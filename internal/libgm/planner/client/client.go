@@ -14,6 +14,7 @@ import (
 
 	"gm/internal/blocks"
 	"gm/internal/libgm/planner/wire"
+	ordering "gm/internal/order/request"
 	"gm/internal/swap/request"
 )
 
@@ -24,6 +25,8 @@ const (
 	// schedule.
 	LayoutTime   = time.Minute
 	ScheduleTime = 2 * time.Minute
+	// orderSlack is how much longer than the search that was asked for an order may take: a planner is started, and may have to wait.
+	orderSlack = 2 * time.Second
 )
 
 // Word is the command of gmstitch and gmswap that plans: it reads one request from standard input and writes one answer to standard output.
@@ -90,6 +93,24 @@ func (p Planner) Schedule(ctx context.Context, text []byte) ([]byte, error) {
 	}
 	if err := asked.Check(answer); err != nil {
 		return nil, fmt.Errorf("the planner's answer is not a schedule: %w", err)
+	}
+	return answer, nil
+}
+
+// Order requests an order of operators, and returns the answer if it is right for the request. Both are JSON texts (package order/request).
+func (p Planner) Order(ctx context.Context, text []byte) ([]byte, error) {
+	asked, err := ordering.Read(text)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, asked.Limit()+orderSlack)
+	defer cancel()
+	answer, err := p.request(ctx, wire.Message{Kind: wire.AskOrder, Body: text}, wire.Order)
+	if err != nil {
+		return nil, err
+	}
+	if err := asked.Check(answer); err != nil {
+		return nil, fmt.Errorf("the planner's answer is not an order: %w", err)
 	}
 	return answer, nil
 }

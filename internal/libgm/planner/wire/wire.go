@@ -33,6 +33,8 @@ const (
 	Cycle                       // a plan that blocks.Cyclic follows
 	Schedule                    // a swap schedule (package request), in JSON
 	Failure                     // why there is no answer, as text
+	AskOrder                    // a request for an order of operators (package order/request), in JSON: answered by Order
+	Order                       // an order of operators, likewise
 )
 
 const (
@@ -49,7 +51,7 @@ const (
 	MaxName = 4096
 	// MaxText is the most bytes of a failure.
 	MaxText = 4096
-	// MaxJSON is the most bytes of a request for a swap schedule, and of its answer.
+	// MaxJSON is the most bytes of a request for a swap schedule or an order, and of its answer.
 	MaxJSON = 128 << 20
 )
 
@@ -60,7 +62,7 @@ func bound(k Kind) int64 {
 		return 4 + MaxRequests*requestSize
 	case AskFile:
 		return 4 + MaxName
-	case AskSchedule, Schedule:
+	case AskSchedule, Schedule, AskOrder, Order:
 		return MaxJSON
 	case Cycle:
 		return cycleHead + MaxArenas*8 + MaxSteps*stepSize
