@@ -31,6 +31,7 @@ type runCmd struct {
 	Record    string      `placeholder:"FILE" help:"Write the graph of the recorded step; %p in the name is the pid. Without it, processes that train together overwrite each other's files."`
 	Stats     string      `placeholder:"FILE" help:"Write an account of each process at its end, as JSON; %p as for --record."`
 	Progress  bool        `help:"Print a line for each step."`
+	Order     bool        `help:"Have what torch.compile makes run its operators in gm's order where that takes less memory than Inductor's."`
 	Library   string      `placeholder:"FILE" help:"A libgm.so to use instead of the one that gmswap contains."`
 
 	all bool // record all that a step does, and move nothing
@@ -223,6 +224,9 @@ type pythonPackage struct {
 	install  func(dir string) error
 }
 
+// cacheTag is a part of the keys of PyTorch's caches of compiled programs.
+const cacheTag = "TORCH_COMPILE_CACHE_KEY_TAG"
+
 // settings puts into the environment what the library and the hook read there.
 func (cmd *runCmd) settings(e *command.Environ) error {
 	e.Set("GMSWAP_HOST", strconv.FormatInt(int64(cmd.Host), 10))
@@ -232,6 +236,10 @@ func (cmd *runCmd) settings(e *command.Environ) error {
 	}
 	if cmd.Progress {
 		e.Set("GMSWAP_PROGRESS", "1")
+	}
+	if cmd.Order {
+		e.Set("GMSWAP_ORDER", "1")
+		e.Set(cacheTag, e.Get(cacheTag)+"gmswap-order") // PyTorch's caches hold what was compiled without it
 	}
 	if cmd.DryRun {
 		e.Set("GMSWAP_DRY", "1")

@@ -15,6 +15,7 @@
 //	GMSWAP_SCHEDULE  file for the schedule, likewise
 //	GMSWAP_STATS     file for an account at the end, likewise
 //	GMSWAP_PROGRESS  1: a line for each step
+//	GMSWAP_ORDER     1: compiled programs get the planner's order of operators where that takes less memory
 //
 // A file named [Mark] in the folder of the session says that some process has begun to run a model.
 //
@@ -27,6 +28,7 @@
 //	follow.py, reactive.py, planner.py      a step by a schedule, one without, and the request for a schedule
 //	recorder.py, ledger.py, complete.py     a step of which all is recorded, what is noted of it, and its graph
 //	places.py, effects.py                   which module an operator belongs to, and what it does beside tensors
+//	inductor.py, scheduler.py               the order of operators in compiled programs
 //	samples.py, report.py, settings.py      checks of recomputed contents, messages and accounts, settings
 package gmswap
 

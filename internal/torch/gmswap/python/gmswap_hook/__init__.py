@@ -1,9 +1,14 @@
 """Moves what autograd saves to the host and back, by a schedule that is made from the first steps of a program."""
 
-from . import start
+import os
+
+from . import inductor, start
 
 
 def imported(name, module):
     """Called with each module that was waited for, once it has been imported, and returns what to wait for next."""
+    if name == inductor.MODULE:
+        inductor.watch(module, os.environ)
+        return ()
     start.watch(module)
-    return ()
+    return (inductor.MODULE,) if inductor.wanted(os.environ) else ()

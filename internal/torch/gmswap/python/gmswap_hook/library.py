@@ -33,6 +33,7 @@ class Library(object):
             ("gm_swap_get_stats", ctypes.c_int, (ctypes.c_int, ctypes.POINTER(Stats))),
             ("gm_swap_close", None, (ctypes.c_int,)),
             ("gm_swap_plan", ctypes.c_int64, (ctypes.c_char_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t)),
+            ("gm_order", ctypes.c_int64, (ctypes.c_char_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t)),
         ):
             function = getattr(lib, name)
             function.restype, function.argtypes = result, arguments
@@ -44,10 +45,17 @@ class Library(object):
 
     def plan(self, request):
         """Returns the answer, a JSON text, to a request for a schedule."""
+        return self.answer(self.lib.gm_swap_plan, request)
+
+    def order(self, request):
+        """Returns the answer, a JSON text, to a request for an order of operators."""
+        return self.answer(self.lib.gm_order, request)
+
+    def answer(self, ask, request):
         room = 1 << 20
         while True:
             answer = ctypes.create_string_buffer(room)
-            length = self.lib.gm_swap_plan(request, len(request), answer, room)
+            length = ask(request, len(request), answer, room)
             if length < 0:
                 raise self.error()
             if length < room:
