@@ -10,8 +10,12 @@ import (
 // Plan returns a schedule that recomputes, the best that a search of some seconds finds or, where that finds none, one made as
 // the step goes. It does the same every time. The error is a *[draft.ShortError].
 func Plan(p *draft.Problem) ([]swap.Action, error) {
-	best := begin(p, true, mostWork/4)
-	if s := begin(p, false, mostWork/4); s.better(best) {
+	work := int64(mostWork)
+	if ops := int64(p.Ops()); ops > manyOps {
+		work = work * ops / manyOps
+	}
+	best := begin(p, true, work)
+	if s := begin(p, false, work); s.better(best) {
 		best = s
 	}
 	actions, err := newSearch(best).run(mostRounds, mostWork)
@@ -31,7 +35,7 @@ func Sketch(p *draft.Problem) ([]swap.Action, error) {
 	if s.over > 0 {
 		return nil, s.short()
 	}
-	return newSearch(s).run(rounds, s.work+work)
+	return newSearch(s).run(rounds, work)
 }
 
 // begin returns a schedule to begin with, for so much work: by what tensors free of memory that is short, or by all that they free where it is.

@@ -8,12 +8,14 @@ import (
 	"gm/internal/swap"
 )
 
-// How long a search goes on: so many rounds, and so much work in all, a few seconds'.
+// How long a search goes on: so many rounds, and so much work, a few seconds'. Each of the two schedules to begin with may take as much, and more
+// for a step of more operators.
 const (
 	mostRounds = 3000
 	eachRounds = 20 // of a tensor that can be recomputed
-	mostWork   = 2e8
-	untilFound = 4 // of that, the part in which there has to be a schedule
+	mostWork   = 1e8
+	manyOps    = 2500
+	untilFound = 4 // of the work, the part in which there has to be a schedule
 )
 
 // search improves a schedule (ruin and recreate; Schrimpf et al., J. Comput. Phys. 2000): each round holds a few tensors that are dropped, drops
@@ -36,10 +38,11 @@ const slack = 0.01
 // run returns the best schedule that it finds.
 func (s *search) run(rounds int, work int64) ([]swap.Action, error) {
 	s.keep()
-	s.most = work
+	from := s.work
+	s.most = from + work
 	rounds = min(rounds, eachRounds*len(s.able))
-	for i := 0; i < rounds && s.work < work && (s.found || s.work < work/untilFound); i++ {
-		left := 1 - max(float64(i)/float64(rounds), float64(s.work)/float64(work))
+	for i := 0; i < rounds && s.work-from < work && (s.found || s.work-from < work/untilFound); i++ {
+		left := 1 - max(float64(i)/float64(rounds), float64(s.work-from)/float64(work))
 		if !s.round(slack * left * s.r.Float64()) {
 			break
 		}
