@@ -52,6 +52,7 @@ func figures() []figure {
 		{"swap", measureSwap, false},
 		{"programs", measurePrograms, false},
 		{"order", measureOrder, false},
+		{"remat", measureRemat, false},
 	}
 }
 
