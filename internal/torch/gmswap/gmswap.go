@@ -12,6 +12,7 @@
 //	GMSWAP_DRY       1: a schedule is made and reported, and nothing is moved after that
 //	GMSWAP_RECORD    file for the graph of the recorded step; %p in its name is the pid
 //	GMSWAP_ALL       1: all that a step does is recorded, and nothing is moved
+//	GMSWAP_EARLY     1: parameters are updated as soon as their gradients are complete
 //	GMSWAP_SCHEDULE  file for the schedule, likewise
 //	GMSWAP_STATS     file for an account at the end, likewise
 //	GMSWAP_PROGRESS  1: a line for each step
@@ -29,6 +30,7 @@
 //	recorder.py, ledger.py, complete.py     a step of which all is recorded, what is noted of it, and its graph
 //	places.py, effects.py                   which module an operator belongs to, and what it does beside tensors
 //	inductor.py, scheduler.py               the order of operators in compiled programs
+//	gradients.py, updates.py                early updates of parameters, and what a program does that forbids them
 //	samples.py, report.py, settings.py      checks of recomputed contents, messages and accounts, settings
 package gmswap
 

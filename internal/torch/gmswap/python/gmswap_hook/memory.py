@@ -212,28 +212,8 @@ class Memory(object):
         return Plainly(self.torch)
 
     def mode(self, run, inside=False):
-        """Returns a mode in which run is given each operator that is called, but for what torch.compile traces. What it made runs on. Of a
-        tensor that consists of others, as DTensor, it is given the operators on those if it is to look inside."""
-        from torch.utils._python_dispatch import TorchDispatchMode
-
-        tracing = tracer(self.torch)
-
-        class Mode(TorchDispatchMode):
-            supports_higher_order_operators = True
-
-            def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-                if inside and any(hasattr(t, "__tensor_flatten__") for t in types):
-                    return NotImplemented
-                if tracing() is not None:
-                    return function(*args, **(kwargs or {}))
-                return run(function, args, kwargs or {})
-
-        # In any other mode PyTorch leaves compiled code, for good. Older versions ask for the latter.
-        for name in "ignore_compile_internals", "is_infra_mode":
-            if hasattr(TorchDispatchMode, name):
-                setattr(Mode, name, classmethod(lambda cls: True))
-                break
-        return Mode()
+        """Returns a mode in which run is given each operator that is called."""
+        return mode(self.torch, run, inside)
 
     @staticmethod
     def innermost_mode():
@@ -272,6 +252,31 @@ class Memory(object):
 
     def synchronize(self):
         self.torch.cuda.synchronize(self.device)
+
+
+def mode(torch, run, inside=False):
+    """Returns a mode in which run is given each operator that is called, but for what torch.compile traces. What it made runs on. Of a
+    tensor that consists of others, as DTensor, it is given the operators on those if it is to look inside."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    tracing = tracer(torch)
+
+    class Mode(TorchDispatchMode):
+        supports_higher_order_operators = True
+
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            if inside and any(hasattr(t, "__tensor_flatten__") for t in types):
+                return NotImplemented
+            if tracing() is not None:
+                return function(*args, **(kwargs or {}))
+            return run(function, args, kwargs or {})
+
+    # In any other mode PyTorch leaves compiled code, for good. Older versions ask for the latter.
+    for name in "ignore_compile_internals", "is_infra_mode":
+        if hasattr(TorchDispatchMode, name):
+            setattr(Mode, name, classmethod(lambda cls: True))
+            break
+    return Mode()
 
 
 class Fetched(object):

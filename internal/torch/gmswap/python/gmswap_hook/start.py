@@ -5,6 +5,7 @@ import itertools
 import os
 
 from . import addresses, say
+from .gradients import Gradients
 from .hooks import Hooks, compiling
 from .library import Lanes, Library
 from .memory import Memory
@@ -20,6 +21,8 @@ _pid = 0  # of the process that has tried
 
 def watch(torch):
     """Makes the end of torch.cuda._lazy_init begin. Returns False for a PyTorch without CUDA."""
+    if os.environ.get("GMSWAP_EARLY", "") == "1":
+        update_early(torch)
     real = getattr(torch._C, "_cuda_init", None)
     if real is None:
         return False
@@ -33,6 +36,17 @@ def watch(torch):
 
     torch._C._cuda_init = _cuda_init
     return True
+
+
+def update_early(torch):
+    """Has parameters updated as soon as their gradients are complete."""
+    if not hasattr(torch.Tensor, "register_post_accumulate_grad_hook"):
+        say.once("no early updates: PyTorch %s is too old, 2.1 is needed" % torch.__version__)
+        return
+    try:
+        Gradients(torch)
+    except Exception as e:
+        say.once("no early updates: %s: %s" % (type(e).__name__, say.reason(e)))
 
 
 def begin(torch, whole):

@@ -23,3 +23,9 @@ class device(object):
     def __init__(self, type, index=None):
         type, _, number = type.partition(":")
         self.type, self.index = type, int(number) if number else 0 if index is None and type == "cuda" else index
+
+    def __eq__(self, other):
+        return isinstance(other, device) and (self.type, self.index) == (other.type, other.index)
+
+    def __hash__(self):
+        return hash((self.type, self.index))

@@ -1,5 +1,6 @@
 """Tensors."""
 
+import collections
 import ctypes
 import hashlib
 
@@ -22,12 +23,25 @@ def product(size):
     return result
 
 
+class Gradient(object):
+    """Property grad of tensors, as C has it."""
+
+    def __get__(self, tensor, owner=None):
+        return self if tensor is None else tensor._grad
+
+    def __set__(self, tensor, gradient):
+        tensor._grad = gradient
+
+
 class Tensor(object):
+    grad = Gradient()
+    _post_accumulate_grad_hooks = None
+
     def __init__(self, storage, dtype, size, stride=None, offset=0, counter=None):
         self._storage, self.dtype = storage, dtype
         self._size, self._stride, self._offset = Size(size), strides(size) if stride is None else tuple(stride), offset
         self._counter = counter or [0]  # shared with views
-        self.grad = self.grad_fn = None
+        self._grad = self.grad_fn = None
         self.requires_grad = False
 
     device = property(lambda self: self._storage.memory.place)
@@ -146,6 +160,16 @@ class Tensor(object):
 
     def item(self):
         return int.from_bytes(self.read(), "little")
+
+    def is_floating_point(self):
+        return self.dtype is _dtypes.float32
+
+    def register_post_accumulate_grad_hook(self, hook):
+        from .nn.modules.module import register
+
+        if self._post_accumulate_grad_hooks is None:
+            self._post_accumulate_grad_hooks = collections.OrderedDict()
+        return register(self._post_accumulate_grad_hooks, hook)
 
     def backward(self, retain_graph=False, create_graph=False):
         from . import autograd

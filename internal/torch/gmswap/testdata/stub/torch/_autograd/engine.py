@@ -1,5 +1,6 @@
 """Nodes of the graph, what they save, and the backward pass, which runs in a thread of its own as that of a GPU does."""
 
+import collections
 import heapq
 import itertools
 import math
@@ -89,8 +90,28 @@ def backward(node):
     return Backward(node)
 
 
+def edges_to_leaves(root):
+    """Returns how many gradients will come to each leaf."""
+    counts, left, seen = collections.Counter(), [root], {root}
+    while left:
+        for node, leaf in left.pop().inputs:
+            if leaf is not None:
+                counts[leaf] += 1
+            elif node is not None and node not in seen:
+                seen.add(node)
+                left.append(node)
+    return counts
+
+
+def accumulate(leaf, gradient):
+    leaf._grad = gradient if leaf._grad is None else leaf._grad + gradient
+    for hook in list((leaf._post_accumulate_grad_hooks or {}).values()):
+        hook(leaf)
+
+
 def run(root, gradient, retain_graph):
     waiting, heap, seen = {root: gradient}, [(-root.number, root)], {root}
+    pending, edges = {}, edges_to_leaves(root)
     while heap:
         _, node = heapq.heappop(heap)
         gradients = node.run(waiting.pop(node))
@@ -99,7 +120,10 @@ def run(root, gradient, retain_graph):
         for (edge, leaf), g in zip(node.inputs, gradients):
             if leaf is not None:
                 with cuda.stream(node.stream):
-                    leaf.grad = g if leaf.grad is None else leaf.grad + g
+                    pending[leaf] = pending[leaf] + g if leaf in pending else g
+                    edges[leaf] -= 1
+                    if edges[leaf] == 0:
+                        accumulate(leaf, pending.pop(leaf))
             elif edge is not None:
                 with cuda.stream(edge.stream):
                     waiting[edge] = waiting[edge] + g if edge in waiting else g

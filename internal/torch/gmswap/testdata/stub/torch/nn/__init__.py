@@ -1,4 +1,4 @@
 """Modules."""
 
-from . import modules  # noqa: F401
+from . import modules, parallel  # noqa: F401
 from .modules.module import Module, Parameter  # noqa: F401

@@ -26,6 +26,18 @@ class TorchDispatchMode(object):
         assert modes().pop() is self
 
 
+def _get_current_dispatch_mode_stack():
+    return list(modes())
+
+
+def _push_mode(mode):
+    modes().append(mode)
+
+
+def _pop_mode():
+    return modes().pop()
+
+
 def _get_current_dispatch_mode():
     stack = modes()
     return stack[-1] if stack else None

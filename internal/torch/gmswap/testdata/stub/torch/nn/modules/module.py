@@ -84,6 +84,11 @@ class Module(object):
                     hook(self, args, result)
             raise
 
+    def zero_grad(self, set_to_none=True):
+        assert set_to_none
+        for p in self.parameters():
+            p.grad = None
+
     def members(self):
         for name, value in vars(self).items():
             if isinstance(value, (list, tuple)):
