@@ -26,6 +26,7 @@ type runCmd struct {
 	Policy    string      `default:"auto" placeholder:"NAME" help:"Which policy makes the schedule (${default}), see above."`
 	Link      string      `placeholder:"FILE" help:"How fast copies are, as gmswap bandwidth measured it. Those of an H200 by default."`
 	Schedule  string      `placeholder:"FILE" help:"Follow this schedule, which gmswap plan made for a recording of the same program. For a step that it does not fit, --policy makes another."`
+	Early     bool        `name:"early-updates" help:"Update each parameter as soon as its gradient is complete, and drop the gradient; a line says why where that would be wrong."`
 	DryRun    bool        `help:"Record and plan, print what the schedule would take, and move nothing after that."`
 	Allocator string      `default:"stitch" enum:"stitch,torch" help:"Which allocator to use: stitch, gmstitch's, or torch, PyTorch's own (${default})."`
 	Record    string      `placeholder:"FILE" help:"Write the graph of the recorded step; %p in the name is the pid. Without it, processes that train together overwrite each other's files."`
@@ -234,18 +235,16 @@ func (cmd *runCmd) settings(e *command.Environ) error {
 	if cmd.Memory > 0 {
 		e.Set("GMSWAP_DEVICE", strconv.FormatInt(int64(cmd.Memory), 10))
 	}
-	if cmd.Progress {
-		e.Set("GMSWAP_PROGRESS", "1")
-	}
 	if cmd.Order {
-		e.Set("GMSWAP_ORDER", "1")
 		e.Set(cacheTag, e.Get(cacheTag)+"gmswap-order") // PyTorch's caches hold what was compiled without it
 	}
-	if cmd.DryRun {
-		e.Set("GMSWAP_DRY", "1")
+	switches := map[string]bool{
+		"GMSWAP_PROGRESS": cmd.Progress, "GMSWAP_DRY": cmd.DryRun, "GMSWAP_ALL": cmd.all, "GMSWAP_ORDER": cmd.Order, "GMSWAP_EARLY": cmd.Early,
 	}
-	if cmd.all {
-		e.Set("GMSWAP_ALL", "1")
+	for variable, on := range switches {
+		if on {
+			e.Set(variable, "1")
+		}
 	}
 	for variable, file := range map[string]string{"GMSWAP_LINK": cmd.Link, "GMSWAP_SCHEDULE": cmd.Schedule} {
 		if file == "" {
