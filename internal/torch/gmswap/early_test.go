@@ -13,7 +13,7 @@ var early = regexp.MustCompile(`gmswap: (\d+) of 12 steps of SGD with early upda
 // TestEarly updates parameters in the backward pass, with what is saved moved meanwhile. Parameters come out as without the hook, and one
 // gradient is there at a time.
 func TestEarly(t *testing.T) {
-	for _, name := range []string{"ahead", "ahead_twice"} {
+	for _, name := range []string{"ahead", "ahead_twice", "ahead_frozen"} {
 		for _, how := range []string{"remake", "rows", "offload"} {
 			t.Run(name+" "+how, func(t *testing.T) {
 				t.Parallel()
@@ -28,7 +28,7 @@ func TestEarly(t *testing.T) {
 					n[i], _ = strconv.Atoi(text)
 				}
 				const gradient = 4 * 256 * 4
-				gradients := map[string]int{"ahead": 9, "ahead_twice": 6}[name]
+				gradients := map[string]int{"ahead": 9, "ahead_twice": 6, "ahead_frozen": 6}[name]
 				if n != [3]int{9, gradient, gradients * gradient} {
 					t.Errorf("it said %q", said)
 				}

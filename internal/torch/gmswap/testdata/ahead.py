@@ -44,6 +44,22 @@ def ahead_twice():
         print(digest(*model.parameters()))
 
 
+def ahead_frozen():
+    """Has the optimizer hold parameters that have no gradients: some for ever, some until half of the steps are done."""
+    model = Net()
+    for i, p in enumerate(model.parameters()):
+        p.requires_grad = i % 3 > 0
+    optimizer = optim.SGD(model.parameters())
+    for step in range(STEPS):
+        if step == STEPS // 2:
+            for i, p in enumerate(model.parameters()):
+                p.requires_grad = i > 0
+        ops.loss(model(batch(step))).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        print(digest(*model.parameters()))
+
+
 def clip(model, optimizer, step):
     for p in model.parameters():
         p.grad.read()

@@ -45,11 +45,11 @@ class Gradients(object):
         self.mode = mode(torch, self.run)
         self.folder = os.path.join(os.path.dirname(torch.optim.__file__), "")
         self.raw = torch.Tensor.grad
+        self.watch()
         torch.Tensor.grad = Property(self.read, self.write, self.drop, self.raw)
         unwrapped = getattr(getattr(torch, "overrides", None), "get_default_nowrap_functions", None)
         if unwrapped is not None:
             unwrapped.cache_clear()  # the property is among these
-        self.watch()
         self.pid = os.getpid()
         atexit.register(self.end)
 
@@ -233,7 +233,11 @@ class Gradients(object):
         """Leaves an optimizer alone."""
         self.updates[optimizer] = None
         del self.accounts[updates]
+
+    def release(self, updates):
+        """Forgets the parameters of updates that are no more."""
         self.there = {key: x for key, x in self.there.items() if x[1] is not updates}
+        self.changing = {key: u for key, u in self.changing.items() if u is not updates}
 
     def strangers(self):
         """Returns whether the program has hooks on the steps of all optimizers."""
@@ -254,11 +258,16 @@ class Gradients(object):
         self.compiled = True
         return real(*args, **kwargs)
 
+    def account(self, updates):
+        """Reports what was done by updates, once."""
+        if updates in self.accounts and os.getpid() == self.pid:
+            del self.accounts[updates]
+            updates.account()
+
     def end(self):
         """Reports what was done, at the end of the process."""
-        if os.getpid() == self.pid:
-            for updates in self.accounts:
-                updates.account()
+        for updates in list(self.accounts):
+            self.account(updates)
 
 
 def address(t):

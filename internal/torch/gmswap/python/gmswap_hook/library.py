@@ -33,7 +33,6 @@ class Library(object):
             ("gm_swap_get_stats", ctypes.c_int, (ctypes.c_int, ctypes.POINTER(Stats))),
             ("gm_swap_close", None, (ctypes.c_int,)),
             ("gm_swap_plan", ctypes.c_int64, (ctypes.c_char_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t)),
-            ("gm_order", ctypes.c_int64, (ctypes.c_char_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t)),
         ):
             function = getattr(lib, name)
             function.restype, function.argtypes = result, arguments
@@ -49,7 +48,9 @@ class Library(object):
 
     def order(self, request):
         """Returns the answer, a JSON text, to a request for an order of operators."""
-        return self.answer(self.lib.gm_order, request)
+        ask = self.lib.gm_order  # an older library has none
+        ask.restype, ask.argtypes = ctypes.c_int64, (ctypes.c_char_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t)
+        return self.answer(ask, request)
 
     def answer(self, ask, request):
         room = 1 << 20

@@ -15,7 +15,8 @@ class Updates(object):
     parameters are updated early from then on. What is in the way later ends the program: what was updated cannot be had back."""
 
     def __init__(self, gradients, optimizer):
-        self.gradients, self.optimizer = gradients, weakref.ref(optimizer, lambda _: self.remove())
+        self.handles = []
+        self.gradients, self.optimizer = gradients, weakref.ref(optimizer, lambda _: self.close())
         self.name = type(optimizer).__name__
         self.reasons = []  # why there are no early updates
         self.steps = 1  # that have ended; after the first one this was made
@@ -27,9 +28,18 @@ class Updates(object):
         self.settings = self.stream = None
         self.most = self.sum = 0  # bytes of gradients that were there at a time, and of all those of a step
         self.live = {}  # gradients that are there
-        parameters = list(each(optimizer))
-        self.reasons += filter(None, (unfit(gradients, optimizer, parameters),))
-        self.handles = [p.register_post_accumulate_grad_hook(self.complete) for p in parameters if not self.reasons]
+        self.hooked = set()  # ids of the parameters that are watched; step() updates others, which are frozen or came later
+        try:
+            self.watch(optimizer, list(each(optimizer)))
+        except Exception as e:
+            self.reasons.append(say.reason(e))
+
+    def watch(self, optimizer, parameters):
+        self.reasons += filter(None, (unfit(self.gradients, optimizer, parameters),))
+        for p in parameters:
+            if p.requires_grad and not self.reasons:
+                self.handles.append(p.register_post_accumulate_grad_hook(self.complete))
+                self.hooked.add(id(p))
 
     def differs(self, why):
         """Takes down what is in the way of early updates."""
@@ -47,6 +57,12 @@ class Updates(object):
     def remove(self):
         for handle in self.handles:
             handle.remove()
+        self.gradients.release(self)
+
+    def close(self):
+        """Called when the optimizer is gone."""
+        self.remove()
+        self.gradients.account(self)
 
     # A step.
 
@@ -125,6 +141,8 @@ class Updates(object):
             if id(p) in self.fired:
                 if self.stream != self.gradients.stream(p):
                     self.differs("gradients come on another stream than that of step()")
+            elif id(p) not in self.hooked:
+                continue
             elif self.gradients.owed(p):
                 self.differs("gradients are kept from step to step")
             elif self.gradients.get(p) is not None:
@@ -146,9 +164,9 @@ class Updates(object):
     def account(self):
         early = "%d of %d steps of %s with early updates: " % (self.early, self.steps, self.name)
         if self.early:
-            say.line(early + "at most %d bytes of gradients at a time, of %d" % (self.most, self.sum))
+            say.once(early + "at most %d bytes of gradients at a time, of %d" % (self.most, self.sum))
         else:
-            say.line(early + "the first %d are watched" % (1 + STEPS))
+            say.once(early + "the first %d are watched" % (1 + STEPS))
 
 
 def each(optimizer):
@@ -183,19 +201,19 @@ def unfit(gradients, optimizer, parameters):
     if type(optimizer) not in [getattr(torch.optim, name, None) for name in SEPARATE]:
         return "it is none of torch.optim's that update each parameter by itself"
     for wrong, why in (
-        (gradients.compiled, "torch.compile is used"),
-        (gradients.averaged(parameters), "DistributedDataParallel sums up gradients of many parameters together"),
-        (hooked(optimizer), "its step() has hooks, or is replaced"),
-        (gradients.strangers(), "there are hooks on the steps of all optimizers"),
-        (any(group.get("differentiable") for group in optimizer.param_groups), "it is differentiable"),
-        (any(type(p) not in plain or p.layout is not torch.strided for p in parameters),
+        (lambda: gradients.compiled, "torch.compile is used"),
+        (lambda: gradients.averaged(parameters), "DistributedDataParallel sums up gradients of many parameters together"),
+        (lambda: hooked(optimizer), "its step() has hooks, or is replaced"),
+        (lambda: gradients.strangers(), "there are hooks on the steps of all optimizers"),
+        (lambda: any(group.get("differentiable") for group in optimizer.param_groups), "it is differentiable"),
+        (lambda: any(type(p) not in plain or p.layout is not torch.strided for p in parameters),
          "parameters are sparse, or of a type of their own"),
-        (len({p.device for p in parameters}) > 1, "parameters are on several devices"),
-        (not all(map(dense, parameters)), "parameters have gaps between their elements"),
-        (not all(p.is_floating_point() for p in parameters), "parameters are no real numbers"),
-        (any(p._post_accumulate_grad_hooks for p in parameters), "parameters have post-accumulate-grad hooks"),
+        (lambda: len({p.device for p in parameters}) > 1, "parameters are on several devices"),
+        (lambda: not all(map(dense, parameters)), "parameters have gaps between their elements"),
+        (lambda: not all(p.is_floating_point() for p in parameters), "parameters are no real numbers"),
+        (lambda: any(p._post_accumulate_grad_hooks for p in parameters), "parameters have post-accumulate-grad hooks"),
     ):
-        if wrong:
+        if wrong():  # in turn: what is sparse has no strides to look at
             return why
     return ""
 

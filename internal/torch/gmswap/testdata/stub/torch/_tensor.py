@@ -167,6 +167,8 @@ class Tensor(object):
     def register_post_accumulate_grad_hook(self, hook):
         from .nn.modules.module import register
 
+        if not self.requires_grad:
+            raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
         if self._post_accumulate_grad_hooks is None:
             self._post_accumulate_grad_hooks = collections.OrderedDict()
         return register(self._post_accumulate_grad_hooks, hook)
