@@ -22,7 +22,7 @@ type orderCmd struct {
 	Solver string        `default:"auto" help:"The solver, see above."`
 	Time   time.Duration `default:"10s" help:"How long to search at most (${default}). Ctrl-C also ends the search and keeps the best order."`
 	Rounds int           `placeholder:"N" help:"With auto: how many random starts are improved while the order is not proven optimal; 3 by default, more for small graphs."`
-	Seed   uint64        `placeholder:"N" help:"The seed of random starts."`
+	Seed   uint64        `placeholder:"N" help:"With auto: the seed of random starts."`
 	LP     string        `name:"lp" placeholder:"FILE" help:"Also write the problem as MODeL's integer program, in CPLEX's LP format for glpsol or cbc."`
 
 	Complete bool `help:"Take the graph to hold all memory and all that operators wait for, though its file does not say so."`
@@ -50,6 +50,8 @@ func (cmd *orderCmd) Run(c *cli.Context) error {
 		return cli.Usage("--time: %s, expected more than 0s", cmd.Time)
 	case cmd.Rounds < 0:
 		return cli.Usage("--rounds: %d, expected at least 0", cmd.Rounds)
+	case method.Name != "auto" && (cmd.Rounds > 0 || cmd.Seed > 0):
+		return cli.Usage("--rounds and --seed are for --solver auto")
 	}
 	if cmd.Output == "" || cmd.Output == "-" {
 		if err := c.CheckBinary(); err != nil {
@@ -66,6 +68,9 @@ func (cmd *orderCmd) Run(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	if g.Origin != nil {
+		return fmt.Errorf("graph %s: is an order of another graph already: order that one", g.File)
+	}
 	if !g.Complete && !cmd.Complete {
 		return fmt.Errorf("graph %s: holds only tensors that may be moved, so it does not say what its operators wait for: record it with gmswap record --all, or give --complete", g.File)
 	}
@@ -73,6 +78,7 @@ func (cmd *orderCmd) Run(c *cli.Context) error {
 	if err != nil {
 		return fmt.Errorf("order graph %s: %w", g.File, err)
 	}
+	g.Complete = true
 	base := ordering.Lasting(g.Graph)
 	made := ordering.File(g, found.Order, found.Method, found.Bound+base)
 	if err := c.Binary(cmd.Output, func(w io.Writer) error { return store.WriteGraph(w, made) }); err != nil {

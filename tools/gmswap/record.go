@@ -30,7 +30,7 @@ func (cmd *recordCmd) Help() string {
 		"The program is not changed. Its second and third step are recorded, in which everything is moved so that it needs little memory; then it " +
 		"goes on unchanged, if it fits. Where several processes train, the graph is that of the first to be recorded. It is written when the program ends, " +
 		"by itself or by Ctrl-C. The program's exit status is passed through.\n\n" +
-		"With --all nothing is moved, and the third step is recorded: each operator of the forward and the backward pass and the update, and all memory " +
+		"With --all nothing is moved, and the third step is recorded, up to the beginning of the fourth: each operator of the forward and the backward pass and the update, and all memory " +
 		"that they make, read, change and free."
 }
 
@@ -78,7 +78,11 @@ func (cmd *recordCmd) write(c *cli.Context, folder string) error {
 		return err
 	}
 	if len(graphs) == 0 {
-		c.Warn("no PyTorch program was seen to train for three steps on a GPU: there is no graph")
+		steps := "train for three steps"
+		if cmd.All {
+			steps = "begin a fourth step of training"
+		}
+		c.Warn("no PyTorch program was seen to %s on a GPU: there is no graph", steps)
 		return nil
 	}
 	if len(graphs) > 1 {

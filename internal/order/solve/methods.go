@@ -27,7 +27,7 @@ func Methods() []Method {
 			only("eager-free", func(l *order.Links) []int32 { return greedy.Order(l, greedy.EagerFree) })},
 		{"lpmf", "the operator that leaves the least in memory, of those that fit below the peak so far (Inductor)",
 			only("lpmf", func(l *order.Links) []int32 { return greedy.Order(l, greedy.LeastPeak) })},
-		{"model", "the optimum by exact search, for small graphs: MODeL; --lp writes its integer program", model},
+		{"model", "the optimum by exact search, for graphs of up to 256 operators: MODeL; --lp writes its integer program", model},
 		{"roam", "updates behind their gradients where there is room, the rest in segments between key points, each solved alone: ROAM", roam},
 	}
 }
