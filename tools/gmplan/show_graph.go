@@ -77,7 +77,7 @@ func newStep(g *store.Graph) *step {
 	s.lines = append(s.lines, lineOf(g.Graph, "this order"))
 	if s.LowerBound > 0 {
 		s.lines = append(s.lines, report.Line{
-			Name: "lower bound of every order's peak", TimeNS: []int64{0, s.ComputeNS}, Bytes: []int64{s.LowerBound, s.LowerBound},
+			Name: "lower bound", TimeNS: []int64{0, s.ComputeNS}, Bytes: []int64{s.LowerBound, s.LowerBound},
 		})
 	}
 	return s
