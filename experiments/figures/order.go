@@ -34,9 +34,6 @@ const (
 	publishedTotal = 35.7
 )
 
-// orderOptions are those of gmplan order.
-var orderOptions = orders.Options{States: 1 << 20, Nodes: 16}
-
 // measureOrder orders DTR's logs, randomly wired networks, and exported steps of training.
 func measureOrder(e *experiment) error {
 	for _, measure := range []func() error{e.orderLogs, e.orderWired, e.orderSteps} {
@@ -75,7 +72,7 @@ func orderStep(g *swap.Graph, method string, limit time.Duration) (*ordered, err
 		return nil, err
 	}
 	l := order.Link(p)
-	r, err := m.Find(ctx, l, orderOptions)
+	r, err := m.Find(ctx, l, orders.Default())
 	if err != nil {
 		return nil, err
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,6 +15,7 @@ import (
 	"gm/internal/dsa"
 	"gm/internal/dsa/solvers"
 	"gm/internal/plan/layout"
+	"gm/internal/plan/ordering"
 	"gm/internal/swap"
 	"gm/internal/swap/lifetimes"
 	"gm/internal/swap/store"
@@ -117,16 +117,7 @@ func statesOf(g *swap.Graph, name string) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return lastingOf(g) - lastingOf(without.Graph), nil
-}
-
-// lastingOf returns the bytes that are there throughout a step.
-func lastingOf(g *swap.Graph) int64 {
-	base := int64(math.MaxInt64)
-	for i := range g.Ops {
-		base = min(base, g.Ops[i].Base)
-	}
-	return base
+	return ordering.Lasting(g) - ordering.Lasting(without.Graph), nil
 }
 
 // layOutOrder lays out the tensors of an order, and returns the peak of the layout and the load.
@@ -174,7 +165,7 @@ func layOutOrder(o *ordered) (peak, load int64, err error) {
 // reservedBy returns the bytes that PyTorch's caching allocator reserves for the tensors of a step in the program's order, in simulation.
 func reservedBy(g *store.Graph) (int64, error) {
 	base := make([]int64, len(g.Ops))
-	least := lastingOf(g.Graph)
+	least := ordering.Lasting(g.Graph)
 	for i := range base {
 		base[i] = g.Ops[i].Base
 	}

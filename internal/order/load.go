@@ -1,6 +1,9 @@
 package order
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Loads returns the bytes in memory at each place of an order, while the operator there runs.
 func (l *Links) Loads(order []int32) []int64 {
@@ -44,7 +47,7 @@ func (l *Links) TakenOver(op int32, left []int32) int64 {
 			continue
 		}
 		for _, over := range tensor.Over {
-			if left[over] == 0 && p.Tensors[over].Bytes >= tensor.Bytes && !contains(taken[:n], over) {
+			if left[over] == 0 && p.Tensors[over].Bytes >= tensor.Bytes && !slices.Contains(taken[:n], over) {
 				taken[n] = over
 				n++
 				bytes += tensor.Bytes
@@ -53,15 +56,6 @@ func (l *Links) TakenOver(op int32, left []int32) int64 {
 		}
 	}
 	return bytes
-}
-
-func contains(list []int32, v int32) bool {
-	for _, have := range list {
-		if have == v {
-			return true
-		}
-	}
-	return false
 }
 
 // Peak returns the most bytes in memory, and the first place of an order where they are; 0 and -1 for no operators.

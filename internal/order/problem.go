@@ -21,6 +21,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // Problem is a set of operators to be put in an order. Operators and tensors are numbered from 0; the order of their numbers is one that
@@ -97,18 +98,9 @@ func (p *Problem) validateTensor(t *Tensor) error {
 		}
 	}
 	for _, over := range t.Over {
-		if over < 0 || int(over) >= len(p.Tensors) || &p.Tensors[over] == t || !p.Tensors[over].touches(t.Made()) {
+		if over < 0 || int(over) >= len(p.Tensors) || &p.Tensors[over] == t || !slices.Contains(p.Tensors[over].Ops, t.Made()) {
 			return fmt.Errorf("in the place of tensor %d, which operator %d does not touch", over, t.Made())
 		}
 	}
 	return nil
-}
-
-func (t *Tensor) touches(op int32) bool {
-	for _, o := range t.Ops {
-		if o == op {
-			return true
-		}
-	}
-	return false
 }

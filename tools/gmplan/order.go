@@ -116,7 +116,9 @@ func (cmd *orderCmd) find(c *cli.Context, g *store.Graph, method solve.Method) (
 			return nil, err
 		}
 	}
-	result, err := method.Find(ctx, links, solve.Options{Rounds: cmd.Rounds, States: exactStates, Nodes: branchNodes, Seed: cmd.Seed})
+	options := solve.Default()
+	options.Rounds, options.Seed = cmd.Rounds, cmd.Seed
+	result, err := method.Find(ctx, links, options)
 	if err != nil {
 		return nil, err
 	}
@@ -127,12 +129,6 @@ func (cmd *orderCmd) find(c *cli.Context, g *store.Graph, method solve.Method) (
 	}
 	return found, nil
 }
-
-// exactStates is how many sets of operators the exact search looks at, at most: some 200 MiB.
-const exactStates = 1 << 20
-
-// branchNodes is how many parts of the orders branch and bound divides, at most.
-const branchNodes = 16
 
 // text summarizes an order of a step that takes some bytes throughout.
 func (r *reordering) text(base int64) string {

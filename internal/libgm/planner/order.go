@@ -10,9 +10,6 @@ import (
 	"gm/internal/order/solve"
 )
 
-// orderOptions bound the search for an order where its time does not.
-var orderOptions = solve.Options{Rounds: 3, States: 1 << 20, Nodes: 16}
-
 // orders answers with an order of operators.
 func orders(body []byte) (answered wire.Message, err error) {
 	r, err := request.Read(body)
@@ -21,7 +18,7 @@ func orders(body []byte) (answered wire.Message, err error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), r.Limit())
 	defer cancel()
-	made := solve.Order(ctx, order.Link(r.Problem()), orderOptions)
+	made := solve.Order(ctx, order.Link(r.Problem()), solve.Default())
 	text, err := json.Marshal(request.Answer{Order: made.Order, Peak: made.Peak, Bound: made.Bound, Method: made.Method})
 	return wire.Message{Kind: wire.Order, Body: text}, err
 }

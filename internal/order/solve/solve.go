@@ -33,6 +33,9 @@ type Options struct {
 	Seed   uint64 // of the random starts
 }
 
+// Default returns the options of gmplan order: an exact search in some 200 MiB.
+func Default() Options { return Options{States: 1 << 20, Nodes: 16} }
+
 // Order returns the best order that is found until the context ends. Without that end, it depends on the problem and the options alone.
 func Order(ctx context.Context, l *order.Links, options Options) *Result {
 	s := newSearch(l, options)

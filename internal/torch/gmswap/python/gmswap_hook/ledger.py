@@ -40,6 +40,7 @@ class Ledger(object):
         self.live = {}  # storages by address, which is not another one's while there is a weak reference
         self.mode = None
         self.wrong = None  # the error after which nothing is noted
+        self.over = False  # nothing is noted any more
         self.begin()
 
     def open(self):
@@ -79,7 +80,7 @@ class Ledger(object):
 
     def run(self, function, args, kwargs):
         """Runs each operator and notes it. What goes wrong with that ends the notes, and not the program."""
-        if self.wrong is not None or effects.silent(function):
+        if self.over or self.wrong is not None or effects.silent(function):
             return function(*args, **kwargs)
         try:
             self.settle()

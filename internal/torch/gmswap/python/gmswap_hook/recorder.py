@@ -118,7 +118,7 @@ class Recorder(object):
             self.handle.remove()
         if self.ledger.mode is not None and self.memory.innermost_mode() is self.ledger.mode:
             self.ledger.close()
-        self.ledger.wrong = "over"
+        self.ledger.over = True
 
     def write(self):
         graph = Complete(self.ledger, Names(self.memory, self.models, self.optimizers)).graph()
