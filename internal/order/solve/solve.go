@@ -164,18 +164,26 @@ func (s *search) improve(ctx context.Context, made []int32, method string) {
 // divisions is how many cuts divide an order at most.
 const divisions = 500
 
-// exactSoon searches a small problem for a short time.
-func (s *search) exactSoon(ctx context.Context) { s.exact(ctx, min(s.States, soonStates)) }
+// exactSoon searches a small problem: to the end if it has few operators, and else for a short time.
+func (s *search) exactSoon(ctx context.Context) {
+	states := s.States
+	if s.Problem.Ops() > fewOps {
+		states = min(states, soonStates)
+	}
+	s.exact(ctx, states)
+}
 
-// exactLast searches it for long, below the best peak that other methods have found.
+// exactLast searches what has more operators for long, below the best peak that other methods have found.
 func (s *search) exactLast(ctx context.Context) {
-	if s.States > soonStates {
+	if s.Problem.Ops() > fewOps && s.States > soonStates {
 		s.exact(ctx, s.States)
 	}
 }
 
-// soonStates is how many sets are looked at in a part of a second.
-const soonStates = 150_000
+const (
+	fewOps     = 50      // networks of so many are mostly solved
+	soonStates = 150_000 // sets that are looked at in a part of a second
+)
 
 // exact searches a small problem, looking at so many sets at most.
 func (s *search) exact(ctx context.Context, states int) {
