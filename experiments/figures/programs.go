@@ -30,9 +30,14 @@ const (
 
 // programRuns are the runs of a program in one mode.
 type programRuns struct {
-	allocated, reserved float64 // bytes at the peak; reserved is the most of all runs
-	failed              string
-	steps               map[string][]float64 // seconds, by round
+	failed string
+	rounds map[string]programRun // by round: rounds differ in their number of steps
+}
+
+// programRun is one run: bytes at the peak, and seconds.
+type programRun struct {
+	allocated, reserved float64
+	steps               []float64
 }
 
 // add counts a run.
@@ -49,24 +54,23 @@ func (r *programRuns) add(field func(string) string) error {
 		}
 		return v
 	}
-	r.allocated, r.reserved = number(field("allocated")), max(r.reserved, number(field("reserved")))
-	var steps []float64
+	run := programRun{allocated: number(field("allocated")), reserved: number(field("reserved"))}
 	for _, word := range strings.Fields(field("steps")) {
-		steps = append(steps, number(word))
+		run.steps = append(run.steps, number(word))
 	}
-	if r.steps == nil {
-		r.steps = map[string][]float64{}
+	if r.rounds == nil {
+		r.rounds = map[string]programRun{}
 	}
-	r.steps[field("round")] = steps
+	r.rounds[field("round")] = run
 	return err
 }
 
 // against returns the median of the ratios of steps to those of another mode which were made in the same turn, but for the first of a run.
 func (r *programRuns) against(other *programRuns) float64 {
 	var ratios []float64
-	for round, steps := range r.steps {
-		for i := 1; i < min(len(steps), len(other.steps[round])); i++ {
-			ratios = append(ratios, steps[i]/other.steps[round][i])
+	for round, run := range r.rounds {
+		for i := 1; i < min(len(run.steps), len(other.rounds[round].steps)); i++ {
+			ratios = append(ratios, run.steps[i]/other.rounds[round].steps[i])
 		}
 	}
 	slices.Sort(ratios)
@@ -80,7 +84,7 @@ func (r *programRuns) against(other *programRuns) float64 {
 // best returns the seconds of each step, the least of some rounds.
 func (r *programRuns) best(rounds []string) (best []float64) {
 	for _, round := range rounds {
-		for i, s := range r.steps[round] {
+		for i, s := range r.rounds[round].steps {
 			if i == len(best) {
 				best = append(best, s)
 			}
@@ -92,11 +96,12 @@ func (r *programRuns) best(rounds []string) (best []float64) {
 
 // roundsOfAll returns the rounds in which each mode ran: the least of more runs is less.
 func roundsOfAll(modes ...*programRuns) (rounds []string) {
-	for round := range modes[0].steps {
-		if !slices.ContainsFunc(modes, func(r *programRuns) bool { return len(r.steps[round]) == 0 }) {
+	for round := range modes[0].rounds {
+		if !slices.ContainsFunc(modes, func(r *programRuns) bool { return len(r.rounds[round].steps) == 0 }) {
 			rounds = append(rounds, round)
 		}
 	}
+	slices.Sort(rounds)
 	return rounds
 }
 
@@ -125,8 +130,7 @@ func measurePrograms(e *experiment) error {
 			e.table.Add("programs: "+name, "not run in all modes", "", "not measured")
 			continue
 		}
-		e.program(name, gm, torch, expandable)
-		mean += math.Log(gm.allocated / gm.reserved)
+		mean += math.Log(e.program(name, gm, torch, expandable))
 		n++
 	}
 	mean = math.Exp(mean / float64(n))
@@ -134,13 +138,34 @@ func measurePrograms(e *experiment) error {
 	return nil
 }
 
-// program adds what one takes: memory, then time.
-func (e *experiment) program(name string, gm, torch, expandable *programRuns) {
+// worst returns the round in which gmstitch's memory was used least well, and whether it took no more than expandable_segments in any round.
+func (r *programRuns) worst(expandable *programRuns, rounds []string) (round string, held bool) {
+	held = true
+	for _, name := range rounds {
+		run := r.rounds[name]
+		if round == "" || run.utilisation() < r.rounds[round].utilisation() {
+			round = name
+		}
+		held = held && run.reserved <= expandable.rounds[name].reserved
+	}
+	return round, held
+}
+
+func (r programRun) utilisation() float64 { return r.allocated / r.reserved }
+
+// program adds what one takes, memory, then time, and returns its utilisation in the worst round.
+func (e *experiment) program(name string, gm, torch, expandable *programRuns) float64 {
 	const gb = 1e9
-	utilisation := gm.allocated / gm.reserved
-	e.add("programs: "+name+", memory", fmt.Sprintf("%.4f in use; %.2f GB, expandable %.2f, torch %.2f", utilisation, gm.reserved/gb, expandable.reserved/gb, torch.reserved/gb),
-		fmt.Sprintf("%.2f, as expandable", programUtilisation), utilisation >= programUtilisation && gm.reserved <= expandable.reserved)
 	rounds := roundsOfAll(gm, torch, expandable)
+	round, held := gm.worst(expandable, rounds)
+	utilisation := gm.rounds[round].utilisation()
+	above := ""
+	if !held {
+		above = "; above expandable in a round"
+	}
+	e.add("programs: "+name+", memory", fmt.Sprintf("%.4f in use; %.2f GB, expandable %.2f, torch %.2f%s", utilisation,
+		gm.rounds[round].reserved/gb, expandable.rounds[round].reserved/gb, torch.rounds[round].reserved/gb, above),
+		fmt.Sprintf("%.2f, as expandable", programUtilisation), utilisation >= programUtilisation && held)
 	steps, least, other := gm.best(rounds), torch.best(rounds), expandable.best(rounds)
 	longest := slices.Max(steps) / min(slices.Max(least), slices.Max(other))
 	faster := torch
@@ -150,6 +175,7 @@ func (e *experiment) program(name string, gm, torch, expandable *programRuns) {
 	median, total := gm.against(faster), sum(steps)/sum(least)
 	e.add("programs: "+name+", steps", fmt.Sprintf("median %.3f, all %.3f, longest %.3f; %d runs each", median, total, longest, len(rounds)),
 		fmt.Sprintf("%.3f, %.3f, %.2f", programStep, programStep, programLongest), median <= programStep && total <= programStep && longest <= programLongest)
+	return utilisation
 }
 
 // readPrograms returns the runs by program and mode, and the programs in the order of the file.
