@@ -75,13 +75,13 @@ class Book(ledger.Ledger):
 
     def begin(self):
         super().begin()
-        self.over = []  # pairs of storages
+        self.onto = []  # pairs of storages
 
     def note(self, call, arguments, given, results, measured):
         super().note(call, arguments, given, results, measured)
         if call.tagged("pointwise") and not effects.mutable(call.function):
             made = self.storages(results, ledger.BEFORE)
-            self.over += [(m, s) for m in made for s in given if s is not m and (s.nbytes, s.dtype) == (m.nbytes, m.dtype)]
+            self.onto += [(m, s) for m in made for s in given if s is not m and (s.nbytes, s.dtype) == (m.nbytes, m.dtype)]
 
 
 class Alive(TorchDispatchMode):
@@ -198,7 +198,7 @@ def graph(program, memory, book, over):
     """Returns the graph of the step that a book has."""
     made = complete.Complete(book, complete.Names(memory, [program.model], program.optimizers))
     described = made.graph()
-    for new, old in book.over if over else ():
+    for new, old in book.onto if over else ():
         if id(old) in made.number:  # it does not last
             described["tensors"][made.number[id(new)]].setdefault("over", []).append(made.number[id(old)])
     return described

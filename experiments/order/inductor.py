@@ -1,29 +1,32 @@
 """Measures gm's order of operators in programs of torch.compile: peaks by Inductor's model of memory, compile times, and whether results are equal.
 
-Usage: python3 inductor.py [--gmswap PROGRAM] [--device cpu|cuda] [--batch N] [--size N] [--infer] [--peaks] [--csv FILE] [MODEL...]
+Usage: python3 inductor.py [--gmswap PROGRAM] [--device cpu|cuda] [--batch N] [--size N] [--infer] [--peaks] [--jobs N] [--seconds N] [--csv FILE] [MODEL...]
 
-Each model, of torchvision or randomN, a convolutional network of N nodes that are wired at random, runs two training steps twice, in processes of their own with empty caches: plainly, and by gmswap run --order. For each
-graph that is compiled, the forward and the backward pass of a model, the peaks are those of the order that Inductor begins with (baseline), of its
-three methods, and of the order that the graph got. A peak counts what Inductor's estimate counts: buffers until their last use, outputs until the
-end, and inputs that can be freed. The time to compile is that of the first step less that of the second one, and less what was spent here.
-With --peaks no kernels of the CPU are compiled, which takes minutes for some models: times are without that, and results are not compared.
+Each model of compiled.py runs three training steps three times, in processes of their own with empty caches: with nothing reordered, plainly, and by
+gmswap run --order. For each graph that is compiled, the forward and the backward pass of a model, the peaks are those of the order that Inductor
+begins with (baseline), of its three methods, and of the order that the graph got. A peak counts what Inductor's estimate counts: buffers until their
+last use, outputs until the end, and inputs that can be freed. Of a whole step on a GPU the most allocated bytes are noted, too. The time to compile
+is that of the first step less that of the second one, and less what was spent here. With --peaks no kernels of the CPU are compiled, which takes
+minutes for some models: times are without that, and results are not compared. --jobs models are run at a time, and none is begun after --seconds.
 """
 
 import argparse
+import concurrent.futures
 import csv
 import hashlib
 import itertools
 import json
 import os
-import random
 import subprocess
 import sys
 import tempfile
 import time
 
+import compiled
+
 MODELS = "alexnet", "vgg11", "squeezenet1_1", "mobilenet_v2", "densenet121", "random32", "random64"
 FIELDS = ("model", "pass", "device", "batch", "size", "torch", "graph", "nodes", "baseline", "lpmf", "bfs", "dfs", "plain", "gm",
-          "equal", "compile_plain_s", "compile_gm_s")
+          "equal", "compile_plain_s", "compile_gm_s", "step_none", "step_plain", "step_gm")
 
 
 def peak(nodes, inputs, outputs):
@@ -44,42 +47,6 @@ def peak(nodes, inputs, outputs):
     estimate = memory.estimate_peak_memory(nodes, inputs, outputs)[0]
     assert estimate in (found, found - kept), (estimate, found, kept)
     return found
-
-
-def network(name):
-    import torch
-    import torchvision
-
-    if not name.startswith("random"):
-        return getattr(torchvision.models, name)(num_classes=1000)
-
-    class Wired(torch.nn.Module):
-        """Nodes that add what they read and convolve it, wired as a Watts-Strogatz graph (n, 4, 0.75) with edges from lower to higher numbers."""
-
-        def __init__(self, nodes, channels=32):
-            super().__init__()
-            rng = random.Random(nodes)
-            edges = set()
-            for i in range(nodes):
-                for near in (1, 2):
-                    to = (i + near) % nodes
-                    while rng.random() < 0.75 or to == i or tuple(sorted((i, to))) in edges:
-                        to = rng.randrange(nodes)
-                        if to != i and tuple(sorted((i, to))) not in edges:
-                            break
-                    edges.add(tuple(sorted((i, to))))
-            self.reads = [sorted(a for a, b in edges if b == i) for i in range(nodes)]
-            self.ends = [i for i in range(nodes) if all(a != i for a, _ in edges)]
-            self.first = torch.nn.Conv2d(3, channels, 3, padding=1)
-            self.convs = torch.nn.ModuleList(torch.nn.Conv2d(channels, channels, 3, padding=1) for _ in range(nodes))
-
-        def forward(self, x):
-            x, made = self.first(x), []
-            for reads, conv in zip(self.reads, self.convs):
-                made.append(conv(torch.relu(sum(made[i] for i in reads) if reads else x)))
-            return sum(made[i] for i in self.ends)
-
-    return Wired(int(name[len("random"):]))
 
 
 class Watch(object):
@@ -110,52 +77,89 @@ def train(args):
     if args.peaks:
         from torch._inductor.async_compile import AsyncCompile
         AsyncCompile.cpp_pybinding = lambda *_: lambda *_: None
-    torch.backends.cudnn.deterministic = True
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    torch._inductor.config.reorder_for_peak_memory = not args.unordered
+    if hasattr(torch._inductor.config, "deterministic"):
+        torch._inductor.config.deterministic = True
     torch.manual_seed(0)
-    model = network(args.models[0]).to(args.device).train(not args.infer)
-    batch = torch.randn(args.batch, 3, args.size, args.size, device=args.device)
-    compiled = torch.compile(model)
+    model, inputs, result = compiled.make(args.models[0], args.batch, args.size, args.device)
+    program = torch.compile(model.train(not args.infer))
     digest, seconds = hashlib.sha256(), []
-    for _ in range(2):
+    for _ in range(3):
         torch.manual_seed(1)
         model.zero_grad()
+        if args.device == "cuda":
+            torch.cuda.reset_peak_memory_stats()
         start = time.perf_counter()
         with torch.set_grad_enabled(not args.infer):
-            out = compiled(batch)
+            out = result(program(*inputs))
         if not args.infer:
-            out.square().mean().backward()
+            out.float().square().mean().backward()
         digest.update(out.detach().cpu().numpy().tobytes())
         seconds.append(time.perf_counter() - start)
         for p in model.parameters():
             digest.update(p.grad.cpu().numpy().tobytes() if p.grad is not None else b"")
     with open(args.child, "w") as f:
         json.dump({"graphs": watch.graphs, "digest": digest.hexdigest(), "compile": seconds[0] - seconds[1] - watch.seconds,
-                   "torch": torch.__version__}, f)
+                   "torch": torch.__version__, "step": torch.cuda.max_memory_allocated() if args.device == "cuda" else ""}, f)
 
 
-def run(args, model, prefix):
+def run(args, model, prefix=(), more=()):
     """Runs a model in a process of its own, and returns what it saw."""
     with tempfile.TemporaryDirectory() as folder:
         out = os.path.join(folder, "seen")
         command = [sys.executable, os.path.abspath(__file__), "--child", out, "--device", args.device, "--batch", str(args.batch),
-                   "--size", str(args.size), model] + ["--infer"] * args.infer + ["--peaks"] * args.peaks
-        env = dict(os.environ, TORCHINDUCTOR_CACHE_DIR=os.path.join(folder, "cache"))
-        subprocess.run(prefix + command, check=True, env=env)
+                   "--size", str(args.size), model, *more] + ["--infer"] * args.infer + ["--peaks"] * args.peaks
+        env = dict(os.environ, TORCHINDUCTOR_CACHE_DIR=os.path.join(folder, "cache"), CUBLAS_WORKSPACE_CONFIG=":4096:8")
+        subprocess.run([*prefix, *command], check=True, env=env)
         with open(out) as f:
             return json.load(f)
 
 
 def rows(args, model):
-    plain = run(args, model, [])
+    none = run(args, model, more=["--unordered"])
+    plain = run(args, model)
     ordered = run(args, model, [args.gmswap, "run", "--order", "--allocator", "torch", "--"])
     assert len(plain["graphs"]) == len(ordered["graphs"])
+    made = []
     for i, (p, o) in enumerate(zip(plain["graphs"], ordered["graphs"])):
         assert all(p[k] == o[k] for k in ("nodes", "baseline", "lpmf", "bfs", "dfs")), (p, o)
-        yield {"pass": "inference" if args.infer else ("forward", "backward")[i % 2], **dict(
+        made.append({"pass": "inference" if args.infer else ("forward", "backward")[i % 2], **dict(
             model=model, device=args.device, batch=args.batch, size=args.size, torch=plain["torch"], graph=i, nodes=p["nodes"],
             baseline=p["baseline"], lpmf=p["lpmf"], bfs=p["bfs"], dfs=p["dfs"], plain=p["got"], gm=o["got"],
             equal="-" if args.peaks else "yes" if plain["digest"] == ordered["digest"] else "NO",
-            compile_plain_s="%.2f" % plain["compile"], compile_gm_s="%.2f" % ordered["compile"])}
+            compile_plain_s="%.2f" % plain["compile"], compile_gm_s="%.2f" % ordered["compile"],
+            step_none=none["step"], step_plain=plain["step"], step_gm=ordered["step"])})
+    return made
+
+
+def several(args):
+    """Returns the rows of all models, and says which failed or were left out."""
+    end = time.monotonic() + args.seconds
+
+    def one(model):
+        if time.monotonic() > end:
+            print("left out: " + model, flush=True)
+            return []
+        try:
+            made = rows(args, model)
+        except Exception as e:
+            print("%s failed: %s: %s" % (model, type(e).__name__, e), flush=True)
+            return []
+        if args.csv:
+            write(args.csv, made)
+        return made
+
+    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+        return [row for made in pool.map(one, args.models) for row in made]
+
+
+def write(path, made):
+    with open(path, "a", newline="") as f:
+        out = csv.DictWriter(f, FIELDS, lineterminator="\n")
+        if not f.tell():
+            out.writeheader()
+        out.writerows(made)
 
 
 def table(made):
@@ -166,6 +170,8 @@ def table(made):
         peaks = ["%9.1f" % (r[k] / 2**20) for k in ("baseline", "lpmf", "bfs", "dfs", "gm")]
         print("%-14s %-9s %5d %s %5.1f%% %5s %9s %9s" % (r["model"], r["pass"], r["nodes"], " ".join(peaks),
               100.0 * (r["plain"] - r["gm"]) / max(r["plain"], 1), r["equal"], r["compile_plain_s"], r["compile_gm_s"]))
+    for model, step in {r["model"]: [r["step_" + mode] for mode in ("none", "plain", "gm")] for r in made if r["step_gm"]}.items():
+        print("%-14s whole step: nothing reordered %.1f MiB, Inductor %.1f, gm %.1f" % (model, *(x / 2**20 for x in step)))
 
 
 def main():
@@ -177,19 +183,17 @@ def main():
     parser.add_argument("--size", type=int, default=64)
     parser.add_argument("--infer", action="store_true", help="a forward pass alone")
     parser.add_argument("--peaks", action="store_true", help="compile no kernels of the CPU")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=1e9)
     parser.add_argument("--csv", help="append the rows to this table")
+    parser.add_argument("--unordered", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--child", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.child:
         return train(args)
-    made = [row for model in args.models for row in rows(args, model)]
-    if args.csv:
-        with open(args.csv, "a", newline="") as f:
-            out = csv.DictWriter(f, FIELDS, lineterminator="\n")
-            if not f.tell():
-                out.writeheader()
-            out.writerows(made)
+    made = several(args)
     table(made)
+    sys.exit(not made or any(r["equal"] == "NO" for r in made))
 
 
 main()

@@ -19,11 +19,11 @@ class Thread(threading.local):
 
 
 class Property(property):
-    """A property in the place of another descriptor, which torch._dynamo asks whose it is."""
+    """A property in the place of another descriptor, which torch._dynamo asks for its name and whose it is."""
 
     def __init__(self, read, write, drop, real):
         super(Property, self).__init__(read, write, drop, real.__doc__)
-        self.__objclass__ = getattr(real, "__objclass__", None)
+        self.__name__, self.__objclass__ = getattr(real, "__name__", ""), getattr(real, "__objclass__", None)
 
 
 class Gradients(object):

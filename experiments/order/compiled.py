@@ -1,0 +1,80 @@
+"""The models that are compiled: of torchvision, of timm (timm:NAME), of transformers by configuration, and randomN, a convolutional network of N nodes
+that are wired at random. Nothing is downloaded."""
+
+import random
+
+TOKENS = 256  # of an example
+
+
+def make(name, batch, size, device):
+    """Returns a model, its inputs, and the tensor of its output that the loss is made of, as a function."""
+    import torch
+
+    if name in TEXT:
+        return TEXT[name]().to(device), (torch.randint(0, 30000, (batch, TOKENS), device=device),), lambda out: out.logits
+    return picture(name).to(device), (torch.randn(batch, 3, size, size, device=device),), lambda out: out
+
+
+def picture(name):
+    if name.startswith("random"):
+        return wired(int(name[len("random"):]))
+    if name.startswith("timm:"):
+        import timm
+
+        return timm.create_model(name[len("timm:"):], pretrained=False)
+    import torchvision
+
+    return getattr(torchvision.models, name)(num_classes=1000)
+
+
+def deberta():
+    from transformers import DebertaConfig, DebertaForMaskedLM
+
+    return DebertaForMaskedLM(DebertaConfig(hidden_size=768, num_hidden_layers=12, num_attention_heads=12, intermediate_size=3072))
+
+
+def mobilebert():
+    from transformers import MobileBertConfig, MobileBertForMaskedLM
+
+    return MobileBertForMaskedLM(MobileBertConfig())
+
+
+def bert():
+    from transformers import BertConfig, BertForMaskedLM
+
+    return BertForMaskedLM(BertConfig())
+
+
+TEXT = {"deberta": deberta, "mobilebert": mobilebert, "bert": bert}
+
+
+def wired(count):
+    import torch
+
+    class Wired(torch.nn.Module):
+        """Nodes that add what they read and convolve it, wired as a Watts-Strogatz graph (n, 4, 0.75) with edges from lower to higher numbers."""
+
+        def __init__(self, nodes, channels=32):
+            super().__init__()
+            rng = random.Random(nodes)
+            edges = set()
+            for i in range(nodes):
+                for near in (1, 2):
+                    to = (i + near) % nodes
+                    while rng.random() < 0.75 or to == i or tuple(sorted((i, to))) in edges:
+                        to = rng.randrange(nodes)
+                        if to != i and tuple(sorted((i, to))) not in edges:
+                            break
+                    edges.add(tuple(sorted((i, to))))
+            self.reads = [sorted(a for a, b in edges if b == i) for i in range(nodes)]
+            self.ends = [i for i in range(nodes) if all(a != i for a, _ in edges)]
+            self.first = torch.nn.Conv2d(3, channels, 3, padding=1)
+            self.convs = torch.nn.ModuleList(torch.nn.Conv2d(channels, channels, 3, padding=1) for _ in range(nodes))
+
+        def forward(self, x):
+            x, made = self.first(x), []
+            for reads, conv in zip(self.reads, self.convs):
+                made.append(conv(torch.relu(sum(made[i] for i in reads) if reads else x)))
+            return sum(made[i] for i in self.ends)
+
+    return Wired(count)
