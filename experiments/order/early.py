@@ -2,8 +2,8 @@
 
 Usage: python3 early.py GMSWAP [--device cuda|cpu] [--small] [--steps N] [--csv FILE] [PROGRAM...]
 
-Each program runs in processes of its own: plainly, by gmswap run --early-updates, and plainly again, all with deterministic kernels and PyTorch's
-allocator. Peaks are the most allocated bytes of the last steps, those in which early updates are made; times are medians of these steps.
+Each program runs in processes of its own: plainly, by gmswap run --early-updates, and plainly again where these differ, all with deterministic kernels
+and PyTorch's allocator. Peaks are the most allocated bytes of the last steps, those in which early updates are made; times are medians of these steps.
 """
 
 import argparse
@@ -136,7 +136,12 @@ def main():
     o = p.parse_intermixed_args()
     if o.child:
         return train(o)
-    rows = [row for name in o.programs for mode in ("plain", "early", "again") if (row := run(o, name, mode))]
+    rows = []
+    for name in o.programs:
+        ended = [run(o, name, mode) for mode in ("plain", "early")]
+        if None not in ended and ended[0]["digest"] != ended[1]["digest"]:
+            ended.append(run(o, name, "again"))
+        rows += filter(None, ended)
     if o.csv:
         with open(o.csv, "w", newline="") as f:
             out = csv.DictWriter(f, FIELDS, lineterminator="\n")
@@ -149,7 +154,7 @@ def main():
         r["program"] for r in rows for s in rows if r["program"] == s["program"] and (r["mode"], s["mode"]) == ("plain", "early") and r["digest"] == s["digest"]}
     for name in sorted(different):
         print("NOT EQUAL: " + name)
-    sys.exit(bool(different) or len(rows) < 3 * len(o.programs))
+    sys.exit(bool(different) or len(rows) < 2 * len(o.programs))
 
 
 main()

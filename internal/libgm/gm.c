@@ -55,7 +55,9 @@ void *gm_try_malloc(size_t size, int device, void *stream)
 	void *p = NULL;
 	if (plain)
 		p = (size <= GM_SMALL_SIZE ? gm_small_get : gm_warm_get)(device, size, (uint64_t)(uintptr_t)stream);
-	return p ? p : from_go(device, size, (uint64_t)(uintptr_t)stream, pool, plain);
+	while (!p && !(p = from_go(device, size, (uint64_t)(uintptr_t)stream, pool, plain)) && gm_make_room(device, size, stream))
+		;
+	return p;
 }
 
 void *gm_malloc(ssize_t size, int device, void *stream)

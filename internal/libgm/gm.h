@@ -117,6 +117,13 @@ typedef void gm_segment_observer(int device, int mapped, uint64_t address, uint6
  * not being called any more. */
 void gm_observe_segments(gm_segment_observer *f);
 
+/* A gm_relief makes room for a request of size bytes on a stream that found none: it frees memory of the device by gm_free, and returns how many
+ * bytes, or 0 if it can free no more. Then the request fails; else it is tried again. It is called in the thread of the request, with no lock
+ * held, and within itself if it requests memory that is not there. */
+typedef size_t gm_relief(int device, size_t size, void *stream);
+/* gm_on_full has f make room from now on; NULL ends that, but for calls under way. There is one. */
+void gm_on_full(gm_relief *f);
+
 enum gm_state { GM_FREE, GM_USED, GM_PENDING /* freed, and still used by a stream */ };
 struct gm_block {
 	uint64_t address, segment; /* where the block begins, and its segment: a range of addresses that has memory */

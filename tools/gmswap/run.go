@@ -234,6 +234,9 @@ func (cmd *runCmd) settings(e *command.Environ) error {
 	e.Set("GMSWAP_POLICY", cmd.Policy)
 	if cmd.Memory > 0 {
 		e.Set("GMSWAP_DEVICE", strconv.FormatInt(int64(cmd.Memory), 10))
+		if cmd.Allocator == "stitch" {
+			e.Set("GM_LIMIT", strconv.FormatInt(int64(cmd.Memory), 10))
+		}
 	}
 	if cmd.Order {
 		e.Set(cacheTag, e.Get(cacheTag)+"gmswap-order") // PyTorch's caches hold what was compiled without it

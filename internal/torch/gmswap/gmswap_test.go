@@ -159,7 +159,7 @@ func (s *session) want(name string) string {
 }
 
 // usual is what every run says.
-var usual = regexp.MustCompile(`(?m)^gmswap: (\w+: step \d+ ms .*|\d+ steps: .*)\n`)
+var usual = regexp.MustCompile(`(?m)^gmswap: (\w+: step \d+ ms .*|\d+ steps( \(.*\))?: .*)\n`)
 
 // same runs a program without the hook and with it. What comes out must be the same, and all memory must have been freed. It returns
 // what the hook did, and what it said beside the usual.

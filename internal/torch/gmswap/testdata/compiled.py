@@ -93,13 +93,13 @@ class Graph(object):
 
 
 def main(graphs):
-    """Prints of how many graphs the order has the least peak, is another one, and breaks a rule."""
+    """Prints of how many graphs the order has the least peak, or stays where that is less by under 1 %, is another one, and breaks a rule."""
     least = moved = wrong = 0
     for seed in range(graphs):
         graph = Graph(random.Random(seed))
         made = graph.order()
         wrong += sorted(map(id, made)) != sorted(map(id, graph.nodes)) or not all(graph.ready(n, made[:i]) for i, n in enumerate(made))
-        least += graph.peak(made) == graph.least()
+        least += graph.peak(made) == graph.least() or made == graph.nodes and graph.peak(made) * 0.99 <= graph.least()
         moved += graph.peak(made) < graph.peak(graph.nodes)
         wrong += made != graph.nodes and graph.peak(made) >= graph.peak(graph.nodes)
     print("%d least, %d moved, %d wrong" % (least, moved, wrong))

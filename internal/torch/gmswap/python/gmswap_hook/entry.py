@@ -109,6 +109,10 @@ class Entry(object):
         self.alias = self.buffer = None
         return True
 
+    def evict(self):
+        """Frees the device's memory behind a copy to the host. Returns whether it could."""
+        return self.offload() and self.free()
+
     def on_host(self):
         """Returns whether all of it is on the host, or will be."""
         return self.ticket != 0 and self.copied == self.nbytes

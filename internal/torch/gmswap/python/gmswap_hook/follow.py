@@ -5,7 +5,6 @@ import json
 from . import say
 from .entry import layout
 from .operators import Remake
-from .reactive import Reactive
 
 
 OFFLOAD, FREE, PREFETCH, AWAIT, RECOMPUTE, SETTLE = range(6)
@@ -41,10 +40,13 @@ class Schedule(object):
 
 
 class Follower(object):
-    """Conducts a step by a schedule. If an instrument is given, it measures the operators."""
+    """Conducts a step by a schedule. If an instrument is given, it measures the operators. A step that goes another way is handed over to what
+    unplanned returns for it."""
 
-    def __init__(self, step, schedule, settings, instrument=None):
-        self.step, self.schedule, self.settings, self.instrument = step, schedule, settings, instrument
+    way = "planned"
+
+    def __init__(self, step, schedule, unplanned, instrument=None):
+        self.step, self.schedule, self.unplanned, self.instrument = step, schedule, unplanned, instrument
         self.point = self.packed = 0
         if instrument is not None:
             instrument.begin(())
@@ -119,7 +121,7 @@ class Follower(object):
     def leave(self, why):
         """Hands over the rest of the step."""
         self.step.deviation = why
-        self.step.conduct = rest = Reactive(self.step, self.settings.window)
+        self.step.conduct = rest = self.unplanned(self.step)
         return rest
 
     def finished(self):

@@ -73,6 +73,8 @@ class Recording(object):
 class Watched(object):
     """Conducts a step that is recorded. Its operators are the stretches between two points: the start, then each pack and unpack."""
 
+    way = "recorded"
+
     def __init__(self, recording, step, operators):
         self.recording, self.step, self.operators = recording, step, operators
         self.memory = recording.memory

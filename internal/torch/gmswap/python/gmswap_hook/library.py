@@ -18,12 +18,32 @@ class Stats(ctypes.Structure):
     )]
 
 
+class Counter(ctypes.Structure):
+    """struct gm_counter."""
+
+    _fields_ = [(name, ctypes.c_int64) for name in ("current", "peak", "allocated", "freed")]
+
+
+class Account(ctypes.Structure):
+    """struct gm_stats."""
+
+    _fields_ = [(name, 3 * Counter) for name in ("allocation", "allocated_bytes", "requested_bytes", "active_bytes", "reserved_bytes", "segment")] + [
+        (name, ctypes.c_int64) for name in ("retries", "ooms", "stitches", "driver_calls", "driver_ns")]
+
+
+RELIEF = ctypes.CFUNCTYPE(ctypes.c_size_t, ctypes.c_int, ctypes.c_size_t, ctypes.c_void_p)
+
+
 class Library(object):
+    reliefs = ()  # functions that C may be calling
+
     def __init__(self, path):
         self.lib = lib = ctypes.CDLL(path)
         stream, ticket = ctypes.c_void_p, ctypes.c_int64
         for name, result, arguments in (
             ("gm_last_error", ctypes.c_size_t, (ctypes.c_char_p, ctypes.c_size_t)),
+            ("gm_device_of", ctypes.c_int, (ctypes.c_void_p,)),
+            ("gm_get_stats", ctypes.c_int, (ctypes.c_int, ctypes.POINTER(Account))),
             ("gm_swap_open", ctypes.c_int, (ctypes.c_int, ctypes.c_size_t, ctypes.c_int)),
             ("gm_swap_out", ticket, (ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, stream)),
             ("gm_swap_left", ctypes.c_int, (ctypes.c_int, ticket, stream)),
@@ -41,6 +61,22 @@ class Library(object):
         text = ctypes.create_string_buffer(1024)
         self.lib.gm_last_error(text, len(text))
         return Failure(text.value.decode("utf-8", "replace"))
+
+    def allocates(self, address):
+        """Returns whether memory is of libgm.so's allocator."""
+        return self.lib.gm_device_of(address) >= 0
+
+    def allocated(self, device):
+        """Returns the bytes of a device that are handed out."""
+        account = Account()
+        self.lib.gm_get_stats(device, ctypes.byref(account))
+        return account.allocated_bytes[0].current
+
+    def on_full(self, make_room):
+        """Has a function make room for requests that find none, None for no function."""
+        relief = RELIEF(make_room) if make_room else RELIEF()
+        Library.reliefs += (relief,)
+        self.lib.gm_on_full(relief)
 
     def plan(self, request):
         """Returns the answer, a JSON text, to a request for a schedule."""

@@ -22,6 +22,8 @@ class Memory(object):
         self.weak = StorageWeakRef
         self.types, self.strided = (torch.Tensor, torch.nn.Parameter), torch.strided
         self.wrapped = wrapped(torch)
+        self.count_uses = getattr(torch._C, "_storage_Use_Count", lambda key: 1)
+        self.alone = self.uses(torch.empty(1))  # what holds a tensor's storage where nothing else does: some versions count Python's object
         self.failures = (Failure, torch.cuda.OutOfMemoryError)
         self.known = {}  # storages that are never moved, by address, which is not another one's while there is a weak reference
         self.ordinals = {}  # of those that were met in this step, by address
@@ -76,6 +78,17 @@ class Memory(object):
     @staticmethod
     def size(tensor):
         return tensor.untyped_storage().nbytes()
+
+    def bound(self, nbytes):
+        """Has PyTorch's own allocator take at most this much of the device."""
+        self.torch.cuda.set_per_process_memory_fraction(min(1.0, float(nbytes) / self.capacity()), self.device)
+
+    def sole(self, tensor):
+        """Returns whether nothing but a tensor holds its storage, as far as this PyTorch tells."""
+        return self.uses(tensor) == self.alone
+
+    def uses(self, tensor):
+        return self.count_uses(tensor.untyped_storage()._cdata)
 
     def take(self, nbytes):
         return self.torch.empty(nbytes, dtype=self.torch.uint8, device=self.place)

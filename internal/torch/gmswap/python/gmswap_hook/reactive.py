@@ -8,6 +8,8 @@ from . import say
 class Reactive(object):
     """Conducts a step. Window is the bytes that are on the device longer than they need be, each way, so that copies have time."""
 
+    way = "moved whole"
+
     def __init__(self, step, window):
         self.step, self.window = step, window
         self.leaving, self.leaving_bytes = collections.deque(), 0

@@ -15,8 +15,9 @@ class Report(object):
         self.lanes = None
         self.schedule = None
         self.count = 0  # of steps
-        self.steps = []  # for a file: seconds on the host's clock between the beginnings of two steps, and what conducted
-        self.last = None
+        self.ways = {}  # how many steps went which way
+        self.steps = []  # for a file: seconds on the host's clock between the beginnings of two steps, and the way
+        self.last = None  # the step before, and when it began
         self.pid = os.getpid()
         atexit.register(self.end)
 
@@ -31,15 +32,20 @@ class Report(object):
             schedule.policy, schedule.step_ns / 1e6, schedule.plain_ns / 1e6, schedule.peak / gib, schedule.plain_peak / gib))
 
     def step(self, step):
+        """Notes that a step begins, maybe one that was begun before and saved nothing."""
+        if self.last is not None and self.last[1].number == step.number:
+            self.last = (self.last[0], step)
+            return
         now = time.monotonic()
         if self.last is not None:
-            ended = [now - self.last[0], self.last[1]]
+            ended = [now - self.last[0], self.last[1].way]
+            self.ways[ended[1]] = self.ways.get(ended[1], 0) + 1
             if self.settings.stats:
                 self.steps.append(ended)
             if self.settings.progress:
                 say.line("step %d: %.3f s, %s" % (self.count, *ended))
         self.count += 1
-        self.last = (now, type(step.conduct).__name__)
+        self.last = (now, step)
 
     def end(self):
         """Reports what was moved, at the end of the process."""
@@ -57,8 +63,9 @@ class Report(object):
     def account(self):
         stats = self.lanes.stats()
         gib = float(1 << 30)
-        say.line("%d steps: %.1f GiB to the host and %.1f back, at most %.1f GiB there at a time" % (
-            self.count, stats.bytes_out / gib, stats.bytes_in / gib, stats.host_peak / gib))
+        ways = ", ".join("%d %s" % (n, way) for way, n in sorted(self.ways.items(), key=lambda item: -item[1]))
+        say.line("%d steps%s: %.1f GiB to the host and %.1f back, at most %.1f GiB there at a time" % (
+            self.count, " (%s)" % ways if ways else "", stats.bytes_out / gib, stats.bytes_in / gib, stats.host_peak / gib))
         if self.settings.stats:
             self.write(stats)
 

@@ -3,6 +3,7 @@
 import threading
 
 from . import say
+from .demand import Demand
 from .entry import Entry, Kept, Saved
 from .follow import Follower
 from .graph import Recording
@@ -14,7 +15,7 @@ class Step(object):
     """A forward pass and the backward pass after it."""
 
     def __init__(self, number):
-        self.number, self.conduct = number, None
+        self.number, self.conduct, self.way = number, None, ""
         self.entries = []
         self.stream = 0  # that of the forward pass
         self.backward = False
@@ -45,6 +46,7 @@ class Runtime(object):
         self.refined = False  # the schedule was made with their times
         self.declined = False  # nothing has to be moved
         self.given_up = False  # no schedule can be made
+        self.relief = None  # what makes room when a request finds none
 
     # Called by Hooks.
 
@@ -141,18 +143,23 @@ class Runtime(object):
         step.stream = self.memory.stream()
         self.memory.begin_step()
         step.conduct = self.conductor(step)
-        if last is None or last.number != step.number:
-            self.report.step(step)
+        self.report.step(step)
 
     def conductor(self, step):
         """Returns what conducts a step."""
+        if self.schedule is not None and self.schedule.empty():
+            return self.unplanned(step)
         if self.schedule is not None and not self.doubted():
-            return Follower(step, self.schedule, self.settings, self.instrument())
+            return Follower(step, self.schedule, self.unplanned, self.instrument())
         if step.number < self.WARM_UP or self.given_up:
-            return Reactive(step, self.settings.window)
+            return self.unplanned(step)
         if self.recording is None:
             self.recording = Recording(self.memory, self.settings)
         return self.recording.next(step)
+
+    def unplanned(self, step):
+        """Returns what conducts a step, or the rest of it, without a schedule."""
+        return Reactive(step, self.settings.window) if self.relief is None else Demand(step, self.relief)
 
     def instrument(self):
         """Returns what measures a step that follows the schedule, for a better one: some of the first are timed, and one that begins with
@@ -169,7 +176,10 @@ class Runtime(object):
 
     def end_step(self, step):
         conduct, step.conduct = step.conduct, None
+        step.way = "adapted" if step.deviation else conduct.way
         conduct.end()
+        if self.relief is not None:
+            self.relief.end_step()
         self.memory.samples.ask(step.number)
         if self.recording is not None:
             self.end_recorded(self.recording)
@@ -212,7 +222,7 @@ class Runtime(object):
             self.schedule, self.given_up = None, True
             return
         self.clocks, self.refined = Clocks(), False
-        self.declined = self.schedule.empty() or self.settings.dry
+        self.declined = self.settings.dry or self.schedule.empty() and self.relief is None
 
     def refine(self, instrument):
         if isinstance(instrument, Scale):

@@ -8,7 +8,8 @@ MIB = 1 << 20
 class Settings(object):
     def __init__(self, environ):
         self.library = environ["GM_LIB"]
-        self.device = int(environ.get("GMSWAP_DEVICE", "0"))  # bytes that may be used of the device, 0 for all of it
+        self.device = int(environ.get("GMSWAP_DEVICE", "0"))  # bytes of the device that a schedule may use, 0 for all of it
+        self.limit = self.device  # bytes that are ever taken of it, 0 for all of it
         self.ranks = max(1, int(environ.get("LOCAL_WORLD_SIZE", "1") or 1))  # processes of this host, each with a GPU
         self.host = int(environ.get("GMSWAP_HOST", "0")) // self.ranks  # bytes of host memory
         self.policy = environ.get("GMSWAP_POLICY", "auto")
@@ -21,7 +22,7 @@ class Settings(object):
         self.progress = environ.get("GMSWAP_PROGRESS", "") == "1"
         self.timed = bool(self.stats)
         self.smallest = MIB
-        self.window = self.slack = 0
+        self.window = self.slack = self.total = 0
 
     @staticmethod
     def file(environ, name):
@@ -29,10 +30,16 @@ class Settings(object):
         name = environ.get("GMSWAP_" + name, "")
         return os.path.abspath(name) if name else ""
 
+    def keep_margin(self):
+        """Leaves memory under a limit for what an allocator needs beside blocks. A schedule that is given has its own idea of how much it may use."""
+        if self.limit < self.total and not self.follow:
+            self.device -= self.device // 64
+
     def complete(self, torch, device):
         """Fills in what depends on the machine."""
         total = torch.cuda.get_device_properties(device).total_memory
         if not self.device:
             self.device = total * 95 // 100
+        self.limit, self.total = self.limit or total, total
         self.window = max(64 * MIB, self.device // 32)
         self.slack = self.device // 128  # bytes by which a step may begin with more in use than when it was recorded

@@ -11,6 +11,7 @@ from .library import Lanes, Library
 from .memory import Memory
 from .planner import Planner
 from .recorder import Recorder
+from .relief import Relief
 from .report import Report
 from .runtime import Runtime
 from .settings import Settings
@@ -124,4 +125,11 @@ class Late(object):
         report = Report(memory, settings)
         lanes = Lanes(self.library, device, settings.host, settings.timed)
         report.lanes = lanes
-        return Runtime(memory, lanes, settings, Planner(self.library, settings, report), report)
+        runtime = Runtime(memory, lanes, settings, Planner(self.library, settings, report), report)
+        probe = memory.take(1)
+        if self.library.allocates(memory.address(probe)):
+            settings.keep_margin()
+            runtime.relief = Relief(runtime, self.library, settings.limit)
+        elif settings.limit < settings.total:
+            memory.bound(settings.limit)
+        return runtime

@@ -1,0 +1,54 @@
+package gmswap
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"gm/internal/cuda/fake"
+)
+
+// TestLimited runs random programs under limits that they would exceed by far. None takes more, and what comes out is what comes out without
+// the hook and a limit.
+func TestLimited(t *testing.T) {
+	seeds := 6
+	if testing.Short() {
+		seeds = 2
+	}
+	for seed := range seeds {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			limited(t, seed)
+		})
+	}
+}
+
+func limited(t *testing.T, seed int) {
+	s, number := newSession(t), fmt.Sprintf("SEED=%d", seed)
+	plain := s.run("limited", number)
+	if plain.code != 0 || plain.stderr != "" {
+		t.Fatalf("without the hook: %+v", plain)
+	}
+	most := s.physical()
+	limit := most * uint64(45+5*(seed%8)) / 100
+	s = newSession(t)
+	got := s.hooked("limited", "auto", number, fmt.Sprintf("GM_LIMIT=%d", limit), fmt.Sprintf("GMSWAP_DEVICE=%d", limit), "GMSWAP_HOST=1073741824")
+	if got.code != 0 || got.stdout != plain.stdout {
+		t.Fatalf("limit of %d bytes for %d: exit status %d\n%s%s", limit, most, got.code, firstDifference(got.stdout, plain.stdout), got.stderr)
+	}
+	if took := s.physical(); took == 0 || took > limit {
+		t.Errorf("it took %d bytes of the %d allowed", took, limit)
+	}
+	s.holdsNothing()
+	t.Logf("limit of %d bytes for %d: %s", limit, most, strings.TrimSpace(got.stderr))
+}
+
+// physical returns the most bytes that the last program took, of small segments or of pieces, whichever are more.
+func (s *session) physical() uint64 {
+	s.t.Helper()
+	c, err := fake.ReadCounts(s.counts())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return max(c.Physical.Peak, c.Memory.Peak)
+}

@@ -1,0 +1,99 @@
+"""Random programs: shapes, branches, evaluations, errors and graphs that are kept vary from step to step. SEED says which."""
+
+import os
+import random
+
+import torch
+from torch import nn, ops
+
+from gpu import Block, batch, digest, update
+
+STEPS = 8
+ROWS = 256  # of the shortest batch: tensors of 64 KiB; the longest is eight times as long
+
+
+class Branches(nn.Module):
+    """Blocks in an order that is another one now and then, some of them left out or used twice."""
+
+    def __init__(self, blocks):
+        super().__init__()
+        self.blocks = [Block(5 * i) for i in range(blocks)]
+        self.order, self.fails = list(range(blocks)), None
+
+    def forward(self, x):
+        for n, i in enumerate(self.order):
+            if n == self.fails:
+                raise ValueError("in the middle")
+            x = self.blocks[i](x)
+        return x
+
+
+class Program(object):
+    def __init__(self, seed):
+        self.rng = random.Random(seed)
+        self.model = Branches(self.rng.randint(6, 10))
+        self.fixed = self.rng.random() < 0.3
+        self.branches = self.rng.random() < 0.4
+        self.rows = self.rng.randint(1, 8) * ROWS
+
+    def batch(self, number):
+        rows = self.rows if self.fixed else self.rng.randint(1, 8) * ROWS
+        return batch(number, rows)
+
+    def shuffle(self):
+        n = len(self.model.blocks)
+        self.model.order = self.rng.choices(range(n), k=self.rng.randint(2, n)) if self.branches else list(range(n))
+
+    def run(self, number):
+        """Makes a step of a kind that is drawn."""
+        self.shuffle()
+        kind = self.rng.choices((self.plain, self.twice, self.again, self.accumulated, self.evaluated, self.failed), (10, 1, 1, 2, 2, 2))[0]
+        update(self.model, kind(number))
+
+    def loss(self, number):
+        return ops.loss(self.model(self.batch(number)))
+
+    def plain(self, number):
+        loss = self.loss(number)
+        loss.backward()
+        return loss
+
+    def twice(self, number):
+        """Runs two forward passes, then one backward pass."""
+        x = self.batch(number)
+        loss = ops.loss(self.model(x) * self.model(x))
+        loss.backward()
+        return loss
+
+    def again(self, number):
+        """Runs the graph backward twice."""
+        loss = self.loss(number)
+        loss.backward(retain_graph=True)
+        loss.backward()
+        return loss
+
+    def accumulated(self, number):
+        for _ in range(2):
+            loss = self.plain(number)
+        return loss
+
+    def evaluated(self, number):
+        with torch.no_grad():
+            print(digest(self.loss(number + 50)))
+        self.loss(number + 60)  # nobody runs it backward
+        return self.plain(number)
+
+    def failed(self, number):
+        self.model.fails = self.rng.randrange(len(self.model.order))
+        try:
+            self.loss(number)
+        except ValueError:
+            pass
+        self.model.fails = None
+        return self.plain(number)
+
+
+def limited():
+    program = Program(int(os.environ["SEED"]))
+    for step in range(STEPS):
+        program.run(step)
