@@ -41,7 +41,9 @@ func go_malloc(device C.int, size C.int64_t, stream C.uint64_t, pool C.int32_t, 
 	g := self.gpu(device)
 	e, err := g.malloc(int64(size), cuda.Stream(stream), int32(pool))
 	if err != nil {
-		fail(g.failure(int64(size), err))
+		if !noMemory(err) || !bool(C.gm_relieved()) {
+			fail(g.failure(int64(size), err))
+		}
 		return 0, 0, false, -1
 	}
 	if !hold {
@@ -52,6 +54,14 @@ func go_malloc(device C.int, size C.int64_t, stream C.uint64_t, pool C.int32_t, 
 		g.ledger.Put(e.ptr, e)
 	}
 	return C.uint64_t(e.ptr), C.int64_t(e.taken), C.bool(e.special()), C.int32_t(g.small.rank(&e))
+}
+
+// go_failed says why a request failed for which no room could be made.
+//
+//export go_failed
+func go_failed(device C.int, size C.int64_t) {
+	defer guard(device)
+	fail(self.gpu(device).failure(int64(size), cuda.ErrOutOfMemory))
 }
 
 // fail keeps the text of a failure for this thread.

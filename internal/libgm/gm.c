@@ -55,8 +55,14 @@ void *gm_try_malloc(size_t size, int device, void *stream)
 	void *p = NULL;
 	if (plain)
 		p = (size <= GM_SMALL_SIZE ? gm_small_get : gm_warm_get)(device, size, (uint64_t)(uintptr_t)stream);
-	while (!p && !(p = from_go(device, size, (uint64_t)(uintptr_t)stream, pool, plain)) && gm_make_room(device, size, stream))
-		;
+	while (!p && !(p = from_go(device, size, (uint64_t)(uintptr_t)stream, pool, plain)) && gm_relieved()) {
+		if (gm_make_room(device, size, stream))
+			continue;
+		gm_lock(device);
+		go_failed(device, (int64_t)size);
+		gm_unlock(device);
+		break;
+	}
 	return p;
 }
 

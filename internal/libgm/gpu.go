@@ -77,9 +77,6 @@ func (g *gpu) malloc(size int64, stream cuda.Stream, pool int32) (e entry, err e
 	g.meter.stream = e.stream
 	if err = g.serve(&e); err != nil {
 		if err = g.retry(&e, err); err != nil {
-			g.account.open()
-			g.account.OOMs++
-			g.account.close()
 			return entry{}, err
 		}
 	}

@@ -11,8 +11,11 @@ import (
 // holdersMax is how many lines a list of holders has.
 const holdersMax = 5
 
-// failure is the text of a request that failed. It begins as PyTorch's does, which programs look for.
+// failure counts a request that failed and returns the text for it. It begins as PyTorch's does, which programs look for.
 func (g *gpu) failure(size int64, err error) string {
+	g.account.open()
+	g.account.OOMs++
+	g.account.close()
 	if !noMemory(err) {
 		g.complain(fmt.Sprintf("request of %d bytes", size), err)
 	}

@@ -18,8 +18,11 @@ class Demand(object):
         self.pack(entry, new, stream)
 
     def pack(self, entry, new, stream):
-        if new and self.copied < self.expected and entry.offload():
+        if not new:
+            return
+        if self.copied < self.expected and entry.offload():
             self.copied += entry.nbytes
+        self.relief.keep_room()
 
     def unpack(self, entry, stream):
         """Loads what is needed next, as long as there is room. A backward pass asks in the opposite order."""

@@ -21,7 +21,6 @@ class Relief(object):
         self.freed = 0  # bytes, in this step
         self.before = collections.deque(maxlen=self.STEPS)  # in the steps before
         self.within = threading.local()
-        self.calls = 0
         library.on_full(self.make_room)
         atexit.register(library.on_full, None)
 
@@ -39,6 +38,11 @@ class Relief(object):
         """Returns the bytes that can be loaded ahead of need."""
         return self.limit - self.library.allocated(self.memory.device) - self.window
 
+    def keep_room(self):
+        """Evicts before a request finds no room: one that fails is dear. With self.memory."""
+        if self.room() < 0:
+            self.evict(self.window)
+
     # Called by libgm.so, in any thread.
 
     def make_room(self, device, size, stream):
@@ -50,7 +54,7 @@ class Relief(object):
             if self.memory.capturing():
                 return 0
             with self.memory:
-                freed = self.evict(size)
+                freed = self.evict(size + self.window)
             if not freed:
                 self.explain(size)
             return freed
@@ -63,7 +67,6 @@ class Relief(object):
     def evict(self, size):
         """Frees at least this many bytes if it can, and begins the copies of what comes next. With self.memory."""
         freed = ahead = 0
-        self.calls += 1
         for e in self.candidates():
             if freed < size:
                 if e.evict():
