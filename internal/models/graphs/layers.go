@@ -25,6 +25,8 @@ type layer struct {
 	flops  float64 // of the forward pass
 	fast   bool    // a convolution that fast algorithms do
 
+	convolution Convolution // but for the batch
+
 	// What its backward pass reads beside the gradient of its output.
 	readsIn, readsOut, mask bool
 
@@ -96,6 +98,10 @@ func (n *layers) conv(name string, in int, f filters, w window) int {
 	return n.add(layer{
 		name: name, kind: swap.Conv, in: []int{in}, out: y, params: params, flops: 2 * float64(weights) * float64(y.height*y.width),
 		fast: w == same(3, 3), readsIn: true, forward: moves, backward: 2 * moves,
+		convolution: Convolution{
+			Channels: x.channels, Height: x.height, Width: x.width, Filters: f.count, Groups: f.groups,
+			KernelHeight: w.height, KernelWidth: w.width, Stride: w.stride, PadHeight: w.padHeight, PadWidth: w.padWidth,
+		},
 	})
 }
 

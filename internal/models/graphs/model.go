@@ -16,6 +16,8 @@ type Model struct {
 	Always      int64      // bytes on each GPU that are in use all the time: the state of the parameters
 	FLOPs       float64    // of a step on all GPUs, forward and backward, with nothing computed twice
 	Temporaries []Lifetime // gradients of activations and workspaces, Op.Base but for Always; of layer-granular networks only
+
+	Convolutions []Convolving // of layer-granular networks, in the order of the operators
 }
 
 // Lifetime is memory that is in use from the operator Made to the operator Last.

@@ -63,22 +63,32 @@ func (m *maker) bytes(s shape) int64 { return m.batch * m.element * s.elements()
 func (m *maker) run(order []int) {
 	for _, l := range order {
 		m.op(m.all[l].name, m.all[l].kind, m.at[l], m.forwardTime(l), 0)
-		m.work(l)
+		m.work(l, "forward")
 	}
 	m.phase = swap.Backward
 	for _, l := range slices.Backward(order) {
 		m.op(m.all[l].name+".backward", m.all[l].kind, m.at[l], m.backwardTime(l), 0)
-		m.work(l)
+		if m.all[l].in[0] == image {
+			m.work(l, "backward_filter")
+		} else {
+			m.work(l, "backward_data", "backward_filter")
+		}
 	}
 	m.phase = swap.Update
 	const passes = 5 // reads the three states, writes two
 	m.op("update", swap.Other, -1, m.device.Stream(passes*float64(m.element*m.model.Parameters)), 0)
 }
 
-// work adds the workspace of the last operator, if it is a convolution's.
-func (m *maker) work(l int) {
-	if m.all[l].kind == swap.Conv && m.workspace > 0 {
-		at := int32(len(m.graph.Ops) - 1)
+// work notes that the last operator computes passes of a layer, if it is a convolution, and adds its workspace.
+func (m *maker) work(l int, passes ...string) {
+	if m.all[l].kind != swap.Conv {
+		return
+	}
+	at := int32(len(m.graph.Ops) - 1)
+	c := Convolving{m.all[l].convolution, at, passes}
+	c.Batch = m.batch
+	m.model.Convolutions = append(m.model.Convolutions, c)
+	if m.workspace > 0 {
 		m.occupy(Lifetime{m.workspace, at, at})
 	}
 }
