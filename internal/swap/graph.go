@@ -232,9 +232,21 @@ func (g *Graph) Compute() time.Duration {
 	return sum
 }
 
-// Least returns the bytes without which some operator cannot run: what it reads and writes, and takes besides.
+// Least returns the bytes without which some operator cannot run.
 func (g *Graph) Least() int64 {
-	used, least := make([]int64, len(g.Ops)), int64(0)
+	least := int64(0)
+	for _, bytes := range g.Alone() {
+		least = max(least, bytes)
+	}
+	return least
+}
+
+// Alone returns, for each operator, the bytes without which it cannot run: what it reads and writes, and takes besides.
+func (g *Graph) Alone() []int64 {
+	used := make([]int64, len(g.Ops))
+	for i := range g.Ops {
+		used[i] = g.Ops[i].Base
+	}
 	for i := range g.Tensors {
 		t := &g.Tensors[i]
 		used[t.Made] += t.Bytes
@@ -244,10 +256,7 @@ func (g *Graph) Least() int64 {
 			}
 		}
 	}
-	for i := range g.Ops {
-		least = max(least, used[i]+g.Ops[i].Base)
-	}
-	return least
+	return used
 }
 
 // Plain returns, for each operator, the bytes in use when nothing is moved.

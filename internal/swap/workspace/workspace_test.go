@@ -113,6 +113,11 @@ func compareWithAll(t *testing.T, g *swap.Graph, actions []swap.Action, limit in
 	if err != nil {
 		t.Fatal(err)
 	}
+	for op, bytes := range g.Alone() {
+		if free[op] > limit-bytes {
+			t.Errorf("operator %d has %d bytes under a schedule, and %d alone", op, free[op], limit-bytes)
+		}
+	}
 	c := Fastest(g, free)
 	got, fits := step(t, c.Apply(g), actions, limit)
 	if !fits {
