@@ -1,6 +1,6 @@
 """The convolutions of the networks of Dymem's evaluation (HPDC 2020, section 4.3), layer by layer.
 
-Layers are named as in `gmswap net`.
+Layers are named as in `gmswap net`; a test of internal/models/graphs compares what was measured with its networks.
 """
 
 import collections

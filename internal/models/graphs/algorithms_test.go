@@ -2,7 +2,9 @@ package graphs
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -114,6 +116,51 @@ func TestReadAlgorithmsErrors(t *testing.T) {
 		if _, err := ReadAlgorithms(strings.NewReader(table)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v", want, err)
 		}
+	}
+}
+
+// TestMeasuredAlgorithms has what was measured on an H200: all convolutions of the networks of experiments/workspaces/networks.py, and no others.
+func TestMeasuredAlgorithms(t *testing.T) {
+	file, err := os.Open("../../../experiments/workspaces/results/cudnn-h200.csv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	a, err := ReadAlgorithms(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unused := maps.Clone(a.of)
+	for _, arithmetic := range []string{"fp32", "tf32"} {
+		for _, spec := range []string{
+			"alexnet,batch=256", "vgg-16,batch=64", "vgg-16,batch=128", "vgg-16,batch=256", "resnet-50,batch=100", "resnet-101,batch=100",
+			"resnet-152,batch=100", "inception-v4,batch=128",
+		} {
+			m := mustBuild(t, spec+",workspace=0,device=h200")
+			if err := m.Offer(a, arithmetic); err != nil {
+				t.Fatal(err)
+			}
+			if err := m.Graph.Validate(); err != nil {
+				t.Errorf("%s: %v", spec, err)
+			}
+			for _, c := range m.Convolutions {
+				for _, name := range c.Passes {
+					delete(unused, pass{c.Convolution, arithmetic, name})
+				}
+				for i, o := range m.Graph.Ops[c.Op].Options {
+					before := swap.Option{Duration: m.Graph.Ops[c.Op].Duration}
+					if i > 0 {
+						before = m.Graph.Ops[c.Op].Options[i-1]
+					}
+					if o.Workspace <= before.Workspace || o.Duration >= before.Duration {
+						t.Errorf("%s: %s: %+v comes behind %+v", spec, m.Graph.Ops[c.Op].Name, o, before)
+					}
+				}
+			}
+		}
+	}
+	if len(unused) > 0 {
+		t.Errorf("%d measured passes belong to no network", len(unused))
 	}
 }
 
