@@ -1,7 +1,9 @@
 package main
 
 import (
+	"fmt"
 	"io"
+	"os"
 
 	"gm/formats/graph"
 	"gm/internal/cli"
@@ -10,10 +12,13 @@ import (
 )
 
 type netCmd struct {
-	Network string `arg:"" optional:"" name:"name,key=value..." help:"The network and its parameters, such as gpt-7b,seq=64Ki,tp=4,device=h200."`
-	Output  string `short:"o" placeholder:"FILE" help:"Where the graph goes. Standard output by default."`
-	List    bool   `help:"List the networks, their parameters and the devices."`
-	JSON    bool   `name:"json" help:"Print the list as JSON."`
+	Network    string `arg:"" optional:"" name:"name,key=value..." help:"The network and its parameters, such as gpt-7b,seq=64Ki,tp=4,device=h200."`
+	Output     string `short:"o" placeholder:"FILE" help:"Where the graph goes. Standard output by default."`
+	Algorithms string `placeholder:"FILE" help:"Give convolutions the algorithms of this table as options: their times and workspaces, as experiments/workspaces/cudnn.py measures them."`
+	Arithmetic string `default:"fp32" enum:"fp32,tf32" help:"Which algorithms of the table: fp32 (the default), or tf32, that of tensor cores."`
+
+	List bool `help:"List the networks, their parameters and the devices."`
+	JSON bool `name:"json" help:"Print the list as JSON."`
 }
 
 // Help implements kong.HelpProvider.
@@ -37,14 +42,42 @@ func (cmd *netCmd) Run(c *cli.Context) error {
 	case cmd.Network == "":
 		return cli.Usage("name a network: gmswap net --list lists them")
 	}
-	if err := cli.CheckFiles(nil, []string{cmd.Output}); err != nil {
+	if err := cli.CheckFiles([]string{cmd.Algorithms}, []string{cmd.Output}); err != nil {
 		return err
 	}
-	m, err := graphs.Build(cmd.Network)
+	m, err := cmd.build()
 	if err != nil {
-		return cli.Usage("%v", err)
+		return err
 	}
 	return c.Binary(cmd.Output, func(w io.Writer) error {
 		return store.WriteGraph(w, &store.Graph{Graph: m.Graph, Meta: graph.Meta{Source: graph.SourceShapes, WorldSize: m.GPUs}})
 	})
+}
+
+// build makes the network. With algorithms it has no workspaces but theirs.
+func (cmd *netCmd) build() (*graphs.Model, error) {
+	spec := cmd.Network
+	if cmd.Algorithms != "" {
+		spec += ",workspace=0"
+	}
+	m, err := graphs.Build(spec)
+	if err != nil {
+		return nil, cli.Usage("%v", err)
+	}
+	if cmd.Algorithms == "" {
+		return m, nil
+	}
+	file, err := os.Open(cmd.Algorithms)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	algorithms, err := graphs.ReadAlgorithms(file)
+	if err == nil {
+		err = m.Offer(algorithms, cmd.Arithmetic)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("algorithms of %s: %w", cmd.Algorithms, err)
+	}
+	return m, nil
 }

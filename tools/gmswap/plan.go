@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
+	"slices"
 	"strings"
 
 	"gm/internal/cli"
@@ -11,6 +13,7 @@ import (
 	"gm/internal/swap/policy"
 	"gm/internal/swap/scheduling"
 	"gm/internal/swap/store"
+	"gm/internal/swap/workspace"
 	"gm/internal/units"
 )
 
@@ -20,11 +23,13 @@ type planCmd struct {
 	Memory units.Bytes `short:"m" required:"" placeholder:"SIZE" help:"Use at most this much device memory."`
 	Policy string      `default:"auto" placeholder:"NAME" help:"Which policy makes the schedule (${default}), see above."`
 	hostFlags
+	Options string `placeholder:"FILE" help:"Also choose among the options that operators have, and write the graph in which they run so: the schedule is for that one."`
 }
 
 // Help implements kong.HelpProvider.
 func (cmd *planCmd) Help() string {
-	return "Example: gmswap plan g.parquet -m 40GiB -o s.parquet\n\n" +
+	return "Example: gmswap plan g.parquet -m 40GiB -o s.parquet\n" +
+		"         gmswap plan g.parquet -m 12GiB --options chosen.parquet -o s.parquet\n\n" +
 		"A summary of the schedule goes to standard error. If the policy has none within the limits, the exit status is 1.\n\n" + policyHelp()
 }
 
@@ -39,14 +44,14 @@ func (cmd *planCmd) Run(c *cli.Context) error {
 			return err
 		}
 	}
-	if err := cli.CheckFiles([]string{cmd.Graph, cmd.Link}, []string{cmd.Output}); err != nil {
+	if err := cli.CheckFiles([]string{cmd.Graph, cmd.Link}, []string{cmd.Output, cmd.Options}); err != nil {
 		return err
 	}
 	g, limits, err := cmd.load(cmd.Graph, cmd.Memory)
 	if err != nil {
 		return err
 	}
-	made, err := makeSchedule(c, g, p, limits)
+	made, err := cmd.schedule(c, g, p, limits)
 	if err != nil {
 		return err
 	}
@@ -60,12 +65,56 @@ func (cmd *planCmd) Run(c *cli.Context) error {
 	return nil
 }
 
-// makeSchedule makes a schedule, and says on a terminal that it does.
-func makeSchedule(c *cli.Context, g *store.Graph, p policy.Policy, limits scheduling.Limits) (*scheduling.Made, error) {
+// schedule makes a schedule of g. With --options it chooses among those of its operators, writes the graph in which they run so, and puts it in the
+// place of g.
+func (cmd *planCmd) schedule(c *cli.Context, g *store.Graph, p policy.Policy, limits scheduling.Limits) (*scheduling.Made, error) {
+	if cmd.Options == "" {
+		return makeSchedule(c, g, p, limits, scheduling.Make)
+	}
+	if !slices.ContainsFunc(g.Ops, func(o swap.Op) bool { return len(o.Options) > 0 }) {
+		return nil, fmt.Errorf("graph %s: --options: none of its operators has any", g.File)
+	}
+	before, chosen := g.Graph, (*scheduling.Chosen)(nil)
+	made, err := makeSchedule(c, g, p, limits, func(plain *swap.Graph, p policy.Policy, l scheduling.Limits) (_ *scheduling.Made, err error) {
+		if chosen, err = scheduling.MakeChoosing(plain, p, l); err != nil {
+			return nil, err
+		}
+		return chosen.Made, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	g.Graph = chosen.Graph
+	c.Note("%s", choiceText(before, chosen.Choice))
+	return made, c.File(cmd.Options, func(w io.Writer) error { return store.WriteGraph(w, g) })
+}
+
+// choiceText says how operators with options run.
+func choiceText(g *swap.Graph, c workspace.Choice) string {
+	having, chosen, most := 0, 0, int64(0)
+	for i := range g.Ops {
+		if len(g.Ops[i].Options) > 0 {
+			having++
+		}
+		if c[i] != workspace.Plain {
+			chosen++
+		}
+		most = max(most, c.Bytes(g, i))
+	}
+	fastest := workspace.Within(g, math.MaxInt64)
+	return fmt.Sprintf("options: %d of %d operators take one, with workspaces of %s at most; all operators take %s, without options %s, with the fastest %s",
+		chosen, having, units.Bytes(most), timeText(c.Apply(g).Compute()), timeText(g.Compute()), timeText(fastest.Apply(g).Compute()))
+}
+
+// maker makes a schedule of a graph: scheduling.Make is one.
+type maker func(*swap.Graph, policy.Policy, scheduling.Limits) (*scheduling.Made, error)
+
+// makeSchedule has a schedule made, and says on a terminal that it is.
+func makeSchedule(c *cli.Context, g *store.Graph, p policy.Policy, limits scheduling.Limits, by maker) (*scheduling.Made, error) {
 	line := c.Line(func() string {
 		return fmt.Sprintf("policy %s plans %d operators and %d tensors", p.Name, len(g.Ops), len(g.Tensors))
 	})
-	made, err := scheduling.Make(g.Graph, p, limits)
+	made, err := by(g.Graph, p, limits)
 	line.End()
 	if short, ok := errors.AsType[*policy.ShortError](err); ok {
 		return nil, tooShort(g, short, limits)

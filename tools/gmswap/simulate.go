@@ -6,6 +6,7 @@ import (
 	"gm/internal/cli"
 	"gm/internal/swap"
 	"gm/internal/swap/link"
+	"gm/internal/swap/scheduling"
 	"gm/internal/swap/simulate"
 	"gm/internal/swap/store"
 	"gm/internal/swap/timeline"
@@ -90,7 +91,7 @@ func (cmd *simulateCmd) load(c *cli.Context) (*simulation, error) {
 	if err != nil {
 		return nil, err
 	}
-	made, err := makeSchedule(c, g, p, limits)
+	made, err := makeSchedule(c, g, p, limits, scheduling.Make)
 	if err != nil {
 		return nil, err
 	}

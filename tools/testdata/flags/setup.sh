@@ -12,6 +12,14 @@ cp "$ROOT/testdata/graphs/vit-1-adam.parquet" step
 cp "$ROOT/testdata/graphs/alexnet-1-sgd.parquet" sgd
 cp "$ROOT/testdata/settings/gc.parquet" gc
 
+for c in 3,227,227,96,11,11,4,0,0,1 96,27,27,256,5,5,1,2,2,2 256,13,13,384,3,3,1,1,1,1 384,13,13,384,3,3,1,1,1,2 384,13,13,256,3,3,1,1,1,2; do
+	for pass in forward backward_data backward_filter; do
+		printf "1,$c,%s,$pass,%s,%d,%d\n" fp32 bare 0 4 fp32 fast 2000000 2 tf32 bare 0 3 tf32 fast 2000000 1
+	done
+done | sed '1i # some GPU\
+batch,channels,height,width,filters,kernel_height,kernel_width,stride,pad_height,pad_width,groups,dtype,pass,algorithm,workspace_bytes,ms' >algorithms.csv
+gmswap net alexnet,batch=1 --algorithms algorithms.csv -o options
+
 awk 'BEGIN {
 	srand(1)
 	print "id,lower,upper,size"
