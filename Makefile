@@ -20,7 +20,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
 
 .PHONY: FORCE all demo experiment-capture test race bench lint random fuzz fuzz-decoders damage-long stress interop figures man clean help
-.PHONY: $(addprefix figures-,formats damage import fidelity expandable replay plan capture bilevel scale fit lowest large small threads stitch frontier variations planned why synth look tune report latency footprint memo dymem swap programs remat)
+.PHONY: $(addprefix figures-,formats damage import fidelity expandable replay plan capture bilevel scale fit lowest large small threads stitch frontier variations planned why synth look tune report latency footprint memo dymem workspaces swap programs remat)
 
 PRELOAD := internal/capture/preload
 LIBGM   := internal/libgm
@@ -117,7 +117,7 @@ interop: all ## DuckDB reads the formats and agrees (needs node and npm)
 INTEROP := $(patsubst %,out/%.parquet,trace plan graph schedule)
 
 figures: all bin/latency bin/footprint figures-formats figures-damage ## every figure of docs/figures.md beside its target (TRACES: folders of snapshots)
-	$(GO) run ./experiments/figures import fidelity expandable replay plan capture bilevel scale fit lowest large small threads stitch why synth look tune report latency footprint memo dymem swap programs remat
+	$(GO) run ./experiments/figures import fidelity expandable replay plan capture bilevel scale fit lowest large small threads stitch why synth look tune report latency footprint memo dymem workspaces swap programs remat
 
 figures-import: ## time and memory to import a snapshot
 figures-fidelity: ## PyTorch's allocator replayed against recordings of it
@@ -149,11 +149,12 @@ figures-small: ## the exact solvers against brute force, glpsol and cbc
 figures-threads: ## two workers against one, and whether their layouts are equal
 figures-memo: ## MEMO's tables 4 and 5, simulated
 figures-dymem: ## Dymem's figures 12 to 15, simulated
+figures-workspaces: ## Dymem's figure 12(b): workspaces of convolutions by cuDNN's algorithms on an H200, simulated
 figures-swap: ## gmswap on H200s, from the runs in experiments/swap/results
 figures-programs: ## gmstitch beside PyTorch's allocators on programs of popular libraries, from the runs in experiments/programs/results
 figures-order: ## orders of operators: DTR's logs (GM_SHARED/graphs/dtr), randomly wired networks and exported steps, with proven bounds
 figures-remat: ## steps that recompute and copy nothing: DTR's logs (GM_SHARED/graphs/dtr), a recorded step and networks, with lower bounds
-figures-bilevel figures-scale figures-tails figures-fit figures-lowest figures-large figures-small figures-threads figures-memo figures-dymem figures-swap figures-programs figures-order figures-remat: figures-%:
+figures-bilevel figures-scale figures-tails figures-fit figures-lowest figures-large figures-small figures-threads figures-memo figures-dymem figures-workspaces figures-swap figures-programs figures-order figures-remat: figures-%:
 	$(GO) run ./experiments/figures $*
 
 figures-formats: ## writing and reading 5 million events on one core

@@ -49,6 +49,7 @@ func figures() []figure {
 		{"report", measureReport, true},
 		{"memo", measureMemo, false},
 		{"dymem", measureDymem, false},
+		{"workspaces", measureWorkspaces, false},
 		{"swap", measureSwap, false},
 		{"programs", measurePrograms, false},
 		{"order", measureOrder, false},
