@@ -119,6 +119,41 @@ func TestMakeChoosing(t *testing.T) {
 	}
 }
 
+// TestMakeChoosingMonotone has limits that grow. Where nothing moves, a step is never slower with more memory. With schedules that differ from
+// limit to limit it can be: how often is logged.
+func TestMakeChoosingMonotone(t *testing.T) {
+	for _, name := range []string{"none", "auto"} {
+		p, err := policy.Lookup(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		steps, slower, worst := 0, 0, 1.0
+		for seed := range uint64(60) {
+			g := optionGraph(rand.New(rand.NewPCG(seed, 0)))
+			before := time.Duration(math.MaxInt64)
+			for device := g.Least(); device < g.Least()+600*mib; device += 25 * mib {
+				m, err := MakeChoosing(g, p, Limits{Device: device, Host: 1 << 40, Link: link.Default()})
+				if isShort(err) {
+					continue
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				steps++
+				if m.Moved.Step > before {
+					slower++
+					worst = max(worst, m.Moved.Step.Seconds()/before.Seconds())
+				}
+				before = m.Moved.Step
+			}
+		}
+		t.Logf("%s: %d of %d steps are slower than with 25 MiB less, the worst %.3f times as long", name, slower, steps, worst)
+		if name == "none" && (slower > 0 || steps < 500) {
+			t.Errorf("%d of %d steps are slower than with less memory", slower, steps)
+		}
+	}
+}
+
 // TestMakeChoosingMakesRoom has a workspace that is worth a copy, and one that fits nowhere.
 func TestMakeChoosingMakesRoom(t *testing.T) {
 	g := &swap.Graph{
