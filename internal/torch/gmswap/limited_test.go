@@ -2,18 +2,20 @@ package gmswap
 
 import (
 	"fmt"
+	"os"
+	"strconv"
 	"strings"
 	"testing"
 
 	"gm/internal/cuda/fake"
 )
 
-// TestLimited runs random programs under limits that they would exceed by far. None takes more, and what comes out is what comes out without
-// the hook and a limit.
+// TestLimited runs random programs under limits that they would exceed by far, GM_LIMITED of them. None takes more, and what comes out is what
+// comes out without the hook and a limit.
 func TestLimited(t *testing.T) {
-	seeds := 6
-	if testing.Short() {
-		seeds = 2
+	seeds, err := strconv.Atoi(os.Getenv("GM_LIMITED"))
+	if err != nil {
+		seeds = 6
 	}
 	for seed := range seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -51,4 +53,17 @@ func (s *session) physical() uint64 {
 		s.t.Fatal(err)
 	}
 	return max(c.Physical.Peak, c.Memory.Peak)
+}
+
+// TestExhausted has a request fail for which nothing can be moved: a line says what holds the memory, and the program goes on.
+func TestExhausted(t *testing.T) {
+	s := newSession(t)
+	r := s.hooked("exhausted", "auto", "GM_LIMIT=33554432", "GMSWAP_DEVICE=33554432")
+	if r.code != 0 || !strings.Contains(r.stdout, "OutOfMemoryError\n") {
+		t.Fatalf("%+v", r)
+	}
+	if strings.Count(r.stderr, "gmswap: out of memory: 0.00 GiB more do not fit 0.03 GiB. In use are 0.03 GiB that nothing can be done about here") != 1 {
+		t.Errorf("it said %s", r.stderr)
+	}
+	s.holdsNothing()
 }

@@ -1,12 +1,13 @@
-"""Random programs: shapes, branches, evaluations, errors and graphs that are kept vary from step to step. SEED says which."""
+"""Random programs: shapes, branches, evaluations, errors, threads and graphs that are kept vary from step to step. SEED says which."""
 
 import os
 import random
+import threading
 
 import torch
 from torch import nn, ops
 
-from gpu import Block, batch, digest, update
+from gpu import Block, Net, batch, cuda, digest, train, update
 
 STEPS = 8
 ROWS = 256  # of the shortest batch: tensors of 64 KiB; the longest is eight times as long
@@ -47,7 +48,8 @@ class Program(object):
     def run(self, number):
         """Makes a step of a kind that is drawn."""
         self.shuffle()
-        kind = self.rng.choices((self.plain, self.twice, self.again, self.accumulated, self.evaluated, self.failed), (10, 1, 1, 2, 2, 2))[0]
+        kinds = self.plain, self.twice, self.again, self.accumulated, self.evaluated, self.failed, self.beside
+        kind = self.rng.choices(kinds, (10, 1, 1, 2, 2, 2, 2))[0]
         update(self.model, kind(number))
 
     def loss(self, number):
@@ -91,6 +93,40 @@ class Program(object):
             pass
         self.model.fails = None
         return self.plain(number)
+
+    def beside(self, number):
+        """Has another thread use memory meanwhile."""
+        sizes, done, wrong = [self.rng.randint(1, 8) * ROWS for _ in range(20)], threading.Event(), []
+
+        def work():
+            while not done.is_set():
+                for byte, rows in enumerate(sizes):
+                    x, y = (cuda(rows, 256, byte=byte) for _ in range(2))
+                    if x.read() != y.read():
+                        wrong.append(byte)
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        try:
+            return self.plain(number)
+        finally:
+            done.set()
+            thread.join()
+            assert not wrong, wrong
+
+
+def exhausted():
+    """Holds more than there may be, where nothing can be moved."""
+    model, kept = Net(), []
+    for step in range(5):
+        train(model, step)
+    try:
+        while True:
+            kept.append(batch(0, 8 * ROWS))
+    except torch.cuda.OutOfMemoryError as e:
+        print(type(e).__name__)
+    kept.clear()
+    train(model, 5)
 
 
 def limited():

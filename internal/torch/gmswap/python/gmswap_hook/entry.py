@@ -29,11 +29,11 @@ class Kept(object):
 class Saved(object):
     """A tensor in a storage: what autograd keeps instead of it."""
 
-    __slots__ = ("entry", "dtype", "size", "stride", "offset")
+    __slots__ = ("entry", "first", "dtype", "size", "stride", "offset")
 
-    def __init__(self, entry, tensor):
+    def __init__(self, entry, tensor, first):
         self.dtype, self.size, self.stride, self.offset = layout(tensor)
-        self.entry = entry
+        self.entry, self.first = entry, first  # first is set for the tensor that the entry was made of
         entry.users += 1
 
     def __del__(self):
@@ -166,8 +166,11 @@ class Entry(object):
     def tensor(self, saved, stream):
         """Returns the tensor that autograd saved."""
         holder = self.on_device(stream)
-        if self.alias is not None and not self.intact():
-            raise Changed(self.nbytes)
+        if self.alias is not None:
+            if not self.intact():
+                raise Changed(self.nbytes)
+            if saved.first:
+                return self.alias
         return self.memory.view(holder, saved)
 
     def release(self):

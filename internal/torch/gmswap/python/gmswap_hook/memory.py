@@ -58,8 +58,11 @@ class Memory(object):
         if self.lock.acquire(False):
             try:
                 if self.depth == 0:
-                    with self:
-                        pass
+                    self.depth = 1  # what is released may drop more
+                    try:
+                        self.settle()
+                    finally:
+                        self.depth = 0
             finally:
                 self.lock.release()
 

@@ -113,7 +113,7 @@ class Runtime(object):
             entry = Entry(memory, self.lanes, step, tensor, storage, nbytes)
             memory.entries[entry.key] = entry
             step.entries.append(entry)
-        saved = Saved(entry, tensor)
+        saved = Saved(entry, tensor, new)
         if entry.step == step.number:
             step.conduct.pack(entry, new, stream)
         return saved
