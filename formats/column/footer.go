@@ -44,12 +44,10 @@ type chunk struct {
 
 const magic = "PAR1"
 
-// ErrNotParquet is wrapped by the error about a file that does not begin like Parquet.
-var ErrNotParquet = errors.New("not a Parquet file")
-
 var (
-	errEmpty     = errors.New("is empty")
-	errTruncated = errors.New("corrupt: truncated, or no Parquet file at all")
+	errEmpty      = errors.New("is empty")
+	errNotParquet = errors.New("not a Parquet file")
+	errTruncated  = errors.New("corrupt: truncated, or no Parquet file at all")
 )
 
 // readFooter reads and checks the footer of a file of size bytes.
@@ -66,7 +64,7 @@ func readFooter(src io.ReaderAt, size int64) (*footer, error) {
 		return nil, err
 	}
 	if string(head[:]) != magic {
-		return nil, ErrNotParquet
+		return nil, errNotParquet
 	}
 	var last [tail]byte
 	if err := readAt(src, last[:], size-tail); err != nil {

@@ -20,12 +20,15 @@ type Source struct {
 	once   bool // the name cannot be opened again for the same bytes
 }
 
+// StandardInput is the name of the source that is standard input.
+const StandardInput = "standard input"
+
 // OpenSource opens the named file, or standard input for "-" or "". A regular file is read in place, standard input
 // from its current offset. A pipe is first moved into an unnamed temporary file, so that it takes disk space in the
 // directory for temporary files, but no memory. A terminal is refused.
 func OpenSource(name string) (*Source, error) {
 	if name == "" || name == "-" {
-		return openFile(os.Stdin, "standard input", true)
+		return openFile(os.Stdin, StandardInput, true)
 	}
 	file, err := os.Open(name)
 	if err != nil {
@@ -62,20 +65,40 @@ func openFile(file *os.File, name string, shared bool) (*Source, error) {
 
 // spool moves the contents of a pipe into a temporary file.
 func spool(pipe *os.File, name string, shared bool) (*Source, error) {
-	file, err := os.CreateTemp("", "gm-*")
+	s, err := temporary(name, func(file *os.File) (int64, error) { return drain(file, pipe) })
 	if err != nil {
 		return nil, fmt.Errorf("spool %s: %w", name, err)
 	}
-	err = os.Remove(file.Name())
-	var size int64
-	if err == nil {
-		size, err = drain(file, pipe)
+	if !shared {
+		if err := pipe.Close(); err != nil {
+			return nil, errors.Join(fmt.Errorf("spool %s: %w", name, err), s.Close())
+		}
 	}
-	if err == nil && !shared {
-		err = pipe.Close()
+	return s, nil
+}
+
+// NewTemporary returns what write writes, as a source of a name for errors. It is kept in an unnamed temporary file.
+func NewTemporary(name string, write func(io.Writer) error) (*Source, error) {
+	return temporary(name, func(file *os.File) (int64, error) {
+		if err := write(file); err != nil {
+			return 0, err
+		}
+		return file.Seek(0, io.SeekCurrent)
+	})
+}
+
+// temporary makes a source of an unnamed temporary file. fill fills it and returns its size.
+func temporary(name string, fill func(*os.File) (int64, error)) (*Source, error) {
+	file, err := os.CreateTemp("", "gm-*")
+	if err != nil {
+		return nil, err
+	}
+	var size int64
+	if err = os.Remove(file.Name()); err == nil {
+		size, err = fill(file)
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("spool %s: %w", name, err), file.Close())
+		return nil, errors.Join(err, file.Close())
 	}
 	return &Source{ReaderAt: file, file: file, size: size, name: name, once: true}, nil
 }

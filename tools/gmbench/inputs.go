@@ -11,12 +11,13 @@ import (
 	"gm/internal/cli"
 	"gm/internal/cuda/sim"
 	"gm/internal/torch/allocconf"
+	"gm/internal/trace/input"
 	"gm/internal/units"
 )
 
 // inputs are the files to replay, and the device to replay them on.
 type inputs struct {
-	Files    []string    `arg:"" optional:"" name:"trace|plan" help:"Traces and plans as Parquet. Standard input if there is none, or for '-'."`
+	Files    []string    `arg:"" optional:"" name:"trace|plan" help:"Traces, plans, and recordings that gmtrace import reads, such as PyTorch snapshots. Standard input if there is none, or for '-'."`
 	Capacity units.Bytes `placeholder:"SIZE" help:"Memory of the simulated GPU, such as 80GiB. 4 TiB by default."`
 	Costs    string      `placeholder:"FILE" help:"Costs of driver calls, as gmbench calibrate measured them. Those of an H200 by default."`
 }
@@ -30,7 +31,7 @@ func (in *inputs) open(c *cli.Context) ([]*replay.Program, bench.GPU, error) {
 	if err != nil {
 		return nil, gpu, err
 	}
-	programs, err := load(in.Files)
+	programs, err := load(c, in.Files)
 	for _, p := range programs {
 		if p.Jump != "" {
 			c.Warn("%s: %s", p.Name, p.Jump)
@@ -53,13 +54,17 @@ func simulated(capacity units.Bytes, costs string) (bench.GPU, error) {
 	return gpu, err
 }
 
-func load(files []string) ([]*replay.Program, error) {
+func load(c *cli.Context, files []string) ([]*replay.Program, error) {
 	if len(files) == 0 {
 		files = []string{"-"}
 	}
 	var all []*replay.Program
 	for _, file := range files {
-		programs, err := replay.Open(file)
+		source, err := input.Open(c, file)
+		if err != nil {
+			return nil, err
+		}
+		programs, err := replay.Read(source)
 		if err != nil {
 			return nil, err
 		}

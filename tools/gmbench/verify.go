@@ -6,16 +6,16 @@ import (
 	"strconv"
 	"strings"
 
-	"gm/formats/trace"
 	"gm/internal/bench/replay"
 	"gm/internal/cli"
 	"gm/internal/report"
 	"gm/internal/torch/allocconf"
+	"gm/internal/trace/input"
 	"gm/internal/units"
 )
 
 type verifyCmd struct {
-	Files []string    `arg:"" optional:"" name:"trace" help:"Traces of PyTorch's allocator with its segment events. Standard input if there is none, or for '-'."`
+	Files []string    `arg:"" optional:"" name:"trace" help:"Traces of PyTorch's allocator with its segment events, or its snapshots. Standard input if there is none, or for '-'."`
 	Limit units.Bytes `placeholder:"SIZE" help:"Memory that the process was allowed to reserve on each GPU. garbage_collection_threshold is a share of it."`
 	JSON  bool        `name:"json" help:"Print JSON."`
 }
@@ -62,7 +62,7 @@ func (cmd *verifyCmd) Run(c *cli.Context) error {
 }
 
 func (cmd *verifyCmd) verify(c *cli.Context, file string) (all []verdict, err error) {
-	r, err := trace.Open(file)
+	r, err := input.OpenTrace(c, file)
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +74,7 @@ func (cmd *verifyCmd) verify(c *cli.Context, file string) (all []verdict, err er
 	if cmd.Limit == 0 && conf.NeedsLimit() {
 		c.Warn("%s: recorded with settings that are shares of --limit, which was not given: %s", r.Name(), r.Meta().AllocConf)
 	}
-	verdicts, err := replay.Verify(r, int64(cmd.Limit))
+	verdicts, err := replay.Verify(r.Reader, int64(cmd.Limit))
 	for _, v := range verdicts {
 		all = append(all, verdict{r.Name(), v})
 	}

@@ -6,16 +6,16 @@ import (
 	"strings"
 
 	"gm/formats/plan"
-	"gm/formats/trace"
 	"gm/internal/cli"
 	"gm/internal/plan/check"
 	"gm/internal/plan/layout"
+	"gm/internal/trace/input"
 	"gm/internal/units"
 )
 
 type checkCmd struct {
 	Plan     string `arg:"" help:"The plan, or a graph that was reordered; '-' is standard input."`
-	Trace    string `arg:"" optional:"" name:"trace" help:"The trace or graph that the plan or the order was made from."`
+	Trace    string `arg:"" optional:"" name:"trace" help:"The trace, recording or graph that the plan or the order was made from."`
 	Schedule string `arg:"" optional:"" help:"With a graph: the schedule that the plan was made with."`
 }
 
@@ -53,7 +53,7 @@ func (cmd *checkCmd) Run(c *cli.Context) (err error) {
 	case cmd.Schedule != "":
 		err = fmt.Errorf("plan %s is of a trace, which has no schedule: leave the schedule out", p.Name())
 	default:
-		report, err = cmd.trace(p)
+		report, err = cmd.trace(c, p)
 	}
 	if err != nil {
 		return err
@@ -64,16 +64,16 @@ func (cmd *checkCmd) Run(c *cli.Context) (err error) {
 }
 
 // trace checks the plan of a trace, or any plan without the file that it was made from.
-func (cmd *checkCmd) trace(p *plan.Reader) (_ check.Report, err error) {
+func (cmd *checkCmd) trace(c *cli.Context, p *plan.Reader) (_ check.Report, err error) {
 	if cmd.Trace == "" {
 		return check.Check(p, nil)
 	}
-	t, err := trace.Open(cmd.Trace)
+	t, err := input.OpenTrace(c, cmd.Trace)
 	if err != nil {
 		return check.Report{}, err
 	}
 	defer func() { err = errors.Join(err, t.Close()) }()
-	return check.Check(p, t)
+	return check.Check(p, t.Reader)
 }
 
 // step checks the plan of a step.

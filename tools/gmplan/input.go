@@ -6,38 +6,24 @@ import (
 
 	"gm/formats/column"
 	"gm/formats/graph"
-	"gm/formats/trace"
+	"gm/internal/cli"
 	"gm/internal/swap/store"
-	"gm/internal/trace/importer"
+	"gm/internal/trace/input"
 )
 
-// input is a trace and its file.
-type input struct {
-	*trace.Reader
-	source *column.Source
-}
-
-// openTrace opens the named trace, or standard input for "-" or "". If the file is an instance or a graph, the error names the command for it.
-func openTrace(name string) (*input, error) {
-	source, err := column.OpenSource(name)
+// openTrace opens the named trace, or standard input for "-" or "". If the file is a graph, the error names the commands for it.
+func openTrace(c *cli.Context, name string) (*input.Trace, error) {
+	source, err := input.Open(c, name)
 	if err != nil {
 		return nil, fmt.Errorf("trace: %w", err)
 	}
-	r, err := trace.NewReader(source, source.Size(), source.Name())
-	if err != nil {
-		if errors.Is(err, column.ErrNotParquet) && isInstance(source) {
-			err = fmt.Errorf("%w: for an instance as CSV, use gmplan solve", err)
-		}
-		if isGraph(source) {
-			err = fmt.Errorf("%w: for a graph, use gmplan step, or gmplan order", err)
-		}
-		return nil, errors.Join(err, source.Close())
+	of := isGraph(source)
+	t, err := input.NewTrace(source)
+	if err != nil && of {
+		err = fmt.Errorf("%w: for a graph, use gmplan step, or gmplan order", err)
 	}
-	return &input{r, source}, nil
+	return t, err
 }
-
-// Close closes the file.
-func (in *input) Close() error { return errors.Join(in.Reader.Close(), in.source.Close()) }
 
 // openSource opens a file of a kind, or of another one that takes its place.
 func openSource(name, kind string) (*column.Source, error) {
@@ -56,13 +42,6 @@ func readGraph(source *column.Source) (g *store.Graph, err error) {
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
 	return store.DecodeGraph(r)
-}
-
-// isInstance reports whether a file begins like a CSV of buffers.
-func isInstance(source *column.Source) bool {
-	var head [4096]byte
-	n, _ := source.ReadAt(head[:], 0) // the file may be shorter
-	return importer.Detect(head[:n]) == importer.MiniMalloc
 }
 
 // isGraph reports whether a file is a graph.

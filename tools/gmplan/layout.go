@@ -13,7 +13,7 @@ import (
 )
 
 type layoutCmd struct {
-	File      string      `arg:"" optional:"" name:"trace" help:"The trace. Standard input by default, or for '-'; a pipe is copied to a temporary file."`
+	File      string      `arg:"" optional:"" name:"trace" help:"The trace, or a recording that gmtrace import reads, such as a PyTorch snapshot. Standard input by default, or for '-'; a pipe is copied to a temporary file."`
 	Output    string      `short:"o" placeholder:"FILE" help:"The file for the plan. Standard output by default."`
 	Iteration string      `default:"all" placeholder:"all|auto|N" help:"What to plan: the whole trace, the middle one of the iterations found, or the N-th, counted from 1. Tensors that outlive the iteration have arenas of their own."`
 	Periodic  bool        `help:"Plan the iteration for endless repetition: tensors that are freed in the next iteration, within a period, are part of it."`
@@ -36,7 +36,7 @@ func (cmd *layoutCmd) Run(c *cli.Context) (err error) {
 	if err := cmd.checkFiles(cmd.Output, cmd.File); err != nil {
 		return err
 	}
-	r, err := openTrace(cmd.File)
+	r, err := openTrace(c, cmd.File)
 	if err != nil {
 		return err
 	}

@@ -18,11 +18,12 @@ import (
 	"gm/internal/cuda"
 	"gm/internal/cuda/driver"
 	"gm/internal/cuda/sim"
+	"gm/internal/trace/input"
 	"gm/internal/units"
 )
 
 type replayCmd struct {
-	File      string      `arg:"" optional:"" name:"trace|plan" help:"A trace or a plan as Parquet. Standard input if there is none, or for '-'."`
+	File      string      `arg:"" optional:"" name:"trace|plan" help:"A trace, a plan, or a recording that gmtrace import reads, such as a PyTorch snapshot. Standard input if there is none, or for '-'."`
 	Alloc     []string    `placeholder:"NAME[:SETTING=VALUE,...]" sep:"none" help:"Allocators of gmbench. By default stitch,torch,expandable,gmlake."`
 	Device    string      `default:"0" placeholder:"N" help:"Number of the GPU, 0 by default, or sim for a simulated one."`
 	Capacity  units.Bytes `placeholder:"SIZE" help:"What an allocator may take of the GPU, such as 40GiB. All by default; of a simulated one, 4 TiB."`
@@ -181,7 +182,11 @@ func (cmd *replayCmd) load(c *cli.Context) ([]*replay.Program, error) {
 	if err := cli.CheckFiles([]string{name, cmd.Costs}, nil); err != nil {
 		return nil, err
 	}
-	programs, err := replay.Open(name)
+	source, err := input.Open(c, name)
+	if err != nil {
+		return nil, err
+	}
+	programs, err := replay.Read(source)
 	if err != nil {
 		return nil, err
 	}

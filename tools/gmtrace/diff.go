@@ -10,13 +10,14 @@ import (
 	"gm/formats/trace"
 	"gm/internal/cli"
 	"gm/internal/trace/changes"
+	"gm/internal/trace/input"
 	"gm/internal/trace/overview"
 	"gm/internal/trace/text"
 )
 
 type diffCmd struct {
-	A          string `arg:"" name:"a" help:"A trace. Standard input for '-'; a pipe is spooled to a temporary file."`
-	B          string `arg:"" optional:"" name:"b" help:"The trace to compare it with."`
+	A          string `arg:"" name:"a" help:"A trace, or a recording that gmtrace import reads, such as a PyTorch snapshot. Standard input for '-'; a pipe is spooled to a temporary file."`
+	B          string `arg:"" optional:"" name:"b" help:"The trace or recording to compare it with."`
 	Iterations []int  `placeholder:"I,J" help:"Compare iterations I and J of one trace, counted from 0, instead of two traces."`
 	JSON       bool   `name:"json" help:"Print JSON, with all groups and whole stacks."`
 }
@@ -91,11 +92,10 @@ func compareIterations(c *cli.Context, name string, i, j int) (d *changes.Diff, 
 }
 
 func openOverview(c *cli.Context, name string) (*column.Source, *overview.Overview, error) {
-	source, err := column.OpenSource(name)
+	source, err := input.Open(c, name)
 	if err != nil {
 		return nil, nil, fmt.Errorf("trace: %w", err)
 	}
-	source.Until(c.Context())
 	o, err := trace.ReadSource(source, overview.Read)
 	if err != nil {
 		return nil, nil, errors.Join(err, source.Close())

@@ -5,14 +5,14 @@ import (
 	"fmt"
 	"io"
 
-	"gm/formats/column"
 	"gm/formats/trace"
 	"gm/internal/cli"
 	"gm/internal/trace/exporter"
+	"gm/internal/trace/input"
 )
 
 type exportCmd struct {
-	File   string `arg:"" optional:"" name:"trace" help:"The trace. Standard input by default, or for '-'; a pipe is spooled to a temporary file."`
+	File   string `arg:"" optional:"" name:"trace" help:"The trace, or a recording that gmtrace import reads, such as a PyTorch snapshot. Standard input by default, or for '-'; a pipe is spooled to a temporary file."`
 	Format string `enum:",pickle,csv,rmm,stalloc,perfetto" default:"" placeholder:"FORMAT" help:"pickle: a PyTorch memory snapshot, for memory_viz. csv: all rows, as import reads them. rmm: an RMM log. stalloc: STAlloc text. perfetto: JSON for ui.perfetto.dev and chrome://tracing. By default, the extension of -o decides: .pickle, .csv, or .json for perfetto."`
 	Output string `short:"o" placeholder:"FILE" help:"Write to this file. Standard output by default."`
 }
@@ -34,12 +34,11 @@ func (cmd *exportCmd) Run(c *cli.Context) (err error) {
 	if err := cli.CheckFiles([]string{cmd.File}, []string{cmd.Output}); err != nil {
 		return err
 	}
-	source, err := column.OpenSource(cmd.File)
+	source, err := input.Open(c, cmd.File)
 	if err != nil {
 		return fmt.Errorf("trace: %w", err)
 	}
 	defer func() { err = errors.Join(err, source.Close()) }()
-	source.Until(c.Context())
 	open := func() (*trace.Reader, error) { return trace.NewReader(source, source.Size(), source.Name()) }
 	write := func(out io.Writer) error {
 		return exporter.Export(open, format, out, func(text string) { c.Warn("%s", text) })

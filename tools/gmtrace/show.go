@@ -9,12 +9,13 @@ import (
 	"gm/formats/column"
 	"gm/formats/trace"
 	"gm/internal/cli"
+	"gm/internal/trace/input"
 	"gm/internal/trace/overview"
 	"gm/internal/trace/text"
 )
 
 type showCmd struct {
-	File  string     `arg:"" optional:"" name:"trace" help:"The trace. Standard input by default, or for '-'; a pipe is spooled to a temporary file."`
+	File  string     `arg:"" optional:"" name:"trace" help:"The trace, or a recording that gmtrace import reads, such as a PyTorch snapshot. Standard input by default, or for '-'; a pipe is spooled to a temporary file."`
 	Top   topFlag    `placeholder:"[N]" help:"Show instead what is live at the peak, and when a request failed: the N stacks that hold most, 10 by default, and the tags, streams and sizes."`
 	At    momentFlag `placeholder:"TIME|ROW" help:"Show this moment instead of the peak, as --top does: a time since the first row, such as 1.5s, or the number of a row."`
 	Pprof string     `placeholder:"FILE" help:"Write a profile for go tool pprof: bytes that are live at the peak, or --at, and bytes allocated."`
@@ -40,12 +41,11 @@ func (cmd *showCmd) Run(c *cli.Context) (err error) {
 	if err := cmd.check(); err != nil {
 		return err
 	}
-	source, err := column.OpenSource(cmd.File)
+	source, err := input.Open(c, cmd.File)
 	if err != nil {
 		return fmt.Errorf("trace: %w", err)
 	}
 	defer func() { err = errors.Join(err, source.Close()) }()
-	source.Until(c.Context())
 	o, err := trace.ReadSource(source, overview.Read)
 	if err != nil {
 		return err

@@ -113,14 +113,19 @@ func (p *loading) place(t *plan.Tensor) {
 	p.Placements = append(p.Placements, blocks.Placement{Size: t.Size, Arena: arena, Offset: t.Offset})
 }
 
-// Open loads the named file, a trace or a plan. If the name is "-" or "", it reads standard input and names the programs after the source
-// that the file records. A file that can be read only once stays open for Stacks.
-func Open(name string) (programs []*Program, err error) {
+// Open loads the named file, a trace or a plan in Parquet, as Read does.
+func Open(name string) ([]*Program, error) {
 	source, err := column.OpenSource(name)
 	if err != nil {
 		return nil, err
 	}
-	from := &origin{name: name}
+	return Read(source)
+}
+
+// Read loads a trace or a plan from a source, which it takes over: it is closed, unless it can be opened only once. Then it stays open for
+// Stacks. Programs are named after the source, and those from standard input after what the file records as its source.
+func Read(source *column.Source) (programs []*Program, err error) {
+	from := &origin{name: source.Name()}
 	if source.Once() {
 		from.kept = source
 	} else {
@@ -129,7 +134,7 @@ func Open(name string) (programs []*Program, err error) {
 	programs, made, err := load(source)
 	for _, p := range programs {
 		p.origin = from
-		if made != "" && (name == "" || name == "-") {
+		if made != "" && source.Name() == column.StandardInput {
 			p.Name = strings.Replace(p.Name, source.Name(), made, 1)
 		}
 	}

@@ -14,44 +14,88 @@ import (
 	"gm/internal/torch/snapshot"
 )
 
-// Import reads a recording of any known format from in and writes its rows to out, and its metadata to out's Meta. The
-// name of the input is for Meta and for errors, which name the line or byte. warn is called with one line for each kind
-// of oddity that was corrected. The input is read once, from start to end, so that it may be a pipe, and a caller may
-// count the bytes to show progress. Import does not close out, which is unusable after an error.
-func Import(in io.Reader, name string, out *trace.Writer, warn func(string)) error {
-	if err := read(in, name, out, warn); err != nil {
-		return fmt.Errorf("%s: %w", name, err)
+// Input is a recording, decompressed, whose format was detected from its first bytes.
+type Input struct {
+	Format Format
+
+	src   *bufio.Reader
+	ahead *readAhead // nil if the input is not compressed
+	name  string
+	head  []byte
+}
+
+// Open reads the start of an input and detects its format. The input is read once, from start to end, so that it may be a pipe, and a
+// caller may count the bytes to show progress. The name is for metadata and errors. Close must be called.
+func Open(in io.Reader, name string) (*Input, error) {
+	i := &Input{src: bufio.NewReaderSize(in, readBlock), name: name}
+	if err := i.open(); err != nil {
+		return nil, i.wrap(errors.Join(err, i.Close()))
+	}
+	return i, nil
+}
+
+func (i *Input) open() (err error) {
+	if i.head, err = peek(i.src); err != nil {
+		return err
+	}
+	if bytes.HasPrefix(i.head, []byte("\x1f\x8b")) {
+		unpacked, err := gzip.NewReader(i.src)
+		if err != nil {
+			return fmt.Errorf("gunzip: %w", err)
+		}
+		i.ahead = newReadAhead(unpacked)
+		i.src = bufio.NewReaderSize(i.ahead, readBlock)
+		if i.head, err = peek(i.src); err != nil {
+			return fmt.Errorf("gunzip: %w", err)
+		}
+	}
+	i.Format = Detect(i.head)
+	return nil
+}
+
+// Packed reports whether the input is compressed.
+func (i *Input) Packed() bool { return i.ahead != nil }
+
+// Read implements io.Reader: it returns the input, decompressed.
+func (i *Input) Read(b []byte) (int, error) { return i.src.Read(b) }
+
+// Close ends the decompression. It does not close the reader that Open was given.
+func (i *Input) Close() error {
+	if i.ahead != nil {
+		i.ahead.stop()
 	}
 	return nil
 }
 
-func read(in io.Reader, name string, out *trace.Writer, warn func(string)) error {
-	src := bufio.NewReaderSize(in, readBlock)
-	head, err := peek(src)
+func (i *Input) wrap(err error) error { return fmt.Errorf("%s: %w", i.name, err) }
+
+// Import writes the rows of the input to out, and its metadata to out's Meta. Errors name the input, and the line or byte. warn is called
+// with one line for each kind of oddity that was corrected. Import does not close out, which is unusable after an error.
+func (i *Input) Import(out *trace.Writer, warn func(string)) error {
+	if err := i.read(out, warn); err != nil {
+		return i.wrap(err)
+	}
+	return nil
+}
+
+// Import imports a recording of any known format from in: it opens an [Input], imports it, and closes it.
+func Import(in io.Reader, name string, out *trace.Writer, warn func(string)) error {
+	i, err := Open(in, name)
 	if err != nil {
 		return err
 	}
-	if bytes.HasPrefix(head, []byte("\x1f\x8b")) {
-		unpacked, err := gzip.NewReader(src)
-		if err != nil {
-			return fmt.Errorf("gunzip: %w", err)
-		}
-		ahead := newReadAhead(unpacked)
-		defer ahead.stop()
-		src = bufio.NewReaderSize(ahead, readBlock)
-		if head, err = peek(src); err != nil {
-			return fmt.Errorf("gunzip: %w", err)
-		}
-	}
-	format := Detect(head)
-	out.Meta().Source = format.String() + " " + filepath.Base(name)
-	t := &text{lines: newLines(src), out: newRows(out, warn)}
-	switch format {
+	return errors.Join(i.Import(out, warn), i.Close())
+}
+
+func (i *Input) read(out *trace.Writer, warn func(string)) error {
+	out.Meta().Source = i.Format.String() + " " + filepath.Base(i.name)
+	t := &text{lines: newLines(i.src), out: newRows(out, warn)}
+	switch i.Format {
 	case Snapshot:
-		if err := snapshot.Import(src, name, out, warn); err != nil {
+		if err := snapshot.Import(i.src, i.name, out, warn); err != nil {
 			return err
 		}
-		return drain(src)
+		return drain(i.src)
 	case RMM:
 		return t.run(t.rmm)
 	case STAlloc:
@@ -63,11 +107,7 @@ func read(in io.Reader, name string, out *trace.Writer, warn func(string)) error
 	case Parquet:
 		return errors.New("already Parquet: a gm trace needs no import")
 	}
-	if len(head) == 0 {
-		return errors.New("empty input")
-	}
-	return errors.New("unknown format: expected a PyTorch memory snapshot, an RMM log, an STAlloc trace, or a CSV with" +
-		" the columns id, lower, upper and size or time_ns, op, id and size")
+	return unknown(i.head)
 }
 
 // drain reads the rest of the input after a snapshot, so that the checksum at the end of compressed data is verified.

@@ -228,14 +228,20 @@ func TestImportErrors(t *testing.T) {
 	const mm = "id,lower,upper,size\n"
 	const plain = "time_ns,op,id,size\n"
 	for _, c := range []struct{ name, in, want string }{
-		{"empty", "", "x: empty input"},
-		{"blank", "\n\n", "x: unknown format: expected a PyTorch memory snapshot"},
-		{"text", "hello, world\n", "x: unknown format"},
-		{"binary", "\x7fELF\x00\x00", "x: unknown format"},
+		{"empty", "", "x: is empty"},
+		{"blank", "\n\n", `x: blank, not a recording: expected a gm trace (Parquet), a PyTorch memory snapshot`},
+		{"text", "hello, world\n", `x: text that begins with "hello, world", not a recording: expected`},
+		{"long text", strings.Repeat("é", 30) + "\n", `x: text that begins with "` + strings.Repeat("é", 20) + `", not a recording`},
+		{"program", "\x7fELF\x00\x00", "x: a program, not a recording"},
+		{"binary", "\x01\x02\xff", "x: binary data that begin with the bytes 01 02 ff, not a recording"},
+		{"zip", "PK\x03\x04xyz", "x: a zip file, such as torch.save writes, not a recording"},
+		{"json", " {\"a\": 1}", "x: JSON, such as torch.profiler exports, not a recording"},
+		{"html", "<!DOCTYPE html>", "x: HTML or XML, not a recording"},
+		{"zstd", "\x28\xb5\x2f\xfd\x00", "x: compressed by zstd (only gzip is unpacked), not a recording"},
 		{"parquet", "PAR1xxxxPAR1", "x: already Parquet: a gm trace needs no import"},
 		{"cut gzip", string(packed(t, mm+"a,1,2,3\n")[:20]), "gunzip"},
 		{"gzip of another checksum", otherChecksum(t, "(dS'device_traces'\n(ls."+strings.Repeat("\x00", 8<<20)), "gunzip: gzip: invalid checksum"},
-		{"gzip of gzip", string(packed(t, string(packed(t, mm)))), "x: unknown format"},
+		{"gzip of gzip", string(packed(t, string(packed(t, mm)))), "x: compressed twice by gzip, not a recording"},
 		{"long line", mm + strings.Repeat("1", 2<<20), "x: line 2: longer than 1048576 bytes"},
 		{"pickle", "\x80\x04cos\nsystem\n)R.", "x: read snapshot: pickle: byte 14: refused: the pickle calls os.system"},
 
