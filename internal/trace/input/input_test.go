@@ -45,7 +45,8 @@ func TestOpenTrace(t *testing.T) {
 func TestOpenErrors(t *testing.T) {
 	dir := t.TempDir()
 	for name, want := range map[string]string{
-		"empty": "is empty", "words": "not a recording", "PAR1": "corrupt: truncated", "}(X": "read snapshot", "": "is a directory", "absent": "no such file",
+		"empty": "is empty", "words": "not a recording", "PAR1": "corrupt: truncated", "}(X": "read snapshot",
+		"": "is a directory", "absent": "no such file",
 	} {
 		path := filepath.Join(dir, name)
 		content := map[string]string{"words": "some words", "PAR1": "PAR1", "}(X": "}(X"}[name]

@@ -75,8 +75,8 @@ type obtained struct {
 	size    int64
 }
 
-// pytorch is PyTorch's name in rows of the driver's level.
-const pytorch = "pytorch"
+// PyTorch is the name of PyTorch in tags of the driver's level.
+const PyTorch = "pytorch"
 
 func newDriver(rows int64, odd *odd) *Driver {
 	return &Driver{
@@ -144,7 +144,7 @@ func (d *Driver) move(a *Account, bytes int64, e *trace.Event, row int64) {
 	if !a.Counted {
 		return
 	}
-	if a.By == pytorch && a.Kind != string(trace.KindModule) && a.Kind != string(trace.KindContext) {
+	if a.By == PyTorch && a.Kind != string(trace.KindModule) && a.Kind != string(trace.KindContext) {
 		d.pytorch += bytes
 		d.most = max(d.most, d.pytorch)
 	}
