@@ -36,8 +36,8 @@ func (in *inputs) open(c *cli.Context) ([]*replay.Program, bench.GPU, error) {
 		if p.Jump != "" {
 			c.Warn("%s: %s", p.Name, p.Jump)
 		}
-		if p.Refused > 0 {
-			c.Warn("%s: a request of %s failed while it was recorded: what it does with more memory is not known", p.Name, units.Bytes(p.Refused))
+		if len(p.Refusals) > 0 {
+			c.Warn("%s: a request of %s failed while it was recorded: what it does with more memory is not known", p.Name, units.Bytes(p.Refusals[0].Size))
 		}
 	}
 	return programs, gpu, err

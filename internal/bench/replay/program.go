@@ -47,7 +47,7 @@ type Program struct {
 	// PyTorch's allocator may reach another peak on them.
 	Partial bool
 
-	Refused int64 // bytes of the first request that failed while the trace was recorded; 0 if none did, or for a plan
+	Refusals []Refusal // the requests that failed while the trace was recorded; none for a plan
 
 	Jump string // in words, where the clock of the trace jumps forward, which makes times unreliable; "" if it does not
 
@@ -154,9 +154,7 @@ func (l *loader) add(e *trace.Event, row int64, tag string) {
 	case trace.OpSegmentAlloc, trace.OpSegmentMap:
 		p.segment(e, older)
 	case trace.OpOOM:
-		if p.Refused == 0 {
-			p.Refused = e.Size
-		}
+		p.Refusals = append(p.Refusals, Refusal{p.Steps(), row, e.TimeNS, e.Size, cuda.Stream(e.Stream), blocks.Pool(e.Pool)})
 	case trace.OpAlloc:
 		t = p.tensor(e.Size, e.Stream, e.Pool)
 		p.tensors[e.ID] = t
