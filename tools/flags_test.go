@@ -152,7 +152,7 @@ func (f *flagTest) check() error {
 // toolFlags returns the flags of all commands of all tools, as their completion has them.
 func toolFlags(t *testing.T) []string {
 	t.Helper()
-	line := regexp.MustCompile(`^complete -c (\w+) -n '__fish_seen_subcommand_from (\w+)' -l (\S+)`)
+	line := regexp.MustCompile(`^complete -c (\w+) -n '__fish_seen_subcommand_from ([\w-]+)' -l (\S+)`)
 	var all []string
 	for _, tool := range []string{"gmtrace", "gmplan", "gmbench", "gmstitch", "gmswap"} {
 		script, err := exec.Command(tool, "completion", "fish").Output()

@@ -15,6 +15,7 @@ var ofTraces = []struct{ name, command string }{
 	{"gmtrace show", "gmtrace show --top $T"},
 	{"gmtrace show", "gmtrace show --at 3 --json $T"},
 	{"gmtrace show", "gmtrace show --pprof out --svg out.svg --by stack $T && cat out.svg"},
+	{"gmtrace why-oom", "gmtrace why-oom $T"},
 	{"gmtrace diff", "gmtrace diff $T $T"},
 	{"gmtrace export", "gmtrace export --format csv $T"},
 	{"gmplan layout", "gmplan $T | gmplan show --json | grep -v solve_ns"},
@@ -28,8 +29,8 @@ var ofTraces = []struct{ name, command string }{
 	{"gmstitch replay", "gmstitch replay --device sim --alloc stitch $T | grep -o '^[a-z].* requests'"},
 }
 
-// TestRecordings gives each command that takes a trace a snapshot in its place: compressed or not, as a file or through a pipe. It prints what
-// it prints of the imported trace.
+// TestRecordings gives each command that takes a trace a snapshot in its place, compressed and not. It prints what it prints of the
+// imported trace.
 func TestRecordings(t *testing.T) {
 	dependOnSources(t)
 	tested := map[string]bool{}
@@ -67,8 +68,8 @@ func TestRecordings(t *testing.T) {
 	}
 }
 
-// recordingForms makes a folder with a snapshot in several forms, each in a folder of its own under the same name: what is read is a matter of
-// its content.
+// recordingForms makes a folder with a snapshot in several forms, each in a folder of its own under the same name: the content alone
+// differs.
 func recordingForms(t *testing.T, snapshot string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -129,7 +130,7 @@ func TestPipedRecordings(t *testing.T) {
 func takeTraces(t *testing.T) []string {
 	t.Helper()
 	takes := regexp.MustCompile(`(?m)^ +\[?<(?:trace|trace\|plan|a)>.*`)
-	command := regexp.MustCompile(`(?m)^  (\w+)(?: |$)`)
+	command := regexp.MustCompile(`(?m)^  ([\w-]+)(?: |$)`)
 	var all []string
 	for _, tool := range []string{"gmtrace", "gmplan", "gmbench", "gmstitch", "gmswap"} {
 		help, err := exec.Command(tool, "--help").Output()
