@@ -171,6 +171,24 @@ func toolFlags(t *testing.T) []string {
 	return all
 }
 
+// TestFlagsWithoutValues leaves out the value of each flag. What is said of that is about the flag, and not in words of the parser.
+func TestFlagsWithoutValues(t *testing.T) {
+	dependOnSources(t)
+	missing := 0
+	for _, name := range toolFlags(t) {
+		words := strings.Fields(name)
+		got, _ := exec.Command(words[0], words[1], words[2]).CombinedOutput()
+		if text := string(got); strings.Contains(text, "needs a value") {
+			missing++
+		} else if regexp.MustCompile(`EOL|value value|<arg>|expected \w+ value`).MatchString(text) {
+			t.Errorf("%s: %s", name, text)
+		}
+	}
+	if missing < 50 {
+		t.Errorf("only %d flags need a value", missing)
+	}
+}
+
 // variables returns the names of variables that are read in the sources.
 func variables(t *testing.T) []string {
 	t.Helper()

@@ -55,9 +55,7 @@ func (t Tool) Main(args []string) int {
 	defer func() { c.stop() }()
 	exited := false
 	info := buildInfo()
-	help := fmt.Sprintf("%s\n\nShell completion: source <(%[2]s %[3]s bash), or zsh; %[2]s %[3]s fish | source. Manual page: %[2]s %[4]s | man -l -",
-		t.Help, t.Name, completionCommand, manCommand)
-	parser, err := kong.New(t.Grammar, kong.Name(t.Name), kong.Description(help), kong.UsageOnError(), kong.Embed(&common{}),
+	parser, err := kong.New(t.Grammar, kong.Name(t.Name), kong.UsageOnError(), kong.Embed(&common{}),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
 		kong.KindMapper(reflect.String, kong.MapperFunc(textAsItIs)),
 		kong.Vars{"version": t.Name + " " + version(info)},
@@ -65,20 +63,26 @@ func (t Tool) Main(args []string) int {
 	if err != nil {
 		panic("BUG: command line of " + t.Name + ": " + err.Error())
 	}
+	about := t.Help + sizes(parser.Model)
+	parser.Model.Help = fmt.Sprintf("%s\n\nShell completion: source <(%[2]s %[3]s bash), or zsh; %[2]s %[3]s fish | source. Manual page: %[2]s %[4]s | man -l -",
+		about, t.Name, completionCommand, manCommand)
 	switch {
 	case len(args) == 1 && args[0] == completionCommand:
 		return c.status(Usage("completion for which shell: expected %s", strings.Join(shells[:], ", ")))
 	case len(args) == 2 && args[0] == completionCommand:
 		return c.status(complete(c.Out, args[1], parser.Model))
 	case len(args) == 1 && args[0] == manCommand:
-		return c.status(printManual(c.Out, parser.Model, t.Help, info))
+		return c.status(printManual(c.Out, parser.Model, about, info))
+	}
+	if err := typo(args, parser.Model); err != nil {
+		return c.status(&UsageError{err.Error()})
 	}
 	parsed, err := parser.Parse(args)
 	switch {
 	case exited: // --help or --version was printed
 		return statusDone
 	case err != nil:
-		c.Fail(err)
+		c.Fail(mend(err, parser.Model))
 		fmt.Fprintf(c.Err, "%s: hint: see %s --help\n", t.Name, strings.Join(append([]string{t.Name}, commandOf(err)...), " "))
 		return statusUsage
 	}
@@ -88,6 +92,18 @@ func (t Tool) Main(args []string) int {
 		return statusSignalled + int(signal)
 	}
 	return c.status(err)
+}
+
+// sizes says how sizes are written, for a tool that has flags with sizes.
+func sizes(model *kong.Application) string {
+	for _, node := range model.Children {
+		for _, flag := range node.Flags {
+			if strings.Contains(flag.PlaceHolder, "SIZE") {
+				return "\n\nSizes: 40GiB, 40Gi and 40G are 40 * 2^30 bytes, 40GB are 40 * 10^9; the same for K, M and T."
+			}
+		}
+	}
+	return ""
 }
 
 // textAsItIs maps a word of the command line to a string without a change. Kong's own mapper forces it to be UTF-8, which names of files

@@ -8,13 +8,14 @@ import (
 	"strings"
 )
 
-// Bytes is a size. As text it is a number and a unit: B, K, M, G and T, alone or as KiB and so on, are powers of 1024;
+// Bytes is a size. As text it is a number and a unit: B, K, M, G and T, alone or as Ki and KiB and so on, are powers of 1024;
 // KB, MB, GB and TB are powers of 1000.
 type Bytes int64
 
 var byteUnits = map[string]float64{
 	"": 1, "b": 1,
 	"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40,
+	"ki": 1 << 10, "mi": 1 << 20, "gi": 1 << 30, "ti": 1 << 40,
 	"kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 << 40,
 	"kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12,
 }

@@ -4,7 +4,7 @@ import "testing"
 
 func TestParseBytes(t *testing.T) {
 	for text, want := range map[string]Bytes{
-		"0": 0, "4096": 4096, "512M": 512 << 20, "512m": 512 << 20, "40GiB": 40 << 30, "1.5 GB": 1_500_000_000, "2KiB": 2048, "3b": 3,
+		"0": 0, "4096": 4096, "512M": 512 << 20, "512m": 512 << 20, "40GiB": 40 << 30, "40Gi": 40 << 30, "40G": 40 << 30, "40gb": 40e9, "1.5 GB": 1_500_000_000, "2KiB": 2048, "3b": 3,
 		"0.5K": 512,
 	} {
 		if got, err := ParseBytes(text); err != nil || got != want {

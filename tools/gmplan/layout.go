@@ -23,7 +23,9 @@ type layoutCmd struct {
 }
 
 // Help implements kong.HelpProvider.
-func (cmd *layoutCmd) Help() string { return "Example: gmplan job.parquet -o plan.parquet" }
+func (cmd *layoutCmd) Help() string {
+	return "Example: gmplan job.parquet -o plan.parquet\n\nA summary goes to standard error."
+}
 
 // Run implements the command.
 func (cmd *layoutCmd) Run(c *cli.Context) (err error) {
@@ -59,7 +61,11 @@ func (cmd *layoutCmd) Run(c *cli.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("plan trace %s: %w", r.Name(), err)
 	}
-	return writePlan(c, cmd.Output, p)
+	if err := writePlan(c, cmd.Output, p); err != nil {
+		return err
+	}
+	c.Note("%s; %d tensors", summary(p, p.Meta.LowerBound), len(p.Member))
+	return nil
 }
 
 // writePlan writes a plan to a file or standard output.

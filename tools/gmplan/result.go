@@ -76,6 +76,11 @@ func gapText(peak, bound int64) string {
 	}
 }
 
+// summary says in a line what came out: a plan, and a lower bound in bytes of any plan's peak.
+func summary(p *layout.Plan, bound int64) string {
+	return fmt.Sprintf("%s: peak %s, bound %s, gap %s", p.Meta.Solver, units.Bytes(p.Meta.Peak), units.Bytes(bound), gapText(p.Meta.Peak, bound))
+}
+
 // misfit returns an error for the arenas that do not fit, or nil.
 func misfit(results []result, limit time.Duration) error {
 	var errs []error

@@ -65,7 +65,7 @@ func (cmd *stepCmd) Run(c *cli.Context) error {
 	if err := writePlan(c, cmd.Output, p); err != nil {
 		return err
 	}
-	c.Note("%s%s", stepSummary(p, step.Load(int64(cmd.Align))), groups)
+	c.Note("%s%s", summary(p, step.Load(int64(cmd.Align))), groups)
 	return nil
 }
 
@@ -141,11 +141,6 @@ func (cmd *stepCmd) group(c *cli.Context, g *swap.Graph, step *lifetimes.Step, t
 		return nil, "", err
 	}
 	return p, groupSummary(pool), nil
-}
-
-// stepSummary summarizes a plan; load is the greatest number of bytes in use at once.
-func stepSummary(p *layout.Plan, load int64) string {
-	return fmt.Sprintf("%s: peak %s, bound %s, gap %s", p.Meta.Solver, units.Bytes(p.Meta.Peak), units.Bytes(load), gapText(p.Meta.Peak, load))
 }
 
 // groupSummary lists the sizes of the groups of a layout by mobility.
