@@ -113,6 +113,7 @@ interop: all ## DuckDB reads the formats and agrees (needs node and npm)
 	$(GO) run ./formats/interop $(INTEROP) > out/expected.json
 	node formats/interop/check.mjs $(INTEROP) out/expected.json formats/README.md
 	$(GO) run ./formats/interop $(INTEROP:=.copy) | cmp - out/expected.json
+	$(GO) test ./tools -count=1 -run Queries
 
 INTEROP := $(patsubst %,out/%.parquet,trace plan graph schedule)
 

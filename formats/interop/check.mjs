@@ -49,9 +49,19 @@ for (const { title, sql } of queries) {
   const rows = await query(sql);
   assert.ok(rows.length > 0, `${title}: no rows`);
   console.log(`${title}:`, rows[0]);
-  if ("live" in rows[0]) {
-    assert.equal(rows[0].live, expected[title.split(":")[0]].peak, title);
+  compareRows(title, rows, expected[title.split(":")[0]]);
+}
+
+// compareRows compares what a query found with what gm found.
+function compareRows(title, rows, want) {
+  const parts = (names) => rows.map((row) => Object.fromEntries(names.map((name) => [name, row[name]])));
+  if ("live" in rows[0] && want.devices) {
+    assert.deepEqual(Object.fromEntries(rows.map(({ device, live }) => [device, live])), want.devices, title);
+  } else if ("live" in rows[0]) {
+    assert.equal(rows[0].live, want.peak, title);
   }
+  if ("stack" in rows[0]) assert.deepEqual(parts(["device", "stack", "allocs", "bytes"])[0], want.top, title);
+  if ("stream" in rows[0]) assert.deepEqual(parts(["device", "stream", "allocs", "bytes"]), want.lanes, title);
 }
 
 // copyFile has DuckDB write all rows and metadata of a file anew.

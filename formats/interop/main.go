@@ -61,4 +61,23 @@ type summary struct {
 	Xor      map[string]string `json:"xor"`      // by column of integers
 	Distinct map[string]string `json:"distinct"` // by column of strings
 	Peak     int64             `json:"peak,string"`
+	Devices  map[string]string `json:"devices,omitempty"` // of a trace and a plan: the peak of live bytes by device
+	Lanes    []lane            `json:"lanes,omitempty"`   // of a trace: what was allocated by device and stream
+	Top      *stackTotal       `json:"top,omitempty"`     // of a trace: which device and stack allocated the most
+}
+
+// lane is what a framework allocated on a stream of a device.
+type lane struct {
+	Device string `json:"device"`
+	Stream string `json:"stream"`
+	Allocs string `json:"allocs"`
+	Bytes  string `json:"bytes"`
+}
+
+// stackTotal is what was allocated on a device with a stack.
+type stackTotal struct {
+	Device string `json:"device"`
+	Stack  string `json:"stack"`
+	Allocs string `json:"allocs"`
+	Bytes  string `json:"bytes"`
 }

@@ -49,13 +49,13 @@ func summarizeTrace(name string) (*summary, error) {
 		return nil, err
 	}
 	defer r.Close()
-	c := newCounter()
-	sizes := map[int64]int64{} // of what is live, by id
-	var live, peak int64
+	c, tensors := newCounter(), newTensors()
 	for {
 		b, err := r.Next()
 		if err == io.EOF {
-			return c.summary(r.Rows(), peak), nil
+			s := c.summary(r.Rows(), 0)
+			tensors.describe(s)
+			return s, nil
 		}
 		if err != nil {
 			return nil, err
@@ -63,14 +63,8 @@ func summarizeTrace(name string) (*summary, error) {
 		for i := range b.Len() {
 			e := b.Row(i)
 			countEvent(c, r, &e)
-			switch e.Op {
-			case trace.OpAlloc:
-				sizes[e.ID] = e.Size
-				live += e.Size
-				peak = max(peak, live)
-			case trace.OpFree, trace.OpFreeCompleted:
-				live -= sizes[e.ID]
-				delete(sizes, e.ID)
+			if e.Level == trace.LevelFramework {
+				tensors.add(&e, r.Strings().Text(e.Stack))
 			}
 		}
 	}
@@ -98,11 +92,16 @@ func summarizePlan(name string) (*summary, error) {
 	}
 	defer r.Close()
 	c := newCounter()
-	var moves []move
+	moves := map[int32][]move{} // by device
 	for {
 		b, err := r.Next()
 		if err == io.EOF {
-			return c.summary(r.Rows(), peakOf(moves)), nil
+			s := c.summary(r.Rows(), 0)
+			s.Devices = map[string]string{}
+			for device, all := range moves {
+				s.Devices[fmt.Sprint(device)] = fmt.Sprint(peakOf(all))
+			}
+			return s, nil
 		}
 		if err != nil {
 			return nil, err
@@ -110,7 +109,7 @@ func summarizePlan(name string) (*summary, error) {
 		for i := range b.Len() {
 			t := b.Row(i)
 			countTensor(c, r, &t)
-			moves = append(moves, move{t.Alloc, t.Size}, move{t.Free, -t.Size})
+			moves[t.Device] = append(moves[t.Device], move{t.Alloc, t.Size}, move{t.Free, -t.Size})
 		}
 	}
 }
