@@ -9,6 +9,7 @@ import (
 	"gm/formats/column"
 	"gm/formats/trace"
 	"gm/internal/cli"
+	"gm/internal/trace/changes"
 	"gm/internal/trace/input"
 	"gm/internal/trace/overview"
 	"gm/internal/trace/text"
@@ -56,15 +57,37 @@ func (cmd *showCmd) Run(c *cli.Context) (err error) {
 		return cmd.write(c, source, o)
 	case cmd.Top > 0 || cmd.At.set:
 		return cmd.top(c, source, o)
-	case cmd.JSON:
-		return cli.WriteJSON(c.Out, o)
+	}
+	leaks, err := leaksOf(c, source, o)
+	if err != nil {
+		return err
+	}
+	if cmd.JSON {
+		return cli.WriteJSON(c.Out, struct {
+			*overview.Overview
+			Leaks []changes.Leak `json:"leaks"`
+		}{o, leaks})
 	}
 	var out strings.Builder
 	if err := text.Overview(&out, o); err != nil {
 		return err
 	}
+	if len(leaks) > 0 {
+		out.WriteString("\n")
+		text.Leaks(&out, leaks)
+	}
 	_, err = io.WriteString(c.Out, out.String())
 	return err
+}
+
+// leaksOf returns what leaks in a trace. It warns if that cannot be known.
+func leaksOf(c *cli.Context, source *column.Source, o *overview.Overview) ([]changes.Leak, error) {
+	leaks, err := changes.Leaks(source, o)
+	if errors.Is(err, changes.ErrTooMany) {
+		c.Warn("leaks are not known: %v", err)
+		err = nil
+	}
+	return leaks, err
 }
 
 // warnOf warns about inconsistencies of a trace.

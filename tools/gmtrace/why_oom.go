@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"gm/formats/column"
@@ -12,6 +13,7 @@ import (
 	"gm/internal/bench/remedy"
 	"gm/internal/bench/replay"
 	"gm/internal/cli"
+	"gm/internal/trace/changes"
 	"gm/internal/trace/failure"
 	"gm/internal/trace/input"
 	"gm/internal/trace/overview"
@@ -44,6 +46,7 @@ type whyOOM struct {
 type oomOf struct {
 	*failure.Failure
 	Holders *overview.Moment `json:"holders"`
+	Leaks   []changes.Leak   `json:"leaks"`
 	Replays *remedy.Results  `json:"replays"` // nil if the trace has not what it takes to replay the request
 }
 
@@ -91,7 +94,7 @@ func explainOOM(c *cli.Context, source *column.Source) (w *whyOOM, err error) {
 		}
 	}
 	if w.Midway, err = trace.ReadSource(source, beginsMidway); err == nil {
-		err = w.addFailures(source)
+		err = w.addFailures(c, source)
 	}
 	if err != nil || len(w.Failures) == 0 {
 		return w, errors.Join(err, source.Close())
@@ -121,20 +124,24 @@ func unlessEOF(err error) error {
 }
 
 // addFailures finds the requests that failed.
-func (w *whyOOM) addFailures(source *column.Source) error {
+func (w *whyOOM) addFailures(c *cli.Context, source *column.Source) error {
 	failures, err := trace.ReadSource(source, func(r *trace.Reader) ([]*failure.Failure, error) { return failure.Read(r, w.overview) })
 	if err != nil {
 		return err
 	}
-	return w.addHolders(source, failures)
+	return w.addHolders(c, source, failures)
 }
 
-// addHolders finds out who held the memory when requests failed.
-func (w *whyOOM) addHolders(source *column.Source, failures []*failure.Failure) error {
+// addHolders finds out who held the memory when requests failed, and what leaks.
+func (w *whyOOM) addHolders(c *cli.Context, source *column.Source, failures []*failure.Failure) error {
 	if len(failures) == 0 {
 		return nil
 	}
 	labels, err := trace.ReadSource(source, tags.Derive)
+	if err != nil {
+		return err
+	}
+	leaks, err := leaksOf(c, source, w.overview)
 	if err != nil {
 		return err
 	}
@@ -145,7 +152,7 @@ func (w *whyOOM) addHolders(source *column.Source, failures []*failure.Failure) 
 		if err != nil {
 			return err
 		}
-		of := &oomOf{Failure: f}
+		of := &oomOf{Failure: f, Leaks: slices.DeleteFunc(slices.Clone(leaks), func(l changes.Leak) bool { return l.Device != f.Device })}
 		for _, top := range tops {
 			if top.Device == f.Device && len(top.Moments) > 0 {
 				of.Holders = top.Moments[0]

@@ -9,6 +9,7 @@ import (
 	"gm/internal/report"
 	"gm/internal/trace/failure"
 	"gm/internal/trace/overview"
+	"gm/internal/trace/text"
 )
 
 // maxHolders is how many stacks and tags are listed.
@@ -37,11 +38,11 @@ func (w *whyOOM) print(out *strings.Builder) error {
 
 // printPeaks prints what there is to say when no request failed.
 func (w *whyOOM) printPeaks(out *strings.Builder) error {
-	text := "No request for GPU memory failed in this trace."
+	said := "No request for GPU memory failed in this trace."
 	if w.Midway {
-		text += " It begins midway: what failed before is not in it."
+		said += " It begins midway: what failed before is not in it."
 	}
-	paragraph(out, text)
+	paragraph(out, said)
 	t := &report.Table{Titles: []string{"device", "peak of live bytes", "at row", "after", "reserved at most"}}
 	for _, p := range w.Peaks {
 		reserved := "not recorded"
@@ -72,12 +73,12 @@ func (w *whyOOM) printFailure(out *strings.Builder, f *oomOf) error {
 	if f.By != "" {
 		by = " by " + f.By
 	}
-	text := fmt.Sprintf("device %d ran out of memory: a request of %s%s failed at row %d, after %s",
+	head := fmt.Sprintf("device %d ran out of memory: a request of %s%s failed at row %d, after %s",
 		f.Device, size(f.Size), by, f.Row, w.after(f.TimeNS))
 	if f.Nth > 1 {
-		text += fmt.Sprintf(", the last of %d", f.Nth)
+		head += fmt.Sprintf(", the last of %d", f.Nth)
 	}
-	paragraph(out, report.Printable(text))
+	paragraph(out, report.Printable(head))
 	if f.Stack != "" {
 		paragraph(out, "in "+report.Stack(f.Stack, lineWidth-3))
 	}
@@ -94,6 +95,10 @@ func (w *whyOOM) printFailure(out *strings.Builder, f *oomOf) error {
 	}
 	if err := printHolders(out, f.Holders); err != nil {
 		return err
+	}
+	if len(f.Leaks) > 0 {
+		out.WriteString("\n")
+		text.Leaks(out, f.Leaks)
 	}
 	return printHelp(out, f)
 }

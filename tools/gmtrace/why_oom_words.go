@@ -85,6 +85,9 @@ func mayReserve(f *failure.Failure) string {
 // adviceOf says what can be done, as paragraphs.
 func adviceOf(f *oomOf) []string {
 	var all []string
+	if len(f.Leaks) > 0 {
+		all = append(all, "Look at the leak first: what grows with each iteration fills any card, with any setting.")
+	}
 	if f.Replays != nil {
 		all = append(all, replaysOf(f)...)
 	}

@@ -48,6 +48,20 @@ func ReadSide(source *column.Source, o *overview.Overview) (side Side, err error
 	return side, nil
 }
 
+// Leaks finds what leaks in a trace, which it reads once more if that has enough iterations. An error wraps ErrTooMany if the trace has too
+// many different allocations for that.
+func Leaks(source *column.Source, o *overview.Overview) ([]Leak, error) {
+	leaks := []Leak{}
+	if !slices.ContainsFunc(o.Devices, func(d *overview.Device) bool { return len(Iterations(o, d)) > leastIterations }) {
+		return leaks, nil
+	}
+	all, err := contentsOf(source, o, nil)
+	for _, c := range all {
+		leaks = append(leaks, c.Leaks...)
+	}
+	return leaks, err
+}
+
 // CompareTraces compares two whole traces.
 func CompareTraces(a, b Side) *Diff { return newDiff(a, b, append(a.leaks, b.leaks...), false) }
 

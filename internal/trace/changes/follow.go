@@ -1,6 +1,7 @@
 package changes
 
 import (
+	"errors"
 	"fmt"
 
 	"gm/formats/trace"
@@ -98,10 +99,13 @@ func (f *follower) add(row int64, e *trace.Event) error {
 		f.reserve(e, -e.Size)
 	}
 	if len(f.groups) > maxGroups {
-		return fmt.Errorf("row %d: more than %d different stacks, sizes and streams", row, maxGroups)
+		return fmt.Errorf("row %d: more than %d %w", row, maxGroups, ErrTooMany)
 	}
 	return nil
 }
+
+// ErrTooMany is wrapped by the error about a trace with more groups than are kept apart.
+var ErrTooMany = errors.New("different stacks, sizes and streams")
 
 // maxGroups bounds the groups of a device, at about 300 bytes each.
 const maxGroups = 2 << 20

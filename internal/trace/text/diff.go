@@ -41,13 +41,13 @@ func Diff(w *strings.Builder, d *changes.Diff) error {
 	if len(d.Leaks) > 0 {
 		w.WriteString("\n")
 	}
-	var stacks []string
+	var leaks []changes.Leak
 	for _, l := range d.Leaks {
-		stacks = append(stacks, l.Stack)
+		leaks = append(leaks, l.Leak)
 	}
-	names := report.NewStackNames(stacks, columns)
-	for _, l := range d.Leaks {
-		fmt.Fprintf(w, "leak: %s\n", report.Printable(leakLine(&l, names)))
+	names := leakNames(leaks)
+	for i, l := range d.Leaks {
+		fmt.Fprintf(w, "leak: %s\n", report.Printable(l.Trace+", "+leakLine(&leaks[i], names)))
 	}
 	return nil
 }
@@ -162,23 +162,4 @@ func signed(bytes int64) string {
 		return "+" + units.Bytes(bytes).String()
 	}
 	return units.Bytes(bytes).String()
-}
-
-func leakLine(l *changes.TraceLeak, names report.StackNames) string {
-	text := fmt.Sprintf("%s, device %d: %s an iteration, growing in %d of %d", l.Trace, l.Device, units.Bytes(l.Each), l.Grew, l.Of)
-	switch {
-	case l.Size > 0:
-		text += fmt.Sprintf(", in blocks of %s", units.Bytes(l.Size))
-	case l.Stack == "" && l.Stream < 0:
-		text += ", in blocks of many sizes"
-	default:
-		text += ", in blocks of different sizes"
-	}
-	if l.Stream >= 0 {
-		text += fmt.Sprintf(" on stream %d", l.Stream)
-	}
-	if l.Stack != "" {
-		text += ": " + names.Of(l.Stack)
-	}
-	return text
 }
