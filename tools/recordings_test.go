@@ -25,6 +25,7 @@ var ofTraces = []struct{ name, command string }{
 	{"gmbench compare", "gmbench --fit --alloc torch $T"},
 	{"gmbench report", "gmbench report --alloc floor,torch -o out.html $T && cat out.html"},
 	{"gmbench tune", "gmbench tune --json $T"},
+	{"gmbench check", "gmbench check --peak +0% --reserved +0% $T $T"},
 	{"gmbench verify", "gmbench verify --limit 2GiB $T"},
 	{"gmstitch replay", "gmstitch replay --device sim --alloc stitch $T | grep -o '^[a-z].* requests'"},
 }

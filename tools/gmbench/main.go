@@ -15,6 +15,7 @@ type grammar struct {
 	Compare   compareCmd   `cmd:"" default:"withargs" help:"Compare allocators on traces and plans (the default). --why shows where each loses memory, --fit which GPUs are large enough."`
 	Report    reportCmd    `cmd:"" help:"Write a comparison as one HTML page, with curves and an address map."`
 	Tune      tuneCmd      `cmd:"" help:"Find the settings of PyTorch's allocator that take the least memory."`
+	Check     checkCmd     `cmd:"" help:"Check that a job needs no more memory than before: exit status 1 if it does."`
 	Verify    verifyCmd    `cmd:"" help:"Check that a replay of PyTorch's allocator does exactly what was recorded."`
 	Calibrate calibrateCmd `cmd:"" help:"Measure the costs of driver calls on a GPU of this machine, for --costs."`
 }

@@ -1,0 +1,192 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"gm/internal/bench"
+	"gm/internal/bench/replay"
+	"gm/internal/cli"
+	"gm/internal/report"
+	"gm/internal/torch/allocconf"
+	"gm/internal/units"
+)
+
+type checkCmd struct {
+	Before   string  `arg:"" name:"trace|plan" help:"The trace of the job as it was: a trace, a plan, or a recording that gmtrace import reads."`
+	After    string  `arg:"" name:"after" help:"The trace of the job as it is."`
+	Peak     *growth `placeholder:"+5%|+SIZE" help:"How much the peak of live bytes of a GPU may grow. +5% by default, if --reserved is not given."`
+	Reserved *growth `placeholder:"+5%|+SIZE" help:"How much the memory that PyTorch's allocator reserves for it, with the recorded settings, may grow."`
+	JSON     bool    `name:"json" help:"Print JSON."`
+}
+
+// Help implements kong.HelpProvider.
+func (cmd *checkCmd) Help() string {
+	return "The exit status is 1 if a GPU needs more than that, for continuous integration.\n\nExample: gmbench check main.parquet branch.parquet --peak +5%"
+}
+
+// growth is how much a size may grow: by a share of it, or by bytes.
+type growth struct {
+	share float64
+	bytes int64
+	text  string
+}
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (g *growth) UnmarshalText(text []byte) error {
+	*g = growth{text: "+" + strings.TrimPrefix(string(text), "+")}
+	number, percent := strings.CutSuffix(g.text[1:], "%")
+	var err error
+	if percent {
+		g.share, err = strconv.ParseFloat(number, 64)
+		g.share /= 100
+	} else {
+		var size units.Bytes
+		size, err = units.ParseBytes(number)
+		g.bytes = int64(size)
+	}
+	if err != nil || !(g.share >= 0) || g.share > maxGrowth {
+		return fmt.Errorf("%q is no growth such as +5%% or +512MiB", text)
+	}
+	return nil
+}
+
+// maxGrowth is the largest share that is taken for a growth: a thousandfold.
+const maxGrowth = 1000
+
+// most returns the most bytes that may come of some.
+func (g *growth) most(bytes int64) int64 {
+	return bytes + g.bytes + int64(math.Floor(g.share*float64(bytes)))
+}
+
+// checked is what is compared of a GPU.
+type checked struct {
+	Device int32  `json:"device"`
+	What   string `json:"what"` // peak or reserved
+	Before int64  `json:"before_bytes"`
+	After  int64  `json:"after_bytes"`
+	Most   int64  `json:"most_bytes"`
+	OK     bool   `json:"ok"`
+
+	allowed string
+}
+
+// Run implements the command.
+func (cmd *checkCmd) Run(c *cli.Context) error {
+	if cmd.Before == "-" && cmd.After == "-" {
+		return cli.Usage("only one of the traces can be standard input")
+	}
+	if cmd.Peak == nil && cmd.Reserved == nil {
+		cmd.Peak = &growth{share: 0.05, text: "+5%"}
+	}
+	if err := cli.CheckFiles([]string{cmd.Before, cmd.After}, nil); err != nil {
+		return err
+	}
+	before, err := load(c, []string{cmd.Before})
+	if err != nil {
+		return err
+	}
+	after, err := load(c, []string{cmd.After})
+	if err != nil {
+		return err
+	}
+	all, err := cmd.compare(c, before, after)
+	if err != nil {
+		return err
+	}
+	if cmd.JSON {
+		err = cli.WriteJSON(c.Out, all)
+	} else {
+		err = checkTable(all).Write(c.Out)
+	}
+	return errors.Join(err, tooMuch(all))
+}
+
+// compare compares the programs of each GPU.
+func (cmd *checkCmd) compare(c *cli.Context, before, after []*replay.Program) ([]checked, error) {
+	if len(before) != len(after) {
+		return nil, fmt.Errorf("%s is of %d GPUs, %s of %d", cmd.Before, len(before), cmd.After, len(after))
+	}
+	byDevice := map[int32]*replay.Program{}
+	for _, p := range before {
+		byDevice[p.Device] = p
+	}
+	var all []checked
+	add := func(device int32, what string, g *growth, a, b int64) {
+		all = append(all, checked{device, what, a, b, g.most(a), b <= g.most(a), g.text})
+	}
+	for _, p := range after {
+		old := byDevice[p.Device]
+		if old == nil {
+			return nil, fmt.Errorf("%s has no GPU %d, %s has", cmd.Before, p.Device, cmd.After)
+		}
+		if cmd.Peak != nil {
+			add(p.Device, "peak", cmd.Peak, old.PeakLive(), p.PeakLive())
+		}
+		if cmd.Reserved != nil {
+			a, err := reserved(c, old)
+			if err != nil {
+				return nil, err
+			}
+			b, err := reserved(c, p)
+			if err != nil {
+				return nil, err
+			}
+			add(p.Device, "reserved", cmd.Reserved, a, b)
+		}
+	}
+	return all, nil
+}
+
+// reserved returns what PyTorch's allocator reserves at most for a program, with the recorded settings.
+func reserved(c *cli.Context, p *replay.Program) (int64, error) {
+	name := "torch"
+	if conf, _ := allocconf.Recorded(p.AllocConf); conf.Expandable {
+		name = "expandable"
+	}
+	specs, err := bench.ParseSpecs(name)
+	if err != nil {
+		return 0, err
+	}
+	rows, err := bench.Compare(c.Context(), []*replay.Program{p}, specs, 0, func() {})
+	if err != nil {
+		return 0, err
+	}
+	return rows[0].PeakReserved, nil
+}
+
+func checkTable(all []checked) *report.Table {
+	t := &report.Table{Titles: []string{"device", "", "before", "after", "change", "allowed", "result"}}
+	for _, r := range all {
+		result := "ok"
+		if !r.OK {
+			result = "too much"
+		}
+		t.Add(strconv.Itoa(int(r.Device)), r.What, units.Bytes(r.Before).String(), units.Bytes(r.After).String(), r.change(), r.allowed, result)
+	}
+	return t
+}
+
+// change returns by how much the size changed, as a share of it.
+func (r *checked) change() string {
+	if r.Before == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%+.2f%%", 100*float64(r.After-r.Before)/float64(r.Before))
+}
+
+// tooMuch returns an error for what grew by more than is allowed, nil if nothing did.
+func tooMuch(all []checked) error {
+	var errs []error
+	for _, r := range all {
+		if !r.OK {
+			what := map[string]string{"peak": "the peak of live bytes", "reserved": "what PyTorch reserves"}[r.What]
+			errs = append(errs, fmt.Errorf("device %d: %s grew from %s to %s (%s), and %s is allowed: at most %s",
+				r.Device, what, units.Bytes(r.Before), units.Bytes(r.After), r.change(), r.allowed, units.Bytes(r.Most)))
+		}
+	}
+	return errors.Join(errs...)
+}
