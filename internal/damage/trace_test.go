@@ -13,6 +13,7 @@ import (
 	"gm/formats/trace"
 	"gm/internal/bench"
 	"gm/internal/bench/page"
+	"gm/internal/bench/remedy"
 	"gm/internal/bench/replay"
 	"gm/internal/bench/why"
 	"gm/internal/cuda/sim"
@@ -21,6 +22,7 @@ import (
 	"gm/internal/report"
 	"gm/internal/trace/changes"
 	"gm/internal/trace/exporter"
+	"gm/internal/trace/failure"
 	"gm/internal/trace/overview"
 	"gm/internal/trace/profile"
 	"gm/internal/trace/tags"
@@ -59,6 +61,7 @@ func traces(t *testing.T) kind {
 	for _, name := range []string{"captures/oom", "captures/opt1.3b", "settings/pools-expandable", "settings/gc-split", "opt13b-LRV"} {
 		files[name] = head(t, "../../testdata/"+name+".parquet", 400)
 	}
+	files["settings/full"] = head(t, "../../testdata/settings/full.parquet", 900) // a request fails in row 801
 	return kind{"trace", files, useTrace, []string{
 		"alloc", "free", "free_requested", "free_completed", "segment_alloc", "segment_free", "segment_map", "segment_unmap", "oom", "snapshot",
 		"mark", "sample", "framework", "driver", "memory by=nccl", "physical", "context", "pool", "pool by=", "managed", "pinned", "card", "process",
@@ -90,7 +93,7 @@ func useTrace(t *testing.T, rng *rand.Rand, file string) error {
 		return err
 	}
 	a.compare(t, o)
-	for _, use := range []func(*testing.T, *rand.Rand, string, *overview.Overview) error{useShow, useExport, usePlan, useBench} {
+	for _, use := range []func(*testing.T, *rand.Rand, string, *overview.Overview) error{useShow, useWhyOOM, useExport, usePlan, useBench} {
 		if err := use(t, rng, file, o); err != nil {
 			return err
 		}
@@ -137,6 +140,35 @@ func useShow(t *testing.T, rng *rand.Rand, file string, o *overview.Overview) er
 		notNegative(t, "diff", changes.Compare(c, c, false))
 	}
 	return err
+}
+
+// useWhyOOM judges requests that failed, and replays the trace up to them.
+func useWhyOOM(t *testing.T, rng *rand.Rand, file string, o *overview.Overview) error {
+	failures, err := reading(file, func(r *trace.Reader) ([]*failure.Failure, error) { return failure.Read(r, o) })
+	if err != nil {
+		return err
+	}
+	notNegative(t, "why-oom", failures)
+	if len(failures) == 0 || rng.IntN(4) > 0 {
+		return nil
+	}
+	programs, err := reading(file, replay.Load)
+	if err != nil {
+		return err
+	}
+	for _, p := range programs {
+		for _, f := range failures {
+			if f.Device != p.Device || f.By != "" || f.Cause == failure.Unknown {
+				continue
+			}
+			results, err := remedy.Replay(t.Context(), p, f)
+			if err != nil {
+				return err
+			}
+			notNegative(t, "why-oom, replayed", results.Trials)
+		}
+	}
+	return nil
 }
 
 func useExport(_ *testing.T, rng *rand.Rand, file string, _ *overview.Overview) error {
