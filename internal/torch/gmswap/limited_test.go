@@ -31,28 +31,35 @@ func limited(t *testing.T, seed int) {
 	if plain.code != 0 || plain.stderr != "" {
 		t.Fatalf("without the hook: %+v", plain)
 	}
-	most := s.physical()
+	most, beside := s.physical()
 	limit := most * uint64(45+5*(seed%8)) / 100
 	s = newSession(t)
-	got := s.hooked("limited", "auto", number, fmt.Sprintf("GM_LIMIT=%d", limit), fmt.Sprintf("GMSWAP_DEVICE=%d", limit), "GMSWAP_HOST=1073741824")
+	env := []string{number, "GMSWAP_HOST=1073741824"}
+	if seed%3 == 2 { // the card is the limit
+		env = append(env, fmt.Sprintf("GM_FAKE_CAPACITY=%d", limit+beside))
+	} else {
+		env = append(env, fmt.Sprintf("GM_LIMIT=%d", limit), fmt.Sprintf("GMSWAP_DEVICE=%d", limit))
+	}
+	got := s.hooked("limited", "auto", env...)
 	if got.code != 0 || got.stdout != plain.stdout {
 		t.Fatalf("limit of %d bytes for %d: exit status %d\n%s%s", limit, most, got.code, firstDifference(got.stdout, plain.stdout), got.stderr)
 	}
-	if took := s.physical(); took == 0 || took > limit {
+	if took, _ := s.physical(); took == 0 || took > limit {
 		t.Errorf("it took %d bytes of the %d allowed", took, limit)
 	}
 	s.holdsNothing()
 	t.Logf("limit of %d bytes for %d: %s", limit, most, strings.TrimSpace(got.stderr))
 }
 
-// physical returns the most bytes that the last program took, of small segments or of pieces, whichever are more.
-func (s *session) physical() uint64 {
+// physical returns the most bytes that the last program took, of small segments or of pieces, whichever are more, and what the driver took for its
+// context.
+func (s *session) physical() (took, beside uint64) {
 	s.t.Helper()
 	c, err := fake.ReadCounts(s.counts())
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return max(c.Physical.Peak, c.Memory.Peak)
+	return max(c.Physical.Peak, c.Memory.Peak), c.Context.Peak + c.Module.Peak
 }
 
 // TestExhausted has a request fail for which nothing can be moved: a line says what holds the memory, and the program goes on.

@@ -96,7 +96,7 @@ class Program(object):
 
     def beside(self, number):
         """Has another thread use memory meanwhile."""
-        sizes, done, wrong = [self.rng.randint(1, 8) * ROWS for _ in range(20)], threading.Event(), []
+        sizes, done, wrong = [self.rng.randint(1, ROWS) for _ in range(20)], threading.Event(), []
 
         def work():
             while not done.is_set():
@@ -105,7 +105,13 @@ class Program(object):
                     if x.read() != y.read():
                         wrong.append(byte)
 
-        thread = threading.Thread(target=work)
+        def watched():
+            try:
+                work()
+            except Exception as e:
+                wrong.append(e)
+
+        thread = threading.Thread(target=watched)
         thread.start()
         try:
             return self.plain(number)

@@ -68,9 +68,16 @@ class Library(object):
 
     def allocated(self, device):
         """Returns the bytes of a device that are handed out."""
+        return self.account(device).allocated_bytes[0].current
+
+    def reserved(self, device):
+        """Returns the bytes that are taken from a device."""
+        return self.account(device).reserved_bytes[0].current
+
+    def account(self, device):
         account = Account()
         self.lib.gm_get_stats(device, ctypes.byref(account))
-        return account.allocated_bytes[0].current
+        return account
 
     def on_full(self, make_room):
         """Has a function make room for requests that find none, None for no function."""

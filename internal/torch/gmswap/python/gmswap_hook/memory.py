@@ -82,6 +82,10 @@ class Memory(object):
     def size(tensor):
         return tensor.untyped_storage().nbytes()
 
+    def free(self):
+        """Returns the bytes of the device that nobody has taken."""
+        return self.torch.cuda.mem_get_info(self.device)[0]
+
     def bound(self, nbytes):
         """Has PyTorch's own allocator take at most this much of the device."""
         self.torch.cuda.set_per_process_memory_fraction(min(1.0, float(nbytes) / self.capacity()), self.device)

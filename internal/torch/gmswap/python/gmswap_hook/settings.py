@@ -30,9 +30,13 @@ class Settings(object):
         name = environ.get("GMSWAP_" + name, "")
         return os.path.abspath(name) if name else ""
 
-    def keep_margin(self):
-        """Leaves memory under a limit for what an allocator needs beside blocks. A schedule that is given has its own idea of how much it may use."""
-        if self.limit < self.total and not self.follow:
+    def keep_margin(self, available):
+        """Leaves memory under the limit for what an allocator needs beside blocks. Where there is none, what is available is the limit. A schedule
+        that is given has its own idea of how much it may use."""
+        if self.limit == self.total:
+            self.limit = min(self.limit, available)
+            self.device = min(self.device, self.limit - self.limit // 64)
+        elif not self.follow:
             self.device -= self.device // 64
 
     def complete(self, torch, device):

@@ -128,7 +128,7 @@ class Late(object):
         runtime = Runtime(memory, lanes, settings, Planner(self.library, settings, report), report)
         probe = memory.take(1)
         if self.library.allocates(memory.address(probe)):
-            settings.keep_margin()
+            settings.keep_margin(memory.free() + self.library.reserved(device))
             runtime.relief = Relief(runtime, self.library, settings.limit)
         elif settings.limit < settings.total:
             memory.bound(settings.limit)

@@ -142,6 +142,13 @@ def get_device_properties(device=None):
     return Properties
 
 
+def mem_get_info(device=None):
+    free, total = ctypes.c_size_t(), ctypes.c_size_t()
+    _driver.use(current_device() if device is None else index_of(device))
+    Cuda.call("cuMemGetInfo_v2", ctypes.byref(free), ctypes.byref(total))
+    return free.value, total.value
+
+
 def max_memory_allocated(device=None):
     return _memory["peak"]
 
