@@ -118,7 +118,7 @@ interop: all ## DuckDB reads the formats and agrees (needs node and npm)
 INTEROP := $(patsubst %,out/%.parquet,trace plan graph schedule)
 
 figures: all bin/latency bin/footprint figures-formats figures-damage ## every figure of docs/figures.md beside its target (TRACES: folders of snapshots)
-	$(GO) run ./experiments/figures import fidelity expandable replay plan capture bilevel scale fit lowest large small threads stitch why synth look tune report latency footprint memo dymem workspaces swap programs remat
+	$(GO) run ./experiments/figures import fidelity expandable replay plan capture bilevel scale fit lowest large small threads stitch why synth look tune report latency footprint memo dymem workspaces swap programs remat compiled
 
 figures-import: ## time and memory to import a snapshot
 figures-fidelity: ## PyTorch's allocator replayed against recordings of it
@@ -154,8 +154,9 @@ figures-workspaces: ## Dymem's figure 12(b): workspaces of convolutions by cuDNN
 figures-swap: ## gmswap on H200s, from the runs in experiments/swap/results
 figures-programs: ## gmstitch beside PyTorch's allocators on programs of popular libraries, from the runs in experiments/programs/results
 figures-order: ## orders of operators: DTR's logs (GM_SHARED/graphs/dtr), randomly wired networks and exported steps, with proven bounds
+figures-compiled: ## orders of what torch.compile makes on an H200, against Inductor's, from the runs in experiments/order/results
 figures-remat: ## steps that recompute and copy nothing: DTR's logs (GM_SHARED/graphs/dtr), a recorded step and networks, with lower bounds
-figures-bilevel figures-scale figures-tails figures-fit figures-lowest figures-large figures-small figures-threads figures-memo figures-dymem figures-workspaces figures-swap figures-programs figures-order figures-remat: figures-%:
+figures-bilevel figures-scale figures-tails figures-fit figures-lowest figures-large figures-small figures-threads figures-memo figures-dymem figures-workspaces figures-swap figures-programs figures-order figures-remat figures-compiled: figures-%:
 	$(GO) run ./experiments/figures $*
 
 figures-formats: ## writing and reading 5 million events on one core

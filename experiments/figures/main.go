@@ -54,6 +54,7 @@ func figures() []figure {
 		{"programs", measurePrograms, false},
 		{"order", measureOrder, false},
 		{"remat", measureRemat, false},
+		{"compiled", measureCompiled, false},
 	}
 }
 
