@@ -212,6 +212,7 @@ func checkAccount(t *testing.T, pattern string, steps int) {
 	}
 	var account struct {
 		Steps    [][2]any
+		Ways     map[string]int
 		Lanes    map[string]int64
 		Schedule map[string]any
 	}
@@ -219,7 +220,12 @@ func checkAccount(t *testing.T, pattern string, steps int) {
 	if err == nil {
 		err = json.Unmarshal(data, &account)
 	}
-	if err != nil || len(account.Steps) != steps-1 || account.Lanes["bytes_out"] == 0 || account.Schedule["policy"] == "" {
+	ended := 0
+	for _, n := range account.Ways {
+		ended += n
+	}
+	if err != nil || len(account.Steps) != steps-1 || ended != steps || account.Ways["planned"] == 0 || account.Lanes["bytes_out"] == 0 ||
+		account.Schedule["policy"] == "" {
 		t.Errorf("%v: %s", err, data)
 	}
 }

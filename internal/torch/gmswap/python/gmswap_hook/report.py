@@ -38,8 +38,8 @@ class Report(object):
             return
         now = time.monotonic()
         if self.last is not None:
-            ended = [now - self.last[0], self.last[1].way]
-            self.ways[ended[1]] = self.ways.get(ended[1], 0) + 1
+            ended = [now - self.last[0], self.last[1].way()]
+            self.count_way(ended[1])
             if self.settings.stats:
                 self.steps.append(ended)
             if self.settings.progress:
@@ -47,10 +47,15 @@ class Report(object):
         self.count += 1
         self.last = (now, step)
 
+    def count_way(self, way):
+        self.ways[way] = self.ways.get(way, 0) + 1
+
     def end(self):
         """Reports what was moved, at the end of the process."""
         if os.getpid() != self.pid or self.lanes is None:
             return
+        if self.last is not None:
+            self.count_way(self.last[1].way())
         try:
             self.memory.samples.ask(self.count)
             self.memory.samples.answer(wait=True)
@@ -70,7 +75,7 @@ class Report(object):
             self.write(stats)
 
     def write(self, stats):
-        account = {"pid": os.getpid(), "steps": self.steps}
+        account = {"pid": os.getpid(), "steps": self.steps, "ways": self.ways}
         account["lanes"] = {name: getattr(stats, name) for name, _ in stats._fields_}
         if self.schedule:
             s = self.schedule

@@ -15,12 +15,16 @@ class Step(object):
     """A forward pass and the backward pass after it."""
 
     def __init__(self, number):
-        self.number, self.conduct, self.way = number, None, ""
+        self.number, self.conduct, self.ended = number, None, ""
         self.entries = []
         self.stream = 0  # that of the forward pass
         self.backward = False
         self.trail = 0  # stands for all parameters that were saved so far
         self.deviation = ""  # from the schedule
+
+    def way(self):
+        """Returns how the step goes, or went: the word for users."""
+        return self.ended or ("adapted" if self.deviation else self.conduct.way)
 
 
 class Runtime(object):
@@ -175,8 +179,8 @@ class Runtime(object):
         return self.deviated >= self.patience
 
     def end_step(self, step):
+        step.ended = step.way()
         conduct, step.conduct = step.conduct, None
-        step.way = "adapted" if step.deviation else conduct.way
         conduct.end()
         if self.relief is not None:
             self.relief.end_step()
