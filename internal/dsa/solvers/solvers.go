@@ -12,6 +12,7 @@ import (
 	"gm/internal/dsa"
 	"gm/internal/dsa/anneal"
 	"gm/internal/dsa/bilevel"
+	"gm/internal/dsa/canonical"
 	"gm/internal/dsa/general"
 	"gm/internal/dsa/heuristic"
 	"gm/internal/dsa/pairs"
@@ -68,6 +69,7 @@ func All() []Entry {
 		{"general", "several orders into the lowest gap, pairs and annealing: what auto does where offsets are given, buffers tied or iterations repeated", general.Solver{}},
 		{"anneal", "simulated annealing of the order in which buffers are placed (DSA-SA)", anneal.Solver{}},
 		{"pairs", "branch and bound on which of two buffers lies below the other; for small problems", pairs.Solver{}},
+		{"minimalloc", "depth-first search by offset, in three orders (google/minimalloc); for comparison", canonical.Solver{Nodes: autoNodes}},
 	}, raced, []Entry{
 		alone("first-fit", "in order of birth into the lowest gap; quadratic", heuristic.OrderedFit{By: ""}),
 		alone("first-fit-Z", "greatest size first into the lowest gap; quadratic", heuristic.OrderedFit{By: "ZW"}),
