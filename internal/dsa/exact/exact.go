@@ -2,9 +2,9 @@
 //
 // The layout grows upwards. For each section of time the search keeps a floor: all buffers not yet placed over that
 // section lie above it. In a valley, where the floor is lower than its neighbours, either a buffer lies on the floor or space is
-// wasted. The search examines the corners of all valleys and branches at the one with the fewest choices. A choice is a buffer
-// that fits the corner, or to leave the corner empty, which raises the floor to the next height that a buffer could have. The
-// tree stays small because:
+// wasted. The search examines the corners of all valleys and branches at one with few choices, where searches have failed often. A
+// choice is a buffer that fits the corner, or to leave the corner empty, which raises the floor to the next height that a buffer could
+// have. The tree stays small because:
 //
 //   - a floor is raised to the least offset that any buffer over it can still have, and the buffers left must fit between floor and
 //     capacity: where the load equals the capacity, every choice is forced or fails;
@@ -64,11 +64,12 @@ type Attempt struct {
 	Rank     []int32 // of the buffers that fit a corner, the one of highest rank is tried first
 	Level    bool    // buffers whose top is level with the floor beside them are tried before all others
 	Prefer   Preference
+	Weighted bool        // corners of sections where attempts have often failed come first
 	Nodes    int64       // the search stops after this many nodes
 	Stop     func() bool // or when this returns true; it is called now and then
 }
 
-// Try searches. It remembers the states that fail for later attempts.
+// Try searches. For later attempts it remembers the states that fail, and the sections where they do.
 func (s *Search) Try(a Attempt) Outcome {
 	s.attempt = a
 	s.nodes, s.work = 0, 0
@@ -91,5 +92,10 @@ func (s *Search) Nodes() int64 { return s.nodes }
 // Work returns how many buffers the last attempt visited to raise floors. Its time is proportional to that.
 func (s *Search) Work() int64 { return s.work }
 
-// Forget drops the memory of states that fail.
-func (s *Search) Forget() { s.failed = memory{} }
+// Forget drops what attempts have learned.
+func (s *Search) Forget() {
+	s.failed = memory{}
+	for t := range s.weight {
+		s.weight[t] = 1
+	}
+}

@@ -28,6 +28,8 @@ type Search struct {
 	cross []int32  // the number of those that also live in the section before
 	names []uint64 // the sum of the classes of those that begin here
 
+	weight []float64 // by section: 1, and more for each time that its buffers did not fit, in all attempts
+
 	dirty   []int32 // sections whose floor may be too low
 	isDirty []bool
 	trail   []change
@@ -60,6 +62,7 @@ func New(in Instance) *Search {
 		offset: make([]int64, n), least: make([]int64, n),
 		floor: make([]int64, sections), left: make([]int64, sections), count: make([]int32, sections),
 		cross: make([]int32, sections), names: make([]uint64, sections), isDirty: make([]bool, sections),
+		weight: slices.Repeat([]float64{1}, sections),
 	}
 	lengths := make([]int32, sections)
 	total := 0
@@ -172,6 +175,9 @@ func (s *Search) touch(t int32) {
 	}
 }
 
+// failure is what one failure adds to the weight of a section.
+const failure = 0.4
+
 // settle raises floors until each is the least offset that a buffer over it can have. It returns false when the buffers left
 // over a section no longer fit above its floor.
 func (s *Search) settle() bool {
@@ -184,6 +190,7 @@ func (s *Search) settle() bool {
 			s.raise(t, t+1, floor)
 		}
 		if floor < wall && floor+s.left[t] > s.attempt.Capacity {
+			s.weight[t] += failure
 			s.forget()
 			return false
 		}

@@ -29,6 +29,7 @@ type restarts struct {
 
 	goal      int64 // units
 	searchers []searcher
+	offsets   byOffset
 	round     int
 	nodes     int64 // searched in total
 	work      int64 // the cost of that, in the unit of [exact.Search.Work]
@@ -72,6 +73,7 @@ func (r *restarts) forget() {
 	for i := range r.searchers {
 		r.searchers[i].search = nil
 	}
+	r.offsets.search = nil
 }
 
 // done reports whether nothing is left to find, or no time.
@@ -83,11 +85,15 @@ func (r *restarts) done() bool {
 func (r *restarts) attemptAll(workers []worker) {
 	var wait crew.Crew
 	var next atomic.Int64
-	found := make([]atomic.Int64, len(r.searchers)) // the peak of each searcher, searching or noPeak
+	found := make([]atomic.Int64, 1+len(r.searchers)) // the peak by offset and of each searcher, searching or noPeak
 	for i := range workers {
 		wait.Go(func() {
-			for n := next.Add(1) - 1; n < int64(len(r.searchers)); n = next.Add(1) - 1 {
-				r.try(int(n), found, &workers[i])
+			for turn := next.Add(1) - 1; turn < int64(len(found)); turn = next.Add(1) - 1 {
+				if turn == 0 {
+					found[0].Store(r.tryByOffset())
+				} else {
+					r.try(int(turn-1), found, &workers[i])
+				}
 			}
 		})
 	}
@@ -113,14 +119,14 @@ func (r *restarts) try(n int, found []atomic.Int64, w *worker) {
 	r.prepare(n, w)
 	searcher.attempt.Stop = func() bool { return r.ctx.Err() != nil || r.beaten(n, found) }
 	if searcher.outcome = searcher.search.Try(searcher.attempt); searcher.outcome != exact.Fits {
-		found[n].Store(noPeak)
+		found[1+n].Store(noPeak)
 		return
 	}
 	searcher.peak = 0
 	for k, size := range r.c.in.Size {
 		searcher.peak = max(searcher.peak, searcher.search.Offset(k)+size)
 	}
-	found[n].Store(searcher.peak)
+	found[1+n].Store(searcher.peak)
 }
 
 // beaten reports whether gather is certain to skip searcher n, whatever the others still find. Of a peak that gather may itself skip, only
@@ -128,8 +134,15 @@ func (r *restarts) try(n int, found []atomic.Int64, w *worker) {
 func (r *restarts) beaten(n int, found []atomic.Int64) bool {
 	capacity := r.searchers[n].attempt.Capacity
 	least, sure := int64(math.MaxInt64), true
+	switch peak := found[0].Load(); peak {
+	case searching:
+		sure = false
+	case noPeak:
+	default:
+		least = peak
+	}
 	for i := range n {
-		peak := found[i].Load()
+		peak := found[1+i].Load()
 		switch {
 		case peak == searching:
 			sure = false
@@ -146,12 +159,9 @@ func (r *restarts) beaten(n int, found []atomic.Int64) bool {
 // prepare sets the attempt of a searcher for this round.
 func (r *restarts) prepare(n int, w *worker) {
 	a := &r.searchers[n].attempt
-	a.Capacity = max(r.c.bound, r.goal)
-	if !r.decide {
-		share := heights[(r.round+n)%len(heights)]
-		a.Capacity += int64(math.Round(share * float64(r.c.peak-1-a.Capacity)))
-	}
-	a.Nodes = int64(r.c.in.Len()) * patience(r.round)
+	a.Capacity = r.height(n)
+	a.Weighted = r.decide
+	a.Nodes = int64(r.c.in.Len()) * patience(r.round, r.decide)
 	a.Prefer, a.Level = exact.Preference(n%int(exact.Preferences)), n%2 == 1
 	if r.round < shortRounds || n%4 == 0 {
 		a.Rank = append(a.Rank[:0], w.Ranking.ByKey(r.c.in, firstKeys[n/int(exact.Preferences)])...)
@@ -160,11 +170,24 @@ func (r *restarts) prepare(n int, w *worker) {
 	}
 }
 
+// height returns the capacity of an attempt of this round.
+func (r *restarts) height(n int) int64 {
+	height := max(r.c.bound, r.goal)
+	if !r.decide {
+		share := heights[(r.round+n)%len(heights)]
+		height += int64(math.Round(share * float64(r.c.peak-1-height)))
+	}
+	return height
+}
+
 // patience returns how many nodes per buffer an attempt of a round may search. After the first rounds it follows the sequence of Luby,
-// Sinclair and Zuckerman, "Optimal speedup of Las Vegas algorithms" (1993).
-func patience(round int) int64 {
-	if round < shortRounds {
+// Sinclair and Zuckerman, "Optimal speedup of Las Vegas algorithms" (1993). Attempts at one height, which learn from each other, are shorter.
+func patience(round int, decide bool) int64 {
+	switch {
+	case round < shortRounds:
 		return 2 << round
+	case decide:
+		return 8 * luby(round-shortRounds+1)
 	}
 	return 16 * luby(round-shortRounds+1)
 }
@@ -181,7 +204,7 @@ func luby(i int) int64 {
 // gather takes over what the searchers found. It skips those whose height is not below the peak of an earlier one: they may have been
 // stopped at any point.
 func (r *restarts) gather() {
-	peak, bound := r.c.peak, r.c.bound
+	peak, bound := r.offsets.gather(r.c)
 	for i := range r.searchers {
 		searcher := &r.searchers[i]
 		if searcher.search == nil {
