@@ -20,7 +20,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
 
 .PHONY: FORCE all demo experiment-capture test race bench lint random fuzz fuzz-decoders damage-long stress interop figures man clean help
-.PHONY: $(addprefix figures-,formats damage import fidelity expandable replay plan capture bilevel scale fit lowest large small threads stitch frontier variations planned why synth look tune report latency footprint memo dymem workspaces swap programs remat)
+.PHONY: $(addprefix figures-,formats damage import fidelity expandable replay plan capture bilevel scale tail fit lowest large small threads stitch frontier variations planned why synth look tune report latency footprint memo dymem workspaces swap programs order remat compiled)
 
 PRELOAD := internal/capture/preload
 LIBGM   := internal/libgm
@@ -118,7 +118,7 @@ interop: all ## DuckDB reads the formats and agrees (needs node and npm)
 INTEROP := $(patsubst %,out/%.parquet,trace plan graph schedule)
 
 figures: all bin/latency bin/footprint figures-formats figures-damage ## every figure of docs/figures.md beside its target (TRACES: folders of snapshots)
-	$(GO) run ./experiments/figures import fidelity expandable replay plan capture bilevel scale fit lowest large small threads stitch why synth look tune report latency footprint memo dymem workspaces swap programs remat compiled
+	$(GO) run ./experiments/figures import fidelity expandable replay plan capture bilevel scale tail fit lowest large small threads stitch why synth look tune report latency footprint memo dymem workspaces swap programs remat compiled
 
 figures-import: ## time and memory to import a snapshot
 figures-fidelity: ## PyTorch's allocator replayed against recordings of it
@@ -142,6 +142,7 @@ figures-import figures-fidelity figures-expandable figures-replay figures-plan f
 
 figures-bilevel: ## two-level layouts of an iteration of 7B to 65B, against flat ones
 figures-scale: ## time and memory to lay out 10,000 to 1,000,000 buffers; a chart in out/
+figures-tail: ## 500 planted problems within their capacity, GM_SEEDS=1 seeds each, one core
 figures-tails: ## layouts of buffers where a few live a thousand times as long as most
 figures-fit: ## minimalloc's instances (GM_SHARED/dsa) within their capacity, against minimalloc's times
 figures-lowest: ## the lowest layouts of minimalloc's instances, GM_SECONDS=60 each
@@ -156,7 +157,7 @@ figures-programs: ## gmstitch beside PyTorch's allocators on programs of popular
 figures-order: ## orders of operators: DTR's logs (GM_SHARED/graphs/dtr), randomly wired networks and exported steps, with proven bounds
 figures-compiled: ## orders of what torch.compile makes on an H200, against Inductor's, from the runs in experiments/order/results
 figures-remat: ## steps that recompute and copy nothing: DTR's logs (GM_SHARED/graphs/dtr), a recorded step and networks, with lower bounds
-figures-bilevel figures-scale figures-tails figures-fit figures-lowest figures-large figures-small figures-threads figures-memo figures-dymem figures-workspaces figures-swap figures-programs figures-order figures-remat figures-compiled: figures-%:
+figures-bilevel figures-scale figures-tail figures-tails figures-fit figures-lowest figures-large figures-small figures-threads figures-memo figures-dymem figures-workspaces figures-swap figures-programs figures-order figures-remat figures-compiled: figures-%:
 	$(GO) run ./experiments/figures $*
 
 figures-formats: ## writing and reading 5 million events on one core

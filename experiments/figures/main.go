@@ -31,6 +31,8 @@ func figures() []figure {
 		{"bilevel", measureBilevel, false},
 		{"scale", measureScale, false},
 		{"tails", measureTails, false},
+		{"tail", measureTail, false},
+		{"choose-planted", choosePlanted, false},
 		{"fit", measureFit, false},
 		{"lowest", measureLowest, false},
 		{"large", measureLarge, false},
