@@ -27,33 +27,33 @@ func go_open(device C.int) (opened C.bool) {
 }
 
 // go_malloc serves a request. If hold is set C is to hold it, and to count taken bytes for it. A special request is in the ledger as well;
-// another may become warm if its rank is not negative.
+// another may become warm if its rank is not negative. If there is no memory it is full, and go_failed is to be called unless room is made.
 //
 //export go_malloc
 func go_malloc(device C.int, size C.int64_t, stream C.uint64_t, pool C.int32_t, hold C.bool) (
-	p C.uint64_t, taken C.int64_t, special C.bool, rank C.int32_t,
+	p C.uint64_t, taken C.int64_t, special C.bool, rank C.int32_t, full C.bool,
 ) {
 	defer func() {
 		if r := recover(); r != nil {
-			p, taken, special, rank = C.uint64_t(self.afterPanic(int(device), int64(size), r)), 0, false, -1
+			p, taken, special, rank, full = C.uint64_t(self.afterPanic(int(device), int64(size), r)), 0, false, -1, false
 		}
 	}()
 	g := self.gpu(device)
 	e, err := g.malloc(int64(size), cuda.Stream(stream), int32(pool))
 	if err != nil {
-		if !noMemory(err) || !bool(C.gm_relieved()) {
+		if !noMemory(err) {
 			fail(g.failure(int64(size), err))
 		}
-		return 0, 0, false, -1
+		return 0, 0, false, -1, C.bool(noMemory(err))
 	}
 	if !hold {
 		g.enter(&e)
-		return C.uint64_t(e.ptr), 0, false, -1
+		return C.uint64_t(e.ptr), 0, false, -1, false
 	}
 	if e.special() {
 		g.ledger.Put(e.ptr, e)
 	}
-	return C.uint64_t(e.ptr), C.int64_t(e.taken), C.bool(e.special()), C.int32_t(g.small.rank(&e))
+	return C.uint64_t(e.ptr), C.int64_t(e.taken), C.bool(e.special()), C.int32_t(g.small.rank(&e)), false
 }
 
 // go_failed says why a request failed for which no room could be made.

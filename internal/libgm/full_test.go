@@ -7,3 +7,9 @@ func TestRelief(t *testing.T) {
 	k := newKit(t)
 	k.newRun(t, "GM_LIMIT=268435456").passes(t, k.compile(t, "testdata/relief.c")).holdsNothing(t)
 }
+
+// TestNoRelief has requests fail for another reason than memory: nobody makes room for them.
+func TestNoRelief(t *testing.T) {
+	k := newKit(t)
+	k.newRun(t, "GM_FAKE_FAIL=cuMemCreate:1+=700,cuMemAlloc:1+=700", "GM_LOG=/dev/null").passes(t, k.compile(t, "testdata/relief.c"), "broken").holdsNothing(t)
+}

@@ -19,8 +19,9 @@ bool gm_open(int device) { return gm_device_open(device) || go_open(device); }
 #define LEGACY ((void *)1)     /* the same stream as 0 */
 #define PER_THREAD ((void *)2) /* another stream in each thread */
 
-/* from_go enters Go: for a segment from which a small request is served, or for the request. */
-static void *from_go(int device, size_t size, uint64_t stream, int32_t pool, bool plain)
+/* from_go enters Go: for a segment from which a small request is served, or for the request. It is full if there is no memory, and the text for
+ * that is Go's to write (go_failed) unless room is made. */
+static void *from_go(int device, size_t size, uint64_t stream, int32_t pool, bool plain, bool *full)
 {
 	bool small = plain && size <= GM_SMALL_SIZE;
 	void *p = NULL;
@@ -33,6 +34,7 @@ static void *from_go(int device, size_t size, uint64_t stream, int32_t pool, boo
 		if (r.r1)
 			gm_held_add(device, r.r0, size, r.r1, stream, r.r2, r.r3);
 		p = (void *)(uintptr_t)r.r0;
+		*full = r.r4;
 	}
 	gm_unlock(device);
 	return p;
@@ -55,13 +57,13 @@ void *gm_try_malloc(size_t size, int device, void *stream)
 	void *p = NULL;
 	if (plain)
 		p = (size <= GM_SMALL_SIZE ? gm_small_get : gm_warm_get)(device, size, (uint64_t)(uintptr_t)stream);
-	while (!p && !(p = from_go(device, size, (uint64_t)(uintptr_t)stream, pool, plain)) && gm_relieved()) {
-		if (gm_make_room(device, size, stream))
-			continue;
+	bool full = false;
+	while (!p && !(p = from_go(device, size, (uint64_t)(uintptr_t)stream, pool, plain, &full)) && full && gm_make_room(device, size, stream))
+		;
+	if (!p && full) {
 		gm_lock(device);
 		go_failed(device, (int64_t)size);
 		gm_unlock(device);
-		break;
 	}
 	return p;
 }

@@ -160,7 +160,6 @@ void gm_tell_segment(int device, bool mapped, uint64_t address, uint64_t size, u
 
 /* full.c: has room made for a request that found none, with no lock held. Returns the bytes that were freed, 0 if there is no more to free. */
 size_t gm_make_room(int device, size_t size, void *stream);
-bool gm_relieved(void); /* whether somebody may make room: what a request fails for is not said before that */
 
 /* share.c */
 extern _Atomic int gm_share_socket; /* at which this process gives out its memory, -1 if it does not */

@@ -56,8 +56,21 @@ static void *ask(void *data)
 	return NULL;
 }
 
-int main(void)
+/* broken has the driver fail: no room helps, and the text says what the driver says. */
+static int broken(void)
 {
+	char text[4096];
+	start(0);
+	gm_on_full(make_room);
+	CHECK(!gm_try_malloc(30 * MIB, 0, NULL) && !asked && !first);
+	CHECK(gm_last_error(text, sizeof text) && strstr(text, "The driver says"));
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc > 1 && !strcmp(argv[1], "broken"))
+		return broken();
 	pthread_t threads[THREADS];
 	char text[256];
 	start(0);
