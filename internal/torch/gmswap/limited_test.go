@@ -62,6 +62,21 @@ func (s *session) physical() (took, beside uint64) {
 	return max(c.Physical.Peak, c.Memory.Peak), c.Context.Peak + c.Module.Peak
 }
 
+// TestEvicted evicts at random moments, also while something is loaded or recomputed, from programs that follow schedules, deviate from them, or
+// are recorded.
+func TestEvicted(t *testing.T) {
+	for seed, p := range programs {
+		t.Run(p.name, func(t *testing.T) {
+			t.Parallel()
+			s := newSession(t)
+			f, _ := s.same(p.name, []string{"remake", "rows"}[seed%2], fmt.Sprintf("EVICT=%d", seed))
+			if f.Out == 0 || f.Back == 0 {
+				t.Errorf("the hook did %+v", f)
+			}
+		})
+	}
+}
+
 // TestExhausted has a request fail for which nothing can be moved: a line says what holds the memory, and the program goes on.
 func TestExhausted(t *testing.T) {
 	s := newSession(t)

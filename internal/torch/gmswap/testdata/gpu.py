@@ -3,6 +3,7 @@ out where there is no hook.
 
     HOW    how schedules are made: by hand, as plans.Planner has it, or auto, by libgm.so
     FACTS  file for what the hook did, as JSON
+    EVICT  a number: what can be is evicted at random when memory is requested; it says when and what
 """
 
 import atexit
@@ -10,6 +11,7 @@ import gc
 import hashlib
 import json
 import os
+import random
 import sys
 
 import torch
@@ -47,11 +49,29 @@ def prepare():
             return runtime
         runtime.planned = Planner(how)
         runtimes.append(runtime)
+        if "EVICT" in os.environ:
+            evict(runtime, random.Random(int(os.environ["EVICT"])))
         if how != "auto":
             library.Library.plan = lambda self, request: runtime.planned.plan(request)
         return runtime
 
     settings.Settings.complete, start.Late.start = small, started
+
+
+def evict(runtime, draws):
+    """Has requests for memory evict some of what is saved, as those do that find no room."""
+    gm = torch._driver.gm
+    malloc = gm.gm_try_malloc
+
+    def evicting(*request):
+        if draws.random() < 0.2 and os.getpid() == runtime.memory.pid:
+            with runtime.memory:
+                entries = list(runtime.relief.candidates())
+                for e in draws.sample(entries, min(len(entries), draws.randint(1, 4))):
+                    e.evict()
+        return malloc(*request)
+
+    gm.gm_try_malloc = evicting
 
 
 prepare()

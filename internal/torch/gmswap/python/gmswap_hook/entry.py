@@ -50,7 +50,7 @@ class Entry(object):
     copy, in buffer."""
 
     __slots__ = ("memory", "lanes", "step", "index", "nbytes", "alias", "version", "weak", "key", "users", "ticket", "gone", "buffer",
-                 "home", "coming", "copied", "short", "made")
+                 "home", "coming", "copied", "short", "made", "needed")
 
     def __init__(self, memory, lanes, step, tensor, storage, nbytes):
         self.memory, self.lanes = memory, lanes
@@ -66,6 +66,14 @@ class Entry(object):
         self.copied = 0  # bytes that the copy on the host has, the first ones
         self.short = False  # the buffer lacks the others
         self.made = None  # how it is recomputed, a Remake
+        self.needed = 0  # by how many calls that are under way
+
+    def __enter__(self):
+        """Keeps it from being evicted by a request for memory that is made meanwhile."""
+        self.needed += 1
+
+    def __exit__(self, *reason):
+        self.needed -= 1
 
     def resident(self):
         return self.alias is not None or self.buffer is not None
@@ -134,8 +142,13 @@ class Entry(object):
 
     def remake(self, stream):
         """Recomputes the part of the storage that has no copy on the host."""
-        if not self.resident() and self.on_host():
-            return self.load(stream)
+        with self:
+            if self.resident() or not self.on_host():
+                self.make(stream)
+            else:
+                self.load(stream)
+
+    def make(self, stream):
         if not self.resident():
             self.buffer, self.home = self.made.whole(stream), stream
         elif not self.short:
@@ -151,9 +164,14 @@ class Entry(object):
     def on_device(self, stream):
         """Returns a tensor in whose storage the contents are, or will be by the time that the stream, the current one, comes to what
         follows."""
-        self.load(stream)
-        self.remake(stream)
-        self.wait()
+        with self:
+            self.load(stream)
+            self.remake(stream)
+            self.wait()
+            return self.seen(stream)
+
+    def seen(self, stream):
+        """Has the stream see the contents."""
         if self.alias is not None:
             return self.alias
         if stream != self.home:

@@ -90,7 +90,7 @@ class Relief(object):
                     yield e
 
     def evictable(self, entry):
-        return entry.users > 0 and entry.resident() and self.memory.sole(entry.buffer if entry.alias is None else entry.alias)
+        return entry.users > 0 and not entry.needed and entry.resident() and self.memory.sole(entry.buffer if entry.alias is None else entry.alias)
 
     def explain(self, size):
         """Says what holds the memory for which a request fails."""

@@ -132,7 +132,8 @@ class Runtime(object):
             stream = self.memory.stream()
             if entry.step == step.number:
                 step.backward = True
-                step.conduct.unpack(entry, stream)
+                with entry:
+                    step.conduct.unpack(entry, stream)
             return entry.tensor(saved, stream)
 
     # Steps.
