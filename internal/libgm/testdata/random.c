@@ -119,10 +119,14 @@ static size_t size_of_request(struct worker *w)
 	return 4 + (draw(&w->draws, 4) ? draw(&w->draws, UINT64_C(1) << (6 + draw(&w->draws, 17))) : draw(&w->draws, MIB << draw(&w->draws, 6)));
 }
 
+static _Thread_local struct worker *asking; /* for a block */
+
 static void get(struct worker *w)
 {
 	struct block b = {.size = size_of_request(w), .device = (int)draw(&w->draws, job.devices), .stream = (int)draw(&w->draws, job.streams)};
+	asking = w;
 	GM(w, b.p = draw(&w->draws, 2) ? gm_try_malloc(b.size, b.device, stream_of(&b)) : gm_malloc((ssize_t)b.size, b.device, stream_of(&b)));
+	asking = NULL;
 	if (!b.p) {
 		char why[400];
 		CHECK(gm_last_error(why, sizeof why) > 0 && why[0]);
@@ -151,10 +155,9 @@ static void lend(struct worker *w, const struct block *b)
 	write_marks(b, other);
 }
 
-/* give frees a block, to which a stream may still write. */
-static void give(struct worker *w)
+/* give_at frees a block, to which a stream may still write. */
+static void give_at(struct worker *w, int i)
 {
-	int i = (int)draw(&w->draws, (uint64_t)w->count);
 	struct block b = w->blocks[i];
 	w->blocks[i] = w->blocks[--w->count];
 	read_marks(&b);
@@ -165,6 +168,30 @@ static void give(struct worker *w)
 		write_marks(&b, stream_of(&b));
 	leave(at(b.p));
 	GM(w, gm_free(b.p, (ssize_t)b.size, b.device, stream_of(&b)));
+}
+
+static void give(struct worker *w) { give_at(w, (int)draw(&w->draws, (uint64_t)w->count)); }
+
+/* make_room frees a block of the thread whose request found no room, now and then, and makes calls fail again. */
+static size_t make_room(int device, size_t size, void *stream)
+{
+	struct worker *w = asking;
+	CUcontext before;
+	size_t freed = 0;
+	(void)stream;
+	CHECK(size);
+	if (!w || !draw(&w->draws, 4))
+		return 0;
+	fake_faults(0, CUDA_SUCCESS);
+	OK(cuCtxGetCurrent(&before));
+	for (int i = 0; !freed && i < w->count; i++)
+		if (w->blocks[i].device == device) {
+			freed = w->blocks[i].size;
+			give_at(w, i);
+		}
+	OK(cuCtxSetCurrent(before));
+	fake_faults((unsigned)job.rate, (CUresult)job.error);
+	return freed;
 }
 
 static void check_account(int device)
@@ -246,7 +273,10 @@ static void share(struct worker *w)
 static void change(struct worker *w)
 {
 	int device = (int)draw(&w->draws, job.devices);
-	switch (draw(&w->draws, 5)) {
+	switch (draw(&w->draws, 6)) {
+	case 4:
+		GM(w, gm_on_full(draw(&w->draws, 2) ? make_room : NULL));
+		break;
 	case 3:
 		GM(w, gm_observe_segments(draw(&w->draws, 2) ? observe : observe_too));
 		break;
@@ -468,6 +498,7 @@ int main(int argc, char **argv)
 	alarm(120);
 	start_devices();
 	gm_observe_segments(observe);
+	gm_on_full(make_room);
 	run_threads(work);
 	for (int d = 0; d < (int)job.devices; d++) {
 		OK(cuCtxSetCurrent(contexts[d]));
