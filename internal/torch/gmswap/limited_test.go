@@ -31,35 +31,33 @@ func limited(t *testing.T, seed int) {
 	if plain.code != 0 || plain.stderr != "" {
 		t.Fatalf("without the hook: %+v", plain)
 	}
-	most, beside := s.physical()
+	most := s.physical()
 	limit := most * uint64(45+5*(seed%8)) / 100
-	s = newSession(t)
-	env := []string{number, "GMSWAP_HOST=1073741824"}
-	if seed%3 == 2 { // the card is the limit
-		env = append(env, fmt.Sprintf("GM_FAKE_CAPACITY=%d", limit+beside))
-	} else {
-		env = append(env, fmt.Sprintf("GM_LIMIT=%d", limit), fmt.Sprintf("GMSWAP_DEVICE=%d", limit))
+	for name, env := range map[string][]string{
+		"limit":  {fmt.Sprintf("GM_LIMIT=%d", limit), fmt.Sprintf("GMSWAP_DEVICE=%d", limit)},
+		"device": {fmt.Sprintf("GM_FAKE_LIMIT=%d", limit+500<<20)}, // beside the context; others have the rest
+	} {
+		s = newSession(t)
+		got := s.hooked("limited", "auto", append(env, number, "GMSWAP_HOST=1073741824")...)
+		if got.code != 0 || got.stdout != plain.stdout {
+			t.Fatalf("%s of %d bytes for %d: exit status %d\n%s%s", name, limit, most, got.code, firstDifference(got.stdout, plain.stdout), got.stderr)
+		}
+		if took := s.physical(); took == 0 || took > limit {
+			t.Errorf("%s: it took %d bytes of the %d allowed", name, took, limit)
+		}
+		s.holdsNothing()
+		t.Logf("%s of %d bytes for %d: %s", name, limit, most, strings.TrimSpace(got.stderr))
 	}
-	got := s.hooked("limited", "auto", env...)
-	if got.code != 0 || got.stdout != plain.stdout {
-		t.Fatalf("limit of %d bytes for %d: exit status %d\n%s%s", limit, most, got.code, firstDifference(got.stdout, plain.stdout), got.stderr)
-	}
-	if took, _ := s.physical(); took == 0 || took > limit {
-		t.Errorf("it took %d bytes of the %d allowed", took, limit)
-	}
-	s.holdsNothing()
-	t.Logf("limit of %d bytes for %d: %s", limit, most, strings.TrimSpace(got.stderr))
 }
 
-// physical returns the most bytes that the last program took, of small segments or of pieces, whichever are more, and what the driver took for its
-// context.
-func (s *session) physical() (took, beside uint64) {
+// physical returns the most bytes that the last program took, of small segments or of pieces, whichever are more.
+func (s *session) physical() uint64 {
 	s.t.Helper()
 	c, err := fake.ReadCounts(s.counts())
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return max(c.Physical.Peak, c.Memory.Peak), c.Context.Peak + c.Module.Peak
+	return max(c.Physical.Peak, c.Memory.Peak)
 }
 
 // TestEvicted evicts at random moments, also while something is loaded or recomputed, from programs that follow schedules, deviate from them, or
@@ -88,4 +86,14 @@ func TestExhausted(t *testing.T) {
 		t.Errorf("it said %s", r.stderr)
 	}
 	s.holdsNothing()
+}
+
+// TestRefused has no memory for what is fetched ahead: what is needed comes by itself.
+func TestRefused(t *testing.T) {
+	s := newSession(t)
+	f, said := s.same("refused", "auto", "EVICT=1")
+	s.says(said, []string{"gmswap: nothing is fetched ahead"})
+	if f.Back == 0 {
+		t.Errorf("the hook did %+v", f)
+	}
 }

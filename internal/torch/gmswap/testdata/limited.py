@@ -7,7 +7,7 @@ import threading
 import torch
 from torch import nn, ops
 
-from gpu import Block, Net, batch, cuda, digest, train, update
+from gpu import Block, Net, batch, cuda, digest, runtimes, train, update
 
 STEPS = 8
 ROWS = 256  # of the shortest batch: tensors of 64 KiB; the longest is eight times as long
@@ -133,6 +133,26 @@ def exhausted():
         print(type(e).__name__)
     kept.clear()
     train(model, 5)
+
+
+def refused():
+    """Finds no memory for what is fetched before it is needed."""
+    model = Net()
+    for step in range(6):
+        train(model, step)
+        if step == 0 and runtimes:
+            refuse(runtimes[0].memory)
+
+
+def refuse(memory):
+    take = memory.take
+
+    def taken(nbytes):
+        if max(e.needed for e in memory.entries.values()) == 1:  # as long as it is not loaded for a use
+            raise torch.cuda.OutOfMemoryError()
+        return take(nbytes)
+
+    memory.take = taken
 
 
 def limited():

@@ -1,5 +1,7 @@
 """Moves no more than has to be, without a schedule: what is saved stays until a request finds no room."""
 
+from . import say
+
 
 class Demand(object):
     """Conducts a step. Copies of what was saved first, and is needed last, begin before there is no room: of as many bytes as steps before had to
@@ -36,7 +38,11 @@ class Demand(object):
                 room -= e.nbytes
                 if room < 0 and e is not entry:
                     break
-                e.load(stream)
+                try:
+                    e.load(stream)
+                except e.memory.failures as why:
+                    say.once("nothing is fetched ahead: %s" % say.reason(why))  # whoever needs the tensor tries again
+                    break
             at -= 1
         self.next = at
 

@@ -127,13 +127,12 @@ class Runtime(object):
             return saved.unpack()
         if not isinstance(saved, Saved):
             return saved
-        with self.memory:
+        with self.memory, saved.entry:
             step, entry = self.step, saved.entry
             stream = self.memory.stream()
             if entry.step == step.number:
                 step.backward = True
-                with entry:
-                    step.conduct.unpack(entry, stream)
+                step.conduct.unpack(entry, stream)
             return entry.tensor(saved, stream)
 
     # Steps.
