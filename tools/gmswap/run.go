@@ -234,7 +234,7 @@ func (cmd *runCmd) settings(e *command.Environ) error {
 	e.Set("GMSWAP_POLICY", cmd.Policy)
 	if cmd.Memory > 0 {
 		e.Set("GMSWAP_DEVICE", strconv.FormatInt(int64(cmd.Memory), 10))
-		if cmd.Allocator == "stitch" {
+		if cmd.Allocator == "stitch" && !cmd.DryRun { // a dry run's steps need what they need: nothing is moved
 			e.Set("GM_LIMIT", strconv.FormatInt(int64(cmd.Memory), 10))
 		}
 	}
