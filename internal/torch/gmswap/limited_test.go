@@ -97,3 +97,12 @@ func TestRefused(t *testing.T) {
 		t.Errorf("the hook did %+v", f)
 	}
 }
+
+// TestTried asks for more than the limit: nothing is moved for it.
+func TestTried(t *testing.T) {
+	s := newSession(t)
+	f, _ := s.same("tried", "auto", "GM_LIMIT=50331648", "GMSWAP_DEVICE=50331648")
+	if recorded := 2 * 15; f.Out != recorded {
+		t.Errorf("the hook did %+v", f)
+	}
+}

@@ -135,6 +135,19 @@ def exhausted():
     train(model, 5)
 
 
+def tried():
+    """Asks for more than there is between a forward and a backward pass, and goes on without."""
+    model = Net()
+    for step in range(4):
+        loss = ops.loss(model(batch(step)))
+        try:
+            cuda(1 << 16, 256, byte=1)
+        except torch.cuda.OutOfMemoryError:
+            pass
+        loss.backward()
+        update(model, loss)
+
+
 def refused():
     """Finds no memory for what is fetched before it is needed."""
     model = Net()

@@ -54,7 +54,7 @@ class Relief(object):
             if self.memory.capturing():
                 return 0
             with self.memory:
-                freed = self.evict(size + self.window)
+                freed = self.evict(size + self.window) if size <= self.limit else 0  # libraries try more, and go on with less
             if not freed:
                 self.explain(size)
             return freed
