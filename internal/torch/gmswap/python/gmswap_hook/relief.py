@@ -1,5 +1,6 @@
 """Makes room on the device when a request finds none, and keeps the account of that."""
 
+import _thread
 import atexit
 import collections
 import threading
@@ -14,6 +15,7 @@ class Relief(object):
     the stream that saved it, behind its copy, for which that stream waits."""
 
     STEPS = 4  # whose needs say what the next one will need
+    PATIENCE = 150  # seconds for who changes entries: longer than a plan takes. Who waits for what this thread holds would wait for ever
 
     def __init__(self, runtime, library, limit):
         self.runtime, self.memory, self.library = runtime, runtime.memory, library
@@ -21,6 +23,7 @@ class Relief(object):
         self.freed = 0  # bytes, in this step
         self.before = collections.deque(maxlen=self.STEPS)  # in the steps before
         self.within = threading.local()
+        self.explained = None  # the step that a line was said in
         library.on_full(self.make_room)
         atexit.register(library.on_full, None)
 
@@ -53,16 +56,28 @@ class Relief(object):
         try:
             if self.memory.capturing():
                 return 0
-            with self.memory:
-                freed = self.evict(size + self.window) if size <= self.limit else 0  # libraries try more, and go on with less
-            if not freed:
-                self.explain(size)
-            return freed
+            if not self.memory.lock.acquire(timeout=self.PATIENCE):
+                return 0
+            try:
+                with self.memory:
+                    return self.serve(size)
+            finally:
+                self.memory.lock.release()
+        except KeyboardInterrupt:  # C calls this, and would lose it
+            _thread.interrupt_main()
+            return 0
         except Exception as e:
             say.once("no room is made: %s: %s" % (type(e).__name__, say.reason(e)))
             return 0
         finally:
             self.within.here = False
+
+    def serve(self, size):
+        freed = self.evict(size + self.window) if size <= self.limit else 0  # libraries try more, and go on with less
+        if not freed and self.explained is not self.runtime.step:
+            self.explained = self.runtime.step
+            self.explain(size)
+        return freed
 
     def evict(self, size):
         """Frees at least this many bytes if it can, and begins the copies of what comes next. With self.memory."""
