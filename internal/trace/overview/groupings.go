@@ -54,11 +54,11 @@ func (g *groupings) list(m *Moment, h *holder, text func(code int32) string) {
 	}
 	byTag := grouping[string]{}
 	for label, sum := range g.labels {
-		byTag.join(h.look.Tags.Label(label).Tag, sum)
+		byTag.join(h.look.Tags.Label(label).Name(), sum)
 	}
 	m.Tags = byTag.list(m.Live, max(n, leastTags), func(tag string) string { return tag })
 	m.Rules = g.labels.list(m.Live, max(n, leastTags), func(label int) string {
 		l := h.look.Tags.Label(label)
-		return l.Tag + ": " + l.Rule
+		return l.Name() + ": " + l.Rule
 	})
 }

@@ -15,7 +15,7 @@ const maxNames = 8
 
 // ByTag splits blocks by their tags, and those of the driver's level by kind and library, the largest of which tops lists.
 func ByTag(labels *tags.Tags, tops []*Top) Split {
-	all := labels.Tags()
+	all := labels.Names()
 	s := newNaming(tops, func(top *Top) []string {
 		if top.Level == trace.LevelDriver.String() {
 			return append(names(top.Moments[0].Kinds), Others)
@@ -26,7 +26,7 @@ func ByTag(labels *tags.Tags, tops []*Top) Split {
 		if e.Level == trace.LevelDriver {
 			return s.of(e.Device, text(e.Tag))
 		}
-		return s.of(e.Device, labels.Of(e.ID).Tag)
+		return s.of(e.Device, labels.Of(e.ID).Name())
 	}}
 }
 

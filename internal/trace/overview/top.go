@@ -26,8 +26,8 @@ type Moment struct {
 	HasStacks bool    `json:"has_stacks"`
 	Stacks    []Group `json:"stacks"`            // by folded stack
 	Requests  []Group `json:"sizes_and_streams"` // by requested bytes and stream
-	Tags      []Group `json:"tags"`              // of the framework's level
-	Rules     []Group `json:"rules"`             // as "tag: the rule that assigned it"
+	Tags      []Group `json:"tags"`              // of the framework's level, by name
+	Rules     []Group `json:"rules"`             // as "name: the rule that assigned the tag"
 	Streams   []Group `json:"streams"`
 	Kinds     []Group `json:"kinds"` // of the driver's level, by kind and library
 	Classes   []Group `json:"size_classes"`

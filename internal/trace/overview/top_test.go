@@ -48,9 +48,9 @@ func TestReadTop(t *testing.T) {
 			Stacks:   []Group{{"main;g", 4097, 1, 4097. / 10240}, {"main;f", 4096, 1, 0.4}},
 			Requests: []Group{{"4.00 KiB on stream 7", 4097, 1, 4097. / 10240}, {"4 KiB on stream 0", 4096, 1, 0.4}},
 			Streams:  []Group{{"0", 6143, 2, 6143. / 10240}, {"7", 4097, 1, 4097. / 10240}},
-			Tags:     []Group{{"temporaries", 8193, 2, 8193. / 10240}, {"unknown", 2047, 1, 2047. / 10240}},
+			Tags:     []Group{{"temporaries (guess)", 8193, 2, 8193. / 10240}, {"unknown", 2047, 1, 2047. / 10240}},
 			Rules: []Group{
-				{"temporaries: freed before 64 others were made", 8193, 2, 8193. / 10240}, {"unknown: no rule holds", 2047, 1, 2047. / 10240},
+				{"temporaries (guess): freed before 64 others were made", 8193, 2, 8193. / 10240}, {"unknown: no rule holds", 2047, 1, 2047. / 10240},
 			},
 			Kinds:   []Group{},
 			Classes: []Group{{"up to 4 KiB", 6143, 2, 6143. / 10240}, {"over 4 KiB, up to 32 KiB", 4097, 1, 4097. / 10240}},
@@ -61,9 +61,9 @@ func TestReadTop(t *testing.T) {
 			Stacks:   []Group{{"main;f", 4096, 1, 4096. / 6143}, {"", 2047, 1, 2047. / 6143}},
 			Requests: []Group{{"4 KiB on stream 0", 4096, 1, 4096. / 6143}, {"2.00 KiB on stream 0", 2047, 1, 2047. / 6143}},
 			Streams:  []Group{{"0", 6143, 2, 1}},
-			Tags:     []Group{{"temporaries", 4096, 1, 4096. / 6143}, {"unknown", 2047, 1, 2047. / 6143}},
+			Tags:     []Group{{"temporaries (guess)", 4096, 1, 4096. / 6143}, {"unknown", 2047, 1, 2047. / 6143}},
 			Rules: []Group{
-				{"temporaries: freed before 64 others were made", 4096, 1, 4096. / 6143}, {"unknown: no rule holds", 2047, 1, 2047. / 6143},
+				{"temporaries (guess): freed before 64 others were made", 4096, 1, 4096. / 6143}, {"unknown: no rule holds", 2047, 1, 2047. / 6143},
 			},
 			Kinds:   []Group{},
 			Classes: []Group{{"up to 4 KiB", 6143, 2, 1}},

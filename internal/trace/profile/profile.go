@@ -1,7 +1,7 @@
 // Package profile turns a trace into a profile for pprof: who holds the memory at a moment, and who allocated how much in total.
 //
 // Its sample types are those of Go's heap profiles: alloc_objects, alloc_space, inuse_objects and inuse_space, in bytes as requested.
-// Samples have the labels tag, rule, device, stream and size, and the stack of the allocation.
+// Samples have the labels tag, rule, certainty, device, stream and size, and the stack of the allocation.
 package profile
 
 import (
@@ -193,7 +193,7 @@ func (b *builder) labelsOf(k key) map[string][]string {
 		return all
 	}
 	l := b.labels.Label(k.label)
-	all["tag"], all["rule"] = []string{l.Tag}, []string{l.Rule}
+	all["tag"], all["rule"], all["certainty"] = []string{l.Tag}, []string{l.Rule}, []string{string(l.Certainty)}
 	return all
 }
 

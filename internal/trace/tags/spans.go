@@ -1,6 +1,7 @@
 package tags
 
 import (
+	"slices"
 	"sort"
 
 	"gm/internal/trace/iterations"
@@ -110,6 +111,11 @@ func markedSpans(d *device, marks []mark) []span {
 
 // hasStacks reports whether the stacks of most allocations are known.
 func (d *device) hasStacks() bool { return 2*d.stacked > len(d.blocks) }
+
+// named reports whether the stack of any allocation is of a step of training: of a module's forward pass, autograd or an optimizer.
+func (d *device) named() bool {
+	return slices.ContainsFunc(d.blocks, func(b block) bool { return b.origin > building })
+}
 
 // after returns the index of the first block that is allocated after a row.
 func (d *device) after(row int64) int {

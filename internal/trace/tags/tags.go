@@ -1,6 +1,7 @@
 // Package tags derives what the allocations of a training job are for: parameters, gradients, the optimizer's state, activations,
 // temporaries. Tags in the trace take precedence. Otherwise rules derive the tag from the passes in which an allocation is made and
-// freed, and from the code that made it, if stacks were recorded. The rule is reported with the tag.
+// freed, and from the code that made it, if stacks were recorded. The rule is reported with the tag, and how certain it is: a tag is a
+// guess where the recording names no step of training, by a stack or by a mark, or where the rule uses neither.
 //
 // Iterations end with the steps of an optimizer, if these are marked; otherwise package iterations finds them. An iteration consists of
 // a forward pass, a backward pass and the optimizer's update. For example, a block that is allocated in the backward pass and live in the
@@ -9,6 +10,7 @@
 package tags
 
 import (
+	"maps"
 	"slices"
 
 	"gm/formats/trace"
@@ -28,8 +30,28 @@ const (
 
 // Label is what an allocation is for, and the rule that says so.
 type Label struct {
-	Tag  string
-	Rule string
+	Tag       string
+	Rule      string
+	Certainty Certainty
+}
+
+// Certainty is how sure a tag is.
+type Certainty string
+
+// The certainties.
+const (
+	Recorded Certainty = "recorded" // the trace says so
+	Inferred Certainty = "inferred" // from the code that made the allocation, or from passes that stacks or an optimizer's marks name
+	Guessed  Certainty = "guess"    // from the order, the sizes and the lifetimes of allocations alone
+	NoTag    Certainty = "none"     // of unknown allocations
+)
+
+// Name returns the tag, and says if it is a guess.
+func (l Label) Name() string {
+	if l.Certainty == Guessed {
+		return l.Tag + " (guess)"
+	}
+	return l.Tag
 }
 
 // Tags holds the labels of the allocations at the framework's level of a trace.
@@ -53,23 +75,28 @@ func Derive(r *trace.Reader) (*Tags, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Tags{labels: append(c.recorded, Label{Unknown, ruleNone}), byID: make([]uint16, c.lastID+1)}
+	t := &Tags{labels: append(c.recorded, Label{Unknown, ruleNone, NoTag}), byID: make([]uint16, c.lastID+1)}
 	none := len(t.labels) - 1
 	for i := range t.byID {
 		t.byID[i] = uint16(none)
 	}
 	first := len(t.labels)
-	for _, r := range rules {
-		t.labels = append(t.labels, Label{r.tag, r.name})
+	for i := range rules {
+		r := &rules[i]
+		t.labels = append(t.labels, Label{r.tag, r.name, r.certainty(false)}, Label{r.tag, r.name, r.certainty(true)})
 	}
 	for _, ordinal := range c.order {
 		d := c.devices[ordinal]
+		told := 0
+		if len(c.marks) > 0 || d.named() {
+			told = 1
+		}
 		for i, f := range allFacts(d, findPasses(d, c.marks)) {
 			b := &d.blocks[i]
 			if b.recorded > 0 {
 				t.byID[b.id] = b.recorded - 1
 			} else if n := ruleOf(&f); n >= 0 {
-				t.byID[b.id] = uint16(first + n)
+				t.byID[b.id] = uint16(first + 2*n + told)
 			}
 		}
 	}
@@ -95,22 +122,30 @@ func Derived() []string {
 	return []string{Parameters, Optimizer, Gradients, Workspaces, Held, Activations, Temporaries}
 }
 
-// Tags returns the tags of the allocations: first the derived ones, then those of the trace itself, then unknown, which is always there.
-func (t *Tags) Tags() []string {
-	used := map[string]bool{}
+// Names returns the names of the allocations' tags: first the derived ones, then those of the trace itself, then unknown, which is always
+// there. A tag that is a guess for some allocations has a name of its own for these.
+func (t *Tags) Names() []string {
 	seen := make([]bool, len(t.labels))
 	for _, index := range t.byID {
 		seen[index] = true
 	}
+	order := Derived()
+	used := map[string]map[string]bool{} // names by tag
 	for index, l := range t.labels {
-		used[l.Tag] = used[l.Tag] || seen[index]
-	}
-	derived := Derived()
-	all := slices.Clone(derived)
-	for _, l := range t.labels {
-		if l.Rule == ruleRecorded && l.Tag != Unknown && !slices.Contains(derived, l.Tag) {
-			all = append(all, l.Tag)
+		if !seen[index] || l.Tag == Unknown {
+			continue
 		}
+		if used[l.Tag] == nil {
+			used[l.Tag] = map[string]bool{}
+			if !slices.Contains(order, l.Tag) {
+				order = append(order, l.Tag)
+			}
+		}
+		used[l.Tag][l.Name()] = true
 	}
-	return append(slices.DeleteFunc(all, func(tag string) bool { return !used[tag] }), Unknown)
+	var all []string
+	for _, tag := range order {
+		all = append(all, slices.Sorted(maps.Keys(used[tag]))...)
+	}
+	return append(all, Unknown)
 }

@@ -203,6 +203,34 @@ func TestJob(t *testing.T) {
 	}
 }
 
+// TestCertainty checks that a tag is a guess unless the trace has it, or a stack or a mark names a step of training.
+func TestCertainty(t *testing.T) {
+	untold := func(origin) []string { return stacks(unsaid) }
+	for name, c := range map[string]struct {
+		marked bool
+		stack  func(origin) []string
+		want   Certainty
+	}{
+		"no stacks": {false, noStacks, Guessed}, "stacks of other code": {false, untold, Guessed}, "marks": {true, noStacks, Inferred},
+		"stacks": {false, stacks, Inferred}, "marks, stacks of other code": {true, untold, Inferred},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWriter(t)
+			job(w, 6, c.marked, c.stack)
+			w.alloc("own", 100, "kv cache")
+			labels := w.derive()
+			for _, name := range []string{"parameter", "activation", "gradient", "forward temporary", "leak"} {
+				if got := labels.Of(w.names[name]); got.Certainty != c.want {
+					t.Errorf("%s: %+v, want %s", name, got, c.want)
+				}
+			}
+			if got := labels.Of(w.names["own"]); got.Certainty != Recorded {
+				t.Errorf("a recorded tag: %+v", got)
+			}
+		})
+	}
+}
+
 // TestRecorded checks that tags of the trace take precedence, and that blocks older than the recording are no temporaries.
 func TestRecorded(t *testing.T) {
 	w := newWriter(t)
@@ -216,15 +244,15 @@ func TestRecorded(t *testing.T) {
 	w.free(long)
 	labels := w.derive()
 	for name, want := range map[string]Label{
-		"own": {"kv cache", ruleRecorded}, "old": {Unknown, "older than the recording"},
-		"short": {Temporaries, "freed before 64 others were made"}, "long": {Unknown, ruleNone},
+		"own": {"kv cache", ruleRecorded, Recorded}, "old": {Unknown, "older than the recording", NoTag},
+		"short": {Temporaries, "freed before 64 others were made", Guessed}, "long": {Unknown, ruleNone, NoTag},
 	} {
 		if got := labels.Of(w.names[name]); got != want {
 			t.Errorf("%s is of %v, want %v", name, got, want)
 		}
 	}
-	if all := labels.Tags(); all[len(all)-1] != Unknown || all[len(all)-2] != "kv cache" {
-		t.Errorf("tags %q", all)
+	if all := labels.Names(); all[len(all)-1] != Unknown || all[len(all)-2] != "kv cache" {
+		t.Errorf("names %q", all)
 	}
 	if got := labels.Of(1 << 40); got.Tag != Unknown {
 		t.Errorf("an id that is none is of %v", got)
