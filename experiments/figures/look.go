@@ -30,7 +30,7 @@ func measureLook(e *experiment) error {
 	for _, words := range [][]string{
 		{"show"}, {"show", "--top"}, {"show", "--pprof", out("live.pb.gz")}, {"show", "--png", out("live.png")}, {"diff", longest}, // with itself
 		{"export", "-o", out("x.pickle")}, {"export", "-o", out("x.csv")}, {"export", "--format", "rmm", "-o", out("x.rmm")},
-		{"export", "--format", "stalloc", "-o", out("x.stalloc")}, {"export", "-o", out("x.json")},
+		{"export", "--format", "stalloc", "-o", out("x.stalloc")}, {"export", "-o", out("x.json")}, {"export", "-o", out("x.parquet")},
 	} {
 		if err := e.look(words, longest, folder); err != nil {
 			return err

@@ -13,13 +13,13 @@ import (
 
 type exportCmd struct {
 	File   string `arg:"" optional:"" name:"trace" help:"The trace, or a recording that gmtrace import reads, such as a PyTorch snapshot. Standard input by default, or for '-'; a pipe is spooled to a temporary file."`
-	Format string `enum:",pickle,csv,rmm,stalloc,perfetto" default:"" placeholder:"FORMAT" help:"pickle: a PyTorch memory snapshot, for memory_viz. csv: all rows, as import reads them. rmm: an RMM log. stalloc: STAlloc text. perfetto: JSON for ui.perfetto.dev and chrome://tracing. By default, the extension of -o decides: .pickle, .csv, or .json for perfetto."`
+	Format string `enum:",pickle,csv,rmm,stalloc,perfetto,tensors" default:"" placeholder:"FORMAT" help:"pickle: a PyTorch memory snapshot, for memory_viz. csv: all rows, as import reads them, with the tags that gm derives. rmm: an RMM log. stalloc: STAlloc text. perfetto: JSON for ui.perfetto.dev and chrome://tracing. tensors: a Parquet table for DuckDB, pandas or polars, one row an allocation, with its lifetime, tag and stack. By default, the extension of -o decides: .pickle, .csv, .json for perfetto, or .parquet for tensors."`
 	Output string `short:"o" placeholder:"FILE" help:"Write to this file. Standard output by default."`
 }
 
 // Help implements kong.HelpProvider.
 func (cmd *exportCmd) Help() string {
-	return "Example: gmtrace export -o snapshot.pickle job.parquet\n\nExample: gmtrace export --format rmm job.parquet > rmm.log"
+	return "Example: gmtrace export -o snapshot.pickle job.parquet\n\nExample: gmtrace export --format rmm job.parquet > rmm.log\n\nExample: gmtrace export -o tensors.parquet job.parquet"
 }
 
 // Run implements the command.
@@ -29,7 +29,7 @@ func (cmd *exportCmd) Run(c *cli.Context) (err error) {
 		format = exporter.FormatOf(cmd.Output)
 	}
 	if format == "" {
-		return cli.Usage("name a format with --format, or an output that ends in .pickle, .csv or .json")
+		return cli.Usage("name a format with --format, or an output that ends in .pickle, .csv, .json or .parquet")
 	}
 	if err := cli.CheckFiles([]string{cmd.File}, []string{cmd.Output}); err != nil {
 		return err

@@ -18,7 +18,7 @@ type grammar struct {
 	Show    showCmd    `cmd:"" help:"Summarize a trace: its peak and what is live then, streams, sizes, iterations; as text, a profile for pprof or a picture."`
 	WhyOOM  whyOOMCmd  `cmd:"" name:"why-oom" help:"Say why a program ran out of GPU memory: full, fragmented or limited; who held the memory, and what would have helped."`
 	Diff    diffCmd    `cmd:"" help:"Compare two traces, or two iterations of one trace, and find leaks."`
-	Export  exportCmd  `cmd:"" help:"Convert a trace for other tools: PyTorch snapshot, CSV, RMM log, STAlloc text, Perfetto."`
+	Export  exportCmd  `cmd:"" help:"Convert a trace for other tools: PyTorch snapshot, CSV, RMM log, STAlloc text, Perfetto, a table of tensors with their tags."`
 }
 
 func main() {

@@ -7,10 +7,15 @@ import (
 	"gm/formats/trace"
 )
 
-const csvHeader = "time_ns,op,id,size,addr,device,stream,pool,thread,level,stack,tag\n"
+const csvHeader = "time_ns,op,id,size,addr,device,stream,pool,thread,level,stack,tag,derived,certainty,rule\n"
 
-// csv writes all rows as plain CSV, which the importer reads.
+// csv writes all rows as plain CSV, which the importer reads except for the last three columns. These are what package tags says of a
+// framework's allocation.
 func (x *export) csv() error {
+	labels, err := x.labels()
+	if err != nil {
+		return err
+	}
 	x.out.WriteString(csvHeader)
 	fields := map[int32]string{}
 	field := func(r *trace.Reader, code int32) string {
@@ -35,6 +40,14 @@ func (x *export) csv() error {
 		line = append(append(line, ','), e.Level.String()...)
 		line = append(append(line, ','), field(r, e.Stack)...)
 		line = append(append(line, ','), field(r, e.Tag)...)
+		if e.Op == trace.OpAlloc && e.Level == trace.LevelFramework {
+			l := labels.Of(e.ID)
+			line = append(append(line, ','), csvField(l.Tag)...)
+			line = append(append(line, ','), l.Certainty...)
+			line = append(append(line, ','), csvField(l.Rule)...)
+		} else {
+			line = append(line, ",,,"...)
+		}
 		_, err := x.out.Write(append(line, '\n'))
 		return err
 	})

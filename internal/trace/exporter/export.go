@@ -1,6 +1,6 @@
 // Package exporter writes traces in the formats of other tools: the memory snapshots of PyTorch, which its memory_viz page opens, a
-// plain CSV, the log of RMM, the text of STAlloc, and the JSON of Chrome's and Perfetto's trace viewers. docs/gmtrace.md says which
-// parts of a trace each format carries.
+// plain CSV, the log of RMM, the text of STAlloc, the JSON of Chrome's and Perfetto's trace viewers, and tables of tensors in Parquet.
+// docs/gmtrace.md says which parts of a trace each format carries.
 package exporter
 
 import (
@@ -11,7 +11,9 @@ import (
 	"slices"
 	"strings"
 
+	"gm/formats/column"
 	"gm/formats/trace"
+	"gm/internal/trace/tags"
 )
 
 // Format is a format of the output.
@@ -24,6 +26,7 @@ const (
 	RMM      Format = "rmm"
 	STAlloc  Format = "stalloc"
 	Perfetto Format = "perfetto"
+	Tensors  Format = "tensors"
 )
 
 // FormatOf returns the format for the extension of a file's name; "" if there is none.
@@ -35,21 +38,24 @@ func FormatOf(name string) Format {
 		return CSV
 	case ".json":
 		return Perfetto
+	case ".parquet":
+		return Tensors
 	}
 	return ""
 }
 
 // Binary reports whether the format is unfit for a terminal.
-func (f Format) Binary() bool { return f == Pickle }
+func (f Format) Binary() bool { return f == Pickle || f == Tensors }
 
-// Export writes a trace to out. It reads the trace once or twice, and for a snapshot once more per GPU, each time with a new reader
+// Export writes a trace to out. It reads the trace up to four times, and for a snapshot once more per GPU, each time with a new reader
 // from open. It calls warn with one line for each kind of thing that the format cannot represent. Its memory grows with the live
-// blocks, the distinct stacks and, for a snapshot, with the marks and the distinct addresses of a trace without segments.
+// blocks, the distinct stacks and, for a snapshot, with the marks and the distinct addresses of a trace without segments. Tags need what
+// [tags.Derive] says, and a table of tensors 16 bytes for each allocation.
 func Export(open func() (*trace.Reader, error), f Format, out io.Writer, warn func(string)) error {
 	w := bufio.NewWriterSize(out, 1<<20)
 	x := &export{open: open, out: w, warn: warn}
 	write, known := map[Format]func() error{
-		Pickle: x.pickle, CSV: x.csv, RMM: x.rmm, STAlloc: x.stalloc, Perfetto: x.perfetto,
+		Pickle: x.pickle, CSV: x.csv, RMM: x.rmm, STAlloc: x.stalloc, Perfetto: x.perfetto, Tensors: x.tensors,
 	}[f]
 	if !known {
 		panic("BUG: export as " + string(f))
@@ -80,6 +86,27 @@ func (x *export) each(visit func(r *trace.Reader, row int64, e *trace.Event) err
 		}
 	}()
 	return trace.Each(r, func(row int64, e *trace.Event) error { return visit(r, row, e) })
+}
+
+// labels derives the tags.
+func (x *export) labels() (*tags.Tags, error) {
+	r, err := x.open()
+	if err != nil {
+		return nil, err
+	}
+	labels, err := tags.Derive(r)
+	if closed := r.Close(); err == nil {
+		err = closed
+	}
+	return labels, err
+}
+
+// labelOf returns the label of an allocation; at the driver's level it is the recorded tag.
+func labelOf(labels *tags.Tags, texts *column.Strings, e *trace.Event) tags.Label {
+	if e.Level == trace.LevelDriver {
+		return tags.Label{Tag: texts.Text(e.Tag), Certainty: tags.Recorded, Rule: tags.RuleRecorded}
+	}
+	return labels.Of(e.ID)
 }
 
 // leave counts a thing that is left out.

@@ -259,19 +259,19 @@ func TestText(t *testing.T) {
 		want     string
 		warnings []string
 	}{
-		{CSV, `time_ns,op,id,size,addr,device,stream,pool,thread,level,stack,tag
-1000000500,alloc,1,1000,0x0,0,0,,7,framework,"main (a.py:1);f, ""g"" (/x/b.py:20);native",
-1000001000,alloc,2,2000,0x400000000000,0,5,1.0,0,framework,,
-1000002000,alloc,3,9437184,0x63,0,0,,0,driver,,memory by=nccl
-1000003000,free,1,0,0x0,0,0,,0,framework,,epoch 1
-1000003000,mark,0,0,0x0,0,0,,0,framework,,step
-1000004000,mark,0,0,0x0,0,0,,0,framework,,Iteration Index : 7
-1000004000,alloc,4,1024,0x0,0,0,graph,0,framework,,
-1000005000,oom,0,1099511627776,0x1000,0,0,,0,framework,"main (a.py:1);f, ""g"" (/x/b.py:20);native",
-1000006000,alloc,5,4194304,0x200000000000,1,0,,0,driver,,memory by=nccl
-1000006000,alloc,6,4194304,0x7,1,0,,0,driver,,pinned
-1000007000,free_requested,2,0,0x0,0,0,,0,framework,,
-1000008000,sample,0,10,0x0,0,0,,0,driver,,pinned
+		{CSV, `time_ns,op,id,size,addr,device,stream,pool,thread,level,stack,tag,derived,certainty,rule
+1000000500,alloc,1,1000,0x0,0,0,,7,framework,"main (a.py:1);f, ""g"" (/x/b.py:20);native",,temporaries,guess,freed before 64 others were made
+1000001000,alloc,2,2000,0x400000000000,0,5,1.0,0,framework,,,temporaries,guess,freed before 64 others were made
+1000002000,alloc,3,9437184,0x63,0,0,,0,driver,,memory by=nccl,,,
+1000003000,free,1,0,0x0,0,0,,0,framework,,epoch 1,,,
+1000003000,mark,0,0,0x0,0,0,,0,framework,,step,,,
+1000004000,mark,0,0,0x0,0,0,,0,framework,,Iteration Index : 7,,,
+1000004000,alloc,4,1024,0x0,0,0,graph,0,framework,,,unknown,none,no rule holds
+1000005000,oom,0,1099511627776,0x1000,0,0,,0,framework,"main (a.py:1);f, ""g"" (/x/b.py:20);native",,,,
+1000006000,alloc,5,4194304,0x200000000000,1,0,,0,driver,,memory by=nccl,,,
+1000006000,alloc,6,4194304,0x7,1,0,,0,driver,,pinned,,,
+1000007000,free_requested,2,0,0x0,0,0,,0,framework,,,,,
+1000008000,sample,0,10,0x0,0,0,,0,driver,,pinned,,,
 `, nil},
 		{RMM, `Thread,Time,Action,Pointer,Size,Stream
 7,00:00:01.000000,allocate,0x1000000000000,1000,0x0
@@ -308,7 +308,7 @@ Iteration Index : 7
 
 func TestFormatOf(t *testing.T) {
 	for name, want := range map[string]Format{
-		"a.pickle": Pickle, "x/A.PKL": Pickle, "a.csv": CSV, "a.json": Perfetto, "a": "", "": "", "a.log": "", "csv": "",
+		"a.pickle": Pickle, "x/A.PKL": Pickle, "a.csv": CSV, "a.json": Perfetto, "a.parquet": Tensors, "a": "", "": "", "a.log": "", "csv": "",
 	} {
 		if got := FormatOf(name); got != want {
 			t.Errorf("%q is %q, want %q", name, got, want)

@@ -8,6 +8,7 @@ import (
 
 	"gm/formats/trace"
 	"gm/internal/report"
+	"gm/internal/trace/tags"
 	"gm/internal/units"
 )
 
@@ -16,6 +17,7 @@ import (
 type timeline struct {
 	*export
 	survey  *survey
+	labels  *tags.Tags
 	least   int64 // bytes of the smallest block that has a bar
 	devices map[int32]*track
 	first   bool // nothing has been written yet
@@ -45,7 +47,11 @@ func (x *export) perfetto() error {
 	if err != nil {
 		return err
 	}
-	t := &timeline{export: x, survey: s, least: s.leastBar(), devices: map[int32]*track{}, first: true, stacks: map[int32]barStack{}}
+	labels, err := x.labels()
+	if err != nil {
+		return err
+	}
+	t := &timeline{export: x, survey: s, labels: labels, least: s.leastBar(), devices: map[int32]*track{}, first: true, stacks: map[int32]barStack{}}
 	x.out.WriteString(`{"displayTimeUnit":"ns","traceEvents":[`)
 	for _, device := range s.used() {
 		name := fmt.Sprintf("GPU %d", device)
@@ -200,8 +206,9 @@ func (t *timeline) bar(d *track, r *trace.Reader, e *trace.Event) {
 			name += ", " + stack.short
 		}
 		d.bars[e.ID] = quote(name)
-		t.event(`"ph":"b","cat":"block","id":%d,"pid":%d,"tid":0,"ts":%s,"name":%s,"args":{"bytes":%d,"stream":%d,"address":"%#x","stack":%s,"tag":%s}`,
-			e.ID, d.process, t.at(e.TimeNS), d.bars[e.ID], e.Size, e.Stream, e.Addr, quote(stack.long), quote(r.Strings().Text(e.Tag)))
+		label := labelOf(t.labels, r.Strings(), e)
+		t.event(`"ph":"b","cat":"block","id":%d,"pid":%d,"tid":0,"ts":%s,"name":%s,"args":{"bytes":%d,"stream":%d,"address":"%#x","stack":%s,"tag":%s,"certainty":%s,"rule":%s}`,
+			e.ID, d.process, t.at(e.TimeNS), d.bars[e.ID], e.Size, e.Stream, e.Addr, quote(stack.long), quote(label.Tag), quote(string(label.Certainty)), quote(label.Rule))
 	case trace.OpFree, trace.OpFreeCompleted:
 		t.endBar(d, e.ID, e.TimeNS)
 	}

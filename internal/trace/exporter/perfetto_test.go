@@ -7,6 +7,7 @@ import (
 
 	"gm/formats/trace"
 	"gm/internal/trace/overview"
+	"gm/internal/trace/tags"
 )
 
 // timelineFile is what a viewer reads.
@@ -21,17 +22,25 @@ type timelineFile struct {
 			Bytes     int64  `json:"bytes"`
 			Requested int64  `json:"requested"`
 			Stack     string `json:"stack"`
+			Tag       string `json:"tag"`
+			Certainty string `json:"certainty"`
+			Rule      string `json:"rule"`
 		} `json:"args"`
 	} `json:"traceEvents"`
 }
 
 // TestPerfetto compares the counters with the live bytes of a trace: they are written at most once per microsecond, only when they
-// change, and include the peaks. Every bar that begins ends.
+// change, and include the peaks. Every bar that begins ends, and has the label of its allocation.
 func TestPerfetto(t *testing.T) {
 	for name, load := range recordings(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			x := load(t)
+			labels := map[int64]tags.Label{}
+			rows, _ := x.table(t)
+			for _, row := range rows {
+				labels[row.ID] = row.label
+			}
 			out, _ := x.written(t, Perfetto)
 			var f timelineFile
 			if err := json.Unmarshal(out, &f); err != nil {
@@ -53,6 +62,10 @@ func TestPerfetto(t *testing.T) {
 						t.Fatalf("bar %s: %s", bar, e.Phase)
 					}
 					bars[bar] = e.Phase == "b"
+					label := tags.Label{Tag: e.Args.Tag, Rule: e.Args.Rule, Certainty: tags.Certainty(e.Args.Certainty)}
+					if e.Phase == "b" && label != labels[e.ID] {
+						t.Fatalf("bar %s is of %v, want %v", bar, label, labels[e.ID])
+					}
 				case "i":
 					if e.Name == "OOM" {
 						failed++

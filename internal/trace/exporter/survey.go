@@ -11,6 +11,7 @@ import (
 // survey is the result of a first pass over a trace.
 type survey struct {
 	meta       trace.Meta
+	rows       int64
 	start, end int64 // times of the first and the last row, ns
 	devices    map[int32]*surveyed
 	sizes      [65]int64 // allocations by the number of bits of their size
@@ -31,7 +32,7 @@ func (x *export) survey() (*survey, error) {
 		if row == 0 {
 			s.start, s.meta = e.TimeNS, r.Meta()
 		}
-		s.end = e.TimeNS
+		s.rows, s.end = row+1, e.TimeNS
 		if e.Op == trace.OpMark {
 			return nil
 		}

@@ -114,7 +114,7 @@ func (c *collector) alloc(e *trace.Event, row int64) {
 func (c *collector) label(tag string) uint16 {
 	n, ok := c.byText[tag]
 	if !ok && len(c.recorded) < maxRecorded {
-		c.recorded = append(c.recorded, Label{tag, ruleRecorded, Recorded})
+		c.recorded = append(c.recorded, Label{tag, RuleRecorded, Recorded})
 		n = uint16(len(c.recorded))
 		c.byText[tag] = n
 	}

@@ -17,7 +17,8 @@ const (
 )
 
 const (
-	ruleRecorded = "the trace says so"
+	// RuleRecorded is the rule of a tag that the trace has.
+	RuleRecorded = "the trace says so"
 	ruleNone     = "no rule holds"
 )
 

@@ -244,7 +244,7 @@ func TestRecorded(t *testing.T) {
 	w.free(long)
 	labels := w.derive()
 	for name, want := range map[string]Label{
-		"own": {"kv cache", ruleRecorded, Recorded}, "old": {Unknown, "older than the recording", NoTag},
+		"own": {"kv cache", RuleRecorded, Recorded}, "old": {Unknown, "older than the recording", NoTag},
 		"short": {Temporaries, "freed before 64 others were made", Guessed}, "long": {Unknown, ruleNone, NoTag},
 	} {
 		if got := labels.Of(w.names[name]); got != want {
