@@ -15,7 +15,7 @@ import (
 type layoutCmd struct {
 	File      string      `arg:"" optional:"" name:"trace" help:"The trace, or a recording that gmtrace import reads, such as a PyTorch snapshot. Standard input by default, or for '-'; a pipe is copied to a temporary file."`
 	Output    string      `short:"o" placeholder:"FILE" help:"The file for the plan. Standard output by default."`
-	Iteration string      `default:"all" placeholder:"all|auto|N" help:"What to plan: the whole trace, the middle one of the iterations found, or the N-th, counted from 1. Tensors that outlive the iteration have arenas of their own."`
+	Iteration string      `default:"all" placeholder:"all|auto|N" help:"What to plan: the whole trace, the middle one of its iterations, or number N, counted from 0 as gmtrace show counts them. Tensors that outlive the iteration have arenas of their own."`
 	Periodic  bool        `help:"Plan the iteration for endless repetition: tensors that are freed in the next iteration, within a period, are part of it."`
 	Streams   string      `default:"shared" enum:"shared,separate" help:"Whether memory may pass from one stream to another: ${enum}."`
 	Align     units.Bytes `placeholder:"SIZE" help:"The alignment of offsets and sizes. By default that of the trace, 512 for PyTorch."`
@@ -84,21 +84,21 @@ func (cmd *layoutCmd) window(tensors *layout.Tensors) (*layout.Window, error) {
 	if cmd.Iteration == "all" {
 		return nil, nil
 	}
-	n := 0
+	n := -1
 	if cmd.Iteration != "auto" {
 		var err error
-		if n, err = strconv.Atoi(cmd.Iteration); err != nil || n < 1 {
-			return nil, cli.Usage("--iteration: %q, expected all, auto, or a number from 1", cmd.Iteration)
+		if n, err = strconv.Atoi(cmd.Iteration); err != nil || n < 0 {
+			return nil, cli.Usage("--iteration: %q, expected all, auto, or a number from 0", cmd.Iteration)
 		}
 	}
 	windows := tensors.Iterations()
 	switch {
 	case len(windows) == 0:
-		return nil, errors.New("no iterations were found in the trace: use --iteration all")
-	case n > len(windows):
-		return nil, fmt.Errorf("the trace has %d iterations, there is no number %d", len(windows), n)
-	case n == 0:
-		n = len(windows)/2 + 1
+		return nil, errors.New("the trace has no iterations: none are found, and no marks end any: use --iteration all")
+	case n >= len(windows):
+		return nil, fmt.Errorf("no iteration %d: the trace has those from 0 to %d", n, len(windows)-1)
+	case n < 0:
+		n = len(windows) / 2
 	}
-	return &windows[n-1], nil
+	return &windows[n], nil
 }

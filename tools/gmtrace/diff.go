@@ -18,7 +18,7 @@ import (
 type diffCmd struct {
 	A          string `arg:"" name:"a" help:"A trace, or a recording that gmtrace import reads, such as a PyTorch snapshot. Standard input for '-'; a pipe is spooled to a temporary file."`
 	B          string `arg:"" optional:"" name:"b" help:"The trace or recording to compare it with."`
-	Iterations []int  `placeholder:"I,J" help:"Compare iterations I and J of one trace, counted from 0, instead of two traces."`
+	Iterations []int  `placeholder:"I,J" help:"Compare iterations I and J of one trace, counted from 0 as gmtrace show counts them, instead of two traces."`
 	JSON       bool   `name:"json" help:"Print JSON, with all groups and whole stacks."`
 }
 

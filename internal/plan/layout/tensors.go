@@ -41,6 +41,7 @@ type Tensors struct {
 	recorded *recorded
 	rowsOf   string  // as in plan.Meta
 	others   []int64 // rows that are not about the framework's allocator
+	marks    iterations.Marks
 }
 
 // Len returns the number of tensors.
@@ -66,6 +67,9 @@ func Collect(r *trace.Reader) (*Tensors, error) {
 			lastNS = b.TimeNS[i]
 			if b.Level[i] != trace.LevelFramework || op == trace.OpMark || op == trace.OpSample {
 				t.others = append(t.others, t.Rows+int64(i))
+				if op == trace.OpMark {
+					t.marks.Add(r.Strings().Text(b.Tag[i]), t.Rows+int64(i))
+				}
 				continue
 			}
 			e := b.Row(i)
@@ -136,20 +140,25 @@ type Window struct {
 	Lo, Hi int64
 }
 
-// Iterations returns the training iterations, each from the row of its first allocation to the row of the first allocation of the next. It
-// returns nil when none is found: see package iterations.
+// Iterations returns the training iterations, those that package iterations finds or that marks end, see [iterations.Sections]. One that was
+// found is from the row of its first allocation to the row of the first allocation of the next. It returns nil when there is none.
 func (t *Tensors) Iterations() []Window {
 	streams := make([]int64, t.Len())
 	for i := range streams {
 		streams[i] = t.Stream[i] + int64(t.Device[i])<<48 // handles are addresses of user space, which do not use these bits
 	}
-	var windows []Window
+	var found []iterations.Section
 	for _, span := range iterations.Find(t.Size, streams, t.liveBefore()) {
-		w := Window{t.Alloc[span.Lo], t.Rows}
+		s := iterations.Section{First: t.Alloc[span.Lo], End: t.Rows}
 		if span.Hi < t.Len() {
-			w.Hi = t.Alloc[span.Hi]
+			s.End = t.Alloc[span.Hi]
 		}
-		windows = append(windows, w)
+		found = append(found, s)
+	}
+	all, _ := iterations.Sections(found, t.marks.Ends())
+	var windows []Window
+	for _, s := range all {
+		windows = append(windows, Window{s.First, s.End})
 	}
 	return windows
 }

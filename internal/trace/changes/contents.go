@@ -12,7 +12,7 @@ type Contents struct {
 	Device     int32
 	Level      trace.Level // whose allocations: the framework's or, if it has none, the driver's
 	HasStacks  bool
-	Iterations int   // number of iterations in the section, 0 if none were found
+	Iterations int   // number of iterations that allocations are counted in, 0 if there are none
 	Peak       int64 // the most bytes that were live at a time
 	End        int64 // bytes that are live at the end
 	Reserved   int64 // the most bytes in the framework's segments; 0 if unknown
@@ -60,7 +60,7 @@ func Read(r *trace.Reader, o *overview.Overview, spans map[int32]overview.Span) 
 		}
 		f := newFollower(d.Ordinal, level, r.Strings().Text)
 		if spans == nil {
-			f.whole(o.Rows, Iterations(o, d))
+			f.whole(o.Rows, d)
 		} else if span, ok := spans[d.Ordinal]; ok {
 			f.part(span)
 		} else {
@@ -98,16 +98,3 @@ func Read(r *trace.Reader, o *overview.Overview, spans map[int32]overview.Span) 
 }
 
 var errDone = errors.New("no section is left")
-
-// Iterations returns the iterations of a device: those found in the order of its requests or, if there are none, the sections
-// between marks named step.
-func Iterations(o *overview.Overview, d *overview.Device) []overview.Span {
-	if len(d.Iterations) > 0 {
-		return d.Iterations
-	}
-	var spans []overview.Span
-	for i := 1; i < len(o.Steps); i++ {
-		spans = append(spans, overview.Span{First: o.Steps[i-1].Row, End: o.Steps[i].Row})
-	}
-	return spans
-}

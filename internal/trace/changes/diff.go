@@ -52,7 +52,7 @@ func ReadSide(source *column.Source, o *overview.Overview) (side Side, err error
 // many different allocations for that.
 func Leaks(source *column.Source, o *overview.Overview) ([]Leak, error) {
 	leaks := []Leak{}
-	if !slices.ContainsFunc(o.Devices, func(d *overview.Device) bool { return len(Iterations(o, d)) > leastIterations }) {
+	if !slices.ContainsFunc(o.Devices, func(d *overview.Device) bool { return len(d.Iterations) > leastIterations }) {
 		return leaks, nil
 	}
 	all, err := contentsOf(source, o, nil)
@@ -100,14 +100,14 @@ func spansOf(name string, o *overview.Overview, number int) (map[int32]overview.
 	spans := map[int32]overview.Span{}
 	most := 0
 	for _, d := range o.Devices {
-		all := Iterations(o, d)
+		all := d.Iterations
 		most = max(most, len(all))
 		if number >= 0 && number < len(all) {
 			spans[d.Ordinal] = all[number]
 		}
 	}
 	if most == 0 {
-		return nil, fmt.Errorf("trace %s: no iterations are found in it", name)
+		return nil, fmt.Errorf("trace %s: it has no iterations: none are found, and no marks end any", name)
 	}
 	if len(spans) == 0 {
 		return nil, fmt.Errorf("trace %s: no iteration %d, it has those from 0 to %d", name, number, most-1)

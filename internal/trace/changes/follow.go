@@ -13,6 +13,7 @@ type follower struct {
 	*Contents
 	span       overview.Span   // the section
 	iterations []overview.Span // not yet ended
+	counted    int64           // row from which allocations in iterations are counted
 	begun      bool
 	live       map[int64]block  // by id
 	streams    map[int64]int32  // numbers, by handle
@@ -42,10 +43,15 @@ func newFollower(device int32, level trace.Level, text func(int32) string) *foll
 	}
 }
 
-// whole sets the section to a whole trace with that many rows.
-func (f *follower) whole(rows int64, iterations []overview.Span) {
+// whole sets the section to a whole trace with that many rows. The first iteration by marks includes the building of the model: what is
+// allocated in it does not count.
+func (f *follower) whole(rows int64, d *overview.Device) {
 	f.span = overview.Span{End: rows}
-	f.iterations, f.Iterations = iterations, len(iterations)
+	f.iterations, f.Iterations = d.Iterations, len(d.Iterations)
+	if d.Marked {
+		f.counted = d.Iterations[1].First
+		f.Iterations--
+	}
 	f.growth = newGrowths()
 }
 
@@ -133,7 +139,7 @@ func (f *follower) alloc(row int64, e *trace.Event) {
 	}
 	g.kept++
 	g.made.add(e.Size, 1)
-	if len(f.iterations) > 0 && row >= f.iterations[0].First {
+	if len(f.iterations) > 0 && row >= max(f.iterations[0].First, f.counted) {
 		g.steady.add(e.Size, 1)
 	}
 }

@@ -58,7 +58,7 @@ func (f file) leaking(t *testing.T, choose func(e *trace.Event) bool) (leaky fil
 	if err != nil {
 		t.Fatal(err)
 	}
-	spans := Iterations(o, o.Devices[0])
+	spans := o.Devices[0].Iterations
 	keep := map[int64]bool{}
 	lastSpan := -1
 	freed := f.freed(t)
@@ -159,7 +159,7 @@ func TestLeakOfStack(t *testing.T) {
 		id += 2
 	}
 	leaks := made(t, texts, rows).read(t, nil)[0].Leaks
-	if len(leaks) != 1 || leaks[0].Stack != texts[1] || leaks[0].Size != 0 || leaks[0].Each != 1065 || leaks[0].Grew != 10 || leaks[0].Of != 10 {
+	if len(leaks) != 1 || leaks[0].Stack != texts[1] || leaks[0].Size != 0 || leaks[0].Each != 1060 || leaks[0].Grew != 11 || leaks[0].Of != 11 {
 		t.Errorf("%+v", leaks)
 	}
 }

@@ -5,10 +5,8 @@ import (
 	"strings"
 
 	"gm/formats/trace"
+	"gm/internal/trace/iterations"
 )
-
-// stepTag is the tag of a mark that ends an iteration.
-const stepTag = "step"
 
 // stalloc writes a trace like STAlloc's trace mode: one line per call, without times.
 func (x *export) stalloc() error {
@@ -18,7 +16,7 @@ func (x *export) stalloc() error {
 		switch {
 		case e.Op == trace.OpMark:
 			tag := oneLine(r.Strings().Text(e.Tag))
-			if tag == stepTag {
+			if tag == iterations.Step {
 				steps++
 				tag = fmt.Sprintf("Iteration Index : %d", steps)
 			}

@@ -22,8 +22,9 @@ type Device struct {
 	Streams      []*Stream `json:"streams"`
 	Pools        []string  `json:"private_pools"`
 	Largest      []Size    `json:"largest_sizes"` // the ten largest distinct sizes
-	Iterations   []Span    `json:"iterations"`    // among the first [iterations.MaxRequests] allocations
-	Driver       *Driver   `json:"driver"`        // nil if the trace has no rows of the driver's level
+	Iterations   []Span    `json:"iterations"`    // from 0, see [iterations.Sections]; those found are among the first [iterations.MaxRequests] allocations
+	Marked       bool      `json:"iterations_by_marks"`
+	Driver       *Driver   `json:"driver"` // nil if the trace has no rows of the driver's level
 
 	curve    curve
 	live     int64
@@ -58,11 +59,8 @@ type Size struct {
 	Count int64 `json:"count"`
 }
 
-// Span is an iteration: rows [First, End).
-type Span struct {
-	First int64 `json:"first_row"`
-	End   int64 `json:"end_row"`
-}
+// Span is an iteration.
+type Span = iterations.Section
 
 type tensor struct {
 	size   int64
@@ -104,7 +102,7 @@ func (r *requests) find(rows int64) []Span {
 	}
 	all := []Span{}
 	for _, s := range iterations.Find(r.sizes, r.streams, r.live) {
-		all = append(all, Span{at(s.Lo), at(s.Hi)})
+		all = append(all, Span{First: at(s.Lo), End: at(s.Hi)})
 	}
 	return all
 }
@@ -180,7 +178,8 @@ func (d *Device) largest(size int64) {
 	}
 }
 
-func (d *Device) finish(rows int64) {
+// finish ends a trace with that many rows, in which iterations end at the marks in the given rows.
+func (d *Device) finish(rows int64, ends []int64) {
 	if d.Driver != nil {
 		d.Driver.finish(d.PeakReserved)
 	}
@@ -188,7 +187,7 @@ func (d *Device) finish(rows int64) {
 	slices.SortFunc(d.Streams, func(a, b *Stream) int {
 		return cmp.Or(cmp.Compare(b.Allocs, a.Allocs), cmp.Compare(a.Handle, b.Handle))
 	})
-	d.Iterations = d.requests.find(rows)
+	d.Iterations, d.Marked = iterations.Sections(d.requests.find(rows), ends)
 	d.requests = requests{}
 }
 

@@ -64,7 +64,7 @@ func TestListed(t *testing.T) {
 	w := trace.NewWriter(&out, trace.Meta{})
 	b := &trace.Batch{}
 	for range maxListed / 2 {
-		b.Append(trace.Event{Op: trace.OpMark, Tag: w.Strings().Code(stepTag)})
+		b.Append(trace.Event{Op: trace.OpMark, Tag: w.Strings().Code(iterations.Step)})
 		b.Append(trace.Event{Op: trace.OpOOM})
 	}
 	b.Append(trace.Event{Op: trace.OpOOM, Level: trace.LevelDriver})

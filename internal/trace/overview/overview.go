@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"gm/formats/trace"
+	"gm/internal/trace/iterations"
 )
 
 // Overview is a summary of a trace.
@@ -19,10 +20,11 @@ type Overview struct {
 	StartNS int64       `json:"start_ns"`
 	EndNS   int64       `json:"end_ns"`
 	Events  []EventKind `json:"events"`
-	Steps   []Step      `json:"steps"` // marks that end an iteration
+	Steps   []Step      `json:"steps"` // marks named step
 	Devices []*Device   `json:"devices"`
 
-	odd odd
+	marks iterations.Marks
+	odd   odd
 }
 
 // EventKind counts the rows of one operation.
@@ -31,14 +33,11 @@ type EventKind struct {
 	Count int64  `json:"count"`
 }
 
-// Step is a mark that ends an iteration.
+// Step is a mark named step, which ends an iteration.
 type Step struct {
 	Row    int64 `json:"row"`
 	TimeNS int64 `json:"time_ns"`
 }
-
-// stepTag is the tag of a mark that ends an iteration.
-const stepTag = "step"
 
 // Read reads a trace to its end. It needs about 250 bytes of memory for each of the first [iterations.MaxRequests] allocations of a
 // device, at most [iterations.MaxInAll] in total, and about 100 for each live allocation.
@@ -69,7 +68,7 @@ func Read(r *trace.Reader) (*Overview, error) {
 	slices.SortFunc(o.Events, func(a, b EventKind) int { return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Op, b.Op)) })
 	slices.SortFunc(o.Devices, func(a, b *Device) int { return cmp.Compare(a.Ordinal, b.Ordinal) })
 	for _, d := range o.Devices {
-		d.finish(o.Rows)
+		d.finish(o.Rows, o.marks.Ends())
 	}
 	return o, nil
 }
@@ -79,8 +78,11 @@ func (o *Overview) add(e *trace.Event, row int64, text func(code int32) string) 
 	switch {
 	case e.Op == trace.OpSnapshot:
 	case e.Op == trace.OpMark:
-		if text(e.Tag) == stepTag {
+		tag := text(e.Tag)
+		if tag == iterations.Step {
 			o.Steps = append(o.Steps, Step{row, e.TimeNS})
+		}
+		if o.marks.Add(tag, row) {
 			o.odd.listed++
 		}
 	case e.Op == trace.OpSample || e.Level == trace.LevelDriver:

@@ -120,7 +120,7 @@ func (c *copier) before(e *trace.Event, row int64) {
 	case row%37 == 0:
 		c.driver(&elsewhere, trace.OpAlloc, uint64(row), 4096, "memory by=nccl")
 	case row%41 == 0 && c.mixed:
-		c.batch.Append(trace.Event{TimeNS: e.TimeNS, Op: trace.OpMark, Device: 5, Tag: c.w.Strings().Code("step")})
+		c.batch.Append(trace.Event{TimeNS: e.TimeNS, Op: trace.OpMark, Device: 5, Tag: c.w.Strings().Code("epoch")})
 	}
 }
 

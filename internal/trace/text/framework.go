@@ -31,7 +31,7 @@ func showFramework(w *strings.Builder, o *overview.Overview, d *overview.Device)
 	if len(d.Pools) > 0 {
 		line(w, "pools", "private: %s", strings.Join(d.Pools, ", "))
 	}
-	line(w, "iterations", "%s", iterationsLine(d.Iterations, d.Allocs, len(o.Steps)))
+	line(w, "iterations", "%s", iterationsLine(d, len(o.Steps)))
 	if err := showTables(w, d); err != nil {
 		return err
 	}
@@ -42,12 +42,19 @@ func showFramework(w *strings.Builder, o *overview.Overview, d *overview.Device)
 // maxFailures is the most failed requests that are listed, for one level on one device.
 const maxFailures = 5
 
-func iterationsLine(spans []overview.Span, allocs int64, steps int) string {
-	text := "none found"
+func iterationsLine(d *overview.Device, steps int) string {
+	spans, text := d.Iterations, "none found"
 	if n := len(spans); n > 0 {
-		text = fmt.Sprintf("%d found, rows %d to %d", n, spans[0].First, spans[n-1].End)
+		by := "found"
+		if d.Marked {
+			by = "by marks"
+		}
+		text = fmt.Sprintf("%d %s, rows %d to %d", n, by, spans[0].First, spans[n-1].End)
 	}
-	if allocs > iterations.MaxRequests {
+	if d.Marked {
+		return text
+	}
+	if d.Allocs > iterations.MaxRequests {
 		text += fmt.Sprintf(", of the first %d allocs", iterations.MaxRequests)
 	}
 	if steps > 0 {

@@ -24,8 +24,8 @@ func Overview(w *strings.Builder, o *overview.Overview) error {
 			if err := showFramework(w, o, d); err != nil {
 				return err
 			}
-		} else if n := len(o.Steps); n > 0 {
-			line(w, "iterations", "marks: %d steps", n)
+		} else if d.Marked {
+			line(w, "iterations", "%s", iterationsLine(d, 0))
 		}
 		if d.Driver != nil {
 			if err := showDriver(w, o, d); err != nil {
