@@ -22,7 +22,7 @@ func newBesideTorch(dev cuda.Device) (besideTorch, error) {
 // mallocTorch leaves a request to PyTorch's allocator. If that has no room, the whole cache is released and the request is tried again.
 func (b *besideTorch) mallocTorch(size int64, stream cuda.Stream, pool Pool) (cuda.Ptr, error) {
 	p, err := b.torch.Malloc(size, stream, pool)
-	if errors.Is(err, cuda.ErrOutOfMemory) {
+	if errors.Is(err, cuda.ErrOutOfMemory) && !b.torch.hasty {
 		if err := b.empty(); err != nil {
 			return 0, err
 		}

@@ -98,6 +98,7 @@ type Stitch struct {
 	gathered [2][]int32      // buffers of stitching
 	stitches int64
 	searches int64
+	hasty    bool // SetHasty
 }
 
 // largeSize is the size in bytes from which requests are not left to PyTorch's allocator, where they would be large requests.
@@ -113,7 +114,7 @@ func NewStitch(dev cuda.Device, conf StitchConf) (*Stitch, error) {
 		return nil, err
 	}
 	s := &Stitch{besideTorch: beside, dev: dev, conf: conf, byPtr: newIndex(), byStream: map[cuda.Stream]int32{}}
-	s.empty = s.Empty
+	s.empty, s.torch.yield = s.Empty, s.yield
 	s.lender = newLender(dev, s.cool)
 	s.maxPlaces, s.maxHeaps = manyPlaces, manyHeaps
 	return s, nil
@@ -212,7 +213,7 @@ func (s *Stitch) find(h *heap, c *class, n int64) (int32, error) {
 // makeRoom finds n bytes by mapping pieces.
 func (s *Stitch) makeRoom(h *heap, n int64) (stretch, error) {
 	at, err := s.extend(h, n)
-	if errors.Is(err, cuda.ErrOutOfMemory) {
+	if errors.Is(err, cuda.ErrOutOfMemory) && !s.hasty {
 		relieving := s.relieve()
 		s.stats.Retries++
 		if at, ok := h.free.fit(n); ok {

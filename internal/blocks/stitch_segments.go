@@ -41,9 +41,9 @@ func (s *Stitch) segments(used []BlockView) []SegmentView {
 	return all
 }
 
-// homesIn returns the stretches of a region in which pieces have their homes.
+// homesIn returns the stretches of a region in which pieces have their homes, and the free pieces that have none and were mapped there first.
 func (s *Stitch) homesIn(h *heap, r *region, used []BlockView) []SegmentView {
-	var all []SegmentView
+	var all, homeless []SegmentView
 	for g := 0; g < len(r.mappingAt); {
 		id := r.mappingAt[g]
 		if id == none {
@@ -53,6 +53,11 @@ func (s *Stitch) homesIn(h *heap, r *region, used []BlockView) []SegmentView {
 		m := &s.mappings[id]
 		p := &s.pieces[m.piece]
 		g += int(p.size / cuda.Granularity)
+		if p.home == none && p.mappings[0] == id {
+			v := SegmentView{Address: m.ptr, Size: p.size, Stream: s.heaps[p.heap].stream, Expandable: true}
+			v.Blocks = []BlockView{{m.ptr, p.size, BlockFree}}
+			homeless = append(homeless, v)
+		}
 		if p.home != id {
 			continue
 		}
@@ -65,7 +70,7 @@ func (s *Stitch) homesIn(h *heap, r *region, used []BlockView) []SegmentView {
 	for i := range all {
 		all[i].Blocks = s.blocksIn(h, &all[i], used)
 	}
-	return all
+	return append(all, homeless...)
 }
 
 // blocksIn returns the blocks of a segment: those in use, what is free, and between them what is in use at other addresses.

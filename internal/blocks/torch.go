@@ -60,7 +60,9 @@ type Torch struct {
 	expandables []*expandable
 	lender      lender
 	stats       Stats
-	outside     *outside // nil unless small requests are served elsewhere
+	outside     *outside            // nil unless small requests are served elsewhere
+	yield       func(n int64) error // has what shares the device release n unused bytes, or less; nil if nothing does
+	hasty       bool                // a request that finds no room fails before the cache is released
 }
 
 // torchPool is the small or the large half of a pool.

@@ -22,6 +22,15 @@ func (t *Torch) grow(r *request) (int32, error) {
 	if b != none || err != nil {
 		return b, err
 	}
+	if t.yield != nil {
+		yielding := t.yield(t.segmentSize(r.size))
+		if b, err = t.newSegment(r); b != none {
+			return b, nil
+		}
+		if err != nil || t.hasty {
+			return none, errors.Join(err, yielding)
+		}
+	}
 	if t.conf.MaxSplitSize > 0 {
 		if released, err := t.releaseOversize(r); err != nil {
 			return none, err

@@ -141,10 +141,16 @@ func (b *besideTorch) SetAllocatedOutside(now, most int64) {
 	b.torch.setAllocated(now)
 }
 
-// OutsideSegment takes a segment of SmallSegment bytes from the device for the Outside. If the device has no room, the whole cache is
-// released first.
+// OutsideSegment takes a segment of SmallSegment bytes from the device for the Outside. If the device has no room, memory that is not used is
+// released first: as much as is needed, and then the whole cache.
 func (b *besideTorch) OutsideSegment() (cuda.Ptr, error) {
 	p, err := b.torch.outsideSegment()
+	if b.torch.yield != nil && errors.Is(err, cuda.ErrOutOfMemory) {
+		yielding := b.torch.yield(smallSegment)
+		if p, err = b.torch.outsideSegment(); err != nil {
+			err = errors.Join(err, yielding)
+		}
+	}
 	if errors.Is(err, cuda.ErrOutOfMemory) {
 		if err := b.empty(); err != nil {
 			return 0, err

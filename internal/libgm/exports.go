@@ -27,10 +27,11 @@ func go_open(device C.int) (opened C.bool) {
 }
 
 // go_malloc serves a request. If hold is set C is to hold it, and to count taken bytes for it. A special request is in the ledger as well;
-// another may become warm if its rank is not negative. If there is no memory it is full, and go_failed is to be called unless room is made.
+// another may become warm if its rank is not negative. If there is no memory it is full, and go_failed is to be called unless room is made. A hasty
+// request is full before memory is looked for that takes time to get.
 //
 //export go_malloc
-func go_malloc(device C.int, size C.int64_t, stream C.uint64_t, pool C.int32_t, hold C.bool) (
+func go_malloc(device C.int, size C.int64_t, stream C.uint64_t, pool C.int32_t, hold, hasty C.bool) (
 	p C.uint64_t, taken C.int64_t, special C.bool, rank C.int32_t, full C.bool,
 ) {
 	defer func() {
@@ -39,7 +40,7 @@ func go_malloc(device C.int, size C.int64_t, stream C.uint64_t, pool C.int32_t, 
 		}
 	}()
 	g := self.gpu(device)
-	e, err := g.malloc(int64(size), cuda.Stream(stream), int32(pool))
+	e, err := g.malloc(int64(size), cuda.Stream(stream), int32(pool), bool(hasty))
 	if err != nil {
 		if !noMemory(err) {
 			fail(g.failure(int64(size), err))
@@ -91,7 +92,7 @@ func (p *process) afterPanic(device int, size int64, reason any) (ptr cuda.Ptr) 
 	if g == nil {
 		return 0
 	}
-	e, err := g.malloc(size, 0, 0)
+	e, err := g.malloc(size, 0, 0, false)
 	if err != nil {
 		fail(g.failure(size, err))
 		return 0

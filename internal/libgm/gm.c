@@ -19,9 +19,12 @@ bool gm_open(int device) { return gm_device_open(device) || go_open(device); }
 #define LEGACY ((void *)1)     /* the same stream as 0 */
 #define PER_THREAD ((void *)2) /* another stream in each thread */
 
+/* How often room is made for a request before memory is looked for that takes time to get: caches are emptied, and streams waited for. */
+enum { HASTY = 3 };
+
 /* from_go enters Go: for a segment from which a small request is served, or for the request. It is full if there is no memory, and the text for
  * that is Go's to write (go_failed) unless room is made. */
-static void *from_go(int device, size_t size, uint64_t stream, int32_t pool, bool plain, bool *full)
+static void *from_go(int device, size_t size, uint64_t stream, int32_t pool, bool plain, bool hasty, bool *full)
 {
 	bool small = plain && size <= GM_SMALL_SIZE;
 	void *p = NULL;
@@ -30,7 +33,7 @@ static void *from_go(int device, size_t size, uint64_t stream, int32_t pool, boo
 		small = go_grow(device, stream);
 	if (!p) {
 		bool hold = gm_held_room(device);
-		struct go_malloc_return r = go_malloc(device, (int64_t)size, stream, pool, hold);
+		struct go_malloc_return r = go_malloc(device, (int64_t)size, stream, pool, hold, hasty);
 		if (r.r1)
 			gm_held_add(device, r.r0, size, r.r1, stream, r.r2, r.r3);
 		p = (void *)(uintptr_t)r.r0;
@@ -57,9 +60,12 @@ void *gm_try_malloc(size_t size, int device, void *stream)
 	void *p = NULL;
 	if (plain)
 		p = (size <= GM_SMALL_SIZE ? gm_small_get : gm_warm_get)(device, size, (uint64_t)(uintptr_t)stream);
-	bool full = false;
-	while (!p && !(p = from_go(device, size, (uint64_t)(uintptr_t)stream, pool, plain, &full)) && full && gm_make_room(device, size, stream))
-		;
+	bool full = false, hasty = gm_relieved(), last = !hasty;
+	int asked = 0;
+	while (!p && !(p = from_go(device, size, (uint64_t)(uintptr_t)stream, pool, plain, hasty, &full)) && full && !last) {
+		last = !gm_make_room(device, size, stream);
+		hasty = !last && ++asked < HASTY;
+	}
 	if (!p && full) {
 		gm_lock(device);
 		go_failed(device, (int64_t)size);

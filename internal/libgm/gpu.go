@@ -63,8 +63,8 @@ func newGPU(ordinal int, dev cuda.Device, total int64, shown *page.Device, p *pr
 	return g, nil
 }
 
-// malloc serves a request, which is not in the account yet.
-func (g *gpu) malloc(size int64, stream cuda.Stream, pool int32) (e entry, err error) {
+// malloc serves a request, which is not in the account yet. A hasty one that finds no room fails at once, and is asked again when some was made.
+func (g *gpu) malloc(size int64, stream cuda.Stream, pool int32, hasty bool) (e entry, err error) {
 	g.collect()
 	g.small.look()
 	if pool != 0 {
@@ -75,10 +75,11 @@ func (g *gpu) malloc(size int64, stream cuda.Stream, pool int32) (e entry, err e
 		e.stream = 0
 	}
 	g.meter.stream = e.stream
-	if err = g.serve(&e); err != nil {
-		if err = g.retry(&e, err); err != nil {
-			return entry{}, err
-		}
+	if err = g.serve(&e, hasty); err != nil && !(hasty && noMemory(err)) {
+		err = g.retry(&e, err)
+	}
+	if err != nil {
+		return entry{}, err
 	}
 	if stream == perThreadStream {
 		g.borrow(&e, 0)
@@ -89,11 +90,15 @@ func (g *gpu) malloc(size int64, stream cuda.Stream, pool int32) (e entry, err e
 
 // serve has the allocator serve a request, or the driver itself when the allocator is broken. What exceeds the whole device is
 // refused before cached memory is released for it.
-func (g *gpu) serve(e *entry) (err error) {
+func (g *gpu) serve(e *entry, hasty bool) (err error) {
 	if g.broken || e.requested > g.meter.limit {
 		return g.servePlain(e)
 	}
 	before := g.handedOut()
+	if a, ok := g.alloc.(interface{ SetHasty(on bool) }); ok && hasty {
+		a.SetHasty(true)
+		defer a.SetHasty(false)
+	}
 	e.ptr, err = g.alloc.Malloc(e.requested, e.stream, blocks.Pool(e.pool))
 	e.taken = g.handedOut() - before
 	return err
@@ -181,7 +186,7 @@ func (g *gpu) retry(e *entry, first error) error {
 	g.freed.settle()
 	g.collect()
 	g.emptyPools()
-	err := g.serve(e)
+	err := g.serve(e, false)
 	if err == nil || noMemory(err) && g.serveSpare(e) {
 		return nil
 	}

@@ -158,6 +158,8 @@ int32_t gm_pool_of(int device, void *stream); /* 0 is the default pool */
 /* segments.c: tells the observer of a range that got or lost memory, with the lock of the device held. */
 void gm_tell_segment(int device, bool mapped, uint64_t address, uint64_t size, uint64_t stream);
 
+/* full.c: whether anybody makes room. */
+bool gm_relieved(void);
 /* full.c: has room made for a request that found none, with no lock held. Returns the bytes that were freed, 0 if there is no more to free. */
 size_t gm_make_room(int device, size_t size, void *stream);
 
