@@ -67,6 +67,7 @@ class Entry(object):
         self.short = False  # the buffer lacks the others
         self.made = None  # how it is recomputed, a Remake
         self.needed = 0  # by how many calls that are under way
+        memory.present += nbytes
 
     def __enter__(self):
         """Keeps it from being evicted by a request for memory that is made meanwhile."""
@@ -115,6 +116,8 @@ class Entry(object):
             say.once("a tensor stays on the device: %s" % say.reason(e))
             return False
         self.alias = self.buffer = None
+        self.memory.present -= self.nbytes
+        self.memory.absent += self.nbytes
         return True
 
     def evict(self):
@@ -131,8 +134,14 @@ class Entry(object):
             return
         buffer = self.memory.take(self.nbytes)
         self.lanes.back(self.ticket, self.memory.address(buffer), stream)
-        self.buffer, self.home = buffer, stream
+        self.hold(buffer, stream)
         self.coming, self.short = True, self.copied < self.nbytes
+
+    def hold(self, buffer, stream):
+        """Has a copy in memory of the device that was taken in the order of a stream."""
+        self.buffer, self.home = buffer, stream
+        self.memory.present += self.nbytes
+        self.memory.absent -= self.nbytes
 
     def wait(self):
         """Makes the stream wait for the copy back."""
@@ -150,7 +159,7 @@ class Entry(object):
 
     def make(self, stream):
         if not self.resident():
-            self.buffer, self.home = self.made.whole(stream), stream
+            self.hold(self.made.whole(stream), stream)
         elif not self.short:
             return
         elif stream == self.home:
@@ -200,6 +209,10 @@ class Entry(object):
     def close(self):
         """Drops the contents. The memory is freed behind copies of it that still run."""
         self.memory.forget(self)
+        if self.resident():
+            self.memory.present -= self.nbytes
+        else:
+            self.memory.absent -= self.nbytes
         made, self.made = self.made, None
         if made is not None:
             made.release()

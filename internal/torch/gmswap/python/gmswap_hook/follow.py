@@ -45,9 +45,10 @@ class Follower(object):
 
     way = "planned"
 
-    def __init__(self, step, schedule, unplanned, instrument=None):
-        self.step, self.schedule, self.unplanned, self.instrument = step, schedule, unplanned, instrument
+    def __init__(self, step, schedule, unplanned, relief, instrument=None):
+        self.step, self.schedule, self.unplanned, self.relief, self.instrument = step, schedule, unplanned, relief, instrument
         self.point = self.packed = 0
+        self.saved = self.less = 0  # bytes, and how many fewer than in the recorded step
         if instrument is not None:
             instrument.begin(())
 
@@ -62,6 +63,8 @@ class Follower(object):
         self.packed += 1
         if why:
             self.leave(why).take_over(entry, new, stream)
+        elif new and self.spared(entry):
+            self.hand_over().take_over(entry, new, stream)
         else:
             self.advance(stream, fresh=entry.nbytes if new else 0)
 
@@ -79,6 +82,13 @@ class Follower(object):
                 return "tensor %d cannot be recomputed" % index
             entry.made = Remake(recipe, self.step.entries, entry)
         return ""
+
+    def spared(self, entry):
+        """Returns whether nothing has to be moved after all, as the step is smaller."""
+        self.saved += entry.nbytes
+        self.less += self.schedule.sizes[entry.index] - entry.nbytes
+        count = entry.index + 1
+        return self.less > 0 and self.relief is not None and self.relief.foresight.looks(count) and self.relief.fits(count, self.saved)
 
     def unpack(self, entry, stream):
         at, sequence = self.point, self.schedule.sequence
@@ -121,6 +131,9 @@ class Follower(object):
     def leave(self, why):
         """Hands over the rest of the step."""
         self.step.deviation = why
+        return self.hand_over()
+
+    def hand_over(self):
         self.step.conduct = rest = self.unplanned(self.step)
         return rest
 

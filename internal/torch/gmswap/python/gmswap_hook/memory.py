@@ -36,6 +36,7 @@ class Memory(object):
         self.pid = os.getpid()
         self.lock, self.depth = threading.RLock(), 0
         self.dropped = collections.deque()  # entries whose use has ended, once for each use
+        self.present = self.absent = 0  # bytes of entries that are on the device, and of those that are not
         self.lost = []  # memory that cannot be freed, as it is not known when a copy of it ends
 
     def __enter__(self):

@@ -2,10 +2,10 @@
 
 import _thread
 import atexit
-import collections
 import threading
 
 from . import say
+from .foresight import Backward, Foresight
 
 GIB = float(1 << 30)
 
@@ -14,37 +14,65 @@ class Relief(object):
     """Moves what the steps of a runtime saved to the host: first what was saved first, as it is needed last. What is moved is free in the order of
     the stream that saved it, behind its copy, for which that stream waits."""
 
-    STEPS = 4  # whose needs say what the next one will need
     PATIENCE = 150  # seconds for who changes entries: longer than a plan takes. Who waits for what this thread holds would wait for ever
 
     def __init__(self, runtime, library, limit):
         self.runtime, self.memory, self.library = runtime, runtime.memory, library
-        self.limit, self.window = limit, runtime.settings.window
-        self.freed = 0  # bytes, in this step
-        self.before = collections.deque(maxlen=self.STEPS)  # in the steps before
+        self.limit = limit
+        self.window = max(1 << 20, limit // 64)  # bytes that room is made of at a time, and that are left free
+        self.foresight, self.backward = Foresight(), Backward()
+        self.start = self.most = 0  # bytes in use when the step began, and the most so far, what was moved included
+        self.asked = self.left = 0  # size of the last request that found no room, and bytes in use when some was made
+        self.times = 0  # that it came again
         self.within = threading.local()
         self.explained = None  # the step that a line was said in
         library.on_full(self.make_room)
         atexit.register(library.on_full, None)
 
-    # For a conductor.
+    # For conductors.
 
-    def expected(self):
-        """Returns how many bytes the next step will have to move, from those before."""
-        return max(self.before) + self.window if self.before and max(self.before) else 0
+    def begin_step(self):
+        self.start = self.most = self.allocated()
+        self.backward.begin()
 
-    def end_step(self):
-        self.before.append(self.freed)
-        self.freed = 0
+    def lacking(self, count, saved):
+        """Returns how many bytes a step will have no room for that has saved so many entries of so many bytes."""
+        return max(0, self.start + self.foresight.needed(count, saved) - (self.limit - self.window))
+
+    def weigh(self, size=0):
+        """Notes how much memory is needed now, with a request."""
+        used = self.allocated() + size
+        self.most = max(self.most, used + self.memory.absent)
+        self.backward.note(used - self.memory.present)
+
+    def fits(self, count, saved):
+        """Returns whether a step is known to need no room that has saved so many entries of so many bytes."""
+        return self.foresight.needed(count, saved) > 0 and not self.lacking(count, saved)
+
+    def learn(self, step):
+        """Learns from a step that ends."""
+        if step.backward:
+            self.foresight.learn([e.nbytes for e in step.entries], self.most - self.start)
+            self.backward.learn()
+
+    def allocated(self):
+        return self.library.allocated(self.memory.device)
 
     def room(self):
-        """Returns the bytes that can be loaded ahead of need."""
-        return self.limit - self.library.allocated(self.memory.device) - self.window
+        """Returns the bytes that are free, beside those that are to stay so."""
+        return self.limit - self.allocated() - self.window
+
+    def room_ahead(self, index):
+        """Returns the bytes that can be loaded ahead of need in the backward pass, where an entry is needed: those for which there will still be room
+        when the rest of the pass needs as much beside the entries as in the steps before."""
+        return min(self.room(), self.limit - self.window - self.backward.needed(index) - self.memory.present)
 
     def keep_room(self):
-        """Evicts before a request finds no room: one that fails is dear. With self.memory."""
-        if self.room() < 0:
-            self.evict(self.window)
+        """Evicts before a request finds no room. With self.memory."""
+        room = self.room()
+        if room < 0:
+            self.weigh()
+            self.evict(-room)
 
     # Called by libgm.so, in any thread.
 
@@ -73,11 +101,23 @@ class Relief(object):
             self.within.here = False
 
     def serve(self, size):
-        freed = self.evict(size + self.window) if size <= self.limit else 0  # libraries try more, and go on with less
+        freed = 0
+        if size <= self.limit:  # libraries try more, and go on with less
+            self.weigh(size)
+            freed = self.evict(self.wanted(size))
+            self.left = self.allocated()
         if not freed and self.explained is not self.runtime.step:
             self.explained = self.runtime.step
             self.explain(size)
         return freed
+
+    def wanted(self, size):
+        """Returns how many bytes to free for a request: what it lacks and some more, and ever more if it comes again as free memory is in parts that
+        cannot be put together."""
+        used = self.allocated()
+        self.times = self.times + 1 if size == self.asked and used <= self.left else 0
+        self.asked = size
+        return max(0, size - (self.limit - used)) + (self.window << min(self.times, 16))
 
     def evict(self, size):
         """Frees at least this many bytes if it can, and begins the copies of what comes next. With self.memory."""
@@ -90,7 +130,6 @@ class Relief(object):
                 ahead += e.nbytes
             else:
                 break
-        self.freed += freed
         return freed
 
     def candidates(self):

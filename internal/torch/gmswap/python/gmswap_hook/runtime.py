@@ -44,7 +44,8 @@ class Runtime(object):
         self.steps = 0  # that have ended
         self.recording = None
         self.schedule = None
-        self.deviated = 0  # steps that went another way than the schedule
+        self.deviated = 0  # steps in a row that went another way than the schedule, the same
+        self.strayed = None  # the sizes of what the last such step saved
         self.patience = self.DEVIATIONS
         self.clocks = Clocks()  # of steps that followed a schedule
         self.refined = False  # the schedule was made with their times
@@ -146,6 +147,8 @@ class Runtime(object):
         step = self.step = Step(self.steps)
         step.stream = self.memory.stream()
         self.memory.begin_step()
+        if self.relief is not None:
+            self.relief.begin_step()
         step.conduct = self.conductor(step)
         self.report.step(step)
 
@@ -154,7 +157,7 @@ class Runtime(object):
         if self.schedule is not None and self.schedule.empty():
             return self.unplanned(step)
         if self.schedule is not None and not self.doubted():
-            return Follower(step, self.schedule, self.unplanned, self.instrument())
+            return Follower(step, self.schedule, self.unplanned, self.relief, self.instrument())
         if step.number < self.WARM_UP or self.given_up:
             return self.unplanned(step)
         if self.recording is None:
@@ -182,21 +185,25 @@ class Runtime(object):
         step.ended = step.way()
         conduct, step.conduct = step.conduct, None
         conduct.end()
-        if self.relief is not None:
-            self.relief.end_step()
         self.memory.samples.ask(step.number)
         if self.recording is not None:
             self.end_recorded(self.recording)
         if not step.backward:
             return  # an evaluation
         if step.deviation:
-            self.deviated += 1
-            if self.deviated == 1:
-                say.line("step %d differs from the recorded one: %s" % (step.number, step.deviation))
+            self.deviate(step)
         elif isinstance(conduct, Follower) and conduct.finished():
             self.schedule.followed += 1
             if conduct.instrument is not None:
                 self.refine(conduct.instrument)
+
+    def deviate(self, step):
+        """Counts steps that differ from the schedule and are alike: one schedule is of no use for steps that all differ."""
+        if self.strayed is None:
+            say.line("step %d differs from the recorded one: %s" % (step.number, step.deviation))
+        sizes = [e.nbytes for e in step.entries]
+        self.deviated = self.deviated + 1 if sizes == self.strayed else 1
+        self.strayed = sizes
 
     def end_recorded(self, recording):
         if recording.timed is not None:
@@ -225,7 +232,9 @@ class Runtime(object):
             say.line("no schedule: %s; tensors are moved as they come" % say.reason(e))
             self.schedule, self.given_up = None, True
             return
-        self.clocks, self.refined = Clocks(), False
+        self.clocks, self.refined, self.strayed = Clocks(), False, None
+        if self.relief is not None:
+            self.relief.foresight.learn(self.schedule.sizes, self.schedule.plain_peak - self.planner.start)
         self.declined = self.settings.dry or self.schedule.empty() and self.relief is None
 
     def refine(self, instrument):

@@ -1,0 +1,24 @@
+package gmswap
+
+import (
+	"os"
+	"os/exec"
+	"testing"
+)
+
+// TestForesight foresees the needs of steps from those of steps of other sizes.
+func TestForesight(t *testing.T) {
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("no python3")
+	}
+	home := t.TempDir()
+	if err := Install(home); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(python, "-S", "testdata/foresight.py")
+	cmd.Env = append(os.Environ(), "PYTHONPATH="+home, "PYTHONDONTWRITEBYTECODE=1")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}

@@ -1,0 +1,41 @@
+"""Foresees the needs of steps whose sizes vary."""
+
+import random
+
+from gmswap_hook.foresight import Foresight
+
+KINDS = {
+    "linear": lambda n: ([1000 * n] * 12, 50000 + 14000 * n),
+    "attention that is quadratic": lambda n: ([1000 * n, 9 * n * n] * 6, 50000 + 7000 * n + 60 * n * n),
+}
+
+
+def check(kind, rng, seen):
+    """Returns the greatest error among steps of 600 to 2,000, as a share of what they need."""
+    foresight, worst = Foresight(), 0
+    for _ in range(seen):
+        foresight.learn(*kind(rng.randint(512, 2048)))
+    for _ in range(50):
+        sizes, needed = kind(rng.randint(600, 2000))
+        count = rng.choice((2, 4, 8))
+        assert foresight.looks(count)
+        worst = max(worst, abs(foresight.needed(count, sum(sizes[:count])) - needed) / float(needed))
+    return worst
+
+
+def main():
+    rng = random.Random(0)
+    for name, kind in KINDS.items():
+        assert check(kind, rng, 16) < 0.05, name
+        assert check(kind, rng, 2) < 0.5, name
+    empty = Foresight()
+    empty.learn([], 10)
+    assert empty.needed(2, 100) == 0, "there was no step before"
+    one = Foresight()
+    one.learn([100, 100, 100], 500)
+    assert one.needed(2, 200) == 500 and one.needed(2, 100) == 250 and one.needed(4, 300) == 0
+    one.learn([100, 100], 700)
+    assert one.needed(2, 200) == 700, "of two steps that began alike the greater"
+
+
+main()
