@@ -25,8 +25,10 @@
 //	start.py, hooks.py, whole.py            when moving begins, and the hooks on models
 //	runtime.py                              the steps of a program: recorded, then by a schedule
 //	entry.py, memory.py, library.py         what autograd saved, PyTorch's storages, libgm.so
-//	graph.py, measure.py, operators.py      a recorded step, its times, and the operators that can be rerun
+//	graph.py, measure.py                    a recorded step, and its times
+//	operators.py, chain.py                  the operators that can be rerun, and what is rerun for a tensor
 //	follow.py, reactive.py, planner.py      a step by a schedule, one without, and the request for a schedule
+//	demand.py, relief.py, foresight.py      a step within a limit without a schedule, how room is made, and how much will be needed
 //	recorder.py, ledger.py, complete.py     a step of which all is recorded, what is noted of it, and its graph
 //	places.py, effects.py                   which module an operator belongs to, and what it does beside tensors
 //	inductor.py, scheduler.py               the order of operators in compiled programs

@@ -331,7 +331,7 @@ PROGRAMS = {
 }
 # Where no two steps are alike, where some versions leave nothing to be moved, and where the last steps are larger for good.
 SCHEDULES = {"pipelined": (0,), "checkpoint": (1, 2), "varied": (2, 3)}
-NOT_REMADE = {"pipelined", "checkpoint", "reentrant", "complex"}
+NOT_REMADE = {"pipelined", "checkpoint", "complex"}
 
 
 def run(name, steps=19):

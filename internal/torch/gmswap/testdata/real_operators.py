@@ -135,6 +135,46 @@ def test_rest():
         hooked.remove()
 
 
+def test_chains():
+    """What was not saved is made on the way, under autocast, too: norms whose results are cast, sums, rotations."""
+
+    class Rotated(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.norm, self.up, self.down = nn.LayerNorm(64), nn.Linear(64, 128), nn.Linear(128, 64)
+            self.register_buffer("turn", torch.rand(64))
+
+        def forward(self, x):
+            y = self.up(self.norm(x))
+            y = torch.cat((-y[..., 64:] * self.turn, y[..., :64] * self.turn.neg()), -1)
+            return x + self.down(nn.functional.gelu(y))
+
+    def losses():
+        torch.manual_seed(0)
+        model, out = nn.Sequential(*(Rotated() for _ in range(3))), []
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for step in range(9):
+            torch.manual_seed(step)
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                loss = model(torch.rand(96, 64)).float().square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            out.append(float(loss))
+        return out
+
+    want = losses()
+    hooked = Hooked("remake")
+    got = losses()
+    recipes = [r for r in hooked.runtime.schedule.recipes if r is not None]
+    hooked.remove()
+    chains = sorted({tuple(m.call.name for m in r.chain.made) for r in recipes}, key=len)
+    assert got == want, (got, want)
+    for expected in ("native_layer_norm", "_to_copy"), ("_to_copy", "addmm", "neg", "mul", "neg", "mul", "cat"):
+        assert expected in chains, chains
+    assert hooked.library.remade and not hooked.runtime.strayed, "%d recomputed" % hooked.library.remade
+
+
 def test_rows_of_parameters():
     """Operators whose parameters are not the same for all rows do not make rows one by one."""
     aten, x = torch.ops.aten, torch.randn(2, 48, 64)

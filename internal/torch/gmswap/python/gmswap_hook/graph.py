@@ -67,7 +67,7 @@ class Recording(object):
 
     def recipes(self):
         """Returns for each entry how it is recomputed, or None."""
-        return self.operators.recipes(self.made, self.timed)
+        return self.operators.recipes(self.made, self.timed, self.settings.device // 64)
 
 
 class Watched(object):

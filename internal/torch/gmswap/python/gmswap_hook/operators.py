@@ -1,5 +1,6 @@
 """Sees which operators make what autograd saves, so that it can be recomputed."""
 
+from . import chain
 from .entry import Changed, layout
 
 # With these operators each row of the result depends on the same rows of the arguments, by the same arithmetic for any number of rows.
@@ -35,16 +36,20 @@ PIECE = 16 << 20  # bytes that rows of others take beside the tensor while they 
 class Made(object):
     """A result of an operator that was run."""
 
-    __slots__ = ("number", "call", "output")
+    __slots__ = ("number", "call", "output", "nbytes")
 
-    def __init__(self, number, call, output):
-        self.number, self.call, self.output = number, call, output
+    def __init__(self, number, call, output, nbytes):
+        self.number, self.call, self.output, self.nbytes = number, call, output, nbytes
 
 
 class Call(object):
     """A run of an operator. Its first result, of a type, has this many rows that can be made one by one, or 0."""
 
     __slots__ = ("function", "name", "args", "kwargs", "begin", "end", "rows", "dtype")
+
+    def inputs(self):
+        """Returns the arguments that are tensors."""
+        return [x for x in flat((self.args, self.kwargs)) if isinstance(x, Input)]
 
     def into(self):
         """Returns what does the same and writes the result into a given tensor, or None."""
@@ -65,13 +70,13 @@ class Input(object):
 class Recipe(object):
     """How an entry is recomputed."""
 
-    __slots__ = ("call", "output", "ns", "sources", "lasting", "row", "near")
+    __slots__ = ("chain", "call", "ns", "sources", "lasting", "row", "near")
 
-    def __init__(self, maker, ns, inputs, row, dtype):
-        self.call, self.output, self.ns, self.row = maker.call, maker.output, ns, row  # bytes of a row, 0 if it is made as a whole or not at all
+    def __init__(self, chain, ns, inputs, row, dtype):
+        self.chain, self.call, self.ns, self.row = chain, chain.made[-1].call, ns, row  # bytes of a row, 0 if it is made as a whole or not at all
         self.sources = sorted({x.entry for x in inputs if not x.lasting})
         self.lasting = {x.lasting for x in inputs if x.lasting}
-        self.near = dtype if maker.call.name in LIBRARIES else None
+        self.near = dtype if any(m.call.name in LIBRARIES for m in chain.made) else None
 
     def usable(self, memory, entries):
         """Returns whether everything that it needs is there."""
@@ -115,7 +120,7 @@ class Remake(object):
 
     def whole(self, stream):
         """Returns a tensor with the contents."""
-        made = self.run(lambda x: self.input(x, stream))
+        made = self.recipe.chain.run(lambda maker, results: self.rerun(maker, results, stream))
         if self.memory.size(made) != self.nbytes:
             raise RuntimeError("%s made %d bytes where it had made %d" % (self.recipe.call.function, self.memory.size(made), self.nbytes))
         return made
@@ -130,9 +135,15 @@ class Remake(object):
             part = slice(begin, begin + step)
             take = lambda x: self.input(x, stream) if x.lasting else rows_of(self.input(x, stream), rows)[part]
             if into:
-                self.run(take, into, out=place[part])
+                self.run(take, call, into, out=place[part])
             else:
-                place[part].copy_(self.run(take).reshape(min(step, rows - begin), -1))
+                made = self.run(take, call)
+                place[part].copy_((made[0] if isinstance(made, (list, tuple)) else made).reshape(min(step, rows - begin), -1))
+
+    def rerun(self, maker, results, stream):
+        take = lambda x: self.memory.view(results[x.number], x) if x.number in results else self.input(x, stream)
+        made = self.run(take, maker.call)
+        return made[maker.output] if isinstance(made, (list, tuple)) else made
 
     def input(self, x, stream):
         if not x.lasting:
@@ -142,12 +153,11 @@ class Remake(object):
                 raise Changed(self.memory.size(tensor))
         return self.memory.view(tensor, x)
 
-    def run(self, take, function=None, **more):
-        """Reruns the operator, or one like it."""
-        call, put = self.recipe.call, lambda x: take(x) if isinstance(x, Input) else x
+    def run(self, take, call, function=None, **more):
+        """Reruns an operator, or one like it."""
+        put = lambda x: take(x) if isinstance(x, Input) else x
         with self.memory.plainly():
-            made = (function or call.function)(*mapped(call.args, put), **mapped(call.kwargs, put), **more)
-        return made[self.recipe.output] if isinstance(made, (list, tuple)) else made
+            return (function or call.function)(*mapped(call.args, put), **mapped(call.kwargs, put), **more)
 
 
 def rows_of(tensor, rows):
@@ -206,14 +216,14 @@ class Operators(object):
                 if packet in ATTENTION and i == 0:
                     self.attended.add(number)
                 if number and pure and t is x and t.is_contiguous() and self.memory.size(t) == t.numel() * t.element_size():
-                    self.makers[number] = Made(number, call, i)
+                    self.makers[number] = Made(number, call, i, self.memory.size(t))
         return result
 
     def fixed(self, packet, args, kwargs):
         """Returns whether the arguments are the model's and what it computes from them, and nothing that may change unseen."""
         return not any(
             isinstance(x, (int, float, complex)) and not isinstance(x, bool) and packet in COUNTING
-            or hasattr(x, "untyped_storage") and not self.memory.key(x)
+            or hasattr(x, "untyped_storage") and (not self.memory.key(x) or x.is_conj() or x.is_neg())  # which a view does not show
             for x in flat((args, kwargs)))
 
     def repeats(self, function, args, kwargs, result):
@@ -286,29 +296,33 @@ class Operators(object):
         """Returns the entries that are results of attention."""
         return {self.entries[number] for number in self.attended if number in self.entries}
 
-    def there(self, x, index):
-        """Returns whether an argument is a parameter, or was saved before the entry, and is unchanged."""
-        if x.lasting:
-            return x.lasting not in self.written
-        return x.entry is not None and x.entry < index and x.number not in self.changed
-
-    def recipes(self, made, timed):
-        """Returns how each entry of a step is recomputed, None where it cannot be. The operators were seen in the step before."""
+    def recipes(self, made, timed, extra):
+        """Returns how each entry of a step is recomputed, None where it cannot be, or where that takes more bytes beside it than extra. The operators
+        were seen in the step before."""
         recipes = [None] * len(timed.sizes)
-        same = lambda i: made.layouts[i] == timed.layouts[i] and made.sizes[i] == timed.sizes[i]
-        for number, index in self.entries.items():
-            maker = self.makers.get(number)
-            if maker is None or number in self.changed or not same(index):
-                continue
-            inputs = [x for x in flat((maker.call.args, maker.call.kwargs)) if isinstance(x, Input)]
-            for x in inputs:
+        same = [a == b for a, b in zip(zip(made.layouts, made.sizes), zip(timed.layouts, timed.sizes))]
+        makers = {number: m for number, m in self.makers.items() if number not in self.changed}
+        for m in makers.values():
+            for x in m.call.inputs():
                 x.entry = self.entries.get(x.number)
-            if all(self.there(x, index) and (x.lasting or same(x.entry)) for x in inputs):
-                rows = maker.call.rows if maker.output == 0 else 0
-                row = timed.sizes[index] // rows if rows and timed.sizes[index] % rows == 0 else 0
-                ns = self.memory.elapsed(maker.call.begin, maker.call.end)
-                recipes[index] = Recipe(maker, ns, inputs, row, timed.layouts[index][0])
+        for number, index in self.entries.items():
+            found = chain.find(makers[number], self.saved_before(index, same), makers) if number in makers and same[index] else None
+            if found is not None and found.extra() <= extra:
+                recipes[index] = self.recipe(found, timed.sizes[index], timed.layouts[index][0])
         return recipes
+
+    def saved_before(self, index, same):
+        """Returns the function that tells the arguments that are parameters, or were saved before an entry, and are unchanged."""
+        return lambda x: (x.lasting not in self.written if x.lasting else
+                          x.entry is not None and x.entry < index and x.number not in self.changed and same[x.entry])
+
+    def recipe(self, found, size, dtype):
+        maker, own = found.made[-1], {m.number for m in found.made}
+        inputs = [x for m in found.made for x in m.call.inputs() if x.number not in own]
+        rows = maker.call.rows if maker.output == 0 and len(found.made) == 1 else 0
+        row = size // rows if rows and size % rows == 0 else 0
+        calls = {id(m.call): m.call for m in found.made}.values()
+        return Recipe(found, sum(self.memory.elapsed(c.begin, c.end) for c in calls), inputs, row, dtype)
 
 
 def targets(function, args, kwargs):

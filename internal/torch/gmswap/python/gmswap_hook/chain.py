@@ -1,0 +1,51 @@
+"""What is rerun for a tensor whose maker took results that were not saved: the makers of those, as far back as what was saved."""
+
+MOST = 16  # operators
+
+
+class Chain(object):
+    """Results that are made one after the other, the last of them the one that is wanted."""
+
+    __slots__ = ("made", "ends")
+
+    def __init__(self, made):
+        self.made = made
+        taken = {x.number: i for i, m in enumerate(made) for x in m.call.inputs()}
+        self.ends = [[m.number for m in made[:i] if taken[m.number] == i] for i in range(len(made))]  # results that are not needed after the i-th is made
+
+    def extra(self):
+        """Returns the most bytes that are needed beside the wanted result."""
+        most = live = 0
+        sizes = {m.number: m.nbytes for m in self.made}
+        for m, ended in zip(self.made[:-1], self.ends):
+            live += m.nbytes
+            most = max(most, live)
+            live -= sum(sizes[number] for number in ended)
+        return most
+
+    def run(self, rerun):
+        """Makes the wanted result. rerun is given a maker and the results so far, by the numbers of their storages."""
+        results = {}
+        for m, ended in zip(self.made, self.ends):
+            results[m.number] = rerun(m, results)
+            for number in ended:
+                del results[number]
+        return results[self.made[-1].number]
+
+
+def find(maker, saved, makers):
+    """Returns the chain that makes a result, None if there is none. saved tells the arguments that were saved, and makers the results that can
+    be made again, by the numbers of their storages."""
+    order, done = [], set()
+
+    def visit(m):
+        if m.number in done:
+            return True
+        for x in m.call.inputs():
+            if not saved(x) and (x.lasting or x.number not in makers or len(order) >= MOST or not visit(makers[x.number])):
+                return False
+        done.add(m.number)
+        order.append(m)
+        return len(order) <= MOST
+
+    return Chain(order) if visit(maker) else None
