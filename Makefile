@@ -4,6 +4,8 @@ GO       ?= go
 TOOLS    := gmtrace gmplan gmbench gmstitch gmswap
 # NVML's functions are resolved at their first call, when its library is loaded, and not when a tool starts.
 GOFLAGS  += -ldflags=-extldflags=-Wl,-z,lazy
+# Go's own resolver and users: gm asks for the names of no hosts, and so fewer functions of glibc are needed.
+GOFLAGS  += -tags=netgo,osusergo
 # A folder that holds traces/, snapshots/ and dsa/ for the tests and figures on recordings that are not bundled.
 GM_SHARED ?= $(abspath $(wildcard ../shared))
 TRACES   ?= $(if $(GM_SHARED),$(GM_SHARED)/traces:$(GM_SHARED)/snapshots,testdata:testdata/snapshots)
@@ -14,6 +16,11 @@ RACE     ?= $(addprefix ./internal/,bench capture/live capture/ring capture/top 
             libgm/page libgm/planner/... swap/engine swap/host swap/link trace/importer)
 SEED     ?= 1
 TIME     ?= 10m
+# The tools and libraries bind the oldest versions of glibc's functions, so that they load on older systems. Only what gcc links can.
+GLIBC    := internal/glibc/versions.h
+PORTABLE := CGO_CFLAGS='-O2 -g -include $(CURDIR)/$(GLIBC)'
+DL       := --no-as-needed,-l:libdl.so.2
+PTHREAD  := -l:libpthread.so.0
 export GM_SHARED TRACES GOFLAGS
 
 SHELL := /bin/bash
@@ -29,21 +36,22 @@ LIBRARY := $(LIBGM)/library
 LOADED  := $(PRELOAD)/libgmtrace.so $(LIBRARY)/libgm.so $(LIBRARY)/libgmpreload.so
 
 all: $(LOADED) ## build the tools into bin/
-	$(GO) build -o bin/ $(addprefix ./tools/,$(TOOLS))
+	$(PORTABLE) $(GO) build -ldflags='-extldflags "-Wl,-z,lazy -Xlinker --wrap=__libc_start_main"' -o bin/ $(addprefix ./tools/,$(filter-out gmplan,$(TOOLS)))
+	CGO_ENABLED=0 $(GO) build -ldflags= -o bin/ ./tools/gmplan
 
 # The library that gmtrace run preloads into programs; gmtrace embeds it.
-$(PRELOAD)/libgmtrace.so: $(wildcard $(PRELOAD)/*.c $(PRELOAD)/*.h)
-	$(CC) $(PRELOAD_CFLAGS) -shared -o $@ $(filter %.c,$^) -Wl,-z,defs,-z,now,-Bsymbolic
+$(PRELOAD)/libgmtrace.so: $(wildcard $(PRELOAD)/*.c $(PRELOAD)/*.h) $(GLIBC)
+	$(CC) $(PRELOAD_CFLAGS) -DGM_OWN_DLSYM -shared -o $@ $(filter %.c,$^) -Wl,-z,defs,-z,now,-Bsymbolic,$(DL)
 
 # The allocator as a library. Only the functions of gm.h are exported. go build decides what is out of date.
 bin/libgm.so: FORCE
-	$(GO) build -buildmode=c-shared -ldflags='-extldflags=-Wl,--version-script=$(CURDIR)/$(LIBGM)/libgm.map' -o $@ ./$(LIBGM)
+	$(PORTABLE) $(GO) build -buildmode=c-shared -ldflags='-extldflags=-Wl,--version-script=$(CURDIR)/$(LIBGM)/libgm.map,$(DL),$(PTHREAD)' -o $@ ./$(LIBGM)
 	@rm -f bin/libgm.h
 
 # The library that is preloaded into programs other than PyTorch to have them use libgm.so.
-bin/libgmpreload.so: $(LIBGM)/preload/preload.c $(LIBGM)/gm.h
+bin/libgmpreload.so: $(LIBGM)/preload/preload.c $(LIBGM)/gm.h $(GLIBC)
 	@mkdir -p bin
-	$(CC) $(PRELOAD_CFLAGS) -shared -o $@ $< -Wl,--version-script=$(LIBGM)/preload/preload.map -ldl -pthread
+	$(CC) $(PRELOAD_CFLAGS) -shared -o $@ $< -Wl,--version-script=$(LIBGM)/preload/preload.map,$(DL),$(PTHREAD)
 
 bin/latency: $(LIBGM)/latency/latency.c $(LIBGM)/gm.h
 	@mkdir -p bin
@@ -59,7 +67,7 @@ $(LIBRARY)/%.so: bin/%.so FORCE
 
 FORCE:
 
-PRELOAD_CFLAGS := -std=gnu11 -O2 -g -Wall -Wextra -Werror -fPIC -fvisibility=hidden
+PRELOAD_CFLAGS := -std=gnu11 -O2 -g -Wall -Wextra -Werror -fPIC -fvisibility=hidden -include $(GLIBC)
 
 demo: all ## bundled real traces through gmtrace, gmplan and gmbench: tables, and charts in out/
 	@mkdir -p out

@@ -17,13 +17,13 @@ import (
 // floors are the layers, the lowest first. A package belongs where the longest of these names that it begins with stands, and imports
 // packages of its own name and of lower floors.
 var floors = [][]string{
-	{"formats", "internal/cuda", "internal/nvml", "internal/atomicfile", "internal/bitset", "internal/version", "internal/units"},
+	{"formats", "internal/cuda", "internal/glibc", "internal/nvml", "internal/atomicfile", "internal/bitset", "internal/version", "internal/units"},
 	{"internal/torch", "internal/cli", "internal/report"},
 	{"internal/blocks", "internal/dsa", "internal/order"},
 	{"internal/trace", "internal/swap"},
 	{"internal/plan", "internal/models", "internal/capture"},
 	{"internal/bench", "internal/libgm"},
-	{"tools", "experiments"},
+	{"tools", "experiments", "packaging"},
 }
 
 // notLinked is what a package does not import, nor any package that it imports. internal/libgm is loaded into the processes of users. A
@@ -44,7 +44,7 @@ var notLinked = map[string][]string{
 
 // onlyIn is where packages of others, unsafe and cgo may be imported, tests included.
 var onlyIn = map[string][]string{
-	"C": {"internal/cuda/driver", "internal/libgm"},
+	"C": {"internal/cuda/driver", "internal/glibc", "internal/libgm"},
 	"unsafe": {
 		"internal/capture/ring", "internal/cuda/driver", "internal/libgm", "internal/swap/engine", "internal/swap/host", "internal/torch/pickle",
 	},
@@ -85,7 +85,7 @@ func TestLayersAreHeld(t *testing.T) {
 		{"internal/swap", "internal/cli", "internal/libgm links internal/cli, which it must not"},
 		{"internal/dsa", "internal/dsa/sections", "internal/dsa links internal/dsa/sections, which it must not"},
 		{"internal/dsa", "unsafe", "internal/dsa imports unsafe, which only internal/capture/ring, "},
-		{"internal/blocks", "C", "internal/blocks imports C, which only internal/cuda/driver, internal/libgm may"},
+		{"internal/blocks", "C", "internal/blocks imports C, which only internal/cuda/driver, internal/glibc, internal/libgm may"},
 		{"tools/gmbench", "gonum.org/v1/plot/vg", "tools/gmbench imports gonum.org/v1/plot/vg, which only internal/report may"},
 	} {
 		packages := map[string]*folder{

@@ -9,6 +9,7 @@ import (
 
 	"gm/internal/bench"
 	"gm/internal/cli"
+	_ "gm/internal/glibc"
 )
 
 type grammar struct {

@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"gm/internal/cli"
+	_ "gm/internal/glibc"
 	"gm/internal/libgm/planner"
 )
 
