@@ -184,6 +184,8 @@ man: all ## a manual page for each tool, in out/man/
 	@for tool in $(TOOLS); do bin/$$tool man > out/man/$$tool.1 || exit 1; done
 	@echo 'manual pages: out/man/'
 
+include packaging/packaging.mk
+
 clean: ## remove what was built
 	rm -rf bin out
 

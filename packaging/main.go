@@ -1,6 +1,7 @@
 // Packaging makes what gm is distributed as, for the Makefile.
 //
 //	packaging glibc FILE...  print the oldest glibc that the files load on, such as 2.17
+//	packaging licences       print the licences of what the tools link
 package main
 
 import (
@@ -18,12 +19,15 @@ func main() {
 }
 
 func run(args []string, out io.Writer) error {
-	if len(args) < 2 || args[0] != "glibc" {
-		return errors.New("usage: packaging glibc FILE...")
+	switch {
+	case len(args) > 1 && args[0] == "glibc":
+		oldest, err := oldestGlibc(args[1:])
+		if err == nil {
+			_, err = fmt.Fprintln(out, oldest)
+		}
+		return err
+	case len(args) == 1 && args[0] == "licences":
+		return licences(out)
 	}
-	oldest, err := oldestGlibc(args[1:])
-	if err == nil {
-		_, err = fmt.Fprintln(out, oldest)
-	}
-	return err
+	return errors.New("usage: packaging glibc FILE... | licences")
 }

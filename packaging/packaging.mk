@@ -1,0 +1,48 @@
+# What gm is installed from. All is made in out/ from what make install installs.
+
+PREFIX  ?= /usr/local
+LIBDIR  ?= $(PREFIX)/lib
+VERSION := $(shell sed -n 's/^const Number = "\(.*\)"/\1/p' internal/version/version.go)
+MACHINE := $(shell uname -m)
+# The time of the commit, so that the same commit gives the same files.
+SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || date +%s)
+export SOURCE_DATE_EPOCH
+
+BINDIR := $(DESTDIR)$(PREFIX)/bin
+SHARE  := $(DESTDIR)$(PREFIX)/share
+LOADS  := $(addprefix bin/,$(TOOLS)) $(LOADED)
+
+.PHONY: install tarball deb test-packages
+
+install: all ## install the tools, libgm.so, manual pages and shell completion below PREFIX (/usr/local), or DESTDIR and PREFIX
+	install -d $(BINDIR) $(DESTDIR)$(LIBDIR) $(DESTDIR)$(PREFIX)/include $(SHARE)/man/man1 $(SHARE)/doc/gm \
+		$(SHARE)/bash-completion/completions $(SHARE)/fish/vendor_completions.d $(SHARE)/zsh/site-functions
+	install -s $(addprefix bin/,$(TOOLS)) $(BINDIR)
+	install -s -m 644 bin/libgm.so $(DESTDIR)$(LIBDIR)
+	install -m 644 $(LIBGM)/gm.h $(DESTDIR)$(PREFIX)/include
+	install -m 644 README.md CHANGELOG.md LICENSE $(SHARE)/doc/gm
+	$(GO) run ./packaging licences > $(SHARE)/doc/gm/third-party.txt
+	for tool in $(TOOLS); do \
+		bin/$$tool man > $(SHARE)/man/man1/$$tool.1 && \
+		bin/$$tool completion bash > $(SHARE)/bash-completion/completions/$$tool && \
+		bin/$$tool completion fish > $(SHARE)/fish/vendor_completions.d/$$tool.fish && \
+		{ echo "#compdef $$tool" && bin/$$tool completion zsh && echo "_bash_complete -o filenames -F _$$tool"; } > $(SHARE)/zsh/site-functions/_$$tool || exit 1; \
+	done
+
+# An installation in an empty folder: stage PREFIX LIBDIR.
+stage = rm -rf out/stage && $(MAKE) --no-print-directory -s install DESTDIR=$(CURDIR)/out/stage PREFIX=$(1) LIBDIR=$(2)
+
+tarball: all ## out/gm-VERSION-linux-MACHINE.tar.gz: to unpack into /usr/local, or anywhere
+	$(call stage,/gm-$(VERSION),/gm-$(VERSION)/lib)
+	tar -C out/stage --sort=name --owner=0 --group=0 --numeric-owner --mtime=@$(SOURCE_DATE_EPOCH) -cf - gm-$(VERSION) | gzip -n > out/gm-$(VERSION)-linux-$(MACHINE).tar.gz
+	@echo "out/gm-$(VERSION)-linux-$(MACHINE).tar.gz: needs glibc $$($(GO) run ./packaging glibc $(LOADS)) or later"
+
+deb: all ## out/gm_VERSION_ARCHITECTURE.deb, for Debian and Ubuntu (needs dpkg-deb)
+	$(call stage,/usr,/usr/lib/gm)
+	packaging/deb/build.sh out/stage out $(VERSION) "$$($(GO) run ./packaging glibc $(LOADS))"
+
+test-packages: ## make each package that can be made here, and try it
+	rm -f out/gm-*.tar.gz out/gm_*.deb
+	$(MAKE) --no-print-directory tarball
+	if command -v dpkg-deb >/dev/null; then DPKG_DEB=-Znone $(MAKE) --no-print-directory deb; else echo 'no dpkg-deb: no Debian package is made'; fi
+	GM_PACKAGES=$(CURDIR)/out $(GO) test -count 1 ./packaging
