@@ -1,7 +1,8 @@
 // Packaging makes what gm is distributed as, for the Makefile.
 //
-//	packaging glibc FILE...  print the oldest glibc that the files load on, such as 2.17
-//	packaging licences       print the licences of what the tools link
+//	packaging glibc FILE...                  print the oldest glibc that the files load on, such as 2.17
+//	packaging licences                       print the licences of what the tools link
+//	packaging wheel FOLDER INSTALLED FILE... make a wheel in a folder from an installation, for the glibc that it and the files need
 package main
 
 import (
@@ -28,6 +29,12 @@ func run(args []string, out io.Writer) error {
 		return err
 	case len(args) == 1 && args[0] == "licences":
 		return licences(out)
+	case len(args) > 2 && args[0] == "wheel":
+		name, err := makeWheel(args[1], args[2], args[3:])
+		if err == nil {
+			_, err = fmt.Fprintln(out, name)
+		}
+		return err
 	}
-	return errors.New("usage: packaging glibc FILE... | licences")
+	return errors.New("expected glibc FILE..., wheel FOLDER INSTALLED FILE..., or licences")
 }

@@ -10,11 +10,16 @@ export SOURCE_DATE_EPOCH
 
 BINDIR := $(DESTDIR)$(PREFIX)/bin
 SHARE  := $(DESTDIR)$(PREFIX)/share
-LOADS  := $(addprefix bin/,$(TOOLS)) $(LOADED)
+STAGE  := out/stage/gm-$(VERSION)
+GLIBC_NEEDED = $$($(GO) run ./packaging glibc $(addprefix bin/,$(TOOLS)) $(LOADED))
 
-.PHONY: install tarball deb test-packages
+.PHONY: install copy stage tarball deb wheel test-packages
 
 install: all ## install the tools, libgm.so, manual pages and shell completion below PREFIX (/usr/local), or DESTDIR and PREFIX
+	@$(MAKE) --no-print-directory copy
+
+# What was built, installed.
+copy:
 	install -d $(BINDIR) $(DESTDIR)$(LIBDIR) $(DESTDIR)$(PREFIX)/include $(SHARE)/man/man1 $(SHARE)/doc/gm \
 		$(SHARE)/bash-completion/completions $(SHARE)/fish/vendor_completions.d $(SHARE)/zsh/site-functions
 	install -s $(addprefix bin/,$(TOOLS)) $(BINDIR)
@@ -29,20 +34,22 @@ install: all ## install the tools, libgm.so, manual pages and shell completion b
 		{ echo "#compdef $$tool" && bin/$$tool completion zsh && echo "_bash_complete -o filenames -F _$$tool"; } > $(SHARE)/zsh/site-functions/_$$tool || exit 1; \
 	done
 
-# An installation in an empty folder: stage PREFIX LIBDIR.
-stage = rm -rf out/stage && $(MAKE) --no-print-directory -s install DESTDIR=$(CURDIR)/out/stage PREFIX=$(1) LIBDIR=$(2)
+# An installation that the packages are made of.
+stage: all
+	rm -rf out/stage
+	$(MAKE) --no-print-directory -s copy DESTDIR=$(CURDIR)/out/stage PREFIX=/gm-$(VERSION) LIBDIR=/gm-$(VERSION)/lib
 
-tarball: all ## out/gm-VERSION-linux-MACHINE.tar.gz: to unpack into /usr/local, or anywhere
-	$(call stage,/gm-$(VERSION),/gm-$(VERSION)/lib)
+tarball: stage ## out/gm-VERSION-linux-MACHINE.tar.gz: to unpack into /usr/local, or anywhere
 	tar -C out/stage --sort=name --owner=0 --group=0 --numeric-owner --mtime=@$(SOURCE_DATE_EPOCH) -cf - gm-$(VERSION) | gzip -n > out/gm-$(VERSION)-linux-$(MACHINE).tar.gz
-	@echo "out/gm-$(VERSION)-linux-$(MACHINE).tar.gz: needs glibc $$($(GO) run ./packaging glibc $(LOADS)) or later"
+	@echo "out/gm-$(VERSION)-linux-$(MACHINE).tar.gz: needs glibc $(GLIBC_NEEDED) or later"
 
-deb: all ## out/gm_VERSION_ARCHITECTURE.deb, for Debian and Ubuntu (needs dpkg-deb)
-	$(call stage,/usr,/usr/lib/gm)
-	packaging/deb/build.sh out/stage out $(VERSION) "$$($(GO) run ./packaging glibc $(LOADS))"
+deb: stage ## out/gm_VERSION_ARCHITECTURE.deb, for Debian and Ubuntu (needs dpkg-deb)
+	packaging/deb/build.sh $(STAGE) out $(VERSION) "$(GLIBC_NEEDED)"
+
+wheel: stage ## out/gm-VERSION-py3-none-PLATFORM.whl, for pip: the tools, libgm.so and a Python module
+	$(GO) run ./packaging wheel out $(STAGE) $(LOADED)
 
 test-packages: ## make each package that can be made here, and try it
-	rm -f out/gm-*.tar.gz out/gm_*.deb
-	$(MAKE) --no-print-directory tarball
-	if command -v dpkg-deb >/dev/null; then DPKG_DEB=-Znone $(MAKE) --no-print-directory deb; else echo 'no dpkg-deb: no Debian package is made'; fi
+	rm -f out/gm-*.tar.gz out/gm_*.deb out/gm-*.whl
+	DPKG_DEB=-Znone $(MAKE) --no-print-directory tarball wheel $(if $(shell command -v dpkg-deb),deb)
 	GM_PACKAGES=$(CURDIR)/out $(GO) test -count 1 ./packaging

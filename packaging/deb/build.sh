@@ -1,14 +1,19 @@
 #!/usr/bin/env bash
-# Makes a Debian package: build.sh STAGE OUT VERSION GLIBC, where STAGE has gm installed below /usr. Its maintainer is DEBFULLNAME with
-# DEBEMAIL, as for Debian's own tools, or the author of the commit. DPKG_DEB has other options for dpkg-deb, such as -Znone.
+# Makes a Debian package: build.sh INSTALLED OUT VERSION GLIBC. Its maintainer is DEBFULLNAME with DEBEMAIL, as for Debian's own tools, or
+# the author of the commit. DPKG_DEB has other options for dpkg-deb, such as -Znone.
 set -euo pipefail
-stage=$1 out=$2 version=$3-1 glibc=$4
+installed=$1 out=$2 version=$3-1 glibc=$4 stage=$2/deb
 here=$(dirname "$0")
 architecture=$(dpkg --print-architecture)
 documents=$stage/usr/share/doc/gm
 maintainer="${DEBFULLNAME:-$(git log -1 --format=%an)} <${DEBEMAIL:-$(git log -1 --format=%ae)}>"
 
-# What Debian's policy asks for: compressed manual pages and change logs, a file named copyright.
+rm -rf "$stage"
+mkdir -p "$stage/usr/lib/gm"
+cp -r "$installed/." "$stage/usr"
+
+# What Debian's policy asks for: compressed manual pages and change logs, a file named copyright, and a library without a version apart.
+mv "$stage/usr/lib/libgm.so" "$stage/usr/lib/gm"
 gzip -9n "$stage"/usr/share/man/man1/*
 mv "$documents/CHANGELOG.md" "$documents/changelog"
 cat > "$documents/changelog.Debian" <<END

@@ -1,0 +1,18 @@
+"""GPU memory of PyTorch programs: recorded, shown, and why it ran out.
+
+    import gm
+    with gm.trace("job.parquet"):
+        train()
+    gm.load("job.parquet")      # a table of pandas, polars or pyarrow
+    gm.why_oom("job.parquet")   # after torch.OutOfMemoryError
+    gm.Trace("job.parquet")     # shown as a picture in a notebook
+
+All is done by the tools gmtrace, gmplan, gmbench, gmstitch and gmswap, which this package brings along.
+"""
+
+from gm._capture import trace, why_oom
+from gm._table import load
+from gm._tools import Failed
+from gm._view import Trace
+
+__all__ = ["Failed", "Trace", "load", "trace", "why_oom"]

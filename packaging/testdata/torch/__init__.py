@@ -1,0 +1,3 @@
+"""A torch without a GPU that dumps a recorded snapshot."""
+
+from torch import cuda
