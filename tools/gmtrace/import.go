@@ -10,7 +10,7 @@ import (
 )
 
 type importCmd struct {
-	File   string `arg:"" optional:"" default:"-" name:"file" help:"A PyTorch memory snapshot (pickle), an RMM log, an STAlloc trace, a minimalloc CSV or a plain CSV, which may be compressed by gzip. The format is detected from the content. Standard input by default, or for '-'."`
+	File   string `arg:"" optional:"" default:"-" name:"file" help:"A PyTorch memory snapshot (pickle), a profile of torch.profiler (JSON), an RMM log, an STAlloc trace, a minimalloc CSV or a plain CSV, which may be compressed by gzip. The format is detected from the content. Standard input by default, or for '-'."`
 	Output string `short:"o" placeholder:"FILE" help:"Write the trace to this file. Standard output by default."`
 }
 

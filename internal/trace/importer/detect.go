@@ -17,6 +17,7 @@ const (
 	STAlloc
 	MiniMalloc
 	Plain
+	Kineto
 	Parquet
 )
 
@@ -33,6 +34,8 @@ func (f Format) String() string {
 		return "minimalloc csv"
 	case Plain:
 		return "csv"
+	case Kineto:
+		return "pytorch profile"
 	case Parquet:
 		return "parquet file"
 	}
@@ -49,6 +52,8 @@ func Detect(head []byte) Format {
 		return Parquet
 	case isPickle(head):
 		return Snapshot
+	case isKineto(head):
+		return Kineto
 	}
 	lines := strings.Split(string(bytes.TrimPrefix(head, utf8BOM)), "\n")
 	for i, line := range lines {

@@ -1,4 +1,4 @@
-// Package importer turns recordings of other tools into traces: PyTorch's memory snapshots, logs of RMM, traces of
+// Package importer turns recordings of other tools into traces: PyTorch's memory snapshots and profiles, logs of RMM, traces of
 // STAlloc, the CSV of minimalloc, and a plain CSV for everything else. It detects the format from the content. Input
 // that is compressed by gzip is decompressed.
 //
@@ -20,6 +20,16 @@
 // and size, in any order, and optionally alignment, offset, hint and gaps (src/converter.cc of google/minimalloc). A
 // unit of time becomes a nanosecond, the id a tag, the offset an address. Hints are ignored, and gaps count as occupied.
 // If one buffer ends when another begins, it is freed before the other is allocated.
+//
+// # Profiles
+//
+// The JSON that torch.profiler exports (Kineto's, in Chrome's Trace Event Format) of a run with profile_memory=True. Its instants
+// [memory] have Device Type (0 the host, 1 a GPU), Device Id, Addr, Bytes, which are negative in a free, and Total Allocated;
+// [OutOfMemory] becomes an oom row (output_json.cpp of pytorch/kineto, torch/csrc/autograd/profiler_kineto.cpp). Times are microseconds after
+// baseTimeNanoseconds. Bytes are those of blocks, which PyTorch rounds up; segments, streams and pools are not in a profile. What was
+// allocated before it began shows in frees and in the first total: it becomes rows tagged preexisting. Operators and Python functions that
+// run at the time of an event on its thread are its stack. Annotations become two marks, as in PyTorch's histories: NAME START and NAME END.
+// A profile without memory of a GPU gives that of the host.
 //
 // # Plain CSV
 //

@@ -104,6 +104,8 @@ func (i *Input) read(out *trace.Writer, warn func(string)) error {
 		return t.run(t.minimalloc)
 	case Plain:
 		return t.run(t.plain)
+	case Kineto:
+		return t.run(func() error { return t.kineto(i.src) })
 	case Parquet:
 		return errors.New("already Parquet: a gm trace needs no import")
 	}

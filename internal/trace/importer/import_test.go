@@ -190,6 +190,34 @@ func TestImport(t *testing.T) {
 			"5 alloc 1 100 level=driver\n6 alloc 2 7\n7 alloc 3 8", nil,
 		},
 		{"plain, no rows", "time_ns,op,id,size", "csv x", 1, "", nil},
+		{
+			"profile", profileOf(
+				`{"ph": "X", "cat": "user_annotation", "name": "warm-up", "pid": 1, "tid": 7, "ts": 9, "dur": 0.5}`,
+				move(7, "30.5", -256, 0x20, 1024, 1, 1), // first allocated before, then freed
+				move(7, "11.25", 512, 0x10, 1792, 1, 0),
+				move(7, "12", 64, 0x10, 64, 0, -1), // of the host
+				move(8, "20", -512, 0x10, 1280, 1, 0),
+				`{"ph": "X", "cat": "python_function", "name": "a.py(3): f", "pid": 1, "tid": 7, "ts": 10, "dur": 5}`,
+				`{"ph": "X", "cat": "cpu_op", "name": "aten::empty", "pid": 1, "tid": 7, "ts": 11, "dur": 1}`,
+				`{"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 1.5, "dur": 1}`,
+				strings.Replace(move(7, "31", 1024, 0, 0, 1, 1), "[memory]", "[OutOfMemory]", 1)),
+			"pytorch profile x", 512,
+			`1009000 alloc 1 1280 tag=preexisting
+1009000 alloc 2 1024 device=1 tag=preexisting
+1009000 alloc 3 256 addr=32 device=1 tag=preexisting
+1009000 mark 0 0 tag=warm-up START
+1009500 mark 0 0 tag=warm-up END
+1011250 alloc 4 512 addr=16 thread=7 stack=f (a.py:3);aten::empty
+1020000 free 4 512 addr=16 thread=8
+1030500 free 3 256 addr=32 device=1 thread=7
+1031000 oom 0 1024 device=1 thread=7`,
+			nil,
+		},
+		{
+			"profile of the host", profileOf(move(1, "1", 64, 0x10, 64, 0, -1), move(1, "2", -64, 0x10, 0, 0, -1)), "pytorch profile x", 512,
+			"1001000 alloc 1 64 addr=16 thread=1\n1002000 free 1 64 addr=16 thread=1",
+			[]string{"the profile has no memory of a GPU: device 0 is the host's"},
+		},
 		{"snapshot", "(dS'device_traces'\n(l(l(dS'action'\nS'snapshot'\nsS'time_us'\nI3\nsaas.", "pytorch snapshot x", 512, "3000 snapshot 0 0", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -223,10 +251,22 @@ func otherChecksum(t *testing.T, text string) string {
 	return string(file)
 }
 
+// profileOf returns a profile with events.
+func profileOf(events ...string) string {
+	return `{"schemaVersion": 1, "deviceProperties": [], "baseTimeNanoseconds": 1000000, "traceEvents": [` + strings.Join(events, ",") + "]}\n"
+}
+
+// move returns an event of a profile about memory.
+func move(thread int, us string, bytes int64, addr uint64, total int64, kind, device int) string {
+	return fmt.Sprintf(`{"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]", "pid": 1, "tid": %d, "ts": %s, "args": `+
+		`{"Total Allocated": %d, "Bytes": %d, "Device Id": %d, "Device Type": %d, "Addr": %d, "Ev Idx": 0}}`, thread, us, total, bytes, device, kind, addr)
+}
+
 func TestImportErrors(t *testing.T) {
 	const rmm = "Thread,Time,Action,Pointer,Size,Stream\n"
 	const mm = "id,lower,upper,size\n"
 	const plain = "time_ns,op,id,size\n"
+	allocated := move(1, "1", 64, 16, 64, 1, 0)
 	for _, c := range []struct{ name, in, want string }{
 		{"empty", "", "x: is empty"},
 		{"blank", "\n\n", `x: blank, not a recording: expected a gm trace (Parquet), a PyTorch memory snapshot`},
@@ -235,7 +275,7 @@ func TestImportErrors(t *testing.T) {
 		{"program", "\x7fELF\x00\x00", "x: a program, not a recording"},
 		{"binary", "\x01\x02\xff", "x: binary data that begin with the bytes 01 02 ff, not a recording"},
 		{"zip", "PK\x03\x04xyz", "x: a zip file, such as torch.save writes, not a recording"},
-		{"json", " {\"a\": 1}", "x: JSON, such as torch.profiler exports, not a recording"},
+		{"json", " {\"a\": 1}", "x: JSON, but no profile of torch.profiler, not a recording"},
 		{"html", "<!DOCTYPE html>", "x: HTML or XML, not a recording"},
 		{"zstd", "\x28\xb5\x2f\xfd\x00", "x: compressed by zstd (only gzip is unpacked), not a recording"},
 		{"parquet", "PAR1xxxxPAR1", "x: already Parquet: a gm trace needs no import"},
@@ -244,6 +284,27 @@ func TestImportErrors(t *testing.T) {
 		{"gzip of gzip", string(packed(t, string(packed(t, mm)))), "x: compressed twice by gzip, not a recording"},
 		{"long line", mm + strings.Repeat("1", 2<<20), "x: line 2: longer than 1048576 bytes"},
 		{"pickle", "\x80\x04cos\nsystem\n)R.", "x: read snapshot: pickle: byte 14: refused: the pickle calls os.system"},
+
+		{"profile without memory", profileOf(), "x: a profile without memory: record it with torch.profiler.profile(profile_memory=True)"},
+		{"profile, cut", profileOf(allocated)[:200], "x: profile: event 0: unexpected EOF"},
+		{"profile, cut between events", strings.TrimSuffix(profileOf(allocated), "]}\n"), "x: profile: byte"},
+		{"profile, cut in the head", `{"deviceProperties": [{"id": 0`, "x: profile: deviceProperties: unexpected EOF"},
+		{"profile and more", profileOf(allocated) + "{}", "more after the end of the profile"},
+		{"profile, events no list", `{"traceEvents": 5}`, "x: profile: byte"},
+		{"profile, an event no object", profileOf("7"), "x: profile: event 0: json: cannot unmarshal number"},
+		{"profile, name a number", profileOf(allocated, `{"name": 7}`), "x: profile: event 1: json: cannot unmarshal number"},
+		{"profile, bytes a text", profileOf(strings.Replace(allocated, `"Bytes": 64`, `"Bytes": "64"`, 1)), "x: profile: event 0: [memory]: json: cannot"},
+		{"profile, bytes 1e400", profileOf(strings.Replace(allocated, `"Bytes": 64`, `"Bytes": 1e400`, 1)), "x: profile: event 0: [memory]: json: cannot"},
+		{"profile, many bytes", profileOf(move(1, "1", 1<<60, 16, 0, 1, 0)), "x: profile: event 0: [memory] of 1152921504606846976 bytes, expected at most"},
+		{"profile, min bytes", profileOf(move(1, "1", -1<<63, 16, 0, 1, 0)), "x: profile: event 0: [memory] of -9223372036854775808 bytes, expected"},
+		{"profile, no bytes", profileOf(strings.Replace(allocated, `"Bytes"`, `"bites"`, 1)), "x: profile: event 0: [memory] has no Bytes or no Device Type"},
+		{"profile, no args", profileOf(`{"ph": "i", "name": "[memory]", "ts": 1}`), "x: profile: event 0: [memory] has no arguments"},
+		{"profile, address", profileOf(strings.Replace(allocated, `"Addr": 16`, `"Addr": -16`, 1)), "x: profile: event 0: [memory]: json: cannot"},
+		{"profile, device", profileOf(move(1, "1", 64, 16, 0, 1, 1024)), "x: profile: event 0: [memory] on device 1024, expected 0 to 1023"},
+		{"profile, time", profileOf(move(1, "1e30", 64, 16, 0, 1, 0)), "x: profile: event 0: ts: 1e30 is out of range"},
+		{"profile, time before 1970", profileOf(move(1, "-1001", 64, 16, 0, 1, 0)), "x: time -1001000 ns after 1000000 ns is out of range"},
+		{"profile, base", `{"baseTimeNanoseconds": -1, "traceEvents": [` + allocated + `]}`, "x: profile: baseTimeNanoseconds is -1, expected 0 to"},
+		{"profile, deep", `{"traceEvents": [` + strings.Repeat("[", 20000), "x: profile: event 0: "},
 
 		{"rmm time", rmm + "1,25:00:00,allocate,0x1,1,0\n", `x: line 2: time is "25:00:00", expected hh:mm:ss.ffffff`},
 		{"rmm time 2", rmm + "1,99999999999999999999,allocate,0x1,1,0\n", "x: line 2: time is"},
@@ -299,23 +360,26 @@ func TestImportErrors(t *testing.T) {
 
 func TestDetect(t *testing.T) {
 	for head, want := range map[string]Format{
-		"":                                Unknown,
-		"x":                               Unknown,
-		"PAR1":                            Parquet,
-		"\x80\x05\x95":                    Snapshot,
-		"}q\x00(U":                        Snapshot,
-		"]q\x00.":                         Snapshot,
-		"(lp0\n":                          Snapshot,
-		"{\"a\": 1}":                      Unknown,
-		"1 0x1 2 3\n":                     STAlloc,
-		"1 0x1 2\n":                       Unknown,
-		"a->b Layer : F-start\n0 1 2 3\n": STAlloc,
-		"Iteration Index : 3\n":           Unknown,
-		"SIZE,buffer_id,START,upper":      MiniMalloc,
-		"op,size,time_ns,id\r\n":          Plain,
-		"1,00:00:00,free,0x1,5,0":         RMM,
-		"1,00:00:00,grab,0x1,5,0":         Unknown,
-		strings.Repeat("x", detectBytes):  Unknown,
+		"":                      Unknown,
+		"x":                     Unknown,
+		"PAR1":                  Parquet,
+		"\x80\x05\x95":          Snapshot,
+		"}q\x00(U":              Snapshot,
+		"]q\x00.":               Snapshot,
+		"(lp0\n":                Snapshot,
+		"{\"a\": 1}":            Unknown,
+		"\n{\"traceEvents\": [": Kineto,
+		"{\"schemaVersion\": 1, \"deviceProperties\": [": Kineto,
+		"[{\"traceEvents\": [":                           Unknown,
+		"1 0x1 2 3\n":                                    STAlloc,
+		"1 0x1 2\n":                                      Unknown,
+		"a->b Layer : F-start\n0 1 2 3\n":                STAlloc,
+		"Iteration Index : 3\n":                          Unknown,
+		"SIZE,buffer_id,START,upper":                     MiniMalloc,
+		"op,size,time_ns,id\r\n":                         Plain,
+		"1,00:00:00,free,0x1,5,0":                        RMM,
+		"1,00:00:00,grab,0x1,5,0":                        Unknown,
+		strings.Repeat("x", detectBytes):                 Unknown,
 	} {
 		if got := Detect([]byte(head)); got != want {
 			t.Errorf("%.40q is %v, want %v", head, got, want)
@@ -375,6 +439,7 @@ func FuzzImport(f *testing.F) {
 		"Iteration Index : 0\n1 0x7f1e41329c00 512 0\nmicro-batch : F\n0 0x7f1e41329c00 512 0\n",
 		"id,lower,upper,size\nb1,0,10,100\nb2,10,20,200\n",
 		"size,end,begin,buffer,alignment,offset,gaps\n64,4,2,x,32,128,3-4\n",
+		profileOf(move(1, "1", 64, 16, 64, 1, 0), `{"ph": "X", "cat": "cpu_op", "name": "a", "tid": 1, "ts": 0, "dur": 9}`, move(1, "2", -64, 16, 0, 1, 0)),
 		"time_ns,op,id,size,stack\n5,alloc,a,100,\"a;b,c\"\n6,free_requested,a,100,\n6,free_completed,a,100,\n",
 	} {
 		f.Add([]byte(seed))

@@ -14,7 +14,7 @@ func unknown(head []byte) error {
 	if len(head) == 0 {
 		return errors.New("is empty")
 	}
-	return fmt.Errorf("%s, not a recording: expected a gm trace (Parquet), a PyTorch memory snapshot, an RMM log, an STAlloc trace, or a CSV with"+
+	return fmt.Errorf("%s, not a recording: expected a gm trace (Parquet), a PyTorch memory snapshot, a profile of torch.profiler (JSON), an RMM log, an STAlloc trace, or a CSV with"+
 		" the columns id, lower, upper and size or time_ns, op, id and size", looks(head))
 }
 
@@ -43,7 +43,7 @@ func looks(head []byte) string {
 	case line == "":
 		return "blank"
 	case strings.HasPrefix(line, "{"), strings.HasPrefix(line, "["):
-		return "JSON, such as torch.profiler exports"
+		return "JSON, but no profile of torch.profiler"
 	case strings.HasPrefix(line, "<"):
 		return "HTML or XML"
 	}
