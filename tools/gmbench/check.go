@@ -10,7 +10,6 @@ import (
 	"gm/internal/bench"
 	"gm/internal/bench/replay"
 	"gm/internal/cli"
-	"gm/internal/report"
 	"gm/internal/torch/allocconf"
 	"gm/internal/units"
 )
@@ -21,6 +20,8 @@ type checkCmd struct {
 	Peak     *growth `placeholder:"+5%|+SIZE" help:"How much the peak of live bytes of a GPU may grow. +5% by default, if --reserved is not given."`
 	Reserved *growth `placeholder:"+5%|+SIZE" help:"How much the memory that PyTorch's allocator reserves for it, with the recorded settings, may grow."`
 	JSON     bool    `name:"json" help:"Print JSON."`
+	Markdown bool    `help:"Print a table in Markdown, for the page of a continuous integration."`
+	JUnit    string  `name:"junit" placeholder:"FILE" help:"Write the results as JUnit's XML as well."`
 }
 
 // Help implements kong.HelpProvider.
@@ -79,10 +80,13 @@ func (cmd *checkCmd) Run(c *cli.Context) error {
 	if cmd.Before == "-" && cmd.After == "-" {
 		return cli.Usage("only one of the traces can be standard input")
 	}
+	if cmd.JSON && cmd.Markdown {
+		return cli.Usage("give one of --json and --markdown")
+	}
 	if cmd.Peak == nil && cmd.Reserved == nil {
 		cmd.Peak = &growth{share: 0.05, text: "+5%"}
 	}
-	if err := cli.CheckFiles([]string{cmd.Before, cmd.After}, nil); err != nil {
+	if err := cli.CheckFiles([]string{cmd.Before, cmd.After}, []string{cmd.JUnit}); err != nil {
 		return err
 	}
 	before, err := load(c, []string{cmd.Before})
@@ -97,12 +101,7 @@ func (cmd *checkCmd) Run(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if cmd.JSON {
-		err = cli.WriteJSON(c.Out, all)
-	} else {
-		err = checkTable(all).Write(c.Out)
-	}
-	return errors.Join(err, tooMuch(all))
+	return errors.Join(cmd.print(c, all), tooMuch(all))
 }
 
 // compare compares the programs of each GPU.
@@ -158,18 +157,6 @@ func reserved(c *cli.Context, p *replay.Program) (int64, error) {
 	return rows[0].PeakReserved, nil
 }
 
-func checkTable(all []checked) *report.Table {
-	t := &report.Table{Titles: []string{"device", "", "before", "after", "change", "allowed", "result"}}
-	for _, r := range all {
-		result := "ok"
-		if !r.OK {
-			result = "too much"
-		}
-		t.Add(strconv.Itoa(int(r.Device)), r.What, units.Bytes(r.Before).String(), units.Bytes(r.After).String(), r.change(), r.allowed, result)
-	}
-	return t
-}
-
 // change returns by how much the size changed, as a share of it.
 func (r *checked) change() string {
 	if r.Before == 0 {
@@ -183,10 +170,15 @@ func tooMuch(all []checked) error {
 	var errs []error
 	for _, r := range all {
 		if !r.OK {
-			what := map[string]string{"peak": "the peak of live bytes", "reserved": "what PyTorch reserves"}[r.What]
-			errs = append(errs, fmt.Errorf("device %d: %s grew from %s to %s (%s), and %s is allowed: at most %s",
-				r.Device, what, units.Bytes(r.Before), units.Bytes(r.After), r.change(), r.allowed, units.Bytes(r.Most)))
+			errs = append(errs, errors.New(r.reason()))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// reason says what grew by more than is allowed.
+func (r *checked) reason() string {
+	what := map[string]string{"peak": "the peak of live bytes", "reserved": "what PyTorch reserves"}[r.What]
+	return fmt.Sprintf("device %d: %s grew from %s to %s (%s), and %s is allowed: at most %s",
+		r.Device, what, units.Bytes(r.Before), units.Bytes(r.After), r.change(), r.allowed, units.Bytes(r.Most))
 }
