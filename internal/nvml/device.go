@@ -16,6 +16,8 @@ type Device struct {
 	handle   handle
 	memory   memoryCall
 	listing  bool // the library can list processes
+	drawing  bool // also those that draw
+	rating   bool // it knows how busy the device is
 	counting bool // it can read counters
 }
 
@@ -25,6 +27,8 @@ type handle interface {
 	GetMemoryInfo() (nvml.Memory, nvml.Return)
 	GetMemoryInfo_v2() (nvml.Memory_v2, nvml.Return)
 	GetComputeRunningProcesses() ([]nvml.ProcessInfo, nvml.Return)
+	GetGraphicsRunningProcesses() ([]nvml.ProcessInfo, nvml.Return)
+	GetUtilizationRates() (nvml.Utilization, nvml.Return)
 	GetFieldValues(values []nvml.FieldValue) nvml.Return
 }
 
@@ -48,6 +52,9 @@ func (l *Library) device(uuid string, h handle) (*Device, error) {
 	}
 	d.listing = l.has("nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2",
 		"nvmlDeviceGetComputeRunningProcesses")
+	d.drawing = l.has("nvmlDeviceGetGraphicsRunningProcesses_v3", "nvmlDeviceGetGraphicsRunningProcesses_v2",
+		"nvmlDeviceGetGraphicsRunningProcesses")
+	d.rating = l.has("nvmlDeviceGetUtilizationRates")
 	d.counting = l.has("nvmlDeviceGetFieldValues")
 	var err error
 	d.memory, d.Total, err = l.memoryOf(h)

@@ -21,6 +21,8 @@ type scripted struct {
 	reserved  uint64
 	list      nvml.Return
 	processes []nvml.ProcessInfo
+	drawing   []nvml.ProcessInfo
+	busy      nvml.Return
 	width     nvml.ValueType // of the counters
 	counting  nvml.Return
 	passed    map[uint32]uint64 // by field
@@ -81,6 +83,14 @@ func (s *scripted) GetComputeRunningProcesses() ([]nvml.ProcessInfo, nvml.Return
 	return s.processes, s.list
 }
 
+func (s *scripted) GetGraphicsRunningProcesses() ([]nvml.ProcessInfo, nvml.Return) {
+	return s.drawing, s.list
+}
+
+func (s *scripted) GetUtilizationRates() (nvml.Utilization, nvml.Return) {
+	return nvml.Utilization{Gpu: 42}, s.busy
+}
+
 // open starts a library on the driver and returns its GPU.
 func open(t *testing.T, s *scripted) *Device {
 	t.Helper()
@@ -129,6 +139,39 @@ func TestOpen(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Error(err)
 	}
+}
+
+func TestProcesses(t *testing.T) {
+	compute := []nvml.ProcessInfo{{Pid: 7, UsedGpuMemory: 10}, {Pid: 8, UsedGpuMemory: 100}, {Pid: 7, UsedGpuMemory: 30}, {Pid: 9, UsedGpuMemory: 1<<64 - 1}}
+	drawing := []nvml.ProcessInfo{{Pid: 7, UsedGpuMemory: 40}, {Pid: 6, UsedGpuMemory: 40}}
+	for name, c := range map[string]struct {
+		gpu  scripted
+		want []Process
+	}{
+		"both":            {scripted{processes: compute, drawing: drawing}, []Process{{8, 100}, {6, 40}, {7, 40}, {9, -1}}},
+		"none":            {scripted{}, nil},
+		"compute alone":   {scripted{processes: compute, drawing: drawing, missing: graphics}, []Process{{8, 100}, {7, 40}, {9, -1}}},
+		"of another user": {scripted{processes: compute[3:]}, []Process{{9, -1}}},
+	} {
+		if got, err := open(t, &c.gpu).Processes(); err != nil || !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, %v, want %v", name, got, err, c.want)
+		}
+	}
+	if got, err := open(t, &scripted{list: nvml.ERROR_NO_PERMISSION}).Processes(); err == nil {
+		t.Errorf("without permission: %v", got)
+	}
+	if busy, known := open(t, &scripted{}).Busy(); busy != 42 || !known {
+		t.Errorf("busy %d, %v", busy, known)
+	}
+	for _, s := range []*scripted{{busy: nvml.ERROR_NOT_SUPPORTED}, {missing: []string{"nvmlDeviceGetUtilizationRates"}}} {
+		if _, known := open(t, s).Busy(); known {
+			t.Errorf("%v: how busy it is is known", s.busy)
+		}
+	}
+}
+
+var graphics = []string{
+	"nvmlDeviceGetGraphicsRunningProcesses_v3", "nvmlDeviceGetGraphicsRunningProcesses_v2", "nvmlDeviceGetGraphicsRunningProcesses",
 }
 
 func TestUsed(t *testing.T) {

@@ -14,7 +14,7 @@ type grammar struct {
 	Run     runCmd     `cmd:"" help:"Run a program and record what it does with GPU memory."`
 	Recover recoverCmd `cmd:"" help:"Write the traces of a gmtrace run that was killed or could not write them."`
 	Import  importCmd  `cmd:"" help:"Turn a PyTorch memory snapshot, or another allocator's log, into a trace."`
-	Top     topCmd     `cmd:"" help:"Show what is live in the GPU memory of a running program."`
+	Top     topCmd     `cmd:"" help:"Show what is live in the GPU memory of a running program, or who uses the GPUs."`
 	Synth   synthCmd   `cmd:"" help:"Generate the trace of training a transformer from its shape."`
 	Show    showCmd    `cmd:"" help:"Summarize a trace: its peak and what is live then, streams, sizes, iterations; as text, a profile for pprof or a picture."`
 	WhyOOM  whyOOMCmd  `cmd:"" name:"why-oom" help:"Say why a program ran out of GPU memory: full, fragmented or limited; who held the memory, and what would have helped."`

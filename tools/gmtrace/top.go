@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"strconv"
 
@@ -22,7 +24,8 @@ type topCmd struct {
 
 // Help implements kong.HelpProvider.
 func (cmd *topCmd) Help() string {
-	return "Shows the live GPU memory of a program that gmtrace run captures, now and at its peak, by stack, stream and kind.\n\n" +
+	return "Shows the live GPU memory of a program that gmtrace run captures, now and at its peak, by stack, stream and kind. " +
+		"If no capture is running, it shows what NVML knows of all processes on the GPUs, and which of them gm serves.\n\n" +
 		"Example: gmtrace run -o job.parquet --stacks python -- python train.py & gmtrace top\n\n" +
 		"Example: gmtrace top --run -- python train.py\n\n" +
 		"Keys: tab and the arrows choose the process; k, s and t show stacks, streams and tags; q quits. " +
@@ -39,7 +42,9 @@ func (cmd *topCmd) Run(c *cli.Context) error {
 		return err
 	}
 	found, err := top.Find(c, pid)
-	if err != nil {
+	if errors.Is(err, top.ErrNone) {
+		return cmd.machine(c, err)
+	} else if err != nil {
 		return err
 	}
 	v := top.New(c, found.Folder)
@@ -49,6 +54,22 @@ func (cmd *topCmd) Run(c *cli.Context) error {
 		return cli.WriteJSON(c.Out, found.View)
 	}
 	if cmd.Once || !isTerminal(c.Out) {
+		return v.Print()
+	}
+	return v.Watch()
+}
+
+// machine shows all processes on the GPUs. none says that no capture is running.
+func (cmd *topCmd) machine(c *cli.Context, none error) (err error) {
+	v, err := top.OpenMachine(c)
+	if err != nil {
+		return fmt.Errorf("%w; other processes are not known: %w", none, err)
+	}
+	defer func() { err = errors.Join(err, v.Close()) }()
+	switch {
+	case cmd.JSON:
+		return cli.WriteJSON(c.Out, v.Read())
+	case cmd.Once || !isTerminal(c.Out):
 		return v.Print()
 	}
 	return v.Watch()

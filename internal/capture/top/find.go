@@ -21,6 +21,9 @@ type Capture struct {
 	View   *live.View
 }
 
+// ErrNone means that no capture is running.
+var ErrNone = errors.New("no capture is running")
+
 // Find returns the capture that records process pid, or with 0 the only running capture. If there are several, it lists them and fails.
 func Find(c *cli.Context, pid int) (Capture, error) {
 	all := Captures(append(environOf(pid, "TMPDIR"), command.TempDir()))
@@ -29,7 +32,7 @@ func Find(c *cli.Context, pid int) (Capture, error) {
 	}
 	switch len(all) {
 	case 0:
-		return Capture{}, fmt.Errorf("no capture is running in %s: start one with gmtrace run, or gmtrace top --run", command.TempDir())
+		return Capture{}, fmt.Errorf("%w in %s: start one with gmtrace run, or gmtrace top --run", ErrNone, command.TempDir())
 	case 1:
 		return all[0], nil
 	}

@@ -6,6 +6,7 @@
 //	tables.go   its tables
 //	screen.go   the terminal, and its keys
 //	program.go  a program that runs below the page
+//	machine.go  all processes on the GPUs, without a capture
 package top
 
 import (

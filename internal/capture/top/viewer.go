@@ -56,20 +56,24 @@ func (v *Viewer) Chosen() *live.Process {
 
 // Print prints the page as plain text.
 func (v *Viewer) Print() error {
-	width := plainWidth
-	if f, ok := v.c.Out.(*os.File); ok {
-		if columns, _, err := term.GetSize(int(f.Fd())); err == nil && columns > 0 {
-			width = columns
-		}
-	}
 	p := v.page
 	p.keys, p.output = "", nil
 	var text strings.Builder
-	for _, line := range p.lines(width, plainHeight) {
+	for _, line := range p.lines(plainWidthOf(v.c.Out), plainHeight) {
 		text.WriteString(strings.TrimRight(line.text, " ") + "\n")
 	}
 	_, err := io.WriteString(v.c.Out, text.String())
 	return err
+}
+
+// plainWidthOf returns the characters of a line of plain text.
+func plainWidthOf(out io.Writer) int {
+	if f, ok := out.(*os.File); ok {
+		if columns, _, err := term.GetSize(int(f.Fd())); err == nil && columns > 0 {
+			return columns
+		}
+	}
+	return plainWidth
 }
 
 // news is the answer of a capture.
