@@ -173,7 +173,7 @@ func useWhyOOM(t *testing.T, rng *rand.Rand, file string, o *overview.Overview) 
 
 func useExport(_ *testing.T, rng *rand.Rand, file string, _ *overview.Overview) error {
 	format := []exporter.Format{exporter.Pickle, exporter.CSV, exporter.RMM, exporter.STAlloc, exporter.Perfetto, exporter.Tensors}[rng.IntN(6)]
-	return exporter.Export(func() (*trace.Reader, error) { return trace.Open(file) }, format, io.Discard, func(string) {})
+	return exporter.Export(func() (*trace.Reader, error) { return trace.Open(file) }, nil, format, io.Discard, func(string) {})
 }
 
 // usePlan lays a trace out; the plan passes the checker.

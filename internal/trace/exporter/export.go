@@ -13,6 +13,7 @@ import (
 
 	"gm/formats/column"
 	"gm/formats/trace"
+	"gm/internal/trace/importer"
 	"gm/internal/trace/tags"
 )
 
@@ -47,13 +48,13 @@ func FormatOf(name string) Format {
 // Binary reports whether the format is unfit for a terminal.
 func (f Format) Binary() bool { return f == Pickle || f == Tensors }
 
-// Export writes a trace to out. It reads the trace up to four times, and for a snapshot once more per GPU, each time with a new reader
+// Export writes a trace to out, in Perfetto's format together with what ran in a profile of torch.profiler, unless that is nil. It reads the trace up to four times, and for a snapshot once more per GPU, each time with a new reader
 // from open. It calls warn with one line for each kind of thing that the format cannot represent. Its memory grows with the live
 // blocks, the distinct stacks and, for a snapshot, with the marks and the distinct addresses of a trace without segments. Tags need what
 // [tags.Derive] says, and a table of tensors 16 bytes for each allocation.
-func Export(open func() (*trace.Reader, error), f Format, out io.Writer, warn func(string)) error {
+func Export(open func() (*trace.Reader, error), profile *importer.Input, f Format, out io.Writer, warn func(string)) error {
 	w := bufio.NewWriterSize(out, 1<<20)
-	x := &export{open: open, out: w, warn: warn}
+	x := &export{open: open, profile: profile, out: w, warn: warn}
 	write, known := map[Format]func() error{
 		Pickle: x.pickle, CSV: x.csv, RMM: x.rmm, STAlloc: x.stalloc, Perfetto: x.perfetto, Tensors: x.tensors,
 	}[f]
@@ -68,10 +69,11 @@ func Export(open func() (*trace.Reader, error), f Format, out io.Writer, warn fu
 
 // export is the state of an export.
 type export struct {
-	open func() (*trace.Reader, error)
-	out  *bufio.Writer
-	warn func(string)
-	left map[string]int // number of things that were left out, by kind
+	open    func() (*trace.Reader, error)
+	profile *importer.Input
+	out     *bufio.Writer
+	warn    func(string)
+	left    map[string]int // number of things that were left out, by kind
 }
 
 // each reads the trace once and calls visit with each row.

@@ -27,7 +27,7 @@ func (f file) open() (*trace.Reader, error) {
 func (f file) written(t testing.TB, as Format) (out []byte, warnings []string) {
 	t.Helper()
 	var b bytes.Buffer
-	if err := Export(f.open, as, &b, func(s string) { warnings = append(warnings, s) }); err != nil {
+	if err := Export(f.open, nil, as, &b, func(s string) { warnings = append(warnings, s) }); err != nil {
 		t.Fatal(err)
 	}
 	return b.Bytes(), warnings

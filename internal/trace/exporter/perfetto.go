@@ -71,6 +71,9 @@ func (x *export) perfetto() error {
 	for _, device := range s.used() {
 		t.finish(t.devices[device])
 	}
+	if err := t.spans(); err != nil {
+		return err
+	}
 	fmt.Fprintf(x.out, "\n],\"otherData\":{\"source\":%s,\"start_ns\":\"%d\",\"smallest_block\":\"%d\"}}\n", quote(s.meta.Source), s.start, t.least)
 	return nil
 }

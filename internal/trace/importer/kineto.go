@@ -12,7 +12,8 @@ import (
 
 // kineto is a profile of torch.profiler, as far as it is about memory. Its events are in no order of time.
 type kineto struct {
-	base    int64 // ns since the Unix epoch, to which all times are relative
+	take    func(*kinetoEvent) error // what is done with an event
+	base    int64                    // ns since the Unix epoch, to which all times are relative; before the events in what PyTorch writes
 	devices []kinetoDevice
 	rank    kinetoRank
 	moves   []kinetoMove
@@ -125,7 +126,7 @@ func (k *kineto) events(d *kinetoDecoder) error {
 		var e kinetoEvent
 		err := d.Decode(&e)
 		if err == nil {
-			err = k.event(&e)
+			err = k.take(&e)
 		}
 		if err == nil {
 			err = k.full()

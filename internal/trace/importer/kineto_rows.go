@@ -25,6 +25,7 @@ const kinetoAlignment = 512
 // kineto imports a profile of torch.profiler.
 func (t *text) kineto(src io.Reader) error {
 	k := &kineto{}
+	k.take = k.event
 	if err := k.read(src); err != nil {
 		return fmt.Errorf("profile: %w", err)
 	}
