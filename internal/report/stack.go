@@ -81,6 +81,9 @@ func telling(frames []frame) []frame {
 	return frames
 }
 
+// Plumbing reports whether a frame "name (file:line)" only leads from one module of PyTorch to another, or into its allocator.
+func Plumbing(text string) bool { return parseFrame(text).plumbing() }
+
 func (f frame) native() bool { return f.file == "" }
 
 func (f frame) plumbing() bool {

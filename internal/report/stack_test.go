@@ -39,6 +39,17 @@ func TestStack(t *testing.T) {
 	}
 }
 
+func TestPlumbing(t *testing.T) {
+	for text, want := range map[string]bool{
+		"_call_impl (/usr/lib/python3.12/site-packages/torch/nn/modules/module.py:1790)": true, "c10::cuda::Native::malloc(void**) (??:0)": true,
+		"forward (/home/user/module.py:12)": false, "forward (torch/nn/modules/linear.py:134)": false, "": false,
+	} {
+		if got := Plumbing(text); got != want {
+			t.Errorf("%q: %v", text, got)
+		}
+	}
+}
+
 func FuzzStack(f *testing.F) {
 	f.Add("a (b.py:1);c (??:0)", 20)
 	f.Add(";;", 0)
