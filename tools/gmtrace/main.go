@@ -17,6 +17,7 @@ type grammar struct {
 	Top     topCmd     `cmd:"" help:"Show what is live in the GPU memory of a running program, or who uses the GPUs."`
 	Synth   synthCmd   `cmd:"" help:"Generate the trace of training a transformer from its shape."`
 	Show    showCmd    `cmd:"" help:"Summarize a trace: its peak and what is live then, streams, sizes, iterations; as text, a profile for pprof or a picture."`
+	Page    pageCmd    `cmd:"" help:"Make a page for the browser: every tensor over time and at its address, its tag and its stack, and who holds the memory when."`
 	WhyOOM  whyOOMCmd  `cmd:"" name:"why-oom" help:"Say why a program ran out of GPU memory: full, fragmented or limited; who held the memory, and what would have helped."`
 	Diff    diffCmd    `cmd:"" help:"Compare two traces, or two iterations of one trace, and find leaks."`
 	Export  exportCmd  `cmd:"" help:"Convert a trace for other tools: PyTorch snapshot, CSV, RMM log, STAlloc text, Perfetto, a table of tensors with their tags."`

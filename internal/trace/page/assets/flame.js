@@ -1,0 +1,129 @@
+// Flame is a flame graph of what lives at the moment, the outermost frame at the top.
+class Flame {
+	constructor(viewer, box) {
+		this.viewer = viewer;
+		this.box = box;
+		this.canvas = box.querySelector("canvas");
+		this.tip = box.querySelector(".tip");
+		this.canvas.onpointermove = event => this.point(event);
+		this.canvas.onpointerleave = () => { this.tip.hidden = true; };
+		this.canvas.onclick = event => this.pick(event);
+		new ResizeObserver(() => this.draw()).observe(box);
+	}
+
+	// show adds up the stacks of what lives at the moment.
+	show() {
+		const { tensors, moment } = this.viewer, stacks = new Map();
+		for (const i of tensors.alive(moment)) {
+			const kind = tensors.kinds[i], key = tensors.stack(i).frames.length ? tensors.kind.stack[kind] : tensors.kind.label[kind] + " " + tensors.sizes[i];
+			const stack = stacks.get(key) || { bytes: 0, tensor: i };
+			stack.bytes += tensors.sizes[i];
+			stacks.set(key, stack);
+		}
+		this.root = { name: "all", bytes: 0, children: new Map() };
+		for (const { bytes: size, tensor } of stacks.values()) {
+			const frames = tensors.stacked ? this.telling(tensor) : [tensors.label(tensor).name, "blocks of " + bytes(tensors.sizes[tensor])];
+			if (!frames.length) frames.push("(no stack)", tensors.label(tensor).name);
+			let node = this.root;
+			node.bytes += size;
+			for (const name of frames) {
+				if (!node.children.has(name)) node.children.set(name, { name, bytes: 0, children: new Map() });
+				node = node.children.get(name);
+				node.bytes += size;
+			}
+		}
+		this.zoomed = this.root;
+		this.draw();
+	}
+
+	// telling returns the frames of a tensor's stack, the outermost first, without those that only lead from module to module.
+	telling(tensor) {
+		const { tensors } = this.viewer, { plumbing, frames } = tensors.meta, all = tensors.stack(tensor).frames.toReversed(), some = all.filter(f => !plumbing.includes(f));
+		return (some.length ? some : all).map(f => frames[f]);
+	}
+
+	// lay places the boxes of a node: a chain of frames that call only each other is one box.
+	lay(node, x, width, row) {
+		const frames = [node.name];
+		while (node.children.size === 1 && [...node.children.values()][0].bytes === node.bytes) {
+			node = [...node.children.values()][0];
+			frames.push(node.name);
+		}
+		this.boxes.push({ frames, node, x, width, row });
+		this.rows = Math.max(this.rows, row + 1);
+		let left = x;
+		for (const child of [...node.children.values()].sort((a, b) => b.bytes - a.bytes)) {
+			const wide = width * child.bytes / node.bytes;
+			if (wide >= 1.5) this.lay(child, left, wide, row + 1);
+			left += wide;
+		}
+	}
+
+	draw() {
+		const width = this.canvas.clientWidth, ratio = devicePixelRatio || 1, height = 19;
+		if (!this.root || !width) return;
+		this.boxes = [];
+		this.rows = 0;
+		this.lay(this.zoomed, 0, width, 0);
+		this.canvas.style.height = this.rows * height + "px";
+		[this.canvas.width, this.canvas.height] = [Math.round(width * ratio), Math.round(this.rows * height * ratio)];
+		const c = this.canvas.getContext("2d"), { colors } = this.viewer;
+		c.setTransform(ratio, 0, 0, ratio, 0, 0);
+		c.font = "12px system-ui, 'DejaVu Sans', sans-serif";
+		c.textBaseline = "middle";
+		const warm = getComputedStyle(document.documentElement);
+		for (const b of this.boxes) {
+			c.fillStyle = warm.getPropertyValue("--flame" + hash(b.frames.at(-1)) % 4);
+			c.fillRect(b.x, b.row * height, Math.max(b.width - 1, 1), height - 1);
+			if (b.width < 30) continue;
+			c.fillStyle = colors.ink;
+			c.fillText(fit(c, `${shortFrame(b.frames.at(-1))} ${bytes(b.node.bytes)}`, b.width - 8), b.x + 4, b.row * height + height / 2);
+		}
+	}
+
+	find(event) {
+		const rect = this.canvas.getBoundingClientRect(), x = event.clientX - rect.left, row = Math.floor((event.clientY - rect.top) / 19);
+		return this.boxes?.find(b => b.row === row && x >= b.x && x < b.x + b.width);
+	}
+
+	point(event) {
+		const box = this.find(event), rect = this.box.getBoundingClientRect();
+		this.tip.hidden = !box;
+		if (!box) return;
+		const share = (100 * box.node.bytes / this.root.bytes).toFixed(1), frames = box.frames.length > 12 ? [...box.frames.slice(0, 6), "…", ...box.frames.slice(-5)] : box.frames;
+		this.tip.replaceChildren(make("b", "", `${bytes(box.node.bytes)}, ${share}%`), ...frames.map(f => make("div", "", f)));
+		this.tip.style.left = clamp(event.clientX - rect.left + 12, 0, Math.max(0, rect.width - this.tip.offsetWidth)) + "px";
+		this.tip.style.top = event.clientY - rect.top + 16 + "px";
+	}
+
+	// pick widens a box and highlights its tensors; the box that is widest already gives back all.
+	pick(event) {
+		const box = this.find(event), { viewer } = this;
+		if (!box) return;
+		const { tensors } = viewer, back = box.row === 0, frame = box.frames.at(-1);
+		this.zoomed = back ? this.root : box.node;
+		this.draw();
+		if (back || !tensors.stacked) return viewer.highlight(null);
+		const number = tensors.meta.frames.indexOf(frame), has = tensors.meta.stacks.map(s => s.frames.includes(number));
+		viewer.highlight(Uint8Array.from(tensors.kind.stack, s => has[s]));
+	}
+}
+
+function hash(text) {
+	let h = 0;
+	for (let i = 0; i < text.length; i++) h = Math.imul(h, 31) + text.charCodeAt(i) >>> 0;
+	return h;
+}
+
+// shortFrame returns "name (/folder/file.py:12)" as "file.py:12 name".
+function shortFrame(frame) {
+	const parts = /^(.*) \((?:.*\/)?([^/]+:\d+)\)$/.exec(frame);
+	return parts && !parts[2].startsWith("??") ? `${parts[2]} ${parts[1]}` : frame.replace(/ \(\?\?:0\)$/, "");
+}
+
+function fit(c, text, width) {
+	if (c.measureText(text).width <= width) return text;
+	let n = Math.floor(text.length * width / c.measureText(text).width);
+	while (n > 0 && c.measureText(text.slice(0, n) + "…").width > width) n--;
+	return n > 0 ? text.slice(0, n) + "…" : "";
+}

@@ -1,0 +1,142 @@
+// tip says what the pointer is at.
+function tip(viewer, plot, p) {
+	const { tensors, hover } = viewer, element = plot.tip, lines = [];
+	if (hover.tensor >= 0) {
+		lines.push(make("b", "", bytes(tensors.sizes[hover.tensor]) + " " + tensors.label(hover.tensor).name));
+		lines.push(counted(tensors, hover.tensor) || tensors.stack(hover.tensor).short, life(tensors, hover.tensor));
+	} else {
+		lines.push(make("b", "", hover.tensor === idle ? "reserved, not in use" : "nothing"));
+	}
+	lines.push(`${moment(tensors, hover.position)}: ${bytes(tensors.live[hover.position])} live`);
+	if (plot.fill === "map") lines.push("0x" + tensors.address(hover.bytes).toString(16).split(".")[0]);
+	element.replaceChildren(...lines.map(l => make("div", "", l)));
+	element.hidden = false;
+	const width = element.offsetWidth, height = element.offsetHeight, f = plot.frame;
+	element.style.left = (p.x + 14 + width > f.width ? Math.max(0, p.x - 14 - width) : p.x + 14) + "px";
+	element.style.top = clamp(p.y - height - 10, 0, f.height) + "px";
+}
+
+const moment = (tensors, position) => `event ${position.toLocaleString("en")}, ${duration(tensors.ns(position))}`;
+
+function duration(ns) {
+	const [unit, name] = ns >= 1e9 ? [1e9, "s"] : ns >= 1e6 ? [1e6, "ms"] : [1e3, "µs"];
+	return (ns / unit).toPrecision(4).replace(/\.?0+$/, "") + " " + name;
+}
+
+// life says when a tensor lives.
+function life(tensors, i) {
+	const born = tensors.births[i] + 1, died = tensors.deaths[i], from = tensors.ns(born);
+	if (died === never) return `from event ${born.toLocaleString("en")}, ${duration(from)}, to the end`;
+	const end = tensors.ns(died + 1);
+	return `events ${born.toLocaleString("en")} to ${(died + 1).toLocaleString("en")}: ${duration(end - from)} from ${duration(from)} on`;
+}
+
+// counted says how many tensors a band stands for; "" for a tensor.
+function counted(tensors, i) {
+	const count = tensors.kind.count[tensors.kinds[i]];
+	return count > 1 ? `${count.toLocaleString("en")} small tensors, the most of this stretch` : "";
+}
+
+// describeTensor fills the card of the chosen tensor.
+function describeTensor(viewer) {
+	const { tensors, pinned } = viewer, card = viewer.element.querySelector(".tensor");
+	card.hidden = !pinned;
+	if (!pinned) return;
+	const i = pinned.tensor, label = tensors.label(i), kind = tensors.kinds[i], rows = [
+		["size", counted(tensors, i) ? `${exact(tensors.sizes[i])}: ${counted(tensors, i)}` : exact(tensors.sizes[i])],
+		["life", life(tensors, i)],
+		["tag", label.name + (label.rule ? ": " + label.rule : "")],
+		["stream", tensors.meta.streams[tensors.kind.stream[kind]] + (tensors.meta.pools[tensors.kind.pool[kind]] ? ", pool " + tensors.meta.pools[tensors.kind.pool[kind]] : "")],
+	];
+	if (tensors.spots[i]) rows.push(["address", "0x" + tensors.addresses[tensors.spots[i] - 1].toString(16)], ...neighbours(tensors, i, clamp(viewer.moment, tensors.births[i] + 1, tensors.deaths[i])));
+	const list = make("dl");
+	for (const [name, value] of rows) list.append(make("dt", "", name), make("dd", "", value));
+	const frames = tensors.frames(i);
+	const stack = frames.length ? make("ol", "frames", ...frames.map(f => make("li", "", f))) : make("p", "plain", "no stack was recorded");
+	card.replaceChildren(make("h4", "", `${bytes(tensors.sizes[i])} ${label.name}`), list, stack);
+	viewer.status.textContent = `${bytes(tensors.sizes[i])} ${label.name}, ${life(tensors, i)}, ${tensors.stack(i).short}`;
+}
+
+// neighbours describes what lies before and behind a tensor in memory.
+function neighbours(tensors, i, position) {
+	const address = j => tensors.addresses[tensors.spots[j] - 1], mine = address(i), end = mine + tensors.sizes[i];
+	let below = -1, above = -1;
+	for (const j of tensors.alive(position)) {
+		if (!tensors.spots[j] || j === i) continue;
+		if (address(j) < mine && (below < 0 || address(j) > address(below))) below = j;
+		if (address(j) >= end && (above < 0 || address(j) < address(above))) above = j;
+	}
+	const segment = tensors.segments.low.findIndex((low, s) => low <= mine && mine < low + tensors.segments.size[s] && tensors.segments.from[s] <= position && position < tensors.segments.to[s]);
+	const low = segment < 0 ? -Infinity : tensors.segments.low[segment], high = segment < 0 ? Infinity : low + tensors.segments.size[segment];
+	const text = (j, gap) => `${bytes(tensors.sizes[j])} ${tensors.label(j).name}, ${tensors.stack(j).short}` + (gap >= 512 ? `, ${bytes(gap)} away` : "");
+	const rows = [];
+	if (segment >= 0) rows.push(["segment", `${bytes(high - low)} at 0x${low.toString(16)}, ${bytes(mine - low)} in`]);
+	rows.push(["below", below >= 0 && address(below) >= low ? text(below, mine - address(below) - tensors.sizes[below]) : "nothing in its segment"]);
+	rows.push(["above", above >= 0 && address(above) < high ? text(above, address(above) - end) : "nothing in its segment"]);
+	return rows;
+}
+
+// sumsAt adds up what lives at the moment, by a key of each tensor.
+function sumsAt(viewer, keyOf) {
+	const sums = new Map();
+	for (const i of viewer.tensors.alive(viewer.moment)) {
+		const key = keyOf(i), sum = sums.get(key) || { bytes: 0, count: 0, tensor: i };
+		sum.bytes += viewer.tensors.sizes[i];
+		sum.count += viewer.tensors.kind.count[viewer.tensors.kinds[i]];
+		sums.set(key, sum);
+	}
+	return [...sums].sort((a, b) => b[1].bytes - a[1].bytes);
+}
+
+const mostRows = 20;
+
+// describeMoment fills the lists of what lives at the moment.
+function describeMoment(viewer) {
+	const { tensors, moment: at } = viewer, live = tensors.live[at], reserved = tensors.reserved(at), box = viewer.element.querySelector(".moment");
+	const what = at === tensors.peak ? "At the peak, " : "At ";
+	const title = make("h4", "", `${what}${moment(tensors, at)}: ${bytes(live)} live` + (reserved ? `, ${bytes(reserved)} reserved` : ""));
+	const tags = sumsAt(viewer, i => tensors.label(i).name), colors = new Map(viewer.colors && viewer.by === "tag" ? viewer.colors.groups.list.map(g => [g.name, g.css]) : []);
+	const stacks = tensors.stacked ? sumsAt(viewer, i => tensors.kind.stack[tensors.kinds[i]]) : sumsAt(viewer, i => tensors.sizes[i]);
+	const tagList = holders(tags.map(([name, sum]) => ({ ...sum, name, css: colors.get(name), pick: () => pickKinds(viewer, k => tensors.meta.labels[tensors.kind.label[k]].name === name) })), live);
+	const stackList = holders(stacks.slice(0, mostRows).map(([key, sum]) => ({
+		...sum, name: tensors.stacked ? tensors.meta.stacks[key].short : "blocks of " + bytes(key), frames: tensors.stacked ? tensors.frames(sum.tensor) : [],
+		pick: () => pickKinds(viewer, k => (tensors.stacked ? tensors.kind.stack[k] : tensors.kind.size[k]) === key),
+	})), live);
+	const byStack = make("div", "", make("h4", "", tensors.stacked ? "By stack, the innermost frame first" : "By size (the recording has no stacks)"), stackList);
+	if (stacks.length > mostRows) byStack.append(make("p", "plain", `and ${(stacks.length - mostRows).toLocaleString("en")} more`));
+	box.replaceChildren(make("div", "", title, tagList), byStack);
+	describeMatches(viewer);
+}
+
+// pickKinds highlights kinds, or all again if they are highlighted already.
+function pickKinds(viewer, matches) {
+	const picked = Uint8Array.from(viewer.tensors.kind.size, (_, k) => matches(k));
+	const same = viewer.matches && viewer.matches.every((m, k) => m === picked[k]);
+	viewer.element.querySelector("[data-choose=search]").value = "";
+	viewer.highlight(same ? null : picked);
+}
+
+// holders makes a list of who holds how much; a click on a row highlights it.
+function holders(rows, live) {
+	const list = make("ol", "holders");
+	for (const row of rows) {
+		const bar = make("span", "bar"), button = make("button", "", make("span", "bytes", bytes(row.bytes)), make("span", "name", row.name), make("span", "share", `${(100 * row.bytes / (live || 1)).toFixed(1)}% in ${row.count.toLocaleString("en")}`), bar);
+		bar.style.width = 100 * row.bytes / (live || 1) + "%";
+		if (row.css) bar.style.background = row.css;
+		button.type = "button";
+		button.onclick = row.pick;
+		button.title = (row.frames || []).join("\n") || row.name;
+		list.append(make("li", "", button));
+	}
+	return list;
+}
+
+// describeMatches says how much of what lives at the moment is highlighted.
+function describeMatches(viewer) {
+	const { tensors, matches } = viewer, box = viewer.element.querySelector(".found");
+	if (!matches) return box.replaceChildren();
+	let sum = 0, count = 0, all = 0;
+	for (const i of tensors.alive(viewer.moment)) if (matches[tensors.kinds[i]]) { sum += tensors.sizes[i]; count++; }
+	for (const k of tensors.kinds) all += matches[k];
+	box.textContent = `${all.toLocaleString("en")} tensors match; ${bytes(sum)} in ${count.toLocaleString("en")} live at the moment`;
+}

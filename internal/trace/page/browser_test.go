@@ -1,0 +1,254 @@
+package page
+
+import (
+	"bytes"
+	"image"
+	"image/png"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"gm/internal/trace/importer/tracetest"
+	"gm/internal/trace/page/chromium"
+)
+
+// open opens the page of recordings: of one, or of two that are compared.
+func open(t *testing.T, screen chromium.Screen, all ...*Recording) *chromium.Tab {
+	t.Helper()
+	p := &Page{Title: "test", Version: "devel", A: all[0]}
+	if len(all) > 1 {
+		p.B = all[1]
+	}
+	var out bytes.Buffer
+	if err := p.Write(&out); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "page.html")
+	if err := os.WriteFile(file, out.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tab := chromium.Open(t, file, screen)
+	tab.Wait("viewers.every(v => v.plots && v.plots[0].positions)")
+	tab.Settle()
+	return tab
+}
+
+var desk = chromium.Screen{Width: 1280, Height: 900}
+
+func recording(t *testing.T, name string) *Recording {
+	t.Helper()
+	return read(t, tracetest.Read(t, testdata+name), name)
+}
+
+// text returns the text of an element of the page.
+func text(tab *chromium.Tab, selector string) (text string) {
+	tab.Eval("document.querySelector('"+selector+"').innerText", &text)
+	return text
+}
+
+// TestLayout compares what the script lays out with the live bytes of a walk through the trace: the stack at the peak and at random
+// moments, in each order, and the pixels of the pictures.
+func TestLayout(t *testing.T) {
+	const name = "snapshots/gpt2-expandable.pickle.gz"
+	file := tracetest.Read(t, testdata+name)
+	states := walk(t, tracetest.Open(t, file, name), 0)
+	tab := open(t, desk, recording(t, name))
+	var peak int
+	tab.Eval("viewers[0].moment", &peak)
+	rng := rand.New(rand.NewPCG(1, 2))
+	for _, choice := range []string{"1", "viewers[0].choose('colour', 'stack')", "viewers[0].choose('order', 'time')"} {
+		tab.Eval(choice+", 1", nil)
+		at := []int{0, peak, len(states) - 1}
+		for range 20 {
+			at = append(at, rng.IntN(len(states)))
+		}
+		for _, at := range at {
+			var sum, reserved int64
+			tab.Eval(`(() => { const v = viewers[0]; v.sweep.start(0); v.sweep.advance(`+strconv.Itoa(at)+`);
+				return v.sweep.order().reduce((sum, i) => sum + v.tensors.sizes[i], 0); })()`, &sum)
+			tab.Eval("viewers[0].tensors.reserved("+strconv.Itoa(at)+")", &reserved)
+			if want := states[at]; sum != want.live || reserved != want.reserved {
+				t.Errorf("%s, position %d: %d bytes are stacked and %d reserved, want %+v", choice, at, sum, reserved, want)
+			}
+		}
+	}
+	tab.Settle()
+	// Each column of the stack is as high as the bytes that live at its position, and each of the map shows no more than these.
+	var columns [][4]float64 // position, pixels of tensors in both plots, bytes of a pixel of the stack
+	tab.Eval(`viewers[0].plots[0].positions.length && [...viewers[0].plots[0].positions].map((position, x) => [position, ...viewers[0].plots.map(p =>
+		p.pixels.subarray(x * p.lines, (x + 1) * p.lines).filter(i => i >= 0).length), viewers[0].plots[0].most / viewers[0].plots[0].lines])`, &columns)
+	if len(columns) < 1000 {
+		t.Fatalf("%d columns", len(columns))
+	}
+	for x, c := range columns {
+		live := float64(states[int(c[0])].live)
+		if high := c[1] * c[3]; high < live-c[3] || high > live+c[3] {
+			t.Fatalf("column %d at position %v is %v bytes high, want %v", x, c[0], high, live)
+		}
+		if c[2] == 0 && live > 1e8 {
+			t.Fatalf("column %d of the map is empty at position %v", x, c[0])
+		}
+	}
+}
+
+// TestPointer hovers over the pictures and clicks into them.
+func TestPointer(t *testing.T) {
+	tab := open(t, desk, recording(t, "snapshots/gpt2.pickle.gz"))
+	const canvas = ".plot.stack canvas"
+	tab.Mouse(canvas, 640, 385, "move")
+	tab.Settle()
+	if tip := text(tab, ".plot.stack .tip"); !strings.Contains(tip, "parameters") || !strings.Contains(tip, "modeling_utils.py") {
+		t.Errorf("the tip at the bottom says %q", tip)
+	}
+	tab.Mouse(canvas, 640, 385, "move", "down", "up")
+	tab.Settle()
+	card := text(tab, ".tensor")
+	for _, want := range []string{"parameters", "address\n0x", "to the end", "above\n", "train.py:7", "segment\n"} {
+		if !strings.Contains(card, want) {
+			t.Errorf("the card lacks %q: %s", want, card)
+		}
+	}
+	if title := text(tab, ".moment h4"); strings.Contains(title, "peak") {
+		t.Errorf("the moment is still the peak: %s", title)
+	}
+	// A box that is dragged is shown, in time and in bytes; a click on All shows all again.
+	var shown [4]float64
+	const window = "[viewers[0].from, viewers[0].to, viewers[0].plots[0].lo, viewers[0].plots[0].hi]"
+	tab.Mouse(canvas, 300, 200, "move", "down")
+	tab.Mouse(canvas, 500, 300, "move", "up")
+	tab.Settle()
+	tab.Eval(window, &shown)
+	if shown[1]-shown[0] > 1000 || shown[0] < 500 || shown[2] < 1e9 || shown[3] > 4e9 {
+		t.Errorf("the box shows %v", shown)
+	}
+	tab.Eval("document.querySelector('[data-do=all]').click()", nil)
+	tab.Eval("document.querySelector('[data-do=peak]').click()", nil)
+	tab.Settle()
+	if title := text(tab, ".moment h4"); !strings.Contains(title, "At the peak, event 2,651") {
+		t.Errorf("the peak is %s", title)
+	}
+	before := shown
+	tab.Wheel(canvas, 640, 200, -200)
+	tab.Settle()
+	tab.Eval(window, &shown)
+	if shown[1]-shown[0] >= 3500./8 || shown[1]-shown[0] <= 50 {
+		t.Errorf("the wheel shows %v, before %v", shown, before)
+	}
+	tab.Mouse(".plot.map canvas", 640, 60, "move", "down", "up")
+	tab.Settle()
+	if tip := text(tab, ".plot.map .tip"); !strings.Contains(tip, "0x") {
+		t.Errorf("the tip of the map says %q", tip)
+	}
+	// The flame graph highlights what it is clicked at.
+	tab.Mouse(".flame canvas", 100, 28, "move", "down", "up")
+	tab.Settle()
+	if found := text(tab, ".found"); !strings.Contains(found, "tensors match") {
+		t.Errorf("after a click into the flame graph: %q", found)
+	}
+}
+
+// TestKeys moves with the keyboard alone, searches and changes the axis.
+func TestKeys(t *testing.T) {
+	tab := open(t, desk, recording(t, "captures/oom.parquet"))
+	tab.Eval("document.querySelector('.plot.stack').focus()", nil)
+	tab.Key("o")
+	tab.Settle()
+	if status := text(tab, ".now"); !strings.Contains(status, "Out of memory: 156 MiB") {
+		t.Errorf("at the failure: %q", status)
+	}
+	tab.Key("ArrowUp")
+	tab.Key("ArrowUp")
+	tab.Settle()
+	if card := text(tab, ".tensor"); !strings.Contains(card, "size\n") {
+		t.Errorf("the tensor that is chosen: %q", card)
+	}
+	var span, zoomed, from, next float64
+	tab.Eval("viewers[0].to - viewers[0].from", &span)
+	tab.Key("+")
+	tab.Eval("viewers[0].to - viewers[0].from", &zoomed)
+	if zoomed*2 != span {
+		t.Errorf("+ shows %v of %v", zoomed, span)
+	}
+	tab.Eval("viewers[0].iterate(0), viewers[0].from", &from)
+	tab.Key("N")
+	tab.Eval("viewers[0].from", &next)
+	if next >= from {
+		t.Errorf("the iteration before begins at %v, this one at %v", next, from)
+	}
+	tab.Key("/")
+	for _, letter := range "TRAIN.PY:115" {
+		tab.Key(string(letter))
+	}
+	tab.Settle()
+	if found := text(tab, ".found"); !strings.HasPrefix(found, "6 tensors match; 120 GiB in 6") {
+		t.Errorf("found: %q", found)
+	}
+	tab.Eval("viewers[0].choose('axis', 'seconds'), viewers[0].act('all')", nil)
+	tab.Settle()
+	var to float64
+	tab.Eval("viewers[0].to", &to)
+	if to < 1e9 {
+		t.Errorf("the axis ends at %v ns", to)
+	}
+	tab.Eval("viewers[0].choose('part', '1')", nil)
+	tab.Settle()
+	if tags := text(tab, ".moment"); !strings.Contains(tags, "memory by=pytorch") {
+		t.Errorf("the driver's allocations are %q", tags)
+	}
+}
+
+// TestCompare: what differs follows the moments of both sides.
+func TestCompare(t *testing.T) {
+	tab := open(t, desk, recording(t, "snapshots/gpt2.pickle.gz"), recording(t, "snapshots/gpt2-expandable.pickle.gz"))
+	tab.Wait("document.querySelector('.compared .tags tr')")
+	if row := text(tab, ".compared .tags"); !strings.Contains(row, "activations\t2.20 GiB\t2.20 GiB\t±0 B") {
+		t.Errorf("by tag: %q", row)
+	}
+	tab.Eval("viewers[1].setMoment(0)", nil)
+	if row := text(tab, ".compared .tags"); !strings.Contains(row, "activations\t2.20 GiB\t0 B\t−2.20 GiB") {
+		t.Errorf("by tag, with nothing on one side: %q", row)
+	}
+}
+
+// TestScreens: on a phone and in the dark nothing is wider than the page, and the pictures have the colours of the scheme.
+func TestScreens(t *testing.T) {
+	r := recording(t, "captures/oom.parquet")
+	for name, screen := range map[string]chromium.Screen{
+		"phone": {Width: 390, Height: 800, Scale: 2, Touch: true}, "dark": {Width: 1280, Height: 900, Dark: true},
+		"paper": {Width: 760, Height: 1000, Print: true, Dark: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tab := open(t, screen, r)
+			var width int
+			tab.Eval("document.documentElement.scrollWidth", &width)
+			if width > screen.Width {
+				t.Errorf("the page is %d wide", width)
+			}
+			tab.Eval("viewers[0].choose('colour', 'stack')", nil)
+			tab.Settle()
+			var controls bool
+			if tab.Eval("document.querySelector('.choices').clientHeight > 0", &controls); controls == screen.Print {
+				t.Errorf("the controls are there: %v", controls)
+			}
+			tab.Eval("Math.round(Math.max(...[...document.querySelectorAll('.holders button')].map(b => b.querySelector('.name').getBoundingClientRect().height)))", &width)
+			if width > 30 {
+				t.Errorf("a stack takes %d pixels, more than a line", width)
+			}
+			picture, err := png.Decode(bytes.NewReader(tab.Screenshot()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if dark := brightness(picture, 5, 5) < 100; dark != (screen.Dark && !screen.Print) {
+				t.Errorf("dark: %v", dark)
+			}
+		})
+	}
+}
+
+func brightness(picture image.Image, x, y int) uint32 {
+	r, g, b, _ := picture.At(x, y).RGBA()
+	return (r + g + b) / 3 >> 8
+}

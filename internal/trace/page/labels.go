@@ -1,0 +1,42 @@
+package page
+
+import (
+	"slices"
+
+	"gm/internal/report"
+	"gm/internal/trace/tags"
+)
+
+// labelData is a tag. Labels with the same name are one group of the stack.
+type labelData struct {
+	Name  string `json:"name"` // the tag, and whether it is a guess
+	Rule  string `json:"rule"`
+	Rank  int    `json:"rank"`  // of the group, the lowest at the bottom
+	Color int    `json:"color"` // number of the colour; -1 for that of what has no tag
+}
+
+// colors is the number of colours of groups.
+const colors = 12
+
+// labelsOf returns the labels of a part: the derived tags come first, each with a colour of its own in all traces, then the tags of the
+// trace in order of appearance, then what has no tag.
+func labelsOf(labels []tags.Label) []labelData {
+	order := tags.Derived()
+	all := []labelData{}
+	for _, l := range labels {
+		d := labelData{Name: report.Printable(l.Name()), Rule: report.Printable(l.Rule)}
+		if l.Certainty == tags.NoTag {
+			d.Rank, d.Color = 1<<30, -1
+			all = append(all, d)
+			continue
+		}
+		at := slices.Index(order, l.Tag)
+		if at < 0 {
+			at = len(order)
+			order = append(order, l.Tag)
+		}
+		d.Rank, d.Color = at, at%colors
+		all = append(all, d)
+	}
+	return all
+}

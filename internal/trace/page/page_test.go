@@ -1,0 +1,473 @@
+package page
+
+import (
+	"bytes"
+	"compress/flate"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"io"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"gm/formats/column"
+	"gm/formats/trace"
+	"gm/internal/trace/importer/tracetest"
+	"gm/internal/trace/overview"
+	"gm/internal/trace/tags"
+)
+
+const testdata = "../../../testdata/"
+
+// source returns a file in memory as a source.
+func source(t testing.TB, file []byte, name string) *column.Source {
+	t.Helper()
+	s, err := column.NewTemporary(name, func(w io.Writer) error {
+		_, err := w.Write(file)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// read reads a trace in memory.
+func read(t testing.TB, file []byte, name string) *Recording {
+	t.Helper()
+	s := source(t, file, name)
+	o, err := trace.ReadSource(s, overview.Read)
+	if err != nil {
+		t.Fatal(err)
+	}
+	labels, err := trace.ReadSource(s, tags.Derive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := Read(s, o, labels)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// write returns a trace of these rows.
+func write(t testing.TB, rows []trace.Event, texts ...string) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	w := trace.NewWriter(&out, trace.Meta{Capacity: 1 << 30})
+	for _, text := range texts {
+		w.Strings().Code(text)
+	}
+	var b trace.Batch
+	for _, e := range rows {
+		b.Append(e)
+	}
+	if err := w.Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// unpacked is a part as the script unpacks it.
+type unpacked struct {
+	partData
+	times, births, lives, kinds, spots         []int64
+	sizes, stacks, labels                      []int64
+	addresses                                  []int64
+	segmentFrom, segmentLife, segmentLow, high []int64
+}
+
+func unpack(t testing.TB, p *part) *unpacked {
+	t.Helper()
+	text, err := p.pack()
+	if err != nil {
+		t.Fatal(err)
+	}
+	packed, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := io.ReadAll(flate.NewReader(bytes.NewReader(packed)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := bytes.NewReader(raw)
+	length := func() []int64 {
+		n, err := binary.ReadUvarint(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return make([]int64, n)
+	}
+	numbers := func() []int64 {
+		list, last := length(), int64(0)
+		for i := range list {
+			difference, _ := binary.ReadVarint(in)
+			last += difference
+			list[i] = last
+		}
+		return list
+	}
+	counts := func() []int64 {
+		list := length()
+		for i := range list {
+			n, _ := binary.ReadUvarint(in)
+			list[i] = int64(n)
+		}
+		return list
+	}
+	meta := make([]byte, len(length()))
+	if _, err := io.ReadFull(in, meta); err != nil {
+		t.Fatal(err)
+	}
+	var u unpacked
+	if err := json.Unmarshal(meta, &u.partData); err != nil {
+		t.Fatal(err)
+	}
+	u.times, u.births, u.lives, u.kinds, u.spots = numbers(), numbers(), counts(), counts(), counts()
+	u.sizes, u.stacks, u.labels = numbers(), counts(), counts()
+	counts() // streams
+	counts() // pools
+	counts() // tensors that a band stands for
+	u.addresses = numbers()
+	u.segmentFrom, u.segmentLife, u.segmentLow, u.high = numbers(), counts(), numbers(), counts()
+	counts() // streams
+	if in.Len() > 0 {
+		t.Errorf("%d bytes are left", in.Len())
+	}
+	return &u
+}
+
+// stackAt adds up the tensors that live at a position.
+func (u *unpacked) stackAt(at int64) (sum int64) {
+	for i, born := range u.births {
+		if born < at && (u.lives[i] == 0 || born+u.lives[i] >= at) {
+			sum += u.sizes[u.kinds[i]]
+		}
+	}
+	return sum
+}
+
+func (u *unpacked) reservedAt(at int64) (sum int64) {
+	for i, from := range u.segmentFrom {
+		if from <= at && (u.segmentLife[i] == 0 || from+u.segmentLife[i] > at) {
+			sum += u.high[i]
+		}
+	}
+	return sum
+}
+
+// state is what an independent walk through a trace finds after each birth and death.
+type state struct{ live, reserved, timeNS int64 }
+
+// walk returns the states of the framework's allocator on a device.
+func walk(t testing.TB, r *trace.Reader, device int32) []state {
+	t.Helper()
+	sizes, now := map[int64]int64{}, state{}
+	all := []state{{}}
+	err := trace.Each(r, func(_ int64, e *trace.Event) error {
+		if e.Device != device || e.Level != trace.LevelFramework {
+			return nil
+		}
+		size, lives := sizes[e.ID]
+		now.timeNS = e.TimeNS
+		switch e.Op {
+		case trace.OpAlloc:
+			sizes[e.ID] = e.Size
+			now.live += e.Size
+			all = append(all, now)
+		case trace.OpFree, trace.OpFreeCompleted:
+			if lives {
+				now.live -= size
+				delete(sizes, e.ID)
+				all = append(all, now)
+			}
+		case trace.OpSegmentAlloc, trace.OpSegmentMap:
+			now.reserved += e.Size
+			all[len(all)-1].reserved = now.reserved
+		case trace.OpSegmentFree, trace.OpSegmentUnmap:
+			now.reserved -= e.Size
+			all[len(all)-1].reserved = now.reserved
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// TestStacks compares what the page stacks, at the peak and at random moments, with the live bytes that a walk through the trace finds.
+func TestStacks(t *testing.T) {
+	for _, name := range []string{
+		"resnet152-V.parquet", "captures/oom.parquet", "captures/opt1.3b.parquet", "snapshots/gpt2-expandable.pickle.gz", "snapshots/streams.pickle.gz",
+		"settings/two-devices.pickle.gz", "settings/pools-expandable.parquet", "settings/ring.pickle.gz",
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := tracetest.Read(t, testdata+name)
+			r := read(t, file, name)
+			framework := 0
+			for _, p := range r.parts {
+				if p.level != trace.LevelFramework {
+					continue
+				}
+				framework++
+				states, u := walk(t, tracetest.Open(t, file, name), p.device), unpack(t, p)
+				if len(states) != len(u.times)+1 {
+					t.Fatalf("%d events, want %d", len(u.times), len(states)-1)
+				}
+				peak, _ := p.peak()
+				at, rng := []int64{0, int64(peak), int64(len(u.times))}, rand.New(rand.NewPCG(1, 2))
+				for range 100 {
+					at = append(at, rng.Int64N(int64(len(states))))
+				}
+				for _, at := range at {
+					want := states[at]
+					if got := u.stackAt(at); got != want.live {
+						t.Errorf("position %d: %d bytes are stacked, %d live", at, got, want.live)
+					}
+					if got := u.reservedAt(at); got != want.reserved {
+						t.Errorf("position %d: %d bytes are reserved, want %d", at, got, want.reserved)
+					}
+					if at > 0 && u.times[at-1] != (want.timeNS-p.startNS)/u.Tick {
+						t.Errorf("position %d: at %d, want %d", at, u.times[at-1], (want.timeNS-p.startNS)/u.Tick)
+					}
+				}
+				most := slices.MaxFunc(states, func(a, b state) int { return int(a.live>>10 - b.live>>10) })
+				if got := u.stackAt(int64(peak)); got>>10 != most.live>>10 {
+					t.Errorf("the peak is %d, want %d", got, most.live)
+				}
+			}
+			if framework == 0 {
+				t.Error("no part of the framework's allocator")
+			}
+		})
+	}
+}
+
+// TestAddressesAreDisjoint: no two tensors that live at the same time share a byte, and each lies in a segment.
+func TestAddressesAreDisjoint(t *testing.T) {
+	for _, name := range []string{"resnet152-V.parquet", "snapshots/gpt2-expandable.pickle.gz", "settings/pools.parquet"} {
+		u := unpack(t, read(t, tracetest.Read(t, testdata+name), name).parts[0])
+		rng := rand.New(rand.NewPCG(3, 4))
+		for range 20 {
+			at := rng.Int64N(int64(len(u.times)) + 1)
+			var live [][2]int64
+			for i, born := range u.births {
+				if born < at && (u.lives[i] == 0 || born+u.lives[i] >= at) && u.spots[i] > 0 {
+					low := u.addresses[u.spots[i]-1]
+					live = append(live, [2]int64{low, low + u.sizes[u.kinds[i]]})
+				}
+			}
+			slices.SortFunc(live, func(a, b [2]int64) int { return int(a[0] - b[0]) })
+			for i, block := range live {
+				if i > 0 && block[0] < live[i-1][1] {
+					t.Fatalf("%s: at %d, %x and %x overlap", name, at, live[i-1], block)
+				}
+				held := slices.ContainsFunc(slices.Collect(u.segmentsAt(at)), func(s [2]int64) bool { return s[0] <= block[0] && block[0] < s[1] })
+				if !held {
+					t.Fatalf("%s: at %d, %x is in no segment", name, at, block)
+				}
+			}
+		}
+	}
+}
+
+func (u *unpacked) segmentsAt(at int64) func(func([2]int64) bool) {
+	return func(yield func([2]int64) bool) {
+		for i, from := range u.segmentFrom {
+			if from <= at && (u.segmentLife[i] == 0 || from+u.segmentLife[i] > at) && !yield([2]int64{u.segmentLow[i], u.segmentLow[i] + u.high[i]}) {
+				return
+			}
+		}
+	}
+}
+
+// TestMerge: of a part with too many tensors the largest are kept, and each band is as high as the others ever are in its stretch.
+func TestMerge(t *testing.T) {
+	file := tracetest.Read(t, testdata+"resnet152-V.parquet")
+	p := read(t, file, "resnet").parts[0]
+	whole := unpack(t, p)
+	_, want := p.peak()
+	const limit = 6000
+	p.mergeSmallest(limit)
+	u := unpack(t, p)
+	if len(u.births) > limit+bands || p.merged != len(whole.births)-limit+bands {
+		t.Errorf("%d tensors are left of %d, and %d merged", len(u.births), len(whole.births), p.merged)
+	}
+	smallest := slices.Sorted(slices.Values(sizesOf(whole)))[p.merged]
+	label := int64(len(u.Labels) - 1)
+	for i, kind := range u.kinds {
+		if u.labels[kind] != label && u.sizes[kind] < smallest {
+			t.Fatalf("tensor %d of %d bytes is kept, and one of %d is not", i, u.sizes[kind], smallest)
+		}
+	}
+	peak, bytes := p.peak()
+	if bytes < want || float64(bytes) > 1.02*float64(want) {
+		t.Errorf("the peak is %d, of the whole trace %d", bytes, want)
+	}
+	if got := u.stackAt(int64(peak)); got != bytes {
+		t.Errorf("%d bytes are stacked at the peak of %d", got, bytes)
+	}
+	if got, want := u.stackAt(int64(len(u.times))), whole.stackAt(int64(len(whole.times))); got < want {
+		t.Errorf("%d bytes are stacked at the end, want at least %d", got, want)
+	}
+	if len(u.Sections) > 0 && int(u.Sections[len(u.Sections)-1].To) > len(u.times) {
+		t.Errorf("an iteration ends at %d of %d", u.Sections[len(u.Sections)-1].To, len(u.times))
+	}
+}
+
+func sizesOf(u *unpacked) []int64 {
+	var all []int64
+	for _, kind := range u.kinds {
+		all = append(all, u.sizes[kind])
+	}
+	return all
+}
+
+// TestSegments compares the segments over time with a table of who holds each byte.
+func TestSegments(t *testing.T) {
+	const bytes = 48
+	ops := []trace.Op{trace.OpSegmentAlloc, trace.OpSegmentFree, trace.OpSegmentMap, trace.OpSegmentUnmap}
+	rng := rand.New(rand.NewPCG(5, 6))
+	for range 200 {
+		p, open := &part{}, openSegments{}
+		var held [][bytes]bool
+		var now [bytes]bool
+		for range 30 {
+			e := trace.Event{Op: ops[rng.IntN(4)], Addr: 1 + rng.Uint64N(bytes-2)}
+			e.Size = 1 + rng.Int64N(bytes-1-int64(e.Addr))
+			open.add(p, &e, 0)
+			for i := e.Addr; i < e.Addr+uint64(e.Size); i++ {
+				now[i] = e.Op == trace.OpSegmentAlloc || e.Op == trace.OpSegmentMap
+			}
+			if rng.IntN(3) > 0 {
+				held = append(held, now)
+				p.events = append(p.events, event{})
+			}
+		}
+		held = append(held, now)
+		open.finish(p)
+		for at, want := range held {
+			var got [bytes]bool
+			for _, s := range p.segments {
+				for i := s.low; i < s.high && s.from <= int32(at) && (s.to == never || s.to > int32(at)); i++ {
+					if got[i] {
+						t.Fatalf("position %d: byte %d is in two segments", at, i)
+					}
+					got[i] = true
+				}
+			}
+			if got != want {
+				t.Fatalf("position %d: %v, want %v", at, got, want)
+			}
+		}
+	}
+}
+
+// TestPools: the growth of the driver's memory pools is live, and what they give back is not.
+func TestPools(t *testing.T) {
+	const mib = 1 << 20
+	driver := trace.LevelDriver
+	file := write(t, []trace.Event{
+		{TimeNS: 1, Op: trace.OpAlloc, ID: 1, Size: 5 * mib, Addr: 64 * mib, Level: driver, Tag: 1},
+		{TimeNS: 2, Op: trace.OpSegmentAlloc, Size: 32 * mib, Level: driver, Tag: 2},
+		{TimeNS: 3, Op: trace.OpAlloc, ID: 2, Size: 7 * mib, Addr: 96 * mib, Level: driver, Tag: 2},
+		{TimeNS: 4, Op: trace.OpSegmentAlloc, Size: 32 * mib, Level: driver, Tag: 2},
+		{TimeNS: 5, Op: trace.OpSegmentFree, Size: 48 * mib, Level: driver, Tag: 2},
+		{TimeNS: 6, Op: trace.OpFree, ID: 1, Level: driver},
+	}, "memory", "pool by=rmm")
+	u := unpack(t, read(t, file, "pools").parts[0])
+	end := int64(len(u.times))
+	for at, want := range map[int64]int64{0: 0, 1: 5 * mib, 2: 37 * mib, 3: 69 * mib, end - 1: 21 * mib, end: 16 * mib} {
+		if got := u.stackAt(at); got != want {
+			t.Errorf("position %d: %d MiB, want %d", at, got/mib, want/mib)
+		}
+	}
+}
+
+// TestMoments: failures, marks and iterations are where they were recorded.
+func TestMoments(t *testing.T) {
+	file := tracetest.Read(t, testdata+"captures/oom.parquet")
+	u := unpack(t, read(t, file, "oom").parts[0])
+	if len(u.OOMs) == 0 || u.OOMs[0].Size != 156<<20 || int(u.OOMs[0].At) < len(u.times)-100 || u.Capacity == 0 {
+		t.Errorf("failures are %+v of %d events, the capacity is %d", u.OOMs, len(u.times), u.Capacity)
+	}
+	if len(u.Sections) < 5 {
+		t.Errorf("%d iterations", len(u.Sections))
+	}
+	for i, s := range u.Sections {
+		if s.From >= s.To || s.FromNS >= s.ToNS || i > 0 && s.From < u.Sections[i-1].To {
+			t.Errorf("iteration %d is %+v", i, s)
+		}
+	}
+	if len(u.Marks) == 0 || u.Marks[0].Text == "" {
+		t.Errorf("marks are %+v", u.Marks)
+	}
+}
+
+func page(t testing.TB, r *Recording) string {
+	t.Helper()
+	var out bytes.Buffer
+	if err := (&Page{Title: "test", Version: "devel", A: r}).Write(&out); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+func TestPageIsTheSameAgain(t *testing.T) {
+	file := tracetest.Read(t, testdata+"captures/opt1.3b.parquet")
+	once := page(t, read(t, file, "x"))
+	if page(t, read(t, file, "x")) != once {
+		t.Error("two pages of one trace differ")
+	}
+	for _, foreign := range []string{"http:", "https:", "src=", "@import", "<link"} {
+		if strings.Contains(once, foreign) {
+			t.Errorf("the page has %q, so it may need the network", foreign)
+		}
+	}
+}
+
+// TestHostileNames: no name ends or begins a script, an attribute or a tag.
+func TestHostileNames(t *testing.T) {
+	const hostile = `"'></title></script><script>alert(1)</script><img src=x onerror=alert(2)>{{.Packed}}` + "`${alert(3)}`<!-- \u202e\u2028"
+	file := write(t, []trace.Event{
+		{TimeNS: 1, Op: trace.OpAlloc, ID: 1, Size: 1 << 20, Tag: 1, Stack: 1, Pool: 1},
+		{TimeNS: 2, Op: trace.OpMark, Tag: 1},
+		{TimeNS: 3, Op: trace.OpOOM, Size: 2 << 20, Stack: 1},
+	}, hostile)
+	r := read(t, file, hostile)
+	r.Notes = []string{hostile}
+	text := page(t, r)
+	for what, n := range map[string]int{"<script": 2, "</script": 2, "<img": 0, "<title": 1, "</title": 1, "<!--": 0, "\u202e": 0} {
+		if got := strings.Count(text, what); got != n {
+			t.Errorf("%q is there %d times, expected %d", what, got, n)
+		}
+	}
+	if u := unpack(t, r.parts[0]); len(u.Frames) != 1 || strings.Contains(u.Frames[0], "\u202e") || u.Marks[0].Text == "" {
+		t.Errorf("%+v", u.partData)
+	}
+}
+
+func TestNothing(t *testing.T) {
+	s := source(t, write(t, []trace.Event{{TimeNS: 1, Op: trace.OpMark}}), "marks")
+	o, err := trace.ReadSource(s, overview.Read)
+	if err != nil {
+		t.Fatal(err)
+	}
+	labels, err := trace.ReadSource(s, tags.Derive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Read(s, o, labels); err == nil || !strings.Contains(err.Error(), filepath.Base("marks")) {
+		t.Errorf("a trace without allocations: %v", err)
+	}
+}

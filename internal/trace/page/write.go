@@ -1,0 +1,123 @@
+package page
+
+import (
+	_ "embed" // the page's parts
+	"fmt"
+	"html/template"
+	"io"
+	"strings"
+
+	"gm/internal/report"
+)
+
+// Page is a page about one recording, or two that are compared.
+type Page struct {
+	Title   string
+	Version string // of gm
+	A, B    *Recording
+}
+
+//go:embed assets/page.html
+var pageHTML string
+
+//go:embed assets/viewer.html
+var viewerHTML string
+
+//go:embed assets/base.css
+var baseCSS string
+
+//go:embed assets/viewer.css
+var viewerCSS string
+
+// The script, in parts.
+var (
+	//go:embed assets/numbers.js
+	numbersJS string
+	//go:embed assets/tensors.js
+	tensorsJS string
+	//go:embed assets/sweep.js
+	sweepJS string
+	//go:embed assets/colors.js
+	colorsJS string
+	//go:embed assets/plot.js
+	plotJS string
+	//go:embed assets/viewer.js
+	viewerJS string
+	//go:embed assets/gestures.js
+	gesturesJS string
+	//go:embed assets/words.js
+	wordsJS string
+	//go:embed assets/flame.js
+	flameJS string
+	//go:embed assets/compare.js
+	compareJS string
+	//go:embed assets/start.js
+	startJS string
+)
+
+// Style returns the style sheet of pages with views.
+func Style() string { return baseCSS + viewerCSS }
+
+// Script returns the script of pages with views. It begins with what other scripts of such a page may use, as numbers.js describes it.
+func Script() string {
+	return numbersJS + tensorsJS + sweepJS + colorsJS + plotJS + viewerJS + gesturesJS + wordsJS + flameJS + compareJS + startJS
+}
+
+// View returns the element of a page that shows a recording. The page has [Style] and [Script], and no other element with this id.
+func (r *Recording) View(id string) (template.HTML, error) {
+	v, err := r.view(id)
+	if err != nil {
+		return "", err
+	}
+	t, err := template.New("viewer").Parse(viewerHTML)
+	if err != nil {
+		return "", fmt.Errorf("read the template of the view: %w", err)
+	}
+	var out strings.Builder
+	if err := t.Execute(&out, v); err != nil {
+		return "", fmt.Errorf("write the view of %s: %w", r.Name, err)
+	}
+	return template.HTML(out.String()), nil
+}
+
+// Write writes the page.
+func (p *Page) Write(w io.Writer) error {
+	type section struct {
+		*Recording
+		Letter, Summary string
+		Notes           []string
+		View            template.HTML
+	}
+	var views []section
+	for i, r := range []*Recording{p.A, p.B} {
+		if r == nil {
+			continue
+		}
+		view, err := r.View(fmt.Sprintf("tensors-%d", i))
+		if err != nil {
+			return err
+		}
+		s := section{Recording: r, Summary: r.summary(), View: view}
+		for _, note := range r.Notes {
+			s.Notes = append(s.Notes, report.Printable(note))
+		}
+		if p.B != nil {
+			s.Letter = "AB"[i : i+1]
+		}
+		views = append(views, s)
+	}
+	t, err := template.New("page").Parse(pageHTML)
+	if err != nil {
+		return fmt.Errorf("read the page's template: %w", err)
+	}
+	err = t.Execute(w, struct {
+		*Page
+		Views  []section
+		Style  template.CSS
+		Script template.JS
+	}{p, views, template.CSS(Style()), template.JS(Script())})
+	if err != nil {
+		return fmt.Errorf("write the page: %w", err)
+	}
+	return nil
+}

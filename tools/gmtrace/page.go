@@ -1,0 +1,108 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"gm/formats/column"
+	"gm/formats/trace"
+	"gm/internal/cli"
+	"gm/internal/trace/failure"
+	"gm/internal/trace/overview"
+	"gm/internal/trace/page"
+	"gm/internal/trace/tags"
+	"gm/internal/trace/text"
+)
+
+type pageCmd struct {
+	Files  []string `arg:"" optional:"" name:"trace" help:"Traces, and recordings that gmtrace import reads, such as PyTorch snapshots. A menu of the page chooses among them and their GPUs. Standard input if there is none, or for '-'."`
+	Output string   `short:"o" required:"" placeholder:"FILE" help:"File for the page, such as page.html."`
+	With   string   `placeholder:"FILE" help:"A second run, shown below the first, with what differs between them by tag and by stack."`
+}
+
+// Help implements kong.HelpProvider.
+func (cmd *pageCmd) Help() string {
+	return "Example: gmtrace page -o page.html snapshot.pickle\n\nExample: gmtrace page -o page.html --with after.parquet before.parquet\n\n" +
+		"The page needs only a browser: no network, no other file. It shows every tensor over time, as a stack of bytes and at its address, " +
+		"which you can zoom into; for each its size, life, tag, stack and neighbours; who holds the memory at any moment; and why a request failed."
+}
+
+// Run implements the command.
+func (cmd *pageCmd) Run(c *cli.Context) error {
+	if len(cmd.Files) == 0 {
+		cmd.Files = []string{"-"}
+	}
+	read := cmd.Files
+	if cmd.With != "" {
+		read = append(slices.Clip(read), cmd.With)
+	}
+	if err := cli.CheckFiles(read, []string{cmd.Output}); err != nil {
+		return err
+	}
+	if slices.Contains(cmd.Files, "-") && cmd.With == "-" {
+		return cli.Usage("only one of the traces can be standard input")
+	}
+	p := page.Page{Version: cli.Version()}
+	var all []*page.Recording
+	for _, name := range cmd.Files {
+		r, err := readRecording(c, name)
+		if err != nil {
+			return err
+		}
+		all = append(all, r)
+	}
+	p.A = page.Join(all)
+	p.Title = "GPU memory of " + p.A.Name
+	if cmd.With != "" {
+		r, err := readRecording(c, cmd.With)
+		if err != nil {
+			return err
+		}
+		p.B = r
+		p.Title += " and " + r.Name
+	}
+	return c.Binary(cmd.Output, func(w io.Writer) error { return p.Write(w) })
+}
+
+// readRecording reads a trace for a page.
+func readRecording(c *cli.Context, name string) (r *page.Recording, err error) {
+	source, o, err := openOverview(c, name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, source.Close()) }()
+	labels, err := trace.ReadSource(source, tags.Derive)
+	if err != nil {
+		return nil, err
+	}
+	if r, err = page.Read(source, o, labels); err != nil {
+		return nil, err
+	}
+	r.Notes, err = notesOf(c, source, o)
+	return r, err
+}
+
+// notesOf says why requests failed, and what leaks.
+func notesOf(c *cli.Context, source *column.Source, o *overview.Overview) ([]string, error) {
+	failures, err := trace.ReadSource(source, func(r *trace.Reader) ([]*failure.Failure, error) { return failure.Read(r, o) })
+	if err != nil {
+		return nil, err
+	}
+	var notes []string
+	for _, f := range failures {
+		notes = append(notes, fmt.Sprintf("Out of memory on GPU %d, row %d, for %s. %s", f.Device, f.Row, size(f.Size), strings.Join(verdictOf(f), " ")))
+	}
+	leaks, err := leaksOf(c, source, o)
+	if err != nil {
+		return nil, err
+	}
+	var out strings.Builder
+	text.Leaks(&out, leaks)
+	for line := range strings.Lines(out.String()) {
+		notes = append(notes, strings.TrimSuffix(line, "\n"))
+	}
+	return notes, nil
+}
