@@ -91,9 +91,7 @@ func appendRuns(found []run, requests []uint64, at []int, length int) []run {
 		}
 		grams[i] = gram{h, at[i]}
 	}
-	slices.SortFunc(grams, func(a, b gram) int {
-		return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.at, b.at))
-	})
+	sortByHash(grams)
 	for begin := 0; begin < len(grams); {
 		end := begin + 1
 		for end < len(grams) && grams[end].hash == grams[begin].hash {
@@ -105,6 +103,26 @@ func appendRuns(found []run, requests []uint64, at []int, length int) []run {
 		begin = end
 	}
 	return found
+}
+
+// sortByHash sorts by hash, byte by byte from the lowest. Equal hashes keep their order.
+func sortByHash(grams []gram) {
+	from, to := grams, make([]gram, len(grams))
+	for shift := 0; shift < 64; shift += 8 {
+		var starts [257]int
+		for i := range from {
+			starts[from[i].hash>>shift&0xff+1]++
+		}
+		for digit := 1; digit < len(starts); digit++ {
+			starts[digit] += starts[digit-1]
+		}
+		for _, g := range from {
+			digit := g.hash >> shift & 0xff
+			to[starts[digit]] = g
+			starts[digit]++
+		}
+		from, to = to, from
+	}
 }
 
 // regular reports whether the occurrences of one gram are spread evenly over most of n requests: no distance is more
