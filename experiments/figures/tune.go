@@ -58,24 +58,34 @@ type tunedPeak struct {
 	Peak int64 `json:"peak_reserved_bytes"`
 }
 
-// measureReport times the page of each trace, and weighs it.
+// measureReport times the pages of each trace, and weighs them.
 func measureReport(e *experiment) error {
 	for _, s := range e.traces {
-		page := filepath.Join(e.dir, s.name+".html")
-		took, err := bestOf(func() error {
-			_, err := onTwoCores("bin/gmbench", "report", "-o", page, s.trace)
-			return err
-		})
-		if err != nil {
-			return err
+		for _, command := range [][]string{{"bin/gmbench", "report"}, {"bin/gmtrace", "page"}} {
+			if err := e.measurePage(command, s); err != nil {
+				return err
+			}
 		}
-		info, err := os.Stat(page)
-		if err != nil {
-			return err
-		}
-		e.add("report "+s.name, fmt.Sprintf("%.1f s, %.2f MB", took.Seconds(), float64(info.Size())/1e6),
-			fmt.Sprintf("%.0f s, %d MB", reportTime.Seconds(), reportSize/1_000_000), took <= reportTime && info.Size() <= reportSize)
 	}
+	return nil
+}
+
+// measurePage measures how long a command takes to make a page of a trace, and how large the page is.
+func (e *experiment) measurePage(command []string, s sample) error {
+	page := filepath.Join(e.dir, s.name+".html")
+	took, err := bestOf(func() error {
+		_, err := onTwoCores(command[0], command[1], "-o", page, s.trace)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	info, err := os.Stat(page)
+	if err != nil {
+		return err
+	}
+	e.add(command[1]+" "+s.name, fmt.Sprintf("%.1f s, %.2f MB", took.Seconds(), float64(info.Size())/1e6),
+		fmt.Sprintf("%.0f s, %d MB", reportTime.Seconds(), reportSize/1_000_000), took <= reportTime && info.Size() <= reportSize)
 	return nil
 }
 

@@ -1,17 +1,15 @@
 package page
 
 import (
-	"bytes"
-	"compress/flate"
-	"encoding/base64"
-	"encoding/binary"
 	"fmt"
+
+	tensors "gm/internal/trace/page"
 )
 
 // data is what the page's script draws.
 type data struct {
 	Sections []sectionData `json:"sections"`
-	Packed   string        `json:"packed"` // the numbers of all sections, as packer packs them
+	Packed   string        `json:"packed"` // the numbers of all sections, as [tensors.Packer] packs them
 }
 
 // sectionData is what is drawn for a section. Its packed numbers follow those of the section before it, in this order: the times; for each
@@ -48,18 +46,18 @@ type rangeData struct {
 
 func newData(sections []*Section) (*data, error) {
 	d := &data{}
-	var p packer
+	var p tensors.Packer
 	for _, s := range sections {
 		d.Sections = append(d.Sections, s.data(&p))
 	}
 	var err error
-	d.Packed, err = p.text()
+	d.Packed, err = p.Text()
 	return d, err
 }
 
-func (s *Section) data(p *packer) sectionData {
+func (s *Section) data(p *tensors.Packer) sectionData {
 	d := sectionData{Name: s.Name, Stride: s.stride, Span: s.Duration}
-	p.numbers(s.times)
+	p.Numbers(s.times)
 	for i, row := range s.Rows {
 		curves := s.series[i]
 		d.Series = append(d.Series, seriesData{row.Allocator, curves != nil})
@@ -67,9 +65,9 @@ func (s *Section) data(p *packer) sectionData {
 			continue
 		}
 		for _, c := range []curve{curves.allocated, curves.reserved} {
-			p.numbers(c.most)
+			p.Numbers(c.most)
 			if s.stride > 1 {
-				p.numbers(c.least)
+				p.Numbers(c.least)
 			}
 		}
 	}
@@ -78,42 +76,8 @@ func (s *Section) data(p *packer) sectionData {
 		for _, a := range r.Ranges {
 			d.Map.Ranges = append(d.Map.Ranges, rangeData{fmt.Sprintf("%x", uint64(a.Addr)), a.Size, a.Offset})
 		}
-		p.bytes(r.Live)
-		p.bytes(r.Reserved)
+		p.Bytes(r.Live)
+		p.Bytes(r.Reserved)
 	}
 	return d
-}
-
-// packer packs lists of numbers: the length of each list, and its differences as varints in zigzag encoding. Bytes follow their number
-// unchanged.
-type packer struct{ buf []byte }
-
-func (p *packer) numbers(list []int64) {
-	p.buf = binary.AppendUvarint(p.buf, uint64(len(list)))
-	last := int64(0)
-	for _, n := range list {
-		p.buf = binary.AppendVarint(p.buf, n-last)
-		last = n
-	}
-}
-
-func (p *packer) bytes(list []byte) {
-	p.buf = binary.AppendUvarint(p.buf, uint64(len(list)))
-	p.buf = append(p.buf, list...)
-}
-
-// text returns everything packed, deflated, in base64.
-func (p *packer) text() (string, error) {
-	var out bytes.Buffer
-	w, err := flate.NewWriter(&out, flate.DefaultCompression)
-	if err != nil {
-		return "", fmt.Errorf("pack the page's numbers: %w", err)
-	}
-	if _, err := w.Write(p.buf); err != nil {
-		return "", fmt.Errorf("pack the page's numbers: %w", err)
-	}
-	if err := w.Close(); err != nil {
-		return "", fmt.Errorf("pack the page's numbers: %w", err)
-	}
-	return base64.StdEncoding.EncodeToString(out.Bytes()), nil
 }

@@ -2,12 +2,8 @@ package page
 
 import (
 	"bytes"
-	"compress/flate"
 	"context"
-	"encoding/base64"
-	"encoding/binary"
 	"encoding/json"
-	"io"
 	"math"
 	"runtime"
 	"slices"
@@ -180,45 +176,6 @@ func TestMapEndsWithTheReplay(t *testing.T) {
 		if column > end && held > 0 || column > end/2 && column < end-1 && held == 0 {
 			t.Fatalf("column %d, the last is %d: held %d", column, end, held)
 		}
-	}
-}
-
-// TestNumbersArrive: the numbers that the script unpacks are those that were packed.
-func TestNumbersArrive(t *testing.T) {
-	lists := [][]int64{{}, {0}, {5, -5, math.MaxInt64 / 4, 7, 7}, {1 << 52, -(1 << 52)}}
-	var p packer
-	for _, list := range lists {
-		p.numbers(list)
-	}
-	p.bytes([]byte{0, 255, 1})
-	text, err := p.text()
-	if err != nil {
-		t.Fatal(err)
-	}
-	packed, err := base64.StdEncoding.DecodeString(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	raw, err := io.ReadAll(flate.NewReader(bytes.NewReader(packed)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	in := bytes.NewReader(raw)
-	for _, list := range lists {
-		n, _ := binary.ReadUvarint(in)
-		last := int64(0)
-		for i := range int(n) {
-			difference, _ := binary.ReadVarint(in)
-			if last += difference; last != list[i] {
-				t.Errorf("number %d is %d, expected %d", i, last, list[i])
-			}
-		}
-		if int(n) != len(list) {
-			t.Errorf("%d numbers, expected %d", n, len(list))
-		}
-	}
-	if rest, _ := io.ReadAll(in); !bytes.Equal(rest, []byte{3, 0, 255, 1}) {
-		t.Errorf("bytes are %v", rest)
 	}
 }
 

@@ -4,11 +4,14 @@ package page
 
 import (
 	"context"
+	"fmt"
 
+	"gm/formats/column"
 	"gm/internal/bench"
 	"gm/internal/bench/replay"
 	"gm/internal/bench/why"
 	"gm/internal/blocks"
+	tensors "gm/internal/trace/page"
 )
 
 // Report is what a page shows.
@@ -25,14 +28,17 @@ type Section struct {
 	Requests int
 	Duration int64 // nanoseconds
 	Rows     []bench.Row
-	Accounts []*why.Account // of the allocators that have one
-	Top      Top
+	Accounts []*why.Account     // of the allocators that have one
+	Top      Top                // of a plan, which has no tensors to show
+	Tensors  *tensors.Recording // nil for a plan
 
 	times  []int64 // nanoseconds since the beginning, at which the buckets of the series start
 	stride int     // steps in a bucket
 	series []*series
 	places *raster // nil if there is no map
 	mapped string  // the allocator that the map shows
+
+	recording *tensors.Recording // of the whole file
 }
 
 // values is the total of numbers in the curves of a page, about 1 MB when packed.
@@ -73,7 +79,7 @@ func Measure(ctx context.Context, programs []*replay.Program, specs []bench.Spec
 		if trackers[i] != nil {
 			s.places = trackers[i].raster()
 		}
-		if s.Top, err = readTop(programs[i]); err != nil {
+		if err := s.readTensors(programs, sections, i); err != nil {
 			return nil, err
 		}
 		if s.Accounts, err = accounts(ctx, programs[i], specs, gpu); err != nil {
@@ -81,6 +87,32 @@ func Measure(ctx context.Context, programs []*replay.Program, specs []bench.Spec
 		}
 	}
 	return sections, nil
+}
+
+// readTensors reads the tensors of a program, or who holds the memory of a plan. The recording of a file is read once for all its programs.
+func (s *Section) readTensors(programs []*replay.Program, sections []*Section, i int) error {
+	p := programs[i]
+	if i > 0 && p.SameFile(programs[i-1]) {
+		s.recording = sections[i-1].recording
+	}
+	if s.recording == nil {
+		_, err := p.Reread(func(source *column.Source) (err error) {
+			s.recording, err = tensors.ReadSource(source)
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("read tensors: %w", err)
+		}
+	}
+	if s.recording != nil {
+		s.Tensors = s.recording.Of(p.Device)
+	}
+	if s.Tensors != nil {
+		return nil
+	}
+	var err error
+	s.Top, err = readTop(p)
+	return err
 }
 
 // prepare solves the plans that are needed, once each.

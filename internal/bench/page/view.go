@@ -2,6 +2,7 @@ package page
 
 import (
 	"fmt"
+	"html/template"
 	"strings"
 
 	"gm/internal/bench"
@@ -21,6 +22,7 @@ type view struct {
 	Losses   []lossView
 	Pinned   []pinnedView
 	Groups   []groupView
+	Tensors  template.HTML // "" for a plan
 }
 
 type rowView struct {

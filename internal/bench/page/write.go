@@ -7,6 +7,7 @@ import (
 	"io"
 	"time"
 
+	tensors "gm/internal/trace/page"
 	"gm/internal/units"
 )
 
@@ -39,16 +40,23 @@ func (r *Report) Write(w io.Writer) error {
 		return fmt.Errorf("read the page's template: %w", err)
 	}
 	var views []view
-	for _, s := range r.Sections {
-		views = append(views, newView(s))
+	for i, s := range r.Sections {
+		v := newView(s)
+		if s.Tensors != nil {
+			if v.Tensors, err = s.Tensors.View(fmt.Sprintf("tensors-%d", i)); err != nil {
+				return err
+			}
+		}
+		views = append(views, v)
 	}
+	script := tensors.Script() + "{\n" + curvesJS + viewJS + tipsJS + inputJS + "}\n" // with names of its own
 	err = page.Execute(w, struct {
 		*Report
 		Views  []view
 		Style  template.CSS
 		Script template.JS
 		Data   *data
-	}{r, views, template.CSS(pageCSS), template.JS(curvesJS + viewJS + tipsJS + inputJS), numbers})
+	}{r, views, template.CSS(tensors.Style() + pageCSS), template.JS(script), numbers})
 	if err != nil {
 		return fmt.Errorf("write the page: %w", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"io"
+	"math"
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
@@ -16,8 +17,6 @@ import (
 	"gm/formats/column"
 	"gm/formats/trace"
 	"gm/internal/trace/importer/tracetest"
-	"gm/internal/trace/overview"
-	"gm/internal/trace/tags"
 )
 
 const testdata = "../../../testdata/"
@@ -39,16 +38,7 @@ func source(t testing.TB, file []byte, name string) *column.Source {
 // read reads a trace in memory.
 func read(t testing.TB, file []byte, name string) *Recording {
 	t.Helper()
-	s := source(t, file, name)
-	o, err := trace.ReadSource(s, overview.Read)
-	if err != nil {
-		t.Fatal(err)
-	}
-	labels, err := trace.ReadSource(s, tags.Derive)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := Read(s, o, labels)
+	r, err := ReadSource(source(t, file, name))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,40 +81,8 @@ func unpack(t testing.TB, p *part) *unpacked {
 	if err != nil {
 		t.Fatal(err)
 	}
-	packed, err := base64.StdEncoding.DecodeString(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	raw, err := io.ReadAll(flate.NewReader(bytes.NewReader(packed)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	in := bytes.NewReader(raw)
-	length := func() []int64 {
-		n, err := binary.ReadUvarint(in)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return make([]int64, n)
-	}
-	numbers := func() []int64 {
-		list, last := length(), int64(0)
-		for i := range list {
-			difference, _ := binary.ReadVarint(in)
-			last += difference
-			list[i] = last
-		}
-		return list
-	}
-	counts := func() []int64 {
-		list := length()
-		for i := range list {
-			n, _ := binary.ReadUvarint(in)
-			list[i] = int64(n)
-		}
-		return list
-	}
-	meta := make([]byte, len(length()))
+	in := inflate(t, text)
+	meta := make([]byte, len(in.list()))
 	if _, err := io.ReadFull(in, meta); err != nil {
 		t.Fatal(err)
 	}
@@ -132,18 +90,65 @@ func unpack(t testing.TB, p *part) *unpacked {
 	if err := json.Unmarshal(meta, &u.partData); err != nil {
 		t.Fatal(err)
 	}
-	u.times, u.births, u.lives, u.kinds, u.spots = numbers(), numbers(), counts(), counts(), counts()
-	u.sizes, u.stacks, u.labels = numbers(), counts(), counts()
-	counts() // streams
-	counts() // pools
-	counts() // tensors that a band stands for
-	u.addresses = numbers()
-	u.segmentFrom, u.segmentLife, u.segmentLow, u.high = numbers(), counts(), numbers(), counts()
-	counts() // streams
+	u.times, u.births, u.lives, u.kinds, u.spots = in.numbers(), in.numbers(), in.counts(), in.counts(), in.counts()
+	u.sizes, u.stacks, u.labels = in.numbers(), in.counts(), in.counts()
+	in.counts() // streams
+	in.counts() // pools
+	in.counts() // tensors that a band stands for
+	u.addresses = in.numbers()
+	u.segmentFrom, u.segmentLife, u.segmentLow, u.high = in.numbers(), in.counts(), in.numbers(), in.counts()
+	in.counts() // streams
 	if in.Len() > 0 {
 		t.Errorf("%d bytes are left", in.Len())
 	}
 	return &u
+}
+
+// packed reads what a Packer packed.
+type packed struct {
+	*bytes.Reader
+	t testing.TB
+}
+
+func inflate(t testing.TB, text string) packed {
+	t.Helper()
+	deflated, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := io.ReadAll(flate.NewReader(bytes.NewReader(deflated)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return packed{bytes.NewReader(raw), t}
+}
+
+// list returns a list of the length that is read.
+func (in packed) list() []int64 {
+	n, err := binary.ReadUvarint(in)
+	if err != nil {
+		in.t.Fatal(err)
+	}
+	return make([]int64, n)
+}
+
+func (in packed) numbers() []int64 {
+	list, last := in.list(), int64(0)
+	for i := range list {
+		difference, _ := binary.ReadVarint(in)
+		last += difference
+		list[i] = last
+	}
+	return list
+}
+
+func (in packed) counts() []int64 {
+	list := in.list()
+	for i := range list {
+		n, _ := binary.ReadUvarint(in)
+		list[i] = int64(n)
+	}
+	return list
 }
 
 // stackAt adds up the tensors that live at a position.
@@ -333,6 +338,33 @@ func sizesOf(u *unpacked) []int64 {
 	return all
 }
 
+// TestPacker: the numbers that the script unpacks are those that were packed.
+func TestPacker(t *testing.T) {
+	lists := [][]int64{{}, {0}, {5, -5, math.MaxInt64 / 4, 7, 7}, {1 << 52, -(1 << 52)}}
+	var p Packer
+	for _, list := range lists {
+		p.Numbers(list)
+	}
+	p.Counts([]int64{3, 0, 1 << 40})
+	p.Bytes([]byte{0, 255, 1})
+	text, err := p.Text()
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := inflate(t, text)
+	for _, list := range lists {
+		if got := in.numbers(); !slices.Equal(got, list) {
+			t.Errorf("%v, expected %v", got, list)
+		}
+	}
+	if got := in.counts(); !slices.Equal(got, []int64{3, 0, 1 << 40}) {
+		t.Errorf("counts are %v", got)
+	}
+	if rest, _ := io.ReadAll(in); !bytes.Equal(rest, []byte{3, 0, 255, 1}) {
+		t.Errorf("bytes are %v", rest)
+	}
+}
+
 // TestSegments compares the segments over time with a table of who holds each byte.
 func TestSegments(t *testing.T) {
 	const bytes = 48
@@ -459,15 +491,7 @@ func TestHostileNames(t *testing.T) {
 
 func TestNothing(t *testing.T) {
 	s := source(t, write(t, []trace.Event{{TimeNS: 1, Op: trace.OpMark}}), "marks")
-	o, err := trace.ReadSource(s, overview.Read)
-	if err != nil {
-		t.Fatal(err)
-	}
-	labels, err := trace.ReadSource(s, tags.Derive)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Read(s, o, labels); err == nil || !strings.Contains(err.Error(), filepath.Base("marks")) {
+	if _, err := ReadSource(s); err == nil || !strings.Contains(err.Error(), filepath.Base("marks")) {
 		t.Errorf("a trace without allocations: %v", err)
 	}
 }

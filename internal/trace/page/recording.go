@@ -114,6 +114,19 @@ func Read(source *column.Source, o *overview.Overview, labels *tags.Tags) (*Reco
 	return &Recording{Name: report.Printable(path.Base(source.Name())), Source: report.Printable(o.Source), Rows: o.Rows, parts: parts}, nil
 }
 
+// ReadSource reads a trace, its overview and its tags.
+func ReadSource(source *column.Source) (*Recording, error) {
+	o, err := trace.ReadSource(source, overview.Read)
+	if err != nil {
+		return nil, err
+	}
+	labels, err := trace.ReadSource(source, tags.Derive)
+	if err != nil {
+		return nil, err
+	}
+	return Read(source, o, labels)
+}
+
 // Of returns the recording with the allocations on one GPU alone; nil if it has none.
 func (r *Recording) Of(device int32) *Recording {
 	one := *r

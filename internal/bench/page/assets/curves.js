@@ -1,10 +1,9 @@
-"use strict";
 (async () => {
 	const data = JSON.parse(document.getElementById("data").textContent);
 	const unpack = await unpacker(data.packed);
 	const views = [];
 	data.sections.forEach((section, number) => {
-		const element = document.getElementById("trace-" + number);
+		const element = document.querySelector(`#trace-${number} .figure`);
 		if (!element || !section.series.length) return;
 		views.push(new View(element, section, unpack));
 	});
@@ -13,40 +12,6 @@
 	addEventListener("beforeprint", all);
 	addEventListener("afterprint", all);
 })();
-
-// unpacker returns a function that reads the next list of numbers, or of bytes.
-async function unpacker(text) {
-	const raw = Uint8Array.from(atob(text), c => c.charCodeAt(0));
-	const stream = new Blob([raw]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
-	const buf = new Uint8Array(await new Response(stream).arrayBuffer());
-	let at = 0;
-	const varint = () => {
-		let value = 0, scale = 1, byte;
-		do {
-			byte = buf[at++];
-			value += (byte & 127) * scale;
-			scale *= 128;
-		} while (byte > 127);
-		return value;
-	};
-	return {
-		numbers() {
-			const list = new Float64Array(varint());
-			let last = 0;
-			for (let i = 0; i < list.length; i++) {
-				const zigzag = varint();
-				last += zigzag % 2 ? -(zigzag + 1) / 2 : zigzag / 2;
-				list[i] = last;
-			}
-			return list;
-		},
-		bytes() {
-			const n = varint();
-			at += n;
-			return buf.subarray(at - n, at);
-		},
-	};
-}
 
 // Curve is the least and the most of each bucket, and of 4, 16, 64 and more of them at a time.
 class Curve {
@@ -83,23 +48,4 @@ class Curve {
 		}
 		return [least, most];
 	}
-}
-
-const units = ["B", "KiB", "MiB", "GiB", "TiB"];
-function bytes(n) {
-	let power = 0, x = n;
-	while (Math.abs(x) >= 1024 && power < 4) { x /= 1024; power++; }
-	return (x === Math.trunc(x) ? x.toFixed(0) : x.toFixed(Math.abs(x) >= 100 ? 1 : 2)) + " " + units[power];
-}
-const exact = n => bytes(n) + " (" + n.toLocaleString("en") + " bytes)";
-function time(ns, step) {
-	const [unit, name] = step >= 1e9 ? [1e9, "s"] : step >= 1e6 ? [1e9, "s"] : step >= 1e3 ? [1e6, "ms"] : [1e3, "µs"];
-	const digits = Math.max(0, Math.ceil(-Math.log10(step / unit) - 1e-9));
-	return (ns / unit).toFixed(Math.min(digits, 9)) + " " + name;
-}
-// nice returns the step of a grid with about n lines over a span: 1, 2 or 5 times a power of ten; of bytes, in a unit.
-function nice(span, n, binary) {
-	const raw = span / n, unit = binary ? 1024 ** Math.max(0, Math.floor(Math.log2(raw) / 10)) : 10 ** Math.floor(Math.log10(raw));
-	const steps = binary ? [1, 2, 5, 10, 20, 50, 100, 200, 500, 1024] : [1, 2, 5, 10];
-	return unit * (steps.find(m => m * unit >= raw) || steps.at(-1));
 }

@@ -12,7 +12,7 @@ class Colors {
 		this.palette = Array.from({ length: 12 }, (_, i) => color("c" + i)).map(css => shades(css, dark));
 		this.shades = this.groups.list.map(g => shades(g.css, dark));
 		this.faint = shades(color("faint"), dark);
-		this.idle = shades(color("idle"), dark)[unchanged];
+		this.idle = shades(color("spare"), dark)[unchanged];
 	}
 
 	// of returns the colour of a tensor and that of its edge, as the pixels of a canvas.

@@ -86,7 +86,7 @@ class Viewer {
 		box.replaceChildren();
 		if (this.by !== "tensor") this.colors.groups.list.forEach((g, i) => { if (!seen.size || used.has(i)) box.append(patch(g.css, g.name)); });
 		else box.append(make("span", "key", "each tensor has a colour"));
-		if (this.tensors.mostReserved) box.append(patch("var(--idle)", "reserved, not in use"));
+		if (this.tensors.mostReserved) box.append(patch("var(--spare)", "reserved, not in use"));
 		if (this.tensors.meta.merged) box.append(make("span", "key", `the ${this.tensors.meta.merged.toLocaleString("en")} smallest tensors are one band`));
 	}
 
