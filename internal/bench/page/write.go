@@ -39,6 +39,13 @@ func (r *Report) Write(w io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("read the page's template: %w", err)
 	}
+	var recordings []*tensors.Recording
+	for _, s := range r.Sections {
+		if s.Tensors != nil {
+			recordings = append(recordings, s.Tensors)
+		}
+	}
+	tensors.Fit(recordings...)
 	var views []view
 	for i, s := range r.Sections {
 		v := newView(s)

@@ -69,10 +69,6 @@ func (c *collector) finish() []*part {
 			}
 		}
 	}
-	share := maxTensors / max(1, len(parts))
-	for _, p := range parts {
-		p.mergeSmallest(share)
-	}
 	return parts
 }
 

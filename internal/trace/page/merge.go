@@ -7,11 +7,30 @@ import (
 	"gm/internal/trace/tags"
 )
 
-// maxTensors is the most tensors of a page. With some ten bytes for each, compressed, the page stays below 10 MB.
-const maxTensors = 600_000
+// maxTensors is the most tensors of a page. With up to 18 bytes for each, compressed and in base64, the page stays below 10 MB.
+const maxTensors = 500_000
 
 // bands is the number of stretches of events for which the merged tensors are added up.
 const bands = 4096
+
+// Fit prepares recordings to be shown on one page. If they have too many tensors for it, the smallest of the parts that have most of them
+// are merged. It does nothing when it is called again.
+func Fit(all ...*Recording) {
+	var parts []*part
+	for _, r := range all {
+		parts = append(parts, r.parts...)
+	}
+	fit(parts, maxTensors)
+}
+
+// fit leaves the parts at most so many tensors: a part with less than its share leaves the rest to others.
+func fit(parts []*part, most int) {
+	parts = slices.SortedStableFunc(slices.Values(parts), func(a, b *part) int { return cmp.Compare(len(a.tensors), len(b.tensors)) })
+	for i, p := range parts {
+		p.mergeSmallest(most / (len(parts) - i))
+		most -= len(p.tensors)
+	}
+}
 
 // mergeSmallest keeps the largest tensors, at most limit. All others are shown as one band: for each stretch of events as one tensor of the
 // most bytes that live at once.
@@ -19,8 +38,9 @@ func (p *part) mergeSmallest(limit int) {
 	if len(p.tensors) <= limit {
 		return
 	}
-	kept := p.largest(max(limit-bands, 1))
-	p.merged = len(p.tensors) - limit + bands
+	keep := max(limit-bands, 1)
+	kept := p.largest(keep)
+	p.merged = len(p.tensors) - keep
 	label := p.addLabel(tags.Label{Tag: "small tensors", Certainty: tags.NoTag})
 	m := merger{part: p, number: make([]int32, len(p.tensors)), label: label, kinds: map[kind]int32{}}
 	m.stack = int32(len(p.stacks))

@@ -330,6 +330,29 @@ func TestMerge(t *testing.T) {
 	}
 }
 
+// TestFit: parts share the tensors of a page; small parts are left alone, and bands count as tensors.
+func TestFit(t *testing.T) {
+	var parts []*part
+	for i, n := range []int{30_000, 10, 9_000} {
+		p := &part{kinds: []kind{{size: int64(i + 1), count: 1}}}
+		for k := range n {
+			p.tensors = append(p.tensors, tensor{born: int32(k), died: never})
+			p.events = append(p.events, event{tensor: int32(k)})
+		}
+		parts = append(parts, p)
+	}
+	for range 2 {
+		fit(parts, 20_000)
+		if len(parts[1].tensors) != 10 || len(parts[2].tensors) != 9_000 || len(parts[0].tensors) > 20_000-9_010 || parts[0].merged < 19_000 {
+			t.Errorf("%d, %d and %d tensors are left, %d merged", len(parts[0].tensors), len(parts[1].tensors), len(parts[2].tensors), parts[0].merged)
+		}
+	}
+	_, bytes := parts[0].peak()
+	if bytes != 30_000 {
+		t.Errorf("%d bytes live at the end", bytes)
+	}
+}
+
 func sizesOf(u *unpacked) []int64 {
 	var all []int64
 	for _, kind := range u.kinds {

@@ -63,7 +63,8 @@ func Script() string {
 	return numbersJS + tensorsJS + sweepJS + colorsJS + plotJS + viewerJS + gesturesJS + wordsJS + flameJS + compareJS + startJS
 }
 
-// View returns the element of a page that shows a recording. The page has [Style] and [Script], and no other element with this id.
+// View returns the element of a page that shows a recording. The page has [Style] and [Script], no other element with this id, and all its
+// recordings went through [Fit].
 func (r *Recording) View(id string) (template.HTML, error) {
 	v, err := r.view(id)
 	if err != nil {
@@ -88,11 +89,13 @@ func (p *Page) Write(w io.Writer) error {
 		Notes           []string
 		View            template.HTML
 	}
+	all := []*Recording{p.A}
+	if p.B != nil {
+		all = append(all, p.B)
+	}
+	Fit(all...)
 	var views []section
-	for i, r := range []*Recording{p.A, p.B} {
-		if r == nil {
-			continue
-		}
+	for i, r := range all {
 		view, err := r.View(fmt.Sprintf("tensors-%d", i))
 		if err != nil {
 			return err

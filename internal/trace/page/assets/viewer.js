@@ -24,6 +24,7 @@ class Viewer {
 		this.tensors = this.loaded[number];
 		[this.hover, this.pinned, this.matches] = [null, null, null];
 		this.moment = this.tensors.peak;
+		this.slow = this.tensors.length > 2e5;
 		[this.from, this.to] = [0, this.span];
 		if (!this.plots) this.plot();
 		this.plots[1].box.hidden = this.element.querySelector(".where").hidden = !this.tensors.addresses.length;
