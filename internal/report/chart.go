@@ -5,10 +5,14 @@ import (
 	"image/color"
 	"io"
 	"math"
+	"slices"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+
+	"gm/internal/units"
 )
 
 // Line is a curve of bytes over time, drawn as steps.
@@ -17,12 +21,14 @@ type Line struct {
 	TimeNS []int64
 	Bytes  []int64
 	Filled bool // the area below it is filled
+	Failed bool // out of memory at its last moment
 }
 
 // Chart is a set of lines over one time axis, which begins at 0.
 type Chart struct {
 	Title string
 	Lines []Line
+	Limit int64 // bytes that there are, drawn as a dashed line; 0 for none
 }
 
 // palette is the colour-blind-safe palette of Okabe and Ito without yellow.
@@ -45,58 +51,105 @@ func drawables(charts []Chart) []drawable {
 	return all
 }
 
-// manyLines is from how many lines on the names are set smaller, so that they cover less of the chart.
-const manyLines = 6
+func (c *Chart) title() string { return c.Title }
+
+// keys returns the entries of the lines, in their order.
+func (c *Chart) keys() []key {
+	var all []key
+	if c.Limit > 0 {
+		all = append(all, key{name: "capacity " + units.Bytes(c.Limit).String(), color: alarmColor, limit: true})
+	}
+	for i, l := range c.Lines {
+		k := key{name: title(l.Name), color: l.color(i), line: !l.Filled, ends: l.Failed}
+		if l.Failed {
+			k.name += ": out of memory"
+		}
+		all = append(all, k)
+	}
+	return all
+}
 
 func (c *Chart) plot() (*plot.Plot, error) {
-	p := newPlot(c.Title)
-	p.X.Label.Text = "seconds"
-	p.Y.Label.Text = "GiB"
-	p.Legend.Top, p.Legend.Left = true, true
-	p.Legend.YOffs = -vg.Points(4)
-	p.Legend.XOffs = vg.Points(6)
-	p.Legend.Padding = vg.Points(3)
-	if len(c.Lines) > manyLines {
-		p.Legend.Padding = vg.Points(1)
-		p.Legend.TextStyle.Font.Size *= 0.85
-	}
-	start := int64(math.MaxInt64)
+	p := barePlot(c.Title)
+	start, end, most := int64(math.MaxInt64), int64(math.MinInt64), c.Limit
 	for _, l := range c.Lines {
-		if len(l.TimeNS) > 0 {
-			start = min(start, l.TimeNS[0])
+		if n := len(l.TimeNS); n > 0 {
+			start, end, most = min(start, l.TimeNS[0]), max(end, l.TimeNS[n-1]), max(most, slices.Max(l.Bytes))
 		}
 	}
-	for i := range c.Lines {
-		line, err := c.Lines[i].plotter(start, palette[i%len(palette)])
+	seconds := max(float64(end-start)/1e9, 0)
+	if seconds == 0 {
+		seconds = 1 // a single moment is drawn one second wide
+	}
+	of, name := timeUnit(seconds)
+	unit, bytes := units.Bytes(most).Unit()
+	x, y := axis{high: seconds / of}, axis{high: max(float64(most)/unit*1.03, 1e-9)}
+	timeAxis(p, x, name)
+	p.Y.Label.Text, p.Y.Max, p.Y.Tick.Marker = bytes, y.high, plot.ConstantTicks(y.ticks())
+	p.Add(&grid{x, y})
+	if c.Limit > 0 {
+		p.Add(&level{at: float64(c.Limit) / unit, x: x})
+	}
+	var ends plotter.XYs
+	for i, l := range c.Lines {
+		points, err := l.draw(p, i, scale{start, of, unit, x.high})
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("line %s: %w", l.Name, err)
 		}
-		p.Add(line)
-		p.Legend.Add(title(c.Lines[i].Name), line)
+		if l.Failed && len(points) > 0 {
+			ends = append(ends, points[len(points)-1])
+		}
 	}
-	p.Y.Max *= 1.02
+	if len(ends) == 0 {
+		return p, nil
+	}
+	failures, err := plotter.NewScatter(ends)
+	if err != nil {
+		return nil, err
+	}
+	failures.GlyphStyle = failed
+	p.Add(failures)
 	return p, nil
 }
 
-func (l *Line) plotter(start int64, c color.NRGBA) (*plotter.Line, error) {
-	points := make(plotter.XYs, len(l.TimeNS), len(l.TimeNS)+1)
-	for i := range points {
-		points[i] = plotter.XY{X: float64(l.TimeNS[i]-start) / 1e9, Y: gib(l.Bytes[i])}
+// scale is how a line is drawn: its start in nanoseconds, a unit of time in seconds, a unit of bytes, and the end of the axis.
+type scale struct {
+	start      int64
+	time, unit float64
+	end        float64
+}
+
+// color returns the colour of the line with a number.
+func (l *Line) color(number int) color.NRGBA {
+	if l.Filled {
+		return color.NRGBA{0xc8, 0xc8, 0xc8, 0xff}
 	}
-	if n := len(points); n > 0 && points[n-1].X == points[0].X {
-		points = append(points, plotter.XY{X: points[0].X + 1, Y: points[n-1].Y}) // a single moment is drawn one second wide
+	return palette[number%len(palette)]
+}
+
+// failed is the mark at which a line ends that ran out of memory.
+var failed = draw.GlyphStyle{Color: alarmColor, Radius: vg.Points(3), Shape: draw.CircleGlyph{}}
+
+// draw adds the line with a number to a plot, and returns its points: none for an allocator that could not begin.
+func (l *Line) draw(p *plot.Plot, number int, s scale) (plotter.XYs, error) {
+	points := make(plotter.XYs, len(l.TimeNS), len(l.TimeNS)+1)
+	if len(points) == 0 {
+		return nil, nil
+	}
+	for i := range points {
+		points[i] = plotter.XY{X: float64(l.TimeNS[i]-s.start) / 1e9 / s.time, Y: float64(l.Bytes[i]) / s.unit}
+	}
+	if last := points[len(points)-1]; last.X == points[0].X && !l.Failed {
+		points = append(points, plotter.XY{X: s.end, Y: last.Y})
 	}
 	line, err := plotter.NewLine(points)
 	if err != nil {
-		return nil, fmt.Errorf("line %s: %w", l.Name, err)
+		return nil, err
 	}
-	line.StepStyle = plotter.PostStep
-	line.Color = c
-	line.Width = vg.Points(1.2)
+	line.StepStyle, line.Color, line.Width = plotter.PostStep, l.color(number), vg.Points(1.2)
 	if l.Filled {
-		line.FillColor = color.NRGBA{0xc8, 0xc8, 0xc8, 0xff}
-		line.Color = color.NRGBA{0x90, 0x90, 0x90, 0xff}
-		line.Width = vg.Points(0.5)
+		line.FillColor, line.Color, line.Width = l.color(number), color.NRGBA{0x90, 0x90, 0x90, 0xff}, vg.Points(0.5)
 	}
-	return line, nil
+	p.Add(line)
+	return points, nil
 }

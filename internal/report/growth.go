@@ -31,6 +31,10 @@ func WriteGrowthPNG(w io.Writer, g Growth) error { return writePNG(w, []drawable
 // WriteGrowthSVG draws the chart as an SVG image.
 func WriteGrowthSVG(w io.Writer, g Growth) error { return writeSVG(w, []drawable{&g}) }
 
+func (g *Growth) title() string { return g.Title }
+
+func (g *Growth) keys() []key { return nil } // they are in the chart, where growth leaves room
+
 func (g *Growth) plot() (*plot.Plot, error) {
 	p := newPlot(g.Title)
 	p.X.Label.Text, p.Y.Label.Text = g.X, g.Y

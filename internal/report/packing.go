@@ -3,22 +3,28 @@ package report
 import (
 	"image/color"
 	"io"
+	"slices"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
+
+	"gm/internal/units"
 )
 
 // Block is a rectangle in a packing: the bytes [Low, High) from row Start to row End.
 type Block struct {
 	Start, End int64
 	Low, High  int64
-	Kind       int // blocks of one kind have one colour
+	Kind       int // number of its kind, which decides its colour
+	Shade      int // 0 to 2, tells neighbours of one kind apart
 }
 
 // Packing is a chart of the addresses of blocks over time.
 type Packing struct {
 	Title  string
+	Rows   string   // what rows are counted in, such as "row of the trace"
+	Kinds  []string // names of the kinds
 	Blocks []Block
 }
 
@@ -36,26 +42,47 @@ func pictures(packings []Packing) []drawable {
 	return all
 }
 
+func (p *Packing) title() string { return p.Title }
+
+// keys returns the entries of the kinds that there are.
+func (p *Packing) keys() []key {
+	var all []key
+	for kind, name := range p.Kinds {
+		if slices.ContainsFunc(p.Blocks, func(b Block) bool { return b.Kind == kind }) {
+			all = append(all, key{name: title(name), color: shade(kind, 0)})
+		}
+	}
+	return all
+}
+
 func (p *Packing) plot() (*plot.Plot, error) {
-	out := newPlot(p.Title)
-	out.X.Label.Text = "row of the trace"
-	out.Y.Label.Text = "GiB"
-	out.Add(&rectangles{p.Blocks})
+	out := barePlot(p.Title)
+	r := &rectangles{blocks: p.Blocks}
+	first, last, most := r.extent()
+	unit, name := units.Bytes(most).Unit()
+	x, y := axis{low: float64(first), high: max(float64(last), float64(first)+1)}, axis{high: max(float64(most)/unit, 1e-9)}
+	r.unit = unit
+	timeAxis(out, x, p.Rows)
+	out.Y.Label.Text, out.Y.Max, out.Y.Tick.Marker = name, y.high, plot.ConstantTicks(y.ticks())
+	out.Add(&grid{x, y}, r)
 	return out, nil
 }
 
 // rectangles is a plotter of blocks.
-type rectangles struct{ blocks []Block }
+type rectangles struct {
+	blocks []Block
+	unit   float64 // bytes
+}
 
-// DataRange implements plot.DataRanger.
-func (r *rectangles) DataRange() (xmin, xmax, ymin, ymax float64) {
+// extent returns the first and the last row, and the highest byte.
+func (r *rectangles) extent() (first, last, most int64) {
 	for i, b := range r.blocks {
 		if i == 0 {
-			xmin = float64(b.Start)
+			first = b.Start
 		}
-		xmin, xmax, ymax = min(xmin, float64(b.Start)), max(xmax, float64(b.End)), max(ymax, gib(b.High))
+		first, last, most = min(first, b.Start), max(last, b.End), max(most, b.High)
 	}
-	return xmin, xmax, 0, ymax
+	return first, last, most
 }
 
 // leastExtent is the least width and height of a rectangle that is drawn, in points. Smaller rectangles are invisible, and
@@ -66,20 +93,18 @@ const leastExtent = 0.12
 func (r *rectangles) Plot(c draw.Canvas, p *plot.Plot) {
 	x, y := p.Transforms(&c)
 	for _, b := range r.blocks {
-		left, right, low, high := x(float64(b.Start)), x(float64(b.End)), y(gib(b.Low)), y(gib(b.High))
+		left, right, low, high := x(float64(b.Start)), x(float64(b.End)), y(float64(b.Low)/r.unit), y(float64(b.High)/r.unit)
 		if right-left < leastExtent || high-low < leastExtent {
 			continue
 		}
-		c.FillPolygon(shade(b.Kind), []vg.Point{{X: left, Y: low}, {X: right, Y: low}, {X: right, Y: high}, {X: left, Y: high}})
+		c.FillPolygon(shade(b.Kind, b.Shade), []vg.Point{{X: left, Y: low}, {X: right, Y: low}, {X: right, Y: high}, {X: left, Y: high}})
 	}
 }
 
-// shade returns a colour of the palette, which gets lighter each time it wraps around.
-func shade(kind int) color.Color {
-	c := palette[kind%len(palette)]
-	light := []uint8{0, 60, 110}[kind/len(palette)%3]
-	lift := func(v uint8) uint8 { return v + uint8(int(255-v)*int(light)/255) }
+// shade returns a colour of areas, lighter for a higher shade.
+func shade(kind, number int) color.Color {
+	c := areaColors[kind%len(areaColors)]
+	light := []int{0, 50, 90}[number%3]
+	lift := func(v uint8) uint8 { return v + uint8(int(255-v)*light/255) }
 	return color.NRGBA{lift(c.R), lift(c.G), lift(c.B), 0xff}
 }
-
-func gib(bytes int64) float64 { return float64(bytes) / (1 << 30) }

@@ -29,17 +29,19 @@ func TestTable(t *testing.T) {
 
 func charts() []Chart {
 	return []Chart{
-		{Title: "one", Lines: []Line{
+		{Title: "one", Limit: 5 << 30, Lines: []Line{
 			{Name: "live", TimeNS: []int64{0, 1e9, 2e9}, Bytes: []int64{0, 3 << 30, 1 << 30}, Filled: true},
 			{Name: "reserved", TimeNS: []int64{0, 1e9, 2e9}, Bytes: []int64{1 << 30, 4 << 30, 4 << 30}},
+			{Name: "torch", TimeNS: []int64{0, 1e9}, Bytes: []int64{1 << 30, 5 << 30}, Failed: true},
+			{Name: "nothing", Failed: true},
 		}},
 		{Title: "of one point, \x1b[31m and a long title: " + strings.Repeat("long", 100), Lines: []Line{{Name: "x", TimeNS: []int64{5}, Bytes: []int64{7}}}},
 	}
 }
 
 func packings() []Packing {
-	return []Packing{{Title: "packing", Blocks: []Block{
-		{Start: 0, End: 100, Low: 0, High: 1 << 30, Kind: 1}, {Start: 50, End: 80, Low: 1 << 30, High: 2 << 30, Kind: 20},
+	return []Packing{{Title: "packing", Rows: "row", Kinds: []string{"long", "short", "none"}, Blocks: []Block{
+		{Start: 0, End: 100, Low: 0, High: 1 << 30, Kind: 1}, {Start: 50, End: 80, Low: 1 << 30, High: 2 << 30, Kind: 0, Shade: 2},
 	}}}
 }
 
@@ -57,6 +59,26 @@ func tradeoff(most float64) Tradeoff {
 		{Name: "nothing"},
 		{Name: "bound", X: []float64{10, 14}, Y: []float64{1.1, 1}, Limit: true},
 	}}
+}
+
+// TestKeys: a legend names the limit, the lines with what became of them, and the kinds that there are.
+func TestKeys(t *testing.T) {
+	for _, test := range []struct {
+		of   drawable
+		want string
+	}{
+		{&charts()[0], "capacity 5 GiB, live, reserved, torch: out of memory, nothing: out of memory"},
+		{&packings()[0], "long, short"},
+		{&Chart{}, ""},
+	} {
+		var names []string
+		for _, k := range test.of.keys() {
+			names = append(names, k.name)
+		}
+		if got := strings.Join(names, ", "); got != test.want {
+			t.Errorf("%q, want %q", got, test.want)
+		}
+	}
 }
 
 func TestAxis(t *testing.T) {
@@ -158,6 +180,9 @@ func TestSVG(t *testing.T) {
 			paths := strings.Count(out.String(), "<path")
 			if paths < 4 {
 				t.Errorf("%d paths: nothing is drawn", paths)
+			}
+			if !strings.Contains(out.String(), "<title>") || strings.Contains(out.String(), "\x1b") {
+				t.Error("no title, or one that is not printable")
 			}
 			d := xml.NewDecoder(&out)
 			for {

@@ -16,6 +16,8 @@ type Timeline struct {
 	Seconds float64     // that the columns span
 	Areas   []Area      // from the bottom up
 	Held    []int64     // bytes by column, drawn as a line; nil for none
+	Limit   int64       // bytes that there are, drawn as a line if it is near; 0 for none
+	Marks   []Mark      // moments that are drawn as lines
 	Map     *AddressMap // nil for none
 }
 
@@ -25,6 +27,13 @@ type Area struct {
 	Bytes []int64
 	Color int  // number of its colour, below [AreaColors]
 	Rest  bool // it stands for everything without a name of its own, and is grey
+}
+
+// Mark is a moment with a name.
+type Mark struct {
+	Seconds float64 // since the first column
+	Name    string
+	Alarm   bool // it is a failure, and red
 }
 
 // AddressMap shows who holds which addresses over time.
@@ -51,8 +60,11 @@ func WriteTimelinesSVG(w io.Writer, all []Timeline) error {
 	all = fitTimelines(all)
 	c := vgsvg.New(chartWidth, heightOf(all))
 	drawTimelines(draw.New(c), all)
-	_, err := c.WriteTo(w)
-	return err
+	var titles []string
+	for i := range all {
+		titles = append(titles, all[i].Title)
+	}
+	return writeTitled(w, c, titles)
 }
 
 // fitTimelines leaves out timelines for which there is no room, and returns a placeholder if there are none.
@@ -98,8 +110,7 @@ func (t *Timeline) draw(c draw.Canvas) {
 		plots = append(plots, []*plot.Plot{t.addresses(x, name)})
 		keys = append(keys, t.mapKeys())
 	}
-	style := plots[0][0].Legend.TextStyle
-	style.Font.Size = vg.Points(10)
+	style := keyStyle(plots[0][0])
 	pad := vg.Points(4)
 	tiles := draw.Tiles{Rows: len(plots), Cols: 1, PadLeft: pad, PadTop: pad, PadY: 2 * pad, PadRight: widthOf(keys, style)}
 	canvases := plot.Align(plots, tiles, c)

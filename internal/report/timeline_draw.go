@@ -3,6 +3,7 @@ package report
 import (
 	"image"
 	"image/color"
+	"slices"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/vg"
@@ -15,20 +16,11 @@ import (
 func (t *Timeline) areas(x axis, unitOfTime string) *plot.Plot {
 	p := barePlot(t.Title)
 	timeAxis(p, x, unitOfTime)
-	sums := make([]float64, columnsOf(t.Areas))
-	tops := make([][]float64, len(t.Areas))
-	for i, a := range t.Areas {
-		for column, bytes := range a.Bytes {
-			sums[column] += float64(bytes)
-		}
-		tops[i] = append([]float64(nil), sums...)
-	}
-	most := int64(0)
-	for column := range sums {
-		most = max(most, int64(sums[column]))
-		if t.Held != nil {
-			most = max(most, t.Held[column])
-		}
+	tops := t.tops()
+	most := t.most()
+	limited := t.limited(most)
+	if limited {
+		most = max(most, t.Limit)
 	}
 	unit, name := units.Bytes(most).Unit()
 	p.Y.Label.Text = "live " + name
@@ -46,7 +38,51 @@ func (t *Timeline) areas(x axis, unitOfTime string) *plot.Plot {
 	for i := len(tops) - 1; i >= 0; i-- { // the lower ones over the higher ones
 		p.Add(&steps{values: tops[i], high: x.high, unit: unit, fill: t.color(i)})
 	}
+	if limited {
+		p.Add(&level{at: float64(t.Limit) / unit, x: x})
+	}
+	t.mark(p, x, y)
 	return p
+}
+
+// mark draws the marks of the timeline over a chart, and leaves room for their names.
+func (t *Timeline) mark(p *plot.Plot, x, y axis) {
+	if len(t.Marks) > 0 {
+		p.Add(&marks{t.Marks, x.high / t.Seconds, y})
+		p.Title.Padding = vg.Points(14)
+	}
+}
+
+// tops returns the upper edge of each area, in bytes by column.
+func (t *Timeline) tops() [][]float64 {
+	sums := make([]float64, columnsOf(t.Areas))
+	tops := make([][]float64, len(t.Areas))
+	for i, a := range t.Areas {
+		for column, bytes := range a.Bytes {
+			sums[column] += float64(bytes)
+		}
+		tops[i] = slices.Clone(sums)
+	}
+	return tops
+}
+
+// most returns the most bytes that live or are held in a column.
+func (t *Timeline) most() int64 {
+	most := int64(0)
+	if tops := t.tops(); len(tops) > 0 {
+		for _, bytes := range tops[len(tops)-1] {
+			most = max(most, int64(bytes))
+		}
+	}
+	for _, bytes := range t.Held {
+		most = max(most, bytes)
+	}
+	return most
+}
+
+// limited reports whether the limit is near enough to be drawn above most bytes.
+func (t *Timeline) limited(most int64) bool {
+	return t.Limit > 0 && float64(t.Limit) < 1.5*float64(most)
 }
 
 // timeAxis sets the time axis of a chart.
@@ -125,6 +161,7 @@ func (t *Timeline) addresses(x axis, unitOfTime string) *plot.Plot {
 	p.Y.Max = y.high
 	p.Y.Tick.Marker = plot.ConstantTicks(y.ticks())
 	p.Add(&raster{t, x.high, y.high})
+	t.mark(p, x, y)
 	return p
 }
 

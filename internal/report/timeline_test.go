@@ -17,6 +17,8 @@ func timeline() Timeline {
 		Title: "timeline", Seconds: 2,
 		Areas: []Area{{Name: "parameters", Bytes: []int64{3 << 30, 1 << 30}}, {Name: "rest <&>", Bytes: []int64{1 << 30, 3 << 30}, Rest: true}},
 		Held:  []int64{5 << 30, 6 << 30},
+		Limit: 7 << 30,
+		Marks: []Mark{{Seconds: 0.5, Name: "zero"}, {Seconds: 1.5, Name: "one"}, {Seconds: 1.51, Name: "OOM", Alarm: true}},
 		Map: &AddressMap{
 			Bytes: 6 << 30, Rows: 2,
 			Held: func(column, row int) uint8 { return 255 },
@@ -32,7 +34,7 @@ func timeline() Timeline {
 
 func TestTimelinePNG(t *testing.T) {
 	plain := timeline()
-	plain.Map, plain.Held = nil, nil
+	plain.Map, plain.Held, plain.Limit = nil, nil, 100<<30
 	var out bytes.Buffer
 	if err := WriteTimelinesPNG(&out, []Timeline{timeline(), plain}); err != nil {
 		t.Fatal(err)
@@ -51,7 +53,7 @@ func TestTimelinePNG(t *testing.T) {
 			found[color.NRGBAModel.Convert(picture.At(x, y))] = true
 		}
 	}
-	for _, c := range []color.NRGBA{palette[0], restColor, freeColor, heldColor} {
+	for _, c := range []color.NRGBA{palette[0], restColor, freeColor, heldColor, alarmColor} {
 		if !found[c] {
 			t.Errorf("nothing is of colour %v", c)
 		}
@@ -63,10 +65,13 @@ func TestTimelineSVG(t *testing.T) {
 	if err := WriteTimelinesSVG(&out, []Timeline{timeline()}); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"<image", "parameters", "rest &lt;&amp;&gt;", "reserved and free"} {
+	for _, want := range []string{"<image", "parameters", "rest &lt;&amp;&gt;", "reserved and free", "<title>timeline</title>", ">OOM<", ">zero<", "capacity 7 GiB"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %s", want)
 		}
+	}
+	if strings.Contains(out.String(), ">one<") {
+		t.Error("two names are above each other")
 	}
 	d := xml.NewDecoder(&out)
 	for {

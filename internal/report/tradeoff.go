@@ -29,6 +29,10 @@ func WriteTradeoffSVG(w io.Writer, t Tradeoff) error { return writeSVG(w, []draw
 // legendPart is the fraction of an image's width that the legend takes.
 const legendPart = 0.2
 
+func (t *Tradeoff) title() string { return t.Title }
+
+func (t *Tradeoff) keys() []key { return nil } // they are in the part of the chart that is left free
+
 func (t *Tradeoff) plot() (*plot.Plot, error) {
 	p := barePlot(t.Title)
 	x, y := t.axes()

@@ -14,15 +14,18 @@ func (cmd *compareCmd) draw(c *cli.Context, rows []bench.Row, width int) error {
 		c.Warn("the picture shows the first %d of %d traces only", report.MaxCharts, n)
 	}
 	return cmd.Pictures.Write(c.File,
-		func(w io.Writer) error { return report.WritePNG(w, charts(rows, width)) },
-		func(w io.Writer) error { return report.WriteSVG(w, charts(rows, width)) })
+		func(w io.Writer) error { return report.WritePNG(w, charts(rows, width, int64(cmd.Capacity))) },
+		func(w io.Writer) error { return report.WriteSVG(w, charts(rows, width, int64(cmd.Capacity))) })
 }
 
-// charts makes one chart for each trace, of width rows: live bytes as an area, reserved bytes as a line for each allocator.
-func charts(rows []bench.Row, width int) []report.Chart {
+// charts makes one chart for each trace, of width rows: live bytes as an area, reserved bytes as a line for each allocator, and the capacity
+// unless it is 0.
+func charts(rows []bench.Row, width int, capacity int64) []report.Chart {
 	var all []report.Chart
 	for ; len(rows) > 0; rows = rows[width:] {
-		all = append(all, chart(rows[:width]))
+		c := chart(rows[:width])
+		c.Limit = capacity
+		all = append(all, c)
 	}
 	return all
 }
@@ -40,7 +43,7 @@ func chart(rows []bench.Row) report.Chart {
 			c.Lines[0].Name += ", " + rows[i].Allocator
 			continue
 		}
-		c.Lines = append(c.Lines, report.Line{Name: rows[i].Allocator, TimeNS: curve.TimeNS, Bytes: curve.Reserved})
+		c.Lines = append(c.Lines, report.Line{Name: rows[i].Allocator, TimeNS: curve.TimeNS, Bytes: curve.Reserved, Failed: rows[i].OOM != nil})
 	}
 	return c
 }

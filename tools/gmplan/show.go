@@ -131,16 +131,46 @@ func (a *arena) add(t *plan.Tensor, alignment int64) {
 	end := t.Offset + (t.Size+alignment-1)/alignment*alignment
 	a.Tensors++
 	a.Peak = max(a.Peak, end)
-	a.blocks = append(a.blocks, report.Block{Start: t.Alloc, End: t.Free, Low: t.Offset, High: end, Kind: kind(t)})
+	a.blocks = append(a.blocks, report.Block{Start: t.Alloc, End: t.Free, Low: t.Offset, High: end, Shade: shade(t)})
 }
 
-// kind mixes the bits of the id, so that neighbours have different colours.
-func kind(t *plan.Tensor) int { return int(bits.ReverseBytes64(uint64(t.ID)*0x9e3779b97f4a7c15) % 21) }
+// shade mixes the bits of the id, so that neighbours have different shades.
+func shade(t *plan.Tensor) int { return int(bits.ReverseBytes64(uint64(t.ID)*0x9e3779b97f4a7c15) % 3) }
+
+// lives are the kinds of blocks in a picture, by how long they live. Each but the first and the last lives for at least this part of the
+// rows.
+var lives = [...]struct {
+	name string
+	part int64
+}{{"to the end", 0}, {"over 1/4 of the rows", 4}, {"over 1/16 of the rows", 16}, {"over 1/64 of the rows", 64}, {"over 1/256 of the rows", 256}, {"shorter", 0}}
+
+// life returns the number in lives of a block of a plan over so many rows, which ends at row end.
+func life(b *report.Block, rows, end int64) int {
+	if b.End >= end {
+		return 0
+	}
+	for i, l := range lives[:len(lives)-1] {
+		if l.part > 0 && (b.End-b.Start)*l.part > rows {
+			return i
+		}
+	}
+	return len(lives) - 1
+}
 
 func (p *contents) packings() []report.Packing {
+	var names []string
+	for _, l := range lives {
+		names = append(names, l.name)
+	}
 	var all []report.Packing
 	for _, a := range p.Arenas {
-		all = append(all, report.Packing{Title: fmt.Sprintf("%s: arena %s, %s", p.Source, a.Name, units.Bytes(a.Peak)), Blocks: a.blocks})
+		for i := range a.blocks {
+			a.blocks[i].Kind = life(&a.blocks[i], p.End-p.First, p.End)
+		}
+		all = append(all, report.Packing{
+			Title: fmt.Sprintf("%s: arena %s, %s, colours by life", p.Source, a.Name, units.Bytes(a.Peak)),
+			Rows:  "row of the " + p.RowsOf, Kinds: names, Blocks: a.blocks,
+		})
 	}
 	return all
 }

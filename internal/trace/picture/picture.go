@@ -39,16 +39,21 @@ func Read(source *column.Source, o *overview.Overview, labels *tags.Tags, byStac
 	if err != nil {
 		return nil, err
 	}
+	moments, err := trace.ReadSource(source, func(r *trace.Reader) (map[int64]int64, error) { return timesOf(r, rowsOfMarks(o)) })
+	if err != nil {
+		return nil, err
+	}
 	pictures := make([]report.Timeline, len(lines))
 	for i, l := range lines {
 		pictures[i] = picture(o, l)
+		pictures[i].Marks = marks(o, l, moments)
 	}
 	return pictures, nil
 }
 
 // picture returns the picture of a device.
 func picture(o *overview.Overview, l *overview.Timeline) report.Timeline {
-	t := report.Timeline{Title: title(o, l), Seconds: float64(l.EndNS-l.StartNS) / 1e9}
+	t := report.Timeline{Title: title(o, l), Seconds: float64(l.EndNS-l.StartNS) / 1e9, Limit: o.Meta.Capacity}
 	if t.Seconds == 0 {
 		t.Seconds = 1 // a moment is drawn as a second
 	}
@@ -72,13 +77,13 @@ func picture(o *overview.Overview, l *overview.Timeline) report.Timeline {
 	return t
 }
 
-// colors returns the numbers of the colours of names. Derived tags have the same colours in all pictures.
+// colors returns the numbers of the colours of names. Derived tags have the same colours in all pictures, also where they are guesses.
 func colors(names []string) []int {
 	derived := tags.Derived()
 	taken := make([]bool, report.AreaColors)
 	numbers := make([]int, len(names))
 	for i, name := range names {
-		if numbers[i] = slices.Index(derived, name); numbers[i] >= 0 {
+		if numbers[i] = slices.Index(derived, tags.TagOf(name)); numbers[i] >= 0 {
 			taken[numbers[i]] = true
 		}
 	}

@@ -12,6 +12,7 @@ package tags
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"gm/formats/trace"
 )
@@ -49,10 +50,15 @@ const (
 // Name returns the tag, and says if it is a guess.
 func (l Label) Name() string {
 	if l.Certainty == Guessed {
-		return l.Tag + " (guess)"
+		return l.Tag + guess
 	}
 	return l.Tag
 }
+
+const guess = " (guess)"
+
+// TagOf returns the tag of a name, as [Label.Name] made it.
+func TagOf(name string) string { return strings.TrimSuffix(name, guess) }
 
 // Tags holds the labels of the allocations at the framework's level of a trace.
 type Tags struct {
