@@ -248,6 +248,32 @@ func TestScreens(t *testing.T) {
 	}
 }
 
+// TestFingers: a finger that taps chooses, two that part zoom in time and bytes, one that moves then moves the picture.
+func TestFingers(t *testing.T) {
+	tab := open(t, chromium.Screen{Width: 390, Height: 800, Scale: 2, Touch: true}, recording(t, "snapshots/gpt2.pickle.gz"))
+	const canvas = ".plot.stack canvas"
+	tab.Touch(canvas, [][2]float64{{200, 246}})
+	tab.Settle()
+	if card := text(tab, ".tensor"); !strings.Contains(card, "parameters") {
+		t.Errorf("a tap at the bottom chose %q", card)
+	}
+	var all, zoomed, moved [4]float64
+	const window = "[viewers[0].from, viewers[0].to, viewers[0].plots[0].lo, viewers[0].plots[0].hi]"
+	tab.Eval(window, &all)
+	tab.Touch(canvas, [][2]float64{{180, 100}, {220, 160}}, [][2]float64{{160, 80}, {240, 180}}, [][2]float64{{140, 70}, {260, 190}})
+	tab.Settle()
+	tab.Eval(window, &zoomed)
+	if part := (zoomed[1] - zoomed[0]) / (all[1] - all[0]); part < 0.2 || part > 0.5 || zoomed[3]-zoomed[2] > 0.7*(all[3]-all[2]) {
+		t.Errorf("%v became %v", all, zoomed)
+	}
+	tab.Touch(canvas, [][2]float64{{200, 120}}, [][2]float64{{180, 120}}, [][2]float64{{150, 120}})
+	tab.Settle()
+	tab.Eval(window, &moved)
+	if moved[0] <= zoomed[0] || moved[1]-moved[0] < 0.99*(zoomed[1]-zoomed[0]) {
+		t.Errorf("%v moved to %v", zoomed, moved)
+	}
+}
+
 func brightness(picture image.Image, x, y int) uint32 {
 	r, g, b, _ := picture.At(x, y).RGBA()
 	return (r + g + b) / 3 >> 8

@@ -89,6 +89,9 @@ func Open(t testing.TB, file string, screen Screen) *Tab {
 	tab.call("Emulation.setDeviceMetricsOverride", map[string]any{
 		"width": screen.Width, "height": screen.Height, "deviceScaleFactor": max(screen.Scale, 1), "mobile": screen.Touch,
 	}, nil)
+	if screen.Touch {
+		tab.call("Emulation.setTouchEmulationEnabled", map[string]any{"enabled": true, "maxTouchPoints": 5}, nil)
+	}
 	tab.call("Page.navigate", map[string]any{"url": "file://" + path}, nil)
 	tab.Wait(`document.readyState === "complete" && location.protocol === "file:"`)
 	return tab
@@ -239,8 +242,7 @@ func (tab *Tab) Settle() {
 // Mouse moves the pointer to a point of an element, and presses and releases its button with each of the given names: "move", "down", "up".
 func (tab *Tab) Mouse(selector string, x, y float64, does ...string) {
 	tab.t.Helper()
-	var at [2]float64
-	tab.Eval(fmt.Sprintf("(() => { const e = document.querySelector(%q); e.scrollIntoView({block: 'center'}); const r = e.getBoundingClientRect(); return [r.left, r.top]; })()", selector), &at)
+	at := tab.corner(selector)
 	for _, do := range does {
 		params := map[string]any{"type": map[string]string{"move": "mouseMoved", "down": "mousePressed", "up": "mouseReleased"}[do], "x": at[0] + x, "y": at[1] + y}
 		if do != "move" {
@@ -250,12 +252,36 @@ func (tab *Tab) Mouse(selector string, x, y float64, does ...string) {
 	}
 }
 
+// Touch puts fingers on an element, each at its point of the first step, moves them along the points of the others, and lifts them.
+func (tab *Tab) Touch(selector string, steps ...[][2]float64) {
+	tab.t.Helper()
+	corner := tab.corner(selector)
+	for i, step := range steps {
+		var fingers []any
+		for _, at := range step {
+			fingers = append(fingers, map[string]float64{"x": corner[0] + at[0], "y": corner[1] + at[1]})
+		}
+		kind := "touchMove"
+		if i == 0 {
+			kind = "touchStart"
+		}
+		tab.call("Input.dispatchTouchEvent", map[string]any{"type": kind, "touchPoints": fingers}, nil)
+	}
+	tab.call("Input.dispatchTouchEvent", map[string]any{"type": "touchEnd", "touchPoints": []any{}}, nil)
+}
+
+// corner scrolls to an element and returns its upper left corner on the screen.
+func (tab *Tab) corner(selector string) (at [2]float64) {
+	tab.t.Helper()
+	tab.Eval(fmt.Sprintf("(() => { const e = document.querySelector(%q); e.scrollIntoView({block: 'center'}); const r = e.getBoundingClientRect(); return [r.left, r.top]; })()", selector), &at)
+	return at
+}
+
 // Wheel turns the wheel at a point of an element.
 func (tab *Tab) Wheel(selector string, x, y, by float64) {
 	tab.t.Helper()
 	tab.Mouse(selector, x, y, "move")
-	var at [2]float64
-	tab.Eval(fmt.Sprintf("(() => { const r = document.querySelector(%q).getBoundingClientRect(); return [r.left, r.top]; })()", selector), &at)
+	at := tab.corner(selector)
 	tab.call("Input.dispatchMouseEvent", map[string]any{"type": "mouseWheel", "x": at[0] + x, "y": at[1] + y, "deltaX": 0, "deltaY": by}, nil)
 }
 
