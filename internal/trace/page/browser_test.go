@@ -193,8 +193,11 @@ func TestKeys(t *testing.T) {
 	if to < 1e9 {
 		t.Errorf("the axis ends at %v ns", to)
 	}
-	tab.Eval("viewers[0].choose('part', '1')", nil)
+	tab.Eval("viewers[0].show(1).then(() => viewers[0].search('pytorch'))", nil) // before anything is drawn
 	tab.Settle()
+	if found := text(tab, ".found"); !strings.Contains(found, "tensors match") {
+		t.Errorf("found in another part: %q", found)
+	}
 	if tags := text(tab, ".moment"); !strings.Contains(tags, "memory by=pytorch") {
 		t.Errorf("the driver's allocations are %q", tags)
 	}

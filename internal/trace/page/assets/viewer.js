@@ -31,6 +31,7 @@ class Viewer {
 		for (const plot of this.plots) plot.whole();
 		this.offer();
 		this.restyle();
+		this.rasterAll(4); // at once, so that no pixel stands for a tensor of another part
 		this.describe();
 	}
 
