@@ -16,7 +16,7 @@ import (
 )
 
 // open opens the page of recordings: of one, or of two that are compared.
-func open(t *testing.T, screen chromium.Screen, all ...*Recording) *chromium.Tab {
+func open(t testing.TB, screen chromium.Screen, all ...*Recording) *chromium.Tab {
 	t.Helper()
 	p := &Page{Title: "test", Version: "devel", A: all[0]}
 	if len(all) > 1 {
@@ -275,6 +275,26 @@ func TestFingers(t *testing.T) {
 	if moved[0] <= zoomed[0] || moved[1]-moved[0] < 0.99*(zoomed[1]-zoomed[0]) {
 		t.Errorf("%v moved to %v", zoomed, moved)
 	}
+}
+
+// BenchmarkOpen measures, on a trace of 1.1 million rows, the milliseconds from the begin of loading to the first picture of all of it, and
+// those of drawing it anew.
+func BenchmarkOpen(b *testing.B) {
+	name := filepath.Join(os.Getenv("GM_SHARED"), "traces", "generate-N.pickle.gz")
+	if _, err := os.Stat(name); err != nil {
+		b.Skip("GM_SHARED has no traces/generate-N.pickle.gz")
+	}
+	r := read(b, tracetest.Read(b, name), "generate-N")
+	var opened, drawn float64
+	for b.Loop() {
+		var once, again float64
+		tab := open(b, desk, r)
+		tab.Eval("viewers[0].drawn", &once)
+		tab.Eval("(() => { const begun = performance.now(); viewers[0].rasterAll(1); return performance.now() - begun; })()", &again)
+		opened, drawn = opened+once, drawn+again
+	}
+	b.ReportMetric(opened/float64(b.N), "open-ms")
+	b.ReportMetric(drawn/float64(b.N), "draw-ms")
 }
 
 func brightness(picture image.Image, x, y int) uint32 {

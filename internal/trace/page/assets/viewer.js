@@ -276,6 +276,7 @@ class Viewer {
 		if (this.over) return;
 		this.over = requestAnimationFrame(() => {
 			this.over = 0;
+			this.drawn ||= performance.now(); // when the page was first seen
 			for (const plot of this.plots) if (!plot.box.hidden) plot.draw();
 			this.drawStrip();
 		});
