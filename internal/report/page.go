@@ -16,7 +16,8 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// drawable is something that can be drawn as one chart under a title, with the entries of the legend beside it; without any the chart has the whole width.
+// drawable is something that can be drawn as one chart under a title, with the entries of the legend beside it. Without any the chart has
+// the whole width.
 type drawable interface {
 	plot() (*plot.Plot, error)
 	keys() []key

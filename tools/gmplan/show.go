@@ -142,7 +142,10 @@ func shade(t *plan.Tensor) int { return int(bits.ReverseBytes64(uint64(t.ID)*0x9
 var lives = [...]struct {
 	name string
 	part int64
-}{{"to the end", 0}, {"over 1/4 of the rows", 4}, {"over 1/16 of the rows", 16}, {"over 1/64 of the rows", 64}, {"over 1/256 of the rows", 256}, {"shorter", 0}}
+}{
+	{"to the end", 0}, {"over 1/4 of the rows", 4}, {"over 1/16 of the rows", 16}, {"over 1/64 of the rows", 64}, {"over 1/256 of the rows", 256},
+	{"shorter", 0},
+}
 
 // life returns the number in lives of a block of a plan over so many rows, which ends at row end.
 func life(b *report.Block, rows, end int64) int {

@@ -93,7 +93,8 @@ func notesOf(c *cli.Context, source *column.Source, o *overview.Overview) ([]str
 	}
 	var notes []string
 	for _, f := range failures {
-		notes = append(notes, fmt.Sprintf("Out of memory on GPU %d, row %d, for %s. %s", f.Device, f.Row, size(f.Size), strings.Join(verdictOf(f), " ")))
+		verdict := strings.Join(verdictOf(f), " ")
+		notes = append(notes, fmt.Sprintf("Out of memory on GPU %d, row %d, for %s. %s", f.Device, f.Row, size(f.Size), verdict))
 	}
 	leaks, err := leaksOf(c, source, o)
 	if err != nil {

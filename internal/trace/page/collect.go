@@ -81,7 +81,8 @@ func (c *collector) builder(e *trace.Event) *builder {
 	}
 	b = &builder{
 		part: &part{
-			name: partName(e.Device, e.Level, &c.o.Meta), device: e.Device, level: e.Level, startNS: c.o.StartNS, endNS: c.o.EndNS, capacity: c.o.Meta.Capacity,
+			name: partName(e.Device, e.Level, &c.o.Meta), device: e.Device, level: e.Level,
+			startNS: c.o.StartNS, endNS: c.o.EndNS, capacity: c.o.Meta.Capacity,
 		},
 		alive: map[int64]int32{}, kindOf: map[kind]int32{}, labelOf: map[int64]int32{}, stackOf: map[int32]int32{}, streamOf: map[int64]int32{},
 		poolOf: map[int32]int32{},
@@ -130,7 +131,8 @@ func (c *collector) add(row int64, e *trace.Event) error {
 		}
 		b.open.add(b.part, e, numberOf(b.streamOf, e.Stream, &b.streams, e.Stream))
 	case trace.OpOOM:
-		b.ooms = append(b.ooms, oom{At: int32(len(b.events)), NS: e.TimeNS - b.startNS, Size: e.Size, Free: int64(e.Addr), Stack: c.text(e.Stack)})
+		at, ns := int32(len(b.events)), e.TimeNS-b.startNS
+		b.ooms = append(b.ooms, oom{At: at, NS: ns, Size: e.Size, Free: int64(e.Addr), Stack: c.text(e.Stack)})
 	}
 	return nil
 }

@@ -5,9 +5,12 @@ function compare(box, a, b) {
 		const most = Math.max(a.plots[0].own, b.plots[0].own);
 		for (const v of [a, b]) if (v.common !== most) { v.common = most; v.plots[0].whole(); v.draw(); }
 		const at = v => `${v.name} at ${moment(v.tensors, v.moment)}: ${bytes(v.tensors.live[v.moment])}`;
-		box.querySelector(".sides").textContent = `A: ${at(a)}. B: ${at(b)}. Difference: ${signed(b.tensors.live[b.moment] - a.tensors.live[a.moment])}. Choose other moments below.`;
+		const difference = signed(b.tensors.live[b.moment] - a.tensors.live[a.moment]);
+		box.querySelector(".sides").textContent = `A: ${at(a)}. B: ${at(b)}. Difference: ${difference}. Choose other moments below.`;
 		box.querySelector(".tags").replaceChildren(...rows(a, b, v => i => v.tensors.label(i).name));
-		box.querySelector(".stacks").replaceChildren(...rows(a, b, v => i => v.tensors.stacked ? v.tensors.stack(i).key || v.tensors.stack(i).short : "blocks of " + bytes(v.tensors.sizes[i])));
+		const keyOf = stack => stack.key || stack.short, sizeOf = n => "blocks of " + bytes(n);
+		const nameOf = v => i => v.tensors.stacked ? keyOf(v.tensors.stack(i)) : sizeOf(v.tensors.sizes[i]);
+		box.querySelector(".stacks").replaceChildren(...rows(a, b, nameOf));
 	};
 	a.listeners.push(update);
 	b.listeners.push(update);
@@ -28,6 +31,7 @@ function rows(a, b, nameOf) {
 		const head = make("th", "", name);
 		head.scope = "row";
 		head.title = name;
-		return make("tr", after > before ? "more" : after < before ? "less" : "", head, make("td", "", bytes(before)), make("td", "", bytes(after)), make("td", "change", signed(after - before)));
+		const cells = [make("td", "", bytes(before)), make("td", "", bytes(after)), make("td", "change", signed(after - before))];
+		return make("tr", after > before ? "more" : after < before ? "less" : "", head, ...cells);
 	});
 }

@@ -15,15 +15,17 @@ class Flame {
 	show() {
 		const { tensors, moment } = this.viewer, stacks = new Map();
 		for (const i of tensors.alive(moment)) {
-			const kind = tensors.kinds[i], key = tensors.stack(i).frames.length ? tensors.kind.stack[kind] : tensors.kind.label[kind] + " " + tensors.sizes[i];
+			const kind = tensors.kinds[i], { stack: stackOf, label } = tensors.kind;
+			const key = tensors.stack(i).frames.length ? stackOf[kind] : label[kind] + " " + tensors.sizes[i];
 			const stack = stacks.get(key) || { bytes: 0, tensor: i };
 			stack.bytes += tensors.sizes[i];
 			stacks.set(key, stack);
 		}
 		this.root = { name: "all", bytes: 0, children: new Map() };
 		for (const { bytes: size, tensor } of stacks.values()) {
-			const frames = tensors.stacked ? this.telling(tensor) : [tensors.label(tensor).name, "blocks of " + bytes(tensors.sizes[tensor])];
-			if (!frames.length) frames.push("(no stack)", tensors.label(tensor).name);
+			const tag = tensors.label(tensor).name;
+			const frames = tensors.stacked ? this.telling(tensor) : [tag, "blocks of " + bytes(tensors.sizes[tensor])];
+			if (!frames.length) frames.push("(no stack)", tag);
 			let node = this.root;
 			node.bytes += size;
 			for (const name of frames) {
@@ -38,7 +40,8 @@ class Flame {
 
 	// telling returns the frames of a tensor's stack, the outermost first, without those that only lead from module to module.
 	telling(tensor) {
-		const { tensors } = this.viewer, { plumbing, frames } = tensors.meta, all = tensors.stack(tensor).frames.toReversed(), some = all.filter(f => !plumbing.includes(f));
+		const { tensors } = this.viewer, { plumbing, frames } = tensors.meta;
+		const all = tensors.stack(tensor).frames.toReversed(), some = all.filter(f => !plumbing.includes(f));
 		return (some.length ? some : all).map(f => frames[f]);
 	}
 
@@ -90,7 +93,8 @@ class Flame {
 		const box = this.find(event), rect = this.box.getBoundingClientRect();
 		this.tip.hidden = !box;
 		if (!box) return;
-		const share = (100 * box.node.bytes / this.root.bytes).toFixed(1), frames = box.frames.length > 12 ? [...box.frames.slice(0, 6), "…", ...box.frames.slice(-5)] : box.frames;
+		const share = (100 * box.node.bytes / this.root.bytes).toFixed(1), many = box.frames.length > 12;
+		const frames = many ? [...box.frames.slice(0, 6), "…", ...box.frames.slice(-5)] : box.frames;
 		this.tip.replaceChildren(make("b", "", `${bytes(box.node.bytes)}, ${share}%`), ...frames.map(f => make("div", "", f)));
 		this.tip.style.left = clamp(event.clientX - rect.left + 12, 0, Math.max(0, rect.width - this.tip.offsetWidth)) + "px";
 		this.tip.style.top = event.clientY - rect.top + 16 + "px";

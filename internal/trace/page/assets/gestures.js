@@ -89,11 +89,11 @@ function choose(viewer, plot) {
 
 function key(viewer, plot, event) {
 	if (event.ctrlKey || event.metaKey || event.altKey) return;
+	const climb = by => event.shiftKey ? plot.moveBytes(by / 4) : viewer.climb(by);
 	const does = {
-		"+": () => viewer.act("in"), "=": () => viewer.act("in"), "-": () => viewer.act("out"), "0": () => viewer.act("all"), Home: () => viewer.act("all"),
-		ArrowLeft: () => viewer.act("left"), ArrowRight: () => viewer.act("right"),
-		ArrowUp: () => event.shiftKey ? plot.setBytes(plot.lo + (plot.hi - plot.lo) / 4, plot.hi + (plot.hi - plot.lo) / 4) : viewer.climb(1),
-		ArrowDown: () => event.shiftKey ? plot.setBytes(plot.lo - (plot.hi - plot.lo) / 4, plot.hi - (plot.hi - plot.lo) / 4) : viewer.climb(-1),
+		"+": () => viewer.act("in"), "=": () => viewer.act("in"), "-": () => viewer.act("out"),
+		"0": () => viewer.act("all"), Home: () => viewer.act("all"),
+		ArrowLeft: () => viewer.act("left"), ArrowRight: () => viewer.act("right"), ArrowUp: () => climb(1), ArrowDown: () => climb(-1),
 		"]": () => plot.zoomBytes(.5), "[": () => plot.zoomBytes(2), ",": () => viewer.step(-1), ".": () => viewer.step(1),
 		p: () => viewer.act("peak"), o: () => viewer.act("oom"), n: () => viewer.iterate(1), N: () => viewer.iterate(-1),
 		f: () => viewer.act("fit"), "/": () => viewer.element.querySelector("[data-choose=search]").focus(), Escape: () => viewer.unpin(),

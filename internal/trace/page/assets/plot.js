@@ -32,6 +32,8 @@ class Plot {
 
 	zoomBytes(factor, at = (this.lo + this.hi) / 2) { this.setBytes(at - (at - this.lo) * factor, at + (this.hi - at) * factor); }
 
+	moveBytes(share) { this.setBytes(this.lo + share * (this.hi - this.lo), this.hi + share * (this.hi - this.lo)); }
+
 	get frame() {
 		const width = this.canvas.clientWidth, height = this.canvas.clientHeight;
 		return { left: width < 500 ? 60 : 66, right: width - 6, top: 18, bottom: height - 22, width, height };
@@ -49,7 +51,8 @@ class Plot {
 		const height = this.lines = Math.max(1, Math.round((f.bottom - f.top) * ratio));
 		if (this.pixels.length !== width * height) this.pixels = new Int32Array(width * height);
 		this.positions = new Int32Array(width);
-		const sweep = viewer.sweep, scale = height / (this.hi - this.lo), at = x => viewer.position(viewer.from + (viewer.to - viewer.from) * x / width);
+		const sweep = viewer.sweep, scale = height / (this.hi - this.lo);
+		const at = x => viewer.position(viewer.from + (viewer.to - viewer.from) * x / width);
 		let from = at(0), before = -1;
 		for (let x = 0; x < width; x += step) {
 			const to = at(Math.min(x + step, width)), end = x + step < width ? Math.max(from, to - 1) : to;

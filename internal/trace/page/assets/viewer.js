@@ -36,7 +36,7 @@ class Viewer {
 	}
 
 	plot() {
-		this.plots = [new Plot(this, this.element.querySelector(".plot.stack"), "stack"), new Plot(this, this.element.querySelector(".plot.map"), "map")];
+		this.plots = ["stack", "map"].map(fill => new Plot(this, this.element.querySelector(".plot." + fill), fill));
 		for (const plot of this.plots) listen(this, plot);
 		listenStrip(this, this.strip);
 		this.flame = new Flame(this, this.element.querySelector(".flame"));
@@ -74,8 +74,8 @@ class Viewer {
 
 	restyle() {
 		this.colors = new Colors(this.tensors, this.by, this.matches);
-		const grouped = this.order === "group" && this.by !== "tensor";
-		this.sweep = new Sweep(this.tensors, grouped ? this.colors.groups.of : new Int32Array(this.tensors.kind.size.length), grouped ? this.colors.groups.list.length : 1);
+		const grouped = this.order === "group" && this.by !== "tensor", { of, list } = this.colors.groups;
+		this.sweep = grouped ? new Sweep(this.tensors, of, list.length) : new Sweep(this.tensors, new Int32Array(of.length), 1);
 		this.keys();
 		this.flame.draw();
 		this.draw();
@@ -86,10 +86,12 @@ class Viewer {
 		const box = this.element.querySelector(".keys"), seen = new Set(this.tensors.kinds.length < 1e5 ? this.tensors.kinds : []);
 		const used = new Set([...seen].map(k => this.colors.groups.of[k]));
 		box.replaceChildren();
-		if (this.by !== "tensor") this.colors.groups.list.forEach((g, i) => { if (!seen.size || used.has(i)) box.append(patch(g.css, g.name)); });
+		const groups = this.colors.groups.list.filter((_, i) => !seen.size || used.has(i));
+		if (this.by !== "tensor") box.append(...groups.map(g => patch(g.css, g.name)));
 		else box.append(make("span", "key", "each tensor has a colour"));
 		if (this.tensors.mostReserved) box.append(patch("var(--spare)", "reserved, not in use"));
-		if (this.tensors.meta.merged) box.append(make("span", "key", `the ${this.tensors.meta.merged.toLocaleString("en")} smallest tensors are one band`));
+		const { merged } = this.tensors.meta;
+		if (merged) box.append(make("span", "key", `the ${merged.toLocaleString("en")} smallest tensors are one band`));
 	}
 
 	// The axis: a unit is an event or a nanosecond.
@@ -113,7 +115,8 @@ class Viewer {
 	}
 
 	set(from, to) {
-		const least = this.axis === "events" ? 4 : Math.min(this.tensors.meta.tick * 4, this.span), span = clamp(to - from, Math.min(least, this.span), this.span);
+		const least = 4 * (this.axis === "events" ? 1 : this.tensors.meta.tick);
+		const span = clamp(to - from, Math.min(least, this.span), this.span);
 		this.from = clamp((from + to - span) / 2, 0, this.span - span);
 		this.to = this.from + span;
 		this.draw();
@@ -227,9 +230,11 @@ class Viewer {
 	// search highlights the tensors whose tag, stack, size or stream has a text.
 	search(text) {
 		const { kind, meta } = this.tensors, words = text.trim().toLowerCase();
-		const has = list => list.map(t => t.toLowerCase().includes(words)), frames = has(meta.frames), labels = has(meta.labels.map(l => l.name + " " + l.rule));
+		const has = list => list.map(t => t.toLowerCase().includes(words));
+		const frames = has(meta.frames), labels = has(meta.labels.map(l => l.name + " " + l.rule));
 		const stacks = meta.stacks.map(s => s.frames.some(f => frames[f]) || s.short.toLowerCase().includes(words));
-		this.highlight(words && Uint8Array.from(kind.size, (n, k) => stacks[kind.stack[k]] || labels[kind.label[k]] || bytes(n).toLowerCase() === words));
+		const matches = (n, k) => stacks[kind.stack[k]] || labels[kind.label[k]] || bytes(n).toLowerCase() === words;
+		this.highlight(words && Uint8Array.from(kind.size, matches));
 	}
 
 	// highlight greys all kinds but those that match; all, if matches is not a list.
@@ -283,11 +288,11 @@ class Viewer {
 	}
 
 	timeAxis(c, f) {
-		const span = this.to - this.from, raw = nice(span, Math.max(2, (f.right - f.left) / 110)), step = this.axis === "events" ? Math.max(1, raw) : raw;
+		const events = this.axis === "events", step = Math.max(nice(this.to - this.from, Math.max(2, (f.right - f.left) / 110)), events ? 1 : 0);
 		c.fillStyle = this.colors.dim;
 		[c.textBaseline, c.textAlign] = ["top", "center"];
 		for (let n = Math.ceil(this.from / step) * step; n <= this.to; n += step) {
-			const text = this.axis === "events" ? n.toLocaleString("en") : time(n, step), half = c.measureText(text).width / 2, x = this.x(f, n);
+			const text = events ? n.toLocaleString("en") : time(n, step), half = c.measureText(text).width / 2, x = this.x(f, n);
 			c.fillRect(Math.round(x), f.bottom, 1, 4);
 			c.fillText(text, clamp(x, f.left, f.right - half), f.bottom + 6);
 		}
@@ -295,7 +300,8 @@ class Viewer {
 
 	// drawStrip draws all of the time in little, and which part of it is shown.
 	drawStrip() {
-		const { strip, tensors } = this, ratio = devicePixelRatio || 1, width = strip.clientWidth, height = strip.clientHeight, f = this.plots[0].frame;
+		const { strip, tensors } = this, ratio = devicePixelRatio || 1, f = this.plots[0].frame;
+		const width = strip.clientWidth, height = strip.clientHeight;
 		if (!width) return;
 		[strip.width, strip.height] = [Math.round(width * ratio), Math.round(height * ratio)];
 		const c = strip.getContext("2d"), top = this.plots[0].most, span = this.span, wide = f.right - f.left;

@@ -42,13 +42,16 @@ function describeTensor(viewer) {
 	const { tensors, pinned } = viewer, card = viewer.element.querySelector(".tensor");
 	card.hidden = !pinned;
 	if (!pinned) return;
-	const i = pinned.tensor, label = tensors.label(i), kind = tensors.kinds[i], rows = [
-		["size", counted(tensors, i) ? `${exact(tensors.sizes[i])}: ${counted(tensors, i)}` : exact(tensors.sizes[i])],
-		["life", life(tensors, i)],
-		["tag", label.name + (label.rule ? ": " + label.rule : "")],
-		["stream", tensors.meta.streams[tensors.kind.stream[kind]] + (tensors.meta.pools[tensors.kind.pool[kind]] ? ", pool " + tensors.meta.pools[tensors.kind.pool[kind]] : "")],
+	const i = pinned.tensor, label = tensors.label(i), kind = tensors.kinds[i], count = counted(tensors, i);
+	const stream = tensors.meta.streams[tensors.kind.stream[kind]], pool = tensors.meta.pools[tensors.kind.pool[kind]];
+	const rows = [
+		["size", exact(tensors.sizes[i]) + (count && ": " + count)], ["life", life(tensors, i)],
+		["tag", label.name + (label.rule && ": " + label.rule)], ["stream", stream + (pool && ", pool " + pool)],
 	];
-	if (tensors.spots[i]) rows.push(["address", "0x" + tensors.addresses[tensors.spots[i] - 1].toString(16)], ...neighbours(tensors, i, clamp(viewer.moment, tensors.births[i] + 1, tensors.deaths[i])));
+	if (tensors.spots[i]) {
+		rows.push(["address", "0x" + tensors.addresses[tensors.spots[i] - 1].toString(16)]);
+		rows.push(...neighbours(tensors, i, clamp(viewer.moment, tensors.births[i] + 1, tensors.deaths[i])));
+	}
 	const list = make("dl");
 	for (const [name, value] of rows) list.append(make("dt", "", name), make("dd", "", value));
 	const frames = tensors.frames(i);
@@ -66,14 +69,16 @@ function neighbours(tensors, i, position) {
 		if (address(j) < mine && (below < 0 || address(j) > address(below))) below = j;
 		if (address(j) >= end && (above < 0 || address(j) < address(above))) above = j;
 	}
-	const segment = tensors.segments.low.findIndex((low, s) => low <= mine && mine < low + tensors.segments.size[s] && tensors.segments.from[s] <= position && position < tensors.segments.to[s]);
-	const low = segment < 0 ? -Infinity : tensors.segments.low[segment], high = segment < 0 ? Infinity : low + tensors.segments.size[segment];
-	const text = (j, gap) => `${bytes(tensors.sizes[j])} ${tensors.label(j).name}, ${tensors.stack(j).short}` + (gap >= 512 ? `, ${bytes(gap)} away` : "");
-	const rows = [];
+	const { from, to, low: lows, size } = tensors.segments;
+	const segment = lows.findIndex((at, s) => at <= mine && mine < at + size[s] && from[s] <= position && position < to[s]);
+	const low = segment < 0 ? -Infinity : lows[segment], high = segment < 0 ? Infinity : low + size[segment];
+	const away = gap => gap >= 512 ? `, ${bytes(gap)} away` : "";
+	const text = (j, gap) => `${bytes(tensors.sizes[j])} ${tensors.label(j).name}, ${tensors.stack(j).short}${away(gap)}`;
+	const rows = [], beside = { below: "nothing in its segment", above: "nothing in its segment" };
 	if (segment >= 0) rows.push(["segment", `${bytes(high - low)} at 0x${low.toString(16)}, ${bytes(mine - low)} in`]);
-	rows.push(["below", below >= 0 && address(below) >= low ? text(below, mine - address(below) - tensors.sizes[below]) : "nothing in its segment"]);
-	rows.push(["above", above >= 0 && address(above) < high ? text(above, address(above) - end) : "nothing in its segment"]);
-	return rows;
+	if (below >= 0 && address(below) >= low) beside.below = text(below, mine - address(below) - tensors.sizes[below]);
+	if (above >= 0 && address(above) < high) beside.above = text(above, address(above) - end);
+	return [...rows, ...Object.entries(beside)];
 }
 
 // sumsAt adds up what lives at the moment, by a key of each tensor.
@@ -92,20 +97,33 @@ const mostRows = 20;
 
 // describeMoment fills the lists of what lives at the moment.
 function describeMoment(viewer) {
-	const { tensors, moment: at } = viewer, live = tensors.live[at], reserved = tensors.reserved(at), box = viewer.element.querySelector(".moment");
-	const what = at === tensors.peak ? "At the peak, " : "At ";
-	const title = make("h4", "", `${what}${moment(tensors, at)}: ${bytes(live)} live` + (reserved ? `, ${bytes(reserved)} reserved` : ""));
-	const tags = sumsAt(viewer, i => tensors.label(i).name), colors = new Map(viewer.colors && viewer.by === "tag" ? viewer.colors.groups.list.map(g => [g.name, g.css]) : []);
-	const stacks = tensors.stacked ? sumsAt(viewer, i => tensors.kind.stack[tensors.kinds[i]]) : sumsAt(viewer, i => tensors.sizes[i]);
-	const tagList = holders(tags.map(([name, sum]) => ({ ...sum, name, css: colors.get(name), pick: () => pickKinds(viewer, k => tensors.meta.labels[tensors.kind.label[k]].name === name) })), live);
-	const stackList = holders(stacks.slice(0, mostRows).map(([key, sum]) => ({
-		...sum, name: tensors.stacked ? tensors.meta.stacks[key].short : "blocks of " + bytes(key), frames: tensors.stacked ? tensors.frames(sum.tensor) : [],
-		pick: () => pickKinds(viewer, k => (tensors.stacked ? tensors.kind.stack[k] : tensors.kind.size[k]) === key),
-	})), live);
-	const byStack = make("div", "", make("h4", "", tensors.stacked ? "By stack, the innermost frame first" : "By size (the recording has no stacks)"), stackList);
-	if (stacks.length > mostRows) byStack.append(make("p", "plain", `and ${(stacks.length - mostRows).toLocaleString("en")} more`));
-	box.replaceChildren(make("div", "", title, tagList), byStack);
+	const { tensors, moment: at } = viewer, reserved = tensors.reserved(at), box = viewer.element.querySelector(".moment");
+	const what = at === tensors.peak ? "At the peak, " : "At ", rest = reserved ? `, ${bytes(reserved)} reserved` : "";
+	const title = make("h4", "", `${what}${moment(tensors, at)}: ${bytes(tensors.live[at])} live${rest}`);
+	box.replaceChildren(make("div", "", title, tagList(viewer)), make("div", "", ...stackList(viewer)));
 	describeMatches(viewer);
+}
+
+function tagList(viewer) {
+	const { tensors } = viewer, { label } = tensors.kind, { labels } = tensors.meta;
+	const colors = new Map(viewer.by === "tag" ? viewer.colors.groups.list.map(g => [g.name, g.css]) : []);
+	const rows = sumsAt(viewer, i => tensors.label(i).name).map(([name, sum]) => ({
+		...sum, name, css: colors.get(name), pick: () => pickKinds(viewer, k => labels[label[k]].name === name),
+	}));
+	return holders(rows, tensors.live[viewer.moment]);
+}
+
+// stackList lists the stacks or, if there are none, the sizes.
+function stackList(viewer) {
+	const { tensors } = viewer, { stacked } = tensors, keys = stacked ? tensors.kind.stack : tensors.kind.size;
+	const sums = sumsAt(viewer, i => keys[tensors.kinds[i]]), rows = sums.slice(0, mostRows).map(([key, sum]) => ({
+		...sum, name: stacked ? tensors.meta.stacks[key].short : "blocks of " + bytes(key), frames: tensors.frames(sum.tensor),
+		pick: () => pickKinds(viewer, k => keys[k] === key),
+	}));
+	const title = stacked ? "By stack, the innermost frame first" : "By size (the recording has no stacks)";
+	const list = [make("h4", "", title), holders(rows, tensors.live[viewer.moment])];
+	if (sums.length > mostRows) list.push(make("p", "plain", `and ${(sums.length - mostRows).toLocaleString("en")} more`));
+	return list;
 }
 
 // pickKinds highlights kinds, or all again if they are highlighted already.
@@ -120,9 +138,11 @@ function pickKinds(viewer, matches) {
 function holders(rows, live) {
 	const list = make("ol", "holders");
 	for (const row of rows) {
-		const bar = make("span", "bar"), button = make("button", "", make("span", "bytes", bytes(row.bytes)), make("span", "name", row.name), make("span", "share", `${(100 * row.bytes / (live || 1)).toFixed(1)}% in ${row.count.toLocaleString("en")}`), bar);
-		bar.style.width = 100 * row.bytes / (live || 1) + "%";
+		const percent = 100 * row.bytes / (live || 1), bar = make("span", "bar");
+		bar.style.width = percent + "%";
 		if (row.css) bar.style.background = row.css;
+		const share = make("span", "share", `${percent.toFixed(1)}% in ${row.count.toLocaleString("en")}`);
+		const button = make("button", "", make("span", "bytes", bytes(row.bytes)), make("span", "name", row.name), share, bar);
 		button.type = "button";
 		button.onclick = row.pick;
 		button.title = (row.frames || []).join("\n") || row.name;

@@ -85,7 +85,8 @@ func Open(t testing.TB, file string, screen Screen) *Tab {
 	if screen.Print {
 		media = "print"
 	}
-	tab.call("Emulation.setEmulatedMedia", map[string]any{"media": media, "features": []any{map[string]string{"name": "prefers-color-scheme", "value": scheme}}}, nil)
+	colors := map[string]string{"name": "prefers-color-scheme", "value": scheme}
+	tab.call("Emulation.setEmulatedMedia", map[string]any{"media": media, "features": []any{colors}}, nil)
 	tab.call("Emulation.setDeviceMetricsOverride", map[string]any{
 		"width": screen.Width, "height": screen.Height, "deviceScaleFactor": max(screen.Scale, 1), "mobile": screen.Touch,
 	}, nil)
@@ -108,8 +109,8 @@ func (tab *Tab) start(program string) {
 	if err != nil {
 		tab.t.Fatal(err)
 	}
-	cmd := exec.Command(program, "--headless", "--remote-debugging-pipe", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run",
-		"--disable-dev-shm-usage", "--disable-background-networking", "--user-data-dir="+tab.t.TempDir())
+	cmd := exec.Command(program, "--headless", "--remote-debugging-pipe", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
+		"--no-first-run", "--disable-dev-shm-usage", "--disable-background-networking", "--user-data-dir="+tab.t.TempDir())
 	cmd.ExtraFiles = []*os.File{theirIn, theirOut}
 	if err := cmd.Start(); err != nil {
 		tab.t.Fatal(err)
@@ -244,7 +245,8 @@ func (tab *Tab) Mouse(selector string, x, y float64, does ...string) {
 	tab.t.Helper()
 	at := tab.corner(selector)
 	for _, do := range does {
-		params := map[string]any{"type": map[string]string{"move": "mouseMoved", "down": "mousePressed", "up": "mouseReleased"}[do], "x": at[0] + x, "y": at[1] + y}
+		kind := map[string]string{"move": "mouseMoved", "down": "mousePressed", "up": "mouseReleased"}[do]
+		params := map[string]any{"type": kind, "x": at[0] + x, "y": at[1] + y}
 		if do != "move" {
 			params["button"], params["clickCount"] = "left", 1
 		}
@@ -273,7 +275,12 @@ func (tab *Tab) Touch(selector string, steps ...[][2]float64) {
 // corner scrolls to an element and returns its upper left corner on the screen.
 func (tab *Tab) corner(selector string) (at [2]float64) {
 	tab.t.Helper()
-	tab.Eval(fmt.Sprintf("(() => { const e = document.querySelector(%q); e.scrollIntoView({block: 'center'}); const r = e.getBoundingClientRect(); return [r.left, r.top]; })()", selector), &at)
+	tab.Eval(fmt.Sprintf(`(() => {
+		const element = document.querySelector(%q);
+		element.scrollIntoView({ block: "center" });
+		const box = element.getBoundingClientRect();
+		return [box.left, box.top];
+	})()`, selector), &at)
 	return at
 }
 
@@ -282,7 +289,8 @@ func (tab *Tab) Wheel(selector string, x, y, by float64) {
 	tab.t.Helper()
 	tab.Mouse(selector, x, y, "move")
 	at := tab.corner(selector)
-	tab.call("Input.dispatchMouseEvent", map[string]any{"type": "mouseWheel", "x": at[0] + x, "y": at[1] + y, "deltaX": 0, "deltaY": by}, nil)
+	params := map[string]any{"type": "mouseWheel", "x": at[0] + x, "y": at[1] + y, "deltaX": 0, "deltaY": by}
+	tab.call("Input.dispatchMouseEvent", params, nil)
 }
 
 // Key presses a key in the element that has the focus.
