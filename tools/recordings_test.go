@@ -15,6 +15,7 @@ var ofTraces = []struct{ name, command string }{
 	{"gmtrace show", "gmtrace show --top $T"},
 	{"gmtrace show", "gmtrace show --at 3 --json $T"},
 	{"gmtrace show", "gmtrace show --pprof out --svg out.svg --by stack $T && cat out.svg"},
+	{"gmtrace page", "gmtrace page -o out.html $T && cat out.html"},
 	{"gmtrace why-oom", "gmtrace why-oom $T"},
 	{"gmtrace diff", "gmtrace diff $T $T"},
 	{"gmtrace export", "gmtrace export --format csv $T"},
