@@ -210,6 +210,12 @@ func TestCompare(t *testing.T) {
 	if row := text(tab, ".compared .tags"); !strings.Contains(row, "activations\t2.20 GiB\t2.20 GiB\t±0 B") {
 		t.Errorf("by tag: %q", row)
 	}
+	phone := open(t, chromium.Screen{Width: 390, Height: 800, Touch: true}, recording(t, "snapshots/gpt2.pickle.gz"), recording(t, "snapshots/gpt2-expandable.pickle.gz"))
+	var tallest int
+	phone.Eval("Math.round(Math.max(...[...document.querySelectorAll('.compared tbody th')].map(e => e.getBoundingClientRect().height)))", &tallest)
+	if tallest > 30 {
+		t.Errorf("on a phone a stack takes %d pixels, more than a line", tallest)
+	}
 	tab.Eval("viewers[1].setMoment(0)", nil)
 	if row := text(tab, ".compared .tags"); !strings.Contains(row, "activations\t2.20 GiB\t0 B\t−2.20 GiB") {
 		t.Errorf("by tag, with nothing on one side: %q", row)
