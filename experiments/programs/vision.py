@@ -27,6 +27,23 @@ def timm_model(steps, model="tf_efficientnetv2_m"):
         yield loss
 
 
+def vit(steps, batch=128):
+    """ViT-L of timm, always of the same size, fp16 with a scaler."""
+    import timm
+
+    net = timm.create_model("vit_large_patch16_224", pretrained=False, num_classes=1000).cuda().train()
+    optimizer, scaler = torch.optim.AdamW(net.parameters(), lr=1e-4), torch.amp.GradScaler("cuda")
+    x, labels = torch.rand(int(batch), 3, 224, 224, device="cuda"), torch.randint(0, 1000, (int(batch),), device="cuda")
+    for step in range(steps):
+        with torch.autocast("cuda", dtype=torch.float16):
+            loss = F.cross_entropy(net(x), labels)
+        optimizer.zero_grad()
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        yield loss
+
+
 def maskrcnn(steps, batch=8):
     """Detection: each picture has a size of its own, and as many objects as it has."""
     import torchvision
