@@ -16,8 +16,8 @@ class Relief(object):
 
     PATIENCE = 150  # seconds for who changes entries: longer than a plan takes. Who waits for what this thread holds would wait for ever
 
-    def __init__(self, runtime, library, limit):
-        self.runtime, self.memory, self.library = runtime, runtime.memory, library
+    def __init__(self, runtime, library, limit, states):
+        self.runtime, self.memory, self.library, self.states = runtime, runtime.memory, library, states
         self.limit = limit
         self.window = max(1 << 20, limit // 64)  # bytes that room is made of at a time, and that are left free
         self.foresight, self.backward = Foresight(), Backward()
@@ -104,7 +104,8 @@ class Relief(object):
         freed = 0
         if size <= self.limit:  # libraries try more, and go on with less
             self.weigh(size)
-            freed = self.evict(self.wanted(size))
+            wanted = self.wanted(size)
+            freed = self.evict(wanted) or self.states.make_room(wanted)
             self.left = self.allocated()
         if not freed and self.explained is not self.runtime.step:
             self.explained = self.runtime.step

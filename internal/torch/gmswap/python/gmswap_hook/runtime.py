@@ -52,6 +52,7 @@ class Runtime(object):
         self.declined = False  # nothing has to be moved
         self.given_up = False  # no schedule can be made
         self.relief = None  # what makes room when a request finds none
+        self.renewed = False  # the schedule, or what is recorded for one, is of no use
 
     # Called by Hooks.
 
@@ -186,6 +187,9 @@ class Runtime(object):
         conduct, step.conduct = step.conduct, None
         conduct.end()
         self.memory.samples.ask(step.number)
+        if self.renewed:
+            self.start_over()
+            return
         if self.recording is not None:
             self.end_recorded(self.recording)
         if not step.backward:
@@ -204,6 +208,15 @@ class Runtime(object):
         sizes = [e.nbytes for e in step.entries]
         self.deviated = self.deviated + 1 if sizes == self.strayed else 1
         self.strayed = sizes
+
+    def renew(self):
+        """Has a schedule made anew, of the steps that follow this one: there is more memory for them. Called at any time, with memory."""
+        self.renewed = True
+
+    def start_over(self):
+        self.renewed = self.given_up = self.refined = False
+        self.recording = self.schedule = self.strayed = None
+        self.deviated, self.patience, self.clocks = 0, self.DEVIATIONS, Clocks()
 
     def end_recorded(self, recording):
         if recording.timed is not None:

@@ -15,6 +15,7 @@ from .relief import Relief
 from .report import Report
 from .runtime import Runtime
 from .settings import Settings
+from .stepping import Stepping, Store
 from .whole import Whole
 
 _pid = 0  # of the process that has tried
@@ -22,8 +23,9 @@ _pid = 0  # of the process that has tried
 
 def watch(torch):
     """Makes the end of torch.cuda._lazy_init begin. Returns False for a PyTorch without CUDA."""
+    stepping = Stepping(torch)
     if os.environ.get("GMSWAP_EARLY", "") == "1":
-        update_early(torch)
+        update_early(torch, stepping)
     real = getattr(torch._C, "_cuda_init", None)
     if real is None:
         return False
@@ -32,25 +34,26 @@ def watch(torch):
     @functools.wraps(real)
     def _cuda_init():
         result = real()
-        begin(torch, whole)
+        begin(torch, whole, stepping)
         return result
 
     torch._C._cuda_init = _cuda_init
     return True
 
 
-def update_early(torch):
+def update_early(torch, stepping):
     """Has parameters updated as soon as their gradients are complete."""
     if not hasattr(torch.Tensor, "register_post_accumulate_grad_hook"):
         say.once("no early updates: PyTorch %s is too old, 2.1 is needed" % torch.__version__)
         return
     try:
-        Gradients(torch)
+        local = Gradients(torch).local
+        stepping.early = lambda: local.ours
     except Exception as e:
         say.once("no early updates: %s: %s" % (type(e).__name__, say.reason(e)))
 
 
-def begin(torch, whole):
+def begin(torch, whole, stepping):
     global _pid
     if _pid == os.getpid():
         return
@@ -65,7 +68,7 @@ def begin(torch, whole):
     try:
         settings = Settings(os.environ)
         library = Library(settings.library)
-        whole.outermost = Hooks(torch, Late(torch, library, settings)).outermost
+        whole.outermost = Hooks(torch, Late(torch, library, settings, stepping)).outermost
     except Exception as e:
         say.once("nothing is moved: %s: %s" % (type(e).__name__, say.reason(e)))
 
@@ -82,8 +85,8 @@ def leave_mark(folder):
 class Late(object):
     """Becomes a Runtime when the first model is run on a GPU."""
 
-    def __init__(self, torch, library, settings):
-        self.torch, self.library, self.settings = torch, library, settings
+    def __init__(self, torch, library, settings, stepping):
+        self.torch, self.library, self.settings, self.stepping = torch, library, settings, stepping
         self.runtime = None
         self.moves = not settings.all
 
@@ -129,7 +132,8 @@ class Late(object):
         probe = memory.take(1)
         if self.library.allocates(memory.address(probe)):
             settings.keep_margin(memory.free() + self.library.reserved(device))
-            runtime.relief = Relief(runtime, self.library, settings.limit)
+            self.stepping.store = Store(runtime, self.stepping.gradient)
+            runtime.relief = Relief(runtime, self.library, settings.limit, self.stepping.store)
         elif settings.limit < settings.total:
             memory.bound(settings.limit)
         return runtime

@@ -69,5 +69,8 @@ class UntypedStorage(object):
     def data_ptr(self):
         return self.memory.pointer
 
+    def resizable(self):
+        return True
+
     def resize_(self, nbytes):
         self.memory.resize(nbytes)

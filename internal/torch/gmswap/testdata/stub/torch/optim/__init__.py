@@ -9,7 +9,10 @@ class SGD(Optimizer):
 
     def update(self, group, p):
         state = self.state.setdefault(p, {})
-        state["sum"] = _ops.add(state["sum"], p.grad) if state else p.grad.clone()
+        if state:
+            _ops.add_(state["sum"], p.grad)
+        else:
+            state["sum"] = p.grad.clone()
         for _ in range(group["lr"]):
             _ops.add_(p, state["sum"])
 

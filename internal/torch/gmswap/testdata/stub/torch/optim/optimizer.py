@@ -1,6 +1,7 @@
 """What optimizers share."""
 
 import collections
+import functools
 
 from .._autograd import engine
 from ..nn.modules.module import register
@@ -21,24 +22,41 @@ class Optimizer(object):
     def __init__(self, parameters, lr=1):
         self.param_groups, self.state = [{"params": list(parameters), "lr": lr}], {}
         self._optimizer_step_pre_hooks, self._optimizer_step_post_hooks = collections.OrderedDict(), collections.OrderedDict()
+        self._patch_step_function()
+
+    def _patch_step_function(self):
+        cls = type(self)
+        if not getattr(cls.step, "hooked", None):
+            cls.step = self.profile_hook_step(cls.step)
+            cls.step.hooked = True
+
+    @staticmethod
+    def profile_hook_step(real):
+        @functools.wraps(real)
+        def step(self, *args):
+            for hook in [*_global_optimizer_pre_hooks.values(), *self._optimizer_step_pre_hooks.values()]:
+                hook(self, (self,) + args, {})
+            real(self, *args)
+            for hook in [*self._optimizer_step_post_hooks.values(), *_global_optimizer_post_hooks.values()]:
+                hook(self, (self,) + args, {})
+
+        return step
 
     def register_step_pre_hook(self, hook):
         return register(self._optimizer_step_pre_hooks, hook)
 
-    def step(self, *args):
-        for hook in [*_global_optimizer_pre_hooks.values(), *self._optimizer_step_pre_hooks.values()]:
-            hook(self, (self,) + args, {})
-        for closure in args:
+    def step(self, closure=None):
+        if closure is not None:
             closure()
         before = engine.grad_enabled()
         engine.set_grad_enabled(False)
-        for group in self.param_groups:
-            for p in group["params"]:
-                if p.grad is not None:
-                    self.update(group, p)
-        engine.set_grad_enabled(before)
-        for hook in [*self._optimizer_step_post_hooks.values(), *_global_optimizer_post_hooks.values()]:
-            hook(self, (self,) + args, {})
+        try:
+            for group in self.param_groups:
+                for p in group["params"]:
+                    if p.grad is not None:
+                        self.update(group, p)
+        finally:
+            engine.set_grad_enabled(before)
 
     def zero_grad(self, set_to_none=True):
         for group in self.param_groups:

@@ -1,0 +1,208 @@
+"""What an optimizer keeps of each parameter. Its tensors go to the host and come back; away they are the same objects, without memory."""
+
+import collections
+import copy
+import os
+import sys
+
+from . import say
+from .library import Failure
+
+HERE, LEAVING, AWAY, COMING = "here", "leaving", "away", "coming"
+
+
+class Place(object):
+    """Where a tensor of a state is. Its ticket holds room on the host also while the tensor is on the device."""
+
+    __slots__ = ("memory", "lanes", "tensor", "nbytes", "where", "ticket", "home", "needed", "__weakref__")
+
+    def __init__(self, memory, lanes, tensor):
+        self.memory, self.lanes, self.tensor = memory, lanes, tensor
+        self.nbytes = memory.size(tensor)
+        self.where, self.ticket = HERE, 0
+        self.home = memory.stream()  # that has used it last
+        self.needed = False  # by an update that is under way
+
+    def storage(self):
+        return self.tensor.untyped_storage()
+
+    # With memory.
+
+    def load(self, stream):
+        """Begins the copy back, into memory that is taken in the order of the stream, the current one."""
+        if self.where is not AWAY:
+            return
+        self.storage().resize_(self.nbytes)
+        try:
+            self.lanes.back(self.ticket, self.memory.address(self.tensor), stream)
+        except Failure:
+            self.storage().resize_(0)
+            raise
+        self.where, self.home = COMING, stream
+
+    def arrive(self, stream):
+        """Has the stream, the current one, see the contents. It may change them from then on."""
+        self.load(stream)
+        self.finish()
+        if stream != self.home:
+            self.memory.follow(self.home)
+            self.memory.used_by(self.tensor, stream)
+            self.home = stream
+
+    def finish(self):
+        """Has the stream wait for the copy that is under way."""
+        if self.where is LEAVING:
+            self.lanes.left(self.ticket, self.home)
+        elif self.where is COMING:
+            self.lanes.ready(self.ticket, self.home)
+        self.where = HERE
+
+    def leave(self):
+        """Begins the copy to the host. Returns whether it could."""
+        if self.where is HERE and self.alone():
+            self.drop()
+            self.ticket = self.lanes.out(self.memory.address(self.tensor), self.nbytes, self.home)
+            self.where = LEAVING if self.ticket else HERE
+        return self.where is LEAVING
+
+    def left(self):
+        """Frees the memory behind the copy to the host, for which the stream waits, or the copy back that nobody has seen. Returns its bytes."""
+        if self.where not in (LEAVING, COMING):
+            return 0
+        try:
+            self.finish()
+        except Failure as e:
+            say.once("the state of an optimizer stays on the device: %s" % say.reason(e))
+            return 0
+        if not self.alone():
+            return 0
+        self.storage().resize_(0)
+        self.where = AWAY
+        return self.nbytes
+
+    def alone(self):
+        """Returns whether nobody but the optimizer holds the tensor."""
+        return holders(self) <= ALONE and self.memory.sole(self.tensor) and uses(self.tensor) <= 1
+
+    def fetch(self):
+        with self.memory:
+            self.arrive(self.memory.stream())
+
+    def copied(self):
+        """Returns a copy on the host, and leaves the tensor where it is."""
+        with self.memory:
+            if self.where is not AWAY:
+                return self.tensor
+            self.load(self.memory.stream())
+            self.lanes.ready(self.ticket, self.home)  # and the copy on the host is as good as before
+            try:
+                return self.tensor.to("cpu", copy=True)
+            finally:
+                self.left()
+
+    def drop(self):
+        if self.ticket:
+            ticket, self.ticket = self.ticket, 0
+            self.lanes.drop(ticket)
+
+    def __del__(self):
+        """Ends the place. Python calls this at any moment, in any thread; memory that is still copied into must not be used again before."""
+        if self.ticket and os.getpid() == self.memory.pid:
+            try:
+                self.finish()
+                self.drop()
+            except Failure as e:
+                say.once("memory of the device is lost: %s" % say.reason(e))
+                self.memory.lost.append(self.tensor)
+
+
+def holders(place):
+    return sys.getrefcount(place.tensor)
+
+
+def uses(tensor):
+    """Returns how many hold a tensor, what is no object of Python's included, as far as this PyTorch tells."""
+    count = getattr(tensor, "_use_count", None)
+    return 1 if count is None else count()
+
+
+class Sample(object):
+    def __init__(self):
+        self.tensor = object()
+        self.states = {0: self.tensor}
+
+
+ALONE = holders(Sample())  # what holds a tensor that is in a Place and in its States
+
+
+class States(dict):
+    """The state of a parameter, in the place of the dictionary that the optimizer made. Who reads a tensor gets it back on the device, where
+    it stays until the next step(). Copies of the whole, and files, have tensors of the host instead of those that are there."""
+
+    __slots__ = ("places",)
+
+    def __init__(self, state):
+        super(States, self).__init__(state)
+        self.places = {}
+
+    def adopt(self, place):
+        """Makes places by place(tensor), None for what is not moved, of all tensors that have none, and forgets those of tensors that are gone."""
+        for key, value in dict.items(self):
+            known = self.places.get(key)
+            if known is None or known.tensor is not value:
+                self.places[key] = place(value)
+        self.places = {key: x for key, x in self.places.items() if x is not None and dict.get(self, key) is x.tensor}
+
+    def seen(self, key, value):
+        place = self.places.get(key)
+        if place is not None and place.where is not HERE and place.tensor is value:
+            place.fetch()
+        return value
+
+    def fetch(self):
+        for key, value in dict.items(self):
+            self.seen(key, value)
+        return self
+
+    def __getitem__(self, key):
+        return self.seen(key, dict.__getitem__(self, key))
+
+    def get(self, key, default=None):
+        return self.seen(key, dict.get(self, key, default))
+
+    def __iter__(self):
+        return dict.__iter__(self)  # otherwise dict(states) would read past __getitem__
+
+    def host(self):
+        """Returns a dictionary with copies on the host of what is there."""
+        state = {}
+        for key, value in dict.items(self):
+            place = self.places.get(key)
+            state[key] = value if place is None or place.tensor is not value else place.copied()
+        return state
+
+    def __reduce_ex__(self, protocol):
+        return collections.OrderedDict, (), None, None, iter(self.host().items())  # torch.load takes it, but no dict that is made by a call
+
+    def __deepcopy__(self, memo):
+        return copy.deepcopy(self.host(), memo)
+
+    def copy(self):
+        return dict(self.fetch())
+
+    __copy__ = copy
+
+
+def reading(name):
+    real = getattr(dict, name)
+
+    def read(self, *args):
+        return real(self.fetch(), *args)
+
+    read.__name__ = name
+    return read
+
+
+for name in "items", "values", "pop", "popitem", "setdefault", "__eq__", "__ne__", "__or__", "__ror__", "__repr__":
+    setattr(States, name, reading(name))
+States.__hash__ = None

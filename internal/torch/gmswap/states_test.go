@@ -1,0 +1,67 @@
+package gmswap
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// moved is what is said at the end of states that waited on the host.
+var moved = regexp.MustCompile(`gmswap: states of SGD: \d+\.\d\d GiB on the host, in (\d+) of (\d+) steps; the last update took`)
+
+// TestStates has less memory than parameters, gradients and states take: the states wait on the host, and what comes out is the same.
+func TestStates(t *testing.T) {
+	for i, name := range []string{"moments", "moments_read", "moments_failing"} {
+		for early := range 2 {
+			t.Run(fmt.Sprint(name, early), func(t *testing.T) {
+				t.Parallel()
+				s, r := short(t, name, uint64(62+4*i), fmt.Sprintf("GMSWAP_EARLY=%d", early))
+				found := moved.FindStringSubmatch(r.stderr)
+				if found == nil {
+					t.Fatalf("it said %s", r.stderr)
+				}
+				n, _ := strconv.Atoi(found[1])
+				all, _ := strconv.Atoi(found[2])
+				if n < all-4 || r.code != 0 {
+					t.Errorf("exit status %d; states were moved in %d of %d steps", r.code, n, all)
+				}
+				s.holdsNothing()
+			})
+		}
+	}
+}
+
+// TestStatesStay has states that nobody may move, and none where memory suffices.
+func TestStatesStay(t *testing.T) {
+	_, r := short(t, "moments_unfit", 62)
+	if r.code == 0 || !strings.Contains(r.stderr, "gmswap: states of Own stay on the device: it is none of torch.optim's") {
+		t.Errorf("exit status %d: %s", r.code, r.stderr)
+	}
+	if s, r := short(t, "moments", 120); r.code != 0 || strings.Contains(r.stderr, "states of") {
+		t.Errorf("exit status %d: %s", r.code, r.stderr)
+	} else {
+		s.holdsNothing()
+	}
+}
+
+// short runs a program in a share, in percent, of what it takes. It writes what it writes without the hook, as far as it comes.
+func short(t *testing.T, name string, share uint64, env ...string) (*session, result) {
+	t.Helper()
+	s := newSession(t)
+	want := s.run(name)
+	if want.code != 0 || want.stderr != "" {
+		t.Fatalf("without the hook: %+v", want)
+	}
+	limit := s.physical() * share / 100
+	s = newSession(t)
+	r := s.hooked(name, "auto", append(env, fmt.Sprintf("GM_LIMIT=%d", limit), fmt.Sprintf("GMSWAP_DEVICE=%d", limit))...)
+	if !strings.HasPrefix(want.stdout, r.stdout) || r.code == 0 && r.stdout != want.stdout {
+		t.Fatalf("exit status %d\n%s%s", r.code, firstDifference(r.stdout, want.stdout), r.stderr)
+	}
+	if took := s.physical(); took == 0 || took > limit {
+		t.Errorf("it took %d bytes of the %d allowed", took, limit)
+	}
+	return s, r
+}

@@ -1,0 +1,81 @@
+"""Programs whose optimizer keeps as much as there are parameters, in which few activations are saved."""
+
+from torch import nn, ops, optim
+
+from gpu import STEPS, batch, digest, weight
+
+ROWS = 256  # of a weight: 256 KiB
+
+
+class Wide(nn.Module):
+    def __init__(self, weights=12):
+        super().__init__()
+        self.weights = [weight(i, ROWS) for i in range(weights)]
+
+    def forward(self, x):
+        for w in self.weights:
+            x = x + ops.silu(ops.linear(x, w))
+        return x
+
+
+def update(model, optimizer, step):
+    ops.loss(model(batch(step, ROWS))).backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    print(digest(*model.parameters()))
+
+
+def moments():
+    model = Wide()
+    optimizer = optim.SGD(model.parameters())
+    for step in range(STEPS):
+        update(model, optimizer, step)
+    print(digest(*(state["sum"] for state in optimizer.state.values())))
+
+
+def moments_read():
+    """Reads states, one after the other, and holds some of them for a while."""
+    model = Wide()
+    optimizer = optim.SGD(model.parameters())
+    for step in range(STEPS):
+        update(model, optimizer, step)
+        if step % 4 == 2:
+            print([digest(state["sum"]) for state in optimizer.state.values()])
+        held = [optimizer.state[w]["sum"] for w in model.weights[step % 5 :: 7]]
+        update(model, optimizer, step + 100)
+        print(digest(*held))
+        del held
+
+
+def moments_failing():
+    """Has updates end in the middle."""
+    model = Wide()
+    optimizer = optim.SGD(model.parameters())
+    real = optim.SGD.update
+
+    def failing(self, group, p):
+        if self.fails is p:
+            raise ValueError("in the middle")
+        real(self, group, p)
+
+    optim.SGD.update = failing
+    for step in range(STEPS):
+        optimizer.fails = model.weights[step] if step % 3 == 2 else None
+        try:
+            update(model, optimizer, step)
+        except ValueError:
+            optimizer.zero_grad()
+            print(digest(*model.parameters()))
+    print(digest(*(state["sum"] for state in optimizer.state.values())))
+
+
+def moments_unfit():
+    """Has an optimizer that nobody knows."""
+
+    class Own(optim.SGD):
+        pass
+
+    model = Wide()
+    optimizer = Own(model.parameters())
+    for step in range(STEPS):
+        update(model, optimizer, step)
