@@ -4,18 +4,18 @@ import copy
 import gc
 import io
 import random
-import sys
 import types
 
 import torch
 from torch import nn
 
-from gmswap_hook import say, settings, stepping
+from gmswap_hook import gradients, stepping
 from cpu import Lanes, Memory
 
 torch.set_num_threads(1)
 torch.use_deterministic_algorithms(True)
 
+EARLY = {"fused": True}, {"foreach": True}, {"groups": True}
 SMALLEST, CHUNK = 1 << 10, 1 << 14  # bytes: of tensors that are moved, and of chunks
 STEPS = 100
 
@@ -31,8 +31,12 @@ class Runtime(object):
     def __init__(self, **lanes):
         self.memory, self.lanes = Device(), Lanes(**lanes)
         self.settings = types.SimpleNamespace(smallest=SMALLEST, window=CHUNK)
-        self.relief = types.SimpleNamespace(room=lambda: 1 << 40)
-        self.renewals = 0
+        self.relief = types.SimpleNamespace(room=lambda: self.room())
+        self.renewals, self.fits = 0, False
+        self.room = lambda: 1 << 40
+
+    def idle(self):
+        return self.fits
 
     def renew(self):
         self.renewals += 1
@@ -353,6 +357,59 @@ def others():
         yield "scaled and clipped", prepared(lambda p: (scaled(p), clipped(p)), fused=fused)
 
 
+def kept():
+    """Has room for some of the states after ten steps, and a little less after twenty."""
+    store = stored()
+    program = Program("AdamW")
+    run, stay = store.runtime, []
+    run.room = lambda: 7 * CHUNK - there(program.optimizer)[0]
+    for i in range(STEPS):
+        run.fits = i >= 10
+        moved = store.lanes.moved
+        program.step(i)
+        if i == 0:
+            with store.memory:
+                store.make_room(1 << 40)
+        if i == 20:
+            with store.memory:
+                assert CHUNK <= store.spare(CHUNK) < 2 * CHUNK
+        stay.append((there(program.optimizer)[0], store.lanes.moved - moved))
+    hook.store = None
+    plain = Program("AdamW")
+    for i in range(STEPS):
+        plain.step(i)
+    most = there(program.optimizer)[1]
+    assert stay[9] == (0, most), stay[9]
+    assert 3 * CHUNK < stay[19][0] <= 4 * CHUNK and sum(stay[19]) == most, stay[19]
+    assert CHUNK < stay[-1][0] <= 3 * CHUNK and sum(stay[-1]) == most, stay[-1]
+    assert same(plain, program)
+    del program
+    close(store)
+
+
+def early():
+    """Updates parameters in the backward pass, from now on in all programs. States come in the order of the backward pass before."""
+    plain = [Program("AdamW", **how) for how in EARLY]
+    for program in plain:
+        for i in range(STEPS):
+            program.step(i)
+    local = gradients.Gradients(torch).local
+    hook.early = lambda: local.ours
+    for how, program in zip(EARLY, plain):
+        early_as(how, program)
+
+
+def early_as(how, plain):
+    program, store, most = trained(lambda: Program("AdamW", **how))
+    steps = store.optimizers[program.optimizer]
+    assert steps.count == STEPS and len(steps.turns.before) == len(list(program.model.parameters()))
+    here, all = there(program.optimizer)
+    assert here == 0 < most < all, "early %s: %d bytes of %d stay, %d were there in an update" % (how, here, all, most)
+    assert same(plain, program), "early %s differs" % how
+    del program, steps
+    close(store)
+
+
 def main():
     for optimizer, options in variants():
         check("%s %s" % (optimizer, options), lambda: Program(optimizer, **options), 30)
@@ -362,6 +419,8 @@ def main():
         check(look.__name__, prepared(looking(look)), few=False)
     for look in passed_on, dropped, held:  # some stay, or are still to be made
         check(look.__name__, prepared(looking(look)), moved=False)
+    kept()
+    early()
     print("ok")
 
 

@@ -32,7 +32,7 @@ class Relief(object):
     # For conductors.
 
     def begin_step(self):
-        self.start = self.most = self.allocated()
+        self.start = self.most = self.allocated() - self.states.spared()
         self.backward.begin()
 
     def lacking(self, count, saved):
@@ -41,13 +41,17 @@ class Relief(object):
 
     def weigh(self, size=0):
         """Notes how much memory is needed now, with a request."""
-        used = self.allocated() + size
+        used = self.allocated() - self.states.spared() + size
         self.most = max(self.most, used + self.memory.absent)
         self.backward.note(used - self.memory.present)
 
     def fits(self, count, saved):
         """Returns whether a step is known to need no room that has saved so many entries of so many bytes."""
         return self.foresight.needed(count, saved) > 0 and not self.lacking(count, saved)
+
+    def spacious(self):
+        """Returns whether the step so far would have fitted with nothing moved."""
+        return self.most <= self.limit - self.window
 
     def learn(self, step):
         """Learns from a step that ends."""
@@ -72,7 +76,7 @@ class Relief(object):
         room = self.room()
         if room < 0:
             self.weigh()
-            self.evict(-room)
+            self.states.spare(-room) or self.evict(-room)
 
     # Called by libgm.so, in any thread.
 
@@ -104,8 +108,7 @@ class Relief(object):
         freed = 0
         if size <= self.limit:  # libraries try more, and go on with less
             self.weigh(size)
-            wanted = self.wanted(size)
-            freed = self.evict(wanted) or self.states.make_room(wanted)
+            freed = self.free(self.wanted(size))
             self.left = self.allocated()
         if not freed and self.explained is not self.runtime.step:
             self.explained = self.runtime.step
@@ -119,6 +122,10 @@ class Relief(object):
         self.times = self.times + 1 if size == self.asked and used <= self.left else 0
         self.asked = size
         return max(0, size - (self.limit - used)) + (self.window << min(self.times, 16))
+
+    def free(self, size):
+        """Frees memory: what is there for speed alone, or what was saved, or what an optimizer cannot do without."""
+        return self.states.spare(size) or self.evict(size) or self.states.make_room(size)
 
     def evict(self, size):
         """Frees at least this many bytes if it can, and begins the copies of what comes next. With self.memory."""

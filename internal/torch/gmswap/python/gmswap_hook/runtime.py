@@ -209,6 +209,10 @@ class Runtime(object):
         self.deviated = self.deviated + 1 if sizes == self.strayed else 1
         self.strayed = sizes
 
+    def idle(self):
+        """Returns whether steps fit without anything being moved."""
+        return (self.given_up or self.schedule is not None and self.schedule.empty()) and self.relief.spacious()
+
     def renew(self):
         """Has a schedule made anew, of the steps that follow this one: there is more memory for them. Called at any time, with memory."""
         self.renewed = True

@@ -10,7 +10,7 @@ import weakref
 
 from . import say
 from .hooks import compiling
-from .states import AWAY, Place, States
+from .states import AWAY, HERE, Place, States
 from .updates import SEPARATE, each
 
 CHUNK = 512 << 20  # bytes of states
@@ -97,11 +97,21 @@ class Store(object):
 
     def make_room(self, size):
         """Frees at least this many bytes of the device if it can: nothing else has. With memory."""
+        return self.freed(size, Steps.make_room)
+
+    def spare(self, size):
+        """Frees at least this many bytes if there are so many of states that are there for speed alone. With memory."""
+        return self.freed(size, Steps.spare)
+
+    def spared(self):
+        """Returns the bytes of those."""
+        return sum(steps.spared() for steps in list(self.optimizers.values()))
+
+    def freed(self, size, free):
         freed = 0
         for steps in list(self.optimizers.values()):
-            freed += steps.make_room(size - freed)
-            if freed >= size:
-                break
+            if freed < size:
+                freed += free(steps, size - freed)
         return freed
 
     def end(self):
@@ -112,7 +122,7 @@ class Store(object):
 
 class Steps(object):
     """The steps of an optimizer. Its states stay on the device until memory is short; from then on they are there for their update alone:
-    a chunk is updated while the one before goes and the next one comes."""
+    a chunk is updated while the one before goes and the next one comes. Where nothing else has to be moved, as many stay as there is room for."""
 
     def __init__(self, store, optimizer):
         self.store, self.memory = store, store.memory
@@ -122,6 +132,8 @@ class Steps(object):
         self.parameters = None  # how many each group had when they were looked at
         self.leaving = collections.deque()  # places whose copies to the host are under way
         self.turns = Turns()
+        self.keep = self.kept = 0  # bytes that may stay after an update, and that have stayed in this step
+        self.grows = True  # memory was never short because of them
         self.count = self.moved = 0  # steps, and those whose states were moved
         self.nbytes = 0  # of states on the host, after the last of these
         self.marks = None  # around it
@@ -177,6 +189,9 @@ class Steps(object):
             if self.moves and begin is None:
                 self.leaving.extend(place for place in self.all(optimizer) if place.leave())
             self.settle(0)
+            if self.moves and self.grows and self.store.runtime.idle():
+                self.keep = self.kept + max(0, self.store.room() - 3 * self.store.chunk)
+            self.kept = 0
         if begin is not None:
             self.moved += 1
             self.marks = begin, self.memory.mark()
@@ -274,8 +289,11 @@ class Steps(object):
         places = list(self.places(optimizer, chunk))
         for place in places:
             place.needed = False
-        if self.moves:
-            self.leaving.extend(place for place in places if place.leave())
+        for place in places if self.moves else ():
+            if self.kept + place.nbytes <= self.keep:
+                self.kept += place.nbytes
+            elif place.leave():
+                self.leaving.append(place)
 
     def adopt(self, states, p):
         if type(states.get(p)) is dict and holders(states, p) <= ALONE:
@@ -299,16 +317,35 @@ class Steps(object):
         if self.why:
             say.once("states of %s stay on the device: %s" % (self.name, self.why))
             return 0
-        freed = 0
-        for place in self.all(optimizer):
-            if freed < size and not place.needed:
-                place.leave()
-                freed += place.left()
+        freed = self.evict(optimizer, size)
         if freed and not self.moves:
             self.moves = True
             say.line("states of %s wait on the host from now on" % self.name)
             self.store.runtime.renew()
         return freed
+
+    def evict(self, optimizer, size):
+        freed = 0
+        for place in self.all(optimizer):
+            if freed < size and not place.needed:
+                place.leave()
+                freed += place.left()
+        return freed
+
+    def spare(self, size):
+        optimizer = self.optimizer()
+        if optimizer is None or not self.keep:
+            return 0
+        freed = self.evict(optimizer, size)
+        if freed:
+            self.keep, self.grows = max(0, self.keep - freed), False
+        return freed
+
+    def spared(self):
+        optimizer = self.optimizer()
+        if optimizer is None or not self.keep:
+            return 0
+        return sum(place.nbytes for place in self.all(optimizer) if place.where is HERE and not place.needed)
 
     def fetch(self, optimizer):
         """Has all states on the device."""
