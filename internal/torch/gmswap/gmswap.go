@@ -32,7 +32,7 @@
 //	recorder.py, ledger.py, complete.py     a step of which all is recorded, what is noted of it, and its graph
 //	places.py, effects.py                   which module an operator belongs to, and what it does beside tensors
 //	inductor.py, scheduler.py               the order of operators in compiled programs
-//	stepping.py, states.py                  steps of optimizers chunk by chunk, and their states, which wait on the host
+//	stepping.py, states.py, loading.py      steps of optimizers chunk by chunk, and their states, which wait on the host
 //	gradients.py, updates.py                early updates of parameters, and what a program does that forbids them
 //	samples.py, report.py, settings.py      checks of recomputed contents, messages and accounts, settings
 package gmswap

@@ -9,7 +9,7 @@ import types
 import torch
 from torch import nn
 
-from gmswap_hook import gradients, stepping
+from gmswap_hook import gradients, loading, stepping
 from cpu import Lanes, Memory
 
 torch.set_num_threads(1)
@@ -387,6 +387,29 @@ def kept():
     close(store)
 
 
+def loaded():
+    """Loads states from the host, from now on in all programs; before the first step and later, and reads them before they are used."""
+    loading.Loading.elsewhere = lambda self, param, value: param.requires_grad
+    loading.Loading(torch, SMALLEST)
+
+    def resumed(look):
+        def prepare(program):
+            other = Program("AdamW")
+            other.step(0)
+            program.optimizer.load_state_dict(other.optimizer.state_dict())
+            first = program.optimizer.state[program.model[3].weight]
+            assert hook.store is None or dict.get(first, "exp_avg").untyped_storage().nbytes() == 0, "states are not left on the host"
+            look(program)
+
+        return prepare
+
+    check("resumed", prepared(resumed(lambda program: None)))
+    check("resumed and read", prepared(resumed(read)))
+    check("resumed and saved", prepared(resumed(saved)))
+    for look in saved, copied, again:
+        check("loaded, " + look.__name__, prepared(looking(look)), few=False)
+
+
 def early():
     """Updates parameters in the backward pass, from now on in all programs. States come in the order of the backward pass before."""
     plain = [Program("AdamW", **how) for how in EARLY]
@@ -420,6 +443,7 @@ def main():
     for look in passed_on, dropped, held:  # some stay, or are still to be made
         check(look.__name__, prepared(looking(look)), moved=False)
     kept()
+    loaded()
     early()
     print("ok")
 

@@ -8,6 +8,7 @@ from . import addresses, say
 from .gradients import Gradients
 from .hooks import Hooks, compiling
 from .library import Lanes, Library
+from .loading import Loading
 from .memory import Memory
 from .planner import Planner
 from .recorder import Recorder
@@ -24,6 +25,7 @@ _pid = 0  # of the process that has tried
 def watch(torch):
     """Makes the end of torch.cuda._lazy_init begin. Returns False for a PyTorch without CUDA."""
     stepping = Stepping(torch)
+    Loading(torch)
     if os.environ.get("GMSWAP_EARLY", "") == "1":
         update_early(torch, stepping)
     real = getattr(torch._C, "_cuda_init", None)

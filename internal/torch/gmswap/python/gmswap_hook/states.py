@@ -16,6 +16,8 @@ class Place(object):
 
     __slots__ = ("memory", "lanes", "tensor", "nbytes", "where", "ticket", "home", "needed", "__weakref__")
 
+    lasts = True  # for as long as the tensor
+
     def __init__(self, memory, lanes, tensor):
         self.memory, self.lanes, self.tensor = memory, lanes, tensor
         self.nbytes = memory.size(tensor)
@@ -149,7 +151,7 @@ class States(dict):
         """Makes places by place(tensor), None for what is not moved, of all tensors that have none, and forgets those of tensors that are gone."""
         for key, value in dict.items(self):
             known = self.places.get(key)
-            if known is None or known.tensor is not value:
+            if known is None or known.tensor is not value or not known.lasts:
                 self.places[key] = place(value)
         self.places = {key: x for key, x in self.places.items() if x is not None and dict.get(self, key) is x.tensor}
 
