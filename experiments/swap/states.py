@@ -3,7 +3,7 @@
 Usage: python3 states.py BIN OUT [--seconds N] [PART...]
 
 BIN holds gmswap. Parts: `same`, a small Llama for 100 steps with deterministic kernels, whose losses, parameters and states must come out equal to the
-bit; `7b` and `3b`, Llamas in bfloat16, parameters, gradients and states of AdamW, 8 texts of 2,048 tokens, each layer recomputed by the program
+bit; `7b`, `3b` and `13b`, Llamas in bfloat16, parameters, gradients and states of AdamW, 8 texts of 2,048 tokens, each layer recomputed by the program
 (torch.utils.checkpoint) or not, by plain PyTorch, by gmswap run -m 45GB, and with an optimizer on the host. OUT gets states.csv and states.log. The
 bounds are max(compute, link), where updates may begin in the backward pass, and compute + link, where all gradients are clipped before: compute is
 plain PyTorch's step, link the time of all states at 55 GB/s, both ways at once.
@@ -23,10 +23,11 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 SIZES = {  # width, inner width, heads, layers, texts, tokens
     "same": (2048, 5504, 16, 8, 2, 1024), "3b": (3072, 8192, 24, 28, 8, 2048), "7b": (4096, 11008, 32, 32, 8, 2048),
+    "13b": (5120, 13824, 40, 40, 8, 2048),
     "tiny": (1024, 2816, 8, 2, 2, 256),
 }
 LINK = 55e9  # bytes/s each way
-LIMITS = {"same": "3600MB", "3b": "22GB", "7b": "45GB", "tiny": "900MB"}
+LIMITS = {"same": "3600MB", "3b": "22GB", "7b": "45GB", "13b": "90GB", "tiny": "900MB"}
 HOST = "112GB"
 # Of each part: a name, the words of gmswap (None: without it) and those of the child.
 RUNS = {
@@ -173,7 +174,7 @@ def judge(rows):
     for r in rows:
         plain = next((p for p in rows if p["part"] == r["part"] and p["ok"] == "yes" and p["run"].startswith("plain")
                       and ("checkpoints" in p["run"]) == ("checkpoints" in r["run"])), None)
-        if r["ok"] != "yes" or plain is None or r["part"] not in ("3b", "7b"):
+        if r["ok"] != "yes" or plain is None or r["part"] in ("same", "tiny"):
             continue
         compute, link = float(plain["step"]), int(r["states"]) / LINK
         bound = compute + link if "clipped" in r["run"] else max(compute, link)
