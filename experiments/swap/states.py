@@ -6,7 +6,7 @@ BIN holds gmswap. Parts: `same`, a small Llama for 100 steps with deterministic 
 bit; `7b`, `3b` and `13b`, Llamas in bfloat16, parameters, gradients and states of AdamW, 8 texts of 2,048 tokens, each layer recomputed by the program
 (torch.utils.checkpoint) or not, by plain PyTorch, by gmswap run -m 45GB, and with an optimizer on the host. OUT gets states.csv and states.log. The
 bounds are max(compute, link), where updates may begin in the backward pass, and compute + link, where all gradients are clipped before: compute is
-plain PyTorch's step, link the time of all states at 55 GB/s, both ways at once.
+plain PyTorch's step, link the time of all states at 55 GB/s, both ways at once. `wide` is AdamW with states in float32, which torch.optim has not.
 """
 
 import argparse
@@ -37,11 +37,16 @@ RUNS = {
         ("plain fused", None, ["--steps", "100", "--fused"]),
         ("gmswap fused", [], ["--steps", "100", "--fused"]),
         ("gmswap early", ["--early-updates"], ["--steps", "100", "--fused"]),
+        ("plain wide", None, ["--steps", "100", "--wide"]),
+        ("gmswap wide", [], ["--steps", "100", "--wide"]),
+        ("gmswap wide early", ["--early-updates"], ["--steps", "100", "--wide"]),
     ],
     "big": [
         ("plain, checkpoints", None, ["--steps", "6", "--checkpoints"]),
         ("gmswap, checkpoints, clipped", [], ["--steps", "12", "--checkpoints", "--clip"]),
         ("gmswap early, checkpoints", ["--early-updates"], ["--steps", "14", "--checkpoints"]),
+        ("gmswap wide, checkpoints, clipped", [], ["--steps", "12", "--checkpoints", "--clip", "--wide"]),
+        ("gmswap wide early, checkpoints", ["--early-updates"], ["--steps", "14", "--checkpoints", "--wide"]),
         ("plain", None, ["--steps", "6"]),
         ("gmswap, clipped", [], ["--steps", "14", "--clip"]),
         ("gmswap early", ["--early-updates"], ["--steps", "16"]),
@@ -50,6 +55,34 @@ RUNS = {
     ],
 }
 FIELDS = "part", "run", "ok", "step", "steps", "reserved", "allocated", "states", "bound", "ratio", "digest", "said"
+
+
+def with_wide_states():
+    """Returns AdamW with states in 32 bits, whatever parameters are in, written plainly."""
+    import torch
+
+    class AdamW32(torch.optim.Optimizer):
+        def __init__(self, parameters, lr):
+            super().__init__(parameters, dict(lr=lr))
+
+        @torch.no_grad()
+        def step(self):
+            for group in self.param_groups:
+                for p in group["params"]:
+                    if p.grad is not None:
+                        self.update(p, group["lr"], self.state[p])
+
+        def update(self, p, lr, state):
+            if not state:
+                state.update(step=0, exp_avg=torch.zeros_like(p, dtype=torch.float32), exp_avg_sq=torch.zeros_like(p, dtype=torch.float32))
+            state["step"] += 1
+            g, first, second = p.grad.float(), state["exp_avg"], state["exp_avg_sq"]
+            first.lerp_(g, 0.1)
+            second.mul_(0.999).addcmul_(g, g, value=0.001)
+            step = second.sqrt().mul_((1 - 0.999 ** state["step"]) ** -0.5).add_(1e-8).reciprocal_().mul_(first)
+            p.mul_(1 - 0.01 * lr).add_(step, alpha=-lr / (1 - 0.9 ** state["step"]))
+
+    return AdamW32
 
 
 class OnHost(object):
@@ -105,7 +138,12 @@ def child(o):
     torch.manual_seed(0)
     model = llama.llama(layers, o.checkpoints)
     parameters = list(model.parameters())
-    optimizer = OnHost(parameters, o.clip) if o.host else torch.optim.AdamW(parameters, lr=1e-4, **({"fused": True} if o.fused else {}))
+    if o.host:
+        optimizer = OnHost(parameters, o.clip)
+    elif o.wide:
+        optimizer = with_wide_states()(parameters, lr=1e-4)
+    else:
+        optimizer = torch.optim.AdamW(parameters, lr=1e-4, **({"fused": True} if o.fused else {}))
     scheduler = None if o.host else torch.optim.lr_scheduler.LinearLR(optimizer, 0.1, total_iters=50)
     generator = torch.Generator(device="cuda").manual_seed(1)
     times, losses = [], []
@@ -127,7 +165,7 @@ def child(o):
         print("%d: %.4f s, loss %s" % (step, times[-1], losses[-1].hex()), flush=True)
     print("RESULT " + json.dumps({
         "steps": [round(t, 4) for t in times], "reserved": torch.cuda.max_memory_reserved(), "allocated": torch.cuda.max_memory_allocated(),
-        "states": 2 * sum(p.numel() * p.element_size() for p in parameters),
+        "states": 2 * sum(p.numel() * (4 if o.wide else p.element_size()) for p in parameters),
         "digest": digest(losses, parameters, optimizer) if o.child in ("same", "tiny") else ""}), flush=True)
 
 
@@ -138,7 +176,7 @@ def digest(losses, parameters, optimizer):
     for p in parameters:
         state = optimizer.state[p]
         for t in (p, state["exp_avg"], state["exp_avg_sq"]):
-            sums.update(t.detach().cpu().view(torch.int16).numpy().tobytes())
+            sums.update(t.detach().cpu().view(torch.uint8).numpy().tobytes())
     return sums.hexdigest()[:12]
 
 
@@ -181,6 +219,11 @@ def judge(rows):
         r.update(bound="%.4f" % bound, ratio="%.3f" % (float(r["step"]) / bound))
 
 
+def plain_of(run):
+    """Returns the name of the run without gmswap that must come out the same."""
+    return {"gmswap early": "plain fused", "gmswap wide early": "plain wide"}.get(run, run.replace("gmswap", "plain"))
+
+
 def main():
     p = argparse.ArgumentParser(usage=__doc__)
     p.add_argument("bin", type=os.path.abspath)
@@ -188,10 +231,10 @@ def main():
     p.add_argument("parts", nargs="*", default=["same", "7b", "3b"])
     p.add_argument("--seconds", type=float, default=350)
     p.add_argument("--limit", help="-m, instead of the part's own")
-    p.add_argument("--only", default="", help="words that the names of runs have, with commas between")
+    p.add_argument("--only", default="", help="words that the names of runs have, with | between")
     p.add_argument("--child", help=argparse.SUPPRESS)
     p.add_argument("--steps", type=int, default=10, help=argparse.SUPPRESS)
-    for flag in "clip", "fused", "checkpoints", "host":
+    for flag in "clip", "fused", "checkpoints", "host", "wide":
         p.add_argument("--" + flag, action="store_true", help=argparse.SUPPRESS)
     o = p.parse_intermixed_args()
     if o.child:
@@ -201,7 +244,7 @@ def main():
         for part in o.parts:
             for name, words, more in RUNS.get(part, RUNS["same" if part == "tiny" else "big"]):
                 left = end - time.monotonic()
-                if left > 10 and any(word in name for word in o.only.split(",")):
+                if left > 10 and any(word in name for word in o.only.split("|")):
                     rows.append(run(o, log, part, name, words, more, min(left, 120)))
     judge(rows)
     with open(os.path.join(o.out, "states.csv"), "w", newline="") as f:
@@ -214,7 +257,7 @@ def main():
         print("%-5s %-34s %3s %8s %9s %9s %8s %8s %7s %s" % (r["part"], r["run"], r["ok"], r["step"], gb["reserved"], gb["allocated"], gb["states"],
                                                          r["bound"], r["ratio"], r["digest"]))
     small = [r for r in rows if r["part"] in ("same", "tiny")]
-    unequal = [r for r in small if r["digest"] != next((s["digest"] for s in small if s["run"] == ("plain" if r["run"] in ("plain", "gmswap") else "plain fused")), "")]
+    unequal = [r for r in small if r["digest"] != next((s["digest"] for s in small if s["run"] == plain_of(r["run"])), "")]
     for r in unequal:
         print("DIFFERS: %s, %s" % (r["part"], r["run"]))
     sys.exit(bool(unequal or any(r["ok"] != "yes" for r in rows)))

@@ -47,7 +47,7 @@ hook = stepping.Stepping(torch)  # of all optimizers; it does nothing without a 
 
 def stored(**lanes):
     """Begins to move states from now on."""
-    hook.store = stepping.Store(Runtime(**lanes), hook.gradient)
+    hook.store = stepping.Store(Runtime(**lanes), hook)
     return hook.store
 
 
@@ -171,6 +171,7 @@ def variants():
 def trained(make, steps=STEPS, **lanes):
     """Trains with states that are moved, and returns the program, the store and the most bytes of states in an update."""
     store = stored(**lanes)
+    store.runtime.room = lambda: CHUNK
     program = make()
     most, undo = watch(store, program, random.Random(1))
     try:
@@ -418,20 +419,128 @@ def loaded():
         check("loaded, " + look.__name__, prepared(looking(look)), few=False)
 
 
+class Own(torch.optim.Optimizer):
+    """AdamW with moments of another type, in loops."""
+
+    def __init__(self, parameters, lr=0.001):
+        super().__init__(parameters, dict(lr=lr))
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.grad is not None:
+                    self.update(group, p, self.state[p])
+
+    def update(self, group, p, state):
+        if not state:
+            state.update(step=0, first=torch.zeros_like(p, dtype=torch.float64), second=torch.zeros_like(p, dtype=torch.float64))
+        state["step"] += 1
+        g = p.grad.double()
+        state["first"].lerp_(g, 0.1)
+        state["second"].mul_(0.999).addcmul_(g, g, value=0.001)
+        bias = 1 - 0.9 ** state["step"]
+        p.mul_(1 - 0.01 * group["lr"])
+        p.add_((state["first"] / (state["second"].sqrt() + 1e-8)).to(p.dtype), alpha=-group["lr"] / bias)
+
+
+class Lists(Own):
+    """The same by operators on lists."""
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            ps = [p for p in group["params"] if p.grad is not None]
+            for p in ps:
+                self.state[p] or self.state[p].update(first=torch.zeros_like(p), second=torch.zeros_like(p))
+            first, second = ([self.state[p][key] for p in ps] for key in ("first", "second"))
+            torch._foreach_lerp_(first, [p.grad for p in ps], 0.1)
+            torch._foreach_mul_(second, 0.999)
+            torch._foreach_addcmul_(second, [p.grad for p in ps], [p.grad for p in ps], value=0.001)
+            norm = torch._foreach_sqrt(second)
+            torch._foreach_add_(norm, 1e-8)
+            torch._foreach_addcdiv_(ps, first, norm, value=-group["lr"])
+
+
+class Twice(Lists):
+    """Has its step() call that of its base."""
+
+    def step(self, closure=None):
+        super().step()
+
+
+class Normed(Own):
+    """Scales updates by the norm of all gradients."""
+
+    def step(self, closure=None):
+        norm = torch.stack([p.grad.norm() for group in self.param_groups for p in group["params"]]).norm()
+        for group in self.param_groups:
+            for p in group["params"]:
+                p.grad.div_(norm)
+        super().step()
+
+
+class Measured(Own):
+    """Looks at a number of each parameter."""
+
+    def update(self, group, p, state):
+        if p.grad.norm().item() > 0:
+            super().update(group, p, state)
+
+
+class Counting(Own):
+    def step(self, closure=None):
+        self.param_groups[0]["lr"] *= 0.99
+        super().step()
+
+
+class Drawing(Own):
+    def update(self, group, p, state):
+        p.grad.add_(torch.randn_like(p), alpha=0.01)
+        super().update(group, p, state)
+
+
+def foreign():
+    """Trains with optimizers that nobody knows, in memory for a part of their states."""
+    for kind, moved in (Own, True), (Lists, True), (Twice, True), (Normed, False), (Measured, False), (Counting, False), (Drawing, False):
+        setattr(torch.optim, kind.__name__, kind)
+        plain, store = Program(kind.__name__), stored()
+        program, hook.store = Program(kind.__name__), None
+        store.runtime.room = lambda: CHUNK
+        for i in range(STEPS):
+            plain.step(i)
+            hook.store = store
+            program.step(i)
+            if i == 2:
+                with store.memory:
+                    store.make_room(1 << 40)
+            hook.store = None
+        steps = store.optimizers[program.optimizer]
+        here, all = there(program.optimizer)
+        assert (here == 0 < all) == moved == (not steps.why), "%s: %d bytes of %d stay: %s" % (kind.__name__, here, all, steps.why)
+        assert same(plain, program), "%s differs" % kind.__name__
+        del program, steps
+        close(store)
+
+
 def early():
     """Updates parameters in the backward pass, from now on in all programs. States come in the order of the backward pass before."""
     plain = [Program("AdamW", **how) for how in EARLY]
     for program in plain:
         for i in range(STEPS):
             program.step(i)
-    local = gradients.Gradients(torch).local
-    hook.early = lambda: local.ours
+    own = Program("Own")
+    for i in range(STEPS):
+        own.step(i)
+    watch = gradients.Gradients(torch)
+    watch.apart, hook.unguarded, hook.early = hook.apart, watch.unguarded, lambda: watch.local.ours
     for how, program in zip(EARLY, plain):
-        early_as(how, program)
+        early_as(how, program, lambda: Program("AdamW", **how))
+    early_as("of others", own, lambda: Program("Own"))
 
 
-def early_as(how, plain):
-    program, store, most = trained(lambda: Program("AdamW", **how))
+def early_as(how, plain, make):
+    program, store, most = trained(make)
     steps = store.optimizers[program.optimizer]
     assert steps.count == STEPS and len(steps.turns.before) == len(list(program.model.parameters()))
     here, all = there(program.optimizer)
@@ -452,6 +561,7 @@ def main():
         check(look.__name__, prepared(looking(look)), moved=False)
     kept()
     loaded()
+    foreign()
     early()
     print("ok")
 

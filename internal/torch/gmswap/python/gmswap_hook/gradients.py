@@ -42,6 +42,7 @@ class Gradients(object):
         self.changing = {}  # updates of parameters whose gradients are complete, by address of the storage, until the next step
         self.averaging = weakref.WeakSet()  # modules DistributedDataParallel
         self.compiled = self.guarded = False
+        self.apart = lambda optimizer: False  # whether one that is none of torch.optim's updates each parameter by itself
         self.mode = mode(torch, self.run)
         self.folder = os.path.join(os.path.dirname(torch.optim.__file__), "")
         self.raw = torch.Tensor.grad

@@ -49,8 +49,9 @@ def update_early(torch, stepping):
         say.once("no early updates: PyTorch %s is too old, 2.1 is needed" % torch.__version__)
         return
     try:
-        local = Gradients(torch).local
-        stepping.early = lambda: local.ours
+        gradients = Gradients(torch)
+        gradients.apart, stepping.unguarded = stepping.apart, gradients.unguarded
+        stepping.early = lambda: gradients.local.ours
     except Exception as e:
         say.once("no early updates: %s: %s" % (type(e).__name__, say.reason(e)))
 
@@ -134,7 +135,7 @@ class Late(object):
         probe = memory.take(1)
         if self.library.allocates(memory.address(probe)):
             settings.keep_margin(memory.free() + self.library.reserved(device))
-            self.stepping.store = Store(runtime, self.stepping.gradient)
+            self.stepping.store = Store(runtime, self.stepping)
             runtime.relief = Relief(runtime, self.library, settings.limit, self.stepping.store)
         elif settings.limit < settings.total:
             memory.bound(settings.limit)

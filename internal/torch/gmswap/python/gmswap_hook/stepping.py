@@ -2,6 +2,7 @@
 
 import atexit
 import collections
+import contextlib
 import functools
 import itertools
 import os
@@ -9,9 +10,10 @@ import sys
 import weakref
 
 from . import say
+from .apart import Apart, Together, Undo
 from .hooks import compiling
 from .states import AWAY, HERE, Place, States
-from .updates import SEPARATE, each
+from .updates import each, known
 
 CHUNK = 512 << 20  # bytes of states
 GIB = float(1 << 30)
@@ -23,6 +25,7 @@ class Stepping(object):
     def __init__(self, torch):
         self.compiling, self.store = compiling(torch), None
         self.early = lambda: False  # whether one parameter is updated, in the backward pass
+        self.unguarded = contextlib.nullcontext  # in which gradients are read by an update
         self.gradient = torch.Tensor.grad.__get__
         optimizer = torch.optim.Optimizer
         for name in "_patch_step_function", "_hook_for_profile":  # the latter in PyTorch 2.0
@@ -49,18 +52,29 @@ class Stepping(object):
             if self.store is None or self.compiling():
                 return real(optimizer, *args, **kwargs)
             steps = self.store.steps(optimizer)
-            return (steps.early_step if self.early() else steps.step)(real, args, kwargs)
+            if steps.under_way:  # one class's step() calls another's
+                return real(optimizer, *args, **kwargs)
+            steps.under_way = True
+            try:
+                return (steps.early_step if self.early() else steps.step)(real, args, kwargs)
+            finally:
+                steps.under_way = False
 
         step._gmswap = True
         return step
+
+    def apart(self, optimizer):
+        """Returns whether an optimizer that nobody knows has turned out to update each parameter by itself."""
+        steps = self.store.optimizers.get(optimizer) if self.store is not None else None
+        return steps is not None and steps.apart is not None and steps.apart.trusted
 
 
 class Store(object):
     """The states of all optimizers that a runtime may move."""
 
-    def __init__(self, runtime, gradient):
+    def __init__(self, runtime, stepping):
         self.torch, self.memory, self.lanes = runtime.memory.torch, runtime.memory, runtime.lanes
-        self.runtime, self.gradient = runtime, gradient
+        self.runtime, self.stepping, self.gradient = runtime, stepping, stepping.gradient
         self.smallest, self.chunk = runtime.settings.smallest, min(CHUNK, runtime.settings.window)
         self.optimizers = weakref.WeakKeyDictionary()
         self.open = {}  # of the same, by id: what to say at the end
@@ -127,8 +141,9 @@ class Steps(object):
     def __init__(self, store, optimizer):
         self.store, self.memory = store, store.memory
         self.optimizer, self.name = weakref.ref(optimizer, lambda _: store.close(self)), type(optimizer).__name__
-        self.moves = False
+        self.moves = self.under_way = False
         self.why = ""  # they are not moved
+        self.apart = None if known(store.torch, optimizer) else Apart(store.torch, store.memory, store.gradient)
         self.parameters = None  # how many each group had when they were looked at
         self.leaving = collections.deque()  # places whose copies to the host are under way
         self.turns = Turns()
@@ -144,22 +159,64 @@ class Steps(object):
         if self.why or self.memory.capturing():
             self.fetch(optimizer)
             return real(optimizer, *args, **kwargs)
+        if self.apart is not None:
+            return self.step_apart(optimizer, lambda: real(optimizer, *args, **kwargs))
         closure, args, kwargs = without_closure(args, kwargs)
         loss = None
         if closure is not None:
             with self.store.torch.enable_grad():
                 loss = closure()
-        begin = self.memory.mark() if self.moves else None
-        try:
-            self.run(optimizer, self.chunks(optimizer), lambda: real(optimizer, *args, **kwargs))
-        finally:
-            self.end(optimizer, begin)
+        self.run(optimizer, self.chunks(optimizer), lambda: real(optimizer, *args, **kwargs))
         return loss
+
+    def step_apart(self, optimizer, update):
+        """Makes a step of an optimizer that nobody knows: chunk by chunk if states do not fit otherwise, and if it updates each parameter by itself."""
+        chunks = self.chunks(optimizer)
+        if len(chunks) > 1 and not self.apart.trusted:
+            self.why = self.tried(optimizer, chunks, update)
+            if self.why:
+                return update()
+            self.apart.trusted = True
+        result = []
+        self.run(optimizer, chunks, lambda: result.append(self.watched(optimizer, update)))
+        return result[0]
+
+    def watched(self, optimizer, update):
+        """Updates some parameters, and sees to it that it is each by itself."""
+        if not self.apart.trusted:
+            return update()  # of all
+        try:
+            with self.store.stepping.unguarded():
+                return self.apart.update(optimizer, update)
+        except Together as e:
+            raise RuntimeError("gmswap: %s, after %s has updated parameters one by one, which cannot be undone; more -m helps" % (e, self.name))
+
+    def tried(self, optimizer, chunks, update):
+        """Updates the first chunk, and undoes that. Returns why there are to be no more such updates, "" for no reason."""
+        undo, made, before = Undo(self.store.torch, optimizer, chunks[0]), 0, self.nbytes_of(optimizer)
+        try:
+            self.update(optimizer, chunks[0], lambda: self.apart.update(optimizer, update))
+            made = self.nbytes_of(optimizer) - before
+        except Together as e:
+            return str(e)
+        finally:
+            undo.undo()
+        numbers = [sum(p.numel() for _, parameters in chunk for p in parameters) for chunk in chunks]
+        if made * sum(numbers) / numbers[0] < self.store.room():
+            return "it is none of torch.optim's, and memory sufficed in its first step"
+        return ""
+
+    def nbytes_of(self, optimizer):
+        return sum(v.numel() * v.element_size() for state in list(optimizer.state.values()) for v in dict.values(state) if isinstance(v, self.store.torch.Tensor))
 
     def run(self, optimizer, chunks, update):
         """Updates chunk by chunk. The memory of a chunk is free when the one behind the next one comes."""
-        for i, chunk in enumerate(chunks):
-            self.run_one(optimizer, chunk, update, chunks[i + 1 : i + 2])
+        begin = self.memory.mark() if self.moves else None
+        try:
+            for i, chunk in enumerate(chunks):
+                self.run_one(optimizer, chunk, update, chunks[i + 1 : i + 2])
+        finally:
+            self.end(optimizer, begin)
 
     def early_step(self, real, args, kwargs):
         """Updates what there is a gradient of: one parameter, whose turn comes in the same order in each backward pass."""
@@ -168,7 +225,8 @@ class Steps(object):
             real(optimizer, *args, **kwargs)
             return
         chunk = [(group, group["params"]) for group in optimizer.param_groups]
-        self.run_one(optimizer, chunk, lambda: real(optimizer, *args, **kwargs), self.turns.after(chunk))
+        update = lambda: real(optimizer, *args, **kwargs)
+        self.run_one(optimizer, chunk, update if self.apart is None else lambda: self.watched(optimizer, update), self.turns.after(chunk))
 
     def run_one(self, optimizer, chunk, update, ahead):
         try:
@@ -408,8 +466,6 @@ def unfit(store, optimizer):
     """Returns why an optimizer cannot update chunk by chunk, "" if it can."""
     torch, parameters = store.torch, list(each(optimizer))
     plain = (torch.Tensor, torch.nn.Parameter)
-    if type(optimizer) not in [getattr(torch.optim, name, None) for name in SEPARATE]:
-        return "it is none of torch.optim's that update each parameter by itself"
     for wrong, why in (
         (lambda: any(group.get("differentiable") for group in optimizer.param_groups), "it is differentiable"),
         (lambda: any(type(p) not in plain or p.layout is not torch.strided for p in parameters), "parameters are sparse, or of a type of their own"),

@@ -194,11 +194,16 @@ def hooked(optimizer):
     return replaced or bool(optimizer._optimizer_step_pre_hooks or optimizer._optimizer_step_post_hooks)
 
 
+def known(torch, optimizer):
+    """Returns whether an optimizer is one of those that update each parameter by itself."""
+    return type(optimizer) in [getattr(torch.optim, name, None) for name in SEPARATE]
+
+
 def unfit(gradients, optimizer, parameters):
     """Returns why an optimizer cannot update early, "" if it may be able to."""
     torch = gradients.torch
     plain = (torch.Tensor, torch.nn.Parameter)
-    if type(optimizer) not in [getattr(torch.optim, name, None) for name in SEPARATE]:
+    if not known(torch, optimizer) and not gradients.apart(optimizer):
         return "it is none of torch.optim's that update each parameter by itself"
     for wrong, why in (
         (lambda: gradients.compiled, "torch.compile is used"),
