@@ -32,8 +32,8 @@
 //	recorder.py, ledger.py, complete.py     a step of which all is recorded, what is noted of it, and its graph
 //	places.py, effects.py                   which module an operator belongs to, and what it does beside tensors
 //	inductor.py, scheduler.py               the order of operators in compiled programs
-//	stepping.py, states.py, loading.py      steps of optimizers chunk by chunk, and their states, which wait on the host
-//	apart.py                                whether other optimizers than torch.optim's update each parameter by itself
+//	stepping.py, steps.py, states.py        steps of optimizers chunk by chunk, and their states, which wait on the host
+//	loading.py, apart.py                    states that are loaded, and whether other optimizers than torch.optim's update each parameter by itself
 //	gradients.py, updates.py                early updates of parameters, and what a program does that forbids them
 //	samples.py, report.py, settings.py      checks of recomputed contents, messages and accounts, settings
 package gmswap

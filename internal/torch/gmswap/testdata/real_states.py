@@ -1,28 +1,25 @@
 """Trains small models whose optimizers' states wait on the host between updates, and compares with plain PyTorch to the bit."""
 
-import copy
 import gc
-import io
 import random
 import types
 
 import torch
-from torch import nn
 
-from gmswap_hook import gradients, loading, stepping
+from gmswap_hook import gradients, loading, stepping, steps as hooked_steps
 from cpu import Lanes, Memory
+from optimizers import Counting, Drawing, Lists, Measured, Normed, Own, Twice
+from trained import (STEPS, Program, accumulated, added, again, changed, clipped, closed, copied, dropped, frozen, held, hooked, looking,
+                     owned, passed_on, prepared, read, saved, scaled, scheduled, zeroed)
 
 torch.set_num_threads(1)
 torch.use_deterministic_algorithms(True)
 
 EARLY = {"fused": True}, {"foreach": True}, {"groups": True}
 SMALLEST, CHUNK = 1 << 10, 1 << 14  # bytes: of tensors that are moved, and of chunks
-STEPS = 100
 
 
 class Device(Memory):
-    """Counts the bytes of states that are there."""
-
     def here(self, tensor):
         return self.plain(tensor)
 
@@ -51,61 +48,6 @@ def stored(**lanes):
     return hook.store
 
 
-def model():
-    torch.manual_seed(0)
-    return nn.Sequential(nn.Linear(16, 64), nn.ReLU(), nn.LayerNorm(64), *[nn.Linear(64, 64) for _ in range(6)], nn.GELU(), nn.Linear(64, 4))
-
-
-class Program(object):
-    clip = scaler = scheduler = None
-    accumulate, set_to_none, closure = 1, True, False
-
-    def __init__(self, optimizer, groups=False, **options):
-        self.model = model()
-        parameters = list(self.model.parameters())
-        if groups:
-            parameters = [{"params": parameters[::2], "lr": 0.003}, {"params": parameters[1::2], "weight_decay": 0.1}]
-        self.optimizer = getattr(torch.optim, optimizer)(parameters, **options)
-        self.out = []
-        self.steps = 0
-
-    def backward(self, i):
-        self.optimizer.zero_grad(set_to_none=self.set_to_none)
-        for part in range(self.accumulate):
-            torch.manual_seed(100 * i + part)
-            loss = self.model(torch.randn(8, 16)).pow(2).mean()
-            (self.scaler.scale(loss) if self.scaler else loss).backward()
-        return loss
-
-    def step(self, i):
-        self.steps += 1
-        if self.closure:
-            self.out.append(self.optimizer.step(lambda: self.backward(i)).item())
-            return
-        loss = self.backward(i)
-        if self.scaler and i % 7 == 3:
-            next(self.model.parameters()).grad[0, 0] = float("inf")
-        if self.scaler and self.clip:
-            self.scaler.unscale_(self.optimizer)
-        if self.clip:
-            nn.utils.clip_grad_norm_(self.model.parameters(), self.clip)
-        if self.scaler:
-            self.scaler.step(self.optimizer)
-            self.scaler.update()
-        else:
-            self.optimizer.step()
-        if self.scheduler:
-            self.scheduler.step()
-        self.out.append(loss.item())
-
-    def results(self):
-        yield torch.tensor(self.out)
-        yield from self.model.parameters()
-        for p in self.model.parameters():
-            state = self.optimizer.state[p]
-            yield from (torch.as_tensor(state[key]) for key in sorted(state) if state[key] is not None)
-
-
 def same(a, b):
     a, b = list(a.results()), list(b.results())
     return len(a) == len(b) and all(torch.equal(x, y) for x, y in zip(a, b))
@@ -128,7 +70,7 @@ def there(optimizer):
 
 def watch(store, program, rng):
     """Has updates need memory that is not there: the states are asked to go, at some moments. Returns the most bytes that were there in an update."""
-    most, real = [0], stepping.Steps.update
+    most, real = [0], hooked_steps.Steps.update
 
     def update(steps, optimizer, chunk, run):
         def watched():
@@ -141,7 +83,7 @@ def watch(store, program, rng):
 
         real(steps, optimizer, chunk, watched)
 
-    stepping.Steps.update = update
+    hooked_steps.Steps.update = update
     return most, lambda: setattr(stepping.Steps, "update", real)
 
 
@@ -212,152 +154,6 @@ def check(name, make, steps=STEPS, moved=True, few=True):
     close(store)
 
 
-# What programs do beside.
-
-
-def scaled(program):
-    program.scaler = torch.amp.GradScaler("cpu", init_scale=64.0, growth_interval=5)
-
-
-def scheduled(program):
-    program.scheduler = torch.optim.lr_scheduler.OneCycleLR(program.optimizer, 0.01, total_steps=STEPS + 1)
-
-
-def clipped(program):
-    program.clip = 0.1
-
-
-def accumulated(program):
-    program.accumulate = 3
-
-
-def closed(program):
-    program.closure = True
-
-
-def zeroed(program):
-    program.set_to_none = False
-
-
-def hooked(program):
-    """Counts the steps by hooks, of which a step() calls each once."""
-    program.optimizer.register_step_pre_hook(lambda *args: program.out.append(-1.0))
-    program.optimizer.register_step_post_hook(lambda *args: program.out.append(-2.0))
-
-
-def frozen(program):
-    """Has parameters without gradients, for some of the time."""
-    real = program.step
-
-    def step(i):
-        for p in list(program.model.parameters())[4:8]:
-            p.requires_grad_(i % 20 >= 5)
-        real(i)
-
-    program.step = step
-
-
-def added(program):
-    """Has parameters that come later."""
-    real = program.step
-    layer = program.model[3]
-    for group in program.optimizer.param_groups:
-        group["params"] = [p for p in group["params"] if p is not layer.weight]
-
-    def step(i):
-        if i == 5:
-            program.optimizer.add_param_group({"params": [layer.weight], "lr": 0.01})
-        real(i)
-
-    program.step = step
-
-
-def looking(look):
-    """Looks at the states after some steps."""
-
-    def prepare(program):
-        real = program.step
-
-        def step(i):
-            real(i)
-            if i % 9 == 4:
-                look(program)
-
-        program.step = step
-
-    return prepare
-
-
-def read(program):
-    state = program.optimizer.state[program.model[3].weight]
-    program.out += [state[key].float().abs().sum().item() for key in sorted(state)]
-    program.out += [value.float().abs().sum().item() for _, value in sorted(dict(state).items())]
-    program.out.append(sum(value.float().sum().item() for value in {**state}.values()))
-
-
-def changed(program):
-    """Changes states in place, and puts others in their place."""
-    for n, state in enumerate(list(program.optimizer.state.values())):
-        if n % 3 == 0:
-            state["exp_avg"].mul_(0.5)
-        if n % 3 == 1:
-            state["exp_avg"] = state["exp_avg_sq"] * 0.25
-
-
-def held(program):
-    """Holds states over some steps, and sees them change."""
-    holds = program.__dict__.setdefault("holds", [])
-    program.out += [t.abs().sum().item() for t in holds]
-    holds[:] = [state["exp_avg"] for state in list(program.optimizer.state.values())[::4]]
-    holds.append(program.optimizer.state[program.model[5].weight]["exp_avg_sq"].view(-1)[7:])
-
-
-def owned(program):
-    """Holds the dictionary of a state that it has made itself, and changes it."""
-    state, p = program.optimizer.state, program.model[3].weight
-    if not hasattr(program, "mine"):
-        program.mine = state[p] = dict(state[p])
-    program.mine["exp_avg"] = program.mine["exp_avg"] * 0.5
-
-
-def saved(program):
-    file = io.BytesIO()
-    torch.save(program.optimizer.state_dict(), file)
-    file.seek(0)
-    loaded = torch.load(file)
-    assert all(isinstance(state, dict) and type(state).__module__ in ("builtins", "collections") for state in loaded["state"].values())
-    program.optimizer.load_state_dict(loaded)
-
-
-def copied(program):
-    before = copy.deepcopy(program.optimizer.state_dict())
-    program.step(1000)
-    program.optimizer.load_state_dict(before)
-
-
-def passed_on(program):
-    """Goes on with another optimizer."""
-    old, program.optimizer = program.optimizer, torch.optim.AdamW(program.model.parameters())
-    program.optimizer.load_state_dict(old.state_dict())
-
-
-def again(program):
-    program.optimizer.load_state_dict(program.optimizer.state_dict())
-
-
-def dropped(program):
-    program.optimizer.state.clear()
-
-
-def prepared(how, optimizer="AdamW", **options):
-    def make():
-        program = Program(optimizer, **options)
-        how(program)
-        return program
-
-    return make
-
-
 def others():
     for how in scheduled, clipped, accumulated, closed, zeroed, hooked, frozen, added:
         yield how.__name__, prepared(how)
@@ -417,87 +213,6 @@ def loaded():
     check("resumed and saved", prepared(resumed(saved)))
     for look in saved, copied, again:
         check("loaded, " + look.__name__, prepared(looking(look)), few=False)
-
-
-class Own(torch.optim.Optimizer):
-    """AdamW with moments of another type, in loops."""
-
-    def __init__(self, parameters, lr=0.001):
-        super().__init__(parameters, dict(lr=lr))
-
-    @torch.no_grad()
-    def step(self, closure=None):
-        for group in self.param_groups:
-            for p in group["params"]:
-                if p.grad is not None:
-                    self.update(group, p, self.state[p])
-
-    def update(self, group, p, state):
-        if not state:
-            state.update(step=0, first=torch.zeros_like(p, dtype=torch.float64), second=torch.zeros_like(p, dtype=torch.float64))
-        state["step"] += 1
-        g = p.grad.double()
-        state["first"].lerp_(g, 0.1)
-        state["second"].mul_(0.999).addcmul_(g, g, value=0.001)
-        bias = 1 - 0.9 ** state["step"]
-        p.mul_(1 - 0.01 * group["lr"])
-        p.add_((state["first"] / (state["second"].sqrt() + 1e-8)).to(p.dtype), alpha=-group["lr"] / bias)
-
-
-class Lists(Own):
-    """The same by operators on lists."""
-
-    @torch.no_grad()
-    def step(self, closure=None):
-        for group in self.param_groups:
-            ps = [p for p in group["params"] if p.grad is not None]
-            for p in ps:
-                self.state[p] or self.state[p].update(first=torch.zeros_like(p), second=torch.zeros_like(p))
-            first, second = ([self.state[p][key] for p in ps] for key in ("first", "second"))
-            torch._foreach_lerp_(first, [p.grad for p in ps], 0.1)
-            torch._foreach_mul_(second, 0.999)
-            torch._foreach_addcmul_(second, [p.grad for p in ps], [p.grad for p in ps], value=0.001)
-            norm = torch._foreach_sqrt(second)
-            torch._foreach_add_(norm, 1e-8)
-            torch._foreach_addcdiv_(ps, first, norm, value=-group["lr"])
-
-
-class Twice(Lists):
-    """Has its step() call that of its base."""
-
-    def step(self, closure=None):
-        super().step()
-
-
-class Normed(Own):
-    """Scales updates by the norm of all gradients."""
-
-    def step(self, closure=None):
-        norm = torch.stack([p.grad.norm() for group in self.param_groups for p in group["params"]]).norm()
-        for group in self.param_groups:
-            for p in group["params"]:
-                p.grad.div_(norm)
-        super().step()
-
-
-class Measured(Own):
-    """Looks at a number of each parameter."""
-
-    def update(self, group, p, state):
-        if p.grad.norm().item() > 0:
-            super().update(group, p, state)
-
-
-class Counting(Own):
-    def step(self, closure=None):
-        self.param_groups[0]["lr"] *= 0.99
-        super().step()
-
-
-class Drawing(Own):
-    def update(self, group, p, state):
-        p.grad.add_(torch.randn_like(p), alpha=0.01)
-        super().update(group, p, state)
 
 
 def foreign():
