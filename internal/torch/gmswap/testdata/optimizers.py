@@ -53,6 +53,14 @@ class Twice(Lists):
         super().step()
 
 
+class Decayed(Own):
+    """Changes gradients."""
+
+    def update(self, group, p, state):
+        p.grad.add_(p, alpha=0.1)
+        super().update(group, p, state)
+
+
 class Normed(Own):
     """Scales updates by the norm of all gradients."""
 

@@ -8,7 +8,7 @@ import torch
 
 from gmswap_hook import gradients, loading, stepping, steps as hooked_steps
 from cpu import Lanes, Memory
-from optimizers import Counting, Drawing, Lists, Measured, Normed, Own, Twice
+from optimizers import Counting, Decayed, Drawing, Lists, Measured, Normed, Own, Twice
 from trained import (STEPS, Program, accumulated, added, again, changed, clipped, closed, copied, dropped, frozen, held, hooked, looking,
                      owned, passed_on, prepared, read, saved, scaled, scheduled, zeroed)
 
@@ -217,7 +217,8 @@ def loaded():
 
 def foreign():
     """Trains with optimizers that nobody knows, in memory for a part of their states."""
-    for kind, moved in (Own, True), (Lists, True), (Twice, True), (Normed, False), (Measured, False), (Counting, False), (Drawing, False):
+    for kind in Own, Lists, Twice, Decayed, Normed, Measured, Counting, Drawing:
+        moved = kind in (Own, Lists, Twice, Decayed)
         setattr(torch.optim, kind.__name__, kind)
         plain, store = Program(kind.__name__), stored()
         program, hook.store = Program(kind.__name__), None

@@ -78,11 +78,13 @@ class Apart(object):
 
 
 class Undo(object):
-    """What some parameters, their states and an optimizer were."""
+    """What some parameters, their gradients and states, and an optimizer were."""
 
-    def __init__(self, torch, optimizer, chunk):
+    def __init__(self, torch, gradient, optimizer, chunk):
         self.torch, self.optimizer = torch, optimizer
-        self.parameters = [(p, p.detach().clone(), self.copied(optimizer.state.get(p))) for _, parameters in chunk for p in parameters]
+        parameters = [p for _, parameters in chunk for p in parameters]
+        self.tensors = [(t, t.detach().clone()) for p in parameters for t in (p, gradient(p))]
+        self.states = [(p, self.copied(optimizer.state.get(p))) for p in parameters]
         self.groups = [(group, dict(group)) for group in optimizer.param_groups]
         self.attributes = dict(vars(optimizer))
         self.draws = torch.get_rng_state(), torch.cuda.get_rng_state() if torch.cuda.is_initialized() else None
@@ -97,11 +99,12 @@ class Undo(object):
             group.clear()
             group.update(before)
         with self.torch.no_grad():
-            for p, value, state in self.parameters:
-                p.copy_(value)
-                self.optimizer.state.pop(p, None)
-                if state is not None:
-                    self.optimizer.state[p] = state
+            for t, value in self.tensors:
+                t.copy_(value)
+        for p, state in self.states:
+            self.optimizer.state.pop(p, None)
+            if state is not None:
+                self.optimizer.state[p] = state
         self.torch.set_rng_state(self.draws[0])
         if self.draws[1] is not None:
             self.torch.cuda.set_rng_state(self.draws[1])

@@ -72,7 +72,7 @@ class Steps(object):
 
     def tried(self, optimizer, chunks, update):
         """Updates the first chunk, and undoes that. Returns why there are to be no more such updates, "" for no reason."""
-        undo, away, before = Undo(self.store.torch, optimizer, chunks[0]), self.away(optimizer), self.nbytes_of(optimizer)
+        undo, away, before = Undo(self.store.torch, self.store.gradient, optimizer, chunks[0]), self.away(optimizer), self.nbytes_of(optimizer)
         try:
             self.update(optimizer, chunks[0], lambda: self.apart.update(optimizer, update))
             made = self.nbytes_of(optimizer) - before
