@@ -192,6 +192,19 @@ def kept():
     close(store)
 
 
+def full():
+    """Has no room on the host for all states."""
+    plain = Program("AdamW")
+    for i in range(STEPS):
+        plain.step(i)
+    program, store, _ = trained(lambda: Program("AdamW"), room=100000)
+    here, all = there(program.optimizer)
+    assert 0 < all - here <= 100000, "%d bytes of %d stay" % (here, all)
+    assert same(plain, program)
+    del program
+    close(store)
+
+
 def loaded():
     """Loads states from the host, from now on in all programs; before the first step and later, and reads them before they are used."""
     loading.Loading.elsewhere = lambda self, param, value: param.requires_grad
@@ -276,6 +289,7 @@ def main():
     for look in passed_on, dropped, held, owned:  # some stay, or are still to be made
         check(look.__name__, prepared(looking(look)), moved=False)
     kept()
+    full()
     loaded()
     foreign()
     early()
