@@ -1,0 +1,168 @@
+package park
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"gm/internal/cuda"
+)
+
+// window is how many bytes are copied before what was copied is given back to the device, whose driver does that beside the next copies.
+const window = 512 << 20
+
+// Sleep moves pieces to the host, the largest first: all, or as many as hold need bytes. It pins host memory for them, up to pinned bytes in
+// all; what finds no room there stays. It returns the bytes that it moved. The caller sees to it that no work of the device is under way and
+// that none comes before Wake, which is to be called also after an error.
+func (d *Device) Sleep(need, pinned int64) (moved int64, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.stream == 0 {
+		if d.stream, err = d.StreamCreate(); err != nil {
+			return 0, fmt.Errorf("put memory to sleep: %w", err)
+		}
+	}
+	pieces, total := d.choose(need, d.arena.room(pinned))
+	if len(pieces) == 0 {
+		return 0, nil
+	}
+	d.asleep = true
+	d.arena.expect(total)
+	out := leaving{Device: d}
+	for _, p := range pieces {
+		if err = out.add(p); err != nil {
+			break
+		}
+	}
+	if err = errors.Join(err, out.finish(err != nil)); err != nil {
+		err = fmt.Errorf("put memory to sleep: %w", err)
+	}
+	return out.moved, err
+}
+
+// choose returns pieces that are to leave, of need bytes or a little more, or all, and at most of room bytes.
+func (d *Device) choose(need, room int64) (pieces []*piece, total int64) {
+	var all []*piece
+	for _, p := range d.pieces {
+		if p.real != 0 && !p.passed && !p.stale && p.address() != 0 {
+			all = append(all, p)
+		}
+	}
+	slices.SortFunc(all, func(a, b *piece) int { return cmp.Or(cmp.Compare(b.size, a.size), cmp.Compare(a.at[0].p, b.at[0].p)) })
+	for _, p := range all {
+		if total < need && total+p.size <= room {
+			pieces = append(pieces, p)
+			total += p.size
+		}
+	}
+	return pieces, total
+}
+
+// address returns where a piece can be read and written, 0 if nowhere.
+func (p *piece) address() cuda.Ptr {
+	for _, m := range p.at {
+		if m.mapped && m.accessible {
+			return m.p
+		}
+	}
+	return 0
+}
+
+// leaving is pieces on their way to the host, in batches that are of window bytes or a little more. Two batches are under way at most.
+type leaving struct {
+	*Device
+	batch   []*piece
+	bytes   int64
+	copied  []*piece   // the batch before
+	passed  cuda.Event // behind its copies
+	moved   int64
+	started bool
+}
+
+// add queues the copy of a piece.
+func (l *leaving) add(p *piece) error {
+	parts, err := l.arena.take(p.size)
+	if err != nil {
+		return err
+	}
+	p.slot = parts
+	l.started = true
+	from := p.address()
+	for _, part := range parts {
+		if err := l.MemcpyDtoHAsync(part, from, l.stream); err != nil {
+			return err
+		}
+		from += cuda.Ptr(len(part))
+	}
+	l.batch = append(l.batch, p)
+	if l.bytes += p.size; l.bytes < window {
+		return nil
+	}
+	e, err := l.EventRecord(l.stream)
+	if err != nil {
+		return err
+	}
+	err = l.settle()
+	l.copied, l.passed = l.batch, e
+	l.batch, l.bytes = nil, 0
+	return err
+}
+
+// settle waits for the batch before, and gives it back to the device.
+func (l *leaving) settle() error {
+	if l.passed == 0 {
+		return nil
+	}
+	err := errors.Join(l.EventSynchronize(l.passed), l.EventDestroy(l.passed))
+	l.passed = 0
+	if err != nil {
+		l.copied = nil
+		return err
+	}
+	return l.drop(l.copied)
+}
+
+// finish waits for all copies. Unless one of them failed, what was copied last leaves, too.
+func (l *leaving) finish(failed bool) error {
+	if !l.started {
+		return nil
+	}
+	err := l.StreamSynchronize(l.stream)
+	if err != nil || failed {
+		if l.passed != 0 {
+			err = errors.Join(err, l.EventDestroy(l.passed))
+		}
+		return err
+	}
+	return errors.Join(l.settle(), l.drop(l.batch))
+}
+
+// drop gives pieces that are on the host back to the device.
+func (l *leaving) drop(pieces []*piece) error {
+	for _, p := range pieces {
+		if err := l.vacate(p); err != nil {
+			return err
+		}
+		l.moved += p.size
+	}
+	return nil
+}
+
+// vacate gives a piece back to the device. It can be called again where it failed.
+func (d *Device) vacate(p *piece) error {
+	for _, m := range p.at {
+		if !m.mapped {
+			continue
+		}
+		if err := d.Device.Unmap(m.p, p.size); err != nil {
+			return err
+		}
+		m.mapped, m.accessible = false, false
+	}
+	if err := d.Device.Release(p.real); err != nil {
+		return err
+	}
+	p.real, p.stale = 0, false
+	return nil
+}
