@@ -117,6 +117,13 @@ func (d *Device) Passed(addresses []uint64) (bytes int64) {
 	return bytes
 }
 
+// MemInfo implements cuda.Device. It waits for memory that is away: what is free meanwhile is not for the allocator, which looks before it asks.
+func (d *Device) MemInfo() (free, total int64, err error) {
+	d.begin()
+	defer d.mu.Unlock()
+	return d.Device.MemInfo()
+}
+
 // Create implements cuda.Device.
 func (d *Device) Create(size int64) (cuda.Handle, error) {
 	d.begin()

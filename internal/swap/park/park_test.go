@@ -288,7 +288,7 @@ func TestShort(t *testing.T) {
 	}
 	_, err := p.dev.Sleep(most, most)
 	p.check(err)
-	free, _, err := p.dev.MemInfo()
+	free, _, err := p.dev.Device.MemInfo()
 	p.check(err)
 	need := p.dev.Usage().Away
 	other, err := p.dev.Device.Create((free - need/2) / cuda.Granularity * cuda.Granularity)

@@ -68,7 +68,7 @@ func (d *Device) settle() (err error) {
 
 // room returns an error if the device has too little memory for what is away.
 func (d *Device) room() error {
-	free, _, err := d.MemInfo()
+	free, _, err := d.Device.MemInfo()
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,232 @@
+package server
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"gm/internal/swap/server/wire"
+)
+
+// schedule serves what jobs wait for. On a card that one of them waits for, none that comes after it is served.
+func (s *Server) schedule(now time.Time) {
+	taken := map[[16]byte]bool{}
+	for _, w := range s.wants(now) {
+		buses := w.buses()
+		if slices.ContainsFunc(buses, func(bus [16]byte) bool { return taken[bus] }) || !s.try(w, now) {
+			for _, bus := range buses {
+				taken[bus] = true
+			}
+		}
+	}
+}
+
+// wants returns what is waited for: first by those who have their turn, who else would lose what they have just got, then the oldest first.
+func (s *Server) wants(now time.Time) (all []*want) {
+	for _, j := range s.jobs {
+		if j.wake != nil && !j.held {
+			all = append(all, j.wake)
+		}
+		all = append(all, j.rooms...)
+	}
+	slices.SortFunc(all, func(a, b *want) int {
+		x, y := s.turnOf(a.job, now), s.turnOf(b.job, now)
+		return cmp.Or(x.Compare(y), a.since.Compare(b.since), cmp.Compare(a.job.number, b.job.number), cmp.Compare(a.seq, b.seq))
+	})
+	return all
+}
+
+// turnOf returns since when a job has its turn, or now if it has none.
+func (s *Server) turnOf(j *job, now time.Time) time.Time {
+	if j.state == wire.Awake && now.Sub(j.turn) <= s.settings.Quantum {
+		return j.turn
+	}
+	return now
+}
+
+// buses returns the cards that memory is waited for on.
+func (w *want) buses() (all [][16]byte) {
+	cards := w.job.cards
+	if w.kind == wire.WantRoom {
+		cards = w.missing
+	}
+	for i := range cards {
+		all = append(all, cards[i].Bus)
+	}
+	return all
+}
+
+// try serves a want, or does what brings that nearer. It says whether later ones may be served now.
+func (s *Server) try(w *want, now time.Time) bool {
+	if w.job.order != nil || s.moving(w) {
+		return false
+	}
+	if w.kind == wire.WantRoom && w.job.state == wire.Asleep { // its memory has to come back first; then it asks again
+		s.answer(w, true, "")
+		return true
+	}
+	for _, c := range w.missing {
+		if s.freeOn(c.Bus) < w.needs(&c) {
+			return s.makeRoom(w, &c, now)
+		}
+	}
+	if w.kind == wire.WantRoom {
+		if now.Sub(w.job.turn) > s.settings.Quantum {
+			w.job.turn = now
+		}
+		s.answer(w, true, "")
+		return true
+	}
+	const again = 100 * time.Millisecond
+	if now.Sub(w.tried) < again {
+		return false
+	}
+	w.tried, w.missing = now, nil
+	s.tell(w.job, wire.Wake, 0, nil)
+	return false
+}
+
+// needs returns the free bytes of a card that are enough.
+func (w *want) needs(missing *wire.Card) int64 {
+	if w.kind == wire.WantRoom {
+		return missing.Free + missing.Away
+	}
+	c := w.job.card(missing.Bus)
+	if c == nil {
+		return 0
+	}
+	return c.Away
+}
+
+// moving says whether memory moves on a card that is waited for: what is free there is about to change.
+func (s *Server) moving(w *want) bool {
+	for _, bus := range w.buses() {
+		for _, j := range s.jobs {
+			if j.order != nil && j.card(bus) != nil {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// freeOn returns the free bytes of a card, as it was last reported.
+func (s *Server) freeOn(bus [16]byte) (free int64) {
+	var at time.Time
+	for _, j := range s.jobs {
+		if c := j.card(bus); c != nil && j.at.After(at) {
+			free, at = c.Free, j.at
+		}
+	}
+	return free
+}
+
+// tries is how often jobs are put to sleep in vain for a request for room before it is refused.
+const tries = 3
+
+// fresh is for how long jobs are waited for that have not reported since memory was asked for: they do so every half a second.
+const fresh = 3 * time.Second
+
+// freed is within which the driver has freed the memory of a process that has ended.
+const freed = time.Second
+
+// makeRoom puts another job to sleep, as far as is needed, if one may be now. A request for room that none ever can make is refused. It says
+// whether later wants may be served now.
+func (s *Server) makeRoom(w *want, missing *wire.Card, now time.Time) bool {
+	var found *job
+	var best rank
+	possible := false
+	for _, j := range s.jobs {
+		if j == w.job {
+			continue
+		}
+		possible = possible || j.at.Before(w.since) && now.Sub(j.at) < fresh // it may have taken memory since
+		c := j.card(missing.Bus)
+		if c == nil || c.Here == 0 {
+			continue
+		}
+		r := s.rankOf(j, now)
+		possible = possible || j.why == ""
+		if j.why == "" && r != never && now.After(j.resting) && (found == nil || r < best || r == best && j.turn.Before(found.turn)) {
+			found, best = j, r
+		}
+	}
+	switch {
+	case w.kind == wire.WantRoom && (!possible && w.job.at.After(s.parted.Add(freed)) || w.vain == tries):
+		s.answer(w, false, "no other job of the memory server can give up memory of this card"+w.why)
+		return true
+	case found != nil:
+		s.tell(found, wire.Sleep, max(w.needs(missing)-s.freeOn(missing.Bus), 1), nil)
+		found.order.want = w
+	}
+	return false
+}
+
+// rank is how gladly a job is put to sleep for another.
+type rank int
+
+const (
+	asleep  rank = iota // some of it is asleep already
+	waiting             // it cannot go on anyway
+	idle
+	expired // it has had its turn
+	never
+)
+
+func (s *Server) rankOf(j *job, now time.Time) rank {
+	switch {
+	case j.state == wire.Asleep:
+		return asleep
+	case len(j.rooms) > 0:
+		return waiting
+	case j.idleFor(now) > pause:
+		return idle
+	case now.Sub(j.turn) > s.settings.Quantum:
+		return expired
+	}
+	return never
+}
+
+// tell gives a job an order, of which it has none.
+func (s *Server) tell(j *job, kind wire.Kind, amount int64, done chan result) {
+	s.seq++
+	j.order = &order{kind: kind, seq: s.seq, done: done}
+	m := wire.Message{Kind: kind, Seq: s.seq, Amount: amount, Pinned: s.hostFor(j)}
+	j.send(&m)
+}
+
+// hostFor returns the bytes that a job may pin.
+func (s *Server) hostFor(j *job) int64 {
+	left := s.settings.Host
+	for _, other := range s.jobs {
+		if other != j {
+			left -= other.pinned
+		}
+	}
+	return max(left, 0)
+}
+
+// answer ends a request for room.
+func (s *Server) answer(w *want, yes bool, why string) {
+	w.job.rooms = slices.DeleteFunc(w.job.rooms, func(other *want) bool { return other == w })
+	m := wire.Message{Kind: wire.Room, Seq: w.seq}
+	if yes {
+		m.Amount = 1
+	}
+	m.SetText(why)
+	w.job.send(&m)
+	if !yes {
+		s.log(fmt.Sprintf("%s gets no room: %s", w.job, why))
+	}
+}
+
+// putIdleToSleep puts those to sleep that have launched nothing for long.
+func (s *Server) putIdleToSleep(now time.Time) {
+	for _, j := range s.jobs {
+		busy := j.state != wire.Awake || j.order != nil || j.wake != nil || len(j.rooms) > 0 || j.why != "" || j.here() == 0
+		if s.settings.Idle > 0 && !busy && j.idleFor(now) >= s.settings.Idle && now.After(j.resting) {
+			s.tell(j, wire.Sleep, 0, nil)
+		}
+	}
+}

@@ -1,0 +1,132 @@
+package wire
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+func FuzzMessage(f *testing.F) {
+	m := Message{Kind: Report, State: Asleep}
+	m.SetName("train")
+	m.SetText(strings.Repeat("long", 100))
+	m.SetCards(make([]Card, 3))
+	f.Add(m.Encode())
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		m, err := Decode(b)
+		if err != nil {
+			return
+		}
+		if len(m.CardList()) > MaxCards || len(m.NameText()) > 3*len(m.Name) || strings.ContainsAny(m.TextText()+m.NameText(), "\x00\x1b\n") {
+			t.Errorf("%+v", m)
+		}
+		again, err := Decode(m.Encode())
+		if err != nil || again != m {
+			t.Errorf("%+v became %+v: %v", m, again, err)
+		}
+	})
+}
+
+func TestDecode(t *testing.T) {
+	good := func(change func(m *Message)) []byte {
+		m := Message{Kind: Done}
+		change(&m)
+		return m.Encode()
+	}
+	other := good(func(*Message) {})
+	other[4] = 9
+	for name, b := range map[string][]byte{
+		"empty": nil, "short": good(func(*Message) {})[:Size-1], "long": append(good(func(*Message) {}), 0),
+		"kind": good(func(m *Message) { m.Kind = kinds }), "no kind": good(func(m *Message) { m.Kind = 0 }),
+		"state": good(func(m *Message) { m.State = states }), "cards": good(func(m *Message) { m.Count = MaxCards + 1 }),
+		"negative": good(func(m *Message) { m.Cards[7].Away = -1 }), "huge": good(func(m *Message) { m.Amount = 1 << 60 }),
+	} {
+		if _, err := Decode(b); !errors.Is(err, ErrMessage) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := Decode(other); !strings.Contains(err.Error(), "version 9") {
+		t.Errorf("another version: %v", err)
+	}
+}
+
+func TestSocket(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "folder", "socket")
+	l, err := Listen(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Listen(path); err == nil {
+		t.Error("two servers listen at one socket")
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o660 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+	client, err := Dial(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	end, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if pid, uid, err := end.Peer(); pid != os.Getpid() || int(uid) != os.Getuid() || err != nil {
+		t.Errorf("process %d of user %d, %v", pid, uid, err)
+	}
+	want := Message{Kind: WantWake, Seq: 7}
+	if err := client.Send(&want); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := end.Receive(); err != nil || got != want {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if err := syscall.Sendmsg(client.FD(), []byte("hello"), nil, nil, 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := end.Receive(); !errors.Is(err, ErrMessage) {
+		t.Errorf("a foreign message: %v", err)
+	}
+	client.HangUp()
+	if _, err := end.Receive(); err != io.EOF {
+		t.Errorf("after the end: %v", err)
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := l.Accept(); err != io.EOF {
+		t.Errorf("a listener that is closed: %v", err)
+	}
+	if _, err := Dial(path); err == nil {
+		t.Error("a socket that is gone was connected to")
+	}
+}
+
+// TestLeftBehind replaces the socket of a server that was killed, and no other file.
+func TestLeftBehind(t *testing.T) {
+	dir := t.TempDir()
+	fd, err := socket()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "socket")
+	if err := errors.Join(syscall.Bind(fd, &syscall.SockaddrUnix{Name: path}), syscall.Close(fd)); err != nil {
+		t.Fatal(err)
+	}
+	l, err := Listen(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, []byte("text"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Listen(file); err == nil || !strings.Contains(err.Error(), "no socket") {
+		t.Errorf("a file that is no socket: %v", err)
+	}
+}
