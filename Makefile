@@ -33,7 +33,7 @@ PRELOAD := internal/capture/preload
 LIBGM   := internal/libgm
 LIBRARY := $(LIBGM)/library
 # The libraries that the tools load into programs, and embed.
-LOADED  := $(PRELOAD)/libgmtrace.so $(LIBRARY)/libgm.so $(LIBRARY)/libgmpreload.so
+LOADED  := $(PRELOAD)/libgmtrace.so $(LIBRARY)/libgm.so $(LIBRARY)/libgmpreload.so $(LIBRARY)/libgmgate.so
 
 all: $(LOADED) ## build the tools into bin/
 	$(PORTABLE) $(GO) build -ldflags='-extldflags "-Wl,-z,lazy -Xlinker --wrap=__libc_start_main"' -o bin/ $(addprefix ./tools/,$(filter-out gmplan,$(TOOLS)))
@@ -52,6 +52,18 @@ bin/libgm.so: FORCE
 bin/libgmpreload.so: $(LIBGM)/preload/preload.c $(LIBGM)/gm.h $(GLIBC)
 	@mkdir -p bin
 	$(CC) $(PRELOAD_CFLAGS) -shared -o $@ $< -Wl,--version-script=$(LIBGM)/preload/preload.map,$(DL),$(PTHREAD)
+
+# The gate in front of the driver for jobs of the memory server; it finds the driver as the library of gmtrace does.
+GATE := $(LIBGM)/gate
+bin/libgmgate.so: $(wildcard $(GATE)/*.[ch]) $(PRELOAD)/resolve.c $(PRELOAD)/driver.h
+	@mkdir -p bin
+	$(CC) $(PRELOAD_CFLAGS) '-DGM_HOOKS="../../libgm/gate/hooks.h"' -shared -o $@ $(GATE)/gate.c $(PRELOAD)/resolve.c \
+		-Wl,-z,defs,-z,now,-Bsymbolic -ldl -pthread
+
+# Launches of an empty kernel, for experiments/server.
+bin/launch: experiments/server/launch.c
+	@mkdir -p bin
+	$(CC) -std=gnu11 -O2 -Wall -Wextra -Werror -static-libgcc -o $@ $< -ldl
 
 bin/latency: $(LIBGM)/latency/latency.c $(LIBGM)/gm.h
 	@mkdir -p bin

@@ -18,6 +18,7 @@ import (
 // finish writes the file of GM_STATS, saves the page for gmstitch and removes it, at the end of the process. It does not call the driver,
 // which may be shut down.
 func (p *process) finish() {
+	p.served.stop()
 	if p.settings.run != "" {
 		if err := p.page.Save(p.settings.run); err != nil {
 			p.log.printf("%v", err)

@@ -19,6 +19,7 @@
 #define GM_SEGMENT_UNITS 4096                /* of a segment of small requests, which is of 2 MiB */
 
 #pragma GCC visibility push(hidden)
+#include "gate/gate.h"
 
 /* One address that was freed. A slot is free for writing at position n when turn is n, and readable when turn is n + 1. */
 struct gm_freed {
@@ -162,6 +163,18 @@ void gm_tell_segment(int device, bool mapped, uint64_t address, uint64_t size, u
 bool gm_relieved(void);
 /* full.c: has room made for a request that found none, with no lock held. Returns the bytes that were freed, 0 if there is no more to free. */
 size_t gm_make_room(int device, size_t size, void *stream);
+
+/* served.c: the gate (gate/gate.h) and the connection to the memory server. The functions of the gate may be called once it was found. */
+extern _Atomic int gm_server_socket; /* -1: there is no connection */
+extern atomic_bool gm_served; /* the memory server may be asked for room */
+bool gm_find_gate(void);
+const char *gm_set_gate(bool open, int timeout_ms); /* opens or closes it; returns why it is not closed */
+void gm_pass_gate(bool pass); /* whether this thread's calls pass while it is closed */
+uint32_t gm_await_gate(uint32_t seen);
+uint64_t gm_gated_calls(void);
+size_t gm_passed_on(uint64_t *addresses, size_t room);
+enum gm_room { GM_ROOM_NONE, GM_ROOM_MADE, GM_ROOM_THERE };
+bool gm_ask_room(int device, size_t size); /* without the lock of the device; true: it is worth trying again */
 
 /* share.c */
 extern _Atomic int gm_share_socket; /* at which this process gives out its memory, -1 if it does not */

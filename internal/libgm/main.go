@@ -10,6 +10,9 @@
 //	GM_PLANNER what makes plans, in another process: the socket of a run of gmstitch or gmswap, or the program gmstitch. By default
 //	           gmstitch in the folder of libgm.so, if it is there. Without one no plan is followed, and a line says so
 //	GM_LIMIT   bytes that may be taken from each device
+//	GM_SERVER  the socket of gmswap serve, which may put the memory of this process to sleep; gmswap run and gmstitch run set it, and
+//	           preload the gate that this needs (package gate)
+//	GM_NAME    the name of the job there
 //	GM_LOG     a file for what goes to standard error otherwise
 //	GM_STATS   a file for the account at the end of the process: a summary in JSON, or a trace where the name ends in .parquet;
 //	           %p in it stands for the process id
@@ -22,6 +25,12 @@
 // lock of the device and enters Go; so no goroutine ever waits for another thread, and a thread that waits spins, then sleeps in the kernel.
 // A free does not enter Go: a small block is free at once, a large one stays in C, or its address goes into a queue; the next request in Go
 // takes both. In a forked child, where there is no Go, C answers by itself.
+//
+// # Sleep
+//
+// With a memory server (served.go) physical memory comes by way of internal/swap/park, which moves it to the host and back while the gate in
+// front of the driver (gate/gate.c) holds the program's launches and copies. The program waits there, or for the lock of the device; what waits
+// asks for the memory.
 //
 // # Memory in other processes
 //

@@ -33,7 +33,8 @@ type process struct {
 	settings settings
 	library  *driver.Library
 	page     *page.Page
-	unshow   func() // removes the page
+	unshow   func()  // removes the page
+	served   *served // nil without a memory server
 
 	gpus [C.GM_DEVICES]atomic.Pointer[gpu] // set once, under mu
 }
@@ -64,6 +65,7 @@ func (p *process) open(ordinal int) error {
 	p.connect(g)
 	p.gpus[ordinal].Store(g)
 	g.small.begin()
+	p.served.add(g)
 	C.gm_set_open(C.int(ordinal), (*C.uint64_t)(g.account.version), unsafe.Pointer(g.account.Account))
 	return nil
 }
@@ -81,7 +83,7 @@ func (p *process) newGPU(ordinal int) (*gpu, error) {
 		return nil, fmt.Errorf("read the size of the device: %w", errors.Join(err, dev.Close()))
 	}
 	shown := &p.page.Devices[ordinal]
-	g, err := newGPU(ordinal, dev, total, shown, p)
+	g, err := newGPU(ordinal, p.served.device(dev), total, shown, p)
 	if err != nil {
 		return nil, errors.Join(err, dev.Close())
 	}
@@ -122,8 +124,11 @@ func (p *process) loadDriver() error {
 	p.settings = readSettings()
 	p.log.path = p.settings.log
 	var err error
-	p.library, err = driver.Load()
-	return err
+	if p.library, err = driver.Load(); err != nil {
+		return err
+	}
+	p.served = startServed(p)
+	return nil
 }
 
 // each calls f for the devices that are open, each with its lock held.

@@ -29,6 +29,8 @@ type settings struct {
 	limit   int64 // bytes that may be taken from each device, 0 for all
 	events  int   // requests that a trace holds
 	dir     string
+	server  string // socket of the memory server, "" for none
+	name    string // of the job, for the memory server
 	run     string // folder of a run of gmstitch, into which each process writes its account
 }
 
@@ -42,6 +44,7 @@ func readSettings() settings {
 		alloc: env("GM_ALLOC"), log: env("GM_LOG"), stats: env("GM_STATS"), dir: env("GM_DIR"), run: env("GMSTITCH_DIR"), events: defaultEvents,
 	}
 	s.plan, s.auto = env("GM_PLAN"), env("GM_AUTO") == "1"
+	s.server, s.name = env("GM_SERVER"), env("GM_NAME")
 	s.planner.Path = plannerPath()
 	if n, err := strconv.ParseInt(env("GM_LIMIT"), 10, 64); err == nil && n > 0 {
 		s.limit = n

@@ -7,6 +7,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* The functions that are hooked: another library that is built with resolve.c names a file of its own. */
+#ifndef GM_HOOKS
+#define GM_HOOKS "hooks.h"
+#endif
+
 #define GM_PUBLIC __attribute__((visibility("default")))
 
 enum { CU_SUCCESS = 0, CU_OUT_OF_MEMORY = 2, CU_NOT_INITIALIZED = 3, CU_NOT_FOUND = 500 };
@@ -35,12 +40,12 @@ struct cu_array_3d {
 #define HOOK(name, parameters) \
 	typedef int name##_fn parameters; \
 	GM_PUBLIC name##_fn name;
-#include "hooks.h"
+#include GM_HOOKS
 #undef HOOK
 
 enum gm_hook {
 #define HOOK(name, parameters) HOOK_##name,
-#include "hooks.h"
+#include GM_HOOKS
 #undef HOOK
 	HOOKS
 };

@@ -24,7 +24,7 @@ struct hook {
 
 static const struct hook hooks[HOOKS] = {
 #define HOOK(name, parameters) {#name, (void *)name},
-#include "hooks.h"
+#include GM_HOOKS
 #undef HOOK
 };
 
@@ -191,7 +191,7 @@ static void report(const char *name)
 /* replace returns the wrapper of the function that cuGetProcAddress found under a name. */
 static void *replace(const char *name, void *found)
 {
-	static const char *const suffixes[] = {"", "_v2", "_v3", "_v4", "_ptsz"};
+	static const char *const suffixes[] = {"", "_v2", "_v3", "_v4", "_ptsz", "_ptds", "_v2_ptsz", "_v2_ptds"};
 	int relative = 0;
 	GM_QUIETLY;
 	for (unsigned i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {

@@ -10,6 +10,7 @@ import (
 const (
 	Allocator = "libgm.so"
 	Preload   = "libgmpreload.so"
+	Gate      = "libgmgate.so"
 )
 
 //go:embed *

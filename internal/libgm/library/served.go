@@ -1,0 +1,44 @@
+package library
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"gm/internal/cli/command"
+	"gm/internal/swap/server/wire"
+)
+
+// Served is the flags of a run whose job a memory server may put to sleep.
+type Served struct {
+	Server bool   `help:"Let gmswap serve put the program's memory to sleep and wake it; GM_SERVER names another socket than the default one."`
+	Name   string `placeholder:"NAME" help:"What the memory server calls the program, for gmswap ctl and quotas. With --server."`
+}
+
+// Install puts the gate into the folder of a run, and has the run's processes load it and connect to the server. They go on without one, which
+// may also come later; it returns a warning where there is none yet.
+func (s *Served) Install(folder string, e *command.Environ) (warning string, err error) {
+	if !s.Server {
+		return "", nil
+	}
+	data, err := Read(Gate)
+	if err != nil {
+		return "", err
+	}
+	gate := filepath.Join(folder, Gate)
+	if err := os.WriteFile(gate, data, 0o700); err != nil {
+		return "", err
+	}
+	path, err := filepath.Abs(wire.Path())
+	if err != nil {
+		return "", err
+	}
+	e.Prepend("LD_PRELOAD", gate, ":", "")
+	e.Set("GM_SERVER", path)
+	e.Set("GM_NAME", s.Name)
+	conn, err := wire.Dial(path)
+	if err != nil {
+		return fmt.Sprintf("%v; the program runs, and nothing puts it to sleep until gmswap serve does", err), nil
+	}
+	return "", conn.Close()
+}

@@ -1,0 +1,73 @@
+/* The gate, if the program was started with one, and the connection to the memory server. */
+#define _GNU_SOURCE
+#include "libgm.h"
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include "_cgo_export.h"
+
+static struct {
+	__typeof__(gm_gate_close) *close;
+	__typeof__(gm_gate_open) *open;
+	__typeof__(gm_gate_exempt) *exempt;
+	__typeof__(gm_gate_await) *await;
+	__typeof__(gm_gate_calls) *calls;
+	__typeof__(gm_gate_passed_on) *passed_on;
+} gate;
+
+_Atomic int gm_server_socket = -1;
+atomic_bool gm_served;
+
+/* A child would keep the connection open behind its parent's end. */
+static void in_child(void)
+{
+	int fd = atomic_exchange(&gm_server_socket, -1);
+	if (fd >= 0)
+		close(fd);
+	atomic_store(&gm_served, false);
+}
+
+__attribute__((constructor)) static void watch_forks(void) { pthread_atfork(NULL, NULL, in_child); }
+
+bool gm_find_gate(void)
+{
+	gate.close = dlsym(RTLD_DEFAULT, "gm_gate_close");
+	gate.open = dlsym(RTLD_DEFAULT, "gm_gate_open");
+	gate.exempt = dlsym(RTLD_DEFAULT, "gm_gate_exempt");
+	gate.await = dlsym(RTLD_DEFAULT, "gm_gate_await");
+	gate.calls = dlsym(RTLD_DEFAULT, "gm_gate_calls");
+	gate.passed_on = dlsym(RTLD_DEFAULT, "gm_gate_passed_on");
+	return gate.close && gate.open && gate.exempt && gate.await && gate.calls && gate.passed_on;
+}
+
+const char *gm_set_gate(bool open, int timeout_ms)
+{
+	if (!open)
+		return gate.close(timeout_ms);
+	gate.open();
+	return NULL;
+}
+
+void gm_pass_gate(bool pass) { gate.exempt(pass); }
+uint32_t gm_await_gate(uint32_t seen) { return gate.await(seen); }
+uint64_t gm_gated_calls(void) { return gate.calls(); }
+size_t gm_passed_on(uint64_t *addresses, size_t room) { return gate.passed_on(addresses, room); }
+
+bool gm_ask_room(int device, size_t size)
+{
+	static __thread unsigned spare; /* requests in a row that failed although the memory was there when they had */
+	enum { SPARE = 3 };
+	if (!atomic_load_explicit(&gm_served, memory_order_relaxed))
+		return false;
+	switch (go_ask_room(device, size)) {
+	case GM_ROOM_MADE:
+		spare = 0;
+		return true;
+	case GM_ROOM_THERE:
+		if (spare++ < SPARE)
+			return true;
+	}
+	spare = 0;
+	return false;
+}

@@ -1,0 +1,132 @@
+/* Jobs of a memory server, which may put them to sleep at any moment: threads that fill, move and check their memory, for some milliseconds,
+ * in blocks of up to a size; children are forked meanwhile. A job that is "still" fills its memory, writes a line, waits for one, and checks. */
+#include "check.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { THREADS = 3, BLOCKS = 12 };
+
+static struct timespec end;
+static size_t largest;
+
+struct block {
+	char *p;
+	size_t size;
+	unsigned mark;
+};
+
+static int over(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec > end.tv_sec || (now.tv_sec == end.tv_sec && now.tv_nsec > end.tv_nsec);
+}
+
+static unsigned next(unsigned *state) { return *state = *state * 1664525 + 1013904223; }
+
+/* verify reads a word near the begin and one at the end. */
+static void verify(const struct block *b)
+{
+	unsigned first, last;
+	OK(cuMemcpyDtoH_v2(&first, at(b->p), 4));
+	OK(cuMemcpyDtoH_v2(&last, at(b->p + b->size - 4), 4));
+	CHECK(first == b->mark && last == b->mark);
+}
+
+static void make(struct block *b, unsigned *state, CUstream s)
+{
+	b->size = (4 + (size_t)next(state) % largest) / 4 * 4;
+	if (next(state) % 2)
+		b->size = b->size % 100000 / 4 * 4 + 4;
+	CHECK((b->p = gm_try_malloc(b->size, 0, s)));
+	b->mark = next(state);
+	OK(cuMemsetD32Async(at(b->p), b->mark, b->size / 4, s));
+	OK(cuStreamSynchronize(s));
+}
+
+static void *work(void *number)
+{
+	unsigned state = (unsigned)(size_t)number;
+	struct block blocks[BLOCKS] = {0};
+	CUstream s;
+	start(0);
+	OK(cuStreamCreate(&s, 1));
+	while (!over()) {
+		struct block *b = &blocks[next(&state) / 64 % BLOCKS];
+		if (!b->p) {
+			make(b, &state, s);
+		} else if (next(&state) / 64 % 2) {
+			verify(b);
+		} else {
+			verify(b);
+			gm_free(b->p, 0, 0, NULL);
+			b->p = NULL;
+		}
+	}
+	for (int i = 0; i < BLOCKS; i++)
+		if (blocks[i].p) {
+			verify(&blocks[i]);
+			gm_free(blocks[i].p, 0, 0, NULL);
+		}
+	return NULL;
+}
+
+/* fork_one forks a child as a data loader does, which outlives what its parent does meanwhile. */
+static pid_t fork_one(void)
+{
+	pid_t child = fork();
+	if (!child) {
+		usleep(50000);
+		_exit(gm_try_malloc(1000, 0, NULL) ? 1 : 0);
+	}
+	return child;
+}
+
+static void still(unsigned count)
+{
+	struct block *blocks = calloc(count, sizeof *blocks);
+	unsigned state = 1;
+	char line[8];
+	start(0);
+	for (unsigned i = 0; i < count; i++)
+		make(&blocks[i], &state, NULL);
+	printf("ready\n");
+	fflush(stdout);
+	CHECK(fgets(line, sizeof line, stdin));
+	for (unsigned i = 0; i < count; i++)
+		verify(&blocks[i]);
+	printf("same\n");
+	fflush(stdout);
+	fgets(line, sizeof line, stdin);
+	free(blocks);
+}
+
+int main(int argc, char **argv)
+{
+	pthread_t threads[THREADS];
+	CHECK(argc == 4);
+	unsigned amount = (unsigned)atoi(argv[2]);
+	largest = (size_t)atol(argv[3]);
+	if (strcmp(argv[1], "still") == 0) {
+		still(amount);
+		return 0;
+	}
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	end.tv_sec += amount / 1000;
+	end.tv_nsec += amount % 1000 * 1000000;
+	for (size_t i = 0; i < THREADS; i++)
+		pthread_create(&threads[i], NULL, work, (void *)(i + 1));
+	while (!over()) {
+		int status;
+		pid_t child = fork_one();
+		CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);
+	}
+	for (size_t i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	gm_reset();
+	return 0;
+}
