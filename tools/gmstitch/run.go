@@ -27,6 +27,8 @@ type runCmd struct {
 	Preload bool        `help:"Serve the cudaMalloc of any program that is linked with the shared CUDA runtime, not just PyTorch's tensors."`
 	CuPy    bool        `name:"cupy" help:"Serve CuPy's default memory pool, too: in less memory, at some cost of time."`
 	Library string      `placeholder:"FILE" help:"A libgm.so to use in place of the one inside of gmstitch."`
+
+	library.Served
 }
 
 const summaryTick = 100 * time.Millisecond
@@ -43,6 +45,9 @@ func (cmd *runCmd) Run(c *cli.Context) error {
 	words, err := command.Words(c.Tool+" run", cmd.Command)
 	if err != nil {
 		return err
+	}
+	if cmd.Name != "" && !cmd.Server {
+		return cli.Usage("--name is for the memory server: add --server")
 	}
 	if err := cmd.check(); err != nil {
 		return err
@@ -113,6 +118,11 @@ func (cmd *runCmd) runIn(c *cli.Context, folder string, words []string) (status 
 	} else {
 		defer plans.Close()
 		e.Set("GM_PLANNER", plans.Path)
+	}
+	if warning, err := cmd.Install(folder, &e); err != nil {
+		return 0, err
+	} else if warning != "" {
+		c.Warn("%s", warning)
 	}
 	child.Env = e
 	defer c.OwnSignals()()

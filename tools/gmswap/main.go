@@ -21,6 +21,8 @@ type grammar struct {
 	Simulate  simulateCmd  `cmd:"" aliases:"sim" help:"Simulate a step: its time and peak, what waits for what, a trace for Perfetto."`
 	Compare   compareCmd   `cmd:"" aliases:"cmp" help:"Compare policies over a range of amounts of memory."`
 	Alpha     alphaCmd     `cmd:"" help:"Say which part of what a transformer's layers save can be copied behind the computation."`
+	Serve     serveCmd     `cmd:"" help:"Serve jobs on this machine's GPUs: put them to sleep, wake them, have them take turns."`
+	Ctl       ctlCmd       `cmd:"" help:"List the jobs of gmswap serve, put them to sleep and wake them."`
 	Bandwidth bandwidthCmd `cmd:"" aliases:"bw" help:"Measure the link between GPUs and host, for --link."`
 }
 

@@ -35,6 +35,8 @@ type runCmd struct {
 	Order     bool        `help:"Have what torch.compile makes run its operators in gm's order where that takes less memory than Inductor's."`
 	Library   string      `placeholder:"FILE" help:"A libgm.so to use instead of the one that gmswap contains."`
 
+	library.Served
+
 	all bool // record all that a step does, and move nothing
 }
 
@@ -69,6 +71,12 @@ func (cmd *runCmd) Run(c *cli.Context) error {
 func (cmd *runCmd) check() error {
 	if _, err := lookupPolicy(cmd.Policy); err != nil {
 		return err
+	}
+	switch {
+	case cmd.Name != "" && !cmd.Server:
+		return cli.Usage("--name is for the memory server: add --server")
+	case cmd.Server && cmd.Allocator != "stitch":
+		return cli.Usage("--server is for memory of --allocator stitch alone")
 	}
 	flags := map[string]string{} // by file
 	for _, out := range cmd.outputs() {
@@ -172,6 +180,11 @@ func (cmd *runCmd) runIn(c *cli.Context, folder string, words []string, stdout *
 	} else {
 		defer plans.Close()
 		e.Set("GM_PLANNER", plans.Path)
+	}
+	if warning, err := cmd.Install(folder, &e); err != nil {
+		return 0, err
+	} else if warning != "" {
+		c.Warn("%s", warning)
 	}
 	child := exec.Command(words[0], words[1:]...)
 	child.Stdin, child.Stdout, child.Stderr, child.Env = os.Stdin, stdout, os.Stderr, e

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os/user"
+	"strconv"
+	"time"
+
+	"gm/internal/cli"
+	"gm/internal/report"
+	"gm/internal/swap/server/wire"
+	"gm/internal/units"
+)
+
+type ctlCmd struct {
+	List  ctlListCmd  `cmd:"" help:"Show the jobs, and what they hold of cards and of the host."`
+	Sleep ctlSleepCmd `cmd:"" help:"Put a job to sleep: its memory goes to the host. Its next launch wakes it."`
+	Wake  ctlWakeCmd  `cmd:"" help:"Wake a job: its memory comes back. Where there is no room, it waits until there is."`
+
+	Socket string `placeholder:"FILE" help:"The server's socket, as for gmswap serve."`
+}
+
+// Help implements kong.HelpProvider.
+func (cmd *ctlCmd) Help() string { return "Example: gmswap ctl sleep train" }
+
+type ctlListCmd struct {
+	JSON bool `name:"json" help:"Print it as JSON."`
+}
+
+type ctlSleepCmd struct {
+	Job  string `arg:"" help:"A process id, or the name of gmswap run --name."`
+	Hold bool   `help:"Hold it asleep until gmswap ctl wake, also if it launches something: pause a job that computes."`
+}
+
+type ctlWakeCmd struct {
+	Job string `arg:"" help:"A process id, or the name of gmswap run --name."`
+}
+
+// Run implements the command.
+func (cmd *ctlSleepCmd) Run(c *cli.Context, all *ctlCmd) error {
+	m := wire.Message{Kind: wire.CtlSleep}
+	if cmd.Hold {
+		m.Amount = 1
+	}
+	m.SetName(cmd.Job)
+	return all.move(c, &m, "to the host")
+}
+
+// Run implements the command.
+func (cmd *ctlWakeCmd) Run(c *cli.Context, all *ctlCmd) error {
+	m := wire.Message{Kind: wire.CtlWake}
+	m.SetName(cmd.Job)
+	return all.move(c, &m, "from the host")
+}
+
+// move has the server move memory, and says how much that was.
+func (cmd *ctlCmd) move(c *cli.Context, m *wire.Message, where string) error {
+	answers, err := cmd.ask(m)
+	if err != nil {
+		return err
+	}
+	end := answers[len(answers)-1]
+	_, err = fmt.Fprintf(c.Out, "%v %s in %.3f s\n", units.Bytes(end.Amount), where, time.Duration(end.Took).Seconds())
+	return err
+}
+
+// ask sends a message to the server, and returns what it answers: the jobs, if they were asked for, and the end.
+func (cmd *ctlCmd) ask(m *wire.Message) (answers []wire.Message, err error) {
+	conn, err := wire.Dial(pathOf(cmd.Socket))
+	if err != nil {
+		return nil, fmt.Errorf("%w; start one with gmswap serve", err)
+	}
+	defer conn.Close()
+	if err := conn.Send(m); err != nil {
+		return nil, fmt.Errorf("ask the memory server: %w", err)
+	}
+	for {
+		answer, err := conn.Receive()
+		if err != nil {
+			return nil, fmt.Errorf("the memory server does not answer: %w", err)
+		}
+		answers = append(answers, answer)
+		if answer.Kind != wire.End {
+			continue
+		}
+		if text := answer.TextText(); text != "" {
+			return nil, errors.New(text)
+		}
+		return answers, nil
+	}
+}
+
+// servedJob is a job, as JSON.
+type servedJob struct {
+	PID       int          `json:"pid"`
+	Name      string       `json:"name"`
+	User      string       `json:"user"`
+	State     string       `json:"state"`
+	Why       string       `json:"why,omitempty"`
+	IdleNS    int64        `json:"idle_ns"`
+	HostBytes int64        `json:"host_pinned_bytes"`
+	Quota     int64        `json:"quota_bytes,omitempty"`
+	Cards     []servedCard `json:"cards"`
+}
+
+type servedCard struct {
+	PCI         string `json:"pci"`
+	TotalBytes  int64  `json:"total_bytes"`
+	FreeBytes   int64  `json:"free_bytes"`
+	DeviceBytes int64  `json:"device_bytes"`
+	AwayBytes   int64  `json:"away_bytes"`
+}
+
+// Run implements the command.
+func (cmd *ctlListCmd) Run(c *cli.Context, all *ctlCmd) error {
+	answers, err := all.ask(&wire.Message{Kind: wire.List})
+	if err != nil {
+		return err
+	}
+	jobs := []servedJob{}
+	for i := range answers[:len(answers)-1] {
+		jobs = append(jobs, servedJobOf(&answers[i]))
+	}
+	if cmd.JSON {
+		return cli.WriteJSON(c.Out, jobs)
+	}
+	return writeJobs(c.Out, jobs)
+}
+
+func servedJobOf(m *wire.Message) servedJob {
+	j := servedJob{
+		PID: int(m.PID), Name: m.NameText(), User: strconv.Itoa(int(m.UID)), State: m.State.String(), Why: m.TextText(), IdleNS: m.Idle,
+		HostBytes: m.Pinned, Quota: m.Amount, Cards: []servedCard{},
+	}
+	if u, err := user.LookupId(j.User); err == nil {
+		j.User = u.Username
+	}
+	for _, c := range m.CardList() {
+		j.Cards = append(j.Cards, servedCard{c.BusText(), c.Total, c.Free, c.Here, c.Away})
+	}
+	return j
+}
+
+// writeJobs writes a line for each job and card.
+func writeJobs(w io.Writer, jobs []servedJob) error {
+	t := &report.Table{Titles: []string{"pid", "name", "user", "state", "idle", "card", "on card", "on host", "pinned", "quota", "note"}}
+	for _, j := range jobs {
+		quota := "-"
+		if j.Quota > 0 {
+			quota = units.Bytes(j.Quota).String()
+		}
+		cards := j.Cards
+		if len(cards) == 0 {
+			cards = []servedCard{{PCI: "-"}}
+		}
+		for _, c := range cards {
+			t.Add(strconv.Itoa(j.PID), j.Name, j.User, j.State, time.Duration(j.IdleNS).Round(time.Second).String(), c.PCI,
+				units.Bytes(c.DeviceBytes).String(), units.Bytes(c.AwayBytes).String(), units.Bytes(j.HostBytes).String(), quota, j.Why)
+		}
+	}
+	return t.Write(w)
+}

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"gm/internal/cli"
+	"gm/internal/swap/server"
+	"gm/internal/swap/server/wire"
+	"gm/internal/units"
+)
+
+type serveCmd struct {
+	Idle    time.Duration     `placeholder:"TIME" help:"Put a job to sleep that has launched nothing for so long, such as 30s. Without it jobs sleep only when others need memory, or by gmswap ctl."`
+	Quantum time.Duration     `default:"30s" placeholder:"TIME" help:"How long a job that computes keeps its memory while another waits for it (${default})."`
+	Host    units.Bytes       `placeholder:"SIZE" help:"Pin at most this much host memory, all jobs together. Three quarters of what is available by default."`
+	Quota   map[string]string `placeholder:"NAME=SIZE" help:"A job of this name takes at most this much of each card; may be repeated."`
+	Metrics string            `placeholder:"ADDRESS" help:"Serve OpenMetrics at a port of this machine, such as 127.0.0.1:9400, or a unix socket's path."`
+	Socket  string            `placeholder:"FILE" help:"The socket. By default GM_SERVER, or gmswap.sock in XDG_RUNTIME_DIR or in /tmp/gm.UID."`
+}
+
+// Help implements kong.HelpProvider.
+func (cmd *serveCmd) Help() string {
+	return "Example: gmswap serve --idle 30s\n\n" +
+		"It serves until Ctrl-C, and says what it does on standard error. Jobs are those of gmswap run --server and gmstitch run --server. " +
+		"Their memory stays their own: when the server ends, those that sleep wake when they next need their memory."
+}
+
+// Run implements the command.
+func (cmd *serveCmd) Run(c *cli.Context) error {
+	settings, err := cmd.settings()
+	if err != nil {
+		return err
+	}
+	var mu sync.Mutex
+	s := server.New(settings, func(text string) {
+		mu.Lock()
+		defer mu.Unlock()
+		fmt.Fprintf(c.Err, "%s %s\n", time.Now().Format(time.TimeOnly), text)
+	})
+	l, err := wire.Listen(pathOf(cmd.Socket))
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	defer c.OwnSignals()()
+	if cmd.Metrics != "" {
+		end, err := serveMetrics(cmd.Metrics, s)
+		if err != nil {
+			return err
+		}
+		defer end()
+	}
+	stop := make(chan os.Signal, 1)
+	signal.Notify(stop, syscall.SIGINT, syscall.SIGTERM)
+	go func() {
+		<-stop
+		l.Close()
+	}()
+	fmt.Fprintf(c.Err, "gmswap serves at %s\n", pathOf(cmd.Socket))
+	return s.Serve(l)
+}
+
+func (cmd *serveCmd) settings() (server.Settings, error) {
+	if cmd.Idle < 0 || cmd.Quantum <= 0 {
+		return server.Settings{}, cli.Usage("--idle and --quantum are times such as 30s")
+	}
+	if cmd.Host == 0 {
+		available, err := availableMemory(os.DirFS("/"))
+		if err != nil {
+			return server.Settings{}, fmt.Errorf("find out how much host memory there is: %w; --host says how much to use", err)
+		}
+		cmd.Host = units.Bytes(available / 4 * 3)
+	}
+	quotas := map[string]int64{}
+	for name, text := range cmd.Quota {
+		n, err := units.ParseBytes(text)
+		if err != nil || n <= 0 {
+			return server.Settings{}, cli.Usage("--quota %s=%s: expected a size such as 40GiB", name, text)
+		}
+		quotas[name] = int64(n)
+	}
+	return server.Settings{Idle: cmd.Idle, Quantum: cmd.Quantum, Host: int64(cmd.Host), Quotas: quotas}, nil
+}
+
+func pathOf(socket string) string {
+	if socket != "" {
+		return socket
+	}
+	return wire.Path()
+}
+
+// serveMetrics serves the accounts of a server until end is called, at a port that only this machine reaches, or a socket.
+func serveMetrics(address string, s *server.Server) (end func(), err error) {
+	network := "unix"
+	if host, _, err := net.SplitHostPort(address); err == nil && !strings.Contains(address, "/") {
+		if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
+			return nil, cli.Usage("--metrics %s: expected an address of this machine, such as 127.0.0.1:9400, or a path", address)
+		}
+		network = "tcp"
+	}
+	l, err := net.Listen(network, address)
+	if err != nil {
+		return nil, fmt.Errorf("serve metrics: %w", err)
+	}
+	web := http.Server{
+		ReadHeaderTimeout: 5 * time.Second,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/openmetrics-text; version=1.0.0; charset=utf-8")
+			_ = s.WriteMetrics(w) // who reads no more needs no answer
+		}),
+	}
+	go web.Serve(l)
+	return func() { web.Close() }, nil
+}
