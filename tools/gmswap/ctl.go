@@ -15,48 +15,43 @@ import (
 )
 
 type ctlCmd struct {
-	List  ctlListCmd  `cmd:"" help:"Show the jobs, and what they hold of cards and of the host."`
-	Sleep ctlSleepCmd `cmd:"" help:"Put a job to sleep: its memory goes to the host. Its next launch wakes it."`
-	Wake  ctlWakeCmd  `cmd:"" help:"Wake a job: its memory comes back. Where there is no room, it waits until there is."`
-
+	Action string `arg:"" enum:"list,sleep,wake" help:"list: show the jobs. sleep: a job's memory goes to the host; its next launch wakes it. wake: it comes back, once there is room."`
+	Job    string `arg:"" optional:"" help:"A process id, or the name of gmswap run --name."`
+	JSON   bool   `name:"json" help:"Print the list as JSON."`
+	Hold   bool   `help:"With sleep: hold the job asleep until gmswap ctl wake, also if it launches something, to pause one that computes."`
 	Socket string `placeholder:"FILE" help:"The server's socket, as for gmswap serve."`
 }
 
 // Help implements kong.HelpProvider.
 func (cmd *ctlCmd) Help() string { return "Example: gmswap ctl sleep train" }
 
-type ctlListCmd struct {
-	JSON bool `name:"json" help:"Print it as JSON."`
-}
-
-type ctlSleepCmd struct {
-	Job  string `arg:"" help:"A process id, or the name of gmswap run --name."`
-	Hold bool   `help:"Hold it asleep until gmswap ctl wake, also if it launches something: pause a job that computes."`
-}
-
-type ctlWakeCmd struct {
-	Job string `arg:"" help:"A process id, or the name of gmswap run --name."`
-}
-
 // Run implements the command.
-func (cmd *ctlSleepCmd) Run(c *cli.Context, all *ctlCmd) error {
-	m := wire.Message{Kind: wire.CtlSleep}
-	if cmd.Hold {
-		m.Amount = 1
+func (cmd *ctlCmd) Run(c *cli.Context) error {
+	switch {
+	case cmd.Action == "list" && cmd.Job != "":
+		return cli.Usage("list shows all jobs: it takes none")
+	case cmd.Action != "list" && cmd.Job == "":
+		return cli.Usage("%s which job: expected a process id or a name, which gmswap ctl list shows", cmd.Action)
+	case cmd.Hold && cmd.Action != "sleep" || cmd.JSON && cmd.Action != "list":
+		return cli.Usage("--hold is for sleep, and --json for list")
 	}
-	m.SetName(cmd.Job)
-	return all.move(c, &m, "to the host")
-}
-
-// Run implements the command.
-func (cmd *ctlWakeCmd) Run(c *cli.Context, all *ctlCmd) error {
-	m := wire.Message{Kind: wire.CtlWake}
-	m.SetName(cmd.Job)
-	return all.move(c, &m, "from the host")
+	switch m := (wire.Message{}); cmd.Action {
+	case "sleep":
+		m.Kind = wire.CtlSleep
+		if cmd.Hold {
+			m.Amount = 1
+		}
+		return cmd.move(c, &m, "to the host")
+	case "wake":
+		m.Kind = wire.CtlWake
+		return cmd.move(c, &m, "from the host")
+	}
+	return cmd.list(c)
 }
 
 // move has the server move memory, and says how much that was.
 func (cmd *ctlCmd) move(c *cli.Context, m *wire.Message, where string) error {
+	m.SetName(cmd.Job)
 	answers, err := cmd.ask(m)
 	if err != nil {
 		return err
@@ -113,9 +108,8 @@ type servedCard struct {
 	AwayBytes   int64  `json:"away_bytes"`
 }
 
-// Run implements the command.
-func (cmd *ctlListCmd) Run(c *cli.Context, all *ctlCmd) error {
-	answers, err := all.ask(&wire.Message{Kind: wire.List})
+func (cmd *ctlCmd) list(c *cli.Context) error {
+	answers, err := cmd.ask(&wire.Message{Kind: wire.List})
 	if err != nil {
 		return err
 	}

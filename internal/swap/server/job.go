@@ -112,7 +112,7 @@ func (j *job) here() (n int64) {
 // waits says what a job waits for, "" if for nothing.
 func (j *job) waits() string {
 	switch {
-	case j.held && j.wake != nil:
+	case j.held:
 		return "it is held asleep until gmswap ctl wake"
 	case j.wake != nil:
 		return "it waits to wake"

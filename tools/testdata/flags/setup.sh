@@ -84,3 +84,9 @@ if len(sys.argv) > 1:
     os.system(sys.argv[1])
 print(torch.cuda.memory_reserved() >> 20, "MiB")
 end
+# A memory server, with what $SERVE holds, until kill $!.
+cat >serve <<'end'
+export GM_SERVER=$PWD/socket
+gmswap serve $SERVE >serve.log 2>&1 &
+until gmswap ctl list >/dev/null 2>&1; do sleep 0.02; done
+end

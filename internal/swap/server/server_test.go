@@ -1,0 +1,271 @@
+package server
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"gm/internal/swap/server/wire"
+)
+
+// card is a simulated GPU.
+type card struct {
+	mu             sync.Mutex
+	capacity, used int64
+	bus            [16]byte
+}
+
+// take takes memory if there is enough.
+func (c *card) take(n int64) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.used+n > c.capacity {
+		return false
+	}
+	c.used += n
+	return true
+}
+
+func (c *card) free() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.capacity - c.used
+}
+
+// program is a simulated job: it wants so much memory, piece by piece, and computes whenever it has all.
+type program struct {
+	t          *testing.T
+	card       *card
+	conn       *wire.Conn
+	want       int64
+	here, away int64
+	asleep     bool
+	asked      bool // for room
+	steps      int
+	woke       time.Time
+	stints     []time.Duration // between a wake and the next sleep
+	refused    int
+	idle       bool // it computes nothing
+}
+
+const piece = 10
+
+func (p *program) send(m wire.Message) {
+	if p.asleep {
+		m.State = wire.Asleep
+	}
+	if p.idle {
+		m.Idle = int64(time.Hour)
+	}
+	if m.Kind != wire.WantRoom {
+		m.SetCards([]wire.Card{{Bus: p.card.bus, Total: p.card.capacity, Free: p.card.free(), Here: p.here, Away: p.away}})
+	}
+	if err := p.conn.Send(&m); err != nil {
+		p.t.Log(err)
+	}
+}
+
+// run runs until stop is closed.
+func (p *program) run(path, name string, stop <-chan struct{}) {
+	var err error
+	if p.conn, err = wire.Dial(path); err != nil {
+		p.t.Error(err)
+		return
+	}
+	hello := wire.Message{Kind: wire.Hello}
+	hello.SetName(name)
+	p.send(hello)
+	said := make(chan wire.Message, 10)
+	go func() {
+		defer close(said)
+		for {
+			m, err := p.conn.Receive()
+			if err != nil {
+				return
+			}
+			said <- m
+		}
+	}()
+	ticks := time.NewTicker(2 * time.Millisecond)
+	defer ticks.Stop()
+	for n := 0; ; n++ {
+		select {
+		case <-stop:
+			p.card.take(-p.here)
+			p.conn.HangUp()
+			for range said {
+			}
+			p.conn.Close()
+			return
+		case m := <-said:
+			p.obey(&m)
+		case <-ticks.C:
+			p.work()
+			if n%4 == 0 {
+				p.send(wire.Message{Kind: wire.Report})
+			}
+		}
+	}
+}
+
+// work computes, or gets more memory.
+func (p *program) work() {
+	switch {
+	case p.asleep || p.asked:
+	case p.here == p.want:
+		p.steps++
+	case p.card.take(piece):
+		p.here += piece
+	default:
+		p.asked = true
+		p.send(wire.Message{Kind: wire.Report})
+		m := wire.Message{Kind: wire.WantRoom}
+		m.SetCards([]wire.Card{{Bus: p.card.bus, Free: p.card.free(), Away: piece}})
+		p.send(m)
+	}
+}
+
+func (p *program) obey(m *wire.Message) {
+	done := wire.Message{Kind: wire.Done, Seq: m.Seq}
+	switch m.Kind {
+	case wire.Sleep:
+		n := p.here
+		if m.Amount > 0 {
+			n = min(n, m.Amount)
+		}
+		if !p.asleep && p.here == p.want {
+			p.stints = append(p.stints, time.Since(p.woke))
+		}
+		p.here, p.away, p.asleep, done.Amount = p.here-n, p.away+n, p.asleep || n > 0, n
+		p.card.take(-n)
+		p.send(done)
+		if !p.idle {
+			p.send(wire.Message{Kind: wire.WantWake})
+		}
+	case wire.Wake:
+		if p.card.take(p.away) {
+			p.here, p.away, p.asleep, p.woke = p.here+p.away, 0, false, time.Now()
+		} else {
+			done.SetText("there is no room")
+		}
+		p.send(done)
+	case wire.Room:
+		p.asked = false
+		if m.Amount == 0 {
+			p.refused++
+		}
+	}
+}
+
+// serve starts a server for a test.
+func serve(t *testing.T, settings Settings) (s *Server, path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "socket")
+	l, err := wire.Listen(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s = New(settings, func(string) {})
+	served := make(chan error)
+	go func() { served <- s.Serve(l) }()
+	t.Cleanup(func() {
+		l.Close()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
+	return s, path
+}
+
+// run runs programs for a time.
+func run(path string, programs []*program, within time.Duration) {
+	var group sync.WaitGroup
+	stop := make(chan struct{})
+	for i, p := range programs {
+		group.Go(func() { p.run(path, fmt.Sprint("job", i), stop) })
+	}
+	time.Sleep(within)
+	close(stop)
+	group.Wait()
+}
+
+// TestTurns has three jobs compute that do not fit beside each other: each gets turns of the quantum, about as many as the others, and none is
+// refused room.
+func TestTurns(t *testing.T) {
+	const quantum = 100 * time.Millisecond
+	_, path := serve(t, Settings{Quantum: quantum, Host: 1000})
+	c := &card{capacity: 100, bus: wire.BusOf("0000:1B:00.0")}
+	var programs []*program
+	for range 3 {
+		programs = append(programs, &program{t: t, card: c, want: 60})
+	}
+	run(path, programs, 2500*time.Millisecond)
+	for i, p := range programs {
+		if p.steps < 150 || p.refused > 0 || len(p.stints) < 3 {
+			t.Errorf("job %d made %d steps in %d turns, and was refused room %d times", i, p.steps, len(p.stints), p.refused)
+		}
+		for n, stint := range p.stints {
+			if n > 0 && stint < quantum*8/10 {
+				t.Errorf("job %d had a turn of %v", i, stint)
+			}
+		}
+	}
+	if c.used != 0 {
+		t.Errorf("%d bytes are lost", c.used)
+	}
+}
+
+// TestIdleFirst has a job that computes get the memory of one that does not, at once.
+func TestIdleFirst(t *testing.T) {
+	_, path := serve(t, Settings{Quantum: time.Hour, Host: 1000})
+	c := &card{capacity: 100, bus: wire.BusOf("0000:1B:00.0")}
+	idle, busy := &program{t: t, card: c, want: 80, idle: true}, &program{t: t, card: c, want: 90}
+	var group sync.WaitGroup
+	stop := make(chan struct{})
+	group.Go(func() { idle.run(path, "idle", stop) })
+	time.Sleep(100 * time.Millisecond)
+	group.Go(func() { busy.run(path, "busy", stop) })
+	time.Sleep(700 * time.Millisecond)
+	close(stop)
+	group.Wait()
+	if busy.steps < 50 || busy.refused > 0 || idle.away != 70 {
+		t.Errorf("%d steps, refused %d times; %d bytes are away, want the missing 70", busy.steps, busy.refused, idle.away)
+	}
+}
+
+// TestRefused asks for room that nobody can make.
+func TestRefused(t *testing.T) {
+	_, path := serve(t, Settings{Quantum: time.Hour, Host: 1000})
+	p := &program{t: t, card: &card{capacity: 50}, want: 60}
+	run(path, []*program{p}, 300*time.Millisecond)
+	if p.refused == 0 {
+		t.Error("no answer")
+	}
+}
+
+// TestForeign sends what is no message of a job: the server goes on.
+func TestForeign(t *testing.T) {
+	s, path := serve(t, Settings{Quantum: time.Hour})
+	for kind := range wire.End + 2 {
+		conn, err := wire.Dial(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := wire.Message{Kind: kind, Seq: 99, Count: 1}
+		m.SetName("nobody")
+		for range 3 {
+			_ = conn.Send(&m) // it may hang up
+		}
+		conn.Close()
+	}
+	for end := time.Now().Add(10 * time.Second); len(s.Jobs()) > 0 && time.Now().Before(end); {
+		time.Sleep(time.Millisecond)
+	}
+	var text strings.Builder
+	if err := s.WriteMetrics(&text); err != nil || len(s.Jobs()) > 0 || !strings.HasSuffix(text.String(), "# EOF\n") {
+		t.Errorf("%d jobs, %v\n%s", len(s.Jobs()), err, &text)
+	}
+}
