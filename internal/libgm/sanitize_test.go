@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -29,6 +30,13 @@ func TestSanitizers(t *testing.T) {
 			}
 			t.Run("warm.c", func(t *testing.T) {
 				k.newRun(t, noLeaks).passes(t, k.compile(t, "testdata/warm.c"), "threads")
+			})
+			t.Run("served.c", func(t *testing.T) {
+				runtime, err := exec.Command("gcc", "-print-file-name=lib"+map[string]string{"address": "asan", "thread": "tsan"}[name]+".so").Output()
+				if err != nil {
+					t.Fatal(err)
+				}
+				k.sleeps(t, k.compile(t, "testdata/served.c"), noLeaks, "LD_PRELOAD="+strings.TrimSpace(string(runtime))+":"+k.gate(t))
 			})
 			t.Run("random.c", func(t *testing.T) {
 				k.random(t, k.compile(t, "testdata/random.c"), driverCalls, noLeaks)

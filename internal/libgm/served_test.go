@@ -26,10 +26,12 @@ func (k kit) gate(t testing.TB) string {
 	if _, err := os.Stat(out); err == nil {
 		return out
 	}
-	args := []string{
-		"-std=gnu11", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-fPIC", "-fvisibility=hidden", "-shared", "-o", out,
-		`-DGM_HOOKS="../../libgm/gate/hooks.h"`, "gate/gate.c", "../capture/preload/resolve.c", "-Wl,-z,now,-Bsymbolic", "-ldl", "-pthread",
+	flags := []string{"-std=gnu11", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-fPIC", "-fvisibility=hidden", `-DGM_HOOKS="../../libgm/gate/hooks.h"`}
+	resolve := filepath.Join(k.dir, "resolve.o") // no sanitizer: that looks up functions by it before it is ready
+	if err := k.tool("gcc", append(flags, "-c", "-o", resolve, "../capture/preload/resolve.c")...); err != nil {
+		t.Fatal(err)
 	}
+	args := append(flags, "-shared", "-o", out, "gate/gate.c", resolve, "-Wl,-z,now,-Bsymbolic", "-ldl", "-pthread")
 	if err := k.tool("gcc", append(args, k.sanitizer...)...); err != nil {
 		t.Fatal(err)
 	}
@@ -134,27 +136,34 @@ func TestServedRandom(t *testing.T) {
 	program := k.compile(t, "testdata/served.c")
 	for _, name := range allocators {
 		t.Run(name, func(t *testing.T) {
-			m := serveJobs(t, serving.Settings{})
-			ended := make(chan bool)
-			slept := 0
-			go func() {
-				defer close(ended)
-				until(t, "the job", func() bool { return m.job("work") != nil })
-				for m.job("work") != nil {
-					if err := m.ask(wire.CtlSleep, "work", 0); err == nil {
-						slept++
-					}
-					time.Sleep(time.Duration(rand.IntN(30)) * time.Millisecond)
-				}
-			}()
-			k.served(t, m.path, "work", "GM_ALLOC="+name).passes(t, program, "work", "1500", "6000000").holdsNothing(t)
-			<-ended
-			if slept < 5 {
-				t.Errorf("it slept %d times: %q", slept, m.said)
-			}
-			t.Logf("it slept %d times", slept)
+			k.sleeps(t, program, "GM_ALLOC="+name).holdsNothing(t)
 		})
 	}
+}
+
+// sleeps runs a program that is put to sleep at random moments.
+func (k kit) sleeps(t *testing.T, program string, env ...string) *run {
+	t.Helper()
+	m := serveJobs(t, serving.Settings{})
+	ended := make(chan bool)
+	slept := 0
+	go func() {
+		defer close(ended)
+		until(t, "the job", func() bool { return m.job("work") != nil })
+		for m.job("work") != nil {
+			if err := m.ask(wire.CtlSleep, "work", 0); err == nil {
+				slept++
+			}
+			time.Sleep(time.Duration(rand.IntN(30)) * time.Millisecond)
+		}
+	}()
+	r := k.served(t, m.path, "work", env...).passes(t, program, "work", "1500", "6000000")
+	<-ended
+	if slept < 3 {
+		t.Errorf("it slept %d times: %q", slept, m.said)
+	}
+	t.Logf("it slept %d times", slept)
+	return r
 }
 
 // interactive is a job that waits for lines.
@@ -263,6 +272,27 @@ func TestServedHold(t *testing.T) {
 	i.line(t, "same")
 }
 
+// TestServedRefuses has jobs refuse to sleep, and say why: while a graph is captured, and once memory was passed on.
+func TestServedRefuses(t *testing.T) {
+	k := newKit(t)
+	program := k.compile(t, "testdata/served.c")
+	for how, want := range map[string]string{"captured": "a CUDA graph is being captured", "shared": "bytes of its memory are shared"} {
+		m := serveJobs(t, serving.Settings{})
+		i := k.served(t, m.path, how).interactive(t, program, how, "4", "6000000")
+		i.line(t, "ready")
+		if err := m.ask(wire.CtlSleep, how, 0); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", how, err)
+		}
+		i.say(t)
+		i.line(t, "same")
+		if how == "shared" {
+			until(t, "the list says why", func() bool { return strings.Contains(m.job(how).TextText(), want) })
+		} else if err := m.ask(wire.CtlSleep, how, 0); err != nil {
+			t.Errorf("after the capture: %v", err)
+		}
+	}
+}
+
 // TestServerKilled ends the server while a job sleeps, held even: the job wakes by itself, and connects to the next server.
 func TestServerKilled(t *testing.T) {
 	k := newKit(t)
@@ -279,6 +309,46 @@ func TestServerKilled(t *testing.T) {
 	i.line(t, "same")
 	m.listen(t, serving.Settings{})
 	until(t, "the job comes back", func() bool { return cardOf(m.job("still")).Here > 0 })
+}
+
+// TestServersEnd ends servers at random moments, also while a job goes to sleep or wakes, and starts others.
+func TestServersEnd(t *testing.T) {
+	k := newKit(t)
+	program := k.compile(t, "testdata/served.c")
+	m := serveJobs(t, serving.Settings{})
+	ended := make(chan bool)
+	go func() {
+		defer close(ended)
+		k.served(t, m.path, "work", "GM_LOG=/dev/null").passes(t, program, "work", "6000", "6000000")
+	}()
+	servers, slept := 1, 0
+	for working := true; working; servers++ {
+		until(t, "the job joins", func() bool {
+			select {
+			case <-ended:
+				working = false
+			default:
+			}
+			return !working || m.job("work") != nil
+		})
+		asked := make(chan bool)
+		go func() {
+			defer close(asked)
+			if m.ask(wire.CtlSleep, "work", int64(rand.IntN(2))) == nil {
+				slept++
+			}
+		}()
+		time.Sleep(time.Duration(rand.IntN(80)) * time.Millisecond)
+		m.stop()
+		m.Hang()
+		<-asked
+		m.listen(t, serving.Settings{})
+	}
+	<-ended
+	if servers < 4 || slept == 0 {
+		t.Errorf("%d servers, %d sleeps", servers, slept)
+	}
+	t.Logf("%d servers, %d sleeps", servers, slept)
 }
 
 // TestJobKilled kills a job while children of it hold its connection: it is gone from the list, and so is its memory.

@@ -31,7 +31,7 @@ static pthread_key_t ends;
 static _Atomic uint32_t closed; /* a futex */
 static _Atomic uint32_t found_closed; /* a futex: how many calls have */
 static atomic_bool unwatched; /* there was no memory for the slot of a thread */
-static atomic_bool fences; /* membarrier is not there: each call has a fence of its own */
+static atomic_bool fences; /* membarrier is not there: each call has a barrier of its own */
 static _Atomic int captures;
 
 static void futex_wait(_Atomic uint32_t *word, uint32_t value, const struct timespec *timeout)
@@ -91,11 +91,12 @@ static inline struct slot *enter(void)
 	if (n & 1)
 		return NULL;
 	for (;; n += 2) {
-		atomic_store_explicit(&s->calls, n + 1, memory_order_relaxed);
-		atomic_signal_fence(memory_order_seq_cst);
 		if (__builtin_expect(atomic_load_explicit(&fences, memory_order_relaxed), 0))
-			atomic_thread_fence(memory_order_seq_cst);
-		if (__builtin_expect(!atomic_load_explicit(&closed, memory_order_acquire), 1))
+			atomic_exchange(&s->calls, n + 1);
+		else
+			atomic_store_explicit(&s->calls, n + 1, memory_order_relaxed);
+		atomic_signal_fence(memory_order_seq_cst);
+		if (__builtin_expect(!atomic_load(&closed), 1))
 			return s;
 		atomic_store_explicit(&s->calls, n + 2, memory_order_release);
 		hold();
@@ -132,10 +133,8 @@ static const char *settled(int timeout_ms)
 
 GM_PUBLIC const char *gm_gate_close(int timeout_ms)
 {
-	atomic_store(&closed, 1);
-	if (atomic_load(&fences))
-		atomic_thread_fence(memory_order_seq_cst);
-	else
+	atomic_exchange(&closed, 1);
+	if (!atomic_load(&fences))
 		syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
 	const char *why = settled(timeout_ms);
 	if (why)

@@ -1,5 +1,6 @@
 /* Jobs of a memory server, which may put them to sleep at any moment: threads that fill, move and check their memory, for some milliseconds,
- * in blocks of up to a size; children are forked meanwhile. A job that is "still" fills its memory, writes a line, waits for one, and checks. */
+ * in blocks of up to a size; children are forked meanwhile. A job that is "still" fills its memory, writes a line, waits for one, checks, and
+ * waits again; one that is "shared" or "captured" does the same and may not sleep. */
 #include "check.h"
 
 #include <pthread.h>
@@ -86,7 +87,23 @@ static pid_t fork_one(void)
 	return child;
 }
 
-static void still(unsigned count)
+/* What may not sleep: a job that captures a graph, for now, and one that has passed memory on, for good. */
+static void refuse(const char *how, const struct block *b)
+{
+	static CUstream s;
+	CUmemGenericAllocationHandle handle;
+	if (strcmp(how, "shared") == 0) {
+		OK(cuMemRetainAllocationHandle(&handle, b->p));
+	} else if (strcmp(how, "captured") == 0) {
+		OK(cuStreamCreate(&s, 1));
+		OK(cuStreamBeginCapture_v2(s, 2));
+	} else if (strcmp(how, "after") == 0) {
+		CUgraph graph;
+		OK(cuStreamEndCapture(s, &graph));
+	}
+}
+
+static void still(const char *how, unsigned count)
 {
 	struct block *blocks = calloc(count, sizeof *blocks);
 	unsigned state = 1;
@@ -94,9 +111,12 @@ static void still(unsigned count)
 	start(0);
 	for (unsigned i = 0; i < count; i++)
 		make(&blocks[i], &state, NULL);
+	refuse(how, &blocks[0]);
 	printf("ready\n");
 	fflush(stdout);
 	CHECK(fgets(line, sizeof line, stdin));
+	if (strcmp(how, "captured") == 0)
+		refuse("after", NULL);
 	for (unsigned i = 0; i < count; i++)
 		verify(&blocks[i]);
 	printf("same\n");
@@ -111,8 +131,8 @@ int main(int argc, char **argv)
 	CHECK(argc == 4);
 	unsigned amount = (unsigned)atoi(argv[2]);
 	largest = (size_t)atol(argv[3]);
-	if (strcmp(argv[1], "still") == 0) {
-		still(amount);
+	if (strcmp(argv[1], "work") != 0) {
+		still(argv[1], amount);
 		return 0;
 	}
 	clock_gettime(CLOCK_MONOTONIC, &end);
