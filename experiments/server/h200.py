@@ -154,6 +154,10 @@ def sleep(part):
     part.ctl("sleep", "hold")
     right, seconds = ask(job, "replay", "replayed")
     part.row("a graph launch wakes the job, s", "%.3f" % float(seconds), "right", right == "True")
+    for line, word in (("copy", "copied"), ("fill", "filled")):
+        part.ctl("sleep", "hold")
+        answer = ask(job, line, word)[0]
+        part.row("a %s alone wakes the job" % line, answer, "True", answer == "True")
     answer = ask(job, "check", "same")[0]
     part.row("bits the same after all", answer, "True", answer == "True")
     ask_quit(job)

@@ -59,6 +59,8 @@ def graph():
 
 def hold(gb):
     held, replay = tensors(gb), graph()
+    scratch = torch.ones(1000, device="cuda")
+    begin = held[0][:1000].tolist()
     say("ready", replay(5.0))
     for n, line in enumerate(sys.stdin):
         word = line.strip()
@@ -68,6 +70,12 @@ def hold(gb):
             began = time.perf_counter()
             right = replay(float(n + 7))
             say("replayed", right, time.perf_counter() - began)
+        elif word == "copy":
+            say("copied", held[0][:1000].cpu().tolist() == begin)
+        elif word == "fill":
+            scratch.zero_()
+            say("filled", scratch.cpu().sum().item() == 0)
+            scratch += 1
         elif word == "quit":
             return
 

@@ -222,15 +222,21 @@ CAPTURE(cuStreamBeginCapture_v2_ptsz, (void *stream, int mode), stream, mode)
 CAPTURE(cuStreamBeginCaptureToGraph, (INTO), stream, graph, after, edges, n, mode)
 CAPTURE(cuStreamBeginCaptureToGraph_ptsz, (INTO), stream, graph, after, edges, n, mode)
 
+/* ended says whether a capture is over, with a graph or in vain: not if another stream or thread has to end it. */
+static bool ended(int result)
+{
+	enum { CAPTURE_UNSUPPORTED = 900, CAPTURE_UNMATCHED = 903, CAPTURED_EVENT = 907 };
+	return result == CU_SUCCESS || (result >= CAPTURE_UNSUPPORTED && result <= CAPTURED_EVENT && result != CAPTURE_UNMATCHED);
+}
+
 #define END_CAPTURE(name)                                       \
 	int name(void *stream, void **graph)                    \
 	{                                                       \
 		int result = REAL(name, stream, graph);         \
-		if (result == CU_SUCCESS || result == CAPTURE_INVALIDATED) \
+		if (ended(result))                              \
 			atomic_fetch_sub(&captures, 1);         \
 		return result;                                  \
 	}
-enum { CAPTURE_INVALIDATED = 901 };
 END_CAPTURE(cuStreamEndCapture)
 END_CAPTURE(cuStreamEndCapture_ptsz)
 
