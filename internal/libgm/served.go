@@ -25,6 +25,8 @@ const (
 	beat = 500 * time.Millisecond
 	// restTime is how long the work of the devices may take to end before this process sleeps.
 	restTime = time.Minute
+	// patience is how long a wake waits for each piece of memory that another job is leaving.
+	patience = 2 * time.Second
 	// lonely is how long a request for room waits for a server that has ended to come back.
 	lonely = 30 * time.Second
 )
@@ -193,7 +195,7 @@ func (s *served) hear(h *heard) {
 		s.done(m.Seq, moved, time.Since(began), err)
 	case m.Kind == wire.Wake:
 		began, away := time.Now(), s.away()
-		err := s.wake()
+		err := s.wakeIn(time.Duration(m.Amount) * patience)
 		s.done(m.Seq, away, time.Since(began), err)
 	case m.Kind == wire.Room:
 		s.answer(m.Seq, m.Amount == 1)
@@ -323,9 +325,12 @@ func (s *served) away() (bytes int64) {
 }
 
 // wake brings all memory back and opens the gate.
-func (s *served) wake() error {
+func (s *served) wake() error { return s.wakeIn(0) }
+
+// wakeIn is wake that waits for each piece of memory as long as patience.
+func (s *served) wakeIn(patience time.Duration) error {
 	for i := range s.devices {
-		if err := s.devices[i].Wake(); err != nil {
+		if err := s.devices[i].Wake(patience); err != nil {
 			return err
 		}
 	}

@@ -3,6 +3,7 @@ package park
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"gm/internal/cuda"
 )
@@ -18,19 +19,19 @@ func (e *ShortError) Error() string {
 func (e *ShortError) Unwrap() error { return cuda.ErrOutOfMemory }
 
 // Wake brings all memory back. After an error all that was away is away still, and Wake may be called again; where memory was not there it is
-// a *ShortError.
-func (d *Device) Wake() error {
+// a *ShortError. With patience it waits as long for each piece, for a device that another program is leaving.
+func (d *Device) Wake(patience time.Duration) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !d.asleep {
 		return nil
 	}
-	if err := d.room(); err != nil {
+	if err := d.room(); err != nil && patience == 0 {
 		return err
 	}
 	var err error
 	for _, p := range d.pieces {
-		if err = d.restore(p); err != nil {
+		if err = d.restoreIn(p, patience); err != nil {
 			break
 		}
 	}
@@ -82,6 +83,17 @@ func (d *Device) room() error {
 		return &ShortError{Need: need, Free: free}
 	}
 	return nil
+}
+
+// restoreIn restores a piece once there is memory for it, if that is within patience.
+func (d *Device) restoreIn(p *piece, patience time.Duration) error {
+	const nap = time.Millisecond
+	for end := time.Now().Add(patience); ; time.Sleep(nap) {
+		err := d.restore(p)
+		if !errors.Is(err, cuda.ErrOutOfMemory) || time.Now().After(end) {
+			return err
+		}
+	}
 }
 
 // restore makes a piece what it was, its contents by a copy that is queued. It can be called again where it failed.

@@ -157,8 +157,13 @@ func (s *Server) makeRoom(w *want, missing *wire.Card, now time.Time) bool {
 		s.answer(w, false, "no other job of the memory server can give up memory of this card"+w.why)
 		return true
 	case found != nil:
-		s.tell(found, wire.Sleep, max(w.needs(missing)-s.freeOn(missing.Bus), 1), nil)
+		need := max(w.needs(missing)-s.freeOn(missing.Bus), 1)
+		alone := len(w.buses()) == 1 && found.card(missing.Bus).Here >= need
+		s.tell(found, wire.Sleep, need, nil)
 		found.order.want = w
+		if w.kind == wire.WantWake && alone { // one leaves while the other comes
+			s.tell(w.job, wire.Wake, 1, nil)
+		}
 	}
 	return false
 }

@@ -31,7 +31,7 @@ const (
 	// To a job.
 	Welcome // Amount: the most that the job may take of each card, 0 for all
 	Sleep   // an order: move Amount bytes to the host, all if that is 0; Pinned bounds the job's pinned memory
-	Wake    // an order: bring all back
+	Wake    // an order: bring all back; Amount: 1 if another job is leaving the room for it, 0 if the room is there
 	Room    // answers WantRoom Seq: Amount is 1 if it is worth trying again, 0 if no room can be made, Text says why
 
 	// From gmswap ctl. Name is a job's, or its process id.
