@@ -147,11 +147,11 @@ static void load(void)
 		leave_mark();
 }
 
-/* refused says whether a limit that the runtime does not know refused the request. Without a limit the runtime tries, and reports the
- * error. */
+/* refused says whether a limit that the runtime does not know refused the request, or a memory server, whose quota is one. Without those the
+ * runtime tries, and reports the error. */
 static bool refused(void)
 {
-	if (!getenv("GM_LIMIT"))
+	if (!getenv("GM_LIMIT") && !getenv("GM_SERVER"))
 		return false;
 	static const char begin[] = "CUDA out of memory. Tried";
 	char text[sizeof begin];
