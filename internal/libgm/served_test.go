@@ -293,6 +293,16 @@ func TestServedRefuses(t *testing.T) {
 	}
 }
 
+// TestServedShare shares memory of all kinds that could sleep with another process.
+func TestServedShare(t *testing.T) {
+	k := newKit(t)
+	program := k.compile(t, "testdata/share.c")
+	m := serveJobs(t, serving.Settings{})
+	for _, name := range allocators {
+		k.served(t, m.path, "share", "GM_ALLOC="+name).passes(t, program).holdsNothing(t)
+	}
+}
+
 // TestServerKilled ends the server while a job sleeps, held even: the job wakes by itself, and connects to the next server.
 func TestServerKilled(t *testing.T) {
 	k := newKit(t)

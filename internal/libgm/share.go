@@ -12,6 +12,7 @@ import (
 
 	"gm/internal/cuda"
 	"gm/internal/cuda/driver"
+	"gm/internal/swap/park"
 )
 
 // Memory is shared by a handle, a line of text, of one of these forms:
@@ -40,6 +41,13 @@ type sharer interface {
 
 var _ sharer = (*driver.Device)(nil)
 
+// mapper is a device whose MemAlloc maps physical memory. Its handles are never used again: the serial number of such a piece is 0.
+type mapper interface {
+	Allocated(p cuda.Ptr) (h cuda.Handle, size int64)
+}
+
+var _ mapper = (*park.Device)(nil)
+
 var errNotShareable = errors.New("the driver does not give file descriptors for the memory of this device")
 
 // shareHandle returns the handle of the live request that p lies in.
@@ -49,33 +57,41 @@ func (g *gpu) shareHandle(p cuda.Ptr) (string, error) {
 		return "", errNotShareable
 	}
 	begin, size := g.base(p)
-	if base, _, ok := covering(g.meter.allocs, begin); ok {
+	base, x, allocated := covering(g.meter.allocs, begin)
+	if mapped, ok := dev.(mapper); allocated && ok {
+		h, bytes := mapped.Allocated(base)
+		return g.pieces(fmt.Sprintf(" %x:0:%x", uint64(h), bytes), p-base)
+	}
+	if allocated {
 		handle, err := dev.IPCHandle(base)
 		if err != nil {
 			return "", err
 		}
 		return fmt.Sprintf("%s %d %x %x", formatIPC, os.Getpid(), p-base, handle[:]), nil
 	}
-	base, x, ok := covering(g.meter.mapped, begin)
-	if !ok {
+	if base, x, ok = covering(g.meter.mapped, begin); !ok {
 		return "", fmt.Errorf("nothing is mapped at %#x", begin)
 	}
 	if !dev.Shareable() {
 		return "", errNotShareable
 	}
-	token, err := server.start()
-	if err != nil {
-		return "", err
-	}
 	var text strings.Builder
-	fmt.Fprintf(&text, "%s %d %s %x %x", formatPieces, os.Getpid(), token, g.ordinal, p-base)
 	for at := base; at < begin+cuda.Ptr(size); at += cuda.Ptr(x.size) {
 		if x, ok = g.meter.mapped[at]; !ok {
 			return "", fmt.Errorf("nothing is mapped at %#x", at)
 		}
 		fmt.Fprintf(&text, " %x:%x:%x", uint64(x.handle), g.meter.handles[x.handle].serial, x.size)
 	}
-	return text.String(), nil
+	return g.pieces(text.String(), p-base)
+}
+
+// pieces returns the handle of memory at an offset in pieces.
+func (g *gpu) pieces(list string, offset cuda.Ptr) (string, error) {
+	token, err := server.start()
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%s %d %s %x %x%s", formatPieces, os.Getpid(), token, g.ordinal, offset, list), nil
 }
 
 // covering returns the memory that an address lies in.

@@ -148,7 +148,8 @@ func exportPiece(device int, h cuda.Handle, serial int64) (fd int, err error) {
 		return -1, fmt.Errorf("device %d is not used", device)
 	}
 	self.with(device, func(g *gpu) {
-		if p, ok := g.meter.handles[h]; !ok || p.serial != serial {
+		_, mapped := g.meter.Device.(mapper)
+		if p, ok := g.meter.handles[h]; ok != (serial > 0) || p.serial != serial || serial == 0 && !mapped {
 			fd, err = -1, errors.New("the memory was released")
 			return
 		}

@@ -168,9 +168,14 @@ func (d *Device) Export(h cuda.Handle) (fd int, err error) {
 	return d.Device.Export(p.real)
 }
 
-// IPCHandle fails: the driver gives no such handle for memory that is mapped.
-func (d *Device) IPCHandle(p cuda.Ptr) (driver.IPC, error) {
-	return driver.IPC{}, fmt.Errorf("the memory at %#x may be put to sleep, and has no handle of CUDA's for other processes", p)
+// Allocated returns the physical memory of what MemAlloc returned, and its size.
+func (d *Device) Allocated(p cuda.Ptr) (h cuda.Handle, size int64) {
+	d.begin()
+	defer d.mu.Unlock()
+	if a := d.allocs[p]; a != nil {
+		return a.handle, a.size
+	}
+	return 0, 0
 }
 
 func (d *Device) piece(h cuda.Handle) (*piece, error) {
