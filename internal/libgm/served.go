@@ -197,9 +197,21 @@ func (s *served) hear(h *heard) {
 		began, away := time.Now(), s.away()
 		err := s.wakeIn(time.Duration(m.Amount) * patience)
 		s.done(m.Seq, away, time.Since(began), err)
+	case m.Kind == wire.Prepare:
+		s.prepare(m.Pinned)
 	case m.Kind == wire.Room:
 		s.answer(m.Seq, m.Amount == 1)
 	}
+}
+
+// prepare pins memory for a later sleep beside all else, until the program calls the driver again.
+func (s *served) prepare(pinned int64) {
+	devices, calls := slices.Clone(s.devices), C.gm_gated_calls()
+	go func() {
+		for i := range devices {
+			devices[i].Prepare(pinned, func() bool { return C.gm_gated_calls() == calls })
+		}
+	}()
 }
 
 // want has memory come back: by the server, or without one.

@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"sync"
 
+	"golang.org/x/sys/unix"
+
 	"gm/internal/swap/host"
 )
 
@@ -32,7 +34,8 @@ type arena struct {
 	free    [][]byte
 	unused  int64 // bytes in free
 	whole   [][]byte
-	pinning int // chunks under way
+	pinning int   // chunks under way
+	coming  int64 // bytes of them
 	err     error
 }
 
@@ -48,8 +51,9 @@ func (a *arena) expect(size int64) {
 	defer a.mu.Unlock()
 	a.err = nil
 	var sizes []int64
-	for missing := size - a.unused; missing > 0; missing -= chunk {
+	for missing := size - a.unused - a.coming; missing > 0; missing -= chunk {
 		sizes = append(sizes, min(missing, chunk))
+		a.coming += sizes[len(sizes)-1]
 	}
 	a.pinning += len(sizes)
 	next := make(chan int64, len(sizes))
@@ -79,6 +83,7 @@ func (a *arena) grow(size int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.pinning--
+	a.coming -= size
 	if part != nil {
 		a.pinned += size
 		a.unused += size
@@ -94,6 +99,7 @@ func (a *arena) pin(size int64) ([]byte, error) {
 		return nil, err
 	}
 	part := memory.Bytes()
+	_ = unix.Madvise(part, unix.MADV_HUGEPAGE) // a kernel without huge pages pins small ones, in more time
 	if err = host.Touch(part); err == nil {
 		err = a.dev.HostRegister(part)
 	}
@@ -101,6 +107,19 @@ func (a *arena) pin(size int64) ([]byte, error) {
 		return nil, errors.Join(fmt.Errorf("pin %d bytes of host memory: %w", size, err), memory.Unmap())
 	}
 	return part, nil
+}
+
+// ahead pins up to size bytes in all, chunk by chunk, as long as goOn says so. What fails is told by the next take.
+func (a *arena) ahead(size int64, goOn func() bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for a.err == nil && a.pinning == 0 && a.pinned < size && goOn() {
+		n := min(size-a.pinned, chunk)
+		a.pinning, a.coming = a.pinning+1, a.coming+n
+		a.mu.Unlock()
+		a.grow(n)
+		a.mu.Lock()
+	}
 }
 
 // take returns size bytes, in parts that were each pinned as one piece. It waits for what is being pinned.
@@ -134,6 +153,13 @@ func (a *arena) reset() {
 	defer a.mu.Unlock()
 	a.free = append(a.free[:0], a.whole...)
 	a.unused = a.pinned
+}
+
+// held returns the bytes that are pinned.
+func (a *arena) held() int64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.pinned
 }
 
 // room returns how many bytes can be taken if so many may be pinned in all.

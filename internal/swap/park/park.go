@@ -87,7 +87,7 @@ type Usage struct {
 func (d *Device) Usage() Usage {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	u := Usage{Pinned: d.arena.pinned}
+	u := Usage{Pinned: d.arena.held()}
 	for _, p := range d.pieces {
 		if p.real == 0 {
 			u.Away += p.size

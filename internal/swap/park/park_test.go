@@ -220,6 +220,30 @@ func TestHostRoom(t *testing.T) {
 	p.verify()
 }
 
+// TestPrepare pins memory ahead, for as long as it may: then a sleep pins no more.
+func TestPrepare(t *testing.T) {
+	p := &program{t: t, dev: open(t), random: rand.New(rand.NewPCG(7, 1))}
+	for range 3 {
+		p.create()
+	}
+	all := p.dev.Usage().Here
+	p.dev.Prepare(most, func() bool { return false })
+	if n := p.dev.Usage().Pinned; n != 0 {
+		t.Errorf("%d bytes were pinned for a program that works", n)
+	}
+	p.dev.Prepare(most, func() bool { return true })
+	if n := p.dev.Usage().Pinned; n != all {
+		t.Errorf("%d bytes are pinned, want %d", n, all)
+	}
+	_, err := p.dev.Sleep(most, most)
+	p.check(err)
+	if u := p.dev.Usage(); u.Pinned != all || u.Away != all {
+		t.Errorf("asleep: %+v", u)
+	}
+	p.check(p.dev.Wake(0))
+	p.verify()
+}
+
 // TestPassed leaves what others use where it is.
 func TestPassed(t *testing.T) {
 	p := &program{t: t, dev: open(t), random: rand.New(rand.NewPCG(3, 1))}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"gm/internal/cuda"
@@ -39,6 +40,15 @@ func (d *Device) Sleep(need, pinned int64) (moved int64, err error) {
 		err = fmt.Errorf("put memory to sleep: %w", err)
 	}
 	return out.moved, err
+}
+
+// Prepare pins host memory for a later Sleep, up to pinned bytes in all, as long as goOn returns true: it is asked before each chunk, which takes
+// some hundredths of a second, in which other calls of the driver may wait.
+func (d *Device) Prepare(pinned int64, goOn func() bool) {
+	d.mu.Lock()
+	_, total := d.choose(math.MaxInt64, math.MaxInt64)
+	d.mu.Unlock()
+	d.arena.ahead(min(total, pinned), goOn)
 }
 
 // choose returns pieces that are to leave, of need bytes or a little more, or all, and at most of room bytes.

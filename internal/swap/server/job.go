@@ -26,6 +26,7 @@ type job struct {
 
 	turn    time.Time // since when it has had its memory
 	resting time.Time // until then it is not asked to sleep
+	ready   bool      // it was told to prepare for sleep, and has been idle since
 	held    bool      // it wakes only when gmswap ctl says so
 	wake    *want     // nil: no thread of it waits
 	rooms   []*want   // allocations that wait for room

@@ -50,11 +50,12 @@ type Server struct {
 	conns  int
 	seq    uint64
 	parted time.Time // when a job has last left
+	grants map[[16]byte]grant
 }
 
 // New returns a server. What it does is told to log, a line each.
 func New(settings Settings, log func(text string)) *Server {
-	return &Server{settings: settings, log: log, jobs: map[int]*job{}}
+	return &Server{settings: settings, log: log, jobs: map[int]*job{}, grants: map[[16]byte]grant{}}
 }
 
 // Serve serves until the listener is closed.

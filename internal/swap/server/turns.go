@@ -14,13 +14,26 @@ func (s *Server) schedule(now time.Time) {
 	taken := map[[16]byte]bool{}
 	for _, w := range s.wants(now) {
 		buses := w.buses()
-		if slices.ContainsFunc(buses, func(bus [16]byte) bool { return taken[bus] }) || !s.try(w, now) {
+		promised := slices.ContainsFunc(buses, func(bus [16]byte) bool {
+			g := s.grants[bus]
+			return taken[bus] || g.job != nil && g.job != w.job && now.Before(g.until)
+		})
+		if promised || !s.try(w, now) {
 			for _, bus := range buses {
 				taken[bus] = true
 			}
 		}
 	}
 }
+
+// grant is room on a card that a job was told of, which others leave to it for a moment.
+type grant struct {
+	job   *job
+	until time.Time
+}
+
+// grantTime is how long a job has to take the room.
+const grantTime = 250 * time.Millisecond
 
 // wants returns what is waited for: first by those who have their turn, who else would lose what they have just got, then the oldest first.
 func (s *Server) wants(now time.Time) (all []*want) {
@@ -75,6 +88,7 @@ func (s *Server) try(w *want, now time.Time) bool {
 		if now.Sub(w.job.turn) > s.settings.Quantum {
 			w.job.turn = now
 		}
+		s.grants[w.missing[0].Bus] = grant{w.job, now.Add(grantTime)}
 		s.answer(w, true, "")
 		return true
 	}
@@ -226,11 +240,20 @@ func (s *Server) answer(w *want, yes bool, why string) {
 	}
 }
 
-// putIdleToSleep puts those to sleep that have launched nothing for long.
+// putIdleToSleep puts those to sleep that have launched nothing for long. Half of that time before, they pin the memory for it.
 func (s *Server) putIdleToSleep(now time.Time) {
 	for _, j := range s.jobs {
 		busy := j.state != wire.Awake || j.order != nil || j.wake != nil || len(j.rooms) > 0 || j.why != "" || j.here() == 0
-		if s.settings.Idle > 0 && !busy && j.idleFor(now) >= s.settings.Idle && now.After(j.resting) {
+		idle := j.idleFor(now)
+		if s.settings.Idle == 0 || busy || idle < s.settings.Idle/2 {
+			j.ready = false
+			continue
+		}
+		if !j.ready {
+			j.ready = true
+			j.send(&wire.Message{Kind: wire.Prepare, Pinned: s.hostFor(j)})
+		}
+		if idle >= s.settings.Idle && now.After(j.resting) {
 			s.tell(j, wire.Sleep, 0, nil)
 		}
 	}

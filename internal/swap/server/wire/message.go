@@ -32,6 +32,7 @@ const (
 	Welcome // Amount: the most that the job may take of each card, 0 for all
 	Sleep   // an order: move Amount bytes to the host, all if that is 0; Pinned bounds the job's pinned memory
 	Wake    // an order: bring all back; Amount: 1 if another job is leaving the room for it, 0 if the room is there
+	Prepare // Pinned: pin so much host memory for a later Sleep, as long as the job is idle
 	Room    // answers WantRoom Seq: Amount is 1 if it is worth trying again, 0 if no room can be made, Text says why
 
 	// From gmswap ctl. Name is a job's, or its process id.
