@@ -20,6 +20,7 @@ type job struct {
 	state  wire.State // Awake or Asleep
 	cards  []wire.Card
 	pinned int64
+	pins   int64         // what it may be pinning now, with what it has pinned
 	idle   time.Duration // when it reported
 	at     time.Time     // when it reported
 	why    string        // it cannot sleep, "" if it can
@@ -150,7 +151,7 @@ func (s *Server) done(j *job, m *wire.Message) {
 		return
 	}
 	j.report(m)
-	j.order = nil
+	j.order, j.pins = nil, 0
 	r := result{moved: m.Amount, took: time.Duration(m.Took)}
 	if text := m.TextText(); text != "" {
 		r.err = errors.New(text)

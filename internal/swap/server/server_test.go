@@ -269,3 +269,21 @@ func TestForeign(t *testing.T) {
 		t.Errorf("%d jobs, %v\n%s", len(s.Jobs()), err, &text)
 	}
 }
+
+// TestHost divides the host's memory: a job that is pinning has what it may need, and the others what that leaves.
+func TestHost(t *testing.T) {
+	s := New(Settings{Host: 100}, func(string) {})
+	one := &job{number: 1, pinned: 10, cards: []wire.Card{{Here: 50}}}
+	two := &job{number: 2, cards: []wire.Card{{Here: 90}}}
+	s.jobs[1], s.jobs[2] = one, two
+	if n := s.hostFor(one); n != 100 {
+		t.Errorf("the first may pin %d, want 100", n)
+	}
+	if n := s.hostFor(two); n != 40 {
+		t.Errorf("beside it the second may pin %d, want 40", n)
+	}
+	one.pinned, one.pins = 20, 0
+	if n := s.hostFor(two); n != 80 {
+		t.Errorf("once the first has pinned 20 the second may pin %d, want 80", n)
+	}
+}

@@ -211,19 +211,24 @@ func (s *Server) rankOf(j *job, now time.Time) rank {
 func (s *Server) tell(j *job, kind wire.Kind, amount int64, done chan result) {
 	s.seq++
 	j.order = &order{kind: kind, seq: s.seq, done: done}
-	m := wire.Message{Kind: kind, Seq: s.seq, Amount: amount, Pinned: s.hostFor(j)}
+	m := wire.Message{Kind: kind, Seq: s.seq, Amount: amount}
+	if kind == wire.Sleep {
+		m.Pinned = s.hostFor(j)
+	}
 	j.send(&m)
 }
 
-// hostFor returns the bytes that a job may pin.
+// hostFor returns the bytes that a job may pin, and keeps for it what it may need of them.
 func (s *Server) hostFor(j *job) int64 {
 	left := s.settings.Host
 	for _, other := range s.jobs {
 		if other != j {
-			left -= other.pinned
+			left -= max(other.pinned, other.pins)
 		}
 	}
-	return max(left, 0)
+	left = max(left, 0)
+	j.pins = min(left, j.pinned+j.here())
+	return left
 }
 
 // answer ends a request for room.
@@ -247,6 +252,9 @@ func (s *Server) putIdleToSleep(now time.Time) {
 		idle := j.idleFor(now)
 		if s.settings.Idle == 0 || busy || idle < s.settings.Idle/2 {
 			j.ready = false
+			if j.order == nil {
+				j.pins = 0
+			}
 			continue
 		}
 		if !j.ready {
