@@ -31,8 +31,8 @@ const (
 	lonely = 30 * time.Second
 )
 
-// served is this process as the memory server knows it. One goroutine, in a thread whose calls pass the gate, does all that follows. The others
-// only tell it of events.
+// served is this process as the memory server knows it. One goroutine, in a thread whose calls pass the gate, does all that follows. The
+// others only tell it of events.
 type served struct {
 	process *process
 	path    string

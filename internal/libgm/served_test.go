@@ -26,7 +26,10 @@ func (k kit) gate(t testing.TB) string {
 	if _, err := os.Stat(out); err == nil {
 		return out
 	}
-	flags := []string{"-std=gnu11", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-fPIC", "-fvisibility=hidden", `-DGM_HOOKS="../../libgm/gate/hooks.h"`}
+	flags := []string{
+		"-std=gnu11", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-fPIC", "-fvisibility=hidden",
+		`-DGM_HOOKS="../../libgm/gate/hooks.h"`,
+	}
 	resolve := filepath.Join(k.dir, "resolve.o") // no sanitizer: that looks up functions by it before it is ready
 	if err := k.tool("gcc", append(flags, "-c", "-o", resolve, "../capture/preload/resolve.c")...); err != nil {
 		t.Fatal(err)

@@ -1,5 +1,6 @@
 /* The gate. A thread notes in a slot of its own that it is within a call, before it looks whether the gate is closed; who closes it first
- * closes, then has all threads' stores be seen (membarrier), then looks at the slots. So either the thread sees the gate closed, or it is seen. */
+ * closes, then has all threads' stores be seen (membarrier), then looks at the slots. So either the thread sees the gate closed, or it
+ * is seen. */
 #define _GNU_SOURCE
 #include "gate.h"
 
@@ -273,9 +274,11 @@ GM_PUBLIC size_t gm_gate_passed_on(uint64_t *addresses, size_t room)
 		return result;                        \
 	}
 PASSES(cuMemRetainAllocationHandle, (uint64_t *handle, void *address), (uintptr_t)address, handle, address)
-PASSES(cuMemGetHandleForAddressRange, (void *handle, uint64_t p, size_t size, int type, unsigned long long flags), p, handle, p, size, type, flags)
+PASSES(cuMemGetHandleForAddressRange, (void *handle, uint64_t p, size_t size, int type, unsigned long long flags),
+       p, handle, p, size, type, flags)
 PASSES(cuIpcGetMemHandle, (void *handle, uint64_t p), p, handle, p)
-PASSES(cuMulticastBindAddr, (uint64_t multicast, size_t offset, uint64_t p, size_t size, unsigned long long flags), p, multicast, offset, p, size, flags)
+PASSES(cuMulticastBindAddr, (uint64_t multicast, size_t offset, uint64_t p, size_t size, unsigned long long flags),
+       p, multicast, offset, p, size, flags)
 
 /* Who has the driver order its copies with those of network cards (CU_POINTER_ATTRIBUTE_SYNC_MEMOPS) lets these access the memory. */
 int cuPointerSetAttribute(const void *value, int attribute, uint64_t p)

@@ -1,5 +1,6 @@
 /* gate.h: what libgmgate.so offers to libgm.so. It is preloaded into programs, and stands between them and the CUDA driver: while the
- * gate is closed, a call that uses memory of a device waits. While it is open, that costs a call two stores and a load of its thread's own. */
+ * gate is closed, a call that uses memory of a device waits. While it is open, that costs a call two stores and a load of its thread's
+ * own. */
 #ifndef GM_GATE_H
 #define GM_GATE_H
 
@@ -13,8 +14,8 @@ const char *gm_gate_close(int timeout_ms);
 void gm_gate_open(void);
 /* gm_gate_exempt lets the calls of this thread pass a closed gate from now on, or no longer. It does not nest. */
 void gm_gate_exempt(bool exempt);
-/* gm_gate_await waits until a thread has found the gate closed, and returns how many have so far, modulo 2^32; seen is what it returned last,
- * 0 at first. */
+/* gm_gate_await waits until a thread has found the gate closed, and returns how many have so far, modulo 2^32; seen is what it returned
+ * last, 0 at first. */
 uint32_t gm_gate_await(uint32_t seen);
 /* gm_gate_calls counts gated calls, twice each; it changes while the program works. */
 uint64_t gm_gate_calls(void);

@@ -15,8 +15,8 @@ type Served struct {
 	Name   string `placeholder:"NAME" help:"What the memory server calls the program, for gmswap ctl and quotas. With --server."`
 }
 
-// Install puts the gate into the folder of a run, and has the run's processes load it and connect to the server. They go on without one, which
-// may also come later; it returns a warning where there is none yet.
+// Install puts the gate into the folder of a run, and has the run's processes load it and connect to the server. They go on without one,
+// which may also come later; it returns a warning where there is none yet.
 func (s *Served) Install(folder string, e *command.Environ) (warning string, err error) {
 	if !s.Server {
 		return "", nil

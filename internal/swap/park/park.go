@@ -1,11 +1,11 @@
 // Package park is a GPU whose memory can leave it for pinned memory of the host and come back: to the same addresses, with the same
 // contents, behind the back of the allocator on it, whose handles and addresses stay what they are.
 //
-// All memory is physical memory that is mapped, also what MemAlloc returns: what cuMemAlloc gives never gets the same address twice. A piece
-// that was passed on to others, or came from them, stays where it is.
+// All memory is physical memory that is mapped, also what MemAlloc returns: what cuMemAlloc gives never gets the same address twice. A
+// piece that was passed on to others, or came from them, stays where it is.
 //
-// At each moment a piece has a valid copy on the device or on the host, and often both. What fails on the way leaves it so, and can be tried
-// again.
+// At each moment a piece has a valid copy on the device or on the host, and often both. What fails on the way leaves it so, and can be
+// tried again.
 package park
 
 import (
@@ -117,7 +117,8 @@ func (d *Device) Passed(addresses []uint64) (bytes int64) {
 	return bytes
 }
 
-// MemInfo implements cuda.Device. It waits for memory that is away: what is free meanwhile is not for the allocator, which looks before it asks.
+// MemInfo implements cuda.Device. It waits for memory that is away: what is free meanwhile is not for the allocator, which looks before it
+// asks.
 func (d *Device) MemInfo() (free, total int64, err error) {
 	d.begin()
 	defer d.mu.Unlock()

@@ -302,7 +302,8 @@ func alone(t *testing.T, environment string) bool {
 	return false
 }
 
-// TestShort wakes where another program has taken the memory: it fails and takes nothing. With patience it succeeds once the memory is there.
+// TestShort wakes where another program has taken the memory: it fails and takes nothing. With patience it succeeds once the memory is
+// there.
 func TestShort(t *testing.T) {
 	if !alone(t, "GM_FAKE_LIMIT="+strconv.Itoa(600*mib)) {
 		return
@@ -332,7 +333,8 @@ func TestShort(t *testing.T) {
 	p.verify()
 }
 
-// TestFaults has each call of the driver fail, at several positions: then sleeping or waking fails, and the next wake brings everything back.
+// TestFaults has each call of the driver fail, at several positions: then sleeping or waking fails, and the next wake brings everything
+// back.
 func TestFaults(t *testing.T) {
 	for _, test := range []struct {
 		call      string

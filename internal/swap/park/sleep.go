@@ -13,9 +13,9 @@ import (
 // window is how many bytes are copied before what was copied is given back to the device, whose driver does that beside the next copies.
 const window = 512 << 20
 
-// Sleep moves pieces to the host, the largest first: all, or as many as hold need bytes. It pins host memory for them, up to pinned bytes in
-// all; what finds no room there stays. It returns the bytes that it moved. The caller sees to it that no work of the device is under way and
-// that none comes before Wake, which is to be called also after an error.
+// Sleep moves pieces to the host, the largest first: all, or as many as hold need bytes. It pins host memory for them, up to pinned bytes
+// in all; what finds no room there stays. It returns the bytes that it moved. The caller sees to it that no work of the device is under way
+// and that none comes before Wake, which is to be called also after an error.
 func (d *Device) Sleep(need, pinned int64) (moved int64, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -42,8 +42,8 @@ func (d *Device) Sleep(need, pinned int64) (moved int64, err error) {
 	return out.moved, err
 }
 
-// Prepare pins host memory for a later Sleep, up to pinned bytes in all, as long as goOn returns true: it is asked before each chunk, which takes
-// some hundredths of a second, in which other calls of the driver may wait.
+// Prepare pins host memory for a later Sleep, up to pinned bytes in all, as long as goOn returns true: it is asked before each chunk, which
+// takes some hundredths of a second, in which other calls of the driver may wait.
 func (d *Device) Prepare(pinned int64, goOn func() bool) {
 	d.mu.Lock()
 	_, total := d.choose(math.MaxInt64, math.MaxInt64)

@@ -18,8 +18,8 @@ func (e *ShortError) Error() string {
 // Unwrap makes it an error of memory.
 func (e *ShortError) Unwrap() error { return cuda.ErrOutOfMemory }
 
-// Wake brings all memory back. After an error all that was away is away still, and Wake may be called again; where memory was not there it is
-// a *ShortError. With patience it waits as long for each piece, for a device that another program is leaving.
+// Wake brings all memory back. After an error all that was away is away still, and Wake may be called again; where memory was not there it
+// is a *ShortError. With patience it waits as long for each piece, for a device that another program is leaving.
 func (d *Device) Wake(patience time.Duration) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

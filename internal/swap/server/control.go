@@ -51,8 +51,8 @@ func (s *Server) sorted() (all []*job) {
 	return all
 }
 
-// control puts the jobs of a name or a process to sleep, or wakes them, and waits until that is done. Only their user, that of the server and
-// root may.
+// control puts the jobs of a name or a process to sleep, or wakes them, and waits until that is done. Only their user, that of the server
+// and root may.
 func (s *Server) control(m *wire.Message, uid uint32) (all result) {
 	jobs, err := s.find(m.NameText(), uid)
 	if err != nil {

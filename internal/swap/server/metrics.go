@@ -35,7 +35,8 @@ var metrics = []metric{
 	{name: "gmswap_job_host_pinned_bytes", help: "Pinned host memory that the job keeps for its sleep.",
 		ofJob: func(m *wire.Message) float64 { return float64(m.Pinned) }},
 	{name: "gmswap_job_device_bytes", help: "Memory of the job on a card.", ofCard: func(c *wire.Card) int64 { return c.Here }},
-	{name: "gmswap_job_away_bytes", help: "Memory of the job that has left a card for the host.", ofCard: func(c *wire.Card) int64 { return c.Away }},
+	{name: "gmswap_job_away_bytes", help: "Memory of the job that has left a card for the host.",
+		ofCard: func(c *wire.Card) int64 { return c.Away }},
 	{name: "gmswap_card_free_bytes", help: "Free memory of a card, as the job sees it.", ofCard: func(c *wire.Card) int64 { return c.Free }},
 	{name: "gmswap_card_total_bytes", help: "Memory of a card.", ofCard: func(c *wire.Card) int64 { return c.Total }},
 }

@@ -1,9 +1,9 @@
-// Package server is the memory server of a machine's GPUs: it knows the jobs that gmswap run and gmstitch run have connected to it, puts them
-// to sleep and wakes them, one at a time for each card, and has those that do not fit beside each other take turns. It does not use CUDA, and
-// holds no memory of theirs: the jobs move it, each its own, and go on by themselves where the server ends.
+// Package server is the memory server of a machine's GPUs: it knows the jobs that gmswap run and gmstitch run have connected to it, puts
+// them to sleep and wakes them, one at a time for each card, and has those that do not fit beside each other take turns. It does not use
+// CUDA, and holds no memory of theirs: the jobs move it, each its own, and go on by themselves where the server ends.
 //
-// The idea of a server that all processes on a GPU ask for memory, and that evicts for them, is Ravenstore's (section 3). There clients allocate
-// objects by name and get new handles after an eviction; here an unmodified program keeps its addresses.
+// The idea of a server that all processes on a GPU ask for memory, and that evicts for them, is Ravenstore's (section 3). There clients
+// allocate objects by name and get new handles after an eviction; here an unmodified program keeps its addresses.
 package server
 
 import (

@@ -192,8 +192,8 @@ func run(path string, programs []*program, within time.Duration) {
 	group.Wait()
 }
 
-// TestTurns has three jobs compute that do not fit beside each other: each gets turns of the quantum, about as many as the others, and none is
-// refused room.
+// TestTurns has three jobs compute that do not fit beside each other: each gets turns of the quantum, about as many as the others, and none
+// is refused room.
 func TestTurns(t *testing.T) {
 	const quantum = 100 * time.Millisecond
 	_, path := serve(t, Settings{Quantum: quantum, Host: 1000})

@@ -145,8 +145,8 @@ const fresh = 3 * time.Second
 // freed is within which the driver has freed the memory of a process that has ended.
 const freed = time.Second
 
-// makeRoom puts another job to sleep, as far as is needed, if one may be now. A request for room that none ever can make is refused. It says
-// whether later wants may be served now.
+// makeRoom puts another job to sleep, as far as is needed, if one may be now. A request for room that none ever can make is refused. It
+// says whether later wants may be served now.
 func (s *Server) makeRoom(w *want, missing *wire.Card, now time.Time) bool {
 	var found *job
 	var best rank
