@@ -13,7 +13,7 @@ FUZZTIME ?= 30s
 FUZZ     ?= .*
 DECODERS := Fuzz([A-Za-z]*Reader|Import|Decode|Read[A-Za-z]*|Ring|Message|Request)
 RACE     ?= $(addprefix ./internal/,bench capture/live capture/ring capture/top cli/... cuda/sim cuda/driver cuda/retry dsa/crew dsa/portfolio \
-            libgm/page libgm/planner/... swap/engine swap/host swap/link trace/importer)
+            libgm/page libgm/planner/... swap/engine swap/host swap/link swap/park swap/server/... trace/importer)
 SEED     ?= 1
 TIME     ?= 10m
 # The tools and libraries bind the oldest versions of glibc's functions, so that they load on older systems. Only what gcc links can.

@@ -155,7 +155,7 @@ func (p *program) step() {
 func TestRandom(t *testing.T) {
 	for seed := range uint64(3) {
 		p := &program{t: t, dev: open(t), random: rand.New(rand.NewPCG(seed, 1))}
-		for range 60 {
+		for range 40 {
 			p.step()
 			if p.random.IntN(4) > 0 {
 				continue
