@@ -20,7 +20,9 @@ func TestLibraries(t *testing.T) {
 		t.Skip("versions.h is for x86-64")
 	}
 	var files []string
-	for _, name := range []string{"capture/preload/libgmtrace.so", "libgm/library/libgm.so", "libgm/library/libgmpreload.so"} {
+	for _, name := range []string{
+		"capture/preload/libgmtrace.so", "libgm/library/libgm.so", "libgm/library/libgmpreload.so", "libgm/library/libgmgate.so",
+	} {
 		files = append(files, filepath.Join("../internal", name))
 	}
 	got, err := oldestGlibc(files)
