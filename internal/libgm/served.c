@@ -56,7 +56,8 @@ size_t gm_passed_on(uint64_t *addresses, size_t room) { return gate.passed_on(ad
 
 bool gm_ask_room(int device, size_t size)
 {
-	static __thread unsigned spare; /* requests in a row that failed although the memory was there when they had */
+	/* How many requests in a row failed although the memory was there when they had. */
+	static __thread unsigned spare __attribute__((tls_model("initial-exec")));
 	enum { SPARE = 3 };
 	if (!atomic_load_explicit(&gm_served, memory_order_relaxed))
 		return false;
