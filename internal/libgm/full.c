@@ -1,4 +1,4 @@
-/* Who makes room on a device when a request finds none: what the program has named, then the memory server. */
+/* Who makes room on a device when a request finds none. */
 #include "libgm.h"
 
 static gm_relief *_Atomic relief;
@@ -10,6 +10,5 @@ bool gm_relieved(void) { return atomic_load(&relief); }
 size_t gm_make_room(int device, size_t size, void *stream)
 {
 	gm_relief *f = atomic_load(&relief);
-	size_t freed = f ? f(device, size, stream) : 0;
-	return !freed && gm_ask_room(device, size) ? size : freed;
+	return f ? f(device, size, stream) : 0;
 }

@@ -66,6 +66,8 @@ void *gm_try_malloc(size_t size, int device, void *stream)
 		last = !gm_make_room(device, size, stream);
 		hasty = !last && ++asked < HASTY;
 	}
+	while (!p && full && gm_ask_room(device, size)) /* caches are empty, and the program can free no more */
+		p = from_go(device, size, (uint64_t)(uintptr_t)stream, pool, plain, false, &full);
 	if (!p && full) {
 		gm_lock(device);
 		go_failed(device, (int64_t)size);
