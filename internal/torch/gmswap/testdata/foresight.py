@@ -1,7 +1,9 @@
 """Foresees the needs of steps whose sizes vary."""
 
 import random
+import types
 
+from gmswap_hook.demand import Demand
 from gmswap_hook.foresight import Foresight
 
 KINDS = {
@@ -23,7 +25,18 @@ def check(kind, rng, seen):
     return worst
 
 
+def check_taken_over():
+    """A step that is handed over counts what it saved once, also where the entry at which it is was saved before."""
+    relief = types.SimpleNamespace(foresight=Foresight(), window=1 << 20)
+    entries = [types.SimpleNamespace(index=i, nbytes=100) for i in range(3)]
+    for at, new in (2, True), (0, False):
+        demand = Demand(types.SimpleNamespace(entries=entries), relief)
+        demand.take_over(entries[at], new, 0)
+        assert demand.saved == 300, "%d bytes, new: %s" % (demand.saved, new)
+
+
 def main():
+    check_taken_over()
     rng = random.Random(0)
     for name, kind in KINDS.items():
         assert check(kind, rng, 16) < 0.05, name

@@ -19,7 +19,8 @@ class Demand(object):
 
     def take_over(self, entry, new, stream):
         """Goes on instead of one that followed a schedule, at an entry that is saved."""
-        self.saved -= entry.nbytes
+        if new:
+            self.saved -= entry.nbytes  # it is among the entries
         self.pack(entry, new, stream)
 
     def pack(self, entry, new, stream):
