@@ -175,6 +175,26 @@ def test_chains():
     assert hooked.library.remade and not hooked.runtime.strayed, "%d recomputed" % hooked.library.remade
 
 
+def test_long_chains():
+    """What is far from anything that was saved is not recomputed, and that costs no schedule."""
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.shifts, self.down = nn.Parameter(torch.rand(32) / 1000), nn.Linear(32, 32)
+
+        def forward(self, x):
+            for _ in range(1200):
+                x = x + self.shifts
+            return self.down(torch.tanh(x))
+
+    want = losses(Net, 4)
+    hooked = Hooked("remake")
+    got = losses(Net, 4)
+    hooked.remove()
+    assert got == want and hooked.runtime.schedule is not None
+
+
 def test_rows_of_parameters():
     """Operators whose parameters are not the same for all rows do not make rows one by one."""
     aten, x = torch.ops.aten, torch.randn(2, 48, 64)

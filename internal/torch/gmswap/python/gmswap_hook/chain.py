@@ -38,14 +38,16 @@ def find(maker, saved, makers):
     be made again, by the numbers of their storages."""
     order, done = [], set()
 
-    def visit(m):
+    def visit(m, depth):
         if m.number in done:
             return True
+        if depth > MOST:
+            return False
         for x in m.call.inputs():
-            if not saved(x) and (x.lasting or x.number not in makers or len(order) >= MOST or not visit(makers[x.number])):
+            if not saved(x) and (x.lasting or x.number not in makers or len(order) >= MOST or not visit(makers[x.number], depth + 1)):
                 return False
         done.add(m.number)
         order.append(m)
         return len(order) <= MOST
 
-    return Chain(order) if visit(maker) else None
+    return Chain(order) if visit(maker, 1) else None
