@@ -195,6 +195,44 @@ def test_long_chains():
     assert got == want and hooked.runtime.schedule is not None
 
 
+def test_changed_between():
+    """What a program changes in place between two models is not taken for what the first one made."""
+
+    class Tanh(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.up = nn.Linear(32, 32)
+
+        def forward(self, x):
+            return torch.neg(torch.tanh(self.up(x)))
+
+    class Exp(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.down = mlp(n=2)
+
+        def forward(self, x):
+            return self.down(torch.exp(x))
+
+    class Both(Program):
+        def loss(self, x):
+            first, second = self.model
+            return second(first(x).mul_(2)).pow(2).mean()
+
+    def run():
+        torch.manual_seed(0)
+        program = Both(nn.ModuleList([Tanh(), Exp()]))
+        for step in range(9):
+            program.step(step)
+        return [loss for loss, _ in program.out]
+
+    want = run()
+    hooked = Hooked("remake")
+    got = run()
+    hooked.remove()
+    assert got == want, (got, want)
+
+
 def test_rows_of_parameters():
     """Operators whose parameters are not the same for all rows do not make rows one by one."""
     aten, x = torch.ops.aten, torch.randn(2, 48, 64)

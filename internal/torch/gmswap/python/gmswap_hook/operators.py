@@ -172,6 +172,7 @@ class Operators(object):
         self.count = 0
         self.numbers = {}  # of storages, by their addresses
         self.weak = {}  # references to these storages, so that an address stays that of one
+        self.versions = {}  # of these storages when they were numbered, by their numbers
         self.makers = {}  # by the storages' numbers
         self.attended = set()  # numbers of storages that attention made
         self.changed = set()  # numbers of storages that were written to after they were made
@@ -272,6 +273,7 @@ class Operators(object):
             return 0
         self.count += 1
         self.numbers[storage._cdata], self.weak[storage._cdata] = self.count, self.memory.weak(storage)
+        self.versions[self.count] = version(tensor)
         return self.count
 
     def note(self, x):
@@ -280,7 +282,9 @@ class Operators(object):
         if self.memory.parameter(key):
             return Input(0, self.memory.parameter(key), x)
         if key:
-            return Input(self.numbers.get(key) or self.new(x, ()), 0, x)
+            number = self.numbers.get(key) or self.new(x, ())
+            self.check(number, version(x))
+            return Input(number, 0, x)
         if isinstance(x, dict):
             return {k: self.note(v) for k, v in x.items()}
         if isinstance(x, (list, tuple)):
@@ -290,7 +294,13 @@ class Operators(object):
     def saved(self, entry):
         number = self.numbers.get(entry.key)
         if number is not None:
+            self.check(number, entry.version)
             self.entries[number] = entry.index
+
+    def check(self, number, now):
+        """Notes a storage that was written to where no operators are seen, as between two models."""
+        if self.versions[number] != now:
+            self.changed.add(number)
 
     def attention(self):
         """Returns the entries that are results of attention."""
@@ -323,6 +333,11 @@ class Operators(object):
         row = size // rows if rows and size % rows == 0 else 0
         calls = {id(m.call): m.call for m in found.made}.values()
         return Recipe(found, sum(self.memory.elapsed(c.begin, c.end) for c in calls), inputs, row, dtype)
+
+
+def version(tensor):
+    """Returns how often a tensor was written to, 0 where that is not counted."""
+    return 0 if tensor.is_inference() else tensor._version
 
 
 def targets(function, args, kwargs):
