@@ -55,10 +55,10 @@ bin/libgmpreload.so: $(LIBGM)/preload/preload.c $(LIBGM)/gm.h $(GLIBC)
 
 # The gate in front of the driver for jobs of the memory server; it finds the driver as the library of gmtrace does.
 GATE := $(LIBGM)/gate
-bin/libgmgate.so: $(wildcard $(GATE)/*.[ch]) $(PRELOAD)/resolve.c $(PRELOAD)/driver.h
+bin/libgmgate.so: $(wildcard $(GATE)/*.[ch]) $(PRELOAD)/resolve.c $(PRELOAD)/driver.h $(GLIBC)
 	@mkdir -p bin
-	$(CC) $(PRELOAD_CFLAGS) '-DGM_HOOKS="../../libgm/gate/hooks.h"' -shared -o $@ $(GATE)/gate.c $(PRELOAD)/resolve.c \
-		-Wl,-z,defs,-z,now,-Bsymbolic -ldl -pthread
+	$(CC) $(PRELOAD_CFLAGS) -DGM_OWN_DLSYM '-DGM_HOOKS="../../libgm/gate/hooks.h"' -shared -o $@ $(GATE)/gate.c $(PRELOAD)/resolve.c \
+		-Wl,-z,defs,-z,now,-Bsymbolic,$(DL),$(PTHREAD)
 
 # Launches of an empty kernel, for experiments/server.
 bin/launch: experiments/server/launch.c
