@@ -51,6 +51,9 @@ class Tensor(object):
     _version = property(lambda self: self._counter[0])
     is_leaf = property(lambda self: self.grad_fn is None)
 
+    def is_inference(self):
+        return False
+
     def untyped_storage(self):
         return _storage.UntypedStorage(self._storage.memory)
 
