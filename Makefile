@@ -12,6 +12,9 @@ TRACES   ?= $(if $(GM_SHARED),$(GM_SHARED)/traces:$(GM_SHARED)/snapshots,testdat
 FUZZTIME ?= 30s
 FUZZ     ?= .*
 DECODERS := Fuzz([A-Za-z]*Reader|Import|Decode|Read[A-Za-z]*|Ring|Message|Request)
+TRIES    ?= 100
+MUTANTS  ?= internal/blocks internal/dsa/skyline=internal/dsa,internal/dsa/solvers internal/dsa/heuristic=internal/dsa/solvers \
+	internal/dsa/exact=internal/dsa/solvers internal/swap/policy internal/swap/evict internal/bench/replay internal/capture
 RACE     ?= $(addprefix ./internal/,bench capture/live capture/ring capture/top cli/... cuda/sim cuda/driver cuda/retry dsa/crew dsa/portfolio \
             libgm/page libgm/planner/... swap/engine swap/host swap/link swap/park swap/server/... trace/importer)
 SEED     ?= 1
@@ -114,6 +117,9 @@ lint: ## gofmt, go vet, staticcheck
 random: ## random programs on libgm.so with driver calls that fail, for TIME with each allocator, from seed SEED; then each such call at each position
 	GM_RANDOM_TIME=$(TIME) GM_RANDOM_SEED=$(SEED) $(GO) test -count 1 -timeout 0 -v -parallel 8 -run 'TestRandom$$|TestRandomSwap' ./internal/libgm | grep -vE '^=== '
 	GM_EVERY=1 $(GO) test -count 1 -timeout 0 -v -run 'TestFaults$$' ./internal/libgm | grep -vE '^=== '
+
+mutants: ## changes of choices in allocators, solvers and policies, and how many of them tests notice (MUTANTS: packages, TRIES of each)
+	$(GO) run ./experiments/mutants -n $(TRIES) $(MUTANTS)
 
 fuzz-decoders: ## the fuzz targets of what reads files and messages
 	@$(MAKE) --no-print-directory fuzz FUZZ='$(DECODERS)'
