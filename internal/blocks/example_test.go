@@ -76,7 +76,7 @@ func ExampleParseSpec() {
 	fmt.Println(err)
 	// Output:
 	// gmlake can serve a program: true
-	// allocator gmlake:frag=128MiB: unknown setting "frag", expected one of frag_limit, stitch_limit
+	// allocator gmlake:frag=128MiB: unknown setting "frag", expected one of frag_limit, request_limit, stitch_limit
 }
 
 // A request that cannot be met has an error that says what was in use.

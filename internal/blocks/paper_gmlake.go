@@ -9,24 +9,32 @@ import (
 )
 
 var gmlakeEntry = Entry{
-	Name: "gmlake", About: "stitching, Algorithm 1 of the GMLake paper; frag_limit=SIZE, stitch_limit=SIZE", InProcess: true,
+	Name: "gmlake", InProcess: true,
+	About: "stitching, Algorithm 1 of the GMLake paper; frag_limit=SIZE, request_limit=SIZE, stitch_limit=SIZE",
 	configure: func(text string) (maker, error) {
 		conf := DefaultGMLakeConf()
-		err := settings{"frag_limit": (*units.Bytes)(&conf.FragLimit), "stitch_limit": (*units.Bytes)(&conf.StitchLimit)}.read(text)
+		err := conf.read(text)
 		return func(dev cuda.Device, _ *Job) (Allocator, error) { return NewGMLake(dev, conf) }, err
 	},
 }
 
-// GMLakeConf is the settings of GMLake.
-type GMLakeConf struct {
-	FragLimit   int64 // bytes; smaller requests are left to PyTorch's allocator
-	StitchLimit int64 // bytes of addresses that stitched blocks may take before the least recently used are freed
+// read reads settings.
+func (c *GMLakeConf) read(text string) error {
+	return settings{
+		"frag_limit": (*units.Bytes)(&c.FragLimit), "request_limit": (*units.Bytes)(&c.RequestLimit), "stitch_limit": (*units.Bytes)(&c.StitchLimit),
+	}.read(text)
 }
 
-// DefaultGMLakeConf returns the settings of Algorithm 1 as printed, which stitches whatever is larger than a chunk: the least memory with
-// the most driver calls. A higher limit, such as the 128 MiB that section 4.2.3 gives for an example, trades memory for calls. The paper
-// gives no figure for the limit of stitched addresses. This one is the default of the published code (autoGC).
-func DefaultGMLakeConf() GMLakeConf { return GMLakeConf{FragLimit: chunkSize, StitchLimit: 1000 << 30} }
+// GMLakeConf is the settings of GMLake.
+type GMLakeConf struct {
+	FragLimit    int64 // bytes; smaller primitive blocks are neither split nor stitched (section 4.2.3)
+	RequestLimit int64 // bytes; nothing is stitched for smaller requests: fragLimit as the published code reads it
+	StitchLimit  int64 // bytes of addresses that stitched blocks may take before the least recently used are freed
+}
+
+// DefaultGMLakeConf returns the settings of Algorithm 1 as printed, which stitches blocks of any size: the least memory with the most
+// driver calls. The paper gives no figure for the limit of stitched addresses. This one is the default of the published code (autoGC).
+func DefaultGMLakeConf() GMLakeConf { return GMLakeConf{StitchLimit: 1000 << 30} }
 
 // GMLake is the allocator of the GMLake paper (Guo et al., ASPLOS 2024), sections 3 and 4 and Algorithm 1: primitive blocks of
 // 2 MiB chunks, and stitched blocks that map the chunks of several primitive ones again at one range of addresses.
@@ -106,7 +114,7 @@ func (g *GMLake) Malloc(size int64, stream cuda.Stream, pool Pool) (cuda.Ptr, er
 	if err := checkSize(size); err != nil {
 		return 0, err
 	}
-	if size < max(g.conf.FragLimit, chunkSize) || pool != 0 {
+	if size < chunkSize || pool != 0 {
 		return g.mallocTorch(size, stream, pool)
 	}
 	waiting := errors.Join(g.lender.process(), g.settled(g.limbo.process())) // if that fails there may still be other memory
@@ -142,37 +150,42 @@ func (g *GMLake) settled(released int64, err error) error {
 	return err
 }
 
-// find is BestFit of Algorithm 1, and the action for each of its states S1 to S4. It returns the free block for a request of size bytes, a
-// multiple of the chunk size.
+// find is BestFit of Algorithm 1, and the action for each of its states S1 to S4 (section 4.1). It returns the free block for a request
+// of size bytes, a multiple of the chunk size.
 func (g *GMLake) find(l *lake, size int64) (int32, error) {
 	if at := l.stitched.seek(size, 0); l.stitched.valid(at) && l.stitched.at(at).size == size {
 		return 2*l.stitched.at(at).id + 1, nil // S1
 	}
-	at := l.prims.seek(size, 0)
-	if l.prims.valid(at) {
+	if at := l.prims.seek(size, 0); l.prims.valid(at) {
 		best := l.prims.at(at)
-		if best.size == size {
-			return 2 * best.id, nil // S1
+		if best.size == size || best.size < g.conf.FragLimit {
+			return 2 * best.id, nil // S1, or S2 with a block that is not split
 		}
-		front, rest, err := g.split(best.id, size)
-		if err != nil {
-			return 0, err
-		}
-		if _, err := g.stitch(l, []int32{front, rest}); err != nil {
-			return 0, err
-		}
-		return 2 * front, nil // S2
+		front, err := g.cut(l, best.id, size, size >= g.conf.RequestLimit)
+		return 2 * front, err // S2
 	}
+	if size < g.conf.RequestLimit {
+		fresh, err := g.create(l, size)
+		return 2 * fresh, err
+	}
+	return g.combine(l, size)
+}
+
+// combine is states S3 and S4: no free primitive block is large enough.
+func (g *GMLake) combine(l *lake, size int64) (int32, error) {
 	var parts []int32
 	have := int64(0)
-	for at = l.prims.before(at); l.prims.valid(at) && have < size; at = l.prims.before(at) {
+	for at := l.prims.before(l.prims.seek(size, 0)); l.prims.valid(at) && have < size; at = l.prims.before(at) {
 		f := l.prims.at(at)
+		if f.size < g.conf.FragLimit {
+			break
+		}
 		parts = append(parts, f.id)
 		have += f.size
 	}
 	if have > size { // S3
 		last := len(parts) - 1
-		front, _, err := g.split(parts[last], g.prims[parts[last]].size()-(have-size))
+		front, err := g.cut(l, parts[last], g.prims[parts[last]].size()-(have-size), true)
 		if err != nil {
 			return 0, err
 		}
@@ -189,6 +202,17 @@ func (g *GMLake) find(l *lake, size int64) (int32, error) {
 	}
 	s, err := g.stitch(l, parts)
 	return 2*s + 1, err
+}
+
+// cut splits a free primitive block and, if joined, stitches its halves: a later request of the whole size then finds them (Figure 9). It
+// returns the front of size bytes.
+func (g *GMLake) cut(l *lake, id int32, size int64, joined bool) (int32, error) {
+	front, rest, err := g.split(id, size)
+	if err != nil || !joined {
+		return front, err
+	}
+	_, err = g.stitch(l, []int32{front, rest})
+	return front, err
 }
 
 // create is Alloc: a new primitive block, the only way to take memory from the device.

@@ -13,7 +13,7 @@ import (
 
 // tighter are settings under which allocators do more on a small device than by default.
 const tighter = "torch:max_split_size_mb=32,torch:garbage_collection_threshold=0.6,torch:roundup_power2_divisions=8," +
-	"gmlake:frag_limit=16MiB,gmlake:stitch_limit=64MiB,stitch:piece_min=2MiB,piece_max=4MiB,pieces=64,parts=4," +
+	"gmlake:frag_limit=16MiB,gmlake:request_limit=16MiB,gmlake:stitch_limit=64MiB,stitch:piece_min=2MiB,piece_max=4MiB,pieces=64,parts=4," +
 	"gmlake-code:fragLimit=8MiB,gmlake-code:fragLimit=8MiB,reuseLimit=2,autoGC=0,defragLevel=1"
 
 // candidates returns every allocator that has memory, by default and with tighter settings.
