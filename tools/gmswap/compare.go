@@ -19,7 +19,7 @@ import (
 type compareCmd struct {
 	Graph  string   `arg:"" optional:"" name:"graph" help:"The graph. Standard input by default, or for '-'."`
 	Policy []string `placeholder:"NAME" help:"Which policies to compare: all by default, see above."`
-	Memory string   `short:"m" placeholder:"LOW..HIGH" help:"Amounts of memory of the device: ten from LOW to HIGH, or a list such as 40GiB,60GiB. By default ten from what a single operator needs to what the step takes with nothing moved."`
+	Memory string   `short:"m" placeholder:"LOW..HIGH" help:"Amounts of memory of the device: ten from LOW to HIGH, or a list such as 40GiB,60GiB. By default ten from what a single operator needs to what the step takes with nothing moved, or that of --testbed."`
 	hostFlags
 	JSON bool `name:"json" help:"Print JSON."`
 
@@ -30,7 +30,7 @@ type compareCmd struct {
 func (cmd *compareCmd) Help() string {
 	return "Example: gmswap compare g.parquet --policy auto,memo,vdnn-all -m 20GiB..60GiB --png compare.png\n\n" +
 		"The first table is the time of a step, the second its peak, by policy and amount of memory; - is where a policy has no schedule. " +
-		"No schedule at all is faster than the lower bound.\n\n" + policyHelp()
+		"No schedule at all is faster than the lower bound.\n\n" + policyHelp() + "\n\n" + testbedHelp()
 }
 
 // Run implements the command.
@@ -39,9 +39,9 @@ func (cmd *compareCmd) Run(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	span, err := parseSpan(cmd.Memory)
+	span, err := cmd.span()
 	if err != nil {
-		return cli.Usage("-m: %v", err)
+		return err
 	}
 	if err := cmd.distinct(); err != nil {
 		return err
@@ -101,6 +101,22 @@ func (cmd *compareCmd) policies() ([]policy.Policy, error) {
 // distinct refuses pictures instead of what is read, or of each other, or where no file can be made.
 func (cmd *compareCmd) distinct() error {
 	return cmd.Pictures.Check(cmd.Graph, cmd.Link)
+}
+
+// span returns the amounts of memory that flags ask for.
+func (cmd *compareCmd) span() (span, error) {
+	s, err := parseSpan(cmd.Memory)
+	if err != nil {
+		return s, cli.Usage("-m: %v", err)
+	}
+	var device units.Bytes
+	if err := cmd.fill(&device); err != nil {
+		return s, err
+	}
+	if cmd.Memory == "" && device > 0 {
+		s.list = []int64{int64(device)}
+	}
+	return s, nil
 }
 
 // span is amounts of memory: a list, or from the least to the most, each 0 where the graph decides.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strconv"
@@ -12,6 +13,7 @@ import (
 	"gm/internal/swap/policy"
 	"gm/internal/swap/scheduling"
 	"gm/internal/swap/store"
+	"gm/internal/swap/testbed"
 	"gm/internal/units"
 )
 
@@ -20,16 +22,55 @@ const unlimited = units.Bytes(1 << 60)
 
 // hostFlags are the flags about the host that commands on graphs share.
 type hostFlags struct {
-	Host units.Bytes `placeholder:"SIZE" help:"Use at most this much host memory. No limit by default."`
-	Link string      `placeholder:"FILE" help:"How fast copies are, as gmswap bandwidth measured it. Those of an H200 by default."`
+	Host      units.Bytes `placeholder:"SIZE" help:"Use at most this much host memory. No limit by default."`
+	Link      string      `xor:"link" placeholder:"FILE" help:"How fast copies are, as gmswap bandwidth measured it. Those of an H200 by default."`
+	Bandwidth units.Bytes `xor:"link" placeholder:"SIZE" help:"Bytes a second of copies each way, such as 12GB, instead of --link."`
+	Testbed   string      `placeholder:"NAME" help:"Take device memory, host memory and copies, where no other flag gives them, from the machine of a paper: a800, titan-x or v100."`
+}
+
+// fill takes what flags leave open of the memory from the testbed.
+func (f *hostFlags) fill(device *units.Bytes) error {
+	if f.Testbed == "" {
+		return nil
+	}
+	t, err := testbed.Lookup(f.Testbed)
+	if err != nil {
+		return cli.Usage("--testbed: %v", err)
+	}
+	*device, f.Host = cmp.Or(*device, units.Bytes(t.Device)), cmp.Or(f.Host, units.Bytes(t.Host))
+	return nil
+}
+
+// copies returns how fast copies are by the flags, or nil where none says so.
+func (f *hostFlags) copies() (*link.Link, error) {
+	switch {
+	case f.Link != "":
+		return link.Read(f.Link)
+	case f.Bandwidth > 0:
+		l, err := link.Even(f.Bandwidth.String()+"/s", int64(f.Bandwidth))
+		if err != nil {
+			return nil, cli.Usage("--bandwidth: %v", err)
+		}
+		return l, nil
+	case f.Testbed != "":
+		t, err := testbed.Lookup(f.Testbed)
+		if err != nil {
+			return nil, cli.Usage("--testbed: %v", err)
+		}
+		return t.Link()
+	}
+	return nil, nil
 }
 
 // load reads a graph, and returns with it what its schedules have to keep to. All GPUs of a job copy at the same time, as far as the link
 // has figures of them.
 func (f *hostFlags) load(graph string, device units.Bytes) (*store.Graph, scheduling.Limits, error) {
-	figures, err := readLink(f.Link)
+	figures, err := f.copies()
 	if err != nil {
 		return nil, scheduling.Limits{}, err
+	}
+	if figures == nil {
+		figures = link.Default()
 	}
 	g, err := readGraph(graph)
 	if err != nil {
@@ -69,6 +110,16 @@ func lookupPolicy(name string) (policy.Policy, error) {
 		return p, cli.Usage("--policy: %v", err)
 	}
 	return p, nil
+}
+
+// testbedHelp lists the testbeds.
+func testbedHelp() string {
+	var text strings.Builder
+	text.WriteString("Testbeds:")
+	for _, t := range testbed.All() {
+		fmt.Fprintf(&text, "\n\n%s: %s.", t.Name, t.About)
+	}
+	return text.String()
 }
 
 // policyHelp lists the policies.

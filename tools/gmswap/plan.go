@@ -20,7 +20,7 @@ import (
 type planCmd struct {
 	Graph  string      `arg:"" optional:"" name:"graph" help:"The graph. Standard input by default, or for '-'."`
 	Output string      `short:"o" placeholder:"FILE" help:"Where the schedule goes. Standard output by default."`
-	Memory units.Bytes `short:"m" required:"" placeholder:"SIZE" help:"Use at most this much device memory."`
+	Memory units.Bytes `short:"m" placeholder:"SIZE" help:"Use at most this much device memory. Needed, unless --testbed says it."`
 	Policy string      `default:"auto" placeholder:"NAME" help:"Which policy makes the schedule (${default}), see above."`
 	hostFlags
 	Options string `placeholder:"FILE" help:"Also choose among the options that operators have, and write the graph in which they run so: the schedule is for that one."`
@@ -29,8 +29,9 @@ type planCmd struct {
 // Help implements kong.HelpProvider.
 func (cmd *planCmd) Help() string {
 	return "Example: gmswap plan g.parquet -m 40GiB -o s.parquet\n" +
+		"         gmswap plan g.parquet --testbed titan-x -o s.parquet\n" +
 		"         gmswap plan g.parquet -m 12GiB --options chosen.parquet -o s.parquet\n\n" +
-		"A summary of the schedule goes to standard error. If the policy has none within the limits, the exit status is 1.\n\n" + policyHelp()
+		"A summary of the schedule goes to standard error. If the policy has none within the limits, the exit status is 1.\n\n" + policyHelp() + "\n\n" + testbedHelp()
 }
 
 // Run implements the command.
@@ -38,6 +39,12 @@ func (cmd *planCmd) Run(c *cli.Context) error {
 	p, err := lookupPolicy(cmd.Policy)
 	if err != nil {
 		return err
+	}
+	if err := cmd.fill(&cmd.Memory); err != nil {
+		return err
+	}
+	if cmd.Memory == 0 {
+		return cli.Usage("-m: say how much device memory there is, or name a testbed")
 	}
 	if cmd.Output == "" || cmd.Output == "-" {
 		if err := c.CheckBinary(); err != nil {

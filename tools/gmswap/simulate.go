@@ -26,7 +26,8 @@ type simulateCmd struct {
 // Help implements kong.HelpProvider.
 func (cmd *simulateCmd) Help() string {
 	return "Example: gmswap simulate g.parquet s.parquet --trace step.json\n\n" +
-		"Copies take what --link says; without, what the schedule was made for. As many GPUs copy at the same time as it was made for."
+		"Copies take what --link, --bandwidth or --testbed say; without, what the schedule was made for. As many GPUs copy at the same time as it was " +
+		"made for. A testbed also has a schedule made that keeps to its memory.\n\n" + testbedHelp()
 }
 
 // Run implements the command.
@@ -57,7 +58,7 @@ func (cmd *simulateCmd) check() error {
 	if cmd.Schedule != "" && (cmd.Memory > 0 || cmd.Policy != "" || cmd.Host > 0) {
 		return cli.Usage("a schedule is given: -m, --host and --policy are for making one")
 	}
-	if cmd.Schedule == "" && cmd.Host > 0 && cmd.Memory == 0 && cmd.Policy == "" {
+	if cmd.Schedule == "" && cmd.Host > 0 && cmd.Memory == 0 && cmd.Policy == "" && cmd.Testbed == "" {
 		return cli.Usage("--host only limits a schedule that is made: give -m or --policy too")
 	}
 	return cli.CheckFiles([]string{cmd.Graph, cmd.Schedule, cmd.Link}, []string{cmd.Trace})
@@ -77,6 +78,9 @@ type simulation struct {
 func (cmd *simulateCmd) load(c *cli.Context) (*simulation, error) {
 	if cmd.Schedule != "" {
 		return cmd.read()
+	}
+	if err := cmd.fill(&cmd.Memory); err != nil {
+		return nil, err
 	}
 	if cmd.Policy == "" && cmd.Memory == 0 {
 		cmd.Policy = "none"
@@ -104,16 +108,24 @@ func (cmd *simulateCmd) read() (*simulation, error) {
 	if err != nil {
 		return nil, err
 	}
-	figures, err := readLink(cmd.Link)
-	if cmd.Link == "" && s.Meta.Link != "" {
-		if figures, err = link.Parse([]byte(s.Meta.Link)); err != nil {
-			err = fmt.Errorf("schedule %s: the link that it was made for: %w; --link names another", s.File, err)
-		}
-	}
+	figures, err := cmd.copies()
 	if err != nil {
 		return nil, err
 	}
+	if figures == nil {
+		if figures, err = madeFor(s); err != nil {
+			return nil, fmt.Errorf("schedule %s: the link that it was made for: %w; --link names another", s.File, err)
+		}
+	}
 	return &simulation{graph: g, schedule: s, copies: figures.Under(link.Load{GPUs: int(s.Meta.GPUs)})}, nil
+}
+
+// madeFor returns the link that a schedule was made for, or that of an H200 where it does not say.
+func madeFor(s *store.Schedule) (*link.Link, error) {
+	if s.Meta.Link == "" {
+		return link.Default(), nil
+	}
+	return link.Parse([]byte(s.Meta.Link))
 }
 
 func (s *simulation) run() (err error) {

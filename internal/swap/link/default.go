@@ -6,6 +6,14 @@ import (
 	"gm/internal/cuda/cards"
 )
 
+// Even returns a link on which copies of any size run at a rate in bytes a second, each way, whatever else is copied. The error says why the
+// rate is impossible.
+func Even(name string, rate int64) (*Link, error) {
+	alone := []Rate{{Bytes: 1 << 20, Out: rate, In: rate, BothOut: rate, BothIn: rate}}
+	l := &Link{Schema: Schema, Device: name, GPUs: []GPU{{NUMANode: -1, MemorySlowdown: 1, Alone: alone}}}
+	return l, l.check()
+}
+
 // Default returns figures for where nothing was measured: those of an H200 by itself.
 func Default() *Link {
 	measured := cards.H200().Copies
