@@ -6,7 +6,7 @@
 //	joint.go     joint: for each tensor keep, copy or recompute. candidate.go, choose.go and improve.go choose; levels.go counts memory
 //	realize.go   trips and actions for what was chosen
 //	bound.go     a lower bound of the time of a step
-//	remat.go    recomputation alone, by package remat
+//	remat.go     recomputation alone, by package remat
 //	floor.go     DeepSpeed's, memo.go MEMO's, dymem.go Dymem's, belady.go Belady's
 //	state.go     what all of them work on
 package policy
@@ -51,6 +51,7 @@ func Policies() []Policy {
 		{"superneurons", "copy what convolutions make, least recently used first; recompute cheap layers (SuperNeurons)", paper(papers.SuperNeurons)},
 		{"vdnn-all", "copy the input of each layer, with a barrier behind each (vDNN)", paper(papers.VDNNAll)},
 		{"vdnn-conv", "copy the input of each convolution, with a barrier behind each (vDNN)", paper(papers.VDNNConv)},
+		{"vdnn-dyn", "the first of none, vdnn-conv and vdnn-all that fits (vDNN's dynamic policy)", planVDNNDynamic},
 		{"dtr", "recompute, and copy nothing: the cheapest for their bytes and age go first, on PyTorch's allocator (DTR)", paper(papers.DTR)},
 		{"coop", "recompute, and copy nothing: the cheapest that lie next to each other go first (Coop)", paper(papers.Coop)},
 		{"belady", "where memory is short: what is needed furthest in the future goes first", planBelady},
@@ -168,6 +169,21 @@ func (p *problem) accept(actions []swap.Action) error {
 }
 
 func planNone(*problem) ([]swap.Action, error) { return nil, nil }
+
+// planVDNNDynamic is vDNN's dynamic policy (Rhu et al., MICRO 2016, section 3.3): it tries steps that move nothing, then the inputs of
+// convolutions, then those of all layers, and takes the first that fits. vDNN also tries each with the fastest algorithms of convolutions, and with
+// slower ones; here these are the graph's.
+func planVDNNDynamic(p *problem) (actions []swap.Action, err error) {
+	for _, plan := range []planner{planNone, paper(papers.VDNNConv), paper(papers.VDNNAll)} {
+		if actions, err = plan(p); err == nil {
+			err = p.accept(actions)
+		}
+		if _, short := errors.AsType[*draft.ShortError](err); !short {
+			break
+		}
+	}
+	return actions, err
+}
 
 // paper is a policy of a paper as a planner.
 func paper(plan func(*draft.Problem) ([]swap.Action, error)) planner {

@@ -39,6 +39,16 @@ func TestPolicies(t *testing.T) {
 		{"vdnn-conv", "clrlc", 100, most, ""},
 		{"vdnn-conv", "ccrpc", 100, most, "o0@1 f0@2 p0@5 a0@6"},
 
+		// The search for what to bring back next ends at a convolution, also at one that has all it needs: o1 is back from operator 6 on, and the
+		// layers up to its convolution at 9 do not look behind that for o0.
+		{"vdnn-conv", "cccrpc", 100, most, "o0@1 o1@2 f0@2 f1@3 p1@6 a1@7 p0@9 a0@10"},
+		// Nothing while memory suffices, then inputs of convolutions, then of all layers.
+		{"vdnn-dyn", "cccrpc", 100, 500, ""},
+		{"vdnn-dyn", "cccrpc", 100, 400, "o0@1 o1@2 f0@2 f1@3 p1@6 a1@7 p0@9 a0@10"},
+		{"vdnn-dyn", "cccrpc", 100, 300, "o0@1 o1@2 f0@2 f1@3 o3@4 f3@5 p3@6 p1@7 a3@7 a1@8 p0@9 a0@10"},
+		{"vdnn-dyn", "clrlc", 100, 400, ""},
+		{"vdnn-dyn", "clrlc", 100, 300, "o0@1 f0@2 o2@3 f2@4 p2@5 p0@6 a2@6 a0@7"},
+
 		// Copies begin with the layers that read; nothing waits until memory is short or the pass ends.
 		{"dymem", "ccccc", 100, most, "o0@1 o1@2 f0@2 o2@3 f1@3 f2@4 p2@5 p1@6 p0@7"},
 		{"dymem", "ccccc", 250, most, "o0@1 o1@2 o2@3 f0@4 f1@5 f2@5 p2@5 p1@6 p0@7"},
