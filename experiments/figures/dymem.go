@@ -18,14 +18,18 @@ const (
 	dymemHost   = int64(32 << 30)
 )
 
-// dymemPolicies are those that the paper compares. It does not say which of vDNN's it means by "dynamic".
-var dymemPolicies = []string{"vdnn-all", "vdnn-conv", "superneurons", "dymem"}
+// recomputing is SuperNeurons with its recomputation, which the paper leaves out (section 4.1).
+const recomputing = "superneurons, recomputing"
+
+// dymemPolicies are those that the paper compares, of vDNN and of SuperNeurons each variant. The paper has vDNN's dynamic policy.
+var dymemPolicies = []string{"vdnn-all", "vdnn-conv", "vdnn-dyn", "superneurons", recomputing, "dymem"}
 
 // Their places in that.
 const (
-	vdnnAll  = 0
-	vdnnConv = 1
-	dymem    = 3
+	vdnnAll      = 0
+	vdnnDyn      = 2
+	superNeurons = 3
+	dymem        = 5
 )
 
 // dymemRun is a step of a network under a policy.
@@ -37,13 +41,16 @@ type dymemRun struct {
 
 // dymemStep runs a network under a policy in so much memory. It returns nil if the policy finds no schedule.
 func dymemStep(m *graphs.Model, name string, device int64) (*dymemRun, error) {
+	graph := m.Graph
+	switch name {
+	case "superneurons":
+		graph = withoutRecomputation(graph)
+	case recomputing:
+		name = "superneurons"
+	}
 	p, err := policy.Lookup(name)
 	if err != nil {
 		return nil, err
-	}
-	graph := m.Graph
-	if name == "superneurons" {
-		graph = withoutRecomputation(graph)
 	}
 	s, err := p.Plan(graph, swap.Limits{Device: device, Host: dymemHost, Link: dymemLink})
 	if _, short := errors.AsType[*policy.ShortError](err); short {
@@ -68,7 +75,7 @@ func dymemIn12GB(m *graphs.Model, name string) (*dymemRun, error) {
 	return run, err
 }
 
-// withoutRecomputation returns a graph in which nothing can be computed again. The paper leaves that part of SuperNeurons out (section 4.1).
+// withoutRecomputation returns a graph in which nothing can be computed again.
 func withoutRecomputation(g *swap.Graph) *swap.Graph {
 	plain := *g
 	plain.Tensors = slices.Clone(g.Tensors)
@@ -80,8 +87,11 @@ func withoutRecomputation(g *swap.Graph) *swap.Graph {
 
 // dymemLeast runs a network under a policy in the least memory in which it finds a schedule, to a MiB.
 func dymemLeast(m *graphs.Model, name string) (*dymemRun, error) {
-	best, err := dymemStep(m, name, dymemDevice)
-	if best == nil {
+	best, err := dymemStep(m, name, 1<<40)
+	if err == nil && best == nil {
+		err = fmt.Errorf("policy %s finds no schedule in any memory", name)
+	}
+	if err != nil {
 		return nil, err
 	}
 	for least := int64(0); best.result.Peak-least > 1<<20; {

@@ -109,7 +109,8 @@ func workspacesOf(e *experiment, algorithms *graphs.Algorithms, arithmetic strin
 	}
 	fmt.Println()
 	if arithmetic == paperArithmetic {
-		e.addShare("the others without workspaces, in the mean", means[bareWay].mean(), 0.40)
+		bare := means[bareWay].mean() // the paper's loss is as large as that or larger
+		e.add("workspaces: throughput of convolutions, the others without workspaces, in the mean", part(bare), "40 %", bare <= 0.40)
 		e.addShare("the others under vDNN, in the mean", means[vdnnWay].mean(), 0.97)
 		e.addShare("the others under Dymem, in the mean", means[dymemWay].mean(), 0.95)
 	}
@@ -128,9 +129,9 @@ func (e *experiment) addStressed(row *workspaceRow, algorithms *graphs.Algorithm
 	return nil
 }
 
-// addShare adds a part of the throughput of the fastest algorithms beside the paper's. It is met within a tenth of that throughput.
+// addShare adds a part of the throughput of the fastest algorithms beside the paper's, which it has to reach.
 func (e *experiment) addShare(name string, share, published float64) {
-	e.add("workspaces: throughput of convolutions, "+name, part(share), part(published), math.Abs(share-published) < 0.1)
+	e.add("workspaces: throughput of convolutions, "+name, part(share), part(published), share >= published)
 }
 
 func part(share float64) string {
