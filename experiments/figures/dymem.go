@@ -111,7 +111,7 @@ func dymemLeast(m *graphs.Model, name string) (*dymemRun, error) {
 
 // measureDymem simulates figures 12 to 15 of the paper.
 func measureDymem(e *experiment) error {
-	for _, figure := range []func(*experiment) error{dymemMemory, dymemThroughput, dymemOverlap} {
+	for _, figure := range []func(*experiment) error{dymemMemory, dymemThroughput, dymemOverlap, dymemBeta} {
 		if err := figure(e); err != nil {
 			return err
 		}

@@ -73,8 +73,8 @@ type Pool struct {
 // Place lays out a step of g. Sizes and offsets are multiples of align, in bytes. Each group is served best fit, in the order of the step.
 //
 // The main space is as large as section 3.3.3 finds in a first step, in a space that is large enough for all: that, less the least gap that
-// was ever left between the groups at its ends, and beta bytes. There more is added where another step fails. Here each step is like the
-// first and fits, whatever beta is.
+// was ever left between the groups at its ends, and beta bytes. There more is added where another step fails: see [Trials]. Steps of
+// one schedule are alike and fit, whatever beta is.
 func Place(ctx context.Context, g *swap.Graph, step *lifetimes.Step, align, beta int64) (*Pool, error) {
 	if err := step.Problem(align).Validate(); err != nil {
 		return nil, err
