@@ -15,6 +15,8 @@ import (
 // low, and places there the buffer of highest rank whose life lies within the segment. If there is none, it lifts
 // the segment to its lower neighbour. Ranked by length of life, it is the heuristic of Sekiyama, Imai, Negishi
 // and Kawachiya, "Profile-guided memory optimization for deep neural networks" (arXiv 1804.10001).
+// Which of several equally low segments comes first is the paper's rule and changes no layout: each is filled, or lifted above all of them,
+// without touching the others. Which of two equal buffers comes first does change it: the ranks say.
 // It reuses its memory between runs.
 type Skyline struct {
 	left     index // the buffers not yet placed
