@@ -29,6 +29,26 @@ type Solver struct {
 	Parts dsa.Solver // for the repeated parts
 	Whole dsa.Solver // for the second level
 	Slack float64    // as a fraction of the greatest load
+
+	// Published lays out as the paper does (section 4.2): one box for all that is born and dies within an occurrence, from the first birth to
+	// the last death, whatever it adds to the load; and no parts within parts.
+	Published bool
+}
+
+// name returns the solver's name in layouts.
+func (b Solver) name() string {
+	if b.Published {
+		return "memo"
+	}
+	return "bilevel"
+}
+
+// depth returns on how many levels repeated parts are looked for.
+func (b Solver) depth() int {
+	if b.Published {
+		return 1
+	}
+	return levels
 }
 
 // levels is how deep repeated parts are looked for within repeated parts.
@@ -52,8 +72,8 @@ func (b Solver) SolveRepeats(ctx context.Context, p *dsa.Problem, o dsa.Options)
 		return dsa.Layout{}, fmt.Errorf("%w: the problem is not plain", ErrNoRepeats)
 	}
 	e := newEvents(p)
-	layout, err := b.solve(ctx, p, e, bounded(o, e.bound), levels)
-	layout.Bound, layout.Method = e.bound, "bilevel"
+	layout, err := b.solve(ctx, p, e, bounded(o, e.bound), b.depth())
+	layout.Bound, layout.Method = e.bound, b.name()
 	return layout, err
 }
 
@@ -84,12 +104,12 @@ func (b Solver) solve(ctx context.Context, p *dsa.Problem, e *events, o dsa.Opti
 
 // fold solves the first level and returns the second.
 func (b Solver) fold(ctx context.Context, p *dsa.Problem, e *events, o dsa.Options, depth int) (*fold, *dsa.Problem, error) {
-	f := foldParts(p, e)
+	f := foldParts(p, e, b.Published)
 	if err := b.solveClasses(ctx, f, o, depth); err != nil {
 		return nil, nil, err
 	}
 	second := f.second()
-	if f.takeApart(second, e.bound+int64(b.Slack*float64(e.bound))) {
+	if !b.Published && f.takeApart(second, e.bound+int64(b.Slack*float64(e.bound))) {
 		second = f.second()
 	}
 	if len(f.boxes) == 0 {

@@ -86,7 +86,7 @@ func TestOneAddressForAll(t *testing.T) {
 		if err != nil || dsa.Check(p, l) != nil {
 			t.Fatalf("seed %d: %v, %v", seed, err, dsa.Check(p, l))
 		}
-		for class, boxes := range bilevel.Boxes(p) {
+		for class, boxes := range bilevel.Boxes(p, false) {
 			for _, buffers := range boxes {
 				for k := range buffers {
 					if l.Offsets[buffers[k]]-l.Offsets[buffers[0]] != l.Offsets[boxes[0][k]]-l.Offsets[boxes[0][0]] {

@@ -8,7 +8,7 @@ import (
 )
 
 // fold is a problem with its repeated parts put into boxes. A box holds buffers of one occurrence of a part whose lives follow one another
-// without a break: buffers that are separated in time have separate boxes.
+// without a break: buffers that are separated in time have separate boxes, unless boxes are whole.
 type fold struct {
 	p       *dsa.Problem
 	align   int64
@@ -17,6 +17,7 @@ type fold struct {
 	at      [2]int32           // the part that is being boxed, and its occurrence
 	known   map[uint64][]int32 // classes by the hash of their lives
 	order   []int64            // of each buffer among the births of its box
+	whole   bool               // an occurrence is one box
 }
 
 // class stands for all boxes with the same content.
@@ -39,8 +40,8 @@ const leastPart = 8
 
 // foldParts finds repeated parts and puts the buffers that live within them into boxes. A box that occurs once, or holds a single buffer,
 // is dropped.
-func foldParts(p *dsa.Problem, e *events) *fold {
-	f := &fold{p: p, align: p.Align, known: map[uint64][]int32{}, order: make([]int64, p.Len())}
+func foldParts(p *dsa.Problem, e *events, whole bool) *fold {
+	f := &fold{p: p, align: p.Align, known: map[uint64][]int32{}, order: make([]int64, p.Len()), whole: whole}
 	for i, part := range repeats.Find(e.symbols(p), e.mate, leastPart) {
 		for k, at := range part.At {
 			f.at = [2]int32{int32(i), int32(k)}
@@ -68,13 +69,19 @@ func (f *fold) occurrence(e *events, lo, hi int32) {
 			continue
 		}
 		lives = append(lives, ^f.order[i])
-		if live--; live > 0 {
+		if live--; live > 0 || f.whole {
 			continue
 		}
-		if len(buffers) > 1 {
-			f.boxes = append(f.boxes, box{f.classOf(lives), f.at, slices.Clone(buffers)})
-		}
+		f.box(lives, buffers)
 		lives, buffers = lives[:0], buffers[:0]
+	}
+	f.box(lives, buffers)
+}
+
+// box makes a box of buffers with these lives, if there are several.
+func (f *fold) box(lives []int64, buffers []int32) {
+	if len(buffers) > 1 {
+		f.boxes = append(f.boxes, box{f.classOf(lives), f.at, slices.Clone(buffers)})
 	}
 }
 

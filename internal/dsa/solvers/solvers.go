@@ -62,10 +62,12 @@ func All() []Entry {
 		Anneals: true,
 	}
 	exact := portfolio.Solver{Members: members[:1], Work: autoWork, Nodes: autoNodes, Lives: mostLives}
+	memo := bilevel.Solver{Parts: exact, Whole: exact, Published: true}
 	return slices.Concat([]Entry{
 		{"auto", "all skylines and best-fit, repeated parts once, then an exact search or annealing beside skylines of random keys, until one is proven optimal", auto},
 		{"exact", "depth-first search that finds a layout of the least peak and proves that it is, given the time", exact},
-		{"bilevel", "what is repeated, layers or iterations, laid out once (MEMO)", repeats},
+		{"bilevel", "what is repeated, layers or iterations, laid out once; a box that would raise the load is taken apart", repeats},
+		{"memo", "MEMO's two levels as published: one box for each pass of a layer, whatever it costs, and exact search on both; for comparison", memo},
 		{"general", "several orders into the lowest gap, pairs and annealing: what auto does where offsets are given, buffers tied or iterations repeated", general.Solver{}},
 		{"anneal", "simulated annealing of the order in which buffers are placed (DSA-SA)", anneal.Solver{}},
 		{"pairs", "branch and bound on which of two buffers lies below the other; for small problems", pairs.Solver{}},
