@@ -26,10 +26,10 @@ func gpt7b(tokens int64, rate float64) Model {
 var tableFive = []struct{ tokens, eighths int64 }{{192 * kibi, 9}, {256 * kibi, 9}, {320 * kibi, 7}, {384 * kibi, 5}}
 
 // TestTableFive reproduces all 36 cells of MEMO's table 5: those that run out of host memory by one size of it, of which some 8 GB are not
-// known, and the alphas of the highest MFU, 0.75 at 192K and 1 at 256K, by one ratio of bandwidth and arithmetic.
+// known; 30 buffers of 4 GiB for each of 8 GPUs, the most in powers of two that 2 TB hold, is one of them; and the alphas of the highest MFU, 0.75 at 192K and 1 at 256K, by one ratio of bandwidth and arithmetic.
 func TestTableFive(t *testing.T) {
 	const rate = 160e12
-	for _, host := range []float64{1.0309e12, 1.0387e12} {
+	for _, host := range []float64{1.0309e12, 1.0387e12, 8 * 30 * 4 << 30} {
 		for _, row := range tableFive {
 			m := gpt7b(row.tokens, rate)
 			for eighths := range int64(9) {
