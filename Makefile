@@ -175,7 +175,7 @@ figures-lowest: ## the lowest layouts of minimalloc's instances, GM_SECONDS=60 e
 figures-large: ## time to the bound on large instances of models and compilers
 figures-small: ## the exact solvers against brute force, glpsol and cbc
 figures-threads: ## two workers against one, and whether their layouts are equal
-figures-memo: ## MEMO's tables 3 to 5 and figure 11, simulated
+figures-memo: all ## MEMO's tables 3 to 5 and figure 11, simulated
 figures-dymem: ## Dymem's figures 12 to 15, simulated
 figures-workspaces: ## Dymem's figure 12(b): workspaces of convolutions by cuDNN's algorithms on an H200, simulated
 figures-swap: ## gmswap on H200s, from the runs in experiments/swap/results

@@ -59,7 +59,10 @@ func memoModels(e *experiment) error {
 	e.add("memo: cells of table 3 that lack the same memory", fmt.Sprintf("%d of %d", score.outs, score.cells), "all", score.outs == score.cells)
 	e.add("memo: MFU against the paper's table 3", fmt.Sprintf("%+.1f %% in the mean, %+.1f %% at the worst", 100*score.total/float64(score.both), 100*score.farthest),
 		fmt.Sprintf("within %.0f %%", 100*memoWithin), math.Abs(score.farthest) <= memoWithin)
-	return memoLongest(e)
+	if err := memoLongest(e); err != nil {
+		return err
+	}
+	return memoUnplanned(e)
 }
 
 // memoLongest finds the longest sequence of the 7B on 8 to 64 GPUs, in steps of 128K, and its MFU (figure 11, a and b). The paper has 1, 2, 4
