@@ -121,7 +121,11 @@ func useShow(t *testing.T, rng *rand.Rand, file string, o *overview.Overview) er
 		return err
 	}
 	if look.At == nil {
-		frames, err := reading(file, func(r *trace.Reader) (*overview.Frames, error) { return overview.ReadFrames(r, o) })
+		views := map[int32]overview.View{}
+		for _, d := range o.Devices {
+			views[d.Ordinal] = o.Whole(rng.IntN(2) == 0)
+		}
+		frames, err := reading(file, func(r *trace.Reader) (*overview.Frames, error) { return overview.ReadFrames(r, o, views) })
 		if err != nil {
 			return err
 		}

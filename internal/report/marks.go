@@ -33,9 +33,12 @@ func (l *level) Plot(c draw.Canvas, p *plot.Plot) {
 // marks are lines at moments, with their names above the chart as far as there is room. Failures come first.
 type marks struct {
 	all  []Mark
-	unit float64 // of the time axis, a second
-	y    axis
+	unit float64 // by which a place is multiplied on the axis
+	x, y axis
 }
+
+// lineOfMarks is the height of a line of names.
+const lineOfMarks = vg.Length(10)
 
 // Plot implements plot.Plotter.
 func (m *marks) Plot(c draw.Canvas, p *plot.Plot) {
@@ -43,7 +46,7 @@ func (m *marks) Plot(c draw.Canvas, p *plot.Plot) {
 	style := keyStyle(p)
 	style.Font.Size = vg.Points(8)
 	style.XAlign, style.YAlign = text.XCenter, text.YBottom
-	var taken [][2]vg.Length
+	var taken [2][][2]vg.Length // in both lines of names
 	for _, alarm := range []bool{true, false} {
 		line := draw.LineStyle{Color: markColor, Width: vg.Points(0.4), Dashes: []vg.Length{vg.Points(1), vg.Points(2)}}
 		if alarm {
@@ -54,11 +57,16 @@ func (m *marks) Plot(c draw.Canvas, p *plot.Plot) {
 			if mark.Alarm != alarm {
 				continue
 			}
-			at, half := x(mark.Seconds*m.unit), style.Width(mark.Name)*slack/2
+			at, half := x(mark.At*m.unit), style.Width(mark.Name)*slack/2
 			c.StrokeLine2(line, at, y(m.y.low), at, y(m.y.high))
-			if free(taken, at-half, at+half) {
-				c.FillText(style, vg.Point{X: at, Y: y(m.y.high) + vg.Points(1)}, mark.Name)
-				taken = append(taken, [2]vg.Length{at - half, at + half})
+			names, up := &taken[0], vg.Points(1)
+			if mark.Above {
+				names, up = &taken[1], vg.Points(1)+lineOfMarks
+			}
+			at = max(min(at, x(m.x.high)-half), x(m.x.low)+half)
+			if free(*names, at-half, at+half) {
+				c.FillText(style, vg.Point{X: at, Y: y(m.y.high) + up}, mark.Name)
+				*names = append(*names, [2]vg.Length{at - half, at + half})
 			}
 		}
 	}

@@ -12,16 +12,18 @@ import (
 
 // Timeline is a chart of bytes over time, stacked by area, and below it a map of their addresses.
 type Timeline struct {
-	Title   string
-	Seconds float64     // that the columns span
-	Areas   []Area      // from the bottom up
-	Held    []int64     // bytes by column, drawn as a line; nil for none
-	Limit   int64       // bytes that there are, drawn as a line if it is near; 0 for none
-	Marks   []Mark      // moments that are drawn as lines
-	Map     *AddressMap // nil for none
+	Title string
+	Start float64     // of the first column, in seconds or rows
+	End   float64     // of the last column, beyond Start
+	Rows  bool        // the axis counts rows of a trace rather than seconds
+	Areas []Area      // from the bottom up
+	Held  []int64     // bytes by column, drawn as a line; nil for none
+	Limit int64       // bytes that there are, drawn as a line if it is near; 0 for none
+	Marks []Mark      // moments that are drawn as lines
+	Map   *AddressMap // nil for none
 }
 
-// Area is bytes by column. Columns are equal intervals of time.
+// Area is bytes by column. Columns are equal intervals of the axis.
 type Area struct {
 	Name  string
 	Bytes []int64
@@ -31,9 +33,10 @@ type Area struct {
 
 // Mark is a moment with a name.
 type Mark struct {
-	Seconds float64 // since the first column
-	Name    string
-	Alarm   bool // it is a failure, and red
+	At    float64 // on the axis of the timeline
+	Name  string
+	Alarm bool // it is a failure, and red
+	Above bool // the name stands above those of other marks
 }
 
 // AddressMap shows who holds which addresses over time.
@@ -70,7 +73,7 @@ func WriteTimelinesSVG(w io.Writer, all []Timeline) error {
 // fitTimelines leaves out timelines for which there is no room, and returns a placeholder if there are none.
 func fitTimelines(all []Timeline) []Timeline {
 	if len(all) == 0 {
-		return []Timeline{{Title: "nothing to draw", Seconds: 1}}
+		return []Timeline{{Title: "nothing to draw", End: 1}}
 	}
 	return all[:min(len(all), MaxCharts/2)]
 }
@@ -102,8 +105,11 @@ func drawTimelines(c draw.Canvas, all []Timeline) {
 
 // draw draws the charts below each other, and the legend beside them.
 func (t *Timeline) draw(c draw.Canvas) {
-	unit, name := timeUnit(t.Seconds)
-	x := axis{low: 0, high: t.Seconds / unit}
+	unit, name := 1.0, "row"
+	if !t.Rows {
+		unit, name = timeUnit(t.End)
+	}
+	x := axis{low: t.Start / unit, high: t.End / unit}
 	plots := [][]*plot.Plot{{t.areas(x, name)}}
 	keys := [][]key{t.keys()}
 	if t.Map != nil {

@@ -33,10 +33,10 @@ func (t *Timeline) areas(x axis, unitOfTime string) *plot.Plot {
 		for column, bytes := range t.Held {
 			held[column] = float64(bytes)
 		}
-		p.Add(&steps{values: held, high: x.high, unit: unit, line: heldColor})
+		p.Add(&steps{values: held, x: x, unit: unit, line: heldColor})
 	}
 	for i := len(tops) - 1; i >= 0; i-- { // the lower ones over the higher ones
-		p.Add(&steps{values: tops[i], high: x.high, unit: unit, fill: t.color(i)})
+		p.Add(&steps{values: tops[i], x: x, unit: unit, fill: t.color(i)})
 	}
 	if limited {
 		p.Add(&level{at: float64(t.Limit) / unit, x: x})
@@ -48,8 +48,11 @@ func (t *Timeline) areas(x axis, unitOfTime string) *plot.Plot {
 // mark draws the marks of the timeline over a chart, and leaves room for their names.
 func (t *Timeline) mark(p *plot.Plot, x, y axis) {
 	if len(t.Marks) > 0 {
-		p.Add(&marks{t.Marks, x.high / t.Seconds, y})
+		p.Add(&marks{t.Marks, x.high / t.End, x, y})
 		p.Title.Padding = vg.Points(14)
+		if slices.ContainsFunc(t.Marks, func(m Mark) bool { return m.Above }) {
+			p.Title.Padding += lineOfMarks
+		}
 	}
 }
 
@@ -125,7 +128,7 @@ func (t *Timeline) color(area int) color.NRGBA {
 // steps is a line of steps, or the area below it.
 type steps struct {
 	values []float64
-	high   float64 // end of the last column
+	x      axis // from the first column to the end of the last
 	unit   float64
 	fill   color.Color // nil for none
 	line   color.Color // nil for none
@@ -137,8 +140,7 @@ func (s *steps) Plot(c draw.Canvas, p *plot.Plot) {
 	var points []vg.Point
 	for i, v := range s.values {
 		at := y(v / s.unit)
-		points = append(points, vg.Point{X: x(s.high * float64(i) / float64(len(s.values))), Y: at},
-			vg.Point{X: x(s.high * float64(i+1) / float64(len(s.values))), Y: at})
+		points = append(points, vg.Point{X: x(s.x.part(i, len(s.values))), Y: at}, vg.Point{X: x(s.x.part(i+1, len(s.values))), Y: at})
 	}
 	if len(points) == 0 {
 		return
@@ -160,21 +162,22 @@ func (t *Timeline) addresses(x axis, unitOfTime string) *plot.Plot {
 	y := axis{low: 0, high: float64(t.Map.Bytes) / unit}
 	p.Y.Max = y.high
 	p.Y.Tick.Marker = plot.ConstantTicks(y.ticks())
-	p.Add(&raster{t, x.high, y.high})
+	p.Add(&raster{t, x, y.high})
 	t.mark(p, x, y)
 	return p
 }
 
 // raster is the map as a bitmap.
 type raster struct {
-	of         *Timeline
-	xmax, ymax float64
+	of   *Timeline
+	x    axis
+	ymax float64
 }
 
 // Plot implements plot.Plotter. The bitmap has the aspect ratio of its place, since SVG readers preserve it.
 func (r *raster) Plot(c draw.Canvas, p *plot.Plot) {
 	x, y := p.Transforms(&c)
-	place := vg.Rectangle{Min: vg.Point{X: x(0), Y: y(0)}, Max: vg.Point{X: x(r.xmax), Y: y(r.ymax)}}
+	place := vg.Rectangle{Min: vg.Point{X: x(r.x.low), Y: y(0)}, Max: vg.Point{X: x(r.x.high), Y: y(r.ymax)}}
 	columns := columnsOf(r.of.Areas)
 	if columns == 0 {
 		return

@@ -14,11 +14,11 @@ import (
 // timeline has two areas that swap sizes, and a map on which the first has the lower half.
 func timeline() Timeline {
 	return Timeline{
-		Title: "timeline", Seconds: 2,
+		Title: "timeline", Start: 1, End: 3,
 		Areas: []Area{{Name: "parameters", Bytes: []int64{3 << 30, 1 << 30}}, {Name: "rest <&>", Bytes: []int64{1 << 30, 3 << 30}, Rest: true}},
 		Held:  []int64{5 << 30, 6 << 30},
 		Limit: 7 << 30,
-		Marks: []Mark{{Seconds: 0.5, Name: "zero"}, {Seconds: 1.5, Name: "one"}, {Seconds: 1.51, Name: "OOM", Alarm: true}},
+		Marks: []Mark{{At: 1.5, Name: "zero"}, {At: 2.5, Name: "one"}, {At: 2.51, Name: "OOM", Alarm: true}, {At: 2.52, Name: "mine", Above: true}},
 		Map: &AddressMap{
 			Bytes: 6 << 30, Rows: 2,
 			Held: func(column, row int) uint8 { return 255 },
@@ -65,7 +65,7 @@ func TestTimelineSVG(t *testing.T) {
 	if err := WriteTimelinesSVG(&out, []Timeline{timeline()}); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"<image", "parameters", "rest &lt;&amp;&gt;", "reserved and free", "<title>timeline</title>", ">OOM<", ">zero<", "capacity 7 GiB"} {
+	for _, want := range []string{"<image", "parameters", "rest &lt;&amp;&gt;", "reserved and free", "<title>timeline</title>", ">OOM<", ">zero<", ">mine<", "capacity 7 GiB"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %s", want)
 		}
@@ -87,7 +87,7 @@ func TestNoTimelines(t *testing.T) {
 	if err := WriteTimelinesPNG(io.Discard, nil); err != nil {
 		t.Error(err)
 	}
-	if err := WriteTimelinesSVG(io.Discard, []Timeline{{Title: "empty", Seconds: 1}}); err != nil {
+	if err := WriteTimelinesSVG(io.Discard, []Timeline{{Title: "empty", End: 1}}); err != nil {
 		t.Error(err)
 	}
 }

@@ -140,6 +140,9 @@ func (a axis) place(x float64) float64 {
 	return x
 }
 
+// part returns the beginning of the i-th of n equal parts of the axis.
+func (a axis) part(i, n int) float64 { return a.low + (a.high-a.low)*float64(i)/float64(n) }
+
 // padded extends the axis so that the outermost marks are not cut off.
 func (a axis) padded() axis {
 	if a.low > a.high {

@@ -23,14 +23,20 @@ type showCmd struct {
 
 	cli.Pictures `set:"picture=Draw live bytes over time, and their addresses."`
 
-	By     string `enum:"tag,stack" default:"tag" help:"What the colours of the picture stand for: tags, or the 8 stacks that hold most at the peak. (${enum})"`
-	Follow bool   `help:"Print the state of a running capture each second, until it ends."`
-	JSON   bool   `name:"json" help:"Print JSON."`
+	By        string     `enum:"tag,stack" default:"tag" help:"What the colours of the picture stand for: tags, or the 8 stacks that hold most at the peak. (${enum})"`
+	From      momentFlag `placeholder:"TIME|ROW" help:"Begin the picture there."`
+	To        momentFlag `placeholder:"TIME|ROW" help:"End the picture there."`
+	Iteration *int       `placeholder:"N" help:"Draw iteration N alone, counted from 0 as gmtrace show counts them."`
+	Axis      string     `enum:"time,rows" default:"time" help:"What the picture's axis counts: time, or the rows of the trace. (${enum})"`
+
+	Follow bool `help:"Print the state of a running capture each second, until it ends."`
+	JSON   bool `name:"json" help:"Print JSON."`
 }
 
 // Help implements kong.HelpProvider.
 func (cmd *showCmd) Help() string {
 	return "Example: gmtrace import snapshot.pickle | gmtrace show\n\nExample: gmtrace show --top 20 job.parquet\n\n" +
+		"Example: gmtrace show --png step.png --iteration 3 job.parquet\n\n" +
 		"Example: gmtrace show --pprof job.pb.gz --png job.png job.parquet && go tool pprof -http : job.pb.gz"
 }
 

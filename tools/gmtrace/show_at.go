@@ -9,6 +9,7 @@ import (
 	"gm/formats/trace"
 	"gm/internal/cli"
 	"gm/internal/trace/overview"
+	"gm/internal/trace/picture"
 )
 
 // momentFlag is a moment of a trace: a time from its first row, or the number of a row.
@@ -34,24 +35,40 @@ func (f *momentFlag) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// row returns the row to show, nil if --at is not given.
-func (f *momentFlag) row(source *column.Source, o *overview.Overview) (*int64, error) {
-	row := f.number
+// check returns an error if the moment, of the flag of that name, is not in the trace.
+func (f *momentFlag) check(name string, o *overview.Overview) error {
 	switch {
 	case !f.set:
-		return nil, nil
 	case o.Rows == 0:
-		return nil, cli.Usage("--at: the trace has no rows")
+		return cli.Usage("%s: the trace has no rows", name)
 	case f.timed && int64(f.after) > o.EndNS-o.StartNS:
-		return nil, cli.Usage("--at: the trace ends after %s", time.Duration(o.EndNS-o.StartNS))
-	case f.timed:
+		return cli.Usage("%s: the trace ends after %s", name, time.Duration(o.EndNS-o.StartNS))
+	case !f.timed && f.number >= o.Rows:
+		return cli.Usage("%s: the trace has rows 0 to %d", name, o.Rows-1)
+	}
+	return nil
+}
+
+// row returns the row to show, nil if --at is not given.
+func (f *momentFlag) row(source *column.Source, o *overview.Overview) (*int64, error) {
+	if err := f.check("--at", o); err != nil || !f.set {
+		return nil, err
+	}
+	row := f.number
+	if f.timed {
 		var err error
 		row, err = trace.ReadSource(source, func(r *trace.Reader) (int64, error) { return overview.RowAt(r, o.StartNS+int64(f.after)) })
 		if err != nil {
 			return nil, err
 		}
-	case row >= o.Rows:
-		return nil, cli.Usage("--at: the trace has rows 0 to %d", o.Rows-1)
 	}
 	return &row, nil
+}
+
+// bound returns the moment as the bound of a picture, nil if it is not given.
+func (f *momentFlag) bound() *picture.Moment {
+	if !f.set {
+		return nil
+	}
+	return &picture.Moment{Timed: f.timed, After: f.after, Row: f.number}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"io"
 
 	pprof "github.com/google/pprof/profile"
@@ -21,9 +22,11 @@ func (cmd *showCmd) check() error {
 	case files && (cmd.Top > 0 || cmd.JSON):
 		return cli.Usage("--pprof, --png and --svg write files and print nothing: leave --top and --json out")
 	case cmd.At.set && cmd.Pictures.Any() && cmd.Pprof == "":
-		return cli.Usage("leave --at out: a picture shows all times")
-	case cmd.By == byStackFlag && !cmd.Pictures.Any():
-		return cli.Usage("--by is about a picture: name its file with --png or --svg")
+		return cli.Usage("leave --at out: --from and --to say what a picture shows")
+	case !cmd.Pictures.Any() && (cmd.By == byStackFlag || cmd.Axis == rowsFlag || cmd.From.set || cmd.To.set || cmd.Iteration != nil):
+		return cli.Usage("--by, --from, --to, --iteration and --axis are about a picture: name its file with --png or --svg")
+	case cmd.Iteration != nil && (cmd.From.set || cmd.To.set):
+		return cli.Usage("--iteration says what is drawn: leave --from and --to out")
 	case cmd.PNG != "" && cmd.PNG == cmd.SVG, cmd.Pprof != "" && (cmd.Pprof == cmd.PNG || cmd.Pprof == cmd.SVG):
 		return cli.Usage("--pprof, --png and --svg need a file each")
 	}
@@ -59,12 +62,31 @@ func (cmd *showCmd) writeProfile(c *cli.Context, source *column.Source, o *overv
 	return c.Binary(cmd.Pprof, p.Write)
 }
 
-// byStackFlag is the value of --by for stacks.
-const byStackFlag = "stack"
+// The values of --by for stacks, and of --axis for rows.
+const (
+	byStackFlag = "stack"
+	rowsFlag    = "rows"
+)
+
+// checkBounds returns an error if --from or --to is not in the trace.
+func (cmd *showCmd) checkBounds(o *overview.Overview) error {
+	if err := cmd.From.check("--from", o); err != nil {
+		return err
+	}
+	return cmd.To.check("--to", o)
+}
 
 // draw draws the requested pictures.
 func (cmd *showCmd) draw(c *cli.Context, source *column.Source, o *overview.Overview, labels *tags.Tags) error {
-	pictures, err := picture.Read(source, o, labels, cmd.By == byStackFlag)
+	if err := cmd.checkBounds(o); err != nil {
+		return err
+	}
+	pictures, err := picture.Read(source, o, labels, picture.Look{
+		ByStack: cmd.By == byStackFlag, Rows: cmd.Axis == rowsFlag, From: cmd.From.bound(), To: cmd.To.bound(), Iteration: cmd.Iteration,
+	})
+	if errors.Is(err, picture.ErrEmpty) {
+		return cli.Usage("--from is after --to")
+	}
 	if err != nil {
 		return err
 	}

@@ -77,9 +77,9 @@ func CompareIterations(source *column.Source, o *overview.Overview, i, j int) (*
 	}
 	var sides [2]Side
 	for n, number := range [2]int{i, j} {
-		spans, err := spansOf(source.Name(), o, number)
+		spans, err := o.Iteration(number)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("trace %s: %w", source.Name(), err)
 		}
 		sides[n] = Side{Trace: source.Name(), Source: o.Source, Rows: o.Rows, Iteration: &number}
 		if sides[n].contents, err = contentsOf(source, o, spans); err != nil {
@@ -93,26 +93,6 @@ func CompareIterations(source *column.Source, o *overview.Overview, i, j int) (*
 		}
 	}
 	return newDiff(sides[0], sides[1], leaks, true), nil
-}
-
-// spansOf returns the rows of an iteration on each device.
-func spansOf(name string, o *overview.Overview, number int) (map[int32]overview.Span, error) {
-	spans := map[int32]overview.Span{}
-	most := 0
-	for _, d := range o.Devices {
-		all := d.Iterations
-		most = max(most, len(all))
-		if number >= 0 && number < len(all) {
-			spans[d.Ordinal] = all[number]
-		}
-	}
-	if most == 0 {
-		return nil, fmt.Errorf("trace %s: it has no iterations: none are found, and no marks end any", name)
-	}
-	if len(spans) == 0 {
-		return nil, fmt.Errorf("trace %s: no iteration %d, it has those from 0 to %d", name, number, most-1)
-	}
-	return spans, nil
 }
 
 func newDiff(a, b Side, leaks []TraceLeak, oneTrace bool) *Diff {

@@ -1,16 +1,14 @@
 package overview
 
 import (
-	"math/bits"
 	"slices"
 
 	"gm/formats/trace"
 )
 
 // Frames are the moments at which a picture shows the memory of each GPU: the row with the most live bytes in each of a number of equal
-// intervals of time.
+// intervals of its view.
 type Frames struct {
-	o       *Overview
 	devices []*frames
 }
 
@@ -18,20 +16,22 @@ type Frames struct {
 type frames struct {
 	ordinal int32
 	level   trace.Level
+	view    View
+	before  column // the last row before the view
 	columns [Columns]column
 	pages   map[uint64]struct{} // used pages of addresses; nil if there are too many
 	live    map[int64]int64     // bytes by id
 	bytes   int64
 }
 
-// column is an interval of time.
+// column is an interval of a view.
 type column struct {
 	known bool
 	row   int64 // at which most bytes are live
 	bytes int64
 }
 
-// Columns is the number of intervals of time of a picture.
+// Columns is the number of intervals of a picture.
 const Columns = 1000
 
 const (
@@ -39,13 +39,14 @@ const (
 	maxPages = 1 << 20 // of 2 TiB
 )
 
-// ReadFrames reads the trace whose overview is o a second time.
-func ReadFrames(r *trace.Reader, o *Overview) (*Frames, error) {
-	f := &Frames{o: o}
+// ReadFrames reads the trace whose overview is o a second time. GPUs without a view are left out.
+func ReadFrames(r *trace.Reader, o *Overview, views map[int32]View) (*Frames, error) {
+	f := &Frames{}
 	byDevice := map[int32]*frames{}
 	for _, d := range o.Devices {
-		if level, peak, _ := d.Peak(); peak > 0 {
-			of := &frames{ordinal: d.Ordinal, level: level, pages: map[uint64]struct{}{}, live: map[int64]int64{}}
+		view, shown := views[d.Ordinal]
+		if level, peak, _ := d.Peak(); peak > 0 && shown {
+			of := &frames{ordinal: d.Ordinal, level: level, view: view, pages: map[uint64]struct{}{}, live: map[int64]int64{}}
 			byDevice[d.Ordinal] = of
 			f.devices = append(f.devices, of)
 		}
@@ -53,21 +54,32 @@ func ReadFrames(r *trace.Reader, o *Overview) (*Frames, error) {
 	text := r.Strings().Text
 	err := trace.Each(r, func(row int64, e *trace.Event) error {
 		if d := byDevice[e.Device]; d != nil && d.level == e.Level {
-			d.add(e, row, o.column(e.TimeNS), text)
+			d.add(e, row, text)
 		}
 		return nil
 	})
 	return f, err
 }
 
-// column returns the number of the column of a time.
-func (o *Overview) column(timeNS int64) int {
-	high, low := bits.Mul64(uint64(timeNS-o.StartNS), Columns)
-	column, _ := bits.Div64(high, low, uint64(o.EndNS-o.StartNS)+1)
-	return int(column)
+// PeakRows returns the row of each GPU after which the most bytes live in its view.
+func (f *Frames) PeakRows() map[int32]int64 {
+	rows := map[int32]int64{}
+	for _, d := range f.devices {
+		peak := column{}
+		if !d.columns[0].known {
+			peak = d.before
+		}
+		for _, c := range d.columns {
+			if c.known && (!peak.known || c.bytes > peak.bytes) {
+				peak = c
+			}
+		}
+		rows[d.ordinal] = peak.row
+	}
+	return rows
 }
 
-func (f *frames) add(e *trace.Event, row int64, n int, text func(code int32) string) {
+func (f *frames) add(e *trace.Event, row int64, text func(code int32) string) {
 	switch e.Op {
 	case trace.OpAlloc:
 		if f.level == trace.LevelDriver && !obtainedBy(e, text) {
@@ -89,9 +101,17 @@ func (f *frames) add(e *trace.Event, row int64, n int, text func(code int32) str
 			f.bytes = max(f.bytes-e.Size, 0)
 		}
 	}
-	if c := &f.columns[n]; !c.known || f.bytes > c.bytes {
-		*c = column{true, row, f.bytes}
+	switch n := f.view.column(row, e.TimeNS); {
+	case n < 0:
+		f.before = column{true, row, f.bytes}
+	case n < Columns && (!f.columns[n].known || f.bytes > f.columns[n].bytes):
+		f.columns[n] = column{true, row, f.bytes}
 	}
+}
+
+// shows reports whether a row is the moment of a column. The column may lie outside of the view.
+func (f *frames) shows(column int, row int64) bool {
+	return column >= 0 && column < Columns && f.columns[column].row == row
 }
 
 // obtainedBy reports whether a row of the driver's level is about device memory of its own.

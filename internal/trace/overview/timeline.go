@@ -6,16 +6,15 @@ import (
 	"gm/formats/trace"
 )
 
-// Timeline is the live memory of one GPU over time, in [Columns] equal intervals, each at the moment with the most live bytes.
+// Timeline is the live memory of one GPU over a view, in [Columns] equal intervals, each at the moment with the most live bytes.
 type Timeline struct {
-	Device  int32
-	Level   trace.Level
-	StartNS int64 // of the first column
-	EndNS   int64 // of the last
-	Names   []string
-	Bytes   [][]int64 // by name and column
-	Held    []int64   // bytes of the framework's segments, by column; all 0 if unknown
-	Map     *AddressMap
+	Device int32
+	Level  trace.Level
+	View   View
+	Names  []string
+	Bytes  [][]int64 // by name and column
+	Held   []int64   // bytes of the framework's segments, by column; all 0 if unknown
+	Map    *AddressMap
 }
 
 // AddressMap shows who holds which addresses over time. Addresses that were never used are omitted.
@@ -39,17 +38,17 @@ func (f *Frames) Read(r *trace.Reader, split Split) ([]*Timeline, error) {
 	var all []*Timeline
 	tracers := map[int32]*tracer{}
 	for _, d := range f.devices {
-		t := newTracer(f, d, split)
+		t := newTracer(d, split)
 		tracers[d.ordinal] = t
 		all = append(all, t.out)
 	}
 	text := r.Strings().Text
 	err := trace.Each(r, func(row int64, e *trace.Event) error {
 		if t := tracers[e.Device]; t != nil && t.out.Level == e.Level {
-			column := f.o.column(e.TimeNS)
+			column := t.out.View.column(row, e.TimeNS)
 			t.idle(column)
 			t.add(e, text)
-			if t.frames.columns[column].row == row {
+			if t.frames.shows(column, row) {
 				t.look(column)
 			}
 		}
@@ -82,9 +81,9 @@ type area struct {
 	name        int
 }
 
-func newTracer(f *Frames, d *frames, split Split) *tracer {
+func newTracer(d *frames, split Split) *tracer {
 	t := &tracer{
-		out:    &Timeline{Device: d.ordinal, Level: d.level, StartNS: f.o.StartNS, EndNS: f.o.EndNS, Names: split.Names(d.ordinal), Held: make([]int64, Columns)},
+		out:    &Timeline{Device: d.ordinal, Level: d.level, View: d.view, Names: split.Names(d.ordinal), Held: make([]int64, Columns)},
 		frames: d, split: split, live: map[int64]area{},
 	}
 	t.bytes = make([]int64, len(t.out.Names))

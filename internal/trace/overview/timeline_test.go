@@ -10,13 +10,23 @@ import (
 	"gm/internal/trace/tags"
 )
 
-// timelines returns the timelines of a trace, by tag.
+// timelines returns the timelines of a whole trace, by tag.
 func timelines(t *testing.T, file []byte) (*Overview, []*Timeline) {
 	t.Helper()
 	o, err := Read(open(t, file))
 	if err != nil {
 		t.Fatal(err)
 	}
+	views := map[int32]View{}
+	for _, d := range o.Devices {
+		views[d.Ordinal] = o.Whole(false)
+	}
+	return o, timelinesOf(t, file, o, views)
+}
+
+// timelinesOf returns the timelines of views of a trace, by tag.
+func timelinesOf(t *testing.T, file []byte, o *Overview, views map[int32]View) []*Timeline {
+	t.Helper()
 	labels, err := tags.Derive(open(t, file))
 	if err != nil {
 		t.Fatal(err)
@@ -25,7 +35,7 @@ func timelines(t *testing.T, file []byte) (*Overview, []*Timeline) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	frames, err := ReadFrames(open(t, file), o)
+	frames, err := ReadFrames(open(t, file), o, views)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +43,7 @@ func timelines(t *testing.T, file []byte) (*Overview, []*Timeline) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return o, all
+	return all
 }
 
 // TestTimeline checks timelines of real runs: the highest column is the peak, and no cell of the map exceeds its size.

@@ -35,9 +35,10 @@ type Moment struct {
 
 // Look selects moments and groups.
 type Look struct {
-	Groups int        // the most groups of each kind that are listed; of tags at least 24
-	Tags   *tags.Tags // of the trace
-	At     *int64     // row to look at; nil for the peak and the last failed request
+	Groups int             // the most groups of each kind that are listed; of tags at least 24
+	Tags   *tags.Tags      // of the trace
+	At     *int64          // row to look at; nil for the peak and the last failed request
+	Rows   map[int32]int64 // instead of At, the row to look at on each device; others are left out
 }
 
 // Failed is a request that failed.
@@ -115,6 +116,12 @@ func (d *Device) Peak() (level trace.Level, bytes, row int64) {
 // moments returns the moments of a device to examine.
 func (d *Device) moments(look Look) []*Moment {
 	_, peak, row := d.Peak()
+	if row, ok := look.Rows[d.Ordinal]; look.Rows != nil {
+		if !ok {
+			return nil
+		}
+		return []*Moment{{What: "at", Row: row}}
+	}
 	if look.At != nil {
 		if peak == 0 {
 			return nil

@@ -2,11 +2,26 @@ package picture
 
 import (
 	"strconv"
+	"strings"
 
 	"gm/formats/trace"
 	"gm/internal/report"
+	"gm/internal/trace/iterations"
 	"gm/internal/trace/overview"
 )
+
+// moments are rows of a trace and their times.
+type moments struct {
+	times map[int64]int64 // by row
+	rows  map[int64]int64 // by time: the last row that is not later
+	named []named
+}
+
+// named is a mark of the program.
+type named struct {
+	row, timeNS int64
+	name        string
+}
 
 // rowsOfMarks returns the rows at which something is marked: failed requests, and the beginnings of iterations.
 func rowsOfMarks(o *overview.Overview) map[int64]bool {
@@ -22,37 +37,79 @@ func rowsOfMarks(o *overview.Overview) map[int64]bool {
 	return rows
 }
 
-// timesOf returns the times of rows of a trace, in nanoseconds.
-func timesOf(r *trace.Reader, rows map[int64]bool) (map[int64]int64, error) {
-	times := map[int64]int64{}
+// The most marks of the program that are kept, and the most of one kind that are drawn: more would hide what is drawn.
+const (
+	mostNamed = 1 << 16
+	mostMarks = 60
+)
+
+// markWidth is the length of a mark's name in a picture, in characters.
+const markWidth = 28
+
+// readMoments returns the times of rows, the rows of times, and the marks of a trace that end no iteration.
+func readMoments(r *trace.Reader, rows map[int64]bool, times []int64) (*moments, error) {
+	m := &moments{times: map[int64]int64{}, rows: map[int64]int64{}}
 	err := trace.Each(r, func(row int64, e *trace.Event) error {
 		if rows[row] {
-			times[row] = e.TimeNS
+			m.times[row] = e.TimeNS
+		}
+		for _, at := range times {
+			if e.TimeNS <= at {
+				m.rows[at] = row
+			}
+		}
+		if e.Op == trace.OpMark && len(m.named) < mostNamed {
+			if name := nameOf(r.Strings().Text(e.Tag)); name != "" {
+				m.named = append(m.named, named{row, e.TimeNS, name})
+			}
 		}
 		return nil
 	})
-	return times, err
+	return m, err
 }
 
-// mostIterations is the most iterations that are marked: more would hide what is drawn.
-const mostIterations = 60
+// nameOf returns what to write at a mark, "" for one that is not drawn: the end of an iteration or of an annotation.
+func nameOf(tag string) string {
+	if tag == iterations.Step || strings.HasSuffix(tag, " END") {
+		return ""
+	}
+	name := []rune(strings.TrimSuffix(tag, " START"))
+	if len(name) > markWidth {
+		return string(name[:markWidth-1]) + "…"
+	}
+	return string(name)
+}
 
-// marks returns the marks of a device, whose rows have these times.
-func marks(o *overview.Overview, l *overview.Timeline, times map[int64]int64) []report.Mark {
+// marks returns the marks of a device that lie in its view.
+func (m *moments) marks(o *overview.Overview, l *overview.Timeline) []report.Mark {
 	var all []report.Mark
-	at := func(row int64) float64 { return float64(times[row]-l.StartNS) / 1e9 }
+	add := func(row, timeNS int64, mark report.Mark) {
+		if at := l.View.At(row, timeNS); at >= l.View.Start && at <= l.View.End {
+			mark.At = onAxis(o, l.View, at)
+			all = append(all, mark)
+		}
+	}
 	for _, d := range o.Devices {
 		if d.Ordinal != l.Device {
 			continue
 		}
 		for _, oom := range d.OOMs {
-			all = append(all, report.Mark{Seconds: at(oom.Row), Name: "OOM", Alarm: true})
+			add(oom.Row, m.times[oom.Row], report.Mark{Name: "OOM", Alarm: true})
 		}
+		failures := len(all)
 		for i, section := range d.Iterations {
-			if len(d.Iterations) <= mostIterations {
-				all = append(all, report.Mark{Seconds: at(section.First), Name: strconv.Itoa(i)})
-			}
+			add(section.First, m.times[section.First], report.Mark{Name: strconv.Itoa(i)})
 		}
+		if len(all)-failures > mostMarks {
+			all = all[:failures]
+		}
+	}
+	others := len(all)
+	for _, n := range m.named {
+		add(n.row, n.timeNS, report.Mark{Name: n.name, Above: true})
+	}
+	if len(all)-others > mostMarks {
+		all = all[:others]
 	}
 	return all
 }

@@ -19,44 +19,48 @@ const (
 	drawnStacks = 64
 )
 
-// Read returns the pictures of all devices of a trace, in which colours stand for tags or for stacks.
-func Read(source *column.Source, o *overview.Overview, labels *tags.Tags, byStack bool) ([]report.Timeline, error) {
+// Read returns the pictures of all devices of a trace that have something in the stretch.
+func Read(source *column.Source, o *overview.Overview, labels *tags.Tags, look Look) ([]report.Timeline, error) {
+	views, found, err := look.read(source, o)
+	if err != nil {
+		return nil, err
+	}
+	frames, err := trace.ReadSource(source, func(r *trace.Reader) (*overview.Frames, error) { return overview.ReadFrames(r, o, views) })
+	if err != nil {
+		return nil, err
+	}
 	tops, err := trace.ReadSource(source, func(r *trace.Reader) ([]*overview.Top, error) {
-		return overview.ReadTop(r, o, overview.Look{Groups: drawnStacks, Tags: labels})
+		return overview.ReadTop(r, o, overview.Look{Groups: drawnStacks, Tags: labels, Rows: frames.PeakRows()})
 	})
 	if err != nil {
 		return nil, err
 	}
 	split := overview.ByTag(labels, tops)
-	if byStack {
+	if look.ByStack {
 		split = overview.ByStack(tops, func(folded string) string { return report.Stack(folded, nameWidth) })
 	}
-	frames, err := trace.ReadSource(source, func(r *trace.Reader) (*overview.Frames, error) { return overview.ReadFrames(r, o) })
-	if err != nil {
-		return nil, err
-	}
 	lines, err := trace.ReadSource(source, func(r *trace.Reader) ([]*overview.Timeline, error) { return frames.Read(r, split) })
-	if err != nil {
-		return nil, err
-	}
-	moments, err := trace.ReadSource(source, func(r *trace.Reader) (map[int64]int64, error) { return timesOf(r, rowsOfMarks(o)) })
 	if err != nil {
 		return nil, err
 	}
 	pictures := make([]report.Timeline, len(lines))
 	for i, l := range lines {
 		pictures[i] = picture(o, l)
-		pictures[i].Marks = marks(o, l, moments)
+		pictures[i].Marks = found.marks(o, l)
 	}
 	return pictures, nil
 }
 
 // picture returns the picture of a device.
 func picture(o *overview.Overview, l *overview.Timeline) report.Timeline {
-	t := report.Timeline{Title: title(o, l), Seconds: float64(l.EndNS-l.StartNS) / 1e9, Limit: o.Meta.Capacity}
-	if t.Seconds == 0 {
-		t.Seconds = 1 // a moment is drawn as a second
+	t := report.Timeline{Title: title(o, l), Rows: l.View.Rows, Limit: o.Meta.Capacity, Start: onAxis(o, l.View, l.View.Start)}
+	t.End = onAxis(o, l.View, l.View.End)
+	if l.View.Rows {
+		t.End++ // a row is as wide as the space to the next
+	} else if t.End == t.Start {
+		t.End++ // a moment is drawn as a second
 	}
+	t.End = max(t.End, t.Start*(1+leastPart))
 	rest := len(l.Names) - 1
 	for i, color := range colors(l.Names[:rest]) {
 		t.Areas = append(t.Areas, report.Area{Name: l.Names[i], Bytes: l.Bytes[i], Color: color})
@@ -75,6 +79,17 @@ func picture(o *overview.Overview, l *overview.Timeline) report.Timeline {
 		}
 	}
 	return t
+}
+
+// leastPart is the least length of a picture, as a part of what precedes it. Below, ticks could not be told apart as numbers.
+const leastPart = 1e-9
+
+// onAxis returns the place of a position on the axis of a view: the number of a row, or seconds from the first row.
+func onAxis(o *overview.Overview, v overview.View, at int64) float64 {
+	if v.Rows {
+		return float64(at)
+	}
+	return float64(at-o.StartNS) / 1e9
 }
 
 // colors returns the numbers of the colours of names. Derived tags have the same colours in all pictures, also where they are guesses.
@@ -101,11 +116,17 @@ func title(o *overview.Overview, l *overview.Timeline) string {
 	if o.Meta.Source != "" {
 		text = o.Meta.Source + ", " + text
 	}
-	for _, d := range o.Devices {
-		if d.Ordinal == l.Device {
-			_, peak, _ := d.Peak()
-			text += ": peak " + units.Bytes(peak).String()
+	peak := int64(0)
+	for column := range overview.Columns {
+		live := int64(0)
+		for _, bytes := range l.Bytes {
+			live += bytes[column]
 		}
+		peak = max(peak, live)
+	}
+	text += ": peak " + units.Bytes(peak).String()
+	if l.View != o.Whole(l.View.Rows) {
+		text += " here"
 	}
 	return text
 }
