@@ -1,0 +1,48 @@
+package blocks
+
+import (
+	"testing"
+
+	"gm/internal/cuda"
+	"gm/internal/cuda/sim"
+	"gm/internal/torch/allocconf"
+)
+
+// TestPreferExpandable: of the free blocks of an expandable segment that are large enough, the one at the end of the mapped pages counts with all
+// that it can grow to. So a block between others is taken before it, the smallest first.
+func TestPreferExpandable(t *testing.T) {
+	conf := allocconf.Default()
+	conf.Expandable = true
+	a, err := NewTorch(sim.New(0, sim.H200()), conf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const mib = 1 << 20
+	sizes := []int64{30 * mib, 40 * mib, 50 * mib, 2 * mib, 20 * mib}
+	ptrs := make([]cuda.Ptr, len(sizes))
+	for i, n := range sizes {
+		if ptrs[i], err = a.Malloc(n, 0, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, i := range []int{0, 2, 4} {
+		if err := a.Free(ptrs[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, want := range []int{0, 2, 4} {
+		p, err := a.Malloc(18*mib, 0, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p != ptrs[want] {
+			t.Errorf("18 MiB at %d MiB of the segment, wanted in the free block of %d MiB", (p-ptrs[0])/mib, sizes[want]/mib)
+		}
+		// The rest of the block is taken, too.
+		if rest := sizes[want] - 18*mib; want != 4 {
+			if _, err := a.Malloc(rest, 0, 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
