@@ -176,7 +176,7 @@ figures-large: ## time to the bound on large instances of models and compilers
 figures-small: ## the exact solvers against brute force, glpsol and cbc
 figures-threads: ## two workers against one, and whether their layouts are equal
 figures-memo: all ## MEMO's tables 3 to 5 and figure 11, simulated
-figures-dymem: ## Dymem's figures 12 to 15, simulated
+figures-dymem: ## Dymem's figures 1, 8 and 12 to 15 and its table 2, simulated
 figures-workspaces: ## Dymem's figure 12(b): workspaces of convolutions by cuDNN's algorithms on an H200, simulated
 figures-swap: ## gmswap on H200s, from the runs in experiments/swap/results
 figures-programs: ## gmstitch beside PyTorch's allocators on programs of popular libraries, from the runs in experiments/programs/results

@@ -109,9 +109,9 @@ func dymemLeast(m *graphs.Model, name string) (*dymemRun, error) {
 	return best, nil
 }
 
-// measureDymem simulates figures 12 to 15 of the paper.
+// measureDymem simulates the figures and tables of the paper that have numbers, but for 12(b).
 func measureDymem(e *experiment) error {
-	for _, figure := range []func(*experiment) error{dymemMemory, dymemThroughput, dymemOverlap, dymemBeta} {
+	for _, figure := range []func(*experiment) error{dymemKinds, dymemMemory, dymemThroughput, dymemOverlap, dymemBeta} {
 		if err := figure(e); err != nil {
 			return err
 		}
