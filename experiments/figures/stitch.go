@@ -63,20 +63,31 @@ func measureStitch(e *experiment) error {
 		e.add("stitch "+p.Name, fmt.Sprintf("utilisation %.4f%s", run.utilisation, beside),
 			fmt.Sprintf("%.2f; as %s", stitchUtilisation, others[0].Allocator),
 			run.utilisation >= stitchUtilisation && run.reserved <= others[0].PeakReserved)
-		if !run.settled {
-			e.table.Add("stitch "+p.Name+", driver", "no three iterations", "", "not measured")
-			continue
+		lake, err := gmlakeRun(p)
+		if err != nil {
+			return err
 		}
-		e.add("stitch "+p.Name+", driver", fmt.Sprintf("%.2f %% of the time, %d calls", 100*run.share, run.callsSettled),
-			fmt.Sprintf("%.0f %%", 100*stitchDriverShare), run.share <= stitchDriverShare)
-		if run.fixed {
-			e.add("stitch "+p.Name+", fixed shapes", fmt.Sprintf("%d calls after iteration %d", run.callsSilent, silentAfter),
-				"0", run.callsSilent == 0)
-		}
+		e.driverTime(p.Name, run, lake)
 	}
 	mean = math.Exp(mean / float64(len(programs)))
 	e.add("stitch: geometric mean", fmt.Sprintf("utilisation %.4f", mean), fmt.Sprintf("%.2f", stitchMeanUtilisation), mean >= stitchMeanUtilisation)
 	return nil
+}
+
+// driverTime adds the driver's part of a run of gm's allocator, and of GMLake's beside it: of all of the run, and of what follows the first
+// iterations, in which both settle.
+func (e *experiment) driverTime(name string, run, lake stitched) {
+	if !run.settled {
+		e.table.Add("stitch "+name+", driver", "no three iterations", "", "not measured")
+		return
+	}
+	e.add("stitch "+name+", driver", run.driver(), fmt.Sprintf("%.0f %% after two", 100*stitchDriverShare), run.share <= stitchDriverShare)
+	e.table.Add("gmlake "+name+", driver", lake.driver(), "", "beside")
+	if run.fixed {
+		calls := func(s stitched) string { return fmt.Sprintf("%d calls after iteration %d", s.callsSilent, silentAfter) }
+		e.add("stitch "+name+", fixed shapes", calls(run), "0", run.callsSilent == 0)
+		e.table.Add("gmlake "+name+", fixed shapes", calls(lake), "", "beside")
+	}
 }
 
 // programs loads all traces of training or inference, files that match a pattern included and those that the snapshots of single features are too
@@ -114,10 +125,18 @@ type stitched struct {
 	utilisation  float64
 	reserved     int64 // at the peak
 	settled      bool  // there are iterations enough for the rest
-	share        float64
+	shareWhole   float64
+	callsWhole   int64
+	share        float64 // from the third iteration on
 	callsSettled int64
 	fixed        bool // all iterations but the first two ask for the same
 	callsSilent  int64
+	accounts     []account // at the beginning of each iteration, and at the end
+}
+
+func (s *stitched) driver() string {
+	return fmt.Sprintf("%.2f %% of the run, %d calls; after two iterations %.2f %%, %d calls",
+		100*s.shareWhole, s.callsWhole, 100*s.share, s.callsSettled)
 }
 
 // account is what a device was called for up to a request.
@@ -149,9 +168,21 @@ func (c *counted) note() {
 
 // stitchRun replays a program through gm's allocator.
 func stitchRun(p *replay.Program, conf blocks.StitchConf) (stitched, error) {
+	return settledRun(p, func(dev cuda.Device) (blocks.Allocator, error) { return blocks.NewStitch(dev, conf) })
+}
+
+// gmlakeRun replays it through GMLake's.
+func gmlakeRun(p *replay.Program) (stitched, error) {
+	return settledRun(p, func(dev cuda.Device) (blocks.Allocator, error) {
+		return blocks.NewGMLake(dev, blocks.DefaultGMLakeConf())
+	})
+}
+
+// settledRun replays a program, and takes the account of what follows its first iterations.
+func settledRun(p *replay.Program, open func(cuda.Device) (blocks.Allocator, error)) (stitched, error) {
 	var run stitched
 	dev := sim.New(0, sim.H200())
-	a, err := blocks.NewStitch(dev, conf)
+	a, err := open(dev)
 	if err != nil {
 		return run, err
 	}
@@ -168,7 +199,9 @@ func stitchRun(p *replay.Program, conf blocks.StitchConf) (stitched, error) {
 		return run, nil
 	}
 	c.note()
+	run.accounts = c.accounts
 	end, settled, silent := c.accounts[len(c.accounts)-1], c.accounts[settledAfter], c.accounts[silentAfter]
+	run.callsWhole, run.shareWhole = end.calls, float64(end.costs)/float64(p.DurationNS())
 	run.callsSettled, run.callsSilent = end.calls-settled.calls, end.calls-silent.calls
 	run.share = float64(end.costs-settled.costs) / float64(p.TimesNS[len(p.TimesNS)-1]-r.times[settled.request])
 	run.fixed = r.fixed()
