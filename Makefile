@@ -30,7 +30,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
 
 .PHONY: FORCE all demo experiment-capture test race bench lint random fuzz fuzz-decoders damage-long stress interop figures man clean help
-.PHONY: $(addprefix figures-,formats damage import fidelity expandable replay plan capture bilevel scale tail fit lowest large small threads stitch frontier variations planned why synth look tune report latency footprint memo dymem workspaces swap programs order remat compiled)
+.PHONY: $(addprefix figures-,formats damage import fidelity expandable replay plan capture bilevel scale tail fit lowest large small threads stitch gmlake frontier variations planned why synth look tune report latency footprint memo dymem workspaces swap programs order remat compiled)
 
 PRELOAD := internal/capture/preload
 LIBGM   := internal/libgm
@@ -144,7 +144,7 @@ interop: all ## DuckDB reads the formats and agrees (needs node and npm)
 INTEROP := $(patsubst %,out/%.parquet,trace plan graph schedule)
 
 figures: all bin/latency bin/footprint figures-formats figures-damage ## every figure of docs/figures.md beside its target (TRACES: folders of snapshots)
-	$(GO) run ./experiments/figures import fidelity expandable replay plan capture bilevel scale tail fit lowest large small threads stitch why synth look tune report latency footprint memo dymem workspaces swap programs remat compiled
+	$(GO) run ./experiments/figures import fidelity expandable replay plan capture bilevel scale tail fit lowest large small threads stitch gmlake why synth look tune report latency footprint memo dymem workspaces swap programs remat compiled
 
 figures-import: ## time and memory to import a snapshot
 figures-fidelity: ## PyTorch's allocator replayed against recordings of it
@@ -152,6 +152,7 @@ figures-expandable: ## expandable_segments against runs with it
 figures-replay: ## requests a second
 figures-plan: ## layouts of traces, and of one iteration each, against their bound
 figures-stitch: ## utilisation and driver time of gm's allocator, and of others
+figures-gmlake: ## Figures 4, 6, 10, 11, 13, 14 and Table 1 of the GMLake paper, simulated
 figures-frontier: ## utilisation and driver time of gm's allocator for each of its settings; a chart in out/
 figures-variations: ## utilisation on variations of the recordings, with sizes that nothing was chosen by
 figures-planned: ## jobs of fixed shapes that follow a plan
@@ -163,7 +164,7 @@ figures-report: ## time to make a page of each trace, and its size
 figures-latency: bin/latency ## latency of libgm.so's calls, on a driver that does nothing
 figures-footprint: bin/footprint ## the size of libgm.so, and the memory of a process that uses it
 figures-capture: ## what gmtrace run costs, and what its accounts leave unexplained
-figures-import figures-fidelity figures-expandable figures-replay figures-plan figures-capture figures-stitch figures-frontier figures-variations figures-planned figures-why figures-synth figures-look figures-tune figures-report figures-latency figures-footprint: figures-%: all
+figures-import figures-fidelity figures-expandable figures-replay figures-plan figures-capture figures-stitch figures-gmlake figures-frontier figures-variations figures-planned figures-why figures-synth figures-look figures-tune figures-report figures-latency figures-footprint: figures-%: all
 	$(GO) run ./experiments/figures $*
 
 figures-bilevel: ## two-level layouts of an iteration of 7B to 65B, against flat ones

@@ -39,6 +39,7 @@ func figures() []figure {
 		{"small", measureSmall, false},
 		{"threads", measureThreads, false},
 		{"stitch", measureStitch, true},
+		{"gmlake", measureGMLake, true},
 		{"frontier", measureFrontier, true},
 		{"variations", measureVariations, true},
 		{"planned", measurePlanned, true},
