@@ -29,8 +29,11 @@ export GM_SHARED TRACES GOFLAGS
 SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
 
+# The networks of figures-chainer.
+CHAINER_STEPS := alexnet,batch=32 alexnet,batch=256 vgg-16,batch=64 resnet-50,batch=32 resnet-50,batch=100 resnet-152,batch=100 inception-v4,batch=32 inception-v4,batch=128
+
 .PHONY: FORCE all demo experiment-capture test race bench lint random fuzz fuzz-decoders damage-long stress interop figures man clean help
-.PHONY: $(addprefix figures-,formats damage import fidelity expandable replay plan capture bilevel scale tail fit lowest large small threads stitch gmlake frontier variations planned why synth look tune report latency footprint memo dymem workspaces swap programs order remat compiled)
+.PHONY: $(addprefix figures-,formats damage import fidelity expandable replay plan capture bilevel scale tail fit lowest large small threads stitch gmlake frontier variations planned why synth look tune report latency footprint memo chainer dsasa dymem workspaces swap programs order remat compiled)
 
 PRELOAD := internal/capture/preload
 LIBGM   := internal/libgm
@@ -186,6 +189,13 @@ figures-compiled: ## orders of what torch.compile makes on an H200, against Indu
 figures-remat: ## steps that recompute and copy nothing: DTR's logs (GM_SHARED/graphs/dtr), a recorded step and networks, with lower bounds
 figures-bilevel figures-scale figures-tail figures-tails figures-fit figures-lowest figures-large figures-small figures-threads figures-memo figures-dymem figures-workspaces figures-swap figures-programs figures-order figures-remat figures-compiled: figures-%:
 	$(GO) run ./experiments/figures $*
+
+figures-chainer: all ## training steps of networks in Chainer's plan (arXiv 1804.10001), beside PyTorch's allocators
+	for step in $(CHAINER_STEPS); do echo $$step; bin/gmswap net $$step | bin/gmplan step --solver skyline-W | bin/gmbench --alloc torch,expandable,planned,floor || exit 1; done
+
+figures-dsasa: all ## iterations that repeat and instances (GM_SHARED/dsa) laid out by annealing their order, as DSA-SA does
+	for trace in testdata/*.parquet; do echo $$trace; bin/gmplan --iteration auto --periodic --solver anneal --time 8s $$trace | bin/gmplan check - || exit 1; done
+	for instance in $(wildcard $(GM_SHARED)/dsa/*); do echo $$instance; bin/gmplan solve --solver anneal --time 20s $$instance > out/dsasa.csv || exit 1; done
 
 figures-formats: ## writing and reading 5 million events on one core
 	@GOMAXPROCS=1 $(GO) test -run '^$$' -bench 'Trace' -benchtime 3x ./formats/trace | awk -f experiments/formats.awk
