@@ -186,7 +186,7 @@ func usePlan(t *testing.T, rng *rand.Rand, file string, _ *overview.Overview) er
 	if err != nil || tensors.Len() == 0 {
 		return err
 	}
-	solver := []string{"skyline-Z", "bestfit", "bilevel"}[rng.IntN(3)]
+	solver := []string{"skyline-Z", "best-fit", "bilevel"}[rng.IntN(3)]
 	p, err := layout.Solve(t.Context(), tensors, layout.Options{Solver: solver})
 	if err != nil {
 		return err
