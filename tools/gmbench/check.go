@@ -15,13 +15,14 @@ import (
 )
 
 type checkCmd struct {
-	Before   string  `arg:"" name:"trace|plan" help:"The trace of the job as it was: a trace, a plan, or a recording that gmtrace import reads."`
-	After    string  `arg:"" name:"after" help:"The trace of the job as it is."`
-	Peak     *growth `placeholder:"+5%|+SIZE" help:"How much the peak of live bytes of a GPU may grow. +5% by default, if --reserved is not given."`
-	Reserved *growth `placeholder:"+5%|+SIZE" help:"How much the memory that PyTorch's allocator reserves for it, with the recorded settings, may grow."`
-	JSON     bool    `name:"json" help:"Print JSON."`
-	Markdown bool    `help:"Print a table in Markdown, for the page of a continuous integration."`
-	JUnit    string  `name:"junit" placeholder:"FILE" help:"Write the results as JUnit's XML as well."`
+	Before   string            `arg:"" name:"trace|plan" help:"The trace of the job as it was: a trace, a plan, or a recording that gmtrace import reads."`
+	After    string            `arg:"" name:"after" help:"The trace of the job as it is."`
+	Peak     *growth           `placeholder:"+5%|+SIZE" help:"How much the peak of live bytes of a GPU may grow. +5% by default, if neither --reserved nor --tag is given."`
+	Reserved *growth           `placeholder:"+5%|+SIZE" help:"How much the memory that PyTorch's allocator reserves for it, with the recorded settings, may grow."`
+	Tag      map[string]growth `placeholder:"TAG=+5%|+SIZE" help:"How much the tensors of a tag may hold more at a time, such as activations=+5%. May be repeated."`
+	JSON     bool              `name:"json" help:"Print JSON."`
+	Markdown bool              `help:"Print a table in Markdown, for the page of a continuous integration."`
+	JUnit    string            `name:"junit" placeholder:"FILE" help:"Write the results as JUnit's XML as well."`
 }
 
 // Help implements kong.HelpProvider.
@@ -66,7 +67,7 @@ func (g *growth) most(bytes int64) int64 {
 // checked is what is compared of a GPU.
 type checked struct {
 	Device int32  `json:"device"`
-	What   string `json:"what"` // peak or reserved
+	What   string `json:"what"` // peak, reserved or a tag
 	Before int64  `json:"before_bytes"`
 	After  int64  `json:"after_bytes"`
 	Most   int64  `json:"most_bytes"`
@@ -80,10 +81,13 @@ func (cmd *checkCmd) Run(c *cli.Context) error {
 	if cmd.Before == "-" && cmd.After == "-" {
 		return cli.Usage("only one of the traces can be standard input")
 	}
+	if len(cmd.Tag) > 0 && (cmd.Before == "-" || cmd.After == "-") {
+		return cli.Usage("--tag reads a trace twice: name a file in place of standard input")
+	}
 	if cmd.JSON && cmd.Markdown {
 		return cli.Usage("give one of --json and --markdown")
 	}
-	if cmd.Peak == nil && cmd.Reserved == nil {
+	if cmd.Peak == nil && cmd.Reserved == nil && len(cmd.Tag) == 0 {
 		cmd.Peak = &growth{share: 0.05, text: "+5%"}
 	}
 	if err := cli.CheckFiles([]string{cmd.Before, cmd.After}, []string{cmd.JUnit}); err != nil {
@@ -100,6 +104,13 @@ func (cmd *checkCmd) Run(c *cli.Context) error {
 	all, err := cmd.compare(c, before, after)
 	if err != nil {
 		return err
+	}
+	if len(cmd.Tag) > 0 {
+		tags, err := cmd.compareTags(c)
+		if err != nil {
+			return err
+		}
+		all = append(all, tags...)
 	}
 	return errors.Join(cmd.print(c, all), tooMuch(all))
 }
@@ -178,7 +189,10 @@ func tooMuch(all []checked) error {
 
 // reason says what grew by more than is allowed.
 func (r *checked) reason() string {
-	what := map[string]string{"peak": "the peak of live bytes", "reserved": "what PyTorch reserves"}[r.What]
+	what, ok := map[string]string{"peak": "the peak of live bytes", "reserved": "what PyTorch reserves"}[r.What]
+	if !ok {
+		what = "the peak of what is tagged " + r.What
+	}
 	return fmt.Sprintf("device %d: %s grew from %s to %s (%s), and %s is allowed: at most %s",
 		r.Device, what, units.Bytes(r.Before), units.Bytes(r.After), r.change(), r.allowed, units.Bytes(r.Most))
 }
