@@ -39,6 +39,9 @@ func mend(err error, model *kong.Application) error {
 	selected := parse.Context.Selected()
 	if rest, ok := strings.CutPrefix(text, "unexpected argument "); ok {
 		if selected == nil {
+			if _, err := os.Stat(rest); err == nil {
+				return fmt.Errorf("%s is a file: name a command before it: %s", rest, strings.Join(commands(model), ", "))
+			}
 			return errors.New("unknown command " + rest)
 		}
 		return errors.New("one argument too many: " + rest)
