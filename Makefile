@@ -194,6 +194,7 @@ figures-chainer: all ## training steps of networks in Chainer's plan (arXiv 1804
 	for step in $(CHAINER_STEPS); do echo $$step; bin/gmswap net $$step | bin/gmplan step --solver skyline-W | bin/gmbench --alloc torch,expandable,planned,floor || exit 1; done
 
 figures-dsasa: all ## iterations that repeat and instances (GM_SHARED/dsa) laid out by annealing their order, as DSA-SA does
+	@mkdir -p out
 	for trace in testdata/*.parquet; do echo $$trace; bin/gmplan --iteration auto --periodic --solver anneal --time 8s $$trace | bin/gmplan check - || exit 1; done
 	for instance in $(wildcard $(GM_SHARED)/dsa/*); do echo $$instance; bin/gmplan solve --solver anneal --time 20s $$instance > out/dsasa.csv || exit 1; done
 
