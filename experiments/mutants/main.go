@@ -6,8 +6,9 @@
 // "order" (the sign of a comparison by cmp.Compare) and "call" (a call whose result is not used is left out). The first six change choices. Left out are
 // conditions about err, conditions of loops that count, and panics: tests notice those trivially or by another kind of test.
 //
-// All changes of a package are compiled into one test binary, which a variable of the environment chooses from. A change that no test executes is
-// not run: it survives. TESTS are packages with more tests, run where the package's own do not notice.
+// The changes that survive are printed on stderr as they are found. All changes of a package are compiled into one test binary, which a variable of
+// the environment chooses from. A change that no test executes is not run: it survives. TESTS are packages with more tests, run where the package's
+// own do not notice.
 package main
 
 import (
@@ -53,17 +54,14 @@ func run(targets []string, n int, seed uint64, kinds []string) error {
 		if n > 0 && n < len(m.mutants) {
 			m.mutants = m.mutants[:n]
 		}
-		c, survivors, err := m.try(append([]string{dir}, strings.FieldsFunc(tests, func(r rune) bool { return r == ',' })...))
+		survived := func(x mutant) { fmt.Fprintln(os.Stderr, x) }
+		c, err := m.try(append([]string{dir}, strings.FieldsFunc(tests, func(r rune) bool { return r == ',' })...), survived)
 		if err != nil {
 			return err
 		}
 		c.found = m.found
 		c.print(dir)
 		all.add(c)
-		slices.SortFunc(survivors, func(a, b mutant) int { return strings.Compare(a.String(), b.String()) })
-		for _, s := range survivors {
-			fmt.Fprintln(os.Stderr, s)
-		}
 	}
 	all.print("all")
 	return equivalent.stale(dirs)

@@ -13,13 +13,10 @@ func TestTry(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, survivors, err := m.try([]string{dir})
+	var got []string
+	c, err := m.try([]string{dir}, func(x mutant) { got = append(got, strings.TrimPrefix(x.String(), dir+"/")) })
 	if err != nil {
 		t.Fatal(err)
-	}
-	var got []string
-	for _, s := range survivors {
-		got = append(got, strings.TrimPrefix(s.String(), dir+"/"))
 	}
 	slices.Sort(got)
 	want := []string{

@@ -27,16 +27,16 @@ type testCase struct {
 	reached     []byte // by the number of a change; 1: executed
 }
 
-// try runs the tests of packages, the changed one first, for each change. It returns the changes that no test noticed.
-func (m *mutated) try(tests []string) (c count, survivors []mutant, err error) {
+// try runs the tests of packages, the changed one first, for each change. It calls survived for each change that no test noticed.
+func (m *mutated) try(tests []string, survived func(mutant)) (c count, err error) {
 	folder, err := os.MkdirTemp("", "mutants")
 	if err != nil {
-		return c, nil, err
+		return c, err
 	}
 	defer os.RemoveAll(folder)
 	cases, err := m.cases(folder, tests)
 	if err != nil {
-		return c, nil, err
+		return c, err
 	}
 	c.tried = len(m.mutants)
 	var (
@@ -49,11 +49,10 @@ func (m *mutated) try(tests []string) (c count, survivors []mutant, err error) {
 			for x := range queue {
 				reached, killed := notice(cases, x.number)
 				mutex.Lock()
-				switch {
-				case killed:
+				if killed {
 					c.killed++
-				default:
-					survivors = append(survivors, x)
+				} else {
+					survived(x)
 				}
 				if !reached {
 					c.unreached++
@@ -67,7 +66,7 @@ func (m *mutated) try(tests []string) (c count, survivors []mutant, err error) {
 	}
 	close(queue)
 	wait.Wait()
-	return c, survivors, nil
+	return c, nil
 }
 
 // cases compiles the tests of packages and finds out which changes each test executes.
