@@ -198,6 +198,7 @@ class Runtime(object):
             self.deviate(step)
         elif isinstance(conduct, Follower) and conduct.finished():
             self.schedule.followed += 1
+            self.deviated = 0
             if conduct.instrument is not None:
                 self.refine(conduct.instrument)
 
