@@ -27,6 +27,8 @@ func readEquivalent(name string) (equivalents, error) {
 			reason = true
 		case !reason:
 			return nil, fmt.Errorf("read %s: line %d: no reason stands above it", name, i+1)
+		case strings.Count(line, ": ") < 3:
+			return nil, fmt.Errorf("read %s: line %d: expected FILE: FUNCTION: KIND: TEXT", name, i+1)
 		default:
 			e[line] = false
 		}
@@ -43,11 +45,11 @@ func (e equivalents) takes(m mutant) bool {
 	return true
 }
 
-// stale returns an error if a line about a file of the folders was not found in it.
-func (e equivalents) stale(dirs []string) error {
+// stale returns an error if a line about a file of the folders, and of one of the kinds, was not found in it.
+func (e equivalents) stale(dirs, kinds []string) error {
 	for line, found := range e {
-		file, _, _ := strings.Cut(line, ":")
-		if !found && slices.Contains(dirs, filepath.Dir(file)) {
+		parts := strings.SplitN(line, ": ", 4)
+		if !found && slices.Contains(dirs, filepath.Dir(parts[0])) && slices.Contains(kinds, parts[2]) {
 			return fmt.Errorf("equivalent.txt names a change that is not there: %s", line)
 		}
 	}

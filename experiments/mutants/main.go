@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -43,7 +44,7 @@ func run(targets []string, n int, seed uint64, kinds []string) error {
 	)
 	for _, target := range targets {
 		dir, tests, _ := strings.Cut(target, "=")
-		dirs = append(dirs, dir)
+		dirs = append(dirs, filepath.Clean(dir))
 		m, err := mutate(dir, kinds)
 		if err != nil {
 			return err
@@ -64,7 +65,7 @@ func run(targets []string, n int, seed uint64, kinds []string) error {
 		all.add(c)
 	}
 	all.print("all")
-	return equivalent.stale(dirs)
+	return equivalent.stale(dirs, kinds)
 }
 
 // count is what came of the changes of a package.

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -32,18 +35,39 @@ func TestTry(t *testing.T) {
 	}
 }
 
-// TestEquivalent reads the list that is kept, and a list without reasons.
+// TestEquivalent reads the list that is kept, and lists of one change: with its reason, and without.
 func TestEquivalent(t *testing.T) {
-	e, err := readEquivalent("equivalent.txt")
+	if _, err := readEquivalent("equivalent.txt"); err != nil {
+		t.Error(err)
+	}
+	const line = "internal/a/b.go: f: less: x < y"
+	name := filepath.Join(t.TempDir(), "list")
+	read := func(text string) (equivalents, error) {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return readEquivalent(name)
+	}
+	for _, text := range []string{line, "# The order is free.\n\n" + line, "# The order is free.\ninternal/a/b.go"} {
+		if _, err := read(text); err == nil {
+			t.Errorf("%q is read", text)
+		}
+	}
+	e, err := read("# The order is free.\n" + line + "\n")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for line := range e {
-		if file, _, _ := strings.Cut(line, ":"); !strings.HasPrefix(file, "internal/") || strings.Count(line, ": ") < 3 {
-			t.Errorf("%q is not FILE: FUNCTION: KIND: TEXT", line)
-		}
+	kinds, dirs := []string{"less"}, []string{"internal/a"}
+	if e.stale(dirs, kinds) == nil {
+		t.Error("a change that was not found is not stale")
 	}
-	if _, err := readEquivalent("testdata/sample/sample.go"); err == nil {
-		t.Error("a list without reasons is read")
+	if err := errors.Join(e.stale(dirs, []string{"call"}), e.stale([]string{"internal/b"}, kinds)); err != nil {
+		t.Errorf("a change that was not looked for: %v", err)
+	}
+	change := mutant{file: "internal/a/b.go", function: "f", kind: "less", text: "x < y"}
+	other := change
+	other.text = "y < x"
+	if e.takes(other) || !e.takes(change) || e.stale(dirs, kinds) != nil {
+		t.Errorf("%v after it was found", e)
 	}
 }
