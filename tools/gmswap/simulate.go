@@ -61,6 +61,9 @@ func (cmd *simulateCmd) check() error {
 	if cmd.Schedule == "" && cmd.Host > 0 && cmd.Memory == 0 && cmd.Policy == "" && cmd.Testbed == "" {
 		return cli.Usage("--host only limits a schedule that is made: give -m or --policy too")
 	}
+	if cmd.Schedule != "" && cmd.Testbed != "" && (cmd.Link != "" || cmd.Bandwidth > 0) {
+		return cli.Usage("a schedule is given: --testbed only says how fast copies are, as --link and --bandwidth do")
+	}
 	return cli.CheckFiles([]string{cmd.Graph, cmd.Schedule, cmd.Link}, []string{cmd.Trace})
 }
 
