@@ -39,7 +39,7 @@ func mend(err error, model *kong.Application) error {
 	selected := parse.Context.Selected()
 	if rest, ok := strings.CutPrefix(text, "unexpected argument "); ok {
 		if selected == nil {
-			if _, err := os.Stat(rest); err == nil {
+			if info, err := os.Stat(rest); err == nil && !info.IsDir() {
 				return fmt.Errorf("%s is a file: name a command before it: %s", rest, strings.Join(commands(model), ", "))
 			}
 			return errors.New("unknown command " + rest)
