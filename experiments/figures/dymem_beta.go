@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"time"
 
 	"gm/internal/models/graphs"
@@ -54,11 +55,7 @@ func dymemBeta(e *experiment) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", betaNet, err)
 		}
-		most := needs[0]
-		for _, need := range needs {
-			most = max(most, need)
-		}
-		row := []string{percent(jitter), mebibytes(needs[0]), mebibytes(most)}
+		row := []string{percent(jitter), mebibytes(needs[0]), mebibytes(slices.Max(needs))}
 		for i, beta := range betas {
 			failures := 100 * float64(gtbm.Trials(needs, beta<<20)) / betaSteps
 			rates[i].add(failures)
