@@ -25,8 +25,9 @@ func gpt7b(tokens int64, rate float64) Model {
 // tableFive is where MEMO's table 5 has no host memory left: the values of alpha, in eighths, from which that is so.
 var tableFive = []struct{ tokens, eighths int64 }{{192 * kibi, 9}, {256 * kibi, 9}, {320 * kibi, 7}, {384 * kibi, 5}}
 
-// TestTableFive reproduces all 36 cells of MEMO's table 5: those that run out of host memory by one size of it, of which some 8 GB are not
-// known; 30 buffers of 4 GiB for each of 8 GPUs, the most in powers of two that 2 TB hold, is one of them; and the alphas of the highest MFU, 0.75 at 192K and 1 at 256K, by one ratio of bandwidth and arithmetic.
+// TestTableFive reproduces all 36 cells of MEMO's table 5. One size of host memory explains those that run out of it. The table leaves
+// some 8 GB of that size open; 30 buffers of 4 GiB for each of 8 GPUs, the most in powers of two that 2 TB hold, lie within. One ratio of
+// bandwidth and arithmetic explains the alphas of the highest MFU, 0.75 at 192K and 1 at 256K.
 func TestTableFive(t *testing.T) {
 	const rate = 160e12
 	for _, host := range []float64{1.0309e12, 1.0387e12, 8 * 30 * 4 << 30} {
