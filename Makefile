@@ -32,7 +32,7 @@ SHELL := /bin/bash
 # The networks of figures-chainer.
 CHAINER_STEPS := alexnet,batch=32 alexnet,batch=256 vgg-16,batch=64 resnet-50,batch=32 resnet-50,batch=100 resnet-152,batch=100 inception-v4,batch=32 inception-v4,batch=128
 
-.PHONY: FORCE all demo experiment-capture test race bench lint random fuzz fuzz-decoders damage-long stress interop figures man clean help
+.PHONY: FORCE all demo experiment-capture test race bench lint random mutants fuzz fuzz-decoders damage-long stress interop figures man clean help
 .PHONY: $(addprefix figures-,formats damage import fidelity expandable replay plan capture bilevel scale tail fit lowest large small threads stitch gmlake frontier variations planned why synth look tune report latency footprint memo chainer dsasa dymem workspaces swap programs order remat compiled)
 
 PRELOAD := internal/capture/preload
