@@ -146,8 +146,8 @@ interop: all ## DuckDB reads the formats and agrees (needs node and npm)
 
 INTEROP := $(patsubst %,out/%.parquet,trace plan graph schedule)
 
-figures: all bin/latency bin/footprint figures-formats figures-damage ## every figure of docs/figures.md beside its target (TRACES: folders of snapshots)
-	$(GO) run ./experiments/figures import fidelity expandable replay plan capture bilevel scale tail fit lowest large small threads stitch gmlake why synth look tune report latency footprint memo dymem workspaces swap programs remat compiled
+figures: all bin/latency bin/footprint figures-formats figures-damage figures-chainer figures-dsasa ## every figure of docs/figures.md beside its target (TRACES: folders of snapshots)
+	$(GO) run ./experiments/figures import fidelity expandable replay plan capture bilevel scale tail fit lowest large small threads stitch gmlake why synth look tune report latency footprint memo dymem workspaces swap programs order remat compiled
 
 figures-import: ## time and memory to import a snapshot
 figures-fidelity: ## PyTorch's allocator replayed against recordings of it
