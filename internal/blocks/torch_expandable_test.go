@@ -9,7 +9,7 @@ import (
 )
 
 // TestPreferExpandable: of the free blocks of an expandable segment that are large enough, the one at the end of the mapped pages counts with all
-// that it can grow to. So a block between others is taken before it, the smallest first.
+// that it can grow to. So a block between others is taken before it, the smallest first, and of equals that at the lower address.
 func TestPreferExpandable(t *testing.T) {
 	conf := allocconf.Default()
 	conf.Expandable = true
@@ -18,7 +18,7 @@ func TestPreferExpandable(t *testing.T) {
 		t.Fatal(err)
 	}
 	const mib = 1 << 20
-	sizes := []int64{30 * mib, 40 * mib, 50 * mib, 2 * mib, 18 * mib} // a whole number of pages of 20 MiB
+	sizes := []int64{30 * mib, 40 * mib, 30 * mib, 2 * mib, 18 * mib} // a whole number of pages of 20 MiB
 	ptrs := make([]cuda.Ptr, len(sizes))
 	for i, n := range sizes {
 		if ptrs[i], err = a.Malloc(n, 0, 0); err != nil {

@@ -108,3 +108,23 @@ func TestSegments(t *testing.T) {
 		}
 	}
 }
+
+// TestMallocCached serves what a private pool has free, and takes no memory for it.
+func TestMallocCached(t *testing.T) {
+	a, dev, _, _ := pooled(t, false)
+	before := dev.Used()
+	for _, c := range []struct {
+		size   int64
+		pool   Pool
+		served bool
+	}{
+		{0, 5, false}, {-1, 5, false}, {MaxSize + 1, 5, false}, {60 << 20, 5, false}, {40 << 20, 9, false}, {40 << 20, 5, true}, {40 << 20, 5, false},
+	} {
+		if p := a.MallocCached(c.size, 0, c.pool); (p != 0) != c.served {
+			t.Errorf("%d bytes of pool %d: %#x", c.size, c.pool, p)
+		}
+	}
+	if dev.Used() != before {
+		t.Errorf("%d bytes are taken, %d before", dev.Used(), before)
+	}
+}
