@@ -185,6 +185,27 @@ int64_t gm_swap_plan(const char *request, size_t n, char *answer, size_t room);
  * than the request allows at most. */
 int64_t gm_order(const char *request, size_t n, char *answer, size_t room);
 
+/* Memory that the processes of a user have by a key, such as the weights of a model, with gmswap serve (docs/server.md): the first that opens
+ * the key makes the memory, fills it and freezes it, and the others map the same memory. It counts once, and outlives the process that made
+ * it. These return -1, 0 or NULL after a failure, whose text gm_last_error returns; in a forked child all of them fail. */
+
+struct gm_key {
+	int64_t id;
+	void *address; /* NULL if there is no memory of this key: this process is to make it */
+	size_t size;   /* bytes, in whole pages of 2 MiB */
+};
+/* gm_key_open opens a key of 1 to 255 bytes for a device, and fills in what it has; 0, or -1. While another process makes the memory it waits
+ * for that. The memory is in the device's primary context, and read-only: a kernel that writes there ends this process's use of the device. */
+int gm_key_open(int device, const char *key, struct gm_key *opened);
+/* gm_key_make makes memory of at least size bytes for a key that has none, and returns where it is. Until gm_key_freeze it can be written. */
+void *gm_key_make(int64_t id, size_t size);
+/* gm_key_write copies n bytes of the host into it, from an offset on; 0, or -1. */
+int gm_key_write(int64_t id, size_t offset, const void *from, size_t n);
+/* gm_key_freeze waits for the device, makes the memory read-only, at the same address, and lets others have it; 0, or -1. */
+int gm_key_freeze(int64_t id);
+/* gm_key_close waits for the device and unmaps the memory. Others have it still if it was frozen; else the next that opens the key makes it. */
+int gm_key_close(int64_t id);
+
 #ifdef __cplusplus
 }
 #endif

@@ -7,10 +7,16 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	serving "gm/internal/swap/server"
+	"gm/internal/swap/server/wire"
 )
 
 // driverCalls are the driver calls of an allocator. Each fails in some test.
@@ -85,11 +91,68 @@ func TestRandomRace(t *testing.T) {
 	})
 }
 
+// keyCalls are the driver calls of memory by keys.
+var keyCalls = []string{
+	"cuMemCreate", "cuMemRelease", "cuMemAddressReserve", "cuMemAddressFree", "cuMemMap", "cuMemUnmap", "cuMemSetAccess", "cuMemcpyHtoD",
+	"cuCtxSynchronize", "cuMemExportToShareableHandle", "cuMemImportFromShareableHandle", "cuDeviceGetPCIBusId", "cuDevicePrimaryCtxRetain",
+	"cuCtxGetCurrent", "cuCtxPushCurrent",
+}
+
+// TestRandomKeys runs testdata/random_keys.c three times at once with one server. Calls of the driver fail in two of them, and the third is
+// killed at a random moment: what the others find under a key is whole, and nothing is held in the end.
+func TestRandomKeys(t *testing.T) {
+	k := newKit(t)
+	t.Parallel()
+	program := k.compile(t, "testdata/random_keys.c")
+	first, long := randomTime()
+	var sum [3]int64
+	for seed, end := first, time.Now().Add(long); seed < first+6 || time.Now().Before(end); seed++ {
+		m := serveJobs(t, serving.Settings{})
+		r := k.newRun(t, "GM_SERVER="+m.path, "GM_FAKE_DEVICES=4", "GM_LOG=/dev/null")
+		killed := r.interactive(t, program, fmt.Sprint("seed=", seed+1<<20), "threads=3", "ops=100000", "devices=2")
+		var all sync.WaitGroup
+		for i := range uint64(2) {
+			args := append(randomJob(2*seed+i, keyCalls), "ops=60", "devices=2")
+			all.Go(func() {
+				one := *r
+				var n [3]int64
+				one.do(t, program, args...)
+				if _, err := fmt.Sscan(one.out, &n[0], &n[1], &n[2]); err != nil || one.rc != 0 {
+					t.Errorf("%s: exit %d\n%s%s", strings.Join(args, " "), one.rc, one.out, one.err)
+				}
+				for j := range n {
+					atomic.AddInt64(&sum[j], n[j])
+				}
+			})
+		}
+		time.Sleep(time.Duration(rand.New(rand.NewPCG(seed, 7)).IntN(300)) * time.Millisecond)
+		killed.cmd.Process.Kill()
+		all.Wait()
+		until(t, "the end of all uses", func() bool {
+			return !slices.ContainsFunc(m.Shares(), func(s wire.Message) bool { return s.Amount != 0 })
+		})
+		m.stop()
+		if t.Failed() {
+			t.Fatal("seed ", seed)
+		}
+	}
+	t.Logf("%d keys opened, %d calls of gm failed, %d of the driver", sum[0], sum[1], sum[2])
+	if sum[0] == 0 || sum[1] == 0 || sum[2] == 0 {
+		t.Errorf("%d keys opened, %d calls of gm failed, %d of the driver", sum[0], sum[1], sum[2])
+	}
+}
+
+// randomTime returns GM_RANDOM_SEED and GM_RANDOM_TIME.
+func randomTime() (seed uint64, long time.Duration) {
+	seed, _ = strconv.ParseUint(os.Getenv("GM_RANDOM_SEED"), 10, 64)
+	long, _ = time.ParseDuration(os.Getenv("GM_RANDOM_TIME"))
+	return seed, long
+}
+
 // random runs a program repeatedly.
 func (k kit) random(t *testing.T, program string, calls []string, env ...string) {
 	t.Helper()
-	first, _ := strconv.ParseUint(os.Getenv("GM_RANDOM_SEED"), 10, 64)
-	long, _ := time.ParseDuration(os.Getenv("GM_RANDOM_TIME"))
+	first, long := randomTime()
 	end := time.Now().Add(long)
 	var runs, met, failed, faults int64
 	for seed := first; seed < first+8 || time.Now().Before(end); seed++ {
@@ -147,7 +210,7 @@ func TestEveryFunction(t *testing.T) {
 		t.Fatal(err)
 	}
 	var programs string
-	for _, name := range []string{"testdata/random.c", "testdata/random_swap.c"} {
+	for _, name := range []string{"testdata/random.c", "testdata/random_swap.c", "testdata/random_keys.c"} {
 		text, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)

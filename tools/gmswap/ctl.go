@@ -15,8 +15,8 @@ import (
 )
 
 type ctlCmd struct {
-	Action string `arg:"" enum:"list,sleep,wake" help:"list: show the jobs. sleep: a job's memory goes to the host; its next launch wakes it. wake: it comes back, once there is room."`
-	Job    string `arg:"" optional:"" help:"A process id, or the name of gmswap run --name."`
+	Action string `arg:"" enum:"list,sleep,wake,drop" help:"list: show the jobs and what is shared. sleep: a job's memory goes to the host; its next launch wakes it. wake: it comes back, once there is room. drop: memory is no longer shared by a key."`
+	Job    string `arg:"" optional:"" help:"A process id, or the name of gmswap run --name; for drop a key."`
 	JSON   bool   `name:"json" help:"Print the list as JSON."`
 	Hold   bool   `help:"With sleep: hold the job asleep until gmswap ctl wake, also if it launches something, to pause one that computes."`
 	Socket string `placeholder:"FILE" help:"The server's socket, as for gmswap serve."`
@@ -30,6 +30,8 @@ func (cmd *ctlCmd) Run(c *cli.Context) error {
 	switch {
 	case cmd.Action == "list" && cmd.Job != "":
 		return cli.Usage("list shows all jobs: it takes none")
+	case cmd.Action == "drop" && cmd.Job == "":
+		return cli.Usage("drop which key: gmswap ctl list shows them")
 	case cmd.Action != "list" && cmd.Job == "":
 		return cli.Usage("%s which job: expected a process id or a name, which gmswap ctl list shows", cmd.Action)
 	case cmd.Hold && cmd.Action != "sleep" || cmd.JSON && cmd.Action != "list":
@@ -45,6 +47,8 @@ func (cmd *ctlCmd) Run(c *cli.Context) error {
 	case "wake":
 		m.Kind = wire.CtlWake
 		return cmd.move(c, &m, "from the host")
+	case "drop":
+		return cmd.drop(c)
 	}
 	return cmd.list(c)
 }
@@ -58,6 +62,18 @@ func (cmd *ctlCmd) move(c *cli.Context, m *wire.Message, where string) error {
 	}
 	end := answers[len(answers)-1]
 	_, err = fmt.Fprintf(c.Out, "%v %s in %.3f s\n", units.Bytes(end.Amount), where, time.Duration(end.Took).Seconds())
+	return err
+}
+
+// drop has the server forget memory that is shared by a key.
+func (cmd *ctlCmd) drop(c *cli.Context) error {
+	m := wire.Message{Kind: wire.CtlDrop}
+	m.SetText(cmd.Job)
+	answers, err := cmd.ask(&m)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(c.Out, "%v are free once nobody has them open\n", units.Bytes(answers[len(answers)-1].Amount))
 	return err
 }
 
@@ -97,6 +113,7 @@ type servedJob struct {
 	IdleNS    int64        `json:"idle_ns"`
 	HostBytes int64        `json:"host_pinned_bytes"`
 	Quota     int64        `json:"quota_bytes,omitempty"`
+	Uses      *int64       `json:"uses,omitempty"` // of what is shared
 	Cards     []servedCard `json:"cards"`
 }
 
@@ -115,7 +132,11 @@ func (cmd *ctlCmd) list(c *cli.Context) error {
 	}
 	jobs := []servedJob{}
 	for i := range answers[:len(answers)-1] {
-		jobs = append(jobs, servedJobOf(&answers[i]))
+		if m := &answers[i]; m.Kind == wire.Shared {
+			jobs = append(jobs, servedKey(m))
+		} else {
+			jobs = append(jobs, servedJobOf(m))
+		}
 	}
 	if cmd.JSON {
 		return cli.WriteJSON(c.Out, jobs)
@@ -134,6 +155,14 @@ func servedJobOf(m *wire.Message) servedJob {
 	for _, c := range m.CardList() {
 		j.Cards = append(j.Cards, servedCard{c.BusText(), c.Total, c.Free, c.Here, c.Away})
 	}
+	return j
+}
+
+// servedKey is memory that is shared by a key, in a row like that of a job.
+func servedKey(m *wire.Message) servedJob {
+	j := servedJobOf(m)
+	j.Name, j.State, j.Uses, j.Quota = m.TextText(), "shared", &m.Amount, 0
+	j.Why = fmt.Sprintf("open %d times", m.Amount)
 	return j
 }
 

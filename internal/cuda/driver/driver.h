@@ -25,7 +25,7 @@ struct gm_device {
 struct gm_access {
 	int location_type, location_id, flags;
 };
-enum { GM_LOCATION_DEVICE = 1, GM_ACCESS_READWRITE = 3 };
+enum { GM_LOCATION_DEVICE = 1, GM_ACCESS_READ = 1, GM_ACCESS_READWRITE = 3 };
 
 /* CUipcMemHandle */
 struct gm_ipc {

@@ -85,6 +85,13 @@ func (d *Device) SetAccess(p cuda.Ptr, size int64) error {
 	return d.library.check(C.gm_set_access(d.c, C.uint64_t(p), C.uint64_t(size), &access[0], C.uint64_t(len(access))))
 }
 
+// SetReadOnly makes a mapped range readable for this device alone. A kernel that writes there ends the process's use of the device.
+func (d *Device) SetReadOnly(p cuda.Ptr, size int64) error {
+	access := accessOf(d.c.device)
+	access.flags = C.GM_ACCESS_READ
+	return d.library.check(C.gm_set_access(d.c, C.uint64_t(p), C.uint64_t(size), &access, 1))
+}
+
 // Peers makes SetAccess, from now on, also grant access to those of the GPUs with the given ordinals that can reach this one, so that
 // copies between them work (cuDeviceCanAccessPeer). This device's own ordinal may be among them.
 func (d *Device) Peers(ordinals []int) error {

@@ -12,9 +12,9 @@ import (
 	"gm/internal/swap/server/wire"
 )
 
-// list sends all jobs, by number.
+// list sends all jobs, by number, and all shared memory.
 func (s *Server) list(c *wire.Conn) {
-	for _, m := range s.Jobs() {
+	for _, m := range slices.Concat(s.Jobs(), s.Shares()) {
 		if err := c.Send(&m); err != nil {
 			return
 		}

@@ -59,9 +59,28 @@ func (s *Server) WriteMetrics(w io.Writer) error {
 			}
 		}
 	}
+	s.writeShares(&text)
 	text.WriteString("# EOF\n")
 	_, err := io.WriteString(w, text.String())
 	return err
+}
+
+// writeShares writes the memory that is shared by keys. It is in no job's account.
+func (s *Server) writeShares(text *strings.Builder) {
+	const bytes, uses = "gmswap_shared_bytes", "gmswap_shared_uses"
+	shares := s.Shares()
+	fmt.Fprintf(text, "# TYPE %s gauge\n# HELP %s Memory of a card that is shared by a key.\n", bytes, bytes)
+	for i := range shares {
+		fmt.Fprintf(text, "%s{%s} %d\n", bytes, shareLabels(&shares[i]), shares[i].Cards[0].Here)
+	}
+	fmt.Fprintf(text, "# TYPE %s gauge\n# HELP %s Processes that have it open, each as often as it has.\n", uses, uses)
+	for i := range shares {
+		fmt.Fprintf(text, "%s{%s} %d\n", uses, shareLabels(&shares[i]), shares[i].Amount)
+	}
+}
+
+func shareLabels(m *wire.Message) string {
+	return fmt.Sprintf("uid=\"%d\",key=\"%s\",pci=\"%s\"", m.UID, escape(m.TextText()), escape(m.Cards[0].BusText()))
 }
 
 // escape makes a text the value of a label.

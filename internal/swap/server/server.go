@@ -33,8 +33,9 @@ const (
 	rest = 2 * time.Second
 	// pause is how long after its last launch a job counts as one that computes.
 	pause = time.Second
-	// maxConns bounds the connections.
-	maxConns = 512
+	// maxConns bounds the connections, maxOfUser those of a user.
+	maxConns  = 1024
+	maxOfUser = 512
 	// maxRate bounds the messages of a connection in a second.
 	maxRate = 500
 )
@@ -51,11 +52,17 @@ type Server struct {
 	seq    uint64
 	parted time.Time // when a job has last left
 	grants map[[16]byte]grant
+	shares map[shareKey]*share
+	spared map[[16]byte]time.Time // when unused memory of a card was last dropped
+	users  map[uint32]int         // connections of each
 }
 
 // New returns a server. What it does is told to log, a line each.
 func New(settings Settings, log func(text string)) *Server {
-	return &Server{settings: settings, log: log, jobs: map[int]*job{}, grants: map[[16]byte]grant{}}
+	return &Server{
+		settings: settings, log: log, jobs: map[int]*job{}, grants: map[[16]byte]grant{}, shares: map[shareKey]*share{},
+		spared: map[[16]byte]time.Time{}, users: map[uint32]int{},
+	}
 }
 
 // Serve serves until the listener is closed.
@@ -104,12 +111,12 @@ func (s *Server) keepTime(stop <-chan struct{}) {
 // serve serves a connection, of a job or of gmswap ctl.
 func (s *Server) serve(c *wire.Conn) {
 	defer c.Close()
-	if !s.enter() {
+	pid, uid, err := c.Peer()
+	if err != nil || !s.enter(uid) {
 		return
 	}
-	defer s.leave()
-	pid, uid, err := c.Peer()
-	if err != nil || c.Expect(10*time.Second) != nil {
+	defer s.leave(uid)
+	if c.Expect(10*time.Second) != nil {
 		return
 	}
 	m, err := c.Receive()
@@ -124,23 +131,31 @@ func (s *Server) serve(c *wire.Conn) {
 		s.list(c)
 	case wire.CtlSleep, wire.CtlWake:
 		end(c, s.control(&m, uid))
+	case wire.CtlDrop:
+		end(c, s.dropKey(m.TextText(), uid))
+	case wire.Open:
+		s.serveShare(c, pid, uid, &m)
 	}
 }
 
-func (s *Server) enter() bool {
+func (s *Server) enter(uid uint32) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.conns >= maxConns {
+	if s.conns >= maxConns || s.users[uid] >= maxOfUser {
 		return false
 	}
 	s.conns++
+	s.users[uid]++
 	return true
 }
 
-func (s *Server) leave() {
+func (s *Server) leave(uid uint32) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.conns--
-	s.mu.Unlock()
+	if s.users[uid]--; s.users[uid] == 0 {
+		delete(s.users, uid)
+	}
 }
 
 // refuse tells who speaks another version.
@@ -158,17 +173,23 @@ func end(c *wire.Conn, r result) {
 	_ = c.Send(&m) // who is gone needs no answer
 }
 
-// serveJob serves a job until its process ends or hangs up. Children that it forked may hold the connection open, so the process itself is
-// watched.
-func (s *Server) serveJob(c *wire.Conn, pid int, uid uint32, hello *wire.Message) {
-	if fd, err := unix.PidfdOpen(pid, 0); err == nil {
-		stop, stopped := make(chan struct{}), make(chan struct{})
-		go watch(fd, c, stop, stopped)
-		defer func() {
-			close(stop)
-			<-stopped
-		}()
+// follow hangs up when a process ends, until it is told to stop. Children that the process forked may hold the connection open.
+func follow(pid int, c *wire.Conn) (end func()) {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return func() {}
 	}
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go watch(fd, c, stop, stopped)
+	return func() {
+		close(stop)
+		<-stopped
+	}
+}
+
+// serveJob serves a job until its process ends or hangs up.
+func (s *Server) serveJob(c *wire.Conn, pid int, uid uint32, hello *wire.Message) {
+	defer follow(pid, c)()
 	j := s.join(c, pid, uid, hello)
 	defer s.part(j)
 	for since, n := time.Now(), 0; ; n++ {

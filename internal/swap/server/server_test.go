@@ -249,7 +249,7 @@ func TestRefused(t *testing.T) {
 // TestForeign sends what is no message of a job: the server goes on.
 func TestForeign(t *testing.T) {
 	s, path := serve(t, Settings{Quantum: time.Hour})
-	for kind := range wire.End + 2 {
+	for kind := range wire.Shared + 2 {
 		conn, err := wire.Dial(path)
 		if err != nil {
 			t.Fatal(err)

@@ -145,9 +145,16 @@ const fresh = 3 * time.Second
 // freed is within which the driver has freed the memory of a process that has ended.
 const freed = time.Second
 
-// makeRoom puts another job to sleep, as far as is needed, if one may be now. A request for room that none ever can make is refused. It
-// says whether later wants may be served now.
+// makeRoom drops shared memory that nobody uses, or else puts another job to sleep, as far as is needed, if one may be now. A request for
+// room that none ever can make is refused. It says whether later wants may be served now.
 func (s *Server) makeRoom(w *want, missing *wire.Card, now time.Time) bool {
+	if now.Sub(s.spared[missing.Bus]) < freed { // no job has reported what that has freed
+		return false
+	}
+	if s.dropUnused(missing.Bus) {
+		s.spared[missing.Bus] = now
+		return false
+	}
 	var found *job
 	var best rank
 	possible := false

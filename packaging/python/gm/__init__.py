@@ -7,12 +7,16 @@
     gm.why_oom("job.parquet")   # after torch.OutOfMemoryError
     gm.Trace("job.parquet")     # shown as a picture in a notebook
 
-All is done by the tools gmtrace, gmplan, gmbench, gmstitch and gmswap, which this package brings along.
+    gm.load_safetensors("model.safetensors")   # weights on a GPU, once for all processes of a user, with gmswap serve
+
+All is done by the tools gmtrace, gmplan, gmbench, gmstitch and gmswap, and libgm.so, which this package brings along.
 """
 
 from gm._capture import trace, why_oom
+from gm._safetensors import load_safetensors
+from gm._shared import Shared, SharingError, shared
 from gm._table import load
 from gm._tools import Failed
 from gm._view import Trace
 
-__all__ = ["Failed", "Trace", "load", "trace", "why_oom"]
+__all__ = ["Failed", "Shared", "SharingError", "Trace", "load", "load_safetensors", "shared", "trace", "why_oom"]

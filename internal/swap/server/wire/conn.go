@@ -64,13 +64,59 @@ func newConn(fd int) (*Conn, error) {
 func (c *Conn) FD() int { return c.fd }
 
 // Send sends a message.
-func (c *Conn) Send(m *Message) error {
+func (c *Conn) Send(m *Message) error { return c.send(m, nil) }
+
+// SendFile sends a message with a descriptor, which stays the caller's.
+func (c *Conn) SendFile(m *Message, fd int) error { return c.send(m, syscall.UnixRights(fd)) }
+
+func (c *Conn) send(m *Message, rights []byte) error {
 	b := m.Encode()
 	for {
-		if err := syscall.Sendmsg(c.fd, b, nil, nil, syscall.MSG_NOSIGNAL); err != syscall.EINTR {
+		if err := syscall.Sendmsg(c.fd, b, rights, nil, syscall.MSG_NOSIGNAL); err != syscall.EINTR {
 			return os.NewSyscallError("sendmsg", err)
 		}
 	}
+}
+
+// ReceiveFile is Receive that takes the descriptor of a message; it is -1 if none came. The caller closes it.
+func (c *Conn) ReceiveFile() (m Message, fd int, err error) {
+	b, rights := make([]byte, Size+1), make([]byte, syscall.CmsgSpace(4)) // the kernel closes what does not fit
+	for {
+		n, control, _, _, err := syscall.Recvmsg(c.fd, b, rights, syscall.MSG_CMSG_CLOEXEC)
+		if err == syscall.EINTR {
+			continue
+		}
+		if err != nil {
+			return Message{}, -1, os.NewSyscallError("recvmsg", err)
+		}
+		fd = fileIn(rights[:control])
+		if n == 0 {
+			err = io.EOF
+		} else {
+			m, err = Decode(b[:n])
+		}
+		if err != nil && fd >= 0 {
+			_ = syscall.Close(fd) // nobody has it
+			fd = -1
+		}
+		return m, fd, err
+	}
+}
+
+// fileIn returns the descriptor in a control message, -1 if there is none. Several are closed.
+func fileIn(control []byte) int {
+	messages, err := syscall.ParseSocketControlMessage(control)
+	if err != nil || len(messages) != 1 {
+		return -1
+	}
+	fds, err := syscall.ParseUnixRights(&messages[0])
+	if err == nil && len(fds) == 1 {
+		return fds[0]
+	}
+	for _, fd := range fds {
+		_ = syscall.Close(fd) // nobody has it
+	}
+	return -1
 }
 
 // Receive waits for a message. At the end it returns io.EOF. Descriptors that come with it are not taken.

@@ -10,7 +10,7 @@ import (
 )
 
 // Version is that of the messages. A server and a job of different versions refuse each other.
-const Version = 1
+const Version = 2
 
 const magic = 0x56534d47 // "GMSV"
 
@@ -43,6 +43,17 @@ const (
 	// To gmswap ctl.
 	Job // one for each: PID, UID, State, Name, Idle, Pinned, Cards, Amount (the quota), Text (why it waits or cannot sleep)
 	End // Text: "" or an error; Amount bytes were moved, which Took some time
+
+	// From a process that shares memory by a key, on a connection of its own for each use of a key, which ends with it.
+	Open // Text (the key), Cards[0].Bus; the first message
+	Keep // Amount, with a descriptor: the memory of this key, of Amount bytes. Answered by End
+
+	// To such a process.
+	Given // answers Open: Amount bytes, with a descriptor; 0 bytes and none: this process is to make the memory, and the others wait for it
+
+	// From and to gmswap ctl.
+	CtlDrop // Text (a key)
+	Shared  // one for each key: PID (which made it), UID, Text (the key), Cards[0] (Here bytes), Amount (uses)
 
 	kinds
 )

@@ -106,6 +106,63 @@ func TestSocket(t *testing.T) {
 	}
 }
 
+// TestFiles passes descriptors: one arrives, and those of a message with several, or of none that is one, are closed.
+func TestFiles(t *testing.T) {
+	pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_SEQPACKET|syscall.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	from, to := &Conn{pair[0]}, &Conn{pair[1]}
+	defer from.Close()
+	defer to.Close()
+	files := func() int {
+		entries, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(entries)
+	}
+	m := Message{Kind: Keep, Amount: 5}
+	before := files()
+	if err := from.SendFile(&m, from.fd); err != nil {
+		t.Fatal(err)
+	}
+	got, fd, err := to.ReceiveFile()
+	if err != nil || fd < 0 || got.Amount != 5 || files() != before+1 {
+		t.Fatalf("%+v, descriptor %d, %v; %d files, %d before", got, fd, err, files(), before)
+	}
+	if err := syscall.Close(fd); err != nil {
+		t.Fatal(err)
+	}
+	for n := range 5 {
+		for _, b := range [][]byte{m.Encode(), []byte("foreign")} {
+			var fds []int
+			for range n {
+				fds = append(fds, from.fd)
+			}
+			if err := syscall.Sendmsg(from.fd, b, syscall.UnixRights(fds...), nil, 0); err != nil {
+				t.Fatal(err)
+			}
+			_, fd, err := to.ReceiveFile()
+			if (err == nil) != (len(b) == Size) || (fd >= 0) != (n == 1 && err == nil) {
+				t.Errorf("%d descriptors with %d bytes: %d, %v", n, len(b), fd, err)
+			}
+			if fd >= 0 {
+				syscall.Close(fd)
+			}
+			if after := files(); after != before {
+				t.Errorf("%d descriptors with %d bytes: %d files, %d before", n, len(b), after, before)
+			}
+		}
+	}
+	if err := from.Send(&m); err != nil {
+		t.Fatal(err)
+	}
+	if _, fd, err := to.ReceiveFile(); fd >= 0 || err != nil {
+		t.Errorf("without a descriptor: %d, %v", fd, err)
+	}
+}
+
 // TestLeftBehind replaces the socket of a server that was killed, and no other file.
 func TestLeftBehind(t *testing.T) {
 	dir := t.TempDir()

@@ -1,0 +1,113 @@
+"""Memory of a GPU that processes share by a key, through libgm.so and gmswap serve."""
+
+import ctypes
+import functools
+import os
+import weakref
+
+
+class SharingError(RuntimeError):
+    """Memory could not be shared, or the shared memory could not be opened. The text says why."""
+
+
+class _Key(ctypes.Structure):
+    _fields_ = [("id", ctypes.c_int64), ("address", ctypes.c_void_p), ("size", ctypes.c_size_t)]
+
+
+def _path():
+    """Return the libgm.so that this process has loaded, for there can be one only, or else that of the package."""
+    with open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:
+        for line in maps:
+            name = line.split(maxsplit=5)[-1].strip().removesuffix(" (deleted)")
+            if os.path.basename(name) == "libgm.so":
+                return name
+    return os.path.join(os.path.dirname(os.path.abspath(__file__)), "libgm.so")
+
+
+@functools.lru_cache(maxsize=None)
+def _library():
+    library = ctypes.CDLL(_path())
+    size, pointer = ctypes.c_size_t, ctypes.c_void_p
+    for name, result, *arguments in (
+        ("gm_key_open", ctypes.c_int, ctypes.c_int, ctypes.c_char_p, ctypes.POINTER(_Key)),
+        ("gm_key_make", pointer, ctypes.c_int64, size),
+        ("gm_key_write", ctypes.c_int, ctypes.c_int64, size, pointer, size),
+        ("gm_key_freeze", ctypes.c_int, ctypes.c_int64),
+        ("gm_key_close", ctypes.c_int, ctypes.c_int64),
+        ("gm_last_error", size, ctypes.c_char_p, size),
+    ):
+        function = getattr(library, name)
+        function.restype, function.argtypes = result, arguments
+    return library
+
+
+def _failed():
+    text = ctypes.create_string_buffer(4096)
+    _library().gm_last_error(text, len(text))
+    return SharingError(text.value.decode(errors="replace"))
+
+
+def _check(result):
+    if result != 0:
+        raise _failed()
+
+
+def _close(key):
+    _library().gm_key_close(key)  # of an object that is gone: nobody to tell
+
+
+class Shared:
+    """The memory of a key on a GPU, in bytes, for torch.as_tensor and others that read __cuda_array_interface__.
+
+    Where `address` is None there is none: this process makes it, by make(), write() or work of the GPU, and freeze(), while others that open
+    the key wait. After that it is read-only. It is closed once nothing refers to it.
+    """
+
+    def __init__(self, key, device=0):
+        opened = _Key()
+        _check(_library().gm_key_open(device, os.fsencode(key), ctypes.byref(opened)))
+        self.key, self.device, self.address, self.size, self._id = key, device, opened.address, opened.size, opened.id
+        self._finalizer = weakref.finalize(self, _close, opened.id)
+        self._finalizer.atexit = False  # the end of the process closes it
+
+    @property
+    def __cuda_array_interface__(self):
+        # PyTorch takes no interface that says it is read-only.
+        return {"shape": (self.size,), "typestr": "|u1", "data": (self.address or 0, False), "version": 2}
+
+    def make(self, size):
+        """Make at least size bytes."""
+        address = _library().gm_key_make(self._id, size)
+        if not address:
+            raise _failed()
+        self.address, self.size = address, -(-size // (2 << 20)) * (2 << 20)
+
+    def write(self, offset, data):
+        """Copy a writable buffer, such as a bytearray, into the memory from an offset on."""
+        view = memoryview(data).cast("B")
+        _check(_library().gm_key_write(self._id, offset, (ctypes.c_char * len(view)).from_buffer(view), len(view)))
+
+    def freeze(self):
+        """Wait for the GPU, make the memory read-only, and let others have it."""
+        _check(_library().gm_key_freeze(self._id))
+
+    def close(self):
+        """Wait for the GPU and unmap the memory, which nothing may use any longer."""
+        if self._finalizer.detach():
+            self.address, self.size = None, 0
+            _check(_library().gm_key_close(self._id))
+
+
+def shared(key, size, fill, device=0):
+    """Return the memory of a key: that which another process has filled, or size bytes which fill(memory) fills now."""
+    memory = Shared(key, device)
+    if memory.address is not None:
+        return memory
+    try:
+        memory.make(size)
+        fill(memory)
+        memory.freeze()
+    except BaseException:
+        memory.close()
+        raise
+    return memory
