@@ -7,7 +7,14 @@ import (
 )
 
 // TestForesight foresees the needs of steps from those of steps of other sizes.
-func TestForesight(t *testing.T) {
+func TestForesight(t *testing.T) { passes(t, "testdata/foresight.py") }
+
+// TestParting chooses what leaves in steps that follow no schedule.
+func TestParting(t *testing.T) { passes(t, "testdata/parting.py") }
+
+// passes runs a program that checks parts of the hook by themselves.
+func passes(t *testing.T, program string) {
+	t.Helper()
 	python, err := exec.LookPath("python3")
 	if err != nil {
 		t.Skip("no python3")
@@ -16,7 +23,7 @@ func TestForesight(t *testing.T) {
 	if err := Install(home); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(python, "-S", "testdata/foresight.py")
+	cmd := exec.Command(python, "-S", program)
 	cmd.Env = append(os.Environ(), "PYTHONPATH="+home, "PYTHONDONTWRITEBYTECODE=1")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)

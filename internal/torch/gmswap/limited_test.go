@@ -1,8 +1,10 @@
 package gmswap
 
 import (
+	"bytes"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -38,6 +40,9 @@ func limited(t *testing.T, seed int) {
 		"device": {fmt.Sprintf("GM_FAKE_LIMIT=%d", limit+500<<20)}, // beside the context; others have the rest
 	} {
 		s = newSession(t)
+		if name == "limit" {
+			env = append(env, "REMADE="+s.remade())
+		}
 		got := s.hooked("limited", "auto", append(env, number, "GMSWAP_HOST=1073741824")...)
 		if got.code != 0 || got.stdout != plain.stdout {
 			t.Fatalf("%s of %d bytes for %d: exit status %d\n%s%s", name, limit, most, got.code, firstDifference(got.stdout, plain.stdout), got.stderr)
@@ -46,9 +51,14 @@ func limited(t *testing.T, seed int) {
 			t.Errorf("%s: it took %d bytes of the %d allowed", name, took, limit)
 		}
 		s.holdsNothing()
+		remade, _ := os.ReadFile(s.remade())
+		t.Logf("%d tensors recomputed", bytes.Count(remade, []byte("\n")))
 		t.Logf("%s of %d bytes for %d: %s", name, limit, most, strings.TrimSpace(got.stderr))
 	}
 }
+
+// remade is the file that notes what steps without a schedule recompute.
+func (s *session) remade() string { return filepath.Join(s.dir, "remade") }
 
 // physical returns the most bytes that the last program took, of small segments or of pieces, whichever are more.
 func (s *session) physical() uint64 {

@@ -4,7 +4,7 @@ import random
 import types
 
 from gmswap_hook.demand import Demand
-from gmswap_hook.foresight import Foresight
+from gmswap_hook.foresight import Backward, Foresight
 
 KINDS = {
     "linear": lambda n: ([1000 * n] * 12, 50000 + 14000 * n),
@@ -30,13 +30,26 @@ def check_taken_over():
     relief = types.SimpleNamespace(foresight=Foresight(), window=1 << 20)
     entries = [types.SimpleNamespace(index=i, nbytes=100) for i in range(3)]
     for at, new in (2, True), (0, False):
-        demand = Demand(types.SimpleNamespace(entries=entries), relief)
+        demand = Demand(types.SimpleNamespace(entries=entries, parting=None), relief)
         demand.take_over(entries[at], new, 0)
         assert demand.saved == 300, "%d bytes, new: %s" % (demand.saved, new)
 
 
+def check_backward():
+    """What a backward pass needs is learned as the most from an entry on, in proportion to what is saved."""
+    backward = Backward()
+    assert backward.needed(5, 1000) == 0, "there was no step before"
+    backward.note(900)
+    for at, nbytes in (7, 100), (5, 300), (5, 200), (2, 250):
+        backward.at = at
+        backward.note(nbytes)
+    backward.learn(1000)
+    assert [backward.needed(i, 2000) for i in (1, 2, 4, 5, 7, 9)] == [0, 500, 500, 600, 600, 600]
+
+
 def main():
     check_taken_over()
+    check_backward()
     rng = random.Random(0)
     for name, kind in KINDS.items():
         assert check(kind, rng, 16) < 0.05, name

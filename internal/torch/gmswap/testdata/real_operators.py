@@ -4,9 +4,10 @@ import contextlib
 import gc
 import io
 import types
+import weakref
 
 import torch
-from gmswap_hook import hooks, measure, operators, whole
+from gmswap_hook import hooks, live, measure, operators, whole
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -29,10 +30,43 @@ def test_targets():
     seen = operators.Operators(hooked.memory, True)
     a, b, c = (seen.run(aten.exp.default, (torch.randn(64, 64),), {}) for _ in range(3))
     number = lambda t: seen.numbers[hooked.memory.key(t)]
-    seen.run(aten.add_.Tensor, (a, b), {})
+    seen.run(aten.exp_.default, (a,), {})
     assert seen.changed == {number(a)}, seen.changed
     seen.run(aten.mul.out, (a, b), {"out": c})
     assert seen.changed == {number(a), number(c)}, seen.changed
+    hooked.remove()
+
+
+def test_live():
+    """Operators are seen until enough is known, at the end of a module. What is written to a parameter then is known from its version."""
+    aten, hooked = torch.ops.aten, Hooked("remake")
+    memory, costs = hooked.memory, live.Costs()
+    weight = nn.Parameter(torch.randn(64, 64))
+    ordinal = memory.note(weight)
+    memory.lasting[ordinal] = [weakref.ref(weight)]
+    costs.rates["mul"] = 1.0
+    seen = live.Live(memory, costs, 1 << 20)
+    seen.enter()
+    seen.enter()
+    x = torch.randn(64, 64)
+    with torch.no_grad():
+        x * weight
+    assert memory.innermost_mode() is seen.mode and len(seen.makers) == 1
+    seen.over = True
+    with torch.no_grad():
+        x * weight
+    assert memory.innermost_mode() is seen.mode and len(seen.makers) == 1, "within a module operators run as they are"
+    with Sizes() as other:
+        seen.leave()
+        assert memory.innermost_mode() is other and seen.mode is not None, "a mode of the program's is in the way"
+    seen.enter()
+    assert memory.innermost_mode() is None and seen.mode is None
+    assert seen.unchanged(ordinal)
+    with torch.no_grad():
+        weight += 1
+    assert not seen.unchanged(ordinal)
+    seen.leave()
+    seen.leave()
     hooked.remove()
 
 
@@ -77,6 +111,40 @@ def test_written():
     got = losses(Net)
     hooked.remove()
     assert got == want, (got, want)
+
+
+def test_in_place():
+    """What is written in place is made again without, and norms leave their running statistics alone."""
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.norm, self.second = nn.Conv2d(2, 16, 3, padding=1), nn.BatchNorm2d(16), nn.Conv2d(16, 16, 3, padding=1)
+            self.act, self.head = nn.ReLU(inplace=True), nn.Sequential(nn.Linear(256, 64), nn.GELU(), nn.Linear(64, 64), nn.GELU(), nn.Linear(64, 32))
+
+        def forward(self, x):
+            y = self.act(self.norm(self.first(x.reshape(-1, 2, 4, 4))))
+            z = self.second(y)
+            z += y
+            return self.head(torch.sigmoid(z).reshape(-1, 256))
+
+    def run():
+        torch.manual_seed(0)
+        program = Program(Net())
+        for step in range(9):
+            program.step(step)
+        return [loss for loss, _ in program.out], program.model.norm.running_mean.tolist(), int(program.model.norm.num_batches_tracked)
+
+    want = run()
+    hooked = Hooked("remake")
+    got = run()
+    recipes = [r for r in hooked.runtime.schedule.recipes if r is not None]
+    hooked.remove()
+    chains = {tuple(m.call.name for m in r.chain.made) for r in recipes}
+    assert got == want, (got, want)
+    assert any(names[-1] == "relu_" and "batch_norm" in names[-2] for names in chains), chains
+    assert any(names[-2:] == ("add_", "sigmoid") for names in chains), chains
+    assert hooked.library.remade and not hooked.runtime.strayed, "%d recomputed" % hooked.library.remade
 
 
 def test_compiled():

@@ -8,10 +8,12 @@ class Demand(object):
     which it was saved. So the memory can be had without waiting for them."""
 
     way = "on demand"
+    SURE = 16  # entries from which on what is foreseen is relied on
 
     def __init__(self, step, relief):
         self.step, self.relief = step, relief
         self.lacking = 0  # bytes that there will be no room for
+        self.fits = False  # it is known that there is room for all
         self.copied, self.at = 0, 0  # bytes whose copies began, and the entry that is next
         self.saved = sum(e.nbytes for e in step.entries)  # bytes
         self.looked = self.saved  # when it was last looked whether there is room
@@ -28,12 +30,19 @@ class Demand(object):
             return
         self.saved += entry.nbytes
         if self.relief.foresight.looks(entry.index + 1):
-            self.lacking = self.relief.lacking(entry.index + 1, self.saved)
-        if self.copied < self.lacking:
+            self.look(entry.index + 1)
+        if self.step.parting is not None:
+            self.step.parting.copy(self.lacking)
+            self.step.parting.watch(entry.index < self.SURE or not self.fits)
+        elif self.copied < self.lacking:
             self.copy()
         if self.saved - self.looked >= self.relief.window // 2:
             self.looked = self.saved
             self.relief.keep_room()
+
+    def look(self, count):
+        """Foresees what there will be no room for."""
+        self.lacking, self.fits = self.relief.lacking(count, self.saved), self.relief.fits(count, self.saved)
 
     def copy(self):
         """Begins copies of what was saved first."""
@@ -46,26 +55,40 @@ class Demand(object):
 
     def unpack(self, entry, stream):
         """Loads what is needed next, as long as there is room. A backward pass asks in the opposite order."""
-        if self.next is None:
-            self.relief.weigh()
         self.relief.backward.at = entry.index
+        self.relief.weigh()
         at = entry.index if self.next is None else min(self.next, entry.index)
         entries, room = self.step.entries, None
         while at >= 0:
-            e = entries[at]
-            if e.users and not e.resident() and e.on_host():
+            for e in needed(entries[at]):
                 if room is None:
-                    room = self.relief.room_ahead(entry.index)
+                    room = self.relief.room_ahead(entry.index, self.saved)
                 room -= e.nbytes
-                if room < 0 and e is not entry:
-                    break
-                try:
-                    e.load(stream)
-                except e.memory.failures as why:
-                    say.once("nothing is fetched ahead: %s" % say.reason(why))  # whoever needs the tensor tries again
-                    break
+                if (room < 0 and at != entry.index) or not self.load(e, stream):
+                    self.next = at
+                    return
             at -= 1
         self.next = at
 
+    @staticmethod
+    def load(entry, stream):
+        try:
+            entry.load(stream)
+        except entry.memory.failures as why:
+            say.once("nothing is fetched ahead: %s" % say.reason(why))  # whoever needs the tensor tries again
+            return False
+        return True
+
     def end(self):
         self.relief.learn(self.step)
+
+
+def needed(entry):
+    """Yields what has to be copied back for an entry: itself, or what it is recomputed from."""
+    if not entry.users or entry.resident():
+        return
+    if entry.on_host():
+        yield entry
+    elif entry.made is not None:
+        for source in entry.made.sources.values():
+            yield from needed(source)

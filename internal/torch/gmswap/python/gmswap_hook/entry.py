@@ -121,8 +121,12 @@ class Entry(object):
         return True
 
     def evict(self):
-        """Frees the device's memory behind a copy to the host. Returns whether it could."""
-        return self.offload() and self.free()
+        """Frees the device's memory, behind a copy to the host if it cannot be recomputed. Returns whether it could."""
+        return self.made is not None and self.free() or self.offload() and self.free()
+
+    def passed(self):
+        """Returns whether the copy to the host has ended."""
+        return self.ticket != 0 and self.lanes.passed(self.ticket)
 
     def on_host(self):
         """Returns whether all of it is on the host, or will be."""

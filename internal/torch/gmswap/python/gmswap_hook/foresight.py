@@ -1,5 +1,6 @@
 """Foresees how much memory a step needs from the sizes of what it saves first, by the steps before."""
 
+import bisect
 import collections
 import itertools
 
@@ -45,28 +46,39 @@ class Foresight(object):
 
 
 class Backward(object):
-    """What backward passes need beside the entries, by the entry that they came to: they come to the last one first."""
+    """What backward passes need beside the entries and what is there before a step, by the entry that they came to: they come to the last one
+    first. Steps that save more need more in proportion."""
 
     STEPS = 8  # that are remembered
 
     def __init__(self):
-        self.past = collections.deque(maxlen=self.STEPS)  # of lists of (index of an entry, bytes)
+        self.past = collections.deque(maxlen=self.STEPS)  # of lists of (index of an entry, the most that was needed from it on for each byte saved)
         self.begin()
 
     def begin(self):
-        self.now, self.at = [], None  # None in the forward pass
+        self.now, self.at = {}, None  # None in the forward pass
 
     def note(self, nbytes):
         """Notes bytes that are needed now."""
-        if self.at is not None:
-            self.now.append((self.at, nbytes))
+        if self.at is not None and nbytes > self.now.get(self.at, 0):
+            self.now[self.at] = nbytes
 
-    def learn(self):
-        self.past.append(self.now)
+    def learn(self, saved):
+        """Learns from a step that ends, which has saved so many bytes."""
+        most, rates = 0, []
+        for at in sorted(self.now):
+            most = max(most, self.now[at])
+            rates.append((at, most / max(1.0, saved)))
+        self.past.append(rates)
 
-    def needed(self, index):
-        """Returns the most bytes that were needed from the entry on."""
-        return max((nbytes for step in self.past for at, nbytes in step if at <= index), default=0)
+    def needed(self, index, saved):
+        """Returns the most bytes that will be needed from the entry on in a step that has saved so many bytes."""
+        rate = 0
+        for step in self.past:
+            before = bisect.bisect_right(step, (index, float("inf")))
+            if before:
+                rate = max(rate, step[before - 1][1])
+        return int(rate * saved)
 
 
 def between(a, b, at):

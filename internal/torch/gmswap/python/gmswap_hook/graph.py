@@ -18,8 +18,8 @@ NUMBER = re.compile(r"(?:^|\.)(\d+)(?:\.|$)")
 
 
 class Recording(object):
-    def __init__(self, memory, settings):
-        self.memory, self.settings = memory, settings
+    def __init__(self, memory, settings, costs):
+        self.memory, self.settings, self.costs = memory, settings, costs
         self.name = ""  # of the model
         self.names = {}  # of the modules, by id
         self.stack = []
@@ -59,6 +59,7 @@ class Recording(object):
             return
         if self.made is None:
             self.made = watched
+            self.costs.learn(self.operators)
         elif (self.made.sequence, self.made.trails) == (watched.sequence, watched.trails):
             self.timed = watched
         else:

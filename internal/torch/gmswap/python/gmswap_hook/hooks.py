@@ -1,6 +1,7 @@
 """Sees what a program's models save for the backward pass, and where they begin and end."""
 
 import contextlib
+import itertools
 import os
 import sys
 import threading
@@ -26,7 +27,8 @@ class Watch(object):
         return getattr, (contextlib.nullcontext(), "__exit__")
 
 
-EVERYWHERE, WITHIN, ROOTS = "everywhere", "within", "roots"
+EVERYWHERE, WITHIN, NEAR, ROOTS = "everywhere", "within", "near", "roots"
+MOST = 128  # modules near the outermost ones
 
 
 class Thread(threading.local):
@@ -41,7 +43,7 @@ class Hooks(object):
     nothing is not given those.
 
     First all modules are watched; while steps are recorded those that were outermost and what is in them; later the outermost ones alone,
-    as a hook costs each module time. Layers that are compiled are compiled anew when a hook on all modules comes or goes, and may save
+    as a hook costs each module time, or those and their layers where operators are seen in a part of the forward pass. Layers that are compiled are compiled anew when a hook on all modules comes or goes, and may save
     tensors in another order then: so that happens before steps are recorded, and they are not watched from then on.
     """
 
@@ -72,6 +74,10 @@ class Hooks(object):
     def watch_within(self):
         self.watch_each(inside(self.roots))
         self.watched = WITHIN
+
+    def watch_near(self):
+        self.watch_each(near(self.roots))
+        self.watched = NEAR
 
     def watch_roots(self):
         self.watch_each(self.roots)
@@ -172,9 +178,9 @@ class Hooks(object):
             self.unwind(local)
             self.remove()
             return
-        wanted = WITHIN if self.runtime.recorded() else EVERYWHERE if self.runtime.watching() else ROOTS
-        if wanted != self.watched:
-            {EVERYWHERE: self.watch_all, WITHIN: self.watch_within, ROOTS: self.watch_roots}[wanted]()
+        wanted = WITHIN if self.runtime.recorded() else EVERYWHERE if self.runtime.watching() else NEAR if self.runtime.parting() else ROOTS
+        if wanted != self.watched and (wanted, self.watched) != (ROOTS, NEAR):  # such steps come again
+            {EVERYWHERE: self.watch_all, WITHIN: self.watch_within, NEAR: self.watch_near, ROOTS: self.watch_roots}[wanted]()
 
     def make_way(self):
         """Takes our hooks off where torch.func.grad and its like are used within a model: they refuse to work below any."""
@@ -231,13 +237,28 @@ def running(frame):
 
 def inside(modules):
     """Returns modules and all that are in them, but for those that are compiled."""
-    found, left = {}, list(modules)
-    while left:
-        module = left.pop()
-        if id(module) not in found:
-            found[id(module)] = module
-            left.extend(m for m in module.children() if not isinstance(m, optimized()) and getattr(m, "_compiled_call_impl", None) is None)
-    return list(found.values())
+    return [m for level in levels(modules) for m in level]
+
+
+def near(modules):
+    """Returns modules and those in them that are the fewest levels below, as many levels as have few modules."""
+    found = list(modules)
+    for level in itertools.islice(levels(modules), 1, None):
+        if len(found) + len(level) > MOST:
+            break
+        found.extend(level)
+    return found
+
+
+def levels(modules):
+    """Yields lists of modules: those that are given, their children, and so on, each module once, but for those that are compiled."""
+    seen, level = set(), list(modules)
+    while level:
+        seen.update(map(id, level))
+        yield level
+        below = {id(m): m for module in level for m in module.children()
+                 if not isinstance(m, optimized()) and getattr(m, "_compiled_call_impl", None) is None}
+        level = [m for key, m in below.items() if key not in seen]
 
 
 def partly_compiled(model):

@@ -50,6 +50,7 @@ class Library(object):
             ("gm_swap_in", ctypes.c_int, (ctypes.c_int, ticket, ctypes.c_void_p, stream)),
             ("gm_swap_ready", ctypes.c_int, (ctypes.c_int, ticket, stream)),
             ("gm_swap_drop", ctypes.c_int, (ctypes.c_int, ticket)),
+            ("gm_swap_copied", ctypes.c_int, (ctypes.c_int, ticket)),
             ("gm_swap_get_stats", ctypes.c_int, (ctypes.c_int, ctypes.POINTER(Stats))),
             ("gm_swap_close", None, (ctypes.c_int,)),
             ("gm_swap_plan", ctypes.c_int64, (ctypes.c_char_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t)),
@@ -129,6 +130,10 @@ class Lanes(object):
 
     def left(self, ticket, stream):
         self._check(self.lib.gm_swap_left(self.device, ticket, stream))
+
+    def passed(self, ticket):
+        """Returns whether a copy to the host has ended."""
+        return self.lib.gm_swap_copied(self.device, ticket) == 1
 
     def back(self, ticket, address, stream):
         self._check(self.lib.gm_swap_in(self.device, ticket, address, stream))

@@ -162,9 +162,13 @@ class Memory(object):
             return None  # it has none, or not yet
 
     def key(self, x):
-        """Returns the address of a tensor's storage, 0 for all else."""
-        storage = self.storage(x)
-        return 0 if storage is None else storage._cdata
+        """Returns the address of the storage of a tensor that is memory of a CUDA device, 0 for all else."""
+        if not self.plain(x):
+            return 0
+        try:
+            return x.untyped_storage()._cdata
+        except (RuntimeError, ValueError):
+            return 0  # it has none, or not yet
 
     def begin_step(self):
         if len(self.known) > 2 * len(self.ordinals) + 1000:

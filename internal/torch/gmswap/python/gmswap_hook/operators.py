@@ -2,6 +2,7 @@
 
 from . import chain
 from .entry import Changed, layout
+from .rerun import rerun
 
 # With these operators each row of the result depends on the same rows of the arguments, by the same arithmetic for any number of rows.
 BY_ROWS = frozenset((
@@ -11,11 +12,6 @@ BY_ROWS = frozenset((
 # With these, too, but a library chooses the arithmetic by the number of rows: the last bits may differ.
 BY_ROWS_NEARLY = frozenset(("mm", "addmm"))
 
-# Operators that give the same bytes each time, write only their results, and are worth rerunning.
-PURE = frozenset((
-    "silu", "gelu", "relu", "sigmoid", "tanh", "mul", "add", "sub", "div", "neg", "rsqrt", "pow", "exp", "square", "_to_copy", "clone", "cat",
-    "mean", "leaky_relu", "hardswish", "native_layer_norm", "native_group_norm", "_fused_rms_norm", "mm", "addmm", "bmm", "_softmax",
-))
 # Attention, whose first result is saved.
 ATTENTION = frozenset((
     "_scaled_dot_product_flash_attention", "_scaled_dot_product_efficient_attention", "_scaled_dot_product_cudnn_attention",
@@ -23,9 +19,9 @@ ATTENTION = frozenset((
     "_efficient_attention_forward", "_cudnn_attention_forward", "_flash_attn_forward",
 ))
 # A number among their arguments may differ between steps; with other operators it is part of the model.
-COUNTING = frozenset(("mul", "add", "sub", "div", "pow", "addmm"))
+COUNTING = frozenset(("mul", "add", "sub", "div", "pow", "addmm", "baddbmm", "masked_fill", "mul_", "add_", "sub_", "div_", "masked_fill_"))
 # Libraries may do their arithmetic differently each time.
-LIBRARIES = frozenset(("mm", "addmm", "bmm"))
+LIBRARIES = frozenset(("mm", "addmm", "bmm", "baddbmm", "convolution"))
 # Their overload "out" writes the result into a given tensor, and takes no other memory.
 INTO = frozenset((
     "silu", "gelu", "sigmoid", "tanh", "mul", "add", "sub", "div", "neg", "rsqrt", "exp", "leaky_relu", "hardswish", "mm", "addmm",
@@ -88,12 +84,12 @@ class Remake(object):
 
     __slots__ = ("recipe", "memory", "sources", "lasting", "nbytes", "row", "stream", "sample", "holds")
 
-    def __init__(self, recipe, entries, entry):
+    def __init__(self, recipe, entries, entry, proven=False):
         self.recipe, self.memory, self.nbytes, self.row = recipe, entry.memory, entry.nbytes, recipe.row
         self.sources = {i: entries[i] for i in recipe.sources}
         self.lasting = {ordinal: [(t, t._version) for t in self.memory.parameters(ordinal)] for ordinal in recipe.lasting}
         self.stream = entry.home
-        self.sample = self.memory.samples.take(entry.alias, recipe.near)
+        self.sample = None if proven else self.memory.samples.take(entry.alias, recipe.near)
         self.holds = False
 
     def hold(self):
@@ -177,6 +173,7 @@ class Operators(object):
         self.attended = set()  # numbers of storages that attention made
         self.changed = set()  # numbers of storages that were written to after they were made
         self.written = set()  # ordinals of parameters' that were
+        self.unsure = set()  # names of operators that did not repeat what they had made
         self.entries = {}  # the numbers of entries, by their storages' numbers
 
     def begin(self):
@@ -193,32 +190,99 @@ class Operators(object):
         """Runs each operator and notes it."""
         packet = getattr(getattr(function, "overloadpacket", None), "__name__", "")
         given = {key for key in map(self.memory.key, tensors_in((args, kwargs))) if key}
-        mutable = getattr(getattr(function, "_schema", None), "is_mutable", True)  # it writes to an argument, as with out=
-        pure = packet in PURE and not mutable and self.fixed(packet, args, kwargs)
-        call = None
-        if pure:
-            call = Call()
-            call.function, call.name = function, packet
-            call.args, call.kwargs = self.note(args), self.note(kwargs)
+        mutable = writes(function)
+        again = rerun(function, mutable)
+        if again is not None and not (again.suits(args) and self.fixed(packet, args, kwargs)):
+            again = None
+        if again is not None and again.in_place:
+            return self.run_in_place(again, function, args, kwargs)
+        call = self.call(again, args, kwargs) if again is not None else None
+        if call is not None:
             call.begin = self.memory.mark()
         result = function(*args, **kwargs)
-        if pure:
+        if call is not None:
             call.end = self.memory.mark()
-            pure = self.repeats(function, args, kwargs, result)
-            call.rows = pure and packet in self.by_rows and self.splits(packet, function, args, kwargs, result)
-            call.dtype = (result[0] if isinstance(result, (list, tuple)) else result).dtype
+            call = self.proven(call, again, args, kwargs, result)
         if mutable:
-            keys = [key for key in map(self.memory.key, targets(function, args, kwargs)) if key]
-            self.written.update(map(self.memory.parameter, keys))
-            self.changed.update(self.numbers[key] for key in keys if key in self.numbers)
+            self.wrote(function, args, kwargs)
         for i, x in enumerate(result if isinstance(result, (list, tuple)) else (result,)):
             for t in tensors_in(x):
                 number = self.new(t, given)
                 if packet in ATTENTION and i == 0:
                     self.attended.add(number)
-                if number and pure and t is x and t.is_contiguous() and self.memory.size(t) == t.numel() * t.element_size():
-                    self.makers[number] = Made(number, call, i, self.memory.size(t))
+                if call is not None and t is x:
+                    self.made(number, call, i, t)
         return result
+
+    def call(self, again, args, kwargs):
+        """Notes a call."""
+        call = Call()
+        call.function, call.name, call.rows = again.function, again.name, 0
+        call.args, call.kwargs = self.note(again.arguments(args)), self.note(kwargs)
+        return call
+
+    def proven(self, call, again, args, kwargs, result):
+        """Returns a call that has ended if the same bytes come out again, None if not."""
+        args = again.arguments(args)
+        if not self.repeats(again.function, args, kwargs, result):
+            self.unsure.add(call.name)
+            return None
+        if call.name in self.by_rows:
+            call.rows = self.splits(call.name, again.function, args, kwargs, result)
+        call.dtype = (result[0] if isinstance(result, (list, tuple)) else result).dtype
+        return call
+
+    def run_in_place(self, again, function, args, kwargs):
+        """Runs an operator that writes to its first argument. That is what one that does not makes of what was there before."""
+        call = self.call(again, args, kwargs) if self.whole(args[0]) else None
+        before = None
+        if call is not None:
+            call.begin = self.memory.mark()
+            before = self.tried(again.function, args, kwargs)
+            call.end = self.memory.mark()
+        count = version(args[0])
+        result = function(*args, **kwargs)
+        if before is None or not self.memory.same(before, args[0]):
+            self.unsure.add(again.name)
+            self.wrote(function, args, kwargs)
+        else:
+            call.dtype = args[0].dtype
+            self.overwritten(args[0], call, count)
+        return result
+
+    def whole(self, tensor):
+        """Returns whether a tensor is all of its storage, and no parameter's."""
+        key = self.memory.key(tensor)
+        return (key != 0 and not self.memory.parameter(key) and tensor.is_contiguous()
+                and self.memory.size(tensor) == tensor.numel() * tensor.element_size())
+
+    @staticmethod
+    def tried(function, args, kwargs):
+        """Returns the result of a function, None if there is no memory for it."""
+        try:
+            return function(*args, **kwargs)
+        except RuntimeError:
+            return None
+
+    def overwritten(self, tensor, call, count):
+        """Notes what made the contents of a storage anew, which was written to so often before: it has another number from now on."""
+        key = self.memory.key(tensor)
+        self.entries.pop(self.numbers[key], None)
+        self.count += 1
+        self.numbers[key], self.versions[self.count] = self.count, count + 1
+        self.made(self.count, call, 0, tensor)
+
+    def made(self, number, call, output, tensor):
+        """Notes what made the storage of a result that is all of it."""
+        size = self.memory.size(tensor)
+        if number and tensor.is_contiguous() and size == tensor.numel() * tensor.element_size():
+            self.makers[number] = Made(number, call, output, size)
+
+    def wrote(self, function, args, kwargs):
+        """Notes what an operator writes to."""
+        keys = [key for key in map(self.memory.key, targets(function, args, kwargs)) if key]
+        self.written.update(map(self.memory.parameter, keys))
+        self.changed.update(self.numbers[key] for key in keys if key in self.numbers)
 
     def fixed(self, packet, args, kwargs):
         """Returns whether the arguments are the model's and what it computes from them, and nothing that may change unseen."""
@@ -229,10 +293,9 @@ class Operators(object):
 
     def repeats(self, function, args, kwargs, result):
         """Returns whether the operator gives the same bytes when it is rerun."""
-        try:
-            again = function(*args, **kwargs)
-        except RuntimeError:
-            return False  # there is no memory for it
+        again = self.tried(function, args, kwargs)
+        if again is None:
+            return False
         pairs = zip(result, again) if isinstance(result, (list, tuple)) else ((result, again),)
         return all(self.memory.same(a, b) for a, b in pairs if self.memory.key(a))
 
@@ -278,18 +341,19 @@ class Operators(object):
 
     def note(self, x):
         """Returns arguments with no tensors in them."""
-        key = self.memory.key(x)
-        if self.memory.parameter(key):
-            return Input(0, self.memory.parameter(key), x)
-        if key:
-            number = self.numbers.get(key) or self.new(x, ())
-            self.check(number, version(x))
-            return Input(number, 0, x)
+        if isinstance(x, (list, tuple)):
+            return type(x)([self.note(y) for y in x])
         if isinstance(x, dict):
             return {k: self.note(v) for k, v in x.items()}
-        if isinstance(x, (list, tuple)):
-            return type(x)(self.note(y) for y in x)
-        return x
+        key = self.memory.key(x)
+        if not key:
+            return x
+        lasting = self.memory.parameter(key)
+        if lasting:
+            return Input(0, lasting, x)
+        number = self.numbers.get(key) or self.new(x, ())
+        self.check(number, version(x))
+        return Input(number, 0, x)
 
     def saved(self, entry):
         number = self.numbers.get(entry.key)
@@ -335,6 +399,11 @@ class Operators(object):
         return Recipe(found, sum(self.memory.elapsed(c.begin, c.end) for c in calls), inputs, row, dtype)
 
 
+def writes(function):
+    """Returns whether an operator writes to an argument, as with out=."""
+    return getattr(getattr(function, "_schema", None), "is_mutable", True)
+
+
 def version(tensor):
     """Returns how often a tensor was written to, 0 where that is not counted."""
     return 0 if tensor.is_inference() else tensor._version
@@ -359,14 +428,19 @@ def mapped(x, f):
 
 
 def flat(x):
-    if isinstance(x, dict):
-        x = list(x.values())
-    if isinstance(x, (list, tuple)):
-        for y in x:
-            yield from flat(y)
-    else:
-        yield x
+    """Returns what is in lists and dicts, and in those that are in them."""
+    found = []
+    gather(x, found)
+    return found
+
+
+def gather(x, found):
+    for y in x.values() if isinstance(x, dict) else x if isinstance(x, (list, tuple)) else (x,):
+        if isinstance(y, (list, tuple, dict)):
+            gather(y, found)
+        else:
+            found.append(y)
 
 
 def tensors_in(x):
-    return (y for y in flat(x) if hasattr(y, "untyped_storage"))
+    return [y for y in flat(x) if hasattr(y, "untyped_storage")]

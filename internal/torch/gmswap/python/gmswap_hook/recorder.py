@@ -70,6 +70,9 @@ class Recorder(object):
     def recorded(self):
         return self.steps > 0
 
+    def parting(self):
+        return False
+
     def finished(self):
         return self.done
 

@@ -16,6 +16,8 @@ class Relief(object):
 
     PATIENCE = 150  # seconds for who changes entries: longer than a plan takes. Who waits for what this thread holds would wait for ever
 
+    FORGETS = 8  # steps
+
     def __init__(self, runtime, library, limit, states):
         self.runtime, self.memory, self.library, self.states = runtime, runtime.memory, library, states
         self.limit = limit
@@ -24,6 +26,7 @@ class Relief(object):
         self.start = self.most = 0  # bytes in use when the step began, and the most so far, what was moved included
         self.asked = self.left = 0  # size of the last request that found no room, and bytes in use when some was made
         self.times = 0  # that it came again
+        self.scarce = None  # the last step in which something had to leave
         self.within = threading.local()
         self.explained = None  # the step that a line was said in
         library.on_full(self.make_room)
@@ -35,6 +38,10 @@ class Relief(object):
         self.start = self.most = self.allocated() - self.states.spared()
         self.backward.begin()
 
+    def strained(self):
+        """Returns whether something had to leave in one of the last steps."""
+        return self.scarce is not None and self.runtime.steps - self.scarce <= self.FORGETS
+
     def lacking(self, count, saved):
         """Returns how many bytes a step will have no room for that has saved so many entries of so many bytes."""
         return max(0, self.start + self.foresight.needed(count, saved) - (self.limit - self.window))
@@ -43,7 +50,7 @@ class Relief(object):
         """Notes how much memory is needed now, with a request."""
         used = self.allocated() - self.states.spared() + size
         self.most = max(self.most, used + self.memory.absent)
-        self.backward.note(used - self.memory.present)
+        self.backward.note(used - self.start - self.memory.present)
 
     def fits(self, count, saved):
         """Returns whether a step is known to need no room that has saved so many entries of so many bytes."""
@@ -57,7 +64,7 @@ class Relief(object):
         """Learns from a step that ends."""
         if step.backward:
             self.foresight.learn([e.nbytes for e in step.entries], self.most - self.start)
-            self.backward.learn()
+            self.backward.learn(sum(e.nbytes for e in step.entries))
 
     def allocated(self):
         return self.library.allocated(self.memory.device)
@@ -66,10 +73,11 @@ class Relief(object):
         """Returns the bytes that are free, beside those that are to stay so."""
         return self.limit - self.allocated() - self.window
 
-    def room_ahead(self, index):
-        """Returns the bytes that can be loaded ahead of need in the backward pass, where an entry is needed: those for which there will still be room
-        when the rest of the pass needs as much beside the entries as in the steps before."""
-        return min(self.room(), self.limit - self.window - self.backward.needed(index) - self.memory.present)
+    def room_ahead(self, index, saved):
+        """Returns the bytes that can be loaded ahead of need in the backward pass of a step that has saved so many, where an entry is needed: those
+        for which there will still be room when the rest of the pass needs as much beside the entries as in the steps before."""
+        needed = self.start + self.backward.needed(index, saved)
+        return min(self.room(), self.limit - self.window - needed - self.memory.present)
 
     def keep_room(self):
         """Evicts before a request finds no room. With self.memory."""
@@ -130,19 +138,29 @@ class Relief(object):
     def evict(self, size):
         """Frees at least this many bytes if it can, and begins the copies of what comes next. With self.memory."""
         freed = ahead = 0
+        parting = self.parting()
         for e in self.candidates():
             if freed < size:
-                if e.evict():
+                if e.evict() if parting is None else parting.free(e):
                     freed += e.nbytes
-            elif ahead < self.window and e.offload():
+            elif parting is None and ahead < self.window and e.offload():
                 ahead += e.nbytes
             else:
                 break
+        if freed:
+            self.scarce = self.runtime.steps
         return freed
 
+    def parting(self):
+        """Returns what chooses what leaves in the step that is under way, or None."""
+        return self.runtime.step.parting if self.runtime.step is not None else None
+
     def candidates(self):
-        """Returns entries whose memory would be free if it were not for us, those that are needed last first."""
-        step = self.runtime.step
+        """Yields entries whose memory would be free if it were not for us: in a forward pass first those that can leave without a wait, then those
+        that are needed last first."""
+        step, parting = self.runtime.step, self.parting()
+        if parting is not None and not step.backward:
+            yield from parting.offers(self.evictable)
         for e in list(step.entries) if step is not None else ():
             if self.evictable(e):
                 yield e

@@ -1,5 +1,6 @@
 """The steps of a program: the first are recorded, the others follow a schedule."""
 
+import collections
 import threading
 
 from . import say
@@ -7,7 +8,9 @@ from .demand import Demand
 from .entry import Entry, Kept, Saved
 from .follow import Follower
 from .graph import Recording
+from .live import Costs, Live
 from .measure import Clock, Clocks, Scale
+from .parting import Parting
 from .reactive import Reactive
 
 
@@ -21,6 +24,7 @@ class Step(object):
         self.backward = False
         self.trail = 0  # stands for all parameters that were saved so far
         self.deviation = ""  # from the schedule
+        self.parting = None  # what chooses what leaves the device, where no schedule does
 
     def way(self):
         """Returns how the step goes, or went: the word for users."""
@@ -34,7 +38,8 @@ class Runtime(object):
     WARM_UP = 1  # steps that are not recorded: they do what is done but once
     TIMED = 2  # so many steps follow the schedule before steps are timed
     DEVIATIONS = 3  # steps that differ before a new schedule is made
-    ATTEMPTS = 4  # pairs of steps that differ before no more are recorded
+    ATTEMPTS = 3  # pairs of steps that differ before no more are recorded
+    STRAYED = 4  # steps, of which half differ from the schedule before it is not followed for a while
 
     def __init__(self, memory, lanes, settings, planner, report):
         self.memory, self.lanes, self.settings, self.planner, self.report = memory, lanes, settings, planner, report
@@ -46,6 +51,8 @@ class Runtime(object):
         self.schedule = None
         self.deviated = 0  # steps in a row that went another way than the schedule, the same
         self.strayed = None  # the sizes of what the last such step saved
+        self.fitted = collections.deque(maxlen=self.STRAYED)  # of the last steps, whether they saved what the schedule is for
+        self.costs = Costs()
         self.patience = self.DEVIATIONS
         self.clocks = Clocks()  # of steps that followed a schedule
         self.refined = False  # the schedule was made with their times
@@ -82,6 +89,10 @@ class Runtime(object):
         """Returns whether the step that has begun is recorded."""
         return self.recording is not None
 
+    def parting(self):
+        """Returns whether operators are seen in a part of the step that has begun."""
+        return self.step is not None and self.step.parting is not None
+
     def finished(self):
         """Returns whether nothing will be moved."""
         return self.declined
@@ -89,10 +100,14 @@ class Runtime(object):
     def entered(self, module):
         if self.recording is not None:
             self.recording.enter(module)
+        elif self.step is not None and self.step.parting is not None:
+            self.step.parting.live.enter()
 
     def left(self, module):
         if self.recording is not None:
             self.recording.leave(module)
+        elif self.step is not None and self.step.parting is not None:
+            self.step.parting.live.leave()
 
     def pack(self, tensor):
         memory = self.memory
@@ -119,6 +134,8 @@ class Runtime(object):
             entry = Entry(memory, self.lanes, step, tensor, storage, nbytes)
             memory.entries[entry.key] = entry
             step.entries.append(entry)
+            if step.parting is not None:
+                step.parting.live.saved(entry)
         saved = Saved(entry, tensor, new)
         if entry.step == step.number:
             step.conduct.pack(entry, new, stream)
@@ -158,16 +175,26 @@ class Runtime(object):
         if self.schedule is not None and self.schedule.empty():
             return self.unplanned(step)
         if self.schedule is not None and not self.doubted():
+            if 2 * self.fitted.count(False) >= self.STRAYED and self.parts():
+                return self.unplanned(step)
             return Follower(step, self.schedule, self.unplanned, self.relief, self.instrument())
         if step.number < self.WARM_UP or self.given_up:
             return self.unplanned(step)
         if self.recording is None:
-            self.recording = Recording(self.memory, self.settings)
+            self.recording = Recording(self.memory, self.settings, self.costs)
         return self.recording.next(step)
 
     def unplanned(self, step):
         """Returns what conducts a step, or the rest of it, without a schedule."""
-        return Reactive(step, self.settings.window) if self.relief is None else Demand(step, self.relief)
+        if self.relief is None:
+            return Reactive(step, self.settings.window)
+        if self.parts() and not step.entries:
+            step.parting = Parting(step, Live(self.memory, self.costs, self.settings.device // 64), self.relief.window)
+        return Demand(step, self.relief)
+
+    def parts(self):
+        """Returns whether it is worth recomputing in a step that follows no schedule."""
+        return self.relief is not None and self.relief.strained() and self.costs.worthwhile()
 
     def instrument(self):
         """Returns what measures a step that follows the schedule, for a better one: some of the first are timed, and one that begins with
@@ -186,6 +213,9 @@ class Runtime(object):
         step.ended = step.way()
         conduct, step.conduct = step.conduct, None
         conduct.end()
+        if step.parting is not None and step.parting.parted:
+            self.costs.shares.append(step.parting.remade / float(step.parting.parted))
+        step.parting = None
         self.memory.samples.ask(step.number)
         if self.renewed:
             self.start_over()
@@ -194,7 +224,7 @@ class Runtime(object):
             self.end_recorded(self.recording)
         if not step.backward:
             return  # an evaluation
-        if step.deviation:
+        if self.schedule is not None and self.differs(step, conduct):
             self.deviate(step)
         elif isinstance(conduct, Follower) and conduct.finished():
             self.schedule.followed += 1
@@ -202,9 +232,16 @@ class Runtime(object):
             if conduct.instrument is not None:
                 self.refine(conduct.instrument)
 
+    def differs(self, step, conduct):
+        """Returns whether another schedule would be better for a step that has ended."""
+        if self.schedule.empty():
+            return self.relief is not None and self.relief.strained()
+        self.fitted.append(self.schedule.sizes == [e.nbytes for e in step.entries])
+        return step.deviation != "" or isinstance(conduct, Demand) and not self.fitted[-1]
+
     def deviate(self, step):
         """Counts steps that differ from the schedule and are alike: one schedule is of no use for steps that all differ."""
-        if self.strayed is None:
+        if self.strayed is None and step.deviation:
             say.line("step %d differs from the recorded one: %s" % (step.number, step.deviation))
         sizes = [e.nbytes for e in step.entries]
         self.deviated = self.deviated + 1 if sizes == self.strayed else 1
@@ -222,6 +259,7 @@ class Runtime(object):
         self.renewed = self.given_up = self.refined = False
         self.recording = self.schedule = self.strayed = None
         self.deviated, self.patience, self.clocks = 0, self.DEVIATIONS, Clocks()
+        self.fitted.clear()
 
     def end_recorded(self, recording):
         if recording.timed is not None:
@@ -251,6 +289,7 @@ class Runtime(object):
             self.schedule, self.given_up = None, True
             return
         self.clocks, self.refined, self.strayed = Clocks(), False, None
+        self.fitted.clear()
         if self.relief is not None:
             self.relief.foresight.learn(self.schedule.sizes, self.schedule.plain_peak - self.planner.start)
         self.declined = self.settings.dry or self.schedule.empty() and self.relief is None

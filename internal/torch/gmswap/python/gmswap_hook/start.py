@@ -109,6 +109,9 @@ class Late(object):
     def recorded(self):
         return False
 
+    def parting(self):
+        return False
+
     def finished(self):
         return False
 

@@ -1,0 +1,171 @@
+"""Sees the operators of a step that follows no schedule, so that what they made can be made again."""
+
+import collections
+
+from . import chain
+from .operators import LIBRARIES, Operators, Recipe, tensors_in, version, writes
+from .rerun import rerun
+
+WRITES = object()  # stands for what reruns an operator that writes to an argument
+
+
+class Costs(object):
+    """What operators take, by those that were timed while steps were recorded. Others, and those that did not repeat what they had made, are not
+    rerun."""
+
+    LAUNCH = 5000  # nanoseconds of an operator with little to do
+    STEPS = 4
+    LEAST = 0.1  # a share for which it is worth looking at all operators
+
+    def __init__(self):
+        self.rates = {}  # nanoseconds for a unit of work, by names
+        self.unsure = set()  # names
+        self.reruns = {}  # what reruns operators, by functions
+        self.shares = collections.deque(maxlen=self.STEPS)  # of what left in the last steps, what was recomputed
+
+    def learn(self, operators):
+        """Learns from the operators of a step."""
+        operators.memory.synchronize()
+        self.unsure |= operators.unsure
+        spent = {}
+        for call in {id(m.call): m.call for m in operators.makers.values()}.values():
+            ns, done = spent.get(call.name, (0, 0))
+            spent[call.name] = ns + operators.memory.elapsed(call.begin, call.end), done + work(call)
+        self.rates.update((name, ns / max(1, done)) for name, (ns, done) in spent.items())
+        self.reruns.clear()
+
+    def rerun(self, function):
+        """Returns what reruns an operator, WRITES if nothing does and it writes to an argument, None for all else."""
+        if function not in self.reruns:
+            again, mutable = rerun(function, writes(function)), writes(function)
+            if again is not None and (again.name not in self.rates or again.name in self.unsure):
+                again = None
+            self.reruns[function] = WRITES if again is None and mutable else again
+        return self.reruns[function]
+
+    def worthwhile(self):
+        """Returns whether steps gain by what is recomputed in them, as far as is known."""
+        return self.rates and (len(self.shares) < self.STEPS or sum(self.shares) >= self.LEAST * self.STEPS)
+
+    def ns(self, call):
+        return self.LAUNCH + self.rates[call.name] * work(call)
+
+
+def work(call):
+    """Returns about how many multiplications a product or a convolution takes, the elements that other operators are given."""
+    sizes = [x.size for x in call.inputs()]
+    if call.name == "convolution" and len(sizes) > 1:
+        return count(sizes[0]) * count(sizes[1]) // max(1, sizes[0][1])
+    if call.name in LIBRARIES and len(sizes) > 1:
+        return count(sizes[-2]) * sizes[-1][-1]
+    return sum(map(count, sizes))
+
+
+def count(size):
+    n = 1
+    for x in size:
+        n *= x
+    return n
+
+
+class Live(Operators):
+    """The operators of one step, and how what it saved is recomputed."""
+
+    def __init__(self, memory, costs, extra):
+        super(Live, self).__init__(memory, False)
+        self.costs, self.extra = costs, extra  # the most bytes that may be taken beside what is recomputed
+        self.over = False  # nothing that is made from now on has to be recomputed
+        self.depth = 0  # of modules
+        self.versions = {}  # of parameters when an operator was first given them, by their ordinals
+        self.found = {}  # recipes, or None, by the indexes of entries
+
+    def enter(self):
+        self.depth += 1
+        if self.depth == 1:
+            self.begin()
+        elif self.over:
+            self.stop()
+
+    def leave(self):
+        self.depth -= 1
+        if self.depth <= 0:
+            self.end()
+        elif self.over:
+            self.stop()
+
+    def stop(self):
+        """Sees no more operators in this model. What is written from now on shows in versions."""
+        if self.mode is not None and self.memory.innermost_mode() is self.mode:
+            self.end()
+
+    def run(self, function, args, kwargs):
+        again = None if self.over else self.costs.rerun(function)
+        if again is None:
+            return function(*args, **kwargs)
+        given = self.given(args, kwargs) if again is not WRITES and again.suits(args) else None
+        if given is None or again.in_place and not self.whole(args[0]):
+            result = function(*args, **kwargs)
+            if writes(function):
+                self.wrote(function, args, kwargs)
+            return result
+        call, count = self.call(again, args, kwargs), version(args[0]) if again.in_place else 0
+        result = function(*args, **kwargs)
+        if again.in_place:
+            self.overwritten(args[0], call, count)
+        else:
+            for i, x in enumerate(result if isinstance(result, (list, tuple)) else (result,)):
+                self.made(self.new(x, given), call, i, x)
+        return result
+
+    def given(self, args, kwargs):
+        """Returns the addresses of the arguments' storages, None unless all tensors among them are the device's. Numbers are those of this step."""
+        given = set()
+        for x in tensors_in((args, kwargs)):
+            key = self.memory.key(x)
+            if not key or x.is_conj() or x.is_neg():
+                return None
+            given.add(key)
+            lasting = self.memory.parameter(key)
+            if lasting and self.versions.setdefault(lasting, version(x)) != version(x):
+                self.written.add(lasting)
+        return given
+
+    def saved(self, entry):
+        if entry.key not in self.numbers:
+            self.new(entry.alias, ())
+        super(Live, self).saved(entry)
+
+    def recipe_of(self, entry, entries):
+        """Returns how an entry of the step is recomputed, None if it cannot be."""
+        if entry.index not in self.found:
+            self.found[entry.index] = self.find(entry, entries)
+        return self.found[entry.index]
+
+    def find(self, entry, entries):
+        number = self.numbers.get(entry.key)
+        found = chain.find(self[number], lambda x: self.there(x, entry.index, entries), self) if number in self else None
+        if found is None or found.extra() > self.extra:
+            return None
+        own = {m.number for m in found.made}
+        inputs = [x for m in found.made for x in m.call.inputs() if x.number not in own]
+        ns = sum(self.costs.ns(call) for call in {id(m.call): m.call for m in found.made}.values())
+        return Recipe(found, ns, inputs, 0, None)
+
+    def unchanged(self, lasting):
+        """Returns whether parameters are as the operators were given them."""
+        return lasting not in self.written and any(version(t) == self.versions.get(lasting) for t in self.memory.parameters(lasting))
+
+    def there(self, x, index, entries):
+        """Returns whether an argument is a parameter, or was saved before an entry, and is unchanged."""
+        if x.lasting:
+            return self.unchanged(x.lasting)
+        x.entry = self.entries.get(x.number)
+        return x.entry is not None and x.entry < index and x.number not in self.changed and entries[x.entry].users > 0
+
+    # The makers of what was not written to since.
+
+    def __contains__(self, number):
+        return number in self.makers and number not in self.changed
+
+    def __getitem__(self, number):
+        return self.makers[number]

@@ -1,0 +1,86 @@
+"""Chooses what leaves the device in a step that follows no schedule: by a copy that costs no time, or to be recomputed."""
+
+import collections
+
+from .operators import Remake
+
+LINK = 1 / 50.0  # nanoseconds that a byte takes to the host, or back
+
+
+class Parting(object):
+    """What was saved first leaves, as it is needed last: as much as there will be no room for. What takes less time to recompute than to copy is
+    dropped when its memory is needed, of the rest copies begin as soon as the lane to the host is free."""
+
+    AHEAD = 2  # windows of bytes whose copies are under way at most
+
+    def __init__(self, step, live, window):
+        self.step, self.live, self.depth = step, live, self.AHEAD * window  # bytes
+        self.at = 0  # the entry that is looked at next
+        self.gone = 0  # bytes of those before it that leave
+        self.leaving, self.leaving_bytes = collections.deque(), 0  # whose copies are under way
+        self.ready = collections.deque()  # entries that can leave without a wait
+        self.remade = self.parted = 0  # bytes that were to be recomputed, and all that left
+
+    def watch(self, needed):
+        """Says whether the operators from here on are to be noted."""
+        self.live.over = not needed
+
+    def copy(self, lacking):
+        """Begins copies, so that so many bytes can leave in all."""
+        if self.gone >= lacking:
+            return
+        self.settle()
+        entries = self.step.entries
+        while self.at < len(entries) and self.gone < lacking and self.leaving_bytes < self.depth:
+            self.consider(entries[self.at])
+            self.at += 1
+
+    def consider(self, e):
+        """Begins the copy of an entry, unless it is one to recompute."""
+        if not e.users:
+            return
+        if self.recipe_of(e) is not None:
+            self.ready.append(e)
+        elif e.offload():
+            self.leaving.append(e)
+            self.leaving_bytes += e.nbytes
+        else:
+            return
+        self.gone += e.nbytes
+
+    def settle(self):
+        """Notes the copies that have ended."""
+        while self.leaving and (not self.leaving[0].ticket or self.leaving[0].passed()):
+            e = self.leaving.popleft()
+            self.leaving_bytes -= e.nbytes
+            self.ready.append(e)
+
+    def offers(self, free):
+        """Yields entries that can leave without a wait, as long as it is asked for more. Those that the program holds are kept for later."""
+        self.settle()
+        for _ in range(len(self.ready)):
+            e = self.ready.popleft()
+            if free(e):
+                yield e
+            elif e.users and e.resident():
+                self.ready.append(e)
+        for e in self.step.entries[self.at :]:
+            if free(e) and self.recipe_of(e) is not None:
+                yield e
+
+    def free(self, entry):
+        """Frees the memory of an entry. Returns whether it could."""
+        if entry.step == self.step.number and not entry.ticket and entry.made is None:
+            recipe = self.recipe_of(entry)
+            if recipe is not None and recipe.usable(entry.memory, self.step.entries) and all(map(self.live.unchanged, recipe.lasting)):
+                entry.made = Remake(recipe, self.step.entries, entry, proven=True)
+        free = entry.evict()
+        if free:
+            self.parted += entry.nbytes
+            self.remade += entry.nbytes if entry.made is not None else 0
+        return free
+
+    def recipe_of(self, entry):
+        """Returns how an entry is recomputed, None where a copy takes less time."""
+        recipe = self.live.recipe_of(entry, self.step.entries)
+        return recipe if recipe is not None and recipe.ns < LINK * entry.nbytes else None

@@ -1,0 +1,55 @@
+"""Operators whose results can be made again: the same bytes each time, with nothing else written."""
+
+# They write only their results, and are worth rerunning.
+PURE = frozenset((
+    "silu", "gelu", "relu", "sigmoid", "tanh", "mul", "add", "sub", "div", "neg", "rsqrt", "pow", "exp", "square", "_to_copy", "clone", "cat",
+    "mean", "leaky_relu", "hardswish", "native_layer_norm", "native_group_norm", "_fused_rms_norm", "mm", "addmm", "bmm", "_softmax",
+    "sqrt", "reciprocal", "abs", "clamp", "clamp_min", "hardsigmoid", "hardtanh", "elu", "mish", "glu", "softplus", "where", "masked_fill", "roll",
+    "stack", "linalg_vector_norm", "sum", "amax", "constant_pad_nd", "max_pool2d_with_indices", "upsample_nearest2d", "convolution", "baddbmm",
+    "_adaptive_avg_pool2d",
+))
+# These write to their first argument what the operator without the underscore returns.
+IN_PLACE = frozenset(name + "_" for name in (
+    "silu", "gelu", "relu", "sigmoid", "tanh", "mul", "add", "sub", "div", "leaky_relu", "hardswish", "hardsigmoid", "hardtanh", "elu", "mish",
+    "clamp", "clamp_min", "masked_fill",
+))
+# These also keep running statistics, by arguments that may be None: the numbers of those, and of the one that says whether they do.
+NORMS = {"native_batch_norm": ((3, 4), 5), "cudnn_batch_norm": ((3, 4), 5)}
+
+
+class Rerun(object):
+    """What makes the results of an operator again."""
+
+    __slots__ = ("name", "function", "in_place", "kept")
+
+    def __init__(self, name, function, in_place=False, kept=((), None)):
+        self.name, self.function, self.in_place, self.kept = name, function, in_place, kept
+
+    def suits(self, args):
+        """Returns whether it does so with these arguments."""
+        flag = self.kept[1]
+        return flag is None or len(args) > flag and args[flag] is True
+
+    def arguments(self, args):
+        """Returns the arguments to give to the function."""
+        return tuple(None if i in self.kept[0] else x for i, x in enumerate(args)) if self.kept[0] else args
+
+
+def rerun(function, mutable):
+    """Returns what makes the results of an operator again, None where nothing does."""
+    packet = getattr(function, "overloadpacket", None)
+    name = getattr(packet, "__name__", "")
+    if name in IN_PLACE and getattr(function, "namespace", "") == "aten":
+        plain = getattr(getattr(namespace(), name[:-1], None), function._overloadname, None)
+        return Rerun(name, plain, in_place=True) if plain is not None else None
+    if mutable:
+        return None
+    if name in NORMS:
+        return Rerun(name, function, kept=NORMS[name])
+    return Rerun(name, function) if name in PURE else None
+
+
+def namespace():
+    import torch
+
+    return torch.ops.aten

@@ -1,0 +1,137 @@
+"""Chooses what leaves in steps of entries that can be recomputed, or not, or are still held by the program."""
+
+import types
+
+from gmswap_hook import parting
+from gmswap_hook.live import Costs
+
+MIB = 1 << 20
+
+
+class Entry(object):
+    memory, step = None, 0
+
+    def __init__(self, index, price=None, free=True):
+        self.index, self.nbytes, self.users = index, MIB, 1
+        self.price, self.held = price, not free
+        self.ticket, self.made, self.copied, self.here = 0, None, False, True
+
+    def offload(self):
+        self.ticket = 1
+        return True
+
+    def passed(self):
+        return self.copied
+
+    def resident(self):
+        return self.here
+
+    def evict(self):
+        assert not self.held, "entry %d is held" % self.index
+        self.here = False
+        return True
+
+
+class Live(object):
+    over = False
+    written = set()
+
+    def recipe_of(self, entry, entries):
+        return None if entry.price is None else types.SimpleNamespace(ns=entry.price * entry.nbytes, usable=lambda *_: True, lasting={entry.index})
+
+    def unchanged(self, lasting):
+        return lasting not in self.written
+
+
+def parted(entries, window=MIB):
+    parting.Remake = lambda recipe, entries, entry, proven: "made"
+    return parting.Parting(types.SimpleNamespace(number=0, entries=entries), Live(), window)
+
+
+def leave(p, count):
+    """Returns the numbers of the entries that leave first, and how."""
+    gone = []
+    for e in p.offers(lambda e: e.here and not e.held):
+        assert p.free(e)
+        gone.append((e.index, "copied" if e.ticket else "recomputed" if e.made else "evicted"))
+        if len(gone) == count:
+            break
+    return gone
+
+
+def check_oldest():
+    """What was saved first leaves first. The lane to the host has two windows to do, and no more than lacks is copied."""
+    entries = [Entry(i, 0.001 if i % 2 else None) for i in range(12)]
+    p = parted(entries)
+    p.copy(0)
+    assert not any(e.ticket for e in entries), "nothing lacks"
+    p.copy(8 * MIB)
+    assert [e.index for e in entries if e.ticket] == [0, 2], "two windows are under way"
+    entries[0].copied = True
+    p.copy(8 * MIB)
+    assert [e.index for e in entries if e.ticket] == [0, 2, 4]
+    for e in entries:
+        e.copied = e.ticket != 0
+        p.copy(8 * MIB)
+    assert [e.index for e in entries if e.ticket] == [0, 2, 4, 6], "the others are recomputed"
+    assert sorted(leave(p, 8)) == [(i, "recomputed" if i % 2 else "copied") for i in range(8)]
+    assert (p.parted, p.remade) == (8 * MIB, 4 * MIB)
+
+
+def check_beyond():
+    """Where more lacks than was foreseen, whatever can be recomputed leaves."""
+    p = parted([Entry(0), Entry(1, 0.001), Entry(2), Entry(3, 0.001)])
+    assert leave(p, 4) == [(1, "recomputed"), (3, "recomputed")]
+
+
+def check_held():
+    """What the program holds leaves later."""
+    entries = [Entry(0, 0.001, free=False), Entry(1, 0.001)]
+    p = parted(entries)
+    p.copy(2 * MIB)
+    assert leave(p, 2) == [(1, "recomputed")]
+    entries[0].held = False
+    assert leave(p, 2) == [(0, "recomputed")]
+
+
+def check_dear():
+    """What takes longer to recompute than to copy is copied."""
+    entries = [Entry(0, 1.0)]
+    p = parted(entries)
+    p.copy(MIB)
+    assert entries[0].ticket and not leave(p, 1), "its copy is under way"
+    entries[0].copied = True
+    assert leave(p, 1) == [(0, "copied")]
+
+
+def check_written():
+    """What needs a parameter that was written to since is copied."""
+    entries = [Entry(0, 0.001), Entry(1, 0.001)]
+    p = parted(entries)
+    p.copy(2 * MIB)
+    p.live.written = {0}
+    assert leave(p, 2) == [(0, "evicted"), (1, "recomputed")]
+
+
+def check_worth():
+    """Operators are looked at as long as that gains something."""
+    costs = Costs()
+    assert not costs.worthwhile(), "no operator was timed"
+    costs.rates["mul"] = 1.0
+    assert costs.worthwhile(), "nothing speaks against it"
+    costs.shares.extend([0.5, 0, 0])
+    assert costs.worthwhile()
+    costs.shares.extend([0, 0.1])
+    assert not costs.worthwhile()
+
+
+def main():
+    check_oldest()
+    check_beyond()
+    check_held()
+    check_dear()
+    check_written()
+    check_worth()
+
+
+main()
