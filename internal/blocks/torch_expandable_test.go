@@ -46,3 +46,29 @@ func TestPreferExpandable(t *testing.T) {
 		}
 	}
 }
+
+// TestExpandablePages: an expandable segment grows by pages of 2 MiB for small requests and of 20 MiB for others, and a block of it is split
+// from 512 bytes of rest on.
+func TestExpandablePages(t *testing.T) {
+	conf := allocconf.Default()
+	conf.Expandable = true
+	for _, c := range []struct{ size, taken, block int64 }{
+		{512, 2 << 20, 512},
+		{1 << 20, 2 << 20, 1 << 20},
+		{1<<20 + 512, 20 << 20, 1<<20 + 512},
+		{20<<20 - 512, 20 << 20, 20<<20 - 512},
+		{20<<20 - 511, 20 << 20, 20 << 20},
+		{20<<20 + 512, 40 << 20, 20<<20 + 512},
+	} {
+		a, err := NewTorch(sim.New(0, sim.H200()), conf)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := a.Malloc(c.size, 0, 0); err != nil {
+			t.Fatal(err)
+		}
+		if s := a.Stats(); s.Reserved != c.taken || s.Allocated != c.block {
+			t.Errorf("%d bytes: a block of %d and %d taken, wanted %d and %d", c.size, s.Allocated, s.Reserved, c.block, c.taken)
+		}
+	}
+}

@@ -22,6 +22,7 @@ type Line struct {
 	Bytes  []int64
 	Filled bool // the area below it is filled
 	Failed bool // out of memory at its last moment
+	Faint  bool // thin, in grey, and below the others: one of many, without an entry in the legend
 }
 
 // Chart is a set of lines over one time axis, which begins at 0.
@@ -60,6 +61,9 @@ func (c *Chart) keys() []key {
 		all = append(all, key{name: "capacity " + units.Bytes(c.Limit).String(), color: alarmColor, limit: true})
 	}
 	for i, l := range c.Lines {
+		if l.Faint {
+			continue
+		}
 		k := key{name: title(l.Name), color: l.color(i), line: !l.Filled, ends: l.Failed}
 		if l.Failed {
 			k.name += ": out of memory"
@@ -91,13 +95,18 @@ func (c *Chart) plot() (*plot.Plot, error) {
 		p.Add(&level{at: float64(c.Limit) / unit, x: x})
 	}
 	var ends plotter.XYs
-	for i, l := range c.Lines {
-		points, err := l.draw(p, i, scale{start, of, unit, x.high})
-		if err != nil {
-			return nil, fmt.Errorf("line %s: %w", l.Name, err)
-		}
-		if l.Failed && len(points) > 0 {
-			ends = append(ends, points[len(points)-1])
+	for _, faint := range []bool{true, false} {
+		for i, l := range c.Lines {
+			if l.Faint != faint {
+				continue
+			}
+			points, err := l.draw(p, i, scale{start, of, unit, x.high})
+			if err != nil {
+				return nil, fmt.Errorf("line %s: %w", l.Name, err)
+			}
+			if l.Failed && len(points) > 0 {
+				ends = append(ends, points[len(points)-1])
+			}
 		}
 	}
 	if len(ends) == 0 {
@@ -147,6 +156,9 @@ func (l *Line) draw(p *plot.Plot, number int, s scale) (plotter.XYs, error) {
 		return nil, err
 	}
 	line.StepStyle, line.Color, line.Width = plotter.PostStep, l.color(number), vg.Points(1.2)
+	if l.Faint {
+		line.Color, line.Width = color.NRGBA{0xb0, 0xb0, 0xb0, 0xff}, vg.Points(0.4)
+	}
 	if l.Filled {
 		line.FillColor, line.Color, line.Width = l.color(number), color.NRGBA{0x90, 0x90, 0x90, 0xff}, vg.Points(0.5)
 	}

@@ -1,7 +1,11 @@
 package main
 
 import (
+	"fmt"
 	"io"
+	"os"
+	"path/filepath"
+	"strings"
 
 	"gm/formats/trace"
 	"gm/internal/cli"
@@ -10,11 +14,11 @@ import (
 
 type synthCmd struct {
 	Model    string `arg:"" optional:"" name:"name,key=value..." help:"The model and its parameters, such as opt-13b,batch=16,seq=256..1024,ranks=4."`
-	Strategy string `placeholder:"LETTERS" default:"N" help:"Ways to save memory: L LoRA, R recomputation, O offload of gradients and optimizer; and V for lengths that vary. N, the default, is none of them."`
+	Strategy string `placeholder:"LETTERS" default:"N" help:"Ways to save memory: L LoRA, R recomputation, O offload of gradients and optimizer; M single precision for all but the operators; and V for lengths that vary. N, the default, is none of them."`
 	Steps    int64  `placeholder:"N" help:"Number of steps. 10 by default, unless --events is given."`
 	Events   int64  `placeholder:"N" help:"Generate steps until there are at least N events."`
 	Seed     uint64 `placeholder:"N" default:"1" help:"Seed of the random lengths. 1 by default."`
-	Output   string `short:"o" placeholder:"FILE" help:"Write the trace to this file. Standard output by default."`
+	Output   string `short:"o" placeholder:"FILE" help:"Write the trace to this file; or those of all ranks to a folder, a name that ends in a slash, as gmtrace run does. Standard output by default."`
 	List     bool   `help:"List the models, their parameters, and the devices."`
 	JSON     bool   `name:"json" help:"Print the list as JSON."`
 }
@@ -51,14 +55,34 @@ func (cmd *synthCmd) Run(c *cli.Context) error {
 	if err != nil {
 		return cli.Usage("%v", err)
 	}
-	if err := cli.CheckFiles(nil, []string{cmd.Output}); err != nil {
-		return err
-	}
 	run := synth.Run{Seed: cmd.Seed, Steps: cmd.Steps, Rows: cmd.Events}
 	if run.Steps == 0 && run.Rows == 0 {
 		run.Steps = defaultSteps
 	}
+	if strings.HasSuffix(cmd.Output, "/") {
+		return cmd.writeRanks(c, job, run)
+	}
+	if err := cli.CheckFiles(nil, []string{cmd.Output}); err != nil {
+		return err
+	}
 	return c.Binary(cmd.Output, func(out io.Writer) error { return cmd.write(c, out, job, run) })
+}
+
+// writeRanks writes the traces of all ranks of a job.
+func (cmd *synthCmd) writeRanks(c *cli.Context, job *synth.Job, run synth.Run) error {
+	for rank := range job.GPUs() {
+		name := filepath.Join(cmd.Output, fmt.Sprintf("host=node%d/rank=%d/pid=%d/trace.parquet", rank/synth.RanksOfHost, rank, 1+rank%synth.RanksOfHost))
+		if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
+			return fmt.Errorf("write the trace of rank %d: %w", rank, err)
+		}
+		if err := c.Context().Err(); err != nil {
+			return err
+		}
+		if err := c.File(name, func(out io.Writer) error { return cmd.write(c, out, job.On(rank), run) }); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (cmd *synthCmd) write(c *cli.Context, out io.Writer, job *synth.Job, run synth.Run) error {

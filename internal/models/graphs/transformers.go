@@ -20,7 +20,10 @@ const (
 	plainLogit = 2 + 4 + 4
 )
 
-// transformers lists MEMO's GPTs and Llamas.
+// onOneGPU is the number of parameters below which a Llama is listed: its step is that of one GPU, unless it is told otherwise.
+const onOneGPU = 10e9
+
+// transformers lists MEMO's GPTs and small Llamas.
 func transformers() []Entry {
 	var entries []Entry
 	for _, m := range shapes.Memo() {
@@ -28,7 +31,7 @@ func transformers() []Entry {
 		entries = append(entries, t.entry("MEMO's GPT of its table 2, in Megatron-LM", "a800", 8, gpt))
 	}
 	for _, m := range shapes.Transformers() {
-		if strings.HasPrefix(m.Name, "llama-") {
+		if strings.HasPrefix(m.Name, "llama-") && m.Parameters() < onOneGPU {
 			t := transformer{Transformer: m, state: plainState, logit: plainLogit}
 			entries = append(entries, t.entry(m.About+", in PyTorch without a compiler", "h200", 1, llama))
 		}

@@ -3,16 +3,39 @@ package shapes
 // Matrices returns how many numbers are in the matrices of all layers and in the tables of tokens, which is what MEMO counts as parameters: its
 // TGS and MFU (table 3) agree with no other count.
 func (t *Transformer) Matrices() int64 {
-	projections := int64(2)
-	if t.Gated() {
-		projections = 3
-	}
 	tables := int64(1)
 	if !t.Tied() {
 		tables = 2
 	}
-	layer := 2*t.Hidden*(t.Hidden+t.Keys()) + projections*t.Hidden*t.FFN
-	return t.Layers*layer + tables*t.Vocabulary*t.Hidden
+	routed := t.RoutedLayers()
+	e := &t.Experts
+	each := t.projections() * t.Hidden * e.FFN
+	return t.Layers*t.attentionMatrices() + (t.Layers-routed)*t.projections()*t.Hidden*t.FFN +
+		routed*((e.Count+e.Shared)*each+e.Count*t.Hidden) + tables*t.Vocabulary*t.Hidden
+}
+
+// RoutedLayers returns how many layers have experts.
+func (t *Transformer) RoutedLayers() int64 {
+	if t.Experts.Count == 0 {
+		return 0
+	}
+	return max(0, t.Layers-t.Experts.Dense)
+}
+
+// projections returns the matrices of a feed-forward part.
+func (t *Transformer) projections() int64 {
+	if t.Gated() {
+		return 3
+	}
+	return 2
+}
+
+func (t *Transformer) attentionMatrices() int64 {
+	if l := t.Latent; l.Keys > 0 {
+		return t.Hidden*l.Queries + l.Queries*t.Heads*(l.Plain+l.Turned) + t.Hidden*(l.Keys+l.Turned) +
+			l.Keys*t.Heads*(l.Plain+l.Values) + t.Heads*l.Values*t.Hidden
+	}
+	return 2 * t.Hidden * (t.Queries() + t.Keys())
 }
 
 // Parameters returns how many numbers the model learns.
@@ -24,6 +47,7 @@ func (t *Transformer) Parameters() int64 {
 	if t.Biased() {
 		biases = 2*t.Hidden + 2*t.Keys() + t.FFN + t.Hidden // of queries and output, of keys and values, and of the feed-forward part
 	}
+	biases += t.Latent.Queries + t.Latent.Keys // of the norms of what is compressed
 	return t.Matrices() + t.Layers*(2*norm+biases) + norm + t.Positions*t.Hidden
 }
 

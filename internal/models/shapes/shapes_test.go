@@ -25,7 +25,8 @@ func TestLookup(t *testing.T) {
 func TestPublishedParameters(t *testing.T) {
 	for name, want := range map[string]int64{
 		"opt-1.3b": 1316, "opt-13b": 12853, "gpt2-medium": 355, "gpt2-xl": 1558, "gpt-neox-20b": 20555, "llama-7b": 6738, "llama-8b": 8030,
-		"vicuna-13b": 13016,
+		"vicuna-13b": 13016, "llama-65b": 65286, "llama-70b": 70554, "llama-405b": 405853, "mixtral-8x7b": 46703, "mixtral-8x22b": 140621,
+		"deepseek-v3": 671026,
 	} {
 		m, err := Lookup(name)
 		if got := (m.Parameters() + 500_000) / 1_000_000; err != nil || got != want {

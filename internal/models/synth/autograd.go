@@ -14,6 +14,7 @@ type node struct {
 	back   func(grads []*tensor) []*tensor // gradients of the inputs, by edge, nil where there is none
 	sum    func(out []*tensor)             // sums gradients up to the shapes of their inputs, if there is need
 	param  *param                          // whose gradient is gathered here, in a leaf
+	uses   int                             // of that parameter whose gradients have not arrived
 }
 
 // edge leads to what made an input. Its node is nil if the input needs no gradient.
@@ -141,7 +142,7 @@ func (m *machine) arrive(to edge, g *tensor) {
 		to.grads[to.slot] = sum
 	}
 	if to.param != nil {
-		to.param.arrived(m)
+		to.param.arrived(m, to.node)
 	}
 }
 

@@ -10,12 +10,14 @@ type unit struct {
 	gradients *tensor // of this rank's shards
 }
 
-// The host's side, in bytes a second: a link to it (PCIe 5), and the network between hosts, each with this many GPUs.
+// The host's side, in bytes a second: a link to it (PCIe 5), and the network between hosts.
 const (
-	hostLink   = 55e9
-	wire       = 50e9
-	gpusOfHost = 8
+	hostLink = 55e9
+	wire     = 50e9
 )
+
+// RanksOfHost is how many ranks a host has.
+const RanksOfHost = 8
 
 // tableSpace and tableEntry are what the kernels that copy in and out take to know their tensors.
 const (
@@ -26,7 +28,7 @@ const (
 
 // shard groups parameters into units, if there are ranks to share them.
 func (t *trainer) shard() {
-	if t.job.Ranks == 1 {
+	if !t.job.sharded() {
 		return
 	}
 	inLayer := map[*param]bool{}
@@ -47,7 +49,7 @@ func (t *trainer) shard() {
 
 // unitOf returns the unit of a layer, nil without FSDP.
 func (t *trainer) unitOf(layer int) *unit {
-	if t.job.Ranks == 1 {
+	if !t.job.sharded() {
 		return nil
 	}
 	return t.units[layer]
@@ -55,15 +57,15 @@ func (t *trainer) unitOf(layer int) *unit {
 
 // send starts to gather a unit's parameters, on the stream that gathers.
 func (t *trainer) send(u *unit) {
-	if u == nil || u.flat != nil || u.full != nil {
+	if u == nil || u.flat != nil || u.full != nil || len(u.params) == 0 {
 		return
 	}
 	at := t.at
 	t.at = place{at.phase, u.name, "all_gather"}
 	size, share := int64(0), int64(0)
 	for _, p := range u.params {
-		size += p.padded(t.job.Ranks)
-		share += p.shard(t.job.Ranks)
+		size += p.padded(p.element)
+		share += p.padded(p.element) / p.over
 	}
 	var sent *tensor
 	if !t.resident() {
@@ -79,14 +81,14 @@ func (t *trainer) send(u *unit) {
 // gather has a unit's parameters gathered and copied out. In the forward pass what was received stays until the next unit's has been
 // copied out.
 func (t *trainer) gather(u *unit) {
-	if u == nil || u.full != nil {
+	if u == nil || u.full != nil || len(u.params) == 0 {
 		return
 	}
 	t.send(u)
 	at := t.at
 	t.at = place{at.phase, u.name, "all_gather"}
 	for _, p := range u.params {
-		u.full = append(u.full, t.alloc(p.padded(t.job.Ranks), parameter))
+		u.full = append(u.full, t.alloc(p.padded(p.element), parameter))
 	}
 	t.briefly(tableSpace + tableEntry*int64(len(u.params)))
 	t.moves(2 * u.flat.size)
@@ -107,8 +109,8 @@ func (t *trainer) release(u *unit) {
 
 // gatherFirst gathers what the backward pass begins with.
 func (t *trainer) gatherFirst() {
-	if t.job.Ranks > 1 {
-		t.send(t.units[len(t.net.layers)-1])
+	if n := len(t.net.layers); t.job.sharded() && n > 0 {
+		t.send(t.units[n-1])
 	}
 }
 
@@ -122,14 +124,18 @@ func (t *trainer) gatherAgain(layer int) {
 
 // scatterGradients frees a unit's parameters after its backward pass, sums its gradients up over the ranks, and keeps this rank's.
 func (t *trainer) scatterGradients(u *unit) {
+	if t.keepsWhole() {
+		t.widen(u)
+		return
+	}
 	t.release(u)
 	at := t.at
 	t.at = place{at.phase, u.name, "reduce_scatter"}
 	size, share := int64(0), int64(0)
 	for _, p := range u.params {
 		if p.grad != nil {
-			size += p.padded(t.job.Ranks)
-			share += p.shard(t.job.Ranks)
+			size += p.padded(p.stored)
+			share += p.shard()
 		}
 	}
 	for _, other := range t.units {
@@ -155,8 +161,9 @@ func (t *trainer) reduce(u *unit, size, share int64) {
 	t.moves(2 * size)
 	last := len(whole) - 1 // to which a loop's variable refers
 	t.drop(whole[:last]...)
+	before := u.gradients
 	u.gradients = t.allocOn(streamReduce, share, gradient)
-	t.drop(whole[last])
+	t.drop(whole[last], before)
 	t.passes(float64(size-share) / t.job.peer())
 	if t.job.Strategy.Offload {
 		t.toHost(u.gradients)
@@ -170,6 +177,10 @@ func (t *trainer) finish() {
 		return
 	}
 	t.at = place{phase: phaseBackward}
+	if t.keepsWhole() {
+		t.widen(t.root)
+		return
+	}
 	for _, u := range t.units {
 		if u.full != nil {
 			t.scatterGradients(u)
@@ -181,10 +192,38 @@ func (t *trainer) finish() {
 
 // gradientReady is called when the gradient of a parameter is complete: with offload it leaves for the host.
 func (t *trainer) gradientReady(p *param) {
-	if t.job.Strategy.Offload && t.job.Ranks == 1 {
+	switch {
+	case t.job.sharded():
+	case t.job.Strategy.Offload:
 		t.toHost(p.grad)
 		p.grad = nil
+	default:
+		t.widenOne(p)
 	}
+}
+
+// keepsWhole reports whether parameters and gradients stay whole after a backward pass of FSDP: in a pipeline until the last one of a step, as
+// PyTorch's pipelining has it.
+func (t *trainer) keepsWhole() bool { return t.job.Stages > 1 && !t.micro.last }
+
+// widen converts the gradients of a unit to the numbers that they are summed up in.
+func (t *trainer) widen(u *unit) {
+	for _, p := range u.params {
+		if p.grad != nil {
+			t.widenOne(p)
+		}
+	}
+}
+
+func (t *trainer) widenOne(p *param) {
+	size := p.rows * p.columns * p.stored
+	if p.grad.size >= size {
+		return
+	}
+	wide := t.alloc(size, gradient)
+	t.moves(p.grad.size + size)
+	t.drop(p.grad)
+	p.grad = wide
 }
 
 // toHost frees a tensor once it has been copied to the host, behind the copies before.

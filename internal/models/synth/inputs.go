@@ -18,7 +18,7 @@ func (t *trainer) inputs() *tensor {
 // nothing would be run again. It and its gradient stay until the next step's graph replaces this one's.
 func (t *trainer) embed() *tensor {
 	t.in("tokens")
-	words := t.lookup(t.net.table, t.ids, t.shape.tokens)
+	words := t.scatterTokens(t.lookup(t.net.table, t.ids, t.shape.tokens))
 	if t.job.Strategy.LoRA && t.job.Strategy.Recompute {
 		t.leaves = append(t.leaves, leafOf(words))
 		t.words = append(t.words, words.share())
@@ -75,7 +75,13 @@ func (t *trainer) gptInputs(s *shape, net *decoder) *tensor {
 
 // rotaryInputs embeds tokens, and makes the angles of positions for this many columns of a head.
 func (t *trainer) rotaryInputs(s *shape, net *decoder, columns int64) *tensor {
-	x := t.embed()
+	var x *tensor
+	if t.job.first() {
+		x = t.embed()
+	} else {
+		x = t.micro.received.share()
+		t.micro.entry = leafOf(x)
+	}
 	places := t.places()
 	t.mask(s)
 	t.in("rotary")

@@ -21,7 +21,9 @@ type Job struct {
 	Adapters int64 // the rank of LoRA's matrices
 	Ranks    int64 // that FSDP shares the model among; 1 without
 	Rank     int64 // whose trace it is
-	spec     string
+	Layout
+	part int64 // the GPU, of those that split a rank's tensors and sequences: they all do the same
+	spec string
 }
 
 // Strategy is what saves memory.
@@ -29,6 +31,7 @@ type Strategy struct {
 	LoRA      bool // L: the model is frozen but for adapters
 	Recompute bool // R: a layer keeps its input and is run again in the backward pass
 	Vary      bool // V: each step has a length of its own
+	Mixed     bool // M: parameters, gradients and states are in single precision; operators run on copies in half precision
 	Offload   bool // O: gradients, and the optimizer with its states, are on the host; under FSDP parameters too
 }
 
@@ -39,9 +42,9 @@ func ParseStrategy(text string) (Strategy, error) {
 		return s, nil
 	}
 	for _, letter := range text {
-		set := map[rune]*bool{'L': &s.LoRA, 'R': &s.Recompute, 'V': &s.Vary, 'O': &s.Offload}[letter]
+		set := map[rune]*bool{'L': &s.LoRA, 'R': &s.Recompute, 'V': &s.Vary, 'O': &s.Offload, 'M': &s.Mixed}[letter]
 		if set == nil || *set {
-			return s, fmt.Errorf("strategy %q: expected N, or letters of L, R, V and O, each once", text)
+			return s, fmt.Errorf("strategy %q: expected N, or letters of L, R, V, O and M, each once", text)
 		}
 		*set = true
 	}
@@ -61,6 +64,9 @@ func (l *Lengths) next(r *rand.Rand, step int64) int64 {
 	}
 	return l.least + r.Int64N(l.most-l.least+1)
 }
+
+// Listed returns how many lengths steps take in turn, 0 if each is drawn.
+func (l *Lengths) Listed() int64 { return int64(len(l.listed)) }
 
 func (l *Lengths) longest() int64 {
 	if l.listed != nil {
@@ -107,27 +113,42 @@ func Parameters() []Parameter {
 		parameter("lora", "rank of LoRA's matrices; 16 by default", 1, mostWidth, func(j *Job) *int64 { return &j.Adapters }),
 		parameter("ranks", "GPUs that FSDP shares the model among; 1, which is none, by default", 1, mostRanks,
 			func(j *Job) *int64 { return &j.Ranks }),
+		parameter("zero", "what those ranks share: 0 nothing, 1 optimizer states, 2 gradients too, 3 parameters too, the default", 0, 3,
+			func(j *Job) *int64 { return &j.Zero }),
+		parameter("tp", "GPUs that split each layer, and the tokens between products; 1 by default", 1, mostRanks, func(j *Job) *int64 { return &j.Tensor }),
+		parameter("cp", "GPUs that split each sequence; 1 by default", 1, mostRanks, func(j *Job) *int64 { return &j.Context }),
+		parameter("ep", "GPUs, of those of ranks and cp, that split the experts; 1 by default", 1, mostRanks, func(j *Job) *int64 { return &j.Experts }),
+		parameter("pp", "stages of a pipeline that split the layers; 1 by default", 1, mostLayers, func(j *Job) *int64 { return &j.Stages }),
+		parameter("stage", "which of them is traced; 0 by default", 0, mostLayers-1, func(j *Job) *int64 { return &j.Stage }),
+		parameter("micro", "batches that a step is split into; as many as stages by default", 1, mostBatch, func(j *Job) *int64 { return &j.Micro }),
 		parameter("rank", "which of them is traced; 0 by default", 0, mostRanks-1, func(j *Job) *int64 { return &j.Rank }),
 	}
 }
 
 // Parse reads a job from a spec such as opt-13b,batch=16,seq=256..1024,ranks=4 and a strategy.
 func Parse(spec string, s Strategy) (*Job, error) {
-	j := &Job{Strategy: s, Batch: 8, Adapters: 16, Ranks: 1, spec: spec}
-	if err := j.parse(strings.Split(spec, ",")); err != nil {
+	fields := strings.Split(spec, ",")
+	model, err := shapes.Lookup(fields[0])
+	if err != nil {
+		return nil, fmt.Errorf("model %q: %w", spec, err)
+	}
+	return New(model, fields[1:], s)
+}
+
+// New makes a job of a model and fields of a spec, such as batch=16.
+func New(model shapes.Transformer, fields []string, s Strategy) (*Job, error) {
+	spec := strings.Join(append([]string{model.Name}, fields...), ",")
+	j := &Job{Model: model, Strategy: s, Batch: 8, Adapters: 16, Ranks: 1, Layout: Layout{Zero: 3, Tensor: 1, Context: 1, Experts: 1, Stages: 1}, spec: spec}
+	if err := j.parse(fields); err != nil {
 		return nil, fmt.Errorf("model %q: %w", spec, err)
 	}
 	return j, nil
 }
 
 func (j *Job) parse(fields []string) error {
-	var err error
-	if j.Model, err = shapes.Lookup(fields[0]); err != nil {
-		return err
-	}
 	before := j.Model
 	device, sequence := "h200", "1Ki"
-	given, err := shapes.EachGiven(fields[1:], func(name, value string) error {
+	given, err := shapes.EachGiven(fields, func(name, value string) error {
 		switch name {
 		case "device":
 			device = value
@@ -143,6 +164,9 @@ func (j *Job) parse(fields []string) error {
 	}
 	if !slices.Contains(given, "ffn") {
 		j.Model.FFN = before.FFN * j.Model.Hidden / before.Hidden
+	}
+	if !slices.Contains(given, "micro") {
+		j.Micro = j.Stages
 	}
 	if before.Groups == before.Heads {
 		j.Model.Groups = j.Model.Heads
@@ -204,7 +228,7 @@ func (j *Job) check() error {
 		m.Positions = max(m.Positions, j.Lengths.longest())
 	}
 	switch {
-	case m.Hidden%m.Heads != 0:
+	case m.Head == 0 && m.Hidden%m.Heads != 0:
 		return fmt.Errorf("a hidden size of %d cannot be split among %d heads", m.Hidden, m.Heads)
 	case m.HeadSize()%headMultiple != 0:
 		return fmt.Errorf("heads of %d numbers: attention takes multiples of %d", m.HeadSize(), headMultiple)
@@ -213,12 +237,12 @@ func (j *Job) check() error {
 	case j.Rank >= j.Ranks:
 		return fmt.Errorf("rank %d of %d: ranks count from 0", j.Rank, j.Ranks)
 	}
-	return nil
+	return j.Layout.check(j)
 }
 
 // peer returns the bytes a second at which this rank receives from the others.
 func (j *Job) peer() float64 {
-	if j.Ranks <= gpusOfHost && j.Device.Peer > 0 {
+	if j.Ranks <= RanksOfHost && j.Device.Peer > 0 {
 		return j.Device.Peer * j.Device.Reach.Peer
 	}
 	return wire
@@ -227,8 +251,9 @@ func (j *Job) peer() float64 {
 // meta returns what the trace says of itself.
 func (j *Job) meta() trace.Meta {
 	meta := trace.Meta{Source: "synthetic: " + j.spec + strings.TrimSuffix(" --strategy "+j.Strategy.String(), " --strategy N"), Alignment: 512}
-	if j.Ranks > 1 {
-		meta.Rank, meta.LocalRank, meta.WorldSize = j.Rank, j.Rank%gpusOfHost, j.Ranks
+	if n := j.GPUs(); n > 1 {
+		meta.Rank = (j.Stage*j.Ranks+j.Rank)*j.Context*j.Tensor + j.part
+		meta.LocalRank, meta.WorldSize = meta.Rank%RanksOfHost, n
 	}
 	return meta
 }
@@ -239,7 +264,7 @@ func (s Strategy) String() string {
 	for _, l := range []struct {
 		set    bool
 		letter string
-	}{{s.LoRA, "L"}, {s.Recompute, "R"}, {s.Vary, "V"}, {s.Offload, "O"}} {
+	}{{s.LoRA, "L"}, {s.Recompute, "R"}, {s.Vary, "V"}, {s.Offload, "O"}, {s.Mixed, "M"}} {
 		if l.set {
 			text += l.letter
 		}

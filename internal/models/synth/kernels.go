@@ -58,23 +58,47 @@ func (m *machine) attention(q, k, v *tensor, s *shape) *tensor {
 	n := m.node(1, q, k, v)
 	m.keep(n, k, q, v)
 	seed, offset := m.alloc(randomBytes, activation), m.alloc(randomBytes, activation)
-	y := n.makes(m.alloc(q.size, activation))
+	received := m.receiveKeys(k, v, s)
+	y := n.makes(m.alloc(s.attended(q), activation))
 	sums := m.alloc(statisticBytes*s.tokens*s.Heads, activation)
 	m.briefly(attentionSpace)
-	flops := s.AttentionFLOPs(s.batch, s.sequence)
+	flops := s.AttentionFLOPs(s.batch, s.sequence) * float64(s.context)
 	m.attends(flops, m.device.Reach.Attention)
+	m.drop(received)
 	m.keep(n, sums, y, offset, seed)
 	m.drop(sums, seed, offset)
 	if n == nil {
 		return y
 	}
 	n.back = func(grads []*tensor) []*tensor {
+		received := m.receiveKeys(k, v, s)
+		whole := m.receiveKeys(k, v, s) // their gradients, until each GPU has its own
 		out := []*tensor{m.alloc(q.size, temporary), m.alloc(k.size, temporary), m.alloc(v.size, temporary)}
 		m.briefly(2*q.size + sums.size + attentionSpace)
 		m.attends(shapes.AttentionBackward*flops, m.device.Reach.AttentionBackward)
+		m.drop(whole, received)
 		return out
 	}
 	return y
+}
+
+// attended returns the bytes of what attention returns for such queries.
+func (s *shape) attended(q *tensor) int64 {
+	if s.Latent.Keys > 0 {
+		return s.tensorOf(s.Heads * s.Latent.Values)
+	}
+	return q.size
+}
+
+// receiveKeys gathers keys and values of the whole sequence, where GPUs split it; else it returns nil.
+func (m *machine) receiveKeys(k, v *tensor, s *shape) *tensor {
+	if s.context == 1 {
+		return nil
+	}
+	all := (k.size + v.size) * s.context
+	received := m.alloc(all, temporary)
+	m.receives(all - all/s.context)
+	return received
 }
 
 // lookup takes rows out of a table. Its gradient sorts the indices.

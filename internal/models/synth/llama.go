@@ -5,22 +5,65 @@ import "fmt"
 func newLlamaLayer(s *shape, b *builder, index int64) *layer {
 	l := &layer{name: fmt.Sprintf("layer.%d", index)}
 	b.where = l.name + "."
-	l.q = b.adapted("self_attn.q_proj", s.Hidden, s.Hidden, false)
-	l.k = b.linear("self_attn.k_proj", s.Hidden, s.Keys(), false)
-	l.v = b.adapted("self_attn.v_proj", s.Hidden, s.Keys(), false)
-	l.out = b.linear("self_attn.o_proj", s.Hidden, s.Hidden, false)
-	l.gate = b.linear("mlp.gate_proj", s.Hidden, s.FFN, false)
-	l.up = b.linear("mlp.up_proj", s.Hidden, s.FFN, false)
-	l.down = b.linear("mlp.down_proj", s.FFN, s.Hidden, false)
+	if s.Latent.Keys > 0 {
+		l.latent = b.latent(s)
+	} else {
+		b.queries(l, s)
+	}
+	if e := s.Experts; e.Count > 0 && index >= e.Dense {
+		l.experts = b.routed(s, s.exchanged)
+	} else {
+		f := b.feed("mlp", s.Hidden, s.FFN)
+		l.gate, l.up, l.down = f.gate, f.up, f.down
+	}
 	l.norm1 = b.norm("input_layernorm", s.Hidden, false)
 	l.norm2 = b.norm("post_attention_layernorm", s.Hidden, false)
 	b.where = ""
 	return l
 }
 
-// llamaLayer has RMSNorm, rotary embedding and SwiGLU.
+func (b *builder) queries(l *layer, s *shape) {
+	l.q = b.adapted("self_attn.q_proj", s.Hidden, s.Queries(), false)
+	l.k = b.linear("self_attn.k_proj", s.Hidden, s.Keys(), false)
+	l.v = b.adapted("self_attn.v_proj", s.Hidden, s.Keys(), false)
+	l.out = b.linear("self_attn.o_proj", s.Queries(), s.Hidden, false)
+}
+
+// llamaLayer has RMSNorm, rotary embedding and SwiGLU, or experts.
 func (m *machine) llamaLayer(s *shape, net *decoder, l *layer, x *tensor) *tensor {
-	normed := m.rmsNorm(l.norm1, x, s.Hidden)
+	part := m.rmsNorm(l.norm1, x, s.Hidden)
+	normed := m.gatherTokens(part)
+	m.drop(part)
+	var out *tensor
+	if l.latent != nil {
+		out = l.latent.run(m, s, net, normed)
+	} else {
+		out = m.llamaAttention(s, net, l, normed)
+	}
+	m.drop(normed)
+	out = m.scatterTokens(out)
+	m.in("residual")
+	residual := m.add(x, out)
+	m.drop(out)
+
+	part = m.rmsNorm(l.norm2, residual, s.Hidden)
+	normed = m.gatherTokens(part)
+	m.drop(part)
+	var down *tensor
+	if l.experts != nil {
+		down = l.experts.run(m, s, normed)
+	} else {
+		down = feed{l.gate, l.up, l.down}.run(m, normed)
+	}
+	m.drop(normed)
+	down = m.scatterTokens(down)
+	m.in("residual")
+	y := m.add(residual, down)
+	m.drop(down, residual)
+	return y
+}
+
+func (m *machine) llamaAttention(s *shape, net *decoder, l *layer, normed *tensor) *tensor {
 	flatQ := m.project(l.q, normed)
 	q := m.gathered(flatQ)
 	flatK := m.project(l.k, normed)
@@ -33,22 +76,6 @@ func (m *machine) llamaLayer(s *shape, net *decoder, l *layer, x *tensor) *tenso
 	m.drop(q, k)
 	attended := m.attention(turnedQ, turnedK, v, s)
 	out := m.project(l.out, attended)
-	m.drop(attended, turnedQ, turnedK, v, normed)
-	m.in("residual")
-	residual := m.add(x, out)
-	m.drop(out)
-
-	normed = m.rmsNorm(l.norm2, residual, s.Hidden)
-	gate := m.project(l.gate, normed)
-	active := m.silu(gate)
-	m.drop(gate)
-	up := m.project(l.up, normed)
-	product := m.times(active, up)
-	m.drop(active, up)
-	down := m.project(l.down, product)
-	m.drop(product, normed)
-	m.in("residual")
-	y := m.add(residual, down)
-	m.drop(down, residual)
-	return y
+	m.drop(attended, turnedQ, turnedK, v)
+	return out
 }

@@ -6,6 +6,9 @@ func (t *trainer) lossOf(x *tensor) *tensor {
 	s := &t.shape
 	t.at = place{phase: t.at.phase, module: "head"}
 	t.in("lm_head")
+	all := t.gatherTokens(x)
+	t.drop(x)
+	x = all
 	logits := t.multiply(t.net.head, nil, x)
 	t.in("loss")
 	wide := t.cast(logits, logits.size/half*single)
@@ -63,7 +66,7 @@ func (t *trainer) update() {
 	for _, p := range t.params {
 		if p.trainable {
 			trained = append(trained, p)
-			bytes += p.shard(t.job.Ranks)
+			bytes += t.state(p)
 		}
 	}
 	if t.job.Strategy.Offload {
@@ -85,17 +88,25 @@ func (t *trainer) update() {
 	}
 }
 
+// state returns the bytes of a state of the optimizer: of ranks that share states alone each has its part of them.
+func (t *trainer) state(p *param) int64 {
+	if t.job.replicated() && t.job.Zero == 1 {
+		return divide(p.rows*p.columns, t.job.Ranks*t.job.Context) * p.stored
+	}
+	return p.shard()
+}
+
 func (t *trainer) adamW(trained []*param, bytes int64) {
 	if !t.started {
 		t.started = true
 		for _, p := range trained {
-			t.alloc(p.shard(t.job.Ranks), optimizer)
-			t.alloc(p.shard(t.job.Ranks), optimizer)
+			t.alloc(t.state(p), optimizer)
+			t.alloc(t.state(p), optimizer)
 		}
 	}
 	var roots []*tensor
 	for _, p := range trained {
-		roots = append(roots, t.alloc(p.shard(t.job.Ranks), temporary))
+		roots = append(roots, t.alloc(t.state(p), temporary))
 	}
 	t.moves(10 * bytes)
 	t.dropLast(roots)

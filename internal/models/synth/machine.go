@@ -9,15 +9,16 @@ import (
 // machine executes a step on tensors without contents.
 type machine struct {
 	*recorder
-	device cards.Device
-	gpu    float64 // when it is done with what it was asked for; recorder.now is when the program asks
-	at     place
-	tape   []*node // of the forward pass
-	region *region // that is executed for the first time, or again
-	again  bool
-	halted bool      // the rest of the region is not needed: nothing is allocated
-	warm   [2]warmth // of the threads of the two passes
-	ready  func(p *param)
+	device  cards.Device
+	tensors int64   // GPUs that split each layer
+	gpu     float64 // when it is done with what it was asked for; recorder.now is when the program asks
+	at      place
+	tape    []*node // of the forward pass
+	region  *region // that is executed for the first time, or again
+	again   bool
+	halted  bool      // the rest of the region is not needed: nothing is allocated
+	warm    [2]warmth // of the threads of the two passes
+	ready   func(p *param)
 }
 
 // The passes, as stacks name them.

@@ -5,7 +5,8 @@ import "gm/internal/models/shapes"
 // shape is a model and what a step gives it.
 type shape struct {
 	*shapes.Transformer
-	batch, sequence, tokens int64
+	batch, sequence, tokens int64 // of this GPU, in attention
+	context, exchanged      int64 // GPUs that split each sequence, and the experts
 }
 
 // tensorOf returns the bytes of this many numbers for each token.
@@ -29,13 +30,18 @@ type layer struct {
 	norm1, norm2   *norm
 	q, k, v, out   *linear // or all three in q
 	up, gate, down *linear
+	experts        *routed
+	latent         *latent
 	forward        func(x *tensor) *tensor
 	params         []*param
 }
 
 // build makes the parameters of a model, and what runs its layers.
 func build(m *machine, s *shape, b *builder) *decoder {
-	net := &decoder{table: b.param("embed_tokens", s.Vocabulary, s.Hidden)}
+	net := &decoder{}
+	if b.job.first() {
+		net.table = b.param("embed_tokens", s.Vocabulary, s.Hidden)
+	}
 	if s.Positions > 0 {
 		net.positions = b.param("embed_positions", s.Positions, s.Hidden)
 	}
@@ -43,7 +49,8 @@ func build(m *machine, s *shape, b *builder) *decoder {
 	if early {
 		net.final = b.norm("final_layer_norm", s.Hidden, true)
 	}
-	for i := range s.Layers {
+	from, to := b.job.layers()
+	for i := from; i < to; i++ {
 		first := len(b.all)
 		l := newLayer(s, b, i)
 		l.params = b.all[first:len(b.all):len(b.all)]
@@ -58,6 +65,9 @@ func build(m *machine, s *shape, b *builder) *decoder {
 			l.forward = func(x *tensor) *tensor { return m.llamaLayer(s, net, l, x) }
 		}
 		net.layers = append(net.layers, l)
+	}
+	if !b.job.last() {
+		return net
 	}
 	if !early {
 		net.final = b.norm("final_layer_norm", s.Hidden, !s.RMSNorm())

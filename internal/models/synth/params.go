@@ -5,22 +5,24 @@ type param struct {
 	name      string
 	rows      int64 // which FSDP shards
 	columns   int64
-	element   int64 // bytes
+	element   int64 // bytes, as operators read it
+	stored    int64 // bytes, as the optimizer reads it
+	over      int64 // ranks that FSDP shards it over
+	stack     int64 // matrices on top of each other, of one expert each
 	trainable bool
 	leaf      *node
-	uses      int // whose gradients have not arrived
 	grad      *tensor
 }
 
 func (p *param) bytes() int64 { return p.rows * p.columns * p.element }
 
 // shard returns the bytes of one rank's part. All parts have the same number of rows, the last ones with padding.
-func (p *param) shard(ranks int64) int64 {
-	return (p.rows + ranks - 1) / ranks * p.columns * p.element
-}
+func (p *param) shard() int64 { return divide(p.rows, p.over) * p.columns * p.stored }
 
-// padded returns the bytes of all shards.
-func (p *param) padded(ranks int64) int64 { return ranks * p.shard(ranks) }
+// padded returns the bytes of all shards in numbers of this many bytes.
+func (p *param) padded(element int64) int64 {
+	return p.over * divide(p.rows, p.over) * p.columns * element
+}
 
 // use returns the parameter as the input of an operator.
 func (p *param) use(m *machine) *tensor {
@@ -32,18 +34,25 @@ func (p *param) use(m *machine) *tensor {
 		p.leaf = &node{grads: make([]*tensor, 1), param: p}
 	}
 	if !m.again {
-		p.uses++
+		p.leaf.uses++
 	}
 	t.from = p.leaf
 	return t
 }
 
-// arrived takes the gradient once all uses have sent theirs.
-func (p *param) arrived(m *machine) {
-	if p.uses--; p.uses > 0 {
+// arrived takes the gradient from a leaf once all uses have sent theirs, and adds it to that of the microbatches before.
+func (p *param) arrived(m *machine, leaf *node) {
+	if leaf.uses--; leaf.uses > 0 {
 		return
 	}
-	p.grad, p.leaf.grads[0] = p.leaf.grads[0], nil
+	g := leaf.grads[0]
+	leaf.grads[0] = nil
+	if p.grad == nil {
+		p.grad = g
+	} else {
+		m.moves(3 * g.size)
+		m.drop(g)
+	}
 	m.ready(p)
 }
 
@@ -72,12 +81,25 @@ type builder struct {
 	lora  bool
 	rank  int64
 	where string
+	job   *Job
 }
 
 func (b *builder) param(name string, rows, columns int64) *param {
-	p := &param{name: b.where + name, rows: rows, columns: columns, element: half, trainable: !b.lora}
+	p := &param{
+		name: b.where + name, rows: rows, columns: columns, element: half, stored: b.job.stored(), over: b.job.shards(), stack: 1, trainable: !b.lora,
+	}
 	b.all = append(b.all, p)
 	return p
+}
+
+// experts is a matrix of each expert of this rank, which fewer ranks share.
+func (b *builder) experts(name string, count, in, out int64) *linear {
+	p := b.param(name+".weight", count*out, in)
+	p.stack = count
+	if b.job.sharded() {
+		p.over = b.job.shards() / b.job.Experts
+	}
+	return &linear{name: name, weight: p}
 }
 
 func (b *builder) linear(name string, in, out int64, bias bool) *linear {
@@ -98,7 +120,7 @@ func (b *builder) adapted(name string, in, out int64, bias bool) *linear {
 }
 
 func (b *builder) adapter(name string, rows, columns int64) *param {
-	p := &param{name: b.where + name, rows: rows, columns: columns, element: single, trainable: true}
+	p := &param{name: b.where + name, rows: rows, columns: columns, element: single, stored: single, over: b.job.shards(), stack: 1, trainable: true}
 	b.all = append(b.all, p)
 	return p
 }

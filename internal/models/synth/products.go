@@ -24,8 +24,9 @@ func (m *machine) multiply(weight, bias *param, x *tensor) *tensor {
 		m.keep(n, &tensor{})
 	}
 	p := &product{node: n, weight: weight, bias: bias, size: x.size, tokens: x.size / (weight.columns * weight.element)}
-	p.flops = shapes.ProductFLOPs(p.tokens, weight.rows, weight.columns)
-	y := n.makes(m.alloc(p.tokens*weight.rows*weight.element, activation))
+	rows := weight.rows / weight.stack
+	p.flops = shapes.ProductFLOPs(p.tokens, rows, weight.columns)
+	y := n.makes(m.alloc(p.tokens*rows*weight.element, activation))
 	m.warmUp(bias != nil)
 	m.computes(p.flops)
 	if n != nil {

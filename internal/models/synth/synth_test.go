@@ -91,8 +91,8 @@ func TestStrategiesSave(t *testing.T) {
 // TestParametersAreCounted adds up the parameters that traces are made with.
 func TestParametersAreCounted(t *testing.T) {
 	for _, m := range shapes.Transformers() {
-		b := &builder{}
-		build(&machine{}, &shape{Transformer: &m}, b)
+		b := &builder{job: &Job{Model: m, Ranks: 1, Layout: Layout{Context: 1, Tensor: 1, Experts: 1, Stages: 1}}}
+		build(&machine{tensors: 1}, &shape{Transformer: &m, exchanged: 1}, b)
 		sum := int64(0)
 		for _, p := range b.all {
 			sum += p.rows * p.columns

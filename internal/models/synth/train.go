@@ -19,7 +19,10 @@ type trainer struct {
 
 	root    *unit // under FSDP
 	units   []*unit
-	copied  *tensor   // what ranks sent, of the last unit of the forward pass
+	copied  *tensor // what ranks sent, of the last unit of the forward pass
+	micros  []*micro
+	micro   *micro    // that is executed
+	copies  []*tensor // of parameters, in half precision
 	host    float64   // when the copies to the host that are under way end
 	ids     *tensor   // of this step
 	words   []*tensor // embedded tokens that need a gradient, of this step and the last
@@ -39,7 +42,7 @@ type Run struct {
 func Write(w *trace.Writer, job *Job, run Run, progress func(steps, rows int64)) error {
 	*w.Meta() = job.meta()
 	t := &trainer{
-		job: job, machine: machine{recorder: newRecorder(w), device: job.Device}, random: rand.New(rand.NewPCG(run.Seed, 0)),
+		job: job, machine: machine{recorder: newRecorder(w), device: job.Device, tensors: job.Tensor}, random: rand.New(rand.NewPCG(run.Seed, 0)),
 	}
 	t.ready = t.gradientReady
 	t.load()
@@ -59,8 +62,8 @@ func Write(w *trace.Writer, job *Job, run Run, progress func(steps, rows int64))
 // rest of the model, and then in their own.
 func (t *trainer) load() {
 	t.at = place{phase: phaseLoad}
-	t.shape = shape{Transformer: &t.job.Model}
-	b := &builder{lora: t.job.Strategy.LoRA, rank: t.job.Adapters}
+	t.shape = shape{Transformer: t.job.local(), context: t.job.Context, exchanged: t.job.Experts}
+	b := &builder{lora: t.job.Strategy.LoRA, rank: t.job.Adapters, job: t.job}
 	t.net = build(&t.machine, &t.shape, b)
 	t.params = b.all
 	var adapters []*param
@@ -68,10 +71,10 @@ func (t *trainer) load() {
 		t.in(p.name)
 		switch {
 		case !t.resident():
-		case b.lora && p.trainable && t.job.Ranks == 1:
+		case b.lora && p.trainable && !t.job.sharded():
 			adapters = append(adapters, p)
 		default:
-			t.alloc(p.shard(t.job.Ranks), parameter)
+			t.alloc(p.shard(), parameter)
 		}
 	}
 	for range 2 { // as they are, and as they were before any scaling
@@ -80,9 +83,9 @@ func (t *trainer) load() {
 			t.alloc(statisticBytes*columns/2, parameter)
 		}
 	}
-	if t.net.head == t.net.table && t.resident() { // made, and then tied to the table
+	if t.net.head != nil && t.net.head == t.net.table && t.resident() { // made, and then tied to the table
 		t.in("lm_head")
-		t.briefly(t.net.table.shard(t.job.Ranks))
+		t.briefly(t.net.table.shard())
 	}
 	var first []*tensor
 	for _, p := range adapters {
@@ -95,25 +98,27 @@ func (t *trainer) load() {
 		t.drop(first[i])
 	}
 	t.shard()
+	t.prepare()
 }
 
 // resident reports whether parameters live on the GPU: offload with FSDP keeps them on the host.
-func (t *trainer) resident() bool { return !t.job.Strategy.Offload || t.job.Ranks == 1 }
+func (t *trainer) resident() bool { return !t.job.Strategy.Offload || !t.job.sharded() }
 
 // train runs a step.
 func (t *trainer) train() {
-	t.shape.batch, t.shape.sequence = t.job.Batch, t.job.Lengths.next(t.random, t.step)
+	t.shape.batch, t.shape.sequence = t.job.Batch, t.job.Lengths.next(t.random, t.step)/t.job.Context
 	t.shape.tokens = t.shape.batch * t.shape.sequence
 	t.at = place{phase: phaseForward}
 	t.in("batch")
-	ids := t.alloc(indexBytes*t.shape.tokens, activation)
+	ids := t.alloc(indexBytes*t.shape.tokens*t.job.Micro, activation)
 	t.drop(t.ids)
 	t.ids = ids
-	x := t.forward()
-	one := t.lossOf(x)
-	t.backward()
-	t.finish()
-	t.drop(one)
+	t.halve()
+	for _, p := range t.job.schedule() {
+		t.pass(p)
+	}
+	t.drop(t.copies...)
+	t.copies = nil
 	t.update()
 	t.wait()
 	t.mark()
@@ -129,8 +134,11 @@ func (t *trainer) forward() *tensor {
 		x = t.layer(i, l, x)
 	}
 	t.at.module = ""
-	y := t.finalNorm(x)
-	t.drop(x)
+	y := x
+	if t.job.last() {
+		y = t.finalNorm(x)
+		t.drop(x)
+	}
 	t.drop(t.net.held...)
 	t.net.held, t.net.passed = nil, nil
 	return y
@@ -156,7 +164,9 @@ func (t *trainer) layer(i int, l *layer, x *tensor) *tensor {
 	if u == nil {
 		return y
 	}
-	t.release(u)
+	if t.job.Zero > fully {
+		t.release(u)
+	}
 	out := t.hook(y, func() { t.gatherAgain(i) })
 	t.drop(y)
 	return out

@@ -16,6 +16,9 @@ import (
 // also if it is no trace, so that a command can take another kind of file in its place. A recording that [importer] knows is imported
 // into an unnamed temporary file, and compressed Parquet is unpacked into one. Reading stops at an interrupt of the command.
 func Open(c *cli.Context, name string) (*column.Source, error) {
+	if err := refuseFolder(name); err != nil {
+		return nil, err
+	}
 	source, err := column.OpenSource(name)
 	if err != nil {
 		return nil, err

@@ -46,7 +46,7 @@ func TestOpenErrors(t *testing.T) {
 	dir := t.TempDir()
 	for name, want := range map[string]string{
 		"empty": "is empty", "words": "not a recording", "PAR1": "corrupt: truncated", "}(X": "read snapshot",
-		"": "is a directory", "absent": "no such file",
+		"": "is a folder: name a file", "absent": "no such file",
 	} {
 		path := filepath.Join(dir, name)
 		content := map[string]string{"words": "some words", "PAR1": "PAR1", "}(X": "}(X"}[name]
@@ -58,6 +58,23 @@ func TestOpenErrors(t *testing.T) {
 		if _, err := OpenTrace(quiet(), path); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {
 			t.Errorf("%q: %v, want %q", name, err, want)
 		}
+	}
+}
+
+// TestFolder opens the folder of a job: the error names a trace in it.
+func TestFolder(t *testing.T) {
+	dir := t.TempDir()
+	for _, rank := range []string{"rank=0", "rank=1"} {
+		if err := os.MkdirAll(filepath.Join(dir, "host=a", rank), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "host=a", rank, "trace.parquet"), nil, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := dir + " is a folder: name the trace of one rank, such as " + dir + "/host=a/rank=0/trace.parquet"
+	if _, err := Open(quiet(), dir); err == nil || err.Error() != want {
+		t.Errorf("%v, want %q", err, want)
 	}
 }
 

@@ -25,8 +25,11 @@ type Device struct {
 	Iterations   []Span    `json:"iterations"`    // from 0, see [iterations.Sections]; those found are among the first [iterations.MaxRequests] allocations
 	Marked       bool      `json:"iterations_by_marks"`
 	Driver       *Driver   `json:"driver"` // nil if the trace has no rows of the driver's level
+	IterationNS  int64     `json:"-"`      // median time of an iteration, from its first allocation to that of the next; 0 if there are none
+	Requests     uint64    `json:"-"`      // digest of the framework's requests: equal if a plan of one trace fits the other
 
 	curve    curve
+	alike    digest
 	live     int64
 	reserved int64
 	tensors  map[int64]tensor
@@ -73,7 +76,8 @@ type requests struct {
 	streams []int64
 	live    []int64 // bytes that are live just before each
 	rows    []int64
-	end     int64 // row of the first allocation that is not in it, 0 if all are
+	times   []int64 // nanoseconds
+	end     int64   // row of the first allocation that is not in it, 0 if all are
 }
 
 // add records an allocation with the bytes that are live just before it, unless noted, the count for all devices, has reached its limit.
@@ -87,10 +91,30 @@ func (r *requests) add(e *trace.Event, row, live int64, noted *int) {
 	*noted++
 	r.sizes, r.streams = append(r.sizes, e.Size), append(r.streams, e.Stream)
 	r.live, r.rows = append(r.live, live), append(r.rows, row)
+	r.times = append(r.times, e.TimeNS)
 }
 
-// find returns the iterations, in a trace with that many rows.
-func (r *requests) find(rows int64) []Span {
+// median returns the median time of iterations, from the first allocation of each to that of the next, or to the end; 0 if there are none.
+func (r *requests) median(spans []Span, endNS int64) int64 {
+	at := func(row int64) int64 {
+		if i, _ := slices.BinarySearch(r.rows, row); i < len(r.times) {
+			return r.times[i]
+		}
+		return endNS
+	}
+	var took []int64
+	for _, s := range spans {
+		took = append(took, at(s.End)-at(s.First))
+	}
+	if len(took) == 0 {
+		return 0
+	}
+	slices.Sort(took)
+	return took[len(took)/2]
+}
+
+// sections returns the rows of iterations, in a trace with that many rows.
+func (r *requests) sections(found []iterations.Span, rows int64) []Span {
 	if r.end > 0 {
 		rows = r.end
 	}
@@ -101,7 +125,7 @@ func (r *requests) find(rows int64) []Span {
 		return rows
 	}
 	all := []Span{}
-	for _, s := range iterations.Find(r.sizes, r.streams, r.live) {
+	for _, s := range found {
 		all = append(all, Span{First: at(s.Lo), End: at(s.Hi)})
 	}
 	return all
@@ -115,6 +139,7 @@ func newDevice(ordinal int32, rows int64, odd *odd) *Device {
 	return &Device{
 		Ordinal: ordinal, OOMs: []OOM{}, Streams: []*Stream{}, Pools: []string{}, Largest: []Size{},
 		tensors: map[int64]tensor{}, streams: map[int64]*Stream{}, pools: map[int32]bool{}, curve: newCurve(rows), odd: odd,
+		alike: newDigest(),
 	}
 }
 
@@ -131,6 +156,7 @@ func (d *Device) stream(handle int64) *Stream {
 
 // add processes one row of the framework's level.
 func (d *Device) add(e *trace.Event, row int64) {
+	d.alike.add(e)
 	switch e.Op {
 	case trace.OpAlloc:
 		d.alloc(e, row)
@@ -178,8 +204,8 @@ func (d *Device) largest(size int64) {
 	}
 }
 
-// finish ends a trace with that many rows, in which iterations end at the marks in the given rows.
-func (d *Device) finish(rows int64, ends []int64) {
+// finish ends a trace with that many rows, the last of them at a time, in which iterations end at the marks in the given rows.
+func (d *Device) finish(rows, endNS int64, ends []int64, shared *Shared) {
 	if d.Driver != nil {
 		d.Driver.finish(d.PeakReserved)
 	}
@@ -187,7 +213,9 @@ func (d *Device) finish(rows int64, ends []int64) {
 	slices.SortFunc(d.Streams, func(a, b *Stream) int {
 		return cmp.Or(cmp.Compare(b.Allocs, a.Allocs), cmp.Compare(a.Handle, b.Handle))
 	})
-	d.Iterations, d.Marked = iterations.Sections(d.requests.find(rows), ends)
+	d.Iterations, d.Marked = iterations.Sections(d.requests.sections(shared.find(&d.requests, d.alike.sum), rows), ends)
+	d.IterationNS = d.requests.median(d.Iterations, endNS)
+	d.Requests = d.alike.sum
 	d.requests = requests{}
 }
 

@@ -75,8 +75,11 @@ type obtained struct {
 	size    int64
 }
 
-// PyTorch is the name of PyTorch in tags of the driver's level.
-const PyTorch = "pytorch"
+// The names of libraries in tags of the driver's level.
+const (
+	PyTorch = "pytorch"
+	NCCL    = "nccl"
+)
 
 func newDriver(rows int64, odd *odd) *Driver {
 	return &Driver{
@@ -180,6 +183,17 @@ func (d *Driver) finish(reserved int64) {
 	if reserved > 0 && d.most > 0 {
 		d.Reservation = &Reservation{reserved, d.most}
 	}
+}
+
+// AtPeak returns what a library held of the device memory at its peak, in bytes.
+func (d *Driver) AtPeak(library string) int64 {
+	bytes := int64(0)
+	for _, a := range d.Accounts {
+		if a.By == library && a.Counted {
+			bytes += a.AtPeak
+		}
+	}
+	return bytes
 }
 
 // Curve returns the most device memory that the process held in each of columns equal intervals of time, in bytes.

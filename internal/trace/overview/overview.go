@@ -39,9 +39,12 @@ type Step struct {
 	TimeNS int64 `json:"time_ns"`
 }
 
-// Read reads a trace to its end. It needs about 250 bytes of memory for each of the first [iterations.MaxRequests] allocations of a
+// Read reads a trace to its end. It needs about 260 bytes of memory for each of the first [iterations.MaxRequests] allocations of a
 // device, at most [iterations.MaxInAll] in total, and about 100 for each live allocation.
-func Read(r *trace.Reader) (*Overview, error) {
+func Read(r *trace.Reader) (*Overview, error) { return new(Shared).Read(r) }
+
+// Read is the function [Read].
+func (s *Shared) Read(r *trace.Reader) (*Overview, error) {
 	o := &Overview{Meta: r.Meta(), Source: r.Meta().Source, Rows: r.Rows(), Steps: []Step{}}
 	var counts [math.MaxInt8 + 1]int64 // by operation
 	err := trace.Each(r, func(row int64, e *trace.Event) error {
@@ -68,7 +71,7 @@ func Read(r *trace.Reader) (*Overview, error) {
 	slices.SortFunc(o.Events, func(a, b EventKind) int { return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Op, b.Op)) })
 	slices.SortFunc(o.Devices, func(a, b *Device) int { return cmp.Compare(a.Ordinal, b.Ordinal) })
 	for _, d := range o.Devices {
-		d.finish(o.Rows, o.marks.Ends())
+		d.finish(o.Rows, o.EndNS, o.marks.Ends(), s)
 	}
 	return o, nil
 }

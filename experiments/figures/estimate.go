@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"gm/internal/bench/estimate"
+	"gm/internal/models/synth"
+	"gm/internal/units"
+)
+
+// estimatePeak is by how much an estimate may differ from the recorded peak of live bytes.
+const estimatePeak = 0.03
+
+// torchtitan is the memory that torchtitan reports as reserved, for Llama 3.1 on H100s of 96 GB with expandable_segments and full recomputation
+// (github.com/pytorch/torchtitan, benchmarks/llama3_h100_202412_torchtitan.md, tables 2 and 4 to 6).
+func torchtitan() []struct {
+	job string
+	gib float64
+} {
+	return []struct {
+		job string
+		gib float64
+	}{
+		{"llama-8b,batch=1,seq=32Ki,ranks=8", 83.9},
+		{"llama-8b,batch=1,seq=64Ki,ranks=4,cp=2", 84.2},
+		{"llama-8b,batch=1,seq=128Ki,ranks=2,cp=4", 84.0},
+		{"llama-8b,batch=1,seq=256Ki,cp=8", 84.5},
+		{"llama-70b,batch=16,seq=8Ki,ranks=32,tp=8", 71.9},
+		{"llama-405b,batch=4,seq=8Ki,ranks=8,tp=8,pp=8", 82.5},
+		{"llama-405b,batch=1,seq=32Ki,ranks=8,tp=8,pp=8", 75.3},
+	}
+}
+
+// thousand lists jobs on 1,024 GPUs.
+func thousand() []string {
+	return []string{
+		"llama-65b,batch=1,seq=8Ki,ranks=128,tp=8", "llama-70b,batch=1,seq=8Ki,ranks=128,tp=8", "llama-405b,batch=1,seq=8Ki,ranks=8,tp=8,pp=16",
+		"llama-405b,batch=1,seq=8Ki,ranks=128,tp=8",
+	}
+}
+
+// measureEstimate holds estimates against recorded and published peaks, and compares allocators at scale.
+func measureEstimate(e *experiment) error {
+	for _, s := range e.traces {
+		job, ok := recordedJobs()[s.name]
+		if !ok {
+			continue
+		}
+		made, err := estimated(job.model+",seq="+job.lengths, job.strategy)
+		if err != nil {
+			return err
+		}
+		recorded, err := countTrace(s.trace)
+		if err != nil {
+			return err
+		}
+		off := float64(made.Stages[0].Live)/recorded.peak - 1
+		e.add("estimate "+s.name, fmt.Sprintf("%s, recorded %s: %+.2f %%", units.Bytes(made.Stages[0].Live), units.Bytes(int64(recorded.peak)), 100*off),
+			fmt.Sprintf("within %.0f %%", 100*estimatePeak), math.Abs(off) <= estimatePeak)
+	}
+	for _, p := range torchtitan() {
+		made, err := estimated(p.job, "RM")
+		if err != nil {
+			return err
+		}
+		gib := float64(made.Settings[1].Reserved) / (1 << 30)
+		e.table.Add("estimate "+p.job, fmt.Sprintf("%.2f GiB, published %.1f GiB: %+.1f %%", gib, p.gib, 100*(gib/p.gib-1)), "", "beside")
+	}
+	for _, spec := range thousand() {
+		for _, letters := range []string{"RM", "ORM"} {
+			made, err := estimated(spec, letters)
+			if err != nil {
+				return err
+			}
+			text := ""
+			for _, s := range made.Settings {
+				text += fmt.Sprintf("%s %s, ", s.Allocator, units.Bytes(s.Reserved))
+			}
+			e.table.Add("estimate "+spec+" "+letters, text[:len(text)-2], "", "beside")
+		}
+	}
+	return nil
+}
+
+func estimated(spec, letters string) (*estimate.Estimate, error) {
+	strategy, err := synth.ParseStrategy(letters)
+	if err != nil {
+		return nil, err
+	}
+	job, err := synth.Parse(spec, strategy)
+	if err != nil {
+		return nil, err
+	}
+	return estimate.Of(context.Background(), job, func() {})
+}

@@ -1,0 +1,102 @@
+package estimate
+
+import (
+	"context"
+	"math"
+	"strings"
+	"testing"
+
+	"gm/internal/bench/fit"
+	"gm/internal/models/shapes"
+	"gm/internal/models/synth"
+)
+
+// mustEstimate estimates a job.
+func mustEstimate(t *testing.T, model shapes.Transformer, fields, letters string) *Estimate {
+	t.Helper()
+	strategy, err := synth.ParseStrategy(letters)
+	if err != nil {
+		t.Fatal(err)
+	}
+	job, err := synth.New(model, strings.Split(fields, ","), strategy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := Of(context.Background(), job, func() {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func mustLookup(t *testing.T, name string) shapes.Transformer {
+	t.Helper()
+	m, err := shapes.Lookup(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// TestRecordedPeaks holds estimates from configurations against what PyTorch recorded: the longest step of the recorded job, or all of them
+// where the longest came before the optimizer had states.
+func TestRecordedPeaks(t *testing.T) {
+	for _, c := range []struct {
+		name, config, fields, letters string
+		peak                          int64
+	}{
+		{"opt1.3b-N", `{"model_type": "opt", "hidden_size": 2048, "ffn_dim": 8192, "num_hidden_layers": 24, "num_attention_heads": 32, "vocab_size": 50272,
+			"max_position_embeddings": 2048, "word_embed_proj_dim": 2048}`, "batch=32,seq=768", "N", 54482321800},
+		{"opt13b-LRV", `{"model_type": "opt", "hidden_size": 5120, "ffn_dim": 20480, "num_hidden_layers": 40, "num_attention_heads": 40, "vocab_size": 50272,
+			"max_position_embeddings": 2048}`, "batch=16,seq=965", "LR", 41888640904},
+		{"opt13b-fsdp4-LRV-r0", `{"model_type": "opt", "hidden_size": 5120, "ffn_dim": 20480, "num_hidden_layers": 40, "num_attention_heads": 40,
+			"vocab_size": 50272, "max_position_embeddings": 2048}`, "batch=16,seq=869,ranks=4", "LR", 22069625736},
+		{"neox20b-LR", `{"model_type": "gpt_neox", "hidden_size": 6144, "intermediate_size": 24576, "num_hidden_layers": 44, "num_attention_heads": 64,
+			"vocab_size": 50432, "rotary_pct": 0.25, "tie_word_embeddings": false}`, "batch=12,seq=1Ki", "LR", 55617536104},
+		{"gpt2m-V", `{"model_type": "gpt2", "n_embd": 1024, "n_layer": 24, "n_head": 16, "n_positions": 1024, "n_inner": null, "vocab_size": 50257}`,
+			"batch=16,seq=954", "N", 33267709144},
+		{"llama7b8l-RV", `{"model_type": "llama", "hidden_size": 4096, "intermediate_size": 11008, "num_hidden_layers": 8, "num_attention_heads": 32,
+			"vocab_size": 32000, "tie_word_embeddings": false}`, "batch=1,seq=61651/40425/33258/38708/35056", "R", 33563307140},
+	} {
+		m, err := shapes.ReadConfig(strings.NewReader(c.config), c.name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := mustEstimate(t, m, c.fields, c.letters).Stages[0].Live
+		t.Logf("%s: %d, recorded %d: %+.2f %%", c.name, got, c.peak, 100*(float64(got)/float64(c.peak)-1))
+		if math.Abs(float64(got)/float64(c.peak)-1) > 0.03 {
+			t.Errorf("%s: peak of %d bytes, recorded %d", c.name, got, c.peak)
+		}
+	}
+}
+
+// TestPartsAddUp checks that parts are all that is live, that each allocator reserves at least that, and which card is chosen.
+func TestPartsAddUp(t *testing.T) {
+	e := mustEstimate(t, mustLookup(t, "mixtral-8x7b"), "layers=6,batch=1,seq=1Ki,pp=2,tp=2,ranks=2,ep=2,micro=3", "RM")
+	if e.GPUs != 8 || len(e.Stages) != 2 {
+		t.Fatalf("%d GPUs, %d stages", e.GPUs, len(e.Stages))
+	}
+	for _, s := range e.Stages {
+		sum := int64(0)
+		for _, p := range s.Parts {
+			sum += p.Bytes
+		}
+		if sum != s.Live {
+			t.Errorf("stage %d: parts of %d bytes, live are %d", s.Stage, sum, s.Live)
+		}
+		for i, n := range s.Reserved {
+			if n < s.Live {
+				t.Errorf("stage %d: %s reserves %d, live are %d", s.Stage, Settings()[i], n, s.Live)
+			}
+		}
+	}
+	best := e.Best()
+	for _, card := range fit.Cards() {
+		if card.Usable < best.Card.Usable && e.On(card) != nil {
+			t.Errorf("fits on %s, which is smaller than %s", card.Name, best.Card.Name)
+		}
+	}
+	if on := e.On(*best.Card); on == nil || on.Allocator != best.Allocator {
+		t.Errorf("best is %+v, on its card %+v", best, on)
+	}
+}

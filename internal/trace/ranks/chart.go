@@ -1,0 +1,77 @@
+package ranks
+
+import (
+	"fmt"
+	"math"
+
+	"gm/internal/report"
+)
+
+// Curve is the live bytes of one row of a table, in nanoseconds since the job began.
+type Curve struct {
+	*Rank
+	AtNS  []int64
+	Named bool // among the few that get a name in a picture
+}
+
+// named is how many curves have a colour and a name in a picture.
+const named = 6
+
+// Curves returns the curves of all rows on one axis of time, without those whose clock differs. The first rank of each of the first sequences
+// of requests is named, and so is the one that needs most.
+func (t *Table) Curves() []Curve {
+	start := int64(math.MaxInt64)
+	for _, r := range t.Ranks {
+		if !r.Clock {
+			start = min(start, r.StartNS)
+		}
+	}
+	var all []Curve
+	seen := map[int]bool{}
+	for i, r := range t.Ranks {
+		if r.Clock {
+			continue
+		}
+		c := Curve{Rank: r, Named: i == t.First || !seen[r.Sequence] && len(seen) < named, AtNS: make([]int64, len(r.TimeNS))}
+		seen[r.Sequence] = true
+		for k, at := range r.TimeNS {
+			c.AtNS[k] = at + r.StartNS - start
+		}
+		all = append(all, c)
+	}
+	return all
+}
+
+// Chart draws the curves: those without a name thin and below the others.
+func (t *Table) Chart(title string) report.Chart {
+	chart := report.Chart{Title: title, Limit: t.Capacity()}
+	var faint []report.Line
+	for _, c := range t.Curves() {
+		l := report.Line{Name: c.name(), TimeNS: c.AtNS, Bytes: c.Bytes, Faint: !c.Named}
+		if c.Named {
+			chart.Lines = append(chart.Lines, l)
+		} else {
+			faint = append(faint, l)
+		}
+	}
+	chart.Lines = append(chart.Lines, faint...)
+	return chart
+}
+
+// Capacity returns the memory of the largest GPU, in bytes; 0 if it is not known.
+func (t *Table) Capacity() int64 {
+	most := int64(0)
+	for _, r := range t.Ranks {
+		most = max(most, r.Capacity)
+	}
+	return most
+}
+
+// name names a rank, and its GPU if that is not the first.
+func (r *Rank) name() string {
+	text := fmt.Sprintf("rank %d", r.Rank)
+	if r.Device > 0 {
+		text += fmt.Sprintf(", device %d", r.Device)
+	}
+	return text
+}

@@ -1,0 +1,216 @@
+// Package ranks reads the traces of a job's ranks, which gmtrace run writes into one folder, as one object.
+//
+// The folder is listed and the metadata of each file is read first. The traces are then read one at a time, or a few at once, so that
+// memory does not grow with the number of ranks beyond what is kept of each.
+package ranks
+
+import (
+	"cmp"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gm/formats/column"
+	"gm/formats/trace"
+)
+
+// Job is the ranks of one job.
+type Job struct {
+	Folder  string
+	Members []*Member // by rank; traces without a rank last, by name
+	World   int64     // ranks of the job; 0 if no trace says
+	Missing []int64   // ranks of which there is no trace that could be read
+	Left    []Left    // files that are not part of the job
+	Clocks  []int64   // ranks whose traces lie wholly before or behind those of most, as Read finds
+}
+
+// Member is the trace of one rank.
+type Member struct {
+	Index int    // in the job's Members
+	File  string // its name below the job's folder
+	Rank  int64  // -1 if unknown
+	Rows  int64
+	Meta  trace.Meta
+
+	path string
+}
+
+// Path returns the name of the member's file.
+func (m *Member) Path() string { return m.path }
+
+// Left is a file that is left out.
+type Left struct {
+	File   string `json:"file"`
+	Reason string `json:"reason"`
+}
+
+// IsFolder reports whether a name is that of a folder.
+func IsFolder(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.IsDir()
+}
+
+// Open lists the traces below a folder: files that end in .parquet. Files that cannot be read, or belong to another job than most do, are
+// left out. It is an error if no trace is left.
+func Open(folder string) (*Job, error) {
+	j := &Job{Folder: folder, Left: []Left{}}
+	var all []*Member
+	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || filepath.Ext(path) != ".parquet" {
+			return err
+		}
+		name, err := filepath.Rel(folder, path)
+		if err != nil {
+			return err
+		}
+		m, err := describe(path, name)
+		if err != nil {
+			j.Left = append(j.Left, Left{name, reason(err, path)})
+			return nil
+		}
+		all = append(all, m)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", folder, err)
+	}
+	j.choose(all)
+	j.finish()
+	if len(j.Members) == 0 {
+		return nil, fmt.Errorf("%s: holds no trace that can be read%s", folder, j.first())
+	}
+	return j, nil
+}
+
+// first names the first file that is left out; "" if none is.
+func (j *Job) first() string {
+	if len(j.Left) == 0 {
+		return ", no file that ends in .parquet: gmtrace run -o " + j.Folder + "/ writes such a folder"
+	}
+	return fmt.Sprintf(": %s: %s", j.Left[0].File, j.Left[0].Reason)
+}
+
+// describe reads the metadata of a trace.
+func describe(path, name string) (*Member, error) {
+	source, err := column.OpenSource(path)
+	if err != nil {
+		return nil, err
+	}
+	defer source.Close()
+	r, err := trace.NewReader(source, source.Size(), path)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	m := &Member{File: name, Rank: -1, Rows: r.Rows(), Meta: r.Meta(), path: path}
+	if m.Meta.WorldSize > 0 {
+		m.Rank = m.Meta.Rank
+	} else if rank, ok := hive(name, "rank"); ok {
+		if n, err := strconv.ParseInt(rank, 10, 32); err == nil {
+			m.Rank = max(n, -1)
+		}
+	}
+	return m, nil
+}
+
+// hive returns the value of a key in the folders of a name, such as host=a/rank=3/pid=7/trace.parquet.
+func hive(name, key string) (value string, ok bool) {
+	for part := range strings.SplitSeq(filepath.ToSlash(filepath.Dir(name)), "/") {
+		if value, ok = strings.CutPrefix(part, key+"="); ok {
+			return value, true
+		}
+	}
+	return "", false
+}
+
+// reason is an error without the name of its file.
+func reason(err error, path string) string {
+	text := err.Error()
+	for _, prefix := range []string{"trace " + path + ": ", "open " + path + ": ", path + ": "} {
+		text = strings.TrimPrefix(text, prefix)
+	}
+	return text
+}
+
+// belongs is what the traces of a job have in common.
+type belongs struct {
+	world   int64
+	command string
+}
+
+func (m *Member) job() belongs { return belongs{m.Meta.WorldSize, m.Meta.Command} }
+
+func (b belongs) String() string {
+	text := fmt.Sprintf("of %d ranks", b.world)
+	if b.command != "" {
+		text += ", " + b.command
+	}
+	return text
+}
+
+// choose keeps the traces of the job of which there are most, and of each rank the one with the most rows.
+func (j *Job) choose(all []*Member) {
+	count := map[belongs]int{}
+	for _, m := range all {
+		count[m.job()]++
+	}
+	var most belongs
+	for i, m := range all { // in the order of names: the first of those with as many traces
+		if i == 0 || count[m.job()] > count[most] {
+			most = m.job()
+		}
+	}
+	byRank := map[int64]*Member{}
+	for _, m := range all {
+		switch other := byRank[m.Rank]; {
+		case m.job() != most:
+			j.Left = append(j.Left, Left{m.File, fmt.Sprintf("of another job, %s; most traces here are %s", m.job(), most)})
+		case m.Rank >= 0 && other != nil && other.Rows >= m.Rows:
+			j.Left = append(j.Left, twice(m, other))
+		default:
+			if m.Rank >= 0 && other != nil {
+				j.Left = append(j.Left, twice(other, m))
+			}
+			byRank[m.Rank] = m
+			if m.Rank < 0 {
+				j.Members = append(j.Members, m)
+			}
+		}
+	}
+	delete(byRank, -1)
+	for _, m := range byRank {
+		j.Members = append(j.Members, m)
+	}
+	j.World = most.world
+}
+
+func twice(left, kept *Member) Left {
+	return Left{left.File, fmt.Sprintf("rank %d is there twice: %s has %d rows, this has %d", left.Rank, kept.File, kept.Rows, left.Rows)}
+}
+
+// finish sorts what there is, and finds what is missing.
+func (j *Job) finish() {
+	rank := func(m *Member) uint64 { return uint64(m.Rank) } // -1 is the largest
+	slices.SortFunc(j.Members, func(a, b *Member) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.File, b.File))
+	})
+	slices.SortFunc(j.Left, func(a, b Left) int { return cmp.Compare(a.File, b.File) })
+	there := map[int64]bool{}
+	for i, m := range j.Members {
+		m.Index = i
+		there[m.Rank] = true
+	}
+	j.Missing = []int64{}
+	for rank := range min(j.World, maxWorld) {
+		if !there[rank] {
+			j.Missing = append(j.Missing, rank)
+		}
+	}
+}
+
+// maxWorld bounds the ranks of a job, as gmtrace run does.
+const maxWorld = 1 << 20
