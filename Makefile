@@ -16,7 +16,7 @@ TRIES    ?= 100
 MUTANTS  ?= internal/blocks internal/dsa/skyline=internal/dsa,internal/dsa/solvers internal/dsa/heuristic=internal/dsa/solvers \
 	internal/dsa/exact=internal/dsa/solvers internal/swap/policy internal/swap/evict internal/bench/replay internal/capture
 RACE     ?= $(addprefix ./internal/,bench capture/live capture/ring capture/top cli/... cuda/sim cuda/driver cuda/retry dsa/crew dsa/portfolio \
-            libgm/page libgm/planner/... swap/engine swap/host swap/link swap/park swap/server/... trace/importer)
+            libgm/page libgm/planner/... swap/engine swap/host swap/link swap/park swap/server/... swap/share trace/importer)
 SEED     ?= 1
 TIME     ?= 10m
 # The tools and libraries bind the oldest versions of glibc's functions, so that they load on older systems. Only what gcc links can.
@@ -32,8 +32,8 @@ SHELL := /bin/bash
 # The networks of figures-chainer.
 CHAINER_STEPS := alexnet,batch=32 alexnet,batch=256 vgg-16,batch=64 resnet-50,batch=32 resnet-50,batch=100 resnet-152,batch=100 inception-v4,batch=32 inception-v4,batch=128
 
-.PHONY: FORCE all demo experiment-capture test race bench lint random mutants fuzz fuzz-decoders damage-long stress interop figures man clean help
-.PHONY: $(addprefix figures-,formats damage import fidelity expandable replay plan capture bilevel scale tail fit lowest large small threads stitch gmlake frontier variations planned why synth look tune report latency footprint memo chainer dsasa dymem workspaces swap programs order remat compiled)
+.PHONY: FORCE all demo experiment-capture experiment-slurm test race bench lint random mutants fuzz fuzz-decoders damage-long stress interop figures man clean help
+.PHONY: $(addprefix figures-,formats damage import fidelity expandable replay plan capture bilevel scale tail fit lowest large small threads stitch gmlake frontier variations planned why synth estimate look tune report latency footprint memo chainer dsasa dymem workspaces swap programs order remat compiled fleet)
 
 PRELOAD := internal/capture/preload
 LIBGM   := internal/libgm
@@ -99,6 +99,9 @@ demo: all ## bundled real traces through gmtrace, gmplan and gmbench: tables, an
 experiment-capture: all ## capture a training run (where there is no GPU: the bundled one), solve its layout, compare allocators
 	@experiments/capture/run.sh bin out
 
+experiment-slurm: all ## a sweep of 200 tasks under slurmctld and three slurmd in a chroot (needs root and debootstrap), a node drained and a task killed
+	@experiments/fleet/slurm.sh bin/gmbench
+
 test: $(LOADED) ## all tests
 	$(GO) vet ./...
 	$(GO) test ./...
@@ -147,7 +150,7 @@ interop: all ## DuckDB reads the formats and agrees (needs node and npm)
 INTEROP := $(patsubst %,out/%.parquet,trace plan graph schedule)
 
 figures: all bin/latency bin/footprint figures-formats figures-damage figures-chainer figures-dsasa ## every figure of docs/figures.md beside its target (TRACES: folders of snapshots)
-	$(GO) run ./experiments/figures import fidelity expandable replay plan capture bilevel scale tail fit lowest large small threads stitch gmlake why synth look tune report latency footprint memo dymem workspaces swap programs order remat compiled
+	$(GO) run ./experiments/figures import fidelity expandable replay plan capture bilevel scale tail fit lowest large small threads stitch gmlake why synth estimate look tune report latency footprint memo dymem workspaces swap programs order remat compiled fleet
 
 figures-import: ## time and memory to import a snapshot
 figures-fidelity: ## PyTorch's allocator replayed against recordings of it
@@ -160,14 +163,16 @@ figures-frontier: ## utilisation and driver time of gm's allocator for each of i
 figures-variations: ## utilisation on variations of the recordings, with sizes that nothing was chosen by
 figures-planned: ## jobs of fixed shapes that follow a plan
 figures-why: ## the parts of what each allocator loses, and their sums, on all traces
+figures-fleet: ## jobs of up to 512 ranks, time and memory as charts in out/; 10,000 jobs in a dataset, and the queries of docs/fleet.md
 figures-synth: ## synthetic traces against recordings, and of models too large for them
+figures-estimate: ## estimates of jobs against recorded and published peaks, and on 1,024 GPUs
 figures-look: ## time and memory of gmtrace show, diff and export on the longest trace
 figures-tune: ## time to search PyTorch's settings for each trace
 figures-report: ## time to make a page of each trace, and its size
 figures-latency: bin/latency ## latency of libgm.so's calls, on a driver that does nothing
 figures-footprint: bin/footprint ## the size of libgm.so, and the memory of a process that uses it
 figures-capture: ## what gmtrace run costs, and what its accounts leave unexplained
-figures-import figures-fidelity figures-expandable figures-replay figures-plan figures-capture figures-stitch figures-gmlake figures-frontier figures-variations figures-planned figures-why figures-synth figures-look figures-tune figures-report figures-latency figures-footprint: figures-%: all
+figures-import figures-fidelity figures-expandable figures-replay figures-plan figures-capture figures-stitch figures-gmlake figures-frontier figures-variations figures-planned figures-why figures-synth figures-estimate figures-look figures-tune figures-report figures-latency figures-footprint figures-fleet: figures-%: all
 	$(GO) run ./experiments/figures $*
 
 figures-bilevel: ## two-level layouts of an iteration of 7B to 65B, against flat ones

@@ -10,7 +10,7 @@ import (
 
 var (
 	link       = regexp.MustCompile(`\]\(([^)#\s]*)#?([^)\s]*)\)`)
-	sourcePath = regexp.MustCompile(`\b(internal|formats|tools|experiments|testdata|docs)/[\w./*-]*[\w/*]`)
+	sourcePath = regexp.MustCompile(`\b(internal|formats|tools|experiments|testdata|docs)/[\w./*=-]*[\w/*]`)
 	heading    = regexp.MustCompile(`(?m)^#+ +(.*)$`)
 	notInSlugs = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 )

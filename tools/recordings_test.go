@@ -18,6 +18,7 @@ var ofTraces = []struct{ name, command string }{
 	{"gmtrace page", "gmtrace page -o out.html $T && cat out.html"},
 	{"gmtrace why-oom", "gmtrace why-oom $T"},
 	{"gmtrace diff", "gmtrace diff $T $T"},
+	{"gmtrace summary", "gmtrace summary -o out --job j $T && sha256sum out/*/*"},
 	{"gmtrace export", "gmtrace export --format csv $T"},
 	{"gmplan layout", "gmplan $T | gmplan show --json | grep -v solve_ns"},
 	{"gmplan check", "gmplan layout -o plan $T && gmplan check plan $T"},

@@ -45,6 +45,7 @@ func figures() []figure {
 		{"planned", measurePlanned, true},
 		{"why", measureWhy, true},
 		{"synth", measureSynth, true},
+		{"estimate", measureEstimate, true},
 		{"look", measureLook, true},
 		{"latency", measureLatency, false},
 		{"footprint", measureFootprint, false},
@@ -58,6 +59,8 @@ func figures() []figure {
 		{"order", measureOrder, false},
 		{"remat", measureRemat, false},
 		{"compiled", measureCompiled, false},
+		{"fleet", measureFleet, false},
+		{"fleet-sample", sampleFleet, false},
 	}
 }
 

@@ -11,11 +11,12 @@ import (
 	"gm/internal/bench/replay"
 	"gm/internal/cli"
 	"gm/internal/torch/allocconf"
+	"gm/internal/trace/ranks"
 	"gm/internal/units"
 )
 
 type checkCmd struct {
-	Before   string            `arg:"" name:"trace|plan" help:"The trace of the job as it was: a trace, a plan, or a recording that gmtrace import reads."`
+	Before   string            `arg:"" name:"trace|plan" help:"The trace of the job as it was: a trace, a plan, a recording that gmtrace import reads, or the folder with the traces of its ranks."`
 	After    string            `arg:"" name:"after" help:"The trace of the job as it is."`
 	Peak     *growth           `placeholder:"+5%|+SIZE" help:"How much the peak of live bytes of a GPU may grow. +5% by default, if neither --reserved nor --tag is given."`
 	Reserved *growth           `placeholder:"+5%|+SIZE" help:"How much the memory that PyTorch's allocator reserves for it, with the recorded settings, may grow."`
@@ -73,6 +74,8 @@ type checked struct {
 	Most   int64  `json:"most_bytes"`
 	OK     bool   `json:"ok"`
 
+	Rank *int64 `json:"rank,omitempty"` // of a job; nil for single traces
+
 	allowed string
 }
 
@@ -92,6 +95,9 @@ func (cmd *checkCmd) Run(c *cli.Context) error {
 	}
 	if err := cli.CheckFiles([]string{cmd.Before, cmd.After}, []string{cmd.JUnit}); err != nil {
 		return err
+	}
+	if ranks.IsFolder(cmd.Before) || ranks.IsFolder(cmd.After) {
+		return cmd.ranks(c)
 	}
 	before, err := load(c, []string{cmd.Before})
 	if err != nil {
@@ -126,7 +132,7 @@ func (cmd *checkCmd) compare(c *cli.Context, before, after []*replay.Program) ([
 	}
 	var all []checked
 	add := func(device int32, what string, g *growth, a, b int64) {
-		all = append(all, checked{device, what, a, b, g.most(a), b <= g.most(a), g.text})
+		all = append(all, checked{Device: device, What: what, Before: a, After: b, Most: g.most(a), OK: b <= g.most(a), allowed: g.text})
 	}
 	for _, p := range after {
 		old := byDevice[p.Device]
@@ -193,6 +199,10 @@ func (r *checked) reason() string {
 	if !ok {
 		what = "the peak of what is tagged " + r.What
 	}
-	return fmt.Sprintf("device %d: %s grew from %s to %s (%s), and %s is allowed: at most %s",
-		r.Device, what, units.Bytes(r.Before), units.Bytes(r.After), r.change(), r.allowed, units.Bytes(r.Most))
+	where := fmt.Sprintf("device %d", r.Device)
+	if r.Rank != nil {
+		where = fmt.Sprintf("rank %d, %s", *r.Rank, where)
+	}
+	return fmt.Sprintf("%s: %s grew from %s to %s (%s), and %s is allowed: at most %s",
+		where, what, units.Bytes(r.Before), units.Bytes(r.After), r.change(), r.allowed, units.Bytes(r.Most))
 }

@@ -30,12 +30,22 @@ func (cmd *checkCmd) print(c *cli.Context, all []checked) error {
 
 func checkTable(all []checked) *report.Table {
 	t := &report.Table{Titles: []string{"device", "", "before", "after", "change", "allowed", "result"}}
+	ranked := len(all) > 0 && all[0].Rank != nil
+	if ranked {
+		t.Titles = append([]string{"rank"}, t.Titles...)
+	}
 	for _, r := range all {
 		result := "ok"
 		if !r.OK {
 			result = "too much"
 		}
-		t.Add(strconv.Itoa(int(r.Device)), r.What, units.Bytes(r.Before).String(), units.Bytes(r.After).String(), r.change(), r.allowed, result)
+		cells := []string{
+			strconv.Itoa(int(r.Device)), r.What, units.Bytes(r.Before).String(), units.Bytes(r.After).String(), r.change(), r.allowed, result,
+		}
+		if ranked {
+			cells = append([]string{strconv.FormatInt(*r.Rank, 10)}, cells...)
+		}
+		t.Add(cells...)
 	}
 	return t
 }
@@ -89,6 +99,9 @@ func (cmd *checkCmd) writeJUnit(w io.Writer, all []checked) error {
 	s := suite{Name: "gmbench check", Tests: len(all)}
 	for _, r := range all {
 		one := suiteCase{Class: "gmbench.check.device" + strconv.Itoa(int(r.Device)), Name: r.What}
+		if r.Rank != nil {
+			one.Class += fmt.Sprintf(".rank%d", *r.Rank)
+		}
 		one.Output = fmt.Sprintf("%s: %d bytes, %s: %d bytes, allowed: at most %d bytes", cmd.Before, r.Before, cmd.After, r.After, r.Most)
 		if !r.OK {
 			s.Failures++

@@ -34,7 +34,7 @@ func (cmd *checkCmd) compareTags(c *cli.Context) ([]checked, error) {
 		allowed := cmd.Tag[tag]
 		for _, device := range slices.Sorted(maps.Keys(after)) {
 			a, b := before[device][tag], after[device][tag]
-			all = append(all, checked{device, tag, a, b, allowed.most(a), b <= allowed.most(a), allowed.text})
+			all = append(all, checked{Device: device, What: tag, Before: a, After: b, Most: allowed.most(a), OK: b <= allowed.most(a), allowed: allowed.text})
 		}
 	}
 	return all, nil

@@ -13,6 +13,7 @@ import (
 	"gm/internal/bench/replay"
 	"gm/internal/cli"
 	"gm/internal/report"
+	"gm/internal/trace/ranks"
 	"gm/internal/units"
 )
 
@@ -31,7 +32,8 @@ type compareCmd struct {
 
 // Help implements kong.HelpProvider.
 func (cmd *compareCmd) Help() string {
-	return "Example: gmbench --alloc torch,expandable --alloc torch:max_split_size_mb=128 --capacity 40GiB --png chart.png job.parquet"
+	return "Example: gmbench --alloc torch,expandable --alloc torch:max_split_size_mb=128 --capacity 40GiB --png chart.png job.parquet\n\n" +
+		"Example: gmbench --alloc torch,expandable --capacity 80GiB traces/"
 }
 
 // Run implements the command.
@@ -48,6 +50,9 @@ func (cmd *compareCmd) Run(c *cli.Context) error {
 	}
 	if err := cmd.alone(); err != nil {
 		return err
+	}
+	if len(cmd.Files) == 1 && ranks.IsFolder(cmd.Files[0]) {
+		return cmd.ranks(c, specs)
 	}
 	programs, gpu, err := cmd.open(c)
 	if err != nil {

@@ -17,6 +17,9 @@ type grammar struct {
 	Report    reportCmd    `cmd:"" help:"Write a comparison as one HTML page, with curves and an address map."`
 	Tune      tuneCmd      `cmd:"" help:"Find the settings of PyTorch's allocator that take the least memory."`
 	Check     checkCmd     `cmd:"" help:"Check that a job needs no more memory than before: exit status 1 if it does."`
+	Estimate  estimateCmd  `cmd:"" help:"Foretell the memory of a training job from the configuration of its model and how GPUs share it."`
+	Sweep     sweepCmd     `cmd:"" help:"Run a matrix of traces and jobs by allocators and capacities, in tasks that may run anywhere."`
+	Merge     mergeCmd     `cmd:"" help:"Print the results of a sweep as one table."`
 	Verify    verifyCmd    `cmd:"" help:"Check that a replay of PyTorch's allocator does exactly what was recorded."`
 	Calibrate calibrateCmd `cmd:"" help:"Measure the costs of driver calls on a GPU of this machine, for --costs."`
 }

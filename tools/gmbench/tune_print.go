@@ -176,6 +176,9 @@ func plural[N int | int64](n N, what string) string {
 	if stem, ok := strings.CutSuffix(what, "y"); ok {
 		what = stem + "ie"
 	}
+	if strings.HasSuffix(what, "ch") {
+		what += "e"
+	}
 	if n == 0 {
 		return "no " + what + "s"
 	}

@@ -10,12 +10,13 @@ import (
 	"gm/internal/plan/check"
 	"gm/internal/plan/layout"
 	"gm/internal/trace/input"
+	"gm/internal/trace/ranks"
 	"gm/internal/units"
 )
 
 type checkCmd struct {
 	Plan     string `arg:"" help:"The plan, or a graph that was reordered; '-' is standard input."`
-	Trace    string `arg:"" optional:"" name:"trace" help:"The trace, recording or graph that the plan or the order was made from."`
+	Trace    string `arg:"" optional:"" name:"trace" help:"The trace, recording or graph that the plan or the order was made from; or a folder with the traces of a job's ranks, to learn which the plan fits."`
 	Schedule string `arg:"" optional:"" help:"With a graph: the schedule that the plan was made with."`
 }
 
@@ -37,6 +38,9 @@ func (cmd *checkCmd) Run(c *cli.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, source.Close()) }()
+	if ranks.IsFolder(cmd.Trace) && cmd.Schedule == "" {
+		return cmd.ranks(c, source)
+	}
 	if isGraph(source) {
 		return cmd.order(c, source)
 	}

@@ -9,11 +9,12 @@ import (
 	"gm/formats/plan"
 	"gm/internal/cli"
 	"gm/internal/plan/layout"
+	"gm/internal/trace/ranks"
 	"gm/internal/units"
 )
 
 type layoutCmd struct {
-	File      string      `arg:"" optional:"" name:"trace" help:"The trace, or a recording that gmtrace import reads, such as a PyTorch snapshot. Standard input by default, or for '-'; a pipe is copied to a temporary file."`
+	File      string      `arg:"" optional:"" name:"trace" help:"The trace, or a recording that gmtrace import reads, such as a PyTorch snapshot; or the folder with the traces of a job's ranks, for one plan of all that are alike. Standard input by default, or for '-'; a pipe is copied to a temporary file."`
 	Output    string      `short:"o" placeholder:"FILE" help:"The file for the plan. Standard output by default."`
 	Iteration string      `default:"all" placeholder:"all|auto|N" help:"What to plan: the whole trace, the middle one of its iterations, or number N, counted from 0 as gmtrace show counts them. Tensors that outlive the iteration have arenas of their own."`
 	Periodic  bool        `help:"Plan the iteration for endless repetition: tensors that are freed in the next iteration, within a period, are part of it."`
@@ -28,7 +29,7 @@ func (cmd *layoutCmd) Help() string {
 }
 
 // Run implements the command.
-func (cmd *layoutCmd) Run(c *cli.Context) (err error) {
+func (cmd *layoutCmd) Run(c *cli.Context) error {
 	if err := cmd.check(); err != nil {
 		return err
 	}
@@ -38,6 +39,18 @@ func (cmd *layoutCmd) Run(c *cli.Context) (err error) {
 	if err := cmd.checkFiles(cmd.Output, cmd.File); err != nil {
 		return err
 	}
+	if ranks.IsFolder(cmd.File) {
+		j, err := cmd.chooseRank(c)
+		if err != nil {
+			return err
+		}
+		return errors.Join(cmd.plan(c), j.Incomplete())
+	}
+	return cmd.plan(c)
+}
+
+// plan makes the plan of a trace.
+func (cmd *layoutCmd) plan(c *cli.Context) (err error) {
 	r, err := openTrace(c, cmd.File)
 	if err != nil {
 		return err

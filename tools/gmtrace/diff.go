@@ -12,12 +12,13 @@ import (
 	"gm/internal/trace/changes"
 	"gm/internal/trace/input"
 	"gm/internal/trace/overview"
+	"gm/internal/trace/ranks"
 	"gm/internal/trace/text"
 )
 
 type diffCmd struct {
-	A          string `arg:"" name:"a" help:"A trace, or a recording that gmtrace import reads, such as a PyTorch snapshot. Standard input for '-'; a pipe is spooled to a temporary file."`
-	B          string `arg:"" optional:"" name:"b" help:"The trace or recording to compare it with."`
+	A          string `arg:"" name:"a" help:"A trace, a recording that gmtrace import reads, such as a PyTorch snapshot, or the folder with the traces of a job's ranks. Standard input for '-'; a pipe is spooled to a temporary file."`
+	B          string `arg:"" optional:"" name:"b" help:"The trace, recording or folder to compare it with."`
 	Iterations []int  `placeholder:"I,J" help:"Compare iterations I and J of one trace, counted from 0 as gmtrace show counts them, instead of two traces."`
 	JSON       bool   `name:"json" help:"Print JSON, with all groups and whole stacks."`
 }
@@ -29,6 +30,9 @@ func (cmd *diffCmd) Help() string {
 
 // Run implements the command.
 func (cmd *diffCmd) Run(c *cli.Context) error {
+	if len(cmd.Iterations) == 0 && (ranks.IsFolder(cmd.A) || ranks.IsFolder(cmd.B)) {
+		return cmd.ranks(c)
+	}
 	d, err := cmd.compare(c)
 	if err != nil {
 		return err

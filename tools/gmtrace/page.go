@@ -13,12 +13,13 @@ import (
 	"gm/internal/trace/failure"
 	"gm/internal/trace/overview"
 	"gm/internal/trace/page"
+	"gm/internal/trace/ranks"
 	"gm/internal/trace/tags"
 	"gm/internal/trace/text"
 )
 
 type pageCmd struct {
-	Files  []string `arg:"" optional:"" name:"trace" help:"Traces, and recordings that gmtrace import reads, such as PyTorch snapshots. A menu of the page chooses among them and their GPUs. Standard input if there is none, or for '-'."`
+	Files  []string `arg:"" optional:"" name:"trace" help:"Traces, and recordings that gmtrace import reads, such as PyTorch snapshots. A menu of the page chooses among them and their GPUs. Or one folder with the traces of a job's ranks, for a page of their curves. Standard input if there is none, or for '-'."`
 	Output string   `short:"o" required:"" placeholder:"FILE" help:"File for the page, such as page.html."`
 	With   string   `placeholder:"FILE" help:"A second run, shown below the first, with what differs between them by tag and by stack."`
 }
@@ -44,6 +45,9 @@ func (cmd *pageCmd) Run(c *cli.Context) error {
 	}
 	if slices.Contains(cmd.Files, "-") && cmd.With == "-" {
 		return cli.Usage("only one of the traces can be standard input")
+	}
+	if slices.ContainsFunc(read, ranks.IsFolder) {
+		return cmd.ranks(c)
 	}
 	p := page.Page{Version: cli.Version()}
 	var all []*page.Recording

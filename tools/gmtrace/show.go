@@ -12,11 +12,12 @@ import (
 	"gm/internal/trace/changes"
 	"gm/internal/trace/input"
 	"gm/internal/trace/overview"
+	"gm/internal/trace/ranks"
 	"gm/internal/trace/text"
 )
 
 type showCmd struct {
-	File  string     `arg:"" optional:"" name:"trace" help:"The trace, or a recording that gmtrace import reads, such as a PyTorch snapshot. Standard input by default, or for '-'; a pipe is spooled to a temporary file."`
+	File  string     `arg:"" optional:"" name:"trace" help:"The trace, a recording that gmtrace import reads, such as a PyTorch snapshot, or the folder with the traces of a job's ranks. Standard input by default, or for '-'; a pipe is spooled to a temporary file."`
 	Top   topFlag    `placeholder:"[N]" help:"Show instead what is live at the peak, and when a request failed: the N stacks that hold most, 10 by default, and the tags, streams and sizes."`
 	At    momentFlag `placeholder:"TIME|ROW" help:"Show this moment instead of the peak, as --top does: a time since the first row, such as 1.5s, or the number of a row."`
 	Pprof string     `placeholder:"FILE" help:"Write a profile for go tool pprof: bytes that are live at the peak, or --at, and bytes allocated."`
@@ -36,7 +37,7 @@ type showCmd struct {
 // Help implements kong.HelpProvider.
 func (cmd *showCmd) Help() string {
 	return "Example: gmtrace import snapshot.pickle | gmtrace show\n\nExample: gmtrace show --top 20 job.parquet\n\n" +
-		"Example: gmtrace show --png step.png --iteration 3 job.parquet\n\n" +
+		"Example: gmtrace show --png step.png --iteration 3 job.parquet\n\nExample: gmtrace show --png ranks.png traces/\n\n" +
 		"Example: gmtrace show --pprof job.pb.gz --png job.png job.parquet && go tool pprof -http : job.pb.gz"
 }
 
@@ -47,6 +48,9 @@ func (cmd *showCmd) Run(c *cli.Context) (err error) {
 	}
 	if err := cmd.check(); err != nil {
 		return err
+	}
+	if ranks.IsFolder(cmd.File) {
+		return cmd.ranks(c)
 	}
 	source, err := input.Open(c, cmd.File)
 	if err != nil {

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"gm/formats/column"
+	"gm/formats/trace"
+	"gm/internal/bench/replay"
+	"gm/internal/cli"
+	"gm/internal/trace/ranks"
+)
+
+// ranks checks each rank of a job, one after the other.
+func (cmd *checkCmd) ranks(c *cli.Context) error {
+	switch {
+	case !ranks.IsFolder(cmd.Before) || !ranks.IsFolder(cmd.After):
+		return cli.Usage("%s and %s: one is the folder of a job, so both must be", cmd.Before, cmd.After)
+	case len(cmd.Tag) > 0:
+		return cli.Usage("--tag is for single traces: name the traces of one rank")
+	}
+	before, err := ranks.Open(cmd.Before)
+	if err != nil {
+		return err
+	}
+	after, err := ranks.Open(cmd.After)
+	if err != nil {
+		return err
+	}
+	all, err := cmd.eachRank(c, before, after)
+	if err != nil {
+		return err
+	}
+	for _, j := range []*ranks.Job{before, after} {
+		for _, problem := range j.Problems() {
+			c.Warn("%s: %s", j.Folder, problem)
+		}
+	}
+	return errors.Join(cmd.print(c, all), tooMuch(all), before.Incomplete(), after.Incomplete())
+}
+
+// eachRank compares the ranks that both jobs have. A rank of which only one trace can be read is left out of that job.
+func (cmd *checkCmd) eachRank(c *cli.Context, before, after *ranks.Job) ([]checked, error) {
+	old := map[int64]*ranks.Member{}
+	for _, m := range before.Members {
+		old[m.Rank] = m
+	}
+	byRank := make([][]checked, len(after.Members))
+	progress := c.Progress("check ranks", int64(len(after.Members)))
+	defer progress.End()
+	err := after.Each(c.Context(), 1, func() { progress.Add(1) }, func(m *ranks.Member, source *column.Source) error {
+		was := old[m.Rank]
+		if was == nil {
+			return fmt.Errorf("%s has no rank %d to compare it with", cmd.Before, m.Rank)
+		}
+		now, err := trace.ReadSource(source, replay.Load)
+		if err != nil {
+			return err
+		}
+		then, err := load(c, []string{was.Path()})
+		if err != nil {
+			return err
+		}
+		rows, err := cmd.compare(c, then, now)
+		for i := range rows {
+			rows[i].Rank = &m.Rank
+		}
+		byRank[m.Index] = rows
+		return err
+	})
+	return slices.Concat(byRank...), err
+}

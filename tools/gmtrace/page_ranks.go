@@ -1,0 +1,31 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"gm/internal/cli"
+	"gm/internal/trace/page"
+	"gm/internal/trace/text"
+)
+
+// ranks writes a page about the ranks of a job.
+func (cmd *pageCmd) ranks(c *cli.Context) error {
+	if len(cmd.Files) != 1 || cmd.With != "" {
+		return cli.Usage("the page of a job's ranks is of one folder alone")
+	}
+	j, t, err := readRanks(c, cmd.Files[0])
+	if err != nil {
+		return err
+	}
+	var facts strings.Builder
+	text.RankFacts(&facts, t)
+	for _, problem := range j.Problems() {
+		facts.WriteString(problem + "\n")
+	}
+	p := page.Ranks{Title: "GPU memory of the ranks in " + filepath.Base(j.Folder), Version: cli.Version(), Facts: facts.String(), Table: t}
+	p.Rows, p.Of = text.RankTable(t)
+	return errors.Join(c.Binary(cmd.Output, func(w io.Writer) error { return p.Write(w) }), j.Incomplete())
+}

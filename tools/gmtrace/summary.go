@@ -1,0 +1,114 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"gm/formats/summary"
+	"gm/internal/bench/fleet"
+	"gm/internal/cli"
+	"gm/internal/trace/input"
+	"gm/internal/trace/ranks"
+)
+
+type summaryCmd struct {
+	Jobs    []string `arg:"" optional:"" name:"trace" help:"Jobs: the folder with the traces of a job's ranks, a trace, or a recording that gmtrace import reads."`
+	Output  string   `short:"o" required:"" placeholder:"FOLDER" help:"The dataset. A job that is there already is replaced."`
+	Job     string   `placeholder:"ID" help:"What tells the job apart from all others. By default the name of the file or folder and the time at which it began."`
+	Name    string   `placeholder:"NAME" help:"What was run, the same each time it runs. By default the command, or what the trace was made from."`
+	Compact bool     `help:"Merge the files of each week into one, after the jobs are added: a dataset of many jobs is then read faster."`
+}
+
+// Help implements kong.HelpProvider.
+func (cmd *summaryCmd) Help() string {
+	return "Example: gmtrace summary -o fleet/ traces/\n\nExample: gmtrace summary -o fleet/ --compact\n\n" +
+		"The dataset has a folder for each week and in it a file for each job, which DuckDB, Spark and pandas read as one table. docs/fleet.md has queries."
+}
+
+// Run implements the command.
+func (cmd *summaryCmd) Run(c *cli.Context) error {
+	switch {
+	case len(cmd.Jobs) == 0 && !cmd.Compact:
+		return cli.Usage("name a job: a trace, or the folder with the traces of its ranks")
+	case len(cmd.Jobs) != 1 && cmd.Job != "":
+		return cli.Usage("--job is the name of one job, and %d are given", len(cmd.Jobs))
+	}
+	var incomplete []error
+	for _, name := range cmd.Jobs {
+		rows, err := cmd.read(c, name)
+		if len(rows) == 0 {
+			return err
+		}
+		incomplete = append(incomplete, err)
+		cmd.identify(rows, name)
+		if err := fleet.Add(cmd.Output, rows, c.File); err != nil {
+			return err
+		}
+		c.Note("%s: %d rows", rows[0].Job, len(rows))
+	}
+	if cmd.Compact {
+		done, err := fleet.Compact(cmd.Output, c.File)
+		if err != nil {
+			return err
+		}
+		c.Note("%d files merged in %d weeks: %d rows, and %d older ones left out", done.Files, done.Weeks, done.Rows, done.Doubles)
+	}
+	return errors.Join(incomplete...)
+}
+
+// read sums up a job. It returns rows and an error for a job that is not whole.
+func (cmd *summaryCmd) read(c *cli.Context, name string) (rows []*summary.Summary, err error) {
+	if ranks.IsFolder(name) {
+		return cmd.readRanks(c, name)
+	}
+	source, err := input.Open(c, name)
+	if err != nil {
+		return nil, fmt.Errorf("trace: %w", err)
+	}
+	defer func() { err = errors.Join(err, source.Close()) }()
+	if rows, err = fleet.Trace(c.Context(), source); err == nil && len(rows) == 0 {
+		err = fmt.Errorf("%s: holds no allocations", source.Name())
+	}
+	return rows, err
+}
+
+func (cmd *summaryCmd) readRanks(c *cli.Context, folder string) ([]*summary.Summary, error) {
+	j, err := ranks.Open(folder)
+	if err != nil {
+		return nil, err
+	}
+	progress := c.Progress("sum up ranks", int64(len(j.Members)))
+	rows, err := fleet.Ranks(c.Context(), j, func() { progress.Add(1) })
+	progress.End()
+	if err != nil {
+		return nil, err
+	}
+	for _, problem := range j.Problems() {
+		c.Warn("%s: %s", folder, problem)
+	}
+	if len(rows) == 0 {
+		return nil, fmt.Errorf("%s: holds no allocations", folder)
+	}
+	return rows, j.Incomplete()
+}
+
+// identify names the job of rows.
+func (cmd *summaryCmd) identify(rows []*summary.Summary, file string) {
+	start := rows[0].StartNS
+	for _, s := range rows {
+		start = min(start, s.StartNS)
+	}
+	job := cmd.Job
+	if job == "" {
+		base := strings.TrimSuffix(filepath.Base(filepath.Clean(file)), ".parquet")
+		job = base + "@" + time.Unix(0, start).UTC().Format("20060102T150405Z")
+	}
+	name := cmp.Or(cmd.Name, rows[0].Name)
+	for _, s := range rows {
+		s.Job, s.Name = job, name
+	}
+}
