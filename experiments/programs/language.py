@@ -6,16 +6,20 @@ import torch
 
 
 def llama_1b():
+    return llama(hidden_size=2048, intermediate_size=8192, num_hidden_layers=16, num_attention_heads=32, num_key_value_heads=8)
+
+
+def llama(**sizes):
     from transformers import LlamaConfig, LlamaForCausalLM
 
-    config = LlamaConfig(hidden_size=2048, intermediate_size=8192, num_hidden_layers=16, num_attention_heads=32, num_key_value_heads=8, vocab_size=32000)
+    config = LlamaConfig(vocab_size=32000, **sizes)
     with torch.device("cuda"):
         model = LlamaForCausalLM(config).to(torch.bfloat16)
     model.config.use_cache = False
     return model
 
 
-def trainer(model, steps, batch, longest, **settings):
+def trainer(model, steps, batch, longest, shortest=None, **settings):
     """Trains with transformers' Trainer on `batch` texts of a quarter of `longest` to `longest` tokens, and yields the losses. The Trainer calls
     back, so it runs in a thread of its own."""
     import queue
@@ -28,7 +32,7 @@ def trainer(model, steps, batch, longest, **settings):
             return steps * batch
 
         def __getitem__(self, i):
-            tokens = random.Random(i // batch).randint(longest // 4, longest)
+            tokens = random.Random(i // batch).randint(shortest or longest // 4, longest)
             ids = torch.randint(0, 32000, (tokens,), generator=torch.Generator().manual_seed(i))
             return {"input_ids": ids, "labels": ids}
 
@@ -63,8 +67,14 @@ def trainer(model, steps, batch, longest, **settings):
         go_on.put(None)
 
 
-def hf(steps, batch=4, longest=2048):
-    yield from trainer(llama_1b(), steps, int(batch), int(longest))
+def hf(steps, batch=4, longest=2048, checkpoints=False):
+    yield from trainer(llama_1b(), steps, int(batch), int(longest), gradient_checkpointing=bool(checkpoints))
+
+
+def layers7b(steps, batch=8, longest=2048, checkpoints=False):
+    """Eight layers of a Llama of 7B, always of the same size."""
+    model = llama(hidden_size=4096, intermediate_size=11008, num_hidden_layers=8, num_attention_heads=32, num_key_value_heads=32)
+    yield from trainer(model, steps, int(batch), int(longest), int(longest), gradient_checkpointing=bool(checkpoints))
 
 
 def lora(steps, batch=8, longest=4096):
@@ -123,3 +133,29 @@ def t5(steps):
         }
 
     yield from loop(model, steps, inputs)
+
+
+def always(model, steps, batch, tokens):
+    """Trains on texts of one length."""
+    ids = torch.randint(0, 30000, (batch, tokens), device="cuda")
+    yield from loop(model, steps, lambda rng: {"input_ids": ids, "labels": ids})
+
+
+def gpt2xl(steps, batch=4, tokens=1024, checkpoints=False):
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    with torch.device("cuda"):
+        model = GPT2LMHeadModel(GPT2Config(n_embd=1600, n_layer=48, n_head=25, use_cache=False))
+    if checkpoints:
+        model.gradient_checkpointing_enable()
+    yield from always(model.train(), steps, int(batch), int(tokens))
+
+
+def bert(steps, batch=32, tokens=512, checkpoints=False):
+    from transformers import BertConfig, BertForMaskedLM
+
+    with torch.device("cuda"):
+        model = BertForMaskedLM(BertConfig(hidden_size=1024, num_hidden_layers=24, num_attention_heads=16, intermediate_size=4096))
+    if checkpoints:
+        model.gradient_checkpointing_enable()
+    yield from always(model.train(), steps, int(batch), int(tokens))

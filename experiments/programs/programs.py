@@ -5,10 +5,11 @@ All sizes are drawn from generators with fixed seeds, so that every run of a pro
 
 from decoding import generate, ppo
 from graphs import gat, sampled
-from language import hf, lora, moe, t5
+from language import bert, gpt2xl, hf, layers7b, lora, moe, t5
 from vision import deeplab, maskrcnn, swin, timm_model, unet, vit
 
 PROGRAMS = {
     "hf": hf, "lora": lora, "moe": moe, "t5": t5, "generate": generate, "ppo": ppo, "gat": gat, "sampled": sampled,
-    "timm": timm_model, "maskrcnn": maskrcnn, "swin": swin, "deeplab": deeplab, "unet": unet, "vit": vit,
+    "timm": timm_model, "maskrcnn": maskrcnn, "swin": swin, "deeplab": deeplab, "unet": unet, "vit": vit, "layers7b": layers7b,
+    "gpt2xl": gpt2xl, "bert": bert,
 }

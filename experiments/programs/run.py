@@ -66,7 +66,8 @@ class Table:
 def one(o, gpu, name, modes, n, timeout, log):
     """Runs a program in some modes, in turns, and returns their rows."""
     words = [sys.executable, os.path.join(turns.HERE, "train.py"), name, "--turns", "--steps", o.steps]
-    ended = turns.play(o.bin, modes, words, timeout, log, CUDA_VISIBLE_DEVICES=str(gpu))
+    print("$ [%s] %s" % (", ".join(modes), name), flush=True)
+    ended = turns.play([turns.Player(o.bin, mode, words, log, CUDA_VISIBLE_DEVICES=str(gpu)) for mode in modes], timeout)
     return [row(name, mode, n, code, result) for mode, (code, result) in ended.items()]
 
 

@@ -46,11 +46,9 @@ class Player:
         return code
 
 
-def play(folder, modes, words, timeout, log, **more):
-    """Runs a program in several modes and returns for each its exit status, None where it took too long, and its line of results, if any."""
-    print("$ [%s] %s" % (", ".join(modes), " ".join(str(w) for w in words)[-200:]), flush=True)
+def play(players, timeout):
+    """Lets players make steps in turns to their end and returns for each mode its exit status, None where it took too long, and its line of results, if any."""
     begin, late = time.monotonic(), threading.Event()
-    players = [Player(folder, mode, words, log, **more) for mode in modes]
 
     def stop():
         late.set()

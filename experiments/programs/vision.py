@@ -27,13 +27,15 @@ def timm_model(steps, model="tf_efficientnetv2_m"):
         yield loss
 
 
-def vit(steps, batch=128):
-    """ViT-L of timm, always of the same size, fp16 with a scaler."""
+def vit(steps, batch=128, checkpoints=False, model="vit_large_patch16_224", side=224):
+    """A model of timm, ViT-L if none is named, always of the same size, fp16 with a scaler."""
     import timm
 
-    net = timm.create_model("vit_large_patch16_224", pretrained=False, num_classes=1000).cuda().train()
+    net = timm.create_model(model, pretrained=False, num_classes=1000).cuda().train()
+    net.set_grad_checkpointing(bool(checkpoints))
+    batch, side = int(batch), int(side)
     optimizer, scaler = torch.optim.AdamW(net.parameters(), lr=1e-4), torch.amp.GradScaler("cuda")
-    x, labels = torch.rand(int(batch), 3, 224, 224, device="cuda"), torch.randint(0, 1000, (int(batch),), device="cuda")
+    x, labels = torch.rand(batch, 3, side, side, device="cuda"), torch.randint(0, 1000, (batch,), device="cuda")
     for step in range(steps):
         with torch.autocast("cuda", dtype=torch.float16):
             loss = F.cross_entropy(net(x), labels)

@@ -8,7 +8,8 @@ import time
 
 EXPANDABLE = {name: "expandable_segments:True" for name in ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")}
 PYTORCH = ("default", "expandable")
-MODES = {"default": (None, {}), "expandable": (None, EXPANDABLE), "gmstitch": ([], {}), "auto": (["--auto"], {})}
+# A tool of gm with its flags, or none, and variables of the environment.
+MODES = {"default": ([], {}), "expandable": ([], EXPANDABLE), "gmstitch": (["gmstitch", "run"], {}), "auto": (["gmstitch", "run", "--auto"], {})}
 
 
 class Ended:
@@ -19,10 +20,10 @@ class Ended:
 
 
 def command(folder, mode, words):
-    """Returns a command and its environment. folder holds gmstitch."""
-    flags, env = MODES[mode]
-    if flags is not None:
-        words = [os.path.join(folder, "gmstitch"), "run", *flags, "--", *words]
+    """Returns a command and its environment. folder holds the tools."""
+    tool, env = MODES[mode]
+    if tool:
+        words = [os.path.join(folder, tool[0]), *tool[1:], "--", *words]
     clean = {k: v for k, v in os.environ.items() if k not in EXPANDABLE}
     return words, {**clean, "PYTHONUNBUFFERED": "1", **env}
 

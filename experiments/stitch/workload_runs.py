@@ -96,6 +96,6 @@ def mean_utilisation(results, modes):
     for mode in modes:
         found = [r["utilisation"] for r in results.all if r["section"] == results.section and r["mode"] == mode and not r["error"]]
         if found:
-            mean, own = statistics.fmean(found), MODES[mode][0] is None
+            mean, own = statistics.fmean(found), not MODES[mode][0]
             results.check("%s: utilisation, mean of %d" % (mode, len(found)), "for comparison" if own else "0.97 at least",
                           "%.4f, lowest %.4f" % (mean, min(found)), own or mean >= 0.97)
