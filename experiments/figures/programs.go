@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// programResults is what experiments/programs/run.py measured on an H200: a row for each run.
+// programResults is what experiments/programs/run.py measured on an H200, and of ddp on two H100s: a row for each run.
 const programResults = "experiments/programs/results/programs.csv"
 
 // What gmstitch must come to on each program, and in geometric mean.
