@@ -1,6 +1,7 @@
 package gmswap
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,9 @@ import (
 func TestReal(t *testing.T) {
 	home := t.TempDir()
 	if err := Install(home); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(home, "sitecustomize.py")); err != nil { // it takes the folder out of the path
 		t.Fatal(err)
 	}
 	found := false

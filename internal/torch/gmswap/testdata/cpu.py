@@ -179,7 +179,7 @@ class Hooked(object):
         self.settings.smallest, self.settings.window, self.settings.device = smallest, 1 << 15, 1 << 40
         self.memory, self.lanes, self.library = Memory(), Lanes(**lanes), Planner(how)
         report = Report()
-        self.runtime = runtime.Runtime(self.memory, self.lanes, self.settings, planner.Planner(self.library, self.settings, report), report)
+        self.runtime = runtime.Runtime(self.memory, self.lanes, self.settings, planner.Planner(self.library, self.settings), report)
         self.hooks = hooks.Hooks(torch, self.runtime)
 
     def remove(self):

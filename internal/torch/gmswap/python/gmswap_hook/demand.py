@@ -33,7 +33,8 @@ class Demand(object):
             self.look(entry.index + 1)
         if self.step.parting is not None:
             self.step.parting.copy(self.lacking)
-            self.step.parting.watch(entry.index < self.SURE or not self.fits)
+            known = entry.index >= self.SURE and (self.fits or self.lacking)
+            self.step.parting.watch(self.saved, self.lacking if known else None)
         elif self.copied < self.lacking:
             self.copy()
         if self.saved - self.looked >= self.relief.window // 2:

@@ -21,9 +21,10 @@ class Parting(object):
         self.ready = collections.deque()  # entries that can leave without a wait
         self.remade = self.parted = 0  # bytes that were to be recomputed, and all that left
 
-    def watch(self, needed):
-        """Says whether the operators from here on are to be noted."""
-        self.live.over = not needed
+    def watch(self, saved, lacking):
+        """Notes the operators from here on as long as what they make may leave: what was saved first leaves, as much as there will be no room for,
+        None where that is not known."""
+        self.live.over = lacking is not None and saved > lacking + lacking // 4
 
     def copy(self, lacking):
         """Begins copies, so that so many bytes can leave in all."""

@@ -1,32 +1,57 @@
 """Requests a schedule of a recorded step."""
 
 import json
+import threading
 
 from .follow import Schedule
 
 
+class Planning(object):
+    """A schedule that is being made, in a thread of its own: steps go on meanwhile."""
+
+    def __init__(self, make):
+        self.make, self.schedule, self.error = make, None, None
+        self.thread = threading.Thread(target=self.run, name="gmswap planning", daemon=True)
+        self.thread.start()
+
+    def run(self):
+        try:
+            self.schedule = self.make()
+        except Exception as e:
+            self.error = e
+
+    def come(self, seconds):
+        """Returns whether it has ended, in so many seconds at the most, None for any number."""
+        self.thread.join(seconds)
+        return not self.thread.is_alive()
+
+    def take(self):
+        """Returns the schedule."""
+        if self.error is not None:
+            raise self.error
+        return self.schedule
+
+
 class Planner(object):
-    def __init__(self, library, settings, report):
-        self.library, self.settings, self.report = library, settings, report
+    def __init__(self, library, settings):
+        self.library, self.settings = library, settings
         self.timed = self.recipes = self.graph = None  # what was recorded last
         self.start = 0  # bytes that were in use when that began
 
     def plan(self, recording):
-        """Returns a schedule for what was recorded."""
+        """Has a schedule made for what was recorded."""
         self.timed, self.recipes = recording.timed, recording.recipes()
         self.graph, self.start = self.timed.graph(self.recipes), self.timed.scale.start
-        return self.make()
+        return Planning(self.make)
 
     def refine(self, instrument):
-        """Returns a schedule for the same step as an instrument has measured it while the step followed a schedule."""
+        """Has a schedule made for the same step as an instrument has measured it while the step followed a schedule."""
         instrument.correct(self.graph)
-        return self.make()
+        return Planning(self.make)
 
     def make(self):
         request = {"graph": self.graph, "device": self.settings.device, "host": self.settings.host,
                    "policy": self.settings.policy, "link": self.settings.link, "gpus": self.settings.ranks,
                    "record": self.settings.record, "schedule": self.settings.follow}
         answer = self.library.plan(json.dumps(request).encode())
-        schedule = Schedule(answer, self.timed, self.recipes)
-        self.report.planned(schedule)
-        return schedule
+        return Schedule(answer, self.timed, self.recipes)

@@ -39,6 +39,7 @@ class Runtime(object):
     TIMED = 2  # so many steps follow the schedule before steps are timed
     DEVIATIONS = 3  # steps that differ before a new schedule is made
     ATTEMPTS = 3  # pairs of steps that differ before no more are recorded
+    PATIENCE = 1.0  # seconds that a first schedule is waited for; later ones are taken when they are there
     STRAYED = 4  # steps, of which half differ from the schedule before it is not followed for a while
 
     def __init__(self, memory, lanes, settings, planner, report):
@@ -49,6 +50,7 @@ class Runtime(object):
         self.steps = 0  # that have ended
         self.recording = None
         self.schedule = None
+        self.planning = self.arrived = None  # a schedule that is being made, and what is called with it
         self.deviated = 0  # steps in a row that went another way than the schedule, the same
         self.strayed = None  # the sizes of what the last such step saved
         self.fitted = collections.deque(maxlen=self.STRAYED)  # of the last steps, whether they saved what the schedule is for
@@ -162,6 +164,7 @@ class Runtime(object):
         if last is not None and last.entries:
             self.end_step(last)
             self.steps += 1
+        self.take_schedule(0)
         step = self.step = Step(self.steps)
         step.stream = self.memory.stream()
         self.memory.begin_step()
@@ -178,7 +181,7 @@ class Runtime(object):
             if 2 * self.fitted.count(False) >= self.STRAYED and self.parts():
                 return self.unplanned(step)
             return Follower(step, self.schedule, self.unplanned, self.relief, self.instrument())
-        if step.number < self.WARM_UP or self.given_up:
+        if step.number < self.WARM_UP or self.given_up or self.planning is not None:
             return self.unplanned(step)
         if self.recording is None:
             self.recording = Recording(self.memory, self.settings, self.costs)
@@ -199,6 +202,8 @@ class Runtime(object):
     def instrument(self):
         """Returns what measures a step that follows the schedule, for a better one: some of the first are timed, and one that begins with
         more memory in use than the step that was recorded is weighed."""
+        if self.planning is not None:
+            return None
         if self.memory.allocated() > self.planner.start + self.settings.slack:
             return Scale(self.memory)
         if self.schedule.followed >= self.TIMED and not self.refined:
@@ -257,7 +262,7 @@ class Runtime(object):
 
     def start_over(self):
         self.renewed = self.given_up = self.refined = False
-        self.recording = self.schedule = self.strayed = None
+        self.recording = self.schedule = self.planning = self.strayed = None
         self.deviated, self.patience, self.clocks = 0, self.DEVIATIONS, Clocks()
         self.fitted.clear()
 
@@ -277,22 +282,42 @@ class Runtime(object):
         self.deviated, self.patience = 0, 4 * self.patience
 
     def plan(self, recording):
-        """Makes a schedule of what was recorded. The old one stays if it is for the same step with larger tensors."""
+        """Has a schedule made of what was recorded. The old one stays if it is for the same step with larger tensors."""
         old, self.deviated = self.schedule, 0
         if old is not None and old.covers(recording.timed):
             self.keep()
             return
+        self.schedule = None
         try:
-            self.schedule = self.planner.plan(recording)
+            self.planning, self.arrived = self.planner.plan(recording), self.follow
         except Exception as e:
-            say.line("no schedule: %s; tensors are moved as they come" % say.reason(e))
-            self.schedule, self.given_up = None, True
+            self.no_schedule(e)
             return
+        self.take_schedule(None if self.settings.dry or self.settings.record else self.PATIENCE)
+
+    def take_schedule(self, seconds):
+        """Takes the schedule that is being made, if it is there within so many seconds."""
+        if self.planning is not None and self.planning.come(seconds):
+            planning, self.planning = self.planning, None
+            self.arrived(planning)
+
+    def follow(self, planning):
+        """Begins to follow a schedule."""
+        try:
+            self.schedule = planning.take()
+        except Exception as e:
+            self.no_schedule(e)
+            return
+        self.report.planned(self.schedule)
         self.clocks, self.refined, self.strayed = Clocks(), False, None
         self.fitted.clear()
         if self.relief is not None:
             self.relief.foresight.learn(self.schedule.sizes, self.schedule.plain_peak - self.planner.start)
         self.declined = self.settings.dry or self.schedule.empty() and self.relief is None
+
+    def no_schedule(self, why):
+        say.line("no schedule: %s; tensors are moved as they come" % say.reason(why))
+        self.given_up = True
 
     def refine(self, instrument):
         if isinstance(instrument, Scale):
@@ -302,9 +327,22 @@ class Runtime(object):
         else:
             return
         try:
-            self.schedule = self.planner.refine(instrument)
+            self.planning, self.arrived = self.planner.refine(instrument), self.follow_refined
         except Exception as e:
-            say.line("the schedule is kept: %s" % say.reason(e))
+            self.keep_schedule(e)
+
+    def follow_refined(self, planning):
+        """Follows a better schedule for the same step."""
+        try:
+            self.schedule = planning.take()
+        except Exception as e:
+            self.keep_schedule(e)
+            return
+        self.report.planned(self.schedule)
+
+    @staticmethod
+    def keep_schedule(why):
+        say.line("the schedule is kept: %s" % say.reason(why))
 
 
 def detached(tensor):

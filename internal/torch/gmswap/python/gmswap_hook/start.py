@@ -134,7 +134,7 @@ class Late(object):
         report = Report(memory, settings)
         lanes = Lanes(self.library, device, settings.host, settings.timed)
         report.lanes = lanes
-        runtime = Runtime(memory, lanes, settings, Planner(self.library, settings, report), report)
+        runtime = Runtime(memory, lanes, settings, Planner(self.library, settings), report)
         probe = memory.take(1)
         if self.library.allocates(memory.address(probe)):
             settings.keep_margin(memory.free() + self.library.reserved(device))
