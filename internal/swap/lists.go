@@ -19,6 +19,11 @@ func (g *Graph) Writers() Lists {
 	return g.lists(func(t *Tensor) []int32 { return []int32{t.Made} })
 }
 
+// Enders returns the tensors that each operator is the last to use.
+func (g *Graph) Enders() Lists {
+	return g.lists(func(t *Tensor) []int32 { return t.Uses[len(t.Uses)-1:] })
+}
+
 // lists turns the operators of each tensor around.
 func (g *Graph) lists(opsOf func(t *Tensor) []int32) Lists {
 	ops := len(g.Ops)

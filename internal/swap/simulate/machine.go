@@ -11,8 +11,9 @@ import (
 type Machine struct {
 	graph *swap.Graph
 	link  swap.Copier
-	uses  swap.Lists
 	makes swap.Lists
+	ends  swap.Lists // tensors by their last use
+	due   due
 	state
 }
 
@@ -44,7 +45,7 @@ type tensor struct {
 
 // New returns a machine for steps of g, which must not change from then on.
 func New(g *swap.Graph, link swap.Copier) *Machine {
-	m := &Machine{graph: g, link: link, uses: g.Readers(), makes: g.Writers()}
+	m := &Machine{graph: g, link: link, makes: g.Writers(), ends: g.Enders(), due: newDue(g)}
 	m.place = make([]tensor, len(g.Tensors))
 	return m
 }
@@ -52,6 +53,7 @@ func New(g *swap.Graph, link swap.Copier) *Machine {
 // begin gets ready for a step.
 func (m *Machine) begin(actions []swap.Action, see func(Span)) {
 	clear(m.place)
+	m.due.clear()
 	m.state = state{see: see, place: m.place}
 	for i := range actions {
 		if t := actions[i].Tensor; actions[i].Kind == swap.Prefetch && t >= 0 && int(t) < len(m.place) {
@@ -250,9 +252,8 @@ func (m *Machine) span(lane Lane, name string, begin, end time.Duration, t int32
 // operate runs an operator.
 func (m *Machine) operate(op int) error {
 	o := &m.graph.Ops[op]
-	for _, t := range m.uses.Of(int32(op)) {
-		p := &m.place[t]
-		if p.made && !p.whole {
+	for _, t := range m.due.take(int32(op)) {
+		if p := &m.place[t]; !p.whole {
 			return errors.New("tensor " + m.graph.Tensors[t].Name + ", which it reads, is not on the device")
 		}
 		m.arrive(t)
@@ -269,11 +270,9 @@ func (m *Machine) operate(op int) error {
 	}
 	m.now += o.Duration
 	m.result.Compute += o.Duration
-	for _, t := range m.uses.Of(int32(op)) {
-		if m.graph.Tensors[t].Last() == int32(op) {
-			m.drop(t)
-			m.unhost(&m.place[t])
-		}
+	for _, t := range m.ends.Of(int32(op)) {
+		m.drop(t)
+		m.unhost(&m.place[t])
 	}
 	m.worst = 0 // what is freed before the next operator is not in use beside it
 	return nil

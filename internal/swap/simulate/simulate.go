@@ -86,6 +86,7 @@ func (m *Machine) Run(actions []swap.Action, see func(Span)) (*Result, error) {
 			if err := m.act(&actions[next]); err != nil {
 				return nil, fmt.Errorf("action %d, %v of tensor %d at operator %d: %w", next, actions[next].Kind, actions[next].Tensor, op, err)
 			}
+			m.due.add(actions[next].Tensor, int32(op))
 		}
 		if err := m.operate(op); err != nil {
 			return nil, fmt.Errorf("operator %d: %w", op, err)
