@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"container/heap"
 	"math"
+	"math/bits"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -14,19 +15,38 @@ import (
 // gap is a stretch of stages through which a tensor may be dropped: those behind one that needs it, up to the next that does.
 type gap struct{ t, after, need int32 }
 
-// gaps appends those in which tensors are held, or those in which they are not.
+// gaps appends those in which tensors are held and that have a stage in them, or those in which they are not.
 func (s *state) gaps(isHeld bool, to []gap) []gap {
 	for _, t := range s.able {
-		after := int32(s.Graph.Tensors[t].Made)
-		for need := s.needs[t].After(int(after)); need >= 0; need = s.needs[t].After(need) {
-			if x := (gap{t, after, int32(need)}); has(s.held[t], need) == isHeld && s.free(x) {
-				to = append(to, x)
+		made := int(s.Graph.Tensors[t].Made)
+		for need := s.needs[t].After(made); need >= 0; need = s.needs[t].After(need | 63) {
+			word := s.ends(t, need/64, isHeld)
+			if need/64 == made/64 {
+				word &^= 2<<(made%64) - 1
 			}
-			after = int32(need)
+			for ; word != 0; word &= word - 1 {
+				x := gap{t: t, need: int32(need&^63 + bits.TrailingZeros64(word))}
+				if x.after = int32(s.needs[t].Before(int(x.need))); s.free(x) {
+					to = append(to, x)
+				}
+			}
 		}
 	}
 	s.work += int64(len(s.able))
 	return to
+}
+
+// ends returns those of a word of stages in which gaps of a tensor end.
+func (s *state) ends(t int32, word int, isHeld bool) uint64 {
+	needs, held := s.needs[t][0], s.held[t][0]
+	if !isHeld {
+		return needs[word] &^ held[word]
+	}
+	right := needs[word] << 1 // stages right behind one that needs the tensor
+	if word > 0 {
+		right |= needs[word-1] >> 63
+	}
+	return held[word] &^ right
 }
 
 // offer is a gap through which a held tensor may be dropped.
