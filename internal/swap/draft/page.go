@@ -109,7 +109,7 @@ func (q *Pager) step(op int32, made, used []int32) error {
 		}
 	}
 	for _, i := range slices.Concat(made, used) {
-		if q.State[i].here && !q.Pages[i].Fixed && !q.Rank.Moves {
+		if q.State[i].here && !q.Pages[i].Fixed && !q.Rank.Moves && q.Pages[i].Uses[q.State[i].Next] > op+1 {
 			q.queue.push(victim{q.Rank.Of(q, i, op), i})
 		}
 	}
