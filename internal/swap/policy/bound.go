@@ -36,6 +36,50 @@ func LowerBound(g *swap.Graph, limits swap.Limits) (time.Duration, bool) {
 	return bound, true
 }
 
+// fewOps is how many operators bounds for schedules of one kind are taken at.
+const fewOps = 16
+
+// mayCopy reports whether a schedule within the limit that recomputes nothing may take no longer than a time.
+func (p *problem) mayCopy(most time.Duration) bool {
+	return p.may(func(op int32) bool {
+		b := p.boundAt(op)
+		b.again = curve{}
+		least, ok := b.least()
+		return ok && least <= most
+	})
+}
+
+// mayRecompute reports the same of a schedule that copies nothing.
+func (p *problem) mayRecompute(most time.Duration) bool {
+	return p.may(func(op int32) bool {
+		all, _ := p.absentAt(op)
+		return cheapest(all, p.Plain[op]-p.Limits.Device) <= float64(most-p.Begin[p.Ops()])
+	})
+}
+
+// may reports whether all of the operators that are most over the limit allow a thing.
+func (p *problem) may(allows func(op int32) bool) bool {
+	ops := p.tightest()
+	return !slices.ContainsFunc(ops[:min(len(ops), fewOps)], func(op int32) bool { return !allows(op) })
+}
+
+// cheapest returns how many ns it takes at least to compute this many bytes of some tensors again.
+func cheapest(all []absent, bytes int64) float64 {
+	slices.SortFunc(all, func(x, y absent) int { return cmp.Compare(x.again, y.again) })
+	took := 0.0
+	for _, x := range all {
+		if bytes <= 0 {
+			return took
+		}
+		took += x.again * float64(min(bytes, x.bytes))
+		bytes -= x.bytes
+	}
+	if bytes > 0 {
+		return math.Inf(1)
+	}
+	return took
+}
+
 // tightest lists the operators that are over the limit, no less than their neighbours, and more than one of them: the most bytes first.
 func (p *problem) tightest() []int32 {
 	var ops []int32

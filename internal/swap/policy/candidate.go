@@ -52,6 +52,7 @@ type chooser struct {
 	level  levels  // the same while the lane is filled
 	open   []int32 // places in cheap of candidates that may be chosen to be recomputed
 	late   []int32 // candidates whose copies end behind their last use, by when
+	gone   []away
 	kept   []int32 // candidates that may be chosen to be copied, as in lastly
 }
 
@@ -213,13 +214,13 @@ func (c *chooser) prepare(t, op int32, do func(i int32)) {
 	}
 }
 
-// aways returns what is away.
+// aways returns what is away. The list is valid until the next call.
 func (c *chooser) aways() []away {
-	var all []away
+	c.gone = c.gone[:0]
 	for i, share := range c.share {
 		if share != keep {
-			all = append(all, away{c.all[i].Gap, share})
+			c.gone = append(c.gone, away{c.all[i].Gap, share})
 		}
 	}
-	return all
+	return c.gone
 }

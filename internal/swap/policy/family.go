@@ -52,13 +52,15 @@ func (f *family) start() error {
 // enough reports whether one of the fast policies has a schedule for an amount of memory.
 func (f *family) enough(bytes int64) bool {
 	f.Limits.Device = bytes
-	for _, plan := range []planner{planBelady, planFloor, planSketch} {
-		if actions, err := plan(f.problem); err == nil && f.accept(actions) == nil {
-			return true
-		}
+	fits := func(plan planner) bool {
+		actions, err := plan(f.problem)
+		return err == nil && f.accept(actions) == nil
+	}
+	if fits(planBelady) || fits(planFloor) {
+		return true
 	}
 	_, err := newChooser(f.problem).first(0, 1)
-	return err == nil
+	return err == nil || fits(planSketch)
 }
 
 // climb makes the schedules for growing amounts of memory, up to the first that is the limit or more. The amounts are multiples of powers of

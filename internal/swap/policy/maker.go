@@ -41,7 +41,7 @@ func (m *maker) best(limit int64, least time.Duration) *member {
 	return best
 }
 
-// add adds the schedules for an amount of memory: joint's, and if that takes any time the others'.
+// add adds the schedules for an amount of memory: joint's, and if that takes any time the others', unless they are known to take longer.
 func (m *maker) add(bytes int64) error {
 	m.Limits.Device = bytes
 	c := newChooser(m.problem)
@@ -56,7 +56,19 @@ func (m *maker) add(bytes int64) error {
 			return err
 		}
 	}
-	for _, plan := range []planner{planSketch, planFloor, planBelady, planDymem} {
+	return m.addOthers(&best)
+}
+
+// addOthers adds the schedules of other policies that may be as fast as joint's choice, or all if that is none.
+func (m *maker) addOthers(best *outcome) error {
+	var plans []planner
+	if best.share == nil || m.mayCopy(best.step) {
+		plans = append(plans, planFloor, planBelady, planDymem)
+	}
+	if best.share == nil || m.mayRecompute(best.step) {
+		plans = append(plans, planSketch)
+	}
+	for _, plan := range plans {
 		if err := m.addPlan(plan); err != nil {
 			return err
 		}
@@ -102,7 +114,7 @@ func (m *maker) addChoice(c *chooser, o *outcome) error {
 	m.last = nil
 	actions, err := c.actions(o)
 	if err == nil {
-		m.last = c.aways()
+		m.last = slices.Clone(c.aways())
 		err = m.addMember(actions)
 	}
 	return err

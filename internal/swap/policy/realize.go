@@ -44,7 +44,9 @@ func (p *problem) realizeWithin(all []away, most time.Duration) ([]swap.Action, 
 	}
 	p.work.trips = trips
 	trips = p.Advance(trips)
-	p.recomputes(trips)
+	if p.Begin[p.Ops()]+p.recomputes(trips) > most {
+		return nil, errSlow
+	}
 	usage := p.usage(trips)
 	if op, short := draft.Over(usage, p.Limits.Device); short > 0 {
 		return nil, &draft.ShortError{Bytes: short, Op: op}
@@ -77,16 +79,18 @@ func (p *problem) usage(trips []draft.Trip) []int64 {
 	return usage[:p.Ops()]
 }
 
-// recomputes finds the bytes of ghosts before each operator, and how long what is recomputed there takes.
-func (p *problem) recomputes(trips []draft.Trip) {
+// recomputes finds the bytes of ghosts before each operator, and how long what is recomputed there takes. It returns how long that is where no
+// trip that copies ends, which may be dropped.
+func (p *problem) recomputes(trips []draft.Trip) (least time.Duration) {
 	ghosts, took := draft.Zeroed(p.work.ghosts, int(p.Ops())), draft.Zeroed(p.work.again, int(p.Ops()))
 	p.work.ghosts, p.work.again = ghosts, took
 	r := &p.Compiler.Recipe
 	p.EachAgain(trips, func(again []int32) {
-		op := trips[again[0]].Need
+		op, certain := trips[again[0]].Need, true
 		p.Remake.Begin(r)
 		for _, i := range again {
 			x := &trips[i]
+			certain = certain && x.Bytes == 0
 			t := &p.Graph.Tensors[x.Tensor]
 			p.Remake.Add(r, x.Tensor, op, p.Remake.Dead)
 			took[op] += time.Duration(float64(t.Recompute) * float64(p.Rest(x)) / float64(t.Bytes))
@@ -95,7 +99,11 @@ func (p *problem) recomputes(trips []draft.Trip) {
 			ghosts[op] += p.Graph.Tensors[t].Bytes
 			took[op] += p.Graph.Tensors[t].Recompute
 		}
+		if certain {
+			least += took[op]
+		}
 	})
+	return least
 }
 
 // delay lets the trips that copy begin only where memory is needed, in the order in which copies end, and drops unnecessary ones. Usage is the
