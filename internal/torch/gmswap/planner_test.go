@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"gm/internal/libgm/planner/wire"
 )
@@ -60,5 +61,31 @@ func TestPlannerLater(t *testing.T) {
 	f, said := s.same("plain", "auto", "GMSWAP_DEVICE=1000000", "GM_PLANNER="+planner)
 	if f.Followed == 0 || len(said) != 1 || !strings.HasPrefix(said[0], "gmswap: the schedule is kept: the planner ended before it answered") {
 		t.Errorf("the hook did %+v and said %q", f, said)
+	}
+}
+
+// TestPlannerLate has schedules come some steps after they were requested. Steps go on meanwhile, on demand or by the schedule before.
+func TestPlannerLate(t *testing.T) {
+	for _, name := range []string{"plain", "accumulated", "evaluated", "varied", "raised", "abandoned", "streams", "late_change"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f, _ := newSession(t).same(name, "remake", "LATE=3")
+			if f.Planned == 0 || f.Out == 0 || name == "plain" && f.Followed == 0 {
+				t.Errorf("the hook did %+v", f)
+			}
+		})
+	}
+}
+
+// TestPlannerHangs has a program end before its first schedule has come.
+func TestPlannerHangs(t *testing.T) {
+	planner := filepath.Join(t.TempDir(), "planner")
+	if err := os.WriteFile(planner, []byte("#!/bin/sh\nexec sleep 30\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	begin := time.Now()
+	f, said := newSession(t).same("plain", "auto", "GMSWAP_DEVICE=1000000", "GM_PLANNER="+planner, "LATE=1000")
+	if f.Followed != 0 || f.Out == 0 || len(said) != 0 || time.Since(begin) > 25*time.Second {
+		t.Errorf("after %v the hook did %+v and said %q", time.Since(begin), f, said)
 	}
 }

@@ -32,7 +32,7 @@ def prepare():
     """Has the hook move small tensors, by schedules that are made by hand."""
     if hook() is None:
         return
-    from gmswap_hook import library, parting, settings, start
+    from gmswap_hook import library, parting, planner, settings, start
     from plans import Planner
 
     complete, begin, how = settings.Settings.complete, start.Late.start, os.environ.get("HOW", "auto")
@@ -56,8 +56,22 @@ def prepare():
         return runtime
 
     settings.Settings.complete, start.Late.start = small, started
+    planner.Planning.come = come_late(int(os.environ.get("LATE", "0")))
     if "REMADE" in os.environ:
         note_remade(parting, os.environ["REMADE"])
+
+
+def come_late(late):
+    """Returns what has schedules come when it was looked for them so often before."""
+
+    def come(self, seconds):
+        self.looks = getattr(self, "looks", 0) + 1
+        if self.looks <= late:
+            return False
+        self.thread.join()
+        return True
+
+    return come
 
 
 def note_remade(parting, name):

@@ -3,6 +3,7 @@
 import json
 import threading
 
+from . import say
 from .follow import Schedule
 
 
@@ -10,7 +11,7 @@ class Planning(object):
     """A schedule that is being made, in a thread of its own: steps go on meanwhile."""
 
     def __init__(self, make):
-        self.make, self.schedule, self.error = make, None, None
+        self.make, self.schedule, self.failed = make, None, ""  # failed is why there is none
         self.thread = threading.Thread(target=self.run, name="gmswap planning", daemon=True)
         self.thread.start()
 
@@ -18,18 +19,12 @@ class Planning(object):
         try:
             self.schedule = self.make()
         except Exception as e:
-            self.error = e
+            self.failed = say.reason(e)
 
     def come(self, seconds):
         """Returns whether it has ended, in so many seconds at the most, None for any number."""
         self.thread.join(seconds)
         return not self.thread.is_alive()
-
-    def take(self):
-        """Returns the schedule."""
-        if self.error is not None:
-            raise self.error
-        return self.schedule
 
 
 class Planner(object):

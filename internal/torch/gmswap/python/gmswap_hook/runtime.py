@@ -291,7 +291,7 @@ class Runtime(object):
         try:
             self.planning, self.arrived = self.planner.plan(recording), self.follow
         except Exception as e:
-            self.no_schedule(e)
+            self.no_schedule(say.reason(e))
             return
         self.take_schedule(None if self.settings.dry or self.settings.record else self.PATIENCE)
 
@@ -303,11 +303,10 @@ class Runtime(object):
 
     def follow(self, planning):
         """Begins to follow a schedule."""
-        try:
-            self.schedule = planning.take()
-        except Exception as e:
-            self.no_schedule(e)
+        if planning.failed:
+            self.no_schedule(planning.failed)
             return
+        self.schedule = planning.schedule
         self.report.planned(self.schedule)
         self.clocks, self.refined, self.strayed = Clocks(), False, None
         self.fitted.clear()
@@ -316,7 +315,7 @@ class Runtime(object):
         self.declined = self.settings.dry or self.schedule.empty() and self.relief is None
 
     def no_schedule(self, why):
-        say.line("no schedule: %s; tensors are moved as they come" % say.reason(why))
+        say.line("no schedule: %s; tensors are moved as they come" % why)
         self.given_up = True
 
     def refine(self, instrument):
@@ -329,20 +328,19 @@ class Runtime(object):
         try:
             self.planning, self.arrived = self.planner.refine(instrument), self.follow_refined
         except Exception as e:
-            self.keep_schedule(e)
+            self.keep_schedule(say.reason(e))
 
     def follow_refined(self, planning):
         """Follows a better schedule for the same step."""
-        try:
-            self.schedule = planning.take()
-        except Exception as e:
-            self.keep_schedule(e)
+        if planning.failed:
+            self.keep_schedule(planning.failed)
             return
+        self.schedule = planning.schedule
         self.report.planned(self.schedule)
 
     @staticmethod
     def keep_schedule(why):
-        say.line("the schedule is kept: %s" % say.reason(why))
+        say.line("the schedule is kept: %s" % why)
 
 
 def detached(tensor):
