@@ -21,6 +21,9 @@ func FuzzInterpreter(f *testing.F) {
 		}
 		return data
 	}
+	huge := seed(ring.Device)
+	huge[7], huge[15] = 2, 0x70 // more than any device has
+	f.Add(huge)
 	f.Add(seed(ring.Device, ring.Primary, ring.Alloc, ring.Free, ring.FreeFailed, ring.Grew, ring.ContextGone))
 	f.Add(seed(ring.Create, ring.Map, ring.Release, ring.Unmap, ring.UnmapFailed, ring.Retain, ring.ReleaseFailed))
 	f.Add(seed(ring.PoolAlloc, ring.PoolSize, ring.PoolGone, ring.HostAlloc, ring.HostFree, ring.OOM, ring.Library, ring.Unknown))
@@ -36,10 +39,18 @@ func FuzzInterpreter(f *testing.F) {
 			if data[7]&1 == 1 {
 				r.Extra = data[:24]
 			}
+			if data[7]&2 == 2 {
+				r.C = r.A
+			}
 			in.take(&r)
 		}
 		if err := (&trace.Validator{}).Check(&out.batch); err != nil {
 			t.Fatal(err)
+		}
+		for _, d := range in.devices {
+			if d.total < 0 || d.total > trace.MaxSize {
+				t.Fatalf("device of %d bytes", d.total)
+			}
 		}
 	})
 }

@@ -118,7 +118,7 @@ func (in *interpreter) take(r *ring.Record) {
 		in.libraries.add(library{from: r.A, to: r.B, offset: r.C, path: r.Text()})
 	case ring.Device:
 		in.devices[r.Device] = device{
-			uuid: r.UUID(), name: name(r), total: max(int64(r.C), 0),
+			uuid: r.UUID(), name: name(r), total: known(r.C),
 			traced: in.devices[r.Device].traced, // another thread's records may have come first
 		}
 	case ring.Unknown:
@@ -217,6 +217,14 @@ func kindOf(k ring.Kind) trace.Kind {
 
 // clampSize limits a size to what a trace may hold.
 func clampSize(n uint64) int64 { return int64(min(n, trace.MaxSize)) }
+
+// known is n bytes, or 0 (unknown) if that is more than a trace may hold: the record is damaged.
+func known(n uint64) int64 {
+	if n > trace.MaxSize {
+		return 0
+	}
+	return int64(n)
+}
 
 // come writes the alloc row of a block and assigns its id.
 func (in *interpreter) come(r *ring.Record, b *block, addr uint64) {
