@@ -94,6 +94,7 @@ func newSession(t *testing.T) *session {
 	s.env = append(k.fake.Env(s.counts()),
 		"PATH="+os.Getenv("PATH"), "HOME="+s.dir, "PYTHONPATH="+path, "PYTHONDONTWRITEBYTECODE=1",
 		"PYTHONWARNINGS=ignore::DeprecationWarning", // of forks beside threads
+		"MALLOC_MMAP_THRESHOLD_=1073741824", "MALLOC_TRIM_THRESHOLD_=1073741824", // or each tensor's bytes are new pages
 		"GM_LIB="+k.library(), "GM_DIR="+filepath.Join(s.dir, "pages"), "GM_PLANNER="+self, "GM_FAKE_DEVICES=2",
 	)
 	s.hook = []string{"PYTHONPATH=" + home + ":" + path, "GMSWAP_DIR=" + s.dir, "GMSWAP_HOST=67108864", "FACTS=" + s.facts()}

@@ -10,7 +10,8 @@ from torch import nn, ops
 from gpu import Block, Net, batch, cuda, digest, runtimes, train, update
 
 STEPS = 8
-ROWS = 256  # of the shortest batch: tensors of 64 KiB; the longest is eight times as long
+ROWS = 256  # of a batch: tensors of 64 KiB
+KINDS = (64, 8, 10), (256, 8, 10), (1536, 4, 5)  # rows of the shortest batch, how often that the longest has, and the most blocks
 
 
 class Branches(nn.Module):
@@ -32,14 +33,17 @@ class Branches(nn.Module):
 class Program(object):
     def __init__(self, seed):
         self.rng = random.Random(seed)
-        self.model = Branches(self.rng.randint(6, 10))
+        self.shortest, self.longest, blocks = self.rng.choice(KINDS)
+        self.model = Branches(self.rng.randint(blocks // 2 + 1, blocks))
         self.fixed = self.rng.random() < 0.3
         self.branches = self.rng.random() < 0.4
-        self.rows = self.rng.randint(1, 8) * ROWS
+        self.rows = self.draw()
+
+    def draw(self):
+        return self.rng.randint(1, self.longest) * self.shortest
 
     def batch(self, number):
-        rows = self.rows if self.fixed else self.rng.randint(1, 8) * ROWS
-        return batch(number, rows)
+        return batch(number, self.rows if self.fixed else self.draw())
 
     def shuffle(self):
         n = len(self.model.blocks)
@@ -96,7 +100,7 @@ class Program(object):
 
     def beside(self, number):
         """Has another thread use memory meanwhile."""
-        sizes, done, wrong = [self.rng.randint(1, ROWS) for _ in range(20)], threading.Event(), []
+        sizes, done, wrong = [self.rng.randint(1, self.shortest) for _ in range(20)], threading.Event(), []
 
         def work():
             while not done.is_set():
@@ -104,6 +108,7 @@ class Program(object):
                     x, y = (cuda(rows, 256, byte=byte) for _ in range(2))
                     if x.read() != y.read():
                         wrong.append(byte)
+                    done.wait(0.001)
 
         def watched():
             try:

@@ -1,34 +1,14 @@
 """Operators. Whatever they are called, they write functions of bytes."""
 
-import hashlib
-
 from . import _tensor
 from ._autograd import engine
+from ._contents import made
 from .utils._python_dispatch import dispatch
 
 
-def table(n):
-    return bytes((i * 5 + 17 * n + (i >> 3)) & 255 for i in range(256))
-
-
-TABLES = [table(n) for n in range(64)]
-
-
-def mixed(a, b):
-    """Returns the bytes of two tensors, of which one may be some times as long, combined."""
-    if len(a) < len(b):
-        a, b = b, a
-    b = b * (len(a) // len(b))
-    return (int.from_bytes(a, "little") ^ int.from_bytes(b, "little")).to_bytes(len(a), "little")
-
-
-def like(t, data, dtype=None):
-    return _tensor.empty(*t.size(), dtype=dtype or t.dtype, device=t.device).write(data)
-
-
-def folded(data, size):
-    """Returns this many bytes, each of which depends on all of the data."""
-    return data if len(data) == size else hashlib.shake_128(data).digest(size)
+def like(t, n, *contents):
+    """Returns a tensor like t, made of contents."""
+    return _tensor.empty(*t.size(), dtype=t.dtype, device=t.device).write(made(t.numel() * t.dtype.size, n, *contents))
 
 
 class Packet(object):
@@ -76,47 +56,44 @@ class Backward(object):
 
 
 def unary(name, n, save):
-    return Operator(
-        name, lambda x: like(x, x.read().translate(TABLES[n])), lambda g, s: [like(g, mixed(g.read().translate(TABLES[n + 1]), s[0].read()))], (save,))
+    return Operator(name, lambda x: like(x, n, x.read()), lambda g, s: [like(g, n + 1, g.read(), s[0].read())], (save,))
 
 
 def _mul(x, y):
-    if isinstance(y, _tensor.Tensor):
-        return like(x, mixed(x.read().translate(TABLES[3]), y.read()))
-    return like(x, x.read().translate(TABLES[int(y) % 64]))
+    return like(x, 3, x.read(), y.read()) if isinstance(y, _tensor.Tensor) else like(x, 64 + int(y), x.read())
 
 
 def _mul_gradient(g, s):
     data = g.read()
-    return [like(g, mixed(data, u.read())) for u in reversed(s)]
+    return [like(g, 1, data, u.read()) for u in reversed(s)]
 
 
 def _mul_(x, y):
     x._counter[0] += 1
-    return x.write(mixed(x.read().translate(TABLES[4]), y.read()))
+    return x.write(made(x.numel() * x.dtype.size, 4, x.read(), y.read()))
 
 
 def _linear_gradient(g, s):
     x, w = s
-    data = g.read().translate(TABLES[6])
-    return [like(x, mixed(data, w.read())), like(x, mixed(data, x.read()))]
+    data = g.read()
+    return [like(x, 6, data, w.read()), like(x, 6, data, x.read())]
 
 
 def fitting(g, t):
     """Returns a gradient for a tensor that may have been repeated."""
-    return g if g.size() == t.size() else like(t, folded(g.read(), t.numel() * t.dtype.size))
+    return g if g.size() == t.size() else like(t, 8, g.read())
 
 
 silu, sigmoid, softplus = unary("silu", 10, 0), unary("sigmoid", 12, -1), unary("softplus", 14, 0)
 mul = Operator("mul", _mul, _mul_gradient, (0, 1))
 scale = Operator("mul", _mul, lambda g, s: [g], ())
-add = Operator("add", lambda x, y: like(x, mixed(x.read().translate(TABLES[7]), y.read())), lambda g, s: [g, g], ())
-linear = Operator("linear", lambda x, w: like(x, mixed(x.read().translate(TABLES[5]), w.read())), _linear_gradient, (0, 1))
-relu_ = Operator("relu_", lambda x: _mul_(x, x), lambda g, s: [like(g, mixed(g.read(), s[0].read()))], (-1,), mutable=True)
+add = Operator("add", lambda x, y: like(x, 7, x.read(), y.read()), lambda g, s: [g, g], ())
+linear = Operator("linear", lambda x, w: like(x, 5, x.read(), w.read()), _linear_gradient, (0, 1))
+relu_ = Operator("relu_", lambda x: _mul_(x, x), lambda g, s: [like(g, 2, g.read(), s[0].read())], (-1,), mutable=True)
 add_ = Operator("add_", lambda x, y: _mul_(x, y), lambda g, s: [g, g], (), mutable=True)
 full = Operator("full", _tensor.full, None, ())
-failing = Operator("failing", lambda x: like(x, x.read()), lambda g, s: 1 / 0, (0,))
-loss = Operator("loss", lambda x: like(x, x.read().translate(TABLES[9])), lambda g, s: [like(g, mixed(g.read(), s[0].read()))], (0,))
+failing = Operator("failing", lambda x: like(x, 0, x.read()), lambda g, s: 1 / 0, (0,))
+loss = Operator("loss", lambda x: like(x, 9, x.read()), lambda g, s: [like(g, 2, g.read(), s[0].read())], (0,))
 
 _tensor.Tensor.__add__ = lambda self, other: add(self, other)
 _tensor.Tensor.__mul__ = lambda self, other: mul(self, other) if isinstance(other, _tensor.Tensor) else scale(self, other)
