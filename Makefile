@@ -19,6 +19,7 @@ RACE     ?= $(addprefix ./internal/,bench capture/live capture/ring capture/top 
             libgm/page libgm/planner/... swap/engine swap/host swap/link swap/park swap/server/... swap/share trace/importer)
 SEED     ?= 1
 TIME     ?= 10m
+PROGRAMS ?= 10000
 # The tools and libraries bind the oldest versions of glibc's functions, so that they load on older systems. Only what gcc links can.
 GLIBC    := internal/glibc/versions.h
 PORTABLE := CGO_CFLAGS='-O2 -g -include $(CURDIR)/$(GLIBC)'
@@ -32,7 +33,7 @@ SHELL := /bin/bash
 # The networks of figures-chainer.
 CHAINER_STEPS := alexnet,batch=32 alexnet,batch=256 vgg-16,batch=64 resnet-50,batch=32 resnet-50,batch=100 resnet-152,batch=100 inception-v4,batch=32 inception-v4,batch=128
 
-.PHONY: FORCE all demo experiment-capture experiment-slurm test race bench lint random mutants fuzz fuzz-decoders damage-long stress interop figures man clean help
+.PHONY: FORCE all demo experiment-capture experiment-slurm test race bench lint random random-limits mutants fuzz fuzz-decoders damage-long stress interop figures man clean help
 .PHONY: $(addprefix figures-,formats damage import fidelity expandable replay plan capture bilevel scale tail fit lowest large small threads stitch gmlake frontier variations planned why synth estimate look tune report latency footprint memo chainer dsasa dymem workspaces swap programs order remat compiled fleet)
 
 PRELOAD := internal/capture/preload
@@ -123,6 +124,9 @@ lint: ## gofmt, go vet, staticcheck
 random: ## random programs on libgm.so with driver calls that fail, for TIME with each allocator, from seed SEED; then each such call at each position
 	GM_RANDOM_TIME=$(TIME) GM_RANDOM_SEED=$(SEED) $(GO) test -count 1 -timeout 0 -v -parallel 8 -run 'TestRandom$$|TestRandomSwap' ./internal/libgm | grep -vE '^=== '
 	GM_EVERY=1 $(GO) test -count 1 -timeout 0 -v -run 'TestFaults$$' ./internal/libgm | grep -vE '^=== '
+
+random-limits: ## random training programs under limits on the fake driver (PROGRAMS, from seed SEED): none takes more, results are the same
+	GM_LIMITED=$(PROGRAMS) GM_SEED=$(SEED) $(GO) test -count 1 -timeout 0 -v -run 'TestLimited$$' ./internal/torch/gmswap | grep -vE '^ *(=== |--- PASS: TestLimited/|limited_test.go.*(recomputed|gmswap:)|gmswap: )'
 
 mutants: ## changes of choices in allocators, solvers and policies, and how many of them tests notice (MUTANTS: packages, TRIES of each)
 	$(GO) run ./experiments/mutants -n $(TRIES) $(MUTANTS)

@@ -93,7 +93,7 @@ func newSession(t *testing.T) *session {
 	path := testdata + "/stub:" + testdata
 	s.env = append(k.fake.Env(s.counts()),
 		"PATH="+os.Getenv("PATH"), "HOME="+s.dir, "PYTHONPATH="+path, "PYTHONDONTWRITEBYTECODE=1",
-		"PYTHONWARNINGS=ignore::DeprecationWarning", // of forks beside threads
+		"PYTHONWARNINGS=ignore::DeprecationWarning",                              // of forks beside threads
 		"MALLOC_MMAP_THRESHOLD_=1073741824", "MALLOC_TRIM_THRESHOLD_=1073741824", // or each tensor's bytes are new pages
 		"GM_LIB="+k.library(), "GM_DIR="+filepath.Join(s.dir, "pages"), "GM_PLANNER="+self, "GM_FAKE_DEVICES=2",
 	)

@@ -5,29 +5,58 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"gm/internal/cuda/fake"
 )
 
-// TestLimited runs random programs under limits that they would exceed by far, GM_LIMITED of them. None takes more, and what comes out is what
-// comes out without the hook and a limit.
+// usualLimited is how many random programs run under limits by default.
+const usualLimited = 6
+
+// TestLimited runs random programs under limits that they would exceed by far, GM_LIMITED of them from GM_SEED on. None takes more, and what
+// comes out is what comes out without the hook and a limit.
 func TestLimited(t *testing.T) {
-	seeds, err := strconv.Atoi(os.Getenv("GM_LIMITED"))
+	count, err := strconv.Atoi(os.Getenv("GM_LIMITED"))
 	if err != nil {
-		seeds = 6
+		count = usualLimited
 	}
-	for seed := range seeds {
+	first, _ := strconv.Atoi(os.Getenv("GM_SEED"))
+	var taken shares
+	t.Cleanup(func() { t.Log(&taken) })
+	for seed := first; seed < first+count; seed++ {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
-			limited(t, seed)
+			limited(t, seed, &taken)
 		})
 	}
 }
 
-func limited(t *testing.T, seed int) {
+// shares are how much of their limits programs took.
+type shares struct {
+	mutex  sync.Mutex
+	shares []float64
+}
+
+func (s *shares) add(share float64) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.shares = append(s.shares, share)
+}
+
+func (s *shares) String() string {
+	if len(s.shares) == 0 {
+		return "no program ended"
+	}
+	slices.Sort(s.shares)
+	n := len(s.shares)
+	return fmt.Sprintf("%d runs took at most this share of their limits: half %.3f, 99 %% %.3f, all %.3f", n, s.shares[n/2], s.shares[n*99/100], s.shares[n-1])
+}
+
+func limited(t *testing.T, seed int, taken *shares) {
 	s, number := newSession(t), fmt.Sprintf("SEED=%d", seed)
 	plain := s.run("limited", number)
 	if plain.code != 0 || plain.stderr != "" {
@@ -39,6 +68,9 @@ func limited(t *testing.T, seed int) {
 		"limit":  {fmt.Sprintf("GM_LIMIT=%d", limit), fmt.Sprintf("GMSWAP_DEVICE=%d", limit)},
 		"device": {fmt.Sprintf("GM_FAKE_LIMIT=%d", limit+500<<20)}, // beside the context; others have the rest
 	} {
+		if seed >= usualLimited && (name == "limit") == (seed%2 == 0) {
+			continue // of many programs, each runs in one way
+		}
 		s = newSession(t)
 		if name == "limit" {
 			env = append(env, "REMADE="+s.remade())
@@ -47,9 +79,11 @@ func limited(t *testing.T, seed int) {
 		if got.code != 0 || got.stdout != plain.stdout {
 			t.Fatalf("%s of %d bytes for %d: exit status %d\n%s%s", name, limit, most, got.code, firstDifference(got.stdout, plain.stdout), got.stderr)
 		}
-		if took := s.physical(); took == 0 || took > limit {
+		took := s.physical()
+		if took == 0 || took > limit {
 			t.Errorf("%s: it took %d bytes of the %d allowed", name, took, limit)
 		}
+		taken.add(float64(took) / float64(limit))
 		s.holdsNothing()
 		remade, _ := os.ReadFile(s.remade())
 		t.Logf("%d tensors recomputed", bytes.Count(remade, []byte("\n")))

@@ -12,6 +12,7 @@ from gpu import Block, Net, batch, cuda, digest, runtimes, train, update
 STEPS = 8
 ROWS = 256  # of a batch: tensors of 64 KiB
 KINDS = (64, 8, 10), (256, 8, 10), (1536, 4, 5)  # rows of the shortest batch, how often that the longest has, and the most blocks
+OFTEN = 12, 8, 1  # how often a kind is drawn; the larger ones take longer
 
 
 class Branches(nn.Module):
@@ -33,7 +34,7 @@ class Branches(nn.Module):
 class Program(object):
     def __init__(self, seed):
         self.rng = random.Random(seed)
-        self.shortest, self.longest, blocks = self.rng.choice(KINDS)
+        self.shortest, self.longest, blocks = self.rng.choices(KINDS, OFTEN)[0]
         self.model = Branches(self.rng.randint(blocks // 2 + 1, blocks))
         self.fixed = self.rng.random() < 0.3
         self.branches = self.rng.random() < 0.4
