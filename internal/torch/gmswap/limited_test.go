@@ -132,6 +132,12 @@ func TestExhausted(t *testing.T) {
 	s.holdsNothing()
 }
 
+// TestFits has steps of varying sizes: operators are looked at as long as what they make may have to leave, which in those that fit is not long.
+func TestFits(t *testing.T) {
+	s := newSession(t)
+	s.same("fits", "auto", "GM_LIMIT=33554432", "GMSWAP_DEVICE=33554432", "GMSWAP_HOST=1073741824", "REMADE="+s.remade())
+}
+
 // TestRefused has no memory for what is fetched ahead: what is needed comes by itself.
 func TestRefused(t *testing.T) {
 	s := newSession(t)

@@ -88,6 +88,8 @@ def leave_mark(folder):
 class Late(object):
     """Becomes a Runtime when the first model is run on a GPU."""
 
+    CALLED = "begin", "entered", "left", "watching", "recorded", "parting", "finished"  # by Hooks
+
     def __init__(self, torch, library, settings, stepping):
         self.torch, self.library, self.settings, self.stepping = torch, library, settings, stepping
         self.runtime = None
@@ -99,7 +101,7 @@ class Late(object):
             if device is None:
                 return False
             self.runtime = self.start(device)
-            for name in ("begin", "entered", "left", "watching", "recorded", "finished") + ("pack", "unpack") * self.moves:
+            for name in self.CALLED + ("pack", "unpack") * self.moves:
                 setattr(self, name, getattr(self.runtime, name))
         return self.begin(module, args, known)
 
