@@ -11,7 +11,7 @@ from gpu import Block, Net, batch, cuda, digest, hook, runtimes, train, update
 
 STEPS = 8
 ROWS = 256  # of a batch: tensors of 64 KiB
-KINDS = (64, 8, 10), (256, 8, 10), (1536, 4, 5)  # rows of the shortest batch, how often that the longest has, and the most blocks
+KINDS = (64, 8, 10), (256, 8, 10), (768, 4, 10)  # rows of the shortest batch, how often that the longest has, and the most blocks
 OFTEN = 12, 8, 1  # how often a kind is drawn; the larger ones take longer
 
 
