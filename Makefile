@@ -34,7 +34,7 @@ SHELL := /bin/bash
 CHAINER_STEPS := alexnet,batch=32 alexnet,batch=256 vgg-16,batch=64 resnet-50,batch=32 resnet-50,batch=100 resnet-152,batch=100 inception-v4,batch=32 inception-v4,batch=128
 
 .PHONY: FORCE all demo experiment-capture experiment-slurm test race bench lint random random-limits mutants fuzz fuzz-decoders damage-long stress interop figures man clean help
-.PHONY: $(addprefix figures-,formats damage import fidelity expandable replay plan capture bilevel scale tail fit lowest large small threads stitch gmlake frontier variations planned why synth estimate look tune report latency footprint memo chainer dsasa dymem workspaces swap programs order remat compiled fleet)
+.PHONY: $(addprefix figures-,formats damage import fidelity expandable replay plan capture bilevel scale tail fit lowest large small threads stitch gmlake frontier variations planned why synth estimate look tune report latency footprint memo chainer dsasa dymem workspaces swap programs order remat auto compiled fleet)
 
 PRELOAD := internal/capture/preload
 LIBGM   := internal/libgm
@@ -196,7 +196,8 @@ figures-programs: ## gmstitch beside PyTorch's allocators on programs of popular
 figures-order: ## orders of operators: DTR's logs (GM_SHARED/graphs/dtr), randomly wired networks and exported steps, with proven bounds
 figures-compiled: ## orders of what torch.compile makes on an H200, against Inductor's, from the runs in experiments/order/results
 figures-remat: ## steps that recompute and copy nothing: DTR's logs (GM_SHARED/graphs/dtr), a recorded step and networks, with lower bounds
-figures-bilevel figures-scale figures-tail figures-tails figures-fit figures-lowest figures-large figures-small figures-threads figures-memo figures-dymem figures-workspaces figures-swap figures-programs figures-order figures-remat figures-compiled: figures-%:
+figures-auto: ## policy auto of gmswap beside all others on recorded steps of nine models
+figures-bilevel figures-scale figures-tail figures-tails figures-fit figures-lowest figures-large figures-small figures-threads figures-memo figures-dymem figures-workspaces figures-swap figures-programs figures-order figures-remat figures-auto figures-compiled: figures-%:
 	$(GO) run ./experiments/figures $*
 
 figures-chainer: all ## training steps of networks in Chainer's plan (arXiv 1804.10001), beside PyTorch's allocators

@@ -58,6 +58,7 @@ func figures() []figure {
 		{"programs", measurePrograms, false},
 		{"order", measureOrder, false},
 		{"remat", measureRemat, false},
+		{"auto", measureAuto, false},
 		{"compiled", measureCompiled, false},
 		{"fleet", measureFleet, false},
 		{"fleet-sample", sampleFleet, false},

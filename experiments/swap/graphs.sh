@@ -1,5 +1,5 @@
 #!/bin/bash
-# Records the steps of third-party models that results/graphs holds, of an H100. Usage: graphs.sh BIN OUT, on a machine with a GPU; BIN holds gmswap.
+# Records the steps of third-party models that are in testdata/steps, of an H100. Usage: graphs.sh BIN OUT, on a machine with a GPU; BIN holds gmswap.
 # Times of recomputation are those of operators seen one by one: up to ten times what they take when the device does not wait for launches.
 set -u
 bin=$(realpath "$1") out=$(realpath "$2") train=$(dirname "$0")/../programs/train.py

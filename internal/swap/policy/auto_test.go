@@ -10,9 +10,8 @@ import (
 )
 
 // TestAutoAmongOthers has limits of the device, and of the host, that are no round amounts: where another policy has a schedule auto has
-// one, and none of theirs is a lot faster.
+// one, and none of theirs is faster.
 func TestAutoAmongOthers(t *testing.T) {
-	const slower = 1.01
 	for layers := 2; layers <= 6; layers++ {
 		g := transformer(layers, 16384)
 		_, top := draft.Over(g.Plain(), 0)
@@ -31,7 +30,7 @@ func TestAutoAmongOthers(t *testing.T) {
 				case other == nil:
 				case auto == nil:
 					t.Errorf("%d layers, %d bytes and %d of the host: auto has no schedule, %s has", layers, l.Device, l.Host, name)
-				case float64(auto.result.Step) > slower*float64(other.result.Step):
+				case auto.result.Step > other.result.Step:
 					t.Errorf("%d layers, %d bytes and %d of the host: auto takes %v, %s %v", layers, l.Device, l.Host, auto.result.Step, name, other.result.Step)
 				}
 			}

@@ -2,7 +2,8 @@
 // amount of memory. A policy makes its trips and actions by package draft; the policies that are only here for comparison are in package papers.
 //
 //	policy.go    the policies by name, and what a schedule has to pass
-//	auto.go      auto: the best of a family of schedules; family.go and maker.go make the family
+//	auto.go      auto: the best of all others
+//	quick.go     quick: the best of a family of schedules; family.go and maker.go make the family
 //	joint.go     joint: for each tensor keep, copy or recompute. candidate.go, choose.go and improve.go choose; levels.go counts memory
 //	realize.go   trips and actions for what was chosen
 //	bound.go     a lower bound of the time of a step
@@ -42,12 +43,14 @@ type ShortError = draft.ShortError
 // Policies lists the policies, the default first.
 func Policies() []Policy {
 	return []Policy{
-		{autoName, "the fastest of what joint, floor, memo, belady, dymem and remat make for some amounts of memory around and below the limit; more memory is never slower", planAuto},
+		{autoName, "the fastest schedule of all the others", planAuto},
+		{quickName, "the fastest of what joint, floor, memo, belady, dymem and a short search of remat make for some amounts of memory around and below the limit; more memory is never slower", planQuick},
 		{"joint", "for each tensor the cheapest of keeping, copying and recomputing, by simulation", planJoint},
 		{"floor", "copy all, bring back the largest while they fit, copy the rest back in time (DeepSpeed)", planFloor},
 		{"memo", "copy inputs and attention of each layer and a part of the rows of others, recompute the rest (MEMO); memo=0.5 names the part", planMemo},
 		{"dymem", "copy what convolutions, pooling, activations and norms read; wait only where memory is short (Dymem)", planDymem},
-		{"remat", "recompute, and copy nothing: what is held between its uses, and from when, by search", planRemat},
+		{rematName, "recompute, and copy nothing: what is held between its uses, and from when, by search", planRemat},
+		{"checkpoint", "keep the input of each layer, recompute the rest of it (torch.utils.checkpoint)", paper(papers.Checkpoint)},
 		{"superneurons", "copy what convolutions make, least recently used first; recompute cheap layers (SuperNeurons)", paper(papers.SuperNeurons)},
 		{"vdnn-all", "copy the input of each layer, with a barrier behind each (vDNN)", paper(papers.VDNNAll)},
 		{"vdnn-conv", "copy the input of each convolution, with a barrier behind each (vDNN)", paper(papers.VDNNConv)},
@@ -107,9 +110,13 @@ func (p Policy) PlanEach(g *swap.Graph, limits swap.Limits, devices []int64, vis
 }
 
 // Shares says that PlanEach takes little longer than Plan does for the last amount of memory.
-func (p Policy) Shares() bool { return p.Name == autoName }
+func (p Policy) Shares() bool { return p.Name == autoName || p.Name == quickName }
 
-const autoName = "auto"
+const (
+	autoName  = "auto"
+	quickName = "quick"
+	rematName = "remat"
+)
 
 // failed returns an error of a plan as that of the policy.
 func (p Policy) failed(err error) error {
@@ -161,11 +168,17 @@ func (p *problem) admit(actions []swap.Action) (result, error) {
 
 // accept returns an error for a schedule that breaks the rules, and a *ShortError for one that does not keep to the limits.
 func (p *problem) accept(actions []swap.Action) error {
+	_, err := p.keeps(actions)
+	return err
+}
+
+// keeps returns the result of a schedule that keeps to the limits. The error is as that of accept.
+func (p *problem) keeps(actions []swap.Action) (result, error) {
 	r, err := p.admit(actions)
 	if err == nil && r.peak > p.Limits.Device {
 		err = &draft.ShortError{Bytes: r.peak - p.Limits.Device, Op: r.op}
 	}
-	return err
+	return r, err
 }
 
 func planNone(*problem) ([]swap.Action, error) { return nil, nil }

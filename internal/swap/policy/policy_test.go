@@ -225,7 +225,7 @@ func TestShortError(t *testing.T) {
 }
 
 func TestLookup(t *testing.T) {
-	if _, err := Lookup("best"); err == nil || !strings.Contains(err.Error(), "auto, joint, floor") {
+	if _, err := Lookup("best"); err == nil || !strings.Contains(err.Error(), "auto, quick, joint") {
 		t.Error(err)
 	}
 	for _, p := range Policies() {

@@ -161,9 +161,9 @@ func TestTransformer(t *testing.T) {
 	}
 }
 
-// TestAutoMonotone gives auto more and more memory.
-func TestAutoMonotone(t *testing.T) {
-	auto, err := Lookup("auto")
+// TestQuickMonotone gives quick more and more memory.
+func TestQuickMonotone(t *testing.T) {
+	quick, err := Lookup("quick")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +178,7 @@ func TestAutoMonotone(t *testing.T) {
 		slices.Sort(limits)
 		before := time.Duration(math.MaxInt64)
 		for _, l.Device = range limits {
-			now := try(t, auto, g, l)
+			now := try(t, quick, g, l)
 			switch {
 			case now == nil && before < math.MaxInt64:
 				t.Fatalf("seed %d: nothing in %d bytes, where there was something in less", seed, l.Device)

@@ -14,8 +14,10 @@ import (
 	"gm/internal/cuda/fake"
 )
 
-// usualLimited is how many random programs run under limits by default.
-const usualLimited = 6
+const (
+	usualLimited = 6           // random programs that run under limits by default
+	leastLimit   = 3 * 2 << 20 // bytes: some pages of the driver, for the smallest programs
+)
 
 // TestLimited runs random programs under limits that they would exceed by far, GM_LIMITED of them from GM_SEED on. None takes more, and what
 // comes out is what comes out without the hook and a limit.
@@ -63,7 +65,7 @@ func limited(t *testing.T, seed int, taken *shares) {
 		t.Fatalf("without the hook: %+v", plain)
 	}
 	most := s.physical()
-	limit := most * uint64(45+5*(seed%8)) / 100
+	limit := max(most*uint64(45+5*(seed%8))/100, leastLimit)
 	for name, env := range map[string][]string{
 		"limit":  {fmt.Sprintf("GM_LIMIT=%d", limit), fmt.Sprintf("GMSWAP_DEVICE=%d", limit)},
 		"device": {fmt.Sprintf("GM_FAKE_LIMIT=%d", limit+500<<20)}, // beside the context; others have the rest

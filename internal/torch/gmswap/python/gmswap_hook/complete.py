@@ -1,6 +1,6 @@
 """The complete graph of a step that a ledger has: all memory that the step takes is a tensor of it."""
 
-from .graph import layer
+from .graph import Layers
 from .ledger import UPDATE
 
 
@@ -44,11 +44,11 @@ class Complete(object):
         self.measured = [(0, None)] + ledger.gauge.results([op.measured for op in self.ops])  # nanoseconds, and bytes in use or None
 
     def graph(self):
-        paths, bases = self.paths(), self.bases()
+        paths, bases, layers = self.paths(), self.bases(), Layers()
         ops = [{"name": "begin", "layer": -1, "base": bases[0]}]
         for op, path, base, (ns, _) in zip(self.ops, paths, bases[1:], self.measured[1:]):
             reads, changes = self.states(op)
-            ops.append({"name": ("%s %s" % (path, op.name)).strip(), "type": op.type, "layer": layer(path), "phase": op.phase, "ns": ns,
+            ops.append({"name": ("%s %s" % (path, op.name)).strip(), "type": op.type, "layer": layers.number(path), "phase": op.phase, "ns": ns,
                         "base": base, "reads": reads, "changes": changes})
         return {"complete": True, "ops": ops, "tensors": [self.tensor(s, ops) for s in self.tensors]}
 

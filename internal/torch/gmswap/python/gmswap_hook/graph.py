@@ -147,21 +147,21 @@ class Watched(object):
     def graph(self, recipes):
         """Returns the graph, as libgm.so takes it."""
         first = next((i for i, s in enumerate(self.sequence) if s < 0), len(self.sequence))
-        ops = []
+        ops, layers = [], Layers()
         for i, (ns, base) in enumerate(zip(self.clock.nanoseconds(), self.scale.bases())):
-            ops.append({"name": self.places[i], "layer": layer(self.places[i]), "phase": int(i > first), "ns": ns, "base": base})
-        tensors, attention, layers = [], self.recording.operators.attention(), set()
+            ops.append({"name": self.places[i], "layer": layers.number(self.places[i]), "phase": int(i > first), "ns": ns, "base": base})
+        tensors, attention, entered = [], self.recording.operators.attention(), set()
         for i, size in enumerate(self.sizes):
             uses = [u for u in self.uses[i] if u >= self.made_at[i]] or [self.made_at[i]]
             place = self.places[self.made_at[i] + 1]
             dtype, shape = self.layouts[i][:2]
             t = {"name": "%s#%d" % (place, i), "dtype": str(dtype).replace("torch.", ""), "shape": "x".join(map(str, shape)),
-                 "version": self.versions[i], "bytes": size, "made": self.made_at[i], "uses": uses, "layer": layer(place)}
+                 "version": self.versions[i], "bytes": size, "made": self.made_at[i], "uses": uses, "layer": layers.number(place)}
             if i in attention:
                 t["role"] = ATTENTION
-            elif t["layer"] >= 0 and t["layer"] not in layers:
+            elif t["layer"] >= 0 and t["layer"] not in entered:
                 t["role"] = LAYER_INPUT  # what is saved first in a layer
-                layers.add(t["layer"])
+                entered.add(t["layer"])
             if recipes[i] is not None:
                 t["recompute_ns"], t["from"], t["row"] = recipes[i].ns, recipes[i].sources, recipes[i].row
             tensors.append(t)
@@ -175,7 +175,13 @@ def process(memory):
             "local_rank": number("LOCAL_RANK", 0), "world_size": number("WORLD_SIZE", 1), "command": " ".join(sys.argv)}
 
 
-def layer(place):
-    """Returns the number in a module's path, -1 if there is none."""
-    found = NUMBER.search(place)
-    return int(found.group(1)) if found else -1
+class Layers(object):
+    """Numbers the layers of a model in the order in which they are met: the outermost modules whose paths have a number."""
+
+    def __init__(self):
+        self.numbers = {}  # by path
+
+    def number(self, place):
+        """Returns the number of the layer in which a module is, -1 if it is in none."""
+        found = NUMBER.search(place)
+        return self.numbers.setdefault(place[: found.end(1)], len(self.numbers)) if found else -1

@@ -1,5 +1,6 @@
 """Requests a schedule of a recorded step."""
 
+import functools
 import json
 import threading
 
@@ -37,16 +38,17 @@ class Planner(object):
         """Has a schedule made for what was recorded."""
         self.timed, self.recipes = recording.timed, recording.recipes()
         self.graph, self.start = self.timed.graph(self.recipes), self.timed.scale.start
-        return Planning(self.make)
+        waited = self.settings.dry or self.settings.record
+        return Planning(functools.partial(self.make, "quick" if self.settings.policy == "auto" and not waited else self.settings.policy))
 
     def refine(self, instrument):
         """Has a schedule made for the same step as an instrument has measured it while the step followed a schedule."""
         instrument.correct(self.graph)
-        return Planning(self.make)
+        return Planning(functools.partial(self.make, self.settings.policy))
 
-    def make(self):
+    def make(self, policy):
         request = {"graph": self.graph, "device": self.settings.device, "host": self.settings.host,
-                   "policy": self.settings.policy, "link": self.settings.link, "gpus": self.settings.ranks,
+                   "policy": policy, "link": self.settings.link, "gpus": self.settings.ranks,
                    "record": self.settings.record, "schedule": self.settings.follow}
         answer = self.library.plan(json.dumps(request).encode())
         return Schedule(answer, self.timed, self.recipes)
