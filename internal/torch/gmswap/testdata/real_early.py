@@ -1,6 +1,7 @@
 """Trains small models with early updates and without. What comes out is the same, to the bit, and few gradients are there at a time. Where
 early updates would be wrong there are none, or the program ends."""
 
+import gc
 import io
 import sys
 
@@ -337,6 +338,8 @@ def check_compiled():
 
 def check(model, optimizer, options):
     plain = RESULTS[model, optimizer, str(options)]
+    check.__dict__.pop("program", None)
+    gc.collect()  # what ends here says so
     lines, error = said(lambda: check.__dict__.update(program=Program(model, optimizer, **options).train()))
     assert not lines and not error, "%s: %s %s" % (model, lines, error)
     program = check.program
