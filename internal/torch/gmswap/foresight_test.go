@@ -12,6 +12,9 @@ func TestForesight(t *testing.T) { passes(t, "testdata/foresight.py") }
 // TestParting chooses what leaves in steps that follow no schedule.
 func TestParting(t *testing.T) { passes(t, "testdata/parting.py") }
 
+// TestSampled compares words of recomputed tensors.
+func TestSampled(t *testing.T) { passes(t, "testdata/sampled.py") }
+
 // passes runs a program that checks parts of the hook by themselves.
 func passes(t *testing.T, program string) {
 	t.Helper()
@@ -24,7 +27,7 @@ func passes(t *testing.T, program string) {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(python, "-S", program)
-	cmd.Env = append(os.Environ(), "PYTHONPATH="+home, "PYTHONDONTWRITEBYTECODE=1")
+	cmd.Env = append(os.Environ(), "PYTHONPATH="+home+":testdata/stub", "PYTHONDONTWRITEBYTECODE=1")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}

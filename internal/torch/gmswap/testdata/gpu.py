@@ -165,6 +165,7 @@ def finish():
     for r in runtimes:
         atexit.unregister(r.report.end)
         r.report.end()
+        r.memory.samples.tables.clear()
     if torch.cuda.memory_allocated():
         sys.exit("%d bytes of the device are left" % torch.cuda.memory_allocated())
     from torch import _driver

@@ -1,6 +1,7 @@
 """PyTorch's storages on one device."""
 
 import collections
+import contextlib
 import itertools
 import os
 import threading
@@ -21,7 +22,7 @@ class Memory(object):
         self.place = torch.device("cuda", device)
         self.weak = StorageWeakRef
         self.types, self.strided = (torch.Tensor, torch.nn.Parameter), torch.strided
-        self.wrapped = wrapped(torch)
+        self.wrapped, self.casts = wrapped(torch), casts(torch)
         self.count_uses = getattr(torch._C, "_storage_Use_Count", lambda key: 1)
         self.alone = self.uses(torch.empty(1))  # what holds a tensor's storage where nothing else does: some versions count Python's object
         self.failures = (Failure, torch.cuda.OutOfMemoryError)
@@ -233,8 +234,8 @@ class Memory(object):
         return self.torch.equal(a.flatten().view(self.torch.uint8), b.flatten().view(self.torch.uint8))
 
     def plainly(self):
-        """Returns a context in which no mode intercepts operators."""
-        return Plainly(self.torch)
+        """Returns a context in which operators are neither recorded for a backward pass nor cast."""
+        return Plainly(self.torch) if self.torch.is_grad_enabled() or self.casts() else AS_IT_IS
 
     def mode(self, run, inside=False):
         """Returns a mode in which run is given each operator that is called."""
@@ -318,6 +319,9 @@ class Fetched(object):
         return bool(self.host.item())
 
 
+AS_IT_IS = contextlib.nullcontext()
+
+
 class Plainly(object):
     def __init__(self, torch):
         self.contexts = (torch.no_grad(), torch.autocast("cuda", enabled=False))
@@ -329,6 +333,15 @@ class Plainly(object):
     def __exit__(self, *reason):
         for c in reversed(self.contexts):
             c.__exit__(*reason)
+
+
+def casts(torch):
+    """Returns the function that says whether autocast is in effect."""
+    try:
+        torch.is_autocast_enabled("cuda")
+    except TypeError:  # before 2.4
+        return torch.is_autocast_enabled
+    return lambda: torch.is_autocast_enabled("cuda")
 
 
 def tracer(torch):

@@ -41,7 +41,25 @@ class Made(object):
 class Call(object):
     """A run of an operator. Its first result, of a type, has this many rows that can be made one by one, or 0."""
 
-    __slots__ = ("function", "name", "args", "kwargs", "begin", "end", "rows", "dtype")
+    __slots__ = ("function", "name", "args", "kwargs", "begin", "end", "rows", "dtype", "places")
+
+    def __init__(self, function, name, args, kwargs):
+        self.function, self.name, self.args, self.kwargs = function, name, args, kwargs
+        self.rows, self.places = 0, None
+
+    def given(self, take):
+        """Returns the arguments, with what take returns for each that is a tensor."""
+        if self.places is None:
+            self.places = [(i, x) for i, x in enumerate(self.args) if isinstance(x, Input)]
+            if len(self.places) < len(self.inputs()):
+                self.places = ()  # some are in lists
+        if not self.places:
+            put = lambda x: take(x) if isinstance(x, Input) else x
+            return mapped(self.args, put), mapped(self.kwargs, put)
+        args = list(self.args)
+        for i, x in self.places:
+            args[i] = take(x)
+        return args, self.kwargs
 
     def inputs(self):
         """Returns the arguments that are tensors."""
@@ -151,9 +169,9 @@ class Remake(object):
 
     def run(self, take, call, function=None, **more):
         """Reruns an operator, or one like it."""
-        put = lambda x: take(x) if isinstance(x, Input) else x
         with self.memory.plainly():
-            return (function or call.function)(*mapped(call.args, put), **mapped(call.kwargs, put), **more)
+            args, kwargs = call.given(take)
+            return (function or call.function)(*args, **kwargs, **more)
 
 
 def rows_of(tensor, rows):
@@ -216,10 +234,7 @@ class Operators(object):
 
     def call(self, again, args, kwargs):
         """Notes a call."""
-        call = Call()
-        call.function, call.name, call.rows = again.function, again.name, 0
-        call.args, call.kwargs = self.note(again.arguments(args)), self.note(kwargs)
-        return call
+        return Call(again.function, again.name, self.note(again.arguments(args)), self.note(kwargs))
 
     def proven(self, call, again, args, kwargs, result):
         """Returns a call that has ended if the same bytes come out again, None if not."""

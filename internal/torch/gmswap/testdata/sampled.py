@@ -1,0 +1,96 @@
+"""Compares words of what was recomputed, in tables that are written once more in each step."""
+
+import types
+
+import torch
+from gmswap_hook.samples import Samples, Table, Wrong
+
+HERE = torch.device("cpu")
+
+
+class Answer(object):
+    def __init__(self, flag):
+        self.flag = flag
+
+    def come(self):
+        return True
+
+    def value(self):
+        return bool(self.flag.item())
+
+
+class Memory(object):
+    def __init__(self):
+        self.torch, self.place, self.now = torch, HERE, 1
+
+    def stream(self):
+        return self.now
+
+    def fetch(self, flag):
+        return Answer(flag)
+
+
+def holder(byte, changed=None):
+    data = bytearray([byte]) * 4096
+    if changed is not None:
+        data[changed] += 1
+    return torch.empty(1024, device=HERE).write(bytes(data))
+
+
+def wrong(samples):
+    """Ends a step. Returns whether what was recomputed in it is said to be wrong."""
+    samples.ask(7)
+    try:
+        samples.answer()
+    except Wrong as e:
+        assert str(e).startswith("step 7 does not do"), e
+        return True
+    return False
+
+
+def check_same(samples):
+    """More tensors than a table has rows, each compared, or some never recomputed."""
+    for every in (1, 3, Table.ROWS + 1):
+        kept = [(samples.take(holder(i % 256)), i % 256) for i in range(2 * Table.ROWS + 5)]
+        for sample, byte in kept[::every]:
+            samples.compare(sample, holder(byte))
+        assert not wrong(samples), "every %d" % every
+
+
+def check_differs(samples):
+    """One word differs, in any row of any table."""
+    for row in (0, Table.ROWS - 1, Table.ROWS, Table.ROWS + 3):
+        kept = [samples.take(holder(3)) for _ in range(Table.ROWS + 4)]
+        for i, sample in enumerate(kept):
+            samples.compare(sample, holder(3, changed=64 * (i % 50) if i == row else None))
+        assert wrong(samples), "row %d" % row
+        assert not wrong(samples), "nothing was compared since"
+
+
+def check_late(samples):
+    """What is recomputed after its step is compared with nothing: the row may be another tensor's by then."""
+    late = samples.take(holder(1))
+    assert not wrong(samples)
+    sample = samples.take(holder(2))
+    samples.compare(late, holder(1))
+    samples.compare(sample, holder(2))
+    assert not wrong(samples)
+
+
+def check_stream(samples):
+    """Words that were noted on another stream are not looked at."""
+    old = samples.take(holder(1))
+    samples.memory.now = 2
+    new = samples.take(holder(1))
+    samples.compare(old, holder(2))
+    samples.compare(new, holder(1))
+    assert not wrong(samples)
+    new = samples.take(holder(1))
+    samples.compare(new, holder(2))
+    samples.memory.now = 1
+    assert not wrong(samples), "the step ends on another stream"
+
+
+if __name__ == "__main__":
+    for check in (check_same, check_differs, check_late, check_stream):
+        check(Samples(Memory()))
