@@ -150,11 +150,18 @@ interop: all ## DuckDB reads the formats and agrees (needs node and npm)
 	node formats/interop/check.mjs $(INTEROP) out/expected.json formats/README.md
 	$(GO) run ./formats/interop $(INTEROP:=.copy) | cmp - out/expected.json
 	$(GO) test ./tools -count=1 -run Queries
+	bin/gmtrace export --format tensors testdata/snapshots/gpt2.pickle.gz -o out/tensors.parquet
+	bin/gmtrace export --format tensors testdata/snapshots/resnet50x.pickle.gz -o out/other.parquet
+	node formats/interop/cookbook.mjs out/tensors.parquet out/other.parquet docs/cookbook.md > out/cookbook.txt
+	test $$(wc -l < out/cookbook.txt) -eq 10
+	if python3 -c 'import pandas, pyarrow' 2>/dev/null; then \
+		python3 formats/interop/cookbook.py out/tensors.parquet out/other.parquet docs/cookbook.md | cmp - out/cookbook.txt; \
+	else echo 'pandas is not here: its answers are not compared'; fi
 
 INTEROP := $(patsubst %,out/%.parquet,trace plan graph schedule)
 
 figures: all bin/latency bin/footprint figures-formats figures-damage figures-chainer figures-dsasa ## every figure of docs/figures.md beside its target (TRACES: folders of snapshots)
-	$(GO) run ./experiments/figures import fidelity expandable replay plan capture bilevel scale tail fit lowest large small threads stitch gmlake why synth estimate look tune report latency footprint memo dymem workspaces swap programs order remat compiled fleet
+	$(GO) run ./experiments/figures import fidelity expandable replay plan capture bilevel scale tail fit lowest large small threads stitch gmlake why synth estimate look tune report latency footprint memo dymem workspaces swap programs order remat auto compiled fleet
 
 figures-import: ## time and memory to import a snapshot
 figures-fidelity: ## PyTorch's allocator replayed against recordings of it
