@@ -14,6 +14,7 @@ import (
 
 	"gm/internal/dsa"
 	"gm/internal/dsa/exact"
+	"gm/internal/dsa/heuristic"
 	"gm/internal/dsa/sections"
 )
 
@@ -31,8 +32,8 @@ func (c Solver) Solve(ctx context.Context, p *dsa.Problem, o dsa.Options) (dsa.L
 	if !p.Plain() {
 		return dsa.Layout{}, fmt.Errorf("%w: minimalloc takes no fixed offsets, ties, periods or alignments of single buffers", dsa.ErrInvalid)
 	}
-	if err := ctx.Err(); err != nil && !errors.Is(err, context.DeadlineExceeded) {
-		return dsa.Layout{}, fmt.Errorf("solve: %w", context.Cause(ctx))
+	if p.Len() > MostBuffers {
+		return dsa.Layout{}, fmt.Errorf("%w: minimalloc takes %d buffers at most, this problem has %d: its search keeps the turns of all that are left for each", dsa.ErrInvalid, MostBuffers, p.Len())
 	}
 	if _, ok := ctx.Deadline(); ok {
 		c.Nodes = math.MaxInt64
@@ -42,11 +43,14 @@ func (c Solver) Solve(ctx context.Context, p *dsa.Problem, o dsa.Options) (dsa.L
 		Search: New(in), in: in, problem: p, progress: o.Progress, left: c.Nodes, bound: in.Bound,
 		layout: dsa.Layout{Offsets: make([]int64, p.Len()), Method: "minimalloc"},
 	}
-	r.stop = func() bool { return ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded) }
-	if !r.first() {
-		return dsa.Layout{}, fmt.Errorf("solve: %w", context.Cause(ctx))
-	}
 	r.stop = func() bool { return ctx.Err() != nil }
+	if !r.first() {
+		if err := ctx.Err(); !errors.Is(err, context.DeadlineExceeded) {
+			return dsa.Layout{}, fmt.Errorf("solve: %w", context.Cause(ctx))
+		}
+		r.late()
+		return r.layout, nil
+	}
 	if o.Capacity > 0 {
 		if goal := o.Capacity / p.Align; r.peak > goal && r.bound <= goal {
 			r.decide(goal)
@@ -57,6 +61,9 @@ func (c Solver) Solve(ctx context.Context, p *dsa.Problem, o dsa.Options) (dsa.L
 	}
 	return r.layout, nil
 }
+
+// MostBuffers is how many buffers a problem may have: for these a search takes some 3 GB.
+const MostBuffers = 20_000
 
 // run is the work on one problem.
 type run struct {
@@ -81,6 +88,13 @@ func (r *run) first() bool {
 	return true
 }
 
+// late takes the layout of a skyline: when the time is over before there is a first one, a layout is better than none.
+func (r *run) late() {
+	r.layout.Method = "skyline-A"
+	heuristic.SkylineBy("A").Layout(r.in, &heuristic.Workspace{}, func(int64) bool { return false }, r.offset)
+	r.take()
+}
+
 // decide searches for a layout within a capacity and reports whether it found one.
 func (r *run) decide(capacity int64) bool {
 	for limit := 2 * int64(r.in.Len()); r.left > 0; limit *= 2 {
@@ -103,7 +117,7 @@ func (r *run) decide(capacity int64) bool {
 	return false
 }
 
-// take keeps the layout of the search.
+// take keeps the layout that the offsets of the search are.
 func (r *run) take() {
 	r.peak = 0
 	for k, i := range r.in.ID {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	"gm/internal/dsa"
 	"gm/internal/dsa/dsatest"
@@ -73,9 +74,21 @@ func TestNodes(t *testing.T) {
 	if err != nil || dsa.Check(p, l) != nil || l.Bound != dsatest.Load(p) || l.Optimal() {
 		t.Errorf("peak %d, bound %d: %v, %v", l.Peak, l.Bound, err, dsa.Check(p, l))
 	}
+	late, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
+	defer cancel()
+	if l, err = (Solver{}).Solve(late, p, dsa.Options{}); err != nil || dsa.Check(p, l) != nil || l.Method != "skyline-A" {
+		t.Errorf("no time: %s, %v, %v", l.Method, err, dsa.Check(p, l))
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := (Solver{}).Solve(ctx, p, dsa.Options{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: error %v", err)
+	}
+	many := &dsa.Problem{Align: 1}
+	for i := range int64(MostBuffers + 1) {
+		dsatest.Add(many, i, i+1, 1)
+	}
+	if _, err := (Solver{}).Solve(t.Context(), many, dsa.Options{}); !errors.Is(err, dsa.ErrInvalid) {
+		t.Errorf("too many buffers: error %v", err)
 	}
 }

@@ -17,6 +17,7 @@ type Search struct {
 	*state
 	attempt Attempt
 	nodes   int64
+	ask     int64        // the work at which Stop is called next
 	queue   []turn       // the turns of all nodes on the way
 	values  [][3]float64 // of each buffer, for the letters of the key
 }
@@ -113,13 +114,13 @@ func (s *Search) rank(buffers []int32) {
 	})
 }
 
-// askEvery is the number of nodes between two calls of Stop.
-const askEvery = 256
+// askEvery is the work between two calls of Stop, and it takes about a millisecond.
+const askEvery = 1 << 20
 
 // node places one of the buffers left of a part, whose turn is not before from.
 func (s *Search) node(x, y int32, buffers []int32, from turn) exact.Outcome {
 	s.work += int64(len(buffers) + int(y-x))
-	if s.nodes == s.attempt.Nodes || s.nodes%askEvery == 0 && s.attempt.Stop() {
+	if s.nodes == s.attempt.Nodes || s.stopped() {
 		return exact.Stopped
 	}
 	s.nodes++
@@ -143,6 +144,15 @@ func (s *Search) node(x, y int32, buffers []int32, from turn) exact.Outcome {
 		}
 	}
 	return exact.Fails
+}
+
+// stopped asks whether to stop, at the first node and now and then.
+func (s *Search) stopped() bool {
+	if s.nodes > 0 && s.work < s.ask {
+		return false
+	}
+	s.ask = s.work + askEvery
+	return s.attempt.Stop()
 }
 
 // enqueue appends the turns of the buffers that may be next to the queue, in order. It returns false when no buffer is left.

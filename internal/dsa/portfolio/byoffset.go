@@ -30,7 +30,7 @@ const (
 func (r *restarts) tryByOffset() int64 {
 	b := &r.offsets
 	b.outcome, b.capacity = exact.Stopped, r.height(0)
-	if r.round < shortRounds || !r.decide {
+	if r.round < shortRounds || !r.decide || r.c.in.Len() > canonical.MostBuffers {
 		return noPeak
 	}
 	if b.search == nil {
