@@ -48,7 +48,9 @@ func (m *plainStitch) extend(h *plainHeap, n int) (plainStretch, bool) {
 	return at, ok
 }
 
-func toGranule(units int) int { return max(int(roundUp(int64(units)*plainUnit, cuda.Granularity)/plainUnit), 0) }
+func toGranule(units int) int {
+	return max(int(roundUp(int64(units)*plainUnit, cuda.Granularity)/plainUnit), 0)
+}
 
 // growth is the extension of the main region, or of a new one if that has no room.
 func (m *plainStitch) growth(h *plainHeap, n int) plainExtension {
