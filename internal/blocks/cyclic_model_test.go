@@ -1,0 +1,161 @@
+package blocks
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"gm/internal/cuda"
+	"gm/internal/cuda/sim"
+)
+
+// plainCyclic says which requests get their places of a plan: those that are the steps which are expected, or that the requests before them
+// identify, where no block is in the way, from the beginning of an iteration on.
+type plainCyclic struct {
+	cycle   *Cycle
+	recent  []Step
+	next    int32
+	matched int
+	begun   bool
+	placed  map[int32]bool // steps whose blocks are in use
+
+	followed, strayed, jumps, blocked, late int64
+}
+
+// malloc returns the step whose place the request gets, none if it gets none.
+func (m *plainCyclic) malloc(size int64, stream cuda.Stream) int32 {
+	i := m.step(size, stream)
+	if i != none && m.begun && m.cycle.Steps[i].Arena != NoArena {
+		s := &m.cycle.Steps[i]
+		free := true
+		for k := range m.placed {
+			o := &m.cycle.Steps[k]
+			free = free && (o.Arena != s.Arena || s.Offset >= o.end() || o.Offset >= s.end())
+		}
+		if free {
+			m.placed[i] = true
+			m.followed++
+			return i
+		}
+		m.blocked++
+	}
+	if m.begun {
+		m.strayed++
+	}
+	return none
+}
+
+func (m *plainCyclic) step(size int64, stream cuda.Stream) int32 {
+	m.recent = append(m.recent, Step{Size: size, Stream: stream})
+	is := func(i int32) bool {
+		return i != none && m.cycle.Steps[i].Size == size && m.cycle.Steps[i].Stream == stream
+	}
+	i := m.next
+	if !is(i) {
+		if i = plainFind(m.cycle.Steps, m.recent, i); i == none {
+			return none
+		}
+		m.matched = 0
+		m.jumps++
+	}
+	m.matched++
+	m.next = (i + 1) % int32(len(m.cycle.Steps))
+	if i == 0 && (m.cycle.Proven || m.matched > len(m.cycle.Steps)) {
+		m.begun = true
+	}
+	return i
+}
+
+// TestCyclicAgainstModel follows random plans with requests left out, repeated or added, and blocks that are freed late, and expects that the
+// same requests get their places. The plan may take what memory it needs.
+func TestCyclicAgainstModel(t *testing.T) {
+	var sum plainCyclic
+	for seed := range uint64(30) {
+		m := cyclicAgainstModel(t, rand.New(rand.NewPCG(seed, 59)), seed%3 > 0)
+		sum.followed, sum.strayed, sum.jumps = sum.followed+m.followed, sum.strayed+m.strayed, sum.jumps+m.jumps
+		sum.blocked, sum.late = sum.blocked+m.blocked, sum.late+m.late
+	}
+	if min(sum.followed, sum.strayed, sum.jumps, sum.blocked, sum.late) < 300 {
+		t.Errorf("%+v: the test is too easy", sum)
+	}
+}
+
+// lending is a block that is in use, and the step of the plan at which it is.
+type lending struct {
+	ptr   cuda.Ptr
+	step  int32
+	until int
+}
+
+func cyclicAgainstModel(t *testing.T, rng *rand.Rand, proven bool) *plainCyclic {
+	dev := sim.New(0, sim.CostTable{})
+	a, err := NewCyclic(dev, PlannedStitchConf())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cycle := randomCycle(rng, 20+rng.IntN(60), 2)
+	for i := range cycle.Steps { // sizes that several steps share
+		if k := rng.IntN(i + 1); rng.IntN(3) == 0 && cycle.Steps[k].Size < cycle.Steps[i].Size {
+			cycle.Steps[i].Size = cycle.Steps[k].Size
+		}
+	}
+	cycle.Proven = proven
+	if err := a.Adopt(cycle); err != nil {
+		t.Fatal(err)
+	}
+	m := &plainCyclic{cycle: cycle, next: none, placed: map[int32]bool{}}
+	n := len(cycle.Steps)
+	var live []lending
+	at := rng.IntN(n)
+	for step := range 900 {
+		for i := len(live) - 1; i >= 0; i-- {
+			if live[i].until > step {
+				continue
+			}
+			if err := a.Free(live[i].ptr); err != nil {
+				t.Fatal(err)
+			}
+			delete(m.placed, live[i].step)
+			live = append(live[:i], live[i+1:]...)
+		}
+		s := &cycle.Steps[at]
+		switch rng.IntN(60) {
+		case 0:
+			at = (at + rng.IntN(5)) % n // some are left out
+		case 1:
+			at = rng.IntN(n)
+		case 2: // one more
+			s = &cycle.Steps[rng.IntN(n)]
+			at = (at + n - 1) % n
+		}
+		at = (at + 1) % n
+		b := lending{until: step + int(max(s.Lasts, 1))}
+		if rng.IntN(40) == 0 {
+			b.until += rng.IntN(2 * n)
+			m.late++
+		}
+		if b.ptr, err = a.Malloc(s.Size, s.Stream, 0); err != nil {
+			t.Fatal(err)
+		}
+		if a.begun {
+			a.target = 1 << 60
+		}
+		b.step = none
+		if i, ok := a.byPtr.Get(b.ptr); ok && a.states[i] == stepLive {
+			b.step = i
+		}
+		if want := m.malloc(s.Size, s.Stream); b.step != want {
+			t.Fatalf("request %d got the place of step %d, want %d", step, b.step, want)
+		}
+		if b.step != none {
+			p := &cycle.Steps[b.step]
+			if want := a.regions[a.arenas[p.Arena].region].ptr + cuda.Ptr(p.Offset); b.ptr != want {
+				t.Fatalf("request %d is at %#x, step %d at %#x", step, b.ptr, b.step, want)
+			}
+		}
+		if followed, strayed := a.Followed(); followed != m.followed || strayed != m.strayed {
+			t.Fatalf("request %d: %d by plan and %d not, want %d and %d", step, followed, strayed, m.followed, m.strayed)
+		}
+		live = append(live, b)
+	}
+	return m
+}
