@@ -86,3 +86,68 @@ func TestHasty(t *testing.T) {
 		})
 	}
 }
+
+// TestYieldTakesWhatIsNeeded: no more pieces are released than asked for, the smallest first, and a stream is waited for only where the device is
+// not known to be done with enough.
+func TestYieldTakesWhatIsNeeded(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		asked       int64 // pieces of 2 MiB
+		kept        int64 // blocks of 2 MiB that are in use, of 8
+		busy        bool  // the device is not done
+		gone, times int64
+	}{
+		{"one piece", 1, 0, false, 1, 0},
+		{"several", 3, 2, false, 3, 0},
+		{"more than there are", 5, 6, false, 2, 0},
+		{"none", 1, 8, false, 0, 0},
+		{"the device is not done", 1, 0, true, 1, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dev := &waited{Device: sim.New(0, sim.H200())}
+			s, err := NewStitch(dev, StitchConf{PieceMin: 2 << 20, PieceMax: 4 << 20, Pieces: 1 << 20, Parts: 1, Aliases: 4})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.Malloc(4<<20, 0, 0); err != nil { // stays
+				t.Fatal(err)
+			}
+			larger, err := s.Malloc(4<<20, 0, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var blocks []cuda.Ptr
+			for range 8 {
+				p, err := s.Malloc(2<<20, 0, 0)
+				if err != nil {
+					t.Fatal(err)
+				}
+				blocks = append(blocks, p)
+			}
+			for _, p := range blocks[c.kept:] {
+				if err := s.Free(p); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if c.kept == 8 || c.asked < 4 {
+				larger = 0 // in use
+			}
+			if err := s.Free(larger); err != nil {
+				t.Fatal(err)
+			}
+			before := s.Stats().Reserved
+			if c.busy {
+				dev.Hold(func() { err = s.yield(c.asked * 2 << 20) })
+			} else {
+				err = s.yield(c.asked * 2 << 20)
+			}
+			want := c.gone * 2 << 20
+			if larger != 0 {
+				want += 4 << 20
+			}
+			if gone := before - s.Stats().Reserved; err != nil || gone != want || int64(dev.times) != c.times {
+				t.Errorf("%d bytes are gone, want %d; %d waits, want %d; %v", gone, want, dev.times, c.times, err)
+			}
+		})
+	}
+}
