@@ -36,6 +36,13 @@ func TestGMLakeCode(t *testing.T) {
 		{"above it those in use stay", any + ",reuseLimit=1,autoGC=0", 0, "a=10 b=12 -a -b c=22 -c d=16", "12=d 4=d 6 s16=d", 22},
 		{"Empty leaves what is in use", any, 0, "a=10 b=12 d=14 -a -b -d c=22 drop", "14=c 8=c 4 s22=c", 36},
 		{"streams share nothing", any, 0, "a=10 b=12 -a -b c=22@1", "10 12 22=c", 44},
+		{"no more blocks than are needed", any, 0, "a=10 b=12 c=12 -a -b -c d=24", "10 12=d 12=d s24=d", 34},
+		{"at autoGC idle stitched blocks stay", any + ",autoGC=1", 0, "a=10 b=14 -a -b c=24 -c d=500 e=500 -d -e f=1000", "10 14 500=f 500=f s24 s1000=f", 1024},
+		{"above autoGC they go", any + ",autoGC=1", 0, "a=10 b=14 -a -b c=24 -c d=500 e=502 -d -e f=1002", "10 14 500=f 502=f s1002=f", 1026},
+		{"what was dropped is not dropped again", any, 0, "a=10 b=12 -a -b c=22 -c drop drop d=10", "10=d", 32},
+		{"what was dropped does not count as a user of chunks", any + ",reuseLimit=1,autoGC=0", 0, "a=10 b=12 -a -b c=22 -c d=16 -d f=12 e=16",
+			"16=e 12=f 10 s16", 38},
+		{"all of the device", any, 24, "a=24", "24=a", 24},
 	})
 }
 

@@ -38,6 +38,7 @@ func TestGMLakeStates(t *testing.T) {
 		{"private pools are left to PyTorch's allocator", "", 0, "a=8 -a b=8%1", "p0:8", 8},
 		{"below a chunk PyTorch's allocator serves", "", 0, "a=1 b=2", "p0:2=b", 2},
 		{"Empty leaves what is in use", "", 0, "a=10 b=8 -a c=4 drop", "p1:8=b p2:4=c p3:6 s0:p2+p3", 18},
+		{"all of the device", "", 24, "a=24", "p0:24=a", 24},
 		{"Empty drops what is idle", "", 0, "a=10 b=8 -a c=4 -c drop", "p1:8=b", 18},
 	})
 }

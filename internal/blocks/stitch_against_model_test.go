@@ -17,7 +17,7 @@ func TestStitchAgainstModel(t *testing.T) {
 	small := StitchConf{PieceMin: 2 * mib, PieceMax: 16 * mib, Pieces: 16, Parts: 4, Aliases: 1 << 20}
 	slack := small
 	slack.Slack = 0.25
-	large := StitchConf{PieceMin: 4 * mib, PieceMax: 32 * mib, Pieces: 8, Parts: 2, Aliases: 1 << 20}
+	large := StitchConf{PieceMin: 4 * mib, PieceMax: 24 * mib, Pieces: 8, Parts: 2, Aliases: 1 << 20}
 	var sum plainStitch
 	for i, conf := range []StitchConf{small, slack, large} {
 		for streams := range 3 {

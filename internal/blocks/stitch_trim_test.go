@@ -108,7 +108,7 @@ func (x *trimming) check(t *testing.T, s *Stitch, excess int) {
 // TestTrim undoes mappings now and then, while blocks come and go.
 func TestTrim(t *testing.T) {
 	var few, enough, stale, more int
-	for seed := range uint64(10) {
+	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 71))
 		dev := sim.New(0, sim.CostTable{})
 		s, err := NewStitch(dev, StitchConf{PieceMin: 2 << 20, PieceMax: 2 << 20, Pieces: 32, Parts: 4, Aliases: 1 << 20})
@@ -118,6 +118,15 @@ func TestTrim(t *testing.T) {
 		v := &viewing{t: t, rng: rng, dev: dev, a: s}
 		for range 600 {
 			v.random()
+			if rng.IntN(50) == 0 { // another stream takes some pieces and leaves them idle
+				p, err := s.Malloc(40*plainUnit, 3, 0)
+				if err == nil {
+					err = s.Free(p)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
 			if rng.IntN(8) > 0 {
 				continue
 			}

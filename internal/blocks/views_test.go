@@ -262,6 +262,11 @@ func TestSegmentsByUnits(t *testing.T) {
 				if len(got) != len(want) {
 					t.Fatalf("step %d: %d units are shown, want %d", i, len(got), len(want))
 				}
+				for _, h := range s.Holdings() {
+					if _, ok := want[h.Address]; !ok {
+						t.Fatalf("step %d: a piece is held at %#x, where it is not at home", i, h.Address)
+					}
+				}
 				for _, b := range v.blocks {
 					if _, ok := want[b.ptr]; !ok {
 						elsewhere++
