@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"gm/internal/cuda"
+	"gm/internal/cuda/sim"
+	"gm/internal/torch/allocconf"
 )
 
 // graphPool is the private pool that is brought back to earlier states.
@@ -309,5 +311,52 @@ func TestExchangeDuringCapture(t *testing.T) {
 	}
 	if err := a.Exchange(graphPool, nil, []Place{{Address: p, Size: 3 << 20}}); err == nil {
 		t.Error("a block that another stream may still use was handed out")
+	}
+}
+
+// TestExchangeSplits: what an exchanged block takes depends on whether the rest of its memory can be split off.
+func TestExchangeSplits(t *testing.T) {
+	for _, c := range []struct {
+		expandable bool
+		size, took int64
+	}{
+		{false, 19 << 20, 20 << 20}, {false, 18 << 20, 18 << 20}, {true, 19 << 20, 19 << 20}, {true, 20<<20 - 512, 20<<20 - 512},
+	} {
+		conf := allocconf.Default()
+		conf.Expandable = c.expandable
+		a, err := NewTorch(sim.New(0, sim.CostTable{}), conf)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := a.Malloc(20<<20, 0, graphPool)
+		if err != nil {
+			t.Fatal(err)
+		}
+		places := []Place{{Address: p, Size: c.size}}
+		if err := a.Exchange(graphPool, []cuda.Ptr{p}, places); err != nil || places[0].Taken != c.took {
+			t.Errorf("%+v: %d bytes taken; %v", c, places[0].Taken, err)
+		}
+	}
+}
+
+// TestExchangeRefuses what is no size, and addresses behind all memory.
+func TestExchangeRefuses(t *testing.T) {
+	a, err := NewTorch(sim.New(0, sim.CostTable{}), allocconf.Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := a.Malloc(20<<20, 0, graphPool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, place := range []Place{
+		{Address: p}, {Address: p, Size: -512}, {Address: p, Size: MaxSize + 1}, {Address: p + 20<<20, Size: 2 << 20}, {Address: p - 2<<20, Size: 2 << 20},
+	} {
+		if err := a.Exchange(graphPool, []cuda.Ptr{p}, []Place{place}); err == nil {
+			t.Errorf("%+v: no error", place)
+		}
+	}
+	if err := a.Free(p); err != nil {
+		t.Error(err)
 	}
 }

@@ -128,3 +128,30 @@ func TestMallocCached(t *testing.T) {
 		t.Errorf("%d bytes are taken, %d before", dev.Used(), before)
 	}
 }
+
+// TestEmptyPoolInUse: a pool has memory as long as a block of it is in use, also where nothing else of it is left. Other pools do not matter.
+func TestEmptyPoolInUse(t *testing.T) {
+	for _, expandable := range []bool{false, true} {
+		conf := allocconf.Default()
+		conf.Expandable = expandable
+		a, err := NewTorch(sim.New(0, sim.CostTable{}), conf)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var p [3]cuda.Ptr
+		for i, pool := range []Pool{0, 5, 6} {
+			if p[i], err = a.Malloc(20<<20, 0, pool); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if none, err := a.EmptyPool(5); none || err != nil {
+			t.Errorf("expandable %v: nothing is left of a pool with a block in use; %v", expandable, err)
+		}
+		if err := a.Free(p[1]); err != nil {
+			t.Fatal(err)
+		}
+		if none, err := a.EmptyPool(5); !none || err != nil {
+			t.Errorf("expandable %v: a pool is left whose block was freed; %v", expandable, err)
+		}
+	}
+}
