@@ -90,7 +90,7 @@ func (s *Stitch) blocksIn(h *heap, v *SegmentView, used []BlockView) []BlockView
 			at += cuda.Ptr(n)
 			continue
 		}
-		if next.Address == at && next.Size > 0 {
+		if next.Address == at {
 			n := min(next.Size, int64(end-at))
 			blocks = append(blocks, BlockView{at, n, next.State})
 			at += cuda.Ptr(n)
