@@ -108,7 +108,7 @@ func (v *verifier) older(e *trace.Event, block int64) {
 	if e.Op == trace.OpFreeRequested {
 		v.pending = append(v.pending, e.ID)
 	}
-	if e.Addr != 0 && (e.Size != 0 || e.Op == trace.OpAlloc) {
+	if e.Addr != 0 && e.Size != 0 {
 		v.initial.add(e, block, e.ID)
 	}
 }
