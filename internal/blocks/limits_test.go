@@ -277,3 +277,32 @@ func TestFailedMapReturnsAddresses(t *testing.T) {
 		}
 	}
 }
+
+// TestTorchSettings: without settings an allocator has those of the recording, but for expandable segments, which it has by name or by setting.
+func TestTorchSettings(t *testing.T) {
+	for _, c := range []struct {
+		spec, recorded string
+		expandable     bool
+		maxSplit       int64 // MiB
+	}{
+		{"torch", "", false, 0},
+		{"expandable", "", true, 0},
+		{"torch:expandable_segments:True", "", true, 0},
+		{"expandable:max_split_size_mb:64", "", true, 64},
+		{"torch", "max_split_size_mb:32,expandable_segments:True", false, 32},
+		{"expandable", "max_split_size_mb:32", true, 32},
+		{"torch:max_split_size_mb:64", "max_split_size_mb:32,expandable_segments:True", false, 64},
+	} {
+		spec, err := ParseSpec(c.spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := spec.New(sim.New(0, sim.CostTable{}), Job{AllocConf: c.recorded})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if conf := a.(*Torch).conf; conf.Expandable != c.expandable || conf.MaxSplitSize != c.maxSplit<<20 {
+			t.Errorf("%s, recorded with %q: %+v", c.spec, c.recorded, conf)
+		}
+	}
+}

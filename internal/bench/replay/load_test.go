@@ -110,6 +110,7 @@ func TestLoad(t *testing.T) {
 		{"one that does not", []trace.Event{alloc(1), request(1), done(1)}, "alloc100@0/1 free100@1/2"},
 		{"one behind another", []trace.Event{alloc(1), alloc(2), request(1), request(2), done(1), done(2)},
 			"alloc100@0/1 alloc200@1/2 request100@2/3 request200@3/4 complete100@4/5 complete200@5/6"},
+		{"one while the cache is emptied", []trace.Event{alloc(1), request(1), freed, done(1)}, "alloc100@0/1 request100@1/2 empty@2/4 complete100@3/4"},
 		{"two devices", []trace.Event{alloc(1), row(trace.OpAlloc, 2, 7, 1), free(1)}, "t[0] alloc100@0/1 free100@2/3 t[1] alloc7@1/2"},
 		{"the cache was emptied", []trace.Event{alloc(1), freed, free(1)}, "alloc100@0/1 empty@1/3 free100@2/3"},
 		{"at the first row", []trace.Event{freed, alloc(1)}, "empty@0/2 alloc100@1/2"},

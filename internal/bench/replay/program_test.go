@@ -24,7 +24,7 @@ func random(rng *rand.Rand, n int, older bool) *Program {
 	var live, lent []int32
 	if older {
 		s := blocks.Segment{Addr: 1 << 40, Size: 160 << 20}
-		for i := range int64(5) {
+		for i := range rng.Int64N(6) {
 			t := p.tensor(4<<20, 0, 0)
 			s.Live = append(s.Live, blocks.Held{Addr: 1<<40 + uint64(i)*(10<<20), Size: 4 << 20})
 			p.InitialTensors = append(p.InitialTensors, t)
@@ -127,12 +127,19 @@ func TestPeakAgainstDefinition(t *testing.T) {
 
 // TestUntilBegins: before the first step there are the tensors of before the recording.
 func TestUntilBegins(t *testing.T) {
-	p := random(rand.New(rand.NewPCG(1, 2)), 5, true)
-	for step := -1; step < 5; step++ {
-		a, dev := newTorch(t, 0)
-		live, err := Until(t.Context(), p, a, dev, step)
-		if err != nil || len(live) != 5 || live[2] != live[0]+20<<20 {
-			t.Errorf("until step %d: %v, %v", step, live, err)
+	for seed := range uint64(10) {
+		p := random(rand.New(rand.NewPCG(seed, 2)), 0, true)
+		for step := -1; step < p.Steps(); step++ {
+			a, dev := newTorch(t, 0)
+			live, err := Until(t.Context(), p, a, dev, step)
+			if err != nil || len(live) != len(p.InitialTensors) {
+				t.Errorf("until step %d: %v, %v", step, live, err)
+			}
+			for at, ptr := range live {
+				if want := cuda.Ptr(1<<40 + int64(at)*(10<<20)); ptr != want {
+					t.Errorf("tensor %d is at %#x, want %#x", at, ptr, want)
+				}
+			}
 		}
 	}
 }

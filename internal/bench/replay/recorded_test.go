@@ -115,6 +115,8 @@ func TestVerifySmall(t *testing.T) {
 			op(trace.OpAlloc, 2, 5*mib, a+5<<20, 0)}, ""},
 		{"a segment of no bytes was not", []trace.Event{op(trace.OpSegmentAlloc, 0, 0, a+1<<30, 1), op(trace.OpSegmentAlloc, 0, 2*mib, a, 1),
 			op(trace.OpAlloc, 2, 512, a, 0)}, ""},
+		{"one at an address that is not known cannot be", []trace.Event{op(trace.OpSegmentAlloc, 0, 2*mib, 0, 1), op(trace.OpSegmentAlloc, 0, 2*mib, a, 1),
+			op(trace.OpAlloc, 1, 512, a, 0)}, "row 2: recorded a peak of 4194304 bytes reserved, replayed one of 2097152"},
 		{"only what was there before", []trace.Event{op(trace.OpSegmentAlloc, 0, 2*mib, a, 1)}, ""},
 	} {
 		t.Run(c.about, func(t *testing.T) {
