@@ -126,34 +126,7 @@ func TestCyclicViews(t *testing.T) {
 		v.malloc(requests[i%20].Size)
 		last := v.blocks[len(v.blocks)-1]
 		due[i+int(requests[i%20].Lasts)] = append(due[i+int(requests[i%20].Lasts)], last.ptr)
-		v.checkHeld()
-		states := map[cuda.Ptr]BlockView{}
-		for _, s := range c.Segments() {
-			for _, b := range s.Blocks {
-				states[b.Address] = b
-			}
-		}
-		for _, b := range v.blocks {
-			want := BlockView{b.ptr, b.size, BlockUsed}
-			if b.pending {
-				want.State = BlockPending
-			}
-			if _, ok := c.byPtr.Get(b.ptr); ok && states[b.ptr] != want {
-				t.Fatalf("request %d: shown as %+v, want %+v", i, states[b.ptr], want)
-			}
-		}
-		backed := int64(0)
-		for _, a := range c.arenas {
-			backed += a.backed
-		}
-		for _, h := range c.Holdings() {
-			if h.Planned {
-				backed -= h.Size
-			}
-		}
-		if backed != 0 {
-			t.Fatalf("request %d: the holdings of the plan's memory are off by %d bytes", i, backed)
-		}
+		v.checkPlan(c)
 		if i%13 == 12 {
 			v.dev.Complete(v.events)
 			v.events = nil
@@ -162,6 +135,39 @@ func TestCyclicViews(t *testing.T) {
 	}
 	if followed, _ := c.Followed(); followed < 50 {
 		t.Errorf("%d requests by plan: the test is too easy", followed)
+	}
+}
+
+// checkPlan expects that the blocks of the plan are shown and held, and that its memory is held as planned.
+func (v *viewing) checkPlan(c *Cyclic) {
+	v.t.Helper()
+	v.checkHeld()
+	shown := map[cuda.Ptr]BlockView{}
+	for _, s := range c.Segments() {
+		for _, b := range s.Blocks {
+			shown[b.Address] = b
+		}
+	}
+	for _, b := range v.blocks {
+		want := BlockView{b.ptr, b.size, BlockUsed}
+		if b.pending {
+			want.State = BlockPending
+		}
+		if _, ok := c.byPtr.Get(b.ptr); ok && shown[b.ptr] != want {
+			v.t.Fatalf("shown as %+v, want %+v", shown[b.ptr], want)
+		}
+	}
+	backed := int64(0)
+	for _, a := range c.arenas {
+		backed += a.backed
+	}
+	for _, h := range c.Holdings() {
+		if h.Planned {
+			backed -= h.Size
+		}
+	}
+	if backed != 0 {
+		v.t.Fatalf("the holdings of the plan's memory are off by %d bytes", backed)
 	}
 }
 

@@ -86,10 +86,66 @@ type lending struct {
 	until int
 }
 
+// following makes requests of a Cyclic and of the model.
+type following struct {
+	t    *testing.T
+	rng  *rand.Rand
+	a    *Cyclic
+	m    *plainCyclic
+	live []lending
+	now  int // requests
+}
+
+// free frees what is due.
+func (f *following) free() {
+	for i := len(f.live) - 1; i >= 0; i-- {
+		if f.live[i].until > f.now {
+			continue
+		}
+		if err := f.a.Free(f.live[i].ptr); err != nil {
+			f.t.Fatal(err)
+		}
+		delete(f.m.placed, f.live[i].step)
+		f.live = append(f.live[:i], f.live[i+1:]...)
+	}
+}
+
+// request makes the request of a step of the plan, which lasts as planned or longer.
+func (f *following) request(s *Step) {
+	b := lending{until: f.now + int(max(s.Lasts, 1)), step: none}
+	if f.rng.IntN(40) == 0 {
+		b.until += f.rng.IntN(2 * len(f.a.cycle.Steps))
+		f.m.late++
+	}
+	var err error
+	if b.ptr, err = f.a.Malloc(s.Size, s.Stream, 0); err != nil {
+		f.t.Fatal(err)
+	}
+	if f.a.begun {
+		f.a.target = 1 << 60
+	}
+	if i, ok := f.a.byPtr.Get(b.ptr); ok && f.a.states[i] == stepLive {
+		b.step = i
+	}
+	if want := f.m.malloc(s.Size, s.Stream); b.step != want {
+		f.t.Fatalf("request %d got the place of step %d, want %d", f.now, b.step, want)
+	}
+	if b.step != none {
+		p := &f.a.cycle.Steps[b.step]
+		if want := f.a.regions[f.a.arenas[p.Arena].region].ptr + cuda.Ptr(p.Offset); b.ptr != want {
+			f.t.Fatalf("request %d is at %#x, step %d at %#x", f.now, b.ptr, b.step, want)
+		}
+	}
+	if followed, strayed := f.a.Followed(); followed != f.m.followed || strayed != f.m.strayed {
+		f.t.Fatalf("request %d: %d by plan and %d not, want %d and %d", f.now, followed, strayed, f.m.followed, f.m.strayed)
+	}
+	f.live = append(f.live, b)
+	f.now++
+}
+
 func cyclicAgainstModel(t *testing.T, seed uint64) *plainCyclic {
 	rng := rand.New(rand.NewPCG(seed, 59))
-	dev := sim.New(0, sim.CostTable{})
-	a, err := NewCyclic(dev, PlannedStitchConf())
+	a, err := NewCyclic(sim.New(0, sim.CostTable{}), PlannedStitchConf())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,29 +159,19 @@ func cyclicAgainstModel(t *testing.T, seed uint64) *plainCyclic {
 	if err := a.Adopt(cycle); err != nil {
 		t.Fatal(err)
 	}
-	m := &plainCyclic{cycle: cycle, next: none, placed: map[int32]bool{}}
+	f := &following{t: t, rng: rng, a: a, m: &plainCyclic{cycle: cycle, next: none, placed: map[int32]bool{}}}
 	n := len(cycle.Steps)
-	var live []lending
 	at := rng.IntN(n)
-	if seed%2 == 0 { // gramSize requests identify step 1 or nearby
+	if seed%2 == 0 { // the first requests that identify a step do so near the beginning of the plan
 		at = (n + 2 - gramSize + rng.IntN(3) - 1) % n
 	}
-	for step := range 900 {
+	for range 900 {
 		for pool := range Pool(2) { // what is not planned does not matter
 			if _, err := a.Malloc(int64(pool)*1000, 0, pool); err != nil {
 				t.Fatal(err)
 			}
 		}
-		for i := len(live) - 1; i >= 0; i-- {
-			if live[i].until > step {
-				continue
-			}
-			if err := a.Free(live[i].ptr); err != nil {
-				t.Fatal(err)
-			}
-			delete(m.placed, live[i].step)
-			live = append(live[:i], live[i+1:]...)
-		}
+		f.free()
 		s := &cycle.Steps[at]
 		switch rng.IntN(60) {
 		case 0:
@@ -137,34 +183,7 @@ func cyclicAgainstModel(t *testing.T, seed uint64) *plainCyclic {
 			at = (at + n - 1) % n
 		}
 		at = (at + 1) % n
-		b := lending{until: step + int(max(s.Lasts, 1))}
-		if rng.IntN(40) == 0 {
-			b.until += rng.IntN(2 * n)
-			m.late++
-		}
-		if b.ptr, err = a.Malloc(s.Size, s.Stream, 0); err != nil {
-			t.Fatal(err)
-		}
-		if a.begun {
-			a.target = 1 << 60
-		}
-		b.step = none
-		if i, ok := a.byPtr.Get(b.ptr); ok && a.states[i] == stepLive {
-			b.step = i
-		}
-		if want := m.malloc(s.Size, s.Stream); b.step != want {
-			t.Fatalf("request %d got the place of step %d, want %d", step, b.step, want)
-		}
-		if b.step != none {
-			p := &cycle.Steps[b.step]
-			if want := a.regions[a.arenas[p.Arena].region].ptr + cuda.Ptr(p.Offset); b.ptr != want {
-				t.Fatalf("request %d is at %#x, step %d at %#x", step, b.ptr, b.step, want)
-			}
-		}
-		if followed, strayed := a.Followed(); followed != m.followed || strayed != m.strayed {
-			t.Fatalf("request %d: %d by plan and %d not, want %d and %d", step, followed, strayed, m.followed, m.strayed)
-		}
-		live = append(live, b)
+		f.request(s)
 	}
-	return m
+	return f.m
 }

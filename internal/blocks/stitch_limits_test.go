@@ -17,8 +17,8 @@ func newTight(t *testing.T, dev cuda.Device) *Stitch {
 	return s
 }
 
-// want returns the address of a block, which must be there.
-func want(t *testing.T, a Allocator, size int64, stream cuda.Stream) cuda.Ptr {
+// mustMalloc returns the address of a block, for which there must be room.
+func mustMalloc(t *testing.T, a Allocator, size int64, stream cuda.Stream) cuda.Ptr {
 	t.Helper()
 	p, err := a.Malloc(size, stream, 0)
 	if err != nil {
@@ -53,8 +53,8 @@ func TestMainRegionIsFilled(t *testing.T) {
 		fits              bool
 	}{{6, 0, 6, true}, {4, 0, 6, false}, {6, 4, 10, true}, {4, 4, 10, false}} {
 		s := newTight(t, sim.New(0, sim.CostTable{}))
-		want(t, s, 8<<20, 0)
-		last := want(t, s, 4<<20, 0)
+		mustMalloc(t, s, 8<<20, 0)
+		last := mustMalloc(t, s, 4<<20, 0)
 		main := s.heapOf(0).main
 		s.regions[main].size = s.regions[main].end + c.room<<20
 		if c.freed > 0 {
@@ -62,7 +62,7 @@ func TestMainRegionIsFilled(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		p := want(t, s, c.size<<20, 0)
+		p := mustMalloc(t, s, c.size<<20, 0)
 		if got := s.heapOf(0).main == main; got != c.fits {
 			t.Errorf("%+v: the main region is the same: %v", c, got)
 		}
@@ -76,9 +76,9 @@ func TestMainRegionIsFilled(t *testing.T) {
 func TestBareHeaps(t *testing.T) {
 	s := newTight(t, sim.New(0, sim.CostTable{}))
 	s.maxHeaps = 3
-	kept := want(t, s, 5<<20, 100)
+	kept := mustMalloc(t, s, 5<<20, 100)
 	for stream := range cuda.Stream(20) {
-		p := want(t, s, 5<<20, stream)
+		p := mustMalloc(t, s, 5<<20, stream)
 		if err := errors.Join(s.Free(p), s.Empty()); err != nil {
 			t.Fatal(err)
 		}
@@ -89,9 +89,9 @@ func TestBareHeaps(t *testing.T) {
 	if id, ok := s.byPtr.Get(kept); !ok || s.heaps[s.places[id].heap].stream != 100 {
 		t.Error("the block of the first stream is no longer there")
 	}
-	want(t, s, 5<<20, 20)
-	want(t, s, 5<<20, 21)
-	want(t, s, 5<<20, 22)
+	mustMalloc(t, s, 5<<20, 20)
+	mustMalloc(t, s, 5<<20, 21)
+	mustMalloc(t, s, 5<<20, 22)
 	if len(s.heaps) != 4 {
 		t.Errorf("%d heaps of 4 streams that hold memory", len(s.heaps))
 	}
@@ -115,10 +115,10 @@ func TestForgetPlaces(t *testing.T) {
 	s.maxPlaces = 40
 	var live []cuda.Ptr
 	for i := range int64(30) {
-		live = append(live, want(t, s, (2+i)<<20, 0))
+		live = append(live, mustMalloc(t, s, (2+i)<<20, 0))
 	}
 	for i := range int64(400) {
-		p := want(t, s, 2<<20+i*512, 0)
+		p := mustMalloc(t, s, 2<<20+i*512, 0)
 		if err := s.Free(p); err != nil {
 			t.Fatal(err)
 		}
@@ -137,7 +137,7 @@ func TestForgetPlaces(t *testing.T) {
 		if err := s.Free(p); err != nil {
 			t.Fatal(err)
 		}
-		if q := want(t, s, (2+int64(i))<<20, 0); q != p {
+		if q := mustMalloc(t, s, (2+int64(i))<<20, 0); q != p {
 			t.Errorf("block %d is at %#x, and was at %#x", i, q, p)
 		}
 	}
@@ -147,7 +147,7 @@ func TestForgetPlaces(t *testing.T) {
 		}
 	}
 	for i := range int64(100) {
-		if err := s.Free(want(t, s, 2<<20+i*512, 0)); err != nil {
+		if err := s.Free(mustMalloc(t, s, 2<<20+i*512, 0)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -159,11 +159,11 @@ func TestForgetPlaces(t *testing.T) {
 // TestUndoUnused waits for the device, and undoes the mappings of blocks that were freed last, too.
 func TestUndoUnused(t *testing.T) {
 	s := newTight(t, sim.New(0, sim.CostTable{}))
-	p := [3]cuda.Ptr{want(t, s, 4<<20, 0), want(t, s, 4<<20, 0), want(t, s, 4<<20, 0)}
+	p := [3]cuda.Ptr{mustMalloc(t, s, 4<<20, 0), mustMalloc(t, s, 4<<20, 0), mustMalloc(t, s, 4<<20, 0)}
 	if err := errors.Join(s.Free(p[0]), s.Free(p[2])); err != nil {
 		t.Fatal(err)
 	}
-	stitched := want(t, s, 8<<20, 0)
+	stitched := mustMalloc(t, s, 8<<20, 0)
 	before := s.mapped
 	if err := s.Free(stitched); err != nil {
 		t.Fatal(err)
