@@ -59,9 +59,6 @@ func (x *index) remove(k int32) {
 
 // best returns the buffer of highest rank among [from, to) that ends by section end, or -1.
 func (x *index) best(from, to, end int32) int32 {
-	if from >= to {
-		return -1
-	}
 	found := indexNode{rank: -1}
 	// Climb from both edges of the range: the nodes on the way cover it.
 	for l, r := from+x.leaves, to+x.leaves; l < r; l, r = l/2, r/2 {
