@@ -29,3 +29,10 @@ func TestPool(t *testing.T) {
 		}
 	}
 }
+
+// TestPoolOfNothing has no blocks: there is none of no bytes.
+func TestPoolOfNothing(t *testing.T) {
+	if p := NewPool(0); len(p.Blocks) > 0 {
+		t.Error(p.Blocks)
+	}
+}

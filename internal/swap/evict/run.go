@@ -152,7 +152,7 @@ func (r *Run) Evictable(t int32) bool {
 		return false
 	}
 	x := &r.Graph.Tensors[t]
-	return int(r.next[t]) == len(x.Uses) || x.Recompute > 0 && x.Uses[r.next[t]] <= r.until[t]
+	return int(r.next[t]) == len(x.Uses) || x.Uses[r.next[t]] <= r.until[t]
 }
 
 // Lacks returns how many bytes are missing for that many more to be within the limit, beside what the operator takes.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"gm/internal/swap"
 	"gm/internal/swap/draft"
@@ -49,6 +50,8 @@ func TestRun(t *testing.T) {
 		"room for what is beside": {[]tensor{{uses: []int32{4}}, {uses: []int32{3}}}, []int64{0, 0, 0, 1, 0}, 2, "f0@3 r0@4"},
 		"not what cannot come":    {[]tensor{{uses: []int32{4}, fixed: true}, {uses: []int32{4}}, {uses: []int32{3}}}, nil, 2, "f1@2 r1@4"},
 		"not when its input ends": {[]tensor{{uses: []int32{3}, fixed: true}, {uses: []int32{5}, from: []int32{0}}, {uses: []int32{5}}, {uses: []int32{4}}}, nil, 3, "f2@3 r2@5"},
+		// 1 is needed next where its input is used last: that is not too late.
+		"with its input's last use": {[]tensor{{uses: []int32{4}, fixed: true}, {uses: []int32{4}, from: []int32{0}}, {uses: []int32{3}}}, nil, 2, "f1@2 r1@4"},
 		"nor when its input's does": {
 			[]tensor{{uses: []int32{1}, fixed: true}, {uses: []int32{2}, from: []int32{0}}, {uses: []int32{5}, from: []int32{1}}, {uses: []int32{6}}, {uses: []int32{5}}}, nil, 2,
 			"f3@4 r3@6",
@@ -92,5 +95,19 @@ func TestRun(t *testing.T) {
 				t.Errorf("got %q (%v), want %q", got, err, test.actions)
 			}
 		})
+	}
+}
+
+// TestMostAgain gives up a step whose recomputations take more than ten times as long as its operators.
+func TestMostAgain(t *testing.T) {
+	for again, want := range map[time.Duration]bool{100: true, 101: false} {
+		g := &swap.Graph{Ops: []swap.Op{{Duration: 3}, {Duration: 3}, {Duration: 4}}, Tensors: []swap.Tensor{
+			{Bytes: 1, Made: 0, Uses: []int32{2}, Recompute: again},
+			{Bytes: 1, Made: 1, Uses: []int32{1}},
+		}}
+		_, err := Plan(draft.New(g, swap.Limits{Device: 1}), oldest{})
+		if short, isShort := errors.AsType[*draft.ShortError](err); (err == nil) != want || !want && (!isShort || short.Op != 2 || short.Bytes != 1) {
+			t.Errorf("%v of recomputation, for a step of %v: %v", again, g.Compute(), err)
+		}
 	}
 }
