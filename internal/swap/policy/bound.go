@@ -125,7 +125,7 @@ func (c *curve) add(bytes int64, start, slope float64) {
 	c.bytes, c.start, c.slope = append(c.bytes, bytes), append(c.start, start), append(c.slope, slope)
 }
 
-// at returns the value at some bytes: that of the last piece that begins there or before; +Inf beyond the last.
+// at returns the value at some bytes: that of the first piece that ends there or behind; 0 at none, and +Inf beyond the last.
 func (c *curve) at(bytes int64) float64 {
 	if bytes <= 0 {
 		return 0

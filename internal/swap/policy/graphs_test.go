@@ -2,11 +2,14 @@ package policy
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
+	"testing"
 	"time"
 
 	"gm/internal/swap"
+	"gm/internal/swap/simulate"
 )
 
 // link is a latency and a bandwidth each way.
@@ -161,4 +164,24 @@ func transformer(layers int, tokens int64) *swap.Graph {
 		}
 	}
 	return g
+}
+
+// swapLimits are limits of the device alone. Copies take 1 ns a byte.
+func swapLimits(device int64) swap.Limits {
+	return swap.Limits{Device: device, Host: math.MaxInt64, Link: perByte{}}
+}
+
+// waitsOf returns how long the compute stream waits for each tensor of a schedule.
+func waitsOf(t *testing.T, p *problem, actions []swap.Action) map[int32]time.Duration {
+	t.Helper()
+	waits := map[int32]time.Duration{}
+	_, err := simulate.Run(p.Graph, actions, p.Limits.Link, func(s simulate.Span) {
+		if s.Wait {
+			waits[s.Tensor] += s.End - s.Begin
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return waits
 }

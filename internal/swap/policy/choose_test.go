@@ -1,0 +1,271 @@
+package policy
+
+import (
+	"cmp"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"gm/internal/swap/draft"
+)
+
+// plainly makes the choices of a chooser in the plainest way: all candidates are looked at for each, and all operators.
+type plainly struct {
+	*chooser // for its candidates alone
+	share    []int64
+	from     []int32
+	end      []int32
+	over     []int64 // bytes beyond the limit at each operator
+	host     int64
+}
+
+func newPlainly(c *chooser) *plainly {
+	p := &plainly{chooser: c, share: slices.Repeat([]int64{keep}, len(c.all)), from: make([]int32, len(c.all))}
+	for _, x := range c.all {
+		p.end = append(p.end, x.Before)
+	}
+	for _, used := range c.Plain {
+		p.over = append(p.over, used-c.Limits.Device)
+	}
+	return p
+}
+
+// pick returns the candidate that comes first in an order, of those that are wanted: of equals the first of all. It is -1 if there is none.
+func (p *plainly) pick(wanted func(i int32) bool, order func(a, b int32) int) int32 {
+	best := int32(-1)
+	for i := range int32(len(p.all)) {
+		if wanted(i) && (best < 0 || order(i, best) < 0) {
+			best = i
+		}
+	}
+	return best
+}
+
+// take lets a candidate be away: some bytes of it copied, the rest recomputed. What that is computed from is there then, and what of it is
+// itself recomputed needs its own sources there, too.
+func (p *plainly) take(i int32, copied int64, from int32) {
+	p.share[i], p.from[i] = copied, from
+	p.host += copied
+	draft.Plus(p.over, from, max(from, p.end[i]), -p.all[i].bytes)
+	if copied < p.all[i].bytes {
+		p.prepare(p.all[i].Tensor, p.end[i])
+	}
+}
+
+func (p *plainly) prepare(t, op int32) {
+	var r draft.Recipe
+	p.Remake.Begin(&r)
+	p.Remake.Add(&r, t, op, p.Remake.Dead)
+	for _, ghost := range r.Ghosts {
+		p.over[op] += p.Graph.Tensors[ghost].Bytes
+	}
+	var again []int32
+	for i, x := range p.all {
+		if !slices.Contains(r.Needs, x.Tensor) || x.After >= op || op >= p.end[i] {
+			continue
+		}
+		if p.share[i] != keep {
+			for o := max(op, p.from[i]); o < p.end[i]; o++ {
+				p.over[o] += x.bytes
+			}
+			if p.share[i] < x.bytes {
+				again = append(again, x.Tensor)
+			}
+		}
+		p.end[i] = op
+	}
+	for _, from := range again {
+		p.prepare(from, op)
+	}
+}
+
+// fill keeps the lane to the host busy: see chooser.fill.
+func (p *plainly) fill(least float64) {
+	seen := make([]bool, len(p.all))
+	written := func(i int32) time.Duration { return p.Begin[p.Graph.Tensors[p.all[i].Tensor].Made+1] }
+	waits := func(i int32) bool { return !seen[i] && p.all[i].dear >= least }
+	for lane := time.Duration(0); ; {
+		i := p.pick(func(i int32) bool { return waits(i) && written(i) <= lane }, func(a, b int32) int {
+			x, y := &p.all[a], &p.all[b]
+			return cmp.Or(cmp.Compare(y.dear, x.dear), cmp.Compare(y.Before, x.Before))
+		})
+		if i < 0 {
+			next := p.pick(waits, func(a, b int32) int { return cmp.Compare(written(a), written(b)) })
+			if next < 0 {
+				return
+			}
+			lane = written(next)
+			continue
+		}
+		seen[i] = true
+		x := &p.all[i]
+		from := x.After + 1
+		for from < p.Ops() && p.Begin[from] < lane+x.copied {
+			from++
+		}
+		if from < p.end[i] && slices.Max(p.over[from:p.end[i]]) > 0 && p.host+x.bytes <= p.Limits.Host {
+			p.take(i, x.bytes, from)
+			lane += x.copied
+		}
+	}
+}
+
+// cover makes memory suffice at one operator after the other. It returns the first where it does not.
+func (p *plainly) cover(how taste) (op int32, ok bool) {
+	for op := range p.Ops() {
+		for p.over[op] > 0 {
+			if !(p.again(op, how.most, true) || how.chains && p.again(op, how.most, false) || p.hurry(op) || p.copyLast(op) || p.again(op, math.Inf(1), false)) {
+				return op, false
+			}
+		}
+	}
+	return 0, true
+}
+
+// free reports whether a candidate could be away at an operator, and is not.
+func (p *plainly) free(i, op int32) bool {
+	return p.share[i] == keep && i != p.locked && p.all[i].After < op && op < p.end[i]
+}
+
+func (p *plainly) again(op int32, most float64, alone bool) bool {
+	i := p.pick(func(i int32) bool {
+		return p.free(i, op) && p.all[i].able && !p.banned[i] && p.all[i].dear <= most && (!alone || p.alone(i))
+	}, func(a, b int32) int {
+		return cmp.Or(cmp.Compare(p.all[a].dear, p.all[b].dear), cmp.Compare(p.all[b].Before, p.all[a].Before))
+	})
+	if i < 0 {
+		return false
+	}
+	p.take(i, 0, p.all[i].After+1)
+	return true
+}
+
+// alone reports whether nothing else that is recomputed has to be there for a candidate, now that it ends where its gap does.
+func (p *plainly) alone(i int32) bool {
+	for j, y := range p.all {
+		away := p.share[j] != keep && p.share[j] < y.bytes && y.After < p.all[i].Before && p.all[i].Before < p.end[j]
+		if away && slices.Contains(p.all[i].needs, y.Tensor) {
+			return false
+		}
+	}
+	return p.end[i] == p.all[i].Before
+}
+
+func (p *plainly) hurry(op int32) bool {
+	i := p.pick(func(i int32) bool { return p.share[i] > 0 && p.from[i] > op && p.all[i].After < op && op < p.end[i] },
+		func(a, b int32) int { return cmp.Compare(p.from[a], p.from[b]) })
+	if i < 0 {
+		return false
+	}
+	for o := op; o < min(p.from[i], p.end[i]); o++ {
+		p.over[o] -= p.all[i].bytes
+	}
+	p.from[i] = op
+	return true
+}
+
+func (p *plainly) copyLast(op int32) bool {
+	i := p.pick(func(i int32) bool { return p.free(i, op) && p.host+p.all[i].bytes <= p.Limits.Host },
+		func(a, b int32) int { return cmp.Compare(p.end[b], p.end[a]) })
+	if i < 0 {
+		return false
+	}
+	p.take(i, p.all[i].bytes, op)
+	return true
+}
+
+// same compares a choice with that of a chooser.
+func (p *plainly) same(c *chooser) bool {
+	for i, share := range c.share {
+		if share != p.share[i] || share != keep && (c.from[i] != p.from[i] || c.end[i] != p.end[i]) {
+			return false
+		}
+	}
+	return c.host == p.host
+}
+
+// TestChoose compares the choices of all tastes, some with candidates that are banned or locked, with those made plainly.
+func TestChoose(t *testing.T) {
+	made, failed := 0, 0
+	for seed := range uint64(150) {
+		g, l := randomProblem(seed, 40)
+		r := rand.New(rand.NewPCG(seed, 6))
+		c := newChooser(newProblem(g, l))
+		for i := range c.prices {
+			for _, how := range c.tastes(i) {
+				for k := range c.banned {
+					c.banned[k] = r.IntN(8) == 0
+				}
+				if c.locked = -1; len(c.all) > 0 && r.IntN(2) == 0 {
+					c.locked = r.Int32N(int32(len(c.all)))
+				}
+				p := newPlainly(c)
+				p.fill(how.least)
+				op, ok := p.cover(how)
+				err := c.choose(how)
+				if short, isShort := errors.AsType[*draft.ShortError](err); ok != (err == nil) || isShort && (short.Op != op || short.Bytes != p.over[op]) {
+					t.Fatalf("seed %d, %+v: %v, expected %v, %d bytes at %d", seed, how, err, ok, p.over[op], op)
+				}
+				if !p.same(c) {
+					t.Fatalf("seed %d, %+v: shares %v from %v to %v, expected %v from %v to %v", seed, how, c.share, c.from, c.end, p.share, p.from, p.end)
+				}
+				if made++; !ok {
+					failed++
+				}
+			}
+		}
+	}
+	if failed < 500 || made-failed < 500 {
+		t.Errorf("%d choices, %d of them do not suffice", made, failed)
+	}
+}
+
+// TestLoad loads the shares of choices in one go. What is away ends no earlier than it must for what is recomputed, and memory counts as free
+// from the last use on.
+func TestLoad(t *testing.T) {
+	for seed := range uint64(100) {
+		g, l := randomProblem(seed, 40)
+		c := newChooser(newProblem(g, l))
+		r := rand.New(rand.NewPCG(seed, 7))
+		share := make([]int64, len(c.all))
+		for i := range share {
+			if share[i] = keep; r.IntN(2) == 0 {
+				share[i] = c.all[i].bytes
+			}
+			if c.all[i].able && r.IntN(3) == 0 {
+				share[i] = r.Int64N(c.all[i].bytes)
+			}
+		}
+		p := newPlainly(c)
+		for _, i := range byRank(c) { // those that others are computed from come last
+			if share[i] != keep {
+				p.take(i, share[i], c.all[i].After+1)
+			}
+		}
+		c.load(share)
+		sum := int64(0)
+		for op := range c.Ops() {
+			if sum += c.delta[op]; c.over[op]+sum != p.over[op] {
+				t.Fatalf("seed %d: %d bytes over the limit at operator %d, expected %d", seed, c.over[op]+sum, op, p.over[op])
+			}
+		}
+		if !p.same(c) {
+			t.Fatalf("seed %d: from %v to %v, expected %v to %v", seed, c.from, c.end, p.from, p.end)
+		}
+	}
+}
+
+// byRank lists candidates, each before those that its tensor is computed from.
+func byRank(c *chooser) []int32 {
+	order := make([]int32, len(c.all))
+	for i := range order {
+		order[i] = int32(i)
+	}
+	slices.SortStableFunc(order, func(a, b int32) int {
+		return cmp.Compare(c.Remake.Rank[c.all[b].Tensor], c.Remake.Rank[c.all[a].Tensor])
+	})
+	return order
+}
