@@ -69,6 +69,9 @@ func TestCheapest(t *testing.T) {
 	if got := cheapest(slices.Clone(all[:2]), 16); !math.IsInf(got, 1) {
 		t.Errorf("more bytes than there are take %g", got)
 	}
+	if got := cheapest(slices.Clone(all[:2]), 15); got != 5+30 {
+		t.Errorf("all bytes take %g", got)
+	}
 }
 
 // TestAbsentAt compares with a look at all uses: what may be away at an operator is written before it and used behind it, and not used by it.

@@ -202,10 +202,17 @@ func TestChoose(t *testing.T) {
 				if c.locked = -1; len(c.all) > 0 && r.IntN(2) == 0 {
 					c.locked = r.Int32N(int32(len(c.all)))
 				}
+				if r.IntN(3) == 0 && c.choose(how) == nil {
+					c.Limits.Host = c.host // just enough
+					c.filled = filled{}
+				}
 				p := newPlainly(c)
 				p.fill(how.least)
 				op, ok := p.cover(how)
 				err := c.choose(how)
+				if c.Limits.Host != l.Host {
+					c.Limits.Host, c.filled = l.Host, filled{}
+				}
 				if short, isShort := errors.AsType[*draft.ShortError](err); ok != (err == nil) || isShort && (short.Op != op || short.Bytes != p.over[op]) {
 					t.Fatalf("seed %d, %+v: %v, expected %v, %d bytes at %d", seed, how, err, ok, p.over[op], op)
 				}
