@@ -220,6 +220,11 @@ func TestChange(t *testing.T) {
 				if host > l.Host || host != c.host || c.locked != -1 {
 					t.Fatalf("seed %d: %d bytes copied of %d, %d locked", seed, host, l.Host, c.locked)
 				}
+				c.Limits.Host = host
+				if made := slices.Clone(c.share); !c.change(o.share, i, to) || !slices.Equal(c.share, made) {
+					t.Fatalf("seed %d: %d bytes are copied, and not where the host has just these", seed, host)
+				}
+				c.Limits.Host = l.Host
 			}
 		}
 	}

@@ -108,10 +108,25 @@ func TestGrow(t *testing.T) {
 				t.Fatalf("seed %d, %d bytes: %d finer amounts from %d to %d, expected %d", seed, limit, f.fine.rung-begin, from, to, made)
 			}
 			finerOnes += made
+			const mark = -1 // of members that are not made anew
+			f.fine.members = append(f.fine.members, member{result: result{op: mark}})
+			if err := f.grow(limit); err != nil || f.fine.members[len(f.fine.members)-1].op != mark || f.fine.rung != begin+made {
+				t.Fatalf("seed %d, %d bytes: finer amounts are made again, %v", seed, limit, err)
+			}
+			f.fine.members = f.fine.members[:len(f.fine.members)-1]
 		}
 	}
 	if finerOnes < 100 || beyond < 5 {
 		t.Errorf("%d finer amounts, %d limits behind the last one", finerOnes, beyond)
+	}
+}
+
+// TestSharesWork says that quick's schedules for several amounts of memory are made together; those of joint are not.
+func TestSharesWork(t *testing.T) {
+	for name, want := range map[string]bool{quickName: true, "joint": false, "none": false} {
+		if p, err := Lookup(name); err != nil || p.Shares() != want {
+			t.Errorf("%s: %v, %v", name, p.Shares(), err)
+		}
 	}
 }
 
