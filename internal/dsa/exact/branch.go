@@ -152,7 +152,7 @@ type corner struct {
 	floor   int64
 }
 
-// choose returns the corner of a part at which to branch: see before.
+// choose returns the corner of a part, each section of which has buffers left, at which to branch: see before.
 func (s *Search) choose(x, y int32) corner {
 	best := corner{choices: math.MaxInt32}
 	for a := x; a < y; {
@@ -160,7 +160,7 @@ func (s *Search) choose(x, y int32) corner {
 		for b < y && s.floor[b] == floor {
 			b++
 		}
-		if floor < wall && (a == x || s.floor[a-1] > floor) && (b == y || s.floor[b] > floor) {
+		if (a == x || s.floor[a-1] > floor) && (b == y || s.floor[b] > floor) {
 			s.weigh(corner{section: a, floor: floor}, +1, &best)
 			if b > a+1 {
 				s.weigh(corner{section: b - 1, floor: floor}, -1, &best)

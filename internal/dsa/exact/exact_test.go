@@ -230,6 +230,31 @@ func TestGreatestSizes(t *testing.T) {
 	}
 }
 
+func TestMaxCapacity(t *testing.T) {
+	for capacity, want := range map[int64]Outcome{MaxCapacity: Fits, MaxCapacity + 1: Stopped} {
+		s := New(Instance{Lo: []int32{0}, Hi: []int32{1}, Size: []int64{7}, Sections: 1})
+		if outcome := s.Try(Attempt{Capacity: capacity, Rank: []int32{0}, Nodes: 10}); outcome != want {
+			t.Errorf("capacity %d: %v", capacity, outcome)
+		}
+	}
+}
+
+// TestWork counts the buffers that a raised floor may lift: all over the first section, and those that begin at others.
+func TestWork(t *testing.T) {
+	s := New(Instance{Lo: []int32{0, 1, 1, 2, 3}, Hi: []int32{2, 3, 2, 4, 4}, Size: []int64{1, 1, 1, 1, 1}, Sections: 4})
+	s.attempt.Rank = []int32{0, 1, 2, 3, 4}
+	s.begin()
+	for _, test := range []struct {
+		lo, hi int32
+		want   int64
+	}{{0, 1, 1}, {1, 2, 3}, {1, 3, 3 + 1}, {0, 4, 1 + 2 + 1 + 1}} {
+		s.work = 0
+		if s.raise(test.lo, test.hi, 5); s.Work() != test.want {
+			t.Errorf("sections %d to %d: %d buffers, expected %d", test.lo, test.hi, s.Work(), test.want)
+		}
+	}
+}
+
 func TestAttemptsEnd(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 3))
 	in := packed(rng, 60, 1000, 400)
