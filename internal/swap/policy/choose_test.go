@@ -190,9 +190,12 @@ func (p *plainly) same(c *chooser) bool {
 // TestChoose compares the choices of all tastes, some with candidates that are banned or locked, with those made plainly.
 func TestChoose(t *testing.T) {
 	made, failed := 0, 0
-	for seed := range uint64(150) {
+	for seed := range uint64(300) {
 		g, l := randomProblem(seed, 40)
 		r := rand.New(rand.NewPCG(seed, 6))
+		if plain := g.Plain(); r.IntN(2) == 0 {
+			l.Device = plain[r.IntN(len(plain))] // some operators are just at the limit
+		}
 		c := newChooser(newProblem(g, l))
 		for i := range c.prices {
 			for _, how := range c.tastes(i) {
@@ -201,6 +204,9 @@ func TestChoose(t *testing.T) {
 				}
 				if c.locked = -1; len(c.all) > 0 && r.IntN(2) == 0 {
 					c.locked = r.Int32N(int32(len(c.all)))
+				}
+				if len(c.cheap) > 0 && r.IntN(3) == 0 {
+					how.most = c.all[c.cheap[r.IntN(len(c.cheap))]].dear
 				}
 				if r.IntN(3) == 0 && c.choose(how) == nil {
 					c.Limits.Host = c.host // just enough

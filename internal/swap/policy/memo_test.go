@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gm/internal/swap"
+	"gm/internal/swap/draft"
 )
 
 // TestLayers has the operators of layers: those of a layer that does not run in both passes, of none, and of the update do not count.
@@ -143,6 +144,30 @@ func TestLookupMemo(t *testing.T) {
 	for name, want := range map[string]bool{"memo=0": true, "memo=0.5": true, "memo=1": true, "memo=1.01": false, "memo=-0.1": false, "memo=NaN": false, "memo=x": false} {
 		if p, err := Lookup(name); (err == nil) != want || want && p.Name != name {
 			t.Errorf("%s: %q, %v", name, p.Name, err)
+		}
+	}
+}
+
+// TestMemoTrips has layers of one operator: a tensor's copy begins with the next layer, it is freed before the one behind that, and the copy back
+// begins when that has run backwards. What is not copied is back where it is recomputed.
+func TestMemoTrips(t *testing.T) {
+	g := stack("cccccc", 100, 100) // operators 0 to 5 forward, 6 to 11 backward
+	g.Tensors[1].Row = 10
+	m := newMemo(newProblem(g, swapLimits(math.MaxInt64)))
+	for _, test := range []struct {
+		layer int
+		share share
+		part  float64
+		want  draft.Trip
+	}{
+		{0, share{draft.Gap{Tensor: 0, After: 1, Before: 10}, true}, 0, draft.Trip{Tensor: 0, Bytes: 100, Out: 1, Free: 2, Back: 10, Need: 10}},
+		{0, share{draft.Gap{Tensor: 0, After: 1, Before: 11}, true}, 0, draft.Trip{Tensor: 0, Bytes: 100, Out: 1, Free: 2, Back: 10, Need: 11}},
+		{1, share{draft.Gap{Tensor: 1, After: 2, Before: 9}, false}, 0.5, draft.Trip{Tensor: 1, Bytes: 50, Out: 2, Free: 3, Back: 9, Need: 9}},
+		{0, share{draft.Gap{Tensor: 1, After: 4, Before: 11}, false}, 0.5, draft.Trip{Tensor: 1, Bytes: 50, Out: 2, Free: 5, Back: 10, Need: 11}},
+		{0, share{draft.Gap{Tensor: 2, After: 3, Before: 11}, false}, 0.5, draft.Trip{Tensor: 2, Out: 3, Free: 4, Back: 11, Need: 11}},
+	} {
+		if got := m.trip(test.layer, test.share, test.part); got != test.want {
+			t.Errorf("layer %d, %+v: got %+v, want %+v", test.layer, test.share, got, test.want)
 		}
 	}
 }
