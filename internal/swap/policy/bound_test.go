@@ -40,6 +40,16 @@ func TestLowerBound(t *testing.T) {
 	}
 }
 
+// TestLowerBoundOfLeast has a schedule in what the largest operator takes, and none in less.
+func TestLowerBoundOfLeast(t *testing.T) {
+	g := stack("ccccc", 100, 1000)
+	for device, want := range map[int64]bool{g.Least(): true, g.Least() - 1: false} {
+		if _, ok := LowerBound(g, swapLimits(device)); ok != want {
+			t.Errorf("%d bytes: %v", device, ok)
+		}
+	}
+}
+
 // TestMovedBound has three tensors of which one is used at a time, over and over, in room for two.
 func TestMovedBound(t *testing.T) {
 	g := &swap.Graph{}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"gm/internal/swap"
 	"gm/internal/swap/draft"
 )
 
@@ -33,8 +34,11 @@ func gapsOverLimit(p *problem) []draft.Gap {
 // TestCandidates compares candidates with the gaps of all tensors, and what is known of each with the graph.
 func TestCandidates(t *testing.T) {
 	able, unable := 0, 0
-	for seed := range uint64(100) {
+	for seed := range uint64(200) {
 		g, l := randomProblem(seed, 40)
+		if plain := g.Plain(); seed%2 == 0 {
+			l.Device = plain[int(seed)%len(plain)] // some operators are just at the limit
+		}
 		p := newProblem(g, l)
 		c := newChooser(p)
 		gaps := gapsOverLimit(p)
@@ -62,6 +66,43 @@ func TestCandidates(t *testing.T) {
 	}
 	if able < 100 || unable < 100 {
 		t.Errorf("%d candidates can be recomputed, %d could with more memory", able, unable)
+	}
+}
+
+// TestAbleInJustEnough has just the memory that it takes to recompute a candidate, and a byte less.
+func TestAbleInJustEnough(t *testing.T) {
+	checked := 0
+	for seed := range uint64(100) {
+		g, l := randomProblem(seed, 40)
+		c := newChooser(newProblem(g, l))
+		for _, x := range c.all {
+			if !x.able {
+				continue
+			}
+			enough := c.AtLeast(x.Before, x.needs) + x.ghosts
+			for _, c.Limits.Device = range []int64{enough, enough - 1} {
+				if got := c.candidate(x.Gap); got.able != (c.Limits.Device == enough) {
+					t.Fatalf("seed %d: %+v can be recomputed in %d bytes: %v", seed, x, c.Limits.Device, got.able)
+				}
+			}
+			checked++
+		}
+	}
+	if checked < 100 {
+		t.Errorf("%d candidates", checked)
+	}
+}
+
+// TestTries has 32 changes for each candidate, or as many as take tryWork where there are many.
+func TestTries(t *testing.T) {
+	for _, test := range []struct{ ops, candidates, want int }{
+		{10, 0, 0}, {10, 1, 32}, {1000, 100, 3200}, {20_000, 1000, tryWork / 21_001}, {tryWork, 1000, 0},
+	} {
+		g := &swap.Graph{Ops: make([]swap.Op, test.ops)}
+		c := &chooser{problem: &problem{Problem: &draft.Problem{Graph: g}}, all: make([]candidate, test.candidates)}
+		if got := c.tries(); got != test.want {
+			t.Errorf("%+v: %d changes", test, got)
+		}
 	}
 }
 

@@ -29,6 +29,48 @@ func TestOctave(t *testing.T) {
 	}
 }
 
+// fitting lists the fast policies that have a schedule within the limits: belady, floor, the search of remat and joint's first taste.
+func fitting(p *problem) (fits []string) {
+	for name, plan := range map[string]planner{"belady": planBelady, "floor": planFloor, "remat": planSketch} {
+		if actions, err := plan(p); err == nil && p.accept(actions) == nil {
+			fits = append(fits, name)
+		}
+	}
+	if _, err := newChooser(p).first(0, 1); err == nil {
+		fits = append(fits, "joint")
+	}
+	return fits
+}
+
+// TestEnough asks each of the fast policies: there is enough memory if one has a schedule. It is rare that belady has the only one: such problems
+// are listed.
+func TestEnough(t *testing.T) {
+	only := map[string]int{} // amounts that are enough for one of them alone
+	check := func(seed uint64, most int, part float64, bytes int64) {
+		g, l := randomProblem(seed, most)
+		f := newFamily(newProblem(g, l))
+		if l.Device = bytes; bytes == 0 {
+			l.Device = f.least + int64(part*float64(f.top-f.least))
+		}
+		fits := fitting(newProblem(g, l))
+		if got := f.enough(l.Device); got != (len(fits) > 0) {
+			t.Fatalf("seed %d, %d bytes: %v, expected %v", seed, l.Device, got, fits)
+		}
+		if len(fits) == 1 {
+			only[fits[0]]++
+		}
+	}
+	for seed := range uint64(150) {
+		check(seed, 25, rand.New(rand.NewPCG(seed, 24)).Float64(), 0)
+	}
+	for seed, bytes := range map[uint64]int64{2789: 4000, 3668: 58680, 4947: 7000, 5258: 51987, 5636: 67095} {
+		check(seed, 14, 0, bytes)
+	}
+	if only["belady"] < 5 || only["joint"] < 1 {
+		t.Errorf("enough for one alone: %v", only)
+	}
+}
+
 // TestClimb takes one amount of memory after the other. The first is the least that one of the fast policies has a schedule for, the others are
 // multiples of powers of two, the next one each; distances grow with the memory beyond the least.
 func TestClimb(t *testing.T) {

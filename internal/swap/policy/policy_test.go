@@ -26,6 +26,7 @@ func TestPolicies(t *testing.T) {
 		{"none", "ccccc", 100, 500, ""},
 		{"auto", "ccccc", 100, 500, ""},
 		{"joint", "ccccc", 100, 500, ""},
+		{"quick", "ccccc", 100, 500, ""},
 
 		// Everything goes as soon as it is written, and is back one layer ahead. The last tensors have no gap.
 		{"all", "ccccc", 100, most, "o0@1 o1@2 f0@2 o2@3 f1@3 f2@4 p2@5 p1@6 p0@7"},

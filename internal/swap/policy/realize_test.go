@@ -12,6 +12,9 @@ import (
 // randomTrips returns trips of some gaps of a random problem, partly copied, as realize begins with them.
 func randomTrips(seed uint64) (*problem, []draft.Trip) {
 	g, l := randomProblem(seed, 40)
+	if plain := g.Plain(); seed%2 == 0 {
+		l.Device = plain[int(seed)%len(plain)] // some operators are just at the limit
+	}
 	p := newProblem(g, l)
 	r := rand.New(rand.NewPCG(seed, 9))
 	var trips []draft.Trip
