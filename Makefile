@@ -13,8 +13,8 @@ FUZZTIME ?= 30s
 FUZZ     ?= .*
 DECODERS := Fuzz([A-Za-z]*Reader|Import|Decode|Read[A-Za-z]*|Ring|Message|Request)
 TRIES    ?= 100
-MUTANTS  ?= internal/blocks internal/dsa/skyline=internal/dsa,internal/dsa/solvers internal/dsa/heuristic=internal/dsa/solvers \
-	internal/dsa/exact=internal/dsa/solvers internal/swap/policy internal/swap/evict internal/bench/replay internal/capture
+MUTANTS  ?= internal/blocks internal/dsa/skyline internal/dsa/gapfit internal/dsa/exact internal/swap/policy internal/swap/evict \
+	internal/bench/replay internal/capture
 RACE     ?= $(addprefix ./internal/,bench capture/live capture/ring capture/top cli/... cuda/sim cuda/driver cuda/retry dsa/crew dsa/portfolio \
             libgm/page libgm/planner/... swap/engine swap/host swap/link swap/park swap/server/... swap/share trace/importer)
 SEED     ?= 1
