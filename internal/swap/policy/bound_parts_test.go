@@ -230,7 +230,8 @@ func TestMayCopyAndRecompute(t *testing.T) {
 			}
 		}
 		again += float64(p.Begin[p.Ops()])
-		for _, most := range []time.Duration{0, p.Begin[p.Ops()], 2 * p.Begin[p.Ops()], math.MaxInt64, time.Duration(min(copying, 1e15)), time.Duration(min(again, 1e15))} {
+		end := p.Begin[p.Ops()]
+		for _, most := range []time.Duration{0, end, 2 * end, math.MaxInt64, time.Duration(min(copying, 1e15)), time.Duration(min(again, 1e15))} {
 			if got, want := p.mayCopy(most), copying <= float64(most); got != want {
 				t.Fatalf("seed %d: copies alone may take %v: %v, expected %v", seed, most, got, want)
 			}

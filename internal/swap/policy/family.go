@@ -103,7 +103,7 @@ func (f *family) refine(limit int64) error {
 			f.parts = -1 // nothing was made for from, which is below the first
 		}
 	}
-	for limit < to && f.parts+1 < finer {
+	for limit < to { // the last of them is at to, which is beyond the limit
 		bytes := from + (to-from)*(f.parts+1)/finer
 		if bytes > limit {
 			break

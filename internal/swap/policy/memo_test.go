@@ -48,7 +48,8 @@ func TestMemoRows(t *testing.T) {
 		part  float64
 		want  int64
 	}{
-		{0, false, 0.5, 0}, {0, false, 1, 100}, {0, true, 0, 100}, {10, false, 0.5, 50}, {10, false, 0.59, 50}, {10, false, 0, 0}, {10, true, 0.5, 100}, {30, false, 1, 100},
+		{0, false, 0.5, 0}, {0, false, 1, 100}, {0, true, 0, 100},
+		{10, false, 0.5, 50}, {10, false, 0.59, 50}, {10, false, 0, 0}, {10, true, 0.5, 100}, {30, false, 1, 100},
 	} {
 		g := stack("cc", 1, 100)
 		g.Tensors[0].Row = test.row
@@ -141,7 +142,9 @@ func TestMemoOfFewLayers(t *testing.T) {
 
 // TestLookupMemo takes parts from 0 to 1.
 func TestLookupMemo(t *testing.T) {
-	for name, want := range map[string]bool{"memo=0": true, "memo=0.5": true, "memo=1": true, "memo=1.01": false, "memo=-0.1": false, "memo=NaN": false, "memo=x": false} {
+	for name, want := range map[string]bool{
+		"memo=0": true, "memo=0.5": true, "memo=1": true, "memo=1.01": false, "memo=-0.1": false, "memo=NaN": false, "memo=x": false,
+	} {
 		if p, err := Lookup(name); (err == nil) != want || want && p.Name != name {
 			t.Errorf("%s: %q, %v", name, p.Name, err)
 		}
