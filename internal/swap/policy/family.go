@@ -6,7 +6,7 @@ import (
 	"sort"
 )
 
-// family is what auto chooses from: schedules that are made for one amount of memory after the other and, between the two around a limit,
+// family is what quick chooses from: schedules that are made for one amount of memory after the other and, between the two around a limit,
 // for finer ones.
 type family struct {
 	*problem

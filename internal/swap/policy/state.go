@@ -13,7 +13,7 @@ type problem struct {
 	*draft.Problem
 	machine *simulate.Machine
 	work    workspace
-	family  *family // auto's, once it has planned
+	family  *family // quick's, once it has planned
 }
 
 func newProblem(g *swap.Graph, limits swap.Limits) *problem {
