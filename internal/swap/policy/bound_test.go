@@ -75,3 +75,17 @@ func TestMovedBound(t *testing.T) {
 		}
 	}
 }
+
+// TestMayRecomputeOne has one tensor too many, which is computed again in 1000 ns.
+func TestMayRecomputeOne(t *testing.T) {
+	g := stack("ccccc", 100, 1000)
+	for i := range g.Tensors {
+		g.Tensors[i].Recompute = 1000
+	}
+	p := newProblem(g, swapLimits(4000))
+	for most, want := range map[time.Duration]bool{g.Compute(): false, g.Compute() + 999: false, g.Compute() + 1000: true} {
+		if got := p.mayRecompute(most); got != want {
+			t.Errorf("in %v: %v", most, got)
+		}
+	}
+}
