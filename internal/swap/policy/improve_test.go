@@ -1,7 +1,12 @@
 package policy
 
 import (
+	"math"
+	"math/rand/v2"
 	"testing"
+
+	"gm/internal/swap"
+	"gm/internal/swap/draft"
 )
 
 // firstChoice returns a chooser of a random problem and its first choice, false if there is none or it cannot be improved.
@@ -114,5 +119,41 @@ func TestImproveStops(t *testing.T) {
 		if c.improve(&best, 1000); best.result != fastest {
 			t.Errorf("seed %d: better than what cannot be faster", seed)
 		}
+	}
+}
+
+// TestImproveLeavesTheFastest changes no choice whose step cannot be faster, though others copy less.
+func TestImproveLeavesTheFastest(t *testing.T) {
+	left, more := 0, 0
+	for seed := range uint64(40) {
+		r := rand.New(rand.NewPCG(seed, 25))
+		g := stack("cccccccccc", 1000, 1)
+		for i := range g.Tensors {
+			g.Tensors[i].Bytes = 1000 + r.Int64N(9000)
+		}
+		_, top := draft.Over(g.Plain(), 0)
+		c := newChooser(newProblem(g, swap.Limits{Device: g.Least() + r.Int64N(top-g.Least()), Host: math.MaxInt64, Link: link{0, 20e9, 20e9}}))
+		least := int64(math.MaxInt64)
+		var all []outcome
+		for i := range c.prices {
+			for _, how := range c.tastes(i) {
+				if o, err := c.attempt(how, fewBans); err == nil && o.step == g.Compute() {
+					all = append(all, o)
+					least = min(least, o.moved)
+				}
+			}
+		}
+		for _, o := range all {
+			before := o.result
+			if c.improve(&o, 1000); o.result != before {
+				t.Fatalf("seed %d: %+v became %+v", seed, before, o.result)
+			}
+			if left++; o.moved > least {
+				more++
+			}
+		}
+	}
+	if left < 50 || more < 3 {
+		t.Errorf("%d choices, %d of which copy more than others", left, more)
 	}
 }
