@@ -282,3 +282,33 @@ func byRank(c *chooser) []int32 {
 	})
 	return order
 }
+
+// TestAlone has a candidate that is recomputed at operator 5 from another tensor, and a gap of that.
+func TestAlone(t *testing.T) {
+	for name, test := range map[string]struct {
+		end    int32 // of the candidate
+		source draft.Gap
+		share  int64 // of 10 bytes of the source
+		until  int32 // its end
+		want   bool
+	}{
+		"the source is kept":               {5, draft.Gap{After: 2, Before: 8}, keep, 8, true},
+		"is recomputed behind it":          {5, draft.Gap{After: 2, Before: 8}, 0, 8, false},
+		"is recomputed in part":            {5, draft.Gap{After: 2, Before: 8}, 9, 8, false},
+		"is copied":                        {5, draft.Gap{After: 2, Before: 8}, 10, 8, true},
+		"is back by then":                  {5, draft.Gap{After: 2, Before: 8}, 0, 5, true},
+		"goes one operator before":         {5, draft.Gap{After: 4, Before: 8}, 0, 8, false},
+		"goes behind it":                   {5, draft.Gap{After: 5, Before: 8}, 0, 8, true},
+		"the candidate ends for another's": {4, draft.Gap{After: 5, Before: 8}, 0, 8, false},
+	} {
+		test.source.Tensor = 1
+		c := &chooser{
+			all:   []candidate{{Gap: draft.Gap{Tensor: 0, After: 1, Before: 5}, needs: []int32{1}}, {Gap: test.source, bytes: 10}},
+			share: []int64{keep, test.share}, end: []int32{test.end, test.until},
+		}
+		c.byTensor.Fill(2, 2, func(i int) int32 { return c.all[i].Tensor })
+		if got := c.alone(0); got != test.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
