@@ -110,7 +110,7 @@ func (p Policy) PlanEach(g *swap.Graph, limits swap.Limits, devices []int64, vis
 }
 
 // Shares says that PlanEach takes little longer than Plan does for the last amount of memory.
-func (p Policy) Shares() bool { return p.Name == autoName || p.Name == quickName }
+func (p Policy) Shares() bool { return p.Name == quickName }
 
 const (
 	autoName  = "auto"
