@@ -17,9 +17,10 @@ def rows(answer):
 
 def main(tensors, other, page):
     with open(page) as f:
-        first, *questions = re.findall(r"```python\n(.*?)```", f.read(), re.S)
+        text = f.read().replace('"tensors.parquet"', repr(tensors)).replace('"other.parquet"', repr(other))
+    first, *questions = re.findall(r"```python\n(.*?)```", text, re.S)
     names = {}
-    exec(first.replace('"tensors.parquet"', repr(tensors)).replace('"other.parquet"', repr(other)), names)
+    exec(first, names)
     for question in questions:
         exec(question, names)
         print(json.dumps(rows(names["answer"]), separators=(",", ":"), ensure_ascii=False))

@@ -10,7 +10,7 @@
 //
 //	graph.go, schedule.go, lists.go, names.go   steps, schedules and limits, and their names in files
 //	store       their Parquet files
-//	policy      what makes schedules: auto, joint and the policies that auto tries; draft is what policies are made of, papers their rivals
+//	policy      what makes schedules: auto, quick and joint among others; draft is what policies are made of, papers has simple ones and papers'
 //	remat       schedules that recompute and copy nothing, and relax how fast such a step can be at best; evict runs steps that evict as they go
 //	check       proves a schedule right; simulate and timeline run it in virtual time
 //	lifetimes   what lives on the device under a schedule; gtbm places it as Dymem does

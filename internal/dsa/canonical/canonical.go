@@ -33,7 +33,7 @@ func (c Solver) Solve(ctx context.Context, p *dsa.Problem, o dsa.Options) (dsa.L
 		return dsa.Layout{}, fmt.Errorf("%w: minimalloc takes no fixed offsets, ties, periods or alignments of single buffers", dsa.ErrInvalid)
 	}
 	if p.Len() > MostBuffers {
-		return dsa.Layout{}, fmt.Errorf("%w: minimalloc takes %d buffers at most, this problem has %d: its search keeps the turns of all that are left for each", dsa.ErrInvalid, MostBuffers, p.Len())
+		return dsa.Layout{}, fmt.Errorf("%w: minimalloc takes %d buffers at most, and this problem has %d: it would need too much memory", dsa.ErrInvalid, MostBuffers, p.Len())
 	}
 	if _, ok := ctx.Deadline(); ok {
 		c.Nodes = math.MaxInt64
@@ -117,7 +117,7 @@ func (r *run) decide(capacity int64) bool {
 	return false
 }
 
-// take keeps the layout that the offsets of the search are.
+// take keeps the offsets as the layout.
 func (r *run) take() {
 	r.peak = 0
 	for k, i := range r.in.ID {

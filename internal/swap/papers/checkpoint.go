@@ -22,17 +22,17 @@ func Checkpoint(p *draft.Problem) ([]swap.Action, error) {
 		if !known || t.Role == swap.LayerInput {
 			continue
 		}
+		need := min(x.Before, l.backward)
 		p.Remake.Begin(&r)
-		able := p.Remake.Add(&r, x.Tensor, min(x.Before, l.backward), p.Remake.Dead)
-		other := slices.ContainsFunc(r.Needs, func(t int32) bool {
-			layer, ok := dropped[t]
-			return ok && layer != p.Graph.Tensors[x.Tensor].Layer
+		able := p.Remake.Add(&r, x.Tensor, need, p.Remake.Dead)
+		elsewhere := slices.ContainsFunc(r.Needs, func(from int32) bool {
+			layer, ok := dropped[from]
+			return ok && layer != t.Layer
 		})
-		if !able || other {
+		if !able || elsewhere {
 			continue
 		}
 		dropped[x.Tensor] = t.Layer
-		need := min(x.Before, l.backward)
 		trips = append(trips, draft.Trip{Tensor: x.Tensor, After: x.After, Free: max(l.forwardEnd, x.After+1), Back: need, Need: need})
 	}
 	trips = p.Advance(trips)
@@ -43,7 +43,7 @@ func Checkpoint(p *draft.Problem) ([]swap.Action, error) {
 // passes are where a layer's forward pass ends, the operator behind it, and where its backward pass begins.
 type passes struct{ forwardEnd, backward int32 }
 
-// layersOf returns the layers that run in both passes.
+// layersOf returns the layers that run forward. Those that do not run backward begin to behind the last operator.
 func layersOf(p *draft.Problem) map[int32]passes {
 	layers := map[int32]passes{}
 	for op := range p.Backward {

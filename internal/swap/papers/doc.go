@@ -1,3 +1,3 @@
-// Package papers holds policies that are only compared with: those of papers, to reproduce what was published, and simple ones. For a job the
-// policies of package policy are better. That package also has the papers' policies that auto tries: MEMO's, Dymem's, DeepSpeed's and Belady's.
+// Package papers holds policies to compare with: those of papers, to reproduce what was published, and simple ones. That auto takes one of them is rare.
+// Package policy has more of papers: MEMO's, Dymem's, DeepSpeed's and Belady's, by which quick begins.
 package papers

@@ -8,10 +8,11 @@ import (
 	"gm/internal/swap/draft"
 )
 
-// planAuto returns the fastest of the schedules of all other policies. Of equally fast ones it is that which copies fewer bytes.
+// planAuto returns the fastest of the schedules of all other policies. Of equally fast ones it is that which copies fewer bytes. Where there is
+// none, the error is that of quick, which names what a schedule lacks: others' name what was missing where they gave up.
 func planAuto(p *problem) ([]swap.Action, error) {
 	var best member
-	var closest *draft.ShortError
+	var failed error
 	for _, other := range Policies() {
 		if other.Name == autoName || best.actions != nil && other.Name == rematName && !p.mayRecompute(best.step) {
 			continue
@@ -21,13 +22,11 @@ func planAuto(p *problem) ([]swap.Action, error) {
 		if err == nil {
 			r, err = p.keeps(actions)
 		}
-		short, isShort := errors.AsType[*draft.ShortError](err)
+		_, short := errors.AsType[*draft.ShortError](err)
 		switch {
-		case isShort && (closest == nil || short.Bytes < closest.Bytes):
-			closest = short
-		case isShort:
+		case other.Name == quickName && short, err != nil && !short && failed == nil:
+			failed = err
 		case err != nil:
-			return nil, err
 		case best.actions == nil || r.better(&best.result):
 			best = member{slices.Clone(actions), r}
 			if len(actions) == 0 {
@@ -36,7 +35,7 @@ func planAuto(p *problem) ([]swap.Action, error) {
 		}
 	}
 	if best.actions == nil {
-		return nil, closest
+		return nil, failed
 	}
 	return best.actions, nil
 }

@@ -157,8 +157,8 @@ def fits():
             seen.counts.append(0)
         train(model, step, rows * 16)
     if seen:
-        few, all = max(seen.counts[-4:-2]), min(seen.counts[-2:])
-        assert seen.near and 0 < few < all / 2, seen.counts
+        few, many = max(seen.counts[-4:-2]), min(seen.counts[-2:])
+        assert seen.near and 0 < few < many / 2, seen.counts
 
 
 def exhausted():

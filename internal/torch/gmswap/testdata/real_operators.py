@@ -7,7 +7,7 @@ import types
 import weakref
 
 import torch
-from gmswap_hook import hooks, live, measure, operators, whole
+from gmswap_hook import hooks, live, measure, operators, samples, whole
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -89,6 +89,31 @@ class Sizes(TorchDispatchMode):
 class Remake(operators.Remake):
     def input(self, x, stream):
         return self.given[x]
+
+
+def test_samples():
+    """Numbers may differ a little where a library chooses the arithmetic, bits of others may not, and none is a number in one of the two alone."""
+    hooked = Hooked("remake")
+    x = torch.randn(200, 64)
+    nan = x.clone()
+    nan[::2] = float("nan")
+    kinds = [torch.bfloat16, torch.float16, torch.float32]
+    for near, before, after, differ in (
+            (True, x, x, False), (True, x, x * (1 + 1e-3), False), (True, x, x.flip(0) + 1, True), (True, x, torch.zeros_like(x), True),
+            (True, x, nan, True), (True, nan, x, True), (True, nan, nan, False), (False, x, x, False), (False, x, x * (1 + 1e-2), True), (False, nan, nan, False)):
+        for odd in range(len(kinds)):  # the tensor that is compared with after, the others are as they were
+            compared = samples.Samples(hooked.memory)
+            taken = [compared.take(before.to(kind), kind if near else None) for kind in kinds]
+            for i, kind in enumerate(kinds):
+                compared.compare(taken[i], (after if i == odd else before).to(kind))
+            compared.ask(0)
+            try:
+                compared.answer(wait=True)
+                wrong = False
+            except samples.Wrong:
+                wrong = True
+            assert wrong == differ, (near, kinds[odd], differ)
+    hooked.remove()
 
 
 def test_written():

@@ -38,8 +38,12 @@ class Planner(object):
         """Has a schedule made for what was recorded."""
         self.timed, self.recipes = recording.timed, recording.recipes()
         self.graph, self.start = self.timed.graph(self.recipes), self.timed.scale.start
-        waited = self.settings.dry or self.settings.record
-        return Planning(functools.partial(self.make, "quick" if self.settings.policy == "auto" and not waited else self.settings.policy))
+        return Planning(functools.partial(self.make, self.first_policy()))
+
+    def first_policy(self):
+        """Returns the policy of the first schedule: steps are moved on demand until it is there. Where it is the only one there is time for the best."""
+        only = self.settings.dry or self.settings.record
+        return "quick" if self.settings.policy == "auto" and not only else self.settings.policy
 
     def refine(self, instrument):
         """Has a schedule made for the same step as an instrument has measured it while the step followed a schedule."""

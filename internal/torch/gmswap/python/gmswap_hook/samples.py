@@ -2,13 +2,23 @@
 step, is not seen where tensors are saved."""
 
 import collections
+import weakref
 
-WORDS = 64  # of a tensor that are looked at
+WORDS = 64  # of a tensor that are looked at, which is larger
 NEAR = 1 / 16  # of the largest one, by which others may differ where the last bits do
 
 
 class Wrong(RuntimeError):
     """Gradients were computed from wrong contents."""
+
+
+class Sample(object):
+    """Some words of a storage: in a row of a table, or in a tensor of its own from the end of the step on."""
+
+    __slots__ = ("table", "row", "before", "__weakref__")
+
+    def __init__(self, table, row):
+        self.table, self.row, self.before = table, row, None
 
 
 class Samples(object):
@@ -17,32 +27,41 @@ class Samples(object):
     def __init__(self, memory):
         self.memory, self.torch = memory, memory.torch
         self.tables, self.stream = {}, None  # lists of tables, by types, and the stream in whose order they are written
-        self.count = 0  # of times that an answer was requested
+        self.late = []  # on the device: whether words of earlier steps differed
         self.asked = collections.deque()  # steps, and the answers that are on their way
 
     def take(self, holder, dtype=None):
-        """Notes some words of a storage: numbers of a type that are to come out near these, or bits that are to be the same."""
+        """Notes some words of a storage: numbers of a type that are to come out near these, or bits that are to be the same. Returns None where
+        that is not possible."""
         stream = self.memory.stream()
         if stream != self.stream:
-            self.tables, self.stream = {}, stream
+            self.tables, self.late, self.stream = {}, [], stream
+        if self.memory.capturing():
+            return None
         tables = self.tables.setdefault(dtype, [])
-        if not tables or tables[-1].taken == Table.ROWS:
+        if not tables or len(tables[-1].samples) == Table.ROWS:
             tables.append(Table(self.memory, dtype))
-        return tables[-1], tables[-1].take(holder), self.count
+        return tables[-1].take(holder)
 
     def compare(self, sample, holder):
-        """Notes the same words of what was recomputed, unless that comes after the step."""
-        table, row, count = sample
-        if count == self.count:
-            table.compare(row, holder)
+        """Notes the same words of what was recomputed."""
+        if self.memory.stream() != self.stream or self.memory.capturing():
+            return
+        if sample.before is None:
+            sample.table.compare(sample.row, holder)
+        else:
+            self.late.append(sample.table.differ(sample.before, sample.table.words(holder)))
 
     def ask(self, step):
         """Requests the answer of a step that has ended."""
-        self.count += 1
-        tables = [t for tables in self.tables.values() for t in tables if t.taken]
-        answers = [t.differ() for t in tables if t.compared] if self.stream == self.memory.stream() else ()
-        for t in tables:
-            t.clear()
+        tables = [t for tables in self.tables.values() for t in tables if t.samples]
+        answers, self.late = self.late, []
+        if self.stream == self.memory.stream():
+            answers += [t.answer() for t in tables if t.compared]
+            for t in tables:
+                t.begin()
+        else:
+            self.tables, answers = {}, []
         if answers:
             differ = answers[0]
             for other in answers[1:]:
@@ -68,16 +87,21 @@ class Table(object):
         self.memory, self.near, self.dtype = memory, dtype is not None, dtype or torch.int32
         self.before, self.after = (torch.empty(self.ROWS * WORDS, dtype=self.dtype, device=memory.place) for _ in range(2))
         self.rows = [(self.before[i : i + WORDS], self.after[i : i + WORDS]) for i in range(0, self.ROWS * WORDS, WORDS)]
-        self.clear()
+        self.samples, self.compared = [], set()  # references to what the rows are for, and the numbers of rows that were compared
 
-    def clear(self):
-        self.taken, self.compared = 0, set()  # the first rows, and the numbers of those among them
+    def begin(self):
+        """Begins a step. Words of the last one that may still be compared are kept beside the table."""
+        for row, weak in enumerate(self.samples):
+            sample = weak()
+            if sample is not None and row not in self.compared:
+                sample.before = self.rows[row][0].clone()
+        self.samples, self.compared = [], set()
 
     def take(self, holder):
-        row = self.taken
-        self.taken += 1
-        self.rows[row][0].copy_(self.words(holder))
-        return row
+        sample = Sample(self, len(self.samples))
+        self.samples.append(weakref.ref(sample))
+        self.rows[sample.row][0].copy_(self.words(holder))
+        return sample
 
     def compare(self, row, holder):
         self.compared.add(row)
@@ -88,13 +112,16 @@ class Table(object):
         words = self.memory.torch.empty(0, dtype=self.dtype, device=self.memory.place)
         return words.set_(storage, 0, (WORDS,), (storage.nbytes() // words.element_size() // WORDS,))
 
-    def differ(self):
-        """Returns, on the device, whether any words differ."""
-        for row in range(self.taken):
+    def answer(self):
+        """Returns, on the device, whether words of any row differ."""
+        for row in range(len(self.samples)):
             if row not in self.compared:
                 self.rows[row][1].copy_(self.rows[row][0])
-        before, after = (t[: self.taken * WORDS] for t in (self.before, self.after))
+        return self.differ(*(t[: len(self.samples) * WORDS] for t in (self.before, self.after)))
+
+    def differ(self, before, after):
         if not self.near:
             return (after != before).any()
         before, after = before.view(-1, WORDS), after.view(-1, WORDS)
-        return ((after - before).abs().amax(1) > before.abs().amax(1) * NEAR).any()
+        apart = (after - before).abs() > before.abs().amax(1, keepdim=True) * NEAR
+        return (apart | (after.isnan() != before.isnan())).any()
