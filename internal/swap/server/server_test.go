@@ -101,7 +101,11 @@ func (p *program) run(path, name string, stop <-chan struct{}) {
 			p.conn.Close()
 			return
 		case m := <-said:
-			p.obey(&m)
+			select {
+			case <-stop: // the others may be gone: what the server says now is about an empty machine
+			default:
+				p.obey(&m)
+			}
 		case <-ticks.C:
 			p.work()
 			if n%4 == 0 {
