@@ -1,7 +1,6 @@
 package answer
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"testing"
@@ -35,7 +34,7 @@ func TestRaised(t *testing.T) {
 					}
 				}
 				if steps["quick"] == "a schedule" && steps["auto"] != steps["quick"] {
-					t.Errorf("%s in %s: auto has none: %s", name, fmt.Sprintf("%d tenths and %d bytes of the host", tenths, host), steps["auto"])
+					t.Errorf("%s in %d tenths and %d bytes of the host: auto has none: %s", name, tenths, host, steps["auto"])
 				}
 			}
 		}

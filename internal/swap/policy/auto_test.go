@@ -12,7 +12,7 @@ import (
 // TestAutoAmongOthers has limits of the device, and of the host, that are no round amounts: where another policy has a schedule auto has
 // one, and none of theirs is faster.
 func TestAutoAmongOthers(t *testing.T) {
-	for layers := 2; layers <= 6; layers++ {
+	for layers := 2; layers <= 4; layers++ {
 		g := transformer(layers, 16384)
 		_, top := draft.Over(g.Plain(), 0)
 		r := rand.New(rand.NewPCG(uint64(layers), 0))

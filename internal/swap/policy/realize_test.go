@@ -110,14 +110,23 @@ func delayed(p *problem, trips []draft.Trip) []draft.Trip {
 	return slices.DeleteFunc(trips, func(x draft.Trip) bool { return x.Free == x.Need })
 }
 
+// fittingTrips returns random trips that keep to the limit and the bytes in use with them; no trips where those of the seed do not.
+func fittingTrips(seed uint64) (*problem, []draft.Trip, []int64) {
+	p, trips := randomTrips(seed)
+	p.recomputes(trips)
+	usage := p.usage(trips)
+	if slices.Max(usage) > p.Limits.Device {
+		return p, nil, nil
+	}
+	return p, trips, usage
+}
+
 // TestDelay compares with trips that are delayed plainly. The time that dropped ones save is that of the operators they would end at.
 func TestDelay(t *testing.T) {
 	moved, dropped := 0, 0
 	for seed := range uint64(400) {
-		p, trips := randomTrips(seed)
-		p.recomputes(trips)
-		usage := p.usage(trips)
-		if slices.Max(usage) > p.Limits.Device {
+		p, trips, usage := fittingTrips(seed)
+		if trips == nil {
 			continue
 		}
 		want := delayed(p, trips)
@@ -153,10 +162,8 @@ func TestDelay(t *testing.T) {
 func TestPace(t *testing.T) {
 	waited, hastened := 0, 0
 	for seed := range uint64(400) {
-		p, trips := randomTrips(seed)
-		p.recomputes(trips)
-		usage := p.usage(trips)
-		if slices.Max(usage) > p.Limits.Device {
+		p, trips, usage := fittingTrips(seed)
+		if trips == nil {
 			continue
 		}
 		trips, _ = p.delay(trips, usage)
