@@ -192,6 +192,36 @@ def kept():
     close(store)
 
 
+def roomy(name):
+    """Has room for an update of all states at once, in the middle of which none can go, and too little for that after ten steps."""
+    plain, store = Program(name), stored()
+    program, run = Program(name), store.runtime
+    chunks, freed, update, run_whole = set(), [], hooked_steps.Steps.update, hooked_steps.Steps.run_whole
+
+    def ask():
+        with store.memory:
+            freed.append(store.make_room(1 << 40))
+
+    hooked_steps.Steps.update = lambda steps, *args: (chunks.add(i), update(steps, *args))
+    hooked_steps.Steps.run_whole = lambda steps, whole: run_whole(steps, lambda: (ask(), whole()))
+    for i in range(STEPS):
+        if i == 10:
+            run.room = lambda: 2 * there(program.optimizer)[1]
+        hook.store = store
+        program.step(i)
+        hook.store = None
+        plain.step(i)
+        if i == 15:
+            ask()
+    hooked_steps.Steps.update, hooked_steps.Steps.run_whole = update, run_whole
+    assert chunks == {0, *range(10, STEPS)}, "%s: chunks in steps %s" % (name, chunks)
+    assert freed == [0] * 9 + [there(program.optimizer)[1]], "%s: %s bytes were freed" % (name, freed)
+    assert store.optimizers[program.optimizer].count == STEPS
+    assert same(plain, program)
+    del program
+    close(store)
+
+
 def full():
     """Has no room on the host for all states."""
     plain = Program("AdamW")
@@ -289,6 +319,8 @@ def main():
     for look in passed_on, dropped, held, owned:  # some stay, or are still to be made
         check(look.__name__, prepared(looking(look)), moved=False)
     kept()
+    for name in "AdamW", "RMSprop":
+        roomy(name)
     full()
     loaded()
     foreign()

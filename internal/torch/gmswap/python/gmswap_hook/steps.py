@@ -28,6 +28,8 @@ class Steps(object):
         self.turns = Turns()
         self.keep = self.kept = 0  # bytes that may stay after an update, and that have stayed in this step
         self.grows = True  # memory was never short because of them
+        self.adopted = None  # bytes of states when all were known last, and how many parameters have some
+        self.at_once = False  # all are needed by an update that is under way
         self.count = self.moved = 0  # steps, and those whose states were moved
         self.nbytes = 0  # of states on the host, after the last of these
         self.marks = None  # around it
@@ -45,8 +47,27 @@ class Steps(object):
         if closure is not None:
             with self.store.torch.enable_grad():
                 loss = closure()
-        self.run(optimizer, self.chunks(optimizer), lambda: real(optimizer, *args, **kwargs))
+        update = lambda: real(optimizer, *args, **kwargs)
+        if self.whole(optimizer):
+            self.run_whole(update)
+        else:
+            self.run(optimizer, self.chunks(optimizer), update)
         return loss
+
+    def whole(self, optimizer):
+        """Returns whether all states stay, and there is room enough to update them at once: for as much again twice."""
+        states = optimizer.state
+        return (not self.moves and self.adopted is not None and len(states) == self.adopted[1] and all(type(s) is States for s in states.values())
+                and self.store.room() > 2 * self.adopted[0])
+
+    def run_whole(self, update):
+        self.at_once = True
+        try:
+            update()
+        finally:
+            self.at_once = False
+            self.count += 1
+            self.turns.begin()
 
     def step_apart(self, optimizer, update):
         """Makes a step of an optimizer that nobody knows: by chunks if states do not fit otherwise, and if each parameter is updated by itself."""
@@ -133,6 +154,8 @@ class Steps(object):
             if self.moves and self.grows and self.store.runtime.idle():
                 self.keep = self.kept + max(0, self.store.room() - 3 * self.store.chunk)
             self.kept = 0
+            if not self.moves:
+                self.adopted = sum(self.bytes(optimizer, p) for p in each(optimizer)), len(optimizer.state)
         if begin is not None:
             self.moved += 1
             self.marks = None if early else (begin, self.memory.mark())
@@ -267,7 +290,7 @@ class Steps(object):
 
     def evict(self, optimizer, size):
         freed = 0
-        for place in self.all(optimizer):
+        for place in () if self.at_once else self.all(optimizer):
             if freed < size and not place.needed:
                 place.leave()
                 freed += place.left()

@@ -97,6 +97,13 @@ class Module(object):
             else:
                 yield name, value
 
+    def own(self, wanted):
+        return {name: value for name, value in self.members() if wanted(value)}
+
+    _modules = property(lambda self: self.own(lambda value: isinstance(value, Module)))
+    _parameters = property(lambda self: self.own(lambda value: isinstance(value, Parameter)))
+    _buffers = property(lambda self: self.own(lambda value: type(value) is Tensor))
+
     def named_modules(self, prefix=""):
         yield prefix, self
         for name, value in self.members():
