@@ -20,6 +20,7 @@ type Device struct {
 	name    string
 	share   atomic.Uint32 // possible uses of physical memory, one of enum gm_share
 	access  atomic.Pointer[[]C.struct_gm_access]
+	pauses  *pauses
 
 	mu        sync.Mutex
 	events    []cuda.Event          // destroyed ones, to be reused
@@ -30,7 +31,7 @@ type Device struct {
 var _ cuda.Device = (*Device)(nil)
 
 func newDevice(l *Library, device C.int, context uintptr, name string, share uint32) *Device {
-	d := &Device{library: l, name: name, sizes: map[cuda.Handle]int64{}}
+	d := &Device{library: l, name: name, pauses: l.pausesOf(device), sizes: map[cuda.Handle]int64{}}
 	d.c = (*C.struct_gm_device)(C.calloc(1, C.sizeof_struct_gm_device))
 	d.c.library, d.c.device = l.c, device
 	d.c.context = C.uintptr_t(context)
@@ -49,6 +50,7 @@ func (d *Device) Close() error {
 		errs = append(errs, d.library.check(C.gm_event_destroy(d.c, C.uintptr_t(e))))
 	}
 	d.events, d.intervals = nil, nil
+	errs = append(errs, d.pauses.close(d))
 	errs = append(errs, d.library.check(C.gm_context_release(d.library.c, d.c.device)))
 	C.free(unsafe.Pointer(d.c))
 	d.c = nil

@@ -7,6 +7,7 @@
 
 enum { TRIES = 8 }; /* attempts to restore a thread's context */
 enum { CAPTURE_MODE_RELAXED = 2, EVENT_DISABLE_TIMING = 2, STREAM_NON_BLOCKING = 1, CAPTURE_UNSUPPORTED = 900 };
+enum { WAIT_UNTIL_EQUAL = 1 };
 enum { LOOK_UP_LEGACY_STREAM = 1, ALLOCATION_PINNED = 1, HANDLE_FILE_DESCRIPTOR = 1, IPC_LAZY_PEERS = 1 };
 
 /* CUmemAllocationProp */
@@ -70,6 +71,9 @@ _Static_assert(sizeof(struct property) == 32 && sizeof(struct gm_access) == 12 &
 	NEEDED(cuMemcpyDtoDAsync, "_v2", 3020, (uint64_t dst, uint64_t src, size_t size, void *stream))                  \
 	NEEDED(cuMemHostRegister, "_v2", 6050, (void *p, size_t size, unsigned flags))                                   \
 	NEEDED(cuMemHostUnregister, "", 4000, (void *p))                                                                 \
+	OPTIONAL(cuMemHostAlloc, "", 2020, (void **p, size_t size, unsigned flags))                                      \
+	OPTIONAL(cuMemFreeHost, "", 2000, (void *p))                                                                     \
+	OPTIONAL(cuStreamWaitValue32, "_v2", 11070, (void *stream, uint64_t address, unsigned value, unsigned flags))    \
 	NEEDED(cuEventElapsedTime, "", 2000, (float *ms, void *begin, void *end))                                        \
 	NEEDED(cuDeviceGetPCIBusId, "", 4010, (char *text, int size, int device))                                        \
 	OPTIONAL(cuStreamIsCapturing, "", 10000, (void *stream, int *status))                                            \
@@ -366,6 +370,26 @@ struct gm_result gm_stream_create(device d)
 	return r;
 }
 
+struct gm_result gm_pause_word(device d)
+{
+	void *word = NULL;
+	struct gm_result r = {.code = 0};
+	if (!d->library->cuMemHostAlloc || !d->library->cuMemFreeHost || !d->library->cuStreamWaitValue32)
+		return r;
+	RUN(cuMemHostAlloc, &word, sizeof(uint32_t), 0);
+	if (word)
+		*(uint32_t *)word = 0;
+	r.value[0] = (uintptr_t)word;
+	return r;
+}
+
+struct gm_result gm_pause_word_free(device d, uint64_t word)
+{
+	struct gm_result r = {.code = 0};
+	RUN(cuMemFreeHost, (void *)(uintptr_t)word);
+	return r;
+}
+
 struct gm_result gm_stream_capturing(device d, uintptr_t stream)
 {
 	int status = 0;
@@ -431,13 +455,25 @@ static int order(const struct gm_library *l, const struct gm_transfer *t, const 
 	return 0;
 }
 
+/* part returns how many bytes of a transfer, from at on, are copied at once: within one registered piece, and so few that a pause begins soon. */
+static uint64_t part(const struct gm_transfer *t, uint64_t at)
+{
+	uint64_t size = t->size - at;
+	if (t->piece) {
+		uint64_t left = at < t->first ? t->first - at : t->piece - (at - t->first) % t->piece;
+		size = left < size ? left : size;
+	}
+	return t->pause && size > GM_PAUSE_PART ? GM_PAUSE_PART : size;
+}
+
 static int copy(const struct gm_library *l, const struct gm_transfer *t, const char **call)
 {
 	if (t->begin)
 		STEP(cuEventRecord, (void *)t->begin, (void *)t->lane);
 	for (uint64_t at = 0, size; at < t->size; at += size) {
-		uint64_t most = at ? t->piece : t->first, left = t->size - at;
-		size = most && most < left ? most : left;
+		size = part(t, at);
+		if (t->pause) /* where the wait fails the copy is as good without */
+			l->cuStreamWaitValue32((void *)t->lane, t->pause, 0, WAIT_UNTIL_EQUAL);
 		if (t->in)
 			STEP(cuMemcpyHtoDAsync, t->device + at, (void *)(t->host + at), size, (void *)t->lane);
 		else

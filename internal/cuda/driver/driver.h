@@ -38,9 +38,12 @@ struct gm_transfer {
 	uintptr_t order; /* recorded in after; free for another transfer once this one is queued */
 	uintptr_t begin, end, done;
 	uint64_t device, size, first, piece;
+	uint64_t pause; /* a copy to the host waits before each part until the word at this address is 0; 0 for none */
 	uintptr_t host;
 	int in;
 };
+
+enum { GM_PAUSE_PART = 8 << 20 }; /* bytes */
 
 /* Uses of physical memory beyond this process. Each includes those before it. */
 enum gm_share { GM_SHARE_NONE, GM_SHARE_FILE, GM_SHARE_FILE_RDMA };
@@ -93,6 +96,9 @@ struct gm_result gm_stream_create(const struct gm_device *d);
 struct gm_result gm_stream_destroy(const struct gm_device *d, uintptr_t stream);
 struct gm_result gm_stream_synchronize(const struct gm_device *d, uintptr_t stream);
 struct gm_result gm_stream_wait_event(const struct gm_device *d, uintptr_t stream, uintptr_t event);
+/* gm_pause_word's value is the address of a word of pinned memory that is 0, or 0 where streams cannot wait for one. */
+struct gm_result gm_pause_word(const struct gm_device *d);
+struct gm_result gm_pause_word_free(const struct gm_device *d, uint64_t word);
 /* gm_stream_capturing's value is the CUstreamCaptureStatus, 0 for none. */
 struct gm_result gm_stream_capturing(const struct gm_device *d, uintptr_t stream);
 struct gm_result gm_memset32(const struct gm_device *d, uint64_t p, uint32_t value, uint64_t words, uintptr_t stream);

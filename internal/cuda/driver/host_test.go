@@ -124,7 +124,7 @@ func TestElapsed(t *testing.T) {
 // TestTransfers copies out of memory that a busy stream still writes, and back into memory that it still reads, in pieces.
 func TestTransfers(t *testing.T) {
 	d := open(t)
-	const size, piece = 12 * mib, 4 * mib
+	const size, piece = 3 * 20 * mib, 20 * mib // not a multiple of what is copied at once
 	m := registered(t, d, size, piece, 0)
 	lanes := [2]cuda.Stream{got[cuda.Stream](t)(d.StreamCreate()), got[cuda.Stream](t)(d.StreamCreate())}
 	s := got[cuda.Stream](t)(d.StreamCreate())

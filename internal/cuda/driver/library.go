@@ -14,12 +14,16 @@ import "C"
 import (
 	"errors"
 	"fmt"
+	"sync"
 	"unsafe"
 )
 
 // Library is the driver. It is never unloaded.
 type Library struct {
 	c *C.struct_gm_library
+
+	mu     sync.Mutex
+	pauses map[C.int]*pauses // of all devices of a GPU
 }
 
 // Load loads libcuda.so.1 and initialises it (cuInit). It fails without a driver of CUDA 10.2 or later, and without a GPU.
@@ -29,7 +33,7 @@ func Load() (*Library, error) {
 	if c == nil {
 		return nil, errors.New("driver: " + C.GoString((*C.char)(unsafe.Pointer(&why[0]))))
 	}
-	l := &Library{c}
+	l := &Library{c: c, pauses: map[C.int]*pauses{}}
 	if err := l.check(C.gm_driver_init(c)); err != nil {
 		C.free(unsafe.Pointer(c))
 		return nil, fmt.Errorf("driver: libcuda.so.1: %w", err)

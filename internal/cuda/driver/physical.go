@@ -79,8 +79,9 @@ func (d *Device) Unmap(p cuda.Ptr, size int64) error {
 	return d.library.check(C.gm_unmap(d.c, C.uint64_t(p), C.uint64_t(size)))
 }
 
-// SetAccess implements cuda.Device, for this device and its peers.
+// SetAccess implements cuda.Device, for this device and its peers. Transfers to the host pause meanwhile.
 func (d *Device) SetAccess(p cuda.Ptr, size int64) error {
+	defer d.pauses.end(d.pauses.begin())
 	access := *d.access.Load()
 	return d.library.check(C.gm_set_access(d.c, C.uint64_t(p), C.uint64_t(size), &access[0], C.uint64_t(len(access))))
 }

@@ -28,7 +28,11 @@ func (d *Device) Transfer(t cuda.Transfer) (done cuda.Event, took cuda.Interval,
 			return 0, cuda.Interval{}, err
 		}
 	}
-	r := C.gm_transfer(d.c, transferOf(t, order, done, took))
+	c := transferOf(t, order, done, took)
+	if !t.In {
+		c.pause = C.uint64_t(d.pauses.address(d))
+	}
+	r := C.gm_transfer(d.c, c)
 	if r.code != 0 {
 		d.giveEvent(done)
 		d.IntervalDestroy(took)

@@ -151,6 +151,8 @@ API CUresult cuStreamQuery(CUstream stream);
 API CUresult cuStreamQuery_ptsz(CUstream stream);
 API CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags);
 API CUresult cuStreamWaitEvent_ptsz(CUstream stream, CUevent event, unsigned flags);
+API CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr address, unsigned value, unsigned flags);
+API CUresult cuStreamWaitValue32_v2_ptsz(CUstream stream, CUdeviceptr address, unsigned value, unsigned flags);
 API CUresult cuStreamGetPriority(CUstream stream, int *priority);
 API CUresult cuStreamGetPriority_ptsz(CUstream stream, int *priority);
 API CUresult cuStreamGetFlags(CUstream stream, unsigned *flags);

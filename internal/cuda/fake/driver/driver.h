@@ -111,7 +111,7 @@ void pool_block_done(struct block *b); /* the stream has reached the free */
 CUresult pool_free(struct block *b, CUstream stream);
 
 /* queue.c: streams are threads. */
-enum op_kind { OP_NOTHING, OP_COPY, OP_SET8, OP_SET32, OP_CALL, OP_RECORD, OP_WAIT, OP_FREE };
+enum op_kind { OP_NOTHING, OP_COPY, OP_SET8, OP_SET32, OP_CALL, OP_RECORD, OP_WAIT, OP_AWAIT_WORD, OP_FREE };
 struct after { CUstream stream; uint64_t sequence; };
 struct op {
 	struct op *next;
@@ -122,6 +122,7 @@ struct op {
 		struct { uint64_t dst, count; unsigned value; } set;
 		struct { CUhostFn function; void *data; } call;
 		struct record *record;
+		struct { const uint32_t *at; uint32_t value; } word;
 		struct block *block;
 	};
 	size_t afters;

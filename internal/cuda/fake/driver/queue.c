@@ -135,14 +135,27 @@ static bool ready(const struct op *op)
 	for (size_t i = 0; i < op->afters; i++)
 		if (!passed(&op->after[i]))
 			return false;
+	if (op->kind == OP_AWAIT_WORD)
+		return __atomic_load_n(op->word.at, __ATOMIC_ACQUIRE) == op->word.value;
 	return op->kind != OP_WAIT || op->record->done;
+}
+
+/* look_again waits a little: who writes a word tells nobody. */
+static void look_again(void)
+{
+	unlock();
+	nanosleep(&(struct timespec){0, 50000}, NULL);
+	lock();
 }
 
 static void stream_step(CUstream s)
 {
 	struct op *op = s->head;
 	while (!ready(op))
-		progress_wait();
+		if (op->kind == OP_AWAIT_WORD)
+			look_again();
+		else
+			progress_wait();
 	unlock();
 	op_run(s->ctx, op, op->function);
 	lock();

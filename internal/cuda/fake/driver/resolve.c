@@ -116,6 +116,7 @@ static const struct function functions[] = {
 	{"cuStreamSynchronize", 2000, cuStreamSynchronize, cuStreamSynchronize_ptsz},
 	{"cuStreamQuery", 2000, cuStreamQuery, cuStreamQuery_ptsz},
 	{"cuStreamWaitEvent", 3020, cuStreamWaitEvent, cuStreamWaitEvent_ptsz},
+	{"cuStreamWaitValue32", 11070, cuStreamWaitValue32_v2, cuStreamWaitValue32_v2_ptsz},
 	{"cuStreamGetPriority", 5050, cuStreamGetPriority, cuStreamGetPriority_ptsz},
 	{"cuStreamGetFlags", 5050, cuStreamGetFlags, cuStreamGetFlags_ptsz},
 	{"cuStreamGetCtx", 9020, cuStreamGetCtx, cuStreamGetCtx_ptsz},

@@ -93,6 +93,28 @@ STREAM_GET(cuStreamGetPriority, int, priority)
 STREAM_GET(cuStreamGetFlags, unsigned, flags)
 STREAM_GET(cuStreamGetCtx, CUcontext, ctx)
 
+/* Only words of pinned memory of the host, and only waits for equality. */
+CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr address, unsigned value, unsigned flags)
+{
+	ENTER(NEED_CONTEXT);
+	if (flags != CU_STREAM_WAIT_VALUE_EQ)
+		return CUDA_ERROR_INVALID_VALUE;
+	struct op op = {.kind = OP_AWAIT_WORD, .word = {(const uint32_t *)(uintptr_t)address, value}};
+	CUstream s;
+	lock();
+	const struct block *b = table_covering(&blocks, address);
+	CUresult r = b && b->kind == BLOCK_HOST ? stream_find(stream, &s) : CUDA_ERROR_INVALID_VALUE;
+	if (r == CUDA_SUCCESS)
+		r = queue_op(s, &op);
+	unlock();
+	return r;
+}
+
+CUresult cuStreamWaitValue32_v2_ptsz(CUstream stream, CUdeviceptr address, unsigned value, unsigned flags)
+{
+	return cuStreamWaitValue32_v2(per_thread(stream), address, value, flags);
+}
+
 CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void *data)
 {
 	ENTER(NEED_CONTEXT);
