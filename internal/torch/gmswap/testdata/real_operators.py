@@ -70,6 +70,39 @@ def test_live():
     hooked.remove()
 
 
+def test_live_trained():
+    """Parameters that were updated before the step are as they were, whatever operators are seen in it."""
+    hooked = Hooked("remake")
+    memory, costs, x = hooked.memory, live.Costs(), torch.randn(64, 64)
+    weights = nn.ParameterList([torch.randn(64, 64) for _ in range(6)])
+    with torch.no_grad():
+        for w in weights:
+            w += 1
+    memory.note_storages(weights)
+    costs.rates["mul"] = 1.0
+    seen = live.Live(memory, costs, 1 << 20)
+    seen.enter()
+    with torch.no_grad():
+        for w in weights:
+            x = x * x * w
+    seen.leave()
+    assert len(seen.makers) == 12 and all(seen.unchanged(memory.parameter(memory.key(w))) for w in weights), seen.written
+    hooked.remove()
+
+
+def test_transposed():
+    """Results whose dimensions are in another order, as those of attention's heads, can be made again. Bytes are compared in their order."""
+    aten, hooked = torch.ops.aten, Hooked("remake")
+    seen = operators.Operators(hooked.memory, True)
+    heads, turn = torch.randn(2, 48, 4, 16).transpose(1, 2), torch.randn(48, 16)
+    out = seen.run(aten.mul.Tensor, (heads, turn), {})
+    made = seen.makers[seen.numbers[hooked.memory.key(out)]]
+    assert not out.is_contiguous() and made.call.name == "mul" and not seen.unsure, seen.unsure
+    assert hooked.memory.same(out, heads * turn) and not hooked.memory.same(out, (heads * turn).contiguous())
+    assert not hooked.memory.same(out, heads) and not hooked.memory.same(out[:, :2], out[:, :2])
+    hooked.remove()
+
+
 class Sizes(TorchDispatchMode):
     """Notes the bytes of each result that is no argument."""
 

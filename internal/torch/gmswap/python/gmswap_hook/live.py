@@ -3,7 +3,7 @@
 import collections
 
 from . import chain
-from .operators import LIBRARIES, Operators, Recipe, tensors_in, version, writes
+from .operators import LIBRARIES, Operators, Recipe, results_in, tensors_in, version, writes
 from .rerun import rerun
 
 WRITES = object()  # stands for what reruns an operator that writes to an argument
@@ -76,7 +76,7 @@ class Live(Operators):
         self.costs, self.extra = costs, extra  # the most bytes that may be taken beside what is recomputed
         self.over = False  # nothing that is made from now on has to be recomputed
         self.depth = 0  # of modules
-        self.versions = {}  # of parameters when an operator was first given them, by their ordinals
+        self.given_at = {}  # the versions of parameters when an operator was first given them, by their ordinals
         self.found = {}  # recipes, or None, by the indexes of entries
 
     def enter(self):
@@ -94,7 +94,7 @@ class Live(Operators):
             self.stop()
 
     def stop(self):
-        """Sees no more operators in this model. What is written from now on shows in versions."""
+        """Sees no more operators in this model. What is written from now on shows in given_at."""
         if self.mode is not None and self.memory.innermost_mode() is self.mode:
             self.end()
 
@@ -113,7 +113,7 @@ class Live(Operators):
         if again.in_place:
             self.overwritten(args[0], call, count)
         else:
-            for i, x in enumerate(result if isinstance(result, (list, tuple)) else (result,)):
+            for i, x in enumerate(results_in(result)):
                 self.made(self.new(x, given), call, i, x)
         return result
 
@@ -126,7 +126,7 @@ class Live(Operators):
                 return None
             given.add(key)
             lasting = self.memory.parameter(key)
-            if lasting and self.versions.setdefault(lasting, version(x)) != version(x):
+            if lasting and self.given_at.setdefault(lasting, version(x)) != version(x):
                 self.written.add(lasting)
         return given
 
@@ -153,7 +153,7 @@ class Live(Operators):
 
     def unchanged(self, lasting):
         """Returns whether parameters are as the operators were given them."""
-        return lasting not in self.written and any(version(t) == self.versions.get(lasting) for t in self.memory.parameters(lasting))
+        return lasting not in self.written and any(version(t) == self.given_at.get(lasting) for t in self.memory.parameters(lasting))
 
     def there(self, x, index, entries):
         """Returns whether an argument is a parameter, or was saved before an entry, and is unchanged."""

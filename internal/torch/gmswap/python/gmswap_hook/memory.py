@@ -230,10 +230,18 @@ class Memory(object):
     # For recordings.
 
     def same(self, a, b):
-        """Returns whether two tensors hold the same bytes. For what is not contiguous it says no."""
-        if not a.is_contiguous() or not b.is_contiguous():
-            return False
-        return self.torch.equal(a.flatten().view(self.torch.uint8), b.flatten().view(self.torch.uint8))
+        """Returns whether two tensors hold the same bytes, in the same order. For what is not dense it says no."""
+        if a.is_contiguous() and b.is_contiguous():
+            return self.torch.equal(a.flatten().view(self.torch.uint8), b.flatten().view(self.torch.uint8))
+        return (a.size(), a.stride()) == (b.size(), b.stride()) and dense(a) and self.torch.equal(self.line(a), self.line(b))
+
+    def line(self, tensor):
+        """Returns the bytes of a dense tensor."""
+        return tensor.as_strided((tensor.numel(),), (1,)).view(self.torch.uint8)
+
+    def fills(self, tensor):
+        """Returns whether a tensor is all of its storage."""
+        return self.size(tensor) == tensor.numel() * tensor.element_size() and dense(tensor)
 
     def plainly(self):
         """Returns a context in which operators are neither recorded for a backward pass nor cast."""
@@ -280,6 +288,19 @@ class Memory(object):
 
     def synchronize(self):
         self.torch.cuda.synchronize(self.device)
+
+
+def dense(tensor):
+    """Returns whether a tensor has no gaps, and no element twice: its dimensions may be in any order, as transposed ones are."""
+    if tensor.is_contiguous():
+        return True
+    expected = 1
+    for stride, size in sorted(zip(tensor.stride(), tensor.size())):
+        if size != 1:
+            if stride != expected:
+                return False
+            expected *= size
+    return True
 
 
 def mode(torch, run, inside=False):

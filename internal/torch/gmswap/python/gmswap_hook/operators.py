@@ -2,6 +2,7 @@
 
 from . import chain
 from .entry import Changed, layout
+from .memory import dense
 from .rerun import rerun
 
 # With these operators each row of the result depends on the same rows of the arguments, by the same arithmetic for any number of rows.
@@ -223,7 +224,7 @@ class Operators(object):
             call = self.proven(call, again, args, kwargs, result)
         if mutable:
             self.wrote(function, args, kwargs)
-        for i, x in enumerate(result if isinstance(result, (list, tuple)) else (result,)):
+        for i, x in enumerate(results_in(result)):
             for t in tensors_in(x):
                 number = self.new(t, given)
                 if packet in ATTENTION and i == 0:
@@ -239,6 +240,8 @@ class Operators(object):
     def proven(self, call, again, args, kwargs, result):
         """Returns a call that has ended if the same bytes come out again, None if not."""
         args = again.arguments(args)
+        if not all(dense(x) for x in results_in(result) if self.memory.key(x)):
+            return None  # they cannot be compared
         if not self.repeats(again.function, args, kwargs, result):
             self.unsure.add(call.name)
             return None
@@ -268,8 +271,7 @@ class Operators(object):
     def whole(self, tensor):
         """Returns whether a tensor is all of its storage, and no parameter's."""
         key = self.memory.key(tensor)
-        return (key != 0 and not self.memory.parameter(key) and tensor.is_contiguous()
-                and self.memory.size(tensor) == tensor.numel() * tensor.element_size())
+        return key != 0 and not self.memory.parameter(key) and self.memory.fills(tensor)
 
     @staticmethod
     def tried(function, args, kwargs):
@@ -289,9 +291,8 @@ class Operators(object):
 
     def made(self, number, call, output, tensor):
         """Notes what made the storage of a result that is all of it."""
-        size = self.memory.size(tensor)
-        if number and tensor.is_contiguous() and size == tensor.numel() * tensor.element_size():
-            self.makers[number] = Made(number, call, output, size)
+        if number and self.memory.fills(tensor):
+            self.makers[number] = Made(number, call, output, self.memory.size(tensor))
 
     def wrote(self, function, args, kwargs):
         """Notes what an operator writes to."""
@@ -311,8 +312,7 @@ class Operators(object):
         again = self.tried(function, args, kwargs)
         if again is None:
             return False
-        pairs = zip(result, again) if isinstance(result, (list, tuple)) else ((result, again),)
-        return all(self.memory.same(a, b) for a, b in pairs if self.memory.key(a))
+        return all(self.memory.same(a, b) for a, b in zip(results_in(result), results_in(again)) if self.memory.key(a))
 
     def splits(self, packet, function, args, kwargs, result):
         """Returns the rows of the first result, if the second half of them comes of the second half of the arguments' rows, else 0.
@@ -431,6 +431,10 @@ def targets(function, args, kwargs):
         return tensors_in((args, kwargs))
     values = (args[i] if i < len(args) else kwargs.get(a.name) for i, a in enumerate(arguments) if a.alias_info is not None and a.alias_info.is_write)
     return tensors_in(list(values))
+
+
+def results_in(result):
+    return result if isinstance(result, (list, tuple)) else (result,)
 
 
 def mapped(x, f):
