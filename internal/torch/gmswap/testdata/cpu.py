@@ -142,6 +142,12 @@ class Lanes(object):
             self.tickets[ticket] = ctypes.string_at(*self.leaving.pop(ticket))
             self.moved += len(self.tickets[ticket])
 
+    def passed(self, ticket):
+        """Ends a copy, and returns that it has ended: who asks may free the memory."""
+        if ticket in self.leaving:
+            self.tickets[ticket] = ctypes.string_at(*self.leaving.pop(ticket))
+        return True
+
     def back(self, ticket, address, stream):
         self.may_fail("back")
         assert ticket not in self.coming, "a copy back that nobody waited for"

@@ -1,0 +1,97 @@
+"""Steps that follow no schedule, of a model whose texts differ in length, in less memory than they need, on a real PyTorch."""
+
+import types
+
+import torch
+from gmswap_hook import parting, relief
+from torch import nn
+
+from cpu import Hooked
+from real import main
+
+parting.LINK = 1e9  # all that can be recomputed is
+WIDTH, HEADS = 32, 4
+
+
+class Layer(nn.Module):
+    """Attention whose heads are rotated, as in a Llama, and a gated product."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm, self.out, self.qkv = nn.LayerNorm(WIDTH), nn.Linear(WIDTH, WIDTH, bias=False), nn.Linear(WIDTH, 3 * WIDTH, bias=False)
+        self.gate, self.up, self.down = nn.Linear(WIDTH, 64, bias=False), nn.Linear(WIDTH, 64, bias=False), nn.Linear(64, WIDTH, bias=False)
+
+    def forward(self, x, turn):
+        rows, n, _ = x.shape
+        q, k, v = (t.view(rows, n, HEADS, -1).transpose(1, 2) for t in self.qkv(self.norm(x)).chunk(3, -1))
+        q, k = q * turn.cos() + q.flip(-1) * turn.sin(), k * turn.cos()
+        weights = torch.softmax(q @ k.transpose(2, 3), -1)
+        x = x + self.out((weights @ v).transpose(1, 2).reshape(rows, n, WIDTH))
+        return x + self.down(nn.functional.silu(self.gate(x)) * self.up(x))
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(Layer() for _ in range(4))
+
+    def forward(self, x):
+        turn = torch.arange(x.shape[1] * WIDTH // HEADS, dtype=torch.float32).view(x.shape[1], -1)
+        for layer in self.layers:
+            x = layer(x, turn)
+        return x.square().mean()
+
+
+def losses(name, steps=24):
+    """Returns the losses, and the parameters at the end."""
+    torch.manual_seed(0)
+    model, out = Model(), []
+    optimizer = getattr(torch.optim, name)(model.parameters(), lr=0.01)
+    for step in range(steps):
+        torch.manual_seed(step)
+        loss = model(torch.rand(4, 8 + 5 * step % 24, WIDTH))
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        out.append(float(loss))
+    return out, [p.tolist() for p in model.parameters()]
+
+
+class Short(object):
+    """A hook with less memory than steps need: what is saved counts, and nothing else."""
+
+    def __init__(self, limit):
+        self.hooked = Hooked("remake")
+        runtime, self.recipes = self.hooked.runtime, set()
+        library = types.SimpleNamespace(on_full=lambda make_room: None, allocated=lambda device: self.hooked.memory.present)
+        states = types.SimpleNamespace(spared=lambda: 0, spare=lambda size: 0, make_room=lambda size: 0)
+        runtime.relief = relief.Relief(runtime, library, limit, states)
+        runtime.relief.window = 1 << 13
+        self.remade = self.parted = 0
+        end = runtime.end_step
+        runtime.end_step = lambda step: (self.note(step), end(step))
+
+    def note(self, step):
+        if step.parting is not None:
+            self.parted, self.remade = self.parted + step.parting.parted, self.remade + step.parting.remade
+            self.recipes |= {m.call.name for e in step.entries for m in self.made(step, e)}
+
+    @staticmethod
+    def made(step, entry):
+        recipe = step.parting.live.found.get(entry.index)
+        return recipe.chain.made if recipe is not None else ()
+
+
+def test_demand():
+    """Most of what leaves is recomputed, products with parameters that were updated among it, and the losses are the same to the bit."""
+    for name in "SGD", "Adam":
+        want = losses(name)
+        short = Short(200000)
+        got = losses(name)
+        short.hooked.remove()
+        assert got == want, name
+        assert short.remade > short.parted / 2 > 0, "%s: %d of %d bytes were recomputed" % (name, short.remade, short.parted)
+        assert short.recipes >= {"mul", "mm", "silu", "native_layer_norm"}, short.recipes
+
+
+main(globals())
