@@ -32,3 +32,5 @@ func passes(t *testing.T, program string) {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
+
+func TestGarbage(t *testing.T) { passes(t, "testdata/garbage.py") }

@@ -1,5 +1,6 @@
 """Steps that follow no schedule, of a model whose texts differ in length, in less memory than they need, on a real PyTorch."""
 
+import gc
 import json
 import types
 
@@ -109,6 +110,33 @@ def test_margins():
         hooked.remove()
         device = hooked.settings.device
         assert [(device - d) * 64 / device for d in asked] == margins, (share, asked)
+
+
+class Ring(object):
+    """Memory that only a collection of garbage frees."""
+
+    def __init__(self, memory):
+        self.memory, self.ring = memory, self
+        memory[0] += 1000
+
+    def __del__(self):
+        self.memory[0] -= 1000
+
+
+def test_sweep():
+    """Garbage goes where nothing else can make room, once in each step."""
+    short, memory = Short(1 << 40), [0]
+    runtime = short.hooked.runtime
+    runtime.relief.library.allocated = lambda device: memory[0]
+    for step in range(2):
+        runtime.step = types.SimpleNamespace(entries=(), parting=None, number=step, backward=True)
+        Ring(memory)
+        assert (runtime.relief.free(1), runtime.relief.free(1)) == (1000, 0)
+        Ring(memory)
+        assert runtime.relief.free(1) == 0 and memory == [1000], "twice in a step"
+        gc.collect()
+    runtime.step = None
+    short.hooked.remove()
 
 
 main(globals())

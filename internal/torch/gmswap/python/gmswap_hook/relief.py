@@ -2,6 +2,7 @@
 
 import _thread
 import atexit
+import gc
 import threading
 
 from . import say
@@ -28,7 +29,7 @@ class Relief(object):
         self.times = 0  # that it came again
         self.scarce = None  # the last step in which something had to leave
         self.within = threading.local()
-        self.explained = None  # the step that a line was said in
+        self.explained = self.swept = None  # the steps that a line was said in, and that garbage was looked for in
         library.on_full(self.make_room)
         atexit.register(library.on_full, None)
 
@@ -136,8 +137,18 @@ class Relief(object):
         return max(0, size - (self.limit - used)) + (self.window << min(self.times, 16))
 
     def free(self, size):
-        """Frees memory: what is there for speed alone, or what was saved, or what an optimizer cannot do without."""
-        return self.states.spare(size) or self.evict(size) or self.states.make_room(size)
+        """Frees memory: what is there for speed alone, or what was saved, or what an optimizer cannot do without, or what is garbage."""
+        return self.states.spare(size) or self.evict(size) or self.states.make_room(size) or self.sweep()
+
+    def sweep(self):
+        """Frees what nobody can reach but other garbage, once in each step. Returns how many bytes."""
+        if self.swept is self.runtime.step:
+            return 0
+        self.swept = self.runtime.step
+        before = self.allocated()
+        gc.collect()
+        self.memory.settle()
+        return max(0, before - self.allocated())
 
     def evict(self, size):
         """Frees at least this many bytes if it can, and begins the copies of what comes next. With self.memory."""

@@ -7,6 +7,7 @@ from . import say
 from .demand import Demand
 from .entry import Entry, Kept, Saved
 from .follow import Follower
+from .garbage import Garbage
 from .graph import Recording
 from .live import Costs, Live
 from .measure import Clock, Clocks, Scale
@@ -64,6 +65,7 @@ class Runtime(object):
         self.declined = False  # nothing has to be moved
         self.given_up = False  # no schedule can be made
         self.relief = None  # what makes room when a request finds none
+        self.garbage = Garbage()
         self.renewed = False  # the schedule, or what is recorded for one, is of no use
 
     # Called by Hooks.
@@ -171,6 +173,7 @@ class Runtime(object):
         step = self.step = Step(self.steps)
         step.stream = self.memory.stream()
         self.memory.begin_step()
+        self.garbage.begin_step(step.number)
         if self.relief is not None:
             self.relief.begin_step()
         step.conduct = self.conductor(step)
