@@ -455,7 +455,8 @@ static int order(const struct gm_library *l, const struct gm_transfer *t, const 
 	return 0;
 }
 
-/* part returns how many bytes of a transfer, from at on, are copied at once: within one registered piece, and so few that a pause begins soon. */
+/* part returns how many bytes of a transfer, from at on, are copied at once: within one registered piece, and, where the copy pauses, in four
+ * parts or in so many that a pause begins soon. Each takes two places of the stream's queue, which holds some thousand. */
 static uint64_t part(const struct gm_transfer *t, uint64_t at)
 {
 	uint64_t size = t->size - at;
@@ -463,7 +464,11 @@ static uint64_t part(const struct gm_transfer *t, uint64_t at)
 		uint64_t left = at < t->first ? t->first - at : t->piece - (at - t->first) % t->piece;
 		size = left < size ? left : size;
 	}
-	return t->pause && size > GM_PAUSE_PART ? GM_PAUSE_PART : size;
+	if (t->pause) {
+		uint64_t most = t->size / 4 > GM_PAUSE_PART ? t->size / 4 : GM_PAUSE_PART;
+		size = size < most ? size : most;
+	}
+	return size;
 }
 
 static int copy(const struct gm_library *l, const struct gm_transfer *t, const char **call)

@@ -43,7 +43,7 @@ struct gm_transfer {
 	int in;
 };
 
-enum { GM_PAUSE_PART = 8 << 20 }; /* bytes */
+enum { GM_PAUSE_PART = 32 << 20 }; /* the least bytes between two points at which a copy pauses */
 
 /* Uses of physical memory beyond this process. Each includes those before it. */
 enum gm_share { GM_SHARE_NONE, GM_SHARE_FILE, GM_SHARE_FILE_RDMA };

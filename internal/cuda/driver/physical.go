@@ -86,7 +86,7 @@ func (d *Device) SetAccess(p cuda.Ptr, size int64) error {
 	return d.library.check(C.gm_set_access(d.c, C.uint64_t(p), C.uint64_t(size), &access[0], C.uint64_t(len(access))))
 }
 
-// SetReadOnly makes a mapped range readable for this device alone. A kernel that writes there ends the process's use of the device.
+// SetReadOnly makes a mapped range readable for this device alone. Transfers do not pause for it, as few ranges are. A kernel that writes there ends the process's use of the device.
 func (d *Device) SetReadOnly(p cuda.Ptr, size int64) error {
 	access := accessOf(d.c.device)
 	access.flags = C.GM_ACCESS_READ

@@ -30,7 +30,8 @@ func (d *Device) Transfer(t cuda.Transfer) (done cuda.Event, took cuda.Interval,
 	}
 	c := transferOf(t, order, done, took)
 	if !t.In {
-		c.pause = C.uint64_t(d.pauses.address(d))
+		c.pause = C.uint64_t(d.pauses.use(d))
+		defer d.pauses.done()
 	}
 	r := C.gm_transfer(d.c, c)
 	if r.code != 0 {
