@@ -7,7 +7,7 @@ import types
 import weakref
 
 import torch
-from gmswap_hook import hooks, live, measure, operators, samples, whole
+from gmswap_hook import hooks, live, measure, operators, rerun, samples, whole
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -101,6 +101,21 @@ def test_transposed():
     assert hooked.memory.same(out, heads * turn) and not hooked.memory.same(out, (heads * turn).contiguous())
     assert not hooked.memory.same(out, heads) and not hooked.memory.same(out[:, :2], out[:, :2])
     hooked.remove()
+
+
+def test_in_place_order():
+    """What is written in place comes out in the same order and of the same type again, whatever the other arguments are."""
+    aten = torch.ops.aten
+    for name, args in (
+            ("masked_fill_", (torch.rand(12) > 0.5, torch.tensor(2.0))), ("add_", (torch.rand(12),)), ("mul_", (torch.rand(1, 12, dtype=torch.float64),)),
+            ("div_", (torch.rand(12),)), ("relu_", ()), ("silu_", ())):
+        overload = {"masked_fill_": "Tensor", "relu_": "default", "silu_": "default"}.get(name, "Tensor")
+        function = getattr(getattr(aten, name), overload)
+        for x in torch.randn(4, 5, 12), torch.randn(5, 12, 4).permute(2, 0, 1), torch.randn(12, 4, 5).permute(1, 2, 0).half():
+            again = rerun.rerun(function, True)
+            made = again.function(x, *args)
+            function(x, *args)
+            assert again.in_place and (made.dtype, made.stride()) == (x.dtype, x.stride()) and torch.equal(made, x), name
 
 
 class Sizes(TorchDispatchMode):

@@ -222,6 +222,39 @@ def roomy(name):
     close(store)
 
 
+def other_stream(program, store):
+    store.memory.stream, store.memory.follow = lambda: 9, store.memory.nothing
+
+
+def other_state(program, store):
+    state = program.optimizer.state[program.model[0].weight]
+    state["exp_avg"] = state["exp_avg"].clone()
+
+
+def other_group(program, store):
+    program.optimizer.add_param_group({"params": [torch.nn.Parameter(torch.ones(64, 64))]})
+    program.optimizer.param_groups[-1]["params"][0].grad = torch.ones(64, 64)
+
+
+def known():
+    """States that were used in another stream, that the program has replaced, or that are yet to be made, are not updated at once."""
+    for change in other_stream, other_state, other_group:
+        store, program = stored(), Program("AdamW")
+        program.set_to_none = False
+        chunks, update = [], hooked_steps.Steps.update
+        hooked_steps.Steps.update = lambda steps, *args: (chunks.append(step), update(steps, *args))
+        for step in range(12):
+            if step == 6:
+                change(program, store)
+            program.step(step)
+        hook.store, hooked_steps.Steps.update = None, update
+        places = [place for state in program.optimizer.state.values() for place in state.places.values()]
+        assert set(chunks) == {0, 6}, "%s: chunks in steps %s" % (change.__name__, sorted(set(chunks)))
+        assert len({place.home for place in places}) == 1 and len(places) == len([t for s in program.optimizer.state.values() for t in tensors(s)])
+        del program, places
+        close(store)
+
+
 def full():
     """Has no room on the host for all states."""
     plain = Program("AdamW")
@@ -321,6 +354,7 @@ def main():
     kept()
     for name in "AdamW", "RMSprop":
         roomy(name)
+    known()
     full()
     loaded()
     foreign()

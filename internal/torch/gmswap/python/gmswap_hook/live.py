@@ -76,7 +76,7 @@ class Live(Operators):
         self.costs, self.extra = costs, extra  # the most bytes that may be taken beside what is recomputed
         self.over = False  # nothing that is made from now on has to be recomputed
         self.depth = 0  # of modules
-        self.given_at = {}  # the versions of parameters when an operator was first given them, by their ordinals
+        self.given_at = {}  # the versions of parameters when an operator was first given them, by their storage's ordinal
         self.found = {}  # recipes, or None, by the indexes of entries
 
     def enter(self):
@@ -126,8 +126,10 @@ class Live(Operators):
                 return None
             given.add(key)
             lasting = self.memory.parameter(key)
-            if lasting and self.given_at.setdefault(lasting, version(x)) != version(x):
-                self.written.add(lasting)
+            if lasting:
+                now = self.versions_of(lasting)
+                if self.given_at.setdefault(lasting, now) != now:
+                    self.written.add(lasting)
         return given
 
     def saved(self, entry):
@@ -153,7 +155,11 @@ class Live(Operators):
 
     def unchanged(self, lasting):
         """Returns whether parameters are as the operators were given them."""
-        return lasting not in self.written and any(version(t) == self.given_at.get(lasting) for t in self.memory.parameters(lasting))
+        return lasting not in self.written and self.given_at.get(lasting) == self.versions_of(lasting)
+
+    def versions_of(self, lasting):
+        """Returns the versions of the parameters in a storage. Those in one buffer may be counted apart."""
+        return [version(t) for t in self.memory.parameters(lasting)]
 
     def there(self, x, index, entries):
         """Returns whether an argument is a parameter, or was saved before an entry, and is unchanged."""

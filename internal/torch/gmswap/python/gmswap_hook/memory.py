@@ -236,7 +236,7 @@ class Memory(object):
         return (a.size(), a.stride()) == (b.size(), b.stride()) and dense(a) and self.torch.equal(self.line(a), self.line(b))
 
     def line(self, tensor):
-        """Returns the bytes of a dense tensor."""
+        """Returns the bytes of a dense tensor, in their order."""
         return tensor.as_strided((tensor.numel(),), (1,)).view(self.torch.uint8)
 
     def fills(self, tensor):
@@ -384,7 +384,7 @@ def wrapped(torch):
 
 
 def parts(module):
-    """Returns a module and all that are in it, each once: as modules() does, in a third of the time."""
+    """Returns a module and all that are in it, each once: what modules() returns, in another order and a third of the time."""
     found = {id(module): module}
     more = [module]
     while more:

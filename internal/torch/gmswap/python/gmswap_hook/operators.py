@@ -137,7 +137,7 @@ class Remake(object):
         """Returns a tensor with the contents."""
         made = self.recipe.chain.run(lambda maker, results: self.rerun(maker, results, stream))
         if self.memory.size(made) != self.nbytes:
-            raise RuntimeError("%s made %d bytes where it had made %d" % (self.recipe.call.function, self.memory.size(made), self.nbytes))
+            raise RuntimeError("%s made %d bytes where it had made %d" % (self.recipe.call.name, self.memory.size(made), self.nbytes))
         return made
 
     def rest(self, buffer, copied, stream):
@@ -238,11 +238,14 @@ class Operators(object):
         return Call(again.function, again.name, self.note(again.arguments(args)), self.note(kwargs))
 
     def proven(self, call, again, args, kwargs, result):
-        """Returns a call that has ended if the same bytes come out again, None if not."""
+        """Returns a call that has ended if the same bytes come out again, None if not, or if they cannot be compared."""
         args = again.arguments(args)
         if not all(dense(x) for x in results_in(result) if self.memory.key(x)):
-            return None  # they cannot be compared
-        if not self.repeats(again.function, args, kwargs, result):
+            return None
+        twice = self.tried(again.function, args, kwargs)
+        if twice is None:
+            return None
+        if not self.repeated(result, twice):
             self.unsure.add(call.name)
             return None
         if call.name in self.by_rows:
@@ -251,7 +254,7 @@ class Operators(object):
         return call
 
     def run_in_place(self, again, function, args, kwargs):
-        """Runs an operator that writes to its first argument. That is what one that does not makes of what was there before."""
+        """Runs an operator that writes to its first argument. On a copy of what was there before it makes the same."""
         call = self.call(again, args, kwargs) if self.whole(args[0]) else None
         before = None
         if call is not None:
@@ -261,7 +264,8 @@ class Operators(object):
         count = version(args[0])
         result = function(*args, **kwargs)
         if before is None or not self.memory.same(before, args[0]):
-            self.unsure.add(again.name)
+            if before is not None:
+                self.unsure.add(again.name)
             self.wrote(function, args, kwargs)
         else:
             call.dtype = args[0].dtype
@@ -307,11 +311,8 @@ class Operators(object):
             or hasattr(x, "untyped_storage") and (not self.memory.key(x) or x.is_conj() or x.is_neg())  # which a view does not show
             for x in flat((args, kwargs)))
 
-    def repeats(self, function, args, kwargs, result):
-        """Returns whether the operator gives the same bytes when it is rerun."""
-        again = self.tried(function, args, kwargs)
-        if again is None:
-            return False
+    def repeated(self, result, again):
+        """Returns whether an operator gave the same bytes when it was rerun."""
         return all(self.memory.same(a, b) for a, b in zip(results_in(result), results_in(again)) if self.memory.key(a))
 
     def splits(self, packet, function, args, kwargs, result):
@@ -434,6 +435,7 @@ def targets(function, args, kwargs):
 
 
 def results_in(result):
+    """Returns the results of an operator."""
     return result if isinstance(result, (list, tuple)) else (result,)
 
 

@@ -8,7 +8,7 @@ PURE = frozenset((
     "stack", "linalg_vector_norm", "sum", "amax", "constant_pad_nd", "max_pool2d_with_indices", "upsample_nearest2d", "convolution", "baddbmm",
     "_adaptive_avg_pool2d",
 ))
-# These write to their first argument what the operator without the underscore returns.
+# These write to their first argument alone. On a copy of what was there before they do the same again.
 IN_PLACE = frozenset(name + "_" for name in (
     "silu", "gelu", "relu", "sigmoid", "tanh", "mul", "add", "sub", "div", "leaky_relu", "hardswish", "hardsigmoid", "hardtanh", "elu", "mish",
     "clamp", "clamp_min", "masked_fill",
@@ -40,16 +40,10 @@ def rerun(function, mutable):
     packet = getattr(function, "overloadpacket", None)
     name = getattr(packet, "__name__", "")
     if name in IN_PLACE and getattr(function, "namespace", "") == "aten":
-        plain = getattr(getattr(namespace(), name[:-1], None), function._overloadname, None)
-        return Rerun(name, plain, in_place=True) if plain is not None else None
+        return Rerun(name, lambda x, *args, **kwargs: function(x.clone(), *args, **kwargs), in_place=True)
     if mutable:
         return None
     if name in NORMS:
         return Rerun(name, function, kept=NORMS[name])
     return Rerun(name, function) if name in PURE else None
 
-
-def namespace():
-    import torch
-
-    return torch.ops.aten

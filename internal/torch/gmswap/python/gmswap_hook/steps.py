@@ -28,7 +28,6 @@ class Steps(object):
         self.turns = Turns()
         self.keep = self.kept = 0  # bytes that may stay after an update, and that have stayed in this step
         self.grows = True  # memory was never short because of them
-        self.adopted = None  # bytes of states when all were known last, and how many parameters have some
         self.at_once = False  # all are needed by an update that is under way
         self.count = self.moved = 0  # steps, and those whose states were moved
         self.nbytes = 0  # of states on the host, after the last of these
@@ -48,20 +47,35 @@ class Steps(object):
             with self.store.torch.enable_grad():
                 loss = closure()
         update = lambda: real(optimizer, *args, **kwargs)
-        if self.whole(optimizer):
+        with self.memory:
+            self.at_once = self.whole(optimizer)
+        if self.at_once:
             self.run_whole(update)
         else:
             self.run(optimizer, self.chunks(optimizer), update)
         return loss
 
     def whole(self, optimizer):
-        """Returns whether all states stay, and there is room enough to update them at once: for as much again twice."""
-        states = optimizer.state
-        return (not self.moves and self.adopted is not None and len(states) == self.adopted[1] and all(type(s) is States for s in states.values())
-                and self.store.room() > 2 * self.adopted[0])
+        """Returns whether all states are known, stay, and were used last in this stream, and there is room to update them at once: for as much
+        again twice. With memory."""
+        if self.moves or not self.count:
+            return False
+        stream, states, nbytes = self.memory.stream(), optimizer.state, 0
+        for p in each(optimizer):
+            state = states.get(p)
+            if type(state) is States:
+                for key, place in state.places.items():
+                    if place.home != stream or dict.get(state, key) is not place.tensor:
+                        return False
+                    nbytes += place.nbytes
+            elif not states:
+                nbytes += 2 * p.numel() * p.element_size()
+            elif state is not None or self.store.gradient(p) is not None:
+                return False
+        return self.store.room() > 2 * nbytes
 
     def run_whole(self, update):
-        self.at_once = True
+        """Updates all parameters, whose states cannot leave meanwhile."""
         try:
             update()
         finally:
@@ -154,8 +168,6 @@ class Steps(object):
             if self.moves and self.grows and self.store.runtime.idle():
                 self.keep = self.kept + max(0, self.store.room() - 3 * self.store.chunk)
             self.kept = 0
-            if not self.moves:
-                self.adopted = sum(self.bytes(optimizer, p) for p in each(optimizer)), len(optimizer.state)
         if begin is not None:
             self.moved += 1
             self.marks = None if early else (begin, self.memory.mark())
