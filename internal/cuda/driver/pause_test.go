@@ -44,7 +44,7 @@ func (o *outgoing) has(t *testing.T, value byte) {
 
 // TestPause has a copy wait while another device of the same GPU sets access, which takes a while.
 func TestPause(t *testing.T) {
-	if !alone(t, "GM_FAKE_DELAY=cuMemSetAccess=100ms") {
+	if !alone(t, "GM_FAKE_DELAY=cuMemSetAccess=500ms") {
 		return
 	}
 	l := load(t)
@@ -83,7 +83,7 @@ func TestPause(t *testing.T) {
 
 // TestPauseWithin has a copy that runs stop after a part.
 func TestPauseWithin(t *testing.T) {
-	if !alone(t, "GM_FAKE_WORK=cuMemcpyDtoHAsync=20ms") {
+	if !alone(t, "GM_FAKE_WORK=cuMemcpyDtoHAsync=200ms") {
 		return
 	}
 	d := open(t)
@@ -94,7 +94,7 @@ func TestPauseWithin(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	begun := d.pauses.begin()
-	time.Sleep(100 * time.Millisecond)
+	time.Sleep(900 * time.Millisecond)
 	if o.host[len(o.host)-4] != 0 || !begun {
 		t.Errorf("the copy has ended, begun is %v", begun)
 	}

@@ -5,6 +5,7 @@
 #include "fake_fault.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,7 +105,8 @@ static void delay(int64_t ns)
 {
 	if (ns >= 1000000) {
 		struct timespec t = {ns / 1000000000, ns % 1000000000};
-		nanosleep(&t, NULL);
+		while (nanosleep(&t, &t) && errno == EINTR)
+			;
 		return;
 	}
 	for (int64_t end = now_ns() + ns; now_ns() < end;)
