@@ -27,7 +27,7 @@ func (l *late) Malloc(size int64, stream cuda.Stream, pool blocks.Pool) (cuda.Pt
 }
 
 // TestSettles has a job that gmswap serves repeat an iteration, on a device with a thirty-second more memory than is in use then. After
-// ten iterations stitch has found a place for each request and calls the driver no more.
+// ten iterations stitch has found a place for each request and calls the driver no more. Jobs of other sizes may not come to that.
 func TestSettles(t *testing.T) {
 	const (
 		lo, hi    = 33900, 36380 // the requests of an iteration

@@ -1,5 +1,5 @@
-"""Python's garbage collector, which looks at all objects of a process now and then: with PyTorch and a model that takes 0.2 s. What is kept of each tensor
-that is saved makes it do so every twenty steps or so."""
+"""Python's garbage collector, which looks at all objects of a process now and then, and stops the program for as long as that takes. What is kept of each
+tensor that is saved makes it do so more often."""
 
 import functools
 import gc

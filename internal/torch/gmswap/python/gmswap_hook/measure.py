@@ -35,10 +35,6 @@ class Clocks(object):
         self.clocks.append(clock)
         return len(self.clocks) == self.STEPS
 
-    def took(self):
-        """Returns the nanoseconds of all steps."""
-        return sum(sum(clock.nanoseconds()) for clock in self.clocks)
-
     def correct(self, graph):
         """Has a graph take the times of steps that follow a schedule, the median of each operator's: copies are beside it, and the GPU has no
         rest in which to cool down."""

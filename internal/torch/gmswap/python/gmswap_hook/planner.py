@@ -29,11 +29,8 @@ class Planning(object):
 
 
 class Planner(object):
-    MARGINS = 2  # that schedules may leave free at most, beside the one that settings leave
-
     def __init__(self, library, settings):
         self.library, self.settings = library, settings
-        self.margins = 0  # sixty-fourths of the memory that schedules leave free
         self.timed = self.recipes = self.graph = None  # what was recorded last
         self.start = 0  # bytes that were in use when that began
 
@@ -53,16 +50,8 @@ class Planner(object):
         instrument.correct(self.graph)
         return Planning(functools.partial(self.make, self.settings.policy))
 
-    def leave_more(self):
-        """Has schedules leave more memory free from now on. Returns whether they may."""
-        if self.settings.follow or self.margins == self.MARGINS:
-            return False
-        self.margins += 1
-        return True
-
     def make(self, policy):
-        device = self.settings.device
-        request = {"graph": self.graph, "device": device - self.margins * (device // 64), "host": self.settings.host,
+        request = {"graph": self.graph, "device": self.settings.device, "host": self.settings.host,
                    "policy": policy, "link": self.settings.link, "gpus": self.settings.ranks,
                    "record": self.settings.record, "schedule": self.settings.follow}
         answer = self.library.plan(json.dumps(request).encode())

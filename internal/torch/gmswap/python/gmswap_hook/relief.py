@@ -70,10 +70,6 @@ class Relief(object):
     def allocated(self):
         return self.library.allocated(self.memory.device)
 
-    def mapping(self):
-        """Returns the nanoseconds that were spent in calls of the driver so far."""
-        return self.library.account(self.memory.device).driver_ns
-
     def room(self):
         """Returns the bytes that are free, beside those that are to stay so."""
         return self.limit - self.allocated() - self.window

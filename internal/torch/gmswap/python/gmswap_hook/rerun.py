@@ -46,4 +46,3 @@ def rerun(function, mutable):
     if name in NORMS:
         return Rerun(name, function, kept=NORMS[name])
     return Rerun(name, function) if name in PURE else None
-

@@ -38,8 +38,6 @@ class Runtime(object):
     moves = True
     WARM_UP = 1  # steps that are not recorded: they do what is done but once
     TIMED = 2  # so many steps follow the schedule before steps are timed
-    SETTLED = 10  # the same, of a schedule that leaves the allocator more room, for which it finds new places
-    MAPPING = 0.02  # the share of the time of steps that the allocator may spend in calls of the driver
     DEVIATIONS = 3  # steps that differ before a new schedule is made
     ATTEMPTS = 3  # pairs of steps that differ before no more are recorded
     PATIENCE = 1.0  # seconds that a first schedule is waited for; later ones are taken when they are there
@@ -60,7 +58,6 @@ class Runtime(object):
         self.costs = Costs()
         self.patience = self.DEVIATIONS
         self.clocks = Clocks()  # of steps that followed a schedule
-        self.mapping = 0  # nanoseconds in calls of the driver before these
         self.refined = False  # the schedule was made with their times
         self.declined = False  # nothing has to be moved
         self.given_up = False  # no schedule can be made
@@ -212,15 +209,9 @@ class Runtime(object):
             return None
         if self.memory.allocated() > self.planner.start + self.settings.slack:
             return Scale(self.memory)
-        if not self.refined and self.schedule.followed >= (self.SETTLED if self.planner.margins else self.TIMED):
-            if not self.clocks.clocks and self.relief is not None:
-                self.mapping = self.relief.mapping()
+        if self.schedule.followed >= self.TIMED and not self.refined:
             return Clock(self.memory)
         return None
-
-    def maps(self, clocks):
-        """Returns whether the allocator has mapped memory all the time in steps that were timed: it has too little room to find a place for all."""
-        return self.relief is not None and self.relief.mapping() - self.mapping > self.MAPPING * clocks.took()
 
     def doubted(self):
         """Returns whether enough steps differed from the schedule's for a new schedule."""
@@ -334,11 +325,7 @@ class Runtime(object):
         if isinstance(instrument, Scale):
             self.planner.start = instrument.start
         elif self.clocks.add(instrument):
-            instrument, self.clocks = self.clocks, Clocks()
-            more = self.maps(instrument) and self.planner.leave_more()
-            if more:
-                say.line("memory is mapped in each step; the next schedule leaves 1/64 more of it free")
-            self.refined = not more
+            instrument, self.clocks, self.refined = self.clocks, Clocks(), True
         else:
             return
         try:
