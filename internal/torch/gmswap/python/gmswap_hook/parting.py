@@ -12,6 +12,7 @@ class Parting(object):
     dropped when its memory is needed, of the rest copies begin as soon as the lane to the host is free."""
 
     AHEAD = 2  # windows of bytes whose copies are under way at most
+    DEEPEST = 8  # entries that are recomputed one from the other
 
     def __init__(self, step, live, window):
         self.step, self.live, self.depth = step, live, self.AHEAD * window  # bytes
@@ -20,6 +21,8 @@ class Parting(object):
         self.leaving, self.leaving_bytes = collections.deque(), 0  # whose copies are under way
         self.ready = collections.deque()  # entries that can leave without a wait
         self.remade = self.parted = 0  # bytes that were to be recomputed, and all that left
+        self.debts = {}  # of entries that are to be recomputed: nanoseconds with all that has to be recomputed before, and how many one after the other
+        self.needed = set()  # the indexes of what they are recomputed from
 
     def watch(self, saved, lacking):
         """Notes the operators from here on as long as what they make may leave: what was saved first leaves, as much as there will be no room for,
@@ -82,6 +85,15 @@ class Parting(object):
         return free
 
     def recipe_of(self, entry):
-        """Returns how an entry is recomputed, None where a copy takes less time."""
+        """Returns how an entry is recomputed, None where a copy takes less time. What another one is to be recomputed from is copied if it leaves
+        later, so that this takes no longer than was thought."""
         recipe = self.live.recipe_of(entry, self.step.entries)
-        return recipe if recipe is not None and recipe.ns < LINK * entry.nbytes else None
+        if recipe is None or entry.index in self.debts:
+            return recipe
+        owed = [self.debts[i] for i in recipe.sources if i in self.debts]
+        ns, depth = recipe.ns + sum(ns for ns, _ in owed), 1 + max((depth for _, depth in owed), default=0)
+        if entry.index in self.needed or ns >= LINK * entry.nbytes or depth > self.DEEPEST:
+            return None
+        self.debts[entry.index] = ns, depth
+        self.needed.update(recipe.sources)
+        return recipe
