@@ -12,6 +12,9 @@ func TestForesight(t *testing.T) { passes(t, "testdata/foresight.py") }
 // TestParting chooses what leaves in steps that follow no schedule.
 func TestParting(t *testing.T) { passes(t, "testdata/parting.py") }
 
+// TestFamily has schedules made for steps of all sizes, from two that were seen.
+func TestFamily(t *testing.T) { passes(t, "testdata/family.py") }
+
 // TestSampled compares words of recomputed tensors.
 func TestSampled(t *testing.T) { passes(t, "testdata/sampled.py") }
 

@@ -140,6 +140,20 @@ func TestFits(t *testing.T) {
 	s.same("fits", "auto", "GM_LIMIT=33554432", "GMSWAP_DEVICE=33554432", "GMSWAP_HOST=1073741824", "REMADE="+s.remade())
 }
 
+// TestLengths has steps of random sizes: most follow schedules, though few are like one before.
+func TestLengths(t *testing.T) {
+	const limit = 32 << 20
+	newSession(t).want("lengths")
+	s := newSession(t)
+	f, _ := s.same("lengths", "auto", fmt.Sprintf("GM_LIMIT=%d", limit), fmt.Sprintf("GMSWAP_DEVICE=%d", limit), "GMSWAP_HOST=1073741824")
+	if f.Followed < f.Steps/2 || f.Out == 0 {
+		t.Errorf("the hook did %+v", f)
+	}
+	if took := s.physical(); took > limit {
+		t.Errorf("it took %d bytes", took)
+	}
+}
+
 // TestRefused has no memory for what is fetched ahead: what is needed comes by itself.
 func TestRefused(t *testing.T) {
 	s := newSession(t)

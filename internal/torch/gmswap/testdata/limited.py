@@ -131,8 +131,9 @@ class Seen(object):
     """Counts the operators that steps look at, with the modules that are watched then."""
 
     def __init__(self):
-        from gmswap_hook import hooks, live
+        from gmswap_hook import hooks, live, settings
 
+        settings.Settings.for_all_sizes = lambda settings: False  # as where no step is like another one but for its size
         self.counts, run = [], live.Live.run
 
         def counted(live, *args):
@@ -159,6 +160,13 @@ def fits():
     if seen:
         few, many = max(seen.counts[-4:-2]), min(seen.counts[-2:])
         assert seen.near and 0 < few < many / 2, seen.counts
+
+
+def lengths():
+    """Has steps of random sizes, the largest of which do not fit."""
+    model, draw = Net(12), random.Random(5)
+    for step in range(24):
+        train(model, step, draw.randint(20, 88) * 16)
 
 
 def exhausted():

@@ -125,4 +125,5 @@ def test_sweep():
     short.remove()
 
 
-main(globals())
+if __name__ == "__main__":
+    main(globals())

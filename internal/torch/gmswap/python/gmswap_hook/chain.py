@@ -13,6 +13,13 @@ class Chain(object):
         taken = {x.number: i for i, m in enumerate(made) for x in m.call.inputs()}
         self.ends = [[m.number for m in made[:i] if taken[m.number] == i] for i in range(len(made))]  # results that are not needed after the i-th is made
 
+    @classmethod
+    def like(cls, chain, made):
+        """Returns a chain of results that are made as those of another one are, in other sizes."""
+        new = cls.__new__(cls)
+        new.made, new.ends = made, chain.ends
+        return new
+
     def extra(self):
         """Returns the most bytes that are needed beside the wanted result."""
         most = live = 0

@@ -177,6 +177,8 @@ class Entry(object):
     def on_device(self, stream):
         """Returns a tensor in whose storage the contents are, or will be by the time that the stream, the current one, comes to what
         follows."""
+        if self.alias is not None:
+            return self.alias
         with self:
             self.load(stream)
             self.remake(stream)

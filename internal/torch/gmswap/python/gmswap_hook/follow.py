@@ -3,6 +3,7 @@
 import json
 
 from . import say
+from .between import Unlike
 from .entry import layout
 from .operators import Remake
 
@@ -15,7 +16,7 @@ class Schedule(object):
 
     def __init__(self, answer, recorded, recipes):
         answer = json.loads(answer)
-        self.followed = 0  # steps
+        self.followed, self.kinds = 0, 1  # steps, and the sizes that they may have
         self.sequence, self.sizes, self.layouts, self.recipes = recorded.sequence, recorded.sizes, recorded.layouts, recipes
         self.trails = recorded.trails
         self.policy, self.step_ns, self.plain_ns = answer["policy"], answer["step_ns"], answer["plain_ns"]
@@ -32,6 +33,30 @@ class Schedule(object):
 
     def empty(self):
         return not any(self.actions)
+
+    def foresees(self, sizes):
+        """Returns whether it was made for a step of these sizes."""
+        return self.sizes == sizes
+
+    def extends(self, sizes):
+        """Returns whether a schedule for a step of these sizes can be made of what was recorded."""
+        return False
+
+    def lacks(self):
+        """Returns whether there are steps for which a schedule is still to be made."""
+        return False
+
+    def exactly(self, index):
+        """Returns the size and the layout of an entry."""
+        return self.sizes[index], self.layouts[index]
+
+    def recipe(self, index):
+        """Returns how an entry is recomputed."""
+        return self.recipes[index]
+
+    def follower(self, step, unplanned, relief, instrument):
+        """Returns what conducts a step."""
+        return Follower(step, self, unplanned, relief, instrument)
 
     def covers(self, recorded):
         """Returns whether a step that was recorded now follows the schedule, with no larger tensor."""
@@ -71,13 +96,18 @@ class Follower(object):
     def differs(self, entry):
         """Returns how a new entry differs from the recorded one, "" if it does not. Notes how the entry is recomputed."""
         schedule, index = self.schedule, entry.index
-        size = schedule.sizes[index]
-        if entry.nbytes > size or entry.nbytes < size and index in schedule.exact:
+        size, shape = schedule.sizes[index], None
+        try:
+            if index in schedule.exact:
+                size, shape = schedule.exactly(index)
+            recipe = schedule.recipe(index) if index in schedule.remade else None
+        except Unlike:
+            return "tensor %d has a size that was not foreseen" % index
+        if entry.nbytes > size or entry.nbytes < size and shape is not None:
             return "%d bytes are saved instead of %d" % (entry.nbytes, size)
-        if index in schedule.exact and layout(entry.alias) != schedule.layouts[index]:
+        if shape is not None and layout(entry.alias) != shape:
             return "tensor %d has another shape" % index
-        if index in schedule.remade:
-            recipe = schedule.recipes[index]
+        if recipe is not None:
             if not recipe.usable(entry.memory, self.step.entries):
                 return "tensor %d cannot be recomputed" % index
             entry.made = Remake(recipe, self.step.entries, entry)

@@ -32,6 +32,10 @@ class Foresight(object):
         if sizes:
             self.past.append(Past(sizes, needed))
 
+    def largest(self, count):
+        """Returns the most bytes that one of the steps before saved in so many entries."""
+        return max((p.saved[-1] for p in self.past if len(p.saved) == count), default=0)
+
     def needed(self, count, saved):
         """Returns what a step will need that has saved so many entries of so many bytes, 0 where no step before says."""
         known = sorted((p.saved[count - 1], p.needed) for p in self.past if len(p.saved) >= count)

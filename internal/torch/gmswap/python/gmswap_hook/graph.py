@@ -1,7 +1,8 @@
 """Records what a step does, as the graph that a schedule is made for.
 
-Two steps are recorded: one for which operators made what is saved, one for times and memory. Everything is moved meanwhile, at once,
-so that a step needs as little memory as it can, and so that it shows until when the program itself holds on to what is saved.
+Two steps are recorded: one for which operators made what is saved, one for times and memory. Where sizes differ from step to step, the operators of
+one more are seen between them. Everything is moved meanwhile, at once, so that a step needs as little memory as it can, and so that it shows until
+when the program itself holds on to what is saved.
 """
 
 import os
@@ -18,35 +19,43 @@ NUMBER = re.compile(r"(?:^|\.)(\d+)(?:\.|$)")
 
 
 class Recording(object):
-    def __init__(self, memory, settings, costs):
+    ATTEMPTS = 3  # pairs of steps that differ before no more are recorded
+
+    def __init__(self, memory, settings, costs, before):
         self.memory, self.settings, self.costs = memory, settings, costs
+        self.before = before  # the sizes of the step before
         self.name = ""  # of the model
         self.names = {}  # of the modules, by id
         self.stack = []
         self.operators = None
         self.made = None  # the first step
+        self.again = None  # another one of other sizes, if they vary
         self.timed = None
         self.failed = 0  # times that two steps differed
 
     def next(self, step):
         """Returns what conducts a step."""
-        if self.made is None:
-            self.operators = Operators(self.memory, self.settings.policy.startswith("memo"))
-        return Watched(self, step, self.operators if self.made is None else None)
+        seen = self.made is None or self.varies() and self.again is None
+        self.operators = Operators(self.memory, self.settings.policy.startswith("memo"), proves=self.made is None) if seen else None
+        return Watched(self, step, self.operators)
+
+    def varies(self):
+        """Returns whether sizes differ from step to step, and schedules for all of them are wanted."""
+        return self.before != self.made.sizes and self.settings.for_all_sizes()
 
     def enter(self, module):
         if not self.stack:
             self.name = self.name or type(module).__name__
             for name, m in module.named_modules():
                 self.names[id(m)] = name
-            if self.made is None:
+            if self.operators is not None:
                 self.operators.begin()
         self.stack.append(self.names.get(id(module), type(module).__name__))
 
     def leave(self, module):
         if self.stack:
             self.stack.pop()
-        if not self.stack:
+        if not self.stack and self.operators is not None:
             self.operators.end()
 
     def place(self):
@@ -60,15 +69,38 @@ class Recording(object):
         if self.made is None:
             self.made = watched
             self.costs.learn(self.operators)
-        elif (self.made.sequence, self.made.trails) == (watched.sequence, watched.trails):
-            self.timed = watched
-        else:
-            self.made = None  # once more
+        elif (self.made.sequence, self.made.trails) != (watched.sequence, watched.trails):
+            self.made = self.again = None  # once more
             self.failed += 1
+        elif watched.operators is None:
+            self.take(watched)
+        elif self.made.sizes != watched.sizes:
+            self.again = watched
+        else:
+            self.before = self.made.sizes  # they do not vary after all
+
+    def take(self, watched):
+        """Takes a step whose operators were not seen."""
+        if self.failed + 1 >= self.ATTEMPTS or not self.settings.for_all_sizes():
+            self.timed = watched
+        elif self.again is not None:
+            if watched.sizes in (self.made.sizes, self.again.sizes):
+                self.failed += 1  # it tells nothing new about sizes
+            else:
+                self.timed = watched
+        elif self.made.sizes != watched.sizes:
+            self.made, self.before = None, watched.sizes
+            self.failed += 1
+        else:
+            self.timed = watched
 
     def recipes(self):
         """Returns for each entry how it is recomputed, or None."""
-        return self.operators.recipes(self.made, self.timed, self.settings.device // 64)
+        return self.made.operators.recipes(self.made, self.timed, self.settings.device // 64)
+
+    def recipes_of(self, watched):
+        """Returns the same for a step whose operators were seen."""
+        return watched.operators.recipes(watched, watched, self.settings.device // 64)
 
 
 class Watched(object):
@@ -150,7 +182,7 @@ class Watched(object):
         ops, layers = [], Layers()
         for i, (ns, base) in enumerate(zip(self.clock.nanoseconds(), self.scale.bases())):
             ops.append({"name": self.places[i], "layer": layers.number(self.places[i]), "phase": int(i > first), "ns": ns, "base": base})
-        tensors, attention, entered = [], self.recording.operators.attention(), set()
+        tensors, attention, entered = [], self.recording.made.operators.attention(), set()
         for i, size in enumerate(self.sizes):
             uses = [u for u in self.uses[i] if u >= self.made_at[i]] or [self.made_at[i]]
             place = self.places[self.made_at[i] + 1]

@@ -9,6 +9,7 @@ class Clock(object):
     def __init__(self, memory):
         self.memory = memory
         self.begins, self.ends = [], []
+        self.saved = 0  # bytes, where steps of other sizes are measured, too
 
     def begin(self, entries):
         self.begins.append(self.memory.mark())
@@ -38,12 +39,17 @@ class Clocks(object):
     def correct(self, graph):
         """Has a graph take the times of steps that follow a schedule, the median of each operator's: copies are beside it, and the GPU has no
         rest in which to cool down."""
-        medians = [sorted(times)[len(times) // 2] for times in zip(*(clock.nanoseconds() for clock in self.clocks))]
-        slower = sum(medians) / max(1, sum(op["ns"] for op in graph["ops"]))
-        for op, ns in zip(graph["ops"], medians):
+        times = self.medians()
+        slower = sum(times) / max(1, sum(op["ns"] for op in graph["ops"]))
+        for op, ns in zip(graph["ops"], times):
             op["ns"] = ns
         for t in graph["tensors"]:
             t["recompute_ns"] = int(t.get("recompute_ns", 0) * slower)
+
+    def medians(self, saved=0):
+        """Returns the time of each operator, in a step that saves so many bytes if they differ in that."""
+        steps = [[ns * saved // clock.saved if clock.saved else ns for ns in clock.nanoseconds()] for clock in self.clocks]
+        return [sorted(times)[len(times) // 2] for times in zip(*steps)]
 
 
 class Gauge(object):

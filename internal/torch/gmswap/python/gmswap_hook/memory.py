@@ -46,7 +46,7 @@ class Memory(object):
 
     def __exit__(self, *reason):
         try:
-            if self.depth == 1:
+            if self.dropped and self.depth == 1:
                 self.settle()
         finally:
             self.depth -= 1
@@ -104,6 +104,8 @@ class Memory(object):
 
     def view(self, holder, saved):
         """Returns a tensor as it was saved, in the storage of another."""
+        if holder.dtype == saved.dtype:
+            return holder.as_strided(saved.size, saved.stride, saved.offset)
         empty = self.torch.empty(0, dtype=saved.dtype, device=self.place)
         return empty.set_(holder.untyped_storage(), saved.offset, saved.size, saved.stride)
 

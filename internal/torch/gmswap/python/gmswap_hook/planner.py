@@ -5,6 +5,8 @@ import json
 import threading
 
 from . import say
+from .between import Unlike
+from .family import Family
 from .follow import Schedule
 
 
@@ -32,13 +34,26 @@ class Planner(object):
     def __init__(self, library, settings):
         self.library, self.settings = library, settings
         self.timed = self.recipes = self.graph = None  # what was recorded last
+        self.family = None  # of which that is one, where sizes differ from step to step
         self.start = 0  # bytes that were in use when that began
 
-    def plan(self, recording):
-        """Has a schedule made for what was recorded."""
-        self.timed, self.recipes = recording.timed, recording.recipes()
-        self.graph, self.start = self.timed.graph(self.recipes), self.timed.scale.start
-        return Planning(functools.partial(self.make, self.first_policy()))
+    def plan(self, recording, largest):
+        """Has a schedule made for what was recorded: where sizes differ from step to step, for all that save up to so many bytes."""
+        self.timed, self.start, self.family = recording.timed, recording.timed.scale.start, None
+        if recording.again is not None:
+            try:
+                self.family = Family(recording, self.settings.device)
+                self.family.most = max(self.family.most, largest)
+                return self.extend()
+            except Unlike as e:
+                say.line("steps differ in more than sizes: %s" % e)
+        self.recipes = recording.recipes()
+        self.graph = self.timed.graph(self.recipes)
+        return Planning(functools.partial(self.make, self.graph, self.timed, self.recipes, self.first_policy()))
+
+    def extend(self):
+        """Has the schedule of the family made that is missing most."""
+        return Planning(functools.partial(self.family.plan, functools.partial(self.make, policy=self.first_policy())))
 
     def first_policy(self):
         """Returns the policy of the first schedule: steps are moved on demand until it is there. Where it is the only one there is time for the best."""
@@ -47,12 +62,15 @@ class Planner(object):
 
     def refine(self, instrument):
         """Has a schedule made for the same step as an instrument has measured it while the step followed a schedule."""
+        if self.family is not None:
+            self.family.correct(instrument)
+            return self.extend()
         instrument.correct(self.graph)
-        return Planning(functools.partial(self.make, self.settings.policy))
+        return Planning(functools.partial(self.make, self.graph, self.timed, self.recipes, self.settings.policy))
 
-    def make(self, policy):
-        request = {"graph": self.graph, "device": self.settings.device, "host": self.settings.host,
+    def make(self, graph, recorded, recipes, policy, device=0):
+        request = {"graph": graph, "device": device or self.settings.device, "host": self.settings.host,
                    "policy": policy, "link": self.settings.link, "gpus": self.settings.ranks,
                    "record": self.settings.record, "schedule": self.settings.follow}
         answer = self.library.plan(json.dumps(request).encode())
-        return Schedule(answer, self.timed, self.recipes)
+        return Schedule(answer, recorded, recipes)

@@ -28,8 +28,9 @@ class Report(object):
             say.once(schedule.unfit)
         if schedule.device > self.settings.device:
             say.once("%.2f GiB are not enough for this step, whatever is moved: %.2f are used" % (self.settings.device / gib, schedule.device / gib))
-        say.line("%s: step %.0f ms (%.0f ms with nothing moved), peak %.2f GiB (%.2f GiB)" % (
-            schedule.policy, schedule.step_ns / 1e6, schedule.plain_ns / 1e6, schedule.peak / gib, schedule.plain_peak / gib))
+        which = "step" if schedule.kinds == 1 else "largest of %d steps" % schedule.kinds
+        say.line("%s: %s %.0f ms (%.0f ms with nothing moved), peak %.2f GiB (%.2f GiB)" % (
+            schedule.policy, which, schedule.step_ns / 1e6, schedule.plain_ns / 1e6, schedule.peak / gib, schedule.plain_peak / gib))
 
     def step(self, step):
         """Notes that a step begins, maybe one that was begun before and saved nothing."""

@@ -39,7 +39,6 @@ class Runtime(object):
     WARM_UP = 1  # steps that are not recorded: they do what is done but once
     TIMED = 2  # so many steps follow the schedule before steps are timed
     DEVIATIONS = 3  # steps that differ before a new schedule is made
-    ATTEMPTS = 3  # pairs of steps that differ before no more are recorded
     PATIENCE = 1.0  # seconds that a first schedule is waited for; later ones are taken when they are there
     STRAYED = 4  # steps, of which half differ from the schedule before it is not followed for a while
 
@@ -50,6 +49,7 @@ class Runtime(object):
         self.step = None
         self.steps = 0  # that have ended
         self.recording = None
+        self.before = ()  # the sizes of the last step that had a backward pass
         self.schedule = None
         self.planning = self.arrived = None  # a schedule that is being made, and what is called with it
         self.deviated = 0  # steps in a row that went another way than the schedule, the same
@@ -116,19 +116,25 @@ class Runtime(object):
     def pack(self, tensor):
         memory = self.memory
         if tensor.requires_grad:
+            if tensor.is_leaf and memory.movable(tensor) and memory.kept(tensor.untyped_storage()):
+                return self.stays(tensor)  # a parameter, as a rule, which has no graph
             tensor = detached(tensor)
         if not memory.movable(tensor):
             return Kept(tensor) if type(tensor) in memory.types else tensor
         storage = tensor.untyped_storage()
         if memory.kept(storage):
-            self.step.trail = hash((self.step.trail, memory.ordinals.get(storage._cdata)))
-            return Kept(tensor)
+            return self.stays(tensor)
         # The memory of what is saved on another stream may be freed in that one's order, in which no copy is waited for.
         stream = memory.stream()
         if storage.nbytes() < self.smallest or stream != self.step.stream:
             return Kept(tensor)
         with memory:
             return self.pack_storage(tensor, storage, stream)
+
+    def stays(self, tensor):
+        """Notes that a tensor was saved that is never moved."""
+        self.step.trail = hash((self.step.trail, self.memory.ordinals.get(tensor.untyped_storage()._cdata)))
+        return Kept(tensor)
 
     def pack_storage(self, tensor, storage, stream):
         memory, step, nbytes = self.memory, self.step, storage.nbytes()
@@ -183,11 +189,11 @@ class Runtime(object):
         if self.schedule is not None and not self.doubted():
             if 2 * self.fitted.count(False) >= self.STRAYED and self.parts():
                 return self.unplanned(step)
-            return Follower(step, self.schedule, self.unplanned, self.relief, self.instrument())
+            return self.schedule.follower(step, self.unplanned, self.relief, self.instrument())
         if step.number < self.WARM_UP or self.given_up or self.planning is not None:
             return self.unplanned(step)
         if self.recording is None:
-            self.recording = Recording(self.memory, self.settings, self.costs)
+            self.recording = Recording(self.memory, self.settings, self.costs, self.before)
         return self.recording.next(step)
 
     def unplanned(self, step):
@@ -232,8 +238,9 @@ class Runtime(object):
             self.end_recorded(self.recording)
         if not step.backward:
             return  # an evaluation
+        self.before = [e.nbytes for e in step.entries]
         if self.schedule is not None and self.differs(step, conduct):
-            self.deviate(step)
+            self.extend() or self.deviate(step)
         elif isinstance(conduct, Follower) and conduct.finished():
             self.schedule.followed += 1
             self.deviated = 0
@@ -244,16 +251,27 @@ class Runtime(object):
         """Returns whether another schedule would be better for a step that has ended."""
         if self.schedule.empty():
             return self.relief is not None and self.relief.strained()
-        self.fitted.append(self.schedule.sizes == [e.nbytes for e in step.entries])
+        self.fitted.append(self.schedule.foresees(self.before))
         return step.deviation != "" or isinstance(conduct, Demand) and not self.fitted[-1]
+
+    def extend(self):
+        """Has schedules made for larger steps, if the last one is like those that were recorded but for its size. Returns whether it is."""
+        if not self.schedule.extends(self.before):
+            return False
+        self.complete()
+        return True
+
+    def complete(self):
+        """Has a schedule made that is missing, unless one is being made: the others after that."""
+        if self.planning is None and self.schedule.lacks():
+            self.planning, self.arrived = self.planner.extend(), self.follow_extended
 
     def deviate(self, step):
         """Counts steps that differ from the schedule and are alike: one schedule is of no use for steps that all differ."""
         if self.strayed is None and step.deviation:
             say.line("step %d differs from the recorded one: %s" % (step.number, step.deviation))
-        sizes = [e.nbytes for e in step.entries]
-        self.deviated = self.deviated + 1 if sizes == self.strayed else 1
-        self.strayed = sizes
+        self.deviated = self.deviated + 1 if self.before == self.strayed else 1
+        self.strayed = self.before
 
     def idle(self):
         """Returns whether steps fit without anything being moved."""
@@ -273,7 +291,7 @@ class Runtime(object):
         if recording.timed is not None:
             self.recording = None
             self.plan(recording)
-        elif recording.failed >= self.ATTEMPTS:
+        elif recording.failed >= recording.ATTEMPTS:
             self.recording = None
             if self.schedule is None:
                 self.given_up = True
@@ -292,11 +310,15 @@ class Runtime(object):
             return
         self.schedule = None
         try:
-            self.planning, self.arrived = self.planner.plan(recording), self.follow
+            self.planning, self.arrived = self.planner.plan(recording, self.largest(recording.timed)), self.follow
         except Exception as e:
             self.no_schedule(say.reason(e))
             return
         self.take_schedule(None if self.settings.dry or self.settings.record else self.PATIENCE)
+
+    def largest(self, recorded):
+        """Returns the most bytes that a step saved that was like a recorded one, as far as is known."""
+        return self.relief.foresight.largest(len(recorded.sizes)) if self.relief is not None else 0
 
     def take_schedule(self, seconds):
         """Takes the schedule that is being made, if it is there within so many seconds."""
@@ -316,6 +338,7 @@ class Runtime(object):
         if self.relief is not None:
             self.relief.foresight.learn(self.schedule.sizes, self.schedule.plain_peak - self.planner.start)
         self.declined = self.settings.dry or self.schedule.empty() and self.relief is None
+        self.complete()
 
     def no_schedule(self, why):
         say.line("no schedule: %s; tensors are moved as they come" % why)
@@ -340,6 +363,15 @@ class Runtime(object):
             return
         self.schedule = planning.schedule
         self.report.planned(self.schedule)
+        self.complete()
+
+    def follow_extended(self, planning):
+        """Follows schedules for more steps."""
+        if planning.failed:
+            self.keep_schedule(planning.failed)
+            return
+        self.fitted.clear()
+        self.complete()
 
     @staticmethod
     def keep_schedule(why):

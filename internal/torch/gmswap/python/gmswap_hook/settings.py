@@ -30,6 +30,10 @@ class Settings(object):
         name = environ.get("GMSWAP_" + name, "")
         return os.path.abspath(name) if name else ""
 
+    def for_all_sizes(self):
+        """Returns whether schedules are wanted for steps of all sizes, and not for the recorded step alone."""
+        return not (self.dry or self.record or self.follow or self.policy.startswith("memo"))
+
     def keep_margin(self, available):
         """Leaves memory under the limit for what an allocator needs beside blocks. Where there is none, what is available is the limit. A schedule
         that is given has its own idea of how much it may use."""

@@ -106,6 +106,9 @@ class Tensor(object):
         self._storage, self._offset, self._size, self._stride = storage, offset, Size(size), tuple(stride)
         return self
 
+    def as_strided(self, size, stride, offset):
+        return self.alias(Size(size), tuple(stride), offset)
+
     def reshape(self, *size):
         assert self.is_contiguous()
         known = -product(size)

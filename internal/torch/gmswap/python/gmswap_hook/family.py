@@ -1,0 +1,186 @@
+"""Steps that do the same with other sizes: schedules for some sizes, from which that of any step follows."""
+
+import bisect
+import types
+
+from .between import Unlike
+from .follow import Follower
+from .model import Model
+
+
+class Family(object):
+    """Has schedules, each for the steps that save no more than it does. They are made one after the other, first those for the largest step and for
+    the largest one for which nothing has to be moved, then between the two that are furthest apart."""
+
+    BEYOND = 1.5  # what the largest saves, of the largest step that was seen
+    GAP = 1.0 / 24  # between two schedules, of what the largest saves
+
+    def __init__(self, recording, device):
+        """Raises Unlike where the recorded steps have too little in common."""
+        self.model, self.device = Model(recording), device  # bytes that schedules are to keep to
+        self.extent = self.model.extent
+        self.sequence, self.trails = recording.timed.sequence, recording.timed.trails
+        self.levels, self.shares = (), ()  # schedules, and the places up to which they are for, in that order
+        self.most = max(self.extent.total)  # bytes that the largest step that was seen has saved
+        self.full = False  # there is no schedule for larger steps
+        self.edition = 0  # how often the model was corrected
+        self.followed = 0  # steps
+
+    # As a schedule.
+
+    def __getattr__(self, name):
+        """Says of all what the largest schedule says."""
+        if name not in ("policy", "step_ns", "plain_ns", "peak", "plain_peak", "sizes"):
+            raise AttributeError(name)
+        return getattr(self.levels[-1], name)
+
+    unfit = ""
+
+    @property
+    def kinds(self):
+        return len(self.levels)
+
+    def empty(self):
+        return False  # a larger step may come
+
+    def foresees(self, sizes):
+        """Returns whether there is a schedule for a step of these sizes."""
+        place = self.place(sizes)
+        return place is not None and self.at(place) is not None
+
+    def place(self, sizes):
+        """Returns the place of a step, None if it is not one of these."""
+        try:
+            return self.extent.place_of(sizes)
+        except Unlike:
+            return None
+
+    def covers(self, recorded):
+        """Returns whether a step that was recorded now is one of these."""
+        return (self.sequence, self.trails) == (recorded.sequence, recorded.trails) and self.foresees(recorded.sizes)
+
+    def follower(self, step, unplanned, relief, instrument):
+        return Chooser(step, self, unplanned, relief, instrument)
+
+    def at(self, place):
+        """Returns the schedule for a step, None if it saves more than any is for."""
+        level = bisect.bisect_left(self.shares, place.share())
+        return Sized(self.model, self.levels[level], place) if level < len(self.levels) else None
+
+    def extends(self, sizes):
+        """Returns whether a step of these sizes is one of these, and notes how large they get."""
+        if self.place(sizes) is None:
+            return False
+        self.most = max(self.most, sum(sizes))
+        return True
+
+    # How schedules are made.
+
+    def lacks(self):
+        """Returns whether schedules are missing, or old."""
+        return self.outgrown() or self.missing() is not None
+
+    def outgrown(self):
+        return not self.full and (not self.levels or self.most > self.extent.bytes(self.levels[-1].share))
+
+    def missing(self):
+        """Returns the place for which a schedule is to be made next, None if there is none."""
+        gap = self.GAP * self.extent.bytes(self.levels[-1].share)
+        wide = [(self.extent.bytes(b.share) - self.extent.bytes(a.share), (a.share + b.share) / 2) for a, b in zip(self.levels, self.levels[1:])]
+        widest = max(wide, default=(0, None))
+        if widest[0] > gap:
+            return widest[1]
+        return next((level.share for level in self.levels[::-1] if level.edition < self.edition), None)
+
+    def plan(self, make):
+        """Has the schedule made that is missing most, by a function that is given a graph, the step of it, recipes, and maybe a policy and an amount of
+        memory. Returns itself."""
+        if self.outgrown():
+            self.grow(make)
+            if len(self.levels) == 1 and not self.levels[0].empty():
+                self.add(make, self.fitting(make))
+        else:
+            self.add(make, self.missing())
+        return self
+
+    def grow(self, make):
+        """Has one made for the largest step that was seen, and larger ones if there is any."""
+        try:
+            self.add(make, self.extent.share(self.BEYOND * self.most))
+        except Exception:
+            try:
+                self.add(make, self.extent.share(self.most))
+            except Exception:
+                self.full = True
+                if not self.levels:
+                    raise
+
+    def add(self, make, share):
+        level = make(self.model.graph(share), self.model.recorded(share), self.model.proven)
+        if level.device > self.device:
+            raise ValueError("%d bytes are not enough, %d would be" % (self.device, level.device))
+        level.share, level.edition = share, self.edition
+        self.levels = tuple(sorted([old for old in self.levels if old.share != share] + [level], key=lambda level: level.share))
+        self.shares = tuple(level.share for level in self.levels)
+
+    def fitting(self, make):
+        """Returns the place up to which nothing has to be moved, but none below half of the smallest step. Peaks lie below the line through two of them."""
+        top = self.levels[-1]
+        low = self.extent.share(min(self.extent.total) / 2.0)
+        least = make(self.model.graph(low), self.model.recorded(low), self.model.proven, policy="none", device=1 << 61).plain_peak
+        slope = (top.plain_peak - least) / (top.share - low)
+        return max(low, min(top.share, low + (self.device - least) / max(1.0, slope)))
+
+    def correct(self, instrument):
+        """Takes what an instrument has measured: the schedules are to be made anew."""
+        self.model.correct(instrument)
+        self.edition += 1
+
+
+class Sized(object):
+    """The schedule for a step of one size: one that was made for larger steps."""
+
+    def __init__(self, model, schedule, place):
+        self.model, self.place = model, place
+        self.sequence, self.trails, self.sizes, self.actions = schedule.sequence, schedule.trails, schedule.sizes, schedule.actions
+        self.exact, self.remade = schedule.exact, schedule.remade
+
+    def exactly(self, index):
+        return self.model.extent.exactly(index, self.place)
+
+    def recipe(self, index):
+        return self.model.recipes[index].at(self.place)
+
+
+class Chooser(Follower):
+    """Conducts a step by the schedule for its size, from the entry on that tells it. What that would have done before is done then."""
+
+    def __init__(self, step, family, unplanned, relief, instrument=None):
+        unknown = types.SimpleNamespace(sequence=family.sequence, trails=family.trails, sizes=family.extent.small, actions=[()] * (len(family.sequence) + 1),
+                                        exact=frozenset(), remade=frozenset())
+        super(Chooser, self).__init__(step, unknown, unplanned, relief, instrument)
+        self.family = family
+
+    def pack(self, entry, new, stream):
+        if new and entry.index == self.family.extent.first and not self.choose(entry, stream):
+            self.hand_over().take_over(entry, new, stream)
+        else:
+            super(Chooser, self).pack(entry, new, stream)
+
+    def choose(self, entry, stream):
+        """Follows the schedule for the step's size from now on. Returns False if there is none."""
+        sized = self.family.at(self.family.extent.place(entry.nbytes))
+        if sized is None:
+            return False
+        self.schedule = sized
+        if self.instrument is not None:
+            self.instrument.saved = self.family.extent.bytes(sized.place.share())
+        if any(self.differs(e) for e in self.step.entries[: entry.index]):
+            return False
+        for point in range(1, self.point + 1):
+            for action in sized.actions[point]:
+                self.act(stream, *action)
+        return True
+
+    def spared(self, entry):
+        return False  # the schedule is one for this size

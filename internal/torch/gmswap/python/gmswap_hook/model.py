@@ -1,0 +1,75 @@
+"""What a step of any size of a family does, by steps that were recorded."""
+
+import types
+
+from .between import Layouts, Recipes, Unlike
+from .extent import Extent
+from .measure import Scale
+
+
+class Model(object):
+    """The operators of two steps were seen, and a third one was timed. Where their sizes lie on a line, so do those of any other."""
+
+    def __init__(self, recording):
+        """Raises Unlike where the steps have too little in common."""
+        layouts = Layouts()
+        self.timed = recording.timed
+        self.extent = Extent(recording.made, recording.again, self.timed, layouts)
+        known = [recording.recipes_of(watched) for watched in (recording.made, recording.again)]
+        self.proven, self.proven_bytes = known[0], sum(recording.made.sizes)
+        small = recording.made.sizes == self.extent.small
+        self.recipes = [varied(a, b, layouts) for a, b in zip(*(known if small else known[::-1]))]
+        self.ns = self.timed.clock.nanoseconds()  # of the operators
+        self.bases = Bases(recording.again, self.timed, self.extent)
+        self.slower = 1.0  # recomputing is by so much
+
+    def correct(self, instrument):
+        """Takes what an instrument has measured in steps that followed a schedule."""
+        if isinstance(instrument, Scale):
+            self.bases.start = max(self.bases.start, instrument.start)
+            return
+        times = instrument.medians(sum(self.timed.sizes))
+        self.slower *= sum(times) / float(max(1, sum(self.ns)))
+        self.ns = times
+
+    def graph(self, share):
+        """Returns the graph of a step at a place."""
+        saved = self.extent.bytes(share)
+        slower, remade = saved / sum(self.timed.sizes), self.slower * saved / self.proven_bytes
+        graph = self.timed.graph([None if r is None else types.SimpleNamespace(ns=int(known.ns * remade), sources=known.sources, row=0)
+                                  for r, known in zip(self.recipes, self.proven)])
+        for op, ns, base in zip(graph["ops"], self.ns, self.bases.at(share)):
+            op["ns"], op["base"] = int(ns * slower), base
+        for t, nbytes in zip(graph["tensors"], self.extent.sizes(share)):
+            t["bytes"] = nbytes
+        return graph
+
+    def recorded(self, share):
+        """Returns what a schedule has to know of a step at a place."""
+        return types.SimpleNamespace(sequence=self.timed.sequence, trails=self.timed.trails, layouts=self.timed.layouts, sizes=self.extent.sizes(share))
+
+
+def varied(one, other, layouts):
+    """Returns how an entry is recomputed in steps of all sizes, None where it cannot be."""
+    try:
+        return Recipes(one, other, layouts) if one is not None and other is not None else None
+    except Unlike:
+        return None
+
+
+class Bases(object):
+    """The bytes that operators need beside entries, at all places: those of two steps, and what they grow by."""
+
+    NEAR = 0.05  # steps that differ by less tell nothing of that
+
+    def __init__(self, one, other, extent):
+        self.start = other.scale.start
+        a, b = ([max(0, base - w.scale.start) for base in w.scale.bases()] for w in (one, other))
+        here, self.share = (extent.share(sum(w.sizes)) for w in (one, other))
+        if abs(self.share - here) < self.NEAR:
+            here, a = 0.0, [0] * len(b)
+        self.bytes = b
+        self.slopes = [max(0.0, (y - x) / (self.share - here)) for x, y in zip(a, b)]
+
+    def at(self, share):
+        return [self.start + max(0, int(base + slope * (share - self.share))) for base, slope in zip(self.bytes, self.slopes)]

@@ -1,0 +1,72 @@
+"""Steps of all lengths that follow schedules made of three of them, on a real PyTorch."""
+
+import random
+
+import torch
+
+from cpu import Hooked
+from real import expect, main
+from real_demand import Model, WIDTH
+
+LENGTHS = [13, 29, 17, 40, 21, 8, 33, 11, 45, 26, 9, 38, 52, 14]
+
+
+def losses(lengths, width=4):
+    """Returns the losses, and the parameters at the end."""
+    torch.manual_seed(0)
+    model, out = Model(), []
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    for step, n in enumerate(lengths):
+        torch.manual_seed(step)
+        loss = model(torch.rand(width(step) if callable(width) else width, n, WIDTH))
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        out.append(float(loss))
+    return out, [p.tolist() for p in model.parameters()]
+
+
+def hooked(how, lengths, width=4):
+    """Returns the ways that steps went, the schedule at the end, and how many tensors schedules recompute."""
+    want = losses(lengths, width)
+    h, ways = Hooked(how, smallest=64), []
+    end = h.runtime.end_step
+    h.runtime.end_step = lambda step: (ways.append(step.way()), end(step))
+    got = losses(lengths, width)
+    h.remove()
+    assert got == want, how
+    return ways, h.runtime.schedule, h.library.remade
+
+
+def test_family():
+    """All steps but the recorded ones follow schedules, with the same losses to the bit."""
+    for how in "offload", "remake":
+        ways, schedule, remade = hooked(how, LENGTHS)
+        assert ways.count("recorded") == 3 and ways.count("planned") >= len(LENGTHS) - 7, (how, ways)
+        assert schedule.extent.first is not None and (remade > 10) == (how == "remake"), (how, remade)
+
+
+def test_any():
+    """So they do whatever the lengths are, and whichever was recorded."""
+    draw = random.Random(7)
+    for _ in range(6):
+        lengths = [draw.randint(3, 60) for _ in range(10)]
+        ways, _, _ = hooked("remake", lengths)
+        assert "planned" in ways and "adapted" not in ways, (lengths, ways)
+
+
+def test_beside():
+    """Steps whose sizes lie on no line are trained as well, without."""
+    ways, _, _ = hooked("remake", LENGTHS, width=lambda step: 2 + step * 7 % 5)
+    assert ways.count("planned") < len(ways) / 2, ways
+
+
+def test_other():
+    """A step that is another one in its last tensors alone is handed over."""
+    lengths = LENGTHS[:8]
+    ways, schedule, _ = hooked("remake", lengths + [19] * 2, width=lambda step: 3 if step == 8 else 4)
+    assert ways[6:8] == ["planned"] * 2 and ways[8] != "planned", ways
+
+
+if __name__ == "__main__":
+    main(globals())
