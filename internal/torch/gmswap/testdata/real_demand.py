@@ -64,6 +64,7 @@ class Short(object):
     def __init__(self, limit):
         self.hooked = Hooked("remake")
         runtime, self.recipes = self.hooked.runtime, set()
+        self.hooked.settings.for_all_sizes = lambda: False  # or steps would follow schedules
         library = types.SimpleNamespace(on_full=lambda make_room: None, allocated=lambda device: self.hooked.memory.present)
         states = types.SimpleNamespace(spared=lambda: 0, spare=lambda size: 0, make_room=lambda size: 0)
         runtime.relief = relief.Relief(runtime, library, limit, states)

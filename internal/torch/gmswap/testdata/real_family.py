@@ -26,10 +26,10 @@ def losses(lengths, width=4):
     return out, [p.tolist() for p in model.parameters()]
 
 
-def hooked(how, lengths, width=4):
+def hooked(how, lengths, width=4, smallest=64):
     """Returns the ways that steps went, the schedule at the end, and how many tensors schedules recompute."""
     want = losses(lengths, width)
-    h, ways = Hooked(how, smallest=64), []
+    h, ways = Hooked(how, smallest=smallest), []
     end = h.runtime.end_step
     h.runtime.end_step = lambda step: (ways.append(step.way()), end(step))
     got = losses(lengths, width)
@@ -53,6 +53,13 @@ def test_any():
         lengths = [draw.randint(3, 60) for _ in range(10)]
         ways, _, _ = hooked("remake", lengths)
         assert "planned" in ways and "adapted" not in ways, (lengths, ways)
+
+
+def test_small():
+    """What is moved does not change with the length, though in some steps it is smaller than what else is too small to be moved."""
+    for smallest in 1000, 4000, 16000:
+        ways, _, _ = hooked("remake", LENGTHS, smallest=smallest)
+        assert ways.count("recorded") == 3 and "adapted" not in ways and ways.count("planned") >= len(LENGTHS) - 7, (smallest, ways)
 
 
 def test_beside():

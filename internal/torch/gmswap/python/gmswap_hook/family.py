@@ -19,7 +19,7 @@ class Family(object):
         """Raises Unlike where the recorded steps have too little in common."""
         self.model, self.device = Model(recording), device  # bytes that schedules are to keep to
         self.extent = self.model.extent
-        self.sequence, self.trails = recording.timed.sequence, recording.timed.trails
+        self.sequence, self.trails, self.members = recording.timed.sequence, recording.timed.trails, recording.timed.members
         self.levels, self.shares = (), ()  # schedules, and the places up to which they are for, in that order
         self.most = max(self.extent.total)  # bytes that the largest step that was seen has saved
         self.full = False  # there is no schedule for larger steps
@@ -156,7 +156,8 @@ class Chooser(Follower):
     """Conducts a step by the schedule for its size, from the entry on that tells it. What that would have done before is done then."""
 
     def __init__(self, step, family, unplanned, relief, instrument=None):
-        unknown = types.SimpleNamespace(sequence=family.sequence, trails=family.trails, sizes=family.extent.small, actions=[()] * (len(family.sequence) + 1),
+        points = len(family.sequence) + 1
+        unknown = types.SimpleNamespace(sequence=family.sequence, trails=family.trails, members=family.members, actions=[()] * points, sizes=[1 << 62] * points,
                                         exact=frozenset(), remade=frozenset())
         super(Chooser, self).__init__(step, unknown, unplanned, relief, instrument)
         self.family = family

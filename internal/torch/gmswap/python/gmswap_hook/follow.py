@@ -18,7 +18,7 @@ class Schedule(object):
         answer = json.loads(answer)
         self.followed, self.kinds = 0, 1  # steps, and the sizes that they may have
         self.sequence, self.sizes, self.layouts, self.recipes = recorded.sequence, recorded.sizes, recorded.layouts, recipes
-        self.trails = recorded.trails
+        self.trails, self.members = recorded.trails, recorded.members
         self.policy, self.step_ns, self.plain_ns = answer["policy"], answer["step_ns"], answer["plain_ns"]
         self.peak, self.plain_peak = answer["peak"], answer["plain_peak"]
         self.unfit = answer.get("unfit", "")  # why it is not the one that was asked for
@@ -74,6 +74,7 @@ class Follower(object):
         self.step, self.schedule, self.unplanned, self.relief, self.instrument = step, schedule, unplanned, relief, instrument
         self.point = self.packed = 0
         self.saved = self.less = 0  # bytes, and how many fewer than in the recorded step
+        step.members = schedule.members
         if instrument is not None:
             instrument.begin(())
 
@@ -160,7 +161,7 @@ class Follower(object):
 
     def leave(self, why):
         """Hands over the rest of the step."""
-        self.step.deviation = why
+        self.step.deviation, self.step.members = why, None
         return self.hand_over()
 
     def hand_over(self):

@@ -37,6 +37,8 @@ class Recording(object):
         """Returns what conducts a step."""
         seen = self.made is None or self.varies() and self.again is None
         self.operators = Operators(self.memory, self.settings.policy.startswith("memo"), proves=self.made is None) if seen else None
+        if self.made is not None:
+            step.members = self.made.members
         return Watched(self, step, self.operators)
 
     def varies(self):
@@ -114,6 +116,7 @@ class Watched(object):
         self.sequence = []  # of points: the entry's index, negative and less one for an unpack
         self.trails = []  # of the step, at points at which something is saved
         self.sizes = []  # of the entries
+        self.members = {}  # by the calls of models, which of the tensors that were saved there may be moved
         self.layouts, self.versions = [], []  # of the tensors that were saved first of the entries
         self.places = [""]  # of the points
         self.made_at = []  # of the entries: the operator before the point at which they are saved
@@ -149,6 +152,7 @@ class Watched(object):
 
     def pack(self, entry, new, stream):
         self._end(entry.nbytes if new else 0)
+        self.members.setdefault(self.step.call, set()).add(self.step.packs)
         self.sequence.append(entry.index)
         self.trails.append(self.step.trail)
         self.places.append(self.recording.place())

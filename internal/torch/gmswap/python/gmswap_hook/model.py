@@ -46,7 +46,8 @@ class Model(object):
 
     def recorded(self, share):
         """Returns what a schedule has to know of a step at a place."""
-        return types.SimpleNamespace(sequence=self.timed.sequence, trails=self.timed.trails, layouts=self.timed.layouts, sizes=self.extent.sizes(share))
+        timed = self.timed
+        return types.SimpleNamespace(sequence=timed.sequence, trails=timed.trails, members=timed.members, layouts=timed.layouts, sizes=self.extent.sizes(share))
 
 
 def varied(one, other, layouts):

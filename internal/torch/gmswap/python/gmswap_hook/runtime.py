@@ -24,8 +24,23 @@ class Step(object):
         self.stream = 0  # that of the forward pass
         self.backward = False
         self.trail = 0  # stands for all parameters that were saved so far
+        self.calls, self.call, self.packs = {}, None, 0  # how often models were called, the last such call, and how many tensors that has saved
+        self.members = None  # by calls the numbers of those that are moved, None: the large ones
         self.deviation = ""  # from the schedule
         self.parting = None  # what chooses what leaves the device, where no schedule does
+
+    def called(self, module):
+        """Notes that a model is called."""
+        key = id(module)
+        self.calls[key] = self.calls.get(key, 0) + 1
+        self.call, self.packs = (key, self.calls[key]), 0
+
+    def moves(self, nbytes, smallest):
+        """Returns whether a tensor is moved that is saved now. Where members are given it is not its size that tells, unless that is far above those
+        that are too small."""
+        self.packs += 1
+        members = self.members.get(self.call) if self.members is not None else None
+        return nbytes >= smallest if members is None else self.packs in members and nbytes > 0 or nbytes >= 4 * smallest
 
     def way(self):
         """Returns how the step goes, or went: the word for users."""
@@ -41,6 +56,7 @@ class Runtime(object):
     DEVIATIONS = 3  # steps that differ before a new schedule is made
     PATIENCE = 1.0  # seconds that a first schedule is waited for; later ones are taken when they are there
     STRAYED = 4  # steps, of which half differ from the schedule before it is not followed for a while
+    RETRY = 8  # one step of so many follows it nevertheless, as far as it does
 
     def __init__(self, memory, lanes, settings, planner, report):
         self.memory, self.lanes, self.settings, self.planner, self.report = memory, lanes, settings, planner, report
@@ -77,6 +93,7 @@ class Runtime(object):
             step = self.step
             if step is None or step.backward or not any(e.users for e in step.entries):
                 self.next_step()
+            self.step.called(module)
             self.memory.note_storages(module)
         return not self.declined and (known or self.recording is None and self.schedule is None)
 
@@ -126,7 +143,7 @@ class Runtime(object):
             return self.stays(tensor)
         # The memory of what is saved on another stream may be freed in that one's order, in which no copy is waited for.
         stream = memory.stream()
-        if storage.nbytes() < self.smallest or stream != self.step.stream:
+        if not self.step.moves(storage.nbytes(), self.smallest) or stream != self.step.stream:
             return Kept(tensor)
         with memory:
             return self.pack_storage(tensor, storage, stream)
@@ -187,7 +204,7 @@ class Runtime(object):
         if self.schedule is not None and self.schedule.empty():
             return self.unplanned(step)
         if self.schedule is not None and not self.doubted():
-            if 2 * self.fitted.count(False) >= self.STRAYED and self.parts():
+            if 2 * self.fitted.count(False) >= self.STRAYED and self.parts() and step.number % self.RETRY:
                 return self.unplanned(step)
             return self.schedule.follower(step, self.unplanned, self.relief, self.instrument())
         if step.number < self.WARM_UP or self.given_up or self.planning is not None:
@@ -252,7 +269,7 @@ class Runtime(object):
         if self.schedule.empty():
             return self.relief is not None and self.relief.strained()
         self.fitted.append(self.schedule.foresees(self.before))
-        return step.deviation != "" or isinstance(conduct, Demand) and not self.fitted[-1]
+        return step.deviation != "" or not isinstance(conduct, Follower) and not self.fitted[-1]
 
     def extend(self):
         """Has schedules made for larger steps, if the last one is like those that were recorded but for its size. Returns whether it is."""
