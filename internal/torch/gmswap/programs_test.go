@@ -13,7 +13,7 @@ import (
 // program is one of testdata/programs.py, and what the hook does with it.
 type program struct {
 	name    string
-	planned int      // schedules that are made: two where steps that followed the first are timed
+	planned int      // schedules that are made: two where steps that followed the first are timed; one more if later ones take another time
 	steps   int      // 0: any number
 	whole   bool     // nothing is recomputed
 	says    []string // beside the usual
@@ -67,7 +67,8 @@ func (p *program) check(t *testing.T, how string, env ...string) {
 	if p.steps != 0 && f.Steps != p.steps {
 		t.Errorf("%d steps were seen, want %d", f.Steps, p.steps)
 	}
-	if !f.Served || f.Out == 0 || f.Back == 0 || f.Planned != p.planned || (f.Remade == 0) != (p.whole || how == "offload") {
+	again := f.Planned == p.planned+1 && f.Steps > 30
+	if !f.Served || f.Out == 0 || f.Back == 0 || f.Planned != p.planned && !again || (f.Remade == 0) != (p.whole || how == "offload") {
 		t.Errorf("the hook did %+v", f)
 	}
 }

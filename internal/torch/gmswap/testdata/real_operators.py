@@ -397,6 +397,21 @@ def test_clocks():
     assert [op["ns"] for op in graph["ops"]] == [3, 4, 6] and [t["recompute_ns"] for t in graph["tensors"]] == [216, 0], graph
 
 
+def test_timed_again():
+    """Steps are timed again later, and a schedule is made anew where operators take another time by then, and not where they do not."""
+    for slower, schedules in (1, 2), (2, 3):
+        hooked, model, times = Hooked("offload"), mlp(), [1000]
+        real = measure.Clock.nanoseconds
+        measure.Clock.nanoseconds = lambda clock: [times[0]] * len(clock.begins)
+        for step in range(30):
+            if step == 12:
+                times[0] *= slower
+            model(torch.randn(32, 32, requires_grad=True)).sum().backward()
+        measure.Clock.nanoseconds = real
+        hooked.remove()
+        assert hooked.library.made == schedules, (slower, hooked.library.made)
+
+
 def test_script():
     """ScriptModules take no hooks."""
 

@@ -31,6 +31,8 @@ class Planning(object):
 
 
 class Planner(object):
+    DRIFT = 0.05  # by which times may differ from those that a schedule was made for
+
     def __init__(self, library, settings):
         self.library, self.settings = library, settings
         self.timed = self.recipes = self.graph = None  # what was recorded last
@@ -67,6 +69,12 @@ class Planner(object):
             return self.extend()
         instrument.correct(self.graph)
         return Planning(functools.partial(self.make, self.graph, self.timed, self.recipes, self.settings.policy))
+
+    def outdated(self, clocks):
+        """Returns whether operators take another time in steps that were timed now than the schedule was made for."""
+        known = self.family.model.ns if self.family is not None else [op["ns"] for op in self.graph["ops"]]
+        now = clocks.medians(sum(self.timed.sizes) if self.family is not None else 0)
+        return abs(sum(now) - sum(known)) > self.DRIFT * sum(known)
 
     def make(self, graph, recorded, recipes, policy, device=0):
         request = {"graph": graph, "device": device or self.settings.device, "host": self.settings.host,

@@ -53,6 +53,7 @@ class Runtime(object):
     moves = True
     WARM_UP = 1  # steps that are not recorded: they do what is done but once
     TIMED = 2  # so many steps follow the schedule before steps are timed
+    RECHECK = 16  # and so many before they are timed again, and then four times as many each time
     DEVIATIONS = 3  # steps that differ before a new schedule is made
     PATIENCE = 1.0  # seconds that a first schedule is waited for; later ones are taken when they are there
     STRAYED = 4  # steps, of which half differ from the schedule before it is not followed for a while
@@ -75,6 +76,7 @@ class Runtime(object):
         self.patience = self.DEVIATIONS
         self.clocks = Clocks()  # of steps that followed a schedule
         self.refined = False  # the schedule was made with their times
+        self.clock_from, self.pause = self.TIMED, self.RECHECK  # steps that follow the schedule before some are timed, and until others are
         self.declined = False  # nothing has to be moved
         self.given_up = False  # no schedule can be made
         self.relief = None  # what makes room when a request finds none
@@ -232,7 +234,7 @@ class Runtime(object):
             return None
         if self.memory.allocated() > self.planner.start + self.settings.slack:
             return Scale(self.memory)
-        if self.schedule.followed >= self.TIMED and not self.refined:
+        if self.schedule.followed >= self.clock_from:
             return Clock(self.memory)
         return None
 
@@ -301,7 +303,8 @@ class Runtime(object):
     def start_over(self):
         self.renewed = self.given_up = self.refined = False
         self.recording = self.schedule = self.planning = self.strayed = None
-        self.deviated, self.patience, self.clocks = 0, self.DEVIATIONS, Clocks()
+        self.deviated, self.patience = 0, self.DEVIATIONS
+        self.time_from(self.TIMED)
         self.fitted.clear()
 
     def end_recorded(self, recording):
@@ -350,7 +353,8 @@ class Runtime(object):
             return
         self.schedule = planning.schedule
         self.report.planned(self.schedule)
-        self.clocks, self.refined, self.strayed = Clocks(), False, None
+        self.refined, self.strayed = False, None
+        self.time_from(self.TIMED)
         self.fitted.clear()
         if self.relief is not None:
             self.relief.foresight.learn(self.schedule.sizes, self.schedule.plain_peak - self.planner.start)
@@ -361,26 +365,40 @@ class Runtime(object):
         say.line("no schedule: %s; tensors are moved as they come" % why)
         self.given_up = True
 
+    def time_from(self, followed):
+        """Has steps timed after so many that followed the schedule."""
+        self.clocks, self.clock_from = Clocks(), followed
+
+    def time_later(self):
+        self.time_from(self.schedule.followed + self.pause)
+        self.pause *= 4
+
     def refine(self, instrument):
         if isinstance(instrument, Scale):
             self.planner.start = instrument.start
-        elif self.clocks.add(instrument):
-            instrument, self.clocks, self.refined = self.clocks, Clocks(), True
-        else:
+        elif not self.clocks.add(instrument):
             return
+        elif self.refined and not self.planner.outdated(self.clocks):
+            self.time_later()
+            return
+        else:
+            instrument, self.refined = self.clocks, True
         try:
             self.planning, self.arrived = self.planner.refine(instrument), self.follow_refined
         except Exception as e:
             self.keep_schedule(say.reason(e))
+            self.time_later()
 
     def follow_refined(self, planning):
         """Follows a better schedule for the same step."""
         if planning.failed:
             self.keep_schedule(planning.failed)
-            return
-        self.schedule = planning.schedule
-        self.report.planned(self.schedule)
-        self.complete()
+        else:
+            self.schedule = planning.schedule
+            self.report.planned(self.schedule)
+            self.complete()
+        if self.refined:
+            self.time_later()
 
     def follow_extended(self, planning):
         """Follows schedules for more steps."""
