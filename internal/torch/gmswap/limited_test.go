@@ -66,9 +66,10 @@ func limited(t *testing.T, seed int, taken *shares) {
 	}
 	most := s.physical()
 	limit := max(most*uint64(45+5*(seed%8))/100, leastLimit)
+	room := limit * 16 / 15 // of a device, of which a part is left to libraries
 	for name, env := range map[string][]string{
 		"limit":  {fmt.Sprintf("GM_LIMIT=%d", limit), fmt.Sprintf("GMSWAP_DEVICE=%d", limit)},
-		"device": {fmt.Sprintf("GM_FAKE_LIMIT=%d", limit+500<<20)}, // beside the context; others have the rest
+		"device": {fmt.Sprintf("GM_FAKE_LIMIT=%d", room+500<<20)}, // beside the context; others have the rest
 	} {
 		if seed >= usualLimited && (name == "limit") == (seed%2 == 0) {
 			continue // of many programs, each runs in one way
@@ -82,7 +83,7 @@ func limited(t *testing.T, seed int, taken *shares) {
 			t.Fatalf("%s of %d bytes for %d: exit status %d\n%s%s", name, limit, most, got.code, firstDifference(got.stdout, plain.stdout), got.stderr)
 		}
 		took := s.physical()
-		if took == 0 || took > limit {
+		if took == 0 || took > limit && name == "limit" || took > room {
 			t.Errorf("%s: it took %d bytes of the %d allowed", name, took, limit)
 		}
 		taken.add(float64(took) / float64(limit))

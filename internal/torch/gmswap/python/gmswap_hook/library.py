@@ -43,6 +43,7 @@ class Library(object):
         for name, result, arguments in (
             ("gm_last_error", ctypes.c_size_t, (ctypes.c_char_p, ctypes.c_size_t)),
             ("gm_device_of", ctypes.c_int, (ctypes.c_void_p,)),
+            ("gm_memory_fraction", None, (ctypes.c_double, ctypes.c_int)),
             ("gm_get_stats", ctypes.c_int, (ctypes.c_int, ctypes.POINTER(Account))),
             ("gm_swap_open", ctypes.c_int, (ctypes.c_int, ctypes.c_size_t, ctypes.c_int)),
             ("gm_swap_out", ticket, (ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, stream)),
@@ -74,6 +75,10 @@ class Library(object):
     def reserved(self, device):
         """Returns the bytes that are taken from a device."""
         return self.account(device).reserved_bytes[0].current
+
+    def bound(self, device, nbytes, total):
+        """Has the allocator take at most so many of all bytes of a device."""
+        self.lib.gm_memory_fraction((nbytes + 0.5) / total, device)
 
     def account(self, device):
         account = Account()

@@ -10,8 +10,8 @@ WRITES = object()  # stands for what reruns an operator that writes to an argume
 
 
 class Costs(object):
-    """What operators take, by those that were timed while steps were recorded. Others, and those that did not repeat what they had made, are not
-    rerun."""
+    """What operators take, by those that were timed while steps were recorded. Those that did not repeat what they had made are not rerun, and others
+    that were not recorded where nothing else helps."""
 
     LAUNCH = 5000  # nanoseconds of an operator with little to do
     STEPS = 4
@@ -19,6 +19,7 @@ class Costs(object):
 
     def __init__(self):
         self.rates = {}  # nanoseconds for a unit of work, by names
+        self.proven = set()  # names of those that were seen to repeat what they had made
         self.unsure = set()  # names
         self.reruns = {}  # what reruns operators, by functions
         self.shares = collections.deque(maxlen=self.STEPS)  # of what left in the last steps, what was recomputed
@@ -32,13 +33,15 @@ class Costs(object):
             ns, done = spent.get(call.name, (0, 0))
             spent[call.name] = ns + operators.memory.elapsed(call.begin, call.end), done + work(call)
         self.rates.update((name, ns / max(1, done)) for name, (ns, done) in spent.items())
+        if operators.proves:
+            self.proven.update(spent)
         self.reruns.clear()
 
     def rerun(self, function):
         """Returns what reruns an operator, WRITES if nothing does and it writes to an argument, None for all else."""
         if function not in self.reruns:
             again, mutable = rerun(function, writes(function)), writes(function)
-            if again is not None and (again.name not in self.rates or again.name in self.unsure):
+            if again is not None and again.name in self.unsure:
                 again = None
             self.reruns[function] = WRITES if again is None and mutable else again
         return self.reruns[function]
@@ -48,7 +51,8 @@ class Costs(object):
         return self.rates and (len(self.shares) < self.STEPS or sum(self.shares) >= self.LEAST * self.STEPS)
 
     def ns(self, call):
-        return self.LAUNCH + self.rates[call.name] * work(call)
+        """Returns about what a call takes, infinity where nothing is known."""
+        return self.LAUNCH + self.rates[call.name] * work(call) if call.name in self.rates else float("inf")
 
 
 def work(call):
@@ -72,7 +76,8 @@ class Live(Operators):
     """The operators of one step, and how what it saved is recomputed."""
 
     def __init__(self, memory, costs, extra):
-        super(Live, self).__init__(memory, False)
+        super(Live, self).__init__(memory, False, proves=False)
+        self.times = not costs.rates  # whether operators are timed: nothing is known yet
         self.costs, self.extra = costs, extra  # the most bytes that may be taken beside what is recomputed
         self.over = False  # nothing that is made from now on has to be recomputed
         self.depth = 0  # of modules
@@ -109,7 +114,10 @@ class Live(Operators):
                 self.wrote(function, args, kwargs)
             return result
         call, count = self.call(again, args, kwargs), version(args[0]) if again.in_place else 0
+        begin = self.memory.mark() if self.times else None
         result = function(*args, **kwargs)
+        if self.times:
+            call.begin, call.end = begin, self.memory.mark()
         if again.in_place:
             self.overwritten(args[0], call, count)
         else:

@@ -23,6 +23,7 @@ class Parting(object):
         self.remade = self.parted = 0  # bytes that were to be recomputed, and all that left
         self.debts = {}  # of entries that are to be recomputed: nanoseconds with all that has to be recomputed before, and how many one after the other
         self.needed = set()  # the indexes of what they are recomputed from
+        self.desperate = False  # the host had no room, and something was recomputed for that alone
 
     def watch(self, saved, lacking):
         """Notes the operators from here on as long as what they make may leave: what was saved first leaves, as much as there will be no room for,
@@ -73,16 +74,27 @@ class Parting(object):
                 yield e
 
     def free(self, entry):
-        """Frees the memory of an entry. Returns whether it could."""
-        if entry.step == self.step.number and not entry.ticket and entry.made is None:
-            recipe = self.recipe_of(entry)
-            if recipe is not None and recipe.usable(entry.memory, self.step.entries) and all(map(self.live.unchanged, recipe.lasting)):
-                entry.made = Remake(recipe, self.step.entries, entry, proven=True)
+        """Frees the memory of an entry. Returns whether it could. Where the host has no room, whatever can be is recomputed."""
+        self.remake(entry, self.recipe_of)
         free = entry.evict()
+        if not free and self.remake(entry, self.last_resort):
+            self.desperate = True
+            free = entry.evict()
         if free:
             self.parted += entry.nbytes
             self.remade += entry.nbytes if entry.made is not None else 0
         return free
+
+    def remake(self, entry, recipe_of):
+        """Has an entry recomputed, if there is a recipe, and returns whether it will be."""
+        if entry.step != self.step.number or entry.ticket or entry.made is not None:
+            return False
+        recipe = recipe_of(entry)
+        if recipe is None or not recipe.usable(entry.memory, self.step.entries) or not all(map(self.live.unchanged, recipe.lasting)):
+            return False
+        proven = all(m.call.name in self.live.costs.proven for m in recipe.chain.made)
+        entry.made = Remake(recipe, self.step.entries, entry, proven=proven)
+        return True
 
     def recipe_of(self, entry):
         """Returns how an entry is recomputed, None where a copy takes less time. What another one is to be recomputed from is copied if it leaves
@@ -90,10 +102,25 @@ class Parting(object):
         recipe = self.live.recipe_of(entry, self.step.entries)
         if recipe is None or entry.index in self.debts:
             return recipe
-        owed = [self.debts[i] for i in recipe.sources if i in self.debts]
-        ns, depth = recipe.ns + sum(ns for ns, _ in owed), 1 + max((depth for _, depth in owed), default=0)
+        ns, depth = self.debt(recipe)
         if entry.index in self.needed or ns >= LINK * entry.nbytes or depth > self.DEEPEST:
             return None
+        return self.decide(entry, recipe, ns, depth)
+
+    def last_resort(self, entry):
+        """Returns how an entry is recomputed, however long that takes, None where it cannot be."""
+        recipe = self.live.recipe_of(entry, self.step.entries)
+        if recipe is None:
+            return None
+        ns, depth = self.debt(recipe)
+        return self.decide(entry, recipe, ns, depth) if depth <= self.DEEPEST and entry.index not in self.needed else None
+
+    def debt(self, recipe):
+        """Returns the nanoseconds that a recipe takes with all that has to be recomputed before, and how many entries are one after the other."""
+        owed = [self.debts[i] for i in recipe.sources if i in self.debts]
+        return recipe.ns + sum(ns for ns, _ in owed), 1 + max((depth for _, depth in owed), default=0)
+
+    def decide(self, entry, recipe, ns, depth):
         self.debts[entry.index] = ns, depth
         self.needed.update(recipe.sources)
         return recipe

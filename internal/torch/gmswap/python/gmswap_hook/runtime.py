@@ -219,7 +219,7 @@ class Runtime(object):
         """Returns what conducts a step, or the rest of it, without a schedule."""
         if self.relief is None:
             return Reactive(step, self.settings.window)
-        if self.parts() and not step.entries:
+        if (self.parts() or not self.costs.rates) and not step.entries:
             step.parting = Parting(step, Live(self.memory, self.costs, self.settings.device // 64), self.relief.window)
         return Demand(step, self.relief)
 
@@ -246,8 +246,8 @@ class Runtime(object):
         step.ended = step.way()
         conduct, step.conduct = step.conduct, None
         conduct.end()
-        if step.parting is not None and step.parting.parted:
-            self.costs.shares.append(step.parting.remade / float(step.parting.parted))
+        if step.parting is not None:
+            self.end_parting(step.parting)
         step.parting = None
         self.memory.samples.ask(step.number)
         if self.renewed:
@@ -265,6 +265,16 @@ class Runtime(object):
             self.deviated = 0
             if conduct.instrument is not None:
                 self.refine(conduct.instrument)
+
+    def end_parting(self, parting):
+        """Learns from what chose what leaves in a step. One that cannot be held on the device and the host together cannot be recorded."""
+        if parting.live.times:
+            self.costs.learn(parting.live)
+        if parting.parted:
+            self.costs.shares.append(parting.remade / float(parting.parted))
+        if parting.desperate and self.schedule is None and not self.given_up:
+            self.recording, self.given_up = None, True
+            say.line("no schedule: a step saves more than the device and the host have room for; tensors are moved and recomputed as they come")
 
     def differs(self, step, conduct):
         """Returns whether another schedule would be better for a step that has ended."""

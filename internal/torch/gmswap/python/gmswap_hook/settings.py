@@ -35,13 +35,15 @@ class Settings(object):
         return not (self.dry or self.record or self.follow or self.policy.startswith("memo"))
 
     def keep_margin(self, available):
-        """Leaves memory under the limit for what an allocator needs beside blocks. Where there is none, what is available is the limit. A schedule
-        that is given has its own idea of how much it may use."""
-        if self.limit == self.total:
-            self.limit = min(self.limit, available)
-            self.device = min(self.device, self.limit - self.limit // 64)
-        elif not self.follow:
-            self.device -= self.device // 64
+        """Leaves memory under the limit for what an allocator needs beside blocks. Where less is available than the limit, some of that is left to what
+        libraries take by themselves: cuBLAS and cuDNN begin to in the first step. Returns whether that lowers the limit. A schedule that is given has
+        its own idea of how much it may use."""
+        lower = available < self.limit
+        if lower:
+            self.limit = available - min(self.total // 64, available // 16)
+        if lower or not self.follow:
+            self.device = min(self.device, self.limit) - self.limit // 64
+        return lower
 
     def complete(self, torch, device):
         """Fills in what depends on the machine."""

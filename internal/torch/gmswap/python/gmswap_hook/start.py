@@ -139,7 +139,8 @@ class Late(object):
         runtime = Runtime(memory, lanes, settings, Planner(self.library, settings), report)
         probe = memory.take(1)
         if self.library.allocates(memory.address(probe)):
-            settings.keep_margin(memory.free() + self.library.reserved(device))
+            if settings.keep_margin(memory.free() + self.library.reserved(device)):
+                self.library.bound(device, settings.limit, settings.total)
             self.stepping.store = Store(runtime, self.stepping)
             runtime.relief = Relief(runtime, self.library, settings.limit, self.stepping.store)
         elif settings.limit < settings.total:
