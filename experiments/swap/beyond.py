@@ -8,7 +8,6 @@ found by what a small batch takes. gmswap is given no limit. OUT gets beyond.csv
 
 import argparse
 import csv
-import json
 import os
 import re
 import statistics
@@ -16,31 +15,21 @@ import subprocess
 import sys
 import time
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-TRAIN = os.path.join(HERE, "..", "programs", "train.py")
+import runner
+
 FIRST = 4  # steps in which a schedule is made
 FIELDS = "program", "way", "batch", "times", "ok", "allocated", "samples", "step", "longest", "losses", "ways", "steps"
 
 
 def run(prefix, name, batch, steps, seconds, *more):
-    """Returns the result of a program, what was said, and why it failed, "" if it did not."""
-    words = [sys.executable, TRAIN, name, "--steps", str(steps), "batch=%d" % batch, *more]
-    try:
-        ended = subprocess.run(prefix + words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace", timeout=max(1, seconds))
-    except subprocess.TimeoutExpired:
-        return None, "", "too long"
-    found = [line for line in ended.stdout.splitlines() if line.startswith("RESULT ")]
-    result = json.loads(found[-1].removeprefix("RESULT ")) if found else {"ok": "status %d" % ended.returncode}
-    if result["ok"] is True:
-        return result, ended.stderr, ""
-    return None, ended.stderr, str(result["ok"])
+    return runner.run(prefix + [sys.executable, runner.TRAIN, name, "--steps", str(steps), "batch=%d" % batch, *more], seconds)
 
 
 def largest(name, seconds):
-    """Returns about how many samples a batch can have in plain PyTorch, by what two small ones take, with a twentieth of the card left."""
+    """Returns about how many samples a batch can have in plain PyTorch, by what two small ones take, with a tenth of the card left."""
     small, large = (run([], name, n, 3, seconds)[0]["allocated"] for n in (4, 8))
     total = int(subprocess.check_output(["nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits"], text=True).splitlines()[0]) << 20
-    return int((total * 0.95 - small) / (large - small) * 4) + 4
+    return int((total * 0.9 - small) / (large - small) * 4) + 4
 
 
 def row(name, way, batch, times, result, said, failed):

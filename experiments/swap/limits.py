@@ -15,12 +15,11 @@ import json
 import os
 import re
 import statistics
-import subprocess
 import sys
 import time
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-TRAIN = os.path.join(HERE, "..", "programs", "train.py")
+import runner
+
 FIRST = 4  # steps in which a schedule is made
 FIELDS = "program", "share", "limit", "allocated", "reserved", "held", "median", "all", "longest", "losses", "ways", "steps"
 
@@ -75,17 +74,9 @@ def child(steps):
 
 def run(prefix, name, steps, seconds):
     """Returns the result of a program and what was said, None for a result where it failed."""
-    words = [os.path.abspath(__file__), "", "", "--child", "--steps", str(steps)] if name == "same" else [TRAIN, name, "--steps", str(steps)]
-    try:
-        ended = subprocess.run(prefix + [sys.executable] + words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace",
-                               timeout=seconds, env=dict(os.environ, CUBLAS_WORKSPACE_CONFIG=":4096:8"))
-    except subprocess.TimeoutExpired as e:
-        return None, "too long\n" + str(e.stderr or "")[-2000:]
-    found = [line for line in ended.stdout.splitlines() if line.startswith("RESULT ")]
-    result = json.loads(found[-1].removeprefix("RESULT ")) if found else None
-    if result is None or result["ok"] is not True:
-        return None, "%s\n%s" % (result and result["ok"], ended.stderr[-3000:])
-    return result, ended.stderr
+    words = [os.path.abspath(__file__), "", "", "--child", "--steps", str(steps)] if name == "same" else [runner.TRAIN, name, "--steps", str(steps)]
+    result, said, failed = runner.run(prefix + [sys.executable] + words, seconds, CUBLAS_WORKSPACE_CONFIG=":4096:8")
+    return (result, said) if result is not None else (None, "%s\n%s" % (failed, said[-3000:]))
 
 
 def row(name, share, limit, plain, result, said):

@@ -116,10 +116,11 @@ class Family(object):
                     raise
 
     def add(self, make, share):
+        edition = self.edition
         level = make(self.model.graph(share), self.model.recorded(share), self.model.proven)
         if level.device > self.device:
             raise ValueError("%d bytes are not enough, %d would be" % (self.device, level.device))
-        level.share, level.edition = share, self.edition
+        level.share, level.edition = share, edition
         self.levels = tuple(sorted([old for old in self.levels if old.share != share] + [level], key=lambda level: level.share))
         self.shares = tuple(level.share for level in self.levels)
 

@@ -64,9 +64,6 @@ class Planner(object):
 
     def refine(self, instrument):
         """Has a schedule made for the same step as an instrument has measured it while the step followed a schedule."""
-        if self.family is not None:
-            self.family.correct(instrument)
-            return self.extend()
         instrument.correct(self.graph)
         return Planning(functools.partial(self.make, self.graph, self.timed, self.recipes, self.settings.policy))
 

@@ -230,7 +230,7 @@ class Runtime(object):
     def instrument(self):
         """Returns what measures a step that follows the schedule, for a better one: some of the first are timed, and one that begins with
         more memory in use than the step that was recorded is weighed."""
-        if self.planning is not None:
+        if self.planning is not None and self.arrived != self.follow_extended:
             return None
         if self.memory.allocated() > self.planner.start + self.settings.slack:
             return Scale(self.memory)
@@ -384,31 +384,33 @@ class Runtime(object):
         self.pause *= 4
 
     def refine(self, instrument):
+        """Takes what was measured in a step, and has schedules made with that when it tells something new."""
         if isinstance(instrument, Scale):
             self.planner.start = instrument.start
         elif not self.clocks.add(instrument):
             return
-        elif self.refined and not self.planner.outdated(self.clocks):
-            self.time_later()
-            return
         else:
-            instrument, self.refined = self.clocks, True
+            instrument = self.clocks
+            self.time_later()
+            if self.refined and not self.planner.outdated(instrument):
+                return
+            self.refined = True
+        if self.planner.family is not None:
+            self.planner.family.correct(instrument)
+            self.complete()
+            return
         try:
             self.planning, self.arrived = self.planner.refine(instrument), self.follow_refined
         except Exception as e:
             self.keep_schedule(say.reason(e))
-            self.time_later()
 
     def follow_refined(self, planning):
         """Follows a better schedule for the same step."""
         if planning.failed:
             self.keep_schedule(planning.failed)
-        else:
-            self.schedule = planning.schedule
-            self.report.planned(self.schedule)
-            self.complete()
-        if self.refined:
-            self.time_later()
+            return
+        self.schedule = planning.schedule
+        self.report.planned(self.schedule)
 
     def follow_extended(self, planning):
         """Follows schedules for more steps."""

@@ -36,14 +36,14 @@ class Settings(object):
 
     def keep_margin(self, available):
         """Leaves memory under the limit for what an allocator needs beside blocks. Where less is available than the limit, some of that is left to what
-        libraries take by themselves: cuBLAS and cuDNN begin to in the first step. Returns whether that lowers the limit. A schedule that is given has
-        its own idea of how much it may use."""
+        libraries take by themselves: cuBLAS and cuDNN begin to in the first step. Returns whether the allocator has to keep to that: not where others
+        have a part of the device, which may become free. A schedule that is given has its own idea of how much it may use."""
         lower = available < self.limit
         if lower:
             self.limit = available - min(self.total // 64, available // 16)
         if lower or not self.follow:
             self.device = min(self.device, self.limit) - self.limit // 64
-        return lower
+        return lower and available > self.total - self.total // 32
 
     def complete(self, torch, device):
         """Fills in what depends on the machine."""
