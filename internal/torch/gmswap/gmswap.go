@@ -28,6 +28,8 @@
 //	graph.py, measure.py                    a recorded step, and its times
 //	operators.py, chain.py                  the operators that can be rerun, and what is rerun for a tensor
 //	follow.py, reactive.py, planner.py      a step by a schedule, one without, and the request for a schedule
+//	family.py, model.py, extent.py          steps of all sizes: their schedules, what each does, and its sizes
+//	between.py                              what a third step is that does the same as two others with other sizes
 //	demand.py, relief.py, foresight.py      a step within a limit without a schedule, how room is made, and how much will be needed
 //	recorder.py, ledger.py, complete.py     a step of which all is recorded, what is noted of it, and its graph
 //	places.py, effects.py                   which module an operator belongs to, and what it does beside tensors

@@ -61,8 +61,8 @@ def losses(name, steps=24):
 class Short(object):
     """A hook with less memory than steps need: what is saved counts, and nothing else."""
 
-    def __init__(self, limit):
-        self.hooked = Hooked("remake")
+    def __init__(self, limit, **lanes):
+        self.hooked = Hooked("remake", **lanes)
         runtime, self.recipes = self.hooked.runtime, set()
         self.hooked.settings.for_all_sizes = lambda: False  # or steps would follow schedules
         library = types.SimpleNamespace(on_full=lambda make_room: None, allocated=lambda device: self.hooked.memory.present)
@@ -97,6 +97,25 @@ def test_demand():
         assert got == want, name
         assert short.remade > short.parted / 2 > 0, "%s: %d of %d bytes were recomputed" % (name, short.remade, short.parted)
         assert short.recipes >= {"mul", "mm", "silu", "native_layer_norm"}, short.recipes
+
+
+def test_full():
+    """Where the host has no room, the first step recomputes already, what it can, and no schedule is made."""
+    want, most = losses("SGD"), {}
+    for limit, room in (1 << 40, 20000), (200000, 1 << 40), (200000, 20000):
+        short, most[limit, room] = Short(limit, room=room), 0
+        runtime = short.hooked.runtime
+        keep = runtime.relief.keep_room
+
+        def kept():
+            keep()
+            most[limit, room] = max(most[limit, room], short.hooked.memory.present)
+
+        runtime.relief.keep_room = kept
+        assert losses("SGD") == want, room
+        short.remove()
+        assert runtime.given_up == (limit == 200000 and room == 20000), (limit, room)
+    assert most[200000, 20000] < most[1 << 40, 20000] / 2 and short.remade > 0, most
 
 
 class Ring(object):
