@@ -101,26 +101,38 @@ def check_recipes():
     assert fails(between.Recipes, recipe(10), other, Layouts())
 
 
-def new_family(fits, device=1000):
-    """Returns a family of steps that save 100 bytes for each token, one of 10 and one of 20, and what makes schedules: steps of up to so many tokens
-    fit. It notes sizes."""
+def new_family(fits, fixed=0):
+    """Returns a family of steps that save 100 bytes for each token, one of 10 and one of 20, and fixed ones, and what makes schedules: steps of up to so
+    many tokens fit. It notes sizes."""
     f = family.Family.__new__(family.Family)
-    one, other = (types.SimpleNamespace(sizes=[100 * n], layouts=[("float", (n,), (1,), 0)]) for n in (10, 20))
-    e = extent.Extent(one, other, other, Layouts())
-    f.extent, f.device, f.levels, f.shares, f.most, f.full, f.edition = e, device, (), (), 2000, False, 0
-    f.model = types.SimpleNamespace(extent=e, graph=lambda share: share, recorded=e.sizes, proven=None, correct=lambda instrument: None)
+    one, other = (types.SimpleNamespace(sizes=[100 * n] + [fixed] * (fixed > 0), layouts=[("float", (n,), (1,), 0)] * (1 + (fixed > 0))) for n in (10, 20))
+    if fixed:
+        for watched in one, other:
+            watched.layouts[1] = "float", (fixed,), (1,), 0
+    f.extent = e = extent.Extent(one, other, other, Layouts())
+    f.device, f.levels, f.most, f.full, f.edition, f.refused, f.failed, f.highest = 1000, (), 2000 + fixed, False, 0, set(), None, 1 << 40
+    f.model = types.SimpleNamespace(extent=e, graph=lambda share: share, recorded=e.sizes, proven=None, correct=lambda instrument: None, timed=other)
     made = []
 
     def make(share, sizes, recipes, policy="quick", device=0):
+        assert min(sizes) > 0, sizes
         made.append(sizes[0] // 100)
-        if sizes[0] > 100 * f.highest:
+        if policy != "none" and sizes[0] > 100 * f.highest:
             raise ValueError("too large")
         empty = sizes[0] <= 100 * fits
         return types.SimpleNamespace(device=f.device, sizes=sizes, empty=lambda: empty, plain_peak=sizes[0] / (100.0 * fits) * f.device, policy=policy,
                                      sequence=(), trails=(), actions=(), exact=(), remade=())
 
-    f.highest = 1 << 40
     return f, make, made
+
+
+def completed(f, make):
+    """Has all schedules made, in a number of calls that is not too large."""
+    for _ in range(100):
+        if not f.lacks():
+            return
+        f.plan(make)
+    raise AssertionError("there is no end to it")
 
 
 def check_levels():
@@ -130,8 +142,7 @@ def check_levels():
     assert f.lacks() and f.plan(make) is f
     assert made == [30, 5, 12], made
     assert [level.empty() for level in f.levels] == [True, False]
-    while f.lacks():
-        f.plan(make)
+    completed(f, make)
     sizes = [level.sizes[0] for level in f.levels]
     assert sizes == sorted(sizes) and max(b - a for a, b in zip(sizes, sizes[1:])) <= 125 and len(made) == len(sizes) + 1, sizes
     for n in range(1, 31):
@@ -141,8 +152,7 @@ def check_levels():
     assert f.extends([4000]) and f.lacks() and not f.extends([1, 2])
     f.plan(make)
     assert f.at(f.extent.place(6000)).sizes == [6000] and f.lacks()
-    while f.lacks():
-        f.plan(make)
+    completed(f, make)
     before = len(made)
     f.correct(None)
     while f.lacks():
@@ -152,23 +162,67 @@ def check_levels():
 
 
 def check_full():
-    """Where there is no schedule for larger steps, one is made for the largest; where there is none for that, the others stay."""
+    """Where there is no schedule for larger steps, one is made for the largest; where there is none for that, for others that were seen. What needs too
+    much later on is left out."""
     f, make, made = new_family(fits=12)
     f.highest = 21
     f.plan(make)
-    assert f.levels[-1].sizes == [2000] and not f.full
+    assert 2000 <= f.levels[-1].sizes[0] <= 2001 and not f.full and f.foresees([2000])
     assert f.extends([3000]) and f.lacks()
     f.plan(make)
-    assert f.full and f.levels[-1].sizes == [2000]
-    while f.lacks():
-        f.plan(make)
-    g, make, made = new_family(fits=12)
-    g.highest = 5
+    assert f.full and f.foresees([2000]) and not f.foresees([3000])
+    completed(f, make)
+    f.correct(None)
+    f.highest = 15
+    completed(f, make)
+    assert 1400 < f.levels[-1].sizes[0] <= 1500 and all(level.edition == 1 for level in f.levels), [level.sizes for level in f.levels]
+    f, make, made = new_family(fits=8)
+    f.highest = 11
+    f.plan(make)
+    assert f.full and 1000 <= f.levels[-1].sizes[0] <= 1001
+    completed(f, make)
+    f, make, made = new_family(fits=12)
+    f.highest = 5
     try:
-        g.plan(make)
+        f.plan(make)
         raise AssertionError("a schedule")
     except ValueError:
         pass
+
+
+def check_fixed():
+    """What does not grow with a step may be most of it."""
+    for fixed in 1, 1000, 100000:
+        f, make, made = new_family(fits=12, fixed=fixed)
+        completed(f, make)
+        assert f.foresees([2000, fixed]) and f.at(f.extent.place(1200)) is not None
+
+
+def check_rounding():
+    """Places are rounded, and schedules are made for the largest step nevertheless."""
+    draw = random.Random(3)
+    for _ in range(300):
+        sizes = [draw.randint(1, 1 << 32) for _ in range(20)]
+        steps = [types.SimpleNamespace(sizes=[a + n * b for a, b in zip(sizes, sizes[::-1])], layouts=[("float", (), (), 0)] * 20) for n in (3, 8, 5, 13)]
+        f, make, _ = new_family(fits=1)
+        f.extent = e = extent.Extent(*steps[:3], Layouts())
+        f.most = sum(steps[3].sizes)
+        f.model.extent, f.model.recorded, f.model.timed = e, e.sizes, steps[2]
+        f.highest = sum(steps[3].sizes) // 100 * 1.01
+        make = lambda share, sizes, recipes, policy="quick", device=0: real(share, [sum(sizes)] + sizes, recipes, policy, device)  # noqa: E731
+        real = new_make(f)
+        f.plan(make)
+        assert not f.outgrown() and f.foresees(steps[3].sizes)
+
+
+def new_make(f):
+    def make(share, sizes, recipes, policy, device):
+        if sizes[0] > 100 * f.highest:
+            raise ValueError("too large")
+        return types.SimpleNamespace(device=f.device, sizes=sizes[1:], empty=lambda: False, plain_peak=sizes[0], policy=policy, sequence=(), trails=(), actions=(),
+                                     exact=(), remade=())
+
+    return make
 
 
 def main():
@@ -178,6 +232,8 @@ def main():
     check_recipes()
     check_levels()
     check_full()
+    check_fixed()
+    check_rounding()
 
 
 main()

@@ -9,7 +9,7 @@ MIB = 1 << 20
 
 
 class Entry(object):
-    memory, step = None, 0
+    memory, step, alias = None, 0, None
 
     def __init__(self, index, price=None, free=True, sources=()):
         self.index, self.nbytes, self.users = index, MIB, 1

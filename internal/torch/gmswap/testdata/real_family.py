@@ -3,9 +3,10 @@
 import random
 
 import torch
+from gmswap_hook import family
 
 from cpu import Hooked
-from real import expect, main
+from real import main
 from real_demand import Model, WIDTH
 
 LENGTHS = [13, 29, 17, 40, 21, 8, 33, 11, 45, 26, 9, 38, 52, 14]
@@ -60,6 +61,22 @@ def test_small():
     for smallest in 1000, 4000, 16000:
         ways, _, _ = hooked("remake", LENGTHS, smallest=smallest)
         assert ways.count("recorded") == 3 and "adapted" not in ways and ways.count("planned") >= len(LENGTHS) - 7, (smallest, ways)
+
+
+def test_evicted():
+    """What is saved before a step's size shows may be gone by then."""
+    real, gone = family.Chooser.choose, []
+
+    def choose(chooser, entry, stream):
+        gone.extend(e.index for e in chooser.step.entries[: entry.index] if e.evict())
+        return real(chooser, entry, stream)
+
+    family.Chooser.choose = choose
+    try:
+        hooked("remake", LENGTHS, smallest=16000)
+    finally:
+        family.Chooser.choose = real
+    assert gone
 
 
 def test_beside():

@@ -26,6 +26,8 @@ class Extent(object):
         self.layouts = [layouts.between(a[1:], b[1:]) for a, b in zip(small.layouts, large.layouts)]
         self.total = sum(small.sizes), sum(large.sizes)
         self.bend = sum(float(curve.bend) for curve in self.bytes_at if isinstance(curve, Curve))
+        if self.total[1] - self.total[0] - self.bend <= 0:
+            raise Unlike("sizes that do not grow together")
         if any(self.exactly(i, self.place(third.sizes[self.first]))[1] != layout for i, layout in enumerate(third.layouts)):
             raise Unlike("shapes")
 
@@ -73,6 +75,11 @@ class Extent(object):
         more, slope = nbytes - self.total[0], self.total[1] - self.total[0] - self.bend
         return 2.0 * more / (slope + math.sqrt(max(0.0, slope * slope + 4 * self.bend * more)))
 
+    def lowest(self):
+        """Returns the place of a step that saves half of what the smaller one does, or of that if there is none."""
+        half = self.share(self.total[0] / 2.0)
+        return half if min(curve.near(half) for curve in self.bytes_at) >= 1 else 0.0
+
     def sizes(self, share):
         """Returns sizes of at least what the entries of a step have."""
-        return [int(math.ceil(curve.near(share) - 1e-6)) for curve in self.bytes_at]
+        return [max(1, int(math.ceil(curve.near(share) - 1e-6))) for curve in self.bytes_at]

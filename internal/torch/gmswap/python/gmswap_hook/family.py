@@ -1,6 +1,5 @@
 """Steps that do the same with other sizes: schedules for some sizes, from which that of any step follows."""
 
-import bisect
 import types
 
 from .between import Unlike
@@ -10,9 +9,11 @@ from .model import Model
 
 class Family(object):
     """Has schedules, each for the steps that save no more than it does. They are made one after the other, first those for the largest step and for
-    the largest one for which nothing has to be moved, then between the two that are furthest apart."""
+    the largest one for which nothing has to be moved, then between the two that are furthest apart. That is done by a thread of the planner's; levels
+    are replaced as a whole."""
 
     BEYOND = 1.5  # what the largest saves, of the largest step that was seen
+    JUST = 1 + 1e-6  # or just as much: places are rounded
     GAP = 1.0 / 24  # between two schedules, of what the largest saves
 
     def __init__(self, recording, device):
@@ -20,9 +21,10 @@ class Family(object):
         self.model, self.device = Model(recording), device  # bytes that schedules are to keep to
         self.extent = self.model.extent
         self.sequence, self.trails, self.members = recording.timed.sequence, recording.timed.trails, recording.timed.members
-        self.levels, self.shares = (), ()  # schedules, and the places up to which they are for, in that order
+        self.levels = ()  # schedules, in the order of the places up to which they are for
         self.most = max(self.extent.total)  # bytes that the largest step that was seen has saved
         self.full = False  # there is no schedule for larger steps
+        self.refused, self.failed = set(), None  # places for which there is none, and why there was none for the last of them
         self.edition = 0  # how often the model was corrected
         self.followed = 0  # steps
 
@@ -30,11 +32,9 @@ class Family(object):
 
     def __getattr__(self, name):
         """Says of all what the largest schedule says."""
-        if name not in ("policy", "step_ns", "plain_ns", "peak", "plain_peak", "sizes"):
+        if name not in ("policy", "step_ns", "plain_ns", "peak", "plain_peak", "unfit"):
             raise AttributeError(name)
         return getattr(self.levels[-1], name)
-
-    unfit = ""
 
     @property
     def kinds(self):
@@ -64,8 +64,9 @@ class Family(object):
 
     def at(self, place):
         """Returns the schedule for a step, None if it saves more than any is for."""
-        level = bisect.bisect_left(self.shares, place.share())
-        return Sized(self.model, self.levels[level], place) if level < len(self.levels) else None
+        share = place.share()
+        level = next((level for level in self.levels if share <= level.share), None)
+        return Sized(self.model, level, place) if level is not None else None
 
     def extends(self, sizes):
         """Returns whether a step of these sizes is one of these, and notes how large they get."""
@@ -81,13 +82,13 @@ class Family(object):
         return self.outgrown() or self.missing() is not None
 
     def outgrown(self):
-        return not self.full and (not self.levels or self.most > self.extent.bytes(self.levels[-1].share))
+        return not self.full and (not self.levels or self.most > sum(self.levels[-1].sizes))
 
     def missing(self):
         """Returns the place for which a schedule is to be made next, None if there is none."""
         gap = self.GAP * self.extent.bytes(self.levels[-1].share)
-        wide = [(self.extent.bytes(b.share) - self.extent.bytes(a.share), (a.share + b.share) / 2) for a, b in zip(self.levels, self.levels[1:])]
-        widest = max(wide, default=(0, None))
+        between = ((self.extent.bytes(b.share) - self.extent.bytes(a.share), (a.share + b.share) / 2) for a, b in zip(self.levels, self.levels[1:]))
+        widest = max((wide for wide in between if wide[1] not in self.refused), default=(0, None))
         if widest[0] > gap:
             return widest[1]
         return next((level.share for level in self.levels[::-1] if level.edition < self.edition), None)
@@ -95,39 +96,56 @@ class Family(object):
     def plan(self, make):
         """Has the schedule made that is missing most, by a function that is given a graph, the step of it, recipes, and maybe a policy and an amount of
         memory. Returns itself."""
-        if self.outgrown():
-            self.grow(make)
-            if len(self.levels) == 1 and not self.levels[0].empty():
+        if not self.outgrown():
+            share = self.missing()
+            self.add(make, share) or self.drop(share)
+            return self
+        self.grow(make)
+        if len(self.levels) == 1 and not self.levels[0].empty():
+            try:
                 self.add(make, self.fitting(make))
-        else:
-            self.add(make, self.missing())
+            except Exception as e:
+                self.failed = e  # the others come between as well
         return self
 
     def grow(self, make):
-        """Has one made for the largest step that was seen, and larger ones if there is any."""
-        try:
-            self.add(make, self.extent.share(self.BEYOND * self.most))
-        except Exception:
-            try:
-                self.add(make, self.extent.share(self.most))
-            except Exception:
-                self.full = True
-                if not self.levels:
-                    raise
+        """Has one made for steps that are larger than the largest one that was seen, or for that, or for the recorded ones: the largest that there is."""
+        known = self.most, sum(self.model.timed.sizes), min(self.extent.total)
+        for n, saved in enumerate([self.BEYOND * self.most] + [self.JUST * saved for saved in known]):
+            if self.levels and n > 1:
+                break
+            if self.add(make, self.extent.share(saved)):
+                self.full = n > 1
+                return
+        self.full = True
+        if not self.levels:
+            raise self.failed
 
     def add(self, make, share):
+        """Has a schedule made for steps up to a place. Returns whether there is one."""
         edition = self.edition
-        level = make(self.model.graph(share), self.model.recorded(share), self.model.proven)
-        if level.device > self.device:
-            raise ValueError("%d bytes are not enough, %d would be" % (self.device, level.device))
+        try:
+            level = make(self.model.graph(share), self.model.recorded(share), self.model.proven)
+            if level.device > self.device:
+                raise ValueError("%d bytes are not enough, %d would be" % (self.device, level.device))
+        except Exception as e:
+            self.failed = e
+            return False
         level.share, level.edition = share, edition
         self.levels = tuple(sorted([old for old in self.levels if old.share != share] + [level], key=lambda level: level.share))
-        self.shares = tuple(level.share for level in self.levels)
+        return True
+
+    def drop(self, share):
+        """Leaves out a place for which there is no schedule, or none any more. The last schedule stays."""
+        self.refused.add(share)
+        left = tuple(level for level in self.levels if level.share != share)
+        self.levels = left or self.levels
+        for level in () if left else self.levels:
+            level.edition = self.edition
 
     def fitting(self, make):
-        """Returns the place up to which nothing has to be moved, but none below half of the smallest step. Peaks lie below the line through two of them."""
-        top = self.levels[-1]
-        low = self.extent.share(min(self.extent.total) / 2.0)
+        """Returns the place up to which nothing has to be moved, but none far below the smallest step. Peaks lie below the line through two of them."""
+        top, low = self.levels[-1], self.extent.lowest()
         least = make(self.model.graph(low), self.model.recorded(low), self.model.proven, policy="none", device=1 << 61).plain_peak
         slope = (top.plain_peak - least) / (top.share - low)
         return max(low, min(top.share, low + (self.device - least) / max(1.0, slope)))
@@ -135,6 +153,7 @@ class Family(object):
     def correct(self, instrument):
         """Takes what an instrument has measured: the schedules are to be made anew."""
         self.model.correct(instrument)
+        self.refused = set()
         self.edition += 1
 
 
@@ -177,8 +196,9 @@ class Chooser(Follower):
         self.schedule = sized
         if self.instrument is not None:
             self.instrument.saved = self.family.extent.bytes(sized.place.share())
-        if any(self.differs(e) for e in self.step.entries[: entry.index]):
-            return False
+        for e in self.step.entries[: entry.index]:
+            if e.users and (e.alias is None or self.differs(e)):
+                return False
         for point in range(1, self.point + 1):
             for action in sized.actions[point]:
                 self.act(stream, *action)

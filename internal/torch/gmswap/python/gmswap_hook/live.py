@@ -19,6 +19,7 @@ class Costs(object):
 
     def __init__(self):
         self.rates = {}  # nanoseconds for a unit of work, by names
+        self.seen = False  # operators of a step were seen
         self.proven = set()  # names of those that were seen to repeat what they had made
         self.unsure = set()  # names
         self.reruns = {}  # what reruns operators, by functions
@@ -27,6 +28,7 @@ class Costs(object):
     def learn(self, operators):
         """Learns from the operators of a step."""
         operators.memory.synchronize()
+        self.seen = True
         self.unsure |= operators.unsure
         spent = {}
         for call in {id(m.call): m.call for m in operators.makers.values()}.values():
@@ -36,6 +38,10 @@ class Costs(object):
         if operators.proves:
             self.proven.update(spent)
         self.reruns.clear()
+
+    def known(self):
+        """Returns whether operators were timed, or there were none to time."""
+        return self.rates or self.seen
 
     def rerun(self, function):
         """Returns what reruns an operator, WRITES if nothing does and it writes to an argument, None for all else."""
@@ -77,7 +83,7 @@ class Live(Operators):
 
     def __init__(self, memory, costs, extra):
         super(Live, self).__init__(memory, False, proves=False)
-        self.times = not costs.rates  # whether operators are timed: nothing is known yet
+        self.times = not costs.known()  # whether operators are timed: nothing is known yet
         self.costs, self.extra = costs, extra  # the most bytes that may be taken beside what is recomputed
         self.over = False  # nothing that is made from now on has to be recomputed
         self.depth = 0  # of modules

@@ -20,6 +20,7 @@ class Model(object):
         small = recording.made.sizes == self.extent.small
         self.recipes = [varied(a, b, layouts) for a, b in zip(*(known if small else known[::-1]))]
         self.ns = self.timed.clock.nanoseconds()  # of the operators
+        self.timed_graph = self.timed.graph([known if r is not None else None for r, known in zip(self.recipes, self.proven)])
         self.bases = Bases(recording.again, self.timed, self.extent)
         self.slower = 1.0  # recomputing is by so much
 
@@ -36,13 +37,12 @@ class Model(object):
         """Returns the graph of a step at a place."""
         saved = self.extent.bytes(share)
         slower, remade = saved / sum(self.timed.sizes), self.slower * saved / self.proven_bytes
-        graph = self.timed.graph([None if r is None else types.SimpleNamespace(ns=int(known.ns * remade), sources=known.sources, row=0)
-                                  for r, known in zip(self.recipes, self.proven)])
-        for op, ns, base in zip(graph["ops"], self.ns, self.bases.at(share)):
-            op["ns"], op["base"] = int(ns * slower), base
-        for t, nbytes in zip(graph["tensors"], self.extent.sizes(share)):
-            t["bytes"] = nbytes
-        return graph
+        ops = [dict(op, ns=int(ns * slower), base=base) for op, ns, base in zip(self.timed_graph["ops"], self.ns, self.bases.at(share))]
+        tensors = [dict(t, bytes=nbytes) for t, nbytes in zip(self.timed_graph["tensors"], self.extent.sizes(share))]
+        for t in tensors:
+            if "recompute_ns" in t:
+                t.update(recompute_ns=int(t["recompute_ns"] * remade), row=0)
+        return dict(self.timed_graph, ops=ops, tensors=tensors)
 
     def recorded(self, share):
         """Returns what a schedule has to know of a step at a place."""

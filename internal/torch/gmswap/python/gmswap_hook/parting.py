@@ -77,9 +77,9 @@ class Parting(object):
         """Frees the memory of an entry. Returns whether it could. Where the host has no room, whatever can be is recomputed."""
         self.remake(entry, self.recipe_of)
         free = entry.evict()
-        if not free and self.remake(entry, self.last_resort):
-            self.desperate = True
+        if not free and entry.alias is not None and entry.intact() and self.remake(entry, self.last_resort):
             free = entry.evict()
+            self.desperate = self.desperate or free
         if free:
             self.parted += entry.nbytes
             self.remade += entry.nbytes if entry.made is not None else 0

@@ -58,7 +58,8 @@ class Planner(object):
         return Planning(functools.partial(self.family.plan, functools.partial(self.make, policy=self.first_policy())))
 
     def first_policy(self):
-        """Returns the policy of the first schedule: steps are moved on demand until it is there. Where it is the only one there is time for the best."""
+        """Returns the policy of a first schedule, and of those of a family: steps are moved on demand until it is there. Where it is the only one there is time
+        for the best."""
         only = self.settings.dry or self.settings.record
         return "quick" if self.settings.policy == "auto" and not only else self.settings.policy
 

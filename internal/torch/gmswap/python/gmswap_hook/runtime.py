@@ -207,6 +207,7 @@ class Runtime(object):
             return self.unplanned(step)
         if self.schedule is not None and not self.doubted():
             if 2 * self.fitted.count(False) >= self.STRAYED and self.parts() and step.number % self.RETRY:
+                step.members = self.schedule.members
                 return self.unplanned(step)
             return self.schedule.follower(step, self.unplanned, self.relief, self.instrument())
         if step.number < self.WARM_UP or self.given_up or self.planning is not None:
@@ -219,7 +220,7 @@ class Runtime(object):
         """Returns what conducts a step, or the rest of it, without a schedule."""
         if self.relief is None:
             return Reactive(step, self.settings.window)
-        if (self.parts() or not self.costs.rates) and not step.entries:
+        if (self.parts() or not self.costs.known()) and not step.entries:
             step.parting = Parting(step, Live(self.memory, self.costs, self.settings.device // 64), self.relief.window)
         return Demand(step, self.relief)
 
@@ -272,7 +273,7 @@ class Runtime(object):
             self.costs.learn(parting.live)
         if parting.parted:
             self.costs.shares.append(parting.remade / float(parting.parted))
-        if parting.desperate and self.schedule is None and not self.given_up:
+        if parting.desperate and self.schedule is None and self.planning is None and not self.given_up:
             self.recording, self.given_up = None, True
             say.line("no schedule: a step saves more than the device and the host have room for; tensors are moved and recomputed as they come")
 
@@ -281,7 +282,7 @@ class Runtime(object):
         if self.schedule.empty():
             return self.relief is not None and self.relief.strained()
         self.fitted.append(self.schedule.foresees(self.before))
-        return step.deviation != "" or not isinstance(conduct, Follower) and not self.fitted[-1]
+        return step.deviation != "" or isinstance(conduct, (Demand, Reactive)) and not self.fitted[-1]
 
     def extend(self):
         """Has schedules made for larger steps, if the last one is like those that were recorded but for its size. Returns whether it is."""
@@ -363,10 +364,10 @@ class Runtime(object):
             return
         self.schedule = planning.schedule
         self.report.planned(self.schedule)
-        self.refined, self.strayed = False, None
+        self.refined, self.strayed, self.pause = False, None, self.RECHECK
         self.time_from(self.TIMED)
         self.fitted.clear()
-        if self.relief is not None:
+        if self.relief is not None and self.planner.family is None:
             self.relief.foresight.learn(self.schedule.sizes, self.schedule.plain_peak - self.planner.start)
         self.declined = self.settings.dry or self.schedule.empty() and self.relief is None
         self.complete()
