@@ -40,10 +40,10 @@ class Settings(object):
         have a part of the device, which may become free. A schedule that is given has its own idea of how much it may use."""
         lower = available < self.limit
         if lower:
-            self.limit = available - min(self.total // 64, available // 16)
+            self.limit = available - min(max(self.total // 64, 512 * MIB), available // 16)
         if lower or not self.follow:
             self.device = min(self.device, self.limit) - self.limit // 64
-        return lower and available > self.total - self.total // 32
+        return lower and available > self.total - max(self.total // 32, 1024 * MIB)
 
     def complete(self, torch, device):
         """Fills in what depends on the machine."""
