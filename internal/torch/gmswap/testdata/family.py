@@ -199,30 +199,23 @@ def check_fixed():
 
 
 def check_rounding():
-    """Places are rounded, and schedules are made for the largest step nevertheless."""
+    """Places are rounded, and a schedule is made for the largest step nevertheless, where there is none for larger ones."""
     draw = random.Random(3)
     for _ in range(300):
         sizes = [draw.randint(1, 1 << 32) for _ in range(20)]
         steps = [types.SimpleNamespace(sizes=[a + n * b for a, b in zip(sizes, sizes[::-1])], layouts=[("float", (), (), 0)] * 20) for n in (3, 8, 5, 13)]
-        f, make, _ = new_family(fits=1)
-        f.extent = e = extent.Extent(*steps[:3], Layouts())
-        f.most = sum(steps[3].sizes)
-        f.model.extent, f.model.recorded, f.model.timed = e, e.sizes, steps[2]
-        f.highest = sum(steps[3].sizes) // 100 * 1.01
-        make = lambda share, sizes, recipes, policy="quick", device=0: real(share, [sum(sizes)] + sizes, recipes, policy, device)  # noqa: E731
-        real = new_make(f)
+        f, _, _ = new_family(fits=1)
+        f.extent = f.model.extent = e = extent.Extent(*steps[:3], Layouts())
+        f.most = most = sum(steps[3].sizes)
+        f.model.recorded, f.model.timed = e.sizes, steps[2]
+
+        def make(share, sizes, recipes, policy="quick", device=0):
+            if sum(sizes) > 1.01 * most:
+                raise ValueError("too large")
+            return types.SimpleNamespace(device=f.device, sizes=sizes, empty=lambda: False, plain_peak=sum(sizes), sequence=(), trails=(), actions=(), exact=(), remade=())
+
         f.plan(make)
         assert not f.outgrown() and f.foresees(steps[3].sizes)
-
-
-def new_make(f):
-    def make(share, sizes, recipes, policy, device):
-        if sizes[0] > 100 * f.highest:
-            raise ValueError("too large")
-        return types.SimpleNamespace(device=f.device, sizes=sizes[1:], empty=lambda: False, plain_peak=sizes[0], policy=policy, sequence=(), trails=(), actions=(),
-                                     exact=(), remade=())
-
-    return make
 
 
 def main():

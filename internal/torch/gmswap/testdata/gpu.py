@@ -180,7 +180,7 @@ def finish():
             sys.exit("%d bytes of the host are left" % stats.host_bytes)
         facts.update(out=stats.copies_out, back=stats.copies_in, steps=r.steps + 1, declined=r.declined, planned=r.planned.made,
                      remade=r.planned.remade, followed=r.schedule.followed if r.schedule else 0, deviated=r.deviated,
-                     peak=peaks[-1] if peaks else 0, foreseen=r.schedule.peak if r.schedule else 0)
+                     peak=peaks[-1] if peaks else 0, foreseen=r.schedule.largest.peak if r.schedule else 0)
         r.lanes.lib.gm_swap_close(0)
     _driver.gm.gm_reset()
     if os.environ.get("FACTS"):

@@ -86,7 +86,7 @@ def test_beside():
 
 
 def test_other():
-    """A step that is another one in its last tensors alone is handed over."""
+    """A step of another batch is handed over, among steps that follow schedules."""
     lengths = LENGTHS[:8]
     ways, schedule, _ = hooked("remake", lengths + [19] * 2, width=lambda step: 3 if step == 8 else 4)
     assert ways[6:8] == ["planned"] * 2 and ways[8] != "planned", ways

@@ -21,6 +21,9 @@ class Family(object):
         self.model, self.device = Model(recording), device  # bytes that schedules are to keep to
         self.extent = self.model.extent
         self.sequence, self.trails, self.members = recording.timed.sequence, recording.timed.trails, recording.timed.members
+        points = len(self.sequence) + 1
+        self.unknown = types.SimpleNamespace(sequence=self.sequence, trails=self.trails, members=self.members, actions=[()] * points, sizes=[1 << 62] * points,
+                                             exact=frozenset(), remade=frozenset())  # what is followed until the size shows
         self.levels = ()  # schedules, in the order of the places up to which they are for
         self.most = max(self.extent.total)  # bytes that the largest step that was seen has saved
         self.full = False  # there is no schedule for larger steps
@@ -30,15 +33,9 @@ class Family(object):
 
     # As a schedule.
 
-    def __getattr__(self, name):
-        """Says of all what the largest schedule says."""
-        if name not in ("policy", "step_ns", "plain_ns", "peak", "plain_peak", "unfit"):
-            raise AttributeError(name)
-        return getattr(self.levels[-1], name)
-
     @property
-    def kinds(self):
-        return len(self.levels)
+    def largest(self):
+        return self.levels[-1]
 
     def empty(self):
         return False  # a larger step may come
@@ -176,10 +173,7 @@ class Chooser(Follower):
     """Conducts a step by the schedule for its size, from the entry on that tells it. What that would have done before is done then."""
 
     def __init__(self, step, family, unplanned, relief, instrument=None):
-        points = len(family.sequence) + 1
-        unknown = types.SimpleNamespace(sequence=family.sequence, trails=family.trails, members=family.members, actions=[()] * points, sizes=[1 << 62] * points,
-                                        exact=frozenset(), remade=frozenset())
-        super(Chooser, self).__init__(step, unknown, unplanned, relief, instrument)
+        super(Chooser, self).__init__(step, family.unknown, unplanned, relief, instrument)
         self.family = family
 
     def pack(self, entry, new, stream):

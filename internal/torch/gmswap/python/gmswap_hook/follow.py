@@ -16,7 +16,7 @@ class Schedule(object):
 
     def __init__(self, answer, recorded, recipes):
         answer = json.loads(answer)
-        self.followed, self.kinds = 0, 1  # steps, and the sizes that they may have
+        self.followed = 0  # steps
         self.sequence, self.sizes, self.layouts, self.recipes = recorded.sequence, recorded.sizes, recorded.layouts, recipes
         self.trails, self.members = recorded.trails, recorded.members
         self.policy, self.step_ns, self.plain_ns = answer["policy"], answer["step_ns"], answer["plain_ns"]
@@ -41,6 +41,11 @@ class Schedule(object):
     def extends(self, sizes):
         """Returns whether a schedule for a step of these sizes can be made of what was recorded."""
         return False
+
+    @property
+    def largest(self):
+        """Is the schedule for the largest step."""
+        return self
 
     def lacks(self):
         """Returns whether there are steps for which a schedule is still to be made."""

@@ -82,19 +82,15 @@ class Recording(object):
             self.before = self.made.sizes  # they do not vary after all
 
     def take(self, watched):
-        """Takes a step whose operators were not seen."""
-        if self.failed + 1 >= self.ATTEMPTS or not self.settings.for_all_sizes():
+        """Takes a step whose operators were not seen, if it tells what is to be known of sizes: that they do not vary, or what third ones are."""
+        others = self.again is not None
+        tells = watched.sizes not in (self.made.sizes, self.again.sizes) if others else watched.sizes == self.made.sizes
+        if tells or self.failed + 1 >= self.ATTEMPTS or not self.settings.for_all_sizes():
             self.timed = watched
-        elif self.again is not None:
-            if watched.sizes in (self.made.sizes, self.again.sizes):
-                self.failed += 1  # it tells nothing new about sizes
-            else:
-                self.timed = watched
-        elif self.made.sizes != watched.sizes:
+            return
+        self.failed += 1
+        if not others:
             self.made, self.before = None, watched.sizes
-            self.failed += 1
-        else:
-            self.timed = watched
 
     def recipes(self):
         """Returns for each entry how it is recomputed, or None."""

@@ -57,8 +57,9 @@ class Costs(object):
         return self.rates and (len(self.shares) < self.STEPS or sum(self.shares) >= self.LEAST * self.STEPS)
 
     def ns(self, call):
-        """Returns about what a call takes, infinity where nothing is known."""
-        return self.LAUNCH + self.rates[call.name] * work(call) if call.name in self.rates else float("inf")
+        """Returns about what a call takes, infinity where nothing is known: once operators were proven, of those alone."""
+        known = self.proven or self.rates
+        return self.LAUNCH + self.rates[call.name] * work(call) if call.name in known else float("inf")
 
 
 def work(call):

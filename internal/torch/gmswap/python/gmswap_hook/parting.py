@@ -75,9 +75,9 @@ class Parting(object):
 
     def free(self, entry):
         """Frees the memory of an entry. Returns whether it could. Where the host has no room, whatever can be is recomputed."""
-        self.remake(entry, self.recipe_of)
+        self.remake(entry)
         free = entry.evict()
-        if not free and entry.alias is not None and entry.intact() and self.remake(entry, self.last_resort):
+        if not free and entry.alias is not None and entry.intact() and self.remake(entry, anyhow=True):
             free = entry.evict()
             self.desperate = self.desperate or free
         if free:
@@ -85,42 +85,31 @@ class Parting(object):
             self.remade += entry.nbytes if entry.made is not None else 0
         return free
 
-    def remake(self, entry, recipe_of):
+    def remake(self, entry, anyhow=False):
         """Has an entry recomputed, if there is a recipe, and returns whether it will be."""
         if entry.step != self.step.number or entry.ticket or entry.made is not None:
             return False
-        recipe = recipe_of(entry)
+        recipe = self.recipe_of(entry, anyhow)
         if recipe is None or not recipe.usable(entry.memory, self.step.entries) or not all(map(self.live.unchanged, recipe.lasting)):
             return False
         proven = all(m.call.name in self.live.costs.proven for m in recipe.chain.made)
         entry.made = Remake(recipe, self.step.entries, entry, proven=proven)
         return True
 
-    def recipe_of(self, entry):
-        """Returns how an entry is recomputed, None where a copy takes less time. What another one is to be recomputed from is copied if it leaves
-        later, so that this takes no longer than was thought."""
+    def recipe_of(self, entry, anyhow=False):
+        """Returns how an entry is recomputed, None where a copy takes less time, unless it is to be anyhow. What another one is to be recomputed from is
+        copied if it leaves later, so that this takes no longer than was thought."""
         recipe = self.live.recipe_of(entry, self.step.entries)
         if recipe is None or entry.index in self.debts:
             return recipe
         ns, depth = self.debt(recipe)
-        if entry.index in self.needed or ns >= LINK * entry.nbytes or depth > self.DEEPEST:
+        if entry.index in self.needed or depth > self.DEEPEST or not anyhow and ns >= LINK * entry.nbytes:
             return None
-        return self.decide(entry, recipe, ns, depth)
-
-    def last_resort(self, entry):
-        """Returns how an entry is recomputed, however long that takes, None where it cannot be."""
-        recipe = self.live.recipe_of(entry, self.step.entries)
-        if recipe is None:
-            return None
-        ns, depth = self.debt(recipe)
-        return self.decide(entry, recipe, ns, depth) if depth <= self.DEEPEST and entry.index not in self.needed else None
+        self.debts[entry.index] = ns, depth
+        self.needed.update(recipe.sources)
+        return recipe
 
     def debt(self, recipe):
         """Returns the nanoseconds that a recipe takes with all that has to be recomputed before, and how many entries are one after the other."""
         owed = [self.debts[i] for i in recipe.sources if i in self.debts]
         return recipe.ns + sum(ns for ns, _ in owed), 1 + max((depth for _, depth in owed), default=0)
-
-    def decide(self, entry, recipe, ns, depth):
-        self.debts[entry.index] = ns, depth
-        self.needed.update(recipe.sources)
-        return recipe

@@ -23,12 +23,12 @@ class Report(object):
 
     def planned(self, schedule):
         self.schedule = schedule
-        gib = float(1 << 30)
+        which = "step" if schedule.largest is schedule else "largest step"
+        schedule, gib = schedule.largest, float(1 << 30)
         if schedule.unfit:
             say.once(schedule.unfit)
         if schedule.device > self.settings.device:
             say.once("%.2f GiB are not enough for this step, whatever is moved: %.2f are used" % (self.settings.device / gib, schedule.device / gib))
-        which = "step" if schedule.kinds == 1 else "largest of %d steps" % schedule.kinds
         say.line("%s: %s %.0f ms (%.0f ms with nothing moved), peak %.2f GiB (%.2f GiB)" % (
             schedule.policy, which, schedule.step_ns / 1e6, schedule.plain_ns / 1e6, schedule.peak / gib, schedule.plain_peak / gib))
 
@@ -79,7 +79,7 @@ class Report(object):
         account = {"pid": os.getpid(), "steps": self.steps, "ways": self.ways}
         account["lanes"] = {name: getattr(stats, name) for name, _ in stats._fields_}
         if self.schedule:
-            s = self.schedule
+            s = self.schedule.largest
             account["schedule"] = {k: getattr(s, k) for k in ("policy", "step_ns", "plain_ns", "peak", "plain_peak")}
         write_whole(self.settings.stats, json.dumps(account))
 
