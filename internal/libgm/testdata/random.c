@@ -506,7 +506,8 @@ int main(int argc, char **argv)
 		gm_memory_fraction(1, d);
 	}
 	gm_reset();
-	gm_reset(); /* what other devices were in the way of */
+	fake_faults(0, CUDA_SUCCESS);
+	gm_reset(); /* what faults and other devices were in the way of */
 	for (int d = 0; d < (int)job.devices; d++) {
 		struct gm_stats s = stats_of(d);
 		CHECK(s.allocation[GM_ALL].current == 0 && s.requested_bytes[GM_ALL].current == 0);
