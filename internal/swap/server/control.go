@@ -128,7 +128,8 @@ func (s *Server) wake(j *job) result {
 	case j.state == wire.Awake && j.order == nil && j.wake == nil:
 		done <- result{}
 	case j.wake == nil:
-		j.wake = &want{job: j, kind: wire.WantWake, since: time.Now(), done: done}
+		j.wake = j.newWant(wire.WantWake)
+		j.wake.done = done
 	case j.wake.done == nil:
 		j.wake.done = done
 	default:

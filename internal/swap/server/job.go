@@ -31,6 +31,8 @@ type job struct {
 	held    bool      // it wakes only when gmswap ctl says so
 	wake    *want     // nil: no thread of it waits
 	rooms   []*want   // allocations that wait for room
+	unmet   time.Time // since when it has waited for room that it was put to sleep without, zero if it has had a turn since
+	retried time.Time // what parted was when it was sent to try once more, although no job could make room
 	order   *order    // under way
 }
 
@@ -40,6 +42,7 @@ type want struct {
 	kind    wire.Kind
 	seq     uint64
 	since   time.Time
+	first   time.Time   // when the job first asked for it
 	missing []wire.Card // Away bytes are missing on each; nil: not known
 	tried   time.Time   // of a wake: when it was last ordered
 	vain    int         // how many jobs were put to sleep for it and moved nothing
@@ -131,17 +134,28 @@ func (s *Server) handle(j *job, m *wire.Message) {
 		j.report(m)
 	case wire.WantWake:
 		if j.wake == nil {
-			j.wake = &want{job: j, kind: wire.WantWake, since: time.Now()}
+			j.wake = j.newWant(wire.WantWake)
 		}
 	case wire.WantRoom:
 		const most = 64 // threads of a job that wait
 		if m.Count == 1 && len(j.rooms) < most {
-			missing := append([]wire.Card(nil), m.CardList()...)
-			j.rooms = append(j.rooms, &want{job: j, kind: wire.WantRoom, seq: m.Seq, since: time.Now(), missing: missing})
+			w := j.newWant(wire.WantRoom)
+			w.seq, w.missing = m.Seq, append([]wire.Card(nil), m.CardList()...)
+			j.rooms = append(j.rooms, w)
 		}
 	case wire.Done:
 		s.done(j, m)
 	}
+}
+
+// newWant returns what a job waits for from now on. A job that was put to sleep while it waited for room is still as old a waiter.
+func (j *job) newWant(kind wire.Kind) *want {
+	w := &want{job: j, kind: kind, since: time.Now()}
+	w.first = w.since
+	if !j.unmet.IsZero() {
+		w.first = j.unmet
+	}
+	return w
 }
 
 // done takes the result of an order.
@@ -194,6 +208,7 @@ func (s *Server) slept(j *job, o *order, r result) {
 		}
 		s.log(fmt.Sprintf("%s does not sleep: %v", j, r.err))
 	case r.moved > 0:
+		s.parted = time.Now()
 		s.log(fmt.Sprintf("%s sleeps: %v to the host", j, r))
 	}
 }

@@ -50,7 +50,7 @@ type Server struct {
 	last   int
 	conns  int
 	seq    uint64
-	parted time.Time // when a job has last left
+	parted time.Time // when a job has last left or put memory to sleep
 	grants map[[16]byte]grant
 	shares map[shareKey]*share
 	spared map[[16]byte]time.Time // when unused memory of a card was last dropped

@@ -47,6 +47,7 @@ type program struct {
 	steps      int
 	woke       time.Time
 	stints     []time.Duration // between a wake and the next sleep
+	turns      chan struct{}   // one for each stint, if somebody waits for them
 	refused    int
 	idle       bool // it computes nothing
 }
@@ -68,8 +69,8 @@ func (p *program) send(m wire.Message) {
 	}
 }
 
-// run runs until stop is closed.
-func (p *program) run(path, name string, stop <-chan struct{}) {
+// run joins, and runs from when start is closed until stop is.
+func (p *program) run(path, name string, start, stop <-chan struct{}) {
 	var err error
 	if p.conn, err = wire.Dial(path); err != nil {
 		p.t.Error(err)
@@ -89,6 +90,7 @@ func (p *program) run(path, name string, stop <-chan struct{}) {
 			said <- m
 		}
 	}()
+	<-start
 	ticks := time.NewTicker(2 * time.Millisecond)
 	defer ticks.Stop()
 	for n := 0; ; n++ {
@@ -142,6 +144,9 @@ func (p *program) obey(m *wire.Message) {
 		}
 		if !p.asleep && p.here == p.want {
 			p.stints = append(p.stints, time.Since(p.woke))
+			if len(p.stints) <= cap(p.turns) {
+				p.turns <- struct{}{}
+			}
 		}
 		p.here, p.away, p.asleep, done.Amount = p.here-n, p.away+n, p.asleep || n > 0, n
 		p.card.take(-n)
@@ -185,30 +190,50 @@ func serve(t *testing.T, settings Settings) (s *Server, path string) {
 }
 
 // run runs programs for a time.
-func run(path string, programs []*program, within time.Duration) {
+func run(s *Server, path string, programs []*program, within time.Duration) {
+	runUntil(s, path, programs, func() { time.Sleep(within) })
+}
+
+// runUntil runs programs until a function returns. None takes memory before the server knows all: it would be that of a stranger.
+func runUntil(s *Server, path string, programs []*program, enough func()) {
 	var group sync.WaitGroup
-	stop := make(chan struct{})
+	start, stop := make(chan struct{}), make(chan struct{})
 	for i, p := range programs {
-		group.Go(func() { p.run(path, fmt.Sprint("job", i), stop) })
+		group.Go(func() { p.run(path, fmt.Sprint("job", i), start, stop) })
 	}
-	time.Sleep(within)
+	for end := time.Now().Add(10 * time.Second); len(s.Jobs()) < len(programs) && time.Now().Before(end); {
+		time.Sleep(time.Millisecond)
+	}
+	close(start)
+	enough()
 	close(stop)
 	group.Wait()
 }
 
 // TestTurns has three jobs compute that do not fit beside each other: each gets turns of the quantum, about as many as the others, and none
-// is refused room.
+// is refused room. On a busy machine a turn takes longer, so turns are waited for, not a time.
 func TestTurns(t *testing.T) {
-	const quantum = 100 * time.Millisecond
-	_, path := serve(t, Settings{Quantum: quantum, Host: 1000})
+	const quantum, turns = 100 * time.Millisecond, 4
+	s, path := serve(t, Settings{Quantum: quantum, Host: 1000})
 	c := &card{capacity: 100, bus: wire.BusOf("0000:1B:00.0")}
 	var programs []*program
 	for range 3 {
-		programs = append(programs, &program{t: t, card: c, want: 60})
+		programs = append(programs, &program{t: t, card: c, want: 60, turns: make(chan struct{}, turns)})
 	}
-	run(path, programs, 2500*time.Millisecond)
+	runUntil(s, path, programs, func() {
+		late := time.After(time.Minute)
+		for _, p := range programs {
+			for range turns {
+				select {
+				case <-p.turns:
+				case <-late:
+					return
+				}
+			}
+		}
+	})
 	for i, p := range programs {
-		if p.steps < 150 || p.refused > 0 || len(p.stints) < 3 {
+		if p.steps < 20*turns || p.refused > 0 || len(p.stints) < turns || len(p.stints) > 2*turns {
 			t.Errorf("job %d made %d steps in %d turns, and was refused room %d times", i, p.steps, len(p.stints), p.refused)
 		}
 		for n, stint := range p.stints {
@@ -228,10 +253,11 @@ func TestIdleFirst(t *testing.T) {
 	c := &card{capacity: 100, bus: wire.BusOf("0000:1B:00.0")}
 	idle, busy := &program{t: t, card: c, want: 80, idle: true}, &program{t: t, card: c, want: 90}
 	var group sync.WaitGroup
-	stop := make(chan struct{})
-	group.Go(func() { idle.run(path, "idle", stop) })
+	start, stop := make(chan struct{}), make(chan struct{})
+	close(start)
+	group.Go(func() { idle.run(path, "idle", start, stop) })
 	time.Sleep(100 * time.Millisecond)
-	group.Go(func() { busy.run(path, "busy", stop) })
+	group.Go(func() { busy.run(path, "busy", start, stop) })
 	time.Sleep(700 * time.Millisecond)
 	close(stop)
 	group.Wait()
@@ -242,11 +268,48 @@ func TestIdleFirst(t *testing.T) {
 
 // TestRefused asks for room that nobody can make.
 func TestRefused(t *testing.T) {
-	_, path := serve(t, Settings{Quantum: time.Hour, Host: 1000})
+	s, path := serve(t, Settings{Quantum: time.Hour, Host: 1000})
 	p := &program{t: t, card: &card{capacity: 50}, want: 60}
-	run(path, []*program{p}, 300*time.Millisecond)
+	run(s, path, []*program{p}, 300*time.Millisecond)
 	if p.refused == 0 {
 		t.Error("no answer")
+	}
+}
+
+// TestReportCrosses has the report of a job cross the sleep of another: it still says that the card is full. The request for room is not
+// refused on its word.
+func TestReportCrosses(t *testing.T) {
+	_, path := serve(t, Settings{Quantum: time.Millisecond, Host: 1000})
+	c := &card{capacity: 100, bus: wire.BusOf("0000:1B:00.0")}
+	c.take(100)
+	owner, other := &program{t: t, card: c, here: 100}, &program{t: t, card: c}
+	for _, p := range []*program{owner, other} {
+		var err error
+		if p.conn, err = wire.Dial(path); err != nil {
+			t.Fatal(err)
+		}
+		defer p.conn.Close()
+		p.send(wire.Message{Kind: wire.Hello})
+		if m, err := p.conn.Receive(); err != nil || m.Kind != wire.Welcome {
+			t.Fatal(m.Kind, err)
+		}
+	}
+	time.Sleep(20 * time.Millisecond) // the owner has had its turn
+	m := wire.Message{Kind: wire.WantRoom}
+	m.SetCards([]wire.Card{{Bus: c.bus, Away: piece}})
+	other.send(m)
+	order, err := owner.conn.Receive()
+	if err != nil || order.Kind != wire.Sleep {
+		t.Fatal(order.Kind, err)
+	}
+	owner.here, owner.away, owner.asleep = 0, 100, true // the card's own count does not change yet
+	owner.send(wire.Message{Kind: wire.Done, Seq: order.Seq, Amount: 100})
+	other.send(wire.Message{Kind: wire.Report})
+	time.Sleep(20 * time.Millisecond)
+	c.take(-100)
+	other.send(wire.Message{Kind: wire.Report})
+	if answer, err := other.conn.Receive(); err != nil || answer.Kind != wire.Room || answer.Amount == 0 {
+		t.Errorf("%v, %d: %s, %v", answer.Kind, answer.Amount, answer.TextText(), err)
 	}
 }
 

@@ -122,7 +122,7 @@ func TestUnusedGoesFirst(t *testing.T) {
 	}
 	idle := &program{t: t, card: &card{capacity: 100, bus: wire.BusOf("0000:1B:00.0")}, want: 60, idle: true}
 	busy := &program{t: t, card: idle.card, want: 60}
-	run(path, []*program{idle, busy}, 800*time.Millisecond)
+	run(s, path, []*program{idle, busy}, 800*time.Millisecond)
 	if all := s.Shares(); len(all) != 1 || all[0].TextText() != "used" {
 		t.Errorf("%d keys are left", len(all))
 	}

@@ -45,7 +45,7 @@ func (s *Server) wants(now time.Time) (all []*want) {
 	}
 	slices.SortFunc(all, func(a, b *want) int {
 		x, y := s.turnOf(a.job, now), s.turnOf(b.job, now)
-		return cmp.Or(x.Compare(y), a.since.Compare(b.since), cmp.Compare(a.job.number, b.job.number), cmp.Compare(a.seq, b.seq))
+		return cmp.Or(x.Compare(y), a.first.Compare(b.first), cmp.Compare(a.job.number, b.job.number), cmp.Compare(a.seq, b.seq))
 	})
 	return all
 }
@@ -77,6 +77,7 @@ func (s *Server) try(w *want, now time.Time) bool {
 	}
 	if w.kind == wire.WantRoom && w.job.state == wire.Asleep { // its memory has to come back first; then it asks again
 		s.answer(w, true, "")
+		w.job.unmet = w.first
 		return true
 	}
 	for _, c := range w.missing {
@@ -142,6 +143,9 @@ const tries = 3
 // fresh is for how long jobs are waited for that have not reported since memory was asked for: they do so every half a second.
 const fresh = 3 * time.Second
 
+// crossing is how long a report may have been on its way.
+const crossing = 100 * time.Millisecond
+
 // freed is within which the driver has freed the memory of a process that has ended.
 const freed = time.Second
 
@@ -162,7 +166,7 @@ func (s *Server) makeRoom(w *want, missing *wire.Card, now time.Time) bool {
 		if j == w.job {
 			continue
 		}
-		possible = possible || j.at.Before(w.since) && now.Sub(j.at) < fresh // it may have taken memory since
+		possible = possible || j.at.Before(w.since.Add(crossing)) && now.Sub(j.at) < fresh // it may have taken memory since
 		c := j.card(missing.Bus)
 		if c == nil || c.Here == 0 {
 			continue
@@ -175,6 +179,11 @@ func (s *Server) makeRoom(w *want, missing *wire.Card, now time.Time) bool {
 	}
 	switch {
 	case w.kind == wire.WantRoom && (!possible && w.job.at.After(s.parted.Add(freed)) || w.vain == tries):
+		if s.freeOn(missing.Bus) >= missing.Away && !w.job.retried.Equal(s.parted) { // what was free may have become so while it asked
+			w.job.retried = s.parted
+			s.answer(w, true, "")
+			return true
+		}
 		s.answer(w, false, "no other job of the memory server can give up memory of this card"+w.why)
 		return true
 	case found != nil:
@@ -220,6 +229,9 @@ func (s *Server) tell(j *job, kind wire.Kind, amount int64, done chan result) {
 	j.order = &order{kind: kind, seq: s.seq, done: done}
 	m := wire.Message{Kind: kind, Seq: s.seq, Amount: amount}
 	if kind == wire.Sleep {
+		if j.state == wire.Awake && len(j.rooms) == 0 {
+			j.unmet = time.Time{}
+		}
 		m.Pinned = s.hostFor(j)
 	}
 	j.send(&m)
@@ -241,6 +253,7 @@ func (s *Server) hostFor(j *job) int64 {
 // answer ends a request for room.
 func (s *Server) answer(w *want, yes bool, why string) {
 	w.job.rooms = slices.DeleteFunc(w.job.rooms, func(other *want) bool { return other == w })
+	w.job.unmet = time.Time{}
 	m := wire.Message{Kind: wire.Room, Seq: w.seq}
 	if yes {
 		m.Amount = 1
