@@ -179,12 +179,7 @@ func (s *Server) makeRoom(w *want, missing *wire.Card, now time.Time) bool {
 	}
 	switch {
 	case w.kind == wire.WantRoom && (!possible && w.job.at.After(s.parted.Add(freed)) || w.vain == tries):
-		if s.freeOn(missing.Bus) >= missing.Away && !w.job.retried.Equal(s.parted) { // what was free may have become so while it asked
-			w.job.retried = s.parted
-			s.answer(w, true, "")
-			return true
-		}
-		s.answer(w, false, "no other job of the memory server can give up memory of this card"+w.why)
+		s.refuseRoom(w, missing)
 		return true
 	case found != nil:
 		need := max(w.needs(missing)-s.freeOn(missing.Bus), 1)
@@ -196,6 +191,17 @@ func (s *Server) makeRoom(w *want, missing *wire.Card, now time.Time) bool {
 		}
 	}
 	return false
+}
+
+// refuseRoom says that no room can be made. Where the card seems to have it, which may have become free while the job asked, the job first tries
+// once more.
+func (s *Server) refuseRoom(w *want, missing *wire.Card) {
+	if s.freeOn(missing.Bus) >= missing.Away && !w.job.retried.Equal(s.parted) {
+		w.job.retried = s.parted
+		s.answer(w, true, "")
+		return
+	}
+	s.answer(w, false, "no other job of the memory server can give up memory of this card"+w.why)
 }
 
 // rank is how gladly a job is put to sleep for another.
