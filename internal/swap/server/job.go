@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -31,8 +32,8 @@ type job struct {
 	held    bool      // it wakes only when gmswap ctl says so
 	wake    *want     // nil: no thread of it waits
 	rooms   []*want   // allocations that wait for room
-	unmet   time.Time // since when it has waited for room that it was put to sleep without, zero if it has had a turn since
-	retried time.Time // what parted was when it was sent to try once more, although no job could make room
+	unmet   time.Time // since when it has waited for room, where it was put to sleep before it got that; zero once it has room, or had a turn
+	retried time.Time // Server.released when it was last told to try again although no job could make room
 	order   *order    // under way
 }
 
@@ -41,8 +42,8 @@ type want struct {
 	job     *job
 	kind    wire.Kind
 	seq     uint64
-	since   time.Time
-	first   time.Time   // when the job first asked for it
+	since   time.Time   // this was asked for
+	first   time.Time   // the job has waited: before since, if it was put to sleep meanwhile
 	missing []wire.Card // Away bytes are missing on each; nil: not known
 	tried   time.Time   // of a wake: when it was last ordered
 	vain    int         // how many jobs were put to sleep for it and moved nothing
@@ -150,12 +151,8 @@ func (s *Server) handle(j *job, m *wire.Message) {
 
 // newWant returns what a job waits for from now on. A job that was put to sleep while it waited for room is still as old a waiter.
 func (j *job) newWant(kind wire.Kind) *want {
-	w := &want{job: j, kind: kind, since: time.Now()}
-	w.first = w.since
-	if !j.unmet.IsZero() {
-		w.first = j.unmet
-	}
-	return w
+	now := time.Now()
+	return &want{job: j, kind: kind, since: now, first: cmp.Or(j.unmet, now)}
 }
 
 // done takes the result of an order.
@@ -208,7 +205,7 @@ func (s *Server) slept(j *job, o *order, r result) {
 		}
 		s.log(fmt.Sprintf("%s does not sleep: %v", j, r.err))
 	case r.moved > 0:
-		s.parted = time.Now()
+		s.released = time.Now()
 		s.log(fmt.Sprintf("%s sleeps: %v to the host", j, r))
 	}
 }

@@ -45,16 +45,16 @@ type Server struct {
 	settings Settings
 	log      func(text string)
 
-	mu     sync.Mutex
-	jobs   map[int]*job // by number
-	last   int
-	conns  int
-	seq    uint64
-	parted time.Time // when a job has last left or put memory to sleep
-	grants map[[16]byte]grant
-	shares map[shareKey]*share
-	spared map[[16]byte]time.Time // when unused memory of a card was last dropped
-	users  map[uint32]int         // connections of each
+	mu       sync.Mutex
+	jobs     map[int]*job // by number
+	last     int
+	conns    int
+	seq      uint64
+	released time.Time // when a job has last left, or given up memory
+	grants   map[[16]byte]grant
+	shares   map[shareKey]*share
+	spared   map[[16]byte]time.Time // when unused memory of a card was last dropped
+	users    map[uint32]int         // connections of each
 }
 
 // New returns a server. What it does is told to log, a line each.
@@ -244,7 +244,7 @@ func (s *Server) part(j *job) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.jobs, j.number)
-	s.parted = time.Now()
+	s.released = time.Now()
 	j.finish()
 	s.log(fmt.Sprintf("%s has left", j))
 	s.schedule(time.Now())

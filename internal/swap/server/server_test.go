@@ -276,6 +276,40 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// TestPlaceKept has a job be put to sleep while it waits for room: what it waits for next still comes before the request of one that asked
+// later. Once it has had a turn it comes after that.
+func TestPlaceKept(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "socket")
+	l, err := wire.Listen(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	conn, err := wire.Dial(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	s := New(Settings{Quantum: time.Hour}, func(string) {})
+	one, two := &job{number: 1, conn: conn}, &job{number: 2, conn: conn, state: wire.Asleep}
+	s.jobs[1], s.jobs[2] = one, two
+	one.rooms = []*want{one.newWant(wire.WantRoom)}
+	s.tell(one, wire.Sleep, 1, nil)
+	one.order, one.state = nil, wire.Asleep
+	two.wake = two.newWant(wire.WantWake)
+	s.try(one.rooms[0], time.Now())
+	one.wake = one.newWant(wire.WantWake)
+	if all := s.wants(time.Now()); len(all) != 2 || all[0].job != one {
+		t.Error("the job that waited first is not served first")
+	}
+	one.state, one.wake = wire.Awake, nil
+	s.tell(one, wire.Sleep, 1, nil)
+	one.order, one.state, one.wake = nil, wire.Asleep, one.newWant(wire.WantWake)
+	if all := s.wants(time.Now()); len(all) != 2 || all[0].job != two {
+		t.Error("the job that has had a turn is served first")
+	}
+}
+
 // TestReportCrosses has the report of a job cross the sleep of another: it still says that the card is full. The request for room is not
 // refused on its word.
 func TestReportCrosses(t *testing.T) {

@@ -77,7 +77,7 @@ func (s *Server) try(w *want, now time.Time) bool {
 	}
 	if w.kind == wire.WantRoom && w.job.state == wire.Asleep { // its memory has to come back first; then it asks again
 		s.answer(w, true, "")
-		w.job.unmet = w.first
+		w.job.unmet = cmp.Or(w.job.unmet, w.first) // the oldest of its requests comes first
 		return true
 	}
 	for _, c := range w.missing {
@@ -89,6 +89,7 @@ func (s *Server) try(w *want, now time.Time) bool {
 		if now.Sub(w.job.turn) > s.settings.Quantum {
 			w.job.turn = now
 		}
+		w.job.unmet = time.Time{}
 		s.grants[w.missing[0].Bus] = grant{w.job, now.Add(grantTime)}
 		s.answer(w, true, "")
 		return true
@@ -146,7 +147,7 @@ const fresh = 3 * time.Second
 // crossing is how long a report may have been on its way.
 const crossing = 100 * time.Millisecond
 
-// freed is within which the driver has freed the memory of a process that has ended.
+// freed is within which reports show what a process that has ended, or one that has moved memory to the host, has left free.
 const freed = time.Second
 
 // makeRoom drops shared memory that nobody uses, or else puts another job to sleep, as far as is needed, if one may be now. A request for
@@ -178,7 +179,7 @@ func (s *Server) makeRoom(w *want, missing *wire.Card, now time.Time) bool {
 		}
 	}
 	switch {
-	case w.kind == wire.WantRoom && (!possible && w.job.at.After(s.parted.Add(freed)) || w.vain == tries):
+	case w.kind == wire.WantRoom && (!possible && w.job.at.After(s.released.Add(freed)) || w.vain == tries):
 		s.refuseRoom(w, missing)
 		return true
 	case found != nil:
@@ -196,11 +197,12 @@ func (s *Server) makeRoom(w *want, missing *wire.Card, now time.Time) bool {
 // refuseRoom says that no room can be made. Where the card seems to have it, which may have become free while the job asked, the job first tries
 // once more.
 func (s *Server) refuseRoom(w *want, missing *wire.Card) {
-	if s.freeOn(missing.Bus) >= missing.Away && !w.job.retried.Equal(s.parted) {
-		w.job.retried = s.parted
+	if w.vain < tries && s.freeOn(missing.Bus) >= missing.Away && !w.job.retried.Equal(s.released) {
+		w.job.retried = s.released
 		s.answer(w, true, "")
 		return
 	}
+	w.job.unmet = time.Time{}
 	s.answer(w, false, "no other job of the memory server can give up memory of this card"+w.why)
 }
 
@@ -259,7 +261,6 @@ func (s *Server) hostFor(j *job) int64 {
 // answer ends a request for room.
 func (s *Server) answer(w *want, yes bool, why string) {
 	w.job.rooms = slices.DeleteFunc(w.job.rooms, func(other *want) bool { return other == w })
-	w.job.unmet = time.Time{}
 	m := wire.Message{Kind: wire.Room, Seq: w.seq}
 	if yes {
 		m.Amount = 1
