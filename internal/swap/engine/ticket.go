@@ -126,7 +126,7 @@ func (e *Engine) copy(l *lane, t cuda.Transfer, slot int32, n int64) (cuda.Event
 // Left has stream s wait for the copy out, so that its work from now on may overwrite the memory that was copied.
 func (e *Engine) Left(name Ticket, s cuda.Stream) error {
 	t, err := e.find(name)
-	if err != nil {
+	if err != nil || t.left == 0 { // it was loaded
 		return err
 	}
 	if err := e.dev.Follow(s, t.left); err != nil {

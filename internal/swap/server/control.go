@@ -111,7 +111,7 @@ func (s *Server) begin(j *job, done chan result, hold bool) bool {
 	case j.order != nil:
 		return false
 	default:
-		j.held = j.held || hold
+		j.held = (j.held || hold) && j.state != wire.Storing
 		s.tell(j, wire.Sleep, 0, done)
 	}
 	return true
@@ -125,7 +125,7 @@ func (s *Server) wake(j *job) result {
 	switch {
 	case s.jobs[j.number] == nil:
 		done <- result{err: errEnded}
-	case j.state == wire.Awake && j.order == nil && j.wake == nil:
+	case j.state != wire.Asleep && j.order == nil && j.wake == nil:
 		done <- result{}
 	case j.wake == nil:
 		j.wake = j.newWant(wire.WantWake)

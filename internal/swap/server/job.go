@@ -25,6 +25,7 @@ type job struct {
 	idle   time.Duration // when it reported
 	at     time.Time     // when it reported
 	why    string        // it cannot sleep, "" if it can
+	spares int64         // bytes that a store can give up
 
 	turn    time.Time // since when it has had its memory
 	resting time.Time // until then it is not asked to sleep
@@ -87,7 +88,10 @@ func (j *job) send(m *wire.Message) {
 
 // report takes what a job says of itself.
 func (j *job) report(m *wire.Message) {
-	j.state, j.pinned, j.cards = min(m.State, wire.Asleep), m.Pinned, append(j.cards[:0], m.CardList()...)
+	j.state, j.pinned, j.cards, j.spares = m.State, m.Pinned, append(j.cards[:0], m.CardList()...), m.Evictable
+	if j.state == wire.Waiting { // which the server knows by itself
+		j.state = wire.Asleep
+	}
 	j.idle, j.at = time.Duration(m.Idle), time.Now()
 	if m.Kind == wire.Report {
 		j.why = m.TextText()
@@ -105,6 +109,18 @@ func (j *job) card(bus [16]byte) *wire.Card {
 		}
 	}
 	return nil
+}
+
+// movable returns the bytes of a job that can leave a card.
+func (j *job) movable(bus [16]byte) int64 {
+	c := j.card(bus)
+	switch {
+	case c == nil:
+		return 0
+	case j.state == wire.Storing:
+		return min(j.spares, c.Here)
+	}
+	return c.Here
 }
 
 // here returns the bytes of a job on all cards.

@@ -18,7 +18,7 @@ type metric struct {
 var metrics = []metric{
 	{name: "gmswap_job_asleep", help: "1 while memory of the job is on the host.", ofJob: func(m *wire.Message) float64 {
 		for _, c := range m.CardList() {
-			if c.Away > 0 {
+			if c.Away > 0 && m.State != wire.Storing {
 				return 1
 			}
 		}

@@ -168,13 +168,12 @@ func (s *Server) makeRoom(w *want, missing *wire.Card, now time.Time) bool {
 			continue
 		}
 		possible = possible || j.at.Before(w.since.Add(crossing)) && now.Sub(j.at) < fresh // it may have taken memory since
-		c := j.card(missing.Bus)
-		if c == nil || c.Here == 0 {
+		if j.movable(missing.Bus) == 0 {
 			continue
 		}
 		r := s.rankOf(j, now)
 		possible = possible || j.why == ""
-		if j.why == "" && r != never && now.After(j.resting) && (found == nil || r < best || r == best && j.turn.Before(found.turn)) {
+		if j.why == "" && r != never && now.After(j.resting) && (found == nil || r < best || r == best && j.before(found, now)) {
 			found, best = j, r
 		}
 	}
@@ -184,7 +183,7 @@ func (s *Server) makeRoom(w *want, missing *wire.Card, now time.Time) bool {
 		return true
 	case found != nil:
 		need := max(w.needs(missing)-s.freeOn(missing.Bus), 1)
-		alone := len(w.buses()) == 1 && found.card(missing.Bus).Here >= need
+		alone := len(w.buses()) == 1 && found.movable(missing.Bus) >= need
 		s.tell(found, wire.Sleep, need, nil)
 		found.order.want = w
 		if w.kind == wire.WantWake && alone { // one leaves while the other comes
@@ -210,7 +209,8 @@ func (s *Server) refuseRoom(w *want, missing *wire.Card) {
 type rank int
 
 const (
-	asleep  rank = iota // some of it is asleep already
+	storing rank = iota // what it gives up nobody uses now
+	asleep              // some of it is asleep already
 	waiting             // it cannot go on anyway
 	idle
 	expired // it has had its turn
@@ -219,6 +219,8 @@ const (
 
 func (s *Server) rankOf(j *job, now time.Time) rank {
 	switch {
+	case j.state == wire.Storing:
+		return storing
 	case j.state == wire.Asleep:
 		return asleep
 	case len(j.rooms) > 0:
@@ -229,6 +231,15 @@ func (s *Server) rankOf(j *job, now time.Time) rank {
 		return expired
 	}
 	return never
+}
+
+// before says whether one job of a rank is put to sleep rather than another: the store whose objects were not used for longer, or whose turn
+// began earlier.
+func (j *job) before(other *job, now time.Time) bool {
+	if j.state == wire.Storing {
+		return j.idleFor(now) > other.idleFor(now)
+	}
+	return j.turn.Before(other.turn)
 }
 
 // tell gives a job an order, of which it has none.

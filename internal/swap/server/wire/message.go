@@ -10,7 +10,7 @@ import (
 )
 
 // Version is that of the messages. A server and a job of different versions refuse each other.
-const Version = 2
+const Version = 3
 
 const magic = 0x56534d47 // "GMSV"
 
@@ -22,8 +22,8 @@ const (
 	_ Kind = iota
 
 	// From a job.
-	Hello    // State, Name, Cards; the first message
-	Report   // State, Idle, Pinned, Cards, Text (why it cannot sleep, "" if it can): every Beat, and when something has changed
+	Hello    // State, Name, Cards, Evictable; the first message
+	Report   // State, Idle, Pinned, Cards, Evictable, Text (why it cannot sleep, "" if it can): twice a second, and when something has changed
 	WantWake // a thread waits for memory that is away
 	WantRoom // Cards[0]: Away bytes are missing for an allocation
 	Done     // of the order Seq. State, Cards; Text is "" or why it failed; Amount is how many bytes were moved, Took how long that took
@@ -66,6 +66,7 @@ const (
 	Awake   State = iota
 	Asleep        // all of its memory, or some, is on the host, and its gate is closed
 	Waiting       // asleep or awake, and it waits for memory of the card
+	Storing       // a store of objects: awake, and what nobody uses may go to the host at any time
 	states
 )
 
@@ -73,7 +74,7 @@ func (s State) String() string {
 	if s >= states {
 		return fmt.Sprintf("state %d", uint16(s))
 	}
-	return [...]string{"awake", "asleep", "waiting"}[s]
+	return [...]string{"awake", "asleep", "waiting", "objects"}[s]
 }
 
 // MaxCards bounds the GPUs of a job.
@@ -101,9 +102,12 @@ type Message struct {
 	Pinned  int64 // bytes of the host
 	Amount  int64
 	Took    int64 // nanoseconds
-	Name    [64]byte
-	Text    [256]byte
-	Cards   [MaxCards]Card
+
+	Evictable int64 // bytes on the card that a store can give up at once; its Idle is how long those that go first were not used
+
+	Name  [64]byte
+	Text  [256]byte
+	Cards [MaxCards]Card
 }
 
 // Size is that of a message, in bytes.
@@ -143,7 +147,7 @@ func Decode(b []byte) (m Message, err error) {
 	if _, err := binary.Decode(b, binary.LittleEndian, &m); err != nil {
 		return m, fmt.Errorf("%w: %w", ErrMessage, err)
 	}
-	if m.Kind == 0 || m.Kind >= kinds || m.State >= states || m.Count > MaxCards || m.Idle < 0 || m.Took < 0 || outside(m.Pinned, m.Amount) {
+	if m.Kind == 0 || m.Kind >= kinds || m.State >= states || m.Count > MaxCards || m.Idle < 0 || m.Took < 0 || outside(m.Pinned, m.Amount, m.Evictable) {
 		return m, ErrMessage
 	}
 	for _, c := range m.Cards {

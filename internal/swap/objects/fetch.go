@@ -1,0 +1,150 @@
+package objects
+
+import (
+	"errors"
+	"time"
+
+	"gm/internal/swap/engine"
+)
+
+// calm is for how long nothing is fetched ahead after memory was given to others, who are yet to take it.
+const calm = time.Second
+
+// bring fetches a block that is away. Its contents come behind; arrived waits for them. If it is to be gentle, no block leaves for it.
+func (s *Store) bring(b *block, gentle bool) error {
+	b.busy = true
+	s.onHost.remove(b)
+	s.soon.remove(b)
+	err := s.fetch(b, gentle)
+	if err != nil {
+		if b.place == onHost {
+			s.onHost.add(b)
+		}
+		if b.next != Unknown {
+			s.soon.add(b)
+		}
+	}
+	b.busy = false
+	s.settled.Broadcast()
+	return err
+}
+
+func (s *Store) fetch(b *block, gentle bool) error {
+	pieces, err := s.obtain(b.size, gentle)
+	if err != nil {
+		return err
+	}
+	if err := s.mapIn(b, pieces); err != nil {
+		return err
+	}
+	if err = s.restore(b); err == nil {
+		err = s.copyIn(b)
+	}
+	if err != nil {
+		return errors.Join(err, s.strip(b))
+	}
+	if b.place == onHost {
+		s.stats.Host -= b.size
+	}
+	b.place = card
+	s.stats.Fetches++
+	s.stats.FetchedBytes += b.size
+	if !b.queued {
+		b.queued = true
+		s.copies = append(s.copies, b)
+	}
+	return nil
+}
+
+// copyIn queues the copy from the host. It is work on the block, which others wait for.
+func (s *Store) copyIn(b *block) error {
+	if err := s.engine.In(b.ticket, b.at, s.coming); err != nil {
+		return err
+	}
+	if err := s.engine.Ready(b.ticket, s.coming); err != nil {
+		return err
+	}
+	return s.end(b, s.coming)
+}
+
+// restore brings a block from the file to the host.
+func (s *Store) restore(b *block) error {
+	for b.place == inFile {
+		ticket, err := s.engine.Load(b.size, func(to []byte) error { return s.file.read(to, b.hole) })
+		if full := (*engine.FullError)(nil); err != nil && !errors.As(err, &full) {
+			return err
+		}
+		if err != nil {
+			if made, failed := s.makeHostRoom(b.size); !made {
+				return errors.Join(err, failed)
+			}
+			continue
+		}
+		s.stats.File -= b.size
+		s.stats.Restored += b.size
+		s.stats.Host += b.size
+		b.ticket, b.place = ticket, onHost
+		return s.file.drop(b.hole, b.size)
+	}
+	return nil
+}
+
+// lookAhead has objects fetched for which there may be room now.
+func (s *Store) lookAhead() {
+	if len(s.soon.queues[0].blocks) == 0 {
+		return
+	}
+	select {
+	case s.ahead <- struct{}{}:
+	default:
+	}
+}
+
+// hold leaves free memory to others for a while.
+func (s *Store) hold() { s.quiet = time.Now().Add(calm) }
+
+// fetchAhead fetches objects that are away into memory that nobody uses, those that are needed first, until the store is closed.
+func (s *Store) fetchAhead() {
+	t := time.NewTicker(calm)
+	defer t.Stop()
+	for {
+		select {
+		case <-s.ended:
+			return
+		case <-s.ahead:
+		case <-t.C:
+		}
+		for s.fetchNext() {
+		}
+	}
+}
+
+// fetchNext fetches one block ahead. It says whether it did.
+func (s *Store) fetchNext() bool {
+	if s.lock() != nil {
+		return false
+	}
+	defer s.unlock()
+	b := s.soon.first(0)
+	if b == nil || !s.roomAhead(b.size) || s.bring(b, true) != nil {
+		return false
+	}
+	s.stats.Ahead++
+	s.now++
+	b.touched = s.now
+	s.evictable.add(b)
+	return true
+}
+
+// roomAhead says whether there is room for bytes that nobody asks for yet.
+func (s *Store) roomAhead(bytes int64) bool {
+	if time.Now().Before(s.quiet) {
+		return false
+	}
+	more := bytes - s.spareBytes - s.warmBytes
+	if s.limit > 0 {
+		return s.taken+more <= s.limit
+	}
+	free, _, err := s.dev.MemInfo()
+	return err == nil && free-max(more, 0) >= s.reserve
+}
