@@ -19,7 +19,7 @@ type block struct {
 	free    int           // slots
 	lowest  int           // no slot before it is free
 	pins    int           // of all members
-	busy    bool          // it is being fetched
+	busy    bool          // it comes or goes
 
 	place  place
 	ticket engine.Ticket // of its copy on the host, 0 if there is none

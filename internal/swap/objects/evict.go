@@ -24,22 +24,23 @@ func (s *Store) evict(need int64) (moved int64, err error) {
 			break
 		}
 		s.evictable.remove(b)
+		b.busy = true // its copy on the host is not given up for another
 		chosen = append(chosen, b)
 		bytes += b.size
 	}
 	if len(chosen) == 0 {
 		return 0, err
 	}
-	if failed := s.dev.StreamSynchronize(s.leaving); failed != nil {
-		for _, b := range chosen {
-			s.evictable.add(b)
-		}
-		return 0, fmt.Errorf("wait for a copy to the host: %w", failed)
-	}
+	waited := s.dev.StreamSynchronize(s.leaving)
 	for _, b := range chosen {
-		if failed := s.depart(b); failed != nil {
+		b.busy = false
+		failed := waited
+		if waited == nil {
+			failed = s.depart(b)
+		}
+		if failed != nil {
 			s.evictable.add(b)
-			err = errors.Join(err, failed)
+			err = errors.Join(err, failed, s.dirty(b))
 			continue
 		}
 		moved += b.size
@@ -119,7 +120,7 @@ func (s *Store) makeHostRoom(need int64) (bool, error) {
 		b := s.copies[0]
 		s.copies = s.copies[1:]
 		b.queued = false
-		if b.place == card && b.ticket != 0 {
+		if b.place == card && b.ticket != 0 && !b.busy {
 			return true, s.dirty(b)
 		}
 	}
