@@ -206,6 +206,51 @@ int gm_key_freeze(int64_t id);
 /* gm_key_close waits for the device and unmaps the memory. Others have it still if it was frozen; else the next that opens the key makes it. */
 int gm_key_close(int64_t id);
 
+/* Objects of a process that do not fit on a card together (docs/server.md). What was put may leave the card for the host, and that for a file,
+ * when others need the room: objects of this process, or, with gmswap serve, of other processes, and jobs. It comes back at the same
+ * addresses. Streams are waited for, and made to wait, so that contents are in order. These return -1, 0 or NULL after a failure, whose
+ * text gm_last_error returns; in a forked child all of them fail. */
+
+/* A gm_evicted is told of an object that has left the card, in the thread that made it leave, which holds no lock of the store. */
+typedef void gm_evicted(void *user, int64_t object);
+struct gm_store_options { /* all 0 is a good choice */
+	size_t limit;       /* bytes of the card that the store may take; 0: no limit but the card's */
+	size_t host;        /* bytes of the host that it may pin; 0: a quarter of the machine's memory */
+	const char *policy; /* which objects leave first: lru, fifo, size-lru or latency; NULL is lru */
+	const char *folder; /* of the file for what the host has no room for; NULL for none */
+	const char *server; /* the socket of gmswap serve; NULL: GM_SERVER or the usual one; "" for none */
+	const char *name;   /* of this process at the server; NULL: GM_NAME, or its command line */
+	gm_evicted *evicted; /* NULL: nobody is told */
+	void *user;
+};
+/* gm_store_open makes a store for a device, in its primary context, and returns its number, more than 0. Without a server that answers the
+ * store is the process's own affair; it connects once there is one. The options may be NULL. */
+int64_t gm_store_open(int device, const struct gm_store_options *options);
+/* gm_store_close waits for the device and gives up all objects. */
+int gm_store_close(int64_t store);
+/* gm_store_create makes an object of size bytes for work on a stream, returns its number, and fills in where it is for all its life. It stays
+ * on the card until it is put. Objects of over 1 MiB take whole pages of 2 MiB; smaller ones share them. */
+int64_t gm_store_create(int64_t store, size_t size, void *stream, void **address);
+/* gm_store_get returns where an object is, for work on a stream from now on, and keeps it on the card until it is put as often as it was created
+ * and got. Where write is 0 the program leaves the contents as they are: it leaves the card without a copy if the host has one. */
+void *gm_store_get(int64_t store, int64_t object, int write, void *stream);
+/* gm_store_put says that all work on an object is in a stream by now, and when it is needed next: of two objects the one with the lesser next
+ * is needed earlier. It may count steps, microseconds, or what the program likes; INT64_MAX is not known. What is needed first comes back
+ * by itself when there is room. */
+int gm_store_put(int64_t store, int64_t object, int64_t next, void *stream);
+/* gm_store_free ends an object, wherever it is. Its memory is used again behind the work that the stream holds now. */
+int gm_store_free(int64_t store, int64_t object, void *stream);
+struct gm_store_stats {
+	int64_t objects;
+	int64_t card_bytes, unused_bytes;            /* taken from the card, and those of them that no object has */
+	int64_t host_bytes, pinned_bytes, file_bytes; /* of objects that are away; pinned_bytes are taken from the host */
+	int64_t gets, misses;                         /* and those of them that found the object away */
+	int64_t evictions, clean, evicted_bytes;      /* that left the card; clean: the host had a copy */
+	int64_t fetches, ahead, fetched_bytes;        /* that came back; ahead: before they were asked for */
+	int64_t spilled_bytes, restored_bytes;        /* to the file, and from it */
+};
+int gm_store_get_stats(int64_t store, struct gm_store_stats *stats);
+
 #ifdef __cplusplus
 }
 #endif

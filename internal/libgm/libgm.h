@@ -176,6 +176,9 @@ size_t gm_passed_on(uint64_t *addresses, size_t room);
 enum gm_room { GM_ROOM_NONE, GM_ROOM_MADE, GM_ROOM_THERE };
 bool gm_ask_room(int device, size_t size); /* without the lock of the device; true: it is worth trying again */
 
+/* objects.c */
+void gm_tell_evicted(gm_evicted *f, void *user, int64_t object);
+
 /* share.c */
 extern _Atomic int gm_share_socket; /* at which this process gives out its memory, -1 if it does not */
 

@@ -8,15 +8,19 @@
     gm.Trace("job.parquet")     # shown as a picture in a notebook
 
     gm.load_safetensors("model.safetensors")   # weights on a GPU, once for all processes of a user, with gmswap serve
+    gm.Store(limit=10 << 30)   # objects that leave a GPU when others need the room, and come back
 
 All is done by the tools gmtrace, gmplan, gmbench, gmstitch and gmswap, and libgm.so, which this package brings along.
 """
 
 from gm._capture import trace, why_oom
 from gm._safetensors import load_safetensors
+from gm._objects import Object, Store, StoreError
 from gm._shared import Shared, SharingError, shared
 from gm._table import load
 from gm._tools import Failed
 from gm._view import Trace
 
-__all__ = ["Failed", "Shared", "SharingError", "Trace", "load", "load_safetensors", "shared", "trace", "why_oom"]
+__all__ = [
+    "Failed", "Object", "Shared", "SharingError", "Store", "StoreError", "Trace", "load", "load_safetensors", "shared", "trace", "why_oom",
+]

@@ -1,9 +1,10 @@
 """Memory of a GPU that processes share by a key, through libgm.so and gmswap serve."""
 
 import ctypes
-import functools
 import os
 import weakref
+
+from gm._library import last_error, library
 
 
 class SharingError(RuntimeError):
@@ -14,37 +15,8 @@ class _Key(ctypes.Structure):
     _fields_ = [("id", ctypes.c_int64), ("address", ctypes.c_void_p), ("size", ctypes.c_size_t)]
 
 
-def _path():
-    """Return the libgm.so that this process has loaded, for there can be one only, or else that of the package."""
-    with open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:
-        for line in maps:
-            name = line.split(maxsplit=5)[-1].strip().removesuffix(" (deleted)")
-            if os.path.basename(name) == "libgm.so":
-                return name
-    return os.path.join(os.path.dirname(os.path.abspath(__file__)), "libgm.so")
-
-
-@functools.lru_cache(maxsize=None)
-def _library():
-    library = ctypes.CDLL(_path())
-    size, pointer = ctypes.c_size_t, ctypes.c_void_p
-    for name, result, *arguments in (
-        ("gm_key_open", ctypes.c_int, ctypes.c_int, ctypes.c_char_p, ctypes.POINTER(_Key)),
-        ("gm_key_make", pointer, ctypes.c_int64, size),
-        ("gm_key_write", ctypes.c_int, ctypes.c_int64, size, pointer, size),
-        ("gm_key_freeze", ctypes.c_int, ctypes.c_int64),
-        ("gm_key_close", ctypes.c_int, ctypes.c_int64),
-        ("gm_last_error", size, ctypes.c_char_p, size),
-    ):
-        function = getattr(library, name)
-        function.restype, function.argtypes = result, arguments
-    return library
-
-
 def _failed():
-    text = ctypes.create_string_buffer(4096)
-    _library().gm_last_error(text, len(text))
-    return SharingError(text.value.decode(errors="replace"))
+    return SharingError(last_error())
 
 
 def _check(result):
@@ -53,7 +25,7 @@ def _check(result):
 
 
 def _close(key):
-    _library().gm_key_close(key)  # of an object that is gone: nobody to tell
+    library().gm_key_close(key)  # of an object that is gone: nobody to tell
 
 
 class Shared:
@@ -65,7 +37,7 @@ class Shared:
 
     def __init__(self, key, device=0):
         opened = _Key()
-        _check(_library().gm_key_open(device, os.fsencode(key), ctypes.byref(opened)))
+        _check(library().gm_key_open(device, os.fsencode(key), ctypes.byref(opened)))
         self.key, self.device, self.address, self.size, self._id = key, device, opened.address, opened.size, opened.id
         self._finalizer = weakref.finalize(self, _close, opened.id)
         self._finalizer.atexit = False  # the end of the process closes it
@@ -77,7 +49,7 @@ class Shared:
 
     def make(self, size):
         """Make at least size bytes."""
-        address = _library().gm_key_make(self._id, size)
+        address = library().gm_key_make(self._id, size)
         if not address:
             raise _failed()
         self.address, self.size = address, -(-size // (2 << 20)) * (2 << 20)
@@ -85,17 +57,17 @@ class Shared:
     def write(self, offset, data):
         """Copy a writable buffer, such as a bytearray, into the memory from an offset on."""
         view = memoryview(data).cast("B")
-        _check(_library().gm_key_write(self._id, offset, (ctypes.c_char * len(view)).from_buffer(view), len(view)))
+        _check(library().gm_key_write(self._id, offset, (ctypes.c_char * len(view)).from_buffer(view), len(view)))
 
     def freeze(self):
         """Wait for the GPU, make the memory read-only, and let others have it."""
-        _check(_library().gm_key_freeze(self._id))
+        _check(library().gm_key_freeze(self._id))
 
     def close(self):
         """Wait for the GPU and unmap the memory, which nothing may use any longer."""
         if self._finalizer.detach():
             self.address, self.size = None, 0
-            _check(_library().gm_key_close(self._id))
+            _check(library().gm_key_close(self._id))
 
 
 def shared(key, size, fill, device=0):
