@@ -67,8 +67,12 @@ bin/libgmgate.so: $(wildcard $(GATE)/*.[ch]) $(PRELOAD)/resolve.c $(PRELOAD)/dri
 	$(CC) $(PRELOAD_CFLAGS) -DGM_OWN_DLSYM '-DGM_HOOKS="../../libgm/gate/hooks.h"' -shared -o $@ $(GATE)/gate.c $(PRELOAD)/resolve.c \
 		-Wl,-z,defs,-z,now,-Bsymbolic,$(DL),$(PTHREAD)
 
-# Launches of an empty kernel, for experiments/server.
+# Launches of an empty kernel, and calls of a store of objects, for experiments/server.
 bin/launch: experiments/server/launch.c
+	@mkdir -p bin
+	$(CC) -std=gnu11 -O2 -Wall -Wextra -Werror -static-libgcc -o $@ $< -ldl
+
+bin/store: experiments/server/store.c $(LIBGM)/gm.h
 	@mkdir -p bin
 	$(CC) -std=gnu11 -O2 -Wall -Wextra -Werror -static-libgcc -o $@ $< -ldl
 

@@ -98,11 +98,11 @@ func (s *served) message(kind wire.Kind) wire.Message {
 	var cards []wire.Card
 	for i := range s.devices {
 		d := &s.devices[i]
-		free, total, err := d.Device.Device.MemInfo() // of the driver: it does not wait
+		u := d.Usage()
+		free, total, err := d.Device.Device.MemInfo() // of the driver: it does not wait. After Usage: what is freed between is in both, not in none
 		if err != nil {
 			continue
 		}
-		u := d.Usage()
 		m.Pinned += u.Pinned
 		cards = append(cards, wire.Card{Bus: d.bus, Total: total, Free: free, Here: u.Here, Away: u.Away})
 	}
@@ -180,16 +180,16 @@ func (s *served) answer(seq uint64, yes bool) {
 
 // room waits until the server has made room for a request that found none, and says whether it is worth trying again.
 func (s *served) room(ordinal int, size int64) C.enum_gm_room {
-	// What an allocator may take beyond a request: it takes memory in segments.
-	const beyond = 32 << 20
 	g := s.process.gpus[ordinal].Load()
-	need := (size+cuda.Granularity-1)/cuda.Granularity*cuda.Granularity + beyond
-	var left, free int64
-	var err error
+	var left int64
 	s.process.with(ordinal, func(g *gpu) { left = g.meter.limit - g.meter.reserved() })
-	if free, _, err = g.meter.Device.MemInfo(); err != nil || size > left {
+	free, total, err := g.meter.Device.MemInfo()
+	if err != nil || size > left {
 		return C.GM_ROOM_NONE
 	}
+	// What may be taken beyond a request: by the allocator, in segments, and by the driver for code that is loaded at its first launch.
+	beyond := max(32<<20, total/256)
+	need := (size+cuda.Granularity-1)/cuda.Granularity*cuda.Granularity + beyond
 	if free >= need {
 		return C.GM_ROOM_THERE
 	}

@@ -28,8 +28,9 @@ type block struct {
 
 	next, made, touched int64
 	put                 time.Time // when it was last put
-	rank, other         int       // in the orders, from 1 on; 0: in none. The other one is soon's
+	ranks               [rows]int // in the orders, from 1 on; 0: in none
 	queued              bool      // in copies
+	behind              bool      // it was copied to the host, and has not left
 }
 
 // place is where the contents of a block are.
@@ -149,17 +150,40 @@ func (s *Store) rested(b *block) (err error) {
 
 // dirty forgets the copy of a block on the host. If its contents are on their way, they still come.
 func (s *Store) dirty(b *block) (err error) {
-	if b.ticket != 0 {
-		err = s.engine.Drop(b.ticket)
-		b.ticket = 0
+	if b.ticket == 0 {
+		return nil
+	}
+	err = s.engine.Drop(b.ticket)
+	b.ticket = 0
+	if b.place == card && b.ranks[toLeave] > 0 {
+		s.stay(b)
+		s.mayGo(b)
 	}
 	return err
 }
 
 func (s *Store) pin(b *block) {
 	if b.pins++; b.pins == 1 {
-		s.evictable.remove(b)
+		s.stay(b)
 		b.next = Unknown
+	}
+}
+
+// mayGo has a block leave the card when others need the room.
+func (s *Store) mayGo(b *block) {
+	s.evictable.add(b)
+	if b.ticket == 0 {
+		s.uncopied.add(b)
+	}
+}
+
+// stay takes that back.
+func (s *Store) stay(b *block) {
+	s.evictable.remove(b)
+	s.uncopied.remove(b)
+	if b.behind {
+		b.behind = false
+		s.copied -= b.size
 	}
 }
 
@@ -168,7 +192,8 @@ func (s *Store) unpin(b *block, next int64) {
 	if b.pins--; b.pins == 0 && b.place == card {
 		s.now++
 		b.touched, b.put = s.now, time.Now()
-		s.evictable.add(b)
+		s.mayGo(b)
+		s.copyBehind()
 	}
 }
 
@@ -198,7 +223,7 @@ func (s *Store) leave(b *block, slot int) {
 
 // forget takes a block out of all orders.
 func (s *Store) forget(b *block) {
-	s.evictable.remove(b)
+	s.stay(b)
 	s.onHost.remove(b)
 	s.soon.remove(b)
 }

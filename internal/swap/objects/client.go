@@ -149,16 +149,21 @@ func (c *client) hear(m *wire.Message) {
 
 // message returns a message that says how the store is: as a job that is always awake, and can give up what nobody uses.
 func (c *client) message(kind wire.Kind) wire.Message {
-	s := c.store
-	m := wire.Message{Kind: kind, State: wire.Storing}
-	free, total, err := s.dev.MemInfo()
-	if err != nil {
+	m, x := c.store.message(kind)
+	var err error
+	if x.Free, x.Total, err = c.store.dev.MemInfo(); err != nil { // after the account: what was freed between is in both rather than in none
 		return m
 	}
+	x.Bus = c.bus
+	m.SetCards([]wire.Card{x})
+	return m
+}
+
+func (s *Store) message(kind wire.Kind) (m wire.Message, x wire.Card) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	x := wire.Card{Bus: c.bus, Total: total, Free: free, Here: s.taken, Away: s.stats.Host + s.stats.File}
-	m.SetCards([]wire.Card{x})
+	m = wire.Message{Kind: kind, State: wire.Storing}
+	x = wire.Card{Here: s.taken, Away: s.stats.Host + s.stats.File}
 	m.Evictable = s.spareBytes + s.warmBytes + s.evictable.bytes()
 	if b := s.evictable.first(0); b != nil {
 		m.Idle = int64(time.Since(b.put))
@@ -169,7 +174,7 @@ func (c *client) message(kind wire.Kind) wire.Message {
 	if m.Evictable == 0 {
 		m.SetText("all of its objects are in use")
 	}
-	return m
+	return m, x
 }
 
 func (c *client) report() {

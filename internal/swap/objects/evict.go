@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"gm/internal/cuda"
 	"gm/internal/swap/engine"
 )
 
@@ -20,10 +21,10 @@ func (s *Store) evict(need int64) (moved int64, err error) {
 		if b == nil {
 			break
 		}
-		if err = s.copyOut(b); err != nil {
+		if err = s.sendOff(b); err != nil {
 			break
 		}
-		s.evictable.remove(b)
+		s.stay(b)
 		b.busy = true // its copy on the host is not given up for another
 		chosen = append(chosen, b)
 		bytes += b.size
@@ -31,7 +32,7 @@ func (s *Store) evict(need int64) (moved int64, err error) {
 	if len(chosen) == 0 {
 		return 0, err
 	}
-	waited := s.dev.StreamSynchronize(s.leaving)
+	waited := s.dev.StreamSynchronize(s.gone)
 	for _, b := range chosen {
 		b.busy = false
 		failed := waited
@@ -39,8 +40,8 @@ func (s *Store) evict(need int64) (moved int64, err error) {
 			failed = s.depart(b)
 		}
 		if failed != nil {
-			s.evictable.add(b)
 			err = errors.Join(err, failed, s.dirty(b))
+			s.mayGo(b)
 			continue
 		}
 		moved += b.size
@@ -48,22 +49,57 @@ func (s *Store) evict(need int64) (moved int64, err error) {
 	return moved, err
 }
 
-// copyOut copies a block to the host, unless that has its contents, in the store's stream, behind the work on it.
-func (s *Store) copyOut(b *block) error {
-	for _, u := range b.done {
-		if err := s.dev.Follow(s.leaving, u.passed); err != nil {
+// sendOff copies a block to the host unless that has its contents, and has a stream wait for that and for the work on the block.
+func (s *Store) sendOff(b *block) error {
+	if b.ticket != 0 && !b.behind {
+		s.stats.Clean++
+	}
+	if b.ticket == 0 {
+		if err := s.copyOut(b); err != nil {
 			return err
 		}
 	}
-	if b.ticket != 0 {
-		s.stats.Clean++
-		return nil
+	return s.follow(s.gone, b)
+}
+
+// follow has a stream wait for the work on a block.
+func (s *Store) follow(stream cuda.Stream, b *block) error {
+	for _, u := range b.done {
+		if err := s.dev.Follow(stream, u.passed); err != nil {
+			return err
+		}
 	}
+	return nil
+}
+
+// mostBehind bounds the bytes that are copied to the host before they leave.
+const mostBehind = 256 << 20
+
+// copyBehind copies blocks to the host, those that will leave first, while room is short and the host has some: those that come will not have
+// to wait for that. Where that fails it is for the eviction to say why.
+func (s *Store) copyBehind() {
+	most := int64(mostBehind)
+	if s.limit > 0 {
+		most = min(most, s.limit/4)
+	}
+	for s.pressed && s.copied < most {
+		b := s.uncopied.first(0)
+		if b == nil || s.copyTo(b) != nil {
+			return
+		}
+		s.uncopied.remove(b)
+		b.behind = true
+		s.copied += b.size
+		s.hasCopy(b)
+	}
+}
+
+// copyOut copies a block to the host, where room is made for it if need be.
+func (s *Store) copyOut(b *block) error {
 	for {
-		ticket, err := s.copyTo(b)
+		err := s.copyTo(b)
 		if err == nil {
-			b.ticket = ticket
-			return s.engine.Left(ticket, s.leaving)
+			return nil
 		}
 		if full := (*engine.FullError)(nil); !errors.As(err, &full) {
 			return err
@@ -74,12 +110,28 @@ func (s *Store) copyOut(b *block) error {
 	}
 }
 
-// copyTo queues a copy to the host, within what the server allows of it.
-func (s *Store) copyTo(b *block) (engine.Ticket, error) {
+// copyTo copies a block to the host, within what the server allows of it, behind the work on the block. The copy is work on it, too.
+func (s *Store) copyTo(b *block) error {
 	if x := s.engine.Stats(); x.Live+b.size > s.hostMost {
-		return 0, &engine.FullError{Asked: b.size, Live: x.Live, Arena: s.hostMost}
+		return &engine.FullError{Asked: b.size, Live: x.Live, Arena: s.hostMost}
 	}
-	return s.engine.Out(b.at, b.size, s.leaving)
+	if err := s.follow(s.leaving, b); err != nil {
+		return err
+	}
+	ticket, err := s.engine.Out(b.at, b.size, s.leaving)
+	if err != nil {
+		return err
+	}
+	b.ticket = ticket
+	return errors.Join(s.engine.Left(ticket, s.leaving), s.end(b, s.leaving))
+}
+
+// hasCopy notes that the host has a copy of a block that is on the card.
+func (s *Store) hasCopy(b *block) {
+	if !b.queued {
+		b.queued = true
+		s.copies = append(s.copies, b)
+	}
 }
 
 // depart takes the memory of a block whose contents are on the host.
@@ -97,7 +149,7 @@ func (s *Store) depart(b *block) error {
 	}
 	for _, id := range b.members {
 		if id != 0 && s.options.Evicted != nil {
-			s.gone = append(s.gone, id)
+			s.left = append(s.left, id)
 		}
 	}
 	return s.rested(b)

@@ -49,10 +49,7 @@ func (s *Store) fetch(b *block, gentle bool) error {
 	b.place = card
 	s.stats.Fetches++
 	s.stats.FetchedBytes += b.size
-	if !b.queued {
-		b.queued = true
-		s.copies = append(s.copies, b)
-	}
+	s.hasCopy(b)
 	return nil
 }
 
@@ -132,7 +129,7 @@ func (s *Store) fetchNext() bool {
 	s.stats.Ahead++
 	s.now++
 	b.touched = s.now
-	s.evictable.add(b)
+	s.mayGo(b)
 	return true
 }
 

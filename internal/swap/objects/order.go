@@ -22,8 +22,10 @@ const (
 	Latency
 
 	policies
-	soonest // the one that is needed first
 )
+
+// soonest is the order of blocks that are needed first.
+const soonest = policies + 1
 
 var policyNames = [policies]string{"lru", "fifo", "size-lru", "latency"}
 
@@ -41,24 +43,31 @@ func ParsePolicy(name string) (Policy, error) {
 
 // order is blocks that can be taken out by a policy.
 type order struct {
-	policy Policy
 	queues []queue // one, or one for each size class
 }
 
 // queue is a heap of blocks.
 type queue struct {
 	policy Policy
+	row    int // of a block's ranks
 	blocks []*block
 }
 
-func newOrder(p Policy) *order {
+// A block is in at most one order of each row: of those that can leave a place, and of those that are to be copied.
+const (
+	toLeave = iota
+	toCopy
+	rows
+)
+
+func newOrder(p Policy, row int) *order {
 	n := 1
 	if p == SizeLRU {
 		n = bits.UintSize
 	}
-	o := &order{policy: p, queues: make([]queue, n)}
+	o := &order{queues: make([]queue, n)}
 	for i := range o.queues {
-		o.queues[i].policy = p
+		o.queues[i].policy, o.queues[i].row = p, row
 	}
 	return o
 }
@@ -105,12 +114,7 @@ func (o *order) bytes() (sum int64) {
 	return sum
 }
 
-func (q *queue) rank(b *block) *int {
-	if q.policy == soonest {
-		return &b.other
-	}
-	return &b.rank
-}
+func (q *queue) rank(b *block) *int { return &b.ranks[q.row] }
 
 // The methods of heap.Interface.
 

@@ -48,6 +48,7 @@ func (e *FullError) Unwrap() error { return cuda.ErrOutOfMemory }
 // obtain returns pieces for a block. If it is to be gentle, no block leaves for them.
 func (s *Store) obtain(size int64, gentle bool) (pieces []cuda.Handle, err error) {
 	rest := size
+	s.pressed = s.pressed && gentle
 	for _, n := range sizes(size) {
 		h, err := s.piece(n, rest, gentle)
 		if err != nil {
@@ -102,6 +103,7 @@ func (s *Store) makeRoom(n, rest int64, tries int, gentle, limited bool) (bool, 
 		return false, nil
 	}
 	moved, why := s.evict(rest)
+	s.pressed = true
 	if moved > 0 {
 		return true, nil
 	}

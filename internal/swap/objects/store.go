@@ -49,8 +49,9 @@ type Store struct {
 	mu      sync.Mutex
 	settled sync.Cond // a block is no longer busy
 	engine  *engine.Engine
-	leaving cuda.Stream // what goes to the host waits in it
-	coming  cuda.Stream // the same of what comes back
+	leaving cuda.Stream // copies to the host wait in it for the work on what they copy
+	gone    cuda.Stream // it waits for those of what leaves
+	coming  cuda.Stream // and this one for what comes back
 	objects map[ID]*object
 	last    ID
 	now     int64 // counts creates, gets and puts
@@ -65,10 +66,13 @@ type Store struct {
 	warmBytes  int64
 
 	evictable *order // blocks on the card that nobody uses
+	uncopied  *order // those of them of which the host has no copy
+	copied    int64  // bytes of blocks that were copied behind the program, and have not left
+	pressed   bool   // the last block that came found no room until others left
 	onHost    *order
 	soon      *order   // blocks that are away and whose next use is known, the first one first
 	copies    []*block // on the card, with a copy on the host: those that are not any longer are passed over
-	gone      []ID     // that Evicted is to be told of
+	left      []ID     // that Evicted is to be told of
 	hostMost  int64    // bytes of the host that the server allows
 	quiet     time.Time
 	stats     Stats
@@ -97,7 +101,7 @@ func Open(dev *driver.Device, o Options) (*Store, error) {
 	s := &Store{
 		dev: dev, options: o, limit: o.Limit / cuda.Granularity * cuda.Granularity, hostMost: o.Host,
 		objects: map[ID]*object{}, trays: map[int64][]*block{}, spare: map[int64][]cuda.Handle{}, warm: map[int64][]*block{},
-		evictable: newOrder(o.Policy), onHost: newOrder(o.Policy), soon: newOrder(soonest),
+		evictable: newOrder(o.Policy, toLeave), uncopied: newOrder(o.Policy, toCopy), onHost: newOrder(o.Policy, toLeave), soon: newOrder(soonest, toCopy),
 		ahead: make(chan struct{}, 1), ended: make(chan struct{}),
 	}
 	s.settled.L = &s.mu
@@ -130,7 +134,7 @@ func (s *Store) open() error {
 			return err
 		}
 	}
-	for _, stream := range []*cuda.Stream{&s.leaving, &s.coming} {
+	for _, stream := range []*cuda.Stream{&s.leaving, &s.gone, &s.coming} {
 		if *stream, err = s.dev.StreamCreate(); err != nil {
 			return errors.Join(err, s.shut())
 		}
@@ -148,7 +152,7 @@ const chunk = 64 << 20
 // shut closes what open has opened but the engine.
 func (s *Store) shut() error {
 	err := s.file.close()
-	for _, stream := range []cuda.Stream{s.leaving, s.coming} {
+	for _, stream := range []cuda.Stream{s.leaving, s.gone, s.coming} {
 		if stream != 0 {
 			err = errors.Join(err, s.dev.StreamDestroy(stream))
 		}
@@ -225,11 +229,11 @@ func (s *Store) lock() error {
 }
 
 func (s *Store) unlock() {
-	gone := s.gone
-	s.gone = nil
+	left := s.left
+	s.left = nil
 	s.mu.Unlock()
 	if s.options.Evicted != nil {
-		for _, id := range gone {
+		for _, id := range left {
 			s.options.Evicted(id)
 		}
 	}

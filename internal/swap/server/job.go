@@ -148,7 +148,10 @@ func (j *job) waits() string {
 func (s *Server) handle(j *job, m *wire.Message) {
 	switch m.Kind {
 	case wire.Report:
-		j.report(m)
+		before := j.here()
+		if j.report(m); j.here() < before { // what others report as free may be older
+			s.released = time.Now()
+		}
 	case wire.WantWake:
 		if j.wake == nil {
 			j.wake = j.newWant(wire.WantWake)

@@ -317,17 +317,8 @@ func TestReportCrosses(t *testing.T) {
 	c := &card{capacity: 100, bus: wire.BusOf("0000:1B:00.0")}
 	c.take(100)
 	owner, other := &program{t: t, card: c, here: 100}, &program{t: t, card: c}
-	for _, p := range []*program{owner, other} {
-		var err error
-		if p.conn, err = wire.Dial(path); err != nil {
-			t.Fatal(err)
-		}
-		defer p.conn.Close()
-		p.send(wire.Message{Kind: wire.Hello})
-		if m, err := p.conn.Receive(); err != nil || m.Kind != wire.Welcome {
-			t.Fatal(m.Kind, err)
-		}
-	}
+	owner.join(path, wire.Awake)
+	other.join(path, wire.Awake)
 	time.Sleep(20 * time.Millisecond) // the owner has had its turn
 	m := wire.Message{Kind: wire.WantRoom}
 	m.SetCards([]wire.Card{{Bus: c.bus, Away: piece}})
@@ -344,6 +335,90 @@ func TestReportCrosses(t *testing.T) {
 	other.send(wire.Message{Kind: wire.Report})
 	if answer, err := other.conn.Receive(); err != nil || answer.Kind != wire.Room || answer.Amount == 0 {
 		t.Errorf("%v, %d: %s, %v", answer.Kind, answer.Amount, answer.TextText(), err)
+	}
+}
+
+// join connects a program that a test plays, and ends its connection with the test.
+func (p *program) join(path string, state wire.State) {
+	p.t.Helper()
+	var err error
+	if p.conn, err = wire.Dial(path); err != nil {
+		p.t.Fatal(err)
+	}
+	p.t.Cleanup(func() { p.conn.Close() })
+	p.send(wire.Message{Kind: wire.Hello, State: state})
+	if m, err := p.conn.Receive(); err != nil || m.Kind != wire.Welcome {
+		p.t.Fatal(m.Kind, err)
+	}
+}
+
+// wantRoom asks for room on the card.
+func (p *program) wantRoom(bytes int64) {
+	m := wire.Message{Kind: wire.WantRoom}
+	m.SetCards([]wire.Card{{Bus: p.card.bus, Away: bytes}})
+	p.send(m)
+}
+
+// TestFreed has a job free all its memory by itself while another waits for room, and what is free be reported later: the other gets the room.
+func TestFreed(t *testing.T) {
+	_, path := serve(t, Settings{Quantum: time.Hour, Host: 1000})
+	c := &card{capacity: 100, bus: wire.BusOf("0000:1B:00.0")}
+	c.take(100)
+	owner, other := &program{t: t, card: c, here: 100}, &program{t: t, card: c}
+	owner.join(path, wire.Awake)
+	other.join(path, wire.Awake)
+	other.wantRoom(piece)
+	time.Sleep(2 * crossing)
+	owner.here = 0
+	owner.send(wire.Message{Kind: wire.Report})
+	other.send(wire.Message{Kind: wire.Report})
+	time.Sleep(20 * time.Millisecond)
+	c.take(-100)
+	other.send(wire.Message{Kind: wire.Report})
+	if answer, err := other.conn.Receive(); err != nil || answer.Kind != wire.Room || answer.Amount == 0 {
+		t.Errorf("%v, %d: %s, %v", answer.Kind, answer.Amount, answer.TextText(), err)
+	}
+}
+
+// TestStore has a job ask for room where a store of objects and a job that has its turn have it: what of the store nobody uses goes, first that of
+// the store whose objects were not used for longer; it can neither be held asleep nor woken.
+func TestStore(t *testing.T) {
+	s, path := serve(t, Settings{Quantum: time.Hour, Host: 1000})
+	c := &card{capacity: 100, bus: wire.BusOf("0000:1B:00.0")}
+	c.take(100)
+	late, early, busy := &program{t: t, card: c, here: 40}, &program{t: t, card: c, here: 30}, &program{t: t, card: c, here: 30}
+	other := &program{t: t, card: c}
+	late.join(path, wire.Storing)
+	early.join(path, wire.Storing)
+	busy.join(path, wire.Awake)
+	other.join(path, wire.Awake)
+	late.send(wire.Message{Kind: wire.Report, State: wire.Storing, Evictable: 40, Idle: int64(time.Second)})
+	early.send(wire.Message{Kind: wire.Report, State: wire.Storing, Evictable: 20, Idle: int64(time.Minute)})
+	time.Sleep(20 * time.Millisecond)
+	other.wantRoom(30)
+	for _, step := range []struct {
+		store     *program
+		want, has int64
+	}{{early, 30, 20}, {late, 10, 40}} {
+		order, err := step.store.conn.Receive()
+		if err != nil || order.Kind != wire.Sleep || order.Amount != step.want {
+			t.Fatalf("%+v, %v", order, err)
+		}
+		given := min(step.want, step.has)
+		step.store.here -= given
+		c.take(-given)
+		step.store.send(wire.Message{Kind: wire.Done, State: wire.Storing, Seq: order.Seq, Amount: given, Evictable: step.has - given})
+	}
+	if answer, err := other.conn.Receive(); err != nil || answer.Kind != wire.Room || answer.Amount == 0 {
+		t.Errorf("%v, %d: %s, %v", answer.Kind, answer.Amount, answer.TextText(), err)
+	}
+	for _, m := range s.Jobs()[:2] {
+		if m.State != wire.Storing {
+			t.Errorf("%+v", m)
+		}
+	}
+	if r := s.wake(s.jobs[1]); r.err != nil {
+		t.Error(r.err)
 	}
 }
 
