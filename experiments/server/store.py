@@ -106,7 +106,8 @@ def evict(run):
         line = lines["evict-%d" % size]
         run.most("create that evicts %d bytes, us, median" % size, line[1], goal, "%.0f")
         run.row("create that evicts %d bytes, us" % size, say(line))
-        run.row("%d bytes: all come back in turn, GB/s with what leaves for them" % size, "%.1f" % lines["back-%d" % size][0])
+        for how in ("read", "written"):
+            run.row("%d bytes: all come back in turn, %s, GB/s of them" % (size, how), "%.1f" % lines["%s-%d" % (how, size)][0])
 
 
 def others(run):

@@ -188,7 +188,7 @@ func (s *served) room(ordinal int, size int64) C.enum_gm_room {
 		return C.GM_ROOM_NONE
 	}
 	// What may be taken beyond a request: by the allocator, in segments, and by the driver for code that is loaded at its first launch.
-	beyond := max(32<<20, total/256)
+	beyond := max(32<<20, total/128)
 	need := (size+cuda.Granularity-1)/cuda.Granularity*cuda.Granularity + beyond
 	if free >= need {
 		return C.GM_ROOM_THERE

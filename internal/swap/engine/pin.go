@@ -24,6 +24,18 @@ func (e *Engine) reserve(n int64) (int32, error) {
 	return id, nil
 }
 
+// Grow pins one more chunk ahead of need, unless all of the budget is pinned. It says whether it did.
+func (e *Engine) Grow() (bool, error) {
+	if e.closed {
+		return false, ErrClosed
+	}
+	if e.pinned >= e.arena.size {
+		return false, nil
+	}
+	before := e.pinned
+	return true, e.pin(before + 1)
+}
+
 func (e *Engine) full(n int64) error {
 	return &FullError{Asked: n, Live: e.held, Arena: e.arena.size, Largest: e.arena.largest()}
 }

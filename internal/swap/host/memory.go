@@ -36,6 +36,7 @@ func Map(size int64, node int) (*Memory, error) {
 	if err != nil {
 		return nil, fmt.Errorf("map %d bytes of host memory: %w", size, err)
 	}
+	_ = unix.Madvise(b, unix.MADV_HUGEPAGE) // a kernel without huge pages pins small ones, in more time
 	_ = unix.Madvise(b, unix.MADV_DONTFORK) // a kernel that does not know it copies what the parent writes, which is all the harm
 	m := &Memory{bytes: b, node: -1}
 	if node >= 0 && node < maxNodes && prefer(b, node) == nil {

@@ -113,7 +113,31 @@ func (s *Store) fetchAhead() {
 		}
 		for s.fetchNext() {
 		}
+		for s.pinNext() {
+			time.Sleep(pinPause)
+		}
 	}
+}
+
+const (
+	// mostPinned bounds the bytes of the host that are pinned ahead of need.
+	mostPinned = 1 << 30
+	// pinPause is left to calls of the program between chunks that are pinned, which hold the lock.
+	pinPause = 5 * time.Millisecond
+)
+
+// pinNext pins one more chunk of the host for blocks that may leave, where room is short, or others may ask for it. It says whether it did.
+func (s *Store) pinNext() bool {
+	if s.lock() != nil {
+		return false
+	}
+	defer s.unlock()
+	x := s.engine.Stats()
+	if !s.pressed && s.client == nil || x.Pinned-x.Live >= min(mostPinned, s.evictable.bytes()) || x.Pinned+chunk > s.hostMost {
+		return false
+	}
+	grown, err := s.engine.Grow()
+	return grown && err == nil
 }
 
 // fetchNext fetches one block ahead. It says whether it did.

@@ -6,8 +6,6 @@ import (
 	"runtime"
 	"sync"
 
-	"golang.org/x/sys/unix"
-
 	"gm/internal/swap/host"
 )
 
@@ -99,7 +97,6 @@ func (a *arena) pin(size int64) ([]byte, error) {
 		return nil, err
 	}
 	part := memory.Bytes()
-	_ = unix.Madvise(part, unix.MADV_HUGEPAGE) // a kernel without huge pages pins small ones, in more time
 	if err = host.Touch(part); err == nil {
 		err = a.dev.HostRegister(part)
 	}

@@ -26,6 +26,7 @@ type job struct {
 	at     time.Time     // when it reported
 	why    string        // it cannot sleep, "" if it can
 	spares int64         // bytes that a store can give up
+	ending bool          // it had cards, and reports none: its process is ending, and they may still be taken
 
 	turn    time.Time // since when it has had its memory
 	resting time.Time // until then it is not asked to sleep
@@ -88,10 +89,12 @@ func (j *job) send(m *wire.Message) {
 
 // report takes what a job says of itself.
 func (j *job) report(m *wire.Message) {
+	before := j.cards
 	j.state, j.pinned, j.cards, j.spares = m.State, m.Pinned, append(j.cards[:0], m.CardList()...), m.Evictable
 	if j.state == wire.Waiting { // which the server knows by itself
 		j.state = wire.Asleep
 	}
+	j.ending = m.Count == 0 && (j.ending || len(before) > 0)
 	j.idle, j.at = time.Duration(m.Idle), time.Now()
 	if m.Kind == wire.Report {
 		j.why = m.TextText()

@@ -380,6 +380,31 @@ func TestFreed(t *testing.T) {
 	}
 }
 
+// TestEnding has the process of a job end while another waits for room, which takes longer than what is free is waited for otherwise: CUDA is down
+// already, and the memory still taken.
+func TestEnding(t *testing.T) {
+	_, path := serve(t, Settings{Quantum: time.Hour, Host: 1000})
+	c := &card{capacity: 100, bus: wire.BusOf("0000:1B:00.0")}
+	c.take(100)
+	owner, other := &program{t: t, card: c, here: 100}, &program{t: t, card: c}
+	owner.join(path, wire.Awake)
+	other.join(path, wire.Awake)
+	other.wantRoom(piece)
+	time.Sleep(2 * crossing)
+	if err := owner.conn.Send(&wire.Message{Kind: wire.Report}); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(freed + 200*time.Millisecond)
+	other.send(wire.Message{Kind: wire.Report})
+	time.Sleep(2 * crossing)
+	c.take(-100)
+	owner.conn.HangUp()
+	other.send(wire.Message{Kind: wire.Report})
+	if answer, err := other.conn.Receive(); err != nil || answer.Kind != wire.Room || answer.Amount == 0 {
+		t.Errorf("%v, %d: %s, %v", answer.Kind, answer.Amount, answer.TextText(), err)
+	}
+}
+
 // TestStore has a job ask for room where a store of objects and a job that has its turn have it: what of the store nobody uses goes, first that of
 // the store whose objects were not used for longer; it can neither be held asleep nor woken.
 func TestStore(t *testing.T) {

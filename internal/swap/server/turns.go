@@ -167,7 +167,7 @@ func (s *Server) makeRoom(w *want, missing *wire.Card, now time.Time) bool {
 		if j == w.job {
 			continue
 		}
-		possible = possible || j.at.Before(w.since.Add(crossing)) && now.Sub(j.at) < fresh // it may have taken memory since
+		possible = possible || j.ending || j.at.Before(w.since.Add(crossing)) && now.Sub(j.at) < fresh // it may have taken memory since
 		if j.movable(missing.Bus) == 0 {
 			continue
 		}
