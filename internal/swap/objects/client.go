@@ -13,8 +13,8 @@ import (
 const (
 	// beat is how often the server is told how the store is, and tried where there is none.
 	beat = 500 * time.Millisecond
-	// beyond is what a card has to have free beside what is asked for, in bytes: the driver keeps some.
-	beyond = 8 << 20
+	// beyond is what a card is to have free beside what is asked for, in bytes: the next objects find it there.
+	beyond = 64 << 20
 	// retries is how often memory that is free and could not be had is tried again, each after a millisecond.
 	retries = 50
 )
@@ -226,7 +226,6 @@ func (c *client) room(need int64, tries int) bool {
 		time.Sleep(time.Millisecond)
 		return true
 	}
-	c.report() // what is free
 	answer := c.ask(wire.Card{Bus: c.bus, Free: free, Away: max(need+beyond-free, beyond)})
 	return answer != nil && <-answer
 }

@@ -232,6 +232,8 @@ func (s *Store) giveSome(amount, pinned int64) (given int64, err error) {
 			break
 		}
 	}
+	s.pressed = true // others are likely to ask for more
+	s.copyBehind()
 	if given > 0 { // what else could not go is found out by the next order
 		err = nil
 	}

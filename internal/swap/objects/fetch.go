@@ -121,7 +121,7 @@ func (s *Store) fetchAhead() {
 
 const (
 	// mostPinned bounds the bytes of the host that are pinned ahead of need.
-	mostPinned = 1 << 30
+	mostPinned = 4 << 30
 	// pinPause is left to calls of the program between chunks that are pinned, which hold the lock.
 	pinPause = 5 * time.Millisecond
 )

@@ -146,8 +146,9 @@ func (s *Store) open() error {
 	return nil
 }
 
-// chunk is how much memory of the host is pinned at a time, in bytes: no more than delays an eviction by some milliseconds.
-const chunk = 32 << 20
+// chunk is how much memory of the host is pinned at a time, in bytes: small enough for the
+// evictions that wait for it.
+const chunk = 128 << 20
 
 // shut closes what open has opened but the engine.
 func (s *Store) shut() error {

@@ -162,6 +162,9 @@ func (s *Server) handle(j *job, m *wire.Message) {
 	case wire.WantRoom:
 		const most = 64 // threads of a job that wait
 		if m.Count == 1 && len(j.rooms) < most {
+			if c := j.card(m.Cards[0].Bus); c != nil {
+				c.Free, j.at = m.Cards[0].Free, time.Now()
+			}
 			w := j.newWant(wire.WantRoom)
 			w.seq, w.missing = m.Seq, append([]wire.Card(nil), m.CardList()...)
 			j.rooms = append(j.rooms, w)

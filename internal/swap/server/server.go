@@ -37,7 +37,7 @@ const (
 	maxConns  = 1024
 	maxOfUser = 512
 	// maxRate bounds the messages of a connection in a second.
-	maxRate = 500
+	maxRate = 2000
 )
 
 // Server serves one socket.
