@@ -177,7 +177,14 @@ func (s *Store) mayGo(b *block) {
 	}
 }
 
-// stay takes that back.
+// idle has a block that was fetched for nothing leave again when others need the room.
+func (s *Store) idle(b *block) {
+	if b.pins == 0 && b.ranks[toLeave] == 0 {
+		s.mayGo(b)
+	}
+}
+
+// stay takes mayGo back.
 func (s *Store) stay(b *block) {
 	s.evictable.remove(b)
 	s.uncopied.remove(b)

@@ -53,7 +53,7 @@ func (s *Store) Create(size int64, stream cuda.Stream) (ID, cuda.Ptr, error) {
 	defer s.unlock()
 	b, slot, err := s.home(size)
 	if err == nil {
-		if err = s.begin(b, stream); err != nil {
+		if err = errors.Join(s.begin(b, stream), s.dirty(b)); err != nil {
 			s.leave(b, slot)
 		}
 	}
@@ -65,7 +65,7 @@ func (s *Store) Create(size int64, stream cuda.Stream) (ID, cuda.Ptr, error) {
 	o := &object{block: b, slot: slot, size: size, pins: 1}
 	s.objects[s.last] = o
 	s.pin(b)
-	return s.last, o.at(), s.dirty(b)
+	return s.last, o.at(), nil
 }
 
 // find returns an object whose block is not busy.
@@ -103,15 +103,17 @@ func (s *Store) Get(id ID, access Access, stream cuda.Stream) (cuda.Ptr, error) 
 			return 0, fmt.Errorf("get an object of %d bytes: %w", o.size, err)
 		}
 	}
-	if err := s.begin(b, stream); err != nil {
+	err = s.begin(b, stream)
+	if err == nil && access == Write {
+		err = s.dirty(b)
+	}
+	if err != nil {
+		s.idle(b)
 		return 0, fmt.Errorf("get an object of %d bytes: %w", o.size, err)
 	}
 	o.pins++
 	s.pin(b)
-	if access == Write {
-		err = s.dirty(b)
-	}
-	return o.at(), err
+	return o.at(), nil
 }
 
 var errPut = errors.New("it has been put as often as it was created and got")
