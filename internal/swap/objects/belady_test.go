@@ -8,7 +8,7 @@ import (
 // TestBelady gets objects of one size in an order that is known, as skewed as caches see, or in a loop. The policy latency, told when each is
 // needed next, misses as often as the optimum of Belady; no other policy misses less. -v shows the numbers.
 func TestBelady(t *testing.T) {
-	const objects, room, gets = 40, 16, 1000
+	const objects, room, gets = 30, 12, 500
 	random := rand.New(rand.NewPCG(7, 7))
 	for name, next := range map[string]func(i int) int{
 		"skewed": func(int) int { return min(int(random.ExpFloat64()*8), objects-1) },

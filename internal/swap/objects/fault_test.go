@@ -49,7 +49,7 @@ func TestFaulty(t *testing.T) {
 	}
 	p := newProgram(t, s, 1)
 	p.failing = true
-	for range 250 {
+	for range 150 {
 		p.step()
 	}
 	for _, o := range p.objects {

@@ -234,7 +234,7 @@ func TestRandom(t *testing.T) {
 			p := newProgram(t, s, seed)
 			before, _, err := p.dev.MemInfo()
 			check(t, err)
-			for range 300 {
+			for range 200 {
 				p.step()
 				if x := s.Stats(); x.Card > o.Limit || x.Pinned > o.Host || x.Objects != int64(len(p.objects)) {
 					t.Fatalf("%+v", x)
