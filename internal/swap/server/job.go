@@ -26,7 +26,7 @@ type job struct {
 	at     time.Time     // when it reported
 	why    string        // it cannot sleep, "" if it can
 	spares int64         // bytes that a store can give up
-	ending bool          // it had cards, and reports none: its process is ending, and they may still be taken
+	ending time.Time     // since when it has reported no cards, which it had: its process is ending, and they may still be taken
 
 	turn    time.Time // since when it has had its memory
 	resting time.Time // until then it is not asked to sleep
@@ -94,7 +94,12 @@ func (j *job) report(m *wire.Message) {
 	if j.state == wire.Waiting { // which the server knows by itself
 		j.state = wire.Asleep
 	}
-	j.ending = m.Count == 0 && (j.ending || len(before) > 0)
+	switch {
+	case m.Count > 0:
+		j.ending = time.Time{}
+	case len(before) > 0:
+		j.ending = time.Now()
+	}
 	j.idle, j.at = time.Duration(m.Idle), time.Now()
 	if m.Kind == wire.Report {
 		j.why = m.TextText()

@@ -147,6 +147,12 @@ const fresh = 3 * time.Second
 // crossing is how long a report may have been on its way.
 const crossing = 100 * time.Millisecond
 
+// endTime is how long a process may take to end.
+const endTime = 10 * time.Second
+
+// patience is how long a request for room waits for memory that others free by themselves, again and again.
+const patience = 30 * time.Second
+
 // freed is within which reports show what a process that has ended, or one that has moved memory to the host, has left free.
 const freed = time.Second
 
@@ -167,7 +173,7 @@ func (s *Server) makeRoom(w *want, missing *wire.Card, now time.Time) bool {
 		if j == w.job {
 			continue
 		}
-		possible = possible || j.ending || j.at.Before(w.since.Add(crossing)) && now.Sub(j.at) < fresh // it may have taken memory since
+		possible = possible || now.Sub(j.ending) < endTime || j.at.Before(w.since.Add(crossing)) && now.Sub(j.at) < fresh // it may have taken memory since
 		if j.movable(missing.Bus) == 0 {
 			continue
 		}
@@ -178,7 +184,7 @@ func (s *Server) makeRoom(w *want, missing *wire.Card, now time.Time) bool {
 		}
 	}
 	switch {
-	case w.kind == wire.WantRoom && (!possible && w.job.at.After(s.released.Add(freed)) || w.vain == tries):
+	case w.kind == wire.WantRoom && (!possible && (w.job.at.After(s.released.Add(freed)) || now.Sub(w.since) > patience) || w.vain == tries):
 		s.refuseRoom(w, missing)
 		return true
 	case found != nil:
