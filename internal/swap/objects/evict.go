@@ -123,7 +123,13 @@ func (s *Store) copyTo(b *block) error {
 		return err
 	}
 	b.ticket = ticket
-	return errors.Join(s.engine.Left(ticket, s.leaving), s.end(b, s.leaving))
+	if err = s.engine.Left(ticket, s.leaving); err == nil {
+		err = s.end(b, s.leaving)
+	}
+	if err != nil {
+		return errors.Join(err, s.dirty(b))
+	}
+	return nil
 }
 
 // hasCopy notes that the host has a copy of a block that is on the card.
