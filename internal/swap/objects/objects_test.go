@@ -109,10 +109,13 @@ func (p *program) stream() cuda.Stream { return p.streams[p.random.IntN(len(p.st
 
 // sizeOf is a size: of large objects mostly, and of small ones, which lie in trays.
 func (p *program) sizeOf() int64 {
-	if p.random.IntN(2) == 0 {
-		return 4 + p.random.Int64N(1<<p.random.IntN(20))
+	switch p.random.IntN(16) {
+	case 0:
+		return mib + p.random.Int64N(40*mib) // of two pieces, some
+	case 1, 2, 3, 4, 5, 6, 7:
+		return mib + p.random.Int64N(8*mib)
 	}
-	return mib + p.random.Int64N(40*mib)
+	return 4 + p.random.Int64N(1<<p.random.IntN(20))
 }
 
 // create makes an object, unless there is no room. It says whether it did.
@@ -226,9 +229,9 @@ func TestRandom(t *testing.T) {
 	for seed := range uint64(8) {
 		policy := Policy(seed % uint64(policies))
 		t.Run(fmt.Sprintf("%v-%d", policy, seed), func(t *testing.T) {
-			o := Options{Limit: 96 * mib, Host: 1 << 30, Policy: policy}
+			o := Options{Limit: 48 * mib, Host: 256 * mib, Policy: policy}
 			if seed >= 4 {
-				o.Host, o.Folder = 64*mib, t.TempDir()
+				o.Host, o.Folder = 48*mib, t.TempDir()
 			}
 			s := open(t, o)
 			p := newProgram(t, s, seed)
