@@ -126,8 +126,8 @@ func (s *Store) copyTo(b *block) error {
 	if err = s.engine.Left(ticket, s.leaving); err == nil {
 		err = s.end(b, s.leaving)
 	}
-	if err != nil {
-		return errors.Join(err, s.dirty(b))
+	if err != nil { // nothing else waits for the copy
+		return errors.Join(err, s.dev.Synchronize(), s.dirty(b))
 	}
 	return nil
 }

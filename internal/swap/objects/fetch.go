@@ -40,7 +40,10 @@ func (s *Store) fetch(b *block, gentle bool) error {
 	if err = s.restore(b); err == nil {
 		err = s.copyIn(b)
 	}
-	if err != nil {
+	if err != nil { // nothing else waits for a copy that was queued
+		if failed := s.dev.Synchronize(); failed != nil {
+			return errors.Join(err, failed)
+		}
 		return errors.Join(err, s.strip(b))
 	}
 	if b.place == onHost {
