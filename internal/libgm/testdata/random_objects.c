@@ -1,4 +1,4 @@
-/* Random use of stores of objects by many threads, while calls of the driver fail; several such programs run at once, and one is killed.
+/* Random use of stores of objects by many threads, while calls of the driver fail.
  *
  * usage: random_objects KEY=VALUE...
  *   seed, threads, ops (of each thread), devices, streams; rate, error and names as for random.c
@@ -57,9 +57,7 @@ static void write_to(struct worker *w, struct object *o)
 {
 	o->word = (uint32_t)draw(&w->draws, 1 << 30);
 	OK(cuCtxSetCurrent(contexts[o->device]));
-	int rc = cuMemsetD32Async(at(o->address), o->word, o->words, stream_of(o));
-	if (rc) fprintf(stderr, "rc %d at %p words %zu pins %d\n", rc, o->address, o->words, o->pins);
-	CHECK(rc == 0);
+	OK(cuMemsetD32Async(at(o->address), o->word, o->words, stream_of(o)));
 }
 
 static void read_from(struct worker *w, const struct object *o)

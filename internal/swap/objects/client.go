@@ -37,7 +37,7 @@ func newClient(s *Store) *client {
 }
 
 // work does what the server says until the store is closed.
-func (c *client) work() {
+func (c *client) work(connected bool) {
 	if enter := c.store.options.Thread; enter != nil {
 		runtime.LockOSThread()
 		enter()
@@ -45,9 +45,10 @@ func (c *client) work() {
 	t := time.NewTicker(beat)
 	defer t.Stop()
 	for {
-		if c.connect() {
+		if connected || c.connect() {
 			c.serve(t)
 		}
+		connected = false
 		select {
 		case <-c.store.ended:
 			return
@@ -93,6 +94,13 @@ func (s *Store) bound(quota int64) {
 	if s.limit == 0 || quota < s.limit {
 		s.limit = quota
 	}
+}
+
+// unbound ends what the server allowed of the host.
+func (s *Store) unbound() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hostMost = s.options.Host
 }
 
 // serve follows orders until the connection ends. A goroutine of its own receives.
@@ -197,6 +205,7 @@ func (c *client) leave() {
 	defer c.mu.Unlock()
 	_ = c.conn.Close() // nothing was lost
 	c.conn = nil
+	c.store.unbound()
 	for seq, answer := range c.rooms {
 		answer <- false
 		delete(c.rooms, seq)
@@ -216,8 +225,13 @@ func (c *client) hangUp() {
 // room asks for need bytes of the card, with the lock of the store, which it gives up meanwhile. It says whether it is worth trying again, as
 // was done so many times.
 func (c *client) room(need int64, tries int) bool {
+	c.store.waiting++
 	c.store.mu.Unlock()
-	defer c.store.mu.Lock()
+	defer func() {
+		c.store.mu.Lock()
+		c.store.waiting--
+		c.store.settled.Broadcast()
+	}()
 	free, _, err := c.store.dev.MemInfo()
 	if err != nil {
 		return false

@@ -107,8 +107,14 @@ func (s *Store) makeRoom(n, rest int64, tries int, gentle, limited bool) (bool, 
 	if moved > 0 {
 		return true, nil
 	}
-	if !limited && s.client != nil && s.client.room(rest, tries) {
-		return true, nil
+	if !limited && s.client != nil {
+		given := s.client.room(rest, tries)
+		if s.closed {
+			return false, errClosed
+		}
+		if given || s.spareBytes+s.warmBytes > 0 || s.evictable.first(0) != nil && why == nil { // put meanwhile
+			return true, nil
+		}
 	}
 	return false, &FullError{Asked: rest, Taken: s.taken, Pinned: s.taken - s.spareBytes - s.warmBytes - s.evictable.bytes(), Limit: s.limit, Why: why}
 }

@@ -58,6 +58,7 @@ type Store struct {
 	trays   map[int64][]*block
 	file    *file
 	closed  bool
+	waiting int // calls that wait for room, without the lock
 
 	taken      int64 // bytes of the card, in pieces
 	spare      map[int64][]cuda.Handle
@@ -114,7 +115,8 @@ func Open(dev *driver.Device, o Options) (*Store, error) {
 	s.worker.Go(s.fetchAhead)
 	if o.Server != "" {
 		s.client = newClient(s)
-		s.worker.Go(s.client.work)
+		connected := s.client.connect() // before the first object, which may need room that others have
+		s.worker.Go(func() { s.client.work(connected) })
 	}
 	return s, nil
 }
@@ -190,6 +192,9 @@ func (s *Store) Close() error {
 	s.worker.Wait()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	for s.waiting > 0 {
+		s.settled.Wait()
+	}
 	err := s.dev.Synchronize()
 	for _, b := range s.blocks() {
 		err = errors.Join(err, s.dissolve(b))

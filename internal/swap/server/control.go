@@ -125,7 +125,7 @@ func (s *Server) wake(j *job) result {
 	switch {
 	case s.jobs[j.number] == nil:
 		done <- result{err: errEnded}
-	case j.state != wire.Asleep && j.order == nil && j.wake == nil:
+	case j.state == wire.Storing || j.state != wire.Asleep && j.order == nil && j.wake == nil:
 		done <- result{}
 	case j.wake == nil:
 		j.wake = j.newWant(wire.WantWake)

@@ -161,7 +161,7 @@ func (s *Server) handle(j *job, m *wire.Message) {
 			s.released = time.Now()
 		}
 	case wire.WantWake:
-		if j.wake == nil {
+		if j.wake == nil && j.state != wire.Storing {
 			j.wake = j.newWant(wire.WantWake)
 		}
 	case wire.WantRoom:
@@ -223,7 +223,7 @@ func missing(m *wire.Message) (all []wire.Card) {
 func (s *Server) slept(j *job, o *order, r result) {
 	if r.err != nil || r.moved == 0 {
 		j.resting = time.Now().Add(rest)
-		if o.want != nil {
+		if o.want != nil && j.state != wire.Storing {
 			o.want.vain++
 		}
 	}

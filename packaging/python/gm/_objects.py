@@ -3,6 +3,7 @@
 import ctypes
 import os
 import sys
+import weakref
 
 from gm._library import last_error, library
 
@@ -40,6 +41,10 @@ def _text(value):
     return None if value is None else os.fsencode(value)
 
 
+def _close(number, _told):
+    library().gm_store_close(number)  # of a store that is gone: nobody to tell
+
+
 class Store:
     """Objects of this process on a GPU, of which only those that are in use have to be there.
 
@@ -51,10 +56,12 @@ class Store:
 
     def __init__(self, device=0, limit=0, host=0, policy="lru", folder=None, server=None, name=None, evicted=None):
         self.device, self._objects, self._id = device, {}, 0
-        self._evicted = _Evicted(lambda _, number: evicted(self._objects.get(number))) if evicted else _Evicted()
+        objects = self._objects
+        told = _Evicted(lambda _, number: evicted(objects.get(number))) if evicted else _Evicted()
         options = _Options(limit, host, _text(policy), _text(folder), _text(server), _text(name),
-                           ctypes.cast(self._evicted, ctypes.c_void_p), None)
+                           ctypes.cast(told, ctypes.c_void_p), None)
         self._id = _check(library().gm_store_open(device, ctypes.byref(options)))
+        self._finalizer = weakref.finalize(self, _close, self._id, told)
 
     def create(self, size):
         """Return a new object of size bytes, which is in use until it is put."""
@@ -80,8 +87,8 @@ class Store:
 
     def close(self):
         """Wait for the GPU and give up all objects."""
-        number, self._id = self._id, 0
-        if number:
+        if self._finalizer.detach():
+            number, self._id = self._id, 0
             _check(library().gm_store_close(number) == 0)
             self._objects.clear()
 
