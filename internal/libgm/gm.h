@@ -211,7 +211,8 @@ int gm_key_close(int64_t id);
  * addresses. Streams are waited for, and made to wait, so that contents are in order. These return -1, 0 or NULL after a failure, whose
  * text gm_last_error returns; in a forked child all of them fail. */
 
-/* A gm_evicted is told of an object that has left the card, in the thread that made it leave, which holds no lock of the store. */
+/* A gm_evicted is told of an object that has left the card, in the thread that made it leave, which may be that which serves others: it calls
+ * no function of the store. */
 typedef void gm_evicted(void *user, int64_t object);
 struct gm_store_options { /* all 0 is a good choice */
 	size_t limit;       /* bytes of the card that the store may take; 0: no limit but the card's */

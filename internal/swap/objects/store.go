@@ -35,7 +35,7 @@ type Options struct {
 	Policy  Policy   // which objects leave first
 	Server  string   // the socket of the memory server, "" for none
 	Name    string   // of this process at the server
-	Evicted func(ID) // is told of each object that has left the card, in the thread that made it leave, unless it is nil
+	Evicted func(ID) // is told of each object that has left the card, in the thread that made it leave, unless it is nil. It does not use the store
 	Thread  func()   // is called at the start of the goroutine that works for the server, which is bound to its thread, unless it is nil
 }
 
