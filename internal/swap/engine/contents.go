@@ -8,8 +8,10 @@ func (e *Engine) Bytes(name Ticket) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if passed, err := e.Copied(name); err != nil || !passed {
-		return nil, fmt.Errorf("%w: the copy out of ticket %d goes on (%w)", ErrTicket, name, err)
+	if passed, err := e.Copied(name); err != nil {
+		return nil, err
+	} else if !passed {
+		return nil, fmt.Errorf("read ticket %d: its copy out goes on", name)
 	}
 	at := e.arena.slots[t.slot].at
 	return e.memory.Bytes()[at : at+t.size], nil

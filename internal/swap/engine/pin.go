@@ -32,8 +32,7 @@ func (e *Engine) Grow() (bool, error) {
 	if e.pinned >= e.arena.size {
 		return false, nil
 	}
-	before := e.pinned
-	return true, e.pin(before + 1)
+	return true, e.pin(e.pinned + 1)
 }
 
 func (e *Engine) full(n int64) error {

@@ -10,7 +10,7 @@ import (
 // calm is for how long nothing is fetched ahead after memory was given to others, who are yet to take it.
 const calm = time.Second
 
-// bring fetches a block that is away. Its contents come behind; arrived waits for them. If it is to be gentle, no block leaves for it.
+// bring fetches a block that is away. Its contents come behind, and begin waits for them. If it is to be gentle, no block leaves for it.
 func (s *Store) bring(b *block, gentle bool) error {
 	b.busy = true
 	s.onHost.remove(b)

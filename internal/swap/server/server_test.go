@@ -313,16 +313,9 @@ func TestPlaceKept(t *testing.T) {
 // TestReportCrosses has the report of a job cross the sleep of another: it still says that the card is full. The request for room is not
 // refused on its word.
 func TestReportCrosses(t *testing.T) {
-	_, path := serve(t, Settings{Quantum: time.Millisecond, Host: 1000})
-	c := &card{capacity: 100, bus: wire.BusOf("0000:1B:00.0")}
-	c.take(100)
-	owner, other := &program{t: t, card: c, here: 100}, &program{t: t, card: c}
-	owner.join(path, wire.Awake)
-	other.join(path, wire.Awake)
+	c, owner, other := ownerAndOther(t, time.Millisecond)
 	time.Sleep(20 * time.Millisecond) // the owner has had its turn
-	m := wire.Message{Kind: wire.WantRoom}
-	m.SetCards([]wire.Card{{Bus: c.bus, Away: piece}})
-	other.send(m)
+	other.wantRoom(piece)
 	order, err := owner.conn.Receive()
 	if err != nil || order.Kind != wire.Sleep {
 		t.Fatal(order.Kind, err)
@@ -333,9 +326,7 @@ func TestReportCrosses(t *testing.T) {
 	time.Sleep(20 * time.Millisecond)
 	c.take(-100)
 	other.send(wire.Message{Kind: wire.Report})
-	if answer, err := other.conn.Receive(); err != nil || answer.Kind != wire.Room || answer.Amount == 0 {
-		t.Errorf("%v, %d: %s, %v", answer.Kind, answer.Amount, answer.TextText(), err)
-	}
+	other.hasRoom()
 }
 
 // join connects a program that a test plays, and ends its connection with the test.
@@ -352,6 +343,26 @@ func (p *program) join(path string, state wire.State) {
 	}
 }
 
+// ownerAndOther returns a card, a job that has all of it, and another one.
+func ownerAndOther(t *testing.T, quantum time.Duration) (c *card, owner, other *program) {
+	t.Helper()
+	_, path := serve(t, Settings{Quantum: quantum, Host: 1000})
+	c = &card{capacity: 100, bus: wire.BusOf("0000:1B:00.0")}
+	c.take(100)
+	owner, other = &program{t: t, card: c, here: 100}, &program{t: t, card: c}
+	owner.join(path, wire.Awake)
+	other.join(path, wire.Awake)
+	return c, owner, other
+}
+
+// hasRoom checks that the program is told of room.
+func (p *program) hasRoom() {
+	p.t.Helper()
+	if answer, err := p.conn.Receive(); err != nil || answer.Kind != wire.Room || answer.Amount == 0 {
+		p.t.Errorf("%v, %d: %s, %v", answer.Kind, answer.Amount, answer.TextText(), err)
+	}
+}
+
 // wantRoom asks for room on the card.
 func (p *program) wantRoom(bytes int64) {
 	m := wire.Message{Kind: wire.WantRoom}
@@ -361,12 +372,7 @@ func (p *program) wantRoom(bytes int64) {
 
 // TestFreed has a job free all its memory by itself while another waits for room, and what is free be reported later: the other gets the room.
 func TestFreed(t *testing.T) {
-	_, path := serve(t, Settings{Quantum: time.Hour, Host: 1000})
-	c := &card{capacity: 100, bus: wire.BusOf("0000:1B:00.0")}
-	c.take(100)
-	owner, other := &program{t: t, card: c, here: 100}, &program{t: t, card: c}
-	owner.join(path, wire.Awake)
-	other.join(path, wire.Awake)
+	c, owner, other := ownerAndOther(t, time.Hour)
 	other.wantRoom(piece)
 	time.Sleep(2 * crossing)
 	owner.here = 0
@@ -375,20 +381,13 @@ func TestFreed(t *testing.T) {
 	time.Sleep(20 * time.Millisecond)
 	c.take(-100)
 	other.send(wire.Message{Kind: wire.Report})
-	if answer, err := other.conn.Receive(); err != nil || answer.Kind != wire.Room || answer.Amount == 0 {
-		t.Errorf("%v, %d: %s, %v", answer.Kind, answer.Amount, answer.TextText(), err)
-	}
+	other.hasRoom()
 }
 
 // TestEnding has the process of a job end while another waits for room, which takes longer than what is free is waited for otherwise: CUDA is down
 // already, and the memory still taken.
 func TestEnding(t *testing.T) {
-	_, path := serve(t, Settings{Quantum: time.Hour, Host: 1000})
-	c := &card{capacity: 100, bus: wire.BusOf("0000:1B:00.0")}
-	c.take(100)
-	owner, other := &program{t: t, card: c, here: 100}, &program{t: t, card: c}
-	owner.join(path, wire.Awake)
-	other.join(path, wire.Awake)
+	c, owner, other := ownerAndOther(t, time.Hour)
 	other.wantRoom(piece)
 	time.Sleep(2 * crossing)
 	if err := owner.conn.Send(&wire.Message{Kind: wire.Report}); err != nil {
@@ -400,9 +399,7 @@ func TestEnding(t *testing.T) {
 	c.take(-100)
 	owner.conn.HangUp()
 	other.send(wire.Message{Kind: wire.Report})
-	if answer, err := other.conn.Receive(); err != nil || answer.Kind != wire.Room || answer.Amount == 0 {
-		t.Errorf("%v, %d: %s, %v", answer.Kind, answer.Amount, answer.TextText(), err)
-	}
+	other.hasRoom()
 }
 
 // TestStore has a job ask for room where a store of objects and a job that has its turn have it: what of the store nobody uses goes, first that of
@@ -434,9 +431,7 @@ func TestStore(t *testing.T) {
 		c.take(-given)
 		step.store.send(wire.Message{Kind: wire.Done, State: wire.Storing, Seq: order.Seq, Amount: given, Evictable: step.has - given})
 	}
-	if answer, err := other.conn.Receive(); err != nil || answer.Kind != wire.Room || answer.Amount == 0 {
-		t.Errorf("%v, %d: %s, %v", answer.Kind, answer.Amount, answer.TextText(), err)
-	}
+	other.hasRoom()
 	for _, m := range s.Jobs()[:2] {
 		if m.State != wire.Storing {
 			t.Errorf("%+v", m)
