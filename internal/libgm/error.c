@@ -25,3 +25,10 @@ const char *gm_error(void)
 	const char *text = pthread_getspecific(key);
 	return text ? text : "";
 }
+
+bool gm_refused(bool wrong, const char *text)
+{
+	if (wrong)
+		gm_set_error(text, strlen(text));
+	return wrong;
+}

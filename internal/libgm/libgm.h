@@ -184,6 +184,8 @@ extern _Atomic int gm_share_socket; /* at which this process gives out its memor
 
 /* error.c: the text of this thread's last failure. */
 void gm_set_error(const char *text, size_t n);
+bool gm_refused(bool wrong, const char *text); /* sets the text if wrong, which it returns */
+static inline bool gm_in_child(void) { return gm_refused(forked(), GM_FORKED); }
 const char *gm_error(void);
 
 /* oom.c */
