@@ -9,6 +9,12 @@ type Ptr uint64
 // Stream is a CUDA stream handle; 0 is the legacy default stream.
 type Stream int64
 
+// The stream handles that are no pointers.
+const (
+	LegacyStream    Stream = 1 // the same as 0
+	PerThreadStream Stream = 2 // another one in each thread
+)
+
 // Handle names physical memory made by Create; 0 is none.
 type Handle int64
 

@@ -114,7 +114,7 @@ func (g *gpu) recordStream(p cuda.Ptr, stream cuda.Stream, opened uint32) bool {
 		return false
 	}
 	g.borrow(e, stream)
-	if stream > perThreadStream {
+	if stream > cuda.PerThreadStream {
 		return true
 	}
 	for others := opened &^ (1 << g.ordinal); others != 0; others &= others - 1 {
@@ -126,7 +126,7 @@ func (g *gpu) recordStream(p cuda.Ptr, stream cuda.Stream, opened uint32) bool {
 // borrow notes that another stream also uses a live request. An event of a per-thread default stream belongs to the thread that records it.
 // The legacy default stream waits for all of those streams, so it is recorded in their place.
 func (g *gpu) borrow(e *entry, stream cuda.Stream) {
-	if stream == legacyStream || stream == perThreadStream {
+	if stream == cuda.LegacyStream || stream == cuda.PerThreadStream {
 		stream = 0
 	}
 	if e.flags&plain != 0 || g.broken || stream == e.stream {

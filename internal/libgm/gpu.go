@@ -14,12 +14,6 @@ import (
 	"gm/internal/libgm/page"
 )
 
-// The stream handles that are no pointers.
-const (
-	legacyStream    cuda.Stream = 1 // the same as 0
-	perThreadStream cuda.Stream = 2
-)
-
 // gpu is one device: its allocator, and the account that is kept around it.
 type gpu struct {
 	ordinal int
@@ -71,7 +65,7 @@ func (g *gpu) malloc(size int64, stream cuda.Stream, pool int32, hasty bool) (e 
 		g.ask(blocks.Pool(pool), stream)
 	}
 	e = entry{requested: size, stream: stream, pool: pool}
-	if stream == legacyStream {
+	if stream == cuda.LegacyStream {
 		e.stream = 0
 	}
 	g.meter.stream = e.stream
@@ -81,7 +75,7 @@ func (g *gpu) malloc(size int64, stream cuda.Stream, pool int32, hasty bool) (e 
 	if err != nil {
 		return entry{}, err
 	}
-	if stream == perThreadStream {
+	if stream == cuda.PerThreadStream {
 		g.borrow(&e, 0)
 	}
 	g.follow()

@@ -53,7 +53,7 @@ func (g *gpu) restorePool(id poolID, wanted []C.struct_gm_live) error {
 	places := make([]blocks.Place, len(wanted))
 	for i, w := range wanted {
 		places[i] = blocks.Place{Address: cuda.Ptr(w.address), Size: int64(w.size), Stream: cuda.Stream(w.stream)}
-		if places[i].Stream == legacyStream {
+		if places[i].Stream == cuda.LegacyStream {
 			places[i].Stream = 0
 		}
 	}
@@ -108,7 +108,7 @@ func (g *gpu) replace(pool blocks.Pool, live []entry, places []blocks.Place) {
 		}
 	}
 	for i := range entered {
-		if entered[i].stream == perThreadStream {
+		if entered[i].stream == cuda.PerThreadStream {
 			g.borrow(&entered[i], 0)
 		}
 		if g.small.hold(&entered[i]) {

@@ -103,24 +103,35 @@ var objectCalls = []string{
 	"cuMemcpyHtoDAsync", "cuEventRecord", "cuStreamWaitEvent", "cuMemHostRegister", "cuMemGetInfo", "cuStreamSynchronize",
 }
 
-// TestRandomObjects runs testdata/random_objects.c, without a server. Calls of the driver fail: what it reads of its objects is what it wrote.
+// TestRandomObjects runs testdata/random_objects.c three times at once with one server. Calls of the driver fail: what each reads of its
+// objects is what it wrote.
 func TestRandomObjects(t *testing.T) {
 	k := newKit(t)
 	t.Parallel()
 	program := k.compile(t, "testdata/random_objects.c")
+	m := serveJobs(t, serving.Settings{})
 	first, long := randomTime()
 	var sum [4]int64
-	for seed, end := first, time.Now().Add(long); seed < first+6 || time.Now().Before(end); seed++ {
-		args := append(randomJob(seed, objectCalls), "ops=300", "devices=2")
-		r := k.newRun(t, "GM_SERVER=/none", "GM_FAKE_DEVICES=4", "GM_LOG=/dev/null").do(t, program, args...)
-		var n [4]int64
-		if _, err := fmt.Sscan(r.out, &n[0], &n[1], &n[2], &n[3]); err != nil || r.rc != 0 {
-			t.Errorf("%s: exit %d\n%s%s", strings.Join(args, " "), r.rc, r.out, r.err)
+	for seed, end := first, time.Now().Add(long); seed < first+4 || time.Now().Before(end); seed++ {
+		r := k.newRun(t, "GM_SERVER="+m.path, "GM_FAKE_DEVICES=4", "GM_LOG=/dev/null")
+		var all sync.WaitGroup
+		for i := range uint64(3) {
+			args := append(randomJob(3*seed+i, objectCalls), "ops=300", "devices=2")
+			all.Go(func() {
+				one := *r
+				var n [4]int64
+				one.do(t, program, args...)
+				if _, err := fmt.Sscan(one.out, &n[0], &n[1], &n[2], &n[3]); err != nil || one.rc != 0 {
+					t.Errorf("%s: exit %d\n%s%s", strings.Join(args, " "), one.rc, one.out, one.err)
+				}
+				for j := range n {
+					atomic.AddInt64(&sum[j], n[j])
+				}
+			})
 		}
-		for j := range n {
-			sum[j] += n[j]
-		}
+		all.Wait()
 	}
+	m.stop()
 	t.Logf("%d calls did what they were asked, %d did not, %d calls of the driver failed, %d objects left", sum[0], sum[1], sum[2], sum[3])
 	if slices.Contains(sum[:], 0) {
 		t.Error("it was not tried out")

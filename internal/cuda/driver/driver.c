@@ -499,8 +499,9 @@ struct gm_result gm_transfer(device d, struct gm_transfer t)
 	int code = order(d->library, &t, &call);
 	if (!code) {
 		code = copy(d->library, &t, &call);
-		if (code) /* no event marks the end of what was queued of the copy */
-			d->library->cuStreamSynchronize((void *)t.lane);
+		for (int tries = 0; code && tries < TRIES; tries++) /* no event marks the end of what was queued of the copy */
+			if (!d->library->cuStreamSynchronize((void *)t.lane))
+				break;
 	}
 	leave(d, &r, call, code);
 	return r;

@@ -2,6 +2,7 @@ package objects
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"gm/internal/cuda"
@@ -61,14 +62,14 @@ func (s *Store) newBlock(size, unit int64) (*block, error) {
 	if err != nil {
 		return nil, err
 	}
-	at, err := s.dev.AddressReserve(size)
+	at, err := s.memory.AddressReserve(size)
 	if err != nil {
 		s.keep(pieces, size)
 		return nil, err
 	}
 	b := &block{at: at, size: size}
 	if err := s.mapIn(b, pieces); err != nil {
-		return nil, errors.Join(err, s.dev.AddressFree(at, size))
+		return nil, errors.Join(err, s.memory.AddressFree(at, size))
 	}
 	s.reset(b, unit)
 	return b, nil
@@ -87,35 +88,27 @@ func (s *Store) reset(b *block, unit int64) {
 func (s *Store) mapIn(b *block, pieces []cuda.Handle) (err error) {
 	offset := int64(0)
 	for i, n := range sizes(b.size) {
-		if err = s.dev.Map(b.at+cuda.Ptr(offset), pieces[i]); err != nil {
+		if err = s.memory.Map(b.at+cuda.Ptr(offset), pieces[i]); err != nil {
 			break
 		}
 		offset += n
 	}
 	if err == nil {
-		if err = s.dev.SetAccess(b.at, b.size); err == nil {
+		if err = s.memory.SetAccess(b.at, b.size); err == nil {
 			b.pieces = pieces
 			return nil
 		}
 	}
 	if offset > 0 {
-		err = errors.Join(err, s.dev.Unmap(b.at, offset))
+		err = errors.Join(err, s.memory.Unmap(b.at, offset))
 	}
 	s.keep(pieces, b.size)
 	return err
 }
 
-// begin has a stream wait for the work on a block in other streams, and so for its contents to come.
-func (s *Store) begin(b *block, stream cuda.Stream) error {
-	for _, u := range b.done {
-		if u.stream != stream {
-			if err := s.dev.Follow(stream, u.passed); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
+// begin has a stream wait for the work on a block, and so for its contents to come. That in a stream of the same handle counts: the handle
+// may be another stream by now, or in this thread.
+func (s *Store) begin(b *block, stream cuda.Stream) error { return s.follow(stream, b) }
 
 // end notes that the work on a block goes as far as a stream holds now.
 func (s *Store) end(b *block, stream cuda.Stream) error {
@@ -128,24 +121,31 @@ func (s *Store) end(b *block, stream cuda.Stream) error {
 	if err != nil {
 		return err
 	}
-	for i := range b.done {
-		if b.done[i].stream == stream {
-			err = s.dev.EventDestroy(b.done[i].passed)
-			b.done[i].passed = passed
-			return err
-		}
-	}
+	b.done = slices.DeleteFunc(b.done, func(u use) bool { return s.covered(u, stream) })
 	b.done = append(b.done, use{stream, passed})
 	return nil
 }
 
+// covered says whether work needs no event of its own besides one that was just recorded in a stream, and forgets that event.
+func (s *Store) covered(u use, stream cuda.Stream) bool {
+	if u.stream != stream {
+		return false
+	}
+	if stream == cuda.PerThreadStream { // another thread's work goes on
+		if passed, err := s.dev.EventQuery(u.passed); !passed || err != nil {
+			return false
+		}
+	}
+	_ = s.dev.EventDestroy(u.passed) // it is lost where the driver fails to
+	return true
+}
+
 // rested forgets the work on a block, which has ended.
-func (s *Store) rested(b *block) (err error) {
+func (s *Store) rested(b *block) {
 	for _, u := range b.done {
-		err = errors.Join(err, s.dev.EventDestroy(u.passed))
+		_ = s.dev.EventDestroy(u.passed) // it is lost where the driver fails to
 	}
 	b.done = b.done[:0]
-	return err
 }
 
 // dirty forgets the copy of a block on the host. If its contents are on their way, they still come.
@@ -241,12 +241,13 @@ func (s *Store) dissolve(b *block) error {
 	err := s.dirty(b)
 	switch b.place {
 	case card:
-		err = errors.Join(err, s.strip(b))
+		s.strip(b)
 	case onHost:
 		s.stats.Host -= b.size
 	case inFile:
 		s.stats.File -= b.size
 		err = errors.Join(err, s.file.drop(b.hole, b.size))
 	}
-	return errors.Join(err, s.rested(b), s.dev.AddressFree(b.at, b.size))
+	s.rested(b)
+	return errors.Join(err, s.memory.AddressFree(b.at, b.size))
 }

@@ -21,10 +21,12 @@ func (s *Store) evict(need int64) (moved int64, err error) {
 		if b == nil {
 			break
 		}
-		if err = s.sendOff(b); err != nil {
+		err = s.sendOff(b)
+		s.stay(b)
+		if err != nil {
+			s.mayGo(b)
 			break
 		}
-		s.stay(b)
 		b.busy = true // its copy on the host is not given up for another
 		chosen = append(chosen, b)
 		bytes += b.size
@@ -32,21 +34,21 @@ func (s *Store) evict(need int64) (moved int64, err error) {
 	if len(chosen) == 0 {
 		return 0, err
 	}
-	waited := s.dev.StreamSynchronize(s.gone)
+	failed := s.dev.StreamSynchronize(s.gone)
+	if failed == nil {
+		failed = s.settle()
+	}
 	for _, b := range chosen {
 		b.busy = false
-		failed := waited
-		if waited == nil {
-			failed = s.depart(b)
-		}
 		if failed != nil {
-			err = errors.Join(err, failed, s.dirty(b))
+			err = errors.Join(err, s.dirty(b))
 			s.mayGo(b)
 			continue
 		}
+		s.depart(b)
 		moved += b.size
 	}
-	return moved, err
+	return moved, errors.Join(err, failed)
 }
 
 // sendOff copies a block to the host unless that has its contents, and has a stream wait for that and for the work on the block.
@@ -120,14 +122,17 @@ func (s *Store) copyTo(b *block) error {
 	}
 	ticket, err := s.engine.Out(b.at, b.size, s.leaving)
 	if err != nil {
+		full := (*engine.FullError)(nil)
+		s.loose = s.loose || !errors.As(err, &full)
 		return err
 	}
 	b.ticket = ticket
 	if err = s.engine.Left(ticket, s.leaving); err == nil {
 		err = s.end(b, s.leaving)
 	}
-	if err != nil { // nothing else waits for the copy
-		return errors.Join(err, s.dev.Synchronize(), s.dirty(b))
+	if err != nil {
+		s.loose = true
+		return errors.Join(err, s.dirty(b))
 	}
 	return nil
 }
@@ -141,10 +146,8 @@ func (s *Store) hasCopy(b *block) {
 }
 
 // depart takes the memory of a block whose contents are on the host.
-func (s *Store) depart(b *block) error {
-	if err := s.strip(b); err != nil {
-		return err
-	}
+func (s *Store) depart(b *block) {
+	s.strip(b)
 	s.stats.Evictions++
 	s.stats.EvictedBytes += b.size
 	b.place = onHost
@@ -158,16 +161,25 @@ func (s *Store) depart(b *block) error {
 			s.left = append(s.left, id)
 		}
 	}
-	return s.rested(b)
+	s.rested(b)
 }
 
 // strip unmaps a block, whose work has ended, and keeps its memory.
-func (s *Store) strip(b *block) error {
-	if err := s.dev.Unmap(b.at, b.size); err != nil {
-		return fmt.Errorf("unmap %d bytes: %w", b.size, err)
-	}
+func (s *Store) strip(b *block) {
+	_ = s.memory.Unmap(b.at, b.size) // that has no error
 	s.keep(b.pieces, b.size)
 	b.pieces = nil
+}
+
+// settle waits for work that no event stands for.
+func (s *Store) settle() error {
+	if !s.loose {
+		return nil
+	}
+	if err := s.dev.Synchronize(); err != nil {
+		return fmt.Errorf("wait for the device: %w", err)
+	}
+	s.loose = false
 	return nil
 }
 
@@ -224,7 +236,7 @@ func (s *Store) giveSome(amount, pinned int64) (given int64, err error) {
 	defer s.unlock()
 	s.hostMost = min(s.options.Host, pinned)
 	s.hold()
-	given, err = s.release(amount)
+	given = s.release(amount)
 	for given < amount && err == nil {
 		var more bool
 		if more, err = s.coolOne(); err == nil && !more {
@@ -232,9 +244,7 @@ func (s *Store) giveSome(amount, pinned int64) (given int64, err error) {
 			moved, err = s.evict(amount - given)
 			more = moved > 0
 		}
-		n, failed := s.release(amount - given)
-		given += n
-		if err = errors.Join(err, failed); !more {
+		if given += s.release(amount - given); !more {
 			break
 		}
 	}

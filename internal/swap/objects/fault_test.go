@@ -24,15 +24,22 @@ func TestFaults(t *testing.T) {
 		}
 		t.Run(call, func(t *testing.T) { failing(t, strings.Join(fail, ",")) })
 	}
+	t.Run("copies-that-nothing-stands-for", func(t *testing.T) {
+		fail := []string{"cuCtxSynchronize:1+=1"}
+		for n := 5; n < 400; n += 7 {
+			fail = append(fail, fmt.Sprintf("cuEventRecord:%d=1", n))
+		}
+		failing(t, strings.Join(fail, ","), "GM_FAKE_WORK=cuMemcpyDtoHAsync=20ms,cuMemcpyHtoDAsync=20ms")
+	})
 	t.Run("all-copies", func(t *testing.T) { failing(t, "cuMemcpyDtoHAsync:20+=1") })
 	t.Run("all-memory", func(t *testing.T) { failing(t, "cuMemCreate:9+=1,cuMemMap:12+=1") })
 	t.Run("no-pinned-memory", func(t *testing.T) { failing(t, "cuMemHostRegister:2+=2") })
 }
 
-func failing(t *testing.T, calls string) {
+func failing(t *testing.T, calls string, more ...string) {
 	t.Parallel()
 	cmd := exec.Command(os.Args[0], "-test.run=TestFaulty$", "-test.timeout=60s", "-test.count=1")
-	cmd.Env = append(os.Environ(), faulty+"=1", "GM_FAKE_FAIL="+calls)
+	cmd.Env = append(append(os.Environ(), faulty+"=1", "GM_FAKE_FAIL="+calls), more...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}

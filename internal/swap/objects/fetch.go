@@ -40,11 +40,8 @@ func (s *Store) fetch(b *block, gentle bool) error {
 	if err = s.restore(b); err == nil {
 		err = s.copyIn(b)
 	}
-	if err != nil { // nothing else waits for a copy that was queued
-		if failed := s.dev.Synchronize(); failed != nil {
-			return errors.Join(err, failed)
-		}
-		return errors.Join(err, s.strip(b))
+	if err != nil {
+		return errors.Join(err, s.takeBack(b))
 	}
 	if b.place == onHost {
 		s.stats.Host -= b.size
@@ -53,6 +50,17 @@ func (s *Store) fetch(b *block, gentle bool) error {
 	s.stats.Fetches++
 	s.stats.FetchedBytes += b.size
 	s.hasCopy(b)
+	return nil
+}
+
+// takeBack takes the memory of a block whose contents did not come, or of which that is not known.
+func (s *Store) takeBack(b *block) error {
+	s.loose = true
+	if err := s.settle(); err != nil {
+		b.pieces = nil // nobody uses them again
+		return err
+	}
+	s.strip(b)
 	return nil
 }
 

@@ -72,7 +72,7 @@ func (s *Store) piece(n, rest int64, gentle bool) (cuda.Handle, error) {
 		}
 		limited := s.limit > 0 && s.taken+n > s.limit
 		if !limited {
-			h, err := s.dev.Create(n)
+			h, err := s.memory.Create(n)
 			if err == nil {
 				s.taken += n
 				return h, nil
@@ -93,8 +93,8 @@ var errNoRoom = errors.New("there is no room without others leaving")
 
 // makeRoom makes room for a piece of n bytes: of what no object has, of objects that nobody uses, or of others on the card.
 func (s *Store) makeRoom(n, rest int64, tries int, gentle, limited bool) (bool, error) {
-	if freed, err := s.release(n); freed > 0 || err != nil {
-		return freed > 0, err
+	if s.release(n) > 0 {
+		return true, nil
 	}
 	if stripped, err := s.coolOne(); stripped || err != nil {
 		return stripped, err
@@ -128,19 +128,17 @@ func (s *Store) keep(pieces []cuda.Handle, bytes int64) {
 }
 
 // release gives spare pieces of need bytes, or some more, back to the card, the large ones first.
-func (s *Store) release(need int64) (freed int64, err error) {
+func (s *Store) release(need int64) (freed int64) {
 	for _, n := range slices.Backward(slices.Sorted(maps.Keys(s.spare))) {
 		for of := s.spare[n]; len(of) > 0 && freed < need; of = s.spare[n] {
-			if err := s.dev.Release(of[len(of)-1]); err != nil {
-				return freed, err
-			}
+			_ = s.memory.Release(of[len(of)-1]) // that has no error
 			s.spare[n] = of[:len(of)-1]
 			s.spareBytes -= n
 			s.taken -= n
 			freed += n
 		}
 	}
-	return freed, nil
+	return freed
 }
 
 // coolOne takes the memory of a block that no object has. It says whether there was one.
@@ -155,6 +153,9 @@ func (s *Store) coolOne() (bool, error) {
 			if err := s.dev.EventSynchronize(u.passed); err != nil {
 				return false, err
 			}
+		}
+		if err := s.settle(); err != nil {
+			return false, err
 		}
 		s.warm[size] = slices.Delete(of, 0, 1)
 		s.warmBytes -= size

@@ -23,6 +23,7 @@ import (
 
 	"gm/internal/cuda"
 	"gm/internal/cuda/driver"
+	"gm/internal/cuda/retry"
 	"gm/internal/swap/engine"
 	"gm/internal/swap/host"
 )
@@ -42,6 +43,7 @@ type Options struct {
 // Store is the objects of this process on one card. It is safe for concurrent use.
 type Store struct {
 	dev     *driver.Device
+	memory  *retry.Device // the same for memory and addresses, which go back in the end although the driver refuses
 	options Options
 	limit   int64 // bytes
 	reserve int64 // bytes of the card that are left to others when objects are fetched ahead
@@ -58,7 +60,8 @@ type Store struct {
 	trays   map[int64][]*block
 	file    *file
 	closed  bool
-	waiting int // calls that wait for room, without the lock
+	waiting int  // calls that wait for room, without the lock
+	loose   bool // the device may have work on blocks that no event stands for
 
 	taken      int64 // bytes of the card, in pieces
 	spare      map[int64][]cuda.Handle
@@ -100,7 +103,7 @@ type Stats struct {
 // Open makes a store for a device, which the store uses alone and closes.
 func Open(dev *driver.Device, o Options) (*Store, error) {
 	s := &Store{
-		dev: dev, options: o, limit: o.Limit / cuda.Granularity * cuda.Granularity, hostMost: o.Host,
+		dev: dev, memory: retry.New(dev, func(string, error) {}), options: o, limit: o.Limit / cuda.Granularity * cuda.Granularity, hostMost: o.Host,
 		objects: map[ID]*object{}, trays: map[int64][]*block{}, spare: map[int64][]cuda.Handle{}, warm: map[int64][]*block{},
 		evictable: newOrder(o.Policy, toLeave), uncopied: newOrder(o.Policy, toCopy), onHost: newOrder(o.Policy, toLeave), soon: newOrder(soonest, toCopy),
 		ahead: make(chan struct{}, 1), ended: make(chan struct{}),
@@ -199,8 +202,8 @@ func (s *Store) Close() error {
 	for _, b := range s.blocks() {
 		err = errors.Join(err, s.dissolve(b))
 	}
-	_, failed := s.release(s.spareBytes)
-	err = errors.Join(err, failed, s.engine.Close(), s.shut(), s.dev.Close())
+	s.release(s.spareBytes)
+	err = errors.Join(err, s.engine.Close(), s.shut(), s.dev.Close())
 	if err != nil {
 		return fmt.Errorf("close a store: %w", err)
 	}
