@@ -170,6 +170,7 @@ extern atomic_bool gm_served; /* the memory server may be asked for room */
 bool gm_find_gate(void);
 const char *gm_set_gate(bool open, int timeout_ms); /* opens or closes it; returns why it is not closed */
 void gm_pass_gate(bool pass); /* whether this thread's calls pass while it is closed */
+void gm_enter_gate(void); /* waits until it is open, and has this thread's calls pass from then on */
 uint32_t gm_await_gate(uint32_t seen);
 uint64_t gm_gated_calls(void);
 size_t gm_passed_on(uint64_t *addresses, size_t room);

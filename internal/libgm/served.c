@@ -11,6 +11,7 @@ static struct {
 	__typeof__(gm_gate_close) *close;
 	__typeof__(gm_gate_open) *open;
 	__typeof__(gm_gate_exempt) *exempt;
+	__typeof__(gm_gate_pass) *pass;
 	__typeof__(gm_gate_await) *await;
 	__typeof__(gm_gate_calls) *calls;
 	__typeof__(gm_gate_passed_on) *passed_on;
@@ -30,15 +31,22 @@ static void in_child(void)
 
 __attribute__((constructor)) static void watch_forks(void) { pthread_atfork(NULL, NULL, in_child); }
 
-bool gm_find_gate(void)
+static void find_gate(void)
 {
 	gate.close = dlsym(RTLD_DEFAULT, "gm_gate_close");
 	gate.open = dlsym(RTLD_DEFAULT, "gm_gate_open");
 	gate.exempt = dlsym(RTLD_DEFAULT, "gm_gate_exempt");
+	gate.pass = dlsym(RTLD_DEFAULT, "gm_gate_pass");
 	gate.await = dlsym(RTLD_DEFAULT, "gm_gate_await");
 	gate.calls = dlsym(RTLD_DEFAULT, "gm_gate_calls");
 	gate.passed_on = dlsym(RTLD_DEFAULT, "gm_gate_passed_on");
-	return gate.close && gate.open && gate.exempt && gate.await && gate.calls && gate.passed_on;
+}
+
+bool gm_find_gate(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	pthread_once(&once, find_gate);
+	return gate.close && gate.open && gate.exempt && gate.pass && gate.await && gate.calls && gate.passed_on;
 }
 
 const char *gm_set_gate(bool open, int timeout_ms)
@@ -50,6 +58,13 @@ const char *gm_set_gate(bool open, int timeout_ms)
 }
 
 void gm_pass_gate(bool pass) { gate.exempt(pass); }
+
+void gm_enter_gate(void)
+{
+	gate.pass();
+	gate.exempt(true);
+}
+
 uint32_t gm_await_gate(uint32_t seen) { return gate.await(seen); }
 uint64_t gm_gated_calls(void) { return gate.calls(); }
 size_t gm_passed_on(uint64_t *addresses, size_t room) { return gate.passed_on(addresses, room); }

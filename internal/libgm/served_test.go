@@ -275,6 +275,35 @@ func TestServedHold(t *testing.T) {
 	i.line(t, "same")
 }
 
+// TestServedStore has the store of a job give up its object while the job is held asleep and one of its threads asks for the object.
+func TestServedStore(t *testing.T) {
+	k := newKit(t)
+	program := k.compile(t, "testdata/served.c")
+	m := serveJobs(t, serving.Settings{})
+	i := k.served(t, m.path, "storing").interactive(t, program, "storing", "4", "6000000")
+	i.line(t, "ready")
+	if err := m.ask(wire.CtlSleep, "storing", 1); err != nil {
+		t.Fatal(err)
+	}
+	i.say(t)
+	until(t, "waiting", func() bool { return m.job("storing").State == wire.Waiting })
+	time.Sleep(50 * time.Millisecond)
+	slept := make(chan error, 1)
+	go func() { slept <- m.ask(wire.CtlSleep, "objects", 0) }()
+	select {
+	case err := <-slept:
+		if c := cardOf(m.job("objects")); err != nil || c.Here != 0 || c.Away != 4<<20 {
+			t.Errorf("%v, %+v", err, c)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("the store waits for its process to wake")
+	}
+	if err := m.ask(wire.CtlWake, "storing", 0); err != nil {
+		t.Fatal(err)
+	}
+	i.line(t, "same")
+}
+
 // TestServedRefuses has jobs refuse to sleep, and say why: while a graph is captured, and once memory was passed on.
 func TestServedRefuses(t *testing.T) {
 	k := newKit(t)

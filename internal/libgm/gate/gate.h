@@ -14,6 +14,8 @@ const char *gm_gate_close(int timeout_ms);
 void gm_gate_open(void);
 /* gm_gate_exempt lets the calls of this thread pass a closed gate from now on, or no longer. It does not nest. */
 void gm_gate_exempt(bool exempt);
+/* gm_gate_pass waits until the gate is open, as a gated call does. */
+void gm_gate_pass(void);
 /* gm_gate_await waits until a thread has found the gate closed, and returns how many have so far, modulo 2^32; seen is what it returned
  * last, 0 at first. */
 uint32_t gm_gate_await(uint32_t seen);

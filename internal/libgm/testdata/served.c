@@ -1,6 +1,6 @@
 /* Jobs of a memory server, which may put them to sleep at any moment: threads that fill, move and check their memory, for some milliseconds,
  * in blocks of up to a size; children are forked meanwhile. A job that is "still" fills its memory, writes a line, waits for one, checks, and
- * waits again; one that is "shared" or "captured" does the same and may not sleep. */
+ * waits again; one that is "shared" or "captured" does the same and may not sleep. One that is "storing" has an object in a store besides. */
 #include "check.h"
 
 #include <pthread.h>
@@ -103,6 +103,26 @@ static void refuse(const char *how, const struct block *b)
 	}
 }
 
+static int64_t store, object;
+
+/* put_object has a store with one object, which is not in use. */
+static void put_object(void)
+{
+	struct gm_store_options options = {.host = 64 * MIB, .name = "objects"};
+	void *p;
+	CHECK((store = gm_store_open(0, &options)) && (object = gm_store_create(store, 4 * MIB, NULL, &p)));
+	OK(cuMemsetD32Async(at(p), 77, MIB, NULL));
+	OK(gm_store_put(store, object, INT64_MAX, NULL));
+}
+
+static void get_object(void)
+{
+	struct block b = {.size = 4 * MIB, .mark = 77};
+	CHECK((b.p = gm_store_get(store, object, 0, NULL)));
+	verify(&b);
+	OK(gm_store_close(store));
+}
+
 static void still(const char *how, unsigned count)
 {
 	struct block *blocks = calloc(count, sizeof *blocks);
@@ -112,11 +132,15 @@ static void still(const char *how, unsigned count)
 	for (unsigned i = 0; i < count; i++)
 		make(&blocks[i], &state, NULL);
 	refuse(how, &blocks[0]);
+	if (strcmp(how, "storing") == 0)
+		put_object();
 	printf("ready\n");
 	fflush(stdout);
 	CHECK(fgets(line, sizeof line, stdin));
 	if (strcmp(how, "captured") == 0)
 		refuse("after", NULL);
+	if (store)
+		get_object();
 	for (unsigned i = 0; i < count; i++)
 		verify(&blocks[i]);
 	printf("same\n");

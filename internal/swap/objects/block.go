@@ -194,9 +194,10 @@ func (s *Store) stay(b *block) {
 	}
 }
 
-func (s *Store) unpin(b *block, next int64) {
+// unpin takes pins of a block back. An object of it is needed next then.
+func (s *Store) unpin(b *block, pins int, next int64) {
 	b.next = min(b.next, next)
-	if b.pins--; b.pins == 0 && b.place == card {
+	if b.pins -= pins; b.pins == 0 && b.free < len(b.members) {
 		s.now++
 		b.touched, b.put = s.now, time.Now()
 		s.mayGo(b)

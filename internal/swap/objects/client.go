@@ -2,7 +2,6 @@ package objects
 
 import (
 	"errors"
-	"runtime"
 	"sync"
 	"time"
 
@@ -15,8 +14,10 @@ const (
 	beat = 500 * time.Millisecond
 	// beyond is what a card is to have free beside what is asked for, in bytes: the next objects find it there.
 	beyond = 64 << 20
-	// retries is how often memory that is free and could not be had is tried again, each after a millisecond.
+	// retries is how often memory that is free and could not be had is tried again, each after a millisecond, and answers how often the server
+	// is believed that there is room.
 	retries = 50
+	answers = 50
 )
 
 // client is the store as the memory server knows it. Its goroutine alone receives and connects; others send.
@@ -38,10 +39,7 @@ func newClient(s *Store) *client {
 
 // work does what the server says until the store is closed.
 func (c *client) work(connected bool) {
-	if enter := c.store.options.Thread; enter != nil {
-		runtime.LockOSThread()
-		enter()
-	}
+	c.store.enterThread()
 	t := time.NewTicker(beat)
 	defer t.Stop()
 	for {
@@ -136,7 +134,7 @@ func (c *client) hear(m *wire.Message) {
 	switch m.Kind {
 	case wire.Sleep:
 		began := time.Now()
-		given, err := c.store.giveUp(m.Amount, m.Pinned)
+		given, err := c.store.giveUp(m.Amount, m.Pinned, c.report)
 		done := c.message(wire.Done)
 		done.SetText("")
 		done.Seq, done.Took = m.Seq, int64(time.Since(began))
@@ -172,7 +170,7 @@ func (s *Store) message(kind wire.Kind) (m wire.Message, x wire.Card) {
 	defer s.mu.Unlock()
 	m = wire.Message{Kind: kind, State: wire.Storing}
 	x = wire.Card{Here: s.taken, Away: s.stats.Host + s.stats.File}
-	m.Evictable = s.spareBytes + s.warmBytes + s.evictable.bytes()
+	m.Evictable = s.unusedBytes() + s.evictable.bytes()
 	if b := s.evictable.first(0); b != nil {
 		m.Idle = int64(time.Since(b.put))
 	}
@@ -225,6 +223,9 @@ func (c *client) hangUp() {
 // room asks for need bytes of the card, with the lock of the store, which it gives up meanwhile. It says whether it is worth trying again, as
 // was done so many times.
 func (c *client) room(need int64, tries int) bool {
+	if tries >= retries+answers {
+		return false
+	}
 	c.store.waiting++
 	c.store.mu.Unlock()
 	defer func() {

@@ -3,7 +3,6 @@ package objects
 import (
 	"errors"
 	"fmt"
-	"math"
 
 	"gm/internal/cuda"
 	"gm/internal/swap/engine"
@@ -213,10 +212,11 @@ func (s *Store) makeHostRoom(need int64) (bool, error) {
 	return true, s.dirty(b)
 }
 
-// giveUp gives amount bytes of the card to others, all that can be if it is 0, while at most so many bytes of the host are pinned.
-func (s *Store) giveUp(amount, pinned int64) (given int64, err error) {
+// giveUp gives amount bytes of the card to others, all that can be now if it is 0, while at most so many bytes of the host are pinned. It calls
+// went after each batch.
+func (s *Store) giveUp(amount, pinned int64, went func()) (given int64, err error) {
 	if amount == 0 {
-		amount = math.MaxInt64
+		amount = s.evictableBytes()
 	}
 	for given < amount && err == nil {
 		var n int64
@@ -224,9 +224,20 @@ func (s *Store) giveUp(amount, pinned int64) (given int64, err error) {
 		if given += n; n == 0 {
 			break
 		}
+		went()
 	}
 	return given, err
 }
+
+// evictableBytes returns the bytes of the card that nobody uses.
+func (s *Store) evictableBytes() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.unusedBytes() + s.evictable.bytes()
+}
+
+// unusedBytes returns the bytes of the card that no object has.
+func (s *Store) unusedBytes() int64 { return s.spareBytes + s.warmBytes }
 
 // giveSome gives up at most some more than amount bytes.
 func (s *Store) giveSome(amount, pinned int64) (given int64, err error) {

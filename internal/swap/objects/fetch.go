@@ -78,6 +78,13 @@ func (s *Store) copyIn(b *block) error {
 // restore brings a block from the file to the host.
 func (s *Store) restore(b *block) error {
 	for b.place == inFile {
+		if x := s.engine.Stats(); x.Live+b.size > s.hostMost {
+			if made, err := s.makeHostRoom(b.size); err != nil { // it has to come all the same
+				return err
+			} else if made {
+				continue
+			}
+		}
 		ticket, err := s.engine.Load(b.size, func(to []byte) error { return s.file.read(to, b.hole) })
 		if full := (*engine.FullError)(nil); err != nil && !errors.As(err, &full) {
 			return err
@@ -113,6 +120,7 @@ func (s *Store) hold() { s.quiet = time.Now().Add(calm) }
 
 // fetchAhead fetches objects that are away into memory that nobody uses, those that are needed first, until the store is closed.
 func (s *Store) fetchAhead() {
+	s.enterThread()
 	t := time.NewTicker(calm)
 	defer t.Stop()
 	for {
@@ -173,7 +181,7 @@ func (s *Store) roomAhead(bytes int64) bool {
 	if time.Now().Before(s.quiet) {
 		return false
 	}
-	more := bytes - s.spareBytes - s.warmBytes
+	more := bytes - s.unusedBytes()
 	if s.limit > 0 {
 		return s.taken+more <= s.limit
 	}

@@ -137,7 +137,7 @@ func (s *Store) Put(id ID, next int64, stream cuda.Stream) error {
 		return fmt.Errorf("put object %d: %w", id, err)
 	}
 	o.pins--
-	s.unpin(o.block, next)
+	s.unpin(o.block, 1, next)
 	return nil
 }
 
@@ -155,10 +155,10 @@ func (s *Store) Free(id ID, stream cuda.Stream) error {
 		return fmt.Errorf("free object %d: %w", id, err)
 	}
 	delete(s.objects, id)
-	for range o.pins {
-		s.unpin(o.block, Unknown)
-	}
 	s.leave(o.block, o.slot)
+	if o.pins > 0 {
+		s.unpin(o.block, o.pins, Unknown)
+	}
 	s.lookAhead()
 	return nil
 }

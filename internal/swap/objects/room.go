@@ -112,11 +112,11 @@ func (s *Store) makeRoom(n, rest int64, tries int, gentle, limited bool) (bool, 
 		if s.closed {
 			return false, errClosed
 		}
-		if given || s.spareBytes+s.warmBytes > 0 || s.evictable.first(0) != nil && why == nil { // put meanwhile
+		if given || s.unusedBytes() > 0 || s.evictable.first(0) != nil && why == nil { // put meanwhile
 			return true, nil
 		}
 	}
-	return false, &FullError{Asked: rest, Taken: s.taken, Pinned: s.taken - s.spareBytes - s.warmBytes - s.evictable.bytes(), Limit: s.limit, Why: why}
+	return false, &FullError{Asked: rest, Taken: s.taken, Pinned: s.taken - s.unusedBytes() - s.evictable.bytes(), Limit: s.limit, Why: why}
 }
 
 // keep keeps pieces of bytes in sum, from the first one of a block on, for other blocks.

@@ -18,6 +18,7 @@ package objects
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"time"
 
@@ -37,7 +38,7 @@ type Options struct {
 	Server  string   // the socket of the memory server, "" for none
 	Name    string   // of this process at the server
 	Evicted func(ID) // is told of each object that has left the card, in the thread that made it leave, unless it is nil. It does not use the store
-	Thread  func()   // is called at the start of the goroutine that works for the server, which is bound to its thread, unless it is nil
+	Thread  func()   // is called at the start of each goroutine of the store, which is bound to its thread, unless it is nil
 }
 
 // Store is the objects of this process on one card. It is safe for concurrent use.
@@ -171,7 +172,7 @@ func (s *Store) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	x := s.stats
-	x.Objects, x.Card, x.Unused = int64(len(s.objects)), s.taken, s.spareBytes+s.warmBytes
+	x.Objects, x.Card, x.Unused = int64(len(s.objects)), s.taken, s.unusedBytes()
 	if !s.closed {
 		x.Pinned = s.engine.Stats().Pinned
 	}
@@ -208,6 +209,14 @@ func (s *Store) Close() error {
 		return fmt.Errorf("close a store: %w", err)
 	}
 	return nil
+}
+
+// enterThread begins a goroutine of the store.
+func (s *Store) enterThread() {
+	if s.options.Thread != nil {
+		runtime.LockOSThread()
+		s.options.Thread()
+	}
 }
 
 // blocks returns all blocks, those of no object included.
