@@ -431,3 +431,9 @@ func TestTurns(t *testing.T) {
 	}
 	t.Logf("%d sleeps", sleeps)
 }
+
+// TestGate closes the gate before a thread that waits there has seen it open.
+func TestGate(t *testing.T) {
+	k := newKit(t)
+	k.served(t, "/none", "gate").passes(t, k.compile(t, "testdata/gate.c"))
+}

@@ -29,7 +29,7 @@ static _Atomic(struct slot *) slots;
 static __thread struct slot *mine __attribute__((tls_model("initial-exec")));
 static pthread_key_t ends;
 
-static _Atomic uint32_t closed; /* a futex */
+static _Atomic uint32_t turns; /* a futex: how often the gate was closed or opened; odd while it is closed */
 static _Atomic uint32_t found_closed; /* a futex: how many calls have */
 static atomic_bool unwatched; /* there was no memory for the slot of a thread */
 static atomic_bool fences; /* membarrier is not there: each call has a barrier of its own */
@@ -72,14 +72,15 @@ static struct slot *join(void)
 	return mine = s;
 }
 
-/* hold waits until the gate is open. */
+/* hold waits until the gate is open, and says each time that it finds it closed: it may have been open for too short to be seen. */
 static void hold(void)
 {
 	GM_QUIETLY;
-	atomic_fetch_add(&found_closed, 1);
-	futex_wake(&found_closed);
-	while (atomic_load(&closed))
-		futex_wait(&closed, 1, NULL);
+	for (uint32_t now; (now = atomic_load(&turns)) & 1;) {
+		atomic_fetch_add(&found_closed, 1);
+		futex_wake(&found_closed);
+		futex_wait(&turns, now, NULL);
+	}
 }
 
 /* enter begins a call. It returns NULL within another one, and for a thread that is exempt. */
@@ -97,7 +98,7 @@ static inline struct slot *enter(void)
 		else
 			atomic_store_explicit(&s->calls, n + 1, memory_order_relaxed);
 		atomic_signal_fence(memory_order_seq_cst);
-		if (__builtin_expect(!atomic_load(&closed), 1))
+		if (__builtin_expect(!(atomic_load(&turns) & 1), 1))
 			return s;
 		atomic_store_explicit(&s->calls, n + 2, memory_order_release);
 		hold();
@@ -134,7 +135,7 @@ static const char *settled(int timeout_ms)
 
 GM_PUBLIC const char *gm_gate_close(int timeout_ms)
 {
-	atomic_exchange(&closed, 1);
+	atomic_fetch_or(&turns, 1);
 	if (!atomic_load(&fences))
 		syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
 	const char *why = settled(timeout_ms);
@@ -145,8 +146,10 @@ GM_PUBLIC const char *gm_gate_close(int timeout_ms)
 
 GM_PUBLIC void gm_gate_open(void)
 {
-	atomic_store(&closed, 0);
-	futex_wake(&closed);
+	uint32_t now = atomic_load(&turns);
+	if (now & 1)
+		atomic_store(&turns, now + 1);
+	futex_wake(&turns);
 }
 
 GM_PUBLIC void gm_gate_exempt(bool exempt)
@@ -178,7 +181,7 @@ GM_PUBLIC uint64_t gm_gate_calls(void)
 /* In a child nothing sleeps, and it cannot use CUDA if its parent did. */
 static void in_child(void)
 {
-	atomic_store(&closed, 0);
+	atomic_store(&turns, 0);
 	atomic_store(&captures, 0);
 	for (struct slot *s = atomic_load(&slots); s; s = s->next)
 		if (s != mine)
