@@ -7,7 +7,7 @@ BIN holds gmswap, gmstitch, libgmgate.so and launch (make all bin/launch). The p
     gate    what the gate adds to a launch                    train   a training loop, put to sleep five times: losses to the bit
     sleep   50 GB to the host and back: time, bits, a graph,  kill    SIGKILL of a job, and of the server while a job sleeps
             what is left on the card, cycles                  turns   two jobs that together exceed the card
-    plain   torch_memory_saver's way: pin, copy, free
+    plain   torch_memory_saver's way: pin, copy, free         links   50 GB over the links of two GPUs: on two alone
 
 OUT gets server.csv and server.log; what is there is added to. The exit status is 1 where a check did not hold. A part that fails does not end
 the others.
@@ -26,7 +26,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 JOB = os.path.join(HERE, "job.py")
-LIMITS = {"gate": 40, "sleep": 110, "train": 80, "kill": 60, "plain": 90, "turns": 150}  # seconds
+LIMITS = {"gate": 40, "sleep": 110, "train": 80, "kill": 60, "plain": 90, "turns": 150, "links": 90}  # seconds
 
 
 class Part:
@@ -57,8 +57,8 @@ class Part:
         until(lambda: subprocess.run(asks, env=self.env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0, 10)
         return p
 
-    def job(self, name, *words):
-        return self.start(self.tool("gmstitch"), "run", "--server", "--name", name, "--", sys.executable, JOB, *words)
+    def job(self, name, *words, flags=()):
+        return self.start(self.tool("gmstitch"), "run", "--server", "--name", name, *flags, "--", sys.executable, JOB, *words)
 
     def ctl(self, *words):
         """Runs gmswap ctl, and returns the seconds that the memory took."""
@@ -285,7 +285,43 @@ def both(part, quantum, seconds):
         part.most("makespan, in parts of one after the other", max(ends) / seconds, 1.05)
 
 
-PARTS = {"gate": gate, "sleep": sleep, "train": train, "kill": kill, "turns": turns, "plain": plain}
+def links(part):
+    """Compares one link with two, in turns."""
+    gb = part.o.gb
+    part.serve()
+    jobs = {"one": part.job("one", "hold", str(gb))}
+    part.row("graph before", *expect(jobs["one"], "ready"))
+    times = {"one": ([], []), "two": ([], [])}
+    cycle(part, "one", times, 1)
+    part.ctl("sleep", "one")
+    jobs["two"] = part.job("two", "hold", str(gb), flags=("--links", "1"))
+    part.row("graph before", *expect(jobs["two"], "ready"))
+    for _ in range(4):
+        part.ctl("sleep", "two")
+        part.ctl("wake", "one")
+        cycle(part, "one", times, 3)
+        part.ctl("sleep", "one")
+        part.ctl("wake", "two")
+        cycle(part, "two", times, 3)
+    for name, (out, back) in times.items():
+        out.sort(), back.sort()
+        part.row("links: %s; sleep and wake, s (medians of %d)" % (name, len(out)), "%.3f %.3f" % (out[len(out) // 2], back[len(back) // 2]))
+    part.row("wake over two links, GB/s", "%.1f" % (gb / times["two"][1][len(back) // 2]), ">= 95", gb / times["two"][1][len(back) // 2] >= 95)
+    for name, job in jobs.items():
+        answer = ask(job, "check", "same")[0]
+        part.row("bits the same, links: " + name, answer, "True", answer == "True")
+        answer = ask(job, "replay", "replayed")[0]
+        part.row("graph replays, links: " + name, answer, "True", answer == "True")
+        part.ctl("sleep", name)
+
+
+def cycle(part, name, times, n):
+    for _ in range(n):
+        times[name][0].append(part.ctl("sleep", name))
+        times[name][1].append(part.ctl("wake", name))
+
+
+PARTS = {"gate": gate, "sleep": sleep, "train": train, "kill": kill, "turns": turns, "plain": plain, "links": links}
 
 
 def run(o, name):
@@ -337,7 +373,7 @@ def main():
         finally:
             part.end()
         return 0
-    rows = [row for name in o.parts or PARTS for row in run(o, name)]
+    rows = [row for name in o.parts or PARTS if name in o.parts or name != "links" for row in run(o, name)]
     with open(os.path.join(o.out, "server.csv"), "a", newline="") as f:
         csv.writer(f).writerows([["part", "what", "value", "goal", "good"]] + rows)
     log = os.path.join(o.out, "server.log")

@@ -13,6 +13,7 @@
 //	GM_SERVER  the socket of gmswap serve, which may put the memory of this process to sleep; gmswap run and gmstitch run set it, and
 //	           preload the gate that this needs (package gate)
 //	GM_NAME    the name of the job there
+//	GM_LINKS   GPUs such as 1,2 by whose links to the host memory sleeps and wakes, too
 //	GM_LOG     a file for what goes to standard error otherwise
 //	GM_STATS   a file for the account at the end of the process: a summary in JSON, or a trace where the name ends in .parquet;
 //	           %p in it stands for the process id

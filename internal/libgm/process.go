@@ -91,9 +91,10 @@ func (p *process) newGPU(ordinal int) (*gpu, error) {
 	return g, nil
 }
 
-// connect makes the memory of a device that is about to be open, and that of the open ones, accessible to one another.
+// connect makes the memory of a device that is about to be open, and that of the open ones, accessible to one another, and to those over
+// whose links it sleeps and wakes.
 func (p *process) connect(g *gpu) {
-	ordinals := []int{g.ordinal}
+	ordinals := append([]int{g.ordinal}, p.served.linked()...)
 	p.each(func(other *gpu) { ordinals = append(ordinals, other.ordinal) })
 	if len(ordinals) == 1 {
 		return

@@ -42,6 +42,7 @@ type served struct {
 
 	mu      sync.Mutex // held while it works, and for good once the process ends
 	devices []servedDevice
+	helpers map[int]*driver.Device // those of the links that this process does not use otherwise
 
 	conn    *wire.Conn // nil while there is no server
 	asleep  bool
@@ -81,7 +82,7 @@ func startServed(p *process) *served {
 	}
 	s := &served{
 		process: p, path: p.settings.server, wanted: make(chan struct{}, 1), asked: make(chan *roomRequest), heard: make(chan heard),
-		active: time.Now(),
+		active: time.Now(), helpers: map[int]*driver.Device{},
 	}
 	s.connect()
 	go s.watchGate()
@@ -116,6 +117,57 @@ func (s *served) add(g *gpu) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.devices = append(s.devices, servedDevice{parked, g.ordinal, wire.BusOf(bus)})
+	s.link()
+}
+
+// linked returns the ordinals of the devices whose links are used on the way to the host and back, beside those that this process has open.
+func (s *served) linked() (all []int) {
+	if s == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, ordinal := range s.process.settings.links {
+		if s.helper(ordinal) != nil {
+			all = append(all, ordinal)
+		}
+	}
+	return all
+}
+
+// link has each device use the links of the others.
+func (s *served) link() {
+	for i := range s.devices {
+		d := s.devices[i]
+		var others []*driver.Device
+		for j := range s.devices {
+			if d.Reaches(s.devices[j].ordinal) {
+				others = append(others, s.devices[j].Device.Device)
+			}
+		}
+		for ordinal, helper := range s.helpers {
+			used := slices.ContainsFunc(s.devices, func(other servedDevice) bool { return other.ordinal == ordinal })
+			if !used && helper != nil && d.Reaches(ordinal) {
+				others = append(others, helper)
+			}
+		}
+		d.Help(others)
+	}
+}
+
+// helper returns a device that this process has for its link alone, nil if there is none.
+func (s *served) helper(ordinal int) *driver.Device {
+	dev, known := s.helpers[ordinal]
+	if known {
+		return dev
+	}
+	dev, err := s.process.library.Open(ordinal)
+	if err != nil {
+		s.process.log.printf("the link of device %d is not used: %v", ordinal, err)
+		dev = nil
+	}
+	s.helpers[ordinal] = dev
+	return dev
 }
 
 // ask has memory come back. It does not wait.

@@ -142,6 +142,9 @@ func TestServedRandom(t *testing.T) {
 			k.sleeps(t, program, "GM_ALLOC="+name).holdsNothing(t)
 		})
 	}
+	t.Run("links", func(t *testing.T) {
+		k.sleeps(t, program, "GM_FAKE_DEVICES=2", "GM_LINKS=1").holdsNothing(t)
+	})
 }
 
 // sleeps runs a program that is put to sleep at random moments.

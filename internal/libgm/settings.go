@@ -31,6 +31,7 @@ type settings struct {
 	dir     string
 	server  string // socket of the memory server, "" for none
 	name    string // of the job, for the memory server
+	links   []int  // ordinals of GPUs whose links to the host sleep and wake use, too
 	run     string // folder of a run of gmstitch, into which each process writes its account
 }
 
@@ -45,6 +46,7 @@ func readSettings() settings {
 	}
 	s.plan, s.auto = env("GM_PLAN"), env("GM_AUTO") == "1"
 	s.server, s.name = env("GM_SERVER"), env("GM_NAME")
+	s.links = ordinals(env("GM_LINKS"))
 	s.planner.Path = plannerPath()
 	if n, err := strconv.ParseInt(env("GM_LIMIT"), 10, 64); err == nil && n > 0 {
 		s.limit = n
@@ -59,6 +61,16 @@ func readSettings() settings {
 		s.events = n
 	}
 	return s
+}
+
+// ordinals reads numbers of GPUs with commas between them. What is none is left out.
+func ordinals(text string) (all []int) {
+	for word := range strings.SplitSeq(text, ",") {
+		if n, err := strconv.Atoi(strings.TrimSpace(word)); err == nil && n >= 0 && n < C.GM_DEVICES {
+			all = append(all, n)
+		}
+	}
+	return all
 }
 
 // plannerPath returns the path of the planner for this process: GM_PLANNER if set, or else gmstitch in the folder of libgm.so; "" without

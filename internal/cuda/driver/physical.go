@@ -110,6 +110,12 @@ func (d *Device) Peers(ordinals []int) error {
 	return nil
 }
 
+// Reaches says whether the GPU with an ordinal is another one, and can reach the memory of this one.
+func (d *Device) Reaches(ordinal int) bool {
+	peer, err := d.peer(ordinal)
+	return err == nil && peer >= 0
+}
+
 // peer returns the device with an ordinal, -1 if it is this one or cannot reach it.
 func (d *Device) peer(ordinal int) (C.int, error) {
 	got := C.gm_device_get(d.library.c, C.int(ordinal))

@@ -12,6 +12,7 @@ import (
 // Served is the flags of a run whose job a memory server may put to sleep.
 type Served struct {
 	Server bool   `help:"Let gmswap serve put the program's memory to sleep and wake it; GM_SERVER names another socket than the default one."`
+	Links  string `placeholder:"LIST" help:"GPUs such as 1 or 1,2, as the program numbers them, by whose links to the host its memory sleeps and wakes, too. Each takes the half gigabyte of a CUDA context. With --server."`
 	Name   string `placeholder:"NAME" help:"What the memory server calls the program, for gmswap ctl and quotas. With --server."`
 }
 
@@ -36,6 +37,7 @@ func (s *Served) Install(folder string, e *command.Environ) (warning string, err
 	e.Prepend("LD_PRELOAD", gate, ":", "")
 	e.Set("GM_SERVER", path)
 	e.Set("GM_NAME", s.Name)
+	e.Set("GM_LINKS", s.Links)
 	conn, err := wire.Dial(path)
 	if err != nil {
 		return fmt.Sprintf("%v; the program runs, and nothing puts it to sleep until gmswap serve does", err), nil

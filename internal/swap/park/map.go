@@ -41,7 +41,7 @@ func (d *Device) open(p cuda.Ptr, size int64) error {
 		return err
 	}
 	for _, m := range d.within(p, size) {
-		m.opened, m.accessible = true, true
+		m.opened, m.accessible, m.peers = true, true, d.peers
 	}
 	return nil
 }

@@ -29,7 +29,8 @@ type Device struct {
 	allocs map[cuda.Ptr]*alloc
 	last   cuda.Handle
 	arena  *arena
-	stream cuda.Stream // of the copies; 0 before the first
+	links  []*link // the first is this device's own
+	peers  int     // calls of Peers
 }
 
 // piece is physical memory. Its handle, which the allocator knows, is a number that no other piece ever gets.
@@ -49,6 +50,7 @@ type mapping struct {
 	piece              *piece
 	mapped, accessible bool // now
 	opened             bool // SetAccess was called
+	peers              int  // how many calls of Peers had come before that
 }
 
 // alloc is what MemAlloc returned.
@@ -62,7 +64,7 @@ type alloc struct {
 func New(dev *driver.Device, node int, want func()) *Device {
 	d := &Device{
 		Device: dev, want: want, pieces: map[cuda.Handle]*piece{}, maps: map[cuda.Ptr]*mapping{}, allocs: map[cuda.Ptr]*alloc{},
-		arena: newArena(dev, node),
+		arena: newArena(dev, node), links: []*link{{dev: dev}},
 	}
 	d.back.L = &d.mu
 	return d

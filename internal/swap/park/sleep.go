@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-
-	"gm/internal/cuda"
 )
 
 // window is how many bytes are copied before what was copied is given back to the device, whose driver does that beside the next copies.
@@ -19,10 +17,8 @@ const window = 512 << 20
 func (d *Device) Sleep(need, pinned int64) (moved int64, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.stream == 0 {
-		if d.stream, err = d.StreamCreate(); err != nil {
-			return 0, fmt.Errorf("put memory to sleep: %w", err)
-		}
+	if err := d.ready(); err != nil {
+		return 0, fmt.Errorf("put memory to sleep: %w", err)
 	}
 	pieces, total := d.choose(need, d.arena.room(pinned))
 	if len(pieces) == 0 {
@@ -55,7 +51,7 @@ func (d *Device) Prepare(pinned int64, goOn func() bool) {
 func (d *Device) choose(need, room int64) (pieces []*piece, total int64) {
 	var all []*piece
 	for _, p := range d.pieces {
-		if p.real != 0 && !p.passed && !p.stale && p.address() != 0 {
+		if p.real != 0 && !p.passed && !p.stale && p.mapping() != nil {
 			all = append(all, p)
 		}
 	}
@@ -69,14 +65,14 @@ func (d *Device) choose(need, room int64) (pieces []*piece, total int64) {
 	return pieces, total
 }
 
-// address returns where a piece can be read and written, 0 if nowhere.
-func (p *piece) address() cuda.Ptr {
+// mapping returns where a piece can be read and written, nil if nowhere.
+func (p *piece) mapping() *mapping {
 	for _, m := range p.at {
 		if m.mapped && m.accessible {
-			return m.p
+			return m
 		}
 	}
-	return 0
+	return nil
 }
 
 // leaving is pieces on their way to the host, in batches that are of window bytes or a little more. Two batches are under way at most.
@@ -84,8 +80,8 @@ type leaving struct {
 	*Device
 	batch   []*piece
 	bytes   int64
-	copied  []*piece   // the batch before
-	passed  cuda.Event // behind its copies
+	copied  []*piece // the batch before
+	passed  []mark   // behind its copies
 	moved   int64
 	started bool
 }
@@ -98,34 +94,40 @@ func (l *leaving) add(p *piece) error {
 	}
 	p.slot = parts
 	l.started = true
-	from := p.address()
-	for _, part := range parts {
-		if err := l.MemcpyDtoHAsync(part, from, l.stream); err != nil {
-			return err
-		}
-		from += cuda.Ptr(len(part))
+	if err := l.copyOut(p.mapping(), parts); err != nil {
+		return err
 	}
 	l.batch = append(l.batch, p)
 	if l.bytes += p.size; l.bytes < window {
 		return nil
 	}
-	e, err := l.EventRecord(l.stream)
+	marks, err := l.marks()
 	if err != nil {
-		return err
+		return errors.Join(err, forget(marks))
 	}
 	err = l.settle()
-	l.copied, l.passed = l.batch, e
+	l.copied, l.passed = l.batch, marks
 	l.batch, l.bytes = nil, 0
 	return err
 }
 
+func forget(marks []mark) (errs error) {
+	for _, m := range marks {
+		errs = errors.Join(errs, m.forget())
+	}
+	return errs
+}
+
 // settle waits for the batch before, and gives it back to the device.
 func (l *leaving) settle() error {
-	if l.passed == 0 {
+	if l.passed == nil {
 		return nil
 	}
-	err := errors.Join(l.EventSynchronize(l.passed), l.EventDestroy(l.passed))
-	l.passed = 0
+	var err error
+	for _, m := range l.passed {
+		err = errors.Join(err, m.wait())
+	}
+	l.passed = nil
 	if err != nil {
 		l.copied = nil
 		return err
@@ -138,12 +140,9 @@ func (l *leaving) finish(failed bool) error {
 	if !l.started {
 		return nil
 	}
-	err := l.StreamSynchronize(l.stream)
+	err := l.synchronize()
 	if err != nil || failed {
-		if l.passed != 0 {
-			err = errors.Join(err, l.EventDestroy(l.passed))
-		}
-		return err
+		return errors.Join(err, forget(l.passed))
 	}
 	return errors.Join(l.settle(), l.drop(l.batch))
 }

@@ -29,7 +29,10 @@ func (d *Device) Wake(patience time.Duration) error {
 	if err := d.room(); err != nil && patience == 0 {
 		return err
 	}
-	var err error
+	err := d.ready()
+	if err != nil {
+		return fmt.Errorf("bring memory back: %w", err)
+	}
 	for _, p := range d.pieces {
 		if err = d.restoreIn(p, patience); err != nil {
 			break
@@ -60,7 +63,7 @@ func (d *Device) Wake(patience time.Duration) error {
 func (d *Device) settle() (err error) {
 	const tries = 3
 	for range tries {
-		if err = d.StreamSynchronize(d.stream); err == nil {
+		if err = d.synchronize(); err == nil {
 			return nil
 		}
 	}
@@ -116,20 +119,13 @@ func (d *Device) restore(p *piece) (err error) {
 			if err := d.Device.SetAccess(m.p, p.size); err != nil {
 				return err
 			}
-			m.accessible = true
+			m.accessible, m.peers = true, d.peers
 		}
 	}
 	if !p.stale {
 		return nil
 	}
-	to := p.address()
-	for _, part := range p.slot {
-		if err := d.MemcpyHtoDAsync(to, part, d.stream); err != nil {
-			return err
-		}
-		to += cuda.Ptr(len(part))
-	}
-	return nil
+	return d.copyIn(p.mapping(), p.slot)
 }
 
 // retreat gives back what was brought back in vain, so that others find memory while this waits for it.
