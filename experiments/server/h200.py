@@ -26,7 +26,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 JOB = os.path.join(HERE, "job.py")
-LIMITS = {"gate": 40, "sleep": 110, "train": 80, "kill": 60, "plain": 90, "turns": 150, "links": 90}  # seconds
+LIMITS = {"gate": 40, "sleep": 110, "train": 80, "kill": 60, "plain": 90, "turns": 150, "links": 130}  # seconds
 
 
 class Part:

@@ -1,4 +1,4 @@
-/* Measures a store of objects (gm.h) beside the driver's own calls. Usage: store calls | evict | hold GB BYTES | take BYTES N, with
+/* Measures a store of objects (gm.h) beside the driver's own calls. Usage: store calls | evict | peer | hold GB BYTES | take BYTES N, with
  * LD_LIBRARY_PATH or an absolute path in GM_LIBRARY for libgm.so. Prints lines of a name and a number; times are in microseconds. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -159,14 +159,15 @@ static void back(int64_t store, const int64_t *ids, int n, size_t bytes, int wri
 	fflush(stdout);
 }
 
-/* evict: objects of a limit, all put; each further one has one leave. Then all come back, in the order in which they are needed. */
-static void evict(void)
+/* evict: objects of a limit, all put; each further one has one leave, to another GPU if one is named. Then all come back, in the order in which
+ * they are needed. */
+static void evict(const char *peers)
 {
 	static const size_t sizes[] = {16000000, 32000000};
 	for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
 		int n = (int)(8000000000 / sizes[s]);
 		static int64_t ids[MOST];
-		struct gm_store_options o = {.limit = (size_t)n / 2 * (sizes[s] + (2 << 20)), .host = 16000000000, .server = ""};
+		struct gm_store_options o = {.limit = (size_t)n / 2 * (sizes[s] + (2 << 20)), .host = 16000000000, .server = "", .peers = peers, .peer_limit = 16000000000};
 		int64_t store = store_open(0, &o);
 		check(store > 0, "gm_store_open");
 		int timed = 0;
@@ -189,8 +190,40 @@ static void evict(void)
 		back(store, ids, n, sizes[s], 0); /* pins the host's memory for all */
 		back(store, ids, n, sizes[s], 0);
 		back(store, ids, n, sizes[s], 1);
+		check(!store_stats(store, &x) && (x.peer_bytes > 0) == (peers != NULL), "where objects are");
 		check(!store_close(store), "gm_store_close");
 	}
+}
+
+/* spill has objects of 20 GB leave at once for one of that size, three times, and prints the GB a second, with the time of the create. */
+static void spill(const char *peers)
+{
+	enum { N = 80 };
+	const size_t all = 20000000000, each = all / N;
+	struct gm_store_options o = {.limit = all + (1 << 30), .host = 30000000000, .server = "", .peers = peers, .peer_limit = 30000000000};
+	int64_t store = store_open(0, &o), ids[N];
+	check(store > 0, "gm_store_open");
+	void *p;
+	for (int i = 0; i < N; i++) {
+		check((ids[i] = store_create(store, each, NULL, &p)) > 0, "gm_store_create");
+		check(!fill32((uint64_t)(uintptr_t)p, (unsigned)i, each / 4) && !store_put(store, ids[i], INT64_MAX, NULL), "gm_store_put");
+	}
+	for (int turn = 0; turn < 3; turn++) {
+		double began = now();
+		int64_t large = store_create(store, all, NULL, &p);
+		double took = now() - began;
+		check(large > 0, "gm_store_create");
+		printf("spill-%d %.3f\n", turn, (double)all / took / 1e3);
+		check(!store_free(store, large, NULL), "gm_store_free");
+		began = now();
+		for (int i = 0; i < N; i++)
+			check(store_get(store, ids[i], 1, NULL) != NULL, "gm_store_get");
+		check(!synchronize(), "cuCtxSynchronize");
+		printf("return-%d %.3f\n", turn, (double)all / (now() - began) / 1e3);
+		for (int i = 0; i < N; i++)
+			check(!store_put(store, ids[i], INT64_MAX, NULL), "gm_store_put");
+	}
+	check(!store_close(store), "gm_store_close");
 }
 
 /* hold fills GB of the card with objects that are put, says so, and waits for the end of its input. */
@@ -239,7 +272,9 @@ int main(int argc, char **argv)
 	if (argc == 2 && !strcmp(argv[1], "calls"))
 		calls();
 	else if (argc == 2 && !strcmp(argv[1], "evict"))
-		evict();
+		evict(NULL);
+	else if (argc == 2 && !strcmp(argv[1], "peer"))
+		spill("1"), evict("1");
 	else if (argc == 4 && !strcmp(argv[1], "hold"))
 		hold(atof(argv[2]), (size_t)atoll(argv[3]));
 	else if (argc == 4 && !strcmp(argv[1], "take") && atoi(argv[3]) <= MOST)

@@ -7,6 +7,7 @@ BIN holds gmswap, libgm.so and store (make all bin/store); the module gm is that
     calls   create and free, and get of what is there, beside cuMemAlloc and cuMemFree
     evict   create where an object of the same process has to leave
     others  the same where the object is of another process: Ravenstore's table 2
+    peer    the same as evict where they go to a second GPU: on two GPUs alone
     job     a job of gmstitch run gets the room that a store has
     train   activations of PyTorch in a store of less than half of them: results, time, each policy
 
@@ -100,8 +101,20 @@ def calls(run):
         run.row("%s bytes: get of what is there, us" % size, say(get))
 
 
+def peer(run):
+    lines = run.store("peer")
+    for turn in range(3):
+        out, back = (lines["%s-%d" % (name, turn)][0] for name in ("spill", "return"))
+        run.row("20 GB go to another GPU at once, GB/s", "%.0f" % out, ">= 300", out >= 300)
+        run.row("and come back, GB/s", "%.0f" % back)
+    evicted(run, lines)
+
+
 def evict(run):
-    lines = run.store("evict")
+    evicted(run, run.store("evict"))
+
+
+def evicted(run, lines):
     for size, goal in EVICT.items():
         line = lines["evict-%d" % size]
         run.most("create that evicts %d bytes, us, median" % size, line[1], goal, "%.0f")
@@ -199,7 +212,7 @@ def act(policy, gb):
     print(digest, "%.3f" % sorted(seconds[1:])[len(seconds) // 2 - 1], "%d/%d" % (stats["misses"], stats["gets"]))
 
 
-PARTS = {"calls": calls, "evict": evict, "others": others, "job": job, "train": train}
+PARTS = {"calls": calls, "evict": evict, "peer": peer, "others": others, "job": job, "train": train}
 
 
 def main():
@@ -213,7 +226,7 @@ def main():
     if set(o.parts) - set(PARTS):
         parser.error("no part is called %s" % ", ".join(set(o.parts) - set(PARTS)))
     run = Run(o)
-    for name in o.parts or PARTS:
+    for name in o.parts or [name for name in PARTS if name != "peer"]:
         run.part = name
         try:
             PARTS[name](run)

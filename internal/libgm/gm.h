@@ -223,6 +223,8 @@ struct gm_store_options { /* all 0 is a good choice */
 	const char *name;   /* of this process at the server; NULL: GM_NAME, or its command line */
 	gm_evicted *evicted; /* NULL: nobody is told */
 	void *user;
+	const char *peers; /* other GPUs such as "1,2" that objects go to rather than to the host; NULL for none */
+	size_t peer_limit; /* bytes that the store may take of them */
 };
 /* gm_store_open makes a store for a device, in its primary context, and returns its number, more than 0. Without a server that answers the
  * store is the process's own affair; it connects once there is one. The options may be NULL. */
@@ -249,6 +251,7 @@ struct gm_store_stats {
 	int64_t evictions, clean, evicted_bytes;      /* that left the card; clean: the host had a copy */
 	int64_t fetches, ahead, fetched_bytes;        /* that came back; ahead: before they were asked for */
 	int64_t spilled_bytes, restored_bytes;        /* to the file, and from it */
+	int64_t peer_bytes;                           /* of objects that are on other GPUs */
 };
 int gm_store_get_stats(int64_t store, struct gm_store_stats *stats);
 

@@ -84,7 +84,7 @@ func (p *process) optionsOf(c *C.struct_gm_store_options) (*objects.Options, err
 	}
 	o := &objects.Options{
 		Limit: int64(c.limit), Host: int64(c.host), Folder: C.GoString(c.folder), Policy: policy, Name: C.GoString(c.name),
-		Server: C.GoString(c.server),
+		Server: C.GoString(c.server), Peers: ordinals(C.GoString(c.peers)), PeerLimit: int64(min(c.peer_limit, math.MaxInt64)),
 	}
 	if c.server == nil {
 		o.Server = p.settings.server
@@ -194,7 +194,7 @@ func go_store_get_stats(store C.int64_t, stats *C.struct_gm_store_stats) C.int {
 			gets: C.int64_t(x.Gets), misses: C.int64_t(x.Misses),
 			evictions: C.int64_t(x.Evictions), clean: C.int64_t(x.Clean), evicted_bytes: C.int64_t(x.EvictedBytes),
 			fetches: C.int64_t(x.Fetches), ahead: C.int64_t(x.Ahead), fetched_bytes: C.int64_t(x.FetchedBytes),
-			spilled_bytes: C.int64_t(x.Spilled), restored_bytes: C.int64_t(x.Restored),
+			peer_bytes: C.int64_t(x.Peer), spilled_bytes: C.int64_t(x.Spilled), restored_bytes: C.int64_t(x.Restored),
 		}
 		return nil
 	})

@@ -305,13 +305,13 @@ struct gm_result gm_synchronize(device d)
 	return r;
 }
 
-struct gm_result gm_create(device d, uint64_t size, enum gm_share share)
+struct gm_result gm_create(device d, int of, uint64_t size, enum gm_share share)
 {
 	const struct property property = {
 		.type = ALLOCATION_PINNED,
 		.handle_types = share >= GM_SHARE_FILE ? HANDLE_FILE_DESCRIPTOR : 0,
 		.location_type = GM_LOCATION_DEVICE,
-		.location_id = d->device,
+		.location_id = of,
 		.rdma = share >= GM_SHARE_FILE_RDMA,
 	};
 	struct gm_result r = {.code = 0};

@@ -73,7 +73,8 @@ struct gm_result gm_mem_free(const struct gm_device *d, uint64_t p);
 struct gm_result gm_mem_info(const struct gm_device *d);
 struct gm_result gm_address_reserve(const struct gm_device *d, uint64_t size);
 struct gm_result gm_address_free(const struct gm_device *d, uint64_t p, uint64_t size);
-struct gm_result gm_create(const struct gm_device *d, uint64_t size, enum gm_share share);
+/* gm_create makes memory of a GPU, this device or another. */
+struct gm_result gm_create(const struct gm_device *d, int of, uint64_t size, enum gm_share share);
 struct gm_result gm_release(const struct gm_device *d, uint64_t handle);
 struct gm_result gm_map(const struct gm_device *d, uint64_t p, uint64_t size, uint64_t handle);
 struct gm_result gm_unmap(const struct gm_device *d, uint64_t p, uint64_t size);

@@ -38,10 +38,12 @@ func (d *Device) MemcpyDtoDAsync(dst, src cuda.Ptr, size int64, s cuda.Stream) e
 }
 
 // PCIBusID returns the device's PCI address, such as 0000:1B:00.0 (cuDeviceGetPCIBusId).
-func (d *Device) PCIBusID() (string, error) {
+func (d *Device) PCIBusID() (string, error) { return d.library.pciBusID(d.c.device) }
+
+func (l *Library) pciBusID(device C.int) (string, error) {
 	var text [32]byte
 	c := (*C.char)(unsafe.Pointer(&text[0]))
-	if err := d.library.check(C.gm_device_pci_bus_id(d.library.c, d.c.device, c, C.int(len(text)))); err != nil {
+	if err := l.check(C.gm_device_pci_bus_id(l.c, device, c, C.int(len(text)))); err != nil {
 		return "", err
 	}
 	return C.GoString(c), nil

@@ -25,13 +25,13 @@ func (d *Device) AddressFree(p cuda.Ptr, size int64) error {
 // cards can read and write it.
 func (d *Device) Create(size int64) (cuda.Handle, error) {
 	share := d.share.Load()
-	h, err := d.create(size, share)
+	h, err := d.create(d.c.device, size, share)
 	if err == nil || errors.Is(err, cuda.ErrOutOfMemory) || errors.Is(err, ErrShutdown) {
 		return h, err
 	}
 	for share > C.GM_SHARE_NONE { // some drivers refuse what the device claims to support
 		share--
-		if h, again := d.create(size, share); again == nil {
+		if h, again := d.create(d.c.device, size, share); again == nil {
 			d.share.Store(share)
 			return h, nil
 		}
@@ -39,8 +39,9 @@ func (d *Device) Create(size int64) (cuda.Handle, error) {
 	return 0, err
 }
 
-func (d *Device) create(size int64, share uint32) (cuda.Handle, error) {
-	r := C.gm_create(d.c, C.uint64_t(size), share)
+// create makes memory of a GPU.
+func (d *Device) create(of C.int, size int64, share uint32) (cuda.Handle, error) {
+	r := C.gm_create(d.c, of, C.uint64_t(size), share)
 	if err := d.library.check(r); err != nil {
 		return 0, err
 	}

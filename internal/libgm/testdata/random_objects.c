@@ -175,14 +175,17 @@ int main(int argc, char **argv)
 	start_devices();
 	for (uint64_t d = 0; d < job.devices; d++) {
 		static const char *const policies[] = {"lru", "latency", "size-lru", "fifo"};
+		char peer[] = {(char)('0' + (d + 1) % job.devices), 0};
 		struct gm_store_options o = {.limit = (8 + 4 * d) * MIB, .host = 64 * MIB, .policy = policies[(job.seed + d) % 4], .evicted = evicted, .user = stores};
+		if (job.devices > 1 && job.seed % 2)
+			o.peers = peer, o.peer_limit = 8 * MIB;
 		CHECK((stores[d] = gm_store_open((int)d, &o)) > 0);
 	}
 	run_threads(work);
 	for (uint64_t d = 0; d < job.devices; d++) {
 		struct gm_store_stats s;
 		OK(gm_store_get_stats(stores[d], &s));
-		CHECK(s.objects == 0 && s.host_bytes == 0);
+		CHECK(s.objects == 0 && s.host_bytes == 0 && s.peer_bytes == 0);
 		gm_store_close(stores[d]);
 	}
 	printf("%lu %lu %lu %lu\n", met, failed, fake_fault_count(), evictions);

@@ -23,6 +23,7 @@ type block struct {
 	busy    bool          // it comes or goes
 
 	place  place
+	berth  *berth        // on another GPU, nil if it has none
 	ticket engine.Ticket // of its copy on the host, 0 if there is none
 	hole   int64         // its place in the file
 	done   []use
@@ -39,6 +40,7 @@ type place int
 
 const (
 	card place = iota
+	onPeer
 	onHost
 	inFile
 )
@@ -234,6 +236,9 @@ func (s *Store) forget(b *block) {
 	s.stay(b)
 	s.onHost.remove(b)
 	s.soon.remove(b)
+	if b.berth != nil {
+		b.berth.on.held.remove(b)
+	}
 }
 
 // dissolve gives up a block that nobody uses: its memory is kept for others, its addresses are not.
@@ -243,6 +248,9 @@ func (s *Store) dissolve(b *block) error {
 	switch b.place {
 	case card:
 		s.strip(b)
+	case onPeer:
+		s.stats.Peer -= b.size
+		s.leaveBerth(b)
 	case onHost:
 		s.stats.Host -= b.size
 	case inFile:

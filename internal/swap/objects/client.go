@@ -134,7 +134,7 @@ func (c *client) hear(m *wire.Message) {
 	switch m.Kind {
 	case wire.Sleep:
 		began := time.Now()
-		given, err := c.store.giveUp(m.Amount, m.Pinned, c.report)
+		given, err := c.store.giveUp(c.store.peerOf(m), m.Amount, m.Pinned, c.report)
 		done := c.message(wire.Done)
 		done.SetText("")
 		done.Seq, done.Took = m.Seq, int64(time.Since(began))
@@ -155,32 +155,46 @@ func (c *client) hear(m *wire.Message) {
 
 // message returns a message that says how the store is: as a job that is always awake, and can give up what nobody uses.
 func (c *client) message(kind wire.Kind) wire.Message {
-	m, x := c.store.message(kind)
+	m, cards := c.store.message(kind)
 	var err error
-	if x.Free, x.Total, err = c.store.dev.MemInfo(); err != nil { // after the account: what was freed between is in both rather than in none
+	if cards[0].Free, cards[0].Total, err = c.store.dev.MemInfo(); err != nil { // after the account: what was freed between is in both rather than in none
 		return m
 	}
-	x.Bus = c.bus
-	m.SetCards([]wire.Card{x})
+	cards[0].Bus = c.bus
+	m.SetCards(cards)
 	return m
 }
 
-func (s *Store) message(kind wire.Kind) (m wire.Message, x wire.Card) {
+// message returns a message, and the cards: the store's own first.
+func (s *Store) message(kind wire.Kind) (m wire.Message, cards []wire.Card) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m = wire.Message{Kind: kind, State: wire.Storing}
-	x = wire.Card{Here: s.taken, Away: s.stats.Host + s.stats.File}
-	m.Evictable = s.unusedBytes() + s.evictable.bytes()
+	own := wire.Card{Here: s.taken, Away: s.stats.Peer + s.stats.Host + s.stats.File, Evictable: s.unusedBytes() + s.evictable.bytes()}
+	cards = []wire.Card{own}
+	for _, p := range s.peers {
+		cards = append(cards, wire.Card{Bus: p.bus, Here: p.taken, Evictable: p.taken})
+	}
 	if b := s.evictable.first(0); b != nil {
 		m.Idle = int64(time.Since(b.put))
 	}
 	if !s.closed {
 		m.Pinned = s.engine.Stats().Pinned
 	}
-	if m.Evictable == 0 {
+	if own.Evictable+s.onPeers() == 0 {
 		m.SetText("all of its objects are in use")
 	}
-	return m, x
+	return m, cards
+}
+
+// peerOf returns the peer whose memory an order is for, nil if it is for the store's own card.
+func (s *Store) peerOf(m *wire.Message) *peer {
+	for _, p := range s.peers {
+		if m.Count > 0 && m.Cards[0].Bus == p.bus {
+			return p
+		}
+	}
+	return nil
 }
 
 func (c *client) report() {

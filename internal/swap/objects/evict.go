@@ -23,6 +23,8 @@ func (s *Store) evict(need int64) (moved int64, err error) {
 		err = s.sendOff(b)
 		s.stay(b)
 		if err != nil {
+			s.loose = true
+			s.leaveBerth(b)
 			s.mayGo(b)
 			break
 		}
@@ -40,6 +42,8 @@ func (s *Store) evict(need int64) (moved int64, err error) {
 	for _, b := range chosen {
 		b.busy = false
 		if failed != nil {
+			s.loose = true
+			s.leaveBerth(b)
 			err = errors.Join(err, s.dirty(b))
 			s.mayGo(b)
 			continue
@@ -50,12 +54,13 @@ func (s *Store) evict(need int64) (moved int64, err error) {
 	return moved, errors.Join(err, failed)
 }
 
-// sendOff copies a block to the host unless that has its contents, and has a stream wait for that and for the work on the block.
+// sendOff copies a block to another GPU, or else to the host, unless that has its contents, and has a stream wait for that and for the work on
+// the block.
 func (s *Store) sendOff(b *block) error {
 	if b.ticket != 0 && !b.behind {
 		s.stats.Clean++
 	}
-	if b.ticket == 0 {
+	if b.ticket == 0 && !s.toPeer(b) {
 		if err := s.copyOut(b); err != nil {
 			return err
 		}
@@ -83,7 +88,7 @@ func (s *Store) copyBehind() {
 	if s.limit > 0 {
 		most = min(most, s.limit/4)
 	}
-	for s.pressed && s.copied < most {
+	for s.pressed && s.copied < most && s.onPeers() >= s.options.PeerLimit { // to peers it is as fast at once
 		b := s.uncopied.first(0)
 		if b == nil || s.copyTo(b) != nil {
 			return
@@ -119,7 +124,11 @@ func (s *Store) copyTo(b *block) error {
 	if err := s.follow(s.leaving, b); err != nil {
 		return err
 	}
-	ticket, err := s.engine.Out(b.at, b.size, s.leaving)
+	from := b.at
+	if b.berth != nil {
+		from = b.berth.at
+	}
+	ticket, err := s.engine.Out(from, b.size, s.leaving)
 	if err != nil {
 		full := (*engine.FullError)(nil)
 		s.loose = s.loose || !errors.As(err, &full)
@@ -144,14 +153,18 @@ func (s *Store) hasCopy(b *block) {
 	}
 }
 
-// depart takes the memory of a block whose contents are on the host.
+// depart takes the memory of a block whose contents are elsewhere.
 func (s *Store) depart(b *block) {
 	s.strip(b)
 	s.stats.Evictions++
 	s.stats.EvictedBytes += b.size
-	b.place = onHost
-	s.stats.Host += b.size
-	s.onHost.add(b)
+	if b.berth != nil {
+		b.place = onPeer
+		s.stats.Peer += b.size
+		b.berth.on.held.add(b)
+	} else {
+		s.arrive(b)
+	}
 	if b.next != Unknown {
 		s.soon.add(b)
 	}
@@ -161,6 +174,13 @@ func (s *Store) depart(b *block) {
 		}
 	}
 	s.rested(b)
+}
+
+// arrive notes that the contents of a block are on the host.
+func (s *Store) arrive(b *block) {
+	b.place = onHost
+	s.stats.Host += b.size
+	s.onHost.add(b)
 }
 
 // strip unmaps a block, whose work has ended, and keeps its memory.
@@ -212,15 +232,19 @@ func (s *Store) makeHostRoom(need int64) (bool, error) {
 	return true, s.dirty(b)
 }
 
-// giveUp gives amount bytes of the card to others, all that can be now if it is 0, while at most so many bytes of the host are pinned. It calls
-// went after each batch.
-func (s *Store) giveUp(amount, pinned int64, went func()) (given int64, err error) {
+// giveUp gives amount bytes of the card, or of a peer, to others, all that can be now if it is 0, while at most so many bytes of the host are
+// pinned. It calls went after each batch.
+func (s *Store) giveUp(of *peer, amount, pinned int64, went func()) (given int64, err error) {
 	if amount == 0 {
-		amount = s.evictableBytes()
+		amount = s.evictableBytes(of)
 	}
 	for given < amount && err == nil {
 		var n int64
-		n, err = s.giveSome(min(amount-given, batch), pinned)
+		if of != nil {
+			n, err = s.givePeer(of, min(amount-given, batch), pinned)
+		} else {
+			n, err = s.giveSome(min(amount-given, batch), pinned)
+		}
 		if given += n; n == 0 {
 			break
 		}
@@ -229,10 +253,13 @@ func (s *Store) giveUp(amount, pinned int64, went func()) (given int64, err erro
 	return given, err
 }
 
-// evictableBytes returns the bytes of the card that nobody uses.
-func (s *Store) evictableBytes() int64 {
+// evictableBytes returns the bytes of the card, or of a peer, that nobody uses.
+func (s *Store) evictableBytes(of *peer) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if of != nil {
+		return of.taken
+	}
 	return s.unusedBytes() + s.evictable.bytes()
 }
 

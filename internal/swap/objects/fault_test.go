@@ -16,7 +16,7 @@ const faulty = "GM_OBJECTS_FAULTY"
 func TestFaults(t *testing.T) {
 	for _, call := range []string{
 		"cuMemCreate", "cuMemMap", "cuMemSetAccess", "cuMemUnmap", "cuMemAddressReserve", "cuMemAddressFree", "cuMemRelease", "cuMemHostRegister",
-		"cuMemcpyDtoHAsync", "cuMemcpyHtoDAsync", "cuEventRecord", "cuStreamWaitEvent",
+		"cuMemcpyDtoHAsync", "cuMemcpyHtoDAsync", "cuMemcpyDtoDAsync", "cuEventRecord", "cuStreamWaitEvent",
 	} {
 		var fail []string
 		for _, n := range []int{1, 2, 5, 9, 14, 30, 50} {
@@ -50,7 +50,7 @@ func TestFaulty(t *testing.T) {
 	if os.Getenv(faulty) == "" {
 		t.Skip("TestFaults runs it")
 	}
-	s, err := Open(openDevice(t), Options{Limit: 64 * mib, Host: 160 * mib, Folder: t.TempDir()})
+	s, err := Open(openDevice(t), Options{Limit: 64 * mib, Host: 160 * mib, Folder: t.TempDir(), Peers: []int{1}, PeerLimit: 16 * mib})
 	if err != nil {
 		t.Skip("it does not open: ", err)
 	}

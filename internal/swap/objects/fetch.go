@@ -13,12 +13,14 @@ const calm = time.Second
 // bring fetches a block that is away. Its contents come behind, and begin waits for them. If it is to be gentle, no block leaves for it.
 func (s *Store) bring(b *block, gentle bool) error {
 	b.busy = true
-	s.onHost.remove(b)
-	s.soon.remove(b)
+	s.forget(b)
 	err := s.fetch(b, gentle)
 	if err != nil {
-		if b.place == onHost {
+		switch b.place {
+		case onHost:
 			s.onHost.add(b)
+		case onPeer:
+			b.berth.on.held.add(b)
 		}
 		if b.next != Unknown {
 			s.soon.add(b)
@@ -37,7 +39,9 @@ func (s *Store) fetch(b *block, gentle bool) error {
 	if err := s.mapIn(b, pieces); err != nil {
 		return err
 	}
-	if err = s.restore(b); err == nil {
+	if b.place == onPeer {
+		err = s.fromPeer(b)
+	} else if err = s.restore(b); err == nil {
 		err = s.copyIn(b)
 	}
 	if err != nil {
@@ -45,11 +49,11 @@ func (s *Store) fetch(b *block, gentle bool) error {
 	}
 	if b.place == onHost {
 		s.stats.Host -= b.size
+		s.hasCopy(b)
 	}
 	b.place = card
 	s.stats.Fetches++
 	s.stats.FetchedBytes += b.size
-	s.hasCopy(b)
 	return nil
 }
 

@@ -24,15 +24,22 @@ const (
 	capacity = 1 << 30 // of the fake card
 )
 
-func TestMain(m *testing.M) { os.Exit(fake.Rerun(m.Run, fmt.Sprint("GM_FAKE_CAPACITY=", capacity))) }
+func TestMain(m *testing.M) {
+	os.Exit(fake.Rerun(m.Run, fmt.Sprint("GM_FAKE_CAPACITY=", capacity), "GM_FAKE_DEVICES=2"))
+}
 
 func openDevice(t *testing.T) *driver.Device {
+	t.Helper()
+	return openOrdinal(t, 0)
+}
+
+func openOrdinal(t *testing.T, ordinal int) *driver.Device {
 	t.Helper()
 	l, err := driver.Load()
 	if err != nil {
 		t.Fatal(err)
 	}
-	dev, err := l.Open(0)
+	dev, err := l.Open(ordinal)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -226,36 +233,46 @@ func (p *program) step() {
 // TestRandom runs programs in stores that are too small for them, on the card and on the host. What they read is what they wrote; a store takes
 // no more than its limit, and nothing is left of it.
 func TestRandom(t *testing.T) {
-	for seed := range uint64(8) {
+	for seed := range uint64(12) {
 		policy := Policy(seed % uint64(policies))
 		t.Run(fmt.Sprintf("%v-%d", policy, seed), func(t *testing.T) {
 			o := Options{Limit: 48 * mib, Host: 256 * mib, Policy: policy}
 			if seed >= 4 {
 				o.Host, o.Folder = 48*mib, t.TempDir()
 			}
+			if seed >= 8 {
+				o.Peers, o.PeerLimit = []int{1}, 64*mib
+			}
 			s := open(t, o)
 			p := newProgram(t, s, seed)
 			before, _, err := p.dev.MemInfo()
 			check(t, err)
+			var peer int64
 			for range 200 {
 				p.step()
-				if x := s.Stats(); x.Card > o.Limit || x.Pinned > o.Host || x.Objects != int64(len(p.objects)) {
+				peer = max(peer, s.Stats().Peer)
+				if len(s.peers) > 0 && p.random.IntN(8) == 0 {
+					_, err := s.giveUp(s.peers[0], p.random.Int64N(32*mib), o.Host, func() {})
+					check(t, err)
+				}
+				if x := s.Stats(); x.Card > o.Limit || x.Pinned > o.Host || x.Objects != int64(len(p.objects)) || s.onPeers() > o.PeerLimit {
 					t.Fatalf("%+v", x)
 				}
 			}
 			x := s.Stats()
-			if x.Evictions == 0 || x.Fetches == 0 || x.Misses == 0 || o.Folder != "" && (x.Spilled == 0 || x.Restored == 0) {
+			if s.peers != nil && peer == 0 || x.Evictions == 0 || x.Fetches == 0 || x.Misses == 0 || o.Folder != "" && x.Spilled == 0 ||
+				o.Folder != "" && s.peers == nil && x.Restored == 0 {
 				t.Errorf("it was not tried out: %+v", x)
 			}
 			for len(p.objects) > 0 {
 				p.free(0)
 			}
-			if x := s.Stats(); x.Card != x.Unused || x.Host != 0 || x.File != 0 {
+			if x := s.Stats(); x.Card != x.Unused || x.Host != 0 || x.File != 0 || x.Peer != 0 {
 				t.Errorf("with no object: %+v", x)
 			}
 			check(t, s.Close())
-			if free, _, err := p.dev.MemInfo(); err != nil || free != before {
-				t.Errorf("%d of %d bytes are free (%v)", free, before, err)
+			if free, _, err := p.dev.MemInfo(); err != nil || free != before || s.onPeers() != 0 {
+				t.Errorf("%d of %d bytes are free (%v), and %d of the other GPU taken", free, before, err, s.onPeers())
 			}
 		})
 	}

@@ -10,6 +10,7 @@
 //	order.go     which block goes first: the policies
 //	room.go      physical memory for blocks, and where it comes from
 //	evict.go     blocks leave the card
+//	peer.go      they go to other GPUs, where there is room
 //	fetch.go     they come back: when asked for, and ahead of that
 //	file.go      what the host has no room for
 //	client.go    the memory server
@@ -31,14 +32,16 @@ import (
 
 // Options are those of a store.
 type Options struct {
-	Limit   int64    // bytes of the card that the store may take, rounded down to cuda.Granularity; 0: no limit but the card's
-	Host    int64    // bytes of the host that it may pin for what has left the card
-	Folder  string   // of the file for what the host has no room for, "" for none
-	Policy  Policy   // which objects leave first
-	Server  string   // the socket of the memory server, "" for none
-	Name    string   // of this process at the server
-	Evicted func(ID) // is told of each object that has left the card, in the thread that made it leave, unless it is nil. It does not use the store
-	Thread  func()   // is called at the start of each goroutine of the store, which is bound to its thread, unless it is nil
+	Limit     int64    // bytes of the card that the store may take, rounded down to cuda.Granularity; 0: no limit but the card's
+	Host      int64    // bytes of the host that it may pin for what has left the card
+	Folder    string   // of the file for what the host has no room for, "" for none
+	Peers     []int    // ordinals of other GPUs, to whose memory objects go rather than to the host
+	PeerLimit int64    // bytes that the store may take of them, in all
+	Policy    Policy   // which objects leave first
+	Server    string   // the socket of the memory server, "" for none
+	Name      string   // of this process at the server
+	Evicted   func(ID) // is told of each object that has left the card, in the thread that made it leave, unless it is nil. It does not use the store
+	Thread    func()   // is called at the start of each goroutine of the store, which is bound to its thread, unless it is nil
 }
 
 // Store is the objects of this process on one card. It is safe for concurrent use.
@@ -75,6 +78,7 @@ type Store struct {
 	copied    int64  // bytes of blocks that were copied behind the program, and have not left
 	pressed   bool   // the last block that came found no room until others left
 	onHost    *order
+	peers     []*peer
 	soon      *order   // blocks that are away and whose next use is known, the first one first
 	copies    []*block // on the card, with a copy on the host: those that are not any longer are passed over
 	left      []ID     // that Evicted is to be told of
@@ -93,6 +97,7 @@ type Stats struct {
 	Objects            int64
 	Card, Unused       int64 // bytes taken from the card, and those of them that no object has
 	Host, Pinned, File int64 // bytes of blocks on the host and in the file, and bytes that are pinned
+	Peer               int64 // bytes of blocks on other GPUs
 	Gets, Misses       int64 // and those of them that found the object away
 	Evictions, Clean   int64 // blocks that left the card, and those of them of which the host had a copy
 	EvictedBytes       int64
@@ -131,6 +136,9 @@ func (s *Store) open() error {
 		return err
 	}
 	s.reserve = total / 32
+	if err := s.openPeers(); err != nil {
+		return err
+	}
 	bus, err := s.dev.PCIBusID()
 	if err != nil {
 		return err
@@ -179,7 +187,8 @@ func (s *Store) Stats() Stats {
 	return x
 }
 
-// Close waits for the work of the device and gives up all objects and their memory, the device, and the connection to the server.
+// Close waits for the work of the device and gives up all objects and their memory, the device, and the connection to the server. Where it
+// cannot tell that the work has ended the memory stays until the process ends.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	if s.closed {
@@ -199,11 +208,17 @@ func (s *Store) Close() error {
 	for s.waiting > 0 {
 		s.settled.Wait()
 	}
-	err := s.dev.Synchronize()
+	s.loose = true
+	if err := s.settle(); err != nil { // the device may use all that there is
+		return fmt.Errorf("close a store: %w", err)
+	}
+	var err error
 	for _, b := range s.blocks() {
 		err = errors.Join(err, s.dissolve(b))
 	}
 	s.release(s.spareBytes)
+	for s.dropFree() {
+	}
 	err = errors.Join(err, s.engine.Close(), s.shut(), s.dev.Close())
 	if err != nil {
 		return fmt.Errorf("close a store: %w", err)

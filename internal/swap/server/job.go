@@ -25,7 +25,6 @@ type job struct {
 	idle   time.Duration // when it reported
 	at     time.Time     // when it reported
 	why    string        // it cannot sleep, "" if it can
-	spares int64         // bytes that a store can give up
 	ending time.Time     // since when it has reported no cards, which it had: its process is ending, and they may still be taken
 
 	turn    time.Time // since when it has had its memory
@@ -90,7 +89,7 @@ func (j *job) send(m *wire.Message) {
 // report takes what a job says of itself.
 func (j *job) report(m *wire.Message) {
 	before := j.cards
-	j.state, j.pinned, j.cards, j.spares = m.State, m.Pinned, append(j.cards[:0], m.CardList()...), m.Evictable
+	j.state, j.pinned, j.cards = m.State, m.Pinned, append(j.cards[:0], m.CardList()...)
 	if j.state == wire.Waiting { // which the server knows by itself
 		j.state = wire.Asleep
 	}
@@ -126,7 +125,7 @@ func (j *job) movable(bus [16]byte) int64 {
 	case c == nil:
 		return 0
 	case j.state == wire.Storing:
-		return min(j.spares, c.Here)
+		return min(c.Evictable, c.Here)
 	}
 	return c.Here
 }

@@ -42,6 +42,7 @@ type program struct {
 	conn       *wire.Conn
 	want       int64
 	here, away int64
+	evictable  int64 // of a store
 	asleep     bool
 	asked      bool // for room
 	steps      int
@@ -62,7 +63,7 @@ func (p *program) send(m wire.Message) {
 		m.Idle = int64(time.Hour)
 	}
 	if m.Kind != wire.WantRoom {
-		m.SetCards([]wire.Card{{Bus: p.card.bus, Total: p.card.capacity, Free: p.card.free(), Here: p.here, Away: p.away}})
+		m.SetCards([]wire.Card{{Bus: p.card.bus, Total: p.card.capacity, Free: p.card.free(), Here: p.here, Away: p.away, Evictable: p.evictable}})
 	}
 	if err := p.conn.Send(&m); err != nil {
 		p.t.Log(err)
@@ -414,8 +415,9 @@ func TestStore(t *testing.T) {
 	early.join(path, wire.Storing)
 	busy.join(path, wire.Awake)
 	other.join(path, wire.Awake)
-	late.send(wire.Message{Kind: wire.Report, State: wire.Storing, Evictable: 40, Idle: int64(time.Second)})
-	early.send(wire.Message{Kind: wire.Report, State: wire.Storing, Evictable: 20, Idle: int64(time.Minute)})
+	late.evictable, early.evictable = 40, 20
+	late.send(wire.Message{Kind: wire.Report, State: wire.Storing, Idle: int64(time.Second)})
+	early.send(wire.Message{Kind: wire.Report, State: wire.Storing, Idle: int64(time.Minute)})
 	time.Sleep(20 * time.Millisecond)
 	other.wantRoom(30)
 	for _, step := range []struct {
@@ -428,8 +430,9 @@ func TestStore(t *testing.T) {
 		}
 		given := min(step.want, step.has)
 		step.store.here -= given
+		step.store.evictable = step.has - given
 		c.take(-given)
-		step.store.send(wire.Message{Kind: wire.Done, State: wire.Storing, Seq: order.Seq, Amount: given, Evictable: step.has - given})
+		step.store.send(wire.Message{Kind: wire.Done, State: wire.Storing, Seq: order.Seq, Amount: given})
 	}
 	other.hasRoom()
 	for _, m := range s.Jobs()[:2] {

@@ -131,7 +131,7 @@ func (s *Server) moving(w *want) bool {
 func (s *Server) freeOn(bus [16]byte) (free int64) {
 	var at time.Time
 	for _, j := range s.jobs {
-		if c := j.card(bus); c != nil && j.at.After(at) {
+		if c := j.card(bus); c != nil && c.Total > 0 && j.at.After(at) {
 			free, at = c.Free, j.at
 		}
 	}
@@ -190,8 +190,7 @@ func (s *Server) makeRoom(w *want, missing *wire.Card, now time.Time) bool {
 	case found != nil:
 		need := max(w.needs(missing)-s.freeOn(missing.Bus), 1)
 		alone := len(w.buses()) == 1 && found.movable(missing.Bus) >= need
-		s.tell(found, wire.Sleep, need, nil)
-		found.order.want = w
+		s.sleepFor(w, found, need, missing.Bus)
 		if w.kind == wire.WantWake && alone { // one leaves while the other comes
 			s.tell(w.job, wire.Wake, 1, nil)
 		}
@@ -250,16 +249,29 @@ func (j *job) before(other *job, now time.Time) bool {
 
 // tell gives a job an order, of which it has none.
 func (s *Server) tell(j *job, kind wire.Kind, amount int64, done chan result) {
+	s.send(j, &wire.Message{Kind: kind, Amount: amount}, done)
+}
+
+// sleepFor has a job give up need bytes of a card for others.
+func (s *Server) sleepFor(w *want, j *job, need int64, bus [16]byte) {
+	m := wire.Message{Kind: wire.Sleep, Amount: need}
+	m.SetCards([]wire.Card{{Bus: bus}})
+	s.send(j, &m, nil)
+	j.order.want = w
+}
+
+// send gives a job an order.
+func (s *Server) send(j *job, m *wire.Message, done chan result) {
 	s.seq++
-	j.order = &order{kind: kind, seq: s.seq, done: done}
-	m := wire.Message{Kind: kind, Seq: s.seq, Amount: amount}
-	if kind == wire.Sleep {
+	m.Seq = s.seq
+	j.order = &order{kind: m.Kind, seq: s.seq, done: done}
+	if m.Kind == wire.Sleep {
 		if j.state == wire.Awake && len(j.rooms) == 0 {
 			j.unmet = time.Time{}
 		}
 		m.Pinned = s.hostFor(j)
 	}
-	j.send(&m)
+	j.send(m)
 }
 
 // hostFor returns the bytes that a job may pin, and keeps for it what it may need of them.

@@ -18,13 +18,14 @@ class _Options(ctypes.Structure):
     _fields_ = [
         ("limit", ctypes.c_size_t), ("host", ctypes.c_size_t), ("policy", ctypes.c_char_p), ("folder", ctypes.c_char_p),
         ("server", ctypes.c_char_p), ("name", ctypes.c_char_p), ("evicted", ctypes.c_void_p), ("user", ctypes.c_void_p),
+        ("peers", ctypes.c_char_p), ("peer_limit", ctypes.c_size_t),
     ]
 
 
 class _Stats(ctypes.Structure):
     _fields_ = [(name, ctypes.c_int64) for name in (
         "objects", "card_bytes", "unused_bytes", "host_bytes", "pinned_bytes", "file_bytes", "gets", "misses", "evictions", "clean",
-        "evicted_bytes", "fetches", "ahead", "fetched_bytes", "spilled_bytes", "restored_bytes",
+        "evicted_bytes", "fetches", "ahead", "fetched_bytes", "spilled_bytes", "restored_bytes", "peer_bytes",
     )]
 
 
@@ -50,16 +51,18 @@ class Store:
 
     limit is how many bytes of the GPU it may take, host how many of pinned memory; 0 is no limit but the GPU's, and a quarter of the machine's
     memory. policy says which objects leave first: lru, fifo, size-lru or latency, the one that is needed last. folder is for a file with
-    what the host has no room for. server is the socket of gmswap serve, "" for none. evicted(object) is told of each object that left.
+    what the host has no room for. peers are other GPUs, such as [1], that objects go to rather than to the host, and peer_limit how many bytes
+    of them the store may take. server is the socket of gmswap serve, "" for none. evicted(object) is told of each object that left.
     All work is in the current stream of PyTorch, if the program uses that, or else the default one.
     """
 
-    def __init__(self, device=0, limit=0, host=0, policy="lru", folder=None, server=None, name=None, evicted=None):
+    def __init__(self, device=0, limit=0, host=0, policy="lru", folder=None, server=None, name=None, evicted=None,
+                 peers=(), peer_limit=0):
         self.device, self._objects, self._id = device, {}, 0
         objects = self._objects
         told = _Evicted(lambda _, number: evicted(objects.get(number))) if evicted else _Evicted()
         options = _Options(limit, host, _text(policy), _text(folder), _text(server), _text(name),
-                           ctypes.cast(told, ctypes.c_void_p), None)
+                           ctypes.cast(told, ctypes.c_void_p), None, ",".join(map(str, peers)).encode(), peer_limit)
         self._id = _check(library().gm_store_open(device, ctypes.byref(options)))
         self._finalizer = weakref.finalize(self, _close, self._id, told)
 

@@ -10,7 +10,7 @@ import (
 )
 
 // Version is that of the messages. A server and a job of different versions refuse each other.
-const Version = 3
+const Version = 4
 
 const magic = 0x56534d47 // "GMSV"
 
@@ -22,15 +22,15 @@ const (
 	_ Kind = iota
 
 	// From a job.
-	Hello    // State, Name, Cards, Evictable; the first message
-	Report   // State, Idle, Pinned, Cards, Evictable, Text (why it cannot sleep, "" if it can): twice a second, and when something has changed
+	Hello    // State, Name, Cards; the first message
+	Report   // State, Idle, Pinned, Cards, Text (why it cannot sleep, "" if it can): twice a second, and when something has changed
 	WantWake // a thread waits for memory that is away
 	WantRoom // Cards[0]: Away bytes are missing for an allocation
 	Done     // of the order Seq. State, Cards; Text is "" or why it failed; Amount is how many bytes were moved, Took how long that took
 
 	// To a job.
 	Welcome // Amount: the most that the job may take of each card, 0 for all
-	Sleep   // an order: move Amount bytes to the host, all if that is 0; Pinned bounds the job's pinned memory
+	Sleep   // an order: move Amount bytes to the host, all if that is 0; Pinned bounds the job's pinned memory; Cards[0].Bus is the card that it is for, if any
 	Wake    // an order: bring all back; Amount: 1 if another job is leaving the room for it, 0 if the room is there
 	Prepare // Pinned: pin so much host memory for a later Sleep, as long as the job is idle
 	Room    // answers WantRoom Seq: Amount is 1 if it is worth trying again, 0 if no room can be made, Text says why
@@ -83,8 +83,9 @@ const MaxCards = 8
 // Card is the memory of a GPU, as a job sees it, in bytes.
 type Card struct {
 	Bus         [16]byte // its PCI address
-	Total, Free int64    // of the card, with all that use it
-	Here, Away  int64    // of the job: on the card, and on the host
+	Total, Free int64    // of the card, with all that use it; 0 where the job cannot tell
+	Here, Away  int64    // of the job: on the card, and elsewhere
+	Evictable   int64    // on the card, and of a store, which can give it up at once; its Idle is how long those that go first were not used
 }
 
 // Message is all that is ever sent.
@@ -102,8 +103,6 @@ type Message struct {
 	Pinned  int64 // bytes of the host
 	Amount  int64
 	Took    int64 // nanoseconds
-
-	Evictable int64 // bytes on the card that a store can give up at once; its Idle is how long those that go first were not used
 
 	Name  [64]byte
 	Text  [256]byte
@@ -147,11 +146,11 @@ func Decode(b []byte) (m Message, err error) {
 	if _, err := binary.Decode(b, binary.LittleEndian, &m); err != nil {
 		return m, fmt.Errorf("%w: %w", ErrMessage, err)
 	}
-	if m.Kind == 0 || m.Kind >= kinds || m.State >= states || m.Count > MaxCards || m.Idle < 0 || m.Took < 0 || outside(m.Pinned, m.Amount, m.Evictable) {
+	if m.Kind == 0 || m.Kind >= kinds || m.State >= states || m.Count > MaxCards || m.Idle < 0 || m.Took < 0 || outside(m.Pinned, m.Amount) {
 		return m, ErrMessage
 	}
 	for _, c := range m.Cards {
-		if outside(c.Total, c.Free, c.Here, c.Away) {
+		if outside(c.Total, c.Free, c.Here, c.Away, c.Evictable) {
 			return m, ErrMessage
 		}
 	}
