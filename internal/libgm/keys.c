@@ -1,7 +1,33 @@
 /* Memory by keys: Go's functions, but in a forked child. Go has the lock: a call may wait for another process. */
 #include "libgm.h"
 
+#include <unistd.h>
+
 #include "_cgo_export.h"
+
+/* Descriptors of keys that are open, plus 1. A forked child would keep the memory behind its parent's end. */
+enum { KEYS = 512 };
+static _Atomic int descriptors[KEYS];
+
+void gm_change_descriptor(int from, int to)
+{
+	for (int i = 0; i < KEYS; i++) {
+		int expected = from + 1;
+		if (atomic_compare_exchange_strong(&descriptors[i], &expected, to + 1))
+			return;
+	}
+}
+
+static void in_child(void)
+{
+	for (int i = 0; i < KEYS; i++) {
+		int fd = atomic_exchange(&descriptors[i], 0) - 1;
+		if (fd >= 0)
+			close(fd);
+	}
+}
+
+__attribute__((constructor)) static void watch_forks(void) { pthread_atfork(NULL, NULL, in_child); }
 
 int gm_key_open(int device, const char *key, struct gm_key *opened)
 {

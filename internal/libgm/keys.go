@@ -51,7 +51,16 @@ func (p *process) openKeyed(ordinal int, key string) (*keyed, error) {
 	if err != nil {
 		return nil, errors.Join(err, dev.Close())
 	}
+	C.gm_change_descriptor(-1, C.int(memory.Descriptor()))
 	return &keyed{dev: dev, memory: memory}, nil
+}
+
+// freeze freezes the memory of a key.
+func freeze(m *share.Memory) error {
+	before := m.Descriptor()
+	err := m.Freeze()
+	C.gm_change_descriptor(C.int(before), C.int(m.Descriptor()))
+	return err
 }
 
 // add returns the number of a key that was opened.
@@ -90,6 +99,7 @@ func (k *keys) close(id int64) error {
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	C.gm_change_descriptor(C.int(x.memory.Descriptor()), -1)
 	err := errors.Join(x.memory.Close(), x.dev.Close())
 	x.memory = nil
 	return err
@@ -151,7 +161,7 @@ func go_key_write(id C.int64_t, offset C.size_t, from unsafe.Pointer, n C.size_t
 
 //export go_key_freeze
 func go_key_freeze(id C.int64_t) C.int {
-	return keyResult(func() error { return sharedKeys.with(int64(id), (*share.Memory).Freeze) })
+	return keyResult(func() error { return sharedKeys.with(int64(id), freeze) })
 }
 
 //export go_key_close

@@ -177,6 +177,9 @@ size_t gm_passed_on(uint64_t *addresses, size_t room);
 enum gm_room { GM_ROOM_NONE, GM_ROOM_MADE, GM_ROOM_THERE };
 bool gm_ask_room(int device, size_t size); /* without the lock of the device; true: it is worth trying again */
 
+/* keys.c: in the list of descriptors that forked children close has another one take the place of one; -1 is none. */
+void gm_change_descriptor(int from, int to);
+
 /* objects.c */
 void gm_tell_evicted(gm_evicted *f, void *user, int64_t object);
 

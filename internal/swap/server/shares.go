@@ -2,6 +2,7 @@ package server
 
 import (
 	"cmp"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -20,12 +21,13 @@ const maxShares = 256
 // the server guards it.
 type share struct {
 	shareKey
-	fd    int // -1 while it is being made
-	bytes int64
-	maker int // a process
-	uses  int // connections
-	left  time.Time
-	made  chan struct{} // closed once it is made, or its maker has given up
+	memory memoryID
+	fd     int // -1 while it is being made
+	bytes  int64
+	maker  int                 // a process
+	users  map[*wire.Conn]bool // true: it has the memory, and is told when that is dropped
+	left   time.Time
+	made   chan struct{} // closed once it is made, or its maker has given up
 }
 
 type shareKey struct {
@@ -33,6 +35,9 @@ type shareKey struct {
 	bus  [16]byte
 	text string
 }
+
+// memoryID tells memory from all other memory, of the same key and of others.
+type memoryID [16]byte
 
 // serveShare serves a process that opens a key, until it ends its use of it.
 func (s *Server) serveShare(c *wire.Conn, pid int, uid uint32, m *wire.Message) {
@@ -42,76 +47,118 @@ func (s *Server) serveShare(c *wire.Conn, pid int, uid uint32, m *wire.Message) 
 		return
 	}
 	defer follow(pid, c)()
-	sh, making, err := s.openShare(key, pid)
+	sh, fd, err := s.openShare(c, key, m.Memory, pid)
 	if err != nil {
 		end(c, result{err: err})
 		return
 	}
-	defer s.leaveShare(sh)
-	if err := s.give(c, sh); err != nil {
-		return
+	defer s.leaveShare(c, sh)
+	if fd == toMake {
+		err = s.keep(c, sh)
+	} else {
+		err = give(c, sh, fd)
 	}
-	if making && s.keep(c, sh) != nil {
-		return
+	if err == nil && s.hasGot(c, sh) {
+		_, _ = c.Receive() // nothing more is said: this is the end of the use
 	}
-	_, _ = c.Receive() // nothing more is said: this is the end of the use
 }
 
-// openShare returns the memory of a key. Where there is none the caller is to make it; while another does, this waits for that.
-func (s *Server) openShare(key shareKey, pid int) (sh *share, making bool, err error) {
+// What openShare returns instead of a descriptor.
+const (
+	toMake = -1 // the process is to send the memory
+	hasIt  = -2 // the process has it
+)
+
+// openShare returns the memory of a key with a copy of its descriptor, as it may be dropped meanwhile; or that which is named, of a server
+// that has ended. While a process makes it, or sends what it has, this waits for that.
+func (s *Server) openShare(c *wire.Conn, key shareKey, named memoryID, pid int) (sh *share, fd int, err error) {
 	for {
 		s.mu.Lock()
 		sh = s.shares[key]
 		if sh == nil {
 			defer s.mu.Unlock()
-			if n := s.sharesOf(key.uid); n >= maxShares {
-				return nil, false, fmt.Errorf("there are %d keys of this user already", n)
+			sh, err = s.newShare(key, named, pid)
+			if err == nil {
+				sh.users[c] = false
 			}
-			sh = &share{shareKey: key, fd: -1, maker: pid, uses: 1, made: make(chan struct{})}
-			s.shares[key] = sh
-			return sh, true, nil
+			return sh, toMake, err
 		}
-		if sh.fd >= 0 {
+		if sh.fd >= 0 || named != (memoryID{}) && named != sh.memory {
 			defer s.mu.Unlock()
-			sh.uses++
-			return sh, false, nil
+			fd, err = sh.open(named)
+			if err == nil {
+				sh.users[c] = false
+			}
+			return sh, fd, err
 		}
 		s.mu.Unlock()
 		<-sh.made
 	}
 }
 
-func (s *Server) sharesOf(uid uint32) (n int) {
-	for key := range s.shares {
-		if key.uid == uid {
-			n++
+// open returns a copy of the descriptor for a process that has not named the memory.
+func (sh *share) open(named memoryID) (fd int, err error) {
+	switch named {
+	case sh.memory:
+		return hasIt, nil
+	case memoryID{}:
+		if fd, err = unix.FcntlInt(uintptr(sh.fd), unix.F_DUPFD_CLOEXEC, 0); err != nil {
+			return -1, fmt.Errorf("copy a descriptor: %w", err)
 		}
+		return fd, nil
 	}
-	return n
+	return -1, fmt.Errorf("other memory is shared as %s by now", sh.text)
 }
 
-// give answers who opened a key. The descriptor that is sent is a copy: the memory may be dropped meanwhile.
-func (s *Server) give(c *wire.Conn, sh *share) error {
-	s.mu.Lock()
-	m, fd := wire.Message{Kind: wire.Given, Amount: sh.bytes}, -1
-	var err error
-	if sh.fd >= 0 {
-		fd, err = unix.FcntlInt(uintptr(sh.fd), unix.F_DUPFD_CLOEXEC, 0)
+// newShare adds a key of which there is no memory yet.
+func (s *Server) newShare(key shareKey, memory memoryID, pid int) (*share, error) {
+	n := 0
+	for other, sh := range s.shares {
+		if other.uid == key.uid {
+			n++
+		}
+		if sh.memory == memory {
+			return nil, fmt.Errorf("this memory is shared as %s", other.text)
+		}
 	}
-	s.mu.Unlock()
-	if err != nil {
-		end(c, result{err: fmt.Errorf("copy a descriptor: %w", err)})
-		return err
+	if n >= maxShares {
+		return nil, fmt.Errorf("there are %d keys of this user already", n)
 	}
-	if fd < 0 {
+	if memory == (memoryID{}) {
+		_, _ = rand.Read(memory[:]) // it does not fail
+	}
+	sh := &share{shareKey: key, memory: memory, fd: -1, maker: pid, users: map[*wire.Conn]bool{}, made: make(chan struct{})}
+	s.shares[key] = sh
+	return sh, nil
+}
+
+// give answers who opened memory that is there.
+func give(c *wire.Conn, sh *share, fd int) error {
+	m := wire.Message{Kind: wire.Given, Memory: sh.memory, Amount: sh.bytes}
+	if fd == hasIt {
 		return c.Send(&m)
 	}
 	defer unix.Close(fd)
 	return c.SendFile(&m, fd)
 }
 
-// keep takes the memory of a key from the process that makes it. An error means that there is none, which that process was told.
+// hasGot notes that a process has the memory. It returns false if that was dropped meanwhile, which the process is told.
+func (s *Server) hasGot(c *wire.Conn, sh *share) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.shares[sh.shareKey] != sh {
+		tellDropped(c)
+		return false
+	}
+	sh.users[c] = true
+	return true
+}
+
+// keep takes the memory of a key from the process that makes it, or has it. An error means that there is none, which that process was told.
 func (s *Server) keep(c *wire.Conn, sh *share) error {
+	if err := c.Send(&wire.Message{Kind: wire.Given, Memory: sh.memory}); err != nil {
+		return err
+	}
 	m, fd, err := c.ReceiveFile()
 	if err == nil && (m.Kind != wire.Keep || m.Amount == 0 || fd < 0) {
 		err = errors.New("the memory of a key is a number of bytes and a descriptor")
@@ -149,10 +196,10 @@ func isMemory(fd int) error {
 }
 
 // leaveShare ends a use. If that was to make the memory, and there is none, the next who opens the key is to.
-func (s *Server) leaveShare(sh *share) {
+func (s *Server) leaveShare(c *wire.Conn, sh *share) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	sh.uses--
+	delete(sh.users, c)
 	sh.left = time.Now()
 	if sh.fd < 0 && s.shares[sh.shareKey] == sh {
 		delete(s.shares, sh.shareKey)
@@ -160,18 +207,29 @@ func (s *Server) leaveShare(sh *share) {
 	}
 }
 
-// drop forgets memory, which is free once nobody has it mapped.
+// drop forgets memory, which is free once nobody has it mapped. Its users are told, as they would give it to the next server.
 func (s *Server) drop(sh *share) {
 	delete(s.shares, sh.shareKey)
+	for c, has := range sh.users {
+		if has {
+			tellDropped(c)
+		}
+	}
 	s.log(fmt.Sprintf("%s is no longer shared: %d bytes", sh.text, sh.bytes))
 	go unix.Close(sh.fd) // of a foreign file, which may take long
+}
+
+// tellDropped ends the use of memory that was dropped. It does not wait: next to nothing was sent before.
+func tellDropped(c *wire.Conn) {
+	end(c, result{err: errors.New("it is no longer shared")})
+	c.HangUp()
 }
 
 // dropUnused forgets what nobody has used for longest, for others that need memory of a card. It returns false if there is none.
 func (s *Server) dropUnused(bus [16]byte) bool {
 	var found *share
 	for _, sh := range s.shares {
-		if sh.bus == bus && sh.fd >= 0 && sh.uses == 0 && (found == nil || sh.left.Before(found.left)) {
+		if sh.bus == bus && sh.fd >= 0 && len(sh.users) == 0 && (found == nil || sh.left.Before(found.left)) {
 			found = sh
 		}
 	}
@@ -207,7 +265,7 @@ func (s *Server) Shares() (all []wire.Message) {
 		if sh.fd < 0 {
 			continue
 		}
-		m := wire.Message{Kind: wire.Shared, PID: int32(sh.maker), UID: key.uid, Amount: int64(sh.uses)}
+		m := wire.Message{Kind: wire.Shared, PID: int32(sh.maker), UID: key.uid, Amount: int64(len(sh.users))}
 		m.SetText(key.text)
 		m.SetCards([]wire.Card{{Bus: key.bus, Here: sh.bytes}})
 		all = append(all, m)

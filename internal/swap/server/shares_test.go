@@ -18,16 +18,16 @@ func TestShares(t *testing.T) {
 	s := New(Settings{}, func(string) {})
 	bus := wire.BusOf("0000:1B:00.0")
 	for n := range maxShares {
-		if _, making, err := s.openShare(shareKey{1, bus, fmt.Sprint(n)}, 7); !making || err != nil {
-			t.Fatalf("key %d: %v, %v", n, making, err)
+		if _, fd, err := s.openShare(nil, shareKey{1, bus, fmt.Sprint(n)}, memoryID{}, 7); fd != toMake || err != nil {
+			t.Fatalf("key %d: %d, %v", n, fd, err)
 		}
 	}
-	if _, _, err := s.openShare(shareKey{1, bus, "one more"}, 7); err == nil {
+	if _, _, err := s.openShare(nil, shareKey{1, bus, "one more"}, memoryID{}, 7); err == nil {
 		t.Error("the keys of a user have no bound")
 	}
 	for _, key := range []shareKey{{2, bus, "0"}, {2, wire.BusOf("0000:1C:00.0"), "0"}} {
-		if _, making, err := s.openShare(key, 7); !making || err != nil {
-			t.Errorf("%v is not apart from others: %v, %v", key, making, err)
+		if _, fd, err := s.openShare(nil, key, memoryID{}, 7); fd != toMake || err != nil {
+			t.Errorf("%v is not apart from others: %d, %v", key, fd, err)
 		}
 	}
 	if all := s.Shares(); len(all) > 0 {

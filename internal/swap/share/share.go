@@ -1,6 +1,7 @@
 // Package share is memory of a GPU that the processes of a user have by a key, such as the weights of a model: the first that opens the key
 // makes the memory, fills it and freezes it, and the others map the same memory, read-only. The memory server holds a descriptor of it, so
-// that it outlives the process that made it; it counts once, whoever maps it.
+// that it outlives the process that made it; it counts once, whoever maps it. A process that has it holds one, too, and gives that to a
+// server that has lost its own.
 //
 // That is what Ravenstore's clients have of objects which others made (section 3), for contents that do not change. The driver refuses
 // writes through a read-only mapping to accidents alone: a process of the same user that wants to could map it for writing.
@@ -22,8 +23,9 @@ const MaxKey = 255
 // Memory is the memory of a key in this process. It is not safe for concurrent use.
 type Memory struct {
 	dev    *driver.Device
-	conn   *wire.Conn
 	key    string
+	conn   *wire.Conn // nil once the memory is frozen
+	use    use        // from then on
 	p      cuda.Ptr
 	size   int64       // of the memory, a multiple of cuda.Granularity; 0 before Make
 	handle cuda.Handle // 0 once the memory is frozen: its mapping keeps it
@@ -47,28 +49,31 @@ func Open(path string, dev *driver.Device, key string) (*Memory, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w; start one with gmswap serve", err)
 	}
-	m := &Memory{dev: dev, conn: conn, key: key}
 	request := wire.Message{Kind: wire.Open}
 	request.SetText(key)
 	request.SetCards([]wire.Card{{Bus: wire.BusOf(bus)}})
-	if err := m.ask(&request); err != nil {
+	m := &Memory{dev: dev, conn: conn, key: key, use: use{path: path, request: request, fd: -1}}
+	if err := m.ask(); err != nil {
 		return nil, errors.Join(fmt.Errorf("open %s: %w", key, err), m.Close())
 	}
 	return m, nil
 }
 
 // ask sends the request for the memory, and maps what comes.
-func (m *Memory) ask(request *wire.Message) error {
-	if err := m.conn.Send(request); err != nil {
+func (m *Memory) ask() (err error) {
+	if err := m.conn.Send(&m.use.request); err != nil {
 		return err
 	}
 	answer, fd, err := m.conn.ReceiveFile()
 	if err != nil {
 		return err
 	}
-	if fd >= 0 {
-		defer syscall.Close(fd)
-	}
+	defer func() {
+		if fd >= 0 && !m.frozen {
+			err = errors.Join(err, syscall.Close(fd))
+		}
+	}()
+	m.use.request.Memory = answer.Memory
 	switch {
 	case answer.Kind != wire.Given:
 		return errors.New(answer.TextText())
@@ -84,8 +89,18 @@ func (m *Memory) ask(request *wire.Message) error {
 	if err := m.place(handle, answer.Amount, m.dev.SetReadOnly); err != nil {
 		return err
 	}
-	m.frozen = true
-	return m.letGo()
+	if err := m.letGo(); err != nil {
+		return err
+	}
+	m.freeze(fd)
+	return nil
+}
+
+// freeze notes that the memory is frozen, and keeps its descriptor for the servers.
+func (m *Memory) freeze(fd int) {
+	m.frozen, m.use.fd, m.use.size = true, fd, m.size
+	m.use.begin(m.conn)
+	m.conn = nil
 }
 
 // place maps memory at new addresses.
@@ -151,8 +166,8 @@ func (m *Memory) Write(offset int64, contents []byte) error {
 	return m.dev.MemcpyHtoD(m.p+cuda.Ptr(offset), contents)
 }
 
-// Freeze waits for the work of the device, makes the memory read-only, at the same address, and gives it to those that open the key. After an
-// error nobody has it but this process.
+// Freeze waits for the work of the device, makes the memory read-only, at the same address, and gives it to those that open the key: by the
+// next server where this one has ended. After an error nobody has it but this process.
 func (m *Memory) Freeze() error {
 	if m.frozen || m.size == 0 {
 		return fmt.Errorf("%s has no memory that could be frozen", m.key)
@@ -164,32 +179,24 @@ func (m *Memory) Freeze() error {
 	if err != nil {
 		return fmt.Errorf("freeze %s: %w", m.key, err)
 	}
-	defer syscall.Close(fd)
 	if err := m.dev.SetReadOnly(m.p, m.size); err != nil {
-		return fmt.Errorf("make %s read-only: %w", m.key, err)
+		return errors.Join(fmt.Errorf("make %s read-only: %w", m.key, err), syscall.Close(fd))
 	}
-	m.frozen = true
-	return errors.Join(m.hand(fd), m.letGo())
+	if err := give(m.conn, fd, m.size); errors.Is(err, errRefused) {
+		m.frozen = true
+		return errors.Join(fmt.Errorf("share %s: %w", m.key, err), m.letGo(), syscall.Close(fd))
+	}
+	m.freeze(fd)
+	return m.letGo()
 }
 
-// hand gives the memory to the server.
-func (m *Memory) hand(fd int) error {
-	if err := m.conn.SendFile(&wire.Message{Kind: wire.Keep, Amount: m.size}, fd); err != nil {
-		return fmt.Errorf("share %s: %w", m.key, err)
-	}
-	answer, err := m.conn.Receive()
-	if err == nil && answer.TextText() != "" {
-		err = errors.New(answer.TextText())
-	}
-	if err != nil {
-		return fmt.Errorf("share %s: %w", m.key, err)
-	}
-	return nil
-}
+// Descriptor returns that by which the process keeps the memory for the servers, -1 unless it is frozen. A child that is forked and runs on
+// is to close it.
+func (m *Memory) Descriptor() int { return m.use.fd }
 
 // Close waits for the work of the device and unmaps the memory, which stays for others where it is frozen.
 func (m *Memory) Close() (err error) {
-	defer func() { err = errors.Join(err, m.conn.Close()) }()
+	defer func() { err = errors.Join(err, m.leave()) }()
 	if m.size == 0 {
 		return nil
 	}
@@ -201,4 +208,13 @@ func (m *Memory) Close() (err error) {
 		err = errors.Join(err, m.letGo())
 	}
 	return err
+}
+
+// leave ends the use.
+func (m *Memory) leave() error {
+	if m.conn == nil {
+		return m.use.close()
+	}
+	m.conn.HangUp() // a forked child may have it open
+	return m.conn.Close()
 }

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -47,8 +48,11 @@ func contents(key string, size int) []byte {
 	return bytes.Repeat([]byte(key+"."), size/(len(key)+1)+1)[:size]
 }
 
-// act is a process: SOCKET KEY SIZE STEP. It stops after a step, to be killed there.
+// act is a process: SOCKET KEY SIZE STEP. It stops after a step, to be killed there. With the step "serve" it is a server that nothing outlives.
 func act(words []string) error {
+	if words[3] == "serve" {
+		return actServer(words[0])
+	}
 	path, key, step, size := words[0], words[1], words[3], 0
 	if _, err := fmt.Sscan(words[2], &size); err != nil {
 		return err
@@ -91,6 +95,15 @@ func act(words []string) error {
 		return dev.MemcpyHtoD(m.Pointer(), []byte("x")) // it does not return
 	}
 	return m.Close()
+}
+
+func actServer(path string) error {
+	l, err := wire.Listen(path)
+	if err != nil {
+		return err
+	}
+	fmt.Println("at serve")
+	return server.New(server.Settings{Quantum: time.Hour, Host: 1 << 30}, func(string) {}).Serve(l)
 }
 
 func check(dev *driver.Device, m *Memory, key string, size int) error {
@@ -333,6 +346,148 @@ func TestRandom(t *testing.T) {
 	}
 	if now, _, err := dev.MemInfo(); err != nil || now != free {
 		t.Errorf("%d bytes are free, %d were: %v", now, free, err)
+	}
+}
+
+// listed asks a server for the uses of a key, -1 if there is none.
+func listed(path, key string) int64 {
+	conn, err := wire.Dial(path)
+	if err != nil {
+		return -1
+	}
+	defer conn.Close()
+	_ = conn.Send(&wire.Message{Kind: wire.List}) // then nothing comes
+	for {
+		m, err := conn.Receive()
+		if err != nil || m.Kind == wire.End {
+			return -1
+		}
+		if m.Kind == wire.Shared && m.TextText() == key {
+			return m.Amount
+		}
+	}
+}
+
+// TestNextServer kills servers that keep nothing. Each next one gets the memory from who has it open, with all uses, until it is dropped.
+func TestNextServer(t *testing.T) {
+	dev, err := open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "socket")
+	serving := start(t, path, "-", 0, "serve")
+	again := func() {
+		kill(t, serving)
+		serving = start(t, path, "-", 0, "serve")
+	}
+	maker := start(t, path, "key", size, "make") // which the end of the server does not hurt
+	m, err := Open(path, dev, "other")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range []error{m.Make(size), m.Write(0, contents("other", size))} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	kill(t, serving)
+	if err := m.Freeze(); err != nil {
+		t.Fatalf("there was no server to freeze it at: %v", err)
+	}
+	serving = start(t, path, "-", 0, "serve")
+	until(t, "the first offer", func() bool { return listed(path, "other") == 1 })
+	kill(t, maker)
+	second := start(t, path, "other", size, "frozen")
+	for range 2 {
+		again()
+		until(t, "the next offer", func() bool { return listed(path, "other") == 2 })
+	}
+	kill(t, second)
+	until(t, "the end of a use", func() bool { return listed(path, "other") == 1 })
+	drop(t, path, "other")
+	again()
+	time.Sleep(2 * pause)
+	if n := listed(path, "other"); n >= 0 {
+		t.Errorf("what was dropped has %d uses", n)
+	}
+	if err := check(dev, m, "other", size); err != nil {
+		t.Error(err)
+	}
+	if err := m.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestOtherMemory has another process make memory of a key before who has that of a former server comes back: that one is not counted.
+func TestOtherMemory(t *testing.T) {
+	dev, err := open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "socket")
+	serving := start(t, path, "-", 0, "serve")
+	old := start(t, path, "key", size, "frozen")
+	if err := old.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	kill(t, serving)
+	start(t, path, "-", 0, "serve")
+	m, err := Open(path, dev, "key")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range []error{m.Make(size), m.Write(0, contents("key", size)), m.Freeze(), old.Process.Signal(syscall.SIGCONT)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	time.Sleep(2 * pause)
+	if n := listed(path, "key"); n != 1 {
+		t.Errorf("%d uses", n)
+	}
+	if err := m.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// files returns how many this process has open.
+func files(t *testing.T) int {
+	t.Helper()
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(entries)
+}
+
+// TestCloseMeanwhile closes memory while servers come and go. No file stays open.
+func TestCloseMeanwhile(t *testing.T) {
+	dev, err := open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path, before := filepath.Join(t.TempDir(), "socket"), files(t)
+	for i := range 6 {
+		serving := start(t, path, "-", 0, "serve")
+		m, err := Open(path, dev, "key")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, err := range []error{m.Make(1), m.Freeze()} {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		kill(t, serving)
+		serving = start(t, path, "-", 0, "serve")
+		time.Sleep(time.Duration(i) * pause / 4)
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+		kill(t, serving)
+	}
+	if n := files(t); n > before {
+		t.Errorf("%d files are open, %d were", n, before)
 	}
 }
 

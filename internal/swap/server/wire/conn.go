@@ -30,9 +30,13 @@ func Path() string {
 // Conn is one end of a connection. One goroutine receives, and closes it at last; any may send, and hang up.
 type Conn struct{ fd int }
 
-// Dial connects to a server.
+// Dial connects to a server. It waits as long as a send for one that does not accept.
 func Dial(path string) (*Conn, error) {
 	fd, err := socket()
+	if err != nil {
+		return nil, err
+	}
+	c, err := newConn(fd)
 	if err != nil {
 		return nil, err
 	}
@@ -42,9 +46,9 @@ func Dial(path string) (*Conn, error) {
 		}
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("connect to the memory server at %s: %w", path, err), syscall.Close(fd))
+		return nil, errors.Join(fmt.Errorf("connect to the memory server at %s: %w", path, err), c.Close())
 	}
-	return newConn(fd)
+	return c, nil
 }
 
 func socket() (int, error) {
@@ -134,6 +138,25 @@ func (c *Conn) Receive() (Message, error) {
 			return Decode(b[:n])
 		}
 	}
+}
+
+// Await is Receive that takes no thread while it waits, for what may not come for days. Sends no longer wait after it.
+func (c *Conn) Await() (Message, error) {
+	fd, err := unix.FcntlInt(uintptr(c.fd), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return Message{}, fmt.Errorf("copy the descriptor of a connection: %w", err)
+	}
+	if err := syscall.SetNonblock(fd, true); err != nil {
+		return Message{}, errors.Join(os.NewSyscallError("fcntl", err), syscall.Close(fd))
+	}
+	f := os.NewFile(uintptr(fd), "connection")
+	defer f.Close()
+	b := make([]byte, Size+1)
+	n, err := f.Read(b)
+	if err != nil {
+		return Message{}, err
+	}
+	return Decode(b[:n])
 }
 
 // Expect has Receive fail after a time; 0 ends that.

@@ -45,11 +45,11 @@ const (
 	End // Text: "" or an error; Amount bytes were moved, which Took some time
 
 	// From a process that shares memory by a key, on a connection of its own for each use of a key, which ends with it.
-	Open // Text (the key), Cards[0].Bus; the first message
+	Open // Text (the key), Cards[0].Bus, Memory: 0, or what this process has since a server that has ended; the first message
 	Keep // Amount, with a descriptor: the memory of this key, of Amount bytes. Answered by End
 
-	// To such a process.
-	Given // answers Open: Amount bytes, with a descriptor; 0 bytes and none: this process is to make the memory, and the others wait for it
+	// To such a process. After that End says that the memory is no longer shared.
+	Given // answers Open: Memory, of Amount bytes, with a descriptor unless the process has it; 0 and none: it is to send Keep, and others wait
 
 	// From and to gmswap ctl.
 	CtlDrop // Text (a key)
@@ -103,6 +103,8 @@ type Message struct {
 	Pinned  int64 // bytes of the host
 	Amount  int64
 	Took    int64 // nanoseconds
+
+	Memory [16]byte // which memory a key stands for: a random number
 
 	Name  [64]byte
 	Text  [256]byte

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 func FuzzMessage(f *testing.F) {
@@ -91,6 +92,7 @@ func TestSocket(t *testing.T) {
 	if _, err := end.Receive(); !errors.Is(err, ErrMessage) {
 		t.Errorf("a foreign message: %v", err)
 	}
+	awaits(t, client, end)
 	client.HangUp()
 	if _, err := end.Receive(); err != io.EOF {
 		t.Errorf("after the end: %v", err)
@@ -104,6 +106,27 @@ func TestSocket(t *testing.T) {
 	if _, err := Dial(path); err == nil {
 		t.Error("a socket that is gone was connected to")
 	}
+}
+
+// awaits has the client wait for a message, and then for its own end.
+func awaits(t *testing.T, client, end *Conn) {
+	t.Helper()
+	memory := [16]byte{1, 2, 3}
+	for _, act := range []func(){func() { _ = end.Send(&Message{Kind: End, Memory: memory}) }, client.HangUp} {
+		go func() {
+			time.Sleep(5 * time.Millisecond)
+			act()
+		}()
+		got, err := client.Await()
+		if err == nil && got.Memory == memory {
+			continue
+		}
+		if err != io.EOF {
+			t.Errorf("%+v, %v", got, err)
+		}
+		return
+	}
+	t.Error("what has hung up still waits")
 }
 
 // TestFiles passes descriptors: one arrives, and those of a message with several, or of none that is one, are closed.
