@@ -25,6 +25,7 @@ type Settings struct {
 	Quantum time.Duration    // how long a job keeps its memory while others wait for it
 	Host    int64            // bytes of the host that all jobs together may pin
 	Quotas  map[string]int64 // bytes of each card that a job of a name may take
+	Keeper  Keeper           // nil: what is shared by keys goes with the server
 }
 
 const (
@@ -53,6 +54,7 @@ type Server struct {
 	released time.Time // when a job has last left, or given up memory
 	grants   map[[16]byte]grant
 	shares   map[shareKey]*share
+	resumed  map[memoryID]bool      // what was shared before
 	spared   map[[16]byte]time.Time // when unused memory of a card was last dropped
 	users    map[uint32]int         // connections of each
 }
@@ -61,7 +63,8 @@ type Server struct {
 func New(settings Settings, log func(text string)) *Server {
 	return &Server{
 		settings: settings, log: log, jobs: map[int]*job{}, grants: map[[16]byte]grant{}, shares: map[shareKey]*share{},
-		spared: map[[16]byte]time.Time{}, users: map[uint32]int{},
+		resumed: map[memoryID]bool{},
+		spared:  map[[16]byte]time.Time{}, users: map[uint32]int{},
 	}
 }
 

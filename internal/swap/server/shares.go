@@ -27,6 +27,7 @@ type share struct {
 	maker  int                 // a process
 	users  map[*wire.Conn]bool // true: it has the memory, and is told when that is dropped
 	left   time.Time
+	spared time.Time     // it is not dropped for others before
 	made   chan struct{} // closed once it is made, or its maker has given up
 }
 
@@ -112,6 +113,9 @@ func (sh *share) open(named memoryID) (fd int, err error) {
 
 // newShare adds a key of which there is no memory yet.
 func (s *Server) newShare(key shareKey, memory memoryID, pid int) (*share, error) {
+	if s.resumed[memory] {
+		return nil, errDropped
+	}
 	n := 0
 	for other, sh := range s.shares {
 		if other.uid == key.uid {
@@ -175,6 +179,7 @@ func (s *Server) keep(c *wire.Conn, sh *share) error {
 	}
 	s.mu.Lock()
 	sh.fd, sh.bytes = fd, m.Amount
+	s.preserve(sh)
 	close(sh.made)
 	s.mu.Unlock()
 	s.log(fmt.Sprintf("process %d shares %d bytes as %s", sh.maker, sh.bytes, sh.text))
@@ -207,29 +212,33 @@ func (s *Server) leaveShare(c *wire.Conn, sh *share) {
 	}
 }
 
-// drop forgets memory, which is free once nobody has it mapped. Its users are told, as they would give it to the next server.
+// drop forgets memory, which is free once nobody has it mapped. Its users are told first, as they would give it to the next server.
 func (s *Server) drop(sh *share) {
-	delete(s.shares, sh.shareKey)
 	for c, has := range sh.users {
 		if has {
 			tellDropped(c)
 		}
 	}
+	s.release(sh)
+	delete(s.shares, sh.shareKey)
 	s.log(fmt.Sprintf("%s is no longer shared: %d bytes", sh.text, sh.bytes))
 	go unix.Close(sh.fd) // of a foreign file, which may take long
 }
 
+var errDropped = errors.New("it is no longer shared")
+
 // tellDropped ends the use of memory that was dropped. It does not wait: next to nothing was sent before.
 func tellDropped(c *wire.Conn) {
-	end(c, result{err: errors.New("it is no longer shared")})
+	end(c, result{err: errDropped})
 	c.HangUp()
 }
 
 // dropUnused forgets what nobody has used for longest, for others that need memory of a card. It returns false if there is none.
 func (s *Server) dropUnused(bus [16]byte) bool {
 	var found *share
+	now := time.Now()
 	for _, sh := range s.shares {
-		if sh.bus == bus && sh.fd >= 0 && len(sh.users) == 0 && (found == nil || sh.left.Before(found.left)) {
+		if sh.bus == bus && sh.fd >= 0 && len(sh.users) == 0 && now.After(sh.spared) && (found == nil || sh.left.Before(found.left)) {
 			found = sh
 		}
 	}

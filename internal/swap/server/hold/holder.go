@@ -1,0 +1,169 @@
+package hold
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Holder is the holder of a server's socket, as the server sees it. There is a process once there is something to hold.
+type Holder struct {
+	server string // the server's socket
+
+	mu    sync.Mutex
+	conn  *net.UnixConn // nil while there is no process
+	ended bool
+}
+
+// FindHolder finds the holder that a former server of a socket has left, and what it holds. The caller is the only server of the socket.
+// After an error the Holder is as good as a new one.
+func FindHolder(server string) (h *Holder, all []Held, err error) {
+	h = &Holder{server: server}
+	if err = h.connect(); errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
+		return h, nil, nil
+	}
+	if err == nil {
+		all, err = h.take()
+	}
+	if err != nil {
+		h.leave()
+		err = fmt.Errorf("take over what the holder at %s has: %w", socketOf(server), err)
+	}
+	return h, all, err
+}
+
+func (h *Holder) connect() error {
+	c, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: socketOf(h.server), Net: "unixpacket"})
+	if err != nil {
+		return err
+	}
+	h.conn = c
+	return checkPeer(c)
+}
+
+// take asks for all that is held.
+func (h *Holder) take() (all []Held, err error) {
+	defer func() {
+		if err != nil {
+			closeAll(all)
+			all = nil
+		}
+	}()
+	if err := send(h.conn, toTake, &Record{}, -1); err != nil {
+		return nil, err
+	}
+	for len(all) < maxHeld {
+		if err := h.conn.SetReadDeadline(time.Now().Add(answerTime)); err != nil {
+			return all, err
+		}
+		k, r, fd, err := receive(h.conn)
+		switch {
+		case err != nil:
+			return all, err
+		case k == isAll:
+			return all, nil
+		case k != isHeld:
+			return all, errFrame
+		}
+		all = append(all, Held{r, fd})
+	}
+	return all, nil
+}
+
+func closeAll(all []Held) {
+	for _, one := range all {
+		_ = syscall.Close(one.FD) // of a foreign file: there is nobody to tell
+	}
+}
+
+// Put has memory held. The descriptor stays the caller's. After an error the process is left to itself, and the next Put starts another
+// one, which has nothing yet.
+func (h *Holder) Put(r *Record, fd int) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.ended {
+		return fmt.Errorf("have %s held: the server ends", r.Key)
+	}
+	if h.conn == nil {
+		if err := h.start(); err != nil {
+			h.leave()
+			return fmt.Errorf("start a process that holds %s: %w", r.Key, err)
+		}
+	}
+	if err := send(h.conn, toPut, r, fd); err != nil {
+		h.leave()
+		return fmt.Errorf("have %s held: %w", r.Key, err)
+	}
+	return nil
+}
+
+// Remove has memory held no longer.
+func (h *Holder) Remove(memory [16]byte) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.conn == nil {
+		return nil
+	}
+	if err := send(h.conn, toRemove, &Record{Memory: memory}, -1); err != nil {
+		h.leave()
+		return fmt.Errorf("have memory held no longer: %w", err)
+	}
+	return nil
+}
+
+// End has nothing held any longer, and the process end.
+func (h *Holder) End() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.ended = true
+	if h.conn == nil {
+		return nil
+	}
+	err := errors.Join(send(h.conn, toClear, &Record{}, -1), os.Remove(socketOf(h.server)))
+	h.leave()
+	return err
+}
+
+// leave leaves a process to itself.
+func (h *Holder) leave() {
+	if h.conn != nil {
+		_ = h.conn.Close() // all was sent, or will not be
+		h.conn = nil
+	}
+}
+
+// start starts a process, which neither signals to this one's group nor its end reach, and which keeps none of its files open.
+func (h *Holder) start() error {
+	path := socketOf(h.server)
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) { // of one that has ended
+		return err
+	}
+	l, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: path, Net: "unixpacket"})
+	if err != nil {
+		return err
+	}
+	l.SetUnlinkOnClose(false)
+	defer l.Close()
+	if err := os.Chmod(path, 0o600); err != nil {
+		return err
+	}
+	file, err := l.File()
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	cmd := exec.Command("/proc/self/exe", Word, h.server) // also where the file was replaced
+	cmd.Args[0] = os.Args[0]
+	cmd.Dir, cmd.ExtraFiles, cmd.SysProcAttr = "/", []*os.File{file}, &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	go cmd.Wait()
+	return h.connect()
+}
