@@ -10,6 +10,7 @@ import (
 	"gm/internal/cli"
 	_ "gm/internal/glibc"
 	"gm/internal/libgm/planner"
+	"gm/internal/swap/server/hold"
 )
 
 type grammar struct {
@@ -29,6 +30,9 @@ type grammar struct {
 func main() {
 	if planner.Asked(os.Args) { // by a run of this tool, or by libgm.so itself
 		os.Exit(planner.Main())
+	}
+	if hold.Asked(os.Args) { // by gmswap serve
+		os.Exit(hold.Main())
 	}
 	os.Exit(cli.Tool{
 		Name: "gmswap",

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -30,7 +31,8 @@ type serveCmd struct {
 func (cmd *serveCmd) Help() string {
 	return "Example: gmswap serve --idle 30s\n\n" +
 		"It serves until Ctrl-C, and says what it does on standard error. Jobs are those of gmswap run --server and gmstitch run --server. " +
-		"Their memory stays their own: when the server ends, those that sleep wake when they next need their memory."
+		"Their memory stays their own: when the server ends, those that sleep wake when they next need their memory. " +
+		"What is shared by keys is there for the next server if this one is killed or systemd starts it again, and goes with Ctrl-C."
 }
 
 // Run implements the command.
@@ -40,17 +42,21 @@ func (cmd *serveCmd) Run(c *cli.Context) error {
 		return err
 	}
 	var mu sync.Mutex
-	s := server.New(settings, func(text string) {
+	log := func(text string) {
 		mu.Lock()
 		defer mu.Unlock()
 		fmt.Fprintf(c.Err, "%s %s\n", time.Now().Format(time.TimeOnly), text)
-	})
+	}
 	l, err := wire.Listen(pathOf(cmd.Socket))
 	if err != nil {
 		return err
 	}
 	defer l.Close()
 	defer c.OwnSignals()()
+	kept := keepShares(pathOf(cmd.Socket), log)
+	settings.Keeper = kept.keeper
+	s := server.New(settings, log)
+	s.Resume(kept.all)
 	if cmd.Metrics != "" {
 		end, err := serveMetrics(cmd.Metrics, s)
 		if err != nil {
@@ -59,13 +65,18 @@ func (cmd *serveCmd) Run(c *cli.Context) error {
 		defer end()
 	}
 	stop := make(chan os.Signal, 1)
-	signal.Notify(stop, syscall.SIGINT, syscall.SIGTERM)
+	signal.Notify(stop, cli.Heeded(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)...)
+	ended := make(chan error, 1)
 	go func() {
 		<-stop
+		ended <- kept.end() // while there can be no other server
 		l.Close()
 	}()
 	fmt.Fprintf(c.Err, "gmswap serves at %s\n", pathOf(cmd.Socket))
-	return s.Serve(l)
+	if err := errors.Join(kept.ready(), s.Serve(l)); err != nil {
+		return err
+	}
+	return <-ended
 }
 
 func (cmd *serveCmd) settings() (server.Settings, error) {

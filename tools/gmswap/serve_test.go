@@ -1,0 +1,401 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"gm/internal/cuda/driver"
+	"gm/internal/cuda/fake"
+	"gm/internal/swap/server/hold"
+	"gm/internal/swap/server/wire"
+	"gm/internal/swap/share"
+)
+
+// asTool, in the environment, has the test be gmswap. Holders that it starts are gmswap in any case.
+const asTool = "GM_GMSWAP_TEST"
+
+func TestMain(m *testing.M) {
+	os.Exit(fake.Rerun(func() int {
+		if os.Getenv(asTool) != "" || hold.Asked(os.Args) {
+			main()
+		}
+		return m.Run()
+	}))
+}
+
+// served is a socket at which one gmswap serve follows the other.
+type served struct {
+	t    *testing.T
+	path string
+	cmd  *exec.Cmd
+	mu   sync.Mutex // held while the killer works
+}
+
+func newServed(t *testing.T) *served {
+	s := &served{t: t, path: filepath.Join(t.TempDir(), "socket")}
+	t.Cleanup(func() {
+		s.kill()
+		for _, pid := range s.holders() {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	})
+	return s
+}
+
+// start starts a server, and waits until it serves.
+func (s *served) start() {
+	s.t.Helper()
+	s.run(exec.Command(os.Args[0], "serve", "--host", "1G", "--socket", s.path), os.Environ())
+}
+
+func (s *served) run(cmd *exec.Cmd, environment []string) {
+	s.t.Helper()
+	cmd.Env = append(environment, asTool+"=1")
+	out, err := cmd.StderrPipe()
+	must(s.t, err)
+	must(s.t, cmd.Start())
+	s.cmd = cmd
+	lines := bufio.NewReader(out)
+	for {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			s.t.Fatalf("%q, %v", line, err)
+		}
+		if strings.Contains(line, "serves at") {
+			break
+		}
+	}
+	go io.Copy(io.Discard, lines)
+}
+
+func (s *served) kill() {
+	_ = s.cmd.Process.Kill() // it may have ended
+	_ = s.cmd.Wait()
+}
+
+// stop ends the server in order.
+func (s *served) stop(signal os.Signal) {
+	s.t.Helper()
+	must(s.t, s.cmd.Process.Signal(signal))
+	if err := s.cmd.Wait(); err != nil {
+		s.t.Error(err)
+	}
+}
+
+// holders returns the holders of the socket.
+func (s *served) holders() (pids []int) {
+	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	must(s.t, err)
+	for _, name := range lines {
+		text, _ := os.ReadFile(name) // its process may have ended
+		if words := bytes.Split(text, []byte{0}); len(words) == 4 && string(words[1]) == hold.Word && string(words[2]) == s.path {
+			pid := 0
+			fmt.Sscanf(name, "/proc/%d", &pid)
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// memories returns how many descriptors of memory a process has.
+func memories(pid int) (n int) {
+	all, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
+	for _, name := range all {
+		if target, _ := os.Readlink(name); strings.HasPrefix(target, "/memfd:") {
+			n++
+		}
+	}
+	return n
+}
+
+// uses returns the uses of each key. Nil: there is no server.
+func (s *served) uses() map[string]int {
+	conn, err := wire.Dial(s.path)
+	if err != nil {
+		return nil
+	}
+	defer conn.Close()
+	_ = conn.Send(&wire.Message{Kind: wire.List}) // then nothing comes
+	all := map[string]int{}
+	for {
+		m, err := conn.Receive()
+		switch {
+		case err != nil:
+			return nil
+		case m.Kind == wire.End:
+			return all
+		case m.Kind == wire.Shared:
+			all[m.TextText()] = int(m.Amount)
+		}
+	}
+}
+
+// drop drops a key, which it may take several servers to do.
+func (s *served) drop(key string) {
+	s.t.Helper()
+	until(s.t, "the drop of "+key, func() bool {
+		conn, err := wire.Dial(s.path)
+		if err != nil {
+			return false
+		}
+		defer conn.Close()
+		m := wire.Message{Kind: wire.CtlDrop}
+		m.SetText(key)
+		_ = conn.Send(&m) // then no answer comes
+		_, err = conn.Receive()
+		return err == nil
+	})
+}
+
+func (s *served) has(want map[string]int) {
+	s.t.Helper()
+	var got map[string]int
+	until(s.t, fmt.Sprint("the list of ", want), func() bool {
+		got = s.uses()
+		same := got != nil && len(got) == len(want)
+		for key, n := range want {
+			m, ok := got[key]
+			same = same && ok && m == n
+		}
+		return same
+	})
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func until(t *testing.T, what string, f func() bool) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); !f(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%s does not happen", what)
+		}
+	}
+}
+
+const size = 1000
+
+func contents(key string) []byte { return bytes.Repeat([]byte(key+"."), size)[:size] }
+
+func device(t *testing.T) *driver.Device {
+	t.Helper()
+	library, err := driver.Load()
+	must(t, err)
+	dev, err := library.Open(0)
+	must(t, err)
+	return dev
+}
+
+// opened opens a key and makes its memory if it is not there. An error is that of the server's end.
+func opened(t *testing.T, dev *driver.Device, path, key string) (m *share.Memory, found bool, err error) {
+	t.Helper()
+	m, err = share.Open(path, dev, key)
+	if err != nil {
+		return nil, false, err
+	}
+	if found = m.Size() > 0; !found {
+		must(t, errors.Join(m.Make(size), m.Write(0, contents(key)), m.Freeze()))
+	}
+	got := make([]byte, size)
+	must(t, dev.MemcpyDtoH(got, m.Pointer()))
+	if !bytes.Equal(got, contents(key)) {
+		t.Errorf("%s does not hold what was written", key)
+	}
+	return m, found, nil
+}
+
+// replace kills the server and starts another one.
+func (s *served) replace(pause time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.kill()
+	time.Sleep(pause)
+	s.start()
+}
+
+// killer kills servers at random moments, until the function that it returns is called. One runs then.
+func (s *served) killer(r *rand.Rand) (stop func()) {
+	end, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case <-end:
+				return
+			case <-time.After(time.Duration(r.IntN(60)) * time.Millisecond):
+			}
+			s.replace(time.Duration(r.IntN(10)) * time.Millisecond)
+		}
+	}()
+	return func() {
+		close(end)
+		<-ended
+	}
+}
+
+// TestKilledServers opens, makes, closes and drops keys at random while servers are killed and others follow. What was shared is there, whole,
+// with all its uses; in the end nothing is left.
+func TestKilledServers(t *testing.T) {
+	dev := device(t)
+	free, _, err := dev.MemInfo()
+	must(t, err)
+	s := newServed(t)
+	s.start()
+	stop := s.killer(rand.New(rand.NewPCG(1, 2)))
+	r := rand.New(rand.NewPCG(3, 4))
+	open, made := map[string][]*share.Memory{}, map[string]bool{}
+	var dropped []*share.Memory
+	for end, n := time.Now().Add(2*time.Second), 0; time.Now().Before(end) || n < 50; n++ {
+		key := fmt.Sprint("key", r.IntN(4))
+		switch what := r.IntN(10); {
+		case what < 5 && len(open[key]) < 4:
+			m, found, err := opened(t, dev, s.path, key)
+			if err != nil {
+				time.Sleep(time.Millisecond) // there is no server
+				continue
+			}
+			if found != made[key] {
+				t.Errorf("%s is there: %v, want %v", key, found, made[key])
+			}
+			open[key] = append(open[key], m)
+			until(t, "the first server that has it", func() bool { return s.uses()[key] > 0 })
+			made[key] = true
+		case what < 9 && len(open[key]) > 0:
+			must(t, open[key][0].Close())
+			open[key] = open[key][1:]
+		case made[key] && len(open[key]) == 0:
+			s.drop(key)
+			made[key] = false
+		case made[key]: // who is not connected now would bring it back if the server is killed at once
+			s.mu.Lock()
+			until(t, "the return of all", func() bool { return s.uses()[key] == len(open[key]) })
+			s.drop(key)
+			s.mu.Unlock()
+			dropped, open[key], made[key] = append(dropped, open[key]...), nil, false
+		}
+	}
+	stop()
+	want := map[string]int{}
+	for key, there := range made {
+		if there {
+			want[key] = len(open[key])
+		}
+		dropped = append(dropped, open[key]...)
+	}
+	s.has(want)
+	if all := s.holders(); len(all) != 1 || memories(all[0]) != len(want) {
+		t.Errorf("%d holders", len(all))
+	}
+	for _, m := range dropped {
+		must(t, m.Close())
+	}
+	for key := range want {
+		want[key] = 0
+	}
+	s.has(want)
+	s.stop(syscall.SIGINT)
+	until(t, "the end of the holder", func() bool { return len(s.holders()) == 0 })
+	if left, err := filepath.Glob(s.path + "*"); err != nil || len(left) != 1 { // the lock
+		t.Errorf("%v, %v", left, err)
+	}
+	if now, _, err := dev.MemInfo(); err != nil || now != free {
+		t.Errorf("%d bytes are free, %d were: %v", now, free, err)
+	}
+}
+
+// TestHolderKilled kills holders: alone, after which the next has all, and with the server, which costs what no process has open.
+func TestHolderKilled(t *testing.T) {
+	dev := device(t)
+	s := newServed(t)
+	s.start()
+	killHolder := func() {
+		t.Helper()
+		all := s.holders()
+		if len(all) != 1 {
+			t.Fatalf("%d holders", len(all))
+		}
+		must(t, syscall.Kill(all[0], syscall.SIGKILL))
+		until(t, "the end of the holder", func() bool { return syscall.Kill(all[0], 0) == syscall.ESRCH })
+	}
+	share := func(key string, keep bool) {
+		t.Helper()
+		m, found, err := opened(t, dev, s.path, key)
+		must(t, err)
+		if found {
+			t.Errorf("%s was there", key)
+		}
+		if keep {
+			t.Cleanup(func() { m.Close() })
+		} else {
+			must(t, m.Close())
+		}
+	}
+	share("used", true)
+	share("unused", false)
+	killHolder()
+	share("last", false)
+	s.kill()
+	s.start()
+	s.has(map[string]int{"used": 1, "unused": 0, "last": 0})
+	killHolder()
+	s.kill()
+	s.start()
+	s.has(map[string]int{"used": 1})
+	s.stop(syscall.SIGTERM)
+	until(t, "the end of the holder", func() bool { return len(s.holders()) == 0 })
+	s.start()
+	s.has(map[string]int{"used": 1}) // who has it open gives it to the next server
+	s.drop("used")
+	s.kill()
+	until(t, "the end of the holder", func() bool { return len(s.holders()) == 0 })
+}
+
+// TestSystemd has a fake of systemd store what is shared, and start the server again after SIGKILL and SIGTERM.
+func TestSystemd(t *testing.T) {
+	dev := device(t)
+	s := newServed(t)
+	d := newSystemd(t)
+	d.start(s)
+	used, _, err := opened(t, dev, s.path, "used")
+	must(t, err)
+	odd := strings.Repeat("ü:=", 60)
+	other, _, err := opened(t, dev, s.path, odd)
+	must(t, err)
+	must(t, other.Close())
+	all := map[string]int{"used": 1, odd: 0}
+	for _, signal := range []os.Signal{syscall.SIGKILL, syscall.SIGTERM, syscall.SIGKILL} {
+		must(t, s.cmd.Process.Signal(signal))
+		_ = s.cmd.Wait() // it was killed
+		d.start(s)
+		s.has(all)
+	}
+	if n := d.stored(); n != 4 {
+		t.Errorf("%d files are stored, want memory and a record for each key", n)
+	}
+	s.drop("used")
+	until(t, "the end in the store", func() bool { return d.stored() == 2 })
+	s.kill()
+	d.start(s)
+	delete(all, "used")
+	s.has(all)
+	must(t, used.Close())
+	if len(s.holders()) > 0 {
+		t.Error("there is a holder under systemd")
+	}
+}
