@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -21,6 +22,7 @@ import (
 type serveCmd struct {
 	Idle    time.Duration     `placeholder:"TIME" help:"Put a job to sleep that has launched nothing for so long, such as 30s. Without it jobs sleep only when others need memory, or by gmswap ctl."`
 	Quantum time.Duration     `default:"30s" placeholder:"TIME" help:"How long a job that computes keeps its memory while another waits for it (${default})."`
+	Weight  map[string]string `placeholder:"NAME=N" help:"A job of this name keeps it N times as long; may be repeated."`
 	Host    units.Bytes       `placeholder:"SIZE" help:"Pin at most this much host memory, all jobs together. Three quarters of what is available by default."`
 	Quota   map[string]string `placeholder:"NAME=SIZE" help:"A job of this name takes at most this much of each card; may be repeated."`
 	Metrics string            `placeholder:"ADDRESS" help:"Serve OpenMetrics at a port of this machine, such as 127.0.0.1:9400, or a unix socket's path."`
@@ -98,7 +100,21 @@ func (cmd *serveCmd) settings() (server.Settings, error) {
 		}
 		quotas[name] = int64(n)
 	}
-	return server.Settings{Idle: cmd.Idle, Quantum: cmd.Quantum, Host: int64(cmd.Host), Quotas: quotas}, nil
+	weights, err := cmd.weights()
+	return server.Settings{Idle: cmd.Idle, Quantum: cmd.Quantum, Weights: weights, Host: int64(cmd.Host), Quotas: quotas}, err
+}
+
+func (cmd *serveCmd) weights() (map[string]int, error) {
+	const most = 1000 // so that no turn is longer than a time.Duration can be
+	weights := map[string]int{}
+	for name, text := range cmd.Weight {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > most {
+			return nil, cli.Usage("--weight %s=%s: expected a whole number from 1 to %d", name, text, most)
+		}
+		weights[name] = n
+	}
+	return weights, nil
 }
 
 func pathOf(socket string) string {

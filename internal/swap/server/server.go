@@ -22,7 +22,8 @@ import (
 // Settings are those of a server.
 type Settings struct {
 	Idle    time.Duration    // jobs that launched nothing for so long are put to sleep; 0: none are
-	Quantum time.Duration    // how long a job keeps its memory while others wait for it
+	Quantum time.Duration    // how long a job of weight 1 keeps its memory while others wait for it
+	Weights map[string]int   // how many quanta a job of a name keeps it; 1 where there is none
 	Host    int64            // bytes of the host that all jobs together may pin
 	Quotas  map[string]int64 // bytes of each card that a job of a name may take
 	Keeper  Keeper           // nil: what is shared by keys goes with the server

@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -221,18 +222,7 @@ func TestTurns(t *testing.T) {
 	for range 3 {
 		programs = append(programs, &program{t: t, card: c, want: 60, turns: make(chan struct{}, turns)})
 	}
-	runUntil(s, path, programs, func() {
-		late := time.After(time.Minute)
-		for _, p := range programs {
-			for range turns {
-				select {
-				case <-p.turns:
-				case <-late:
-					return
-				}
-			}
-		}
-	})
+	runUntil(s, path, programs, func() { awaitTurns(programs, turns) })
 	for i, p := range programs {
 		if p.steps < 20*turns || p.refused > 0 || len(p.stints) < turns || len(p.stints) > 2*turns {
 			t.Errorf("job %d made %d steps in %d turns, and was refused room %d times", i, p.steps, len(p.stints), p.refused)
@@ -245,6 +235,43 @@ func TestTurns(t *testing.T) {
 	}
 	if c.used != 0 {
 		t.Errorf("%d bytes are lost", c.used)
+	}
+}
+
+// awaitTurns waits until each program has had so many turns.
+func awaitTurns(programs []*program, turns int) {
+	late := time.After(time.Minute)
+	for _, p := range programs {
+		for range turns {
+			select {
+			case <-p.turns:
+			case <-late:
+				return
+			}
+		}
+	}
+}
+
+// TestWeights has jobs of weights 3 and 1 compute that each want the whole card: they get it for three quanta and for one, each as often as the
+// other.
+func TestWeights(t *testing.T) {
+	const quantum, turns = 100 * time.Millisecond, 8
+	s, path := serve(t, Settings{Quantum: quantum, Weights: map[string]int{"job0": 3}, Host: 1000})
+	c := &card{capacity: 100, bus: wire.BusOf("0000:1B:00.0")}
+	var programs []*program
+	for range 2 {
+		programs = append(programs, &program{t: t, card: c, want: 100, turns: make(chan struct{}, turns)})
+	}
+	runUntil(s, path, programs, func() { awaitTurns(programs, turns) })
+	var medians [2]time.Duration
+	for i, p := range programs {
+		if len(p.stints) < turns || len(p.stints) > turns+2 || p.refused > 0 {
+			t.Fatalf("job %d had %d turns, and was refused room %d times", i, len(p.stints), p.refused)
+		}
+		medians[i] = slices.Sorted(slices.Values(p.stints))[len(p.stints)/2]
+	}
+	if share := float64(medians[0]) / float64(medians[1]); share < 2 || share > 3.5 || medians[1] < quantum*8/10 {
+		t.Errorf("turns of %v and %v, want %v and %v: %v, %v", medians[0], medians[1], 3*quantum, quantum, programs[0].stints, programs[1].stints)
 	}
 }
 

@@ -52,10 +52,15 @@ func (s *Server) wants(now time.Time) (all []*want) {
 
 // turnOf returns since when a job has its turn, or now if it has none.
 func (s *Server) turnOf(j *job, now time.Time) time.Time {
-	if j.state == wire.Awake && now.Sub(j.turn) <= s.settings.Quantum {
+	if j.state == wire.Awake && !now.After(s.turnEnd(j)) {
 		return j.turn
 	}
 	return now
+}
+
+// turnEnd returns until when a job keeps its memory while others wait for it.
+func (s *Server) turnEnd(j *job) time.Time {
+	return j.turn.Add(s.settings.Quantum * time.Duration(max(s.settings.Weights[j.name], 1)))
 }
 
 // buses returns the cards that memory is waited for on.
@@ -86,7 +91,7 @@ func (s *Server) try(w *want, now time.Time) bool {
 		}
 	}
 	if w.kind == wire.WantRoom {
-		if now.Sub(w.job.turn) > s.settings.Quantum {
+		if now.After(s.turnEnd(w.job)) {
 			w.job.turn = now
 		}
 		w.job.unmet = time.Time{}
@@ -179,7 +184,7 @@ func (s *Server) makeRoom(w *want, missing *wire.Card, now time.Time) bool {
 		}
 		r := s.rankOf(j, now)
 		possible = possible || j.why == ""
-		if j.why == "" && r != never && now.After(j.resting) && (found == nil || r < best || r == best && j.before(found, now)) {
+		if j.why == "" && r != never && now.After(j.resting) && (found == nil || r < best || r == best && s.before(j, found, now)) {
 			found, best = j, r
 		}
 	}
@@ -232,19 +237,19 @@ func (s *Server) rankOf(j *job, now time.Time) rank {
 		return waiting
 	case j.idleFor(now) > pause:
 		return idle
-	case now.Sub(j.turn) > s.settings.Quantum:
+	case now.After(s.turnEnd(j)):
 		return expired
 	}
 	return never
 }
 
 // before says whether one job of a rank is put to sleep rather than another: the store whose objects were not used for longer, or whose turn
-// began earlier.
-func (j *job) before(other *job, now time.Time) bool {
+// ended earlier.
+func (s *Server) before(j, other *job, now time.Time) bool {
 	if j.state == wire.Storing {
 		return j.idleFor(now) > other.idleFor(now)
 	}
-	return j.turn.Before(other.turn)
+	return s.turnEnd(j).Before(s.turnEnd(other))
 }
 
 // tell gives a job an order, of which it has none.
