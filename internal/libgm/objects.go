@@ -54,11 +54,12 @@ func (s *stores) close(id int64) error {
 }
 
 // openStore makes a store, with a device of its own: what the allocator has open is behind another lock.
-func (p *process) openStore(ordinal int, o *objects.Options) (*objects.Store, error) {
-	p.mu.Lock()
-	err := p.loadDriver()
-	library := p.library
-	p.mu.Unlock()
+func (p *process) openStore(ordinal int, c *C.struct_gm_store_options) (*objects.Store, error) {
+	library, settings, err := p.loaded()
+	if err != nil {
+		return nil, err
+	}
+	o, err := optionsOf(c, &settings)
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +75,7 @@ func (p *process) openStore(ordinal int, o *objects.Options) (*objects.Store, er
 }
 
 // optionsOf reads the options of a store.
-func (p *process) optionsOf(c *C.struct_gm_store_options) (*objects.Options, error) {
+func optionsOf(c *C.struct_gm_store_options, settings *settings) (*objects.Options, error) {
 	policy, err := objects.ParsePolicy(C.GoString(c.policy))
 	if err != nil {
 		return nil, err
@@ -87,13 +88,13 @@ func (p *process) optionsOf(c *C.struct_gm_store_options) (*objects.Options, err
 		Server: C.GoString(c.server), Peers: ordinals(C.GoString(c.peers)), PeerLimit: int64(min(c.peer_limit, math.MaxInt64)),
 	}
 	if c.server == nil {
-		o.Server = p.settings.server
+		o.Server = settings.server
 		if o.Server == "" {
 			o.Server = wire.Path()
 		}
 	}
 	if c.name == nil {
-		o.Name = p.settings.name
+		o.Name = settings.name
 	}
 	if o.Host == 0 {
 		if o.Host, err = quarter(); err != nil {
@@ -132,11 +133,7 @@ func withStore(id C.int64_t, f func(s *objects.Store) error) C.int {
 //export go_store_open
 func go_store_open(device C.int, options *C.struct_gm_store_options) (id C.int64_t) {
 	keyResult(func() error {
-		o, err := self.optionsOf(options)
-		if err != nil {
-			return err
-		}
-		store, err := self.openStore(int(device), o)
+		store, err := self.openStore(int(device), options)
 		if err == nil {
 			id = C.int64_t(objectStores.add(store))
 		}

@@ -132,6 +132,14 @@ func (p *process) loadDriver() error {
 	return nil
 }
 
+// loaded returns the driver and the settings.
+func (p *process) loaded() (*driver.Library, settings, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	err := p.loadDriver()
+	return p.library, p.settings, err
+}
+
 // each calls f for the devices that are open, each with its lock held.
 func (p *process) each(f func(g *gpu)) {
 	for i := range p.gpus {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -304,6 +305,23 @@ func TestServedStore(t *testing.T) {
 	if err := m.ask(wire.CtlWake, "storing", 0); err != nil {
 		t.Fatal(err)
 	}
+	i.line(t, "same")
+}
+
+// TestServedStoreFirst has a job open a store before it has any memory: the store has the name of the job, and its quota.
+func TestServedStoreFirst(t *testing.T) {
+	k := newKit(t)
+	program := k.compile(t, "testdata/served.c")
+	const quota = 40 << 20
+	m := serveJobs(t, serving.Settings{Quotas: map[string]int64{"first": quota}})
+	i := k.served(t, m.path, "first").interactive(t, program, "first", "1", "6000000")
+	i.line(t, "ready")
+	until(t, "a store with the name and the quota", func() bool {
+		return slices.ContainsFunc(m.Jobs(), func(j wire.Message) bool {
+			return j.State == wire.Storing && j.NameText() == "first" && j.Amount == quota
+		})
+	})
+	i.say(t)
 	i.line(t, "same")
 }
 

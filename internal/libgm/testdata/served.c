@@ -1,6 +1,7 @@
 /* Jobs of a memory server, which may put them to sleep at any moment: threads that fill, move and check their memory, for some milliseconds,
  * in blocks of up to a size; children are forked meanwhile. A job that is "still" fills its memory, writes a line, waits for one, checks, and
- * waits again; one that is "shared" or "captured" does the same and may not sleep. One that is "storing" has an object in a store besides. */
+ * waits again; one that is "shared" or "captured" does the same and may not sleep. One that is "storing" has an object in a store besides; one that is
+ * "first" has opened the store before it had any memory, and has not named it. */
 #include "check.h"
 
 #include <pthread.h>
@@ -106,9 +107,9 @@ static void refuse(const char *how, const struct block *b)
 static int64_t store, object;
 
 /* put_object has a store with one object, which is not in use. */
-static void put_object(void)
+static void put_object(const char *name)
 {
-	struct gm_store_options options = {.host = 64 * MIB, .name = "objects"};
+	struct gm_store_options options = {.host = 64 * MIB, .name = name};
 	void *p;
 	CHECK((store = gm_store_open(0, &options)) && (object = gm_store_create(store, 4 * MIB, NULL, &p)));
 	OK(cuMemsetD32Async(at(p), 77, MIB, NULL));
@@ -129,11 +130,13 @@ static void still(const char *how, unsigned count)
 	unsigned state = 1;
 	char line[8];
 	start(0);
+	if (strcmp(how, "first") == 0)
+		put_object(NULL);
 	for (unsigned i = 0; i < count; i++)
 		make(&blocks[i], &state, NULL);
 	refuse(how, &blocks[0]);
 	if (strcmp(how, "storing") == 0)
-		put_object();
+		put_object("objects");
 	printf("ready\n");
 	fflush(stdout);
 	CHECK(fgets(line, sizeof line, stdin));
