@@ -53,6 +53,7 @@ var onlyIn = map[string][]string{
 	"github.com/google/pprof":          {"internal/trace/profile", "tools"},
 	"github.com/guptarohit/asciigraph": {"internal/trace/text"},
 	"github.com/parquet-go/parquet-go": {"formats"},
+	"go.yaml.in/yaml/v3":               {"packaging"},
 	"gonum.org/v1/plot":                {"internal/report"},
 }
 
