@@ -24,6 +24,9 @@ func (d *Device) mapAt(p cuda.Ptr, h cuda.Handle) error {
 		return err
 	}
 	m := &mapping{p: p, piece: of, mapped: true}
+	if i := d.reservation(p); i >= 0 {
+		m.reserved = d.reserved[i]
+	}
 	of.at = append(of.at, m)
 	d.maps[p] = m
 	return nil
@@ -101,13 +104,13 @@ func (d *Device) MemAlloc(size int64) (cuda.Ptr, error) {
 	d.begin()
 	defer d.mu.Unlock()
 	size = (size + cuda.Granularity - 1) / cuda.Granularity * cuda.Granularity
-	p, err := d.Device.AddressReserve(size)
+	p, err := d.reserve(size)
 	if err != nil {
 		return 0, err
 	}
 	h, err := d.create(size)
 	if err != nil {
-		return 0, errors.Join(err, d.Device.AddressFree(p, size))
+		return 0, errors.Join(err, d.unreserve(p, size))
 	}
 	d.allocs[p] = &alloc{h, size}
 	if err = d.mapAt(p, h); err == nil {
@@ -145,7 +148,7 @@ func (d *Device) free(p cuda.Ptr, a *alloc) error {
 			return err
 		}
 	}
-	if err := d.Device.AddressFree(p, a.size); err != nil {
+	if err := d.unreserve(p, a.size); err != nil {
 		return err
 	}
 	delete(d.allocs, p)

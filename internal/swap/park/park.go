@@ -31,6 +31,8 @@ type Device struct {
 	arena  *arena
 	links  []*link // the first is this device's own
 	peers  int     // calls of Peers
+
+	reserved []cuda.Ptr // the begins of reserved ranges, in order
 }
 
 // piece is physical memory. Its handle, which the allocator knows, is a number that no other piece ever gets.
@@ -47,6 +49,7 @@ type piece struct {
 // mapping is a range of addresses of a piece.
 type mapping struct {
 	p                  cuda.Ptr
+	reserved           cuda.Ptr // the begin of the reserved range that it is in
 	piece              *piece
 	mapped, accessible bool // now
 	opened             bool // SetAccess was called

@@ -55,13 +55,14 @@ func (d *Device) choose(need, room int64) (pieces []*piece, total int64) {
 			all = append(all, p)
 		}
 	}
-	slices.SortFunc(all, func(a, b *piece) int { return cmp.Or(cmp.Compare(b.size, a.size), cmp.Compare(a.at[0].p, b.at[0].p)) })
+	slices.SortFunc(all, func(a, b *piece) int { return cmp.Or(cmp.Compare(b.size, a.size), byAddress(a, b)) })
 	for _, p := range all {
 		if total < need && total+p.size <= room {
 			pieces = append(pieces, p)
 			total += p.size
 		}
 	}
+	slices.SortFunc(pieces, byAddress)
 	return pieces, total
 }
 
@@ -149,29 +150,30 @@ func (l *leaving) finish(failed bool) error {
 
 // drop gives pieces that are on the host back to the device.
 func (l *leaving) drop(pieces []*piece) error {
-	for _, p := range pieces {
-		if err := l.vacate(p); err != nil {
-			return err
-		}
-		l.moved += p.size
-	}
-	return nil
+	moved, err := l.vacate(pieces)
+	l.moved += moved
+	return err
 }
 
-// vacate gives a piece back to the device. It can be called again where it failed.
-func (d *Device) vacate(p *piece) error {
-	for _, m := range p.at {
-		if !m.mapped {
+// vacate gives pieces back to the device, and returns the bytes. It can be called again where it failed.
+func (d *Device) vacate(pieces []*piece) (bytes int64, err error) {
+	for _, r := range runs(mappings(pieces, func(m *mapping) bool { return m.mapped })) {
+		if err := d.Device.Unmap(r.p, r.size); err != nil {
+			return 0, err
+		}
+		for _, m := range r.of {
+			m.mapped, m.accessible = false, false
+		}
+	}
+	for _, p := range pieces {
+		if p.real == 0 {
 			continue
 		}
-		if err := d.Device.Unmap(m.p, p.size); err != nil {
-			return err
+		if err := d.Device.Release(p.real); err != nil {
+			return bytes, err
 		}
-		m.mapped, m.accessible = false, false
+		p.real, p.stale = 0, false
+		bytes += p.size
 	}
-	if err := d.Device.Release(p.real); err != nil {
-		return err
-	}
-	p.real, p.stale = 0, false
-	return nil
+	return bytes, nil
 }

@@ -3,6 +3,9 @@ package park
 import (
 	"errors"
 	"fmt"
+	"iter"
+	"maps"
+	"slices"
 	"time"
 
 	"gm/internal/cuda"
@@ -33,8 +36,8 @@ func (d *Device) Wake(patience time.Duration) error {
 	if err != nil {
 		return fmt.Errorf("bring memory back: %w", err)
 	}
-	for _, p := range d.pieces {
-		if err = d.restoreIn(p, patience); err != nil {
+	for pieces := range d.batches() {
+		if err = d.restoreIn(pieces, patience); err != nil {
 			break
 		}
 	}
@@ -88,52 +91,81 @@ func (d *Device) room() error {
 	return nil
 }
 
-// restoreIn restores a piece once there is memory for it, if that is within patience.
-func (d *Device) restoreIn(p *piece, patience time.Duration) error {
-	const nap = time.Millisecond
-	for end := time.Now().Add(patience); ; time.Sleep(nap) {
-		err := d.restore(p)
-		if !errors.Is(err, cuda.ErrOutOfMemory) || time.Now().After(end) {
-			return err
+// batches returns all pieces, by address, in batches of window bytes or a little more.
+func (d *Device) batches() iter.Seq[[]*piece] {
+	all := slices.SortedFunc(maps.Values(d.pieces), byAddress)
+	return func(yield func([]*piece) bool) {
+		for len(all) > 0 {
+			n := 0
+			for bytes := int64(0); n < len(all) && bytes < window; n++ {
+				bytes += all[n].size
+			}
+			if !yield(all[:n]) {
+				return
+			}
+			all = all[n:]
 		}
 	}
 }
 
-// restore makes a piece what it was, its contents by a copy that is queued. It can be called again where it failed.
-func (d *Device) restore(p *piece) (err error) {
-	if p.real == 0 {
-		if p.real, err = d.Device.Create(p.size); err != nil {
-			p.real = 0
+// restoreIn makes pieces what they were, their contents by copies that are queued. It waits for memory as long as patience for each.
+func (d *Device) restoreIn(pieces []*piece, patience time.Duration) error {
+	for _, p := range pieces {
+		if err := d.createIn(p, patience); err != nil {
 			return err
 		}
-		p.stale = true
-	}
-	for _, m := range p.at {
-		if !m.mapped {
+		for _, m := range p.at {
+			if m.mapped {
+				continue
+			}
 			if err := d.Device.Map(m.p, p.real); err != nil {
 				return err
 			}
 			m.mapped = true
 		}
-		if m.opened && !m.accessible {
-			if err := d.Device.SetAccess(m.p, p.size); err != nil {
-				return err
-			}
+	}
+	for _, r := range runs(mappings(pieces, func(m *mapping) bool { return m.opened && !m.accessible })) {
+		if err := d.Device.SetAccess(r.p, r.size); err != nil {
+			return err
+		}
+		for _, m := range r.of {
 			m.accessible, m.peers = true, d.peers
 		}
 	}
-	if !p.stale {
-		return nil
+	for _, p := range pieces {
+		if p.stale {
+			if err := d.copyIn(p.mapping(), p.slot); err != nil {
+				return err
+			}
+		}
 	}
-	return d.copyIn(p.mapping(), p.slot)
+	return nil
+}
+
+// createIn makes the memory of a piece that is away, once there is some, if that is within patience.
+func (d *Device) createIn(p *piece, patience time.Duration) error {
+	const nap = time.Millisecond
+	for end := time.Now().Add(patience); p.real == 0; time.Sleep(nap) {
+		real, err := d.Device.Create(p.size)
+		if err == nil {
+			p.real, p.stale = real, true
+			return nil
+		}
+		if !errors.Is(err, cuda.ErrOutOfMemory) || time.Now().After(end) {
+			return err
+		}
+	}
+	return nil
 }
 
 // retreat gives back what was brought back in vain, so that others find memory while this waits for it.
-func (d *Device) retreat() (errs error) {
+func (d *Device) retreat() error {
+	var vain []*piece
 	for _, p := range d.pieces {
 		if p.stale {
-			errs = errors.Join(errs, d.vacate(p))
+			vain = append(vain, p)
 		}
 	}
-	return errs
+	_, err := d.vacate(vain)
+	return err
 }
