@@ -10,6 +10,7 @@ import (
 	"sync"
 	"unsafe"
 
+	"gm/internal/cuda"
 	"gm/internal/cuda/driver"
 	"gm/internal/swap/server/wire"
 	"gm/internal/swap/share"
@@ -24,9 +25,10 @@ type keys struct {
 
 // keyed is the memory of a key, with a device of its own: what the allocator has open is behind another lock.
 type keyed struct {
-	mu     sync.Mutex
-	dev    *driver.Device
-	memory *share.Memory // nil once it is closed
+	mu      sync.Mutex
+	ordinal int
+	dev     *driver.Device
+	memory  *share.Memory // nil once it is closed
 }
 
 var sharedKeys = keys{opened: map[int64]*keyed{}}
@@ -52,7 +54,7 @@ func (p *process) openKeyed(ordinal int, key string) (*keyed, error) {
 		return nil, errors.Join(err, dev.Close())
 	}
 	C.gm_change_descriptor(-1, C.int(memory.Descriptor()))
-	return &keyed{dev: dev, memory: memory}, nil
+	return &keyed{ordinal: ordinal, dev: dev, memory: memory}, nil
 }
 
 // freeze freezes the memory of a key.
@@ -74,6 +76,11 @@ func (k *keys) add(x *keyed) int64 {
 
 // with calls f for the memory of a number.
 func (k *keys) with(id int64, f func(m *share.Memory) error) error {
+	return k.withKeyed(id, func(x *keyed) error { return f(x.memory) })
+}
+
+// withKeyed calls f for the key of a number, which is open.
+func (k *keys) withKeyed(id int64, f func(x *keyed) error) error {
 	k.mu.Lock()
 	x := k.opened[id]
 	k.mu.Unlock()
@@ -85,7 +92,7 @@ func (k *keys) with(id int64, f func(m *share.Memory) error) error {
 	if x.memory == nil {
 		return fmt.Errorf("%d is no key that is open", id)
 	}
-	return f(x.memory)
+	return f(x)
 }
 
 // close ends the use of a key.
@@ -133,18 +140,24 @@ func go_key_open(device C.int, key *C.char) (id C.int64_t, p C.uint64_t, size C.
 	return id, p, size
 }
 
+// go_key_make returns the memory, or 0 and the device that has no room for it, -1 if that is not why.
+//
 //export go_key_make
-func go_key_make(id C.int64_t, size C.size_t) (p C.uint64_t) {
+func go_key_make(id C.int64_t, size C.size_t) (p C.uint64_t, full C.int) {
+	full = -1
 	keyResult(func() error {
-		return sharedKeys.with(int64(id), func(m *share.Memory) error {
-			err := m.Make(int64(size))
+		return sharedKeys.withKeyed(int64(id), func(x *keyed) error {
+			err := x.memory.Make(int64(size))
+			if errors.Is(err, cuda.ErrOutOfMemory) {
+				full = C.int(x.ordinal)
+			}
 			if err == nil {
-				p = C.uint64_t(m.Pointer())
+				p = C.uint64_t(x.memory.Pointer())
 			}
 			return err
 		})
 	})
-	return p
+	return p, full
 }
 
 //export go_key_write

@@ -181,6 +181,9 @@ func (s *served) answer(seq uint64, yes bool) {
 // room waits until the server has made room for a request that found none, and says whether it is worth trying again.
 func (s *served) room(ordinal int, size int64) C.enum_gm_room {
 	g := s.process.gpus[ordinal].Load()
+	if g == nil { // it has made memory of a key alone
+		return C.GM_ROOM_NONE
+	}
 	var left int64
 	s.process.with(ordinal, func(g *gpu) { left = g.meter.limit - g.meter.reserved() })
 	free, total, err := g.meter.Device.MemInfo()
