@@ -195,7 +195,8 @@ static void evict(const char *peers)
 	}
 }
 
-/* spill has objects of 20 GB leave at once for one of that size, three times, and prints the GB a second, with the time of the create. */
+/* spill has objects of 20 GB leave at once for one of that size, three times, and prints the GB a second: of the create as a whole, and of the
+ * eviction in it. */
 static void spill(const char *peers)
 {
 	enum { N = 80 };
@@ -209,11 +210,15 @@ static void spill(const char *peers)
 		check(!fill32((uint64_t)(uintptr_t)p, (unsigned)i, each / 4) && !store_put(store, ids[i], INT64_MAX, NULL), "gm_store_put");
 	}
 	for (int turn = 0; turn < 3; turn++) {
+		struct gm_store_stats before, after;
+		check(!store_stats(store, &before), "gm_store_get_stats");
 		double began = now();
 		int64_t large = store_create(store, all, NULL, &p);
 		double took = now() - began;
 		check(large > 0, "gm_store_create");
-		printf("spill-%d %.3f\n", turn, (double)all / took / 1e3);
+		check(!store_stats(store, &after), "gm_store_get_stats");
+		printf("spill-%d %.3f %.3f\n", turn, (double)all / took / 1e3,
+		       (double)(after.evicted_bytes - before.evicted_bytes) / (double)(after.evicting_ns - before.evicting_ns));
 		check(!store_free(store, large, NULL), "gm_store_free");
 		began = now();
 		for (int i = 0; i < N; i++)

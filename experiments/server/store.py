@@ -104,8 +104,9 @@ def calls(run):
 def peer(run):
     lines = run.store("peer")
     for turn in range(3):
-        out, back = (lines["%s-%d" % (name, turn)][0] for name in ("spill", "return"))
+        (whole, out), (back,) = (lines["%s-%d" % (name, turn)] for name in ("spill", "return"))
         run.row("20 GB go to another GPU at once, GB/s", "%.0f" % out, ">= 300", out >= 300)
+        run.row("the same with the create that they go for, GB/s", "%.0f" % whole)
         run.row("and come back, GB/s", "%.0f" % back)
     evicted(run, lines)
 

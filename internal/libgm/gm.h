@@ -252,6 +252,7 @@ struct gm_store_stats {
 	int64_t fetches, ahead, fetched_bytes;        /* that came back; ahead: before they were asked for */
 	int64_t spilled_bytes, restored_bytes;        /* to the file, and from it */
 	int64_t peer_bytes;                           /* of objects that are on other GPUs */
+	int64_t evicting_ns;                          /* that evictions took, in nanoseconds */
 };
 int gm_store_get_stats(int64_t store, struct gm_store_stats *stats);
 

@@ -191,7 +191,7 @@ func go_store_get_stats(store C.int64_t, stats *C.struct_gm_store_stats) C.int {
 			gets: C.int64_t(x.Gets), misses: C.int64_t(x.Misses),
 			evictions: C.int64_t(x.Evictions), clean: C.int64_t(x.Clean), evicted_bytes: C.int64_t(x.EvictedBytes),
 			fetches: C.int64_t(x.Fetches), ahead: C.int64_t(x.Ahead), fetched_bytes: C.int64_t(x.FetchedBytes),
-			peer_bytes: C.int64_t(x.Peer), spilled_bytes: C.int64_t(x.Spilled), restored_bytes: C.int64_t(x.Restored),
+			peer_bytes: C.int64_t(x.Peer), evicting_ns: C.int64_t(x.Evicting), spilled_bytes: C.int64_t(x.Spilled), restored_bytes: C.int64_t(x.Restored),
 		}
 		return nil
 	})

@@ -3,6 +3,7 @@ package objects
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"gm/internal/cuda"
 	"gm/internal/swap/engine"
@@ -14,6 +15,8 @@ const batch = 256 << 20
 // evict has blocks of need bytes leave the card, as far as there are any that nobody uses, and keeps their memory. An error says why others
 // cannot leave.
 func (s *Store) evict(need int64) (moved int64, err error) {
+	began := time.Now()
+	defer func() { s.stats.Evicting += time.Since(began) }()
 	var chosen []*block
 	for bytes := int64(0); bytes < need; {
 		b := s.evictable.first(need - bytes)
@@ -32,40 +35,40 @@ func (s *Store) evict(need int64) (moved int64, err error) {
 		chosen = append(chosen, b)
 		bytes += b.size
 	}
-	if len(chosen) == 0 {
-		return 0, err
-	}
-	failed := s.dev.StreamSynchronize(s.gone)
-	if failed == nil {
-		failed = s.settle()
-	}
 	for _, b := range chosen {
 		b.busy = false
-		if failed != nil {
+		if failed := s.await(b); failed != nil {
 			s.loose = true
 			s.leaveBerth(b)
-			err = errors.Join(err, s.dirty(b))
+			err = errors.Join(err, failed, s.dirty(b))
 			s.mayGo(b)
 			continue
 		}
 		s.depart(b)
 		moved += b.size
 	}
-	return moved, errors.Join(err, failed)
+	return moved, err
 }
 
-// sendOff copies a block to another GPU, or else to the host, unless that has its contents, and has a stream wait for that and for the work on
-// the block.
+// await waits for the work on a block.
+func (s *Store) await(b *block) error {
+	for _, u := range b.done {
+		if err := s.dev.EventSynchronize(u.passed); err != nil {
+			return fmt.Errorf("wait for the work on %d bytes: %w", b.size, err)
+		}
+	}
+	return s.settle()
+}
+
+// sendOff copies a block to another GPU, or else to the host, unless that has its contents.
 func (s *Store) sendOff(b *block) error {
 	if b.ticket != 0 && !b.behind {
 		s.stats.Clean++
 	}
 	if b.ticket == 0 && !s.toPeer(b) {
-		if err := s.copyOut(b); err != nil {
-			return err
-		}
+		return s.copyOut(b)
 	}
-	return s.follow(s.gone, b)
+	return nil
 }
 
 // follow has a stream wait for the work on a block.

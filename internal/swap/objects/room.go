@@ -149,12 +149,7 @@ func (s *Store) coolOne() (bool, error) {
 			continue
 		}
 		b := of[0] // whose work has most likely ended
-		for _, u := range b.done {
-			if err := s.dev.EventSynchronize(u.passed); err != nil {
-				return false, err
-			}
-		}
-		if err := s.settle(); err != nil {
+		if err := s.await(b); err != nil {
 			return false, err
 		}
 		s.warm[size] = slices.Delete(of, 0, 1)

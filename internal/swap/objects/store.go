@@ -56,7 +56,6 @@ type Store struct {
 	settled sync.Cond // a block is no longer busy
 	engine  *engine.Engine
 	leaving cuda.Stream // copies to the host wait in it for the work on what they copy
-	gone    cuda.Stream // it waits for those of what leaves
 	coming  cuda.Stream // and this one for what comes back
 	objects map[ID]*object
 	last    ID
@@ -101,7 +100,8 @@ type Stats struct {
 	Gets, Misses       int64 // and those of them that found the object away
 	Evictions, Clean   int64 // blocks that left the card, and those of them of which the host had a copy
 	EvictedBytes       int64
-	Fetches, Ahead     int64 // blocks that came back, and those of them before they were asked for
+	Evicting           time.Duration // that evictions took
+	Fetches, Ahead     int64         // blocks that came back, and those of them before they were asked for
 	FetchedBytes       int64
 	Spilled, Restored  int64 // bytes that went to the file, and came from it
 }
@@ -148,7 +148,7 @@ func (s *Store) open() error {
 			return err
 		}
 	}
-	for _, stream := range []*cuda.Stream{&s.leaving, &s.gone, &s.coming} {
+	for _, stream := range []*cuda.Stream{&s.leaving, &s.coming} {
 		if *stream, err = s.dev.StreamCreate(); err != nil {
 			return errors.Join(err, s.shut())
 		}
@@ -167,7 +167,7 @@ const chunk = 128 << 20
 // shut closes what open has opened but the engine.
 func (s *Store) shut() error {
 	err := s.file.close()
-	for _, stream := range []cuda.Stream{s.leaving, s.gone, s.coming} {
+	for _, stream := range []cuda.Stream{s.leaving, s.coming} {
 		if stream != 0 {
 			err = errors.Join(err, s.dev.StreamDestroy(stream))
 		}

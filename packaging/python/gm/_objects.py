@@ -25,7 +25,7 @@ class _Options(ctypes.Structure):
 class _Stats(ctypes.Structure):
     _fields_ = [(name, ctypes.c_int64) for name in (
         "objects", "card_bytes", "unused_bytes", "host_bytes", "pinned_bytes", "file_bytes", "gets", "misses", "evictions", "clean",
-        "evicted_bytes", "fetches", "ahead", "fetched_bytes", "spilled_bytes", "restored_bytes", "peer_bytes",
+        "evicted_bytes", "fetches", "ahead", "fetched_bytes", "spilled_bytes", "restored_bytes", "peer_bytes", "evicting_ns",
     )]
 
 
