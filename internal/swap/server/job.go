@@ -29,6 +29,7 @@ type job struct {
 
 	turn    time.Time // since when it has had its memory
 	resting time.Time // until then it is not asked to sleep
+	failed  int       // orders in a row by which it moved nothing
 	ready   bool      // it was told to prepare for sleep, and has been idle since
 	held    bool      // it wakes only when gmswap ctl says so
 	wake    *want     // nil: no thread of it waits
@@ -220,8 +221,12 @@ func missing(m *wire.Message) (all []wire.Card) {
 }
 
 func (s *Server) slept(j *job, o *order, r result) {
+	j.failed++
+	if r.moved > 0 {
+		j.failed = 0
+	}
 	if r.err != nil || r.moved == 0 {
-		j.resting = time.Now().Add(rest)
+		j.resting = time.Now().Add(j.rest())
 		if o.want != nil && j.state != wire.Storing {
 			o.want.vain++
 		}
@@ -237,6 +242,16 @@ func (s *Server) slept(j *job, o *order, r result) {
 		s.released = time.Now()
 		s.log(fmt.Sprintf("%s sleeps: %v to the host", j, r))
 	}
+}
+
+// rest returns for how long a job is not asked to sleep again after it moved nothing: a store, which can tell what it could give up, for
+// longer each time.
+func (j *job) rest() time.Duration {
+	const most = 4 // doublings
+	if j.state == wire.Storing {
+		return rest << min(max(j.failed-1, 0), most)
+	}
+	return rest
 }
 
 func (s *Server) woke(j *job, r result) {

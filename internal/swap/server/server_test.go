@@ -513,3 +513,39 @@ func TestHost(t *testing.T) {
 		t.Errorf("once the first has pinned 20 the second may pin %d, want 80", n)
 	}
 }
+
+// TestStoreFails has a job ask for room of a store that reports some and cannot give it up: in the end the request is refused.
+func TestStoreFails(t *testing.T) {
+	t.Parallel()
+	_, path := serve(t, Settings{Quantum: time.Hour, Host: 1000})
+	c := &card{capacity: 100, bus: wire.BusOf("0000:1B:00.0")}
+	c.take(100)
+	store, other := &program{t: t, card: c, here: 100, evictable: 100}, &program{t: t, card: c}
+	store.join(path, wire.Storing)
+	other.join(path, wire.Awake)
+	other.wantRoom(30)
+	go func() {
+		for {
+			order, err := store.conn.Receive()
+			if err != nil {
+				return
+			}
+			done := wire.Message{Kind: wire.Done, State: wire.Storing, Seq: order.Seq}
+			done.SetText("the host is full")
+			store.send(done)
+		}
+	}()
+	for end := time.Now().Add(30 * time.Second); ; {
+		answer, err := other.conn.Receive()
+		if err != nil || time.Now().After(end) {
+			t.Fatal("no answer: ", err)
+		}
+		if answer.Kind != wire.Room {
+			continue
+		}
+		if answer.Amount != 0 || !strings.Contains(answer.TextText(), "the host is full") {
+			t.Errorf("%+v", answer)
+		}
+		return
+	}
+}

@@ -183,7 +183,7 @@ func (s *Server) makeRoom(w *want, missing *wire.Card, now time.Time) bool {
 			continue
 		}
 		r := s.rankOf(j, now)
-		possible = possible || j.why == ""
+		possible = possible || j.why == "" && (j.state != wire.Storing || j.failed < tries)
 		if j.why == "" && r != never && now.After(j.resting) && (found == nil || r < best || r == best && s.before(j, found, now)) {
 			found, best = j, r
 		}
