@@ -15,7 +15,16 @@
 			gm_pass_gate(false);\
 	} while (0)
 
-void gm_tell_evicted(gm_evicted *f, void *user, int64_t object) { f(user, object); }
+/* What the program's function launches waits for the process to wake, as all that it launches. */
+void gm_tell_evicted(gm_evicted *f, void *user, int64_t object)
+{
+	bool gate = gm_find_gate();
+	if (gate)
+		gm_pass_gate(false);
+	f(user, object);
+	if (gate)
+		gm_pass_gate(true);
+}
 
 int64_t gm_store_open(int device, const struct gm_store_options *options)
 {

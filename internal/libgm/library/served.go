@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 
 	"gm/internal/cli/command"
 	"gm/internal/swap/server/wire"
@@ -16,11 +17,16 @@ type Served struct {
 	Name   string `placeholder:"NAME" help:"What the memory server calls the program, for gmswap ctl and quotas. With --server."`
 }
 
+var links = regexp.MustCompile(`^[0-9]+(,[0-9]+)*$`)
+
 // Install puts the gate into the folder of a run, and has the run's processes load it and connect to the server. They go on without one,
 // which may also come later; it returns a warning where there is none yet.
 func (s *Served) Install(folder string, e *command.Environ) (warning string, err error) {
 	if !s.Server {
 		return "", nil
+	}
+	if s.Links != "" && !links.MatchString(s.Links) {
+		return "", fmt.Errorf("--links %s: numbers of GPUs such as 1 or 1,2", s.Links)
 	}
 	data, err := Read(Gate)
 	if err != nil {
@@ -36,8 +42,12 @@ func (s *Served) Install(folder string, e *command.Environ) (warning string, err
 	}
 	e.Prepend("LD_PRELOAD", gate, ":", "")
 	e.Set("GM_SERVER", path)
-	e.Set("GM_NAME", s.Name)
-	e.Set("GM_LINKS", s.Links)
+	if s.Name != "" {
+		e.Set("GM_NAME", s.Name)
+	}
+	if s.Links != "" {
+		e.Set("GM_LINKS", s.Links)
+	}
 	conn, err := wire.Dial(path)
 	if err != nil {
 		return fmt.Sprintf("%v; the program runs, and nothing puts it to sleep until gmswap serve does", err), nil

@@ -89,6 +89,7 @@ func (s *Store) bound(quota int64) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.quota = quota
 	if s.limit == 0 || quota < s.limit {
 		s.limit = quota
 	}
@@ -134,7 +135,7 @@ func (c *client) hear(m *wire.Message) {
 	switch m.Kind {
 	case wire.Sleep:
 		began := time.Now()
-		given, err := c.store.giveUp(c.store.peerOf(m), m.Amount, m.Pinned, c.report)
+		given, err := c.obey(m)
 		done := c.message(wire.Done)
 		done.SetText("")
 		done.Seq, done.Took = m.Seq, int64(time.Since(began))
@@ -151,6 +152,14 @@ func (c *client) hear(m *wire.Message) {
 			delete(c.rooms, m.Seq)
 		}
 	}
+}
+
+// obey gives up what an order is for: bytes of a card, or all.
+func (c *client) obey(m *wire.Message) (given int64, err error) {
+	if m.Amount == 0 && m.Count == 0 {
+		return c.store.giveAll(m.Pinned, c.report)
+	}
+	return c.store.giveUp(c.store.peerOf(m), m.Amount, m.Pinned, c.report)
 }
 
 // message returns a message that says how the store is: as a job that is always awake, and can give up what nobody uses.
@@ -170,7 +179,7 @@ func (s *Store) message(kind wire.Kind) (m wire.Message, cards []wire.Card) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m = wire.Message{Kind: kind, State: wire.Storing}
-	own := wire.Card{Here: s.taken, Away: s.stats.Peer + s.stats.Host + s.stats.File, Evictable: s.unusedBytes() + s.evictable.bytes()}
+	own := wire.Card{Here: s.taken, Away: s.stats.Host + s.stats.File, Evictable: s.unusedBytes() + s.evictable.bytes()}
 	cards = []wire.Card{own}
 	for _, p := range s.peers {
 		cards = append(cards, wire.Card{Bus: p.bus, Here: p.taken, Evictable: p.taken})

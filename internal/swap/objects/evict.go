@@ -91,7 +91,7 @@ func (s *Store) copyBehind() {
 	if s.limit > 0 {
 		most = min(most, s.limit/4)
 	}
-	for s.pressed && s.copied < most && s.onPeers() >= s.options.PeerLimit { // to peers it is as fast at once
+	for s.pressed && s.copied < most && !s.peerRoom { // to peers it is as fast at once
 		b := s.uncopied.first(0)
 		if b == nil || s.copyTo(b) != nil {
 			return
@@ -252,6 +252,16 @@ func (s *Store) giveUp(of *peer, amount, pinned int64, went func()) (given int64
 			break
 		}
 		went()
+	}
+	return given, err
+}
+
+// giveAll gives up all that nobody uses, on the card and on peers, for the host.
+func (s *Store) giveAll(pinned int64, went func()) (given int64, err error) {
+	given, err = s.giveUp(nil, 0, pinned, went)
+	for _, p := range s.peers {
+		_, failed := s.giveUp(p, 0, pinned, went)
+		err = errors.Join(err, failed)
 	}
 	return given, err
 }

@@ -30,7 +30,17 @@ type berth struct {
 }
 
 func (s *Store) openPeers() error {
-	for _, ordinal := range s.options.Peers {
+	switch n := len(s.options.Peers); {
+	case n > 0 && s.options.PeerLimit <= 0:
+		return errors.New("other GPUs are named, and not how many bytes of them the store may take")
+	case n >= wire.MaxCards:
+		return fmt.Errorf("%d other GPUs are named: the most are %d", n, wire.MaxCards-1)
+	}
+	s.peerRoom = len(s.options.Peers) > 0
+	for i, ordinal := range s.options.Peers {
+		if slices.Contains(s.options.Peers[:i], ordinal) {
+			return fmt.Errorf("GPU %d is named twice", ordinal)
+		}
 		p, err := s.dev.Peer(ordinal)
 		if err != nil {
 			return err
@@ -54,6 +64,12 @@ func (s *Store) onPeers() (bytes int64) {
 
 // takeBerth returns a berth for a block, nil if the peers have no room.
 func (s *Store) takeBerth(size int64) *berth {
+	b := s.findBerth(size)
+	s.peerRoom = b != nil
+	return b
+}
+
+func (s *Store) findBerth(size int64) *berth {
 	for _, p := range s.peers {
 		if of := p.free[size]; len(of) > 0 {
 			p.free[size] = of[:len(of)-1]
@@ -65,6 +81,9 @@ func (s *Store) takeBerth(size int64) *berth {
 		}
 		if s.onPeers()+size > s.options.PeerLimit {
 			return nil
+		}
+		if s.quota > 0 && p.taken+size > s.quota {
+			continue
 		}
 		if b, err := s.newBerth(p, size); err == nil { // else the next one, or the host, has room
 			return b
@@ -126,6 +145,7 @@ func (s *Store) dropBerth(b *berth) error {
 		_ = s.dev.EventDestroy(b.read) // it is lost where the driver fails to
 	}
 	b.on.taken -= b.size
+	s.peerRoom = true
 	return errors.Join(s.memory.Unmap(b.at, b.size), s.memory.Release(b.memory), s.memory.AddressFree(b.at, b.size))
 }
 
@@ -135,6 +155,7 @@ func (s *Store) leaveBerth(b *block) {
 		return
 	}
 	p := b.berth.on
+	s.peerRoom = true
 	p.held.remove(b)
 	p.free[b.size] = append(p.free[b.size], b.berth)
 	b.berth = nil

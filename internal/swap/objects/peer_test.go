@@ -43,7 +43,20 @@ func TestPeers(t *testing.T) {
 		p.get(o)
 		p.release()
 	}
-	if _, err := Open(openDevice(t), Options{Host: 1 << 30, Peers: []int{7}}); err == nil || !strings.Contains(err.Error(), "peer 7") {
+	small := open(t, Options{Host: 1 << 30, Server: path, Name: "small", Peers: []int{1}, PeerLimit: 400 * mib})
+	q := newProgram(t, small, 2)
+	for range 6 {
+		id, at, err := small.Create(16*mib, 0)
+		check(t, err)
+		o := &used{id: id, at: at, size: 16 * mib, pins: 1}
+		q.objects = append(q.objects, o)
+		q.write(o)
+		q.release()
+	}
+	if n := small.onPeers(); n > 33*mib {
+		t.Errorf("a store with a quota of 33 MiB has taken %d bytes of the other GPU", n)
+	}
+	if _, err := Open(openDevice(t), Options{Host: 1 << 30, Peers: []int{7}, PeerLimit: mib}); err == nil || !strings.Contains(err.Error(), "peer 7") {
 		t.Errorf("a GPU that is not there: %v", err)
 	}
 }

@@ -50,6 +50,7 @@ type Store struct {
 	memory  *retry.Device // the same for memory and addresses, which go back in the end although the driver refuses
 	options Options
 	limit   int64 // bytes
+	quota   int64 // bytes of each card that the server allows, 0 for all
 	reserve int64 // bytes of the card that are left to others when objects are fetched ahead
 
 	mu      sync.Mutex
@@ -78,6 +79,7 @@ type Store struct {
 	pressed   bool   // the last block that came found no room until others left
 	onHost    *order
 	peers     []*peer
+	peerRoom  bool     // the last block that was to go to them could
 	soon      *order   // blocks that are away and whose next use is known, the first one first
 	copies    []*block // on the card, with a copy on the host: those that are not any longer are passed over
 	left      []ID     // that Evicted is to be told of

@@ -2,6 +2,7 @@ package park
 
 import (
 	"errors"
+	"slices"
 
 	"gm/internal/cuda"
 	"gm/internal/cuda/driver"
@@ -15,6 +16,7 @@ type link struct {
 	dev    *driver.Device
 	stream cuda.Stream // 0 before the first copy
 	queued int64       // bytes since the device began to sleep or wake
+	failed bool        // another GPU's, and of no use from now on
 }
 
 // Help has copies go by the links of other GPUs, too, in equal parts. The last call of Peers has named them.
@@ -40,22 +42,26 @@ func (d *Device) Peers(ordinals []int) error {
 	return nil
 }
 
-// ready makes the streams of the links. Those of others whose stream cannot be made are of no use.
+// ready makes the streams of the links, and drops those that have failed.
 func (d *Device) ready() (err error) {
-	for i := 0; i < len(d.links); i++ {
-		l := d.links[i]
+	for i, l := range d.links {
 		l.queued = 0
 		if l.stream != 0 {
 			continue
 		}
 		if l.stream, err = l.dev.StreamCreate(); err != nil && i == 0 {
 			return err
-		} else if err != nil {
-			d.links = append(d.links[:i], d.links[i+1:]...)
-			i--
 		}
+		l.failed = err != nil
 	}
+	d.links = slices.DeleteFunc(d.links, func(l *link) bool { return l.failed })
 	return nil
+}
+
+// check returns an error of a link. Another GPU's is not used again after one.
+func (d *Device) check(l *link, err error) error {
+	l.failed = l.failed || err != nil && l != d.links[0]
+	return err
 }
 
 // copyOut queues the copy of what is mapped to the host.
@@ -74,7 +80,7 @@ func (d *Device) copy(m *mapping, parts [][]byte, queue func(*link, cuda.Ptr, []
 		for len(part) > 0 {
 			n := min(len(part), stride)
 			l := d.next(m)
-			if err := queue(l, p, part[:n]); err != nil {
+			if err := d.check(l, queue(l, p, part[:n])); err != nil {
 				return err
 			}
 			l.queued += int64(n)
@@ -109,7 +115,7 @@ type mark struct {
 func (d *Device) marks() (all []mark, err error) {
 	for _, l := range d.links {
 		e, failed := l.dev.EventRecord(l.stream)
-		if failed != nil {
+		if d.check(l, failed) != nil {
 			return all, failed
 		}
 		all = append(all, mark{l, e})
@@ -125,11 +131,14 @@ func (m mark) wait() error {
 func (m mark) forget() error { return m.link.dev.EventDestroy(m.passed) }
 
 // synchronize waits for all copies.
-func (d *Device) synchronize() (errs error) {
-	for _, l := range d.links {
-		if l.stream != 0 {
-			errs = errors.Join(errs, l.dev.StreamSynchronize(l.stream))
-		}
+func (d *Device) synchronize() error {
+	return errors.Join(d.StreamSynchronize(d.links[0].stream), d.synchronizeOthers())
+}
+
+// synchronizeOthers waits for the copies by other GPUs. One that fails to has lost its context, and copies nothing any longer.
+func (d *Device) synchronizeOthers() (errs error) {
+	for _, l := range d.links[1:] {
+		errs = errors.Join(errs, d.check(l, l.dev.StreamSynchronize(l.stream)))
 	}
 	return errs
 }

@@ -42,4 +42,12 @@ func TestLinks(t *testing.T) {
 		}
 	}
 	p.verify()
+	d.links[1].failed = true // as after an error
+	_, err = d.Sleep(most, most)
+	p.check(err)
+	p.check(d.Wake(0))
+	p.verify()
+	if len(d.links) != 1 {
+		t.Error("a link that has failed is used again")
+	}
 }

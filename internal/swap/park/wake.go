@@ -41,6 +41,7 @@ func (d *Device) Wake(patience time.Duration) error {
 			break
 		}
 	}
+	err = errors.Join(err, d.synchronizeOthers())
 	if unknown := d.settle(); unknown != nil { // copies may be under way: all stays where it is
 		return fmt.Errorf("bring memory back: %w", errors.Join(err, unknown))
 	}
@@ -62,11 +63,11 @@ func (d *Device) Wake(patience time.Duration) error {
 	return nil
 }
 
-// settle waits for the copies.
+// settle waits for the copies of the device's own link.
 func (d *Device) settle() (err error) {
 	const tries = 3
 	for range tries {
-		if err = d.synchronize(); err == nil {
+		if err = d.StreamSynchronize(d.links[0].stream); err == nil {
 			return nil
 		}
 	}
