@@ -92,8 +92,14 @@ class Soak(h200.Part):
                 killed = name in self.killed
                 self.killed.discard(name)
             if not (ended and status == 0 or killed or self.stopping):
-                self.fail("%s ends by itself with %d" % (name, status))
+                self.fail("%s ends by itself with %d: %s" % (name, status, self.last_words()))
                 time.sleep(5)
+
+    def last_words(self):
+        """The last lines of the log that are not the server's."""
+        with open(os.path.join(self.o.out, "server.log"), errors="replace") as f:
+            lines = [line.strip() for line in f.readlines()[-200:] if line.strip() and not line[:2].isdigit()]
+        return " | ".join(lines[-3:])[-500:]
 
     def hear(self, name, words):
         if words[:1] == ["loss"]:
