@@ -112,7 +112,7 @@ test: $(LOADED) ## all tests
 	$(GO) test ./...
 
 race: $(LOADED) ## tests of the packages that share memory between goroutines, under the race detector (RACE=./... for all)
-	$(GO) test -race $(RACE)
+	$(GO) test -race -short $(RACE)
 
 stress: $(LOADED) ## damage, kill and stop gmtrace run at random, for TIME
 	GM_STRESS=$(TIME) $(GO) test -v -count 1 -timeout 0 -run TestStress ./internal/capture

@@ -60,11 +60,14 @@ var modelCalls = map[byte][]string{
 // TestStates goes through all sequences of a few operations: create (C), free (F), write (W), sleep (S), sleep in part (P) and wake (K). In the last one of
 // each sequence each call of the driver fails, at each position. After each operation each piece has a valid copy, no memory has two owners, and
 // the driver has given as much as the pieces have. Then everything wakes, has its contents, and can be freed. With GM_EVERY the sequences are
-// longer.
+// longer, in a short run shorter.
 func TestStates(t *testing.T) {
 	depth := 4
-	if os.Getenv("GM_EVERY") != "" {
+	switch {
+	case os.Getenv("GM_EVERY") != "":
 		depth = 6
+	case testing.Short():
+		depth = 3
 	}
 	m := &model{t: t, dev: open(t)}
 	m.free = m.freeBytes()
