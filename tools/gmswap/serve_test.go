@@ -319,41 +319,50 @@ func TestKilledServers(t *testing.T) {
 	}
 }
 
+// killHolder kills the only holder.
+func (s *served) killHolder() {
+	s.t.Helper()
+	all := s.holders()
+	if len(all) != 1 {
+		s.t.Fatalf("%d holders", len(all))
+	}
+	must(s.t, syscall.Kill(all[0], syscall.SIGKILL))
+	until(s.t, "the end of the holder", func() bool { return syscall.Kill(all[0], 0) == syscall.ESRCH })
+}
+
+// made makes memory of a key that is not there.
+func (s *served) made(dev *driver.Device, key string) *share.Memory {
+	s.t.Helper()
+	m, found, err := opened(s.t, dev, s.path, key)
+	must(s.t, err)
+	if found {
+		s.t.Errorf("%s was there", key)
+	}
+	return m
+}
+
+// leave makes memory of keys that no process has open.
+func (s *served) leave(dev *driver.Device, keys ...string) {
+	s.t.Helper()
+	for _, key := range keys {
+		must(s.t, s.made(dev, key).Close())
+	}
+}
+
 // TestHolderKilled kills holders: alone, after which the next has all, and with the server, which costs what no process has open.
 func TestHolderKilled(t *testing.T) {
 	dev := device(t)
 	s := newServed(t)
 	s.start()
-	killHolder := func() {
-		t.Helper()
-		all := s.holders()
-		if len(all) != 1 {
-			t.Fatalf("%d holders", len(all))
-		}
-		must(t, syscall.Kill(all[0], syscall.SIGKILL))
-		until(t, "the end of the holder", func() bool { return syscall.Kill(all[0], 0) == syscall.ESRCH })
-	}
-	share := func(key string, keep bool) {
-		t.Helper()
-		m, found, err := opened(t, dev, s.path, key)
-		must(t, err)
-		if found {
-			t.Errorf("%s was there", key)
-		}
-		if keep {
-			t.Cleanup(func() { m.Close() })
-		} else {
-			must(t, m.Close())
-		}
-	}
-	share("used", true)
-	share("unused", false)
-	killHolder()
-	share("last", false)
+	used := s.made(dev, "used")
+	t.Cleanup(func() { used.Close() })
+	s.leave(dev, "unused")
+	s.killHolder()
+	s.leave(dev, "last")
 	s.kill()
 	s.start()
 	s.has(map[string]int{"used": 1, "unused": 0, "last": 0})
-	killHolder()
+	s.killHolder()
 	s.kill()
 	s.start()
 	s.has(map[string]int{"used": 1})
@@ -364,6 +373,20 @@ func TestHolderKilled(t *testing.T) {
 	s.drop("used")
 	s.kill()
 	until(t, "the end of the holder", func() bool { return len(s.holders()) == 0 })
+}
+
+// TestHolderKilledBeforeDrop has a drop be the first that meets the end of the holder: the next holder has the other keys.
+func TestHolderKilledBeforeDrop(t *testing.T) {
+	dev := device(t)
+	s := newServed(t)
+	s.start()
+	s.leave(dev, "a", "b")
+	s.killHolder()
+	s.drop("a")
+	s.leave(dev, "c")
+	s.kill()
+	s.start()
+	s.has(map[string]int{"b": 0, "c": 0})
 }
 
 // TestSystemd has a fake of systemd store what is shared, and start the server again after SIGKILL and SIGTERM.

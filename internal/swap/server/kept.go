@@ -37,9 +37,15 @@ func (s *Server) Resume(all []hold.Held) {
 
 // preserve has memory kept beyond the server's end. Where that fails all of it is, as what the keeper had may be lost.
 func (s *Server) preserve(sh *share) {
-	if s.settings.Keeper == nil || s.settings.Keeper.Put(sh.record(), sh.fd) == nil {
+	if s.settings.Keeper == nil || !s.unkept && s.settings.Keeper.Put(sh.record(), sh.fd) == nil {
 		return
 	}
+	s.preserveAll()
+}
+
+// preserveAll has all memory kept by a keeper that may have none of it. Where that fails the next that is shared has it tried again.
+func (s *Server) preserveAll() {
+	s.unkept = true
 	for _, sh := range s.shares {
 		if sh.fd < 0 {
 			continue
@@ -49,15 +55,17 @@ func (s *Server) preserve(sh *share) {
 			return
 		}
 	}
+	s.unkept = false
 }
 
-// release has memory kept no longer.
-func (s *Server) release(sh *share) {
+// release has memory kept no longer, which is not shared by now. Where that fails the keeper may have lost the rest, which it is given again.
+func (s *Server) release(memory memoryID) {
 	if s.settings.Keeper == nil {
 		return
 	}
-	if err := s.settings.Keeper.Remove(sh.memory); err != nil {
+	if err := s.settings.Keeper.Remove(memory); err != nil {
 		s.log(err.Error())
+		s.preserveAll()
 	}
 }
 

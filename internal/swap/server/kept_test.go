@@ -23,10 +23,8 @@ type keeper struct {
 func (k *keeper) Put(r *hold.Record, fd int) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.fails > 0 {
-		k.fails--
-		clear(k.all)
-		return errors.New("it has ended")
+	if err := k.fail(); err != nil {
+		return err
 	}
 	k.all[r.Memory] = r
 	return unix.Fstat(fd, &unix.Stat_t{})
@@ -35,8 +33,21 @@ func (k *keeper) Put(r *hold.Record, fd int) error {
 func (k *keeper) Remove(memory [16]byte) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if err := k.fail(); err != nil {
+		return err
+	}
 	delete(k.all, memory)
 	return nil
+}
+
+// fail loses what is kept, as often as it is to.
+func (k *keeper) fail() error {
+	if k.fails == 0 {
+		return nil
+	}
+	k.fails--
+	clear(k.all)
+	return errors.New("it has ended")
 }
 
 // keeps returns how many keys are kept, and has the next calls fail.
@@ -47,6 +58,16 @@ func (k *keeper) keeps(fails int) int {
 	return len(k.all)
 }
 
+// shared makes memory of a key.
+func shared(t *testing.T, path, key string) {
+	t.Helper()
+	c, _ := opened(t, path, key)
+	if end := keep(t, c, file(t)); end.TextText() != "" {
+		t.Fatal(end.TextText())
+	}
+	c.Close()
+}
+
 // TestKeeper has what is shared kept, also after what keeps it has failed.
 func TestKeeper(t *testing.T) {
 	k := &keeper{all: map[[16]byte]*hold.Record{}}
@@ -55,11 +76,7 @@ func TestKeeper(t *testing.T) {
 		if n := k.keeps(i % 2); n != i {
 			t.Errorf("%d keys are kept before %s", n, key)
 		}
-		c, _ := opened(t, path, key)
-		if end := keep(t, c, file(t)); end.TextText() != "" {
-			t.Fatal(end.TextText())
-		}
-		c.Close()
+		shared(t, path, key)
 	}
 	if r := s.dropKey("b", 0); r.err != nil || k.keeps(0) != 2 {
 		t.Errorf("%d keys are kept after a drop, %v", k.keeps(0), r.err)
@@ -68,6 +85,30 @@ func TestKeeper(t *testing.T) {
 		if r.Bytes != 100 || r.Key == "b" || wire.BusOf("0000:1B:00.0") != r.Bus || r.Maker == 0 {
 			t.Errorf("%+v", r)
 		}
+	}
+}
+
+// TestKeeperFails has a drop meet the end of what keeps, which has all again at once, or after further failures with the next key that works.
+func TestKeeperFails(t *testing.T) {
+	k := &keeper{all: map[[16]byte]*hold.Record{}}
+	s, path := serve(t, Settings{Keeper: k})
+	for _, key := range []string{"a", "b", "c"} {
+		shared(t, path, key)
+	}
+	k.keeps(1)
+	if r := s.dropKey("a", 0); r.err != nil || k.keeps(2) != 2 {
+		t.Errorf("%d keys are kept after a drop that was not kept, %v", k.keeps(2), r.err)
+	}
+	if r := s.dropKey("b", 0); r.err != nil || k.keeps(1) != 0 {
+		t.Errorf("%d keys are kept after two failures, %v", k.keeps(1), r.err)
+	}
+	shared(t, path, "d")
+	if n := k.keeps(0); n != 0 {
+		t.Errorf("%d keys are kept after three failures", n)
+	}
+	shared(t, path, "e")
+	if n := k.keeps(0); n != 3 {
+		t.Errorf("%d keys are kept, want c, d and e", n)
 	}
 }
 

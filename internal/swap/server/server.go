@@ -56,6 +56,7 @@ type Server struct {
 	grants   map[[16]byte]grant
 	shares   map[shareKey]*share
 	resumed  map[memoryID]bool      // what was shared before
+	unkept   bool                   // the keeper may lack some of what is shared
 	spared   map[[16]byte]time.Time // when unused memory of a card was last dropped
 	users    map[uint32]int         // connections of each
 }

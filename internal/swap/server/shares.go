@@ -219,8 +219,8 @@ func (s *Server) drop(sh *share) {
 			tellDropped(c)
 		}
 	}
-	s.release(sh)
 	delete(s.shares, sh.shareKey)
+	s.release(sh.memory)
 	s.log(fmt.Sprintf("%s is no longer shared: %d bytes", sh.text, sh.bytes))
 	go unix.Close(sh.fd) // of a foreign file, which may take long
 }
