@@ -101,6 +101,15 @@ func must(t *testing.T, err error) {
 	}
 }
 
+func until(t *testing.T, what string, f func() bool) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); !f(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%s does not happen", what)
+		}
+	}
+}
+
 // TestHolder has one server after the other use a holder.
 func TestHolder(t *testing.T) {
 	server := filepath.Join(t.TempDir(), "socket")
@@ -177,6 +186,78 @@ func TestHolderEnds(t *testing.T) {
 	}
 }
 
+// TestGiveUp has a holder that its server gives up end, though it holds memory and nothing is wrong with it.
+func TestGiveUp(t *testing.T) {
+	server := filepath.Join(t.TempDir(), "socket")
+	h, _, err := FindHolder(server)
+	must(t, err)
+	var pipe [2]int
+	must(t, unix.Pipe2(pipe[:], unix.O_CLOEXEC))
+	held := os.NewFile(uintptr(pipe[0]), "held")
+	defer held.Close()
+	must(t, h.Put(record("a"), pipe[1]))
+	must(t, unix.Close(pipe[1]))
+	must(t, h.giveUp())
+	must(t, h.Put(record("b"), memory(t, "contents of b")))
+	if _, err := io.ReadAll(held); err != nil { // until nobody has the other end
+		t.Error(err)
+	}
+	h.leave()
+	h, all, err := FindHolder(server)
+	must(t, err)
+	holds(t, all, "b")
+	must(t, h.End())
+}
+
+// TestForeignFile leaves what is no socket where that of a holder would be.
+func TestForeignFile(t *testing.T) {
+	server := filepath.Join(t.TempDir(), "socket")
+	must(t, os.WriteFile(socketOf(server), []byte("mine"), 0o600))
+	h, all, err := FindHolder(server)
+	if err != nil || all != nil {
+		t.Errorf("%v, %v", all, err)
+	}
+	for range 2 {
+		if err := h.Put(record("a"), memory(t, "")); err == nil || !strings.Contains(err.Error(), "no socket") {
+			t.Error(err)
+		}
+	}
+	must(t, h.End())
+	if b, err := os.ReadFile(socketOf(server)); string(b) != "mine" {
+		t.Errorf("%q, %v", b, err)
+	}
+}
+
+// TestAwait has a holder end once its path is gone, or another socket's.
+func TestAwait(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	for name, replace := range map[string]func(){"gone": func() {}, "replaced": func() { must(t, os.WriteFile(path, nil, 0o600)) }} {
+		socket, file, err := listen(path)
+		must(t, err)
+		own, err := file.Stat()
+		must(t, err)
+		ended, served := make(chan struct{}), make(chan struct{})
+		go func() {
+			await(served, path, own, time.Millisecond)
+			close(ended)
+		}()
+		select {
+		case <-ended:
+			t.Errorf("%s: it has ended before", name)
+		case <-time.After(20 * time.Millisecond):
+		}
+		must(t, os.Remove(path))
+		replace()
+		select {
+		case <-ended:
+		case <-time.After(5 * time.Second):
+			t.Errorf("%s: it does not end", name)
+		}
+		must(t, errors.Join(socket.Close(), file.Close()))
+		_ = os.Remove(path) // where it was replaced
+	}
+}
+
 // TestAdopt takes what is complete of what systemd passes, and has the rest forgotten.
 func TestAdopt(t *testing.T) {
 	l, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: filepath.Join(t.TempDir(), "notify"), Net: "unixgram"})
@@ -235,9 +316,11 @@ func TestReceive(t *testing.T) {
 	fd := memory(t, "")
 	_, _, err = from.WriteMsgUnix([]byte("hello"), unix.UnixRights(fd), nil)
 	must(t, err)
-	if _, _, fd, err := receive(to); !errors.Is(err, errFrame) || unix.Close(fd) == nil {
-		t.Errorf("a foreign message: descriptor %d, %v", fd, err)
+	_, _, got, err := receive(to)
+	if !errors.Is(err, errFrame) {
+		t.Errorf("a foreign message: descriptor %d, %v", got, err)
 	}
+	until(t, "the close of its descriptor", func() bool { return unix.Fstat(got, &unix.Stat_t{}) == unix.EBADF })
 	_, _, err = from.WriteMsgUnix(encode(toPut, record("a")), nil, nil)
 	must(t, err)
 	if _, _, _, err := receive(to); err == nil || !strings.Contains(err.Error(), "did not come") {

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"sync"
 	"syscall"
 	"time"
@@ -32,8 +33,7 @@ func FindHolder(server string) (h *Holder, all []Held, err error) {
 		all, err = h.take()
 	}
 	if err != nil {
-		h.leave()
-		err = fmt.Errorf("take over what the holder at %s has: %w", socketOf(server), err)
+		err = fmt.Errorf("take over what the holder at %s has: %w", socketOf(server), errors.Join(err, h.giveUp()))
 	}
 	return h, all, err
 }
@@ -78,12 +78,12 @@ func (h *Holder) take() (all []Held, err error) {
 
 func closeAll(all []Held) {
 	for _, one := range all {
-		_ = syscall.Close(one.FD) // of a foreign file: there is nobody to tell
+		discard(one.FD)
 	}
 }
 
-// Put has memory held. The descriptor stays the caller's. After an error the process is left to itself, and the next Put starts another
-// one, which has nothing yet.
+// Put has memory held. The descriptor stays the caller's. After an error the process ends, and the next Put starts another one, which has
+// nothing yet.
 func (h *Holder) Put(r *Record, fd int) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -92,18 +92,17 @@ func (h *Holder) Put(r *Record, fd int) error {
 	}
 	if h.conn == nil {
 		if err := h.start(); err != nil {
-			h.leave()
+			_ = h.giveUp() // start has told what is wrong with the socket
 			return fmt.Errorf("start a process that holds %s: %w", r.Key, err)
 		}
 	}
 	if err := send(h.conn, toPut, r, fd); err != nil {
-		h.leave()
-		return fmt.Errorf("have %s held: %w", r.Key, err)
+		return fmt.Errorf("have %s held: %w", r.Key, errors.Join(err, h.giveUp()))
 	}
 	return nil
 }
 
-// Remove has memory held no longer.
+// Remove has memory held no longer. An error is that of Put.
 func (h *Holder) Remove(memory [16]byte) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -111,8 +110,7 @@ func (h *Holder) Remove(memory [16]byte) error {
 		return nil
 	}
 	if err := send(h.conn, toRemove, &Record{Memory: memory}, -1); err != nil {
-		h.leave()
-		return fmt.Errorf("have memory held no longer: %w", err)
+		return fmt.Errorf("have memory held no longer: %w", errors.Join(err, h.giveUp()))
 	}
 	return nil
 }
@@ -138,29 +136,27 @@ func (h *Holder) leave() {
 	}
 }
 
+// giveUp leaves a process of which no server will hear again. It ends, as it finds that its socket is gone.
+func (h *Holder) giveUp() error {
+	h.leave()
+	return removeSocket(socketOf(h.server))
+}
+
 // start starts a process, which neither signals to this one's group nor its end reach, and which keeps none of its files open.
 func (h *Holder) start() error {
-	path := socketOf(h.server)
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) { // of one that has ended
-		return err
-	}
-	l, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: path, Net: "unixpacket"})
+	socket, own, err := listen(socketOf(h.server))
 	if err != nil {
 		return err
 	}
-	l.SetUnlinkOnClose(false)
-	defer l.Close()
-	if err := os.Chmod(path, 0o600); err != nil {
-		return err
-	}
-	file, err := l.File()
+	defer socket.Close()
+	defer own.Close()
+	path, err := filepath.Abs(h.server)
 	if err != nil {
 		return err
 	}
-	defer file.Close()
-	cmd := exec.Command("/proc/self/exe", Word, h.server) // also where the file was replaced
+	cmd := exec.Command("/proc/self/exe", Word, path) // also where the file was replaced
 	cmd.Args[0] = os.Args[0]
-	cmd.Dir, cmd.ExtraFiles, cmd.SysProcAttr = "/", []*os.File{file}, &syscall.SysProcAttr{Setsid: true}
+	cmd.Dir, cmd.ExtraFiles, cmd.SysProcAttr = "/", []*os.File{socket, own}, &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
 		return err
 	}

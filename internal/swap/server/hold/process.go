@@ -1,21 +1,24 @@
 package hold
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 const (
-	// Word is the command of gmswap that is the holder. The socket that it serves is its descriptor 3, and its argument says which that is.
+	// Word is the command of gmswap that is the holder. The socket that it serves is its descriptor 3, that which the socket's path leads to
+	// is 4, and its argument says which server's it is.
 	Word = "hold-keys"
 	// firstTime is how long a holder waits for the server that has started it.
 	firstTime = 10 * time.Second
 	// aloneTime is how long a holder that holds something waits for a server. Then the memory goes.
 	aloneTime = time.Hour
+	// lookTime is how often a holder looks whether a server can find it.
+	lookTime = time.Second
 	// maxHeld bounds what a holder has.
 	maxHeld = 1 << 14
 )
@@ -25,19 +28,53 @@ func Asked(args []string) bool { return len(args) == 3 && args[1] == Word }
 
 // Main is a holder. It returns the exit status.
 func Main() int {
-	file := os.NewFile(3, "socket")
-	l, err := net.FileListener(file)
+	socket, own, err := passedSocket()
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "%s is for gmswap serve alone: %v\n", Word, err)
 		return 2
 	}
-	socket, ok := l.(*net.UnixListener)
-	if !ok || file.Close() != nil {
-		return 2
-	}
-	h := holder{all: map[[16]byte]Held{}}
-	h.serve(socket, firstTime, aloneTime)
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		h := holder{all: map[[16]byte]Held{}}
+		h.serve(socket, firstTime, aloneTime)
+	}()
+	await(served, socketOf(os.Args[2]), own, lookTime)
 	return 0
+}
+
+// passedSocket returns the socket that the server has passed to this process, and what its path leads to.
+func passedSocket() (socket *net.UnixListener, own fs.FileInfo, err error) {
+	file, path := os.NewFile(3, "socket"), os.NewFile(4, "path")
+	l, err := net.FileListener(file)
+	if err != nil {
+		return nil, nil, err
+	}
+	if own, err = path.Stat(); err != nil {
+		return nil, nil, err
+	}
+	socket, ok := l.(*net.UnixListener)
+	if !ok {
+		return nil, nil, errors.New("descriptor 3 is no socket of its kind")
+	}
+	return socket, own, errors.Join(file.Close(), path.Close())
+}
+
+// await returns once a channel is closed, or no server can find the socket any longer, as its path is gone or leads to another one.
+func await(served <-chan struct{}, path string, own fs.FileInfo, look time.Duration) {
+	t := time.NewTicker(look)
+	defer t.Stop()
+	for {
+		select {
+		case <-served:
+			return
+		case <-t.C:
+		}
+		info, err := os.Lstat(path)
+		if errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(info, own) {
+			return
+		}
+	}
 }
 
 // holder is what a holder has.
@@ -72,7 +109,7 @@ func (h *holder) follow(c *net.UnixConn) {
 			return
 		}
 		if k != toPut && fd >= 0 {
-			_ = unix.Close(fd) // nobody asked for it
+			discard(fd) // nobody asked for it
 		}
 		switch k {
 		case toPut:
@@ -94,7 +131,7 @@ func (h *holder) follow(c *net.UnixConn) {
 func (h *holder) put(one Held) {
 	h.remove(one.Memory)
 	if len(h.all) >= maxHeld {
-		_ = unix.Close(one.FD) // the server has it
+		discard(one.FD) // the server has it
 		return
 	}
 	h.all[one.Memory] = one
@@ -103,7 +140,7 @@ func (h *holder) put(one Held) {
 func (h *holder) remove(memory [16]byte) {
 	if one, ok := h.all[memory]; ok {
 		delete(h.all, memory)
-		_ = unix.Close(one.FD) // of a foreign file: there is nobody to tell
+		discard(one.FD)
 	}
 }
 

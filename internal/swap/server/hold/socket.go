@@ -3,6 +3,7 @@ package hold
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"syscall"
@@ -20,6 +21,47 @@ const (
 
 // socketOf returns the socket of the holder that belongs to a server's socket.
 func socketOf(server string) string { return server + ".keys" }
+
+// listen makes the socket of a holder. Own is that which its path leads to.
+func listen(path string) (socket, own *os.File, err error) {
+	if err := removeSocket(path); err != nil { // of one that has ended
+		return nil, nil, err
+	}
+	l, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: path, Net: "unixpacket"})
+	if err != nil {
+		return nil, nil, err
+	}
+	l.SetUnlinkOnClose(false)
+	defer l.Close()
+	if err := os.Chmod(path, 0o600); err != nil {
+		return nil, nil, err
+	}
+	if own, err = os.OpenFile(path, unix.O_PATH|unix.O_NOFOLLOW, 0); err != nil {
+		return nil, nil, err
+	}
+	if socket, err = l.File(); err != nil {
+		return nil, nil, errors.Join(err, own.Close())
+	}
+	return socket, own, nil
+}
+
+// removeSocket removes a socket if there is one, and refuses to remove anything else.
+func removeSocket(path string) error {
+	info, err := os.Lstat(path)
+	if err == nil && info.Mode().Type() != fs.ModeSocket {
+		return fmt.Errorf("%s is there, and no socket", path)
+	}
+	if err == nil {
+		err = os.Remove(path)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove the socket of a holder: %w", err)
+	}
+	return nil
+}
+
+// discard closes a foreign file, which may take long. There is nobody to tell if it fails.
+func discard(fd int) { go unix.Close(fd) }
 
 // send sends a frame, with a descriptor unless that is -1.
 func send(c *net.UnixConn, k kind, r *Record, fd int) error {
@@ -51,7 +93,7 @@ func receive(c *net.UnixConn) (k kind, r Record, fd int, err error) {
 		err = errors.New("a descriptor did not come: too many files may be open")
 	}
 	if err != nil && fd >= 0 {
-		_ = unix.Close(fd) // it is of no use
+		discard(fd)
 	}
 	return k, r, fd, err
 }
