@@ -387,6 +387,8 @@ func TestHolderKilledBeforeDrop(t *testing.T) {
 	s.kill()
 	s.start()
 	s.has(map[string]int{"b": 0, "c": 0})
+	s.killHolder()
+	s.stop(syscall.SIGINT)
 }
 
 // TestSystemd has a fake of systemd store what is shared, and start the server again after SIGKILL and SIGTERM.

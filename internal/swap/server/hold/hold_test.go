@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"io"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -186,22 +187,34 @@ func TestHolderEnds(t *testing.T) {
 	}
 }
 
+func pipe(t *testing.T, flags int) (from *os.File, to int) {
+	t.Helper()
+	var both [2]int
+	must(t, unix.Pipe2(both[:], flags|unix.O_NONBLOCK))
+	from = os.NewFile(uintptr(both[0]), "pipe")
+	t.Cleanup(func() { from.Close() })
+	return from, both[1]
+}
+
+// closesLast closes an end of a pipe, and expects that no other process keeps it open.
+func closesLast(t *testing.T, from *os.File, to int) {
+	t.Helper()
+	must(t, errors.Join(unix.Close(to), from.SetReadDeadline(time.Now().Add(10*time.Second))))
+	if _, err := io.ReadAll(from); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestGiveUp has a holder that its server gives up end, though it holds memory and nothing is wrong with it.
 func TestGiveUp(t *testing.T) {
 	server := filepath.Join(t.TempDir(), "socket")
 	h, _, err := FindHolder(server)
 	must(t, err)
-	var pipe [2]int
-	must(t, unix.Pipe2(pipe[:], unix.O_CLOEXEC))
-	held := os.NewFile(uintptr(pipe[0]), "held")
-	defer held.Close()
-	must(t, h.Put(record("a"), pipe[1]))
-	must(t, unix.Close(pipe[1]))
+	from, to := pipe(t, unix.O_CLOEXEC)
+	must(t, h.Put(record("a"), to))
 	must(t, h.giveUp())
 	must(t, h.Put(record("b"), memory(t, "contents of b")))
-	if _, err := io.ReadAll(held); err != nil { // until nobody has the other end
-		t.Error(err)
-	}
+	closesLast(t, from, to)
 	h.leave()
 	h, all, err := FindHolder(server)
 	must(t, err)
@@ -226,6 +239,36 @@ func TestForeignFile(t *testing.T) {
 	if b, err := os.ReadFile(socketOf(server)); string(b) != "mine" {
 		t.Errorf("%q, %v", b, err)
 	}
+}
+
+// TestEndAfterDeath ends a holder that has ended before, whose socket is there or not.
+func TestEndAfterDeath(t *testing.T) {
+	for _, remove := range []bool{false, true} {
+		server := filepath.Join(t.TempDir(), "socket")
+		h, _, err := FindHolder(server)
+		must(t, err)
+		must(t, h.Put(record("a"), memory(t, "")))
+		must(t, h.Remove(record("a").Memory))
+		must(t, h.conn.CloseWrite()) // it ends, as it holds nothing
+		until(t, "its end", func() bool { return errors.Is(send(h.conn, toTake, &Record{}, -1), unix.EPIPE) })
+		if remove {
+			must(t, os.Remove(socketOf(server)))
+		}
+		must(t, h.End())
+		if _, err := os.Lstat(socketOf(server)); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("the socket is left: %v", err)
+		}
+	}
+}
+
+// TestInherited has a holder not keep open what its server has inherited.
+func TestInherited(t *testing.T) {
+	from, to := pipe(t, 0)
+	h, _, err := FindHolder(filepath.Join(t.TempDir(), "socket"))
+	must(t, err)
+	must(t, h.Put(record("a"), memory(t, "")))
+	closesLast(t, from, to)
+	must(t, h.End())
 }
 
 // TestAwait has a holder end once its path is gone, or another socket's.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -115,7 +116,7 @@ func (h *Holder) Remove(memory [16]byte) error {
 	return nil
 }
 
-// End has nothing held any longer, and the process end.
+// End has nothing held any longer, and the process end, which it may have done.
 func (h *Holder) End() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -123,9 +124,14 @@ func (h *Holder) End() error {
 	if h.conn == nil {
 		return nil
 	}
-	err := errors.Join(send(h.conn, toClear, &Record{}, -1), os.Remove(socketOf(h.server)))
-	h.leave()
-	return err
+	err := send(h.conn, toClear, &Record{}, -1)
+	if errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) {
+		err = nil
+	}
+	if err = errors.Join(err, h.giveUp()); err != nil {
+		return fmt.Errorf("end the process that holds what is shared: %w", err)
+	}
+	return nil
 }
 
 // leave leaves a process to itself.
@@ -154,6 +160,9 @@ func (h *Holder) start() error {
 	if err != nil {
 		return err
 	}
+	if err := keepFiles(); err != nil {
+		return err
+	}
 	cmd := exec.Command("/proc/self/exe", Word, path) // also where the file was replaced
 	cmd.Args[0] = os.Args[0]
 	cmd.Dir, cmd.ExtraFiles, cmd.SysProcAttr = "/", []*os.File{socket, own}, &syscall.SysProcAttr{Setsid: true}
@@ -162,4 +171,18 @@ func (h *Holder) start() error {
 	}
 	go cmd.Wait()
 	return h.connect()
+}
+
+// keepFiles has no process inherit descriptors that this one has inherited, such as a shell's pipes and locks.
+func keepFiles() error {
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if fd, err := strconv.Atoi(e.Name()); err == nil && fd > 2 {
+			syscall.CloseOnExec(fd)
+		}
+	}
+	return nil
 }
