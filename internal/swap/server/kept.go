@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"gm/internal/swap/server/hold"
 	"gm/internal/swap/server/wire"
 )
@@ -24,14 +26,24 @@ func (s *Server) Resume(all []hold.Held) {
 	defer s.mu.Unlock()
 	made := make(chan struct{})
 	close(made)
+	var twice []hold.Held
 	for _, h := range all {
+		s.resumed[h.Memory] = true
+		if s.shares[shareKey{h.UID, h.Bus, h.Key}] != nil {
+			twice = append(twice, h)
+			continue
+		}
 		sh := &share{
 			shareKey: shareKey{h.UID, h.Bus, h.Key}, memory: h.Memory, fd: h.FD, bytes: h.Bytes, maker: int(h.Maker),
 			users: map[*wire.Conn]bool{}, left: time.Now(), spared: time.Now().Add(returnTime), made: made,
 		}
 		s.shares[sh.shareKey] = sh
-		s.resumed[sh.memory] = true
 		s.log(fmt.Sprintf("%s is shared as before: %d bytes", sh.text, sh.bytes))
+	}
+	for _, h := range twice {
+		s.release(h.Memory)
+		go unix.Close(h.FD) // of a foreign file, which may take long
+		s.log(fmt.Sprintf("%s was shared twice, and is once: %d bytes are dropped", h.Key, h.Bytes))
 	}
 }
 

@@ -112,15 +112,47 @@ func TestKeeperFails(t *testing.T) {
 	}
 }
 
-// TestResume takes over memory: its users have time to return, and do not bring it back once it was dropped.
-func TestResume(t *testing.T) {
-	s := New(Settings{}, func(string) {})
-	bus := wire.BusOf("0000:1B:00.0")
+// copied returns a descriptor that the server may close.
+func copied(t *testing.T) int {
+	t.Helper()
 	fd, err := unix.FcntlInt(uintptr(file(t)), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Resume([]hold.Held{{Record: hold.Record{Memory: [16]byte{1}, Bus: bus, Bytes: 5, UID: 1, Maker: 7, Key: "key"}, FD: fd}})
+	return fd
+}
+
+// TestResumeTwice takes over two of the same key: one is closed and kept no longer.
+func TestResumeTwice(t *testing.T) {
+	k := &keeper{all: map[[16]byte]*hold.Record{}}
+	s := New(Settings{Keeper: k}, func(string) {})
+	var all []hold.Held
+	for n := range byte(3) {
+		one := hold.Held{Record: hold.Record{Memory: [16]byte{n + 1}, Bus: [16]byte{n / 2}, Bytes: 5, UID: 1, Key: "key"}, FD: copied(t)}
+		k.all[one.Memory] = &one.Record
+		all = append(all, one)
+	}
+	s.Resume(all)
+	if _, there := k.all[[16]byte{2}]; there || k.keeps(0) != 2 || len(s.Shares()) != 2 {
+		t.Errorf("%+v are kept, %+v shared", k.all, s.Shares())
+	}
+	for end := time.Now().Add(10 * time.Second); unix.Fstat(all[1].FD, &unix.Stat_t{}) != unix.EBADF; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the second is not closed")
+		}
+	}
+	for _, i := range []int{0, 2} {
+		if err := unix.Close(all[i].FD); err != nil {
+			t.Errorf("memory %d: %v", i, err)
+		}
+	}
+}
+
+// TestResume takes over memory: its users have time to return, and do not bring it back once it was dropped.
+func TestResume(t *testing.T) {
+	s := New(Settings{}, func(string) {})
+	bus := wire.BusOf("0000:1B:00.0")
+	s.Resume([]hold.Held{{Record: hold.Record{Memory: [16]byte{1}, Bus: bus, Bytes: 5, UID: 1, Maker: 7, Key: "key"}, FD: copied(t)}})
 	if all := s.Shares(); len(all) != 1 || all[0].PID != 7 || all[0].UID != 1 || all[0].Amount != 0 || all[0].Cards[0].Here != 5 {
 		t.Errorf("%+v", all)
 	}

@@ -41,14 +41,21 @@ func FuzzReadRecord(f *testing.F) {
 }
 
 func TestDecode(t *testing.T) {
-	good := Record{Bytes: 1, Key: "k"}
+	memory := [16]byte{1}
+	good := Record{Memory: memory, Bytes: 1, Key: "k"}
 	for name, b := range map[string][]byte{
-		"empty": nil, "short": encode(toPut, &good)[1:], "no bytes": encode(toPut, &Record{Key: "k"}), "no key": encode(isHeld, &Record{Bytes: 1}),
-		"huge": encode(toPut, &Record{Key: "k", Bytes: 1 << 51}), "kind": encode(kinds, &good), "no kind": encode(0, &good),
+		"empty": nil, "short": encode(toPut, &good)[1:], "kind": encode(kinds, &good), "no kind": encode(0, &good),
+		"no number": encode(toPut, &Record{Key: "k", Bytes: 1}),
+		"no bytes":  encode(toPut, &Record{Memory: memory, Key: "k"}),
+		"no key":    encode(isHeld, &Record{Memory: memory, Bytes: 1}),
+		"huge":      encode(toPut, &Record{Memory: memory, Key: "k", Bytes: 1 << 51}),
 	} {
 		if _, _, err := decode(b); !errors.Is(err, errFrame) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+	if _, _, err := decode(encode(toPut, &good)); err != nil {
+		t.Error(err)
 	}
 	other := encode(toPut, &good)
 	other[4] = 9

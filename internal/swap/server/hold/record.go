@@ -12,7 +12,7 @@ import (
 
 // Record says what the memory of a descriptor is.
 type Record struct {
-	Memory [16]byte // a random number, which no other memory has
+	Memory [16]byte // a random number, which no other memory has; not 0
 	Bus    [16]byte // the PCI address of its card
 	Bytes  int64
 	UID    uint32 // its user
@@ -95,7 +95,7 @@ func decode(b []byte) (k kind, r Record, err error) {
 		return 0, r, fmt.Errorf("a record of shared memory has version %d, this program knows version %d", f.Version, version)
 	}
 	const most = 1 << 50
-	if (f.Kind == toPut || f.Kind == isHeld) && (f.Bytes <= 0 || f.Bytes > most || len(key) == 0) {
+	if (f.Kind == toPut || f.Kind == isHeld) && (f.Memory == [16]byte{} || f.Bytes <= 0 || f.Bytes > most || len(key) == 0) {
 		return 0, r, errFrame
 	}
 	return f.Kind, Record{Memory: f.Memory, Bus: f.Bus, Bytes: f.Bytes, UID: f.UID, Maker: f.Maker, Key: string(key)}, nil
