@@ -20,12 +20,16 @@ func keepShares(path string, log func(text string)) keptShares {
 	if err != nil {
 		log(err.Error())
 	}
-	if systemd != nil { // which knows whether this is the end of the service
-		return keptShares{systemd, all, systemd.Ready, none}
+	ready := none
+	if systemd != nil {
+		ready = systemd.Ready
+	}
+	if systemd != nil && systemd.Stores() { // and knows whether this is the end of the service
+		return keptShares{systemd, all, ready, none}
 	}
 	holder, all, err := hold.FindHolder(path)
 	if err != nil {
 		log(err.Error())
 	}
-	return keptShares{holder, all, none, holder.End}
+	return keptShares{holder, all, ready, holder.End}
 }

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -19,6 +18,7 @@ import (
 type systemd struct {
 	t      *testing.T
 	socket *net.UnixConn
+	store  string // what it says of its store
 
 	mu    sync.Mutex
 	names []string
@@ -30,7 +30,7 @@ func newSystemd(t *testing.T) *systemd {
 	t.Helper()
 	socket, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: filepath.Join(t.TempDir(), "notify"), Net: "unixgram"})
 	must(t, err)
-	d := &systemd{t: t, socket: socket}
+	d := &systemd{t: t, socket: socket, store: "FDSTORE=512"}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -105,15 +105,15 @@ func (d *systemd) stored() int {
 	return len(d.files)
 }
 
-// start starts a server as systemd would, with all that is stored.
-func (d *systemd) start(s *served) {
+// start starts a server as systemd would, with all that is stored, once that are so many files.
+func (d *systemd) start(s *served, stored int) {
 	s.t.Helper()
-	time.Sleep(20 * time.Millisecond) // what the former server said is heard
+	until(s.t, "the store of what was shared", func() bool { return d.stored() == stored })
 	d.mu.Lock()
 	before := d.ready
 	cmd := exec.Command("/bin/sh", "-c", `LISTEN_PID=$$ SYSTEMD_EXEC_PID=$$ exec "$0" "$@"`, os.Args[0], "serve", "--host", "1G", "--socket", s.path)
 	cmd.ExtraFiles = slices.Clone(d.files)
-	environment := append(os.Environ(), "NOTIFY_SOCKET="+d.socket.LocalAddr().String(),
+	environment := append(os.Environ(), d.store, "NOTIFY_SOCKET="+d.socket.LocalAddr().String(),
 		"LISTEN_FDS="+strconv.Itoa(len(d.files)), "LISTEN_FDNAMES="+strings.Join(d.names, ":"))
 	d.mu.Unlock()
 	s.run(cmd, environment)

@@ -21,8 +21,9 @@ const (
 
 // Systemd is the service manager that has started this process.
 type Systemd struct {
-	fd   int    // a socket
-	path string // of systemd's
+	fd     int    // a socket
+	path   string // of systemd's
+	stores bool   // it has a store for this service, as versions from 254 on say
 }
 
 // FindSystemd returns nil where the process was not started as a service that notifies. What the service's former process has stored is
@@ -35,9 +36,18 @@ func FindSystemd() (s *Systemd, all []Held, err error) {
 	if s, err = newSystemd(path); err != nil {
 		return nil, nil, fmt.Errorf("make a socket for systemd: %w", err)
 	}
-	all, err = s.adopt(passed())
-	return s, all, errors.Join(err, os.Unsetenv("NOTIFY_SOCKET"), os.Unsetenv("LISTEN_PID"), os.Unsetenv("LISTEN_FDS"), os.Unsetenv("LISTEN_FDNAMES"))
+	most, _ := strconv.Atoi(os.Getenv("FDSTORE")) // what is no number is no store
+	if s.stores = most > 0; s.stores {
+		all, err = s.adopt(passed())
+	}
+	for _, name := range []string{"NOTIFY_SOCKET", "LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", "FDSTORE"} {
+		err = errors.Join(err, os.Unsetenv(name))
+	}
+	return s, all, err
 }
+
+// Stores says whether the service has a store. Without one, what is put is lost.
+func (s *Systemd) Stores() bool { return s.stores }
 
 func newSystemd(path string) (*Systemd, error) {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
@@ -48,7 +58,7 @@ func newSystemd(path string) (*Systemd, error) {
 	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &t); err != nil {
 		return nil, errors.Join(err, unix.Close(fd))
 	}
-	return &Systemd{fd, path}, nil
+	return &Systemd{fd: fd, path: path}, nil
 }
 
 // passed returns the descriptors that systemd has passed to this process, by name.
