@@ -105,12 +105,21 @@ func (cmd *serveCmd) settings() (server.Settings, error) {
 }
 
 func (cmd *serveCmd) weights() (map[string]int, error) {
-	const most = 1000 // so that no turn is longer than a time.Duration can be
+	const (
+		most    = 1000
+		longest = 100 * 365 * 24 * time.Hour // well within a time.Duration
+	)
+	if cmd.Quantum > longest {
+		return nil, cli.Usage("--quantum %s: a turn is at most %s long", cmd.Quantum, longest)
+	}
 	weights := map[string]int{}
 	for name, text := range cmd.Weight {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 || n > most {
 			return nil, cli.Usage("--weight %s=%s: expected a whole number from 1 to %d", name, text, most)
+		}
+		if cmd.Quantum > longest/time.Duration(n) {
+			return nil, cli.Usage("--weight %s=%d with --quantum %s: a turn is at most %s long", name, n, cmd.Quantum, longest)
 		}
 		weights[name] = n
 	}
