@@ -48,7 +48,8 @@ func contents(key string, size int) []byte {
 	return bytes.Repeat([]byte(key+"."), size/(len(key)+1)+1)[:size]
 }
 
-// act is a process: SOCKET KEY SIZE STEP. It stops after a step, to be killed there. With the step "serve" it is a server that nothing outlives.
+// act is a process: SOCKET KEY SIZE STEP. It stops after a step, to be killed there. With the step "serve" it is a server that nothing
+// outlives; with "refused" it ends once a server refuses the memory.
 func act(words []string) error {
 	if words[3] == "serve" {
 		return actServer(words[0])
@@ -90,11 +91,25 @@ func act(words []string) error {
 		return err
 	}
 	stop("frozen")
+	if step == "refused" {
+		fmt.Println("at refused")
+		return ended(m)
+	}
 	if step == "spoil" {
 		fmt.Println("at spoil")
 		return dev.MemcpyHtoD(m.Pointer(), []byte("x")) // it does not return
 	}
 	return m.Close()
+}
+
+// ended waits until a server has refused the memory.
+func ended(m *Memory) error {
+	select {
+	case <-m.use.done:
+		return nil
+	case <-time.After(20 * time.Second):
+		return fmt.Errorf("%s is not refused", m.key)
+	}
 }
 
 func actServer(path string) error {
@@ -406,7 +421,9 @@ func TestNextServer(t *testing.T) {
 	until(t, "the end of a use", func() bool { return listed(path, "other") == 1 })
 	drop(t, path, "other")
 	again()
-	time.Sleep(2 * pause)
+	if err := ended(m); err != nil {
+		t.Error(err)
+	}
 	if n := listed(path, "other"); n >= 0 {
 		t.Errorf("what was dropped has %d uses", n)
 	}
@@ -426,7 +443,7 @@ func TestOtherMemory(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "socket")
 	serving := start(t, path, "-", 0, "serve")
-	old := start(t, path, "key", size, "frozen")
+	old := start(t, path, "key", size, "refused")
 	if err := old.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
@@ -441,7 +458,9 @@ func TestOtherMemory(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	time.Sleep(2 * pause)
+	if err := old.Wait(); err != nil {
+		t.Errorf("who has the old memory is not refused: %v", err)
+	}
 	if n := listed(path, "key"); n != 1 {
 		t.Errorf("%d uses", n)
 	}
