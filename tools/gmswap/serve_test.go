@@ -57,30 +57,41 @@ func newServed(t *testing.T) *served {
 // start starts a server, and waits until it serves.
 func (s *served) start() {
 	s.t.Helper()
-	s.run(exec.Command(os.Args[0], "serve", "--host", "1G", "--socket", s.path), os.Environ())
+	must(s.t, s.run(s.command(), os.Environ()))
 }
 
-func (s *served) run(cmd *exec.Cmd, environment []string) {
-	s.t.Helper()
+func (s *served) command() *exec.Cmd {
+	return exec.Command(os.Args[0], "serve", "--host", "1G", "--socket", s.path)
+}
+
+func (s *served) run(cmd *exec.Cmd, environment []string) error {
 	cmd.Env = append(environment, asTool+"=1")
 	out, err := cmd.StderrPipe()
-	must(s.t, err)
-	must(s.t, cmd.Start())
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
 	s.cmd = cmd
 	lines := bufio.NewReader(out)
 	for {
 		line, err := lines.ReadString('\n')
 		if err != nil {
-			s.t.Fatalf("%q, %v", line, err)
+			return fmt.Errorf("start a server, which said %q: %w", line, err)
 		}
 		if strings.Contains(line, "serves at") {
 			break
 		}
 	}
 	go io.Copy(io.Discard, lines)
+	return nil
 }
 
 func (s *served) kill() {
+	if s.cmd == nil {
+		return // none was started
+	}
 	_ = s.cmd.Process.Kill() // it may have ended
 	_ = s.cmd.Wait()
 }
@@ -221,15 +232,15 @@ func opened(t *testing.T, dev *driver.Device, path, key string) (m *share.Memory
 }
 
 // replace kills the server and starts another one.
-func (s *served) replace(pause time.Duration) {
+func (s *served) replace(pause time.Duration) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.kill()
 	time.Sleep(pause)
-	s.start()
+	return s.run(s.command(), os.Environ())
 }
 
-// killer kills servers at random moments, until the function that it returns is called. One runs then.
+// killer kills servers at random moments, until the test ends or calls the function that it returns. One runs then.
 func (s *served) killer(r *rand.Rand) (stop func()) {
 	end, ended := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -240,13 +251,27 @@ func (s *served) killer(r *rand.Rand) (stop func()) {
 				return
 			case <-time.After(time.Duration(r.IntN(60)) * time.Millisecond):
 			}
-			s.replace(time.Duration(r.IntN(10)) * time.Millisecond)
+			if err := s.replace(time.Duration(r.IntN(10)) * time.Millisecond); err != nil {
+				s.t.Error(err)
+				return
+			}
 		}
 	}()
-	return func() {
+	stop = sync.OnceFunc(func() {
 		close(end)
 		<-ended
-	}
+	})
+	s.t.Cleanup(stop)
+	return stop
+}
+
+// keys are the keys of a socket as a test accounts for them.
+type keys struct {
+	*served
+	dev     *driver.Device
+	open    map[string][]*share.Memory
+	made    map[string]bool
+	dropped []*share.Memory
 }
 
 // TestKilledServers opens, makes, closes and drops keys at random while servers are killed and others follow. What was shared is there, whole,
@@ -255,68 +280,90 @@ func TestKilledServers(t *testing.T) {
 	dev := device(t)
 	free, _, err := dev.MemInfo()
 	must(t, err)
-	s := newServed(t)
-	s.start()
-	stop := s.killer(rand.New(rand.NewPCG(1, 2)))
+	k := &keys{served: newServed(t), dev: dev, open: map[string][]*share.Memory{}, made: map[string]bool{}}
+	k.start()
+	stop := k.killer(rand.New(rand.NewPCG(1, 2)))
 	r := rand.New(rand.NewPCG(3, 4))
-	open, made := map[string][]*share.Memory{}, map[string]bool{}
-	var dropped []*share.Memory
 	for end, n := time.Now().Add(2*time.Second), 0; time.Now().Before(end) || n < 50; n++ {
-		key := fmt.Sprint("key", r.IntN(4))
-		switch what := r.IntN(10); {
-		case what < 5 && len(open[key]) < 4:
-			m, found, err := opened(t, dev, s.path, key)
-			if err != nil {
-				time.Sleep(time.Millisecond) // there is no server
-				continue
-			}
-			if found != made[key] {
-				t.Errorf("%s is there: %v, want %v", key, found, made[key])
-			}
-			open[key] = append(open[key], m)
-			until(t, "the first server that has it", func() bool { return s.uses()[key] > 0 })
-			made[key] = true
-		case what < 9 && len(open[key]) > 0:
-			must(t, open[key][0].Close())
-			open[key] = open[key][1:]
-		case made[key] && len(open[key]) == 0:
-			s.drop(key)
-			made[key] = false
-		case made[key]: // who is not connected now would bring it back if the server is killed at once
-			s.mu.Lock()
-			until(t, "the return of all", func() bool { return s.uses()[key] == len(open[key]) })
-			s.drop(key)
-			s.mu.Unlock()
-			dropped, open[key], made[key] = append(dropped, open[key]...), nil, false
-		}
+		k.act(fmt.Sprint("key", r.IntN(4)), r.IntN(10))
 	}
 	stop()
-	want := map[string]int{}
-	for key, there := range made {
-		if there {
-			want[key] = len(open[key])
-		}
-		dropped = append(dropped, open[key]...)
-	}
-	s.has(want)
-	if all := s.holders(); len(all) != 1 || memories(all[0]) != len(want) {
-		t.Errorf("%d holders", len(all))
-	}
-	for _, m := range dropped {
-		must(t, m.Close())
-	}
-	for key := range want {
-		want[key] = 0
-	}
-	s.has(want)
-	s.stop(syscall.SIGINT)
-	until(t, "the end of the holder", func() bool { return len(s.holders()) == 0 })
-	if left, err := filepath.Glob(s.path + "*"); err != nil || len(left) != 1 { // the lock
+	k.close()
+	k.stop(syscall.SIGINT)
+	until(t, "the end of the holder", func() bool { return len(k.holders()) == 0 })
+	if left, err := filepath.Glob(k.path + "*"); err != nil || len(left) != 1 { // the lock
 		t.Errorf("%v, %v", left, err)
 	}
 	if now, _, err := dev.MemInfo(); err != nil || now != free {
 		t.Errorf("%d bytes are free, %d were: %v", now, free, err)
 	}
+}
+
+// act does something with a key, by a number below 10.
+func (k *keys) act(key string, what int) {
+	k.t.Helper()
+	switch {
+	case what < 5 && len(k.open[key]) < 4:
+		k.use(key)
+	case what < 9 && len(k.open[key]) > 0:
+		must(k.t, k.open[key][0].Close())
+		k.open[key] = k.open[key][1:]
+	case k.made[key] && len(k.open[key]) == 0:
+		k.drop(key)
+		k.made[key] = false
+	case k.made[key]:
+		k.dropUsed(key)
+	}
+}
+
+// use opens a key, where there is a server, and waits until one has its memory.
+func (k *keys) use(key string) {
+	k.t.Helper()
+	m, found, err := opened(k.t, k.dev, k.path, key)
+	if err != nil {
+		time.Sleep(time.Millisecond) // there is no server
+		return
+	}
+	if found != k.made[key] {
+		k.t.Errorf("%s is there: %v, want %v", key, found, k.made[key])
+	}
+	k.open[key] = append(k.open[key], m)
+	until(k.t, "the first server that has it", func() bool { return k.uses()[key] > 0 })
+	k.made[key] = true
+}
+
+// dropUsed drops a key that is open, while no server is killed: who is not connected then would bring it back.
+func (k *keys) dropUsed(key string) {
+	k.t.Helper()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	until(k.t, "the return of all", func() bool { return k.uses()[key] == len(k.open[key]) })
+	k.drop(key)
+	k.dropped, k.open[key], k.made[key] = append(k.dropped, k.open[key]...), nil, false
+}
+
+// close closes all memory, once the server and its holder have what is shared.
+func (k *keys) close() {
+	k.t.Helper()
+	want := map[string]int{}
+	for key, there := range k.made {
+		if there {
+			want[key] = len(k.open[key])
+		}
+		k.dropped = append(k.dropped, k.open[key]...)
+	}
+	k.has(want)
+	until(k.t, "one holder of all keys", func() bool {
+		all := k.holders()
+		return len(all) == 1 && memories(all[0]) == len(want)
+	})
+	for _, m := range k.dropped {
+		must(k.t, m.Close())
+	}
+	for key := range want {
+		want[key] = 0
+	}
+	k.has(want)
 }
 
 // killHolder kills the only holder.

@@ -116,7 +116,7 @@ func (d *systemd) start(s *served, stored int) {
 	environment := append(os.Environ(), d.store, "NOTIFY_SOCKET="+d.socket.LocalAddr().String(),
 		"LISTEN_FDS="+strconv.Itoa(len(d.files)), "LISTEN_FDNAMES="+strings.Join(d.names, ":"))
 	d.mu.Unlock()
-	s.run(cmd, environment)
+	must(s.t, s.run(cmd, environment))
 	until(s.t, "READY=1", func() bool {
 		d.mu.Lock()
 		defer d.mu.Unlock()
