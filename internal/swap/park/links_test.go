@@ -22,7 +22,7 @@ func TestLinks(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := &program{t: t, dev: d, random: rand.New(rand.NewPCG(8, 1))}
-	large := &used{size: 8 * stride}
+	large := &used{size: 2 * stride}
 	large.handle, err = d.Create(large.size)
 	p.check(err)
 	p.pieces = []*used{large}
