@@ -33,8 +33,9 @@ type process struct {
 	settings settings
 	library  *driver.Library
 	page     *page.Page
-	unshow   func()  // removes the page
-	served   *served // nil without a memory server
+	unshow   func()                 // removes the page
+	served   *served                // nil without a memory server
+	serving  atomic.Pointer[served] // the same, for calls that have not got the lock
 
 	gpus [C.GM_DEVICES]atomic.Pointer[gpu] // set once, under mu
 }
@@ -129,6 +130,7 @@ func (p *process) loadDriver() error {
 		return err
 	}
 	p.served = startServed(p)
+	p.serving.Store(p.served)
 	return nil
 }
 

@@ -42,6 +42,16 @@ static void find_gate(void)
 	gate.passed_on = dlsym(RTLD_DEFAULT, "gm_gate_passed_on");
 }
 
+static bool make_room(int device) { return !gm_in_child() && go_room_for_context(device); }
+
+/* A program may make a context before it allocates: it is a job of the server from then on. */
+__attribute__((constructor)) static void offer_room(void)
+{
+	__typeof__(gm_gate_on_full) *on_full = dlsym(RTLD_DEFAULT, "gm_gate_on_full");
+	if (on_full)
+		on_full(make_room);
+}
+
 bool gm_find_gate(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;

@@ -6,6 +6,7 @@ import "C"
 import (
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"time"
 	"unsafe"
@@ -215,4 +216,40 @@ func (s *served) room(ordinal int, size int64) C.enum_gm_room {
 func go_ask_room(device C.int, size C.size_t) (answer C.int) {
 	defer guard(device)
 	return C.int(self.served.room(int(device), int64(size)))
+}
+
+// contextRoom is what is asked for where a context finds no room, in bytes: what one takes on an H100 or H200, 527 MiB, and some for code.
+const contextRoom = 640 << 20
+
+// roomForContext waits until the server has made room for a context on a device, and says whether that is worth trying. The caller may have
+// the lock of the process, as a device that is being opened has a context made.
+func (p *process) roomForContext(device int) bool {
+	if p.serving.Load() == nil && p.mu.TryLock() {
+		err := p.loadDriver()
+		p.mu.Unlock()
+		if err != nil {
+			return false
+		}
+	}
+	s := p.serving.Load()
+	if s == nil {
+		return false
+	}
+	bus, err := p.library.PCIBusID(device)
+	if err != nil {
+		return false
+	}
+	r := &roomRequest{since: time.Now(), answer: make(chan bool, 1), card: wire.Card{Bus: wire.BusOf(bus), Away: contextRoom}}
+	s.asked <- r
+	return <-r.answer
+}
+
+//export go_room_for_context
+func go_room_for_context(device C.int) (again C.bool) {
+	defer func() {
+		if r := recover(); r != nil {
+			self.log.printf("memory server: BUG: %v\n%s", r, debug.Stack())
+		}
+	}()
+	return C.bool(self.roomForContext(int(device)))
 }

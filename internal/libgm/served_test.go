@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -323,6 +324,27 @@ func TestServedStoreFirst(t *testing.T) {
 	})
 	i.say(t)
 	i.line(t, "same")
+}
+
+// TestServedStart starts a job on a card that another has filled: that sleeps for the context.
+func TestServedStart(t *testing.T) {
+	k := newKit(t)
+	program := k.compile(t, "testdata/served.c")
+	m := serveJobs(t, serving.Settings{})
+	card := []string{"GM_FAKE_COUNTS=" + filepath.Join(t.TempDir(), "counts"), "GM_FAKE_CAPACITY=" + strconv.Itoa(1200<<20)}
+	first := k.served(t, m.path, "first", card...).interactive(t, program, "still", "21", "60000000")
+	first.line(t, "ready")
+	second := k.served(t, m.path, "second", card...).interactive(t, program, "still", "4", "6000000")
+	second.line(t, "ready")
+	if c := cardOf(m.job("first")); c.Away == 0 {
+		t.Errorf("the first job has %d bytes on the card and %d on the host", c.Here, c.Away)
+	}
+	second.say(t)
+	second.line(t, "same")
+	second.cmd.Process.Kill() // its context leaves no room for the first job's memory
+	second.cmd.Wait()
+	first.say(t)
+	first.line(t, "same")
 }
 
 // TestServedRefuses has jobs refuse to sleep, and say why: while a graph is captured, and once memory was passed on.

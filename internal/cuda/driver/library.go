@@ -83,6 +83,15 @@ func (l *Library) open(ordinal int) (*Device, error) {
 	return newDevice(l, device, uintptr(retained.value[0]), name, share), nil
 }
 
+// PCIBusID returns the PCI address of the device with an ordinal, without a context on it (cuDeviceGetPCIBusId).
+func (l *Library) PCIBusID(ordinal int) (string, error) {
+	got := C.gm_device_get(l.c, C.int(ordinal))
+	if err := l.check(got); err != nil {
+		return "", err
+	}
+	return l.pciBusID(C.int(got.value[0]))
+}
+
 func (l *Library) name(device C.int) (string, error) {
 	var text [256]byte
 	c := (*C.char)(unsafe.Pointer(&text[0]))

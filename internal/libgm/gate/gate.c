@@ -209,6 +209,23 @@ __attribute__((constructor)) static void begin(void)
 	}
 #include "hooks.h"
 
+static bool (*_Atomic make_room)(int device);
+
+GM_PUBLIC void gm_gate_on_full(bool (*function)(int device)) { atomic_store(&make_room, function); }
+
+int cuDevicePrimaryCtxRetain(void **context, int device)
+{
+	enum { TRIES = 20 };
+	bool (*make)(int) = atomic_load(&make_room);
+	int result = REAL(cuDevicePrimaryCtxRetain, context, device);
+	bool made = make;
+	for (int tries = 0; result == CU_OUT_OF_MEMORY && made && tries < TRIES; tries++) {
+		made = make(device); /* some, where not all */
+		result = REAL(cuDevicePrimaryCtxRetain, context, device);
+	}
+	return result;
+}
+
 /* A capture has begun before its call, as seen by who closes the gate, and has ended after it. */
 #define CAPTURE(name, parameters, ...)                            \
 	int name parameters                                       \

@@ -11,6 +11,9 @@
 PLAIN(cuGetProcAddress, (const char *name, void **fn, int version, uint64_t flags))
 PLAIN(cuGetProcAddress_v2, (const char *name, void **fn, int version, uint64_t flags, int *status))
 
+/* What a context takes when it is made, which may be more than the device has free. */
+PLAIN(cuDevicePrimaryCtxRetain, (void **context, int device))
+
 /* Captures. */
 PLAIN(cuStreamBeginCapture, (void *stream))
 PLAIN(cuStreamBeginCapture_ptsz, (void *stream))
