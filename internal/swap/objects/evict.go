@@ -26,8 +26,6 @@ func (s *Store) evict(need int64) (moved int64, err error) {
 		err = s.sendOff(b)
 		s.stay(b)
 		if err != nil {
-			s.loose = true
-			s.leaveBerth(b)
 			s.mayGo(b)
 			break
 		}

@@ -141,6 +141,17 @@ func (p *program) create() bool {
 	return true
 }
 
+// fill makes objects of 16 MiB.
+func (p *program) fill(n int) {
+	for range n {
+		id, at, err := p.store.Create(16*mib, 0)
+		check(p.t, err)
+		o := &used{id: id, at: at, size: 16 * mib, pins: 1}
+		p.objects = append(p.objects, o)
+		p.write(o)
+	}
+}
+
 func (p *program) write(o *used) {
 	p.serial++
 	o.word = p.serial
@@ -407,21 +418,12 @@ func TestServer(t *testing.T) {
 	small := open(t, Options{Host: 1 << 30, Server: path, Name: "small"})
 	until(t, "all join", func() bool { return len(m.Jobs()) == 3 })
 	p, q := newProgram(t, first, 1), newProgram(t, second, 2)
-	fill := func(p *program, n int) {
-		for range n {
-			id, at, err := p.store.Create(16*mib, 0)
-			check(p.t, err)
-			o := &used{id: id, at: at, size: 16 * mib, pins: 1}
-			p.objects = append(p.objects, o)
-			p.write(o)
-		}
-	}
 	free, _, err := p.dev.MemInfo()
 	check(t, err)
 	n := int(free / (16 * mib))
-	fill(p, n)
+	p.fill(n)
 	p.release()
-	fill(q, n/2)
+	q.fill(n / 2)
 	if x := first.Stats(); x.Host < int64(n/2-1)*16*mib {
 		t.Errorf("the first: %+v", x)
 	}

@@ -242,11 +242,11 @@ func (s *Store) toHost(b *block) error {
 	err := s.copyOut(b)
 	if err == nil {
 		err = s.dev.StreamSynchronize(s.leaving)
+		s.loose = s.loose || err != nil
 	}
 	b.busy = false
 	s.settled.Broadcast()
 	if err != nil {
-		s.loose = true
 		return fmt.Errorf("move %d bytes from another GPU to the host: %w", b.size, errors.Join(err, s.dirty(b)))
 	}
 	s.rested(b)

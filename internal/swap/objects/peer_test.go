@@ -15,11 +15,7 @@ func TestPeers(t *testing.T) {
 	until(t, "both join", func() bool { return len(m.Jobs()) == 2 })
 	p := newProgram(t, first, 1)
 	for range 24 {
-		id, at, err := first.Create(16*mib, 0)
-		check(t, err)
-		o := &used{id: id, at: at, size: 16 * mib, pins: 1}
-		p.objects = append(p.objects, o)
-		p.write(o)
+		p.fill(1)
 		p.release()
 	}
 	if x := first.Stats(); x.Peer != 20*16*mib || x.Host != 0 || x.Pinned > chunk {
@@ -43,20 +39,21 @@ func TestPeers(t *testing.T) {
 		p.get(o)
 		p.release()
 	}
-	small := open(t, Options{Host: 1 << 30, Server: path, Name: "small", Peers: []int{1}, PeerLimit: 400 * mib})
-	q := newProgram(t, small, 2)
-	for range 6 {
-		id, at, err := small.Create(16*mib, 0)
-		check(t, err)
-		o := &used{id: id, at: at, size: 16 * mib, pins: 1}
-		q.objects = append(q.objects, o)
-		q.write(o)
-		q.release()
-	}
-	if n := small.onPeers(); n > 33*mib {
-		t.Errorf("a store with a quota of 33 MiB has taken %d bytes of the other GPU", n)
-	}
 	if _, err := Open(openDevice(t), Options{Host: 1 << 30, Peers: []int{7}, PeerLimit: mib}); err == nil || !strings.Contains(err.Error(), "peer 7") {
 		t.Errorf("a GPU that is not there: %v", err)
+	}
+}
+
+// TestPeerQuota has the server's quota bound what a store takes of another GPU.
+func TestPeerQuota(t *testing.T) {
+	_, path := serve(t)
+	small := open(t, Options{Host: 1 << 30, Server: path, Name: "small", Peers: []int{1}, PeerLimit: 400 * mib})
+	p := newProgram(t, small, 2)
+	for range 6 {
+		p.fill(1)
+		p.release()
+	}
+	if n := small.onPeers(); n != 32*mib {
+		t.Errorf("a store with a quota of 33 MiB has taken %d bytes of the other GPU", n)
 	}
 }
