@@ -42,7 +42,7 @@ static void find_gate(void)
 	gate.passed_on = dlsym(RTLD_DEFAULT, "gm_gate_passed_on");
 }
 
-static bool make_room(int device) { return !gm_in_child() && go_room_for_context(device); }
+static bool make_room(int device, size_t bytes) { return !gm_in_child() && go_room_for_cuda(device, bytes); }
 
 /* A program may make a context before it allocates: it is a job of the server from then on. */
 __attribute__((constructor)) static void offer_room(void)

@@ -6,6 +6,7 @@ import "C"
 import (
 	"errors"
 	"fmt"
+	"math"
 	"runtime/debug"
 	"slices"
 	"time"
@@ -218,12 +219,13 @@ func go_ask_room(device C.int, size C.size_t) (answer C.int) {
 	return C.int(self.served.room(int(device), int64(size)))
 }
 
-// contextRoom is what is asked for where a context finds no room, in bytes: what one takes on an H100 or H200, 527 MiB, and some for code.
-const contextRoom = 640 << 20
+// cudaRoom is what is asked for where CUDA finds no room for what it takes by itself, in bytes: what a context takes on an H100 or H200,
+// 527 MiB, and some for code.
+const cudaRoom = 640 << 20
 
-// roomForContext waits until the server has made room for a context on a device, and says whether that is worth trying. The caller may have
-// the lock of the process, as a device that is being opened has a context made.
-func (p *process) roomForContext(device int) bool {
+// roomForCUDA waits until the server has made room for bytes and for what CUDA takes on a device by itself, and says whether that is worth
+// trying. The caller may have the lock of the process, as a device that is being opened has a context made.
+func (p *process) roomForCUDA(device int, bytes int64) bool {
 	if p.serving.Load() == nil && p.mu.TryLock() {
 		err := p.loadDriver()
 		p.mu.Unlock()
@@ -239,17 +241,25 @@ func (p *process) roomForContext(device int) bool {
 	if err != nil {
 		return false
 	}
-	r := &roomRequest{since: time.Now(), answer: make(chan bool, 1), card: wire.Card{Bus: wire.BusOf(bus), Away: contextRoom}}
+	var free int64
+	if g := p.gpus[device].Load(); g != nil { // else there is no context to ask for it
+		free, _, _ = g.meter.Device.MemInfo()
+	}
+	r := &roomRequest{since: time.Now(), answer: make(chan bool, 1)}
+	r.card = wire.Card{Bus: wire.BusOf(bus), Free: free, Away: max(cudaRoom+bytes-free, cuda.Granularity)}
 	s.asked <- r
 	return <-r.answer
 }
 
-//export go_room_for_context
-func go_room_for_context(device C.int) (again C.bool) {
+//export go_room_for_cuda
+func go_room_for_cuda(device C.int, bytes C.size_t) (again C.bool) {
 	defer func() {
 		if r := recover(); r != nil {
 			self.log.printf("memory server: BUG: %v\n%s", r, debug.Stack())
 		}
 	}()
-	return C.bool(self.roomForContext(int(device)))
+	if device >= C.GM_DEVICES || bytes > math.MaxInt64/2 {
+		return false
+	}
+	return C.bool(self.roomForCUDA(int(device), int64(bytes)))
 }

@@ -347,6 +347,30 @@ func TestServedStart(t *testing.T) {
 	first.line(t, "same")
 }
 
+// TestServedCode has a job load code on a card that another has filled: that sleeps for it. The first launch fails for want of room, too.
+func TestServedCode(t *testing.T) {
+	k := newKit(t)
+	program := k.compile(t, "testdata/served.c")
+	m := serveJobs(t, serving.Settings{})
+	card := []string{"GM_FAKE_COUNTS=" + filepath.Join(t.TempDir(), "counts"), "GM_FAKE_CAPACITY=" + strconv.Itoa(1150<<20)}
+	second := k.served(t, m.path, "second", append(card, "GM_FAKE_FAIL=cuLaunchKernel:1=2")...).interactive(t, program, "loading", "1", "6000000")
+	second.line(t, "ready")
+	first := k.served(t, m.path, "first", card...).interactive(t, program, "still", "4", "60000000")
+	first.line(t, "ready")
+	if c := cardOf(m.job("first")); c.Away != 0 {
+		t.Errorf("the first job has %d bytes on the host before", c.Away)
+	}
+	second.say(t)
+	second.line(t, "same")
+	if c := cardOf(m.job("first")); c.Away == 0 {
+		t.Errorf("the first job has %d bytes on the card and %d on the host", c.Here, c.Away)
+	}
+	second.cmd.Process.Kill()
+	second.cmd.Wait()
+	first.say(t)
+	first.line(t, "same")
+}
+
 // TestServedRefuses has jobs refuse to sleep, and say why: while a graph is captured, and once memory was passed on.
 func TestServedRefuses(t *testing.T) {
 	k := newKit(t)

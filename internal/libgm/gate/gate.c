@@ -196,35 +196,60 @@ __attribute__((constructor)) static void begin(void)
 	atomic_store(&fences, syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) != 0);
 }
 
-#undef PLAIN
-#undef GATED
-#define PLAIN(name, parameters)
-#define GATED(name, parameters, ...)              \
-	int name parameters                       \
-	{                                         \
-		struct slot *s = enter();         \
-		int result = REAL(name, __VA_ARGS__); \
-		leave(s);                         \
-		return result;                    \
-	}
-#include "hooks.h"
+static bool (*_Atomic make_room)(int device, size_t bytes);
 
-static bool (*_Atomic make_room)(int device);
+GM_PUBLIC void gm_gate_on_full(bool (*function)(int device, size_t bytes)) { atomic_store(&make_room, function); }
 
-GM_PUBLIC void gm_gate_on_full(bool (*function)(int device)) { atomic_store(&make_room, function); }
+static int current_device(void)
+{
+	static _Atomic(void *) found GM_FOUND;
+	int device = -1;
+	if (!atomic_load(&found))
+		atomic_store(&found, gm_driver("cuCtxGetDevice"));
+	int (*get)(int *) = (int (*)(int *))atomic_load(&found);
+	return get && get(&device) == CU_SUCCESS ? device : -1;
+}
 
-int cuDevicePrimaryCtxRetain(void **context, int device)
+/* made_room says whether to make a call again that found no room on a device: CUDA takes memory by itself, for contexts, streams, and code
+ * that it loads at the first launch. It waits, which a thread that moves memory must not, nor one that another call waits for. */
+static bool made_room(int device, size_t bytes, int *tries)
 {
 	enum { TRIES = 20 };
-	bool (*make)(int) = atomic_load(&make_room);
-	int result = REAL(cuDevicePrimaryCtxRetain, context, device);
-	bool made = make;
-	for (int tries = 0; result == CU_OUT_OF_MEMORY && made && tries < TRIES; tries++) {
-		made = make(device); /* some, where not all */
-		result = REAL(cuDevicePrimaryCtxRetain, context, device);
-	}
-	return result;
+	bool (*make)(int, size_t) = atomic_load(&make_room);
+	if (!make || device < 0 || ++*tries > TRIES || (mine && atomic_load(&mine->calls) & 1))
+		return false;
+	if (!make(device, bytes))
+		*tries = TRIES; /* the last: some room may have been made, if not all */
+	return true;
 }
+
+#define FULL(result) __builtin_expect((result) == CU_OUT_OF_MEMORY, 0)
+
+#undef PLAIN
+#undef GATED
+#undef FILLS
+#define PLAIN(name, parameters)
+#define GATED(name, parameters, ...)                                           \
+	int name parameters                                                    \
+	{                                                                      \
+		int tries = 0, result;                                         \
+		do {                                                           \
+			struct slot *s = enter();                              \
+			result = REAL(name, __VA_ARGS__);                      \
+			leave(s);                                              \
+		} while (FULL(result) && made_room(current_device(), 0, &tries)); \
+		return result;                                                 \
+	}
+#define FILLS(name, parameters, device, bytes, ...)                              \
+	int name parameters                                                    \
+	{                                                                      \
+		int tries = 0, result;                                         \
+		do                                                             \
+			result = REAL(name, __VA_ARGS__);                      \
+		while (FULL(result) && made_room(device, bytes, &tries));             \
+		return result;                                                 \
+	}
+#include "hooks.h"
 
 /* A capture has begun before its call, as seen by who closes the gate, and has ended after it. */
 #define CAPTURE(name, parameters, ...)                            \

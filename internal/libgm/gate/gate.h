@@ -19,8 +19,9 @@ void gm_gate_pass(void);
 /* gm_gate_await waits until a thread has found the gate closed, and returns how many have so far, modulo 2^32; seen is what it returned
  * last, 0 at first. */
 uint32_t gm_gate_await(uint32_t seen);
-/* gm_gate_on_full has a function called where a device has no room for a context. It makes room, and says whether to try again. */
-void gm_gate_on_full(bool (*make_room)(int device));
+/* gm_gate_on_full has a function called where a device has no room for bytes and what CUDA takes by itself. It makes room, and says
+ * whether to try again. */
+void gm_gate_on_full(bool (*make_room)(int device, size_t bytes));
 /* gm_gate_calls counts gated calls, twice each; it changes while the program works. */
 uint64_t gm_gate_calls(void);
 /* gm_gate_passed_on copies addresses of memory of a device that the program has passed on to other processes, network cards or multicast

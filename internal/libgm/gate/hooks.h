@@ -1,8 +1,13 @@
 /* The functions of the CUDA driver that use memory of a device from a thread of the program: GATED(name, parameters, arguments...). Left out
  * are those for which memory of cudaMalloc and of PyTorch cannot be: arrays alone, managed memory, and cuLaunchGrid, which CUDA 13 has no more.
- * PLAIN ones have a wrapper of their own. */
+ * FILLS(name, parameters, device, bytes, arguments...) are those that take memory of a device without the program's allocator: some bytes
+ * and what CUDA keeps there by itself. PLAIN ones have a
+ * wrapper of their own. */
 #ifndef GATED
 #define GATED(name, parameters, ...) HOOK(name, parameters)
+#endif
+#ifndef FILLS
+#define FILLS(name, parameters, device, bytes, ...) HOOK(name, parameters)
 #endif
 #ifndef PLAIN
 #define PLAIN(name, parameters) HOOK(name, parameters)
@@ -11,8 +16,51 @@
 PLAIN(cuGetProcAddress, (const char *name, void **fn, int version, uint64_t flags))
 PLAIN(cuGetProcAddress_v2, (const char *name, void **fn, int version, uint64_t flags, int *status))
 
-/* What a context takes when it is made, which may be more than the device has free. */
-PLAIN(cuDevicePrimaryCtxRetain, (void **context, int device))
+/* Contexts. */
+FILLS(cuDevicePrimaryCtxRetain, (void **context, int device), device, 0, context, device)
+FILLS(cuCtxCreate_v2, (void **context, unsigned flags, int device), device, 0, context, flags, device)
+FILLS(cuCtxCreate_v3, (void **context, void *affinity, int count, unsigned flags, int device), device, 0, context, affinity, count, flags, device)
+FILLS(cuCtxCreate_v4, (void **context, void *params, unsigned flags, int device), device, 0, context, params, flags, device)
+FILLS(cuCtxSetLimit, (int limit, size_t value), current_device(), 0, limit, value)
+
+/* Code. With lazy loading most of it is loaded when its first kernel is looked up or launched. */
+#define OPTIONS void *jit, void **jit_values, unsigned njit, void *options, void **values, unsigned n
+FILLS(cuModuleLoad, (void **module, const char *path), current_device(), 0, module, path)
+FILLS(cuModuleLoadData, (void **module, const void *image), current_device(), 0, module, image)
+FILLS(cuModuleLoadDataEx, (void **module, const void *image, unsigned n, int *options, void **values),
+      current_device(), 0, module, image, n, options, values)
+FILLS(cuModuleLoadFatBinary, (void **module, const void *image), current_device(), 0, module, image)
+FILLS(cuModuleGetFunction, (void **f, void *module, const char *name), current_device(), 0, f, module, name)
+FILLS(cuModuleGetGlobal_v2, (uint64_t *p, size_t *size, void *module, const char *name), current_device(), 0, p, size, module, name)
+FILLS(cuLibraryLoadData, (void **library, const void *code, OPTIONS),
+      current_device(), 0, library, code, jit, jit_values, njit, options, values, n)
+FILLS(cuLibraryLoadFromFile, (void **library, const char *path, OPTIONS),
+      current_device(), 0, library, path, jit, jit_values, njit, options, values, n)
+FILLS(cuLibraryGetModule, (void **module, void *library), current_device(), 0, module, library)
+FILLS(cuLibraryGetKernel, (void **kernel, void *library, const char *name), current_device(), 0, kernel, library, name)
+FILLS(cuLibraryGetGlobal, (uint64_t *p, size_t *size, void *library, const char *name), current_device(), 0, p, size, library, name)
+FILLS(cuKernelGetFunction, (void **f, void *kernel), current_device(), 0, f, kernel)
+FILLS(cuKernelGetAttribute, (int *value, int attribute, void *kernel, int device), device, 0, value, attribute, kernel, device)
+FILLS(cuKernelSetAttribute, (int attribute, int value, void *kernel, int device), device, 0, attribute, value, kernel, device)
+FILLS(cuFuncGetAttribute, (int *value, int attribute, void *f), current_device(), 0, value, attribute, f)
+FILLS(cuFuncSetAttribute, (void *f, int attribute, int value), current_device(), 0, f, attribute, value)
+FILLS(cuFuncLoad, (void *f), current_device(), 0, f)
+FILLS(cuOccupancyMaxActiveBlocksPerMultiprocessor, (int *blocks, void *f, int block, size_t shared), current_device(), 0, blocks, f, block, shared)
+FILLS(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, (int *blocks, void *f, int block, size_t shared, unsigned flags),
+      current_device(), 0, blocks, f, block, shared, flags)
+
+/* Streams, graphs, and memory that libraries take without the program's allocator. */
+FILLS(cuStreamCreate, (void **stream, unsigned flags), current_device(), 0, stream, flags)
+FILLS(cuStreamCreateWithPriority, (void **stream, unsigned flags, int priority), current_device(), 0, stream, flags, priority)
+FILLS(cuGraphInstantiateWithFlags, (void **exec, void *graph, unsigned long long flags), current_device(), 0, exec, graph, flags)
+FILLS(cuGraphInstantiateWithParams, (void **exec, void *graph, void *params), current_device(), 0, exec, graph, params)
+FILLS(cuMemAlloc_v2, (uint64_t *p, size_t size), current_device(), size, p, size)
+FILLS(cuMemAllocPitch_v2, (uint64_t *p, size_t *pitch, size_t width, size_t height, unsigned element),
+      current_device(), width * height, p, pitch, width, height, element)
+FILLS(cuMemAllocAsync, (uint64_t *p, size_t size, void *stream), current_device(), size, p, size, stream)
+FILLS(cuMemAllocAsync_ptsz, (uint64_t *p, size_t size, void *stream), current_device(), size, p, size, stream)
+FILLS(cuMemAllocFromPoolAsync, (uint64_t *p, size_t size, void *pool, void *stream), current_device(), size, p, size, pool, stream)
+FILLS(cuMemAllocFromPoolAsync_ptsz, (uint64_t *p, size_t size, void *pool, void *stream), current_device(), size, p, size, pool, stream)
 
 /* Captures. */
 PLAIN(cuStreamBeginCapture, (void *stream))
@@ -132,3 +180,4 @@ GATED(cuStreamBatchMemOp_v2_ptsz, (void *stream, unsigned n, void *operations, u
 
 #undef SHAPE
 #undef BATCH
+#undef OPTIONS

@@ -1,7 +1,7 @@
 /* Jobs of a memory server, which may put them to sleep at any moment: threads that fill, move and check their memory, for some milliseconds,
  * in blocks of up to a size; children are forked meanwhile. A job that is "still" fills its memory, writes a line, waits for one, checks, and
  * waits again; one that is "shared" or "captured" does the same and may not sleep. One that is "storing" has an object in a store besides; one that is
- * "first" has opened the store before it had any memory, and has not named it. */
+ * "first" has opened the store before it had any memory, and has not named it; one that is "loading" loads and launches code after the line. */
 #include "check.h"
 
 #include <pthread.h>
@@ -124,6 +124,18 @@ static void get_object(void)
 	OK(gm_store_close(store));
 }
 
+static void load_code(void)
+{
+	enum { MODULES = 30 }; /* 3 MiB each on the fake driver */
+	CUmodule module;
+	CUfunction f;
+	for (int i = 0; i < MODULES; i++) {
+		OK(cuModuleLoadData(&module, "code"));
+		OK(cuModuleGetFunction(&f, module, "kernel"));
+	}
+	OK(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
+}
+
 static void still(const char *how, unsigned count)
 {
 	struct block *blocks = calloc(count, sizeof *blocks);
@@ -142,6 +154,8 @@ static void still(const char *how, unsigned count)
 	CHECK(fgets(line, sizeof line, stdin));
 	if (strcmp(how, "captured") == 0)
 		refuse("after", NULL);
+	if (strcmp(how, "loading") == 0)
+		load_code();
 	if (store)
 		get_object();
 	for (unsigned i = 0; i < count; i++)
