@@ -49,6 +49,8 @@ type want struct {
 	missing []wire.Card // Away bytes are missing on each; nil: not known
 	tried   time.Time   // of a wake: when it was last ordered
 	vain    int         // how many jobs were put to sleep for it and moved nothing
+	stores  []*job      // those that were asked for memory for it
+	given   int64       // bytes that they gave up, and may have taken again
 	why     string      // with a colon, what the last of them said
 	done    chan result // gets the result; nil: nobody waits for that
 }
@@ -240,6 +242,9 @@ func (s *Server) slept(j *job, o *order, r result) {
 		s.log(fmt.Sprintf("%s does not sleep: %v", j, r.err))
 	case r.moved > 0:
 		s.released = time.Now()
+		if o.want != nil && j.state == wire.Storing {
+			o.want.given += r.moved
+		}
 		s.log(fmt.Sprintf("%s sleeps: %v to the host", j, r))
 	}
 }

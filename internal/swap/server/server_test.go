@@ -472,6 +472,69 @@ func TestStore(t *testing.T) {
 	}
 }
 
+// TestStoreRefills has a job wait to wake beside a store that takes again what it gives up: another job gives up so much more.
+func TestStoreRefills(t *testing.T) {
+	t.Parallel()
+	_, path := serve(t, Settings{Quantum: 20 * time.Millisecond, Host: 1000})
+	c := &card{capacity: 100, bus: wire.BusOf("0000:1B:00.0")}
+	c.take(90)
+	store, busy, sleeper := &program{t: t, card: c, here: 20, evictable: 20}, &program{t: t, card: c, here: 70}, &program{t: t, card: c, away: 75, asleep: true}
+	store.join(path, wire.Storing)
+	busy.join(path, wire.Awake)
+	sleeper.join(path, wire.Asleep)
+	time.Sleep(50 * time.Millisecond)
+	go store.refill()
+	go busy.sleep()
+	sleeper.send(wire.Message{Kind: wire.WantWake})
+	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); {
+		order, err := sleeper.conn.Receive()
+		if err != nil || order.Kind != wire.Wake {
+			t.Fatal(order.Kind, err)
+		}
+		time.Sleep(30 * time.Millisecond)
+		done := wire.Message{Kind: wire.Done, Seq: order.Seq}
+		if c.take(sleeper.away) {
+			return
+		}
+		done.SetText("no memory")
+		sleeper.send(done)
+	}
+	t.Error("the job does not wake")
+}
+
+// refill obeys as a store does that soon takes again what it gives up.
+func (p *program) refill() {
+	for {
+		order, err := p.conn.Receive()
+		if err != nil {
+			return
+		}
+		given := min(order.Amount, p.evictable)
+		p.card.take(-given)
+		p.here, p.evictable = p.here-given, p.evictable-given
+		p.send(wire.Message{Kind: wire.Done, State: wire.Storing, Seq: order.Seq, Amount: given})
+		time.Sleep(10 * time.Millisecond)
+		if p.card.take(given) {
+			p.here, p.evictable = p.here+given, p.evictable+given
+			p.send(wire.Message{Kind: wire.Report, State: wire.Storing})
+		}
+	}
+}
+
+// sleep gives up what is asked for.
+func (p *program) sleep() {
+	for {
+		order, err := p.conn.Receive()
+		if err != nil {
+			return
+		}
+		given := min(order.Amount, p.here)
+		p.card.take(-given)
+		p.here, p.away, p.asleep = p.here-given, p.away+given, true
+		p.send(wire.Message{Kind: wire.Done, Seq: order.Seq, Amount: given})
+	}
+}
+
 // TestForeign sends what is no message of a job: the server goes on.
 func TestForeign(t *testing.T) {
 	s, path := serve(t, Settings{Quantum: time.Hour})

@@ -183,6 +183,9 @@ func (s *Server) makeRoom(w *want, missing *wire.Card, now time.Time) bool {
 			continue
 		}
 		r := s.rankOf(j, now)
+		if r == storing && slices.Contains(w.stores, j) {
+			r = refilled
+		}
 		possible = possible || j.why == "" && (j.state != wire.Storing || j.failed < tries)
 		if j.why == "" && r != never && now.After(j.resting) && (found == nil || r < best || r == best && s.before(j, found, now)) {
 			found, best = j, r
@@ -194,6 +197,9 @@ func (s *Server) makeRoom(w *want, missing *wire.Card, now time.Time) bool {
 		return true
 	case found != nil:
 		need := max(w.needs(missing)-s.freeOn(missing.Bus), 1)
+		if best != storing && best != refilled {
+			need += w.given
+		}
 		alone := len(w.buses()) == 1 && found.movable(missing.Bus) >= need
 		s.sleepFor(w, found, need, missing.Bus)
 		if w.kind == wire.WantWake && alone { // one leaves while the other comes
@@ -223,7 +229,8 @@ const (
 	asleep              // some of it is asleep already
 	waiting             // it cannot go on anyway
 	idle
-	expired // it has had its turn
+	expired  // it has had its turn
+	refilled // a store that gave up memory for this before, and may have taken it again
 	never
 )
 
@@ -259,6 +266,9 @@ func (s *Server) tell(j *job, kind wire.Kind, amount int64, done chan result) {
 
 // sleepFor has a job give up need bytes of a card for others.
 func (s *Server) sleepFor(w *want, j *job, need int64, bus [16]byte) {
+	if j.state == wire.Storing {
+		w.stores = append(w.stores, j)
+	}
 	m := wire.Message{Kind: wire.Sleep, Amount: need}
 	m.SetCards([]wire.Card{{Bus: bus}})
 	s.send(j, &m, nil)
