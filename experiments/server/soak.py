@@ -8,8 +8,8 @@ exceed it together; a process with a store of --objects has --store-gb, 0.15 of 
 and again; at random moments jobs are put to sleep, held and woken, now and then a job or the server is killed, and starts again. Once a minute all
 sleep, and what is left on the card is measured.
 
-What is checked: each loss and each sum is that of the run alone, to the bit; each object is what was written; no program ends that was not killed; what is
-left on the card, and the server's memory, do not grow.
+What is checked: each loss and each sum is that of the run alone, to the bit; each object is what was written; no program ends that was not killed; each
+sleep and wake ends within a minute; what is left on the card, and the server's memory, do not grow.
 
 OUT gets soak.csv (seconds, what, name, value), and server.log. The exit status is 1 where a check did not hold.
 """
@@ -118,8 +118,10 @@ class Soak(h200.Part):
         try:
             self.ctl(*words)
             self.note(words[0], words[-1])
-        except (RuntimeError, subprocess.TimeoutExpired) as e:
+        except RuntimeError as e:
             self.note("refused", words[-1], str(e).strip()[-200:])
+        except subprocess.TimeoutExpired:
+            self.fail("gmswap ctl %s has not ended after a minute" % " ".join(words))
 
     def pids(self):
         """The process of each name that the server knows: that of its job, or the store's."""

@@ -85,12 +85,18 @@ func (cmd *serveCmd) settings() (server.Settings, error) {
 	if cmd.Idle < 0 || cmd.Quantum <= 0 {
 		return server.Settings{}, cli.Usage("--idle and --quantum are times such as 30s")
 	}
+	var left int64
 	if cmd.Host == 0 {
 		available, err := availableMemory(os.DirFS("/"))
 		if err != nil {
 			return server.Settings{}, fmt.Errorf("find out how much host memory there is: %w; --host says how much to use", err)
 		}
 		cmd.Host = units.Bytes(available / 4 * 3)
+		total, err := meminfo(os.DirFS("/"), "proc/meminfo", "MemTotal")
+		if err != nil {
+			return server.Settings{}, err
+		}
+		left = total / 4 * 3
 	}
 	quotas := map[string]int64{}
 	for name, text := range cmd.Quota {
@@ -101,7 +107,7 @@ func (cmd *serveCmd) settings() (server.Settings, error) {
 		quotas[name] = int64(n)
 	}
 	weights, err := cmd.weights()
-	return server.Settings{Idle: cmd.Idle, Quantum: cmd.Quantum, Weights: weights, Host: int64(cmd.Host), Quotas: quotas}, err
+	return server.Settings{Idle: cmd.Idle, Quantum: cmd.Quantum, Weights: weights, Host: int64(cmd.Host), Left: left, Quotas: quotas}, err
 }
 
 func (cmd *serveCmd) weights() (map[string]int, error) {

@@ -25,6 +25,7 @@ type Settings struct {
 	Quantum time.Duration    // how long a job of weight 1 keeps its memory while others wait for it
 	Weights map[string]int   // how many quanta a job of a name keeps it; 1 where there is none
 	Host    int64            // bytes of the host that all jobs together may pin
+	Left    int64            // Host is three quarters of what others had left: what a job has pinned before it joins comes to it, up to this
 	Quotas  map[string]int64 // bytes of each card that a job of a name may take
 	Keeper  Keeper           // nil: what is shared by keys goes with the server
 }
@@ -59,6 +60,13 @@ type Server struct {
 	unkept   bool                   // the keeper may lack some of what is shared
 	spared   map[[16]byte]time.Time // when unused memory of a card was last dropped
 	users    map[uint32]int         // connections of each
+	came     map[arrival]bool       // who had pinned memory before this server began
+}
+
+// arrival is a process, or a store in one, that joins.
+type arrival struct {
+	pid   int
+	state wire.State
 }
 
 // New returns a server. What it does is told to log, a line each.
@@ -66,7 +74,7 @@ func New(settings Settings, log func(text string)) *Server {
 	return &Server{
 		settings: settings, log: log, jobs: map[int]*job{}, grants: map[[16]byte]grant{}, shares: map[shareKey]*share{},
 		resumed: map[memoryID]bool{},
-		spared:  map[[16]byte]time.Time{}, users: map[uint32]int{},
+		spared:  map[[16]byte]time.Time{}, users: map[uint32]int{}, came: map[arrival]bool{},
 	}
 }
 
@@ -238,10 +246,23 @@ func (s *Server) join(c *wire.Conn, pid int, uid uint32, hello *wire.Message) *j
 	j := &job{number: s.last, conn: c, pid: pid, uid: uid, name: hello.NameText(), command: commandOf(pid), turn: time.Now()}
 	j.report(hello)
 	s.jobs[j.number] = j
+	s.takeOver(j)
 	welcome := wire.Message{Kind: wire.Welcome, Amount: s.settings.Quotas[j.name]}
 	j.send(&welcome)
 	s.log(fmt.Sprintf("%s joins, %s", j, j.state))
 	return j
+}
+
+// takeOver has the host memory count that a job had pinned before, as under a server that has ended: it was not among what was left.
+func (s *Server) takeOver(j *job) {
+	a := arrival{j.pid, wire.Awake}
+	if j.state == wire.Storing {
+		a.state = wire.Storing
+	}
+	if more := j.pinned / 4 * 3; more > 0 && !s.came[a] {
+		s.came[a] = true
+		s.settings.Host = max(s.settings.Host, min(s.settings.Host+more, s.settings.Left))
+	}
 }
 
 // part removes a job that has ended, or hung up.

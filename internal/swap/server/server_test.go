@@ -577,6 +577,24 @@ func TestHost(t *testing.T) {
 	}
 }
 
+// TestHostTakenOver has jobs join that had pinned memory before: it counts once for each, and not beyond what the machine has.
+func TestHostTakenOver(t *testing.T) {
+	s := New(Settings{Host: 100, Left: 200}, func(string) {})
+	for _, step := range []struct {
+		pid          int
+		state        wire.State
+		pinned, want int64
+	}{{1, wire.Awake, 0, 100}, {2, wire.Asleep, 40, 130}, {2, wire.Awake, 40, 130}, {2, wire.Storing, 40, 160}, {3, wire.Awake, 80, 200}} {
+		if s.takeOver(&job{pid: step.pid, state: step.state, pinned: step.pinned}); s.settings.Host != step.want {
+			t.Errorf("after %+v: %d", step, s.settings.Host)
+		}
+	}
+	asked := New(Settings{Host: 100}, func(string) {})
+	if asked.takeOver(&job{pinned: 40}); asked.settings.Host != 100 {
+		t.Errorf("what was asked for becomes %d", asked.settings.Host)
+	}
+}
+
 // TestStoreFails has a job ask for room of a store that reports some and cannot give it up: in the end the request is refused.
 func TestStoreFails(t *testing.T) {
 	t.Parallel()
