@@ -15,6 +15,9 @@ func TestParting(t *testing.T) { passes(t, "testdata/parting.py") }
 // TestFamily has schedules made for steps of all sizes, from two that were seen.
 func TestFamily(t *testing.T) { passes(t, "testdata/family.py") }
 
+// TestRemembered has steps that follow no schedule recompute as recorded steps of other sizes did.
+func TestRemembered(t *testing.T) { passes(t, "testdata/remembered.py") }
+
 // TestSampled compares words of recomputed tensors.
 func TestSampled(t *testing.T) { passes(t, "testdata/sampled.py") }
 

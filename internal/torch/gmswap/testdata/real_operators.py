@@ -7,7 +7,7 @@ import types
 import weakref
 
 import torch
-from gmswap_hook import hooks, live, measure, operators, rerun, samples, whole
+from gmswap_hook import hooks, live, measure, operators, planner, rerun, samples, whole
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -401,6 +401,7 @@ def test_timed_again():
     """Steps are timed again later, and a schedule is made anew where operators take another time by then, and not where they do not."""
     for slower, schedules in (1, 2), (2, 3):
         hooked, model, times = Hooked("offload"), mlp(), [1000]
+        hooked.runtime.planner.DRIFT = planner.Planner.DRIFT
         real = measure.Clock.nanoseconds
         measure.Clock.nanoseconds = lambda clock: [times[0]] * len(clock.begins)
         for step in range(40):

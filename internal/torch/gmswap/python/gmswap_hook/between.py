@@ -1,4 +1,4 @@
-"""What differs between two steps that do the same with other sizes, and what it is in others: numbers lie on lines."""
+"""What differs between two steps that do the same with other sizes, and what it is in others."""
 
 from fractions import Fraction
 
@@ -10,19 +10,20 @@ class Unlike(Exception):
     """Steps differ in more than sizes, or these lie on no line."""
 
 
-class Place(object):
-    """Where a step lies, as a quotient of two numbers: 0 for the one step, 1 for the other. What layouts are there is kept, as many tensors share one."""
+class Somewhere(object):
+    """A step, as far as it tells what numbers are in it. What layouts are there is kept, as many tensors share one."""
 
-    __slots__ = ("over", "under", "layouts")
+    __slots__ = ("layouts",)
 
-    def __init__(self, over, under):
-        self.over, self.under, self.layouts = over, under, {}
+    def __init__(self):
+        self.layouts = {}
 
-    def share(self):
-        return self.over / float(self.under)
+    def number(self, line):
+        """Returns what a number is in this step. Raises Unlike where that is not known."""
+        raise NotImplementedError
 
     def layout(self, layout):
-        """Returns a layout at this place, of one that stays where it is in memory."""
+        """Returns what a layout is in this step, of one that stays where it is in memory."""
         found = self.layouts.get(id(layout))
         if found is None:
             size, stride, offset = at(layout, self)
@@ -30,8 +31,27 @@ class Place(object):
         return found
 
 
+class Place(Somewhere):
+    """Where a step lies, as a quotient of two numbers: 0 for the one step, 1 for the other."""
+
+    __slots__ = ("over", "under")
+
+    def __init__(self, over, under):
+        super(Place, self).__init__()
+        self.over, self.under = over, under
+
+    def share(self):
+        return self.over / float(self.under)
+
+    def number(self, line):
+        more, rest = divmod(line.slope * self.over, self.under)
+        if rest:
+            raise Unlike("a number that is not whole")
+        return line.first + more
+
+
 class Line(object):
-    """A number at any place."""
+    """A number that is another one in each of two steps."""
 
     __slots__ = ("first", "slope")
 
@@ -39,10 +59,7 @@ class Line(object):
         self.first, self.slope = a, b - a
 
     def at(self, place):
-        more, rest = divmod(self.slope * place.over, place.under)
-        if rest:
-            raise Unlike("a number that is not whole")
-        return self.first + more
+        return place.number(self)
 
     def near(self, share):
         """Returns about what it is at a place that is given as one number."""
@@ -203,3 +220,11 @@ class Recipes(object):
         one, calls = self.one, {key: call.at(place) for key, call in self.varied}
         made = [Made(m.number, calls.get(id(m.call), m.call), m.output, m.nbytes) for m in one.chain.made]
         return Recipe.like(one, Chain.like(one.chain, made))
+
+
+def varied(one, other, layouts):
+    """Returns how an entry is recomputed in steps of all sizes, None where it cannot be."""
+    try:
+        return Recipes(one, other, layouts) if one is not None and other is not None else None
+    except Unlike:
+        return None

@@ -26,6 +26,8 @@ class Demand(object):
         self.pack(entry, new, stream)
 
     def pack(self, entry, new, stream):
+        if self.step.parting is not None:
+            self.step.parting.live.packed(entry, new)
         if not new:
             return
         self.saved += entry.nbytes

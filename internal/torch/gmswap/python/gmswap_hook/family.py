@@ -16,9 +16,9 @@ class Family(object):
     JUST = 1 + 1e-6  # or just as much: places are rounded
     GAP = 1.0 / 24  # between two schedules, of what the largest saves
 
-    def __init__(self, recording, device):
+    def __init__(self, recording, remembered, device):
         """Raises Unlike where the recorded steps have too little in common."""
-        self.model, self.device = Model(recording), device  # bytes that schedules are to keep to
+        self.model, self.device = Model(recording, remembered), device  # bytes that schedules are to keep to
         self.extent = self.model.extent
         self.sequence, self.trails, self.members = recording.timed.sequence, recording.timed.trails, recording.timed.members
         points = len(self.sequence) + 1

@@ -90,14 +90,27 @@ class Follower(object):
         elif self.schedule.trails[self.packed] != self.step.trail:
             why = "other parameters are used before point %d" % at
         else:
-            why = self.differs(entry) if new else ""
+            why = ""
         self.packed += 1
+        if why:
+            self.step.differs = True
+            self.doubt()
+        else:
+            self.step.agrees(entry, new)
+            why = self.differs(entry) if new else ""
         if why:
             self.leave(why).take_over(entry, new, stream)
         elif new and self.spared(entry):
             self.hand_over().take_over(entry, new, stream)
         else:
             self.advance(stream, fresh=entry.nbytes if new else 0)
+
+    def doubt(self):
+        """Has nothing recomputed that may be something else than it was in the recorded step, which has just shown."""
+        for e in self.step.entries[self.step.certain :]:
+            if e.made is not None and e.resident() and not e.short:
+                e.made.release()
+                e.made = None
 
     def differs(self, entry):
         """Returns how a new entry differs from the recorded one, "" if it does not. Notes how the entry is recomputed."""

@@ -82,6 +82,8 @@ def count(size):
 class Live(Operators):
     """The operators of one step, and how what it saved is recomputed."""
 
+    looks = True
+
     def __init__(self, memory, costs, extra):
         super(Live, self).__init__(memory, False, proves=False)
         self.times = not costs.known()  # whether operators are timed: nothing is known yet
@@ -146,6 +148,20 @@ class Live(Operators):
                 if self.given_at.setdefault(lasting, now) != now:
                     self.written.add(lasting)
         return given
+
+    def sure(self, recipe):
+        """Returns whether it is known that what is recomputed is what was there."""
+        return all(m.call.name in self.costs.proven for m in recipe.chain.made)
+
+    def packed(self, entry, new):
+        pass
+
+    def decided(self, count):
+        """Returns of how many entries of so many it is known how they can be recomputed, or that they cannot."""
+        return count
+
+    def strange(self):
+        return False
 
     def saved(self, entry):
         if entry.key not in self.numbers:

@@ -2,7 +2,6 @@
 
 import types
 
-from .between import Layouts, Recipes, Unlike
 from .extent import Extent
 from .measure import Scale
 
@@ -10,15 +9,12 @@ from .measure import Scale
 class Model(object):
     """The operators of two steps were seen, and a third one was timed. Where their sizes lie on a line, so do those of any other."""
 
-    def __init__(self, recording):
+    def __init__(self, recording, remembered):
         """Raises Unlike where the steps have too little in common."""
-        layouts = Layouts()
         self.timed = recording.timed
-        self.extent = Extent(recording.made, recording.again, self.timed, layouts)
-        known = [recording.recipes_of(watched) for watched in (recording.made, recording.again)]
-        self.proven, self.proven_bytes = known[0], sum(recording.made.sizes)
-        small = recording.made.sizes == self.extent.small
-        self.recipes = [varied(a, b, layouts) for a, b in zip(*(known if small else known[::-1]))]
+        self.extent = Extent(recording.made, recording.again, self.timed, remembered.layouts)
+        self.proven, self.proven_bytes = remembered.proven, sum(recording.made.sizes)
+        self.recipes = remembered.recipes
         self.ns = self.timed.clock.nanoseconds()  # of the operators
         self.timed_graph = self.timed.graph([known if r is not None else None for r, known in zip(self.recipes, self.proven)])
         self.bases = Bases(recording.again, self.timed, self.extent)
@@ -48,14 +44,6 @@ class Model(object):
         """Returns what a schedule has to know of a step at a place."""
         timed = self.timed
         return types.SimpleNamespace(sequence=timed.sequence, trails=timed.trails, members=timed.members, layouts=timed.layouts, sizes=self.extent.sizes(share))
-
-
-def varied(one, other, layouts):
-    """Returns how an entry is recomputed in steps of all sizes, None where it cannot be."""
-    try:
-        return Recipes(one, other, layouts) if one is not None and other is not None else None
-    except Unlike:
-        return None
 
 
 class Bases(object):

@@ -101,6 +101,12 @@ class Recipe(object):
         new.sources, new.lasting, new.near = recipe.sources, recipe.lasting, recipe.near
         return new
 
+    def lasts(self, ns):
+        """Returns the same recipe, which takes as long as is given."""
+        new = Recipe.like(self, self.chain)
+        new.ns = ns
+        return new
+
     def usable(self, memory, entries):
         """Returns whether everything that it needs is there."""
         return all(entries[i].users for i in self.sources) and all(ordinal in memory.lasting and memory.parameters(ordinal) for ordinal in self.lasting)

@@ -35,8 +35,8 @@ class Parting(object):
         if self.gone >= lacking:
             return
         self.settle()
-        entries = self.step.entries
-        while self.at < len(entries) and self.gone < lacking and self.leaving_bytes < self.depth:
+        entries, decided = self.step.entries, self.live.decided(len(self.step.entries))
+        while self.at < decided and self.gone < lacking and self.leaving_bytes < self.depth:
             self.consider(entries[self.at])
             self.at += 1
 
@@ -92,8 +92,7 @@ class Parting(object):
         recipe = self.recipe_of(entry, anyhow)
         if recipe is None or not recipe.usable(entry.memory, self.step.entries) or not all(map(self.live.unchanged, recipe.lasting)):
             return False
-        proven = all(m.call.name in self.live.costs.proven for m in recipe.chain.made)
-        entry.made = Remake(recipe, self.step.entries, entry, proven=proven)
+        entry.made = Remake(recipe, self.step.entries, entry, proven=self.live.sure(recipe))
         return True
 
     def recipe_of(self, entry, anyhow=False):

@@ -8,6 +8,7 @@ from . import say
 from .between import Unlike
 from .family import Family
 from .follow import Schedule
+from .remembered import Remembered
 
 
 class Planning(object):
@@ -37,14 +38,16 @@ class Planner(object):
         self.library, self.settings = library, settings
         self.timed = self.recipes = self.graph = None  # what was recorded last
         self.family = None  # of which that is one, where sizes differ from step to step
+        self.remembered = None  # what steps of other sizes than those of any schedule go by
         self.start = 0  # bytes that were in use when that began
 
     def plan(self, recording, largest):
         """Has a schedule made for what was recorded: where sizes differ from step to step, for all that save up to so many bytes."""
-        self.timed, self.start, self.family = recording.timed, recording.timed.scale.start, None
+        self.timed, self.start, self.family, self.remembered = recording.timed, recording.timed.scale.start, None, None
         if recording.again is not None:
+            self.remembered = Remembered(recording)
             try:
-                self.family = Family(recording, self.settings.device)
+                self.family = Family(recording, self.remembered, self.settings.device)
                 self.family.most = max(self.family.most, largest)
                 return self.extend()
             except Unlike as e:

@@ -13,6 +13,7 @@ from .live import Costs, Live
 from .measure import Clock, Clocks, Scale
 from .parting import Parting
 from .reactive import Reactive
+from .remembered import Recalled
 
 
 class Step(object):
@@ -27,6 +28,10 @@ class Step(object):
         self.calls, self.call, self.packs = {}, None, 0  # how often models were called, the last such call, and how many tensors that has saved
         self.members = None  # by calls the numbers of those that are moved, None: the large ones
         self.deviation = ""  # from the schedule
+        self.differs = False  # it does something else than the schedule's step, and not the same with other sizes
+        self.saves = 0  # tensors that were saved before this one
+        self.agreed = 0  # the trail when what was saved last was as expected
+        self.certain = 0  # so many entries are what was expected, as since then other parameters were used as expected
         self.parting = None  # what chooses what leaves the device, where no schedule does
 
     def called(self, module):
@@ -41,6 +46,11 @@ class Step(object):
         self.packs += 1
         members = self.members.get(self.call) if self.members is not None else None
         return nbytes >= smallest if members is None else self.packs in members and nbytes > 0 or nbytes >= 4 * smallest
+
+    def agrees(self, entry, new):
+        """Notes that what is saved now is as expected."""
+        if self.trail != self.agreed:
+            self.agreed, self.certain = self.trail, entry.index if new else len(self.entries)
 
     def way(self):
         """Returns how the step goes, or went: the word for users."""
@@ -71,6 +81,7 @@ class Runtime(object):
         self.planning = self.arrived = None  # a schedule that is being made, and what is called with it
         self.deviated = 0  # steps in a row that went another way than the schedule, the same
         self.strayed = None  # the sizes of what the last such step saved
+        self.strange = 0  # steps in a row that have little in common with those that are remembered
         self.fitted = collections.deque(maxlen=self.STRAYED)  # of the last steps, whether they saved what the schedule is for
         self.costs = Costs()
         self.patience = self.DEVIATIONS
@@ -114,7 +125,7 @@ class Runtime(object):
 
     def parting(self):
         """Returns whether operators are seen in a part of the step that has begun."""
-        return self.step is not None and self.step.parting is not None
+        return self.step is not None and self.step.parting is not None and self.step.parting.live.looks
 
     def finished(self):
         """Returns whether nothing will be moved."""
@@ -168,6 +179,7 @@ class Runtime(object):
         saved = Saved(entry, tensor, new)
         if entry.step == step.number:
             step.conduct.pack(entry, new, stream)
+            step.saves += 1
         return saved
 
     def unpack(self, saved):
@@ -220,13 +232,28 @@ class Runtime(object):
         """Returns what conducts a step, or the rest of it, without a schedule."""
         if self.relief is None:
             return Reactive(step, self.settings.window)
-        if (self.parts() or not self.costs.known()) and not step.entries:
-            step.parting = Parting(step, Live(self.memory, self.costs, self.settings.device // 64), self.relief.window)
+        live = self.recalled(step) or self.live(step)
+        if live is not None:
+            step.parting = Parting(step, live, self.relief.window)
         return Demand(step, self.relief)
+
+    def recalled(self, step):
+        """Returns what knows the operators of a step as far as it is like those that were recorded, None if it is not, or if there is room for it."""
+        remembered, extra = self.planner.remembered, self.settings.device // 64
+        if remembered is None or step.differs or not (self.relief.strained() or self.schedule is not None and not self.schedule.empty()):
+            return None
+        step.members = remembered.members
+        return Recalled(remembered, self.memory, step, extra)
+
+    def live(self, step):
+        """Returns what looks at the operators of a step, None if that is not worth it, or too late."""
+        if step.entries or not self.parts() and self.costs.known():
+            return None
+        return Live(self.memory, self.costs, self.settings.device // 64)
 
     def parts(self):
         """Returns whether it is worth recomputing in a step that follows no schedule."""
-        return self.relief is not None and self.relief.strained() and self.costs.worthwhile()
+        return self.relief is not None and self.relief.strained() and (self.planner.remembered is not None or self.costs.worthwhile())
 
     def instrument(self):
         """Returns what measures a step that follows the schedule, for a better one: some of the first are timed, and one that begins with
@@ -271,7 +298,12 @@ class Runtime(object):
         """Learns from what chose what leaves in a step. One that cannot be held on the device and the host together cannot be recorded."""
         if parting.live.times:
             self.costs.learn(parting.live)
-        if parting.parted:
+        strange = parting.live.strange()
+        if parting.step.backward:
+            self.strange = self.strange + 1 if strange else 0
+            if self.strange == self.DEVIATIONS:
+                self.planner.remembered = None
+        if parting.parted and not strange:
             self.costs.shares.append(parting.remade / float(parting.parted))
         if parting.desperate and self.schedule is None and self.planning is None and not self.given_up:
             self.recording, self.given_up = None, True

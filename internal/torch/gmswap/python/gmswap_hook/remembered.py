@@ -1,0 +1,191 @@
+"""How a step that follows no schedule recomputes what it saves, as two recorded steps of other sizes did."""
+
+from .between import Layouts, Somewhere, Unlike, varied
+from .entry import layout
+
+
+class Remembered(object):
+    """Two steps whose operators were seen. They may differ in several extents, as in the heights and widths of pictures."""
+
+    def __init__(self, recording):
+        one, other = recording.made, recording.again
+        self.sequence = [index for index in one.sequence if index >= 0]  # of what is saved
+        self.trails, self.members = one.trails, one.members
+        self.layouts = Layouts()
+        self.proven = recording.recipes_of(one)  # recipes of the first step, None where there are none
+        known = [(one, self.proven), (other, recording.recipes_of(other))]
+        (small, a), (large, b) = sorted(known, key=lambda step: sum(step[0].sizes))
+        self.recipes = [varied(x, y, self.layouts) for x, y in zip(a, b)]
+        self.sizes = small.sizes
+        self.types = [None if x[0] != y[0] or len(x[1]) != len(y[1]) else (x[0], len(x[1])) for x, y in zip(small.layouts, large.layouts)]
+        self.small, self.large = [[numbers(*x) for x in zip(step.sizes, step.layouts)] for step in (small, large)]
+        self.hints = {}  # by entries
+
+    def hints_of(self, index):
+        """Returns what tells numbers in the recipe of an entry."""
+        if index not in self.hints:
+            involved = [index] + self.recipes[index].one.sources
+            self.hints[index] = Hints(*([x for i in involved for x in step[i]] for step in (self.small, self.large)))
+        return self.hints[index]
+
+
+def numbers(nbytes, layout):
+    """Returns the numbers of an entry, with what they are."""
+    _, size, stride, offset = layout
+    return [("bytes", nbytes)] + [("size", n) for n in size] + [("stride", n) for n in stride] + [("offset", offset)]
+
+
+class Hints(object):
+    """What the numbers in a recipe are made of: those of the entry and of what it is recomputed from. In two steps these are known."""
+
+    def __init__(self, one, other):
+        self.fixed, self.pairs, self.known = [], {}, {}
+        for at, ((what, a), (_, b)) in enumerate(zip(one, other)):
+            if a == b:
+                self.fixed.append((at, a))
+            else:
+                self.pairs.setdefault((a, b), []).append((at, what))
+
+    def of(self, line):
+        """Returns what a number is made of, as factors of others by where these are, divisors, and what is added: it is in proportion to all of them, or
+        else larger or smaller than sizes by as much as in both steps, or else on a line with these."""
+        key = line.first, line.slope
+        if key not in self.known:
+            a, b = line.first, line.first + line.slope
+            places = [(at, what, p, q) for (p, q), all_ in self.pairs.items() for at, what in all_]
+            found = [(at, a, p, 0) for at, _, p, q in places if p and a * q == b * p]
+            if not found:
+                sizes = [(at, p, q) for at, what, p, q in places if what == "size"]
+                found = [(at, b - a, q - p, a * q - b * p) for at, p, q in [x for x in sizes if x[2] - x[1] == b - a] or sizes]
+            self.known[key] = found
+        return self.known[key]
+
+
+class Here(Somewhere):
+    """The numbers in the recipe of an entry in one step."""
+
+    __slots__ = ("hints", "now", "found")
+
+    def __init__(self, hints, now):
+        super(Here, self).__init__()
+        self.hints, self.now, self.found = hints, now, {}
+        if any(self.now[at] != n for at, n in hints.fixed):
+            raise Unlike("sizes that did not vary")
+
+    def number(self, line):
+        key = line.first, line.slope
+        if key not in self.found:
+            self.found[key] = self.find(line)
+        return self.found[key]
+
+    def find(self, line):
+        found = set()
+        for at, over, under, more in self.hints.of(line):
+            n, rest = divmod(self.now[at] * over + more, under)
+            if rest:
+                raise Unlike("a number that is not whole")
+            found.add(n)
+        if len(found) != 1:
+            raise Unlike("a number that may be several")
+        return found.pop()
+
+
+class Recalled(object):
+    """What a step that follows no schedule has saved, and how it is recomputed, as long as it does what the remembered ones did. It stands where Live
+    does, and looks at no operators."""
+
+    looks = times = False
+
+    def __init__(self, remembered, memory, step, extra):
+        self.remembered, self.memory, self.step = remembered, memory, step
+        self.extra = extra  # the most bytes that may be taken beside what is recomputed
+        self.over = False  # of no use here
+        self.lost = False  # the step does something else from the last known entry on
+        self.numbers = []  # of the entries that are as remembered, None of those that are not on the device any more
+        self.found = {}  # recipes, or None, by the indexes of entries
+        self.given_at = {}  # the versions of parameters when something was saved that is made of them, by their storage's ordinal
+        self.packs = step.saves
+        for e in step.entries:
+            self.note(e)
+
+    def enter(self):
+        pass
+
+    leave = enter
+
+    def saved(self, entry):
+        pass
+
+    def sure(self, recipe):
+        """Returns whether it is known that what is recomputed is what was there."""
+        return False
+
+    def packed(self, entry, new):
+        """Notes an entry that is saved, for the first time or again."""
+        at, known = self.packs, self.remembered
+        self.packs += 1
+        self.lost = self.lost or at >= len(known.sequence) or (known.sequence[at], known.trails[at]) != (entry.index, self.step.trail)
+        if self.lost:
+            del self.numbers[self.step.certain :]
+            return
+        self.step.agrees(entry, new)
+        if new and len(self.numbers) == entry.index:
+            self.note(entry)
+
+    def note(self, entry):
+        index, now = entry.index, layout(entry.alias) if entry.alias is not None else None
+        self.lost = self.lost or index >= len(self.remembered.types) or now is not None and self.remembered.types[index] != (now[0], len(now[1]))
+        if self.lost:
+            return
+        self.numbers.append(numbers(entry.nbytes, now) if now is not None else None)
+        recipes = self.remembered.recipes[index]
+        for lasting in recipes.one.lasting if recipes is not None else ():
+            if lasting not in self.given_at:
+                self.given_at[lasting] = self.versions_of(lasting)
+
+    def decided(self, count):
+        """Returns of how many entries of so many it is known how they can be recomputed, or that they cannot."""
+        return count if self.lost else self.certain()
+
+    def certain(self):
+        """Returns how many entries are as remembered, for certain."""
+        whole = self.step.backward and not self.lost and self.packs == len(self.remembered.sequence)
+        return len(self.numbers) if whole else min(self.step.certain, len(self.numbers))
+
+    def strange(self):
+        """Returns whether the step had little in common with the remembered ones, or sizes from which theirs tell little."""
+        asked = sum(self.remembered.recipes[i] is not None for i in self.found)
+        known = sum(recipe is not None for recipe in self.found.values())
+        return 2 * known < asked or self.lost and 2 * len(self.numbers) < len(self.step.entries)
+
+    def recipe_of(self, entry, entries):
+        """Returns how an entry of the step is recomputed, None if it cannot be, or if that is not known yet."""
+        if entry.index >= self.certain():
+            return None
+        if entry.index not in self.found:
+            self.found[entry.index] = self.find(entry, entries)
+        return self.found[entry.index]
+
+    def find(self, entry, entries):
+        index = entry.index
+        if self.remembered.recipes[index] is None:
+            return None
+        involved = [index] + self.remembered.recipes[index].one.sources
+        if any(self.numbers[i] is None for i in involved):
+            return None
+        hints, larger = self.remembered.hints_of(index), entry.nbytes / float(max(1, self.remembered.sizes[index]))
+        try:
+            here = Here(hints, [n for i in involved for _, n in self.numbers[i]])
+            recipe = self.remembered.recipes[index].at(here)
+        except Unlike:
+            return None
+        if recipe.chain.extra() * larger > self.extra or not all(entries[i].users > 0 for i in recipe.sources):
+            return None
+        return recipe.lasts(int(recipe.ns * larger))
+
+    def unchanged(self, lasting):
+        """Returns whether parameters are as they were when something was saved that is made of them."""
+        return self.given_at.get(lasting) == self.versions_of(lasting)
+
+    def versions_of(self, lasting):
+        return [t._version for t in self.memory.parameters(lasting)]

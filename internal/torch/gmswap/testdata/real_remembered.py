@@ -1,0 +1,125 @@
+"""Steps of two extents in less memory than they need, on a real PyTorch: they follow no schedule, and recompute as the recorded steps did."""
+
+import random
+
+import torch
+from gmswap_hook import live, remembered
+from torch import nn
+
+from real import main
+from real_demand import Model, Short, WIDTH
+
+
+class Pictures(nn.Module):
+    """Convolutions of pictures, which are padded, halved and enlarged again."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = nn.Conv2d(3, 8, 3, padding=1), nn.Conv2d(16, 3, 3, padding=1)
+        self.within, self.norm = nn.Conv2d(8, 8, 3, padding=1), nn.GroupNorm(2, 8)
+
+    def forward(self, x):
+        x = nn.functional.silu(self.first(nn.functional.pad(x, (1, 1, 1, 1))))
+        y = nn.functional.max_pool2d(nn.functional.silu(self.norm(x)), 2)
+        y = nn.functional.interpolate(torch.relu(self.within(y) * 0.5), size=x.shape[2:])
+        return self.last(torch.cat([x, y], 1)).square().mean()
+
+
+def texts(draw):
+    return torch.rand(draw.randint(2, 6), draw.randint(8, 40), WIDTH)
+
+
+def pictures(draw):
+    return torch.rand(2, 3, 4 * draw.randint(3, 12), 4 * draw.randint(3, 12))
+
+
+def losses(kind, data, seed, steps=20):
+    """Returns the losses, and the parameters at the end."""
+    torch.manual_seed(0)
+    model, out, draw = kind(), [], random.Random(seed)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    for step in range(steps):
+        torch.manual_seed(step)
+        loss = model(data(draw))
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        out.append(float(loss))
+    return out, [p.tolist() for p in model.parameters()]
+
+
+class Shorter(Short):
+    """The same with schedules for all sizes. It counts the steps that look at operators, and the bytes that are recomputed without."""
+
+    def __init__(self, limit):
+        super().__init__(limit)
+        self.hooked.settings.for_all_sizes = lambda: True
+        self.looked = self.recalled = 0
+
+    def note(self, step):
+        super().note(step)
+        if step.parting is not None and step.backward:
+            self.looked += isinstance(step.parting.live, live.Live)
+            self.recalled += step.parting.remade if isinstance(step.parting.live, remembered.Recalled) else 0
+
+
+def test_extents():
+    """The losses are the same to the bit, no operators are looked at once steps were recorded, and much is recomputed."""
+    for kind, data, limit, share in (Model, texts, 200000, 0.5), (Pictures, pictures, 60000, 0.25):  # which ends without parameters
+        for seed in range(4):
+            want = losses(kind, data, seed)
+            short = Shorter(limit)
+            got = losses(kind, data, seed)
+            short.remove()
+            assert got == want, (kind, seed)
+            if (kind, seed) == (Pictures, 1):  # the recorded pictures are of one height
+                assert short.remade > short.recalled == 0 and short.looked > 4, (short.remade, short.looked)
+            else:
+                assert short.looked == 1 and short.recalled > share * short.parted, (kind, seed, short.looked, short.recalled, short.parted)
+
+
+class Branch(nn.Module):
+    """Does something else in each fifth and seventh call, with the same shapes and parameters."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers, self.calls = nn.ModuleList(nn.Linear(WIDTH, WIDTH) for _ in range(8)), 0
+
+    def forward(self, x):
+        self.calls += 1
+        for i, layer in enumerate(self.layers):
+            x = layer(x)
+            if i == 3 and self.calls % 7 == 0:
+                x = torch.sigmoid(x)
+            x = nn.functional.silu(x)
+            if i == 4 and self.calls % 5 == 0:
+                x = torch.sigmoid(x)
+        return x.square().mean()
+
+
+def test_branches():
+    """A step that does something else is recomputed as remembered up to there."""
+    for seed in range(4):
+        want = losses(Branch, texts, seed)
+        short = Shorter(60000)
+        got = losses(Branch, texts, seed)
+        short.remove()
+        assert got == want, seed
+        assert short.recalled > 0, seed
+
+
+def test_scheduled():
+    """Nothing is recomputed of a step that does something else than the schedule's from just before that shows."""
+    for data in lambda draw: torch.rand(48, WIDTH), lambda draw: torch.rand(draw.randint(32, 160), WIDTH):
+        want = losses(Branch, data, 0)
+        short, ways = Shorter(15000), []
+        end = short.hooked.runtime.end_step
+        short.hooked.runtime.end_step = lambda step: (ways.append(step.way()), end(step))
+        got = losses(Branch, data, 0)
+        short.remove()
+        assert got == want
+        assert "adapted" in ways and "planned" in ways and short.hooked.library.remade > 0, ways
+
+
+if __name__ == "__main__":
+    main(globals())

@@ -1,0 +1,132 @@
+"""What the numbers of a recipe are in steps of several extents, and which entries of a step are known to be as remembered."""
+
+import random
+import types
+
+from gmswap_hook import between, remembered
+from gmswap_hook.between import Layouts, Line, Unlike
+from gmswap_hook.chain import Chain
+from gmswap_hook.operators import Call, Input, Made, Recipe
+from gmswap_hook.runtime import Step
+
+
+def strides(shape):
+    return between.in_order(shape)
+
+
+def layout(shape):
+    return "float", shape, strides(shape), 0
+
+
+def product(xs):
+    out = 1
+    for x in xs:
+        out *= x
+    return out
+
+
+def tensor(number, entry, shape):
+    x = Input.__new__(Input)
+    x.number, x.lasting, x.entry, x.dtype, x.size, x.stride, x.offset = number, 0, entry, "float", shape, strides(shape), 0
+    return x
+
+
+class Pictures(object):
+    """A step of pictures: an entry, what is made of it by way of a padded result that is not saved, and something of one size."""
+
+    def __init__(self, high, wide):
+        self.shapes = [(2, 8, high, wide), (2, 8, high * wide), (7,)]
+        self.layouts = [layout(shape) for shape in self.shapes]
+        self.sizes = [4 * product(shape) for shape in self.shapes]
+        self.sequence, self.trails = [0, 1, 2, -3, -2, -1], [1, 2, 3]
+        padded = high + 2, wide + 2
+        pad = Call(None, "pad", (tensor(1, 0, self.shapes[0]), [1, 1]), {})
+        turn = Call(None, "mul", (tensor(5, None, (2, 8) + padded), 2), {"size": [high, wide], "twice": 2 * high * wide})
+        pad.dtype = turn.dtype = "float"
+        self.recipe = Recipe(Chain([Made(5, pad, 0, 64 * product(padded)), Made(6, turn, 0, self.sizes[1])]), 100, pad.inputs(), 0, "float")
+
+
+def memory_of(one, other):
+    recording = types.SimpleNamespace(made=one, again=other, recipes_of=lambda step: [None, step.recipe, None])
+    one.members = {}
+    return remembered.Remembered(recording)
+
+
+def here(known, step):
+    hints = known.hints_of(1)
+    return remembered.Here(hints, [n for i in (1, 0) for _, n in remembered.numbers(step.sizes[i], step.layouts[i])])
+
+
+def check_numbers():
+    """Recipes are known of steps of any two extents, or not at all."""
+    draw, found = random.Random(3), 0
+    for _ in range(300):
+        (a, b), (c, d), (h, w) = ((draw.randint(3, 40), draw.randint(3, 40)) for _ in range(3))
+        if (a, b) == (c, d):
+            continue
+        known, want = memory_of(Pictures(a, b), Pictures(c, d)), Pictures(h, w).recipe
+        try:
+            recipe = known.recipes[1].at(here(known, Pictures(h, w)))
+        except Unlike:
+            continue
+        found += 1
+        for m, n in zip(recipe.chain.made, want.chain.made):
+            x, y = m.call.inputs()[0], n.call.inputs()[0]
+            assert (x.size, x.stride, m.call.kwargs) == (y.size, y.stride, n.call.kwargs), (a, b, c, d, h, w)
+    assert found > 200, found
+
+
+def check_refused():
+    """What did not vary in the two steps may not vary; what may be one of two things that differ now is not known."""
+    for one, other, now in ((5, 9), (5, 12), (6, 9)), ((5, 5), (9, 9), (6, 7)):
+        known = memory_of(Pictures(*one), Pictures(*other))
+        try:
+            known.recipes[1].at(here(known, Pictures(*now)))
+            raise AssertionError("%r, %r: %r" % (one, other, now))
+        except Unlike:
+            pass
+    square = memory_of(Pictures(5, 5), Pictures(9, 9))
+    assert square.recipes[1].at(here(square, Pictures(7, 7))).chain.made[1].call.kwargs["size"] == [7, 7]
+
+
+def entry(step, index, shape, nbytes):
+    alias = types.SimpleNamespace(dtype="float", size=lambda: shape, stride=lambda: strides(shape), storage_offset=lambda: 0, _version=0)
+    e = types.SimpleNamespace(index=index, nbytes=nbytes, alias=alias, users=1)
+    step.entries.append(e)
+    return e
+
+
+def recalled(trails=(1, 2, 3), repeated=None):
+    """Returns a step that has saved three entries, and what it has in common with the remembered ones."""
+    known, of, step = memory_of(Pictures(5, 9), Pictures(6, 12)), Pictures(7, 11), Step(0)
+    found = remembered.Recalled(known, None, step, 1 << 30)
+    for i, trail in enumerate(trails):
+        step.trail = trail
+        e = entry(step, i, of.shapes[i], of.sizes[i])
+        found.packed(e, True)
+        step.saves += 1
+        if repeated == i:
+            found.packed(e, False)
+    return found, step
+
+
+def check_certain():
+    """An entry is as remembered once other parameters were used as they were, and not where something else came before that."""
+    found, step = recalled()
+    assert found.decided(3) == 2 and found.recipe_of(step.entries[1], step.entries) is not None
+    assert found.recipe_of(step.entries[2], step.entries) is None and not found.strange()
+    assert found.recipe_of(step.entries[1], step.entries).ns == 100 * step.entries[1].nbytes // (4 * 2 * 8 * 45)
+    for changed, certain in (dict(trails=(1, 2, 9)), 1), (dict(repeated=1), 1), (dict(trails=(4, 2, 3)), 0):
+        found, step = recalled(**changed)
+        assert found.lost and found.decided(3) == 3 and found.certain() == certain, changed
+        assert found.recipe_of(step.entries[1], step.entries) is None
+
+
+def main():
+    assert Line(3, 5).near(2) == 7 and Layouts().line(3, 3) == 3
+    check_numbers()
+    check_refused()
+    check_certain()
+
+
+main()
