@@ -37,7 +37,7 @@ var sharedKeys = keys{opened: map[int64]*keyed{}}
 func (p *process) openKeyed(ordinal int, key string) (*keyed, error) {
 	p.mu.Lock()
 	err := p.loadDriver()
-	library, path := p.library, p.settings.server
+	library, path, name := p.library, p.settings.server, p.settings.name
 	p.mu.Unlock()
 	if err != nil {
 		return nil, err
@@ -45,7 +45,7 @@ func (p *process) openKeyed(ordinal int, key string) (*keyed, error) {
 	if path == "" {
 		path = wire.Path()
 	}
-	dev, err := library.Open(ordinal)
+	dev, err := visitor{library, path, name}.open(ordinal)
 	if err != nil {
 		return nil, err
 	}

@@ -63,7 +63,7 @@ func (p *process) openStore(ordinal int, c *C.struct_gm_store_options) (*objects
 	if err != nil {
 		return nil, err
 	}
-	dev, err := library.Open(ordinal)
+	dev, err := visitor{library, o.Server, o.Name}.open(ordinal)
 	if err != nil {
 		return nil, err
 	}

@@ -371,6 +371,27 @@ func TestServedCode(t *testing.T) {
 	first.line(t, "same")
 }
 
+// TestServedVisitor opens a store in a process that is no job, on a card that a job has filled: that sleeps for the context.
+func TestServedVisitor(t *testing.T) {
+	k := newKit(t)
+	program := k.compile(t, "testdata/served.c")
+	m := serveJobs(t, serving.Settings{})
+	card := []string{"GM_FAKE_COUNTS=" + filepath.Join(t.TempDir(), "counts"), "GM_FAKE_CAPACITY=" + strconv.Itoa(1200<<20)}
+	first := k.served(t, m.path, "first", card...).interactive(t, program, "still", "21", "60000000")
+	first.line(t, "ready")
+	visitor := k.newRun(t, append(card, "GM_SERVER="+m.path)...).interactive(t, program, "alone", "0", "1")
+	visitor.line(t, "ready")
+	if c := cardOf(m.job("first")); c.Away == 0 {
+		t.Errorf("the job has %d bytes on the card and %d on the host", c.Here, c.Away)
+	}
+	visitor.say(t)
+	visitor.line(t, "same")
+	visitor.cmd.Process.Kill()
+	visitor.cmd.Wait()
+	first.say(t)
+	first.line(t, "same")
+}
+
 // TestServedRefuses has jobs refuse to sleep, and say why: while a graph is captured, and once memory was passed on.
 func TestServedRefuses(t *testing.T) {
 	k := newKit(t)

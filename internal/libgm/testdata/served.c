@@ -1,7 +1,8 @@
 /* Jobs of a memory server, which may put them to sleep at any moment: threads that fill, move and check their memory, for some milliseconds,
  * in blocks of up to a size; children are forked meanwhile. A job that is "still" fills its memory, writes a line, waits for one, checks, and
  * waits again; one that is "shared" or "captured" does the same and may not sleep. One that is "storing" has an object in a store besides; one that is
- * "first" has opened the store before it had any memory, and has not named it; one that is "loading" loads and launches code after the line. */
+ * "first" has opened the store before it had any memory, and has not named it; one that is "loading" loads and launches code after the line, and one that
+ * is "alone" has nothing but a store. */
 #include "check.h"
 
 #include <pthread.h>
@@ -141,6 +142,8 @@ static void still(const char *how, unsigned count)
 	struct block *blocks = calloc(count, sizeof *blocks);
 	unsigned state = 1;
 	char line[8];
+	if (strcmp(how, "alone") == 0)
+		CHECK((store = gm_store_open(0, NULL)));
 	start(0);
 	if (strcmp(how, "first") == 0)
 		put_object(NULL);
@@ -156,7 +159,7 @@ static void still(const char *how, unsigned count)
 		refuse("after", NULL);
 	if (strcmp(how, "loading") == 0)
 		load_code();
-	if (store)
+	if (object)
 		get_object();
 	for (unsigned i = 0; i < count; i++)
 		verify(&blocks[i]);
