@@ -83,9 +83,13 @@ func optionsOf(c *C.struct_gm_store_options, settings *settings) (*objects.Optio
 	if c.limit > math.MaxInt64 || c.host > math.MaxInt64 {
 		return nil, errors.New("a limit that no memory has")
 	}
+	peers, wrong := ordinals(C.GoString(c.peers))
+	if wrong != "" {
+		return nil, fmt.Errorf("peers: %q is no number of a device", wrong)
+	}
 	o := &objects.Options{
 		Limit: int64(c.limit), Host: int64(c.host), Folder: C.GoString(c.folder), Policy: policy, Name: C.GoString(c.name),
-		Server: C.GoString(c.server), Peers: ordinals(C.GoString(c.peers)), PeerLimit: int64(min(c.peer_limit, math.MaxInt64)),
+		Server: C.GoString(c.server), Peers: peers, PeerLimit: int64(min(c.peer_limit, math.MaxInt64)),
 	}
 	if c.server == nil {
 		o.Server = settings.server

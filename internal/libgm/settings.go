@@ -46,7 +46,7 @@ func readSettings() settings {
 	}
 	s.plan, s.auto = env("GM_PLAN"), env("GM_AUTO") == "1"
 	s.server, s.name = env("GM_SERVER"), env("GM_NAME")
-	s.links = ordinals(env("GM_LINKS"))
+	s.links, _ = ordinals(env("GM_LINKS"))
 	s.planner.Path = plannerPath()
 	if n, err := strconv.ParseInt(env("GM_LIMIT"), 10, 64); err == nil && n > 0 {
 		s.limit = n
@@ -63,14 +63,19 @@ func readSettings() settings {
 	return s
 }
 
-// ordinals reads numbers of GPUs with commas between them. What is none is left out.
-func ordinals(text string) (all []int) {
+// ordinals reads numbers of GPUs with commas between them. It leaves out what is none, and returns the last of that, too.
+func ordinals(text string) (all []int, wrong string) {
 	for word := range strings.SplitSeq(text, ",") {
-		if n, err := strconv.Atoi(strings.TrimSpace(word)); err == nil && n >= 0 && n < C.GM_DEVICES {
+		word = strings.TrimSpace(word)
+		n, err := strconv.Atoi(word)
+		switch {
+		case err == nil && n >= 0 && n < C.GM_DEVICES:
 			all = append(all, n)
+		case word != "":
+			wrong = word
 		}
 	}
-	return all
+	return all, wrong
 }
 
 // plannerPath returns the path of the planner for this process: GM_PLANNER if set, or else gmstitch in the folder of libgm.so; "" without

@@ -29,9 +29,10 @@ static bool says(const char *text)
 
 static void refuses(int64_t store, int64_t object)
 {
-	struct gm_store_options wrong = {.policy = "random"};
+	struct gm_store_options wrong = {.policy = "random"}, far = {.peers = "1, next"};
 	void *p;
 	CHECK(!gm_store_open(0, &wrong) && says("there are lru, fifo, size-lru and latency"));
+	CHECK(!gm_store_open(0, &far) && says("\"next\" is no number of a device"));
 	CHECK(!gm_store_open(99, NULL) && says("not valid"));
 	CHECK(!gm_store_create(store + 1, 1, NULL, &p) && says("no store that is open"));
 	CHECK(!gm_store_create(store, 1, NULL, NULL) && says("nowhere"));

@@ -32,7 +32,7 @@ func (s *Server) Jobs() (all []wire.Message) {
 			Amount: s.settings.Quotas[j.name],
 		}
 		text := j.waits()
-		if j.wake != nil || len(j.rooms) > 0 {
+		if j.state != wire.Storing && (j.wake != nil || len(j.rooms) > 0) {
 			m.State = wire.Waiting
 		}
 		m.SetName(cmp.Or(j.name, j.command))
