@@ -164,7 +164,7 @@ class Soak(h200.Part):
                 self.ctl_or_note("sleep", str(self.pids().get("store", 0)))
             else:
                 self.ctl_or_note("sleep", "--hold", name)
-        away = [j for j in self.jobs() if j["state"] != "objects" and not any(c["device_bytes"] for c in j["cards"])]
+        away = [j for j in self.jobs() if j["state"] != "objects" and any(c["away_bytes"] for c in j["cards"]) and not any(c["device_bytes"] for c in j["cards"])]
         if len(away) == len(LOOPS):
             self.left.append(h200.used() - self.before)
             self.note("left", "card", "%.3f" % self.left[-1])

@@ -347,13 +347,14 @@ func TestServedStart(t *testing.T) {
 	first.line(t, "same")
 }
 
-// TestServedCode has a job load code on a card that another has filled: that sleeps for it. The first launch fails for want of room, too.
+// TestServedCode has a job load code on a card that another has filled: that sleeps for it. The first launch fails for want of room, too,
+// which CUDA says in other words.
 func TestServedCode(t *testing.T) {
 	k := newKit(t)
 	program := k.compile(t, "testdata/served.c")
 	m := serveJobs(t, serving.Settings{})
 	card := []string{"GM_FAKE_COUNTS=" + filepath.Join(t.TempDir(), "counts"), "GM_FAKE_CAPACITY=" + strconv.Itoa(1150<<20)}
-	second := k.served(t, m.path, "second", append(card, "GM_FAKE_FAIL=cuLaunchKernel:1=2")...).interactive(t, program, "loading", "1", "6000000")
+	second := k.served(t, m.path, "second", append(card, "GM_FAKE_FAIL=cuLaunchKernel:1=46")...).interactive(t, program, "loading", "1", "6000000")
 	second.line(t, "ready")
 	first := k.served(t, m.path, "first", card...).interactive(t, program, "still", "4", "60000000")
 	first.line(t, "ready")

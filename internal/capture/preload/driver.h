@@ -14,7 +14,7 @@
 
 #define GM_PUBLIC __attribute__((visibility("default")))
 
-enum { CU_SUCCESS = 0, CU_OUT_OF_MEMORY = 2, CU_NOT_INITIALIZED = 3, CU_NOT_FOUND = 500 };
+enum { CU_SUCCESS = 0, CU_OUT_OF_MEMORY = 2, CU_NOT_INITIALIZED = 3, CU_UNAVAILABLE = 46, CU_NOT_FOUND = 500 };
 enum { CU_LOCATION_DEVICE = 1 };
 enum { CU_POOL_RESERVED = 5 };
 

@@ -223,7 +223,8 @@ static bool made_room(int device, size_t bytes, int *tries)
 	return true;
 }
 
-#define FULL(result) __builtin_expect((result) == CU_OUT_OF_MEMORY, 0)
+/* On a full card CUDA also calls the device busy or unavailable (seen with driver 580, at a first launch). */
+#define FULL(result) __builtin_expect((result) == CU_OUT_OF_MEMORY || (result) == CU_UNAVAILABLE, 0)
 
 #undef PLAIN
 #undef GATED
