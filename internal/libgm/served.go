@@ -11,6 +11,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"gm/internal/cuda"
@@ -29,6 +30,8 @@ const (
 	patience = 2 * time.Second
 	// lonely is how long a request for room waits for a server that has ended to come back.
 	lonely = 30 * time.Second
+	// stuck is how long the goroutine may do one thing before a thread that waits for room gives up: it may wait for a lock of that thread.
+	stuck = 2 * time.Minute
 )
 
 // served is this process as the memory server knows it. One goroutine, in a thread whose calls pass the gate, does all that follows. The
@@ -39,6 +42,7 @@ type served struct {
 	wanted  chan struct{}     // a thread waits for memory that is away
 	asked   chan *roomRequest // a thread waits for room
 	heard   chan heard
+	rounds  atomic.Uint64 // things that the goroutine has done
 
 	mu      sync.Mutex // held while it works, and for good once the process ends
 	devices []servedDevice
@@ -214,6 +218,7 @@ func (s *served) work() {
 			act = s.beat
 		}
 		s.guarded(act)
+		s.rounds.Add(1)
 	}
 }
 

@@ -180,6 +180,25 @@ func (s *served) answer(seq uint64, yes bool) {
 	s.rooms = slices.DeleteFunc(s.rooms, func(r *roomRequest) bool { return r.seq == seq })
 }
 
+// granted waits for the answer to a request for room.
+func (s *served) granted(r *roomRequest) bool {
+	t, asked, rounds := time.NewTicker(stuck), s.asked, s.rounds.Load()
+	defer t.Stop()
+	for {
+		select {
+		case asked <- r:
+			asked = nil
+		case yes := <-r.answer:
+			return yes
+		case <-t.C:
+			before := rounds
+			if rounds = s.rounds.Load(); rounds == before {
+				return false
+			}
+		}
+	}
+}
+
 // room waits until the server has made room for a request that found none, and says whether it is worth trying again.
 func (s *served) room(ordinal int, size int64) C.enum_gm_room {
 	g := s.process.gpus[ordinal].Load()
@@ -206,8 +225,7 @@ func (s *served) room(ordinal int, size int64) C.enum_gm_room {
 		}
 	}
 	s.mu.Unlock()
-	s.asked <- r
-	if <-r.answer {
+	if s.granted(r) {
 		return C.GM_ROOM_MADE
 	}
 	return C.GM_ROOM_NONE
@@ -247,8 +265,7 @@ func (p *process) roomForCUDA(device int, bytes int64) bool {
 	}
 	r := &roomRequest{since: time.Now(), answer: make(chan bool, 1)}
 	r.card = wire.Card{Bus: wire.BusOf(bus), Free: free, Away: max(cudaRoom+bytes-free, cuda.Granularity)}
-	s.asked <- r
-	return <-r.answer
+	return s.granted(r)
 }
 
 //export go_room_for_cuda

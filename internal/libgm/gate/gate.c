@@ -230,25 +230,25 @@ static bool made_room(int device, size_t bytes, int *tries)
 #undef GATED
 #undef FILLS
 #define PLAIN(name, parameters)
-#define GATED(name, parameters, ...)                                           \
-	int name parameters                                                    \
-	{                                                                      \
-		int tries = 0, result;                                         \
-		do {                                                           \
-			struct slot *s = enter();                              \
-			result = REAL(name, __VA_ARGS__);                      \
-			leave(s);                                              \
+#define GATED(name, parameters, ...)                                              \
+	int name parameters                                                       \
+	{                                                                         \
+		int tries = 0, result;                                            \
+		do {                                                              \
+			struct slot *s = enter();                                 \
+			result = REAL(name, __VA_ARGS__);                         \
+			leave(s);                                                 \
 		} while (FULL(result) && made_room(current_device(), 0, &tries)); \
-		return result;                                                 \
+		return result;                                                    \
 	}
-#define FILLS(name, parameters, device, bytes, ...)                              \
-	int name parameters                                                    \
-	{                                                                      \
-		int tries = 0, result;                                         \
-		do                                                             \
-			result = REAL(name, __VA_ARGS__);                      \
-		while (FULL(result) && made_room(device, bytes, &tries));             \
-		return result;                                                 \
+#define FILLS(name, parameters, device, bytes, ...)                               \
+	int name parameters                                                       \
+	{                                                                         \
+		int tries = 0, result;                                            \
+		do                                                                \
+			result = REAL(name, __VA_ARGS__);                         \
+		while (FULL(result) && made_room(device, bytes, &tries));         \
+		return result;                                                    \
 	}
 #include "hooks.h"
 

@@ -1,8 +1,7 @@
 /* The functions of the CUDA driver that use memory of a device from a thread of the program: GATED(name, parameters, arguments...). Left out
  * are those for which memory of cudaMalloc and of PyTorch cannot be: arrays alone, managed memory, and cuLaunchGrid, which CUDA 13 has no more.
  * FILLS(name, parameters, device, bytes, arguments...) are those that take memory of a device without the program's allocator: some bytes
- * and what CUDA keeps there by itself. PLAIN ones have a
- * wrapper of their own. */
+ * and what CUDA keeps there by itself. PLAIN ones have a wrapper of their own. */
 #ifndef GATED
 #define GATED(name, parameters, ...) HOOK(name, parameters)
 #endif

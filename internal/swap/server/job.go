@@ -50,7 +50,8 @@ type want struct {
 	tried   time.Time   // of a wake: when it was last ordered
 	vain    int         // how many jobs were put to sleep for it and moved nothing
 	stores  []*job      // those that were asked for memory for it
-	given   int64       // bytes that they gave up, and may have taken again
+	taken   int64       // bytes of what was given up for it that others have taken, or may have
+	wakes   int         // how often a wake was ordered
 	why     string      // with a colon, what the last of them said
 	done    chan result // gets the result; nil: nobody waits for that
 }
@@ -205,10 +206,20 @@ func (s *Server) done(j *job, m *wire.Message) {
 	case r.err == nil:
 		s.woke(j, r)
 	case j.wake != nil:
-		j.wake.missing = missing(m)
+		j.wake.fails(missing(m))
 	}
 	if o.done != nil {
 		o.done <- r
+	}
+}
+
+// fails takes note of what a wake lacked: there was room for all of it, unless it was the first.
+func (w *want) fails(missing []wire.Card) {
+	w.missing = missing
+	if w.wakes > 1 {
+		for i := range missing {
+			w.taken += missing[i].Away
+		}
 	}
 }
 
@@ -243,7 +254,7 @@ func (s *Server) slept(j *job, o *order, r result) {
 	case r.moved > 0:
 		s.released = time.Now()
 		if o.want != nil && j.state == wire.Storing {
-			o.want.given += r.moved
+			o.want.taken += r.moved
 		}
 		s.log(fmt.Sprintf("%s sleeps: %v to the host", j, r))
 	}

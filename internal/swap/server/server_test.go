@@ -480,18 +480,38 @@ func TestStoreRefills(t *testing.T) {
 	c.take(90)
 	store, busy, sleeper := &program{t: t, card: c, here: 20, evictable: 20}, &program{t: t, card: c, here: 70}, &program{t: t, card: c, away: 75, asleep: true}
 	store.join(path, wire.Storing)
+	go store.refill()
+	wakes(t, path, c, busy, sleeper, func() {})
+}
+
+// TestTaken has a job wait to wake while somebody takes a little of the room that is made for it, each time.
+func TestTaken(t *testing.T) {
+	t.Parallel()
+	_, path := serve(t, Settings{Quantum: 20 * time.Millisecond, Host: 1000})
+	c := &card{capacity: 100, bus: wire.BusOf("0000:1B:00.0")}
+	c.take(90)
+	busy, sleeper := &program{t: t, card: c, here: 90}, &program{t: t, card: c, away: 75, asleep: true}
+	wakes(t, path, c, busy, sleeper, func() { c.take(3) })
+}
+
+// wakes waits until a job has found room to wake beside another one that has had its turn. Something happens before each of its tries.
+func wakes(t *testing.T, path string, c *card, busy, sleeper *program, before func()) {
+	t.Helper()
 	busy.join(path, wire.Awake)
 	sleeper.join(path, wire.Asleep)
 	time.Sleep(50 * time.Millisecond)
-	go store.refill()
 	go busy.sleep()
 	sleeper.send(wire.Message{Kind: wire.WantWake})
+	if err := sleeper.conn.Expect(5 * time.Second); err != nil {
+		t.Fatal(err)
+	}
 	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); {
 		order, err := sleeper.conn.Receive()
 		if err != nil || order.Kind != wire.Wake {
 			t.Fatal(order.Kind, err)
 		}
 		time.Sleep(30 * time.Millisecond)
+		before()
 		done := wire.Message{Kind: wire.Done, Seq: order.Seq}
 		if c.take(sleeper.away) {
 			return

@@ -104,6 +104,7 @@ func (s *Server) try(w *want, now time.Time) bool {
 		return false
 	}
 	w.tried, w.missing = now, nil
+	w.wakes++
 	s.tell(w.job, wire.Wake, 0, nil)
 	return false
 }
@@ -198,11 +199,12 @@ func (s *Server) makeRoom(w *want, missing *wire.Card, now time.Time) bool {
 	case found != nil:
 		need := max(w.needs(missing)-s.freeOn(missing.Bus), 1)
 		if best != storing && best != refilled {
-			need += w.given
+			need += w.taken
 		}
 		alone := len(w.buses()) == 1 && found.movable(missing.Bus) >= need
 		s.sleepFor(w, found, need, missing.Bus)
 		if w.kind == wire.WantWake && alone { // one leaves while the other comes
+			w.wakes++
 			s.tell(w.job, wire.Wake, 1, nil)
 		}
 	}

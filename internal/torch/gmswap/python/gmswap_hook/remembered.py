@@ -99,7 +99,7 @@ class Recalled(object):
     def __init__(self, remembered, memory, step, extra):
         self.remembered, self.memory, self.step = remembered, memory, step
         self.extra = extra  # the most bytes that may be taken beside what is recomputed
-        self.over = False  # of no use here
+        self.over = False  # Parting says whether operators are still to be looked at
         self.lost = False  # the step does something else from the last known entry on
         self.numbers = []  # of the entries that are as remembered, None of those that are not on the device any more
         self.found = {}  # recipes, or None, by the indexes of entries
@@ -188,4 +188,5 @@ class Recalled(object):
         return self.given_at.get(lasting) == self.versions_of(lasting)
 
     def versions_of(self, lasting):
-        return [t._version for t in self.memory.parameters(lasting)]
+        """Returns the versions of the parameters in a storage, none where there are none any more."""
+        return [t._version for t in self.memory.parameters(lasting)] if lasting in self.memory.lasting else []
