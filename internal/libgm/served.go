@@ -129,6 +129,10 @@ func (s *served) linked() (all []int) {
 	if s == nil {
 		return nil
 	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	C.gm_pass_gate(true) // or a context for which there is no room would be waited for, by who needs this lock
+	defer C.gm_pass_gate(false)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, ordinal := range s.process.settings.links {

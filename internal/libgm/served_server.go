@@ -13,6 +13,7 @@ import (
 	"unsafe"
 
 	"gm/internal/cuda"
+	"gm/internal/swap/park"
 	"gm/internal/swap/server/wire"
 )
 
@@ -261,7 +262,12 @@ func (p *process) roomForCUDA(device int, bytes int64) bool {
 	}
 	var free int64
 	if g := p.gpus[device].Load(); g != nil { // else there is no context to ask for it
-		free, _, _ = g.meter.Device.MemInfo()
+		if parked, ok := g.meter.Device.(*park.Device); ok { // which would wait until its memory is back
+			var total int64
+			if free, total, err = parked.Device.MemInfo(); err != nil || bytes > total-cudaRoom {
+				return false
+			}
+		}
 	}
 	r := &roomRequest{since: time.Now(), answer: make(chan bool, 1)}
 	r.card = wire.Card{Bus: wire.BusOf(bus), Free: free, Away: max(cudaRoom+bytes-free, cuda.Granularity)}

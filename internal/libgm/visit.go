@@ -17,10 +17,13 @@ type visitor struct {
 	server, name string
 }
 
-// open opens a device. Where that has no room for a context, the server makes some.
+// open opens a device. Where that has no room for a context, the server makes some. For a job its gate has asked already.
 func (v visitor) open(ordinal int) (*driver.Device, error) {
 	const tries = 20
 	dev, err := v.library.Open(ordinal)
+	if self.serving.Load() != nil {
+		return dev, err
+	}
 	for made, n := true, 0; errors.Is(err, cuda.ErrOutOfMemory) && made && n < tries; n++ {
 		made = v.room(ordinal) == nil // some, where not all
 		dev, err = v.library.Open(ordinal)
@@ -64,9 +67,9 @@ func (v visitor) room(ordinal int) error {
 	}
 }
 
-// report tells the server every now and then that the process still waits, and hangs up when that takes too long.
+// report tells the server every now and then that the process still waits.
 func report(conn *wire.Conn, answered <-chan struct{}) {
-	t, end := time.NewTicker(beat), time.Now().Add(lonely)
+	t := time.NewTicker(beat)
 	defer t.Stop()
 	for {
 		select {
@@ -74,7 +77,7 @@ func report(conn *wire.Conn, answered <-chan struct{}) {
 			return
 		case <-t.C:
 		}
-		if err := conn.Send(&wire.Message{Kind: wire.Report}); err != nil || time.Now().After(end) {
+		if err := conn.Send(&wire.Message{Kind: wire.Report}); err != nil {
 			conn.HangUp()
 			return
 		}

@@ -50,7 +50,7 @@ type want struct {
 	tried   time.Time   // of a wake: when it was last ordered
 	vain    int         // how many jobs were put to sleep for it and moved nothing
 	stores  []*job      // those that were asked for memory for it
-	taken   int64       // bytes of what was given up for it that others have taken, or may have
+	taken   int64       // bytes of what was given up for it that others have taken
 	wakes   int         // how often a wake was ordered
 	why     string      // with a colon, what the last of them said
 	done    chan result // gets the result; nil: nobody waits for that
@@ -253,9 +253,6 @@ func (s *Server) slept(j *job, o *order, r result) {
 		s.log(fmt.Sprintf("%s does not sleep: %v", j, r.err))
 	case r.moved > 0:
 		s.released = time.Now()
-		if o.want != nil && j.state == wire.Storing {
-			o.want.taken += r.moved
-		}
 		s.log(fmt.Sprintf("%s sleeps: %v to the host", j, r))
 	}
 }

@@ -25,7 +25,7 @@ type Settings struct {
 	Quantum time.Duration    // how long a job of weight 1 keeps its memory while others wait for it
 	Weights map[string]int   // how many quanta a job of a name keeps it; 1 where there is none
 	Host    int64            // bytes of the host that all jobs together may pin
-	Left    int64            // Host is three quarters of what others had left: what a job has pinned before it joins comes to it, up to this
+	Left    int64            // the most that Host becomes with what jobs have pinned before they join, 0 for Host itself
 	Quotas  map[string]int64 // bytes of each card that a job of a name may take
 	Keeper  Keeper           // nil: what is shared by keys goes with the server
 }
@@ -60,7 +60,7 @@ type Server struct {
 	unkept   bool                   // the keeper may lack some of what is shared
 	spared   map[[16]byte]time.Time // when unused memory of a card was last dropped
 	users    map[uint32]int         // connections of each
-	came     map[arrival]bool       // who had pinned memory before this server began
+	came     map[arrival]bool       // who has joined
 }
 
 // arrival is a process, or a store in one, that joins.
@@ -259,7 +259,7 @@ func (s *Server) takeOver(j *job) {
 	if j.state == wire.Storing {
 		a.state = wire.Storing
 	}
-	if more := j.pinned / 4 * 3; more > 0 && !s.came[a] {
+	if more := j.pinned / 4 * 3; !s.came[a] {
 		s.came[a] = true
 		s.settings.Host = max(s.settings.Host, min(s.settings.Host+more, s.settings.Left))
 	}

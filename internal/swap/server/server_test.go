@@ -51,7 +51,8 @@ type program struct {
 	stints     []time.Duration // between a wake and the next sleep
 	turns      chan struct{}   // one for each stint, if somebody waits for them
 	refused    int
-	idle       bool // it computes nothing
+	idle       bool       // it computes nothing
+	mu         sync.Mutex // held by sleep
 }
 
 const piece = 10
@@ -491,15 +492,19 @@ func TestTaken(t *testing.T) {
 	c := &card{capacity: 100, bus: wire.BusOf("0000:1B:00.0")}
 	c.take(90)
 	busy, sleeper := &program{t: t, card: c, here: 90}, &program{t: t, card: c, away: 75, asleep: true}
-	wakes(t, path, c, busy, sleeper, func() { c.take(3) })
+	if given := wakes(t, path, c, busy, sleeper, func() { c.take(3) }); given > 80 {
+		t.Errorf("the other job gives up %d", given)
+	}
 }
 
-// wakes waits until a job has found room to wake beside another one that has had its turn. Something happens before each of its tries.
-func wakes(t *testing.T, path string, c *card, busy, sleeper *program, before func()) {
+// wakes waits until a job has found room to wake beside another one that has had its turn, and returns what that gave up. Something happens before
+// each try.
+func wakes(t *testing.T, path string, c *card, busy, sleeper *program, before func()) (given int64) {
 	t.Helper()
 	busy.join(path, wire.Awake)
 	sleeper.join(path, wire.Asleep)
 	time.Sleep(50 * time.Millisecond)
+	all := busy.here
 	go busy.sleep()
 	sleeper.send(wire.Message{Kind: wire.WantWake})
 	if err := sleeper.conn.Expect(5 * time.Second); err != nil {
@@ -514,12 +519,15 @@ func wakes(t *testing.T, path string, c *card, busy, sleeper *program, before fu
 		before()
 		done := wire.Message{Kind: wire.Done, Seq: order.Seq}
 		if c.take(sleeper.away) {
-			return
+			busy.mu.Lock()
+			defer busy.mu.Unlock()
+			return all - busy.here
 		}
 		done.SetText("no memory")
 		sleeper.send(done)
 	}
 	t.Error("the job does not wake")
+	return 0
 }
 
 // refill obeys as a store does that soon takes again what it gives up.
@@ -548,9 +556,11 @@ func (p *program) sleep() {
 		if err != nil {
 			return
 		}
+		p.mu.Lock()
 		given := min(order.Amount, p.here)
 		p.card.take(-given)
 		p.here, p.away, p.asleep = p.here-given, p.away+given, true
+		p.mu.Unlock()
 		p.send(wire.Message{Kind: wire.Done, Seq: order.Seq, Amount: given})
 	}
 }
@@ -604,7 +614,7 @@ func TestHostTakenOver(t *testing.T) {
 		pid          int
 		state        wire.State
 		pinned, want int64
-	}{{1, wire.Awake, 0, 100}, {2, wire.Asleep, 40, 130}, {2, wire.Awake, 40, 130}, {2, wire.Storing, 40, 160}, {3, wire.Awake, 80, 200}} {
+	}{{1, wire.Awake, 0, 100}, {1, wire.Awake, 80, 100}, {2, wire.Asleep, 40, 130}, {2, wire.Awake, 40, 130}, {2, wire.Storing, 40, 160}, {3, wire.Awake, 80, 200}} {
 		if s.takeOver(&job{pid: step.pid, state: step.state, pinned: step.pinned}); s.settings.Host != step.want {
 			t.Errorf("after %+v: %d", step, s.settings.Host)
 		}

@@ -268,7 +268,7 @@ func (s *Server) tell(j *job, kind wire.Kind, amount int64, done chan result) {
 
 // sleepFor has a job give up need bytes of a card for others.
 func (s *Server) sleepFor(w *want, j *job, need int64, bus [16]byte) {
-	if j.state == wire.Storing {
+	if j.state == wire.Storing && !slices.Contains(w.stores, j) {
 		w.stores = append(w.stores, j)
 	}
 	m := wire.Message{Kind: wire.Sleep, Amount: need}

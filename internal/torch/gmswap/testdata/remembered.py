@@ -89,17 +89,50 @@ def check_refused():
     assert square.recipes[1].at(here(square, Pictures(7, 7))).chain.made[1].call.kwargs["size"] == [7, 7]
 
 
+def check_doubtful():
+    """A number that is in proportion to one, and as far from another, is not known where these differ now."""
+    hints = remembered.Hints(*([("size", batch), ("size", length)] for batch, length in ((5, 30), (10, 40))))
+    start = Line(10, 20)  # twice the batch, or the length but for 20
+    assert remembered.Here(hints, [8, 36]).number(start) == 16
+    try:
+        remembered.Here(hints, [7, 50]).number(start)
+        raise AssertionError("it is 14 or 30")
+    except Unlike:
+        pass
+
+
 def entry(step, index, shape, nbytes):
     alias = types.SimpleNamespace(dtype="float", size=lambda: shape, stride=lambda: strides(shape), storage_offset=lambda: 0, _version=0)
-    e = types.SimpleNamespace(index=index, nbytes=nbytes, alias=alias, users=1)
+    e = types.SimpleNamespace(index=index, nbytes=nbytes, alias=alias, users=1, intact=lambda: True)
     step.entries.append(e)
     return e
 
 
-def recalled(trails=(1, 2, 3), repeated=None):
+class Remake(object):
+    """Makes the contents again, or something of another size, or fails."""
+
+    made = "contents"
+
+    def __init__(self, recipe, entries, entry, proven):
+        assert proven
+
+    def whole(self, stream):
+        if isinstance(self.made, Exception):
+            raise self.made
+        return self.made
+
+
+class Full(RuntimeError):
+    pass
+
+
+MEMORY = types.SimpleNamespace(alike=lambda a, b, near: b == "contents", failures=(Full,))
+
+
+def recalled(trails=(1, 2, 3), repeated=None, known=None):
     """Returns a step that has saved three entries, and what it has in common with the remembered ones."""
-    known, of, step = memory_of(Pictures(5, 9), Pictures(6, 12)), Pictures(7, 11), Step(0)
-    found = remembered.Recalled(known, None, step, 1 << 30)
+    known, of, step = known or memory_of(Pictures(5, 9), Pictures(6, 12)), Pictures(7, 11), Step(0)
+    found = remembered.Recalled(known, MEMORY, step, 1 << 30)
     for i, trail in enumerate(trails):
         step.trail = trail
         e = entry(step, i, of.shapes[i], of.sizes[i])
@@ -122,11 +155,26 @@ def check_certain():
         assert found.recipe_of(step.entries[1], step.entries) is None
 
 
+def check_tried():
+    """A recipe is tried in one step, and not used where that made something else, or could not be done."""
+    for made, right, wrong in ("contents", {1}, set()), ("others", set(), {1}), (RuntimeError("sizes"), set(), {1}), (Full("no room"), set(), set()):
+        known, Remake.made = memory_of(Pictures(5, 9), Pictures(6, 12)), made
+        for _ in range(2):
+            found, step = recalled(known=known)
+            assert (known.right, known.wrong) == (right, wrong), made
+            assert (found.recipe_of(step.entries[1], step.entries) is not None) == bool(right), made
+            Remake.made = made if right else Full("not again") if wrong else made
+    Remake.made = "contents"
+
+
 def main():
     assert Line(3, 5).near(2) == 7 and Layouts().line(3, 3) == 3
+    remembered.Remake = Remake
     check_numbers()
     check_refused()
+    check_doubtful()
     check_certain()
+    check_tried()
 
 
 main()

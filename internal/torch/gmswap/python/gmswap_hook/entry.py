@@ -97,6 +97,16 @@ class Entry(object):
         self.copied = nbytes if self.ticket else 0
         return self.ticket != 0
 
+    def keep(self):
+        """Has the program's own memory stand for the contents again, which are not to be recomputed, not even in part."""
+        made, self.made = self.made, None
+        made.release()
+        if self.ticket and not self.on_host():
+            self.settle()
+            ticket, self.ticket = self.ticket, 0
+            self.gone, self.copied = False, 0
+            self.lanes.drop(ticket)
+
     def settle(self):
         """Makes the stream wait for the copy to the host."""
         if self.ticket and not self.gone:

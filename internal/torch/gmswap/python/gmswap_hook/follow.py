@@ -106,11 +106,10 @@ class Follower(object):
             self.advance(stream, fresh=entry.nbytes if new else 0)
 
     def doubt(self):
-        """Has nothing recomputed that may be something else than it was in the recorded step, which has just shown."""
+        """Has nothing recomputed that is still here and may be something else than it was in the recorded step, which has just shown."""
         for e in self.step.entries[self.step.certain :]:
-            if e.made is not None and e.resident() and not e.short:
-                e.made.release()
-                e.made = None
+            if e.made is not None and e.alias is not None:
+                e.keep()
 
     def differs(self, entry):
         """Returns how a new entry differs from the recorded one, "" if it does not. Notes how the entry is recomputed."""

@@ -9,7 +9,7 @@ import weakref
 
 from .library import Failure
 from .measure import Peak
-from .samples import Samples
+from .samples import NEAR, Samples
 
 
 class Memory(object):
@@ -236,6 +236,16 @@ class Memory(object):
         if a.is_contiguous() and b.is_contiguous():
             return self.torch.equal(a.flatten().view(self.torch.uint8), b.flatten().view(self.torch.uint8))
         return (a.size(), a.stride()) == (b.size(), b.stride()) and dense(a) and self.torch.equal(self.line(a), self.line(b))
+
+    def alike(self, a, b, near):
+        """Returns whether the storages of two tensors hold the same bytes, or numbers of a type that are as near as a library's may be."""
+        if self.size(a) != self.size(b):
+            return False
+        a, b = (self.rows(x, near or self.torch.uint8, 1) for x in (a, b))
+        if near is None:
+            return self.torch.equal(a, b)
+        a, b = a.float(), b.float()
+        return self.torch.allclose(b, a, rtol=0, atol=float(a.abs().max()) * NEAR, equal_nan=True)
 
     def line(self, tensor):
         """Returns the bytes of a dense tensor, in their order."""

@@ -2,10 +2,12 @@
 
 from .between import Layouts, Somewhere, Unlike, varied
 from .entry import layout
+from .operators import Remake, version
 
 
 class Remembered(object):
-    """Two steps whose operators were seen. They may differ in several extents, as in the heights and widths of pictures."""
+    """Two steps whose operators were seen. They may differ in several extents, as in the heights and widths of pictures. A recipe by hints is tried in one
+    step more before it is relied on."""
 
     def __init__(self, recording):
         one, other = recording.made, recording.again
@@ -20,6 +22,7 @@ class Remembered(object):
         self.types = [None if x[0] != y[0] or len(x[1]) != len(y[1]) else (x[0], len(x[1])) for x, y in zip(small.layouts, large.layouts)]
         self.small, self.large = [[numbers(*x) for x in zip(step.sizes, step.layouts)] for step in (small, large)]
         self.hints = {}  # by entries
+        self.right, self.wrong = set(), set()  # indexes of entries whose recipes were tried
 
     def hints_of(self, index):
         """Returns what tells numbers in the recipe of an entry."""
@@ -47,17 +50,15 @@ class Hints(object):
                 self.pairs.setdefault((a, b), []).append((at, what))
 
     def of(self, line):
-        """Returns what a number is made of, as factors of others by where these are, divisors, and what is added: it is in proportion to all of them, or
-        else larger or smaller than sizes by as much as in both steps, or else on a line with these."""
+        """Returns what a number is made of, as factors of others by where these are, divisors, and what is added: it is in proportion to them, or larger or
+        smaller than sizes by as much as in both steps, or else on a line with these."""
         key = line.first, line.slope
         if key not in self.known:
             a, b = line.first, line.first + line.slope
             places = [(at, what, p, q) for (p, q), all_ in self.pairs.items() for at, what in all_]
-            found = [(at, a, p, 0) for at, _, p, q in places if p and a * q == b * p]
-            if not found:
-                sizes = [(at, p, q) for at, what, p, q in places if what == "size"]
-                found = [(at, b - a, q - p, a * q - b * p) for at, p, q in [x for x in sizes if x[2] - x[1] == b - a] or sizes]
-            self.known[key] = found
+            sizes = [(at, b - a, q - p, a * q - b * p) for at, what, p, q in places if what == "size"]
+            found = [(at, a, p, 0) for at, _, p, q in places if p and a * q == b * p] + [x for x in sizes if x[1] == x[2]]
+            self.known[key] = found or sizes
         return self.known[key]
 
 
@@ -96,15 +97,16 @@ class Recalled(object):
 
     looks = times = False
 
-    def __init__(self, remembered, memory, step, extra):
+    def __init__(self, remembered, memory, step, extra, extent=None):
         self.remembered, self.memory, self.step = remembered, memory, step
         self.extra = extra  # the most bytes that may be taken beside what is recomputed
+        self.extent = extent  # of the family of steps, if this is one of them
         self.over = False  # Parting says whether operators are still to be looked at
         self.lost = False  # the step does something else from the last known entry on
-        self.numbers = []  # of the entries that are as remembered, None of those that are not on the device any more
+        self.known = []  # sizes and layouts of the entries that are as remembered, None of those that are not on the device any more
         self.found = {}  # recipes, or None, by the indexes of entries
         self.given_at = {}  # the versions of parameters when something was saved that is made of them, by their storage's ordinal
-        self.packs = step.saves
+        self.packs, self.at = step.saves, 0  # and the entry whose recipe is tried next
         for e in step.entries:
             self.note(e)
 
@@ -126,62 +128,97 @@ class Recalled(object):
         self.packs += 1
         self.lost = self.lost or at >= len(known.sequence) or (known.sequence[at], known.trails[at]) != (entry.index, self.step.trail)
         if self.lost:
-            del self.numbers[self.step.certain :]
+            del self.known[self.step.certain :]
             return
         self.step.agrees(entry, new)
-        if new and len(self.numbers) == entry.index:
+        if new and len(self.known) == entry.index:
             self.note(entry)
+        for index in range(self.at, self.certain()):
+            self.at = index + 1
+            self.attempt(self.step.entries[index])
 
     def note(self, entry):
         index, now = entry.index, layout(entry.alias) if entry.alias is not None else None
         self.lost = self.lost or index >= len(self.remembered.types) or now is not None and self.remembered.types[index] != (now[0], len(now[1]))
         if self.lost:
             return
-        self.numbers.append(numbers(entry.nbytes, now) if now is not None else None)
+        self.known.append((entry.nbytes, now) if now is not None else None)
         recipes = self.remembered.recipes[index]
         for lasting in recipes.one.lasting if recipes is not None else ():
             if lasting not in self.given_at:
                 self.given_at[lasting] = self.versions_of(lasting)
+
+    def attempt(self, entry):
+        """Tries the recipe of an entry while its contents are there, unless that is not needed."""
+        index, known = entry.index, self.remembered
+        if index in known.right or index in known.wrong or entry.alias is None or not entry.intact() or self.placed(self.involved(index)):
+            return
+        recipe = self.find(entry, self.step.entries)
+        if recipe is None or not recipe.usable(self.memory, self.step.entries) or not all(map(self.unchanged, recipe.lasting)):
+            return
+        try:
+            made = Remake(recipe, self.step.entries, entry, proven=True).whole(self.step.stream)
+            right = self.memory.alike(entry.alias, made, recipe.near)
+        except self.memory.failures:
+            return  # there is no room to try
+        except (RuntimeError, ValueError, TypeError, IndexError):
+            right = False
+        (known.right if right else known.wrong).add(index)
 
     def decided(self, count):
         """Returns of how many entries of so many it is known how they can be recomputed, or that they cannot."""
         return count if self.lost else self.certain()
 
     def certain(self):
-        """Returns how many entries are as remembered, for certain."""
+        """Returns how many entries are as remembered: since they were saved parameters were used as they were then."""
         whole = self.step.backward and not self.lost and self.packs == len(self.remembered.sequence)
-        return len(self.numbers) if whole else min(self.step.certain, len(self.numbers))
+        return len(self.known) if whole else min(self.step.certain, len(self.known))
 
     def strange(self):
         """Returns whether the step had little in common with the remembered ones, or sizes from which theirs tell little."""
         asked = sum(self.remembered.recipes[i] is not None for i in self.found)
         known = sum(recipe is not None for recipe in self.found.values())
-        return 2 * known < asked or self.lost and 2 * len(self.numbers) < len(self.step.entries)
+        return 2 * known < asked or self.lost and 2 * len(self.known) < len(self.step.entries)
 
     def recipe_of(self, entry, entries):
         """Returns how an entry of the step is recomputed, None if it cannot be, or if that is not known yet."""
-        if entry.index >= self.certain():
-            return None
-        if entry.index not in self.found:
-            self.found[entry.index] = self.find(entry, entries)
-        return self.found[entry.index]
-
-    def find(self, entry, entries):
         index = entry.index
-        if self.remembered.recipes[index] is None:
+        if index >= self.certain() or index in self.remembered.wrong:
             return None
-        involved = [index] + self.remembered.recipes[index].one.sources
-        if any(self.numbers[i] is None for i in involved):
+        if index not in self.found:
+            recipe = self.find(entry, entries)
+            if recipe is not None and index not in self.remembered.right and not self.placed(self.involved(index)):
+                return None
+            self.found[index] = recipe
+        return self.found[index]
+
+    def involved(self, index):
+        """Returns the indexes of an entry and of what it is recomputed from."""
+        recipes = self.remembered.recipes[index]
+        return [index] + recipes.one.sources if recipes is not None else [index]
+
+    def placed(self, involved):
+        """Returns the place of the step in its family, where entries are as that says, None elsewhere."""
+        first = self.extent.first if self.extent is not None else len(self.known)
+        if first >= len(self.known) or self.known[first] is None:
             return None
-        hints, larger = self.remembered.hints_of(index), entry.nbytes / float(max(1, self.remembered.sizes[index]))
         try:
-            here = Here(hints, [n for i in involved for _, n in self.numbers[i]])
-            recipe = self.remembered.recipes[index].at(here)
+            place = self.extent.place(self.known[first][0])
+            return place if all(self.extent.exactly(i, place) == self.known[i] for i in involved) else None
         except Unlike:
             return None
-        if recipe.chain.extra() * larger > self.extra or not all(entries[i].users > 0 for i in recipe.sources):
+
+    def find(self, entry, entries):
+        index, recipes = entry.index, self.remembered.recipes[entry.index]
+        involved = self.involved(index)
+        if recipes is None or any(self.known[i] is None for i in involved) or not all(entries[i].users > 0 for i in recipes.one.sources):
             return None
-        return recipe.lasts(int(recipe.ns * larger))
+        larger = entry.nbytes / float(max(1, self.remembered.sizes[index]))
+        try:
+            recipe = recipes.at(self.placed(involved) or Here(self.remembered.hints_of(index), [n for i in involved for _, n in numbers(*self.known[i])]))
+        except Unlike:
+            return None
+        return recipe.lasts(int(recipe.ns * larger)) if recipe.chain.extra() * larger <= self.extra else None
 
     def unchanged(self, lasting):
         """Returns whether parameters are as they were when something was saved that is made of them."""
@@ -189,4 +226,4 @@ class Recalled(object):
 
     def versions_of(self, lasting):
         """Returns the versions of the parameters in a storage, none where there are none any more."""
-        return [t._version for t in self.memory.parameters(lasting)] if lasting in self.memory.lasting else []
+        return [version(t) for t in self.memory.parameters(lasting)] if lasting in self.memory.lasting else []

@@ -243,7 +243,8 @@ class Runtime(object):
         if remembered is None or step.differs or not (self.relief.strained() or self.schedule is not None and not self.schedule.empty()):
             return None
         step.members = remembered.members
-        return Recalled(remembered, self.memory, step, extra)
+        family = self.planner.family
+        return Recalled(remembered, self.memory, step, extra, family.extent if family is not None else None)
 
     def live(self, step):
         """Returns what looks at the operators of a step, None if that is not worth it, or too late."""
@@ -301,8 +302,8 @@ class Runtime(object):
         strange = parting.live.strange()
         if parting.step.backward:
             self.strange = self.strange + 1 if strange else 0
-            if self.strange == self.DEVIATIONS:
-                self.planner.remembered = None
+            if self.strange >= self.DEVIATIONS:
+                self.planner.remembered, self.strange = None, 0
         if parting.parted and not strange:
             self.costs.shares.append(parting.remade / float(parting.parted))
         if parting.desperate and self.schedule is None and self.planning is None and not self.given_up:
