@@ -336,15 +336,27 @@ func TestServedStart(t *testing.T) {
 	first.line(t, "ready")
 	second := k.served(t, m.path, "second", card...).interactive(t, program, "still", "4", "6000000")
 	second.line(t, "ready")
-	if c := cardOf(m.job("first")); c.Away == 0 {
-		t.Errorf("the first job has %d bytes on the card and %d on the host", c.Here, c.Away)
-	}
+	m.gaveWay(t, "first")
 	second.say(t)
 	second.line(t, "same")
-	second.cmd.Process.Kill() // its context leaves no room for the first job's memory
-	second.cmd.Wait()
-	first.say(t)
-	first.line(t, "same")
+	first.same(t, second)
+}
+
+// gaveWay checks that a job has memory on the host.
+func (m *memoryServer) gaveWay(t *testing.T, name string) {
+	t.Helper()
+	if c := cardOf(m.job(name)); c.Away == 0 {
+		t.Errorf("%s has %d bytes on the card and none on the host", name, c.Here)
+	}
+}
+
+// same checks the memory of a job after another process has ended whose context leaves no room for it.
+func (i *interactive) same(t *testing.T, other *interactive) {
+	t.Helper()
+	other.cmd.Process.Kill()
+	other.cmd.Wait()
+	i.say(t)
+	i.line(t, "same")
 }
 
 // TestServedCode has a job load code on a card that another has filled: that sleeps for it. The first launch fails for want of room, too,
@@ -363,13 +375,8 @@ func TestServedCode(t *testing.T) {
 	}
 	second.say(t)
 	second.line(t, "same")
-	if c := cardOf(m.job("first")); c.Away == 0 {
-		t.Errorf("the first job has %d bytes on the card and %d on the host", c.Here, c.Away)
-	}
-	second.cmd.Process.Kill()
-	second.cmd.Wait()
-	first.say(t)
-	first.line(t, "same")
+	m.gaveWay(t, "first")
+	first.same(t, second)
 }
 
 // TestServedVisitor opens a store in a process that is no job, on a card that a job has filled: that sleeps for the context.
@@ -382,15 +389,10 @@ func TestServedVisitor(t *testing.T) {
 	first.line(t, "ready")
 	visitor := k.newRun(t, append(card, "GM_SERVER="+m.path)...).interactive(t, program, "alone", "0", "1")
 	visitor.line(t, "ready")
-	if c := cardOf(m.job("first")); c.Away == 0 {
-		t.Errorf("the job has %d bytes on the card and %d on the host", c.Here, c.Away)
-	}
+	m.gaveWay(t, "first")
 	visitor.say(t)
 	visitor.line(t, "same")
-	visitor.cmd.Process.Kill()
-	visitor.cmd.Wait()
-	first.say(t)
-	first.line(t, "same")
+	first.same(t, visitor)
 }
 
 // TestServedRefuses has jobs refuse to sleep, and say why: while a graph is captured, and once memory was passed on.
