@@ -100,7 +100,7 @@ class Recalled(object):
     def __init__(self, remembered, memory, step, extra, extent=None):
         self.remembered, self.memory, self.step = remembered, memory, step
         self.extra = extra  # the most bytes that may be taken beside what is recomputed
-        self.extent = extent  # of the family of steps, if this is one of them
+        self.extent, self.place = extent, None  # of the family of steps, if this is one of them, and where it is there
         self.over = False  # Parting says whether operators are still to be looked at
         self.lost = False  # the step does something else from the last known entry on
         self.known = []  # sizes and layouts of the entries that are as remembered, None of those that are not on the device any more
@@ -203,8 +203,8 @@ class Recalled(object):
         if first >= len(self.known) or self.known[first] is None:
             return None
         try:
-            place = self.extent.place(self.known[first][0])
-            return place if all(self.extent.exactly(i, place) == self.known[i] for i in involved) else None
+            self.place = self.place or self.extent.place(self.known[first][0])
+            return self.place if all(self.extent.exactly(i, self.place) == self.known[i] for i in involved) else None
         except Unlike:
             return None
 
