@@ -27,7 +27,7 @@ type recordCmd struct {
 // Help implements kong.HelpProvider.
 func (cmd *recordCmd) Help() string {
 	return "Example: gmswap record -o g.parquet -- python train.py --steps 5\n\n" +
-		"The program is not changed. Its second and third step are recorded, in which everything is moved so that it needs little memory; then it " +
+		"The program is not changed. Its second and third step are recorded, and what does not fit the GPU is moved meanwhile; then it " +
 		"goes on unchanged, if it fits. Where several processes train, the graph is that of the first to be recorded. It is written when the program ends, " +
 		"by itself or by Ctrl-C. The program's exit status is passed through.\n\n" +
 		"With --all nothing is moved, and the third step is recorded, up to the beginning of the fourth: each operator of the forward and the backward pass and the update, and all memory " +

@@ -43,7 +43,7 @@ type runCmd struct {
 // Help implements kong.HelpProvider.
 func (cmd *runCmd) Help() string {
 	return "Example: gmswap run -m 40GiB -- python train.py\n\n" +
-		"The program is not changed. Its first three steps are watched, and everything is moved meanwhile; the others follow a schedule. " +
+		"The program is not changed. Its second and third step are watched, and what does not fit is moved as it comes; later ones follow a schedule. " +
 		"The program's exit status is passed through.\n\n" + policyHelp()
 }
 

@@ -118,6 +118,45 @@ def test_full():
     assert most[200000, 20000] < most[1 << 40, 20000] / 2 and short.remade > 0, most
 
 
+class Holder(Model):
+    """Holds some of what it saves for a while, its input and a mask among it."""
+
+    def forward(self, x):
+        mask, kept = (x > 0.5).float(), []
+        turn = torch.arange(x.shape[1] * WIDTH // HEADS, dtype=torch.float32).view(x.shape[1], -1)
+        for layer in self.layers:
+            x = layer(x * mask, turn)
+            kept.append(torch.tanh(x))
+        return sum(k.square().mean() for k in kept)
+
+
+def graphs(short):
+    """Returns the bytes that were moved in the steps that are recorded, what was recorded of each tensor, and the loss of each step."""
+    torch.manual_seed(0)
+    model, out, moved = Holder(), [], []
+    for step in range(5):
+        moved.append(short.hooked.lanes.moved)
+        batch = torch.rand(4, 24, WIDTH)
+        loss = model(batch)
+        loss.backward()
+        out.append(float(loss))
+        model.zero_grad()
+    tensors = [(t["name"], t["bytes"], t["made"], t["uses"], t.get("from")) for t in short.hooked.library.tensors]
+    short.remove()
+    return moved[3] - moved[1], tensors, out
+
+
+def test_recorded():
+    """What lives when is recorded alike where all is moved at once, where nothing is, and where some is moved as memory is short."""
+    whole = Short(1 << 40)
+    whole.hooked.memory.counts = False
+    most, *want = graphs(whole)
+    for limit, least in (1 << 40, 0), (300000, 1), (100000, most // 2):
+        moved, *got = graphs(Short(limit))
+        assert least <= moved <= most and (moved > 0) == (least > 0), (limit, moved, most)
+        assert got == want, "%d: %s" % (limit, [(a, b) for a, b in zip(got[0], want[0]) if a != b][:5])
+
+
 class Ring(object):
     """Memory that only a collection of garbage frees."""
 

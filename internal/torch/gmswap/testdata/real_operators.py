@@ -403,7 +403,7 @@ def test_timed_again():
         hooked, model, times = Hooked("offload"), mlp(), [1000]
         hooked.runtime.planner.DRIFT = planner.Planner.DRIFT
         real = measure.Clock.nanoseconds
-        measure.Clock.nanoseconds = lambda clock: [times[0]] * len(clock.begins)
+        measure.Clock.nanoseconds = lambda clock: [times[0]] * len(clock.stretches)
         for step in range(40):
             if step == 12:
                 times[0] *= slower

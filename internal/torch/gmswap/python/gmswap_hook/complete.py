@@ -1,6 +1,6 @@
 """The complete graph of a step that a ledger has: all memory that the step takes is a tensor of it."""
 
-from .graph import Layers
+from .places import Layers
 from .ledger import UPDATE
 
 

@@ -79,9 +79,11 @@ class Entry(object):
     def resident(self):
         return self.alias is not None or self.buffer is not None
 
-    def held(self):
-        """Returns whether the program still holds the storage, or we do."""
-        return self.alias is not None or not self.memory.expired(self.weak)
+    def occupied(self):
+        """Returns whether the program holds the storage, or may, as we do and holders are not counted."""
+        if self.alias is None:
+            return not self.memory.expired(self.weak)
+        return not self.memory.counts or not self.memory.sole(self.alias)
 
     def intact(self):
         """Returns whether the program's own memory is as it was saved. FSDP takes such memory away until it is needed."""

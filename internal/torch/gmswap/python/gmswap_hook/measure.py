@@ -8,18 +8,25 @@ class Clock(object):
 
     def __init__(self, memory):
         self.memory = memory
-        self.begins, self.ends = [], []
+        self.stretches = []  # of each operator the marks around what is measured of it
         self.saved = 0  # bytes, where steps of other sizes are measured, too
 
-    def begin(self, entries):
-        self.begins.append(self.memory.mark())
+    def begin(self, resident=0):
+        self.stretches.append([])
+        self.resume()
 
-    def end(self, fresh):
-        self.ends.append(self.memory.mark())
+    def resume(self):
+        self.stretches[-1].append([self.memory.mark(), None])
+
+    def pause(self):
+        self.stretches[-1][-1][1] = self.memory.mark()
+
+    def end(self, fresh=0):
+        self.pause()
 
     def nanoseconds(self):
         self.memory.synchronize()
-        return [self.memory.elapsed(begin, end) for begin, end in zip(self.begins, self.ends)]
+        return [sum(self.memory.elapsed(begin, end) for begin, end in stretches) for stretches in self.stretches]
 
 
 class Clocks(object):
@@ -79,19 +86,28 @@ class Scale(object):
     def __init__(self, memory):
         self.memory = memory
         self.start = memory.allocated()
-        self.peaks, self.residents, self.fresh = [], [], []
+        self.needs, self.fresh = [], []
+        self.resident = 0
 
-    def begin(self, entries):
-        self.residents.append(sum(e.nbytes for e in entries if e.users and (e.buffer is not None or e.held())))
+    def begin(self, resident):
+        """Begins an operator, with this many bytes of entries on the device."""
+        self.needs.append(0)
+        self.resume(resident)
+
+    def resume(self, resident):
+        self.resident = resident
         self.memory.peak.begin()
+
+    def pause(self):
+        self.needs[-1] = max(self.needs[-1], self.memory.peak.bytes() - self.resident)
 
     def end(self, fresh):
         """Ends an operator, which made entries of this many bytes."""
-        self.peaks.append(self.memory.peak.bytes())
+        self.pause()
         self.fresh.append(fresh)
 
     def bases(self):
-        return [max(0, peak - resident - fresh) for peak, resident, fresh in zip(self.peaks, self.residents, self.fresh)]
+        return [max(0, need - fresh) for need, fresh in zip(self.needs, self.fresh)]
 
     def correct(self, graph):
         for op, base in zip(graph["ops"], self.bases()):

@@ -23,6 +23,7 @@ class Memory(object):
         self.weak = StorageWeakRef
         self.types, self.strided = (torch.Tensor, torch.nn.Parameter), torch.strided
         self.wrapped, self.casts = wrapped(torch), casts(torch)
+        self.counts = hasattr(torch._C, "_storage_Use_Count")  # whether it tells what holds a storage
         self.count_uses = getattr(torch._C, "_storage_Use_Count", lambda key: 1)
         self.alone = self.uses(torch.empty(1))  # what holds a tensor's storage where nothing else does: some versions count Python's object
         self.failures = (Failure, torch.cuda.OutOfMemoryError)
@@ -32,6 +33,9 @@ class Memory(object):
         self.waiting = []  # what FSDP has not gathered yet
         self.noted = set()  # modules, by id
         self.entries = {}  # by their storage's address, those that autograd has not let go of
+        self.closed = None  # a list of those that it has let go of, where somebody wants one
+        self.tentative = False  # a request may fail
+        self.evictions = 0  # requests that found no room before something left
         self.samples = Samples(self)
         self.peak = Peak(torch, device)
         self.pid = os.getpid()
@@ -117,6 +121,8 @@ class Memory(object):
         return empty.set_(storage, 0, (rows, row), (row, 1))
 
     def forget(self, entry):
+        if self.closed is not None:
+            self.closed.append(entry)
         if self.entries.get(entry.key) is entry:
             del self.entries[entry.key]
 

@@ -1,6 +1,9 @@
 """Where a step is: paths of modules."""
 
 import bisect
+import re
+
+NUMBER = re.compile(r"(?:^|\.)(\d+)(?:\.|$)")
 
 
 class Places(object):
@@ -51,3 +54,15 @@ class Places(object):
             return self.names.get(id(variable), "").rpartition(".")[0]
         i = bisect.bisect_right(self.numbers, node._sequence_nr()) - 1
         return self.paths[i] if i >= 0 else ""
+
+
+class Layers(object):
+    """Numbers the layers of a model in the order in which they are met: the outermost modules whose paths have a number."""
+
+    def __init__(self):
+        self.numbers = {}  # by path
+
+    def number(self, place):
+        """Returns the number of the layer in which a module is, -1 if it is in none."""
+        found = NUMBER.search(place)
+        return self.numbers.setdefault(place[: found.end(1)], len(self.numbers)) if found else -1

@@ -6,11 +6,11 @@ import weakref
 
 from . import say
 from .complete import Complete, Names
-from .graph import process
 from .hooks import partly_compiled
 from .ledger import Ledger
 from .measure import Gauge
 from .places import Places
+from .watched import process
 
 ROOM = 1 << 61  # bytes that a request may allow at most: the planner is to write the graph, and its schedule is not followed
 

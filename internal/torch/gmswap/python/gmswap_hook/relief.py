@@ -28,6 +28,7 @@ class Relief(object):
         self.asked = self.left = 0  # size of the last request that found no room, and bytes in use when some was made
         self.times = 0  # that it came again
         self.scarce = None  # the last step in which something had to leave
+        self.watched = None  # what measures the step that is under way
         self.within = threading.local()
         self.explained = self.swept = None  # the steps that a line was said in, and that garbage was looked for in
         library.on_full(self.make_room)
@@ -117,12 +118,24 @@ class Relief(object):
         freed = 0
         if size <= self.limit:  # libraries try more, and go on with less
             self.weigh(size)
-            freed = self.free(self.wanted(size))
+            freed = self.measured(lambda: self.free(self.wanted(size)))
             self.left = self.allocated()
-        if not freed and self.explained is not self.runtime.step:
+        if not freed and not self.memory.tentative and self.explained is not self.runtime.step:
             self.explained = self.runtime.step
             self.explain(size)
         return freed
+
+    def measured(self, free):
+        """Frees memory, which is no part of the operator that is under way."""
+        self.memory.evictions += 1
+        watched = self.watched
+        if watched is None:
+            return free()
+        watched.pause()
+        try:
+            return free()
+        finally:
+            watched.resume()
 
     def wanted(self, size):
         """Returns how many bytes to free for a request: what it lacks and some more, and ever more if it comes again as free memory is in parts that

@@ -144,8 +144,8 @@ class Runtime(object):
             self.step.parting.live.leave()
 
     def pack(self, tensor):
-        memory = self.memory
-        if tensor.requires_grad:
+        memory, ours = self.memory, tensor.requires_grad
+        if ours:
             if tensor.is_leaf and memory.movable(tensor) and memory.kept(tensor.untyped_storage()):
                 return self.stays(tensor)  # a parameter, as a rule, which has no graph
             tensor = detached(tensor)
@@ -159,19 +159,20 @@ class Runtime(object):
         if not self.step.moves(storage.nbytes(), self.smallest) or stream != self.step.stream:
             return Kept(tensor)
         with memory:
-            return self.pack_storage(tensor, storage, stream)
+            return self.pack_storage(tensor, storage, stream, ours)
 
     def stays(self, tensor):
         """Notes that a tensor was saved that is never moved."""
         self.step.trail = hash((self.step.trail, self.memory.ordinals.get(tensor.untyped_storage()._cdata)))
         return Kept(tensor)
 
-    def pack_storage(self, tensor, storage, stream):
+    def pack_storage(self, tensor, storage, stream, ours):
+        """Packs a tensor of a storage that is moved, which is ours alone or the program's."""
         memory, step, nbytes = self.memory, self.step, storage.nbytes()
         entry = memory.entries.get(storage._cdata)
         new = entry is None or entry.version != tensor._version or entry.nbytes != nbytes
         if new:
-            entry = Entry(memory, self.lanes, step, tensor, storage, nbytes)
+            entry = Entry(memory, self.lanes, step, tensor if ours else detached(tensor), storage, nbytes)
             memory.entries[entry.key] = entry
             step.entries.append(entry)
             if step.parting is not None:
@@ -225,7 +226,7 @@ class Runtime(object):
         if step.number < self.WARM_UP or self.given_up or self.planning is not None:
             return self.unplanned(step)
         if self.recording is None:
-            self.recording = Recording(self.memory, self.settings, self.costs, self.before)
+            self.recording = Recording(self.memory, self.settings, self.costs, self.relief, self.before)
         return self.recording.next(step)
 
     def unplanned(self, step):

@@ -1,8 +1,12 @@
 """Stands for torch._C."""
 
-from . import _driver
+from . import _driver, _storage
 from ._autograd import hooks as _autograd  # noqa: F401
 from ._autograd.engine import task as _current_graph_task_id  # noqa: F401
+
+
+def _storage_Use_Count(key):
+    return _storage.at[key].tensors
 
 
 def _cuda_init():

@@ -1,10 +1,12 @@
 """Storages. Their addresses, _cdata, are used again at once, as the allocator of the host does, if there is no weak reference."""
 
 import ctypes
+import weakref
 
 from . import _driver, cuda
 
 _free, _high = [], [0x10000]
+at = weakref.WeakValueDictionary()  # what storages own, by their addresses
 
 
 class Cell(object):
@@ -25,6 +27,8 @@ class Memory(object):
 
     def __init__(self, nbytes, place):
         self.cell, self.place = Cell(), place
+        self.tensors = 0  # that hold it
+        at[self.cell.address] = self
         self.pointer = self.stream = 0
         self.nbytes = 0
         self.resize(nbytes)

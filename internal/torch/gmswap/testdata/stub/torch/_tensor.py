@@ -39,10 +39,14 @@ class Tensor(object):
 
     def __init__(self, storage, dtype, size, stride=None, offset=0, counter=None):
         self._storage, self.dtype = storage, dtype
+        storage.memory.tensors += 1
         self._size, self._stride, self._offset = Size(size), strides(size) if stride is None else tuple(stride), offset
         self._counter = counter or [0]  # shared with views
         self._grad = self.grad_fn = None
         self.requires_grad = False
+
+    def __del__(self):
+        self._storage.memory.tensors -= 1
 
     device = property(lambda self: self._storage.memory.place)
     is_cuda = property(lambda self: self.device.type == "cuda")
@@ -103,6 +107,8 @@ class Tensor(object):
         need = offset + 1 + sum((n - 1) * s for n, s in zip(size, stride)) if product(size) else 0
         if need * self.dtype.size > storage.nbytes():
             raise RuntimeError("set_ would resize a storage of %d bytes" % storage.nbytes())
+        self._storage.memory.tensors -= 1
+        storage.memory.tensors += 1
         self._storage, self._offset, self._size, self._stride = storage, offset, Size(size), tuple(stride)
         return self
 
