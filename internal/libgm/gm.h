@@ -152,6 +152,9 @@ int gm_swap_open(int device, size_t host_bytes, int timed);
 /* gm_swap_out copies n bytes at from to the host, behind the work that a stream holds now. It returns a ticket, more than 0, or 0 after
  * a failure, such as a host that is full or a stream that is captured into a CUDA graph. */
 int64_t gm_swap_out(int device, void *from, size_t n, void *stream);
+/* gm_swap_expect takes memory of the host in the background, for tickets that will hold n bytes together, so that pinning it takes little
+ * time. */
+int gm_swap_expect(int device, size_t n);
 /* gm_swap_left has a stream wait for the copy out: its work from then on may overwrite the memory, which may be freed on that
  * stream. */
 int gm_swap_left(int device, int64_t ticket, void *stream);

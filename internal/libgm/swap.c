@@ -61,6 +61,11 @@ int64_t gm_swap_out(int device, void *from, size_t n, void *stream)
 	return ticket;
 }
 
+int gm_swap_expect(int device, size_t n)
+{
+	return begin(device) ? end(device, go_swap_expect(device, n)) : -1;
+}
+
 int gm_swap_left(int device, int64_t ticket, void *stream)
 {
 	return begin(device) ? end(device, go_swap_left(device, ticket, number(stream))) : -1;

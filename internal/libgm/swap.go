@@ -125,6 +125,14 @@ func go_swap_out(device C.int, from, n, stream C.uint64_t) (name C.int64_t) {
 	return name
 }
 
+//export go_swap_expect
+func go_swap_expect(device C.int, n C.uint64_t) C.int {
+	return swap(device, func(e *engine.Engine) error {
+		e.Expect(int64(min(n, math.MaxInt64)))
+		return nil
+	})
+}
+
 //export go_swap_left
 func go_swap_left(device C.int, name C.int64_t, stream C.uint64_t) C.int {
 	return swap(device, func(e *engine.Engine) error { return e.Left(engine.Ticket(name), cuda.Stream(stream)) })

@@ -140,6 +140,7 @@ static void ask(struct worker *w)
 	if (!result)
 		CHECK(s.host_bytes >= 0 && s.host_bytes <= s.host_peak && s.host_peak <= (int64_t)HOST_BYTES);
 	GM(w, CHECK(gm_swap_open(device, HOST_BYTES, 0) == -1));
+	GM(w, gm_swap_expect(device, (size_t)draw(&w->draws, 2 * HOST_BYTES)));
 	GM(w, CHECK(gm_swap_plan("{", 1, answer, sizeof answer) == -1));
 	GM(w, CHECK(gm_order("{", 1, answer, sizeof answer) == -1));
 	GM(w, CHECK(gm_swap_left(device, INT64_C(1) << 40, NULL) == -1));

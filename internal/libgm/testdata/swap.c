@@ -110,6 +110,7 @@ static void misuse(CUstream s)
 		gm_swap_close(device);
 	}
 	CHECK(gm_swap_open(7, MIB, 0) == -1 && says("open the swapper of device 7: driver: open device 7: cuDeviceGet"));
+	CHECK(gm_swap_expect(1, 1) == -1 && says("no swapper is open for device 1"));
 	CHECK(gm_swap_get_stats(1, &stats) == -1 && says("no swapper is open for device 1"));
 	CHECK(gm_swap_out(1, &stats, 4, s) == 0);
 	gm_swap_close(1);

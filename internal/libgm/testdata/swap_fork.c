@@ -35,7 +35,7 @@ static void in_child(void *p, int64_t ticket)
 	alarm(20);
 	CHECK(gm_swap_out(0, p, 1000, NULL) == 0 && says("forked"));
 	CHECK(gm_swap_open(0, MIB, 0) == -1 && gm_swap_left(0, ticket, NULL) == -1 && gm_swap_in(0, ticket, p, NULL) == -1);
-	CHECK(gm_swap_ready(0, ticket, NULL) == -1 && gm_swap_drop(0, ticket) == -1 && gm_swap_copied(0, ticket) == -1);
+	CHECK(gm_swap_expect(0, 1) == -1 && gm_swap_ready(0, ticket, NULL) == -1 && gm_swap_drop(0, ticket) == -1 && gm_swap_copied(0, ticket) == -1);
 	CHECK(gm_swap_get_stats(0, &s) == -1);
 	gm_swap_close(0);
 }

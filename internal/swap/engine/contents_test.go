@@ -6,6 +6,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
 
 	"gm/internal/cuda"
 	"gm/internal/swap/host"
@@ -190,6 +193,7 @@ func (p *program) step() {
 		p.dropAny()
 	default:
 		p.ask()
+		p.e.Expect(p.rng.Int64N(2*p.e.Stats().Arena + 1))
 	}
 	for range p.rng.IntN(11) {
 		p.d.step()
@@ -300,6 +304,33 @@ func TestPinningFails(t *testing.T) {
 		t.Errorf("logged: %q", p.lines)
 	}
 	p.finish()
+}
+
+// TestExpected takes memory ahead, in parts, and beyond the budget: none is pinned by that, and all of it is there.
+func TestExpected(t *testing.T) {
+	const pages = 40
+	p := newProgram(t, 1, Options{Budget: pages * host.Page, Chunk: 2 * host.Page})
+	for _, c := range []struct{ bytes, pages int64 }{{-1, 0}, {0, 0}, {1, 1}, {3 * host.Page, 3}, {host.Page, 3}, {1 << 62, pages}} {
+		p.e.Expect(c.bytes)
+		p.e.ahead.working.Wait()
+		if taken := resident(t, p.e.memory.Bytes()); taken != c.pages || p.e.Stats().Pinned != 0 {
+			t.Errorf("%d bytes expected: %d pages taken, want %d, and %d bytes pinned", c.bytes, taken, c.pages, p.e.Stats().Pinned)
+		}
+	}
+	p.finish()
+	p.e.Expect(1)
+}
+
+// resident counts the pages of memory that are taken.
+func resident(t *testing.T, memory []byte) (pages int64) {
+	seen := make([]byte, len(memory)/host.Page)
+	if _, _, errno := unix.Syscall(unix.SYS_MINCORE, uintptr(unsafe.Pointer(&memory[0])), uintptr(len(memory)), uintptr(unsafe.Pointer(&seen[0]))); errno != 0 {
+		t.Fatal(errno)
+	}
+	for _, page := range seen {
+		pages += int64(page & 1)
+	}
+	return pages
 }
 
 // TestNothingPinned has no memory pinned at all.

@@ -35,6 +35,7 @@ type Engine struct {
 	log    func(string)
 
 	arena         arena
+	ahead         ahead
 	out, in       lane
 	readers       readers
 	tickets       []ticket
@@ -98,6 +99,7 @@ func (e *Engine) Close() error {
 		return ErrClosed
 	}
 	e.closed = true
+	e.ahead.end()
 	errs := errors.Join(e.dev.StreamSynchronize(e.out.stream), e.dev.StreamSynchronize(e.in.stream))
 	for i := range e.tickets {
 		e.forget(&e.tickets[i])

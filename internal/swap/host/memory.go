@@ -71,7 +71,14 @@ func (m *Memory) Unmap() error {
 }
 
 // Touch takes the pages of a part of a range, which begins at a page and was never written. It fails where memory has run out.
-func Touch(part []byte) error {
+func Touch(part []byte) error { return each(part, touch) }
+
+// Populate takes the pages of a part of a range, which begins at a page, of which some may be in use. Linux has that since 5.14; before it
+// fails.
+func Populate(part []byte) error { return each(part, populate) }
+
+// each has several threads take stretches of a part.
+func each(part []byte, take func(stretch []byte) error) error {
 	var (
 		next  atomic.Int64
 		group sync.WaitGroup
@@ -80,7 +87,7 @@ func Touch(part []byte) error {
 	)
 	for range min(touchers, runtime.NumCPU(), (len(part)+stretch-1)/stretch) {
 		group.Go(func() {
-			if err := touchNext(part, &next); err != nil {
+			if err := takeNext(part, &next, take); err != nil {
 				mu.Lock()
 				errs = errors.Join(errs, err)
 				mu.Unlock()
@@ -91,29 +98,33 @@ func Touch(part []byte) error {
 	return errs
 }
 
-// touchNext touches the stretches that no other thread does.
-func touchNext(part []byte, next *atomic.Int64) error {
+// takeNext takes the stretches that no other thread does.
+func takeNext(part []byte, next *atomic.Int64, take func(stretch []byte) error) error {
 	for {
 		at := int(next.Add(stretch)) - stretch
 		if at >= len(part) {
 			return nil
 		}
-		if err := touch(part[at:min(at+stretch, len(part))]); err != nil {
+		if err := take(part[at:min(at+stretch, len(part))]); err != nil {
 			return err
 		}
 	}
 }
 
 func touch(part []byte) error {
-	err := unix.Madvise(part, unix.MADV_POPULATE_WRITE)
+	err := populate(part)
 	if !errors.Is(err, unix.EINVAL) {
-		if err != nil {
-			return fmt.Errorf("take %d bytes of host memory: %w", len(part), err)
-		}
-		return nil
+		return err
 	}
 	for at := 0; at < len(part); at += Page { // Linux before 5.14
 		part[at] = 0
+	}
+	return nil
+}
+
+func populate(part []byte) error {
+	if err := unix.Madvise(part, unix.MADV_POPULATE_WRITE); err != nil {
+		return fmt.Errorf("take %d bytes of host memory: %w", len(part), err)
 	}
 	return nil
 }

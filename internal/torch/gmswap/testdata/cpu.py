@@ -133,6 +133,9 @@ class Lanes(object):
         self.leaving[self.count] = address, size
         return self.count
 
+    def expect(self, nbytes):
+        pass
+
     def held(self):
         return sum(n if isinstance(n, int) else len(n) for n in self.tickets.values())
 
@@ -185,7 +188,7 @@ class Hooked(object):
         self.settings.smallest, self.settings.window, self.settings.device = smallest, 1 << 15, 1 << 40
         self.memory, self.lanes, self.library = Memory(), Lanes(**lanes), Planner(how)
         report = Report()
-        self.runtime = runtime.Runtime(self.memory, self.lanes, self.settings, planner.Planner(self.library, self.settings), report)
+        self.runtime = runtime.Runtime(self.memory, self.lanes, self.settings, planner.Planner(self.library, self.settings, self.lanes), report)
         self.runtime.planner.DRIFT = float("inf")  # times on a CPU that others use vary
         self.hooks = hooks.Hooks(torch, self.runtime)
 

@@ -35,6 +35,15 @@ def check_taken_over():
         assert demand.saved == 300, "%d bytes, new: %s" % (demand.saved, new)
 
 
+def check_expected():
+    """Host memory is taken ahead for what a step lacks, unless some of that will be recomputed."""
+    expected = []
+    relief = types.SimpleNamespace(lacking=lambda count, saved: 500, fits=lambda count, saved: False, expect=expected.append)
+    for parting in None, object():
+        Demand(types.SimpleNamespace(entries=[], parting=parting), relief).look(2)
+    assert expected == [500], expected
+
+
 def check_backward():
     """What a backward pass needs is learned as the most from an entry on, in proportion to what is saved."""
     backward = Backward()
@@ -49,6 +58,7 @@ def check_backward():
 
 def main():
     check_taken_over()
+    check_expected()
     check_backward()
     rng = random.Random(0)
     for name, kind in KINDS.items():

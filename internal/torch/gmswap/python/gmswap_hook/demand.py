@@ -46,6 +46,8 @@ class Demand(object):
     def look(self, count):
         """Foresees what there will be no room for."""
         self.lacking, self.fits = self.relief.lacking(count, self.saved), self.relief.fits(count, self.saved)
+        if self.step.parting is None:  # or some will be recomputed
+            self.relief.expect(self.lacking)
 
     def copy(self):
         """Begins copies of what was saved first."""

@@ -28,6 +28,7 @@ class Schedule(object):
             if at > 0 and tensor not in self.sequence[:at]:
                 raise ValueError("the schedule moves tensor %d at point %d, where there is none yet" % (tensor, at))
             self.actions[at] = self.actions[at] + ((kind, tensor, nbytes),)
+        self.copied = sum(nbytes for kind, _, _, nbytes in answer["actions"] if kind == OFFLOAD)  # bytes to the host
         self.remade = {tensor for kind, tensor, _, _ in answer["actions"] if kind == RECOMPUTE}
         self.exact = self.remade.union(*(recipes[tensor].sources for tensor in self.remade))  # tensors that are to be just as recorded
 

@@ -45,8 +45,10 @@ class Library(object):
             ("gm_device_of", ctypes.c_int, (ctypes.c_void_p,)),
             ("gm_memory_fraction", None, (ctypes.c_double, ctypes.c_int)),
             ("gm_get_stats", ctypes.c_int, (ctypes.c_int, ctypes.POINTER(Account))),
+            ("gm_reset_peak_stats", None, (ctypes.c_int,)),
             ("gm_swap_open", ctypes.c_int, (ctypes.c_int, ctypes.c_size_t, ctypes.c_int)),
             ("gm_swap_out", ticket, (ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, stream)),
+            ("gm_swap_expect", ctypes.c_int, (ctypes.c_int, ctypes.c_size_t)),
             ("gm_swap_left", ctypes.c_int, (ctypes.c_int, ticket, stream)),
             ("gm_swap_in", ctypes.c_int, (ctypes.c_int, ticket, ctypes.c_void_p, stream)),
             ("gm_swap_ready", ctypes.c_int, (ctypes.c_int, ticket, stream)),
@@ -71,6 +73,13 @@ class Library(object):
     def allocated(self, device):
         """Returns the bytes of a device that are handed out."""
         return self.account(device).allocated_bytes[0].current
+
+    def peak(self, device):
+        """Returns the most bytes of a device that were handed out at a time since the peak was reset."""
+        return self.account(device).allocated_bytes[0].peak
+
+    def reset_peak(self, device):
+        self.lib.gm_reset_peak_stats(device)
 
     def reserved(self, device):
         """Returns the bytes that are taken from a device."""
@@ -132,6 +141,10 @@ class Lanes(object):
             self.told = True
             say.line("tensors stay on the device: %s" % say.reason(self.library.error()))
         return ticket
+
+    def expect(self, nbytes):
+        """Has host memory taken ahead, for so many bytes that will be there at a time."""
+        self.lib.gm_swap_expect(self.device, nbytes)
 
     def left(self, ticket, stream):
         self._check(self.lib.gm_swap_left(self.device, ticket, stream))

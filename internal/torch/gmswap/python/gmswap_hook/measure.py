@@ -118,7 +118,7 @@ class Peak(object):
     """The most bytes of a device that were in use since it began, though the program may begin to look for its own peak meanwhile."""
 
     def __init__(self, torch, device):
-        self.torch, self.device = torch, device
+        self.reset, self.most = (lambda: torch.cuda.reset_peak_memory_stats(device)), (lambda: torch.cuda.max_memory_allocated(device))
         self.before = 0  # what was the most until the program's last reset
         for name in ("_cuda_resetPeakMemoryStats", "_accelerator_resetPeakStats"):
             real = getattr(torch._C, name, None)
@@ -134,8 +134,8 @@ class Peak(object):
         return reset
 
     def begin(self):
-        self.torch.cuda.reset_peak_memory_stats(self.device)
+        self.reset()
         self.before = 0
 
     def bytes(self):
-        return max(self.before, self.torch.cuda.max_memory_allocated(self.device))
+        return max(self.before, self.most())

@@ -34,8 +34,8 @@ class Planning(object):
 class Planner(object):
     DRIFT = 0.05  # by which times may differ from those that a schedule was made for
 
-    def __init__(self, library, settings):
-        self.library, self.settings = library, settings
+    def __init__(self, library, settings, lanes):
+        self.library, self.settings, self.lanes = library, settings, lanes
         self.timed = self.recipes = self.graph = None  # what was recorded last
         self.family = None  # of which that is one, where sizes differ from step to step
         self.remembered = None  # what steps of other sizes than those of any schedule go by
@@ -81,5 +81,9 @@ class Planner(object):
         request = {"graph": graph, "device": device or self.settings.device, "host": self.settings.host,
                    "policy": policy, "link": self.settings.link, "gpus": self.settings.ranks,
                    "record": self.settings.record, "schedule": self.settings.follow}
-        answer = self.library.plan(json.dumps(request).encode())
-        return Schedule(answer, recorded, recipes)
+        schedule = Schedule(self.library.plan(json.dumps(request).encode()), recorded, recipes)
+        if not self.settings.dry:
+            saved = max(1, sum(recorded.sizes))
+            most = min(saved, self.family.most) if self.family is not None else saved  # of the steps that were seen
+            self.lanes.expect(schedule.copied * most // saved)
+        return schedule

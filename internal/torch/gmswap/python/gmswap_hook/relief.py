@@ -48,6 +48,10 @@ class Relief(object):
         """Returns how many bytes a step will have no room for that has saved so many entries of so many bytes."""
         return max(0, self.start + self.foresight.needed(count, saved) - (self.limit - self.window))
 
+    def expect(self, nbytes):
+        """Has host memory taken ahead for what will leave."""
+        self.runtime.lanes.expect(nbytes)
+
     def weigh(self, size=0):
         """Notes how much memory is needed now, with a request."""
         used = self.allocated() - self.states.spared() + size

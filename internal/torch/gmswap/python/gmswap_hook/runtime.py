@@ -65,7 +65,7 @@ class Runtime(object):
     TIMED = 2  # so many steps follow the schedule before steps are timed
     RECHECK = 16  # and so many before they are timed again, and then four times as many each time
     DEVIATIONS = 3  # steps that differ before a new schedule is made
-    PATIENCE = 1.0  # seconds that a first schedule is waited for; later ones are taken when they are there
+    PATIENCE = 0.1  # seconds that a first schedule is waited for; later ones are taken when they are there
     STRAYED = 4  # steps, of which half differ from the schedule before it is not followed for a while
     RETRY = 8  # one step of so many follows it nevertheless, as far as it does
 

@@ -131,14 +131,17 @@ class Late(object):
         memory = Memory(self.torch, device)
         settings = self.settings
         settings.complete(self.torch, device)
+        probe = memory.take(1)
+        ours = self.library.allocates(memory.address(probe))
+        if ours:
+            memory.count_by(self.library)
         if settings.all:
             return Recorder(memory, settings, self.library)
         report = Report(memory, settings)
         lanes = Lanes(self.library, device, settings.host, settings.timed)
         report.lanes = lanes
-        runtime = Runtime(memory, lanes, settings, Planner(self.library, settings), report)
-        probe = memory.take(1)
-        if self.library.allocates(memory.address(probe)):
+        runtime = Runtime(memory, lanes, settings, Planner(self.library, settings, lanes), report)
+        if ours:
             if settings.keep_margin(memory.free() + self.library.reserved(device)):
                 self.library.bound(device, settings.limit, settings.total)
             self.stepping.store = Store(runtime, self.stepping)

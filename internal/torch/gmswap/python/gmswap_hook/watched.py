@@ -1,5 +1,6 @@
 """Watches a step that is recorded, and makes the graph of it."""
 
+import heapq
 import os
 import socket
 import sys
@@ -31,6 +32,7 @@ class Watched(object):
     its tensors amid an operator pauses what measures that."""
 
     way = "recorded"
+    SELDOM = 16
 
     def __init__(self, recording, step, operators, mover):
         self.recording, self.step, self.operators, self.mover = recording, step, operators, mover
@@ -45,8 +47,10 @@ class Watched(object):
         self.uses = []  # of the entries: the operators that they live in
         self.clock, self.scale = Clock(self.memory), Scale(self.memory)
         self.ended = 0  # operators
-        self.live = {}  # entries that the program holds, or that its backward pass has asked for, by index
-        self.asked = set()  # of these the latter
+        self.live = {}  # the entries that the program holds, or that its backward pass has asked for, and the operators from which on, by index
+        self.due = []  # a heap of operators before which it is to be seen whether the program still holds an entry, and these
+        self.asked = set()  # entries that the backward pass has asked for, by index
+        self.freed = {}  # those that live, and that we do not hold, by index
         self.measuring = False  # an operator is under way
         self.before = self.memory.present  # bytes of steps before this one
         self.memory.closed = self.closed = []  # entries that autograd has let go of in this operator
@@ -55,29 +59,47 @@ class Watched(object):
 
     def _begin(self):
         """Begins an operator."""
-        for e in list(self.live.values()):
-            if e.index in self.asked or e.occupied():
-                self._use(e)
-            else:
-                del self.live[e.index]
+        while self.due and self.due[0][0] <= self.ended:
+            self._look(self.step.entries[heapq.heappop(self.due)[1]])
         self.clock.begin()
         self.scale.begin(self._resident())
         self.measuring = True
 
     def _end(self, fresh=0):
-        """Ends an operator, and notes what lived in it."""
+        """Ends an operator, and notes what was let go of in it."""
         self.measuring = False
         self.clock.end()
         self.scale.end(fresh)
-        for e in self.live.values():
-            if e.index in self.asked or e.occupied():
-                self._use(e)
         for e in self.closed:
             if e.step == self.step.number:
-                self._use(e)
-                self.live.pop(e.index, None)
+                self.live.setdefault(e.index, self.ended)
+                self._dies(e.index, self.ended + 1)
         del self.closed[:]
         self.ended += 1
+
+    def _look(self, entry):
+        """Looks whether the program still holds an entry: the seldomer the longer it has."""
+        index = entry.index
+        if index not in self.live or index in self.asked:
+            return
+        if entry.occupied():
+            heapq.heappush(self.due, (self.ended + 1 + (self.ended - self.made_at[index]) // self.SELDOM, index))
+        else:
+            self._dies(index, self.ended)
+
+    def _lives(self, entry):
+        """Notes that an entry lives from the next operator on."""
+        if entry.index not in self.live:
+            self.live[entry.index] = self.ended
+        if entry.resident():
+            self.freed.pop(entry.index, None)
+        else:
+            self.freed[entry.index] = entry
+
+    def _dies(self, index, at):
+        """Notes that an entry that lived does so in no operator from one on."""
+        self.uses[index].extend(range(self.live.pop(index), at))
+        self.freed.pop(index, None)
 
     def pause(self):
         """Measures the operator that is under way no longer."""
@@ -91,14 +113,8 @@ class Watched(object):
             self.scale.resume(self._resident())
 
     def _resident(self):
-        """Returns the bytes of the step's entries that are on the device: some that we have freed are, as the program holds them."""
-        return self.memory.present - self.before + sum(e.nbytes for e in self.live.values() if not e.resident())
-
-    def _use(self, entry):
-        """Notes that an entry lives in the operator."""
-        uses = self.uses[entry.index]
-        if uses[-1:] != [self.ended]:
-            uses.append(self.ended)
+        """Returns the bytes of the step's entries that are on the device."""
+        return self.memory.present - self.before + sum(e.nbytes for e in self.freed.values())
 
     def pack(self, entry, new, stream):
         self._end(entry.nbytes if new else 0)
@@ -114,8 +130,10 @@ class Watched(object):
             self.uses.append([])
             if self.operators is not None:
                 self.operators.saved(entry)
-            self.live[entry.index] = entry
         self.mover.pack(entry, new, stream)
+        if new:
+            self._lives(entry)
+            heapq.heappush(self.due, (self.ended, entry.index))
         self._begin()
 
     def unpack(self, entry, stream):
@@ -125,11 +143,13 @@ class Watched(object):
         self.mover.unpack(entry, stream)
         entry.on_device(stream)
         self.asked.add(entry.index)
-        self.live[entry.index] = entry
+        self._lives(entry)
         self._begin()
 
     def end(self):
         self._end()
+        for index in list(self.live):
+            self._dies(index, self.ended)
         self.memory.closed = None
         self.recording.watched(None)
         if self.operators is None:  # or requests were made that are no step's
