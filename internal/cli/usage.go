@@ -24,6 +24,8 @@ var mendings = [...]mending{
 	{regexp.MustCompile(`^(\S+): expected a valid \d+ bit uint but got "(.*)"$`), `$1: "$2" is no whole number from 0`},
 	{regexp.MustCompile(`^(\S+): expected a float but got "(.*?)".*$`), `$1: "$2" is no number`},
 	{regexp.MustCompile(`^(\S+): expected duration but got "(.*?)".*$`), `$1: "$2" is no time such as 10s or 1m30s`},
+	{regexp.MustCompile(`^(\S+): (?:expected "<key>=<value>" but got|invalid map value) "(.*)"$`), `$1: "$2" is not of this form$placeholder`},
+	{regexp.MustCompile(`^missing flags: (.*)$`), `$1 must be given`},
 	{regexp.MustCompile(`^(\S+): bool value must be .* but got "(.*)"$`), `$1 takes no value, not "$2"`},
 	{regexp.MustCompile(`^(\S+) must be one of (?:"",)?(.*) but got "(.*)"$`), `$1: "$3" is none of $2`},
 	{regexp.MustCompile(`^expected "(<.*>)"$`), `$1 is missing`},

@@ -13,19 +13,23 @@ import (
 type usageGrammar struct {
 	Compare usageCmd `cmd:"" default:"withargs" help:"Compare."`
 	Verify  usageCmd `cmd:"" help:"Verify."`
+	Needs   struct {
+		Output string `required:"" placeholder:"FILE" help:"A file."`
+	} `cmd:"" help:"Needs a flag."`
 }
 
 type usageCmd struct {
-	File  string        `arg:"" help:"A file."`
-	Name  string        `short:"n" placeholder:"NAME" help:"Text."`
-	Plain string        `help:"Text without a placeholder."`
-	Mode  string        `enum:",fast,slow" default:"" help:"One of some."`
-	N     int           `help:"A number."`
-	Seed  uint64        `help:"A number from 0."`
-	Share float64       `help:"A share."`
-	Time  time.Duration `help:"A time."`
-	Many  []string      `placeholder:"A,B" help:"A list."`
-	Quiet bool          `help:"Nothing."`
+	File  string         `arg:"" help:"A file."`
+	Name  string         `short:"n" placeholder:"NAME" help:"Text."`
+	Plain string         `help:"Text without a placeholder."`
+	Mode  string         `enum:",fast,slow" default:"" help:"One of some."`
+	N     int            `help:"A number."`
+	Seed  uint64         `help:"A number from 0."`
+	Share float64        `help:"A share."`
+	Time  time.Duration  `help:"A time."`
+	Many  []string       `placeholder:"A,B" help:"A list."`
+	Of    map[string]int `placeholder:"TAG=SIZE" help:"Numbers by tags."`
+	Quiet bool           `help:"Nothing."`
 }
 
 // TestWrongUsage gives command lines with a slip in them.
@@ -46,6 +50,9 @@ func TestWrongUsage(t *testing.T) {
 		"x --seed=-1":     `--seed: "-1" is no whole number from 0`,
 		"x --share=half":  `--share: "half" is no number`,
 		"x --time=10":     `--time: "10" is no time such as 10s or 1m30s`,
+		"x --of weights":  `--of: "weights" is not of this form: TAG=SIZE`,
+		"x --of a=b":      `--of: "b" is not of this form: TAG=SIZE`,
+		"needs":           "--output=FILE must be given",
 		"x --quiet=maybe": `--quiet takes no value, not "maybe"`,
 		"x y":             "one argument too many: y",
 		"verify":          "<file> is missing",
