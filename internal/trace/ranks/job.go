@@ -59,7 +59,11 @@ func IsFolder(name string) bool {
 func Open(folder string) (*Job, error) {
 	j := &Job{Folder: folder, Left: []Left{}}
 	var all []*Member
+	snapshot := "" // the first, where there are any
 	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && snapshot == "" && filepath.Ext(strings.TrimSuffix(path, ".gz")) == ".pickle" {
+			snapshot = path
+		}
 		if err != nil || entry.IsDir() || filepath.Ext(path) != ".parquet" {
 			return err
 		}
@@ -81,6 +85,9 @@ func Open(folder string) (*Job, error) {
 	j.choose(all)
 	j.finish()
 	if len(j.Members) == 0 {
+		if snapshot != "" && len(j.Left) == 0 {
+			return nil, fmt.Errorf("%s: holds snapshots and no traces: `gmtrace import %s -o JOB/rank=0/trace.parquet`, and so on for each rank, makes JOB a job's folder", folder, snapshot)
+		}
 		return nil, fmt.Errorf("%s: holds no trace that can be read%s", folder, j.first())
 	}
 	return j, nil

@@ -23,6 +23,7 @@ type job struct {
 	start       int64
 	stream      int64
 	held, nccl  int64 // from the driver; 0 for no rows of the driver
+	idle        bool  // it requests nothing
 }
 
 func (j job) name() string {
@@ -51,6 +52,9 @@ func (j job) write(t *testing.T, folder string) string {
 		}
 		b.Append(trace.Event{TimeNS: now, Op: trace.OpFree, ID: id})
 		b.Append(trace.Event{TimeNS: now, Op: trace.OpFree, ID: id - 1})
+		if j.idle {
+			b = &trace.Batch{}
+		}
 		b.Append(trace.Event{TimeNS: now, Op: trace.OpMark, Tag: w.Strings().Code("step")})
 	}
 	if err := w.Write(b); err != nil {
@@ -167,6 +171,13 @@ func TestNothing(t *testing.T) {
 	if _, err := ranks.Open(folder); err == nil || !strings.Contains(err.Error(), "holds no trace that can be read, no file that ends in .parquet") {
 		t.Error(err)
 	}
+	snapshot := filepath.Join(folder, "a.pickle.gz")
+	if err := os.WriteFile(snapshot, nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ranks.Open(folder); err == nil || !strings.Contains(err.Error(), "holds snapshots and no traces: `gmtrace import "+snapshot) {
+		t.Error(err)
+	}
 	if _, err := ranks.Open(filepath.Join(folder, "absent")); err == nil {
 		t.Error("a folder that is not there was opened")
 	}
@@ -179,6 +190,35 @@ func TestNothing(t *testing.T) {
 	}
 	if _, err := j.Read(context.Background(), func() {}); err == nil || !strings.Contains(err.Error(), "no trace could be read: host=a/rank=0") {
 		t.Error(err)
+	}
+}
+
+// TestIdle has ranks that request nothing: they are left out, and where all are there is no table.
+func TestIdle(t *testing.T) {
+	folder := t.TempDir()
+	job{world: 2, pid: 7, idle: true}.write(t, folder)
+	j, err := ranks.Open(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := j.Read(context.Background(), func() {}); err == nil || !strings.Contains(err.Error(), "trace.parquet: holds no request for memory") {
+		t.Error(err)
+	}
+	launcher := t.TempDir()
+	job{pid: 7, idle: true}.write(t, launcher)
+	if err := os.Rename(filepath.Join(launcher, "host=a/rank=0"), filepath.Join(launcher, "host=a/launcher")); err != nil {
+		t.Fatal(err)
+	}
+	if j, err = ranks.Open(launcher); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := j.Read(context.Background(), func() {}); err == nil || !strings.HasSuffix(err.Error(), ": no trace holds a request for memory") {
+		t.Error(err)
+	}
+	job{rank: 1, world: 2, pid: 7, size: 1000}.write(t, folder)
+	j, table := read(t, folder)
+	if len(table.Ranks) != 1 || len(j.Left) != 1 || !slices.Equal(j.Missing, []int64{0}) {
+		t.Errorf("%+v, left out: %v, missing: %v", table, j.Left, j.Missing)
 	}
 }
 

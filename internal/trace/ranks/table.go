@@ -2,6 +2,8 @@ package ranks
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"math"
 	"runtime"
 	"slices"
@@ -75,6 +77,9 @@ func (j *Job) Read(ctx context.Context, done func()) (*Table, error) {
 		if err != nil {
 			return err
 		}
+		if len(o.Devices) == 0 && m.Rank >= 0 { // a launcher has no rank
+			return errors.New("holds no request for memory")
+		}
 		for _, d := range o.Devices {
 			rows[m.Index] = append(rows[m.Index], rankOf(m, o, d))
 		}
@@ -82,6 +87,9 @@ func (j *Job) Read(ctx context.Context, done func()) (*Table, error) {
 	})
 	if err != nil {
 		return nil, err
+	}
+	if !slices.ContainsFunc(rows, func(of []*Rank) bool { return len(of) > 0 }) {
+		return nil, fmt.Errorf("%s: no trace holds a request for memory", j.Folder)
 	}
 	t := &Table{World: j.World, Missing: j.Missing, Left: j.Left, Outliers: []string{}}
 	t.Ranks = slices.Concat(rows...)
