@@ -30,6 +30,8 @@ type Chart struct {
 	Title string
 	Lines []Line
 	Limit int64 // bytes that there are, drawn as a dashed line; 0 for none
+
+	FailedNS []int64 // moments at which requests failed, on the clock of the lines
 }
 
 // palette is the colour-blind-safe palette of Okabe and Ito without yellow.
@@ -94,6 +96,7 @@ func (c *Chart) plot() (*plot.Plot, error) {
 	if c.Limit > 0 {
 		p.Add(&level{at: float64(c.Limit) / unit, x: x})
 	}
+	c.mark(p, start, 1/of, x, y)
 	var ends plotter.XYs
 	for _, faint := range []bool{true, false} {
 		for i, l := range c.Lines {
@@ -119,6 +122,18 @@ func (c *Chart) plot() (*plot.Plot, error) {
 	failures.GlyphStyle = failed
 	p.Add(failures)
 	return p, nil
+}
+
+// mark draws the moments at which requests failed, and leaves room for their names.
+func (c *Chart) mark(p *plot.Plot, start int64, unit float64, x, y axis) {
+	var all []Mark
+	for _, at := range c.FailedNS {
+		all = append(all, Mark{At: float64(at-start) / 1e9, Name: "OOM", Alarm: true})
+	}
+	if len(all) > 0 {
+		p.Add(&marks{all, unit, x, y})
+		p.Title.Padding = vg.Points(14)
+	}
 }
 
 // scale is how a line is drawn: its start in nanoseconds, a unit of time in seconds, a unit of bytes, and the end of the axis.

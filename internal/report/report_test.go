@@ -159,6 +159,21 @@ func TestNothingToDraw(t *testing.T) {
 	}
 }
 
+// TestFailedRequests has a chart show the moments at which requests failed.
+func TestFailedRequests(t *testing.T) {
+	c := charts()[0]
+	for _, failed := range [][]int64{nil, {1e9}, {1e9, 2e9}} {
+		c.FailedNS = failed
+		var out bytes.Buffer
+		if err := WriteSVG(&out, []Chart{c}); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Count(out.String(), ">OOM<"); got != len(failed) {
+			t.Errorf("%d requests failed, %d are named", len(failed), got)
+		}
+	}
+}
+
 func TestPrintable(t *testing.T) {
 	if got, want := Printable("a\x1b[31m\nb\xff \u00e9"), "a?[31m?b? \u00e9"; got != want {
 		t.Errorf("%q, want %q", got, want)

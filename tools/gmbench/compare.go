@@ -74,7 +74,7 @@ func (cmd *compareCmd) Run(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := cmd.draw(c, rows, len(specs)); err != nil {
+	if err := cmd.draw(c, programs, rows, len(specs)); err != nil {
 		return err
 	}
 	switch {

@@ -4,27 +4,31 @@ import (
 	"io"
 
 	"gm/internal/bench"
+	"gm/internal/bench/replay"
 	"gm/internal/cli"
 	"gm/internal/report"
 )
 
 // draw writes the pictures that were requested, with width rows for each trace.
-func (cmd *compareCmd) draw(c *cli.Context, rows []bench.Row, width int) error {
+func (cmd *compareCmd) draw(c *cli.Context, programs []*replay.Program, rows []bench.Row, width int) error {
 	if n := len(rows) / width; cmd.Pictures.Any() && n > report.MaxCharts {
 		c.Warn("the picture shows the first %d of %d traces only", report.MaxCharts, n)
 	}
 	return cmd.Pictures.Write(c.File,
-		func(w io.Writer) error { return report.WritePNG(w, charts(rows, width, int64(cmd.Capacity))) },
-		func(w io.Writer) error { return report.WriteSVG(w, charts(rows, width, int64(cmd.Capacity))) })
+		func(w io.Writer) error { return report.WritePNG(w, charts(programs, rows, width, int64(cmd.Capacity))) },
+		func(w io.Writer) error { return report.WriteSVG(w, charts(programs, rows, width, int64(cmd.Capacity))) })
 }
 
-// charts makes one chart for each trace, of width rows: live bytes as an area, reserved bytes as a line for each allocator, and the capacity
-// unless it is 0.
-func charts(rows []bench.Row, width int, capacity int64) []report.Chart {
+// charts makes one chart for each trace, of width rows: live bytes as an area, reserved bytes as a line for each allocator, the capacity
+// unless it is 0, and the requests that failed while the trace was recorded.
+func charts(programs []*replay.Program, rows []bench.Row, width int, capacity int64) []report.Chart {
 	var all []report.Chart
-	for ; len(rows) > 0; rows = rows[width:] {
-		c := chart(rows[:width])
+	for i, p := range programs {
+		c := chart(rows[i*width:][:width])
 		c.Limit = capacity
+		for _, r := range p.Refusals {
+			c.FailedNS = append(c.FailedNS, r.TimeNS)
+		}
 		all = append(all, c)
 	}
 	return all
