@@ -65,6 +65,7 @@ class Runtime(object):
     TIMED = 2  # so many steps follow the schedule before steps are timed
     RECHECK = 16  # and so many before they are timed again, and then four times as many each time
     DEVIATIONS = 3  # steps that differ before a new schedule is made
+    RENEWALS = 3  # times that steps are recorded anew, as others have little in common with those that were
     PATIENCE = 0.1  # seconds that a first schedule is waited for; later ones are taken when they are there
     STRAYED = 4  # steps, of which half differ from the schedule before it is not followed for a while
     RETRY = 8  # one step of so many follows it nevertheless, as far as it does
@@ -82,6 +83,7 @@ class Runtime(object):
         self.deviated = 0  # steps in a row that went another way than the schedule, the same
         self.strayed = None  # the sizes of what the last such step saved
         self.strange = 0  # steps in a row that have little in common with those that are remembered
+        self.renewals = self.RENEWALS  # that are left
         self.fitted = collections.deque(maxlen=self.STRAYED)  # of the last steps, whether they saved what the schedule is for
         self.costs = Costs()
         self.patience = self.DEVIATIONS
@@ -305,6 +307,7 @@ class Runtime(object):
             self.strange = self.strange + 1 if strange else 0
             if self.strange >= self.DEVIATIONS:
                 self.planner.remembered, self.strange = None, 0
+                self.renewed, self.renewals = self.renewals > 0, self.renewals - 1
         if parting.parted and not strange:
             self.costs.shares.append(parting.remade / float(parting.parted))
         if parting.desperate and self.schedule is None and self.planning is None and not self.given_up:
