@@ -68,7 +68,7 @@ const (
 )
 
 // Compare compares the contents of one GPU in A and B; nil stands for nothing. Two sections of one trace have the same stacks;
-// those of different runs are matched, see match.
+// those of different runs are matched, see [Match].
 func Compare(a, b *Contents, oneTrace bool) *Device {
 	one := b
 	if b == nil {
@@ -100,7 +100,7 @@ func Compare(a, b *Contents, oneTrace bool) *Device {
 func names(a, b *Contents, stacks, oneTrace bool) (nameA, nameB func(*group) string) {
 	ofA, ofB := map[string]string{}, map[string]string{}
 	if stacks && !oneTrace {
-		ofA, ofB = match(a.stacks(), b.stacks())
+		ofA, ofB = Match(a.stacks(), b.stacks())
 	}
 	name := func(c *Contents, of map[string]string) func(*group) string {
 		return func(g *group) string {

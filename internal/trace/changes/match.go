@@ -9,11 +9,11 @@ import (
 	"gm/formats/trace"
 )
 
-// match finds which stacks of two runs are the same: it returns the name of each stack of a and of b in the comparison. If most
+// Match finds which folded stacks of two runs are the same: it returns the name of each stack of a and of b in the comparison. If most
 // stacks occur unchanged in both, only the others are matched by the names of their functions. Otherwise the program has
 // changed between the runs, and so have its line numbers: all stacks are matched by name. Stacks of the same name are matched in
 // the order of their lines, or merged if their numbers differ.
-func match(a, b []string) (ofA, ofB map[string]string) {
+func Match(a, b []string) (ofA, ofB map[string]string) {
 	ofA, ofB = map[string]string{}, map[string]string{}
 	inA := map[string]bool{}
 	for _, stack := range a {

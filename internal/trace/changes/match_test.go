@@ -38,7 +38,7 @@ func TestMatch(t *testing.T) {
 			map[string]string{"g (a.py:3)": "g (a.py:3)", "f (b.py:3)": "f (b.py:3)"}},
 		{"nothing", nil, nil, map[string]string{}, map[string]string{}},
 	} {
-		ofA, ofB := match(c.a, c.b)
+		ofA, ofB := Match(c.a, c.b)
 		if diff := cmp.Diff(c.ofA, ofA); diff != "" {
 			t.Errorf("%s: A (-want +got):\n%s", c.name, diff)
 		}

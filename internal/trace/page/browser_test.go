@@ -210,6 +210,10 @@ func TestCompare(t *testing.T) {
 	if row := text(tab, ".compared .tags"); !strings.Contains(row, "activations\t2.20 GiB\t2.20 GiB\t±0 B") {
 		t.Errorf("by tag: %q", row)
 	}
+	var changed int
+	if tab.Eval("document.querySelectorAll('.compared .more, .compared .less').length", &changed); changed > 0 {
+		t.Errorf("%d groups differ, although only the start of the program does: %q", changed, text(tab, ".compared .stacks"))
+	}
 	phone := open(t, chromium.Screen{Width: 390, Height: 800, Touch: true}, recording(t, "snapshots/gpt2.pickle.gz"), recording(t, "snapshots/gpt2-expandable.pickle.gz"))
 	var tallest int
 	phone.Eval("Math.round(Math.max(...[...document.querySelectorAll('.compared tbody th')].map(e => e.getBoundingClientRect().height)))", &tallest)

@@ -27,11 +27,11 @@ type partData struct {
 	Sections []section   `json:"sections"`
 }
 
-// stackData is a stack: a short name that no other stack of the part has, one by which it is found in other recordings, "" for the same,
-// and its frames as numbers, innermost first.
+// stackData is a stack: a short name that no other stack of the part has, that of its group if two recordings are compared, and its frames
+// as numbers, innermost first.
 type stackData struct {
 	Short  string  `json:"short"`
-	Key    string  `json:"key,omitempty"`
+	Group  string  `json:"group,omitempty"`
 	Frames []int32 `json:"frames"`
 }
 
@@ -155,10 +155,7 @@ func (p *part) stackData() (all []stackData, texts []string) {
 	names := p.stackNames()
 	numbers := map[string]int32{}
 	for _, folded := range p.stacks {
-		s := stackData{Short: report.Printable(names.Of(folded)), Frames: []int32{}}
-		if key := report.Printable(report.Stack(folded, stackName)); key != s.Short {
-			s.Key = key
-		}
+		s := stackData{Short: report.Printable(names.Of(folded)), Group: report.Printable(p.groups[folded]), Frames: []int32{}}
 		if folded != "" {
 			frames := strings.Split(folded, ";")
 			slices.Reverse(frames)

@@ -42,7 +42,8 @@ type part struct {
 	merged   int       // allocations that are shown in one band, because there are too many
 
 	labels  []tags.Label
-	stacks  []string // folded
+	stacks  []string          // folded
+	groups  map[string]string // names of the groups of stacks, by stack, if the recording is compared; nil if not
 	streams []int64
 	pools   []string
 }

@@ -94,6 +94,9 @@ func (p *Page) Write(w io.Writer) error {
 		all = append(all, p.B)
 	}
 	Fit(all...)
+	if p.B != nil {
+		match(p.A, p.B)
+	}
 	var views []section
 	for i, r := range all {
 		view, err := r.View(fmt.Sprintf("tensors-%d", i))

@@ -8,8 +8,8 @@ function compare(box, a, b) {
 		const difference = signed(b.tensors.live[b.moment] - a.tensors.live[a.moment]);
 		box.querySelector(".sides").textContent = `A: ${at(a)}. B: ${at(b)}. Difference: ${difference}. Choose other moments below.`;
 		box.querySelector(".tags").replaceChildren(...rows(a, b, v => i => v.tensors.label(i).name));
-		const keyOf = stack => stack.key || stack.short, sizeOf = n => "blocks of " + bytes(n);
-		const nameOf = v => i => v.tensors.stacked ? keyOf(v.tensors.stack(i)) : sizeOf(v.tensors.sizes[i]);
+		const stacked = a.tensors.stacked && b.tensors.stacked;
+		const nameOf = v => i => stacked ? v.tensors.stack(i).group : "blocks of " + bytes(v.tensors.sizes[i]);
 		box.querySelector(".stacks").replaceChildren(...rows(a, b, nameOf));
 	};
 	a.listeners.push(update);
