@@ -2,20 +2,14 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"slices"
-	"strings"
 
-	"gm/formats/column"
 	"gm/formats/trace"
 	"gm/internal/cli"
-	"gm/internal/trace/failure"
-	"gm/internal/trace/overview"
 	"gm/internal/trace/page"
 	"gm/internal/trace/ranks"
 	"gm/internal/trace/tags"
-	"gm/internal/trace/text"
 )
 
 type pageCmd struct {
@@ -82,32 +76,5 @@ func readRecording(c *cli.Context, name string) (r *page.Recording, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if r, err = page.Read(source, o, labels); err != nil {
-		return nil, err
-	}
-	r.Notes, err = notesOf(c, source, o)
-	return r, err
-}
-
-// notesOf says why requests failed, and what leaks.
-func notesOf(c *cli.Context, source *column.Source, o *overview.Overview) ([]string, error) {
-	failures, err := trace.ReadSource(source, func(r *trace.Reader) ([]*failure.Failure, error) { return failure.Read(r, o) })
-	if err != nil {
-		return nil, err
-	}
-	var notes []string
-	for _, f := range failures {
-		verdict := strings.Join(verdictOf(f), " ")
-		notes = append(notes, fmt.Sprintf("Out of memory on GPU %d, row %d, for %s. %s", f.Device, f.Row, size(f.Size), verdict))
-	}
-	leaks, err := leaksOf(c, source, o)
-	if err != nil {
-		return nil, err
-	}
-	var out strings.Builder
-	text.Leaks(&out, leaks)
-	for line := range strings.Lines(out.String()) {
-		notes = append(notes, strings.TrimSuffix(line, "\n"))
-	}
-	return notes, nil
+	return page.Read(source, o, labels)
 }

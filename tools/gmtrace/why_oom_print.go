@@ -83,7 +83,7 @@ func (w *whyOOM) printFailure(out *strings.Builder, f *oomOf) error {
 		paragraph(out, "in "+report.Stack(f.Stack, lineWidth-3))
 	}
 	out.WriteString("\n")
-	for _, sentence := range verdictOf(f.Failure) {
+	for _, sentence := range text.Verdict(f.Failure) {
 		paragraph(out, sentence)
 	}
 	if f.Later > 0 {

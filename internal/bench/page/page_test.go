@@ -192,6 +192,24 @@ func TestPageIsTheSameAgain(t *testing.T) {
 	}
 }
 
+// TestNotes: a report of a job that died says why, and what leaks; one of a job that did not has no notes.
+func TestNotes(t *testing.T) {
+	for file, want := range map[string][]string{
+		"captures/oom.parquet": {"Out of memory on GPU 0, row ", "leak: device 0: 24 GiB an iteration"},
+		"resnet152-V.parquet":  nil,
+	} {
+		text := write(t, measure(t, file, "torch", 0))
+		for _, note := range want {
+			if !strings.Contains(text, `<p class="note">`+note) {
+				t.Errorf("%s: no note %q", file, note)
+			}
+		}
+		if want == nil && strings.Contains(text, `class="note"`) {
+			t.Errorf("%s has a note", file)
+		}
+	}
+}
+
 // TestHostileNames: no name ends or begins a script, an attribute or a tag.
 func TestHostileNames(t *testing.T) {
 	const hostile = `"'></title></script><script>alert(1)</script><img src=x onerror=alert(2)>{{.Data}}` + "`${alert(3)}`<!-- \u202e\x00\u2028"

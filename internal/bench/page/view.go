@@ -8,6 +8,7 @@ import (
 	"gm/internal/bench"
 	"gm/internal/bench/why"
 	"gm/internal/report"
+	tensors "gm/internal/trace/page"
 	"gm/internal/units"
 )
 
@@ -22,6 +23,7 @@ type view struct {
 	Losses   []lossView
 	Pinned   []pinnedView
 	Groups   []groupView
+	Notes    []tensors.Note
 	Tensors  template.HTML // "" for a plan
 }
 
@@ -77,6 +79,9 @@ func newView(s *Section) view {
 	v := view{Section: s, Summary: s.summary(), Verdict: s.verdict()}
 	if s.places != nil {
 		v.Mapped = s.mapped
+	}
+	if s.Tensors != nil {
+		v.Notes = s.Tensors.Notes
 	}
 	widest := int64(1)
 	for _, r := range s.Rows {

@@ -43,8 +43,8 @@ func recording(t *testing.T, name string) *Recording {
 	return read(t, tracetest.Read(t, testdata+name), name)
 }
 
-// text returns the text of an element of the page.
-func text(tab *chromium.Tab, selector string) (text string) {
+// textOf returns the text of an element of the page.
+func textOf(tab *chromium.Tab, selector string) (text string) {
 	tab.Eval("document.querySelector('"+selector+"').innerText", &text)
 	return text
 }
@@ -100,18 +100,18 @@ func TestPointer(t *testing.T) {
 	const canvas = ".plot.stack canvas"
 	tab.Mouse(canvas, 640, 385, "move")
 	tab.Settle()
-	if tip := text(tab, ".plot.stack .tip"); !strings.Contains(tip, "parameters") || !strings.Contains(tip, "modeling_utils.py") {
+	if tip := textOf(tab, ".plot.stack .tip"); !strings.Contains(tip, "parameters") || !strings.Contains(tip, "modeling_utils.py") {
 		t.Errorf("the tip at the bottom says %q", tip)
 	}
 	tab.Mouse(canvas, 640, 385, "move", "down", "up")
 	tab.Settle()
-	card := text(tab, ".tensor")
+	card := textOf(tab, ".tensor")
 	for _, want := range []string{"parameters", "address\n0x", "to the end", "above\n", "train.py:7", "segment\n"} {
 		if !strings.Contains(card, want) {
 			t.Errorf("the card lacks %q: %s", want, card)
 		}
 	}
-	if title := text(tab, ".moment h4"); strings.Contains(title, "peak") {
+	if title := textOf(tab, ".moment h4"); strings.Contains(title, "peak") {
 		t.Errorf("the moment is still the peak: %s", title)
 	}
 	// A box that is dragged is shown, in time and in bytes; a click on All shows all again.
@@ -127,7 +127,7 @@ func TestPointer(t *testing.T) {
 	tab.Eval("document.querySelector('[data-do=all]').click()", nil)
 	tab.Eval("document.querySelector('[data-do=peak]').click()", nil)
 	tab.Settle()
-	if title := text(tab, ".moment h4"); !strings.Contains(title, "At the peak, event 2,651") {
+	if title := textOf(tab, ".moment h4"); !strings.Contains(title, "At the peak, event 2,651") {
 		t.Errorf("the peak is %s", title)
 	}
 	before := shown
@@ -139,13 +139,13 @@ func TestPointer(t *testing.T) {
 	}
 	tab.Mouse(".plot.map canvas", 640, 60, "move", "down", "up")
 	tab.Settle()
-	if tip := text(tab, ".plot.map .tip"); !strings.Contains(tip, "0x") {
+	if tip := textOf(tab, ".plot.map .tip"); !strings.Contains(tip, "0x") {
 		t.Errorf("the tip of the map says %q", tip)
 	}
 	// The flame graph highlights what it is clicked at.
 	tab.Mouse(".flame canvas", 100, 28, "move", "down", "up")
 	tab.Settle()
-	if found := text(tab, ".found"); !strings.Contains(found, "tensors match") {
+	if found := textOf(tab, ".found"); !strings.Contains(found, "tensors match") {
 		t.Errorf("after a click into the flame graph: %q", found)
 	}
 }
@@ -156,13 +156,13 @@ func TestKeys(t *testing.T) {
 	tab.Eval("document.querySelector('.plot.stack').focus()", nil)
 	tab.Key("o")
 	tab.Settle()
-	if status := text(tab, ".now"); !strings.Contains(status, "Out of memory: 156 MiB") {
+	if status := textOf(tab, ".now"); !strings.Contains(status, "Out of memory: 156 MiB") {
 		t.Errorf("at the failure: %q", status)
 	}
 	tab.Key("ArrowUp")
 	tab.Key("ArrowUp")
 	tab.Settle()
-	if card := text(tab, ".tensor"); !strings.Contains(card, "size\n") {
+	if card := textOf(tab, ".tensor"); !strings.Contains(card, "size\n") {
 		t.Errorf("the tensor that is chosen: %q", card)
 	}
 	var span, zoomed, from, next float64
@@ -183,7 +183,7 @@ func TestKeys(t *testing.T) {
 		tab.Key(string(letter))
 	}
 	tab.Settle()
-	if found := text(tab, ".found"); !strings.HasPrefix(found, "6 tensors match; 120 GiB in 6") {
+	if found := textOf(tab, ".found"); !strings.HasPrefix(found, "6 tensors match; 120 GiB in 6") {
 		t.Errorf("found: %q", found)
 	}
 	tab.Eval("viewers[0].choose('axis', 'seconds'), viewers[0].act('all')", nil)
@@ -195,10 +195,10 @@ func TestKeys(t *testing.T) {
 	}
 	tab.Eval("viewers[0].show(1).then(() => viewers[0].search('pytorch'))", nil) // before anything is drawn
 	tab.Settle()
-	if found := text(tab, ".found"); !strings.Contains(found, "tensors match") {
+	if found := textOf(tab, ".found"); !strings.Contains(found, "tensors match") {
 		t.Errorf("found in another part: %q", found)
 	}
-	if tags := text(tab, ".moment"); !strings.Contains(tags, "memory by=pytorch") {
+	if tags := textOf(tab, ".moment"); !strings.Contains(tags, "memory by=pytorch") {
 		t.Errorf("the driver's allocations are %q", tags)
 	}
 }
@@ -207,12 +207,12 @@ func TestKeys(t *testing.T) {
 func TestCompare(t *testing.T) {
 	tab := open(t, desk, recording(t, "snapshots/gpt2.pickle.gz"), recording(t, "snapshots/gpt2-expandable.pickle.gz"))
 	tab.Wait("document.querySelector('.compared .tags tr')")
-	if row := text(tab, ".compared .tags"); !strings.Contains(row, "activations\t2.20 GiB\t2.20 GiB\t±0 B") {
+	if row := textOf(tab, ".compared .tags"); !strings.Contains(row, "activations\t2.20 GiB\t2.20 GiB\t±0 B") {
 		t.Errorf("by tag: %q", row)
 	}
 	var changed int
 	if tab.Eval("document.querySelectorAll('.compared .more, .compared .less').length", &changed); changed > 0 {
-		t.Errorf("%d groups differ, although only the start of the program does: %q", changed, text(tab, ".compared .stacks"))
+		t.Errorf("%d groups differ, although only the start of the program does: %q", changed, textOf(tab, ".compared .stacks"))
 	}
 	phone := open(t, chromium.Screen{Width: 390, Height: 800, Touch: true}, recording(t, "snapshots/gpt2.pickle.gz"), recording(t, "snapshots/gpt2-expandable.pickle.gz"))
 	var tallest int
@@ -221,7 +221,7 @@ func TestCompare(t *testing.T) {
 		t.Errorf("on a phone a stack takes %d pixels, more than a line", tallest)
 	}
 	tab.Eval("viewers[1].setMoment(0)", nil)
-	if row := text(tab, ".compared .tags"); !strings.Contains(row, "activations\t2.20 GiB\t0 B\t−2.20 GiB") {
+	if row := textOf(tab, ".compared .tags"); !strings.Contains(row, "activations\t2.20 GiB\t0 B\t−2.20 GiB") {
 		t.Errorf("by tag, with nothing on one side: %q", row)
 	}
 }
@@ -267,7 +267,7 @@ func TestFingers(t *testing.T) {
 	const canvas = ".plot.stack canvas"
 	tab.Touch(canvas, [][2]float64{{200, 246}})
 	tab.Settle()
-	if card := text(tab, ".tensor"); !strings.Contains(card, "parameters") {
+	if card := textOf(tab, ".tensor"); !strings.Contains(card, "parameters") {
 		t.Errorf("a tap at the bottom chose %q", card)
 	}
 	var all, zoomed, moved [4]float64

@@ -16,6 +16,7 @@ import (
 
 	"gm/formats/column"
 	"gm/formats/trace"
+	"gm/internal/report"
 	"gm/internal/trace/importer/tracetest"
 )
 
@@ -500,7 +501,7 @@ func TestHostileNames(t *testing.T) {
 		{TimeNS: 3, Op: trace.OpOOM, Size: 2 << 20, Stack: 1},
 	}, hostile)
 	r := read(t, file, hostile)
-	r.Notes = []string{hostile}
+	r.Notes = []Note{{Text: report.Printable(hostile)}}
 	text := page(t, r)
 	for what, n := range map[string]int{"<script": 2, "</script": 2, "<img": 0, "<title": 1, "</title": 1, "<!--": 0, "\u202e": 0} {
 		if got := strings.Count(text, what); got != n {

@@ -18,7 +18,7 @@ type Recording struct {
 	Name   string // of the file, as it is printed
 	Source string // what the trace was made from
 	Rows   int64
-	Notes  []string // paragraphs that are printed above the charts, such as why a request failed
+	Notes  []Note
 	parts  []*part
 }
 
@@ -112,7 +112,13 @@ func Read(source *column.Source, o *overview.Overview, labels *tags.Tags) (*Reco
 	if len(parts) == 0 {
 		return nil, fmt.Errorf("%s: holds no allocations of a GPU's memory", source.Name())
 	}
-	return &Recording{Name: report.Printable(path.Base(source.Name())), Source: report.Printable(o.Source), Rows: o.Rows, parts: parts}, nil
+	notes, err := notesOf(source, o)
+	if err != nil {
+		return nil, err
+	}
+	return &Recording{
+		Name: report.Printable(path.Base(source.Name())), Source: report.Printable(o.Source), Rows: o.Rows, Notes: notes, parts: parts,
+	}, nil
 }
 
 // ReadSource reads a trace, its overview and its tags.
@@ -128,10 +134,15 @@ func ReadSource(source *column.Source) (*Recording, error) {
 	return Read(source, o, labels)
 }
 
-// Of returns the recording with the allocations on one GPU alone; nil if it has none.
+// Of returns the recording with the allocations and notes of one GPU alone; nil if it has none.
 func (r *Recording) Of(device int32) *Recording {
 	one := *r
-	one.parts = nil
+	one.Notes, one.parts = nil, nil
+	for _, n := range r.Notes {
+		if n.Device == device || n.Device == everyDevice {
+			one.Notes = append(one.Notes, n)
+		}
+	}
 	for _, p := range r.parts {
 		if p.device == device {
 			one.parts = append(one.parts, p)
@@ -156,7 +167,7 @@ func Join(all []*Recording) *Recording {
 	for _, r := range all {
 		joined.Rows += r.Rows
 		for _, note := range r.Notes {
-			joined.Notes = append(joined.Notes, r.Name+": "+note)
+			joined.Notes = append(joined.Notes, Note{note.Device, r.Name + ": " + note.Text})
 		}
 		for _, p := range r.parts {
 			named := *p

@@ -6,8 +6,6 @@ import (
 	"html/template"
 	"io"
 	"strings"
-
-	"gm/internal/report"
 )
 
 // Page is a page about one recording, or two that are compared.
@@ -86,7 +84,6 @@ func (p *Page) Write(w io.Writer) error {
 	type section struct {
 		*Recording
 		Letter, Summary string
-		Notes           []string
 		View            template.HTML
 	}
 	all := []*Recording{p.A}
@@ -104,9 +101,6 @@ func (p *Page) Write(w io.Writer) error {
 			return err
 		}
 		s := section{Recording: r, Summary: r.summary(), View: view}
-		for _, note := range r.Notes {
-			s.Notes = append(s.Notes, report.Printable(note))
-		}
 		if p.B != nil {
 			s.Letter = "AB"[i : i+1]
 		}
