@@ -43,24 +43,20 @@ func (cmd *pageCmd) Run(c *cli.Context) error {
 	if slices.ContainsFunc(read, ranks.IsFolder) {
 		return cmd.ranks(c)
 	}
-	p := page.Page{Version: cli.Version()}
 	var all []*page.Recording
-	for _, name := range cmd.Files {
+	for _, name := range read {
 		r, err := readRecording(c, name)
 		if err != nil {
 			return err
 		}
 		all = append(all, r)
 	}
-	p.A = page.Join(all)
+	page.TellApart(all...)
+	p := page.Page{Version: cli.Version(), A: page.Join(all[:len(cmd.Files)])}
 	p.Title = "GPU memory of " + p.A.Name
 	if cmd.With != "" {
-		r, err := readRecording(c, cmd.With)
-		if err != nil {
-			return err
-		}
-		p.B = r
-		p.Title += " and " + r.Name
+		p.B = all[len(cmd.Files)]
+		p.Title += " and " + p.B.Name
 	}
 	return c.Binary(cmd.Output, func(w io.Writer) error { return p.Write(w) })
 }

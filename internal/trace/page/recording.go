@@ -15,10 +15,11 @@ import (
 
 // Recording is what a page shows of one trace.
 type Recording struct {
-	Name   string // of the file, as it is printed
+	Name   string // the base name of the file or, among several, what tells it apart; printable
 	Source string // what the trace was made from
 	Rows   int64
 	Notes  []Note
+	path   string // of the file
 	parts  []*part
 }
 
@@ -117,7 +118,8 @@ func Read(source *column.Source, o *overview.Overview, labels *tags.Tags) (*Reco
 		return nil, err
 	}
 	return &Recording{
-		Name: report.Printable(path.Base(source.Name())), Source: report.Printable(o.Source), Rows: o.Rows, Notes: notes, parts: parts,
+		Name: report.Printable(path.Base(source.Name())), Source: report.Printable(o.Source), Rows: o.Rows, Notes: notes,
+		path: source.Name(), parts: parts,
 	}, nil
 }
 
