@@ -22,10 +22,10 @@ func (cmd *pageCmd) ranks(c *cli.Context) error {
 	}
 	var facts strings.Builder
 	text.RankFacts(&facts, t)
-	for _, problem := range j.Problems() {
-		facts.WriteString(problem + "\n")
+	p := page.Ranks{
+		Title: "GPU memory of the ranks in " + filepath.Base(j.Folder), Version: cli.Version(), Table: t,
+		Facts: append(strings.Split(strings.TrimSpace(facts.String()), "\n"), j.Problems()...),
 	}
-	p := page.Ranks{Title: "GPU memory of the ranks in " + filepath.Base(j.Folder), Version: cli.Version(), Facts: facts.String(), Table: t}
 	p.Rows, p.Of = text.RankTable(t)
 	return errors.Join(c.Binary(cmd.Output, func(w io.Writer) error { return p.Write(w) }), j.Incomplete())
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"image"
 	"image/png"
+	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -22,18 +23,24 @@ func open(t testing.TB, screen chromium.Screen, all ...*Recording) *chromium.Tab
 	if len(all) > 1 {
 		p.B = all[1]
 	}
+	tab := openPage(t, screen, p.Write)
+	tab.Wait("viewers.every(v => v.plots && v.plots[0].positions)")
+	tab.Settle()
+	return tab
+}
+
+// openPage opens what a page writes.
+func openPage(t testing.TB, screen chromium.Screen, write func(io.Writer) error) *chromium.Tab {
+	t.Helper()
 	var out bytes.Buffer
-	if err := p.Write(&out); err != nil {
+	if err := write(&out); err != nil {
 		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), "page.html")
 	if err := os.WriteFile(file, out.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	tab := chromium.Open(t, file, screen)
-	tab.Wait("viewers.every(v => v.plots && v.plots[0].positions)")
-	tab.Settle()
-	return tab
+	return chromium.Open(t, file, screen)
 }
 
 var desk = chromium.Screen{Width: 1280, Height: 900}

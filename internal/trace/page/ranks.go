@@ -25,24 +25,23 @@ var ranksJS string
 type Ranks struct {
 	Title   string
 	Version string        // of gm
-	Facts   string        // what holds for all ranks
+	Facts   []string      // lines about all ranks
 	Rows    *report.Table // whose first cells are the ranks of a row
 	Of      [][]int64     // the ranks of each row
 	Table   *ranks.Table
 }
 
-// The size of the picture, and the place of the curves in it.
-const (
-	ranksWidth, ranksHeight = 1000, 420
-	ranksLeft, ranksBottom  = 70, 390
-	ranksTop                = 15
-)
+// The units of the picture, which is as large as the screen lets it be.
+const ranksWidth, ranksHeight = 1000, 400
 
-// tick is a line of the axes with its text.
+// tick is a text at an axis, and where it is there.
 type tick struct {
-	Path, Anchor, Text string
-	X, Y               int
+	Percent float64 // from the left, or from the top
+	Text    string
 }
+
+// Y returns the line of a tick of bytes.
+func (t tick) Y() float64 { return t.Percent / 100 * ranksHeight }
 
 // rankCurve is the line of ranks with the same curve.
 type rankCurve struct {
@@ -68,17 +67,17 @@ func (p *Ranks) Write(w io.Writer) error {
 		return fmt.Errorf("read the page's template: %w", err)
 	}
 	err = t.Execute(w, struct {
-		Title, Version, Facts string
-		Style                 template.CSS
-		Script                template.JS
-		Width, Height         int
-		Ticks                 []tick
-		Limit                 *tick
-		Curves                []rankCurve
-		Titles                []string
-		Rows                  []rankRow
+		*Ranks
+		Style         template.CSS
+		Script        template.JS
+		Width, Height int
+		Sizes, Times  []tick
+		Limit         *tick
+		Curves        []rankCurve
+		Titles        []string
+		Rows          []rankRow
 	}{
-		p.Title, p.Version, p.Facts, template.CSS(baseCSS), template.JS(ranksJS), ranksWidth, ranksHeight, frame.ticks(), frame.limit(p.Table.Capacity()),
+		p, template.CSS(baseCSS), template.JS(ranksJS), ranksWidth, ranksHeight, frame.sizes(), frame.times(), frame.limit(p.Table.Capacity()),
 		frame.curves(curves), p.Rows.Titles, rows,
 	})
 	if err != nil {
@@ -100,27 +99,31 @@ func frameOf(curves []ranks.Curve, capacity int64) frame {
 	return f
 }
 
-func (f frame) x(timeNS int64) int {
-	return ranksLeft + int(math.Round(float64(timeNS)/f.time*(ranksWidth-ranksLeft-10)))
-}
+// x returns the percent of the width that a time is from the left.
+func (f frame) x(timeNS int64) float64 { return 100 * float64(timeNS) / f.time }
 
-func (f frame) y(bytes int64) int {
-	return ranksBottom - int(math.Round(float64(bytes)/f.bytes*(ranksBottom-ranksTop)))
-}
+// y returns the percent of the height that bytes are from the top.
+func (f frame) y(bytes int64) float64 { return 100 - 100*float64(bytes)/f.bytes }
 
-// parts is how many parts of the axes have a line each.
+// parts is how many parts of the axes have a text each.
 const parts = 4
 
-func (f frame) ticks() []tick {
+func (f frame) sizes() []tick {
 	var all []tick
 	for i := range parts + 1 {
-		at, bytes := int64(f.time*float64(i)/parts), int64(f.bytes*float64(i)/parts)
-		all = append(all,
-			tick{fmt.Sprintf("M%d %dH%d", ranksLeft, f.y(bytes), ranksWidth-10), "end", units.Bytes(bytes).String(), ranksLeft - 6, f.y(bytes) + 4},
-			tick{
-				fmt.Sprintf("M%d %dV%d", f.x(at), ranksBottom, ranksBottom+5), "middle", time.Duration(at).Round(time.Millisecond).String(),
-				f.x(at), ranksBottom + 20,
-			})
+		bytes := int64(f.bytes * float64(i) / parts)
+		all = append(all, tick{f.y(bytes), units.Bytes(bytes).String()})
+	}
+	return all
+}
+
+// times returns the ticks of time, which have three digits or so.
+func (f frame) times() []tick {
+	digit := time.Duration(math.Pow10(max(0, int(math.Log10(f.time))-2)))
+	var all []tick
+	for i := range parts + 1 {
+		at := int64(f.time * float64(i) / parts)
+		all = append(all, tick{f.x(at), time.Duration(at).Round(digit).String()})
 	}
 	return all
 }
@@ -130,10 +133,7 @@ func (f frame) limit(bytes int64) *tick {
 	if bytes == 0 {
 		return nil
 	}
-	return &tick{
-		Path: fmt.Sprintf("M%d %dH%d", ranksLeft, f.y(bytes), ranksWidth-10), Text: "capacity " + units.Bytes(bytes).String(),
-		X: ranksLeft + 6, Y: f.y(bytes) + 12,
-	}
+	return &tick{f.y(bytes), "capacity " + units.Bytes(bytes).String()}
 }
 
 // curves returns a line for all ranks with the same curve, in their order.
@@ -144,7 +144,7 @@ func (f frame) curves(curves []ranks.Curve) []rankCurve {
 	for _, c := range curves {
 		var points strings.Builder
 		for i, timeNS := range c.AtNS {
-			fmt.Fprintf(&points, "%d,%d ", f.x(timeNS), f.y(c.Bytes[i]))
+			fmt.Fprintf(&points, "%.0f,%.0f ", f.x(timeNS)/100*ranksWidth, f.y(c.Bytes[i])/100*ranksHeight)
 		}
 		i, ok := at[points.String()]
 		if !ok {
