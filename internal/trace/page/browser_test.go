@@ -185,12 +185,18 @@ func TestKeys(t *testing.T) {
 	if next >= from {
 		t.Errorf("the iteration before begins at %v, this one at %v", next, from)
 	}
+	var follows bool
+	tab.Eval(`(() => { const { from, to, moment, tensors: { live } } = viewers[0];
+		return moment > from && moment <= to && live[moment] === Math.max(...live.slice(from + 1, to + 1)); })()`, &follows)
+	if title := textOf(tab, ".moment h4"); !follows {
+		t.Errorf("the moment is not the peak of the iteration: %s", title)
+	}
 	tab.Key("/")
 	for _, letter := range "TRAIN.PY:115" {
 		tab.Key(string(letter))
 	}
 	tab.Settle()
-	if found := textOf(tab, ".found"); !strings.HasPrefix(found, "6 tensors match; 120 GiB in 6") {
+	if found := textOf(tab, ".found"); !strings.HasPrefix(found, "6 tensors match; 80 GiB in 4 live") {
 		t.Errorf("found: %q", found)
 	}
 	tab.Eval("viewers[0].choose('axis', 'seconds'), viewers[0].act('all')", nil)

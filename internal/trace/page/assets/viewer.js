@@ -146,10 +146,13 @@ class Viewer {
 	}
 
 	// most returns the most bytes that live in the stretch that is shown.
-	most() {
-		let most = 1;
-		for (let p = this.position(this.from), end = this.position(this.to); p <= end; p++) most = Math.max(most, this.tensors.live[p]);
-		return most;
+	most() { return Math.max(1, this.tensors.live[this.peakOf(this.position(this.from), this.position(this.to))]); }
+
+	// peakOf returns the position with the most live bytes from one to another, the first of several.
+	peakOf(from, to) {
+		let peak = Math.min(from, to);
+		for (let p = from + 1; p <= to; p++) if (this.tensors.live[p] > this.tensors.live[peak]) peak = p;
+		return peak;
 	}
 
 	// jump makes a position the moment that the page describes, and shows what is around it.
@@ -165,7 +168,12 @@ class Viewer {
 		this.status.textContent = `Out of memory: ${exact(oom.size)} asked, ${bytes(oom.free)} free on the device, ${oom.stack}`;
 	}
 
-	showSection(section) { this.set(this.unit(section.from, section.fromNS), this.unit(section.to, section.toNS)); }
+	// showSection shows an iteration, and makes its peak the moment.
+	showSection(section) {
+		this.pinned = null;
+		this.set(this.unit(section.from, section.fromNS), this.unit(section.to, section.toNS));
+		this.setMoment(this.peakOf(section.from + 1, section.to));
+	}
 
 	// iterate shows the iteration after the one in the middle, or before it.
 	iterate(by) {
