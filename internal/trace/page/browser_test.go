@@ -301,23 +301,25 @@ func TestFingers(t *testing.T) {
 }
 
 // BenchmarkOpen measures, on a trace of 1.1 million rows, the milliseconds from the begin of loading to the first picture of all of it, and
-// those of drawing it anew.
+// those of drawing it anew and of the flame graph of all of it.
 func BenchmarkOpen(b *testing.B) {
 	name := filepath.Join(os.Getenv("GM_SHARED"), "traces", "generate-N.pickle.gz")
 	if _, err := os.Stat(name); err != nil {
 		b.Skip("GM_SHARED has no traces/generate-N.pickle.gz")
 	}
 	r := read(b, tracetest.Read(b, name), "generate-N")
-	var opened, drawn float64
+	var opened, drawn, weighed float64
 	for b.Loop() {
-		var once, again float64
+		var once, again, flame float64
 		tab := open(b, desk, r)
 		tab.Eval("viewers[0].drawn", &once)
 		tab.Eval("(() => { const begun = performance.now(); viewers[0].rasterAll(1); return performance.now() - begun; })()", &again)
-		opened, drawn = opened+once, drawn+again
+		tab.Eval(`(() => { const begun = performance.now(); viewers[0].choose("flame", "range"); return performance.now() - begun; })()`, &flame)
+		opened, drawn, weighed = opened+once, drawn+again, weighed+flame
 	}
 	b.ReportMetric(opened/float64(b.N), "open-ms")
 	b.ReportMetric(drawn/float64(b.N), "draw-ms")
+	b.ReportMetric(weighed/float64(b.N), "flame-ms")
 }
 
 func brightness(picture image.Image, x, y int) uint32 {

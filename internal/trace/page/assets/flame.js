@@ -1,8 +1,9 @@
-// Flame is a flame graph of what lives at the moment, the outermost frame at the top.
+// Flame is a flame graph of what lives at the moment or over the range that is shown, the outermost frame at the top.
 class Flame {
 	constructor(viewer, box) {
 		this.viewer = viewer;
 		this.box = box;
+		this.over = false; // the range
 		this.canvas = box.querySelector("canvas");
 		this.tip = box.querySelector(".tip");
 		this.canvas.onpointermove = event => this.point(event);
@@ -11,52 +12,79 @@ class Flame {
 		new ResizeObserver(() => this.draw()).observe(box);
 	}
 
-	// show adds up the stacks of what lives at the moment.
+	// show adds up the stacks of what lives, unless they are shown already.
 	show() {
-		const { tensors, moment } = this.viewer, stacks = new Map();
-		for (const i of tensors.alive(moment)) {
-			const kind = tensors.kinds[i], { stack: stackOf, label } = tensors.kind;
-			const key = tensors.stack(i).frames.length ? stackOf[kind] : label[kind] + " " + tensors.sizes[i];
-			const stack = stacks.get(key) || { bytes: 0, tensor: i };
-			stack.bytes += tensors.sizes[i];
-			stacks.set(key, stack);
+		const { viewer } = this, { tensors, moment, from, to, axis } = viewer, { stack, label, size } = tensors.kind;
+		const shown = this.over ? [tensors, axis, from, to] : [tensors, moment];
+		if (shown.length === this.shown?.length && shown.every((x, i) => x === this.shown[i])) return;
+		this.shown = shown;
+		this.span = this.over ? to - from : 1;
+		this.root = { name: "all", weight: 0, children: new Map() };
+		const sums = new Map(), weights = this.over ? this.weighRange() : this.weighMoment();
+		for (let k = 0; k < weights.length; k++) if (weights[k]) {
+			const key = tensors.meta.stacks[stack[k]].frames.length ? stack[k] : label[k] + " " + size[k], sum = sums.get(key);
+			sums.set(key, { kind: k, weight: weights[k] + (sum ? sum.weight : 0) });
 		}
-		this.root = { name: "all", bytes: 0, children: new Map() };
-		for (const { bytes: size, tensor } of stacks.values()) {
-			const tag = tensors.label(tensor).name;
-			const frames = tensors.stacked ? this.telling(tensor) : [tag, "blocks of " + bytes(tensors.sizes[tensor])];
-			if (!frames.length) frames.push("(no stack)", tag);
-			let node = this.root;
-			node.bytes += size;
-			for (const name of frames) {
-				if (!node.children.has(name)) node.children.set(name, { name, bytes: 0, children: new Map() });
-				node = node.children.get(name);
-				node.bytes += size;
-			}
-		}
+		for (const { kind, weight } of sums.values()) this.add(kind, weight);
 		this.zoomed = this.root;
+		describeFlame(viewer);
 		this.draw();
 	}
 
-	// telling returns the frames of a tensor's stack, the outermost first, without those that only lead from module to module.
-	telling(tensor) {
-		const { tensors } = this.viewer, { plumbing, frames } = tensors.meta;
-		const all = tensors.stack(tensor).frames.toReversed(), some = all.filter(f => !plumbing.includes(f));
+	// add adds a kind of tensors to the frames of its stack.
+	add(kind, weight) {
+		const { tensors } = this.viewer, tag = tensors.meta.labels[tensors.kind.label[kind]].name;
+		const frames = tensors.stacked ? this.telling(kind) : [tag, "blocks of " + bytes(tensors.kind.size[kind])];
+		if (!frames.length) frames.push("(no stack)", tag);
+		let node = this.root;
+		node.weight += weight;
+		for (const name of frames) {
+			if (!node.children.has(name)) node.children.set(name, { name, weight: 0, children: new Map() });
+			node = node.children.get(name);
+			node.weight += weight;
+		}
+	}
+
+	// weighMoment returns the bytes that live at the moment, by kind.
+	weighMoment() {
+		const { tensors, moment } = this.viewer, weights = new Float64Array(tensors.kind.size.length);
+		for (const i of tensors.alive(moment)) weights[tensors.kinds[i]] += tensors.sizes[i];
+		return weights;
+	}
+
+	// weighRange returns the bytes times how long they live in the range that is shown, in units of the axis, by kind.
+	weighRange() {
+		const { viewer } = this, { tensors, from, to, span } = viewer, { births, deaths, kinds, sizes } = tensors;
+		const weights = new Float64Array(tensors.kind.size.length), born = upTo(births, viewer.position(to));
+		for (let i = 0; i < born; i++) {
+			const end = deaths[i] === never ? span : viewer.unit(deaths[i] + 1);
+			if (end > from) weights[kinds[i]] += sizes[i] * Math.max(0, Math.min(end, to) - Math.max(viewer.unit(births[i] + 1), from));
+		}
+		return weights;
+	}
+
+	// telling returns the frames of a kind's stack, the outermost first, without those that only lead from module to module.
+	telling(kind) {
+		const { meta, kind: { stack } } = this.viewer.tensors, { plumbing, frames, stacks } = meta;
+		const all = stacks[stack[kind]].frames.toReversed(), some = all.filter(f => !plumbing.includes(f));
 		return (some.length ? some : all).map(f => frames[f]);
 	}
+
+	// mean returns the bytes of a node: those that live at the moment, or in the mean of the range.
+	mean(node) { return node.weight / this.span; }
 
 	// lay places the boxes of a node: a chain of frames that call only each other is one box.
 	lay(node, x, width, row) {
 		const frames = [node.name];
-		while (node.children.size === 1 && [...node.children.values()][0].bytes === node.bytes) {
+		while (node.children.size === 1 && [...node.children.values()][0].weight === node.weight) {
 			node = [...node.children.values()][0];
 			frames.push(node.name);
 		}
 		this.boxes.push({ frames, node, x, width, row });
 		this.rows = Math.max(this.rows, row + 1);
 		let left = x;
-		for (const child of [...node.children.values()].sort((a, b) => b.bytes - a.bytes)) {
-			const wide = width * child.bytes / node.bytes;
+		for (const child of [...node.children.values()].sort((a, b) => b.weight - a.weight)) {
+			const wide = width * child.weight / node.weight;
 			if (wide >= 1.5) this.lay(child, left, wide, row + 1);
 			left += wide;
 		}
@@ -80,7 +108,7 @@ class Flame {
 			c.fillRect(b.x, b.row * height, Math.max(b.width - 1, 1), height - 1);
 			if (b.width < 30) continue;
 			c.fillStyle = colors.ink;
-			c.fillText(fit(c, `${shortFrame(b.frames.at(-1))} ${bytes(b.node.bytes)}`, b.width - 8), b.x + 4, b.row * height + height / 2);
+			c.fillText(fit(c, `${shortFrame(b.frames.at(-1))} ${bytes(this.mean(b.node))}`, b.width - 8), b.x + 4, b.row * height + height / 2);
 		}
 	}
 
@@ -93,11 +121,18 @@ class Flame {
 		const box = this.find(event), rect = this.box.getBoundingClientRect();
 		this.tip.hidden = !box;
 		if (!box) return;
-		const share = (100 * box.node.bytes / this.root.bytes).toFixed(1), many = box.frames.length > 12;
+		const share = (100 * box.node.weight / (this.root.weight || 1)).toFixed(1), many = box.frames.length > 12;
 		const frames = many ? [...box.frames.slice(0, 6), "…", ...box.frames.slice(-5)] : box.frames;
-		this.tip.replaceChildren(make("b", "", `${bytes(box.node.bytes)}, ${share}%`), ...frames.map(f => make("div", "", f)));
+		this.tip.replaceChildren(make("b", "", `${this.amount(box.node)}, ${share}%`), ...frames.map(f => make("div", "", f)));
 		this.tip.style.left = clamp(event.clientX - rect.left + 12, 0, Math.max(0, rect.width - this.tip.offsetWidth)) + "px";
 		this.tip.style.top = event.clientY - rect.top + 16 + "px";
+	}
+
+	// amount says how much a node is.
+	amount(node) {
+		if (!this.over) return bytes(node.weight);
+		const whole = this.viewer.axis === "events" ? `${bytes(node.weight)}·events` : `${bytes(node.weight / 1e9)}·s`;
+		return `${bytes(this.mean(node))} on average, ${whole}`;
 	}
 
 	// pick widens a box and highlights its tensors; the box that is widest already gives back all.

@@ -64,6 +64,9 @@ class Viewer {
 		case "order": this.order = value; return this.restyle();
 		case "axis": return this.setAxis(value);
 		case "search": return this.search(value);
+		case "flame":
+			this.flame.over = value === "range";
+			return this.flame.show();
 		}
 		const { ooms, sections, marks } = this.tensors.meta;
 		if (value === "") return;
@@ -263,6 +266,7 @@ class Viewer {
 			const fine = () => {
 				const begun = performance.now();
 				this.rasterAll(1);
+				this.flame.show();
 				this.slow = performance.now() - begun > 50;
 				this.overlay();
 			};

@@ -104,6 +104,14 @@ function describeMoment(viewer) {
 	describeMatches(viewer);
 }
 
+// describeFlame says what the flame graph adds up, if that is not the moment.
+function describeFlame(viewer) {
+	const { flame, axis, from, to } = viewer, events = axis === "events";
+	const edge = unit => events ? Math.floor(unit).toLocaleString("en") : duration(unit);
+	const text = `${events ? "Events " : ""}${edge(from)} to ${edge(to)}: ${flame.amount(flame.root)}. A frame is as wide as its bytes times how long they live.`;
+	viewer.element.querySelector(".range").textContent = flame.over ? text : "";
+}
+
 function tagList(viewer) {
 	const { tensors } = viewer, { label } = tensors.kind, { labels } = tensors.meta;
 	const colors = new Map(viewer.by === "tag" ? viewer.colors.groups.list.map(g => [g.name, g.css]) : []);
