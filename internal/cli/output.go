@@ -10,6 +10,7 @@ import (
 	"golang.org/x/term"
 
 	"gm/internal/atomicfile"
+	"gm/internal/units"
 )
 
 // outputs holds the unfinished files of a run.
@@ -52,6 +53,28 @@ func (c *Context) Binary(path string, write func(io.Writer) error) error {
 		return err
 	}
 	return write(c.Out)
+}
+
+// Page is Binary for a page that is opened in a browser: it says what it wrote, and how large that is.
+func (c *Context) Page(path string, write func(io.Writer) error) error {
+	var written units.Bytes
+	err := c.Binary(path, func(w io.Writer) error { return write(counter{w, &written}) })
+	if err == nil && path != "" && path != "-" {
+		c.Note("%s: %s", path, written)
+	}
+	return err
+}
+
+// counter counts the bytes that it passes on.
+type counter struct {
+	io.Writer
+	bytes *units.Bytes
+}
+
+func (c counter) Write(p []byte) (int, error) {
+	n, err := c.Writer.Write(p)
+	*c.bytes += units.Bytes(n)
+	return n, err
 }
 
 // CheckBinary returns an error if standard output is a terminal, to which Binary would not write.

@@ -51,7 +51,7 @@ func (cmd *reportCmd) Run(c *cli.Context) error {
 		return err
 	}
 	r := page.Report{Title: title(sections), Version: cli.Version(), Capacity: gpu.Capacity, Sections: sections}
-	return c.Binary(cmd.Output, func(w io.Writer) error { return r.Write(w) })
+	return c.Page(cmd.Output, func(w io.Writer) error { return r.Write(w) })
 }
 
 func (cmd *reportCmd) allocators() string {

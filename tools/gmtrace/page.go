@@ -58,7 +58,7 @@ func (cmd *pageCmd) Run(c *cli.Context) error {
 		p.B = all[len(cmd.Files)]
 		p.Title += " and " + p.B.Name
 	}
-	return c.Binary(cmd.Output, func(w io.Writer) error { return p.Write(w) })
+	return c.Page(cmd.Output, func(w io.Writer) error { return p.Write(w) })
 }
 
 // readRecording reads a trace for a page.

@@ -27,5 +27,5 @@ func (cmd *pageCmd) ranks(c *cli.Context) error {
 		Facts: append(strings.Split(strings.TrimSpace(facts.String()), "\n"), j.Problems()...),
 	}
 	p.Rows, p.Of = text.RankTable(t)
-	return errors.Join(c.Binary(cmd.Output, func(w io.Writer) error { return p.Write(w) }), j.Incomplete())
+	return errors.Join(c.Page(cmd.Output, func(w io.Writer) error { return p.Write(w) }), j.Incomplete())
 }
