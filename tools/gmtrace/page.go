@@ -15,7 +15,7 @@ import (
 type pageCmd struct {
 	Files  []string `arg:"" optional:"" name:"trace" help:"Traces, and recordings that gmtrace import reads, such as PyTorch snapshots. A menu of the page chooses among them and their GPUs. Or one folder with the traces of a job's ranks, for a page of their curves. Standard input if there is none, or for '-'."`
 	Output string   `short:"o" required:"" placeholder:"FILE" help:"File for the page, such as page.html."`
-	With   string   `placeholder:"FILE" help:"A second run, shown below the first, with what differs between them by tag and by stack."`
+	With   []string `placeholder:"FILE" sep:"none" help:"A second run, shown below the first, with what differs between them by tag and by stack."`
 }
 
 // Help implements kong.HelpProvider.
@@ -30,14 +30,14 @@ func (cmd *pageCmd) Run(c *cli.Context) error {
 	if len(cmd.Files) == 0 {
 		cmd.Files = []string{"-"}
 	}
-	read := cmd.Files
-	if cmd.With != "" {
-		read = append(slices.Clip(read), cmd.With)
+	if len(cmd.With) > 1 {
+		return cli.Usage("--with names one run, and more is not compared: %s and %s", cmd.With[0], cmd.With[1])
 	}
+	read := slices.Concat(cmd.Files, cmd.With)
 	if err := cli.CheckFiles(read, []string{cmd.Output}); err != nil {
 		return err
 	}
-	if slices.Contains(cmd.Files, "-") && cmd.With == "-" {
+	if slices.Contains(cmd.Files, "-") && slices.Contains(cmd.With, "-") {
 		return cli.Usage("only one of the traces can be standard input")
 	}
 	if slices.ContainsFunc(read, ranks.IsFolder) {
@@ -54,7 +54,7 @@ func (cmd *pageCmd) Run(c *cli.Context) error {
 	page.TellApart(all...)
 	p := page.Page{Version: cli.Version(), A: page.Join(all[:len(cmd.Files)])}
 	p.Title = "GPU memory of " + p.A.Name
-	if cmd.With != "" {
+	if len(cmd.With) > 0 {
 		p.B = all[len(cmd.Files)]
 		p.Title += " and " + p.B.Name
 	}

@@ -13,7 +13,7 @@ import (
 
 // ranks writes a page about the ranks of a job.
 func (cmd *pageCmd) ranks(c *cli.Context) error {
-	if len(cmd.Files) != 1 || cmd.With != "" {
+	if len(cmd.Files) != 1 || len(cmd.With) > 0 {
 		return cli.Usage("the page of a job's ranks is of one folder alone")
 	}
 	j, t, err := readRanks(c, cmd.Files[0])
