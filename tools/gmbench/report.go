@@ -21,7 +21,8 @@ type reportCmd struct {
 func (cmd *reportCmd) Help() string {
 	return "Example: gmbench report -o report.html job.parquet\n\n" +
 		"The page needs only a browser: no network, no other file. It shows the table of compare, reserved and allocated memory over time, which " +
-		"you can zoom into, a map of addresses, the causes of lost memory, and the stacks that hold most."
+		"you can zoom into, a map of addresses, the causes of lost memory, and the stacks that hold most; and above all why the job failed.\n\n" +
+		"It compares allocators. Two runs are compared by gmtrace page --with B A, gmtrace diff A B and, as a gate, gmbench check A B."
 }
 
 // Run implements the command.
