@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"gm/formats/column"
 	"gm/internal/bench"
 	"gm/internal/bench/replay"
 	"gm/internal/cli"
@@ -24,6 +25,17 @@ type inputs struct {
 
 // open reads the files. It warns where a clock jumps and where requests failed during the recording.
 func (in *inputs) open(c *cli.Context) ([]*replay.Program, bench.GPU, error) {
+	programs, gpu, err := in.openBy(c, replay.Read)
+	for _, p := range programs {
+		if len(p.Refusals) > 0 {
+			c.Warn("%s: a request of %s failed while it was recorded: what it does with more memory is not known", p.Name, units.Bytes(p.Refusals[0].Size))
+		}
+	}
+	return programs, gpu, err
+}
+
+// openBy is open with a function that loads the programs of a source, which it takes over. It does not warn of requests that failed.
+func (in *inputs) openBy(c *cli.Context, read reader) ([]*replay.Program, bench.GPU, error) {
 	if err := cli.CheckFiles(append(slices.Clip(in.Files), in.Costs), nil); err != nil {
 		return nil, bench.GPU{}, err
 	}
@@ -31,13 +43,10 @@ func (in *inputs) open(c *cli.Context) ([]*replay.Program, bench.GPU, error) {
 	if err != nil {
 		return nil, gpu, err
 	}
-	programs, err := load(c, in.Files)
+	programs, err := loadBy(c, in.Files, read)
 	for _, p := range programs {
 		if p.Jump != "" {
 			c.Warn("%s: %s", p.Name, p.Jump)
-		}
-		if len(p.Refusals) > 0 {
-			c.Warn("%s: a request of %s failed while it was recorded: what it does with more memory is not known", p.Name, units.Bytes(p.Refusals[0].Size))
 		}
 	}
 	return programs, gpu, err
@@ -54,7 +63,14 @@ func simulated(capacity units.Bytes, costs string) (bench.GPU, error) {
 	return gpu, err
 }
 
+// reader loads the programs of a source, which it takes over.
+type reader = func(*column.Source) ([]*replay.Program, error)
+
 func load(c *cli.Context, files []string) ([]*replay.Program, error) {
+	return loadBy(c, files, replay.Read)
+}
+
+func loadBy(c *cli.Context, files []string, read reader) ([]*replay.Program, error) {
 	if len(files) == 0 {
 		files = []string{"-"}
 	}
@@ -64,7 +80,7 @@ func load(c *cli.Context, files []string) ([]*replay.Program, error) {
 		if err != nil {
 			return nil, err
 		}
-		programs, err := replay.Read(source)
+		programs, err := read(source)
 		if err != nil {
 			return nil, err
 		}

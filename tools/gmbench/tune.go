@@ -1,15 +1,11 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 
-	"gm/internal/bench"
-	"gm/internal/bench/replay"
 	"gm/internal/bench/tuning"
 	"gm/internal/cli"
-	"gm/internal/cuda/sim"
 	"gm/internal/units"
 )
 
@@ -27,40 +23,66 @@ func (cmd *tuneCmd) Help() string {
 
 // Run implements the command.
 func (cmd *tuneCmd) Run(c *cli.Context) error {
-	programs, gpu, err := cmd.open(c)
+	failed := failures{}
+	programs, gpu, err := cmd.openBy(c, failed.read)
 	if err != nil {
 		return err
 	}
+	t := tuned{}
 	for _, p := range programs {
+		job, said, err := failed.job(p, gpu.Capacity)
+		if err != nil {
+			return err
+		}
+		t.jobs = append(t.jobs, job)
+		if said != "" {
+			t.said = append(t.said, said)
+		}
 		if p.Partial || len(p.Initial) > 0 {
 			c.Warn("%s: recorded from a part of a run: memory in use at its beginning is requested like any other, so that peaks are approximate", p.Name)
 		}
 	}
 	count := tuneCount{programs: len(programs)}
 	line := c.Line(count.String)
-	found, err := tuning.Search(c.Context(), programs, gpu, func() { count.done.Add(1) })
+	t.Result, err = tuning.Search(c.Context(), t.jobs, gpu.Costs, func() { count.done.Add(1) })
 	line.End()
 	if err != nil {
 		return err
 	}
-	t := tuned{found, programs, gpu}
 	if cmd.JSON {
 		err = t.writeJSON(c.Out)
 	} else {
 		err = t.write(c.Out)
 	}
-	if best := found.Best[0]; err == nil && best.OOMs > 0 {
-		capacity := cmp.Or(cmd.Capacity, sim.Endless)
-		return fmt.Errorf("no setting that was tried runs the whole job in %s: at its peak the job holds %s", capacity, units.Bytes(found.Live))
+	if best := t.Best[0]; err == nil && best.OOMs > 0 {
+		return fmt.Errorf("no setting that was tried runs the whole job in %s: at its peak the job holds %s", t.memory(), units.Bytes(t.Live))
 	}
 	return err
+}
+
+// memory says which memory the jobs run in.
+func (t *tuned) memory() string {
+	if room := t.room(); room > 0 {
+		return units.Bytes(room).String()
+	}
+	return "the memory that there was"
+}
+
+// room returns the bytes that all jobs run in; 0 if they differ or have no limit.
+func (t *tuned) room() int64 {
+	for _, j := range t.jobs {
+		if j.Room != t.jobs[0].Room {
+			return 0
+		}
+	}
+	return t.jobs[0].Room.Bytes
 }
 
 // tuned is the result that tune prints.
 type tuned struct {
 	*tuning.Result
-	programs []*replay.Program
-	gpu      bench.GPU
+	jobs []tuning.Job
+	said []string // where requests failed
 }
 
 // variable is the environment variable of PyTorch's settings.
@@ -86,8 +108,10 @@ func newTunedJSON(o *tuning.Outcome) *tunedJSON {
 
 func (t *tuned) writeJSON(w io.Writer) error {
 	var names []string
-	for _, p := range t.programs {
-		names = append(names, p.Name)
+	var rooms []int64
+	for _, j := range t.jobs {
+		names = append(names, j.Name)
+		rooms = append(rooms, j.Room.Bytes)
 	}
 	var best []*tunedJSON
 	for _, o := range t.Best {
@@ -95,6 +119,7 @@ func (t *tuned) writeJSON(w io.Writer) error {
 	}
 	return cli.WriteJSON(w, struct {
 		Traces     []string     `json:"traces"`
+		Rooms      []int64      `json:"capacity_bytes_by_trace"` // 0 for no limit
 		Live       int64        `json:"peak_live_bytes"`
 		Tried      int          `json:"settings_tried"`
 		Best       []*tunedJSON `json:"best"` // the first is the one to set
@@ -102,5 +127,5 @@ func (t *tuned) writeJSON(w io.Writer) error {
 		Default    *tunedJSON   `json:"default"`
 		Expandable *tunedJSON   `json:"expandable"`
 		Recorded   *tunedJSON   `json:"recorded"` // null if recorded with the default, or each trace with its own
-	}{names, t.Live, t.Tried, best, newTunedJSON(t.Older), newTunedJSON(t.Default), newTunedJSON(t.Expandable), newTunedJSON(t.Recorded)})
+	}{names, rooms, t.Live, t.Tried, best, newTunedJSON(t.Older), newTunedJSON(t.Default), newTunedJSON(t.Expandable), newTunedJSON(t.Recorded)})
 }

@@ -27,15 +27,19 @@ func (n *tuneCount) String() string {
 // write prints the outcomes and, in the last lines, what to set.
 func (t *tuned) write(w io.Writer) error {
 	requests := 0
-	for _, p := range t.programs {
-		requests += p.Steps()
+	for _, j := range t.jobs {
+		requests += j.Steps()
 	}
-	fmt.Fprintf(w, "%s, %s, at most %s live: %s tried\n\n", plural(len(t.programs), "trace"), plural(requests, "request"),
+	fmt.Fprintf(w, "%s, %s, at most %s live: %s tried\n", plural(len(t.jobs), "trace"), plural(requests, "request"),
 		units.Bytes(t.Live), plural(t.Tried, "setting"))
+	for _, line := range t.said {
+		fmt.Fprintln(w, report.Printable(line))
+	}
+	fmt.Fprintln(w)
 	if err := t.table().Write(w); err != nil {
 		return err
 	}
-	if len(t.programs) > 1 {
+	if len(t.jobs) > 1 {
 		fmt.Fprintln(w)
 		if err := t.byTrace().Write(w); err != nil {
 			return err
@@ -71,9 +75,9 @@ func (t *tuned) table() *report.Table {
 
 func (t *tuned) byTrace() *report.Table {
 	table := &report.Table{Titles: []string{"trace", "default", "best", "vs default"}}
-	for i, p := range t.programs {
+	for i, j := range t.jobs {
 		standard, best := t.Default.Peaks[i], t.Best[0].Peaks[i]
-		table.Add(p.Name, units.Bytes(standard).String(), units.Bytes(best).String(), versus(best, standard))
+		table.Add(j.Name, units.Bytes(standard).String(), units.Bytes(best).String(), versus(best, standard))
 	}
 	return table
 }
@@ -97,8 +101,8 @@ func orDefault(s tuning.Setting) string {
 // share returns the driver time of an outcome as a share of the time that the job ran.
 func (t *tuned) share(o *tuning.Outcome) float64 {
 	var run int64
-	for _, p := range t.programs {
-		run += p.DurationNS()
+	for _, j := range t.jobs {
+		run += j.DurationNS()
 	}
 	if run == 0 {
 		return 0
@@ -110,10 +114,10 @@ func (t *tuned) failures(o *tuning.Outcome) string {
 	switch {
 	case o.OOMs == 0:
 		return ""
-	case len(t.programs) == 1:
+	case len(t.jobs) == 1:
 		return "OOM"
 	}
-	return fmt.Sprintf("OOM in %d of %d", o.OOMs, len(t.programs))
+	return fmt.Sprintf("OOM in %d of %d", o.OOMs, len(t.jobs))
 }
 
 // advice says what to set, and what that saves and costs.
@@ -148,10 +152,10 @@ func (t *tuned) advice() string {
 
 // fraction returns the share of a GPU that the capacity is.
 func (t *tuned) fraction() string {
-	if t.gpu.Capacity == 0 {
+	if t.room() == 0 {
 		return "FRACTION"
 	}
-	return units.Bytes(t.gpu.Capacity).String() + " / memory of the GPU"
+	return units.Bytes(t.room()).String() + " / memory of the GPU"
 }
 
 // quoted quotes a text that a shell would interpret.

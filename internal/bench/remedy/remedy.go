@@ -57,10 +57,11 @@ type Results struct {
 
 // Replay tries everything for the failure of a program. It uses all cores.
 func Replay(ctx context.Context, p *replay.Program, f *failure.Failure) (*Results, error) {
-	p, conf, err := upTo(p, f)
+	p, err := UpTo(p, f)
 	if err != nil {
 		return nil, err
 	}
+	conf, _ := allocconf.Recorded(p.AllocConf)
 	r := &runner{program: p, failure: f, room: make(chan struct{}, runtime.GOMAXPROCS(0))}
 	families := r.families(conf)
 	best := make([]Trial, len(families))
@@ -96,21 +97,6 @@ func (r *runner) doubt(ctx context.Context, results *Results, recorded allocconf
 		}
 	}
 	return nil
-}
-
-// upTo returns the program up to the failed request, with the settings that it was recorded with. The limit is left out of these: it is the
-// memory of the device that is simulated.
-func upTo(p *replay.Program, f *failure.Failure) (*replay.Program, allocconf.Conf, error) {
-	conf, _ := allocconf.Recorded(p.AllocConf)
-	conf.MemoryFraction = 1
-	for _, r := range p.Refusals {
-		if r.Row == f.Row {
-			q := p.Through(r)
-			q.AllocConf = conf.String()
-			return q, conf, nil
-		}
-	}
-	return nil, conf, fmt.Errorf("%s: row %d is no request that failed", p.Name, f.Row)
 }
 
 // best returns the trial of a family that takes the least, of those that meet the request if any does.

@@ -3,7 +3,6 @@ package remedy
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"gm/internal/bench"
 	"gm/internal/bench/fit"
@@ -139,22 +138,12 @@ func (r *runner) allocator(ctx context.Context, c candidate, bytes int64) (*sim.
 	return dev, a, err
 }
 
-// torch makes PyTorch's allocator. A limit of the process counts whole segments, also expandable ones, which the device does not: it is half
-// of a device of twice its size. With other settings than the recorded ones the memory from before the recording is requested like any
+// torch makes PyTorch's allocator. With other settings than the recorded ones the memory from before the recording is requested like any
 // other: it would have been laid out in another way.
 func (r *runner) torch(c candidate, bytes int64) (*sim.Device, blocks.Allocator, error) {
-	conf := c.conf
-	if l := r.failure.Limit; l == failure.Fraction || l == failure.ProcessLimit {
-		bytes *= 2
-		conf.MemoryFraction = 0.5
-	}
-	dev := sim.New(bytes, sim.H200())
-	t, err := blocks.NewTorch(dev, conf)
-	if err != nil {
-		return nil, nil, fmt.Errorf("setting %s: %w", c.conf, err)
-	}
-	if c.kind == AsRecorded {
-		return dev, t, nil
+	dev, t, err := Room{bytes, counted(r.failure)}.Torch(c.conf, sim.H200())
+	if err != nil || c.kind == AsRecorded {
+		return dev, t, err
 	}
 	return dev, struct{ blocks.Allocator }{t}, nil
 }

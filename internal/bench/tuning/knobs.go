@@ -2,8 +2,7 @@ package tuning
 
 import (
 	"math/bits"
-
-	"gm/internal/bench/replay"
+	"slices"
 )
 
 // knob sets one thing to each of its values in turn.
@@ -22,9 +21,8 @@ var (
 // also holds all smaller sizes.
 var intervals = [...]int{0, 1, 4, 7, 10}
 
-// knobs returns what can be changed for these programs. Settings that are a share of the GPU's memory are left alone if its size is not
-// known.
-func knobs(programs []*replay.Program, capacity int64) []knob {
+// knobs returns what can be changed for these jobs. Settings that are a share of the memory are left alone if there is a job without a limit.
+func knobs(jobs []Job) []knob {
 	all := []knob{
 		func(s Setting) []Setting { s.Expandable = !s.Expandable; return []Setting{s} },
 		func(s Setting) []Setting {
@@ -49,7 +47,7 @@ func knobs(programs []*replay.Program, capacity int64) []knob {
 			return each(divisionSteps, func(n int64) Setting { return s.divide(0, len(s.Divisions), n) })
 		},
 	}
-	used := usedIntervals(programs)
+	used := usedIntervals(jobs)
 	for i, from := range intervals {
 		to := len(Setting{}.Divisions)
 		if i+1 < len(intervals) {
@@ -61,7 +59,7 @@ func knobs(programs []*replay.Program, capacity int64) []knob {
 			})
 		}
 	}
-	if capacity > 0 {
+	if !slices.ContainsFunc(jobs, func(j Job) bool { return j.Room.Bytes == 0 }) {
 		all = append(all, func(s Setting) []Setting {
 			return each(thresholds, func(x float64) Setting { c := s; c.GCThreshold = x; return c })
 		})
@@ -86,10 +84,10 @@ func each[T any](values []T, set func(T) Setting) []Setting {
 }
 
 // usedIntervals reports which intervals have requests.
-func usedIntervals(programs []*replay.Program) [len(intervals)]bool {
+func usedIntervals(jobs []Job) [len(intervals)]bool {
 	var used [len(intervals)]bool
-	for _, p := range programs {
-		for _, size := range p.Sizes {
+	for _, j := range jobs {
+		for _, size := range j.Sizes {
 			class := max(bits.Len64(uint64(size))-21, 0)
 			for i := len(intervals) - 1; i >= 0; i-- {
 				if class >= intervals[i] {

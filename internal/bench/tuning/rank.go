@@ -7,7 +7,8 @@ import (
 )
 
 // Peaks that differ by less than 1 %, and driver times that differ by less than half a percent of the run, count as equal: two runs of a
-// job differ by more. Then the simpler setting is better. Each change has to save 1 % by itself.
+// job differ by more. Then the simpler setting is better. Each change has to save 1 % by itself. Where a request failed no difference of peaks
+// counts as equal: what is left is for the requests that would have followed.
 const (
 	peakTie   = 0.01
 	driverTie = 0.005
@@ -45,12 +46,16 @@ func older(s Setting) bool { return s.LargeSegment == Default().LargeSegment }
 // rank returns the n best of left. Each is the best of those after it.
 func (s *search) rank(left []*Outcome, n int) []*Outcome {
 	var run int64
-	for _, p := range s.programs {
-		run += p.DurationNS()
+	tie := peakTie
+	for _, j := range s.jobs {
+		run += j.DurationNS()
+		if j.Failed {
+			tie = 0
+		}
 	}
 	var best []*Outcome
 	for len(left) > 0 && len(best) < n {
-		o := choose(left, int64(driverTie*float64(run)))
+		o := choose(left, tie, int64(driverTie*float64(run)))
 		best = append(best, o)
 		left = slices.DeleteFunc(left, func(other *Outcome) bool { return other == o })
 	}
@@ -63,11 +68,11 @@ func (o *Outcome) worth() float64 {
 }
 
 // choose returns the simplest of the outcomes that no other beats by more than a tie. all is ordered by compare.
-func choose(all []*Outcome, tieNS int64) *Outcome {
+func choose(all []*Outcome, tie float64, tieNS int64) *Outcome {
 	limit := math.Inf(1)
 	for _, o := range all {
 		if o.OOMs == all[0].OOMs && o.Retries == all[0].Retries {
-			limit = min(limit, o.worth()*(1+peakTie))
+			limit = min(limit, o.worth()*(1+tie))
 		}
 	}
 	least := int64(math.MaxInt64)

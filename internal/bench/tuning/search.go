@@ -4,8 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"gm/internal/bench"
-	"gm/internal/bench/replay"
+	"gm/internal/cuda/sim"
 	"gm/internal/torch/allocconf"
 )
 
@@ -30,18 +29,18 @@ const (
 )
 
 // Search starts from the default, expandable segments and the settings of the recording and improves them, one change at a time. It calls
-// done for each setting that it tried, from any goroutine. A capacity of 0 is a GPU without limit.
-func Search(ctx context.Context, programs []*replay.Program, gpu bench.GPU, done func()) (*Result, error) {
-	s := &search{trials: trials{programs, gpu, done}, known: map[Setting]*Outcome{}}
+// done for each setting that it tried, from any goroutine.
+func Search(ctx context.Context, jobs []Job, costs sim.CostTable, done func()) (*Result, error) {
+	s := &search{trials: trials{jobs, costs, done}, known: map[Setting]*Outcome{}}
 	seeds := []Setting{Default(), Expandable()}
-	recorded, same := recordedSetting(programs)
+	recorded, same := recordedSetting(jobs)
 	if same && !slices.Contains(seeds, recorded) {
 		seeds = append(seeds, recorded)
 	}
 	if err := s.try(ctx, seeds, 0); err != nil {
 		return nil, err
 	}
-	if err := s.climb(ctx, knobs(programs, gpu.Capacity)); err != nil {
+	if err := s.climb(ctx, knobs(jobs)); err != nil {
 		return nil, err
 	}
 	r := &Result{Best: s.rank(s.distinct(anySetting), listed), Older: s.rank(s.distinct(older), 1)[0], Tried: len(s.known)}
@@ -49,17 +48,17 @@ func Search(ctx context.Context, programs []*replay.Program, gpu bench.GPU, done
 	if same && recorded != Default() {
 		r.Recorded = s.known[recorded]
 	}
-	for _, p := range programs {
-		r.Live = max(r.Live, p.PeakLive())
+	for _, j := range jobs {
+		r.Live = max(r.Live, j.PeakLive())
 	}
 	return r, nil
 }
 
-// recordedSetting returns the setting that all programs were recorded with, and whether there is one.
-func recordedSetting(programs []*replay.Program) (Setting, bool) {
-	conf, _ := allocconf.Recorded(programs[0].AllocConf)
-	for _, p := range programs {
-		if other, _ := allocconf.Recorded(p.AllocConf); other != conf {
+// recordedSetting returns the setting that all jobs were recorded with, and whether there is one.
+func recordedSetting(jobs []Job) (Setting, bool) {
+	conf, _ := allocconf.Recorded(jobs[0].AllocConf)
+	for _, j := range jobs {
+		if other, _ := allocconf.Recorded(j.AllocConf); other != conf {
 			return Setting{}, false
 		}
 	}

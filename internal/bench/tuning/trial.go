@@ -8,7 +8,7 @@ import (
 	"runtime"
 	"sync"
 
-	"gm/internal/bench"
+	"gm/internal/bench/remedy"
 	"gm/internal/bench/replay"
 	"gm/internal/blocks"
 	"gm/internal/cuda"
@@ -28,19 +28,35 @@ type Outcome struct {
 	abandoned bool // it reserves too much to be of interest
 }
 
-// trials replays programs with settings, on all cores.
-type trials struct {
-	programs []*replay.Program
-	gpu      bench.GPU
-	done     func()
+// Job is a program and the memory that it runs in.
+type Job struct {
+	*replay.Program
+	Room   remedy.Room
+	Failed bool // the last request is one that failed when it was recorded
 }
 
-// run replays all programs with each setting. It abandons a replay that reserves more than limit bytes; 0 is no limit.
+// Jobs returns the jobs that run on a GPU of capacity bytes; 0 is a GPU without limit.
+func Jobs(programs []*replay.Program, capacity int64) []Job {
+	all := make([]Job, len(programs))
+	for i, p := range programs {
+		all[i] = Job{Program: p, Room: remedy.Room{Bytes: capacity}}
+	}
+	return all
+}
+
+// trials replays jobs with settings, on all cores.
+type trials struct {
+	jobs  []Job
+	costs sim.CostTable
+	done  func()
+}
+
+// run replays all jobs with each setting. It abandons a replay that reserves more than limit bytes; 0 is no limit.
 func (t *trials) run(ctx context.Context, settings []Setting, limit int64) ([]*Outcome, error) {
 	if limit == 0 {
 		limit = math.MaxInt64
 	}
-	n := len(t.programs)
+	n := len(t.jobs)
 	results := make([]*replay.Result, n*len(settings))
 	errs := make([]error, len(results))
 	next := make(chan int)
@@ -48,7 +64,7 @@ func (t *trials) run(ctx context.Context, settings []Setting, limit int64) ([]*O
 	for range runtime.GOMAXPROCS(0) {
 		workers.Go(func() {
 			for i := range next {
-				results[i], errs[i] = t.replay(ctx, t.programs[i%n], settings[i/n], limit)
+				results[i], errs[i] = t.replay(ctx, t.jobs[i%n], settings[i/n], limit)
 				if i%n == n-1 {
 					t.done()
 				}
@@ -71,13 +87,12 @@ func (t *trials) run(ctx context.Context, settings []Setting, limit int64) ([]*O
 }
 
 // replay returns nil if the replay was abandoned.
-func (t *trials) replay(ctx context.Context, p *replay.Program, s Setting, limit int64) (*replay.Result, error) {
-	dev := sim.New(t.gpu.Capacity, t.gpu.Costs)
-	torch, err := blocks.NewTorch(dev, s.Conf)
+func (t *trials) replay(ctx context.Context, j Job, s Setting, limit int64) (*replay.Result, error) {
+	dev, torch, err := j.Room.Torch(s.Conf, t.costs)
 	if err != nil {
-		return nil, fmt.Errorf("setting %s: %w", s, err)
+		return nil, err
 	}
-	result, err := replay.Run(ctx, p, &bounded{torch, limit}, dev)
+	result, err := replay.Run(ctx, j.Program, &bounded{torch, limit}, dev)
 	if errors.Is(err, errBeyond) {
 		return nil, nil
 	}

@@ -10,6 +10,7 @@ import (
 
 	"gm/formats/trace"
 	"gm/internal/bench"
+	"gm/internal/bench/remedy"
 	"gm/internal/bench/replay"
 	"gm/internal/blocks"
 	"gm/internal/cuda/sim"
@@ -80,7 +81,7 @@ func open(t *testing.T, names ...string) []*replay.Program {
 func TestSearch(t *testing.T) {
 	programs := open(t, "settings/divisions4", "settings/segments40")
 	gpu := bench.GPU{Capacity: 16 << 30, Costs: sim.H200()} // with 4 TiB, expandable segments would take longest
-	found, err := Search(t.Context(), programs, gpu, func() {})
+	found, err := Search(t.Context(), Jobs(programs, gpu.Capacity), gpu.Costs, func() {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +96,7 @@ func TestSearch(t *testing.T) {
 	}
 	checkReplayed(t, programs, gpu, found.Best)
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	again, err := Search(t.Context(), programs, gpu, func() {})
+	again, err := Search(t.Context(), Jobs(programs, gpu.Capacity), gpu.Costs, func() {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +130,7 @@ func checkReplayed(t *testing.T, programs []*replay.Program, gpu bench.GPU, outc
 func TestCapacity(t *testing.T) {
 	programs := open(t, "settings/segments40")
 	for capacity, fits := range map[int64]bool{2500 << 20: true, 2200 << 20: false} {
-		found, err := Search(t.Context(), programs, bench.GPU{Capacity: capacity, Costs: sim.H200()}, func() {})
+		found, err := Search(t.Context(), Jobs(programs, capacity), sim.H200(), func() {})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -139,6 +140,20 @@ func TestCapacity(t *testing.T) {
 		if found.Default.OOMs != 1 {
 			t.Errorf("in %d the default does not fail", capacity)
 		}
+	}
+}
+
+// TestFailed: the default does not meet the request that ended a job. What meets it and takes the least is the best, by however little.
+func TestFailed(t *testing.T) {
+	p := open(t, "captures/oom")[0]
+	r := p.Refusals[len(p.Refusals)-1]
+	job := Job{Program: p.Through(r), Room: remedy.Room{Bytes: 149305819136}, Failed: true}
+	found, err := Search(t.Context(), []Job{job}, sim.H200(), func() {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if best := found.Best[0]; best.Setting != Expandable() || best.OOMs > 0 || found.Default.OOMs != 1 {
+		t.Errorf("best is %q, which fails %d times; the default fails %d times", best.Setting, best.OOMs, found.Default.OOMs)
 	}
 }
 
@@ -181,7 +196,7 @@ func TestBegunMidway(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found, err := Search(t.Context(), programs, bench.GPU{Costs: sim.H200()}, func() {})
+	found, err := Search(t.Context(), Jobs(programs, 0), sim.H200(), func() {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +217,7 @@ func TestDefaultIsBest(t *testing.T) {
 			p.Rows, p.TimesNS = append(p.Rows, int32(len(p.Rows))), append(p.TimesNS, int64(len(p.Rows))*1e9)
 		}
 	}
-	found, err := Search(t.Context(), []*replay.Program{p}, bench.GPU{Costs: sim.H200()}, func() {})
+	found, err := Search(t.Context(), Jobs([]*replay.Program{p}, 0), sim.H200(), func() {})
 	if err != nil {
 		t.Fatal(err)
 	}
