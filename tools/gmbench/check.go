@@ -74,7 +74,8 @@ type checked struct {
 	Most   int64  `json:"most_bytes"`
 	OK     bool   `json:"ok"`
 
-	Rank *int64 `json:"rank,omitempty"` // of a job; nil for single traces
+	Rank   *int64         `json:"rank,omitempty"`   // of a job; nil for single traces
+	Failed *failedRequest `json:"failed,omitempty"` // what it is about in place of a growth; nil otherwise
 
 	allowed string
 }
@@ -124,7 +125,7 @@ func (cmd *checkCmd) Run(c *cli.Context) error {
 // compare compares the programs of each GPU.
 func (cmd *checkCmd) compare(c *cli.Context, before, after []*replay.Program) ([]checked, error) {
 	if len(before) != len(after) {
-		return nil, fmt.Errorf("%s is of %d GPUs, %s of %d", cmd.Before, len(before), cmd.After, len(after))
+		return nil, fmt.Errorf("%s is of %s, %s of %d", cmd.Before, plural(len(before), "GPU"), cmd.After, len(after))
 	}
 	byDevice := map[int32]*replay.Program{}
 	for _, p := range before {
@@ -138,6 +139,9 @@ func (cmd *checkCmd) compare(c *cli.Context, before, after []*replay.Program) ([
 		old := byDevice[p.Device]
 		if old == nil {
 			return nil, fmt.Errorf("%s has no GPU %d, %s has", cmd.Before, p.Device, cmd.After)
+		}
+		if failed := cmd.died(c, old, p); failed != nil {
+			all = append(all, *failed)
 		}
 		if cmd.Peak != nil {
 			add(p.Device, "peak", cmd.Peak, old.PeakLive(), p.PeakLive())
@@ -182,7 +186,7 @@ func (r *checked) change() string {
 	return fmt.Sprintf("%+.2f%%", 100*float64(r.After-r.Before)/float64(r.Before))
 }
 
-// tooMuch returns an error for what grew by more than is allowed, nil if nothing did.
+// tooMuch returns an error for what grew by more than is allowed and for requests that failed, nil if there is neither.
 func tooMuch(all []checked) error {
 	var errs []error
 	for _, r := range all {
@@ -193,7 +197,7 @@ func tooMuch(all []checked) error {
 	return errors.Join(errs...)
 }
 
-// reason says what grew by more than is allowed.
+// reason says what grew by more than is allowed, or what failed.
 func (r *checked) reason() string {
 	what, ok := map[string]string{"peak": "the peak of live bytes", "reserved": "what PyTorch reserves"}[r.What]
 	if !ok {
@@ -202,6 +206,9 @@ func (r *checked) reason() string {
 	where := fmt.Sprintf("device %d", r.Device)
 	if r.Rank != nil {
 		where = fmt.Sprintf("rank %d, %s", *r.Rank, where)
+	}
+	if r.Failed != nil {
+		return where + ": " + r.Failed.String()
 	}
 	return fmt.Sprintf("%s: %s grew from %s to %s (%s), and %s is allowed: at most %s",
 		where, what, units.Bytes(r.Before), units.Bytes(r.After), r.change(), r.allowed, units.Bytes(r.Most))

@@ -4,6 +4,7 @@ import (
 	"encoding/xml"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -35,13 +36,7 @@ func checkTable(all []checked) *report.Table {
 		t.Titles = append([]string{"rank"}, t.Titles...)
 	}
 	for _, r := range all {
-		result := "ok"
-		if !r.OK {
-			result = "too much"
-		}
-		cells := []string{
-			strconv.Itoa(int(r.Device)), r.What, units.Bytes(r.Before).String(), units.Bytes(r.After).String(), r.change(), r.allowed, result,
-		}
+		cells := append([]string{strconv.Itoa(int(r.Device)), r.What}, r.cells()...)
 		if ranked {
 			cells = append([]string{strconv.FormatInt(*r.Rank, 10)}, cells...)
 		}
@@ -50,14 +45,22 @@ func checkTable(all []checked) *report.Table {
 	return t
 }
 
+// cells returns what was before, what is now, the change, what is allowed, and the result.
+func (r *checked) cells() []string {
+	if r.Failed != nil {
+		return []string{"met", units.Bytes(r.After).String(), "", r.allowed, "failed"}
+	}
+	result := "ok"
+	if !r.OK {
+		result = "too much"
+	}
+	return []string{units.Bytes(r.Before).String(), units.Bytes(r.After).String(), r.change(), r.allowed, result}
+}
+
 // writeMarkdown writes the table as a page of a continuous integration shows it.
 func (cmd *checkCmd) writeMarkdown(w io.Writer, all []checked) error {
 	var out strings.Builder
-	title := "GPU memory: within what is allowed"
-	if tooMuch(all) != nil {
-		title = "GPU memory: grew by more than is allowed"
-	}
-	fmt.Fprintf(&out, "### %s\n\n%s, before: %s\n\n", title, code(cmd.After), code(cmd.Before))
+	fmt.Fprintf(&out, "### GPU memory: %s\n\n%s, before: %s\n\n", ended(all), code(cmd.After), code(cmd.Before))
 	table := checkTable(all)
 	row := func(cells []string) { out.WriteString("| " + strings.Join(cells, " | ") + " |\n") }
 	row(table.Titles)
@@ -67,6 +70,17 @@ func (cmd *checkCmd) writeMarkdown(w io.Writer, all []checked) error {
 	}
 	_, err := io.WriteString(w, out.String())
 	return err
+}
+
+// ended says how a check ended.
+func ended(all []checked) string {
+	switch {
+	case slices.ContainsFunc(all, func(r checked) bool { return r.Failed != nil }):
+		return "a request failed"
+	case tooMuch(all) != nil:
+		return "grew by more than is allowed"
+	}
+	return "within what is allowed"
 }
 
 // code returns a name as code in Markdown.
@@ -87,7 +101,7 @@ type suiteCase struct {
 	Class   string        `xml:"classname,attr"`
 	Name    string        `xml:"name,attr"`
 	Failure *suiteFailure `xml:"failure"`
-	Output  string        `xml:"system-out"`
+	Output  string        `xml:"system-out,omitempty"`
 }
 
 type suiteFailure struct {
@@ -102,7 +116,9 @@ func (cmd *checkCmd) writeJUnit(w io.Writer, all []checked) error {
 		if r.Rank != nil {
 			one.Class += fmt.Sprintf(".rank%d", *r.Rank)
 		}
-		one.Output = fmt.Sprintf("%s: %d bytes, %s: %d bytes, allowed: at most %d bytes", cmd.Before, r.Before, cmd.After, r.After, r.Most)
+		if r.Failed == nil {
+			one.Output = fmt.Sprintf("%s: %d bytes, %s: %d bytes, allowed: at most %d bytes", cmd.Before, r.Before, cmd.After, r.After, r.Most)
+		}
 		if !r.OK {
 			s.Failures++
 			one.Failure = &suiteFailure{r.reason()}
