@@ -86,6 +86,7 @@ func (cmd *showCmd) Run(c *cli.Context) (err error) {
 		out.WriteString("\n")
 		text.Leaks(&out, leaks)
 	}
+	text.Failures(&out, o, source.Name())
 	_, err = io.WriteString(c.Out, out.String())
 	return err
 }

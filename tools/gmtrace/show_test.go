@@ -126,7 +126,7 @@ func TestShow(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.cmd.File = file(t, c.rows...)
-			got := output(t, c.cmd)
+			got := strings.ReplaceAll(output(t, c.cmd), c.cmd.File, "FILE")
 			want, err := os.ReadFile(filepath.Join("testdata", name+".golden"))
 			if err != nil {
 				t.Error(err)

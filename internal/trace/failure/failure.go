@@ -3,6 +3,8 @@
 package failure
 
 import (
+	"slices"
+
 	"gm/formats/trace"
 	"gm/internal/torch/allocconf"
 	"gm/internal/trace/overview"
@@ -91,6 +93,11 @@ func Read(r *trace.Reader, o *overview.Overview) ([]*Failure, error) {
 		}
 	}
 	return all, nil
+}
+
+// Any reports whether Read returns a failure for the trace with an overview.
+func Any(o *overview.Overview) bool {
+	return slices.ContainsFunc(o.Devices, func(d *overview.Device) bool { return last(d) != nil })
 }
 
 // last returns the last request on a device that failed, nil if none did. What the driver refused to PyTorch's allocator does not count: the

@@ -32,6 +32,7 @@ func newHolder(d *Device, look Look) *holder {
 func (h *holder) add(e *trace.Event, tag string) {
 	switch e.Op {
 	case trace.OpAlloc:
+		h.top.HasStacks = h.top.HasStacks || e.Stack != 0
 		if kind, _ := trace.ParseDriverTag(tag); h.level == trace.LevelFramework || kind.Obtained() {
 			h.live[e.ID] = block{size: e.Size, stream: e.Stream, stack: e.Stack, tag: e.Tag}
 		}

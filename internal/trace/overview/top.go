@@ -9,9 +9,10 @@ import (
 
 // Top is what is live on one GPU at the moments of most interest, the peak and the last failed request, or at a given row.
 type Top struct {
-	Device  int32     `json:"device"`
-	Level   string    `json:"level"` // whose allocations: the framework's or, if it has none, the driver's
-	Moments []*Moment `json:"moments"`
+	Device    int32     `json:"device"`
+	Level     string    `json:"level"`      // whose allocations: the framework's or, if it has none, the driver's
+	HasStacks bool      `json:"has_stacks"` // of any allocation, up to the last moment
+	Moments   []*Moment `json:"moments"`
 }
 
 // Moment is what is live at a row. Only the groups with the most bytes are listed.

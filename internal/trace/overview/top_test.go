@@ -42,7 +42,7 @@ func TestReadTop(t *testing.T) {
 		trace.Event{TimeNS: 7, Op: trace.OpOOM, Size: 100, Addr: 4, Stack: g},
 		trace.Event{TimeNS: 8, Op: trace.OpFree, ID: 1},
 	)
-	want := []*Top{{Level: "framework", Moments: []*Moment{
+	want := []*Top{{Level: "framework", HasStacks: true, Moments: []*Moment{
 		{
 			What: "peak", Row: 4, TimeNS: 5, Live: 10240, Blocks: 3, Reserved: 20480, HasStacks: true,
 			Stacks:   []Group{{"main;g", 4097, 1, 4097. / 10240}, {"main;f", 4096, 1, 0.4}},

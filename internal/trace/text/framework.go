@@ -26,7 +26,7 @@ func showFramework(w *strings.Builder, o *overview.Overview, d *overview.Device)
 			line(w, "OOM", "and %d more, see --json", len(d.OOMs)-i)
 			break
 		}
-		line(w, "OOM", "at row %d: %s requested, %s free on the device", oom.Row, units.Bytes(oom.Size), units.Bytes(oom.Free))
+		line(w, "OOM", "at row %d: %s requested%s", oom.Row, units.Bytes(oom.Size), free(oom.Free))
 	}
 	if len(d.Pools) > 0 {
 		line(w, "pools", "private: %s", strings.Join(d.Pools, ", "))

@@ -49,7 +49,7 @@ func showMoment(w *strings.Builder, o *overview.Overview, top *overview.Top, m *
 	}
 	stacks := groups("stack, the innermost frame first", m.Stacks, m, namesOf(m.Stacks).Of)
 	if !m.HasStacks {
-		line(w, "stacks", "none in this trace; `gmtrace run %s", flag)
+		line(w, "stacks", "%s", noStacks(top, flag))
 		stacks = groups("size and stream", m.Requests, m, report.Printable)
 	}
 	tables := []*report.Table{stacks}
@@ -62,6 +62,14 @@ func showMoment(w *strings.Builder, o *overview.Overview, top *overview.Top, m *
 		tables = append(tables, groups("tag: the rule that named it", m.Rules, m, report.Printable), groups("stream", m.Streams, m, report.Printable))
 	}
 	return writeTables(w, append(tables, groups("size", m.Classes, m, report.Printable))...)
+}
+
+// noStacks says why what is live at a moment has no stacks; flag is what records them.
+func noStacks(top *overview.Top, flag string) string {
+	if top.HasStacks {
+		return "none of what is live here; other allocations have one"
+	}
+	return "none in this trace; `gmtrace run " + flag
 }
 
 // kindName returns a tag of the driver's level in readable form.
@@ -85,7 +93,7 @@ func showFailed(w *strings.Builder, f *overview.Failed) {
 		kind, by := trace.ParseDriverTag(f.By)
 		line(w, "refused", "%s of %s%s", units.Bytes(f.Size), account(string(kind), by), free(f.Free))
 	} else {
-		line(w, "OOM", "%s requested, %s free on the device", units.Bytes(f.Size), units.Bytes(f.Free))
+		line(w, "OOM", "%s requested%s", units.Bytes(f.Size), free(f.Free))
 	}
 	if f.Stack != "" {
 		line(w, "in", "%s", report.Stack(f.Stack, columns-titleWidth))

@@ -168,7 +168,7 @@ class Viewer {
 
 	failure(oom) {
 		this.jump(oom.at, this.unit(oom.at, oom.ns));
-		this.status.textContent = `Out of memory: ${exact(oom.size)} asked, ${bytes(oom.free)} free on the device, ${oom.stack}`;
+		this.status.textContent = `Out of memory: ${exact(oom.size)} asked, ${oom.free ? `${bytes(oom.free)} free on the device, ` : ""}${oom.stack}`;
 	}
 
 	// showSection shows an iteration, and makes its peak the moment.
