@@ -100,11 +100,15 @@ func (f frame) own() bool {
 	return f.file != "" && !strings.Contains(f.file, "-packages/") && !strings.Contains(f.file, "/lib/python") && !strings.HasPrefix(f.file, "<")
 }
 
-// short returns a frame as "file.py:12 name", or, for native code, as its name without arguments.
+// evaluation is what autograd puts before the name of the operator that it runs.
+const evaluation = "autograd::engine::evaluate_function: "
+
+// short returns a frame as "file.py:12 name", or, for native code, as its name without arguments and without what autograd puts
+// before it.
 func (f frame) short() string {
 	if f.native() {
 		name, _, _ := strings.Cut(f.name, "(")
-		return name
+		return strings.TrimPrefix(name, evaluation)
 	}
 	text := path.Base(f.file) + ":" + f.line
 	if f.name == "<module>" {

@@ -26,6 +26,7 @@ func TestStack(t *testing.T) {
 			"_start (??:0);<module> (/a.py:1);at::empty(int, long) (??:0);c10::cuda::Native::malloc(void**, (anonymous namespace)::x) (x.cpp:0)", 60, "a.py:1",
 		},
 		"native alone": {"__clone (??:0);at::empty(int) (??:0);c10::cuda::Native::malloc(void**) (??:0)", 60, "at::empty < __clone"},
+		"backward":     {"aten::addmm;autograd::engine::evaluate_function: AddmmBackward0;AddmmBackward0;aten::mm", 60, "aten::mm < AddmmBackward0 < aten::addmm"},
 		"generated":    {"run (/home/user/a.py:3);forward (<eval_with_key>.0:7)", 60, "<eval_with_key>.0:7 forward < a.py:3 run"},
 		"recursion":    {"<module> (/a.py:9);f (/a.py:1);f (/a.py:1);f (/a.py:1)", 60, "a.py:1 f < a.py:9"},
 		"other folds":  {"a;b;c", 60, "c < b < a"},

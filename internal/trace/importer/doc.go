@@ -29,7 +29,8 @@
 // baseTimeNanoseconds. Bytes are those of blocks, which PyTorch rounds up; segments, streams and pools are not in a profile. What was
 // allocated before it began shows in frees and in the first total: it becomes rows tagged preexisting. Operators and Python functions that
 // run at the time of an event on its thread are its stack. Annotations become two marks, as in PyTorch's histories: NAME START and NAME END.
-// A profile without memory of a GPU gives that of the host.
+// A profile without memory of a GPU gives that of the host. The arrows named fwdbwd lead from operators to those of the backward pass: what
+// allocates there has the frames of the former around its own.
 //
 // # Plain CSV
 //

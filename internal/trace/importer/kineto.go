@@ -20,7 +20,8 @@ type kineto struct {
 	marks   []kinetoMark
 	threads map[string]*kinetoThread
 	names   kinetoNames
-	spans   int // of all threads
+	flows   kinetoFlows
+	spans   int // of all threads, and ends of arrows
 	text    int // bytes of names, of threads and of marks
 }
 
@@ -60,6 +61,7 @@ type kinetoEvent struct {
 	Phase    string          `json:"ph"`
 	Category string          `json:"cat"`
 	Name     string          `json:"name"`
+	ID       json.RawMessage `json:"id"` // of an arrow
 	Process  json.RawMessage `json:"pid"`
 	Thread   json.RawMessage `json:"tid"`
 	Time     json.Number     `json:"ts"`  // microseconds
@@ -155,6 +157,8 @@ func (k *kineto) event(e *kinetoEvent) error {
 	switch {
 	case e.Phase == "i" && (e.Name == kinetoMemory || e.Name == kinetoOOM):
 		return k.move(e)
+	case e.Category == "fwdbwd" && (e.Phase == "s" || e.Phase == "f"):
+		return k.flow(e)
 	case e.Phase != "X":
 		return nil
 	}
@@ -173,7 +177,7 @@ func (k *kineto) event(e *kinetoEvent) error {
 	}
 	if e.Category != "user_annotation" {
 		t := k.thread(e)
-		t.spans = append(t.spans, kinetoSpan{begin, begin + length, k.frame(e.Name)})
+		t.spans = append(t.spans, kinetoSpan{begin: begin, end: begin + length, name: k.frame(e.Name)})
 		k.spans++
 		return nil
 	}

@@ -37,6 +37,7 @@ func (t *text) kineto(src io.Reader) error {
 	}
 	k.describe(t.out.out.Meta())
 	k.sortSpans()
+	k.link()
 	slices.SortStableFunc(k.moves, func(a, b kinetoMove) int { return cmp.Compare(a.ns, b.ns) })
 	slices.SortStableFunc(k.marks, func(a, b kinetoMark) int { return cmp.Compare(a.ns, b.ns) })
 	w := &kinetoRows{kineto: k, out: t.out, devices: map[int32]*blocks{}, stacks: map[string]int32{}}
@@ -185,7 +186,7 @@ func (w *kinetoRows) move(m *kinetoMove) error {
 
 // stack returns the code of the stack at a move.
 func (w *kinetoRows) stack(m *kinetoMove) int32 {
-	w.key = m.thread.at(m.ns, w.key[:0])
+	w.key = m.thread.at(m.ns, w.key[:0], w.names.forwards)
 	code, known := w.stacks[string(w.key)]
 	if !known {
 		if w.text += len(w.key) + textCost; w.text > maxProfileText {

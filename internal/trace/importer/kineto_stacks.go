@@ -12,20 +12,22 @@ import (
 type kinetoThread struct {
 	number int32
 	spans  []kinetoSpan
-	next   int          // the first span that has not begun
-	open   []kinetoSpan // those that have begun, outermost first; some may have ended
+	next   int   // the first span that has not begun
+	open   []int // those that have begun, outermost first; some may have ended
 }
 
 // kinetoSpan is the time of an operator or a function, in ns.
 type kinetoSpan struct {
 	begin, end int64
 	name       int32
+	forward    int32 // number of the frames of the forward pass that it belongs to; 0 if none are known
 }
 
 // kinetoNames numbers the names of operators and functions, as frames of stacks.
 type kinetoNames struct {
-	frames []string
-	codes  map[string]int32
+	frames   []string
+	codes    map[string]int32
+	forwards [][]byte // codes of the frames of operators of the forward pass, by number
 }
 
 // frame returns the code of the frame of an operator or a function.
@@ -87,26 +89,29 @@ func (k *kineto) sortSpans() {
 }
 
 // at goes to a time, which must not be before that of the last call, and appends the codes of the frames that run then to key, outermost
-// first.
-func (t *kinetoThread) at(ns int64, key []byte) []byte {
+// first. The frames of the forward pass that an operator belongs to replace what is around it.
+func (t *kinetoThread) at(ns int64, key []byte, forwards [][]byte) []byte {
 	for t.next < len(t.spans) && t.spans[t.next].begin <= ns {
-		begun := t.spans[t.next]
-		t.close(begun.begin)
-		t.open = append(t.open, begun)
+		t.close(t.spans[t.next].begin)
+		t.open = append(t.open, t.next)
 		t.next++
 	}
 	t.close(ns)
-	for _, span := range t.open[max(len(t.open)-maxFrames, 0):] {
+	for _, i := range t.open[max(len(t.open)-maxFrames, 0):] {
+		span := &t.spans[i]
 		if span.end > ns {
+			if int(span.forward) < len(forwards) && span.forward > 0 {
+				key = append(key[:0], forwards[span.forward]...)
+			}
 			key = binary.LittleEndian.AppendUint32(key, uint32(span.name))
 		}
 	}
-	return key
+	return key[max(len(key)-4*maxFrames, 0):]
 }
 
 // close drops the innermost spans that have ended.
 func (t *kinetoThread) close(ns int64) {
-	for len(t.open) > 0 && t.open[len(t.open)-1].end <= ns {
+	for len(t.open) > 0 && t.spans[t.open[len(t.open)-1]].end <= ns {
 		t.open = t.open[:len(t.open)-1]
 	}
 }

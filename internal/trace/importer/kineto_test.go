@@ -118,7 +118,7 @@ func TestStackOfThread(t *testing.T) {
 			for at := begin; depth < 5 && at < end; {
 				from := at + random.Int64N(end-at)
 				to := from + 1 + random.Int64N(end-from)
-				thread.spans = append(thread.spans, kinetoSpan{from, to, int32(len(thread.spans))})
+				thread.spans = append(thread.spans, kinetoSpan{begin: from, end: to, name: int32(len(thread.spans))})
 				nest(from, to, depth+1)
 				at = to
 			}
@@ -138,13 +138,43 @@ func TestStackOfThread(t *testing.T) {
 					want = append(want, spanText(s))
 				}
 			}
-			for key := thread.at(ns, nil); len(key) > 0; key = key[4:] {
+			for key := thread.at(ns, nil, nil); len(key) > 0; key = key[4:] {
 				name := int32(binary.LittleEndian.Uint32(key))
 				got = append(got, spanText(all[name]))
 			}
 			if !slices.Equal(got, want) {
 				t.Fatalf("at %d: %q, want %q", ns, got, want)
 			}
+		}
+	}
+}
+
+// TestFlows: what the backward pass allocates has the frames of the operator of the forward pass around it, also where several arrows begin
+// in one operator, and arrows without a beginning change nothing.
+func TestFlows(t *testing.T) {
+	const profile = `{"traceEvents": [
+		{"ph": "X", "cat": "python_function", "name": "train.py(9): forward", "pid": 1, "tid": 1, "ts": 1, "dur": 10},
+		{"ph": "X", "cat": "cpu_op", "name": "aten::linear", "pid": 1, "tid": 1, "ts": 2, "dur": 5},
+		{"ph": "s", "cat": "fwdbwd", "name": "fwdbwd", "id": 7, "pid": 1, "tid": 1, "ts": 2},
+		{"ph": "X", "cat": "python_function", "name": "train.py(20): backward", "pid": 1, "tid": 1, "ts": 20, "dur": 40},
+		{"ph": "X", "cat": "cpu_op", "name": "autograd::engine::evaluate_function: AddmmBackward0", "pid": 1, "tid": 2, "ts": 30, "dur": 10},
+		{"ph": "X", "cat": "cpu_op", "name": "AddmmBackward0", "pid": 1, "tid": 2, "ts": 31, "dur": 5},
+		{"ph": "f", "cat": "fwdbwd", "name": "fwdbwd", "id": 7, "bp": "e", "pid": 1, "tid": 2, "ts": 31},
+		{"ph": "X", "cat": "cpu_op", "name": "autograd::engine::evaluate_function: TBackward0", "pid": 1, "tid": 2, "ts": 41, "dur": 3},
+		{"ph": "X", "cat": "cpu_op", "name": "TBackward0", "pid": 1, "tid": 2, "ts": 42, "dur": 2},
+		{"ph": "f", "cat": "fwdbwd", "name": "fwdbwd", "id": "8", "bp": "e", "pid": 1, "tid": 2, "ts": 42},
+		{"ph": "i", "name": "[memory]", "pid": 1, "tid": 2, "ts": 32, "args": {"Bytes": 512, "Addr": 1024, "Device Type": 1, "Device Id": 0}},
+		{"ph": "i", "name": "[memory]", "pid": 1, "tid": 2, "ts": 38, "args": {"Bytes": 512, "Addr": 2048, "Device Type": 1, "Device Id": 0}},
+		{"ph": "i", "name": "[memory]", "pid": 1, "tid": 2, "ts": 43, "args": {"Bytes": 512, "Addr": 4096, "Device Type": 1, "Device Id": 0}}
+	]}`
+	got, err := importFrom(t, "profile", strings.NewReader(profile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const linear = "forward (train.py:9);aten::linear;autograd::engine::evaluate_function: AddmmBackward0"
+	for i, want := range []string{linear + ";AddmmBackward0", linear, "autograd::engine::evaluate_function: TBackward0;TBackward0"} {
+		if row := got.rows[i]; !strings.Contains(row+" ", "stack="+want+" ") {
+			t.Errorf("row %d: %s, want the stack %s", i, row, want)
 		}
 	}
 }

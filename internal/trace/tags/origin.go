@@ -48,7 +48,7 @@ func originOfFrame(name, file string) origin {
 		return recompute
 	case isOptimizer(file):
 		return update
-	case name == "backward", name == "_make_grads", strings.Contains(name, "autograd::Engine::"), strings.HasPrefix(name, "torch::autograd::Node::operator()"):
+	case name == "backward", name == "_make_grads", strings.Contains(name, "autograd::Engine::"), strings.HasPrefix(name, "autograd::engine::"), strings.HasPrefix(name, "torch::autograd::Node::operator()"):
 		return backward
 	case name == "forward", name == "_call_impl":
 		return forward

@@ -271,6 +271,7 @@ func TestOrigin(t *testing.T) {
 		"main (a.py:1);step (/p/torch/optim/lbfgs.py:2);closure (a.py:9);" + module:                            forward,
 		"unpack_hook (/p/torch/utils/checkpoint.py:1);recompute_fn (/p/torch/utils/checkpoint.py:2);" + module: recompute,
 		"main (a.py:1);checkpoint (/p/torch/utils/checkpoint.py:1);" + module:                                  forward,
+		"forward (m.py:1);aten::linear;autograd::engine::evaluate_function: AddmmBackward0;aten::sum":          backward,
 		"torch::autograd::Engine::thread_main() (??:0);at::empty() (??:0)":                                     backward,
 	} {
 		if got := originOf(folded); got != want {
