@@ -54,8 +54,12 @@ except Boom:
 torch.cuda.memory._record_memory_history(enabled="all")
 assert "ran out of memory" not in gm.why_oom()
 assert "FRAGMENTED" in gm.why_oom(oom) and gm.why_oom(oom) == gm.Trace(oom).why_oom()
-fails(gm.Failed, "nowhere", gm.why_oom, "nowhere")
-fails(FileNotFoundError, "nowhere", gm.load, "nowhere")
+nowhere = gm.Trace("nowhere")
+for missing in (gm.load, gm.why_oom):
+    fails(FileNotFoundError, "nowhere", missing, "nowhere")
+for missing in (nowhere.load, nowhere.show, nowhere.why_oom, nowhere.page):
+    fails(FileNotFoundError, "nowhere", missing)
+fails(gm.Failed, "not a recording", gm.why_oom, __file__)
 os.environ["GMTRACE_DIR"] = "."
 fails(RuntimeError, "gmtrace run records this process already", record, "x.parquet")
 

@@ -56,6 +56,6 @@ def why_oom(path=None):
     torch.cuda.memory._record_memory_history() or gm.trace.
     """
     if path is not None:
-        return _view.Text(_tools.run("gmtrace", "why-oom", path))
+        return _view.Text(_tools.run("gmtrace", "why-oom", _tools.existing(path)))
     with _snapshot(_memory("gm.why_oom() asks for the history of GPU memory")) as snapshot:
         return _view.Text(_tools.run("gmtrace", "why-oom", snapshot))

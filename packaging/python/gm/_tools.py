@@ -30,6 +30,12 @@ def path(tool):
     return found
 
 
+def existing(path):
+    """Return a path, or raise FileNotFoundError if nothing is there."""
+    os.stat(path)
+    return path
+
+
 def run(tool, *args):
     """Run a tool and return what it printed."""
     done = subprocess.run([path(tool), *map(os.fspath, args)], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)

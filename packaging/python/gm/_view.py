@@ -29,15 +29,15 @@ class Trace:
 
     def show(self):
         """Return the summary that gmtrace show prints."""
-        return Text(_tools.run("gmtrace", "show", self.path))
+        return Text(_tools.run("gmtrace", "show", _tools.existing(self.path)))
 
     def why_oom(self):
         """Say why the program ran out of memory, see gm.why_oom."""
-        return Text(_tools.run("gmtrace", "why-oom", self.path))
+        return Text(_tools.run("gmtrace", "why-oom", _tools.existing(self.path)))
 
     def page(self):
         """Return the page of gmbench report, for notebooks: the trace in several allocators."""
-        return Page(_tools.run("gmbench", "report", "-o", "-", self.path))
+        return Page(_tools.run("gmbench", "report", "-o", "-", _tools.existing(self.path)))
 
     def _repr_html_(self):
         if not os.path.exists(self.path):
