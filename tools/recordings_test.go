@@ -19,6 +19,7 @@ var ofTraces = []struct{ name, command string }{
 	{"gmtrace why-oom", "gmtrace why-oom $T"},
 	{"gmtrace diff", "gmtrace diff $T $T"},
 	{"gmtrace summary", "gmtrace summary -o out --job j $T && sha256sum out/*/*"},
+	{"gmtrace tag", "gmtrace tag $T | gmtrace export --format csv"},
 	{"gmtrace export", "gmtrace export --format csv $T"},
 	{"gmplan layout", "gmplan $T | gmplan show --json | grep -v solve_ns"},
 	{"gmplan check", "gmplan layout -o plan $T && gmplan check plan $T"},

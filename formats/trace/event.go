@@ -42,6 +42,8 @@ type Event struct {
 	Level  Level
 	Stack  int32 // code of the folded stack, "outermost;...;innermost"; 0 when unknown
 	Tag    int32 // code of a free text
+
+	Derived int32 // code of the text of a Derived; 0 if the tag is the program's, or there is none
 }
 
 // Batch holds consecutive rows, one slice per column, all of the same length.
@@ -58,6 +60,8 @@ type Batch struct {
 	Level  []Level
 	Stack  []int32
 	Tag    []int32
+
+	Derived []int32
 }
 
 // Len returns the number of rows.
@@ -68,6 +72,7 @@ func (b *Batch) Row(i int) Event {
 	return Event{
 		TimeNS: b.TimeNS[i], Op: b.Op[i], ID: b.ID[i], Size: b.Size[i], Addr: b.Addr[i], Device: b.Device[i],
 		Stream: b.Stream[i], Pool: b.Pool[i], Thread: b.Thread[i], Level: b.Level[i], Stack: b.Stack[i], Tag: b.Tag[i],
+		Derived: b.Derived[i],
 	}
 }
 
@@ -85,11 +90,12 @@ func (b *Batch) Append(e Event) {
 	b.Level = append(b.Level, e.Level)
 	b.Stack = append(b.Stack, e.Stack)
 	b.Tag = append(b.Tag, e.Tag)
+	b.Derived = append(b.Derived, e.Derived)
 }
 
 // Reset empties the batch and keeps its memory.
 func (b *Batch) Reset() {
 	b.TimeNS, b.Op, b.ID, b.Size, b.Addr = b.TimeNS[:0], b.Op[:0], b.ID[:0], b.Size[:0], b.Addr[:0]
 	b.Device, b.Stream, b.Pool, b.Thread = b.Device[:0], b.Stream[:0], b.Pool[:0], b.Thread[:0]
-	b.Level, b.Stack, b.Tag = b.Level[:0], b.Stack[:0], b.Tag[:0]
+	b.Level, b.Stack, b.Tag, b.Derived = b.Level[:0], b.Stack[:0], b.Tag[:0], b.Derived[:0]
 }

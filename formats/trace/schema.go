@@ -5,7 +5,7 @@ import "gm/formats/column"
 // table describes the files of this package.
 func table() *column.Table[Batch, Meta] {
 	return &column.Table[Batch, Meta]{
-		Schema:  column.Schema{Name: "trace", Major: 1, Minor: 2},
+		Schema:  column.Schema{Name: "trace", Major: 1, Minor: 3},
 		Fields:  (*Batch).fields,
 		Entries: (*Meta).entries,
 		Rules: func(m *Meta) (column.Rules[Batch], error) {
@@ -38,6 +38,7 @@ func (b *Batch) fields() []column.Field {
 		column.Enum("level", &b.Level, levelNames),
 		column.Text("stack", &b.Stack),
 		column.Text("tag", &b.Tag),
+		column.Text("derived", &b.Derived).Added(0),
 	}
 }
 

@@ -176,6 +176,14 @@ func useWhyOOM(t *testing.T, rng *rand.Rand, file string, o *overview.Overview) 
 }
 
 func useExport(_ *testing.T, rng *rand.Rand, file string, _ *overview.Overview) error {
+	labels, err := reading(file, tags.Derive)
+	if err != nil {
+		return err
+	}
+	tagged := trace.NewWriter(io.Discard, trace.Meta{})
+	if _, err := reading(file, func(r *trace.Reader) (any, error) { return nil, errors.Join(labels.Write(r, tagged), tagged.Close()) }); err != nil {
+		return err
+	}
 	format := []exporter.Format{exporter.Pickle, exporter.CSV, exporter.RMM, exporter.STAlloc, exporter.Perfetto, exporter.Tensors}[rng.IntN(6)]
 	return exporter.Export(func() (*trace.Reader, error) { return trace.Open(file) }, nil, format, io.Discard, func(string) {})
 }

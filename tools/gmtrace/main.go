@@ -21,6 +21,7 @@ type grammar struct {
 	WhyOOM  whyOOMCmd  `cmd:"" name:"why-oom" help:"Say why a program ran out of GPU memory: full, fragmented or limited; who held the memory, and what would have helped."`
 	Diff    diffCmd    `cmd:"" help:"Compare two traces, or two iterations of one trace, and find leaks."`
 	Summary summaryCmd `cmd:"" help:"Add one row a job and rank to a dataset in Parquet: peaks, what is lost and why, tags, stacks, settings that help."`
+	Tag     tagCmd     `cmd:"" help:"Write a trace with what its allocations are for, where it does not say so: parameters, gradients, activations."`
 	Export  exportCmd  `cmd:"" help:"Convert a trace for other tools: PyTorch snapshot, CSV, RMM log, STAlloc text, Perfetto, a table of tensors with their tags."`
 }
 

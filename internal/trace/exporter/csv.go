@@ -9,8 +9,8 @@ import (
 
 const csvHeader = "time_ns,op,id,size,addr,device,stream,pool,thread,level,stack,tag,derived,certainty,rule\n"
 
-// csv writes all rows as plain CSV, which the importer reads except for the last three columns. These are what package tags says of a
-// framework's allocation.
+// csv writes all rows as plain CSV, which the importer reads. The last three columns are what package tags says of a framework's
+// allocation.
 func (x *export) csv() error {
 	labels, err := x.labels()
 	if err != nil {

@@ -21,6 +21,9 @@ const (
 	plainStack
 	plainTag
 	plainLevel
+	plainDerived
+	plainCertainty
+	plainRule
 )
 
 var plainColumns = []column{
@@ -36,6 +39,10 @@ var plainColumns = []column{
 	plainStack:  {names: []string{"stack"}},
 	plainTag:    {names: []string{"tag"}},
 	plainLevel:  {names: []string{"level"}},
+
+	plainDerived:   {names: []string{"derived"}},
+	plainCertainty: {names: []string{"certainty"}},
+	plainRule:      {names: []string{"rule"}},
 }
 
 // plainCSV is the state of the import of a plain CSV.
@@ -111,7 +118,18 @@ func (in *plainCSV) row() (e trace.Event, err error) {
 	e.Pool = in.out.text(in.field(plainPool))
 	e.Stack = in.out.text(in.field(plainStack))
 	e.Tag = in.out.text(in.field(plainTag))
+	e.Derived = in.derived()
 	return e, nil
+}
+
+// derived returns the code of the tag that gm derived, as gmtrace export writes it; 0 if the tag is the recording's, or there is none.
+func (in *plainCSV) derived() int32 {
+	certainty := in.field(plainCertainty)
+	if certainty != trace.Inferred && certainty != trace.Guess {
+		return 0
+	}
+	d := trace.Derived{Tag: in.field(plainDerived), Certainty: certainty, Rule: in.field(plainRule)}
+	return in.out.text(d.String())
 }
 
 // write writes a row after matching its id with the live allocations.

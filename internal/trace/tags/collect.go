@@ -14,7 +14,7 @@ type block struct {
 	id, size, stream  int64
 	born, died        int64  // rows; died is when its owner freed it, or never
 	live              int64  // live bytes on the device just before it
-	recorded          uint16 // number of the label that the trace gave it, from 1; 0 for none
+	recorded          uint16 // number of the label that the trace has for it, from 1; 0 for none
 	origin            origin
 	preexisting, bare bool // bare: without a stack
 }
@@ -40,7 +40,7 @@ type collector struct {
 	lastID   int64
 	noted    int // blocks of all devices
 	recorded []Label
-	byText   map[string]uint16
+	byLabel  map[Label]uint16
 	origins  map[int32]origin // by code of the stack
 }
 
@@ -52,7 +52,7 @@ type mark struct {
 
 func newCollector(texts *column.Strings) *collector {
 	return &collector{
-		texts: texts, devices: map[int32]*device{}, byText: map[string]uint16{}, origins: map[int32]origin{},
+		texts: texts, devices: map[int32]*device{}, byLabel: map[Label]uint16{}, origins: map[int32]origin{},
 	}
 }
 
@@ -96,10 +96,12 @@ func (c *collector) alloc(e *trace.Event, row int64) {
 	}
 	c.noted++
 	b := block{id: e.ID, size: e.Size, stream: e.Stream, born: row, died: never, live: d.live, bare: e.Stack == 0}
-	if tag := c.texts.Text(e.Tag); tag != "" {
-		if _, b.preexisting = trace.ParsePreexisting(tag); !b.preexisting {
-			b.recorded = c.label(tag)
-		}
+	tag := c.texts.Text(e.Tag)
+	_, b.preexisting = trace.ParsePreexisting(tag)
+	if d, ok := trace.ParseDerived(c.texts.Text(e.Derived)); ok {
+		b.recorded = c.label(Label{d.Tag, d.Rule, Certainty(d.Certainty)})
+	} else if tag != "" && !b.preexisting {
+		b.recorded = c.label(Label{tag, RuleRecorded, Recorded})
 	}
 	if !b.bare {
 		b.origin = c.origin(e.Stack)
@@ -110,13 +112,13 @@ func (c *collector) alloc(e *trace.Event, row int64) {
 	d.live += e.Size
 }
 
-// label returns the number of the label of a recorded tag, from 1; 0 if there are too many.
-func (c *collector) label(tag string) uint16 {
-	n, ok := c.byText[tag]
+// label returns the number of a label that the trace has, from 1; 0 if there are too many.
+func (c *collector) label(l Label) uint16 {
+	n, ok := c.byLabel[l]
 	if !ok && len(c.recorded) < maxRecorded {
-		c.recorded = append(c.recorded, Label{tag, RuleRecorded, Recorded})
+		c.recorded = append(c.recorded, l)
 		n = uint16(len(c.recorded))
-		c.byText[tag] = n
+		c.byLabel[l] = n
 	}
 	return n
 }

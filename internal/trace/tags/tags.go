@@ -41,10 +41,10 @@ type Certainty string
 
 // The certainties.
 const (
-	Recorded Certainty = "recorded" // the trace says so
-	Inferred Certainty = "inferred" // from the code that made the allocation, or from passes that stacks or an optimizer's marks name
-	Guessed  Certainty = "guess"    // from the order, the sizes and the lifetimes of allocations alone
-	NoTag    Certainty = "none"     // of unknown allocations
+	Recorded Certainty = "recorded"     // the trace says so
+	Inferred Certainty = trace.Inferred // from the code that made the allocation, or from passes that stacks or an optimizer's marks name
+	Guessed  Certainty = trace.Guess    // from the order, the sizes and the lifetimes of allocations alone
+	NoTag    Certainty = "none"         // of unknown allocations
 )
 
 // Name returns the tag, and says if it is a guess.
