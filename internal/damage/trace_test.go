@@ -153,6 +153,19 @@ func useWhyOOM(t *testing.T, rng *rand.Rand, file string, o *overview.Overview) 
 		return err
 	}
 	notNegative(t, "why-oom", failures)
+	labels, err := reading(file, tags.Derive)
+	if err != nil {
+		return err
+	}
+	movable, err := reading(file, func(r *trace.Reader) (map[int32]*failure.Movable, error) {
+		return failure.ReadMovable(r, failures, labels)
+	})
+	if err != nil {
+		return err
+	}
+	for _, m := range movable {
+		notNegative(t, "why-oom, gmswap", m)
+	}
 	if len(failures) == 0 || rng.IntN(4) > 0 {
 		return nil
 	}

@@ -48,6 +48,7 @@ type oomOf struct {
 	Holders *overview.Moment `json:"holders"`
 	Leaks   []changes.Leak   `json:"leaks"`
 	Replays *remedy.Results  `json:"replays"` // nil if the trace has not what it takes to replay the request
+	Movable *failure.Movable `json:"gmswap"`  // nil if the tags do not say what gmswap run could move
 }
 
 // devicePeak is the peak of a device.
@@ -145,6 +146,12 @@ func (w *whyOOM) addHolders(c *cli.Context, source *column.Source, failures []*f
 	if err != nil {
 		return err
 	}
+	movable, err := trace.ReadSource(source, func(r *trace.Reader) (map[int32]*failure.Movable, error) {
+		return failure.ReadMovable(r, failures, labels)
+	})
+	if err != nil {
+		return err
+	}
 	for _, f := range failures {
 		tops, err := trace.ReadSource(source, func(r *trace.Reader) ([]*overview.Top, error) {
 			return overview.ReadTop(r, w.overview, overview.Look{Groups: maxHolders, Tags: labels, At: &f.Row})
@@ -153,6 +160,9 @@ func (w *whyOOM) addHolders(c *cli.Context, source *column.Source, failures []*f
 			return err
 		}
 		of := &oomOf{Failure: f, Leaks: slices.DeleteFunc(slices.Clone(leaks), func(l changes.Leak) bool { return l.Device != f.Device })}
+		if m := movable[f.Device]; f.By == "" && m.Known(f) {
+			of.Movable = m
+		}
 		for _, top := range tops {
 			if top.Device == f.Device && len(top.Moments) > 0 {
 				of.Holders = top.Moments[0]

@@ -191,6 +191,9 @@ func printHelp(out *strings.Builder, f *oomOf) error {
 			}
 			t.Add(trialName(trial), string(trial.Met), reserved)
 		}
+		if m := f.Movable; m != nil {
+			t.Add("gmswap run -m: "+basis(m), string(fits(f)), size(m.Least))
+		}
 		out.WriteString("\n")
 		if err := t.Write(out); err != nil {
 			return err

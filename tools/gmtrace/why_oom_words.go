@@ -33,8 +33,10 @@ func adviceOf(f *oomOf) []string {
 	}
 	if f.Need > f.Room || f.Cause == failure.Unknown {
 		all = append(all, "To need less: a smaller batch or shorter sequences, torch.utils.checkpoint, or gmswap run -m SIZE, which moves or "+
-			"recomputes what is saved for the backward pass. How little it can reach does not follow from a trace: "+
-			"gmswap run --dry-run -m SIZE says so for a size.")
+			"recomputes what is saved for the backward pass.")
+	}
+	if f.By == "" {
+		all = append(all, swapOf(f))
 	}
 	return all
 }

@@ -1,0 +1,73 @@
+package failure_test
+
+import (
+	"testing"
+
+	"gm/formats/trace"
+	"gm/internal/trace/failure"
+	"gm/internal/trace/importer/tracetest"
+	"gm/internal/trace/overview"
+	"gm/internal/trace/tags"
+)
+
+// movable returns what could have waited on the host in a trace with one failure, and the failure.
+func movable(t *testing.T, file []byte) (*failure.Movable, *failure.Failure) {
+	t.Helper()
+	open := func() *trace.Reader { return tracetest.Open(t, file, "x") }
+	o, err := overview.Read(open())
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := failure.Read(open(), o)
+	if err != nil || len(all) != 1 {
+		t.Fatalf("%d failures, %v", len(all), err)
+	}
+	labels, err := tags.Derive(open())
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, err := failure.ReadMovable(open(), all, labels)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found[all[0].Device], all[0]
+}
+
+// TestMovable: activations and states leave, the rest stays, and an operator needs two activations.
+func TestMovable(t *testing.T) {
+	alloc := func(id, size int64, tag string) event {
+		return event{trace.Event{Op: trace.OpAlloc, ID: id, Size: size}, tag}
+	}
+	rows := []event{
+		alloc(1, 10*gib, tags.Parameters), alloc(2, 20*gib, tags.Optimizer), alloc(3, mib/2, tags.Optimizer),
+		alloc(4, 9*gib, tags.Temporaries), {trace.Event{Op: trace.OpFree, ID: 4}, ""},
+		alloc(5, 3*gib, tags.Activations), alloc(6, 2*gib, tags.Activations), alloc(7, 2*gib, tags.Activations), alloc(8, gib, "mine"),
+		{trace.Event{Op: trace.OpOOM, Size: 4 * gib}, ""}, alloc(9, 50*gib, tags.Parameters),
+	}
+	m, f := movable(t, made(t, 0, rows))
+	// At most 19 GiB and a small state stay, with the temporary that was freed before the request. The operator has 5 GiB.
+	want := failure.Movable{Least: 24*gib + mib/2, Activations: 7 * gib, States: 20 * gib, Work: 5 * gib}
+	if *m != want || !m.Known(f) {
+		t.Errorf("%+v, want %+v", m, want)
+	}
+	rows[9].Size = 11 * gib
+	if m, _ = movable(t, made(t, 0, rows)); m.Least != 27*gib+mib/2 {
+		t.Errorf("with a request of 11 GiB %+v", m)
+	}
+
+	// No more than what it took without gmswap.
+	rows = []event{alloc(1, 10*gib, tags.Parameters), alloc(2, gib, tags.Activations), {trace.Event{Op: trace.OpOOM, Size: gib}, ""}}
+	if m, _ = movable(t, made(t, 0, rows)); m.Least != 12*gib {
+		t.Errorf("%+v", m)
+	}
+
+	// Where most is unknown, or nothing can move, there is no figure.
+	rows = []event{alloc(1, 10*gib, tags.Unknown), alloc(2, gib, tags.Activations), {trace.Event{Op: trace.OpOOM, Size: gib}, ""}}
+	if m, f = movable(t, made(t, 0, rows)); m.Known(f) || m.Unknown != 10*gib {
+		t.Errorf("%+v", m)
+	}
+	rows = []event{alloc(1, 10*gib, tags.Parameters), {trace.Event{Op: trace.OpOOM, Size: gib}, ""}}
+	if m, f = movable(t, made(t, 0, rows)); m.Known(f) {
+		t.Errorf("%+v", m)
+	}
+}
