@@ -28,7 +28,7 @@ type checkCmd struct {
 
 // Help implements kong.HelpProvider.
 func (cmd *checkCmd) Help() string {
-	return "The exit status is 1 if a GPU needs more than that, for continuous integration.\n\nExample: gmbench check main.parquet branch.parquet --peak +5%"
+	return "The exit status is 1 if a GPU needs more than that, or if a request failed and none did before, for continuous integration.\n\nExample: gmbench check main.parquet branch.parquet --peak +5%"
 }
 
 // growth is how much a size may grow: by a share of it, or by bytes.

@@ -18,7 +18,8 @@ type tuneCmd struct {
 func (cmd *tuneCmd) Help() string {
 	return "Example: gmbench tune --capacity 70GiB job.parquet\n\n" +
 		"Replays the traces through PyTorch's caching allocator with many settings of PYTORCH_CUDA_ALLOC_CONF and prints the line to export: that with " +
-		"the fewest retries, then the least memory at the peak, where each setting has to save 1 %, and then the least driver time."
+		"the fewest retries, then the least memory at the peak, where each setting has to save 1 %, and then the least driver time. A request that failed " +
+		"while a trace was recorded is the last of its replay."
 }
 
 // Run implements the command.
