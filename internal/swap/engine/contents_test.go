@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -15,9 +16,8 @@ import (
 )
 
 const (
-	cells    = 12
-	cellSize = 24 << 10
-	users    = 3
+	cells = 12
+	users = 3
 )
 
 // tensor is memory that a program had copied out.
@@ -57,7 +57,7 @@ func newProgram(t testing.TB, seed uint64, o Options) *program {
 	return p
 }
 
-func (p *program) at(cell int) cuda.Ptr { return base + cuda.Ptr(cell)*cellSize }
+func (p *program) at(cell int) cuda.Ptr { return base + cuda.Ptr(int64(cell)*cellSize) }
 
 func (p *program) stream(cell int) cuda.Stream { return p.streams[cell%users] }
 
@@ -225,8 +225,11 @@ func (p *program) finish() {
 	}
 }
 
+// cellSize is how much of the device a tensor may take, in bytes.
+var cellSize = 6 * host.Page()
+
 // small is room for a few tensors, in chunks that they do not fit into.
-var small = Options{Budget: 20 * host.Page, Chunk: 2 * host.Page}
+var small = Options{Budget: 20 * host.Page(), Chunk: 2 * host.Page()}
 
 func TestContents(t *testing.T) {
 	var full, reads, waits int
@@ -273,7 +276,7 @@ func FuzzEngine(f *testing.F) {
 	f.Add(uint64(1), uint64(0), uint8(100))
 	f.Add(uint64(2), uint64(1<<transferLate|1<<follow), uint8(50))
 	f.Fuzz(func(t *testing.T, seed, failing uint64, budget uint8) {
-		p := newProgram(t, seed, Options{Budget: int64(1+budget%40) * host.Page, Chunk: 3 * host.Page, Timed: failing&1 == 0})
+		p := newProgram(t, seed, Options{Budget: int64(1+budget%40) * host.Page(), Chunk: 3 * host.Page(), Timed: failing&1 == 0})
 		p.d.fail = func(c call) bool { return failing>>c&1 == 1 && p.rng.IntN(4) == 0 }
 		for range 150 {
 			p.step()
@@ -299,7 +302,7 @@ func TestPinningFails(t *testing.T) {
 	if chunks != 3 || s.Registrations != 2 || s.Pinned != 2*small.Chunk || s.Arena != s.Pinned || p.full == 0 || s.CopiesOut == 0 {
 		t.Errorf("%d chunks were tried, %+v, %d times full", chunks, s, p.full)
 	}
-	const want = "16384 bytes of host memory are pinned, and no more can be: injected"
+	want := fmt.Sprintf("%d bytes of host memory are pinned, and no more can be: injected", s.Pinned)
 	if len(p.lines) != 1 || p.lines[0] != want {
 		t.Errorf("logged: %q", p.lines)
 	}
@@ -309,8 +312,8 @@ func TestPinningFails(t *testing.T) {
 // TestExpected takes memory ahead, in parts, and beyond the budget: none is pinned by that, and all of it is there.
 func TestExpected(t *testing.T) {
 	const pages = 40
-	p := newProgram(t, 1, Options{Budget: pages * host.Page, Chunk: 2 * host.Page})
-	for _, c := range []struct{ bytes, pages int64 }{{-1, 0}, {0, 0}, {1, 1}, {3 * host.Page, 3}, {host.Page, 3}, {1 << 62, pages}} {
+	p := newProgram(t, 1, Options{Budget: pages * host.Page(), Chunk: 2 * host.Page()})
+	for _, c := range []struct{ bytes, pages int64 }{{-1, 0}, {0, 0}, {1, 1}, {3 * host.Page(), 3}, {host.Page(), 3}, {1 << 62, pages}} {
 		p.e.Expect(c.bytes)
 		p.e.ahead.working.Wait()
 		if taken := resident(t, p.e.memory.Bytes()); taken != c.pages || p.e.Stats().Pinned != 0 {
@@ -323,7 +326,7 @@ func TestExpected(t *testing.T) {
 
 // resident counts the pages of memory that are taken.
 func resident(t *testing.T, memory []byte) (pages int64) {
-	seen := make([]byte, len(memory)/host.Page)
+	seen := make([]byte, int64(len(memory))/host.Page())
 	if _, _, errno := unix.Syscall(unix.SYS_MINCORE, uintptr(unsafe.Pointer(&memory[0])), uintptr(len(memory)), uintptr(unsafe.Pointer(&seen[0]))); errno != 0 {
 		t.Fatal(errno)
 	}
@@ -353,7 +356,7 @@ func TestNothingPinned(t *testing.T) {
 // TestSteady repeats a step of a training loop: from the second on nothing is pinned, whatever its order of requests.
 func TestSteady(t *testing.T) {
 	for seed := range uint64(8) {
-		p := newProgram(t, seed, Options{Budget: 500 * host.Page, Chunk: 2 * host.Page})
+		p := newProgram(t, seed, Options{Budget: 500 * host.Page(), Chunk: 2 * host.Page()})
 		var first Stats
 		for step := range 6 {
 			p.rng = rand.New(rand.NewPCG(seed, 5)) // the same requests in each step
@@ -394,7 +397,7 @@ func TestOpenFails(t *testing.T) {
 			t.Errorf("stream %d fails: the device has %s", first, left)
 		}
 	}
-	for _, budget := range []int64{-1, 0, host.Page - 1} {
+	for _, budget := range []int64{-1, 0, host.Page() - 1} {
 		if _, err := Open(newDevice(t, nil, 0), Options{Budget: budget}); !errors.Is(err, ErrBudget) {
 			t.Errorf("a budget of %d bytes: %v", budget, err)
 		}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"testing"
 	"time"
@@ -185,6 +186,9 @@ func (d *device) HostRegister(memory []byte) error {
 	}
 	if d.pieceOf(memory[:1]) >= 0 || d.pieceOf(memory[len(memory)-1:]) >= 0 {
 		d.t.Fatal("registered twice")
+	}
+	if at := uintptr(unsafe.Pointer(unsafe.SliceData(memory))); (int(at)|len(memory))%os.Getpagesize() != 0 {
+		d.t.Fatalf("%d bytes at %#x are no whole pages of %d", len(memory), at, os.Getpagesize())
 	}
 	d.pinned = append(d.pinned, memory)
 	return nil

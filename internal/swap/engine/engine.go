@@ -14,7 +14,7 @@ const DefaultChunk = 256 << 20
 // Options are how an engine is to work.
 type Options struct {
 	Budget int64        // bytes of the host that it may pin
-	Chunk  int64        // bytes that are pinned at a time, a multiple of host.Page; 0 is DefaultChunk
+	Chunk  int64        // bytes that are pinned at a time, a multiple of host.Page(); 0 is DefaultChunk
 	Node   int          // the NUMA node that they come from, negative for any
 	Timed  bool         // measure how long the lanes are busy
 	Log    func(string) // gets a line when not all of the budget can be pinned, unless it is nil
@@ -61,7 +61,7 @@ type Stats struct {
 
 // Open makes an engine that has pinned nothing yet.
 func Open(dev Device, o Options) (*Engine, error) {
-	size := o.Budget / host.Page * host.Page
+	size := o.Budget / host.Page() * host.Page()
 	if size <= 0 {
 		return nil, fmt.Errorf("%w: %d bytes", ErrBudget, o.Budget)
 	}

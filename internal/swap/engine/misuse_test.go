@@ -2,12 +2,14 @@ package engine
 
 import (
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"sync"
 	"testing"
 	"time"
 
 	"gm/internal/cuda"
+	"gm/internal/swap/host"
 )
 
 func TestMisuse(t *testing.T) {
@@ -31,7 +33,7 @@ func TestMisuse(t *testing.T) {
 	if _, err := e.Out(0, 1, s); !errors.Is(err, ErrNone) {
 		t.Errorf("out of address 0: %v", err)
 	}
-	const full = "host memory is full: 4611686018427387904 bytes asked, 0 of 81920 bytes in use, 81920 free in one piece"
+	full := fmt.Sprintf("host memory is full: 4611686018427387904 bytes asked, 0 of %[1]d bytes in use, %[1]d free in one piece", small.Budget)
 	if _, err := e.Out(base, 1<<62, s); err == nil || err.Error() != full {
 		t.Errorf("2^62 bytes: %v", err)
 	}
@@ -78,7 +80,7 @@ type locked struct {
 
 // TestThreads has goroutines copy out and in, each tensors and cells of its own, while the device goes on beside them.
 func TestThreads(t *testing.T) {
-	l := locked{p: newProgram(t, 1, Options{Budget: 64 << 12, Chunk: 2 << 12, Timed: true})}
+	l := locked{p: newProgram(t, 1, Options{Budget: 64 * host.Page(), Chunk: 2 * host.Page(), Timed: true})}
 	stop := make(chan struct{})
 	var runner, group sync.WaitGroup
 	runner.Go(func() {

@@ -28,7 +28,7 @@ func mapped(t *testing.T, size int64, node int) *Memory {
 // resident counts the pages of b that are there.
 func resident(t *testing.T, b []byte) (n int) {
 	t.Helper()
-	vec := make([]byte, len(b)/Page)
+	vec := make([]byte, len(b)/os.Getpagesize())
 	_, _, errno := unix.Syscall(unix.SYS_MINCORE, uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)),
 		uintptr(unsafe.Pointer(unsafe.SliceData(vec))))
 	if errno != 0 {
@@ -49,8 +49,8 @@ func TestTouch(t *testing.T) {
 	if err := Touch(part); err != nil {
 		t.Fatal(err)
 	}
-	if n := resident(t, part); n != len(part)/Page {
-		t.Errorf("%d pages of %d", n, len(part)/Page)
+	if n := resident(t, part); n != len(part)/os.Getpagesize() {
+		t.Errorf("%d pages of %d", n, len(part)/os.Getpagesize())
 	}
 	if n := resident(t, m.Bytes()[1<<30+50<<20:][:50<<20]) + resident(t, m.Bytes()[:50<<20]); n != 0 {
 		t.Errorf("%d pages beside what was touched", n)
@@ -67,7 +67,7 @@ func TestTouch(t *testing.T) {
 	if err := Release(part[:10<<20]); err != nil {
 		t.Fatal(err)
 	}
-	if n := resident(t, part); n != 40<<20/Page || part[1] != 0 {
+	if n := resident(t, part); n != 40<<20/os.Getpagesize() || part[1] != 0 {
 		t.Errorf("%d pages after 10 of 50 MiB were given back, and byte 1 is %d", n, part[1])
 	}
 }
@@ -109,7 +109,7 @@ func TestPlaced(t *testing.T) {
 		t.Errorf("pages of node 0 come from %d", m.Node())
 	}
 	for _, node := range []int{-1, 1000, 5000} {
-		if m := mapped(t, Page, node); m.Node() != -1 {
+		if m := mapped(t, Page(), node); m.Node() != -1 {
 			t.Errorf("pages of node %d, which is none, come from %d", node, m.Node())
 		}
 	}

@@ -6,6 +6,7 @@ package host
 import (
 	"errors"
 	"fmt"
+	"os"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -14,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Page is the size of a page in bytes, which ranges begin and end at.
-const Page = 4096
+// Page returns the size of a page of the system in bytes, which ranges begin and end at: 4 KiB on x86-64, 64 KiB on many systems for aarch64.
+func Page() int64 { return int64(os.Getpagesize()) }
 
 const (
 	touchers = 8       // threads at most
@@ -29,7 +30,7 @@ type Memory struct {
 	node  int
 }
 
-// Map reserves a range of size bytes, a multiple of Page, for pages of a NUMA node, or of any node if that is negative. A forked child
+// Map reserves a range of size bytes, a multiple of Page(), for pages of a NUMA node, or of any node if that is negative. A forked child
 // does not have the range.
 func Map(size int64, node int) (*Memory, error) {
 	b, err := unix.Mmap(-1, 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
@@ -116,7 +117,7 @@ func touch(part []byte) error {
 	if !errors.Is(err, unix.EINVAL) {
 		return err
 	}
-	for at := 0; at < len(part); at += Page { // Linux before 5.14
+	for at := 0; at < len(part); at += os.Getpagesize() { // Linux before 5.14
 		part[at] = 0
 	}
 	return nil

@@ -214,7 +214,7 @@ func (b *bench) pin(g *GPU) error {
 	if err != nil {
 		return err
 	}
-	half := (b.size + host.Page - 1) / host.Page * host.Page
+	half := (b.size + host.Page() - 1) / host.Page() * host.Page()
 	if b.memory, err = host.Map(2*half, host.Node(id)); err != nil {
 		return err
 	}
