@@ -70,6 +70,37 @@ func TestRecordedPeaks(t *testing.T) {
 	}
 }
 
+// TestOperators checks that what a configuration says of operators is what they save for the backward pass.
+func TestOperators(t *testing.T) {
+	const (
+		layers, tokens, columns = 2, 2 << 10, 64
+		neoX                    = `{"model_type": "gpt_neox", "hidden_size": 256, "intermediate_size": 1024, "num_hidden_layers": 2, "num_attention_heads": 4,
+			"vocab_size": 50000, "hidden_act": "gelu"}`
+		llama = `{"model_type": "qwen2", "hidden_size": 256, "intermediate_size": 1024, "num_hidden_layers": 2, "num_attention_heads": 4, "head_dim": 64,
+			"vocab_size": 50000}`
+	)
+	for _, c := range []struct {
+		config, from, to string
+		saved            int64 // bytes more
+	}{
+		{neoX, `"gelu"`, `"gelu_fast"`, layers * tokens * 6 * 1024 * 2},
+		// Of queries and keys: a copy in single precision and one in half, and a root of each head.
+		{llama, "qwen2", "qwen3", layers * 2 * tokens * 4 * (columns*(4+2) + 4)},
+	} {
+		live := func(text string) int64 {
+			m, err := shapes.ReadConfig(strings.NewReader(text), "c")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return mustEstimate(t, m, "batch=1,seq=2Ki", "N").Stages[0].Parts[3].Bytes
+		}
+		before, after := live(c.config), live(strings.Replace(c.config, c.from, c.to, 1))
+		if after-before != c.saved {
+			t.Errorf("%s for %s: %d bytes of activations more, want %d", c.to, c.from, after-before, c.saved)
+		}
+	}
+}
+
 // TestPartsAddUp checks that parts are all that is live, that each allocator reserves at least that, and which card is chosen.
 func TestPartsAddUp(t *testing.T) {
 	e := mustEstimate(t, mustLookup(t, "mixtral-8x7b"), "layers=6,batch=1,seq=1Ki,pp=2,tp=2,ranks=2,ep=2,micro=3", "RM")

@@ -47,6 +47,15 @@ func (t *Transformer) Parameters() int64 {
 	if t.Biased() {
 		biases = 2*t.Hidden + 2*t.Keys() + t.FFN + t.Hidden // of queries and output, of keys and values, and of the feed-forward part
 	}
+	if t.QKVBias {
+		biases += t.Queries() + 2*t.Keys()
+	}
+	if t.OutBias {
+		biases += t.Hidden
+	}
+	if t.HeadNorms {
+		biases += 2 * t.HeadSize()
+	}
 	biases += t.Latent.Queries + t.Latent.Keys // of the norms of what is compressed
 	return t.Matrices() + t.Layers*(2*norm+biases) + norm + t.Positions*t.Hidden
 }

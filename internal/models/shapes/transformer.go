@@ -21,6 +21,10 @@ type Transformer struct {
 	Family      Family
 	Tie         bool  // the classifier is the table of tokens, in a Llama
 	Head        int64 // columns of a head: Hidden / Heads if 0
+	QKVBias     bool  // queries, keys and values add a bias, in a Llama
+	OutBias     bool  // so does the output of attention
+	HeadNorms   bool  // each head of queries and of keys is normalized, in a Llama
+	FastGELU    bool  // GELU by tanh, operator by operator, in a GPT-NeoX
 	Experts     Experts
 	Latent      Latent
 }

@@ -23,10 +23,14 @@ func newLlamaLayer(s *shape, b *builder, index int64) *layer {
 }
 
 func (b *builder) queries(l *layer, s *shape) {
-	l.q = b.adapted("self_attn.q_proj", s.Hidden, s.Queries(), false)
-	l.k = b.linear("self_attn.k_proj", s.Hidden, s.Keys(), false)
-	l.v = b.adapted("self_attn.v_proj", s.Hidden, s.Keys(), false)
-	l.out = b.linear("self_attn.o_proj", s.Queries(), s.Hidden, false)
+	l.q = b.adapted("self_attn.q_proj", s.Hidden, s.Queries(), s.QKVBias)
+	l.k = b.linear("self_attn.k_proj", s.Hidden, s.Keys(), s.QKVBias)
+	l.v = b.adapted("self_attn.v_proj", s.Hidden, s.Keys(), s.QKVBias)
+	l.out = b.linear("self_attn.o_proj", s.Queries(), s.Hidden, s.OutBias)
+	if s.HeadNorms {
+		l.normQ = b.norm("self_attn.q_norm", s.HeadSize(), false)
+		l.normK = b.norm("self_attn.k_norm", s.HeadSize(), false)
+	}
 }
 
 // llamaLayer has RMSNorm, rotary embedding and SwiGLU, or experts.
@@ -64,11 +68,8 @@ func (m *machine) llamaLayer(s *shape, net *decoder, l *layer, x *tensor) *tenso
 }
 
 func (m *machine) llamaAttention(s *shape, net *decoder, l *layer, normed *tensor) *tensor {
-	flatQ := m.project(l.q, normed)
-	q := m.gathered(flatQ)
-	flatK := m.project(l.k, normed)
-	k := m.gathered(flatK)
-	m.drop(flatQ, flatK)
+	q := m.heads(s, l.q, l.normQ, normed)
+	k := m.heads(s, l.k, l.normK, normed)
 	v := m.project(l.v, normed)
 	m.in("rotary")
 	turnedQ := m.rotate(net, q)
@@ -77,5 +78,18 @@ func (m *machine) llamaAttention(s *shape, net *decoder, l *layer, normed *tenso
 	attended := m.attention(turnedQ, turnedK, v, s)
 	out := m.project(l.out, attended)
 	m.drop(attended, turnedQ, turnedK, v)
+	return out
+}
+
+// heads are queries or keys by heads, each normalized where there is a norm.
+func (m *machine) heads(s *shape, l *linear, each *norm, normed *tensor) *tensor {
+	flat := m.project(l, normed)
+	if each != nil {
+		whole := flat
+		flat = m.rmsNorm(each, whole, s.HeadSize())
+		m.drop(whole)
+	}
+	out := m.gathered(flat)
+	m.drop(flat)
 	return out
 }

@@ -28,6 +28,7 @@ type decoder struct {
 type layer struct {
 	name           string
 	norm1, norm2   *norm
+	normQ, normK   *norm   // of heads; nil without
 	q, k, v, out   *linear // or all three in q
 	up, gate, down *linear
 	experts        *routed

@@ -36,7 +36,11 @@ func (m *machine) neoxLayer(s *shape, net *decoder, l *layer, x *tensor) *tensor
 
 	normed = m.layerNorm(l.norm2, x, s.Hidden)
 	up := m.project(l.up, normed)
-	active := m.gelu(up)
+	gelu := m.gelu
+	if s.FastGELU {
+		gelu = m.fastGELU
+	}
+	active := gelu(up)
 	m.drop(up)
 	down := m.project(l.down, active)
 	m.drop(active, normed)
@@ -74,5 +78,25 @@ func (m *machine) rotate(net *decoder, x *tensor) *tensor {
 	m.drop(swapped)
 	y := m.add(straight, across)
 	m.drop(straight, across)
+	return y
+}
+
+// fastGELU is gelu_fast of transformers: x / 2 (1 + tanh(0.8 x (1 + 0.04 x x))), nine operators, each with its output.
+func (m *machine) fastGELU(x *tensor) *tensor {
+	m.in("mlp.act")
+	halved, scaled := m.scale(x), m.scale(x)
+	small := m.scale(x)
+	square := m.times(small, x)
+	m.drop(small)
+	shifted := m.shift(square)
+	m.drop(square)
+	inner := m.times(scaled, shifted)
+	m.drop(scaled, shifted)
+	tanh := m.pointwise(inner, x.size, false, true)
+	m.drop(inner)
+	one := m.shift(tanh)
+	m.drop(tanh)
+	y := m.times(halved, one)
+	m.drop(halved, one)
 	return y
 }
