@@ -57,6 +57,9 @@ func TestRecordedPeaks(t *testing.T) {
 			"batch=16,seq=954", "N", 33267709144},
 		{"llama7b8l-RV", `{"model_type": "llama", "hidden_size": 4096, "intermediate_size": 11008, "num_hidden_layers": 8, "num_attention_heads": 32,
 			"vocab_size": 32000, "tie_word_embeddings": false}`, "batch=1,seq=61651/40425/33258/38708/35056", "R", 33563307140},
+		// experiments/programs/results/programs.csv, whose longest step is the tenth. The stream between its layers is in single precision.
+		{"moe", `{"model_type": "mixtral", "hidden_size": 1024, "intermediate_size": 2816, "num_hidden_layers": 8, "num_attention_heads": 16,
+			"num_key_value_heads": 4, "vocab_size": 32000, "num_local_experts": 8, "num_experts_per_tok": 2}`, "batch=6,seq=1511", "M", 21324235264},
 	} {
 		m, err := shapes.ReadConfig(strings.NewReader(c.config), c.name)
 		if err != nil {

@@ -54,7 +54,7 @@ func (r *routed) run(m *machine, s *shape, x *tensor) *tensor {
 	m.drop(logits, scores)
 
 	m.in("mlp.dispatch")
-	sent := m.pointwise(x, half*s.Hidden*pairs, false, false)
+	sent := m.pointwise(x, r.gate.weight.element*s.Hidden*pairs, false, false)
 	sent = m.exchange(s, sent)
 	done := r.feed.run(m, sent)
 	m.drop(sent)

@@ -92,12 +92,16 @@ func (b *builder) param(name string, rows, columns int64) *param {
 	return p
 }
 
-// experts is a matrix of each expert of this rank, which fewer ranks share.
+// experts is a matrix of each expert of this rank, which fewer ranks share. autocast, which has the operators of one GPU run in half precision, does not
+// know the grouped product of experts: it stays in single precision.
 func (b *builder) experts(name string, count, in, out int64) *linear {
 	p := b.param(name+".weight", count*out, in)
 	p.stack = count
-	if b.job.sharded() {
+	switch {
+	case b.job.sharded():
 		p.over = b.job.shards() / b.job.Experts
+	case b.job.Strategy.Mixed:
+		p.element = single
 	}
 	return &linear{name: name, weight: p}
 }
