@@ -104,6 +104,24 @@ func TestOperators(t *testing.T) {
 	}
 }
 
+// TestLeftFree checks that a job whose layers are split gets a card with a fifth to spare, and others one that they fill.
+func TestLeftFree(t *testing.T) {
+	for fields, free := range map[string]float64{"tp=2": 0.2, "pp=2": 0.2, "cp=2": 0, "ranks=2": 0} {
+		e := mustEstimate(t, mustLookup(t, "llama-8b"), "layers=2,batch=1,seq=64,"+fields, "N")
+		need := e.Settings[0].Reserved
+		whole := int64(float64(need)/(1-free)) + 1
+		if e.Free != free || e.On(fit.Card{Usable: whole}) == nil {
+			t.Errorf("%s: %v are left free; %d bytes do not fit into %d", fields, e.Free, need, whole)
+		}
+		for _, s := range e.Settings {
+			need = min(need, s.Reserved)
+		}
+		if small := int64(float64(need)/(1-free)) - 2; e.On(fit.Card{Usable: small}) != nil {
+			t.Errorf("%s: %d bytes fit into %d", fields, need, small)
+		}
+	}
+}
+
 // TestPartsAddUp checks that parts are all that is live, that each allocator reserves at least that, and which card is chosen.
 func TestPartsAddUp(t *testing.T) {
 	e := mustEstimate(t, mustLookup(t, "mixtral-8x7b"), "layers=6,batch=1,seq=1Ki,pp=2,tp=2,ranks=2,ep=2,micro=3", "RM")
