@@ -25,6 +25,9 @@ GLIBC    := internal/glibc/versions.h
 PORTABLE := CGO_CFLAGS='-O2 -g -include $(CURDIR)/$(GLIBC)'
 DL       := --no-as-needed,-l:libdl.so.2
 PTHREAD  := -l:libpthread.so.0
+# What starts a program is bound to its oldest version on x86-64 alone (internal/glibc/start.c).
+GOARCH   ?= $(shell $(GO) env GOARCH)
+START    := $(if $(filter amd64,$(GOARCH)),-Xlinker --wrap=__libc_start_main)
 export GM_SHARED TRACES GOFLAGS
 
 SHELL := /bin/bash
@@ -33,7 +36,7 @@ SHELL := /bin/bash
 # The networks of figures-chainer.
 CHAINER_STEPS := alexnet,batch=32 alexnet,batch=256 vgg-16,batch=64 resnet-50,batch=32 resnet-50,batch=100 resnet-152,batch=100 inception-v4,batch=32 inception-v4,batch=128
 
-.PHONY: FORCE all demo experiment-capture experiment-slurm test race bench lint random random-limits mutants fuzz fuzz-decoders damage-long stress interop figures man clean help
+.PHONY: FORCE all demo experiment-capture experiment-slurm test race bench lint random random-limits mutants fuzz fuzz-decoders damage-long stress interop figures aarch64 man clean help
 .PHONY: $(addprefix figures-,formats damage import fidelity expandable replay plan capture bilevel scale tail fit lowest large small threads stitch gmlake frontier variations planned why synth estimate look tune report latency footprint memo chainer dsasa dymem workspaces swap programs order remat auto compiled fleet)
 
 PRELOAD := internal/capture/preload
@@ -43,7 +46,7 @@ LIBRARY := $(LIBGM)/library
 LOADED  := $(PRELOAD)/libgmtrace.so $(LIBRARY)/libgm.so $(LIBRARY)/libgmpreload.so $(LIBRARY)/libgmgate.so
 
 all: $(LOADED) ## build the tools into bin/
-	$(PORTABLE) $(GO) build -ldflags='-extldflags "-Wl,-z,lazy -Xlinker --wrap=__libc_start_main"' -o bin/ $(addprefix ./tools/,$(filter-out gmplan,$(TOOLS)))
+	$(PORTABLE) $(GO) build -ldflags='-extldflags "-Wl,-z,lazy $(START)"' -o bin/ $(addprefix ./tools/,$(filter-out gmplan,$(TOOLS)))
 	CGO_ENABLED=0 $(GO) build -ldflags= -o bin/ ./tools/gmplan
 
 # The library that gmtrace run preloads into programs; gmtrace embeds it.
@@ -230,6 +233,9 @@ damage-long: ## damage files of each kind and run the commands on them, for TIME
 	$(GO) test -count 1 -timeout 0 -v -run TestDamaged ./internal/damage -args -seed $(SEED) -time $(TIME)
 
 
+aarch64: all ## everything for aarch64, in out/aarch64/bin/ (needs gcc-aarch64-linux-gnu), and tests of it under qemu-user-static
+	@packaging/aarch64.sh
+
 man: all ## a manual page for each tool, in out/man/
 	@mkdir -p out/man
 	@for tool in $(TOOLS); do bin/$$tool man > out/man/$$tool.1 || exit 1; done
@@ -241,4 +247,4 @@ clean: ## remove what was built
 	rm -rf bin out
 
 help: ## this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 20
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 20

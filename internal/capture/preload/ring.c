@@ -175,7 +175,7 @@ static int start(void)
 		if (folders[i][0] && (i > 0 || has_room(folders[i])) && map(folders[i]) == 0)
 			next = ON;
 	if (next == OFF && folders[1][0] && put_name(path, folders[1], "noring", gm_now()))
-		(void)!syscall(SYS_mknod, path, S_IFREG | 0600, 0); /* tells gmtrace that there is no ring; it needs no descriptor */
+		(void)!syscall(SYS_mknodat, AT_FDCWD, path, S_IFREG | 0600, 0); /* tells gmtrace that there is no ring; it needs no descriptor */
 	keep_from_children();
 	return next;
 }
