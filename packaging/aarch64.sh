@@ -14,6 +14,7 @@ command -v $cc > /dev/null || {
 	echo "aarch64: nothing is built, $cc is not here (Debian: gcc-aarch64-linux-gnu and libc6-dev-arm64-cross)" >&2
 	exit 1
 }
+rm -rf out/aarch64 # what is no source any more goes
 mkdir -p out/aarch64
 tar --exclude=./out --exclude=./bin --exclude=./.git --exclude='*.so' -cf - . | tar -C out/aarch64 -xf -
 cd out/aarch64
