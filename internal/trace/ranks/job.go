@@ -55,7 +55,7 @@ func IsFolder(name string) bool {
 }
 
 // Open lists the traces below a folder: files that end in .parquet. Files that cannot be read, or belong to another job than most do, are
-// left out. It is an error if no trace is left.
+// left out, and so are those of another run of the same command. It is an error if no trace is left.
 func Open(folder string) (*Job, error) {
 	j := &Job{Folder: folder, Left: []Left{}}
 	var all []*Member
@@ -82,7 +82,9 @@ func Open(folder string) (*Job, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list %s: %w", folder, err)
 	}
-	j.choose(all)
+	if err := j.choose(all); err != nil {
+		return nil, fmt.Errorf("%s: %w", folder, err)
+	}
 	j.finish()
 	if len(j.Members) == 0 {
 		if snapshot != "" && len(j.Left) == 0 {
@@ -143,24 +145,8 @@ func reason(err error, path string) string {
 	return text
 }
 
-// belongs is what the traces of a job have in common.
-type belongs struct {
-	world   int64
-	command string
-}
-
-func (m *Member) job() belongs { return belongs{m.Meta.WorldSize, m.Meta.Command} }
-
-func (b belongs) String() string {
-	text := fmt.Sprintf("of %d ranks", b.world)
-	if b.command != "" {
-		text += ", " + b.command
-	}
-	return text
-}
-
-// choose keeps the traces of the job of which there are most, and of each rank the one with the most rows.
-func (j *Job) choose(all []*Member) {
+// choose keeps the traces of the job of which there are most, of its runs the one with most ranks, and of each rank the one with the most rows.
+func (j *Job) choose(all []*Member) error {
 	count := map[belongs]int{}
 	for _, m := range all {
 		count[m.job()]++
@@ -171,32 +157,39 @@ func (j *Job) choose(all []*Member) {
 			most = m.job()
 		}
 	}
-	byRank := map[int64]*Member{}
+	var of []*Member
 	for _, m := range all {
-		switch other := byRank[m.Rank]; {
-		case m.job() != most:
+		if m.job() == most {
+			of = append(of, m)
+		} else {
 			j.Left = append(j.Left, Left{m.File, fmt.Sprintf("of another job, %s; most traces here are %s", m.job(), most)})
-		case m.Rank >= 0 && other != nil && other.Rows >= m.Rows:
-			j.Left = append(j.Left, twice(m, other))
-		default:
-			if m.Rank >= 0 && other != nil {
-				j.Left = append(j.Left, twice(other, m))
-			}
-			byRank[m.Rank] = m
-			if m.Rank < 0 {
-				j.Members = append(j.Members, m)
-			}
 		}
 	}
-	delete(byRank, -1)
-	for _, m := range byRank {
-		j.Members = append(j.Members, m)
+	of, err := j.chooseRun(of)
+	if err != nil {
+		return err
 	}
+	j.chooseLongest(of)
 	j.World = most.world
+	return nil
 }
 
-func twice(left, kept *Member) Left {
-	return Left{left.File, fmt.Sprintf("rank %d is there twice: %s has %d rows, this has %d", left.Rank, kept.File, kept.Rows, left.Rows)}
+// chooseLongest keeps of each rank the trace with the most rows.
+func (j *Job) chooseLongest(all []*Member) {
+	at := map[int64]int{} // in Members, by rank
+	for _, m := range all {
+		i, ok := at[m.Rank]
+		if !ok || m.Rank < 0 {
+			at[m.Rank] = len(j.Members)
+			j.Members = append(j.Members, m)
+			continue
+		}
+		if kept := j.Members[i]; kept.Rows < m.Rows {
+			j.Members[i], m = m, kept
+		}
+		kept := j.Members[i]
+		j.Left = append(j.Left, Left{m.File, fmt.Sprintf("rank %d is there twice: %s has %d rows, this has %d", m.Rank, kept.File, kept.Rows, m.Rows)})
+	}
 }
 
 // finish sorts what there is, and finds what is missing.

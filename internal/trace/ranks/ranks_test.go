@@ -20,6 +20,7 @@ type job struct {
 	pid         int
 	size        int64 // of the larger of two tensors
 	command     string
+	source      string
 	start       int64
 	stream      int64
 	held, nccl  int64 // from the driver; 0 for no rows of the driver
@@ -34,7 +35,7 @@ func (j job) name() string {
 func (j job) write(t *testing.T, folder string) string {
 	t.Helper()
 	var out bytes.Buffer
-	w := trace.NewWriter(&out, trace.Meta{Rank: j.rank, WorldSize: j.world, Command: j.command, Devices: []string{"H200"}})
+	w := trace.NewWriter(&out, trace.Meta{Rank: j.rank, WorldSize: j.world, Command: j.command, Source: j.source, Devices: []string{"H200"}})
 	b := &trace.Batch{}
 	id, now := int64(0), j.start
 	if j.held > 0 {
