@@ -28,20 +28,24 @@ func (cmd *checkCmd) ranks(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	all, err := cmd.eachRank(c, before, after)
+	all, alone, err := cmd.eachRank(c, before, after)
 	if err != nil {
 		return err
+	}
+	if len(all) == 0 {
+		return fmt.Errorf("%s and %s have no rank in common", cmd.Before, cmd.After)
 	}
 	for _, j := range []*ranks.Job{before, after} {
 		for _, problem := range j.Problems() {
 			c.Warn("%s: %s", j.Folder, problem)
 		}
 	}
-	return errors.Join(cmd.print(c, all), tooMuch(all), before.Incomplete(), after.Incomplete())
+	return errors.Join(cmd.print(c, all), tooMuch(all), before.Incomplete(), after.Incomplete(), ranks.Unpaired(alone))
 }
 
-// eachRank compares the ranks that both jobs have. A rank of which only one trace can be read is left out of that job.
-func (cmd *checkCmd) eachRank(c *cli.Context, before, after *ranks.Job) ([]checked, error) {
+// eachRank compares the ranks that both jobs have, and returns those that only one has. A rank of which only one trace can be read is left out of
+// the job that has the other.
+func (cmd *checkCmd) eachRank(c *cli.Context, before, after *ranks.Job) (all []checked, alone []int64, err error) {
 	old := map[int64]*ranks.Member{}
 	for _, m := range before.Members {
 		old[m.Rank] = m
@@ -49,18 +53,21 @@ func (cmd *checkCmd) eachRank(c *cli.Context, before, after *ranks.Job) ([]check
 	byRank := make([][]checked, len(after.Members))
 	progress := c.Progress("check ranks", int64(len(after.Members)))
 	defer progress.End()
-	err := after.Each(c.Context(), 1, func() { progress.Add(1) }, func(m *ranks.Member, source *column.Source) error {
+	err = after.Each(c.Context(), 1, func() { progress.Add(1) }, func(m *ranks.Member, source *column.Source) error {
 		was := old[m.Rank]
 		if was == nil {
-			return fmt.Errorf("%s has no rank %d to compare it with", cmd.Before, m.Rank)
+			alone = append(alone, m.Rank)
+			return nil
 		}
+		delete(old, m.Rank)
 		now, err := trace.ReadSource(source, replay.Load)
 		if err != nil {
 			return err
 		}
 		then, err := load(c, []string{was.Path()})
 		if err != nil {
-			return err
+			before.Leave(was, err)
+			return nil
 		}
 		rows, err := cmd.compare(c, then, now)
 		for i := range rows {
@@ -69,5 +76,8 @@ func (cmd *checkCmd) eachRank(c *cli.Context, before, after *ranks.Job) ([]check
 		byRank[m.Index] = rows
 		return err
 	})
-	return slices.Concat(byRank...), err
+	for rank := range old {
+		alone = append(alone, rank)
+	}
+	return slices.Concat(byRank...), alone, err
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"gm/internal/cli"
@@ -37,14 +36,5 @@ func (cmd *diffCmd) ranks(c *cli.Context) error {
 			_, err = io.WriteString(c.Out, out.String())
 		}
 	}
-	return errors.Join(err, a.Incomplete(), b.Incomplete(), unpaired(alone))
-}
-
-// unpaired returns an error for ranks that only one job has.
-func unpaired(alone []int64) error {
-	if len(alone) == 0 {
-		return nil
-	}
-	slices.Sort(alone)
-	return fmt.Errorf("only one of the jobs has %s", ranks.Names(slices.Compact(alone)))
+	return errors.Join(err, a.Incomplete(), b.Incomplete(), ranks.Unpaired(alone))
 }

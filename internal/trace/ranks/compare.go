@@ -1,5 +1,10 @@
 package ranks
 
+import (
+	"fmt"
+	"slices"
+)
+
 // Pair is one GPU of one rank in two jobs.
 type Pair struct {
 	Rank   int64 `json:"rank"`
@@ -33,4 +38,13 @@ func Pairs(a, b *Table) (both []Pair, alone []int64) {
 		}
 	}
 	return both, alone
+}
+
+// Unpaired returns an error for ranks that only one of two jobs has; nil without any.
+func Unpaired(alone []int64) error {
+	if len(alone) == 0 {
+		return nil
+	}
+	sorted := slices.Compact(slices.Sorted(slices.Values(alone)))
+	return fmt.Errorf("only one of the jobs has %s", Names(sorted))
 }

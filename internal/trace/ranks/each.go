@@ -52,6 +52,13 @@ func (m *Member) read(ctx context.Context, read func(m *Member, source *column.S
 	return read(m, source)
 }
 
+// Leave leaves out a member whose trace could not be read, outside of Each.
+func (j *Job) Leave(m *Member, err error) {
+	failed := make([]error, len(j.Members))
+	failed[m.Index] = err
+	j.leave(failed)
+}
+
 // leave removes the members that failed.
 func (j *Job) leave(failed []error) {
 	kept := slices.Clone(j.Members)
