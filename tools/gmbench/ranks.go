@@ -54,7 +54,11 @@ var rankAllocators = []string{"floor", "torch", "expandable", "stitch"}
 // writeRanks prints what each rank reserves with each allocator, and which runs out of memory first.
 func writeRanks(w io.Writer, t *results.Table, capacity int64) error {
 	var text strings.Builder
-	fmt.Fprintf(&text, "%d GPUs of ranks, with %d different sequences of requests: peak reserved\n\n", len(t.Ranks), t.Different)
+	requests := "all with the same requests"
+	if t.Different > 1 {
+		requests = fmt.Sprintf("with %d different sequences of requests", t.Different)
+	}
+	fmt.Fprintf(&text, "%s of ranks, %s: peak reserved\n\n", plural(len(t.Ranks), "GPU"), requests)
 	if err := rankRows(t).Write(&text); err != nil {
 		return err
 	}

@@ -23,9 +23,9 @@ func (cmd *layoutCmd) chooseRank(c *cli.Context) (*ranks.Job, error) {
 	}
 	groups := t.Groups()
 	cmd.File = groups[0].File
-	c.Note("one plan for %s, which make the same requests: that of %s", ranks.Names(groups[0].Ranks), cmd.File)
+	c.Note("one plan for %s, whose requests are the same: that of %s", ranks.Names(groups[0].Ranks), cmd.File)
 	for _, g := range groups[1:] {
-		c.Warn("the plan does not fit %s, which make other requests: plan %s", ranks.Names(g.Ranks), g.File)
+		c.Warn("the plan does not fit %s, whose requests differ: plan %s", ranks.Names(g.Ranks), g.File)
 	}
 	return j, nil
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"gm/formats/summary"
 	"gm/internal/bench/fleet"
@@ -18,7 +17,7 @@ import (
 type summaryCmd struct {
 	Jobs    []string `arg:"" optional:"" name:"trace" help:"Jobs: the folder with the traces of a job's ranks, a trace, or a recording that gmtrace import reads."`
 	Output  string   `short:"o" required:"" placeholder:"FOLDER" help:"The dataset. A job that is there already is replaced."`
-	Job     string   `placeholder:"ID" help:"What tells the job apart from all others. By default the name of the file or folder and the time at which it began."`
+	Job     string   `placeholder:"ID" help:"What tells the job apart from all others. By default the name of the file or folder, the time at which it began, and a digest of its first process."`
 	Name    string   `placeholder:"NAME" help:"What was run, the same each time it runs. By default the command, or what the trace was made from."`
 	Compact bool     `help:"Merge the files of each week into one, after the jobs are added: a dataset of many jobs is then read faster."`
 }
@@ -37,27 +36,33 @@ func (cmd *summaryCmd) Run(c *cli.Context) error {
 	case len(cmd.Jobs) != 1 && cmd.Job != "":
 		return cli.Usage("--job is the name of one job, and %d are given", len(cmd.Jobs))
 	}
-	var incomplete []error
+	var failed []error
+	added := map[string]string{} // a job: what it was read from
 	for _, name := range cmd.Jobs {
 		rows, err := cmd.read(c, name)
 		if len(rows) == 0 {
-			return err
+			return errors.Join(append(failed, err)...)
 		}
-		incomplete = append(incomplete, err)
+		failed = append(failed, err)
 		cmd.identify(rows, name)
-		if err := fleet.Add(cmd.Output, rows, c.File); err != nil {
-			return err
+		job := rows[0].Job
+		if other, ok := added[job]; ok {
+			failed = append(failed, fmt.Errorf("%s and %s are the same job, %s: the second is left out", other, name, job))
+			continue
 		}
-		c.Note("%s: %d rows", rows[0].Job, len(rows))
+		added[job] = name
+		if err := fleet.Add(cmd.Output, rows, c.File); err != nil {
+			failed = append(failed, err)
+			continue
+		}
+		c.Note("%s: %d rows", job, len(rows))
 	}
 	if cmd.Compact {
 		done, err := fleet.Compact(cmd.Output, c.File)
-		if err != nil {
-			return err
-		}
+		failed = append(failed, err)
 		c.Note("%d files merged in %d weeks: %d rows, and %d older ones left out", done.Files, done.Weeks, done.Rows, done.Doubles)
 	}
-	return errors.Join(incomplete...)
+	return errors.Join(failed...)
 }
 
 // read sums up a job. It returns rows and an error for a job that is not whole.
@@ -98,14 +103,9 @@ func (cmd *summaryCmd) readRanks(c *cli.Context, folder string) ([]*summary.Summ
 
 // identify names the job of rows.
 func (cmd *summaryCmd) identify(rows []*summary.Summary, file string) {
-	start := rows[0].StartNS
-	for _, s := range rows {
-		start = min(start, s.StartNS)
-	}
 	job := cmd.Job
 	if job == "" {
-		base := strings.TrimSuffix(filepath.Base(filepath.Clean(file)), ".parquet")
-		job = base + "@" + time.Unix(0, start).UTC().Format("20060102T150405Z")
+		job = fleet.Identity(strings.TrimSuffix(filepath.Base(filepath.Clean(file)), ".parquet"), rows)
 	}
 	name := cmp.Or(cmd.Name, rows[0].Name)
 	for _, s := range rows {

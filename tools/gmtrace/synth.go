@@ -65,27 +65,31 @@ func (cmd *synthCmd) Run(c *cli.Context) error {
 	if err := cli.CheckFiles(nil, []string{cmd.Output}); err != nil {
 		return err
 	}
-	return c.Binary(cmd.Output, func(out io.Writer) error { return cmd.write(c, out, job, run) })
+	return c.Binary(cmd.Output, func(out io.Writer) error { return cmd.write(c, out, job, run, trace.Meta{}) })
 }
 
 // writeRanks writes the traces of all ranks of a job.
 func (cmd *synthCmd) writeRanks(c *cli.Context, job *synth.Job, run synth.Run) error {
 	for rank := range job.GPUs() {
-		name := filepath.Join(cmd.Output, fmt.Sprintf("host=node%d/rank=%d/pid=%d/trace.parquet", rank/synth.RanksOfHost, rank, 1+rank%synth.RanksOfHost))
+		host, pid := fmt.Sprintf("node%d", rank/synth.RanksOfHost), 1+rank%synth.RanksOfHost
+		name := filepath.Join(cmd.Output, fmt.Sprintf("host=%s/rank=%d/pid=%d/trace.parquet", host, rank, pid))
 		if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
 			return fmt.Errorf("write the trace of rank %d: %w", rank, err)
 		}
 		if err := c.Context().Err(); err != nil {
 			return err
 		}
-		if err := c.File(name, func(out io.Writer) error { return cmd.write(c, out, job.On(rank), run) }); err != nil {
+		if err := c.File(name, func(out io.Writer) error {
+			return cmd.write(c, out, job.On(rank), run, trace.Meta{Host: host, PID: pid})
+		}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (cmd *synthCmd) write(c *cli.Context, out io.Writer, job *synth.Job, run synth.Run) error {
+// write writes a trace, with the process of its metadata.
+func (cmd *synthCmd) write(c *cli.Context, out io.Writer, job *synth.Job, run synth.Run, process trace.Meta) error {
 	progress := c.Progress("synth", max(run.Rows, run.Steps))
 	defer progress.End()
 	done := int64(0)
@@ -100,5 +104,6 @@ func (cmd *synthCmd) write(c *cli.Context, out io.Writer, job *synth.Job, run sy
 	if err != nil {
 		return err
 	}
+	w.Meta().Host, w.Meta().PID = process.Host, process.PID
 	return w.Close()
 }

@@ -11,7 +11,8 @@ import (
 	"slices"
 	"time"
 
-	"gm/formats/column"
+	"golang.org/x/sys/unix"
+
 	"gm/formats/summary"
 )
 
@@ -33,126 +34,104 @@ func week(startNS int64) string {
 // Create makes a file of a path that appears once write has written all of it.
 type Create func(path string, write func(io.Writer) error) error
 
-// Add writes the summaries of one job to a dataset.
+// Add writes the summaries of one job to a dataset. Those that it has of the job are removed when the new ones are there: if it is interrupted
+// in between, both are there until the job is added again.
 func Add(folder string, rows []*summary.Summary, create Create) error {
 	start := rows[0].StartNS
 	for _, s := range rows {
 		start = min(start, s.StartNS)
 	}
-	path := filepath.Join(folder, File(rows[0].Job, start))
+	job := rows[0].Job
+	path := filepath.Join(folder, File(job, start))
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return fmt.Errorf("add to dataset %s: %w", folder, err)
 	}
-	return create(path, func(out io.Writer) error {
-		w := summary.NewWriter(out)
-		if err := summary.Write(w, rows); err != nil {
-			return err
-		}
-		return w.Close()
-	})
-}
-
-// Compaction is what Compact did.
-type Compaction struct {
-	Weeks   int   // that were rewritten
-	Files   int   // that were merged
-	Rows    int64 // in the files that they were merged into
-	Doubles int64 // rows that were left out for newer ones of the same job, rank and GPU
-}
-
-// Compact merges the files of each week of a dataset into one. The merged file is complete before the others are removed: if it is
-// interrupted in between, rows are there twice until the next time. A file that is written anew meanwhile stays. The rows of a job's own
-// file are newer than those in the merged file.
-func Compact(folder string, create Create) (Compaction, error) {
-	var c Compaction
-	weeks, err := filepath.Glob(filepath.Join(folder, "week=*"))
+	if err := create(path, func(out io.Writer) error { return write(out, rows) }); err != nil {
+		return err
+	}
+	unlock, err := lock(folder)
 	if err != nil {
-		return c, fmt.Errorf("compact %s: %w", folder, err)
+		return fmt.Errorf("replace job %s in dataset %s: %w", job, folder, err)
 	}
-	for _, week := range weeks {
-		if err := c.week(week, create); err != nil {
-			return c, fmt.Errorf("compact %s: %w", week, err)
-		}
-	}
-	return c, nil
-}
-
-func (c *Compaction) week(folder string, create Create) error {
-	files, err := filepath.Glob(filepath.Join(folder, "job-*.parquet"))
-	if err != nil || len(files) == 0 {
-		return err
-	}
-	merged := filepath.Join(folder, compacted)
-	all := files
-	if _, err := os.Stat(merged); err == nil {
-		all = append(slices.Clip(files), merged)
-	}
-	infos := map[string]fs.FileInfo{}
-	for _, file := range files {
-		if infos[file], err = os.Stat(file); err != nil {
-			return err
-		}
-	}
-	if err := create(merged, func(out io.Writer) error { return c.merge(out, all) }); err != nil {
-		return err
-	}
-	c.Weeks++
-	c.Files += len(all)
-	for _, file := range files {
-		if now, err := os.Stat(file); err != nil || !os.SameFile(now, infos[file]) {
-			continue
-		}
-		if err := os.Remove(file); err != nil {
-			return err
-		}
+	if err := errors.Join(remove(folder, job, path, create), unlock()); err != nil {
+		return fmt.Errorf("replace job %s in dataset %s: %w", job, folder, err)
 	}
 	return nil
 }
 
-// mergeRows is how many rows are merged at a time.
-const mergeRows = 1 << 10
-
-// merge writes the rows of files to one.
-func (c *Compaction) merge(out io.Writer, files []string) error {
+func write(out io.Writer, rows []*summary.Summary) error {
 	w := summary.NewWriter(out)
-	seen := map[summary.Key]bool{}
-	var rows []*summary.Summary
-	for _, file := range files {
-		err := each(file, func(s *summary.Summary) error {
-			if seen[s.Key()] {
-				c.Doubles++
-				return nil
-			}
-			seen[s.Key()] = true
-			c.Rows++
-			if rows = append(rows, s); len(rows) < mergeRows {
-				return nil
-			}
-			err := summary.Write(w, rows)
-			rows = rows[:0]
-			return err
-		})
-		if err != nil {
-			return err
-		}
-	}
 	if err := summary.Write(w, rows); err != nil {
 		return err
 	}
 	return w.Close()
 }
 
-// each reads the rows of a file.
-func each(file string, visit func(*summary.Summary) error) (err error) {
-	source, err := column.OpenSource(file)
+// lock keeps other processes from replacing files of a dataset. On file systems without locks it keeps nobody.
+func lock(folder string) (unlock func() error, err error) {
+	f, err := os.OpenFile(filepath.Join(folder, ".lock"), os.O_RDWR|os.O_CREATE, 0o666)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		if err = unix.Flock(int(f.Fd()), unix.LOCK_EX); err != unix.EINTR {
+			break
+		}
+	}
+	if err != nil && !slices.Contains([]error{unix.ENOSYS, unix.ENOLCK, unix.EOPNOTSUPP}, err) {
+		return nil, errors.Join(fmt.Errorf("lock %s: %w", f.Name(), err), f.Close())
+	}
+	return f.Close, nil
+}
+
+// remove removes the rows of a job from a dataset, except those in a file.
+func remove(folder, job, except string, create Create) error {
+	weeks, err := filepath.Glob(filepath.Join(folder, "week=*"))
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, source.Close()) }()
-	r, err := summary.NewReader(source, source.Size(), file)
-	if err != nil {
-		return err
+	var failed []error
+	for _, week := range weeks {
+		own := filepath.Join(week, filepath.Base(except))
+		if own != except {
+			if err := os.Remove(own); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				failed = append(failed, err)
+			}
+		}
+		failed = append(failed, removeMerged(filepath.Join(week, compacted), job, create))
 	}
-	defer func() { err = errors.Join(err, r.Close()) }()
-	return summary.Each(r, visit)
+	return errors.Join(failed...)
+}
+
+// removeMerged removes the rows of a job from a merged file, and the file if there are no others in it.
+func removeMerged(file, job string, create Create) error {
+	rows, others := 0, 0
+	err := each(file, func(s *summary.Summary) error {
+		if s.Job == job {
+			rows++
+		} else {
+			others++
+		}
+		return nil
+	})
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil || rows == 0:
+		return err
+	case others == 0:
+		return os.Remove(file)
+	}
+	return create(file, func(out io.Writer) error {
+		w := newMerger(out)
+		if err := each(file, func(s *summary.Summary) error {
+			if s.Job == job {
+				return nil
+			}
+			return w.add(s)
+		}); err != nil {
+			return err
+		}
+		return w.close()
+	})
 }

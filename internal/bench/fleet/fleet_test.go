@@ -2,11 +2,14 @@ package fleet_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
+	"strings"
 	"testing"
 
 	"gm/formats/column"
@@ -65,13 +68,17 @@ func rows(t *testing.T, folder string) (peaks map[string]int64, rows, files int)
 
 func add(t *testing.T, folder, job string, startNS, peak int64) {
 	t.Helper()
-	var all []*summary.Summary
+	if err := fleet.Add(folder, ofRanks(job, startNS, peak), create); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// ofRanks returns the rows of a job of two ranks.
+func ofRanks(job string, startNS, peak int64) (all []*summary.Summary) {
 	for rank := range int64(2) {
 		all = append(all, &summary.Summary{Job: job, Rank: rank, StartNS: startNS + rank, Peak: peak + rank})
 	}
-	if err := fleet.Add(folder, all, create); err != nil {
-		t.Fatal(err)
-	}
+	return all
 }
 
 // week is a week in nanoseconds.
@@ -103,10 +110,87 @@ func TestDataset(t *testing.T) {
 	compact(fleet.Compaction{})
 	check("compacted twice", 2)
 
-	add(t, folder, "b", 0, 50) // newer than what is merged
+	add(t, folder, "b", 0, 50) // in place of what is merged
 	want["b/0"], want["b/1"] = 50, 51
-	compact(fleet.Compaction{Weeks: 1, Files: 2, Rows: 4, Doubles: 2})
-	check("compacted with a newer row", 2)
+	check("added again", 3)
+	compact(fleet.Compaction{Weeks: 1, Files: 2, Rows: 4})
+	check("compacted again", 2)
+
+	add(t, folder, "c", 6*week, 60) // another week: the old one is empty
+	want["c/0"], want["c/1"] = 60, 61
+	check("added in another week", 2)
+	add(t, folder, "c", 7*week, 60)
+	check("added in another week, not compacted", 2)
+}
+
+// TestIdentity has jobs of the same name.
+func TestIdentity(t *testing.T) {
+	job := func(change func(s *summary.Summary)) string {
+		s := &summary.Summary{StartNS: 1e9 + 5, Host: "a", PID: 7, Command: "train.py"}
+		change(s)
+		return fleet.Identity("traces", []*summary.Summary{{StartNS: 2e9}, s})
+	}
+	same := job(func(*summary.Summary) {})
+	if !regexp.MustCompile(`^traces@19700101T000001Z-[0-9a-f]{6}$`).MatchString(same) {
+		t.Errorf("the identity is %q", same)
+	}
+	for what, change := range map[string]func(s *summary.Summary){
+		"time": func(s *summary.Summary) { s.StartNS++ }, "host": func(s *summary.Summary) { s.Host = "b" }, "pid": func(s *summary.Summary) { s.PID++ },
+		"command": func(s *summary.Summary) { s.Command = "eval.py" }, "source": func(s *summary.Summary) { s.Source = "x" },
+	} {
+		if job(change) == same {
+			t.Errorf("jobs that differ in %s alone are both %s", what, same)
+		}
+	}
+	if job(func(s *summary.Summary) { s.Peak = 5 }) != same {
+		t.Error("a job that is summed up again has another identity")
+	}
+}
+
+// TestDamaged has files that cannot be read: they are named and left as they are, and the rest is merged.
+func TestDamaged(t *testing.T) {
+	folder := t.TempDir()
+	for i, job := range []string{"a", "b", "c"} {
+		add(t, folder, job, 0, int64(10*i))
+	}
+	add(t, folder, "d", week, 40)
+	damage := func(file string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(folder, file), []byte("PAR1 no"), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	bad, foreign := fleet.File("b", 0), filepath.Join(filepath.Dir(fleet.File("d", week)), "x.parquet")
+	damage(bad)
+	damage(foreign)
+	c, err := fleet.Compact(folder, create)
+	if want := (fleet.Compaction{Weeks: 2, Files: 3, Rows: 6}); c != want {
+		t.Errorf("%+v, want %+v", c, want)
+	}
+	for _, name := range []string{bad, foreign} {
+		if err == nil || !strings.Contains(err.Error(), filepath.Join(folder, name)) {
+			t.Errorf("%v does not name %s", err, name)
+		}
+		if err := os.Remove(filepath.Join(folder, name)); err != nil {
+			t.Error(err)
+		}
+	}
+	if peaks, n, files := rows(t, folder); n != 6 || files != 2 || peaks["d/1"] != 41 {
+		t.Errorf("%v in %d rows and %d files", peaks, n, files)
+	}
+	merged := filepath.Join(filepath.Dir(bad), "compacted.parquet")
+	damage(merged)
+	for range 2 { // with and without files to merge in the week
+		if c, err := fleet.Compact(folder, create); err == nil || !strings.Contains(err.Error(), merged) {
+			t.Errorf("%+v, %v, want an error that names %s", c, err, merged)
+		}
+		if err := fleet.Add(folder, ofRanks("f", 0, 60), create); err == nil || !strings.Contains(err.Error(), merged) {
+			t.Errorf("%v, want an error that names %s", err, merged)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(folder, fleet.File("f", 0))); err != nil {
+		t.Error(err)
+	}
 }
 
 // TestCompactionLosesNothing interrupts a compaction, and replaces a file while it runs.
@@ -123,8 +207,9 @@ func TestCompactionLosesNothing(t *testing.T) {
 	}
 	meanwhile := func(path string, write func(io.Writer) error) error {
 		err := create(path, write)
-		add(t, folder, "b", 0, 30)
-		return err
+		other := t.TempDir()
+		add(t, other, "b", 0, 30)
+		return errors.Join(err, os.Rename(filepath.Join(other, fleet.File("b", 0)), filepath.Join(folder, fleet.File("b", 0))))
 	}
 	if _, err := fleet.Compact(folder, meanwhile); err != nil {
 		t.Fatal(err)
