@@ -50,7 +50,18 @@ func TestKilledSweep(t *testing.T) {
 	if out, err := sh("gmbench merge s.json -d killed").CombinedOutput(); results(t, dir) < 24 && err == nil {
 		t.Errorf("merged while results are missing:\n%s", out)
 	}
+	if left, err := filepath.Glob(filepath.Join(dir, "gm-*")); err != nil || len(left) > 0 {
+		t.Errorf("tasks that were killed left %q, %v", left, err)
+	}
 	want := mustRun(t, sh("gmbench sweep s.json -d alone && gmbench merge s.json -d alone"))
+	example, err := filepath.Abs("../docs/examples/sweep.mk")
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustRun(t, sh("make -s -j 2 -f "+example+" SPEC=s.json RESULTS=made"))
+	if made := mustRun(t, sh("cat table.csv")); !bytes.Equal(made, want) {
+		t.Errorf("by make:\n%s\nwant:\n%s", made, want)
+	}
 	got := mustRun(t, sh(both+" && gmbench merge s.json -d killed"))
 	if !bytes.Equal(got, want) || bytes.Count(got, []byte("\n")) != 25 {
 		t.Errorf("killed %d times, merged:\n%s\nwant:\n%s", kills, got, want)

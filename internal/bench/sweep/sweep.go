@@ -3,9 +3,7 @@
 package sweep
 
 import (
-	"context"
-	"crypto/sha256"
-	"encoding/hex"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,16 +12,12 @@ import (
 	"os"
 	"path/filepath"
 
-	"gm/formats/trace"
-	"gm/internal/atomicfile"
 	"gm/internal/bench"
-	"gm/internal/bench/replay"
 	"gm/internal/models/synth"
 	"gm/internal/units"
-	"gm/internal/version"
 )
 
-// Spec is the matrix. Paths of traces are relative to the folder of its file.
+// Spec is the matrix. A trace may be the folder of a job's ranks. Paths are relative to the folder of its file, or absolute.
 type Spec struct {
 	Traces     []string `json:"traces"`
 	Synth      []Synth  `json:"synth"`
@@ -38,13 +32,16 @@ type Synth struct {
 	Steps    int64  `json:"steps"`
 }
 
-// Task is a cell of the matrix.
-type Task struct {
-	Trace     string `json:"trace,omitempty"`
-	Synth     *Synth `json:"synth,omitempty"`
-	Allocator string `json:"allocator"`
-	Capacity  int64  `json:"capacity_bytes"` // 0 for no limit
-	folder    string
+// parse reads the job.
+func (s *Synth) parse() (*synth.Job, error) {
+	if s.Steps < 0 {
+		return nil, fmt.Errorf("job %s: %d steps", s.Job, s.Steps)
+	}
+	strategy, err := synth.ParseStrategy(s.Strategy)
+	if err != nil {
+		return nil, fmt.Errorf("job %s: %w", s.Job, err)
+	}
+	return synth.Parse(s.Job, strategy)
 }
 
 // Result is what a task found.
@@ -63,8 +60,13 @@ func Read(name string) ([]Task, error) {
 		return nil, fmt.Errorf("read a sweep: %w", err)
 	}
 	var s Spec
-	if err := json.Unmarshal(text, &s); err != nil {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&s); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return nil, fmt.Errorf("%s: text behind the matrix", name)
 	}
 	tasks, err := s.tasks(filepath.Dir(name))
 	if err != nil {
@@ -87,9 +89,16 @@ func (s *Spec) tasks(folder string) ([]Task, error) {
 	}
 	var programs []Task
 	for _, name := range s.Traces {
-		programs = append(programs, Task{Trace: name, folder: folder})
+		t := Task{Trace: name, folder: folder}
+		if _, err := os.Stat(t.path()); err != nil {
+			return nil, fmt.Errorf("traces: %w", err)
+		}
+		programs = append(programs, t)
 	}
 	for i := range s.Synth {
+		if _, err := s.Synth[i].parse(); err != nil {
+			return nil, fmt.Errorf("synth: %w", err)
+		}
 		programs = append(programs, Task{Synth: &s.Synth[i]})
 	}
 	if n := len(programs) * len(s.Allocators) * len(capacities); n == 0 || n > most {
@@ -110,79 +119,7 @@ func (s *Spec) tasks(folder string) ([]Task, error) {
 	return all, nil
 }
 
-// file returns the name of the file of a task's result: a digest of the task, of what is in its trace, and of gm's version.
-func (t *Task) file(dir string) (string, error) {
-	sum := sha256.New()
-	if err := json.NewEncoder(sum).Encode(t); err != nil {
-		return "", err
-	}
-	fmt.Fprintln(sum, version.Number)
-	if t.Trace != "" {
-		f, err := os.Open(filepath.Join(t.folder, t.Trace))
-		if err != nil {
-			return "", fmt.Errorf("open a trace: %w", err)
-		}
-		defer f.Close()
-		if _, err := io.Copy(sum, f); err != nil {
-			return "", fmt.Errorf("read a trace: %w", err)
-		}
-	}
-	return filepath.Join(dir, hex.EncodeToString(sum.Sum(nil))+".json"), nil
-}
-
-// Run runs a task unless there is its result in a folder. It reports whether it ran.
-func (t *Task) Run(ctx context.Context, dir string) (bool, error) {
-	name, err := t.file(dir)
-	if err != nil {
-		return false, err
-	}
-	if _, err := os.Stat(name); !errors.Is(err, fs.ErrNotExist) {
-		return false, err
-	}
-	programs, err := t.programs()
-	if err != nil {
-		return false, err
-	}
-	specs, err := bench.ParseSpecs(t.Allocator)
-	if err != nil {
-		return false, err
-	}
-	rows, err := bench.Compare(ctx, programs, specs, t.Capacity, func() {})
-	if err != nil {
-		return false, err
-	}
-	return true, atomicfile.Write(name, func(w io.Writer) error { return json.NewEncoder(w).Encode(Result{*t, rows}) })
-}
-
-func (t *Task) programs() ([]*replay.Program, error) {
-	if t.Synth == nil {
-		return replay.Open(filepath.Join(t.folder, t.Trace))
-	}
-	strategy, err := synth.ParseStrategy(t.Synth.Strategy)
-	if err != nil {
-		return nil, err
-	}
-	job, err := synth.Parse(t.Synth.Job, strategy)
-	if err != nil {
-		return nil, err
-	}
-	f, err := os.CreateTemp("", "gm-sweep-*")
-	if err != nil {
-		return nil, err
-	}
-	defer os.Remove(f.Name())
-	w := trace.NewWriter(f, trace.Meta{})
-	if err := errors.Join(synth.Write(w, job, synth.Run{Seed: 1, Steps: max(1, t.Synth.Steps)}, func(int64, int64) {}), w.Close(), f.Close()); err != nil {
-		return nil, err
-	}
-	programs, err := replay.Open(f.Name())
-	for _, p := range programs {
-		p.Name = t.Synth.Job + " " + strategy.String()
-	}
-	return programs, err
-}
-
-// Merge reads the results of all tasks, in their order. It fails with the numbers of those that have none.
+// Merge reads the results of all tasks, in their order. It fails with the numbers of those that have none that can be read.
 func Merge(tasks []Task, dir string) ([]Result, error) {
 	var all []Result
 	var missing []int
@@ -191,22 +128,34 @@ func Merge(tasks []Task, dir string) ([]Result, error) {
 		if err != nil {
 			return nil, err
 		}
-		text, err := os.ReadFile(name)
-		if errors.Is(err, fs.ErrNotExist) {
+		r, err := result(name)
+		if err != nil {
+			return nil, err
+		}
+		if r == nil {
 			missing = append(missing, i)
 			continue
 		}
-		var r Result
-		if err == nil {
-			err = json.Unmarshal(text, &r)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-		all = append(all, r)
+		all = append(all, *r)
 	}
 	if len(missing) > 0 {
 		return nil, fmt.Errorf("%d of %d tasks have no result in %s, the first is %d: run them", len(missing), len(tasks), dir, missing[0])
 	}
 	return all, nil
+}
+
+// result reads a result, nil if there is none or it is damaged.
+func result(name string) (*Result, error) {
+	text, err := os.ReadFile(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("read a result: %w", err)
+	}
+	r := &Result{}
+	if json.Unmarshal(text, r) != nil || len(r.Rows) == 0 {
+		return nil, nil
+	}
+	return r, nil
 }
