@@ -43,7 +43,7 @@ func (g *Growth) plot() (*plot.Plot, error) {
 		p.X.Min, p.Y.Min = 0, 0
 	} else {
 		p.X.Scale, p.Y.Scale = plot.LogScale{}, plot.LogScale{}
-		p.X.Tick.Marker, p.Y.Tick.Marker = plot.LogTicks{Prec: -1}, plot.LogTicks{Prec: -1}
+		p.X.Tick.Marker, p.Y.Tick.Marker = logTicks{}, logTicks{}
 		p.Y.Min = math.Inf(1)
 	}
 	p.Legend.Padding = vg.Points(3)
