@@ -3,6 +3,7 @@ package ranks_test
 import (
 	"fmt"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -123,5 +124,33 @@ func TestRuns(t *testing.T) {
 				t.Error("no error")
 			}
 		})
+	}
+}
+
+// TestParts has the stages of a pipeline, by the names of folders and by the source of synthetic traces.
+func TestParts(t *testing.T) {
+	stage := func(rank int64) int64 { return rank / 2 }
+	for name, c := range map[string]struct {
+		source string
+		folder func(rank int64) string
+		want   []ranks.Parts
+	}{
+		"folders": {"", func(rank int64) string { return fmt.Sprintf("stage=%d", stage(rank)) },
+			[]ranks.Parts{{What: "stage", Count: 2, Least: ranks.Part{Number: 1, Mean: 1100}, Most: ranks.Part{Number: 0, Mean: 5600}, Within: 500. / 5600}}},
+		"experts": {"", func(rank int64) string { return fmt.Sprintf("expert=%d", stage(rank)) },
+			[]ranks.Parts{{What: "expert", Count: 2, Least: ranks.Part{Number: 1, Mean: 1100}, Most: ranks.Part{Number: 0, Mean: 5600}, Within: 500. / 5600}}},
+		"synthetic": {"synthetic: llama-65b,ranks=2,pp=2 --strategy R", func(int64) string { return "" },
+			[]ranks.Parts{{What: "stage", Count: 2, Least: ranks.Part{Number: 1, Mean: 1100}, Most: ranks.Part{Number: 0, Mean: 5600}, Within: 500. / 5600}}},
+		"not said":        {"synthetic: llama-65b,ranks=4", func(int64) string { return "" }, []ranks.Parts{}},
+		"said by some":    {"", func(rank int64) string { return []string{"stage=0", "", "stage=1", "stage=1"}[rank] }, []ranks.Parts{}},
+		"one stage alone": {"", func(int64) string { return "stage=0" }, []ranks.Parts{}},
+	} {
+		folder := t.TempDir()
+		for rank, size := range []int64{5000, 6000, 1000, 1000} {
+			job{rank: int64(rank), world: 4, pid: 7, size: size, source: c.source}.write(t, filepath.Join(folder, c.folder(int64(rank))))
+		}
+		if _, table := read(t, folder); !reflect.DeepEqual(table.Parts, c.want) {
+			t.Errorf("%s: %+v, want %+v", name, table.Parts, c.want)
+		}
 	}
 }

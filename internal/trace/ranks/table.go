@@ -19,6 +19,7 @@ type Table struct {
 	World    int64    `json:"world_size"`
 	Ranks    []*Rank  `json:"ranks"`
 	Spread   Spread   `json:"peaks"`
+	Parts    []Parts  `json:"parts"`             // what the job is split into, where that is known
 	Alike    int      `json:"request_sequences"` // that differ: 1 if all ranks ask for the same
 	First    int      `json:"-"`                 // the row that needs the most memory, and so fails first when there is less
 	Outliers []string `json:"outliers"`
@@ -95,6 +96,7 @@ func (j *Job) Read(ctx context.Context, done func()) (*Table, error) {
 	t.Ranks = slices.Concat(rows...)
 	slices.SortStableFunc(t.Ranks, func(a, b *Rank) int { return compareRanks(a.Rank, b.Rank) })
 	t.finish()
+	t.Parts = j.parts(t.Ranks)
 	j.Clocks = nil
 	for _, r := range t.Ranks {
 		if r.Clock && !slices.Contains(j.Clocks, r.Rank) {

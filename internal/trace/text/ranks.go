@@ -25,6 +25,10 @@ func RankFacts(w *strings.Builder, t *ranks.Table) {
 	s := t.Spread
 	line(w, "peaks", "%s to %s, median %s; the most is %.1f %% above the mean", units.Bytes(s.Least), units.Bytes(s.Most), units.Bytes(s.Median),
 		100*s.Imbalance)
+	for _, p := range t.Parts {
+		line(w, p.What+"s", "%d, with mean peaks of %s (%s %d) to %s (%s %d); within one, the most is %.1f %% above its mean",
+			p.Count, units.Bytes(p.Least.Mean), p.What, p.Least.Number, units.Bytes(p.Most.Mean), p.What, p.Most.Number, 100*p.Within)
+	}
 	if len(t.Ranks) > 0 {
 		first := t.Ranks[t.First]
 		line(w, "first out", "rank %d, which needs %s", first.Rank, units.Bytes(first.Need()))
