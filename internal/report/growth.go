@@ -33,12 +33,17 @@ func WriteGrowthSVG(w io.Writer, g Growth) error { return writeSVG(w, []drawable
 
 func (g *Growth) title() string { return g.Title }
 
-func (g *Growth) keys() []key { return nil } // they are in the chart, where growth leaves room
+func (g *Growth) keys() []key {
+	var all []key
+	for i, c := range g.Curves {
+		all = append(all, key{name: title(c.Name), color: palette[i%len(palette)], line: !c.Limit, limit: c.Limit})
+	}
+	return all
+}
 
 func (g *Growth) plot() (*plot.Plot, error) {
 	p := newPlot(g.Title)
 	p.X.Label.Text, p.Y.Label.Text = g.X, g.Y
-	p.Legend.Top, p.Legend.Left = true, !g.Linear
 	if g.Linear {
 		p.X.Min, p.Y.Min = 0, 0
 	} else {
@@ -46,7 +51,6 @@ func (g *Growth) plot() (*plot.Plot, error) {
 		p.X.Tick.Marker, p.Y.Tick.Marker = logTicks{}, logTicks{}
 		p.Y.Min = math.Inf(1)
 	}
-	p.Legend.Padding = vg.Points(3)
 	for i, c := range g.Curves {
 		if err := c.draw(p, palette[i%len(palette)]); err != nil {
 			return nil, fmt.Errorf("curve %s: %w", c.Name, err)
@@ -70,10 +74,8 @@ func (c *Curve) draw(p *plot.Plot, hue color.NRGBA) error {
 	p.Add(line)
 	if c.Limit {
 		line.Dashes = []vg.Length{vg.Points(4), vg.Points(3)}
-		p.Legend.Add(title(c.Name), line)
-		return nil
+	} else {
+		p.Add(marks)
 	}
-	p.Add(marks)
-	p.Legend.Add(title(c.Name), line, marks)
 	return nil
 }
