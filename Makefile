@@ -37,7 +37,7 @@ SHELL := /bin/bash
 CHAINER_STEPS := alexnet,batch=32 alexnet,batch=256 vgg-16,batch=64 resnet-50,batch=32 resnet-50,batch=100 resnet-152,batch=100 inception-v4,batch=32 inception-v4,batch=128
 
 .PHONY: FORCE all demo experiment-capture experiment-slurm test race bench lint random random-limits mutants fuzz fuzz-decoders damage-long stress interop figures aarch64 man clean help
-.PHONY: $(addprefix figures-,formats damage import fidelity expandable replay plan capture bilevel scale tail fit lowest large small threads stitch gmlake frontier variations planned why synth estimate look tune report latency footprint memo chainer dsasa dymem workspaces swap programs order remat auto compiled fleet)
+.PHONY: $(addprefix figures-,formats damage import fidelity expandable replay plan capture bilevel scale tail fit lowest large small threads stitch gmlake frontier variations planned why synth estimate look tune report latency footprint memo chainer dsasa dymem workspaces swap programs order remat auto compiled fleet fleet-ranks sweep)
 
 PRELOAD := internal/capture/preload
 LIBGM   := internal/libgm
@@ -168,7 +168,7 @@ interop: all ## DuckDB reads the formats and agrees (needs node and npm)
 INTEROP := $(patsubst %,out/%.parquet,trace plan graph schedule)
 
 figures: all bin/latency bin/footprint figures-formats figures-damage figures-chainer figures-dsasa ## every figure of docs/figures.md beside its target (TRACES: folders of snapshots)
-	$(GO) run ./experiments/figures import fidelity expandable replay plan capture bilevel scale tail fit lowest large small threads stitch gmlake why synth estimate look tune report latency footprint memo dymem workspaces swap programs order remat auto compiled fleet
+	$(GO) run ./experiments/figures import fidelity expandable replay plan capture bilevel scale tail fit lowest large small threads stitch gmlake why synth estimate look tune report latency footprint memo dymem workspaces swap programs order remat auto compiled fleet sweep
 
 figures-import: ## time and memory to import a snapshot
 figures-fidelity: ## PyTorch's allocator replayed against recordings of it
@@ -182,6 +182,8 @@ figures-variations: ## utilisation on variations of the recordings, with sizes t
 figures-planned: ## jobs of fixed shapes that follow a plan
 figures-why: ## the parts of what each allocator loses, and their sums, on all traces
 figures-fleet: ## jobs of up to 512 ranks, time and memory as charts in out/; 10,000 jobs in a dataset, and the queries of docs/fleet.md
+figures-fleet-ranks: ## the jobs of many ranks alone
+figures-sweep: ## a sweep with two tasks at a time on two cores, against one at a time
 figures-synth: ## synthetic traces against recordings, and of models too large for them
 figures-estimate: ## estimates of jobs against recorded and published peaks, and on 1,024 GPUs
 figures-look: ## time and memory of gmtrace show, diff and export on the longest trace
@@ -190,7 +192,7 @@ figures-report: ## time to make a page of each trace, and its size
 figures-latency: bin/latency ## latency of libgm.so's calls, on a driver that does nothing
 figures-footprint: bin/footprint ## the size of libgm.so, and the memory of a process that uses it
 figures-capture: ## what gmtrace run costs, and what its accounts leave unexplained
-figures-import figures-fidelity figures-expandable figures-replay figures-plan figures-capture figures-stitch figures-gmlake figures-frontier figures-variations figures-planned figures-why figures-synth figures-estimate figures-look figures-tune figures-report figures-latency figures-footprint figures-fleet: figures-%: all
+figures-import figures-fidelity figures-expandable figures-replay figures-plan figures-capture figures-stitch figures-gmlake figures-frontier figures-variations figures-planned figures-why figures-synth figures-estimate figures-look figures-tune figures-report figures-latency figures-footprint figures-fleet figures-fleet-ranks figures-sweep: figures-%: all
 	$(GO) run ./experiments/figures $*
 
 figures-bilevel: ## two-level layouts of an iteration of 7B to 65B, against flat ones

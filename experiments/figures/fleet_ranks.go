@@ -6,23 +6,21 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
 	"gm/formats/trace"
-	"gm/internal/atomicfile"
 	"gm/internal/models/synth"
 	"gm/internal/report"
 	"gm/internal/units"
 )
 
-// The ranks of a job of 65B parameters in four stages, each of which FSDP shares among a quarter of the ranks. A stage is made as a model
-// of its layers that computes at once what a pipeline with one forward and one backward pass in turn has in flight: four sequences in the
-// first stage, one in the last.
+// The ranks of a job of 65B parameters in four stages of a pipeline, each of which FSDP shares among a quarter of the ranks.
 const (
 	fleetStages = 4
 	fleetSteps  = 3
-	fleetStage  = "gpt-65b,layers=20,seq=4Ki,ranks=%d,batch=%d"
+	fleetJob    = "llama-65b,batch=1,seq=4Ki,ranks=%d,pp=%d"
 )
 
 // The time for the most ranks, and the memory as a multiple of that for the fewest.
@@ -33,31 +31,45 @@ const (
 
 func fleetRanks() []int { return []int{16, 64, 256, 512} }
 
+// rankCommand is a command that reads all ranks of a job.
+type rankCommand struct {
+	name  string
+	words []string // before the folder
+	twice bool     // it takes the folder twice
+}
+
+func (e *experiment) rankCommands() []rankCommand {
+	return []rankCommand{
+		{"gmtrace show", []string{"bin/gmtrace", "show"}, false},
+		{"gmbench", []string{"bin/gmbench", "--alloc", "torch,expandable"}, false},
+		{"gmplan", []string{"bin/gmplan", "-o", "/dev/null"}, false},
+		{"gmtrace diff", []string{"bin/gmtrace", "diff"}, true},
+		{"gmbench check", []string{"bin/gmbench", "check"}, true},
+		{"gmtrace summary", []string{"bin/gmtrace", "summary", "-o", filepath.Join(e.dir, "ranks-fleet")}, false},
+	}
+}
+
 // measureFleetRanks reads the traces of all ranks of jobs, and draws time and memory against the number of ranks.
 func (e *experiment) measureFleetRanks() error {
-	tools := [][]string{{"bin/gmtrace", "show"}, {"bin/gmbench", "--alloc", "torch,expandable"}, {"bin/gmplan", "-o", "/dev/null"}}
-	seconds := report.Growth{Title: "CPU time to read all ranks of a job", X: "ranks", Y: "seconds"}
-	memory := report.Growth{Title: "memory to read all ranks of a job", X: "ranks", Y: "MiB"}
-	for range tools {
-		seconds.Curves, memory.Curves = append(seconds.Curves, report.Curve{}), append(memory.Curves, report.Curve{})
-	}
+	commands := e.rankCommands()
+	seconds := report.Growth{Title: "CPU time to read all ranks of a job", X: "ranks", Y: "seconds", Curves: make([]report.Curve, len(commands))}
+	memory := report.Growth{Title: "memory to read all ranks of a job", X: "ranks", Y: "MiB", Linear: true, Curves: make([]report.Curve, len(commands))}
 	for _, ranks := range fleetRanks() {
 		folder := filepath.Join(e.dir, fmt.Sprintf("ranks-%d", ranks))
-		rows, err := writeStages(folder, ranks)
+		rows, err := writeRanks(folder, ranks)
 		if err != nil {
 			return err
 		}
-		for i, words := range tools {
-			u, err := resources(append(words, folder)...)
+		for i, c := range commands {
+			u, err := c.on(folder)
 			if err != nil {
 				return err
 			}
-			for chart, y := range map[*report.Curve]float64{&seconds.Curves[i]: u.cpu.Seconds(), &memory.Curves[i]: float64(u.bytes) / (1 << 20)} {
-				chart.Name = filepath.Base(words[0])
-				chart.X, chart.Y = append(chart.X, float64(ranks)), append(chart.Y, y)
-			}
+			seconds.Curves[i].Name, memory.Curves[i].Name = c.name, c.name
+			addPoint(&seconds.Curves[i], float64(ranks), u.cpu.Seconds())
+			addPoint(&memory.Curves[i], float64(ranks), float64(u.bytes)/(1<<20))
 			first := memory.Curves[i].Y[0] * (1 << 20)
-			e.add(fmt.Sprintf("%s, %d ranks, %d rows each", filepath.Base(words[0]), ranks, rows),
+			e.add(fmt.Sprintf("%s, %d ranks, %d rows each", c.name, ranks, rows),
 				fmt.Sprintf("%.1f s, %.1f s of CPU, %s", u.took.Seconds(), u.cpu.Seconds(), units.Bytes(u.bytes)),
 				fmt.Sprintf("%s, %g times that of %d ranks", fleetTime, fleetMemory, fleetRanks()[0]),
 				u.took <= fleetTime && float64(u.bytes) <= fleetMemory*first)
@@ -72,40 +84,28 @@ func (e *experiment) measureFleetRanks() error {
 	return drawGrowth("fleet-memory", memory)
 }
 
-// writeStages writes the traces of a job's ranks, and returns the rows of the first.
-func writeStages(folder string, ranks int) (rows int64, err error) {
-	for rank := range ranks {
-		stage := rank * fleetStages / ranks
-		job, err := synth.Parse(fmt.Sprintf(fleetStage, ranks/fleetStages, fleetStages-stage), synth.Strategy{Recompute: true})
-		if err != nil {
-			return 0, err
-		}
-		host := fmt.Sprintf("node%d", rank/synth.RanksOfHost)
-		path := filepath.Join(folder, fmt.Sprintf("host=%s/rank=%d/pid=1/trace.parquet", host, rank))
-		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-			return 0, err
-		}
-		written := int64(0)
-		if err := writeRank(path, job, trace.Meta{Rank: int64(rank), WorldSize: int64(ranks), Host: host}, &written); err != nil {
-			return 0, err
-		}
-		if rank == 0 {
-			rows = written
-		}
+func (c *rankCommand) on(folder string) (usage, error) {
+	words := append(slices.Clone(c.words), folder)
+	if c.twice {
+		words = append(words, folder)
 	}
-	return rows, nil
+	return resources(words...)
 }
 
-func writeRank(path string, job *synth.Job, meta trace.Meta, rows *int64) error {
-	f, err := atomicfile.Create(path)
+func addPoint(c *report.Curve, x, y float64) { c.X, c.Y = append(c.X, x), append(c.Y, y) }
+
+// writeRanks writes the traces of a job's ranks, and returns the rows of the first. Another process makes them: what is measured later would
+// count the memory of this one as its own.
+func writeRanks(folder string, ranks int) (rows int64, err error) {
+	job := fmt.Sprintf(fleetJob, ranks/fleetStages, fleetStages)
+	if _, err := resources("bin/gmtrace", "synth", job, "--strategy", "R", "--steps", fmt.Sprint(fleetSteps), "-o", folder+"/"); err != nil {
+		return 0, err
+	}
+	first, err := trace.Open(filepath.Join(folder, "host=node0/rank=0/pid=1/trace.parquet"))
 	if err != nil {
-		return err
+		return 0, err
 	}
-	if err := writeSynth(f, job, synth.Run{Seed: 1, Steps: fleetSteps}, meta, rows); err != nil {
-		f.Discard()
-		return err
-	}
-	return f.Commit()
+	return first.Rows(), first.Close()
 }
 
 // writeSynth writes a synthetic trace with metadata of its own.

@@ -62,6 +62,8 @@ func figures() []figure {
 		{"compiled", measureCompiled, false},
 		{"fleet", measureFleet, false},
 		{"fleet-sample", sampleFleet, false},
+		{"fleet-ranks", (*experiment).measureFleetRanks, false},
+		{"sweep", measureSweep, false},
 	}
 }
 
