@@ -32,34 +32,35 @@ func (cmd *checkCmd) ranks(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if len(all) == 0 {
-		return fmt.Errorf("%s and %s have no rank in common", cmd.Before, cmd.After)
-	}
 	for _, j := range []*ranks.Job{before, after} {
 		for _, problem := range j.Problems() {
 			c.Warn("%s: %s", j.Folder, problem)
 		}
 	}
-	return errors.Join(cmd.print(c, all), tooMuch(all), before.Incomplete(), after.Incomplete(), ranks.Unpaired(alone))
+	incomplete := errors.Join(before.Incomplete(), after.Incomplete(), ranks.Unpaired(alone))
+	if len(all) == 0 {
+		return errors.Join(fmt.Errorf("%s and %s have no rank in common that can be compared", cmd.Before, cmd.After), incomplete)
+	}
+	return errors.Join(cmd.print(c, all), tooMuch(all), incomplete)
 }
 
 // eachRank compares the ranks that both jobs have, and returns those that only one has. A rank of which only one trace can be read is left out of
 // the job that has the other.
 func (cmd *checkCmd) eachRank(c *cli.Context, before, after *ranks.Job) (all []checked, alone []int64, err error) {
-	old := map[int64]*ranks.Member{}
+	old := map[string]*ranks.Member{}
 	for _, m := range before.Members {
-		old[m.Rank] = m
+		old[m.Key()] = m
 	}
 	byRank := make([][]checked, len(after.Members))
 	progress := c.Progress("check ranks", int64(len(after.Members)))
 	defer progress.End()
 	err = after.Each(c.Context(), 1, func() { progress.Add(1) }, func(m *ranks.Member, source *column.Source) error {
-		was := old[m.Rank]
+		was := old[m.Key()]
 		if was == nil {
 			alone = append(alone, m.Rank)
 			return nil
 		}
-		delete(old, m.Rank)
+		delete(old, m.Key())
 		now, err := trace.ReadSource(source, replay.Load)
 		if err != nil {
 			return err
@@ -76,8 +77,8 @@ func (cmd *checkCmd) eachRank(c *cli.Context, before, after *ranks.Job) (all []c
 		byRank[m.Index] = rows
 		return err
 	})
-	for rank := range old {
-		alone = append(alone, rank)
+	for _, m := range old {
+		alone = append(alone, m.Rank)
 	}
 	return slices.Concat(byRank...), alone, err
 }

@@ -69,7 +69,11 @@ func misfit(e *estimate.Estimate, card *fit.Card) error {
 	case card == nil && e.Best() == nil:
 		return errors.New("no setting fits on any card")
 	case card != nil && e.On(*card) == nil:
-		return fmt.Errorf("no setting fits on %s: it has %s for tensors", card.Name, units.Bytes(card.Usable))
+		left := ""
+		if e.Free > 0 {
+			left = fmt.Sprintf(", with %.0f %% of the card left free", 100*e.Free)
+		}
+		return fmt.Errorf("no setting fits on %s: it has %s for tensors%s", card.Name, units.Bytes(e.Usable(*card)), left)
 	}
 	return nil
 }

@@ -40,10 +40,10 @@ func (cmd *summaryCmd) Run(c *cli.Context) error {
 	added := map[string]string{} // a job: what it was read from
 	for _, name := range cmd.Jobs {
 		rows, err := cmd.read(c, name)
-		if len(rows) == 0 {
-			return errors.Join(append(failed, err)...)
-		}
 		failed = append(failed, err)
+		if len(rows) == 0 {
+			continue
+		}
 		cmd.identify(rows, name)
 		job := rows[0].Job
 		if other, ok := added[job]; ok {

@@ -181,7 +181,7 @@ func (e *Estimate) setting(index int, name string) Setting {
 		}
 	}
 	for _, card := range fit.Cards() {
-		if s.Reserved <= e.usable(card) {
+		if s.Reserved <= e.Usable(card) {
 			s.Card = &card
 			break
 		}
@@ -203,12 +203,12 @@ func (e *Estimate) Best() *Setting {
 // On returns the first setting that fits on a card, nil if none does.
 func (e *Estimate) On(card fit.Card) *Setting {
 	for i := range e.Settings {
-		if s := &e.Settings[i]; s.Reserved > 0 && s.Reserved <= e.usable(card) {
+		if s := &e.Settings[i]; s.Reserved > 0 && s.Reserved <= e.Usable(card) {
 			return s
 		}
 	}
 	return nil
 }
 
-// usable returns the bytes of a card that the estimate may take.
-func (e *Estimate) usable(card fit.Card) int64 { return int64((1 - e.Free) * float64(card.Usable)) }
+// Usable returns the bytes of a card that the estimate may take.
+func (e *Estimate) Usable(card fit.Card) int64 { return int64((1 - e.Free) * float64(card.Usable)) }

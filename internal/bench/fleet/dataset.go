@@ -46,15 +46,16 @@ func Add(folder string, rows []*summary.Summary, create Create) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return fmt.Errorf("add to dataset %s: %w", folder, err)
 	}
+	unlock, err := lock(folder)
+	if err != nil {
+		return fmt.Errorf("add job %s to dataset %s: %w", job, folder, err)
+	}
+	defer unlock()
 	if err := create(path, func(out io.Writer) error { return write(out, rows) }); err != nil {
 		return err
 	}
-	unlock, err := lock(folder)
-	if err != nil {
-		return fmt.Errorf("replace job %s in dataset %s: %w", job, folder, err)
-	}
-	if err := errors.Join(remove(folder, job, path, create), unlock()); err != nil {
-		return fmt.Errorf("replace job %s in dataset %s: %w", job, folder, err)
+	if err := remove(folder, job, path, create); err != nil {
+		return fmt.Errorf("job %s was added to dataset %s, where rows that it had before may be left: %w", job, folder, err)
 	}
 	return nil
 }

@@ -42,6 +42,17 @@ func (a *ahead) take(part []byte) {
 	}
 }
 
+// release gives back what was taken behind an end, and takes no more: it cannot be pinned.
+func (a *ahead) release(memory []byte, end int64) error {
+	a.end()
+	if a.taken <= end {
+		return nil
+	}
+	taken := a.taken
+	a.taken = end
+	return host.Release(memory[end:taken])
+}
+
 // end waits until nothing is taken any more.
 func (a *ahead) end() {
 	a.stop.Store(true)

@@ -295,10 +295,14 @@ func TestPinningFails(t *testing.T) {
 		}
 		return c == hostRegister && chunks > 2
 	}
+	p.e.Expect(1 << 62)
 	for range 500 {
 		p.step()
 	}
 	s := p.e.Stats()
+	if taken := resident(t, p.e.memory.Bytes()) * int64(host.Page()); taken != s.Pinned {
+		t.Errorf("%d bytes are taken, %d pinned", taken, s.Pinned)
+	}
 	if chunks != 3 || s.Registrations != 2 || s.Pinned != 2*small.Chunk || s.Arena != s.Pinned || p.full == 0 || s.CopiesOut == 0 {
 		t.Errorf("%d chunks were tried, %+v, %d times full", chunks, s, p.full)
 	}

@@ -18,6 +18,7 @@ func (e *Engine) reserve(n int64) (int32, error) {
 	if err := e.pin(s.at + s.size); err != nil {
 		e.arena.give(id, 0)
 		e.arena.shrink(e.pinned)
+		err = errors.Join(err, e.ahead.release(e.memory.Bytes(), e.pinned))
 		e.log(fmt.Sprintf("%d bytes of host memory are pinned, and no more can be: %v", e.pinned, err))
 		return none, e.full(n)
 	}

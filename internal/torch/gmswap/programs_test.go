@@ -86,11 +86,13 @@ func (p *program) check(t *testing.T, how string, env ...string) {
 // TestPrograms trains with what is saved moved, by schedules that are made by hand. Losses and gradients are those without the hook.
 func TestPrograms(t *testing.T) {
 	for _, p := range programs {
-		for how, env := range map[string][]string{"remake": nil, "rows": {uncounted}} {
-			t.Run(p.name+" "+how, func(t *testing.T) {
-				t.Parallel()
-				p.check(t, how, env...)
-			})
+		for _, how := range []string{"remake", "rows"} {
+			for kind, env := range map[string][]string{"counted": nil, "uncounted": {uncounted}} {
+				t.Run(p.name+" "+how+" "+kind, func(t *testing.T) {
+					t.Parallel()
+					p.check(t, how, env...)
+				})
+			}
 		}
 	}
 	t.Run("plain offload", func(t *testing.T) { programs[0].check(t, "offload") })

@@ -16,15 +16,15 @@ type Pair struct {
 // Pairs returns the GPUs of ranks that both tables have, and the ranks that only one has.
 func Pairs(a, b *Table) (both []Pair, alone []int64) {
 	type key struct {
-		rank   int64
+		trace  string
 		device int32
 	}
 	of := map[key]*Rank{}
 	for _, r := range a.Ranks {
-		of[key{r.Rank, r.Device}] = r
+		of[key{r.key, r.Device}] = r
 	}
 	for _, r := range b.Ranks {
-		k := key{r.Rank, r.Device}
+		k := key{r.key, r.Device}
 		if other := of[k]; other != nil {
 			both = append(both, Pair{r.Rank, r.Device, other, r})
 			delete(of, k)
@@ -33,7 +33,7 @@ func Pairs(a, b *Table) (both []Pair, alone []int64) {
 		}
 	}
 	for _, r := range a.Ranks {
-		if of[key{r.Rank, r.Device}] == r {
+		if of[key{r.key, r.Device}] == r {
 			alone = append(alone, r.Rank)
 		}
 	}

@@ -39,6 +39,14 @@ type Member struct {
 	path string
 }
 
+// Key tells the trace of a rank from those of the job's others, and is the same in another run: the rank, or the file's name where there is none.
+func (m *Member) Key() string {
+	if m.Rank < 0 {
+		return m.File
+	}
+	return fmt.Sprint("rank ", m.Rank)
+}
+
 // Path returns the name of the member's file.
 func (m *Member) Path() string { return m.path }
 

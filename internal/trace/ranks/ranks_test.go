@@ -223,6 +223,33 @@ func TestIdle(t *testing.T) {
 	}
 }
 
+// TestPairsWithoutRanks pairs traces that have no rank by the names of their files.
+func TestPairsWithoutRanks(t *testing.T) {
+	folders := [2]string{t.TempDir(), t.TempDir()}
+	for i, folder := range folders {
+		for rank := range int64(2) {
+			file := job{rank: rank, pid: 7, size: 1000 * (rank + 1)}.write(t, folder)
+			if err := os.Rename(file, filepath.Join(folder, fmt.Sprintf("%d.parquet", rank))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if i == 1 {
+			job{pid: 7, size: 1000}.write(t, folder) // of rank 0
+		}
+	}
+	_, a := read(t, folders[0])
+	_, b := read(t, folders[1])
+	both, alone := ranks.Pairs(a, b)
+	if len(both) != 2 || !slices.Equal(alone, []int64{0}) {
+		t.Fatalf("%d pairs, alone: %v", len(both), alone)
+	}
+	for _, p := range both {
+		if p.A.Peak != p.B.Peak {
+			t.Errorf("%s is paired with %s", p.A.File, p.B.File)
+		}
+	}
+}
+
 func TestCancelled(t *testing.T) {
 	folder := t.TempDir()
 	four(t, folder)

@@ -53,6 +53,7 @@ type Rank struct {
 	Bytes  []int64 `json:"-"`
 
 	requests uint64
+	key      string // of its trace
 }
 
 // Need is the memory below which the rank fails: what it had from the driver, or what its allocator reserved, or what was live.
@@ -120,7 +121,7 @@ func rankOf(m *Member, o *overview.Overview, d *overview.Device) *Rank {
 	_, peak, _ := d.Peak()
 	r := &Rank{
 		Rank: m.Rank, File: m.path, Host: m.Meta.Host, PID: m.Meta.PID, Device: d.Ordinal, Capacity: m.Meta.Capacity, Peak: peak, Reserved: d.PeakReserved,
-		Iterations: len(d.Iterations), IterationNS: d.IterationNS, OOMs: len(d.OOMs), StartNS: o.StartNS, EndNS: o.EndNS, requests: d.Requests,
+		Iterations: len(d.Iterations), IterationNS: d.IterationNS, OOMs: len(d.OOMs), StartNS: o.StartNS, EndNS: o.EndNS, requests: d.Requests, key: m.Key(),
 	}
 	if int(d.Ordinal) < len(m.Meta.Devices) {
 		r.Card = m.Meta.Devices[d.Ordinal]

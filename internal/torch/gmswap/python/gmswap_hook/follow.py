@@ -82,7 +82,7 @@ class Follower(object):
         self.saved = self.less = 0  # bytes, and how many fewer than in the recorded step
         step.members = schedule.members
         if instrument is not None:
-            instrument.begin(0)
+            instrument.begin(self.resident)
 
     def pack(self, entry, new, stream):
         at, sequence = self.point, self.schedule.sequence
@@ -155,7 +155,11 @@ class Follower(object):
         if self.instrument is not None:
             if needed is not None:
                 needed.on_device(stream)
-            self.instrument.begin(sum(e.nbytes for e in self.step.entries if e.users and (e.resident() or e.occupied())))
+            self.instrument.begin(self.resident)
+
+    def resident(self):
+        """Returns the bytes of the step's entries that are on the device."""
+        return sum(e.nbytes for e in self.step.entries if e.users and (e.resident() or e.occupied()))
 
     def act(self, stream, kind, tensor, nbytes):
         entry = self.step.entries[tensor]

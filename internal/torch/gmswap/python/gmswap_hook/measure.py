@@ -11,7 +11,7 @@ class Clock(object):
         self.stretches = []  # of each operator the marks around what is measured of it
         self.saved = 0  # bytes, where steps of other sizes are measured, too
 
-    def begin(self, resident=0):
+    def begin(self, resident=None):
         self.stretches.append([])
         self.resume()
 
@@ -90,12 +90,12 @@ class Scale(object):
         self.resident = 0
 
     def begin(self, resident):
-        """Begins an operator, with this many bytes of entries on the device."""
+        """Begins an operator. Resident is called for the bytes of entries that are on the device."""
         self.needs.append(0)
         self.resume(resident)
 
     def resume(self, resident):
-        self.resident = resident
+        self.resident = resident()
         self.memory.peak.begin()
 
     def pause(self):

@@ -84,6 +84,7 @@ class Runtime(object):
         self.strayed = None  # the sizes of what the last such step saved
         self.strange = 0  # steps in a row that have little in common with those that are remembered
         self.renewals = self.RENEWALS  # that are left
+        self.desperate = False  # a step recomputed something for want of room on the host
         self.fitted = collections.deque(maxlen=self.STRAYED)  # of the last steps, whether they saved what the schedule is for
         self.costs = Costs()
         self.patience = self.DEVIATIONS
@@ -302,12 +303,13 @@ class Runtime(object):
         """Learns from what chose what leaves in a step. One that cannot be held on the device and the host together cannot be recorded."""
         if parting.live.times:
             self.costs.learn(parting.live)
-        strange = parting.live.strange()
+        strange, self.desperate = parting.live.strange(), self.desperate or parting.desperate
         if parting.step.backward:
             self.strange = self.strange + 1 if strange else 0
             if self.strange >= self.DEVIATIONS:
                 self.planner.remembered, self.strange = None, 0
-                self.renewed, self.renewals = self.renewals > 0, self.renewals - 1
+                if self.renewals > 0 and not self.given_up and not self.desperate:  # a step that is recorded recomputes nothing
+                    self.renewed, self.renewals = True, self.renewals - 1
         if parting.parted and not strange:
             self.costs.shares.append(parting.remade / float(parting.parted))
         if parting.desperate and self.schedule is None and self.planning is None and not self.given_up:

@@ -62,7 +62,7 @@ class Watched(object):
         while self.due and self.due[0][0] <= self.ended:
             self._look(self.step.entries[heapq.heappop(self.due)[1]])
         self.clock.begin()
-        self.scale.begin(self._resident())
+        self.scale.begin(self._resident)
         self.measuring = True
 
     def _end(self, fresh=0):
@@ -110,7 +110,7 @@ class Watched(object):
     def resume(self):
         if self.measuring:
             self.clock.resume()
-            self.scale.resume(self._resident())
+            self.scale.resume(self._resident)
 
     def _resident(self):
         """Returns the bytes of the step's entries that are on the device."""
