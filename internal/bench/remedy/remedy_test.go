@@ -5,14 +5,12 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"gm/formats/trace"
 	"gm/internal/bench/replay"
 	"gm/internal/cuda"
 	"gm/internal/torch/allocconf"
 	"gm/internal/trace/failure"
 	"gm/internal/trace/failure/failuretest"
 	"gm/internal/trace/importer/tracetest"
-	"gm/internal/trace/overview"
 )
 
 const (
@@ -23,24 +21,16 @@ const (
 // explain replays the failure of a trace.
 func explain(t *testing.T, file []byte) (*failure.Failure, *Results) {
 	t.Helper()
-	open := func() *trace.Reader { return tracetest.Open(t, file, "x") }
-	o, err := overview.Read(open())
+	f := failuretest.Only(t, file)
+	programs, err := replay.Load(tracetest.Open(t, file, "x"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := failure.Read(open(), o)
-	if err != nil || len(all) != 1 {
-		t.Fatalf("%d failures, %v", len(all), err)
-	}
-	programs, err := replay.Load(open())
+	r, err := Replay(t.Context(), programs[0], f)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := Replay(t.Context(), programs[0], all[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	return all[0], r
+	return f, r
 }
 
 // of returns the trial of a kind, of settings the first.

@@ -5,32 +5,24 @@ import (
 
 	"gm/formats/trace"
 	"gm/internal/trace/failure"
+	"gm/internal/trace/failure/failuretest"
 	"gm/internal/trace/importer/tracetest"
-	"gm/internal/trace/overview"
 	"gm/internal/trace/tags"
 )
 
 // movable returns what could have waited on the host in a trace with one failure, and the failure.
 func movable(t *testing.T, file []byte) (*failure.Movable, *failure.Failure) {
 	t.Helper()
-	open := func() *trace.Reader { return tracetest.Open(t, file, "x") }
-	o, err := overview.Read(open())
+	f := failuretest.Only(t, file)
+	labels, err := tags.Derive(tracetest.Open(t, file, "x"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := failure.Read(open(), o)
-	if err != nil || len(all) != 1 {
-		t.Fatalf("%d failures, %v", len(all), err)
-	}
-	labels, err := tags.Derive(open())
+	found, err := failure.ReadMovable(tracetest.Open(t, file, "x"), []*failure.Failure{f}, labels)
 	if err != nil {
 		t.Fatal(err)
 	}
-	found, err := failure.ReadMovable(open(), all, labels)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return found[all[0].Device], all[0]
+	return found[f.Device], f
 }
 
 // TestMovable: activations and states leave, the rest stays, and an operator needs two activations.

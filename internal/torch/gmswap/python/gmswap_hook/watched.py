@@ -32,7 +32,7 @@ class Watched(object):
     its tensors amid an operator pauses what measures that."""
 
     way = "recorded"
-    SELDOM = 16
+    SELDOM = 16  # an entry that was held for so many operators is looked at one operator later than one that was not
 
     def __init__(self, recording, step, operators, mover):
         self.recording, self.step, self.operators, self.mover = recording, step, operators, mover
