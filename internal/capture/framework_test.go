@@ -124,9 +124,17 @@ func (c *captive) framework() []logged {
 }
 
 // Both levels stand in one trace: all that PyTorch logged, in its order, segments behind the memory they are made of, and a mark for
-// each step.
+// each step; so too where PyTorch's clock goes behind.
 func TestFramework(t *testing.T) {
+	for _, behind := range []string{"0", "3000"} {
+		t.Run(behind, func(t *testing.T) { checkFramework(t, behind) })
+	}
+}
+
+// checkFramework lets PyTorch's clock go behind the driver's by some microseconds.
+func checkFramework(t *testing.T, behind string) {
 	t.Setenv("GMTRACE_HISTORY", "2000")
+	t.Setenv("STUB_TORCH_BEHIND", behind)
 	c, log := runTraining(t, Options{})
 	c.check(t)
 	p := &c.traces[0]

@@ -83,7 +83,7 @@ func (m *merger) enter() error {
 func (m *merger) Write(b *trace.Batch) error {
 	for i := range b.Len() {
 		e := b.Row(i)
-		if err := m.upTo(e.TimeNS); err != nil {
+		if err := m.upTo(m.notBefore(e)); err != nil {
 			return err
 		}
 		if err := m.write(e, &m.framework); err != nil {
@@ -91,6 +91,30 @@ func (m *merger) Write(b *trace.Batch) error {
 		}
 	}
 	return nil
+}
+
+// notBefore returns the time of a framework's row; for a segment, at least that of the driver's rows which gave its memory. The framework
+// times its entries by another clock, and converts a counter of the processor to it: the two times may differ by more than lies between
+// the two calls. The scan ends where memory in the segment's place is freed: what is given from there on is for a later segment. It does
+// not go on to the driver's next batch.
+func (m *merger) notBefore(e trace.Event) int64 {
+	at := e.TimeNS
+	if e.Op != trace.OpSegmentAlloc && e.Op != trace.OpSegmentMap {
+		return at
+	}
+	end := e.Addr + uint64(e.Size)
+	for i := m.at; i < m.rows.Len() && m.rows.TimeNS[i] <= e.TimeNS+int64(leastJump); i++ {
+		if m.rows.Addr[i] < e.Addr || m.rows.Addr[i] >= end {
+			continue
+		}
+		switch m.rows.Op[i] {
+		case trace.OpAlloc, trace.OpSegmentMap:
+			at = max(at, m.rows.TimeNS[i])
+		case trace.OpFree, trace.OpFreeCompleted, trace.OpSegmentUnmap:
+			return at
+		}
+	}
+	return at
 }
 
 // close writes the remaining driver's rows and marks. It does not close the trace.

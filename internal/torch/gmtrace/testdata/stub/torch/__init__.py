@@ -6,6 +6,7 @@ Environment variables:
     STUB_TORCH_CUDA     "1" takes the segments from the CUDA driver
     STUB_TORCH_LOG      folder for the file log.PID: a JSON line for each history entry, as it is made
     STUB_TORCH_JITTER   microseconds by which the times of one entry may differ from snapshot to snapshot
+    STUB_TORCH_BEHIND   microseconds by which the times of all entries are too early
     STUB_TORCH_API      "2.0" or "2.1": the function that switches the history on is as it was then
     STUB_TORCH_BACKEND  name of the allocator's backend, "native" by default
 """

@@ -6,6 +6,7 @@ import random
 import sys
 import time
 
+BEHIND_US = int(os.environ.get("STUB_TORCH_BEHIND", "0"))
 
 class Ring(object):
     def __init__(self, device):
@@ -44,7 +45,8 @@ class Jitter(object):
 
 
 def make(action, addr, size, stream, frames):
-    entry = {"action": action, "size": size, "stream": stream, "time_us": int(time.time() * 1e6)}
+    at = int(time.time() * 1e6) - BEHIND_US
+    entry = {"action": action, "size": size, "stream": stream, "time_us": at}
     entry["device_free" if action == "oom" else "addr"] = addr
     entry.update(compile_context="N/A", user_metadata="")
     if frames is not None:
