@@ -147,7 +147,7 @@ fuzz: ## every fuzz target, or those whose names match FUZZ, FUZZTIME each
 		$(GO) test -run '^$$' -fuzz "^$${target##*:}$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 20x "$$(dirname $${target%%:*})" || exit 1; \
 	done
 
-interop: all ## DuckDB reads the formats and agrees (needs node and npm)
+interop: all ## DuckDB reads the formats and agrees, and polars answers alike (needs node and npm)
 	cd formats/interop && npm install --silent --no-audit --no-fund
 	@mkdir -p out
 	$(GO) run ./formats/interop -sample out
@@ -159,8 +159,9 @@ interop: all ## DuckDB reads the formats and agrees (needs node and npm)
 	$(GO) test ./tools -count=1 -run Queries
 	bin/gmtrace export --format tensors testdata/snapshots/gpt2.pickle.gz -o out/tensors.parquet
 	bin/gmtrace export --format tensors testdata/snapshots/resnet50x.pickle.gz -o out/other.parquet
-	node formats/interop/cookbook.mjs out/tensors.parquet out/other.parquet docs/cookbook.md > out/cookbook.txt
+	node formats/interop/cookbook.mjs duckdb out/tensors.parquet out/other.parquet docs/cookbook.md > out/cookbook.txt
 	test $$(wc -l < out/cookbook.txt) -eq 10
+	node formats/interop/cookbook.mjs polars out/tensors.parquet out/other.parquet docs/cookbook.md | cmp - out/cookbook.txt
 	if python3 -c 'import pandas, pyarrow' 2>/dev/null; then \
 		python3 formats/interop/cookbook.py out/tensors.parquet out/other.parquet docs/cookbook.md | cmp - out/cookbook.txt; \
 	else echo 'pandas is not here: its answers are not compared'; fi

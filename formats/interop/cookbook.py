@@ -18,7 +18,7 @@ def rows(answer):
 def main(tensors, other, page):
     with open(page) as f:
         text = f.read().replace('"tensors.parquet"', repr(tensors)).replace('"other.parquet"', repr(other))
-    first, *questions = re.findall(r"```python\n(.*?)```", text, re.S)
+    first, *questions = re.findall(r"```python\n(?!# polars)(.*?)```", text, re.S)
     names = {}
     exec(first, names)
     for question in questions:
