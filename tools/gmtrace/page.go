@@ -13,7 +13,7 @@ import (
 )
 
 type pageCmd struct {
-	Files  []string `arg:"" optional:"" name:"trace" help:"Traces, and recordings that gmtrace import reads, such as PyTorch snapshots. A menu of the page chooses among them and their GPUs. Or one folder with the traces of a job's ranks, for a page of their curves. Standard input if there is none, or for '-'."`
+	Files  []string `arg:"" optional:"" name:"trace" help:"Traces, and recordings that gmtrace import reads, such as PyTorch snapshots. The page shows them and their GPUs side by side. Or one folder with the traces of a job's ranks, for a page of their curves, their table, and the tensors of up to eight. Standard input if there is none, or for '-'."`
 	Output string   `short:"o" required:"" placeholder:"FILE" help:"File for the page, such as page.html."`
 	With   []string `placeholder:"FILE" sep:"none" help:"A second run, shown below the first, with what differs between them by tag and by stack."`
 }

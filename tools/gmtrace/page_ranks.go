@@ -27,5 +27,16 @@ func (cmd *pageCmd) ranks(c *cli.Context) error {
 		Facts: append(strings.Split(strings.TrimSpace(facts.String()), "\n"), j.Problems()...),
 	}
 	p.Rows, p.Of = text.RankTable(t)
+	var all []*page.Recording
+	files, whole := t.Files()
+	for _, file := range files {
+		r, err := readRecording(c, file)
+		if err != nil {
+			return err
+		}
+		all = append(all, r)
+	}
+	page.TellApart(all...)
+	p.Tensors, p.All = page.Join(all), whole
 	return errors.Join(c.Page(cmd.Output, func(w io.Writer) error { return p.Write(w) }), j.Incomplete())
 }

@@ -81,7 +81,7 @@ func (c *collector) builder(e *trace.Event) *builder {
 	}
 	b = &builder{
 		part: &part{
-			name: partName(e.Device, e.Level, &c.o.Meta), device: e.Device, level: e.Level,
+			name: partName(e.Device, e.Level, &c.o.Meta), short: fmt.Sprintf("GPU %d", e.Device), device: e.Device, level: e.Level,
 			startNS: c.o.StartNS, endNS: c.o.EndNS, capacity: c.o.Meta.Capacity,
 		},
 		alive: map[int64]int32{}, kindOf: map[kind]int32{}, labelOf: map[int64]int32{}, stackOf: map[int32]int32{}, streamOf: map[int64]int32{},

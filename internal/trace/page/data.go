@@ -12,8 +12,9 @@ import (
 // partData is what the script knows of a part beside its packed numbers. Their order is that of [part.pack].
 type partData struct {
 	Name     string      `json:"name"`
-	Tick     int64       `json:"tick"` // nanoseconds: the unit of all packed times
-	EndNS    int64       `json:"endNS"`
+	Tick     int64       `json:"tick"`    // nanoseconds: the unit of all packed times
+	StartNS  int64       `json:"startNS"` // the time of day
+	EndNS    int64       `json:"endNS"`   // from the start on
 	Capacity int64       `json:"capacity"`
 	Merged   int         `json:"merged"`
 	Labels   []labelData `json:"labels"` // in the order in which they are stacked
@@ -124,7 +125,7 @@ func (p *part) addresses() []int64 {
 // data describes the part, with all text made printable.
 func (p *part) data() *partData {
 	d := &partData{
-		Name: p.name, Tick: p.tick(), EndNS: p.endNS - p.startNS, Capacity: p.capacity, Merged: p.merged, Streams: []string{}, Pools: []string{},
+		Name: p.name, Tick: p.tick(), StartNS: p.startNS, EndNS: p.endNS - p.startNS, Capacity: p.capacity, Merged: p.merged, Streams: []string{}, Pools: []string{},
 		OOMs: []oomData{}, Marks: []mark{}, Sections: append([]section{}, p.sections...), Labels: labelsOf(p.labels), Plumbing: []int32{},
 	}
 	d.Stacks, d.Frames = p.stackData()

@@ -21,7 +21,7 @@ var ranksHTML string
 //go:embed assets/ranks.js
 var ranksJS string
 
-// Ranks is a page about the ranks of a job: their table, and their curves over one axis.
+// Ranks is a page about the ranks of a job: their table, their curves over one axis, and the tensors of some.
 type Ranks struct {
 	Title   string
 	Version string        // of gm
@@ -29,6 +29,8 @@ type Ranks struct {
 	Rows    *report.Table // whose first cells are the ranks of a row
 	Of      [][]int64     // the ranks of each row
 	Table   *ranks.Table
+	Tensors *Recording // of [ranks.Table.Files]
+	All     bool       // these are all ranks
 }
 
 // The units of the picture, which is as large as the screen lets it be.
@@ -62,6 +64,11 @@ func (p *Ranks) Write(w io.Writer) error {
 	for i, cells := range p.Rows.Rows {
 		rows = append(rows, rankRow{numbers(p.Of[i]), cells})
 	}
+	Fit(p.Tensors)
+	view, err := p.Tensors.View("tensors-0")
+	if err != nil {
+		return err
+	}
 	t, err := template.New("ranks").Parse(ranksHTML)
 	if err != nil {
 		return fmt.Errorf("read the page's template: %w", err)
@@ -76,9 +83,10 @@ func (p *Ranks) Write(w io.Writer) error {
 		Curves        []rankCurve
 		Titles        []string
 		Rows          []rankRow
+		View          template.HTML
 	}{
-		p, template.CSS(baseCSS), template.JS(ranksJS), ranksWidth, ranksHeight, frame.sizes(), frame.times(), frame.limit(p.Table.Capacity()),
-		frame.curves(curves), p.Rows.Titles, rows,
+		p, template.CSS(Style()), template.JS(Script() + ranksJS), ranksWidth, ranksHeight, frame.sizes(), frame.times(), frame.limit(p.Table.Capacity()),
+		frame.curves(curves), p.Rows.Titles, rows, view,
 	})
 	if err != nil {
 		return fmt.Errorf("write the page: %w", err)

@@ -20,6 +20,7 @@ func TestRanks(t *testing.T) {
 	}
 	p := Ranks{Title: "test", Version: "devel", Facts: []string{"outlier     rank 2: peak of 5.84 GiB, the median of all is 3.07 GiB"}, Table: table}
 	p.Rows, p.Of = text.RankTable(table)
+	p.Tensors, p.All = fourRanks(t), true
 	for name, screen := range map[string]chromium.Screen{"phone": {Width: 390, Height: 800, Scale: 2, Touch: true}, "desk": desk} {
 		t.Run(name, func(t *testing.T) {
 			tab := openPage(t, screen, p.Write)

@@ -5,6 +5,7 @@ package page
 import (
 	"fmt"
 	"path"
+	"slices"
 
 	"gm/formats/column"
 	"gm/formats/trace"
@@ -27,8 +28,10 @@ type Recording struct {
 // events, 0 before the first.
 type part struct {
 	name     string
+	short    string // where it stands beside others
 	device   int32
 	level    trace.Level
+	behind   bool  // of the driver, and the framework has a part of the same GPU
 	startNS  int64 // of the trace
 	endNS    int64
 	capacity int64 // bytes of the GPU; 0 if unknown
@@ -113,6 +116,7 @@ func Read(source *column.Source, o *overview.Overview, labels *tags.Tags) (*Reco
 	if len(parts) == 0 {
 		return nil, fmt.Errorf("%s: holds no allocations of a GPU's memory", source.Name())
 	}
+	setBehind(parts)
 	notes, err := notesOf(source, o)
 	if err != nil {
 		return nil, err
@@ -173,11 +177,22 @@ func Join(all []*Recording) *Recording {
 		}
 		for _, p := range r.parts {
 			named := *p
-			named.name = r.Name + ": " + p.name
+			named.name, named.short = r.Name+": "+p.name, r.Name
+			if len(r.panes()) > 0 {
+				named.short += ": " + p.short
+			}
 			joined.parts = append(joined.parts, &named)
 		}
 	}
 	return joined
+}
+
+func setBehind(parts []*part) {
+	for _, p := range parts {
+		p.behind = p.level == trace.LevelDriver && slices.ContainsFunc(parts, func(other *part) bool {
+			return other.level == trace.LevelFramework && other.device == p.device
+		})
+	}
 }
 
 // partName names a part for people.

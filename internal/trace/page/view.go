@@ -16,6 +16,7 @@ type view struct {
 	ID      string
 	Summary string
 	Parts   []partView
+	Panes   []pane // of the parts that are also shown side by side
 	Tags    []holder
 	Stacks  []holder // or sizes, if no stack was recorded
 	Stacked bool
@@ -24,6 +25,12 @@ type view struct {
 type partView struct {
 	Name   string
 	Packed template.HTML // base64
+}
+
+// pane is a part that is shown in little beside others.
+type pane struct {
+	Number      int // of the part
+	Name, Short string
 }
 
 // holder is the allocations with one name that live at the peak.
@@ -43,6 +50,7 @@ func (r *Recording) view(id string) (*view, error) {
 		}
 		v.Parts = append(v.Parts, partView{p.name, template.HTML(packed)})
 	}
+	v.Panes = r.panes()
 	p := r.parts[0]
 	at, live := p.peak()
 	v.Tags = p.holders(at, live, func(k *kind) string { return p.labels[k.label].Name() })
@@ -56,6 +64,20 @@ func (r *Recording) view(id string) (*view, error) {
 	})
 	v.Stacks = v.Stacks[:min(len(v.Stacks), mostHolders)]
 	return v, nil
+}
+
+// panes returns the parts to show side by side: one of each GPU, that of the framework if there is one. There are none if that is one alone.
+func (r *Recording) panes() []pane {
+	var all []pane
+	for i, p := range r.parts {
+		if !p.behind {
+			all = append(all, pane{i, p.name, p.short})
+		}
+	}
+	if len(all) < 2 {
+		return nil
+	}
+	return all
 }
 
 // summary says how much lives at the peak of each part.

@@ -39,6 +39,8 @@ var (
 	colorsJS string
 	//go:embed assets/plot.js
 	plotJS string
+	//go:embed assets/stretch.js
+	stretchJS string
 	//go:embed assets/viewer.js
 	viewerJS string
 	//go:embed assets/gestures.js
@@ -47,6 +49,8 @@ var (
 	wordsJS string
 	//go:embed assets/flame.js
 	flameJS string
+	//go:embed assets/beside.js
+	besideJS string
 	//go:embed assets/compare.js
 	compareJS string
 	//go:embed assets/start.js
@@ -58,7 +62,7 @@ func Style() string { return baseCSS + viewerCSS }
 
 // Script returns the script of pages with views. It begins with what other scripts of such a page may use, as numbers.js describes it.
 func Script() string {
-	return numbersJS + tensorsJS + sweepJS + colorsJS + plotJS + viewerJS + gesturesJS + wordsJS + flameJS + compareJS + startJS
+	return numbersJS + tensorsJS + sweepJS + colorsJS + plotJS + stretchJS + viewerJS + gesturesJS + wordsJS + flameJS + besideJS + compareJS + startJS
 }
 
 // View returns the element of a page that shows a recording. The page has [Style] and [Script], no other element with this id, and all its

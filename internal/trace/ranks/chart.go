@@ -3,6 +3,7 @@ package ranks
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"gm/internal/report"
 )
@@ -40,6 +41,24 @@ func (t *Table) Curves() []Curve {
 		all = append(all, c)
 	}
 	return all
+}
+
+// mostInFull is how many ranks are shown with all their tensors, without a choice.
+const mostInFull = 8
+
+// Files returns the traces to show with all their tensors: all if they are few, else those with a name in a picture.
+func (t *Table) Files() (files []string, all bool) {
+	every := map[string]bool{}
+	for _, c := range t.Curves() {
+		every[c.File] = true
+	}
+	all = len(every) <= mostInFull
+	for _, c := range t.Curves() {
+		if (all || c.Named) && !slices.Contains(files, c.File) {
+			files = append(files, c.File)
+		}
+	}
+	return files, all
 }
 
 // Chart draws the curves: those without a name thin and below the others.

@@ -1,12 +1,13 @@
 // Colors gives the tensors of a viewer their groups and colours. Each colour has eight shades, so that neighbours can be told apart.
 class Colors {
-	constructor(tensors, by, matches) {
+	constructor(tensors, by, matches, like) {
 		this.tensors = tensors;
 		this.matches = matches; // by kind; null if all match
+		// like is the colours of other tensors, of which those groups that have the same name have the same colour
 		const style = getComputedStyle(document.documentElement), color = name => style.getPropertyValue("--" + name).trim();
 		for (const name of ["paper", "ink", "dim", "line", "soft", "accent", "alarm"]) this[name] = color(name);
 		const rest = color("rest"), dark = parseInt(this.paper.slice(1, 3), 16) < 128;
-		this.groups = by === "stack" ? stackGroups(tensors) : labelGroups(tensors);
+		this.groups = by === "stack" ? stackGroups(tensors, like) : labelGroups(tensors, like);
 		this.each = by === "tensor";
 		for (const g of this.groups.list) g.css = g.color < 0 ? rest : color("c" + g.color);
 		this.palette = Array.from({ length: 12 }, (_, i) => color("c" + i)).map(css => shades(css, dark));
@@ -25,16 +26,21 @@ class Colors {
 }
 
 // labelGroups makes a group of each tag, in the order of the labels.
-function labelGroups(tensors) {
+function labelGroups(tensors, like) {
 	const { labels } = tensors.meta, names = [...new Set(labels.toSorted((a, b) => a.rank - b.rank).map(l => l.name))];
-	const list = names.map(name => ({ name, color: labels.find(l => l.name === name).color }));
+	const known = new Map(like?.groups.list.map(g => [g.name, g.color]));
+	const list = names.map(name => ({ name, color: known.get(name) ?? labels.find(l => l.name === name).color }));
 	return { list, of: Int32Array.from(tensors.kind.label, l => names.indexOf(labels[l].name)) };
 }
 
 const mostStacks = 11;
 
 // stackGroups makes a group of each of the stacks that hold most at the peak, and one of the others.
-function stackGroups(tensors) {
+function stackGroups(tensors, like) {
+	if (like) {
+		const { list } = like.groups, at = new Map(list.map((g, i) => [g.name, i]));
+		return { list, of: Int32Array.from(tensors.kind.stack, s => at.get(tensors.meta.stacks[s].short) ?? list.length - 1) };
+	}
 	const sums = new Float64Array(tensors.meta.stacks.length);
 	for (const i of tensors.alive(tensors.peak)) sums[tensors.kind.stack[tensors.kinds[i]]] += tensors.sizes[i];
 	const order = [...sums.keys()].filter(s => sums[s] > 0).sort((a, b) => sums[b] - sums[a] || a - b).slice(0, mostStacks);

@@ -1,6 +1,7 @@
 // Viewer shows the tensors of a GPU: two plots of the same stretch of time, and what lives at a moment.
-class Viewer {
+class Viewer extends Stretch {
 	constructor(element) {
+		super();
 		this.element = element;
 		this.name = element.dataset.name;
 		this.axis = "events";
@@ -15,14 +16,25 @@ class Viewer {
 		for (const button of element.querySelectorAll("[data-do]")) button.onclick = () => this.act(button.dataset.do);
 		this.status = element.querySelector(".now");
 		this.strip = element.querySelector(".strip canvas");
+		this.words = ""; // that are searched for
 		this.ready = this.show(0);
+		const panes = element.querySelector(".panes");
+		if (panes) this.ready = this.ready.then(() => new Beside(this, panes).load());
 	}
 
-	// show shows a part of the recording, which is unpacked when it is first shown.
+	// part returns a part of the recording, which is unpacked when it is first asked for.
+	part(number) {
+		const unpack = () => unpacker(this.element.querySelectorAll("script.part")[number].textContent);
+		return this.loaded[number] ||= unpack().then(unpacked => new Tensors(unpacked));
+	}
+
+	// show shows a part of the recording, at its peak.
 	async show(number) {
-		this.loaded[number] ||= new Tensors(await unpacker(this.element.querySelectorAll("script.part")[number].textContent));
-		this.tensors = this.loaded[number];
-		[this.hover, this.pinned, this.matches] = [null, null, null];
+		this.tensors = await this.part(number);
+		this.number = number;
+		const menu = this.element.querySelector("[data-choose=part]");
+		if (menu) menu.value = number;
+		[this.hover, this.pinned, this.matches] = [null, null, this.words ? matching(this.tensors, this.words) : null];
 		this.moment = this.tensors.peak;
 		this.slow = this.tensors.length > 2e5;
 		[this.from, this.to] = [0, this.span];
@@ -81,6 +93,7 @@ class Viewer {
 		this.sweep = grouped ? new Sweep(this.tensors, of, list.length) : new Sweep(this.tensors, new Int32Array(of.length), 1);
 		this.keys();
 		this.flame.draw();
+		this.beside?.restyle();
 		this.draw();
 	}
 
@@ -95,19 +108,6 @@ class Viewer {
 		if (this.tensors.mostReserved) box.append(patch("var(--spare)", "reserved, not in use"));
 		const { merged } = this.tensors.meta;
 		if (merged) box.append(make("span", "key", `the ${merged.toLocaleString("en")} smallest tensors are one band`));
-	}
-
-	// The axis: a unit is an event or a nanosecond.
-	get span() { return this.axis === "events" ? this.tensors.events + 1 : this.tensors.span; }
-	position(unit) { return this.axis === "events" ? clamp(Math.floor(unit), 0, this.tensors.events) : this.tensors.at(unit); }
-	unit(position, ns = this.tensors.ns(position)) { return this.axis === "events" ? position : ns; }
-	x(f, unit) { return f.left + (unit - this.from) / (this.to - this.from) * (f.right - f.left); }
-	at(f, x) { return this.from + (x - f.left) / (f.right - f.left) * (this.to - this.from); }
-
-	// middle returns the x of a position, between where it begins and where the next does.
-	middle(f, position) {
-		const next = position < this.tensors.events ? this.unit(position + 1) : this.span;
-		return (this.x(f, this.unit(position)) + this.x(f, next)) / 2;
 	}
 
 	setAxis(axis) {
@@ -240,20 +240,18 @@ class Viewer {
 
 	// search highlights the tensors whose tag, stack, size or stream has a text.
 	search(text) {
-		const { kind, meta } = this.tensors, words = text.trim().toLowerCase();
-		const has = list => list.map(t => t.toLowerCase().includes(words));
-		const frames = has(meta.frames), labels = has(meta.labels.map(l => l.name + " " + l.rule));
-		const stacks = meta.stacks.map(s => s.frames.some(f => frames[f]) || s.short.toLowerCase().includes(words));
-		const matches = (n, k) => stacks[kind.stack[k]] || labels[kind.label[k]] || bytes(n).toLowerCase() === words;
-		this.highlight(words && Uint8Array.from(kind.size, matches));
+		const words = text.trim().toLowerCase();
+		this.highlight(words && matching(this.tensors, words), words);
 	}
 
-	// highlight greys all kinds but those that match; all, if matches is not a list.
-	highlight(matches) {
+	// highlight greys all kinds but those that match; all, if matches is not a list. The words are those that were searched for.
+	highlight(matches, words = "") {
 		this.matches = matches || null;
+		this.words = words;
 		this.colors.matches = this.matches;
 		for (const plot of this.plots) if (!plot.box.hidden) plot.paint();
 		this.overlay();
+		this.beside?.restyle();
 		describeMatches(this);
 	}
 
@@ -267,6 +265,7 @@ class Viewer {
 				const begun = performance.now();
 				this.rasterAll(1);
 				this.flame.show();
+				this.beside?.follow();
 				this.slow = performance.now() - begun > 50;
 				this.overlay();
 			};
@@ -336,6 +335,14 @@ class Viewer {
 		c.strokeStyle = this.colors.dim;
 		c.strokeRect(Math.round(a) + .5, .5, Math.max(2, Math.round(b - a) - 1), height - 1);
 	}
+}
+
+// matching returns which kinds of tensors have a text in lower case in their tag, their stack or as their size.
+function matching(tensors, words) {
+	const { kind, meta } = tensors, has = list => list.map(t => t.toLowerCase().includes(words));
+	const frames = has(meta.frames), labels = has(meta.labels.map(l => l.name + " " + l.rule));
+	const stacks = meta.stacks.map(s => s.frames.some(f => frames[f]) || s.short.toLowerCase().includes(words));
+	return Uint8Array.from(kind.size, (n, k) => stacks[kind.stack[k]] || labels[kind.label[k]] || bytes(n).toLowerCase() === words);
 }
 
 function patch(css, text) {
