@@ -54,6 +54,14 @@ func value(flag *kong.Flag) (expects, []string) {
 	return text, nil
 }
 
+// firstWords returns the words that the first argument of a command is one of; none if it is something else.
+func firstWords(node *kong.Node) []string {
+	if len(node.Positional) == 0 || node.Positional[0].Enum == "" {
+		return nil
+	}
+	return node.Positional[0].EnumSlice()
+}
+
 // commands returns the names of the tool's commands, followed by completion and man.
 func commands(model *kong.Application) []string {
 	var names []string

@@ -48,6 +48,9 @@ func completeBash(w io.Writer, model *kong.Application) error {
 	}
 	for _, node := range model.Children {
 		add(node.Name, node)
+		if list := firstWords(node); list != nil {
+			fmt.Fprintf(&values, "        %q) COMPREPLY=($(compgen -W %q -- \"$word\")); return ;;\n", node.Name+" "+node.Name, strings.Join(list, " "))
+		}
 	}
 	fmt.Fprintf(&values, "        %q) COMPREPLY=($(compgen -W %q -- \"$word\")); return ;;\n",
 		completionCommand+" "+completionCommand, strings.Join(shells[:], " "))

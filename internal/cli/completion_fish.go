@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -22,7 +23,9 @@ func completeFish(w io.Writer, model *kong.Application) error {
 	for _, node := range model.Children {
 		f.line(first, "-a", node.Name, "-d", fishQuote(node.Help))
 		seen := "__fish_seen_subcommand_from " + node.Name
-		if len(node.Positional) == 0 {
+		if list := firstWords(node); list != nil {
+			f.line(seen, "-f", "-a", fishQuote(strings.Join(list, " ")))
+		} else if len(node.Positional) == 0 {
 			f.line(seen, "-f")
 		}
 		for _, flag := range node.Flags {
@@ -56,8 +59,8 @@ func (f *fish) flag(condition string, flag *kong.Flag) {
 		parts = append(parts, "-s", string(flag.Short))
 	}
 	switch expected, list := value(flag); expected {
-	case words:
-		parts = append(parts, "-x", "-a", fishQuote(strings.Join(list, " ")))
+	case words: // on a line without the description, which fish would show beside each
+		f.line(condition, slices.Concat(parts, []string{"-x", "-a", fishQuote(strings.Join(list, " "))})...)
 	case file:
 		parts = append(parts, "-r", "-F")
 	case text:
