@@ -32,7 +32,8 @@ func TestPeers(t *testing.T) {
 		_, _, err := second.Create(16*mib, 0)
 		check(t, err)
 	}
-	if x := first.Stats(); x.Peer+x.Host != 20*16*mib || x.Host < 10*16*mib || first.onPeers() > 11*16*mib {
+	// Of the 21 blocks of the other GPU that the store has by now ten go back. One of those may be the one that holds nothing.
+	if x := first.Stats(); x.Peer+x.Host != 20*16*mib || x.Host < 9*16*mib || first.onPeers() > 11*16*mib {
 		t.Errorf("of %d bytes of the other GPU, which needs room: %+v", first.onPeers(), x)
 	}
 	for _, o := range p.objects {
