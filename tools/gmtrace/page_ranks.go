@@ -31,12 +31,16 @@ func (cmd *pageCmd) ranks(c *cli.Context) error {
 	files, whole := t.Files()
 	for _, file := range files {
 		r, err := readRecording(c, file)
-		if err != nil {
-			return err
+		if err != nil { // it has curves all the same
+			c.Warn("tensors are not shown: %v", err)
+			whole = false
+			continue
 		}
 		all = append(all, r)
 	}
-	page.TellApart(all...)
-	p.Tensors, p.All = page.Join(all), whole
+	if len(all) > 0 {
+		page.TellApart(all...)
+		p.Tensors, p.All = page.Join(all), whole
+	}
 	return errors.Join(c.Page(cmd.Output, func(w io.Writer) error { return p.Write(w) }), j.Incomplete())
 }

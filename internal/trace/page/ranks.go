@@ -29,7 +29,7 @@ type Ranks struct {
 	Rows    *report.Table // whose first cells are the ranks of a row
 	Of      [][]int64     // the ranks of each row
 	Table   *ranks.Table
-	Tensors *Recording // of [ranks.Table.Files]
+	Tensors *Recording // of [ranks.Table.Files]; nil if there are none to show
 	All     bool       // these are all ranks
 }
 
@@ -64,10 +64,13 @@ func (p *Ranks) Write(w io.Writer) error {
 	for i, cells := range p.Rows.Rows {
 		rows = append(rows, rankRow{numbers(p.Of[i]), cells})
 	}
-	Fit(p.Tensors)
-	view, err := p.Tensors.View("tensors-0")
-	if err != nil {
-		return err
+	var view template.HTML
+	if p.Tensors != nil {
+		Fit(p.Tensors)
+		var err error
+		if view, err = p.Tensors.View("tensors-0"); err != nil {
+			return err
+		}
 	}
 	t, err := template.New("ranks").Parse(ranksHTML)
 	if err != nil {
