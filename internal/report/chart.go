@@ -128,7 +128,9 @@ func (c *Chart) plot() (*plot.Plot, error) {
 func (c *Chart) mark(p *plot.Plot, start int64, unit float64, x, y axis) {
 	var all []Mark
 	for _, at := range c.FailedNS {
-		all = append(all, Mark{At: float64(at-start) / 1e9, Name: "OOM", Alarm: true})
+		if m := (Mark{At: float64(at-start) / 1e9, Name: "OOM", Alarm: true}); m.At*unit <= x.high {
+			all = append(all, m)
+		}
 	}
 	if len(all) > 0 {
 		p.Add(&marks{all, unit, x, y})

@@ -34,10 +34,12 @@ func (cmd *whyOOMCmd) Help() string {
 
 // whyOOM is what is said of a trace.
 type whyOOM struct {
-	Source   string       `json:"source"`
-	Midway   bool         `json:"begins_midway"` // memory was in use when the recording began
-	Failures []*oomOf     `json:"failures"`
-	Peaks    []devicePeak `json:"peaks"`
+	Source string `json:"source"`
+	Midway bool   `json:"begins_midway"` // memory was in use when the recording began
+
+	unrecorded bool         // it has no history
+	Failures   []*oomOf     `json:"failures"`
+	Peaks      []devicePeak `json:"peaks"`
 
 	overview *overview.Overview
 }
@@ -94,6 +96,7 @@ func explainOOM(c *cli.Context, source *column.Source) (w *whyOOM, err error) {
 			w.Peaks = append(w.Peaks, devicePeak{d.Ordinal, d.PeakRow, d.PeakNS, d.PeakLive, d.PeakReserved})
 		}
 	}
+	w.unrecorded = o.Unrecorded()
 	if w.Midway, err = trace.ReadSource(source, beginsMidway); err == nil {
 		err = w.addFailures(c, source)
 	}

@@ -39,7 +39,9 @@ func (w *whyOOM) print(out *strings.Builder) error {
 // printPeaks prints what there is to say when no request failed.
 func (w *whyOOM) printPeaks(out *strings.Builder) error {
 	said := "No request for GPU memory failed in this trace."
-	if w.Midway {
+	if w.unrecorded {
+		said += " The snapshot has no history: call torch.cuda.memory._record_memory_history() in the program, before it allocates."
+	} else if w.Midway {
 		said += " It begins midway: what failed before is not in it."
 	}
 	paragraph(out, said)

@@ -195,7 +195,7 @@ func TestPageIsTheSameAgain(t *testing.T) {
 // TestNotes: a report of a job that died says why, and what leaks; one of a job that did not has no notes.
 func TestNotes(t *testing.T) {
 	for file, want := range map[string][]string{
-		"captures/oom.parquet": {"Out of memory on GPU 0, row ", "leak: device 0: 24 GiB an iteration"},
+		"captures/oom.parquet": {"Out of memory on GPU 0, row ", "leak: device 0: 20 GiB an iteration"},
 		"resnet152-V.parquet":  nil,
 	} {
 		text := write(t, measure(t, file, "torch", 0))

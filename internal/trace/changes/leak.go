@@ -21,6 +21,8 @@ type growth struct {
 	last        int64 // bytes at the end of the last iteration
 	grew, fell  int
 	total       int64 // bytes: the sum of its growth
+	ended       int   // the iteration in which it changed last
+	delta       int64 // bytes: its growth in that one
 	outstanding bool  // it has changed since the last iteration ended
 }
 
@@ -31,7 +33,8 @@ func (g *growth) step(bytes int64) {
 	case bytes < g.last:
 		g.fell++
 	}
-	g.total += bytes - g.last
+	g.delta = bytes - g.last
+	g.total += g.delta
 	g.last = bytes
 }
 
@@ -104,7 +107,21 @@ func (gs *growths) step(g *growth, bytes int64) {
 		g.last = bytes
 		return
 	}
+	g.ended = gs.ended
 	g.step(bytes)
+}
+
+// rate returns the growth in an iteration, in bytes. The last one ends where the trace does, maybe in the middle of another, and does not
+// count if it need not.
+func (gs *growths) rate(g *growth) int64 {
+	before := g.total
+	if g.ended == gs.ended-1 {
+		before -= g.delta
+	}
+	if n := gs.ended - 2; n > 0 && before > 0 {
+		return before / int64(n)
+	}
+	return g.total / int64(gs.ended-1)
 }
 
 // leaks returns the leaks, the most bytes first. Blocks of one size are a leak of that size. Blocks that grow in different sizes are
@@ -114,7 +131,7 @@ func (gs *growths) leaks(c *Contents) []Leak {
 	var found []Leak
 	add := func(g *growth, stack int32, size int64, stream int32) {
 		found = append(found, Leak{
-			Device: c.Device, Stack: c.text(stack), Size: size, Stream: stream, Each: g.total / int64(n), Grew: g.grew, Of: n,
+			Device: c.Device, Stack: c.text(stack), Size: size, Stream: stream, Each: gs.rate(g), Grew: g.grew, Of: n,
 		})
 	}
 	var groups []*group

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"gm/formats/trace"
 	"gm/internal/trace/iterations"
@@ -25,6 +26,14 @@ type Overview struct {
 
 	marks iterations.Marks
 	odd   odd
+}
+
+// Unrecorded reports whether the trace was made from a snapshot of PyTorch without a history: nothing is freed, and what was there at first
+// is the peak.
+func (o *Overview) Unrecorded() bool {
+	frees := func(e EventKind) bool { return strings.Contains(e.Op, "free") }
+	later := func(d *Device) bool { return d.PeakNS > o.StartNS }
+	return strings.HasPrefix(o.Source, "pytorch snapshot") && !slices.ContainsFunc(o.Events, frees) && !slices.ContainsFunc(o.Devices, later)
 }
 
 // EventKind counts the rows of one operation.

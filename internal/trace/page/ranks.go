@@ -49,6 +49,7 @@ func (t tick) Y() float64 { return t.Percent / 100 * ranksHeight }
 type rankCurve struct {
 	Ranks, Points, Title string
 	Named                bool
+	Color                int // of one with a name
 }
 
 type rankRow struct {
@@ -166,8 +167,13 @@ func (f frame) curves(curves []ranks.Curve) []rankCurve {
 		all[i].Named = all[i].Named || c.Named
 		of[i] = append(of[i], c.Rank.Rank)
 	}
+	named := 0
 	for i := range all {
 		all[i].Ranks, all[i].Title = numbers(of[i]), ranks.Names(of[i])
+		if all[i].Named {
+			all[i].Color = named % colors
+			named++
+		}
 	}
 	return all
 }

@@ -50,5 +50,8 @@ func head(w *strings.Builder, o *overview.Overview) {
 	if o.Meta.AllocConf != "" {
 		line(w, "settings", "%s", o.Meta.AllocConf)
 	}
+	if o.Unrecorded() {
+		line(w, "history", "none: only what was live. Call torch.cuda.memory._record_memory_history() in the program, before it allocates")
+	}
 	line(w, "rows", "%d in %s", o.Rows, time.Duration(o.EndNS-o.StartNS).Round(time.Millisecond))
 }

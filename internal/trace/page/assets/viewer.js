@@ -227,6 +227,7 @@ class Viewer extends Stretch {
 
 	setMoment(position) {
 		this.moment = position;
+		this.status.textContent = "";
 		this.describe();
 		this.overlay();
 	}
