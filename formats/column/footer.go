@@ -47,6 +47,8 @@ const magic = "PAR1"
 var (
 	errEmpty      = errors.New("is empty")
 	errNotParquet = errors.New("not a Parquet file")
+	errPickle     = errors.New("a pickle, such as a snapshot of PyTorch, and not a Parquet file: only what takes a trace reads it")
+	errCompressed = errors.New("compressed by gzip, and not a Parquet file: only what takes a trace reads it")
 	errTruncated  = errors.New("corrupt: truncated, or no Parquet file at all")
 )
 
@@ -63,7 +65,13 @@ func readFooter(src io.ReaderAt, size int64) (*footer, error) {
 	if err := readAt(src, head[:], 0); err != nil {
 		return nil, err
 	}
-	if string(head[:]) != magic {
+	switch {
+	case string(head[:]) == magic:
+	case head[0] == 0x80 && head[1] >= 2 && head[1] <= 5: // PROTO
+		return nil, errPickle
+	case head[0] == 0x1f && head[1] == 0x8b:
+		return nil, errCompressed
+	default:
 		return nil, errNotParquet
 	}
 	var last [tail]byte
