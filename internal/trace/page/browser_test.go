@@ -283,6 +283,16 @@ func TestFingers(t *testing.T) {
 	if card := textOf(tab, ".tensor"); !strings.Contains(card, "parameters") {
 		t.Errorf("a tap at the bottom chose %q", card)
 	}
+	const unfold = "document.querySelectorAll('.holders')[1].querySelector('button').click()"
+	tab.Eval(unfold, nil)
+	if frames := textOf(tab, ".holders .frames"); !strings.Contains(frames, "train.py:") {
+		t.Errorf("a stack unfolds to %q", frames)
+	}
+	var left int
+	tab.Eval(unfold+", document.querySelectorAll('.holders .frames').length", &left)
+	if left != 0 {
+		t.Errorf("%d stacks stay unfolded", left)
+	}
 	var all, zoomed, moved [4]float64
 	const window = "[viewers[0].from, viewers[0].to, viewers[0].plots[0].lo, viewers[0].plots[0].hi]"
 	tab.Eval(window, &all)

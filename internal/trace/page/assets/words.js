@@ -152,9 +152,15 @@ function holders(rows, live) {
 		const share = make("span", "share", `${percent.toFixed(1)}% in ${row.count.toLocaleString("en")}`);
 		const button = make("button", "", make("span", "bytes", bytes(row.bytes)), make("span", "name", row.name), share, bar);
 		button.type = "button";
-		button.onclick = row.pick;
-		button.title = (row.frames || []).join("\n") || row.name;
-		list.append(make("li", "", button));
+		const item = make("li", "", button), frames = row.frames || [];
+		button.title = frames.join("\n") || row.name;
+		button.onclick = () => {
+			const shown = item.querySelector(".frames");
+			for (const other of list.querySelectorAll(".frames")) other.remove();
+			if (!shown && frames.length) item.append(make("ol", "frames", ...frames.map(f => make("li", "", f))));
+			row.pick();
+		};
+		list.append(item);
 	}
 	return list;
 }
