@@ -64,6 +64,12 @@ class Peak(object):
     def bytes(self):
         return 1 << 30
 
+    def begin_within(self):
+        return 0
+
+    def end_within(self, before):
+        return 1 << 10
+
 
 class Memory(memory.Memory):
     def __init__(self):

@@ -56,6 +56,13 @@ def test_any():
         assert "planned" in ways and "adapted" not in ways, (lengths, ways)
 
 
+def test_two():
+    """Where there are two lengths, schedules are for both."""
+    for lengths in [13, 29] * 6, [29, 13] * 6, [13, 13, 29, 13, 13, 29] * 2, [29, 29, 13] * 4, [13, 29, 29, 29] * 3:
+        ways, _, _ = hooked("remake", lengths)
+        assert "planned" in ways, (lengths, ways)
+
+
 def test_small():
     """What is moved does not change with the length, though in some steps it is smaller than what else is too small to be moved."""
     for smallest in 1000, 4000, 16000:

@@ -26,6 +26,22 @@ class Kept(object):
         return self.tensor
 
 
+class Parts(object):
+    """A tensor that consists of others (DTensor, a jagged NestedTensor): those that are packed, and what makes it of them."""
+
+    __slots__ = ("type", "parts", "context", "size", "stride")
+
+    def __init__(self, tensor, pack):
+        names, self.context = tensor.__tensor_flatten__()
+        parts = ((name, getattr(tensor, name)) for name in names)
+        moves = lambda part: getattr(part, "is_floating_point", bool)()  # offsets do not: they say which tensors belong together
+        self.parts = {name: pack(part) if moves(part) else part for name, part in parts}
+        self.type, self.size, self.stride = type(tensor), tensor.size(), tensor.stride()
+
+    def unpack(self, unpack):
+        return self.type.__tensor_unflatten__({name: unpack(part) for name, part in self.parts.items()}, self.context, self.size, self.stride)
+
+
 class Saved(object):
     """A tensor in a storage: what autograd keeps instead of it."""
 

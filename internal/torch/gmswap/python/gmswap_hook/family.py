@@ -143,6 +143,8 @@ class Family(object):
     def fitting(self, make):
         """Returns the place up to which nothing has to be moved, but none far below the smallest step. Peaks lie below the line through two of them."""
         top, low = self.levels[-1], self.extent.lowest()
+        if top.share <= low:
+            return top.share
         least = make(self.model.graph(low), self.model.recorded(low), self.model.proven, policy="none", device=1 << 61).plain_peak
         slope = (top.plain_peak - least) / (top.share - low)
         return max(low, min(top.share, low + (self.device - least) / max(1.0, slope)))

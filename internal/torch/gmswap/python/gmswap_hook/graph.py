@@ -11,6 +11,7 @@ from .watched import Watched, Whole
 
 class Recording(object):
     ATTEMPTS = 3  # pairs of steps that differ before no more are recorded
+    WAITS = 3  # steps of the first one's sizes again, before it is believed that sizes do not vary
 
     def __init__(self, memory, settings, costs, relief, before):
         self.memory, self.settings, self.costs, self.relief = memory, settings, costs, relief
@@ -23,6 +24,7 @@ class Recording(object):
         self.again = None  # another one of other sizes, if they vary
         self.timed = None
         self.failed = 0  # times that two steps differed
+        self.waits = self.WAITS  # that are left
 
     def next(self, step):
         """Returns what conducts a step."""
@@ -79,6 +81,8 @@ class Recording(object):
             self.take(watched)
         elif self.made.sizes != watched.sizes:
             self.again = watched
+        elif self.failed and self.waits:
+            self.waits -= 1  # they did vary
         else:
             self.before = self.made.sizes  # they do not vary after all
 

@@ -36,11 +36,14 @@ class Thread(threading.local):
         self.stack = []  # of modules whose forward passes are under way, the outermost first
         self.frame = None  # in which the outermost one runs
         self.pushed = False  # our hooks on what is saved are in effect
+        self.serves = False  # the runtime is told of the modules on the stack, and is given what they save
+        self.between = False  # it is given what is saved between models
 
 
 class Hooks(object):
     """Calls a runtime from PyTorch's hooks: begin and end of an outermost module's forward pass, pack and unpack of tensors. One that moves
-    nothing is not given those.
+    nothing is not given those. What is saved between models, by functions that the program calls itself, is given to it as well, up to the backward pass,
+    where this PyTorch tells whether other hooks are in effect.
 
     First all modules are watched; while steps are recorded those that were outermost and what is in them; later the outermost ones alone,
     as a hook costs each module time, or those and their layers where operators are seen in a part of the forward pass. Layers that are compiled are compiled anew when a hook on all modules comes or goes, and may save
@@ -52,10 +55,11 @@ class Hooks(object):
         self.local = Thread()
         autograd = torch._C._autograd
         if runtime.moves:
-            self.push = lambda: autograd._push_saved_tensors_default_hooks(runtime.pack, runtime.unpack)
+            self.push = lambda: autograd._push_saved_tensors_default_hooks(self.pack, runtime.unpack)
             self.pop, self.top = autograd._pop_saved_tensors_default_hooks, top(autograd)
         else:
-            self.push = self.pop = self.top = lambda: None
+            self.push = self.pop = lambda: None
+            self.top = None
         self.compiling = compiling(torch)
         self.roots = weakref.WeakSet()
         self.handles, self.watched = [], None
@@ -64,7 +68,7 @@ class Hooks(object):
         self.watch_all()
 
     def watch_all(self):
-        self.remove()
+        self.unwatch()
         # A module that torch.compile made says so where there are hooks on all: the program did not ask for them.
         warnings.filterwarnings("ignore", message="Using `torch.compile")
         module = self.torch.nn.modules.module
@@ -85,7 +89,7 @@ class Hooks(object):
 
     def watch_each(self, modules):
         """Watches modules. ScriptModules take no hooks: where an outermost one is among them all are watched."""
-        self.remove()
+        self.unwatch()
         for module in modules:
             try:
                 self.watch(module.register_forward_pre_hook, module.register_forward_hook, prepend=True)
@@ -102,10 +106,14 @@ class Hooks(object):
         except TypeError:  # PyTorch 2.0
             self.handles.append(after(leave))
 
-    def remove(self):
+    def unwatch(self):
         for handle in self.handles:
             handle.remove()
         self.handles = []
+
+    def remove(self):
+        self.unwatch()
+        self.end_packing(self.local)
 
     def stop(self, local, why):
         say.once(why)
@@ -124,7 +132,7 @@ class Hooks(object):
         if len(local.stack) == 1:
             local.frame = sys._getframe(2)
             self.begin(local, module, args)
-        if local.pushed:
+        if local.serves:
             self.runtime.entered(module)
 
     def leave(self, module, args, output):
@@ -135,20 +143,19 @@ class Hooks(object):
         """Leaves modules, the innermost first, up to the given one, or all."""
         while local.stack:
             left = local.stack.pop()
-            if local.pushed:
+            if local.serves:
                 self.runtime.left(left)
             if left is module:
                 break
         if not local.stack:
-            local.frame = None
-            if local.pushed:
-                local.pushed = False
-                self.pop()
+            local.frame, local.serves = None, False
+            if self.top is None:
+                self.end_packing(local)
 
     def begin(self, local, module, args):
         if not self.torch.is_grad_enabled() or self.torch._C._current_graph_task_id() != -1:
             return  # an evaluation, or recomputed by a backward pass
-        if self.top() is not None:
+        if self.foreign():
             say.once("tensors saved under the program's own saved-tensor hooks are not moved")
             return
         known = module in self.roots
@@ -157,7 +164,10 @@ class Hooks(object):
             return
         self.roots.add(module)
         try:
-            local.pushed = self.runtime.begin(module, args, known) and self.begin_packing()
+            if self.runtime.begin(module, args, known):
+                local.serves = local.between = self.begin_packing(local)
+            else:
+                self.end_packing(local)
         except Wrong:
             raise
         except Exception as e:
@@ -165,12 +175,42 @@ class Hooks(object):
             return
         self.adjust(local)
 
-    def begin_packing(self):
-        try:
-            self.push()
-        except RuntimeError:
-            return False  # such hooks are forbidden here, as within torch.func.grad
+    # Hooks on what is saved. Others may be in effect above ours, which then are given nothing.
+
+    def foreign(self):
+        """Returns whether hooks of the program are in effect."""
+        return self.top is not None and self.top() is not None and not self.ours()
+
+    def ours(self):
+        """Returns whether our hooks are in effect: a thread of autograd has those of the thread that it works for."""
+        if self.top is None:
+            return self.local.pushed
+        hooks = self.top()
+        return hooks is not None and hooks[0] == self.pack
+
+    def begin_packing(self, local):
+        if not self.ours():
+            try:
+                self.push()
+            except RuntimeError:
+                return False  # such hooks are forbidden here, as within torch.func.grad
+            local.pushed = True
         return True
+
+    def end_packing(self, local):
+        local.serves = local.between = False
+        if local.pushed and self.ours():
+            local.pushed = False
+            self.pop()
+
+    def pack(self, tensor):
+        """Is given what autograd saves, also in a backward pass, and between models."""
+        local = self.local
+        if local.stack and local.serves:
+            return self.runtime.pack(tensor)
+        if not local.stack and local.between and self.torch._C._current_graph_task_id() == -1:
+            return self.runtime.pack_between(tensor)
+        return self.runtime.leave_alone(tensor)
 
     def adjust(self, local):
         """Watches what the runtime needs from now on."""
@@ -188,7 +228,7 @@ class Hooks(object):
         real = graph.disable_saved_tensors_hooks
 
         def disable_saved_tensors_hooks(*args, **kwargs):
-            if self.compiling() or not self.local.pushed:
+            if self.compiling() or not self.ours():
                 return real(*args, **kwargs)
             return self.without(real(*args, **kwargs))
 
@@ -196,18 +236,22 @@ class Hooks(object):
 
     @contextlib.contextmanager
     def without(self, context):
-        self.local.pushed = False
+        local = self.local
+        pushed, local.pushed = local.pushed, False
         self.pop()
         try:
             with context:
                 yield
         finally:
-            self.local.pushed = self.begin_packing()
+            self.push()
+            local.pushed = pushed
 
 
 def top(autograd):
-    """Returns the function that returns the hooks in effect on what is saved, where there is one: since 2.8."""
-    get = getattr(autograd, "_top_saved_tensors_default_hooks", lambda ignore_is_tracing: None)
+    """Returns the function that returns the hooks in effect on what is saved, None where there is none: before 2.8."""
+    get = getattr(autograd, "_top_saved_tensors_default_hooks", None)
+    if get is None:
+        return None
 
     def top():
         try:

@@ -139,3 +139,15 @@ class Peak(object):
 
     def bytes(self):
         return max(self.before, self.most())
+
+    def begin_within(self):
+        """Begins to look for the peak of a part. Returns what end_within is to be given."""
+        before = self.bytes()
+        self.begin()
+        return before
+
+    def end_within(self, before):
+        """Returns the peak of the part, and goes on with that of the whole."""
+        most = self.bytes()
+        self.before = max(before, most)
+        return most

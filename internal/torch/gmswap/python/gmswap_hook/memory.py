@@ -160,6 +160,10 @@ class Memory(object):
         return (type(tensor) in self.types and tensor.is_cuda and tensor.device.index == self.device and tensor.layout == self.strided
                 and not self.wrapped(tensor) and not tensor.is_conj() and not tensor.is_neg())
 
+    def consists_of_others(self, tensor):
+        """Returns whether a saved tensor is one of those whose parts may be moved. Others wait for something, as for a collective operation."""
+        return type(tensor).__name__ in COMPOSED and type(tensor).__module__.startswith("torch.")
+
     def plain(self, x):
         return isinstance(x, self.torch.Tensor) and x.is_cuda and x.layout == self.strided
 
@@ -246,8 +250,15 @@ class Memory(object):
     def same(self, a, b):
         """Returns whether two tensors hold the same bytes, in the same order. For what is not dense it says no."""
         if a.is_contiguous() and b.is_contiguous():
-            return self.torch.equal(a.flatten().view(self.torch.uint8), b.flatten().view(self.torch.uint8))
-        return (a.size(), a.stride()) == (b.size(), b.stride()) and dense(a) and self.torch.equal(self.line(a), self.line(b))
+            return self.equal(a.flatten(), b.flatten())
+        return (a.size(), a.stride()) == (b.size(), b.stride()) and dense(a) and self.equal(self.line(a), self.line(b))
+
+    def equal(self, a, b):
+        """Returns whether two lines hold the same bytes. PyTorch takes a byte for each number that it compares: words are fewer."""
+        a, b = a.view(self.torch.uint8), b.view(self.torch.uint8)
+        if a.numel() == b.numel() and not (a.numel() | a.storage_offset() | b.storage_offset() | self.address(a) | self.address(b)) % 4:
+            a, b = a.view(self.torch.int32), b.view(self.torch.int32)
+        return self.torch.equal(a, b)
 
     def alike(self, a, b, near):
         """Returns whether the storages of two tensors hold the same bytes, or numbers of a type that are as near as a library's may be."""
@@ -261,7 +272,7 @@ class Memory(object):
 
     def line(self, tensor):
         """Returns the bytes of a dense tensor, in their order."""
-        return tensor.as_strided((tensor.numel(),), (1,)).view(self.torch.uint8)
+        return tensor.as_strided((tensor.numel(),), (1,))
 
     def fills(self, tensor):
         """Returns whether a tensor is all of its storage."""
@@ -366,6 +377,7 @@ class Fetched(object):
         return bool(self.host.item())
 
 
+COMPOSED = frozenset(("DTensor", "NestedTensor"))
 AS_IT_IS = contextlib.nullcontext()
 
 

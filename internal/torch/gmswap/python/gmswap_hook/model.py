@@ -56,7 +56,7 @@ class Bases(object):
         a, b = ([max(0, base - w.scale.start) for base in w.scale.bases()] for w in (one, other))
         here, self.share = (extent.share(sum(w.sizes)) for w in (one, other))
         if abs(self.share - here) < self.NEAR:
-            here, a = 0.0, [0] * len(b)
+            here, a = min(self.share - self.NEAR, -extent.total[0] / (extent.total[1] - extent.total[0])), [0] * len(b)  # as what is saved grows
         self.bytes = b
         self.slopes = [max(0.0, (y - x) / (self.share - here)) for x, y in zip(a, b)]
 

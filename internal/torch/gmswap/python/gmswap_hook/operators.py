@@ -27,6 +27,8 @@ LIBRARIES = frozenset(("mm", "addmm", "bmm", "baddbmm", "convolution"))
 INTO = frozenset((
     "silu", "gelu", "sigmoid", "tanh", "mul", "add", "sub", "div", "neg", "rsqrt", "exp", "leaky_relu", "hardswish", "mm", "addmm",
 ))
+# A library tries one way after the other until there is memory for one, and keeps to that from then on: others round otherwise.
+TRIED = frozenset(("convolution",))
 PIECE = 16 << 20  # bytes that rows of others take beside the tensor while they are recomputed
 
 
@@ -233,10 +235,10 @@ class Operators(object):
         before = self.memory.evictions
         if call is not None:
             call.begin = self.memory.mark()
-        result = function(*args, **kwargs)
+        result, beside = self.measured(function, args, kwargs) if call is not None and self.proves and call.name in TRIED else (function(*args, **kwargs), 0)
         if call is not None:
             call.end = self.memory.mark()
-            call = self.proven(call, again, args, kwargs, result, self.memory.evictions == before)
+            call = self.proven(call, again, args, kwargs, result, self.memory.evictions == before, beside)
         if mutable:
             self.wrote(function, args, kwargs)
         for i, x in enumerate(results_in(result)):
@@ -252,22 +254,36 @@ class Operators(object):
         """Notes a call."""
         return Call(again.function, again.name, self.note(again.arguments(args)), self.note(kwargs))
 
-    def proven(self, call, again, args, kwargs, result, timed):
+    def measured(self, function, args, kwargs):
+        """Returns the result of a function, and the bytes that it needed beside that."""
+        peak = self.memory.peak
+        whole = peak.begin_within()
+        try:
+            result = function(*args, **kwargs)
+        finally:
+            most = peak.end_within(whole)
+        return result, max(0, most - self.memory.allocated())
+
+    def proven(self, call, again, args, kwargs, result, timed, beside=0):
         """Returns a call that has ended if the same bytes come out again, None if not, or if they cannot be compared. The second run is timed where the first
-        waited for memory."""
+        waited for memory, and left out where there is no room for what the first needed beside its results."""
         args = again.arguments(args)
         if not all(dense(x) for x in results_in(result) if self.memory.key(x)):
             return None
         call.dtype = (result[0] if isinstance(result, (list, tuple)) else result).dtype
         if not self.proves:
             return call
+        if beside and self.tried(self.memory.take, (beside + sum(self.memory.size(x) for x in results_in(result) if self.memory.key(x)),), {}) is None:
+            return None
         begin = call.begin if timed else self.memory.mark()
         twice = self.tried(again.function, args, kwargs)
         if twice is None:
             return None
         call.begin, call.end = begin, call.end if timed else self.memory.mark()
-        if not self.repeated(result, twice):
-            self.unsure.add(call.name)
+        same = self.tried(self.repeated, (result, twice), {})
+        if not same:
+            if same is not None:
+                self.unsure.add(call.name)
             return None
         if call.name in self.by_rows:
             call.rows = self.splits(call.name, again.function, args, kwargs, result)
@@ -283,8 +299,9 @@ class Operators(object):
             call.end = self.memory.mark()
         count = version(args[0])
         result = function(*args, **kwargs)
-        if call is None or self.proves and not (before is not None and self.memory.same(before, args[0])):
-            if before is not None:
+        same = self.tried(self.memory.same, (before, args[0]), {}) if before is not None else None
+        if call is None or self.proves and not same:
+            if same is not None:
                 self.unsure.add(again.name)
             self.wrote(function, args, kwargs)
         else:
@@ -365,7 +382,7 @@ class Operators(object):
                 return 0
             part = part[0] if isinstance(part, (list, tuple)) else part
             half_of = rows_of(whole, rows)[first:]
-            return rows if part.shape == half_of.shape and self.memory.same(half_of, part) else 0
+            return rows if part.shape == half_of.shape and self.tried(self.memory.same, (half_of, part), {}) else 0
         except (RuntimeError, ValueError, TypeError):
             return 0
 

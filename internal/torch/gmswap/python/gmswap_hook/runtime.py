@@ -5,7 +5,7 @@ import threading
 
 from . import say
 from .demand import Demand
-from .entry import Entry, Kept, Saved
+from .entry import Entry, Kept, Parts, Saved
 from .follow import Follower
 from .garbage import Garbage
 from .graph import Recording
@@ -148,6 +148,8 @@ class Runtime(object):
 
     def pack(self, tensor):
         memory, ours = self.memory, tensor.requires_grad
+        if memory.consists_of_others(tensor) and not parameter(tensor):
+            return Parts(detached(tensor), self.pack)
         if ours:
             if tensor.is_leaf and memory.movable(tensor) and memory.kept(tensor.untyped_storage()):
                 return self.stays(tensor)  # a parameter, as a rule, which has no graph
@@ -163,6 +165,19 @@ class Runtime(object):
             return Kept(tensor)
         with memory:
             return self.pack_storage(tensor, storage, stream, ours)
+
+    def pack_between(self, tensor):
+        """Packs a tensor that no model saves, but the program between the models of a step."""
+        step = self.step
+        if step is None or step.backward or step.conduct is None or self.memory.capturing() or parameter(tensor) or parameter(tensor._base):
+            return self.leave_alone(tensor)
+        return self.pack(tensor)
+
+    def leave_alone(self, tensor):
+        """Packs a tensor that stays where it is."""
+        if type(tensor) not in self.memory.types:
+            return tensor
+        return Kept(detached(tensor) if tensor.requires_grad and not tensor.is_leaf else tensor)
 
     def stays(self, tensor):
         """Notes that a tensor was saved that is never moved."""
@@ -189,6 +204,8 @@ class Runtime(object):
     def unpack(self, saved):
         if isinstance(saved, Kept):
             return saved.unpack()
+        if isinstance(saved, Parts):
+            return saved.unpack(self.unpack)
         if not isinstance(saved, Saved):
             return saved
         with self.memory, saved.entry:
@@ -463,6 +480,11 @@ class Runtime(object):
     @staticmethod
     def keep_schedule(why):
         say.line("the schedule is kept: %s" % why)
+
+
+def parameter(tensor):
+    """Returns whether a tensor is what is learned, or None."""
+    return tensor is not None and tensor.is_leaf and tensor.requires_grad
 
 
 def detached(tensor):

@@ -21,7 +21,7 @@ class Settings(object):
         self.folder = environ.get("GMSWAP_DIR", "")
         self.progress = environ.get("GMSWAP_PROGRESS", "") == "1"
         self.timed = bool(self.stats)
-        self.smallest = MIB
+        self.smallest = MIB  # bytes of a tensor that is moved
         self.window = self.slack = self.total = 0
 
     @staticmethod
@@ -51,5 +51,6 @@ class Settings(object):
         if not self.device:
             self.device = total * 95 // 100
         self.limit, self.total = self.limit or total, total
+        self.smallest = max(MIB // 16, min(MIB, self.limit // 2048))
         self.window = max(64 * MIB, self.device // 32)
         self.slack = self.device // 128  # bytes by which a step may begin with more in use than when it was recorded

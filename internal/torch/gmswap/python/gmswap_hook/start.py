@@ -101,7 +101,7 @@ class Late(object):
             if device is None:
                 return False
             self.runtime = self.start(device)
-            for name in self.CALLED + ("pack", "unpack") * self.moves:
+            for name in self.CALLED + ("pack", "pack_between", "leave_alone", "unpack") * self.moves:
                 setattr(self, name, getattr(self.runtime, name))
         return self.begin(module, args, known)
 

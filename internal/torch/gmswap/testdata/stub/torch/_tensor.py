@@ -35,7 +35,7 @@ class Gradient(object):
 
 class Tensor(object):
     grad = Gradient()
-    _post_accumulate_grad_hooks = None
+    _post_accumulate_grad_hooks = _base = None
 
     def __init__(self, storage, dtype, size, stride=None, offset=0, counter=None):
         self._storage, self.dtype = storage, dtype

@@ -1,0 +1,207 @@
+"""What is saved between models, and tensors that consist of others, on a real PyTorch."""
+
+import torch
+from torch import nn
+from torch.autograd import graph
+from torch.utils.checkpoint import checkpoint
+
+from cpu import Hooked
+from real import main
+
+SEEN = hasattr(torch._C._autograd, "_top_saved_tensors_default_hooks")  # what is saved between models
+
+
+class Program(object):
+    """Layers that are called one by one, with functions of its own between them."""
+
+    def __init__(self, steps=12):
+        torch.manual_seed(0)
+        self.layers = nn.ModuleList(nn.Linear(64, 64) for _ in range(4))
+        self.table = nn.Parameter(torch.randn(64, 64) / 8)  # of no model
+        self.optimizer = torch.optim.SGD([*self.layers.parameters(), self.table], lr=0.1)
+        self.out = [self.step(torch.randn(32, 64)) for _ in range(steps)] + [whole(p).tolist() for p in self.layers.parameters()]
+
+    def step(self, x):
+        for layer in self.layers:
+            x = self.between(layer(x))
+        loss = self.loss(x)
+        loss.backward()
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        return float(loss)
+
+    def between(self, x):
+        return torch.sin(x @ self.table) * torch.tanh(x)
+
+    def loss(self, x):
+        return x.square().mean()
+
+
+class Slope(Program):
+    """The loss has the gradient of a function, with a graph."""
+
+    def loss(self, x):
+        slope, = torch.autograd.grad(torch.sin(x).sum(), x, create_graph=True)
+        return x.square().mean() + slope.cos().mean()
+
+
+class Functions(Program):
+    """torch.func between models, which forbids hooks, and in the backward pass."""
+
+    class Square(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        def backward(ctx, grad):
+            x, = ctx.saved_tensors
+            return grad * torch.func.grad(lambda t: (t * t).sum())(x)
+
+    def between(self, x):
+        weights = torch.func.grad(lambda t: torch.cos(t).sum())(self.table.detach())
+        return self.Square.apply(torch.sin(x @ weights)) + torch.func.vmap(torch.sin)(x)
+
+
+class Checkpoints(Program):
+    def between(self, x):
+        x = checkpoint(super().between, x, use_reentrant=True)
+        return checkpoint(super().between, x, use_reentrant=False)
+
+
+class Own(Program):
+    """Hooks of the program above ours, which end behind the next model."""
+
+    def step(self, x):
+        x = self.between(self.layers[0](x))
+        with graph.saved_tensors_hooks(lambda t: t * 2, lambda t: t / 2):
+            x = self.between(self.layers[1](x))
+        with graph.save_on_cpu():
+            x = self.between(x)
+        loss = self.loss(self.layers[2](x))
+        loss.backward()
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        return float(loss)
+
+
+class Evaluations(Program):
+    """Models that run without gradients, and steps that end without a backward pass."""
+
+    def between(self, x):
+        with torch.no_grad():
+            scale = self.layers[0](x).std()
+        return super().between(x) / (1 + scale)
+
+    def step(self, x):
+        if len(x) and float(x[0, 0]) > 0:
+            self.between(self.layers[0](x))
+        with torch.inference_mode():
+            self.layers[1](x)
+        return super().step(x)
+
+
+class Compiled(Program):
+    """A function between models that torch.compile has made."""
+
+    def __init__(self):
+        self.made = torch.compile(lambda x, table: torch.sin(x @ table) * torch.tanh(x), backend="aot_eager")
+        super().__init__()
+
+    def between(self, x):
+        return self.made(x, self.table)
+
+
+class Jagged(Program):
+    """Sequences of all lengths in one tensor."""
+
+    def step(self, x):
+        parts = x.split([5, 9, 1, 17])
+        return super().step(torch.nested.nested_tensor(list(parts), layout=torch.jagged))
+
+    def between(self, x):
+        return torch.sin(x) * torch.nn.functional.silu(x)
+
+    def loss(self, x):
+        return x.values().square().mean()
+
+
+class Distributed(Program):
+    """Tensors in parts on a mesh of one device."""
+
+    def __init__(self):
+        from torch import distributed
+        from torch.distributed.device_mesh import init_device_mesh
+
+        distributed.init_process_group("gloo", store=distributed.HashStore(), rank=0, world_size=1)
+        try:
+            self.mesh = init_device_mesh("cpu", (1,))
+            super().__init__()
+        finally:
+            distributed.destroy_process_group()
+
+    def step(self, x):
+        from torch.distributed.tensor import Shard, distribute_module, distribute_tensor
+
+        if not hasattr(self, "spread"):
+            self.spread = [distribute_module(layer, self.mesh) for layer in self.layers]
+            self.optimizer = torch.optim.SGD(self.layers.parameters(), lr=0.1)
+        return super().step(distribute_tensor(x, self.mesh, [Shard(0)]))
+
+    def between(self, x):
+        return torch.sin(x) * torch.tanh(x)
+
+    def loss(self, x):
+        return x.to_local().square().mean()
+
+
+def whole(p):
+    return p.full_tensor() if hasattr(p, "full_tensor") else p
+
+
+def test_between():
+    """Losses and parameters are the same, and what is saved between models is moved; nothing is left behind."""
+    for program in (Program, Slope, Functions, Checkpoints, Own, Evaluations, Compiled, Jagged, Distributed)[: 9 if SEEN else 6]:
+        want = program().out
+        for how in "offload", "remake":
+            hooked = Hooked(how)
+            got = program().out
+            hooked.remove()
+            assert graph_hooks() is None, program.__name__
+            assert str(got) == str(want), program.__name__
+            assert hooked.lanes.moved > 0, program.__name__
+
+
+def graph_hooks():
+    return torch._C._autograd._top_saved_tensors_default_hooks(False) if SEEN else None
+
+
+def test_moved():
+    """Of a step that saves four tensors in models and eight or more between them, most bytes leave."""
+    if not SEEN:
+        return
+
+    class Counted(Program):
+        def step(self, x):
+            loss = super().step(x)
+            entries.append(len(hooked.runtime.step.entries))
+            return loss
+
+    entries, hooked = [], Hooked("offload")
+    Counted()
+    hooked.remove()
+    assert min(entries) >= 12, entries
+
+
+def test_parts():
+    """The parts of jagged and of distributed tensors are moved."""
+    for program in (Jagged, Distributed) if SEEN else ():
+        hooked = Hooked("offload")
+        program()
+        hooked.remove()
+        assert hooked.lanes.moved >= 12 * 4 * 32 * 64 * 4, "%s: %d bytes" % (program.__name__, hooked.lanes.moved)
+
+
+if __name__ == "__main__":
+    main(globals())
