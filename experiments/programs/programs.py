@@ -3,9 +3,12 @@
 All sizes are drawn from generators with fixed seeds, so that every run of a program makes the same requests.
 """
 
+from autograd import functions, gan, inplace, lbfgs, transforms
 from decoding import generate, ppo
 from graphs import gat, sampled
 from language import bert, gpt2xl, hf, layers7b, lora, moe, t5
+from practice import caught, compiled, diffusion, distillation, graphed, prefetch, resumed, threads
+from sequences import fourier, lstm, nested, scan, volumes, whisper
 from vision import deeplab, maskrcnn, swin, timm_model, unet, vit
 
 PROGRAMS = {
@@ -13,3 +16,8 @@ PROGRAMS = {
     "timm": timm_model, "maskrcnn": maskrcnn, "swin": swin, "deeplab": deeplab, "unet": unet, "vit": vit, "layers7b": layers7b,
     "gpt2xl": gpt2xl, "bert": bert,
 }
+# Small ones with deterministic kernels, one for each way to use PyTorch: their losses are to be the same to the bit, whatever serves them.
+EXACT = {f.__name__: f for f in (
+    gan, functions, inplace, transforms, lbfgs, lstm, whisper, fourier, scan, nested, volumes, threads, prefetch, graphed, compiled, distillation,
+    diffusion, caught, resumed)}
+PROGRAMS.update(EXACT)

@@ -1,0 +1,132 @@
+"""Runs the small programs with deterministic kernels under each tool, several at once, and says where a tool changes what they compute or takes more
+than its limit.
+
+Usage: python3 exact.py BIN OUT [--steps N] [--shares 70,50] [--jobs N] [--seconds N] [PROGRAM...]
+
+BIN holds gmstitch, gmswap, gmtrace and gmplan. Each program runs twice under PyTorch's own allocator (whose losses are to repeat), under gmstitch,
+under gmswap run -m with shares of what gmstitch had allocated at its peak, and under gmtrace run, whose file gmplan is to solve. OUT gets exact.csv, and
+exact.log of runs that failed. The exit status is 1 where a program failed under a tool and not without it, its losses are not PyTorch's, or a limit did
+not hold. A limit that is too low for a program ends it with OutOfMemoryError: those are counted. Where a request of a library is denied, and it goes on in another
+way, losses may differ.
+"""
+
+import argparse
+import concurrent.futures
+import csv
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "swap"))
+import runner  # noqa: E402
+from programs import EXACT  # noqa: E402
+
+FIELDS = "program", "way", "ok", "limit", "allocated", "reserved", "losses", "seconds", "steps", "said"
+
+DENIED = "a library was denied memory"
+
+
+class Check:
+    """Runs one program in all ways."""
+
+    def __init__(self, o, name):
+        self.o, self.name, self.rows = o, name, []
+
+    def one(self, way, prefix, limit=0):
+        begin = time.monotonic()
+        words = [*prefix, sys.executable, runner.TRAIN, self.name, "--steps", str(self.o.steps)]
+        result, said, failed = runner.run(words, self.o.end - begin, CUBLAS_WORKSPACE_CONFIG=":4096:8")
+        result = result or {}
+        ways = re.findall(r"gmswap: \d+ steps? \((.*)\): ", said)
+        if "gmswap: out of memory" in said:
+            ways.append(DENIED)
+        row = dict(program=self.name, way=way, ok=failed or "yes", limit=limit, seconds="%.1f" % (time.monotonic() - begin), said="; ".join(ways),
+                   steps=" ".join(map(str, result.get("steps", []))), **{k: result.get(k, "") for k in ("allocated", "reserved", "losses")})
+        if failed:
+            with self.o.lock, open(os.path.join(self.o.out, "exact.log"), "a") as f:
+                f.write("== %s under %s\n%s\n" % (self.name, way, said[-4000:]))
+        self.rows.append(row)
+        return row
+
+    def all(self):
+        tool = lambda name, *words: [os.path.join(self.o.bin, name), "run", *words, "--"]
+        if self.one("torch", [])["ok"] != "yes" or self.one("torch again", [])["ok"] != "yes":
+            return self.rows
+        stitch = self.one("gmstitch", tool("gmstitch"))
+        for share in self.o.shares if stitch["ok"] == "yes" else []:
+            limit = stitch["allocated"] * share // 100
+            self.one("gmswap %d" % share, tool("gmswap", "-m", str(limit)), limit)
+        self.traced()
+        return self.rows
+
+    def traced(self):
+        path = os.path.join(self.o.out, self.name + ".parquet")
+        row = self.one("gmtrace", [os.path.join(self.o.bin, "gmtrace"), "run", "-o", path, "--"])
+        solved = subprocess.run([os.path.join(self.o.bin, "gmplan"), "--time", "1s", "-o", os.devnull, path], stdin=subprocess.DEVNULL, capture_output=True,
+                                text=True)
+        row["said"] = solved.stderr.strip()[-300:].replace("\n", " ")
+        if solved.returncode != 0 and row["ok"] == "yes":
+            row["ok"] = "gmplan: status %d" % solved.returncode
+        if os.path.exists(path):
+            os.remove(path)
+
+
+def refused(row):
+    """Returns whether a program ended as its limit is too low."""
+    return row["limit"] and row["ok"].startswith("OutOfMemoryError")
+
+
+def faults(rows):
+    """Returns what is wrong with the rows of a program."""
+    plain = [r["losses"] for r in rows if r["way"].startswith("torch")]
+    if any(r["ok"] != "yes" for r in rows[:2]):
+        return []
+    found = []
+    for r in rows[2:]:
+        if r["ok"] != "yes" and not refused(r):
+            found.append("%s: %s" % (r["way"], r["ok"]))
+        elif plain[0] == plain[1] and r["losses"] != plain[0] and not refused(r) and DENIED not in r["said"]:
+            found.append("%s: other losses" % r["way"])
+        if r["limit"] and r["reserved"] and r["reserved"] > r["limit"]:
+            found.append("%s: %d bytes reserved of %d" % (r["way"], r["reserved"], r["limit"]))
+    return found
+
+
+def main():
+    p = argparse.ArgumentParser(usage=__doc__)
+    p.add_argument("bin", type=os.path.abspath)
+    p.add_argument("out", type=os.path.abspath)
+    p.add_argument("programs", nargs="*", default=list(EXACT))
+    p.add_argument("--steps", type=int, default=14)
+    p.add_argument("--shares", type=lambda s: [int(x) for x in s.split(",")], default=[70, 50])
+    p.add_argument("--jobs", type=int, default=6)
+    p.add_argument("--seconds", type=float, default=560)
+    o = p.parse_intermixed_args()
+    o.end, o.lock = time.monotonic() + o.seconds, threading.Lock()
+    with concurrent.futures.ThreadPoolExecutor(o.jobs) as pool:
+        tables = list(pool.map(lambda name: Check(o, name).all(), o.programs))
+    with open(os.path.join(o.out, "exact.csv"), "w", newline="") as f:
+        out = csv.DictWriter(f, FIELDS, delimiter=";", lineterminator="\n")
+        out.writeheader()
+        out.writerows(r for rows in tables for r in rows)
+    print("%-13s %-12s %6s %9s %9s %9s  %s" % ("program", "way", "time", "limit", "allocated", "reserved", "said"))
+    gb = lambda n: "%.3f GB" % (n / 1e9) if n else ""
+    for rows in tables:
+        for r in rows:
+            said = r["said"] if r["ok"] == "yes" else r["ok"]
+            print("%-13s %-12s %5ss %9s %9s %9s  %s" % (r["program"], r["way"], r["seconds"], gb(r["limit"]), gb(r["allocated"]), gb(r["reserved"]), said))
+        if rows[0]["ok"] == "yes" and rows[1]["losses"] != rows[0]["losses"]:
+            print("  its losses are others in each run of PyTorch's own")
+    low = ["%s (%s)" % (r["program"], r["way"]) for rows in tables for r in rows if refused(r)]
+    print("%d of %d runs under a limit ended in OutOfMemoryError: %s" % (len(low), sum(r["limit"] > 0 for rows in tables for r in rows), ", ".join(low)))
+    bad = ["%s under %s" % (rows[0]["program"], fault) for rows in tables for fault in faults(rows)]
+    print("\n".join(bad) or "all the same, all within their limits")
+    sys.exit(bool(bad))
+
+
+main()
