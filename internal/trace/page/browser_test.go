@@ -2,6 +2,7 @@ package page
 
 import (
 	"bytes"
+	"fmt"
 	"image"
 	"image/png"
 	"io"
@@ -236,6 +237,35 @@ func TestCompare(t *testing.T) {
 	tab.Eval("viewers[1].setMoment(0)", nil)
 	if row := textOf(tab, ".compared .tags"); !strings.Contains(row, "activations\t2.20 GiB\t0 B\t−2.20 GiB") {
 		t.Errorf("by tag, with nothing on one side: %q", row)
+	}
+}
+
+// TestCompareWithoutStacks: of two runs of which one has no stacks, those of the other are shown; of two without, the sizes are.
+func TestCompareWithoutStacks(t *testing.T) {
+	const bare, stacked = "captures/opt1.3b.parquet", "captures/oom.parquet"
+	for _, c := range []struct{ a, b, title, note, first string }{
+		{bare, stacked, "stack, the innermost", "A, opt1.3b.parquet, has no stacks", "train.py:115 main < train.py:135\t–\t120 GiB\t–"},
+		{stacked, bare, "stack, the innermost", "B, opt1.3b.parquet, has no stacks", "train.py:115 main < train.py:135\t120 GiB\t–\t–"},
+		{bare, bare, "size (neither run has stacks)", "", "blocks of 1004.9 MiB\t2.94 GiB\t2.94 GiB\t±0 B"},
+	} {
+		tab := open(t, desk, recording(t, c.a), recording(t, c.b))
+		tab.Wait("document.querySelector('.compared .stacks tr')")
+		if title := textOf(tab, ".compared .by"); !strings.HasPrefix(title, c.title) {
+			t.Errorf("%s and %s: the table is by %q", c.a, c.b, title)
+		}
+		if note := textOf(tab, ".compared .without"); !strings.HasPrefix(note, c.note) || (note == "") != (c.note == "") {
+			t.Errorf("%s and %s: the note is %q", c.a, c.b, note)
+		}
+		if row := textOf(tab, ".compared .stacks tr"); row != c.first {
+			t.Errorf("%s and %s: the first row is %q", c.a, c.b, row)
+		}
+		for i := range 2 {
+			strip := fmt.Sprintf("(() => { const c = viewers[%d].strip; return c.getContext('2d').getImageData(c.width / 2, c.height * .8, 1, 1).data[3]; })()", i)
+			var drawn int
+			if tab.Eval(strip, &drawn); drawn == 0 {
+				t.Errorf("%s and %s: strip %d is empty", c.a, c.b, i)
+			}
+		}
 	}
 }
 

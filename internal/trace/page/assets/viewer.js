@@ -316,7 +316,7 @@ class Viewer extends Stretch {
 		const width = strip.clientWidth, height = strip.clientHeight;
 		if (!width) return;
 		[strip.width, strip.height] = [Math.round(width * ratio), Math.round(height * ratio)];
-		const c = strip.getContext("2d"), top = this.plots[0].most, span = this.span, wide = f.right - f.left;
+		const c = strip.getContext("2d"), top = this.plots[0].own, span = this.span, wide = f.right - f.left;
 		c.setTransform(ratio, 0, 0, ratio, 0, 0);
 		c.fillStyle = this.colors.accent;
 		c.globalAlpha = .5;
