@@ -42,7 +42,7 @@ func TestBeside(t *testing.T) {
 				tab.Eval(fmt.Sprintf(`(() => { const [head, ...rows] = document.querySelectorAll(".panes tr"), row = rows.find(r => r.cells[0].innerText === %q);
 					return head.cells[%d].title + " " + row?.cells[%[2]d].innerText; })()`, h.Name, i+1), &cell)
 				if cell != want+" "+h.Bytes {
-					t.Errorf("%s of rank %d at event %d: %q, want %s", h.Name, i, at(i), cell, h.Bytes)
+					t.Errorf("%s of rank %d at position %d: %q, want %s", h.Name, i, at(i), cell, h.Bytes)
 				}
 			}
 		}
@@ -50,7 +50,7 @@ func TestBeside(t *testing.T) {
 	tab.Eval("document.querySelector('.panes details').open = true", nil)
 	check()
 	if at(0) == 0 || at(0) != at(1) || at(0) != at(3) {
-		t.Errorf("ranks that do the same are at events %d, %d and %d", at(0), at(1), at(3))
+		t.Errorf("ranks that do the same are at positions %d, %d and %d", at(0), at(1), at(3))
 	}
 	tab.Mouse(".pane:nth-child(3) canvas", 60, 50, "move", "down", "up")
 	tab.Wait("viewers[0].number === 2")

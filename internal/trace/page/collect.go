@@ -17,7 +17,8 @@ type collector struct {
 	text    func(code int32) string
 	all     []*builder
 	byKey   map[partKey]*builder
-	noted   int // tensors of all parts
+	noted   int   // tensors of all parts
+	row     int64 // of now
 	marks   int
 }
 
@@ -47,13 +48,15 @@ const maxMarks = 2000
 func collect(r *trace.Reader, o *overview.Overview, derived *tags.Tags) ([]*part, error) {
 	c := &collector{o: o, derived: derived, text: r.Strings().Text, byKey: map[partKey]*builder{}}
 	err := trace.Each(r, func(row int64, e *trace.Event) error {
-		c.iterate(row, e.TimeNS)
-		return c.add(row, e)
+		c.row = row
+		c.iterate(e.TimeNS)
+		return c.add(e)
 	})
 	if err != nil {
 		return nil, r.Wrap(err)
 	}
-	c.iterate(o.Rows, o.EndNS)
+	c.row = o.Rows
+	c.iterate(o.EndNS)
 	return c.finish(), nil
 }
 
@@ -64,7 +67,7 @@ func (c *collector) finish() []*part {
 		for _, b := range c.all {
 			if b.level == level && len(b.tensors) > 0 {
 				b.open.finish(b.part)
-				b.sections = slices.DeleteFunc(b.sections, func(s section) bool { return s.To == never })
+				b.sections = slices.DeleteFunc(b.sections, func(s section) bool { return s.To.At == never })
 				parts = append(parts, b.part)
 			}
 		}
@@ -82,7 +85,7 @@ func (c *collector) builder(e *trace.Event) *builder {
 	b = &builder{
 		part: &part{
 			name: partName(e.Device, e.Level, &c.o.Meta), short: fmt.Sprintf("GPU %d", e.Device), device: e.Device, level: e.Level,
-			startNS: c.o.StartNS, endNS: c.o.EndNS, capacity: c.o.Meta.Capacity,
+			startNS: c.o.StartNS, endNS: c.o.EndNS, rows: c.o.Rows, capacity: c.o.Meta.Capacity,
 		},
 		alive: map[int64]int32{}, kindOf: map[kind]int32{}, labelOf: map[int64]int32{}, stackOf: map[int32]int32{}, streamOf: map[int64]int32{},
 		poolOf: map[int32]int32{},
@@ -98,7 +101,7 @@ func (c *collector) builder(e *trace.Event) *builder {
 }
 
 // add processes a row.
-func (c *collector) add(row int64, e *trace.Event) error {
+func (c *collector) add(e *trace.Event) error {
 	switch e.Op {
 	case trace.OpMark:
 		if c.marks++; c.marks <= maxMarks {
@@ -112,7 +115,7 @@ func (c *collector) add(row int64, e *trace.Event) error {
 			return nil
 		}
 		if c.noted++; c.noted > iterations.MaxInAll {
-			return fmt.Errorf("row %d: a page has at most %d allocations", row, iterations.MaxInAll)
+			return fmt.Errorf("row %d: a page has at most %d allocations", c.row, iterations.MaxInAll)
 		}
 	}
 	b := c.builder(e)
@@ -122,7 +125,7 @@ func (c *collector) add(row int64, e *trace.Event) error {
 	case trace.OpFree, trace.OpFreeCompleted:
 		if number, ok := b.alive[e.ID]; ok {
 			delete(b.alive, e.ID)
-			b.end(number, e.TimeNS)
+			b.end(number, e.TimeNS, c.row)
 		}
 	case trace.OpSegmentAlloc, trace.OpSegmentMap, trace.OpSegmentFree, trace.OpSegmentUnmap:
 		if e.Level == trace.LevelDriver {
@@ -131,8 +134,7 @@ func (c *collector) add(row int64, e *trace.Event) error {
 		}
 		b.open.add(b.part, e, numberOf(b.streamOf, e.Stream, &b.streams, e.Stream))
 	case trace.OpOOM:
-		at, ns := int32(len(b.events)), e.TimeNS-b.startNS
-		b.ooms = append(b.ooms, oom{At: at, NS: ns, Size: e.Size, Free: int64(e.Addr), Stack: c.text(e.Stack)})
+		b.ooms = append(b.ooms, oom{place: c.place(b, e.TimeNS), Size: e.Size, Free: int64(e.Addr), Stack: c.text(e.Stack)})
 	}
 	return nil
 }
@@ -145,13 +147,18 @@ func (c *collector) alloc(b *builder, e *trace.Event, size int64) int32 {
 	}
 	number := int32(len(b.tensors))
 	b.tensors = append(b.tensors, tensor{born: int32(len(b.events)), died: never, kind: numberOf(b.kindOf, k, &b.kinds, k), addr: e.Addr})
-	b.events = append(b.events, event{number, e.TimeNS})
+	b.events = append(b.events, event{number, e.TimeNS, c.row})
 	return number
 }
 
-func (b *builder) end(number int32, timeNS int64) {
+func (b *builder) end(number int32, timeNS, row int64) {
 	b.tensors[number].died = int32(len(b.events))
-	b.events = append(b.events, event{number, timeNS})
+	b.events = append(b.events, event{number, timeNS, row})
+}
+
+// place returns where a part is now.
+func (c *collector) place(b *builder, timeNS int64) place {
+	return place{int32(len(b.events)), timeNS - b.startNS, c.row}
 }
 
 // label returns the number of the label of an allocation: its tag or, at the driver's level, the kind of memory and the library.
@@ -173,7 +180,7 @@ func (c *collector) pool(b *builder, e *trace.Event) {
 		number := b.pooled[len(b.pooled)-1]
 		b.pooled = b.pooled[:len(b.pooled)-1]
 		size := b.kinds[b.tensors[number].kind].size
-		b.end(number, e.TimeNS)
+		b.end(number, e.TimeNS, c.row)
 		if size > left {
 			b.pooled = append(b.pooled, c.alloc(b, e, size-left))
 		}
@@ -184,19 +191,19 @@ func (c *collector) pool(b *builder, e *trace.Event) {
 // mark notes a mark in all parts, those that have no row yet excepted.
 func (c *collector) mark(e *trace.Event) {
 	for _, b := range c.all {
-		b.marks = append(b.marks, mark{int32(len(b.events)), e.TimeNS - b.startNS, c.text(e.Tag)})
+		b.marks = append(b.marks, mark{c.place(b, e.TimeNS), c.text(e.Tag)})
 	}
 }
 
-// iterate notes where iterations begin and end, before a row.
-func (c *collector) iterate(row, timeNS int64) {
+// iterate notes where iterations begin and end, before the row of now.
+func (c *collector) iterate(timeNS int64) {
 	for _, b := range c.all {
-		at, ns := int32(len(b.events)), timeNS-b.startNS
-		if n := len(b.sections); n > 0 && b.sections[n-1].To == never && row >= b.spans[n-1].End {
-			b.sections[n-1].To, b.sections[n-1].ToNS = at, ns
+		now := c.place(b, timeNS)
+		if n := len(b.sections); n > 0 && b.sections[n-1].To.At == never && c.row >= b.spans[n-1].End {
+			b.sections[n-1].To = now
 		}
-		if n := len(b.sections); n < len(b.spans) && row >= b.spans[n].First {
-			b.sections = append(b.sections, section{From: at, To: never, FromNS: ns})
+		if n := len(b.sections); n < len(b.spans) && c.row >= b.spans[n].First {
+			b.sections = append(b.sections, section{From: now, To: place{At: never}})
 		}
 	}
 }

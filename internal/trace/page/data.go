@@ -15,6 +15,7 @@ type partData struct {
 	Tick     int64       `json:"tick"`    // nanoseconds: the unit of all packed times
 	StartNS  int64       `json:"startNS"` // the time of day
 	EndNS    int64       `json:"endNS"`   // from the start on
+	Rows     int64       `json:"rows"`    // of the trace
 	Capacity int64       `json:"capacity"`
 	Merged   int         `json:"merged"`
 	Labels   []labelData `json:"labels"` // in the order in which they are stacked
@@ -44,7 +45,7 @@ type oomData struct {
 // stackName is the most characters of the short name of a stack.
 const stackName = 72
 
-// pack packs a part: its [partData] as JSON; the times of the events; of each tensor its birth, its lifetime in events or 0, its kind and
+// pack packs a part: its [partData] as JSON; the times and the rows of the events; of each tensor its birth, its lifetime in events or 0, its kind and
 // its place in the list of addresses, from 1; of each kind the size, the stack, the label, the stream, the pool and the count; the
 // addresses; of each segment the first position, the lifetime or 0, the address, the size and the stream.
 func (p *part) pack() (string, error) {
@@ -59,6 +60,7 @@ func (p *part) pack() (string, error) {
 		times[i] = (e.timeNS - p.startNS) / p.tick()
 	}
 	out.Numbers(times)
+	out.Numbers(each(p.events, func(e *event) int64 { return e.row }))
 	addresses := p.addresses()
 	of := func(get func(t *tensor) int64) []int64 { return each(p.tensors, get) }
 	out.Numbers(of(func(t *tensor) int64 { return int64(t.born) }))
@@ -125,8 +127,8 @@ func (p *part) addresses() []int64 {
 // data describes the part, with all text made printable.
 func (p *part) data() *partData {
 	d := &partData{
-		Name: p.name, Tick: p.tick(), StartNS: p.startNS, EndNS: p.endNS - p.startNS, Capacity: p.capacity, Merged: p.merged, Streams: []string{}, Pools: []string{},
-		OOMs: []oomData{}, Marks: []mark{}, Sections: append([]section{}, p.sections...), Labels: labelsOf(p.labels), Plumbing: []int32{},
+		Name: p.name, Tick: p.tick(), StartNS: p.startNS, EndNS: p.endNS - p.startNS, Rows: p.rows, Capacity: p.capacity, Merged: p.merged,
+		Streams: []string{}, Pools: []string{}, OOMs: []oomData{}, Marks: []mark{}, Sections: append([]section{}, p.sections...), Labels: labelsOf(p.labels), Plumbing: []int32{},
 	}
 	d.Stacks, d.Frames = p.stackData()
 	for i, frame := range d.Frames {

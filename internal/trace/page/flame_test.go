@@ -9,7 +9,7 @@ import (
 )
 
 // TestFlameOverTime compares the flame graph over a range with a walk through the events: for each kind, the bytes that live at each
-// position times how much of the range it takes, in events and in seconds.
+// position times how much of the range it takes, in rows and in seconds.
 func TestFlameOverTime(t *testing.T) {
 	for _, name := range []string{"snapshots/gpt2.pickle.gz", "captures/opt1.3b.parquet", "resnet152-V.parquet"} { // the second without stacks
 		t.Run(name, func(t *testing.T) {
@@ -17,7 +17,7 @@ func TestFlameOverTime(t *testing.T) {
 			tab, p := open(t, desk, r), r.parts[0]
 			tab.Eval("viewers[0].choose('flame', 'range'), 1", nil)
 			rng := rand.New(rand.NewPCG(1, 2))
-			for _, axis := range []string{"events", "seconds"} {
+			for _, axis := range []string{"rows", "seconds"} {
 				var span float64
 				tab.Eval("viewers[0].choose('axis', '"+axis+"'), viewers[0].span", &span)
 				for i := range 3 {
@@ -52,10 +52,12 @@ func TestFlameOverTime(t *testing.T) {
 func (p *part) weigh(axis string, from, to float64) []float64 {
 	begins := func(position int) float64 { // where a position begins on the axis
 		switch {
-		case axis == "events":
-			return float64(position)
 		case position == 0:
 			return 0
+		case axis == "rows" && position > len(p.events):
+			return float64(p.rows)
+		case axis == "rows":
+			return float64(p.rowAt(int32(position)))
 		case position > len(p.events):
 			return float64(p.endNS - p.startNS)
 		}
@@ -89,7 +91,7 @@ func TestFlameSwitch(t *testing.T) {
 	tab.Eval(`(() => { const menu = document.querySelector("[data-choose=flame]"); menu.value = "range"; menu.dispatchEvent(new Event("input")); })()`, nil)
 	tab.Settle()
 	whole := textOf(tab, ".range")
-	if !strings.HasPrefix(whole, "Events 0 to 2") || !strings.Contains(whole, "GiB on average, ") || !strings.Contains(whole, "·events.") {
+	if !strings.HasPrefix(whole, "Rows 0 to 31,271: ") || !strings.Contains(whole, "GiB on average, ") || !strings.Contains(whole, "·rows.") {
 		t.Errorf("over all: %q", whole)
 	}
 	tab.Mouse(".flame canvas", 100, 28, "move")
@@ -98,7 +100,7 @@ func TestFlameSwitch(t *testing.T) {
 		t.Errorf("the tip says %q", tip)
 	}
 	tab.Eval("viewers[0].choose('iteration', 1)", nil)
-	tab.Wait("document.querySelector('.range').innerText.startsWith('Events 4,539 to 7,628: ')")
+	tab.Wait("document.querySelector('.range').innerText.startsWith('Rows 6,941 to 11,621: ')")
 	tab.Eval("viewers[0].choose('axis', 'seconds')", nil)
 	tab.Wait("document.querySelector('.range').innerText.includes('·s.')")
 	if seconds := textOf(tab, ".range"); !strings.Contains(seconds, " ms: ") {

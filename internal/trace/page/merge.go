@@ -104,7 +104,7 @@ func (m *merger) merge(kept []bool, stretch int) {
 				most, mostCount = bytes, count
 			}
 		}
-		m.begin(most, mostCount, events[0].timeNS)
+		m.begin(most, mostCount, events[0])
 		for i, e := range events {
 			m.at[first+i] = int32(len(m.events))
 			if kept[e.tensor] {
@@ -116,15 +116,15 @@ func (m *merger) merge(kept []bool, stretch int) {
 	m.replace()
 }
 
-// begin begins a band of so many bytes, unless it is the one before.
-func (m *merger) begin(bytes int64, count int32, timeNS int64) {
+// begin begins a band of so many bytes at an event, unless it is the one before.
+func (m *merger) begin(bytes int64, count int32, at event) {
 	k := kind{size: bytes, count: count, label: m.label, stack: m.stack}
 	if m.band != never {
 		if m.part.kinds[m.tensors[m.band].kind] == k {
 			return
 		}
 		m.tensors[m.band].died = int32(len(m.events))
-		m.events = append(m.events, event{m.band, timeNS})
+		m.events = append(m.events, event{m.band, at.timeNS, at.row})
 		m.band = never
 	}
 	if count == 0 {
@@ -132,7 +132,7 @@ func (m *merger) begin(bytes int64, count int32, timeNS int64) {
 	}
 	m.band = int32(len(m.tensors))
 	m.tensors = append(m.tensors, tensor{born: int32(len(m.events)), died: never, kind: numberOf(m.kinds, k, &m.part.kinds, k)})
-	m.events = append(m.events, event{m.band, timeNS})
+	m.events = append(m.events, event{m.band, at.timeNS, at.row})
 }
 
 // keep copies an event of a tensor that is kept.
@@ -143,7 +143,7 @@ func (m *merger) keep(e event, at int32) {
 	} else {
 		m.tensors[m.number[e.tensor]].died = int32(len(m.events))
 	}
-	m.events = append(m.events, event{m.number[e.tensor], e.timeNS})
+	m.events = append(m.events, event{m.number[e.tensor], e.timeNS, e.row})
 }
 
 // replace puts what was written in place of the old, with all positions.
@@ -163,6 +163,7 @@ func (m *merger) replace() {
 		p.marks[i].At = m.at[p.marks[i].At]
 	}
 	for i := range p.sections {
-		p.sections[i].From, p.sections[i].To = m.at[p.sections[i].From], m.at[p.sections[i].To]
+		s := &p.sections[i]
+		s.From.At, s.To.At = m.at[s.From.At], m.at[s.To.At]
 	}
 }

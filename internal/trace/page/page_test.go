@@ -70,7 +70,7 @@ func write(t testing.TB, rows []trace.Event, texts ...string) []byte {
 // unpacked is a part as the script unpacks it.
 type unpacked struct {
 	partData
-	times, births, lives, kinds, spots         []int64
+	times, rows, births, lives, kinds, spots   []int64
 	sizes, stacks, labels                      []int64
 	addresses                                  []int64
 	segmentFrom, segmentLife, segmentLow, high []int64
@@ -91,7 +91,7 @@ func unpack(t testing.TB, p *part) *unpacked {
 	if err := json.Unmarshal(meta, &u.partData); err != nil {
 		t.Fatal(err)
 	}
-	u.times, u.births, u.lives, u.kinds, u.spots = in.numbers(), in.numbers(), in.counts(), in.counts(), in.counts()
+	u.times, u.rows, u.births, u.lives, u.kinds, u.spots = in.numbers(), in.numbers(), in.numbers(), in.counts(), in.counts(), in.counts()
 	u.sizes, u.stacks, u.labels = in.numbers(), in.counts(), in.counts()
 	in.counts() // streams
 	in.counts() // pools
@@ -172,19 +172,19 @@ func (u *unpacked) reservedAt(at int64) (sum int64) {
 }
 
 // state is what an independent walk through a trace finds after each birth and death.
-type state struct{ live, reserved, timeNS int64 }
+type state struct{ live, reserved, timeNS, row int64 }
 
 // walk returns the states of the framework's allocator on a device.
 func walk(t testing.TB, r *trace.Reader, device int32) []state {
 	t.Helper()
 	sizes, now := map[int64]int64{}, state{}
 	all := []state{{}}
-	err := trace.Each(r, func(_ int64, e *trace.Event) error {
+	err := trace.Each(r, func(row int64, e *trace.Event) error {
 		if e.Device != device || e.Level != trace.LevelFramework {
 			return nil
 		}
 		size, lives := sizes[e.ID]
-		now.timeNS = e.TimeNS
+		now.timeNS, now.row = e.TimeNS, row
 		switch e.Op {
 		case trace.OpAlloc:
 			sizes[e.ID] = e.Size
@@ -242,6 +242,9 @@ func TestStacks(t *testing.T) {
 					}
 					if got := u.reservedAt(at); got != want.reserved {
 						t.Errorf("position %d: %d bytes are reserved, want %d", at, got, want.reserved)
+					}
+					if at > 0 && u.rows[at-1] != want.row {
+						t.Errorf("position %d: row %d, want %d", at, u.rows[at-1], want.row)
 					}
 					if at > 0 && u.times[at-1] != (want.timeNS-p.startNS)/u.Tick {
 						t.Errorf("position %d: at %d, want %d", at, u.times[at-1], (want.timeNS-p.startNS)/u.Tick)
@@ -326,8 +329,8 @@ func TestMerge(t *testing.T) {
 	if got, want := u.stackAt(int64(len(u.times))), whole.stackAt(int64(len(whole.times))); got < want {
 		t.Errorf("%d bytes are stacked at the end, want at least %d", got, want)
 	}
-	if len(u.Sections) > 0 && int(u.Sections[len(u.Sections)-1].To) > len(u.times) {
-		t.Errorf("an iteration ends at %d of %d", u.Sections[len(u.Sections)-1].To, len(u.times))
+	if len(u.Sections) > 0 && int(u.Sections[len(u.Sections)-1].To.At) > len(u.times) {
+		t.Errorf("an iteration ends at %d of %d", u.Sections[len(u.Sections)-1].To.At, len(u.times))
 	}
 }
 
@@ -450,10 +453,14 @@ func TestPools(t *testing.T) {
 	}
 }
 
-// TestMoments: failures, marks and iterations are where they were recorded.
+// TestMoments: failures, marks and iterations are where they were recorded, and at the rows that gmtrace show names.
 func TestMoments(t *testing.T) {
 	file := tracetest.Read(t, testdata+"captures/oom.parquet")
-	u := unpack(t, read(t, file, "oom").parts[0])
+	p := read(t, file, "oom").parts[0]
+	u := unpack(t, p)
+	if at, _ := p.peak(); p.rowAt(at) != 31263 || u.OOMs[len(u.OOMs)-1].Row != 31266 || u.Sections[0].From.Row != 1366 || u.Rows != 31271 {
+		t.Errorf("the peak is at row %d, the last failure at %+v, the first iteration %+v of %d rows", p.rowAt(at), u.OOMs, u.Sections[0], u.Rows)
+	}
 	if len(u.OOMs) == 0 || u.OOMs[0].Size != 156<<20 || int(u.OOMs[0].At) < len(u.times)-100 || u.Capacity == 0 {
 		t.Errorf("failures are %+v of %d events, the capacity is %d", u.OOMs, len(u.times), u.Capacity)
 	}
@@ -461,7 +468,7 @@ func TestMoments(t *testing.T) {
 		t.Errorf("%d iterations", len(u.Sections))
 	}
 	for i, s := range u.Sections {
-		if s.From >= s.To || s.FromNS >= s.ToNS || i > 0 && s.From < u.Sections[i-1].To {
+		if s.From.At >= s.To.At || s.From.NS >= s.To.NS || s.From.Row >= s.To.Row || i > 0 && s.From.At < u.Sections[i-1].To.At {
 			t.Errorf("iteration %d is %+v", i, s)
 		}
 	}

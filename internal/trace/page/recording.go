@@ -25,7 +25,7 @@ type Recording struct {
 }
 
 // part is the allocations that one level of software made on one GPU. Their births and deaths are its events; a position is a number of
-// events, 0 before the first.
+// events, 0 before the first. People see rows of the trace instead, as in all other output.
 type part struct {
 	name     string
 	short    string // where it stands beside others
@@ -34,6 +34,7 @@ type part struct {
 	behind   bool  // of the driver, and the framework has a part of the same GPU
 	startNS  int64 // of the trace
 	endNS    int64
+	rows     int64 // of the trace
 	capacity int64 // bytes of the GPU; 0 if unknown
 
 	tensors  []tensor // in order of birth
@@ -66,6 +67,7 @@ const never = -1
 type event struct {
 	tensor int32
 	timeNS int64
+	row    int64 // of the trace
 }
 
 // kind is what many tensors have in common: numbers into the lists of the part, and bytes.
@@ -82,10 +84,16 @@ type segment struct {
 	stream    int32 // number in the list of the part
 }
 
-// oom is a request that failed, before event at.
+// place is a point of the trace.
+type place struct {
+	At  int32 `json:"at"` // position
+	NS  int64 `json:"ns"` // since the beginning of the trace
+	Row int64 `json:"row"`
+}
+
+// oom is a request that failed.
 type oom struct {
-	At    int32  `json:"at"`
-	NS    int64  `json:"ns"` // since the beginning of the trace
+	place
 	Size  int64  `json:"size"`
 	Free  int64  `json:"free"`
 	Stack string `json:"stack"` // folded
@@ -93,17 +101,14 @@ type oom struct {
 
 // mark is a point named by the user.
 type mark struct {
-	At   int32  `json:"at"`
-	NS   int64  `json:"ns"`
+	place
 	Text string `json:"text"`
 }
 
-// section is an iteration, as positions and as nanoseconds since the beginning.
+// section is an iteration.
 type section struct {
-	From   int32 `json:"from"`
-	To     int32 `json:"to"`
-	FromNS int64 `json:"fromNS"`
-	ToNS   int64 `json:"toNS"`
+	From place `json:"from"`
+	To   place `json:"to"`
 }
 
 // Read reads the trace whose overview and tags are o and labels. A page has the allocations of all GPUs, those of PyTorch and those of the
@@ -205,6 +210,14 @@ func partName(device int32, level trace.Level, meta *trace.Meta) string {
 		name += ": allocations of the driver"
 	}
 	return name
+}
+
+// rowAt returns the row of the event that leads to a position.
+func (p *part) rowAt(at int32) int64 {
+	if at == 0 {
+		return 0
+	}
+	return p.events[at-1].row
 }
 
 // peak returns the position with the most live bytes, the first of several, and these bytes.

@@ -94,7 +94,7 @@ func (r *Recording) summary() string {
 		if len(r.parts) > 1 {
 			text += p.name + ": "
 		}
-		text += fmt.Sprintf("%s live at the peak, after event %d.", units.Bytes(live), at)
+		text += fmt.Sprintf("%s live at the peak, row %d.", units.Bytes(live), p.rowAt(at))
 	}
 	return text
 }

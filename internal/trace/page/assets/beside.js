@@ -103,7 +103,7 @@ class Pane extends Stretch {
 		this.plot.draw();
 	}
 
-	// across returns the unit of this GPU that goes with one of the GPU in the large pictures: the same time of the clock or, where events
+	// across returns the unit of this GPU that goes with one of the GPU in the large pictures: the same time of the clock or, where rows
 	// are counted, as far into the same iteration.
 	across(unit) {
 		const a = this.viewer.tensors, b = this.tensors;
@@ -114,7 +114,7 @@ class Pane extends Stretch {
 		}
 		const same = a.meta.sections.length === b.meta.sections.length, knots = t => {
 			const all = same ? t.meta.sections : [];
-			return [0, ...all.map(s => s.from), ...all.slice(-1).map(s => s.to), t.events + 1];
+			return [0, ...all.map(s => s.from.row), ...all.slice(-1).map(s => s.to.row), Math.max(t.meta.rows, 1)];
 		};
 		const from = knots(a), to = knots(b), i = clamp(from.findLastIndex(k => k <= unit), 0, from.length - 2);
 		const wide = from[i + 1] - from[i];
@@ -139,7 +139,7 @@ class Thumbnail extends Plot {
 		c.drawImage(this.picture, 0, 0, f.width, f.height);
 		c.strokeStyle = colors.alarm;
 		for (const oom of tensors.meta.ooms) {
-			const x = Math.round(viewer.x(f, viewer.unit(oom.at, oom.ns))) + .5;
+			const x = Math.round(viewer.x(f, viewer.unitOf(oom))) + .5;
 			if (x >= 0 && x <= f.width) line(c, x, 0, x, f.bottom);
 		}
 		const { capacity } = tensors.meta;

@@ -131,7 +131,7 @@ class Flame {
 	// amount says how much a node is.
 	amount(node) {
 		if (!this.over) return bytes(node.weight);
-		const whole = this.viewer.axis === "events" ? `${bytes(node.weight)}·events` : `${bytes(node.weight / 1e9)}·s`;
+		const whole = this.viewer.counts ? `${bytes(node.weight)}·rows` : `${bytes(node.weight / 1e9)}·s`;
 		return `${bytes(this.mean(node))} on average, ${whole}`;
 	}
 

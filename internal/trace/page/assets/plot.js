@@ -134,7 +134,7 @@ class Plot {
 		[c.textAlign, c.textBaseline] = ["left", "bottom"];
 		let free = f.left;
 		for (const [number, section] of all.entries()) {
-			const x = viewer.x(f, viewer.unit(section.from, section.fromNS)), end = viewer.x(f, viewer.unit(section.to, section.toNS));
+			const x = viewer.x(f, viewer.unitOf(section.from)), end = viewer.x(f, viewer.unitOf(section.to));
 			if (end < f.left || x > f.right) continue;
 			c.fillStyle = viewer.colors.soft;
 			if (number % 2) c.fillRect(Math.max(x, f.left), f.top, Math.min(end, f.right) - Math.max(x, f.left), f.bottom - f.top);
@@ -165,7 +165,7 @@ class Plot {
 		c.lineWidth = 1.5;
 		let free = f.right;
 		for (const oom of viewer.tensors.meta.ooms.toReversed()) {
-			const x = viewer.x(f, viewer.unit(oom.at, oom.ns));
+			const x = viewer.x(f, viewer.unitOf(oom));
 			if (x < f.left - 1 || x > f.right + 1) continue;
 			line(c, x, f.top - 3, x, f.bottom);
 			const right = Math.min(x + 12, f.right);

@@ -1,8 +1,10 @@
-// Stretch is a stretch of time over tensors, from one unit of an axis to another. A unit is an event or a nanosecond.
+// Stretch is a stretch of time over tensors, from one unit of an axis to another. A unit is a row of the trace or a nanosecond.
 class Stretch {
-	get span() { return this.axis === "events" ? this.tensors.events + 1 : this.tensors.span; }
-	position(unit) { return this.axis === "events" ? clamp(Math.floor(unit), 0, this.tensors.events) : this.tensors.at(unit); }
-	unit(position, ns = this.tensors.ns(position)) { return this.axis === "events" ? position : ns; }
+	get counts() { return this.axis === "rows"; }
+	get span() { return this.counts ? Math.max(this.tensors.meta.rows, 1) : this.tensors.span; }
+	position(unit) { return this.counts ? upTo(this.tensors.rows, unit) : this.tensors.at(unit); }
+	unit(position) { return this.counts ? this.tensors.row(position) : this.tensors.ns(position); }
+	unitOf(place) { return this.counts ? place.row : place.ns; }
 	x(f, unit) { return f.left + (unit - this.from) / (this.to - this.from) * (f.right - f.left); }
 	at(f, x) { return this.from + (x - f.left) / (f.right - f.left) * (this.to - this.from); }
 

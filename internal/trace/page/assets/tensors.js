@@ -5,6 +5,7 @@ class Tensors {
 	constructor(unpack) {
 		this.meta = JSON.parse(new TextDecoder().decode(unpack.bytes()));
 		this.times = unpack.numbers(); // in ticks, by event
+		this.rows = unpack.numbers(); // of the trace, by event
 		this.births = unpack.numbers(Int32Array);
 		this.deaths = unpack.counts();
 		this.kinds = unpack.counts(); // by tensor
@@ -106,6 +107,8 @@ class Tensors {
 	}
 
 	ns(position) { return position ? this.times[Math.min(position, this.events) - 1] * this.meta.tick : 0; }
+
+	row(position) { return position ? this.rows[Math.min(position, this.events) - 1] : 0; }
 
 	at(ns) { return upTo(this.times, ns / this.meta.tick); }
 

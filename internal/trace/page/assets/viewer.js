@@ -4,7 +4,7 @@ class Viewer extends Stretch {
 		super();
 		this.element = element;
 		this.name = element.dataset.name;
-		this.axis = "events";
+		this.axis = "rows";
 		this.by = "tag";
 		this.order = "group";
 		this.loaded = [];
@@ -83,7 +83,7 @@ class Viewer extends Stretch {
 		const { ooms, sections, marks } = this.tensors.meta;
 		if (value === "") return;
 		if (what === "oom") this.failure(ooms[value]);
-		if (what === "mark") this.jump(marks[value].at, this.unit(marks[value].at, marks[value].ns));
+		if (what === "mark") this.jump(marks[value].at, this.unitOf(marks[value]));
 		if (what === "iteration") this.showSection(sections[value]);
 	}
 
@@ -118,7 +118,7 @@ class Viewer extends Stretch {
 	}
 
 	set(from, to) {
-		const least = 4 * (this.axis === "events" ? 1 : this.tensors.meta.tick);
+		const least = 4 * (this.counts ? 1 : this.tensors.meta.tick);
 		const span = clamp(to - from, Math.min(least, this.span), this.span);
 		this.from = clamp((from + to - span) / 2, 0, this.span - span);
 		this.to = this.from + span;
@@ -167,25 +167,25 @@ class Viewer extends Stretch {
 	}
 
 	failure(oom) {
-		this.jump(oom.at, this.unit(oom.at, oom.ns));
-		this.status.textContent = `Out of memory: ${exact(oom.size)} asked, ${oom.free ? `${bytes(oom.free)} free on the device, ` : ""}${oom.stack}`;
+		this.jump(oom.at, this.unitOf(oom));
+		this.status.textContent = `Out of memory at row ${oom.row.toLocaleString("en")}: ${exact(oom.size)} asked, ${oom.free ? `${bytes(oom.free)} free on the device, ` : ""}${oom.stack}`;
 	}
 
 	// showSection shows an iteration, and makes its peak the moment.
 	showSection(section) {
 		this.pinned = null;
-		this.set(this.unit(section.from, section.fromNS), this.unit(section.to, section.toNS));
-		this.setMoment(this.peakOf(section.from + 1, section.to));
+		this.set(this.unitOf(section.from), this.unitOf(section.to));
+		this.setMoment(this.peakOf(section.from.at + 1, section.to.at));
 	}
 
 	// iterate shows the iteration after the one in the middle, or before it.
 	iterate(by) {
 		const all = this.tensors.meta.sections, middle = this.position((this.from + this.to) / 2);
-		const now = all.findLastIndex(s => s.from <= middle), next = all[clamp(now + by, 0, all.length - 1)];
+		const now = all.findLastIndex(s => s.from.at <= middle), next = all[clamp(now + by, 0, all.length - 1)];
 		if (next) this.showSection(next);
 	}
 
-	// step moves the moment by events.
+	// step moves the moment by allocations and frees.
 	step(by) {
 		this.setMoment(clamp(this.moment + by, 0, this.tensors.events));
 		const at = this.unit(this.moment);
@@ -300,11 +300,12 @@ class Viewer extends Stretch {
 	}
 
 	timeAxis(c, f) {
-		const events = this.axis === "events", step = Math.max(nice(this.to - this.from, Math.max(2, (f.right - f.left) / 110)), events ? 1 : 0);
+		const { counts } = this, step = Math.max(nice(this.to - this.from, Math.max(2, (f.right - f.left) / 110)), counts ? 1 : 0);
 		c.fillStyle = this.colors.dim;
 		[c.textBaseline, c.textAlign] = ["top", "center"];
-		for (let n = Math.ceil(this.from / step) * step; n <= this.to; n += step) {
-			const text = events ? n.toLocaleString("en") : time(n, step), half = c.measureText(text).width / 2, x = this.x(f, n);
+		const first = Math.ceil(this.from / step) * step;
+		for (let n = first; n <= this.to; n += step) {
+			const text = counts ? (n === first ? "row " : "") + n.toLocaleString("en") : time(n, step), half = c.measureText(text).width / 2, x = this.x(f, n);
 			c.fillRect(Math.round(x), f.bottom, 1, 4);
 			c.fillText(text, clamp(x, f.left, f.right - half), f.bottom + 6);
 		}

@@ -16,7 +16,9 @@ function tip(viewer, plot, p) {
 	element.style.top = clamp(p.y - height - 10, 0, f.height) + "px";
 }
 
-const moment = (tensors, position) => `event ${position.toLocaleString("en")}, ${duration(tensors.ns(position))}`;
+const moment = (tensors, position) => position ? `row ${rowOf(tensors, position)}, ${duration(tensors.ns(position))}` : "the beginning";
+
+const rowOf = (tensors, position) => tensors.row(position).toLocaleString("en");
 
 function duration(ns) {
 	const [unit, name] = ns >= 1e9 ? [1e9, "s"] : ns >= 1e6 ? [1e6, "ms"] : [1e3, "µs"];
@@ -26,9 +28,9 @@ function duration(ns) {
 // life says when a tensor lives.
 function life(tensors, i) {
 	const born = tensors.births[i] + 1, died = tensors.deaths[i], from = tensors.ns(born);
-	if (died === never) return `from event ${born.toLocaleString("en")}, ${duration(from)}, to the end`;
+	if (died === never) return `from row ${rowOf(tensors, born)}, ${duration(from)}, to the end`;
 	const end = tensors.ns(died + 1);
-	return `events ${born.toLocaleString("en")} to ${(died + 1).toLocaleString("en")}: ${duration(end - from)} from ${duration(from)} on`;
+	return `rows ${rowOf(tensors, born)} to ${rowOf(tensors, died + 1)}: ${duration(end - from)} from ${duration(from)} on`;
 }
 
 // counted says how many tensors a band stands for; "" for a tensor.
@@ -106,9 +108,9 @@ function describeMoment(viewer) {
 
 // describeFlame says what the flame graph adds up, if that is not the moment.
 function describeFlame(viewer) {
-	const { flame, axis, from, to } = viewer, events = axis === "events";
-	const edge = unit => events ? Math.floor(unit).toLocaleString("en") : duration(unit);
-	const text = `${events ? "Events " : ""}${edge(from)} to ${edge(to)}: ${flame.amount(flame.root)}. A frame is as wide as its bytes times how long they live.`;
+	const { flame, counts, from, to } = viewer;
+	const edge = unit => counts ? Math.floor(unit).toLocaleString("en") : duration(unit);
+	const text = `${counts ? "Rows " : ""}${edge(from)} to ${edge(to)}: ${flame.amount(flame.root)}. A frame is as wide as its bytes times how long they live.`;
 	viewer.element.querySelector(".range").textContent = flame.over ? text : "";
 }
 
