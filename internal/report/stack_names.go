@@ -11,7 +11,8 @@ import (
 type StackNames map[string]string
 
 // NewStackNames shortens stacks to width characters. Stacks that would get the same name show the frames that differ in place of the
-// innermost ones or, if no visible frame differs, a number.
+// innermost ones or, if no visible frame differs, the number of all their frames. That depends on no other stack, so that the same stack is
+// called the same beside others. Those of equally many frames get numbers.
 func NewStackNames(stacks []string, width int) StackNames {
 	names := StackNames{}
 	byText := map[string][]stackFrames{}
@@ -54,9 +55,7 @@ func (n StackNames) tellApart(stacks []stackFrames, from int) {
 		at++
 	}
 	if at >= longest {
-		for i, s := range stacks {
-			n[s.folded] = fmt.Sprintf("%s #%d", s.text(), i+1)
-		}
+		n.count(stacks)
 		return
 	}
 	byFrame := map[string][]stackFrames{}
@@ -69,6 +68,24 @@ func (n StackNames) tellApart(stacks []stackFrames, from int) {
 	}
 	for _, same := range byFrame {
 		n.tellApart(same, at+1)
+	}
+}
+
+// count names stacks of which all visible frames are the same.
+func (n StackNames) count(stacks []stackFrames) {
+	byDepth := map[int][]stackFrames{}
+	for _, s := range stacks {
+		depth := strings.Count(s.folded, ";") + 1
+		byDepth[depth] = append(byDepth[depth], s)
+	}
+	for depth, same := range byDepth {
+		slices.SortFunc(same, func(a, b stackFrames) int { return strings.Compare(a.folded, b.folded) })
+		for i, s := range same {
+			n[s.folded] = fmt.Sprintf("%s (%d frames)", s.text(), depth)
+			if len(same) > 1 {
+				n[s.folded] += fmt.Sprintf(" #%d", i+1)
+			}
+		}
 	}
 }
 

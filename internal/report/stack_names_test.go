@@ -17,17 +17,22 @@ func TestStackNames(t *testing.T) {
 	deep := "main (train.py:5);forward (b.py:1);forward (b.py:2);forward (b.py:3)"
 	called := "main (train.py:9);_call_impl (torch/nn/modules/module.py:1);f (a.py:1)"
 	twice := "main (train.py:9);_call_impl (torch/nn/modules/module.py:2);f (a.py:1)"
-	names := NewStackNames([]string{norm(44), deep, norm(47), called, twice, "", norm(44)}, 26)
+	deeper := "main (train.py:9);_call_impl (torch/nn/modules/module.py:1);_call_impl (torch/nn/modules/module.py:1);f (a.py:1)"
+	names := NewStackNames([]string{norm(44), deep, norm(47), twice, deeper, called, "", norm(44)}, 26)
 	want := StackNames{
 		norm(44): "functional.py:2935 layer_norm < … < train.py:44 main",
 		norm(47): "functional.py:2935 layer_norm < … < train.py:47 main",
 		deep:     "b.py:3 forward",
-		called:   "a.py:1 f < train.py:9 main #1",
-		twice:    "a.py:1 f < train.py:9 main #2",
+		called:   "a.py:1 f < train.py:9 main (3 frames) #1",
+		twice:    "a.py:1 f < train.py:9 main (3 frames) #2",
+		deeper:   "a.py:1 f < train.py:9 main (4 frames)",
 		"":       "(no stack)",
 	}
 	if diff := cmp.Diff(want, names); diff != "" {
 		t.Error(diff)
+	}
+	if got := NewStackNames([]string{called, deeper}, 26).Of(deeper); got != names.Of(deeper) {
+		t.Errorf("beside other stacks it is called %q", got)
 	}
 	if got := names.Of("before the recording"); got != "before the recording" {
 		t.Errorf("what is no stack is called %q", got)

@@ -2,6 +2,7 @@ package page
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"image"
 	"image/png"
@@ -15,6 +16,7 @@ import (
 
 	"gm/internal/trace/importer/tracetest"
 	"gm/internal/trace/page/chromium"
+	"gm/internal/units"
 )
 
 // open opens the page of recordings: of one, or of two that are compared.
@@ -155,6 +157,26 @@ func TestPointer(t *testing.T) {
 	tab.Settle()
 	if found := textOf(tab, ".found"); !strings.Contains(found, "tensors match") {
 		t.Errorf("after a click into the flame graph: %q", found)
+	}
+}
+
+// TestBytes: the script writes sizes as Go does.
+func TestBytes(t *testing.T) {
+	sizes := []int64{0, 1, 1023, 1024, 1<<20 - 1, 22151168, 1<<30 + 1<<27, 99<<20 + 1<<19 + 1<<18, 104857600 - 5243, 105119744, 103<<20 + 1<<18, 1<<40 + 1<<37}
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 1000 {
+		sizes = append(sizes, rng.Int64N(1<<uint(1+rng.IntN(45))))
+	}
+	text, err := json.Marshal(sizes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	open(t, desk, recording(t, "snapshots/gpt2.pickle.gz")).Eval(string(text)+".map(n => bytes(n))", &got)
+	for i, n := range sizes {
+		if want := units.Bytes(n).String(); got[i] != want {
+			t.Errorf("%d bytes are %s, want %s", n, got[i], want)
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"gm/internal/report"
+	"gm/internal/trace/text"
 )
 
 // partData is what the script knows of a part beside its packed numbers. Their order is that of [part.pack].
@@ -42,19 +43,19 @@ type oomData struct {
 	Stack string `json:"stack"` // shortened
 }
 
-// stackName is the most characters of the short name of a stack.
-const stackName = 72
+// stackName is the most characters of the short name of a stack, which is that of gmtrace show.
+const stackName = text.StackWidth
 
 // pack packs a part: its [partData] as JSON; the times and the rows of the events; of each tensor its birth, its lifetime in events or 0, its kind and
 // its place in the list of addresses, from 1; of each kind the size, the stack, the label, the stream, the pool and the count; the
 // addresses; of each segment the first position, the lifetime or 0, the address, the size and the stream.
 func (p *part) pack() (string, error) {
 	var out Packer
-	text, err := json.Marshal(p.data())
+	meta, err := json.Marshal(p.data())
 	if err != nil {
 		return "", fmt.Errorf("pack %s: %w", p.name, err)
 	}
-	out.Bytes(text)
+	out.Bytes(meta)
 	times := make([]int64, len(p.events))
 	for i, e := range p.events {
 		times[i] = (e.timeNS - p.startNS) / p.tick()

@@ -24,8 +24,8 @@ func Moments(w *strings.Builder, o *overview.Overview, all []*overview.Top) erro
 	return nil
 }
 
-// stackWidth is the width of a stack in a line, in characters.
-const stackWidth = 68
+// StackWidth is the width of a stack in a line, in characters.
+const StackWidth = 68
 
 func showMoment(w *strings.Builder, o *overview.Overview, top *overview.Top, m *overview.Moment) error {
 	fmt.Fprintf(w, "\ndevice %d, %s\n", top.Device, map[string]string{"peak": "at the peak", "oom": "out of memory", "at": "at a moment"}[m.What])
@@ -84,7 +84,7 @@ func namesOf(all []overview.Group) report.StackNames {
 	for _, g := range all {
 		stacks = append(stacks, g.Name)
 	}
-	return report.NewStackNames(stacks, stackWidth)
+	return report.NewStackNames(stacks, StackWidth)
 }
 
 // showFailed prints the request that failed.

@@ -42,7 +42,12 @@ const units = ["B", "KiB", "MiB", "GiB", "TiB"];
 function bytes(n) {
 	let power = 0, x = n;
 	while (Math.abs(x) >= 1024 && power < 4) { x /= 1024; power++; }
-	return (x === Math.trunc(x) ? x.toFixed(0) : x.toFixed(Math.abs(x) >= 100 ? 1 : 2)) + " " + units[power];
+	return (x === Math.trunc(x) ? x.toFixed(0) : rounded(x, Math.abs(x) >= 99.995 ? 1 : 2)) + " " + units[power];
+}
+// rounded writes a number with so many digits as Go does: what lies in the middle between two is rounded to the even one.
+function rounded(x, digits) {
+	const unit = 10 ** digits, middle = Math.abs(x * unit % 1) === .5;
+	return (middle ? 2 * Math.round(x * unit / 2) / unit : x).toFixed(digits);
 }
 const exact = n => bytes(n) + " (" + n.toLocaleString("en") + " bytes)";
 function time(ns, step) {
