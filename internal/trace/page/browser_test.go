@@ -239,6 +239,32 @@ func TestKeys(t *testing.T) {
 	}
 }
 
+// TestNoStack: a page whose moment has tensors without a stack says why; one of all stacks, or none, does not.
+func TestNoStack(t *testing.T) {
+	for name, want := range map[string]bool{"snapshots/gpt2.pickle.gz": true, "resnet152-V.parquet": false} {
+		tab := open(t, desk, recording(t, name))
+		var there bool
+		if tab.Eval("document.querySelector('.moment .bare')?.innerText.includes('backward pass') ?? false", &there); there != want {
+			t.Errorf("%s: it is explained: %v", name, there)
+		}
+	}
+}
+
+// TestFailureAboveIterations: the name of a failed request covers no number of an iteration.
+func TestFailureAboveIterations(t *testing.T) {
+	tab := open(t, desk, recording(t, "captures/oom.parquet"))
+	var lines map[string]float64 // the baseline of each text above the picture
+	tab.Eval(`(() => { const v = viewers[0], plot = v.plots[0], f = plot.frame, lines = {}, c = plot.canvas.getContext("2d"), fill = c.fillText;
+		c.fillText = (text, x, y) => { lines[text] = y; };
+		plot.sections(c, f);
+		plot.failures(c, f);
+		c.fillText = fill;
+		return lines; })()`, &lines)
+	if lines["OOM"] > lines["5"]-12 || lines["OOM"] < 12 {
+		t.Errorf("the texts above the picture are at %v", lines)
+	}
+}
+
 // TestCompare: what differs follows the moments of both sides.
 func TestCompare(t *testing.T) {
 	tab := open(t, desk, recording(t, "snapshots/gpt2.pickle.gz"), recording(t, "snapshots/gpt2-expandable.pickle.gz"))

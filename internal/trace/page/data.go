@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"gm/formats/trace"
 	"gm/internal/report"
 	"gm/internal/trace/text"
 )
@@ -17,6 +18,7 @@ type partData struct {
 	StartNS  int64       `json:"startNS"` // the time of day
 	EndNS    int64       `json:"endNS"`   // from the start on
 	Rows     int64       `json:"rows"`    // of the trace
+	Driver   bool        `json:"driver"`  // these are the driver's allocations
 	Capacity int64       `json:"capacity"`
 	Merged   int         `json:"merged"`
 	Labels   []labelData `json:"labels"` // in the order in which they are stacked
@@ -128,7 +130,7 @@ func (p *part) addresses() []int64 {
 // data describes the part, with all text made printable.
 func (p *part) data() *partData {
 	d := &partData{
-		Name: p.name, Tick: p.tick(), StartNS: p.startNS, EndNS: p.endNS - p.startNS, Rows: p.rows, Capacity: p.capacity, Merged: p.merged,
+		Name: p.name, Tick: p.tick(), StartNS: p.startNS, EndNS: p.endNS - p.startNS, Rows: p.rows, Driver: p.level == trace.LevelDriver, Capacity: p.capacity, Merged: p.merged,
 		Streams: []string{}, Pools: []string{}, OOMs: []oomData{}, Marks: []mark{}, Sections: append([]section{}, p.sections...), Labels: labelsOf(p.labels), Plumbing: []int32{},
 	}
 	d.Stacks, d.Frames = p.stackData()

@@ -36,7 +36,8 @@ class Plot {
 
 	get frame() {
 		const width = this.canvas.clientWidth, height = this.canvas.clientHeight;
-		return { left: width < 500 ? 60 : 66, right: width - 6, top: 18, bottom: height - 22, width, height };
+		const top = this.viewer.tensors.meta.ooms.length ? 31 : 18; // failures are named above the iterations
+		return { left: width < 500 ? 60 : 66, right: width - 6, top, bottom: height - 22, width, height };
 	}
 
 	bytes(f, y) { return this.lo + (f.bottom - y) / (f.bottom - f.top) * (this.hi - this.lo); }
@@ -167,11 +168,11 @@ class Plot {
 		for (const oom of viewer.tensors.meta.ooms.toReversed()) {
 			const x = viewer.x(f, viewer.unitOf(oom));
 			if (x < f.left - 1 || x > f.right + 1) continue;
-			line(c, x, f.top - 3, x, f.bottom);
+			line(c, x, f.top - 16, x, f.bottom);
 			const right = Math.min(x + 12, f.right);
 			if (right > free) continue;
 			[c.textAlign, c.textBaseline] = ["right", "bottom"];
-			c.fillText("OOM", right, f.top - 4);
+			c.fillText("OOM", right, f.top - 16);
 			free = right - 34;
 		}
 	}

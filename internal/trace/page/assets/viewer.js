@@ -307,7 +307,7 @@ class Viewer extends Stretch {
 		for (let n = first; n <= this.to; n += step) {
 			const text = counts ? (n === first ? "row " : "") + n.toLocaleString("en") : time(n, step), half = c.measureText(text).width / 2, x = this.x(f, n);
 			c.fillRect(Math.round(x), f.bottom, 1, 4);
-			c.fillText(text, clamp(x, f.left, f.right - half), f.bottom + 6);
+			c.fillText(text, clamp(x, f.left + half, f.right - half), f.bottom + 6);
 		}
 	}
 

@@ -133,8 +133,12 @@ function stackList(viewer) {
 	const title = stacked ? "By stack, the innermost frame first" : "By size (the recording has no stacks)";
 	const list = [make("h4", "", title), holders(rows, tensors.live[viewer.moment])];
 	if (sums.length > mostRows) list.push(make("p", "plain", `and ${(sums.length - mostRows).toLocaleString("en")} more`));
+	if (stacked && !tensors.meta.driver && sums.some(([key]) => !tensors.meta.stacks[key].frames.length)) list.push(make("p", "plain bare", noStack));
 	return list;
 }
+
+const noStack = "(no stack): made by a thread that runs no Python, such as that of the backward pass; the tag says what it is for. " +
+	"A profile of torch.profiler, which gmtrace page reads too, has the backward pass under the stacks of the forward pass.";
 
 // pickKinds highlights kinds, or all again if they are highlighted already.
 function pickKinds(viewer, matches) {
