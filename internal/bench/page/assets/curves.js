@@ -7,7 +7,10 @@
 		if (!element || !section.series.length) return;
 		views.push(new View(element, section, unpack));
 	});
-	const all = () => views.forEach(v => v.restyle());
+	const all = () => views.forEach(v => {
+		v.restyle();
+		v.drawNow(); // before the page is printed
+	});
 	matchMedia("(prefers-color-scheme: dark)").addEventListener("change", all);
 	addEventListener("beforeprint", all);
 	addEventListener("afterprint", all);

@@ -92,15 +92,19 @@ class View {
 		if (this.waiting) return;
 		this.waiting = requestAnimationFrame(() => {
 			this.waiting = 0;
-			this.drawChart();
-			this.drawStrip();
-			if (this.map) this.drawMap();
+			this.drawNow();
 		});
+	}
+
+	drawNow() {
+		this.drawChart();
+		this.drawStrip();
+		if (this.map) this.drawMap();
 	}
 
 	// prepare fits a canvas to its box in the pixels of the screen.
 	prepare(box) {
-		const canvas = box.querySelector("canvas"), ratio = devicePixelRatio || 1;
+		const canvas = box.querySelector("canvas"), ratio = pixelRatio();
 		const width = canvas.clientWidth, height = canvas.clientHeight;
 		if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(height * ratio)) {
 			canvas.width = Math.round(width * ratio);
@@ -267,7 +271,7 @@ class View {
 		context.strokeRect(f.left - .5, f.top - .5, f.right - f.left + 1, f.bottom - f.top + 1);
 		const first = this.from / map.span * map.columns, last = Math.min(this.to / map.span * map.columns, map.columns);
 		const right = Math.min(f.right, this.x(f, map.span));
-		context.imageSmoothingEnabled = last - first > (right - f.left) * (devicePixelRatio || 1);
+		context.imageSmoothingEnabled = last - first > (right - f.left) * pixelRatio();
 		if (last > first) context.drawImage(this.picture, first, 0, last - first, map.lines, f.left, f.top, right - f.left, f.bottom - f.top);
 		context.fillStyle = this.colors.dim;
 		context.textAlign = "right";

@@ -130,7 +130,7 @@ class Thumbnail extends Plot {
 	}
 
 	draw() {
-		const f = this.frame, ratio = devicePixelRatio || 1, { canvas, viewer } = this, { colors, tensors } = viewer;
+		const f = this.frame, ratio = pixelRatio(), { canvas, viewer } = this, { colors, tensors } = viewer;
 		if (!f.width || !this.positions) return;
 		[canvas.width, canvas.height] = [Math.round(f.width * ratio), Math.round(f.height * ratio)];
 		const c = canvas.getContext("2d");

@@ -91,7 +91,7 @@ class Flame {
 	}
 
 	draw() {
-		const width = this.canvas.clientWidth, ratio = devicePixelRatio || 1, height = 19;
+		const width = this.canvas.clientWidth, ratio = pixelRatio(), height = 19;
 		if (!this.root || !width) return;
 		this.boxes = [];
 		this.rows = 0;

@@ -71,6 +71,8 @@ function upTo(list, x) {
 	}
 	return lo;
 }
+// pixelRatio is the pixels of a canvas for one of the page: more on paper than on most screens.
+const pixelRatio = () => document.documentElement.classList.contains("paper") ? 3 : devicePixelRatio || 1;
 const clamp = (x, lo, hi) => Math.min(Math.max(x, lo), hi);
 // make makes an element of the page.
 function make(tag, className, ...content) {

@@ -47,7 +47,7 @@ class Plot {
 	// raster finds what each pixel shows: each column the position with the most live bytes of its stretch of time. With a step of more
 	// than 1 it leaves columns out.
 	raster(step) {
-		const f = this.frame, ratio = Math.min(devicePixelRatio || 1, 2), { viewer } = this, { tensors } = viewer;
+		const f = this.frame, ratio = Math.min(pixelRatio(), 2), { viewer } = this, { tensors } = viewer;
 		const width = this.columns = Math.max(1, Math.round((f.right - f.left) * ratio));
 		const height = this.lines = Math.max(1, Math.round((f.bottom - f.top) * ratio));
 		if (this.pixels.length !== width * height) this.pixels = new Int32Array(width * height);
@@ -94,7 +94,7 @@ class Plot {
 	}
 
 	draw() {
-		const f = this.frame, ratio = devicePixelRatio || 1, { canvas, viewer } = this;
+		const f = this.frame, ratio = pixelRatio(), { canvas, viewer } = this;
 		if (!f.width) return;
 		const width = Math.round(f.width * ratio), height = Math.round(f.height * ratio);
 		if (canvas.width !== width || canvas.height !== height) [canvas.width, canvas.height] = [width, height];

@@ -313,7 +313,7 @@ class Viewer extends Stretch {
 
 	// drawStrip draws all of the time in little, and which part of it is shown.
 	drawStrip() {
-		const { strip, tensors } = this, ratio = devicePixelRatio || 1, f = this.plots[0].frame;
+		const { strip, tensors } = this, ratio = pixelRatio(), f = this.plots[0].frame;
 		const width = strip.clientWidth, height = strip.clientHeight;
 		if (!width) return;
 		[strip.width, strip.height] = [Math.round(width * ratio), Math.round(height * ratio)];
