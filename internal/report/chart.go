@@ -54,6 +54,15 @@ func drawables(charts []Chart) []drawable {
 	return all
 }
 
+// Most returns the most bytes of a line.
+func (c *Chart) Most() int64 {
+	most := int64(0)
+	for _, l := range c.Lines {
+		most = max(most, slices.Max(append([]int64{0}, l.Bytes...)))
+	}
+	return most
+}
+
 func (c *Chart) title() string { return c.Title }
 
 // keys returns the entries of the lines, in their order.
@@ -82,6 +91,9 @@ func (c *Chart) plot() (*plot.Plot, error) {
 		if n := len(l.TimeNS); n > 0 {
 			start, end, most = min(start, l.TimeNS[0]), max(end, l.TimeNS[n-1]), max(most, slices.Max(l.Bytes))
 		}
+	}
+	for _, at := range c.FailedNS {
+		end = max(end, at) // a request that ended the recording is its last event
 	}
 	seconds := max(float64(end-start)/1e9, 0)
 	if seconds == 0 {
@@ -128,7 +140,7 @@ func (c *Chart) plot() (*plot.Plot, error) {
 func (c *Chart) mark(p *plot.Plot, start int64, unit float64, x, y axis) {
 	var all []Mark
 	for _, at := range c.FailedNS {
-		if m := (Mark{At: float64(at-start) / 1e9, Name: "OOM", Alarm: true}); m.At*unit <= x.high {
+		if m := (Mark{At: float64(at-start) / 1e9, Name: "OOM", Alarm: true}); m.At >= 0 {
 			all = append(all, m)
 		}
 	}

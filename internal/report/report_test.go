@@ -162,7 +162,7 @@ func TestNothingToDraw(t *testing.T) {
 // TestFailedRequests has a chart show the moments at which requests failed.
 func TestFailedRequests(t *testing.T) {
 	c := charts()[0]
-	for _, failed := range [][]int64{nil, {1e9}, {1e9, 2e9}} {
+	for _, failed := range [][]int64{nil, {1e9}, {1e9, 2e9}, {1e9, 9e9}} { // the last behind all lines
 		c.FailedNS = failed
 		var out bytes.Buffer
 		if err := WriteSVG(&out, []Chart{c}); err != nil {

@@ -84,9 +84,10 @@ func (t *Timeline) most() int64 {
 }
 
 // limited reports whether the limit is near enough to be drawn above most bytes.
-func (t *Timeline) limited(most int64) bool {
-	return t.Limit > 0 && float64(t.Limit) < 1.5*float64(most)
-}
+func (t *Timeline) limited(most int64) bool { return Near(t.Limit, most) }
+
+// Near reports whether a capacity is known, and not so far above the most bytes of a chart that it would make the rest small.
+func Near(capacity, most int64) bool { return capacity > 0 && float64(capacity) < 1.5*float64(most) }
 
 // timeAxis sets the time axis of a chart.
 func timeAxis(p *plot.Plot, x axis, unit string) {

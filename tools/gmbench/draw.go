@@ -19,13 +19,15 @@ func (cmd *compareCmd) draw(c *cli.Context, programs []*replay.Program, rows []b
 		func(w io.Writer) error { return report.WriteSVG(w, charts(programs, rows, width, int64(cmd.Capacity))) })
 }
 
-// charts makes one chart for each trace, of width rows: live bytes as an area, reserved bytes as a line for each allocator, the capacity
-// unless it is 0, and the requests that failed while the trace was recorded.
+// charts makes one chart for each trace, of width rows: live bytes as an area, reserved bytes as a line for each allocator, the capacity or,
+// if it is 0, that of the traced GPU where it is near, and the requests that failed while the trace was recorded.
 func charts(programs []*replay.Program, rows []bench.Row, width int, capacity int64) []report.Chart {
 	var all []report.Chart
 	for i, p := range programs {
 		c := chart(rows[i*width:][:width])
-		c.Limit = capacity
+		if c.Limit = capacity; capacity == 0 && report.Near(p.Capacity, c.Most()) {
+			c.Limit = p.Capacity
+		}
 		for _, r := range p.Refusals {
 			c.FailedNS = append(c.FailedNS, r.TimeNS)
 		}

@@ -3,6 +3,7 @@ package page
 import (
 	"fmt"
 
+	"gm/internal/bench"
 	tensors "gm/internal/trace/page"
 )
 
@@ -21,11 +22,14 @@ type sectionData struct {
 	Span   int64        `json:"span"` // nanoseconds
 	Series []seriesData `json:"series"`
 	Map    *mapData     `json:"map"`
+	Limit  int64        `json:"limit"`  // bytes of the GPU, simulated or else traced; 0 if unknown
+	Failed []int64      `json:"failed"` // nanoseconds at which requests failed while it was recorded
 }
 
 type seriesData struct {
 	Name  string `json:"name"`
 	Drawn bool   `json:"drawn"` // if not, it has no numbers
+	Died  *int64 `json:"died"`  // nanoseconds at which it ends out of memory, nil if it does not
 }
 
 type mapData struct {
@@ -55,12 +59,21 @@ func newData(sections []*Section) (*data, error) {
 	return d, err
 }
 
+// died returns when an allocator ran out of memory; nil if it did not.
+func (s *Section) died(row *bench.Row) *int64 {
+	if row.OOM == nil || row.OOM.Row < 0 {
+		return nil
+	}
+	at := row.OOM.TimeNS - s.beginNS
+	return &at
+}
+
 func (s *Section) data(p *tensors.Packer) sectionData {
-	d := sectionData{Name: s.Name, Stride: s.stride, Span: s.Duration}
+	d := sectionData{Name: s.Name, Stride: s.stride, Span: s.Duration, Limit: s.limit, Failed: append([]int64{}, s.failed...)}
 	p.Numbers(s.times)
 	for i, row := range s.Rows {
 		curves := s.series[i]
-		d.Series = append(d.Series, seriesData{row.Allocator, curves != nil})
+		d.Series = append(d.Series, seriesData{row.Allocator, curves != nil, s.died(&row)})
 		if curves == nil { // the arenas of a plan did not fit
 			continue
 		}

@@ -249,6 +249,25 @@ func TestNothingFits(t *testing.T) {
 	}
 }
 
+// TestAlarms: the curves have the capacity of the simulated GPU or else of the traced one, the requests that failed, and where an allocator
+// ran out of memory.
+func TestAlarms(t *testing.T) {
+	for capacity, want := range map[int64]int64{0: 150109880320, 100 << 30: 100 << 30} {
+		s := measure(t, "captures/oom.parquet", "torch", capacity)[0]
+		d, err := newData([]*Section{s})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := d.Sections[0]
+		if got.Limit != want || len(got.Failed) == 0 || got.Failed[0] < 1e9 || got.Failed[0] > 2e9 {
+			t.Errorf("the capacity is %d, failures are at %v", got.Limit, got.Failed)
+		}
+		if died := got.Series[0].Died; (died != nil) != (capacity > 0) || died != nil && *died > got.Span {
+			t.Errorf("capacity %d: it died at %v", capacity, died)
+		}
+	}
+}
+
 // TestTop: the groups are what lives at the peak, by stack where there are any.
 func TestTop(t *testing.T) {
 	for file, stacked := range map[string]bool{"resnet152-V.parquet": false, "captures/oom.parquet": true} {

@@ -32,11 +32,14 @@ type Section struct {
 	Top      Top                // of a plan, which has no tensors to show
 	Tensors  *tensors.Recording // nil for a plan
 
-	times  []int64 // nanoseconds since the beginning, at which the buckets of the series start
-	stride int     // steps in a bucket
-	series []*series
-	places *raster // nil if there is no map
-	mapped string  // the allocator that the map shows
+	beginNS int64   // of the first step
+	times   []int64 // nanoseconds since the beginning, at which the buckets of the series start
+	stride  int     // steps in a bucket
+	series  []*series
+	limit   int64   // bytes of the GPU: the simulated one or, if that has no limit, the traced one; 0 if unknown
+	failed  []int64 // nanoseconds since the beginning, at which requests failed while the trace was recorded
+	places  *raster // nil if there is no map
+	mapped  string  // the allocator that the map shows
 
 	recording *tensors.Recording // of the whole file
 }
@@ -59,6 +62,9 @@ func Measure(ctx context.Context, programs []*replay.Program, specs []bench.Spec
 	trackers := make([]*tracker, len(programs))
 	for i, p := range programs {
 		sections = append(sections, newSection(p, len(specs), limit))
+		if sections[i].limit = p.Capacity; gpu.Capacity > 0 {
+			sections[i].limit = gpu.Capacity
+		}
 		if mapped >= 0 {
 			trackers[i] = newTracker(p)
 			sections[i].mapped = specs[mapped].Text

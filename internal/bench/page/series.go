@@ -23,8 +23,14 @@ func newSection(p *replay.Program, specs, limit int) *Section {
 	if s.stride = 1; p.Steps() > limit {
 		s.stride = (2*p.Steps() + limit - 1) / limit
 	}
+	if len(p.TimesNS) > 0 {
+		s.beginNS = p.TimesNS[0]
+	}
+	for _, r := range p.Refusals {
+		s.failed = append(s.failed, r.TimeNS-s.beginNS)
+	}
 	for step := 0; step < p.Steps(); step += s.stride {
-		s.times = append(s.times, p.TimesNS[step]-p.TimesNS[0])
+		s.times = append(s.times, p.TimesNS[step]-s.beginNS)
 	}
 	return s
 }

@@ -3,6 +3,7 @@ package page
 import (
 	"fmt"
 	"html/template"
+	"slices"
 	"strings"
 
 	"gm/internal/bench"
@@ -18,6 +19,7 @@ type view struct {
 	Rows     []rowView
 	Verdict  string
 	Summary  string
+	Alarms   string // what is red in the curves
 	Mapped   string
 	Accounts []accountView
 	Losses   []lossView
@@ -76,7 +78,7 @@ const (
 )
 
 func newView(s *Section) view {
-	v := view{Section: s, Summary: s.summary(), Verdict: s.verdict()}
+	v := view{Section: s, Summary: s.summary(), Alarms: s.alarms(), Verdict: s.verdict()}
 	if s.places != nil {
 		v.Mapped = s.mapped
 	}
@@ -181,6 +183,18 @@ func (s *Section) summary() string {
 		parts = append(parts, fmt.Sprintf("%s %s", r.Allocator, units.Bytes(r.PeakReserved)))
 	}
 	return "Most bytes reserved: " + strings.Join(parts, ", ") + "."
+}
+
+// alarms says what is red in the curves.
+func (s *Section) alarms() string {
+	var all []string
+	if len(s.failed) > 0 {
+		all = append(all, "A red line is a request that failed while the trace was recorded.")
+	}
+	if slices.ContainsFunc(s.Rows, func(r bench.Row) bool { return s.died(&r) != nil }) {
+		all = append(all, "A red dot is where an allocator ran out of memory.")
+	}
+	return strings.Join(all, " ")
 }
 
 // verdict names the allocator that reserves least.

@@ -39,7 +39,7 @@ func Load(r *trace.Reader) ([]*Program, error) {
 		return nil, err
 	}
 	for _, p := range l.programs {
-		p.Jump = clock.Forward()
+		p.Jump, p.Capacity = clock.Forward(), r.Meta().Capacity
 	}
 	return l.finish(), nil
 }

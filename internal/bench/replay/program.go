@@ -30,6 +30,7 @@ type Program struct {
 	Device    int32
 	Align     int64  // bytes that sizes are rounded up to
 	AllocConf string // settings of the traced allocator, as in PYTORCH_CUDA_ALLOC_CONF
+	Capacity  int64  // bytes of the traced GPU; 0 if unknown
 
 	Kinds   []Kind
 	Tensors []int32 // which tensor a step is about, from 0

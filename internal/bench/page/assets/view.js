@@ -3,10 +3,10 @@ class View {
 	constructor(element, section, unpack) {
 		this.section = section;
 		this.times = unpack.numbers();
-		this.span = Math.max(section.span, this.times.at(-1) || 0, 1);
+		this.span = Math.max(section.span, this.times.at(-1) || 0, ...section.failed, 1);
 		if (section.map) this.span = Math.max(this.span, section.map.span);
 		this.series = section.series.map((s, i) => {
-			const series = { name: s.name, color: i % 8, drawn: s.drawn, reserved: s.drawn, allocated: false };
+			const series = { name: s.name, color: i % 8, drawn: s.drawn, died: s.died, reserved: s.drawn, allocated: false };
 			if (s.drawn) {
 				const curve = () => {
 					const most = unpack.numbers();
@@ -61,7 +61,7 @@ class View {
 
 	restyle() {
 		const style = getComputedStyle(document.documentElement), color = name => style.getPropertyValue("--" + name).trim();
-		this.colors = { paper: color("paper"), ink: color("ink"), dim: color("dim"), line: color("line"), accent: color("accent"), s: [] };
+		this.colors = { paper: color("paper"), ink: color("ink"), dim: color("dim"), line: color("line"), accent: color("accent"), alarm: color("alarm"), s: [] };
 		for (let i = 0; i < 8; i++) this.colors.s.push(color("s" + i));
 		if (this.map) this.picture = this.paint(color("live").split(",").map(Number), color("idle").split(",").map(Number));
 		this.draw();
@@ -118,7 +118,7 @@ class View {
 	}
 
 	// frame returns where the picture of a box lies within it.
-	frame(width, height) { return { left: 64, right: width - 8, top: 8, bottom: height - 22 }; }
+	frame(width, height) { return { left: 64, right: width - 8, top: this.section.failed.length ? 18 : 8, bottom: height - 22 }; }
 
 	x(f, ns) { return f.left + (ns - this.from) / (this.to - this.from) * (f.right - f.left); }
 
@@ -145,7 +145,8 @@ class View {
 	drawChart() {
 		const { context, width, height } = this.prepare(this.chart), f = this.frame(width, height);
 		const lo = this.bucket(this.from), hi = this.bucket(this.to), shown = this.shown();
-		const top = Math.max(1, ...shown.map(c => c.curve.range(lo, hi)[1])) * 1.06;
+		const most = Math.max(1, ...shown.map(c => c.curve.range(lo, hi)[1])), { limit } = this.section;
+		const top = Math.max(most, limit < 1.5 * most ? limit : 0) * 1.06;
 		this.grid(context, f, width, height, nice(top, Math.max(2, height / 60), true), top);
 		const y = n => f.bottom - n / top * (f.bottom - f.top);
 		context.save();
@@ -153,8 +154,50 @@ class View {
 		context.rect(f.left, f.top - 2, f.right - f.left, f.bottom - f.top + 3);
 		context.clip();
 		for (const { s, what, curve } of shown) this.line(context, f, y, s, what, curve);
+		for (const { s, what, curve } of shown) if (s.died !== null && what === "reserved") this.end(context, f, y, s.died, curve);
 		context.restore();
+		if (limit && limit <= top) this.limit(context, f, y(limit));
+		this.failures(context, f);
 		this.mark(context, f);
+	}
+
+	// end marks where a curve ends because memory ran out.
+	end(context, f, y, ns, curve) {
+		context.fillStyle = this.colors.alarm;
+		context.beginPath();
+		context.arc(this.x(f, ns), y(curve.range(curve.length - 1, curve.length - 1)[1]), 4, 0, 7);
+		context.fill();
+	}
+
+	// limit draws the capacity of the GPU.
+	limit(context, f, y) {
+		context.strokeStyle = context.fillStyle = this.colors.alarm;
+		[context.lineWidth, context.textAlign, context.textBaseline] = [1, "left", "bottom"];
+		context.setLineDash([6, 4]);
+		context.beginPath();
+		context.moveTo(f.left, y);
+		context.lineTo(f.right, y);
+		context.stroke();
+		context.setLineDash([]);
+		context.fillText("capacity " + bytes(this.section.limit), f.left + 4, y - 2);
+	}
+
+	// failures draws when requests failed while the trace was recorded.
+	failures(context, f) {
+		context.strokeStyle = context.fillStyle = this.colors.alarm;
+		[context.lineWidth, context.textAlign, context.textBaseline] = [1.5, "right", "bottom"];
+		let free = f.right;
+		for (const ns of this.section.failed.toReversed()) {
+			const x = this.x(f, ns), right = Math.min(x + 12, f.right);
+			if (ns < this.from || ns > this.to) continue;
+			context.beginPath();
+			context.moveTo(x, f.top - 3);
+			context.lineTo(x, f.bottom);
+			context.stroke();
+			if (right > free) continue;
+			context.fillText("OOM", right, f.top - 4);
+			free = right - 34;
+		}
 	}
 
 	// line draws a curve, for each pixel from the least to the most; what is allocated is filled.
