@@ -22,6 +22,7 @@ type Line struct {
 	Bytes  []int64
 	Filled bool // the area below it is filled
 	Failed bool // out of memory at its last moment
+	Area   bool // it has a colour of areas, with its own number
 	Faint  bool // thin, in grey, and below the others: one of many, without an entry in the legend
 }
 
@@ -32,12 +33,6 @@ type Chart struct {
 	Limit int64 // bytes that there are, drawn as a dashed line; 0 for none
 
 	FailedNS []int64 // moments at which requests failed, on the clock of the lines
-}
-
-// palette is the colour-blind-safe palette of Okabe and Ito without yellow.
-var palette = [...]color.NRGBA{
-	{0x00, 0x72, 0xb2, 0xff}, {0xd5, 0x5e, 0x00, 0xff}, {0x00, 0x9e, 0x73, 0xff}, {0xcc, 0x79, 0xa7, 0xff},
-	{0x56, 0xb4, 0xe9, 0xff}, {0xe6, 0x9f, 0x00, 0xff}, {0x00, 0x00, 0x00, 0xff},
 }
 
 // WritePNG draws the charts below each other in a PNG image.
@@ -161,6 +156,9 @@ type scale struct {
 func (l *Line) color(number int) color.NRGBA {
 	if l.Filled {
 		return color.NRGBA{0xc8, 0xc8, 0xc8, 0xff}
+	}
+	if l.Area {
+		return AreaColor(number)
 	}
 	return palette[number%len(palette)]
 }

@@ -103,7 +103,7 @@ func (r *rectangles) Plot(c draw.Canvas, p *plot.Plot) {
 
 // shade returns a colour of areas, lighter for a higher shade.
 func shade(kind, number int) color.Color {
-	c := areaColors[kind%len(areaColors)]
+	c := AreaColor(kind)
 	light := []int{0, 50, 90}[number%3]
 	lift := func(v uint8) uint8 { return v + uint8(int(255-v)*light/255) }
 	return color.NRGBA{lift(c.R), lift(c.G), lift(c.B), 0xff}

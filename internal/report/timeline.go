@@ -27,7 +27,7 @@ type Timeline struct {
 type Area struct {
 	Name  string
 	Bytes []int64
-	Color int  // number of its colour, below [AreaColors]
+	Color int  // number of its colour, as of [AreaColor]
 	Rest  bool // it stands for everything without a name of its own, and is grey
 }
 

@@ -106,24 +106,15 @@ func columnsOf(areas []Area) int {
 // The colours of everything but areas.
 var (
 	heldColor = color.NRGBA{0x30, 0x30, 0x30, 0xff}
-	restColor = color.NRGBA{0xb4, 0xb4, 0xb4, 0xff}
 	freeColor = color.NRGBA{0xe9, 0xe9, 0xe9, 0xff}
 )
-
-// areaColors are the colours of areas: the palette, with the yellow of Okabe and Ito in place of black, which is too dominant.
-var areaColors = [...]color.NRGBA{
-	palette[0], palette[1], palette[2], palette[3], {0xf0, 0xe4, 0x42, 0xff}, palette[4], palette[5], {0x66, 0x4c, 0x8a, 0xff},
-}
-
-// AreaColors is the number of colours for areas.
-const AreaColors = len(areaColors)
 
 // color returns the colour of an area.
 func (t *Timeline) color(area int) color.NRGBA {
 	if t.Areas[area].Rest {
-		return restColor
+		return RestColor
 	}
-	return areaColors[t.Areas[area].Color]
+	return AreaColor(t.Areas[area].Color)
 }
 
 // steps is a line of steps, or the area below it.

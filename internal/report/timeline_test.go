@@ -53,7 +53,7 @@ func TestTimelinePNG(t *testing.T) {
 			found[color.NRGBAModel.Convert(picture.At(x, y))] = true
 		}
 	}
-	for _, c := range []color.NRGBA{palette[0], restColor, freeColor, heldColor, alarmColor} {
+	for _, c := range []color.NRGBA{AreaColor(0), RestColor, freeColor, heldColor, alarmColor} {
 		if !found[c] {
 			t.Errorf("nothing is of colour %v", c)
 		}

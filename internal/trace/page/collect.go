@@ -63,10 +63,14 @@ func collect(r *trace.Reader, o *overview.Overview, derived *tags.Tags) ([]*part
 // finish returns the parts that have allocations, those of the framework first.
 func (c *collector) finish() []*part {
 	var parts []*part
+	colors := c.derived.Colors()
 	for _, level := range []trace.Level{trace.LevelFramework, trace.LevelDriver} {
 		for _, b := range c.all {
 			if b.level == level && len(b.tensors) > 0 {
 				b.open.finish(b.part)
+				if b.colors = colors; level == trace.LevelDriver {
+					b.colors = b.kindColors()
+				}
 				b.sections = slices.DeleteFunc(b.sections, func(s section) bool { return s.To.At == never })
 				parts = append(parts, b.part)
 			}

@@ -131,7 +131,7 @@ func (p *part) addresses() []int64 {
 func (p *part) data() *partData {
 	d := &partData{
 		Name: p.name, Tick: p.tick(), StartNS: p.startNS, EndNS: p.endNS - p.startNS, Rows: p.rows, Driver: p.level == trace.LevelDriver, Capacity: p.capacity, Merged: p.merged,
-		Streams: []string{}, Pools: []string{}, OOMs: []oomData{}, Marks: []mark{}, Sections: append([]section{}, p.sections...), Labels: labelsOf(p.labels), Plumbing: []int32{},
+		Streams: []string{}, Pools: []string{}, OOMs: []oomData{}, Marks: []mark{}, Sections: append([]section{}, p.sections...), Labels: labelsOf(p.labels, p.colors), Plumbing: []int32{},
 	}
 	d.Stacks, d.Frames = p.stackData()
 	for i, frame := range d.Frames {

@@ -15,12 +15,8 @@ type labelData struct {
 	Color int    `json:"color"` // number of the colour; -1 for that of what has no tag
 }
 
-// colors is the number of colours of groups.
-const colors = 12
-
-// labelsOf returns the labels of a part: the derived tags come first, each with a colour of its own in all traces, then the tags of the
-// trace in order of appearance, then what has no tag.
-func labelsOf(labels []tags.Label) []labelData {
+// labelsOf returns the labels of a part: the derived tags come first, then the tags of the trace in order of appearance, then what has no tag.
+func labelsOf(labels []tags.Label, colors map[string]int) []labelData {
 	order := tags.Derived()
 	all := []labelData{}
 	for _, l := range labels {
@@ -35,8 +31,24 @@ func labelsOf(labels []tags.Label) []labelData {
 			at = len(order)
 			order = append(order, l.Tag)
 		}
-		d.Rank, d.Color = at, at%colors
+		d.Rank, d.Color = at, colors[l.Tag]%report.AreaColors
 		all = append(all, d)
 	}
 	return all
+}
+
+// kindColors returns the numbers of the colours of the driver's kinds of memory, as the picture of a trace without a framework has them: those
+// with most bytes at the peak come first.
+func (p *part) kindColors() map[string]int {
+	at, live := p.peak()
+	numbers := map[string]int{}
+	for _, h := range p.holders(at, live, func(k *kind) string { return p.labels[k.label].Tag }) {
+		numbers[h.Name] = len(numbers)
+	}
+	for _, l := range p.labels {
+		if _, known := numbers[l.Tag]; !known {
+			numbers[l.Tag] = len(numbers)
+		}
+	}
+	return numbers
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
+	"fmt"
 	"io"
 	"math"
 	"math/rand/v2"
@@ -18,6 +19,7 @@ import (
 	"gm/formats/trace"
 	"gm/internal/report"
 	"gm/internal/trace/importer/tracetest"
+	"gm/internal/trace/tags"
 )
 
 const testdata = "../../../testdata/"
@@ -474,6 +476,24 @@ func TestMoments(t *testing.T) {
 	}
 	if len(u.Marks) == 0 || u.Marks[0].Text == "" {
 		t.Errorf("marks are %+v", u.Marks)
+	}
+}
+
+// TestColors: a tag has the colour that pictures give it, and the driver's kinds have colours by their bytes.
+func TestColors(t *testing.T) {
+	r := read(t, tracetest.Read(t, testdata+"captures/oom.parquet"), "oom")
+	for _, l := range unpack(t, r.parts[0]).Labels {
+		if want := slices.Index(tags.Derived(), tags.TagOf(l.Name)); l.Color != want {
+			t.Errorf("%s has colour %d, want %d", l.Name, l.Color, want)
+		}
+	}
+	for _, l := range unpack(t, r.parts[1]).Labels {
+		if want := map[string]int{"memory by=pytorch": 0, "context": 1}; l.Color != want[l.Name] && l.Color < 2 {
+			t.Errorf("%s has colour %d", l.Name, l.Color)
+		}
+	}
+	if c := report.AreaColor(5); !strings.Contains(Style(), fmt.Sprintf("--c5: #%02x%02x%02x;", c.R, c.G, c.B)) {
+		t.Error("the page has other colours than pictures")
 	}
 }
 

@@ -164,16 +164,13 @@ func (f frame) curves(curves []ranks.Curve) []rankCurve {
 			at[points.String()] = i
 			all, of = append(all, rankCurve{Points: points.String()}), append(of, nil)
 		}
-		all[i].Named = all[i].Named || c.Named
+		if c.Named && !all[i].Named {
+			all[i].Named, all[i].Color = true, c.Color%report.AreaColors
+		}
 		of[i] = append(of[i], c.Rank.Rank)
 	}
-	named := 0
 	for i := range all {
 		all[i].Ranks, all[i].Title = numbers(of[i]), ranks.Names(of[i])
-		if all[i].Named {
-			all[i].Color = named % colors
-			named++
-		}
 	}
 	return all
 }

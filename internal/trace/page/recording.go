@@ -47,6 +47,7 @@ type part struct {
 	merged   int       // allocations that are shown in one band, because there are too many
 
 	labels  []tags.Label
+	colors  map[string]int    // numbers of the colours of tags
 	stacks  []string          // folded
 	groups  map[string]string // names of the groups of stacks, by stack, if the recording is compared; nil if not
 	streams []int64

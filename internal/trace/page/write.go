@@ -4,8 +4,11 @@ import (
 	_ "embed" // the page's parts
 	"fmt"
 	"html/template"
+	"image/color"
 	"io"
 	"strings"
+
+	"gm/internal/report"
 )
 
 // Page is a page about one recording, or two that are compared.
@@ -57,8 +60,16 @@ var (
 	startJS string
 )
 
-// Style returns the style sheet of pages with views.
-func Style() string { return baseCSS + viewerCSS }
+// Style returns the style sheet of pages with views. Its colours of areas are those of pictures; in the dark they are a little lighter.
+func Style() string {
+	var colors strings.Builder
+	add := func(name string, c color.NRGBA) { fmt.Fprintf(&colors, "--%s: #%02x%02x%02x; ", name, c.R, c.G, c.B) }
+	for i := range report.AreaColors {
+		add(fmt.Sprintf("c%d", i), report.AreaColor(i))
+	}
+	add("rest", report.RestColor)
+	return ":root { " + colors.String() + "}\n" + baseCSS + viewerCSS
+}
 
 // Script returns the script of pages with views. It begins with what other scripts of such a page may use, as numbers.js describes it.
 func Script() string {

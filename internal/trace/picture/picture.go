@@ -3,7 +3,6 @@ package picture
 
 import (
 	"fmt"
-	"slices"
 
 	"gm/formats/column"
 	"gm/formats/trace"
@@ -35,8 +34,9 @@ func Read(source *column.Source, o *overview.Overview, labels *tags.Tags, look L
 	if err != nil {
 		return nil, err
 	}
-	split := overview.ByTag(labels, tops)
+	split, byTag := overview.ByTag(labels, tops), labels.Colors()
 	if look.ByStack {
+		byTag = nil
 		split = overview.ByStack(tops, func(folded string) string { return report.Stack(folded, nameWidth) })
 	}
 	lines, err := trace.ReadSource(source, func(r *trace.Reader) ([]*overview.Timeline, error) { return frames.Read(r, split) })
@@ -45,14 +45,14 @@ func Read(source *column.Source, o *overview.Overview, labels *tags.Tags, look L
 	}
 	pictures := make([]report.Timeline, len(lines))
 	for i, l := range lines {
-		pictures[i] = picture(o, l)
+		pictures[i] = picture(o, l, byTag)
 		pictures[i].Marks = found.marks(o, l)
 	}
 	return pictures, nil
 }
 
-// picture returns the picture of a device.
-func picture(o *overview.Overview, l *overview.Timeline) report.Timeline {
+// picture returns the picture of a device, with the numbers of the colours of tags.
+func picture(o *overview.Overview, l *overview.Timeline, byTag map[string]int) report.Timeline {
 	t := report.Timeline{Title: title(o, l), Rows: l.View.Rows, Limit: o.Meta.Capacity, Start: onAxis(o, l.View, l.View.Start)}
 	t.End = onAxis(o, l.View, l.View.End)
 	if l.View.Rows {
@@ -62,7 +62,7 @@ func picture(o *overview.Overview, l *overview.Timeline) report.Timeline {
 	}
 	t.End = max(t.End, t.Start*(1+leastPart))
 	rest := len(l.Names) - 1
-	for i, color := range colors(l.Names[:rest]) {
+	for i, color := range colors(l.Names[:rest], byTag) {
 		t.Areas = append(t.Areas, report.Area{Name: l.Names[i], Bytes: l.Bytes[i], Color: color})
 	}
 	t.Areas = append(t.Areas, report.Area{Name: l.Names[rest], Bytes: l.Bytes[rest], Rest: true})
@@ -92,20 +92,15 @@ func onAxis(o *overview.Overview, v overview.View, at int64) float64 {
 	return float64(at-o.StartNS) / 1e9
 }
 
-// colors returns the numbers of the colours of names. Derived tags have the same colours in all pictures, also where they are guesses.
-func colors(names []string) []int {
-	derived := tags.Derived()
-	taken := make([]bool, report.AreaColors)
+// colors returns the numbers of the colours of names. Tags have those of [tags.Tags.Colors], also where they are guesses; others have numbers in
+// their order.
+func colors(names []string, byTag map[string]int) []int {
 	numbers := make([]int, len(names))
 	for i, name := range names {
-		if numbers[i] = slices.Index(derived, tags.TagOf(name)); numbers[i] >= 0 {
-			taken[numbers[i]] = true
-		}
-	}
-	for i := range names {
-		if numbers[i] < 0 {
-			numbers[i] = max(slices.Index(taken, false), 0)
-			taken[numbers[i]] = true
+		if of, known := byTag[tags.TagOf(name)]; known {
+			numbers[i] = of
+		} else {
+			numbers[i] = i
 		}
 	}
 	return numbers

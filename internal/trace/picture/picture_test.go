@@ -14,17 +14,22 @@ import (
 	"gm/internal/trace/tags"
 )
 
-// TestColors: derived tags have their colours whoever is beside them, and others take what is left.
+// TestColors: tags have their colours whoever is beside them, and what is no tag has one by its place.
 func TestColors(t *testing.T) {
+	byTag := map[string]int{"mine": 7, "yours": 8}
+	for i, tag := range tags.Derived() {
+		byTag[tag] = i
+	}
 	for _, test := range []struct {
 		names []string
 		want  []int
 	}{
 		{[]string{tags.Parameters, tags.Gradients}, []int{0, 2}},
 		{[]string{tags.Parameters + " (guess)", tags.Activations, tags.Activations + " (guess)"}, []int{0, 5, 5}},
-		{[]string{"mine", tags.Parameters, "yours"}, []int{1, 0, 2}},
+		{[]string{"yours", tags.Parameters, "mine"}, []int{8, 0, 7}},
+		{[]string{"memory by=pytorch", "context"}, []int{0, 1}},
 	} {
-		if got := colors(test.names); !slices.Equal(got, test.want) {
+		if got := colors(test.names, byTag); !slices.Equal(got, test.want) {
 			t.Errorf("%v: %v, want %v", test.names, got, test.want)
 		}
 	}

@@ -13,6 +13,7 @@ type Curve struct {
 	*Rank
 	AtNS  []int64
 	Named bool // among the few that get a name in a picture
+	Color int  // number of the colour of one with a name, as of [report.AreaColor]
 }
 
 // named is how many curves have a colour and a name in a picture.
@@ -28,13 +29,16 @@ func (t *Table) Curves() []Curve {
 		}
 	}
 	var all []Curve
-	seen := map[int]bool{}
+	seen, colors := map[int]bool{}, 0
 	for i, r := range t.Ranks {
 		if r.Clock {
 			continue
 		}
 		c := Curve{Rank: r, Named: i == t.First || !seen[r.Sequence] && len(seen) < named, AtNS: make([]int64, len(r.TimeNS))}
-		seen[r.Sequence] = true
+		if seen[r.Sequence] = true; c.Named {
+			c.Color = colors
+			colors++
+		}
 		for k, at := range r.TimeNS {
 			c.AtNS[k] = at + r.StartNS - start
 		}
@@ -66,7 +70,7 @@ func (t *Table) Chart(title string) report.Chart {
 	chart := report.Chart{Title: title, Limit: t.Capacity()}
 	var faint []report.Line
 	for _, c := range t.Curves() {
-		l := report.Line{Name: c.name(), TimeNS: c.AtNS, Bytes: c.Bytes, Faint: !c.Named}
+		l := report.Line{Name: c.name(), TimeNS: c.AtNS, Bytes: c.Bytes, Faint: !c.Named, Area: true}
 		if c.Named {
 			chart.Lines = append(chart.Lines, l)
 		} else {

@@ -128,6 +128,21 @@ func Derived() []string {
 	return []string{Parameters, Optimizer, Gradients, Workspaces, Held, Activations, Temporaries}
 }
 
+// Colors returns the number of the colour of each tag in pictures and pages: the derived ones have the same in all traces, the other tags of the
+// trace follow in the order in which these appear.
+func (t *Tags) Colors() map[string]int {
+	numbers := map[string]int{}
+	for _, tag := range Derived() {
+		numbers[tag] = len(numbers)
+	}
+	for _, l := range t.labels {
+		if _, known := numbers[l.Tag]; !known && l.Tag != Unknown {
+			numbers[l.Tag] = len(numbers)
+		}
+	}
+	return numbers
+}
+
 // Names returns the names of the allocations' tags: first the derived ones, then those of the trace itself, then unknown, which is always
 // there. A tag that is a guess for some allocations has a name of its own for these.
 func (t *Tags) Names() []string {

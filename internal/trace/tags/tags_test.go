@@ -251,6 +251,9 @@ func TestRecorded(t *testing.T) {
 			t.Errorf("%s is of %v, want %v", name, got, want)
 		}
 	}
+	if colors := labels.Colors(); colors["kv cache"] < len(Derived()) || colors[Activations] != 5 {
+		t.Errorf("the colours are %v", colors)
+	}
 	if all := labels.Names(); all[len(all)-1] != Unknown || all[len(all)-2] != "kv cache" {
 		t.Errorf("names %q", all)
 	}
