@@ -82,6 +82,7 @@ func writePlan(f *os.File) error {
 		b.Append(plan.Tensor{
 			ID: id, Size: sampleSize(id), Alloc: id - 1, Free: id + id*id%sampleSteps, AllocNS: 1009 * id, FreeNS: 10007 * id,
 			Device: int32(id % 2), Stream: id % 3, Offset: ends[id%6], Arena: w.Strings().Code([]string{"", "graph"}[id%2]),
+			Tag: w.Strings().Code([]string{"", "activations", "gradients (guess)"}[id%3]),
 		})
 		ends[id%6] += (sampleSize(id) + alignment - 1) / alignment * alignment
 	}

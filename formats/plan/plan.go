@@ -13,6 +13,7 @@ type Tensor struct {
 	Pool    int32 // code of the private pool's name
 	Arena   int32 // code of the arena's name; each (device, arena) is an address range of its own
 	Offset  int64 // bytes from the start of its arena
+	Tag     int32 // code of the tag that the trace has for it, with " (guess)" behind one that is a guess; 0 for none
 }
 
 // Batch holds consecutive rows, one slice per column, all of the same length, ordered by Alloc.
@@ -28,6 +29,7 @@ type Batch struct {
 	Pool    []int32
 	Arena   []int32
 	Offset  []int64
+	Tag     []int32
 }
 
 // Repeated is the suffix of the names of the arenas that a plan with a period repeats. A tensor that is allocated there in the rows

@@ -5,7 +5,7 @@ import "gm/formats/column"
 // table describes the files of this package.
 func table() *column.Table[Batch, Meta] {
 	return &column.Table[Batch, Meta]{
-		Schema:  column.Schema{Name: "plan", Major: 1, Minor: 2},
+		Schema:  column.Schema{Name: "plan", Major: 1, Minor: 3},
 		Fields:  (*Batch).fields,
 		Entries: (*Meta).entries,
 		Rules:   func(m *Meta) (column.Rules[Batch], error) { return NewValidator(m) },
@@ -26,6 +26,7 @@ func (b *Batch) fields() []column.Field {
 		column.Text("pool", &b.Pool),
 		column.Text("arena", &b.Arena),
 		column.Int64("offset", &b.Offset),
+		column.Text("tag", &b.Tag).Added(0),
 	}
 }
 

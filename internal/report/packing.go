@@ -25,6 +25,7 @@ type Packing struct {
 	Title  string
 	Rows   string   // what rows are counted in, such as "row of the trace"
 	Kinds  []string // names of the kinds
+	Rest   bool     // the last kind is everything without a name of its own, and grey
 	Blocks []Block
 }
 
@@ -49,7 +50,7 @@ func (p *Packing) keys() []key {
 	var all []key
 	for kind, name := range p.Kinds {
 		if slices.ContainsFunc(p.Blocks, func(b Block) bool { return b.Kind == kind }) {
-			all = append(all, key{name: title(name), color: shade(kind, 0)})
+			all = append(all, key{name: title(name), color: p.shade(kind, 0)})
 		}
 	}
 	return all
@@ -57,7 +58,7 @@ func (p *Packing) keys() []key {
 
 func (p *Packing) plot() (*plot.Plot, error) {
 	out := barePlot(p.Title)
-	r := &rectangles{blocks: p.Blocks}
+	r := &rectangles{blocks: p.Blocks, shade: p.shade}
 	first, last, most := r.extent()
 	unit, name := units.Bytes(most).Unit()
 	x, y := axis{low: float64(first), high: max(float64(last), float64(first)+1)}, axis{high: max(float64(most)/unit, 1e-9)}
@@ -72,6 +73,7 @@ func (p *Packing) plot() (*plot.Plot, error) {
 type rectangles struct {
 	blocks []Block
 	unit   float64 // bytes
+	shade  func(kind, number int) color.Color
 }
 
 // extent returns the first and the last row, and the highest byte.
@@ -97,13 +99,16 @@ func (r *rectangles) Plot(c draw.Canvas, p *plot.Plot) {
 		if right-left < leastExtent || high-low < leastExtent {
 			continue
 		}
-		c.FillPolygon(shade(b.Kind, b.Shade), []vg.Point{{X: left, Y: low}, {X: right, Y: low}, {X: right, Y: high}, {X: left, Y: high}})
+		c.FillPolygon(r.shade(b.Kind, b.Shade), []vg.Point{{X: left, Y: low}, {X: right, Y: low}, {X: right, Y: high}, {X: left, Y: high}})
 	}
 }
 
-// shade returns a colour of areas, lighter for a higher shade.
-func shade(kind, number int) color.Color {
+// shade returns the colour of a kind, lighter for a higher shade.
+func (p *Packing) shade(kind, number int) color.Color {
 	c := AreaColor(kind)
+	if p.Rest && kind == len(p.Kinds)-1 {
+		c = RestColor
+	}
 	light := []int{0, 50, 90}[number%3]
 	lift := func(v uint8) uint8 { return v + uint8(int(255-v)*light/255) }
 	return color.NRGBA{lift(c.R), lift(c.G), lift(c.B), 0xff}

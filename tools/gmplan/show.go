@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/bits"
 	"strconv"
 	"strings"
 	"time"
@@ -38,6 +37,8 @@ type contents struct {
 	Alignment  int64    `json:"alignment_bytes"`
 	Digest     string   `json:"trace_sha256"` // of the trace's file, or the graph's
 	Arenas     []*arena `json:"arenas"`
+
+	kinds kinds // of all blocks
 }
 
 type arena struct {
@@ -94,7 +95,7 @@ func (cmd *showCmd) Run(c *cli.Context) (err error) {
 func read(r *plan.Reader) (*contents, error) {
 	m := r.Meta()
 	p := &contents{
-		Source: m.Source, RowsOf: rowsOf(&m), Tensors: r.Rows(), Rows: m.Rows, First: m.First, End: m.End, Period: m.Period, Peak: m.Peak,
+		Source: m.Source, kinds: newKinds(), RowsOf: rowsOf(&m), Tensors: r.Rows(), Rows: m.Rows, First: m.First, End: m.End, Period: m.Period, Peak: m.Peak,
 		LowerBound: m.LowerBound, Optimal: m.Optimal, Solver: m.Solver, SolveNS: m.SolveNS, Alignment: m.Alignment, Digest: m.Digest,
 	}
 	type key struct{ device, arena int32 }
@@ -114,7 +115,7 @@ func read(r *plan.Reader) (*contents, error) {
 				arenas[key{t.Device, t.Arena}] = a
 				p.Arenas = append(p.Arenas, a)
 			}
-			a.add(&t, m.Alignment)
+			a.add(&t, m.Alignment, p.kinds.of(r.Strings().Text(t.Tag)))
 		}
 	}
 }
@@ -127,55 +128,11 @@ func rowsOf(m *plan.Meta) string {
 	return "trace"
 }
 
-func (a *arena) add(t *plan.Tensor, alignment int64) {
+func (a *arena) add(t *plan.Tensor, alignment int64, kind int) {
 	end := t.Offset + (t.Size+alignment-1)/alignment*alignment
 	a.Tensors++
 	a.Peak = max(a.Peak, end)
-	a.blocks = append(a.blocks, report.Block{Start: t.Alloc, End: t.Free, Low: t.Offset, High: end, Shade: shade(t)})
-}
-
-// shade mixes the bits of the id, so that neighbours have different shades.
-func shade(t *plan.Tensor) int { return int(bits.ReverseBytes64(uint64(t.ID)*0x9e3779b97f4a7c15) % 3) }
-
-// lives are the kinds of blocks in a picture, by how long they live. Each but the first and the last lives for at least this part of the
-// rows.
-var lives = [...]struct {
-	name string
-	part int64
-}{
-	{"to the end", 0}, {"over 1/4 of the rows", 4}, {"over 1/16 of the rows", 16}, {"over 1/64 of the rows", 64}, {"over 1/256 of the rows", 256},
-	{"shorter", 0},
-}
-
-// life returns the number in lives of a block of a plan over so many rows, which ends at row end.
-func life(b *report.Block, rows, end int64) int {
-	if b.End >= end {
-		return 0
-	}
-	for i, l := range lives[:len(lives)-1] {
-		if l.part > 0 && (b.End-b.Start)*l.part > rows {
-			return i
-		}
-	}
-	return len(lives) - 1
-}
-
-func (p *contents) packings() []report.Packing {
-	var names []string
-	for _, l := range lives {
-		names = append(names, l.name)
-	}
-	var all []report.Packing
-	for _, a := range p.Arenas {
-		for i := range a.blocks {
-			a.blocks[i].Kind = life(&a.blocks[i], p.End-p.First, p.End)
-		}
-		all = append(all, report.Packing{
-			Title: fmt.Sprintf("%s: arena %s, %s, colours by life", p.Source, a.Name, units.Bytes(a.Peak)),
-			Rows:  "row of the " + p.RowsOf, Kinds: names, Blocks: a.blocks,
-		})
-	}
-	return all
+	a.blocks = append(a.blocks, report.Block{Start: t.Alloc, End: t.Free, Low: t.Offset, High: end, Kind: kind, Shade: shade(t)})
 }
 
 func (p *contents) print(w io.Writer) error {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"gm/formats/column"
 	"gm/formats/plan"
 	"gm/internal/dsa"
 	"gm/internal/dsa/solvers"
@@ -217,15 +218,19 @@ func (p *Plan) Write(w *plan.Writer) error {
 	for i := range arenas {
 		arenas[i] = w.Strings().Code(p.Arenas[i].Name)
 	}
-	pools := make([]int32, t.Pools.Len())
-	for i := range pools {
-		pools[i] = w.Strings().Code(t.Pools.Text(int32(i)))
+	recode := func(texts *column.Strings) []int32 {
+		codes := make([]int32, texts.Len())
+		for i := range codes {
+			codes[i] = w.Strings().Code(texts.Text(int32(i)))
+		}
+		return codes
 	}
+	pools, tags := recode(t.Pools), recode(t.Tags)
 	var b plan.Batch
 	for k, i := range p.Member {
 		b.Append(plan.Tensor{
 			ID: t.ID[i], Size: t.Size[i], Alloc: t.Alloc[i], Free: t.Free[i], AllocNS: t.AllocNS[i], FreeNS: t.FreeNS[i],
-			Device: t.Device[i], Stream: t.Stream[i], Pool: pools[t.Pool[i]], Arena: arenas[p.Arena[k]], Offset: p.Offset[k],
+			Device: t.Device[i], Stream: t.Stream[i], Pool: pools[t.Pool[i]], Arena: arenas[p.Arena[k]], Offset: p.Offset[k], Tag: tags[t.Tag[i]],
 		})
 		if b.Len() == writeRows || k == len(p.Member)-1 {
 			if err := w.Write(&b); err != nil {

@@ -13,20 +13,20 @@ import (
 // the step, assume operators that never wait.
 func OfStep(g *store.Graph, step *lifetimes.Step) *Tensors {
 	t := &Tensors{
-		Pools: column.NewStrings(), Rows: step.Events, Meta: trace.Meta{Source: g.Name, Devices: []string{g.Device}, Capacity: g.Meta.Capacity},
+		Pools: column.NewStrings(), Tags: column.NewStrings(), Rows: step.Events, Meta: trace.Meta{Source: g.Name, Devices: []string{g.Device}, Capacity: g.Meta.Capacity},
 		Digest: g.Digest, recorded: &recorded{}, rowsOf: plan.Step,
 	}
 	begins := make([]int64, len(g.Ops)+1) // the beginning of each operator, and the end of the last
 	for i := range g.Ops {
 		begins[i+1] = begins[i] + g.Ops[i].Duration.Nanoseconds()
 	}
-	none := t.Pools.Code("")
+	none, untagged := t.Pools.Code(""), t.Tags.Code("")
 	for i := range step.Stays {
 		s := &step.Stays[i]
 		t.ID, t.Size = append(t.ID, plan.StepID(int64(i+1), s.Tensor)), append(t.Size, s.Bytes)
 		t.Alloc, t.Free = append(t.Alloc, s.From), append(t.Free, s.End)
 		t.AllocNS, t.FreeNS = append(t.AllocNS, begins[max(s.First, 0)]), append(t.FreeNS, begins[s.Until])
-		t.Device, t.Stream, t.Pool = append(t.Device, 0), append(t.Stream, 0), append(t.Pool, none)
+		t.Device, t.Stream, t.Pool, t.Tag = append(t.Device, 0), append(t.Stream, 0), append(t.Pool, none), append(t.Tag, untagged)
 	}
 	return t
 }

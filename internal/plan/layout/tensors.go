@@ -19,6 +19,7 @@ import (
 	"gm/formats/trace"
 	"gm/internal/torch/allocconf"
 	"gm/internal/trace/iterations"
+	"gm/internal/trace/tags"
 )
 
 // Tensors holds the allocations that a framework made in a trace, as columns, in the order of allocation.
@@ -32,8 +33,10 @@ type Tensors struct {
 	Device  []int32
 	Stream  []int64
 	Pool    []int32 // code in Pools
+	Tag     []int32 // code in Tags
 
 	Pools  *column.Strings // names of private pools
+	Tags   *column.Strings // names of the tags that the trace has
 	Rows   int64           // of the trace
 	Meta   trace.Meta
 	Digest string // SHA-256 of the trace file, in hex
@@ -53,7 +56,7 @@ func Collect(r *trace.Reader) (*Tensors, error) {
 	if r.Rows() > plan.MaxTraceRows {
 		return nil, r.Wrap(fmt.Errorf("%d rows, more than the %d that a plan can be made of", r.Rows(), plan.MaxTraceRows))
 	}
-	t := &Tensors{Pools: column.NewStrings(), Meta: r.Meta(), recorded: newRecorded(conf)}
+	t := &Tensors{Pools: column.NewStrings(), Tags: column.NewStrings(), Meta: r.Meta(), recorded: newRecorded(conf)}
 	lastNS := int64(0)
 	for {
 		b, err := r.Next()
@@ -80,6 +83,7 @@ func Collect(r *trace.Reader) (*Tensors, error) {
 					return nil, r.Wrap(fmt.Errorf("row %d: more than %d allocations, which is what a plan holds", t.Rows+int64(i), plan.MaxRows))
 				}
 				t.born(b, i, t.Pools.Code(r.Strings().Text(b.Pool[i])), t.Rows+int64(i))
+				t.Tag = append(t.Tag, t.Tags.Code(tags.Named(r.Strings().Text(e.Tag), r.Strings().Text(e.Derived))))
 			case trace.OpFree, trace.OpFreeCompleted:
 				if err := t.dies(b.ID[i], t.Rows+int64(i), b.TimeNS[i]); err != nil {
 					return nil, r.Wrap(err)

@@ -98,10 +98,8 @@ func (c *collector) alloc(e *trace.Event, row int64) {
 	b := block{id: e.ID, size: e.Size, stream: e.Stream, born: row, died: never, live: d.live, bare: e.Stack == 0}
 	tag := c.texts.Text(e.Tag)
 	_, b.preexisting = trace.ParsePreexisting(tag)
-	if d, ok := trace.ParseDerived(c.texts.Text(e.Derived)); ok {
-		b.recorded = c.label(Label{d.Tag, d.Rule, Certainty(d.Certainty)})
-	} else if tag != "" && !b.preexisting {
-		b.recorded = c.label(Label{tag, RuleRecorded, Recorded})
+	if l, ok := labelOf(tag, c.texts.Text(e.Derived)); ok {
+		b.recorded = c.label(l)
 	}
 	if !b.bare {
 		b.origin = c.origin(e.Stack)

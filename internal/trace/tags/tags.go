@@ -128,6 +128,23 @@ func Derived() []string {
 	return []string{Parameters, Optimizer, Gradients, Workspaces, Held, Activations, Temporaries}
 }
 
+// Named returns the name of the tag that the trace has for an allocation, by its columns tag and derived; "" if it has none.
+func Named(tag, derived string) string {
+	l, _ := labelOf(tag, derived)
+	return l.Name()
+}
+
+// labelOf returns the label that the trace has for an allocation, and whether it has one.
+func labelOf(tag, derived string) (Label, bool) {
+	if d, ok := trace.ParseDerived(derived); ok {
+		return Label{d.Tag, d.Rule, Certainty(d.Certainty)}, true
+	}
+	if _, older := trace.ParsePreexisting(tag); older || tag == "" {
+		return Label{}, false
+	}
+	return Label{tag, RuleRecorded, Recorded}, true
+}
+
 // Colors returns the number of the colour of each tag in pictures and pages: the derived ones have the same in all traces, the other tags of the
 // trace follow in the order in which these appear.
 func (t *Tags) Colors() map[string]int {
