@@ -4,7 +4,7 @@ import os
 import sys
 
 import gm
-from gm import _tools
+from gm import _tools, _view
 
 
 def fails(error, text, function, *args):
@@ -30,6 +30,9 @@ os.environ["SNAPSHOT"] = snapshot
 
 recorded = record("job.parquet")
 assert "alloc " in recorded.show() and "pytorch snapshot" in repr(recorded.show()), recorded.show()
+html = recorded._repr_html_()
+assert html.startswith('<iframe sandbox="allow-scripts"') and "&lt;canvas" in html and "<pre>source      pytorch snapshot" in html
+_view.LARGEST = 1000
 html = recorded._repr_html_()
 assert html.startswith("<img") and "data:image/png;base64,iVBOR" in html and "pytorch snapshot" in html
 assert "<iframe" in recorded.page()._repr_html_()

@@ -5,7 +5,7 @@
         train()
     gm.load("job.parquet")      # a table of pandas, polars or pyarrow
     gm.why_oom("job.parquet")   # after torch.OutOfMemoryError
-    gm.Trace("job.parquet")     # shown as a picture in a notebook
+    gm.Trace("job.parquet")     # shown as a page in a notebook
 
     gm.load_safetensors("model.safetensors")   # weights on a GPU, once for all processes of a user, with gmswap serve
     gm.Store(limit=10 << 30)   # objects that leave a GPU when others need the room, and come back

@@ -8,6 +8,9 @@ import tempfile
 from gm import _table, _tools
 
 
+LARGEST = 10 << 20  # characters of a page in a notebook, which stores it with each run of its cell
+
+
 class Text(str):
     """Text that a prompt shows as it is."""
 
@@ -15,7 +18,7 @@ class Text(str):
 
 
 class Trace:
-    """A trace in a file, or a snapshot of PyTorch. Notebooks show its summary and a picture of its memory over time."""
+    """A trace in a file, or a snapshot of PyTorch. Notebooks show the page of gmtrace page or, if it is too large, a picture, and a summary."""
 
     def __init__(self, path):
         self.path = os.fspath(path)
@@ -42,15 +45,27 @@ class Trace:
     def _repr_html_(self):
         if not os.path.exists(self.path):
             return None
+        shown = self._tensors()
+        if shown is None or len(shown.text) > LARGEST:
+            shown = self._picture()
+        else:
+            shown = shown._repr_html_()
+        return f"{shown}<details><summary>{html.escape(self.path)}</summary><pre>{html.escape(self.show())}</pre></details>"
+
+    def _tensors(self):
+        """Return the page of gmtrace page, or None if there are no tensors to show."""
+        try:
+            return Page(_tools.run("gmtrace", "page", "-o", "-", self.path))
+        except _tools.Failed:
+            return None
+
+    def _picture(self):
         with tempfile.TemporaryDirectory(prefix="gm-") as folder:
             name = os.path.join(folder, "picture.png")
             _tools.run("gmtrace", "show", "--png", name, self.path)
             with open(name, "rb") as file:
                 picture = base64.b64encode(file.read()).decode("ascii")
-        return (
-            f'<img alt="GPU memory over time" style="max-width:100%" src="data:image/png;base64,{picture}">'
-            f"<details><summary>{html.escape(self.path)}</summary><pre>{html.escape(self.show())}</pre></details>"
-        )
+        return f'<img alt="GPU memory over time" style="max-width:100%" src="data:image/png;base64,{picture}">'
 
 
 class Page:
@@ -65,4 +80,4 @@ class Page:
             file.write(self.text)
 
     def _repr_html_(self):
-        return f'<iframe style="width:100%;height:720px;border:0" srcdoc="{html.escape(self.text)}"></iframe>'
+        return f'<iframe sandbox="allow-scripts" title="GPU memory" style="width:100%;height:900px;border:0" srcdoc="{html.escape(self.text)}"></iframe>'
