@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"io"
+	"path/filepath"
 	"strings"
 
 	"gm/internal/cli"
@@ -22,7 +23,7 @@ func (cmd *showCmd) ranks(c *cli.Context) error {
 	}
 	switch {
 	case cmd.Pictures.Any():
-		chart := []report.Chart{t.Chart(j.Folder)}
+		chart := []report.Chart{t.Chart("live bytes of the ranks in " + filepath.Base(j.Folder))}
 		err = cmd.Pictures.Write(c.Binary,
 			func(w io.Writer) error { return report.WritePNG(w, chart) },
 			func(w io.Writer) error { return report.WriteSVG(w, chart) })

@@ -252,7 +252,7 @@ class View {
 		context.fillStyle = this.colors.dim;
 		context.textBaseline = "top";
 		context.textAlign = "center";
-		const span = this.to - this.from, step = nice(span, Math.max(2, (f.right - f.left) / 110));
+		const span = this.to - this.from, step = nice(span, Math.max(2, (f.right - f.left) / 90));
 		for (let n = Math.ceil(this.from / step) * step; n <= this.to; n += step) {
 			const x = this.x(f, n);
 			if (x > f.right - 20 && x < f.right + 1) context.textAlign = "right";

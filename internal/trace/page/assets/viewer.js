@@ -300,7 +300,7 @@ class Viewer extends Stretch {
 	}
 
 	timeAxis(c, f) {
-		const { counts } = this, step = Math.max(nice(this.to - this.from, Math.max(2, (f.right - f.left) / 110)), counts ? 1 : 0);
+		const { counts } = this, step = Math.max(nice(this.to - this.from, Math.max(2, (f.right - f.left) / 90)), counts ? 1 : 0);
 		c.fillStyle = this.colors.dim;
 		[c.textBaseline, c.textAlign] = ["top", "center"];
 		const first = Math.ceil(this.from / step) * step;
