@@ -2,7 +2,7 @@
 
 import os
 
-from . import inductor, start
+from . import inductor, partition, start
 
 
 def imported(name, module):
@@ -10,5 +10,8 @@ def imported(name, module):
     if name == inductor.MODULE:
         inductor.watch(module, os.environ)
         return ()
+    if name == partition.MODULE:
+        partition.watch(module, os.environ)
+        return ()
     start.watch(module)
-    return (inductor.MODULE,) if inductor.wanted(os.environ) else ()
+    return (partition.MODULE, inductor.MODULE) if inductor.wanted(os.environ) else (partition.MODULE,)

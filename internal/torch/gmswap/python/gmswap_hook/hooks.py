@@ -46,8 +46,9 @@ class Hooks(object):
     where this PyTorch tells whether other hooks are in effect.
 
     First all modules are watched; while steps are recorded those that were outermost and what is in them; later the outermost ones alone,
-    as a hook costs each module time, or those and their layers where operators are seen in a part of the forward pass. Layers that are compiled are compiled anew when a hook on all modules comes or goes, and may save
-    tensors in another order then: so that happens before steps are recorded, and they are not watched from then on.
+    as a hook costs each module time, or those and their layers where operators are seen in a part of the forward pass. Layers that are
+    compiled are compiled anew when a hook on all modules comes or goes, and may save tensors in another order then: so that happens before
+    steps are recorded, and they are not watched from then on.
     """
 
     def __init__(self, torch, runtime):

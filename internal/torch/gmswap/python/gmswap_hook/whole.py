@@ -5,7 +5,8 @@ import weakref
 
 from . import say
 
-UNSUPPORTED = "nothing is moved: torch.compile made the model as a whole, which is not supported; a model of layers that it made is"
+UNSUPPORTED = ("nothing is moved: torch.compile made the model as a whole; its graphs recompute more where memory is short, "
+               "and of a model of compiled layers tensors are moved")
 
 
 class Whole(object):

@@ -1,0 +1,121 @@
+"""What torch.compile saves of a graph for its backward pass, and what it recomputes: less is saved where there is no room for it."""
+
+import atexit
+import functools
+import os
+import sys
+
+from . import say
+from .settings import Settings
+from .start import leave_mark
+
+MODULE = "torch._functorch.partitioners"
+GIB = float(1 << 30)
+
+
+def watch(partitioners, environ):
+    """Wraps choose_saved_values_set of AOTAutograd's module, if it is as expected."""
+    real = getattr(partitioners, "choose_saved_values_set", None)
+    if real is None or not hasattr(partitioners, "_size_of"):
+        return  # before 2.4 nothing says how much is to be saved
+    settings = Settings(environ)
+    if settings.dry or settings.all:
+        return
+    partition = Partition(sys.modules["torch"], partitioners, settings.device, settings.folder)
+
+    @functools.wraps(real)
+    def choose_saved_values_set(joint_graph, node_info, memory_budget=1):
+        return partition.choose(functools.partial(real, joint_graph, node_info), joint_graph, node_info, memory_budget)
+
+    partitioners.choose_saved_values_set = choose_saved_values_set
+    # What is kept of graphs that were compiled does not say for which limit.
+    partitioners.config.enable_autograd_cache = False
+
+
+class Partition(object):
+    """Knows what room there is for the tensors that a graph saves: under a limit, or on the whole device where that is 0."""
+
+    TRIES = 6
+    STATES = 2  # of an optimizer, for each parameter, as long as there are none
+    GROWS = 2  # by which graphs for all sizes may be run with larger ones than they were compiled with
+
+    def __init__(self, torch, partitioners, limit, folder=""):
+        self.torch, self.size, self.limit, self.folder = torch, partitioners._size_of, limit, folder
+        self.place = "cuda"
+        self.graphs = []  # of those that recompute more: the bytes that they save, and that they would have saved
+        self.pid = os.getpid()
+        atexit.register(self.end)
+        self.stepped = False  # an optimizer has made its states
+        try:
+            from torch.optim.optimizer import register_optimizer_step_post_hook
+        except ImportError:
+            return  # before 2.0
+        register_optimizer_step_post_hook(self.note_step)
+
+    def note_step(self, optimizer, args, kwargs):
+        self.stepped = True
+
+    def choose(self, real, graph, info, budget):
+        """Returns the values to save. real chooses them, by the share of what it saves at most."""
+        values = real(budget)
+        try:
+            room = self.room(graph, info)
+            if room is None:
+                return values
+            leave_mark(self.folder)
+            if self.saved(values, info) <= room:
+                return values
+            return self.fewer(real, values, info, budget, room)
+        except Exception as e:
+            say.once("compiled: what is saved is PyTorch's choice: %s: %s" % (type(e).__name__, say.reason(e)))
+            return values
+
+    def fewer(self, real, values, info, budget, room):
+        """Returns values that take no more than there is room for, or the fewest that are found."""
+        plain = saved = self.saved(values, info)
+        share, room = budget, max(0, room)
+        for _ in range(self.TRIES):
+            if saved <= room:
+                break
+            share *= min(0.8, max(0.1, room / float(saved)))
+            others = real(share)
+            if self.saved(others, info) < saved:
+                values, saved = others, self.saved(others, info)
+        if saved < plain:
+            self.graphs.append((saved, plain))
+        return values
+
+    def end(self):
+        """Says at the end of the process what was changed."""
+        if os.getpid() == self.pid and self.graphs:
+            saved, plain = (sum(sizes) / GIB for sizes in zip(*self.graphs))
+            say.line("compiled: %d graphs save %.2f GiB of %.2f for the backward pass, and recompute the rest" % (len(self.graphs), saved, plain))
+
+    def saved(self, values, info):
+        """Returns the bytes that values take which are not there anyway."""
+        given = set(info.inputs)
+        return sum(self.size(v) for v in values if v not in given) * self.grows(info)
+
+    def grows(self, info):
+        """Returns by how much a graph may be run with larger tensors."""
+        varies = any(isinstance(n, self.torch.SymInt) for node in info.inputs for n in getattr(node.meta.get("val"), "shape", ()))
+        return self.GROWS if varies else 1
+
+    def room(self, graph, info):
+        """Returns the bytes that are left for what a graph saves, None for a graph that is not of the device."""
+        if not any(self.on_device(node) for node in info.inputs):
+            return None
+        limit, used = self.memory()
+        parameters = sum(self.size(node) for node in getattr(info, "static_lifetime_input_nodes", ()))
+        states = 0 if self.stepped else self.STATES * parameters
+        largest = max((self.size(node) for node in graph.nodes if node.op == "call_function" and self.on_device(node)), default=0)
+        return limit - limit // 64 - used - states - 2 * largest * self.grows(info)
+
+    def memory(self):
+        """Returns the limit, and the bytes that are in use."""
+        device = self.torch.cuda.current_device()
+        return self.limit or self.torch.cuda.get_device_properties(device).total_memory, self.torch.cuda.memory_allocated(device)
+
+    def on_device(self, node):
+        value = node.meta.get("val")
+        return isinstance(value, self.torch.Tensor) and value.device.type == self.place

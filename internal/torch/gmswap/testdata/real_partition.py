@@ -1,0 +1,99 @@
+"""What compiled graphs save where memory is short, on a real PyTorch."""
+
+import types
+
+import torch
+from gmswap_hook import partition
+from torch import nn
+
+from real import main
+
+try:
+    from torch._functorch import partitioners
+except ImportError:
+    partitioners = None
+KNOWN = partitioners is not None and hasattr(partitioners, "choose_saved_values_set")
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Sequential(nn.Linear(64, 256), nn.GELU(), nn.Linear(256, 64), nn.LayerNorm(64)) for _ in range(6))
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = x + torch.sigmoid(layer(x))
+        return x.square().mean()
+
+
+def trained(limit, used=0, steps=3):
+    """Returns the gradients of a compiled model, and the bytes that its graph saves which are not parameters or inputs."""
+    torch.manual_seed(0)
+    torch._dynamo.reset()
+    model, saved, real = Model(), [], partitioners.choose_saved_values_set
+    chooser = partition.Partition(torch, partitioners, limit)
+    chooser.place, chooser.memory = "cpu", lambda: (limit, used)
+
+    def choose(graph, info, memory_budget=1):
+        values = chooser.choose(lambda share: real(graph, info, share), graph, info, memory_budget)
+        saved.append(chooser.saved(values, info))
+        return values
+
+    partitioners.choose_saved_values_set = choose
+    try:
+        made = torch.compile(model, backend="aot_eager_decomp_partition", fullgraph=True)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for step in range(steps):
+            torch.manual_seed(step)
+            optimizer.zero_grad()
+            made(torch.randn(128, 64)).backward()
+            optimizer.step()
+        return [p.grad for p in model.parameters()], sum(saved), chooser
+    finally:
+        partitioners.choose_saved_values_set = real
+
+
+def test_partition():
+    """A graph saves what there is room for, and its gradients are the same but for rounding. With room it saves what PyTorch has chosen."""
+    if not KNOWN:
+        return
+    want, plain, chooser = trained(1 << 40)
+    assert chooser.graphs == [] and chooser.stepped
+    before = plain
+    for limit in 3 << 20, 2 << 20, 1 << 20:
+        got, saved, chooser = trained(limit)
+        assert chooser.graphs == [(saved, plain)] and saved < before, (limit, saved, before)
+        assert all(torch.allclose(a, b, rtol=1e-4, atol=1e-7) for a, b in zip(got, want)), limit
+        before = saved
+    _, full, chooser = trained(1 << 40, used=(1 << 40) - (1 << 34))
+    assert full < plain, "memory that is in use counts"
+
+
+def test_sizes():
+    """A graph for all sizes may be run with larger ones."""
+    if not KNOWN:
+        return
+    sizes = lambda *shape: types.SimpleNamespace(inputs=[types.SimpleNamespace(meta={"val": types.SimpleNamespace(shape=shape)})])
+    chooser = partition.Partition(torch, partitioners, 0)
+    chooser.size = lambda node: 10
+    varying = torch.SymInt.__new__(torch.SymInt)
+    assert [chooser.saved(["a", "b"], sizes(*shape)) for shape in ((3, 4), (varying, 4))] == [20, 40]
+
+
+def test_others():
+    """Where PyTorch's module is another one nothing is changed; nor where nothing is moved."""
+    environ = {"GM_LIB": "", "GMSWAP_DEVICE": "1000"}
+    older = types.SimpleNamespace()
+    partition.watch(older, environ)
+    assert vars(older) == {}
+    for name in "GMSWAP_DRY", "GMSWAP_ALL":
+        same = types.SimpleNamespace(choose_saved_values_set=len, _size_of=len)
+        partition.watch(same, dict(environ, **{name: "1"}))
+        assert same.choose_saved_values_set is len
+    changed = types.SimpleNamespace(choose_saved_values_set=len, _size_of=len, config=types.SimpleNamespace())
+    partition.watch(changed, environ)
+    assert changed.choose_saved_values_set is not len and changed.config.enable_autograd_cache is False
+
+
+if __name__ == "__main__":
+    main(globals())
