@@ -125,7 +125,7 @@ func (cmd *checkCmd) Run(c *cli.Context) error {
 // compare compares the programs of each GPU.
 func (cmd *checkCmd) compare(c *cli.Context, before, after []*replay.Program) ([]checked, error) {
 	if len(before) != len(after) {
-		return nil, fmt.Errorf("%s is of %s, %s of %d", cmd.Before, plural(len(before), "GPU"), cmd.After, len(after))
+		return nil, fmt.Errorf("%s is of %s, %s of %d", cmd.Before, units.Count(len(before), "GPU"), cmd.After, len(after))
 	}
 	byDevice := map[int32]*replay.Program{}
 	for _, p := range before {

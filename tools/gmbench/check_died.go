@@ -19,7 +19,7 @@ type failedRequest struct {
 func (f *failedRequest) String() string {
 	text := fmt.Sprintf("a request of %s failed at row %d, and none failed before", units.Bytes(f.Size), f.Row)
 	if f.Later > 0 {
-		text += fmt.Sprintf("; requests met after it: %d", f.Later)
+		text += "; the program went on, through " + units.Count(f.Later, "more request")
 	}
 	return text
 }

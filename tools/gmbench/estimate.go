@@ -142,7 +142,7 @@ func (cmd *estimateCmd) print(w io.Writer, job *synth.Job, e *estimate.Estimate,
 		numbers = "float32, operators in bfloat16"
 	}
 	_, err := fmt.Fprintf(w, "%s: %.2f billion parameters on %s, %s x %d sequences of %s, %s\n\n", cmd.Model, float64(e.Parameters)/1e9,
-		plural(e.GPUs, "GPU"), plural(job.Micro, "microbatch"), job.Batch, cmd.Seq, numbers)
+		units.Count(e.GPUs, "GPU"), units.Count(job.Micro, "microbatch"), job.Batch, cmd.Seq, numbers)
 	if err != nil {
 		return err
 	}

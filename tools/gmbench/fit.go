@@ -35,12 +35,15 @@ func (cmd *compareCmd) fit(c *cli.Context, programs []*replay.Program, specs []b
 // writeFits prints a table for each program, and the memory of the cards.
 func writeFits(w io.Writer, programs []*replay.Program, results []fit.Result) error {
 	width := len(results) / len(programs)
+	var shown []fit.Card
 	for i, p := range programs {
 		rows := results[i*width : (i+1)*width]
 		if _, err := fmt.Fprintf(w, "%s: %s requested at the peak\n\n", p.Name, units.Bytes(rows[0].Requested)); err != nil {
 			return err
 		}
-		if err := fitTable(rows).Write(w); err != nil {
+		cards := telling(rows)
+		shown = append(shown, cards...)
+		if err := fitTable(rows, cards).Write(w); err != nil {
 			return err
 		}
 		if _, err := fmt.Fprintln(w); err != nil {
@@ -51,7 +54,7 @@ func writeFits(w io.Writer, programs []*replay.Program, results []fit.Result) er
 	if slices.ContainsFunc(results, tight) {
 		legend = "tight: runs only by emptying the cache when memory is full, which retries count\n"
 	}
-	_, err := io.WriteString(w, legend+cardList())
+	_, err := io.WriteString(w, legend+cardList(slices.DeleteFunc(fit.Cards(), func(c fit.Card) bool { return !slices.Contains(shown, c) })))
 	return err
 }
 
@@ -60,9 +63,22 @@ func tight(r fit.Result) bool {
 	return slices.ContainsFunc(r.Cards, func(c fit.OnCard) bool { return c.Retries > 0 })
 }
 
-func fitTable(rows []fit.Result) *report.Table {
+// telling returns the cards that tell allocators apart, with the largest that is too small for all, and the smallest on which all run.
+func telling(rows []fit.Result) []fit.Card {
+	all := fit.Cards()
+	from, to := 0, len(all)
+	for from+1 < to && !slices.ContainsFunc(rows, func(r fit.Result) bool { return r.Cards[from+1].Fits }) {
+		from++
+	}
+	for to-2 >= from && !slices.ContainsFunc(rows, func(r fit.Result) bool { return onCard(r.Cards[to-2]) != "yes" }) {
+		to--
+	}
+	return all[from:to]
+}
+
+func fitTable(rows []fit.Result, shown []fit.Card) *report.Table {
 	t := &report.Table{Titles: []string{"allocator", "least", "retries", "unlimited"}}
-	for _, c := range rows[0].Cards {
+	for _, c := range shown {
 		t.Titles = append(t.Titles, c.Short())
 	}
 	for _, r := range rows {
@@ -71,7 +87,9 @@ func fitTable(rows []fit.Result) *report.Table {
 			cells = []string{r.Allocator, units.Bytes(r.Least).String(), strconv.FormatInt(r.Retries, 10), units.Bytes(r.Peak).String()}
 		}
 		for _, c := range r.Cards {
-			cells = append(cells, onCard(c))
+			if slices.Contains(shown, c.Card) {
+				cells = append(cells, onCard(c))
+			}
 		}
 		t.Add(cells...)
 	}
@@ -89,11 +107,11 @@ func onCard(c fit.OnCard) string {
 	return "yes"
 }
 
-// cardList lists the memory that the cards have for a program, in lines of at most 100 characters.
-func cardList() string {
+// cardList lists the memory that cards have for a program, in lines of at most 100 characters.
+func cardList(cards []fit.Card) string {
 	line := "usable:"
 	var text strings.Builder
-	for i, c := range fit.Cards() {
+	for i, c := range cards {
 		entry := fmt.Sprintf(" %s (%d GB) %.1f GiB", c.Name, c.GB, float64(c.Usable)/(1<<30))
 		if i > 0 {
 			line += ","

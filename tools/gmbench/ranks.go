@@ -58,7 +58,7 @@ func writeRanks(w io.Writer, t *results.Table, capacity int64) error {
 	if t.Different > 1 {
 		requests = fmt.Sprintf("with %d different sequences of requests", t.Different)
 	}
-	fmt.Fprintf(&text, "%s of ranks, %s: peak reserved\n\n", plural(len(t.Ranks), "GPU"), requests)
+	fmt.Fprintf(&text, "%s of ranks, %s: peak reserved\n\n", units.Count(len(t.Ranks), "GPU"), requests)
 	if err := rankRows(t).Write(&text); err != nil {
 		return err
 	}

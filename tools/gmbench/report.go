@@ -8,6 +8,7 @@ import (
 	"gm/internal/bench"
 	"gm/internal/bench/page"
 	"gm/internal/cli"
+	"gm/internal/units"
 )
 
 type reportCmd struct {
@@ -74,7 +75,7 @@ func (cmd *reportCmd) mapped(specs []bench.Spec) int {
 func title(sections []*page.Section) string {
 	name := sections[0].Name
 	if n := len(sections) - 1; n > 0 {
-		name += " and " + plural(n, "other")
+		name += " and " + units.Count(n, "other")
 	}
 	return "GPU memory of " + name
 }

@@ -21,7 +21,7 @@ type tuneCount struct {
 
 // String describes the progress.
 func (n *tuneCount) String() string {
-	return fmt.Sprintf("tune: %d settings tried on %s", n.done.Load(), plural(n.programs, "trace"))
+	return fmt.Sprintf("tune: %d settings tried on %s", n.done.Load(), units.Count(n.programs, "trace"))
 }
 
 // write prints the outcomes and, in the last lines, what to set.
@@ -30,8 +30,8 @@ func (t *tuned) write(w io.Writer) error {
 	for _, j := range t.jobs {
 		requests += j.Steps()
 	}
-	fmt.Fprintf(w, "%s, %s, at most %s live: %s tried\n", plural(len(t.jobs), "trace"), plural(requests, "request"),
-		units.Bytes(t.Live), plural(t.Tried, "setting"))
+	fmt.Fprintf(w, "%s, %s, at most %s live: %s tried\n", units.Count(len(t.jobs), "trace"), units.Count(requests, "request"),
+		units.Bytes(t.Live), units.Count(t.Tried, "setting"))
 	for _, line := range t.said {
 		fmt.Fprintln(w, report.Printable(line))
 	}
@@ -128,14 +128,14 @@ func (t *tuned) advice() string {
 	}
 	if best == t.Default {
 		return fmt.Sprintf("PyTorch's default is best: leave %s unset. It reserves %s at the peak, with %s.", variable,
-			units.Bytes(best.Peak), plural(best.Retries, "retry"))
+			units.Bytes(best.Peak), units.Count(best.Retries, "retry"))
 	}
 	var text strings.Builder
-	fmt.Fprintf(&text, "Predicted: %s reserved at the peak, with %s; ", units.Bytes(best.Peak), plural(best.Retries, "retry"))
+	fmt.Fprintf(&text, "Predicted: %s reserved at the peak, with %s; ", units.Bytes(best.Peak), units.Count(best.Retries, "retry"))
 	if t.Default.OOMs > 0 {
 		text.WriteString("the default runs out of memory.\n")
 	} else {
-		fmt.Fprintf(&text, "the default reserves %s, with %s.\n", units.Bytes(t.Default.Peak), plural(t.Default.Retries, "retry"))
+		fmt.Fprintf(&text, "the default reserves %s, with %s.\n", units.Bytes(t.Default.Peak), units.Count(t.Default.Retries, "retry"))
 		fmt.Fprintf(&text, "Cost: %+d calls of the driver and %s in all, %s of the run.\n", best.Calls-t.Default.Calls,
 			signed(best.DriverNS-t.Default.DriverNS), percent(t.share(best)-t.share(t.Default)))
 	}
@@ -171,22 +171,6 @@ func signed(ns int64) string {
 		return "-" + duration(-ns)
 	}
 	return "+" + duration(ns)
-}
-
-func plural[N int | int64](n N, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	if stem, ok := strings.CutSuffix(what, "y"); ok {
-		what = stem + "ie"
-	}
-	if strings.HasSuffix(what, "ch") {
-		what += "e"
-	}
-	if n == 0 {
-		return "no " + what + "s"
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // versus prints the change from another size to a size.

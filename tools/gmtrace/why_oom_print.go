@@ -10,6 +10,7 @@ import (
 	"gm/internal/trace/failure"
 	"gm/internal/trace/overview"
 	"gm/internal/trace/text"
+	"gm/internal/units"
 )
 
 // maxHolders is how many stacks and tags are listed.
@@ -78,7 +79,7 @@ func (w *whyOOM) printFailure(out *strings.Builder, f *oomOf) error {
 	head := fmt.Sprintf("device %d ran out of memory: a request of %s%s failed at row %d, after %s",
 		f.Device, size(f.Size), by, f.Row, w.after(f.TimeNS))
 	if f.Nth > 1 {
-		head += fmt.Sprintf(", the last of %d", f.Nth)
+		head += fmt.Sprintf(", the last of %d that failed", f.Nth)
 	}
 	paragraph(out, report.Printable(head))
 	if f.Stack != "" {
@@ -89,7 +90,7 @@ func (w *whyOOM) printFailure(out *strings.Builder, f *oomOf) error {
 		paragraph(out, sentence)
 	}
 	if f.Later > 0 {
-		paragraph(out, fmt.Sprintf("The program went on: requests met after it: %d.", f.Later))
+		paragraph(out, fmt.Sprintf("The program went on, through %s.", units.Count(f.Later, "more request")))
 	}
 	out.WriteString("\n")
 	if err := memoryTable(f.Failure).Write(out); err != nil {
@@ -115,7 +116,7 @@ func memoryTable(f *failure.Failure) *report.Table {
 	}
 	m := &f.Memory
 	add("tensors", m.Live)
-	add("what their blocks are larger", m.Rounding+m.Tails)
+	add("by which their blocks are larger", m.Rounding+m.Tails)
 	add("freed, but other streams may still use it", m.Pending)
 	add("free in segments of other streams", m.Idle.Streams)
 	add("free in other pools, such as those of CUDA graphs", m.Idle.Pools)
@@ -193,7 +194,7 @@ func printHelp(out *strings.Builder, f *oomOf) error {
 			}
 			t.Add(trialName(trial), string(trial.Met), reserved)
 		}
-		if m := f.Movable; m != nil {
+		if m := f.Movable; swaps(f) {
 			t.Add("gmswap run -m: "+basis(m), string(fits(f)), size(m.Least))
 		}
 		out.WriteString("\n")
@@ -223,7 +224,7 @@ func trialName(t remedy.Trial) string {
 		name = "no PYTORCH_CUDA_ALLOC_CONF"
 	}
 	if t.Tried > 1 && t.Met == remedy.No {
-		name += fmt.Sprintf(" (%d values tried)", t.Tried)
+		name += " (" + units.Count(t.Tried, "value") + " tried)"
 	}
 	return name
 }

@@ -15,8 +15,10 @@ type Card struct {
 	Usable   int64  `json:"usable_bytes"`   // the part of it for the tensors of a process
 }
 
-// Short returns the last word of the name.
-func (c Card) Short() string { return c.Name[strings.LastIndexByte(c.Name, ' ')+1:] }
+// Short returns the name from its number on, such as 2080 Ti.
+func (c Card) Short() string {
+	return c.Name[strings.LastIndexByte(c.Name[:strings.IndexAny(c.Name, "0123456789")], ' ')+1:]
+}
 
 // atStart is what a process takes of a card before its first tensor, in bytes: the CUDA context and the kernels that are loaded. With
 // PyTorch it is about 0.5 GiB, with many libraries more.

@@ -64,7 +64,7 @@ func TestFragmented(t *testing.T) {
 	if stitch := r.of(Stitch); stitch.Met != Yes || stitch.Reserved > gib {
 		t.Errorf("%+v", stitch)
 	}
-	if r.Card == nil || r.Card.Name != "L4" {
+	if r.Card == nil || r.Card.Name != "GTX 1650" {
 		t.Errorf("card: %+v", r.Card)
 	}
 }

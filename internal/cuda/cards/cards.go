@@ -42,7 +42,15 @@ type Point struct {
 // GiB; the driver's own memory is not included.
 func All() []Card {
 	return []Card{
+		{Name: "GTX 1650", GB: 4, Capacity: gib(3.81)},
+		{Name: "RTX 2060", GB: 6, Capacity: gib(5.79)},
+		{Name: "RTX 3070", GB: 8, Capacity: gib(7.76)},
+		{Name: "RTX 3080", GB: 10, Capacity: gib(9.77)},
+		{Name: "RTX 2080 Ti", GB: 11, Capacity: gib(10.73)},
 		{Name: "GeForce GTX TITAN X", GB: 12, Device: titanX()},
+		{Name: "RTX 3060", GB: 12, Capacity: gib(11.75)},
+		{Name: "T4", GB: 16, Capacity: gib(14.56)},
+		{Name: "RTX A4000", GB: 16, Capacity: gib(15.61)},
 		{Name: "L4", GB: 24, Capacity: gib(21.95)},
 		{Name: "RTX 4090", GB: 24, Capacity: gib(23.52)},
 		{Name: "A100", GB: 40, Capacity: gib(39.38)},

@@ -10,18 +10,25 @@ import (
 // Movable is what could have waited on the host when a request failed, by the tags of a trace: activations that are saved for the backward
 // pass, and states of the optimizer. Sizes are in bytes.
 type Movable struct {
-	Least       int64 `json:"least_bytes"` // an estimate of what the device must hold up to and with the request, at most, if they wait on the host
+	Least       int64 `json:"least_bytes"`   // an estimate of what the device must hold up to and with the request, at most, if they wait on the host
+	Without     int64 `json:"without_bytes"` // and if nothing waits there
 	Activations int64 `json:"activations_bytes"`
 	States      int64 `json:"optimizer_state_bytes"`
-	Unknown     int64 `json:"unknown_bytes"` // live tensors whose tag is unknown: they count as what stays
-	Work        int64 `json:"operator_bytes"`
-	Guess       bool  `json:"guess"` // some of these tags are guesses
+	Unknown     int64 `json:"unknown_bytes"`  // live tensors whose tag is unknown: they count as what stays
+	Work        int64 `json:"operator_bytes"` // of the activations and states, when the request fails: what an operator may need of them
+	Guess       bool  `json:"guess"`          // some of these tags are guesses
 }
 
 // Known reports whether the tags say enough: that there is something to move, and what most of the rest is.
 func (m *Movable) Known(f *Failure) bool {
 	return m.Activations+m.States > 0 && 2*m.Unknown <= f.Memory.Live
 }
+
+// worthwhile is the least share of the memory that must leave for the estimate to mean something.
+const worthwhile = 0.05
+
+// Helps reports whether enough leaves to count on it.
+func (m *Movable) Helps() bool { return float64(m.Without-m.Least) >= worthwhile*float64(m.Without) }
 
 // smallestState is the least size of states that gmswap moves, in bytes.
 const smallestState = 1 << 20
@@ -60,9 +67,8 @@ type mover struct {
 	labels  *tags.Tags
 	live    map[int64]tensor // by id
 	bytes   int64            // live
-	peak    int64            // of these, with what was requested
 	stays   int64            // live bytes that cannot wait on the host
-	largest [2]int64         // of the activations
+	largest [2]int64         // of the activations so far
 	found   *Movable
 }
 
@@ -87,14 +93,14 @@ func (m *mover) add(e *trace.Event, row int64) {
 		t := tensor{e.Size, m.labels.Of(e.ID)}
 		m.live[e.ID] = t
 		m.bytes += t.size
-		m.peak = max(m.peak, m.bytes)
 		if !t.movable() {
 			m.stays += t.size
 		} else if t.label.Tag == tags.Activations {
 			m.largest[1] = max(m.largest[1], min(m.largest[0], t.size))
 			m.largest[0] = max(m.largest[0], t.size)
 		}
-		m.found.Least = max(m.found.Least, m.stays)
+		m.found.Without = max(m.found.Without, m.bytes)
+		m.found.Least = max(m.found.Least, m.stays+m.work())
 	case e.Op == trace.OpFree, e.Op == trace.OpFreeCompleted:
 		t := m.live[e.ID]
 		m.bytes -= t.size
@@ -105,12 +111,16 @@ func (m *mover) add(e *trace.Event, row int64) {
 	}
 }
 
-// describe adds up what lives when a request of so many bytes fails. An operator needs at least what it reads and what it writes: the two
-// largest activations stand for that.
+// work returns what must be there of the tensors that could wait on the host. An operator needs at least what it reads and what it writes:
+// the two largest activations stand for that, as far as so much lives.
+func (m *mover) work() int64 { return min(m.largest[0]+m.largest[1], m.bytes-m.stays) }
+
+// describe adds up what lives when a request of so many bytes fails.
 func (m *mover) describe(requested int64) {
 	f := m.found
-	f.Work = m.largest[0] + m.largest[1]
-	f.Least = min(max(f.Least, m.stays+requested)+f.Work, max(m.peak, m.bytes+requested))
+	f.Work = m.work()
+	f.Without = max(f.Without, m.bytes+requested)
+	f.Least = max(f.Least, m.stays+requested+f.Work)
 	for _, t := range m.live {
 		switch {
 		case t.label.Tag == tags.Unknown:

@@ -37,14 +37,23 @@ func TestMovable(t *testing.T) {
 		{trace.Event{Op: trace.OpOOM, Size: 4 * gib}, ""}, alloc(9, 50*gib, tags.Parameters),
 	}
 	m, f := movable(t, made(t, 0, rows))
-	// At most 19 GiB and a small state stay, with the temporary that was freed before the request. The operator has 5 GiB.
-	want := failure.Movable{Least: 24*gib + mib/2, Activations: 7 * gib, States: 20 * gib, Work: 5 * gib}
-	if *m != want || !m.Known(f) {
+	// With the request 15 GiB and a small state stay, and the operator has 5 GiB. The temporary was freed before there were activations.
+	want := failure.Movable{Least: 20*gib + mib/2, Without: 42*gib + mib/2, Activations: 7 * gib, States: 20 * gib, Work: 5 * gib}
+	if *m != want || !m.Known(f) || !m.Helps() {
 		t.Errorf("%+v, want %+v", m, want)
 	}
 	rows[9].Size = 11 * gib
-	if m, _ = movable(t, made(t, 0, rows)); m.Least != 27*gib+mib/2 {
+	if m, _ = movable(t, made(t, 0, rows)); m.Least != 27*gib+mib/2 || m.Without != 49*gib+mib/2 {
 		t.Errorf("with a request of 11 GiB %+v", m)
+	}
+
+	// The largest activations were freed long ago: what lives is less, and all of it may be needed.
+	rows = []event{
+		alloc(1, 10*gib, tags.Parameters), alloc(2, 3*gib, tags.Activations), {trace.Event{Op: trace.OpFree, ID: 2}, ""},
+		alloc(3, 10*mib, tags.Activations), {trace.Event{Op: trace.OpOOM, Size: 5 * gib}, ""},
+	}
+	if m, _ = movable(t, made(t, 0, rows)); m.Work != 10*mib || m.Least != 15*gib+10*mib || m.Without != m.Least || m.Helps() {
+		t.Errorf("%+v", m)
 	}
 
 	// No more than what it took without gmswap.
