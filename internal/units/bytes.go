@@ -37,11 +37,36 @@ func ParseBytes(text string) (Bytes, error) {
 	return Bytes(math.Round(number)), nil
 }
 
-// UnmarshalText implements encoding.TextUnmarshaler for flags. It refuses 0, which stands for a flag that is not set.
+// leastBare is the least amount of memory that is taken without a unit: below it, the unit was most likely forgotten.
+const leastBare = 1 << 20
+
+// ParseAmount parses an amount of memory. It is ParseBytes but for small numbers without a unit, which it refuses: 40 is hardly 40 bytes.
+func ParseAmount(text string) (Bytes, error) {
+	bare, err := strconv.ParseFloat(text, 64)
+	if err == nil && bare > 0 && bare < leastBare && strings.Trim(text, "0123456789.") == "" {
+		return 0, fmt.Errorf("%s bytes? Write %[1]sGiB or %[1]sMiB, or %[1]sB for bytes", text)
+	}
+	return ParseBytes(text)
+}
+
+// UnmarshalText implements encoding.TextUnmarshaler for flags with amounts of memory. It refuses 0, which stands for a flag that is not set.
 func (b *Bytes) UnmarshalText(text []byte) (err error) {
-	if *b, err = ParseBytes(string(text)); err == nil && *b == 0 {
+	if *b, err = ParseAmount(string(text)); err == nil && *b == 0 {
 		err = fmt.Errorf("%q: expected more than 0 bytes", text)
 	}
+	return err
+}
+
+// Few is a size of which a few bytes make sense, such as an alignment.
+type Few Bytes
+
+// UnmarshalText implements encoding.TextUnmarshaler for flags. It refuses 0, which stands for a flag that is not set.
+func (f *Few) UnmarshalText(text []byte) error {
+	b, err := ParseBytes(string(text))
+	if err == nil && b == 0 {
+		err = fmt.Errorf("%q: expected more than 0 bytes", text)
+	}
+	*f = Few(b)
 	return err
 }
 

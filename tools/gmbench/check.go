@@ -20,10 +20,12 @@ type checkCmd struct {
 	After    string            `arg:"" name:"after" help:"The trace of the job as it is."`
 	Peak     *growth           `placeholder:"+5%|+SIZE" help:"How much the peak of live bytes of a GPU may grow. +5% by default, if neither --reserved nor --tag is given."`
 	Reserved *growth           `placeholder:"+5%|+SIZE" help:"How much the memory that PyTorch's allocator reserves for it, with the recorded settings, may grow."`
-	Tag      map[string]growth `placeholder:"TAG=+5%|+SIZE" help:"How much the tensors of a tag may hold more at a time, such as activations=+5%. May be repeated."`
+	Tag      map[string]string `placeholder:"TAG=+5%|+SIZE" help:"How much more the tensors of a tag may hold at a time, such as activations=+5%. May be repeated."`
 	JSON     bool              `name:"json" help:"Print JSON."`
 	Markdown bool              `help:"Print a table in Markdown, for the page of a continuous integration."`
 	JUnit    string            `name:"junit" placeholder:"FILE" help:"Write the results as JUnit's XML as well."`
+
+	tags map[string]growth // of Tag
 }
 
 // Help implements kong.HelpProvider.
@@ -50,6 +52,9 @@ func (g *growth) UnmarshalText(text []byte) error {
 		var size units.Bytes
 		size, err = units.ParseBytes(number)
 		g.bytes = int64(size)
+		if _, small := units.ParseAmount(number); err == nil && small != nil {
+			return fmt.Errorf("%s bytes? Write +%[1]s%% or +%[1]sMiB", number)
+		}
 	}
 	if err != nil || !(g.share >= 0) || g.share > maxGrowth {
 		return fmt.Errorf("%q is no growth such as +5%% or +512MiB", text)
@@ -90,6 +95,14 @@ func (cmd *checkCmd) Run(c *cli.Context) error {
 	}
 	if cmd.JSON && cmd.Markdown {
 		return cli.Usage("give one of --json and --markdown")
+	}
+	cmd.tags = map[string]growth{}
+	for tag, text := range cmd.Tag {
+		var g growth
+		if err := g.UnmarshalText([]byte(text)); err != nil {
+			return cli.Usage("--tag %s=%s: %v", tag, text, err)
+		}
+		cmd.tags[tag] = g
 	}
 	if cmd.Peak == nil && cmd.Reserved == nil && len(cmd.Tag) == 0 {
 		cmd.Peak = &growth{share: 0.05, text: "+5%"}

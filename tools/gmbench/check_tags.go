@@ -27,11 +27,11 @@ func (cmd *checkCmd) compareTags(c *cli.Context) ([]checked, error) {
 		return nil, err
 	}
 	var all []checked
-	for _, tag := range slices.Sorted(maps.Keys(cmd.Tag)) {
+	for _, tag := range slices.Sorted(maps.Keys(cmd.tags)) {
 		if !before.has(tag) && !after.has(tag) {
 			return nil, cli.Usage("--tag: no tensor of %s or %s is tagged %s; there are %s", cmd.Before, cmd.After, tag, strings.Join(tagsOf(before, after), ", "))
 		}
-		allowed := cmd.Tag[tag]
+		allowed := cmd.tags[tag]
 		for _, device := range slices.Sorted(maps.Keys(after)) {
 			a, b := before[device][tag], after[device][tag]
 			all = append(all, checked{Device: device, What: tag, Before: a, After: b, Most: allowed.most(a), OK: b <= allowed.most(a), allowed: allowed.text})

@@ -12,7 +12,7 @@ import (
 // capacity is the size that an arena has to fit in.
 type capacity struct {
 	arena string // empty for all arenas without a capacity of their own
-	size  units.Bytes
+	size  units.Few // instances count in units of their own
 }
 
 // UnmarshalText implements encoding.TextUnmarshaler, for command lines.
@@ -28,7 +28,7 @@ func (c *capacity) UnmarshalText(text []byte) error {
 
 // capacityOf returns the capacity of an arena in bytes, or 0 if it has none. If several are given, the last one counts.
 func (s *search) capacityOf(arena string) int64 {
-	size := units.Bytes(0)
+	size := units.Few(0)
 	named := false
 	for _, c := range s.Capacity {
 		if c.arena == arena && arena != "" || c.arena == "" && !named {

@@ -14,12 +14,12 @@ import (
 )
 
 type layoutCmd struct {
-	File      string      `arg:"" optional:"" name:"trace" help:"The trace, or a recording that gmtrace import reads, such as a PyTorch snapshot; or the folder with the traces of a job's ranks, for one plan of all that are alike. Standard input by default, or for '-'; a pipe is copied to a temporary file."`
-	Output    string      `short:"o" placeholder:"FILE" help:"The file for the plan. Standard output by default."`
-	Iteration string      `default:"all" placeholder:"all|auto|N" help:"What to plan: the whole trace, the middle one of its iterations, or number N, counted from 0 as gmtrace show counts them. Tensors that outlive the iteration have arenas of their own."`
-	Periodic  bool        `help:"Plan the iteration for endless repetition: tensors that are freed in the next iteration, within a period, are part of it."`
-	Streams   string      `default:"shared" enum:"shared,separate" help:"Whether memory may pass from one stream to another: ${enum}."`
-	Align     units.Bytes `placeholder:"SIZE" help:"The alignment of offsets and sizes. By default that of the trace, 512 for PyTorch."`
+	File      string    `arg:"" optional:"" name:"trace" help:"The trace, or a recording that gmtrace import reads, such as a PyTorch snapshot; or the folder with the traces of a job's ranks, for one plan of all that are alike. Standard input by default, or for '-'; a pipe is copied to a temporary file."`
+	Output    string    `short:"o" placeholder:"FILE" help:"The file for the plan. Standard output by default."`
+	Iteration string    `default:"all" placeholder:"all|auto|N" help:"What to plan: the whole trace, the middle one of its iterations, or number N, counted from 0 as gmtrace show counts them. Tensors that outlive the iteration have arenas of their own."`
+	Periodic  bool      `help:"Plan the iteration for endless repetition: tensors that are freed in the next iteration, within a period, are part of it."`
+	Streams   string    `default:"shared" enum:"shared,separate" help:"Whether memory may pass from one stream to another: ${enum}."`
+	Align     units.Few `placeholder:"SIZE" help:"The alignment of offsets and sizes. By default that of the trace, 512 for PyTorch."`
 	search
 }
 

@@ -14,10 +14,10 @@ type solveCmd struct {
 	File   string `arg:"" optional:"" name:"instance" help:"The instance: a CSV, which may be gzipped, with the columns id, lower, upper and size. Standard input by default, or for '-'."`
 	Output string `short:"o" placeholder:"FILE" help:"The file for the CSV with the offsets. Standard output by default."`
 	search
-	Align  units.Bytes `placeholder:"SIZE" help:"The alignment of offsets and sizes. By default the greatest common divisor of all sizes, alignments and given offsets."`
-	Period int64       `placeholder:"N" help:"The length of an iteration that repeats without end: times are modulo N."`
-	JSON   bool        `name:"json" help:"Print the summary as JSON on standard output. The CSV is written only with -o."`
-	Quiet  bool        `short:"q" help:"Print no summary."`
+	Align  units.Few `placeholder:"SIZE" help:"The alignment of offsets and sizes. By default the greatest common divisor of all sizes, alignments and given offsets."`
+	Period int64     `placeholder:"N" help:"The length of an iteration that repeats without end: times are modulo N."`
+	JSON   bool      `name:"json" help:"Print the summary as JSON on standard output. The CSV is written only with -o."`
+	Quiet  bool      `short:"q" help:"Print no summary."`
 }
 
 // Help implements kong.HelpProvider.

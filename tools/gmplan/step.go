@@ -20,8 +20,8 @@ type stepCmd struct {
 	stepFiles
 	Output string `short:"o" placeholder:"FILE" help:"The file for the plan. Standard output by default."`
 	search
-	Align units.Bytes `default:"512" placeholder:"SIZE" help:"The alignment of offsets and sizes; ${default} bytes by default, as in PyTorch."`
-	Beta  units.Bytes `placeholder:"SIZE" help:"With gtbm: bytes of the main space that are reserved for steps that need more."`
+	Align units.Few `default:"512" placeholder:"SIZE" help:"The alignment of offsets and sizes; ${default} bytes by default, as in PyTorch."`
+	Beta  units.Few `placeholder:"SIZE" help:"With gtbm: bytes of the main space that are reserved for steps that need more."`
 }
 
 // stepFiles names the files of a step.

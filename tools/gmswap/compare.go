@@ -158,7 +158,7 @@ func parseSpan(text string) (s span, err error) {
 }
 
 func parseAmount(text string) (int64, error) {
-	size, err := units.ParseBytes(text)
+	size, err := units.ParseAmount(text)
 	if err == nil && size == 0 {
 		err = errors.New("nothing fits in 0 bytes")
 	}

@@ -100,9 +100,12 @@ func (cmd *serveCmd) settings() (server.Settings, error) {
 	}
 	quotas := map[string]int64{}
 	for name, text := range cmd.Quota {
-		n, err := units.ParseBytes(text)
-		if err != nil || n <= 0 {
-			return server.Settings{}, cli.Usage("--quota %s=%s: expected a size such as 40GiB", name, text)
+		n, err := units.ParseAmount(text)
+		if err == nil && n == 0 {
+			err = errors.New("expected more than 0 bytes")
+		}
+		if err != nil {
+			return server.Settings{}, cli.Usage("--quota %s=%s: %v", name, text, err)
 		}
 		quotas[name] = int64(n)
 	}

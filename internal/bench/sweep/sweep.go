@@ -78,7 +78,7 @@ func Read(name string) ([]Task, error) {
 func (s *Spec) tasks(folder string) ([]Task, error) {
 	var capacities []int64
 	for _, text := range s.Capacities {
-		n, err := units.ParseBytes(text)
+		n, err := units.ParseAmount(text)
 		if err != nil {
 			return nil, fmt.Errorf("capacities: %w", err)
 		}
