@@ -58,8 +58,8 @@ func printManual(w io.Writer, model *kong.Application, help string, info *debug.
 // statuses is the manual page's text on exit statuses.
 var statuses = [...][2]string{
 	{"0", "Done."},
-	{"1", "It failed, or what was asked for is not possible."},
-	{"2", "Wrong usage."},
+	{"1", "It failed, or what was asked for is not possible, or the answer is no."},
+	{"2", "Wrong usage, or a check that could not find the answer."},
 	{"128+N", "Ended by signal N."},
 	{"other", "That of the program which was run, by a command that runs one."},
 }

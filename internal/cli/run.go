@@ -19,6 +19,7 @@ const (
 	statusDone   = 0
 	statusFailed = 1
 	statusUsage  = 2
+	statusFault  = 2 // of a command whose answer may be statusFailed
 
 	statusSignalled = 128 // plus the number of the signal
 )
@@ -120,6 +121,7 @@ func textAsItIs(ctx *kong.DecodeContext, target reflect.Value) error {
 // status prints an error and returns its exit status.
 func (c *Context) status(err error) int {
 	var usage *UsageError
+	var fault *faultError
 	var status Status
 	switch {
 	case err == nil:
@@ -129,6 +131,11 @@ func (c *Context) status(err error) int {
 	case errors.As(err, &usage):
 		c.Fail(err)
 		return statusUsage
+	case errors.As(err, &fault):
+		if !errors.Is(err, syscall.EPIPE) {
+			c.Fail(err)
+		}
+		return statusFault
 	case errors.Is(err, syscall.EPIPE):
 		return statusFailed
 	}
@@ -177,6 +184,21 @@ type Status int
 
 // Error implements error.
 func (s Status) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
+
+// faultError is an error of a command whose exit status 1 is an answer.
+type faultError struct{ error }
+
+// Unwrap returns the error.
+func (f *faultError) Unwrap() error { return f.error }
+
+// Fault returns the error of a command that answers by its exit status, as diff and grep do, and could not find out: the status is 2. It is nil
+// for nil.
+func Fault(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &faultError{err}
+}
 
 // UsageError is wrong usage that the parser cannot detect.
 type UsageError struct{ text string }

@@ -30,7 +30,8 @@ type checkCmd struct {
 
 // Help implements kong.HelpProvider.
 func (cmd *checkCmd) Help() string {
-	return "The exit status is 1 if a GPU needs more than that, or if a request failed and none did before, for continuous integration.\n\nExample: gmbench check main.parquet branch.parquet --peak +5%"
+	return "For continuous integration. Exit status: 0 if no GPU needs more than is allowed; 1 if one does, or if a request failed and none did before; " +
+		"2 if that cannot be said, because a file is missing, damaged or of other GPUs, or for wrong usage.\n\nExample: gmbench check main.parquet branch.parquet --peak +5%"
 }
 
 // growth is how much a size may grow: by a share of it, or by bytes.
@@ -87,6 +88,42 @@ type checked struct {
 
 // Run implements the command.
 func (cmd *checkCmd) Run(c *cli.Context) error {
+	all, err := cmd.check(c)
+	return errors.Join(cli.Fault(err), tooMuch(all))
+}
+
+// check compares the traces and prints the result. There may be rows and an error.
+func (cmd *checkCmd) check(c *cli.Context) ([]checked, error) {
+	if err := cmd.valid(); err != nil {
+		return nil, err
+	}
+	if ranks.IsFolder(cmd.Before) || ranks.IsFolder(cmd.After) {
+		return cmd.ranks(c)
+	}
+	before, err := load(c, []string{cmd.Before})
+	if err != nil {
+		return nil, err
+	}
+	after, err := load(c, []string{cmd.After})
+	if err != nil {
+		return nil, err
+	}
+	all, err := cmd.compare(c, before, after)
+	if err != nil {
+		return nil, err
+	}
+	if len(cmd.Tag) > 0 {
+		tags, err := cmd.compareTags(c)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, tags...)
+	}
+	return all, cmd.print(c, all)
+}
+
+// valid checks the command line and fills in what it leaves open.
+func (cmd *checkCmd) valid() error {
 	if cmd.Before == "-" && cmd.After == "-" {
 		return cli.Usage("only one of the traces can be standard input")
 	}
@@ -107,32 +144,7 @@ func (cmd *checkCmd) Run(c *cli.Context) error {
 	if cmd.Peak == nil && cmd.Reserved == nil && len(cmd.Tag) == 0 {
 		cmd.Peak = &growth{share: 0.05, text: "+5%"}
 	}
-	if err := cli.CheckFiles([]string{cmd.Before, cmd.After}, []string{cmd.JUnit}); err != nil {
-		return err
-	}
-	if ranks.IsFolder(cmd.Before) || ranks.IsFolder(cmd.After) {
-		return cmd.ranks(c)
-	}
-	before, err := load(c, []string{cmd.Before})
-	if err != nil {
-		return err
-	}
-	after, err := load(c, []string{cmd.After})
-	if err != nil {
-		return err
-	}
-	all, err := cmd.compare(c, before, after)
-	if err != nil {
-		return err
-	}
-	if len(cmd.Tag) > 0 {
-		tags, err := cmd.compareTags(c)
-		if err != nil {
-			return err
-		}
-		all = append(all, tags...)
-	}
-	return errors.Join(cmd.print(c, all), tooMuch(all))
+	return cli.CheckFiles([]string{cmd.Before, cmd.After}, []string{cmd.JUnit})
 }
 
 // compare compares the programs of each GPU.

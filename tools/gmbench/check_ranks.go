@@ -13,24 +13,24 @@ import (
 )
 
 // ranks checks each rank of a job, one after the other.
-func (cmd *checkCmd) ranks(c *cli.Context) error {
+func (cmd *checkCmd) ranks(c *cli.Context) ([]checked, error) {
 	switch {
 	case !ranks.IsFolder(cmd.Before) || !ranks.IsFolder(cmd.After):
-		return cli.Usage("%s and %s: one is the folder of a job, so both must be", cmd.Before, cmd.After)
+		return nil, cli.Usage("%s and %s: one is the folder of a job, so both must be", cmd.Before, cmd.After)
 	case len(cmd.Tag) > 0:
-		return cli.Usage("--tag is for single traces: name the traces of one rank")
+		return nil, cli.Usage("--tag is for single traces: name the traces of one rank")
 	}
 	before, err := ranks.Open(cmd.Before)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	after, err := ranks.Open(cmd.After)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	all, alone, err := cmd.eachRank(c, before, after)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, j := range []*ranks.Job{before, after} {
 		for _, problem := range j.Problems() {
@@ -39,9 +39,9 @@ func (cmd *checkCmd) ranks(c *cli.Context) error {
 	}
 	incomplete := errors.Join(before.Incomplete(), after.Incomplete(), ranks.Unpaired(alone))
 	if len(all) == 0 {
-		return errors.Join(fmt.Errorf("%s and %s have no rank in common that can be compared", cmd.Before, cmd.After), incomplete)
+		return nil, errors.Join(fmt.Errorf("%s and %s have no rank in common that can be compared", cmd.Before, cmd.After), incomplete)
 	}
-	return errors.Join(cmd.print(c, all), tooMuch(all), incomplete)
+	return all, errors.Join(cmd.print(c, all), incomplete)
 }
 
 // eachRank compares the ranks that both jobs have, and returns those that only one has. A rank of which only one trace can be read is left out of

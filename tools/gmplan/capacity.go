@@ -11,7 +11,7 @@ import (
 
 // capacity is the size that an arena has to fit in.
 type capacity struct {
-	arena string // empty for all arenas without a capacity of their own
+	arena string    // empty for all arenas without a capacity of their own
 	size  units.Few // instances count in units of their own
 }
 
