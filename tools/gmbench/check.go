@@ -230,7 +230,7 @@ func (r *checked) reason() string {
 	}
 	where := fmt.Sprintf("device %d", r.Device)
 	if r.Rank != nil {
-		where = fmt.Sprintf("rank %d, %s", *r.Rank, where)
+		where = ranks.Name(*r.Rank) + ", " + where
 	}
 	if r.Failed != nil {
 		return where + ": " + r.Failed.String()

@@ -10,6 +10,7 @@ import (
 
 	"gm/internal/cli"
 	"gm/internal/report"
+	"gm/internal/trace/ranks"
 	"gm/internal/units"
 )
 
@@ -38,7 +39,7 @@ func checkTable(all []checked) *report.Table {
 	for _, r := range all {
 		cells := append([]string{strconv.Itoa(int(r.Device)), r.What}, r.cells()...)
 		if ranked {
-			cells = append([]string{strconv.FormatInt(*r.Rank, 10)}, cells...)
+			cells = append([]string{ranks.Numbers([]int64{*r.Rank})}, cells...)
 		}
 		t.Add(cells...)
 	}

@@ -18,11 +18,11 @@ import (
 )
 
 type compareCmd struct {
-	inputs
-	Alloc []string `placeholder:"NAME[:SETTING=VALUE,...]" sep:"none" help:"Allocators to compare, all by default."`
-	JSON  bool     `name:"json" xor:"format" help:"Print JSON."`
-	CSV   bool     `name:"csv" xor:"format" help:"Print CSV."`
-	Bench bool     `name:"bench" xor:"format" help:"Print the lines of a Go benchmark, for benchstat."`
+	inputs `set:"folder=; or one folder with the traces of a job's ranks"`
+	Alloc  []string `placeholder:"NAME[:SETTING=VALUE,...]" sep:"none" help:"Allocators to compare, all by default."`
+	JSON   bool     `name:"json" xor:"format" help:"Print JSON."`
+	CSV    bool     `name:"csv" xor:"format" help:"Print CSV."`
+	Bench  bool     `name:"bench" xor:"format" help:"Print the lines of a Go benchmark, for benchstat."`
 
 	cli.Pictures `set:"picture=Draw live and reserved bytes over time for each allocator."`
 

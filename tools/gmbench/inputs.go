@@ -18,7 +18,7 @@ import (
 
 // inputs are the files to replay, and the device to replay them on.
 type inputs struct {
-	Files    []string    `arg:"" optional:"" name:"trace|plan" help:"Traces, plans, and recordings that gmtrace import reads, such as PyTorch snapshots; or one folder with the traces of a job's ranks, for compare and check. Standard input if there is none, or for '-'."`
+	Files    []string    `arg:"" optional:"" name:"trace|plan" help:"Traces, plans, and recordings that gmtrace import reads, such as PyTorch snapshots${folder}. Standard input if there is none, or for '-'."`
 	Capacity units.Bytes `placeholder:"SIZE" help:"Memory of the simulated GPU, such as 80GiB. 4 TiB by default."`
 	Costs    string      `placeholder:"FILE" help:"Costs of driver calls, as gmbench calibrate measured them. Those of an H200 by default."`
 }

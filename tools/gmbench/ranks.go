@@ -54,23 +54,28 @@ var rankAllocators = []string{"floor", "torch", "expandable", "stitch"}
 // writeRanks prints what each rank reserves with each allocator, and which runs out of memory first.
 func writeRanks(w io.Writer, t *results.Table, capacity int64) error {
 	var text strings.Builder
-	requests := "all with the same requests"
-	if t.Different > 1 {
-		requests = fmt.Sprintf("with %d different sequences of requests", t.Different)
+	requests := ""
+	switch {
+	case t.Different > 1:
+		requests = fmt.Sprintf(" with %d different sequences of requests", t.Different)
+	case len(t.Ranks) > 1:
+		requests = ", all with the same requests"
 	}
-	fmt.Fprintf(&text, "%s of ranks, %s: peak reserved\n\n", units.Count(len(t.Ranks), "GPU"), requests)
+	fmt.Fprintf(&text, "%s%s: peak reserved\n\n", units.Count(len(t.Ranks), "GPU"), requests)
 	if err := rankRows(t).Write(&text); err != nil {
 		return err
 	}
-	text.WriteString("\n")
+	if len(t.Ranks) > 1 {
+		text.WriteString("\n")
+	}
 	for i, f := range t.First {
 		switch {
 		case f == nil:
 		case f.OOM != nil:
-			fmt.Fprintf(&text, "%s: rank %d runs out first, %s after its start, of %d that do with %s: %s\n",
-				t.Allocators[i], f.Rank, duration(f.AfterNS), f.Failed, units.Bytes(capacity), fate(f.OOM))
-		default:
-			fmt.Fprintf(&text, "%s: rank %d would run out first, below %s\n", t.Allocators[i], f.Rank, units.Bytes(f.Reserved))
+			fmt.Fprintf(&text, "%s: %s runs out first, %s after its start, of %d that do with %s: %s\n",
+				t.Allocators[i], ranks.Name(f.Rank), duration(f.AfterNS), f.Failed, units.Bytes(capacity), fate(f.OOM))
+		case len(t.Ranks) > 1:
+			fmt.Fprintf(&text, "%s: %s would run out first, below %s\n", t.Allocators[i], ranks.Name(f.Rank), units.Bytes(f.Reserved))
 		}
 	}
 	_, err := io.WriteString(w, text.String())

@@ -12,7 +12,7 @@ import (
 )
 
 type reportCmd struct {
-	inputs
+	inputs `set:"folder=; of a job's ranks the trace of one, not their folder"`
 	Output string   `short:"o" required:"" placeholder:"FILE" help:"File for the page, such as report.html."`
 	Alloc  []string `placeholder:"NAME[:SETTING=VALUE,...]" sep:"none" help:"Allocators to compare: floor, planned, stitch, expandable and torch by default."`
 	Map    string   `default:"torch" placeholder:"NAME" help:"Allocator whose addresses are mapped (${default}), one of --alloc. If it is not among them, the first that can be mapped."`

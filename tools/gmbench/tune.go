@@ -10,8 +10,8 @@ import (
 )
 
 type tuneCmd struct {
-	inputs
-	JSON bool `name:"json" help:"Print JSON."`
+	inputs `set:"folder=; of a job's ranks the trace of one, not their folder"`
+	JSON   bool `name:"json" help:"Print JSON."`
 }
 
 // Help implements kong.HelpProvider.

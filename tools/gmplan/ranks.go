@@ -23,9 +23,11 @@ func (cmd *layoutCmd) chooseRank(c *cli.Context) (*ranks.Job, error) {
 	}
 	groups := t.Groups()
 	cmd.File = groups[0].File
-	c.Note("one plan for %s, whose requests are the same: that of %s", ranks.Names(groups[0].Ranks), cmd.File)
+	if len(groups[0].Ranks) > 1 {
+		c.Note("one plan for %s, whose requests are the same: that of %s", ranks.Names(groups[0].Ranks), cmd.File)
+	}
 	for _, g := range groups[1:] {
-		c.Warn("the plan does not fit %s, whose requests differ: plan %s", ranks.Names(g.Ranks), g.File)
+		c.Warn("the plan does not fit %s, whose requests differ: gmplan %s makes one that does", ranks.Names(g.Ranks), g.File)
 	}
 	return j, nil
 }

@@ -27,5 +27,5 @@ func refuseFolder(name string) error {
 	if found == "" {
 		return fmt.Errorf("%s is a folder: name a file", name)
 	}
-	return fmt.Errorf("%s is a folder: name the trace of one rank, such as %s", name, found)
+	return fmt.Errorf("%s is a folder: name a trace in it, such as %s", name, found)
 }

@@ -72,7 +72,7 @@ func TestFolder(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	want := dir + " is a folder: name the trace of one rank, such as " + dir + "/host=a/rank=0/trace.parquet"
+	want := dir + " is a folder: name a trace in it, such as " + dir + "/host=a/rank=0/trace.parquet"
 	if _, err := Open(quiet(), dir); err == nil || err.Error() != want {
 		t.Errorf("%v, want %q", err, want)
 	}

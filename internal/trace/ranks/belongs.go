@@ -1,11 +1,11 @@
 package ranks
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
 	"gm/formats/trace"
+	"gm/internal/units"
 )
 
 // belongs is what the traces of a job have in common.
@@ -20,13 +20,19 @@ func (m *Member) job() belongs {
 }
 
 func (b belongs) String() string {
-	text := fmt.Sprintf("of %d ranks", b.world)
+	var all []string
+	if b.world > 0 {
+		all = append(all, "of "+units.Count(b.world, "rank"))
+	}
 	for _, what := range []string{b.command, b.source} {
 		if what != "" {
-			text += ", " + what
+			all = append(all, what)
 		}
 	}
-	return text
+	if len(all) == 0 {
+		return "of an unknown number of ranks"
+	}
+	return strings.Join(all, ", ")
 }
 
 // commandOfJob is a command line without the options by which launchers, such as DeepSpeed's and torch.distributed.launch, tell a process its rank.

@@ -22,7 +22,7 @@ func TestLaunchers(t *testing.T) {
 			t.Errorf("%s: %d ranks: %v", option, len(table.Ranks), j.Problems())
 		}
 		job{rank: 3, world: 4, pid: 7, size: 1000, command: "train.py " + fmt.Sprintf(option, 3) + " --batch 4"}.write(t, folder)
-		if j, _ := read(t, folder); len(j.Left) != 1 || j.Left[0].Reason != "of another job, of 4 ranks, train.py --batch 4; most traces here are of 4 ranks, train.py --batch 2" {
+		if j, _ := read(t, folder); len(j.Left) != 1 || j.Left[0].Reason != "of another job: of 4 ranks, train.py --batch 4; most traces here are: of 4 ranks, train.py --batch 2" {
 			t.Errorf("%s: left out: %v", option, j.Left)
 		}
 	}
@@ -51,7 +51,7 @@ func TestSources(t *testing.T) {
 		if c.same && (len(table.Ranks) != 4 || j.Incomplete() != nil) {
 			t.Errorf("%s, %s: %v", c.a, c.b, j.Problems())
 		}
-		if !c.same && (len(table.Ranks) != 2 || len(j.Left) != 2 || !strings.Contains(j.Left[0].Reason, c.b+"; most traces here are of 4 ranks, "+c.a)) {
+		if !c.same && (len(table.Ranks) != 2 || len(j.Left) != 2 || !strings.Contains(j.Left[0].Reason, c.b+"; most traces here are: of 4 ranks, "+c.a)) {
 			t.Errorf("%s, %s: %d ranks, left out: %v", c.a, c.b, len(table.Ranks), j.Left)
 		}
 	}

@@ -92,7 +92,7 @@ func (t *Table) Capacity() int64 {
 
 // name names a rank, and its GPU if that is not the first.
 func (r *Rank) name() string {
-	text := fmt.Sprintf("rank %d", r.Rank)
+	text := Name(r.Rank)
 	if r.Device > 0 {
 		text += fmt.Sprintf(", device %d", r.Device)
 	}

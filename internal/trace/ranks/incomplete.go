@@ -4,19 +4,21 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"gm/internal/units"
 )
 
 // Problems names what is missing and what is left out, a line each.
 func (j *Job) Problems() []string {
 	var all []string
 	if len(j.Missing) > 0 {
-		all = append(all, fmt.Sprintf("no trace of %s, of %d ranks", Names(j.Missing), j.World))
+		all = append(all, fmt.Sprintf("no trace of %s, of %s", Names(j.Missing), units.Count(j.World, "rank")))
 	}
 	for _, l := range j.Left {
 		all = append(all, fmt.Sprintf("%s is left out: %s", l.File, l.Reason))
 	}
 	if len(j.Clocks) > 0 {
-		all = append(all, "the clock differs of "+Names(j.Clocks)+": the trace overlaps in time with those of no other rank, or of few")
+		all = append(all, "other clocks on "+Names(j.Clocks)+": what was recorded there overlaps in time with no other rank, or with few")
 	}
 	return all
 }
@@ -25,13 +27,13 @@ func (j *Job) Problems() []string {
 func (j *Job) Incomplete() error {
 	var what []string
 	if n := len(j.Missing); n > 0 {
-		what = append(what, fmt.Sprintf("%d of %d ranks missing", n, j.World))
+		what = append(what, fmt.Sprintf("%d of %s missing", n, units.Count(j.World, "rank")))
 	}
 	if n := len(j.Left); n > 0 {
-		what = append(what, fmt.Sprintf("%d of %d files left out", n, n+len(j.Members)))
+		what = append(what, fmt.Sprintf("%d of %s left out", n, units.Count(n+len(j.Members), "file")))
 	}
 	if n := len(j.Clocks); n > 0 {
-		what = append(what, fmt.Sprintf("clocks of %d ranks differ", n))
+		what = append(what, "other clocks on "+units.Count(n, "rank"))
 	}
 	if len(what) == 0 {
 		return nil
@@ -39,10 +41,18 @@ func (j *Job) Incomplete() error {
 	return errors.New(j.Folder + ": " + strings.Join(what, ", "))
 }
 
+// Name returns a rank as text, such as "rank 3".
+func Name(rank int64) string {
+	if rank < 0 {
+		return "an unknown rank"
+	}
+	return fmt.Sprintf("rank %d", rank)
+}
+
 // Names returns ranks, in ascending order, as text, such as "rank 3" or "ranks 0-7, 12".
 func Names(ranks []int64) string {
 	if len(ranks) == 1 {
-		return fmt.Sprintf("rank %d", ranks[0])
+		return Name(ranks[0])
 	}
 	return "ranks " + Numbers(ranks)
 }
@@ -56,6 +66,9 @@ func Numbers(ranks []int64) string {
 			end++
 		}
 		text := fmt.Sprint(ranks[i])
+		if ranks[i] < 0 {
+			text = "?"
+		}
 		if end > i {
 			text += fmt.Sprintf("-%d", ranks[end])
 		}

@@ -165,12 +165,15 @@ func (j *Job) choose(all []*Member) error {
 			most = m.job()
 		}
 	}
+	if len(all) > 1 && count[most] == 1 && most.world == 0 {
+		return fmt.Errorf("no two of its traces are ranks of one job: name one, such as %s", all[0].Path())
+	}
 	var of []*Member
 	for _, m := range all {
 		if m.job() == most {
 			of = append(of, m)
 		} else {
-			j.Left = append(j.Left, Left{m.File, fmt.Sprintf("of another job, %s; most traces here are %s", m.job(), most)})
+			j.Left = append(j.Left, Left{m.File, fmt.Sprintf("of another job: %s; most traces here are: %s", m.job(), most)})
 		}
 	}
 	of, err := j.chooseRun(of)

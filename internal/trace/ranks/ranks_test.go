@@ -126,7 +126,7 @@ func TestBadFolders(t *testing.T) {
 		"another job": {func(t *testing.T, folder string, _ []string) {
 			job{rank: 0, world: 2, pid: 9, size: 5, command: "x"}.write(t, folder)
 		},
-			[]string{"pid=9/trace.parquet is left out: of another job, of 2 ranks, x", "1 of 5 files left out"}},
+			[]string{"pid=9/trace.parquet is left out: of another job: of 2 ranks, x", "1 of 5 files left out"}},
 		"a rank twice": {func(t *testing.T, folder string, _ []string) {
 			job{rank: 3, world: 4, pid: 9, size: 5}.write(t, folder)
 		},
@@ -134,7 +134,7 @@ func TestBadFolders(t *testing.T) {
 		"another clock": {func(t *testing.T, folder string, _ []string) {
 			job{rank: 2, world: 4, pid: 7, size: 1000, start: 1e15}.write(t, folder)
 		},
-			[]string{"the clock differs of rank 2: ", "clocks of 1 ranks differ"}},
+			[]string{"other clocks on rank 2: ", "other clocks on 1 rank"}},
 		"no trace": {func(t *testing.T, folder string, _ []string) {
 			if err := os.WriteFile(filepath.Join(folder, "x.parquet"), []byte("text"), 0o666); err != nil {
 				t.Fatal(err)

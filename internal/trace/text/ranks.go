@@ -31,7 +31,7 @@ func RankFacts(w *strings.Builder, t *ranks.Table) {
 	}
 	if len(t.Ranks) > 0 {
 		first := t.Ranks[t.First]
-		line(w, "first out", "rank %d, which needs %s", first.Rank, units.Bytes(first.Need()))
+		line(w, "first out", "%s, which needs %s", ranks.Name(first.Rank), units.Bytes(first.Need()))
 	}
 	for _, o := range t.Outliers {
 		line(w, "outlier", "%s", o)
@@ -108,7 +108,7 @@ func RankPairs(w *strings.Builder, both []ranks.Pair) error {
 	p := both[worst]
 	line(w, "ranks", "%d in both", len(both))
 	if grown := p.B.Need() - p.A.Need(); grown > 0 {
-		line(w, "most grown", "rank %d, which needs %s more: gmtrace diff %s %s", p.Rank, units.Bytes(grown), p.A.File, p.B.File)
+		line(w, "most grown", "%s, which needs %s more: gmtrace diff %s %s", ranks.Name(p.Rank), units.Bytes(grown), p.A.File, p.B.File)
 	}
 	w.WriteString("\n")
 	return all.table("rank", "gpu", "peak", "then", "change", "reserved", "then", "change", "iteration").Write(w)
