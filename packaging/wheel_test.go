@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"gm/internal/version"
 )
 
 // TestRecord compares the list in the wheel with what is in it.
@@ -54,6 +56,14 @@ func TestRecord(t *testing.T) {
 	}
 	for name := range contents {
 		t.Errorf("%s is not listed", name)
+	}
+}
+
+// TestModuleVersion: the module is of the same version as the tools.
+func TestModuleVersion(t *testing.T) {
+	text, err := python.ReadFile("python/gm/__init__.py")
+	if err != nil || !strings.Contains(string(text), "\n__version__ = \""+version.Number+"\"\n") {
+		t.Errorf("gm.__version__ is not %s, %v", version.Number, err)
 	}
 }
 

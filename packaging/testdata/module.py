@@ -1,6 +1,7 @@
 """Uses the module gm as a program does, with a torch that dumps the snapshot named by SNAPSHOT: module.py OOM_TRACE."""
 
 import os
+import subprocess
 import sys
 
 import gm
@@ -57,11 +58,25 @@ except Boom:
 torch.cuda.memory._record_memory_history(enabled="all")
 assert "ran out of memory" not in gm.why_oom()
 assert "FRAGMENTED" in gm.why_oom(oom) and gm.why_oom(oom) == gm.Trace(oom).why_oom()
-nowhere = gm.Trace("nowhere")
-for missing in (gm.load, gm.why_oom):
+for missing in (gm.load, gm.why_oom, gm.Trace):
     fails(FileNotFoundError, "nowhere", missing, "nowhere")
-for missing in (nowhere.load, nowhere.show, nowhere.why_oom, nowhere.page):
-    fails(FileNotFoundError, "nowhere", missing)
+os.rename("failed.parquet", "gone.parquet")
+gone = gm.Trace("gone.parquet")
+os.remove("gone.parquet")
+for missing in (gone.load, gone.show, gone.why_oom, gone.page):
+    fails(FileNotFoundError, "gone.parquet", missing)
+
+
+def module(*words):
+    done = subprocess.run([sys.executable, "-m", "gm", *words], capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+assert module() == module("--help") and module()[0] == 0 and "gmstitch" in module()[1]
+assert module("--version") == (0, f"gm {gm.__version__}\n")
+assert module("gmtrace", "--version")[1].startswith(f"gmtrace {gm.__version__}")
+assert module("gmtrace", "show", "nowhere")[0] == 1
+assert module("show") == (2, "gm: 'show' is no tool: expected one of gmtrace, gmplan, gmbench, gmstitch, gmswap\n")
 fails(gm.Failed, "not a recording", gm.why_oom, __file__)
 os.environ["GMTRACE_DIR"] = "."
 fails(RuntimeError, "gmtrace run records this process already", record, "x.parquet")

@@ -10,7 +10,7 @@
     gm.load_safetensors("model.safetensors")   # weights on a GPU, once for all processes of a user, with gmswap serve
     gm.Store(limit=10 << 30)   # objects that leave a GPU when others need the room, and come back
 
-All is done by the tools gmtrace, gmplan, gmbench, gmstitch and gmswap, and libgm.so, which this package brings along.
+All is done by the tools gmtrace, gmplan, gmbench, gmstitch and gmswap, and libgm.so, which this package brings along. python -m gm runs the tools.
 """
 
 from gm._capture import trace, why_oom
@@ -20,6 +20,8 @@ from gm._shared import Shared, SharingError, shared
 from gm._table import load
 from gm._tools import Failed
 from gm._view import Trace
+
+__version__ = "0.1.0"
 
 __all__ = [
     "Failed", "Object", "Shared", "SharingError", "Store", "StoreError", "Trace", "load", "load_safetensors", "shared", "trace", "why_oom",

@@ -40,7 +40,7 @@ def trace(path, stacks="python"):
         raise RuntimeError("gm.trace: gmtrace run records this process already")
     memory._record_memory_history(enabled="all", stacks=stacks, max_entries=sys.maxsize)
     try:
-        yield _view.Trace(path)
+        yield _view.Trace._coming(path)
     finally:
         try:
             with _snapshot(memory) as snapshot:

@@ -6,6 +6,8 @@ import subprocess
 import sys
 import sysconfig
 
+NAMES = ("gmtrace", "gmplan", "gmbench", "gmstitch", "gmswap")
+
 
 class Failed(RuntimeError):
     """A tool failed. The text is what it said."""

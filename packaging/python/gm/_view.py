@@ -21,7 +21,14 @@ class Trace:
     """A trace in a file, or a snapshot of PyTorch. Notebooks show the page of gmtrace page or, if it is too large, a picture, and a summary."""
 
     def __init__(self, path):
+        self.path = os.fspath(_tools.existing(path))
+
+    @classmethod
+    def _coming(cls, path):
+        """Return a trace whose file will be written."""
+        self = cls.__new__(cls)
         self.path = os.fspath(path)
+        return self
 
     def __repr__(self):
         return f"gm.Trace({self.path!r})"
