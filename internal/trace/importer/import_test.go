@@ -285,7 +285,8 @@ func TestImportErrors(t *testing.T) {
 		{"long line", mm + strings.Repeat("1", 2<<20), "x: line 2: longer than 1048576 bytes"},
 		{"pickle", "\x80\x04cos\nsystem\n)R.", "x: read snapshot: pickle: byte 14: refused: the pickle calls os.system"},
 
-		{"profile without memory", profileOf(), "x: a profile without memory: record it with torch.profiler.profile(profile_memory=True)"},
+		{"export for Perfetto", `{"displayTimeUnit":"ns","traceEvents":[` + "\n]}", "x: an export for Perfetto, which ui.perfetto.dev opens: name the trace or the snapshot that it was made from"},
+		{"profile without memory", profileOf(), "x: a profile without memory: torch.profiler.profile(profile_memory=True) records one with it"},
 		{"profile, cut", profileOf(allocated)[:200], "x: profile: event 0: unexpected EOF"},
 		{"profile, cut between events", strings.TrimSuffix(profileOf(allocated), "]}\n"), "x: profile: byte"},
 		{"profile, cut in the head", `{"deviceProperties": [{"id": 0`, "x: profile: deviceProperties: unexpected EOF"},

@@ -226,5 +226,5 @@ func (k *kineto) move(e *kinetoEvent) error {
 // isKineto recognizes an object whose first keys are those of a profile.
 func isKineto(head []byte) bool {
 	head = bytes.TrimLeft(bytes.TrimPrefix(head, utf8BOM), " \t\r\n")
-	return bytes.HasPrefix(head, []byte("{")) && (bytes.Contains(head, []byte(`"traceEvents"`)) || bytes.Contains(head, []byte(`"deviceProperties"`)))
+	return bytes.HasPrefix(head, []byte("{")) && !isExport(head) && (bytes.Contains(head, []byte(`"traceEvents"`)) || bytes.Contains(head, []byte(`"deviceProperties"`)))
 }

@@ -49,7 +49,7 @@ func (k *kineto) choose(warn func(string)) error {
 	isHost := func(m kinetoMove) bool { return m.host }
 	switch {
 	case len(k.moves) == 0:
-		return errors.New("a profile without memory: record it with torch.profiler.profile(profile_memory=True)")
+		return errors.New("a profile without memory: torch.profiler.profile(profile_memory=True) records one with it")
 	case !slices.ContainsFunc(k.moves, func(m kinetoMove) bool { return !m.host }):
 		warn("the profile has no memory of a GPU: device 0 is the host's")
 		k.devices = []kinetoDevice{{Name: "host"}}

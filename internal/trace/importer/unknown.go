@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -14,8 +15,18 @@ func unknown(head []byte) error {
 	if len(head) == 0 {
 		return errors.New("is empty")
 	}
+	if isExport(head) {
+		return errors.New("an export for Perfetto, which ui.perfetto.dev opens: name the trace or the snapshot that it was made from")
+	}
 	return fmt.Errorf("%s, not a recording: expected a gm trace (Parquet), a PyTorch memory snapshot, a profile of torch.profiler (JSON), an RMM log, an STAlloc trace, or a CSV with"+
 		" the columns id, lower, upper and size or time_ns, op, id and size", looks(head))
+}
+
+// exports are how the pictures in time begin that gmtrace export and gmswap simulate write: they lack what a recording has.
+var exports = []string{`{"displayTimeUnit":"ns","traceEvents":[`, `{"displayTimeUnit": "ms", "traceEvents": [`}
+
+func isExport(head []byte) bool {
+	return slices.ContainsFunc(exports, func(prefix string) bool { return bytes.HasPrefix(head, []byte(prefix)) })
 }
 
 // magics are how files begin that are mistaken for recordings.
