@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -63,8 +64,9 @@ func TestTarball(t *testing.T) {
 	t.Parallel()
 	archive, dir := made(t, "gm-*.tar.gz"), t.TempDir()
 	command(t, "tar", "-C", dir, "--strip-components=1", "-xf", archive)
-	want := []string{
-		"include/gm.h", "lib/libgm.so", "share/doc/gm/CHANGELOG.md", "share/doc/gm/LICENSE", "share/doc/gm/README.md", "share/doc/gm/third-party.txt",
+	want := []string{"include/gm.h", "lib/libgm.so", "share/doc/gm/third-party.txt"}
+	for _, name := range documents(t) {
+		want = append(want, "share/doc/gm/"+name)
 	}
 	for _, tool := range tools {
 		want = append(want, "bin/"+tool, "share/man/man1/"+tool+".1", "share/bash-completion/completions/"+tool,
@@ -84,6 +86,7 @@ func TestTarball(t *testing.T) {
 		}
 	}
 	linkLibrary(t, dir)
+	checkLinks(t, filepath.Join(dir, "share/doc/gm"))
 	text, err := os.ReadFile(filepath.Join(dir, "share/doc/gm/third-party.txt"))
 	if err != nil {
 		t.Fatal(err)
@@ -91,6 +94,49 @@ func TestTarball(t *testing.T) {
 	for _, module := range []string{"github.com/parquet-go/parquet-go v", "github.com/NVIDIA/go-nvml v", "Go go1."} {
 		if !strings.Contains(string(text), module) {
 			t.Errorf("no licence of %s", module)
+		}
+	}
+}
+
+// documents returns the names of the documents that are installed.
+func documents(t *testing.T) []string {
+	t.Helper()
+	var all []string
+	for _, pattern := range []string{
+		"README.md", "CHANGELOG.md", "LICENSE", "formats/README.md", "docs/*.md", "docs/*.png", "docs/examples/*", "packaging/slurm/*.sh", "packaging/kubernetes/*.yaml",
+	} {
+		found, err := filepath.Glob("../" + pattern)
+		if err != nil || len(found) == 0 {
+			t.Fatalf("%s: %d files, %v", pattern, len(found), err)
+		}
+		for _, name := range found {
+			all = append(all, strings.TrimPrefix(name, "../"))
+		}
+	}
+	return all
+}
+
+// inSources are the documents and folders of the sources alone.
+var inSources = regexp.MustCompile(`^(ARCHITECTURE|CONTRIBUTING)\.md$|^\.\./(experiments|internal|testdata)/|^experiments/`)
+
+// checkLinks looks whether the links of documents lead to what is installed, but for those into the sources.
+func checkLinks(t *testing.T, folder string) {
+	link := regexp.MustCompile(`\]\(([^)#\s]+)`)
+	for _, name := range documents(t) {
+		if filepath.Ext(name) != ".md" {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(folder, name))
+		if err != nil {
+			t.Error(err)
+		}
+		for _, target := range link.FindAllStringSubmatch(string(text), -1) {
+			if strings.Contains(target[1], "://") || inSources.MatchString(target[1]) {
+				continue
+			}
+			if _, err := os.Stat(filepath.Join(folder, filepath.Dir(name), target[1])); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
 		}
 	}
 }
@@ -118,12 +164,12 @@ func TestDeb(t *testing.T) {
 		}
 	}
 	fields := command(t, "dpkg-deb", "--field", file)
-	for _, line := range []string{"Package: gm\n", "Version: " + version.Number + "-1\n", "Depends: libc6 (>= " + oldest.String() + "), libgcc-s1\n"} {
+	for _, line := range []string{"Package: gm\n", "Version: " + version.Number + "-1\n", "Depends: libc6 (>= " + oldest.String() + "), libgcc-s1\n", "Maintainer: gm developers <"} {
 		if !strings.Contains(fields, line) {
 			t.Errorf("no line %q in\n%s", line, fields)
 		}
 	}
-	for _, name := range []string{"copyright", "changelog.gz", "changelog.Debian.gz", "third-party.txt.gz"} {
+	for _, name := range []string{"copyright", "changelog.gz", "changelog.Debian.gz", "third-party.txt.gz", "docs/gmtrace.md", "formats/README.md"} {
 		if _, err := os.Stat(filepath.Join(dir, "usr/share/doc/gm", name)); err != nil {
 			t.Error(err)
 		}

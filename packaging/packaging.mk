@@ -11,11 +11,13 @@ export SOURCE_DATE_EPOCH
 BINDIR := $(DESTDIR)$(PREFIX)/bin
 SHARE  := $(DESTDIR)$(PREFIX)/share
 STAGE  := out/stage/gm-$(VERSION)
+# Documents are installed in the folders in which they are here, so that their links hold.
+DOCUMENTS := README.md CHANGELOG.md LICENSE formats/README.md $(wildcard docs/*.md docs/*.png docs/examples/* packaging/slurm/*.sh packaging/kubernetes/*.yaml)
 GLIBC_NEEDED = $$($(GO) run ./packaging glibc $(addprefix bin/,$(TOOLS)) $(LOADED))
 
 .PHONY: install copy stage tarball deb wheel test-packages
 
-install: all ## install the tools, libgm.so, manual pages and shell completion below PREFIX (/usr/local), or DESTDIR and PREFIX
+install: all ## install the tools, libgm.so, documents, manual pages and shell completion below PREFIX (/usr/local), or DESTDIR and PREFIX
 	@$(MAKE) --no-print-directory copy
 
 # What was built, installed.
@@ -25,7 +27,7 @@ copy:
 	install -s $(addprefix bin/,$(TOOLS)) $(BINDIR)
 	install -s -m 644 bin/libgm.so $(DESTDIR)$(LIBDIR)
 	install -m 644 $(LIBGM)/gm.h $(DESTDIR)$(PREFIX)/include
-	install -m 644 README.md CHANGELOG.md LICENSE $(SHARE)/doc/gm
+	for name in $(DOCUMENTS); do install -D -m 644 $$name $(SHARE)/doc/gm/$$name || exit 1; done
 	$(GO) run ./packaging licences > $(SHARE)/doc/gm/third-party.txt
 	for tool in $(TOOLS); do \
 		bin/$$tool man > $(SHARE)/man/man1/$$tool.1 && \

@@ -16,6 +16,7 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"gm/internal/version"
@@ -107,7 +108,21 @@ func (w *wheel) fill(installed string, programs, platforms []string) error {
 			return err
 		}
 	}
+	if err := w.documents(installed); err != nil {
+		return err
+	}
 	return w.describe(installed, platforms)
+}
+
+// documents adds what pip installs in share/doc/gm of the environment. The licences are in the metadata.
+func (w *wheel) documents(installed string) error {
+	root := filepath.Join(installed, "share/doc/gm")
+	return filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || entry.Name() == "third-party.txt" {
+			return err
+		}
+		return w.copy("gm-"+version.Number+".data/data/share/doc/gm"+strings.TrimPrefix(name, root), name, 0o644)
+	})
 }
 
 // describe adds the folder of metadata.

@@ -93,6 +93,7 @@ func TestWheel(t *testing.T) {
 			t.Errorf("%s --version: %s", tool, got)
 		}
 	}
+	checkLinks(t, filepath.Join(environment, "share/doc/gm"))
 	data := abs(t, "../testdata")
 	program := exec.Command(filepath.Join(environment, "bin/python"), abs(t, "testdata/module.py"), filepath.Join(data, "captures/oom.parquet"))
 	program.Dir = dir

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Makes a Debian package: build.sh INSTALLED OUT VERSION GLIBC. Its maintainer is DEBFULLNAME with DEBEMAIL, as for Debian's own tools, or
-# the author of the commit. DPKG_DEB has other options for dpkg-deb, such as -Znone.
+# Makes a Debian package: build.sh INSTALLED OUT VERSION GLIBC. Its maintainer is DEBFULLNAME with DEBEMAIL, as for Debian's own tools; they
+# are who answers for a package that others get. By default it is gm developers, without an address that exists. DPKG_DEB has other options for dpkg-deb, such as -Znone.
 set -euo pipefail
 installed=$1 out=$2 version=$3-1 glibc=$4 stage=$2/deb
 here=$(dirname "$0")
 architecture=$(dpkg --print-architecture)
 documents=$stage/usr/share/doc/gm
-maintainer="${DEBFULLNAME:-$(git log -1 --format=%an)} <${DEBEMAIL:-$(git log -1 --format=%ae)}>"
+maintainer="${DEBFULLNAME:-gm developers} <${DEBEMAIL:-gm@developers.invalid}>"
 
 rm -rf "$stage"
 mkdir -p "$stage/usr/lib/gm"

@@ -28,7 +28,7 @@ type grammar struct {
 func main() {
 	os.Exit(cli.Tool{
 		Name: "gmtrace",
-		Help: "Make traces of GPU memory allocations, and show what is in them. A trace is a Parquet file; see formats/README.md.\n\n" +
+		Help: "Make traces of GPU memory allocations, and show what is in them. A trace is a Parquet file; see formats/README.md in share/doc/gm.\n\n" +
 			"Example: gmtrace import snapshot.pickle | gmtrace show",
 		Grammar: &grammar{},
 	}.Main(os.Args[1:]))

@@ -25,7 +25,7 @@ type summaryCmd struct {
 // Help implements kong.HelpProvider.
 func (cmd *summaryCmd) Help() string {
 	return "Example: gmtrace summary -o fleet/ traces/\n\nExample: gmtrace summary -o fleet/ --compact\n\n" +
-		"The dataset has a folder for each week and in it a file for each job, which DuckDB, Spark and pandas read as one table. docs/fleet.md has queries."
+		"The dataset has a folder for each week and in it a file for each job, which DuckDB, Spark and pandas read as one table. docs/fleet.md, in share/doc/gm, has queries."
 }
 
 // Run implements the command.
