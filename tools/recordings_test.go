@@ -142,6 +142,7 @@ func takeTraces(t *testing.T) []string {
 			t.Fatal(err)
 		}
 		_, list, _ := strings.Cut(string(help), "\nCommands:\n")
+		list, _, _ = strings.Cut(list, "\n\n")
 		for _, m := range command.FindAllStringSubmatch(list, -1) {
 			help, err := exec.Command(tool, m[1], "--help").Output()
 			if err != nil {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -75,9 +76,14 @@ func commands(model *kong.Application) []string {
 func flagsOf(model *kong.Application, node *kong.Node) []*kong.Flag {
 	flags := append([]*kong.Flag{}, model.Flags...)
 	if node != nil {
-		flags = append(flags, node.Flags...)
+		flags = append(flags, shown(node)...)
 	}
 	return flags
+}
+
+// shown returns the flags of a command but for hidden ones, which are there to say why they are not.
+func shown(node *kong.Node) []*kong.Flag {
+	return slices.DeleteFunc(slices.Clone(node.Flags), func(flag *kong.Flag) bool { return flag.Hidden })
 }
 
 // spellings returns the ways to type a flag.

@@ -28,7 +28,7 @@ func completeFish(w io.Writer, model *kong.Application) error {
 		} else if len(node.Positional) == 0 {
 			f.line(seen, "-f")
 		}
-		for _, flag := range node.Flags {
+		for _, flag := range shown(node) {
 			f.flag(seen, flag)
 			if node == model.DefaultCmd {
 				f.flag(first, flag)

@@ -51,6 +51,8 @@ func printManual(w io.Writer, model *kong.Application, help string, info *debug.
 		m.apart()
 		m.text.WriteString(".nf\n" + roff(text) + "\n.fi\n")
 	}
+	m.section("SEE ALSO")
+	m.line("README.md and docs/" + model.Name + ".md in share/doc/gm, where gm is installed.")
 	_, err := io.WriteString(w, m.text.String())
 	return err
 }
@@ -143,7 +145,7 @@ func (m *manual) command(node *kong.Node) {
 		m.text.WriteString(".TP\n" + italic(arg.Name) + "\n")
 		m.line(arg.Help)
 	}
-	for _, flag := range node.Flags {
+	for _, flag := range shown(node) {
 		m.flag(flag)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"syscall"
 	"unicode"
@@ -56,25 +57,24 @@ func (t Tool) Main(args []string) int {
 	defer func() { c.stop() }()
 	exited := false
 	info := buildInfo()
+	var lists lists
 	parser, err := kong.New(t.Grammar, kong.Name(t.Name), kong.UsageOnError(), kong.Embed(&common{}),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}), kong.Help(lists.print),
 		kong.KindMapper(reflect.String, kong.MapperFunc(textAsItIs)),
 		kong.Vars{"version": t.Name + " " + version(info)},
 		kong.Exit(func(int) { exited = true }))
 	if err != nil {
 		panic("BUG: command line of " + t.Name + ": " + err.Error())
 	}
-	about := t.Help + sizes(parser.Model)
-	parser.Model.Help = fmt.Sprintf("%s\n\nShell completion: source <(%[2]s %[3]s bash), or zsh; %[2]s %[3]s fish | source. Manual page: %[2]s %[4]s | man -l -",
-		about, t.Name, completionCommand, manCommand)
 	switch {
 	case len(args) == 1 && args[0] == completionCommand:
 		return c.status(Usage("completion for which shell: expected %s", strings.Join(shells[:], ", ")))
 	case len(args) == 2 && args[0] == completionCommand:
 		return c.status(complete(c.Out, args[1], parser.Model))
 	case len(args) == 1 && args[0] == manCommand:
-		return c.status(printManual(c.Out, parser.Model, about, info))
+		return c.status(printManual(c.Out, parser.Model, t.Help+sizesOf(parser.Model.Children...), info))
 	}
+	t.describe(parser.Model, &lists)
 	if err := typo(args, parser.Model); err != nil {
 		return c.status(&UsageError{err.Error()})
 	}
@@ -95,13 +95,22 @@ func (t Tool) Main(args []string) int {
 	return c.status(err)
 }
 
-// sizes says how sizes are written, for a tool that has flags with sizes.
-func sizes(model *kong.Application) string {
+// describe completes the help texts, and takes the lists out of them.
+func (t *Tool) describe(model *kong.Application, lists *lists) {
+	model.Help, lists.tool = cutLists(t.Help)
+	model.Help += fmt.Sprintf("%s\n\nShell completion: source <(%[2]s %[3]s bash), or zsh; %[2]s %[3]s fish | source. Manual page: %[2]s %[4]s | man -l -. "+
+		"Documents: share/doc/gm/docs, where gm is installed.", sizesOf(model.Children...), t.Name, completionCommand, manCommand)
+	lists.cut(model)
 	for _, node := range model.Children {
-		for _, flag := range node.Flags {
-			if strings.Contains(flag.PlaceHolder, "SIZE") {
-				return "\n\nSizes: 40GiB, 40Gi and 40G are 40 * 2^30 bytes, 40GB are 40 * 10^9; the same for K, M and T."
-			}
+		node.Detail += sizesOf(node)
+	}
+}
+
+// sizesOf says how sizes are written, if one of the commands has a flag with a size.
+func sizesOf(nodes ...*kong.Node) string {
+	for _, node := range nodes {
+		if slices.ContainsFunc(node.Flags, func(flag *kong.Flag) bool { return strings.Contains(flag.PlaceHolder, "SIZE") }) {
+			return "\n\nSizes: 40GiB, 40Gi and 40G are 40 * 2^30 bytes, 40GB are 40 * 10^9; the same for K, M and T."
 		}
 	}
 	return ""

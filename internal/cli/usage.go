@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -41,10 +42,15 @@ func mend(err error, model *kong.Application) error {
 	selected := parse.Context.Selected()
 	if rest, ok := strings.CutPrefix(text, "unexpected argument "); ok {
 		if selected == nil {
-			if info, err := os.Stat(rest); err == nil && !info.IsDir() {
-				return fmt.Errorf("%s is a file: name a command before it: %s", rest, strings.Join(commands(model), ", "))
+			if info, err := os.Stat(rest); err == nil {
+				what := "file"
+				if info.IsDir() {
+					what = "folder"
+				}
+				return fmt.Errorf("%s is a %s: name a command before it: %s", rest, what, strings.Join(commands(model), ", "))
 			}
-			return errors.New("unknown command " + rest)
+			word, _, _ := strings.Cut(rest, ", did you mean ")
+			return errors.New("unknown command " + word + meant(word, model))
 		}
 		return errors.New("one argument too many: " + rest)
 	}
@@ -97,19 +103,37 @@ func typo(args []string, model *kong.Application) error {
 	if _, err := os.Stat(args[0]); err == nil {
 		return nil
 	}
-	for _, name := range commands(model) {
-		d := distance(args[0], name)
-		if d > 0 && d <= maxSlips && d < len(name)/2 || len(args[0]) >= leastPrefix && d > 0 && strings.HasPrefix(name, args[0]) {
-			return fmt.Errorf("there is neither a command nor a file %s, did you mean %q?", args[0], name)
-		}
+	if slices.Contains(commands(model), args[0]) {
+		return nil
+	}
+	if said := meant(args[0], model); said != "" {
+		return errors.New("there is neither a command nor a file " + args[0] + said)
 	}
 	return nil
 }
 
-// maxSlips is how many letters may differ between a command and what was written, and leastPrefix how many letters may be all of it.
+// meant asks whether a word was to be a command: one that begins or ends with it, or one with a slip in it. It is "" for no such command.
+func meant(word string, model *kong.Application) string {
+	all := commands(model)
+	i := slices.IndexFunc(all, func(name string) bool {
+		return len(word) >= leastPart && (strings.HasPrefix(name, word) || strings.HasSuffix(name, "-"+word))
+	})
+	if i < 0 {
+		i = slices.IndexFunc(all, func(name string) bool {
+			d := distance(word, name)
+			return d <= maxSlips && d < (len(name)+1)/2
+		})
+	}
+	if i < 0 {
+		return ""
+	}
+	return fmt.Sprintf(", did you mean %q?", all[i])
+}
+
+// maxSlips is how many letters may differ between a command and what was written, and leastPart how many letters of it may be all.
 const (
-	maxSlips    = 2
-	leastPrefix = 3
+	maxSlips  = 2
+	leastPart = 3
 )
 
 // distance returns how many letters must be added, removed, replaced or swapped with the next to make b from a (Damerau and Levenshtein, of

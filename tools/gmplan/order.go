@@ -19,7 +19,7 @@ import (
 type orderCmd struct {
 	Graph  string        `arg:"" optional:"" name:"graph" help:"The graph. Standard input by default, or for '-'."`
 	Output string        `short:"o" placeholder:"FILE" help:"The file for the graph in its new order. Standard output by default."`
-	Solver string        `default:"auto" help:"The solver, see above."`
+	Solver string        `default:"auto" help:"The solver, of the list below."`
 	Time   time.Duration `default:"10s" help:"How long to search at most (${default}). Ctrl-C also ends the search and keeps the best order."`
 	Rounds int           `placeholder:"N" help:"With auto: how many random starts are improved while the order is not proven optimal; 3 by default, more for small graphs."`
 	Seed   uint64        `placeholder:"N" help:"With auto: the seed of random starts."`

@@ -18,7 +18,7 @@ import (
 
 type compareCmd struct {
 	Graph  string   `arg:"" optional:"" name:"graph" help:"The graph. Standard input by default, or for '-'."`
-	Policy []string `placeholder:"NAME" help:"Which policies to compare: all by default, see above."`
+	Policy []string `placeholder:"NAME" help:"Which policies to compare: all by default, see the list below."`
 	Memory string   `short:"m" placeholder:"LOW..HIGH" help:"Amounts of memory of the device: ten from LOW to HIGH, or a list such as 40GiB,60GiB. By default ten from what a single operator needs to what the step takes with nothing moved, or that of --testbed."`
 	hostFlags
 	JSON bool `name:"json" help:"Print JSON."`

@@ -21,7 +21,7 @@ type planCmd struct {
 	Graph  string      `arg:"" optional:"" name:"graph" help:"The graph. Standard input by default, or for '-'."`
 	Output string      `short:"o" placeholder:"FILE" help:"Where the schedule goes. Standard output by default."`
 	Memory units.Bytes `short:"m" placeholder:"SIZE" help:"Use at most this much device memory. Needed, unless --testbed says it."`
-	Policy string      `default:"auto" placeholder:"NAME" help:"Which policy makes the schedule (${default}), see above."`
+	Policy string      `default:"auto" placeholder:"NAME" help:"Which policy makes the schedule (${default}), see the list below."`
 	hostFlags
 	Options string `placeholder:"FILE" help:"Also choose among the options that operators have, and write the graph in which they run so: the schedule is for that one."`
 }

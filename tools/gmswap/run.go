@@ -23,7 +23,7 @@ type runCmd struct {
 	Command   []string    `arg:"" optional:"" passthrough:"" name:"command" help:"The program to run, and its arguments."`
 	Memory    units.Bytes `short:"m" placeholder:"SIZE" help:"Use at most this much memory of each device. By default what --schedule was made for, or all of it."`
 	Host      units.Bytes `placeholder:"SIZE" help:"Use at most this much host memory, all processes together. Three quarters of what is available by default."`
-	Policy    string      `default:"auto" placeholder:"NAME" help:"Which policy makes the schedule (${default}), see above."`
+	Policy    string      `default:"auto" placeholder:"NAME" help:"Which policy makes the schedule (${default}), see the list below."`
 	Link      string      `placeholder:"FILE" help:"How fast copies are, as gmswap bandwidth measured it. Those of an H200 by default."`
 	Schedule  string      `placeholder:"FILE" help:"Follow this schedule, which gmswap plan made for a recording of the same program. For a step that it does not fit, --policy makes another."`
 	Early     bool        `name:"early-updates" help:"Update each parameter as soon as its gradient is complete, and drop the gradient; a line says why where that would be wrong."`

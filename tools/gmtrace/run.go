@@ -24,6 +24,7 @@ type runCmd struct {
 	Steps   string   `placeholder:"FROM:TO" help:"Record only some iterations: 3:6 are 3, 4 and 5, counted from 0."`
 	Mode    string   `enum:"preload,audit" default:"preload" help:"How to intercept calls of the driver: preload, or audit for programs that load CUDA in ways that preloading does not reach (RTLD_DEEPBIND). (${enum})"`
 	Marks   string   `placeholder:"MODULE:FUNCTION" help:"The function whose return ends an iteration, such as trainer:Trainer.step. The step of any PyTorch optimizer by default."`
+	Attach  string   `hidden:"" placeholder:"PID" help:"Not possible."`
 }
 
 // Help implements kong.HelpProvider.
@@ -34,6 +35,10 @@ func (cmd *runCmd) Help() string {
 
 // Run implements the command.
 func (cmd *runCmd) Run(c *cli.Context) error {
+	if cmd.Attach != "" {
+		return cli.Usage("--attach: what runs already cannot be recorded, since a library loaded midway may hang it and misses calls; in it, call " +
+			"torch.cuda.memory._record_memory_history() and later _dump_snapshot(FILE), which all commands read; gmtrace top shows what it holds")
+	}
 	words, err := command.Words(c.Tool+" run", cmd.Command)
 	if err != nil {
 		return err
