@@ -45,7 +45,7 @@ type chunk struct {
 const magic = "PAR1"
 
 var (
-	errEmpty      = errors.New("is empty")
+	errEmpty      = errors.New("nothing in it")
 	errNotParquet = errors.New("not a Parquet file")
 	errPickle     = errors.New("a pickle, such as a snapshot of PyTorch, and not a Parquet file: only what takes a trace reads it")
 	errCompressed = errors.New("compressed by gzip, and not a Parquet file: only what takes a trace reads it")

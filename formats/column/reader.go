@@ -83,13 +83,24 @@ func (r *reader) open(fields []Field) (err error) {
 	return err
 }
 
+// called returns the name of a schema with an article.
+func called(schema string) string {
+	switch schema {
+	case "tensors":
+		return "a table of tensors"
+	case "summary":
+		return "a summary of jobs"
+	}
+	return "a " + schema
+}
+
 func (r *reader) checkSchema() error {
 	schema, ok := r.Lookup(keySchema)
 	if !ok {
 		return fmt.Errorf("not written by gm: no %s in its metadata", keySchema)
 	}
 	if schema != r.schema.Name {
-		return fmt.Errorf("this is a %s, not a %s", schema, r.schema.Name)
+		return fmt.Errorf("this is %s, not %s", called(schema), called(r.schema.Name))
 	}
 	version, _ := r.Lookup(keyVersion)
 	text, _, _ := strings.Cut(version, ".")

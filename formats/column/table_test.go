@@ -327,7 +327,7 @@ func TestReaderRefuses(t *testing.T) {
 		file []byte
 		want string
 	}{
-		"empty":     {nil, "sample x: is empty"},
+		"empty":     {nil, "sample x: nothing in it"},
 		"text":      {[]byte("time,size\n1,2\n"), "sample x: not a Parquet file"},
 		"pickle":    {[]byte("\x80\x02}q\x00(X\x08\x00\x00\x00segments"), "sample x: a pickle, such as a snapshot of PyTorch, and not a Parquet file: only what takes a trace reads it"},
 		"gzip":      {[]byte("\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03\x03\x00"), "sample x: compressed by gzip, and not a Parquet file: only what takes a trace reads it"},

@@ -15,4 +15,7 @@ func TestCount(t *testing.T) {
 			t.Errorf("Count(%d, %q) = %q, want %q", c.n, c.what, got, c.want)
 		}
 	}
+	if got := Times(0) + ", " + Times(1) + ", " + Times(2); got != "0 times, once, 2 times" {
+		t.Error(got)
+	}
 }

@@ -137,7 +137,7 @@ func writeCSV(w io.Writer, rows []bench.Row) error {
 func writeTables(w io.Writer, programs []*replay.Program, rows []bench.Row) error {
 	width := len(rows) / len(programs)
 	for i, p := range programs {
-		_, err := fmt.Fprintf(w, "%s: %d requests in %s\n\n", p.Name, p.Steps(), duration(p.DurationNS()))
+		_, err := fmt.Fprintf(w, "%s: %s in %s\n\n", p.Name, units.Count(p.Steps(), "request"), duration(p.DurationNS()))
 		if err == nil {
 			err = table(rows[i*width : (i+1)*width]).Write(w)
 		}

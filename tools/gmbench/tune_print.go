@@ -21,7 +21,7 @@ type tuneCount struct {
 
 // String describes the progress.
 func (n *tuneCount) String() string {
-	return fmt.Sprintf("tune: %d settings tried on %s", n.done.Load(), units.Count(n.programs, "trace"))
+	return fmt.Sprintf("tune: %s tried on %s", units.Count(n.done.Load(), "setting"), units.Count(n.programs, "trace"))
 }
 
 // write prints the outcomes and, in the last lines, what to set.

@@ -62,7 +62,7 @@ func (cmd *checkCmd) Run(c *cli.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(c.Out, "valid: %d tensors (%s) in %d arenas, peak %s, at least %s%s\n", report.Tensors, cmd.against(&m), report.Arenas,
+	_, err = fmt.Fprintf(c.Out, "valid: %s (%s) in %s, peak %s, at least %s%s\n", units.Count(report.Tensors, "tensor"), cmd.against(&m), units.Count(report.Arenas, "arena"),
 		units.Bytes(report.Peak), units.Bytes(report.Load), remarks(&m, &report))
 	return err
 }
@@ -112,7 +112,7 @@ func (cmd *checkCmd) against(m *plan.Meta) string {
 func remarks(m *plan.Meta, r *check.Report) string {
 	var text strings.Builder
 	if m.Period > 0 {
-		fmt.Fprintf(&text, "; %d tensors repeat every %d rows", r.Repeated, m.Period)
+		fmt.Fprintf(&text, "; %d of the tensors repeat every %s", r.Repeated, units.Count(m.Period, "row"))
 	}
 	if m.LowerBound > r.Load {
 		fmt.Fprintf(&text, "; the lower bound of %d bytes was not verified", m.LowerBound)

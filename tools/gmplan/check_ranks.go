@@ -48,7 +48,7 @@ func (cmd *checkCmd) ranks(c *cli.Context, source *column.Source) error {
 	for i, fault := range faults {
 		if fault == nil {
 			r := reports[i]
-			if _, err := fmt.Fprintf(c.Out, "valid for %s: %d tensors in %d arenas, peak %s, at least %s\n", ranks.Names(fits), r.Tensors, r.Arenas,
+			if _, err := fmt.Fprintf(c.Out, "valid for %s: %s in %s, peak %s, at least %s\n", ranks.Names(fits), units.Count(r.Tensors, "tensor"), units.Count(r.Arenas, "arena"),
 				units.Bytes(r.Peak), units.Bytes(r.Load)); err != nil {
 				return err
 			}

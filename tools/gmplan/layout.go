@@ -77,7 +77,7 @@ func (cmd *layoutCmd) plan(c *cli.Context) (err error) {
 	if err := writePlan(c, cmd.Output, p); err != nil {
 		return err
 	}
-	c.Note("%s; %d tensors", summary(p, p.Meta.LowerBound), len(p.Member))
+	c.Note("%s; %s", summary(p, p.Meta.LowerBound), units.Count(len(p.Member), "tensor"))
 	return nil
 }
 

@@ -102,7 +102,7 @@ func (cmd *orderCmd) find(c *cli.Context, g *store.Graph, method solve.Method) (
 	ctx, cancel := context.WithTimeout(interrupt, cmd.Time)
 	defer cancel()
 	line := c.Line(func() string {
-		return fmt.Sprintf("%s orders %d operators and %d tensors", method.Name, len(g.Ops), len(g.Tensors))
+		return fmt.Sprintf("%s orders %s and %s", method.Name, units.Count(len(g.Ops), "operator"), units.Count(len(g.Tensors), "tensor"))
 	})
 	defer line.End()
 	start := time.Now()

@@ -145,7 +145,7 @@ func (p *contents) print(w io.Writer) error {
 	}
 	line("tensors", "%d, of rows %d to %d of the %s's %d", p.Tensors, p.First, p.End, p.RowsOf, p.Rows)
 	if p.Period > 0 {
-		line("period", "%d rows: the arenas *%s repeat", p.Period, plan.Repeated)
+		line("period", "%s: the arenas *%s repeat", units.Count(p.Period, "row"), plan.Repeated)
 	}
 	line("peak", "%s (%d bytes)", units.Bytes(p.Peak), p.Peak)
 	verdict := "optimal"

@@ -33,7 +33,7 @@ func (cmd *replayCmd) print(w io.Writer, runs []liveRun) error {
 // printProgram prints the tables of one program.
 func (cmd *replayCmd) printProgram(w io.Writer, runs []liveRun) error {
 	p := runs[0].program
-	if _, err := fmt.Fprintf(w, "%s: %d requests, on %s\n", p.Name, p.Steps(), runs[0].target.name); err != nil {
+	if _, err := fmt.Fprintf(w, "%s: %s, on %s\n", p.Name, units.Count(p.Steps(), "request"), runs[0].target.name); err != nil {
 		return err
 	}
 	tables := []*report.Table{memoryTable(runs), latencyTable(runs), callTable(runs)}

@@ -57,9 +57,9 @@ func (s *summary) tell(c *cli.Context) {
 		devices := s.last[pid].Devices
 		for _, device := range slices.Sorted(maps.Keys(devices)) {
 			a := devices[device]
-			c.Note("process %d, device %d: peak reserved %v, peak allocated %v, utilisation %s; stitched %d times, out of memory %d times",
+			c.Note("process %d, device %d: peak reserved %v, peak allocated %v, utilisation %s; stitched %s, out of memory %s",
 				pid, device, units.Bytes(a.ReservedBytes[page.All].Peak), units.Bytes(a.AllocatedBytes[page.All].Peak),
-				utilisation(&a), a.Stitches, a.OOMs)
+				utilisation(&a), units.Times(a.Stitches), units.Times(a.OOMs))
 		}
 	}
 }

@@ -48,7 +48,7 @@ func (cmd *checkCmd) Run(c *cli.Context) error {
 	if err := agrees(s, device, host); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(c.Out, "ok: %d actions%s; in use are at most %s of the device%s, and %s of the host%s%s\n", len(s.Actions),
+	_, err = fmt.Fprintf(c.Out, "ok: %s%s; in use are at most %s of the device%s, and %s of the host%s%s\n", units.Count(len(s.Actions), "action"),
 		beside("made for", s.Meta.GPUs), units.Bytes(device), within(limits.Device), units.Bytes(host), within(limits.Host), proof.unplaced())
 	return err
 }

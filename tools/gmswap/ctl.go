@@ -162,7 +162,7 @@ func servedJobOf(m *wire.Message) servedJob {
 func servedKey(m *wire.Message) servedJob {
 	j := servedJobOf(m)
 	j.Name, j.State, j.Uses, j.Quota = m.TextText(), "shared", &m.Amount, 0
-	j.Why = fmt.Sprintf("open %d times", m.Amount)
+	j.Why = "open " + units.Times(m.Amount)
 	return j
 }
 

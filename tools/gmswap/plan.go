@@ -119,7 +119,7 @@ type maker func(*swap.Graph, policy.Policy, scheduling.Limits) (*scheduling.Made
 // makeSchedule has a schedule made, and says on a terminal that it is.
 func makeSchedule(c *cli.Context, g *store.Graph, p policy.Policy, limits scheduling.Limits, by maker) (*scheduling.Made, error) {
 	line := c.Line(func() string {
-		return fmt.Sprintf("policy %s plans %d operators and %d tensors", p.Name, len(g.Ops), len(g.Tensors))
+		return fmt.Sprintf("policy %s plans %s and %s", p.Name, units.Count(len(g.Ops), "operator"), units.Count(len(g.Tensors), "tensor"))
 	})
 	made, err := by(g.Graph, p, limits)
 	line.End()

@@ -70,7 +70,7 @@ func (s *simulation) print(w io.Writer) error {
 		fmt.Fprintf(&text, "%-12s%s\n", title, report.Printable(fmt.Sprintf(format, args...)))
 	}
 	a, r := s.account(), s.result
-	line("graph", "%s, %d operators and %d tensors%s", a.Graph, len(s.graph.Ops), len(s.graph.Tensors), on(a.Device))
+	line("graph", "%s, %s and %s%s", a.Graph, units.Count(len(s.graph.Ops), "operator"), units.Count(len(s.graph.Tensors), "tensor"), on(a.Device))
 	if a.Actions == 0 {
 		line("policy", "%s: nothing is moved", a.Policy)
 		line("step", "%s", timeText(r.Step))

@@ -23,7 +23,7 @@ func (cmd *pageCmd) ranks(c *cli.Context) error {
 	var facts strings.Builder
 	text.RankFacts(&facts, t)
 	p := page.Ranks{
-		Title: "GPU memory of the ranks in " + filepath.Base(j.Folder), Version: cli.Version(), Table: t,
+		Title: "GPU memory by rank: " + filepath.Base(j.Folder), Version: cli.Version(), Table: t,
 		Facts: append(strings.Split(strings.TrimSpace(facts.String()), "\n"), j.Problems()...),
 	}
 	p.Rows, p.Of = text.RankTable(t)

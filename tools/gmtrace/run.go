@@ -14,6 +14,7 @@ import (
 	"gm/internal/cli"
 	"gm/internal/cli/command"
 	"gm/internal/report"
+	"gm/internal/units"
 )
 
 type runCmd struct {
@@ -204,7 +205,7 @@ func write(c *cli.Context, o *capture.Output) error {
 	return c.Binary(o.Name, func(w io.Writer) error {
 		rows, err := o.Write(w)
 		if err == nil && o.Name != "" {
-			c.Note("%s: %d rows of process %d%s", o.Name, rows, o.PID, of(o.Command))
+			c.Note("%s: %s of process %d%s", o.Name, units.Count(rows, "row"), o.PID, of(o.Command))
 		}
 		return err
 	})

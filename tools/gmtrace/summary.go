@@ -12,6 +12,7 @@ import (
 	"gm/internal/cli"
 	"gm/internal/trace/input"
 	"gm/internal/trace/ranks"
+	"gm/internal/units"
 )
 
 type summaryCmd struct {
@@ -55,12 +56,13 @@ func (cmd *summaryCmd) Run(c *cli.Context) error {
 			failed = append(failed, err)
 			continue
 		}
-		c.Note("%s: %d rows", job, len(rows))
+		c.Note("%s: %s", job, units.Count(len(rows), "row"))
 	}
 	if cmd.Compact {
 		done, err := fleet.Compact(cmd.Output, c.File)
 		failed = append(failed, err)
-		c.Note("%d files merged in %d weeks: %d rows, and %d older ones left out", done.Files, done.Weeks, done.Rows, done.Doubles)
+		c.Note("%s merged in %s: %s, and %s left out", units.Count(done.Files, "file"), units.Count(done.Weeks, "week"), units.Count(done.Rows, "row"),
+			units.Count(done.Doubles, "older row"))
 	}
 	return errors.Join(failed...)
 }

@@ -179,7 +179,7 @@ func (p *page) addProcess(l *layout, q *live.Process) {
 		facts = append(facts, fmt.Sprintf("%s of %s", q.Devices[0].Name, units.Bytes(q.Devices[0].Total)))
 	}
 	if q.Steps > 0 {
-		facts = append(facts, fmt.Sprintf("%d steps", q.Steps))
+		facts = append(facts, units.Count(q.Steps, "step"))
 	}
 	if q.Ended {
 		facts = append(facts, "ended")

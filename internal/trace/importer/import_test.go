@@ -268,7 +268,7 @@ func TestImportErrors(t *testing.T) {
 	const plain = "time_ns,op,id,size\n"
 	allocated := move(1, "1", 64, 16, 64, 1, 0)
 	for _, c := range []struct{ name, in, want string }{
-		{"empty", "", "x: is empty"},
+		{"empty", "", "x: nothing in it"},
 		{"blank", "\n\n", `x: blank, not a recording: expected a gm trace (Parquet), a PyTorch memory snapshot`},
 		{"text", "hello, world\n", `x: text that begins with "hello, world", not a recording: expected`},
 		{"long text", strings.Repeat("é", 30) + "\n", `x: text that begins with "` + strings.Repeat("é", 20) + `", not a recording`},

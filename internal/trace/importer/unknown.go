@@ -13,7 +13,7 @@ import (
 // unknown returns the error about an input that is in none of the formats: what it looks like, and what is expected.
 func unknown(head []byte) error {
 	if len(head) == 0 {
-		return errors.New("is empty")
+		return errors.New("nothing in it")
 	}
 	if isExport(head) {
 		return errors.New("an export for Perfetto, which ui.perfetto.dev opens: name the trace or the snapshot that it was made from")

@@ -45,7 +45,7 @@ func TestOpenTrace(t *testing.T) {
 func TestOpenErrors(t *testing.T) {
 	dir := t.TempDir()
 	for name, want := range map[string]string{
-		"empty": "is empty", "words": "not a recording", "PAR1": "corrupt: truncated", "}(X": "read snapshot",
+		"empty": "nothing in it", "words": "not a recording", "PAR1": "corrupt: truncated", "}(X": "read snapshot",
 		"": "is a folder: name a file", "absent": "no such file",
 	} {
 		path := filepath.Join(dir, name)

@@ -57,7 +57,7 @@ func showSide(w *strings.Builder, title string, side *changes.Side) {
 	if side.Iteration != nil {
 		text += ", iteration " + strconv.Itoa(*side.Iteration)
 	}
-	line(w, title, "%s: %s, %d rows", text, side.Source, side.Rows)
+	line(w, title, "%s: %s, %s", text, side.Source, units.Count(side.Rows, "row"))
 }
 
 func showDeviceDiff(w *strings.Builder, d *changes.Device) error {
@@ -151,7 +151,7 @@ func changesTable(title string, all []changes.Change, name func(string) string) 
 		for _, c := range rest {
 			a, b, blocks = a+c.A, b+c.B, blocks+c.BBlocks-c.ABlocks
 		}
-		add(fmt.Sprintf("%d others", len(rest)), a, b, blocks, "")
+		add(units.Count(len(rest), "other"), a, b, blocks, "")
 	}
 	return t
 }

@@ -58,7 +58,7 @@ func iterationsLine(d *overview.Device, steps int) string {
 		text += fmt.Sprintf(", of the first %d allocs", iterations.MaxRequests)
 	}
 	if steps > 0 {
-		text += fmt.Sprintf("; marks: %d steps", steps)
+		text += fmt.Sprintf("; marks: %s", units.Count(steps, "step"))
 	}
 	return text
 }
