@@ -47,8 +47,8 @@ const magic = "PAR1"
 var (
 	errEmpty      = errors.New("nothing in it")
 	errNotParquet = errors.New("not a Parquet file")
-	errPickle     = errors.New("a pickle, such as a snapshot of PyTorch, and not a Parquet file: only what takes a trace reads it")
-	errCompressed = errors.New("compressed by gzip, and not a Parquet file: only what takes a trace reads it")
+	errPickle     = errors.New("no Parquet file but a pickle, such as a snapshot of PyTorch: only commands that take a trace read it")
+	errCompressed = errors.New("no Parquet file but compressed by gzip: only commands that take a trace read it")
 	errTruncated  = errors.New("corrupt: truncated, or no Parquet file at all")
 )
 

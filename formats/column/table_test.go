@@ -329,8 +329,8 @@ func TestReaderRefuses(t *testing.T) {
 	}{
 		"empty":     {nil, "sample x: nothing in it"},
 		"text":      {[]byte("time,size\n1,2\n"), "sample x: not a Parquet file"},
-		"pickle":    {[]byte("\x80\x02}q\x00(X\x08\x00\x00\x00segments"), "sample x: a pickle, such as a snapshot of PyTorch, and not a Parquet file: only what takes a trace reads it"},
-		"gzip":      {[]byte("\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03\x03\x00"), "sample x: compressed by gzip, and not a Parquet file: only what takes a trace reads it"},
+		"pickle":    {[]byte("\x80\x02}q\x00(X\x08\x00\x00\x00segments"), "sample x: no Parquet file but a pickle, such as a snapshot of PyTorch: only commands that take a trace read it"},
+		"gzip":      {[]byte("\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03\x03\x00"), "sample x: no Parquet file but compressed by gzip: only commands that take a trace read it"},
 		"short":     {[]byte("PAR1"), "sample x: corrupt: truncated, or no Parquet file at all"},
 		"truncated": {file[:len(file)-1], "sample x: corrupt: truncated, or no Parquet file at all"},
 		"footer longer than the file": {

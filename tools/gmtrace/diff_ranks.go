@@ -13,6 +13,9 @@ import (
 
 // ranks compares the ranks of two jobs.
 func (cmd *diffCmd) ranks(c *cli.Context) error {
+	if cmd.B == "" {
+		return cli.Usage("name a second folder, that of the job to compare %s with", cmd.A)
+	}
 	if !ranks.IsFolder(cmd.A) || !ranks.IsFolder(cmd.B) {
 		return cli.Usage("%s and %s: one is the folder of a job, so both must be", cmd.A, cmd.B)
 	}

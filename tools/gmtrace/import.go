@@ -1,12 +1,14 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"os"
 
 	"gm/formats/trace"
 	"gm/internal/cli"
 	"gm/internal/trace/importer"
+	"gm/internal/trace/ranks"
 )
 
 type importCmd struct {
@@ -26,6 +28,9 @@ func (cmd *importCmd) Run(c *cli.Context) error {
 	}
 	in, name := os.Stdin, "standard input"
 	if cmd.File != "-" {
+		if ranks.IsFolder(cmd.File) {
+			return fmt.Errorf("%s is a folder: name a file in it", cmd.File)
+		}
 		f, err := os.Open(cmd.File)
 		if err != nil {
 			return err

@@ -14,6 +14,7 @@ import "C"
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"unsafe"
 )
@@ -31,7 +32,11 @@ func Load() (*Library, error) {
 	var why [256]byte
 	c := C.gm_library_load((*C.char)(unsafe.Pointer(&why[0])), C.int(len(why)))
 	if c == nil {
-		return nil, errors.New("driver: " + C.GoString((*C.char)(unsafe.Pointer(&why[0]))))
+		text := C.GoString((*C.char)(unsafe.Pointer(&why[0])))
+		if strings.HasSuffix(text, "No such file or directory") {
+			return nil, errors.New("driver: libcuda.so.1 is not there: is NVIDIA's driver installed?")
+		}
+		return nil, errors.New("driver: " + text)
 	}
 	l := &Library{c: c, pauses: map[C.int]*pauses{}}
 	if err := l.check(C.gm_driver_init(c)); err != nil {
