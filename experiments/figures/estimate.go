@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"path/filepath"
 
 	"gm/internal/bench/estimate"
 	"gm/internal/models/synth"
@@ -41,6 +42,47 @@ func thousand() []string {
 	}
 }
 
+// recordedLayouts lists the jobs of experiments/fleet/parallel.sh, on two GPUs, and the stage of each recorded rank (testdata/parallel).
+func recordedLayouts() []struct {
+	rank, job string
+	stage     int
+} {
+	const model = "llama-7b,hidden=2048,ffn=5632,heads=16,layers=8,seq=4Ki,"
+	return []struct {
+		rank, job string
+		stage     int
+	}{
+		{"tp-r0", model + "batch=2,tp=2", 0},
+		{"cp-r0", model + "batch=2,cp=2", 0},
+		{"cp-r1", model + "batch=2,cp=2", 0},
+		{"pp-r0", model + "batch=1,micro=4,pp=2", 0},
+		{"pp-r1", model + "batch=1,micro=4,pp=2", 1},
+		{"dp-r0", model + "batch=2,ranks=2", 0},
+	}
+}
+
+// estimateLayouts holds estimates of jobs whose layers, tokens and stages are split against what was recorded.
+func estimateLayouts(e *experiment) error {
+	for _, l := range recordedLayouts() {
+		made, err := estimated(l.job, "N")
+		if err != nil {
+			return err
+		}
+		recorded, err := device(filepath.Join("testdata/parallel", l.rank+".parquet"))
+		if err != nil {
+			return err
+		}
+		e.compareEstimate(l.rank, made.Stages[l.stage].Live, recorded.PeakLive)
+	}
+	return nil
+}
+
+func (e *experiment) compareEstimate(name string, made, recorded int64) {
+	off := float64(made)/float64(recorded) - 1
+	e.add("estimate "+name, fmt.Sprintf("%s, recorded %s: %+.2f %%", units.Bytes(made), units.Bytes(recorded), 100*off),
+		fmt.Sprintf("within %.0f %%", 100*estimatePeak), math.Abs(off) <= estimatePeak)
+}
+
 // measureEstimate holds estimates against recorded and published peaks, and compares allocators at scale.
 func measureEstimate(e *experiment) error {
 	for _, s := range e.traces {
@@ -56,9 +98,10 @@ func measureEstimate(e *experiment) error {
 		if err != nil {
 			return err
 		}
-		off := float64(made.Stages[0].Live)/recorded.peak - 1
-		e.add("estimate "+s.name, fmt.Sprintf("%s, recorded %s: %+.2f %%", units.Bytes(made.Stages[0].Live), units.Bytes(int64(recorded.peak)), 100*off),
-			fmt.Sprintf("within %.0f %%", 100*estimatePeak), math.Abs(off) <= estimatePeak)
+		e.compareEstimate(s.name, made.Stages[0].Live, int64(recorded.peak))
+	}
+	if err := estimateLayouts(e); err != nil {
+		return err
 	}
 	for _, p := range torchtitan() {
 		made, err := estimated(p.job, "RM")

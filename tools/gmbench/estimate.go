@@ -220,7 +220,7 @@ func verdictOf(e *estimate.Estimate, card *fit.Card) string {
 func cautions(e *estimate.Estimate) string {
 	text := ""
 	if e.Free > 0 {
-		text += fmt.Sprintf("%.0f %% of each card are left free: jobs whose layers are split took up to 23 %% more than estimated\n", 100*e.Free)
+		text += fmt.Sprintf("%.0f %% of each card are left free: jobs whose layers are split took up to 14 %% more than estimated\n", 100*e.Free)
 	}
 	if e.GPUs > 1 {
 		text += "buffers of NCCL come on top: they are not estimated\n"

@@ -78,7 +78,7 @@ func Of(ctx context.Context, job *synth.Job, done func()) (*Estimate, error) {
 	return e, nil
 }
 
-// freeOfSplit is the part of a card to be left free for a job whose layers, experts or stages are split: published peaks of such jobs are up to 23 %
+// freeOfSplit is the part of a card to be left free for a job whose layers, experts or stages are split: published peaks of such jobs are up to 14 %
 // above their estimates (docs/estimate.md).
 const freeOfSplit = 0.20
 

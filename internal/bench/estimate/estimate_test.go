@@ -73,6 +73,34 @@ func TestRecordedPeaks(t *testing.T) {
 	}
 }
 
+// TestRecordedLayouts holds estimates against ranks of jobs that were recorded on two GPUs (testdata/parallel): in parts by matrices, by tokens, by
+// layers, and by parameters alone.
+func TestRecordedLayouts(t *testing.T) {
+	const config = `{"model_type": "llama", "hidden_size": 2048, "intermediate_size": 5632, "num_hidden_layers": 8, "num_attention_heads": 16,
+		"num_key_value_heads": 16, "vocab_size": 32000, "tie_word_embeddings": false}`
+	m, err := shapes.ReadConfig(strings.NewReader(config), "config")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		fields string
+		stage  int
+		peak   int64
+	}{
+		{"batch=2,seq=4Ki,tp=2", 0, 7235048084},
+		{"batch=2,seq=4Ki,cp=2", 0, 6820588176},
+		{"batch=2,seq=4Ki,cp=2", 0, 6686370448},
+		{"batch=1,seq=4Ki,micro=4,pp=2", 0, 5522489984},
+		{"batch=1,seq=4Ki,micro=4,pp=2", 1, 6555239004},
+		{"batch=2,seq=4Ki,ranks=2", 0, 11416677008},
+	} {
+		got := mustEstimate(t, m, c.fields, "N").Stages[c.stage].Live
+		if math.Abs(float64(got)/float64(c.peak)-1) > 0.02 {
+			t.Errorf("%s, stage %d: peak of %d bytes, recorded %d", c.fields, c.stage, got, c.peak)
+		}
+	}
+}
+
 // TestOperators checks that what a configuration says of operators is what they save for the backward pass.
 func TestOperators(t *testing.T) {
 	const (

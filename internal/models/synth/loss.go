@@ -26,6 +26,9 @@ func (t *trainer) lossOf(x *tensor) *tensor {
 	weight := t.alloc(single, activation)
 	t.keep(nll, weight)
 	t.returns(nll, soft.size, soft.size)
+	if t.job.Stages > 1 {
+		t.outputs = append(t.outputs, logits.share())
+	}
 	t.drop(wide, padded, x, t.copied, logits, targets, soft, weight)
 	t.copied = nil
 	t.replace(loss)
@@ -39,10 +42,37 @@ func (t *trainer) lossOf(x *tensor) *tensor {
 // softmax is the logarithm of it.
 func (m *machine) softmax(x *tensor) *tensor {
 	n := m.node(1, x)
+	if m.tensors > 1 {
+		return m.softmaxInParts(n, x)
+	}
 	y := n.makes(m.alloc(x.size, activation))
 	m.moves(2 * x.size)
 	m.keep(n, y)
 	m.returns(n, y.size, 4*y.size)
+	return y
+}
+
+// softmaxInParts is softmax where each GPU has the logits of its words, as DTensor's loss_parallel has it.
+func (m *machine) softmaxInParts(n *node, x *tensor) *tensor {
+	shifted := m.alloc(x.size, temporary)
+	m.briefly(x.size) // exponentials, which are summed up
+	y := n.makes(m.alloc(x.size, activation))
+	m.drop(shifted)
+	m.moves(8 * x.size)
+	m.keep(n, y)
+	if n == nil {
+		return y
+	}
+	size := y.size
+	n.back = func([]*tensor) []*tensor {
+		probabilities := m.alloc(size, temporary)
+		scaled := m.alloc(size, temporary)
+		m.drop(probabilities)
+		gradient := m.alloc(size, temporary)
+		m.drop(scaled)
+		m.moves(9 * size)
+		return []*tensor{gradient}
+	}
 	return y
 }
 

@@ -22,6 +22,7 @@ type trainer struct {
 	copied  *tensor // what ranks sent, of the last unit of the forward pass
 	micros  []*micro
 	micro   *micro    // that is executed
+	outputs []*tensor // of the microbatches of the last stage, until the next step
 	copies  []*tensor // of parameters, in half precision
 	host    float64   // when the copies to the host that are under way end
 	ids     *tensor   // of this step
@@ -113,15 +114,30 @@ func (t *trainer) train() {
 	ids := t.alloc(indexBytes*t.shape.tokens*t.job.Micro, activation)
 	t.drop(t.ids)
 	t.ids = ids
+	t.drop(t.outputs...)
+	t.outputs = nil
 	t.halve()
 	for _, p := range t.job.schedule() {
 		t.pass(p)
 	}
+	t.merge()
 	t.drop(t.copies...)
 	t.copies = nil
 	t.update()
 	t.wait()
 	t.mark()
+}
+
+// merge puts the outputs of all microbatches together for the program, as PyTorch's schedules of pipelines do.
+func (t *trainer) merge() {
+	size := int64(0)
+	for _, out := range t.outputs {
+		size += out.size
+	}
+	if size > 0 {
+		t.at = place{phase: phaseForward, operator: "merge"}
+		t.briefly(size)
+	}
 }
 
 // forward runs the model up to the last normalization.
