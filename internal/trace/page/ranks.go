@@ -60,7 +60,7 @@ type rankRow struct {
 // Write writes the page.
 func (p *Ranks) Write(w io.Writer) error {
 	curves := p.Table.Curves()
-	frame := frameOf(curves, p.Table.Capacity())
+	frame := frameOf(curves, p.Table.Limit())
 	var rows []rankRow
 	for i, cells := range p.Rows.Rows {
 		rows = append(rows, rankRow{numbers(p.Of[i]), cells})
@@ -89,7 +89,7 @@ func (p *Ranks) Write(w io.Writer) error {
 		Rows          []rankRow
 		View          template.HTML
 	}{
-		p, template.CSS(Style()), template.JS(Script() + ranksJS), ranksWidth, ranksHeight, frame.sizes(), frame.times(), frame.limit(p.Table.Capacity()),
+		p, template.CSS(Style()), template.JS(Script() + ranksJS), ranksWidth, ranksHeight, frame.sizes(), frame.times(), frame.limit(p.Table.Limit()),
 		frame.curves(curves), p.Rows.Titles, rows, view,
 	})
 	if err != nil {
@@ -140,7 +140,7 @@ func (f frame) times() []tick {
 	return all
 }
 
-// limit is the line of the capacity; nil if it is not known.
+// limit is the line of the capacity; nil for none.
 func (f frame) limit(bytes int64) *tick {
 	if bytes == 0 {
 		return nil

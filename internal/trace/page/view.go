@@ -122,7 +122,7 @@ func (p *part) holders(at int32, live int64, name func(*kind) string) []holder {
 	slices.SortFunc(sums, func(a, b sum) int { return cmp.Or(cmp.Compare(b.bytes, a.bytes), cmp.Compare(a.name, b.name)) })
 	var all []holder
 	for _, s := range sums {
-		share := fmt.Sprintf("%.1f%% in %d", 100*float64(s.bytes)/float64(max(live, 1)), s.count)
+		share := fmt.Sprintf("%.1f%%, %s", 100*float64(s.bytes)/float64(max(live, 1)), units.Count(s.count, "tensor"))
 		all = append(all, holder{report.Printable(s.name), units.Bytes(s.bytes).String(), share})
 	}
 	return all

@@ -67,7 +67,7 @@ func (t *Table) Files() (files []string, all bool) {
 
 // Chart draws the curves: those without a name thin and below the others.
 func (t *Table) Chart(title string) report.Chart {
-	chart := report.Chart{Title: title, Limit: t.Capacity()}
+	chart := report.Chart{Title: title, Limit: t.Limit()}
 	var faint []report.Line
 	for _, c := range t.Curves() {
 		l := report.Line{Name: c.name(), TimeNS: c.AtNS, Bytes: c.Bytes, Faint: !c.Named, Area: true}
@@ -81,13 +81,16 @@ func (t *Table) Chart(title string) report.Chart {
 	return chart
 }
 
-// Capacity returns the memory of the largest GPU, in bytes; 0 if it is not known.
-func (t *Table) Capacity() int64 {
-	most := int64(0)
+// Limit returns the bytes of the largest GPU where curves come near that, else 0: they would be flat.
+func (t *Table) Limit() int64 {
+	capacity, most := int64(0), int64(0)
 	for _, r := range t.Ranks {
-		most = max(most, r.Capacity)
+		capacity, most = max(capacity, r.Capacity), max(most, r.Peak)
 	}
-	return most
+	if report.Near(capacity, most) {
+		return capacity
+	}
+	return 0
 }
 
 // name names a rank, and its GPU if that is not the first.

@@ -155,7 +155,7 @@ function holders(rows, live) {
 		const percent = 100 * row.bytes / (live || 1), bar = make("span", "bar");
 		bar.style.width = percent + "%";
 		if (row.css) bar.style.background = row.css;
-		const share = make("span", "share", `${percent.toFixed(1)}% in ${row.count.toLocaleString("en")}`);
+		const share = make("span", "share", `${percent.toFixed(1)}%, ${row.count.toLocaleString("en")} ${row.count === 1 ? "tensor" : "tensors"}`);
 		const button = make("button", "", make("span", "bytes", bytes(row.bytes)), make("span", "name", row.name), share, bar);
 		button.type = "button";
 		const item = make("li", "", button), frames = row.frames || [];
