@@ -1,0 +1,68 @@
+package capture
+
+import (
+	"slices"
+	"testing"
+
+	"gm/internal/capture/live"
+)
+
+func TestWindow(t *testing.T) {
+	marks := []mark{{10, "a"}, {20, "b"}, {30, "c"}}
+	for _, c := range []struct {
+		steps *Steps
+		want  window
+		marks []mark
+	}{
+		{nil, window{0, endOfTime}, marks},
+		{&Steps{0, 2}, window{0, 20}, marks[:2]},
+		{&Steps{1, 3}, window{10, 30}, marks[1:]},
+		{&Steps{2, 4}, window{20, endOfTime}, marks[2:]},
+		{&Steps{3, 4}, window{30, endOfTime}, nil},
+		{&Steps{4, 5}, window{endOfTime, endOfTime}, nil},
+	} {
+		if got, within := c.steps.window(marks); got != c.want || !slices.Equal(within, c.marks) {
+			t.Errorf("%v: %v and %v, want %v and %v", c.steps, got, within, c.want, c.marks)
+		}
+	}
+}
+
+func TestFailed(t *testing.T) {
+	broken := func(pid int) *process {
+		return &process{pid: pid, broken: true, lacks: []mark{{0, "no room"}}}
+	}
+	for _, c := range []struct {
+		s    Session
+		want string
+	}{
+		{Session{processes: []*process{{pid: 1}}}, ""},
+		{Session{processes: []*process{{pid: 1}, broken(2)}}, "the recording of process 2 is incomplete: no room"},
+		{Session{odd: 1, waiting: 2}, "the recording is incomplete: files that could not be read: 3"},
+		{Session{processes: []*process{broken(1), broken(2)}},
+			"the recording is incomplete: processes that could not be recorded to their end: 2; files that could not be read: 0"},
+		{Session{processes: []*process{broken(1)}, odd: 1},
+			"the recording is incomplete: processes that could not be recorded to their end: 1; files that could not be read: 1"},
+	} {
+		got := ""
+		if err := c.s.Failed(); err != nil {
+			got = err.Error()
+		}
+		if got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+}
+
+// TestIs tells a process from one that had its number before.
+func TestIs(t *testing.T) {
+	p := &process{pid: 7}
+	p.live.startNS = 5
+	for _, c := range []struct {
+		of   live.Process
+		want bool
+	}{{live.Process{PID: 7, StartNS: 5}, true}, {live.Process{PID: 7, StartNS: 4}, false}, {live.Process{PID: 8, StartNS: 5}, false}} {
+		if p.is(c.of) != c.want {
+			t.Errorf("%v: %v", c.of, !c.want)
+		}
+	}
+}
