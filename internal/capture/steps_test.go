@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"gm/internal/capture/live"
+	"gm/internal/capture/ring"
+	"gm/internal/torch/snapshot"
 )
 
 func TestWindow(t *testing.T) {
@@ -64,5 +66,19 @@ func TestIs(t *testing.T) {
 		if p.is(c.of) != c.want {
 			t.Errorf("%v: %v", c.of, !c.want)
 		}
+	}
+}
+
+// TestUsesCUDA checks that each trace of CUDA or PyTorch tells, and nothing else.
+func TestUsesCUDA(t *testing.T) {
+	header, history, greeting := &process{header: new(ring.Header)}, &process{history: new(snapshot.Join)}, &process{}
+	greeting.greeting.Torch = "2.11"
+	for i, p := range []*process{header, history, greeting} {
+		if !p.usesCUDA() {
+			t.Errorf("process %d does not use CUDA", i)
+		}
+	}
+	if (&process{pid: 1}).usesCUDA() {
+		t.Error("a process without anything uses CUDA")
 	}
 }
