@@ -11,7 +11,7 @@ from gmswap_hook import hooks, live, measure, operators, planner, rerun, samples
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from cpu import Hooked
+from cpu import Hooked, Memory
 from real import Block, Program, main, mlp
 
 
@@ -454,6 +454,22 @@ def test_whole():
     nn.Module.compile = real
     gc.collect()
     hooked.hooks.remove()
+
+
+def test_denied():
+    """A convolution is not run a second time where there is no room for what the first needed: a library might take another way from then on."""
+    for room in True, False:
+        memory = Memory()
+        take = memory.take
+        memory.take = lambda nbytes: take(nbytes) if room else torch.empty(1 << 60)  # which no machine has
+        seen, net, x = operators.Operators(memory, False), nn.Conv2d(2, 2, 3), torch.randn(1, 2, 8, 8)
+        seen.begin()
+        try:
+            net(x)
+        finally:
+            seen.end()
+        made = [m.call.name for m in seen.makers.values()]
+        assert ("convolution" in made) == room and not seen.unsure, (room, made, seen.unsure)
 
 
 main(globals())

@@ -69,15 +69,21 @@ def test_partition():
     assert full < plain, "memory that is in use counts"
 
 
+class Node(object):
+    def __init__(self, meta):
+        self.meta = meta
+
+
 def test_sizes():
     """A graph for all sizes may be run with larger ones."""
     if not KNOWN:
         return
-    sizes = lambda *shape: types.SimpleNamespace(inputs=[types.SimpleNamespace(meta={"val": types.SimpleNamespace(shape=shape)})])
+    sizes = lambda *shape: types.SimpleNamespace(inputs=[Node(meta={"val": types.SimpleNamespace(shape=shape)})])
     chooser = partition.Partition(torch, partitioners, 0)
     chooser.size = lambda node: 10
     varying = torch.SymInt.__new__(torch.SymInt)
     assert [chooser.saved(["a", "b"], sizes(*shape)) for shape in ((3, 4), (varying, 4))] == [20, 40]
+    assert chooser.fewer(lambda share: ["a"], ["a", "b"], sizes(varying), 1.0, 20) == ["a"] and chooser.graphs == [(10, 20)], chooser.graphs
 
 
 def test_others():

@@ -82,7 +82,8 @@ class Partition(object):
             if self.saved(others, info) < saved:
                 values, saved = others, self.saved(others, info)
         if saved < plain:
-            self.graphs.append((saved, plain))
+            grows = self.grows(info)
+            self.graphs.append((saved // grows, plain // grows))
         return values
 
     def end(self):
