@@ -43,7 +43,9 @@ type autoCell struct {
 	auto   time.Duration
 	rival  time.Duration // the fastest of the others
 	name   string        // its policy
-	quick  time.Duration // by the policy that gmswap run begins with; 0 where it has no schedule
+	quick  time.Duration // with which more memory is never slower; 0 where it has no schedule
+	prompt time.Duration // by the policy that gmswap run begins with; likewise
+	took   time.Duration // planning that
 	byHand time.Duration // with each block recomputed from its input; 0 where that does not fit
 }
 
@@ -92,6 +94,11 @@ func measureAuto(e *experiment) error {
 		most = max(most, float64(c.quick)/float64(c.auto))
 	}
 	e.add("quick's step beside auto's", fmt.Sprintf("at most %.4f, slower in %d of %d", most, later, len(cells)), "", true)
+	worst, took := 0.0, time.Duration(0)
+	for _, c := range cells {
+		worst, took = max(worst, float64(c.prompt)/float64(c.auto)), max(took, c.took)
+	}
+	e.add("prompt's step beside auto's", fmt.Sprintf("at most %.4f; planned in at most %v", worst, took.Round(time.Millisecond)), "", true)
 	for _, c := range slower {
 		fmt.Printf("%s, %s, %.2f GB: auto %v, %s %v\n", c.graph, c.link, float64(c.device)/1e9, c.auto, c.name, c.rival)
 	}
@@ -140,16 +147,18 @@ func autoCells(g *swap.Graph, l *link.Link) ([]autoCell, error) {
 	}
 	for _, p := range policy.Policies() {
 		var failed error
+		begin := time.Now()
 		p.PlanEach(g, limits, devices, func(i int, s *swap.Schedule, err error) {
 			if err == nil {
 				var r *simulate.Result
 				if r, err = simulate.Run(g, s.Actions, l, nil); err == nil {
-					cells[i].add(p.Name, r.Step)
+					cells[i].add(p.Name, r.Step, time.Since(begin))
 				}
 			}
 			if _, short := errors.AsType[*policy.ShortError](err); err != nil && !short {
 				failed = err
 			}
+			begin = time.Now()
 		})
 		if failed != nil {
 			return nil, failed
@@ -158,13 +167,15 @@ func autoCells(g *swap.Graph, l *link.Link) ([]autoCell, error) {
 	return slices.DeleteFunc(cells, func(c autoCell) bool { return c.rival == 0 }), nil
 }
 
-// add notes the time of a step by a policy.
-func (c *autoCell) add(name string, step time.Duration) {
+// add notes the time of a step by a policy, and that of planning it.
+func (c *autoCell) add(name string, step, took time.Duration) {
 	switch name {
 	case byHandPolicy:
 		c.byHand = step
 	case "quick":
 		c.quick = step
+	case "prompt":
+		c.prompt, c.took = step, took
 	}
 	switch {
 	case name == "auto":

@@ -4,6 +4,7 @@
 //	policy.go    the policies by name, and what a schedule has to pass
 //	auto.go      auto: the best of all others
 //	quick.go     quick: the best of a family of schedules; family.go and maker.go make the family
+//	prompt.go    prompt: what quick makes for one amount of memory
 //	joint.go     joint: for each tensor keep, copy or recompute. candidate.go, choose.go and improve.go choose; levels.go counts memory
 //	realize.go   trips and actions for what was chosen
 //	bound.go     a lower bound of the time of a step
@@ -45,6 +46,7 @@ func Policies() []Policy {
 	return []Policy{
 		{autoName, "the fastest schedule of all the others", planAuto},
 		{quickName, "the fastest of what joint, floor, memo, belady, dymem and a short search of remat make for some amounts of memory around and below the limit; more memory is never slower", planQuick},
+		{promptName, "what quick makes for this very limit alone, in a small part of its time", planPrompt},
 		{"joint", "for each tensor the cheapest of keeping, copying and recomputing, by simulation", planJoint},
 		{"floor", "copy all, bring back the largest while they fit, copy the rest back in time (DeepSpeed)", planFloor},
 		{"memo", "copy inputs and attention of each layer and a part of the rows of others, recompute the rest (MEMO); memo=0.5 names the part", planMemo},
@@ -113,9 +115,10 @@ func (p Policy) PlanEach(g *swap.Graph, limits swap.Limits, devices []int64, vis
 func (p Policy) Shares() bool { return p.Name == quickName }
 
 const (
-	autoName  = "auto"
-	quickName = "quick"
-	rematName = "remat"
+	autoName   = "auto"
+	quickName  = "quick"
+	promptName = "prompt"
+	rematName  = "remat"
 )
 
 // failed returns an error of a plan as that of the policy.

@@ -27,6 +27,7 @@ func TestPolicies(t *testing.T) {
 		{"auto", "ccccc", 100, 500, ""},
 		{"joint", "ccccc", 100, 500, ""},
 		{"quick", "ccccc", 100, 500, ""},
+		{"prompt", "ccccc", 100, 500, ""},
 
 		// Everything goes as soon as it is written, and is back one layer ahead. The last tensors have no gap.
 		{"all", "ccccc", 100, most, "o0@1 o1@2 f0@2 o2@3 f1@3 f2@4 p2@5 p1@6 p0@7"},
@@ -226,7 +227,7 @@ func TestShortError(t *testing.T) {
 }
 
 func TestLookup(t *testing.T) {
-	if _, err := Lookup("best"); err == nil || !strings.Contains(err.Error(), "auto, quick, joint") {
+	if _, err := Lookup("best"); err == nil || !strings.Contains(err.Error(), "auto, quick, prompt, joint") {
 		t.Error(err)
 	}
 	for _, p := range Policies() {

@@ -9,8 +9,8 @@ from .model import Model
 
 class Family(object):
     """Has schedules, each for the steps that save no more than it does. They are made one after the other, first those for the largest step and for
-    the largest one for which nothing has to be moved, then between the two that are furthest apart. That is done by a thread of the planner's; levels
-    are replaced as a whole."""
+    the largest one for which nothing has to be moved, then, while steps follow these, between the two that are furthest apart. That is done by a thread of
+    the planner's; levels are replaced as a whole."""
 
     BEYOND = 1.5  # what the largest saves, of the largest step that was seen
     JUST = 1 + 1e-6  # or just as much: places are rounded
@@ -83,27 +83,35 @@ class Family(object):
 
     def missing(self):
         """Returns the place for which a schedule is to be made next, None if there is none."""
-        gap = self.GAP * self.extent.bytes(self.levels[-1].share)
+        old = next((level.share for level in self.levels[::-1] if level.edition < self.edition), None)
+        if old is not None:
+            return old
         between = ((self.extent.bytes(b.share) - self.extent.bytes(a.share), (a.share + b.share) / 2) for a, b in zip(self.levels, self.levels[1:]))
         widest = max((wide for wide in between if wide[1] not in self.refused), default=(0, None))
-        if widest[0] > gap:
-            return widest[1]
-        return next((level.share for level in self.levels[::-1] if level.edition < self.edition), None)
+        return widest[1] if widest[0] > self.GAP * self.extent.bytes(self.levels[-1].share) else None
 
     def plan(self, make):
-        """Has the schedule made that is missing most, by a function that is given a graph, the step of it, recipes, and maybe a policy and an amount of
-        memory. Returns itself."""
-        if not self.outgrown():
-            share = self.missing()
-            self.add(make, share) or self.drop(share)
+        """Has the schedules made that are missing, the first ones alone if there are none yet, by a function that is given a graph, the step of it, recipes,
+        and maybe a policy and an amount of memory. Returns itself."""
+        if not self.levels:
+            self.begin(make)
             return self
+        while self.lacks():
+            if self.outgrown():
+                self.grow(make)
+            else:
+                share = self.missing()
+                self.add(make, share) or self.drop(share)
+        return self
+
+    def begin(self, make):
+        """Has the first ones made."""
         self.grow(make)
-        if len(self.levels) == 1 and not self.levels[0].empty():
+        if not self.levels[0].empty():
             try:
                 self.add(make, self.fitting(make))
             except Exception as e:
                 self.failed = e  # the others come between as well
-        return self
 
     def grow(self, make):
         """Has one made for steps that are larger than the largest one that was seen, or for that, or for the recorded ones: the largest that there is."""

@@ -57,14 +57,14 @@ class Planner(object):
         return Planning(functools.partial(self.make, self.graph, self.timed, self.recipes, self.first_policy()))
 
     def extend(self):
-        """Has the schedule of the family made that is missing most."""
+        """Has the schedules of the family made that are missing: at first those without which no step can follow any."""
         return Planning(functools.partial(self.family.plan, functools.partial(self.make, policy=self.first_policy())))
 
     def first_policy(self):
-        """Returns the policy of a first schedule, and of those of a family: steps are moved on demand until it is there. Where it is the only one there is time
-        for the best."""
+        """Returns the policy of a first schedule, and of those of a family: steps are moved on demand until they are there. Where it is the only one there is
+        time for the best."""
         only = self.settings.dry or self.settings.record
-        return "quick" if self.settings.policy == "auto" and not only else self.settings.policy
+        return "prompt" if self.settings.policy == "auto" and not only else self.settings.policy
 
     def refine(self, instrument):
         """Has a schedule made for the same step as an instrument has measured it while the step followed a schedule."""
