@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
+	"sync/atomic"
 
 	"gm/formats/graph"
 	"gm/internal/atomicfile"
@@ -22,6 +24,9 @@ func Make(text []byte) ([]byte, error) {
 	r, err := request.Read(text)
 	if err != nil {
 		return nil, err
+	}
+	if len(r.Sizes) > 0 {
+		return json.Marshal(sizes(r))
 	}
 	g := recorded(&r.Graph)
 	if err := g.Validate(); err != nil {
@@ -41,6 +46,41 @@ func Make(text []byte) ([]byte, error) {
 		a.Unfit = unfit.Error()
 	}
 	return json.Marshal(a)
+}
+
+// threads is how many schedules are made at a time: the job needs the processors more than the planner does.
+const threads = 2
+
+// sizes answers a request for several sizes.
+func sizes(r *request.Request) *request.Answers {
+	answers := &request.Answers{Sizes: make([]request.Sized, len(r.Sizes))}
+	var next atomic.Int64
+	var group sync.WaitGroup
+	for range threads {
+		group.Go(func() {
+			for i := next.Add(1) - 1; i < int64(len(r.Sizes)); i = next.Add(1) - 1 {
+				answers.Sizes[i] = sized(r, &r.Sizes[i])
+			}
+		})
+	}
+	group.Wait()
+	return answers
+}
+
+func sized(r *request.Request, size *request.Size) request.Sized {
+	g, err := r.Graph.Sized(size)
+	if err != nil {
+		return request.Sized{Error: err.Error()}
+	}
+	step := g.Swap()
+	if err := step.Validate(); err != nil {
+		return request.Sized{Error: fmt.Sprintf("the recorded step: %v", err)}
+	}
+	made, _, err := choose(r, step)
+	if err != nil {
+		return request.Sized{Error: err.Error()}
+	}
+	return request.Sized{Answer: *described(made)}
 }
 
 // choose returns the schedule that a request names, or else one that its policy makes, and why it is not the one that was named.

@@ -202,3 +202,53 @@ func FuzzMake(f *testing.F) {
 		}
 	})
 }
+
+// TestSizes answers for several sizes at once what it does for each of them alone, in their order, and says why there is no schedule for one.
+func TestSizes(t *testing.T) {
+	r := chain(16)
+	r.Device, r.Policy = 500<<20, "prompt"
+	var want []string
+	for _, part := range []int64{4, 6, 8, -1} {
+		one, size := chain(16), request.Size{}
+		one.Device, one.Policy = r.Device, r.Policy
+		for i := range one.Graph.Ops {
+			one.Graph.Ops[i].NS = one.Graph.Ops[i].NS * part / 8
+			size.NS, size.Bases = append(size.NS, one.Graph.Ops[i].NS), append(size.Bases, one.Graph.Ops[i].Base)
+		}
+		for i := range one.Graph.Tensors {
+			one.Graph.Tensors[i].Bytes = one.Graph.Tensors[i].Bytes * part / 8
+			size.Bytes, size.RecomputeNS = append(size.Bytes, one.Graph.Tensors[i].Bytes), append(size.RecomputeNS, 0)
+		}
+		r.Sizes = append(r.Sizes, size)
+		if text, err := json.Marshal(one); err != nil {
+			t.Fatal(err)
+		} else if made, err := Make(text); err == nil {
+			want = append(want, string(made))
+		} else {
+			want = append(want, err.Error())
+		}
+	}
+	text, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := Make(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Check(made); err != nil {
+		t.Errorf("%s: %v", made, err)
+	}
+	var got request.Answers
+	if err := json.Unmarshal(made, &got); err != nil || len(got.Sizes) != len(want) {
+		t.Fatal(err, len(got.Sizes))
+	}
+	for i, s := range got.Sizes {
+		if alone, err := json.Marshal(s.Answer); err != nil || s.Error == "" && string(alone) != want[i] || s.Error != "" && s.Error != want[i] {
+			t.Errorf("size %d: %s, %q, %v; alone %s", i, alone, s.Error, err, want[i])
+		}
+	}
+	if got.Sizes[3].Error == "" || len(got.Sizes[2].Actions) == 0 {
+		t.Errorf("%+v", got.Sizes)
+	}
+}

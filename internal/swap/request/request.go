@@ -16,6 +16,7 @@ import (
 // Request is a request for a schedule, as JSON.
 type Request struct {
 	Graph    Graph  `json:"graph"`
+	Sizes    []Size `json:"sizes"`  // of steps for which schedules are wanted, that of the graph if there are none
 	Device   int64  `json:"device"` // bytes that may be in use on the device
 	Host     int64  `json:"host"`   // bytes of host memory
 	Policy   string `json:"policy"`
@@ -108,10 +109,18 @@ func Read(text []byte) (*Request, error) {
 
 // Check proves that an answer, a JSON text, is right for the request: that its schedule can be followed within the memory that it names.
 func (r *Request) Check(text []byte) error {
+	if len(r.Sizes) > 0 {
+		return r.checkSizes(text)
+	}
 	var a Answer
 	if err := json.Unmarshal(text, &a); err != nil {
 		return fmt.Errorf("read the answer: %w", err)
 	}
+	return r.check(&r.Graph, &a)
+}
+
+// check checks the answer for a graph.
+func (r *Request) check(asked *Graph, a *Answer) error {
 	for _, n := range []int64{a.Device, a.StepNS, a.PlainNS, a.Peak, a.PlainPeak, a.HostPeak} {
 		if n < 0 {
 			return fmt.Errorf("read the answer: %d is negative", n)
@@ -124,7 +133,7 @@ func (r *Request) Check(text []byte) error {
 		}
 		s.Actions[i] = swap.Action{Kind: swap.Kind(x[0]), Tensor: int32(x[1]), At: int32(x[2]), Bytes: x[3]}
 	}
-	g := r.Graph.Swap()
+	g := asked.Swap()
 	if err := g.Validate(); err != nil {
 		return fmt.Errorf("the recorded step: %w", err)
 	}

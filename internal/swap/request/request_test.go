@@ -2,6 +2,7 @@ package request
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -48,9 +49,37 @@ func TestCheck(t *testing.T) {
 }
 
 // FuzzCheck checks answers to requests that may both be anything.
+// TestCheckSizes checks the answer for each size against that size.
+func TestCheckSizes(t *testing.T) {
+	size := `{"ns": [1, 1, 1], "bases": [0, 0, 0], "bytes": [%d], "recompute_ns": [0]}`
+	r := read(t, strings.Replace(step, `"graph"`, `"sizes": [`+fmt.Sprintf(size, 32)+`, `+fmt.Sprintf(size, 96)+`], "graph"`, 1))
+	moved := `{"device": 100, "actions": [[0,0,1,%d],[1,0,1,0],[2,0,2,%d]]}`
+	small, large := fmt.Sprintf(moved, 32, 32), fmt.Sprintf(moved, 96, 96)
+	for text, want := range map[string]string{
+		`{"sizes": [` + small + `, ` + large + `]}`:     "",
+		`{"sizes": [{"error": "no"}, {"error": "no"}]}`: "",
+		`{"sizes": [` + small + `]}`:                    "1 sizes of 2",
+		small:                                           "0 sizes of 2",
+		`words`:                                         "read the answer",
+		`{"sizes": [` + large + `, ` + small + `]}`:     "size 0: the schedule cannot be followed",
+		`{"sizes": [` + small + `, {"device": 64}]}`:    "size 1: the schedule cannot be followed",
+	} {
+		err := r.Check([]byte(text))
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+	r.Sizes[1].Bases = nil
+	if err := r.Check([]byte(`{"sizes": [` + small + `, ` + large + `]}`)); err == nil || !strings.Contains(err.Error(), "3 and 0 figures of 3 operators") {
+		t.Error(err)
+	}
+}
+
 func FuzzCheck(f *testing.F) {
 	f.Add([]byte(step), []byte(`{"device": 100, "actions": [[0,0,1,64],[1,0,1,0],[2,0,2,64]]}`))
 	f.Add([]byte(step), []byte(`{"device": 100, "actions": [[4,0,2,0]]}`))
+	f.Add([]byte(strings.Replace(step, `"graph"`, `"sizes": [{"ns": [1,1,1], "bases": [0,0,0], "bytes": [9], "recompute_ns": [0]}], "graph"`, 1)),
+		[]byte(`{"sizes": [{"device": 100, "actions": [[0,0,1,9],[1,0,1,0],[2,0,2,9]]}]}`))
 	f.Fuzz(func(t *testing.T, asked, answered []byte) {
 		r, err := Read(asked)
 		if err != nil || r.Check(answered) != nil {

@@ -14,7 +14,12 @@ class Planner(object):
         self.how, self.made, self.remade = how, 0, 0
 
     def plan(self, request):
-        graph = json.loads(request)["graph"]
+        request = json.loads(request)
+        if "sizes" in request:
+            return json.dumps({"sizes": [dict(self.answer(sized(request["graph"], size)), error="") for size in request["sizes"]]})
+        return json.dumps(self.answer(request["graph"]))
+
+    def answer(self, graph):
         self.made += 1
         self.actions, self.tensors = [], graph["tensors"]
         first = next(i for i, o in enumerate(graph["ops"]) if o["phase"] == 1)
@@ -33,7 +38,7 @@ class Planner(object):
                 self.copied(i, t, last, max(first, after[0] - 2), after[0])
         self.remade = sum(a[0] == RECOMPUTE for a in self.actions)
         self.actions.sort(key=lambda a: (a[2], ORDER[a[0]]))
-        return json.dumps({"policy": self.how, "device": 1, "step_ns": 1, "plain_ns": 1, "peak": 1, "plain_peak": 1, "actions": self.actions})
+        return {"policy": self.how, "device": 1, "step_ns": 1, "plain_ns": 1, "peak": 1, "plain_peak": 1, "actions": self.actions}
 
     def may_be_remade(self, t, at):
         return "from" in t and all(self.tensors[i]["uses"][-1] >= at for i in t["from"])
@@ -48,3 +53,10 @@ class Planner(object):
             self.actions.append((AWAIT, i, need, 0))
         if i % 5 == 0:
             self.actions.append((SETTLE, i, last + 1, 0))
+
+
+def sized(graph, size):
+    """Returns the graph of a step of another size."""
+    ops = [dict(op, ns=ns, base=base) for op, ns, base in zip(graph["ops"], size["ns"], size["bases"])]
+    tensors = [dict(t, bytes=nbytes, recompute_ns=ns) for t, nbytes, ns in zip(graph["tensors"], size["bytes"], size["recompute_ns"])]
+    return dict(graph, ops=ops, tensors=tensors)

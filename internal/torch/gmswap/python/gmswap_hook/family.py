@@ -1,5 +1,6 @@
 """Steps that do the same with other sizes: schedules for some sizes, from which that of any step follows."""
 
+import bisect
 import types
 
 from .between import Unlike
@@ -8,13 +9,14 @@ from .model import Model
 
 
 class Family(object):
-    """Has schedules, each for the steps that save no more than it does. They are made one after the other, first those for the largest step and for
-    the largest one for which nothing has to be moved, then, while steps follow these, between the two that are furthest apart. That is done by a thread of
+    """Has schedules, each for the steps that save no more than it does. First those for the largest step are made and for
+    the largest one for which nothing has to be moved, then, while steps follow these, some at once between those that are furthest apart. That is done by a thread of
     the planner's; levels are replaced as a whole."""
 
     BEYOND = 1.5  # what the largest saves, of the largest step that was seen
     JUST = 1 + 1e-6  # or just as much: places are rounded
     GAP = 1.0 / 24  # between two schedules, of what the largest saves
+    TOGETHER = 8  # that are made at once
 
     def __init__(self, recording, remembered, device):
         """Raises Unlike where the recorded steps have too little in common."""
@@ -76,23 +78,32 @@ class Family(object):
 
     def lacks(self):
         """Returns whether schedules are missing, or old."""
-        return self.outgrown() or self.missing() is not None
+        return self.outgrown() or len(self.missing()) > 0
 
     def outgrown(self):
         return not self.full and (not self.levels or self.most > sum(self.levels[-1].sizes))
 
     def missing(self):
-        """Returns the place for which a schedule is to be made next, None if there is none."""
-        old = next((level.share for level in self.levels[::-1] if level.edition < self.edition), None)
-        if old is not None:
-            return old
-        between = ((self.extent.bytes(b.share) - self.extent.bytes(a.share), (a.share + b.share) / 2) for a, b in zip(self.levels, self.levels[1:]))
-        widest = max((wide for wide in between if wide[1] not in self.refused), default=(0, None))
-        return widest[1] if widest[0] > self.GAP * self.extent.bytes(self.levels[-1].share) else None
+        """Returns the places for which schedules are to be made next, a few at most."""
+        places = [level.share for level in self.levels[::-1] if level.edition < self.edition][: self.TOGETHER]
+        shares = [level.share for level in self.levels]
+        while len(places) < self.TOGETHER:
+            between = self.between(shares)
+            if between is None:
+                break
+            places.append(between)
+            bisect.insort(shares, between)
+        return places
+
+    def between(self, shares):
+        """Returns the place between the two of some that are furthest apart, None if they are close enough."""
+        middles = ((self.extent.bytes(b) - self.extent.bytes(a), (a + b) / 2) for a, b in zip(shares, shares[1:]))
+        widest = max((wide for wide in middles if wide[1] not in self.refused), default=(0, None))
+        return widest[1] if widest[0] > self.GAP * self.extent.bytes(shares[-1]) else None
 
     def plan(self, make):
-        """Has the schedules made that are missing, the first ones alone if there are none yet, by a function that is given a graph, the step of it, recipes,
-        and maybe a policy and an amount of memory. Returns itself."""
+        """Has the schedules made that are missing, the first ones alone if there are none yet. Make is given the model, places, and maybe a policy and an
+        amount of memory, and returns schedules, or errors. Returns itself."""
         if not self.levels:
             self.begin(make)
             return self
@@ -100,8 +111,9 @@ class Family(object):
             if self.outgrown():
                 self.grow(make)
             else:
-                share = self.missing()
-                self.add(make, share) or self.drop(share)
+                places = self.missing()
+                for share, there in zip(places, self.add(make, places)):
+                    there or self.drop(share)
         return self
 
     def begin(self, make):
@@ -109,7 +121,7 @@ class Family(object):
         self.grow(make)
         if not self.levels[0].empty():
             try:
-                self.add(make, self.fitting(make))
+                self.add(make, [self.fitting(make)])
             except Exception as e:
                 self.failed = e  # the others come between as well
 
@@ -119,26 +131,31 @@ class Family(object):
         for n, saved in enumerate([self.BEYOND * self.most] + [self.JUST * saved for saved in known]):
             if self.levels and n > 1:
                 break
-            if self.add(make, self.extent.share(saved)):
+            if self.add(make, [self.extent.share(saved)])[0]:
                 self.full = n > 1
                 return
         self.full = True
         if not self.levels:
             raise self.failed
 
-    def add(self, make, share):
-        """Has a schedule made for steps up to a place. Returns whether there is one."""
-        edition = self.edition
+    def add(self, make, places):
+        """Has schedules made for steps up to some places. Returns whether there are such."""
+        edition, added = self.edition, []
         try:
-            level = make(self.model.graph(share), self.model.recorded(share), self.model.proven)
-            if level.device > self.device:
-                raise ValueError("%d bytes are not enough, %d would be" % (self.device, level.device))
+            made = make(self.model, places)
         except Exception as e:
-            self.failed = e
-            return False
-        level.share, level.edition = share, edition
-        self.levels = tuple(sorted([old for old in self.levels if old.share != share] + [level], key=lambda level: level.share))
-        return True
+            made = [e] * len(places)
+        for share, level in zip(places, made):
+            if not isinstance(level, Exception) and level.device > self.device:
+                level = ValueError("%d bytes are not enough, %d would be" % (self.device, level.device))
+            if isinstance(level, Exception):
+                self.failed = level
+                continue
+            level.share, level.edition = share, edition
+            added.append(level)
+        there = {level.share for level in added}
+        self.levels = tuple(sorted([old for old in self.levels if old.share not in there] + added, key=lambda level: level.share))
+        return [share in there for share in places]
 
     def drop(self, share):
         """Leaves out a place for which there is no schedule, or none any more. The last schedule stays."""
@@ -153,9 +170,11 @@ class Family(object):
         top, low = self.levels[-1], self.extent.lowest()
         if top.share <= low:
             return top.share
-        least = make(self.model.graph(low), self.model.recorded(low), self.model.proven, policy="none", device=1 << 61).plain_peak
-        slope = (top.plain_peak - least) / (top.share - low)
-        return max(low, min(top.share, low + (self.device - least) / max(1.0, slope)))
+        least = make(self.model, [low], policy="none", device=1 << 61)[0]
+        if isinstance(least, Exception):
+            raise least
+        slope = (top.plain_peak - least.plain_peak) / (top.share - low)
+        return max(low, min(top.share, low + (self.device - least.plain_peak) / max(1.0, slope)))
 
     def correct(self, instrument):
         """Takes what an instrument has measured: the schedules are to be made anew."""

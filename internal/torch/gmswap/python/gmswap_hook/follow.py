@@ -1,7 +1,5 @@
 """Follows a schedule."""
 
-import json
-
 from . import say
 from .between import Unlike
 from .entry import layout
@@ -15,7 +13,6 @@ class Schedule(object):
     """What is done at each point of a step: at the start, which is point 0, and at each pack and unpack."""
 
     def __init__(self, answer, recorded, recipes):
-        answer = json.loads(answer)
         self.followed = 0  # steps
         self.sequence, self.sizes, self.layouts, self.recipes = recorded.sequence, recorded.sizes, recorded.layouts, recipes
         self.trails, self.members = recorded.trails, recorded.members
@@ -24,8 +21,9 @@ class Schedule(object):
         self.unfit = answer.get("unfit", "")  # why it is not the one that was asked for
         self.device = answer["device"]  # bytes that it keeps to: more than was asked for where that is not enough
         self.actions = [()] * (len(self.sequence) + 1)
+        known = {index: at for at, index in reversed(list(enumerate(self.sequence)))}  # the points from which on there are tensors, less one
         for kind, tensor, at, nbytes in answer["actions"]:
-            if at > 0 and tensor not in self.sequence[:at]:
+            if at > 0 and known.get(tensor, at) >= at:
                 raise ValueError("the schedule moves tensor %d at point %d, where there is none yet" % (tensor, at))
             self.actions[at] = self.actions[at] + ((kind, tensor, nbytes),)
         self.copied = sum(nbytes for kind, _, _, nbytes in answer["actions"] if kind == OFFLOAD)  # bytes to the host

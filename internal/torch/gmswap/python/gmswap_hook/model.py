@@ -17,6 +17,7 @@ class Model(object):
         self.recipes = remembered.recipes
         self.ns = self.timed.clock.nanoseconds()  # of the operators
         self.timed_graph = self.timed.graph([known if r is not None else None for r, known in zip(self.recipes, self.proven)])
+        self.timed_graph["tensors"] = [dict(t, row=0) for t in self.timed_graph["tensors"]]
         self.bases = Bases(recording.again, self.timed, self.extent)
         self.slower = 1.0  # recomputing is by so much
 
@@ -29,16 +30,12 @@ class Model(object):
         self.slower *= sum(times) / float(max(1, sum(self.ns)))
         self.ns = times
 
-    def graph(self, share):
-        """Returns the graph of a step at a place."""
+    def sized(self, share):
+        """Returns what the operators and tensors of a step at a place have in place of what the graph says."""
         saved = self.extent.bytes(share)
         slower, remade = saved / sum(self.timed.sizes), self.slower * saved / self.proven_bytes
-        ops = [dict(op, ns=int(ns * slower), base=base) for op, ns, base in zip(self.timed_graph["ops"], self.ns, self.bases.at(share))]
-        tensors = [dict(t, bytes=nbytes) for t, nbytes in zip(self.timed_graph["tensors"], self.extent.sizes(share))]
-        for t in tensors:
-            if "recompute_ns" in t:
-                t.update(recompute_ns=int(t["recompute_ns"] * remade), row=0)
-        return dict(self.timed_graph, ops=ops, tensors=tensors)
+        return {"ns": [int(ns * slower) for ns in self.ns], "bases": self.bases.at(share), "bytes": self.extent.sizes(share),
+                "recompute_ns": [int(t.get("recompute_ns", 0) * remade) for t in self.timed_graph["tensors"]]}
 
     def recorded(self, share):
         """Returns what a schedule has to know of a step at a place."""

@@ -58,7 +58,7 @@ class Planner(object):
 
     def extend(self):
         """Has the schedules of the family made that are missing: at first those without which no step can follow any."""
-        return Planning(functools.partial(self.family.plan, functools.partial(self.make, policy=self.first_policy())))
+        return Planning(functools.partial(self.family.plan, functools.partial(self.make_sizes, policy=self.first_policy())))
 
     def first_policy(self):
         """Returns the policy of a first schedule, and of those of a family: steps are moved on demand until they are there. Where it is the only one there is
@@ -77,11 +77,23 @@ class Planner(object):
         now = clocks.medians(sum(self.timed.sizes) if self.family is not None else 0)
         return abs(sum(now) - sum(known)) > self.DRIFT * sum(known)
 
-    def make(self, graph, recorded, recipes, policy, device=0):
+    def make(self, graph, recorded, recipes, policy):
+        return self.schedule(self.ask(graph, policy), recorded, recipes)
+
+    def make_sizes(self, model, shares, policy, device=0):
+        """Has schedules made for steps at some places, at once. Returns them, and errors in place of those that there are not."""
+        answers = self.ask(model.timed_graph, policy, device, sizes=[model.sized(share) for share in shares])["sizes"]
+        return [ValueError(answer["error"]) if answer["error"] else self.schedule(answer, model.recorded(share), model.proven)
+                for share, answer in zip(shares, answers)]
+
+    def ask(self, graph, policy, device=0, **more):
         request = {"graph": graph, "device": device or self.settings.device, "host": self.settings.host,
                    "policy": policy, "link": self.settings.link, "gpus": self.settings.ranks,
                    "record": self.settings.record, "schedule": self.settings.follow}
-        schedule = Schedule(self.library.plan(json.dumps(request).encode()), recorded, recipes)
+        return json.loads(self.library.plan(json.dumps(dict(request, **more)).encode()))
+
+    def schedule(self, answer, recorded, recipes):
+        schedule = Schedule(answer, recorded, recipes)
         if not self.settings.dry:
             saved = max(1, sum(recorded.sizes))
             most = min(saved, self.family.most) if self.family is not None else saved  # of the steps that were seen
