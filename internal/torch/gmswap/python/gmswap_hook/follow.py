@@ -148,12 +148,14 @@ class Follower(object):
         self.point += 1
         if self.instrument is not None:
             self.instrument.end(fresh)
-        for action in self.schedule.actions[self.point]:
+        actions = self.schedule.actions[self.point]
+        for action in actions:
             self.act(stream, *action)
         if self.instrument is not None:
+            still = not actions and (needed is None or needed.alias is not None)
             if needed is not None:
                 needed.on_device(stream)
-            self.instrument.begin(self.resident)
+            self.instrument.begin(self.resident, at_once=still)
 
     def resident(self):
         """Returns the bytes of the step's entries that are on the device."""

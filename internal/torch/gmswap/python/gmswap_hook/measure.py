@@ -11,9 +11,10 @@ class Clock(object):
         self.stretches = []  # of each operator the marks around what is measured of it
         self.saved = 0  # bytes, where steps of other sizes are measured, too
 
-    def begin(self, resident=None):
-        self.stretches.append([])
-        self.resume()
+    def begin(self, resident=None, at_once=False):
+        """Begins an operator, at once where the one before has ended: the same mark is for both."""
+        before = self.stretches[-1][-1][1] if at_once else None
+        self.stretches.append([[before or self.memory.mark(), None]])
 
     def resume(self):
         self.stretches[-1].append([self.memory.mark(), None])
@@ -89,7 +90,7 @@ class Scale(object):
         self.needs, self.fresh = [], []
         self.resident = 0
 
-    def begin(self, resident):
+    def begin(self, resident, at_once=False):
         """Begins an operator. Resident is called for the bytes of entries that are on the device."""
         self.needs.append(0)
         self.resume(resident)

@@ -42,6 +42,7 @@ class Memory(object):
         self.lock, self.depth = threading.RLock(), 0
         self.dropped = collections.deque()  # entries whose use has ended, once for each use
         self.present = self.absent = 0  # bytes of entries that are on the device, and of those that are not
+        self.marked = {}  # the stream of the last mark, by its address
         self.lost = []  # memory that cannot be freed, as it is not known when a copy of it ends
 
     def count_by(self, library):
@@ -304,8 +305,11 @@ class Memory(object):
         return self.torch.cuda.get_device_properties(self.device).total_memory
 
     def mark(self):
+        address = self.stream()
+        if address not in self.marked:
+            self.marked = {address: self.torch.cuda.current_stream(self.device)}
         event = self.torch.cuda.Event(enable_timing=True)
-        event.record(self.torch.cuda.current_stream(self.device))
+        event.record(self.marked[address])
         return event
 
     @staticmethod
