@@ -64,6 +64,30 @@ class Functions(Program):
         return self.Square.apply(torch.sin(x @ weights)) + torch.func.vmap(torch.sin)(x)
 
 
+class Transformed(Program):
+    """Models within torch.func, the first call of each step among them, and gradients of gradients."""
+
+    def error(self, weights, x):
+        return torch.func.functional_call(self.layers[0], weights, (x,)).square().mean()
+
+    def step(self, x):
+        weights = {name: p.detach() for name, p in self.layers[0].named_parameters()}
+        each = torch.func.vmap(torch.func.grad(self.error), in_dims=(None, 0))(weights, x)
+        _, pull = torch.func.vjp(torch.func.grad(lambda w: self.error(w, x)), weights)
+        curve, = pull(weights)
+        _, slope = torch.func.jvp(self.layers[1], (x,), (torch.ones_like(x),))
+        return super().step(x) + sum(float(g.norm()) for g in [*each.values(), *curve.values(), slope])
+
+
+class Batched(Program):
+    """Backward passes of many gradients at once."""
+
+    def loss(self, x):
+        rows = torch.autograd.grad(x, self.table, torch.eye(64).view(64, 1, 64).expand(64, len(x), 64), is_grads_batched=True, retain_graph=True)[0]
+        slopes = torch.autograd.functional.jacobian(self.layers[3], x.detach()[0], vectorize=True)
+        return x.square().mean() + float(rows.norm() + slopes.norm())
+
+
 class Checkpoints(Program):
     def between(self, x):
         x = checkpoint(super().between, x, use_reentrant=True)
@@ -162,7 +186,7 @@ def whole(p):
 
 def test_between():
     """Losses and parameters are the same, and what is saved between models is moved; nothing is left behind."""
-    for program in (Program, Slope, Functions, Checkpoints, Own, Evaluations, Compiled, Jagged, Distributed)[: 9 if SEEN else 6]:
+    for program in (Program, Slope, Functions, Transformed, Batched, Checkpoints, Own, Evaluations, Compiled, Jagged, Distributed)[: 11 if SEEN else 8]:
         want = program().out
         for how in "offload", "remake":
             hooked = Hooked(how)

@@ -61,7 +61,7 @@ class Hooks(object):
         else:
             self.push = self.pop = lambda: None
             self.top = None
-        self.compiling = compiling(torch)
+        self.compiling, self.unreal = compiling(torch), unreal(torch)
         self.roots = weakref.WeakSet()
         self.handles, self.watched = [], None
         self.make_way()
@@ -154,7 +154,7 @@ class Hooks(object):
                 self.end_packing(local)
 
     def begin(self, local, module, args):
-        if not self.torch.is_grad_enabled() or self.torch._C._current_graph_task_id() != -1:
+        if not self.torch.is_grad_enabled() or self.torch._C._current_graph_task_id() != -1 or self.unreal():
             return  # an evaluation, or recomputed by a backward pass
         if self.foreign():
             say.once("tensors saved under the program's own saved-tensor hooks are not moved")
@@ -270,6 +270,15 @@ def compiling(torch):
         if function is not None:
             return function
     return lambda: False
+
+
+def unreal(torch):
+    """Returns the function that says whether tensors that are made now are none of memory: within torch.func they stand for others, and with FakeTensorMode
+    they have no contents."""
+    nothing = lambda *key: None
+    transform = getattr(getattr(torch._C, "_functorch", None), "peek_interpreter_stack", nothing)  # since 2.0
+    mode, fake = getattr(torch._C, "_get_dispatch_mode", nothing), getattr(getattr(torch._C, "_TorchDispatchModeKey", None), "FAKE", None)  # since 2.1
+    return lambda: transform() is not None or fake is not None and mode(fake) is not None
 
 
 def running(frame):
