@@ -82,3 +82,16 @@ func TestUsesCUDA(t *testing.T) {
 		t.Error("a process without anything uses CUDA")
 	}
 }
+
+func TestParseSteps(t *testing.T) {
+	for _, wrong := range []string{"", "3", "3:", ":3", "x:6", "3:x", "-1:2", "3:3", "4:3", "1:2:3"} {
+		if s, err := ParseSteps(wrong); err == nil {
+			t.Errorf("%q: %v", wrong, s)
+		}
+	}
+	for _, right := range []string{"0:1", "3:4", "3:60"} {
+		if s, err := ParseSteps(right); err != nil || s.String() != right {
+			t.Errorf("%q: %v, %v", right, s, err)
+		}
+	}
+}
