@@ -111,7 +111,7 @@ class Library(object):
         return self.answer(ask, request)
 
     def answer(self, ask, request):
-        room = 1 << 20
+        room = max(1 << 20, 2 * len(request))
         while True:
             answer = ctypes.create_string_buffer(room)
             length = ask(request, len(request), answer, room)
