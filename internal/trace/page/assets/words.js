@@ -133,12 +133,22 @@ function stackList(viewer) {
 	const title = stacked ? "By stack, the innermost frame first" : "By size (the recording has no stacks)";
 	const list = [make("h4", "", title), holders(rows, tensors.live[viewer.moment])];
 	if (sums.length > mostRows) list.push(make("p", "plain", `and ${(sums.length - mostRows).toLocaleString("en")} more`));
-	if (stacked && !tensors.meta.driver && sums.some(([key]) => !tensors.meta.stacks[key].frames.length)) list.push(make("p", "plain bare", noStack));
+	const why = stacked && !tensors.meta.driver ? whyNoStack(viewer) : "";
+	if (why) list.push(make("p", "plain bare", why));
 	return list;
 }
 
-const noStack = "(no stack): made by a thread that runs no Python, such as that of the backward pass; the tag says what it is for. " +
-	"A profile of torch.profiler, which gmtrace page reads too, has the backward pass under the stacks of the forward pass.";
+// whyNoStack explains why some of what lives at the moment has no stack, "" if all has one.
+function whyNoStack({ tensors, moment }) {
+	const bare = tensors.alive(moment).filter(i => !tensors.stack(i).frames.length);
+	const older = bare.filter(i => tensors.label(i).rule.startsWith("older than the recording"));
+	const reasons = [];
+	if (older.length) reasons.push("older than the recording");
+	if (older.length < bare.length) reasons.push("made by a thread that runs no Python, such as that of the backward pass; the tag says what it is for. " + profiled);
+	return reasons.length ? "(no stack): " + reasons.join(", or ") : "";
+}
+
+const profiled = "A profile of torch.profiler, which gmtrace page reads too, has the backward pass under the stacks of the forward pass.";
 
 // pickKinds highlights kinds, or all again if they are highlighted already.
 function pickKinds(viewer, matches) {
