@@ -254,6 +254,26 @@ func TestNoStack(t *testing.T) {
 	}
 }
 
+// TestManyIterations: where not all numbers of iterations have room, there are some from the first to the last.
+func TestManyIterations(t *testing.T) {
+	tab := open(t, desk, recording(t, "snapshots/gpt2.pickle.gz"))
+	for count, want := range map[int]string{12: "[0 1 2 3 4 5 6 7 8 9 10 11]", 100: "[0 5 10 ", 260: "[0 10 20 "} {
+		var numbers []string
+		tab.Eval(fmt.Sprintf(`(() => { const v = viewers[0], plot = v.plots[0], numbers = [], c = plot.canvas.getContext("2d"), fill = c.fillText;
+			c.fillText = text => numbers.push(text);
+			v.tensors.meta.sections = Array.from({length: %[1]d}, (_, i) => ({from: {row: 5200 * i / %[1]d}, to: {row: 5200 * (i + 1) / %[1]d}}));
+			plot.sections(c, plot.frame);
+			c.fillText = fill;
+			return numbers; })()`, count), &numbers)
+		if got := fmt.Sprint(numbers); !strings.HasPrefix(got, want) {
+			t.Errorf("of %d iterations there are the numbers %s", count, got)
+		}
+		if last, err := strconv.Atoi(numbers[len(numbers)-1]); err != nil || last < count-count/10 {
+			t.Errorf("of %d iterations the last number is %d, %v", count, last, err)
+		}
+	}
+}
+
 // TestFailureAboveIterations: the name of a failed request covers no number of an iteration.
 func TestFailureAboveIterations(t *testing.T) {
 	tab := open(t, desk, recording(t, "captures/oom.parquet"))

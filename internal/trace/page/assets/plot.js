@@ -129,9 +129,9 @@ class Plot {
 		}
 	}
 
-	// sections draws where iterations begin, with their numbers.
+	// sections draws where iterations begin, with their numbers: every second, fifth or tenth and so on where there is no room for all.
 	sections(c, f) {
-		const { viewer } = this, all = viewer.tensors.meta.sections;
+		const { viewer } = this, all = viewer.tensors.meta.sections, step = this.numbering(c, f);
 		[c.textAlign, c.textBaseline] = ["left", "bottom"];
 		let free = f.left;
 		for (const [number, section] of all.entries()) {
@@ -139,12 +139,22 @@ class Plot {
 			if (end < f.left || x > f.right) continue;
 			c.fillStyle = viewer.colors.soft;
 			if (number % 2) c.fillRect(Math.max(x, f.left), f.top, Math.min(end, f.right) - Math.max(x, f.left), f.bottom - f.top);
+			if (number % step) continue;
 			const text = String(number), at = Math.max(x, f.left) + 2, room = c.measureText(text).width;
-			if (at < free || at + room > Math.min(end, f.right) + 6) continue;
+			if (at < free || at + room > Math.min(step > 1 ? f.right : end, f.right) + 6) continue;
 			c.fillStyle = viewer.colors.dim;
 			c.fillText(text, at, f.top - 2);
 			free = at + room + 6;
 		}
+	}
+
+	// numbering returns of how many iterations one has its number drawn, so that all numbers have room.
+	numbering(c, f) {
+		const { viewer } = this, all = viewer.tensors.meta.sections, x = place => viewer.x(f, viewer.unitOf(place));
+		const shown = all.filter(s => x(s.to) >= f.left && x(s.from) <= f.right);
+		if (!shown.length) return 1;
+		const wide = (x(shown.at(-1).to) - x(shown[0].from)) / shown.length || 1;
+		return Math.max(1, nice(c.measureText(String(all.length)).width + 8, wide));
 	}
 
 	capacity(c, f) {
