@@ -43,7 +43,7 @@ func OpenSource(name string) (*Source, error) {
 
 func openFile(file *os.File, name string, shared bool) (*Source, error) {
 	if term.IsTerminal(int(file.Fd())) {
-		return nil, fmt.Errorf("%s is a terminal, expected Parquet from a file or a pipe", name)
+		return nil, fmt.Errorf("%s is a terminal: name a file, or use a pipe", name)
 	}
 	info, err := file.Stat()
 	if err != nil {
