@@ -164,11 +164,13 @@ func partTable(e *estimate.Estimate) *report.Table {
 	for _, p := range e.Stages[0].Parts {
 		t.Titles = append(t.Titles, p.Tag)
 	}
+	t.Titles = append(t.Titles, "outside PyTorch")
 	for _, s := range e.Stages {
 		cells := []string{fmt.Sprint(s.Stage), fmt.Sprint(s.Layers), units.Bytes(s.Live).String()}
 		for _, p := range s.Parts {
 			cells = append(cells, units.Bytes(p.Bytes).String())
 		}
+		cells = append(cells, units.Bytes(s.Outside.Sum()).String())
 		t.Add(cells...)
 	}
 	return t
@@ -213,7 +215,7 @@ func verdictOf(e *estimate.Estimate, card *fit.Card) string {
 		return "fits on no card: share the model among more GPUs, or save memory with --strategy"
 	}
 	return fmt.Sprintf("fits on %s, with %s, at %s of the %s that it has for tensors", cardText(*card), settingText(best.Allocator),
-		units.Bytes(best.Reserved), units.Bytes(card.Usable))
+		units.Bytes(best.Reserved), units.Bytes(e.Left(*card)))
 }
 
 // cautions says, in lines, what is not in the figures.
@@ -223,7 +225,7 @@ func cautions(e *estimate.Estimate) string {
 		text += fmt.Sprintf("%.0f %% of each card are left free: jobs whose layers are split took up to 14 %% more than estimated\n", 100*e.Free)
 	}
 	if e.GPUs > 1 {
-		text += "buffers of NCCL come on top: they are not estimated\n"
+		text += "outside PyTorch: CUDA's context, and NCCL's code and buffers as on GPUs of one host with NVLink and without its multicast\n"
 	}
 	return text
 }

@@ -21,7 +21,8 @@ import (
 type Estimate struct {
 	Parameters int64     `json:"parameters"` // of the model
 	GPUs       int64     `json:"gpus"`
-	Free       float64   `json:"left_free"` // the part of a card that is left free, since such jobs were found to take more
+	Free       float64   `json:"left_free"`     // the part of a card that is left free, since such jobs were found to take more
+	Outside    int64     `json:"outside_bytes"` // what the GPU that has most has outside of PyTorch's allocator
 	Stages     []Stage   `json:"stages"`
 	Settings   []Setting `json:"settings"` // in the order of [Settings]
 }
@@ -31,7 +32,8 @@ type Stage struct {
 	Stage    int64   `json:"stage"`
 	Layers   int64   `json:"layers"`
 	Live     int64   `json:"peak_live_bytes"`
-	Parts    []Part  `json:"parts"`          // of what is live at that peak
+	Parts    []Part  `json:"parts"` // of what is live at that peak
+	Outside  Outside `json:"outside"`
 	Reserved []int64 `json:"reserved_bytes"` // at the peak, by setting; 0 if the allocator fails
 }
 
@@ -70,6 +72,7 @@ func Of(ctx context.Context, job *synth.Job, done func()) (*Estimate, error) {
 			return nil, fmt.Errorf("estimate: %w", err)
 		}
 		e.Stages = append(e.Stages, *s)
+		e.Outside = max(e.Outside, s.Outside.Sum())
 		done()
 	}
 	for i, name := range Settings() {
@@ -98,7 +101,7 @@ func stageOf(ctx context.Context, job *synth.Job) (*Stage, error) {
 	if err := w.Close(); err != nil {
 		return nil, err
 	}
-	s := &Stage{Stage: job.Stage, Layers: job.LayersOfStage()}
+	s := &Stage{Stage: job.Stage, Layers: job.LayersOfStage(), Outside: outsideOf(job)}
 	for _, read := range []func(r *trace.Reader) error{s.parts, func(r *trace.Reader) error { return s.replay(ctx, r) }} {
 		r, err := trace.NewReader(bytes.NewReader(file.Bytes()), int64(file.Len()), fmt.Sprintf("stage %d", job.Stage))
 		if err == nil {
@@ -193,7 +196,7 @@ func (e *Estimate) setting(index int, name string) Setting {
 func (e *Estimate) Best() *Setting {
 	var best *Setting
 	for i := range e.Settings {
-		if s := &e.Settings[i]; s.Card != nil && (best == nil || s.Card.Usable < best.Card.Usable) {
+		if s := &e.Settings[i]; s.Card != nil && (best == nil || s.Card.Capacity < best.Card.Capacity) {
 			best = s
 		}
 	}
@@ -210,5 +213,8 @@ func (e *Estimate) On(card fit.Card) *Setting {
 	return nil
 }
 
-// Usable returns the bytes of a card that the estimate may take.
-func (e *Estimate) Usable(card fit.Card) int64 { return int64((1 - e.Free) * float64(card.Usable)) }
+// Left returns the bytes of a card that are left for tensors.
+func (e *Estimate) Left(card fit.Card) int64 { return card.Left(e.Outside) }
+
+// Usable returns the bytes of a card that the estimate may take: of what is left for tensors, without what is left free.
+func (e *Estimate) Usable(card fit.Card) int64 { return int64((1 - e.Free) * float64(e.Left(card))) }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"gm/internal/bench/fit"
+	"gm/internal/cuda"
 	"gm/internal/models/shapes"
 	"gm/internal/models/synth"
 )
@@ -137,14 +138,14 @@ func TestLeftFree(t *testing.T) {
 	for fields, free := range map[string]float64{"tp=2": 0.2, "pp=2": 0.2, "cp=2": 0, "ranks=2": 0} {
 		e := mustEstimate(t, mustLookup(t, "llama-8b"), "layers=2,batch=1,seq=64,"+fields, "N")
 		need := e.Settings[0].Reserved
-		whole := int64(float64(need)/(1-free)) + 1
-		if e.Free != free || e.On(fit.Card{Usable: whole}) == nil {
+		whole := (int64(float64(need)/(1-free))+1+cuda.Granularity)/cuda.Granularity*cuda.Granularity + e.Outside
+		if e.Free != free || e.On(fit.Card{Capacity: whole}) == nil {
 			t.Errorf("%s: %v are left free; %d bytes do not fit into %d", fields, e.Free, need, whole)
 		}
 		for _, s := range e.Settings {
 			need = min(need, s.Reserved)
 		}
-		if small := int64(float64(need)/(1-free)) - 2; e.On(fit.Card{Usable: small}) != nil {
+		if small := int64(float64(need)/(1-free)) - 2 + e.Outside; e.On(fit.Card{Capacity: small}) != nil {
 			t.Errorf("%s: %d bytes fit into %d", fields, need, small)
 		}
 	}
@@ -172,7 +173,7 @@ func TestPartsAddUp(t *testing.T) {
 	}
 	best := e.Best()
 	for _, card := range fit.Cards() {
-		if card.Usable < best.Card.Usable && e.On(card) != nil {
+		if card.Capacity < best.Card.Capacity && e.On(card) != nil {
 			t.Errorf("fits on %s, which is smaller than %s", card.Name, best.Card.Name)
 		}
 	}

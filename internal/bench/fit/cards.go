@@ -20,6 +20,11 @@ func (c Card) Short() string {
 	return c.Name[strings.LastIndexByte(c.Name[:strings.IndexAny(c.Name, "0123456789")], ' ')+1:]
 }
 
+// Left returns what a card has for tensors if a process takes so many bytes of it beside them.
+func (c Card) Left(outside int64) int64 {
+	return max(c.Capacity-outside, 0) / cuda.Granularity * cuda.Granularity
+}
+
 // atStart is what a process takes of a card before its first tensor, in bytes: the CUDA context and the kernels that are loaded. With
 // PyTorch it is about 0.5 GiB, with many libraries more.
 const atStart = 512 << 20
@@ -29,7 +34,9 @@ func Cards() []Card {
 	var all []Card
 	for _, c := range cards.All() {
 		if c.Capacity > 0 {
-			all = append(all, Card{c.Name, c.GB, c.Capacity, (c.Capacity - atStart) / cuda.Granularity * cuda.Granularity})
+			card := Card{Name: c.Name, GB: c.GB, Capacity: c.Capacity}
+			card.Usable = card.Left(atStart)
+			all = append(all, card)
 		}
 	}
 	return all
