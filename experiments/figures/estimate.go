@@ -121,7 +121,12 @@ func measureEstimate(e *experiment) error {
 			for _, s := range made.Settings {
 				text += fmt.Sprintf("%s %s, ", s.Allocator, units.Bytes(s.Reserved))
 			}
-			e.table.Add("estimate "+spec+" "+letters, text[:len(text)-2], "", "beside")
+			text += fmt.Sprintf("gmswap run -m could do with %s", units.Bytes(made.Swap.Least))
+			for _, c := range made.Swap.Cards {
+				text += fmt.Sprintf("; %s, %d GB: %s to the host, %.2f to %.2f s more than %.2f", c.Card.Name, c.Card.GB, units.Bytes(c.Moved), c.Least.Seconds(),
+					c.Most.Seconds(), c.Step.Seconds())
+			}
+			e.table.Add("estimate "+spec+" "+letters, text, "", "beside")
 		}
 	}
 	return nil

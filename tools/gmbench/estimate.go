@@ -155,8 +155,10 @@ func (cmd *estimateCmd) print(w io.Writer, job *synth.Job, e *estimate.Estimate,
 	if err := settingTable(e).Write(w); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(w, "\n%s\n%s", verdictOf(e, card), cautions(e))
-	return err
+	if _, err = fmt.Fprintf(w, "\n%s\n%s", verdictOf(e, card), cautions(e)); err != nil {
+		return err
+	}
+	return printSwap(w, e, card)
 }
 
 func partTable(e *estimate.Estimate) *report.Table {

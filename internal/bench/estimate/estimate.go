@@ -14,6 +14,8 @@ import (
 	"gm/internal/bench/fit"
 	"gm/internal/bench/replay"
 	"gm/internal/models/synth"
+	"gm/internal/swap/link"
+	"gm/internal/trace/failure"
 	"gm/internal/trace/tags"
 )
 
@@ -25,6 +27,7 @@ type Estimate struct {
 	Outside    int64     `json:"outside_bytes"` // what the GPU that has most has outside of PyTorch's allocator
 	Stages     []Stage   `json:"stages"`
 	Settings   []Setting `json:"settings"` // in the order of [Settings]
+	Swap       Swap      `json:"swap"`
 }
 
 // Stage is what a GPU of a stage of the pipeline needs, in bytes.
@@ -35,6 +38,9 @@ type Stage struct {
 	Parts    []Part  `json:"parts"` // of what is live at that peak
 	Outside  Outside `json:"outside"`
 	Reserved []int64 `json:"reserved_bytes"` // at the peak, by setting; 0 if the allocator fails
+
+	least int64            // that must be there if the rest waits on the host
+	step  []failure.Moment // of the last of the steps in which most lives
 }
 
 // Part is what tensors of a tag hold.
@@ -78,6 +84,7 @@ func Of(ctx context.Context, job *synth.Job, done func()) (*Estimate, error) {
 	for i, name := range Settings() {
 		e.Settings = append(e.Settings, e.setting(i, name))
 	}
+	e.Swap = e.swap(link.Default())
 	return e, nil
 }
 
@@ -102,7 +109,12 @@ func stageOf(ctx context.Context, job *synth.Job) (*Stage, error) {
 		return nil, err
 	}
 	s := &Stage{Stage: job.Stage, Layers: job.LayersOfStage(), Outside: outsideOf(job)}
-	for _, read := range []func(r *trace.Reader) error{s.parts, func(r *trace.Reader) error { return s.replay(ctx, r) }} {
+	var labels *tags.Tags
+	for _, read := range []func(r *trace.Reader) error{
+		s.parts, func(r *trace.Reader) error { return s.replay(ctx, r) },
+		func(r *trace.Reader) (err error) { labels, err = tags.Derive(r); return err },
+		func(r *trace.Reader) error { return s.follow(r, labels) },
+	} {
 		r, err := trace.NewReader(bytes.NewReader(file.Bytes()), int64(file.Len()), fmt.Sprintf("stage %d", job.Stage))
 		if err == nil {
 			err = errors.Join(read(r), r.Close())

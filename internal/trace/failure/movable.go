@@ -59,6 +59,27 @@ func ReadMovable(r *trace.Reader, all []*Failure, labels *tags.Tags) (map[int32]
 	return found, nil
 }
 
+// Moment is what a trace holds after one of its rows, in bytes.
+type Moment struct {
+	TimeNS int64
+	Live   int64
+	Least  int64 // of these, what the device must hold if the rest waits on the host: an estimate
+	Step   bool  // the row ends a step
+}
+
+// Follow reads a trace of one device to its end, with its tags, and calls at for each row that allocates, frees or ends a step.
+func Follow(r *trace.Reader, labels *tags.Tags, at func(m Moment)) error {
+	m := &mover{failure: &Failure{Row: r.Rows()}, labels: labels, live: map[int64]tensor{}, found: &Movable{}}
+	return trace.Each(r, func(row int64, e *trace.Event) error {
+		m.add(e, row)
+		switch e.Op {
+		case trace.OpAlloc, trace.OpFree, trace.OpFreeCompleted, trace.OpMark:
+			at(Moment{e.TimeNS, m.bytes, m.stays + m.work(), e.Op == trace.OpMark})
+		}
+		return nil
+	})
+}
+
 var errDone = errors.New("the last failure is read")
 
 // mover follows the tensors of a device up to its failure.

@@ -1,6 +1,7 @@
 package failure_test
 
 import (
+	"slices"
 	"testing"
 
 	"gm/formats/trace"
@@ -70,5 +71,30 @@ func TestMovable(t *testing.T) {
 	rows = []event{alloc(1, 10*gib, tags.Parameters), {trace.Event{Op: trace.OpOOM, Size: gib}, ""}}
 	if m, f = movable(t, made(t, 0, rows)); m.Known(f) {
 		t.Errorf("%+v", m)
+	}
+}
+
+// TestFollow: what lives after each row, and what of it must be there.
+func TestFollow(t *testing.T) {
+	alloc := func(id, size int64, tag string) event {
+		return event{trace.Event{Op: trace.OpAlloc, ID: id, Size: size}, tag}
+	}
+	file := made(t, 0, []event{
+		alloc(1, 10*gib, tags.Parameters), alloc(2, 20*gib, tags.Optimizer), alloc(3, 3*gib, tags.Activations), alloc(4, 2*gib, tags.Activations),
+		alloc(5, 2*gib, tags.Activations), {trace.Event{Op: trace.OpFree, ID: 3}, ""}, {trace.Event{Op: trace.OpMark}, "step"},
+	})
+	labels, err := tags.Derive(tracetest.Open(t, file, "x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []int64
+	err = failure.Follow(tracetest.Open(t, file, "x"), labels, func(m failure.Moment) {
+		if m.Step != (len(got) == 12) {
+			t.Errorf("after %d numbers: step is %v", len(got), m.Step)
+		}
+		got = append(got, m.Live/gib, m.Least/gib)
+	})
+	if want := []int64{10, 10, 30, 10, 33, 13, 35, 15, 37, 15, 34, 15, 34, 15}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("%v, %v, want %v", got, err, want)
 	}
 }
