@@ -35,18 +35,23 @@ func (cmd *compareCmd) fit(c *cli.Context, programs []*replay.Program, specs []b
 // writeFits prints a table for each program, and the memory of the cards.
 func writeFits(w io.Writer, programs []*replay.Program, results []fit.Result) error {
 	width := len(results) / len(programs)
-	var shown []fit.Card
+	var shown []fit.Card // by programs whose memory beside PyTorch was not recorded
 	for i, p := range programs {
 		rows := results[i*width : (i+1)*width]
 		if _, err := fmt.Fprintf(w, "%s: %s requested at the peak\n\n", p.Name, units.Bytes(rows[0].Requested)); err != nil {
 			return err
 		}
 		cards := telling(rows)
-		shown = append(shown, cards...)
 		if err := fitTable(rows, cards).Write(w); err != nil {
 			return err
 		}
-		if _, err := fmt.Fprintln(w); err != nil {
+		beside := "\n"
+		if p.Outside > 0 {
+			beside = fmt.Sprintf("\nbeside PyTorch the process had up to %s\n%s\n", units.Bytes(p.Outside), cardList(cards))
+		} else {
+			shown = append(shown, cards...)
+		}
+		if _, err := io.WriteString(w, beside); err != nil {
 			return err
 		}
 	}
@@ -54,7 +59,10 @@ func writeFits(w io.Writer, programs []*replay.Program, results []fit.Result) er
 	if slices.ContainsFunc(results, tight) {
 		legend = "tight: runs only by emptying the cache when memory is full, which retries count\n"
 	}
-	_, err := io.WriteString(w, legend+cardList(slices.DeleteFunc(fit.Cards(), func(c fit.Card) bool { return !slices.Contains(shown, c) })))
+	if len(shown) > 0 {
+		legend += cardList(slices.DeleteFunc(fit.Cards(), func(c fit.Card) bool { return !slices.Contains(shown, c) }))
+	}
+	_, err := io.WriteString(w, legend)
 	return err
 }
 
@@ -65,7 +73,7 @@ func tight(r fit.Result) bool {
 
 // telling returns the cards that tell allocators apart, with the largest that is too small for all, and the smallest on which all run.
 func telling(rows []fit.Result) []fit.Card {
-	all := fit.Cards()
+	all := fit.CardsBeside(rows[0].Outside)
 	from, to := 0, len(all)
 	for from+1 < to && !slices.ContainsFunc(rows, func(r fit.Result) bool { return r.Cards[from+1].Fits }) {
 		from++

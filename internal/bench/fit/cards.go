@@ -30,12 +30,15 @@ func (c Card) Left(outside int64) int64 {
 const atStart = 512 << 20
 
 // Cards returns the cards whose capacity is known, the smallest first.
-func Cards() []Card {
+func Cards() []Card { return CardsBeside(0) }
+
+// CardsBeside returns the cards as a process finds them that takes so many bytes beside its tensors, if that is more than any process takes.
+func CardsBeside(outside int64) []Card {
 	var all []Card
 	for _, c := range cards.All() {
 		if c.Capacity > 0 {
 			card := Card{Name: c.Name, GB: c.GB, Capacity: c.Capacity}
-			card.Usable = card.Left(atStart)
+			card.Usable = card.Left(max(outside, atStart))
 			all = append(all, card)
 		}
 	}

@@ -19,6 +19,7 @@ type Result struct {
 	Trace     string   `json:"trace"`
 	Device    int32    `json:"device"`
 	Allocator string   `json:"allocator"`
+	Outside   int64    `json:"outside_bytes"`   // what the recorded process had of the GPU beside PyTorch at most; 0 if that was not recorded
 	Requested int64    `json:"requested_bytes"` // the most that the program holds at a time: no capacity below this is enough
 	Peak      int64    `json:"peak_bytes"`      // reserved on a device without limit; 0 if it runs out even there
 	Least     int64    `json:"least_bytes"`     // the smallest capacity found on which it runs to the end; 0 if there is none
@@ -53,7 +54,7 @@ func All(ctx context.Context, programs []*replay.Program, specs []bench.Spec, co
 
 // run searches for one program and allocator. Each replay takes a slot of room.
 func run(ctx context.Context, p *replay.Program, spec bench.Spec, costs sim.CostTable, room chan struct{}) (Result, error) {
-	r := Result{Trace: p.Name, Device: p.Device, Allocator: spec.Text, Requested: requested(p)}
+	r := Result{Trace: p.Name, Device: p.Device, Allocator: spec.Text, Outside: p.Outside, Requested: requested(p)}
 	room <- struct{}{}
 	prepared, err := spec.Prepare(ctx, p)
 	<-room

@@ -60,3 +60,15 @@ func checkFit(t *testing.T, p *replay.Program, spec bench.Spec, r Result) {
 		}
 	}
 }
+
+// TestBeside: a process that takes more than any does leaves less of each card.
+func TestBeside(t *testing.T) {
+	for i, c := range CardsBeside(3 * gibi) {
+		if whole := Cards()[i]; c.Name != whole.Name || whole.Usable-c.Usable < 5*gibi/2-step || whole.Usable-c.Usable > 5*gibi/2+step {
+			t.Errorf("%+v of %+v", c, whole)
+		}
+	}
+	if few, none := CardsBeside(1), Cards(); few[0] != none[0] {
+		t.Errorf("%+v, without %+v", few[0], none[0])
+	}
+}

@@ -53,7 +53,7 @@ func (s *search) tryAll(capacities []int64) ([]outcome, error) {
 func (s *search) tryCards(r *Result) error {
 	var capacities []int64
 	first := -1
-	for i, card := range Cards() {
+	for i, card := range CardsBeside(r.Outside) {
 		r.Cards = append(r.Cards, OnCard{Card: card})
 		if r.Peak > 0 && card.Usable >= r.Requested {
 			if first < 0 {

@@ -25,10 +25,13 @@ func Load(r *trace.Reader) ([]*Program, error) {
 	}
 	l := newLoader(r.Name(), r.Meta().AllocConf, r.Meta().Alignment)
 	var clock recording.Clock
+	others := outside{}
 	err := trace.Each(r, func(row int64, e *trace.Event) error {
 		clock.Add(e.TimeNS)
 		if concerns(e) {
 			l.add(e, row, r.Strings().Text(e.Tag))
+		} else if e.Level == trace.LevelDriver {
+			others.add(e, r.Strings().Text(e.Tag))
 		}
 		if l.rows > maxRows {
 			return r.Wrap(fmt.Errorf("row %d: more than %d rows of a framework's allocator, the most that can be replayed", row, maxRows))
@@ -40,6 +43,7 @@ func Load(r *trace.Reader) ([]*Program, error) {
 	}
 	for _, p := range l.programs {
 		p.Jump, p.Capacity = clock.Forward(), r.Meta().Capacity
+		p.Outside = others.most(p.Device)
 	}
 	return l.finish(), nil
 }

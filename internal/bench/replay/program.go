@@ -31,6 +31,7 @@ type Program struct {
 	Align     int64  // bytes that sizes are rounded up to
 	AllocConf string // settings of the traced allocator, as in PYTORCH_CUDA_ALLOC_CONF
 	Capacity  int64  // bytes of the traced GPU; 0 if unknown
+	Outside   int64  // bytes of it that others than PyTorch had from the driver at most: the context, libraries, NCCL; 0 if that was not recorded
 
 	Kinds   []Kind
 	Tensors []int32 // which tensor a step is about, from 0
