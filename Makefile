@@ -16,7 +16,7 @@ TRIES    ?= 100
 MUTANTS  ?= internal/blocks internal/dsa/skyline internal/dsa/gapfit internal/dsa/exact internal/swap/policy internal/swap/evict \
 	internal/bench/replay internal/capture
 RACE     ?= $(addprefix ./internal/,bench capture/live capture/ring capture/top cli/... cuda/sim cuda/driver cuda/retry dsa/crew dsa/portfolio \
-            libgm/page libgm/planner/... swap/engine swap/host swap/link swap/objects swap/park swap/server/... swap/share trace/importer)
+            libgm/page libgm/planner/... swap/answer swap/engine swap/host swap/link swap/objects swap/park swap/server/... swap/share trace/importer)
 SEED     ?= 1
 TIME     ?= 10m
 PROGRAMS ?= 10000

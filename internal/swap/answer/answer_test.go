@@ -37,6 +37,16 @@ func chain(layers int) *request.Request {
 
 func ask(t *testing.T, r *request.Request) *request.Answer {
 	t.Helper()
+	var a request.Answer
+	if err := json.Unmarshal(answered(t, r), &a); err != nil {
+		t.Fatal(err)
+	}
+	return &a
+}
+
+// answered returns the answer to a request as JSON.
+func answered(t *testing.T, r *request.Request) []byte {
+	t.Helper()
 	text, err := json.Marshal(r)
 	if err != nil {
 		t.Fatal(err)
@@ -48,11 +58,7 @@ func ask(t *testing.T, r *request.Request) *request.Answer {
 	if err := r.Check(made); err != nil {
 		t.Errorf("%s: %v", made, err)
 	}
-	var a request.Answer
-	if err := json.Unmarshal(made, &a); err != nil {
-		t.Fatal(err)
-	}
-	return &a
+	return made
 }
 
 func TestMake(t *testing.T) {
@@ -228,19 +234,8 @@ func TestSizes(t *testing.T) {
 			want = append(want, err.Error())
 		}
 	}
-	text, err := json.Marshal(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	made, err := Make(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := r.Check(made); err != nil {
-		t.Errorf("%s: %v", made, err)
-	}
 	var got request.Answers
-	if err := json.Unmarshal(made, &got); err != nil || len(got.Sizes) != len(want) {
+	if err := json.Unmarshal(answered(t, r), &got); err != nil || len(got.Sizes) != len(want) {
 		t.Fatal(err, len(got.Sizes))
 	}
 	for i, s := range got.Sizes {
