@@ -205,19 +205,24 @@ func settingText(allocator string) string {
 	return "gmstitch run with a plan of gmplan"
 }
 
-// verdictOf says on which card the job fits, with which setting.
-func verdictOf(e *estimate.Estimate, card *fit.Card) string {
-	best := e.Best()
-	if card != nil {
-		best = e.On(*card)
-	} else if best != nil {
-		card = best.Card
+// verdictOf says on which card the job fits, with which setting, and whether it does on one that was asked for.
+func verdictOf(e *estimate.Estimate, asked *fit.Card) string {
+	best, text := e.Best(), ""
+	if asked != nil {
+		if on := e.On(*asked); on != nil {
+			return fitsText(e, *asked, on)
+		}
+		text = "does not fit on " + cardText(*asked) + "; "
 	}
 	if best == nil {
-		return "fits on no card: share the model among more GPUs, or save memory with --strategy"
+		return text + "fits on no card: share the model among more GPUs, or save memory with --strategy"
 	}
-	return fmt.Sprintf("fits on %s, with %s, at %s of the %s that it has for tensors", cardText(*card), settingText(best.Allocator),
-		units.Bytes(best.Reserved), units.Bytes(e.Left(*card)))
+	return text + fitsText(e, *best.Card, best)
+}
+
+func fitsText(e *estimate.Estimate, card fit.Card, best *estimate.Setting) string {
+	return fmt.Sprintf("fits on %s, with %s, at %s of the %s that it has for tensors", cardText(card), settingText(best.Allocator),
+		units.Bytes(best.Reserved), units.Bytes(e.Left(card)))
 }
 
 // cautions says, in lines, what is not in the figures.

@@ -11,6 +11,9 @@ import (
 
 // TestRaised has far too little memory for recorded steps: the limit is raised until there is a schedule, with auto as with quick.
 func TestRaised(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it plans for minutes under the race detector")
+	}
 	raised := 0
 	for _, name := range []string{"llama", "resnet50", "convnext"} {
 		g, err := store.ReadGraph("../../../testdata/steps/" + name + ".parquet")
