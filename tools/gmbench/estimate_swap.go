@@ -17,15 +17,17 @@ func printSwap(w io.Writer, e *estimate.Estimate, card *fit.Card) error {
 		_, err := fmt.Fprintln(w, "\ngmswap run would hardly help, by an estimate from the tags")
 		return err
 	}
-	_, err := fmt.Fprintf(w, "\ngmswap run -m could do with %s, by an estimate from the tags\n", units.Bytes(e.Swap.Least))
+	if _, err := fmt.Fprintf(w, "\ngmswap run -m could do with %s, by an estimate from the tags\n", units.Bytes(e.Swap.Least)); err != nil {
+		return err
+	}
 	t := &report.Table{Titles: []string{"card", "gmswap run -m", "to the host and back", "step without", "adds"}}
 	for _, c := range e.Swap.Cards {
 		if card == nil || c.Card == *card {
 			t.Add(cardText(c.Card), units.Bytes(c.Limit).String(), units.Bytes(c.Moved).String(), secondsText(c.Step), addsText(c))
 		}
 	}
-	if err != nil || len(t.Rows) == 0 {
-		return err
+	if len(t.Rows) == 0 {
+		return nil
 	}
 	if _, err := fmt.Fprintln(w); err != nil {
 		return err
@@ -33,7 +35,7 @@ func printSwap(w io.Writer, e *estimate.Estimate, card *fit.Card) error {
 	if err := t.Write(w); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(w, "\ntimes are those of an H200 and of its link to the host, used by one GPU: from all copies beside the computation to none")
+	_, err := fmt.Fprintln(w, "\ntimes are those of an H200 and of its link to the host, used by one GPU: from all copies beside the computation to none")
 	return err
 }
 

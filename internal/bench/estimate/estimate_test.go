@@ -78,13 +78,19 @@ func TestRecordedPeaks(t *testing.T) {
 const recordedConfig = `{"model_type": "llama", "hidden_size": 2048, "intermediate_size": 5632, "num_hidden_layers": 8, "num_attention_heads": 16,
 	"num_key_value_heads": 16, "vocab_size": 32000, "tie_word_embeddings": false}`
 
-// TestRecordedLayouts holds estimates against ranks of jobs that were recorded on two GPUs (testdata/parallel): in parts by matrices, by tokens, by
-// layers, and by parameters alone.
-func TestRecordedLayouts(t *testing.T) {
+func recordedModel(t *testing.T) shapes.Transformer {
+	t.Helper()
 	m, err := shapes.ReadConfig(strings.NewReader(recordedConfig), "config")
 	if err != nil {
 		t.Fatal(err)
 	}
+	return m
+}
+
+// TestRecordedLayouts holds estimates against ranks of jobs that were recorded on two GPUs (testdata/parallel): in parts by matrices, by tokens, by
+// layers, and by parameters alone.
+func TestRecordedLayouts(t *testing.T) {
+	m := recordedModel(t)
 	for _, c := range []struct {
 		fields string
 		stage  int

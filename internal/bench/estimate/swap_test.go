@@ -1,11 +1,9 @@
 package estimate
 
 import (
-	"strings"
 	"testing"
 	"time"
 
-	"gm/internal/models/shapes"
 	"gm/internal/swap/link"
 	"gm/internal/trace/failure"
 )
@@ -33,10 +31,7 @@ func TestMoved(t *testing.T) {
 
 // TestSwapRecorded holds estimates against gmswap run with three quarters of the memory, ten steps each (experiments/fleet/results).
 func TestSwapRecorded(t *testing.T) {
-	m, err := shapes.ReadConfig(strings.NewReader(recordedConfig), "config")
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := recordedModel(t)
 	for _, c := range []struct {
 		fields string
 		stage  int
