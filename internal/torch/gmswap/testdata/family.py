@@ -3,7 +3,7 @@
 import random
 import types
 
-from gmswap_hook import between, extent, family
+from gmswap_hook import between, extent, extents, family
 from gmswap_hook.between import Layouts, Line, Place, Unlike
 from gmswap_hook.chain import Chain
 from gmswap_hook.operators import Call, Input, Made, Recipe
@@ -50,6 +50,41 @@ def check_extent():
         assert fails(e.place_of, step(n, batch=5).sizes) and fails(e.place_of, want.sizes[:-1])
     assert fails(extent.Extent, step(3), step(3), step(4), Layouts()), "one size"
     assert fails(extent.Extent, step(3), step(5), step(4, batch=5), Layouts()), "two extents"
+
+
+def pictures(batch, height, width, more=0):
+    """Returns a step of pictures: what grows with all extents, with one of them and a start, and does not vary."""
+    shapes = [(batch, 4, height, width), (3, 3), (batch, 32, height // 2, width // 2), (batch, height * width + 1 + more)]
+    return types.SimpleNamespace(sizes=[4 * product(shape) for shape in shapes], layouts=[("float", shape, strides(shape), 0) for shape in shapes])
+
+
+def check_extents():
+    """Of steps that vary in several ways it is known how large they get at most, from any three of them. What gets larger is allowed from then on, unless
+    it varies by itself."""
+    draw = random.Random(2)
+    shape = lambda: (draw.randint(1, 16), 2 * draw.randint(8, 64), 2 * draw.randint(8, 64))
+    for _ in range(200):
+        steps = [pictures(*shape()) for _ in range(3)]
+        if len({sum(step.sizes) for step in steps}) < 3:
+            continue
+        assert fails(extent.Extent, *steps, Layouts())
+        e, want = extents.Extents(steps), pictures(*shape())
+        assert e.first == 0 and all(e.place_of(step.sizes) for step in steps)
+        if fails(e.place_of, want.sizes):
+            assert e.widen(want.sizes)
+        share = e.place_of(want.sizes).share()
+        assert all(0 <= most - size for most, size in zip(e.sizes(share), want.sizes)), (e.sizes(share), want.sizes)
+        assert sum(want.sizes) - 4 <= e.bytes(share) < 1.5 * sum(want.sizes), (steps, want, e.bytes(share))
+        assert all(abs(x - e.bytes(share)) <= 1e-6 * x for x in (e.saves(want.sizes), e.bytes(e.share(e.bytes(share)))))
+        assert fails(e.place_of, want.sizes[1:]) and not e.widen(want.sizes[1:])
+        beside = want.sizes[:3] + [100 * want.sizes[3]]
+        assert fails(e.place_of, beside) and not e.widen(beside) and e.place_of(want.sizes).share() == share, "it varies by itself"
+        assert min(e.sizes(e.lowest())) >= 1
+    one, two = pictures(2, 32, 32), pictures(4, 32, 48)
+    assert fails(extents.Extents, [one, one, one]), "one size"
+    assert fails(extents.Extents, [one, two, pictures(2, 32, 40, more=100000)]), "sizes that vary by themselves"
+    two.layouts[1] = "double", (3, 3), (3, 1), 0
+    assert fails(extents.Extents, [one, two, one]), "types"
 
 
 def check_parity():
@@ -221,6 +256,7 @@ def check_rounding():
 
 def main():
     check_extent()
+    check_extents()
     check_parity()
     check_between()
     check_recipes()

@@ -1,13 +1,16 @@
 """Steps of all lengths that follow schedules made of three of them, on a real PyTorch."""
 
+import functools
 import random
 
 import torch
-from gmswap_hook import family
+from gmswap_hook import entry, family, memory, model
 
+import real_remembered
 from cpu import Hooked
 from real import main
 from real_demand import Model, WIDTH
+from real_remembered import Pictures, pictures
 
 LENGTHS = [13, 29, 17, 40, 21, 8, 33, 11, 45, 26, 9, 38, 52, 14]
 
@@ -27,12 +30,17 @@ def losses(lengths, width=4):
     return out, [p.tolist() for p in model.parameters()]
 
 
-def hooked(how, lengths, width=4, smallest=64):
-    """Returns the ways that steps went, the schedule at the end, and how many tensors schedules recompute."""
-    want = losses(lengths, width)
+def started(how, smallest=64):
+    """Returns the hook, and a list that gets the ways that steps went."""
     h, ways = Hooked(how, smallest=smallest), []
     end = h.runtime.end_step
     h.runtime.end_step = lambda step: (ways.append(step.way()), end(step))
+    return h, ways
+
+
+def hooked(how, lengths, width=4, smallest=64):
+    """Returns the ways that steps went, the schedule at the end, and how many tensors schedules recompute."""
+    want, (h, ways) = losses(lengths, width), started(how, smallest)
     got = losses(lengths, width)
     h.remove()
     assert got == want, how
@@ -86,10 +94,43 @@ def test_evicted():
     assert gone
 
 
-def test_beside():
-    """Steps whose sizes lie on no line are trained as well, without."""
-    ways, _, _ = hooked("remake", LENGTHS, width=lambda step: 2 + step * 7 % 5)
-    assert ways.count("planned") < len(ways) / 2, ways
+def counted(losses, how):
+    """Returns the ways that steps went, the schedule at the end, and how many tensors were recomputed in steps that followed one. Losses are the same with
+    the hook as without."""
+    want, (h, ways), made = losses(), started(how), []
+    real = entry.Entry.make
+    entry.Entry.make = lambda e, stream: (made.append(e) if not e.resident() and h.runtime.step.way() == "planned" else None, real(e, stream))
+    try:
+        got = losses()
+    finally:
+        entry.Entry.make = real
+    h.remove()
+    assert got == want, how
+    return ways, h.runtime.schedule, len(made)
+
+
+def test_extents():
+    """Where sizes vary in two ways, steps follow schedules that are for the most that tensors get, and what is recomputed is what it was."""
+    texts = lambda: losses(LENGTHS, width=lambda step: 2 + step * 7 % 5)
+    images = [functools.partial(real_remembered.losses, Pictures, pictures, seed) for seed in (0, 2, 3, 4)]
+    for one in [texts] + images:
+        for how in "offload", "remake":
+            ways, schedule, remade = counted(one, how)
+            assert schedule.model.bounded and ways.count("recorded") == 3, (how, ways)
+            assert ways.count("planned") >= len(ways) - 6, (how, ways)
+            assert (remade > 5) == (how == "remake"), (how, remade)
+
+
+def test_wrong():
+    """What comes out otherwise than it was is copied from then on."""
+    real = memory.Memory.alike
+    memory.Memory.alike = lambda *args: False
+    try:
+        ways, schedule, remade = counted(functools.partial(real_remembered.losses, Pictures, pictures, 0), "remake")
+    finally:
+        memory.Memory.alike = real
+    assert ways.count("planned") > len(ways) - 6 and remade == 0 and schedule.model.remembered.wrong, (ways, remade)
+    assert all(ns == model.NEVER for i, ns in enumerate(schedule.model.sized(1.0)["recompute_ns"]) if i in schedule.model.remembered.wrong)
 
 
 def test_other():

@@ -3,7 +3,7 @@
 import random
 
 import torch
-from gmswap_hook import live, remembered
+from gmswap_hook import extents, live, remembered
 from torch import nn
 
 from real import main
@@ -49,12 +49,17 @@ def losses(kind, data, seed, steps=20):
 
 
 class Shorter(Short):
-    """The same with schedules for all sizes. It counts the steps that look at operators, and the bytes that are recomputed without."""
+    """The same with schedules for all sizes, of one extent or of any. It counts the steps that look at operators, and the bytes that are recomputed without."""
 
-    def __init__(self, limit):
+    def __init__(self, limit, bounded=False):
         super().__init__(limit)
+        self.loose, extents.Extents.LOOSE = extents.Extents.LOOSE, extents.Extents.LOOSE if bounded else 0
         self.hooked.settings.for_all_sizes = lambda: True
         self.looked = self.recalled = 0
+
+    def remove(self):
+        extents.Extents.LOOSE = self.loose
+        super().remove()
 
     def note(self, step):
         super().note(step)
@@ -79,16 +84,17 @@ def test_extents():
 
 def test_renewed():
     """Where the recorded pictures are of one height others are recorded, or operators are looked at where that was done often enough."""
-    for renewals in 3, 0:
+    for renewals, bounded in (3, False), (0, False), (3, True):
         want = losses(Pictures, pictures, 1)
-        short = Shorter(60000)
+        short = Shorter(60000, bounded)
         runtime = short.hooked.runtime
         runtime.renewals = renewals
         got = losses(Pictures, pictures, 1)
         short.remove()
         assert got == want
         if renewals:
-            assert runtime.renewals == 2 and short.looked == 1 and short.recalled > 0, (runtime.renewals, short.looked)
+            remade = short.hooked.library.remade if bounded else short.recalled
+            assert runtime.renewals == 2 and short.looked == 1 and remade > 0, (runtime.renewals, short.looked)
         else:
             assert short.remade > short.recalled == 0 and short.looked > 4, (short.remade, short.looked)
 

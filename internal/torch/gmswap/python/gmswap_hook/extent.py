@@ -66,6 +66,14 @@ class Extent(object):
         """Returns the size and the layout of an entry. Raises Unlike where they are none."""
         return self.bytes_at[index].at(place), (self.types[index],) + place.layout(self.layouts[index])
 
+    def saves(self, sizes):
+        """Returns what a step of these sizes saves."""
+        return sum(sizes)
+
+    def widen(self, sizes):
+        """Returns whether sizes that were not foreseen are those of such a step nevertheless."""
+        return False
+
     def bytes(self, share):
         """Returns what a step of a place saves, as a number that need not be whole."""
         return self.total[0] + share * (self.total[1] - self.total[0]) + self.bend * share * (share - 1)

@@ -6,6 +6,8 @@ import types
 from .between import Unlike
 from .follow import Follower
 from .model import Model
+from .operators import Remake
+from .remembered import Recalled
 
 
 class Family(object):
@@ -21,7 +23,7 @@ class Family(object):
     def __init__(self, recording, remembered, device):
         """Raises Unlike where the recorded steps have too little in common."""
         self.model, self.device = Model(recording, remembered), device  # bytes that schedules are to keep to
-        self.extent = self.model.extent
+        self.extent = self.model.extent  # or Extents
         self.sequence, self.trails, self.members = recording.timed.sequence, recording.timed.trails, recording.timed.members
         points = len(self.sequence) + 1
         self.unknown = types.SimpleNamespace(sequence=self.sequence, trails=self.trails, members=self.members, actions=[()] * points, sizes=[1 << 62] * points,
@@ -59,7 +61,10 @@ class Family(object):
         return (self.sequence, self.trails) == (recorded.sequence, recorded.trails) and self.foresees(recorded.sizes)
 
     def follower(self, step, unplanned, relief, instrument):
-        return Chooser(step, self, unplanned, relief, instrument)
+        if not self.model.bounded:
+            return Chooser(step, self, unplanned, relief, instrument)
+        model = self.model
+        return Bounded(Recalled(model.remembered, model.memory, step, self.device // 64), step, self, unplanned, relief, instrument)
 
     def at(self, place):
         """Returns the schedule for a step, None if it saves more than any is for."""
@@ -70,8 +75,10 @@ class Family(object):
     def extends(self, sizes):
         """Returns whether a step of these sizes is one of these, and notes how large they get."""
         if self.place(sizes) is None:
-            return False
-        self.most = max(self.most, sum(sizes))
+            if not self.extent.widen(sizes):
+                return False
+            self.renew()
+        self.most = max(self.most, self.extent.saves(sizes))
         return True
 
     # How schedules are made.
@@ -179,6 +186,9 @@ class Family(object):
     def correct(self, instrument):
         """Takes what an instrument has measured: the schedules are to be made anew."""
         self.model.correct(instrument)
+        self.renew()
+
+    def renew(self):
         self.refused = set()
         self.edition += 1
 
@@ -192,10 +202,10 @@ class Sized(object):
         self.exact, self.remade = schedule.exact, schedule.remade
 
     def exactly(self, index):
-        return self.model.extent.exactly(index, self.place)
+        return self.model.extent.exactly(index, self.place) if not self.model.bounded else (self.sizes[index], None)
 
     def recipe(self, index):
-        return self.model.recipes[index].at(self.place)
+        return self.model.recipes[index].at(self.place) if not self.model.bounded else None
 
 
 class Chooser(Follower):
@@ -229,3 +239,27 @@ class Chooser(Follower):
 
     def spared(self, entry):
         return False  # the schedule is one for this size
+
+
+class Bounded(Chooser):
+    """Conducts a step of which no more than the most is known that its tensors have. How one is recomputed follows from those that it is made of."""
+
+    def __init__(self, recalled, *args):
+        super(Bounded, self).__init__(*args)
+        self.recalled = recalled
+
+    def pack(self, entry, new, stream):
+        if new:
+            self.recalled.note(entry)
+        super(Bounded, self).pack(entry, new, stream)
+
+    def free(self, entry):
+        """Frees the memory of an entry, or, where it was to be recomputed and cannot be, once it is on the host."""
+        if entry.index not in self.schedule.remade:
+            entry.free()
+            return
+        if entry.made is None and entry.alias is not None and entry.intact():
+            recipe = self.recalled.scheduled(entry)
+            if recipe is not None:
+                entry.made = Remake(recipe, self.step.entries, entry)
+        entry.evict()

@@ -169,7 +169,7 @@ class Follower(object):
             if kind == OFFLOAD:
                 entry.offload(nbytes)
             elif kind == FREE:
-                entry.free()
+                self.free(entry)
             elif kind == PREFETCH:
                 entry.load(stream)
             elif kind == RECOMPUTE:
@@ -180,6 +180,9 @@ class Follower(object):
                 entry.settle()
         except entry.memory.failures as e:
             say.once("the schedule cannot be kept to: %s" % say.reason(e))  # whoever needs the tensor tries again
+
+    def free(self, entry):
+        entry.free()
 
     def leave(self, why):
         """Hands over the rest of the step."""

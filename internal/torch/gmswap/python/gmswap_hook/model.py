@@ -2,24 +2,47 @@
 
 import types
 
+from .between import Unlike
 from .extent import Extent
+from .extents import Extents
 from .measure import Scale
 
 
+NEVER = 1 << 50  # nanoseconds
+
+
 class Model(object):
-    """The operators of two steps were seen, and a third one was timed. Where their sizes lie on a line, so do those of any other."""
+    """The operators of two steps were seen, and a third one was timed. Where their sizes lie on a line, so do those of any other; elsewhere it is
+    known how large they get."""
 
     def __init__(self, recording, remembered):
         """Raises Unlike where the steps have too little in common."""
-        self.timed = recording.timed
-        self.extent = Extent(recording.made, recording.again, self.timed, remembered.layouts)
+        self.timed, self.remembered, self.memory = recording.timed, remembered, recording.memory
+        steps = recording.made, recording.again, self.timed
+        try:
+            self.extent, self.bounded = Extent(*steps, remembered.layouts), False
+        except Unlike as e:
+            self.extent, self.bounded = self.extents(steps, e), True
         self.proven, self.proven_bytes = remembered.proven, sum(recording.made.sizes)
         self.recipes = remembered.recipes
         self.ns = self.timed.clock.nanoseconds()  # of the operators
-        self.timed_graph = self.timed.graph([known if r is not None else None for r, known in zip(self.recipes, self.proven)])
+        known = {i for i, r in enumerate(self.recipes) if r is not None}
+        if self.bounded:
+            solved = {i for i in known if remembered.solves(i, self.timed)}
+            if 2 * len(solved) < len(known):
+                raise Unlike("what tensors are made of")
+            known = solved
+        self.timed_graph = self.timed.graph([recipe if i in known else None for i, recipe in enumerate(self.proven)])
         self.timed_graph["tensors"] = [dict(t, row=0) for t in self.timed_graph["tensors"]]
         self.bases = Bases(recording.again, self.timed, self.extent)
         self.slower = 1.0  # recomputing is by so much
+
+    @staticmethod
+    def extents(steps, unlike):
+        try:
+            return Extents(steps)
+        except Unlike:
+            raise unlike
 
     def correct(self, instrument):
         """Takes what an instrument has measured in steps that followed a schedule."""
@@ -35,7 +58,8 @@ class Model(object):
         saved = self.extent.bytes(share)
         slower, remade = saved / sum(self.timed.sizes), self.slower * saved / self.proven_bytes
         return {"ns": [int(ns * slower) for ns in self.ns], "bases": self.bases.at(share), "bytes": self.extent.sizes(share),
-                "recompute_ns": [int(t.get("recompute_ns", 0) * remade) for t in self.timed_graph["tensors"]]}
+                "recompute_ns": [int(t.get("recompute_ns", 0) * remade) if i not in self.remembered.wrong else NEVER
+                                 for i, t in enumerate(self.timed_graph["tensors"])]}
 
     def recorded(self, share):
         """Returns what a schedule has to know of a step at a place."""
@@ -51,7 +75,7 @@ class Bases(object):
     def __init__(self, one, other, extent):
         self.start = other.scale.start
         a, b = ([max(0, base - w.scale.start) for base in w.scale.bases()] for w in (one, other))
-        here, self.share = (extent.share(sum(w.sizes)) for w in (one, other))
+        here, self.share = (extent.place(w.sizes[extent.first]).share() for w in (one, other))
         if abs(self.share - here) < self.NEAR:
             here, a = min(self.share - self.NEAR, -extent.total[0] / (extent.total[1] - extent.total[0])), [0] * len(b)  # as what is saved grows
         self.bytes = b

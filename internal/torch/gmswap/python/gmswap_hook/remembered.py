@@ -32,6 +32,19 @@ class Remembered(object):
         return self.hints[index]
 
 
+    def solves(self, index, watched):
+        """Returns whether the numbers in the recipe of an entry follow from what the entries of a step are."""
+        recipes = self.recipes[index]
+        if recipes is None:
+            return False
+        now = [n for i in [index] + recipes.one.sources for _, n in numbers(watched.sizes[i], watched.layouts[i])]
+        try:
+            recipes.at(Here(self.hints_of(index), now))
+        except Unlike:
+            return False
+        return True
+
+
 def numbers(nbytes, layout):
     """Returns the numbers of an entry, with what they are."""
     _, size, stride, offset = layout
@@ -191,6 +204,15 @@ class Recalled(object):
                 return None
             self.found[index] = recipe
         return self.found[index]
+
+    def scheduled(self, entry):
+        """Returns how an entry is recomputed that a schedule has recomputed, once that was tried, None if it cannot be."""
+        if entry.index >= len(self.known) or entry.index in self.remembered.wrong:
+            return None
+        self.found[entry.index] = recipe = self.find(entry, self.step.entries)
+        self.attempt(entry)
+        usable = recipe is not None and recipe.usable(self.memory, self.step.entries) and all(map(self.unchanged, recipe.lasting))
+        return recipe if usable and entry.index in self.remembered.right else None
 
     def involved(self, index):
         """Returns the indexes of an entry and of what it is recomputed from."""

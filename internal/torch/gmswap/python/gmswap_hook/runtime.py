@@ -6,6 +6,7 @@ import threading
 from . import say
 from .demand import Demand
 from .entry import Entry, Kept, Parts, Saved
+from .family import Bounded
 from .follow import Follower
 from .garbage import Garbage
 from .graph import Recording
@@ -298,6 +299,8 @@ class Runtime(object):
         conduct.end()
         if step.parting is not None:
             self.end_parting(step.parting)
+        elif isinstance(conduct, Bounded):
+            self.note(step, conduct.recalled.strange())
         step.parting = None
         self.memory.samples.ask(step.number)
         if self.renewed:
@@ -316,17 +319,22 @@ class Runtime(object):
             if conduct.instrument is not None:
                 self.refine(conduct.instrument)
 
+    def note(self, step, strange):
+        """Notes whether a step has little in common with those that are remembered. After some such others are recorded."""
+        if not step.backward:
+            return
+        self.strange = self.strange + 1 if strange else 0
+        if self.strange >= self.DEVIATIONS:
+            self.planner.remembered, self.strange = None, 0
+            if self.renewals > 0 and not self.given_up and not self.desperate:  # a step that is recorded recomputes nothing
+                self.renewed, self.renewals = True, self.renewals - 1
+
     def end_parting(self, parting):
         """Learns from what chose what leaves in a step. One that cannot be held on the device and the host together cannot be recorded."""
         if parting.live.times:
             self.costs.learn(parting.live)
         strange, self.desperate = parting.live.strange(), self.desperate or parting.desperate
-        if parting.step.backward:
-            self.strange = self.strange + 1 if strange else 0
-            if self.strange >= self.DEVIATIONS:
-                self.planner.remembered, self.strange = None, 0
-                if self.renewals > 0 and not self.given_up and not self.desperate:  # a step that is recorded recomputes nothing
-                    self.renewed, self.renewals = True, self.renewals - 1
+        self.note(parting.step, strange)
         if parting.parted and not strange:
             self.costs.shares.append(parting.remade / float(parting.parted))
         if parting.desperate and self.schedule is None and self.planning is None and not self.given_up:
