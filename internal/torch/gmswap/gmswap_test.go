@@ -110,7 +110,8 @@ type facts struct {
 	Out, Back                        int // copies
 	Steps, Planned, Remade, Followed int
 	Deviated                         int
-	Peak, Foreseen                   int // bytes of the device, of the last step
+	Peak, Foreseen                   int   // bytes of the device, of the last step
+	Devices                          []int // copies to the host, of each
 }
 
 // result is what a program left behind.

@@ -156,6 +156,20 @@ func TestLengths(t *testing.T) {
 	}
 }
 
+// TestSuccessive trains models one after the other: steps of the later ones begin before anything watches them.
+func TestSuccessive(t *testing.T) {
+	const limit = 32 << 20
+	newSession(t).want("successive")
+	s := newSession(t)
+	f, said := s.same("successive", "auto", fmt.Sprintf("GM_LIMIT=%d", limit), fmt.Sprintf("GMSWAP_DEVICE=%d", limit), "GMSWAP_HOST=1073741824")
+	if f.Followed == 0 || f.Steps < 25 {
+		t.Errorf("the hook did %+v, and said %q", f, said)
+	}
+	if took := s.physical(); took > limit {
+		t.Errorf("it took %d bytes", took)
+	}
+}
+
 // TestRefused has no memory for what is fetched ahead: what is needed comes by itself.
 func TestRefused(t *testing.T) {
 	s := newSession(t)

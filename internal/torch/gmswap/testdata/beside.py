@@ -8,7 +8,7 @@ import threading
 import torch
 from torch import nn, ops
 
-from gpu import STEPS, Net, batch, digest, runtimes, train, update
+from gpu import STEPS, Block, Net, batch, digest, runtimes, train, update
 
 
 def peek(model, side):
@@ -62,6 +62,38 @@ def streams():
         with torch.cuda.stream(side):
             train(model, step)
     del far.forward, y, out
+
+
+class Spread(nn.Module):
+    """Some layers on one device, the others on another one."""
+
+    def __init__(self, blocks=2):
+        super().__init__()
+        self.here, self.there = Net(blocks), [Block(50 + 10 * i, index=1) for i in range(blocks)]
+
+    def forward(self, x):
+        x = ops.to(1)(self.here(x))
+        for block in self.there:
+            x = block(x)
+        return ops.to(0)(x)
+
+
+def spread(rows=64, steps=STEPS):
+    """A model on two devices, and two models, one after the other, that are on one each."""
+    model, first, second = Spread(), Net(2), Block(90, index=1)
+    for step in range(steps):
+        train(model, step, rows)
+    for step in range(steps):
+        loss = ops.loss(second(ops.to(1)(first(batch(step, rows)))))
+        loss.backward()
+        update(first, loss, digest(*(p.grad for p in second.parameters())))
+        for p in second.parameters():
+            p.grad = None
+
+
+def spread_large():
+    """The same where neither device has room for what is saved on it."""
+    spread(rows=4096, steps=5)
 
 
 def threads():

@@ -79,7 +79,7 @@ class Memory(memory.Memory):
     def movable(self, t):
         return type(t) in self.types and t.layout == torch.strided and not t.is_conj() and not t.is_neg()
 
-    def plain(self, x):
+    def here(self, x):
         return isinstance(x, torch.Tensor) and x.layout == torch.strided
 
     def stream(self):

@@ -105,18 +105,18 @@ def evict(runtime, draws):
 prepare()
 
 
-def cuda(*size, byte=0):
-    return torch.full(size, byte, device=torch.device("cuda", 0))
+def cuda(*size, byte=0, index=0):
+    return torch.full(size, byte, device=torch.device("cuda", index))
 
 
-def weight(byte, rows=4):
-    return nn.Parameter(cuda(rows, 256, byte=byte))
+def weight(byte, rows=4, index=0):
+    return nn.Parameter(cuda(rows, 256, byte=byte, index=index))
 
 
 class Block(nn.Module):
-    def __init__(self, seed):
+    def __init__(self, seed, index=0):
         super().__init__()
-        self.up, self.gate, self.down = weight(seed), weight(seed + 1), weight(seed + 2)
+        self.up, self.gate, self.down = (weight(seed + i, index=index) for i in range(3))
 
     def forward(self, x):
         h = ops.silu(ops.linear(x, self.up)) * ops.sigmoid(ops.linear(x, self.gate))
@@ -170,18 +170,19 @@ def finish():
         sys.exit("%d bytes of the device are left" % torch.cuda.memory_allocated())
     from torch import _driver
 
-    facts = {"served": bool(runtimes)}
+    facts = {"served": bool(runtimes), "devices": [r.lanes.stats().copies_out for r in runtimes]}
+    for r in runtimes:
+        if r.memory.entries or r.memory.lost or r.memory.dropped:
+            sys.exit("entries %s, lost %d" % (r.memory.entries, len(r.memory.lost)))
+        if r.lanes.stats().host_bytes:
+            sys.exit("%d bytes of the host are left" % r.lanes.stats().host_bytes)
     if runtimes:
-        r = runtimes[0]
-        if len(runtimes) > 1 or r.memory.entries or r.memory.lost or r.memory.dropped:
-            sys.exit("%d runtimes, entries %s, lost %d" % (len(runtimes), r.memory.entries, len(r.memory.lost)))
-        stats = r.lanes.stats()
-        if stats.host_bytes:
-            sys.exit("%d bytes of the host are left" % stats.host_bytes)
+        r, stats = runtimes[0], runtimes[0].lanes.stats()
         facts.update(out=stats.copies_out, back=stats.copies_in, steps=r.steps + 1, declined=r.declined, planned=r.planned.made,
                      remade=r.planned.remade, followed=r.schedule.followed if r.schedule else 0, deviated=r.deviated,
                      peak=peaks[-1] if peaks else 0, foreseen=r.schedule.largest.peak if r.schedule else 0)
-        r.lanes.lib.gm_swap_close(0)
+    for r in runtimes:
+        r.lanes.lib.gm_swap_close(r.memory.device)
     _driver.gm.gm_reset()
     if os.environ.get("FACTS"):
         with open(os.environ["FACTS"], "w") as f:

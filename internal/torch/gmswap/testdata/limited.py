@@ -127,6 +127,15 @@ class Program(object):
             assert not wrong, wrong
 
 
+def successive():
+    """Models that are trained one after the other, each of other layers than the one before."""
+    for blocks in 4, 3, 5:
+        model = Net(blocks)
+        for step in range(9):
+            train(model, step, 2048)
+        del model
+
+
 class Seen(object):
     """Counts the operators that steps look at, with the modules that are watched then."""
 

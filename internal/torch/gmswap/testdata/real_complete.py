@@ -25,7 +25,7 @@ class Memory(cpu.Memory):
 
     def here(self, x):
         """Returns whether a tensor is on the device: all are but for the counts of steps that optimizers keep on the host."""
-        return self.plain(x) and x.untyped_storage()._cdata not in self.counts
+        return super().here(x) and x.untyped_storage()._cdata not in self.counts
 
 
 class Gauge(object):

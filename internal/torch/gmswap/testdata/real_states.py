@@ -19,14 +19,9 @@ EARLY = {"fused": True}, {"foreach": True}, {"groups": True}
 SMALLEST, CHUNK = 1 << 10, 1 << 14  # bytes: of tensors that are moved, and of chunks
 
 
-class Device(Memory):
-    def here(self, tensor):
-        return self.plain(tensor)
-
-
 class Runtime(object):
     def __init__(self, **lanes):
-        self.memory, self.lanes = Device(), Lanes(**lanes)
+        self.memory, self.lanes = Memory(), Lanes(**lanes)
         self.settings = types.SimpleNamespace(smallest=SMALLEST, window=CHUNK)
         self.relief = types.SimpleNamespace(room=lambda: self.room())
         self.renewals, self.fits = 0, False
@@ -44,8 +39,8 @@ hook = stepping.Stepping(torch)  # of all optimizers; it does nothing without a 
 
 def stored(**lanes):
     """Begins to move states from now on."""
-    hook.store = stepping.Store(Runtime(**lanes), hook)
-    return hook.store
+    hook.stores[0] = store = stepping.Store(Runtime(**lanes), hook)
+    return store
 
 
 def same(a, b):
@@ -121,7 +116,7 @@ def trained(make, steps=STEPS, **lanes):
             program.step(i)
     finally:
         undo()
-        hook.store = None
+        hook.stores = {}
     return program, store, most[0]
 
 
@@ -135,7 +130,7 @@ def supported(make):
 
 
 def check(name, make, steps=STEPS, moved=True, few=True):
-    hook.store = None
+    hook.stores = {}
     if not supported(make):
         return
     plain = make()
@@ -179,7 +174,7 @@ def kept():
             with store.memory:
                 assert CHUNK <= store.spare(CHUNK) < 2 * CHUNK
         stay.append((there(program.optimizer)[0], store.lanes.moved - moved))
-    hook.store = None
+    hook.stores = {}
     plain = Program("AdamW")
     for i in range(STEPS):
         plain.step(i)
@@ -207,9 +202,9 @@ def roomy(name):
     for i in range(STEPS):
         if i == 10:
             run.room = lambda: 2 * there(program.optimizer)[1]
-        hook.store = store
+        hook.stores = {0: store}
         program.step(i)
-        hook.store = None
+        hook.stores = {}
         plain.step(i)
         if i == 15:
             ask()
@@ -247,7 +242,7 @@ def known():
             if step == 6:
                 change(program, store)
             program.step(step)
-        hook.store, hooked_steps.Steps.update = None, update
+        hook.stores, hooked_steps.Steps.update = {}, update
         places = [place for state in program.optimizer.state.values() for place in state.places.values()]
         assert set(chunks) == {0, 6}, "%s: chunks in steps %s" % (change.__name__, sorted(set(chunks)))
         assert len({place.home for place in places}) == 1 and len(places) == len([t for s in program.optimizer.state.values() for t in tensors(s)])
@@ -279,7 +274,7 @@ def loaded():
             other.step(0)
             program.optimizer.load_state_dict(other.optimizer.state_dict())
             first = program.optimizer.state[program.model[3].weight]
-            assert hook.store is None or dict.get(first, "exp_avg").untyped_storage().nbytes() == 0, "states are not left on the host"
+            assert not hook.stores or dict.get(first, "exp_avg").untyped_storage().nbytes() == 0, "states are not left on the host"
             look(program)
 
         return prepare
@@ -297,16 +292,16 @@ def foreign():
         moved = kind in (Own, Lists, Twice, Decayed)
         setattr(torch.optim, kind.__name__, kind)
         plain, store = Program(kind.__name__), stored()
-        program, hook.store = Program(kind.__name__), None
+        program, hook.stores = Program(kind.__name__), {}
         store.runtime.room = lambda: CHUNK
         for i in range(STEPS):
             plain.step(i)
-            hook.store = store
+            hook.stores = {0: store}
             program.step(i)
             if i == 2:
                 with store.memory:
                     store.make_room(1 << 40)
-            hook.store = None
+            hook.stores = {}
         steps = store.optimizers[program.optimizer]
         here, all = there(program.optimizer)
         assert (here == 0 < all) == moved == (not steps.why), "%s: %d bytes of %d stay: %s" % (kind.__name__, here, all, steps.why)

@@ -56,7 +56,7 @@ class Hooks(object):
         self.local = Thread()
         autograd = torch._C._autograd
         if runtime.moves:
-            self.push = lambda: autograd._push_saved_tensors_default_hooks(self.pack, runtime.unpack)
+            self.push = lambda: autograd._push_saved_tensors_default_hooks(self.pack, self.unpack)
             self.pop, self.top = autograd._pop_saved_tensors_default_hooks, top(autograd)
         else:
             self.push = self.pop = lambda: None
@@ -210,8 +210,14 @@ class Hooks(object):
         if local.stack and local.serves:
             return self.runtime.pack(tensor)
         if not local.stack and local.between and self.torch._C._current_graph_task_id() == -1:
-            return self.runtime.pack_between(tensor)
+            packed = self.runtime.pack_between(tensor)
+            if self.watched != EVERYWHERE and self.runtime.watching():
+                self.watch_all()
+            return packed
         return self.runtime.leave_alone(tensor)
+
+    def unpack(self, saved):
+        return self.runtime.unpack(saved)
 
     def adjust(self, local):
         """Watches what the runtime needs from now on."""

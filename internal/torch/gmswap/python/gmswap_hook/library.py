@@ -1,5 +1,6 @@
 """libgm.so's part that moves memory, as gm.h declares it."""
 
+import atexit
 import ctypes
 
 from . import say
@@ -39,6 +40,7 @@ class Library(object):
 
     def __init__(self, path):
         self.lib = lib = ctypes.CDLL(path)
+        self.rooms = {}  # what makes room, by device
         stream, ticket = ctypes.c_void_p, ctypes.c_int64
         for name, result, arguments in (
             ("gm_last_error", ctypes.c_size_t, (ctypes.c_char_p, ctypes.c_size_t)),
@@ -94,9 +96,14 @@ class Library(object):
         self.lib.gm_get_stats(device, ctypes.byref(account))
         return account
 
-    def on_full(self, make_room):
-        """Has a function make room for requests that find none, None for no function."""
-        relief = RELIEF(make_room) if make_room else RELIEF()
+    def on_full(self, device, make_room):
+        """Has a function make room for requests of a device that find none, up to the end of the process."""
+        if not self.rooms:
+            self.call(RELIEF(lambda device, size, stream: self.rooms[device](size) if device in self.rooms else 0))
+            atexit.register(lambda: self.call(RELIEF()))
+        self.rooms[device] = make_room
+
+    def call(self, relief):
         Library.reliefs += (relief,)
         self.lib.gm_on_full(relief)
 

@@ -165,16 +165,13 @@ class Memory(object):
         """Returns whether a saved tensor is one of those whose parts may be moved. Others wait for something, as for a collective operation."""
         return type(tensor).__name__ in COMPOSED and type(tensor).__module__.startswith("torch.")
 
-    def plain(self, x):
-        return isinstance(x, self.torch.Tensor) and x.is_cuda and x.layout == self.strided
-
-    def here(self, tensor):
-        """Returns whether a tensor is memory of this device."""
-        return self.plain(tensor) and tensor.device.index == self.device
+    def here(self, x):
+        """Returns whether something is a tensor in memory of this device."""
+        return isinstance(x, self.torch.Tensor) and x.is_cuda and x.device.index == self.device and x.layout == self.strided
 
     def storage(self, x):
-        """Returns the storage of a tensor that is memory of a CUDA device, None for all else."""
-        if not self.plain(x):
+        """Returns the storage of a tensor that is memory of this device, None for all else."""
+        if not self.here(x):
             return None
         try:
             return x.untyped_storage()
@@ -182,8 +179,8 @@ class Memory(object):
             return None  # it has none, or not yet
 
     def key(self, x):
-        """Returns the address of the storage of a tensor that is memory of a CUDA device, 0 for all else."""
-        if not self.plain(x):
+        """Returns the address of the storage of a tensor that is memory of this device, 0 for all else."""
+        if not self.here(x):
             return 0
         try:
             return x.untyped_storage()._cdata

@@ -1,7 +1,6 @@
 """Makes room on the device when a request finds none, and keeps the account of that."""
 
 import _thread
-import atexit
 import gc
 import threading
 
@@ -31,8 +30,7 @@ class Relief(object):
         self.watched = None  # what measures the step that is under way
         self.within = threading.local()
         self.explained = self.swept = None  # the steps that a line was said in, and that garbage was looked for in
-        library.on_full(self.make_room)
-        atexit.register(library.on_full, None)
+        library.on_full(self.memory.device, self.make_room)
 
     # For conductors.
 
@@ -94,9 +92,9 @@ class Relief(object):
 
     # Called by libgm.so, in any thread.
 
-    def make_room(self, device, size, stream):
+    def make_room(self, size):
         """Frees memory and returns how many bytes, 0 if there is nothing left to move."""
-        if device != self.memory.device or getattr(self.within, "here", False):
+        if getattr(self.within, "here", False):
             return 0
         self.within.here = True
         try:

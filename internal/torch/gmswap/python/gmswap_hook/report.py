@@ -12,6 +12,7 @@ from .samples import Wrong
 class Report(object):
     def __init__(self, memory, settings):
         self.memory, self.settings = memory, settings
+        self.of = ""  # which device it is of, where there are several
         self.lanes = None
         self.schedule = None
         self.count = 0  # of steps
@@ -29,8 +30,8 @@ class Report(object):
             say.once(schedule.unfit)
         if schedule.device > self.settings.device:
             say.once("%.2f GiB are not enough for this step, whatever is moved: %.2f are used" % (self.settings.device / gib, schedule.device / gib))
-        say.line("%s: %s %.0f ms (%.0f ms with nothing moved), peak %.2f GiB (%.2f GiB)" % (
-            schedule.policy, which, schedule.step_ns / 1e6, schedule.plain_ns / 1e6, schedule.peak / gib, schedule.plain_peak / gib))
+        say.line("%s%s: %s %.0f ms (%.0f ms with nothing moved), peak %.2f GiB (%.2f GiB)" % (
+            self.of, schedule.policy, which, schedule.step_ns / 1e6, schedule.plain_ns / 1e6, schedule.peak / gib, schedule.plain_peak / gib))
 
     def step(self, step):
         """Notes that a step begins, maybe one that was begun before and saved nothing."""
@@ -44,7 +45,7 @@ class Report(object):
             if self.settings.stats:
                 self.steps.append(ended)
             if self.settings.progress:
-                say.line("step %d: %.3f s, %s" % (self.count, *ended))
+                say.line("%sstep %d: %.3f s, %s" % (self.of, self.count, *ended))
         self.count += 1
         self.last = (now, step)
 
@@ -70,8 +71,8 @@ class Report(object):
         stats = self.lanes.stats()
         gib = float(1 << 30)
         ways = ", ".join("%d %s" % (n, way) for way, n in sorted(self.ways.items(), key=lambda item: -item[1]))
-        say.line("%d steps%s: %.1f GiB to the host and %.1f back, at most %.1f GiB there at a time" % (
-            self.count, " (%s)" % ways if ways else "", stats.bytes_out / gib, stats.bytes_in / gib, stats.host_peak / gib))
+        say.line("%s%d steps%s: %.1f GiB to the host and %.1f back, at most %.1f GiB there at a time" % (
+            self.of, self.count, " (%s)" % ways if ways else "", stats.bytes_out / gib, stats.bytes_in / gib, stats.host_peak / gib))
         if self.settings.stats:
             self.write(stats)
 

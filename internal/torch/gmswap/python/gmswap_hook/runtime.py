@@ -97,6 +97,7 @@ class Runtime(object):
         self.relief = None  # what makes room when a request finds none
         self.garbage = Garbage()
         self.renewed = False  # the schedule, or what is recorded for one, is of no use
+        self.unseen = False  # something was saved by a model that is not watched
 
     # Called by Hooks.
 
@@ -107,12 +108,13 @@ class Runtime(object):
             return False
         with self.memory:
             self.memory.samples.answer()
+            self.unseen = False
             step = self.step
             if step is None or step.backward or not any(e.users for e in step.entries):
                 self.next_step()
             self.step.called(module)
             self.memory.note_storages(module)
-        return not self.declined and (known or self.recording is None and self.schedule is None)
+        return not self.declined and (known or self.recording is None)
 
     def own_thread(self):
         if self.thread is None or not self.thread.is_alive():
@@ -121,7 +123,7 @@ class Runtime(object):
 
     def watching(self):
         """Returns whether models are looked for."""
-        return self.schedule is None and not self.given_up
+        return self.unseen or self.schedule is None and not self.given_up
 
     def recorded(self):
         """Returns whether the step that has begun is recorded."""
@@ -170,9 +172,19 @@ class Runtime(object):
     def pack_between(self, tensor):
         """Packs a tensor that no model saves, but the program between the models of a step."""
         step = self.step
-        if step is None or step.backward or step.conduct is None or self.memory.capturing() or parameter(tensor) or parameter(tensor._base):
+        if step is None or step.conduct is None or self.memory.capturing() or parameter(tensor) or parameter(tensor._base):
             return self.leave_alone(tensor)
+        if step.backward:
+            if not self.memory.movable(tensor) or tensor.untyped_storage().nbytes() < self.smallest or any(e.users for e in step.entries):
+                return self.leave_alone(tensor)
+            with self.memory:
+                self.meet()
         return self.pack(tensor)
+
+    def meet(self):
+        """Begins a step of a model that is not watched: it was not there before."""
+        self.recording, self.unseen = None, True
+        self.next_step(self.unplanned)
 
     def leave_alone(self, tensor):
         """Packs a tensor that stays where it is."""
@@ -219,7 +231,7 @@ class Runtime(object):
 
     # Steps.
 
-    def next_step(self):
+    def next_step(self, conductor=None):
         """Begins a step. A step in which nothing was saved so far is restarted."""
         last = self.step
         if last is not None and last.entries:
@@ -232,7 +244,7 @@ class Runtime(object):
         self.garbage.begin_step(step.number)
         if self.relief is not None:
             self.relief.begin_step()
-        step.conduct = self.conductor(step)
+        step.conduct = (conductor or self.conductor)(step)
         self.report.step(step)
 
     def conductor(self, step):

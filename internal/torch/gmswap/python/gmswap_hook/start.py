@@ -1,10 +1,13 @@
 """The moment at which the moving of tensors begins: when CUDA has started."""
 
+import copy
 import functools
 import itertools
 import os
+import threading
 
 from . import addresses, say
+from .devices import Devices
 from .gradients import Gradients
 from .hooks import Hooks, compiling
 from .library import Lanes, Library
@@ -86,24 +89,36 @@ def leave_mark(folder):
 
 
 class Late(object):
-    """Becomes a Runtime when the first model is run on a GPU."""
+    """Becomes a Runtime when the first model is run on a GPU, and several when models turn out to be on several."""
 
-    CALLED = "begin", "entered", "left", "watching", "recorded", "parting", "finished"  # by Hooks
+    CALLED = "entered", "left", "watching", "recorded", "parting", "finished"  # by Hooks
 
     def __init__(self, torch, library, settings, stepping):
         self.torch, self.library, self.settings, self.stepping = torch, library, settings, stepping
-        self.runtime = None
+        self.runtime, self.thread = None, None
+        self.runtimes = {}  # by device
         self.moves = not settings.all
+        self.one = settings.all or not settings.for_all_sizes()  # what is recorded, or shown, is the step of one device
 
     def begin(self, module, args, known):
-        if self.runtime is None:
-            device = self.device(module, args)
-            if device is None:
-                return False
-            self.runtime = self.start(device)
-            for name in self.CALLED + ("pack", "pack_between", "leave_alone", "unpack") * self.moves:
-                setattr(self, name, getattr(self.runtime, name))
-        return self.begin(module, args, known)
+        if not known and (self.thread is None or self.thread is threading.current_thread() or not self.thread.is_alive()):
+            self.meet(self.devices(module, args))
+        return self.runtime is not None and self.runtime.begin(module, args, known)
+
+    def meet(self, devices):
+        """Makes the runtimes that are missing."""
+        new = [device for device in devices if device not in self.runtimes]
+        if not new or self.runtimes and self.one:
+            return
+        self.thread = threading.current_thread()
+        for device in new[:1] if self.one else new:
+            self.runtimes[device] = self.start(device)
+        self.runtime = Devices(self.runtimes) if len(self.runtimes) > 1 else self.runtimes[new[0]]
+        if len(self.runtimes) > 1:
+            for device, runtime in self.runtimes.items():
+                runtime.report.of = "GPU %d: " % device
+        for name in self.CALLED + ("pack", "pack_between", "leave_alone", "unpack") * self.moves:
+            setattr(self, name, getattr(self.runtime, name))
 
     def watching(self):
         return True
@@ -117,20 +132,20 @@ class Late(object):
     def finished(self):
         return False
 
-    def device(self, module, args):
-        """Returns the device that a model is on, None for the host. FSDP may keep parameters there, and use the current device."""
-        for t in itertools.chain(module.parameters(), module.buffers(), args):
-            if isinstance(t, self.torch.Tensor) and t.is_cuda:
-                return t.device.index
-        if any(hasattr(type(m), "_get_fsdp_state") for m in module.modules()):
-            return self.torch.cuda.current_device()
-        return None
+    def devices(self, module, args):
+        """Returns the devices that a model is on. FSDP may keep parameters on the host, and use the current device."""
+        tensors = (t for t in itertools.chain(module.parameters(), module.buffers(), args) if isinstance(t, self.torch.Tensor) and t.is_cuda)
+        found = list(dict.fromkeys(t.device.index for t in tensors))
+        if not found and any(hasattr(type(m), "_get_fsdp_state") for m in module.modules()):
+            found = [self.torch.cuda.current_device()]
+        return found
 
     def start(self, device):
         leave_mark(self.settings.folder)
-        memory = Memory(self.torch, device)
-        settings = self.settings
+        memory, settings = Memory(self.torch, device), copy.copy(self.settings)
         settings.complete(self.torch, device)
+        if self.runtimes:
+            settings.stats = ""  # it is the first one's
         probe = memory.take(1)
         ours = self.library.allocates(memory.address(probe))
         if ours:
@@ -144,8 +159,8 @@ class Late(object):
         if ours:
             if settings.keep_margin(memory.free() + self.library.reserved(device)):
                 self.library.bound(device, settings.limit, settings.total)
-            self.stepping.store = Store(runtime, self.stepping)
-            runtime.relief = Relief(runtime, self.library, settings.limit, self.stepping.store)
+            self.stepping.stores[device] = store = Store(runtime, self.stepping)
+            runtime.relief = Relief(runtime, self.library, settings.limit, store)
         elif settings.limit < settings.total:
             memory.bound(settings.limit)
         return runtime

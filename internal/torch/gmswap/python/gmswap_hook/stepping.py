@@ -9,15 +9,16 @@ import weakref
 from .hooks import compiling
 from .states import Place
 from .steps import Steps
+from .updates import each
 
 CHUNK = 512 << 20  # bytes of states
 
 
 class Stepping(object):
-    """Stands between a program and the step() of its optimizers. Nothing is done before there is a store."""
+    """Stands between a program and the step() of its optimizers. Nothing is done before there is a store, for each device."""
 
     def __init__(self, torch):
-        self.compiling, self.store = compiling(torch), None
+        self.compiling, self.stores = compiling(torch), {}
         self.early = lambda: False  # whether one parameter is updated, in the backward pass
         self.unguarded = contextlib.nullcontext  # in which gradients are read by an update
         self.gradient = torch.Tensor.grad.__get__
@@ -43,9 +44,10 @@ class Stepping(object):
     def chunked(self, real):
         @functools.wraps(real)
         def step(optimizer, *args, **kwargs):
-            if self.store is None or self.compiling():
+            store = None if self.compiling() else self.store_of(optimizer)
+            if store is None:
                 return real(optimizer, *args, **kwargs)
-            steps = self.store.steps(optimizer)
+            steps = store.steps(optimizer)
             if steps.under_way:  # one class's step() calls another's
                 return real(optimizer, *args, **kwargs)
             steps.under_way = True
@@ -57,9 +59,18 @@ class Stepping(object):
         step._gmswap = True
         return step
 
+    def store_of(self, optimizer):
+        """Returns the store of the device that the first parameter of an optimizer is on, or else the first one, None if there is none."""
+        if len(self.stores) > 1:
+            for p in each(optimizer):
+                if p.is_cuda and p.device.index in self.stores:
+                    return self.stores[p.device.index]
+        return next(iter(self.stores.values()), None)
+
     def apart(self, optimizer):
         """Returns whether an optimizer that nobody knows has turned out to update each parameter by itself."""
-        steps = self.store.optimizers.get(optimizer) if self.store is not None else None
+        store = self.store_of(optimizer)
+        steps = store.optimizers.get(optimizer) if store is not None else None
         return steps is not None and steps.apart is not None and steps.apart.trusted
 
 

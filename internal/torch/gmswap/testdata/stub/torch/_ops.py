@@ -1,6 +1,6 @@
 """Operators. Whatever they are called, they write functions of bytes."""
 
-from . import _tensor
+from . import _dtypes, _tensor
 from ._autograd import engine
 from ._contents import made
 from .utils._python_dispatch import dispatch
@@ -77,6 +77,15 @@ def _linear_gradient(g, s):
     x, w = s
     data = g.read()
     return [like(x, 6, data, w.read()), like(x, 6, data, x.read())]
+
+
+def to(index):
+    """Returns the operator that copies a tensor to a device from the other one."""
+    return Operator("to", lambda x: on(x, index), lambda g, s: [on(g, 1 - index)], ())
+
+
+def on(x, index):
+    return _tensor.empty(*x.size(), dtype=x.dtype, device=_dtypes.device("cuda", index)).write(x.read())
 
 
 def fitting(g, t):

@@ -94,13 +94,13 @@ class stream(object):
 
 class Event(object):
     def __init__(self, enable_timing=False):
-        self.event = ctypes.c_void_p()
-        _driver.use(current_device())
-        Cuda.call("cuEventCreate", ctypes.byref(self.event), 0 if enable_timing else 2)
+        self.event, self.flags = ctypes.c_void_p(), 0 if enable_timing else 2
 
     def record(self, stream=None):
         stream = stream or current_stream()
         _driver.use(stream.device_index)
+        if not self.event:
+            Cuda.call("cuEventCreate", ctypes.byref(self.event), self.flags)
         Cuda.call("cuEventRecord", self.event, ctypes.c_void_p(stream.cuda_stream))
 
     def query(self):
@@ -115,7 +115,8 @@ class Event(object):
         return ms.value
 
     def __del__(self):
-        Cuda.lib.cuEventDestroy_v2(self.event)
+        if self.event:
+            Cuda.lib.cuEventDestroy_v2(self.event)
 
 
 def synchronize(device=None):

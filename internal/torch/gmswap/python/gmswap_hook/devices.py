@@ -1,0 +1,70 @@
+"""The runtimes of a program whose models are on several devices."""
+
+import threading
+
+from .entry import Kept, Parts, Saved
+
+
+class Thread(threading.local):
+    def __init__(self):
+        self.begun = ()  # the devices whose runtimes serve the step that is under way
+
+
+class Devices(object):
+    """Moves what is saved on each device by a runtime of its own. All of them are told of all models."""
+
+    moves = True
+
+    def __init__(self, runtimes):
+        self.runtimes = runtimes  # by device
+        self.local = Thread()
+
+    def begin(self, module, args, known):
+        self.local.begun = [device for device, runtime in self.runtimes.items() if runtime.begin(module, args, known)]
+        return len(self.local.begun) > 0
+
+    def serving(self):
+        return [self.runtimes[device] for device in self.local.begun]
+
+    def entered(self, module):
+        for runtime in self.serving():
+            runtime.entered(module)
+
+    def left(self, module):
+        for runtime in reversed(self.serving()):  # modes of PyTorch end in the opposite order
+            runtime.left(module)
+
+    def watching(self):
+        return any(runtime.watching() for runtime in self.runtimes.values())
+
+    def recorded(self):
+        return any(runtime.recorded() for runtime in self.runtimes.values())
+
+    def parting(self):
+        return any(runtime.parting() for runtime in self.runtimes.values())
+
+    def finished(self):
+        return all(runtime.finished() for runtime in self.runtimes.values())
+
+    def pack(self, tensor):
+        runtime = self.of(tensor)
+        return runtime.pack(tensor) if runtime is not None else self.leave_alone(tensor)
+
+    def pack_between(self, tensor):
+        runtime = self.of(tensor)
+        return runtime.pack_between(tensor) if runtime is not None else self.leave_alone(tensor)
+
+    def of(self, tensor):
+        """Returns the runtime that serves the device of a tensor, None for none."""
+        device = tensor.device.index if tensor.is_cuda else None
+        return self.runtimes[device] if device in self.local.begun else None
+
+    def leave_alone(self, tensor):
+        return next(iter(self.runtimes.values())).leave_alone(tensor)
+
+    def unpack(self, saved):
+        if isinstance(saved, Saved):
+            return self.runtimes[saved.entry.memory.device].unpack(saved)
+        if isinstance(saved, Parts):
+            return saved.unpack(self.unpack)
+        return saved.unpack() if isinstance(saved, Kept) else saved
