@@ -15,6 +15,7 @@ import (
 	"gm/internal/cuda"
 	"gm/internal/cuda/driver"
 	"gm/internal/libgm/page"
+	"gm/internal/swap/engine"
 )
 
 const (
@@ -36,6 +37,8 @@ type process struct {
 	unshow   func()                 // removes the page
 	served   *served                // nil without a memory server
 	serving  atomic.Pointer[served] // the same, for calls that have not got the lock
+
+	allowance *engine.Allowance // of the host's memory, for all devices; nil before a swapper is opened
 
 	gpus [C.GM_DEVICES]atomic.Pointer[gpu] // set once, under mu
 }

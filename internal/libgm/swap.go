@@ -42,13 +42,21 @@ func (p *process) openSwapper(ordinal int, budget int64, timed bool) (*swapper, 
 		node = host.Node(id)
 	}
 	e, err := engine.Open(dev, engine.Options{
-		Budget: budget, Node: node, Timed: timed,
+		Budget: budget, Node: node, Timed: timed, Allowance: p.hostAllowance(budget),
 		Log: func(line string) { p.log.printf("device %d: swap: %s", ordinal, line) },
 	})
 	if err != nil {
 		return nil, errors.Join(err, dev.Close())
 	}
 	return &swapper{dev: dev, engine: e}, nil
+}
+
+// hostAllowance returns what all swappers may pin together: as much as the first one. p.mu is held.
+func (p *process) hostAllowance(budget int64) *engine.Allowance {
+	if p.allowance == nil {
+		p.allowance = engine.NewAllowance(budget)
+	}
+	return p.allowance
 }
 
 func (s *swapper) close() error { return errors.Join(s.engine.Close(), s.dev.Close()) }

@@ -20,7 +20,7 @@ const aheadPart = 64 << 20
 // Expect takes memory of the host for tickets that will hold n bytes together, as far as the budget goes. It returns at once; the memory is
 // pinned when it is needed.
 func (e *Engine) Expect(n int64) {
-	end := min(n, e.arena.size-host.Page()+1) + host.Page() - 1
+	end := min(n, e.arena.size-host.Page()+1, e.pinned+e.allowance.most(e.arena.size-e.pinned)) + host.Page() - 1
 	end -= end % host.Page()
 	begin := max(e.ahead.taken, e.pinned)
 	if e.closed || end <= begin {

@@ -13,11 +13,13 @@ const DefaultChunk = 256 << 20
 
 // Options are how an engine is to work.
 type Options struct {
-	Budget int64        // bytes of the host that it may pin
-	Chunk  int64        // bytes that are pinned at a time, a multiple of host.Page(); 0 is DefaultChunk
-	Node   int          // the NUMA node that they come from, negative for any
-	Timed  bool         // measure how long the lanes are busy
-	Log    func(string) // gets a line when not all of the budget can be pinned, unless it is nil
+	Budget int64 // bytes of the host that it may pin
+	Chunk  int64 // bytes that are pinned at a time, a multiple of host.Page(); 0 is DefaultChunk
+	Node   int   // the NUMA node that they come from, negative for any
+	Timed  bool  // measure how long the lanes are busy
+
+	Allowance *Allowance   // what it may pin together with other engines, nil for no such bound
+	Log       func(string) // gets a line when not all of the budget can be pinned, unless it is nil
 }
 
 // Engine copies memory of one GPU out to the host and in again, each direction in a stream of its own. It is not safe for concurrent use.
@@ -31,8 +33,11 @@ type Engine struct {
 	memory *host.Memory
 	chunk  int64
 	pinned int64 // bytes from the start of memory on
-	timed  bool
-	log    func(string)
+
+	allowance *Allowance
+
+	timed bool
+	log   func(string)
 
 	arena         arena
 	ahead         ahead
@@ -65,7 +70,7 @@ func Open(dev Device, o Options) (*Engine, error) {
 	if size <= 0 {
 		return nil, fmt.Errorf("%w: %d bytes", ErrBudget, o.Budget)
 	}
-	e := &Engine{dev: dev, chunk: o.Chunk, timed: o.Timed, log: o.Log, arena: newArena(size)}
+	e := &Engine{dev: dev, chunk: o.Chunk, timed: o.Timed, log: o.Log, arena: newArena(size), allowance: o.Allowance}
 	if e.chunk == 0 {
 		e.chunk = DefaultChunk
 	}

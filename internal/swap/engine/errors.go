@@ -13,6 +13,8 @@ var (
 	ErrNone   = errors.New("no memory at address 0")      // Out from or In to it
 	ErrSize   = errors.New("a size that no memory has")   // Out of 0 bytes or less
 	ErrBudget = errors.New("host memory of no full page") // Open with too little
+
+	ErrAllowance = errors.New("other GPUs of this process have the rest of the host memory that it may pin")
 )
 
 // FullError says that the host has no room for a copy out. Sizes are in bytes.

@@ -45,7 +45,11 @@ func (e *Engine) pin(end int64) error {
 	for e.pinned < end {
 		began := time.Now()
 		part := e.chunkAt(e.pinned)
+		if !e.allowance.take(int64(len(part))) {
+			return ErrAllowance
+		}
 		if err := e.pinPart(part); err != nil {
+			e.allowance.give(int64(len(part)))
 			return err
 		}
 		e.pinned += int64(len(part))
@@ -77,5 +81,6 @@ func (e *Engine) unpin() (errs error) {
 	for at := int64(0); at < e.pinned; at += e.chunk {
 		errs = errors.Join(errs, e.dev.HostUnregister(e.chunkAt(at)))
 	}
+	e.allowance.give(e.pinned)
 	return errs
 }
