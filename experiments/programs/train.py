@@ -2,8 +2,8 @@
 
 Usage: train.py NAME [--steps N] [--turns] [KEY=VALUE...]
 
-The line holds the time of each step but the first in seconds, a digest of the losses, and the peaks in bytes: allocated and reserved as PyTorch
-counts them, and `card`, what the card has less after the steps than before them. With --turns a step is made for each line of the standard input,
+The line holds the time of each step but the first in seconds, a digest of the losses, and the peaks in bytes, of the GPU that had the most: allocated and
+reserved as PyTorch counts them, and `card`, what the card has less after the steps than before them. With --turns a step is made for each line of the standard input,
 and followed by a line "STEP"; what the card has less between them does not count.
 """
 
@@ -19,6 +19,12 @@ import traceback
 import torch
 
 from programs import PROGRAMS
+
+
+def used(device):
+    """Returns the GPUs that the process uses: of torchrun's each has one."""
+    others = [] if "LOCAL_RANK" in os.environ else range(torch.cuda.device_count())
+    return [device] + [i for i in others if i != device and torch.cuda.max_memory_allocated(i)]
 
 
 def main():
@@ -43,7 +49,8 @@ def main():
             loss = next(program, None)
             if loss is None:
                 break
-            torch.cuda.synchronize(device)
+            for i in used(device):
+                torch.cuda.synchronize(i)
             times.append(time.perf_counter() - begin)
             losses.append(float(loss))
             card += before - torch.cuda.mem_get_info(device)[0]
@@ -54,7 +61,7 @@ def main():
         result["ok"] = "%s: %s" % (type(e).__name__, str(e)[:200])
     result.update(
         steps=[round(t, 5) for t in times[1:]], losses=hashlib.md5(json.dumps(losses).encode()).hexdigest()[:12],
-        allocated=torch.cuda.max_memory_allocated(device), reserved=torch.cuda.max_memory_reserved(device), card=card)
+        allocated=max(map(torch.cuda.max_memory_allocated, used(device))), reserved=max(map(torch.cuda.max_memory_reserved, used(device))), card=card)
     print("RESULT " + json.dumps(result), flush=True)
 
 
