@@ -42,7 +42,7 @@ class Stage(nn.Module):
         return x
 
 
-def pipeline(steps, rows=8192, parts=4, width=2048):
+def pipeline(steps, rows=2048, parts=4, width=2048):
     """A pipeline by hand: all parts of a batch go forward through both stages, and then back. Its kernels are deterministic."""
     stages = [Stage(6, width, "cuda:%d" % i) for i in range(2)]
     optimizers = [torch.optim.AdamW(stage.parameters(), lr=1e-5) for stage in stages]

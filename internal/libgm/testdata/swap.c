@@ -3,6 +3,7 @@
 
 #define TENSORS 24
 #define ROUNDS 4
+#define CHUNK (42 * (int64_t)MIB) /* is pinned at a time: a sixteenth of what may be */
 
 struct tensor {
 	void *from, *to;
@@ -88,7 +89,7 @@ static void large(CUstream s)
 	OK(gm_swap_drop(0, ticket));
 	OK(cuMemFree_v2(at(p)));
 	struct gm_swap_stats stats = swap_stats(0);
-	CHECK(stats.registrations == 3 && stats.pinned_bytes == 700 * (int64_t)MIB && stats.pin_ns > 0);
+	CHECK(stats.pinned_bytes >= (int64_t)size && stats.registrations == (stats.pinned_bytes + CHUNK - 1) / CHUNK && stats.pin_ns > 0);
 }
 
 static void full(CUstream s)
@@ -176,7 +177,7 @@ int main(int argc, char **argv)
 	for (unsigned round = 1; round <= ROUNDS; round++)
 		round_trip(round, streams);
 	struct gm_swap_stats stats = swap_stats(0);
-	CHECK(stats.registrations == 1 && stats.pinned_bytes == 256 * (int64_t)MIB && stats.arena_bytes == 700 * (int64_t)MIB);
+	CHECK(stats.registrations > 0 && stats.pinned_bytes == stats.registrations * CHUNK && stats.arena_bytes == 700 * (int64_t)MIB);
 	CHECK(stats.copies_out == ROUNDS * (TENSORS + TENSORS / 3) && stats.copies_in == ROUNDS * (TENSORS + 5));
 	CHECK(stats.out_busy_ns > 0 && stats.in_busy_ns > 0 && stats.host_peak < stats.bytes_out && stats.bytes_in > stats.host_peak);
 	misuse(streams[0]);

@@ -8,13 +8,17 @@ import (
 	"gm/internal/swap/host"
 )
 
-// DefaultChunk is how much memory of the host is pinned at a time, in bytes.
-const DefaultChunk = 256 << 20
+// DefaultChunk is how much memory of the host is pinned at a time, in bytes, and a sixteenth of the budget where that is less, so that other
+// engines that have a part of it find some.
+const (
+	DefaultChunk = 256 << 20
+	leastChunk   = 2 << 20
+)
 
 // Options are how an engine is to work.
 type Options struct {
 	Budget int64 // bytes of the host that it may pin
-	Chunk  int64 // bytes that are pinned at a time, a multiple of host.Page(); 0 is DefaultChunk
+	Chunk  int64 // bytes that are pinned at a time, a multiple of host.Page(); 0 for DefaultChunk
 	Node   int   // the NUMA node that they come from, negative for any
 	Timed  bool  // measure how long the lanes are busy
 
@@ -72,7 +76,7 @@ func Open(dev Device, o Options) (*Engine, error) {
 	}
 	e := &Engine{dev: dev, chunk: o.Chunk, timed: o.Timed, log: o.Log, arena: newArena(size), allowance: o.Allowance}
 	if e.chunk == 0 {
-		e.chunk = DefaultChunk
+		e.chunk = min(DefaultChunk, max(leastChunk, size/16/leastChunk*leastChunk))
 	}
 	if e.log == nil {
 		e.log = func(string) {}

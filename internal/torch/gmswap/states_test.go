@@ -13,7 +13,7 @@ var moved = regexp.MustCompile(`gmswap: states of SGD: \d+\.\d\d GiB on the host
 
 // TestStates has less memory than parameters, gradients and states take: the states wait on the host, and what comes out is the same.
 func TestStates(t *testing.T) {
-	for i, name := range []string{"moments", "moments_read", "moments_failing"} {
+	for i, name := range []string{"moments", "moments_read", "moments_failing", "moments_compiled"} {
 		for early := range 2 {
 			t.Run(fmt.Sprint(name, early), func(t *testing.T) {
 				t.Parallel()

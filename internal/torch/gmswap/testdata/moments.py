@@ -33,6 +33,16 @@ def moments():
     print(digest(*(state["sum"] for state in optimizer.state.values())))
 
 
+def moments_compiled():
+    """The model is compiled as a whole: states alone can be moved."""
+    from torch._dynamo.eval_frame import OptimizedModule
+
+    model = OptimizedModule(Wide())
+    optimizer = optim.SGD(model.parameters())
+    for step in range(STEPS):
+        update(model, optimizer, step)
+
+
 def moments_read():
     """Reads states, one after the other, and holds some of them for a while."""
     model = Wide()

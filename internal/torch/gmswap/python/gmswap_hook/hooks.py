@@ -51,8 +51,8 @@ class Hooks(object):
     steps are recorded, and they are not watched from then on.
     """
 
-    def __init__(self, torch, runtime):
-        self.torch, self.runtime = torch, runtime
+    def __init__(self, torch, runtime, met=lambda module, args: None):
+        self.torch, self.runtime, self.met = torch, runtime, met  # what is told of a model that is compiled as a whole
         self.local = Thread()
         autograd = torch._C._autograd
         if runtime.moves:
@@ -162,6 +162,7 @@ class Hooks(object):
         known = module in self.roots
         if not known and compiled(module):
             self.stop(local, UNSUPPORTED)
+            self.met(module, args)
             return
         self.roots.add(module)
         try:

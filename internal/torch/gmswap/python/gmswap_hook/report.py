@@ -68,8 +68,9 @@ class Report(object):
             say.line("no account of the run: %s" % say.reason(e))
 
     def account(self):
-        stats = self.lanes.stats()
-        gib = float(1 << 30)
+        stats, gib = self.lanes.stats(), float(1 << 30)
+        if not self.count and not stats.bytes_out and not self.settings.stats:
+            return  # no model was served
         ways = ", ".join("%d %s" % (n, way) for way, n in sorted(self.ways.items(), key=lambda item: -item[1]))
         say.line("%s%d steps%s: %.1f GiB to the host and %.1f back, at most %.1f GiB there at a time" % (
             self.of, self.count, " (%s)" % ways if ways else "", stats.bytes_out / gib, stats.bytes_in / gib, stats.host_peak / gib))

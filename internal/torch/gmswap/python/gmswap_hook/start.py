@@ -74,7 +74,8 @@ def begin(torch, whole, stepping):
     try:
         settings = Settings(os.environ)
         library = Library(settings.library)
-        whole.outermost = Hooks(torch, Late(torch, library, settings, stepping)).outermost
+        late = Late(torch, library, settings, stepping)
+        whole.outermost, whole.met = Hooks(torch, late, late.met).outermost, late.met
     except Exception as e:
         say.once("nothing is moved: %s: %s" % (type(e).__name__, say.reason(e)))
 
@@ -104,6 +105,13 @@ class Late(object):
         if not known and (self.thread is None or self.thread is threading.current_thread() or not self.thread.is_alive()):
             self.meet(self.devices(module, args))
         return self.runtime is not None and self.runtime.begin(module, args, known)
+
+    def met(self, module, args):
+        """Has room made on the devices of a model that saves nothing here: by the states of its optimizer."""
+        try:
+            self.meet(self.devices(module, args))
+        except Exception as e:
+            say.once("states of optimizers stay on the device: %s" % say.reason(e))
 
     def meet(self, devices):
         """Makes the runtimes that are missing."""

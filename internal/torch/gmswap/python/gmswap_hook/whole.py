@@ -5,14 +5,15 @@ import weakref
 
 from . import say
 
-UNSUPPORTED = ("nothing is moved: torch.compile made the model as a whole; its graphs recompute more where memory is short, "
-               "and of a model of compiled layers tensors are moved")
+UNSUPPORTED = ("nothing that is saved is moved: torch.compile made the model as a whole; its graphs recompute more where memory is short, "
+               "and states of optimizers are moved. Of a model of compiled layers what is saved is moved, too")
 
 
 class Whole(object):
     def __init__(self, torch, compiling):
         self.torch, self.compiling = torch, compiling
         self.outermost = lambda: False  # says whether no model that is watched is running; set when any are
+        self.met = lambda module, args: None  # is told of a model on the device; likewise
         real = getattr(torch.nn.Module, "compile", None)  # since 2.3
         if real is not None:
             torch.nn.Module.compile = self.noted(real)
@@ -36,6 +37,7 @@ class Whole(object):
                 weak()._compiled_call_impl = made
                 if self.outermost():
                     say.once(UNSUPPORTED)
+                    self.met(weak(), args)
             return made(*args, **kwargs)
 
         module._compiled_call_impl = call
