@@ -6,22 +6,29 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from language import llama
+from language import llama_1b
 
 
 def spread(steps, batch=4, longest=2048):
     """A Llama of one billion parameters, half of its layers on each GPU, put there by accelerate; texts of all lengths."""
     from accelerate import dispatch_model
 
-    model = llama(hidden_size=2048, intermediate_size=8192, num_hidden_layers=16, num_attention_heads=32, num_key_value_heads=8)
     places = {"model.embed_tokens": 0, "model.rotary_emb": 0, "model.norm": 1, "lm_head": 1}
     places.update(("model.layers.%d" % i, i // 8) for i in range(16))
-    model = dispatch_model(model, places)
+    yield from texts(dispatch_model(llama_1b(), places), steps, batch, longest)
+
+
+def replicas(steps, batch=8, longest=2048):
+    """The same model in DataParallel: each GPU has a copy, and half of a batch."""
+    yield from texts(nn.DataParallel(llama_1b()), steps, batch, longest)
+
+
+def texts(model, steps, batch, longest):
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
     for step in range(steps):
         tokens = random.Random(step).randint(longest // 4, longest)
         ids = torch.randint(0, 32000, (batch, tokens), device="cuda", generator=torch.Generator("cuda").manual_seed(step))
-        loss = model(input_ids=ids, labels=ids).loss
+        loss = model(input_ids=ids, labels=ids)["loss"].mean()
         loss.backward()
         optimizer.step()
         optimizer.zero_grad()

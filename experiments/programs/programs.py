@@ -7,7 +7,7 @@ from autograd import functions, gan, inplace, lbfgs, transforms
 from decoding import generate, ppo
 from graphs import gat, sampled
 from language import bert, gpt2xl, hf, layers7b, lora, moe, t5
-from parallel import pipeline, spread
+from parallel import pipeline, replicas, spread
 from practice import caught, compiled, diffusion, distillation, graphed, prefetch, resumed, threads
 from sequences import fourier, lstm, nested, scan, volumes, whisper
 from vision import deeplab, maskrcnn, swin, timm_model, unet, vit
@@ -15,7 +15,7 @@ from vision import deeplab, maskrcnn, swin, timm_model, unet, vit
 PROGRAMS = {
     "hf": hf, "lora": lora, "moe": moe, "t5": t5, "generate": generate, "ppo": ppo, "gat": gat, "sampled": sampled,
     "timm": timm_model, "maskrcnn": maskrcnn, "swin": swin, "deeplab": deeplab, "unet": unet, "vit": vit, "layers7b": layers7b,
-    "gpt2xl": gpt2xl, "bert": bert, "spread": spread, "pipeline": pipeline,
+    "gpt2xl": gpt2xl, "bert": bert, "spread": spread, "replicas": replicas, "pipeline": pipeline,
 }
 # Small ones with deterministic kernels, one for each way to use PyTorch: their losses are to be the same to the bit, whatever serves them.
 EXACT = {f.__name__: f for f in (

@@ -98,29 +98,34 @@ func TestPrograms(t *testing.T) {
 	t.Run("plain offload", func(t *testing.T) { programs[0].check(t, "offload") })
 }
 
-// TestSpread has models on two devices. What is saved on each is moved, and the limit is one of each.
-func TestSpread(t *testing.T) {
-	for _, how := range []string{"offload", "remake", "rows"} {
-		t.Run(how, func(t *testing.T) {
-			t.Parallel()
-			f, _ := newSession(t).same("spread", how)
-			if len(f.Devices) != 2 || f.Devices[0] == 0 || f.Devices[1] == 0 {
-				t.Errorf("the hook did %+v", f)
-			}
-		})
+// TestDevices has models on two devices. What is saved on each is moved, and the limit is one of each.
+func TestDevices(t *testing.T) {
+	for _, name := range []string{"spread", "replicated"} {
+		for _, how := range []string{"offload", "remake", "rows"} {
+			t.Run(name+" "+how, func(t *testing.T) {
+				t.Parallel()
+				f, _ := newSession(t).same(name, how)
+				if len(f.Devices) != 2 || f.Devices[0] == 0 || f.Devices[1] == 0 {
+					t.Errorf("the hook did %+v", f)
+				}
+			})
+		}
+		t.Run(name+" limited", func(t *testing.T) { limitedDevices(t, name+"_large") })
 	}
-	t.Run("limited", func(t *testing.T) {
-		const limit = 44 << 20
-		newSession(t).want("spread_large")
-		s := newSession(t)
-		f, said := s.same("spread_large", "auto", fmt.Sprintf("GM_LIMIT=%d", limit), fmt.Sprintf("GMSWAP_DEVICE=%d", limit), "GMSWAP_HOST=1073741824")
-		if len(f.Devices) != 2 || f.Devices[0] == 0 || f.Devices[1] == 0 {
-			t.Errorf("the hook did %+v, and said %q", f, said)
-		}
-		if took := s.physical(); took > 2*limit {
-			t.Errorf("it took %d bytes", took)
-		}
-	})
+}
+
+// limitedDevices runs a program on two devices that would take more than the limit of each.
+func limitedDevices(t *testing.T, name string) {
+	const limit = 44 << 20
+	newSession(t).want(name)
+	s := newSession(t)
+	f, said := s.same(name, "auto", fmt.Sprintf("GM_LIMIT=%d", limit), fmt.Sprintf("GMSWAP_DEVICE=%d", limit), "GMSWAP_HOST=1073741824")
+	if len(f.Devices) != 2 || f.Devices[0] == 0 || f.Devices[1] == 0 {
+		t.Errorf("the hook did %+v, and said %q", f, said)
+	}
+	if took := s.physical(); took > 2*limit {
+		t.Errorf("it took %d bytes", took)
+	}
 }
 
 // TestPeak has steps take more memory than those that were recorded. What is foreseen is what they take, to the byte.

@@ -96,6 +96,18 @@ def spread_large():
     spread(rows=4096, steps=5)
 
 
+def replicated(rows=64, steps=STEPS):
+    """A model of which each device has a copy."""
+    model = nn.DataParallel(Net())
+    for step in range(steps):
+        train(model, step, rows)
+
+
+def replicated_large():
+    """The same where neither device has room for what is saved on it."""
+    replicated(rows=4096, steps=9)
+
+
 def threads():
     """A second model that another thread trains meanwhile."""
 

@@ -3,6 +3,7 @@
 import threading
 
 from .entry import Kept, Parts, Saved
+from .hooks import replica
 
 
 class Thread(threading.local):
@@ -15,12 +16,16 @@ class Devices(object):
 
     moves = True
 
-    def __init__(self, runtimes):
-        self.runtimes = runtimes  # by device
+    def __init__(self, runtimes, current):
+        self.runtimes, self.current = runtimes, current  # by device, and what returns the current one
         self.local = Thread()
 
     def begin(self, module, args, known):
-        self.local.begun = [device for device, runtime in self.runtimes.items() if runtime.begin(module, args, known)]
+        if replica(module):
+            here = self.current()
+            self.local.begun = [here] if here in self.runtimes and self.runtimes[here].lend(module) else []
+        else:
+            self.local.begun = [device for device, runtime in self.runtimes.items() if runtime.begin(module, args, known)]
         return len(self.local.begun) > 0
 
     def serving(self):

@@ -159,12 +159,15 @@ class Hooks(object):
         if self.foreign():
             say.once("tensors saved under the program's own saved-tensor hooks are not moved")
             return
-        known = module in self.roots
+        known = module in self.roots or replica(module)
         if not known and compiled(module):
             self.stop(local, UNSUPPORTED)
             self.met(module, args)
             return
-        self.roots.add(module)
+        if not replica(module):
+            self.roots.add(module)
+        if isinstance(module, self.torch.nn.DataParallel):
+            self.roots.add(module.module)  # whose replicas have its hooks
         try:
             if self.runtime.begin(module, args, known):
                 local.serves = local.between = self.begin_packing(local)
@@ -286,6 +289,11 @@ def unreal(torch):
     transform = getattr(getattr(torch._C, "_functorch", None), "peek_interpreter_stack", nothing)  # since 2.0
     mode, fake = getattr(torch._C, "_get_dispatch_mode", nothing), getattr(getattr(torch._C, "_TorchDispatchModeKey", None), "FAKE", None)  # since 2.1
     return lambda: transform() is not None or fake is not None and mode(fake) is not None
+
+
+def replica(module):
+    """Returns whether a module is one of DataParallel's copies, which run in threads of their own, a GPU each, while the program waits."""
+    return getattr(module, "_is_replica", False)
 
 
 def running(frame):

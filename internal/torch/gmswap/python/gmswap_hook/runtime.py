@@ -116,6 +116,14 @@ class Runtime(object):
             self.memory.note_storages(module)
         return not self.declined and (known or self.recording is None)
 
+    def lend(self, module):
+        """Has another thread, which the runtime's own one waits for, go on with the step that has begun. Returns whether what is saved is to be packed."""
+        with self.memory:
+            if self.declined or self.step is None or self.step.backward:
+                return False
+            self.memory.note_storages(module)
+        return True
+
     def own_thread(self):
         if self.thread is None or not self.thread.is_alive():
             self.thread = threading.current_thread()

@@ -121,7 +121,7 @@ class Late(object):
         self.thread = threading.current_thread()
         for device in new[:1] if self.one else new:
             self.runtimes[device] = self.start(device)
-        self.runtime = Devices(self.runtimes) if len(self.runtimes) > 1 else self.runtimes[new[0]]
+        self.runtime = Devices(self.runtimes, self.torch.cuda.current_device) if len(self.runtimes) > 1 else self.runtimes[new[0]]
         if len(self.runtimes) > 1:
             for device, runtime in self.runtimes.items():
                 runtime.report.of = "GPU %d: " % device
@@ -144,6 +144,8 @@ class Late(object):
         """Returns the devices that a model is on. FSDP may keep parameters on the host, and use the current device."""
         tensors = (t for t in itertools.chain(module.parameters(), module.buffers(), args) if isinstance(t, self.torch.Tensor) and t.is_cuda)
         found = list(dict.fromkeys(t.device.index for t in tensors))
+        if isinstance(module, self.torch.nn.DataParallel):
+            found = module.device_ids
         if not found and any(hasattr(type(m), "_get_fsdp_state") for m in module.modules()):
             found = [self.torch.cuda.current_device()]
         return found
