@@ -247,16 +247,27 @@ class Memory(object):
 
     def same(self, a, b):
         """Returns whether two tensors hold the same bytes, in the same order. For what is not dense it says no."""
-        if a.is_contiguous() and b.is_contiguous():
-            return self.equal(a.flatten(), b.flatten())
-        return (a.size(), a.stride()) == (b.size(), b.stride()) and dense(a) and self.equal(self.line(a), self.line(b))
+        other = self.other(a, b)
+        return other is not None and not self.read([other])[0]
 
-    def equal(self, a, b):
-        """Returns whether two lines hold the same bytes. PyTorch takes a byte for each number that it compares: words are fewer."""
+    def other(self, a, b):
+        """Returns a flag on the device, whether two tensors hold other bytes, None where these are in another order, or not dense."""
+        if a.is_contiguous() and b.is_contiguous():
+            return self.other_line(a.flatten(), b.flatten())
+        return self.other_line(self.line(a), self.line(b)) if (a.size(), a.stride()) == (b.size(), b.stride()) and dense(a) else None
+
+    def other_line(self, a, b):
+        """Does so for two lines. PyTorch takes a byte for each number that it compares: words are fewer."""
         a, b = a.view(self.torch.uint8), b.view(self.torch.uint8)
-        if a.numel() == b.numel() and not (a.numel() | a.storage_offset() | b.storage_offset() | self.address(a) | self.address(b)) % 4:
+        if a.numel() != b.numel():
+            return None
+        if not (a.numel() | a.storage_offset() | b.storage_offset() | self.address(a) | self.address(b)) % 4:
             a, b = a.view(self.torch.int32), b.view(self.torch.int32)
-        return self.torch.equal(a, b)
+        return (a != b).any()
+
+    def read(self, flags):
+        """Returns what flags on the device are."""
+        return self.torch.stack(flags).tolist()
 
     def alike(self, a, b, near):
         """Returns whether the storages of two tensors hold the same bytes, or numbers of a type that are as near as a library's may be."""

@@ -209,6 +209,7 @@ class Operators(object):
         self.changed = set()  # numbers of storages that were written to after they were made
         self.written = set()  # ordinals of parameters' that were
         self.unsure = set()  # names of operators that did not repeat what they had made
+        self.doubts = []  # flags on the device, which are set where a call did not repeat that, and these calls
         self.entries = {}  # the numbers of entries, by their storages' numbers
 
     def begin(self):
@@ -220,6 +221,17 @@ class Operators(object):
         if self.mode is not None:
             mode, self.mode = self.mode, None
             mode.__exit__(None, None, None)
+            self.settle()
+
+    def settle(self):
+        """Forgets what calls made that did not make the same again."""
+        doubts, self.doubts = self.doubts, []
+        if not doubts:
+            return
+        failed = self.tried(self.memory.read, ([flag for flag, _ in doubts],), {}) or [True] * len(doubts)
+        wrong = {id(call): call for fails, (_, call) in zip(failed, doubts) if fails}
+        self.unsure.update(call.name for call in wrong.values())
+        self.makers = {number: m for number, m in self.makers.items() if id(m.call) not in wrong}
 
     def run(self, function, args, kwargs):
         """Runs each operator and notes it."""
@@ -265,8 +277,9 @@ class Operators(object):
         return result, max(0, most - self.memory.allocated())
 
     def proven(self, call, again, args, kwargs, result, timed, beside=0):
-        """Returns a call that has ended if the same bytes come out again, None if not, or if they cannot be compared. The second run is timed where the first
-        waited for memory, and left out where there is no room for what the first needed beside its results."""
+        """Returns a call that has ended if the same bytes come out again, None if not, or if they cannot be compared: whether they do shows when all are
+        settled. The second run is timed where the first waited for memory, and left out where there is no room for what the first needed beside its
+        results."""
         args = again.arguments(args)
         if not all(dense(x) for x in results_in(result) if self.memory.key(x)):
             return None
@@ -280,10 +293,7 @@ class Operators(object):
         if twice is None:
             return None
         call.begin, call.end = begin, call.end if timed else self.memory.mark()
-        same = self.tried(self.repeated, (result, twice), {})
-        if not same:
-            if same is not None:
-                self.unsure.add(call.name)
+        if not self.doubt(call, results_in(result), results_in(twice)):
             return None
         if call.name in self.by_rows:
             call.rows = self.splits(call.name, again.function, args, kwargs, result)
@@ -299,10 +309,7 @@ class Operators(object):
             call.end = self.memory.mark()
         count = version(args[0])
         result = function(*args, **kwargs)
-        same = self.tried(self.memory.same, (before, args[0]), {}) if before is not None else None
-        if call is None or self.proves and not same:
-            if same is not None:
-                self.unsure.add(again.name)
+        if call is None or self.proves and (before is None or not self.doubt(call, (args[0],), (before,))):
             self.wrote(function, args, kwargs)
         else:
             call.dtype = args[0].dtype
@@ -350,9 +357,17 @@ class Operators(object):
             or hasattr(x, "untyped_storage") and (not self.memory.key(x) or x.is_conj() or x.is_neg())  # which a view does not show
             for x in flat((args, kwargs)))
 
-    def repeated(self, result, again):
-        """Returns whether an operator gave the same bytes when it was rerun."""
-        return all(self.memory.same(a, b) for a, b in zip(results_in(result), results_in(again)) if self.memory.key(a))
+    def doubt(self, call, results, again):
+        """Compares what an operator made with what it made when it was rerun, later on. Returns False where they cannot be the same, or there is no memory
+        to compare them."""
+        others = self.tried(lambda: [self.memory.other(a, b) for a, b in zip(results, again) if self.memory.key(a)], (), {})
+        if others is None:
+            return False
+        if any(other is None for other in others):
+            self.unsure.add(call.name)
+            return False
+        self.doubts.extend((other, call) for other in others)
+        return True
 
     def splits(self, packet, function, args, kwargs, result):
         """Returns the rows of the first result, if the second half of them comes of the second half of the arguments' rows, else 0.

@@ -170,6 +170,10 @@ class Tensor(object):
     def any(self):
         return empty(dtype=_dtypes.bool, device=self.device).write(bytes((any(self.read()),)))
 
+    def tolist(self):
+        assert self.dtype is _dtypes.bool
+        return [bool(byte) for byte in self.read()]
+
     def item(self):
         return int.from_bytes(self.read(), "little")
 
@@ -202,6 +206,11 @@ def full(size, byte, device=None):
     """Returns a tensor of bytes that follow from one."""
     t = empty(*size, device=device)
     return t.write(made(t.numel() * t.dtype.size, byte & 255))
+
+
+def stack(tensors):
+    first, data = tensors[0], b"".join(t.read() for t in tensors)
+    return empty(len(tensors), dtype=first.dtype, device=first.device).write(data)
 
 
 def equal(a, b):
