@@ -72,8 +72,9 @@ class Report(object):
         if not self.count and not stats.bytes_out and not self.settings.stats:
             return  # no model was served
         ways = ", ".join("%d %s" % (n, way) for way, n in sorted(self.ways.items(), key=lambda item: -item[1]))
-        say.line("%s%d steps%s: %.1f GiB to the host and %.1f back, at most %.1f GiB there at a time" % (
-            self.of, self.count, " (%s)" % ways if ways else "", stats.bytes_out / gib, stats.bytes_in / gib, stats.host_peak / gib))
+        steps = "%d steps%s" % (self.count, " (%s)" % ways if ways else "") if self.count else "no step was served"
+        say.line("%s%s: %.1f GiB to the host and %.1f back, at most %.1f GiB there at a time" % (
+            self.of, steps, stats.bytes_out / gib, stats.bytes_in / gib, stats.host_peak / gib))
         if self.settings.stats:
             self.write(stats)
 
