@@ -40,6 +40,7 @@ type chunk struct {
 	size       int64 // compressed, page headers included
 	data, dict int64 // offsets of the first data page and of the dictionary; 0 if there is none
 	elsewhere  bool  // in another file, or encrypted
+	extent     extent
 }
 
 const magic = "PAR1"
@@ -216,6 +217,8 @@ func parseChunkMeta(r *thriftReader, typ byte, c *chunk) {
 			c.data = r.integer(typ)
 		case 11:
 			c.dict = r.integer(typ)
+		case 12:
+			c.extent = parseExtent(r, typ)
 		default:
 			r.skip(typ)
 		}

@@ -369,3 +369,40 @@ func flipped(file []byte, at int) []byte {
 	out[at] ^= 1
 	return out
 }
+
+// TestRange reads the least and the most time from the footer, over all row groups. Of other columns it says nothing.
+func TestRange(t *testing.T) {
+	read := func(times ...int64) *Reader[sample, sampleMeta] {
+		var buf bytes.Buffer
+		w := sampleTable().NewWriter(&buf, sampleMeta{})
+		for i, at := range times {
+			var b sample
+			b.add(at, int64(i), 1, 1, 0, 0)
+			if err := errors.Join(w.Write(&b), w.flushGroup()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		r, err := sampleTable().NewReader(bytes.NewReader(buf.Bytes()), int64(buf.Len()), "ranged")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	for _, c := range []struct {
+		times       []int64
+		least, most int64
+		ok          bool
+	}{{nil, 0, 0, false}, {[]int64{-5}, -5, -5, true}, {[]int64{7, 3, 1 << 62, 40}, 3, 1 << 62, true}} {
+		if least, most, ok := read(c.times...).Range("time"); least != c.least || most != c.most || ok != c.ok {
+			t.Errorf("%d: %d to %d, %v", c.times, least, most, ok)
+		}
+	}
+	for _, name := range []string{"size", "none"} {
+		if _, _, ok := read(1, 2).Range(name); ok {
+			t.Errorf("column %s has a range", name)
+		}
+	}
+}

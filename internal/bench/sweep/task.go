@@ -71,7 +71,7 @@ func (t *Task) contents(sum hash.Hash) error {
 			return err
 		}
 	}
-	return j.Incomplete()
+	return j.Lacks()
 }
 
 func copyFile(w io.Writer, name string) error {
@@ -146,7 +146,7 @@ func (t *Task) ranks(ctx context.Context, compare func([]*replay.Program, string
 	if err != nil {
 		return nil, err
 	}
-	return slices.Concat(rows...), j.Incomplete()
+	return slices.Concat(rows...), j.Lacks()
 }
 
 // programs makes the trace of a synthetic job.

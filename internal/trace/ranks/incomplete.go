@@ -25,16 +25,27 @@ func (j *Job) Problems() []string {
 
 // Incomplete returns an error if ranks are missing, files are left out or clocks differ; nil if the job is whole.
 func (j *Job) Incomplete() error {
-	var what []string
+	what := j.lacks()
+	if n := len(j.Clocks); n > 0 {
+		what = append(what, "other clocks on "+units.Count(n, "rank"))
+	}
+	return j.fault(what)
+}
+
+// Lacks does so for what does not compare the times of ranks: clocks may differ.
+func (j *Job) Lacks() error { return j.fault(j.lacks()) }
+
+func (j *Job) lacks() (what []string) {
 	if n := len(j.Missing); n > 0 {
 		what = append(what, fmt.Sprintf("%d of %s missing", n, units.Count(j.World, "rank")))
 	}
 	if n := len(j.Left); n > 0 {
 		what = append(what, fmt.Sprintf("%d of %s left out", n, units.Count(n+len(j.Members), "file")))
 	}
-	if n := len(j.Clocks); n > 0 {
-		what = append(what, "other clocks on "+units.Count(n, "rank"))
-	}
+	return what
+}
+
+func (j *Job) fault(what []string) error {
 	if len(what) == 0 {
 		return nil
 	}

@@ -25,7 +25,7 @@ type Job struct {
 	World   int64     // ranks of the job; 0 if no trace says
 	Missing []int64   // ranks of which there is no trace that could be read
 	Left    []Left    // files that are not part of the job
-	Clocks  []int64   // ranks whose traces lie wholly before or behind those of most, as Read finds
+	Clocks  []int64   // ranks whose traces lie wholly before or behind those of most
 }
 
 // Member is the trace of one rank.
@@ -36,7 +36,8 @@ type Member struct {
 	Rows  int64
 	Meta  trace.Meta
 
-	path string
+	path  string
+	times times
 }
 
 // Key tells the trace of a rank from those of the job's others, and is the same in another run: the rank, or the file's name where there is none.
@@ -124,6 +125,7 @@ func describe(path, name string) (*Member, error) {
 	}
 	defer r.Close()
 	m := &Member{File: name, Rank: -1, Rows: r.Rows(), Meta: r.Meta(), path: path}
+	m.times.start, m.times.end, m.times.known = r.Range("time_ns")
 	if m.Meta.WorldSize > 0 {
 		m.Rank = m.Meta.Rank
 	} else if rank, ok := hive(name, "rank"); ok {
@@ -221,6 +223,7 @@ func (j *Job) finish() {
 			j.Missing = append(j.Missing, rank)
 		}
 	}
+	j.clocks()
 }
 
 // maxWorld bounds the ranks of a job, as gmtrace run does.

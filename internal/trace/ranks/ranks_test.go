@@ -331,6 +331,10 @@ func TestClocks(t *testing.T) {
 			}
 			of.write(t, folder)
 		}
+		opened, err := ranks.Open(folder)
+		if err != nil || slices.Equal(opened.Clocks, []int64{2}) != c.differs {
+			t.Errorf("shifted by %d ns, by the footers alone: clocks of %d differ, %v", c.shift, opened.Clocks, err)
+		}
 		j, table := read(t, folder)
 		if got := slices.Equal(j.Clocks, []int64{2}); got != c.differs || !got && len(j.Clocks) > 0 || (j.Incomplete() != nil) != c.differs {
 			t.Errorf("shifted by %d ns: clocks of %d differ: %v", c.shift, j.Clocks, j.Incomplete())

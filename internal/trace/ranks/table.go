@@ -71,7 +71,7 @@ type Spread struct {
 const points = 256
 
 // Read reads all traces of a job, as many at once as there are cores. It calls done after each. Traces that cannot be read are
-// left out, and the ranks whose clocks differ are noted in the job.
+// left out.
 func (j *Job) Read(ctx context.Context, done func()) (*Table, error) {
 	rows, shared := make([][]*Rank, len(j.Members)), &overview.Shared{}
 	err := j.Each(ctx, runtime.GOMAXPROCS(0), done, func(m *Member, source *column.Source) error {
@@ -98,12 +98,7 @@ func (j *Job) Read(ctx context.Context, done func()) (*Table, error) {
 	slices.SortStableFunc(t.Ranks, func(a, b *Rank) int { return compareRanks(a.Rank, b.Rank) })
 	t.finish()
 	t.Parts = j.parts(t.Ranks)
-	j.Clocks = nil
-	for _, r := range t.Ranks {
-		if r.Clock && !slices.Contains(j.Clocks, r.Rank) {
-			j.Clocks = append(j.Clocks, r.Rank)
-		}
-	}
+	j.Clocks = t.clocks()
 	return t, nil
 }
 
@@ -167,7 +162,6 @@ func (t *Table) finish() {
 		}
 	}
 	t.Alike = len(numbers)
-	t.clocks()
 	if len(peaks) == 0 {
 		return
 	}
@@ -179,26 +173,6 @@ func (t *Table) finish() {
 	}
 	t.outliers()
 }
-
-// clocks finds the ranks whose traces lie wholly before or behind the median beginning and end.
-func (t *Table) clocks() {
-	var starts, ends []int64
-	for _, r := range t.Ranks {
-		starts, ends = append(starts, r.StartNS), append(ends, r.EndNS)
-	}
-	if len(starts) < leastForMedian {
-		return
-	}
-	slices.Sort(starts)
-	slices.Sort(ends)
-	start, end := starts[len(starts)/2], ends[len(ends)/2]
-	for _, r := range t.Ranks {
-		r.Clock = r.EndNS < start || r.StartNS > end
-	}
-}
-
-// leastForMedian is how many ranks it takes to say which of them is odd.
-const leastForMedian = 3
 
 // Duration returns the median time of an iteration.
 func (r *Rank) Duration() time.Duration { return time.Duration(r.IterationNS) }
