@@ -147,7 +147,8 @@ const char *gm_version(void);
  * a failure, whose text gm_last_error returns; in a forked child all of them fail. */
 
 /* gm_swap_open begins to use a device, in its primary context, and at most host_bytes of the host, which are pinned as they are needed
- * and not released before gm_swap_close. If timed is not 0 the copies are timed. */
+ * and not released before gm_swap_close. Where several devices are open they have as much together as the first of them may. If timed is
+ * not 0 the copies are timed. */
 int gm_swap_open(int device, size_t host_bytes, int timed);
 /* gm_swap_out copies n bytes at from to the host, behind the work that a stream holds now. It returns a ticket, more than 0, or 0 after
  * a failure, such as a host that is full or a stream that is captured into a CUDA graph. */

@@ -38,7 +38,8 @@ type process struct {
 	served   *served                // nil without a memory server
 	serving  atomic.Pointer[served] // the same, for calls that have not got the lock
 
-	allowance *engine.Allowance // of the host's memory, for all devices; nil before a swapper is opened
+	swappers  int               // that are open
+	allowance *engine.Allowance // what they may have of the host's memory together: as much as the first of them; nil without any
 
 	gpus [C.GM_DEVICES]atomic.Pointer[gpu] // set once, under mu
 }

@@ -41,25 +41,32 @@ func (p *process) openSwapper(ordinal int, budget int64, timed bool) (*swapper, 
 	if id, err := dev.PCIBusID(); err == nil {
 		node = host.Node(id)
 	}
+	allowance := p.allowance
+	if allowance == nil {
+		allowance = engine.NewAllowance(budget)
+	}
 	e, err := engine.Open(dev, engine.Options{
-		Budget: budget, Node: node, Timed: timed, Allowance: p.hostAllowance(budget),
+		Budget: budget, Node: node, Timed: timed, Allowance: allowance,
 		Log: func(line string) { p.log.printf("device %d: swap: %s", ordinal, line) },
 	})
 	if err != nil {
 		return nil, errors.Join(err, dev.Close())
 	}
+	p.allowance = allowance
+	p.swappers++
 	return &swapper{dev: dev, engine: e}, nil
 }
 
-// hostAllowance returns what all swappers may pin together: as much as the first one. p.mu is held.
-func (p *process) hostAllowance(budget int64) *engine.Allowance {
-	if p.allowance == nil {
-		p.allowance = engine.NewAllowance(budget)
+// closeSwapper closes a swapper. When it was the last one the next may pin as much as it is told.
+func (p *process) closeSwapper(s *swapper) error {
+	err := errors.Join(s.engine.Close(), s.dev.Close())
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.swappers--; p.swappers == 0 {
+		p.allowance = nil
 	}
-	return p.allowance
+	return err
 }
-
-func (s *swapper) close() error { return errors.Join(s.engine.Close(), s.dev.Close()) }
 
 // swapper returns that of a device.
 func (p *process) swapper(device C.int) (*swapper, error) {
@@ -201,7 +208,7 @@ func go_swap_close(device C.int) (result C.int) {
 	s, err := self.swapper(device)
 	if err == nil {
 		swappers[device] = nil
-		err = s.close()
+		err = self.closeSwapper(s)
 	}
 	if err == nil {
 		return 0

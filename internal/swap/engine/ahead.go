@@ -20,10 +20,11 @@ const aheadPart = 64 << 20
 // Expect takes memory of the host for tickets that will hold n bytes together, as far as the budget goes. It returns at once; the memory is
 // pinned when it is needed.
 func (e *Engine) Expect(n int64) {
-	end := min(n, e.arena.size-host.Page()+1, e.pinned+e.allowance.most(e.arena.size-e.pinned)) + host.Page() - 1
+	left := e.charged + e.allowance.most(e.arena.size-e.charged)
+	end := min(n, left-host.Page()+1) + host.Page() - 1
 	end -= end % host.Page()
 	begin := max(e.ahead.taken, e.pinned)
-	if e.closed || end <= begin {
+	if e.closed || end <= begin || e.charge(end) != nil {
 		return
 	}
 	e.ahead.taken = end

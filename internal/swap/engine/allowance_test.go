@@ -34,6 +34,21 @@ func TestAllowance(t *testing.T) {
 	if _, err := b.e.Out(base, 5*page, b.streams[0]); err == nil || len(b.lines) != 1 || !strings.HasSuffix(b.lines[0], ErrAllowance.Error()) {
 		t.Errorf("out of more than is left: %v, %q", err, b.lines)
 	}
+	ahead := newProgram(t, 3, Options{Budget: 20 * page, Chunk: 2 * page, Allowance: NewAllowance(10 * page)})
+	other := newProgram(t, 4, Options{Budget: 20 * page, Chunk: 2 * page, Allowance: ahead.e.allowance})
+	for _, p := range []*program{ahead, other} {
+		p.e.Expect(7 * page)
+		p.e.ahead.working.Wait()
+	}
+	if first, second := resident(t, ahead.e.memory.Bytes()), resident(t, other.e.memory.Bytes()); first != 7 || second != 3 {
+		t.Errorf("%d and %d pages are taken ahead of 10", first, second)
+	}
+	grow(other, 1)
+	ahead.finish()
+	other.finish()
+	if left := ahead.e.allowance.most(100 * page); left != 10*page {
+		t.Errorf("%d bytes are left of what was taken ahead, want %d", left, 10*page)
+	}
 	a.finish()
 	if left := shared.most(100 * page); left != 6*page {
 		t.Errorf("%d bytes are left where one engine is closed, want %d", left, 6*page)

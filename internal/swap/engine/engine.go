@@ -39,6 +39,7 @@ type Engine struct {
 	pinned int64 // bytes from the start of memory on
 
 	allowance *Allowance
+	charged   int64 // to the allowance: for what is pinned, and for pages that were taken ahead
 
 	timed bool
 	log   func(string)

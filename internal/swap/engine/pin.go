@@ -19,6 +19,7 @@ func (e *Engine) reserve(n int64) (int32, error) {
 		e.arena.give(id, 0)
 		e.arena.shrink(e.pinned)
 		err = errors.Join(err, e.ahead.release(e.memory.Bytes(), e.pinned))
+		e.refund(e.pinned)
 		e.log(fmt.Sprintf("%d bytes of host memory are pinned, and no more can be: %v", e.pinned, err))
 		return none, e.full(n)
 	}
@@ -45,11 +46,10 @@ func (e *Engine) pin(end int64) error {
 	for e.pinned < end {
 		began := time.Now()
 		part := e.chunkAt(e.pinned)
-		if !e.allowance.take(int64(len(part))) {
-			return ErrAllowance
+		if err := e.charge(e.pinned + int64(len(part))); err != nil {
+			return err
 		}
 		if err := e.pinPart(part); err != nil {
-			e.allowance.give(int64(len(part)))
 			return err
 		}
 		e.pinned += int64(len(part))
@@ -57,6 +57,24 @@ func (e *Engine) pin(end int64) error {
 		e.pinning += time.Since(began)
 	}
 	return nil
+}
+
+// charge has the allowance count memory up to an end, unless it does.
+func (e *Engine) charge(end int64) error {
+	if end <= e.charged {
+		return nil
+	}
+	if !e.allowance.take(end - e.charged) {
+		return ErrAllowance
+	}
+	e.charged = end
+	return nil
+}
+
+// refund gives back what is counted behind an end.
+func (e *Engine) refund(end int64) {
+	e.allowance.give(e.charged - end)
+	e.charged = end
 }
 
 // chunkAt returns the chunk that begins at a place; the last one may be smaller.
@@ -81,6 +99,6 @@ func (e *Engine) unpin() (errs error) {
 	for at := int64(0); at < e.pinned; at += e.chunk {
 		errs = errors.Join(errs, e.dev.HostUnregister(e.chunkAt(at)))
 	}
-	e.allowance.give(e.pinned)
+	e.refund(0)
 	return errs
 }

@@ -110,8 +110,9 @@ type facts struct {
 	Out, Back                        int // copies
 	Steps, Planned, Remade, Followed int
 	Deviated                         int
-	Peak, Foreseen                   int   // bytes of the device, of the last step
-	Devices                          []int // copies to the host, of each
+	Peak, Foreseen                   int            // bytes of the device, of the last step
+	Devices                          []int          // copies to the host, of each
+	Ways                             map[string]int // how many steps went which way
 }
 
 // result is what a program left behind.

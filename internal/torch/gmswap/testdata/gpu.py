@@ -170,7 +170,8 @@ def finish():
         sys.exit("%d bytes of the device are left" % torch.cuda.memory_allocated())
     from torch import _driver
 
-    facts = {"served": bool(runtimes), "devices": [r.lanes.stats().copies_out for r in runtimes]}
+    facts = {"served": bool(runtimes), "devices": [r.lanes.stats().copies_out for r in runtimes],
+             "ways": runtimes[0].report.ways if runtimes else {}}
     for r in runtimes:
         if r.memory.entries or r.memory.lost or r.memory.dropped:
             sys.exit("entries %s, lost %d" % (r.memory.entries, len(r.memory.lost)))

@@ -128,10 +128,10 @@ class Program(object):
 
 
 def successive():
-    """Models that are trained one after the other, each of other layers than the one before."""
-    for blocks in 4, 3, 5:
+    """Models that are trained one after the other, each of other layers than the one before, the first one while steps are still recorded."""
+    for blocks, steps in (4, 2), (3, 9), (5, 9), (4, 9):
         model = Net(blocks)
-        for step in range(9):
+        for step in range(steps):
             train(model, step, 2048)
         del model
 

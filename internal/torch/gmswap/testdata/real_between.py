@@ -218,6 +218,62 @@ def test_moved():
     assert min(entries) >= 12, entries
 
 
+class Nested(Program):
+    """The layers are in a model of their own, and so are those."""
+
+    def __init__(self):
+        self.model = None
+        super().__init__(14)
+
+    def step(self, x):
+        self.model = self.model or nn.Sequential(*(nn.Sequential(layer, nn.GELU()) for layer in self.layers))
+        loss = self.loss(self.model(x))
+        loss.backward()
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        return float(loss)
+
+
+class Penalty(Program):
+    """A loss of the program's own between steps, with a backward pass of its own."""
+
+    def step(self, x):
+        loss = super().step(x)
+        (torch.tanh(x @ self.table).square().mean() * 0.1).backward()
+        return loss
+
+
+class Offset(Program):
+    """What goes into the first layer is made with gradients."""
+
+    def step(self, x):
+        return super().step(torch.clamp(x + torch.sin(x @ self.table), -2, 2))
+
+
+class Inline(Program):
+    """A module that is made anew in each step, for the loss."""
+
+    def loss(self, x):
+        return nn.MSELoss()(torch.sin(x), torch.cos(x.detach()))
+
+
+def test_strangers():
+    """What no model that is watched saves between steps does not keep these from following a schedule, nor does a module that is new in each of them; a new model
+    has schedules as well."""
+    if not SEEN:
+        return
+    for kinds in [Penalty], [Offset], [Inline], [Program, Nested, Program]:
+        want = [kind().out for kind in kinds]
+        hooked, ways = Hooked("remake"), []
+        end = hooked.runtime.end_step
+        hooked.runtime.end_step = lambda step: (ways.append(step.way()), end(step))
+        got = [kind().out for kind in kinds]
+        hooked.remove()
+        assert got == want, kinds
+        assert ways[-4:].count("planned") >= 2, (kinds, ways)
+        assert hooked.hooks.watched == "roots", hooked.hooks.watched
+
+
 def test_parts():
     """The parts of jagged and of distributed tensors are moved."""
     for program in (Jagged, Distributed) if SEEN else ():

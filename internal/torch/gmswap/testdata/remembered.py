@@ -101,9 +101,21 @@ def check_doubtful():
         pass
 
 
+class Entry(types.SimpleNamespace):
+    """While it is held nothing evicts it."""
+
+    held = False
+
+    def __enter__(self):
+        self.held = True
+
+    def __exit__(self, *reason):
+        self.held = False
+
+
 def entry(step, index, shape, nbytes):
     alias = types.SimpleNamespace(dtype="float", size=lambda: shape, stride=lambda: strides(shape), storage_offset=lambda: 0, _version=0)
-    e = types.SimpleNamespace(index=index, nbytes=nbytes, alias=alias, users=1, intact=lambda: True)
+    e = Entry(index=index, nbytes=nbytes, alias=alias, users=1, intact=lambda: True)
     step.entries.append(e)
     return e
 
@@ -114,7 +126,7 @@ class Remake(object):
     made = "contents"
 
     def __init__(self, recipe, entries, entry, proven):
-        assert proven
+        assert proven and entry.held
 
     def whole(self, stream):
         if isinstance(self.made, Exception):

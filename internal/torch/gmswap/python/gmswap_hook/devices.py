@@ -39,6 +39,13 @@ class Devices(object):
         for runtime in reversed(self.serving()):  # modes of PyTorch end in the opposite order
             runtime.left(module)
 
+    def guessing(self):
+        return any(runtime.guessing() for runtime in self.runtimes.values())
+
+    def mistaken(self):
+        for runtime in self.runtimes.values():
+            runtime.mistaken()
+
     def watching(self):
         return any(runtime.watching() for runtime in self.runtimes.values())
 

@@ -26,36 +26,28 @@ class Extents(object):
             raise Unlike("sizes that do not grow together")
         self.first = max(growing, key=lambda i: (proportional(i, steps), -i))
         self.ends = small.sizes[self.first], large.sizes[self.first]
-        self.seen, self.recorded = [(step.sizes, 1.0) for step in steps], len(steps)
-        self.bounds = self.bind()
-        if any(not self.tight(step.sizes) for step in steps):
+        self.recorded = len(steps)
+        if not self.take([(step.sizes, 1.0) for step in steps]):
             raise Unlike("sizes that vary by themselves")
 
-    def bind(self):
-        """Returns the most bytes of each tensor, as the start and the slope of a line over the size that tells the place, and notes what steps save at most."""
-        at = [sizes[self.first] for sizes, _ in self.seen]
+    def take(self, seen):
+        """Takes the bounds that some steps have, unless these allow much more to one than it has. Returns whether it did."""
+        at = [sizes[self.first] for sizes, _ in seen]
         near, far = at.index(min(at)), at.index(max(at))
-        bounds = [bound([sizes[i] * margin for sizes, margin in self.seen], at, near, far) for i in range(len(self.seen[0][0]))]
+        bounds = [bound([sizes[i] * margin for sizes, margin in seen], at, near, far) for i in range(len(seen[0][0]))]
         start, slope = (sum(x) for x in zip(*bounds))
+        if any(start + slope * sizes[self.first] > self.LOOSE * sum(sizes) for sizes, _ in seen):
+            return False
+        self.seen, self.bounds = seen, bounds  # of each tensor, the start and the slope of a line over the size that tells the place
         self.total = tuple(start + slope * n for n in self.ends)
-        return bounds
-
-    def tight(self, sizes):
-        """Returns whether what is allowed to a step is not much more than what it has."""
-        n = sizes[self.first]
-        return sum(start + slope * n for start, slope in self.bounds) <= self.LOOSE * sum(sizes)
+        return True
 
     def widen(self, sizes):
         """Allows the sizes of a step that were not foreseen. Returns False where they vary by themselves."""
         if len(sizes) != len(self.bounds):
             return False
-        seen, bounds, total = self.seen, self.bounds, self.total
-        self.seen = seen[: self.recorded] + (seen[self.recorded :] + [(list(sizes), self.MARGIN)])[-self.SEEN :]
-        self.bounds = self.bind()
-        if all(self.tight(known) for known, _ in self.seen):
-            return True
-        self.seen, self.bounds, self.total = seen, bounds, total
-        return False
+        wider = self.seen[self.recorded :] + [(list(sizes), self.MARGIN)]
+        return self.take(self.seen[: self.recorded] + wider[-self.SEEN :])
 
     def place(self, nbytes):
         """Returns the place of a step, by the size of the tensor that tells it."""

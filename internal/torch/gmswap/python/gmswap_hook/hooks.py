@@ -160,14 +160,10 @@ class Hooks(object):
             say.once("tensors saved under the program's own saved-tensor hooks are not moved")
             return
         known = module in self.roots or replica(module)
-        if not known and compiled(module):
+        if not known and compiled(module) and not self.runtime.guessing():
             self.stop(local, UNSUPPORTED)
             self.met(module, args)
             return
-        if not replica(module):
-            self.roots.add(module)
-        if isinstance(module, self.torch.nn.DataParallel):
-            self.roots.add(module.module)  # whose replicas have its hooks
         try:
             if self.runtime.begin(module, args, known):
                 local.serves = local.between = self.begin_packing(local)
@@ -178,7 +174,16 @@ class Hooks(object):
         except Exception as e:
             self.stop(local, "nothing is moved: %s: %s" % (type(e).__name__, say.reason(e)))
             return
-        self.adjust(local)
+        if not replica(module):
+            self.note_root(module)
+            self.adjust(local)
+
+    def note_root(self, module):
+        """Notes an outermost module, but for one within a model that was met in the middle of its forward pass."""
+        if not self.runtime.guessing():
+            self.roots.add(module)
+        if isinstance(module, self.torch.nn.DataParallel):
+            self.roots.add(module.module)  # whose replicas have its hooks
 
     # Hooks on what is saved. Others may be in effect above ours, which then are given nothing.
 
@@ -214,11 +219,18 @@ class Hooks(object):
         if local.stack and local.serves:
             return self.runtime.pack(tensor)
         if not local.stack and local.between and self.torch._C._current_graph_task_id() == -1:
-            packed = self.runtime.pack_between(tensor)
-            if self.watched != EVERYWHERE and self.runtime.watching():
-                self.watch_all()
+            before, packed = self.runtime.guessing(), self.runtime.pack_between(tensor)
+            if self.runtime.guessing() and not before:
+                self.look_for_model()
             return packed
         return self.runtime.leave_alone(tensor)
+
+    def look_for_model(self):
+        """Watches all modules, as one that is not watched may have saved something. Where all are watched it was the program."""
+        if self.watched == EVERYWHERE:
+            self.runtime.mistaken()
+        else:
+            self.watch_all()
 
     def unpack(self, saved):
         return self.runtime.unpack(saved)
@@ -293,7 +305,7 @@ def unreal(torch):
 
 def replica(module):
     """Returns whether a module is one of DataParallel's copies, which run in threads of their own, a GPU each, while the program waits."""
-    return getattr(module, "_is_replica", False)
+    return module.__dict__.get("_is_replica", False)
 
 
 def running(frame):

@@ -8,7 +8,7 @@ from .extents import Extents
 from .measure import Scale
 
 
-NEVER = 1 << 50  # nanoseconds
+NEVER = 1 << 40  # nanoseconds: longer than any step
 
 
 class Model(object):

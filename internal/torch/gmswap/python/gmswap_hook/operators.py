@@ -228,6 +228,7 @@ class Operators(object):
         doubts, self.doubts = self.doubts, []
         if not doubts:
             return
+        self.memory.synchronize()  # operators may have run on several streams
         failed = self.tried(self.memory.read, ([flag for flag, _ in doubts],), {}) or [True] * len(doubts)
         wrong = {id(call): call for fails, (_, call) in zip(failed, doubts) if fails}
         self.unsure.update(call.name for call in wrong.values())

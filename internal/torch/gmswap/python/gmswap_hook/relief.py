@@ -29,7 +29,7 @@ class Relief(object):
         self.scarce = None  # the last step in which something had to leave
         self.watched = None  # what measures the step that is under way
         self.within = threading.local()
-        self.explained = self.swept = None  # the steps that a line was said in, and that garbage was looked for in
+        self.explained = self.swept = self  # the steps that a line was said in, and that garbage was looked for in: none yet
         library.on_full(self.memory.device, self.make_room)
 
     # For conductors.

@@ -31,7 +31,6 @@ class Remembered(object):
             self.hints[index] = Hints(*([x for i in involved for x in step[i]] for step in (self.small, self.large)))
         return self.hints[index]
 
-
     def solves(self, index, watched):
         """Returns whether the numbers in the recipe of an entry follow from what the entries of a step are."""
         recipes = self.recipes[index]
@@ -170,8 +169,9 @@ class Recalled(object):
         if recipe is None or not recipe.usable(self.memory, self.step.entries) or not all(map(self.unchanged, recipe.lasting)):
             return
         try:
-            made = Remake(recipe, self.step.entries, entry, proven=True).whole(self.step.stream)
-            right = self.memory.alike(entry.alias, made, recipe.near)
+            with entry:  # a request that finds no room is not to evict it
+                made = Remake(recipe, self.step.entries, entry, proven=True).whole(self.step.stream)
+                right = self.memory.alike(entry.alias, made, recipe.near)
         except self.memory.failures:
             return  # there is no room to try
         except (RuntimeError, ValueError, TypeError, IndexError):

@@ -34,6 +34,7 @@ class Step(object):
         self.agreed = 0  # the trail when what was saved last was as expected
         self.certain = 0  # so many entries are what was expected, as since then other parameters were used as expected
         self.parting = None  # what chooses what leaves the device, where no schedule does
+        self.stranger = False  # a model has begun it that was not there before
 
     def called(self, module):
         """Notes that a model is called."""
@@ -69,6 +70,7 @@ class Runtime(object):
     RENEWALS = 3  # times that steps are recorded anew, as others have little in common with those that were
     PATIENCE = 0.1  # seconds that a first schedule is waited for; later ones are taken when they are there
     STRAYED = 4  # steps, of which half differ from the schedule before it is not followed for a while
+    GUESSES = 3  # that what is saved between steps is of a model that is not watched, until one is found
     RETRY = 8  # one step of so many follows it nevertheless, as far as it does
 
     def __init__(self, memory, lanes, settings, planner, report):
@@ -97,24 +99,27 @@ class Runtime(object):
         self.relief = None  # what makes room when a request finds none
         self.garbage = Garbage()
         self.renewed = False  # the schedule, or what is recorded for one, is of no use
-        self.unseen = False  # something was saved by a model that is not watched
+        self.guessed = False  # that what was saved between steps is of a model that is not watched
+        self.guesses = self.GUESSES  # that are left
 
     # Called by Hooks.
 
     def begin(self, module, args, known):
-        """Begins a step, unless the last one has not reached its backward pass. Returns whether what is saved is to be packed. A recorded
-        step is one of modules that were run before, as those that follow it are: others may be there but once."""
+        """Begins a step, unless the last one has not reached its backward pass. Returns whether what is saved is to be packed. A step that is recorded, or
+        follows a schedule, is one of modules that were run before: others may be there but once."""
         if self.declined or not self.own_thread() or self.memory.capturing():
             return False
         with self.memory:
             self.memory.samples.answer()
-            self.unseen = False
+            if not known and next(module.parameters(), None) is not None:
+                self.guesses = self.GUESSES
             step = self.step
             if step is None or step.backward or not any(e.users for e in step.entries):
-                self.next_step()
+                self.guessed = False
+                self.next_step() if known else self.meet()
             self.step.called(module)
             self.memory.note_storages(module)
-        return not self.declined and (known or self.recording is None)
+        return not self.declined and (known or self.step.stranger or self.recording is None and self.schedule is None)
 
     def lend(self, module):
         """Has another thread, which the runtime's own one waits for, go on with the step that has begun. Returns whether what is saved is to be packed."""
@@ -131,11 +136,19 @@ class Runtime(object):
 
     def watching(self):
         """Returns whether models are looked for."""
-        return self.unseen or self.schedule is None and not self.given_up
+        return self.guessed or self.schedule is None and not self.given_up
+
+    def guessing(self):
+        """Returns whether a model is looked for that may have saved what was saved last."""
+        return self.guessed
+
+    def mistaken(self):
+        """Ends guesses of that: it was none."""
+        self.guessed, self.guesses = False, 0
 
     def recorded(self):
         """Returns whether the step that has begun is recorded."""
-        return self.recording is not None
+        return self.recording is not None and not self.step.stranger
 
     def parting(self):
         """Returns whether operators are seen in a part of the step that has begun."""
@@ -146,13 +159,13 @@ class Runtime(object):
         return self.declined
 
     def entered(self, module):
-        if self.recording is not None:
+        if self.recorded():
             self.recording.enter(module)
         elif self.step is not None and self.step.parting is not None:
             self.step.parting.live.enter()
 
     def left(self, module):
-        if self.recording is not None:
+        if self.recorded():
             self.recording.leave(module)
         elif self.step is not None and self.step.parting is not None:
             self.step.parting.live.leave()
@@ -183,16 +196,18 @@ class Runtime(object):
         if step is None or step.conduct is None or self.memory.capturing() or parameter(tensor) or parameter(tensor._base):
             return self.leave_alone(tensor)
         if step.backward:
-            if not self.memory.movable(tensor) or tensor.untyped_storage().nbytes() < self.smallest or any(e.users for e in step.entries):
+            small = not self.memory.movable(tensor) or tensor.untyped_storage().nbytes() < self.smallest
+            if small or not self.guesses or any(e.users for e in step.entries):
                 return self.leave_alone(tensor)
             with self.memory:
+                self.guessed, self.guesses = True, self.guesses - 1
                 self.meet()
         return self.pack(tensor)
 
     def meet(self):
-        """Begins a step of a model that is not watched: it was not there before."""
-        self.recording, self.unseen = None, True
+        """Begins a step of a model that was not there before: it is on demand. A step in which it saves nothing is restarted."""
         self.next_step(self.unplanned)
+        self.step.stranger = True
 
     def leave_alone(self, tensor):
         """Packs a tensor that stays where it is."""

@@ -92,12 +92,12 @@ def leave_mark(folder):
 class Late(object):
     """Becomes a Runtime when the first model is run on a GPU, and several when models turn out to be on several."""
 
-    CALLED = "entered", "left", "watching", "recorded", "parting", "finished"  # by Hooks
+    CALLED = "entered", "left", "watching", "recorded", "parting", "finished", "guessing", "mistaken"  # by Hooks
 
     def __init__(self, torch, library, settings, stepping):
         self.torch, self.library, self.settings, self.stepping = torch, library, settings, stepping
         self.runtime, self.thread = None, None
-        self.runtimes = {}  # by device
+        self.runtimes, self.refused = {}, set()  # by device, and those that have none
         self.moves = not settings.all
         self.one = settings.all or not settings.for_all_sizes()  # what is recorded, or shown, is the step of one device
 
@@ -115,18 +115,23 @@ class Late(object):
 
     def meet(self, devices):
         """Makes the runtimes that are missing."""
-        new = [device for device in devices if device not in self.runtimes]
+        new = [device for device in devices if device not in self.runtimes and device not in self.refused]
         if not new or self.runtimes and self.one:
             return
         self.thread = threading.current_thread()
         for device in new[:1] if self.one else new:
-            self.runtimes[device] = self.start(device)
-        self.runtime = Devices(self.runtimes, self.torch.cuda.current_device) if len(self.runtimes) > 1 else self.runtimes[new[0]]
+            self.add(device)
+        for runtime in self.runtimes.values():
+            runtime.settings.host = self.settings.host // len(self.runtimes)  # for schedules; copies share all of it
+        self.runtime = Devices(self.runtimes, self.torch.cuda.current_device) if len(self.runtimes) > 1 else next(iter(self.runtimes.values()))
         if len(self.runtimes) > 1:
             for device, runtime in self.runtimes.items():
                 runtime.report.of = "GPU %d: " % device
         for name in self.CALLED + ("pack", "pack_between", "leave_alone", "unpack") * self.moves:
             setattr(self, name, getattr(self.runtime, name))
+
+    def guessing(self):
+        return False
 
     def watching(self):
         return True
@@ -139,6 +144,16 @@ class Late(object):
 
     def finished(self):
         return False
+
+    def add(self, device):
+        """Makes the runtime of a device. Where that fails for another one than the first, what is saved there stays."""
+        try:
+            self.runtimes[device] = self.start(device)
+        except Exception as e:
+            if not self.runtimes:
+                raise
+            self.refused.add(device)
+            say.once("nothing is moved on GPU %d: %s: %s" % (device, type(e).__name__, say.reason(e)))
 
     def devices(self, module, args):
         """Returns the devices that a model is on. FSDP may keep parameters on the host, and use the current device."""

@@ -6,7 +6,7 @@ import weakref
 from . import say
 
 UNSUPPORTED = ("nothing that is saved is moved: torch.compile made the model as a whole; its graphs recompute more where memory is short, "
-               "and states of optimizers are moved. Of a model of compiled layers what is saved is moved, too")
+               "and states of optimizers are moved. If only its layers are compiled, what they save is moved as well")
 
 
 class Whole(object):
