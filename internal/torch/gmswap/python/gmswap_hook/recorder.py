@@ -64,6 +64,9 @@ class Recorder(object):
             self.places.know(module)
         self.memory.note_storages(module)
 
+    def guessing(self):
+        return False
+
     def watching(self):
         return not self.done
 
