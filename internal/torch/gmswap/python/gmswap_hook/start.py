@@ -92,7 +92,7 @@ def leave_mark(folder):
 class Late(object):
     """Becomes a Runtime when the first model is run on a GPU, and several when models turn out to be on several."""
 
-    CALLED = "entered", "left", "watching", "recorded", "parting", "finished", "guessing", "mistaken"  # by Hooks
+    CALLED = "entered", "left", "watching", "recorded", "parting", "finished", "guessing"  # by Hooks
 
     def __init__(self, torch, library, settings, stepping):
         self.torch, self.library, self.settings, self.stepping = torch, library, settings, stepping
@@ -127,7 +127,7 @@ class Late(object):
         if len(self.runtimes) > 1:
             for device, runtime in self.runtimes.items():
                 runtime.report.of = "GPU %d: " % device
-        for name in self.CALLED + ("pack", "pack_between", "leave_alone", "unpack") * self.moves:
+        for name in self.CALLED + ("pack", "pack_between", "leave_alone", "unpack", "mistaken") * self.moves:
             setattr(self, name, getattr(self.runtime, name))
 
     def guessing(self):
