@@ -8,6 +8,8 @@ import (
 	"os"
 
 	"golang.org/x/term"
+
+	"gm/internal/unnamed"
 )
 
 // Source is a file that can be read at any offset, as Parquet must be: its footer comes last.
@@ -89,14 +91,11 @@ func NewTemporary(name string, write func(io.Writer) error) (*Source, error) {
 
 // temporary makes a source of an unnamed temporary file. fill fills it and returns its size.
 func temporary(name string, fill func(*os.File) (int64, error)) (*Source, error) {
-	file, err := os.CreateTemp("", "gm-*")
+	file, err := unnamed.Open("")
 	if err != nil {
 		return nil, err
 	}
-	var size int64
-	if err = os.Remove(file.Name()); err == nil {
-		size, err = fill(file)
-	}
+	size, err := fill(file)
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
 	}

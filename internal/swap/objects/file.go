@@ -6,6 +6,8 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"gm/internal/unnamed"
 )
 
 // file holds the contents of blocks in holes of a sparse file without a name, which ends with the process.
@@ -18,12 +20,8 @@ type file struct {
 
 // openFile makes a file in a folder.
 func openFile(folder string) (*file, error) {
-	f, err := os.CreateTemp(folder, "gm-objects-")
+	f, err := unnamed.Open(folder)
 	if err != nil {
-		return nil, fmt.Errorf("make a file for objects: %w", err)
-	}
-	if err := os.Remove(f.Name()); err != nil {
-		_ = f.Close()
 		return nil, fmt.Errorf("make a file for objects: %w", err)
 	}
 	return &file{f: f, holes: map[int64][]int64{}}, nil

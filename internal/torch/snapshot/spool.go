@@ -3,6 +3,8 @@ package snapshot
 import (
 	"fmt"
 	"os"
+
+	"gm/internal/unnamed"
 )
 
 const (
@@ -57,15 +59,11 @@ func (s *spool) grow() error {
 // spill writes the chunks to the file.
 func (s *spool) spill() error {
 	if s.file == nil {
-		f, err := os.CreateTemp("", "gm-events-*")
+		f, err := unnamed.Open("")
 		if err != nil {
 			return err
 		}
 		s.file = f
-		// Without a name it goes away with the process, however that ends.
-		if err := os.Remove(f.Name()); err != nil {
-			return err
-		}
 	}
 	for _, chunk := range s.chunks {
 		n, err := s.file.Write(chunk)
