@@ -14,7 +14,7 @@ FUZZ     ?= .*
 DECODERS := Fuzz([A-Za-z]*Reader|Import|Decode|Read[A-Za-z]*|Ring|Message|Request)
 TRIES    ?= 100
 MUTANTS  ?= internal/blocks internal/dsa/skyline internal/dsa/gapfit internal/dsa/exact internal/swap/policy internal/swap/evict \
-	internal/bench/replay internal/capture
+	internal/bench/replay internal/capture internal/swap/partition
 RACE     ?= $(addprefix ./internal/,bench capture/live capture/ring capture/top cli/... cuda/sim cuda/driver cuda/retry dsa/crew dsa/portfolio \
             libgm/page libgm/planner/... swap/answer swap/engine swap/host swap/link swap/objects swap/park swap/server/... swap/share trace/importer)
 SEED     ?= 1

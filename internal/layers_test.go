@@ -32,7 +32,7 @@ var floors = [][]string{
 var notLinked = map[string][]string{
 	"internal/libgm": {
 		"formats/graph", "formats/plan", "formats/schedule", "internal/bench", "internal/capture", "internal/cli", "internal/dsa", "internal/models",
-		"internal/nvml", "internal/order/solve", "internal/plan", "internal/report", "internal/swap/answer", "internal/swap/link", "internal/swap/papers", "internal/swap/policy",
+		"internal/nvml", "internal/order/solve", "internal/plan", "internal/report", "internal/swap/answer", "internal/swap/link", "internal/swap/papers", "internal/swap/partition/choose", "internal/swap/policy",
 		"internal/swap/scheduling", "internal/swap/simulate", "internal/swap/store", "internal/trace",
 	},
 	"internal/dsa":            {"internal/dsa/sections"},

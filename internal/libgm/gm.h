@@ -188,6 +188,9 @@ int64_t gm_swap_plan(const char *request, size_t n, char *answer, size_t room);
 /* gm_order does the same with a request for an order of operators (internal/order/request has the fields). It takes two seconds longer
  * than the request allows at most. */
 int64_t gm_order(const char *request, size_t n, char *answer, size_t room);
+/* gm_partition does the same with a request for what a compiled graph saves for its backward pass (internal/swap/partition has the fields).
+ * It takes 20 seconds at most. */
+int64_t gm_partition(const char *request, size_t n, char *answer, size_t room);
 
 /* Memory that the processes of a user have by a key, such as the weights of a model, with gmswap serve (docs/server.md): the first that opens
  * the key makes the memory, fills it and freezes it, and the others map the same memory. It counts once, and outlives the process that made

@@ -126,3 +126,12 @@ int64_t gm_order(const char *request, size_t n, char *answer, size_t room)
 	}
 	return go_order((char *)request, n, answer, room);
 }
+
+int64_t gm_partition(const char *request, size_t n, char *answer, size_t room)
+{
+	if (forked()) {
+		refuse(GM_FORKED);
+		return -1;
+	}
+	return go_partition((char *)request, n, answer, room);
+}

@@ -22,6 +22,11 @@ func go_order(text *C.char, n C.size_t, answer *C.char, room C.size_t) C.int64_t
 	return plan("order", client.Planner.Order, text, n, answer, room)
 }
 
+//export go_partition
+func go_partition(text *C.char, n C.size_t, answer *C.char, room C.size_t) C.int64_t {
+	return plan("partition", client.Planner.Partition, text, n, answer, room)
+}
+
 // request has a planner answer a JSON text by another.
 type request func(client.Planner, context.Context, []byte) ([]byte, error)
 

@@ -16,6 +16,7 @@
 //	lifetimes   what lives on the device under a schedule; gtbm places it as Dymem does
 //	alpha       MEMO's fraction in closed form
 //	link        how fast copies are, measured; testbed the machines of papers
+//	partition   what compiled graphs save for their backward pass
 //	workspace   how operators run that have options; scheduling a policy's schedule as a file, alone or together with that
 //	request     what a running program asks for, and answer, which makes it by a policy
 //	engine      copies of a running program; host is the pinned memory that they go to

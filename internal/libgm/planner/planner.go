@@ -59,7 +59,7 @@ func serve(in io.Reader, out io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("read a request: %w", err)
 	}
-	if asked.Kind != wire.AskSchedule && asked.Kind != wire.AskOrder { // for these the job waits
+	if asked.Kind == wire.AskLayout || asked.Kind == wire.AskFile { // the job waits for the others
 		lowerPriority()
 	}
 	answered, err := plans(asked)
@@ -99,6 +99,8 @@ func plans(m wire.Message) (answered wire.Message, err error) {
 		return wire.Message{Kind: wire.Schedule, Body: text}, err
 	case wire.AskOrder:
 		return orders(m.Body)
+	case wire.AskPartition:
+		return partitions(m.Body)
 	}
 	return answered, fmt.Errorf("a message of kind %d is not a request", m.Kind)
 }

@@ -86,6 +86,14 @@ func TestPlans(t *testing.T) {
 			t.Errorf("order %s, %v", text, err)
 		}
 	})
+	all.Go(func() {
+		// The second layer is recomputed: both layers and the largest gradient take too much.
+		request := `{"forward": 2, "limit": 80, "saved": [0, 1], "values": [{"bytes": 10}, {"bytes": 40}, {"bytes": 40}, {"bytes": 1}],
+			"ops": [{"makes": [0]}, {"ns": 7, "reads": [0], "makes": [1], "able": true}, {"reads": [0], "makes": [2]}, {"reads": [1], "makes": [3]}]}`
+		if text, err := p.Partition(t.Context(), []byte(request)); err != nil || string(text) != `{"saved":[0],"peak":50,"ns":7,"before":90}` {
+			t.Errorf("partition %s, %v", text, err)
+		}
+	})
 	all.Wait()
 	if err := s.Close(); err != nil {
 		t.Error(err)

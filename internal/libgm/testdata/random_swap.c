@@ -143,6 +143,7 @@ static void ask(struct worker *w)
 	GM(w, gm_swap_expect(device, (size_t)draw(&w->draws, 2 * HOST_BYTES)));
 	GM(w, CHECK(gm_swap_plan("{", 1, answer, sizeof answer) == -1));
 	GM(w, CHECK(gm_order("{", 1, answer, sizeof answer) == -1));
+	GM(w, CHECK(gm_partition("{", 1, answer, sizeof answer) == -1));
 	GM(w, CHECK(gm_swap_left(device, INT64_C(1) << 40, NULL) == -1));
 	for (int i = 0; i < w->count; i++)
 		if (w->tensors[i].ticket)

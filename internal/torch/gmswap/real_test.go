@@ -17,6 +17,14 @@ func TestReal(t *testing.T) {
 	if err := os.Remove(filepath.Join(home, "sitecustomize.py")); err != nil { // it takes the folder out of the path
 		t.Fatal(err)
 	}
+	var planner []string
+	if k := shared(); k.err == nil {
+		self, err := os.Executable()
+		if err != nil {
+			t.Fatal(err)
+		}
+		planner = []string{"GM_LIB=" + k.library(), "GM_PLANNER=" + self}
+	}
 	found := false
 	for _, name := range []string{"python3", "/usr/bin/python3"} {
 		python, err := exec.LookPath(name)
@@ -35,7 +43,7 @@ func TestReal(t *testing.T) {
 				"real_remembered.py", "real_between.py", "real_partition.py", "real_uses.py", "real_models.py",
 			} {
 				c := exec.Command(python, filepath.Join(testdata, tests))
-				c.Env = append(c.Environ(), "PYTHONPATH="+home, "PYTHONDONTWRITEBYTECODE=1")
+				c.Env = append(append(c.Environ(), "PYTHONPATH="+home, "PYTHONDONTWRITEBYTECODE=1"), planner...)
 				out, err := c.CombinedOutput()
 				if err != nil {
 					t.Fatalf("%s: %v\n%s", tests, err, out)

@@ -15,6 +15,7 @@ import (
 	"gm/internal/blocks"
 	"gm/internal/libgm/planner/wire"
 	ordering "gm/internal/order/request"
+	"gm/internal/swap/partition"
 	"gm/internal/swap/request"
 )
 
@@ -27,6 +28,8 @@ const (
 	ScheduleTime = 2 * time.Minute
 	// orderSlack is how much longer than the search that was asked for an order may take: a planner is started, and may have to wait.
 	orderSlack = 2 * time.Second
+	// partitionTime is how long a planner may take to say what a graph saves, which is being compiled meanwhile.
+	partitionTime = 20 * time.Second
 )
 
 // Word is the command of gmstitch and gmswap that plans: it reads one request from standard input and writes one answer to standard output.
@@ -111,6 +114,25 @@ func (p Planner) Order(ctx context.Context, text []byte) ([]byte, error) {
 	}
 	if err := asked.Check(answer); err != nil {
 		return nil, fmt.Errorf("the planner's answer is not an order: %w", err)
+	}
+	return answer, nil
+}
+
+// Partition requests what a compiled graph saves, and returns the answer if it is right for the request. Both are JSON texts (package
+// partition).
+func (p Planner) Partition(ctx context.Context, text []byte) ([]byte, error) {
+	asked, err := partition.Read(text)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, partitionTime)
+	defer cancel()
+	answer, err := p.request(ctx, wire.Message{Kind: wire.AskPartition, Body: text}, wire.Partition)
+	if err != nil {
+		return nil, err
+	}
+	if err := asked.Check(answer); err != nil {
+		return nil, fmt.Errorf("the planner's answer is not a partition: %w", err)
 	}
 	return answer, nil
 }

@@ -35,6 +35,8 @@ const (
 	Failure                     // why there is no answer, as text
 	AskOrder                    // a request for an order of operators (package order/request), in JSON: answered by Order
 	Order                       // an order of operators, likewise
+	AskPartition                // a request for what a compiled graph saves (package swap/partition), in JSON: answered by Partition
+	Partition                   // what it saves, likewise
 )
 
 const (
@@ -51,7 +53,7 @@ const (
 	MaxName = 4096
 	// MaxText is the most bytes of a failure.
 	MaxText = 4096
-	// MaxJSON is the most bytes of a request for a swap schedule or an order, and of its answer.
+	// MaxJSON is the most bytes of a request for a swap schedule, an order or a partition, and of its answer.
 	MaxJSON = 128 << 20
 )
 
@@ -62,7 +64,7 @@ func bound(k Kind) int64 {
 		return 4 + MaxRequests*requestSize
 	case AskFile:
 		return 4 + MaxName
-	case AskSchedule, Schedule, AskOrder, Order:
+	case AskSchedule, Schedule, AskOrder, Order, AskPartition, Partition:
 		return MaxJSON
 	case Cycle:
 		return cycleHead + MaxArenas*8 + MaxSteps*stepSize

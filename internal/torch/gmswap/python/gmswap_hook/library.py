@@ -113,9 +113,16 @@ class Library(object):
 
     def order(self, request):
         """Returns the answer, a JSON text, to a request for an order of operators."""
-        ask = self.lib.gm_order  # an older library has none
+        return self.answer(self.asked("gm_order"), request)
+
+    def partition(self, request):
+        """Returns the answer, a JSON text, to a request for what a compiled graph saves."""
+        return self.answer(self.asked("gm_partition"), request)
+
+    def asked(self, name):
+        ask = getattr(self.lib, name)  # an older library has none
         ask.restype, ask.argtypes = ctypes.c_int64, (ctypes.c_char_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t)
-        return self.answer(ask, request)
+        return ask
 
     def answer(self, ask, request):
         room = max(1 << 20, 2 * len(request))

@@ -2,10 +2,12 @@
 
 import atexit
 import functools
+import json
 import os
 import sys
 
 from . import say
+from .library import Library
 from .settings import Settings
 from .start import leave_mark
 
@@ -21,7 +23,7 @@ def watch(partitioners, environ):
     settings = Settings(environ)
     if settings.dry or settings.all:
         return
-    partition = Partition(sys.modules["torch"], partitioners, settings.device, settings.folder)
+    partition = Partition(sys.modules["torch"], partitioners, settings.device, settings.folder, environ.get("GM_LIB"))
 
     @functools.wraps(real)
     def choose_saved_values_set(joint_graph, node_info, memory_budget=1):
@@ -33,14 +35,16 @@ def watch(partitioners, environ):
 
 
 class Partition(object):
-    """Knows what room there is for the tensors that a graph saves: under a limit, or on the whole device where that is 0."""
+    """Knows what room there is for a graph: under a limit, or on the whole device where that is 0."""
 
     TRIES = 6
     STATES = 2  # of an optimizer, for each parameter, as long as there are none
     GROWS = 2  # by which graphs for all sizes may be run with larger ones than they were compiled with
+    MARGIN = 16  # the part of the room that is left, as memory is estimated
 
-    def __init__(self, torch, partitioners, limit, folder=""):
-        self.torch, self.size, self.limit, self.folder = torch, partitioners._size_of, limit, folder
+    def __init__(self, torch, partitioners, limit, folder="", library=None):
+        self.torch, self.partitioners, self.limit, self.folder, self.library = torch, partitioners, limit, folder, library
+        self.size = partitioners._size_of
         self.place = "cuda"
         self.graphs = []  # of those that recompute more: the bytes that they save, and that they would have saved
         self.pid = os.getpid()
@@ -59,21 +63,46 @@ class Partition(object):
         """Returns the values to save. real chooses them, by the share of what it saves at most."""
         values = real(budget)
         try:
-            room = self.room(graph, info)
+            room = self.room(info)
             if room is None:
                 return values
             leave_mark(self.folder)
-            if self.saved(values, info) <= room:
-                return values
-            return self.fewer(real, values, info, budget, room)
+            chosen = self.planned(graph, info, values, room)
+            return self.fewer(real, graph, info, values, budget, room) if chosen is None else chosen
         except Exception as e:
             say.once("compiled: what is saved is PyTorch's choice: %s: %s" % (type(e).__name__, say.reason(e)))
             return values
 
-    def fewer(self, real, values, info, budget, room):
-        """Returns values that take no more than there is room for, or the fewest that are found."""
+    def planned(self, graph, info, values, room):
+        """Returns the planner's choice, which takes the least time of those that there is room for. None if it has none."""
+        grows = self.grows(info)
+        limit = max(0, room - room // self.MARGIN) // grows
+        try:
+            from .joint import Joint
+
+            joint = Joint(self.torch, self.partitioners, graph, info, values)
+            if sum(joint.values) <= limit:
+                return values
+            answer = json.loads(self.ask(json.dumps(joint.request(limit)).encode()))
+            if answer["peak"] >= answer["before"]:
+                return values
+            chosen = joint.nodes(answer["saved"])
+        except Exception as e:
+            say.once("compiled: what is saved is chosen by its size alone: %s: %s" % (type(e).__name__, say.reason(e)))
+            return None
+        if answer["peak"] > limit:
+            say.once("compiled: a graph takes %.2f GiB by estimate, however little it saves, and there is room for %.2f"
+                     % (answer["peak"] / GIB, limit / GIB))
+        self.graphs.append((self.saved(chosen, info) // grows, self.saved(values, info) // grows))
+        return chosen
+
+    def ask(self, request):
+        return Library(self.library).partition(request)
+
+    def fewer(self, real, graph, info, values, budget, room):
+        """Returns values that take no more than there is room for beside the largest tensors, or the fewest that are found."""
         plain = saved = self.saved(values, info)
-        share, room = budget, max(0, room)
+        share, room = budget, max(0, room - 2 * self.largest(graph) * self.grows(info))
         for _ in range(self.TRIES):
             if saved <= room:
                 break
@@ -102,15 +131,16 @@ class Partition(object):
         varies = any(isinstance(n, self.torch.SymInt) for node in info.inputs for n in getattr(node.meta.get("val"), "shape", ()))
         return self.GROWS if varies else 1
 
-    def room(self, graph, info):
-        """Returns the bytes that are left for what a graph saves, None for a graph that is not of the device."""
+    def room(self, info):
+        """Returns the bytes that are left for a graph, None for one that is not of the device."""
         if not any(self.on_device(node) for node in info.inputs):
             return None
         limit, used = self.memory()
         parameters = sum(self.size(node) for node in getattr(info, "static_lifetime_input_nodes", ()))
-        states = 0 if self.stepped else self.STATES * parameters
-        largest = max((self.size(node) for node in graph.nodes if node.op == "call_function" and self.on_device(node)), default=0)
-        return limit - limit // 64 - used - states - 2 * largest * self.grows(info)
+        return limit - limit // 64 - used - (0 if self.stepped else self.STATES * parameters)
+
+    def largest(self, graph):
+        return max((self.size(node) for node in graph.nodes if node.op == "call_function" and self.on_device(node)), default=0)
 
     def memory(self):
         """Returns the limit, and the bytes that are in use."""

@@ -1,0 +1,57 @@
+package partition_test
+
+import (
+	"strings"
+	"testing"
+
+	"gm/internal/swap/partition"
+)
+
+// chain is two layers, of which the second can run once more, and a backward pass that reads both.
+const chain = `{"forward": 2, "limit": 10, "saved": [0, 1], "values": [{"bytes": 3}, {"bytes": 5}, {"bytes": 1, "kept": true}],
+	"ops": [{"ns": 1, "makes": [0]}, {"ns": 7, "reads": [0], "makes": [1], "able": true}, {"ns": 2, "reads": [1, 0], "makes": [2]}]}`
+
+func TestRead(t *testing.T) {
+	for change, want := range map[string]string{
+		"":                          "",
+		`"ops"|"opps"`:              "0 operators",
+		`"forward": 2|"forward": 4`: "4 of them of the forward pass",
+		`"bytes": 3|"bytes": -3`:    "value 0 has -3 bytes",
+		`"bytes": 3|"bytes": 2000000000000000000`: "value 0 has 2000000000000000000 bytes",
+		`"ns": 7|"ns": -7`:                        "operator 1 takes -7 ns",
+		`"reads": [0]|"reads": [1]`:               "operator 1 reads value 1, which is not there",
+		`"reads": [0]|"reads": [-1]`:              "operator 1 reads value -1",
+		`"makes": [2]|"makes": [1]`:               "operator 2 makes value 1",
+		`"makes": [2]|"makes": []`:                "nothing makes value 2",
+		`"makes": [2]|"makes": [9]`:               "operator 2 makes value 9",
+		`"saved": [0, 1]|"saved": [0, 2]`:         "value 2 is saved, and none of the forward pass",
+		`"saved": [0, 1]|"saved": [1]`:            "value 0 is not saved, and cannot be recomputed",
+		`"saved": [0, 1]|"saved": [0, "1"]`:       "read the request",
+	} {
+		from, to, _ := strings.Cut(change, "|")
+		_, err := partition.Read([]byte(strings.Replace(chain, from, to, 1)))
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", change, err, want)
+		}
+	}
+}
+
+func TestCheck(t *testing.T) {
+	r, err := partition.Read([]byte(chain))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]string{
+		`{"saved": [0, 1], "peak": 9, "ns": 0}`: "",
+		`{"saved": [0], "peak": 9, "ns": 7}`:    "",
+		`{"saved": [0], "peak": 9, "ns": 0}`:    "takes 9 bytes and 7 ns, and not 9 and 0",
+		`{"saved": [0], "peak": 8, "ns": 7}`:    "takes 9 bytes",
+		`{"saved": [1], "peak": 9, "ns": 0}`:    "value 0 is not saved",
+		`{"saved": [3], "peak": 9, "ns": 0}`:    "value 3 is saved",
+		`{`:                                     "read the answer",
+	} {
+		if err := r.Check([]byte(text)); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+}

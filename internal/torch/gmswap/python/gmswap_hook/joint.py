@@ -1,0 +1,178 @@
+"""The forward and backward pass of a graph that torch.compile makes, as a problem for the planner of what it saves.
+
+Memory is what Inductor allocates: what it computes where it is read has none. An estimate, as what it fuses is known only later.
+"""
+
+import operator
+import types
+
+from torch.fx.node import map_arg
+from torch.utils.flop_counter import flop_registry
+
+# What an H200 does in a nanosecond: operators are compared by their times, of which only the ratios count.
+FLOPS = {1: 800000, 2: 500000, 4: 50000}  # by the bytes of an element
+BYTES = 3000
+# From so many tensors at most is computed again what is read more than once, or but once (Inductor's realize_reads_threshold and
+# realize_acc_reads_threshold).
+SHARED, READ = 4, 8
+VIEWS = "_unsafe_view", "reshape", "detach", "alias", "lift_fresh"
+
+
+class Op(object):
+    """An operator, with the values that it reads and makes."""
+
+    def __init__(self, ns, reads, makes, forward, able, fused):
+        self.reads, self.makes, self.forward = reads, makes, forward
+        self.fields = {"ns": ns, "reads": reads, "makes": makes, "able": able and forward, "fused": fused}
+
+
+class Joint(object):
+    """A value is what has memory of its own: the nodes behind it are views of it, or computed from it where they are read."""
+
+    def __init__(self, torch, partitioners, graph, info, saved):
+        self.torch, self.graph, self.info, self.saved = torch, graph, info, set(saved)
+        self.size, self.kinds, self.told = partitioners._size_of, partitioners.get_default_op_list(), partitioners.must_recompute
+        self.ops = []
+        self.values = []  # bytes of each
+        self.holders = []  # the node of each, None for a part of a tuple that no node takes out
+        self.sources = {}  # of a node: the values that it is read from
+        self.tuples = {}  # of a node that makes several values: these, by their places
+        self.outputs = set()
+        for node in graph.nodes:
+            self.sources[node] = self.add(node)
+
+    def request(self, limit):
+        """Returns the problem, with what PyTorch saves, as a JSON object."""
+        ops = sorted(self.ops, key=lambda op: not op.forward)
+        forward = [op for op in ops if op.forward]
+        made = {v for op in forward for v in op.makes}
+        saved = {v for node in self.saved for v in self.sources.get(node, ()) if v in made}
+        return {"ops": [op.fields for op in ops], "values": [{"bytes": n, "kept": v in self.outputs} for v, n in enumerate(self.values)],
+                "forward": len(forward), "saved": sorted(saved), "limit": max(0, int(limit))}
+
+    def nodes(self, values):
+        """Returns the nodes to save for values to be saved, with the inputs that the backward pass needs."""
+        holders, found, seen = {self.holders[v] for v in values}, set(), set()
+        pending = [n for n in self.graph.nodes if n in self.info.required_bw_nodes and not self.info.is_required_fw(n)]
+        pending += [n for out in self.graph.nodes if out.op == "output" for n in out.all_input_nodes if n in self.info.required_bw_nodes]
+        while pending:
+            node = pending.pop()
+            if node in seen:
+                continue
+            seen.add(node)
+            if node.op == "placeholder":
+                if node in self.info.inputs:
+                    found.add(node)
+            elif self.info.is_required_fw(node) and (node in holders or not isinstance(node.meta.get("val"), (self.torch.Tensor, tuple, list))):
+                found.add(node)
+            elif self.info.is_required_fw(node) and not (self.is_view(node) or node.target is operator.getitem or self.able(node)):
+                raise ValueError("%s cannot be recomputed" % node)
+            else:
+                pending += node.all_input_nodes
+        return [node for node in self.graph.nodes if node in found]
+
+    def add(self, node):
+        """Notes a node, and returns the values that it is read from."""
+        if node.op == "output":
+            self.outputs.update(v for n in node.all_input_nodes for v in self.sources[n])
+        if node.op == "placeholder" and "tangents" in str(node.target) and self.is_tensor(node):
+            return self.make(node, ())
+        if node.op != "call_function" or not isinstance(node.meta.get("val"), (self.torch.Tensor, tuple, list)):
+            return ()
+        if self.told(node):
+            raise ValueError("the program says itself what is recomputed")
+        reads = tuple({v: None for n in node.all_input_nodes for v in self.sources[n]})
+        if node.target is operator.getitem and node.args[0] in self.tuples:
+            return self.part(node)
+        if node.target is operator.getitem or self.is_view(node):
+            return self.sources[node.all_input_nodes[0]]
+        return reads if self.is_inlined(node, reads) else self.make(node, reads)
+
+    def make(self, node, reads):
+        """Notes an operator, and returns the values that it makes."""
+        value = node.meta["val"]
+        parts = dict(enumerate(value)) if isinstance(value, (tuple, list)) else {None: value}
+        makes = {i: len(self.values) + n for n, i in enumerate(i for i, part in parts.items() if isinstance(part, self.torch.Tensor))}
+        for i in makes:
+            self.values.append(self.size(types.SimpleNamespace(meta={"val": parts[i]})))
+            self.holders.append(node if i is None else None)
+        if None not in parts:
+            self.tuples[node] = makes
+        made = tuple(makes.values())
+        self.ops.append(Op(self.time(node, reads, made), reads, made, self.info.is_required_fw(node), self.able(node), self.kinds.is_fusible(node)))
+        return made
+
+    def part(self, node):
+        """Returns the value that a node takes out of a tuple."""
+        value = self.tuples[node.args[0]].get(node.args[1])
+        if value is None:
+            return ()
+        self.holders[value] = self.holders[value] or node
+        return (value,)
+
+    def is_tensor(self, node):
+        return isinstance(node.meta.get("val"), self.torch.Tensor)
+
+    def is_view(self, node):
+        target = node.target
+        return self.kinds.is_view(node) or getattr(target, "is_view", False) is True or self.name(node) in VIEWS
+
+    def name(self, node):
+        return str(getattr(node.target, "overloadpacket", node.target)).split(".")[-1]
+
+    def is_inlined(self, node, reads):
+        """Returns whether Inductor computes a node where it is read. What PyTorch saves has memory, as has what cannot be recomputed."""
+        if not self.is_tensor(node) or not self.kinds.is_fusible(node) or node in self.saved or self.name(node) == "cat" or not self.able(node):
+            return False
+        if any(self.is_tensor(n) and self.elements(n) > self.elements(node) for n in node.all_input_nodes) and self.name(node) not in ("index", "gather"):
+            return False  # it sums up
+        users = self.users(node)
+        return all(u.op != "output" and self.kinds.is_fusible(u) for u in users) and len(reads) <= (SHARED if len(users) > 1 else READ)
+
+    def users(self, node):
+        """Returns the nodes that read a node or a view of it."""
+        found, pending = {}, [node]
+        while pending:
+            for u in pending.pop().users:
+                if u.op != "output" and self.is_view(u):
+                    pending.append(u)
+                else:
+                    found[u] = None
+        return list(found)
+
+    def elements(self, node):
+        return self.size(node) // node.meta["val"].dtype.itemsize
+
+    def able(self, node):
+        """Returns whether a node gives the same result once more, and does nothing else."""
+        target = node.target
+        if not isinstance(target, self.torch._ops.OpOverload) or target.namespace not in ("aten", "prims") or target._schema.is_mutable:
+            return False
+        if getattr(node.meta.get("recompute"), "name", "") == "MUST_SAVE":
+            return False
+        return self.torch.Tag.nondeterministic_seeded not in target.tags or self.dropout(node) == 0
+
+    def dropout(self, node):
+        """Returns the share that attention drops, None for what is none."""
+        for i, argument in enumerate(node.target._schema.arguments):
+            if argument.name == "dropout_p":
+                return node.kwargs.get("dropout_p", node.args[i] if i < len(node.args) else argument.default_value)
+        return None
+
+    def time(self, node, reads, makes):
+        """Returns about how many nanoseconds an operator takes, which is more than none."""
+        moved = sum(self.values[v] for v in reads + makes)
+        count, flops = flop_registry.get(getattr(node.target, "overloadpacket", None)), 0
+        if count is not None:
+            args, kwargs = map_arg((node.args, node.kwargs), lambda n: self.shape(n.meta.get("val")))
+            flops = int(count(*args, **kwargs, out_val=self.shape(node.meta["val"])))
+        width = next((self.values[v] // max(1, self.elements(self.holders[v])) for v in makes if self.holders[v] is not None), 2)
+        return max(moved // BYTES, flops // FLOPS.get(width, FLOPS[4])) + 1
+
+    def shape(self, value):
+        """Returns the shapes of what operators take, as those for which they are compiled now."""
+        if isinstance(value, self.torch.Tensor):
+            return self.torch.Size(self.shape(n) for n in value.shape)
+        if isinstance(value, (tuple, list)):
+            return type(value)(self.shape(v) for v in value)
+        return value if not isinstance(value, self.torch.SymInt) else getattr(value.node, "hint", None) or 4096
