@@ -45,7 +45,19 @@ def bert():
     return BertForMaskedLM(BertConfig())
 
 
-TEXT = {"deberta": deberta, "mobilebert": mobilebert, "bert": bert}
+def gpt2():
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    return GPT2LMHeadModel(GPT2Config(use_cache=False))
+
+
+def llama():
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    return LlamaForCausalLM(LlamaConfig(hidden_size=1024, num_hidden_layers=12, num_attention_heads=16, intermediate_size=2752, use_cache=False))
+
+
+TEXT = {"deberta": deberta, "mobilebert": mobilebert, "bert": bert, "gpt2": gpt2, "llama": llama}
 
 
 def wired(count):

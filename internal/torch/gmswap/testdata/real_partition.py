@@ -63,7 +63,7 @@ def trained(limit, used=0, steps=3, model=Model, library=None, margin=False):
     torch._dynamo.reset()
     model, saved, real = model(), [], partitioners.choose_saved_values_set
     chooser = partition.Partition(torch, partitioners, limit, library=library)
-    chooser.place, chooser.memory = "cpu", lambda: (limit, used)
+    chooser.PLACE, chooser.memory = "cpu", lambda: (limit, used)
     if margin:
         chooser.room, chooser.MARGIN = lambda info: limit, 1 << 40
     chooser.answers, ask = [], chooser.ask
@@ -127,6 +127,30 @@ def test_planned():
             assert chooser.graphs == [(saved, plain)], (saved, plain, chooser.graphs)
             assert all(torch.allclose(a, b, rtol=1e-4, atol=1e-6) for a, b in zip(got, want)), (model, limit)
             before = answer["ns"]
+
+
+def test_draws():
+    """PyTorch's smaller shares may draw random numbers once more (pytorch#190758): they are not taken, without a planner either."""
+    if not KNOWN:
+        return
+    want, plain, _ = trained(1 << 40, model=Attended)
+    for limit in plain // 2, 1:
+        got, _, _ = trained(limit, model=Attended)
+        assert all(torch.allclose(a, b, rtol=1e-4, atol=1e-6) for a, b in zip(got, want)), limit
+    values, real = [], partitioners.choose_saved_values_set
+    chooser = partition.Partition(torch, partitioners, 1)
+
+    def choose(graph, info, memory_budget=1):
+        values.append([chooser.draws_again(graph, info, real(graph, info, share)) for share in (1, 1e-6)])
+        return real(graph, info, 1)
+
+    partitioners.choose_saved_values_set = choose
+    try:
+        torch._dynamo.reset()
+        torch.compile(Attended(), backend="aot_eager_decomp_partition")(torch.randn(128, 64)).backward()
+    finally:
+        partitioners.choose_saved_values_set = real
+    assert values == [[False, True]], values
 
 
 class Node(object):

@@ -9,6 +9,8 @@ import types
 from torch.fx.node import map_arg
 from torch.utils.flop_counter import flop_registry
 
+from .partition import draws
+
 # What an H200 does in a nanosecond: operators are compared by their times, of which only the ratios count.
 FLOPS = {1: 800000, 2: 500000, 4: 50000}  # by the bytes of an element
 BYTES = 3000
@@ -150,14 +152,7 @@ class Joint(object):
             return False
         if getattr(node.meta.get("recompute"), "name", "") == "MUST_SAVE":
             return False
-        return self.torch.Tag.nondeterministic_seeded not in target.tags or self.dropout(node) == 0
-
-    def dropout(self, node):
-        """Returns the share that attention drops, None for what is none."""
-        for i, argument in enumerate(node.target._schema.arguments):
-            if argument.name == "dropout_p":
-                return node.kwargs.get("dropout_p", node.args[i] if i < len(node.args) else argument.default_value)
-        return None
+        return not draws(self.torch, node)
 
     def time(self, node, reads, makes):
         """Returns about how many nanoseconds an operator takes, which is more than none."""

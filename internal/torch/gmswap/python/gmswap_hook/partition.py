@@ -34,6 +34,16 @@ def watch(partitioners, environ):
     partitioners.config.enable_autograd_cache = False
 
 
+def draws(torch, node):
+    """Returns whether a node of a graph draws random numbers. Attention says so even if it drops nothing."""
+    if torch.Tag.nondeterministic_seeded not in getattr(node.target, "tags", ()):
+        return False
+    for i, argument in enumerate(node.target._schema.arguments):
+        if argument.name == "dropout_p":
+            return node.kwargs.get("dropout_p", node.args[i] if i < len(node.args) else argument.default_value) != 0
+    return True
+
+
 class Partition(object):
     """Knows what room there is for a graph: under a limit, or on the whole device where that is 0."""
 
@@ -41,11 +51,11 @@ class Partition(object):
     STATES = 2  # of an optimizer, for each parameter, as long as there are none
     GROWS = 2  # by which graphs for all sizes may be run with larger ones than they were compiled with
     MARGIN = 16  # the part of the room that is left, as memory is estimated
+    PLACE = "cuda"  # the type of the device that the limit is of
 
     def __init__(self, torch, partitioners, limit, folder="", library=None):
         self.torch, self.partitioners, self.limit, self.folder, self.library = torch, partitioners, limit, folder, library
         self.size = partitioners._size_of
-        self.place = "cuda"
         self.graphs = []  # of those that recompute more: the bytes that they save, and that they would have saved
         self.pid = os.getpid()
         atexit.register(self.end)
@@ -108,12 +118,26 @@ class Partition(object):
                 break
             share *= min(0.8, max(0.1, room / float(saved)))
             others = real(share)
-            if self.saved(others, info) < saved:
+            if self.saved(others, info) < saved and not self.draws_again(graph, info, others):
                 values, saved = others, self.saved(others, info)
         if saved < plain:
             grows = self.grows(info)
             self.graphs.append((saved // grows, plain // grows))
         return values
+
+    def draws_again(self, graph, info, values):
+        """Returns whether random numbers are drawn once more in the backward pass if these values are saved: they would be others."""
+        kept, seen = set(values), set()
+        pending = [node for node in graph.nodes if node in info.required_bw_nodes]
+        while pending:
+            node = pending.pop()
+            if node in seen or node in kept:
+                continue
+            seen.add(node)
+            if info.is_required_fw(node) and draws(self.torch, node):
+                return True
+            pending += node.all_input_nodes
+        return False
 
     def end(self):
         """Says at the end of the process what was changed."""
@@ -149,4 +173,4 @@ class Partition(object):
 
     def on_device(self, node):
         value = node.meta.get("val")
-        return isinstance(value, self.torch.Tensor) and value.device.type == self.place
+        return isinstance(value, self.torch.Tensor) and value.device.type == self.PLACE
