@@ -43,6 +43,7 @@ func (e *experiment) rankCommands() []rankCommand {
 		{"gmtrace show", []string{"bin/gmtrace", "show"}, false},
 		{"gmbench", []string{"bin/gmbench", "--alloc", "torch,expandable"}, false},
 		{"gmplan", []string{"bin/gmplan", "-o", "/dev/null"}, false},
+		{"gmtrace page", []string{"bin/gmtrace", "page", "-o", "/dev/null"}, false},
 		{"gmtrace diff", []string{"bin/gmtrace", "diff"}, true},
 		{"gmbench check", []string{"bin/gmbench", "check"}, true},
 		{"gmtrace summary", []string{"bin/gmtrace", "summary", "-o", filepath.Join(e.dir, "ranks-fleet")}, false},

@@ -70,7 +70,9 @@ class Family(object):
         """Returns the schedule for a step, None if it saves more than any is for."""
         share = place.share()
         level = next((level for level in self.levels if share <= level.share), None)
-        return Sized(self.model, level, place) if level is not None else None
+        if level is None:
+            return None
+        return Upto(self.model, level, place) if self.model.bounded else Sized(self.model, level, place)
 
     def extends(self, sizes):
         """Returns whether a step of these sizes is one of these, and notes how large they get."""
@@ -202,10 +204,20 @@ class Sized(object):
         self.exact, self.remade = schedule.exact, schedule.remade
 
     def exactly(self, index):
-        return self.model.extent.exactly(index, self.place) if not self.model.bounded else (self.sizes[index], None)
+        return self.model.extent.exactly(index, self.place)
 
     def recipe(self, index):
-        return self.model.recipes[index].at(self.place) if not self.model.bounded else None
+        return self.model.recipes[index].at(self.place)
+
+
+class Upto(Sized):
+    """The same of a model that knows only how large sizes get."""
+
+    def exactly(self, index):
+        return self.sizes[index], None
+
+    def recipe(self, index):
+        return None
 
 
 class Chooser(Follower):

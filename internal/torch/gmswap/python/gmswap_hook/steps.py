@@ -390,7 +390,7 @@ def unfit(store, optimizer):
     for wrong, why in (
         (lambda: any(group.get("differentiable") for group in optimizer.param_groups), "it is differentiable"),
         (lambda: any(type(p) not in plain or p.layout is not torch.strided for p in parameters), "parameters are sparse, or of a type of their own"),
-        (lambda: not all(map(store.memory.here, parameters)), "parameters are on several devices"),
+        (lambda: not all(map(store.memory.here, parameters)), "parameters are on other devices"),
     ):
         if wrong():
             return why
