@@ -211,7 +211,7 @@ figures-workspaces: ## Dymem's figure 12(b): workspaces of convolutions by cuDNN
 figures-swap: ## gmswap on H200s, from the runs in experiments/swap/results
 figures-programs: ## gmstitch beside PyTorch's allocators on programs of popular libraries, from the runs in experiments/programs/results
 figures-order: ## orders of operators: DTR's logs (GM_SHARED/graphs/dtr), randomly wired networks and exported steps, with proven bounds
-figures-compiled: ## orders of what torch.compile makes on an H200, against Inductor's, from the runs in experiments/order/results
+figures-compiled: ## orders of what torch.compile makes on an H200, and what it saves, against its own, from the runs in experiments/order/results
 figures-remat: ## steps that recompute and copy nothing: DTR's logs (GM_SHARED/graphs/dtr), a recorded step and networks, with lower bounds
 figures-auto: ## policy auto of gmswap beside all others on recorded steps of nine models
 figures-bilevel figures-scale figures-tail figures-tails figures-fit figures-lowest figures-large figures-small figures-threads figures-memo figures-dymem figures-workspaces figures-swap figures-programs figures-order figures-remat figures-auto figures-compiled: figures-%:

@@ -50,7 +50,7 @@ func measureCompiled(e *experiment) error {
 		}
 	}
 	e.add("compiled: models", fmt.Sprint(models), fmt.Sprint(compiledModels), models >= compiledModels)
-	return nil
+	return measureSaved(e)
 }
 
 // compiled adds the rows of a model, whose backward pass has its peak.
@@ -78,6 +78,27 @@ func (e *experiment) compiled(g *compiledGraph) {
 
 // readCompiled returns the rows of a table.
 func readCompiled(path string) ([]compiledGraph, error) {
+	rows, err := readNamed(path)
+	if err != nil {
+		return nil, err
+	}
+	graphs := make([]compiledGraph, len(rows))
+	for i, row := range rows {
+		g := &graphs[i]
+		g.model, g.pass, g.equal = row["model"], row["pass"], row["equal"]
+		err := numbers(row, map[string]*float64{
+			"baseline": &g.baseline, "plain": &g.plain, "gm": &g.gm, "step_none": &g.none, "step_plain": &g.ownStep, "step_gm": &g.gmStep,
+			"compile_plain_s": &g.compilePlain, "compile_gm_s": &g.compileOrder,
+		})
+		if err != nil {
+			return nil, fmt.Errorf("read %s: row %d: %w", path, i+1, err)
+		}
+	}
+	return graphs, nil
+}
+
+// readNamed returns the rows of a table by the names of its columns.
+func readNamed(path string) ([]map[string]string, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -87,22 +108,26 @@ func readCompiled(path string) ([]compiledGraph, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", path, err)
 	}
-	var graphs []compiledGraph
-	for i, row := range rows[1:] {
-		field := map[string]string{}
+	var named []map[string]string
+	for _, row := range rows[1:] {
+		fields := map[string]string{}
 		for c, name := range rows[0] {
-			field[name] = row[c]
+			fields[name] = row[c]
 		}
-		g := compiledGraph{model: field["model"], pass: field["pass"], equal: field["equal"]}
-		for name, to := range map[string]*float64{
-			"baseline": &g.baseline, "plain": &g.plain, "gm": &g.gm, "step_none": &g.none, "step_plain": &g.ownStep, "step_gm": &g.gmStep,
-			"compile_plain_s": &g.compilePlain, "compile_gm_s": &g.compileOrder,
-		} {
-			if *to, err = strconv.ParseFloat(field[name], 64); err != nil {
-				return nil, fmt.Errorf("read %s: row %d: %s: %w", path, i+1, name, err)
-			}
-		}
-		graphs = append(graphs, g)
+		named = append(named, fields)
 	}
-	return graphs, nil
+	return named, nil
+}
+
+// numbers reads fields of a row. A field that is empty stays 0.
+func numbers(row map[string]string, fields map[string]*float64) (err error) {
+	for name, to := range fields {
+		if row[name] == "" {
+			continue
+		}
+		if *to, err = strconv.ParseFloat(row[name], 64); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
 }

@@ -45,19 +45,22 @@ def bert():
     return BertForMaskedLM(BertConfig())
 
 
-def gpt2():
+def gpt2(**sizes):
     from transformers import GPT2Config, GPT2LMHeadModel
 
-    return GPT2LMHeadModel(GPT2Config(use_cache=False))
+    return GPT2LMHeadModel(GPT2Config(use_cache=False, **sizes))
 
 
-def llama():
+def llama(layers=12, width=1024, words=32000):
     from transformers import LlamaConfig, LlamaForCausalLM
 
-    return LlamaForCausalLM(LlamaConfig(hidden_size=1024, num_hidden_layers=12, num_attention_heads=16, intermediate_size=2752, use_cache=False))
+    return LlamaForCausalLM(LlamaConfig(hidden_size=width, num_hidden_layers=layers, num_attention_heads=width // 64, intermediate_size=width * 43 // 16,
+                                        vocab_size=words, use_cache=False))
 
 
-TEXT = {"deberta": deberta, "mobilebert": mobilebert, "bert": bert, "gpt2": gpt2, "llama": llama}
+SMALL = 30000  # the words of a small model: those of the inputs
+TEXT = {"deberta": deberta, "mobilebert": mobilebert, "bert": bert, "gpt2": gpt2, "llama": llama,
+        "gpt2 of 4 layers": lambda: gpt2(n_layer=4, n_embd=512, n_head=8, vocab_size=SMALL), "llama of 4 layers": lambda: llama(4, 512, SMALL)}
 
 
 def wired(count):

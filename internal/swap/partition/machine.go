@@ -125,7 +125,7 @@ func (m *Machine) add(op int32, saved []bool) {
 		}
 	}
 	m.run = append(m.run, op)
-	if int(op) < m.p.Forward && m.p.Ops[op].Fused {
+	if m.p.Ops[op].Fused {
 		m.follow(op, saved)
 	}
 }
@@ -181,7 +181,7 @@ func (m *Machine) weigh(saved []bool) {
 		switch {
 		case value.Kept:
 			last = end
-		case from < forward && saved[v] && m.needed[v] != m.round:
+		case saved[v] && m.needed[v] != m.round:
 			last = m.last[v] + 1
 		}
 		switch {
@@ -194,7 +194,7 @@ func (m *Machine) weigh(saved []bool) {
 		default:
 			m.span(from, m.last[v]+1, value.Bytes)
 		}
-		if from < forward && m.wanted[from] == m.round { // the backward pass makes one of its own, and needs it unless it is saved
+		if m.wanted[from] == m.round { // the backward pass makes one of its own, and needs it unless it is saved
 			last = forward + m.again[v] + 1
 			if !saved[v] {
 				last = forward + m.ends[v] + 1

@@ -21,6 +21,10 @@ func TestRead(t *testing.T) {
 		`"ns": 7|"ns": -7`:                        "operator 1 takes -7 ns",
 		`"reads": [0]|"reads": [1]`:               "operator 1 reads value 1, which is not there",
 		`"reads": [0]|"reads": [-1]`:              "operator 1 reads value -1",
+		`"forward": 2|"forward": 3`:               "",
+		`"forward": 2|"forward": -1`:              "-1 of them of the forward pass",
+		`"reads": [1, 0]|"reads": [3, 0]`:         "operator 2 reads value 3, which is not there",
+		`"makes": [2]|"makes": [3]`:               "operator 2 makes value 3",
 		`"makes": [2]|"makes": [1]`:               "operator 2 makes value 1",
 		`"makes": [2]|"makes": []`:                "nothing makes value 2",
 		`"makes": [2]|"makes": [9]`:               "operator 2 makes value 9",
@@ -52,6 +56,34 @@ func TestCheck(t *testing.T) {
 	} {
 		if err := r.Check([]byte(text)); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+}
+
+// TestLimits has as many operators, values, bytes and nanoseconds as there may be, and one more.
+func TestLimits(t *testing.T) {
+	many := func(ops, values int) *partition.Problem {
+		p := &partition.Problem{Ops: make([]partition.Op, ops), Values: make([]partition.Value, values)}
+		for v := range values {
+			p.Ops[v%ops].Makes = append(p.Ops[v%ops].Makes, int32(v))
+		}
+		return p
+	}
+	for _, n := range []int{partition.MaxOps, partition.MaxOps + 1} {
+		for name, p := range map[string]*partition.Problem{"operators": many(n, 1), "values": many(1, n)} {
+			if err := p.Validate(); (err == nil) != (n == partition.MaxOps) {
+				t.Errorf("%d %s: %v", n, name, err)
+			}
+		}
+	}
+	for more := range int64(2) {
+		bytes, ns := many(1, 2), many(2, 1)
+		bytes.Values[0].Bytes, bytes.Values[1].Bytes = 1, partition.MaxBytes-1+more
+		ns.Ops[0].NS, ns.Ops[1].NS = 1, partition.MaxNS-1+more
+		for name, p := range map[string]*partition.Problem{"bytes": bytes, "ns": ns} {
+			if err := p.Validate(); (err == nil) != (more == 0) {
+				t.Errorf("%d %s too many: %v", more, name, err)
+			}
 		}
 	}
 }

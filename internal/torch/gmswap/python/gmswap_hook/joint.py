@@ -17,6 +17,7 @@ BYTES = 3000
 # From so many tensors at most is computed again what is read more than once, or but once (Inductor's realize_reads_threshold and
 # realize_acc_reads_threshold).
 SHARED, READ = 4, 8
+REORDERED = "convolution", "convolution_backward"  # take as much as their largest input on the way, for it in another layout or as a workspace
 VIEWS = "_unsafe_view", "reshape", "detach", "alias", "lift_fresh"
 
 
@@ -101,8 +102,12 @@ class Joint(object):
         if None not in parts:
             self.tuples[node] = makes
         made = tuple(makes.values())
+        if self.name(node) in REORDERED:
+            self.values.append(max(self.size(n) for n in node.all_input_nodes if self.is_tensor(n)))
+            self.holders.append(None)
+            made += (len(self.values) - 1,)
         self.ops.append(Op(self.time(node, reads, made), reads, made, self.info.is_required_fw(node), self.able(node), self.kinds.is_fusible(node)))
-        return made
+        return tuple(makes.values())
 
     def part(self, node):
         """Returns the value that a node takes out of a tuple."""

@@ -57,6 +57,7 @@ class Partition(object):
         self.torch, self.partitioners, self.limit, self.folder, self.library = torch, partitioners, limit, folder, library
         self.size = partitioners._size_of
         self.graphs = []  # of those that recompute more: the bytes that they save, and that they would have saved
+        self.reason = ""  # why the planner did not choose
         self.pid = os.getpid()
         atexit.register(self.end)
         self.stepped = False  # an optimizer has made its states
@@ -77,32 +78,31 @@ class Partition(object):
             if room is None:
                 return values
             leave_mark(self.folder)
-            chosen = self.planned(graph, info, values, room)
-            return self.fewer(real, graph, info, values, budget, room) if chosen is None else chosen
+            try:
+                return self.planned(graph, info, values, room)
+            except Exception as e:
+                self.reason = "%s: %s" % (type(e).__name__, say.reason(e))
+            return self.fewer(real, graph, info, values, budget, room)
         except Exception as e:
             say.once("compiled: what is saved is PyTorch's choice: %s: %s" % (type(e).__name__, say.reason(e)))
             return values
 
     def planned(self, graph, info, values, room):
-        """Returns the planner's choice, which takes the least time of those that there is room for. None if it has none."""
+        """Returns the planner's choice, which takes the least time of those that there is room for."""
+        from .joint import Joint
+
         grows = self.grows(info)
         limit = max(0, room - room // self.MARGIN) // grows
-        try:
-            from .joint import Joint
-
-            joint = Joint(self.torch, self.partitioners, graph, info, values)
-            if sum(joint.values) <= limit:
-                return values
-            answer = json.loads(self.ask(json.dumps(joint.request(limit)).encode()))
-            if answer["peak"] >= answer["before"]:
-                return values
-            chosen = joint.nodes(answer["saved"])
-        except Exception as e:
-            say.once("compiled: what is saved is chosen by its size alone: %s: %s" % (type(e).__name__, say.reason(e)))
-            return None
+        joint = Joint(self.torch, self.partitioners, graph, info, values)
+        if sum(joint.values) <= limit:
+            return values
+        answer = json.loads(self.ask(json.dumps(joint.request(limit)).encode()))
         if answer["peak"] > limit:
             say.once("compiled: a graph takes %.2f GiB by estimate, however little it saves, and there is room for %.2f"
                      % (answer["peak"] / GIB, limit / GIB))
+        if answer["peak"] >= answer["before"]:
+            return values
+        chosen = joint.nodes(answer["saved"])
         self.graphs.append((self.saved(chosen, info) // grows, self.saved(values, info) // grows))
         return chosen
 
@@ -113,6 +113,8 @@ class Partition(object):
         """Returns values that take no more than there is room for beside the largest tensors, or the fewest that are found."""
         plain = saved = self.saved(values, info)
         share, room = budget, max(0, room - 2 * self.largest(graph) * self.grows(info))
+        if saved > room:
+            say.once("compiled: what is saved is chosen by its size alone: " + self.reason)
         for _ in range(self.TRIES):
             if saved <= room:
                 break
