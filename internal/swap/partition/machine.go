@@ -13,7 +13,8 @@ type Machine struct {
 	round   int32     // a mark that is older counts as none
 	wanted  []int32   // marks of the operators that are recomputed
 	needed  []int32   // marks of the values that the backward pass needs
-	ready   []int32   // marks of the operators of the backward pass that have run, and of those that have run again
+	begun   []int32   // marks of the operators that the backward pass has, or waits for what they read
+	ready   []int32   // marks of those that it has
 	open    []int32
 }
 
@@ -22,7 +23,7 @@ func NewMachine(p *Problem) *Machine {
 	n := len(p.Values)
 	m := &Machine{
 		p: p, maker: make([]int32, n), readers: make([][]int32, n), last: make([]int32, n), ends: make([]int32, n), again: make([]int32, n),
-		needed: make([]int32, n), wanted: make([]int32, len(p.Ops)), ready: make([]int32, len(p.Ops)),
+		needed: make([]int32, n), wanted: make([]int32, len(p.Ops)), begun: make([]int32, len(p.Ops)), ready: make([]int32, len(p.Ops)),
 	}
 	for i := range p.Ops {
 		for _, v := range p.Ops[i].Makes {
@@ -44,7 +45,7 @@ func NewMachine(p *Problem) *Machine {
 // Cost is what a choice comes to.
 type Cost struct {
 	Peak   int64 // bytes
-	Over   int64 // bytes beyond the limit, of all operators that run while there is less
+	Over   int64 // bytes beyond the limit, of all operators that run while there is less; MaxBytes at most
 	Places int64 // those operators
 	NS     int64 // of what is recomputed
 	Misses int32 // a value that would have to be saved, as it cannot be recomputed; -1 if there is none
@@ -66,7 +67,7 @@ func (m *Machine) Run(saved []bool, limit int64) Cost {
 		now += bytes
 		c.Peak = max(c.Peak, now)
 		if now > limit {
-			c.Over += now - limit
+			c.Over = min(c.Over+now-limit, MaxBytes)
 			c.Places++
 		}
 	}
@@ -118,13 +119,14 @@ func (m *Machine) order(saved []bool) {
 }
 
 func (m *Machine) add(op int32, saved []bool) {
-	m.ready[op] = m.round
+	m.begun[op] = m.round
 	for _, v := range m.p.Ops[op].Reads {
 		if m.lacks(v, saved) {
 			m.add(m.maker[v], saved)
 		}
 	}
 	m.run = append(m.run, op)
+	m.ready[op] = m.round
 	if m.p.Ops[op].Fused {
 		m.follow(op, saved)
 	}
@@ -141,7 +143,7 @@ func (m *Machine) follow(op int32, saved []bool) {
 	for _, made := range m.p.Ops[op].Makes {
 	next:
 		for _, reader := range m.readers[made] {
-			if m.wanted[reader] != m.round || m.ready[reader] == m.round {
+			if m.wanted[reader] != m.round || m.begun[reader] == m.round {
 				continue
 			}
 			for _, v := range m.p.Ops[reader].Reads {

@@ -52,7 +52,7 @@ func (p *Problem) Validate() error {
 		}
 		bytes += v.Bytes
 	}
-	made := make([]bool, len(p.Values))
+	made, read := make([]bool, len(p.Values)), make([]int, len(p.Values))
 	for i := range p.Ops {
 		op := &p.Ops[i]
 		if op.NS < 0 || op.NS > MaxNS-ns {
@@ -63,6 +63,10 @@ func (p *Problem) Validate() error {
 			if v < 0 || int(v) >= len(made) || !made[v] {
 				return fmt.Errorf("operator %d reads value %d, which is not there", i, v)
 			}
+			if read[v] == i+1 {
+				return fmt.Errorf("operator %d reads value %d twice", i, v)
+			}
+			read[v] = i + 1
 		}
 		for _, v := range op.Makes {
 			if v < 0 || int(v) >= len(made) || made[v] {

@@ -30,6 +30,9 @@ func Read(text []byte) (*Request, error) {
 	if err := r.Validate(); err != nil {
 		return nil, fmt.Errorf("read the request: %w", err)
 	}
+	if r.Limit < 0 {
+		return nil, fmt.Errorf("read the request: a limit of %d bytes", r.Limit)
+	}
 	if _, err := r.cost(r.Saved); err != nil {
 		return nil, fmt.Errorf("read the request: %w", err)
 	}
@@ -45,6 +48,13 @@ func (r *Request) Check(text []byte) error {
 	c, err := r.cost(a.Saved)
 	if err != nil {
 		return err
+	}
+	before, err := r.cost(r.Saved)
+	if err != nil {
+		return err
+	}
+	if before.Peak != a.Before {
+		return fmt.Errorf("the choice that there was takes %d bytes, and not %d", before.Peak, a.Before)
 	}
 	if c.Peak != a.Peak || c.NS != a.NS {
 		return fmt.Errorf("the choice takes %d bytes and %d ns, and not %d and %d", c.Peak, c.NS, a.Peak, a.NS)

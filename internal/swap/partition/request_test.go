@@ -28,6 +28,8 @@ func TestRead(t *testing.T) {
 		`"makes": [2]|"makes": [1]`:               "operator 2 makes value 1",
 		`"makes": [2]|"makes": []`:                "nothing makes value 2",
 		`"makes": [2]|"makes": [9]`:               "operator 2 makes value 9",
+		`"reads": [1, 0]|"reads": [0, 1, 0]`:      "operator 2 reads value 0 twice",
+		`"limit": 10|"limit": -1`:                 "a limit of -1 bytes",
 		`"saved": [0, 1]|"saved": [0, 2]`:         "value 2 is saved, and none of the forward pass",
 		`"saved": [0, 1]|"saved": [1]`:            "value 0 is not saved, and cannot be recomputed",
 		`"saved": [0, 1]|"saved": [0, "1"]`:       "read the request",
@@ -46,13 +48,14 @@ func TestCheck(t *testing.T) {
 		t.Fatal(err)
 	}
 	for text, want := range map[string]string{
-		`{"saved": [0, 1], "peak": 9, "ns": 0}`: "",
-		`{"saved": [0], "peak": 9, "ns": 7}`:    "",
-		`{"saved": [0], "peak": 9, "ns": 0}`:    "takes 9 bytes and 7 ns, and not 9 and 0",
-		`{"saved": [0], "peak": 8, "ns": 7}`:    "takes 9 bytes",
-		`{"saved": [1], "peak": 9, "ns": 0}`:    "value 0 is not saved",
-		`{"saved": [3], "peak": 9, "ns": 0}`:    "value 3 is saved",
-		`{`:                                     "read the answer",
+		`{"saved": [0, 1], "peak": 9, "ns": 0, "before": 9}`: "",
+		`{"saved": [0], "peak": 9, "ns": 7, "before": 9}`:    "",
+		`{"saved": [0], "peak": 9, "ns": 0, "before": 9}`:    "takes 9 bytes and 7 ns, and not 9 and 0",
+		`{"saved": [0], "peak": 8, "ns": 7, "before": 9}`:    "takes 9 bytes",
+		`{"saved": [0], "peak": 9, "ns": 7, "before": 8}`:    "that there was takes 9 bytes, and not 8",
+		`{"saved": [1], "peak": 9, "ns": 0}`:                 "value 0 is not saved",
+		`{"saved": [3], "peak": 9, "ns": 0}`:                 "value 3 is saved",
+		`{`:                                                  "read the answer",
 	} {
 		if err := r.Check([]byte(text)); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)

@@ -34,7 +34,7 @@
 //	recorder.py, ledger.py, complete.py     a step of which all is recorded, what is noted of it, and its graph
 //	places.py, effects.py                   which module an operator belongs to, and what it does beside tensors
 //	inductor.py, scheduler.py               the order of operators in compiled programs
-//	partition.py, joint.py                  what compiled programs save for their backward pass
+//	partition.py, joint.py, again.py        what compiled programs save for their backward pass
 //	stepping.py, steps.py, states.py        steps of optimizers chunk by chunk, and their states, which wait on the host
 //	loading.py, apart.py                    states that are loaded, and whether other optimizers than torch.optim's update each parameter by itself
 //	gradients.py, updates.py                early updates of parameters, and what a program does that forbids them

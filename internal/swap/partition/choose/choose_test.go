@@ -145,6 +145,13 @@ func TestRecorded(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
+				text, err := json.Marshal(a)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := r.Check(text); err != nil {
+					t.Fatal(err)
+				}
 				took := float64(a.NS) / float64(step)
 				t.Logf("at %.2f of %.0f MiB: recomputing takes %.2f %% of the step", limit, float64(peak)/(1<<20), 100*took)
 				if a.Peak > r.Limit || took > 1.1*c.long[i] {

@@ -9,7 +9,7 @@ import types
 from torch.fx.node import map_arg
 from torch.utils.flop_counter import flop_registry
 
-from .partition import draws
+from .again import Again
 
 # What an H200 does in a nanosecond: operators are compared by their times, of which only the ratios count.
 FLOPS = {1: 800000, 2: 500000, 4: 50000}  # by the bytes of an element
@@ -17,8 +17,8 @@ BYTES = 3000
 # From so many tensors at most is computed again what is read more than once, or but once (Inductor's realize_reads_threshold and
 # realize_acc_reads_threshold).
 SHARED, READ = 4, 8
+LOSS = 2  # times the gradients of what the forward pass returns is taken on the way to them, as by cross entropy
 REORDERED = "convolution", "convolution_backward"  # take as much as their largest input on the way, for it in another layout or as a workspace
-VIEWS = "_unsafe_view", "reshape", "detach", "alias", "lift_fresh"
 
 
 class Op(object):
@@ -34,15 +34,44 @@ class Joint(object):
 
     def __init__(self, torch, partitioners, graph, info, saved):
         self.torch, self.graph, self.info, self.saved = torch, graph, info, set(saved)
-        self.size, self.kinds, self.told = partitioners._size_of, partitioners.get_default_op_list(), partitioners.must_recompute
+        self.size, self.told = partitioners._size_of, partitioners.must_recompute
+        self.again = Again(torch, partitioners, graph)
+        self.kinds = self.again.kinds
+        self.late = self.behind(partitioners, graph)
         self.ops = []
         self.values = []  # bytes of each
         self.holders = []  # the node of each, None for a part of a tuple that no node takes out
         self.sources = {}  # of a node: the values that it is read from
         self.tuples = {}  # of a node that makes several values: these, by their places
         self.outputs = set()
+        tangents = []
         for node in graph.nodes:
             self.sources[node] = self.add(node)
+            if node.op == "placeholder":
+                tangents += self.sources[node]
+        self.lose(tuple(tangents))
+
+    def behind(self, partitioners, graph):
+        """Returns the nodes that only the backward pass can compute: they depend on its gradients."""
+        late, told = set(), getattr(partitioners, "_must_be_in_backward", None)
+        for node in graph.nodes:
+            if node.op == "output":
+                continue
+            given = node.op == "placeholder" and node not in self.info.inputs
+            if given or late.intersection(node.all_input_nodes) or told is not None and told(node):
+                late.add(node)
+        return late
+
+    def is_forward(self, node):
+        """Returns whether a node can be saved: the forward pass computes it, or can."""
+        return self.info.is_required_fw(node) or node not in self.late
+
+    def lose(self, tangents):
+        """Notes what runs between both passes: the loss, of which the backward pass gets the gradients."""
+        self.values.append(LOSS * sum(self.values[v] for v in tangents))
+        self.holders.append(None)
+        last = max((i for i, op in enumerate(self.ops) if not op.forward and set(op.makes) & set(tangents)), default=-1)
+        self.ops.insert(last + 1, Op(0, tangents, (len(self.values) - 1,), False, False, False))
 
     def request(self, limit):
         """Returns the problem, with what PyTorch saves, as a JSON object."""
@@ -56,7 +85,7 @@ class Joint(object):
     def nodes(self, values):
         """Returns the nodes to save for values to be saved, with the inputs that the backward pass needs."""
         holders, found, seen = {self.holders[v] for v in values}, set(), set()
-        pending = [n for n in self.graph.nodes if n in self.info.required_bw_nodes and not self.info.is_required_fw(n)]
+        pending = [n for n in self.graph.nodes if n in self.late]
         pending += [n for out in self.graph.nodes if out.op == "output" for n in out.all_input_nodes if n in self.info.required_bw_nodes]
         while pending:
             node = pending.pop()
@@ -64,15 +93,24 @@ class Joint(object):
                 continue
             seen.add(node)
             if node.op == "placeholder":
+                if node in self.again.changed and node not in self.saved:
+                    raise ValueError("%s is changed" % node)
                 if node in self.info.inputs:
                     found.add(node)
-            elif self.info.is_required_fw(node) and (node in holders or not isinstance(node.meta.get("val"), (self.torch.Tensor, tuple, list))):
+            elif node.op == "get_attr":
+                pass  # both passes have it
+            elif self.is_forward(node) and (node in holders or isinstance(node.meta.get("val"), self.torch.SymInt)):
                 found.add(node)
-            elif self.info.is_required_fw(node) and not (self.is_view(node) or node.target is operator.getitem or self.able(node)):
+            elif self.is_forward(node) and not self.is_free(node) and not self.again.able(node):
                 raise ValueError("%s cannot be recomputed" % node)
             else:
                 pending += node.all_input_nodes
         return [node for node in self.graph.nodes if node in found]
+
+    def is_free(self, node):
+        """Returns whether a node only takes something out of another one, or is a number."""
+        numbers = self.torch.SymInt, self.torch.SymFloat, self.torch.SymBool, int, float, bool
+        return node.target is operator.getitem or self.again.is_view(node) or isinstance(node.meta.get("val"), numbers)
 
     def add(self, node):
         """Notes a node, and returns the values that it is read from."""
@@ -80,21 +118,23 @@ class Joint(object):
             self.outputs.update(v for n in node.all_input_nodes for v in self.sources[n])
         if node.op == "placeholder" and "tangents" in str(node.target) and self.is_tensor(node):
             return self.make(node, ())
-        if node.op != "call_function" or not isinstance(node.meta.get("val"), (self.torch.Tensor, tuple, list)):
+        if node.op != "call_function" or not isinstance(node.meta.get("val"), (self.torch.Tensor, tuple, list, dict)):
             return ()
         if self.told(node):
             raise ValueError("the program says itself what is recomputed")
         reads = tuple({v: None for n in node.all_input_nodes for v in self.sources[n]})
         if node.target is operator.getitem and node.args[0] in self.tuples:
             return self.part(node)
-        if node.target is operator.getitem or self.is_view(node):
+        if node.target is operator.getitem or self.again.is_view(node) or self.again.name(node) == "copy_":
             return self.sources[node.all_input_nodes[0]]
         return reads if self.is_inlined(node, reads) else self.make(node, reads)
 
     def make(self, node, reads):
         """Notes an operator, and returns the values that it makes."""
         value = node.meta["val"]
-        parts = dict(enumerate(value)) if isinstance(value, (tuple, list)) else {None: value}
+        parts = {None: value}
+        if not self.is_tensor(node):
+            parts = value if isinstance(value, dict) else dict(enumerate(value))
         makes = {i: len(self.values) + n for n, i in enumerate(i for i, part in parts.items() if isinstance(part, self.torch.Tensor))}
         for i in makes:
             self.values.append(self.size(types.SimpleNamespace(meta={"val": parts[i]})))
@@ -102,11 +142,11 @@ class Joint(object):
         if None not in parts:
             self.tuples[node] = makes
         made = tuple(makes.values())
-        if self.name(node) in REORDERED:
+        if self.again.name(node) in REORDERED:
             self.values.append(max(self.size(n) for n in node.all_input_nodes if self.is_tensor(n)))
             self.holders.append(None)
             made += (len(self.values) - 1,)
-        self.ops.append(Op(self.time(node, reads, made), reads, made, self.info.is_required_fw(node), self.able(node), self.kinds.is_fusible(node)))
+        self.ops.append(Op(self.time(node, reads, made), reads, made, self.is_forward(node), self.again.able(node), self.kinds.is_fusible(node)))
         return tuple(makes.values())
 
     def part(self, node):
@@ -120,18 +160,11 @@ class Joint(object):
     def is_tensor(self, node):
         return isinstance(node.meta.get("val"), self.torch.Tensor)
 
-    def is_view(self, node):
-        target = node.target
-        return self.kinds.is_view(node) or getattr(target, "is_view", False) is True or self.name(node) in VIEWS
-
-    def name(self, node):
-        return str(getattr(node.target, "overloadpacket", node.target)).split(".")[-1]
-
     def is_inlined(self, node, reads):
         """Returns whether Inductor computes a node where it is read. What PyTorch saves has memory, as has what cannot be recomputed."""
-        if not self.is_tensor(node) or not self.kinds.is_fusible(node) or node in self.saved or self.name(node) == "cat" or not self.able(node):
+        if not self.is_tensor(node) or not self.kinds.is_fusible(node) or node in self.saved or self.again.name(node) == "cat" or not self.again.able(node):
             return False
-        if any(self.is_tensor(n) and self.elements(n) > self.elements(node) for n in node.all_input_nodes) and self.name(node) not in ("index", "gather"):
+        if any(self.is_tensor(n) and self.elements(n) > self.elements(node) for n in node.all_input_nodes) and self.again.name(node) not in ("index", "gather"):
             return False  # it sums up
         users = self.users(node)
         return all(u.op != "output" and self.kinds.is_fusible(u) for u in users) and len(reads) <= (SHARED if len(users) > 1 else READ)
@@ -141,7 +174,7 @@ class Joint(object):
         found, pending = {}, [node]
         while pending:
             for u in pending.pop().users:
-                if u.op != "output" and self.is_view(u):
+                if u.op != "output" and self.again.is_view(u):
                     pending.append(u)
                 else:
                     found[u] = None
@@ -150,22 +183,16 @@ class Joint(object):
     def elements(self, node):
         return self.size(node) // node.meta["val"].dtype.itemsize
 
-    def able(self, node):
-        """Returns whether a node gives the same result once more, and does nothing else."""
-        target = node.target
-        if not isinstance(target, self.torch._ops.OpOverload) or target.namespace not in ("aten", "prims") or target._schema.is_mutable:
-            return False
-        if getattr(node.meta.get("recompute"), "name", "") == "MUST_SAVE":
-            return False
-        return not draws(self.torch, node)
-
     def time(self, node, reads, makes):
         """Returns about how many nanoseconds an operator takes, which is more than none."""
         moved = sum(self.values[v] for v in reads + makes)
         count, flops = flop_registry.get(getattr(node.target, "overloadpacket", None)), 0
         if count is not None:
             args, kwargs = map_arg((node.args, node.kwargs), lambda n: self.shape(n.meta.get("val")))
-            flops = int(count(*args, **kwargs, out_val=self.shape(node.meta["val"])))
+            try:
+                flops = int(count(*args, **kwargs, out_val=self.shape(node.meta["val"])))
+            except Exception:
+                pass  # some count what tensors hold, and not their shapes
         width = next((self.values[v] // max(1, self.elements(self.holders[v])) for v in makes if self.holders[v] is not None), 2)
         return max(moved // BYTES, flops // FLOPS.get(width, FLOPS[4])) + 1
 

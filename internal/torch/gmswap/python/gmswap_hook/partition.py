@@ -7,6 +7,7 @@ import os
 import sys
 
 from . import say
+from .again import Again
 from .library import Library
 from .settings import Settings
 from .start import leave_mark
@@ -32,16 +33,6 @@ def watch(partitioners, environ):
     partitioners.choose_saved_values_set = choose_saved_values_set
     # What is kept of graphs that were compiled does not say for which limit.
     partitioners.config.enable_autograd_cache = False
-
-
-def draws(torch, node):
-    """Returns whether a node of a graph draws random numbers. Attention says so even if it drops nothing."""
-    if torch.Tag.nondeterministic_seeded not in getattr(node.target, "tags", ()):
-        return False
-    for i, argument in enumerate(node.target._schema.arguments):
-        if argument.name == "dropout_p":
-            return node.kwargs.get("dropout_p", node.args[i] if i < len(node.args) else argument.default_value) != 0
-    return True
 
 
 class Partition(object):
@@ -113,6 +104,7 @@ class Partition(object):
         """Returns values that take no more than there is room for beside the largest tensors, or the fewest that are found."""
         plain = saved = self.saved(values, info)
         share, room = budget, max(0, room - 2 * self.largest(graph) * self.grows(info))
+        again = Again(self.torch, self.partitioners, graph)
         if saved > room:
             say.once("compiled: what is saved is chosen by its size alone: " + self.reason)
         for _ in range(self.TRIES):
@@ -120,25 +112,24 @@ class Partition(object):
                 break
             share *= min(0.8, max(0.1, room / float(saved)))
             others = real(share)
-            if self.saved(others, info) < saved and not self.draws_again(graph, info, others):
+            if self.saved(others, info) < saved and not self.differs(again, graph, info, values, others):
                 values, saved = others, self.saved(others, info)
         if saved < plain:
             grows = self.grows(info)
             self.graphs.append((saved // grows, plain // grows))
         return values
 
-    def draws_again(self, graph, info, values):
-        """Returns whether random numbers are drawn once more in the backward pass if these values are saved: they would be others."""
+    def differs(self, again, graph, info, plain, values):
+        """Returns whether the backward pass would recompute something to another result if these values are saved, and not PyTorch's."""
         kept, seen = set(values), set()
-        pending = [node for node in graph.nodes if node in info.required_bw_nodes]
+        pending = [node for node in graph.nodes if node in info.required_bw_nodes and node.op != "output"]
         while pending:
             node = pending.pop()
-            if node in seen or node in kept:
-                continue
-            seen.add(node)
-            if info.is_required_fw(node) and draws(self.torch, node):
+            if node in again.changed and node not in plain or info.is_required_fw(node) and node not in kept and again.differs(node):
                 return True
-            pending += node.all_input_nodes
+            if node not in kept and node not in seen:
+                pending += node.all_input_nodes
+            seen.add(node)
         return False
 
     def end(self):
