@@ -17,7 +17,7 @@ BYTES = 3000
 # From so many tensors at most is computed again what is read more than once, or but once (Inductor's realize_reads_threshold and
 # realize_acc_reads_threshold).
 SHARED, READ = 4, 8
-LOSS = 2  # times the gradients of what the forward pass returns is taken on the way to them, as by cross entropy
+LOSS, SINGLE = 3, 4  # tensors as large as what the forward pass returns are taken on the way to its gradients, and the bytes of an element of these
 REORDERED = "convolution", "convolution_backward"  # take as much as their largest input on the way, for it in another layout or as a workspace
 
 
@@ -67,8 +67,9 @@ class Joint(object):
         return self.info.is_required_fw(node) or node not in self.late
 
     def lose(self, tangents):
-        """Notes what runs between both passes: the loss, of which the backward pass gets the gradients."""
-        self.values.append(LOSS * sum(self.values[v] for v in tangents))
+        """Notes what runs between both passes: the loss, in single precision, unless the forward pass returns one."""
+        counts = [self.elements(self.holders[v]) for v in tangents]
+        self.values.append(LOSS * SINGLE * sum(counts) if 1 not in counts else 0)
         self.holders.append(None)
         last = max((i for i, op in enumerate(self.ops) if not op.forward and set(op.makes) & set(tangents)), default=-1)
         self.ops.insert(last + 1, Op(0, tangents, (len(self.values) - 1,), False, False, False))
