@@ -27,16 +27,16 @@ type Kind uint16
 
 // Requests and answers.
 const (
-	AskLayout   Kind = 1 + iota // the requests of an iteration, to be laid out: answered by Cycle
-	AskFile                     // the name of a plan file and a device: answered by Cycle
-	AskSchedule                 // a request for a swap schedule (package request), in JSON: answered by Schedule
-	Cycle                       // a plan that blocks.Cyclic follows
-	Schedule                    // a swap schedule (package request), in JSON
-	Failure                     // why there is no answer, as text
-	AskOrder                    // a request for an order of operators (package order/request), in JSON: answered by Order
-	Order                       // an order of operators, likewise
-	AskPartition                // a request for what a compiled graph saves (package swap/partition), in JSON: answered by Partition
-	Partition                   // what it saves, likewise
+	AskLayout    Kind = 1 + iota // the requests of an iteration, to be laid out: answered by Cycle
+	AskFile                      // the name of a plan file and a device: answered by Cycle
+	AskSchedule                  // a request for a swap schedule (package request), in JSON: answered by Schedule
+	Cycle                        // a plan that blocks.Cyclic follows
+	Schedule                     // a swap schedule (package request), in JSON
+	Failure                      // why there is no answer, as text
+	AskOrder                     // a request for an order of operators (package order/request), in JSON: answered by Order
+	Order                        // an order of operators, likewise
+	AskPartition                 // a request for what a compiled graph saves (package swap/partition), in JSON: answered by Partition
+	Partition                    // what it saves, likewise
 )
 
 const (
