@@ -88,16 +88,7 @@ func (p Planner) Schedule(ctx context.Context, text []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, ScheduleTime)
-	defer cancel()
-	answer, err := p.request(ctx, wire.Message{Kind: wire.AskSchedule, Body: text}, wire.Schedule)
-	if err != nil {
-		return nil, err
-	}
-	if err := asked.Check(answer); err != nil {
-		return nil, fmt.Errorf("the planner's answer is not a schedule: %w", err)
-	}
-	return answer, nil
+	return p.checked(ctx, ScheduleTime, wire.Message{Kind: wire.AskSchedule, Body: text}, wire.Schedule, "a schedule", asked.Check)
 }
 
 // Order requests an order of operators, and returns the answer if it is right for the request. Both are JSON texts (package order/request).
@@ -106,16 +97,7 @@ func (p Planner) Order(ctx context.Context, text []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, asked.Limit()+orderSlack)
-	defer cancel()
-	answer, err := p.request(ctx, wire.Message{Kind: wire.AskOrder, Body: text}, wire.Order)
-	if err != nil {
-		return nil, err
-	}
-	if err := asked.Check(answer); err != nil {
-		return nil, fmt.Errorf("the planner's answer is not an order: %w", err)
-	}
-	return answer, nil
+	return p.checked(ctx, asked.Limit()+orderSlack, wire.Message{Kind: wire.AskOrder, Body: text}, wire.Order, "an order", asked.Check)
 }
 
 // Partition requests what a compiled graph saves, and returns the answer if it is right for the request. Both are JSON texts (package
@@ -125,14 +107,19 @@ func (p Planner) Partition(ctx context.Context, text []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, partitionTime)
+	return p.checked(ctx, partitionTime, wire.Message{Kind: wire.AskPartition, Body: text}, wire.Partition, "a partition", asked.Check)
+}
+
+// checked sends a message and returns the body of its answer, which must be of a kind, come in time and pass a check.
+func (p Planner) checked(ctx context.Context, limit time.Duration, m wire.Message, want wire.Kind, what string, check func([]byte) error) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	answer, err := p.request(ctx, wire.Message{Kind: wire.AskPartition, Body: text}, wire.Partition)
+	answer, err := p.request(ctx, m, want)
 	if err != nil {
 		return nil, err
 	}
-	if err := asked.Check(answer); err != nil {
-		return nil, fmt.Errorf("the planner's answer is not a partition: %w", err)
+	if err := check(answer); err != nil {
+		return nil, fmt.Errorf("the planner's answer is not %s: %w", what, err)
 	}
 	return answer, nil
 }

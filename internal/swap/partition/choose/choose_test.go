@@ -36,6 +36,23 @@ func least(r *partition.Request) (peak, ns int64) {
 	return peak, ns
 }
 
+// answered returns the answer to a request, which passes its check.
+func answered(t *testing.T, r *partition.Request) *partition.Answer {
+	t.Helper()
+	a, err := Answer(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Check(text); err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
 // TestOptimum compares what is found with the best of all choices, on random problems under limits from the least peak to that of all saved.
 func TestOptimum(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
@@ -53,17 +70,7 @@ func TestOptimum(t *testing.T) {
 		high := partition.NewMachine(p).Run(saved, 0).Peak
 		x.Limit = low + r.Int64N(max(1, high-low+1))
 		_, want := least(x)
-		a, err := Answer(x)
-		if err != nil {
-			t.Fatal(err)
-		}
-		text, err := json.Marshal(a)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := x.Check(text); err != nil {
-			t.Fatal(err)
-		}
+		a := answered(t, x)
 		switch {
 		case a.Peak > x.Limit:
 			missed++
@@ -141,17 +148,7 @@ func TestRecorded(t *testing.T) {
 			peak := partition.NewMachine(&r.Problem).Run(saved, 0).Peak
 			for i, limit := range []float64{0.8, 0.6, 0.45} {
 				r.Limit = int64(limit * float64(peak))
-				a, err := Answer(r)
-				if err != nil {
-					t.Fatal(err)
-				}
-				text, err := json.Marshal(a)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := r.Check(text); err != nil {
-					t.Fatal(err)
-				}
+				a := answered(t, r)
 				took := float64(a.NS) / float64(step)
 				t.Logf("at %.2f of %.0f MiB: recomputing takes %.2f %% of the step", limit, float64(peak)/(1<<20), 100*took)
 				if a.Peak > r.Limit || took > 1.1*c.long[i] {
@@ -159,10 +156,7 @@ func TestRecorded(t *testing.T) {
 				}
 			}
 			r.Limit = 0
-			a, err := Answer(r)
-			if err != nil {
-				t.Fatal(err)
-			}
+			a := answered(t, r)
 			if share := float64(a.Peak) / float64(peak); share > c.least {
 				t.Errorf("the least that is found is %.3f of what PyTorch saves, want %.3f", share, c.least)
 			}

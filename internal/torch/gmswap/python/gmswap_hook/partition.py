@@ -125,7 +125,9 @@ class Partition(object):
         pending = [node for node in graph.nodes if node in info.required_bw_nodes and node.op != "output"]
         while pending:
             node = pending.pop()
-            if node in again.changed and node not in plain or info.is_required_fw(node) and node not in kept and again.differs(node):
+            # What the program itself has recomputed PyTorch replays.
+            recomputed = info.is_required_fw(node) and node not in kept and not self.partitioners.must_recompute(node)
+            if node in again.changed and node not in plain or recomputed and again.differs(node):
                 return True
             if node not in kept and node not in seen:
                 pending += node.all_input_nodes
