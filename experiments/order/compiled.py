@@ -1,21 +1,23 @@
 """The models that are compiled: of torchvision, of timm (timm:NAME), of transformers by configuration, and randomN, a convolutional network of N nodes
-that are wired at random. Nothing is downloaded."""
+that are wired at random; with the suffix " without dropout" some of them without it. Nothing is downloaded."""
 
 import random
 
 TOKENS = 256  # of an example
+CALM = " without dropout"
 
 
 def make(name, batch, size, device):
     """Returns a model, its inputs, and the tensor of its output that the loss is made of, as a function."""
     import torch
 
+    name, calm = name.removesuffix(CALM), name.endswith(CALM)
     if name in TEXT:
-        return TEXT[name]().to(device), (torch.randint(0, 30000, (batch, TOKENS), device=device),), lambda out: out.logits
-    return picture(name).to(device), (torch.randn(batch, 3, size, size, device=device),), lambda out: out
+        return TEXT[name](**TEXT_CALM[name] if calm else {}).to(device), (torch.randint(0, 30000, (batch, TOKENS), device=device),), lambda out: out.logits
+    return picture(name, **{"dropout": 0.0} if calm else {}).to(device), (torch.randn(batch, 3, size, size, device=device),), lambda out: out
 
 
-def picture(name):
+def picture(name, **options):
     if name.startswith("random"):
         return wired(int(name[len("random"):]))
     if name.startswith("timm:"):
@@ -24,13 +26,13 @@ def picture(name):
         return timm.create_model(name[len("timm:"):], pretrained=False)
     import torchvision
 
-    return getattr(torchvision.models, name)(num_classes=1000)
+    return getattr(torchvision.models, name)(num_classes=1000, **options)
 
 
-def deberta():
+def deberta(**options):
     from transformers import DebertaConfig, DebertaForMaskedLM
 
-    return DebertaForMaskedLM(DebertaConfig(hidden_size=768, num_hidden_layers=12, num_attention_heads=12, intermediate_size=3072))
+    return DebertaForMaskedLM(DebertaConfig(hidden_size=768, num_hidden_layers=12, num_attention_heads=12, intermediate_size=3072, **options))
 
 
 def mobilebert():
@@ -39,10 +41,10 @@ def mobilebert():
     return MobileBertForMaskedLM(MobileBertConfig())
 
 
-def bert():
+def bert(**options):
     from transformers import BertConfig, BertForMaskedLM
 
-    return BertForMaskedLM(BertConfig())
+    return BertForMaskedLM(BertConfig(**options))
 
 
 def gpt2(**sizes):
@@ -61,6 +63,9 @@ def llama(layers=12, width=1024, words=32000):
 SMALL = 30000  # the words of a small model: those of the inputs
 TEXT = {"deberta": deberta, "mobilebert": mobilebert, "bert": bert, "gpt2": gpt2, "llama": llama,
         "gpt2 of 4 layers": lambda: gpt2(n_layer=4, n_embd=512, n_head=8, vocab_size=SMALL), "llama of 4 layers": lambda: llama(4, 512, SMALL)}
+
+
+TEXT_CALM = {"gpt2": {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0}, "bert": {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}}
 
 
 def wired(count):

@@ -1,16 +1,19 @@
 """Measures what compiled models save for their backward pass, and what that costs: PyTorch's shares of what it saves, and gm's choice under limits.
 
-Usage: python3 saved.py [--gmswap PROGRAM] [--device cpu|cuda] [--batch N] [--size N] [--peaks] [--seconds N] [--csv FILE] [MODEL...]
+Usage: python3 saved.py [--gmswap PROGRAM] [--device cpu|cuda] [--batch N] [--size N] [--jobs N] [--peaks] [--seconds N] [--csv FILE] [MODEL...]
 
 Each model of compiled.py is compiled and trained in processes of its own: plainly, with activation_memory_budget at some shares, and under gmswap run -m
 with limits of what plain PyTorch and these shares took. A limit and a peak are bytes beside what there is before a step, gradients included. "again" is what
 is recomputed, in microseconds, by gm's estimate for all of them; "estimate" the peak by the same model. On a GPU limits are gmswap's own, peaks those
-of PyTorch's allocator, and "step" the median of some steps. On the CPU peaks are the profiler's, with --peaks of graphs whose fused kernels do nothing and are not
-compiled, and times mean nothing. Gradients are compared with plain PyTorch's: "differ" is the largest difference by the largest gradient.
+of PyTorch's allocator, and "step" the median of some steps, with an optimizer's update that changes nothing. Of several jobs one at a time is timed, while
+others compile. On the CPU peaks are the profiler's, with --peaks of graphs whose fused kernels do nothing and are not compiled, and times mean nothing.
+Gradients are compared with plain PyTorch's: "differ" is the largest difference by the largest gradient.
 """
 
 import argparse
+import concurrent.futures
 import csv
+import fcntl
 import json
 import os
 import shutil
@@ -18,15 +21,16 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 import compiled
 
-MODELS = "gpt2", "llama", "bert", "densenet121", "mobilenet_v2"
+MODELS = "gpt2 without dropout", "llama", "bert without dropout", "resnet50", "mobilenet_v2 without dropout", "gpt2"
 BUDGETS = 0.5, 0.2, 0.05
-SHARES = 0.8, 0.65, 0.5
+SHARES = 0.8, 0.6
 FIELDS = "model", "device", "batch", "size", "torch", "way", "setting", "limit", "peak", "estimate", "again_us", "step_s", "compile_s", "choose_s", "differ"
-STEPS = 8
+STEPS = 12
 TORCH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../internal/torch")
 
 
@@ -101,34 +105,43 @@ def train(args):
     seen = Seen(torch, partitioners, args.limit)
     torch.manual_seed(0)
     model, inputs, result = compiled.make(args.models[0], args.batch, args.size, args.device)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.0, fused=True)
     program = torch.compile(model.train())
 
     def step():
         torch.manual_seed(1)
         result(program(*inputs)).float().square().mean().backward()
 
-    seconds = []
-    for _ in range(STEPS if args.device == "cuda" else 1):
+    def timed():
         model.zero_grad()
         begin = time.perf_counter()
         step()
+        optimizer.step()
         if args.device == "cuda":
             torch.cuda.synchronize()
-        seconds.append(time.perf_counter() - begin)
-    grads = [p.grad.double().norm().item() for p in model.parameters() if p.grad is not None]
-    model.zero_grad()
-    before, peak = measure(torch, args.device, step)
+        return time.perf_counter() - begin
+
+    compiling, seconds = timed(), []
+    with open(args.lock, "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for _ in range(STEPS if args.device == "cuda" else 0):
+            seconds.append(timed())
+        grads = [p.grad.double().norm().item() for p in model.parameters() if p.grad is not None]
+        model.zero_grad()
+        before, peak = measure(torch, args.device, step)
     with open(args.child, "w") as f:
-        json.dump({"torch": torch.__version__, "before": before, "peak": peak, "estimate": seen.peak, "again_us": seen.ns // 1000, "choose_s": "%.2f" % seen.seconds,
-                   "step_s": "%.4f" % statistics.median(seconds[2:]) if seconds[2:] else "", "compile_s": "%.1f" % seconds[0], "grads": grads}, f)
+        json.dump({"torch": torch.__version__, "before": before, "peak": peak, "estimate": seen.peak, "again_us": seen.ns // 1000,
+                   "choose_s": "%.2f" % seen.seconds,
+                   "step_s": "%.4f" % statistics.median(seconds[1:]) if seconds else "", "compile_s": "%.1f" % compiling, "grads": grads}, f)
 
 
 def run(args, model, prefix, **settings):
     """Runs a model in a process of its own, and returns what it saw."""
     with tempfile.TemporaryDirectory() as folder:
         out = os.path.join(folder, "seen")
-        command = [sys.executable, os.path.abspath(__file__), "--child", out, "--device", args.device, "--batch", str(args.batch), "--size", str(args.size),
-                   model] + ["--peaks"] * args.peaks + [word for name, value in settings.items() for word in ("--" + name, str(value))]
+        command = [sys.executable, os.path.abspath(__file__), "--child", out, "--lock", args.lock, "--device", args.device,
+                   "--batch", str(args.batch), "--size", str(args.size), model, *["--peaks"] * args.peaks]
+        command += [word for name, value in settings.items() for word in ("--" + name, str(value))]
         env = dict(os.environ, TORCHINDUCTOR_CACHE_DIR=os.path.join(folder, "cache"), CUBLAS_WORKSPACE_CONFIG=":4096:8", KINETO_LOG_LEVEL="3")
         if not prefix:
             install(folder)
@@ -143,12 +156,13 @@ def rows(args, model):
     """Yields the rows of a model."""
     plain = run(args, model, [])
     yield row(args, model, "plain", "", plain, plain)
-    limits = {"%.2f of plain" % share: int(plain["peak"] * share) for share in SHARES}
+    limits = {}
     for budget in BUDGETS:
         seen = run(args, model, [], budget=budget)
         yield row(args, model, "budget", budget, seen, plain)
         if seen["peak"] < plain["peak"]:
             limits["as budget %g" % budget] = seen["peak"]
+    limits.update(("%.2f of plain" % share, int(plain["peak"] * share)) for share in SHARES)
     for name, limit in limits.items():
         seen = run(args, model, [args.gmswap, "run", "-m", str(plain["before"] + limit), "--"] if args.device == "cuda" else [], limit=limit)
         yield row(args, model, "gm", name, seen, plain, limit)
@@ -161,6 +175,34 @@ def row(args, model, way, setting, seen, plain, limit=""):
                 differ="" if args.peaks else "%.1e" % differ)
 
 
+def tell(args, model):
+    """Prints and keeps the rows of a model, and returns whether all could be made."""
+    try:
+        for r in rows(args, model):
+            mib = ["%9.1f" % (r[k] / 2**20) if r[k] else "%9s" % "" for k in ("limit", "peak", "estimate")]
+            with args.writes:
+                rest = r["again_us"], r["step_s"], r["compile_s"], r["differ"]
+                print("%-28s %-8s %-15s %s %9d %8s %9s %8s" % (model, r["way"], r["setting"], " ".join(mib), *rest), flush=True)
+                keep(args.csv, r)
+            if time.monotonic() > args.end:
+                break
+    except Exception as e:
+        print("%s failed: %s: %s" % (model, type(e).__name__, e), flush=True)
+        return False
+    return True
+
+
+def keep(path, r):
+    """Appends a row to a table, if there is one."""
+    if not path:
+        return
+    with open(path, "a", newline="") as f:
+        out = csv.DictWriter(f, FIELDS, lineterminator="\n")
+        if not f.tell():
+            out.writeheader()
+        out.writerow(r)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("models", nargs="*", default=MODELS)
@@ -168,35 +210,22 @@ def main():
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--batch", type=int, default=8)
     parser.add_argument("--size", type=int, default=64)
+    parser.add_argument("--jobs", type=int, default=1, help="models at a time")
     parser.add_argument("--peaks", action="store_true", help="compile no kernels of the CPU")
     parser.add_argument("--seconds", type=float, default=1e9)
     parser.add_argument("--csv", help="append the rows to this table")
     parser.add_argument("--budget", type=float, default=1.0, help=argparse.SUPPRESS)
     parser.add_argument("--limit", type=int, default=0, help=argparse.SUPPRESS)
+    parser.add_argument("--lock", help=argparse.SUPPRESS)
     parser.add_argument("--child", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.child:
         return train(args)
-    end, failed = time.monotonic() + args.seconds, False
-    print("%-14s %-8s %-15s %9s %9s %9s %9s %8s %9s %8s" % ("model", "way", "", "limit", "peak", "estimate", "again us", "step s", "compile s", "differ"))
-    for model in args.models:
-        try:
-            for r in rows(args, model):
-                mib = ["%9.1f" % (r[k] / 2**20) if r[k] else "%9s" % "" for k in ("limit", "peak", "estimate")]
-                print("%-14s %-8s %-15s %s %9d %8s %9s %8s" % (model, r["way"], r["setting"], " ".join(mib), r["again_us"], r["step_s"], r["compile_s"], r["differ"]),
-                      flush=True)
-                if args.csv:
-                    with open(args.csv, "a", newline="") as f:
-                        out = csv.DictWriter(f, FIELDS, lineterminator="\n")
-                        if not f.tell():
-                            out.writeheader()
-                        out.writerow(r)
-                if time.monotonic() > end:
-                    break
-        except Exception as e:
-            print("%s failed: %s: %s" % (model, type(e).__name__, e), flush=True)
-            failed = True
-    sys.exit(failed)
+    args.end, args.writes = time.monotonic() + args.seconds, threading.Lock()
+    print("%-28s %-8s %-15s %9s %9s %9s %9s %8s %9s %8s" % ("model", "way", "", "limit", "peak", "estimate", "again us", "step s", "compile s", "differ"))
+    with tempfile.NamedTemporaryFile() as lock, concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+        args.lock = lock.name
+        sys.exit(not all(list(pool.map(lambda model: tell(args, model), args.models))))
 
 
 main()

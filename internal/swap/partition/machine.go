@@ -180,20 +180,15 @@ func (m *Machine) weigh(saved []bool) {
 	clear(m.grows)
 	for v, value := range m.p.Values {
 		from, last := m.maker[v], forward+m.ends[v]+1 // in the backward pass
-		switch {
-		case value.Kept:
+		if value.Kept {
 			last = end
-		case saved[v] && m.needed[v] != m.round:
-			last = m.last[v] + 1
 		}
 		switch {
 		case from >= forward:
 			m.span(forward+m.again[v], last, value.Bytes)
-		case saved[v]:
+		case value.Kept, saved[v] && m.needed[v] == m.round:
 			m.span(from, last, value.Bytes)
-		case value.Kept:
-			m.span(from, end, value.Bytes)
-		default:
+		case !value.Inlined:
 			m.span(from, m.last[v]+1, value.Bytes)
 		}
 		if m.wanted[from] == m.round { // the backward pass makes one of its own, and needs it unless it is saved

@@ -35,6 +35,14 @@ func plainly(p *partition.Problem, saved []bool) (loads []int64, ns int64) {
 	for i := p.Forward; i < len(p.Ops); i++ {
 		want(i)
 	}
+	needed := map[int32]bool{}
+	for i, op := range p.Ops {
+		if i >= p.Forward || wanted[i] {
+			for _, v := range op.Reads {
+				needed[v] = true
+			}
+		}
+	}
 	begun, there := map[int]bool{}, map[int]bool{}
 	lacks := func(v int32) bool { return maker[v] < p.Forward && !saved[v] && !there[maker[v]] }
 	var add func(op int)
@@ -72,7 +80,10 @@ func plainly(p *partition.Problem, saved []bool) (loads []int64, ns int64) {
 		}
 		var used int64
 		for x := range memory {
-			used += p.Values[x.value].Bytes
+			value, forward := p.Values[x.value], maker[x.value] < p.Forward
+			if x.again || saved[x.value] && needed[x.value] || value.Kept || !forward || !value.Inlined {
+				used += value.Bytes
+			}
 		}
 		loads = append(loads, used)
 		for x := range memory {

@@ -30,6 +30,8 @@ type Op struct {
 type Value struct {
 	Bytes int64 `json:"bytes"`
 	Kept  bool  `json:"kept"` // it is a result of its pass: it stays until the backward pass ends
+	// Inlined is whether the forward pass computes it where it is read, unless it is saved. Recomputed it has memory.
+	Inlined bool `json:"inlined"`
 }
 
 const (

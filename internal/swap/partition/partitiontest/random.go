@@ -14,7 +14,7 @@ func Random(r *rand.Rand, layers int) *partition.Problem {
 		op := partition.Op{NS: r.Int64N(100), Reads: some(r, len(p.Values), 3), Able: i > 0 && r.IntN(8) > 0, Fused: r.IntN(2) == 0}
 		for range 1 + r.IntN(8)/7 {
 			op.Makes = append(op.Makes, int32(len(p.Values)))
-			p.Values = append(p.Values, partition.Value{Bytes: r.Int64N(50), Kept: i == layers-1 || r.IntN(12) == 0})
+			p.Values = append(p.Values, partition.Value{Bytes: r.Int64N(50), Kept: i == layers-1 || r.IntN(12) == 0, Inlined: r.IntN(4) == 0})
 		}
 		p.Ops = append(p.Ops, op)
 	}

@@ -138,7 +138,7 @@ def trained(limit, used=0, steps=3, model=Model, library=None, margin=False, bac
     torch._dynamo.reset()
     model, saved, real = model(), [], partitioners.choose_saved_values_set
     chooser = partition.Partition(torch, partitioners, limit, library=library)
-    chooser.PLACE, chooser.memory = "cpu", lambda: (limit, used)
+    chooser.PLACE, chooser.memory, chooser.timing = "cpu", lambda: (limit, used), lambda: 0
     if margin:
         chooser.room, chooser.MARGIN = lambda info: limit, 1 << 40
     chooser.answers, ask = [], answer or chooser.ask

@@ -9,16 +9,15 @@ import types
 from torch.fx.node import map_arg
 from torch.utils.flop_counter import flop_registry
 
-from .again import Again
+from .again import Again, argument
 
 # What an H200 does in a nanosecond: operators are compared by their times, of which only the ratios count.
 FLOPS = {1: 800000, 2: 500000, 4: 50000}  # by the bytes of an element
 BYTES = 3000
-# From so many tensors at most is computed again what is read more than once, or but once (Inductor's realize_reads_threshold and
-# realize_acc_reads_threshold).
-SHARED, READ = 4, 8
+SHARED = 4  # from so many tensors at most is computed again what is read more than once (Inductor's realize_reads_threshold)
 LOSS, SINGLE = 3, 4  # tensors as large as what the forward pass returns are taken on the way to its gradients, and the bytes of an element of these
-REORDERED = "convolution", "convolution_backward"  # take as much as their largest input on the way, for it in another layout or as a workspace
+# Whether operators without groups take as much as all that they read, and as all that they make, on the way, for other layouts and workspaces.
+TAKEN = {"convolution": (True, False), "convolution_backward": (True, True)}
 
 
 class Op(object):
@@ -40,12 +39,16 @@ class Joint(object):
         self.late = self.behind(partitioners, graph)
         self.ops = []
         self.values = []  # bytes of each
+        self.guessed = False  # what libraries take on the way is counted, by guess
+        self.inlined = set()  # those that the forward pass computes where it reads them, and the backward pass does not
         self.holders = []  # the node of each, None for a part of a tuple that no node takes out
         self.sources = {}  # of a node: the values that it is read from
+        self.loads = {}  # of a node: how Inductor counts what it is read from, parameters and inputs among that
         self.tuples = {}  # of a node that makes several values: these, by their places
         self.outputs = set()
         tangents = []
         for node in graph.nodes:
+            self.loads[node] = frozenset([node])
             self.sources[node] = self.add(node)
             if node.op == "placeholder":
                 tangents += self.sources[node]
@@ -80,8 +83,8 @@ class Joint(object):
         forward = [op for op in ops if op.forward]
         made = {v for op in forward for v in op.makes}
         saved = {v for node in self.saved for v in self.sources.get(node, ()) if v in made}
-        return {"ops": [op.fields for op in ops], "values": [{"bytes": n, "kept": v in self.outputs} for v, n in enumerate(self.values)],
-                "forward": len(forward), "saved": sorted(saved), "limit": max(0, int(limit))}
+        values = [{"bytes": n, "kept": v in self.outputs, "inlined": v in self.inlined} for v, n in enumerate(self.values)]
+        return {"ops": [op.fields for op in ops], "values": values, "forward": len(forward), "saved": sorted(saved), "limit": max(0, int(limit))}
 
     def nodes(self, values):
         """Returns the nodes to save for values to be saved, with the inputs that the backward pass needs."""
@@ -127,8 +130,17 @@ class Joint(object):
         if node.target is operator.getitem and node.args[0] in self.tuples:
             return self.part(node)
         if node.target is operator.getitem or self.again.is_view(node) or self.again.name(node) == "copy_":
+            self.loads[node] = self.loads[node.all_input_nodes[0]]
             return self.sources[node.all_input_nodes[0]]
-        return reads if self.is_inlined(node, reads) else self.make(node, reads)
+        loads = frozenset().union(*(self.loads[n] for n in node.all_input_nodes))
+        users = self.users(node)
+        if self.is_inlined(node, users, loads):
+            self.loads[node] = loads
+            return reads
+        made = self.make(node, reads)
+        if self.is_forward(node) and self.is_inlined(node, [u for u in users if u not in self.late], loads):
+            self.inlined.update(made)
+        return made
 
     def make(self, node, reads):
         """Notes an operator, and returns the values that it makes."""
@@ -143,10 +155,13 @@ class Joint(object):
         if None not in parts:
             self.tuples[node] = makes
         made = tuple(makes.values())
-        if self.again.name(node) in REORDERED:
-            self.values.append(max(self.size(n) for n in node.all_input_nodes if self.is_tensor(n)))
+        if self.again.name(node) in TAKEN and argument(node, "groups") == 1:
+            read, written = TAKEN[self.again.name(node)]
+            given = sum(self.size(n) for n in node.all_input_nodes if self.is_tensor(n))
+            self.values.append(read * given + written * sum(self.values[v] for v in made))
             self.holders.append(None)
             made += (len(self.values) - 1,)
+            self.guessed = True
         self.ops.append(Op(self.time(node, reads, made), reads, made, self.is_forward(node), self.again.able(node), self.kinds.is_fusible(node)))
         return tuple(makes.values())
 
@@ -161,14 +176,13 @@ class Joint(object):
     def is_tensor(self, node):
         return isinstance(node.meta.get("val"), self.torch.Tensor)
 
-    def is_inlined(self, node, reads):
+    def is_inlined(self, node, users, loads):
         """Returns whether Inductor computes a node where it is read. What PyTorch saves has memory, as has what cannot be recomputed."""
         if not self.is_tensor(node) or not self.kinds.is_fusible(node) or node in self.saved or self.again.name(node) == "cat" or not self.again.able(node):
             return False
         if any(self.is_tensor(n) and self.elements(n) > self.elements(node) for n in node.all_input_nodes) and self.again.name(node) not in ("index", "gather"):
             return False  # it sums up
-        users = self.users(node)
-        return all(u.op != "output" and self.kinds.is_fusible(u) for u in users) and len(reads) <= (SHARED if len(users) > 1 else READ)
+        return all(u.op != "output" and self.kinds.is_fusible(u) for u in users) and (len(users) < 2 or len(loads) <= SHARED)
 
     def users(self, node):
         """Returns the nodes that read a node or a view of it."""

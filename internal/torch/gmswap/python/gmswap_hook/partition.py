@@ -41,7 +41,7 @@ class Partition(object):
     TRIES = 6
     STATES = 2  # of an optimizer, for each parameter, as long as there are none
     GROWS = 2  # by which graphs for all sizes may be run with larger ones than they were compiled with
-    MARGIN = 16  # the part of the room that is left, as memory is estimated
+    MARGIN = 16  # the part of the room that is left where a part of the memory is guessed
     PLACE = "cuda"  # the type of the device that the limit is of
 
     def __init__(self, torch, partitioners, limit, folder="", library=None):
@@ -83,8 +83,8 @@ class Partition(object):
         from .joint import Joint
 
         grows = self.grows(info)
-        limit = max(0, room - room // self.MARGIN) // grows
         joint = Joint(self.torch, self.partitioners, graph, info, values)
+        limit = max(0, room - (room // self.MARGIN if joint.guessed else 0)) // grows
         if sum(joint.values) <= limit:
             return values
         answer = json.loads(self.ask(json.dumps(joint.request(limit)).encode()))
@@ -156,7 +156,7 @@ class Partition(object):
             return None
         limit, used = self.memory()
         parameters = sum(self.size(node) for node in getattr(info, "static_lifetime_input_nodes", ()))
-        return limit - limit // 64 - used - (0 if self.stepped else self.STATES * parameters)
+        return limit - limit // 64 - self.timing() - used - (0 if self.stepped else self.STATES * parameters)
 
     def largest(self, graph):
         return max((self.size(node) for node in graph.nodes if node.op == "call_function" and self.on_device(node)), default=0)
@@ -165,6 +165,10 @@ class Partition(object):
         """Returns the limit, and the bytes that are in use."""
         device = self.torch.cuda.current_device()
         return self.limit or self.torch.cuda.get_device_properties(device).total_memory, self.torch.cuda.memory_allocated(device)
+
+    def timing(self):
+        """Returns the bytes that are taken while kernels are timed when they first run: as many as the cache has."""
+        return getattr(self.torch.cuda.get_device_properties(self.torch.cuda.current_device()), "L2_cache_size", 0)
 
     def on_device(self, node):
         value = node.meta.get("val")
