@@ -6,7 +6,7 @@ Each model of compiled.py is compiled and trained in processes of its own: plain
 with limits of what plain PyTorch and these shares took. A limit and a peak are bytes beside what there is before a step, gradients included. "again" is what
 is recomputed, in microseconds, by gm's estimate for all of them; "estimate" the peak by the same model. On a GPU limits are gmswap's own, peaks those
 of PyTorch's allocator, and "step" the median of some steps, with an optimizer's update that changes nothing. Of several jobs one at a time is timed, while
-others compile. On the CPU peaks are the profiler's, with --peaks of graphs whose fused kernels do nothing and are not compiled, and times mean nothing.
+none compiles. On the CPU peaks are the profiler's, with --peaks of graphs whose fused kernels do nothing and are not compiled, and times mean nothing.
 Gradients are compared with plain PyTorch's: "differ" is the largest difference by the largest gradient.
 """
 
@@ -121,11 +121,11 @@ def train(args):
             torch.cuda.synchronize()
         return time.perf_counter() - begin
 
-    compiling, seconds = timed(), []
     with open(args.lock, "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        for _ in range(STEPS if args.device == "cuda" else 0):
-            seconds.append(timed())
+        fcntl.flock(lock, fcntl.LOCK_SH)
+        compiling = timed()
+        fcntl.flock(lock, fcntl.LOCK_EX)  # nobody compiles then
+        seconds = [timed() for _ in range(STEPS if args.device == "cuda" else 0)]
         grads = [p.grad.double().norm().item() for p in model.parameters() if p.grad is not None]
         model.zero_grad()
         before, peak = measure(torch, args.device, step)
@@ -156,16 +156,19 @@ def rows(args, model):
     """Yields the rows of a model."""
     plain = run(args, model, [])
     yield row(args, model, "plain", "", plain, plain)
-    limits = {}
     for budget in BUDGETS:
         seen = run(args, model, [], budget=budget)
         yield row(args, model, "budget", budget, seen, plain)
         if seen["peak"] < plain["peak"]:
-            limits["as budget %g" % budget] = seen["peak"]
-    limits.update(("%.2f of plain" % share, int(plain["peak"] * share)) for share in SHARES)
-    for name, limit in limits.items():
-        seen = run(args, model, [args.gmswap, "run", "-m", str(plain["before"] + limit), "--"] if args.device == "cuda" else [], limit=limit)
-        yield row(args, model, "gm", name, seen, plain, limit)
+            yield limited(args, model, "as budget %g" % budget, plain, seen["peak"])
+    for share in SHARES:
+        yield limited(args, model, "%.2f of plain" % share, plain, int(plain["peak"] * share))
+
+
+def limited(args, model, name, plain, limit):
+    """Returns the row of a model in so many bytes beside what there is before a step."""
+    prefix = [args.gmswap, "run", "-m", str(plain["before"] + limit), "--"] if args.device == "cuda" else []
+    return row(args, model, "gm", name, run(args, model, prefix, limit=limit), plain, limit)
 
 
 def row(args, model, way, setting, seen, plain, limit=""):

@@ -1,7 +1,9 @@
 package gmswap
 
 import (
+	"encoding/json"
 	"fmt"
+	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -64,4 +66,22 @@ func short(t *testing.T, name string, share uint64, env ...string) (*session, re
 		t.Errorf("it took %d bytes of the %d allowed", took, limit)
 	}
 	return s, r
+}
+
+// TestStatesFew compiles a model as a whole that lacks a little memory: as many states as there is room for stay on the device.
+func TestStatesFew(t *testing.T) {
+	s, r := short(t, "moments_compiled", 90)
+	data, err := os.ReadFile(s.facts())
+	if err != nil || r.code != 0 {
+		t.Fatalf("%v; exit status %d: %s", err, r.code, r.stderr)
+	}
+	var f facts
+	if err := json.Unmarshal(data, &f); err != nil {
+		t.Fatal(err)
+	}
+	const weights, steps = 12, 12 // of the program
+	if f.Out == 0 || f.Out > weights*steps*2/3 {
+		t.Errorf("%d states were copied to the host; there are %d, in %d steps", f.Out, weights, steps)
+	}
+	s.holdsNothing()
 }

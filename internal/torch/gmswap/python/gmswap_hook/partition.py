@@ -42,6 +42,7 @@ class Partition(object):
     STATES = 2  # of an optimizer, for each parameter, as long as there are none
     GROWS = 2  # by which graphs for all sizes may be run with larger ones than they were compiled with
     MARGIN = 16  # the part of the room that is left where a part of the memory is guessed
+    LOST = 32  # the part of the limit that the allocator may lose between tensors: it takes whole pages of 2 MiB
     PLACE = "cuda"  # the type of the device that the limit is of
 
     def __init__(self, torch, partitioners, limit, folder="", library=None):
@@ -156,7 +157,7 @@ class Partition(object):
             return None
         limit, used = self.memory()
         parameters = sum(self.size(node) for node in getattr(info, "static_lifetime_input_nodes", ()))
-        return limit - limit // 64 - self.timing() - used - (0 if self.stepped else self.STATES * parameters)
+        return limit - limit // self.LOST - self.timing() - used - (0 if self.stepped else self.STATES * parameters)
 
     def largest(self, graph):
         return max((self.size(node) for node in graph.nodes if node.op == "call_function" and self.on_device(node)), default=0)

@@ -403,7 +403,9 @@ class Runtime(object):
         self.strayed = self.before
 
     def idle(self):
-        """Returns whether steps fit without anything being moved."""
+        """Returns whether steps fit without anything being moved, or save nothing that could be."""
+        if not self.steps and (self.step is None or not self.step.entries):
+            return True
         return (self.given_up or self.schedule is not None and self.schedule.empty()) and self.relief.spacious()
 
     def renew(self):
