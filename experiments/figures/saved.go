@@ -1,41 +1,95 @@
 package main
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
 
-// savedResults is what experiments/order/saved.py measured on a CPU: a row for each model and way of choosing what is saved.
-const savedResults = "experiments/order/results/saved-cpu.csv"
+// savedResults is what experiments/order/saved.py measured on a CPU and on an H200: a row for each model and way of choosing what is saved.
+var savedResults = []string{"experiments/order/results/saved-cpu.csv", "experiments/order/results/saved-h200.csv"}
 
-// savedRow is what a step took: peaks in bytes beside what there was before, and microseconds that are spent recomputing, by gm's estimate.
+// savedRow is what a step took: peaks in bytes beside what there was before, and what it cost.
 type savedRow struct {
-	model, way, setting          string
-	limit, peak, estimate, again float64
+	model, way, setting   string
+	limit, peak, estimate float64
+	cost                  float64 // seconds of a step, or those that are spent recomputing, by gm's estimate, where steps were not timed
 }
 
 // measureSaved compares gm's choice of what compiled models save with PyTorch's, under limits that are what PyTorch's shares took.
 func measureSaved(e *experiment) error {
-	rows, err := readNamed(savedResults)
-	if err != nil {
-		return err
-	}
-	shares := map[string]savedRow{} // of PyTorch's, by model and share
-	for i, row := range rows {
-		r := savedRow{model: row["model"], way: row["way"], setting: row["setting"]}
-		if err := numbers(row, map[string]*float64{"limit": &r.limit, "peak": &r.peak, "estimate": &r.estimate, "again_us": &r.again}); err != nil {
-			return fmt.Errorf("read %s: row %d: %w", savedResults, i+1, err)
+	for _, path := range savedResults {
+		table, err := readNamed(path)
+		if err != nil {
+			return err
 		}
-		name := "compiled: " + r.model + ", "
-		switch r.way {
-		case "plain":
-			shares[r.model] = r
-		case "budget":
-			shares[r.model+"as budget "+r.setting] = r
-			e.table.Add(name+"PyTorch's share "+r.setting, fmt.Sprintf("a peak of %.3f of plain's, %.0f us", r.peak/shares[r.model].peak, r.again), "", "")
-		case "gm":
-			e.add(name+"limit: "+r.setting, fmt.Sprintf("a peak of %.3f of the limit, estimated %.3f", r.peak/r.limit, r.estimate/r.limit), "1", r.peak <= r.limit)
-			if share, ok := shares[r.model+r.setting]; ok {
-				e.add(name+"recomputing, limit: "+r.setting, fmt.Sprintf("%.0f us", r.again), fmt.Sprintf("%.0f us", share.again), r.again <= share.again)
+		rivals := map[string][]savedRow{} // PyTorch's, by model
+		var ours []savedRow
+		device := ""
+		for i, named := range table {
+			device = named["device"]
+			r, err := parseSaved(named)
+			if err != nil {
+				return fmt.Errorf("read %s: row %d: %w", path, i+1, err)
 			}
+			if r.way == "gm" {
+				ours = append(ours, r)
+			} else {
+				rivals[r.model] = append(rivals[r.model], r)
+			}
+		}
+		for _, r := range ours {
+			r.print(e, device, rivals[r.model])
 		}
 	}
 	return nil
+}
+
+func parseSaved(named map[string]string) (savedRow, error) {
+	r := savedRow{model: named["model"], way: named["way"], setting: named["setting"]}
+	cost, unit := "step_s", 1.0
+	if named[cost] == "" {
+		cost, unit = "again_us", 1e-6
+	}
+	err := numbers(named, map[string]*float64{"limit": &r.limit, "peak": &r.peak, "estimate": &r.estimate, cost: &r.cost})
+	r.cost *= unit
+	return r, err
+}
+
+// print compares a choice of gm's with its limit, and with what PyTorch's would take at the same peak.
+func (r savedRow) print(e *experiment, device string, rivals []savedRow) {
+	name := fmt.Sprintf("compiled on %s: %s, limit: %s", device, r.model, r.setting)
+	e.add(name, fmt.Sprintf("a peak of %.3f of the limit, estimated %.3f", r.peak/r.limit, r.estimate/r.limit), "1", r.peak <= r.limit)
+	took := "recomputed"
+	if device == "cuda" {
+		took = "a step"
+	}
+	want, ok := costAt(rivals, r.peak)
+	if !ok {
+		e.add(name+": "+took, fmt.Sprintf("%.2f ms", r.cost*1e3), "no share takes so little", true)
+		return
+	}
+	e.add(name+": "+took, fmt.Sprintf("%.2f ms", r.cost*1e3), fmt.Sprintf("%.2f ms", want*1e3), r.cost <= want)
+}
+
+// costAt returns what PyTorch's choices cost that take a peak: between the two that are next to it, among those for which no other takes less
+// memory and less time. It reports false if all take more.
+func costAt(rows []savedRow, peak float64) (float64, bool) {
+	rows = slices.Clone(rows)
+	slices.SortFunc(rows, func(a, b savedRow) int { return cmp.Or(cmp.Compare(a.peak, b.peak), cmp.Compare(a.cost, b.cost)) })
+	var best []savedRow
+	for _, r := range rows {
+		if len(best) == 0 || r.cost < best[len(best)-1].cost {
+			best = append(best, r)
+		}
+	}
+	i := slices.IndexFunc(best, func(r savedRow) bool { return r.peak > peak })
+	switch i {
+	case 0:
+		return 0, false
+	case -1:
+		return best[len(best)-1].cost, true
+	}
+	low, high := best[i-1], best[i]
+	return low.cost + (high.cost-low.cost)*(peak-low.peak)/(high.peak-low.peak), true
 }

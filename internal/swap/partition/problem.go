@@ -32,6 +32,7 @@ type Value struct {
 	Kept  bool  `json:"kept"` // it is a result of its pass: it stays until the backward pass ends
 	// Inlined is whether the forward pass computes it where it is read, unless it is saved. Recomputed it has memory.
 	Inlined bool `json:"inlined"`
+	Barred  bool `json:"barred"` // it is never saved
 }
 
 const (
@@ -73,6 +74,9 @@ func (p *Problem) Validate() error {
 		for _, v := range op.Makes {
 			if v < 0 || int(v) >= len(made) || made[v] {
 				return fmt.Errorf("operator %d makes value %d, which is none or was made before", i, v)
+			}
+			if i < p.Forward && p.Values[v].Barred && !op.Able {
+				return fmt.Errorf("operator %d makes value %d, which is never saved and cannot be recomputed", i, v)
 			}
 			made[v] = true
 		}

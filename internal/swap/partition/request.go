@@ -87,6 +87,9 @@ func (p *Problem) Marks(list []int32) ([]bool, error) {
 		if v < 0 || int(v) >= len(saved) || !forward[v] {
 			return nil, fmt.Errorf("value %d is saved, and none of the forward pass", v)
 		}
+		if p.Values[v].Barred {
+			return nil, fmt.Errorf("value %d is saved, which is not allowed", v)
+		}
 		saved[v] = true
 	}
 	return saved, nil

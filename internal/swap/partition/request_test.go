@@ -33,6 +33,9 @@ func TestRead(t *testing.T) {
 		`"saved": [0, 1]|"saved": [0, 2]`:         "value 2 is saved, and none of the forward pass",
 		`"saved": [0, 1]|"saved": [1]`:            "value 0 is not saved, and cannot be recomputed",
 		`"saved": [0, 1]|"saved": [0, "1"]`:       "read the request",
+		`"bytes": 3|"bytes": 3, "barred": true`:   "operator 0 makes value 0, which is never saved and cannot be recomputed",
+		`"bytes": 5|"bytes": 5, "barred": true`:   "value 1 is saved, which is not allowed",
+		`"bytes": 1|"bytes": 1, "barred": true`:   "",
 	} {
 		from, to, _ := strings.Cut(change, "|")
 		_, err := partition.Read([]byte(strings.Replace(chain, from, to, 1)))

@@ -82,7 +82,7 @@ func (s *search) changes(c *choice, locked int32, saved bool) queue {
 // isDeep reports whether a value that is saved is recomputed from others that are not.
 func (s *search) isDeep(c *choice, v int32) bool {
 	for _, from := range s.r.Ops[s.machine.Maker(v)].Reads {
-		if !c.saved[from] {
+		if !c.saved[from] && !s.r.Values[from].Barred {
 			return true
 		}
 	}
@@ -103,7 +103,7 @@ func (s *search) apply(c *choice, x change) (undo func()) {
 	c.saved[x.value] = !c.saved[x.value]
 	if x.deep {
 		for _, from := range s.r.Ops[s.machine.Maker(x.value)].Reads {
-			if !c.saved[from] {
+			if !c.saved[from] && !s.r.Values[from].Barred {
 				c.saved[from] = true
 				saved = append(saved, from)
 			}

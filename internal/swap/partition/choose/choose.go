@@ -73,7 +73,7 @@ type search struct {
 	r       *partition.Request
 	limit   int64
 	machine *partition.Machine
-	free    []int32 // values of the forward pass that can be recomputed
+	free    []int32 // values of the forward pass that can be saved or recomputed
 	seen    int64   // operators that were looked at
 	size    int64   // of them in a run, about
 	random  *rand.Rand
@@ -84,8 +84,10 @@ func newSearch(r *partition.Request) *search {
 	s.size = int64(len(r.Ops) + len(r.Values))
 	for i := range r.Ops {
 		s.size += int64(len(r.Ops[i].Reads))
-		if i < r.Forward && r.Ops[i].Able {
-			s.free = append(s.free, r.Ops[i].Makes...)
+		for _, v := range r.Ops[i].Makes {
+			if i < r.Forward && r.Ops[i].Able && !r.Values[v].Barred {
+				s.free = append(s.free, v)
+			}
 		}
 	}
 	return s

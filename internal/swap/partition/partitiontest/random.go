@@ -14,7 +14,8 @@ func Random(r *rand.Rand, layers int) *partition.Problem {
 		op := partition.Op{NS: r.Int64N(100), Reads: some(r, len(p.Values), 3), Able: i > 0 && r.IntN(8) > 0, Fused: r.IntN(2) == 0}
 		for range 1 + r.IntN(8)/7 {
 			op.Makes = append(op.Makes, int32(len(p.Values)))
-			p.Values = append(p.Values, partition.Value{Bytes: r.Int64N(50), Kept: i == layers-1 || r.IntN(12) == 0, Inlined: r.IntN(4) == 0})
+			p.Values = append(p.Values, partition.Value{Bytes: r.Int64N(50), Kept: i == layers-1 || r.IntN(12) == 0, Inlined: r.IntN(4) == 0,
+				Barred: op.Able && r.IntN(8) == 0})
 		}
 		p.Ops = append(p.Ops, op)
 	}
@@ -46,16 +47,18 @@ func some(r *rand.Rand, n, most int) []int32 {
 	return found
 }
 
-// Fixed returns the values of the forward pass that cannot be recomputed, and Free the others.
+// Fixed returns the values of the forward pass that cannot be recomputed.
 func Fixed(p *partition.Problem) []int32 { return values(p, false) }
 
-// Free returns the values of the forward pass that can be recomputed.
+// Free returns the values of the forward pass that can be saved or recomputed.
 func Free(p *partition.Problem) []int32 { return values(p, true) }
 
 func values(p *partition.Problem, able bool) (found []int32) {
 	for i := range p.Ops[:p.Forward] {
-		if p.Ops[i].Able == able {
-			found = append(found, p.Ops[i].Makes...)
+		for _, v := range p.Ops[i].Makes {
+			if p.Ops[i].Able == able && !p.Values[v].Barred {
+				found = append(found, v)
+			}
 		}
 	}
 	return found

@@ -8,6 +8,7 @@ import torch
 from gmswap_hook import again, partition
 from torch import nn
 from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
 
 from real import main
 
@@ -54,6 +55,21 @@ class Attended(nn.Module):
         x = self.first(x)
         for layer in self.layers:
             x = layer(x)
+        return x.square().mean()
+
+
+class Repeated(nn.Module):
+    """Has its layers recomputed itself, all but what comes between them. They draw random numbers, and so does what nobody recomputes."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Sequential(nn.Linear(64, 256), nn.GELU(), nn.Dropout(0.2), nn.Linear(256, 64)) for _ in range(4))
+        self.between = nn.Sequential(nn.LayerNorm(64), nn.Linear(64, 512), nn.GELU(), nn.Linear(512, 64))
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = x + checkpoint(layer, x, use_reentrant=False)
+            x = F.dropout(x + self.between(x), 0.1)
         return x.square().mean()
 
 
@@ -144,6 +160,7 @@ def trained(limit, used=0, steps=3, model=Model, library=None, margin=False, bac
     chooser.answers, ask = [], answer or chooser.ask
 
     def asked(request):
+        chooser.barred = [v for v, value in enumerate(json.loads(request)["values"]) if value["barred"]]
         chooser.answers.append(json.loads(ask(request)))
         return json.dumps(chooser.answers[-1])
 
@@ -188,7 +205,7 @@ def test_planned():
     """The planner's choices keep to the limit by its estimate, less memory takes more time, and the gradients are the same but for rounding."""
     if not KNOWN or "GM_LIB" not in os.environ:
         return
-    for model in Model, Attended:
+    for model in Model, Attended, Repeated:
         want, plain, _ = trained(1 << 40, model=model)
         _, _, chooser = trained(1, model=model, library=os.environ["GM_LIB"], margin=True)
         (answer,) = chooser.answers
@@ -198,6 +215,7 @@ def test_planned():
             limit = least + (most - least) * share // 4
             got, saved, chooser = trained(limit, model=model, library=os.environ["GM_LIB"], margin=True)
             (answer,) = chooser.answers
+            assert bool(chooser.barred) == (model is Repeated) and not set(chooser.barred).intersection(answer["saved"]), (model, chooser.barred)
             assert answer["peak"] <= limit and answer["ns"] >= before and answer["before"] == most, (limit, before, answer)
             assert chooser.graphs == [(saved, plain)], (saved, plain, chooser.graphs)
             assert all(torch.allclose(a, b, rtol=1e-4, atol=1e-6) for a, b in zip(got, want)), (model, limit)
@@ -210,7 +228,7 @@ def test_changed():
         backend = kept()
     except ImportError:
         return
-    for model in Queue, Scales, Masks, Attended:
+    for model in Queue, Scales, Masks, Attended, Repeated:
         want, _, _ = trained(1 << 40, model=model, backend=backend)
         for how in {"answer": least}, {"library": os.environ.get("GM_LIB")}, {}:
             got, _, chooser = trained(1, model=model, backend=backend, margin=True, **how)

@@ -9,7 +9,7 @@ import types
 from torch.fx.node import map_arg
 from torch.utils.flop_counter import flop_registry
 
-from .again import Again, argument
+from .again import Again, argument, draws
 
 # What an H200 does in a nanosecond: operators are compared by their times, of which only the ratios count.
 FLOPS = {1: 800000, 2: 500000, 4: 50000}  # by the bytes of an element
@@ -40,6 +40,7 @@ class Joint(object):
         self.ops = []
         self.values = []  # bytes of each
         self.guessed = False  # what libraries take on the way is counted, by guess
+        self.barred = set()  # those that the program has recomputed itself: PyTorch never saves them
         self.inlined = set()  # those that the forward pass computes where it reads them, and the backward pass does not
         self.holders = []  # the node of each, None for a part of a tuple that no node takes out
         self.sources = {}  # of a node: the values that it is read from
@@ -53,6 +54,7 @@ class Joint(object):
             if node.op == "placeholder":
                 tangents += self.sources[node]
         self.lose(tuple(tangents))
+        self.barred.difference_update(v for node in self.saved for v in self.sources.get(node, ()))
 
     def behind(self, partitioners, graph):
         """Returns the nodes that only the backward pass can compute: they depend on its gradients."""
@@ -83,12 +85,29 @@ class Joint(object):
         forward = [op for op in ops if op.forward]
         made = {v for op in forward for v in op.makes}
         saved = {v for node in self.saved for v in self.sources.get(node, ()) if v in made}
-        values = [{"bytes": n, "kept": v in self.outputs, "inlined": v in self.inlined} for v, n in enumerate(self.values)]
+        how = {"kept": self.outputs, "inlined": self.inlined, "barred": self.barred}
+        values = [dict({name: v in those for name, those in how.items()}, bytes=n) for v, n in enumerate(self.values)]
         return {"ops": [op.fields for op in ops], "values": values, "forward": len(forward), "saved": sorted(saved), "limit": max(0, int(limit))}
 
     def nodes(self, values):
         """Returns the nodes to save for values to be saved, with the inputs that the backward pass needs."""
-        holders, found, seen = {self.holders[v] for v in values}, set(), set()
+        holders = {self.holders[v] for v in values}
+        found, run = self.needed(lambda node: node in holders or isinstance(node.meta.get("val"), self.torch.SymInt))
+        for node in run:
+            if not self.is_free(node) and not self.able(node):
+                raise ValueError("%s cannot be recomputed" % node)
+        # PyTorch has the random numbers drawn once more that the program has recomputed, and expects them in the backward pass.
+        told = [node for node in self.needed(self.saved.__contains__)[1] if self.told(node) and draws(self.torch, node)]
+        if not run.issuperset(told):
+            raise ValueError("random numbers that the program has recomputed are not needed")
+        for node in found.intersection(self.again.changed).difference(self.saved):
+            if node.op == "placeholder":
+                raise ValueError("%s is changed" % node)
+        return [node for node in self.graph.nodes if node in found]
+
+    def needed(self, is_saved):
+        """Returns the nodes that the backward pass needs from the forward pass, and those of the forward pass that it runs itself."""
+        found, run, seen = set(), set(), set()
         pending = [n for n in self.graph.nodes if n in self.late]
         pending += [n for out in self.graph.nodes if out.op == "output" for n in out.all_input_nodes if n in self.info.required_bw_nodes]
         while pending:
@@ -97,19 +116,21 @@ class Joint(object):
                 continue
             seen.add(node)
             if node.op == "placeholder":
-                if node in self.again.changed and node not in self.saved:
-                    raise ValueError("%s is changed" % node)
                 if node in self.info.inputs:
                     found.add(node)
             elif node.op == "get_attr":
                 pass  # both passes have it
-            elif self.is_forward(node) and (node in holders or isinstance(node.meta.get("val"), self.torch.SymInt)):
+            elif self.is_forward(node) and is_saved(node):
                 found.add(node)
-            elif self.is_forward(node) and not self.is_free(node) and not self.again.able(node):
-                raise ValueError("%s cannot be recomputed" % node)
             else:
+                if self.is_forward(node):
+                    run.add(node)
                 pending += node.all_input_nodes
-        return [node for node in self.graph.nodes if node in found]
+        return found, run
+
+    def able(self, node):
+        """Returns whether a node can run once more with the same result. Where the program itself has it recomputed PyTorch sees to that."""
+        return self.told(node) or self.again.able(node)
 
     def is_free(self, node):
         """Returns whether a node only takes something out of another one, or is a number."""
@@ -124,8 +145,6 @@ class Joint(object):
             return self.make(node, ())
         if node.op != "call_function" or not isinstance(node.meta.get("val"), (self.torch.Tensor, tuple, list, dict)):
             return ()
-        if self.told(node):
-            raise ValueError("the program says itself what is recomputed")
         reads = tuple({v: None for n in node.all_input_nodes for v in self.sources[n]})
         if node.target is operator.getitem and node.args[0] in self.tuples:
             return self.part(node)
@@ -162,7 +181,9 @@ class Joint(object):
             self.holders.append(None)
             made += (len(self.values) - 1,)
             self.guessed = True
-        self.ops.append(Op(self.time(node, reads, made), reads, made, self.is_forward(node), self.again.able(node), self.kinds.is_fusible(node)))
+        self.ops.append(Op(self.time(node, reads, made), reads, made, self.is_forward(node), self.able(node), self.kinds.is_fusible(node)))
+        if self.told(node):
+            self.barred.update(made)
         return tuple(makes.values())
 
     def part(self, node):
@@ -178,7 +199,7 @@ class Joint(object):
 
     def is_inlined(self, node, users, loads):
         """Returns whether Inductor computes a node where it is read. What PyTorch saves has memory, as has what cannot be recomputed."""
-        if not self.is_tensor(node) or not self.kinds.is_fusible(node) or node in self.saved or self.again.name(node) == "cat" or not self.again.able(node):
+        if not self.is_tensor(node) or not self.kinds.is_fusible(node) or node in self.saved or self.again.name(node) == "cat" or not self.able(node):
             return False
         if any(self.is_tensor(n) and self.elements(n) > self.elements(node) for n in node.all_input_nodes) and self.again.name(node) not in ("index", "gather"):
             return False  # it sums up
