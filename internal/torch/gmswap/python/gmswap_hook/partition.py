@@ -13,7 +13,7 @@ from .settings import Settings
 from .start import leave_mark
 
 MODULE = "torch._functorch.partitioners"
-GIB = float(1 << 30)
+MIB, GIB = float(1 << 20), float(1 << 30)
 
 
 def watch(partitioners, environ):
@@ -90,8 +90,8 @@ class Partition(object):
             return values
         answer = json.loads(self.ask(json.dumps(joint.request(limit)).encode()))
         if answer["peak"] > limit:
-            say.once("compiled: a graph takes %.2f GiB by estimate, however little it saves, and there is room for %.2f"
-                     % (answer["peak"] / GIB, limit / GIB))
+            say.once("compiled: a graph takes %.0f MiB by estimate, however little it saves, and there is room for %.0f"
+                     % (answer["peak"] / MIB, limit / MIB))
         if answer["peak"] >= answer["before"]:
             return values
         chosen = joint.nodes(answer["saved"])
