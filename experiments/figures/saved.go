@@ -66,7 +66,7 @@ func (r savedRow) print(e *experiment, device string, rivals []savedRow) {
 	}
 	want, ok := costAt(rivals, r.peak)
 	if !ok {
-		e.add(name+": "+took, fmt.Sprintf("%.2f ms", r.cost*1e3), "no share takes so little", true)
+		e.table.Add(name+": "+took, fmt.Sprintf("%.2f ms", r.cost*1e3), "no share takes so little", "")
 		return
 	}
 	e.add(name+": "+took, fmt.Sprintf("%.2f ms", r.cost*1e3), fmt.Sprintf("%.2f ms", want*1e3), r.cost <= want)

@@ -29,10 +29,10 @@ def picture(name, **options):
     return getattr(torchvision.models, name)(num_classes=1000, **options)
 
 
-def deberta(**options):
+def deberta():
     from transformers import DebertaConfig, DebertaForMaskedLM
 
-    return DebertaForMaskedLM(DebertaConfig(hidden_size=768, num_hidden_layers=12, num_attention_heads=12, intermediate_size=3072, **options))
+    return DebertaForMaskedLM(DebertaConfig(hidden_size=768, num_hidden_layers=12, num_attention_heads=12, intermediate_size=3072))
 
 
 def mobilebert():

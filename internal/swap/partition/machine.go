@@ -39,6 +39,15 @@ func NewMachine(p *Problem) *Machine {
 			}
 		}
 	}
+	for i := p.Forward - 1; i >= 0; i-- { // what is computed where it is read is read from the same values there
+		for _, made := range p.Ops[i].Makes {
+			for _, v := range p.Ops[i].Reads {
+				if p.Values[made].Inlined {
+					m.last[v] = max(m.last[v], m.last[made])
+				}
+			}
+		}
+	}
 	return m
 }
 

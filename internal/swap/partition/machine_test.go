@@ -69,6 +69,7 @@ func plainly(p *partition.Problem, saved []bool) (loads []int64, ns int64) {
 	for i := p.Forward; i < len(p.Ops); i++ {
 		add(i)
 	}
+	reads := through(p)
 	memory := map[copied]bool{}
 	for at, op := range run {
 		again := at >= p.Forward && op < p.Forward
@@ -89,7 +90,7 @@ func plainly(p *partition.Problem, saved []bool) (loads []int64, ns int64) {
 		for x := range memory {
 			kept := p.Values[x.value].Kept && !x.again
 			saved := saved[x.value] || maker[x.value] >= p.Forward
-			if !kept && !readLater(p, run, at, x, saved) {
+			if !kept && !readLater(p, reads, run, at, x, saved) {
 				delete(memory, x)
 			}
 		}
@@ -105,14 +106,33 @@ type copied struct {
 
 // readLater reports whether what is in memory is read behind a place of a run: the first copy by the forward pass, and by the backward pass
 // where it is saved; the other one by the backward pass.
-func readLater(p *partition.Problem, run []int, at int, x copied, saved bool) bool {
+func readLater(p *partition.Problem, reads [][]int32, run []int, at int, x copied, saved bool) bool {
 	for later := at + 1; later < len(run); later++ {
-		backward := later >= p.Forward
-		if slices.Contains(p.Ops[run[later]].Reads, x.value) && (x.again && backward && !saved || !x.again && (!backward || saved)) {
+		backward, read := later >= p.Forward, p.Ops[run[later]].Reads
+		if !backward {
+			read = reads[later]
+		}
+		if slices.Contains(read, x.value) && (x.again && backward && !saved || !x.again && (!backward || saved)) {
 			return true
 		}
 	}
 	return false
+}
+
+// through returns what each operator of the forward pass reads, and what that is computed from where it is read.
+func through(p *partition.Problem) [][]int32 {
+	from, reads := map[int32][]int32{}, make([][]int32, p.Forward)
+	for i := range reads {
+		for _, v := range p.Ops[i].Reads {
+			reads[i] = append(append(reads[i], v), from[v]...)
+		}
+		for _, v := range p.Ops[i].Makes {
+			if p.Values[v].Inlined {
+				from[v] = reads[i]
+			}
+		}
+	}
+	return reads
 }
 
 // TestMachine compares the machine with a plain one on random problems and choices.

@@ -73,6 +73,24 @@ class Repeated(nn.Module):
         return x.square().mean()
 
 
+class Shifted(nn.Module):
+    """Has something recomputed that reads a buffer which changes, and which nothing needs as long as more is saved."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = nn.Linear(64, 64), nn.Linear(64, 64)
+        self.register_buffer("shift", torch.randn(64))
+        self.register_buffer("frozen", torch.randn(64, 64) / 8)
+
+    def forward(self, x):
+        x = self.first(x)
+        y = (checkpoint(lambda t: t + self.shift, x, use_reentrant=False) @ self.frozen).sin()
+        loss = self.last(y).square().mean()
+        with torch.no_grad():
+            self.shift.mul_(0.5).add_(x.mean(0))
+        return loss
+
+
 class Queue(nn.Module):
     """Compares what it sees with what it saw before, and keeps it: what is recomputed must not read the buffer, which has changed then."""
 
@@ -228,7 +246,7 @@ def test_changed():
         backend = kept()
     except ImportError:
         return
-    for model in Queue, Scales, Masks, Attended, Repeated:
+    for model in Queue, Scales, Masks, Attended, Repeated, Shifted:
         want, _, _ = trained(1 << 40, model=model, backend=backend)
         for how in {"answer": least}, {"library": os.environ.get("GM_LIB")}, {}:
             got, _, chooser = trained(1, model=model, backend=backend, margin=True, **how)

@@ -71,6 +71,10 @@ class Again(object):
         pure = self.name(node).endswith(("functional", "no_training", "backward"))
         return not pure and argument(node, "running_mean") is not None
 
+    def acts(self, node):
+        """Returns whether a node is an operator that must run as often as PyTorch has it run, as nobody knows that it could run once more."""
+        return isinstance(node.target, self.torch._ops.OpOverload) and not self.able(node)
+
     def able(self, node):
         """Returns whether a node can run once more: one of PyTorch's own operators that is not to be saved."""
         target = node.target

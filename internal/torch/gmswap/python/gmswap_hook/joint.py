@@ -9,7 +9,7 @@ import types
 from torch.fx.node import map_arg
 from torch.utils.flop_counter import flop_registry
 
-from .again import Again, argument, draws
+from .again import Again, argument
 
 # What an H200 does in a nanosecond: operators are compared by their times, of which only the ratios count.
 FLOPS = {1: 800000, 2: 500000, 4: 50000}  # by the bytes of an element
@@ -37,6 +37,7 @@ class Joint(object):
         self.again = Again(torch, partitioners, graph)
         self.kinds = self.again.kinds
         self.late = self.behind(partitioners, graph)
+        self.replayed = self.needed(self.saved.__contains__)[1]  # what PyTorch would have the backward pass run
         self.ops = []
         self.values = []  # bytes of each
         self.guessed = False  # what libraries take on the way is counted, by guess
@@ -96,10 +97,9 @@ class Joint(object):
         for node in run:
             if not self.is_free(node) and not self.able(node):
                 raise ValueError("%s cannot be recomputed" % node)
-        # PyTorch has the random numbers drawn once more that the program has recomputed, and expects them in the backward pass.
-        told = [node for node in self.needed(self.saved.__contains__)[1] if self.told(node) and draws(self.torch, node)]
-        if not run.issuperset(told):
-            raise ValueError("random numbers that the program has recomputed are not needed")
+        # PyTorch has random numbers and collectives once more that the program has recomputed, and expects them in the backward pass.
+        if not run.issuperset(node for node in self.replayed if self.told(node) and self.again.acts(node)):
+            raise ValueError("what the program has recomputed is not needed")
         for node in found.intersection(self.again.changed).difference(self.saved):
             if node.op == "placeholder":
                 raise ValueError("%s is changed" % node)
@@ -129,8 +129,8 @@ class Joint(object):
         return found, run
 
     def able(self, node):
-        """Returns whether a node can run once more with the same result. Where the program itself has it recomputed PyTorch sees to that."""
-        return self.told(node) or self.again.able(node)
+        """Returns whether a node can run once more with the same result. Where the program has it recomputed, and PyTorch does so, PyTorch sees to that."""
+        return self.told(node) and node in self.replayed or self.again.able(node)
 
     def is_free(self, node):
         """Returns whether a node only takes something out of another one, or is a number."""
@@ -182,7 +182,7 @@ class Joint(object):
             made += (len(self.values) - 1,)
             self.guessed = True
         self.ops.append(Op(self.time(node, reads, made), reads, made, self.is_forward(node), self.able(node), self.kinds.is_fusible(node)))
-        if self.told(node):
+        if self.told(node) and self.able(node):
             self.barred.update(made)
         return tuple(makes.values())
 

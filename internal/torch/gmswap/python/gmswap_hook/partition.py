@@ -122,18 +122,28 @@ class Partition(object):
 
     def differs(self, again, graph, info, plain, values):
         """Returns whether the backward pass would recompute something to another result if these values are saved, and not PyTorch's."""
-        kept, seen = set(values), set()
+        plain, told = set(plain), self.partitioners.must_recompute
+        before, (seen, run) = self.ran(graph, info, plain)[1], self.ran(graph, info, set(values))
+        if any(node in again.changed and node not in plain for node in seen):
+            return True
+        # What the program itself has recomputed PyTorch replays, if it recomputes it anyway.
+        return any(again.differs(node) for node in run if not told(node)) or any(again.acts(node) for node in run ^ before if told(node))
+
+    @staticmethod
+    def ran(graph, info, kept):
+        """Returns the nodes that the backward pass needs if some are kept, and those of the forward pass that it runs."""
+        seen, run = set(), set()
         pending = [node for node in graph.nodes if node in info.required_bw_nodes and node.op != "output"]
         while pending:
             node = pending.pop()
-            # What the program itself has recomputed PyTorch replays.
-            recomputed = info.is_required_fw(node) and node not in kept and not self.partitioners.must_recompute(node)
-            if node in again.changed and node not in plain or recomputed and again.differs(node):
-                return True
-            if node not in kept and node not in seen:
-                pending += node.all_input_nodes
+            if node in seen:
+                continue
             seen.add(node)
-        return False
+            if node not in kept:
+                if info.is_required_fw(node):
+                    run.add(node)
+                pending += node.all_input_nodes
+        return seen, run
 
     def end(self):
         """Says at the end of the process what was changed."""
