@@ -14,6 +14,7 @@ type savedRow struct {
 	model, way, setting   string
 	limit, peak, estimate float64
 	cost                  float64 // seconds of a step, or those that are spent recomputing, by gm's estimate, where steps were not timed
+	choose, compile       float64 // seconds until it was known what is saved, and of compiling with that
 }
 
 // measureSaved compares gm's choice of what compiled models save with PyTorch's, under limits that are what PyTorch's shares took.
@@ -51,7 +52,7 @@ func parseSaved(named map[string]string) (savedRow, error) {
 	if named[cost] == "" {
 		cost, unit = "again_us", 1e-6
 	}
-	err := numbers(named, map[string]*float64{"limit": &r.limit, "peak": &r.peak, "estimate": &r.estimate, cost: &r.cost})
+	err := numbers(named, map[string]*float64{"limit": &r.limit, "peak": &r.peak, "estimate": &r.estimate, "choose_s": &r.choose, "compile_s": &r.compile, cost: &r.cost})
 	r.cost *= unit
 	return r, err
 }
@@ -63,6 +64,12 @@ func (r savedRow) print(e *experiment, device string, rivals []savedRow) {
 	took := "recomputed"
 	if device == "cuda" {
 		took = "a step"
+		e.table.Add(name+": compiling", fmt.Sprintf("%.1f s, %.1f s of them choosing", r.compile, r.choose), "", "")
+		for _, rival := range rivals {
+			if r.setting == "as budget "+rival.setting {
+				e.table.Add(name+": a step, by that of the share", fmt.Sprintf("%.3f", r.cost/rival.cost), "", "")
+			}
+		}
 	}
 	want, ok := costAt(rivals, r.peak)
 	if !ok {
