@@ -13,3 +13,10 @@ func TestNoRelief(t *testing.T) {
 	k := newKit(t)
 	k.newRun(t, "GM_FAKE_FAIL=cuMemCreate:1+=700,cuMemAlloc:1+=700", "GM_LOG=/dev/null").passes(t, k.compile(t, "testdata/relief.c"), "broken").holdsNothing(t)
 }
+
+// TestBorrow has requests that find no room served from the host.
+func TestBorrow(t *testing.T) {
+	k := newKit(t)
+	r := k.newRun(t, "GM_LIMIT=67108864", "GM_LOG=/dev/null").passes(t, k.compile(t, "testdata/borrow.c"))
+	r.swappedAll(t)
+}

@@ -17,7 +17,6 @@ static void *refuse(const char *text)
 bool gm_open(int device) { return gm_device_open(device) || go_open(device); }
 
 #define LEGACY ((void *)1)     /* the same stream as 0 */
-#define PER_THREAD ((void *)2) /* another stream in each thread */
 
 /* How often room is made for a request before memory is looked for that takes time to get: caches are emptied, and streams waited for. */
 enum { HASTY = 3 };
@@ -61,9 +60,13 @@ void *gm_try_malloc(size_t size, int device, void *stream)
 	if (plain)
 		p = (size <= GM_SMALL_SIZE ? gm_small_get : gm_warm_get)(device, size, (uint64_t)(uintptr_t)stream);
 	bool full = false, hasty = gm_relieved(), last = !hasty;
+	size_t room = 0;
 	int asked = 0;
 	while (!p && !(p = from_go(device, size, (uint64_t)(uintptr_t)stream, pool, plain, hasty, &full)) && full && !last) {
-		last = !gm_make_room(device, size, stream);
+		room = gm_make_room(device, size, stream);
+		last = !room;
+		if (room == GM_BORROW && (p = gm_take_borrowed()))
+			return p;
 		hasty = !last && ++asked < HASTY;
 	}
 	while (!p && full && gm_ask_room(device, size)) /* caches are empty, and the program can free no more */
@@ -88,7 +91,7 @@ void gm_free(void *p, ssize_t size, int device, void *stream)
 {
 	(void)size;
 	(void)stream;
-	if (!p || forked() || !gm_device_open(device))
+	if (!p || forked() || gm_give_back(p) || !gm_device_open(device))
 		return;
 	uint64_t address = (uint64_t)(uintptr_t)p;
 	enum gm_fate fate = gm_held_put(device, address);
@@ -101,6 +104,8 @@ void gm_free(void *p, ssize_t size, int device, void *stream)
 
 void gm_record_stream(void *p, void *stream)
 {
+	if (gm_borrower_too(p, stream))
+		return;
 	for (int device = 0; p && !forked() && device < GM_DEVICES; device++) {
 		if (!gm_device_open(device))
 			continue;
@@ -114,7 +119,7 @@ void gm_record_stream(void *p, void *stream)
 
 void *gm_base_alloc(void *p, size_t *size)
 {
-	uint64_t base = 0, bytes = 0;
+	uint64_t bytes = 0, base = gm_borrowed_from(p, &bytes);
 	for (int device = 0; p && !base && !forked() && device < GM_DEVICES; device++) {
 		if (!gm_device_open(device))
 			continue;
@@ -129,6 +134,9 @@ void *gm_base_alloc(void *p, size_t *size)
 
 int gm_device_of(void *p)
 {
+	int borrower = gm_swap_borrowed(p);
+	if (borrower >= 0)
+		return borrower;
 	for (int device = 0; p && !forked() && device < GM_DEVICES; device++) {
 		if (!gm_device_open(device))
 			continue;

@@ -118,8 +118,10 @@ typedef void gm_segment_observer(int device, int mapped, uint64_t address, uint6
 void gm_observe_segments(gm_segment_observer *f);
 
 /* A gm_relief makes room for a request of size bytes on a stream that found none: it frees memory of the device by gm_free, and returns how many
- * bytes, or 0 if it can free no more. Then the request fails; else it is tried again. It is called in the thread of the request, with no lock
+ * bytes, or 0 if it can free no more. Then the request fails; else it is tried again. Where it returns GM_BORROW the
+ * request has what gm_swap_borrow took for it. It is called in the thread of the request, with no lock
  * held, and within itself if it requests memory that is not there. */
+#define GM_BORROW ((size_t)-1)
 typedef size_t gm_relief(int device, size_t size, void *stream);
 /* gm_on_full has f make room from now on; NULL ends that, but for calls under way. There is one. */
 void gm_on_full(gm_relief *f);
@@ -168,6 +170,15 @@ int gm_swap_drop(int device, int64_t ticket);
 /* gm_swap_copied returns 1 if the copy out has passed, 0 if it has not, or -1. */
 int gm_swap_copied(int device, int64_t ticket);
 
+/* gm_swap_borrow takes n bytes of the host for the request for which a gm_relief is called in this thread, which returns GM_BORROW then. Kernels
+ * of the device use them in place, over the link. They are pinned, count as what gm_swap_open may use of the host, and stand in no account of the
+ * device; gm_free, gm_record_stream, gm_base_alloc and gm_device_of know them. */
+int gm_swap_borrow(int device, size_t n, void *stream);
+/* gm_swap_borrowed returns the device that has borrowed what lies at p, -1 for other memory. */
+int gm_swap_borrowed(void *p);
+/* gm_within returns 1 if a function whose name contains the text has called, directly or not, as far as its library exports it, and 0 otherwise. */
+int gm_within(const char *text);
+
 struct gm_swap_stats {
 	int64_t copies_out, copies_in;
 	int64_t bytes_out, bytes_in;
@@ -176,6 +187,8 @@ struct gm_swap_stats {
 	int64_t pinned_bytes;            /* taken from the host */
 	int64_t registrations, pin_ns;   /* in which they were pinned, and what that took */
 	int64_t out_busy_ns, in_busy_ns; /* that copies took that have passed; 0 unless they are timed */
+	int64_t borrows;                 /* requests that got memory of the host */
+	int64_t borrowed_bytes, borrowed_peak;
 };
 int gm_swap_get_stats(int device, struct gm_swap_stats *stats);
 /* gm_swap_close waits for the copies and releases everything; what tickets hold is lost. */

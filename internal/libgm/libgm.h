@@ -80,6 +80,14 @@ bool gm_push(int device, uint64_t address);
 /* An address that is pushed with this bit is of a block that the account has left already. */
 #define GM_COUNTED_BIT 1
 
+#define PER_THREAD ((void *)2) /* another stream in each thread */
+
+/* swap.c */
+void *gm_take_borrowed(void); /* what gm_swap_borrow took for the request of this thread, NULL if it did not */
+bool gm_give_back(void *p); /* these return false, or 0, for memory that was not borrowed */
+bool gm_borrower_too(void *p, void *stream);
+uint64_t gm_borrowed_from(void *p, uint64_t *size); /* where it begins */
+
 /* account.c */
 void gm_account_wait(int device); /* takes the lock, for Go */
 void gm_account_wake(int device);

@@ -109,6 +109,96 @@ __attribute__((destructor)) static void finish(void)
 		go_swap_finish();
 }
 
+/* What is borrowed lies between these addresses, among other memory. */
+static _Atomic uint64_t borrowed_from = UINT64_MAX, borrowed_to;
+
+static bool among_borrowed(const void *p)
+{
+	uint64_t address = number(p);
+	return address < atomic_load_explicit(&borrowed_to, memory_order_acquire) && address >= atomic_load(&borrowed_from) && !forked();
+}
+
+static void extend_borrowed(uint64_t from, uint64_t to)
+{
+	uint64_t old = atomic_load(&borrowed_from);
+	while (from < old && !atomic_compare_exchange_weak(&borrowed_from, &old, from))
+		;
+	old = atomic_load(&borrowed_to);
+	while (to > old && !atomic_compare_exchange_weak(&borrowed_to, &old, to))
+		;
+}
+
+static _Thread_local void *taken;
+
+int gm_swap_borrow(int device, size_t n, void *stream)
+{
+	if (stream == PER_THREAD) {
+		refuse("Streams of each thread are not known apart.");
+		return -1;
+	}
+	if (!begin(device))
+		return -1;
+	uint64_t p = go_swap_borrow(device, n, number(stream));
+	if (p)
+		extend_borrowed(p, p + n);
+	taken = (void *)(uintptr_t)p;
+	return end(device, p ? 0 : -1);
+}
+
+void *gm_take_borrowed(void)
+{
+	void *p = taken;
+	taken = NULL;
+	return p;
+}
+
+/* borrower returns the device that has borrowed what lies at p, and its lock, which the caller gives back; -1 and none if there is none. */
+static int borrower(void *p, uint64_t *from, uint64_t *size)
+{
+	for (int device = 0; among_borrowed(p) && device < GM_DEVICES && begin(device); device++) {
+		if (go_swap_borrowed(device, number(p), from, size))
+			return device;
+		end(device, 0);
+	}
+	return -1;
+}
+
+int gm_swap_borrowed(void *p)
+{
+	uint64_t from, size;
+	int device = borrower(p, &from, &size);
+	return device < 0 ? device : end(device, device);
+}
+
+uint64_t gm_borrowed_from(void *p, uint64_t *size)
+{
+	uint64_t from = 0;
+	int device = borrower(p, &from, size);
+	if (device >= 0)
+		end(device, 0);
+	return from;
+}
+
+bool gm_borrower_too(void *p, void *stream)
+{
+	uint64_t from, size;
+	int device = borrower(p, &from, &size);
+	if (device < 0)
+		return false;
+	go_swap_use(device, from, number(stream));
+	return end(device, true);
+}
+
+bool gm_give_back(void *p)
+{
+	uint64_t from, size;
+	int device = borrower(p, &from, &size);
+	if (device < 0)
+		return false;
+	go_swap_return(device, from);
+	return end(device, true);
+}
+
 int64_t gm_swap_plan(const char *request, size_t n, char *answer, size_t room)
 {
 	if (forked()) {

@@ -46,7 +46,7 @@ func (p *process) openSwapper(ordinal int, budget int64, timed bool) (*swapper, 
 		allowance = engine.NewAllowance(budget)
 	}
 	e, err := engine.Open(dev, engine.Options{
-		Budget: budget, Node: node, Timed: timed, Allowance: allowance,
+		Budget: budget, Node: node, Timed: timed, InPlace: dev.HostPointers(), Allowance: allowance,
 		Log: func(line string) { p.log.printf("device %d: swap: %s", ordinal, line) },
 	})
 	if err != nil {
@@ -183,6 +183,39 @@ func go_swap_copied(device C.int, name C.int64_t) C.int {
 	return result
 }
 
+//export go_swap_borrow
+func go_swap_borrow(device C.int, n, stream C.uint64_t) (p C.uint64_t) {
+	swap(device, func(e *engine.Engine) error {
+		begin, err := e.Borrow(int64(min(n, math.MaxInt64)), cuda.Stream(stream))
+		p = C.uint64_t(begin)
+		return err
+	})
+	return p
+}
+
+//export go_swap_borrowed
+func go_swap_borrowed(device C.int, p C.uint64_t, begin, size *C.uint64_t) (known C.bool) {
+	if swappers[device] == nil {
+		return false
+	}
+	swap(device, func(e *engine.Engine) error {
+		at, n, ok := e.Borrowed(cuda.Ptr(p))
+		known, *begin, *size = C.bool(ok), C.uint64_t(at), C.uint64_t(n)
+		return nil
+	})
+	return known
+}
+
+//export go_swap_use
+func go_swap_use(device C.int, p, stream C.uint64_t) {
+	swap(device, func(e *engine.Engine) error { e.Use(cuda.Ptr(p), cuda.Stream(stream)); return nil })
+}
+
+//export go_swap_return
+func go_swap_return(device C.int, p C.uint64_t) {
+	swap(device, func(e *engine.Engine) error { e.Return(cuda.Ptr(p)); return nil })
+}
+
 //export go_swap_get_stats
 func go_swap_get_stats(device C.int, to *C.struct_gm_swap_stats) C.int {
 	return swap(device, func(e *engine.Engine) error {
@@ -193,6 +226,7 @@ func go_swap_get_stats(device C.int, to *C.struct_gm_swap_stats) C.int {
 			host_bytes: C.int64_t(s.Live), host_peak: C.int64_t(s.Peak), arena_bytes: C.int64_t(s.Arena),
 			pinned_bytes: C.int64_t(s.Pinned), registrations: C.int64_t(s.Registrations), pin_ns: C.int64_t(s.Pinning),
 			out_busy_ns: C.int64_t(s.BusyOut), in_busy_ns: C.int64_t(s.BusyIn),
+			borrows: C.int64_t(s.Borrows), borrowed_bytes: C.int64_t(s.Borrowed), borrowed_peak: C.int64_t(s.BorrowedPeak),
 		}
 		return nil
 	})

@@ -48,7 +48,7 @@ enum { GM_PAUSE_PART = 32 << 20 }; /* the least bytes between two points at whic
 /* Uses of physical memory beyond this process. Each includes those before it. */
 enum gm_share { GM_SHARE_NONE, GM_SHARE_FILE, GM_SHARE_FILE_RDMA };
 
-enum { GM_ATTRIBUTE_FILE_DESCRIPTOR = 103, GM_ATTRIBUTE_RDMA = 110 }; /* CUdevice_attribute */
+enum { GM_ATTRIBUTE_HOST_POINTER = 91, GM_ATTRIBUTE_FILE_DESCRIPTOR = 103, GM_ATTRIBUTE_RDMA = 110 }; /* CUdevice_attribute */
 
 /* gm_library_load returns NULL if there is no driver, or if it is too old, and writes the reason to why. */
 struct gm_library *gm_library_load(char *why, int size);

@@ -15,6 +15,13 @@ func (d *Device) HostRegister(memory []byte) error {
 	return d.library.check(C.gm_host_register(d.c, unsafe.Pointer(unsafe.SliceData(memory)), C.uint64_t(len(memory))))
 }
 
+// HostPointers says whether kernels use registered memory at the address that it has on the host
+// (CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM).
+func (d *Device) HostPointers() bool {
+	can, err := d.library.attribute(d.c.device, C.GM_ATTRIBUTE_HOST_POINTER)
+	return err == nil && can != 0
+}
+
 // HostUnregister unpins memory that was registered as one piece (cuMemHostUnregister).
 func (d *Device) HostUnregister(memory []byte) error {
 	return d.library.check(C.gm_host_unregister(d.c, unsafe.Pointer(unsafe.SliceData(memory))))

@@ -27,6 +27,12 @@ type Device interface {
 	Transfer(t cuda.Transfer) (done cuda.Event, took cuda.Interval, err error)
 	// Follow makes the work that stream s gets from now on wait until e has passed. It fails if s is captured (cuStreamWaitEvent).
 	Follow(s cuda.Stream, e cuda.Event) error
+	// EventRecord returns a new event behind what stream s holds now (cuEventRecord).
+	EventRecord(s cuda.Stream) (cuda.Event, error)
+	// EventSynchronize waits until e has passed (cuEventSynchronize).
+	EventSynchronize(e cuda.Event) error
+	// Capturing says whether the work of stream s goes into a graph (cuStreamIsCapturing).
+	Capturing(s cuda.Stream) (bool, error)
 	// EventQuery says whether e has passed (cuEventQuery).
 	EventQuery(e cuda.Event) (bool, error)
 	// EventDestroy forgets e; waits on it that were queued remain (cuEventDestroy).

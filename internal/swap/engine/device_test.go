@@ -59,6 +59,9 @@ const (
 	transferEarly // before it has queued anything
 	transferLate  // when all is queued
 	follow
+	eventRecord
+	eventSynchronize
+	capturing
 	eventQuery
 	eventDestroy
 	elapsed
@@ -260,6 +263,26 @@ func (d *device) Follow(s cuda.Stream, e cuda.Event) error {
 	d.put(s, op{wait: d.point(e)})
 	return nil
 }
+
+func (d *device) EventRecord(s cuda.Stream) (cuda.Event, error) {
+	if d.fail(eventRecord) {
+		return 0, errInjected
+	}
+	return d.record(s), nil
+}
+
+func (d *device) EventSynchronize(e cuda.Event) error {
+	if d.fail(eventSynchronize) {
+		return errInjected
+	}
+	for p := d.point(e); !p.passed; {
+		d.step()
+	}
+	return nil
+}
+
+// Capturing says that a stream is captured where the call is to fail.
+func (d *device) Capturing(cuda.Stream) (bool, error) { return d.fail(capturing), nil }
 
 func (d *device) EventQuery(e cuda.Event) (bool, error) {
 	if d.fail(eventQuery) {

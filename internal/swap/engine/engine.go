@@ -22,6 +22,8 @@ type Options struct {
 	Node   int   // the NUMA node that they come from, negative for any
 	Timed  bool  // measure how long the lanes are busy
 
+	InPlace bool // the GPU uses pinned memory at the address that it has on the host, so that some may be borrowed
+
 	Allowance *Allowance   // what it may pin together with other engines, nil for no such bound
 	Log       func(string) // gets a line when not all of the budget can be pinned, unless it is nil
 }
@@ -41,8 +43,11 @@ type Engine struct {
 	allowance *Allowance
 	charged   int64 // to the allowance: for what is pinned, and for pages that were taken ahead
 
-	timed bool
-	log   func(string)
+	timed   bool
+	inPlace bool
+	log     func(string)
+
+	borrowed borrowed
 
 	arena         arena
 	ahead         ahead
@@ -67,6 +72,9 @@ type Stats struct {
 	Registrations       int64         // in which it was pinned
 	Pinning             time.Duration // that this took, the first touch of the pages included
 	BusyOut, BusyIn     time.Duration // of the lanes, in copies that have passed; 0 unless they are timed
+
+	Borrows                int64 // loans that were made
+	Borrowed, BorrowedPeak int64 // what the GPU uses in place, now and at most
 }
 
 // Open makes an engine that has pinned nothing yet.
@@ -75,7 +83,7 @@ func Open(dev Device, o Options) (*Engine, error) {
 	if size <= 0 {
 		return nil, fmt.Errorf("%w: %d bytes", ErrBudget, o.Budget)
 	}
-	e := &Engine{dev: dev, chunk: o.Chunk, timed: o.Timed, log: o.Log, arena: newArena(size), allowance: o.Allowance}
+	e := &Engine{dev: dev, chunk: o.Chunk, timed: o.Timed, inPlace: o.InPlace, log: o.Log, arena: newArena(size), allowance: o.Allowance}
 	if e.chunk == 0 {
 		e.chunk = min(DefaultChunk, max(leastChunk, size/16/leastChunk*leastChunk))
 	}
@@ -121,6 +129,7 @@ func (e *Engine) Close() error {
 		l.collect(e.dev, l.waiting())
 		errs = errors.Join(errs, e.dev.StreamDestroy(l.stream))
 	}
+	e.closeBorrowed()
 	if err := errors.Join(errs, e.unpin()); err != nil {
 		return fmt.Errorf("close the swapper: %w", err)
 	}
@@ -137,5 +146,6 @@ func (e *Engine) Stats() Stats {
 		BytesOut: e.out.bytes, CopiesOut: e.out.count, BytesIn: e.in.bytes, CopiesIn: e.in.count,
 		Live: e.held, Peak: e.peak, Arena: e.arena.size, Pinned: e.pinned, Registrations: e.registrations, Pinning: e.pinning,
 		BusyOut: e.out.busy, BusyIn: e.in.busy,
+		Borrows: e.borrowed.count, Borrowed: e.borrowed.live, BorrowedPeak: e.borrowed.peak,
 	}
 }

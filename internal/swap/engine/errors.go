@@ -14,6 +14,7 @@ var (
 	ErrSize   = errors.New("a size that no memory has")   // Out of 0 bytes or less
 	ErrBudget = errors.New("host memory of no full page") // Open with too little
 
+	ErrInPlace   = errors.New("the GPU does not use pinned memory at the address that it has on the host")
 	ErrAllowance = errors.New("other GPUs of this process have the rest of the host memory that it may pin")
 )
 

@@ -147,15 +147,18 @@ func (l *locked) turn(g int, rng *rand.Rand) {
 // quick is a device on which everything is done at once, and costs nothing.
 type quick struct{}
 
-func (quick) StreamCreate() (cuda.Stream, error)   { return 1, nil }
-func (quick) StreamDestroy(cuda.Stream) error      { return nil }
-func (quick) StreamSynchronize(cuda.Stream) error  { return nil }
-func (quick) HostRegister([]byte) error            { return nil }
-func (quick) HostUnregister([]byte) error          { return nil }
-func (quick) Follow(cuda.Stream, cuda.Event) error { return nil }
-func (quick) EventQuery(cuda.Event) (bool, error)  { return true, nil }
-func (quick) EventDestroy(cuda.Event) error        { return nil }
-func (quick) IntervalDestroy(cuda.Interval)        {}
+func (quick) StreamCreate() (cuda.Stream, error)          { return 1, nil }
+func (quick) StreamDestroy(cuda.Stream) error             { return nil }
+func (quick) StreamSynchronize(cuda.Stream) error         { return nil }
+func (quick) HostRegister([]byte) error                   { return nil }
+func (quick) HostUnregister([]byte) error                 { return nil }
+func (quick) Follow(cuda.Stream, cuda.Event) error        { return nil }
+func (quick) EventRecord(cuda.Stream) (cuda.Event, error) { return 1, nil }
+func (quick) EventSynchronize(cuda.Event) error           { return nil }
+func (quick) Capturing(cuda.Stream) (bool, error)         { return false, nil }
+func (quick) EventQuery(cuda.Event) (bool, error)         { return true, nil }
+func (quick) EventDestroy(cuda.Event) error               { return nil }
+func (quick) IntervalDestroy(cuda.Interval)               {}
 func (quick) Transfer(cuda.Transfer) (cuda.Event, cuda.Interval, error) {
 	return 1, cuda.Interval{Begin: 2, End: 3}, nil
 }

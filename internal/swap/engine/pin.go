@@ -15,7 +15,16 @@ func (e *Engine) reserve(n int64) (int32, error) {
 		return none, e.full(n)
 	}
 	s := &e.arena.slots[id]
-	if err := e.pin(s.at + s.size); err != nil {
+	err := e.pin(s.at + s.size)
+	if errors.Is(err, ErrAllowance) && len(e.borrowed.regions) > 0 {
+		e.collectReturned()
+		e.releaseIdle()
+		if err = e.pin(s.at + s.size); errors.Is(err, ErrAllowance) { // until more is returned
+			e.arena.give(id, 0)
+			return none, e.full(n)
+		}
+	}
+	if err != nil {
 		e.arena.give(id, 0)
 		e.arena.shrink(e.pinned)
 		err = errors.Join(err, e.ahead.release(e.memory.Bytes(), e.pinned))

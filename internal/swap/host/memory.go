@@ -61,6 +61,9 @@ func prefer(b []byte, node int) error {
 // Bytes returns the range. It is not on Go's heap.
 func (m *Memory) Bytes() []byte { return m.bytes }
 
+// Address returns where the range begins.
+func (m *Memory) Address() uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(m.bytes))) }
+
 // Node returns the NUMA node that the pages come from, -1 if the kernel chooses.
 func (m *Memory) Node() int { return m.node }
 

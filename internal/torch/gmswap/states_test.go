@@ -35,10 +35,10 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// TestStatesStay has states that nobody may move, and none where memory suffices.
+// TestStatesStay has states that nobody may move, so that what finds no room is put on the host, and none where memory suffices.
 func TestStatesStay(t *testing.T) {
 	_, r := short(t, "moments_unfit", 62)
-	if r.code == 0 || !strings.Contains(r.stderr, "gmswap: states of SGD stay on the device: it is differentiable") {
+	if r.code != 0 || !strings.Contains(r.stderr, "requests found no room, and the GPU used memory of the host") || !strings.Contains(r.stderr, "gmswap: states of SGD stay on the device: it is differentiable") {
 		t.Errorf("exit status %d: %s", r.code, r.stderr)
 	}
 	if s, r := short(t, "moments", 120); r.code != 0 || strings.Contains(r.stderr, "states of") {
@@ -46,6 +46,15 @@ func TestStatesStay(t *testing.T) {
 	} else {
 		s.holdsNothing()
 	}
+}
+
+// TestHoming has gradients that found no room come back to the device when there is some.
+func TestHoming(t *testing.T) {
+	s, r := short(t, "homing", 60)
+	if r.code != 0 || !strings.Contains(r.stderr, "requests found no room") {
+		t.Errorf("exit status %d: %s", r.code, r.stderr)
+	}
+	s.holdsNothing()
 }
 
 // short runs a program in a share, in percent, of what it takes. It writes what it writes without the hook, as far as it comes.

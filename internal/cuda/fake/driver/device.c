@@ -133,6 +133,7 @@ static const int attributes[] = {
 	[82] = 65536,        /* its registers */
 	[83] = 1,            /* managed memory */
 	[89] = 1,            /* concurrent managed access */
+	[91] = 1,            /* registered memory at the host's addresses */
 	[95] = 1,            /* cooperative launch */
 	[97] = 232448,       /* shared memory of a block, opted in */
 	[102] = 1,           /* virtual memory management */

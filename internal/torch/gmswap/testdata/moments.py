@@ -2,7 +2,7 @@
 
 from torch import nn, ops, optim
 
-from gpu import STEPS, batch, digest, weight
+from gpu import STEPS, batch, digest, runtimes, weight
 
 ROWS = 256  # of a weight: 256 KiB
 
@@ -86,3 +86,18 @@ def moments_unfit():
     optimizer.param_groups[0]["differentiable"] = True
     for step in range(STEPS):
         update(model, optimizer, step)
+
+
+def homing():
+    """Holds so much in the first steps that gradients, which accumulate, find no room."""
+    model, kept, seen = Wide(), [], 0
+    for step in range(STEPS):
+        loss = ops.loss(model(batch(step, ROWS)))
+        kept.extend(batch(i, 4 * ROWS) for i in range(8 * (step == 0)))
+        loss.backward()
+        print(digest(*(w.grad for w in model.weights)))
+        on_host = sum(r.memory.borrowed(r.memory.address(w.grad)) for r in runtimes for w in model.weights if r.memory.borrowed is not None)
+        seen += on_host
+        if step == 2:
+            kept.clear()
+    assert not runtimes or seen > 0 == on_host, (seen, on_host)

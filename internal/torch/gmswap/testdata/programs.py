@@ -14,7 +14,7 @@ from beside import forked, helpers, replicated, replicated_large, spread, spread
 from gpu import STEPS, Block, Net, batch, cuda, digest, finish, peaks, runtimes, train, update, weight
 from limited import exhausted, fits, lengths, limited, refused, successive, tried  # noqa: F401
 from sharded import fsdp, resized  # noqa: F401
-from moments import moments, moments_compiled, moments_failing, moments_read, moments_unfit  # noqa: F401
+from moments import homing, moments, moments_compiled, moments_failing, moments_read, moments_unfit  # noqa: F401
 
 
 def plain():

@@ -15,7 +15,7 @@ class Stats(ctypes.Structure):
 
     _fields_ = [(name, ctypes.c_int64) for name in (
         "copies_out", "copies_in", "bytes_out", "bytes_in", "host_bytes", "host_peak", "arena_bytes", "pinned_bytes",
-        "registrations", "pin_ns", "out_busy_ns", "in_busy_ns",
+        "registrations", "pin_ns", "out_busy_ns", "in_busy_ns", "borrows", "borrowed_bytes", "borrowed_peak",
     )]
 
 
@@ -32,6 +32,7 @@ class Account(ctypes.Structure):
         (name, ctypes.c_int64) for name in ("retries", "ooms", "stitches", "driver_calls", "driver_ns")]
 
 
+BORROW = ctypes.c_size_t(-1).value  # a relief's answer: the request has memory of the host
 RELIEF = ctypes.CFUNCTYPE(ctypes.c_size_t, ctypes.c_int, ctypes.c_size_t, ctypes.c_void_p)
 
 
@@ -58,6 +59,9 @@ class Library(object):
             ("gm_swap_copied", ctypes.c_int, (ctypes.c_int, ticket)),
             ("gm_swap_get_stats", ctypes.c_int, (ctypes.c_int, ctypes.POINTER(Stats))),
             ("gm_swap_close", None, (ctypes.c_int,)),
+            ("gm_swap_borrow", ctypes.c_int, (ctypes.c_int, ctypes.c_size_t, stream)),
+            ("gm_swap_borrowed", ctypes.c_int, (ctypes.c_void_p,)),
+            ("gm_within", ctypes.c_int, (ctypes.c_char_p,)),
             ("gm_swap_plan", ctypes.c_int64, (ctypes.c_char_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t)),
         ):
             function = getattr(lib, name)
@@ -71,6 +75,18 @@ class Library(object):
     def allocates(self, address):
         """Returns whether memory is of libgm.so's allocator."""
         return self.lib.gm_device_of(address) >= 0
+
+    def borrow(self, device, size, stream):
+        """Takes memory of the host for the request that found no room. Returns whether there is any."""
+        return self.lib.gm_swap_borrow(device, size, stream) == 0
+
+    def borrowed(self, address):
+        """Returns whether memory is of the host, which the device uses in place."""
+        return self.lib.gm_swap_borrowed(address) >= 0
+
+    def within(self, name):
+        """Returns whether a function with such a name has called, directly or not."""
+        return self.lib.gm_within(name.encode()) != 0
 
     def allocated(self, device):
         """Returns the bytes of a device that are handed out."""
@@ -99,7 +115,7 @@ class Library(object):
     def on_full(self, device, make_room):
         """Has a function make room for requests of a device that find none, up to the end of the process."""
         if not self.rooms:
-            self.call(RELIEF(lambda device, size, stream: self.rooms[device](size) if device in self.rooms else 0))
+            self.call(RELIEF(lambda device, size, stream: self.rooms[device](size, stream) if device in self.rooms else 0))
             atexit.register(lambda: self.call(RELIEF()))
         self.rooms[device] = make_room
 

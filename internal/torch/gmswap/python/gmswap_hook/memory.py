@@ -35,6 +35,7 @@ class Memory(object):
         self.entries = {}  # by their storage's address, those that autograd has not let go of
         self.closed = None  # a list of those that it has let go of, where somebody wants one
         self.tentative = False  # a request may fail
+        self.borrowed = None  # says of an address whether memory of the host is used in place there, once there was any
         self.evictions = 0  # requests that found no room before something left
         self.samples = Samples(self)
         self.peak = Peak(torch, device)
@@ -126,6 +127,15 @@ class Memory(object):
         empty = self.torch.empty(0, dtype=dtype, device=self.place)
         row = storage.nbytes() // rows // empty.element_size()
         return empty.set_(storage, 0, (rows, row), (row, 1))
+
+    def renew(self, tensor):
+        """Has a tensor, which is all that holds its storage, have another one of the device, with the same contents."""
+        storage = tensor.untyped_storage()
+        holder = self.take(storage.nbytes())
+        with self.plainly():
+            self.rows(holder, self.torch.uint8, 1).copy_(self.rows(tensor, self.torch.uint8, 1))
+            self.used_by(tensor, self.stream())
+            tensor.set_(holder.untyped_storage(), tensor.storage_offset(), tensor.size(), tensor.stride())
 
     def forget(self, entry):
         if self.closed is not None:

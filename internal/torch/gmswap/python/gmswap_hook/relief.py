@@ -6,6 +6,7 @@ import threading
 
 from . import say
 from .foresight import Backward, Foresight
+from .library import BORROW
 
 GIB = float(1 << 30)
 
@@ -17,6 +18,7 @@ class Relief(object):
     PATIENCE = 150  # seconds for who changes entries: longer than a plan takes. Who waits for what this thread holds would wait for ever
 
     FORGETS = 8  # steps
+    SEARCH = "raw_cudnn_convolution"  # what asks for memory that it can do without: another algorithm of cuDNN's takes less
 
     def __init__(self, runtime, library, limit, states):
         self.runtime, self.memory, self.library, self.states = runtime, runtime.memory, library, states
@@ -28,6 +30,7 @@ class Relief(object):
         self.times = 0  # that it came again
         self.scarce = None  # the last step in which something had to leave
         self.watched = None  # what measures the step that is under way
+        self.borrows = False  # something that found no room was put on the host
         self.within = threading.local()
         self.explained = self.swept = self  # the steps that a line was said in, and that garbage was looked for in: none yet
         library.on_full(self.memory.device, self.make_room)
@@ -37,6 +40,18 @@ class Relief(object):
     def begin_step(self):
         self.start = self.most = self.allocated() - self.states.spared()
         self.backward.begin()
+
+    def bring_home(self):
+        """Has parameters, buffers and gradients that were put on the host have memory of the device, between two steps, as far as there is room."""
+        if not self.borrows or not self.runtime.lanes.stats().borrowed_bytes:
+            return
+        memory = self.memory
+        for tensor in [t for ordinal in memory.lasting for t in memory.parameters(ordinal)]:
+            for t in (tensor, tensor.grad):
+                if t is None or not memory.movable(t) or not memory.borrowed(memory.address(t)) or not memory.sole(t):
+                    continue
+                if memory.size(t) <= self.room():
+                    memory.renew(t)
 
     def strained(self):
         """Returns whether something had to leave in one of the last steps."""
@@ -92,7 +107,7 @@ class Relief(object):
 
     # Called by libgm.so, in any thread.
 
-    def make_room(self, size):
+    def make_room(self, size, stream):
         """Frees memory and returns how many bytes, 0 if there is nothing left to move."""
         if getattr(self.within, "here", False):
             return 0
@@ -104,7 +119,7 @@ class Relief(object):
                 return 0
             try:
                 with self.memory:
-                    return self.serve(size)
+                    return self.serve(size, stream)
             finally:
                 self.memory.lock.release()
         except KeyboardInterrupt:  # C calls this, and would lose it
@@ -116,16 +131,31 @@ class Relief(object):
         finally:
             self.within.here = False
 
-    def serve(self, size):
+    def serve(self, size, stream):
         freed = 0
         if size <= self.limit:  # libraries try more, and go on with less
             self.weigh(size)
             freed = self.measured(lambda: self.free(self.wanted(size)))
             self.left = self.allocated()
-        if not freed and not self.memory.tentative and self.explained is not self.runtime.step:
+        if freed or self.memory.tentative:
+            return freed
+        if size <= self.limit and not self.library.within(self.SEARCH) and self.borrow(size, stream):
+            return BORROW
+        if self.explained is not self.runtime.step:
             self.explained = self.runtime.step
             self.explain(size)
-        return freed
+        return 0
+
+    def borrow(self, size, stream):
+        """Takes memory of the host for a request, which the device uses in place. Returns whether there is any."""
+        self.memory.borrowed = self.library.borrowed
+        if not self.library.borrow(self.memory.device, size, stream):
+            say.once("nothing more is put on the host: %s" % say.reason(self.library.error()))
+            return False
+        if not self.borrows:
+            self.borrows = True
+            say.line("%s. What finds no room is put on the host, where the GPU uses it over the link, which is slow" % self.shortage(size))
+        return True
 
     def measured(self, free):
         """Frees memory, which is no part of the operator that is under way."""
@@ -200,12 +230,13 @@ class Relief(object):
 
     def explain(self, size):
         """Says what holds the memory for which a request fails."""
+        say.line("out of memory: %s. More -m or a smaller batch helps, or recomputing layers (torch.utils.checkpoint)" % self.shortage(size))
+
+    def shortage(self, size):
         entries = [e for e in list(self.memory.entries.values()) if e.users > 0]
         here = sum(e.nbytes for e in entries if e.resident())
         away = sum(e.nbytes for e in entries if not e.resident())
         other = self.library.allocated(self.memory.device) - here
-        say.line("out of memory: %.2f GiB more do not fit %.2f GiB. In use are %.2f GiB that nothing can be done about here: parameters, gradients, states of "
-                 "optimizers, and what operators need; and %.2f GiB saved for the backward pass that the program holds itself or that the host has no "
-                 "room for. %.2f GiB were moved to the host. More -m or a smaller batch helps, or recomputing layers (torch.utils.checkpoint)" % (
-                     size / GIB, self.limit / GIB, other / GIB, here / GIB, away / GIB))
-
+        return ("%.2f GiB more do not fit %.2f GiB. In use are %.2f GiB that nothing can be done about here: parameters, gradients, states of optimizers, and "
+                "what operators need; and %.2f GiB saved for the backward pass that the program holds itself or that the host has no room for. %.2f GiB were "
+                "moved to the host" % (size / GIB, self.limit / GIB, other / GIB, here / GIB, away / GIB))

@@ -75,6 +75,9 @@ class Report(object):
         steps = "%d steps%s" % (self.count, " (%s)" % ways if ways else "") if self.count else "no step was served"
         say.line("%s%s: %.1f GiB to the host and %.1f back, at most %.1f GiB there at a time" % (
             self.of, steps, stats.bytes_out / gib, stats.bytes_in / gib, stats.host_peak / gib))
+        if stats.borrows:
+            say.line("%s%d requests found no room, and the GPU used memory of the host for them, at most %.2f GiB at a time" % (
+                self.of, stats.borrows, stats.borrowed_peak / gib))
         if self.settings.stats:
             self.write(stats)
 

@@ -185,6 +185,8 @@ class Runtime(object):
             return self.stays(tensor)
         # The memory of what is saved on another stream may be freed in that one's order, in which no copy is waited for.
         stream = memory.stream()
+        if memory.borrowed is not None and memory.borrowed(storage.data_ptr()):
+            return Kept(tensor)
         if not self.step.moves(storage.nbytes(), self.smallest) or stream != self.step.stream:
             return Kept(tensor)
         with memory:
@@ -260,6 +262,8 @@ class Runtime(object):
         if last is not None and last.entries:
             self.end_step(last)
             self.steps += 1
+            if self.relief is not None:
+                self.relief.bring_home()
         self.take_schedule(0)
         step = self.step = Step(self.steps)
         step.stream = self.memory.stream()
