@@ -30,6 +30,7 @@ FIELDS = "program", "way", "ok", "limit", "allocated", "reserved", "losses", "se
 
 DENIED = "a library was denied memory"
 FUSED = "compiled graphs recompute more"
+HOST = "some on the host, in place"
 
 
 class Check:
@@ -48,6 +49,8 @@ class Check:
             ways.append(DENIED)
         if "gmswap: compiled:" in said:
             ways.append(FUSED)
+        if "the GPU used memory of the host" in said:
+            ways.append(HOST)
         row = dict(program=self.name, way=way, ok=failed or "yes", limit=limit, seconds="%.1f" % (time.monotonic() - begin), said="; ".join(ways),
                    steps=" ".join(map(str, result.get("steps", []))), **{k: result.get(k, "") for k in ("allocated", "reserved", "losses")})
         if failed:

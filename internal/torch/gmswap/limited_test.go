@@ -180,6 +180,14 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// TestTriedBeside has two threads ask at the same time for memory that is not there: one of them can do without.
+func TestTriedBeside(t *testing.T) {
+	_, said := newSession(t).same("tried_beside", "auto", "GM_LIMIT=33554432", "GMSWAP_DEVICE=33554432")
+	if !strings.Contains(strings.Join(said, "\n"), "requests found no room") {
+		t.Errorf("it said %s", said)
+	}
+}
+
 // TestTried asks for more than the limit: nothing is moved for it.
 func TestTried(t *testing.T) {
 	s := newSession(t)

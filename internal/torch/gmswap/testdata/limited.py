@@ -192,6 +192,24 @@ def exhausted():
     train(model, 5)
 
 
+def tried_beside():
+    """Has a thread ask for memory that it needs, while the hook asks for what it can do without."""
+    model = Net()
+    for step in range(3):
+        train(model, step)
+    kept = [batch(0, 8 * ROWS) for _ in range(20)]
+    for r in runtimes:
+        r.memory.tentative = True
+    thread = threading.Thread(target=lambda: kept.append(batch(1, 8 * ROWS)))
+    thread.start()
+    thread.join()
+    for r in runtimes:
+        r.memory.tentative = False
+    print(len(kept), digest(kept[-1]))
+    kept.clear()
+    train(model, 3)
+
+
 def tried():
     """Asks for more than there is between a forward and a backward pass, and goes on without."""
     model = Net()

@@ -34,7 +34,7 @@ class Memory(object):
         self.noted = set()  # modules, by id
         self.entries = {}  # by their storage's address, those that autograd has not let go of
         self.closed = None  # a list of those that it has let go of, where somebody wants one
-        self.tentative = False  # a request may fail
+        self.tries = threading.local()
         self.borrowed = None  # says of an address whether memory of the host is used in place there, once there was any
         self.evictions = 0  # requests that found no room before something left
         self.samples = Samples(self)
@@ -45,6 +45,15 @@ class Memory(object):
         self.present = self.absent = 0  # bytes of entries that are on the device, and of those that are not
         self.marked = {}  # the stream of the last mark, by its address
         self.lost = []  # memory that cannot be freed, as it is not known when a copy of it ends
+
+    @property
+    def tentative(self):
+        """Whether a request of this thread may fail."""
+        return getattr(self.tries, "on", False)
+
+    @tentative.setter
+    def tentative(self, on):
+        self.tries.on = on
 
     def count_by(self, library):
         """Has the account of what allocates tell what is in use: PyTorch makes hundreds of numbers of it for each question."""
