@@ -33,9 +33,10 @@ func measureSaved(e *experiment) error {
 			if err != nil {
 				return fmt.Errorf("read %s: row %d: %w", path, i+1, err)
 			}
-			if r.way == "gm" {
+			switch {
+			case r.way == "gm":
 				ours = append(ours, r)
-			} else {
+			case r.setting != "next numbers":
 				rivals[r.model] = append(rivals[r.model], r)
 			}
 		}

@@ -11,10 +11,15 @@ def make(name, batch, size, device):
     """Returns a model, its inputs, and the tensor of its output that the loss is made of, as a function."""
     import torch
 
-    name, calm = name.removesuffix(CALM), name.endswith(CALM)
-    if name in TEXT:
+    text, name, calm = is_text(name), name.removesuffix(CALM), name.endswith(CALM)
+    if text:
         return TEXT[name](**TEXT_CALM[name] if calm else {}).to(device), (torch.randint(0, 30000, (batch, TOKENS), device=device),), lambda out: out.logits
     return picture(name, **{"dropout": 0.0} if calm else {}).to(device), (torch.randn(batch, 3, size, size, device=device),), lambda out: out
+
+
+def is_text(name):
+    """Returns whether the inputs of a model are words."""
+    return name.removesuffix(CALM) in TEXT
 
 
 def picture(name, **options):

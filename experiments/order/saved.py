@@ -7,7 +7,8 @@ with limits of what plain PyTorch and these shares took. A limit and a peak are 
 is recomputed, in microseconds, by gm's estimate for all of them; "estimate" the peak by the same model. On a GPU limits are gmswap's own, peaks those
 of PyTorch's allocator, and "step" the median of some steps, with an optimizer's update that changes nothing. Of several jobs one at a time is timed, while
 none compiles. On the CPU peaks are the profiler's, with --peaks of graphs whose fused kernels do nothing and are not compiled, and times mean nothing.
-Gradients are compared with plain PyTorch's: "differ" is the largest difference by the largest gradient.
+Gradients are compared with plain PyTorch's: "differ" is the largest difference by the largest gradient. How much a network makes of a little is seen
+where its pictures are the next larger numbers, in plain PyTorch.
 """
 
 import argparse
@@ -105,6 +106,8 @@ def train(args):
     seen = Seen(torch, partitioners, args.limit)
     torch.manual_seed(0)
     model, inputs, result = compiled.make(args.models[0], args.batch, args.size, args.device)
+    if args.next:
+        inputs = [torch.nextafter(x, torch.full_like(x, float("inf"))) for x in inputs]
     optimizer = torch.optim.Adam(model.parameters(), lr=0.0, fused=True)
     program = torch.compile(model.train())
 
@@ -156,6 +159,8 @@ def rows(args, model):
     """Yields the rows of a model."""
     plain = run(args, model, [])
     yield row(args, model, "plain", "", plain, plain)
+    if not compiled.is_text(model):
+        yield row(args, model, "plain", "next numbers", run(args, model, [], next=1), plain)
     for budget in BUDGETS:
         seen = run(args, model, [], budget=budget)
         yield row(args, model, "budget", budget, seen, plain)
@@ -219,6 +224,7 @@ def main():
     parser.add_argument("--csv", help="append the rows to this table")
     parser.add_argument("--budget", type=float, default=1.0, help=argparse.SUPPRESS)
     parser.add_argument("--limit", type=int, default=0, help=argparse.SUPPRESS)
+    parser.add_argument("--next", type=int, default=0, help=argparse.SUPPRESS)
     parser.add_argument("--lock", help=argparse.SUPPRESS)
     parser.add_argument("--child", help=argparse.SUPPRESS)
     args = parser.parse_args()

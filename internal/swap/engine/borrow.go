@@ -24,6 +24,10 @@ type region struct {
 
 func (r *region) address() cuda.Ptr { return cuda.Ptr(r.memory.Address()) }
 
+func (r *region) has(p cuda.Ptr) bool {
+	return p >= r.address() && p < r.address()+cuda.Ptr(r.arena.size)
+}
+
 // loan is a part of a region that the device uses in place, over the link.
 type loan struct {
 	region  *region
@@ -76,6 +80,9 @@ func (e *Engine) Borrow(n int64, s cuda.Stream) (cuda.Ptr, error) {
 func (e *Engine) Borrowed(p cuda.Ptr) (begin cuda.Ptr, size int64, ok bool) {
 	if l := e.borrowed.loans[p]; l != nil {
 		return p, l.size, true
+	}
+	if !slices.ContainsFunc(e.borrowed.regions, func(r *region) bool { return r.has(p) }) {
+		return 0, 0, false
 	}
 	for begin, l := range e.borrowed.loans {
 		if p > begin && p < begin+cuda.Ptr(l.size) {

@@ -1,5 +1,6 @@
 """Random programs: shapes, branches, evaluations, errors, threads and graphs that are kept vary from step to step. SEED says which."""
 
+import contextlib
 import os
 import random
 import threading
@@ -198,13 +199,10 @@ def tried_beside():
     for step in range(3):
         train(model, step)
     kept = [batch(0, 8 * ROWS) for _ in range(20)]
-    for r in runtimes:
-        r.memory.tentative = True
-    thread = threading.Thread(target=lambda: kept.append(batch(1, 8 * ROWS)))
-    thread.start()
-    thread.join()
-    for r in runtimes:
-        r.memory.tentative = False
+    with runtimes[0].memory.trial if runtimes else contextlib.nullcontext():
+        thread = threading.Thread(target=lambda: kept.append(batch(1, 8 * ROWS)))
+        thread.start()
+        thread.join()
     print(len(kept), digest(kept[-1]))
     kept.clear()
     train(model, 3)

@@ -1,5 +1,6 @@
 """What the numbers of a recipe are in steps of several extents, and which entries of a step are known to be as remembered."""
 
+import contextlib
 import random
 import types
 
@@ -138,7 +139,7 @@ class Full(RuntimeError):
     pass
 
 
-MEMORY = types.SimpleNamespace(alike=lambda a, b, near: b == "contents", failures=(Full,))
+MEMORY = types.SimpleNamespace(trial=contextlib.nullcontext(), alike=lambda a, b, near: b == "contents", failures=(Full,))
 
 
 def recalled(trails=(1, 2, 3), repeated=None, known=None):

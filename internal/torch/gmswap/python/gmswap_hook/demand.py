@@ -78,7 +78,8 @@ class Demand(object):
     @staticmethod
     def load(entry, stream):
         try:
-            entry.load(stream)
+            with entry.memory.trial:
+                entry.load(stream)
         except entry.memory.failures as why:
             say.once("nothing is fetched ahead: %s" % say.reason(why))  # whoever needs the tensor tries again
             return False

@@ -171,9 +171,11 @@ class Follower(object):
             elif kind == FREE:
                 self.free(entry)
             elif kind == PREFETCH:
-                entry.load(stream)
+                with entry.memory.trial:
+                    entry.load(stream)
             elif kind == RECOMPUTE:
-                entry.remake(stream)
+                with entry.memory.trial:
+                    entry.remake(stream)
             elif kind == AWAIT:
                 entry.wait()
             elif kind == SETTLE:

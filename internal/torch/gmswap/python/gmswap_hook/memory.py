@@ -34,7 +34,7 @@ class Memory(object):
         self.noted = set()  # modules, by id
         self.entries = {}  # by their storage's address, those that autograd has not let go of
         self.closed = None  # a list of those that it has let go of, where somebody wants one
-        self.tries = threading.local()
+        self.trial = Trial()  # within it requests of this thread may fail
         self.borrowed = None  # says of an address whether memory of the host is used in place there, once there was any
         self.evictions = 0  # requests that found no room before something left
         self.samples = Samples(self)
@@ -45,15 +45,6 @@ class Memory(object):
         self.present = self.absent = 0  # bytes of entries that are on the device, and of those that are not
         self.marked = {}  # the stream of the last mark, by its address
         self.lost = []  # memory that cannot be freed, as it is not known when a copy of it ends
-
-    @property
-    def tentative(self):
-        """Whether a request of this thread may fail."""
-        return getattr(self.tries, "on", False)
-
-    @tentative.setter
-    def tentative(self, on):
-        self.tries.on = on
 
     def count_by(self, library):
         """Has the account of what allocates tell what is in use: PyTorch makes hundreds of numbers of it for each question."""
@@ -392,6 +383,18 @@ def mode(torch, run, inside=False):
             setattr(Mode, name, classmethod(lambda cls: True))
             break
     return Mode()
+
+
+class Trial(threading.local):
+    """A context in which this thread requests what it can do without."""
+
+    depth = 0
+
+    def __enter__(self):
+        self.depth += 1
+
+    def __exit__(self, *reason):
+        self.depth -= 1
 
 
 class Fetched(object):

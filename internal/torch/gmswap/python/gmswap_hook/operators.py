@@ -324,13 +324,11 @@ class Operators(object):
 
     def tried(self, function, args, kwargs):
         """Returns the result of a function, None if there is no memory for it."""
-        self.memory.tentative = True
         try:
-            return function(*args, **kwargs)
+            with self.memory.trial:
+                return function(*args, **kwargs)
         except RuntimeError:
             return None
-        finally:
-            self.memory.tentative = False
 
     def overwritten(self, tensor, call, count):
         """Notes what made the contents of a storage anew, which was written to so often before: it has another number from now on."""

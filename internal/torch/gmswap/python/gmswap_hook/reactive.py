@@ -46,7 +46,8 @@ class Reactive(object):
             while at >= 0 and self.ahead_bytes <= self.window:
                 e = entries[at]
                 if e.users and not e.resident() and e.ticket:
-                    e.load(stream)
+                    with e.memory.trial:
+                        e.load(stream)
                     if e.index < entry.index:
                         ahead.append(e)
                         self.ahead_bytes += e.nbytes

@@ -137,7 +137,7 @@ class Relief(object):
             self.weigh(size)
             freed = self.measured(lambda: self.free(self.wanted(size)))
             self.left = self.allocated()
-        if freed or self.memory.tentative:
+        if freed or self.memory.trial.depth:
             return freed
         if size <= self.limit and not self.library.within(self.SEARCH) and self.borrow(size, stream):
             return BORROW

@@ -169,7 +169,7 @@ class Recalled(object):
         if recipe is None or not recipe.usable(self.memory, self.step.entries) or not all(map(self.unchanged, recipe.lasting)):
             return
         try:
-            with entry:  # a request that finds no room is not to evict it
+            with entry, self.memory.trial:  # a request that finds no room is not to evict it
                 made = Remake(recipe, self.step.entries, entry, proven=True).whole(self.step.stream)
                 right = self.memory.alike(entry.alias, made, recipe.near)
         except self.memory.failures:

@@ -252,7 +252,8 @@ class Steps(object):
     def come(self, place, stream):
         """Begins a copy back. Returns whether there was memory for it."""
         try:
-            place.load(stream)
+            with self.memory.trial:
+                place.load(stream)
         except self.memory.failures as e:
             say.once("states are not fetched ahead: %s" % say.reason(e))
         return place.where is not AWAY
