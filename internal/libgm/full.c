@@ -12,10 +12,37 @@ void gm_on_full(gm_relief *f) { atomic_store(&relief, f); }
 
 bool gm_relieved(void) { return atomic_load(&relief); }
 
-size_t gm_make_room(int device, size_t size, void *stream)
+static _Thread_local bool last;
+
+int gm_asked_last(void) { return last; }
+
+static size_t ask(int device, size_t size, void *stream)
 {
 	gm_relief *f = atomic_load(&relief);
 	return f ? f(device, size, stream) : 0;
+}
+
+size_t gm_make_room(int device, size_t size, void *stream)
+{
+	bool outer = last;
+	last = false;
+	size_t room = ask(device, size, stream);
+	last = outer;
+	return room;
+}
+
+bool gm_last_resort(int device, size_t size, void *stream, void **p)
+{
+	bool outer = last;
+	last = true;
+	size_t room = ask(device, size, stream);
+	last = outer;
+	void *borrowed = gm_take_borrowed();
+	if (room == GM_BORROW)
+		*p = borrowed;
+	else if (borrowed)
+		gm_give_back(borrowed);
+	return room == GM_BORROW ? borrowed != NULL : room != 0;
 }
 
 enum { CALLERS = 256 }; /* that are looked at */

@@ -16,7 +16,6 @@ static void *refuse(const char *text)
 
 bool gm_open(int device) { return gm_device_open(device) || go_open(device); }
 
-#define LEGACY ((void *)1)     /* the same stream as 0 */
 
 /* How often room is made for a request before memory is looked for that takes time to get: caches are emptied, and streams waited for. */
 enum { HASTY = 3 };
@@ -60,16 +59,14 @@ void *gm_try_malloc(size_t size, int device, void *stream)
 	if (plain)
 		p = (size <= GM_SMALL_SIZE ? gm_small_get : gm_warm_get)(device, size, (uint64_t)(uintptr_t)stream);
 	bool full = false, hasty = gm_relieved(), last = !hasty;
-	size_t room = 0;
 	int asked = 0;
 	while (!p && !(p = from_go(device, size, (uint64_t)(uintptr_t)stream, pool, plain, hasty, &full)) && full && !last) {
-		room = gm_make_room(device, size, stream);
-		last = !room;
-		if (room == GM_BORROW && (p = gm_take_borrowed()))
-			return p;
+		last = !gm_make_room(device, size, stream);
 		hasty = !last && ++asked < HASTY;
 	}
 	while (!p && full && gm_ask_room(device, size)) /* caches are empty, and the program can free no more */
+		p = from_go(device, size, (uint64_t)(uintptr_t)stream, pool, plain, false, &full);
+	while (!p && full && gm_last_resort(device, size, stream, &p) && !p)
 		p = from_go(device, size, (uint64_t)(uintptr_t)stream, pool, plain, false, &full);
 	if (!p && full) {
 		gm_lock(device);
@@ -226,6 +223,12 @@ int gm_find(int device, void *p, struct gm_block *block)
 {
 	if (!p || forked() || !gm_device_open(device))
 		return -1;
+	uint64_t bytes;
+	if (gm_borrowed_from(p, &bytes) == (uint64_t)(uintptr_t)p) {
+		*block = (struct gm_block){.address = (uint64_t)(uintptr_t)p, .segment = (uint64_t)(uintptr_t)p, .size = (int64_t)bytes,
+					   .requested = (int64_t)bytes, .state = GM_USED};
+		return 0;
+	}
 	gm_lock(device);
 	bool known = go_find(device, (uint64_t)(uintptr_t)p, block);
 	gm_unlock(device);

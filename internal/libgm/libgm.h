@@ -80,6 +80,7 @@ bool gm_push(int device, uint64_t address);
 /* An address that is pushed with this bit is of a block that the account has left already. */
 #define GM_COUNTED_BIT 1
 
+#define LEGACY ((void *)1)     /* the same stream as 0 */
 #define PER_THREAD ((void *)2) /* another stream in each thread */
 
 /* swap.c */
@@ -170,6 +171,8 @@ void gm_tell_segment(int device, bool mapped, uint64_t address, uint64_t size, u
 /* full.c: whether anybody makes room. */
 bool gm_relieved(void);
 /* full.c: has room made for a request that found none, with no lock held. Returns the bytes that were freed, 0 if there is no more to free. */
+/* gm_last_resort asks once more where all else has failed. It returns whether room was made, or memory was borrowed, which is p then. */
+bool gm_last_resort(int device, size_t size, void *stream, void **p);
 size_t gm_make_room(int device, size_t size, void *stream);
 
 /* served.c: the gate (gate/gate.h) and the connection to the memory server. The functions of the gate may be called once it was found. */

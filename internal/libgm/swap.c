@@ -132,8 +132,8 @@ static _Thread_local void *taken;
 
 int gm_swap_borrow(int device, size_t n, void *stream)
 {
-	if (stream == PER_THREAD) {
-		refuse("Streams of each thread are not known apart.");
+	if (!gm_asked_last() || stream == PER_THREAD || (gm_device_valid(device) && gm_pool_of(device, stream))) {
+		refuse("No memory is borrowed for this request: it may be met yet, or is one of a stream of each thread, or of a memory pool.");
 		return -1;
 	}
 	if (!begin(device))
@@ -185,7 +185,7 @@ bool gm_borrower_too(void *p, void *stream)
 	int device = borrower(p, &from, &size);
 	if (device < 0)
 		return false;
-	go_swap_use(device, from, number(stream));
+	go_swap_use(device, from, stream == LEGACY || stream == PER_THREAD ? 0 : number(stream)); /* 0 waits for the streams of all threads */
 	return end(device, true);
 }
 

@@ -26,6 +26,7 @@ type runCmd struct {
 	Policy    string      `default:"auto" placeholder:"NAME" help:"Which policy makes the schedule (${default}), see the list below."`
 	Link      string      `placeholder:"FILE" help:"How fast copies are, as gmswap bandwidth measured it. Those of an H200 by default."`
 	Schedule  string      `placeholder:"FILE" help:"Follow this schedule, which gmswap plan made for a recording of the same program. For a step that it does not fit, --policy makes another."`
+	OOM       bool        `name:"oom" help:"Raise torch.OutOfMemoryError where nothing more can be moved. By default such requests have memory of the host, which the GPU uses over the link."`
 	Early     bool        `name:"early-updates" help:"Update each parameter as soon as its gradient is complete, and drop the gradient; a line says why where that would be wrong."`
 	DryRun    bool        `help:"Record and plan, print what the schedule would take, and move nothing after that."`
 	Allocator string      `default:"stitch" enum:"stitch,torch" help:"Which allocator to use: stitch, gmstitch's, or torch, PyTorch's own (${default})."`
@@ -255,7 +256,7 @@ func (cmd *runCmd) settings(e *command.Environ) error {
 		e.Set(cacheTag, e.Get(cacheTag)+"gmswap-order") // PyTorch's caches hold what was compiled without it
 	}
 	switches := map[string]bool{
-		"GMSWAP_PROGRESS": cmd.Progress, "GMSWAP_DRY": cmd.DryRun, "GMSWAP_ALL": cmd.all, "GMSWAP_ORDER": cmd.Order, "GMSWAP_EARLY": cmd.Early,
+		"GMSWAP_PROGRESS": cmd.Progress, "GMSWAP_DRY": cmd.DryRun, "GMSWAP_ALL": cmd.all, "GMSWAP_ORDER": cmd.Order, "GMSWAP_EARLY": cmd.Early, "GMSWAP_OOM": cmd.OOM,
 	}
 	for variable, on := range switches {
 		if on {

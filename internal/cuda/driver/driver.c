@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 enum { TRIES = 8 }; /* attempts to restore a thread's context */
-enum { CAPTURE_MODE_RELAXED = 2, EVENT_DISABLE_TIMING = 2, STREAM_NON_BLOCKING = 1, CAPTURE_UNSUPPORTED = 900 };
+enum { CAPTURE_MODE_RELAXED = 2, EVENT_DISABLE_TIMING = 2, STREAM_NON_BLOCKING = 1, HOST_PORTABLE = 1, CAPTURE_UNSUPPORTED = 900 };
 enum { WAIT_UNTIL_EQUAL = 1 };
 enum { LOOK_UP_LEGACY_STREAM = 1, ALLOCATION_PINNED = 1, HANDLE_FILE_DESCRIPTOR = 1, IPC_LAZY_PEERS = 1 };
 
@@ -293,7 +293,7 @@ WRAP(gm_memset32, (device d, uint64_t p, uint32_t value, uint64_t words, uintptr
 WRAP(gm_copy_to_host_async, (device d, void *dst, uint64_t src, uint64_t size, uintptr_t stream), cuMemcpyDtoHAsync, dst, src, size, (void *)stream)
 WRAP(gm_copy_to_device_async, (device d, uint64_t dst, const void *src, uint64_t size, uintptr_t stream), cuMemcpyHtoDAsync, dst, src, size, (void *)stream)
 WRAP(gm_copy_within_device, (device d, uint64_t dst, uint64_t src, uint64_t size, uintptr_t stream), cuMemcpyDtoDAsync, dst, src, size, (void *)stream)
-WRAP(gm_host_register, (device d, void *p, uint64_t size), cuMemHostRegister, p, size, 0)
+WRAP(gm_host_register, (device d, void *p, uint64_t size), cuMemHostRegister, p, size, HOST_PORTABLE)
 WRAP(gm_host_unregister, (device d, void *p), cuMemHostUnregister, p)
 WRAP(gm_copy_to_host, (device d, void *dst, uint64_t src, uint64_t size), cuMemcpyDtoH, dst, src, size)
 WRAP(gm_copy_to_device, (device d, uint64_t dst, const void *src, uint64_t size), cuMemcpyHtoD, dst, src, size)

@@ -10,7 +10,7 @@ static _Atomic int asked;
 static size_t borrow(int device, size_t size, void *stream)
 {
 	CHECK(device == 0 && size);
-	asked++;
+	asked += gm_asked_last();
 	return gm_swap_borrow(device, size, stream) == 0 ? GM_BORROW : 0;
 }
 
@@ -48,14 +48,30 @@ static void *use(void *data)
 	return NULL;
 }
 
+/* waits has a request be met by memory that another stream has yet to be waited for: nothing is borrowed. */
+static void waits(CUstream s)
+{
+	void *half = gm_try_malloc(LIMIT / 2 * MIB, 0, NULL), *rest = gm_try_malloc(LIMIT / 4 * MIB, 0, NULL);
+	CHECK(half && rest);
+	gm_record_stream(half, s);
+	fill(half, 7, LIMIT / 2 * MIB, s);
+	gm_free(half, 0, 0, NULL);
+	void *all = gm_try_malloc(LIMIT * 5 / 8 * MIB, 0, NULL);
+	CHECK(all && gm_swap_borrowed(all) < 0);
+	gm_free(all, 0, 0, NULL);
+	gm_free(rest, 0, 0, NULL);
+}
+
 static void one(CUstream s)
 {
 	struct gm_stats before = stats_of(0);
 	void *p = gm_try_malloc(3 * MIB, 0, s);
-	CHECK(p && asked && gm_swap_borrowed(p) == 0 && gm_device_of(p) == 0 && gm_swap_borrowed((char *)p - 1) < 0);
+	CHECK(p && asked == 2 && gm_swap_borrowed(p) == 0 && gm_device_of(p) == 0 && gm_swap_borrowed((char *)p - 1) < 0);
 	struct gm_stats after = stats_of(0);
 	CHECK(after.allocated_bytes[GM_ALL].current == before.allocated_bytes[GM_ALL].current);
 	reads_back(p, 3 * MIB, 0xabcd, s);
+	struct gm_block block;
+	CHECK(gm_find(0, p, &block) == 0 && block.size == 3 * MIB && block.state == GM_USED);
 	size_t size = 0;
 	CHECK(gm_base_alloc((char *)p + MIB, &size) == p && size == 3 * MIB);
 	CUstream other;
@@ -81,6 +97,10 @@ int main(void)
 	CHECK(!gm_try_malloc(MIB, 0, NULL)); /* of no swapper */
 	OK(gm_swap_open(0, HOST * MIB, 0));
 	OK(cuStreamCreateWithPriority(&s, 1, 0));
+	gm_free(all, 0, 0, NULL);
+	waits(s);
+	CHECK((all = gm_try_malloc(LIMIT * MIB, 0, NULL)));
+	asked = 1;
 	one(s);
 	CHECK(!gm_try_malloc(2 * HOST * MIB, 0, NULL) && !gm_try_malloc(MIB, 0, (void *)2)); /* more than there is, and for a stream of each thread */
 	CHECK(gm_last_error(text, sizeof text) && strstr(text, "CUDA out of memory"));

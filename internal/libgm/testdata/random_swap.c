@@ -135,7 +135,9 @@ static void end_one(struct worker *w)
 static size_t borrow(int device, size_t size, void *stream)
 {
 	CHECK(gm_within("gm_") >= 0);
-	return gm_swap_borrow(device, size, stream) == 0 ? GM_BORROW : 0;
+	int result = gm_swap_borrow(device, size, stream);
+	CHECK(result == -1 || gm_asked_last());
+	return result == 0 ? GM_BORROW : 0;
 }
 
 /* in_place has a device write to memory of the host that it uses in place, from two streams. */

@@ -24,7 +24,7 @@ func (e *Engine) Expect(n int64) {
 	end := min(n, left-host.Page()+1) + host.Page() - 1
 	end -= end % host.Page()
 	begin := max(e.ahead.taken, e.pinned)
-	if e.closed || end <= begin || e.charge(end) != nil {
+	if e.closed || e.ahead.stop.Load() || end <= begin || e.charge(end) != nil {
 		return
 	}
 	e.ahead.taken = end

@@ -3,7 +3,7 @@ package engine
 import "sync/atomic"
 
 // Allowance is how much memory of the host several engines may pin together, in bytes.
-type Allowance struct{ left atomic.Int64 }
+type Allowance struct{ left, lent atomic.Int64 }
 
 // NewAllowance returns one of n bytes.
 func NewAllowance(n int64) *Allowance {
@@ -29,6 +29,27 @@ func (a *Allowance) give(n int64) {
 		a.left.Add(n)
 	}
 }
+
+// lend takes n bytes that are given back when nobody borrows them.
+func (a *Allowance) lend(n int64) bool {
+	if !a.take(n) {
+		return false
+	}
+	if a != nil {
+		a.lent.Add(n)
+	}
+	return true
+}
+
+func (a *Allowance) repay(n int64) {
+	a.give(n)
+	if a != nil {
+		a.lent.Add(-n)
+	}
+}
+
+// lends returns whether something is borrowed, by any of the engines.
+func (a *Allowance) lends() bool { return a != nil && a.lent.Load() > 0 }
 
 // most returns how many of n bytes are left.
 func (a *Allowance) most(n int64) int64 {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"gm/internal/cuda"
 	"gm/internal/swap/host"
@@ -11,6 +12,12 @@ import (
 
 // leastRegion is how much memory of the host is pinned at a time for what is borrowed, in bytes, or a sixteenth of the budget where that is less.
 const leastRegion = 64 << 20
+
+// defaultPatience is how long a request waits at most for what was returned, and pollEvery how often it looks.
+const (
+	defaultPatience = 5 * time.Second
+	pollEvery       = 100 * time.Microsecond
+)
 
 // regionAlign is what the sizes of regions are multiples of, in bytes: a huge page.
 const regionAlign = 2 << 20
@@ -62,15 +69,13 @@ func (e *Engine) Borrow(n int64, s cuda.Stream) (cuda.Ptr, error) {
 	}
 	e.collectReturned()
 	l := e.fit(n)
-	for l == nil && e.awaitReturned(n) {
-		l = e.fit(n)
-	}
 	if l == nil {
 		r, err := e.addRegion(n)
-		if err != nil {
-			return 0, errors.Join(&FullError{Asked: n, Live: e.borrowed.live, Arena: e.arena.size}, err)
+		if err == nil {
+			l = r.take(n)
+		} else if l = e.awaitReturned(n); l == nil {
+			return 0, errors.Join(&FullError{Asked: n, Live: e.borrowed.live, Arena: e.budget}, err)
 		}
-		l = r.take(n)
 	}
 	l.streams = append(l.streams[:0], s)
 	return e.enter(l, n), nil
@@ -133,12 +138,13 @@ func (e *Engine) enter(l *loan, n int64) cuda.Ptr {
 	return p
 }
 
-// takeOver returns a part that was returned and only stream s has used: what it does next comes behind that.
+// takeOver returns a part that was returned and only stream s has used: what it does next comes behind that. Another stream may have got the handle
+// of one that has ended, so it waits for what that had to do.
 func (e *Engine) takeOver(n int64, s cuda.Stream) *loan {
 	b := &e.borrowed
 	for i, l := range b.returned {
 		room := l.region.arena.slots[l.slot].size
-		if room < n || room/2 > n || len(l.streams) != 1 || l.streams[0] != s {
+		if room < n || room/2 > n || len(l.streams) != 1 || l.streams[0] != s || len(l.passed) != 1 || e.dev.Follow(s, l.passed[0]) != nil {
 			continue
 		}
 		e.forgetMarks(l)
@@ -167,18 +173,26 @@ func (r *region) take(n int64) *loan {
 	return &loan{region: r, slot: id}
 }
 
-// mark notes what the streams of a loan that was returned have to do, as far as the driver lets it: one that is captured is asked later.
+// mark notes what the streams of a loan that was returned have to do, as far as the driver lets it: one that is captured is asked later, and one that
+// has ended is waited for with all others.
 func (e *Engine) mark(l *loan) {
 	for len(l.passed) < len(l.streams) {
 		s := l.streams[len(l.passed)]
-		if capturing, err := e.dev.Capturing(s); err != nil || capturing {
+		capturing, err := e.dev.Capturing(s)
+		if capturing {
 			return
 		}
-		done, err := e.dev.EventRecord(s)
-		if err != nil {
+		var done cuda.Event
+		if err == nil {
+			done, err = e.dev.EventRecord(s)
+		}
+		if err == nil {
+			l.passed = append(l.passed, done)
+		} else if e.dev.Synchronize() == nil {
+			l.streams = slices.Delete(l.streams, len(l.passed), len(l.passed)+1)
+		} else {
 			return
 		}
-		l.passed = append(l.passed, done)
 	}
 }
 
@@ -213,45 +227,46 @@ func (e *Engine) allPassed(l *loan) bool {
 	return true
 }
 
-// awaitReturned waits for the streams of a part that was returned and has room for n bytes. It returns false if there is none.
-func (e *Engine) awaitReturned(n int64) bool {
-	b := &e.borrowed
-	for _, l := range b.returned {
-		if l.region.arena.slots[l.slot].size < n || len(l.passed) < len(l.streams) {
-			continue
-		}
-		for _, done := range l.passed {
-			if e.dev.EventSynchronize(done) != nil {
-				return false
-			}
-		}
-		before := len(b.returned)
+// awaitReturned waits for a while until something that was returned leaves room for n bytes. It returns nil if nothing does. Whoever waits for the
+// engine's lock meanwhile may be what the streams wait for.
+func (e *Engine) awaitReturned(n int64) *loan {
+	for end := time.Now().Add(e.patience); len(e.borrowed.returned) > 0 && time.Now().Before(end); time.Sleep(pollEvery) {
 		e.collectReturned()
-		return len(b.returned) < before
+		if l := e.fit(n); l != nil {
+			return l
+		}
 	}
-	return false
+	return nil
 }
 
 // addRegion pins a region with room for n bytes. Regions that nobody uses are released first where other memory may not be pinned.
 func (e *Engine) addRegion(n int64) (*region, error) {
-	if n > e.arena.size {
+	if n > e.budget {
 		return nil, ErrAllowance
 	}
-	size := max(n, min(leastRegion, e.arena.size/16))
+	size := max(n, min(leastRegion, e.budget/16))
 	size = (size + regionAlign - 1) / regionAlign * regionAlign
-	if !e.allowance.take(size) {
+	if !e.allowance.lend(size) {
 		e.releaseIdle()
-		if !e.allowance.take(size) {
+		e.giveUpAhead()
+		if !e.allowance.lend(size) {
 			return nil, ErrAllowance
 		}
 	}
 	r, err := e.pinRegion(size)
 	if err != nil {
-		e.allowance.give(size)
+		e.allowance.repay(size)
 		return nil, err
 	}
 	e.borrowed.regions = append(e.borrowed.regions, r)
 	return r, nil
+}
+
+// giveUpAhead gives back what was taken ahead for tickets and is not pinned yet.
+func (e *Engine) giveUpAhead() {
+	if e.ahead.release(e.memory.Bytes(), e.pinned) == nil {
+		e.refund(e.pinned)
+	}
 }
 
 func (e *Engine) pinRegion(size int64) (*region, error) {
@@ -272,7 +287,7 @@ func (e *Engine) releaseIdle() {
 		if r.slots > 0 || e.dev.HostUnregister(r.memory.Bytes()) != nil {
 			return false
 		}
-		e.allowance.give(int64(len(r.memory.Bytes())))
+		e.allowance.repay(r.arena.size)
 		_ = r.memory.Unmap() // its pages are pinned no more, and its addresses are of no use
 		return true
 	})
@@ -282,10 +297,9 @@ func (e *Engine) releaseIdle() {
 func (e *Engine) closeBorrowed() {
 	for _, l := range e.borrowed.returned {
 		e.mark(l)
-		for _, done := range l.passed {
-			_ = e.dev.EventSynchronize(done) // what fails is looked at once more
-		}
 	}
-	e.collectReturned()
+	if len(e.borrowed.returned) > 0 && e.dev.Synchronize() == nil {
+		e.collectReturned()
+	}
 	e.releaseIdle()
 }

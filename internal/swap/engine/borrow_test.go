@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	"gm/internal/cuda"
 )
@@ -40,6 +41,13 @@ func newBorrower(t testing.TB, seed uint64, budget int64) *borrower {
 	var err error
 	if b.e, err = Open(b.d, Options{Budget: budget, Node: -1, InPlace: true, Allowance: NewAllowance(budget)}); err != nil {
 		t.Fatal(err)
+	}
+	b.e.patience = time.Millisecond
+	b.d.fail = func(c call) bool { // time passes while it waits
+		if c == eventQuery && b.rng.IntN(4) == 0 {
+			b.d.step()
+		}
+		return false
 	}
 	return b
 }
@@ -177,7 +185,7 @@ func TestBorrowFaults(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			b := newBorrower(t, seed, 16<<20)
 			b.d.fail = func(c call) bool {
-				return (c == eventRecord || c == eventSynchronize || c == eventQuery || c == capturing || c == hostRegister || c == hostUnregister) &&
+				return (c == eventRecord || c == synchronize || c == eventQuery || c == capturing || c == hostRegister || c == hostUnregister) &&
 					b.rng.IntN(6) == 0
 			}
 			for range 600 {
@@ -261,5 +269,66 @@ func TestBorrowSteadily(t *testing.T) {
 	if n := len(b.e.borrowed.regions); n != 1 {
 		t.Errorf("%d regions for one loan at a time", n)
 	}
+	b.end()
+}
+
+// TestBorrowEnded has memory come back that streams use which have ended.
+func TestBorrowEnded(t *testing.T) {
+	b := newBorrower(t, 1, 16<<20)
+	for range 20 {
+		p, err := b.e.Borrow(3<<20, b.streams[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.e.Use(p, b.streams[1])
+		b.d.fail = func(c call) bool { return c == eventRecord }
+		b.e.Return(p)
+		b.d.fail = func(call) bool { return false }
+	}
+	b.end()
+}
+
+// TestBorrowShared has two engines of one allowance: what one lends for a while is not lost to the other.
+func TestBorrowShared(t *testing.T) {
+	a, b := newBorrower(t, 1, 64<<20), newBorrower(t, 2, 64<<20)
+	b.e.allowance = a.e.allowance
+	p, err := a.e.Borrow(64<<20, a.streams[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	full := (*FullError)(nil)
+	if _, err := b.e.Out(base, 1, b.streams[0]); !errors.As(err, &full) {
+		t.Errorf("a copy to a host that is full: %v", err)
+	}
+	a.e.Return(p)
+	for a.d.step() {
+	}
+	a.e.collectReturned()
+	a.e.releaseIdle()
+	name, err := b.e.Out(base, 1, b.streams[0])
+	if err != nil {
+		t.Fatalf("when there is room: %v", err)
+	}
+	if err := b.e.Drop(name); err != nil {
+		t.Error(err)
+	}
+	p, err = b.e.Borrow(32<<20, b.streams[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.e.Return(p)
+	a.end()
+	b.end()
+}
+
+// TestBorrowAhead borrows what was taken ahead for tickets that were never made.
+func TestBorrowAhead(t *testing.T) {
+	b := newBorrower(t, 1, 64<<20)
+	b.e.Expect(64 << 20)
+	p, err := b.e.Borrow(48<<20, b.streams[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.e.Return(p)
 	b.end()
 }

@@ -29,8 +29,8 @@ type Device interface {
 	Follow(s cuda.Stream, e cuda.Event) error
 	// EventRecord returns a new event behind what stream s holds now (cuEventRecord).
 	EventRecord(s cuda.Stream) (cuda.Event, error)
-	// EventSynchronize waits until e has passed (cuEventSynchronize).
-	EventSynchronize(e cuda.Event) error
+	// Synchronize waits for all work of the device's context (cuCtxSynchronize).
+	Synchronize() error
 	// Capturing says whether the work of stream s goes into a graph (cuStreamIsCapturing).
 	Capturing(s cuda.Stream) (bool, error)
 	// EventQuery says whether e has passed (cuEventQuery).

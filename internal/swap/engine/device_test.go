@@ -60,7 +60,7 @@ const (
 	transferLate  // when all is queued
 	follow
 	eventRecord
-	eventSynchronize
+	synchronize
 	capturing
 	eventQuery
 	eventDestroy
@@ -271,12 +271,11 @@ func (d *device) EventRecord(s cuda.Stream) (cuda.Event, error) {
 	return d.record(s), nil
 }
 
-func (d *device) EventSynchronize(e cuda.Event) error {
-	if d.fail(eventSynchronize) {
+func (d *device) Synchronize() error {
+	if d.fail(synchronize) {
 		return errInjected
 	}
-	for p := d.point(e); !p.passed; {
-		d.step()
+	for d.step() {
 	}
 	return nil
 }

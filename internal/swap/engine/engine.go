@@ -38,14 +38,16 @@ type Engine struct {
 	dev    Device
 	memory *host.Memory
 	chunk  int64
+	budget int64 // bytes of the host that it may pin
 	pinned int64 // bytes from the start of memory on
 
 	allowance *Allowance
 	charged   int64 // to the allowance: for what is pinned, and for pages that were taken ahead
 
-	timed   bool
-	inPlace bool
-	log     func(string)
+	timed    bool
+	inPlace  bool
+	patience time.Duration // with what was borrowed and returned
+	log      func(string)
 
 	borrowed borrowed
 
@@ -83,7 +85,7 @@ func Open(dev Device, o Options) (*Engine, error) {
 	if size <= 0 {
 		return nil, fmt.Errorf("%w: %d bytes", ErrBudget, o.Budget)
 	}
-	e := &Engine{dev: dev, chunk: o.Chunk, timed: o.Timed, inPlace: o.InPlace, log: o.Log, arena: newArena(size), allowance: o.Allowance}
+	e := &Engine{dev: dev, chunk: o.Chunk, budget: size, patience: defaultPatience, timed: o.Timed, inPlace: o.InPlace, log: o.Log, arena: newArena(size), allowance: o.Allowance}
 	if e.chunk == 0 {
 		e.chunk = min(DefaultChunk, max(leastChunk, size/16/leastChunk*leastChunk))
 	}

@@ -154,7 +154,7 @@ func (quick) HostRegister([]byte) error                   { return nil }
 func (quick) HostUnregister([]byte) error                 { return nil }
 func (quick) Follow(cuda.Stream, cuda.Event) error        { return nil }
 func (quick) EventRecord(cuda.Stream) (cuda.Event, error) { return 1, nil }
-func (quick) EventSynchronize(cuda.Event) error           { return nil }
+func (quick) Synchronize() error                          { return nil }
 func (quick) Capturing(cuda.Stream) (bool, error)         { return false, nil }
 func (quick) EventQuery(cuda.Event) (bool, error)         { return true, nil }
 func (quick) EventDestroy(cuda.Event) error               { return nil }

@@ -16,10 +16,10 @@ func (e *Engine) reserve(n int64) (int32, error) {
 	}
 	s := &e.arena.slots[id]
 	err := e.pin(s.at + s.size)
-	if errors.Is(err, ErrAllowance) && len(e.borrowed.regions) > 0 {
+	if errors.Is(err, ErrAllowance) && e.allowance.lends() {
 		e.collectReturned()
 		e.releaseIdle()
-		if err = e.pin(s.at + s.size); errors.Is(err, ErrAllowance) { // until more is returned
+		if err = e.pin(s.at + s.size); errors.Is(err, ErrAllowance) { // until more is returned, here or on another GPU
 			e.arena.give(id, 0)
 			return none, e.full(n)
 		}

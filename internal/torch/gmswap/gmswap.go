@@ -12,6 +12,7 @@
 //	GMSWAP_DRY       1: a schedule is made and reported, and nothing is moved after that
 //	GMSWAP_RECORD    file for the graph of the recorded step; %p in its name is the pid
 //	GMSWAP_ALL       1: all that a step does is recorded, and nothing is moved
+//	GMSWAP_OOM       1: requests that find no room fail, and have no memory of the host
 //	GMSWAP_EARLY     1: parameters are updated as soon as their gradients are complete
 //	GMSWAP_SCHEDULE  file for the schedule, likewise
 //	GMSWAP_STATS     file for an account at the end, likewise

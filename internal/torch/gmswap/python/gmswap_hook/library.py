@@ -61,6 +61,7 @@ class Library(object):
             ("gm_swap_close", None, (ctypes.c_int,)),
             ("gm_swap_borrow", ctypes.c_int, (ctypes.c_int, ctypes.c_size_t, stream)),
             ("gm_swap_borrowed", ctypes.c_int, (ctypes.c_void_p,)),
+            ("gm_asked_last", ctypes.c_int, ()),
             ("gm_within", ctypes.c_int, (ctypes.c_char_p,)),
             ("gm_swap_plan", ctypes.c_int64, (ctypes.c_char_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t)),
         ):
@@ -75,6 +76,10 @@ class Library(object):
     def allocates(self, address):
         """Returns whether memory is of libgm.so's allocator."""
         return self.lib.gm_device_of(address) >= 0
+
+    def asked_last(self):
+        """Returns whether a relief is called for the last time for a request."""
+        return self.lib.gm_asked_last() != 0
 
     def borrow(self, device, size, stream):
         """Takes memory of the host for the request that found no room. Returns whether there is any."""

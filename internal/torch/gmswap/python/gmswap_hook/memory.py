@@ -7,6 +7,8 @@ import os
 import threading
 import weakref
 
+from . import say
+from .entry import layout
 from .library import Failure
 from .measure import Peak
 from .samples import NEAR, Samples
@@ -35,6 +37,7 @@ class Memory(object):
         self.entries = {}  # by their storage's address, those that autograd has not let go of
         self.closed = None  # a list of those that it has let go of, where somebody wants one
         self.trial = Trial()  # within it requests of this thread may fail
+        self.captured = False  # a CUDA graph, which knows tensors by their addresses
         self.borrowed = None  # says of an address whether memory of the host is used in place there, once there was any
         self.evictions = 0  # requests that found no room before something left
         self.samples = Samples(self)
@@ -118,8 +121,11 @@ class Memory(object):
         """Returns a tensor as it was saved, in the storage of another."""
         if holder.dtype == saved.dtype:
             return holder.as_strided(saved.size, saved.stride, saved.offset)
-        empty = self.torch.empty(0, dtype=saved.dtype, device=self.place)
-        return empty.set_(holder.untyped_storage(), saved.offset, saved.size, saved.stride)
+        return self.placed(holder, saved.dtype, saved.size, saved.stride, saved.offset)
+
+    def placed(self, holder, dtype, size, stride, offset):
+        empty = self.torch.empty(0, dtype=dtype, device=self.place)
+        return empty.set_(holder.untyped_storage(), offset, size, stride)
 
     def rows(self, holder, dtype, rows):
         """Returns all of a tensor's storage as this many rows."""
@@ -128,14 +134,23 @@ class Memory(object):
         row = storage.nbytes() // rows // empty.element_size()
         return empty.set_(storage, 0, (rows, row), (row, 1))
 
+    def lies_on_host(self, tensor):
+        """Returns whether a tensor of the device is in memory of the host, which the device uses in place."""
+        return self.borrowed is not None and self.borrowed(self.address(tensor))
+
     def renew(self, tensor):
-        """Has a tensor, which is all that holds its storage, have another one of the device, with the same contents."""
-        storage = tensor.untyped_storage()
-        holder = self.take(storage.nbytes())
-        with self.plainly():
-            self.rows(holder, self.torch.uint8, 1).copy_(self.rows(tensor, self.torch.uint8, 1))
-            self.used_by(tensor, self.stream())
-            tensor.set_(holder.untyped_storage(), tensor.storage_offset(), tensor.size(), tensor.stride())
+        """Has a tensor, which is all that holds its storage, have memory of the device, with the same contents, if there is any. It waits for all work."""
+        if tensor.is_inference():
+            return
+        try:
+            with self.trial, self.plainly():
+                holder = self.take(self.size(tensor))
+                self.synchronize()
+                self.rows(holder, self.torch.uint8, 1).copy_(self.rows(tensor, self.torch.uint8, 1))
+                self.synchronize()
+                tensor.data = self.placed(holder, *layout(tensor))
+        except self.failures as e:
+            say.once("a tensor stays on the host: %s" % say.reason(e))
 
     def forget(self, entry):
         if self.closed is not None:
@@ -314,7 +329,9 @@ class Memory(object):
 
     def capturing(self):
         """Returns whether a CUDA graph is being captured."""
-        return self.torch.cuda.is_current_stream_capturing()
+        capturing = self.torch.cuda.is_current_stream_capturing()
+        self.captured = self.captured or capturing
+        return capturing
 
     def name(self):
         return self.torch.cuda.get_device_name(self.device)

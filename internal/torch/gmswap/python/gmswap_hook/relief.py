@@ -30,6 +30,7 @@ class Relief(object):
         self.times = 0  # that it came again
         self.scarce = None  # the last step in which something had to leave
         self.watched = None  # what measures the step that is under way
+        self.lends = not runtime.settings.oom  # the host, to requests that find no room
         self.borrows = False  # something that found no room was put on the host
         self.within = threading.local()
         self.explained = self.swept = self  # the steps that a line was said in, and that garbage was looked for in: none yet
@@ -43,14 +44,12 @@ class Relief(object):
 
     def bring_home(self):
         """Has parameters, buffers and gradients that were put on the host have memory of the device, between two steps, as far as there is room."""
-        if not self.borrows or not self.runtime.lanes.stats().borrowed_bytes:
-            return
         memory = self.memory
+        if not self.borrows or memory.captured or not self.runtime.lanes.stats().borrowed_bytes:
+            return
         for tensor in [t for ordinal in memory.lasting for t in memory.parameters(ordinal)]:
             for t in (tensor, tensor.grad):
-                if t is None or not memory.movable(t) or not memory.borrowed(memory.address(t)) or not memory.sole(t):
-                    continue
-                if memory.size(t) <= self.room():
+                if t is not None and memory.movable(t) and memory.lies_on_host(t) and memory.sole(t) and memory.size(t) <= self.room():
                     memory.renew(t)
 
     def strained(self):
@@ -137,9 +136,9 @@ class Relief(object):
             self.weigh(size)
             freed = self.measured(lambda: self.free(self.wanted(size)))
             self.left = self.allocated()
-        if freed or self.memory.trial.depth:
+        if freed or self.memory.trial.depth or not self.library.asked_last():
             return freed
-        if size <= self.limit and not self.library.within(self.SEARCH) and self.borrow(size, stream):
+        if self.lends and size <= self.limit and not self.library.within(self.SEARCH) and self.borrow(size, stream):
             return BORROW
         if self.explained is not self.runtime.step:
             self.explained = self.runtime.step
@@ -154,7 +153,8 @@ class Relief(object):
             return False
         if not self.borrows:
             self.borrows = True
-            say.line("%s. What finds no room is put on the host, where the GPU uses it over the link, which is slow" % self.shortage(size))
+            say.line("%s. What finds no room is put on the host, where the GPU uses it over the link, which is slow; with --oom the program ends instead" % (
+                self.shortage(size)))
         return True
 
     def measured(self, free):
@@ -226,7 +226,8 @@ class Relief(object):
                     yield e
 
     def evictable(self, entry):
-        return entry.users > 0 and not entry.needed and entry.resident() and self.memory.sole(entry.buffer if entry.alias is None else entry.alias)
+        memory, tensor = self.memory, entry.buffer if entry.alias is None else entry.alias
+        return entry.users > 0 and not entry.needed and entry.resident() and memory.sole(tensor) and not memory.lies_on_host(tensor)
 
     def explain(self, size):
         """Says what holds the memory for which a request fails."""

@@ -107,7 +107,7 @@ class Runtime(object):
     def begin(self, module, args, known):
         """Begins a step, unless the last one has not reached its backward pass. Returns whether what is saved is to be packed. A step that is recorded, or
         follows a schedule, is one of modules that were run before: others may be there but once."""
-        if self.declined or not self.own_thread() or self.memory.capturing():
+        if self.memory.capturing() or self.declined or not self.own_thread():
             return False
         with self.memory:
             self.memory.samples.answer()
@@ -185,7 +185,7 @@ class Runtime(object):
             return self.stays(tensor)
         # The memory of what is saved on another stream may be freed in that one's order, in which no copy is waited for.
         stream = memory.stream()
-        if memory.borrowed is not None and memory.borrowed(storage.data_ptr()):
+        if memory.lies_on_host(tensor):
             return Kept(tensor)
         if not self.step.moves(storage.nbytes(), self.smallest) or stream != self.step.stream:
             return Kept(tensor)

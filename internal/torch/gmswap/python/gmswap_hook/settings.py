@@ -19,6 +19,7 @@ class Settings(object):
         self.dry = environ.get("GMSWAP_DRY", "") == "1"  # say what would be done, and do nothing
         self.all = environ.get("GMSWAP_ALL", "") == "1"  # record all that a step does, and move nothing
         self.folder = environ.get("GMSWAP_DIR", "")
+        self.oom = environ.get("GMSWAP_OOM", "") == "1"  # requests fail that find no room
         self.progress = environ.get("GMSWAP_PROGRESS", "") == "1"
         self.timed = bool(self.stats)
         self.smallest = MIB  # bytes of a tensor that is moved

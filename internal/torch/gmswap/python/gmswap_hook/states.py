@@ -61,7 +61,7 @@ class Place(object):
 
     def leave(self):
         """Begins the copy to the host. Returns whether it could."""
-        if self.where is HERE and self.alone():
+        if self.where is HERE and self.alone() and not self.memory.lies_on_host(self.tensor):
             self.drop()
             self.ticket = self.lanes.out(self.memory.address(self.tensor), self.nbytes, self.home)
             self.where = LEAVING if self.ticket else HERE

@@ -110,7 +110,15 @@ class Tensor(object):
         self._storage.memory.tensors -= 1
         storage.memory.tensors += 1
         self._storage, self._offset, self._size, self._stride = storage, offset, Size(size), tuple(stride)
+        self._counter[0] += 1
         return self
+
+    def exchange(self, other):
+        """Takes the memory of another tensor, which no version tells of."""
+        self.set_(other._storage, other._offset, other._size, other._stride)
+        self._counter[0] -= 1
+
+    data = property(lambda self: self.detach(), exchange)
 
     def as_strided(self, size, stride, offset):
         return self.alias(Size(size), tuple(stride), offset)
