@@ -1,10 +1,5 @@
 /* Who makes room on a device when a request finds none. */
-#define _GNU_SOURCE
 #include "libgm.h"
-
-#include <dlfcn.h>
-#include <execinfo.h>
-#include <string.h>
 
 static gm_relief *_Atomic relief;
 
@@ -43,18 +38,4 @@ bool gm_last_resort(int device, size_t size, void *stream, void **p)
 	else if (borrowed)
 		gm_give_back(borrowed);
 	return room == GM_BORROW ? borrowed != NULL : room != 0;
-}
-
-enum { CALLERS = 256 }; /* that are looked at */
-
-int gm_within(const char *text)
-{
-	void *callers[CALLERS];
-	int n = backtrace(callers, CALLERS);
-	for (int i = 0; i < n; i++) {
-		Dl_info info;
-		if (dladdr(callers[i], &info) && info.dli_sname && strstr(info.dli_sname, text))
-			return 1;
-	}
-	return 0;
 }

@@ -18,6 +18,9 @@ func TestFamily(t *testing.T) { passes(t, "testdata/family.py") }
 // TestRemembered has steps that follow no schedule recompute as recorded steps of other sizes did.
 func TestRemembered(t *testing.T) { passes(t, "testdata/remembered.py") }
 
+// TestLending lends memory of the host to requests that nobody can do without.
+func TestLending(t *testing.T) { passes(t, "testdata/lending.py") }
+
 // TestSampled compares words of recomputed tensors.
 func TestSampled(t *testing.T) { passes(t, "testdata/sampled.py") }
 

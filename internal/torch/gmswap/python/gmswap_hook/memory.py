@@ -327,6 +327,10 @@ class Memory(object):
 
         return _python_dispatch._get_current_dispatch_mode()
 
+    def deterministic(self):
+        """Returns whether the program wants the same bits each time."""
+        return self.torch.are_deterministic_algorithms_enabled() or self.torch.backends.cudnn.deterministic
+
     def capturing(self):
         """Returns whether a CUDA graph is being captured."""
         capturing = self.torch.cuda.is_current_stream_capturing()

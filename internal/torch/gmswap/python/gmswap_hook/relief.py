@@ -18,7 +18,8 @@ class Relief(object):
     PATIENCE = 150  # seconds for who changes entries: longer than a plan takes. Who waits for what this thread holds would wait for ever
 
     FORGETS = 8  # steps
-    SEARCH = "raw_cudnn_convolution"  # what asks for memory that it can do without: another algorithm of cuDNN's takes less
+    SEARCH = "raw_cudnn_convolution"  # asks for memory that it can do without: another algorithm of cuDNN's takes less, is faster than one that works on the
+    # host, and computes other bits
 
     def __init__(self, runtime, library, limit, states):
         self.runtime, self.memory, self.library, self.states = runtime, runtime.memory, library, states
@@ -136,14 +137,23 @@ class Relief(object):
             self.weigh(size)
             freed = self.measured(lambda: self.free(self.wanted(size)))
             self.left = self.allocated()
-        if freed or self.memory.trial.depth or not self.library.asked_last():
+        if freed or not self.library.asked_last():
             return freed
-        if self.lends and size <= self.limit and not self.library.within(self.SEARCH) and self.borrow(size, stream):
+        if self.needed(size) and self.borrow(size, stream):
             return BORROW
+        if self.memory.trial.depth:
+            return 0
         if self.explained is not self.runtime.step:
             self.explained = self.runtime.step
             self.explain(size)
         return 0
+
+    def needed(self, size):
+        """Returns whether a request is to have memory of the host rather than none: where it is nobody's trial, or where a library would go on in a way that
+        gives other bits, and the program wants the same ones each time."""
+        if not self.lends or size > self.limit:
+            return False
+        return self.memory.deterministic() if self.library.within(self.SEARCH) else not self.memory.trial.depth
 
     def borrow(self, size, stream):
         """Takes memory of the host for a request, which the device uses in place. Returns whether there is any."""

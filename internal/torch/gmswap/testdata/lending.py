@@ -1,0 +1,37 @@
+"""Which requests that find no room have memory of the host."""
+
+import types
+
+from gmswap_hook.memory import Trial
+from gmswap_hook.relief import Relief
+
+MIB = 1 << 20
+
+
+def relief(lends=True, search=False, deterministic=False):
+    memory = types.SimpleNamespace(trial=Trial(), deterministic=lambda: deterministic)
+    library = types.SimpleNamespace(within=lambda name: search)
+    return types.SimpleNamespace(lends=lends, limit=64 * MIB, memory=memory, library=library, SEARCH=Relief.SEARCH)
+
+
+def needed(relief, size=MIB):
+    return Relief.needed(relief, size)
+
+
+def main():
+    one = relief()
+    assert needed(one) and not needed(one, 65 * MIB)
+    with one.memory.trial:
+        with one.memory.trial:
+            assert not needed(one)
+        assert not needed(one)
+    assert needed(one)
+    assert not needed(relief(lends=False))
+    assert not needed(relief(search=True)), "cuDNN does with less"
+    exact = relief(search=True, deterministic=True)
+    assert needed(exact), "with other bits"
+    with exact.memory.trial:
+        assert needed(exact), "a trial of what is to have the same bits"
+
+
+main()
