@@ -85,6 +85,10 @@ static bool begin(struct begun *b)
 }
 
 /* What a graph captures must not go to the default pool, whose memory others get: without a pool there must be no capture. */
+static atomic_uint with_pools; /* a bit for each device */
+
+int gm_had_pools(int device) { return gm_device_valid(device) && (atomic_load(&with_pools) >> device & 1); }
+
 void gm_begin_pool(int device, uint64_t id0, uint64_t id1, void *filter)
 {
 	if (forked() || !gm_device_valid(device))
@@ -94,6 +98,7 @@ void gm_begin_pool(int device, uint64_t id0, uint64_t id1, void *filter)
 	pthread_rwlock_wrlock(&lock);
 	bool done = begin(&b);
 	atomic_store(&open_pools, count);
+	atomic_fetch_or(&with_pools, done ? 1u << device : 0);
 	pthread_rwlock_unlock(&lock);
 	if (done)
 		return;

@@ -29,10 +29,12 @@ size_t gm_make_room(int device, size_t size, void *stream)
 bool gm_last_resort(int device, size_t size, void *stream, void **p)
 {
 	bool outer = last;
+	void *others = gm_take_borrowed(); /* of a request within whose last call this one is made */
 	last = true;
 	size_t room = ask(device, size, stream);
 	last = outer;
 	void *borrowed = gm_take_borrowed();
+	gm_keep_borrowed(others);
 	if (room == GM_BORROW)
 		*p = borrowed;
 	else if (borrowed)

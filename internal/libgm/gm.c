@@ -66,7 +66,7 @@ void *gm_try_malloc(size_t size, int device, void *stream)
 	}
 	while (!p && full && gm_ask_room(device, size)) /* caches are empty, and the program can free no more */
 		p = from_go(device, size, (uint64_t)(uintptr_t)stream, pool, plain, false, &full);
-	while (!p && full && gm_last_resort(device, size, stream, &p) && !p)
+	while (!p && full && !pool && gm_last_resort(device, size, stream, &p) && !p)
 		p = from_go(device, size, (uint64_t)(uintptr_t)stream, pool, plain, false, &full);
 	if (!p && full) {
 		gm_lock(device);

@@ -42,6 +42,8 @@ int gm_retain_pool(int device, uint64_t id0, uint64_t id1);
 /* gm_pool_uses returns the begins and retains of a pool minus its releases, -1 if there is no such pool. An unused pool is one until it has
  * no memory left. */
 int gm_pool_uses(int device, uint64_t id0, uint64_t id1);
+/* gm_had_pools returns 1 if a pool was ever begun on a device, as for a CUDA graph, which knows memory by its address, and 0 otherwise. */
+int gm_had_pools(int device);
 /* gm_reset_pool returns the cached memory of one pool to the driver, as gm_reset does with those of all, unless the pool is used. */
 void gm_reset_pool(int device, uint64_t id0, uint64_t id1);
 /* gm_pool_use_on_oom lets the free memory of a pool serve requests of the default pool that could not be met otherwise, until on is 0. What

@@ -85,6 +85,7 @@ bool gm_push(int device, uint64_t address);
 
 /* swap.c */
 void *gm_take_borrowed(void); /* what gm_swap_borrow took for the request of this thread, NULL if it did not */
+void gm_keep_borrowed(void *p); /* for gm_take_borrowed */
 bool gm_give_back(void *p); /* these return false, or 0, for memory that was not borrowed */
 bool gm_borrower_too(void *p, void *stream);
 uint64_t gm_borrowed_from(void *p, uint64_t *size); /* where it begins */

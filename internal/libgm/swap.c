@@ -132,8 +132,8 @@ static _Thread_local void *taken;
 
 int gm_swap_borrow(int device, size_t n, void *stream)
 {
-	if (!gm_asked_last() || stream == PER_THREAD || (gm_device_valid(device) && gm_pool_of(device, stream))) {
-		refuse("No memory is borrowed for this request: it may be met yet, or is one of a stream of each thread, or of a memory pool.");
+	if (!gm_asked_last() || stream == PER_THREAD) {
+		refuse("No memory is borrowed for this request: it may be met yet, or is one of a stream of each thread.");
 		return -1;
 	}
 	if (!begin(device))
@@ -144,6 +144,8 @@ int gm_swap_borrow(int device, size_t n, void *stream)
 	taken = (void *)(uintptr_t)p;
 	return end(device, p ? 0 : -1);
 }
+
+void gm_keep_borrowed(void *p) { taken = p; }
 
 void *gm_take_borrowed(void)
 {

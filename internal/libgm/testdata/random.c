@@ -320,6 +320,7 @@ static void retain(struct worker *w)
 	GM(w, gm_begin_pool(0, 9, 0, NULL));
 	GM(w, uses = gm_pool_uses(0, 9, 0));
 	CHECK(uses == 1 || uses == 2);
+	CHECK(uses == 1 || gm_had_pools(0));
 	if (uses == 1) /* it could not be begun */
 		return;
 	if (w->count < LIVE)

@@ -24,7 +24,7 @@ func (e *Engine) Expect(n int64) {
 	end := min(n, left-host.Page()+1) + host.Page() - 1
 	end -= end % host.Page()
 	begin := max(e.ahead.taken, e.pinned)
-	if e.closed || e.ahead.stop.Load() || end <= begin || e.charge(end) != nil {
+	if e.closed || end <= begin || e.charge(end) != nil {
 		return
 	}
 	e.ahead.taken = end
@@ -46,6 +46,7 @@ func (a *ahead) take(part []byte) {
 // release gives back what was taken behind an end, and takes no more: it cannot be pinned.
 func (a *ahead) release(memory []byte, end int64) error {
 	a.end()
+	a.stop.Store(false)
 	if a.taken <= end {
 		return nil
 	}

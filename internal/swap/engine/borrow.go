@@ -235,6 +235,9 @@ func (e *Engine) awaitReturned(n int64) *loan {
 		if l := e.fit(n); l != nil {
 			return l
 		}
+		if r, err := e.addRegion(n); err == nil { // in place of others that have become idle
+			return r.take(n)
+		}
 	}
 	return nil
 }

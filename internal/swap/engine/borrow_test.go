@@ -332,3 +332,27 @@ func TestBorrowAhead(t *testing.T) {
 	b.e.Return(p)
 	b.end()
 }
+
+// TestBorrowLarger borrows as much as many loans that have just been returned, and are still used.
+func TestBorrowLarger(t *testing.T) {
+	b := newBorrower(t, 1, 64<<20)
+	var small []cuda.Ptr
+	for range 16 {
+		p, err := b.e.Borrow(4<<20, b.streams[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.d.put(b.streams[0], op{})
+		small = append(small, p)
+	}
+	for _, p := range small {
+		b.e.Return(p)
+	}
+	b.e.patience = time.Minute
+	p, err := b.e.Borrow(32<<20, b.streams[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.e.Return(p)
+	b.end()
+}

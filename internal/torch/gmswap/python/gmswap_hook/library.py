@@ -61,6 +61,7 @@ class Library(object):
             ("gm_swap_close", None, (ctypes.c_int,)),
             ("gm_swap_borrow", ctypes.c_int, (ctypes.c_int, ctypes.c_size_t, stream)),
             ("gm_swap_borrowed", ctypes.c_int, (ctypes.c_void_p,)),
+            ("gm_had_pools", ctypes.c_int, (ctypes.c_int,)),
             ("gm_asked_last", ctypes.c_int, ()),
             ("gm_within", ctypes.c_int, (ctypes.c_char_p,)),
             ("gm_swap_plan", ctypes.c_int64, (ctypes.c_char_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t)),
@@ -76,6 +77,10 @@ class Library(object):
     def allocates(self, address):
         """Returns whether memory is of libgm.so's allocator."""
         return self.lib.gm_device_of(address) >= 0
+
+    def had_pools(self, device):
+        """Returns whether a CUDA graph may have been captured on a device: it knows memory by its address."""
+        return self.lib.gm_had_pools(device) != 0
 
     def asked_last(self):
         """Returns whether a relief is called for the last time for a request."""

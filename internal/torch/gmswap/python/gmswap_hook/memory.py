@@ -37,7 +37,6 @@ class Memory(object):
         self.entries = {}  # by their storage's address, those that autograd has not let go of
         self.closed = None  # a list of those that it has let go of, where somebody wants one
         self.trial = Trial()  # within it requests of this thread may fail
-        self.captured = False  # a CUDA graph, which knows tensors by their addresses
         self.borrowed = None  # says of an address whether memory of the host is used in place there, once there was any
         self.evictions = 0  # requests that found no room before something left
         self.samples = Samples(self)
@@ -333,9 +332,7 @@ class Memory(object):
 
     def capturing(self):
         """Returns whether a CUDA graph is being captured."""
-        capturing = self.torch.cuda.is_current_stream_capturing()
-        self.captured = self.captured or capturing
-        return capturing
+        return self.torch.cuda.is_current_stream_capturing()
 
     def name(self):
         return self.torch.cuda.get_device_name(self.device)

@@ -44,14 +44,17 @@ class Relief(object):
         self.backward.begin()
 
     def bring_home(self):
-        """Has parameters, buffers and gradients that were put on the host have memory of the device, between two steps, as far as there is room."""
+        """Has parameters, buffers, gradients and states of optimizers that were put on the host have memory of the device, between two steps, as far as there is room."""
         memory = self.memory
-        if not self.borrows or memory.captured or not self.runtime.lanes.stats().borrowed_bytes:
+        if not self.borrows or not memory.counts or self.library.had_pools(memory.device) or not self.runtime.lanes.stats().borrowed_bytes:
             return
         for tensor in [t for ordinal in memory.lasting for t in memory.parameters(ordinal)]:
             for t in (tensor, tensor.grad):
                 if t is not None and memory.movable(t) and memory.lies_on_host(t) and memory.sole(t) and memory.size(t) <= self.room():
                     memory.renew(t)
+        for place in self.states.on_host():
+            if place.alone() and place.nbytes <= self.room():
+                memory.renew(place.tensor)
 
     def strained(self):
         """Returns whether something had to leave in one of the last steps."""

@@ -107,7 +107,7 @@ class Runtime(object):
     def begin(self, module, args, known):
         """Begins a step, unless the last one has not reached its backward pass. Returns whether what is saved is to be packed. A step that is recorded, or
         follows a schedule, is one of modules that were run before: others may be there but once."""
-        if self.memory.capturing() or self.declined or not self.own_thread():
+        if self.declined or not self.own_thread() or self.memory.capturing():
             return False
         with self.memory:
             self.memory.samples.answer()

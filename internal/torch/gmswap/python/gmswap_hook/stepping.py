@@ -126,6 +126,11 @@ class Store(object):
         """Returns the bytes of those."""
         return sum(steps.spared() for steps in list(self.optimizers.values()))
 
+    def on_host(self):
+        """Yields the places of what found no room on the device, and is used where it is."""
+        for steps in list(self.optimizers.values()):
+            yield from steps.on_host()
+
     def freed(self, size, free):
         freed = 0
         for steps in list(self.optimizers.values()):

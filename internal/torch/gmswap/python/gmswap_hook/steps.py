@@ -318,11 +318,17 @@ class Steps(object):
             self.keep, self.grows = max(0, self.keep - freed), False
         return freed
 
+    def on_host(self):
+        optimizer = self.optimizer()
+        for place in self.all(optimizer) if optimizer is not None else ():
+            if place.where is HERE and not place.needed and self.memory.lies_on_host(place.tensor):
+                yield place
+
     def spared(self):
         optimizer = self.optimizer()
         if optimizer is None or not self.keep:
             return 0
-        return sum(place.nbytes for place in self.all(optimizer) if place.where is HERE and not place.needed)
+        return sum(place.nbytes for place in self.all(optimizer) if place.where is HERE and not place.needed and not self.memory.lies_on_host(place.tensor))
 
     def fetch(self, optimizer):
         """Has all states on the device."""
