@@ -120,9 +120,9 @@ typedef void gm_segment_observer(int device, int mapped, uint64_t address, uint6
 void gm_observe_segments(gm_segment_observer *f);
 
 /* A gm_relief makes room for a request of size bytes on a stream that found none: it frees memory of the device by gm_free, and returns how many
- * bytes, or 0 if it can free no more; then caches are emptied, streams are waited for, and it is asked for the last time (gm_asked_last). Where it
- * returns GM_BORROW then, the request has what gm_swap_borrow took for it; where it returns 0 the request fails. It is called in the thread of the request, with no lock
- * held, and within itself if it requests memory that is not there. */
+ * bytes, or 0 if it can free no more; then caches are emptied, streams are waited for, and it is asked for the last time (gm_asked_last), unless the
+ * request is one of a pool. Where it returns GM_BORROW then, the request has what gm_swap_borrow took for it; where it returns 0 the request fails.
+ * It is called in the thread of the request, with no lock held, and within itself if it requests memory that is not there. */
 #define GM_BORROW ((size_t)-1)
 typedef size_t gm_relief(int device, size_t size, void *stream);
 /* gm_asked_last returns 1 within the last call for a request. */
@@ -175,9 +175,8 @@ int gm_swap_drop(int device, int64_t ticket);
 int gm_swap_copied(int device, int64_t ticket);
 
 /* gm_swap_borrow takes n bytes of the host for the request for which a gm_relief is called in this thread for the last time, which returns GM_BORROW
- * then. There are none for memory pools. Kernels
- * of the device use them in place, over the link. They are pinned, count as what gm_swap_open may use of the host, and stand in no account of the
- * device; gm_free, gm_record_stream, gm_base_alloc and gm_device_of know them. */
+ * then. Kernels of the device use them in place, over the link. They are pinned, count as what gm_swap_open may use of the host, and stand in no
+ * account of the device; gm_free, gm_record_stream, gm_base_alloc, gm_find and gm_device_of know them. It returns 0, or -1 if there are none. */
 int gm_swap_borrow(int device, size_t n, void *stream);
 /* gm_swap_borrowed returns the device that has borrowed what lies at p, -1 for other memory. */
 int gm_swap_borrowed(void *p);

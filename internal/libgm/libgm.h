@@ -172,9 +172,9 @@ void gm_tell_segment(int device, bool mapped, uint64_t address, uint64_t size, u
 /* full.c: whether anybody makes room. */
 bool gm_relieved(void);
 /* full.c: has room made for a request that found none, with no lock held. Returns the bytes that were freed, 0 if there is no more to free. */
-/* gm_last_resort asks once more where all else has failed. It returns whether room was made, or memory was borrowed, which is p then. */
-bool gm_last_resort(int device, size_t size, void *stream, void **p);
 size_t gm_make_room(int device, size_t size, void *stream);
+/* full.c: the same where all else has failed. Returns whether room was made, or memory was borrowed, which is p then. */
+bool gm_last_resort(int device, size_t size, void *stream, void **p);
 
 /* served.c: the gate (gate/gate.h) and the connection to the memory server. The functions of the gate may be called once it was found. */
 extern _Atomic int gm_server_socket; /* -1: there is no connection */

@@ -180,6 +180,19 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// TestBefore has requests find no room before a model is run, and where none is.
+func TestBefore(t *testing.T) {
+	for _, name := range []string{"loaded", "unmodelled"} {
+		s := newSession(t)
+		want := s.want(name)
+		r := s.hooked(name, "auto", "GM_LIMIT=33554432", "GMSWAP_DEVICE=33554432")
+		if r.code != 0 || r.stdout != want || strings.Count(r.stderr, "requests found no room") != 1 {
+			t.Errorf("%s: exit status %d\n%s%s", name, r.code, firstDifference(r.stdout, want), r.stderr)
+		}
+		s.holdsNothing()
+	}
+}
+
 // TestTriedBeside has two threads ask at the same time for memory that is not there: one of them can do without.
 func TestTriedBeside(t *testing.T) {
 	_, said := newSession(t).same("tried_beside", "auto", "GM_LIMIT=33554432", "GMSWAP_DEVICE=33554432")

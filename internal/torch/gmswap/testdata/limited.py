@@ -193,6 +193,25 @@ def exhausted():
     train(model, 5)
 
 
+def loaded():
+    """Holds more than there may be before a model is run: data that it trains with."""
+    data = [batch(i, 8 * ROWS) for i in range(24)]
+    print(digest(*data))
+    model = Net()
+    for step in range(6):
+        loss = ops.loss(model(data[step + 10]))
+        loss.backward()
+        update(model, loss)
+
+
+def unmodelled():
+    """Runs no model at all."""
+    data = [batch(i, 8 * ROWS) for i in range(24)]
+    for i in range(1, 24):
+        data[i] = data[i] + data[i - 1]
+    print(digest(*data))
+
+
 def tried_beside():
     """Has a thread ask for memory that it needs, while the hook asks for what it can do without."""
     model = Net()

@@ -42,6 +42,8 @@ class Library(object):
     def __init__(self, path):
         self.lib = lib = ctypes.CDLL(path)
         self.rooms = {}  # what makes room, by device
+        self.before = lambda device, size, stream: 0  # what does on other devices
+        self.answers = False  # requests that find no room are answered
         stream, ticket = ctypes.c_void_p, ctypes.c_int64
         for name, result, arguments in (
             ("gm_last_error", ctypes.c_size_t, (ctypes.c_char_p, ctypes.c_size_t)),
@@ -124,10 +126,24 @@ class Library(object):
 
     def on_full(self, device, make_room):
         """Has a function make room for requests of a device that find none, up to the end of the process."""
-        if not self.rooms:
-            self.call(RELIEF(lambda device, size, stream: self.rooms[device](size, stream) if device in self.rooms else 0))
-            atexit.register(lambda: self.call(RELIEF()))
+        self.answer_requests()
         self.rooms[device] = make_room
+
+    def on_full_before(self, make_room):
+        """Has a function make room on devices that have none of their own yet."""
+        self.answer_requests()
+        self.before = make_room
+
+    def answer_requests(self):
+        if self.answers:
+            return
+        self.answers = True
+        self.call(RELIEF(self.make_room))
+        atexit.register(lambda: self.call(RELIEF()))
+
+    def make_room(self, device, size, stream):
+        make = self.rooms.get(device)
+        return self.before(device, size, stream) if make is None else make(size, stream)
 
     def call(self, relief):
         Library.reliefs += (relief,)

@@ -69,7 +69,7 @@ class Report(object):
 
     def account(self):
         stats, gib = self.lanes.stats(), float(1 << 30)
-        if not self.count and not stats.bytes_out and not self.settings.stats:
+        if not (self.count or stats.bytes_out or stats.borrows or self.settings.stats):
             return  # no model was served
         ways = ", ".join("%d %s" % (n, way) for way, n in sorted(self.ways.items(), key=lambda item: -item[1]))
         steps = "%d steps%s" % (self.count, " (%s)" % ways if ways else "") if self.count else "no step was served"

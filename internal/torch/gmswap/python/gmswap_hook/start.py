@@ -75,6 +75,8 @@ def begin(torch, whole, stepping):
         settings = Settings(os.environ)
         library = Library(settings.library)
         late = Late(torch, library, settings, stepping)
+        if not late.one:
+            library.on_full_before(late.make_room)
         whole.outermost, whole.met = Hooks(torch, late, late.met).outermost, late.met
     except Exception as e:
         say.once("nothing is moved: %s: %s" % (type(e).__name__, say.reason(e)))
@@ -99,6 +101,7 @@ class Late(object):
         self.runtime, self.thread = None, None
         self.runtimes, self.refused = {}, set()  # by device, and those that have none
         self.moves = not settings.all
+        self.within = threading.local()
         self.one = settings.all or not settings.for_all_sizes()  # what is recorded, or shown, is the step of one device
 
     def begin(self, module, args, known):
@@ -112,6 +115,21 @@ class Late(object):
             self.meet(self.devices(module, args))
         except Exception as e:
             say.once("states of optimizers stay on the device: %s" % say.reason(e))
+
+    def make_room(self, device, size, stream):
+        """Has room made for a request that finds none before a model is run on its device, by the runtime that is made then."""
+        if getattr(self.within, "here", False):
+            return 0  # one of what is made
+        self.within.here = True
+        try:
+            self.meet([device])
+            runtime = self.runtimes.get(device)
+            return runtime.relief.make_room(size, stream) if runtime is not None and runtime.relief is not None else 0
+        except Exception as e:
+            say.once("no room is made: %s: %s" % (type(e).__name__, say.reason(e)))
+            return 0
+        finally:
+            self.within.here = False
 
     def meet(self, devices):
         """Makes the runtimes that are missing."""
@@ -171,8 +189,8 @@ class Late(object):
         settings.complete(self.torch, device)
         if self.runtimes:
             settings.stats = ""  # it is the first one's
-        probe = memory.take(1)
-        ours = self.library.allocates(memory.address(probe))
+        probe = None if getattr(self.within, "here", False) else memory.take(1)  # not one byte may be free where a request asks
+        ours = probe is None or self.library.allocates(memory.address(probe))
         if ours:
             memory.count_by(self.library)
         if settings.all:
