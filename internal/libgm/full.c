@@ -7,7 +7,7 @@ void gm_on_full(gm_relief *f) { atomic_store(&relief, f); }
 
 bool gm_relieved(void) { return atomic_load(&relief); }
 
-static _Thread_local bool last;
+static __thread bool last __attribute__((tls_model("initial-exec")));
 
 int gm_asked_last(void) { return last; }
 

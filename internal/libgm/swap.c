@@ -128,7 +128,7 @@ static void extend_borrowed(uint64_t from, uint64_t to)
 		;
 }
 
-static _Thread_local void *taken;
+static __thread void *taken __attribute__((tls_model("initial-exec")));
 
 int gm_swap_borrow(int device, size_t n, void *stream)
 {
