@@ -209,7 +209,7 @@ figures-memo: all ## MEMO's tables 3 to 5 and figure 11, simulated
 figures-dymem: ## Dymem's figures 1, 8 and 12 to 15 and its table 2, simulated
 figures-workspaces: ## Dymem's figure 12(b): workspaces of convolutions by cuDNN's algorithms on an H200, simulated
 figures-swap: ## gmswap on H200s, from the runs in experiments/swap/results
-figures-programs: ## gmstitch beside PyTorch's allocators on programs of popular libraries, from the runs in experiments/programs/results
+figures-programs: ## gmstitch beside PyTorch's allocators on programs of popular libraries, and gmswap under limits on small ones, from the runs in experiments/programs/results
 figures-order: ## orders of operators: DTR's logs (GM_SHARED/graphs/dtr), randomly wired networks and exported steps, with proven bounds
 figures-compiled: ## orders of what torch.compile makes on an H200, and what it saves, against its own, from the runs in experiments/order/results
 figures-remat: ## steps that recompute and copy nothing: DTR's logs (GM_SHARED/graphs/dtr), a recorded step and networks, with lower bounds

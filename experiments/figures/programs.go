@@ -135,7 +135,7 @@ func measurePrograms(e *experiment) error {
 	}
 	mean = math.Exp(mean / float64(n))
 	e.add("programs: geometric mean", fmt.Sprintf("utilisation %.4f", mean), fmt.Sprintf("%.2f", programMeanUtilisation), mean >= programMeanUtilisation)
-	return nil
+	return measureExact(e)
 }
 
 // worst returns the round in which gmstitch's memory was used least well, and whether it took no more than expandable_segments in any round.
