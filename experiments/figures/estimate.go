@@ -1,10 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"math"
+	"os"
 	"path/filepath"
+	"strings"
 
 	"gm/internal/bench/estimate"
 	"gm/internal/models/synth"
@@ -73,8 +77,49 @@ func estimateLayouts(e *experiment) error {
 			return err
 		}
 		e.compareEstimate(l.rank, made.Stages[l.stage].Live, recorded.PeakLive)
+		if err := e.compareReserved(l.rank, made.Stages[l.stage].Reserved); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+// compareReserved holds what PyTorch's allocator and gmstitch's reserve for a rank, by setting, against what they reserved.
+func (e *experiment) compareReserved(name string, made []int64) error {
+	kind, rank, _ := strings.Cut(name, "-r")
+	for i, setting := range estimate.Settings() {
+		under, ok := map[string]string{"torch": "", "stitch": " under gmstitch"}[setting]
+		if !ok {
+			continue
+		}
+		reserved, err := reservedByRank(kind+under, rank)
+		if err != nil {
+			return err
+		}
+		if reserved > 0 {
+			e.compareEstimate(name+", reserved by "+setting, made[i], reserved)
+		}
+	}
+	return nil
+}
+
+// reservedByRank returns the bytes that a rank of a run of experiments/fleet/parallel.sh reserved, 0 where there was no such run.
+func reservedByRank(run, rank string) (int64, error) {
+	text, err := os.ReadFile("experiments/fleet/results/parallel-h200x2.txt")
+	if err != nil {
+		return 0, err
+	}
+	_, text, ran := bytes.Cut(text, []byte("== "+run+": "))
+	if !ran {
+		return 0, nil
+	}
+	for line := range strings.Lines(string(text)) {
+		var result struct{ Rank, Reserved json.Number }
+		if said, ok := strings.CutPrefix(line, "RESULT "); ok && json.Unmarshal([]byte(said), &result) == nil && result.Rank.String() == rank {
+			return result.Reserved.Int64()
+		}
+	}
+	return 0, fmt.Errorf("no rank %s of %q was recorded", rank, run)
 }
 
 func (e *experiment) compareEstimate(name string, made, recorded int64) {
