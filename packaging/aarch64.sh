@@ -45,5 +45,5 @@ echo 'aarch64: gmtrace import | gmplan | gmbench print what they print here'
 # qemu does not tell a program which of its addresses a cut file has lost, which one test is about.
 # shellcheck disable=SC2086
 go test -short -timeout 1h -exec "$qemu" -skip TestCutFile $packages
-# With pages of 64 KiB. qemu does not say which pages are taken, which two tests ask.
-go test -short -exec "$qemu -p 65536" -skip 'TestExpected|TestPinningFails' ./internal/swap/engine
+# With pages of 64 KiB. qemu does not say which pages are taken, which three tests ask.
+go test -short -exec "$qemu -p 65536" -skip 'TestExpected|TestPinningFails|TestAllowance' ./internal/swap/engine
