@@ -9,7 +9,7 @@ MIB = 1 << 20
 
 
 def relief(lends=True, search=False, deterministic=False):
-    memory = types.SimpleNamespace(trial=Trial(), deterministic=lambda: deterministic)
+    memory = types.SimpleNamespace(trial=Trial(), deterministic=lambda: deterministic, capacity=lambda: 128 * MIB)
     library = types.SimpleNamespace(within=lambda name: search)
     return types.SimpleNamespace(lends=lends, limit=64 * MIB, memory=memory, library=library, SEARCH=Relief.SEARCH)
 
@@ -30,6 +30,7 @@ def main():
     assert not needed(relief(search=True)), "cuDNN does with less"
     exact = relief(search=True, deterministic=True)
     assert needed(exact), "with other bits"
+    assert needed(exact, 65 * MIB) and not needed(exact, 129 * MIB), "as much as the device would have"
     with exact.memory.trial:
         assert needed(exact), "a trial of what is to have the same bits"
 

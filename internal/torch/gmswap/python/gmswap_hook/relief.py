@@ -153,10 +153,12 @@ class Relief(object):
 
     def needed(self, size):
         """Returns whether a request is to have memory of the host rather than none: where it is nobody's trial, or where a library would go on in a way that
-        gives other bits, and the program wants the same ones each time."""
-        if not self.lends or size > self.limit:
+        gives other bits, and the program wants the same ones each time. That may be more than the limit, as the device has more than that without one."""
+        if not self.lends:
             return False
-        return self.memory.deterministic() if self.library.within(self.SEARCH) else not self.memory.trial.depth
+        if self.library.within(self.SEARCH):
+            return self.memory.deterministic() and size <= self.memory.capacity()
+        return size <= self.limit and not self.memory.trial.depth
 
     def borrow(self, size, stream):
         """Takes memory of the host for a request, which the device uses in place. Returns whether there is any."""
