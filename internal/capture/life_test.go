@@ -1,0 +1,67 @@
+package capture
+
+import (
+	"os"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestNewLife watches a process by a descriptor, but leaves half of the descriptors for other uses.
+func TestNewLife(t *testing.T) {
+	if l := newLife(nobody); !l.gone || l.fd >= 0 || l.since != nil || !l.dead() || l.close() != nil {
+		t.Errorf("nobody: %+v", l)
+	}
+	var before syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &before); err != nil {
+		t.Fatal(err)
+	}
+	first := newLife(os.Getpid())
+	if first.fd < 0 || first.gone || first.since != nil {
+		t.Skipf("no descriptors of processes: %+v", first)
+	}
+	fd := first.fd
+	if err := first.close(); err != nil {
+		t.Fatal(err)
+	}
+	for limit, watched := range map[int]bool{2 * fd: false, 2*fd + 2: true} {
+		few := before
+		few.Cur = uint64(limit)
+		if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &few); err != nil {
+			t.Fatal(err)
+		}
+		l := newLife(os.Getpid())
+		if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &before); err != nil {
+			t.Fatal(err)
+		}
+		if (l.fd >= 0) != watched || (l.since == nil) != watched || l.dead() {
+			t.Errorf("limit %d, descriptor %d before: %+v", limit, fd, l)
+		}
+		if err := l.close(); err != nil || l.fd >= 0 {
+			t.Errorf("%+v: %v", l, err)
+		}
+	}
+}
+
+// TestAskPeriod reads /proc no more often than so.
+func TestAskPeriod(t *testing.T) {
+	l := life{pid: nobody, fd: -1, asked: time.Now().Add(time.Hour)}
+	if l.dead() {
+		t.Error("asked again at once")
+	}
+	if l.asked = time.Now().Add(-askPeriod); !l.dead() {
+		t.Error("nobody lives")
+	}
+}
+
+// TestCloseIf closes what is not needed.
+func TestCloseIf(t *testing.T) {
+	l := newLife(os.Getpid())
+	fd := l.fd
+	if err := l.closeIf(false); err != nil || l.fd != fd {
+		t.Errorf("needed: %+v, %v", l, err)
+	}
+	if err := l.closeIf(true); err != nil || l.fd >= 0 {
+		t.Errorf("not needed: %+v, %v", l, err)
+	}
+}
