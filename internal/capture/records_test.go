@@ -69,7 +69,31 @@ func TestRecords(t *testing.T) {
 			records{{Kind: ring.Primary, A: a, B: 9, C: 1, Device: 1}, {Kind: ring.PoolSize, D: 7, B: 5, Device: 1}, {Kind: ring.PoolSize, D: 8, B: 3},
 				{Kind: ring.Alloc, A: b, B: 6, C: a, Device: 1}, {Kind: ring.Alloc, A: b + 8, B: 4, C: b}, {Kind: ring.ContextGone, Device: 1}},
 			"alloc 8 on 1, segment_alloc 5 on 1, segment_alloc 3, alloc 6@2000 on 1, alloc 4@2008, free 6@2000 on 1, segment_free 5 on 1, free 8 on 1"},
-		"figures of NVML": {records{{Kind: kindSample, A: sampleProcess, B: 5, Device: -1}, {Kind: kindSample, B: 7, Device: 2}}, "sample 5, sample 7 on 2"},
+		"of no device": {
+			records{{Kind: ring.Alloc, A: a, B: 6, Device: -1}, {Kind: ring.Free, A: a, Device: -1}, {Kind: ring.Map, A: b, B: 64, Device: -1},
+				{Kind: ring.Unmap, A: b, B: 64}, {Kind: ring.PoolSize, D: 7, B: 5, Device: -1}, {Kind: ring.OOM, B: 9, Device: -1}},
+			"alloc 6@1000, free 6@1000, segment_map 64@2000, segment_unmap 64@2000, segment_alloc 5, oom 9"},
+		"of another device": {
+			records{{Kind: ring.Map, A: b, B: 64, Device: 2}, {Kind: ring.OOM, B: 9, Device: 2}}, "segment_map 64@2000 on 2, oom 9 on 2"},
+		"an empty mapping": {records{{Kind: ring.Map, A: b}, {Kind: ring.Unmap, A: b, B: 64}}, "segment_map 0@2000"},
+		"a mapping that is unmapped in part": {
+			records{{Kind: ring.Map, A: b, B: 64}, {Kind: ring.Map, A: b + 64, B: 64}, {Kind: ring.Unmap, A: b, B: 65}},
+			"segment_map 64@2000, segment_map 64@2040, segment_unmap 64@2000, segment_unmap 64@2040"},
+		"an unmapping of another address that fails": {
+			records{{Kind: ring.Map, A: b, B: 64}, {Kind: ring.Unmap, A: b, B: 64}, {Kind: ring.UnmapFailed, A: a}, {Kind: ring.UnmapFailed, A: b, Thread: 1}},
+			"segment_map 64@2000, segment_unmap 64@2000"},
+		"a handle obtained from an address": {
+			records{{Kind: ring.Create, A: a, B: 64}, {Kind: ring.Map, A: b, B: 64, C: a}, {Kind: ring.Release, A: a}, {Kind: ring.Retain, A: 3, B: b},
+				{Kind: ring.Unmap, A: b, B: 64}, {Kind: ring.Release, A: 3}},
+			"alloc 64, segment_map 64@2000, segment_unmap 64@2000, free 64"},
+		"memory that was imported": {
+			records{{Kind: ring.Retain, A: 3, B: b}, {Kind: ring.Release, A: 3}, {Kind: ring.ReleaseFailed, A: 3}}, ""},
+		"code and a limit of a context": {
+			records{{Kind: ring.Context, A: a, B: 9, C: 1}, {Kind: ring.Grew, B: 5, C: a}, {Kind: ring.Grew, B: 6, C: a, D: ring.GrowthLimit}, {Kind: ring.ContextGone, A: b},
+				{Kind: ring.ContextGone, A: a}, {Kind: ring.Context, A: a, B: 9, C: 1}},
+			"alloc 8, alloc 5, alloc 6, free 8, free 5, free 6, alloc 8"},
+		"the end of a context that nobody knows": {records{{Kind: ring.Alloc, A: a, B: 6}, {Kind: ring.ContextGone}}, "alloc 6@1000"},
+		"figures of NVML":                        {records{{Kind: kindSample, A: sampleProcess, B: 5, Device: -1}, {Kind: kindSample, B: 7, Device: 2}}, "sample 5, sample 7 on 2"},
 	} {
 		out := newRows()
 		in := newInterpreter(&out, nil)
