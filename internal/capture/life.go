@@ -65,12 +65,21 @@ func (l *life) stat() (state byte, since []byte, err error) {
 	if err != nil {
 		return 0, nil, err
 	}
+	state, since, ok := parseStat(text)
+	if !ok {
+		return 0, nil, fmt.Errorf("/proc/%d/stat: %q", l.pid, text)
+	}
+	return state, since, nil
+}
+
+// parseStat returns the state and the start time in the text of a process's stat. The name before them may contain anything.
+func parseStat(text []byte) (state byte, since []byte, ok bool) {
 	const began = 19 // index of the start time, counted from the state
 	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
 	if len(fields) <= began || len(fields[0]) != 1 {
-		return 0, nil, fmt.Errorf("/proc/%d/stat: %q", l.pid, text)
+		return 0, nil, false
 	}
-	return fields[0][0], fields[began], nil
+	return fields[0][0], fields[began], true
 }
 
 func (l *life) close() error {

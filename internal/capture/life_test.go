@@ -65,3 +65,19 @@ func TestCloseIf(t *testing.T) {
 		t.Errorf("not needed: %+v, %v", l, err)
 	}
 }
+
+// TestParseStat reads the state and the start of a process, whatever its name is, and refuses what is cut short.
+func TestParseStat(t *testing.T) {
+	const numbers = " 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18"
+	for text, want := range map[string]string{
+		"7 (a) S" + numbers + " 99": "S 99", "7 (a) b) c) Z" + numbers + " 99 100\n": "Z 99", "7 (a) S" + numbers: "", "7 (a) SS" + numbers + " 99": "", "": "",
+	} {
+		got := ""
+		if state, since, ok := parseStat([]byte(text)); ok {
+			got = string(state) + " " + string(since)
+		}
+		if got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
