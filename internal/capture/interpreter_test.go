@@ -125,3 +125,15 @@ func TestAskedSize(t *testing.T) {
 		}
 	}
 }
+
+// TestSampleKinds tells what a process uses from what all use.
+func TestSampleKinds(t *testing.T) {
+	out := newRows()
+	in := newInterpreter(&out, nil)
+	for whose, want := range map[uint64]trace.Kind{sampleCard: trace.KindCard, sampleProcess: trace.KindProcess} {
+		in.take(&ring.Record{Kind: kindSample, A: whose})
+		if got := out.texts.strings.Text(out.batch.Tag[out.batch.Len()-1]); got != string(want) {
+			t.Errorf("%d: %s, want %s", whose, got, want)
+		}
+	}
+}

@@ -187,3 +187,34 @@ func TestOpenRegular(t *testing.T) {
 		}
 	}
 }
+
+// TestShort notes that a journal is shorter than what was written, and reads what is left.
+func TestShort(t *testing.T) {
+	for cut, want := range map[int64]bool{0: false, 1: true} {
+		p := quiet(t.TempDir())
+		p.journal = &journal{name: keptJournal(t, p.folder, false)}
+		info, err := os.Stat(p.journal.name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.journal.size = info.Size()
+		p.journal.add(&ring.Record{Kind: ring.HostAlloc, A: 1, B: 1})
+		if err := os.Truncate(p.journal.name, info.Size()-cut); err != nil {
+			t.Fatal(err)
+		}
+		r, err := p.replay()
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows, err := r.next()
+		if err != nil || r.short != want || rows.Len() != 2-int(cut) {
+			t.Errorf("%d bytes cut: short %v, %d rows, %v", cut, r.short, rows.Len(), err)
+		}
+		if _, err := r.next(); !errors.Is(err, io.EOF) {
+			t.Errorf("at the end: %v", err)
+		}
+		if err := r.close(); err != nil {
+			t.Error(err)
+		}
+	}
+}

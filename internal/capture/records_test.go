@@ -92,6 +92,10 @@ func TestRecords(t *testing.T) {
 			records{{Kind: ring.Context, A: a, B: 9, C: 1}, {Kind: ring.Grew, B: 5, C: a}, {Kind: ring.Grew, B: 6, C: a, D: ring.GrowthLimit}, {Kind: ring.ContextGone, A: b},
 				{Kind: ring.ContextGone, A: a}, {Kind: ring.Context, A: a, B: 9, C: 1}},
 			"alloc 8, alloc 5, alloc 6, free 8, free 5, free 6, alloc 8"},
+		"another context and its pools stay": {
+			records{{Kind: ring.Primary, A: a, B: 9, C: 1}, {Kind: ring.Context, A: b, B: 9, C: 1}, {Kind: ring.Alloc, A: 1, B: 6, C: b},
+				{Kind: ring.PoolAlloc, A: 2, B: 7, D: 3}, {Kind: ring.ContextGone, A: b}, {Kind: ring.Alloc, A: 3, B: 5, C: 4}, {Kind: ring.ContextGone}},
+			"alloc 8, alloc 8, alloc 6@1, alloc 7@2, free 6@1, free 8, alloc 5@3, free 7@2, free 8"},
 		"the end of a context that nobody knows": {records{{Kind: ring.Alloc, A: a, B: 6}, {Kind: ring.ContextGone}}, "alloc 6@1000"},
 		"figures of NVML":                        {records{{Kind: kindSample, A: sampleProcess, B: 5, Device: -1}, {Kind: kindSample, B: 7, Device: 2}}, "sample 5, sample 7 on 2"},
 	} {
