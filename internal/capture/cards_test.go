@@ -55,6 +55,7 @@ func TestCards(t *testing.T) {
 	t.Run("context", c.testContextSize)
 	t.Run("samples", c.testSamples)
 	t.Run("process", c.testProcess)
+	t.Run("view", c.testView)
 	if err := c.close(); err != nil {
 		t.Error(err)
 	}
@@ -168,6 +169,22 @@ func (c *fakeCards) testProcess(t *testing.T) {
 		}
 		if p.sample(c.cards); (len(p.journal.pending) > 0) != x.want {
 			t.Errorf("%+v: %d bytes pending", x, len(p.journal.pending))
+		}
+	}
+}
+
+// testView has the last sample of a card in the view of a process, if there is one.
+func (c *fakeCards) testView(t *testing.T) {
+	p := quiet(t.TempDir())
+	p.interpreter.take(&ring.Record{Kind: ring.Alloc, A: 1, B: 1})
+	p.interpreter.devices[0] = c.gpu
+	for _, x := range []struct {
+		samples []sample
+		want    int64
+	}{{nil, 0}, {[]sample{{1, 600}, {2, 700}}, 700}} {
+		c.find(c.gpu.uuid).samples = x.samples
+		if d := p.deviceViews(1, c.cards); len(d) != 1 || d[0].Used != x.want {
+			t.Errorf("%v: %+v", x.samples, d)
 		}
 	}
 }

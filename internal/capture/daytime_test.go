@@ -49,6 +49,22 @@ func TestClockIsSet(t *testing.T) {
 	}
 }
 
+// TestMostNotes notes so many settings of the clock in a trace, and none in that of a process that has ended.
+func TestMostNotes(t *testing.T) {
+	s := newSession(Options{Warn: func(string, ...any) {}}, t.TempDir())
+	s.processes = []*process{quiet(s.folder), quiet(s.folder)}
+	s.processes[1].life.gone = true
+	s.processes[0].notes = make([]mark, maxNotes-1)
+	s.watchClock()
+	for range 2 {
+		s.daytime.offset += int64(time.Hour)
+		s.watchClock()
+	}
+	if lives, ended := len(s.processes[0].notes), len(s.processes[1].notes); lives != maxNotes || ended != 0 {
+		t.Errorf("%d notes, %d of a process that has ended", lives, ended)
+	}
+}
+
 // Where the time of day jumps about, the times of a trace go on.
 func TestTimesGoOn(t *testing.T) {
 	jump := compileHere(t, "jump.so", "jump.c", "-shared", "-fPIC")

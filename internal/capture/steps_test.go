@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"gm/formats/trace"
 	"gm/internal/capture/live"
 	"gm/internal/capture/ring"
 	"gm/internal/torch/snapshot"
@@ -93,5 +94,25 @@ func TestParseSteps(t *testing.T) {
 		if s, err := ParseSteps(right); err != nil || s.String() != right {
 			t.Errorf("%q: %v, %v", right, s, err)
 		}
+	}
+}
+
+// TestEarly recreates what lived before a window: what pools hold, blocks, and mappings.
+func TestEarly(t *testing.T) {
+	var before trace.Batch
+	early := newEarly()
+	for _, e := range []trace.Event{
+		{Op: trace.OpSegmentAlloc, Pool: 1, Size: 5}, {Op: trace.OpSegmentAlloc, Pool: 1, Size: 4}, {Op: trace.OpSegmentFree, Pool: 1, Size: 2},
+		{Op: trace.OpSegmentAlloc, Pool: 2, Size: 5}, {Op: trace.OpSegmentFree, Pool: 2, Size: 5}, {Op: trace.OpAlloc, ID: 1, Size: 3},
+		{Op: trace.OpAlloc, ID: 2, Size: 8}, {Op: trace.OpFree, ID: 1, Size: 3}, {Op: trace.OpSegmentMap, Addr: 1, Size: 6},
+		{Op: trace.OpSegmentMap, Addr: 2, Size: 9}, {Op: trace.OpSegmentUnmap, Addr: 1, Size: 6},
+	} {
+		early.take(e)
+	}
+	for _, e := range early.rows() {
+		before.Append(e)
+	}
+	if got, want := described(&before), "segment_alloc 7, alloc 8, segment_map 9@2"; got != want {
+		t.Errorf("%s, want %s", got, want)
 	}
 }
