@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -195,7 +196,12 @@ func run1(binary, dir, names string, limit time.Duration, env string) error {
 		binary, "-test.run", "^("+names+")$", "-test.skip", unbounded, "-test.failfast", "-test.short", "-test.timeout", limit.String())
 	c.Dir, c.WaitDelay = dir, time.Second
 	c.Env = append(os.Environ(), env, "GOMAXPROCS=1")
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) } // with the programs that tests have started
 	out, err := c.CombinedOutput()
+	if c.Process != nil {
+		_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) // those that outlive them
+	}
 	if err != nil && len(out) > 0 {
 		return errors.Join(err, errors.New(string(out[:min(len(out), 2000)])))
 	}
