@@ -53,8 +53,8 @@ func measureExact(e *experiment) error {
 // addLimited adds a run under a limit.
 func addLimited(e *experiment, field func(string) string, plain float64, losses [2]string) error {
 	name := fmt.Sprintf("%s, %s %%", field("program"), field("way"))
-	if field("ok") != "yes" {
-		e.add(name, "OutOfMemoryError", "ends", false)
+	if why, _, _ := strings.Cut(field("ok"), ":"); why != "yes" {
+		e.add(name, why, "ends", false)
 		return nil
 	}
 	step, err := medianStep(field("steps"))

@@ -1,8 +1,6 @@
 package capture
 
 import (
-	"bytes"
-	"encoding/binary"
 	"fmt"
 	"os"
 	"os/exec"
@@ -12,17 +10,9 @@ import (
 	"time"
 
 	"gm/internal/capture/ring"
+	"gm/internal/cuda/fake"
 	"gm/internal/nvml"
 )
-
-// fakeUse is the file of the fake driver's counts up to the first process.
-type fakeUse struct {
-	_      [fakeUseHead]byte
-	PID, _ uint32
-	Used   [8]uint64
-}
-
-const fakeUseHead = 792
 
 // fakeCards is NVML of the fake driver.
 type fakeCards struct {
@@ -75,17 +65,7 @@ func runAlone(t *testing.T) {
 // use sets the bytes of the card that this process uses.
 func (c *fakeCards) use(t *testing.T, n uint64) {
 	t.Helper()
-	var text bytes.Buffer
-	u := fakeUse{PID: uint32(os.Getpid()), Used: [8]uint64{n}}
-	if err := binary.Write(&text, binary.NativeEndian, u); err != nil {
-		t.Fatal(err)
-	}
-	f, err := os.OpenFile(c.counts, os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	if _, err := f.WriteAt(text.Bytes()[fakeUseHead:], fakeUseHead); err != nil {
+	if err := fake.SetProcess(c.counts, fake.Process{PID: os.Getpid(), Used: [8]uint64{n}}); err != nil {
 		t.Fatal(err)
 	}
 }

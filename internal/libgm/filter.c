@@ -84,11 +84,11 @@ static bool begin(struct begun *b)
 	return b->pool != 0;
 }
 
-/* What a graph captures must not go to the default pool, whose memory others get: without a pool there must be no capture. */
 static atomic_uint with_pools; /* a bit for each device */
 
 int gm_had_pools(int device) { return gm_device_valid(device) && (atomic_load(&with_pools) >> device & 1); }
 
+/* What a graph captures must not go to the default pool, whose memory others get: without a pool there must be no capture. */
 void gm_begin_pool(int device, uint64_t id0, uint64_t id1, void *filter)
 {
 	if (forked() || !gm_device_valid(device))

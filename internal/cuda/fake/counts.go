@@ -46,16 +46,9 @@ type file struct {
 
 // ReadCounts reads the file that GM_FAKE_COUNTS named. Programs may be writing it, or may have been killed.
 func ReadCounts(path string) (Counts, error) {
-	data, err := os.ReadFile(path)
+	f, err := readFile(path)
 	if err != nil {
 		return Counts{}, fmt.Errorf("reading the counts of the fake driver: %w", err)
-	}
-	var f file
-	if err := binary.Read(bytes.NewReader(data), binary.NativeEndian, &f); err != nil {
-		return Counts{}, fmt.Errorf("reading the counts of the fake driver: %s: %w", path, err)
-	}
-	if string(f.Magic[:]) != "gmfake01" || f.Version != 1 || int(f.Devices) > len(f.Device) {
-		return Counts{}, fmt.Errorf("reading the counts of the fake driver: %s holds none", path)
 	}
 	c := Counts{
 		Memory: f.Kind[0], Physical: f.Kind[1], Context: f.Kind[2], Module: f.Kind[3], PoolReserved: f.Kind[4],
@@ -68,4 +61,36 @@ func ReadCounts(path string) (Counts, error) {
 		}
 	}
 	return c, nil
+}
+
+// SetProcess has NVML tell of a process, in place of the first one in a file of counts. No program may be writing it.
+func SetProcess(path string, p Process) error {
+	f, err := readFile(path)
+	if err != nil {
+		return fmt.Errorf("setting a process of the fake driver: %w", err)
+	}
+	f.Process[0].PID, f.Process[0].Used = uint32(p.PID), p.Used
+	to, err := os.OpenFile(path, os.O_WRONLY, 0) // which programs have mapped: it stays the same file
+	if err != nil {
+		return fmt.Errorf("setting a process of the fake driver: %w", err)
+	}
+	defer to.Close()
+	if err := binary.Write(to, binary.NativeEndian, f); err != nil {
+		return fmt.Errorf("setting a process of the fake driver: %s: %w", path, err)
+	}
+	return nil
+}
+
+func readFile(path string) (f file, err error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return file{}, err
+	}
+	if err := binary.Read(bytes.NewReader(data), binary.NativeEndian, &f); err != nil {
+		return file{}, fmt.Errorf("%s: %w", path, err)
+	}
+	if string(f.Magic[:]) != "gmfake01" || f.Version != 1 || int(f.Devices) > len(f.Device) {
+		return file{}, fmt.Errorf("%s holds none", path)
+	}
+	return f, nil
 }
