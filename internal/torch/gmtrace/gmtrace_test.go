@@ -135,8 +135,11 @@ func TestLive(t *testing.T) {
 	}
 	r := s.ok(busy + `
 step(10)
-deadline = time.time() + 20
-while not any(f.startswith("history") for f in os.listdir(os.environ["GMTRACE_DIR"])) and time.time() < deadline:
+done = time.time()
+def written():
+    with os.scandir(os.environ["GMTRACE_DIR"]) as files:
+        return any(f.name.endswith(".pickle") and f.stat().st_mtime > done for f in files)
+while not written() and time.time() < done + 20:
     time.sleep(0.1)
 os._exit(0)
 `)
