@@ -40,14 +40,16 @@ class Alone(Program):
 
 
 class Mutations(Program):
-    """Saved tensors that are changed in place, of which PyTorch keeps copies."""
+    """Saved tensors that are changed in place, of which PyTorch keeps copies. It takes a tensor that comes to the address of one that is gone for that."""
 
     def step(self, x):
+        self.held = []
         with graph.allow_mutation_on_saved_tensors():
             return super().step(x)
 
     def between(self, x):
         y = torch.sin(x @ self.table)
+        self.held.append(y)
         z = y * torch.tanh(x)
         y.mul_(2)
         return z + y

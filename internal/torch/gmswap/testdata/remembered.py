@@ -115,8 +115,8 @@ class Entry(types.SimpleNamespace):
 
 
 def entry(step, index, shape, nbytes):
-    alias = types.SimpleNamespace(dtype="float", size=lambda: shape, stride=lambda: strides(shape), storage_offset=lambda: 0, _version=0)
-    e = Entry(index=index, nbytes=nbytes, alias=alias, users=1, intact=lambda: True)
+    alias = types.SimpleNamespace(dtype="float", dim=lambda: len(shape), _version=0)
+    e = Entry(index=index, nbytes=nbytes, alias=alias, users=1, intact=lambda: True, laid_out=lambda: ("float", shape, strides(shape), 0))
     step.entries.append(e)
     return e
 

@@ -65,7 +65,7 @@ class Demand(object):
         at = entry.index if self.next is None else min(self.next, entry.index)
         entries, room = self.step.entries, None
         while at >= 0:
-            for e in needed(entries[at]):
+            for e in needed(entries[at]) if entries[at].alias is None else ():
                 if room is None:
                     room = self.relief.room_ahead(entry.index, self.saved)
                 room -= e.nbytes

@@ -2,7 +2,7 @@
 
 import threading
 
-from .entry import Kept, Parts, Saved
+from .entry import Parts, Saved, stayed
 from .hooks import replica
 
 
@@ -79,4 +79,4 @@ class Devices(object):
             return self.runtimes[saved.entry.memory.device].unpack(saved)
         if isinstance(saved, Parts):
             return saved.unpack(self.unpack)
-        return saved.unpack() if isinstance(saved, Kept) else saved
+        return stayed(saved) if type(saved) is tuple else saved

@@ -12,18 +12,17 @@ class Changed(RuntimeError):
             "one of the variables needed for gradient computation has been modified by an inplace operation: a tensor of %d bytes" % nbytes)
 
 
-class Kept(object):
-    """A tensor that stays where it is."""
+def stays(tensor):
+    """Returns what autograd keeps of a tensor that stays where it is: a tuple, as most are such, and objects take longer to make."""
+    return tensor, tensor._version
 
-    __slots__ = ("tensor", "version")
 
-    def __init__(self, tensor):
-        self.tensor, self.version = tensor, tensor._version
-
-    def unpack(self):
-        if self.tensor._version != self.version:
-            raise Changed(self.tensor.numel() * self.tensor.element_size())
-        return self.tensor
+def stayed(kept):
+    """Returns the tensor of such a tuple."""
+    tensor, version = kept
+    if tensor._version != version:
+        raise Changed(tensor.numel() * tensor.element_size())
+    return tensor
 
 
 class Parts(object):
@@ -45,11 +44,10 @@ class Parts(object):
 class Saved(object):
     """A tensor in a storage: what autograd keeps instead of it."""
 
-    __slots__ = ("entry", "first", "dtype", "size", "stride", "offset")
+    __slots__ = ("entry", "layout")
 
-    def __init__(self, entry, tensor, first):
-        self.dtype, self.size, self.stride, self.offset = layout(tensor)
-        self.entry, self.first = entry, first  # first is set for the tensor that the entry was made of
+    def __init__(self, entry, layout):
+        self.entry, self.layout = entry, layout  # None for the tensor that the entry was made of
         entry.users += 1
 
     def __del__(self):
@@ -65,14 +63,15 @@ class Entry(object):
     """A storage of a step: on the device, on the host, or both. Of the device's memory it holds the program's own, in alias, or a
     copy, in buffer."""
 
-    __slots__ = ("memory", "lanes", "step", "index", "nbytes", "alias", "version", "weak", "key", "users", "ticket", "gone", "buffer",
+    __slots__ = ("memory", "lanes", "step", "index", "nbytes", "alias", "version", "layout", "weak", "key", "users", "ticket", "gone", "buffer",
                  "home", "coming", "copied", "short", "made", "needed")
 
-    def __init__(self, memory, lanes, step, tensor, storage, nbytes):
+    def __init__(self, memory, lanes, step, tensor, key, nbytes):
         self.memory, self.lanes = memory, lanes
         self.step, self.index, self.nbytes = step.number, len(step.entries), nbytes
-        self.alias, self.version = tensor, tensor._version
-        self.weak, self.key = memory.weak(storage), storage._cdata
+        self.alias, self.version, self.key = tensor, tensor._version, key
+        self.layout = None  # of the program's own memory, once that was asked for or freed
+        self.weak = None  # and a reference to that, once it was freed, so that its address is not another's
         self.users = 0
         self.ticket = 0
         self.gone = False  # the stream waits for the copy to the host
@@ -101,9 +100,15 @@ class Entry(object):
             return not self.memory.expired(self.weak)
         return not self.memory.counts or not self.memory.sole(self.alias)
 
+    def laid_out(self):
+        """Returns the layout of the program's own memory, None if that is gone, and nobody asked before."""
+        if self.layout is None and self.alias is not None:
+            self.layout = layout(self.alias)
+        return self.layout
+
     def intact(self):
         """Returns whether the program's own memory is as it was saved. FSDP takes such memory away until it is needed."""
-        return self.alias._version == self.version and self.memory.size(self.alias) == self.nbytes
+        return self.alias._version == self.version and self.alias.untyped_storage().nbytes() == self.nbytes
 
     def offload(self, nbytes=None):
         """Begins the copy of the first bytes, or all, to the host. Returns False if there is no room."""
@@ -143,6 +148,8 @@ class Entry(object):
         except Failure as e:
             say.once("a tensor stays on the device: %s" % say.reason(e))
             return False
+        if self.alias is not None:
+            self.layout, self.weak = self.laid_out(), self.memory.weak(self.alias.untyped_storage())
         self.alias = self.buffer = None
         self.memory.present -= self.nbytes
         self.memory.absent += self.nbytes
@@ -226,37 +233,45 @@ class Entry(object):
 
     def tensor(self, saved, stream):
         """Returns the tensor that autograd saved."""
-        holder = self.on_device(stream)
-        if self.alias is not None:
-            if not self.intact():
-                raise Changed(self.nbytes)
-            if saved.first:
-                return self.alias
-        return self.memory.view(holder, saved)
+        holder = self.alias
+        if holder is None:
+            holder = self.on_device(stream)
+        elif not self.intact():
+            raise Changed(self.nbytes)
+        elif saved.layout is None:
+            return holder
+        return self.memory.view(holder, *saved.layout or self.layout)
 
     def release(self):
         """Ends a use."""
         self.users -= 1
-        if self.users == 0:
+        if not self.users:
             self.close()
 
     def close(self):
         """Drops the contents. The memory is freed behind copies of it that still run."""
-        self.memory.forget(self)
-        if self.resident():
-            self.memory.present -= self.nbytes
+        memory = self.memory
+        if memory.closed is not None:
+            memory.closed.append(self)
+        if memory.entries.get(self.key) is self:
+            del memory.entries[self.key]
+        if self.alias is not None or self.buffer is not None:
+            memory.present -= self.nbytes
         else:
-            self.memory.absent -= self.nbytes
-        made, self.made = self.made, None
-        if made is not None:
+            memory.absent -= self.nbytes
+        if self.made is not None:
+            made, self.made = self.made, None
             made.release()
+        if self.ticket:
+            self.end_copies()
+        self.alias = self.buffer = None
+
+    def end_copies(self):
         try:
             self.settle()
             self.wait()
         except Failure as e:
             say.once("memory of the device is lost: %s" % say.reason(e))
             self.memory.lost.append(self.alias if self.buffer is None else self.buffer)
-        self.alias = self.buffer = None
-        if self.ticket:
-            ticket, self.ticket = self.ticket, 0
-            self.lanes.drop(ticket)
+        ticket, self.ticket = self.ticket, 0
+        self.lanes.drop(ticket)

@@ -137,7 +137,8 @@ class Hooks(object):
             self.runtime.entered(module)
 
     def leave(self, module, args, output):
-        if any(m is module for m in self.local.stack):
+        stack = self.local.stack
+        if stack and (stack[-1] is module or any(m is module for m in stack)):
             self.unwind(self.local, module)
 
     def unwind(self, local, module=None):
@@ -233,6 +234,8 @@ class Hooks(object):
             self.watch_all()
 
     def unpack(self, saved):
+        if type(saved) is tuple and saved[0]._version == saved[1]:
+            return saved[0]  # most stay where they are
         return self.runtime.unpack(saved)
 
     def adjust(self, local):

@@ -2,7 +2,6 @@
 
 import collections
 import contextlib
-import itertools
 import os
 import threading
 import weakref
@@ -42,6 +41,8 @@ class Memory(object):
         self.samples = Samples(self)
         self.peak = Peak(torch, device)
         self.pid = os.getpid()
+        self.forked = False  # this is another process, which has none of the device's memory
+        os.register_at_fork(after_in_child=lambda: setattr(self, "forked", True))
         self.lock, self.depth = threading.RLock(), 0
         self.dropped = collections.deque()  # entries whose use has ended, once for each use
         self.present = self.absent = 0  # bytes of entries that are on the device, and of those that are not
@@ -68,8 +69,8 @@ class Memory(object):
 
     def drop(self, entry):
         """Ends a use of an entry. Python calls this at any moment, in any thread, also amid what changes the entry."""
-        if os.getpid() != self.pid:
-            return  # there is nothing to free in a process that was forked
+        if self.forked:
+            return
         self.dropped.append(entry)
         if self.lock.acquire(False):
             try:
@@ -116,11 +117,9 @@ class Memory(object):
     def take(self, nbytes):
         return self.torch.empty(nbytes, dtype=self.torch.uint8, device=self.place)
 
-    def view(self, holder, saved):
-        """Returns a tensor as it was saved, in the storage of another."""
-        if holder.dtype == saved.dtype:
-            return holder.as_strided(saved.size, saved.stride, saved.offset)
-        return self.placed(holder, saved.dtype, saved.size, saved.stride, saved.offset)
+    def view(self, holder, dtype, size, stride, offset):
+        """Returns a tensor of a layout in the storage of another."""
+        return holder.as_strided(size, stride, offset) if holder.dtype == dtype else self.placed(holder, dtype, size, stride, offset)
 
     def placed(self, holder, dtype, size, stride, offset):
         empty = self.torch.empty(0, dtype=dtype, device=self.place)
@@ -150,12 +149,6 @@ class Memory(object):
                 tensor.data = self.placed(holder, *layout(tensor))
         except self.failures as e:
             say.once("a tensor stays on the host: %s" % say.reason(e))
-
-    def forget(self, entry):
-        if self.closed is not None:
-            self.closed.append(entry)
-        if self.entries.get(entry.key) is entry:
-            del self.entries[entry.key]
 
     # Streams.
 
@@ -225,19 +218,33 @@ class Memory(object):
             self.known[storage._cdata] = self.weak(storage)
         return self.ordinals.setdefault(storage._cdata, len(self.ordinals) + 1)
 
+    def note_lasting(self, tensors):
+        """Does so for parameters or buffers, and notes in which storage each is."""
+        known, ordinals, ref = self.known, self.ordinals, weakref.ref
+        for t in tensors:
+            if t is None:
+                continue
+            try:
+                key = t.untyped_storage()._cdata
+            except (RuntimeError, ValueError):
+                continue  # it has none, or not yet
+            if key in known and key not in ordinals:  # as in most steps: it is known to be here
+                ordinals[key] = ordinal = len(ordinals) + 1
+                self.lasting[ordinal] = [ref(t)]
+                continue
+            ordinal = self.note(t)
+            if ordinal:
+                others = self.lasting.setdefault(ordinal, [])
+                if not any(weak() is t for weak in others):
+                    others.append(ref(t))
+
     def note_storages(self, module):
         """Notes the storages of a module's parameters and buffers, once in each step."""
         if id(module) in self.noted:
             return
         self.noted.add(id(module))
         modules = parts(module)
-        for m in modules:
-            for t in itertools.chain(m._parameters.values(), m._buffers.values()):
-                ordinal = 0 if t is None else self.note(t)
-                if ordinal:
-                    tensors = self.lasting.setdefault(ordinal, [])
-                    if not any(weak() is t for weak in tensors):
-                        tensors.append(weakref.ref(t))
+        self.note_lasting([t for m in modules for tensors in (m._parameters, m._buffers) for t in tensors.values()])
         self.waiting.extend(gathered(modules))
         self.note_gathered()
 
@@ -260,7 +267,7 @@ class Memory(object):
 
     def parameters(self, ordinal):
         """Returns the parameters and buffers in a storage."""
-        return [t for t in (weak() for weak in self.lasting[ordinal]) if t is not None]
+        return [t for t in [weak() for weak in self.lasting[ordinal]] if t is not None]
 
     def parameter(self, key):
         """Returns the ordinal of a storage of parameters, 0 for others."""

@@ -172,23 +172,28 @@ class Remake(object):
                 place[part].copy_((made[0] if isinstance(made, (list, tuple)) else made).reshape(min(step, rows - begin), -1))
 
     def rerun(self, maker, results, stream):
-        take = lambda x: self.memory.view(results[x.number], x) if x.number in results else self.input(x, stream)
+        take = lambda x: placed(self.memory, results[x.number], x) if x.number in results else self.input(x, stream)
         made = self.run(take, maker.call)
         return made[maker.output] if isinstance(made, (list, tuple)) else made
 
     def input(self, x, stream):
         if not x.lasting:
-            return self.memory.view(self.sources[x.entry].on_device(stream), x)
+            return placed(self.memory, self.sources[x.entry].on_device(stream), x)
         for tensor, version in self.lasting[x.lasting]:
             if tensor._version != version:
                 raise Changed(self.memory.size(tensor))
-        return self.memory.view(tensor, x)
+        return placed(self.memory, tensor, x)
 
     def run(self, take, call, function=None, **more):
         """Reruns an operator, or one like it."""
         with self.memory.plainly():
             args, kwargs = call.given(take)
             return (function or call.function)(*args, **kwargs, **more)
+
+
+def placed(memory, holder, x):
+    """Returns an argument of an operator, in the storage of a tensor."""
+    return memory.view(holder, x.dtype, x.size, x.stride, x.offset)
 
 
 def rows_of(tensor, rows):

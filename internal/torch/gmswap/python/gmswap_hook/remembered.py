@@ -1,7 +1,6 @@
 """How a step that follows no schedule recomputes what it saves, as two recorded steps of other sizes did."""
 
 from .between import Layouts, Somewhere, Unlike, varied
-from .entry import layout
 from .operators import Remake, version
 
 
@@ -115,7 +114,7 @@ class Recalled(object):
         self.extent, self.place = extent, None  # of the family of steps, if this is one of them, and where it is there
         self.over = False  # Parting says whether operators are still to be looked at
         self.lost = False  # the step does something else from the last known entry on
-        self.known = []  # sizes and layouts of the entries that are as remembered, None of those that are not on the device any more
+        self.known = []  # the entries that are as remembered
         self.found = {}  # recipes, or None, by the indexes of entries
         self.given_at = {}  # the versions of parameters when something was saved that is made of them, by their storage's ordinal
         self.packs, self.at = step.saves, 0  # and the entry whose recipe is tried next
@@ -150,11 +149,11 @@ class Recalled(object):
             self.attempt(self.step.entries[index])
 
     def note(self, entry):
-        index, now = entry.index, layout(entry.alias) if entry.alias is not None else None
-        self.lost = self.lost or index >= len(self.remembered.types) or now is not None and self.remembered.types[index] != (now[0], len(now[1]))
+        index, alias, types = entry.index, entry.alias, self.remembered.types
+        self.lost = self.lost or index >= len(types) or alias is not None and types[index] != (alias.dtype, alias.dim())
         if self.lost:
             return
-        self.known.append((entry.nbytes, now) if now is not None else None)
+        self.known.append(entry)
         recipes = self.remembered.recipes[index]
         for lasting in recipes.one.lasting if recipes is not None else ():
             if lasting not in self.given_at:
@@ -222,22 +221,25 @@ class Recalled(object):
     def placed(self, involved):
         """Returns the place of the step in its family, where entries are as that says, None elsewhere."""
         first = self.extent.first if self.extent is not None else len(self.known)
-        if first >= len(self.known) or self.known[first] is None:
+        if first >= len(self.known):
             return None
         try:
-            self.place = self.place or self.extent.place(self.known[first][0])
-            return self.place if all(self.extent.exactly(i, self.place) == self.known[i] for i in involved) else None
+            self.place = self.place or self.extent.place(self.known[first].nbytes)
+            return self.place if all(self.extent.exactly(i, self.place) == (self.known[i].nbytes, self.known[i].laid_out()) for i in involved) else None
         except Unlike:
             return None
+
+    def numbers_of(self, involved):
+        return [n for i in involved for _, n in numbers(self.known[i].nbytes, self.known[i].laid_out())]
 
     def find(self, entry, entries):
         index, recipes = entry.index, self.remembered.recipes[entry.index]
         involved = self.involved(index)
-        if recipes is None or any(self.known[i] is None for i in involved) or not all(entries[i].users > 0 for i in recipes.one.sources):
+        if recipes is None or any(self.known[i].laid_out() is None for i in involved) or not all(entries[i].users > 0 for i in recipes.one.sources):
             return None
         larger = entry.nbytes / float(max(1, self.remembered.sizes[index]))
         try:
-            recipe = recipes.at(self.placed(involved) or Here(self.remembered.hints_of(index), [n for i in involved for _, n in numbers(*self.known[i])]))
+            recipe = recipes.at(self.placed(involved) or Here(self.remembered.hints_of(index), self.numbers_of(involved)))
         except Unlike:
             return None
         return recipe.lasts(int(recipe.ns * larger)) if recipe.chain.extra() * larger <= self.extra else None

@@ -5,7 +5,7 @@ import threading
 
 from . import say
 from .demand import Demand
-from .entry import Entry, Kept, Parts, Saved
+from .entry import Entry, Parts, Saved, layout, stayed, stays
 from .family import Bounded
 from .follow import Follower
 from .garbage import Garbage
@@ -171,26 +171,34 @@ class Runtime(object):
             self.step.parting.live.leave()
 
     def pack(self, tensor):
-        memory, ours = self.memory, tensor.requires_grad
-        if memory.consists_of_others(tensor) and not parameter(tensor):
+        """Returns what autograd is to keep instead of a tensor. It is called for each one that is saved, so parameters, and what is small, take a short way."""
+        memory, step = self.memory, self.step
+        if type(tensor) not in memory.types:
+            return self.pack_other(tensor)
+        try:
+            storage = tensor.untyped_storage()
+            key = storage._cdata
+        except (RuntimeError, ValueError):
+            return stays(untied(tensor))  # it has none
+        ordinal = memory.ordinals.get(key)
+        if ordinal is None:
+            if not memory.movable(tensor):
+                return stays(untied(tensor))
+            if key not in memory.known and not (memory.waiting and memory.kept(storage)):
+                # The memory of what is saved on another stream may be freed in that one's order, in which no copy is waited for.
+                stream, nbytes = memory.stream(), storage.nbytes()
+                if (memory.borrowed is None or not memory.lies_on_host(tensor)) and step.moves(nbytes, self.smallest) and stream == step.stream:
+                    with memory:
+                        return self.pack_storage(tensor, key, nbytes, stream)
+                return stays(untied(tensor))
+        step.trail = hash((step.trail, ordinal))
+        return (tensor, tensor._version) if tensor.is_leaf else stays(untied(tensor))
+
+    def pack_other(self, tensor):
+        """Packs a tensor of no plain type."""
+        if self.memory.consists_of_others(tensor) and not parameter(tensor):
             return Parts(detached(tensor), self.pack)
-        if ours:
-            if tensor.is_leaf and memory.movable(tensor) and memory.kept(tensor.untyped_storage()):
-                return self.stays(tensor)  # a parameter, as a rule, which has no graph
-            tensor = detached(tensor)
-        if not memory.movable(tensor):
-            return Kept(tensor) if type(tensor) in memory.types else tensor
-        storage = tensor.untyped_storage()
-        if memory.kept(storage):
-            return self.stays(tensor)
-        # The memory of what is saved on another stream may be freed in that one's order, in which no copy is waited for.
-        stream = memory.stream()
-        if memory.lies_on_host(tensor):
-            return Kept(tensor)
-        if not self.step.moves(storage.nbytes(), self.smallest) or stream != self.step.stream:
-            return Kept(tensor)
-        with memory:
-            return self.pack_storage(tensor, storage, stream, ours)
+        return detached(tensor) if tensor.requires_grad else tensor
 
     def pack_between(self, tensor):
         """Packs a tensor that no model saves, but the program between the models of a step."""
@@ -215,44 +223,43 @@ class Runtime(object):
         """Packs a tensor that stays where it is."""
         if type(tensor) not in self.memory.types:
             return tensor
-        return Kept(detached(tensor) if tensor.requires_grad and not tensor.is_leaf else tensor)
+        return stays(untied(tensor))
 
-    def stays(self, tensor):
-        """Notes that a tensor was saved that is never moved."""
-        self.step.trail = hash((self.step.trail, self.memory.ordinals.get(tensor.untyped_storage()._cdata)))
-        return Kept(tensor)
-
-    def pack_storage(self, tensor, storage, stream, ours):
-        """Packs a tensor of a storage that is moved, which is ours alone or the program's."""
-        memory, step, nbytes = self.memory, self.step, storage.nbytes()
-        entry = memory.entries.get(storage._cdata)
+    def pack_storage(self, tensor, key, nbytes, stream):
+        """Packs a tensor of a storage that is moved."""
+        memory, step = self.memory, self.step
+        entry = memory.entries.get(key)
         new = entry is None or entry.version != tensor._version or entry.nbytes != nbytes
         if new:
-            entry = Entry(memory, self.lanes, step, tensor if ours else detached(tensor), storage, nbytes)
-            memory.entries[entry.key] = entry
+            entry = memory.entries[key] = Entry(memory, self.lanes, step, detached(tensor), key, nbytes)
             step.entries.append(entry)
             if step.parting is not None:
                 step.parting.live.saved(entry)
-        saved = Saved(entry, tensor, new)
+        saved = Saved(entry, None if new else layout(tensor))
         if entry.step == step.number:
             step.conduct.pack(entry, new, stream)
             step.saves += 1
         return saved
 
     def unpack(self, saved):
-        if isinstance(saved, Kept):
-            return saved.unpack()
-        if isinstance(saved, Parts):
+        kind = type(saved)
+        if kind is tuple:
+            return stayed(saved)
+        if kind is Parts:
             return saved.unpack(self.unpack)
-        if not isinstance(saved, Saved):
+        if kind is not Saved:
             return saved
-        with self.memory, saved.entry:
-            step, entry = self.step, saved.entry
-            stream = self.memory.stream()
-            if entry.step == step.number:
-                step.backward = True
-                step.conduct.unpack(entry, stream)
-            return entry.tensor(saved, stream)
+        entry = saved.entry
+        with self.memory:
+            entry.needed += 1
+            try:
+                step, stream = self.step, self.memory.stream()
+                if entry.step == step.number:
+                    step.backward = True
+                    step.conduct.unpack(entry, stream)
+                return entry.tensor(saved, stream)
+            finally:
+                entry.needed -= 1
 
     # Steps.
 
@@ -534,6 +541,11 @@ class Runtime(object):
 def parameter(tensor):
     """Returns whether a tensor is what is learned, or None."""
     return tensor is not None and tensor.is_leaf and tensor.requires_grad
+
+
+def untied(tensor):
+    """Returns a tensor that is in no graph."""
+    return detached(tensor) if tensor.requires_grad and not tensor.is_leaf else tensor
 
 
 def detached(tensor):
