@@ -180,7 +180,7 @@ class VariedCall(object):
         for i, x in self.args:
             args[i] = at(x, place)
         call = Call(self.one.function, self.one.name, args, self.one.kwargs if self.kwargs is None else at(self.kwargs, place))
-        call.dtype = self.one.dtype
+        call.dtype, call.places = self.one.dtype, self.one.tensors_at()
         return call
 
 

@@ -22,6 +22,8 @@ class Chain(object):
 
     def extra(self):
         """Returns the most bytes that are needed beside the wanted result."""
+        if len(self.made) == 1:
+            return 0
         most = live = 0
         sizes = {m.number: m.nbytes for m in self.made}
         for m, ended in zip(self.made[:-1], self.ends):

@@ -52,17 +52,22 @@ class Call(object):
 
     def given(self, take):
         """Returns the arguments, with what take returns for each that is a tensor."""
-        if self.places is None:
-            self.places = [(i, x) for i, x in enumerate(self.args) if isinstance(x, Input)]
-            if len(self.places) < len(self.inputs()):
-                self.places = ()  # some are in lists
-        if not self.places:
+        places = self.tensors_at()
+        if not places:
             put = lambda x: take(x) if isinstance(x, Input) else x
             return mapped(self.args, put), mapped(self.kwargs, put)
         args = list(self.args)
-        for i, x in self.places:
-            args[i] = take(x)
+        for i in places:
+            args[i] = take(args[i])
         return args, self.kwargs
+
+    def tensors_at(self):
+        """Returns which arguments are tensors, none if some are in lists or have names."""
+        if self.places is None:
+            self.places = [i for i, x in enumerate(self.args) if isinstance(x, Input)]
+            if len(self.places) < len(self.inputs()):
+                self.places = ()
+        return self.places
 
     def inputs(self):
         """Returns the arguments that are tensors."""

@@ -81,8 +81,9 @@ class Here(Somewhere):
     def __init__(self, hints, now):
         super(Here, self).__init__()
         self.hints, self.now, self.found = hints, now, {}
-        if any(self.now[at] != n for at, n in hints.fixed):
-            raise Unlike("sizes that did not vary")
+        for at, n in hints.fixed:
+            if now[at] != n:
+                raise Unlike("sizes that did not vary")
 
     def number(self, line):
         key = line.first, line.slope
@@ -230,12 +231,17 @@ class Recalled(object):
             return None
 
     def numbers_of(self, involved):
-        return [n for i in involved for _, n in numbers(self.known[i].nbytes, self.known[i].laid_out())]
+        """Returns the numbers of entries, as numbers has them."""
+        found = []
+        for i in involved:
+            _, size, stride, offset = self.known[i].laid_out()
+            found += [self.known[i].nbytes, *size, *stride, offset]
+        return found
 
     def find(self, entry, entries):
         index, recipes = entry.index, self.remembered.recipes[entry.index]
         involved = self.involved(index)
-        if recipes is None or any(self.known[i].laid_out() is None for i in involved) or not all(entries[i].users > 0 for i in recipes.one.sources):
+        if recipes is None or not all([self.known[i].laid_out() is not None for i in involved] + [entries[i].users > 0 for i in recipes.one.sources]):
             return None
         larger = entry.nbytes / float(max(1, self.remembered.sizes[index]))
         try:
