@@ -11,7 +11,7 @@ import sys
 import torch
 from torch import nn
 from torch.nn import functional as F
-from gmswap_hook import hooks
+from gmswap_hook import graph, hooks
 from torch.utils.checkpoint import checkpoint
 
 from cpu import Hooked
@@ -525,6 +525,52 @@ def test_functional():
     for step in range(6):
         program.step(step)
     assert hooked.lanes.moved
+    gc.collect()
+    hooked.remove()
+
+
+def test_swept():
+    """What a request for memory finds to be garbage, in the middle of a backward pass, is looked at no more, also where steps are recorded."""
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.side = nn.Linear(64, 64), nn.Linear(64, 64)
+
+        def forward(self, x):
+            ring = [torch.tanh(self.side(x)).exp()]
+            ring.append(ring)
+            for _ in range(3):
+                x = torch.tanh(self.first(x))
+            return x
+
+    class Sweeping(object):
+        def __init__(self, step):
+            self.swept = False
+
+        def pack(self, entry, new, stream):
+            pass
+
+        def unpack(self, entry, stream):
+            if not self.swept:
+                self.swept = True
+                gc.collect()
+                hooked.memory.settle()
+
+        def end(self):
+            pass
+
+    hooked, model, ways = Hooked(), Net(), []
+    real, graph.Recording.mover = graph.Recording.mover, lambda self, step: Sweeping(step)
+    gc.disable()
+    try:
+        for _ in range(5):
+            model(torch.ones(64, 64)).sum().backward()
+            ways.append(hooked.runtime.step.way())
+    finally:
+        gc.enable()
+        graph.Recording.mover = real
+    assert ways.count("recorded") >= 2, ways
     gc.collect()
     hooked.remove()
 

@@ -180,6 +180,17 @@ def check_tried():
     Remake.made = "contents"
 
 
+def check_gone():
+    """What has left the device before was seen is as remembered if its type and dimensions are, as far as anybody knows them."""
+    step = Step(0)
+    gone = entry(step, 0, Pictures(7, 11).shapes[0], Pictures(7, 11).sizes[0])
+    dtype, size, stride, offset = gone.laid_out()
+    gone.alias = None
+    for layout, lost in ((dtype, size, stride, offset), False), (("half", size, stride, offset), True), ((dtype, size[:1], stride[:1], offset), True), (None, False):
+        gone.layout = layout
+        assert remembered.Recalled(memory_of(Pictures(5, 9), Pictures(6, 12)), MEMORY, step, 1 << 30).lost == lost, layout
+
+
 def main():
     assert Line(3, 5).near(2) == 7 and Layouts().line(3, 3) == 3
     remembered.Remake = Remake
@@ -188,6 +199,7 @@ def main():
     check_doubtful()
     check_certain()
     check_tried()
+    check_gone()
 
 
 main()

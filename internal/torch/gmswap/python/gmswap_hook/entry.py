@@ -97,7 +97,7 @@ class Entry(object):
     def occupied(self):
         """Returns whether the program holds the storage, or may, as we do and holders are not counted."""
         if self.alias is None:
-            return not self.memory.expired(self.weak)
+            return self.weak is not None and not self.memory.expired(self.weak)
         return not self.memory.counts or not self.memory.sole(self.alias)
 
     def laid_out(self):

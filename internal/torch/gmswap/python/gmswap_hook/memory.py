@@ -176,7 +176,7 @@ class Memory(object):
     def movable(self, tensor):
         """Returns whether a saved tensor may be moved: one of this device, of a plain type."""
         return (type(tensor) in self.types and tensor.is_cuda and tensor.device.index == self.device and tensor.layout == self.strided
-                and not self.wrapped(tensor) and not tensor.is_conj() and not tensor.is_neg())
+                and not self.wrapped(tensor) and not tensor.is_conj() and not tensor.is_neg() and not tensor.is_nested)
 
     def consists_of_others(self, tensor):
         """Returns whether a saved tensor is one of those whose parts may be moved. Others wait for something, as for a collective operation."""
@@ -226,8 +226,8 @@ class Memory(object):
                 continue
             try:
                 key = t.untyped_storage()._cdata
-            except (RuntimeError, ValueError):
-                continue  # it has none, or not yet
+            except (RuntimeError, ValueError, AttributeError):
+                continue  # it has none, or not yet, or is no tensor
             if key in known and key not in ordinals:  # as in most steps: it is known to be here
                 ordinals[key] = ordinal = len(ordinals) + 1
                 self.lasting[ordinal] = [ref(t)]

@@ -151,7 +151,11 @@ class Recalled(object):
 
     def note(self, entry):
         index, alias, types = entry.index, entry.alias, self.remembered.types
-        self.lost = self.lost or index >= len(types) or alias is not None and types[index] != (alias.dtype, alias.dim())
+        if alias is not None:
+            now = alias.dtype, alias.dim()
+        else:
+            now = (entry.layout[0], len(entry.layout[1])) if entry.layout is not None else None
+        self.lost = self.lost or index >= len(types) or now is not None and types[index] != now
         if self.lost:
             return
         self.known.append(entry)

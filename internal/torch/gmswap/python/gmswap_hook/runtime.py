@@ -191,6 +191,7 @@ class Runtime(object):
                     with memory:
                         return self.pack_storage(tensor, key, nbytes, stream)
                 return stays(untied(tensor))
+            ordinal = memory.ordinals.get(key)  # FSDP may have just gathered it
         step.trail = hash((step.trail, ordinal))
         return (tensor, tensor._version) if tensor.is_leaf else stays(untied(tensor))
 

@@ -86,6 +86,7 @@ class Tensor(object):
         return False
 
     is_neg = is_conj
+    is_nested = False
 
     def data_ptr(self):
         return self._storage.data_ptr() + self._offset * self.dtype.size
