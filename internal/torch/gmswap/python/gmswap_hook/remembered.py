@@ -235,12 +235,7 @@ class Recalled(object):
             return None
 
     def numbers_of(self, involved):
-        """Returns the numbers of entries, as numbers has them."""
-        found = []
-        for i in involved:
-            _, size, stride, offset = self.known[i].laid_out()
-            found += [self.known[i].nbytes, *size, *stride, offset]
-        return found
+        return [n for i in involved for _, n in numbers(self.known[i].nbytes, self.known[i].laid_out())]
 
     def find(self, entry, entries):
         index, recipes = entry.index, self.remembered.recipes[entry.index]
