@@ -37,7 +37,7 @@ SHELL := /bin/bash
 CHAINER_STEPS := alexnet,batch=32 alexnet,batch=256 vgg-16,batch=64 resnet-50,batch=32 resnet-50,batch=100 resnet-152,batch=100 inception-v4,batch=32 inception-v4,batch=128
 
 .PHONY: FORCE all demo experiment-capture experiment-slurm test race bench lint random random-limits mutants fuzz fuzz-decoders damage-long stress interop figures aarch64 man clean help
-.PHONY: $(addprefix figures-,formats damage import fidelity expandable replay plan capture bilevel scale tail fit lowest large small threads stitch gmlake frontier variations planned why synth estimate look tune report latency footprint memo chainer dsasa dymem workspaces swap programs order remat auto compiled fleet fleet-ranks sweep)
+.PHONY: $(addprefix figures-,formats damage import fidelity expandable replay plan capture bilevel scale tail fit lowest large small threads stitch gmlake frontier variations planned why synth estimate look tune report latency footprint memo chainer dsasa dymem workspaces swap programs order remat auto compiled fleet fleet-ranks sweep foresight)
 
 PRELOAD := internal/capture/preload
 LIBGM   := internal/libgm
@@ -227,6 +227,9 @@ figures-dsasa: all ## iterations that repeat and instances (GM_SHARED/dsa) laid 
 
 figures-formats: ## writing and reading 5 million events on one core
 	@GOMAXPROCS=1 $(GO) test -run '^$$' -bench 'Trace' -benchtime 3x ./formats/trace | awk -f experiments/formats.awk
+
+figures-foresight: ## how near what a step will need is foreseen before it is there, where several dimensions of the inputs vary, simulated
+	@$(GO) test -count 1 -v -run 'TestForesight$$' ./internal/torch/gmswap | grep -E 'within|^(ok|FAIL)'
 
 figures-damage: ## 20,000 damaged files
 	@$(GO) test -count 1 -v -run TestDamaged ./formats | grep -E 'refused|^(ok|FAIL)'

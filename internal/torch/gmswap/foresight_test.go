@@ -15,6 +15,9 @@ func TestParting(t *testing.T) { passes(t, "testdata/parting.py") }
 // TestFamily has schedules made for steps of all sizes, from two that were seen.
 func TestFamily(t *testing.T) { passes(t, "testdata/family.py") }
 
+// TestBuckets has schedules made for some steps followed by others, whose inputs vary in several ways.
+func TestBuckets(t *testing.T) { passes(t, "testdata/buckets.py") }
+
 // TestRemembered has steps that follow no schedule recompute as recorded steps of other sizes did.
 func TestRemembered(t *testing.T) { passes(t, "testdata/remembered.py") }
 
@@ -37,9 +40,11 @@ func passes(t *testing.T, program string) {
 	}
 	cmd := exec.Command(python, "-S", program)
 	cmd.Env = append(os.Environ(), "PYTHONPATH="+home+":testdata/stub", "PYTHONDONTWRITEBYTECODE=1")
-	if out, err := cmd.CombinedOutput(); err != nil {
+	out, err := cmd.CombinedOutput()
+	if err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
+	t.Logf("%s", out)
 }
 
 func TestGarbage(t *testing.T) { passes(t, "testdata/garbage.py") }

@@ -156,6 +156,20 @@ func TestLengths(t *testing.T) {
 	}
 }
 
+// TestTranslations has steps of two lengths that vary by themselves: they follow schedules that were made for others.
+func TestTranslations(t *testing.T) {
+	const limit = 6 << 20
+	newSession(t).want("translations")
+	s := newSession(t)
+	f, said := s.same("translations", "auto", fmt.Sprintf("GM_LIMIT=%d", limit), fmt.Sprintf("GMSWAP_DEVICE=%d", limit), "GMSWAP_HOST=1073741824")
+	if f.Ways["planned"] < f.Steps/2 || f.Out == 0 {
+		t.Errorf("the hook did %+v, and said %q", f, said)
+	}
+	if took := s.physical(); took > limit {
+		t.Errorf("it took %d bytes", took)
+	}
+}
+
 // TestSuccessive trains models one after the other: steps of the later ones begin before anything watches them.
 func TestSuccessive(t *testing.T) {
 	const limit = 32 << 20

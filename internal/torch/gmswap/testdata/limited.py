@@ -179,6 +179,26 @@ def lengths():
         train(model, step, draw.randint(20, 88) * 16)
 
 
+class Translator(nn.Module):
+    """An encoder and a decoder, whose texts differ in length and come by name."""
+
+    def __init__(self):
+        super().__init__()
+        self.encoder, self.decoder = Net(3), Net(3)
+
+    def forward(self, source=None, target=None):
+        return ops.loss(self.encoder(source)) + ops.loss(self.decoder(target))
+
+
+def translations():
+    """Has steps of two lengths that vary by themselves, the largest of which do not fit."""
+    model, draw = Translator(), random.Random(5)
+    for step in range(20):
+        loss = model(target=batch(step, draw.randint(4, 20) * 16), source=batch(step, draw.randint(4, 20) * 16))
+        loss.backward()
+        update(model, loss)
+
+
 def exhausted():
     """Holds more than there may be, where nothing can be moved."""
     model, kept = Net(), []

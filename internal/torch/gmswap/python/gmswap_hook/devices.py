@@ -20,12 +20,12 @@ class Devices(object):
         self.runtimes, self.current = runtimes, current  # by device, and what returns the current one
         self.local = Thread()
 
-    def begin(self, module, args, known):
+    def begin(self, module, given, known):
         if replica(module):
             here = self.current()
             self.local.begun = [here] if here in self.runtimes and self.runtimes[here].lend(module) else []
         else:
-            self.local.begun = [device for device, runtime in self.runtimes.items() if runtime.begin(module, args, known)]
+            self.local.begun = [device for device, runtime in self.runtimes.items() if runtime.begin(module, given, known)]
         return len(self.local.begun) > 0
 
     def serving(self):

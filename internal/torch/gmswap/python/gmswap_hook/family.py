@@ -44,7 +44,7 @@ class Family(object):
     def empty(self):
         return False  # a larger step may come
 
-    def foresees(self, sizes):
+    def foresees(self, sizes, dims=()):
         """Returns whether there is a schedule for a step of these sizes."""
         place = self.place(sizes)
         return place is not None and self.at(place) is not None
@@ -74,7 +74,7 @@ class Family(object):
             return None
         return Upto(self.model, level, place) if self.model.bounded else Sized(self.model, level, place)
 
-    def extends(self, sizes):
+    def extends(self, sizes, dims=()):
         """Returns whether a step of these sizes is one of these, and notes how large they get."""
         if self.place(sizes) is None:
             if not self.extent.widen(sizes):
@@ -253,17 +253,18 @@ class Chooser(Follower):
         return False  # the schedule is one for this size
 
 
-class Bounded(Chooser):
-    """Conducts a step of which no more than the most is known that its tensors have. How one is recomputed follows from those that it is made of."""
+class Remaking(object):
+    """Conducts a step of which no more than the most is known that its tensors have, with what follows a schedule. How one is recomputed follows from those
+    that it is made of."""
 
     def __init__(self, recalled, *args):
-        super(Bounded, self).__init__(*args)
+        super(Remaking, self).__init__(*args)
         self.recalled = recalled
 
     def pack(self, entry, new, stream):
         if new:
             self.recalled.note(entry)
-        super(Bounded, self).pack(entry, new, stream)
+        super(Remaking, self).pack(entry, new, stream)
 
     def free(self, entry):
         """Frees the memory of an entry, or, where it was to be recomputed and cannot be, once it is on the host."""
@@ -275,3 +276,7 @@ class Bounded(Chooser):
             if recipe is not None:
                 entry.made = Remake(recipe, self.step.entries, entry)
         entry.evict()
+
+
+class Bounded(Remaking, Chooser):
+    """Conducts a step whose schedule shows when some was saved."""

@@ -32,11 +32,11 @@ class Schedule(object):
     def empty(self):
         return not any(self.actions)
 
-    def foresees(self, sizes):
-        """Returns whether it was made for a step of these sizes."""
+    def foresees(self, sizes, dims):
+        """Returns whether it was made for a step of these sizes, with inputs of some dimensions."""
         return self.sizes == sizes
 
-    def extends(self, sizes):
+    def extends(self, sizes, dims):
         """Returns whether a schedule for a step of these sizes can be made of what was recorded."""
         return False
 

@@ -4,6 +4,8 @@ import bisect
 import collections
 import itertools
 
+from .needs import Needs
+
 
 class Past(object):
     """A step that has ended: the bytes that it had saved when it had saved so many entries, and the most bytes that it would have had in use, beside
@@ -16,28 +18,35 @@ class Past(object):
 
 
 class Foresight(object):
-    """Steps of a program whose sizes vary do the same with more or less: between two steps the need is taken to be linear in what was saved."""
+    """Steps of a program whose sizes vary do the same with more or less: where the inputs do not tell the need, it is taken to be linear between two steps in
+    what was saved."""
 
     STEPS = 32  # that are remembered
     LOOKS = frozenset(1 << i for i in range(1, 20))  # numbers of entries after which it is worth looking
 
     def __init__(self):
         self.past = collections.deque(maxlen=self.STEPS)
+        self.needs = Needs()
 
     def looks(self, count):
         """Returns whether it is worth asking after so many entries."""
         return count in self.LOOKS
 
-    def learn(self, sizes, needed):
+    def learn(self, sizes, needed, dims=()):
+        """Learns from a step that has ended, whose inputs had some dimensions."""
         if sizes:
             self.past.append(Past(sizes, needed))
+            self.needs.learn(dims, needed)
 
     def largest(self, count):
         """Returns the most bytes that one of the steps before saved in so many entries."""
         return max((p.saved[-1] for p in self.past if len(p.saved) == count), default=0)
 
-    def needed(self, count, saved):
+    def needed(self, count, saved, dims=()):
         """Returns what a step will need that has saved so many entries of so many bytes, 0 where no step before says."""
+        by_inputs = self.needs.needed(dims)
+        if by_inputs >= max(1, saved):
+            return by_inputs
         known = sorted((p.saved[count - 1], p.needed) for p in self.past if len(p.saved) >= count)
         below = [k for k in known if k[0] <= saved]
         above = [k for k in known if k[0] >= saved]

@@ -166,7 +166,7 @@ class Hooks(object):
             self.met(module, args)
             return
         try:
-            if self.runtime.begin(module, args, known):
+            if self.runtime.begin(module, [*args, *named(local.frame)], known):
                 local.serves = local.between = self.begin_packing(local)
             else:
                 self.end_packing(local)
@@ -309,6 +309,12 @@ def unreal(torch):
 def replica(module):
     """Returns whether a module is one of DataParallel's copies, which run in threads of their own, a GPU each, while the program waits."""
     return module.__dict__.get("_is_replica", False)
+
+
+def named(frame):
+    """Returns the values that a module was called with by name: hooks on all modules are not given these, but the function that calls them has them."""
+    given = frame.f_locals.get("kwargs")
+    return given.values() if isinstance(given, dict) else ()
 
 
 def running(frame):

@@ -10,6 +10,7 @@ class Clock(object):
         self.memory = memory
         self.stretches = []  # of each operator the marks around what is measured of it
         self.saved = 0  # bytes, where steps of other sizes are measured, too
+        self.shares = None  # where operators differ in that, of what each takes in the recorded step
 
     def begin(self, resident=None, at_once=False):
         """Begins an operator, at once where the one before has ended: the same mark is for both."""
@@ -27,7 +28,8 @@ class Clock(object):
 
     def nanoseconds(self):
         self.memory.synchronize()
-        return [sum(self.memory.elapsed(begin, end) for begin, end in stretches) for stretches in self.stretches]
+        times = [sum(self.memory.elapsed(begin, end) for begin, end in stretches) for stretches in self.stretches]
+        return [int(ns / share) for ns, share in zip(times, self.shares)] if self.shares else times
 
 
 class Clocks(object):

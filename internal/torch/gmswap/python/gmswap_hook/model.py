@@ -19,10 +19,7 @@ class Model(object):
         """Raises Unlike where the steps have too little in common."""
         self.timed, self.remembered, self.memory = recording.timed, remembered, recording.memory
         steps = recording.made, recording.again, self.timed
-        try:
-            self.extent, self.bounded = Extent(*steps, remembered.layouts), False
-        except Unlike as e:
-            self.extent, self.bounded = self.extents(steps, e), True
+        self.extent, self.bounded = self.fit(steps, remembered.layouts)
         self.proven, self.proven_bytes = remembered.proven, sum(recording.made.sizes)
         self.recipes = remembered.recipes
         self.ns = self.timed.clock.nanoseconds()  # of the operators
@@ -34,15 +31,22 @@ class Model(object):
             known = solved
         self.timed_graph = self.timed.graph([recipe if i in known else None for i, recipe in enumerate(self.proven)])
         self.timed_graph["tensors"] = [dict(t, row=0) for t in self.timed_graph["tensors"]]
-        self.bases = Bases(recording.again, self.timed, self.extent)
+        self.bases = self.find_bases(recording)
         self.slower = 1.0  # recomputing is by so much
 
-    @staticmethod
-    def extents(steps, unlike):
+    def fit(self, steps, layouts):
+        """Returns what tells sizes, and whether that is the most that they may be."""
         try:
-            return Extents(steps)
+            return Extent(*steps, layouts), False
+        except Unlike as unlike:
+            why = unlike
+        try:
+            return Extents(steps), True
         except Unlike:
-            raise unlike
+            raise why
+
+    def find_bases(self, recording):
+        return Bases(recording.again, recording.timed, self.extent)
 
     def correct(self, instrument):
         """Takes what an instrument has measured in steps that followed a schedule."""

@@ -6,6 +6,7 @@ import threading
 
 from . import say
 from .between import Unlike
+from .buckets import Buckets
 from .family import Family
 from .follow import Schedule
 from .remembered import Remembered
@@ -46,15 +47,25 @@ class Planner(object):
         self.timed, self.start, self.family, self.remembered = recording.timed, recording.timed.scale.start, None, None
         if recording.again is not None:
             self.remembered = Remembered(recording)
-            try:
-                self.family = Family(recording, self.remembered, self.settings.device)
+            self.family = self.family_of(recording)
+            if self.family is not None:
                 self.family.most = max(self.family.most, largest)
                 return self.extend()
-            except Unlike as e:
-                say.line("steps differ in more than sizes: %s" % e)
         self.recipes = recording.recipes()
         self.graph = self.timed.graph(self.recipes)
         return Planning(functools.partial(self.make, self.graph, self.timed, self.recipes, self.first_policy()))
+
+    def family_of(self, recording):
+        """Returns what has schedules for steps of all sizes, None where these have too little in common."""
+        try:
+            return Family(recording, self.remembered, self.settings.device)
+        except Unlike as e:
+            unlike = e
+        try:
+            return Buckets(recording, self.remembered, self.settings.device)
+        except Unlike:
+            say.line("steps differ in more than sizes: %s" % unlike)
+            return None
 
     def extend(self):
         """Has the schedules of the family made that are missing: at first those without which no step can follow any."""

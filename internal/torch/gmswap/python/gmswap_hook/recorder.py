@@ -46,7 +46,7 @@ class Recorder(object):
 
     # What hooks call.
 
-    def begin(self, module, args, known):
+    def begin(self, module, given, known):
         if self.done or threading.current_thread() is not self.thread or self.memory.capturing():
             return False
         try:

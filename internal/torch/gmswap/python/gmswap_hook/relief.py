@@ -62,7 +62,10 @@ class Relief(object):
 
     def lacking(self, count, saved):
         """Returns how many bytes a step will have no room for that has saved so many entries of so many bytes."""
-        return max(0, self.start + self.foresight.needed(count, saved) - (self.limit - self.window))
+        return max(0, self.start + self.foreseen(count, saved) - (self.limit - self.window))
+
+    def foreseen(self, count, saved):
+        return self.foresight.needed(count, saved, self.runtime.step.dims)
 
     def expect(self, nbytes):
         """Has host memory taken ahead for what will leave."""
@@ -76,7 +79,7 @@ class Relief(object):
 
     def fits(self, count, saved):
         """Returns whether a step is known to need no room that has saved so many entries of so many bytes."""
-        return self.foresight.needed(count, saved) > 0 and not self.lacking(count, saved)
+        return self.foreseen(count, saved) > 0 and not self.lacking(count, saved)
 
     def spacious(self):
         """Returns whether the step so far would have fitted with nothing moved."""
@@ -85,7 +88,7 @@ class Relief(object):
     def learn(self, step):
         """Learns from a step that ends."""
         if step.backward:
-            self.foresight.learn([e.nbytes for e in step.entries], self.most - self.start)
+            self.foresight.learn([e.nbytes for e in step.entries], self.most - self.start, step.dims)
             self.backward.learn(sum(e.nbytes for e in step.entries))
 
     def allocated(self):

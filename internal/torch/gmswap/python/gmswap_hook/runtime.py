@@ -6,12 +6,13 @@ import threading
 from . import say
 from .demand import Demand
 from .entry import Entry, Parts, Saved, layout, stayed, stays
-from .family import Bounded
+from .family import Remaking
 from .follow import Follower
 from .garbage import Garbage
 from .graph import Recording
 from .live import Costs, Live
 from .measure import Clock, Clocks, Scale
+from .needs import dimensions
 from .parting import Parting
 from .reactive import Reactive
 from .remembered import Recalled
@@ -20,12 +21,15 @@ from .remembered import Recalled
 class Step(object):
     """A forward pass and the backward pass after it."""
 
+    INPUTS = 64  # dimensions of inputs that are noted at most
+
     def __init__(self, number):
         self.number, self.conduct, self.ended = number, None, ""
         self.entries = []
         self.stream = 0  # that of the forward pass
         self.backward = False
         self.trail = 0  # stands for all parameters that were saved so far
+        self.dims = ()  # of the inputs of its models
         self.calls, self.call, self.packs = {}, None, 0  # how often models were called, the last such call, and how many tensors that has saved
         self.members = None  # by calls the numbers of those that are moved, None: the large ones
         self.deviation = ""  # from the schedule
@@ -35,6 +39,10 @@ class Step(object):
         self.certain = 0  # so many entries are what was expected, as since then other parameters were used as expected
         self.parting = None  # what chooses what leaves the device, where no schedule does
         self.stranger = False  # a model has begun it that was not there before
+
+    def takes(self, given):
+        """Notes what a model is given."""
+        self.dims += dimensions(given, self.INPUTS - len(self.dims))
 
     def called(self, module):
         """Notes that a model is called."""
@@ -104,7 +112,7 @@ class Runtime(object):
 
     # Called by Hooks.
 
-    def begin(self, module, args, known):
+    def begin(self, module, given, known):
         """Begins a step, unless the last one has not reached its backward pass. Returns whether what is saved is to be packed. A step that is recorded, or
         follows a schedule, is one of modules that were run before: others may be there but once."""
         if self.declined or not self.own_thread() or self.memory.capturing():
@@ -116,7 +124,9 @@ class Runtime(object):
             step = self.step
             if step is None or step.backward or not any(e.users for e in step.entries):
                 self.guessed = False
-                self.next_step() if known else self.meet()
+                self.next_step(given) if known else self.meet(given)
+            else:
+                step.takes(given)
             self.step.called(module)
             self.memory.note_storages(module)
         return not self.declined and (known or self.step.stranger or self.recording is None and self.schedule is None)
@@ -215,9 +225,9 @@ class Runtime(object):
                 self.meet()
         return self.pack(tensor)
 
-    def meet(self):
+    def meet(self, given=()):
         """Begins a step of a model that was not there before: it is on demand. A step in which it saves nothing is restarted."""
-        self.next_step(self.unplanned)
+        self.next_step(given, self.unplanned)
         self.step.stranger = True
 
     def leave_alone(self, tensor):
@@ -264,8 +274,8 @@ class Runtime(object):
 
     # Steps.
 
-    def next_step(self, conductor=None):
-        """Begins a step. A step in which nothing was saved so far is restarted."""
+    def next_step(self, given, conductor=None):
+        """Begins a step with the inputs of a model. A step in which nothing was saved so far is restarted."""
         last = self.step
         if last is not None and last.entries:
             self.end_step(last)
@@ -275,6 +285,7 @@ class Runtime(object):
         self.take_schedule(0)
         step = self.step = Step(self.steps)
         step.stream = self.memory.stream()
+        step.takes(given)
         self.memory.begin_step()
         self.garbage.begin_step(step.number)
         if self.relief is not None:
@@ -313,7 +324,7 @@ class Runtime(object):
             return None
         step.members = remembered.members
         family = self.planner.family
-        return Recalled(remembered, self.memory, step, extra, family.extent if family is not None else None)
+        return Recalled(remembered, self.memory, step, extra, family.extent if family is not None and not family.model.bounded else None)
 
     def live(self, step):
         """Returns what looks at the operators of a step, None if that is not worth it, or too late."""
@@ -346,7 +357,7 @@ class Runtime(object):
         conduct.end()
         if step.parting is not None:
             self.end_parting(step.parting)
-        elif isinstance(conduct, Bounded):
+        elif isinstance(conduct, Remaking):
             self.note(step, conduct.recalled.strange())
         step.parting = None
         self.memory.samples.ask(step.number)
@@ -359,9 +370,10 @@ class Runtime(object):
             return  # an evaluation
         self.before = [e.nbytes for e in step.entries]
         if self.schedule is not None and self.differs(step, conduct):
-            self.extend() or self.deviate(step)
+            self.extend(step) or self.deviate(step)
         elif isinstance(conduct, Follower) and conduct.finished():
             self.schedule.followed += 1
+            self.complete()
             self.deviated = 0
             if conduct.instrument is not None:
                 self.refine(conduct.instrument)
@@ -392,12 +404,12 @@ class Runtime(object):
         """Returns whether another schedule would be better for a step that has ended."""
         if self.schedule.empty():
             return self.relief is not None and self.relief.strained()
-        self.fitted.append(self.schedule.foresees(self.before))
+        self.fitted.append(self.schedule.foresees(self.before, step.dims))
         return step.deviation != "" or isinstance(conduct, (Demand, Reactive)) and not self.fitted[-1]
 
-    def extend(self):
+    def extend(self, step):
         """Has schedules made for larger steps, if the last one is like those that were recorded but for its size. Returns whether it is."""
-        if not self.schedule.extends(self.before):
+        if not self.schedule.extends(self.before, step.dims):
             return False
         self.complete()
         return True

@@ -65,12 +65,12 @@ class Module(object):
     def register_forward_hook(self, hook, prepend=False, always_call=False):
         return register(self._forward_hooks, hook, prepend, self._always, always_call)
 
-    def __call__(self, *args):
+    def __call__(self, *args, **kwargs):
         called, result = set(), None
         try:
             for hook in (*_global_forward_pre_hooks.values(), *self._forward_pre_hooks.values()):
                 assert hook(self, args) is None
-            result = self.forward(*args)
+            result = self.forward(*args, **kwargs)
             for id, hook in (*_global_forward_hooks.items(), *self._forward_hooks.items()):
                 called.add(id)
                 assert hook(self, args, result) is None

@@ -1,0 +1,295 @@
+"""Schedules for steps whose inputs vary in several dimensions by themselves, each for all steps that it keeps to the limit."""
+
+import operator
+import types
+
+from .between import Unlike
+from .family import Remaking
+from .follow import FREE, OFFLOAD, PREFETCH, RECOMPUTE, Follower
+from .growth import Growth, Where
+from .model import NEVER, Model
+from .remembered import Recalled
+
+
+class Buckets(object):
+    """The shapes of its inputs tell what a step saves, and so what it has on the device at each point of a schedule that was made for another one. It follows
+    the one that moves least of those that fit. Schedules are made for multiples of a step at first, later for steps that have none, or one that moves
+    far too much. That is done by a thread of the planner's; they are replaced as a whole."""
+
+    FACTORS = 1.5, 1.25, 1.0, 0.9, 0.8, 0.7, 0.6  # what schedules that are made first are for, times the largest step that was recorded
+    LARGER = 1.03  # what others are for, times the step
+    WASTE = 1.5  # what a schedule may move, times what has to be, and a part of the limit
+    PART = 16
+    MOST = 32  # schedules
+    TOGETHER = 8  # that are made at once
+
+    def __init__(self, recording, remembered, device):
+        """Raises Unlike where the recorded steps have too little in common."""
+        self.device = device  # bytes that schedules are to keep to
+        self.model = Shaped(recording, remembered)
+        self.growth = self.model.extent
+        self.sequence, self.trails, self.members = recording.timed.sequence, recording.timed.trails, recording.timed.members
+        self.buckets = ()
+        self.most = max(map(sum, (w.sizes for w in (recording.made, recording.again, recording.timed))))  # bytes that a step has saved
+        self.wanted = []  # where others are to be made
+        self.refused, self.failed = set(), None  # where there is none, and why there was none for the last of these
+        self.edition = 0  # how often the model was corrected
+        self.plain = Profile(self.growth, self.model, ())
+        self.followed = 0  # steps
+
+    # As a schedule.
+
+    @property
+    def largest(self):
+        return max(self.buckets, key=lambda bucket: bucket.saved)
+
+    def empty(self):
+        return False
+
+    def foresees(self, sizes, dims):
+        """Returns whether there is a schedule for a step, or nothing to move in it."""
+        if not self.growth.foresees(dims, sizes):
+            return False
+        return self.lacking(dims) <= 0 or self.best(dims) is not None
+
+    def covers(self, recorded):
+        """Returns whether a step that was recorded now is one of these."""
+        return (self.sequence, self.trails) == (recorded.sequence, recorded.trails) and self.foresees(recorded.sizes, recorded.step.dims)
+
+    def extends(self, sizes, dims):
+        """Returns whether a step is one of these, and allows for its sizes."""
+        if not self.growth.foresees(dims, sizes):
+            try:
+                growth = self.growth.widened(dims, sizes)
+            except Unlike:
+                return False
+            self.model.grows(growth)
+            self.growth, self.plain = growth, Profile(growth, self.model, ())
+            self.renew()
+        self.most = max(self.most, sum(sizes))
+        return True
+
+    def follower(self, step, unplanned, relief, instrument):
+        dims, growth = step.dims, self.growth
+        lacking = self.lacking(dims) if growth.takes(dims) else 0
+        if lacking <= 0:
+            return unplanned(step)
+        bucket = self.best(dims)
+        if bucket is None or bucket.moves(dims) > self.WASTE * lacking + self.device // self.PART:
+            self.want(Where(dims, self.LARGER), bucket is None)
+        if bucket is None:
+            return unplanned(step)
+        values = growth.values(dims)
+        if instrument is not None:
+            instrument.shares = self.model.shares(growth, values)
+        recalled = Recalled(self.model.remembered, self.model.memory, step, self.device // 64)
+        return Chosen(recalled, step, Shape(bucket.schedule, growth.sizes(values)), unplanned, relief, instrument)
+
+    def lacking(self, dims):
+        """Returns how much more memory a step needs than there is, with nothing moved."""
+        return self.plain.peak(dims) - self.device
+
+    def best(self, dims):
+        """Returns what moves the least of a step, of those with which it fits, None if there is none."""
+        for bucket in sorted(self.buckets, key=lambda bucket: bucket.moves(dims)):
+            if bucket.profile.peak(dims) <= bucket.allowed:
+                return bucket
+        return None
+
+    # How schedules are made.
+
+    def want(self, where, lacks):
+        """Has a schedule made for a step, maybe one that has one, if there is room for it."""
+        if where in self.wanted or where in self.refused or any(b.where == where for b in self.buckets):
+            return
+        if len(self.buckets) + len(self.wanted) < self.MOST or lacks and not self.wanted:
+            self.wanted.append(where)
+
+    def lacks(self):
+        """Returns whether schedules are missing, or old."""
+        return len(self.wanted) > 0 or any(b.edition < self.edition for b in self.buckets)
+
+    def plan(self, make):
+        """Has the schedules made that are missing, the first ones if there are none yet. Make is given the model and where they are for, and returns schedules, or
+        errors. Returns itself."""
+        if not self.buckets:
+            large = max((dims for dims, _ in self.growth.seen), key=self.plain.peak)
+            factors = [factor for factor in self.FACTORS if self.plain.peak(large, factor) > self.device]
+            self.add(make, [Where(large, factor) for factor in factors or self.FACTORS[:1]])
+            if not self.buckets:
+                raise self.failed
+            return self
+        while self.lacks():
+            old = [b.where for b in self.buckets if b.edition < self.edition]
+            self.add(make, (self.wanted + old)[: self.TOGETHER])
+        return self
+
+    def add(self, make, places):
+        """Has schedules made in place of old ones, which stay if there would be none."""
+        edition, growth, added = self.edition, self.growth, []
+        try:
+            made = make(self.model, places)
+        except Exception as e:
+            made = [e] * len(places)
+        for where, schedule in zip(places, made):
+            if not isinstance(schedule, Exception) and schedule.device > self.device:
+                schedule = ValueError("%d bytes are not enough, %d would be" % (self.device, schedule.device))
+            if isinstance(schedule, Exception):
+                self.failed = schedule
+                self.refused.add(where)
+                continue
+            added.append(Bucket(schedule, where, edition, Profile(growth, self.model, schedule.actions), self.device))
+        self.wanted = [where for where in self.wanted if where not in places]
+        now = [b for b in self.buckets if b.where not in places] + added
+        if now:
+            self.buckets = tuple(now[-self.MOST :])
+        else:
+            for b in self.buckets:
+                b.edition = edition
+
+    def correct(self, instrument):
+        """Takes what an instrument has measured: the schedules are to be made anew."""
+        self.model.correct(instrument)
+        self.renew()
+
+    def renew(self):
+        self.refused = set()
+        self.edition += 1
+
+
+class Shaped(Model):
+    """What a step does, by the dimensions of its inputs."""
+
+    def fit(self, steps, layouts):
+        kinds = [[(layout[0], len(layout[1])) for layout in step.layouts] for step in steps]
+        if any(other != kinds[0] for other in kinds):
+            raise Unlike("types")
+        return Growth([(step.step.dims, list(step.sizes)) for step in steps]), True
+
+    def find_bases(self, recording):
+        steps = recording.again, recording.timed
+        self.needs = [[max(0, base - w.scale.start) for base in w.scale.bases()] for w in steps]  # bytes beside entries
+        self.inputs, self.proven_at = [w.step.dims for w in steps], recording.made.step.dims
+        self.grows(self.extent)
+        return types.SimpleNamespace(start=recording.timed.scale.start)
+
+    def grows(self, growth):
+        """Takes what allows for more steps. What operators need grows with an entry that they make or use, or else with others."""
+        growth.bases = [growth.own(self.entry(at), column, self.inputs) if any(column) else (0.0, 0) for at, column in enumerate(zip(*self.needs))]
+        self.extent = growth
+
+    def entry(self, at):
+        """Returns the entry that is saved behind an operator, or needed."""
+        sequence = self.timed.sequence
+        return entry(sequence[min(at, len(sequence) - 1)])
+
+    def sized(self, where):
+        growth = self.extent
+        values = growth.larger(where)
+        remade = [self.slower * value / proven for value, proven in zip(values, growth.values(self.proven_at))]
+        return {"ns": [int(ns * share) for ns, share in zip(self.ns, self.shares(growth, values))],
+                "bases": [int(self.bases.start + share * values[which]) for share, which in growth.bases],
+                "bytes": growth.sizes(values),
+                "recompute_ns": [int(t.get("recompute_ns", 0) * remade[growth.terms[i][1]]) if i not in self.remembered.wrong else NEVER
+                                 for i, t in enumerate(self.timed_graph["tensors"])]}
+
+    def shares(self, growth, values):
+        """Returns how long operators take in a step, of what they take in the one that was timed: as the entries grow that they make or use."""
+        grown = [value / timed for value, timed in zip(values, growth.values(self.inputs[-1]))]
+        return [grown[growth.terms[self.entry(at)][1]] for at in range(len(self.ns))]
+
+    def recorded(self, where):
+        timed, growth = self.timed, self.extent
+        return types.SimpleNamespace(sequence=timed.sequence, trails=timed.trails, members=timed.members, layouts=timed.layouts,
+                                     sizes=growth.sizes(growth.larger(where)))
+
+
+class Profile(object):
+    """The memory that a step takes at the points of a schedule, as shares of the products that it grows with: for points at which that may be most."""
+
+    def __init__(self, growth, model, actions):
+        self.growth, self.model, self.rows = growth, model, []
+        sequence, now, here = model.timed.sequence, [0.0] * len(growth.products), {}  # of entries that there are, whether they are on the device
+        last = {entry(index): at for at, index in enumerate(sequence, 1)}
+
+        def move(index, there):
+            if here.get(index, there) != there:
+                share, which = growth.terms[index]
+                now[which] += share if there else -share
+                here[index] = there
+
+        for at, (share, which) in enumerate(growth.bases):
+            for kind, index, _ in actions[at] if actions else ():
+                if kind in (FREE, PREFETCH, RECOMPUTE):
+                    move(index, kind != FREE)
+            index = sequence[at] if at < len(sequence) else -1
+            if index >= 0 and index not in here and last[index] > at:
+                here[index] = False
+                move(index, True)
+            row = list(now)
+            row[which] += share
+            self.note(row)
+            index = entry(sequence[at - 1]) if at else None
+            if last.get(index) == at:
+                move(index, False)
+                del here[index], last[index]
+
+    def note(self, row):
+        """Adds a row, unless the one before is not less in anything, and leaves out those before that are not more."""
+        if self.rows and all(map(operator.le, row, self.rows[-1])):
+            return
+        while self.rows and all(map(operator.le, self.rows[-1], row)):
+            self.rows.pop()
+        self.rows.append(row)
+
+    def peak(self, dims, factor=1.0):
+        """Returns the most memory that a step takes, or one that saves so many times as much."""
+        values = self.growth.values(dims)
+        return self.model.bases.start + factor * max(sum(map(operator.mul, row, values)) for row in self.rows)
+
+
+class Bucket(object):
+    """A schedule, and what tells whether another step may follow it."""
+
+    def __init__(self, schedule, where, edition, profile, device):
+        self.schedule, self.where, self.edition, self.profile = schedule, where, edition, profile
+        growth = profile.growth
+        self.saved = growth.bytes(growth.larger(where))
+        self.allowed = max(device, profile.peak(*where))  # by the planner's account it fits
+        self.moved = [0.0] * len(growth.products)
+        for index in {index for actions in schedule.actions for kind, index, _ in actions if kind in (OFFLOAD, RECOMPUTE)}:
+            share, which = growth.terms[index]
+            self.moved[which] += share
+
+    def __getattr__(self, name):
+        return getattr(self.schedule, name)
+
+    def moves(self, dims):
+        """Returns the bytes that are moved or recomputed in a step."""
+        return sum(map(operator.mul, self.moved, self.profile.growth.values(dims)))
+
+
+class Shape(object):
+    """The schedule for a step: one that was made for another."""
+
+    def __init__(self, schedule, sizes):
+        self.sequence, self.trails, self.members, self.actions = schedule.sequence, schedule.trails, schedule.members, schedule.actions
+        self.exact, self.remade, self.sizes = schedule.exact, schedule.remade, sizes
+
+    def exactly(self, index):
+        return self.sizes[index], None
+
+    def recipe(self, index):
+        return None
+
+
+class Chosen(Remaking, Follower):
+    """Conducts a step by a schedule that was chosen when it began."""
+
+    def spared(self, entry):
+        return False  # it was looked whether it needs one
+
+
+def entry(index):
+    """Returns the entry of a point of a step."""
+    return index if index >= 0 else -index - 1

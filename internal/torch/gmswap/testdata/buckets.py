@@ -1,0 +1,176 @@
+"""Schedules that are made for steps with some inputs, and followed by steps with others."""
+
+import random
+import types
+
+from gmswap_hook import buckets, growth
+from gmswap_hook.between import Unlike
+from gmswap_hook.follow import FREE, OFFLOAD, PREFETCH
+from gmswap_hook.growth import Growth, Where
+
+
+def unlike(call, *args):
+    try:
+        call(*args)
+    except Unlike:
+        return True
+    return False
+
+
+def translation(batch, source, target, more=0):
+    """Returns the dimensions of the inputs of an encoder and a decoder, and sizes that they save: of texts, scores, positions, and what does not vary."""
+    return (batch, source, batch, target, 7), [
+        4 * batch * source * 64, 4 * batch * source * source * 8, 4 * source, 4 * batch * target * 64, 4 * batch * target * source * 8, 1000, 4 * batch * (target + more)]
+
+
+def drawn(draw):
+    return draw.randint(1, 16), draw.randint(100, 800), draw.randint(30, 300)
+
+
+def check_growth():
+    """Sizes are foreseen from three steps, to the byte, or from a few more where these leave a choice."""
+    draw, widened = random.Random(1), 0
+    for _ in range(100):
+        g = Growth([translation(*drawn(draw)) for _ in range(3)])
+        for _ in range(10):
+            dims, sizes = translation(*drawn(draw))
+            if not g.foresees(dims, sizes):
+                g, widened = g.widened(dims, sizes), widened + 1
+            values = g.values(dims)
+            assert all(0 <= most - size <= 1 for most, size in zip(g.sizes(values), sizes)), (dims, sizes, g.sizes(values))
+            assert abs(g.bytes(values) - sum(sizes)) < 1e-6 * sum(sizes)
+            assert g.larger(Where(dims, 2)) == [2 * value for value in values]
+            assert not g.foresees(dims[1:], sizes) and not g.foresees(dims, sizes[1:]) and not g.foresees(dims, [size + 2 for size in sizes])
+    assert widened < 50, widened
+
+
+def check_near():
+    """What is nearly in proportion to a product is foreseen as the most that it may be; what varies by itself, in too many ways, or not at all, is not."""
+    draw = random.Random(2)
+    g = Growth([translation(*drawn(draw), more=1) for _ in range(4)])
+    dims, sizes = translation(8, 400, 60, more=1)
+    assert g.foresees(dims, sizes) and g.bytes(g.values(dims)) < 1.05 * sum(sizes)
+    steps = [((n, 4), [n * 100, n * 1000]) for n in (3, 5, 8)]
+    g = Growth(steps)
+    assert unlike(g.widened, (4, 4), [400, 400000]) and unlike(Growth, steps[:1] * 3)
+    assert unlike(Growth, [((n, n * n, 2**n, n + 1), [n]) for n in (2, 3, 5)]), "four ways"
+    assert unlike(Growth, steps + [((3,), [300, 3000])]) and unlike(Growth, [((0,), [1]), ((1,), [2])])
+    for n in range(10, 10 + growth.Growth.STEPS - 3):
+        g = g.widened((n, 4), [n * 100, n * 1000])
+    assert unlike(g.widened, (4, 4), [400, 4000]), "it may not go on"
+
+
+SEQUENCE = [0, 1, 2, -3, -2, -1]  # three tensors are saved, and needed in the opposite order
+
+
+def model(terms, bases, start=0):
+    """Returns a model of steps whose tensors grow with two dimensions."""
+    g = Growth([((a, b), [share * (a, b)[which] for share, which in terms]) for a, b in ((2, 3), (3, 2), (5, 7))])
+    order = [g.products.index((which,)) for which in (0, 1)]
+    g.bases = [(share, order[which]) for share, which in bases]
+    return g, types.SimpleNamespace(bases=types.SimpleNamespace(start=start), timed=types.SimpleNamespace(sequence=SEQUENCE))
+
+
+def actions(*some):
+    at = [()] * (len(SEQUENCE) + 1)
+    for point, kind, tensor in some:
+        at[point] += ((kind, tensor, 0),)
+    return at
+
+
+def check_profile():
+    """The most that is there at a time is what it is when it is counted point by point."""
+    g, of = model([(10, 0), (100, 1), (1, 0)], [(0, 0), (0, 1), (5, 0), (7, 1), (0, 0), (20, 0), (0, 0)], start=1000)
+    for a, b in (2, 3), (50, 1), (1, 50):
+        x, y, z = 10 * a, 100 * b, a
+        plain = max(x + y + z + 5 * a, x + y + z + 7 * b, x + y + 20 * a)
+        assert abs(buckets.Profile(g, of, ()).peak((a, b)) - 1000 - plain) < 1e-6
+        moved = buckets.Profile(g, of, actions((1, OFFLOAD, 0), (2, FREE, 0), (5, PREFETCH, 0)))
+        assert abs(moved.peak((a, b)) - 1000 - max(x + y, y + z + 5 * a, y + z + 7 * b, x + y + 20 * a)) < 1e-6, (a, b)
+
+
+def new_buckets(device):
+    """Returns what has no schedules yet, for steps that save 10 and 100 times their dimensions, and what makes some that free the first tensor. It notes
+    where they are for."""
+    g, of = model([(10, 0), (100, 1), (1, 0)], [(0, 0)] * 7)
+    b = buckets.Buckets.__new__(buckets.Buckets)
+    b.device, b.growth, b.buckets, b.wanted, b.refused, b.failed, b.edition, b.most = device, g, (), [], set(), None, 0, 0
+    b.model = types.SimpleNamespace(remembered=None, memory=None, grows=lambda g: None, correct=lambda instrument: None, **vars(of))
+    b.sequence, b.trails, b.plain = SEQUENCE, (), buckets.Profile(g, of, ())
+    made = []
+
+    def make(model, places):
+        made.extend(places)
+        assert len(made) < 400
+        frees = actions((1, OFFLOAD, 0), (2, FREE, 0), (5, PREFETCH, 0))
+        return [types.SimpleNamespace(actions=frees, device=device + (where.dims[1] * where.factor > 100), sequence=SEQUENCE, trails=(), members=None,
+                                      exact=(), remade=()) for where in places]
+
+    return b, make, made
+
+
+def sizes(a, b):
+    return [10 * a, 100 * b, a]
+
+
+def check_chosen():
+    """A step that does not fit follows the schedule that moves least of those with which it does; one that fits follows none, and for one with which none
+    does another is made."""
+    b, make, made = new_buckets(device=400)
+    assert b.plan(make) is b and [where.factor for where in made] == [1.5, 1.25, 1.0, 0.9, 0.8, 0.7, 0.6], made
+    assert b.largest.where == Where((5, 7), 1.5) and b.foresees(sizes(2, 3), (2, 3))
+    unplanned = lambda step: "unplanned"  # noqa: E731
+    step = lambda *dims: types.SimpleNamespace(dims=dims, entries=[], saves=0)  # noqa: E731
+    assert b.follower(step(2, 3), unplanned, None, None) == "unplanned" and not b.lacks(), "it fits"
+    assert b.follower(step(2, 3, 4), unplanned, None, None) == "unplanned" and not b.lacks(), "other inputs"
+    follows = lambda *dims: b.plain.peak(dims) > 400 and b.best(dims) is not None  # noqa: E731
+    assert follows(35, 2) and not follows(2, 3)
+    assert not follows(100, 6) and not b.foresees(sizes(100, 6), (100, 6)), "it is larger than any"
+    assert b.follower(step(100, 6), unplanned, None, None) == "unplanned" and b.wanted == [Where((100, 6), b.LARGER)]
+    assert b.follower(step(100, 6), unplanned, None, None) == "unplanned" and len(b.wanted) == 1, "it is wanted once"
+    b.plan(make)
+    assert not b.lacks() and made[-1].dims == (100, 6) and follows(100, 6) and b.foresees(sizes(100, 6), (100, 6))
+    assert b.extends(sizes(100, 6), (100, 6)) and b.edition == 0 and b.most == sum(sizes(100, 6))
+    some = [types.SimpleNamespace(moves=lambda dims, n=n: n, profile=types.SimpleNamespace(peak=lambda dims, n=n: 500 - 10 * n), allowed=400) for n in (30, 5, 12, 10)]
+    b.buckets = tuple(some)
+    assert b.best((1, 1)) is some[3]
+    assert b.lacking((2, 3)) < 0
+    b.model.bases.start = 300
+    assert b.lacking((2, 3)) > 0, "the step begins with more in use"
+
+
+def check_made():
+    """Schedules are made anew when something was measured, no more than so many are kept, and where there is none none is asked for again."""
+    b, make, made = new_buckets(device=400)
+    b.plan(make)
+    before = len(made)
+    b.correct(None)
+    assert b.lacks()
+    b.plan(make)
+    assert len(made) == 2 * before and not b.lacks() and all(x.edition == 1 for x in b.buckets)
+    for n in range(200):
+        b.want(Where((n + 10, 9), 1.0), True)
+        b.plan(make)
+    assert len(b.buckets) == b.MOST and b.buckets[-1].where.dims == (209, 9)
+    kept = b.buckets
+    b.want(Where((1, 9), 1.0), False)
+    assert not b.lacks(), "there is one, and no room for more"
+    b.want(Where((1, 101), 1.0), True)
+    b.plan(make)
+    assert b.refused == {Where((1, 101), 1.0)} and b.buckets == kept
+    b.want(Where((1, 101), 1.0), True)
+    assert not b.lacks()
+    b.renew()
+    b.plan(lambda model, places: [ValueError("no")] * len(places))
+    assert b.buckets and not b.lacks(), "old ones stay where there would be none"
+
+
+def main():
+    check_growth()
+    check_near()
+    check_profile()
+    check_chosen()
+    check_made()
+
+
+main()

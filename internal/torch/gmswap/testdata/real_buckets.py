@@ -1,0 +1,42 @@
+"""Steps whose inputs vary in three ways follow schedules that were made for others, on a real PyTorch."""
+
+import torch
+from gmswap_hook import buckets, entry
+
+from cpu import Hooked
+from real import main
+from real_demand import translations
+
+LIMIT = 300000  # bytes: most steps need more
+
+
+def followed(how, steps=40):
+    """Returns the ways that steps went, what has the schedules, and how many tensors were recomputed in steps that followed one. Losses are the same with
+    the hook as without."""
+    want, ways, made = translations(steps), [], []
+    h = Hooked(how, smallest=64)
+    h.settings.device = LIMIT
+    end = h.runtime.end_step
+    h.runtime.end_step = lambda step: (ways.append(step.way()), end(step))
+    real = entry.Entry.make
+    entry.Entry.make = lambda e, stream: (made.append(e) if not e.resident() and h.runtime.step.way() == "planned" else None, real(e, stream))
+    try:
+        got = translations(steps)
+    finally:
+        entry.Entry.make = real
+    h.remove()
+    assert got == want, how
+    return ways, h.runtime.schedule, len(made)
+
+
+def test_followed():
+    """Steps follow schedules but for some of the first, and what is recomputed is what it was."""
+    for how in "offload", "remake":
+        ways, schedule, made = followed(how)
+        assert isinstance(schedule, buckets.Buckets) and ways.count("recorded") == 3, (schedule, ways)
+        assert "adapted" not in ways and ways.count("planned") > len(ways) / 2, ways
+        assert (made > 5) == (how == "remake"), (how, made)
+
+
+if __name__ == "__main__":
+    main(globals())
