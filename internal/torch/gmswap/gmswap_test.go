@@ -19,7 +19,7 @@ import (
 	"gm/internal/libgm/planner"
 )
 
-// kit is libgm.so and the fake driver, built once for all tests.
+// kit is libgm.so, the fake driver and the hook, made once for all tests, which share what Python compiles of the hook.
 type kit struct {
 	dir  string
 	fake fake.Libraries
@@ -33,6 +33,9 @@ var shared = sync.OnceValue(func() (k kit) {
 	if k.fake, k.err = fake.Build(k.dir, "-O2"); k.err != nil {
 		return k
 	}
+	if k.err = errors.Join(os.Mkdir(k.home(), 0o755), Install(k.home())); k.err != nil {
+		return k
+	}
 	build := exec.Command("go", "build", "-buildmode=c-shared", "-o", k.library(), "gm/internal/libgm")
 	if out, err := build.CombinedOutput(); err != nil {
 		k.err = fmt.Errorf("build libgm.so: %w\n%s", err, out)
@@ -40,7 +43,9 @@ var shared = sync.OnceValue(func() (k kit) {
 	return k
 })
 
-func (k kit) library() string { return filepath.Join(k.dir, "libgm.so") }
+func (k kit) library() string  { return filepath.Join(k.dir, "libgm.so") }
+func (k kit) home() string     { return filepath.Join(k.dir, "python") }
+func (k kit) bytecode() string { return filepath.Join(k.dir, "bytecode") }
 
 // TestMain is a planner, too, for the programs that the tests run.
 func TestMain(m *testing.M) {
@@ -78,10 +83,6 @@ func newSession(t *testing.T) *session {
 		t.Fatal(k.err)
 	}
 	s := &session{t: t, python: python, kit: k, dir: t.TempDir()}
-	home := filepath.Join(s.dir, "python")
-	if err := errors.Join(os.Mkdir(home, 0o755), Install(home)); err != nil {
-		t.Fatal(err)
-	}
 	testdata, err := filepath.Abs("testdata")
 	if err != nil {
 		t.Fatal(err)
@@ -92,12 +93,12 @@ func newSession(t *testing.T) *session {
 	}
 	path := testdata + "/stub:" + testdata
 	s.env = append(k.fake.Env(s.counts()),
-		"PATH="+os.Getenv("PATH"), "HOME="+s.dir, "PYTHONPATH="+path, "PYTHONDONTWRITEBYTECODE=1",
+		"PATH="+os.Getenv("PATH"), "HOME="+s.dir, "PYTHONPATH="+path, "PYTHONPYCACHEPREFIX="+k.bytecode(),
 		"PYTHONWARNINGS=ignore::DeprecationWarning",                              // of forks beside threads
 		"MALLOC_MMAP_THRESHOLD_=1073741824", "MALLOC_TRIM_THRESHOLD_=1073741824", // or each tensor's bytes are new pages
 		"GM_LIB="+k.library(), "GM_DIR="+filepath.Join(s.dir, "pages"), "GM_PLANNER="+self, "GM_FAKE_DEVICES=2",
 	)
-	s.hook = []string{"PYTHONPATH=" + home + ":" + path, "GMSWAP_DIR=" + s.dir, "GMSWAP_HOST=67108864", "FACTS=" + s.facts()}
+	s.hook = []string{"PYTHONPATH=" + k.home() + ":" + path, "GMSWAP_DIR=" + s.dir, "GMSWAP_HOST=67108864", "FACTS=" + s.facts()}
 	return s
 }
 

@@ -138,12 +138,14 @@ func TestExhausted(t *testing.T) {
 
 // TestFits has steps of varying sizes: operators are looked at as long as what they make may have to leave, which in those that fit is not long.
 func TestFits(t *testing.T) {
+	t.Parallel()
 	s := newSession(t)
 	s.same("fits", "auto", "GM_LIMIT=33554432", "GMSWAP_DEVICE=33554432", "GMSWAP_HOST=1073741824", "REMADE="+s.remade())
 }
 
 // TestLengths has steps of random sizes: most follow schedules, though few are like one before.
 func TestLengths(t *testing.T) {
+	t.Parallel()
 	const limit = 32 << 20
 	newSession(t).want("lengths")
 	s := newSession(t)
@@ -158,6 +160,7 @@ func TestLengths(t *testing.T) {
 
 // TestTranslations has steps of two lengths that vary by themselves: they follow schedules that were made for others.
 func TestTranslations(t *testing.T) {
+	t.Parallel()
 	const limit = 6 << 20
 	newSession(t).want("translations")
 	s := newSession(t)
@@ -172,6 +175,7 @@ func TestTranslations(t *testing.T) {
 
 // TestSuccessive trains models one after the other: steps of the later ones begin before anything watches them.
 func TestSuccessive(t *testing.T) {
+	t.Parallel()
 	const limit = 32 << 20
 	newSession(t).want("successive")
 	s := newSession(t)
@@ -196,6 +200,7 @@ func TestRefused(t *testing.T) {
 
 // TestBefore has requests find no room before a model is run, and where none is.
 func TestBefore(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"loaded", "unmodelled"} {
 		s := newSession(t)
 		want := s.want(name)

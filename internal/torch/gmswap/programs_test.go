@@ -100,6 +100,7 @@ func TestPrograms(t *testing.T) {
 
 // TestDevices has models on two devices. What is saved on each is moved, and the limit is one of each.
 func TestDevices(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"spread", "replicated"} {
 		for _, how := range []string{"offload", "remake", "rows"} {
 			t.Run(name+" "+how, func(t *testing.T) {

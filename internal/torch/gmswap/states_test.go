@@ -37,6 +37,7 @@ func TestStates(t *testing.T) {
 
 // TestStatesStay has states that nobody may move, so that what finds no room is put on the host, and none where memory suffices.
 func TestStatesStay(t *testing.T) {
+	t.Parallel()
 	_, r := short(t, "moments_unfit", 62)
 	if r.code != 0 || !strings.Contains(r.stderr, "requests found no room, and the GPU used memory of the host") || !strings.Contains(r.stderr, "gmswap: states of SGD stay on the device: it is differentiable") {
 		t.Errorf("exit status %d: %s", r.code, r.stderr)
@@ -50,6 +51,7 @@ func TestStatesStay(t *testing.T) {
 
 // TestHoming has gradients that found no room come back to the device when there is some.
 func TestHoming(t *testing.T) {
+	t.Parallel()
 	s, r := short(t, "homing", 60)
 	if r.code != 0 || !strings.Contains(r.stderr, "requests found no room") {
 		t.Errorf("exit status %d: %s", r.code, r.stderr)

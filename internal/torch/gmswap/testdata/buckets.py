@@ -94,8 +94,9 @@ def new_buckets(device):
     where they are for."""
     g, of = model([(10, 0), (100, 1), (1, 0)], [(0, 0)] * 7)
     b = buckets.Buckets.__new__(buckets.Buckets)
-    b.device, b.growth, b.buckets, b.wanted, b.refused, b.failed, b.edition, b.most = device, g, (), [], set(), None, 0, 0
-    b.model = types.SimpleNamespace(remembered=None, memory=None, grows=lambda g: None, correct=lambda instrument: None, **vars(of))
+    b.device, b.growth, b.buckets, b.wanted, b.refused, b.failed, b.edition, b.most = device, g, (), [], [], None, 0, 0
+    b.unlike = b.more = 0
+    b.model = types.SimpleNamespace(remembered=None, memory=types.SimpleNamespace(allocated=lambda: 0), grows=lambda g: None, correct=lambda instrument: None, **vars(of))
     b.sequence, b.trails, b.plain = SEQUENCE, (), buckets.Profile(g, of, ())
     made = []
 
@@ -134,9 +135,32 @@ def check_chosen():
     some = [types.SimpleNamespace(moves=lambda dims, n=n: n, profile=types.SimpleNamespace(peak=lambda dims, n=n: 500 - 10 * n), allowed=400) for n in (30, 5, 12, 10)]
     b.buckets = tuple(some)
     assert b.best((1, 1)) is some[3]
+    b.buckets = ()
     assert b.lacking((2, 3)) < 0
     b.model.bases.start = 300
     assert b.lacking((2, 3)) > 0, "the step begins with more in use"
+    b.model.bases.start, b.model.memory.allocated = 0, lambda: 300
+    assert b.lacking((2, 3)) < 0
+    b.follower(step(2, 3), unplanned, None, None)
+    assert b.lacking((2, 3)) > 0 and b.wanted == [Where((2, 3), b.LARGER)], "so does this one, of which that was not known"
+
+
+def check_widened():
+    """Sizes that were not foreseen are allowed for, and no more is looked for that where it failed some times in a row."""
+    b, make, _ = new_buckets(device=400)
+    b.model.timed = types.SimpleNamespace(sequence=SEQUENCE)
+    b.model.grows = lambda g: setattr(g, "bases", b.growth.bases)
+    more = [sizes(2, 3)[0], sizes(2, 3)[1] + 4, sizes(2, 3)[2]]
+    assert not b.foresees(more, (2, 3)) and b.extends(more, (2, 3)) and b.edition == 1 and b.foresees(more, (2, 3))
+    looked, real = [], Growth.widened
+    Growth.widened = lambda *args: looked.append(args) or real(*args)
+    try:
+        for _ in range(9):
+            assert not b.extends([1000, 1, 1], (2, 3))
+        assert len(looked) == b.ATTEMPTS and b.extends(sizes(2, 3), (2, 3))
+        assert not b.extends([1000, 1, 1], (2, 3)) and len(looked) == b.ATTEMPTS + 1
+    finally:
+        Growth.widened = real
 
 
 def check_made():
@@ -157,9 +181,13 @@ def check_made():
     assert not b.lacks(), "there is one, and no room for more"
     b.want(Where((1, 101), 1.0), True)
     b.plan(make)
-    assert b.refused == {Where((1, 101), 1.0)} and b.buckets == kept
-    b.want(Where((1, 101), 1.0), True)
-    assert not b.lacks()
+    assert len(b.refused) == 1 and b.buckets == kept
+    for dims in (1, 101), (2, 101), (1, 300):
+        b.want(Where(dims, 1.0), True)
+        assert not b.lacks(), "what is no smaller is refused, too"
+    b.want(Where((1, 99), 1.0), True)
+    assert b.lacks()
+    b.plan(make)
     b.renew()
     b.plan(lambda model, places: [ValueError("no")] * len(places))
     assert b.buckets and not b.lacks(), "old ones stay where there would be none"
@@ -171,6 +199,7 @@ def main():
     check_profile()
     check_chosen()
     check_made()
+    check_widened()
 
 
 main()

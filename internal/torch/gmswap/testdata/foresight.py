@@ -1,5 +1,6 @@
 """Foresees the needs of steps whose sizes vary."""
 
+import collections
 import random
 import types
 
@@ -107,18 +108,33 @@ def check_inputs():
     assert errors(guessed, 1, True) == errors(guessed, 1, False)
 
 
+class Tensor(object):
+    def __init__(self, *shape):
+        self.shape = shape
+
+
+class Nested(Tensor):
+    @property
+    def shape(self):
+        raise RuntimeError("nested")
+
+    def __init__(self):
+        pass
+
+
+class Keys(dict):
+    __getattr__ = dict.__getitem__
+
+
 def check_dimensions():
-    """Dimensions are those of the tensors among arguments, whatever else there is."""
-    tensor = lambda *shape: types.SimpleNamespace(shape=shape)  # noqa: E731
-
-    class Odd(object):
-        @property
-        def shape(self):
-            raise RuntimeError("nested")
-
-    given = [tensor(2, 3), None, 7, "text", {"mask": tensor(5), "others": [tensor(), (tensor(6, 7),)]}, {8: [[[[tensor(9)]]]]}]
-    assert dimensions(given, 64) == (2, 3, 5, 6, 7) and dimensions(given, 2) == (2, 3)
-    assert dimensions([Odd()], 64) == () and dimensions([types.SimpleNamespace(shape=len)], 64) == ()
+    """Dimensions are those of the tensors among arguments, whatever else there is, of which nothing is asked."""
+    given = [Tensor(2, 3), None, 7, "text", Nested(), {"others": [Tensor(), (Tensor(6, 7),)], "mask": Tensor(5)}, {8: [[[[Tensor(9)]]]]}]
+    assert dimensions(given, Tensor) == (2, 3, 5, 6, 7, 9) and dimensions(given, Tensor, most=3) == (2, 3, 5)
+    asked = collections.defaultdict(int)
+    assert dimensions([Keys(), asked, types.SimpleNamespace(shape=(4,)), Tensor("x", 7.0), Tensor(1)], Tensor) == (1,) and not asked
+    endless = [Tensor(1)]
+    endless += [[0] * 1000, endless]
+    assert dimensions(endless, Tensor)[:1] == (1,) and len(dimensions([[Tensor(1)] * 1000], Tensor)) == 64
 
 
 def main():

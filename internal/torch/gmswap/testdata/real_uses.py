@@ -3,6 +3,7 @@
 import copy
 import io
 import threading
+import warnings
 
 import torch
 from torch import nn
@@ -177,12 +178,15 @@ class Nested(Program):
 
 
 class Scripted(Program):
-    """Layers that torch.jit has made, and traced ones."""
+    """Layers that torch.jit has made, and traced ones, none of which are said to be wrong."""
 
     def step(self, x):
         if not hasattr(self, "script"):
             self.script = torch.jit.script(nn.Sequential(self.layers[0], nn.Tanh()))
-            self.trace = torch.jit.trace(nn.Sequential(self.layers[1], nn.SiLU()), x)
+            with warnings.catch_warnings(record=True) as said:
+                warnings.simplefilter("always", torch.jit.TracerWarning)
+                self.trace = torch.jit.trace(nn.Sequential(self.layers[1], nn.SiLU()), x)
+            assert not [w for w in said if w.category is torch.jit.TracerWarning], said
         return super().step(self.trace(self.script(x)))
 
 

@@ -21,6 +21,7 @@ class Buckets(object):
     WASTE = 1.5  # what a schedule may move, times what has to be, and a part of the limit
     PART = 16
     MOST = 32  # schedules
+    ATTEMPTS = 3  # steps in a row whose sizes were not foreseen before it is not looked any more how they grow
     TOGETHER = 8  # that are made at once
 
     def __init__(self, recording, remembered, device):
@@ -32,7 +33,9 @@ class Buckets(object):
         self.buckets = ()
         self.most = max(map(sum, (w.sizes for w in (recording.made, recording.again, recording.timed))))  # bytes that a step has saved
         self.wanted = []  # where others are to be made
-        self.refused, self.failed = set(), None  # where there is none, and why there was none for the last of these
+        self.refused, self.failed = [], None  # products from which on there are none, and why there was none for the last of these
+        self.unlike = 0  # steps in a row that are none of these
+        self.more = 0  # bytes in use when the last step began beside those that are known of
         self.edition = 0  # how often the model was corrected
         self.plain = Profile(self.growth, self.model, ())
         self.followed = 0  # steps
@@ -58,19 +61,28 @@ class Buckets(object):
 
     def extends(self, sizes, dims):
         """Returns whether a step is one of these, and allows for its sizes."""
-        if not self.growth.foresees(dims, sizes):
-            try:
-                growth = self.growth.widened(dims, sizes)
-            except Unlike:
-                return False
-            self.model.grows(growth)
-            self.growth, self.plain = growth, Profile(growth, self.model, ())
-            self.renew()
+        if not self.growth.foresees(dims, sizes) and not self.widen(sizes, dims):
+            self.unlike += 1
+            return False
+        self.unlike = 0
         self.most = max(self.most, sum(sizes))
+        return True
+
+    def widen(self, sizes, dims):
+        if self.unlike >= self.ATTEMPTS:
+            return False
+        try:
+            growth = self.growth.widened(dims, sizes)
+        except Unlike:
+            return False
+        self.model.grows(growth)
+        self.growth, self.plain = growth, Profile(growth, self.model, ())
+        self.renew()
         return True
 
     def follower(self, step, unplanned, relief, instrument):
         dims, growth = step.dims, self.growth
+        self.more = max(0, self.model.memory.allocated() - self.model.bases.start)
         lacking = self.lacking(dims) if growth.takes(dims) else 0
         if lacking <= 0:
             return unplanned(step)
@@ -87,12 +99,12 @@ class Buckets(object):
 
     def lacking(self, dims):
         """Returns how much more memory a step needs than there is, with nothing moved."""
-        return self.plain.peak(dims) - self.device
+        return self.plain.peak(dims) + self.more - self.device
 
     def best(self, dims):
         """Returns what moves the least of a step, of those with which it fits, None if there is none."""
         for bucket in sorted(self.buckets, key=lambda bucket: bucket.moves(dims)):
-            if bucket.profile.peak(dims) <= bucket.allowed:
+            if bucket.profile.peak(dims) + self.more <= bucket.allowed:
                 return bucket
         return None
 
@@ -100,10 +112,14 @@ class Buckets(object):
 
     def want(self, where, lacks):
         """Has a schedule made for a step, maybe one that has one, if there is room for it."""
-        if where in self.wanted or where in self.refused or any(b.where == where for b in self.buckets):
+        if where in self.wanted or any(b.where == where for b in self.buckets) or self.refuses(self.growth.larger(where)):
             return
         if len(self.buckets) + len(self.wanted) < self.MOST or lacks and not self.wanted:
             self.wanted.append(where)
+
+    def refuses(self, values):
+        """Returns whether there was no schedule for a step no larger than one."""
+        return any(all(map(operator.le, refused, values)) for refused in self.refused)
 
     def lacks(self):
         """Returns whether schedules are missing, or old."""
@@ -132,14 +148,14 @@ class Buckets(object):
         except Exception as e:
             made = [e] * len(places)
         for where, schedule in zip(places, made):
-            if not isinstance(schedule, Exception) and schedule.device > self.device:
-                schedule = ValueError("%d bytes are not enough, %d would be" % (self.device, schedule.device))
-            if isinstance(schedule, Exception):
-                self.failed = schedule
-                self.refused.add(where)
-                continue
-            added.append(Bucket(schedule, where, edition, Profile(growth, self.model, schedule.actions), self.device))
-        self.wanted = [where for where in self.wanted if where not in places]
+            try:
+                added.append(self.bucket(schedule, where, edition, growth))
+            except Exception as e:
+                self.failed = e
+                if edition == self.edition and not self.refuses(growth.larger(where)):
+                    self.refused.append(growth.larger(where))
+            if where in self.wanted:
+                self.wanted.remove(where)
         now = [b for b in self.buckets if b.where not in places] + added
         if now:
             self.buckets = tuple(now[-self.MOST :])
@@ -147,13 +163,20 @@ class Buckets(object):
             for b in self.buckets:
                 b.edition = edition
 
+    def bucket(self, schedule, where, edition, growth):
+        if isinstance(schedule, Exception):
+            raise schedule
+        if schedule.device > self.device:
+            raise ValueError("%d bytes are not enough, %d would be" % (self.device, schedule.device))
+        return Bucket(schedule, where, edition, Profile(growth, self.model, schedule.actions), self.device)
+
     def correct(self, instrument):
         """Takes what an instrument has measured: the schedules are to be made anew."""
         self.model.correct(instrument)
         self.renew()
 
     def renew(self):
-        self.refused = set()
+        self.refused = []
         self.edition += 1
 
 

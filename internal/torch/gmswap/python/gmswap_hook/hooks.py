@@ -312,9 +312,10 @@ def replica(module):
 
 
 def named(frame):
-    """Returns the values that a module was called with by name: hooks on all modules are not given these, but the function that calls them has them."""
+    """Returns what a module was called with by name, in the order of the names: hooks on all modules are not given that, but the function that calls them
+    has it."""
     given = frame.f_locals.get("kwargs")
-    return given.values() if isinstance(given, dict) else ()
+    return [value for _, value in sorted(given.items())] if isinstance(given, dict) else []
 
 
 def running(frame):

@@ -4,22 +4,22 @@ import collections
 import itertools
 
 
-def dimensions(given, most):
-    """Returns the dimensions of the tensors among the arguments of a model, one after the other, the first so many."""
-    try:
-        return tuple(itertools.islice(sizes(given, 3), most))
-    except (AttributeError, RuntimeError, TypeError, ValueError):
-        return ()  # a tensor that has no shape, or something else that has what is called so
-
-
-def sizes(values, depth):
-    """Yields the dimensions of tensors, also of those in short lists and dictionaries."""
-    for value in values:
-        shape = getattr(value, "shape", None)
-        if shape is not None:
-            yield from map(int, shape)
-        elif depth and isinstance(value, (list, tuple, collections.abc.Mapping)) and len(value) <= 64:
-            yield from sizes(value.values() if isinstance(value, collections.abc.Mapping) else value, depth - 1)
+def dimensions(given, tensor, most=64, looks=256):
+    """Returns the dimensions of the tensors among the arguments of a model and in what they hold, one after the other, the first so many. So many values are
+    looked at, at most, and no attribute of any but tensors."""
+    found, left = [], [given]
+    while left and looks and len(found) < most:
+        value, looks = left.pop(), looks - 1
+        try:
+            if isinstance(value, tensor):
+                found.extend(n for n in value.shape if type(n) is int)  # tracers have others
+            elif isinstance(value, collections.abc.Mapping):
+                left.extend(v for _, v in sorted(value.items(), key=lambda item: str(item[0]), reverse=True))  # in whatever order they came
+            elif isinstance(value, (list, tuple)):
+                left.extend(reversed(value[:looks]))
+        except Exception:
+            pass  # a tensor that has no shape, or something of the program's that is not what it seems
+    return tuple(found[:most])
 
 
 class Needs(object):

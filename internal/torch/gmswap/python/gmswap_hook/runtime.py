@@ -21,15 +21,13 @@ from .remembered import Recalled
 class Step(object):
     """A forward pass and the backward pass after it."""
 
-    INPUTS = 64  # dimensions of inputs that are noted at most
-
     def __init__(self, number):
         self.number, self.conduct, self.ended = number, None, ""
         self.entries = []
         self.stream = 0  # that of the forward pass
         self.backward = False
         self.trail = 0  # stands for all parameters that were saved so far
-        self.dims = ()  # of the inputs of its models
+        self.dims = ()  # of the inputs of the model that began it
         self.calls, self.call, self.packs = {}, None, 0  # how often models were called, the last such call, and how many tensors that has saved
         self.members = None  # by calls the numbers of those that are moved, None: the large ones
         self.deviation = ""  # from the schedule
@@ -39,10 +37,6 @@ class Step(object):
         self.certain = 0  # so many entries are what was expected, as since then other parameters were used as expected
         self.parting = None  # what chooses what leaves the device, where no schedule does
         self.stranger = False  # a model has begun it that was not there before
-
-    def takes(self, given):
-        """Notes what a model is given."""
-        self.dims += dimensions(given, self.INPUTS - len(self.dims))
 
     def called(self, module):
         """Notes that a model is called."""
@@ -125,8 +119,6 @@ class Runtime(object):
             if step is None or step.backward or not any(e.users for e in step.entries):
                 self.guessed = False
                 self.next_step(given) if known else self.meet(given)
-            else:
-                step.takes(given)
             self.step.called(module)
             self.memory.note_storages(module)
         return not self.declined and (known or self.step.stranger or self.recording is None and self.schedule is None)
@@ -285,7 +277,7 @@ class Runtime(object):
         self.take_schedule(0)
         step = self.step = Step(self.steps)
         step.stream = self.memory.stream()
-        step.takes(given)
+        step.dims = dimensions(given, self.memory.torch.Tensor)
         self.memory.begin_step()
         self.garbage.begin_step(step.number)
         if self.relief is not None:

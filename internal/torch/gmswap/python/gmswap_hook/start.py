@@ -104,10 +104,10 @@ class Late(object):
         self.within = threading.local()
         self.one = settings.all or not settings.for_all_sizes()  # what is recorded, or shown, is the step of one device
 
-    def begin(self, module, args, known):
+    def begin(self, module, given, known):
         if not known and (self.thread is None or self.thread is threading.current_thread() or not self.thread.is_alive()):
-            self.meet(self.devices(module, args))
-        return self.runtime is not None and self.runtime.begin(module, args, known)
+            self.meet(self.devices(module, given))
+        return self.runtime is not None and self.runtime.begin(module, given, known)
 
     def met(self, module, args):
         """Has room made on the devices of a model that saves nothing here: by the states of its optimizer."""
