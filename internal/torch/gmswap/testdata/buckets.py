@@ -145,6 +145,18 @@ def check_chosen():
     assert b.lacking((2, 3)) > 0 and b.wanted == [Where((2, 3), b.LARGER)], "so does this one, of which that was not known"
 
 
+def check_shaped():
+    """Operators take as much longer as what they make or use grows, and need as much more memory."""
+    g, of = model([(10, 0), (100, 1), (1, 0)], [(0, 0)] * 7)
+    shaped = buckets.Shaped.__new__(buckets.Shaped)
+    shaped.timed, shaped.ns, shaped.inputs, shaped.needs = of.timed, [10] * 7, [(2, 3), (4, 5)], [[0, 30, 40, 0, 0, 0, 7], [0, 50, 80, 0, 0, 0, 7]]
+    shaped.grows(g)
+    assert shaped.shares(g, g.values((8, 10))) == [2.0] * 7 and shaped.shares(g, g.values((8, 5))) == [2.0, 1.0, 2.0, 2.0, 1.0, 2.0, 2.0]
+    assert min(shaped.shares(g, g.values((0, 0)))) > 0
+    a, b = (g.products.index((which,)) for which in (0, 1))
+    assert g.bases[0][0] == 0 and g.bases[1] == (10, b) and g.bases[2] == (20, a)
+
+
 def check_widened():
     """Sizes that were not foreseen are allowed for, and no more is looked for that where it failed some times in a row."""
     b, make, _ = new_buckets(device=400)
@@ -199,6 +211,7 @@ def main():
     check_profile()
     check_chosen()
     check_made()
+    check_shaped()
     check_widened()
 
 

@@ -218,7 +218,7 @@ class Shaped(Model):
 
     def shares(self, growth, values):
         """Returns how long operators take in a step, of what they take in the one that was timed: as the entries grow that they make or use."""
-        grown = [value / timed for value, timed in zip(values, growth.values(self.inputs[-1]))]
+        grown = [max(1, value) / timed for value, timed in zip(values, growth.values(self.inputs[-1]))]
         return [grown[growth.terms[self.entry(at)][1]] for at in range(len(self.ns))]
 
     def recorded(self, where):

@@ -19,6 +19,7 @@ class Family(object):
     JUST = 1 + 1e-6  # or just as much: places are rounded
     GAP = 1.0 / 24  # between two schedules, of what the largest saves
     TOGETHER = 8  # that are made at once
+    wanted = ()  # steps that followed one ask for no others
 
     def __init__(self, recording, remembered, device):
         """Raises Unlike where the recorded steps have too little in common."""

@@ -11,6 +11,8 @@ OFFLOAD, FREE, PREFETCH, AWAIT, RECOMPUTE, SETTLE = range(6)
 class Schedule(object):
     """What is done at each point of a step: at the start, which is point 0, and at each pack and unpack."""
 
+    wanted = ()  # steps that followed it ask for no others
+
     def __init__(self, answer, recorded, recipes):
         self.followed = 0  # steps
         self.sequence, self.sizes, self.layouts, self.recipes = recorded.sequence, recorded.sizes, recorded.layouts, recipes

@@ -365,7 +365,8 @@ class Runtime(object):
             self.extend(step) or self.deviate(step)
         elif isinstance(conduct, Follower) and conduct.finished():
             self.schedule.followed += 1
-            self.complete()
+            if self.schedule.wanted:
+                self.complete()
             self.deviated = 0
             if conduct.instrument is not None:
                 self.refine(conduct.instrument)
