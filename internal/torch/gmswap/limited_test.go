@@ -19,8 +19,8 @@ const (
 	leastLimit   = 3 * 2 << 20 // bytes: some pages of the driver, for the smallest programs
 )
 
-// TestLimited runs random programs under limits that they would exceed by far, GM_LIMITED of them from GM_SEED on. None takes more, and what
-// comes out is what comes out without the hook and a limit.
+// TestLimited runs random programs under limits that they would exceed by far, GM_LIMITED of them from GM_SEED on, and one with two inputs for every
+// four. None takes more, and what comes out is what comes out without the hook and a limit.
 func TestLimited(t *testing.T) {
 	count, err := strconv.Atoi(os.Getenv("GM_LIMITED"))
 	if err != nil {
@@ -32,8 +32,14 @@ func TestLimited(t *testing.T) {
 	for seed := first; seed < first+count; seed++ {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
-			limited(t, seed, &taken)
+			limited(t, "limited", seed, &taken)
 		})
+		if seed%4 == 3 {
+			t.Run(fmt.Sprint("translations", seed), func(t *testing.T) {
+				t.Parallel()
+				limited(t, "translations", seed, &taken)
+			})
+		}
 	}
 }
 
@@ -58,9 +64,9 @@ func (s *shares) String() string {
 	return fmt.Sprintf("%d runs took at most this share of their limits: half %.3f, 99 %% %.3f, all %.3f", n, s.shares[n/2], s.shares[n*99/100], s.shares[n-1])
 }
 
-func limited(t *testing.T, seed int, taken *shares) {
+func limited(t *testing.T, program string, seed int, taken *shares) {
 	s, number := newSession(t), fmt.Sprintf("SEED=%d", seed)
-	plain := s.run("limited", number)
+	plain := s.run(program, number)
 	if plain.code != 0 || plain.stderr != "" {
 		t.Fatalf("without the hook: %+v", plain)
 	}
@@ -78,7 +84,7 @@ func limited(t *testing.T, seed int, taken *shares) {
 		if name == "limit" {
 			env = append(env, "REMADE="+s.remade())
 		}
-		got := s.hooked("limited", "auto", append(env, number, "GMSWAP_HOST=1073741824")...)
+		got := s.hooked(program, "auto", append(env, number, "GMSWAP_HOST=1073741824")...)
 		if got.code != 0 || got.stdout != plain.stdout {
 			t.Fatalf("%s of %d bytes for %d: exit status %d\n%s%s", name, limit, most, got.code, firstDifference(got.stdout, plain.stdout), got.stderr)
 		}
@@ -161,15 +167,16 @@ func TestLengths(t *testing.T) {
 // TestTranslations has steps of two lengths that vary by themselves: they follow schedules that were made for others.
 func TestTranslations(t *testing.T) {
 	t.Parallel()
-	const limit = 6 << 20
-	newSession(t).want("translations")
 	s := newSession(t)
+	s.want("translations")
+	limit := s.physical() * 6 / 10
+	s = newSession(t)
 	f, said := s.same("translations", "auto", fmt.Sprintf("GM_LIMIT=%d", limit), fmt.Sprintf("GMSWAP_DEVICE=%d", limit), "GMSWAP_HOST=1073741824")
-	if f.Ways["planned"] < f.Steps/2 || f.Out == 0 {
+	if f.Ways["planned"] < f.Steps/3 || f.Out == 0 {
 		t.Errorf("the hook did %+v, and said %q", f, said)
 	}
 	if took := s.physical(); took > limit {
-		t.Errorf("it took %d bytes", took)
+		t.Errorf("it took %d bytes of %d", took, limit)
 	}
 }
 

@@ -180,22 +180,28 @@ def lengths():
 
 
 class Translator(nn.Module):
-    """An encoder and a decoder, whose texts differ in length and come by name."""
+    """An encoder and a decoder, whose texts differ in length."""
 
-    def __init__(self):
+    def __init__(self, *blocks):
         super().__init__()
-        self.encoder, self.decoder = Net(3), Net(3)
+        self.encoder, self.decoder = map(Net, blocks)
 
     def forward(self, source=None, target=None):
         return ops.loss(self.encoder(source)) + ops.loss(self.decoder(target))
 
 
 def translations():
-    """Has steps of two lengths that vary by themselves, the largest of which do not fit."""
-    model, draw = Translator(), random.Random(5)
+    """Has steps of two lengths that vary by themselves, with evaluations and other kinds of steps among them. SEED says which."""
+    draw = random.Random(int(os.environ.get("SEED", "0")))
+    model, longest, named = Translator(draw.randint(2, 5), draw.randint(1, 5)), draw.choice([20, 40, 60]), draw.random() < 0.7
     for step in range(20):
-        loss = model(target=batch(step, draw.randint(4, 20) * 16), source=batch(step, draw.randint(4, 20) * 16))
-        loss.backward()
+        source, target = (batch(step, draw.randint(4, longest) * 16) for _ in range(2))
+        if draw.random() < 0.1:
+            with torch.no_grad():
+                print(digest(model(source, target)))
+        for _ in range(draw.choice([1] * 8 + [2])):  # gradients of two add up
+            loss = model(target=target, source=source) if named else model(source, target)
+            loss.backward()
         update(model, loss)
 
 

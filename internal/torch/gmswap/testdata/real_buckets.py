@@ -1,7 +1,7 @@
 """Steps whose inputs vary in three ways follow schedules that were made for others, on a real PyTorch."""
 
 import torch
-from gmswap_hook import buckets, entry
+from gmswap_hook import buckets, entry, family, runtime
 
 from cpu import Hooked
 from real import main
@@ -10,10 +10,10 @@ from real_demand import translations
 LIMIT = 300000  # bytes: most steps need more
 
 
-def followed(how, steps=40):
+def followed(how, steps=40, alike=0):
     """Returns the ways that steps went, what has the schedules, and how many tensors were recomputed in steps that followed one. Losses are the same with
     the hook as without."""
-    want, ways, made = translations(steps), [], []
+    want, ways, made = translations(steps, alike), [], []
     h = Hooked(how, smallest=64)
     h.settings.device = LIMIT
     end = h.runtime.end_step
@@ -21,7 +21,7 @@ def followed(how, steps=40):
     real = entry.Entry.make
     entry.Entry.make = lambda e, stream: (made.append(e) if not e.resident() and h.runtime.step.way() == "planned" else None, real(e, stream))
     try:
-        got = translations(steps)
+        got = translations(steps, alike)
     finally:
         entry.Entry.make = real
     h.remove()
@@ -36,6 +36,19 @@ def test_followed():
         assert isinstance(schedule, buckets.Buckets) and ways.count("recorded") == 3, (schedule, ways)
         assert "adapted" not in ways and ways.count("planned") > len(ways) / 2, ways
         assert (made > 5) == (how == "remake"), (how, made)
+
+
+def test_turned():
+    """So do those whose sizes turn out to vary by themselves, where they did not seem to."""
+    real, turned, beyond = runtime.Runtime.follow_turned, [], family.Family.BEYOND
+    family.Family.BEYOND = 1.0  # or these would still fit into its schedule
+    runtime.Runtime.follow_turned = lambda self, planning: (turned.append(self.schedule), real(self, planning))
+    try:
+        ways, schedule, _ = followed("remake", steps=50, alike=8)
+    finally:
+        runtime.Runtime.follow_turned, family.Family.BEYOND = real, beyond
+    assert [type(old) for old in turned] == [family.Family] and isinstance(schedule, buckets.Buckets), (turned, schedule)
+    assert ways[-20:].count("planned") > 15, ways
 
 
 if __name__ == "__main__":

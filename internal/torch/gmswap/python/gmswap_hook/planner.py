@@ -39,33 +39,45 @@ class Planner(object):
         self.library, self.settings, self.lanes = library, settings, lanes
         self.timed = self.recipes = self.graph = None  # what was recorded last
         self.family = None  # of which that is one, where sizes differ from step to step
+        self.other = None  # what has schedules for more kinds of steps, where those of the family turn out to be others
         self.remembered = None  # what steps of other sizes than those of any schedule go by
         self.start = 0  # bytes that were in use when that began
 
     def plan(self, recording, largest):
         """Has a schedule made for what was recorded: where sizes differ from step to step, for all that save up to so many bytes."""
-        self.timed, self.start, self.family, self.remembered = recording.timed, recording.timed.scale.start, None, None
+        self.timed, self.start, self.family, self.other, self.remembered = recording.timed, recording.timed.scale.start, None, None, None
         if recording.again is not None:
             self.remembered = Remembered(recording)
-            self.family = self.family_of(recording)
-            if self.family is not None:
+            try:
+                self.family, self.other = self.families(recording)
                 self.family.most = max(self.family.most, largest)
                 return self.extend()
+            except Unlike as e:
+                say.line("steps differ in more than sizes: %s" % e)
         self.recipes = recording.recipes()
         self.graph = self.timed.graph(self.recipes)
         return Planning(functools.partial(self.make, self.graph, self.timed, self.recipes, self.first_policy()))
 
-    def family_of(self, recording):
-        """Returns what has schedules for steps of all sizes, None where these have too little in common."""
+    def families(self, recording):
+        """Returns what has schedules for steps of all sizes, and what is to have them instead where sizes turn out to vary by themselves, or None. Raises Unlike
+        where the steps have too little in common."""
+        given, family, other = (recording, self.remembered, self.settings.device), None, None
         try:
-            return Family(recording, self.remembered, self.settings.device)
+            family = Family(*given)
         except Unlike as e:
-            unlike = e
-        try:
-            return Buckets(recording, self.remembered, self.settings.device)
-        except Unlike:
-            say.line("steps differ in more than sizes: %s" % unlike)
-            return None
+            why = e
+        if family is None or family.model.bounded:
+            try:
+                other = Buckets(*given)
+            except Unlike:
+                if family is None:
+                    raise why
+        return (family, other) if family is not None else (other, None)
+
+    def turn(self):
+        """Has the schedules made of what is to have them instead of the family."""
+        self.family, self.other = self.other, None
+        return self.extend()
 
     def extend(self):
         """Has the schedules of the family made that are missing: at first those without which no step can follow any."""

@@ -401,10 +401,18 @@ class Runtime(object):
         return step.deviation != "" or isinstance(conduct, (Demand, Reactive)) and not self.fitted[-1]
 
     def extend(self, step):
-        """Has schedules made for larger steps, if the last one is like those that were recorded but for its size. Returns whether it is."""
+        """Has schedules made for larger steps, or for more kinds of steps, if the last one is like those that were recorded but for its size. Returns whether
+        it is."""
         if not self.schedule.extends(self.before, step.dims):
-            return False
+            return self.turn(step)
         self.complete()
+        return True
+
+    def turn(self, step):
+        other = self.planner.other
+        if other is None or self.planning is not None or not other.extends(self.before, step.dims):
+            return False
+        self.planning, self.arrived = self.planner.turn(), self.follow_turned
         return True
 
     def complete(self):
@@ -530,6 +538,14 @@ class Runtime(object):
             return
         self.schedule = planning.schedule
         self.report.planned(self.schedule)
+
+    def follow_turned(self, planning):
+        """Follows schedules for more kinds of steps."""
+        if planning.failed:
+            self.planner.family = self.schedule
+            self.keep_schedule(planning.failed)
+        else:
+            self.follow(planning)
 
     def follow_extended(self, planning):
         """Follows schedules for more steps."""
