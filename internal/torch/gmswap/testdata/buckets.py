@@ -168,6 +168,8 @@ def check_widened():
     Growth.widened = lambda *args: looked.append(args) or real(*args)
     try:
         for _ in range(9):
+            assert not b.extends([1000, 1], (2, 3)) and not b.extends([1000, 1, 1], (2,)) and b.unlike == 0, "steps of another kind"
+        for _ in range(9):
             assert not b.extends([1000, 1, 1], (2, 3))
         assert len(looked) == b.ATTEMPTS and b.extends(sizes(2, 3), (2, 3))
         assert not b.extends([1000, 1, 1], (2, 3)) and len(looked) == b.ATTEMPTS + 1

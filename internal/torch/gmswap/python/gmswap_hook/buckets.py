@@ -61,6 +61,8 @@ class Buckets(object):
 
     def extends(self, sizes, dims):
         """Returns whether a step is one of these, and allows for its sizes."""
+        if not self.growth.takes(dims) or len(sizes) != len(self.growth.terms):
+            return False
         if not self.growth.foresees(dims, sizes) and not self.widen(sizes, dims):
             self.unlike += 1
             return False

@@ -75,8 +75,10 @@ class Planner(object):
         return (family, other) if family is not None else (other, None)
 
     def turn(self):
-        """Has the schedules made of what is to have them instead of the family."""
-        self.family, self.other = self.other, None
+        """Has the schedules made of what is to have them instead of the family, with what that has seen."""
+        old, self.family, self.other = self.family, self.other, None
+        self.family.most = max(self.family.most, old.most)
+        self.family.model.bases.start = max(self.family.model.bases.start, old.model.bases.start)
         return self.extend()
 
     def extend(self):

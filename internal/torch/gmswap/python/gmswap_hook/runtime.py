@@ -410,7 +410,7 @@ class Runtime(object):
 
     def turn(self, step):
         other = self.planner.other
-        if other is None or self.planning is not None or not other.extends(self.before, step.dims):
+        if other is None or step.differs or self.planning is not None or not other.extends(self.before, step.dims):
             return False
         self.planning, self.arrived = self.planner.turn(), self.follow_turned
         return True
@@ -545,6 +545,7 @@ class Runtime(object):
             self.planner.family = self.schedule
             self.keep_schedule(planning.failed)
         else:
+            self.recording, self.deviated = None, 0
             self.follow(planning)
 
     def follow_extended(self, planning):
