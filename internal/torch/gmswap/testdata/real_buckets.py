@@ -1,32 +1,16 @@
 """Steps whose inputs vary in three ways follow schedules that were made for others, on a real PyTorch."""
 
-import torch
-from gmswap_hook import buckets, entry, family, runtime
+from gmswap_hook import buckets, family, runtime
 
-from cpu import Hooked
 from real import main
 from real_demand import translations
+from real_family import counted
 
 LIMIT = 300000  # bytes: most steps need more
 
 
 def followed(how, steps=40, alike=0):
-    """Returns the ways that steps went, what has the schedules, and how many tensors were recomputed in steps that followed one. Losses are the same with
-    the hook as without."""
-    want, ways, made = translations(steps, alike), [], []
-    h = Hooked(how, smallest=64)
-    h.settings.device = LIMIT
-    end = h.runtime.end_step
-    h.runtime.end_step = lambda step: (ways.append(step.way()), end(step))
-    real = entry.Entry.make
-    entry.Entry.make = lambda e, stream: (made.append(e) if not e.resident() and h.runtime.step.way() == "planned" else None, real(e, stream))
-    try:
-        got = translations(steps, alike)
-    finally:
-        entry.Entry.make = real
-    h.remove()
-    assert got == want, how
-    return ways, h.runtime.schedule, len(made)
+    return counted(lambda: translations(steps, alike), how, LIMIT)
 
 
 def test_followed():
