@@ -139,14 +139,16 @@ class Translator(nn.Module):
 
 
 def translations(steps=40, alike=0):
-    """Returns the losses of a translator, of which another module makes these, and the parameters at the end. In the first steps both lengths may be alike."""
+    """Returns the losses of a translator, of which another module makes these, and the parameters at the end. In the first steps both lengths may be alike, and the batches."""
     torch.manual_seed(0)
     model, criterion, out, draw = Translator(), nn.MSELoss(), [], random.Random(0)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     for step in range(steps):
         batch = draw.randint(2, 6)
         lengths = [draw.randint(8, 40) for _ in range(2)]
-        source, target = (torch.rand(batch, n, WIDTH) for n in (lengths if step >= alike else lengths[:1] * 2))
+        if step < alike:
+            batch, lengths = 4, lengths[:1] * 2
+        source, target = (torch.rand(batch, n, WIDTH) for n in lengths)
         loss = criterion(model(source=source, target=target) if step % 2 else model(target=target, source=source), target)
         loss.backward()
         optimizer.step()

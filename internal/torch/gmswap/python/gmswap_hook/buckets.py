@@ -7,6 +7,7 @@ from .between import Unlike
 from .family import Remaking
 from .follow import FREE, OFFLOAD, PREFETCH, RECOMPUTE, Follower
 from .growth import Growth, Where
+from .measure import Clock
 from .model import NEVER, Model
 from .remembered import Recalled
 
@@ -23,6 +24,8 @@ class Buckets(object):
     MOST = 32  # schedules
     ATTEMPTS = 3  # steps in a row whose sizes were not foreseen before it is not looked any more how they grow
     TOGETHER = 8  # that are made at once
+    SURE = 4  # steps in a row whose sizes were foreseen before what they need is relied on
+    SPARE = 32  # a part of the limit that has to stay free then
 
     def __init__(self, recording, remembered, device):
         """Raises Unlike where the recorded steps have too little in common."""
@@ -35,10 +38,28 @@ class Buckets(object):
         self.wanted = []  # where others are to be made
         self.refused, self.failed = [], None  # products from which on there are none, and why there was none for the last of these
         self.unlike = 0  # steps in a row that are none of these
+        self.right = 0  # steps in a row whose sizes were foreseen
         self.more = 0  # bytes in use when the last step began beside those that are known of
         self.edition = 0  # how often the model was corrected
         self.plain = Profile(self.growth, self.model, ())
         self.followed = 0  # steps
+        points = len(self.sequence) + 1
+        self.nothing = types.SimpleNamespace(sequence=self.sequence, trails=self.trails, members=self.members, actions=[()] * points, exact=frozenset(), remade=frozenset())
+
+    # As what tells what steps need.
+
+    def saw(self, sizes, dims):
+        """Notes whether the sizes of a step were foreseen."""
+        self.right = self.right + 1 if self.growth.foresees(dims, sizes) else 0
+
+    def fits(self, dims):
+        """Returns whether a step that begins now is known to have room, with some to spare."""
+        return self.right >= self.SURE and self.growth.takes(dims) and self.begins(dims) < -(self.device // self.SPARE)
+
+    def begins(self, dims):
+        """Returns how much more memory a step that begins now needs than there is, with nothing moved."""
+        self.more = max(0, self.model.memory.allocated() - self.model.bases.start)
+        return self.lacking(dims)
 
     # As a schedule.
 
@@ -83,21 +104,26 @@ class Buckets(object):
         return True
 
     def follower(self, step, unplanned, relief, instrument):
+        """Returns what conducts a step. One that fits is measured by a clock like others."""
         dims, growth = step.dims, self.growth
-        self.more = max(0, self.model.memory.allocated() - self.model.bases.start)
-        lacking = self.lacking(dims) if growth.takes(dims) else 0
-        if lacking <= 0:
+        if not growth.takes(dims):
             return unplanned(step)
-        bucket = self.best(dims)
-        if bucket is None or bucket.moves(dims) > self.WASTE * lacking + self.device // self.PART:
-            self.want(Where(dims, self.LARGER), bucket is None)
+        lacking = self.begins(dims)
+        bucket = self.chosen(dims, lacking) if lacking > 0 else self.nothing if isinstance(instrument, Clock) else None
         if bucket is None:
             return unplanned(step)
         values = growth.values(dims)
         if instrument is not None:
             instrument.shares = self.model.shares(growth, values)
         recalled = Recalled(self.model.remembered, self.model.memory, step, self.device // 64)
-        return Chosen(recalled, step, Shape(bucket.schedule, growth.sizes(values)), unplanned, relief, instrument)
+        return Chosen(recalled, step, Shape(bucket, growth.sizes(values)), unplanned, relief, instrument)
+
+    def chosen(self, dims, lacking):
+        """Returns the schedule for a step that lacks memory, None if there is none. A better one is made where that moves far too much."""
+        bucket = self.best(dims)
+        if bucket is None or bucket.moves(dims) > self.WASTE * lacking + self.device // self.PART:
+            self.want(Where(dims, self.LARGER), bucket is None)
+        return bucket
 
     def lacking(self, dims):
         """Returns how much more memory a step needs than there is, with nothing moved."""
@@ -109,6 +135,10 @@ class Buckets(object):
             if bucket.profile.peak(dims) + self.more <= bucket.allowed:
                 return bucket
         return None
+
+    def allows(self, seen):
+        """Returns what some steps save at most, by their dimensions and sizes."""
+        return sum(self.growth.bytes(self.growth.values(dims)) for dims, _ in seen)
 
     # How schedules are made.
 

@@ -84,6 +84,10 @@ class Family(object):
         self.most = max(self.most, self.extent.saves(sizes))
         return True
 
+    def allows(self, seen):
+        """Returns what some steps save at most, by their dimensions and sizes."""
+        return sum(self.extent.saves(sizes) for _, sizes in seen)
+
     # How schedules are made.
 
     def lacks(self):

@@ -33,23 +33,26 @@ class Planning(object):
 
 
 class Planner(object):
+    NEARER = 1.02  # by so much bounds have to be nearer than shapes to go before them
     DRIFT = 0.05  # by which times may differ from those that a schedule was made for
 
     def __init__(self, library, settings, lanes):
         self.library, self.settings, self.lanes = library, settings, lanes
         self.timed = self.recipes = self.graph = None  # what was recorded last
         self.family = None  # of which that is one, where sizes differ from step to step
-        self.other = None  # what has schedules for more kinds of steps, where those of the family turn out to be others
+        self.other = None  # what has schedules for other kinds of steps, where those of the family turn out to be such
+        self.outlook = None  # which of the two tells from its inputs what a step needs
         self.remembered = None  # what steps of other sizes than those of any schedule go by
         self.start = 0  # bytes that were in use when that began
 
     def plan(self, recording, largest):
         """Has a schedule made for what was recorded: where sizes differ from step to step, for all that save up to so many bytes."""
-        self.timed, self.start, self.family, self.other, self.remembered = recording.timed, recording.timed.scale.start, None, None, None
+        self.timed, self.start, self.remembered = recording.timed, recording.timed.scale.start, None
+        self.family = self.other = self.outlook = None
         if recording.again is not None:
             self.remembered = Remembered(recording)
             try:
-                self.family, self.other = self.families(recording)
+                self.family, self.other, self.outlook = self.families(recording)
                 self.family.most = max(self.family.most, largest)
                 return self.extend()
             except Unlike as e:
@@ -59,20 +62,22 @@ class Planner(object):
         return Planning(functools.partial(self.make, self.graph, self.timed, self.recipes, self.first_policy()))
 
     def families(self, recording):
-        """Returns what has schedules for steps of all sizes, and what is to have them instead where sizes turn out to vary by themselves, or None. Raises Unlike
-        where the steps have too little in common."""
-        given, family, other = (recording, self.remembered, self.settings.device), None, None
+        """Returns what has schedules for steps of all sizes, what is to have them instead where sizes turn out to be others, and what tells from its inputs what
+        a step needs, the last two None where there is none. Sizes that are known exactly go before shapes that tell them, and these before bounds that allow
+        for more. Raises Unlike where the steps have too little in common."""
+        given, family = (recording, self.remembered, self.settings.device), None
         try:
             family = Family(*given)
         except Unlike as e:
             why = e
-        if family is None or family.model.bounded:
-            try:
-                other = Buckets(*given)
-            except Unlike:
-                if family is None:
-                    raise why
-        return (family, other) if family is not None else (other, None)
+        try:
+            shapes = Buckets(*given)
+        except Unlike:
+            if family is None:
+                raise why
+            return family, None, None
+        first = family is not None and (not family.model.bounded or self.NEARER * family.allows(shapes.growth.seen) < shapes.allows(shapes.growth.seen))
+        return (family, shapes, shapes) if first else (shapes, family, shapes)
 
     def turn(self):
         """Has the schedules made of what is to have them instead of the family, with what that has seen."""

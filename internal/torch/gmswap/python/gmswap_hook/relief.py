@@ -87,7 +87,7 @@ class Relief(object):
 
     def learn(self, step):
         """Learns from a step that ends."""
-        if step.backward:
+        if step.backward and step.whole:
             self.foresight.learn([e.nbytes for e in step.entries], self.most - self.start, step.dims)
             self.backward.learn(sum(e.nbytes for e in step.entries))
 
@@ -140,6 +140,7 @@ class Relief(object):
     def serve(self, size, stream):
         freed = 0
         if size <= self.limit:  # libraries try more, and go on with less
+            self.runtime.look_again()
             self.weigh(size)
             freed = self.measured(lambda: self.free(self.wanted(size)))
             self.left = self.allocated()

@@ -4,7 +4,7 @@ import collections
 import threading
 
 from . import say
-from .demand import Demand
+from .demand import Alone, Demand
 from .entry import Entry, Parts, Saved, layout, stayed, stays
 from .family import Remaking
 from .follow import Follower
@@ -37,6 +37,8 @@ class Step(object):
         self.certain = 0  # so many entries are what was expected, as since then other parameters were used as expected
         self.parting = None  # what chooses what leaves the device, where no schedule does
         self.stranger = False  # a model has begun it that was not there before
+        self.alone = False  # it is known that there is room for it: what it saves is not looked at, but for the first tensor
+        self.whole = True  # all that it saves is
 
     def called(self, module):
         """Notes that a model is called."""
@@ -177,6 +179,8 @@ class Runtime(object):
         memory, step = self.memory, self.step
         if type(tensor) not in memory.types:
             return self.pack_other(tensor)
+        if step.alone and step.entries:
+            return stays(untied(tensor))
         try:
             storage = tensor.untyped_storage()
             key = storage._cdata
@@ -293,12 +297,28 @@ class Runtime(object):
             if 2 * self.fitted.count(False) >= self.STRAYED and self.parts() and step.number % self.RETRY:
                 step.members = self.schedule.members
                 return self.unplanned(step)
-            return self.schedule.follower(step, self.unplanned, self.relief, self.instrument())
+            instrument = self.instrument()
+            if self.leaves_alone(step, instrument):
+                step.alone, step.whole = True, False
+                return Alone()
+            return self.schedule.follower(step, self.unplanned, self.relief, instrument)
         if step.number < self.WARM_UP or self.given_up or self.planning is not None:
             return self.unplanned(step)
         if self.recording is None:
             self.recording = Recording(self.memory, self.settings, self.costs, self.relief, self.before)
         return self.recording.next(step)
+
+    def leaves_alone(self, step, instrument):
+        """Returns whether a step has room in any case. Now and then one is looked at nevertheless."""
+        outlook = self.planner.outlook if self.relief is not None and not isinstance(instrument, Clock) else None
+        return outlook is not None and step.number % self.RECHECK > 0 and outlook.fits(step.dims)
+
+    def look_again(self):
+        """Has what the step saves looked at from here on, if it lacks memory that it was known to have. It is not relied on such knowledge any more."""
+        step = self.step
+        if step is not None and step.alone and any(e.users for e in step.entries):
+            step.alone, self.planner.outlook = False, None
+            step.conduct = self.unplanned(step)
 
     def unplanned(self, step):
         """Returns what conducts a step, or the rest of it, without a schedule."""
@@ -312,7 +332,7 @@ class Runtime(object):
     def recalled(self, step):
         """Returns what knows the operators of a step as far as it is like those that were recorded, None if it is not, or if there is room for it."""
         remembered, extra = self.planner.remembered, self.settings.device // 64
-        if remembered is None or step.differs or not (self.relief.strained() or self.schedule is not None and not self.schedule.empty()):
+        if remembered is None or step.differs or not step.whole or not (self.relief.strained() or self.schedule is not None and not self.schedule.empty()):
             return None
         step.members = remembered.members
         family = self.planner.family
@@ -358,9 +378,10 @@ class Runtime(object):
             return
         if self.recording is not None:
             self.end_recorded(self.recording)
-        if not step.backward:
-            return  # an evaluation
+        if not step.backward or not step.whole:
+            return  # an evaluation, or nothing to learn from
         self.before = [e.nbytes for e in step.entries]
+        self.look_out(self.planner.outlook, step)
         if self.schedule is not None and self.differs(step, conduct):
             self.extend(step) or self.deviate(step)
         elif isinstance(conduct, Follower) and conduct.finished():
@@ -370,6 +391,12 @@ class Runtime(object):
             self.deviated = 0
             if conduct.instrument is not None:
                 self.refine(conduct.instrument)
+
+    def look_out(self, outlook, step):
+        """Notes whether what a step saved was foreseen by its inputs."""
+        if outlook is not None and self.schedule is not None:
+            outlook.saw(self.before, step.dims)
+            outlook is self.schedule or outlook.extends(self.before, step.dims)
 
     def note(self, step, strange):
         """Notes whether a step has little in common with those that are remembered. After some such others are recorded."""
@@ -410,7 +437,8 @@ class Runtime(object):
 
     def turn(self, step):
         other = self.planner.other
-        if other is None or step.differs or self.planning is not None or not other.extends(self.before, step.dims):
+        strayed = 2 * self.fitted.count(False) >= self.STRAYED
+        if other is None or not strayed or step.differs or self.planning is not None or not other.extends(self.before, step.dims):
             return False
         self.planning, self.arrived = self.planner.turn(), self.follow_turned
         return True
