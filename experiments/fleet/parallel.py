@@ -1,9 +1,12 @@
-"""Trains a small Llama whose layers, tokens or stages are split over the GPUs of one host, as PyTorch does it, and says what each rank has allocated.
+"""Trains a small model whose layers, tokens, stages or experts are split over the GPUs of one host, as PyTorch does it, and says what each rank has
+allocated.
 
-Usage: torchrun --nproc-per-node N parallel.py tp|cp|pp|dp [--steps N] [--batch N] [--micro N] [--seq TOKENS]
+Usage: torchrun --nproc-per-node N parallel.py tp|cp|pp|dp|ep [--config NAME] [--steps N] [--batch N] [--micro N] [--seq TOKENS] [--ep N] [--scores]
 
 tp splits matrices, and tokens between them (DTensor, the plan of torchtitan, the loss in parts), cp splits sequences (context_parallel), pp layers
-(Schedule1F1B), and dp is FSDP2. The layers are those of transformers, in bfloat16 with AdamW: config.json beside this file has their sizes.
+(Schedule1F1B), dp is FSDP2, and ep is that with the experts split among N ranks (experts.py), all by default. Each expert gets as many tokens as any
+other; with --scores tokens go where their scores are highest. The layers are those of transformers, in bfloat16 with AdamW: config.json beside this
+file has their sizes, or config-NAME.json.
 Under `gmtrace run -o FOLDER/` it makes the recordings of parallel.sh. Each rank prints a line of JSON.
 """
 
@@ -18,20 +21,34 @@ import torch.distributed as dist
 import torch.nn.functional as F
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
-from transformers import LlamaConfig
+from transformers import DeepseekV3Config, LlamaConfig
+from transformers.models.deepseek_v3.modeling_deepseek_v3 import DeepseekV3DecoderLayer, DeepseekV3RotaryEmbedding
 from transformers.models.llama.modeling_llama import LlamaDecoderLayer, LlamaRMSNorm, LlamaRotaryEmbedding
 
-CONFIG = os.path.join(os.path.dirname(os.path.abspath(__file__)), "config.json")
+from experts import Experts
+
+
+def configured(name):
+    """Reads a configuration: as transformers has it, but that no layer has experts yet, and its keys. But for its experts Mixtral is a Llama."""
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "config%s.json" % (name and "-" + name))) as f:
+        keys = json.load(f)
+    deep = keys.pop("model_type") == "deepseek_v3"
+    config = DeepseekV3Config(**{**keys, "first_k_dense_replace": keys["num_hidden_layers"]}) if deep else LlamaConfig(**keys)
+    config._attn_implementation, config.use_cache = "sdpa", False
+    return config, keys
 
 
 class Stage(nn.Module):
-    """The layers of a Llama from one to another, with the embedding before the first and the classifier behind the last."""
+    """The layers of a model from one to another, with the embedding before the first and the classifier behind the last."""
 
     def __init__(self, config, begin, end):
         super().__init__()
         self.first, self.last = begin == 0, end == config.num_hidden_layers
-        self.layers = nn.ModuleList(LlamaDecoderLayer(config, i) for i in range(begin, end))
-        self.rotary = LlamaRotaryEmbedding(config)
+        layer, rotary = LlamaDecoderLayer, LlamaRotaryEmbedding
+        if isinstance(config, DeepseekV3Config):
+            layer, rotary = DeepseekV3DecoderLayer, DeepseekV3RotaryEmbedding
+        self.layers = nn.ModuleList(layer(config, i) for i in range(begin, end))
+        self.rotary = rotary(config)
         if self.first:
             self.embed = nn.Embedding(config.vocab_size, config.hidden_size)
         if self.last:
@@ -67,6 +84,18 @@ def split_matrices(model, mesh):
             "mlp": PrepareModuleInput(**gathered),
             **{"self_attn.%s_proj" % name: ColwiseParallel() for name in "qkv"}, "self_attn.o_proj": RowwiseParallel(output_layouts=Shard(1)),
             "mlp.gate_proj": ColwiseParallel(), "mlp.up_proj": ColwiseParallel(), "mlp.down_proj": RowwiseParallel(output_layouts=Shard(1))})
+
+
+def split_experts(o, keys, model):
+    """Gives layers this rank's experts, and has those shared by the ranks that have the same ones: by none, if all ranks split them."""
+    from torch.distributed.fsdp import fully_shard
+
+    owners = init_device_mesh("cuda", (dist.get_world_size() // o.ep, o.ep), mesh_dim_names=("same", "experts"))
+    for layer in model.layers[keys.get("first_k_dense_replace", 0):]:
+        with torch.device("cuda"):
+            layer.mlp = Experts(keys, owners["experts"].get_group(), not o.scores)
+        fully_shard(layer.mlp.matrices, mesh=owners["same"])
+        layer.mlp.matrices.set_gradient_divide_factor(dist.get_world_size())
 
 
 def steps(o, config, model, run):
@@ -127,14 +156,16 @@ def by_stages(o, stage, model):
 
 def main():
     p = argparse.ArgumentParser(usage=__doc__)
-    p.add_argument("kind", choices=["tp", "cp", "pp", "dp"])
+    p.add_argument("kind", choices=["tp", "cp", "pp", "dp", "ep"])
+    p.add_argument("--config", default="")
     p.add_argument("--steps", type=int, default=3)
     p.add_argument("--batch", type=int, default=2)
     p.add_argument("--micro", type=int, default=1)
     p.add_argument("--seq", type=int, default=4096)
+    p.add_argument("--ep", type=int, default=int(os.environ["WORLD_SIZE"]))
+    p.add_argument("--scores", action="store_true")
     o = p.parse_args()
-    rank, config = int(os.environ["LOCAL_RANK"]), LlamaConfig.from_json_file(CONFIG)
-    config._attn_implementation, config.use_cache = "sdpa", False
+    rank, (config, keys) = int(os.environ["LOCAL_RANK"]), configured(o.config)
     torch.cuda.set_device(rank)
     torch.use_deterministic_algorithms(True, warn_only=True)
     dist.init_process_group("nccl", device_id=torch.device("cuda", rank))
@@ -148,12 +179,14 @@ def main():
         model.positions = torch.arange(o.seq)[None]
     if o.kind == "tp":
         split_matrices(model, mesh)
-    if o.kind in ("cp", "dp"):
+    if o.kind == "ep":
+        split_experts(o, keys, model)
+    if o.kind in ("cp", "dp", "ep"):
         from torch.distributed.fsdp import fully_shard
 
         for part in [*model.layers, model]:
             fully_shard(part, mesh=mesh)
-    run = {"tp": lambda: by_matrices(model), "cp": lambda: by_tokens(model, mesh), "pp": lambda: by_stages(o, rank, model), "dp": lambda: plainly(model)}[o.kind]()
+    run = {"tp": lambda: by_matrices(model), "cp": lambda: by_tokens(model, mesh), "pp": lambda: by_stages(o, rank, model)}.get(o.kind, lambda: plainly(model))()
     torch.cuda.reset_peak_memory_stats()
     losses = [float(x.full_tensor() if hasattr(x, "full_tensor") else x) for x in steps(o, config, model, run)]
     print("RESULT " + json.dumps({
