@@ -41,17 +41,18 @@ func (b *builder) routed(s *shape, ranks int64) *routed {
 	return r
 }
 
-// run sends tokens to experts, each to as many tokens as any other, multiplies with the matrices of all experts of this GPU in one kernel, and
-// sums up what comes back.
+// run sends tokens to experts, as many to each as to any other, multiplies with the matrices of all experts of this GPU in one kernel, and
+// sums up what comes back. Scores are in single precision, and each GPU of those that split layers has all.
 func (r *routed) run(m *machine, s *shape, x *tensor) *tensor {
 	tokens := x.size / (half * s.Hidden)
 	pairs := tokens * s.Experts.Active
 	logits := m.project(r.router, x)
 	m.in("mlp.router")
-	scores := m.softmax(logits)
+	wide := m.cast(logits, logits.size/half*single)
+	scores := m.softmaxWhole(m.node(1, wide), wide)
 	weights := m.pointwise(scores, single*pairs, false, false)
 	order := m.alloc(indexBytes*pairs, activation)
-	m.drop(logits, scores)
+	m.drop(logits, wide, scores)
 
 	m.in("mlp.dispatch")
 	sent := m.pointwise(x, r.gate.weight.element*s.Hidden*pairs, false, false)
@@ -62,8 +63,10 @@ func (r *routed) run(m *machine, s *shape, x *tensor) *tensor {
 	done = m.exchange(s, done)
 	scaled := m.times(done, weights)
 	m.drop(done, weights, order)
-	y := m.pointwise(scaled, x.size, false, false)
+	ordered := m.pointwise(scaled, scaled.size, false, false) // by tokens
 	m.drop(scaled)
+	y := m.pointwise(ordered, x.size, false, false)
+	m.drop(ordered)
 	for _, f := range r.shared {
 		all := f.run(m, x)
 		sum := m.add(y, all)

@@ -55,17 +55,22 @@ func (t *trainer) unitOf(layer int) *unit {
 	return t.units[layer]
 }
 
-// send starts to gather a unit's parameters, on the stream that gathers.
+// send starts to gather a unit's parameters, on the stream that gathers: those that several ranks share. Others, as those of experts that one rank has,
+// are copied alone (torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py).
 func (t *trainer) send(u *unit) {
 	if u == nil || u.flat != nil || u.full != nil || len(u.params) == 0 {
 		return
 	}
 	at := t.at
 	t.at = place{at.phase, u.name, "all_gather"}
-	size, share := int64(0), int64(0)
+	size, received, share := int64(0), int64(0), int64(0)
 	for _, p := range u.params {
-		size += p.padded(p.element)
-		share += p.padded(p.element) / p.over
+		whole := p.padded(p.element)
+		share += whole / p.over
+		if p.over > 1 {
+			size += whole
+			received += whole - whole/p.over
+		}
 	}
 	var sent *tensor
 	if !t.resident() {
@@ -73,7 +78,7 @@ func (t *trainer) send(u *unit) {
 		t.passes(float64(share) / hostLink)
 	}
 	u.flat = t.allocOn(streamGather, size, temporary)
-	t.passes(float64(size-share) / t.job.peer())
+	t.passes(float64(received) / t.job.peer())
 	t.drop(sent)
 	t.at = at
 }

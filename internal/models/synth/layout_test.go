@@ -84,6 +84,68 @@ func loaded(t *testing.T, spec string) int64 {
 	return sum
 }
 
+// TestExpertsOfOneRank checks that FSDP receives matrices of experts that ranks share, and none of those that one rank has alone.
+func TestExpertsOfOneRank(t *testing.T) {
+	const model = "mixtral-8x7b,hidden=512,heads=16,layers=2,vocab=500,batch=1,seq=64,"
+	const experts, matrix = 4, half * 512 * 14336 // of a rank
+	for spec, received := range map[string]bool{"ranks=2,ep=2": false, "ranks=4,ep=2": true} {
+		most := int64(0)
+		for _, l := range allocated(t, model+spec) {
+			if l.stream == streamGather {
+				most = max(most, l.size)
+			}
+		}
+		if got := most >= experts*matrix; got != received || most == 0 {
+			t.Errorf("%s: at most %d bytes received at a time, of experts of %d", spec, most, experts*matrix)
+		}
+	}
+}
+
+// TestScores checks that GPUs which split layers have all scores of the router each, in single precision.
+func TestScores(t *testing.T) {
+	const model = "deepseek-v3,hidden=1024,ffn=1024,heads=16,layers=4,vocab=500,batch=1,seq=64,"
+	const scores, pairs = single * 64 * 256, 64 * 8
+	want := []int64{scores, scores, single * pairs, indexBytes * pairs}
+	for _, layout := range []string{"tp=1", "tp=2", "tp=4"} {
+		var got []int64
+		for _, l := range allocated(t, model+layout) {
+			if l.stack == "forward;layer.3;mlp.router" {
+				got = append(got, l.size)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: the router allocates %v, want %v", layout, got, want)
+		}
+	}
+}
+
+// allocation is what a trace says of one.
+type allocation struct {
+	size, stream int64
+	stack        string
+}
+
+// allocated returns the allocations of a step.
+func allocated(t *testing.T, spec string) (all []allocation) {
+	t.Helper()
+	data := mustWrite(t, spec, "N", Run{Steps: 1})
+	r, err := trace.NewReader(bytes.NewReader(data), int64(len(data)), "trace")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	err = trace.Each(r, func(_ int64, e *trace.Event) error {
+		if e.Op == trace.OpAlloc {
+			all = append(all, allocation{e.Size, e.Stream, r.Strings().Text(e.Stack)})
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
 // TestSchedule checks that each microbatch runs forward and then backward once, and how many are under way at most.
 func TestSchedule(t *testing.T) {
 	for stages := int64(1); stages <= 5; stages++ {

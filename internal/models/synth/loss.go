@@ -45,6 +45,11 @@ func (m *machine) softmax(x *tensor) *tensor {
 	if m.tensors > 1 {
 		return m.softmaxInParts(n, x)
 	}
+	return m.softmaxWhole(n, x)
+}
+
+// softmaxWhole is softmax of what this GPU has.
+func (m *machine) softmaxWhole(n *node, x *tensor) *tensor {
 	y := n.makes(m.alloc(x.size, activation))
 	m.moves(2 * x.size)
 	m.keep(n, y)
