@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"strings"
 
 	"gm/internal/bench/estimate"
+	"gm/internal/models/shapes"
 	"gm/internal/models/synth"
 	"gm/internal/units"
 )
@@ -46,33 +48,61 @@ func thousand() []string {
 	}
 }
 
-// recordedLayouts lists the jobs of experiments/fleet/parallel.sh, on two GPUs, and the stage of each recorded rank (testdata/parallel).
-func recordedLayouts() []struct {
-	rank, job string
-	stage     int
-} {
-	const model = "llama-7b,hidden=2048,ffn=5632,heads=16,layers=8,seq=4Ki,"
-	return []struct {
-		rank, job string
-		stage     int
-	}{
-		{"tp-r0", model + "batch=2,tp=2", 0},
-		{"cp-r0", model + "batch=2,cp=2", 0},
-		{"cp-r1", model + "batch=2,cp=2", 0},
-		{"pp-r0", model + "batch=1,micro=4,pp=2", 0},
-		{"pp-r1", model + "batch=1,micro=4,pp=2", 1},
-		{"dp-r0", model + "batch=2,ranks=2", 0},
+// splitJob is a job of experiments/fleet/parallel.sh, on two GPUs: a rank that is recorded (testdata/parallel), the configuration beside the script, and
+// the stage of the rank.
+type splitJob struct {
+	rank, config, fields string
+	stage                int
+}
+
+// recordedLayouts lists them.
+func recordedLayouts() []splitJob {
+	const split = "batch=2,ranks=2,ep=2"
+	return []splitJob{
+		{"tp-r0", "config", "batch=2,tp=2", 0},
+		{"cp-r0", "config", "batch=2,cp=2", 0},
+		{"cp-r1", "config", "batch=2,cp=2", 0},
+		{"pp-r0", "config", "batch=1,micro=4,pp=2", 0},
+		{"pp-r1", "config", "batch=1,micro=4,pp=2", 1},
+		{"dp-r0", "config", "batch=2,ranks=2", 0},
+		{"gqa-r0", "config-gqa", "batch=2,tp=2", 0},
+		{"moe-r0", "config-mixtral", split, 0},
+		{"moe-scores-r0", "config-mixtral", split, 0},
+		{"moe-scores-r1", "config-mixtral", split, 0},
+		{"mla-r0", "config-deepseek", split, 0},
 	}
 }
 
-// estimateLayouts holds estimates of jobs whose layers, tokens and stages are split against what was recorded.
+// job returns the job that is estimated.
+func (l *splitJob) job() (*synth.Job, error) {
+	f, err := os.Open(filepath.Join("experiments/fleet", l.config+".json"))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	model, err := shapes.ReadConfig(f, l.config)
+	if err != nil {
+		return nil, err
+	}
+	return synth.New(model, strings.Split("seq=4Ki,"+l.fields, ","), synth.Strategy{})
+}
+
+// estimateLayouts holds estimates of jobs whose layers, tokens, stages and experts are split against what was recorded.
 func estimateLayouts(e *experiment) error {
 	for _, l := range recordedLayouts() {
-		made, err := estimated(l.job, "N")
+		job, err := l.job()
+		if err != nil {
+			return err
+		}
+		made, err := estimate.Of(context.Background(), job, func() {})
 		if err != nil {
 			return err
 		}
 		recorded, err := device(filepath.Join("testdata/parallel", l.rank+".parquet"))
+		if errors.Is(err, os.ErrNotExist) {
+			e.table.Add("estimate "+l.rank, units.Bytes(made.Stages[l.stage].Live).String()+", not recorded", "", "beside")
+			continue
+		}
 		if err != nil {
 			return err
 		}

@@ -3,13 +3,17 @@ package estimate
 import (
 	"context"
 	"math"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"gm/formats/trace"
 	"gm/internal/bench/fit"
 	"gm/internal/cuda"
 	"gm/internal/models/shapes"
 	"gm/internal/models/synth"
+	"gm/internal/trace/overview"
 )
 
 // mustEstimate estimates a job.
@@ -108,6 +112,67 @@ func TestRecordedLayouts(t *testing.T) {
 			t.Errorf("%s, stage %d: peak of %d bytes, recorded %d", c.fields, c.stage, got, c.peak)
 		}
 	}
+}
+
+// TestRecordedKinds holds estimates against the recordings of further kinds of experiments/fleet/parallel.sh, of each rank that is in testdata/parallel.
+func TestRecordedKinds(t *testing.T) {
+	const most = 0.03 // by which an estimate may be off
+	for _, c := range []struct{ kind, config, fields string }{
+		{"gqa", "gqa", "batch=2,seq=4Ki,tp=2"},
+		{"moe", "mixtral", "batch=2,seq=4Ki,ranks=2,ep=2"},
+		{"moe-scores", "mixtral", "batch=2,seq=4Ki,ranks=2,ep=2"},
+		{"mla", "deepseek", "batch=2,seq=4Ki,ranks=2,ep=2"},
+	} {
+		t.Run(c.kind, func(t *testing.T) {
+			stage := mustEstimate(t, mustConfigure(t, "config-"+c.config), c.fields, "N").Stages[0]
+			got := stage.Live
+			files, err := filepath.Glob("../../../testdata/parallel/" + c.kind + "-r[0-9]*.parquet")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(files) == 0 {
+				t.Skip("not recorded")
+			}
+			for _, file := range files {
+				peak := recordedPeak(t, file)
+				off := float64(got)/float64(peak) - 1
+				t.Logf("%s: %d, recorded %d: %+.2f %%; outside %+v, recorded %+v", filepath.Base(file), got, peak, 100*off, stage.Outside, recordedOutside(t, file))
+				if math.Abs(off) > most {
+					t.Errorf("%s: peak of %d bytes, recorded %d", filepath.Base(file), got, peak)
+				}
+			}
+		})
+	}
+}
+
+// mustConfigure reads a configuration of experiments/fleet.
+func mustConfigure(t *testing.T, name string) shapes.Transformer {
+	t.Helper()
+	f, err := os.Open("../../../experiments/fleet/" + name + ".json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	m, err := shapes.ReadConfig(f, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// recordedPeak returns the most bytes that were live in a recording.
+func recordedPeak(t *testing.T, file string) int64 {
+	t.Helper()
+	r, err := trace.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	o, err := overview.Read(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o.Devices[0].PeakLive
 }
 
 // TestOperators checks that what a configuration says of operators is what they save for the backward pass.

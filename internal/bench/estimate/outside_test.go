@@ -31,7 +31,7 @@ func TestOutsideRecorded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := recordedOutside(t, c.file)
+		want := recordedOutside(t, "../../../testdata/"+c.file+".parquet")
 		got := outsideOf(job)
 		off := []int64{(got.Buffers - want.Buffers) / mebi, (got.Code - want.Code) / mebi, (got.Sum() - want.Sum()) / mebi}
 		if wanted := []int64{c.buffers, c.code, c.all}; fmt.Sprint(off) != fmt.Sprint(wanted) {
@@ -41,9 +41,9 @@ func TestOutsideRecorded(t *testing.T) {
 }
 
 // recordedOutside reads what a recorded process had outside of PyTorch's allocator: what it got from the driver by its peak, and what NVML saw besides.
-func recordedOutside(t *testing.T, name string) Outside {
+func recordedOutside(t *testing.T, file string) Outside {
 	t.Helper()
-	r, err := trace.Open("../../../testdata/" + name + ".parquet")
+	r, err := trace.Open(file)
 	if err != nil {
 		t.Fatal(err)
 	}
