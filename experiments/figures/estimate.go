@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -99,10 +98,6 @@ func estimateLayouts(e *experiment) error {
 			return err
 		}
 		recorded, err := device(filepath.Join("testdata/parallel", l.rank+".parquet"))
-		if errors.Is(err, os.ErrNotExist) {
-			e.table.Add("estimate "+l.rank, units.Bytes(made.Stages[l.stage].Live).String()+", not recorded", "", "beside")
-			continue
-		}
 		if err != nil {
 			return err
 		}

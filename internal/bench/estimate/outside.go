@@ -53,15 +53,18 @@ func (g *group) bytes() int64 {
 }
 
 // groupsOf returns the communicators of a GPU of a stage: those of tensor, data, context, expert and pipeline parallelism, and the one of all GPUs.
-// Those of the same GPUs are one.
+// Those of the same GPUs are one, but for that of experts, for which PyTorch's engines make a mesh of its own.
 func groupsOf(job *synth.Job) []group {
 	data := job.Ranks * job.Context
 	all := []group{{gpus: job.Tensor, ring: true}, {gpus: data, ring: true}}
 	// Parts of a sequence go round: from one neighbour, to the other.
-	all = join(all, job.Ranks == 1, group{gpus: job.Context, pairs: 1})
+	if job.Ranks == 1 && job.Context > 1 {
+		all[1].pairs = 1
+	} else {
+		all = append(all, group{gpus: job.Context, pairs: 1})
+	}
 	if job.Experts > 1 {
-		all = join(all, job.Experts == data, group{gpus: job.Experts, pairs: min(job.Experts, hostGPUs) - 1})
-		all = append(all, group{gpus: data / job.Experts, ring: true})
+		all = append(all, group{gpus: job.Experts, pairs: min(job.Experts, hostGPUs) - 1}, group{gpus: data / job.Experts, ring: true})
 	}
 	neighbours := int64(2)
 	if job.Stage == 0 || job.Stage == job.Stages-1 {
@@ -80,18 +83,6 @@ func groupsOf(job *synth.Job) []group {
 		several = append(several, group{gpus: job.GPUs(), ring: true})
 	}
 	return several
-}
-
-// join adds a group, to the communicator of data parallelism if it has the same GPUs.
-func join(all []group, same bool, g group) []group {
-	const ofData = 1
-	if !same {
-		return append(all, g)
-	}
-	if g.gpus > 1 {
-		all[ofData].pairs += g.pairs
-	}
-	return all
 }
 
 // outsideOf estimates what a GPU of a stage has outside of PyTorch's allocator.
