@@ -164,7 +164,7 @@ func TestLengths(t *testing.T) {
 	}
 }
 
-// TestTranslations has steps of two lengths that vary by themselves: they follow schedules that were made for others.
+// TestTranslations has steps of two lengths that vary by themselves: they follow schedules that were made for others, or are left alone where they have room.
 func TestTranslations(t *testing.T) {
 	t.Parallel()
 	s := newSession(t)
@@ -172,7 +172,7 @@ func TestTranslations(t *testing.T) {
 	limit := s.physical() * 6 / 10
 	s = newSession(t)
 	f, said := s.same("translations", "auto", fmt.Sprintf("GM_LIMIT=%d", limit), fmt.Sprintf("GMSWAP_DEVICE=%d", limit), "GMSWAP_HOST=1073741824")
-	if f.Ways["planned"] < f.Steps/3 || f.Out == 0 {
+	if f.Ways["planned"] < f.Steps/3 || f.Ways["left alone"] < 3 || f.Out == 0 {
 		t.Errorf("the hook did %+v, and said %q", f, said)
 	}
 	if took := s.physical(); took > limit {

@@ -3,7 +3,7 @@
 import random
 import types
 
-from gmswap_hook import buckets, growth
+from gmswap_hook import buckets, growth, measure
 from gmswap_hook.between import Unlike
 from gmswap_hook.follow import FREE, OFFLOAD, PREFETCH
 from gmswap_hook.growth import Growth, Where
@@ -95,7 +95,8 @@ def new_buckets(device):
     g, of = model([(10, 0), (100, 1), (1, 0)], [(0, 0)] * 7)
     b = buckets.Buckets.__new__(buckets.Buckets)
     b.device, b.growth, b.buckets, b.wanted, b.refused, b.failed, b.edition, b.most = device, g, (), [], [], None, 0, 0
-    b.unlike = b.more = 0
+    b.unlike = b.more = b.right = 0
+    b.spare, b.nothing = device // b.SPARE, types.SimpleNamespace(sequence=SEQUENCE, trails=(), members=None, actions=[()] * 7, exact=(), remade=())
     b.model = types.SimpleNamespace(remembered=None, memory=types.SimpleNamespace(allocated=lambda: 0), grows=lambda g: None, correct=lambda instrument: None, **vars(of))
     b.sequence, b.trails, b.plain = SEQUENCE, (), buckets.Profile(g, of, ())
     made = []
@@ -121,7 +122,7 @@ def check_chosen():
     assert b.plan(make) is b and [where.factor for where in made] == [1.5, 1.25, 1.0, 0.9, 0.8, 0.7, 0.6], made
     assert b.largest.where == Where((5, 7), 1.5) and b.foresees(sizes(2, 3), (2, 3))
     unplanned = lambda step: "unplanned"  # noqa: E731
-    step = lambda *dims: types.SimpleNamespace(dims=dims, entries=[], saves=0)  # noqa: E731
+    step = lambda *dims: types.SimpleNamespace(dims=dims, entries=[], saves=0, room=False)  # noqa: E731
     assert b.follower(step(2, 3), unplanned, None, None) == "unplanned" and not b.lacks(), "it fits"
     assert b.follower(step(2, 3, 4), unplanned, None, None) == "unplanned" and not b.lacks(), "other inputs"
     follows = lambda *dims: b.plain.peak(dims) > 400 and b.best(dims) is not None  # noqa: E731
@@ -143,6 +144,43 @@ def check_chosen():
     assert b.lacking((2, 3)) < 0
     b.follower(step(2, 3), unplanned, None, None)
     assert b.lacking((2, 3)) > 0 and b.wanted == [Where((2, 3), b.LARGER)], "so does this one, of which that was not known"
+
+
+def check_fits():
+    """What a step needs is relied on once some in a row were foreseen, where it leaves room to spare, and more of that after one that lacked memory."""
+    b, make, _ = new_buckets(device=640)
+    b.plan(make)
+    step = types.SimpleNamespace(dims=(2, 3), entries=[], saves=0, room=False)
+    unplanned = lambda step: "unplanned"  # noqa: E731
+    assert b.plain.peak((2, 3)) == 322 and not b.fits((2, 3))
+    for n in range(b.SURE):
+        assert b.follower(step, unplanned, None, None) == "unplanned" and not step.room
+        b.saw(sizes(2, 3), (2, 3))
+    assert b.follower(step, unplanned, None, None) == "unplanned" and step.room
+    assert b.fits((2, 3)) and not b.fits((2, 3, 4)), "other inputs"
+    b.device = 331
+    assert not b.fits((2, 3)), "it has room, but none to spare"
+    b.device = 333
+    assert b.fits((2, 3))
+    b.lacked()
+    for n in range(b.SURE):
+        b.saw(sizes(2, 3), (2, 3))
+    assert not b.fits((2, 3)) and b.spare == 20
+    b.device = 343
+    assert b.fits((2, 3))
+    b.saw([1000, 1, 1], (2, 3))
+    assert not b.fits((2, 3)), "its sizes were not foreseen"
+
+
+def check_timed():
+    """A step that fits goes by a schedule in which nothing is moved, where it is to be measured how long operators take."""
+    b, make, _ = new_buckets(device=640)
+    b.plan(make)
+    step = types.SimpleNamespace(dims=(2, 3), entries=[], saves=0, members=None)
+    clock = measure.Clock(types.SimpleNamespace(mark=lambda: 0))
+    b.model.shares, b.model.memory.allocated = lambda growth, values: [1.0] * 7, lambda: 0
+    chosen = b.follower(step, None, None, clock)
+    assert isinstance(chosen, buckets.Chosen) and not any(chosen.schedule.actions) and clock.shares == [1.0] * 7 and len(clock.stretches) == 1
 
 
 def check_shaped():
@@ -212,6 +250,8 @@ def main():
     check_near()
     check_profile()
     check_chosen()
+    check_fits()
+    check_timed()
     check_made()
     check_shaped()
     check_widened()

@@ -25,7 +25,7 @@ class Buckets(object):
     ATTEMPTS = 3  # steps in a row whose sizes were not foreseen before it is not looked any more how they grow
     TOGETHER = 8  # that are made at once
     SURE = 4  # steps in a row whose sizes were foreseen before what they need is relied on
-    SPARE = 32  # a part of the limit that has to stay free then
+    SPARE = 64  # a part of the limit that has to stay free then, more after a step that had not so much
 
     def __init__(self, recording, remembered, device):
         """Raises Unlike where the recorded steps have too little in common."""
@@ -38,7 +38,7 @@ class Buckets(object):
         self.wanted = []  # where others are to be made
         self.refused, self.failed = [], None  # products from which on there are none, and why there was none for the last of these
         self.unlike = 0  # steps in a row that are none of these
-        self.right = 0  # steps in a row whose sizes were foreseen
+        self.right, self.spare = 0, device // self.SPARE  # steps in a row whose sizes were foreseen, and bytes that have to stay free in one that is left alone
         self.more = 0  # bytes in use when the last step began beside those that are known of
         self.edition = 0  # how often the model was corrected
         self.plain = Profile(self.growth, self.model, ())
@@ -54,7 +54,11 @@ class Buckets(object):
 
     def fits(self, dims):
         """Returns whether a step that begins now is known to have room, with some to spare."""
-        return self.right >= self.SURE and self.growth.takes(dims) and self.begins(dims) < -(self.device // self.SPARE)
+        return self.right >= self.SURE and self.growth.takes(dims) and self.begins(dims) < -self.spare
+
+    def lacked(self):
+        """Notes that a step had no room that was known to have some."""
+        self.right, self.spare = 0, 2 * self.spare
 
     def begins(self, dims):
         """Returns how much more memory a step that begins now needs than there is, with nothing moved."""
@@ -109,7 +113,11 @@ class Buckets(object):
         if not growth.takes(dims):
             return unplanned(step)
         lacking = self.begins(dims)
-        bucket = self.chosen(dims, lacking) if lacking > 0 else self.nothing if isinstance(instrument, Clock) else None
+        if lacking > 0:
+            bucket = self.chosen(dims, lacking)
+        else:
+            step.room = self.right >= self.SURE
+            bucket = self.nothing if isinstance(instrument, Clock) else None
         if bucket is None:
             return unplanned(step)
         values = growth.values(dims)

@@ -37,7 +37,8 @@ class Step(object):
         self.certain = 0  # so many entries are what was expected, as since then other parameters were used as expected
         self.parting = None  # what chooses what leaves the device, where no schedule does
         self.stranger = False  # a model has begun it that was not there before
-        self.alone = False  # it is known that there is room for it: what it saves is not looked at, but for the first tensor
+        self.room = False  # it is known that there is room for it
+        self.alone = False  # and some to spare: what it saves is not looked at, but for the first tensor
         self.whole = True  # all that it saves is
 
     def called(self, module):
@@ -314,17 +315,18 @@ class Runtime(object):
         return outlook is not None and step.number % self.RECHECK > 0 and outlook.fits(step.dims)
 
     def look_again(self):
-        """Has what the step saves looked at from here on, if it lacks memory that it was known to have. It is not relied on such knowledge any more."""
+        """Has what the step saves looked at from here on, if it lacks memory that it was known to have."""
         step = self.step
         if step is not None and step.alone and any(e.users for e in step.entries):
-            step.alone, self.planner.outlook = False, None
+            step.alone = step.room = False
+            self.planner.outlook.lacked()
             step.conduct = self.unplanned(step)
 
     def unplanned(self, step):
         """Returns what conducts a step, or the rest of it, without a schedule."""
         if self.relief is None:
             return Reactive(step, self.settings.window)
-        live = self.recalled(step) or self.live(step)
+        live = None if step.room else self.recalled(step) or self.live(step)
         if live is not None:
             step.parting = Parting(step, live, self.relief.window)
         return Demand(step, self.relief)
