@@ -98,7 +98,7 @@ def new_buckets(device):
     b.unlike = b.more = b.right = 0
     b.spare, b.nothing = device // b.SPARE, types.SimpleNamespace(sequence=SEQUENCE, trails=(), members=None, actions=[()] * 7, exact=(), remade=())
     b.model = types.SimpleNamespace(remembered=None, memory=types.SimpleNamespace(allocated=lambda: 0), grows=lambda g: None, correct=lambda instrument: None, **vars(of))
-    b.sequence, b.trails, b.plain = SEQUENCE, (), buckets.Profile(g, of, ())
+    b.sequence, b.trails, b.members, b.plain = SEQUENCE, (), {}, buckets.Profile(g, of, ())
     made = []
 
     def make(model, places):
@@ -155,21 +155,31 @@ def check_fits():
     assert b.plain.peak((2, 3)) == 322 and not b.fits((2, 3))
     for n in range(b.SURE):
         assert b.follower(step, unplanned, None, None) == "unplanned" and not step.room
-        b.saw(sizes(2, 3), (2, 3))
+        b.saw(sizes(2, 3), (2, 3), 300)
     assert b.follower(step, unplanned, None, None) == "unplanned" and step.room
     assert b.fits((2, 3)) and not b.fits((2, 3, 4)), "other inputs"
-    b.device = 331
+    b.device = 361
     assert not b.fits((2, 3)), "it has room, but none to spare"
-    b.device = 333
+    b.device = 363
     assert b.fits((2, 3))
     b.lacked()
     for n in range(b.SURE):
-        b.saw(sizes(2, 3), (2, 3))
-    assert not b.fits((2, 3)) and b.spare == 20
-    b.device = 343
+        b.saw(sizes(2, 3), (2, 3), 300)
+    assert not b.fits((2, 3)) and b.spare == 80
+    b.device = 403
     assert b.fits((2, 3))
-    b.saw([1000, 1, 1], (2, 3))
+    b.saw([1000, 1, 1], (2, 3), 300)
     assert not b.fits((2, 3)), "its sizes were not foreseen"
+    for needed in 322 + 40, 322 + 41:
+        for n in range(b.SURE):
+            b.saw(sizes(2, 3), (2, 3), needed)
+        assert b.fits((2, 3)) == (needed == 362), "it needed more than was known"
+
+
+def check_knows():
+    """Dimensions that did not vary, or not by themselves, are to be as they were."""
+    g = Growth([((n, 4, n, m), [n * 100, m * 1000]) for n, m in ((3, 1), (5, 7), (8, 2))])
+    assert g.knows((9, 4, 9, 3)) and not g.knows((9, 5, 9, 3)) and not g.knows((9, 4, 8, 3)) and not g.knows((9, 4, 9))
 
 
 def check_timed():
@@ -251,6 +261,7 @@ def main():
     check_profile()
     check_chosen()
     check_fits()
+    check_knows()
     check_timed()
     check_made()
     check_shaped()

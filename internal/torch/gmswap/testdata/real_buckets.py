@@ -8,12 +8,11 @@ from torch import nn
 
 import real_remembered
 from real import main
-from real_demand import Short, translations
+from real_demand import translations
 from real_family import counted
 
 LIMIT = 300000  # bytes: most steps need more
 PICTURES = 600000
-ROOM = 1500000  # few need more
 
 
 def followed(how, steps=40, alike=0):
@@ -45,54 +44,6 @@ def test_pictures():
             ways, schedule, made = counted(functools.partial(real_remembered.losses, kind, real_remembered.pictures, 0), how, PICTURES)
             assert isinstance(schedule, buckets.Buckets) == shapes and "adapted" not in ways, (kind, schedule, ways)
             assert ways.count("planned") > len(ways) / 2 and (made > 5) == (how == "remake"), (kind, how, ways, made)
-
-
-class Spacious(Short):
-    """Has schedules for all sizes, and notes the ways that steps went and how many tensors were looked at in each."""
-
-    def __init__(self, limit):
-        super().__init__(limit)
-        self.hooked.settings.for_all_sizes = lambda: True
-        self.hooked.settings.device, self.steps = limit, []
-        runtime = self.hooked.runtime
-        runtime.relief.library.asked_last = lambda: False
-        self.hooked.memory.peak.bytes = lambda: self.hooked.memory.present
-        end = runtime.end_step
-        runtime.end_step = lambda step: (self.steps.append((step.way(), len(step.entries))), end(step))
-
-
-def test_alone():
-    """Of steps that have room nothing is looked at but for one tensor, and for all of them now and then."""
-    want, short = translations(), Spacious(ROOM)
-    got = translations()
-    short.remove()
-    assert got == want
-    alone = [n for way, n in short.steps if way == "left alone"]
-    assert len(alone) > 10 and set(alone) == {1}, short.steps
-    assert all(short.steps[n][1] > 10 for n in (16, 32)), short.steps
-
-
-def test_look_again():
-    """A step that lacks memory, though it was known to have room, is looked at from then on, and so are some more."""
-    want, short = translations(), Spacious(ROOM)
-    runtime, lacked = short.hooked.runtime, []
-    pack = runtime.pack
-
-    def packed(tensor):
-        step = runtime.step
-        if not lacked and step.number > 20 and step.alone and step.entries and tensor.dim() > 2:
-            with short.hooked.memory:
-                runtime.relief.serve(1000, 0)
-            lacked.append(step.number)
-        return pack(tensor)
-
-    runtime.pack = packed
-    got = translations()
-    short.remove()
-    assert got == want and len(lacked) == 1
-    before, steps = short.steps[: lacked[0]], short.steps[lacked[0] :]
-    assert ("left alone", 1) in before and ("left alone", 1) not in steps[: buckets.Buckets.SURE + 1], short.steps
-    assert steps[0][0] == "on demand" and 5 < steps[0][1] < max(n for _, n in before), steps[0]
 
 
 def test_turned():

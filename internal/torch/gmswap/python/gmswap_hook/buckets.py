@@ -25,7 +25,7 @@ class Buckets(object):
     ATTEMPTS = 3  # steps in a row whose sizes were not foreseen before it is not looked any more how they grow
     TOGETHER = 8  # that are made at once
     SURE = 4  # steps in a row whose sizes were foreseen before what they need is relied on
-    SPARE = 64  # a part of the limit that has to stay free then, more after a step that had not so much
+    SPARE = 16  # a part of the limit that has to stay free then, more after a step that had not so much
 
     def __init__(self, recording, remembered, device):
         """Raises Unlike where the recorded steps have too little in common."""
@@ -33,6 +33,7 @@ class Buckets(object):
         self.model = Shaped(recording, remembered)
         self.growth = self.model.extent
         self.sequence, self.trails, self.members = recording.timed.sequence, recording.timed.trails, recording.timed.members
+        self.called = dict(recording.timed.step.calls)  # how often models are called
         self.buckets = ()
         self.most = max(map(sum, (w.sizes for w in (recording.made, recording.again, recording.timed))))  # bytes that a step has saved
         self.wanted = []  # where others are to be made
@@ -48,13 +49,22 @@ class Buckets(object):
 
     # As what tells what steps need.
 
-    def saw(self, sizes, dims):
-        """Notes whether the sizes of a step were foreseen."""
-        self.right = self.right + 1 if self.growth.foresees(dims, sizes) else 0
+    def saw(self, sizes, dims, needed):
+        """Notes whether the sizes of a step were foreseen, and that it needed so many bytes at least."""
+        foreseen = self.growth.foresees(dims, sizes) and needed <= self.plain.peak(dims) - self.model.bases.start + self.spare // 2
+        self.right = self.right + 1 if foreseen else 0
 
     def fits(self, dims):
         """Returns whether a step that begins now is known to have room, with some to spare."""
-        return self.right >= self.SURE and self.growth.takes(dims) and self.begins(dims) < -self.spare
+        return self.sure(dims) and self.begins(dims) < -self.spare
+
+    def sure(self, dims):
+        """Returns whether what a step needs is relied on."""
+        return self.right >= self.SURE and self.growth.knows(dims)
+
+    def calls(self, model, count):
+        """Returns whether a call of a model, the so many-th, is one of those of a step."""
+        return count <= self.called.get(model, 0)
 
     def lacked(self):
         """Notes that a step had no room that was known to have some."""
@@ -116,7 +126,8 @@ class Buckets(object):
         if lacking > 0:
             bucket = self.chosen(dims, lacking)
         else:
-            step.room = self.right >= self.SURE
+            step.room = self.sure(dims) and lacking < -(self.spare // 4)
+            step.members = self.members if step.room else None
             bucket = self.nothing if isinstance(instrument, Clock) else None
         if bucket is None:
             return unplanned(step)

@@ -3,22 +3,6 @@
 from . import say
 
 
-class Alone(object):
-    """Conducts a step for which there is room, with some to spare: of what it saves the first tensor alone is looked at, so that it shows when the backward
-    pass ends."""
-
-    way = "left alone"
-
-    def pack(self, entry, new, stream):
-        pass
-
-    def unpack(self, entry, stream):
-        pass
-
-    def end(self):
-        pass
-
-
 class Demand(object):
     """Conducts a step. From what it saves first it is foreseen how much will have to be moved; the copies of that begin at once, in the order in
     which it was saved. So the memory can be had without waiting for them."""

@@ -54,6 +54,19 @@ class Saved(object):
         self.entry.memory.drop(self.entry)
 
 
+def untied(tensor):
+    """Returns a tensor that is in no graph."""
+    return detached(tensor) if tensor.requires_grad and not tensor.is_leaf else tensor
+
+
+def detached(tensor):
+    """Returns a tensor without its graph: the node that saves it may be part of that graph, a cycle that nothing would end."""
+    try:
+        return tensor.detach()
+    except (RuntimeError, TypeError):
+        return tensor  # of a type that has no such thing
+
+
 def layout(tensor):
     """Returns what distinguishes tensors of a storage."""
     return tensor.dtype, tensor.size(), tensor.stride(), tensor.storage_offset()

@@ -191,7 +191,7 @@ class Follower(object):
 
     def leave(self, why):
         """Hands over the rest of the step."""
-        self.step.deviation, self.step.members = why, None
+        self.step.deviation, self.step.members, self.step.room = why, None, False
         return self.hand_over()
 
     def hand_over(self):

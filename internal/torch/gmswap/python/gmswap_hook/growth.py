@@ -6,6 +6,7 @@ import math
 import operator
 
 from .between import Unlike
+from .needs import MOST
 
 Where = collections.namedtuple("Where", "dims factor")  # the inputs of a step, and how many times what it saves
 
@@ -89,6 +90,14 @@ class Growth(object):
     def takes(self, dims):
         """Returns whether inputs of some dimensions may be those of such a step."""
         return len(dims) == len(self.seen[0][0])
+
+    def knows(self, dims):
+        """Returns whether inputs differ from those of the steps that were seen in what these differed in, and in nothing else."""
+        if not self.takes(dims) or len(dims) == MOST:  # there may be more
+            return False
+        now = {}
+        columns = zip(*(dims for dims, _ in self.seen))
+        return all(now.setdefault(column, n) == n and (n == column[0] or len(set(column)) > 1) for column, n in zip(columns, dims))
 
     def foresees(self, dims, sizes):
         return self.takes(dims) and len(sizes) == len(self.terms) and all(map(operator.le, sizes, self.sizes(self.values(dims))))

@@ -4,7 +4,10 @@ import collections
 import itertools
 
 
-def dimensions(given, tensor, most=64, looks=256):
+MOST = 64  # dimensions
+
+
+def dimensions(given, tensor, most=MOST, looks=256):
     """Returns the dimensions of the tensors among the arguments of a model and in what they hold, one after the other, the first so many. So many values are
     looked at, at most, and no attribute of any but tensors."""
     found, left = [], [given]

@@ -41,18 +41,18 @@ class Planner(object):
         self.timed = self.recipes = self.graph = None  # what was recorded last
         self.family = None  # of which that is one, where sizes differ from step to step
         self.other = None  # what has schedules for other kinds of steps, where those of the family turn out to be such
-        self.outlook = None  # which of the two tells from its inputs what a step needs
+        self.shapes = None  # which of the two tells from its inputs what a step needs
         self.remembered = None  # what steps of other sizes than those of any schedule go by
         self.start = 0  # bytes that were in use when that began
 
     def plan(self, recording, largest):
         """Has a schedule made for what was recorded: where sizes differ from step to step, for all that save up to so many bytes."""
         self.timed, self.start, self.remembered = recording.timed, recording.timed.scale.start, None
-        self.family = self.other = self.outlook = None
+        self.family = self.other = self.shapes = None
         if recording.again is not None:
             self.remembered = Remembered(recording)
             try:
-                self.family, self.other, self.outlook = self.families(recording)
+                self.family, self.other, self.shapes = self.families(recording)
                 self.family.most = max(self.family.most, largest)
                 return self.extend()
             except Unlike as e:

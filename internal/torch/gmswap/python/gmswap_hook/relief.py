@@ -140,7 +140,7 @@ class Relief(object):
     def serve(self, size, stream):
         freed = 0
         if size <= self.limit:  # libraries try more, and go on with less
-            self.runtime.look_again()
+            self.runtime.outlook.look_again(self.runtime.step)
             self.weigh(size)
             freed = self.measured(lambda: self.free(self.wanted(size)))
             self.left = self.allocated()

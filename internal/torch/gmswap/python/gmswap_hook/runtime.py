@@ -4,8 +4,9 @@ import collections
 import threading
 
 from . import say
-from .demand import Alone, Demand
-from .entry import Entry, Parts, Saved, layout, stayed, stays
+from .alone import Alone, Outlook
+from .demand import Demand
+from .entry import Entry, Parts, Saved, detached, layout, stayed, stays, untied
 from .family import Remaking
 from .follow import Follower
 from .garbage import Garbage
@@ -38,8 +39,9 @@ class Step(object):
         self.parting = None  # what chooses what leaves the device, where no schedule does
         self.stranger = False  # a model has begun it that was not there before
         self.room = False  # it is known that there is room for it
-        self.alone = False  # and some to spare: what it saves is not looked at, but for the first tensor
-        self.whole = True  # all that it saves is
+        self.alone = False  # and some to spare: what it saves is not looked at, but for the first tensor of each call
+        self.looked = None  # the call of which one was looked at last
+        self.whole = True  # all that it saves is looked at
 
     def called(self, module):
         """Notes that a model is called."""
@@ -102,6 +104,7 @@ class Runtime(object):
         self.declined = False  # nothing has to be moved
         self.given_up = False  # no schedule can be made
         self.relief = None  # what makes room when a request finds none
+        self.outlook = Outlook(self)
         self.garbage = Garbage()
         self.renewed = False  # the schedule, or what is recorded for one, is of no use
         self.guessed = False  # that what was saved between steps is of a model that is not watched
@@ -119,10 +122,11 @@ class Runtime(object):
             if not known and next(module.parameters(), None) is not None:
                 self.guesses = self.GUESSES
             step = self.step
-            if step is None or step.backward or not any(e.users for e in step.entries):
+            if step is None or step.backward or not any(e.users for e in step.entries) and not self.outlook.goes_on(step, module):
                 self.guessed = False
                 self.next_step(given) if known else self.meet(given)
             self.step.called(module)
+            self.outlook.called(self.step)
             self.memory.note_storages(module)
         return not self.declined and (known or self.step.stranger or self.recording is None and self.schedule is None)
 
@@ -180,8 +184,9 @@ class Runtime(object):
         memory, step = self.memory, self.step
         if type(tensor) not in memory.types:
             return self.pack_other(tensor)
-        if step.alone and step.entries:
-            return stays(untied(tensor))
+        kept = self.outlook.pack(step, tensor) if step.alone else None
+        if kept is not None:
+            return kept
         try:
             storage = tensor.untyped_storage()
             key = storage._cdata
@@ -241,6 +246,7 @@ class Runtime(object):
         if new:
             entry = memory.entries[key] = Entry(memory, self.lanes, step, detached(tensor), key, nbytes)
             step.entries.append(entry)
+            step.looked = step.call
             if step.parting is not None:
                 step.parting.live.saved(entry)
         saved = Saved(entry, None if new else layout(tensor))
@@ -299,7 +305,7 @@ class Runtime(object):
                 step.members = self.schedule.members
                 return self.unplanned(step)
             instrument = self.instrument()
-            if self.leaves_alone(step, instrument):
+            if self.outlook.leaves_alone(step, instrument):
                 step.alone, step.whole = True, False
                 return Alone()
             return self.schedule.follower(step, self.unplanned, self.relief, instrument)
@@ -308,19 +314,6 @@ class Runtime(object):
         if self.recording is None:
             self.recording = Recording(self.memory, self.settings, self.costs, self.relief, self.before)
         return self.recording.next(step)
-
-    def leaves_alone(self, step, instrument):
-        """Returns whether a step has room in any case. Now and then one is looked at nevertheless."""
-        outlook = self.planner.outlook if self.relief is not None and not isinstance(instrument, Clock) else None
-        return outlook is not None and step.number % self.RECHECK > 0 and outlook.fits(step.dims)
-
-    def look_again(self):
-        """Has what the step saves looked at from here on, if it lacks memory that it was known to have."""
-        step = self.step
-        if step is not None and step.alone and any(e.users for e in step.entries):
-            step.alone = step.room = False
-            self.planner.outlook.lacked()
-            step.conduct = self.unplanned(step)
 
     def unplanned(self, step):
         """Returns what conducts a step, or the rest of it, without a schedule."""
@@ -380,10 +373,14 @@ class Runtime(object):
             return
         if self.recording is not None:
             self.end_recorded(self.recording)
-        if not step.backward or not step.whole:
-            return  # an evaluation, or nothing to learn from
+        self.outlook.ended(step)
+        if not step.backward:
+            return  # an evaluation
+        if not step.whole:
+            self.deviated = 0
+            return
         self.before = [e.nbytes for e in step.entries]
-        self.look_out(self.planner.outlook, step)
+        self.outlook.saw(step, self.before, self.schedule)
         if self.schedule is not None and self.differs(step, conduct):
             self.extend(step) or self.deviate(step)
         elif isinstance(conduct, Follower) and conduct.finished():
@@ -393,12 +390,6 @@ class Runtime(object):
             self.deviated = 0
             if conduct.instrument is not None:
                 self.refine(conduct.instrument)
-
-    def look_out(self, outlook, step):
-        """Notes whether what a step saved was foreseen by its inputs."""
-        if outlook is not None and self.schedule is not None:
-            outlook.saw(self.before, step.dims)
-            outlook is self.schedule or outlook.extends(self.before, step.dims)
 
     def note(self, step, strange):
         """Notes whether a step has little in common with those that are remembered. After some such others are recorded."""
@@ -594,16 +585,3 @@ class Runtime(object):
 def parameter(tensor):
     """Returns whether a tensor is what is learned, or None."""
     return tensor is not None and tensor.is_leaf and tensor.requires_grad
-
-
-def untied(tensor):
-    """Returns a tensor that is in no graph."""
-    return detached(tensor) if tensor.requires_grad and not tensor.is_leaf else tensor
-
-
-def detached(tensor):
-    """Returns a tensor without its graph: the node that saves it may be part of that graph, a cycle that nothing would end."""
-    try:
-        return tensor.detach()
-    except (RuntimeError, TypeError):
-        return tensor  # of a type that has no such thing

@@ -1,0 +1,80 @@
+"""Leaves steps alone that have room, as far as their inputs tell."""
+
+from .entry import stays, untied
+from .measure import Clock
+
+
+class Alone(object):
+    """Conducts a step for which there is room, with some to spare: of what it saves the first tensor of each call of a model is looked at, so that it shows
+    when the backward pass ends."""
+
+    way = "left alone"
+
+    def pack(self, entry, new, stream):
+        pass
+
+    def unpack(self, entry, stream):
+        pass
+
+    def end(self):
+        pass
+
+
+class Outlook(object):
+    """Tells which steps of a runtime are left alone, and has one looked at nevertheless that turns out to be another, or to lack memory. What such a step has
+    saved cannot be moved."""
+
+    RECHECK = 16  # one of so many steps is looked at
+
+    def __init__(self, runtime):
+        self.runtime = runtime
+        self.left = []  # what was looked at of steps that were left alone, and is still in use
+
+    @property
+    def shapes(self):
+        """Is what tells the need of a step by its inputs, or None."""
+        return self.runtime.planner.shapes
+
+    def leaves_alone(self, step, instrument):
+        """Returns whether a step that begins has room in any case. None is left alone where it would end the program to be wrong."""
+        relief, shapes = self.runtime.relief, self.shapes
+        self.left = [e for e in self.left if e.users]
+        if shapes is None or relief is None or not relief.lends or isinstance(instrument, Clock) or self.left or step.number % self.RECHECK == 0:
+            return False
+        return shapes.fits(step.dims)
+
+    @staticmethod
+    def pack(step, tensor):
+        """Returns what autograd keeps of a tensor that is not looked at, None for one that is."""
+        return stays(untied(tensor)) if step.looked == step.call and step.entries[-1].users else None
+
+    def goes_on(self, step, module):
+        """Returns whether a call of a model is part of a step of which nothing that was looked at is there any more."""
+        return step.alone and len(step.entries) > 0 and self.shapes.calls(id(module), step.calls.get(id(module), 0) + 1)
+
+    def called(self, step):
+        """Notes that a model is called in a step: one that it does not have is looked at."""
+        if step.alone and not self.shapes.calls(*step.call):
+            self.look_closer(step)
+
+    def look_again(self, step):
+        """Has what a step saves looked at from here on, if it lacks memory that it was known to have."""
+        if step is not None and step.alone and step.conduct is not None and step.entries and not step.backward:
+            self.shapes.lacked()
+            self.look_closer(step)
+
+    def look_closer(self, step):
+        step.alone, step.whole = False, not step.entries
+        step.conduct = self.runtime.unplanned(step)
+
+    def ended(self, step):
+        """Notes what is left of a step."""
+        if not step.whole:
+            self.left.extend(e for e in step.entries if e.users)
+
+    def saw(self, step, sizes, schedule):
+        """Notes whether what a step saved and needed was foreseen."""
+        shapes, relief = self.shapes, self.runtime.relief
+        if shapes is not None and schedule is not None:
+            shapes.saw(sizes, step.dims, relief.most - relief.start if relief is not None else 0)
+            shapes is schedule or shapes.extends(sizes, step.dims)
