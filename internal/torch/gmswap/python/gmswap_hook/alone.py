@@ -64,6 +64,7 @@ class Outlook(object):
             self.look_closer(step)
 
     def look_closer(self, step):
+        """Has the rest of a step looked at that was left alone."""
         step.alone, step.whole = False, not step.entries
         step.conduct = self.runtime.unplanned(step)
 
