@@ -8,12 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"gm/formats/trace"
 	"gm/internal/bench/fit"
 	"gm/internal/cuda"
 	"gm/internal/models/shapes"
 	"gm/internal/models/synth"
-	"gm/internal/trace/overview"
 )
 
 // mustEstimate estimates a job.
@@ -134,7 +132,7 @@ func TestRecordedKinds(t *testing.T) {
 				t.Fatal("there is no recording")
 			}
 			for _, file := range files {
-				peak := recordedPeak(t, file)
+				peak := mustOverview(t, file).Devices[0].PeakLive
 				off := float64(got)/float64(peak) - 1
 				t.Logf("%s: %d, recorded %d: %+.2f %%; outside %+v, recorded %+v", filepath.Base(file), got, peak, 100*off, stage.Outside, recordedOutside(t, file))
 				if math.Abs(off) > most {
@@ -158,21 +156,6 @@ func mustConfigure(t *testing.T, name string) shapes.Transformer {
 		t.Fatal(err)
 	}
 	return m
-}
-
-// recordedPeak returns the most bytes that were live in a recording.
-func recordedPeak(t *testing.T, file string) int64 {
-	t.Helper()
-	r, err := trace.Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	o, err := overview.Read(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return o.Devices[0].PeakLive
 }
 
 // TestOperators checks that what a configuration says of operators is what they save for the backward pass.

@@ -48,16 +48,7 @@ func TestOutsideRecorded(t *testing.T) {
 // recordedOutside reads what a recorded process had outside of PyTorch's allocator: what it got from the driver by its peak, and what NVML saw besides.
 func recordedOutside(t *testing.T, file string) Outside {
 	t.Helper()
-	r, err := trace.Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	o, err := overview.Read(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := o.Devices[0].Driver
+	d := mustOverview(t, file).Devices[0].Driver
 	found := Outside{Process: d.Peak + d.Reconciliation.Unexplained - d.AtPeak(overview.PyTorch)}
 	for _, a := range d.Accounts {
 		if a.By == overview.NCCL && a.Counted {
@@ -70,6 +61,21 @@ func recordedOutside(t *testing.T, file string) Outside {
 		}
 	}
 	return found
+}
+
+// mustOverview reads a recording.
+func mustOverview(t *testing.T, file string) *overview.Overview {
+	t.Helper()
+	r, err := trace.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	o, err := overview.Read(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
 }
 
 // TestGroups counts communicators: those of the same GPUs are one, and a stage between others has two neighbours.
