@@ -7,6 +7,7 @@ from gmswap_hook import buckets, growth, measure
 from gmswap_hook.between import Unlike
 from gmswap_hook.follow import FREE, OFFLOAD, PREFETCH
 from gmswap_hook.growth import Growth, Where
+from gmswap_hook.selection import Trust
 
 
 def unlike(call, *args):
@@ -96,7 +97,8 @@ def new_buckets(device):
     b = buckets.Buckets.__new__(buckets.Buckets)
     b.device, b.growth, b.buckets, b.wanted, b.refused, b.failed, b.edition, b.most = device, g, (), [], [], None, 0, 0
     b.unlike = b.more = b.right = 0
-    b.spare, b.nothing = device // b.SPARE, types.SimpleNamespace(sequence=SEQUENCE, trails=(), members=None, actions=[()] * 7, exact=(), remade=())
+    b.spare, b.nothing = device // b.SPARE, types.SimpleNamespace(sequence=SEQUENCE, trails=(), members=None, actions=[()] * 7, exact=(), remade=(),
+                                                                               selection=None, trust=Trust())
     b.model = types.SimpleNamespace(remembered=None, memory=types.SimpleNamespace(allocated=lambda: 0), grows=lambda g: None, correct=lambda instrument: None, **vars(of))
     b.sequence, b.trails, b.members, b.plain = SEQUENCE, (), {}, buckets.Profile(g, of, ())
     made = []
@@ -106,7 +108,7 @@ def new_buckets(device):
         assert len(made) < 400
         frees = actions((1, OFFLOAD, 0), (2, FREE, 0), (5, PREFETCH, 0))
         return [types.SimpleNamespace(actions=frees, device=device + (where.dims[1] * where.factor > 100), sequence=SEQUENCE, trails=(), members=None,
-                                      exact=(), remade=()) for where in places]
+                                      exact=(), remade=(), selection=None) for where in places]
 
     return b, make, made
 
@@ -156,7 +158,7 @@ def check_fits():
     for n in range(b.SURE):
         assert b.follower(step, unplanned, None, None) == "unplanned" and not step.room
         b.saw(sizes(2, 3), (2, 3), 300)
-    assert b.follower(step, unplanned, None, None) == "unplanned" and step.room
+    assert not any(b.follower(step, unplanned, None, None).schedule.actions) and step.room, "it goes by a schedule in which nothing is moved"
     assert b.fits((2, 3)) and not b.fits((2, 3, 4)), "other inputs"
     b.device = 361
     assert not b.fits((2, 3)), "it has room, but none to spare"

@@ -7,6 +7,7 @@ from gmswap_hook import between, extent, extents, family
 from gmswap_hook.between import Layouts, Line, Place, Unlike
 from gmswap_hook.chain import Chain
 from gmswap_hook.operators import Call, Input, Made, Recipe
+from gmswap_hook.selection import Trust
 
 
 def fails(call, *args):
@@ -146,6 +147,7 @@ def new_family(fits, fixed=0):
             watched.layouts[1] = "float", (fixed,), (1,), 0
     f.extent = e = extent.Extent(one, other, other, Layouts())
     f.device, f.levels, f.most, f.full, f.edition, f.refused, f.failed, f.highest = 1000, (), 2000 + fixed, False, 0, set(), None, 1 << 40
+    f.trust = Trust(range(e.first + 1))
     f.model = types.SimpleNamespace(extent=e, bounded=False, correct=lambda instrument: None, timed=other)
     made = []
 
@@ -159,7 +161,7 @@ def new_family(fits, fixed=0):
             return ValueError("too large")
         empty = sizes[0] <= 100 * fits
         return types.SimpleNamespace(device=f.device, sizes=sizes, empty=lambda: empty, plain_peak=sizes[0] / (100.0 * fits) * f.device, policy=policy,
-                                     sequence=(), trails=(), actions=(), exact=(), remade=())
+                                     sequence=(), trails=(), actions=(), exact=(), remade=(), selection=None)
 
     return f, make, made
 
@@ -248,7 +250,8 @@ def check_rounding():
             return [ValueError("too large") if sum(sizes) > 1.01 * most else schedule(sizes)]
 
         def schedule(sizes):
-            return types.SimpleNamespace(device=f.device, sizes=sizes, empty=lambda: False, plain_peak=sum(sizes), sequence=(), trails=(), actions=(), exact=(), remade=())
+            return types.SimpleNamespace(device=f.device, sizes=sizes, empty=lambda: False, plain_peak=sum(sizes), sequence=(), trails=(), actions=(), exact=(), remade=(),
+                                         selection=None)
 
         f.plan(make)
         assert not f.outgrown() and f.foresees(steps[3].sizes)

@@ -70,7 +70,7 @@ class Shorter(Short):
 
 def test_extents():
     """The losses are the same to the bit, no operators are looked at once steps were recorded, and much is recomputed."""
-    for kind, data, limit, share in (Model, texts, 200000, 0.5), (Pictures, pictures, 60000, 0.25):  # which ends without parameters
+    for kind, data, limit, share in (Model, texts, 200000, 0.5), (Pictures, pictures, 60000, 0.2):  # which ends without parameters
         for seed in range(4):
             if (kind, seed) == (Pictures, 1):
                 continue  # the recorded pictures are of one height: test_renewed

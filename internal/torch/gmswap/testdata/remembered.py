@@ -8,7 +8,7 @@ from gmswap_hook import between, remembered
 from gmswap_hook.between import Layouts, Line, Unlike
 from gmswap_hook.chain import Chain
 from gmswap_hook.operators import Call, Input, Made, Recipe
-from gmswap_hook.runtime import Step
+from gmswap_hook.step import Step
 
 
 def strides(shape):

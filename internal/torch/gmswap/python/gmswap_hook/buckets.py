@@ -10,6 +10,7 @@ from .growth import Growth, Where
 from .measure import Clock
 from .model import NEVER, Model
 from .remembered import Recalled
+from .selection import Selection, Trust, entry
 
 
 class Buckets(object):
@@ -46,6 +47,7 @@ class Buckets(object):
         self.followed = 0  # steps
         points = len(self.sequence) + 1
         self.nothing = types.SimpleNamespace(sequence=self.sequence, trails=self.trails, members=self.members, actions=[()] * points, exact=frozenset(), remade=frozenset())
+        self.nothing.selection, self.nothing.trust = Selection(self.nothing, recording.timed.sizes, device), Trust()
 
     # As what tells what steps need.
 
@@ -128,7 +130,7 @@ class Buckets(object):
         else:
             step.room = self.sure(dims) and lacking < -(self.spare // 4)
             step.members = self.members if step.room else None
-            bucket = self.nothing if isinstance(instrument, Clock) else None
+            bucket = self.nothing if step.room and instrument is None or isinstance(instrument, Clock) else None
         if bucket is None:
             return unplanned(step)
         values = growth.values(dims)
@@ -219,6 +221,7 @@ class Buckets(object):
             raise schedule
         if schedule.device > self.device:
             raise ValueError("%d bytes are not enough, %d would be" % (self.device, schedule.device))
+        schedule.trust = self.nothing.trust
         return Bucket(schedule, where, edition, Profile(growth, self.model, schedule.actions), self.device)
 
     def correct(self, instrument):
@@ -349,6 +352,7 @@ class Shape(object):
     def __init__(self, schedule, sizes):
         self.sequence, self.trails, self.members, self.actions = schedule.sequence, schedule.trails, schedule.members, schedule.actions
         self.exact, self.remade, self.sizes = schedule.exact, schedule.remade, sizes
+        self.selection, self.trust = schedule.selection, schedule.trust
 
     def exactly(self, index):
         return self.sizes[index], None
@@ -362,8 +366,3 @@ class Chosen(Remaking, Follower):
 
     def spared(self, entry):
         return False  # it was looked whether it needs one
-
-
-def entry(index):
-    """Returns the entry of a point of a step."""
-    return index if index >= 0 else -index - 1

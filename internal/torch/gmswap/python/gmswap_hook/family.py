@@ -8,6 +8,7 @@ from .follow import Follower
 from .model import Model
 from .operators import Remake
 from .remembered import Recalled
+from .selection import Trust
 
 
 class Family(object):
@@ -28,7 +29,8 @@ class Family(object):
         self.sequence, self.trails, self.members = recording.timed.sequence, recording.timed.trails, recording.timed.members
         points = len(self.sequence) + 1
         self.unknown = types.SimpleNamespace(sequence=self.sequence, trails=self.trails, members=self.members, actions=[()] * points, sizes=[1 << 62] * points,
-                                             exact=frozenset(), remade=frozenset())  # what is followed until the size shows
+                                             exact=frozenset(), remade=frozenset(), trust=None)  # what is followed until the size shows
+        self.trust = Trust(range(self.extent.first + 1))
         self.levels = ()  # schedules, in the order of the places up to which they are for
         self.most = max(self.extent.total)  # bytes that the largest step that was seen has saved
         self.full = False  # there is no schedule for larger steps
@@ -166,6 +168,7 @@ class Family(object):
                 self.failed = level
                 continue
             level.share, level.edition = share, edition
+            level.trust = self.trust
             added.append(level)
         there = {level.share for level in added}
         self.levels = tuple(sorted([old for old in self.levels if old.share not in there] + added, key=lambda level: level.share))
@@ -207,6 +210,7 @@ class Sized(object):
         self.model, self.place = model, place
         self.sequence, self.trails, self.sizes, self.actions = schedule.sequence, schedule.trails, schedule.sizes, schedule.actions
         self.exact, self.remade = schedule.exact, schedule.remade
+        self.selection, self.trust = schedule.selection, schedule.trust
 
     def exactly(self, index):
         return self.model.extent.exactly(index, self.place)
@@ -252,6 +256,7 @@ class Chooser(Follower):
         for point in range(1, self.point + 1):
             for action in sized.actions[point]:
                 self.act(stream, *action)
+        self.rely(sized)
         return True
 
     def spared(self, entry):

@@ -3,6 +3,7 @@
 from . import say
 from .between import Unlike
 from .operators import Remake
+from .selection import Selection, Trust
 
 
 OFFLOAD, FREE, PREFETCH, AWAIT, RECOMPUTE, SETTLE = range(6)
@@ -30,6 +31,7 @@ class Schedule(object):
         self.copied = sum(nbytes for kind, _, _, nbytes in answer["actions"] if kind == OFFLOAD)  # bytes to the host
         self.remade = {tensor for kind, tensor, _, _ in answer["actions"] if kind == RECOMPUTE}
         self.exact = self.remade.union(*(recipes[tensor].sources for tensor in self.remade))  # tensors that are to be just as recorded
+        self.selection, self.trust = Selection(self, self.sizes, self.device), Trust()
 
     def empty(self):
         return not any(self.actions)
@@ -78,13 +80,33 @@ class Follower(object):
     def __init__(self, step, schedule, unplanned, relief, instrument=None):
         self.step, self.schedule, self.unplanned, self.relief, self.instrument = step, schedule, unplanned, relief, instrument
         self.point = self.packed = 0
+        self.selection = self.trust = None  # what is looked at, None for all, and what has come of other steps with this schedule
+        self.evictions = 0  # before
         self.saved = self.less = 0  # bytes, and how many fewer than in the recorded step
         step.members = schedule.members
         if instrument is not None:
             instrument.begin(self.resident)
+        self.rely(schedule)
+
+    def rely(self, schedule):
+        """Looks at no more of the step than has to be, if others have followed the schedule to their end."""
+        self.trust = schedule.trust
+        if self.trust is None or self.relief is None:
+            return
+        self.evictions = self.relief.memory.evictions
+        self.selection = self.trust.selection(schedule, self.step, self.relief) if self.instrument is None else None
+        if self.selection is not None:
+            self.step.select(self.selection.members)
+
+    def come(self):
+        """Goes on to the next point that is looked at."""
+        if self.selection is not None:
+            self.point = self.selection.next[self.point]
+            self.packed = self.selection.packed[self.point]
+        return self.point
 
     def pack(self, entry, new, stream):
-        at, sequence = self.point, self.schedule.sequence
+        at, sequence = self.come(), self.schedule.sequence
         if at >= len(sequence) or sequence[at] != entry.index:
             why = "tensor %d is saved at point %d" % (entry.index, at)
         elif self.schedule.trails[self.packed] != self.step.trail:
@@ -106,6 +128,13 @@ class Follower(object):
             self.hand_over().take_over(entry, new, stream)
         else:
             self.advance(stream, fresh=entry.nbytes if new else 0)
+
+    def pass_point(self, at, stream):
+        """Goes to the next point, that of a tensor that stays where it is."""
+        if self.come() == at and (self.schedule.sequence[at] < 0 or self.schedule.trails[self.packed] == self.step.trail):
+            self.advance(stream)
+        else:
+            self.leave("point %d comes after point %d" % (at, self.point))
 
     def doubt(self):
         """Has nothing recomputed that is still here and may be something else than it was in the recorded step, which has just shown."""
@@ -135,13 +164,15 @@ class Follower(object):
 
     def spared(self, entry):
         """Returns whether nothing has to be moved after all, as the step is smaller."""
+        if self.selection is not None:
+            return False
         self.saved += entry.nbytes
         self.less += self.schedule.sizes[entry.index] - entry.nbytes
         count = entry.index + 1
         return self.less > 0 and self.relief is not None and self.relief.foresight.looks(count) and self.relief.fits(count, self.saved)
 
     def unpack(self, entry, stream):
-        at, sequence = self.point, self.schedule.sequence
+        at, sequence = self.come(), self.schedule.sequence
         if at >= len(sequence) or sequence[at] != -entry.index - 1:
             return self.leave("tensor %d is needed at point %d" % (entry.index, at)).unpack(entry, stream)
         self.advance(stream, entry)
@@ -195,13 +226,23 @@ class Follower(object):
         return self.hand_over()
 
     def hand_over(self):
+        self.tell(False)
+        if self.selection is not None:
+            self.step.look_at_all()
         self.step.conduct = rest = self.unplanned(self.step)
         return rest
 
+    def tell(self, followed):
+        """Notes what has come of the step."""
+        if self.trust is not None and self.relief is not None:
+            self.trust.ended(followed, self.relief.memory.evictions - self.evictions)
+
     def finished(self):
         """Returns whether the whole step followed the schedule."""
-        return self.point == len(self.schedule.sequence)
+        return self.come() == len(self.schedule.sequence)
 
     def end(self):
+        if self.step.backward:
+            self.tell(self.finished() and not self.step.other and not any(e.users for e in self.step.entries))
         if self.instrument is not None:
             self.instrument.end(0)

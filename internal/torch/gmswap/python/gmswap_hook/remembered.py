@@ -2,6 +2,7 @@
 
 from .between import Layouts, Somewhere, Unlike, varied
 from .operators import Remake, version
+from .selection import PASSED
 
 
 class Remembered(object):
@@ -158,6 +159,7 @@ class Recalled(object):
         self.lost = self.lost or index >= len(types) or now is not None and types[index] != now
         if self.lost:
             return
+        self.known.extend([PASSED] * (index - len(self.known)))
         self.known.append(entry)
         recipes = self.remembered.recipes[index]
         for lasting in recipes.one.lasting if recipes is not None else ():

@@ -17,53 +17,8 @@ from .needs import dimensions
 from .parting import Parting
 from .reactive import Reactive
 from .remembered import Recalled
-
-
-class Step(object):
-    """A forward pass and the backward pass after it."""
-
-    def __init__(self, number):
-        self.number, self.conduct, self.ended = number, None, ""
-        self.entries = []
-        self.stream = 0  # that of the forward pass
-        self.backward = False
-        self.trail = 0  # stands for all parameters that were saved so far
-        self.dims = ()  # of the inputs of the model that began it
-        self.calls, self.call, self.packs = {}, None, 0  # how often models were called, the last such call, and how many tensors that has saved
-        self.members = None  # by calls the numbers of those that are moved, None: the large ones
-        self.deviation = ""  # from the schedule
-        self.differs = False  # it does something else than the schedule's step, and not the same with other sizes
-        self.saves = 0  # tensors that were saved before this one
-        self.agreed = 0  # the trail when what was saved last was as expected
-        self.certain = 0  # so many entries are what was expected, as since then other parameters were used as expected
-        self.parting = None  # what chooses what leaves the device, where no schedule does
-        self.stranger = False  # a model has begun it that was not there before
-        self.room = False  # it is known that there is room for it
-        self.alone = False  # and some to spare: what it saves is not looked at, but for the first tensor of each call
-        self.looked = None  # the call of which one was looked at last
-        self.whole = True  # all that it saves is looked at
-
-    def called(self, module):
-        """Notes that a model is called."""
-        key = id(module)
-        self.calls[key] = self.calls.get(key, 0) + 1
-        self.call, self.packs = (key, self.calls[key]), 0
-
-    def moves(self, nbytes, smallest):
-        """Returns whether a tensor is moved that is saved now. Where members are given it is not its size that tells, unless that is far above those
-        that are too small."""
-        self.packs += 1
-        members = self.members.get(self.call) if self.members is not None else None
-        return nbytes >= smallest if members is None else self.packs in members and nbytes > 0 or nbytes >= 4 * smallest
-
-    def agrees(self, entry, new):
-        """Notes that what is saved now is as expected."""
-        if self.trail != self.agreed:
-            self.agreed, self.certain = self.trail, entry.index if new else len(self.entries)
-
-    def way(self):
-        """Returns how the step goes, or went: the word for users."""
-        return self.ended or ("adapted" if self.deviation else self.conduct.way)
+from .selection import Mark
+from .step import NOTHING, Step
 
 
 class Runtime(object):
@@ -194,9 +149,15 @@ class Runtime(object):
             return stays(untied(tensor))  # it has none
         ordinal = memory.ordinals.get(key)
         if ordinal is None:
+            step.packs += 1
+            passed = step.selected and not step.expects()
+            if passed and not memory.waiting:
+                return self.pass_by(tensor, step)
             if not memory.movable(tensor):
                 return stays(untied(tensor))
             if key not in memory.known and not (memory.waiting and memory.kept(storage)):
+                if passed:
+                    return self.pass_by(tensor, step)
                 # The memory of what is saved on another stream may be freed in that one's order, in which no copy is waited for.
                 stream, nbytes = memory.stream(), storage.nbytes()
                 if (memory.borrowed is None or not memory.lies_on_host(tensor)) and step.moves(nbytes, self.smallest) and stream == step.stream:
@@ -244,6 +205,8 @@ class Runtime(object):
         entry = memory.entries.get(key)
         new = entry is None or entry.version != tensor._version or entry.nbytes != nbytes
         if new:
+            if step.awaited[0] is not None:
+                step.pass_over()
             entry = memory.entries[key] = Entry(memory, self.lanes, step, detached(tensor), key, nbytes)
             step.entries.append(entry)
             step.looked = step.call
@@ -255,12 +218,30 @@ class Runtime(object):
             step.saves += 1
         return saved
 
+    def pass_by(self, tensor, step):
+        """Packs a tensor that stays where it is, and at whose points a schedule may do something."""
+        _, saved, used = step.awaited
+        if saved is not None:
+            with self.memory:
+                step.conduct.pass_point(saved, self.memory.stream())
+        return stays(untied(tensor)) if used is None else Mark(untied(tensor), step.number, used)
+
+    def unpack_mark(self, mark):
+        step = self.step
+        if step.selected and step.number == mark.step:
+            with self.memory:
+                step.backward = True
+                step.conduct.pass_point(mark.at, self.memory.stream())
+        return stayed((mark.tensor, mark.version))
+
     def unpack(self, saved):
         kind = type(saved)
         if kind is tuple:
             return stayed(saved)
         if kind is Parts:
             return saved.unpack(self.unpack)
+        if kind is Mark:
+            return self.unpack_mark(saved)
         if kind is not Saved:
             return saved
         entry = saved.entry
@@ -378,18 +359,25 @@ class Runtime(object):
             return  # an evaluation
         if not step.whole:
             self.deviated = 0
+            self.followed(conduct)
             return
         self.before = [e.nbytes for e in step.entries]
         self.outlook.saw(step, self.before, self.schedule)
         if self.schedule is not None and self.differs(step, conduct):
             self.extend(step) or self.deviate(step)
-        elif isinstance(conduct, Follower) and conduct.finished():
-            self.schedule.followed += 1
-            if self.schedule.wanted:
-                self.complete()
+        elif self.followed(conduct):
             self.deviated = 0
             if conduct.instrument is not None:
                 self.refine(conduct.instrument)
+
+    def followed(self, conduct):
+        """Returns whether a step has followed a schedule to its end, and notes that."""
+        if not isinstance(conduct, Follower) or not conduct.finished():
+            return False
+        self.schedule.followed += 1
+        if self.schedule.wanted:
+            self.complete()
+        return True
 
     def note(self, step, strange):
         """Notes whether a step has little in common with those that are remembered. After some such others are recorded."""
@@ -557,6 +545,7 @@ class Runtime(object):
         if planning.failed:
             self.keep_schedule(planning.failed)
             return
+        planning.schedule.trust = self.schedule.trust
         self.schedule = planning.schedule
         self.report.planned(self.schedule)
 

@@ -40,7 +40,7 @@ class Watched(object):
         self.sequence = []  # of points: the entry's index, negative and less one for an unpack
         self.trails = []  # of the step, at points at which something is saved
         self.sizes = []  # of the entries
-        self.members = {}  # by the calls of models, which of the tensors that were saved there may be moved
+        self.members = {}  # by the calls of models, which of the tensors that were saved there may be moved: their entries, by their numbers
         self.layouts, self.versions = [], []  # of the tensors that were saved first of the entries
         self.places = [""]  # of the points
         self.made_at = []  # of the entries: the operator before the point at which they are saved
@@ -118,7 +118,7 @@ class Watched(object):
 
     def pack(self, entry, new, stream):
         self._end(entry.nbytes if new else 0)
-        self.members.setdefault(self.step.call, set()).add(self.step.packs)
+        self.members.setdefault(self.step.call, {})[self.step.packs] = entry.index
         self.sequence.append(entry.index)
         self.trails.append(self.step.trail)
         self.places.append(self.recording.place())

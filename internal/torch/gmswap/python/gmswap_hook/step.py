@@ -1,0 +1,76 @@
+"""A step of a program."""
+
+from .selection import PASSED
+
+NOTHING = None, None, None
+
+
+class Step(object):
+    """A forward pass and the backward pass after it."""
+
+    def __init__(self, number):
+        self.number, self.conduct, self.ended = number, None, ""
+        self.entries = []
+        self.stream = 0  # that of the forward pass
+        self.backward = False
+        self.trail = 0  # stands for all parameters that were saved so far
+        self.dims = ()  # of the inputs of the model that began it
+        self.calls, self.call, self.packs = {}, None, 0  # how often models were called, the last such call, and how many tensors that has saved
+        self.members = None  # by calls the numbers of those that are moved, and their entries, None: the large ones
+        self.other = False  # a call that was to save nothing has saved something
+        self.selected = False  # no others are looked at
+        self.awaited = NOTHING  # what such a tensor is expected to be: its entry, or the points at which it is saved and used
+        self.deviation = ""  # from the schedule
+        self.differs = False  # it does something else than the schedule's step, and not the same with other sizes
+        self.saves = 0  # tensors that were saved before this one
+        self.agreed = 0  # the trail when what was saved last was as expected
+        self.certain = 0  # so many entries are what was expected, as since then other parameters were used as expected
+        self.parting = None  # what chooses what leaves the device, where no schedule does
+        self.stranger = False  # a model has begun it that was not there before
+        self.room = False  # it is known that there is room for it
+        self.alone = False  # and some to spare: what it saves is not looked at, but for the first tensor of each call
+        self.looked = None  # the call of which one was looked at last
+        self.whole = True  # all that it saves is looked at
+
+    def called(self, module):
+        """Notes that a model is called."""
+        key = id(module)
+        self.calls[key] = self.calls.get(key, 0) + 1
+        self.call, self.packs = (key, self.calls[key]), 0
+
+    def moves(self, nbytes, smallest):
+        """Returns whether a tensor is moved that is saved now. Where members are given it is not its size that tells, unless that is far above those
+        that are too small."""
+        members = self.members.get(self.call) if self.members is not None else None
+        if members is None:
+            self.other = self.other or self.members is not None
+            return nbytes >= smallest
+        if self.selected:
+            return self.awaited[0] is not None
+        return self.packs in members and nbytes > 0 or nbytes >= 4 * smallest
+
+    def expects(self):
+        """Returns whether a tensor is to be looked at that is saved now: one of those that were selected, or of a call that was not."""
+        members = self.members.get(self.call)
+        self.awaited = members.get(self.packs, NOTHING) if members is not None else NOTHING
+        return members is None or self.awaited[0] is not None
+
+    def select(self, members):
+        """Has no others looked at than these."""
+        self.members, self.selected, self.whole = members, True, False
+
+    def look_at_all(self):
+        self.members, self.selected, self.awaited = None, False, NOTHING
+
+    def pass_over(self):
+        """Notes that entries before the one that is saved now were not looked at."""
+        self.entries.extend([PASSED] * (self.awaited[0] - len(self.entries)))
+
+    def agrees(self, entry, new):
+        """Notes that what is saved now is as expected."""
+        if self.trail != self.agreed:
+            self.agreed, self.certain = self.trail, entry.index if new else len(self.entries)
+
+    def way(self):
+        """Returns how the step goes, or went: the word for users."""
+        return self.ended or ("adapted" if self.deviation else self.conduct.way)
