@@ -21,6 +21,9 @@ func TestBuckets(t *testing.T) { passes(t, "testdata/buckets.py") }
 // TestSelection looks at a part of steps that follow schedules.
 func TestSelection(t *testing.T) { passes(t, "testdata/selection.py") }
 
+// TestClock times operators of a device that waits for the host.
+func TestClock(t *testing.T) { passes(t, "testdata/clock.py") }
+
 // TestRemembered has steps that follow no schedule recompute as recorded steps of other sizes did.
 func TestRemembered(t *testing.T) { passes(t, "testdata/remembered.py") }
 

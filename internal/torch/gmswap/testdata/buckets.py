@@ -189,7 +189,7 @@ def check_timed():
     b, make, _ = new_buckets(device=640)
     b.plan(make)
     step = types.SimpleNamespace(dims=(2, 3), entries=[], saves=0, members=None)
-    clock = measure.Clock(types.SimpleNamespace(mark=lambda: 0))
+    clock = measure.Clock(types.SimpleNamespace(mark=lambda: 0, passed=lambda mark: False, fill=lambda mark, nanoseconds: False))
     b.model.shares, b.model.memory.allocated = lambda growth, values: [1.0] * 7, lambda: 0
     chosen = b.follower(step, None, None, clock)
     assert isinstance(chosen, buckets.Chosen) and not any(chosen.schedule.actions) and clock.shares == [1.0] * 7 and len(clock.stretches) == 1

@@ -88,6 +88,12 @@ class Memory(memory.Memory):
     def mark(self):
         return time.perf_counter()
 
+    def passed(self, mark):
+        return False
+
+    def fill(self, mark, nanoseconds):
+        return False
+
     @staticmethod
     def elapsed(begin, end):
         return int((end - begin) * 1e9)

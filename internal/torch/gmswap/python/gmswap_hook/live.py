@@ -3,7 +3,7 @@
 import collections
 
 from . import chain
-from .operators import LIBRARIES, Operators, Recipe, results_in, tensors_in, version, writes
+from .operators import LIBRARIES, SHORT, Operators, Recipe, results_in, tensors_in, version, writes
 from .rerun import rerun
 
 WRITES = object()  # stands for what reruns an operator that writes to an argument
@@ -123,10 +123,12 @@ class Live(Operators):
                 self.wrote(function, args, kwargs)
             return result
         call, count = self.call(again, args, kwargs), version(args[0]) if again.in_place else 0
-        begin = self.memory.mark() if self.times else None
+        if self.times:
+            self.memory.fill(self.last, SHORT)
+            call.begin = self.memory.mark()
         result = function(*args, **kwargs)
         if self.times:
-            call.begin, call.end = begin, self.memory.mark()
+            call.end = self.last = self.memory.mark()
         if again.in_place:
             self.overwritten(args[0], call, count)
         else:

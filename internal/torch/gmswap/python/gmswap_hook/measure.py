@@ -4,20 +4,41 @@ import functools
 
 
 class Clock(object):
-    """Measures how long operators take."""
+    """Measures how long operators take on the device. A device that waits for what launches them would seem to be as slow, so it is given something to do
+    meanwhile, between two operators."""
+
+    AHEAD, MOST = 2000000, 16000000  # nanoseconds by which what launches operators is to be ahead of the device, at first and at most
+    IN_VAIN = 8  # operators in a row at whose ends it waited nevertheless, as where each launch waits for the device
 
     def __init__(self, memory):
         self.memory = memory
         self.stretches = []  # of each operator the marks around what is measured of it
+        self.ahead = self.AHEAD
+        self.late = set()  # operators at whose ends the device waited: they may have taken less
+        self.in_vain = 0  # such operators in a row
         self.saved = 0  # bytes, where steps of other sizes are measured, too
         self.shares = None  # where operators differ in that, of what each takes in the recorded step
 
     def begin(self, resident=None, at_once=False):
         """Begins an operator, at once where the one before has ended: the same mark is for both."""
-        before = self.stretches[-1][-1][1] if at_once else None
-        self.stretches.append([[before or self.memory.mark(), None]])
+        before = self.stretches[-1][-1] if self.stretches else (None, None)
+        if before[1] is not None:
+            self.ended(len(self.stretches) - 1, self.memory.passed(before[1]))
+        filled = self.in_vain < self.IN_VAIN and self.memory.fill(before[0], self.ahead)  # it may be about to wait
+        self.stretches.append([[self.memory.mark() if filled or not at_once else before[1], None]])
+
+    def ended(self, op, late):
+        """Notes whether the device waits at the end of an operator."""
+        if not late:
+            self.in_vain = 0
+            return
+        self.late.add(op)
+        self.in_vain += 1
+        self.ahead = min(2 * self.ahead, self.MOST)
 
     def resume(self):
+        if self.in_vain < self.IN_VAIN:
+            self.memory.fill(self.stretches[-1][-1][0], self.ahead)
         self.stretches[-1].append([self.memory.mark(), None])
 
     def pause(self):
@@ -57,9 +78,13 @@ class Clocks(object):
             t["recompute_ns"] = int(t.get("recompute_ns", 0) * slower)
 
     def medians(self, saved=0):
-        """Returns the time of each operator, in a step that saves so many bytes if they differ in that."""
+        """Returns the time of each operator, in a step that saves so many bytes if they differ in that: the median of those that are sure, or else the least."""
         steps = [[ns * saved // clock.saved if clock.saved else ns for ns in clock.nanoseconds()] for clock in self.clocks]
-        return [sorted(times)[len(times) // 2] for times in zip(*steps)]
+        medians = []
+        for op, times in enumerate(zip(*steps)):
+            sure = sorted(ns for ns, clock in zip(times, self.clocks) if op not in clock.late)
+            medians.append(sure[len(sure) // 2] if sure else min(times))
+        return medians
 
 
 class Gauge(object):

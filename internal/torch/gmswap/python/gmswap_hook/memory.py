@@ -16,6 +16,8 @@ from .samples import NEAR, Samples
 class Memory(object):
     """Held by the thread that changes entries, one at a time (with memory)."""
 
+    CYCLES = 1.7  # of a device's clock in a nanosecond, about
+
     def __init__(self, torch, device):
         from torch.multiprocessing.reductions import StorageWeakRef
 
@@ -354,6 +356,20 @@ class Memory(object):
         event = self.torch.cuda.Event(enable_timing=True)
         event.record(self.marked[address])
         return event
+
+    @staticmethod
+    def passed(mark):
+        """Returns whether the device has come to a mark."""
+        return mark.query()
+
+    def fill(self, mark, nanoseconds):
+        """Gives the device something to do for about so long, if it has come to a mark, None for any. Returns whether it has."""
+        if mark is not None and not self.passed(mark):
+            return False
+        sleep = getattr(self.torch.cuda, "_sleep", None)
+        if sleep is not None and self.torch.cuda.current_device() == self.device:
+            sleep(int(nanoseconds * self.CYCLES))
+        return True
 
     @staticmethod
     def elapsed(begin, end):

@@ -29,6 +29,7 @@ INTO = frozenset((
 ))
 # A library tries one way after the other until there is memory for one, and keeps to that from then on: others round otherwise.
 TRIED = frozenset(("convolution",))
+SHORT = 300000  # nanoseconds that an operator takes to be launched, at most
 PIECE = 16 << 20  # bytes that rows of others take beside the tensor while they are recomputed
 
 
@@ -210,6 +211,7 @@ class Operators(object):
         self.memory, self.proves = memory, proves  # whether each operator is run twice, to see that it makes the same again
         self.by_rows = BY_ROWS | BY_ROWS_NEARLY if nearly else BY_ROWS
         self.mode = None
+        self.last = None  # the mark behind the last operator that was timed
         self.count = 0
         self.numbers = {}  # of storages, by their addresses
         self.weak = {}  # references to these storages, so that an address stays that of one
@@ -257,10 +259,11 @@ class Operators(object):
         call = self.call(again, args, kwargs) if again is not None else None
         before = self.memory.evictions
         if call is not None:
+            self.memory.fill(self.last, SHORT)
             call.begin = self.memory.mark()
         result, beside = self.measured(function, args, kwargs) if call is not None and self.proves and call.name in TRIED else (function(*args, **kwargs), 0)
         if call is not None:
-            call.end = self.memory.mark()
+            call.end = self.last = self.memory.mark()
             call = self.proven(call, again, args, kwargs, result, self.memory.evictions == before, beside)
         if mutable:
             self.wrote(function, args, kwargs)
@@ -299,6 +302,8 @@ class Operators(object):
             return call
         if beside and self.tried(self.memory.take, (beside + sum(self.memory.size(x) for x in results_in(result) if self.memory.key(x)),), {}) is None:
             return None
+        if not timed:
+            self.memory.fill(None, SHORT)
         begin = call.begin if timed else self.memory.mark()
         twice = self.tried(again.function, args, kwargs)
         if twice is None:
@@ -315,9 +320,10 @@ class Operators(object):
         call = self.call(again, args, kwargs) if self.whole(args[0]) else None
         before = None
         if call is not None:
+            self.memory.fill(self.last, SHORT)
             call.begin = self.memory.mark()
             before = self.tried(again.function, args, kwargs) if self.proves else None
-            call.end = self.memory.mark()
+            call.end = self.last = self.memory.mark()
         count = version(args[0])
         result = function(*args, **kwargs)
         if call is None or self.proves and (before is None or not self.doubt(call, (args[0],), (before,))):
