@@ -21,11 +21,11 @@ class Mark(object):
 class Device(object):
     """Does what it is given in order, while the host goes on. Times are nanoseconds."""
 
-    device, CYCLES, fill, passed, elapsed = 0, Memory.CYCLES, Memory.fill, staticmethod(Memory.passed), staticmethod(Memory.elapsed)
+    device, CYCLES, fill, passed, elapsed = 0, Memory.CYCLES, Memory.fill, Memory.passed, staticmethod(Memory.elapsed)
 
     def __init__(self, sleeps=True):
         self.now = self.busy = 0  # what time it is for the host, and when the device has done all
-        self.slept = 0
+        self.slept, self.captured = 0, False
         cuda = types.SimpleNamespace(current_device=lambda: 0)
         if sleeps:
             cuda._sleep = self.sleep
@@ -42,6 +42,9 @@ class Device(object):
     def mark(self):
         self.run(2000, 500)
         return Mark(self, self.busy)
+
+    def capturing(self):
+        return self.captured
 
     def synchronize(self):
         self.now = max(self.now, self.busy)
@@ -93,16 +96,22 @@ def check_long():
 
 
 def check_blocking():
-    """Where each launch waits for the device little time is lost."""
+    """Where each launch waits for the device, or the program does now and then, no more is lost than some tenths of a second."""
     class Blocking(Device):
+        def __init__(self, of):
+            super().__init__()
+            self.of, self.count = of, 0
+
         def run(self, launch, takes):
             super().run(launch, takes)
-            self.now = self.busy
+            self.count += takes == 50000
+            if self.of == 1 or takes == 50000 and self.count % self.of == 0:
+                self.now = max(self.now, self.busy)
 
-    device, kernels = Blocking(), [[(10000, 50000)]] * 1000
-    clock = Clock(device)
-    took = step(device, kernels, clock, 0)
-    assert len(clock.late) == 999 and device.slept < 0.1e9 and took < 1.3 * 1000 * 65000 + 0.1e9, (device.slept, took)
+    for of in 1, 2, 4, 8, 20, 50, 100:
+        device, kernels = Blocking(of), [[(10000, 50000)]] * 1000
+        took = step(device, kernels, Clock(device), 0)
+        assert took < 1000 * 80000 + 3 * Clock.IN_VAIN, (of, device.slept, took)
 
 
 def check_median():
@@ -124,7 +133,9 @@ def check_fill():
     assert not device.fill(busy, 1000) and not device.slept
     device.now = 6000
     assert device.fill(busy, 1000) and device.fill(None, 1000) and abs(device.slept - 2000) < 3
-    device.torch.cuda.current_device = lambda: 1
+    device.captured = True
+    assert not device.fill(busy, 1000) and not device.fill(None, 1000) and not device.passed(busy), "a graph is captured"
+    device.captured, device.torch.cuda.current_device = False, lambda: 1
     assert device.fill(busy, 1000) and device.fill(None, 1000) and abs(device.slept - 2000) < 3
 
 

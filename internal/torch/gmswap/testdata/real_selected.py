@@ -4,6 +4,7 @@ import torch
 from gmswap_hook import family
 from gmswap_hook.buckets import Buckets
 from gmswap_hook.selection import PASSED, Selection, Trust
+from torch import nn
 
 from plans import Planner
 from real import main
@@ -127,6 +128,52 @@ def test_another():
 
     hooked = run(program, all_sizes=False)
     assert len(hooked.few()) > 5 and hooked.few()[-1] <= 15 and all(way == "planned" for way, _, _ in hooked.looked[20:]), hooked.looked
+
+
+class Chain(nn.Module):
+    """Layers with many functions of one size between their parameters. One has a function more now and then."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers, self.more = nn.ModuleList(nn.Linear(WIDTH, WIDTH) for _ in range(8)), False
+        self.at = 1
+
+    def forward(self, x):
+        for i, layer in enumerate(self.layers):
+            x = layer(x)
+            if self.more and i == self.at:
+                x = x.sin()
+            for f in torch.sin, torch.sigmoid, torch.cos, torch.tanh, torch.exp, torch.tanh, torch.sigmoid, torch.sin:
+                x = f(x)
+        return x
+
+
+def chained(more=(), at=1, criterion=nn.functional.mse_loss, twice=lambda model, x: x):
+    torch.manual_seed(0)
+    model = Chain()
+    model.at = at
+
+    def step(number, draw):
+        torch.manual_seed(number)
+        model.more = number in more
+        yield criterion(twice(model, model(torch.rand(64, WIDTH))), torch.rand(64, WIDTH))
+
+    return trained([model], 40, step)
+
+
+def test_shifted():
+    """A tensor more than there was is noticed, though others of the same size take its place, in the middle of a step and at its end."""
+    for how in "remake", "offload":
+        hooked = run(lambda: chained(more=(26,)), all_sizes=False, how=how)
+        assert hooked.looked[26][0] == "adapted" and hooked.looked[27][1] == hooked.looked[27][2] and 25 in hooked.few(), (how, hooked.looked)
+        hooked = run(lambda: chained(more=(26,), at=-1, twice=lambda model, x: x.sin() if model.more else x), all_sizes=False, how=how)
+        assert hooked.looked[26][0] == "adapted" and 25 in hooked.few(), (how, hooked.looked)
+
+
+def test_criterion():
+    """What a loss saves that is a module of its own is too small to be moved, and says nothing."""
+    hooked = run(lambda: chained(criterion=nn.MSELoss()), all_sizes=False)
+    assert len(hooked.few()) > 25, hooked.looked
 
 
 def test_lacking():

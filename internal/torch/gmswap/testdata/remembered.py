@@ -8,7 +8,7 @@ from gmswap_hook import between, remembered
 from gmswap_hook.between import Layouts, Line, Unlike
 from gmswap_hook.chain import Chain
 from gmswap_hook.operators import Call, Input, Made, Recipe
-from gmswap_hook.step import Step
+from gmswap_hook.step import Members, Step
 
 
 def strides(shape):
@@ -49,7 +49,7 @@ class Pictures(object):
 
 def memory_of(one, other):
     recording = types.SimpleNamespace(made=one, again=other, recipes_of=lambda step: [None, step.recipe, None])
-    one.members = {}
+    one.members = Members()
     return remembered.Remembered(recording)
 
 

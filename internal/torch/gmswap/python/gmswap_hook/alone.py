@@ -50,7 +50,8 @@ class Outlook(object):
 
     def goes_on(self, step, module):
         """Returns whether a call of a model is part of a step of which nothing that was looked at is there any more."""
-        return step.alone and len(step.entries) > 0 and self.shapes.calls(id(module), step.calls.get(id(module), 0) + 1)
+        call = id(module), step.calls.get(id(module), 0) + 1
+        return step.alone and len(step.entries) > 0 and self.shapes.calls(*call) or step.selected and call in step.members.calls
 
     def called(self, step):
         """Notes that a model is called in a step: one that it does not have is looked at."""

@@ -130,7 +130,7 @@ class Buckets(object):
         else:
             step.room = self.sure(dims) and lacking < -(self.spare // 4)
             step.members = self.members if step.room else None
-            bucket = self.nothing if step.room and instrument is None or isinstance(instrument, Clock) else None
+            bucket = self.nothing if isinstance(instrument, Clock) or step.room and instrument is None and self.trusted(step, relief) else None
         if bucket is None:
             return unplanned(step)
         values = growth.values(dims)
@@ -138,6 +138,10 @@ class Buckets(object):
             instrument.shares = self.model.shares(growth, values)
         recalled = Recalled(self.model.remembered, self.model.memory, step, self.device // 64)
         return Chosen(recalled, step, Shape(bucket, growth.sizes(values)), unplanned, relief, instrument)
+
+    def trusted(self, step, relief):
+        """Returns whether a step that has room is looked at in part; else it goes on demand, so that it shows what it needs."""
+        return relief is not None and self.nothing.trust.selection(self.nothing, step, relief) is not None
 
     def chosen(self, dims, lacking):
         """Returns the schedule for a step that lacks memory, None if there is none. A better one is made where that moves far too much."""

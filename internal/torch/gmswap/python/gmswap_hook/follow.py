@@ -82,6 +82,7 @@ class Follower(object):
         self.point = self.packed = 0
         self.selection = self.trust = None  # what is looked at, None for all, and what has come of other steps with this schedule
         self.evictions = 0  # before
+        self.begun = False  # the backward pass
         self.saved = self.less = 0  # bytes, and how many fewer than in the recorded step
         step.members = schedule.members
         if instrument is not None:
@@ -96,7 +97,7 @@ class Follower(object):
         self.evictions = self.relief.memory.evictions
         self.selection = self.trust.selection(schedule, self.step, self.relief) if self.instrument is None else None
         if self.selection is not None:
-            self.step.select(self.selection.members)
+            self.step.select(self.selection)
 
     def come(self):
         """Goes on to the next point that is looked at."""
@@ -111,6 +112,8 @@ class Follower(object):
             why = "tensor %d is saved at point %d" % (entry.index, at)
         elif self.schedule.trails[self.packed] != self.step.trail:
             why = "other parameters are used before point %d" % at
+        elif self.step.astray:
+            why = "other tensors are saved before point %d" % at
         else:
             why = ""
         self.packed += 1
@@ -131,10 +134,25 @@ class Follower(object):
 
     def pass_point(self, at, stream):
         """Goes to the next point, that of a tensor that stays where it is."""
-        if self.come() == at and (self.schedule.sequence[at] < 0 or self.schedule.trails[self.packed] == self.step.trail):
+        saves = self.schedule.sequence[at] >= 0
+        if self.come() == at and (self.schedule.trails[self.packed] == self.step.trail if saves else self.starts_backward()):
             self.advance(stream)
-        else:
-            self.leave("point %d comes after point %d" % (at, self.point))
+            return
+        if saves:
+            self.step.differs = True
+            self.doubt()
+        self.leave("other tensors come before point %d" % at)
+
+    def starts_backward(self):
+        """Returns whether a backward pass that may begin does so where that of the recorded step did, if that is to be known."""
+        if self.selection is None or self.begun:
+            return True
+        self.begun = True
+        if self.step.where() == self.selection.schedule.members.end:
+            return True
+        self.step.differs = True
+        self.doubt()
+        return False
 
     def doubt(self):
         """Has nothing recomputed that is still here and may be something else than it was in the recorded step, which has just shown."""
@@ -173,7 +191,7 @@ class Follower(object):
 
     def unpack(self, entry, stream):
         at, sequence = self.come(), self.schedule.sequence
-        if at >= len(sequence) or sequence[at] != -entry.index - 1:
+        if at >= len(sequence) or sequence[at] != -entry.index - 1 or not self.starts_backward():
             return self.leave("tensor %d is needed at point %d" % (entry.index, at)).unpack(entry, stream)
         self.advance(stream, entry)
 
@@ -235,7 +253,7 @@ class Follower(object):
     def tell(self, followed):
         """Notes what has come of the step."""
         if self.trust is not None and self.relief is not None:
-            self.trust.ended(followed, self.relief.memory.evictions - self.evictions)
+            self.trust.ended(self.step, followed, self.relief.memory.evictions - self.evictions)
 
     def finished(self):
         """Returns whether the whole step followed the schedule."""

@@ -8,14 +8,15 @@ class Clock(object):
     meanwhile, between two operators."""
 
     AHEAD, MOST = 2000000, 16000000  # nanoseconds by which what launches operators is to be ahead of the device, at first and at most
-    IN_VAIN = 8  # operators in a row at whose ends it waited nevertheless, as where each launch waits for the device
+    IN_VAIN = 200000000  # nanoseconds that may be lost in a step, as where the program itself waits for the device now and then
+    LAUNCH = 400000  # so many for each operator since the last time are not lost, as it takes that to be launched
 
     def __init__(self, memory):
         self.memory = memory
         self.stretches = []  # of each operator the marks around what is measured of it
         self.ahead = self.AHEAD
         self.late = set()  # operators at whose ends the device waited: they may have taken less
-        self.in_vain = 0  # such operators in a row
+        self.since = self.in_vain = 0  # operators since it was kept busy last, and nanoseconds that were lost by that
         self.saved = 0  # bytes, where steps of other sizes are measured, too
         self.shares = None  # where operators differ in that, of what each takes in the recorded step
 
@@ -24,21 +25,26 @@ class Clock(object):
         before = self.stretches[-1][-1] if self.stretches else (None, None)
         if before[1] is not None:
             self.ended(len(self.stretches) - 1, self.memory.passed(before[1]))
-        filled = self.in_vain < self.IN_VAIN and self.memory.fill(before[0], self.ahead)  # it may be about to wait
+        filled = self.fill(before[0])  # it may be about to wait
         self.stretches.append([[self.memory.mark() if filled or not at_once else before[1], None]])
+
+    def fill(self, mark):
+        """Keeps the device busy, if it has come to a mark. Returns whether it has."""
+        if self.in_vain >= self.IN_VAIN or not self.memory.fill(mark, self.ahead):
+            return False
+        self.in_vain += max(0, self.ahead - self.since * self.LAUNCH)
+        self.since = 0
+        return True
 
     def ended(self, op, late):
         """Notes whether the device waits at the end of an operator."""
-        if not late:
-            self.in_vain = 0
-            return
-        self.late.add(op)
-        self.in_vain += 1
-        self.ahead = min(2 * self.ahead, self.MOST)
+        self.since += 1
+        if late:
+            self.late.add(op)
+            self.ahead = min(2 * self.ahead, self.MOST)
 
     def resume(self):
-        if self.in_vain < self.IN_VAIN:
-            self.memory.fill(self.stretches[-1][-1][0], self.ahead)
+        self.fill(self.stretches[-1][-1][0])
         self.stretches[-1].append([self.memory.mark(), None])
 
     def pause(self):

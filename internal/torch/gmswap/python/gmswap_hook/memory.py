@@ -357,14 +357,13 @@ class Memory(object):
         event.record(self.marked[address])
         return event
 
-    @staticmethod
-    def passed(mark):
-        """Returns whether the device has come to a mark."""
-        return mark.query()
+    def passed(self, mark):
+        """Returns whether the device has come to a mark. A graph that is captured is not to know."""
+        return not self.capturing() and mark.query()
 
     def fill(self, mark, nanoseconds):
         """Gives the device something to do for about so long, if it has come to a mark, None for any. Returns whether it has."""
-        if mark is not None and not self.passed(mark):
+        if self.capturing() if mark is None else not self.passed(mark):
             return False
         sleep = getattr(self.torch.cuda, "_sleep", None)
         if sleep is not None and self.torch.cuda.current_device() == self.device:

@@ -198,7 +198,10 @@ class Relief(object):
 
     def free(self, size):
         """Frees memory: what is there for speed alone, or what was saved, or what an optimizer cannot do without, or what is garbage."""
-        return self.states.spare(size) or self.evict(size) or self.states.make_room(size) or self.sweep()
+        freed = self.states.spare(size) or self.evict(size)
+        if not freed and self.runtime.step is not None:
+            self.runtime.step.short = self.runtime.step.selected
+        return freed or self.states.make_room(size) or self.sweep()
 
     def sweep(self):
         """Frees what nobody can reach but other garbage, once in each step. Returns how many bytes."""

@@ -151,7 +151,7 @@ class Runtime(object):
         if ordinal is None:
             step.packs += 1
             passed = step.selected and not step.expects()
-            if passed and not memory.waiting:
+            if passed and not memory.waiting and key not in memory.known:
                 return self.pass_by(tensor, step)
             if not memory.movable(tensor):
                 return stays(untied(tensor))
@@ -165,7 +165,7 @@ class Runtime(object):
                         return self.pack_storage(tensor, key, nbytes, stream)
                 return stays(untied(tensor))
             ordinal = memory.ordinals.get(key)  # FSDP may have just gathered it
-        step.trail = hash((step.trail, ordinal))
+        step.trail, step.course = hash((step.trail, ordinal)), hash((step.course, ordinal, step.packs))
         return (tensor, tensor._version) if tensor.is_leaf else stays(untied(tensor))
 
     def pack_other(self, tensor):
@@ -220,19 +220,22 @@ class Runtime(object):
 
     def pass_by(self, tensor, step):
         """Packs a tensor that stays where it is, and at whose points a schedule may do something."""
-        _, saved, used = step.awaited
+        _, saved, used, _ = step.awaited
         if saved is not None:
-            with self.memory:
-                step.conduct.pass_point(saved, self.memory.stream())
+            self.pass_point(step.number, saved)
         return stays(untied(tensor)) if used is None else Mark(untied(tensor), step.number, used)
 
     def unpack_mark(self, mark):
-        step = self.step
-        if step.selected and step.number == mark.step:
-            with self.memory:
-                step.backward = True
-                step.conduct.pass_point(mark.at, self.memory.stream())
+        self.pass_point(mark.step, mark.at, backward=True)
         return stayed((mark.tensor, mark.version))
+
+    def pass_point(self, number, at, backward=False):
+        """Does what a schedule does at a point of a tensor that stays where it is, if its step still follows that."""
+        with self.memory:
+            step = self.step
+            if step.selected and step.number == number and step.conduct is not None:
+                step.backward = step.backward or backward
+                step.conduct.pass_point(at, self.memory.stream())
 
     def unpack(self, saved):
         kind = type(saved)

@@ -36,7 +36,8 @@ class Selection(object):
 
     def __init__(self, schedule, sizes, device):
         self.schedule, self.sizes, self.device = schedule, sizes, device
-        self.members = None  # by calls of models and numbers of tensors: the entry, and where one is not looked at the points at which it is saved and used
+        self.calls = None  # by calls of models and numbers of tensors: the entry, and where one is not looked at the points at which it is saved and used, and the
+        # course of the step
         self.next, self.packed = [], []  # of each point: the next one that is looked at, and how many tensors are saved before it
         self.worth = False
 
@@ -71,13 +72,14 @@ class Selection(object):
 
     def find(self, looked):
         """Finds the entries, once. Returns whether that is worth it."""
-        if self.members is not None:
+        if self.calls is not None:
             return self.worth
         sequence, chosen = self.schedule.sequence, self.choose(looked)
         points = self.points(chosen)
         known = {index: (index, None, None) for index in chosen}
         known.update({index: (None, *acts) for index, acts in points.items()})
-        self.members = {call: {n: known[index] for n, index in numbers.items() if index in known} for call, numbers in self.schedule.members.items()}
+        self.calls = {call: {n: (*known[index], course) for n, (index, course) in numbers.items() if index in known}
+                      for call, numbers in self.schedule.members.calls.items()}
         self.packed = list(itertools.accumulate((index >= 0 for index in sequence), initial=0))
         self.next = list(range(len(sequence) + 1))
         seen = {at for acts in points.values() for at in acts}
@@ -91,28 +93,30 @@ class Selection(object):
 class Trust(object):
     """What has come of steps that followed schedules. Where some have done so to their end, others are looked at no more than has to be, but for one of many."""
 
-    WELL = 4  # such steps in a row
+    WELL = 4  # such steps in a row, and twice as many after each step in which too little of what was looked at could leave
     RECHECK = 16  # one of so many steps is looked at whole
     FEW = 2  # requests that find no room in a step
 
     def __init__(self, looked=()):
         self.looked = looked  # entries that are looked at before it is known which schedule a step follows
-        self.well = 0
+        self.well, self.wanted = 0, self.WELL
 
     def selection(self, schedule, step, relief):
         """Returns what is looked at of a step that follows a schedule, None for all."""
-        trusted = self.well >= self.WELL and step.number % self.RECHECK and relief.lends
+        trusted = self.well >= self.wanted and step.number % self.RECHECK and relief.lends
         return schedule.selection if trusted and schedule.selection.find(self.looked) else None
 
-    def ended(self, followed, evictions):
+    def ended(self, step, followed, evictions):
         """Notes whether a step has followed its schedule to the end, and holds nothing any more, and how many requests found no room in it."""
-        self.well = self.well + 1 if followed and evictions <= self.FEW else 0
+        self.well = self.well + 1 if followed and evictions <= self.FEW and not step.short else 0
+        if step.short:
+            self.wanted *= 2
 
 
 def shown(sequence, members):
     """Returns the entries that show that a model was called in a step, and that its backward pass has begun."""
     needed = next((entry(index) for index in sequence if index < 0), 0)
-    return {numbers[min(numbers)] for numbers in members.values()}.union([needed])
+    return {numbers[min(numbers)][0] for numbers in members.calls.values()}.union([needed])
 
 
 def entry(index):

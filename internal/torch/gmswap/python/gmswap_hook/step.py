@@ -2,7 +2,21 @@
 
 from .selection import PASSED
 
-NOTHING = None, None, None
+NOTHING = None, None, None, None
+
+
+class Members(object):
+    """Which of the tensors that calls of models save may be moved, as a recorded step had them."""
+
+    def __init__(self):
+        self.calls = {}  # by calls and the numbers of tensors: their entries, and the step's course
+        self.end = None  # where the step was when its backward pass began
+
+    def note(self, step, index):
+        self.calls.setdefault(step.call, {})[step.packs] = index, step.course
+
+    def ended(self, step):
+        self.end = self.end or step.where()
 
 
 class Step(object):
@@ -13,13 +27,15 @@ class Step(object):
         self.entries = []
         self.stream = 0  # that of the forward pass
         self.backward = False
-        self.trail = 0  # stands for all parameters that were saved so far
+        self.trail = self.course = 0  # stand for all parameters that were saved so far; the latter also for how many tensors came before each
         self.dims = ()  # of the inputs of the model that began it
         self.calls, self.call, self.packs = {}, None, 0  # how often models were called, the last such call, and how many tensors that has saved
-        self.members = None  # by calls the numbers of those that are moved, and their entries, None: the large ones
-        self.other = False  # a call that was to save nothing has saved something
+        self.members = None  # those that are moved, None: the large ones
+        self.other = False  # a call that was to save nothing that is moved has saved something
         self.selected = False  # no others are looked at
-        self.awaited = NOTHING  # what such a tensor is expected to be: its entry, or the points at which it is saved and used
+        self.awaited = NOTHING  # what such a tensor is expected to be: its entry, or the points at which it is saved and used, and the course then
+        self.astray = False  # the course is another one
+        self.short = False  # too little of what is looked at could leave when a request found no room
         self.deviation = ""  # from the schedule
         self.differs = False  # it does something else than the schedule's step, and not the same with other sizes
         self.saves = 0  # tensors that were saved before this one
@@ -41,26 +57,31 @@ class Step(object):
     def moves(self, nbytes, smallest):
         """Returns whether a tensor is moved that is saved now. Where members are given it is not its size that tells, unless that is far above those
         that are too small."""
-        members = self.members.get(self.call) if self.members is not None else None
+        members = self.members.calls.get(self.call) if self.members is not None else None
         if members is None:
-            self.other = self.other or self.members is not None
+            self.other = self.other or self.members is not None and nbytes >= smallest
             return nbytes >= smallest
         if self.selected:
-            return self.awaited[0] is not None
+            return self.astray or self.awaited[0] is not None
         return self.packs in members and nbytes > 0 or nbytes >= 4 * smallest
 
     def expects(self):
         """Returns whether a tensor is to be looked at that is saved now: one of those that were selected, or of a call that was not."""
-        members = self.members.get(self.call)
+        members = self.members.calls.get(self.call)
         self.awaited = members.get(self.packs, NOTHING) if members is not None else NOTHING
-        return members is None or self.awaited[0] is not None
+        if self.awaited is not NOTHING and self.awaited[3] != self.course:
+            self.awaited, self.astray = NOTHING, True
+        return members is None or self.astray or self.awaited[0] is not None
 
-    def select(self, members):
+    def where(self):
+        return self.call, self.packs, self.course
+
+    def select(self, selection):
         """Has no others looked at than these."""
-        self.members, self.selected, self.whole = members, True, False
+        self.members, self.selected, self.whole = selection, True, False
 
     def look_at_all(self):
-        self.members, self.selected, self.awaited = None, False, NOTHING
+        self.members, self.selected, self.awaited, self.astray = None, False, NOTHING, False
 
     def pass_over(self):
         """Notes that entries before the one that is saved now were not looked at."""

@@ -8,6 +8,7 @@ import sys
 from .entry import layout
 from .measure import Clock, Scale
 from .places import Layers
+from .step import Members
 
 LAYER_INPUT, ATTENTION = 1, 2  # roles of tensors, as swap.Role has them
 
@@ -40,7 +41,7 @@ class Watched(object):
         self.sequence = []  # of points: the entry's index, negative and less one for an unpack
         self.trails = []  # of the step, at points at which something is saved
         self.sizes = []  # of the entries
-        self.members = {}  # by the calls of models, which of the tensors that were saved there may be moved: their entries, by their numbers
+        self.members = Members()
         self.layouts, self.versions = [], []  # of the tensors that were saved first of the entries
         self.places = [""]  # of the points
         self.made_at = []  # of the entries: the operator before the point at which they are saved
@@ -118,7 +119,7 @@ class Watched(object):
 
     def pack(self, entry, new, stream):
         self._end(entry.nbytes if new else 0)
-        self.members.setdefault(self.step.call, {})[self.step.packs] = entry.index
+        self.members.note(self.step, entry.index)
         self.sequence.append(entry.index)
         self.trails.append(self.step.trail)
         self.places.append(self.recording.place())
@@ -138,6 +139,7 @@ class Watched(object):
 
     def unpack(self, entry, stream):
         self._end()
+        self.members.ended(self.step)
         self.sequence.append(-entry.index - 1)
         self.places.append(self.places[self.made_at[entry.index] + 1])
         self.mover.unpack(entry, stream)
