@@ -390,7 +390,7 @@ def test_rows_of_parameters():
 def test_clocks():
     """Of each operator's times in three steps the median counts."""
     clocks, times = measure.Clocks(), ([1, 9, 6], [5, 2, 6], [3, 4, 6])
-    enough = [clocks.add(types.SimpleNamespace(saved=0, nanoseconds=lambda ns=ns: ns)) for ns in times]
+    enough = [clocks.add(types.SimpleNamespace(saved=0, late=(), nanoseconds=lambda ns=ns: ns)) for ns in times]
     graph = {"ops": [{"ns": 1}, {"ns": 2}, {"ns": 3}], "tensors": [{"recompute_ns": 100}, {}]}
     clocks.correct(graph)
     assert enough == [False, False, True], enough
