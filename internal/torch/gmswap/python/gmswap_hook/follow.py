@@ -118,7 +118,6 @@ class Follower(object):
             why = ""
         self.packed += 1
         if why:
-            self.step.differs = True
             self.doubt()
         else:
             if self.step.trail != self.step.agreed:
@@ -139,7 +138,6 @@ class Follower(object):
             self.advance(stream)
             return
         if saves:
-            self.step.differs = True
             self.doubt()
         self.leave("other tensors come before point %d" % at)
 
@@ -150,12 +148,12 @@ class Follower(object):
         self.begun = True
         if self.step.where() == self.selection.schedule.members.end:
             return True
-        self.step.differs = True
         self.doubt()
         return False
 
     def doubt(self):
         """Has nothing recomputed that is still here and may be something else than it was in the recorded step, which has just shown."""
+        self.step.differs = True
         for e in self.step.entries[self.step.certain :]:
             if e.made is not None and e.alias is not None:
                 e.keep()

@@ -199,8 +199,8 @@ class Relief(object):
     def free(self, size):
         """Frees memory: what is there for speed alone, or what was saved, or what an optimizer cannot do without, or what is garbage."""
         freed = self.states.spare(size) or self.evict(size)
-        if not freed and self.runtime.step is not None:
-            self.runtime.step.short = self.runtime.step.selected
+        if not freed and self.runtime.step is not None and self.runtime.step.selected:
+            self.runtime.step.short = True
         return freed or self.states.make_room(size) or self.sweep()
 
     def sweep(self):
