@@ -24,6 +24,9 @@ func TestSelection(t *testing.T) { passes(t, "testdata/selection.py") }
 // TestClock times operators of a device that waits for the host.
 func TestClock(t *testing.T) { passes(t, "testdata/clock.py") }
 
+// TestPace has schedules count on a program that launches operators slowly.
+func TestPace(t *testing.T) { passes(t, "testdata/pace.py") }
+
 // TestRemembered has steps that follow no schedule recompute as recorded steps of other sizes did.
 func TestRemembered(t *testing.T) { passes(t, "testdata/remembered.py") }
 

@@ -95,7 +95,7 @@ def new_buckets(device):
     where they are for."""
     g, of = model([(10, 0), (100, 1), (1, 0)], [(0, 0)] * 7)
     b = buckets.Buckets.__new__(buckets.Buckets)
-    b.device, b.growth, b.buckets, b.wanted, b.refused, b.failed, b.edition, b.most = device, g, (), [], [], None, 0, 0
+    b.enough, b.device, b.growth, b.buckets, b.wanted, b.refused, b.failed, b.edition, b.most = device, device, g, (), [], [], None, 0, 0
     b.unlike = b.more = b.right = 0
     b.spare, b.nothing = device // b.SPARE, types.SimpleNamespace(sequence=SEQUENCE, trails=(), members=None, actions=[()] * 7, exact=(), remade=(),
                                                                                selection=None, trust=Trust())

@@ -5,6 +5,7 @@ import types
 
 from gmswap_hook.measure import Clock, Clocks
 from gmswap_hook.memory import Memory
+from gmswap_hook.pace import Pace
 
 
 class Mark(object):
@@ -69,8 +70,8 @@ def measured(kernels, pause, sleeps=True):
     for _ in range(Clocks.STEPS):
         clock = Clock(device)
         took.append(step(device, kernels, clock, pause))
-        done = clocks.add(clock)
-    assert done
+        clocks.add(clock)
+    assert len(clocks.clocks) == Clocks.STEPS and isinstance(clocks.next(device), Pace)
     return clocks.medians(), max(took)
 
 

@@ -146,7 +146,7 @@ def new_family(fits, fixed=0):
         for watched in one, other:
             watched.layouts[1] = "float", (fixed,), (1,), 0
     f.extent = e = extent.Extent(one, other, other, Layouts())
-    f.device, f.levels, f.most, f.full, f.edition, f.refused, f.failed, f.highest = 1000, (), 2000 + fixed, False, 0, set(), None, 1 << 40
+    f.device, f.enough, f.levels, f.most, f.full, f.edition, f.refused, f.failed, f.highest = 1000, 1000, (), 2000 + fixed, False, 0, set(), None, 1 << 40
     f.trust = Trust(range(e.first + 1))
     f.model = types.SimpleNamespace(extent=e, bounded=False, correct=lambda instrument: None, timed=other)
     made = []

@@ -278,10 +278,10 @@ def refused():
 def refuse(memory):
     take = memory.take
 
-    def taken(nbytes):
+    def taken(nbytes, dtype=None):
         if max(e.needed for e in memory.entries.values()) == 1:  # as long as it is not loaded for a use
             raise torch.cuda.OutOfMemoryError()
-        return take(nbytes)
+        return take(nbytes, dtype)
 
     memory.take = taken
 

@@ -48,7 +48,7 @@ def stateful():
 def retained():
     """Backward passes over a graph that is kept, two or three of them."""
     model = Net()
-    for step in range(STEPS):
+    for step in range(STEPS + 4):
         y = model(batch(step))
         loss = ops.loss(y)
         loss.backward(retain_graph=True)
@@ -97,7 +97,7 @@ def evaluated():
 def varied():
     """Batches of other shapes: larger, smaller, so small that nothing is moved, of as many bytes, and larger from some step on."""
     model = Net()
-    for step in range(STEPS + 9):
+    for step in range(STEPS + 12):
         if step == 8:
             model.forward = lambda x: Net.forward(model, x.reshape(128, 128))
         train(model, step, {5: 96, 6: 32, 7: 4}.get(step, 64 if step < 9 else 80))
@@ -282,7 +282,7 @@ def dropped():
             return parts, x
 
     model = Parts()
-    for step in range(STEPS):
+    for step in range(STEPS + 4):
         parts, y = model(batch(step))
         if step % 4 != 3:
             for p in parts:
@@ -367,7 +367,7 @@ def moved_parameters():
 def late_change():
     """A parameter that is changed between forward and backward pass, after what it made was given up."""
     model = Net()
-    for step in range(8):
+    for step in range(10):
         train(model, step)
     loss = ops.loss(model(batch(9)))
     with torch.no_grad():
@@ -394,7 +394,7 @@ def late_bias():
             return x
 
     model = Biased()
-    for step in range(8):
+    for step in range(10):
         train(model, step)
     loss = ops.loss(model(batch(9)))
     with torch.no_grad():

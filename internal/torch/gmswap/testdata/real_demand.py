@@ -233,7 +233,7 @@ def test_sweep():
     runtime = short.hooked.runtime
     runtime.relief.library.allocated = lambda device: memory[0]
     for step in range(2):
-        runtime.step = types.SimpleNamespace(entries=(), parting=None, number=step, backward=True, selected=False)
+        runtime.step = types.SimpleNamespace(entries=(), parting=None, number=step, backward=True, selected=False, conduct=None)
         Ring(memory)
         assert (runtime.relief.free(1), runtime.relief.free(1)) == (1000, 0)
         Ring(memory)

@@ -9,6 +9,7 @@ from .follow import FREE, OFFLOAD, PREFETCH, RECOMPUTE, Follower
 from .growth import Growth, Where
 from .measure import Clock
 from .model import NEVER, Model
+from .pace import Pace
 from .remembered import Recalled
 from .selection import Selection, Trust, entry
 
@@ -30,7 +31,7 @@ class Buckets(object):
 
     def __init__(self, recording, remembered, device):
         """Raises Unlike where the recorded steps have too little in common."""
-        self.device = device  # bytes that schedules are to keep to
+        self.device = self.enough = device  # bytes that schedules are to keep to, and that are enough for one that cannot
         self.model = Shaped(recording, remembered)
         self.growth = self.model.extent
         self.sequence, self.trails, self.members = recording.timed.sequence, recording.timed.trails, recording.timed.members
@@ -130,7 +131,7 @@ class Buckets(object):
         else:
             step.room = self.sure(dims) and lacking < -(self.spare // 4)
             step.members = self.members if step.room else None
-            bucket = self.nothing if isinstance(instrument, Clock) or step.room and instrument is None and self.trusted(step, relief) else None
+            bucket = self.nothing if isinstance(instrument, (Clock, Pace)) or step.room and instrument is None and self.trusted(step, relief) else None
         if bucket is None:
             return unplanned(step)
         values = growth.values(dims)
@@ -223,8 +224,8 @@ class Buckets(object):
     def bucket(self, schedule, where, edition, growth):
         if isinstance(schedule, Exception):
             raise schedule
-        if schedule.device > self.device:
-            raise ValueError("%d bytes are not enough, %d would be" % (self.device, schedule.device))
+        if schedule.device > self.enough:
+            raise ValueError("%d bytes are not enough, %d would be" % (self.enough, schedule.device))
         schedule.trust = self.nothing.trust
         return Bucket(schedule, where, edition, Profile(growth, self.model, schedule.actions), self.device)
 

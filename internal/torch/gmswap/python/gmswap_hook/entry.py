@@ -184,7 +184,7 @@ class Entry(object):
         """Takes memory in the order of the stream, the current one, and begins the copy back."""
         if self.resident() or not self.ticket:
             return
-        buffer = self.memory.take(self.nbytes)
+        buffer = self.memory.take(self.nbytes, self.layout[0])
         self.lanes.back(self.ticket, self.memory.address(buffer), stream)
         self.hold(buffer, stream)
         self.coming, self.short = True, self.copied < self.nbytes

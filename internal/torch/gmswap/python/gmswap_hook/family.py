@@ -24,7 +24,8 @@ class Family(object):
 
     def __init__(self, recording, remembered, device):
         """Raises Unlike where the recorded steps have too little in common."""
-        self.model, self.device = Model(recording, remembered), device  # bytes that schedules are to keep to
+        self.model = Model(recording, remembered)
+        self.device = self.enough = device  # bytes that schedules are to keep to, and that are enough for one that cannot
         self.extent = self.model.extent  # or Extents
         self.sequence, self.trails, self.members = recording.timed.sequence, recording.timed.trails, recording.timed.members
         points = len(self.sequence) + 1
@@ -162,8 +163,8 @@ class Family(object):
         except Exception as e:
             made = [e] * len(places)
         for share, level in zip(places, made):
-            if not isinstance(level, Exception) and level.device > self.device:
-                level = ValueError("%d bytes are not enough, %d would be" % (self.device, level.device))
+            if not isinstance(level, Exception) and level.device > self.enough:
+                level = ValueError("%d bytes are not enough, %d would be" % (self.enough, level.device))
             if isinstance(level, Exception):
                 self.failed = level
                 continue

@@ -1,8 +1,11 @@
 """Follows a schedule."""
 
+import time
+
 from . import say
 from .between import Unlike
 from .operators import Remake
+from .pace import Pace
 from .selection import Selection, Trust
 
 
@@ -81,12 +84,16 @@ class Follower(object):
         self.step, self.schedule, self.unplanned, self.relief, self.instrument = step, schedule, unplanned, relief, instrument
         self.point = self.packed = 0
         self.selection = self.trust = None  # what is looked at, None for all, and what has come of other steps with this schedule
-        self.evictions = 0  # before
+        self.evictions = self.evicted()  # before
         self.begun = False  # the backward pass
         self.saved = self.less = 0  # bytes, and how many fewer than in the recorded step
         step.members = schedule.members
+        step.pace = instrument if isinstance(instrument, Pace) else None
+        self.measuring = False  # an operator is under way, and measured
         if instrument is not None:
-            instrument.begin(self.resident)
+            if relief is not None:
+                relief.watched = self
+            self.begin_operator()
         self.rely(schedule)
 
     def rely(self, schedule):
@@ -94,7 +101,6 @@ class Follower(object):
         self.trust = schedule.trust
         if self.trust is None or self.relief is None:
             return
-        self.evictions = self.relief.memory.evictions
         self.selection = self.trust.selection(schedule, self.step, self.relief) if self.instrument is None else None
         if self.selection is not None:
             self.step.select(self.selection)
@@ -197,6 +203,7 @@ class Follower(object):
         """Goes to the next point."""
         self.point += 1
         if self.instrument is not None:
+            self.measuring = False
             self.instrument.end(fresh)
         actions = self.schedule.actions[self.point]
         for action in actions:
@@ -205,7 +212,20 @@ class Follower(object):
             still = not actions and (needed is None or needed.alias is not None)
             if needed is not None:
                 needed.on_device(stream)
-            self.instrument.begin(self.resident, at_once=still)
+            self.begin_operator(still)
+
+    def begin_operator(self, at_once=False):
+        self.instrument.begin(self.resident, at_once=at_once)
+        self.measuring = True
+
+    def pause(self):
+        """Measures the operator that is under way no longer, as a request has something leave."""
+        if self.measuring:
+            self.instrument.pause()
+
+    def resume(self):
+        if self.measuring:
+            self.instrument.resume(self.resident)
 
     def resident(self):
         """Returns the bytes of the step's entries that are on the device."""
@@ -224,8 +244,7 @@ class Follower(object):
                 with entry.memory.trial:
                     entry.load(stream)
             elif kind == RECOMPUTE:
-                with entry.memory.trial:
-                    entry.remake(stream)
+                self.remake(entry, stream)
             elif kind == AWAIT:
                 entry.wait()
             elif kind == SETTLE:
@@ -236,6 +255,13 @@ class Follower(object):
     def free(self, entry):
         entry.free()
 
+    def remake(self, entry, stream):
+        begin = time.perf_counter_ns()
+        with entry.memory.trial:
+            entry.remake(stream)
+        if isinstance(self.instrument, Pace) and entry.made is not None:
+            self.instrument.remade(entry.made.operators(), time.perf_counter_ns() - begin)
+
     def leave(self, why):
         """Hands over the rest of the step."""
         self.step.deviation, self.step.members, self.step.room = why, None, False
@@ -245,13 +271,27 @@ class Follower(object):
         self.tell(False)
         if self.selection is not None:
             self.step.look_at_all()
+        self.end_measuring()
         self.step.conduct = rest = self.unplanned(self.step)
         return rest
+
+    def end_measuring(self):
+        self.step.pace = None
+        if self.relief is not None and self.relief.watched is self:
+            self.relief.watched = None
 
     def tell(self, followed):
         """Notes what has come of the step."""
         if self.trust is not None and self.relief is not None:
-            self.trust.ended(self.step, followed, self.relief.memory.evictions - self.evictions)
+            self.trust.ended(self.step, followed, self.evicted() - self.evictions)
+
+    def evicted(self):
+        """Returns how many requests have found no room before something left."""
+        return self.relief.memory.evictions if self.relief is not None else 0
+
+    def crowded(self):
+        """Returns whether there were some in this step, though it followed a schedule."""
+        return self.evicted() > self.evictions
 
     def finished(self):
         """Returns whether the whole step followed the schedule."""
@@ -262,3 +302,4 @@ class Follower(object):
             self.tell(self.finished() and not self.step.other and not any(e.users for e in self.step.entries))
         if self.instrument is not None:
             self.instrument.end(0)
+        self.end_measuring()

@@ -2,6 +2,8 @@
 
 import functools
 
+from .pace import Pace
+
 
 class Clock(object):
     """Measures how long operators take on the device. A device that waits for what launches them would seem to be as slow, so it is given something to do
@@ -43,7 +45,7 @@ class Clock(object):
             self.late.add(op)
             self.ahead = min(2 * self.ahead, self.MOST)
 
-    def resume(self):
+    def resume(self, resident=None):
         self.fill(self.stretches[-1][-1][0])
         self.stretches[-1].append([self.memory.mark(), None])
 
@@ -60,18 +62,22 @@ class Clock(object):
 
 
 class Clocks(object):
-    """Measures how long operators take in some steps. The clock of a GPU at its power limit goes down and up: in a single step some
-    operators take a quarter longer than in the next one."""
+    """Measures how long operators take in some steps, and in others how long they take to be launched. The clock of a GPU at its power limit goes down and up:
+    in a single step some operators take a quarter longer than in the next one."""
 
-    STEPS = 3
+    STEPS, PACES = 3, 2
 
     def __init__(self):
-        self.clocks = []
+        self.clocks, self.paces = [], []
 
-    def add(self, clock):
+    def next(self, memory):
+        """Returns what measures the next step."""
+        return Clock(memory) if len(self.clocks) < self.STEPS else Pace(memory)
+
+    def add(self, instrument):
         """Adds a step, and returns whether there are enough."""
-        self.clocks.append(clock)
-        return len(self.clocks) == self.STEPS
+        (self.paces if isinstance(instrument, Pace) else self.clocks).append(instrument)
+        return len(self.paces) == self.PACES
 
     def correct(self, graph):
         """Has a graph take the times of steps that follow a schedule, the median of each operator's: copies are beside it, and the GPU has no

@@ -116,8 +116,12 @@ class Memory(object):
     def uses(self, tensor):
         return self.count_uses(tensor.untyped_storage()._cdata)
 
-    def take(self, nbytes):
-        return self.torch.empty(nbytes, dtype=self.torch.uint8, device=self.place)
+    def take(self, nbytes, dtype=None):
+        """Returns a tensor of so many bytes, of a type if that makes whole elements."""
+        size = getattr(dtype, "itemsize", 0)  # since 2.1
+        if not size or nbytes % size:
+            size, dtype = 1, self.torch.uint8
+        return self.torch.empty(nbytes // size, dtype=dtype, device=self.place)
 
     def view(self, holder, dtype, size, stride, offset):
         """Returns a tensor of a layout in the storage of another."""
@@ -356,6 +360,11 @@ class Memory(object):
         event = self.torch.cuda.Event(enable_timing=True)
         event.record(self.marked[address])
         return event
+
+    @staticmethod
+    def reach(mark):
+        """Waits until the device has come to a mark."""
+        mark.synchronize()
 
     def passed(self, mark):
         """Returns whether the device has come to a mark. A graph that is captured is not to know."""

@@ -149,6 +149,10 @@ class Remake(object):
             for e in self.sources.values():
                 e.release()
 
+    def operators(self):
+        """Returns how many operators are rerun, and one more, as something is to be done beside that."""
+        return len(self.recipe.chain.made) + 1
+
     def prove(self, buffer, stream):
         """Has the recomputed contents compared with the original ones, once, on the stream that made them."""
         sample, self.sample = self.sample, None

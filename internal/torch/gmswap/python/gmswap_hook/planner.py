@@ -9,6 +9,7 @@ from .between import Unlike
 from .buckets import Buckets
 from .family import Family
 from .follow import Schedule
+from .pace import Launches
 from .remembered import Remembered
 
 
@@ -35,6 +36,7 @@ class Planning(object):
 class Planner(object):
     NEARER = 1.02  # by so much bounds have to be nearer than shapes to go before them
     DRIFT = 0.05  # by which times may differ from those that a schedule was made for
+    PART, PARTS = 64, 4  # schedules leave such a part of the memory free that they are to keep to, and so many such parts at most
 
     def __init__(self, library, settings, lanes):
         self.library, self.settings, self.lanes = library, settings, lanes
@@ -43,11 +45,14 @@ class Planner(object):
         self.other = None  # what has schedules for other kinds of steps, where those of the family turn out to be such
         self.shapes = None  # which of the two tells from its inputs what a step needs
         self.remembered = None  # what steps of other sizes than those of any schedule go by
+        self.parts = 0  # that schedules leave free
         self.start = 0  # bytes that were in use when that began
+        self.launches = Launches()  # what the program takes, as steps showed last
 
     def plan(self, recording, largest):
         """Has a schedule made for what was recorded: where sizes differ from step to step, for all that save up to so many bytes."""
         self.timed, self.start, self.remembered = recording.timed, recording.timed.scale.start, None
+        self.launches = Launches([recording.timed.pace])
         self.family = self.other = self.shapes = None
         if recording.again is not None:
             self.remembered = Remembered(recording)
@@ -65,7 +70,7 @@ class Planner(object):
         """Returns what has schedules for steps of all sizes, what is to have them instead where sizes turn out to be others, and what tells from its inputs what
         a step needs, the last two None where there is none. Sizes that are known exactly go before shapes that tell them, and these before bounds that allow
         for more. Raises Unlike where the steps have too little in common."""
-        given, family = (recording, self.remembered, self.settings.device), None
+        given, family = (recording, self.remembered, self.device), None
         try:
             family = Family(*given)
         except Unlike as e:
@@ -99,25 +104,56 @@ class Planner(object):
     def refine(self, instrument):
         """Has a schedule made for the same step as an instrument has measured it while the step followed a schedule."""
         instrument.correct(self.graph)
+        return self.again()
+
+    def again(self):
+        """Has a schedule made for the same step by what is known of it now."""
         return Planning(functools.partial(self.make, self.graph, self.timed, self.recipes, self.settings.policy))
+
+    @property
+    def device(self):
+        """Is the bytes that schedules are to keep to."""
+        return self.settings.device - self.parts * (self.settings.device // self.PART)
+
+    def leave_more(self):
+        """Has schedules that are made from now on leave more memory free, as what is free may be in parts that cannot be put together. Returns whether they can."""
+        if self.parts == self.PARTS:
+            return False
+        self.parts += 1
+        for family in (self.family, self.other):
+            if family is not None:
+                family.device = self.device
+                family.renew()
+        return True
 
     def outdated(self, clocks):
         """Returns whether operators take another time in steps that were timed now than the schedule was made for."""
         known = self.family.model.ns if self.family is not None else [op["ns"] for op in self.graph["ops"]]
         now = clocks.medians(sum(self.timed.sizes) if self.family is not None else 0)
-        return abs(sum(now) - sum(known)) > self.DRIFT * sum(known)
+        before, after = sum(self.launches.lasting(known)), sum(Launches(clocks.paces).lasting(now))
+        return abs(after - before) > self.DRIFT * before
+
+    def learn(self, clocks):
+        """Takes what the program took in steps that were measured now."""
+        self.launches = Launches(clocks.paces)
 
     def make(self, graph, recorded, recipes, policy):
-        return self.schedule(self.ask(graph, policy), recorded, recipes)
+        ns, recompute = self.launches.allow([op["ns"] for op in graph["ops"]], [t.get("recompute_ns", 0) for t in graph["tensors"]], recipes)
+        ops = [dict(op, ns=took) for op, took in zip(graph["ops"], ns)]
+        tensors = [dict(t, recompute_ns=took) if took else t for t, took in zip(graph["tensors"], recompute)]
+        return self.schedule(self.ask(dict(graph, ops=ops, tensors=tensors), policy), recorded, recipes)
 
     def make_sizes(self, model, shares, policy, device=0):
         """Has schedules made for steps at some places, at once. Returns them, and errors in place of those that there are not."""
-        answers = self.ask(model.timed_graph, policy, device, sizes=[model.sized(share) for share in shares])["sizes"]
+        sizes = [model.sized(share) for share in shares]
+        for size in sizes:
+            size["ns"], size["recompute_ns"] = self.launches.allow(size["ns"], size["recompute_ns"], model.proven)
+        answers = self.ask(model.timed_graph, policy, device, sizes=sizes)["sizes"]
         return [ValueError(answer["error"]) if answer["error"] else self.schedule(answer, model.recorded(share), model.proven)
                 for share, answer in zip(shares, answers)]
 
     def ask(self, graph, policy, device=0, **more):
-        request = {"graph": graph, "device": device or self.settings.device, "host": self.settings.host,
+        request = {"graph": graph, "device": device or self.device, "host": self.settings.host,
                    "policy": policy, "link": self.settings.link, "gpus": self.settings.ranks,
                    "record": self.settings.record, "schedule": self.settings.follow}
         return json.loads(self.library.plan(json.dumps(dict(request, **more)).encode()))

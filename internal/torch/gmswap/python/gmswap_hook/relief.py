@@ -239,9 +239,10 @@ class Relief(object):
         step, parting = self.runtime.step, self.parting()
         if parting is not None and not step.backward:
             yield from parting.offers(self.evictable)
-        for e in list(step.entries) if step is not None else ():
-            if self.evictable(e):
-                yield e
+        entries = list(step.entries) if step is not None else []
+        if step is not None and step.conduct is not None and step.conduct.way == "planned":  # copies are under way, and another one waits for all of them
+            yield from (e for e in entries if self.evictable(e) and (e.made is not None or e.passed()))
+        yield from (e for e in entries if self.evictable(e))
         for e in list(self.memory.entries.values()):
             if step is None or e.step != step.number:
                 if self.evictable(e):

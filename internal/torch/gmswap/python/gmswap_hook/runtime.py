@@ -12,7 +12,7 @@ from .follow import Follower
 from .garbage import Garbage
 from .graph import Recording
 from .live import Costs, Live
-from .measure import Clock, Clocks, Scale
+from .measure import Clocks, Scale
 from .needs import dimensions
 from .parting import Parting
 from .reactive import Reactive
@@ -31,6 +31,7 @@ class Runtime(object):
     DEVIATIONS = 3  # steps that differ before a new schedule is made
     RENEWALS = 3  # times that steps are recorded anew, as others have little in common with those that were
     PATIENCE = 0.1  # seconds that a first schedule is waited for; later ones are taken when they are there
+    CROWDED = 4  # steps in a row in which requests found no room, though they followed a schedule, before others are made
     STRAYED = 4  # steps, of which half differ from the schedule before it is not followed for a while
     GUESSES = 3  # that what is saved between steps is of a model that is not watched, until one is found
     RETRY = 8  # one step of so many follows it nevertheless, as far as it does
@@ -47,6 +48,7 @@ class Runtime(object):
         self.planning = self.arrived = None  # a schedule that is being made, and what is called with it
         self.deviated = 0  # steps in a row that went another way than the schedule, the same
         self.strayed = None  # the sizes of what the last such step saved
+        self.crowded = 0  # steps in a row that followed a schedule, and in which requests found no room nevertheless
         self.strange = 0  # steps in a row that have little in common with those that are remembered
         self.renewals = self.RENEWALS  # that are left
         self.desperate = False  # a step recomputed something for want of room on the host
@@ -202,6 +204,8 @@ class Runtime(object):
     def pack_storage(self, tensor, key, nbytes, stream):
         """Packs a tensor of a storage that is moved."""
         memory, step = self.memory, self.step
+        if step.pace is not None:
+            step.pace.arrive()
         entry = memory.entries.get(key)
         new = entry is None or entry.version != tensor._version or entry.nbytes != nbytes
         if new:
@@ -253,6 +257,8 @@ class Runtime(object):
             try:
                 step, stream = self.step, self.memory.stream()
                 if entry.step == step.number:
+                    if step.pace is not None:
+                        step.pace.arrive()
                     step.backward = True
                     step.conduct.unpack(entry, stream)
                 return entry.tensor(saved, stream)
@@ -335,7 +341,7 @@ class Runtime(object):
         if self.memory.allocated() > self.planner.start + self.settings.slack:
             return Scale(self.memory)
         if self.schedule.followed >= self.clock_from:
-            return Clock(self.memory)
+            return self.clocks.next(self.memory)
         return None
 
     def doubted(self):
@@ -378,6 +384,9 @@ class Runtime(object):
         if not isinstance(conduct, Follower) or not conduct.finished():
             return False
         self.schedule.followed += 1
+        self.crowded = self.crowded + 1 if conduct.crowded() else 0
+        if self.crowded >= self.CROWDED and self.planning is None and self.planner.leave_more():
+            self.leave_more()
         if self.schedule.wanted:
             self.complete()
         return True
@@ -534,6 +543,7 @@ class Runtime(object):
             if self.refined and not self.planner.outdated(instrument):
                 return
             self.refined = True
+            self.planner.learn(instrument)
         if self.planner.family is not None:
             self.planner.family.correct(instrument)
             self.complete()
@@ -542,6 +552,16 @@ class Runtime(object):
             self.planning, self.arrived = self.planner.refine(instrument), self.follow_refined
         except Exception as e:
             self.keep_schedule(say.reason(e))
+
+    def leave_more(self):
+        """Has schedules made that leave more memory free, unless some will be made anyway."""
+        self.crowded = 0
+        if not self.refined:
+            return
+        if self.planner.family is not None:
+            self.complete()
+        else:
+            self.planning, self.arrived = self.planner.again(), self.follow_refined
 
     def follow_refined(self, planning):
         """Follows a better schedule for the same step."""

@@ -30,7 +30,7 @@ class Samples(object):
         self.late = []  # on the device: whether words of earlier steps differed
         self.asked = collections.deque()  # steps, and the answers that are on their way
 
-    def take(self, holder, dtype=None):
+    def take(self, holder, near=None):
         """Notes some words of a storage: numbers of a type that are to come out near these, or bits that are to be the same. Returns None where
         that is not possible."""
         stream = self.memory.stream()
@@ -38,10 +38,14 @@ class Samples(object):
             self.tables, self.late, self.stream = {}, [], stream
         if self.memory.capturing():
             return None
-        tables = self.tables.setdefault(dtype, [])
+        tables = self.tables.setdefault((near, holder.dtype), [])
         if not tables or len(tables[-1].samples) == Table.ROWS:
-            tables.append(Table(self.memory, dtype))
+            tables.append(Table(self.memory, near or self.words_of(holder), near is not None))
         return tables[-1].take(holder)
+
+    def words_of(self, holder):
+        """Returns the type of the words of a storage: the tensor's own, if such words are long enough."""
+        return holder.dtype if holder.element_size() > 1 else self.torch.int32
 
     def compare(self, sample, holder):
         """Notes the same words of what was recomputed."""
@@ -50,7 +54,7 @@ class Samples(object):
         if sample.before is None:
             sample.table.compare(sample.row, holder)
         else:
-            self.late.append(sample.table.differ(sample.before, sample.table.words(holder)))
+            self.late.append(sample.table.differ(sample.before, sample.table.words(holder).clone()))
 
     def ask(self, step):
         """Requests the answer of a step that has ended."""
@@ -82,9 +86,11 @@ class Table(object):
 
     ROWS = 256
 
-    def __init__(self, memory, dtype):
+    def __init__(self, memory, dtype, near):
         torch = memory.torch
-        self.memory, self.near, self.dtype = memory, dtype is not None, dtype or torch.int32
+        self.memory, self.near, self.dtype = memory, near, dtype
+        self.size = torch.empty(0, dtype=dtype).element_size()
+        self.bits = getattr(torch, "int%d" % (8 * min(8, self.size)))  # of words that are to be the same: what is no number is not equal to itself
         self.before, self.after = (torch.empty(self.ROWS * WORDS, dtype=self.dtype, device=memory.place) for _ in range(2))
         self.rows = [(self.before[i : i + WORDS], self.after[i : i + WORDS]) for i in range(0, self.ROWS * WORDS, WORDS)]
         self.samples, self.compared = [], set()  # references to what the rows are for, and the numbers of rows that were compared
@@ -109,8 +115,10 @@ class Table(object):
 
     def words(self, holder):
         storage = holder.untyped_storage()
-        words = self.memory.torch.empty(0, dtype=self.dtype, device=self.memory.place)
-        return words.set_(storage, 0, (WORDS,), (storage.nbytes() // words.element_size() // WORDS,))
+        stride = storage.nbytes() // self.size // WORDS
+        if holder.dtype == self.dtype:
+            return holder.as_strided((WORDS,), (stride,), 0)
+        return self.memory.torch.empty(0, dtype=self.dtype, device=self.memory.place).set_(storage, 0, (WORDS,), (stride,))
 
     def answer(self):
         """Returns, on the device, whether words of any row differ."""
@@ -121,7 +129,7 @@ class Table(object):
 
     def differ(self, before, after):
         if not self.near:
-            return (after != before).any()
+            return (after.view(self.bits) != before.view(self.bits)).any()
         before, after = before.view(-1, WORDS), after.view(-1, WORDS)
         apart = (after - before).abs() > before.abs().amax(1, keepdim=True) * NEAR
         return (apart | (after.isnan() != before.isnan())).any()

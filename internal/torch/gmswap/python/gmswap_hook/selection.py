@@ -95,7 +95,7 @@ class Trust(object):
 
     WELL = 4  # such steps in a row, and twice as many after each step in which too little of what was looked at could leave
     RECHECK = 16  # one of so many steps is looked at whole
-    FEW = 2  # requests that find no room in a step
+    FEW = 4  # requests that find no room in a step
 
     def __init__(self, looked=()):
         self.looked = looked  # entries that are looked at before it is known which schedule a step follows

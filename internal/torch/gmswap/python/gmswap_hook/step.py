@@ -35,6 +35,7 @@ class Step(object):
         self.selected = False  # no others are looked at
         self.awaited = NOTHING  # what such a tensor is expected to be: its entry, or the points at which it is saved and used, and the course then
         self.astray = False  # the course is another one
+        self.pace = None  # measures how fast the program comes from one point to the next
         self.short = False  # too little of what is looked at could leave when a request found no room
         self.deviation = ""  # from the schedule
         self.differs = False  # it does something else than the schedule's step, and not the same with other sizes

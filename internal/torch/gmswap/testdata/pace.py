@@ -1,0 +1,90 @@
+"""What schedules count on where a device waits for the program that launches its operators."""
+
+import types
+
+from gmswap_hook import pace
+from gmswap_hook.pace import Launches, Pace
+
+now = [0]
+device = types.SimpleNamespace(mark=lambda: now[0], reach=lambda mark: None, capturing=lambda: False)
+pace.time = types.SimpleNamespace(perf_counter_ns=lambda: now[0])
+
+
+def measured(launches, points, reruns=()):
+    """Returns a step whose operators took the program so many nanoseconds, the last until the next step, and what was done at the points between them."""
+    p = Pace(device)
+    p.begin()
+    for ns, acted in zip(launches, points):
+        now[0] += ns
+        p.end()
+        now[0] += acted
+        p.begin()
+    now[0] += 10**9
+    p.end()
+    for operators, ns in reruns:
+        p.remade(operators, ns)
+    return p
+
+
+def chain(n):
+    return types.SimpleNamespace(chain=types.SimpleNamespace(made=[None] * n))
+
+
+def test_measured():
+    """What is done at the points is none of the operators, nor is what a pause is for."""
+    p = measured((5, 7), (100, 50))
+    assert p.ns[:2] == [5, 7] and p.acted == 150, (p.ns, p.acted)
+    p = Pace(device)
+    p.begin()
+    now[0] += 3
+    p.pause()
+    now[0] += 1000
+    p.resume()
+    now[0] += 4
+    p.end()
+    assert p.ns == [7] and p.acted == 0
+
+
+def test_ahead():
+    """A program that is far ahead waits for the device at points, and that counts for nothing."""
+    reached = []
+
+    def reach(mark):
+        now[0] += 1000
+        reached.append(mark)
+
+    p = Pace(types.SimpleNamespace(mark=lambda: now[0], reach=reach, capturing=lambda: False))
+    for _ in range(Pace.AHEAD + 9):
+        p.begin()
+        now[0] += 2
+        p.arrive()
+        now[0] += 1
+        p.end()
+    assert len(reached) == 9 and reached == sorted(reached) and p.ns == [2] * (Pace.AHEAD + 9), (reached, p.ns)
+    assert p.acted == Pace.AHEAD + 8
+
+
+def test_lasting():
+    """A device that has much to do waits for nothing; one that waits goes on as operators are launched."""
+    known = Launches([measured((10, 10, 10), (0, 0, 0)), measured((10, 10, 10), (0, 0, 0)), measured((90, 10, 10), (0, 0, 0))])
+    assert known.ns == [10, 10, 10, 0], known.ns
+    assert known.lasting([50, 20, 20, 9]) == [50, 20, 20, 9]
+    assert known.lasting([1, 2, 3, 9]) == [10, 10, 10, 9]
+    assert known.lasting([25, 1, 1, 9]) == [25, 1, 4, 9]
+    assert Launches().lasting([1, 2]) == [1, 2]
+
+
+def test_allow():
+    """To recompute something takes at least what the program takes for that, as far as it is not ahead of the device."""
+    behind = Launches([measured((10, 10, 10), (30, 0, 0), reruns=((2, 80), (3, 120)))])
+    assert behind.rerun == 40
+    assert behind.allow([1, 1, 1, 1], [7, 7, 0, 7000], [chain(1), chain(3), chain(1), chain(1)])[1] == [120, 200, 0, 7000]
+    assert behind.allow([20, 20, 20, 1], [7, 7], [chain(1), None])[1] == [7, 7], "the program is 30 ahead, and what is done takes no more"
+    assert behind.allow([10, 15, 20, 1], [7, 7], [chain(1), None])[1] == [60, 7], "it is ahead by half of that"
+    assert Launches().allow([1, 1], [7, 0], [chain(1), None]) == ([1, 1], [7, 0]), "nothing is known"
+
+
+if __name__ == "__main__":
+    for name, test in list(globals().items()):
+        if name.startswith("test_"):
+            test()

@@ -1,0 +1,122 @@
+"""Requests that find no room in steps that follow schedules, on a real PyTorch."""
+
+import json
+import time
+
+import torch
+
+from plans import FREE, ORDER, Planner
+from real import main
+from real_alone import Spacious, trained
+from real_demand import Model, WIDTH, translations
+
+LIMIT = 1 << 30
+
+
+class Asked(Planner):
+    """Moves or recomputes some tensors of many, whose memory is freed late. Notes the memory that schedules are to keep to, and says that they do."""
+
+    def __init__(self, how):
+        super().__init__(how)
+        self.devices = []
+
+    def plan(self, request):
+        self.devices.append(json.loads(request)["device"])
+        return super().plan(request)
+
+    def answer(self, graph):
+        whole = super().answer(graph)
+        forward = sum(op["phase"] == 0 for op in graph["ops"])
+        later = lambda kind, at: min(at + 8, forward - 1) if kind == FREE and at < forward else at
+        actions = [(kind, tensor, later(kind, at), nbytes) for kind, tensor, at, nbytes in self.actions if tensor % 3 == 1]
+        self.actions = sorted(actions, key=lambda a: (a[2], ORDER[a[0]]))
+        return dict(whole, actions=self.actions)
+
+
+class Crowded(Spacious):
+    """Has a request find no room in each step, at an entry of which there are many before and behind it, from a step on. What is freed for it takes a while."""
+
+    def __init__(self, first, how="remake", all_sizes=False, at=20, device=LIMIT, free=lambda relief: 0):
+        super().__init__(LIMIT)
+        self.hooked.settings.for_all_sizes, self.hooked.settings.device = lambda: all_sizes, device
+        self.hooked.library = self.hooked.runtime.planner.library = self.asked = Asked(how)
+        runtime, pack = self.hooked.runtime, self.hooked.runtime.pack
+        runtime.outlook.leaves_alone = lambda step, instrument: False
+        done = set()
+
+        def packed(tensor):
+            step = runtime.step
+            if step.number >= first and len(step.entries) > at and step.number not in done:
+                done.add(step.number)
+                with self.hooked.memory:
+                    runtime.relief.measured(lambda: (time.sleep(0.05), free(runtime.relief)))
+            return pack(tensor)
+
+        runtime.pack = packed
+
+
+def same(steps=40):
+    torch.manual_seed(0)
+    model = Model()
+
+    def step(number, draw):
+        torch.manual_seed(number)
+        yield model(torch.rand(4, 24, WIDTH))
+
+    return trained([model], steps, step)
+
+
+def run(program, *args, **settings):
+    want, crowded = program(), Crowded(*args, **settings)
+    got = program()
+    crowded.remove()
+    assert got == want
+    return crowded
+
+
+def test_more_is_left():
+    """Schedules leave more memory free, a part after the other, until that is a sixteenth, or requests find room."""
+    crowded = run(lambda: same(80), 0)
+    planner = crowded.hooked.runtime.planner
+    assert planner.parts == planner.PARTS and sorted(crowded.asked.devices, reverse=True) == crowded.asked.devices, crowded.asked.devices
+    assert crowded.asked.devices[0] == LIMIT and crowded.asked.devices[-1] == LIMIT - LIMIT // 16, crowded.asked.devices
+    assert {way for way, _ in crowded.steps[6:]} == {"planned"}, crowded.steps
+    assert run(lambda: same(40), 1000).hooked.runtime.planner.parts == 0
+
+
+def test_sizes():
+    """So do those for steps of all sizes."""
+    crowded = run(lambda: translations(80), 0, all_sizes=True, at=10, device=700000)
+    planner = crowded.hooked.runtime.planner
+    assert planner.parts > 0 and planner.family.device == planner.device < 700000, planner.parts
+    assert crowded.asked.devices[-1] < 700000, crowded.asked.devices
+
+
+def test_measured():
+    """What is done for such a request is no part of the operator that is under way, neither on the device nor of the program's time."""
+    crowded = run(lambda: same(20), 3)
+    planner = crowded.hooked.runtime.planner
+    assert len(planner.launches.ns) == len(planner.graph["ops"]) and max(planner.launches.ns) < 0.04e9, planner.launches.ns
+    assert max(op["ns"] for op in planner.graph["ops"][:-1]) < 0.04e9, planner.graph["ops"]
+
+
+def test_first_without_wait():
+    """What is on the host already, or can be recomputed, leaves before what has to be copied, as that waits for the copies that are under way."""
+    found = []
+
+    def offered(relief):
+        step = relief.runtime.step
+        if step.conduct.way == "planned" and not step.selected:
+            found.append([(e.made is not None or e.passed(), e.index) for e in relief.candidates()])
+
+    run(same, 3, free=offered, at=30)
+    assert len(found) > 4, found
+    for offers in found:
+        ready = [index for now, index in offers if now]
+        first = ready[: len(ready) // 2]  # they are offered once more among all others
+        assert first and offers[: len(first)] == [(True, index) for index in first] and sorted(set(ready)) == first, offers
+        assert any(not now for now, _ in offers), offers
+
+
+if __name__ == "__main__":
+    main(globals())
