@@ -47,12 +47,12 @@ class Planner(object):
         self.remembered = None  # what steps of other sizes than those of any schedule go by
         self.parts = 0  # that schedules leave free
         self.start = 0  # bytes that were in use when that began
-        self.launches = Launches()  # what the program takes, as steps showed last
+        self.launches = Launches()  # what the program takes, as steps that followed a schedule showed last
 
     def plan(self, recording, largest):
         """Has a schedule made for what was recorded: where sizes differ from step to step, for all that save up to so many bytes."""
         self.timed, self.start, self.remembered = recording.timed, recording.timed.scale.start, None
-        self.launches = Launches([recording.timed.pace])
+        self.launches = Launches()
         self.family = self.other = self.shapes = None
         if recording.again is not None:
             self.remembered = Remembered(recording)

@@ -7,7 +7,6 @@ import sys
 
 from .entry import layout
 from .measure import Clock, Scale
-from .pace import Pace
 from .places import Layers
 from .step import Members
 
@@ -47,8 +46,7 @@ class Watched(object):
         self.places = [""]  # of the points
         self.made_at = []  # of the entries: the operator before the point at which they are saved
         self.uses = []  # of the entries: the operators that they live in
-        self.clock, self.scale, self.pace = Clock(self.memory), Scale(self.memory), Pace(self.memory)
-        step.pace = self.pace
+        self.clock, self.scale = Clock(self.memory), Scale(self.memory)
         self.ended = 0  # operators
         self.live = {}  # the entries that the program holds, or that its backward pass has asked for, and the operators from which on, by index
         self.due = []  # a heap of operators before which it is to be seen whether the program still holds an entry, and these
@@ -66,13 +64,11 @@ class Watched(object):
             self._look(self.step.entries[heapq.heappop(self.due)[1]])
         self.clock.begin()
         self.scale.begin(self._resident)
-        self.pace.begin()
         self.measuring = True
 
     def _end(self, fresh=0):
         """Ends an operator, and notes what was let go of in it."""
         self.measuring = False
-        self.pace.end()
         self.clock.end()
         self.scale.end(fresh)
         for e in self.closed:
@@ -109,7 +105,6 @@ class Watched(object):
     def pause(self):
         """Measures the operator that is under way no longer."""
         if self.measuring:
-            self.pace.pause()
             self.clock.pause()
             self.scale.pause()
 
@@ -117,7 +112,6 @@ class Watched(object):
         if self.measuring:
             self.clock.resume()
             self.scale.resume(self._resident)
-            self.pace.resume()
 
     def _resident(self):
         """Returns the bytes of the step's entries that are on the device."""
