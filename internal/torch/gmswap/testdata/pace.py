@@ -43,6 +43,16 @@ def test_measured():
     now[0] += 4
     p.end()
     assert p.ns == [7] and p.acted == 0
+    p.begin()
+    p.arrive()
+    now[0] += 5
+    p.pause()
+    now[0] += 1000
+    p.resume()
+    now[0] += 6
+    p.end()
+    p.begin()
+    assert p.ns == [7, 0, 0] and p.acted == 11, (p.ns, p.acted)
 
 
 def test_ahead():

@@ -2,8 +2,11 @@
 
 import json
 import time
+import types
 
 import torch
+from gmswap_hook.operators import Remake
+from gmswap_hook.pace import Launches
 
 from plans import FREE, ORDER, Planner
 from real import main
@@ -82,6 +85,74 @@ def test_more_is_left():
     assert crowded.asked.devices[0] == LIMIT and crowded.asked.devices[-1] == LIMIT - LIMIT // 16, crowded.asked.devices
     assert {way for way, _ in crowded.steps[6:]} == {"planned"}, crowded.steps
     assert run(lambda: same(40), 1000).hooked.runtime.planner.parts == 0
+
+
+def test_made_anew():
+    """Schedules for steps that are recorded anew are to keep to all memory again, as some could do with no less."""
+    crowded = Crowded(0)
+    runtime = crowded.hooked.runtime
+    end, asked = runtime.end_step, []
+
+    def ended(step):
+        if runtime.planner.parts == runtime.planner.PARTS and runtime.planning is None and not asked:
+            asked.extend(crowded.asked.devices)
+            runtime.renew()
+        end(step)
+
+    runtime.end_step = ended
+    same(100)
+    crowded.remove()
+    assert asked and crowded.asked.devices[: len(asked) + 1] == asked + [LIMIT] and crowded.asked.devices[-1] < LIMIT, (asked, crowded.asked.devices)
+
+
+def test_given():
+    """A schedule that was given stays."""
+    crowded = Crowded(0)
+    crowded.hooked.settings.follow = "a file"
+    same(40)
+    crowded.remove()
+    assert crowded.hooked.runtime.planner.parts == 0 and set(crowded.asked.devices) == {LIMIT}, crowded.asked.devices
+
+
+def test_late():
+    """What has come of an old schedule tells nothing of the one that takes its place."""
+    crowded = Crowded(0)
+    runtime = crowded.hooked.runtime
+    again, planning, more, arrived, left = runtime.planner.again, [None], runtime.planner.leave_more, [], []
+    slow = types.SimpleNamespace(failed="", come=lambda seconds: runtime.steps >= slow.until and real().come(None))
+
+    def real():
+        slow.schedule = planning[0].schedule if planning[0].come(None) else None
+        return planning[0]
+
+    def begin():
+        planning[0], slow.until = again(), runtime.steps + 7
+        return slow
+
+    runtime.planner.again, runtime.planner.leave_more = begin, lambda: more() and (left.append(runtime.steps), True)[1]
+    follow = runtime.follow_refined
+    runtime.follow_refined = lambda p: (arrived.append(runtime.steps), follow(p))
+    same(60)
+    crowded.remove()
+    assert len(left) == 4 and len(arrived) > 2, (arrived, left)
+    assert all(number < step or number >= step + runtime.CROWDED - 1 for step in arrived for number in left), (arrived, left)
+
+
+def test_reruns():
+    """What is done for a request that finds no room while something is recomputed is no part of that."""
+    whole, crowded = Remake.whole, Crowded(1000)
+
+    def remake(made, stream):
+        with crowded.hooked.memory:
+            crowded.hooked.runtime.relief.measured(lambda: time.sleep(0.1))
+        return whole(made, stream)
+
+    Remake.whole = remake
+    same(14)
+    Remake.whole = whole
+    crowded.remove()
+    launches = crowded.hooked.runtime.planner.launches
+    assert len(launches.ns) > 0 and launches.acted < 0.1e9 and launches.rerun == Launches.RERUN, (launches.acted, launches.rerun)
 
 
 def test_sizes():

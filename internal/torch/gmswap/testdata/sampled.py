@@ -19,7 +19,7 @@ class Answer(object):
 
 class Memory(object):
     def __init__(self):
-        self.torch, self.place, self.now = torch, HERE, 1
+        self.torch, self.place, self.now, self.quantized = torch, HERE, 1, ()
 
     def stream(self):
         return self.now

@@ -201,6 +201,10 @@ class Entry(object):
             self.lanes.ready(self.ticket, self.home)
             self.coming = False
 
+    def lacks(self):
+        """Returns whether something of it has to be recomputed before it is on the device."""
+        return self.short if self.resident() else not self.on_host()
+
     def remake(self, stream):
         """Recomputes the part of the storage that has no copy on the host."""
         with self:

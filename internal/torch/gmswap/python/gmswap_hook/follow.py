@@ -220,11 +220,11 @@ class Follower(object):
 
     def pause(self):
         """Measures the operator that is under way no longer, as a request has something leave."""
-        if self.measuring:
+        if self.measuring or self.step.pace is not None:
             self.instrument.pause()
 
     def resume(self):
-        if self.measuring:
+        if self.measuring or self.step.pace is not None:
             self.instrument.resume(self.resident)
 
     def resident(self):
@@ -256,11 +256,11 @@ class Follower(object):
         entry.free()
 
     def remake(self, entry, stream):
-        begin = time.perf_counter_ns()
+        pace, begin, evicted = self.step.pace if entry.lacks() else None, time.perf_counter_ns(), self.evicted()
         with entry.memory.trial:
             entry.remake(stream)
-        if isinstance(self.instrument, Pace) and entry.made is not None:
-            self.instrument.remade(entry.made.operators(), time.perf_counter_ns() - begin)
+        if pace is not None and entry.made is not None and self.evicted() == evicted:
+            pace.remade(entry.made.operators(), time.perf_counter_ns() - begin)
 
     def leave(self, why):
         """Hands over the rest of the step."""

@@ -26,6 +26,7 @@ class Memory(object):
         self.weak = StorageWeakRef
         self.types, self.strided = (torch.Tensor, torch.nn.Parameter), torch.strided
         self.wrapped, self.casts = wrapped(torch), casts(torch)
+        self.quantized = {getattr(torch, name, None) for name in ("quint8", "qint8", "qint32", "quint4x2", "quint2x4")}  # types of which there are no views
         self.counts = hasattr(torch._C, "_storage_Use_Count")  # whether it tells what holds a storage
         self.count_uses = getattr(torch._C, "_storage_Use_Count", lambda key: 1)
         self.alone = self.uses(torch.empty(1))  # what holds a tensor's storage where nothing else does: some versions count Python's object
@@ -119,7 +120,7 @@ class Memory(object):
     def take(self, nbytes, dtype=None):
         """Returns a tensor of so many bytes, of a type if that makes whole elements."""
         size = getattr(dtype, "itemsize", 0)  # since 2.1
-        if not size or nbytes % size:
+        if not size or nbytes % size or dtype in self.quantized:
             size, dtype = 1, self.torch.uint8
         return self.torch.empty(nbytes // size, dtype=dtype, device=self.place)
 

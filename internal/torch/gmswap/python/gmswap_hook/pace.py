@@ -21,7 +21,7 @@ class Pace(object):
     def begin(self, resident=None, at_once=False):
         """Begins an operator."""
         if self.ns:
-            self.acted += time.perf_counter_ns() - self.at
+            self.pause()
         self.wait()
         self.ns.append(0)
         self.there = False
@@ -39,8 +39,11 @@ class Pace(object):
         self.at = time.perf_counter_ns()
 
     def pause(self):
-        if not self.there:
-            self.ns[-1] += time.perf_counter_ns() - self.at
+        took = time.perf_counter_ns() - self.at
+        if self.there:
+            self.acted += took
+        else:
+            self.ns[-1] += took
 
     def arrive(self):
         """Ends an operator as soon as the program comes to the next point."""

@@ -52,7 +52,7 @@ class Planner(object):
     def plan(self, recording, largest):
         """Has a schedule made for what was recorded: where sizes differ from step to step, for all that save up to so many bytes."""
         self.timed, self.start, self.remembered = recording.timed, recording.timed.scale.start, None
-        self.launches = Launches()
+        self.launches, self.parts = Launches(), 0
         self.family = self.other = self.shapes = None
         if recording.again is not None:
             self.remembered = Remembered(recording)
@@ -117,7 +117,7 @@ class Planner(object):
 
     def leave_more(self):
         """Has schedules that are made from now on leave more memory free, as what is free may be in parts that cannot be put together. Returns whether they can."""
-        if self.parts == self.PARTS:
+        if self.settings.follow or self.parts == self.PARTS:
             return False
         self.parts += 1
         for family in (self.family, self.other):
@@ -130,7 +130,7 @@ class Planner(object):
         """Returns whether operators take another time in steps that were timed now than the schedule was made for."""
         known = self.family.model.ns if self.family is not None else [op["ns"] for op in self.graph["ops"]]
         now = clocks.medians(sum(self.timed.sizes) if self.family is not None else 0)
-        before, after = sum(self.launches.lasting(known)), sum(Launches(clocks.paces).lasting(now))
+        before, after = (sum(lasting[:-1]) for lasting in (self.launches.lasting(known), Launches(clocks.paces).lasting(now)))  # the last is there until the next step
         return abs(after - before) > self.DRIFT * before
 
     def learn(self, clocks):

@@ -40,6 +40,7 @@ class Relief(object):
     # For conductors.
 
     def begin_step(self):
+        self.watched = None
         self.start = self.most = self.allocated() - self.states.spared()
         self.backward.begin()
 
@@ -241,7 +242,7 @@ class Relief(object):
             yield from parting.offers(self.evictable)
         entries = list(step.entries) if step is not None else []
         if step is not None and step.conduct is not None and step.conduct.way == "planned":  # copies are under way, and another one waits for all of them
-            yield from (e for e in entries if self.evictable(e) and (e.made is not None or e.passed()))
+            yield from (e for e in entries if e.alias is not None and self.evictable(e) and (e.made is not None or e.passed()))
         yield from (e for e in entries if self.evictable(e))
         for e in list(self.memory.entries.values()):
             if step is None or e.step != step.number:

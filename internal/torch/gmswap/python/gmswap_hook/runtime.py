@@ -48,7 +48,7 @@ class Runtime(object):
         self.planning = self.arrived = None  # a schedule that is being made, and what is called with it
         self.deviated = 0  # steps in a row that went another way than the schedule, the same
         self.strayed = None  # the sizes of what the last such step saved
-        self.crowded = 0  # steps in a row that followed a schedule, and in which requests found no room nevertheless
+        self.crowded = 0  # steps in a row, of those that followed a schedule, in which requests found no room nevertheless
         self.strange = 0  # steps in a row that have little in common with those that are remembered
         self.renewals = self.RENEWALS  # that are left
         self.desperate = False  # a step recomputed something for want of room on the host
@@ -204,10 +204,10 @@ class Runtime(object):
     def pack_storage(self, tensor, key, nbytes, stream):
         """Packs a tensor of a storage that is moved."""
         memory, step = self.memory, self.step
-        if step.pace is not None:
-            step.pace.arrive()
         entry = memory.entries.get(key)
         new = entry is None or entry.version != tensor._version or entry.nbytes != nbytes
+        if step.pace is not None and (new or entry.step == step.number):
+            step.pace.arrive()
         if new:
             if step.awaited[0] is not None:
                 step.pass_over()
@@ -369,7 +369,7 @@ class Runtime(object):
         if not step.whole:
             self.deviated = 0
             self.followed(conduct)
-            return
+            return self.leave_more()
         self.before = [e.nbytes for e in step.entries]
         self.outlook.saw(step, self.before, self.schedule)
         if self.schedule is not None and self.differs(step, conduct):
@@ -378,15 +378,14 @@ class Runtime(object):
             self.deviated = 0
             if conduct.instrument is not None:
                 self.refine(conduct.instrument)
+            self.leave_more()
 
     def followed(self, conduct):
         """Returns whether a step has followed a schedule to its end, and notes that."""
         if not isinstance(conduct, Follower) or not conduct.finished():
             return False
         self.schedule.followed += 1
-        self.crowded = self.crowded + 1 if conduct.crowded() else 0
-        if self.crowded >= self.CROWDED and self.planning is None and self.planner.leave_more():
-            self.leave_more()
+        self.crowded = self.crowded + 1 if self.planning is None and conduct.crowded() else 0
         if self.schedule.wanted:
             self.complete()
         return True
@@ -554,13 +553,13 @@ class Runtime(object):
             self.keep_schedule(say.reason(e))
 
     def leave_more(self):
-        """Has schedules made that leave more memory free, unless some will be made anyway."""
-        self.crowded = 0
-        if not self.refined:
+        """Has schedules made that leave more memory free, if requests find no room in steps that follow these."""
+        if self.crowded < self.CROWDED or self.planning is not None or not self.planner.leave_more():
             return
-        if self.planner.family is not None:
+        self.crowded = 0
+        if self.refined and self.planner.family is not None:
             self.complete()
-        else:
+        elif self.refined:  # or others will be made anyway
             self.planning, self.arrived = self.planner.again(), self.follow_refined
 
     def follow_refined(self, planning):

@@ -45,7 +45,7 @@ class Samples(object):
 
     def words_of(self, holder):
         """Returns the type of the words of a storage: the tensor's own, if such words are long enough."""
-        return holder.dtype if holder.element_size() > 1 else self.torch.int32
+        return holder.dtype if holder.element_size() > 1 and holder.dtype not in self.memory.quantized else self.torch.int32
 
     def compare(self, sample, holder):
         """Notes the same words of what was recomputed."""
