@@ -27,6 +27,9 @@ func TestClock(t *testing.T) { passes(t, "testdata/clock.py") }
 // TestPace has schedules count on a program that launches operators slowly.
 func TestPace(t *testing.T) { passes(t, "testdata/pace.py") }
 
+// TestTurns has schedules made beside a program's threads.
+func TestTurns(t *testing.T) { passes(t, "testdata/turns.py") }
+
 // TestRemembered has steps that follow no schedule recompute as recorded steps of other sizes did.
 func TestRemembered(t *testing.T) { passes(t, "testdata/remembered.py") }
 
