@@ -26,6 +26,15 @@ def measured(launches, points, reruns=()):
     return p
 
 
+def interrupted(p, before, behind):
+    """Lets some nanoseconds pass that are measured, and in the middle of them some that are not."""
+    now[0] += before
+    p.pause()
+    now[0] += 1000
+    p.resume()
+    now[0] += behind
+
+
 def chain(n):
     return types.SimpleNamespace(chain=types.SimpleNamespace(made=[None] * n))
 
@@ -36,20 +45,12 @@ def test_measured():
     assert p.ns[:2] == [5, 7] and p.acted == 150, (p.ns, p.acted)
     p = Pace(device)
     p.begin()
-    now[0] += 3
-    p.pause()
-    now[0] += 1000
-    p.resume()
-    now[0] += 4
+    interrupted(p, 3, 4)
     p.end()
     assert p.ns == [7] and p.acted == 0
     p.begin()
     p.arrive()
-    now[0] += 5
-    p.pause()
-    now[0] += 1000
-    p.resume()
-    now[0] += 6
+    interrupted(p, 5, 6)
     p.end()
     p.begin()
     assert p.ns == [7, 0, 0] and p.acted == 11, (p.ns, p.acted)

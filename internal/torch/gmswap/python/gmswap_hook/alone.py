@@ -1,8 +1,7 @@
 """Leaves steps alone that have room, as far as their inputs tell."""
 
 from .entry import stays, untied
-from .measure import Clock
-from .pace import Pace
+from .measure import TIMING
 
 
 class Alone(object):
@@ -40,7 +39,7 @@ class Outlook(object):
         """Returns whether a step that begins has room in any case. None is left alone where it would end the program to be wrong."""
         relief, shapes = self.runtime.relief, self.shapes
         self.left = [e for e in self.left if e.users]
-        if shapes is None or relief is None or not relief.lends or isinstance(instrument, (Clock, Pace)) or self.left or step.number % self.RECHECK == 0:
+        if shapes is None or relief is None or not relief.lends or isinstance(instrument, TIMING) or self.left or step.number % self.RECHECK == 0:
             return False
         return shapes.fits(step.dims)
 

@@ -7,9 +7,8 @@ from .between import Unlike
 from .family import Remaking
 from .follow import FREE, OFFLOAD, PREFETCH, RECOMPUTE, Follower
 from .growth import Growth, Where
-from .measure import Clock
+from .measure import TIMING
 from .model import NEVER, Model
-from .pace import Pace
 from .remembered import Recalled
 from .selection import Selection, Trust, entry
 
@@ -131,7 +130,7 @@ class Buckets(object):
         else:
             step.room = self.sure(dims) and lacking < -(self.spare // 4)
             step.members = self.members if step.room else None
-            bucket = self.nothing if isinstance(instrument, (Clock, Pace)) or step.room and instrument is None and self.trusted(step, relief) else None
+            bucket = self.nothing if isinstance(instrument, TIMING) or step.room and instrument is None and self.trusted(step, relief) else None
         if bucket is None:
             return unplanned(step)
         values = growth.values(dims)

@@ -61,6 +61,9 @@ class Clock(object):
         return [int(ns / share) for ns, share in zip(times, self.shares)] if self.shares else times
 
 
+TIMING = Clock, Pace  # what measures the time of a step
+
+
 class Clocks(object):
     """Measures how long operators take in some steps, and in others how long they take to be launched. The clock of a GPU at its power limit goes down and up:
     in a single step some operators take a quarter longer than in the next one."""

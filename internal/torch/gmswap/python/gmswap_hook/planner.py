@@ -15,8 +15,8 @@ from .remembered import Remembered
 
 
 class Turns(object):
-    """Has Python's threads take turns sooner while some work beside those of the program. These give Python away with each operator of PyTorch's, and would
-    wait for 5 ms to have it again."""
+    """Has Python's threads take turns sooner while some work beside those of the program. These give the global interpreter lock away with each operator of
+    PyTorch's, and would wait for 5 ms to have it again."""
 
     SECONDS = 1e-4
 
