@@ -16,6 +16,7 @@ type Graph struct {
 
 	States   []string // what operators read and change beside the tensors: parameters, random generators. Names
 	Complete bool     // all memory that the step takes is a tensor: Base is what lasts and what the operator alone takes
+	Handling Handling // what actions take the program
 	Origin   []int32  // by operator, its number in the graph that this one is another order of; nil if it is none
 }
 
@@ -26,6 +27,7 @@ type Op struct {
 	Phase    Phase         //
 	Layer    int32         // the layer that it belongs to, in its forward and in its backward pass; -1 for none
 	Duration time.Duration // on the compute stream with nothing beside it
+	Launch   time.Duration // that the program takes for it: it ends no earlier than it is launched
 	Base     int64         // bytes in use at its worst moment beside the graph's tensors: parameters, gradients, temporaries
 
 	// What keeps its place among the others, beside tensors: two operators, one of which changes a state that the other reads or changes,
@@ -34,6 +36,9 @@ type Op struct {
 
 	Options []Option // other ways to run it
 }
+
+// Handling is how long the program takes for an action of each kind, in which it launches no operators. What recomputing takes is the tensor's.
+type Handling [Settle + 1]time.Duration
 
 // Option is a way to run an operator: with a workspace, in another time. The algorithms of a convolution are some.
 type Option struct {
@@ -56,6 +61,7 @@ type Tensor struct {
 	Recompute time.Duration
 	From      []int32
 	Row       int64
+	Relaunch  time.Duration // that recomputing it takes the program
 
 	Changed []int32 // those of Uses that change its contents, ascending
 	Over    []int32 // the tensors that it may be written over: Made is one of their uses, and takes no memory for it if it is the last
@@ -110,10 +116,10 @@ const (
 func (g *Graph) Validate() error {
 	var took time.Duration
 	for i, o := range g.Ops {
-		took += min(o.Duration, maxDuration)
+		took += min(o.Duration, maxDuration) + min(o.Launch, maxDuration)
 		switch {
-		case o.Duration < 0 || took > maxDuration:
-			return fmt.Errorf("operator %d: duration of %v", i, o.Duration)
+		case o.Duration < 0 || o.Launch < 0 || took > maxDuration:
+			return fmt.Errorf("operator %d: duration of %v, launched in %v", i, o.Duration, o.Launch)
 		case o.Base < 0 || o.Base > maxBytes:
 			return fmt.Errorf("operator %d: %d bytes beside the tensors", i, o.Base)
 		case o.Phase > Update || i > 0 && o.Phase < g.Ops[i-1].Phase:
@@ -126,6 +132,9 @@ func (g *Graph) Validate() error {
 		if err := g.validateRest(&o); err != nil {
 			return fmt.Errorf("operator %d: %w", i, err)
 		}
+	}
+	if slices.Min(g.Handling[:]) < 0 || slices.Max(g.Handling[:]) > maxHandling {
+		return fmt.Errorf("actions take the program %v", g.Handling)
 	}
 	if slices.Contains(g.States, "") {
 		return errors.New("a state has no name")
@@ -145,10 +154,11 @@ func (g *Graph) Validate() error {
 			return fmt.Errorf("tensor %d: %d bytes and %v in all, so far", i, bytes, took)
 		}
 		uses := int64(len(t.Uses))
-		if uses > (maxMoved-moved)/t.Bytes || t.Recompute > 0 && uses > int64((maxAgain-again)/t.Recompute) {
-			return fmt.Errorf("tensor %d: %d bytes that take %v, used %d times: with the others more than %d bytes or %v", i, t.Bytes, t.Recompute, uses, int64(maxMoved), maxAgain)
+		each := t.Recompute + t.Relaunch
+		if uses > (maxMoved-moved)/t.Bytes || each > 0 && uses > int64((maxAgain-again)/each) {
+			return fmt.Errorf("tensor %d: %d bytes that take %v, used %d times: with the others more than %d bytes or %v", i, t.Bytes, each, uses, int64(maxMoved), maxAgain)
 		}
-		moved, again = moved+uses*t.Bytes, again+time.Duration(uses)*t.Recompute
+		moved, again = moved+uses*t.Bytes, again+time.Duration(uses)*each
 	}
 	return nil
 }
@@ -159,6 +169,7 @@ const (
 	maxMoved    = 1 << 60 // of all tensors, once for each use: what copies add up to does not overflow
 	maxAgain    = time.Duration(1 << 60)
 	maxDuration = 1000 * time.Hour
+	maxHandling = time.Minute
 )
 
 // validateRest checks the states and options of an operator.
@@ -191,8 +202,8 @@ func (g *Graph) validateTensor(t *Tensor) error {
 		}
 		before = t.Uses[i]
 	}
-	if t.Layer < -1 || t.Recompute < 0 || t.Recompute > maxDuration {
-		return fmt.Errorf("layer %d, recomputed in %v", t.Layer, t.Recompute)
+	if t.Layer < -1 || t.Recompute < 0 || t.Recompute > maxDuration || t.Relaunch < 0 || t.Relaunch > maxDuration {
+		return fmt.Errorf("layer %d, recomputed in %v, launched in %v", t.Layer, t.Recompute, t.Relaunch)
 	}
 	if int(t.Role) >= len(roleNames) {
 		return fmt.Errorf("there is no role %d", uint8(t.Role))

@@ -15,7 +15,8 @@ type Problem struct {
 	Readers  swap.Lists
 	Writers  swap.Lists
 	Backward int32           // the first operator behind the forward pass
-	Begin    []time.Duration // of each operator when nothing waits, and the end of the last
+	Begin    []time.Duration // of each operator when nothing waits, not even for the program, and the end of the last
+	Paced    []time.Duration // the same at the program's pace
 	Plain    []int64         // bytes in use at each operator when nothing is moved
 	Remake   *Remake
 	Compiler Compiler
@@ -34,9 +35,11 @@ type spare struct {
 func New(g *swap.Graph, limits swap.Limits) *Problem {
 	p := &Problem{Graph: g, Limits: limits, Readers: g.Readers(), Writers: g.Writers(), Plain: g.Plain()}
 	p.Remake = newRemake(g, &p.Writers)
-	p.Begin = make([]time.Duration, len(g.Ops)+1)
-	for i := range g.Ops {
-		p.Begin[i+1] = p.Begin[i] + g.Ops[i].Duration
+	p.Begin, p.Paced = make([]time.Duration, len(g.Ops)+1), make([]time.Duration, len(g.Ops)+1)
+	program := time.Duration(0)
+	for i, o := range g.Ops {
+		program += o.Launch
+		p.Begin[i+1], p.Paced[i+1] = p.Begin[i]+o.Duration, max(p.Paced[i]+o.Duration, program)
 	}
 	p.Backward = int32(sort.Search(len(g.Ops), func(i int) bool { return g.Ops[i].Phase != swap.Forward }))
 	return p

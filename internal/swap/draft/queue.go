@@ -15,9 +15,9 @@ func (p *Problem) Queue(trips []Trip) {
 	lane, last := time.Duration(0), int32(0)
 	for next := 0; next < len(trips) || len(waiting.heap) > 0; {
 		if len(waiting.heap) == 0 {
-			lane = max(lane, p.Begin[p.Made(&trips[next])+1])
+			lane = max(lane, p.Paced[p.Made(&trips[next])+1])
 		}
-		for ; next < len(trips) && p.Begin[p.Made(&trips[next])+1] <= lane; next++ {
+		for ; next < len(trips) && p.Paced[p.Made(&trips[next])+1] <= lane; next++ {
 			waiting.push(next)
 		}
 		x := waiting.pop()

@@ -113,16 +113,24 @@ func (r *Remake) extend(to *Recipe, t, op int32, gone func(t, op int32) bool) bo
 // Dead reports whether a tensor has seen its last use before an operator.
 func (r *Remake) Dead(t, op int32) bool { return r.graph.Tensors[t].Last() < op }
 
-// Price returns how long it takes to recompute a tensor before an operator, and the bytes of ghosts that this takes.
-func (r *Remake) Price(to *Recipe, t, op int32) (took time.Duration, ghosts int64, ok bool) {
+// Price is what it takes to recompute a tensor.
+type Price struct {
+	Took   time.Duration // of the compute stream
+	Launch time.Duration // of the program
+	Ghosts int64         // bytes
+}
+
+// Price returns what it takes to recompute a tensor before an operator.
+func (r *Remake) Price(to *Recipe, t, op int32) (price Price, ok bool) {
 	r.Begin(to)
 	if !r.Add(to, t, op, r.Dead) {
-		return 0, 0, false
+		return Price{}, false
 	}
-	took = r.graph.Tensors[t].Recompute
+	price.Took, price.Launch = r.graph.Tensors[t].Recompute, r.graph.Tensors[t].Relaunch
 	for _, ghost := range to.Ghosts {
-		took += r.graph.Tensors[ghost].Recompute
-		ghosts += r.graph.Tensors[ghost].Bytes
+		price.Took += r.graph.Tensors[ghost].Recompute
+		price.Launch += r.graph.Tensors[ghost].Relaunch
+		price.Ghosts += r.graph.Tensors[ghost].Bytes
 	}
-	return took, ghosts, true
+	return price, true
 }

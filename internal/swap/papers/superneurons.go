@@ -54,7 +54,7 @@ func (s *superNeurons) isCheap(t int32) bool {
 func (s *superNeurons) dropCheap() {
 	var r draft.Recipe
 	for _, x := range s.MainGaps() {
-		_, _, able := s.Remake.Price(&r, x.Tensor, x.Before)
+		_, able := s.Remake.Price(&r, x.Tensor, x.Before)
 		if able && s.isCheap(x.Tensor) && !slices.ContainsFunc(r.Ghosts, func(t int32) bool { return !s.isCheap(t) }) {
 			s.cheap = append(s.cheap, x)
 			s.trip[x.Tensor] = &draft.Trip{Tensor: x.Tensor, After: x.After, Free: x.After + 1, Back: x.Before, Need: x.Before}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"gm/internal/swap"
 	"gm/internal/swap/draft"
 )
 
@@ -17,6 +18,7 @@ type candidate struct {
 	able   bool          // it can be recomputed
 	price  time.Duration // of that
 	dear   float64       // the same, in ns a byte; +Inf if it cannot
+	spares float64       // by how much that is dearer than what copying takes the program, in ns a byte
 	ghosts int64         // bytes that are taken on the way
 	needs  []int32       // tensors that have to be there for it
 }
@@ -33,9 +35,11 @@ type chooser struct {
 	lastly    []int32       // all, that whose gap ends last first
 	byAfter   draft.Buckets // candidates by the operator from which on they may be away
 	prices    []float64     // ns a byte, of recomputing: what divides them
+	sizes     []int64       // bytes: what divides small candidates from others, where what is done takes the program time
 	byRank    []int32       // each before those that its tensor is computed from
 	byTensor  draft.Buckets
 	stall     float64 // ns a byte that copies each way take: recomputing is not worth more
+	held      float64 // the part of what the program does for a schedule that the compute stream waits for, from 0 to 1
 	recipe    draft.Recipe
 
 	share  []int64 // of each candidate
@@ -58,7 +62,7 @@ type chooser struct {
 
 // newChooser finds the candidates: the gaps in which memory is short when nothing is moved.
 func newChooser(p *problem) *chooser {
-	c := &chooser{problem: p, over: make([]int64, p.Ops()), delta: make([]int64, p.Ops()+1), locked: -1, now: -1}
+	c := &chooser{problem: p, over: make([]int64, p.Ops()), delta: make([]int64, p.Ops()+1), locked: -1, now: -1, held: held(p.Graph)}
 	short := make([]int32, p.Ops()+1) // operators before each that are over the limit
 	for op, used := range p.Plain {
 		short[op+1] = short[op]
@@ -79,22 +83,68 @@ func newChooser(p *problem) *chooser {
 	slices.SortStableFunc(c.all, func(a, b candidate) int { return int(p.Graph.Tensors[a.Tensor].Made - p.Graph.Tensors[b.Tensor].Made) })
 	c.sort()
 	c.prices = c.dividing()
+	if p.Graph.Handling != (swap.Handling{}) {
+		c.sizes = c.large()
+	}
 	n := len(c.all)
 	c.share, c.from, c.end, c.banned = make([]int64, n), make([]int32, n), make([]int32, n), make([]bool, n)
 	return c
 }
 
 func (c *chooser) candidate(x draft.Gap) candidate {
-	a := candidate{Gap: x, bytes: c.Graph.Tensors[x.Tensor].Bytes, dear: math.Inf(1)}
+	a := candidate{Gap: x, bytes: c.Graph.Tensors[x.Tensor].Bytes, dear: math.Inf(1), spares: math.Inf(1)}
 	a.copied = c.Limits.Link.OutTime(a.bytes)
-	if a.price, a.ghosts, a.able = c.Remake.Price(&c.recipe, x.Tensor, x.Before); a.able {
-		a.needs = slices.Clone(c.recipe.Needs)
+	var price draft.Price
+	if price, a.able = c.Remake.Price(&c.recipe, x.Tensor, x.Before); a.able {
+		a.ghosts, a.needs = price.Ghosts, slices.Clone(c.recipe.Needs)
 		a.able = c.AtLeast(x.Before, a.needs)+a.ghosts <= c.Limits.Device
 	}
 	if a.able {
-		a.dear = float64(a.price) / float64(a.bytes)
+		handling := &c.Graph.Handling
+		copying := handling[swap.Offload] + handling[swap.Free] + handling[swap.Prefetch]
+		a.price = max(price.Took, c.waits(price.Launch+handling[swap.Free]+handling[swap.Recompute]))
+		a.dear, a.spares = float64(a.price)/float64(a.bytes), float64(a.price-c.waits(copying))/float64(a.bytes)
 	}
 	return a
+}
+
+// large returns sizes: the candidates that have as much at least have two fifths of all bytes, three, and four.
+func (c *chooser) large() []int64 {
+	var all []int64
+	total := int64(0)
+	for i := range c.all {
+		all = append(all, c.all[i].bytes)
+		total += c.all[i].bytes
+	}
+	slices.SortFunc(all, func(a, b int64) int { return cmp.Compare(b, a) })
+	var sizes []int64
+	sum, fifths := int64(0), int64(2)
+	for _, size := range all {
+		for sum += size; fifths < 5 && sum >= total/5*fifths; fifths++ {
+			sizes = append(sizes, size)
+		}
+	}
+	return slices.Compact(sizes)
+}
+
+// waits returns how long the compute stream is taken to wait for what takes the program so long.
+func (c *chooser) waits(took time.Duration) time.Duration {
+	return time.Duration(c.held * float64(took))
+}
+
+// held returns the part of what a program does for a schedule that the compute stream waits for. That of one that is ahead by a quarter of what it takes to
+// launch all operators waits for none: few schedules take it longer.
+func held(g *swap.Graph) float64 {
+	var took, launch time.Duration
+	for i := range g.Ops {
+		if g.Ops[i].Launch > 0 { // others may end with the step
+			took, launch = took+g.Ops[i].Duration, launch+g.Ops[i].Launch
+		}
+	}
+	if launch == 0 {
+		return 0
+	}
+	return min(1, max(0, 1-4*float64(took-launch)/float64(launch)))
 }
 
 // sort lists the candidates in the other orders.

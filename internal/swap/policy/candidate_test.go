@@ -47,11 +47,11 @@ func TestCandidates(t *testing.T) {
 		}
 		for i, x := range c.all {
 			var r draft.Recipe
-			price, ghosts, ok := p.Remake.Price(&r, x.Tensor, x.Before)
-			fits := ok && p.AtLeast(x.Before, r.Needs)+ghosts <= l.Device
+			price, ok := p.Remake.Price(&r, x.Tensor, x.Before)
+			fits := ok && p.AtLeast(x.Before, r.Needs)+price.Ghosts <= l.Device
 			dear := math.Inf(1)
 			if fits {
-				dear = float64(price) / float64(g.Tensors[x.Tensor].Bytes)
+				dear = float64(price.Took) / float64(g.Tensors[x.Tensor].Bytes)
 			}
 			if x.Gap != gaps[i] || x.bytes != g.Tensors[x.Tensor].Bytes || x.copied != l.Link.OutTime(x.bytes) || x.able != fits || x.dear != dear {
 				t.Fatalf("seed %d: candidate %+v, expected %+v, recomputed %v for %g ns a byte", seed, x, gaps[i], fits, dear)
@@ -150,7 +150,7 @@ func TestBlame(t *testing.T) {
 	for seed := range uint64(300) {
 		g, l := randomProblem(seed, 40)
 		c := newChooser(newProblem(g, l))
-		if c.choose(taste{0, c.stall, true}) != nil {
+		if c.choose(taste{0, c.stall, true, 0}) != nil {
 			continue
 		}
 		for op := range c.Ops() {

@@ -11,17 +11,18 @@ import (
 
 // taste is how a choice is made.
 type taste struct {
-	least  float64 // ns a byte: what is cheaper to recompute is not copied in the background
+	least  float64 // ns a byte: what is cheaper to recompute, beside what the program takes to copy it, is not copied in the background
 	most   float64 // what is dearer is not recomputed while copies can be waited for
 	chains bool    // rather than wait, what others are recomputed from is recomputed too
+	small  int64   // bytes: what has fewer is chosen only where nothing else suffices
 }
 
 // choose chooses what is away for memory to suffice. The error is a *ShortError.
 func (c *chooser) choose(how taste) error {
 	c.forget()
-	if c.filled.least != how.least || c.filled.share == nil {
-		c.fill(how.least)
-		c.filled.keep(c, how.least)
+	if c.filled.least != how.least || c.filled.small != how.small || c.filled.share == nil {
+		c.fill(how)
+		c.filled.keep(c, how)
 	} else {
 		c.filled.restore(c)
 	}
@@ -31,14 +32,15 @@ func (c *chooser) choose(how taste) error {
 // filled is what fill chose for the last price, which tastes and bans have in common.
 type filled struct {
 	least float64
+	small int64
 	share []int64
 	from  []int32
 	delta []int64
 	host  int64
 }
 
-func (f *filled) keep(c *chooser, least float64) {
-	f.least, f.host = least, c.host
+func (f *filled) keep(c *chooser, how taste) {
+	f.least, f.small, f.host = how.least, how.small, c.host
 	f.share, f.from, f.delta = append(f.share[:0], c.share...), append(f.from[:0], c.from...), append(f.delta[:0], c.delta...)
 }
 
@@ -51,7 +53,7 @@ func (f *filled) restore(c *chooser) {
 
 // fill keeps the lane to the host busy while memory is short anywhere: with the tensors that are dearest to recompute of those that are
 // written by then, and at least as dear as least.
-func (c *chooser) fill(least float64) {
+func (c *chooser) fill(how taste) {
 	c.level.set(c.over)
 	var waiting []int32 // the dearest last
 	lane := time.Duration(0)
@@ -60,7 +62,7 @@ func (c *chooser) fill(least float64) {
 			lane = max(lane, c.written(next))
 		}
 		for ; int(next) < len(c.all) && c.written(next) <= lane; next++ {
-			if c.all[next].dear >= least {
+			if c.all[next].spares >= how.least && c.all[next].bytes >= how.small {
 				at, _ := slices.BinarySearchFunc(waiting, next, c.later)
 				waiting = slices.Insert(waiting, at, next)
 			}
@@ -71,7 +73,7 @@ func (c *chooser) fill(least float64) {
 		i := waiting[len(waiting)-1]
 		waiting = waiting[:len(waiting)-1]
 		x := &c.all[i]
-		from := max(x.After+1, draft.FirstAt(c.Begin, lane+x.copied))
+		from := max(x.After+1, draft.FirstAt(c.Paced, lane+x.copied))
 		if c.level.most(from, c.end[i]) > 0 && c.host+x.bytes <= c.Limits.Host {
 			c.take(i, x.bytes, from)
 			c.level.raise(from, c.end[i], -x.bytes)
@@ -82,13 +84,13 @@ func (c *chooser) fill(least float64) {
 
 // written returns when a candidate's tensor is, if nothing waits.
 func (c *chooser) written(i int32) time.Duration {
-	return c.Begin[c.Graph.Tensors[c.all[i].Tensor].Made+1]
+	return c.Paced[c.Graph.Tensors[c.all[i].Tensor].Made+1]
 }
 
 // later orders candidates for the lane: those that are copied first come last.
 func (c *chooser) later(a, b int32) int {
 	x, y := &c.all[a], &c.all[b]
-	return cmp.Or(cmp.Compare(x.dear, y.dear), int(x.Before-y.Before), int(b-a))
+	return cmp.Or(cmp.Compare(x.spares, y.spares), int(x.Before-y.Before), int(b-a))
 }
 
 // cover makes memory suffice at one operator after the other: the cheapest is recomputed; if there is none, or it is too dear, the
@@ -124,7 +126,8 @@ func (c *chooser) cover(how taste) error {
 
 // coverBy frees some memory at an operator.
 func (c *chooser) coverBy(op int32, how taste) bool {
-	return c.again(op, how.most, true) || how.chains && c.again(op, how.most, false) || c.hurry(op) || c.copyLast(op) || c.again(op, math.Inf(1), false)
+	return c.again(op, how, true) || how.chains && c.again(op, how, false) || c.hurry(op) || c.copyLast(op, how.small) ||
+		how.small > 0 && c.coverBy(op, taste{most: how.most, chains: how.chains}) || c.again(op, taste{most: math.Inf(1)}, false)
 }
 
 // covers reports whether a candidate that is not chosen yet would free memory at an operator.
@@ -134,18 +137,18 @@ func (c *chooser) covers(i, op int32) bool {
 
 // again lets the cheapest candidate be recomputed that is not needed at an operator, if it takes at most this many ns a byte. Those that
 // cannot be chosen at this operator or behind it are forgotten.
-func (c *chooser) again(op int32, most float64, alone bool) bool {
+func (c *chooser) again(op int32, how taste, alone bool) bool {
 	left := 0
 	for k, at := range c.open {
 		i := c.cheap[at]
-		if c.all[i].dear > most {
+		if c.all[i].dear > how.most {
 			c.open = slices.Delete(c.open, left, k)
 			return false
 		}
 		switch {
 		case c.banned[i] || !c.covers(i, op):
 			continue // for good: what is open begins before the operator
-		case !alone || c.alone(i):
+		case c.all[i].bytes >= how.small && (!alone || c.alone(i)):
 			c.take(i, 0, c.all[i].After+1)
 			c.open = slices.Delete(c.open, left, k+1)
 			return true
@@ -194,7 +197,7 @@ func (c *chooser) hurry(op int32) bool {
 
 // copyLast copies the candidate that is needed last, which will be waited for. Those that cannot be chosen at this operator or behind it
 // are forgotten.
-func (c *chooser) copyLast(op int32) bool {
+func (c *chooser) copyLast(op int32, small int64) bool {
 	last, left, k := int32(-1), 0, 0
 	for ; k < len(c.kept); k++ {
 		i := c.kept[k]
@@ -206,7 +209,7 @@ func (c *chooser) copyLast(op int32) bool {
 		}
 		c.kept[left] = i
 		left++
-		if c.covers(i, op) && c.host+c.all[i].bytes <= c.Limits.Host && (last < 0 || c.end[i] > c.end[last] || c.end[i] == c.end[last] && i < last) {
+		if c.all[i].bytes >= small && c.covers(i, op) && c.host+c.all[i].bytes <= c.Limits.Host && (last < 0 || c.end[i] > c.end[last] || c.end[i] == c.end[last] && i < last) {
 			last = i
 		}
 	}

@@ -83,14 +83,14 @@ func (p *plainly) prepare(t, op int32) {
 }
 
 // fill keeps the lane to the host busy: see chooser.fill.
-func (p *plainly) fill(least float64) {
+func (p *plainly) fill(how taste) {
 	seen := make([]bool, len(p.all))
-	written := func(i int32) time.Duration { return p.Begin[p.Graph.Tensors[p.all[i].Tensor].Made+1] }
-	waits := func(i int32) bool { return !seen[i] && p.all[i].dear >= least }
+	written := func(i int32) time.Duration { return p.Paced[p.Graph.Tensors[p.all[i].Tensor].Made+1] }
+	waits := func(i int32) bool { return !seen[i] && p.all[i].spares >= how.least && p.all[i].bytes >= how.small }
 	for lane := time.Duration(0); ; {
 		i := p.pick(func(i int32) bool { return waits(i) && written(i) <= lane }, func(a, b int32) int {
 			x, y := &p.all[a], &p.all[b]
-			return cmp.Or(cmp.Compare(y.dear, x.dear), cmp.Compare(y.Before, x.Before))
+			return cmp.Or(cmp.Compare(y.spares, x.spares), cmp.Compare(y.Before, x.Before))
 		})
 		if i < 0 {
 			next := p.pick(waits, func(a, b int32) int { return cmp.Compare(written(a), written(b)) })
@@ -103,7 +103,7 @@ func (p *plainly) fill(least float64) {
 		seen[i] = true
 		x := &p.all[i]
 		from := x.After + 1
-		for from < p.Ops() && p.Begin[from] < lane+x.copied {
+		for from < p.Ops() && p.Paced[from] < lane+x.copied {
 			from++
 		}
 		if from < p.end[i] && slices.Max(p.over[from:p.end[i]]) > 0 && p.host+x.bytes <= p.Limits.Host {
@@ -117,7 +117,7 @@ func (p *plainly) fill(least float64) {
 func (p *plainly) cover(how taste) (op int32, ok bool) {
 	for op := range p.Ops() {
 		for p.over[op] > 0 {
-			if !(p.again(op, how.most, true) || how.chains && p.again(op, how.most, false) || p.hurry(op) || p.copyLast(op) || p.again(op, math.Inf(1), false)) {
+			if !p.coverBy(op, how) && !p.coverBy(op, taste{most: how.most, chains: how.chains}) && !p.again(op, taste{most: math.Inf(1)}, false) {
 				return op, false
 			}
 		}
@@ -125,14 +125,18 @@ func (p *plainly) cover(how taste) (op int32, ok bool) {
 	return 0, true
 }
 
+func (p *plainly) coverBy(op int32, how taste) bool {
+	return p.again(op, how, true) || how.chains && p.again(op, how, false) || p.hurry(op) || p.copyLast(op, how.small)
+}
+
 // free reports whether a candidate could be away at an operator, and is not.
 func (p *plainly) free(i, op int32) bool {
 	return p.share[i] == keep && i != p.locked && p.all[i].After < op && op < p.end[i]
 }
 
-func (p *plainly) again(op int32, most float64, alone bool) bool {
+func (p *plainly) again(op int32, how taste, alone bool) bool {
 	i := p.pick(func(i int32) bool {
-		return p.free(i, op) && p.all[i].able && !p.banned[i] && p.all[i].dear <= most && (!alone || p.alone(i))
+		return p.free(i, op) && p.all[i].able && !p.banned[i] && p.all[i].dear <= how.most && p.all[i].bytes >= how.small && (!alone || p.alone(i))
 	}, func(a, b int32) int {
 		return cmp.Or(cmp.Compare(p.all[a].dear, p.all[b].dear), cmp.Compare(p.all[b].Before, p.all[a].Before))
 	})
@@ -167,8 +171,10 @@ func (p *plainly) hurry(op int32) bool {
 	return true
 }
 
-func (p *plainly) copyLast(op int32) bool {
-	i := p.pick(func(i int32) bool { return p.free(i, op) && p.host+p.all[i].bytes <= p.Limits.Host },
+func (p *plainly) copyLast(op int32, small int64) bool {
+	i := p.pick(func(i int32) bool {
+		return p.free(i, op) && p.all[i].bytes >= small && p.host+p.all[i].bytes <= p.Limits.Host
+	},
 		func(a, b int32) int { return cmp.Compare(p.end[b], p.end[a]) })
 	if i < 0 {
 		return false
@@ -193,6 +199,9 @@ func TestChoose(t *testing.T) {
 	for seed := range uint64(300) {
 		g, l := randomProblem(seed, 40)
 		r := rand.New(rand.NewPCG(seed, 6))
+		if seed%3 == 0 {
+			pace(g, r)
+		}
 		if plain := g.Plain(); r.IntN(2) == 0 {
 			l.Device = plain[r.IntN(len(plain))] // some operators are just at the limit
 		}
@@ -213,7 +222,7 @@ func TestChoose(t *testing.T) {
 					c.filled = filled{}
 				}
 				p := newPlainly(c)
-				p.fill(how.least)
+				p.fill(how)
 				op, ok := p.cover(how)
 				err := c.choose(how)
 				if c.Limits.Host != l.Host {

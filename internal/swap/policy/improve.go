@@ -24,7 +24,7 @@ func (c *chooser) tries() int {
 // many changes of that kind are skipped, until one helps; when none does, all are tried.
 func (c *chooser) improve(best *outcome, tries int) {
 	clear(c.banned)
-	least := c.Begin[c.Ops()]
+	least := c.Paced[c.Ops()]
 	for all := false; tries > 0 && best.step > least; {
 		t := trial{chooser: c, best: best, everyone: all, patience: map[kind]backoff{}, left: tries}
 		t.round()

@@ -90,9 +90,12 @@ func (c *chooser) dividing() []float64 {
 // tastes returns those of a dividing price.
 func (c *chooser) tastes(i int) []taste {
 	least := c.prices[i]
-	all := []taste{{least, c.stall, false}, {least, c.stall, true}}
+	all := []taste{{least, c.stall, false, 0}, {least, c.stall, true, 0}}
 	if i == 0 {
-		all = append(all, taste{least, 0, false})
+		all = append(all, taste{least, 0, false, 0})
+	}
+	for _, small := range c.sizes {
+		all = append(all, taste{least, c.stall, false, small}, taste{least, c.stall, true, small})
 	}
 	return all
 }

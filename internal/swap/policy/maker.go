@@ -51,7 +51,7 @@ func (m *maker) add(bytes int64) error {
 		return err
 	}
 	if err == nil {
-		m.hidden = best.step == m.Begin[m.Ops()]
+		m.hidden = best.step == m.Paced[m.Ops()]
 		if err := m.addChoice(c, &best); err != nil || m.hidden {
 			return err
 		}

@@ -31,6 +31,20 @@ func randomProblem(seed uint64, most int) (*swap.Graph, swap.Limits) {
 	return g, l
 }
 
+// pace has the program take time to launch a graph's operators, and for actions.
+func pace(g *swap.Graph, r *rand.Rand) {
+	most := int(2*g.Compute())/len(g.Ops) + 1
+	for i := range g.Ops {
+		g.Ops[i].Launch = time.Duration(r.IntN(most))
+	}
+	for i := range g.Tensors {
+		g.Tensors[i].Relaunch = time.Duration(r.IntN(most))
+	}
+	for kind := range g.Handling {
+		g.Handling[kind] = time.Duration(r.IntN(most/4 + 1))
+	}
+}
+
 // planned is what a policy made of a problem.
 type planned struct {
 	schedule *swap.Schedule
@@ -124,6 +138,12 @@ func TestRandomGraphs(t *testing.T) {
 		g, l := randomProblem(seed, 40)
 		if checkProblem(t, g, l); t.Failed() {
 			t.Fatalf("seed %d", seed)
+		}
+		if pace(g, rand.New(rand.NewPCG(seed, 1))); seed%2 == 0 {
+			checkProblem(t, g, l)
+		}
+		if t.Failed() {
+			t.Fatalf("seed %d, paced", seed)
 		}
 	}
 }

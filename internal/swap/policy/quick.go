@@ -57,7 +57,7 @@ func (f *family) closest(limit int64, closest *draft.ShortError) *draft.ShortErr
 
 // lighter returns the actions of a schedule or, if it costs no time, those of one that costs none either and copies less.
 func (p *problem) lighter(best *member) []swap.Action {
-	if best.step > p.Begin[p.Ops()] {
+	if best.step > p.Paced[p.Ops()] {
 		return best.actions
 	}
 	c := newChooser(p)

@@ -20,6 +20,7 @@ type workspace struct {
 	trips                []draft.Trip
 	usage, ghosts        []int64
 	again, begin, before []time.Duration
+	launch               []time.Duration // of what is recomputed before each operator
 	left                 []time.Duration
 	flags                []bool
 
@@ -44,7 +45,7 @@ func (p *problem) realizeWithin(all []away, most time.Duration) ([]swap.Action, 
 	}
 	p.work.trips = trips
 	trips = p.Advance(trips)
-	if p.Begin[p.Ops()]+p.recomputes(trips) > most {
+	if least := p.recomputes(trips); max(p.Begin[p.Ops()]+least, p.Paced[p.Ops()]) > most {
 		return nil, errSlow
 	}
 	usage := p.usage(trips)
@@ -82,8 +83,9 @@ func (p *problem) usage(trips []draft.Trip) []int64 {
 // recomputes finds the bytes of ghosts before each operator, and how long what is recomputed there takes. It returns how long that is where no
 // trip that copies ends, which may be dropped.
 func (p *problem) recomputes(trips []draft.Trip) (least time.Duration) {
-	ghosts, took := draft.Zeroed(p.work.ghosts, int(p.Ops())), draft.Zeroed(p.work.again, int(p.Ops()))
-	p.work.ghosts, p.work.again = ghosts, took
+	n := int(p.Ops())
+	ghosts, took, launch := draft.Zeroed(p.work.ghosts, n), draft.Zeroed(p.work.again, n), draft.Zeroed(p.work.launch, n)
+	p.work.ghosts, p.work.again, p.work.launch = ghosts, took, launch
 	r := &p.Compiler.Recipe
 	p.EachAgain(trips, func(again []int32) {
 		op, certain := trips[again[0]].Need, true
@@ -94,10 +96,12 @@ func (p *problem) recomputes(trips []draft.Trip) (least time.Duration) {
 			t := &p.Graph.Tensors[x.Tensor]
 			p.Remake.Add(r, x.Tensor, op, p.Remake.Dead)
 			took[op] += time.Duration(float64(t.Recompute) * float64(p.Rest(x)) / float64(t.Bytes))
+			launch[op] += t.Relaunch
 		}
 		for _, t := range r.Ghosts {
 			ghosts[op] += p.Graph.Tensors[t].Bytes
 			took[op] += p.Graph.Tensors[t].Recompute
+			launch[op] += p.Graph.Tensors[t].Relaunch
 		}
 		if certain {
 			least += took[op]
@@ -142,7 +146,7 @@ func (p *problem) delay(trips []draft.Trip, usage []int64) ([]draft.Trip, time.D
 	less := time.Duration(0)
 	trips = draft.TakeAway(trips, func(x *draft.Trip) bool {
 		if x.Free >= x.Need && p.Rest(x) > 0 {
-			less += w.again[x.Need]
+			less += w.again[x.Need] + w.launch[x.Need]
 		}
 		return x.Free >= x.Need
 	})
@@ -156,7 +160,7 @@ func (p *problem) pace(trips []draft.Trip) []time.Duration {
 	w.begin, w.before = draft.Zeroed(w.begin, int(p.Ops())+1), draft.Zeroed(w.before, int(p.Ops())+1)
 	w.left = draft.Zeroed(w.left, len(p.Graph.Tensors)) // ends of the copies to the host
 	c := draft.Clock{Link: p.Limits.Link}
-	next := 0
+	next, program := 0, time.Duration(0)
 	for op := range p.Ops() {
 		w.before[op] = c.Now
 		for ; next < len(trips) && (trips[next].Bytes == 0 || trips[next].Out <= op); next++ {
@@ -167,9 +171,11 @@ func (p *problem) pace(trips []draft.Trip) []time.Duration {
 		for _, i := range w.starts.Of(op) {
 			c.Now = max(c.Now, w.left[trips[i].Tensor])
 		}
-		c.Now += w.again[op]
+		program += w.launch[op]
+		c.Now = max(c.Now+w.again[op], program)
 		w.begin[op] = c.Now
-		c.Now += p.Graph.Ops[op].Duration
+		program += p.Graph.Ops[op].Launch
+		c.Now = max(c.Now+p.Graph.Ops[op].Duration, program)
 	}
 	w.begin[p.Ops()], w.before[p.Ops()] = c.Now, c.Now
 	return w.begin

@@ -34,8 +34,9 @@ type Graph struct {
 	Ops     []Op     `json:"ops"`
 	Tensors []Tensor `json:"tensors"`
 
-	Complete bool `json:"complete"` // all memory that the step takes is a tensor
-	Shapes   bool `json:"shapes"`   // nothing ran: what it is made from are shapes
+	Handling swap.Handling `json:"handling"` // nanoseconds
+	Complete bool          `json:"complete"` // all memory that the step takes is a tensor
+	Shapes   bool          `json:"shapes"`   // nothing ran: what it is made from are shapes
 }
 
 // Process is where a step was recorded.
@@ -51,14 +52,15 @@ type Process struct {
 
 // Op is an operator of a complete graph, else the stretch between two points.
 type Op struct {
-	Name    string      `json:"name"`
-	Type    swap.OpType `json:"type"`
-	Layer   int32       `json:"layer"`
-	Phase   swap.Phase  `json:"phase"`
-	NS      int64       `json:"ns"`
-	Base    int64       `json:"base"`
-	Reads   []string    `json:"reads"` // names of states, each once
-	Changes []string    `json:"changes"`
+	Name     string      `json:"name"`
+	Type     swap.OpType `json:"type"`
+	Layer    int32       `json:"layer"`
+	Phase    swap.Phase  `json:"phase"`
+	NS       int64       `json:"ns"`
+	LaunchNS int64       `json:"launch_ns"`
+	Base     int64       `json:"base"`
+	Reads    []string    `json:"reads"` // names of states, each once
+	Changes  []string    `json:"changes"`
 }
 
 // Tensor is memory that the step takes in a complete graph, else what was saved.
@@ -74,6 +76,7 @@ type Tensor struct {
 	Layer       int32     `json:"layer"`
 	Role        swap.Role `json:"role"`
 	RecomputeNS int64     `json:"recompute_ns"`
+	RelaunchNS  int64     `json:"relaunch_ns"`
 	From        []int32   `json:"from"`
 	Row         int64     `json:"row"`
 	Over        []int32   `json:"over"`
@@ -146,17 +149,18 @@ func (r *Request) check(asked *Graph, a *Answer) error {
 // Swap returns the graph as policies and the checker take it.
 func (g *Graph) Swap() *swap.Graph {
 	s := &swap.Graph{
-		Name: g.Name, Device: g.Device, Complete: g.Complete, Ops: make([]swap.Op, len(g.Ops)), Tensors: make([]swap.Tensor, len(g.Tensors)),
+		Name: g.Name, Device: g.Device, Complete: g.Complete, Handling: g.Handling, Ops: make([]swap.Op, len(g.Ops)), Tensors: make([]swap.Tensor, len(g.Tensors)),
 	}
 	numbers := map[string]int32{}
 	for i, o := range g.Ops {
-		s.Ops[i] = swap.Op{Name: o.Name, Type: o.Type, Layer: o.Layer, Phase: o.Phase, Duration: time.Duration(o.NS), Base: o.Base}
+		s.Ops[i] = swap.Op{Name: o.Name, Type: o.Type, Layer: o.Layer, Phase: o.Phase, Duration: time.Duration(o.NS), Launch: time.Duration(o.LaunchNS), Base: o.Base}
 		s.Ops[i].Reads, s.Ops[i].Changes = states(s, numbers, o.Reads), states(s, numbers, o.Changes)
 	}
 	for i, t := range g.Tensors {
 		s.Tensors[i] = swap.Tensor{
 			Name: t.Name, Bytes: t.Bytes, Made: t.Made, Uses: t.Uses, Layer: t.Layer, Role: t.Role,
 			Changed: t.Changed, Over: t.Over, Recompute: time.Duration(t.RecomputeNS), From: t.From, Row: t.Row,
+			Relaunch: time.Duration(t.RelaunchNS),
 		}
 	}
 	return s

@@ -24,6 +24,7 @@ type state struct {
 	result Result
 
 	now     time.Duration // end of what the compute stream holds
+	program time.Duration // when the program has launched that, and done what was to be done
 	outFree time.Duration // ends of what the lanes of copies hold
 	inFree  time.Duration
 	used    int64 // bytes of the tensors that are on the device
@@ -98,6 +99,7 @@ func (m *Machine) act(a *swap.Action) error {
 	if !p.made {
 		return errNotMade
 	}
+	m.program += m.graph.Handling[min(a.Kind, swap.Settle)]
 	switch a.Kind {
 	case swap.Offload:
 		return m.offload(a, p)
@@ -129,7 +131,7 @@ func (m *Machine) offload(a *swap.Action, p *tensor) error {
 	case !t.Copyable(a.Bytes):
 		return errCopying
 	}
-	begin := max(m.now, m.outFree, p.back)
+	begin := max(m.now, m.program, m.outFree, p.back)
 	m.outFree = begin + m.link.OutTime(a.Bytes)
 	m.span(Out, t.Name, begin, m.outFree, a.Tensor, false)
 	p.copied, p.hosted, p.left = a.Bytes, true, m.outFree
@@ -175,7 +177,7 @@ func (m *Machine) prefetch(a *swap.Action, p *tensor) error {
 		return errCopying
 	}
 	m.hold(a.Tensor)
-	begin := max(m.now, m.inFree, p.left)
+	begin := max(m.now, m.program, m.inFree, p.left)
 	m.inFree = begin + m.link.InTime(a.Bytes)
 	m.span(In, t.Name, begin, m.inFree, a.Tensor, false)
 	p.back, p.whole = m.inFree, a.Bytes == t.Bytes
@@ -226,8 +228,7 @@ func (m *Machine) recompute(i int32, p *tensor) error {
 		m.arrive(from)
 	}
 	took := time.Duration(float64(t.Recompute) * float64(rest) / float64(t.Bytes))
-	m.span(Compute, t.Name, m.now, m.now+took, i, false)
-	m.now += took
+	m.run(took, t.Relaunch, func(begin, end time.Duration) { m.span(Compute, t.Name, begin, end, i, false) })
 	m.result.Recomputed += took
 	p.whole = true
 	return nil
@@ -249,6 +250,15 @@ func (m *Machine) span(lane Lane, name string, begin, end time.Duration, t int32
 	}
 }
 
+// run has the compute stream take so long for what the program launches now: it begins when the program has come to it, and ends no earlier than all of it
+// is launched.
+func (m *Machine) run(took, launch time.Duration, see func(begin, end time.Duration)) {
+	begin := max(m.now, m.program)
+	m.program += launch
+	m.now = max(begin+took, m.program)
+	see(begin, m.now)
+}
+
 // operate runs an operator.
 func (m *Machine) operate(op int) error {
 	o := &m.graph.Ops[op]
@@ -265,10 +275,11 @@ func (m *Machine) operate(op int) error {
 	if peak := max(m.worst, m.used) + o.Base; peak > m.result.Peak {
 		m.result.Peak, m.result.PeakOp = peak, int32(op)
 	}
-	if m.see != nil {
-		m.see(Span{Name: o.Name, Begin: m.now, End: m.now + o.Duration, Tensor: -1, Tensors: max(m.worst, m.used), Base: o.Base, Host: m.host})
-	}
-	m.now += o.Duration
+	m.run(o.Duration, o.Launch, func(begin, end time.Duration) {
+		if m.see != nil {
+			m.see(Span{Name: o.Name, Begin: begin, End: end, Tensor: -1, Tensors: max(m.worst, m.used), Base: o.Base, Host: m.host})
+		}
+	})
 	m.result.Compute += o.Duration
 	for _, t := range m.ends.Of(int32(op)) {
 		m.drop(t)
@@ -279,6 +290,6 @@ func (m *Machine) operate(op int) error {
 }
 
 func (m *Machine) finish() *Result {
-	m.result.Step = max(m.now, m.outFree, m.inFree)
+	m.result.Step = max(m.now, m.program, m.outFree, m.inFree)
 	return &m.result
 }

@@ -140,3 +140,33 @@ func TestRefused(t *testing.T) {
 		}
 	}
 }
+
+// TestProgram has operators, recomputing and copies wait for the program that launches them, and for what it does for actions before.
+func TestProgram(t *testing.T) {
+	handling := swap.Handling{swap.Offload: 30, swap.Free: 5, swap.Prefetch: 40}
+	for name, test := range map[string]struct {
+		launch, relaunch time.Duration
+		actions          []swap.Action
+		want             time.Duration
+	}{
+		"ahead":           {launch: 90, want: 600},
+		"behind":          {launch: 150, want: 900},
+		"actions, ahead":  {launch: 60, actions: []swap.Action{{Kind: swap.Offload, Tensor: 0, At: 1, Bytes: 100}, {Kind: swap.Free, Tensor: 0, At: 2}, {Kind: swap.Prefetch, Tensor: 0, At: 4, Bytes: 100}}, want: 600},
+		"actions, behind": {launch: 150, actions: []swap.Action{{Kind: swap.Offload, Tensor: 0, At: 1, Bytes: 100}, {Kind: swap.Free, Tensor: 0, At: 2}, {Kind: swap.Prefetch, Tensor: 0, At: 4, Bytes: 100}}, want: 975},
+		// The first five operators have ended at 750, when the program has freed the tensor. What is recomputed takes 50, and is launched in 70.
+		"recomputed": {launch: 150, relaunch: 70, actions: []swap.Action{{Kind: swap.Free, Tensor: 0, At: 2}, {Kind: swap.Recompute, Tensor: 0, At: 5}}, want: 975},
+		// The copy back begins at 880, when the program has come to it, and the last operator waits for its end.
+		"a late copy": {launch: 150, actions: []swap.Action{{Kind: swap.Offload, Tensor: 0, At: 1, Bytes: 100}, {Kind: swap.Free, Tensor: 0, At: 2}, {Kind: swap.Prefetch, Tensor: 0, At: 5, Bytes: 100}}, want: 1025},
+	} {
+		g := chain()
+		g.Handling = handling
+		for i := range g.Ops {
+			g.Ops[i].Launch = test.launch
+		}
+		g.Tensors[0].Relaunch = test.relaunch
+		r, err := Run(g, test.actions, perByte{}, nil)
+		if err != nil || r.Step != test.want {
+			t.Errorf("%s: %v, %v, expected %v", name, r.Step, err, test.want)
+		}
+	}
+}

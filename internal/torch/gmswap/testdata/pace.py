@@ -3,7 +3,7 @@
 import types
 
 from gmswap_hook import pace
-from gmswap_hook.pace import Launches, Pace
+from gmswap_hook.pace import OFFLOAD, PREFETCH, Launches, Pace
 
 now = [0]
 device = types.SimpleNamespace(mark=lambda: now[0], reach=lambda mark: None, capturing=lambda: False)
@@ -85,14 +85,23 @@ def test_lasting():
     assert Launches().lasting([1, 2]) == [1, 2]
 
 
-def test_allow():
-    """To recompute something takes at least what the program takes for that, as far as it is not ahead of the device."""
-    behind = Launches([measured((10, 10, 10), (30, 0, 0), reruns=((2, 80), (3, 120)))])
-    assert behind.rerun == 40
-    assert behind.allow([1, 1, 1, 1], [7, 7, 0, 7000], [chain(1), chain(3), chain(1), chain(1)])[1] == [120, 200, 0, 7000]
-    assert behind.allow([20, 20, 20, 1], [7, 7], [chain(1), None])[1] == [7, 7], "the program is 30 ahead, and what is done takes no more"
-    assert behind.allow([10, 15, 20, 1], [7, 7], [chain(1), None])[1] == [60, 7], "it is ahead by half of that"
-    assert Launches().allow([1, 1], [7, 0], [chain(1), None]) == ([1, 1], [7, 0]), "nothing is known"
+def test_told():
+    """A graph has what the program takes for operators, for actions and to look at what is moved, and to recompute something."""
+    p = measured((10, 10, 10), (30, 0, 0), reruns=((2, 8), (3, 15)))
+    p.handle(OFFLOAD, 1)
+    p.handle(OFFLOAD, 3)
+    p.handle(PREFETCH, 3)
+    behind = Launches([p, p])
+    assert (behind.rerun, behind.looks) == (4, (30 - 8 - 15 - 7) // 3), (behind.rerun, behind.looks)
+    graph = {"ops": [{"ns": 1}] * 4, "tensors": [{"bytes": 1}, {"bytes": 2}], "name": "x"}
+    told = behind.told(graph, [chain(3), None])
+    assert told["ops"] == [{"ns": 1, "launch_ns": ns} for ns in (10, 10, 10, 0)] and told["name"] == "x", told
+    assert told["tensors"] == [{"bytes": 1, "relaunch_ns": 5 * 4}, {"bytes": 2}], told
+    assert told["handling"] == [1, Launches.HANDLING, 3, Launches.HANDLING, 0, Launches.HANDLING], told
+    assert Launches().told(graph, [chain(3), None]) is graph, "nothing is known"
+    behind.looks = 100
+    told = behind.told(graph, [chain(3), None])
+    assert told["handling"][:3] == [101, Launches.HANDLING, 103] and told["tensors"][0]["relaunch_ns"] == 220, told
 
 
 if __name__ == "__main__":

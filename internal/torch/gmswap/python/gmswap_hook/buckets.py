@@ -5,10 +5,11 @@ import types
 
 from .between import Unlike
 from .family import Remaking
-from .follow import FREE, OFFLOAD, PREFETCH, RECOMPUTE, Follower
+from .follow import Follower
 from .growth import Growth, Where
 from .measure import TIMING
 from .model import NEVER, Model
+from .pace import FREE, OFFLOAD, PREFETCH, RECOMPUTE
 from .remembered import Recalled
 from .selection import Selection, Trust, entry
 

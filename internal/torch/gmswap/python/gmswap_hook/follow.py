@@ -5,11 +5,8 @@ import time
 from . import say
 from .between import Unlike
 from .operators import Remake
-from .pace import Pace
+from .pace import AWAIT, FREE, OFFLOAD, PREFETCH, RECOMPUTE, SETTLE, Pace
 from .selection import Selection, Trust
-
-
-OFFLOAD, FREE, PREFETCH, AWAIT, RECOMPUTE, SETTLE = range(6)
 
 
 class Schedule(object):
@@ -206,8 +203,9 @@ class Follower(object):
             self.measuring = False
             self.instrument.end(fresh)
         actions = self.schedule.actions[self.point]
+        act = self.act if self.step.pace is None else self.act_measured
         for action in actions:
-            self.act(stream, *action)
+            act(stream, *action)
         if self.instrument is not None:
             still = not actions and (needed is None or needed.alias is not None)
             if needed is not None:
@@ -230,6 +228,12 @@ class Follower(object):
     def resident(self):
         """Returns the bytes of the step's entries that are on the device."""
         return sum(e.nbytes for e in self.step.entries if e.users and (e.resident() or e.occupied()))
+
+    def act_measured(self, stream, kind, tensor, nbytes):
+        begin, evicted = time.perf_counter_ns(), self.evicted()
+        self.act(stream, kind, tensor, nbytes)
+        if kind != RECOMPUTE and self.evicted() == evicted:
+            self.step.pace.handle(kind, time.perf_counter_ns() - begin)
 
     def act(self, stream, kind, tensor, nbytes):
         entry = self.step.entries[tensor]

@@ -165,17 +165,12 @@ class Planner(object):
         self.launches = Launches(clocks.paces)
 
     def make(self, graph, recorded, recipes, policy):
-        ns, recompute = self.launches.allow([op["ns"] for op in graph["ops"]], [t.get("recompute_ns", 0) for t in graph["tensors"]], recipes)
-        ops = [dict(op, ns=took) for op, took in zip(graph["ops"], ns)]
-        tensors = [dict(t, recompute_ns=took) if took else t for t, took in zip(graph["tensors"], recompute)]
-        return self.schedule(self.ask(dict(graph, ops=ops, tensors=tensors), policy), recorded, recipes)
+        return self.schedule(self.ask(self.launches.told(graph, recipes), policy), recorded, recipes)
 
     def make_sizes(self, model, shares, policy, device=0):
         """Has schedules made for steps at some places, at once. Returns them, and errors in place of those that there are not."""
         sizes = [model.sized(share) for share in shares]
-        for size in sizes:
-            size["ns"], size["recompute_ns"] = self.launches.allow(size["ns"], size["recompute_ns"], model.proven)
-        answers = self.ask(model.timed_graph, policy, device, sizes=sizes)["sizes"]
+        answers = self.ask(self.launches.told(model.timed_graph, model.proven), policy, device, sizes=sizes)["sizes"]
         return [ValueError(answer["error"]) if answer["error"] else self.schedule(answer, model.recorded(share), model.proven)
                 for share, answer in zip(shares, answers)]
 
