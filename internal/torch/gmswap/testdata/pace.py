@@ -65,14 +65,16 @@ def test_ahead():
         reached.append(mark)
 
     p = Pace(types.SimpleNamespace(mark=lambda: now[0], reach=reach, capturing=lambda: False))
-    for _ in range(Pace.AHEAD + 9):
+    begun = []
+    for _ in range(2 * Pace.AHEAD):
+        begun.append(now[0])
         p.begin()
         now[0] += 2
         p.arrive()
         now[0] += 1
         p.end()
-    assert len(reached) == 9 and reached == sorted(reached) and p.ns == [2] * (Pace.AHEAD + 9), (reached, p.ns)
-    assert p.acted == Pace.AHEAD + 8
+    assert [begun.index(at) for at in reached] == [Pace.AHEAD - Pace.NEAR, 2 * (Pace.AHEAD - Pace.NEAR) + 1], (reached, begun)
+    assert p.ns == [2] * (2 * Pace.AHEAD) and p.acted == 2 * Pace.AHEAD - 1, p.ns
 
 
 def test_lasting():

@@ -15,6 +15,8 @@ class Model(object):
     """The operators of two steps were seen, and a third one was timed. Where their sizes lie on a line, so do those of any other; elsewhere it is
     known how large they get."""
 
+    SOLVED = 0.5  # of the entries that could be recomputed, those of which it is known how in steps of all sizes, at least
+
     def __init__(self, recording, remembered):
         """Raises Unlike where the steps have too little in common."""
         self.timed, self.remembered, self.memory = recording.timed, remembered, recording.memory
@@ -26,7 +28,7 @@ class Model(object):
         known = {i for i, r in enumerate(self.recipes) if r is not None}
         if self.bounded:
             solved = {i for i in known if remembered.solves(i, self.timed)}
-            if 2 * len(solved) < len(known):
+            if len(solved) < self.SOLVED * len(known):
                 raise Unlike("what tensors are made of")
             known = solved
         self.timed_graph = self.timed.graph([recipe if i in known else None for i, recipe in enumerate(self.proven)])

@@ -11,7 +11,7 @@ class Pace(object):
     """Measures that in a step: from one point to the next, and at the points. What is done about tensors is no part of the first. A program that is far ahead of
     the device would have to wait in the middle of an operator, so it does so at the points."""
 
-    AHEAD = 32  # points by which it is ahead at most
+    AHEAD, NEAR = 128, 32  # points by which it is ahead at most, and after a wait: one that has just waited is slower for a while, so waits are few
 
     def __init__(self, memory):
         self.memory, self.marks = memory, collections.deque()
@@ -37,7 +37,9 @@ class Pace(object):
             return
         self.marks.append(self.memory.mark())
         if len(self.marks) > self.AHEAD:
-            self.memory.reach(self.marks.popleft())
+            while len(self.marks) > self.NEAR:
+                mark = self.marks.popleft()
+            self.memory.reach(mark)
 
     def resume(self, resident=None):
         self.at = time.perf_counter_ns()
