@@ -3,16 +3,21 @@
 import contextlib
 import gc
 import io
+import math
+import sys
 import types
 import weakref
 
 import torch
-from gmswap_hook import hooks, live, measure, operators, pace, planner, rerun, samples, whole
+from gmswap_hook import hooks, literals, live, measure, operators, pace, planner, rerun, samples, whole
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from cpu import Hooked, Memory
 from real import Block, Program, main, mlp
+
+
+HALF = 0.5
 
 
 def losses(make, steps=9):
@@ -35,6 +40,61 @@ def test_targets():
     seen.run(aten.mul.out, (a, b), {"out": c})
     assert seen.changed == {number(a), number(c)}, seen.changed
     hooked.remove()
+
+
+def by_hand(x):
+    """GELU as GPT-2 has it."""
+    return 0.5 * x * (1.0 + torch.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * torch.pow(x, 3.0))))
+
+
+def test_literals():
+    """A number that stands in the program's text is the same in each step. Any other may be another one."""
+    found, known, hooked = [], literals.Literals(), Hooked("remake")
+
+    def run(function, args, kwargs):
+        frame = sys._getframe(1)
+        found.extend(known.written(n, frame) for n in (*args, *kwargs.values()) if isinstance(n, (int, float)))
+        return function(*args, **kwargs)
+
+    x, k, holder = torch.rand(4), 2, types.SimpleNamespace(factor=0.5)
+    for number, expressions in (
+        (True, (lambda: x * 3, lambda: 3 * x, lambda: 1 - x, lambda: x / -2.0, lambda: x**2, lambda: x.pow(2), lambda: torch.add(x, 2), lambda: x * (1 + 2),
+                lambda: x * math.sqrt(2.0), lambda: (2 if x is None else x) + 1)),
+        (False, (lambda: x * k, lambda: k * x, lambda: x * holder.factor, lambda: holder.factor * x, lambda: x * HALF, lambda: x * (k + 1), lambda: x.pow(k),
+                 lambda: torch.pow(x, k), lambda: x * (k if k == 2 else 1), lambda: x * max(2, k), lambda: k - x,
+                 lambda: torch.mul(*[x, 3]), lambda: x * float(k))),
+    ):
+        for at, expression in enumerate(expressions):
+            del found[:]
+            with hooked.memory.mode(run):
+                expression()
+            assert found == [number], (number, at, found)
+    del found[:]
+    with hooked.memory.mode(run):
+        by_hand(x)
+    hooked.remove()
+    assert found == [True] * 5, found
+
+
+def test_numbers():
+    """What is made with such numbers is recomputed."""
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = nn.ModuleList(nn.Linear(32, 32) for _ in range(4))
+
+        def forward(self, x):
+            for layer in self.layers:
+                x = by_hand(layer(x))
+            return x
+
+    want, hooked = losses(Net), Hooked("remake")
+    got = losses(Net)
+    made = [tuple(m.call.name for m in r.chain.made) for r in hooked.runtime.schedule.recipes if r is not None]
+    hooked.remove()
+    assert got == want and hooked.library.remade, (got, want)
+    assert ("pow", "mul", "add", "mul", "tanh") in made and any(names[-1] == "add" for names in made), made
 
 
 def test_live():

@@ -242,8 +242,6 @@ class Buckets(object):
 class Shaped(Model):
     """What a step does, by the dimensions of its inputs."""
 
-    SOLVED = 0.0  # others are copied: where it is not known what sizes are, nothing else has schedules for such steps
-
     def fit(self, steps, layouts):
         kinds = [[(layout[0], len(layout[1])) for layout in step.layouts] for step in steps]
         if any(other != kinds[0] for other in kinds):

@@ -11,11 +11,13 @@ from .measure import Scale
 NEVER = 1 << 40  # nanoseconds: longer than any step
 
 
+class Unsolved(Unlike):
+    """The steps have too little in common, but others may have more: those differ in fewer ways than steps do."""
+
+
 class Model(object):
     """The operators of two steps were seen, and a third one was timed. Where their sizes lie on a line, so do those of any other; elsewhere it is
     known how large they get."""
-
-    SOLVED = 0.5  # of the entries that could be recomputed, those of which it is known how in steps of all sizes, at least
 
     def __init__(self, recording, remembered):
         """Raises Unlike where the steps have too little in common."""
@@ -28,8 +30,8 @@ class Model(object):
         known = {i for i, r in enumerate(self.recipes) if r is not None}
         if self.bounded:
             solved = {i for i in known if remembered.solves(i, self.timed)}
-            if len(solved) < self.SOLVED * len(known):
-                raise Unlike("what tensors are made of")
+            if 2 * len(solved) < len(known):
+                raise Unsolved("what tensors are made of")
             known = solved
         self.timed_graph = self.timed.graph([recipe if i in known else None for i, recipe in enumerate(self.proven)])
         self.timed_graph["tensors"] = [dict(t, row=0) for t in self.timed_graph["tensors"]]

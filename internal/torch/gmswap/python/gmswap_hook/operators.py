@@ -1,7 +1,10 @@
 """Sees which operators make what autograd saves, so that it can be recomputed."""
 
+import sys
+
 from . import chain
 from .entry import Changed, layout
+from .literals import Literals
 from .memory import dense
 from .rerun import rerun
 
@@ -19,7 +22,7 @@ ATTENTION = frozenset((
     "_scaled_dot_product_flash_attention_for_cpu", "_scaled_dot_product_fused_attention_overrideable", "_flash_attention_forward",
     "_efficient_attention_forward", "_cudnn_attention_forward", "_flash_attn_forward",
 ))
-# A number among their arguments may differ between steps; with other operators it is part of the model.
+# A number among their arguments may differ between steps, unless it stands in the program's text; with other operators it is part of the model.
 COUNTING = frozenset(("mul", "add", "sub", "div", "pow", "addmm", "baddbmm", "masked_fill", "mul_", "add_", "sub_", "div_", "masked_fill_"))
 # Libraries may do their arithmetic differently each time.
 LIBRARIES = frozenset(("mm", "addmm", "bmm", "baddbmm", "convolution"))
@@ -214,7 +217,7 @@ class Operators(object):
     def __init__(self, memory, nearly, proves=True):
         self.memory, self.proves = memory, proves  # whether each operator is run twice, to see that it makes the same again
         self.by_rows = BY_ROWS | BY_ROWS_NEARLY if nearly else BY_ROWS
-        self.mode = None
+        self.mode, self.literals = None, Literals()
         self.last = None  # the mark behind the last operator that was timed
         self.count = 0
         self.numbers = {}  # of storages, by their addresses
@@ -371,10 +374,11 @@ class Operators(object):
 
     def fixed(self, packet, args, kwargs):
         """Returns whether the arguments are the model's and what it computes from them, and nothing that may change unseen."""
-        return not any(
-            isinstance(x, (int, float, complex)) and not isinstance(x, bool) and packet in COUNTING
-            or hasattr(x, "untyped_storage") and (not self.memory.key(x) or x.is_conj() or x.is_neg())  # which a view does not show
-            for x in flat((args, kwargs)))
+        given = flat((args, kwargs))
+        if any(hasattr(x, "untyped_storage") and (not self.memory.key(x) or x.is_conj() or x.is_neg()) for x in given):  # which a view does not show
+            return False
+        numbers = [x for x in given if isinstance(x, (int, float, complex)) and not isinstance(x, bool)] if packet in COUNTING else []
+        return not numbers or len(numbers) == 1 and self.literals.written(numbers[0], sys._getframe(1))
 
     def doubt(self, call, results, again):
         """Compares what an operator made with what it made when it was rerun, later on. Returns False where they cannot be the same, or there is no memory

@@ -10,6 +10,7 @@ from .between import Unlike
 from .buckets import Buckets
 from .family import Family
 from .follow import Schedule
+from .model import Unsolved
 from .pace import Launches
 from .remembered import Remembered
 
@@ -76,8 +77,9 @@ class Planner(object):
         self.start = 0  # bytes that were in use when that began
         self.launches = Launches()  # what the program takes, as steps that followed a schedule showed last
 
-    def plan(self, recording, largest):
-        """Has a schedule made for what was recorded: where sizes differ from step to step, for all that save up to so many bytes."""
+    def plan(self, recording, largest, renewable=False):
+        """Has a schedule made for what was recorded: where sizes differ from step to step, for all that save up to so many bytes. Raises Unsolved if others can be
+        recorded that may tell more."""
         self.timed, self.start, self.remembered = recording.timed, recording.timed.scale.start, None
         self.launches, self.parts = Launches(), 0
         self.family = self.other = self.shapes = None
@@ -88,6 +90,8 @@ class Planner(object):
                 self.family.most = max(self.family.most, largest)
                 return self.extend()
             except Unlike as e:
+                if renewable and isinstance(e, Unsolved):
+                    raise
                 say.line("steps differ in more than sizes: %s" % e)
         self.recipes = recording.recipes()
         self.graph = self.timed.graph(self.recipes)
@@ -104,9 +108,9 @@ class Planner(object):
             why = e
         try:
             shapes = Buckets(*given)
-        except Unlike:
+        except Unlike as other:
             if family is None:
-                raise why
+                raise other if isinstance(other, Unsolved) else why
             return family, None, None
         first = family is not None and (not family.model.bounded or self.NEARER * family.allows(shapes.growth.seen) < shapes.allows(shapes.growth.seen))
         return (family, shapes, shapes) if first else (shapes, family, shapes)

@@ -13,6 +13,7 @@ from .garbage import Garbage
 from .graph import Recording
 from .live import Costs, Live
 from .measure import Clocks, Scale
+from .model import Unsolved
 from .needs import dimensions
 from .parting import Parting
 from .reactive import Reactive
@@ -58,14 +59,12 @@ class Runtime(object):
         self.clocks = Clocks()  # of steps that followed a schedule
         self.refined = False  # the schedule was made with their times
         self.clock_from, self.pause = self.TIMED, self.RECHECK  # steps that follow the schedule before some are timed, and until others are
-        self.declined = False  # nothing has to be moved
-        self.given_up = False  # no schedule can be made
+        self.declined = self.given_up = False  # nothing has to be moved, or no schedule can be made
         self.relief = None  # what makes room when a request finds none
         self.outlook = Outlook(self)
         self.garbage = Garbage()
         self.renewed = False  # the schedule, or what is recorded for one, is of no use
-        self.guessed = False  # that what was saved between steps is of a model that is not watched
-        self.guesses = self.GUESSES  # that are left
+        self.guessed, self.guesses = False, self.GUESSES  # that what was saved between steps is of a model that is not watched, and such guesses that are left
 
     # Called by Hooks.
 
@@ -487,7 +486,10 @@ class Runtime(object):
             return
         self.schedule = None
         try:
-            self.planning, self.arrived = self.planner.plan(recording, self.largest(recording.timed)), self.follow
+            self.planning, self.arrived = self.planner.plan(recording, self.largest(recording.timed), self.renewals > 0), self.follow
+        except Unsolved:
+            self.renewals -= 1
+            return self.start_over()
         except Exception as e:
             self.no_schedule(say.reason(e))
             return
