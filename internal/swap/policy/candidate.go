@@ -39,6 +39,7 @@ type chooser struct {
 	byRank    []int32       // each before those that its tensor is computed from
 	byTensor  draft.Buckets
 	stall     float64 // ns a byte that copies each way take: recomputing is not worth more
+	handled   float64 // ns a byte that the program takes to copy a candidate, at most, as far as that is waited for
 	held      float64 // the part of what the program does for a schedule that the compute stream waits for, from 0 to 1
 	recipe    draft.Recipe
 
@@ -156,6 +157,9 @@ func (c *chooser) sort() {
 			c.cheap = append(c.cheap, int32(i))
 		}
 		largest = max(largest, c.all[i].bytes)
+		if c.all[i].able {
+			c.handled = max(c.handled, c.all[i].dear-c.all[i].spares)
+		}
 	}
 	slices.SortStableFunc(c.byRank, func(a, b int32) int { return int(c.Remake.Rank[c.all[b].Tensor] - c.Remake.Rank[c.all[a].Tensor]) })
 	slices.SortStableFunc(c.cheap, func(a, b int32) int {

@@ -12,7 +12,7 @@ import (
 // taste is how a choice is made.
 type taste struct {
 	least  float64 // ns a byte: what is cheaper to recompute, beside what the program takes to copy it, is not copied in the background
-	most   float64 // what is dearer is not recomputed while copies can be waited for
+	most   float64 // what is dearer by as much than what the program takes to copy it is not recomputed while copies can be waited for
 	chains bool    // rather than wait, what others are recomputed from is recomputed too
 	small  int64   // bytes: what has fewer is chosen only where nothing else suffices
 }
@@ -141,14 +141,14 @@ func (c *chooser) again(op int32, how taste, alone bool) bool {
 	left := 0
 	for k, at := range c.open {
 		i := c.cheap[at]
-		if c.all[i].dear > how.most {
+		if c.all[i].dear > how.most+c.handled {
 			c.open = slices.Delete(c.open, left, k)
 			return false
 		}
 		switch {
 		case c.banned[i] || !c.covers(i, op):
 			continue // for good: what is open begins before the operator
-		case c.all[i].bytes >= how.small && (!alone || c.alone(i)):
+		case c.all[i].spares <= how.most && c.all[i].bytes >= how.small && (!alone || c.alone(i)):
 			c.take(i, 0, c.all[i].After+1)
 			c.open = slices.Delete(c.open, left, k+1)
 			return true

@@ -136,7 +136,7 @@ func (p *plainly) free(i, op int32) bool {
 
 func (p *plainly) again(op int32, how taste, alone bool) bool {
 	i := p.pick(func(i int32) bool {
-		return p.free(i, op) && p.all[i].able && !p.banned[i] && p.all[i].dear <= how.most && p.all[i].bytes >= how.small && (!alone || p.alone(i))
+		return p.free(i, op) && p.all[i].able && !p.banned[i] && p.all[i].spares <= how.most && p.all[i].bytes >= how.small && (!alone || p.alone(i))
 	}, func(a, b int32) int {
 		return cmp.Or(cmp.Compare(p.all[a].dear, p.all[b].dear), cmp.Compare(p.all[b].Before, p.all[a].Before))
 	})

@@ -53,7 +53,8 @@ def test_literals():
 
     def run(function, args, kwargs):
         frame = sys._getframe(1)
-        found.extend(known.written(n, frame) for n in (*args, *kwargs.values()) if isinstance(n, (int, float)))
+        name = function.overloadpacket.__name__
+        found.extend(known.written(name, n, frame) for n in (*args, *kwargs.values()) if isinstance(n, (int, float)))
         return function(*args, **kwargs)
 
     x, k, holder = torch.rand(4), 2, types.SimpleNamespace(factor=0.5)
@@ -61,7 +62,7 @@ def test_literals():
         (True, (lambda: x * 3, lambda: 3 * x, lambda: 1 - x, lambda: x / -2.0, lambda: x**2, lambda: x.pow(2), lambda: torch.add(x, 2), lambda: x * (1 + 2),
                 lambda: x * math.sqrt(2.0), lambda: (2 if x is None else x) + 1)),
         (False, (lambda: x * k, lambda: k * x, lambda: x * holder.factor, lambda: holder.factor * x, lambda: x * HALF, lambda: x * (k + 1), lambda: x.pow(k),
-                 lambda: torch.pow(x, k), lambda: x * (k if k == 2 else 1), lambda: x * max(2, k), lambda: k - x,
+                 lambda: torch.pow(x, k), lambda: [x * (k if k == 2 else 2)], lambda: [x.mul(k or 2)], lambda: x * max(2, k), lambda: k - x,
                  lambda: torch.mul(*[x, 3]), lambda: x * float(k))),
     ):
         for at, expression in enumerate(expressions):

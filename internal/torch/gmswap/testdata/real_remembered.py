@@ -89,12 +89,13 @@ def test_renewed():
         short = Shorter(60000, bounded)
         runtime = short.hooked.runtime
         runtime.renewals = renewals
+        runtime.planner.anew = min(renewals, 1)
         got = losses(Pictures, pictures, 1)
         short.remove()
         assert got == want
         if renewals:
             remade = short.hooked.library.remade if bounded else short.recalled
-            assert runtime.renewals == 2 and short.looked == 1 and remade > 0, (runtime.renewals, short.looked)
+            assert runtime.renewals == 3 and not runtime.planner.anew and short.looked == 1 and remade > 0, (runtime.renewals, runtime.planner.anew, short.looked)
         else:
             assert short.remade > short.recalled == 0 and short.looked > 4, (short.remade, short.looked)
 

@@ -10,45 +10,71 @@ BETWEEN = frozenset(("torch._tensor", "torch._compile", "torch._dynamo.eval_fram
 # Instructions that make numbers of what is on the stack, or of the program's text and names.
 MAKING = frozenset(("LOAD_CONST", "LOAD_SMALL_INT", "LOAD_GLOBAL", "LOAD_ATTR", "LOAD_METHOD", "PUSH_NULL", "UNARY_NEGATIVE", "PRECALL", "CALL", "CALL_FUNCTION",
                     "CALL_METHOD", "NOP", "CACHE", "EXTENDED_ARG"))
+CALLS = frozenset(("PRECALL", "CALL", "CALL_FUNCTION", "CALL_METHOD"))
 NAMES = {"math": math, "float": builtins.float, "int": builtins.int, "abs": builtins.abs}  # that are what they seem to be
+
+
+# The names of operators that have others.
+ALIASES = {"multiply": "mul", "divide": "div", "true_divide": "div", "subtract": "sub"}
 
 
 class Literals(object):
     """Looks at the instructions that call operators."""
 
     def __init__(self):
-        self.known = {}  # whether the number at a place is in the text, by the code's id and offset
+        self.known = {}  # by the id of a code and an offset: the number that is in the text there, None for none
         self.codes = {}  # instructions, by the ids of codes, which are kept with them
 
-    def written(self, number, frame):
+    def written(self, packet, number, frame):
         """Returns whether the number that an operator is given by the program stands in its text: an operand, or the last argument. Frame is one of ours."""
         while frame is not None and between(str(frame.f_globals.get("__name__"))):
             frame = frame.f_back
-        if frame is None:
-            return False
+        if frame is None or "__name__" not in frame.f_globals or frame.f_code.co_filename.startswith("<"):
+            return False  # text that is made while the program runs may be another one each time
         key = id(frame.f_code), frame.f_lasti
         if key not in self.known:
             try:
-                self.known[key] = self.find(number, frame)
-            except ValueError:  # an instruction that dis does not know
-                self.known[key] = False
-        return self.known[key]
+                self.known[key] = number if self.find(packet, number, frame) else None
+            except Exception:  # of instructions that dis does not know
+                self.known[key] = None
+        if self.known[key] != number:
+            self.known[key] = None
+        return self.known[key] is not None
 
-    def find(self, number, frame):
+    def find(self, packet, number, frame):
         code = frame.f_code
         if id(code) not in self.codes:
             self.codes[id(code)] = code, list(dis.get_instructions(code))
         before = [i for i in self.codes[id(code)][1] if i.offset <= frame.f_lasti]
-        if not before:
-            return False
         last = before.pop()
-        if before and before[-1].opname == "PRECALL":  # of Python 3.11
-            before.pop()
-        right = [] if last.is_jump_target else operand(before)
+        while before and before[-1].opname == "PRECALL":  # of Python 3.11
+            last, call = before.pop(), last
+            if call.is_jump_target:
+                return False
+        if last.is_jump_target:
+            return False
+        if last.opname in CALLS:
+            return text(operand(before), number, frame) and called(before, last.arg) in (packet, packet.rstrip("_"))
+        if not binary(last):
+            return False
+        right = operand(before)
         if text(right, number, frame):
-            return binary(last) or last.opname.startswith("CALL")
-        left = [] if any(i.is_jump_target for i in right) else operand(before[: len(before) - len(right)])
-        return binary(last) and text(left, number, frame)
+            return True
+        left = [] if not right or any(i.is_jump_target for i in right) else operand(before[: len(before) - len(right)])
+        return text(left, number, frame)
+
+
+def called(before, count):
+    """Returns the name of what is called with so many arguments, which instructions have put onto the stack, "" where that is not known."""
+    for _ in range(count):
+        argument = operand(before)
+        if not argument or any(i.is_jump_target for i in argument):
+            return ""
+        before = before[: len(before) - len(argument)]
+    while before and before[-1].opname == "PUSH_NULL":
+        before = before[:-1]
+    name = before[-1].argval if before and before[-1].opname in ("LOAD_ATTR", "LOAD_METHOD", "LOAD_GLOBAL") else ""
+    return ALIASES.get(name, name)
 
 
 def between(module):
@@ -79,7 +105,8 @@ def effect(instruction):
 def text(instructions, number, frame):
     """Returns whether what instructions make is a number, and depends on nothing but the program's text."""
     if len(instructions) == 1:
-        return instructions[0].opname in MAKING and instructions[0].argval == number
+        value = instructions[0].argval
+        return instructions[0].opname in MAKING and type(value) in (int, float, complex) and value == number
     return len(instructions) > 0 and all((i.opname in MAKING or binary(i)) and (i.opname != "LOAD_GLOBAL" or known(i.argval, frame)) for i in instructions)
 
 

@@ -378,7 +378,7 @@ class Operators(object):
         if any(hasattr(x, "untyped_storage") and (not self.memory.key(x) or x.is_conj() or x.is_neg()) for x in given):  # which a view does not show
             return False
         numbers = [x for x in given if isinstance(x, (int, float, complex)) and not isinstance(x, bool)] if packet in COUNTING else []
-        return not numbers or len(numbers) == 1 and self.literals.written(numbers[0], sys._getframe(1))
+        return not numbers or len(numbers) == 1 and self.literals.written(packet, numbers[0], sys._getframe(1))
 
     def doubt(self, call, results, again):
         """Compares what an operator made with what it made when it was rerun, later on. Returns False where they cannot be the same, or there is no memory

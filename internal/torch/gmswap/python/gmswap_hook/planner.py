@@ -64,6 +64,7 @@ class Planning(object):
 class Planner(object):
     NEARER = 1.02  # by so much bounds have to be nearer than shapes to go before them
     DRIFT = 0.05  # by which times may differ from those that a schedule was made for
+    ANEW = 2  # times that steps are recorded anew, as those that were do not tell enough
     PART, PARTS = 64, 4  # schedules leave such a part of the memory free that they are to keep to, and so many such parts at most
 
     def __init__(self, library, settings, lanes):
@@ -74,6 +75,7 @@ class Planner(object):
         self.shapes = None  # which of the two tells from its inputs what a step needs
         self.remembered = None  # what steps of other sizes than those of any schedule go by
         self.parts = 0  # that schedules leave free
+        self.anew = self.ANEW  # times that are left
         self.start = 0  # bytes that were in use when that began
         self.launches = Launches()  # what the program takes, as steps that followed a schedule showed last
 
@@ -90,7 +92,9 @@ class Planner(object):
                 self.family.most = max(self.family.most, largest)
                 return self.extend()
             except Unlike as e:
-                if renewable and isinstance(e, Unsolved):
+                if renewable and self.anew and isinstance(e, Unsolved):
+                    self.anew -= 1
+                    say.line("others are recorded: %s does not follow from the steps that were" % e)
                     raise
                 say.line("steps differ in more than sizes: %s" % e)
         self.recipes = recording.recipes()

@@ -486,9 +486,8 @@ class Runtime(object):
             return
         self.schedule = None
         try:
-            self.planning, self.arrived = self.planner.plan(recording, self.largest(recording.timed), self.renewals > 0), self.follow
+            self.planning, self.arrived = self.planner.plan(recording, self.largest(recording.timed), not self.desperate), self.follow
         except Unsolved:
-            self.renewals -= 1
             return self.start_over()
         except Exception as e:
             self.no_schedule(say.reason(e))
