@@ -118,8 +118,10 @@ func (g *Graph) Validate() error {
 	for i, o := range g.Ops {
 		took += min(o.Duration, maxDuration) + min(o.Launch, maxDuration)
 		switch {
-		case o.Duration < 0 || o.Launch < 0 || took > maxDuration:
-			return fmt.Errorf("operator %d: duration of %v, launched in %v", i, o.Duration, o.Launch)
+		case o.Duration < 0 || took > maxDuration:
+			return fmt.Errorf("operator %d: duration of %v", i, o.Duration)
+		case o.Launch < 0:
+			return fmt.Errorf("operator %d: launched in %v", i, o.Launch)
 		case o.Base < 0 || o.Base > maxBytes:
 			return fmt.Errorf("operator %d: %d bytes beside the tensors", i, o.Base)
 		case o.Phase > Update || i > 0 && o.Phase < g.Ops[i-1].Phase:

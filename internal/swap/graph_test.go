@@ -7,9 +7,10 @@ import (
 
 func TestValidate(t *testing.T) {
 	for name, test := range map[string]struct {
-		op     Op
-		tensor Tensor
-		want   string // part of the error; none without
+		op       Op
+		tensor   Tensor
+		handling Handling
+		want     string // part of the error; none without
 	}{
 		"valid":         {tensor: Tensor{Bytes: 1, Uses: []int32{0}, Role: AttentionOut}, op: Op{Type: Join}},
 		"unknown type":  {tensor: Tensor{Bytes: 1, Uses: []int32{0}}, op: Op{Type: Join + 1}, want: "operator 0: there is no type 10"},
@@ -20,9 +21,13 @@ func TestValidate(t *testing.T) {
 		"states twice":  {tensor: Tensor{Bytes: 1, Uses: []int32{0}}, op: Op{Changes: []int32{0, 0}}, want: "operator 0: states [0 0] of 1"},
 		"workspace":     {tensor: Tensor{Bytes: 1, Uses: []int32{0}}, op: Op{Options: []Option{{"fft", -1, 0}}}, want: `operator 0: option "fft": workspace of -1`},
 		"changed":       {tensor: Tensor{Bytes: 1, Uses: []int32{0}, Changed: []int32{1}}, want: "tensor 0: changed by operator 1, which does not use it"},
+		"launch":        {tensor: Tensor{Bytes: 1, Uses: []int32{0}}, op: Op{Launch: -1}, want: "operator 0: launched in -1ns"},
+		"launches":      {tensor: Tensor{Bytes: 1, Uses: []int32{0}}, op: Op{Launch: 2 * maxDuration, Duration: 1}, want: "operator 0: duration of 1ns"},
+		"relaunch":      {tensor: Tensor{Bytes: 1, Uses: []int32{0}, Relaunch: -1}, want: "tensor 0: layer 0, recomputed in 0s, launched in -1ns"},
+		"handling":      {tensor: Tensor{Bytes: 1, Uses: []int32{0}}, handling: Handling{Free: 2 * maxHandling}, want: "actions take the program [0s 2m0s"},
 		"over itself":   {tensor: Tensor{Bytes: 1, Uses: []int32{0}, Over: []int32{0}}, want: "tensor 0: in the place of tensor 0, which operator 0 does not use"},
 	} {
-		g := Graph{Ops: []Op{test.op}, Tensors: []Tensor{test.tensor}, States: []string{"parameter"}}
+		g := Graph{Ops: []Op{test.op}, Tensors: []Tensor{test.tensor}, States: []string{"parameter"}, Handling: test.handling}
 		err := g.Validate()
 		if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
 			t.Errorf("%s: %v, expected %q", name, err, test.want)
