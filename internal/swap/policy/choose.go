@@ -126,8 +126,14 @@ func (c *chooser) cover(how taste) error {
 
 // coverBy frees some memory at an operator.
 func (c *chooser) coverBy(op int32, how taste) bool {
-	return c.again(op, how, true) || how.chains && c.again(op, how, false) || c.hurry(op) || c.copyLast(op, how.small) ||
-		how.small > 0 && c.coverBy(op, taste{most: how.most, chains: how.chains}) || c.again(op, taste{most: math.Inf(1)}, false)
+	if c.again(op, how, true) || how.chains && c.again(op, how, false) || c.hurry(op) || c.copyLast(op, how.small) {
+		return true
+	}
+	if how.small > 0 {
+		how.small = 0
+		return c.coverBy(op, how)
+	}
+	return c.again(op, taste{most: math.Inf(1)}, false)
 }
 
 // covers reports whether a candidate that is not chosen yet would free memory at an operator.

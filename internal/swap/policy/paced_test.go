@@ -51,8 +51,9 @@ func TestPaced(t *testing.T) {
 			return r
 		}
 		knows, other := run(&paced), run(plain)
+		t.Logf("%s: steps of %v with %d actions, %v with %d by one that does not know", name, knows.Step, knows.Actions, other.Step, other.Actions)
 		if knows.Step >= other.Step || 10*knows.Actions > 7*other.Actions {
-			t.Errorf("%s: steps of %v with %d actions, %v with %d by one that does not know", name, knows.Step, knows.Actions, other.Step, other.Actions)
+			t.Errorf("%s: not faster, or with more than seven tenths of the actions", name)
 		}
 	}
 }

@@ -12,10 +12,7 @@ MAKING = frozenset(("LOAD_CONST", "LOAD_SMALL_INT", "LOAD_GLOBAL", "LOAD_ATTR", 
                     "CALL_METHOD", "NOP", "CACHE", "EXTENDED_ARG"))
 CALLS = frozenset(("PRECALL", "CALL", "CALL_FUNCTION", "CALL_METHOD"))
 NAMES = {"math": math, "float": builtins.float, "int": builtins.int, "abs": builtins.abs}  # that are what they seem to be
-
-
-# The names of operators that have others.
-ALIASES = {"multiply": "mul", "divide": "div", "true_divide": "div", "subtract": "sub"}
+ALIASES = {"multiply": "mul", "divide": "div", "true_divide": "div", "subtract": "sub"}  # of operators
 
 
 class Literals(object):
@@ -27,7 +24,7 @@ class Literals(object):
 
     def written(self, packet, number, frame):
         """Returns whether the number that an operator is given by the program stands in its text: an operand, or the last argument. Frame is one of ours."""
-        while frame is not None and between(str(frame.f_globals.get("__name__"))):
+        while frame is not None and inner(str(frame.f_globals.get("__name__"))):
             frame = frame.f_back
         if frame is None or "__name__" not in frame.f_globals or frame.f_code.co_filename.startswith("<"):
             return False  # text that is made while the program runs may be another one each time
@@ -47,12 +44,12 @@ class Literals(object):
             self.codes[id(code)] = code, list(dis.get_instructions(code))
         before = [i for i in self.codes[id(code)][1] if i.offset <= frame.f_lasti]
         last = before.pop()
-        while before and before[-1].opname == "PRECALL":  # of Python 3.11
-            last, call = before.pop(), last
-            if call.is_jump_target:
-                return False
         if last.is_jump_target:
-            return False
+            return False  # something else may have made the number
+        if before and before[-1].opname == "PRECALL":  # of Python 3.11, where it is what is jumped to
+            last = before.pop()
+            if last.is_jump_target:
+                return False
         if last.opname in CALLS:
             return text(operand(before), number, frame) and called(before, last.arg) in (packet, packet.rstrip("_"))
         if not binary(last):
@@ -77,7 +74,8 @@ def called(before, count):
     return ALIASES.get(name, name)
 
 
-def between(module):
+def inner(module):
+    """Returns whether a module lies between an operator and the program."""
     return module in BETWEEN or module.split(".")[0] == OURS
 
 
