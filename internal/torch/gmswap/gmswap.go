@@ -27,7 +27,8 @@
 //	runtime.py                              the steps of a program: recorded, then by a schedule
 //	entry.py, memory.py, library.py         what autograd saved, PyTorch's storages, libgm.so
 //	graph.py, measure.py                    a recorded step, and its times
-//	operators.py, chain.py                  the operators that can be rerun, and what is rerun for a tensor
+//	operators.py, rerun.py, chain.py        the operators of a step, those that can be rerun, and what is rerun for a tensor
+//	remake.py, small.py                     how a tensor is recomputed, and of which small ones, which stay
 //	follow.py, reactive.py, planner.py      a step by a schedule, one without, and the request for a schedule
 //	family.py, model.py, extent.py          steps of all sizes: their schedules, what each does, and its sizes
 //	between.py                              what a third step is that does the same as two others with other sizes

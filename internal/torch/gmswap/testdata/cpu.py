@@ -5,11 +5,11 @@ import time
 import types
 
 import torch
-from gmswap_hook import hooks, memory, operators, planner, runtime, settings
+from gmswap_hook import hooks, memory, planner, remake, runtime, settings
 from gmswap_hook.library import Failure
 from plans import Planner
 
-operators.PIECE = 1 << 11  # so small that rows are recomputed in many pieces
+remake.PIECE = 1 << 11  # so small that rows are recomputed in many pieces
 
 torch.set_num_threads(1)
 torch.use_deterministic_algorithms(True)

@@ -5,7 +5,7 @@ import time
 import types
 
 import torch
-from gmswap_hook.operators import Remake
+from gmswap_hook.remake import Remake
 from gmswap_hook.pace import Launches
 
 from plans import FREE, ORDER, Planner

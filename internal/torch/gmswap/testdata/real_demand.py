@@ -5,7 +5,7 @@ import random
 import types
 
 import torch
-from gmswap_hook import operators, parting, relief
+from gmswap_hook import parting, relief, remake
 from torch import nn
 
 from cpu import Hooked
@@ -71,12 +71,12 @@ class Short(object):
         runtime.relief = relief.Relief(runtime, library, limit, states)
         runtime.relief.window = 1 << 13
         self.remade = self.parted = 0
-        end, self.real = runtime.end_step, operators.Remake.rerun
-        operators.Remake.rerun = lambda *args: self.rerun(*args)
+        end, self.real = runtime.end_step, remake.Remake.rerun
+        remake.Remake.rerun = lambda *args: self.rerun(*args)
         runtime.end_step = lambda step: (self.note(step), end(step))
 
     def remove(self):
-        operators.Remake.rerun = self.real
+        remake.Remake.rerun = self.real
         self.hooked.remove()
 
     def note(self, step):

@@ -7,7 +7,8 @@ import types
 from gmswap_hook import between, remembered
 from gmswap_hook.between import Layouts, Line, Unlike
 from gmswap_hook.chain import Chain
-from gmswap_hook.operators import Call, Input, Made, Recipe
+from gmswap_hook.operators import Call, Input, Made
+from gmswap_hook.remake import Recipe
 from gmswap_hook.step import Members, Step
 
 
@@ -28,7 +29,7 @@ def product(xs):
 
 def tensor(number, entry, shape):
     x = Input.__new__(Input)
-    x.number, x.lasting, x.entry, x.dtype, x.size, x.stride, x.offset = number, 0, entry, "float", shape, strides(shape), 0
+    x.number, x.lasting, x.entry, x.small, x.dtype, x.size, x.stride, x.offset = number, 0, entry, None, "float", shape, strides(shape), 0
     return x
 
 

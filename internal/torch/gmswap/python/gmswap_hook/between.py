@@ -3,7 +3,8 @@
 from fractions import Fraction
 
 from .chain import Chain
-from .operators import Call, Input, Made, Recipe
+from .operators import Call, Input, Made
+from .remake import Recipe
 
 
 class Unlike(Exception):
@@ -161,7 +162,7 @@ class Varied(object):
 
     def at(self, place):
         x, one = Input.__new__(Input), self.one
-        x.number, x.lasting, x.entry, x.dtype = one.number, one.lasting, one.entry, one.dtype
+        x.number, x.lasting, x.entry, x.small, x.dtype = one.number, one.lasting, one.entry, one.small, one.dtype
         x.size, x.stride, x.offset = place.layout(self.layout)
         return x
 
@@ -188,7 +189,7 @@ class Recipes(object):
     """How an entry is recomputed in steps of all sizes, by how it is in two of them."""
 
     def __init__(self, one, other, layouts):
-        if (one.sources, one.lasting, len(one.chain.made)) != (other.sources, other.lasting, len(other.chain.made)):
+        if (one.sources, one.small, one.lasting, len(one.chain.made)) != (other.sources, other.small, other.lasting, len(other.chain.made)):
             raise Unlike("what an entry is made of")
         self.one, self.layouts, self.numbers, self.calls = one, layouts, {}, {}
         for m, n in zip(one.chain.made, other.chain.made):
@@ -206,9 +207,9 @@ class Recipes(object):
 
     def tensors(self, a, b):
         """Returns what stands for two tensors."""
-        if not isinstance(b, Input) or (a.lasting, a.entry, a.dtype) != (b.lasting, b.entry, b.dtype):
+        if not isinstance(b, Input) or (a.lasting, a.entry, a.small, a.dtype) != (b.lasting, b.entry, b.small, b.dtype):
             raise Unlike("arguments")
-        if not a.lasting and a.entry is None and self.numbers.get(a.number) != b.number:
+        if not a.lasting and a.entry is None and a.small is None and self.numbers.get(a.number) != b.number:
             raise Unlike("results")
         here, there = (a.size, a.stride, a.offset), (b.size, b.stride, b.offset)
         return a if here == there else Varied(a, self.layouts.between(here, there))

@@ -42,10 +42,14 @@ class Chain(object):
         return results[self.made[-1].number]
 
 
-def find(maker, saved, makers):
-    """Returns the chain that makes a result, None if there is none. saved tells the arguments that were saved, and makers the results that can
-    be made again, by the numbers of their storages."""
+def find(maker, saved, makers, undone=()):
+    """Returns the chain that makes a result, None if there is none. saved tells the arguments that were saved, makers the results that can
+    be made again, and undone those that can be made of what was made of them, by the numbers of their storages."""
     order, done = [], set()
+
+    def other(x):
+        back = undone[x.number] if x.number in undone else None
+        return back if back is not None and all(map(saved, back.call.inputs())) else makers[x.number] if x.number in makers else None
 
     def visit(m, depth):
         if m.number in done:
@@ -53,8 +57,10 @@ def find(maker, saved, makers):
         if depth > MOST:
             return False
         for x in m.call.inputs():
-            if not saved(x) and (x.lasting or x.number not in makers or len(order) >= MOST or not visit(makers[x.number], depth + 1)):
-                return False
+            if not saved(x):
+                source = None if x.lasting else other(x)
+                if source is None or len(order) >= MOST or not visit(source, depth + 1):
+                    return False
         done.add(m.number)
         order.append(m)
         return len(order) <= MOST

@@ -6,7 +6,7 @@ import types
 from .between import Unlike
 from .follow import Follower
 from .model import Model
-from .operators import Remake
+from .remake import Remake
 from .remembered import Recalled
 from .selection import Trust
 

@@ -4,7 +4,7 @@ import time
 
 from . import say
 from .between import Unlike
-from .operators import Remake
+from .remake import Remake
 from .pace import AWAIT, FREE, OFFLOAD, PREFETCH, RECOMPUTE, SETTLE, Pace
 from .selection import Selection, Trust
 

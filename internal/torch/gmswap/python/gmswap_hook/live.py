@@ -3,7 +3,8 @@
 import collections
 
 from . import chain
-from .operators import LIBRARIES, SHORT, Operators, Recipe, results_in, tensors_in, version, writes
+from .operators import SHORT, Operators, results_in, tensors_in, version, writes
+from .remake import LIBRARIES, Recipe
 from .rerun import rerun
 
 WRITES = object()  # stands for what reruns an operator that writes to an argument
@@ -116,7 +117,7 @@ class Live(Operators):
         again = None if self.over else self.costs.rerun(function)
         if again is None:
             return function(*args, **kwargs)
-        given = self.given(args, kwargs) if again is not WRITES and again.suits(args) else None
+        given = self.given(args, kwargs) if again is not WRITES and again.suits(function, args) else None
         if given is None or again.in_place and not self.whole(args[0]):
             result = function(*args, **kwargs)
             if writes(function):
@@ -132,7 +133,7 @@ class Live(Operators):
         if again.in_place:
             self.overwritten(args[0], call, count)
         else:
-            for i, x in enumerate(results_in(result)):
+            for i, x in enumerate(results_in(result)[: again.results]):
                 self.made(self.new(x, given), call, i, x)
         return result
 
@@ -164,11 +165,6 @@ class Live(Operators):
 
     def strange(self):
         return False
-
-    def saved(self, entry):
-        if entry.key not in self.numbers:
-            self.new(entry.alias, ())
-        super(Live, self).saved(entry)
 
     def recipe_of(self, entry, entries):
         """Returns how an entry of the step is recomputed, None if it cannot be."""

@@ -11,6 +11,7 @@ from .entry import layout
 from .library import Failure
 from .measure import Peak
 from .samples import NEAR, Samples
+from .small import Small
 
 
 class Memory(object):
@@ -41,7 +42,7 @@ class Memory(object):
         self.trial = Trial()  # within it requests of this thread may fail
         self.borrowed = None  # says of an address whether memory of the host is used in place there, once there was any
         self.evictions = 0  # requests that found no room before something left
-        self.samples = Samples(self)
+        self.samples, self.small = Samples(self), Small()
         self.peak = Peak(torch, device)
         self.pid = os.getpid()
         self.forked = False  # this is another process, which has none of the device's memory
@@ -215,6 +216,7 @@ class Memory(object):
         if len(self.known) > 2 * len(self.ordinals) + 1000:
             self.known = {key: weak for key, weak in self.known.items() if not self.expired(weak)}
         self.ordinals, self.lasting, self.waiting, self.noted = {}, {}, [], set()
+        self.small.begin_step()
 
     def note(self, tensor):
         """Excludes a tensor's storage from being moved. Returns its ordinal."""

@@ -3,10 +3,11 @@
 import sys
 
 from . import chain
-from .entry import Changed, layout
+from .entry import layout
 from .literals import Literals
 from .memory import dense
-from .rerun import rerun
+from .remake import LIBRARIES, Recipe, rows_of
+from .rerun import ATTENTION, masked, narrowed, rerun
 
 # With these operators each row of the result depends on the same rows of the arguments, by the same arithmetic for any number of rows.
 BY_ROWS = frozenset((
@@ -16,16 +17,8 @@ BY_ROWS = frozenset((
 # With these, too, but a library chooses the arithmetic by the number of rows: the last bits may differ.
 BY_ROWS_NEARLY = frozenset(("mm", "addmm"))
 
-# Attention, whose first result is saved.
-ATTENTION = frozenset((
-    "_scaled_dot_product_flash_attention", "_scaled_dot_product_efficient_attention", "_scaled_dot_product_cudnn_attention",
-    "_scaled_dot_product_flash_attention_for_cpu", "_scaled_dot_product_fused_attention_overrideable", "_flash_attention_forward",
-    "_efficient_attention_forward", "_cudnn_attention_forward", "_flash_attn_forward",
-))
 # A number among their arguments may differ between steps, unless it stands in the program's text; with other operators it is part of the model.
 COUNTING = frozenset(("mul", "add", "sub", "div", "pow", "addmm", "baddbmm", "masked_fill", "mul_", "add_", "sub_", "div_", "masked_fill_"))
-# Libraries may do their arithmetic differently each time.
-LIBRARIES = frozenset(("mm", "addmm", "bmm", "baddbmm", "convolution"))
 # Their overload "out" writes the result into a given tensor, and takes no other memory.
 INTO = frozenset((
     "silu", "gelu", "sigmoid", "tanh", "mul", "add", "sub", "div", "neg", "rsqrt", "exp", "leaky_relu", "hardswish", "mm", "addmm",
@@ -33,7 +26,6 @@ INTO = frozenset((
 # A library tries one way after the other until there is memory for one, and keeps to that from then on: others round otherwise.
 TRIED = frozenset(("convolution",))
 SHORT = 300000  # nanoseconds that an operator takes to be launched, at most
-PIECE = 16 << 20  # bytes that rows of others take beside the tensor while they are recomputed
 
 
 class Made(object):
@@ -86,131 +78,11 @@ class Call(object):
 class Input(object):
     """An argument that is a tensor: by the number of its storage, or the ordinal of a parameter's, and what of it is seen."""
 
-    __slots__ = ("number", "lasting", "dtype", "size", "stride", "offset", "entry")
+    __slots__ = ("number", "lasting", "dtype", "size", "stride", "offset", "entry", "small")
 
     def __init__(self, number, lasting, tensor):
-        self.number, self.lasting, self.entry = number, lasting, None
+        self.number, self.lasting, self.entry, self.small = number, lasting, None, None
         self.dtype, self.size, self.stride, self.offset = layout(tensor)
-
-
-class Recipe(object):
-    """How an entry is recomputed."""
-
-    __slots__ = ("chain", "call", "ns", "sources", "lasting", "row", "near")
-
-    def __init__(self, chain, ns, inputs, row, dtype):
-        self.chain, self.call, self.ns, self.row = chain, chain.made[-1].call, ns, row  # bytes of a row, 0 if it is made as a whole or not at all
-        self.sources = sorted({x.entry for x in inputs if not x.lasting})
-        self.lasting = {x.lasting for x in inputs if x.lasting}
-        self.near = dtype if any(m.call.name in LIBRARIES for m in chain.made) else None
-
-    @classmethod
-    def like(cls, recipe, chain):
-        """Returns a recipe for the same entry in another size, which is made as a whole."""
-        new = cls.__new__(cls)
-        new.chain, new.call, new.ns, new.row = chain, chain.made[-1].call, recipe.ns, 0
-        new.sources, new.lasting, new.near = recipe.sources, recipe.lasting, recipe.near
-        return new
-
-    def lasts(self, ns):
-        """Returns the same recipe, which takes as long as is given."""
-        new = Recipe.like(self, self.chain)
-        new.ns = ns
-        return new
-
-    def usable(self, memory, entries):
-        """Returns whether everything that it needs is there."""
-        return all(entries[i].users for i in self.sources) and all(ordinal in memory.lasting and memory.parameters(ordinal) for ordinal in self.lasting)
-
-
-class Remake(object):
-    """Recomputes an entry of a step."""
-
-    __slots__ = ("recipe", "memory", "sources", "lasting", "nbytes", "row", "stream", "sample", "holds")
-
-    def __init__(self, recipe, entries, entry, proven=False):
-        self.recipe, self.memory, self.nbytes, self.row = recipe, entry.memory, entry.nbytes, recipe.row
-        self.sources = {i: entries[i] for i in recipe.sources}
-        self.lasting = {ordinal: [(t, t._version) for t in self.memory.parameters(ordinal)] for ordinal in recipe.lasting}
-        self.stream = entry.home
-        self.sample = None if proven else self.memory.samples.take(entry.alias, recipe.near)
-        self.holds = False
-
-    def hold(self):
-        """Keeps what the entry is made of until it has been made. Returns False if that is not there any more."""
-        if not self.holds:
-            if not all(e.users for e in self.sources.values()):
-                return False
-            for e in self.sources.values():
-                e.users += 1
-            self.holds = True
-        return True
-
-    def release(self):
-        if self.holds:
-            self.holds = False
-            for e in self.sources.values():
-                e.release()
-
-    def operators(self):
-        """Returns how many operators are rerun, and one more, as something is to be done beside that."""
-        return len(self.recipe.chain.made) + 1
-
-    def prove(self, buffer, stream):
-        """Has the recomputed contents compared with the original ones, once, on the stream that made them."""
-        sample, self.sample = self.sample, None
-        if sample is not None and stream == self.stream:
-            self.memory.samples.compare(sample, buffer)
-
-    def whole(self, stream):
-        """Returns a tensor with the contents."""
-        made = self.recipe.chain.run(lambda maker, results: self.rerun(maker, results, stream))
-        if self.memory.size(made) != self.nbytes:
-            raise RuntimeError("%s made %d bytes where it had made %d" % (self.recipe.call.name, self.memory.size(made), self.nbytes))
-        return made
-
-    def rest(self, buffer, copied, stream):
-        """Makes all rows but the first ones and puts them into the buffer."""
-        call, first, rows = self.recipe.call, copied // self.row, self.nbytes // self.row
-        place = self.memory.rows(buffer, call.dtype, rows)
-        into = call.into()
-        step = rows if into else max(1, PIECE // self.row)
-        for begin in range(first, rows, step):
-            part = slice(begin, begin + step)
-            take = lambda x: self.input(x, stream) if x.lasting else rows_of(self.input(x, stream), rows)[part]
-            if into:
-                self.run(take, call, into, out=place[part])
-            else:
-                made = self.run(take, call)
-                place[part].copy_((made[0] if isinstance(made, (list, tuple)) else made).reshape(min(step, rows - begin), -1))
-
-    def rerun(self, maker, results, stream):
-        take = lambda x: placed(self.memory, results[x.number], x) if x.number in results else self.input(x, stream)
-        made = self.run(take, maker.call)
-        return made[maker.output] if isinstance(made, (list, tuple)) else made
-
-    def input(self, x, stream):
-        if not x.lasting:
-            return placed(self.memory, self.sources[x.entry].on_device(stream), x)
-        for tensor, version in self.lasting[x.lasting]:
-            if tensor._version != version:
-                raise Changed(self.memory.size(tensor))
-        return placed(self.memory, tensor, x)
-
-    def run(self, take, call, function=None, **more):
-        """Reruns an operator, or one like it."""
-        with self.memory.plainly():
-            args, kwargs = call.given(take)
-            return (function or call.function)(*args, **kwargs, **more)
-
-
-def placed(memory, holder, x):
-    """Returns an argument of an operator, in the storage of a tensor."""
-    return memory.view(holder, x.dtype, x.size, x.stride, x.offset)
-
-
-def rows_of(tensor, rows):
-    return tensor.reshape(rows, -1)
 
 
 class Operators(object):
@@ -230,6 +102,8 @@ class Operators(object):
         self.unsure = set()  # names of operators that did not repeat what they had made
         self.doubts = []  # flags on the device, which are set where a call did not repeat that, and these calls
         self.entries = {}  # the numbers of entries, by their storages' numbers
+        self.small = {}  # by these: what names a tensor that was saved and is no entry, and how many entries there were
+        self.undone = {}  # by these: what makes a storage again of what was made of it, with all that it held
 
     def begin(self):
         if self.mode is None:
@@ -259,7 +133,7 @@ class Operators(object):
         given = {key for key in map(self.memory.key, tensors_in((args, kwargs))) if key}
         mutable = writes(function)
         again = rerun(function, mutable)
-        if again is not None and not (again.suits(args) and self.fixed(packet, args, kwargs)):
+        if again is not None and not (again.suits(function, args) and self.fixed(packet, args, kwargs)):
             again = None
         if again is not None and again.in_place:
             return self.run_in_place(again, function, args, kwargs)
@@ -279,9 +153,34 @@ class Operators(object):
                 number = self.new(t, given)
                 if packet in ATTENTION and i == 0:
                     self.attended.add(number)
-                if call is not None and t is x:
+                if call is not None and t is x and i < again.results:
                     self.made(number, call, i, t)
+        if call is not None and packet == "_to_copy":
+            self.undo(function, call, args[0], result)
+        if packet == "native_dropout":
+            self.drop(args, result)
         return result
+
+    def undo(self, function, call, tensor, result):
+        """Notes that what was copied to a wider type can be made of that again."""
+        number = self.numbers.get(self.memory.key(tensor))
+        if number and self.memory.fills(tensor) and narrowed(tensor, result):
+            back = Call(function, "_to_copy", [self.note(result)], {"dtype": tensor.dtype})
+            back.begin, back.end, back.dtype = call.begin, call.end, tensor.dtype
+            self.undone[number] = Made(number, back, 0, self.memory.size(tensor))
+
+    def drop(self, args, result):
+        """Notes how the result of a dropout is made of what was kept of it: at random is only which."""
+        given, function = masked(args, result), self.memory.torch.ops.aten.native_dropout_backward.default
+        if given is None:
+            return
+        call = Call(function, "native_dropout_backward", self.note(given), {})
+        self.memory.fill(self.last, SHORT)
+        call.begin = self.memory.mark()
+        twice = self.tried(function, given, {})
+        call.end, call.dtype = self.memory.mark(), args[0].dtype
+        if twice is not None and (not self.proves or self.doubt(call, results_in(result)[:1], (twice,))):
+            self.made(self.numbers.get(self.memory.key(result[0]), 0), call, 0, result[0])
 
     def call(self, again, args, kwargs):
         """Notes a call."""
@@ -301,8 +200,8 @@ class Operators(object):
         """Returns a call that has ended if the same bytes come out again, None if not, or if they cannot be compared: whether they do shows when all are
         settled. The second run is timed where the first waited for memory, and left out where there is no room for what the first needed beside its
         results."""
-        args = again.arguments(args)
-        if not all(dense(x) for x in results_in(result) if self.memory.key(x)):
+        args, results = again.arguments(args), results_in(result)[: again.results]
+        if not all(dense(x) for x in results if self.memory.key(x)):
             return None
         call.dtype = (result[0] if isinstance(result, (list, tuple)) else result).dtype
         if not self.proves:
@@ -316,7 +215,7 @@ class Operators(object):
         if twice is None:
             return None
         call.begin, call.end = begin, call.end if timed else self.memory.mark()
-        if not self.doubt(call, results_in(result), results_in(twice)):
+        if not self.doubt(call, results, results_in(twice)[: again.results]):
             return None
         if call.name in self.by_rows:
             call.rows = self.splits(call.name, again.function, args, kwargs, result)
@@ -451,10 +350,16 @@ class Operators(object):
         return Input(number, 0, x)
 
     def saved(self, entry):
-        number = self.numbers.get(entry.key)
-        if number is not None:
-            self.check(number, entry.version)
-            self.entries[number] = entry.index
+        number = self.numbers.get(entry.key) or self.new(entry.alias, ())
+        self.check(number, entry.version)
+        self.entries[number] = entry.index
+
+    def see_small(self, key, tensor, name):
+        """Notes a tensor that is saved, and has a name among those of all steps. What is made of it needs it, if it is no entry."""
+        number = self.numbers.get(key) or self.new(tensor, ())
+        if number:
+            self.check(number, version(tensor))
+            self.small.setdefault(number, (name, len(self.entries)))
 
     def check(self, number, now):
         """Notes a storage that was written to where no operators are seen, as between two models."""
@@ -470,20 +375,27 @@ class Operators(object):
         were seen in the step before."""
         recipes = [None] * len(timed.sizes)
         same = [a == b for a, b in zip(zip(made.layouts, made.sizes), zip(timed.layouts, timed.sizes))]
-        makers = {number: m for number, m in self.makers.items() if number not in self.changed}
-        for m in makers.values():
+        makers, undone = ({number: m for number, m in known.items() if number not in self.changed} for known in (self.makers, self.undone))
+        for m in [*makers.values(), *undone.values()]:
             for x in m.call.inputs():
                 x.entry = self.entries.get(x.number)
+                x.small = self.small.get(x.number, (None,))[0] if x.entry is None else None
         for number, index in self.entries.items():
-            found = chain.find(makers[number], self.saved_before(index, same), makers) if number in makers and same[index] else None
+            found = chain.find(makers[number], self.saved_before(index, same), makers, undone) if number in makers and same[index] else None
             if found is not None and found.extra() <= extra:
                 recipes[index] = self.recipe(found, timed.sizes[index], timed.layouts[index][0])
         return recipes
 
     def saved_before(self, index, same):
         """Returns the function that tells the arguments that are parameters, or were saved before an entry, and are unchanged."""
-        return lambda x: (x.lasting not in self.written if x.lasting else
-                          x.entry is not None and x.entry < index and x.number not in self.changed and same[x.entry])
+        def saved(x):
+            if x.lasting:
+                return x.lasting not in self.written
+            if x.entry is not None:
+                return x.entry < index and x.number not in self.changed and same[x.entry]
+            return x.small is not None and self.small[x.number][1] <= index and x.number not in self.changed
+
+        return saved
 
     def recipe(self, found, size, dtype):
         maker, own = found.made[-1], {m.number for m in found.made}
@@ -491,7 +403,9 @@ class Operators(object):
         rows = maker.call.rows if maker.output == 0 and len(found.made) == 1 else 0
         row = size // rows if rows and size % rows == 0 else 0
         calls = {id(m.call): m.call for m in found.made}.values()
-        return Recipe(found, sum(self.memory.elapsed(c.begin, c.end) for c in calls), inputs, row, dtype)
+        recipe = Recipe(found, sum(self.memory.elapsed(c.begin, c.end) for c in calls), inputs, row, dtype)
+        self.memory.small.want(recipe.small)
+        return recipe
 
 
 def writes(function):

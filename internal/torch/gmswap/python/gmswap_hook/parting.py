@@ -2,7 +2,7 @@
 
 import collections
 
-from .operators import Remake
+from .remake import Remake
 
 LINK = 1 / 50.0  # nanoseconds that a byte takes to the host, or back
 

@@ -85,6 +85,7 @@ class Planner(object):
         self.timed, self.start, self.remembered = recording.timed, recording.timed.scale.start, None
         self.launches, self.parts = Launches(), 0
         self.family = self.other = self.shapes = None
+        recording.memory.small.forget()
         if recording.again is not None:
             self.remembered = Remembered(recording)
             try:

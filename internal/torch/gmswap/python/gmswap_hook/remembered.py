@@ -1,7 +1,8 @@
 """How a step that follows no schedule recomputes what it saves, as two recorded steps of other sizes did."""
 
 from .between import Layouts, Somewhere, Unlike, varied
-from .operators import Remake, version
+from .operators import version
+from .remake import Remake
 from .selection import PASSED
 
 

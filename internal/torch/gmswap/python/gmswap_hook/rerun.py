@@ -1,12 +1,20 @@
 """Operators whose results can be made again: the same bytes each time, with nothing else written."""
 
+import sys
+
 # They write only their results, and are worth rerunning.
 PURE = frozenset((
     "silu", "gelu", "relu", "sigmoid", "tanh", "mul", "add", "sub", "div", "neg", "rsqrt", "pow", "exp", "square", "_to_copy", "clone", "cat",
     "mean", "leaky_relu", "hardswish", "native_layer_norm", "native_group_norm", "_fused_rms_norm", "mm", "addmm", "bmm", "_softmax",
     "sqrt", "reciprocal", "abs", "clamp", "clamp_min", "hardsigmoid", "hardtanh", "elu", "mish", "glu", "softplus", "where", "masked_fill", "roll",
     "stack", "linalg_vector_norm", "sum", "amax", "constant_pad_nd", "max_pool2d_with_indices", "upsample_nearest2d", "convolution", "baddbmm",
-    "_adaptive_avg_pool2d",
+    "_adaptive_avg_pool2d", "embedding",
+))
+# Attention, whose first result is saved. Where it drops nothing at random it makes that again; what else it returns has gaps that nobody writes to.
+ATTENTION = frozenset((
+    "_scaled_dot_product_flash_attention", "_scaled_dot_product_efficient_attention", "_scaled_dot_product_cudnn_attention",
+    "_scaled_dot_product_flash_attention_for_cpu", "_scaled_dot_product_fused_attention_overrideable", "_flash_attention_forward",
+    "_efficient_attention_forward", "_cudnn_attention_forward", "_flash_attn_forward",
 ))
 # These write to their first argument alone. On a copy of what was there before they do the same again.
 IN_PLACE = frozenset(name + "_" for name in (
@@ -20,13 +28,16 @@ NORMS = {"native_batch_norm": ((3, 4), 5), "cudnn_batch_norm": ((3, 4), 5)}
 class Rerun(object):
     """What makes the results of an operator again."""
 
-    __slots__ = ("name", "function", "in_place", "kept")
+    __slots__ = ("name", "function", "in_place", "kept", "results")
 
-    def __init__(self, name, function, in_place=False, kept=((), None)):
+    def __init__(self, name, function, in_place=False, kept=((), None), results=sys.maxsize):
         self.name, self.function, self.in_place, self.kept = name, function, in_place, kept
+        self.results = results  # so many are made again, the first ones
 
-    def suits(self, args):
+    def suits(self, function, args):
         """Returns whether it does so with these arguments."""
+        if self.name in ATTENTION:
+            return not dropped(function, args)
         flag = self.kept[1]
         return flag is None or len(args) > flag and args[flag] is True
 
@@ -45,4 +56,27 @@ def rerun(function, mutable):
         return None
     if name in NORMS:
         return Rerun(name, function, kept=NORMS[name])
+    if name in ATTENTION and getattr(function, "namespace", "") == "aten":
+        return Rerun(name, function, results=1)
     return Rerun(name, function) if name in PURE else None
+
+
+def dropped(function, args):
+    """Returns the probability with which an operator drops what it is given."""
+    for at, argument in enumerate(function._schema.arguments):
+        if argument.name == "dropout_p":
+            return args[at] if at < len(args) else argument.default_value
+    return 1.0
+
+
+def narrowed(tensor, result):
+    """Returns whether a tensor comes out of its copy of another type again, to the bit: each number of it is one of that type."""
+    floats = tensor.is_floating_point() and result.is_floating_point() and tensor.element_size() > 1
+    return floats and result.element_size() > tensor.element_size() and (tensor.size(), tensor.stride()) == (result.size(), result.stride())
+
+
+def masked(args, result):
+    """Returns the arguments of native_dropout_backward with which it makes what a dropout did: what that was given and the mask that it returned. None where
+    it drops nothing, or all."""
+    x, p, train = args
+    return (x, result[1], 1 / (1 - p)) if train and 0 < p < 1 else None

@@ -151,6 +151,8 @@ class Runtime(object):
         ordinal = memory.ordinals.get(key)
         if ordinal is None:
             step.packs += 1
+            if memory.small.looks:
+                memory.small.note(step, key, tensor, storage.nbytes())
             passed = step.selected and not step.expects()
             if passed and not memory.waiting and key not in memory.known:
                 return self.pass_by(tensor, step)
@@ -196,9 +198,7 @@ class Runtime(object):
 
     def leave_alone(self, tensor):
         """Packs a tensor that stays where it is."""
-        if type(tensor) not in self.memory.types:
-            return tensor
-        return stays(untied(tensor))
+        return stays(untied(tensor)) if type(tensor) in self.memory.types else tensor
 
     def pack_storage(self, tensor, key, nbytes, stream):
         """Packs a tensor of a storage that is moved."""
@@ -259,6 +259,7 @@ class Runtime(object):
                     if step.pace is not None:
                         step.pace.arrive()
                     step.backward = True
+                    self.memory.small.kept.clear()
                     step.conduct.unpack(entry, stream)
                 return entry.tensor(saved, stream)
             finally:

@@ -56,6 +56,7 @@ class Watched(object):
         self.before = self.memory.present  # bytes of steps before this one
         self.memory.closed = self.closed = []  # entries that autograd has let go of in this operator
         recording.watched(self)
+        self.memory.small.see(operators)
         self._begin()
 
     def _begin(self):

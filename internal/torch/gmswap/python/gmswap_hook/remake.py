@@ -1,0 +1,132 @@
+"""How what autograd saved is recomputed: the recipe of an entry, and what carries it out in a step."""
+
+from .entry import Changed
+
+# Libraries may do their arithmetic differently each time.
+LIBRARIES = frozenset(("mm", "addmm", "bmm", "baddbmm", "convolution"))
+# Of these, too, another version may be chosen in another step.
+NEARLY = LIBRARIES | {"_scaled_dot_product_cudnn_attention", "_cudnn_attention_forward"}
+PIECE = 16 << 20  # bytes that rows of others take beside the tensor while they are recomputed
+
+
+class Recipe(object):
+    """How an entry is recomputed."""
+
+    __slots__ = ("chain", "call", "ns", "sources", "small", "lasting", "row", "near")
+
+    def __init__(self, chain, ns, inputs, row, dtype):
+        self.chain, self.call, self.ns, self.row = chain, chain.made[-1].call, ns, row  # bytes of a row, 0 if it is made as a whole or not at all
+        self.sources = sorted({x.entry for x in inputs if x.entry is not None})
+        self.small = {x.small for x in inputs if x.small is not None}
+        self.lasting = {x.lasting for x in inputs if x.lasting}
+        self.near = dtype if any(m.call.name in NEARLY for m in chain.made) else None
+
+    @classmethod
+    def like(cls, recipe, chain):
+        """Returns a recipe for the same entry in another size, which is made as a whole."""
+        new = cls.__new__(cls)
+        new.chain, new.call, new.ns, new.row = chain, chain.made[-1].call, recipe.ns, 0
+        new.sources, new.small, new.lasting, new.near = recipe.sources, recipe.small, recipe.lasting, recipe.near
+        return new
+
+    def lasts(self, ns):
+        """Returns the same recipe, which takes as long as is given."""
+        new = Recipe.like(self, self.chain)
+        new.ns = ns
+        return new
+
+    def usable(self, memory, entries):
+        """Returns whether everything that it needs is there."""
+        return (all(entries[i].users for i in self.sources) and all(key in memory.small.kept for key in self.small)
+                and all(ordinal in memory.lasting and memory.parameters(ordinal) for ordinal in self.lasting))
+
+
+class Remake(object):
+    """Recomputes an entry of a step."""
+
+    __slots__ = ("recipe", "memory", "sources", "small", "lasting", "nbytes", "row", "stream", "sample", "holds")
+
+    def __init__(self, recipe, entries, entry, proven=False):
+        self.recipe, self.memory, self.nbytes, self.row = recipe, entry.memory, entry.nbytes, recipe.row
+        self.sources = {i: entries[i] for i in recipe.sources}
+        self.small = {key: self.memory.small.kept[key] for key in recipe.small}
+        self.lasting = {ordinal: [(t, t._version) for t in self.memory.parameters(ordinal)] for ordinal in recipe.lasting}
+        self.stream = entry.home
+        self.sample = None if proven else self.memory.samples.take(entry.alias, recipe.near)
+        self.holds = False
+
+    def hold(self):
+        """Keeps what the entry is made of until it has been made. Returns False if that is not there any more."""
+        if not self.holds:
+            if not all(e.users for e in self.sources.values()):
+                return False
+            for e in self.sources.values():
+                e.users += 1
+            self.holds = True
+        return True
+
+    def release(self):
+        if self.holds:
+            self.holds = False
+            for e in self.sources.values():
+                e.release()
+
+    def operators(self):
+        """Returns how many operators are rerun, and one more, as something is to be done beside that."""
+        return len(self.recipe.chain.made) + 1
+
+    def prove(self, buffer, stream):
+        """Has the recomputed contents compared with the original ones, once, on the stream that made them."""
+        sample, self.sample = self.sample, None
+        if sample is not None and stream == self.stream:
+            self.memory.samples.compare(sample, buffer)
+
+    def whole(self, stream):
+        """Returns a tensor with the contents."""
+        made = self.recipe.chain.run(lambda maker, results: self.rerun(maker, results, stream))
+        if self.memory.size(made) != self.nbytes:
+            raise RuntimeError("%s made %d bytes where it had made %d" % (self.recipe.call.name, self.memory.size(made), self.nbytes))
+        return made
+
+    def rest(self, buffer, copied, stream):
+        """Makes all rows but the first ones and puts them into the buffer."""
+        call, first, rows = self.recipe.call, copied // self.row, self.nbytes // self.row
+        place = self.memory.rows(buffer, call.dtype, rows)
+        into = call.into()
+        step = rows if into else max(1, PIECE // self.row)
+        for begin in range(first, rows, step):
+            part = slice(begin, begin + step)
+            take = lambda x: self.input(x, stream) if x.lasting else rows_of(self.input(x, stream), rows)[part]
+            if into:
+                self.run(take, call, into, out=place[part])
+            else:
+                made = self.run(take, call)
+                place[part].copy_((made[0] if isinstance(made, (list, tuple)) else made).reshape(min(step, rows - begin), -1))
+
+    def rerun(self, maker, results, stream):
+        take = lambda x: placed(self.memory, results[x.number], x) if x.number in results else self.input(x, stream)
+        made = self.run(take, maker.call)
+        return made[maker.output] if isinstance(made, (list, tuple)) else made
+
+    def input(self, x, stream):
+        if x.entry is not None:
+            return placed(self.memory, self.sources[x.entry].on_device(stream), x)
+        for tensor, version in self.lasting[x.lasting] if x.lasting else (self.small[x.small],):
+            if tensor._version != version:
+                raise Changed(self.memory.size(tensor))
+        return placed(self.memory, tensor, x)
+
+    def run(self, take, call, function=None, **more):
+        """Reruns an operator, or one like it."""
+        with self.memory.plainly():
+            args, kwargs = call.given(take)
+            return (function or call.function)(*args, **kwargs, **more)
+
+
+def placed(memory, holder, x):
+    """Returns an argument of an operator, in the storage of a tensor."""
+    return memory.view(holder, x.dtype, x.size, x.stride, x.offset)
+
+
+def rows_of(tensor, rows):
+    return tensor.reshape(rows, -1)
