@@ -42,7 +42,7 @@ class Memory(object):
         self.trial = Trial()  # within it requests of this thread may fail
         self.borrowed = None  # says of an address whether memory of the host is used in place there, once there was any
         self.evictions = 0  # requests that found no room before something left
-        self.samples, self.small = Samples(self), Small()
+        self.samples, self.small = Samples(self), Small(self)
         self.peak = Peak(torch, device)
         self.pid = os.getpid()
         self.forked = False  # this is another process, which has none of the device's memory

@@ -7,7 +7,7 @@ from .entry import layout
 from .literals import Literals
 from .memory import dense
 from .remake import LIBRARIES, Recipe, rows_of
-from .rerun import ATTENTION, masked, narrowed, rerun
+from .rerun import ATTENTION, narrowed, rerun
 
 # With these operators each row of the result depends on the same rows of the arguments, by the same arithmetic for any number of rows.
 BY_ROWS = frozenset((
@@ -78,10 +78,10 @@ class Call(object):
 class Input(object):
     """An argument that is a tensor: by the number of its storage, or the ordinal of a parameter's, and what of it is seen."""
 
-    __slots__ = ("number", "lasting", "dtype", "size", "stride", "offset", "entry", "small")
+    __slots__ = ("number", "lasting", "dtype", "size", "stride", "offset", "entry", "small", "behind")
 
     def __init__(self, number, lasting, tensor):
-        self.number, self.lasting, self.entry, self.small = number, lasting, None, None
+        self.number, self.lasting, self.entry, self.small = number, lasting, None, None  # the latter two say where it was saved
         self.dtype, self.size, self.stride, self.offset = layout(tensor)
 
 
@@ -102,7 +102,7 @@ class Operators(object):
         self.unsure = set()  # names of operators that did not repeat what they had made
         self.doubts = []  # flags on the device, which are set where a call did not repeat that, and these calls
         self.entries = {}  # the numbers of entries, by their storages' numbers
-        self.small = {}  # by these: what names a tensor that was saved and is no entry, and how many entries there were
+        self.small = {}  # by these: of tensors that were saved and are no entries, by their layouts, the names and how many entries there were
         self.undone = {}  # by these: what makes a storage again of what was made of it, with all that it held
 
     def begin(self):
@@ -157,30 +157,15 @@ class Operators(object):
                     self.made(number, call, i, t)
         if call is not None and packet == "_to_copy":
             self.undo(function, call, args[0], result)
-        if packet == "native_dropout":
-            self.drop(args, result)
         return result
 
     def undo(self, function, call, tensor, result):
         """Notes that what was copied to a wider type can be made of that again."""
         number = self.numbers.get(self.memory.key(tensor))
-        if number and self.memory.fills(tensor) and narrowed(tensor, result):
+        if number and self.memory.key(result) and self.memory.fills(tensor) and narrowed(tensor, result):
             back = Call(function, "_to_copy", [self.note(result)], {"dtype": tensor.dtype})
             back.begin, back.end, back.dtype = call.begin, call.end, tensor.dtype
             self.undone[number] = Made(number, back, 0, self.memory.size(tensor))
-
-    def drop(self, args, result):
-        """Notes how the result of a dropout is made of what was kept of it: at random is only which."""
-        given, function = masked(args, result), self.memory.torch.ops.aten.native_dropout_backward.default
-        if given is None:
-            return
-        call = Call(function, "native_dropout_backward", self.note(given), {})
-        self.memory.fill(self.last, SHORT)
-        call.begin = self.memory.mark()
-        twice = self.tried(function, given, {})
-        call.end, call.dtype = self.memory.mark(), args[0].dtype
-        if twice is not None and (not self.proves or self.doubt(call, results_in(result)[:1], (twice,))):
-            self.made(self.numbers.get(self.memory.key(result[0]), 0), call, 0, result[0])
 
     def call(self, again, args, kwargs):
         """Notes a call."""
@@ -256,6 +241,7 @@ class Operators(object):
         """Notes what made the contents of a storage anew, which was written to so often before: it has another number from now on."""
         key = self.memory.key(tensor)
         self.entries.pop(self.numbers[key], None)
+        self.small.pop(self.numbers[key], None)
         self.count += 1
         self.numbers[key], self.versions[self.count] = self.count, count + 1
         self.made(self.count, call, 0, tensor)
@@ -354,12 +340,12 @@ class Operators(object):
         self.check(number, entry.version)
         self.entries[number] = entry.index
 
-    def see_small(self, key, tensor, name):
-        """Notes a tensor that is saved, and has a name among those of all steps. What is made of it needs it, if it is no entry."""
+    def see_small(self, key, tensor, name, count):
+        """Notes a tensor that is saved behind so many entries, and is none. It has a name among those of all steps."""
         number = self.numbers.get(key) or self.new(tensor, ())
         if number:
             self.check(number, version(tensor))
-            self.small.setdefault(number, (name, len(self.entries)))
+            self.small.setdefault(number, {}).setdefault(layout(tensor), (name, count))
 
     def check(self, number, now):
         """Notes a storage that was written to where no operators are seen, as between two models."""
@@ -379,7 +365,7 @@ class Operators(object):
         for m in [*makers.values(), *undone.values()]:
             for x in m.call.inputs():
                 x.entry = self.entries.get(x.number)
-                x.small = self.small.get(x.number, (None,))[0] if x.entry is None else None
+                x.small, x.behind = self.small.get(x.number, {}).get((x.dtype, x.size, x.stride, x.offset), (None, 0)) if x.entry is None else (None, 0)
         for number, index in self.entries.items():
             found = chain.find(makers[number], self.saved_before(index, same), makers, undone) if number in makers and same[index] else None
             if found is not None and found.extra() <= extra:
@@ -393,7 +379,7 @@ class Operators(object):
                 return x.lasting not in self.written
             if x.entry is not None:
                 return x.entry < index and x.number not in self.changed and same[x.entry]
-            return x.small is not None and self.small[x.number][1] <= index and x.number not in self.changed
+            return x.small is not None and x.behind <= index and x.number not in self.changed
 
         return saved
 

@@ -37,7 +37,7 @@ class Recipe(object):
 
     def usable(self, memory, entries):
         """Returns whether everything that it needs is there."""
-        return (all(entries[i].users for i in self.sources) and all(key in memory.small.kept for key in self.small)
+        return (all(entries[i].users for i in self.sources) and all(map(memory.small.there, self.small))
                 and all(ordinal in memory.lasting and memory.parameters(ordinal) for ordinal in self.lasting))
 
 
@@ -49,7 +49,7 @@ class Remake(object):
     def __init__(self, recipe, entries, entry, proven=False):
         self.recipe, self.memory, self.nbytes, self.row = recipe, entry.memory, entry.nbytes, recipe.row
         self.sources = {i: entries[i] for i in recipe.sources}
-        self.small = {key: self.memory.small.kept[key] for key in recipe.small}
+        self.small = {name: self.memory.small.take(name) for name in recipe.small}
         self.lasting = {ordinal: [(t, t._version) for t in self.memory.parameters(ordinal)] for ordinal in recipe.lasting}
         self.stream = entry.home
         self.sample = None if proven else self.memory.samples.take(entry.alias, recipe.near)
@@ -114,7 +114,12 @@ class Remake(object):
         for tensor, version in self.lasting[x.lasting] if x.lasting else (self.small[x.small],):
             if tensor._version != version:
                 raise Changed(self.memory.size(tensor))
-        return placed(self.memory, tensor, x)
+        if x.lasting:
+            return placed(self.memory, tensor, x)
+        if stream != self.stream:
+            self.memory.follow(self.stream)
+            self.memory.used_by(tensor, stream)
+        return tensor  # the one that this step's operator was given
 
     def run(self, take, call, function=None, **more):
         """Reruns an operator, or one like it."""

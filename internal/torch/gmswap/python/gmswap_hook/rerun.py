@@ -62,7 +62,7 @@ def rerun(function, mutable):
 
 
 def dropped(function, args):
-    """Returns the probability with which an operator drops what it is given."""
+    """Returns the probability with which attention drops what it is given, which no schema has among the arguments with names alone."""
     for at, argument in enumerate(function._schema.arguments):
         if argument.name == "dropout_p":
             return args[at] if at < len(args) else argument.default_value
@@ -73,10 +73,3 @@ def narrowed(tensor, result):
     """Returns whether a tensor comes out of its copy of another type again, to the bit: each number of it is one of that type."""
     floats = tensor.is_floating_point() and result.is_floating_point() and tensor.element_size() > 1
     return floats and result.element_size() > tensor.element_size() and (tensor.size(), tensor.stride()) == (result.size(), result.stride())
-
-
-def masked(args, result):
-    """Returns the arguments of native_dropout_backward with which it makes what a dropout did: what that was given and the mask that it returned. None where
-    it drops nothing, or all."""
-    x, p, train = args
-    return (x, result[1], 1 / (1 - p)) if train and 0 < p < 1 else None

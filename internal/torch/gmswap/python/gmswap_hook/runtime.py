@@ -152,7 +152,7 @@ class Runtime(object):
         if ordinal is None:
             step.packs += 1
             if memory.small.looks:
-                memory.small.note(step, key, tensor, storage.nbytes())
+                tensor = memory.small.note(step, key, tensor, self.smallest)
             passed = step.selected and not step.expects()
             if passed and not memory.waiting and key not in memory.known:
                 return self.pass_by(tensor, step)
@@ -259,7 +259,6 @@ class Runtime(object):
                     if step.pace is not None:
                         step.pace.arrive()
                     step.backward = True
-                    self.memory.small.kept.clear()
                     step.conduct.unpack(entry, stream)
                 return entry.tensor(saved, stream)
             finally:

@@ -116,6 +116,7 @@ class Table(object):
     def words(self, holder):
         storage = holder.untyped_storage()
         stride = storage.nbytes() // self.size // WORDS
+        stride -= 1 - stride % 2 if stride else 0  # an odd one, for words of several columns
         if holder.dtype == self.dtype:
             return holder.as_strided((WORDS,), (stride,), 0)
         return self.memory.torch.empty(0, dtype=self.dtype, device=self.memory.place).set_(storage, 0, (WORDS,), (stride,))

@@ -30,6 +30,7 @@ class Step(object):
         self.trail = self.course = 0  # stand for all parameters that were saved so far; the latter also for how many tensors came before each
         self.dims = ()  # of the inputs of the model that began it
         self.calls, self.call, self.packs = {}, None, 0  # how often models were called, the last such call, and how many tensors that has saved
+        self.turn = 0  # how many calls there were
         self.members = None  # those that are moved, None: the large ones
         self.other = False  # a call that was to save nothing that is moved has saved something
         self.selected = False  # no others are looked at
@@ -53,7 +54,7 @@ class Step(object):
         """Notes that a model is called."""
         key = id(module)
         self.calls[key] = self.calls.get(key, 0) + 1
-        self.call, self.packs = (key, self.calls[key]), 0
+        self.call, self.packs, self.turn = (key, self.calls[key]), 0, self.turn + 1
 
     def moves(self, nbytes, smallest):
         """Returns whether a tensor is moved that is saved now. Where members are given it is not its size that tells, unless that is far above those
