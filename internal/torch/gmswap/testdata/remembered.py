@@ -140,7 +140,8 @@ class Full(RuntimeError):
     pass
 
 
-MEMORY = types.SimpleNamespace(trial=contextlib.nullcontext(), alike=lambda a, b, near: b == "contents", failures=(Full,))
+MEMORY = types.SimpleNamespace(trial=contextlib.nullcontext(), alike=lambda a, b, near: b == "contents", failures=(Full,),
+                               small=types.SimpleNamespace(there=lambda name: True))
 
 
 def recalled(trails=(1, 2, 3), repeated=None, known=None):
