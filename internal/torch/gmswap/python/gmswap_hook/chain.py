@@ -48,8 +48,10 @@ def find(maker, saved, makers, undone=()):
     order, done = [], set()
 
     def other(x):
-        back = undone[x.number] if x.number in undone else None
-        return back if back is not None and all(map(saved, back.call.inputs())) else makers[x.number] if x.number in makers else None
+        """Returns what makes an argument that was not saved."""
+        if x.number in undone and all(map(saved, undone[x.number].call.inputs())):
+            return undone[x.number]
+        return makers[x.number] if x.number in makers else None
 
     def visit(m, depth):
         if m.number in done:

@@ -81,7 +81,9 @@ class Input(object):
     __slots__ = ("number", "lasting", "dtype", "size", "stride", "offset", "entry", "small", "behind")
 
     def __init__(self, number, lasting, tensor):
-        self.number, self.lasting, self.entry, self.small = number, lasting, None, None  # the latter two say where it was saved
+        self.number, self.lasting = number, lasting
+        self.entry = self.small = None  # it is an entry, or has a name among the small ones
+        self.behind = 0  # entries that were saved before such a one
         self.dtype, self.size, self.stride, self.offset = layout(tensor)
 
 
