@@ -198,7 +198,7 @@ func (r *crossing) finish() {
 		r.drop(0)
 	}
 	if c, ok := r.a.(*Cyclic); ok {
-		c.giveUp()
+		r.check(c.Abandon())
 	}
 	if err := r.a.Empty(); err != nil {
 		r.t.Fatal(err)
@@ -235,22 +235,4 @@ func bareRanges(a Allocator) (n int64) {
 		}
 	}
 	return n
-}
-
-// giveUp turns the memory of the plan into ordinary memory, so that a test sees that none is lost. All that was planned is freed.
-func (c *Cyclic) giveUp() {
-	for i := range c.arenas {
-		a := &c.arenas[i]
-		if a.region == none {
-			continue
-		}
-		r := &c.regions[a.region]
-		r.planned = false
-		if a.backed > 0 {
-			h := c.heaps[r.heap]
-			c.putBack(h, stretch{r.ptr, a.backed, a.region}, h.passing.epoch)
-		}
-		*a = arena{region: none}
-	}
-	c.cycle = nil
 }

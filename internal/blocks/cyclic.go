@@ -28,6 +28,7 @@ var cyclicEntry = Entry{
 // the requests match it again.
 type Cyclic struct {
 	*Stitch
+	least   int64 // bytes: smaller requests are neither recorded nor compared with a plan
 	cycle   *Cycle
 	arenas  []arena
 	history *history  // nil if requests are not kept
@@ -39,9 +40,10 @@ type Cyclic struct {
 	target   int64       // bytes that the plan needs, with what was in use before it
 	next     int32       // the step that is expected next, none if that is not known
 	states   []stepState // by step
-	late     []int32     // steps whose blocks are in use for longer than planned
+	late     []int32     // steps whose blocks are in use for longer than planned, and guests
 	isLate   []bool      // by step
-	byPtr    index       // the step of an address
+	guests   guests
+	byPtr    index // the step of an address
 	lender   lender
 	followed int64
 	strayed  int64
@@ -57,6 +59,7 @@ const (
 
 // arena is the memory for steps of one stream: consecutive pieces, as many as were needed so far.
 type arena struct {
+	stream cuda.Stream
 	size   int64
 	region int32 // none before it is needed
 	backed int64 // bytes from the start that have memory
@@ -68,13 +71,21 @@ func NewCyclic(dev cuda.Device, conf StitchConf) (*Cyclic, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Cyclic{Stitch: s, byPtr: newIndex(), next: none}
-	c.lender = newLender(dev, c.release)
-	return c, nil
+	return newCyclic(s, 1), nil
+}
+
+// OverStitch returns an allocator that is a Stitch which may be in use already, until it is given a plan of its large requests. All requests
+// and frees come to it from now on, apart from small ones and what an Outside keeps.
+func OverStitch(s *Stitch) *Cyclic { return newCyclic(s, largeSize) }
+
+func newCyclic(s *Stitch, least int64) *Cyclic {
+	c := &Cyclic{Stitch: s, least: least, byPtr: newIndex(), next: none}
+	c.lender = newLender(s.dev, c.release)
+	return c
 }
 
 // Adopt makes the allocator follow a plan, beginning with the first step: in the next iteration if the plan is proven, otherwise after an
-// iteration that matched it. Memory in use stays where it is. An allocator can adopt one plan only.
+// iteration that matched it. Memory in use stays where it is. A plan that is followed has to be abandoned before there is another.
 func (c *Cyclic) Adopt(cycle *Cycle) error {
 	if c.cycle != nil {
 		return errors.New("the allocator already has a plan")
@@ -85,18 +96,27 @@ func (c *Cyclic) Adopt(cycle *Cycle) error {
 	c.cycle, c.due, c.grams = cycle, cycle.due(), newGrams(cycle.Steps)
 	c.states, c.isLate = make([]stepState, len(cycle.Steps)), make([]bool, len(cycle.Steps))
 	c.history = nil
+	c.compared = true
 	for _, size := range cycle.Arenas {
 		c.arenas = append(c.arenas, arena{size: size, region: none})
 	}
+	for i := range cycle.Steps {
+		if s := &cycle.Steps[i]; s.Arena != NoArena {
+			c.arenas[s.Arena].stream = s.Stream
+		}
+	}
 	return nil
 }
+
+// Planned reports whether there is a plan.
+func (c *Cyclic) Planned() bool { return c.cycle != nil }
 
 // Followed returns how many requests got their place of the plan, and how many others came while the plan was followed.
 func (c *Cyclic) Followed() (followed, strayed int64) { return c.followed, c.strayed }
 
 // Malloc implements Allocator.
 func (c *Cyclic) Malloc(size int64, stream cuda.Stream, pool Pool) (cuda.Ptr, error) {
-	if pool != 0 || size <= 0 {
+	if pool != 0 || size < c.least {
 		return c.Stitch.Malloc(size, stream, pool)
 	}
 	if c.cycle == nil {
@@ -111,10 +131,11 @@ func (c *Cyclic) Malloc(size int64, stream cuda.Stream, pool Pool) (cuda.Ptr, er
 		}
 		waiting = errors.Join(waiting, err)
 	}
-	if c.begun {
-		c.strayed++
+	if !c.begun {
+		return c.Stitch.Malloc(size, stream, pool)
 	}
-	p, err := c.Stitch.Malloc(size, stream, pool)
+	c.strayed++
+	p, err := c.stray(i, size, stream)
 	if err != nil {
 		err = errors.Join(err, waiting)
 	}
@@ -124,7 +145,7 @@ func (c *Cyclic) Malloc(size int64, stream cuda.Stream, pool Pool) (cuda.Ptr, er
 func (c *Cyclic) mallocUnplanned(size int64, stream cuda.Stream) (cuda.Ptr, error) {
 	p, err := c.Stitch.Malloc(size, stream, 0)
 	if err == nil && c.history != nil && c.history.malloc(p, size, stream) {
-		c.history = nil
+		c.StopRecording()
 	}
 	return p, err
 }
@@ -197,7 +218,7 @@ func (c *Cyclic) vacant(i int32) (bool, error) {
 		return false, nil
 	}
 	for _, d := range c.late {
-		if o := &c.cycle.Steps[d]; o.Arena == s.Arena && o.Offset < s.end() && s.Offset < o.end() {
+		if o := c.at(d); o.Arena == s.Arena && o.Offset < s.end() && s.Offset < o.end() {
 			return false, nil
 		}
 	}
@@ -208,13 +229,23 @@ func (c *Cyclic) vacant(i int32) (bool, error) {
 	return c.back(a, c.heapOf(s.Stream), s.end())
 }
 
+// at returns step i, or the guest of that number.
+func (c *Cyclic) at(i int32) *Step {
+	if n := len(c.cycle.Steps); int(i) >= n {
+		return &c.guests.steps[int(i)-n]
+	}
+	return &c.cycle.Steps[i]
+}
+
 // place hands out the place of step i.
 func (c *Cyclic) place(i int32) cuda.Ptr {
-	s := &c.cycle.Steps[i]
+	s := c.at(i)
 	p := c.regions[c.arenas[s.Arena].region].ptr + cuda.Ptr(s.Offset)
 	c.states[i] = stepLive
 	c.byPtr.Set(p, i)
-	c.followed++
+	if int(i) < len(c.cycle.Steps) {
+		c.followed++
+	}
 	c.stats.allocate(roundUp(s.Size, minBlockSize))
 	c.follow()
 	return p
@@ -273,7 +304,7 @@ func (c *Cyclic) Free(p cuda.Ptr) error {
 	if c.states[i] != stepLive {
 		return errUnknownAddress
 	}
-	c.stats.Allocated -= roundUp(c.cycle.Steps[i].Size, minBlockSize)
+	c.stats.Allocated -= roundUp(c.at(i).Size, minBlockSize)
 	if c.lender.lent(i) {
 		c.states[i] = stepPending
 		return c.lender.await(i)
@@ -289,6 +320,9 @@ func (c *Cyclic) release(i int32) {
 		c.isLate[i] = false
 		c.late = slices.DeleteFunc(c.late, func(d int32) bool { return d == i })
 	}
+	if int(i) >= len(c.cycle.Steps) {
+		c.guests.gone = append(c.guests.gone, i)
+	}
 }
 
 // Capture is [Torch.Capture].
@@ -302,7 +336,7 @@ func (c *Cyclic) RecordStream(p cuda.Ptr, stream cuda.Stream) error {
 	if !ok || c.states[i] != stepLive {
 		return c.Stitch.RecordStream(p, stream)
 	}
-	if stream != c.cycle.Steps[i].Stream {
+	if stream != c.at(i).Stream {
 		c.lender.borrow(i, stream)
 	}
 	return nil
@@ -332,7 +366,7 @@ func (c *Cyclic) eachHeld(f func(b heldBlock)) {
 		if state == stepFree {
 			continue
 		}
-		s := &c.cycle.Steps[i]
+		s := c.at(int32(i))
 		region := c.arenas[s.Arena].region
 		at := stretch{c.regions[region].ptr + cuda.Ptr(s.Offset), roundUp(s.Size, minBlockSize), region}
 		f(heldBlock{at, state == stepPending})
@@ -350,7 +384,7 @@ func (c *Cyclic) Holdings() []Holding {
 func (c *Cyclic) Pending() (small, large int64) {
 	small, large = c.Stitch.Pending()
 	for i := range c.lender.events {
-		large += roundUp(c.cycle.Steps[i].Size, minBlockSize)
+		large += roundUp(c.at(i).Size, minBlockSize)
 	}
 	return small, large
 }

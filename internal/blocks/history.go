@@ -1,6 +1,7 @@
 package blocks
 
 import (
+	"math"
 	"slices"
 
 	"gm/internal/cuda"
@@ -21,6 +22,7 @@ type history struct {
 	next     int   // the number of requests at which to look for a repetition
 	limit    int   // requests to keep at most
 	found    func(iteration []Request)
+	marks    []int      // the numbers of requests at which iterations began
 	reversed []recorded // buffers of matches
 	z        []int
 }
@@ -41,6 +43,28 @@ const MaxRecorded = 1 << 18
 func (c *Cyclic) Record(limit int, found func(iteration []Request)) {
 	c.history = &history{open: newIndex(), next: 3 * leastIteration, limit: limit, found: found}
 }
+
+// Mark says that an iteration ends and the next one begins. From the first mark on requests are kept, up to a limit. Once there are two
+// iterations it returns the first, of which the second shows for how long its requests last, and recording is over. It records nothing while there is a plan.
+func (c *Cyclic) Mark(limit int) (iteration []Request) {
+	switch {
+	case c.cycle != nil:
+		return nil
+	case c.history == nil:
+		c.history = &history{open: newIndex(), next: math.MaxInt, limit: limit}
+		c.compared = true
+	}
+	r := c.history
+	if r.marks = append(r.marks, len(r.requests)); len(r.marks) < 3 {
+		return nil
+	}
+	iteration = r.between(r.marks[0], r.marks[1])
+	c.StopRecording()
+	return iteration
+}
+
+// StopRecording forgets the requests that were kept.
+func (c *Cyclic) StopRecording() { c.history, c.compared = nil, c.cycle != nil }
 
 // Recording reports whether requests are still kept.
 func (c *Cyclic) Recording() bool { return c.history != nil }
@@ -87,6 +111,18 @@ func (r *history) repetition() []Request {
 		now, before := r.requests[quiet+i], r.requests[quiet+i-period]
 		iteration[i] = now.Request
 		if iteration[i].Lasts = max(now.Lasts, before.Lasts); now.Lasts == 0 || int(iteration[i].Lasts) > period {
+			iteration[i].Lasts = 0
+		}
+	}
+	return iteration
+}
+
+// between returns the requests of an iteration. What lasts longer than as many requests outlives it.
+func (r *history) between(lo, hi int) []Request {
+	iteration := make([]Request, hi-lo)
+	for i := range iteration {
+		iteration[i] = r.requests[lo+i].Request
+		if int(iteration[i].Lasts) > hi-lo {
 			iteration[i].Lasts = 0
 		}
 	}

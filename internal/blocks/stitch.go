@@ -99,6 +99,7 @@ type Stitch struct {
 	stitches int64
 	searches int64
 	hasty    bool // SetHasty
+	compared bool // by a Cyclic: requests are recorded, or compared with a plan
 }
 
 // largeSize is the size in bytes from which requests are not left to PyTorch's allocator, where they would be large requests.
@@ -170,13 +171,32 @@ func (s *Stitch) Malloc(size int64, stream cuda.Stream, pool Pool) (cuda.Ptr, er
 			return 0, errors.Join(err, waiting)
 		}
 	}
+	return s.handOut(c, id), nil
+}
+
+// handOut makes the block of a place live, and returns its address.
+func (s *Stitch) handOut(c *class, id int32) cuda.Ptr {
 	p := &s.places[id]
 	p.state = placeLive
 	c.free[p.rank/64] &^= 1 << (p.rank % 64)
 	s.byPtr.Set(p.ptr, id)
-	s.stats.allocate(n)
+	s.stats.allocate(p.size)
 	s.follow()
-	return p.ptr, nil
+	return p.ptr
+}
+
+// mallocMapped is Malloc for a large request of the default pool, if it needs no mapping: it returns 0 if it does.
+func (s *Stitch) mallocMapped(size int64, stream cuda.Stream) cuda.Ptr {
+	h := s.heapOf(stream)
+	c := h.class(roundUp(size, minBlockSize))
+	id := c.pop()
+	if id == none {
+		s.searches++
+		if id = s.findMapped(h, c); id == none {
+			return 0
+		}
+	}
+	return s.handOut(c, id)
 }
 
 func (s *Stitch) mallocBeside(size int64, stream cuda.Stream, pool Pool) (cuda.Ptr, error) {
@@ -191,13 +211,8 @@ func (s *Stitch) mallocBeside(size int64, stream cuda.Stream, pool Pool) (cuda.P
 // whose pieces can be fetched back from other streams; and an extended range.
 func (s *Stitch) find(h *heap, c *class, n int64) (int32, error) {
 	s.searches++
-	s.settle(h)
-	at, fits := h.free.fit(n)
-	if id := s.revisit(h, c, at, fits); id != none {
+	if id := s.findMapped(h, c); id != none {
 		return id, nil
-	}
-	if fits {
-		return s.placeAt(h, c, at), nil
 	}
 	id, reclaiming := s.reclaim(h, c)
 	if id != none {
@@ -208,6 +223,17 @@ func (s *Stitch) find(h *heap, c *class, n int64) (int32, error) {
 		return none, errors.Join(err, reclaiming)
 	}
 	return s.placeAt(h, c, at), nil
+}
+
+// findMapped is the part of find that needs no driver call. It returns none if that is not enough.
+func (s *Stitch) findMapped(h *heap, c *class) int32 {
+	s.settle(h)
+	at, fits := h.free.fit(c.size)
+	id := s.revisit(h, c, at, fits)
+	if id == none && fits {
+		id = s.placeAt(h, c, at)
+	}
+	return id
 }
 
 // makeRoom finds n bytes by mapping pieces.

@@ -7,8 +7,10 @@ import "gm/internal/cuda"
 // Outside has handed out (SetAllocatedOutside) is less by theirs.
 
 // Keepable reports whether blocks that are freed may stay outside: with a single stream, whose memory no other waits for, and while no
-// events are to be looked at.
-func (s *Stitch) Keepable() bool { return len(s.heaps) == 1 && len(s.lender.queues) == 0 }
+// events are to be looked at, and requests neither recorded nor compared with a plan.
+func (s *Stitch) Keepable() bool {
+	return !s.compared && len(s.heaps) == 1 && len(s.lender.queues) == 0
+}
 
 // Rank returns the order of a block that is handed out among those of its size and stream, of which the Stitch itself prefers the first. It
 // returns -1 if p is not a block of size bytes that may stay outside.

@@ -94,6 +94,10 @@ func TestCyclicAcrossStreams(t *testing.T) {
 				if rng.IntN(200) == 0 {
 					r.capture(!dev.capturing)
 				}
+				if rng.IntN(400) == 0 && !dev.capturing {
+					r.check(a.Abandon())
+					r.check(a.Adopt(cycle))
+				}
 				r.step()
 			}
 			f, s := a.Followed()

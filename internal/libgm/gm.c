@@ -202,6 +202,16 @@ void gm_reset_peak_stats(int device) { reset_stats(device, true); }
 
 void gm_reset_accumulated_stats(int device) { reset_stats(device, false); }
 
+int gm_iteration(int device, int begins)
+{
+	if (forked() || !gm_device_open(device))
+		return -1;
+	gm_lock(device);
+	int state = go_iteration(device, begins != 0);
+	gm_unlock(device);
+	return state;
+}
+
 size_t gm_snapshot(char *text, size_t n)
 {
 	if (forked())

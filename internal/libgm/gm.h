@@ -119,6 +119,20 @@ typedef void gm_segment_observer(int device, int mapped, uint64_t address, uint6
  * not being called any more. */
 void gm_observe_segments(gm_segment_observer *f);
 
+/* What gm_iteration returns. */
+enum gm_plan {
+	GM_UNPLANNED, /* each request is served by itself */
+	GM_RECORDED,  /* requests are recorded */
+	GM_PLANNING,  /* another process lays them out */
+	GM_FOLLOWED   /* they get the addresses of a plan */
+};
+/* gm_iteration gives the large requests of a device the addresses of a plan, for a program that repeats itself: with begins = 1 it is called where
+ * an iteration begins. Two iterations are recorded, and the first is laid out by another process while requests are served as before; from a later
+ * iteration on they get their places in that, without search and without a driver call. What differs is served by itself. With begins = 0 that ends: so
+ * it is to be called before iterations make other requests. A plan in whose place a request would fail ends, too. It returns a gm_plan, or -1 where there can be none: the
+ * planner failed before, there is none, or the settings name another allocator or another plan. */
+int gm_iteration(int device, int begins);
+
 /* A gm_relief makes room for a request of size bytes on a stream that found none: it frees memory of the device by gm_free, and returns how many
  * bytes, or 0 if it can free no more; then caches are emptied, streams are waited for, and it is asked for the last time (gm_asked_last), unless the
  * request is one of a pool. Where it returns GM_BORROW then, the request has what gm_swap_borrow took for it; where it returns 0 the request fails.

@@ -29,6 +29,8 @@ type gpu struct {
 	pace    pace
 	events  *events // nil unless requests are recorded
 
+	iterations iterations
+
 	deferred []entry                           // freed during a capture, and plain or lent
 	pending  [page.Kinds]int64                 // bytes freed that other streams still use
 	calls    int64                             // driver calls at the last request

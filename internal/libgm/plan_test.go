@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -35,6 +36,43 @@ func TestPlanFound(t *testing.T) {
 	s := summaryOf(t, stats)
 	if s.Plan == nil || s.Plan.Followed < 20*s.Plan.Strayed || s.Plan.Followed < 10_000 {
 		t.Errorf("plan %+v", s.Plan)
+	}
+}
+
+// TestIterations tells gm where iterations begin. They must be served from a plan soon, in less memory than without, with hardly a driver call.
+func TestIterations(t *testing.T) {
+	k := newKit(t)
+	program := k.compile(t, "testdata/iterations.c")
+	stats, log := filepath.Join(t.TempDir(), "stats.json"), filepath.Join(t.TempDir(), "log")
+	r := k.newRun(t, "GM_STATS="+stats, "GM_LOG="+log)
+	r.passes(t, program, "300", "say")
+	var recorded, planning, followed, calls int
+	if _, err := fmt.Sscan(r.out, &recorded, &planning, &followed, &calls); err != nil || recorded != 2 || followed < 100 {
+		t.Errorf("%q is printed: %v", r.out, err)
+	}
+	s := summaryOf(t, stats)
+	if s.Plan == nil || s.Plan.Followed < 100*s.Plan.Strayed || s.Plan.Followed < 100*24*5 {
+		t.Errorf("plan %+v", s.Plan)
+	}
+	if text, err := os.ReadFile(log); err == nil && len(text) > 0 {
+		t.Errorf("log %q", text)
+	}
+}
+
+// TestIterationsFail does so with planners that fail.
+func TestIterationsFail(t *testing.T) {
+	k := newKit(t)
+	loop := k.compile(t, "testdata/iterations.c")
+	for script, want := range badPlanners {
+		t.Run(script, func(t *testing.T) {
+			t.Parallel()
+			log := filepath.Join(t.TempDir(), "log")
+			r := k.newRun(t, "GM_LOG="+log, "GM_PLANNER="+program(t, script))
+			r.passes(t, loop, "60", "try")
+			if text, _ := os.ReadFile(log); !strings.Contains(string(text), want) || want == "" && len(text) > 0 || strings.Count(string(text), "\n") > 1 {
+				t.Errorf("%q is said, want %q", text, want)
+			}
+		})
 	}
 }
 

@@ -1,5 +1,5 @@
 /* Iterates like a training loop of fixed shapes: forward through layers, back again, with what is in a block checked before it is freed.
- * usage: iterations N */
+ * usage: iterations N [say|try]: so many, and whether gm is told where they begin; with try it may plan none */
 #include <time.h>
 
 #include "check.h"
@@ -54,17 +54,29 @@ static void iterate(void)
 
 int main(int argc, char **argv)
 {
-	CHECK(argc == 2);
+	int states[GM_FOLLOWED + 1] = {0};
+	CHECK(argc == 2 || argc == 3);
 	start(0);
 	struct block parameters[10];
 	for (int i = 0; i < 10; i++)
 		parameters[i] = make((i + 3) * MIB);
 	for (int i = atoi(argv[1]); i > 0; i--) {
+		if (argc == 3) {
+			int state = gm_iteration(0, 1);
+			CHECK(state >= GM_RECORDED || (state == -1 && strcmp(argv[2], "try") == 0));
+			if (state >= 0)
+				states[state]++;
+		}
 		iterate();
 		nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL); /* in which a plan is made */
 	}
 	for (int i = 0; i < 10; i++)
 		drop(&parameters[i]);
+	if (argc == 3) {
+		struct gm_stats stats;
+		CHECK(gm_iteration(0, 0) == GM_UNPLANNED && gm_get_stats(0, &stats) == 0);
+		printf("%d %d %d %lld\n", states[GM_RECORDED], states[GM_PLANNING], states[GM_FOLLOWED], (long long)stats.driver_calls);
+	}
 	gm_reset();
 	return 0;
 }

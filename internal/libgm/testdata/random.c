@@ -329,6 +329,14 @@ static void retain(struct worker *w)
 	GM(w, gm_release_pool(0, 9, 0));
 }
 
+/* Plans may come and go at any time. */
+static void iteration(struct worker *w)
+{
+	int state = -1;
+	GM(w, state = gm_iteration(0, (int)draw(&w->draws, 4) > 0));
+	CHECK(state >= -1 && state <= GM_FOLLOWED);
+}
+
 static void pool(struct worker *w)
 {
 	int which = (int)draw(&w->draws, POOLS);
@@ -469,8 +477,10 @@ static void *work(void *number)
 			get(w);
 		else if (what < 94 && w->count)
 			give(w);
-		else if (what < 96)
+		else if (what < 95)
 			ask(w);
+		else if (what == 95)
+			iteration(w);
 		else if (what == 96 && w->count)
 			share(w);
 		else if (what == 97)
