@@ -1,10 +1,10 @@
 """Trains programs plainly, with the checkpoints that their library offers, and by gmswap run in the same memory: a step of each in turns.
 
-Usage: python3 byhand.py BIN OUT [--steps N] [--gpu N] [--seconds N] [PROGRAM[:LIMIT,...]...]
+Usage: python3 byhand.py BIN OUT [--steps N] [--gpu N] [--seconds N] [--first N] [PROGRAM[:LIMIT,...]...]
 
 BIN holds gmswap. A program is one of ../programs that takes checkpoints=1. A limit is an amount for gmswap run -m such as 17GB, or `none`. OUT gets
 byhand.csv, a row for each run, and byhand.log, what the programs said; what is there already is added to. Times are those of the steps from the
-fifth on: the median of the ratios to the plain step of the same turn, all of them together, and the longest against the plain one of its turn.
+fifth on, or from the Nth on: the median of the ratios to the plain step of the same turn, all of them together, and the longest against the plain one of its turn.
 """
 
 import argparse
@@ -33,6 +33,7 @@ def options():
     p.add_argument("--steps", type=int, default=24)
     p.add_argument("--gpu", type=int, default=0)
     p.add_argument("--seconds", type=float, default=560)
+    p.add_argument("--first", type=int, default=FIRST + 1, help="the first step whose time counts")
     return p.parse_intermixed_args()
 
 

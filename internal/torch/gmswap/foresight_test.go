@@ -27,6 +27,9 @@ func TestClock(t *testing.T) { passes(t, "testdata/clock.py") }
 // TestPace has schedules count on a program that launches operators slowly.
 func TestPace(t *testing.T) { passes(t, "testdata/pace.py") }
 
+// TestLayout checks when steps get the addresses of a plan, and when no more.
+func TestLayout(t *testing.T) { passes(t, "testdata/layout.py") }
+
 // TestLiterals tells numbers of a program's text from others, by this Python's instructions.
 func TestLiterals(t *testing.T) { passes(t, "testdata/literals.py") }
 

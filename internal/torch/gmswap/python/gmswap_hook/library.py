@@ -32,6 +32,7 @@ class Account(ctypes.Structure):
         (name, ctypes.c_int64) for name in ("retries", "ooms", "stitches", "driver_calls", "driver_ns")]
 
 
+UNPLANNED, RECORDED, _, FOLLOWED = range(4)  # enum gm_plan
 BORROW = ctypes.c_size_t(-1).value  # a relief's answer: the request has memory of the host
 RELIEF = ctypes.CFUNCTYPE(ctypes.c_size_t, ctypes.c_int, ctypes.c_size_t, ctypes.c_void_p)
 
@@ -64,6 +65,7 @@ class Library(object):
             ("gm_swap_borrow", ctypes.c_int, (ctypes.c_int, ctypes.c_size_t, stream)),
             ("gm_swap_borrowed", ctypes.c_int, (ctypes.c_void_p,)),
             ("gm_had_pools", ctypes.c_int, (ctypes.c_int,)),
+            ("gm_iteration", ctypes.c_int, (ctypes.c_int, ctypes.c_int)),
             ("gm_asked_last", ctypes.c_int, ()),
             ("gm_within", ctypes.c_int, (ctypes.c_char_p,)),
             ("gm_swap_plan", ctypes.c_int64, (ctypes.c_char_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t)),
@@ -118,6 +120,11 @@ class Library(object):
     def bound(self, device, nbytes, total):
         """Has the allocator take at most so many of all bytes of a device."""
         self.lib.gm_memory_fraction((nbytes + 0.5) / total, device)
+
+    def iteration(self, device, begins):
+        """Says that an iteration of a device begins that is like those before, or that those to come are not. Returns how its requests are served, below 0 if
+        not by a plan, whatever comes."""
+        return self.lib.gm_iteration(device, begins)
 
     def account(self, device):
         account = Account()

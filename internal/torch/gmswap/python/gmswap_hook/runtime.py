@@ -40,8 +40,7 @@ class Runtime(object):
     def __init__(self, memory, lanes, settings, planner, report):
         self.memory, self.lanes, self.settings, self.planner, self.report = memory, lanes, settings, planner, report
         self.smallest = settings.smallest
-        self.thread = None
-        self.step = None
+        self.thread = self.step = None
         self.steps = 0  # that have ended
         self.recording = None
         self.before = ()  # the sizes of the last step that had a backward pass
@@ -273,6 +272,7 @@ class Runtime(object):
             self.end_step(last)
             self.steps += 1
             if self.relief is not None:
+                self.relief.layout.begin_step(self.schedule, self.refined and self.planning is None)
                 self.relief.bring_home()
         self.take_schedule(0)
         step = self.step = Step(self.steps)

@@ -1,0 +1,70 @@
+"""Has steps that follow a schedule get the addresses of a plan, where each of their requests for itself would have memory mapped anew in each step."""
+
+import collections
+
+from . import say
+from .follow import Schedule
+from .library import FOLLOWED, RECORDED, UNPLANNED
+
+
+class Layout(object):
+    """libgm.so records two steps, and has the first one laid out by another process. A plan is for the steps of one schedule, which are all alike."""
+
+    SETTLED = 3  # steps in a row that followed a schedule which is here to stay
+    STITCHES = 4  # the least requests of each of them that memory was mapped for: some ten driver calls each
+    JUDGED = 8  # steps that show what a plan is worth
+    PLANS = 2  # that are tried with one schedule
+    LATE = 16  # steps that follow a schedule which is not made anew with their times by then
+
+    def __init__(self, library, device):
+        self.library, self.device = library, device
+        self.schedule, self.followed = None, 0  # what the last step was to follow, and how many had followed it
+        self.state, self.plans = UNPLANNED, self.PLANS
+        self.stitches = 0  # requests that memory was mapped for, up to now
+        self.recent = collections.deque(maxlen=self.JUDGED)  # of the last steps
+        self.before = 0.0  # on average without a plan
+
+    def begin_step(self, schedule, stays):
+        """Is told between two steps what schedule there is, and whether no other one is being made."""
+        alike = schedule is self.schedule and isinstance(schedule, Schedule) and schedule.followed > self.followed
+        if schedule is not self.schedule:
+            self.end()
+            self.schedule, self.plans = schedule, self.PLANS
+        self.followed = schedule.followed if isinstance(schedule, Schedule) else 0
+        if not self.plans:
+            return
+        now = self.library.account(self.device).stitches
+        stitched, self.stitches = max(0, now - self.stitches), now
+        if not alike or not stays and self.followed < self.LATE:
+            if self.state == RECORDED:
+                self.end()
+            self.recent.clear()
+            return
+        self.recent.append(stitched)
+        if self.state != UNPLANNED:
+            self.go_on()
+        elif len(self.recent) >= self.SETTLED and min(self.recent) >= self.STITCHES:
+            self.before = sum(self.recent) / float(len(self.recent))
+            self.go_on()
+
+    def go_on(self):
+        """Says that another step begins that is like those before."""
+        was, self.state = self.state, self.library.iteration(self.device, True)
+        if self.state < 0:
+            self.state, self.plans = UNPLANNED, 0
+        elif was == FOLLOWED and (self.state != FOLLOWED or self.fails()):
+            self.plans -= 1
+            self.end()
+        elif self.state == FOLLOWED and was != FOLLOWED:
+            self.recent.clear()
+            say.once("steps get the addresses of a plan: %.0f requests in each had memory mapped anew" % self.before)
+
+    def fails(self):
+        """Returns whether steps have memory mapped nevertheless."""
+        return len(self.recent) == self.JUDGED and 2 * sum(self.recent) > self.before * self.JUDGED
+
+    def end(self):
+        if self.state != UNPLANNED:
+            self.library.iteration(self.device, False)
+            self.state = UNPLANNED
+        self.recent.clear()

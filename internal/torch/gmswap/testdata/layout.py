@@ -1,0 +1,103 @@
+"""Checks when steps are laid out, with a library that is played."""
+
+from gmswap_hook import layout, say
+from gmswap_hook.follow import Schedule
+from gmswap_hook.library import FOLLOWED, RECORDED, UNPLANNED
+
+PLANNING = 2
+said = []
+say.once = said.append
+
+
+class Account(object):
+    stitches = 0
+
+
+class Library(object):
+    """Records two steps, and plans for so many."""
+
+    def __init__(self, plans=2, state=UNPLANNED):
+        self.plans, self.state, self.begun, self.total = plans, state, 0, Account()
+        self.ends = 0
+
+    def account(self, device):
+        assert device == 1
+        return self.total
+
+    def iteration(self, device, begins):
+        assert device == 1
+        if self.plans is None:
+            return -1
+        if not begins:
+            self.begun, self.state, self.ends = 0, UNPLANNED, self.ends + 1
+            return self.state
+        self.begun += 1
+        self.state = RECORDED if self.begun < 3 else PLANNING if self.begun < 3 + self.plans else FOLLOWED
+        return self.state
+
+
+def schedule():
+    made = Schedule.__new__(Schedule)
+    made.followed = 0
+    return made
+
+
+def steps(plan, library, made, count, stitches=(20, 20), stays=True, follow=True):
+    """Takes so many steps, with so many requests for which memory is mapped where there is no plan, and where there is one."""
+    for _ in range(count):
+        made.followed += follow
+        library.total.stitches += stitches[library.state == FOLLOWED]
+        plan.begin_step(made, stays)
+
+
+library = Library()
+plan = layout.Layout(library, 1)
+first = schedule()
+plan.begin_step(None, True)
+plan.begin_step(first, True)  # the first one that may follow it
+steps(plan, library, first, 2)
+assert library.begun == 0, "two steps are not enough"
+steps(plan, library, first, 1)
+assert (library.begun, library.state) == (1, RECORDED)
+steps(plan, library, first, 1, follow=False)
+assert (library.state, library.ends) == (UNPLANNED, 1), "a step that went another way is recorded"
+steps(plan, library, first, 3)
+assert library.state == RECORDED
+steps(plan, library, first, 4, (20, 0))
+assert library.state == FOLLOWED and len(said) == 1 and "20 requests" in said[0], said
+steps(plan, library, first, 3, (20, 0), follow=False)
+steps(plan, library, first, 30, (20, 0))
+assert (library.state, library.ends) == (FOLLOWED, 1), "the plan is good"
+second = schedule()
+plan.begin_step(second, True)
+assert (library.state, library.ends) == (UNPLANNED, 2), "the plan is of another schedule's steps"
+
+steps(plan, library, second, 15, stays=False)
+assert library.begun == 0, "another schedule is being made"
+steps(plan, library, second, 3, stays=False)
+assert library.begun == 1, "that takes long"
+steps(plan, library, second, 13)
+assert library.ends == 3 and plan.plans == 1, (library.ends, plan.plans)  # the plan was of no use, and is tried once more
+steps(plan, library, second, 40)
+assert (library.state, library.ends) == (UNPLANNED, 4) and library.begun == 0, "it is not tried again"
+
+third = schedule()
+plan.begin_step(third, True)
+steps(plan, library, third, 20, (3, 0))
+assert library.begun == 0, "there is little to gain"
+steps(plan, library, third, 12, (20, 0))
+assert library.state == FOLLOWED
+library.begun = 0  # the allocator has given the plan up
+steps(plan, library, third, 1, (20, 0))
+assert library.state == UNPLANNED and plan.plans == 1
+
+library.total.stitches = 0  # the program has reset its counts
+steps(plan, library, third, 1)
+
+none = Library(plans=None)
+plan = layout.Layout(none, 1)
+plan.begin_step(first, True)
+steps(plan, none, first, 10)
+assert plan.plans == 0 and none.ends == 0, "no plan is to be had"
+plan.begin_step(None, True)
+print("ok")
