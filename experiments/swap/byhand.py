@@ -60,17 +60,17 @@ def played(o, name, limits, seconds):
             all_logs.write("== %s, %s\n%s\n" % (name, mode, said))
             log.close()
             os.remove(log.name)
-            rows.append(row(name, mode, *ended[mode], said, plain))
+            rows.append(row(name, mode, *ended[mode], said, plain, o.first - 1))
             plain = plain or rows[0].pop("times", None)
     return rows
 
 
-def row(name, mode, code, result, said, plain):
+def row(name, mode, code, result, said, plain, passed):
     row = {"program": name, "way": "plain" if mode == "default" else mode}
     if code != 0 or not result or json.loads(result)["ok"] is not True:
         return dict(row, ok="too long" if code is None else "status %d" % code if code else json.loads(result or '{"ok": "no result"}')["ok"])
     result = json.loads(result)
-    times = result["steps"][FIRST:]
+    times = result["steps"][passed:]
     row.update({c: result[c] for c in ("allocated", "reserved", "losses")}, ok="yes", steps=" ".join(map(str, result["steps"])))
     row["ways"] = "; ".join(re.findall(r"gmswap: \d+ steps \((.*)\): ", said))
     if plain is None:
@@ -80,13 +80,13 @@ def row(name, mode, code, result, said, plain):
     return row
 
 
-def show(rows):
+def show(rows, passed):
     print("%-9s %-14s %10s %10s %7s %7s %7s %9s  %s" % ("program", "way", "allocated", "reserved", "median", "all", "longest", "step", "steps"))
     for r in rows:
         if r["ok"] != "yes":
             print("%-9s %-14s FAILED: %s" % (r["program"], r["way"], r["ok"]))
             continue
-        step = statistics.median(map(float, r["steps"].split()[FIRST:]))
+        step = statistics.median(map(float, r["steps"].split()[passed:]))
         print("%-9s %-14s %7.2f GB %7.2f GB %7s %7s %7s %7.4f s  %s" % (
             r["program"], r["way"], r["allocated"] / 1e9, r["reserved"] / 1e9, r["median"], r["all"], r["longest"], step, r["ways"]))
 
@@ -103,7 +103,7 @@ def main():
         if f.tell() == 0:
             out.writeheader()
         out.writerows(rows)
-    show(rows)
+    show(rows, o.first - 1)
     sys.exit(any(r["ok"] != "yes" for r in rows))
 
 
