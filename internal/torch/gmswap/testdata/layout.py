@@ -72,7 +72,7 @@ second = schedule()
 plan.begin_step(second, True)
 assert (library.state, library.ends) == (UNPLANNED, 2), "the plan is of another schedule's steps"
 
-steps(plan, library, second, 15, stays=False)
+steps(plan, library, second, 5, stays=False)
 assert library.begun == 0, "another schedule is being made"
 steps(plan, library, second, 3, stays=False)
 assert library.begun == 1, "that takes long"

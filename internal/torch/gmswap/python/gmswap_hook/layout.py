@@ -14,7 +14,7 @@ class Layout(object):
     STITCHES = 4  # the least requests of each of them that memory was mapped for: some ten driver calls each
     JUDGED = 8  # steps that show what a plan is worth
     PLANS = 2  # that are tried with one schedule
-    LATE = 16  # steps that follow a schedule which is not made anew with their times by then
+    LATE = 6  # steps that follow a schedule which is not made anew with their times by then
 
     def __init__(self, library, device):
         self.library, self.device = library, device
