@@ -143,6 +143,18 @@ def check_source():
     assert entries[0].ticket
 
 
+def check_no_room():
+    """What finds no room for a few of its words, by which it would be compared, is copied."""
+    def full(recipe, entries, entry, proven):
+        raise MemoryError
+
+    entries = [Entry(0, 0.001)]
+    entries[0].memory = types.SimpleNamespace(failures=MemoryError)
+    p = parted(entries)
+    parting.Remake = full
+    assert leave(p, 1) == [(0, "evicted")], "evict copies what is not to be recomputed"
+
+
 def check_worth():
     """Operators are looked at as long as that gains something."""
     costs = Costs()
@@ -163,6 +175,7 @@ def main():
     check_written()
     check_chained()
     check_source()
+    check_no_room()
     check_worth()
 
 

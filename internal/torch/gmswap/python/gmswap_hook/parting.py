@@ -92,7 +92,10 @@ class Parting(object):
         recipe = self.recipe_of(entry, anyhow)
         if recipe is None or not recipe.usable(entry.memory, self.step.entries) or not all(map(self.live.unchanged, recipe.lasting)):
             return False
-        entry.made = Remake(recipe, self.step.entries, entry, proven=self.live.sure(recipe))
+        try:
+            entry.made = Remake(recipe, self.step.entries, entry, proven=self.live.sure(recipe))
+        except entry.memory.failures:  # there is no room for some of its words to compare either: it is copied
+            return False
         return True
 
     def recipe_of(self, entry, anyhow=False):
