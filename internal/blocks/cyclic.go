@@ -40,7 +40,7 @@ type Cyclic struct {
 	target   int64       // bytes that the plan needs, with what was in use before it
 	next     int32       // the step that is expected next, none if that is not known
 	states   []stepState // by step
-	late     []int32     // steps whose blocks are in use for longer than planned, and guests
+	late     []int32     // what may be in the way: steps whose blocks are in use for longer than planned, and guests
 	isLate   []bool      // by step
 	guests   guests
 	byPtr    index // the step of an address
@@ -81,6 +81,7 @@ func OverStitch(s *Stitch) *Cyclic { return newCyclic(s, largeSize) }
 func newCyclic(s *Stitch, least int64) *Cyclic {
 	c := &Cyclic{Stitch: s, least: least, byPtr: newIndex(), next: none}
 	c.lender = newLender(s.dev, c.release)
+	c.lender.capturing = s.lender.capturing
 	return c
 }
 
@@ -108,38 +109,53 @@ func (c *Cyclic) Adopt(cycle *Cycle) error {
 	return nil
 }
 
-// Planned reports whether there is a plan.
-func (c *Cyclic) Planned() bool { return c.cycle != nil }
+// Planned reports whether there is a plan, and whether requests follow it already.
+func (c *Cyclic) Planned() (planned, begun bool) { return c.cycle != nil, c.begun }
 
 // Followed returns how many requests got their place of the plan, and how many others came while the plan was followed.
 func (c *Cyclic) Followed() (followed, strayed int64) { return c.followed, c.strayed }
 
 // Malloc implements Allocator.
 func (c *Cyclic) Malloc(size int64, stream cuda.Stream, pool Pool) (cuda.Ptr, error) {
-	if pool != 0 || size < c.least {
-		return c.Stitch.Malloc(size, stream, pool)
-	}
-	if c.cycle == nil {
+	switch {
+	case pool != 0 || size < c.least:
+		p, err := c.Stitch.Malloc(size, stream, pool)
+		if err != nil {
+			return c.insist(size, stream, pool, err)
+		}
+		return p, nil
+	case c.cycle == nil:
 		return c.mallocUnplanned(size, stream)
 	}
+	next, matched := c.next, c.matched
+	p, err := c.mallocPlanned(size, stream)
+	if err != nil && c.cycle != nil { // the request may come again, as the same step
+		c.next, c.matched = next, matched
+		c.grams.count--
+	}
+	return p, err
+}
+
+func (c *Cyclic) mallocPlanned(size int64, stream cuda.Stream) (cuda.Ptr, error) {
 	waiting := c.lender.process() // if that fails there may still be other memory
 	i := c.step(size, stream)
 	if i != none && c.cycle.Steps[i].Arena != NoArena {
 		ok, err := c.vacant(i)
 		if ok {
+			c.followed++
 			return c.place(i), nil
 		}
 		waiting = errors.Join(waiting, err)
 	}
 	if !c.begun {
-		return c.Stitch.Malloc(size, stream, pool)
+		return c.Stitch.Malloc(size, stream, 0)
 	}
-	c.strayed++
 	p, err := c.stray(i, size, stream)
 	if err != nil {
-		err = errors.Join(err, waiting)
+		return 0, errors.Join(err, waiting)
 	}
-	return p, err
+	c.strayed++
+	return p, nil
 }
 
 func (c *Cyclic) mallocUnplanned(size int64, stream cuda.Stream) (cuda.Ptr, error) {
@@ -243,9 +259,6 @@ func (c *Cyclic) place(i int32) cuda.Ptr {
 	p := c.regions[c.arenas[s.Arena].region].ptr + cuda.Ptr(s.Offset)
 	c.states[i] = stepLive
 	c.byPtr.Set(p, i)
-	if int(i) < len(c.cycle.Steps) {
-		c.followed++
-	}
 	c.stats.allocate(roundUp(s.Size, minBlockSize))
 	c.follow()
 	return p

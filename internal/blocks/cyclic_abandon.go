@@ -1,26 +1,28 @@
 package blocks
 
 import (
+	"errors"
 	"fmt"
 
 	"gm/internal/cuda"
 )
 
 // Abandon makes the allocator a Stitch again, which may adopt another plan. Blocks stay where they are. What else the plan had is free for any
-// request. It waits for streams that use freed blocks of the plan, and fails during a capture.
+// request. It waits for streams that use freed blocks of the plan. During a capture it fails, and the plan stays.
 func (c *Cyclic) Abandon() error {
 	if c.cycle == nil {
 		return nil
 	}
-	if c.capturing() || c.lender.capturing {
+	if c.capturing() {
 		return fmt.Errorf("abandon a plan: %w", cuda.ErrCapturing)
 	}
 	if err := c.lender.synchronize(); err != nil {
 		return fmt.Errorf("abandon a plan: %w", err)
 	}
+	var errs []error
 	for k := range c.arenas {
 		if a := &c.arenas[k]; a.region != none {
-			c.open(a)
+			errs = append(errs, c.open(a))
 		}
 	}
 	for i, state := range c.states {
@@ -32,18 +34,20 @@ func (c *Cyclic) Abandon() error {
 	c.begun, c.matched, c.target, c.next = false, 0, 0, none
 	c.byPtr, c.guests, c.grams = newIndex(), guests{}, grams{}
 	c.compared = false
-	return nil
+	return errors.Join(errs...)
 }
 
 // open makes all memory of an arena free.
-func (c *Cyclic) open(a *arena) {
+func (c *Cyclic) open(a *arena) error {
 	r := &c.regions[a.region]
 	r.planned = false
-	if a.backed > 0 {
-		h := c.heaps[r.heap]
-		c.putBack(h, stretch{r.ptr, a.backed, a.region}, h.passing.epoch)
-		h.passing.frees++
+	if a.backed == 0 {
+		return c.shrink(a.region)
 	}
+	h := c.heaps[r.heap]
+	c.putBack(h, stretch{r.ptr, a.backed, a.region}, h.passing.epoch)
+	h.passing.frees++
+	return nil
 }
 
 // handOver makes a block of the plan one of the Stitch, with the streams that use it. Its memory was made free.

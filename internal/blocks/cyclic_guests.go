@@ -11,10 +11,9 @@ import (
 // guests are blocks in arenas at places that the plan does not give them: what did not get its place, and what came beside the plan. They are
 // numbered like steps, from the number of steps on, and their places are not vacant as long as they are there.
 type guests struct {
-	steps []Step
-	gone  []int32 // numbers for reuse
-	taken []free  // buffer of gaps
-	gaps  []free
+	steps  []Step
+	gone   []int32 // numbers for reuse
+	buffer struct{ taken, gaps []free }
 }
 
 // stray serves a request that is step i, or none, and does not get the place of the plan. Memory of an arena that nobody needs while the
@@ -22,13 +21,17 @@ type guests struct {
 // pieces.
 func (c *Cyclic) stray(i int32, size int64, stream cuda.Stream) (cuda.Ptr, error) {
 	if size < largeSize {
-		return c.Stitch.Malloc(size, stream, 0)
+		p, err := c.Stitch.Malloc(size, stream, 0)
+		if err != nil {
+			return c.insist(size, stream, 0, err)
+		}
+		return p, nil
 	}
 	if i != none && c.cycle.Steps[i].Arena != NoArena {
 		if p := c.mallocMapped(size, stream); p != 0 {
 			return p, nil
 		}
-		if g := c.welcome(size, stream, int(c.cycle.Steps[i].Lasts)); g != none {
+		if g := c.welcome(size, stream, int(c.cycle.Steps[i].Lasts)-1); g != none {
 			return c.place(g), nil
 		}
 	}
@@ -39,15 +42,20 @@ func (c *Cyclic) stray(i int32, size int64, stream cuda.Stream) (cuda.Ptr, error
 	if g := c.welcome(size, stream, 0); g != none {
 		return c.place(g), nil
 	}
-	if c.hasty || c.Abandon() != nil {
-		return 0, err
-	}
-	return c.Stitch.Malloc(size, stream, 0) // the plan is worth less than the request
+	return c.insist(size, stream, 0, err)
 }
 
-// welcome returns a new guest with a place that is free, and that the plan does not need before so many more steps; none if there is no such
-// place. Of several places it is the one that is needed last.
-func (c *Cyclic) welcome(size int64, stream cuda.Stream, lasts int) int32 {
+// insist serves a request that failed, unless it is to fail at once: the plan is worth less, and is abandoned.
+func (c *Cyclic) insist(size int64, stream cuda.Stream, pool Pool, failed error) (cuda.Ptr, error) {
+	if !c.begun || c.hasty || !errors.Is(failed, cuda.ErrOutOfMemory) || c.Abandon() != nil {
+		return 0, failed
+	}
+	return c.Stitch.Malloc(size, stream, pool)
+}
+
+// welcome returns a new guest with a place that is free, and that the plan does not need within so many steps from the next one on; none if
+// there is no such place. Of several places it is the one that is needed last.
+func (c *Cyclic) welcome(size int64, stream cuda.Stream, within int) int32 {
 	n := roundUp(size, minBlockSize)
 	best, at, in := -1, int64(0), NoArena
 	for k := range c.arenas {
@@ -59,7 +67,7 @@ func (c *Cyclic) welcome(size int64, stream cuda.Stream, lasts int) int32 {
 				continue
 			}
 			for _, offset := range [...]int64{int64(gap.ptr), int64(gap.ptr) + gap.size - n} {
-				if ahead := c.untilNeeded(int32(k), offset, n); ahead >= lasts && ahead > best {
+				if ahead := c.untilNeeded(int32(k), offset, n); ahead >= within && ahead > best {
 					best, at, in = ahead, offset, int32(k)
 				}
 			}
@@ -92,14 +100,14 @@ const mostGaps = 16
 
 // gaps returns the largest stretches of an arena that have memory and are free, by offset. The result is valid until the next call.
 func (c *Cyclic) gaps(in int32) []free {
-	taken := c.guests.taken[:0]
+	taken := c.guests.buffer.taken[:0]
 	for i, state := range c.states {
 		if s := c.at(int32(i)); state != stepFree && s.Arena == in {
 			taken = append(taken, free{size: s.end() - s.Offset, ptr: cuda.Ptr(s.Offset)})
 		}
 	}
 	slices.SortFunc(taken, func(a, b free) int { return cmp.Compare(a.ptr, b.ptr) })
-	gaps, end := c.guests.gaps[:0], cuda.Ptr(0)
+	gaps, end := c.guests.buffer.gaps[:0], cuda.Ptr(0)
 	backed := cuda.Ptr(c.arenas[in].backed)
 	for _, t := range append(taken, free{ptr: backed}) {
 		if t.ptr > end {
@@ -107,12 +115,13 @@ func (c *Cyclic) gaps(in int32) []free {
 		}
 		end = max(end, t.ptr+cuda.Ptr(t.size))
 	}
-	c.guests.taken, c.guests.gaps = taken, gaps
+	c.guests.buffer.taken, c.guests.buffer.gaps = taken, gaps
 	slices.SortFunc(gaps, func(a, b free) int { return cmp.Compare(b.size, a.size) })
 	return gaps[:min(len(gaps), mostGaps)]
 }
 
-// untilNeeded returns how many steps come before the first one whose place overlaps n bytes of an arena: as many as there are if none does.
+// untilNeeded returns how many steps come before the first one whose place overlaps n bytes of an arena, 0 if that is the next step, and as
+// many as there are if none does.
 func (c *Cyclic) untilNeeded(in int32, offset, n int64) int {
 	i := c.next
 	if i == none {

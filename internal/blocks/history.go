@@ -45,13 +45,18 @@ func (c *Cyclic) Record(limit int, found func(iteration []Request)) {
 }
 
 // Mark says that an iteration ends and the next one begins. From the first mark on requests are kept, up to a limit. Once there are two
-// iterations it returns the first, of which the second shows for how long its requests last, and recording is over. It records nothing while there is a plan.
+// iterations it stops recording and returns the first; the second has shown how long its requests last. Where there is a plan, which begins at a mark, the
+// next request is expected to be its first.
 func (c *Cyclic) Mark(limit int) (iteration []Request) {
 	switch {
 	case c.cycle != nil:
+		if c.begun {
+			c.jump(0)
+		}
+		c.next = 0
 		return nil
 	case c.history == nil:
-		c.history = &history{open: newIndex(), next: math.MaxInt, limit: limit}
+		c.history = &history{open: newIndex(), next: math.MaxInt, limit: limit} // repetitions are not looked for
 		c.compared = true
 	}
 	r := c.history

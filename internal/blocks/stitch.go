@@ -187,14 +187,18 @@ func (s *Stitch) handOut(c *class, id int32) cuda.Ptr {
 
 // mallocMapped is Malloc for a large request of the default pool, if it needs no mapping: it returns 0 if it does.
 func (s *Stitch) mallocMapped(size int64, stream cuda.Stream) cuda.Ptr {
+	if s.lender.process() != nil {
+		return 0 // Malloc says why
+	}
+	s.forgetPlaces()
 	h := s.heapOf(stream)
 	c := h.class(roundUp(size, minBlockSize))
 	id := c.pop()
 	if id == none {
-		s.searches++
 		if id = s.findMapped(h, c); id == none {
 			return 0
 		}
+		s.searches++
 	}
 	return s.handOut(c, id)
 }

@@ -7,7 +7,7 @@ import "gm/internal/cuda"
 // Outside has handed out (SetAllocatedOutside) is less by theirs.
 
 // Keepable reports whether blocks that are freed may stay outside: with a single stream, whose memory no other waits for, and while no
-// events are to be looked at, and requests neither recorded nor compared with a plan.
+// events are to be looked at and requests are neither recorded nor compared with a plan.
 func (s *Stitch) Keepable() bool {
 	return !s.compared && len(s.heaps) == 1 && len(s.lender.queues) == 0
 }

@@ -128,9 +128,10 @@ enum gm_plan {
 };
 /* gm_iteration gives the large requests of a device the addresses of a plan, for a program that repeats itself: with begins = 1 it is called where
  * an iteration begins. Two iterations are recorded, and the first is laid out by another process while requests are served as before; from a later
- * iteration on they get their places in that, without search and without a driver call. What differs is served by itself. With begins = 0 that ends: so
- * it is to be called before iterations make other requests. A plan in whose place a request would fail ends, too. It returns a gm_plan, or -1 where there can be none: the
- * planner failed before, there is none, or the settings name another allocator or another plan. */
+ * iteration on they get their places in that, without search and without a driver call. What differs is served by itself. With begins = 0 the plan
+ * ends: a program calls it so when its iterations are about to change. A plan also ends when a request would fail otherwise. During a capture
+ * it stays until a call after that. Returns a gm_plan, or -1 where there can be none: the planner failed before, there is none, the settings name
+ * another allocator or another plan, the device is not open, or the process is a forked child. */
 int gm_iteration(int device, int begins);
 
 /* A gm_relief makes room for a request of size bytes on a stream that found none: it frees memory of the device by gm_free, and returns how many

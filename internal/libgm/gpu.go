@@ -270,7 +270,7 @@ func (g *gpu) freeSpecial(e *entry) {
 // complain logs an error unless it is expected: memory is gone when the driver is shut down, and what a capture forbids is done in
 // another way.
 func (g *gpu) complain(what string, err error) {
-	if !errors.Is(err, driver.ErrShutdown) && !errors.Is(err, errCapturing) {
+	if !errors.Is(err, driver.ErrShutdown) && !errors.Is(err, cuda.ErrCapturing) {
 		g.log.printf("device %d: %s: %v", g.ordinal, what, err)
 	}
 }

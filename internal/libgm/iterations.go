@@ -5,9 +5,11 @@ import "C"
 
 import (
 	"context"
+	"fmt"
 	"runtime"
 
 	"gm/internal/blocks"
+	"gm/internal/libgm/planner/client"
 )
 
 // iterations is the plan of a device whose program says where its iterations begin. It is used with the device's lock held.
@@ -15,7 +17,8 @@ type iterations struct {
 	alloc    *blocks.Cyclic // nil before the first one
 	planning bool
 	failed   bool
-	round    int // counts the iterations that ended to be repeated
+	ending   bool // the plan is to be abandoned once no graph is captured
+	round    int  // counts how often the program said that its iterations change
 }
 
 //export go_iteration
@@ -31,6 +34,15 @@ func go_iteration(device C.int, begins C.bool) (state C.int) {
 
 func (g *gpu) beginIteration() C.int {
 	n := &g.iterations
+	if g.broken || n.failed {
+		return -1
+	}
+	if n.ending {
+		g.endIterations()
+	}
+	if n.ending {
+		return C.GM_UNPLANNED
+	}
 	if n.alloc == nil {
 		stitch, ok := g.alloc.(*blocks.Stitch)
 		if !ok {
@@ -39,17 +51,17 @@ func (g *gpu) beginIteration() C.int {
 		n.alloc = blocks.OverStitch(stitch)
 		g.alloc = n.alloc
 	}
-	switch {
-	case g.broken || n.failed:
-		return -1
-	case n.planning:
+	if n.planning {
 		return C.GM_PLANNING
-	case n.alloc.Planned():
-		return C.GM_FOLLOWED
 	}
 	iteration := n.alloc.Mark(recordedRequests)
 	g.small.look()
-	if len(iteration) == 0 {
+	switch planned, begun := n.alloc.Planned(); {
+	case begun:
+		return C.GM_FOLLOWED
+	case planned:
+		return C.GM_PLANNING
+	case len(iteration) == 0:
 		return C.GM_RECORDED
 	}
 	n.planning = true
@@ -57,7 +69,7 @@ func (g *gpu) beginIteration() C.int {
 	return C.GM_PLANNING
 }
 
-// endIterations has each request served by itself. During a capture a plan stays.
+// endIterations has each request served by itself.
 func (g *gpu) endIterations() C.int {
 	n := &g.iterations
 	n.round++
@@ -65,25 +77,27 @@ func (g *gpu) endIterations() C.int {
 		return C.GM_UNPLANNED
 	}
 	n.alloc.StopRecording()
-	if err := n.alloc.Abandon(); err != nil {
+	err := n.alloc.Abandon()
+	if err != nil {
 		g.complain("end a plan", err)
 	}
+	planned, _ := n.alloc.Planned()
+	n.ending = planned
 	g.small.look()
 	return C.GM_UNPLANNED
 }
 
-// layOut has an iteration laid out, beside the job, and followed unless iterations have ended to be repeated meanwhile.
+// layOut has an iteration laid out, beside the job, and followed unless the program has ended its iterations meanwhile.
 func (g *gpu) layOut(iteration []blocks.Request, round int) {
-	p := planning{ordinal: g.ordinal, planner: self.settings.planner, log: g.log}
-	defer p.guard()
-	cycle, err := p.planner.Layout(context.Background(), iteration)
+	cycle, err := laidOut(self.settings.planner, iteration)
 	runtime.LockOSThread() // the lock is a thread's
 	defer runtime.UnlockOSThread()
 	C.gm_lock(C.int(g.ordinal))
 	defer C.gm_unlock(C.int(g.ordinal))
+	defer guard(C.int(g.ordinal))
 	n := &g.iterations
 	n.planning = false
-	if n.round != round {
+	if n.round != round || g.broken {
 		return
 	}
 	if err == nil {
@@ -93,4 +107,13 @@ func (g *gpu) layOut(iteration []blocks.Request, round int) {
 		g.log.printf("device %d: an iteration of %d requests has no plan: %v", g.ordinal, len(iteration), err)
 	}
 	g.small.look()
+}
+
+func laidOut(p client.Planner, iteration []blocks.Request) (cycle *blocks.Cycle, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("BUG: %v", r)
+		}
+	}()
+	return p.Layout(context.Background(), iteration)
 }

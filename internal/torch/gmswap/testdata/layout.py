@@ -100,4 +100,13 @@ plan.begin_step(first, True)
 steps(plan, none, first, 10)
 assert plan.plans == 0 and none.ends == 0, "no plan is to be had"
 plan.begin_step(None, True)
+
+small = Library()
+small.iteration = lambda device, begins: RECORDED if begins else UNPLANNED
+plan = layout.Layout(small, 1)
+plan.begin_step(first, True)
+steps(plan, small, first, 4)
+assert plan.plans == layout.Layout.PLANS
+steps(plan, small, first, 1)
+assert plan.plans == 0 and plan.state == UNPLANNED, "there is nothing to lay out"
 print("ok")

@@ -14,28 +14,31 @@ class Layout(object):
     STITCHES = 4  # the least requests of each of them that memory was mapped for: some ten driver calls each
     JUDGED = 8  # steps that show what a plan is worth
     PLANS = 2  # that are tried with one schedule
+    MARKS = 2  # steps at most before there is an iteration to lay out
     LATE = 6  # steps that follow a schedule which is not made anew with their times by then
 
     def __init__(self, library, device):
         self.library, self.device = library, device
-        self.schedule, self.followed = None, 0  # what the last step was to follow, and how many had followed it
+        self.schedule, self.seen = None, 0  # what the last step was to follow, and how many had followed it
         self.state, self.plans = UNPLANNED, self.PLANS
         self.stitches = 0  # requests that memory was mapped for, up to now
         self.recent = collections.deque(maxlen=self.JUDGED)  # of the last steps
+        self.recorded = 0  # steps
         self.before = 0.0  # on average without a plan
 
     def begin_step(self, schedule, stays):
         """Is told between two steps what schedule there is, and whether no other one is being made."""
-        alike = schedule is self.schedule and isinstance(schedule, Schedule) and schedule.followed > self.followed
+        followed = schedule.followed if isinstance(schedule, Schedule) else 0
+        alike = schedule is self.schedule and followed > self.seen
         if schedule is not self.schedule:
             self.end()
             self.schedule, self.plans = schedule, self.PLANS
-        self.followed = schedule.followed if isinstance(schedule, Schedule) else 0
+        self.seen = followed
         if not self.plans:
             return
         now = self.library.account(self.device).stitches
         stitched, self.stitches = max(0, now - self.stitches), now
-        if not alike or not stays and self.followed < self.LATE:
+        if not alike or not stays and followed < self.LATE:
             if self.state == RECORDED:
                 self.end()
             self.recent.clear()
@@ -50,10 +53,14 @@ class Layout(object):
     def go_on(self):
         """Says that another step begins that is like those before."""
         was, self.state = self.state, self.library.iteration(self.device, True)
+        self.recorded = self.recorded + 1 if self.state == RECORDED else 0
         if self.state < 0:
             self.state, self.plans = UNPLANNED, 0
+        elif self.recorded > self.MARKS:  # they have no large requests, or too many
+            self.plans = 0
+            self.end()
         elif was == FOLLOWED and (self.state != FOLLOWED or self.fails()):
-            self.plans -= 1
+            self.plans -= 1  # libgm.so has given the plan up, or it is of no use
             self.end()
         elif self.state == FOLLOWED and was != FOLLOWED:
             self.recent.clear()
@@ -66,5 +73,5 @@ class Layout(object):
     def end(self):
         if self.state != UNPLANNED:
             self.library.iteration(self.device, False)
-            self.state = UNPLANNED
+            self.state, self.recorded = UNPLANNED, 0
         self.recent.clear()

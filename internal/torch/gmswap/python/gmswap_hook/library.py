@@ -32,7 +32,7 @@ class Account(ctypes.Structure):
         (name, ctypes.c_int64) for name in ("retries", "ooms", "stitches", "driver_calls", "driver_ns")]
 
 
-UNPLANNED, RECORDED, _, FOLLOWED = range(4)  # enum gm_plan
+UNPLANNED, RECORDED, PLANNING, FOLLOWED = range(4)  # enum gm_plan
 BORROW = ctypes.c_size_t(-1).value  # a relief's answer: the request has memory of the host
 RELIEF = ctypes.CFUNCTYPE(ctypes.c_size_t, ctypes.c_int, ctypes.c_size_t, ctypes.c_void_p)
 
