@@ -128,7 +128,7 @@ func (r *crossing) phase() {
 func (r *crossing) malloc(size int64, stream cuda.Stream, pool Pool) {
 	p, err := r.a.Malloc(size, stream, pool)
 	var oom *OOMError
-	if errors.As(err, &oom) {
+	if errors.As(err, &oom) || errors.Is(err, cuda.ErrOutOfMemory) { // the latter of a hasty one
 		r.ooms++
 		return
 	} else if err != nil {
@@ -190,6 +190,27 @@ func (r *crossing) drop(i int) {
 	}
 	r.check(r.a.Free(b.ptr))
 	r.past = append(r.past, b)
+}
+
+// replan now and then abandons the plan, adopts it again where there is none, has requests be hasty or not, says that an iteration begins, or
+// requests what no part of an arena may have.
+func (r *crossing) replan(a *Cyclic) {
+	switch r.rng.IntN(400) {
+	case 0:
+		if err := a.Abandon(); !errors.Is(err, cuda.ErrCapturing) {
+			r.check(err)
+		}
+	case 1:
+		a.SetHasty(!a.hasty)
+	case 2:
+		a.Mark(1 << 10)
+	case 3, 4:
+		r.malloc(int64(1+r.rng.IntN(200))<<20, r.stream(), 0)
+	}
+	if planned, _ := a.Planned(); !planned && r.rng.IntN(50) == 0 {
+		a.StopRecording()
+		r.check(a.Adopt(r.cycle))
+	}
 }
 
 // finish frees everything and expects nothing to be left.

@@ -254,7 +254,13 @@ func runFaults(t *testing.T, seed uint64, arm func(rng *rand.Rand, d *faulty)) {
 		if rng.IntN(100) == 0 {
 			r.capture(!dev.capturing)
 		}
+		if c, ok := r.a.(*Cyclic); ok && r.cycle != nil {
+			r.replan(c)
+		}
 		r.step()
+	}
+	if c, ok := r.a.(*Cyclic); ok {
+		c.SetHasty(false)
 	}
 	r.capture(false)
 	dev.fails = [numCalls]func(n int) error{}

@@ -94,19 +94,17 @@ func TestCyclicAcrossStreams(t *testing.T) {
 				if rng.IntN(200) == 0 {
 					r.capture(!dev.capturing)
 				}
-				if rng.IntN(400) == 0 && !dev.capturing {
-					r.check(a.Abandon())
-					r.check(a.Adopt(cycle))
-				}
+				r.replan(a)
 				r.step()
 			}
+			a.SetHasty(false)
 			f, s := a.Followed()
 			followed, strayed = followed+f, strayed+s
 			r.capture(false)
 			r.finish()
 		})
 	}
-	if followed < strayed || strayed < 1000 {
+	if 2*followed < strayed || strayed < 1000 {
 		t.Errorf("%d requests by plan, %d not: the test is too easy", followed, strayed)
 	}
 }
