@@ -98,7 +98,7 @@ func (c *Cyclic) newGuest(s Step) int32 {
 // mostGaps is how many of the largest gaps of an arena are considered.
 const mostGaps = 16
 
-// gaps returns the largest stretches of an arena that have memory and are free, by offset. The result is valid until the next call.
+// gaps returns the stretches of an arena that have memory and are free, the largest first. The result is valid until the next call.
 func (c *Cyclic) gaps(in int32) []free {
 	taken := c.guests.buffer.taken[:0]
 	for i, state := range c.states {
