@@ -36,13 +36,21 @@ class Asked(Planner):
         return dict(whole, actions=self.actions)
 
 
+class Least(Asked):
+    """Cannot leave more free than two parts of 64: for less memory its schedules keep to twice as much as there is."""
+
+    def answer(self, graph):
+        asked = self.devices[-1]
+        return dict(super().answer(graph), device=asked if asked >= LIMIT - 2 * (LIMIT // 64) else 2 * LIMIT)
+
+
 class Crowded(Spacious):
     """Has a request find no room in each step, at an entry of which there are many before and behind it, from a step on. What is freed for it takes a while."""
 
-    def __init__(self, first, how="remake", all_sizes=False, at=20, device=LIMIT, free=lambda relief: 0):
+    def __init__(self, first, how="remake", all_sizes=False, at=20, device=LIMIT, free=lambda relief: 0, asked=Asked):
         super().__init__(LIMIT)
         self.hooked.settings.for_all_sizes, self.hooked.settings.device = lambda: all_sizes, device
-        self.hooked.library = self.hooked.runtime.planner.library = self.asked = Asked(how)
+        self.hooked.library = self.hooked.runtime.planner.library = self.asked = asked(how)
         runtime, pack = self.hooked.runtime, self.hooked.runtime.pack
         runtime.outlook.leaves_alone = lambda step, instrument: False
         done = set()
@@ -85,6 +93,16 @@ def test_more_is_left():
     assert crowded.asked.devices[0] == LIMIT and crowded.asked.devices[-1] == LIMIT - LIMIT // 16, crowded.asked.devices
     assert {way for way, _ in crowded.steps[6:]} == {"planned"}, crowded.steps
     assert run(lambda: same(40), 1000).hooked.runtime.planner.parts == 0
+
+
+def test_least():
+    """Where schedules cannot leave so much they leave less, and are not followed if they keep to more than there is."""
+    crowded = run(lambda: same(60), 0, asked=Least)
+    planner, part = crowded.hooked.runtime.planner, LIMIT // 64
+    assert [(LIMIT - device) // part for device in sorted(set(crowded.asked.devices))] == [3, 2, 1, 0], crowded.asked.devices
+    assert (LIMIT - crowded.asked.devices[-1]) // part == 2 and (planner.parts, planner.most_parts) == (2, 2), crowded.asked.devices
+    assert crowded.hooked.runtime.schedule.device == planner.device, crowded.hooked.runtime.schedule.device
+    assert {way for way, _ in crowded.steps[6:]} == {"planned"}, crowded.steps
 
 
 def test_made_anew():

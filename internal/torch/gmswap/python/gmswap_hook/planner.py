@@ -74,7 +74,7 @@ class Planner(object):
         self.other = None  # what has schedules for other kinds of steps, where those of the family turn out to be such
         self.shapes = None  # which of the two tells from its inputs what a step needs
         self.remembered = None  # what steps of other sizes than those of any schedule go by
-        self.parts = 0  # that schedules leave free
+        self.parts, self.most_parts = 0, self.PARTS  # that schedules leave free, and that they can
         self.anew = self.ANEW  # times that are left
         self.start = 0  # bytes that were in use when that began
         self.launches = Launches()  # what the program takes, as steps that followed a schedule showed last
@@ -83,7 +83,7 @@ class Planner(object):
         """Has a schedule made for what was recorded: where sizes differ from step to step, for all that save up to so many bytes. Raises Unsolved if others can be
         recorded that may tell more."""
         self.timed, self.start, self.remembered = recording.timed, recording.timed.scale.start, None
-        self.launches, self.parts = Launches(), 0
+        self.launches, self.parts, self.most_parts = Launches(), 0, self.PARTS
         self.family = self.other = self.shapes = None
         recording.memory.small.forget()
         if recording.again is not None:
@@ -153,13 +153,21 @@ class Planner(object):
 
     def leave_more(self):
         """Has schedules that are made from now on leave more memory free, as what is free may be in parts that cannot be put together. Returns whether they can."""
-        if self.settings.follow or self.parts == self.PARTS:
+        if self.settings.follow or self.parts == self.most_parts:
             return False
         self.parts += 1
         for family in (self.family, self.other):
             if family is not None:
                 family.device = self.device
                 family.renew()
+        return True
+
+    def leave_less(self):
+        """Has schedules leave a part less free, and never more than that: there is none that leaves so much. Returns whether they can."""
+        if not self.parts:
+            return False
+        self.parts -= 1
+        self.most_parts = self.parts
         return True
 
     def outdated(self, clocks):

@@ -42,9 +42,8 @@ class Runtime(object):
         self.smallest = settings.smallest
         self.thread = self.step = None
         self.steps = 0  # that have ended
-        self.recording = None
+        self.recording = self.schedule = None
         self.before = ()  # the sizes of the last step that had a backward pass
-        self.schedule = None
         self.planning = self.arrived = None  # a schedule that is being made, and what is called with it
         self.deviated = 0  # steps in a row that went another way than the schedule, the same
         self.strayed = None  # the sizes of what the last such step saved
@@ -567,10 +566,12 @@ class Runtime(object):
         """Follows a better schedule for the same step."""
         if planning.failed:
             self.keep_schedule(planning.failed)
-            return
-        planning.schedule.trust = self.schedule.trust
-        self.schedule = planning.schedule
-        self.report.planned(self.schedule)
+        elif planning.schedule.device > self.planner.device and self.planner.leave_less():
+            self.planning, self.arrived = self.planner.again(), self.follow_refined
+        else:
+            planning.schedule.trust = self.schedule.trust
+            self.schedule = planning.schedule
+            self.report.planned(self.schedule)
 
     def follow_turned(self, planning):
         """Follows schedules for more kinds of steps."""
