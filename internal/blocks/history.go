@@ -45,8 +45,8 @@ func (c *Cyclic) Record(limit int, found func(iteration []Request)) {
 }
 
 // Mark says that an iteration ends and the next one begins. From the first mark on requests are kept, up to a limit. Once there are two
-// iterations it stops recording and returns the first; the second has shown how long its requests last. Where there is a plan, which begins at a mark, the
-// next request is expected to be its first.
+// iterations it stops recording and returns the first; the second has shown how long its requests last. Where there is a plan, which
+// begins at a mark, the next request is expected to be its first.
 func (c *Cyclic) Mark(limit int) (iteration []Request) {
 	switch {
 	case c.cycle != nil:

@@ -77,12 +77,10 @@ func (g *gpu) endIterations() C.int {
 		return C.GM_UNPLANNED
 	}
 	n.alloc.StopRecording()
-	err := n.alloc.Abandon()
-	if err != nil {
+	if err := n.alloc.Abandon(); err != nil {
 		g.complain("end a plan", err)
 	}
-	planned, _ := n.alloc.Planned()
-	n.ending = planned
+	n.ending, _ = n.alloc.Planned()
 	g.small.look()
 	return C.GM_UNPLANNED
 }

@@ -2,9 +2,8 @@
 
 from gmswap_hook import layout, say
 from gmswap_hook.follow import Schedule
-from gmswap_hook.library import FOLLOWED, RECORDED, UNPLANNED
+from gmswap_hook.library import FOLLOWED, PLANNING, RECORDED, UNPLANNED
 
-PLANNING = 2
 said = []
 say.once = said.append
 

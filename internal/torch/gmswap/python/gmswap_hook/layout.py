@@ -11,7 +11,7 @@ class Layout(object):
     """libgm.so records two steps, and has the first one laid out by another process. A plan is for the steps of one schedule, which are all alike."""
 
     SETTLED = 3  # steps in a row that followed a schedule which is here to stay
-    STITCHES = 4  # the least requests of each of them that memory was mapped for: some ten driver calls each
+    STITCHES = 4  # the least requests of each of them that memory was mapped for
     JUDGED = 8  # steps that show what a plan is worth
     PLANS = 2  # that are tried with one schedule
     MARKS = 2  # steps at most before there is an iteration to lay out
