@@ -45,7 +45,7 @@ class Check:
         result, said, failed = runner.run(words, self.o.end - begin, CUBLAS_WORKSPACE_CONFIG=":4096:8")
         result = result or {}
         ways = re.findall(r"gmswap: \d+ steps? \((.*)\): ", said)
-        if "gmswap: out of memory" in said:
+        if "gmswap: out of memory" in said or "cuDNN takes another algorithm" in said:
             ways.append(DENIED)
         if "gmswap: compiled:" in said:
             ways.append(FUSED)

@@ -8,15 +8,16 @@
 #include <link.h>
 #include <string.h>
 
-enum { CALLERS = 256, FUNCTIONS = 256 }; /* that are looked at, and that are remembered */
+enum { CALLERS = 256, FUNCTIONS = 256, SEARCHES = 4 }; /* that are looked at, and that are remembered */
 
 struct search {
-	char text[64];
+	char text[128];
 	size_t count;
 	struct { uintptr_t from, to; } functions[FUNCTIONS];
 };
 
-static struct search search;
+static struct search searches[SEARCHES];
+static size_t next; /* the search that is forgotten next */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* symbols returns how many symbols a library has, by its table of hashes: its chains end with the last one. */
@@ -33,20 +34,31 @@ static uint32_t symbols(const uint32_t *hashes)
 	return last + 1;
 }
 
-static void look_through(uintptr_t base, const ElfW(Sym) *table, const char *names, uint32_t count)
+/* contains says whether a name contains one of the texts that | separates. */
+static bool contains(const char *name, const char *texts)
 {
-	for (uint32_t i = 0; i < count && search.count < FUNCTIONS; i++) {
+	for (size_t n; *texts; texts += n + (texts[n] == '|')) {
+		n = strcspn(texts, "|");
+		if (n && memmem(name, strlen(name), texts, n))
+			return true;
+	}
+	return false;
+}
+
+static void look_through(struct search *search, uintptr_t base, const ElfW(Sym) *table, const char *names, uint32_t count)
+{
+	for (uint32_t i = 0; i < count && search->count < FUNCTIONS; i++) {
 		const ElfW(Sym) *s = &table[i];
-		if (s->st_shndx == SHN_UNDEF || !s->st_size || !strstr(names + s->st_name, search.text))
+		if (s->st_shndx == SHN_UNDEF || !s->st_size || !contains(names + s->st_name, search->text))
 			continue;
-		search.functions[search.count].from = base + s->st_value;
-		search.functions[search.count++].to = base + s->st_value + s->st_size;
+		search->functions[search->count].from = base + s->st_value;
+		search->functions[search->count++].to = base + s->st_value + s->st_size;
 	}
 }
 
 static int look_into(struct dl_phdr_info *library, size_t size, void *data)
 {
-	(void)size, (void)data;
+	(void)size;
 	const ElfW(Dyn) *d = NULL;
 	for (int i = 0; i < library->dlpi_phnum; i++)
 		if (library->dlpi_phdr[i].p_type == PT_DYNAMIC)
@@ -65,31 +77,41 @@ static int look_into(struct dl_phdr_info *library, size_t size, void *data)
 			hashes = (const uint32_t *)d->d_un.d_ptr;
 	}
 	if (table && names && hashes)
-		look_through(library->dlpi_addr, table, names, symbols(hashes));
+		look_through(data, library->dlpi_addr, table, names, symbols(hashes));
 	return 0;
 }
 
 /* known says whether a caller is one of the functions that are searched for. */
-static bool known(const void *caller)
+static bool known(const struct search *search, const void *caller)
 {
-	for (size_t i = 0; i < search.count; i++)
-		if ((uintptr_t)caller > search.functions[i].from && (uintptr_t)caller <= search.functions[i].to)
+	for (size_t i = 0; i < search->count; i++)
+		if ((uintptr_t)caller > search->functions[i].from && (uintptr_t)caller <= search->functions[i].to)
 			return true;
 	return false;
 }
 
-int gm_within(const char *text)
+/* search_for returns the functions whose names contain one of the texts: those of a search before, if there was one. */
+static const struct search *search_for(const char *texts)
+{
+	for (size_t i = 0; i < SEARCHES; i++)
+		if (searches[i].text[0] && strncmp(searches[i].text, texts, sizeof searches[i].text - 1) == 0)
+			return &searches[i];
+	struct search *search = &searches[next];
+	next = (next + 1) % SEARCHES;
+	memset(search, 0, sizeof *search);
+	strncpy(search->text, texts, sizeof search->text - 1);
+	dl_iterate_phdr(look_into, search);
+	return search;
+}
+
+int gm_within(const char *texts)
 {
 	void *callers[CALLERS];
 	int n = backtrace(callers, CALLERS), found = 0;
 	pthread_mutex_lock(&lock);
-	if (!search.text[0] || strncmp(search.text, text, sizeof search.text - 1) != 0) {
-		search.count = 0;
-		strncpy(search.text, text, sizeof search.text - 1);
-		dl_iterate_phdr(look_into, NULL);
-	}
+	const struct search *search = search_for(texts);
 	for (int i = 0; i < n && !found; i++)
-		found = known(callers[i]);
+		found = known(search, callers[i]);
 	pthread_mutex_unlock(&lock);
 	return found;
 }

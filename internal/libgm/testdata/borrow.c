@@ -115,6 +115,9 @@ int main(void)
 	CHECK(p && gm_swap_borrowed(p) < 0);
 	gm_free(p, 0, 0, NULL);
 	CHECK(gm_within("__libc_start_main") && !gm_within("raw_cudnn_convolution"));
+	CHECK(gm_within("raw_cudnn|__libc_start_") && gm_within("__libc_start|raw_cudnn") && !gm_within("raw_cudnn||libc_begin"));
+	for (int i = 0; i < 3; i++) /* as many searches as are remembered, and one more */
+		CHECK(gm_within("__libc_start_main") && !gm_within("x1") && !gm_within("x2") && !gm_within("x3") && !gm_within("x4"));
 	gm_on_full(NULL);
 	gm_reset();
 	OK(cuStreamDestroy_v2(s));

@@ -8,10 +8,12 @@ from gmswap_hook.relief import Relief
 MIB = 1 << 20
 
 
-def relief(lends=True, search=False, deterministic=False):
+def relief(lends=True, search=False, deterministic=False, tensor=False):
     memory = types.SimpleNamespace(trial=Trial(), deterministic=lambda: deterministic, capacity=lambda: 128 * MIB)
-    library = types.SimpleNamespace(within=lambda name: search)
-    return types.SimpleNamespace(lends=lends, limit=64 * MIB, memory=memory, library=library, SEARCH=Relief.SEARCH)
+    library = types.SimpleNamespace(within=lambda name: {Relief.SEARCH: search, Relief.TENSOR: tensor}[name])
+    one = types.SimpleNamespace(lends=lends, limit=64 * MIB, memory=memory, library=library, SEARCH=Relief.SEARCH, TENSOR=Relief.TENSOR)
+    one.searching = lambda: Relief.searching(one)
+    return one
 
 
 def needed(relief, size=MIB):
@@ -28,6 +30,7 @@ def main():
     assert needed(one)
     assert not needed(relief(lends=False))
     assert not needed(relief(search=True)), "cuDNN does with less"
+    assert needed(relief(search=True, tensor=True)), "a convolution's result"
     exact = relief(search=True, deterministic=True)
     assert needed(exact), "with other bits"
     assert needed(exact, 65 * MIB) and not needed(exact, 129 * MIB), "as much as the device would have"

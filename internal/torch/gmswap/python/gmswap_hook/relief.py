@@ -19,8 +19,9 @@ class Relief(object):
     PATIENCE = 150  # seconds for who changes entries: longer than a plan takes. Who waits for what this thread holds would wait for ever
 
     FORGETS = 8  # steps
-    SEARCH = "raw_cudnn_convolution"  # asks for memory that it can do without: another algorithm of cuDNN's takes less, is faster than one that works on the
-    # host, and computes other bits
+    # Within the first of these functions, and not within the second, which makes tensors, a request is one for memory that it can do without: another algorithm
+    # of cuDNN's takes less, is faster than one that works on the host, and computes other bits.
+    SEARCH, TENSOR = "convolution4call|convolution_backward4call|raw_cudnn_convolution", "empty_generic|empty_strided_generic"
 
     def __init__(self, runtime, library, limit, states):
         self.runtime, self.memory, self.library, self.states = runtime, runtime.memory, library, states
@@ -153,7 +154,9 @@ class Relief(object):
             return BORROW
         if self.memory.trial.depth:
             return 0
-        if self.explained is not self.runtime.step:
+        if self.searching():
+            say.once("%.2f GiB more for a convolution do not fit %.2f GiB: cuDNN takes another algorithm, whose last bits may be others" % (size / GIB, self.limit / GIB))
+        elif self.explained is not self.runtime.step:
             self.explained = self.runtime.step
             self.explain(size)
         return 0
@@ -163,9 +166,12 @@ class Relief(object):
         gives other bits, and the program wants the same ones each time. That may be more than the limit, as the device has more than that without one."""
         if not self.lends:
             return False
-        if self.library.within(self.SEARCH):
+        if self.searching():
             return self.memory.deterministic() and size <= self.memory.capacity()
         return size <= self.limit and not self.memory.trial.depth
+
+    def searching(self):
+        return self.library.within(self.SEARCH) and not self.library.within(self.TENSOR)
 
     def borrow(self, size, stream):
         """Takes memory of the host for a request, which the device uses in place. Returns whether there is any."""
