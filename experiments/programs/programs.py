@@ -7,6 +7,8 @@ from autograd import functions, gan, inplace, lbfgs, transforms
 from decoding import generate, ppo
 from graphs import gat, sampled
 from language import bert, gpt2xl, hf, layers7b, lora, moe, t5
+from objectives import (adjoint, carried, contrastive, crops, ensembles, equilibrium, flows, growing, masked, matched, physics, preferences, replay,
+                        scripted, selective, sharpness)
 from parallel import pipeline, replicas, spread
 from practice import caught, compiled, diffusion, distillation, graphed, prefetch, resumed, threads
 from sequences import fourier, lstm, nested, scan, volumes, whisper
@@ -20,5 +22,6 @@ PROGRAMS = {
 # Small ones with deterministic kernels, one for each way to use PyTorch: their losses are to be the same to the bit, whatever serves them.
 EXACT = {f.__name__: f for f in (
     gan, functions, inplace, transforms, lbfgs, lstm, whisper, fourier, scan, nested, volumes, threads, prefetch, graphed, compiled, distillation,
-    diffusion, caught, resumed)}
+    diffusion, caught, resumed, contrastive, masked, crops, flows, matched, physics, adjoint, equilibrium, sharpness, replay, carried, selective,
+    scripted, ensembles, growing, preferences)}
 PROGRAMS.update(EXACT)
