@@ -33,6 +33,7 @@
 //	family.py, model.py, extent.py          steps of all sizes: their schedules, what each does, and its sizes
 //	between.py                              what a third step is that does the same as two others with other sizes
 //	demand.py, relief.py, foresight.py      a step within a limit without a schedule, how room is made, and how much will be needed
+//	second.py                               what a backward pass saves for another one through it
 //	recorder.py, ledger.py, complete.py     a step of which all is recorded, what is noted of it, and its graph
 //	places.py, effects.py                   which module an operator belongs to, and what it does beside tensors
 //	inductor.py, scheduler.py               the order of operators in compiled programs

@@ -66,6 +66,10 @@ class Devices(object):
         runtime = self.of(tensor)
         return runtime.pack_between(tensor) if runtime is not None else self.leave_alone(tensor)
 
+    def pack_backward(self, tensor):
+        runtime = self.runtimes.get(tensor.device.index) if tensor.is_cuda else None
+        return runtime.pack_backward(tensor) if runtime is not None else self.leave_alone(tensor)
+
     def of(self, tensor):
         """Returns the runtime that serves the device of a tensor, None for none."""
         device = tensor.device.index if tensor.is_cuda else None

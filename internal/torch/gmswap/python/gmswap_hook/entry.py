@@ -67,6 +67,11 @@ def detached(tensor):
         return tensor  # of a type that has no such thing
 
 
+def parameter(tensor):
+    """Returns whether a tensor is what is learned, or None."""
+    return tensor is not None and tensor.is_leaf and tensor.requires_grad
+
+
 def layout(tensor):
     """Returns what distinguishes tensors of a storage."""
     return tensor.dtype, tensor.size(), tensor.stride(), tensor.storage_offset()
@@ -95,7 +100,7 @@ class Entry(object):
         self.short = False  # the buffer lacks the others
         self.made = None  # how it is recomputed, a Remake
         self.needed = 0  # by how many calls that are under way
-        memory.present += nbytes
+        self.arrive()
 
     def __enter__(self):
         """Keeps it from being evicted by a request for memory that is made meanwhile."""
@@ -103,6 +108,12 @@ class Entry(object):
 
     def __exit__(self, *reason):
         self.needed -= 1
+
+    def arrive(self):
+        self.memory.present += self.nbytes
+
+    def depart(self):
+        self.memory.present -= self.nbytes
 
     def resident(self):
         return self.alias is not None or self.buffer is not None
@@ -163,8 +174,10 @@ class Entry(object):
             return False
         if self.alias is not None:
             self.layout, self.weak = self.laid_out(), self.memory.weak(self.alias.untyped_storage())
+        elif self.memory.copies is not None:
+            self.memory.forget_copy(self.buffer)
         self.alias = self.buffer = None
-        self.memory.present -= self.nbytes
+        self.depart()
         self.memory.absent += self.nbytes
         return True
 
@@ -192,8 +205,10 @@ class Entry(object):
     def hold(self, buffer, stream):
         """Has a copy in memory of the device that was taken in the order of a stream."""
         self.buffer, self.home = buffer, stream
-        self.memory.present += self.nbytes
+        self.arrive()
         self.memory.absent -= self.nbytes
+        if self.memory.copies is not None:
+            self.memory.note_copy(self)
 
     def wait(self):
         """Makes the stream wait for the copy back."""
@@ -272,8 +287,10 @@ class Entry(object):
             memory.closed.append(self)
         if memory.entries.get(self.key) is self:
             del memory.entries[self.key]
-        if self.alias is not None or self.buffer is not None:
-            memory.present -= self.nbytes
+        if memory.copies is not None and self.buffer is not None:
+            memory.forget_copy(self.buffer)
+        if self.resident():
+            self.depart()
         else:
             memory.absent -= self.nbytes
         if self.made is not None:

@@ -219,7 +219,11 @@ class Hooks(object):
         local = self.local
         if local.stack and local.serves:
             return self.runtime.pack(tensor)
-        if not local.stack and local.between and self.torch._C._current_graph_task_id() == -1:
+        if local.stack:
+            return self.runtime.leave_alone(tensor)
+        if self.torch._C._current_graph_task_id() != -1:
+            return self.runtime.pack_backward(tensor) if engine(sys._getframe().f_back) else self.runtime.leave_alone(tensor)
+        if local.between:
             before, packed = self.runtime.guessing(), self.runtime.pack_between(tensor)
             if self.runtime.guessing() and not before:
                 self.look_for_model()
@@ -271,6 +275,12 @@ class Hooks(object):
         finally:
             self.push()
             local.pushed = pushed
+
+
+def engine(caller):
+    """Returns whether autograd itself calls in a backward pass, and not what is run forward again there, as by a checkpoint: the frame is the program's that
+    began the pass, or none, as in the threads that autograd has for devices."""
+    return caller is None or caller.f_code.co_name == "_engine_run_backward"
 
 
 def top(autograd):

@@ -38,6 +38,7 @@ class Memory(object):
         self.waiting = []  # what FSDP has not gathered yet
         self.noted = set()  # modules, by id
         self.entries = {}  # by their storage's address, those that autograd has not let go of
+        self.copies = None  # those that were copied back, by the address of the storage that has the copy, once somebody looks at that
         self.closed = None  # a list of those that it has let go of, where somebody wants one
         self.trial = Trial()  # within it requests of this thread may fail
         self.borrowed = None  # says of an address whether memory of the host is used in place there, once there was any
@@ -90,6 +91,19 @@ class Memory(object):
     def settle(self):
         while self.dropped:
             self.dropped.popleft().release()
+
+    def look_at_copies(self):
+        if self.copies is None:
+            self.copies = {}
+            for entry in list(self.entries.values()):
+                if entry.buffer is not None:
+                    self.note_copy(entry)
+
+    def note_copy(self, entry):
+        self.copies[entry.buffer.untyped_storage()._cdata] = entry
+
+    def forget_copy(self, buffer):
+        self.copies.pop(buffer.untyped_storage()._cdata, None)
 
     @staticmethod
     def expired(weak):

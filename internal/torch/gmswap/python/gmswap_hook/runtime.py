@@ -6,7 +6,7 @@ import threading
 from . import say
 from .alone import Alone, Outlook
 from .demand import Demand
-from .entry import Entry, Parts, Saved, detached, layout, stayed, stays, untied
+from .entry import Entry, Parts, Saved, detached, layout, parameter, stayed, stays, untied
 from .family import Remaking
 from .follow import Follower
 from .garbage import Garbage
@@ -18,6 +18,7 @@ from .needs import dimensions
 from .parting import Parting
 from .reactive import Reactive
 from .remembered import Recalled
+from .second import Second
 from .selection import Mark
 from .step import NOTHING, Step
 
@@ -52,15 +53,14 @@ class Runtime(object):
         self.renewals = self.RENEWALS  # that are left
         self.desperate = False  # a step recomputed something for want of room on the host
         self.fitted = collections.deque(maxlen=self.STRAYED)  # of the last steps, whether they saved what the schedule is for
-        self.costs = Costs()
-        self.patience = self.DEVIATIONS
+        self.costs, self.patience = Costs(), self.DEVIATIONS
         self.clocks = Clocks()  # of steps that followed a schedule
         self.refined = False  # the schedule was made with their times
         self.clock_from, self.pause = self.TIMED, self.RECHECK  # steps that follow the schedule before some are timed, and until others are
         self.declined = self.given_up = False  # nothing has to be moved, or no schedule can be made
         self.relief = None  # what makes room when a request finds none
         self.outlook = Outlook(self)
-        self.garbage = Garbage()
+        self.garbage, self.second = Garbage(), Second(memory, lanes, settings.smallest)
         self.renewed = False  # the schedule, or what is recorded for one, is of no use
         self.guessed, self.guesses = False, self.GUESSES  # that what was saved between steps is of a model that is not watched, and such guesses that are left
 
@@ -188,6 +188,11 @@ class Runtime(object):
                 self.guessed, self.guesses = True, self.guesses - 1
                 self.meet()
         return self.pack(tensor)
+
+    def pack_backward(self, tensor):
+        """Packs a tensor that a backward pass saves for another one, once requests find no room."""
+        lacks = self.step is not None and self.relief is not None and self.relief.asked
+        return lacks and self.second.pack(tensor, self.step) or self.leave_alone(tensor)
 
     def meet(self, given=()):
         """Begins a step of a model that was not there before: it is on demand. A step in which it saves nothing is restarted."""
@@ -593,8 +598,3 @@ class Runtime(object):
     @staticmethod
     def keep_schedule(why):
         say.line("the schedule is kept: %s" % why)
-
-
-def parameter(tensor):
-    """Returns whether a tensor is what is learned, or None."""
-    return tensor is not None and tensor.is_leaf and tensor.requires_grad

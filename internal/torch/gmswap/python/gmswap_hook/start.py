@@ -145,7 +145,7 @@ class Late(object):
         if len(self.runtimes) > 1:
             for device, runtime in self.runtimes.items():
                 runtime.report.of = "GPU %d: " % device
-        for name in self.CALLED + ("pack", "pack_between", "leave_alone", "unpack", "mistaken") * self.moves:
+        for name in self.CALLED + ("pack", "pack_between", "pack_backward", "leave_alone", "unpack", "mistaken") * self.moves:
             setattr(self, name, getattr(self.runtime, name))
 
     def guessing(self):
