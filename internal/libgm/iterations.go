@@ -113,5 +113,5 @@ func laidOut(p client.Planner, iteration []blocks.Request) (cycle *blocks.Cycle,
 			err = fmt.Errorf("BUG: %v", r)
 		}
 	}()
-	return p.Layout(context.Background(), iteration)
+	return p.LayoutSoon(context.Background(), iteration)
 }

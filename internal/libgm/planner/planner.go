@@ -2,6 +2,7 @@
 // operators. libgm.so, in those processes, has the client (package client) and follows what it is answered once that is checked.
 //
 //	planner.go  the planner, a process for one request: it reads that from standard input and answers on standard output
+//	near.go     layouts that are wanted soon
 //	order.go    orders of operators
 //	service.go  the socket of a run, whose owner starts a planner for each request
 //
@@ -59,7 +60,7 @@ func serve(in io.Reader, out io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("read a request: %w", err)
 	}
-	if asked.Kind == wire.AskLayout || asked.Kind == wire.AskFile { // the job waits for the others
+	if asked.Kind == wire.AskLayout || asked.Kind == wire.AskSoon || asked.Kind == wire.AskFile { // the job waits for the others
 		lowerPriority()
 	}
 	answered, err := plans(asked)
@@ -82,12 +83,16 @@ func plans(m wire.Message) (answered wire.Message, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), layoutTime)
 	defer cancel()
 	switch m.Kind {
-	case wire.AskLayout:
+	case wire.AskLayout, wire.AskSoon:
 		iteration, err := wire.Requests(m.Body)
 		if err != nil {
 			return answered, fmt.Errorf("read the request: %w", err)
 		}
-		cycle, err := cyclic.Solve(ctx, iteration, solvers.Auto(), dsa.Options{Workers: layoutThreads})
+		solver := solvers.Auto()
+		if m.Kind == wire.AskSoon {
+			solver = near{solver}
+		}
+		cycle, err := cyclic.Solve(ctx, iteration, solver, dsa.Options{Workers: layoutThreads})
 		if err != nil {
 			return answered, err
 		}

@@ -45,10 +45,19 @@ var ErrNone = errors.New("there is no planner: use gmstitch run, or set GM_PLANN
 
 // Layout requests a plan for an iteration, which is to be repeated without end.
 func (p Planner) Layout(ctx context.Context, iteration []blocks.Request) (*blocks.Cycle, error) {
+	return p.layout(ctx, wire.AskLayout, iteration)
+}
+
+// LayoutSoon is Layout for an iteration that changes before long: a plan that comes sooner is worth more than one of a little less memory.
+func (p Planner) LayoutSoon(ctx context.Context, iteration []blocks.Request) (*blocks.Cycle, error) {
+	return p.layout(ctx, wire.AskSoon, iteration)
+}
+
+func (p Planner) layout(ctx context.Context, kind wire.Kind, iteration []blocks.Request) (*blocks.Cycle, error) {
 	if len(iteration) > wire.MaxRequests {
 		return nil, fmt.Errorf("an iteration of %d requests is not planned: at most %d are", len(iteration), wire.MaxRequests)
 	}
-	c, err := p.cycle(ctx, wire.Message{Kind: wire.AskLayout, Body: wire.AppendRequests(nil, iteration)})
+	c, err := p.cycle(ctx, wire.Message{Kind: kind, Body: wire.AppendRequests(nil, iteration)})
 	if err != nil {
 		return nil, err
 	}

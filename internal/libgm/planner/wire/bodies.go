@@ -16,7 +16,7 @@ const (
 	notBytes    = "%d bytes: not within 0 and %d"
 )
 
-// AppendRequests encodes the body of AskLayout.
+// AppendRequests encodes the body of AskLayout and AskSoon.
 func AppendRequests(to []byte, requests []blocks.Request) []byte {
 	to = binary.LittleEndian.AppendUint32(to, uint32(len(requests)))
 	for _, r := range requests {
@@ -27,7 +27,7 @@ func AppendRequests(to []byte, requests []blocks.Request) []byte {
 	return to
 }
 
-// Requests decodes the body of AskLayout.
+// Requests decodes the body of AskLayout and AskSoon.
 func Requests(body []byte) ([]blocks.Request, error) {
 	in := reader{rest: body}
 	n := in.count(MaxRequests, requestSize)

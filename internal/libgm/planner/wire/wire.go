@@ -37,6 +37,7 @@ const (
 	Order                        // an order of operators, likewise
 	AskPartition                 // a request for what a compiled graph saves (package swap/partition), in JSON: answered by Partition
 	Partition                    // what it saves, likewise
+	AskSoon                      // as AskLayout, for a plan that is wanted soon
 )
 
 const (
@@ -60,7 +61,7 @@ const (
 // bound returns the most bytes that the body of a kind has, -1 for a kind that there is not.
 func bound(k Kind) int64 {
 	switch k {
-	case AskLayout:
+	case AskLayout, AskSoon:
 		return 4 + MaxRequests*requestSize
 	case AskFile:
 		return 4 + MaxName

@@ -83,7 +83,7 @@ func TestRefused(t *testing.T) {
 // FuzzMessage decodes what is no message of gm: what is accepted is encoded the same again, and may be followed.
 func FuzzMessage(f *testing.F) {
 	for _, m := range []Message{
-		{AskLayout, AppendRequests(nil, requests)}, {AskFile, AppendFile(nil, "/p", 0)}, {Cycle, AppendCycle(nil, cycle())}, Fail(ErrEnded),
+		{AskLayout, AppendRequests(nil, requests)}, {AskSoon, AppendRequests(nil, requests)}, {AskFile, AppendFile(nil, "/p", 0)}, {Cycle, AppendCycle(nil, cycle())}, Fail(ErrEnded),
 	} {
 		var b bytes.Buffer
 		if err := Write(&b, m); err != nil {
@@ -98,7 +98,7 @@ func FuzzMessage(f *testing.F) {
 		}
 		var again []byte
 		switch m.Kind {
-		case AskLayout:
+		case AskLayout, AskSoon:
 			r, err := Requests(m.Body)
 			if err != nil {
 				return

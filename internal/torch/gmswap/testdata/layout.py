@@ -12,6 +12,10 @@ class Account(object):
     stitches = 0
 
 
+class Memory(object):
+    device, evictions = 1, 0
+
+
 class Library(object):
     """Records two steps, and plans for so many."""
 
@@ -50,7 +54,8 @@ def steps(plan, library, made, count, stitches=(20, 20), stays=True, follow=True
 
 
 library = Library()
-plan = layout.Layout(library, 1)
+memory = Memory()
+plan = layout.Layout(library, memory)
 first = schedule()
 plan.begin_step(None, True)
 plan.begin_step(first, True)  # the first one that may follow it
@@ -73,10 +78,11 @@ assert (library.state, library.ends) == (UNPLANNED, 2), "the plan is of another 
 
 steps(plan, library, second, 5, stays=False)
 assert library.begun == 0, "another schedule is being made"
-steps(plan, library, second, 3, stays=False)
-assert library.begun == 1, "that takes long"
+steps(plan, library, second, 1, stays=False)
+assert library.begun == 1, "that takes long, and a plan was of use before"
 steps(plan, library, second, 13)
 assert library.ends == 3 and plan.plans == 1, (library.ends, plan.plans)  # the plan was of no use, and is tried once more
+assert plan.settled == 3
 steps(plan, library, second, 40)
 assert (library.state, library.ends) == (UNPLANNED, 4) and library.begun == 0, "it is not tried again"
 
@@ -94,7 +100,7 @@ library.total.stitches = 0  # the program has reset its counts
 steps(plan, library, third, 1)
 
 none = Library(plans=None)
-plan = layout.Layout(none, 1)
+plan = layout.Layout(none, memory)
 plan.begin_step(first, True)
 steps(plan, none, first, 10)
 assert plan.plans == 0 and none.ends == 0, "no plan is to be had"
@@ -102,10 +108,31 @@ plan.begin_step(None, True)
 
 small = Library()
 small.iteration = lambda device, begins: RECORDED if begins else UNPLANNED
-plan = layout.Layout(small, 1)
+plan = layout.Layout(small, memory)
 plan.begin_step(first, True)
 steps(plan, small, first, 4)
 assert plan.plans == layout.Layout.PLANS
 steps(plan, small, first, 1)
 assert plan.plans == 0 and plan.state == UNPLANNED, "there is nothing to lay out"
+
+busy = Library()
+plan = layout.Layout(busy, memory)
+plan.begin_step(first, True)
+steps(plan, busy, first, 3)
+assert (busy.begun, busy.ends) == (1, 0)
+for i in range(3):
+    memory.evictions += 2
+    steps(plan, busy, first, 1)
+    assert (busy.begun, busy.ends, plan.state) == (1, i + 1, RECORDED), "a step whose requests found no room is laid out"
+steps(plan, busy, first, 1)
+memory.evictions += 1  # in the step that shows how long requests last
+steps(plan, busy, first, 1)
+assert (busy.state, busy.ends) == (PLANNING, 3)
+for step in range(2 * layout.Layout.TRIES):  # as many are recorded in vain as may be, of this schedule
+    busy.begun, plan.state, plan.recorded = 1, RECORDED, 1
+    memory.evictions += 1
+    steps(plan, busy, first, 1)
+assert busy.ends == layout.Layout.TRIES and plan.tries == 0
+plan.begin_step(second, True)
+assert plan.tries == layout.Layout.TRIES
 print("ok")

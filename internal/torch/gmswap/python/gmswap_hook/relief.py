@@ -28,7 +28,7 @@ class Relief(object):
         self.limit = limit
         self.window = max(1 << 20, limit // 64)  # bytes that room is made of at a time, and that are left free
         self.foresight, self.backward = Foresight(), Backward()
-        self.layout = Layout(library, self.memory.device)
+        self.layout = Layout(library, self.memory)
         self.start = self.most = 0  # bytes in use when the step began, and the most so far, what was moved included
         self.asked = self.left = 0  # size of the last request that found no room, and bytes in use when some was made
         self.times = 0  # that it came again
