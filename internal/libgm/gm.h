@@ -195,7 +195,7 @@ int gm_swap_copied(int device, int64_t ticket);
 int gm_swap_borrow(int device, size_t n, void *stream);
 /* gm_swap_borrowed returns the device that has borrowed what lies at p, -1 for other memory. */
 int gm_swap_borrowed(void *p);
-/* gm_within returns 1 if a function has called, directly or not, whose name contains one of the texts that | separates (127 bytes in all), as far as its library
+/* gm_within returns 1 if a function has called, directly or not, whose name contains one of the texts that | separates (255 bytes in all), as far as its library
  * exports it, and 0 otherwise. */
 int gm_within(const char *texts);
 

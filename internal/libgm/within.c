@@ -11,7 +11,7 @@
 enum { CALLERS = 256, FUNCTIONS = 256, SEARCHES = 4 }; /* that are looked at, and that are remembered */
 
 struct search {
-	char text[128];
+	char text[256];
 	size_t count;
 	struct { uintptr_t from, to; } functions[FUNCTIONS];
 };

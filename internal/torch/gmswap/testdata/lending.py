@@ -8,15 +8,15 @@ from gmswap_hook.relief import Relief
 MIB = 1 << 20
 
 
-def relief(lends=True, search=False, deterministic=False, tensor=False):
+def relief(lends=True, search=False, deterministic=False, needed=False):
     memory = types.SimpleNamespace(trial=Trial(), deterministic=lambda: deterministic, capacity=lambda: 128 * MIB)
-    library = types.SimpleNamespace(within=lambda name: {Relief.SEARCH: search, Relief.TENSOR: tensor}[name])
-    one = types.SimpleNamespace(lends=lends, limit=64 * MIB, memory=memory, library=library, SEARCH=Relief.SEARCH, TENSOR=Relief.TENSOR)
-    one.searching = lambda: Relief.searching(one)
+    library = types.SimpleNamespace(within=lambda name: {Relief.SEARCH: search, Relief.NEEDED: needed}[name])
+    one = types.SimpleNamespace(lends=lends, limit=64 * MIB, SCRATCH=Relief.SCRATCH, memory=memory, library=library, SEARCH=Relief.SEARCH, NEEDED=Relief.NEEDED)
+    one.searching = lambda size: Relief.searching(one, size)
     return one
 
 
-def needed(relief, size=MIB):
+def needed(relief, size=16 * MIB):
     return Relief.needed(relief, size)
 
 
@@ -30,7 +30,8 @@ def main():
     assert needed(one)
     assert not needed(relief(lends=False))
     assert not needed(relief(search=True)), "cuDNN does with less"
-    assert needed(relief(search=True, tensor=True)), "a convolution's result"
+    assert needed(relief(search=True, needed=True)), "a convolution's result"
+    assert needed(relief(search=True), 8 * MIB), "something small"
     exact = relief(search=True, deterministic=True)
     assert needed(exact), "with other bits"
     assert needed(exact, 65 * MIB) and not needed(exact, 129 * MIB), "as much as the device would have"

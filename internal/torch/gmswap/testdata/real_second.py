@@ -79,7 +79,8 @@ class Full(Short):
         super(Full, self).__init__(1 << 40)
         runtime = self.hooked.runtime
         self.relief, self.memory, self.left, self.draw = runtime.relief, self.hooked.memory, 0, draw
-        self.relief.asked, self.limit, pack = 1, limit, runtime.pack_backward
+        self.limit, pack = limit, runtime.pack_backward
+        runtime.second.packs = True
 
         def packed(tensor):
             saved = pack(tensor)
@@ -127,6 +128,84 @@ def test_random():
         got = losses(loss_of)
         full.remove()
         assert got == want, seed
+
+
+class Tripled(torch.autograd.Function):
+    """Changes what it saved, and returns that."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x.exp())
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        saved, = ctx.saved_tensors
+        return saved.mul_(3)
+
+
+def slope(full):
+    """Returns a second derivative, all that can having left before each pass."""
+    torch.manual_seed(0)
+    w = torch.rand(64, WIDTH, requires_grad=True)
+    nn.Linear(WIDTH, WIDTH)(w)  # begins a step
+    z = Tripled.apply(w * w)
+    for loss in z.sum(), None:
+        if full is not None:
+            with full.memory:
+                full.relief.evict(1 << 40)
+        if loss is not None:
+            first, = torch.autograd.grad(loss, w, create_graph=True)
+    return torch.autograd.grad(first.sum(), w)[0].tolist()
+
+
+def test_written():
+    """A copy that was written to is not taken for what was saved."""
+    want = slope(None)
+    full = Full(1 << 40)
+    got = slope(full)
+    full.remove()
+    assert got == want
+
+
+def test_held():
+    """Nor is a tensor that the program holds and has written to, though a copy of what it was is there."""
+    full = Full(1 << 40)
+    v, x = torch.ones(64, WIDTH), torch.rand(64, WIDTH, requires_grad=True)
+    kept = (nn.Linear(WIDTH, WIDTH)(x) * v).sum()
+    entry = full.memory.entries[v.untyped_storage()._cdata]
+    with full.memory:
+        assert entry.offload() and entry.free()
+        entry.load(0)
+        entry.wait()
+    v.mul_(5)
+    w = torch.rand(64, WIDTH, requires_grad=True)
+    first, = torch.autograd.grad(w * w, w, v, create_graph=True)
+    second, = torch.autograd.grad(first.sum(), w)
+    assert float(second[0, 0]) == 10, float(second[0, 0])
+    del kept, first, entry
+    full.remove()
+
+
+def test_begins():
+    """What backward passes save is packed once a request has found no room, and what was recorded before is dropped."""
+    want = losses(penalty, steps=24)
+    short = Short(1 << 40)
+    runtime, renewed = short.hooked.runtime, []
+    over = runtime.start_over
+    runtime.start_over = lambda: (renewed.append(runtime.steps), over())
+    end = runtime.end_step
+
+    def ended(step):
+        if step.number == 10:
+            assert short.hooked.memory.copies is None
+            runtime.relief.asked = 1
+        end(step)
+
+    runtime.end_step = ended
+    assert losses(penalty, steps=24) == want
+    short.remove()
+    assert renewed == [10] and runtime.second.packs and short.hooked.memory.copies is not None, renewed
 
 
 def test_room():

@@ -68,7 +68,7 @@ class Layout(object):
             self.plans = 0
             self.end()
         elif was == FOLLOWED and (self.state != FOLLOWED or self.fails()):
-            self.plans, self.settled = self.plans - 1, self.SETTLED  # libgm.so has given the plan up, or it is of no use
+            self.plans, self.tries, self.settled = self.plans - 1, self.TRIES, self.SETTLED  # libgm.so has given the plan up, or it is of no use
             self.end()
         elif self.state == FOLLOWED and was != FOLLOWED:
             self.recent.clear()

@@ -38,7 +38,7 @@ class Memory(object):
         self.waiting = []  # what FSDP has not gathered yet
         self.noted = set()  # modules, by id
         self.entries = {}  # by their storage's address, those that autograd has not let go of
-        self.copies = None  # those that were copied back, by the address of the storage that has the copy, once somebody looks at that
+        self.copies = None  # those that have a copy, by the address of its storage, once somebody looks for that
         self.closed = None  # a list of those that it has let go of, where somebody wants one
         self.trial = Trial()  # within it requests of this thread may fail
         self.borrowed = None  # says of an address whether memory of the host is used in place there, once there was any
@@ -92,12 +92,14 @@ class Memory(object):
         while self.dropped:
             self.dropped.popleft().release()
 
-    def look_at_copies(self):
+    def copied(self, key):
+        """Returns the entry that has its copy in a storage, None if there is none."""
         if self.copies is None:
             self.copies = {}
             for entry in list(self.entries.values()):
                 if entry.buffer is not None:
                     self.note_copy(entry)
+        return self.copies.get(key)
 
     def note_copy(self, entry):
         self.copies[entry.buffer.untyped_storage()._cdata] = entry

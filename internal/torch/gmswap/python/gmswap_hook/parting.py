@@ -80,7 +80,7 @@ class Parting(object):
         if not free and entry.alias is not None and entry.intact() and self.remake(entry, anyhow=True):
             free = entry.evict()
             self.desperate = self.desperate or free
-        if free:
+        if free and entry.step == self.step.number:
             self.parted += entry.nbytes
             self.remade += entry.nbytes if entry.made is not None else 0
         return free

@@ -19,9 +19,11 @@ class Relief(object):
     PATIENCE = 150  # seconds for who changes entries: longer than a plan takes. Who waits for what this thread holds would wait for ever
 
     FORGETS = 8  # steps
-    # Within the first of these functions, and not within the second, which makes tensors, a request is one for memory that it can do without: another algorithm
-    # of cuDNN's takes less, is faster than one that works on the host, and computes other bits.
-    SEARCH, TENSOR = "convolution4call|convolution_backward4call|raw_cudnn_convolution", "empty_generic|empty_strided_generic"
+    # A request within the first of these functions, and not within the second, which make tensors, sums of gradients and products, is one for memory that it can
+    # do without: another algorithm of cuDNN's takes less, is faster than one that works on the host, and computes other bits.
+    SEARCH = "convolution4call|convolution_backward4call|raw_cudnn_convolution"
+    NEEDED = "empty_generic|empty_strided_generic|empty_cuda|empty_strided_cuda|sum_dim_IntList4call|slow_conv|CUDABlas"
+    SCRATCH = 8 << 20  # bytes: nor can it do without less than that, which other kernels there ask for
 
     def __init__(self, runtime, library, limit, states):
         self.runtime, self.memory, self.library, self.states = runtime, runtime.memory, library, states
@@ -34,6 +36,7 @@ class Relief(object):
         self.times = 0  # that it came again
         self.scarce = None  # the last step in which something had to leave
         self.watched = None  # what measures the step that is under way
+        self.refused = False  # such a request was
         self.lends = not runtime.settings.oom  # the host, to requests that find no room
         self.borrows = False  # something that found no room was put on the host
         self.within = threading.local()
@@ -154,8 +157,10 @@ class Relief(object):
             return BORROW
         if self.memory.trial.depth:
             return 0
-        if self.searching():
-            say.once("%.2f GiB more for a convolution do not fit %.2f GiB: cuDNN takes another algorithm, whose last bits may be others" % (size / GIB, self.limit / GIB))
+        if self.searching(size):
+            if not self.refused:
+                self.refused = True
+                say.line("%.2f GiB more for a convolution do not fit %.2f GiB: cuDNN takes another algorithm, whose last bits may be others" % (size / GIB, self.limit / GIB))
         elif self.explained is not self.runtime.step:
             self.explained = self.runtime.step
             self.explain(size)
@@ -166,12 +171,12 @@ class Relief(object):
         gives other bits, and the program wants the same ones each time. That may be more than the limit, as the device has more than that without one."""
         if not self.lends:
             return False
-        if self.searching():
+        if self.searching(size):
             return self.memory.deterministic() and size <= self.memory.capacity()
         return size <= self.limit and not self.memory.trial.depth
 
-    def searching(self):
-        return self.library.within(self.SEARCH) and not self.library.within(self.TENSOR)
+    def searching(self, size):
+        return size > self.SCRATCH and self.library.within(self.SEARCH) and not self.library.within(self.NEEDED)
 
     def borrow(self, size, stream):
         """Takes memory of the host for a request, which the device uses in place. Returns whether there is any."""

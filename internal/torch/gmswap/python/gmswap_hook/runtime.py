@@ -190,9 +190,8 @@ class Runtime(object):
         return self.pack(tensor)
 
     def pack_backward(self, tensor):
-        """Packs a tensor that a backward pass saves for another one, once requests find no room."""
-        lacks = self.step is not None and self.relief is not None and self.relief.asked
-        return lacks and self.second.pack(tensor, self.step) or self.leave_alone(tensor)
+        """Packs a tensor that a backward pass saves for another one."""
+        return self.step is not None and self.second.pack(tensor, self.step) or self.leave_alone(tensor)
 
     def meet(self, given=()):
         """Begins a step of a model that was not there before: it is on demand. A step in which it saves nothing is restarted."""
@@ -361,7 +360,7 @@ class Runtime(object):
             self.note(step, conduct.recalled.strange())
         step.parting = None
         self.memory.samples.ask(step.number)
-        if self.renewed:
+        if self.renewed or self.second.begins(self.relief is not None and self.relief.asked > 0):
             self.start_over()
             return
         if self.recording is not None:

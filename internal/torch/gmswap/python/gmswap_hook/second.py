@@ -1,6 +1,6 @@
 """What a backward pass saves for another one through it (create_graph=True), as for gradients of gradients."""
 
-from .entry import Entry, Saved, detached, layout
+from .entry import Entry, Saved, detached, layout, parameter
 
 
 class Later(Entry):
@@ -21,24 +21,34 @@ class Later(Entry):
 
 
 class Second(object):
-    """Packs what backward passes save."""
+    """Packs what backward passes save, from the step on before which a request found no room."""
 
     def __init__(self, memory, lanes, smallest):
         self.memory, self.lanes, self.smallest = memory, lanes, smallest
+        self.seen = self.packs = False  # that a backward pass saved something, and whether that is packed
+
+    def begins(self, lacks):
+        """Returns whether that is packed from now on. Steps then save other things than those before."""
+        begins = lacks and self.seen and not self.packs
+        self.packs = self.packs or begins
+        return begins
 
     def pack(self, tensor, step):
         """Returns what autograd is to keep, None for the tensor as it is."""
-        memory = self.memory
-        if not memory.movable(tensor) or memory.lies_on_host(tensor) or memory.stream() != step.stream:
+        memory, self.seen = self.memory, True
+        if not self.packs or not memory.movable(tensor) or memory.lies_on_host(tensor) or memory.stream() != step.stream or memory.capturing():
             return None
         storage = tensor.untyped_storage()
         key, nbytes = storage._cdata, storage.nbytes()
-        if nbytes < self.smallest or key in memory.ordinals or key in memory.known:
+        if nbytes < self.smallest or key in memory.ordinals or key in memory.known or parameter(tensor) or parameter(tensor._base):
             return None
         with memory:
-            memory.look_at_copies()
-            entry = memory.copies.get(key) or memory.entries.get(key)
-            if entry is not None and (entry.buffer is not None or entry.version == tensor._version and entry.nbytes == nbytes):
+            entry = memory.copied(key)
+            version = entry.arrived if entry is not None else 0
+            if entry is None and key in memory.entries:
+                entry = memory.entries[key]
+                version = entry.version
+            if entry is not None and entry.nbytes == nbytes and version == tensor._version:
                 return Saved(entry, layout(tensor))
             entry = memory.entries[key] = Later(memory, self.lanes, step, detached(tensor), key, nbytes)
             return Saved(entry, None)
