@@ -82,7 +82,7 @@ class Entry(object):
     copy, in buffer."""
 
     __slots__ = ("memory", "lanes", "step", "index", "nbytes", "alias", "version", "layout", "weak", "key", "users", "ticket", "gone", "buffer",
-                 "home", "coming", "copied", "short", "made", "needed", "arrived")
+                 "home", "coming", "copied", "short", "made", "needed", "copy_version")
 
     def __init__(self, memory, lanes, step, tensor, key, nbytes):
         self.memory, self.lanes = memory, lanes
@@ -93,7 +93,7 @@ class Entry(object):
         self.users = 0
         self.ticket = 0
         self.gone = False  # the stream waits for the copy to the host
-        self.buffer, self.arrived = None, 0  # and its version when it was held first
+        self.buffer, self.copy_version = None, 0  # the version is that of the buffer when it was held first
         self.home = step.stream  # in whose order the memory is freed
         self.coming = False  # that stream does not wait for the copy back yet
         self.copied = 0  # bytes that the copy on the host has, the first ones
@@ -204,7 +204,7 @@ class Entry(object):
 
     def hold(self, buffer, stream):
         """Has a copy in memory of the device that was taken in the order of a stream."""
-        self.buffer, self.home, self.arrived = buffer, stream, buffer._version
+        self.buffer, self.home, self.copy_version = buffer, stream, buffer._version
         self.arrive()
         self.memory.absent -= self.nbytes
         if self.memory.copies is not None:

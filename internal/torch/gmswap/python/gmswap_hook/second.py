@@ -44,7 +44,7 @@ class Second(object):
             return None
         with memory:
             entry = memory.copied(key)
-            version = entry.arrived if entry is not None else 0
+            version = entry.copy_version if entry is not None else 0
             if entry is None and key in memory.entries:
                 entry = memory.entries[key]
                 version = entry.version
