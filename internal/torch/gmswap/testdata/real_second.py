@@ -3,7 +3,6 @@
 import random
 
 import torch
-from gmswap_hook import relief
 from gmswap_hook.second import Later
 from torch import nn
 
