@@ -186,3 +186,23 @@ func (v *viewing) settled(c *Cyclic) (live []viewed) {
 	}
 	return live
 }
+
+// TestRoom counts what is free, idle pieces, blocks that nobody uses, and what an iteration frees in the next one.
+func TestRoom(t *testing.T) {
+	c := idlePieces(t, sim.New(40<<20, sim.CostTable{}), 2, 4, 8)
+	p, err := c.Malloc(4<<20, 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Free(p); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Malloc(8<<20, 0, 0); err != nil {
+		t.Fatal(err)
+	}
+	iteration := []Request{{Size: 3 << 20, Lasts: 1}, {Size: 8 << 20, Lasts: 2}, {Size: 1 << 20, Lasts: 1}, {Size: 5 << 20}}
+	iteration[3].Lasts = 2
+	if got, want := c.Room(iteration), int64(40-8+5)<<20; got != want {
+		t.Errorf("room for %d bytes, want %d", got, want)
+	}
+}

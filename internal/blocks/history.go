@@ -68,6 +68,25 @@ func (c *Cyclic) Mark(limit int) (iteration []Request) {
 	return iteration
 }
 
+// Room returns how many bytes the arenas of a plan can have, for an iteration that was recorded and another one that begins now: those that are free, in
+// whole pieces, and those of the iteration's requests that are in use now, which the plan has a place for.
+func (c *Cyclic) Room(iteration []Request) int64 {
+	room, _, err := c.dev.MemInfo()
+	if err != nil {
+		return 0
+	}
+	for _, h := range c.heaps {
+		c.settle(h)
+		room += h.idle.bytes()
+	}
+	for i, r := range iteration {
+		if i+int(r.Lasts) > len(iteration) {
+			room += roundUp(r.Size, minBlockSize)
+		}
+	}
+	return room
+}
+
 // StopRecording forgets the requests that were kept.
 func (c *Cyclic) StopRecording() { c.history, c.compared = nil, c.cycle != nil }
 

@@ -65,7 +65,7 @@ func (g *gpu) beginIteration() C.int {
 		return C.GM_RECORDED
 	}
 	n.planning = true
-	go g.layOut(iteration, n.round)
+	go g.layOut(iteration, n.alloc.Room(iteration), n.round)
 	return C.GM_PLANNING
 }
 
@@ -86,8 +86,8 @@ func (g *gpu) endIterations() C.int {
 }
 
 // layOut has an iteration laid out, beside the job, and followed unless the program has ended its iterations meanwhile.
-func (g *gpu) layOut(iteration []blocks.Request, round int) {
-	cycle, err := laidOut(self.settings.planner, iteration)
+func (g *gpu) layOut(iteration []blocks.Request, room int64, round int) {
+	cycle, err := laidOut(self.settings.planner, iteration, room)
 	runtime.LockOSThread() // the lock is a thread's
 	defer runtime.UnlockOSThread()
 	C.gm_lock(C.int(g.ordinal))
@@ -107,11 +107,11 @@ func (g *gpu) layOut(iteration []blocks.Request, round int) {
 	g.small.look()
 }
 
-func laidOut(p client.Planner, iteration []blocks.Request) (cycle *blocks.Cycle, err error) {
+func laidOut(p client.Planner, iteration []blocks.Request, room int64) (cycle *blocks.Cycle, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("BUG: %v", r)
 		}
 	}()
-	return p.LayoutSoon(context.Background(), iteration)
+	return p.LayoutSoon(context.Background(), iteration, room)
 }

@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"gm/formats/plan"
+	"gm/internal/blocks"
 	"gm/internal/dsa"
 	"gm/internal/dsa/solvers"
 	"gm/internal/libgm/planner/client"
@@ -83,20 +84,12 @@ func plans(m wire.Message) (answered wire.Message, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), layoutTime)
 	defer cancel()
 	switch m.Kind {
-	case wire.AskLayout, wire.AskSoon:
+	case wire.AskLayout:
 		iteration, err := wire.Requests(m.Body)
-		if err != nil {
-			return answered, fmt.Errorf("read the request: %w", err)
-		}
-		solver := solvers.Auto()
-		if m.Kind == wire.AskSoon {
-			solver = near{solver}
-		}
-		cycle, err := cyclic.Solve(ctx, iteration, solver, dsa.Options{Workers: layoutThreads})
-		if err != nil {
-			return answered, err
-		}
-		return wire.Message{Kind: wire.Cycle, Body: wire.AppendCycle(nil, cycle)}, nil
+		return layout(ctx, iteration, solvers.Auto(), err)
+	case wire.AskSoon:
+		room, iteration, err := wire.Soon(m.Body)
+		return layout(ctx, iteration, near{solvers.Auto(), spare(room, iteration)}, err)
 	case wire.AskFile:
 		return file(m.Body)
 	case wire.AskSchedule:
@@ -108,6 +101,18 @@ func plans(m wire.Message) (answered wire.Message, err error) {
 		return partitions(m.Body)
 	}
 	return answered, fmt.Errorf("a message of kind %d is not a request", m.Kind)
+}
+
+// layout answers with the plan of an iteration that was read, or with the error of that.
+func layout(ctx context.Context, iteration []blocks.Request, solver dsa.Solver, reading error) (answered wire.Message, err error) {
+	if reading != nil {
+		return answered, fmt.Errorf("read the request: %w", reading)
+	}
+	cycle, err := cyclic.Solve(ctx, iteration, solver, dsa.Options{Workers: layoutThreads})
+	if err != nil {
+		return answered, err
+	}
+	return wire.Message{Kind: wire.Cycle, Body: wire.AppendCycle(nil, cycle)}, nil
 }
 
 // file answers with the plan of a file.

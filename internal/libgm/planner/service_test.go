@@ -279,7 +279,7 @@ func TestProgram(t *testing.T) {
 // FuzzRequest has the planner answer what need not be a request.
 func FuzzRequest(f *testing.F) {
 	f.Add(uint16(wire.AskLayout), wire.AppendRequests(nil, iteration()[:3]))
-	f.Add(uint16(wire.AskSoon), wire.AppendRequests(nil, iteration()[:3]))
+	f.Add(uint16(wire.AskSoon), wire.AppendSoon(nil, 1<<30, iteration()[:3]))
 	f.Add(uint16(wire.AskFile), wire.AppendFile(nil, "/nosuch", 1))
 	f.Fuzz(func(t *testing.T, kind uint16, body []byte) {
 		if wire.Kind(kind) == wire.AskSchedule || len(body) > 400 { // package answer fuzzes those

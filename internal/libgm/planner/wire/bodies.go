@@ -16,7 +16,7 @@ const (
 	notBytes    = "%d bytes: not within 0 and %d"
 )
 
-// AppendRequests encodes the body of AskLayout and AskSoon.
+// AppendRequests encodes the body of AskLayout.
 func AppendRequests(to []byte, requests []blocks.Request) []byte {
 	to = binary.LittleEndian.AppendUint32(to, uint32(len(requests)))
 	for _, r := range requests {
@@ -27,9 +27,28 @@ func AppendRequests(to []byte, requests []blocks.Request) []byte {
 	return to
 }
 
-// Requests decodes the body of AskLayout and AskSoon.
+// AppendSoon encodes the body of AskSoon: the bytes that there are for all arenas, and requests.
+func AppendSoon(to []byte, room int64, requests []blocks.Request) []byte {
+	return AppendRequests(binary.LittleEndian.AppendUint64(to, uint64(room)), requests)
+}
+
+// Requests decodes the body of AskLayout.
 func Requests(body []byte) ([]blocks.Request, error) {
 	in := reader{rest: body}
+	return in.requests()
+}
+
+// Soon decodes the body of AskSoon.
+func Soon(body []byte) (room int64, requests []blocks.Request, err error) {
+	in := reader{rest: body}
+	if room = in.int64(); room < 0 {
+		in.fail(fmt.Errorf("room for %d bytes", room))
+	}
+	requests, err = in.requests()
+	return room, requests, err
+}
+
+func (in *reader) requests() ([]blocks.Request, error) {
 	n := in.count(MaxRequests, requestSize)
 	if n == 0 {
 		in.fail(errors.New("no requests"))

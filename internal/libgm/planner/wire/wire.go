@@ -20,7 +20,7 @@ import (
 )
 
 // Version is that of the messages. A reader refuses any other.
-const Version = 1
+const Version = 2
 
 // Kind says what a body holds.
 type Kind uint16
@@ -37,7 +37,7 @@ const (
 	Order                        // an order of operators, likewise
 	AskPartition                 // a request for what a compiled graph saves (package swap/partition), in JSON: answered by Partition
 	Partition                    // what it saves, likewise
-	AskSoon                      // as AskLayout, for a plan that is wanted soon
+	AskSoon                      // as AskLayout, with the room that there is, for a plan that is wanted soon
 )
 
 const (
@@ -61,8 +61,10 @@ const (
 // bound returns the most bytes that the body of a kind has, -1 for a kind that there is not.
 func bound(k Kind) int64 {
 	switch k {
-	case AskLayout, AskSoon:
+	case AskLayout:
 		return 4 + MaxRequests*requestSize
+	case AskSoon:
+		return 8 + 4 + MaxRequests*requestSize
 	case AskFile:
 		return 4 + MaxName
 	case AskSchedule, Schedule, AskOrder, Order, AskPartition, Partition:

@@ -83,7 +83,7 @@ func TestRefused(t *testing.T) {
 // FuzzMessage decodes what is no message of gm: what is accepted is encoded the same again, and may be followed.
 func FuzzMessage(f *testing.F) {
 	for _, m := range []Message{
-		{AskLayout, AppendRequests(nil, requests)}, {AskSoon, AppendRequests(nil, requests)}, {AskFile, AppendFile(nil, "/p", 0)}, {Cycle, AppendCycle(nil, cycle())}, Fail(ErrEnded),
+		{AskLayout, AppendRequests(nil, requests)}, {AskSoon, AppendSoon(nil, 1<<40, requests)}, {AskFile, AppendFile(nil, "/p", 0)}, {Cycle, AppendCycle(nil, cycle())}, Fail(ErrEnded),
 	} {
 		var b bytes.Buffer
 		if err := Write(&b, m); err != nil {
@@ -98,12 +98,18 @@ func FuzzMessage(f *testing.F) {
 		}
 		var again []byte
 		switch m.Kind {
-		case AskLayout, AskSoon:
+		case AskLayout:
 			r, err := Requests(m.Body)
 			if err != nil {
 				return
 			}
 			again = AppendRequests(nil, r)
+		case AskSoon:
+			room, r, err := Soon(m.Body)
+			if err != nil {
+				return
+			}
+			again = AppendSoon(nil, room, r)
 		case AskFile:
 			name, device, err := File(m.Body)
 			if err != nil {

@@ -57,6 +57,7 @@ library = Library()
 memory = Memory()
 plan = layout.Layout(library, memory)
 first = schedule()
+assert not plan.hopeful()
 plan.begin_step(None, True)
 plan.begin_step(first, True)  # the first one that may follow it
 steps(plan, library, first, 2)
@@ -72,9 +73,11 @@ assert library.state == FOLLOWED and len(said) == 1 and "20 requests" in said[0]
 steps(plan, library, first, 3, (20, 0), follow=False)
 steps(plan, library, first, 30, (20, 0))
 assert (library.state, library.ends) == (FOLLOWED, 1), "the plan is good"
+assert plan.hopeful()
 second = schedule()
 plan.begin_step(second, True)
 assert (library.state, library.ends) == (UNPLANNED, 2), "the plan is of another schedule's steps"
+assert not plan.hopeful()
 
 steps(plan, library, second, 5, stays=False)
 assert library.begun == 0, "another schedule is being made"

@@ -95,6 +95,22 @@ def test_more_is_left():
     assert run(lambda: same(40), 1000).hooked.runtime.planner.parts == 0
 
 
+def test_mapping():
+    """So they do where requests take long to have memory mapped: two parts more where that is a sixteenth of the time of steps."""
+    def mapping(share, hopeful=False):
+        crowded = Crowded(1000)
+        relief = crowded.hooked.runtime.relief
+        relief.layout.hopeful = lambda: hopeful
+        relief.library.account = lambda device: types.SimpleNamespace(stitches=0, driver_ns=share * 1e9 * (time.perf_counter() - began))
+        began = time.perf_counter()
+        same(11)
+        crowded.remove()
+        return crowded.hooked.runtime.planner.parts
+
+    parts = mapping(0.02), mapping(0.05), mapping(0.2), mapping(0.2, hopeful=True)
+    assert parts == (0, 1, 2, 0), parts
+
+
 def test_least():
     """Where schedules cannot leave so much they leave less, and are not followed if they keep to more than there is."""
     crowded = run(lambda: same(60), 0, asked=Least)
@@ -143,11 +159,11 @@ def test_late():
         slow.schedule = planning[0].schedule if planning[0].come(None) else None
         return planning[0]
 
-    def begin():
-        planning[0], slow.until = again(), runtime.steps + 7
+    def begin(refined):
+        planning[0], slow.until = again(refined), runtime.steps + 7
         return slow
 
-    runtime.planner.again, runtime.planner.leave_more = begin, lambda: more() and (left.append(runtime.steps), True)[1]
+    runtime.planner.again, runtime.planner.leave_more = begin, lambda parts: more(parts) and (left.append(runtime.steps), True)[1]
     follow = runtime.follow_refined
     runtime.follow_refined = lambda p: (arrived.append(runtime.steps), follow(p))
     same(60)

@@ -67,7 +67,7 @@ class Short(object):
         runtime, self.recipes = self.hooked.runtime, set()
         self.hooked.settings.for_all_sizes = lambda: False  # or steps would follow schedules
         library = types.SimpleNamespace(on_full=lambda device, make_room: None, allocated=lambda device: self.hooked.memory.present,
-                                        account=lambda device: types.SimpleNamespace(stitches=0))
+                                        account=lambda device: types.SimpleNamespace(stitches=0, driver_ns=0))
         states = types.SimpleNamespace(spared=lambda: 0, spare=lambda size: 0, make_room=lambda size: 0)
         runtime.relief = relief.Relief(runtime, library, limit, states)
         runtime.relief.window = 1 << 13

@@ -76,6 +76,7 @@ class Follower(object):
     unplanned returns for it."""
 
     way = "planned"
+    MAPPING = 1 / 32.0  # of the time of a step: a 64th of the memory is worth less
 
     def __init__(self, step, schedule, unplanned, relief, instrument=None):
         self.step, self.schedule, self.unplanned, self.relief, self.instrument = step, schedule, unplanned, relief, instrument
@@ -294,8 +295,10 @@ class Follower(object):
         return self.relief.memory.evictions if self.relief is not None else 0
 
     def crowded(self):
-        """Returns whether there were some in this step, though it followed a schedule."""
-        return self.evicted() > self.evictions
+        """Returns how many more parts of the memory schedules had better leave free: some if there were such requests in this step, though it followed a
+        schedule, or if others took long to have memory mapped."""
+        mapping = self.relief.mapping() if self.relief is not None else 0
+        return 2 if mapping > 2 * self.MAPPING else int(mapping > self.MAPPING or self.evicted() > self.evictions)
 
     def finished(self):
         """Returns whether the whole step followed the schedule."""

@@ -58,6 +58,10 @@ class Layout(object):
             self.before = sum(self.recent) / float(len(self.recent))
             self.go_on()
 
+    def hopeful(self):
+        """Returns whether there is a plan, or may be one soon."""
+        return self.state != UNPLANNED or self.plans > 0 and len(self.recent) > 0
+
     def go_on(self):
         """Says that another step begins that is like those before."""
         was, self.state = self.state, self.library.iteration(self.device, True)

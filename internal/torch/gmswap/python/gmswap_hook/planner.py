@@ -142,20 +142,20 @@ class Planner(object):
         instrument.correct(self.graph)
         return self.again()
 
-    def again(self):
-        """Has a schedule made for the same step by what is known of it now."""
-        return Planning(functools.partial(self.make, self.graph, self.timed, self.recipes, self.settings.policy))
+    def again(self, refined=True):
+        """Has a schedule made for the same step by what is known of it now: its times, too, if it is refined."""
+        return Planning(functools.partial(self.make, self.graph, self.timed, self.recipes, self.settings.policy if refined else self.first_policy()))
 
     @property
     def device(self):
         """Is the bytes that schedules are to keep to."""
         return self.settings.device - self.parts * (self.settings.device // self.PART)
 
-    def leave_more(self):
+    def leave_more(self, parts):
         """Has schedules that are made from now on leave more memory free, as what is free may be in parts that cannot be put together. Returns whether they can."""
         if self.settings.follow or self.parts == self.most_parts:
             return False
-        self.parts += 1
+        self.parts = min(self.parts + parts, self.most_parts)
         for family in (self.family, self.other):
             if family is not None:
                 family.device = self.device

@@ -3,6 +3,7 @@
 import _thread
 import gc
 import threading
+import time
 
 from . import say
 from .foresight import Backward, Foresight
@@ -35,6 +36,7 @@ class Relief(object):
         self.asked = self.left = 0  # size of the last request that found no room, and bytes in use when some was made
         self.times = 0  # that it came again
         self.scarce = None  # the last step in which something had to leave
+        self.began = self.mapped_ns = 0  # when the step did, and the time that requests had taken to have memory mapped until then
         self.watched = None  # what measures the step that is under way
         self.refused = False  # such a request was
         self.lends = not runtime.settings.oom  # the host, to requests that find no room
@@ -49,6 +51,7 @@ class Relief(object):
         self.watched = None
         self.start = self.most = self.allocated() - self.states.spared()
         self.backward.begin()
+        self.began, self.mapped_ns = time.perf_counter(), self.account().driver_ns
 
     def bring_home(self):
         """Has parameters, buffers, gradients and states of optimizers that were put on the host have memory of the device, between two steps, as far as there is room."""
@@ -100,6 +103,15 @@ class Relief(object):
 
     def allocated(self):
         return self.library.allocated(self.memory.device)
+
+    def account(self):
+        return self.library.account(self.memory.device)
+
+    def mapping(self):
+        """Returns the share of the time of this step in which requests had memory mapped anew, as what is free is in parts; 0 where a plan may end that."""
+        if self.layout.hopeful():
+            return 0.0
+        return 1e-9 * (self.account().driver_ns - self.mapped_ns) / (time.perf_counter() - self.began)
 
     def room(self):
         """Returns the bytes that are free, beside those that are to stay so."""

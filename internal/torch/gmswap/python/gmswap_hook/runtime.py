@@ -48,7 +48,7 @@ class Runtime(object):
         self.planning = self.arrived = None  # a schedule that is being made, and what is called with it
         self.deviated = 0  # steps in a row that went another way than the schedule, the same
         self.strayed = None  # the sizes of what the last such step saved
-        self.crowded = 0  # steps in a row, of those that followed a schedule, in which requests found no room nevertheless
+        self.crowded = self.more = 0  # steps in a row that followed a schedule and had too little room, and by how many parts of the memory the last one had
         self.strange = 0  # steps in a row that have little in common with those that are remembered
         self.renewals = self.RENEWALS  # that are left
         self.desperate = False  # a step recomputed something for want of room on the host
@@ -387,7 +387,8 @@ class Runtime(object):
         if not isinstance(conduct, Follower) or not conduct.finished():
             return False
         self.schedule.followed += 1
-        self.crowded = self.crowded + 1 if self.planning is None and conduct.crowded() else 0
+        self.more = conduct.crowded()
+        self.crowded = self.crowded + 1 if self.planning is None and self.more else 0
         if self.schedule.wanted:
             self.complete()
         return True
@@ -558,22 +559,23 @@ class Runtime(object):
 
     def leave_more(self):
         """Has schedules made that leave more memory free, if requests find no room in steps that follow these."""
-        if self.crowded < self.CROWDED or self.planning is not None or not self.planner.leave_more():
+        if self.crowded < self.CROWDED or self.planning is not None or not self.planner.leave_more(self.more):
             return
         self.crowded = 0
-        if self.refined and self.planner.family is not None:
-            self.complete()
+        if self.planner.family is None:
+            self.planning, self.arrived = self.planner.again(self.refined), self.follow_refined
         elif self.refined:  # or others will be made anyway
-            self.planning, self.arrived = self.planner.again(), self.follow_refined
+            self.complete()
 
     def follow_refined(self, planning):
         """Follows a better schedule for the same step."""
         if planning.failed:
             self.keep_schedule(planning.failed)
         elif planning.schedule.device > self.planner.device and self.planner.leave_less():
-            self.planning, self.arrived = self.planner.again(), self.follow_refined
+            self.planning, self.arrived = self.planner.again(self.refined), self.follow_refined
         else:
             planning.schedule.trust = self.schedule.trust
+            planning.schedule.followed = 0 if self.refined else self.schedule.followed  # steps are timed as soon
             self.schedule = planning.schedule
             self.report.planned(self.schedule)
 
