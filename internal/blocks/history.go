@@ -68,20 +68,22 @@ func (c *Cyclic) Mark(limit int) (iteration []Request) {
 	return iteration
 }
 
-// Room returns how many bytes the arenas of a plan can have, for an iteration that was recorded and another one that begins now: those that are free, in
-// whole pieces, and those of the iteration's requests that are in use now, which the plan has a place for.
+// Room returns how many bytes the arenas of a plan can have, for an iteration that was recorded and another one that begins now: those that nobody has,
+// those that are free, in whole pieces of the streams of its requests, and those of its requests that are in use now, which the plan has a place for.
 func (c *Cyclic) Room(iteration []Request) int64 {
 	room, _, err := c.dev.MemInfo()
 	if err != nil {
 		return 0
 	}
-	for _, h := range c.heaps {
-		c.settle(h)
-		room += h.idle.bytes()
-	}
+	seen := map[*heap]bool{}
 	for i, r := range iteration {
 		if i+int(r.Lasts) > len(iteration) {
 			room += roundUp(r.Size, minBlockSize)
+		}
+		if h := c.heapOf(r.Stream); r.Lasts > 0 && !seen[h] {
+			seen[h] = true
+			c.settle(h)
+			room += h.idle.bytes()
 		}
 	}
 	return room

@@ -280,6 +280,7 @@ func TestProgram(t *testing.T) {
 func FuzzRequest(f *testing.F) {
 	f.Add(uint16(wire.AskLayout), wire.AppendRequests(nil, iteration()[:3]))
 	f.Add(uint16(wire.AskSoon), wire.AppendSoon(nil, 1<<30, iteration()[:3]))
+	f.Add(uint16(wire.AskSoon), wire.AppendSoon(nil, 1<<30, []blocks.Request{{Size: 1, Lasts: 1}, {Size: 1, Lasts: -5}, {Size: 1, Lasts: 1}}))
 	f.Add(uint16(wire.AskFile), wire.AppendFile(nil, "/nosuch", 1))
 	f.Fuzz(func(t *testing.T, kind uint16, body []byte) {
 		if wire.Kind(kind) == wire.AskSchedule || len(body) > 400 { // package answer fuzzes those

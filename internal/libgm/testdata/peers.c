@@ -33,15 +33,15 @@ static void *first_use(void *argument)
 
 int main(void)
 {
-	static const size_t sizes[] = {100, MIB, 5 * MIB, 40 * MIB};
-	unsigned *before = get(0, 10 * MIB), mark = 1;
+	static const size_t sizes[] = {100, MIB / 4, 5 * MIB / 4, 10 * MIB}; /* words */
+	unsigned *before = get(0, 5 * MIB), mark = 1;
 	for (int round = 0; round < 3; round++) {
 		for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
 			unsigned *a = get(0, sizes[i]), *b = get(1, sizes[i]);
 			for (int device = 0; device < 2; device++) {
 				cross(a, b, sizes[i], device, mark++);
 				cross(b, a, sizes[i], device, mark++);
-				cross(before, b, sizes[i] < 10 * MIB ? sizes[i] : 10 * MIB, device, mark++);
+				cross(before, b, sizes[i] < 5 * MIB ? sizes[i] : 5 * MIB, device, mark++);
 			}
 			gm_free(a, 0, 0, NULL);
 			gm_free(b, 0, 1, NULL);
@@ -55,9 +55,9 @@ int main(void)
 		pthread_create(&threads[i], NULL, first_use, &devices[i]);
 	for (int i = 0; i < 4; i++)
 		pthread_join(threads[i], NULL);
-	unsigned *c = get(2, 5 * MIB), *d = get(3, 5 * MIB);
-	cross(c, d, 5 * MIB, 2, mark);
-	cross(d, c, 5 * MIB, 2, mark);
+	unsigned *c = get(2, 2 * MIB), *d = get(3, 2 * MIB);
+	cross(c, d, 2 * MIB, 2, mark);
+	cross(d, c, 2 * MIB, 2, mark);
 	gm_free(c, 0, 2, NULL);
 	gm_free(d, 0, 3, NULL);
 	gm_reset();

@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 
 #define THREADS 8
-#define ROUNDS 4000
+#define ROUNDS 1500
 #define BOX 16
 
 static _Atomic(void *) boxes[THREADS][BOX];

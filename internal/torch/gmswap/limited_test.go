@@ -184,7 +184,11 @@ func TestTranslations(t *testing.T) {
 func TestSuccessive(t *testing.T) {
 	t.Parallel()
 	const limit = 32 << 20
-	newSession(t).want("successive")
+	without := newSession(t)
+	without.want("successive")
+	if took := without.physical(); took <= limit {
+		t.Fatalf("without a limit it takes %d bytes", took)
+	}
 	s := newSession(t)
 	f, said := s.same("successive", "auto", fmt.Sprintf("GM_LIMIT=%d", limit), fmt.Sprintf("GMSWAP_DEVICE=%d", limit), "GMSWAP_HOST=1073741824")
 	if f.Ways["planned"] < 6 || f.Steps < 25 { // more than one model's

@@ -118,7 +118,11 @@ func TestDevices(t *testing.T) {
 // limitedDevices runs a program on two devices that would take more than the limit of each.
 func limitedDevices(t *testing.T, name string) {
 	const limit = 44 << 20
-	newSession(t).want(name)
+	without := newSession(t)
+	without.want(name)
+	if took := without.physical(); took <= 2*limit {
+		t.Fatalf("without a limit it takes %d bytes", took)
+	}
 	s := newSession(t)
 	f, said := s.same(name, "auto", fmt.Sprintf("GM_LIMIT=%d", limit), fmt.Sprintf("GMSWAP_DEVICE=%d", limit), "GMSWAP_HOST=1073741824")
 	if len(f.Devices) != 2 || f.Devices[0] == 0 || f.Devices[1] == 0 {

@@ -60,7 +60,10 @@ func (in *reader) requests() ([]blocks.Request, error) {
 			in.fail(fmt.Errorf("request %d of "+notBytes+", freed %d requests later", i, r.Size, int64(blocks.MaxSize), r.Lasts))
 		}
 	}
-	return requests, in.end()
+	if err := in.end(); err != nil {
+		return nil, err
+	}
+	return requests, nil
 }
 
 // AppendFile encodes the body of AskFile: the name of a plan file, which must be absolute, and a device's ordinal.

@@ -81,6 +81,7 @@ assert not plan.hopeful()
 
 steps(plan, library, second, 5, stays=False)
 assert library.begun == 0, "another schedule is being made"
+assert not plan.hopeful()
 steps(plan, library, second, 1, stays=False)
 assert library.begun == 1, "that takes long, and a plan was of use before"
 steps(plan, library, second, 13)

@@ -130,7 +130,7 @@ class Program(object):
 
 def successive():
     """Models that are trained one after the other, each of other layers than the one before, the first one while steps are still recorded."""
-    for blocks, steps in (4, 2), (3, 9), (5, 9), (4, 9):
+    for blocks, steps in (4, 2), (3, 10), (5, 10), (4, 10):
         model = Net(blocks)
         for step in range(steps):
             train(model, step, 2048)

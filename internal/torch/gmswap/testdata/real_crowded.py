@@ -1,5 +1,6 @@
 """Requests that find no room in steps that follow schedules, on a real PyTorch."""
 
+import itertools
 import json
 import time
 import types
@@ -21,10 +22,12 @@ class Asked(Planner):
 
     def __init__(self, how):
         super().__init__(how)
-        self.devices = []
+        self.devices, self.policies = [], []
 
     def plan(self, request):
-        self.devices.append(json.loads(request)["device"])
+        asked = json.loads(request)
+        self.devices.append(asked["device"])
+        self.policies.append(asked["policy"])
         return super().plan(request)
 
     def answer(self, graph):
@@ -96,19 +99,27 @@ def test_more_is_left():
 
 
 def test_mapping():
-    """So they do where requests take long to have memory mapped: two parts more where that is a sixteenth of the time of steps."""
-    def mapping(share, hopeful=False):
-        crowded = Crowded(1000)
-        relief = crowded.hooked.runtime.relief
-        relief.layout.hopeful = lambda: hopeful
-        relief.library.account = lambda device: types.SimpleNamespace(stitches=0, driver_ns=share * 1e9 * (time.perf_counter() - began))
-        began = time.perf_counter()
-        same(11)
+    """So they do where requests take long to have memory mapped: two parts more where that is a sixteenth of the time of steps, and none where a plan may end it."""
+    def mapping(share, stitches=10, hopeful=False, steps=16, **settings):
+        crowded, left = Crowded(1000, **settings), []
+        runtime, count, began = crowded.hooked.runtime, itertools.count(0, stitches), time.perf_counter()
+        runtime.relief.layout.hopeful = lambda: hopeful
+        runtime.relief.library.account = lambda device: types.SimpleNamespace(stitches=next(count), driver_ns=share * 1e9 * (time.perf_counter() - began))
+        more = runtime.planner.leave_more
+        runtime.planner.leave_more = lambda parts: more(parts) and (left.append(parts), True)[1]
+        same(steps)
         crowded.remove()
-        return crowded.hooked.runtime.planner.parts
+        return left, crowded
 
-    parts = mapping(0.02), mapping(0.05), mapping(0.2), mapping(0.2, hopeful=True)
-    assert parts == (0, 1, 2, 0), parts
+    assert [mapping(*args)[0][:1] for args in ((0.02,), (0.05,), (0.2,), (0.2, 1), (0.2, 10, True))] == [[], [1], [2], [], []]
+    left, crowded = mapping(0.2, steps=60)
+    planner, asked = crowded.hooked.runtime.planner, crowded.asked
+    assert left == [2, 2] and planner.parts == planner.PARTS, left
+    parts = [(LIMIT - device) // (LIMIT // 64) for device in asked.devices]
+    assert parts[:2] == [0, 2] and asked.policies[:2] == ["prompt", "prompt"], (parts, asked.policies)
+    assert asked.policies[-1] == "auto" and sorted(parts) == parts, (parts, asked.policies)
+    left, crowded = mapping(0.2, steps=60, asked=Least)
+    assert left[0] == 2 and crowded.hooked.runtime.planner.parts == 2 and crowded.hooked.runtime.schedule.device == LIMIT - 2 * (LIMIT // 64), left
 
 
 def test_least():
@@ -182,7 +193,7 @@ def test_reruns():
         return whole(made, stream)
 
     Remake.whole = remake
-    same(14)
+    same(30)
     Remake.whole = whole
     crowded.remove()
     launches = crowded.hooked.runtime.planner.launches

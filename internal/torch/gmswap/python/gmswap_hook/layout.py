@@ -59,8 +59,8 @@ class Layout(object):
             self.go_on()
 
     def hopeful(self):
-        """Returns whether there is a plan, or may be one soon."""
-        return self.state != UNPLANNED or self.plans > 0 and len(self.recent) > 0
+        """Returns whether there is a plan, or may be one soon: of steps of a schedule that is not here to stay there is none."""
+        return self.state != UNPLANNED or self.plans > 0 and len(self.recent) > 0 and min(self.recent) >= self.STITCHES
 
     def go_on(self):
         """Says that another step begins that is like those before."""

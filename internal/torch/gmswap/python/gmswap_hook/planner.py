@@ -137,13 +137,13 @@ class Planner(object):
         only = self.settings.dry or self.settings.record
         return "prompt" if self.settings.policy == "auto" and not only else self.settings.policy
 
-    def refine(self, instrument):
+    def refine(self, instrument, refined):
         """Has a schedule made for the same step as an instrument has measured it while the step followed a schedule."""
         instrument.correct(self.graph)
-        return self.again()
+        return self.again(refined)
 
-    def again(self, refined=True):
-        """Has a schedule made for the same step by what is known of it now: its times, too, if it is refined."""
+    def again(self, refined):
+        """Has a schedule made for the same step by what is known of it now: a first one unless it is to be one with measured times."""
         return Planning(functools.partial(self.make, self.graph, self.timed, self.recipes, self.settings.policy if refined else self.first_policy()))
 
     @property

@@ -36,7 +36,7 @@ class Relief(object):
         self.asked = self.left = 0  # size of the last request that found no room, and bytes in use when some was made
         self.times = 0  # that it came again
         self.scarce = None  # the last step in which something had to leave
-        self.began = self.mapped_ns = 0  # when the step did, and the time that requests had taken to have memory mapped until then
+        self.began, self.account = 0, None  # when the step did, and the account of then
         self.watched = None  # what measures the step that is under way
         self.refused = False  # such a request was
         self.lends = not runtime.settings.oom  # the host, to requests that find no room
@@ -51,7 +51,7 @@ class Relief(object):
         self.watched = None
         self.start = self.most = self.allocated() - self.states.spared()
         self.backward.begin()
-        self.began, self.mapped_ns = time.perf_counter(), self.account().driver_ns
+        self.began, self.account = time.perf_counter(), self.library.account(self.memory.device)
 
     def bring_home(self):
         """Has parameters, buffers, gradients and states of optimizers that were put on the host have memory of the device, between two steps, as far as there is room."""
@@ -104,14 +104,13 @@ class Relief(object):
     def allocated(self):
         return self.library.allocated(self.memory.device)
 
-    def account(self):
-        return self.library.account(self.memory.device)
-
     def mapping(self):
-        """Returns the share of the time of this step in which requests had memory mapped anew, as what is free is in parts; 0 where a plan may end that."""
-        if self.layout.hopeful():
+        """Returns the share of the time of this step that calls of the driver took where some requests had parts of what is free mapped together; 0 where a plan
+        may end that."""
+        now, before = self.library.account(self.memory.device), self.account
+        if now.stitches - before.stitches < self.layout.STITCHES or self.layout.hopeful():
             return 0.0
-        return 1e-9 * (self.account().driver_ns - self.mapped_ns) / (time.perf_counter() - self.began)
+        return 1e-9 * (now.driver_ns - before.driver_ns) / (time.perf_counter() - self.began)
 
     def room(self):
         """Returns the bytes that are free, beside those that are to stay so."""

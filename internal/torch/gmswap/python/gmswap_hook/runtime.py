@@ -33,7 +33,7 @@ class Runtime(object):
     DEVIATIONS = 3  # steps that differ before a new schedule is made
     RENEWALS = 3  # times that steps are recorded anew, as others have little in common with those that were
     PATIENCE = 0.1  # seconds that a first schedule is waited for; later ones are taken when they are there
-    CROWDED = 4  # steps in a row in which requests found no room, though they followed a schedule, before others are made
+    CROWDED = 4  # steps in a row in which requests found no room, or took long to have it mapped, though they followed a schedule, before others are made
     STRAYED = 4  # steps, of which half differ from the schedule before it is not followed for a while
     GUESSES = 3  # that what is saved between steps is of a model that is not watched, until one is found
     RETRY = 8  # one step of so many follows it nevertheless, as far as it does
@@ -48,7 +48,7 @@ class Runtime(object):
         self.planning = self.arrived = None  # a schedule that is being made, and what is called with it
         self.deviated = 0  # steps in a row that went another way than the schedule, the same
         self.strayed = None  # the sizes of what the last such step saved
-        self.crowded = self.more = 0  # steps in a row that followed a schedule and had too little room, and by how many parts of the memory the last one had
+        self.crowded = self.more = 0  # steps in a row that followed a schedule and had too little room, and the parts of the memory that each of them lacked
         self.strange = 0  # steps in a row that have little in common with those that are remembered
         self.renewals = self.RENEWALS  # that are left
         self.desperate = False  # a step recomputed something for want of room on the host
@@ -387,8 +387,9 @@ class Runtime(object):
         if not isinstance(conduct, Follower) or not conduct.finished():
             return False
         self.schedule.followed += 1
-        self.more = conduct.crowded()
-        self.crowded = self.crowded + 1 if self.planning is None and self.more else 0
+        more = conduct.crowded() if self.planning is None else 0
+        self.more = min(more, self.more) if self.crowded else more
+        self.crowded = self.crowded + 1 if more else 0
         if self.schedule.wanted:
             self.complete()
         return True
@@ -515,7 +516,7 @@ class Runtime(object):
             return
         self.schedule = planning.schedule
         self.report.planned(self.schedule)
-        self.refined, self.strayed, self.pause = False, None, self.RECHECK
+        self.refined, self.strayed, self.pause, self.crowded = False, None, self.RECHECK, 0
         self.time_from(self.TIMED)
         self.fitted.clear()
         if self.relief is not None and self.planner.family is None:
@@ -553,12 +554,12 @@ class Runtime(object):
             self.complete()
             return
         try:
-            self.planning, self.arrived = self.planner.refine(instrument), self.follow_refined
+            self.planning, self.arrived = self.planner.refine(instrument, self.refined), self.follow_refined
         except Exception as e:
             self.keep_schedule(say.reason(e))
 
     def leave_more(self):
-        """Has schedules made that leave more memory free, if requests find no room in steps that follow these."""
+        """Has schedules made that leave more memory free, if steps that follow these have too little room."""
         if self.crowded < self.CROWDED or self.planning is not None or not self.planner.leave_more(self.more):
             return
         self.crowded = 0
@@ -575,8 +576,7 @@ class Runtime(object):
             self.planning, self.arrived = self.planner.again(self.refined), self.follow_refined
         else:
             planning.schedule.trust = self.schedule.trust
-            planning.schedule.followed = 0 if self.refined else self.schedule.followed  # steps are timed as soon
-            self.schedule = planning.schedule
+            self.schedule, self.crowded = planning.schedule, 0
             self.report.planned(self.schedule)
 
     def follow_turned(self, planning):

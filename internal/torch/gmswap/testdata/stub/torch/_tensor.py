@@ -2,6 +2,7 @@
 
 import collections
 import ctypes
+import operator
 
 from . import _dtypes, _storage, cuda
 from ._contents import made
@@ -169,9 +170,8 @@ class Tensor(object):
         return self.write(bytes(a | b for a, b in zip(self.read(), other.read())))
 
     def __ne__(self, other):
-        n = self.dtype.size
-        a, b = self.read(), other.read()
-        data = bytes(a[i:i + n] != b[i:i + n] for i in range(0, len(a), n))
+        a, b = (memoryview(t.read()).cast({1: "B", 2: "H", 4: "I", 8: "Q"}[self.dtype.size]) for t in (self, other))
+        data = bytes(map(operator.ne, a, b))
         return empty(len(data), dtype=_dtypes.bool, device=self.device).write(data)
 
     __hash__ = object.__hash__
