@@ -92,8 +92,10 @@ assert (library.state, library.ends) == (UNPLANNED, 4) and library.begun == 0, "
 
 third = schedule()
 plan.begin_step(third, True)
+steps(plan, library, third, 2)
+assert plan.hopeful()
 steps(plan, library, third, 20, (3, 0))
-assert library.begun == 0, "there is little to gain"
+assert library.begun == 0 and not plan.hopeful(), "there is little to gain"
 steps(plan, library, third, 12, (20, 0))
 assert library.state == FOLLOWED
 library.begun = 0  # the allocator has given the plan up
