@@ -388,8 +388,7 @@ class Runtime(object):
             return False
         self.schedule.followed += 1
         more = conduct.crowded() if self.planning is None else 0
-        self.more = min(more, self.more) if self.crowded else more
-        self.crowded = self.crowded + 1 if more else 0
+        self.crowded, self.more = self.crowded + 1 if more else 0, min(more, self.more) if self.crowded else more
         if self.schedule.wanted:
             self.complete()
         return True
