@@ -203,8 +203,7 @@ func TestRoom(t *testing.T) {
 	if _, err := c.create(c.heapOf(7), 16<<20); err != nil { // no arena of these requests can have it
 		t.Fatal(err)
 	}
-	iteration := []Request{{Size: 3 << 20, Lasts: 1}, {Size: 8 << 20, Lasts: 2}, {Size: 1 << 20, Lasts: 1}, {Size: 5 << 20}}
-	iteration[3].Lasts = 2
+	iteration := []Request{{Size: 3 << 20, Lasts: 1}, {Size: 8 << 20, Lasts: 2}, {Size: 1 << 20, Lasts: 1}, {Size: 5 << 20, Lasts: 2}}
 	if got, want := c.Room(iteration), int64(40-8-16+5)<<20; got != want {
 		t.Errorf("room for %d bytes, want %d", got, want)
 	}

@@ -45,24 +45,20 @@ var ErrNone = errors.New("there is no planner: use gmstitch run, or set GM_PLANN
 
 // Layout requests a plan for an iteration, which is to be repeated without end.
 func (p Planner) Layout(ctx context.Context, iteration []blocks.Request) (*blocks.Cycle, error) {
-	return p.layout(ctx, iteration, func() wire.Message {
-		return wire.Message{Kind: wire.AskLayout, Body: wire.AppendRequests(nil, iteration)}
-	})
+	return p.layout(ctx, iteration, wire.Message{Kind: wire.AskLayout, Body: wire.AppendRequests(nil, iteration)})
 }
 
 // LayoutSoon is Layout for an iteration that changes before long, where there is room for so many bytes: a plan that comes sooner is worth more
 // than one of a little less memory.
 func (p Planner) LayoutSoon(ctx context.Context, iteration []blocks.Request, room int64) (*blocks.Cycle, error) {
-	return p.layout(ctx, iteration, func() wire.Message {
-		return wire.Message{Kind: wire.AskSoon, Body: wire.AppendSoon(nil, room, iteration)}
-	})
+	return p.layout(ctx, iteration, wire.Message{Kind: wire.AskSoon, Body: wire.AppendSoon(nil, room, iteration)})
 }
 
-func (p Planner) layout(ctx context.Context, iteration []blocks.Request, ask func() wire.Message) (*blocks.Cycle, error) {
+func (p Planner) layout(ctx context.Context, iteration []blocks.Request, asked wire.Message) (*blocks.Cycle, error) {
 	if len(iteration) > wire.MaxRequests {
 		return nil, fmt.Errorf("an iteration of %d requests is not planned: at most %d are", len(iteration), wire.MaxRequests)
 	}
-	c, err := p.cycle(ctx, ask())
+	c, err := p.cycle(ctx, asked)
 	if err != nil {
 		return nil, err
 	}
