@@ -10,6 +10,8 @@ def exact():
     """Asks for deterministic kernels."""
     torch.use_deterministic_algorithms(True, warn_only=True)
     torch.backends.cudnn.benchmark = False
+    torch.backends.cuda.enable_mem_efficient_sdp(False)  # whose backward passes have other bits each time
+    torch.backends.cuda.enable_cudnn_sdp(False)
 
 
 def convolutions(*channels):

@@ -1,11 +1,12 @@
 """Runs the small programs with deterministic kernels under each tool, several at once, and says where a tool changes what they compute or takes more
 than its limit.
 
-Usage: python3 exact.py BIN OUT [--steps N] [--shares 70,50] [--jobs N] [--seconds N] [PROGRAM...]
+Usage: python3 exact.py BIN OUT [--steps N] [--shares 70,50] [--jobs N] [--seconds N] [--no-trace] [PROGRAM...]
 
-BIN holds gmstitch, gmswap, gmtrace and gmplan. Each program runs twice under PyTorch's own allocator (whose losses are to repeat), under gmstitch,
-under gmswap run -m with shares of what gmstitch had allocated at its peak, and under gmtrace run, whose file gmplan is to solve. OUT gets exact.csv, and
-exact.log of runs that failed. The exit status is 1 where a program failed under a tool and not without it, its losses are not PyTorch's, or a limit did
+BIN holds gmstitch, gmswap, gmtrace and gmplan. Each program, a name of programs.py with settings behind colons, runs under PyTorch's own allocator, under
+gmstitch, under gmswap run -m with shares of what gmstitch had allocated at its peak, and under gmtrace run, whose file gmplan is to solve; then again under
+PyTorch's own where losses differ, as they may do by themselves. OUT gets exact.csv, and exact.log of runs that failed. Programs for which no time is left
+are not begun. The exit status is 1 where a program failed under a tool and not without it, its losses are not PyTorch's, or a limit did
 not hold. A limit that is too low for a program ends it with OutOfMemoryError: those are counted. Where a request of a library is denied, and it goes on in another
 way, or compiled graphs recompute more, losses may differ.
 """
@@ -31,6 +32,7 @@ FIELDS = "program", "way", "ok", "limit", "allocated", "reserved", "losses", "se
 DENIED = "a library was denied memory"
 FUSED = "compiled graphs recompute more"
 HOST = "some on the host, in place"
+ENOUGH = 60  # seconds that a program takes in all ways
 
 
 class Check:
@@ -41,7 +43,7 @@ class Check:
 
     def one(self, way, prefix, limit=0):
         begin = time.monotonic()
-        words = [*prefix, sys.executable, runner.TRAIN, self.name, "--steps", str(self.o.steps)]
+        words = [*prefix, sys.executable, runner.TRAIN, *self.name.split(":", 1), "--steps", str(self.o.steps)]
         result, said, failed = runner.run(words, self.o.end - begin, CUBLAS_WORKSPACE_CONFIG=":4096:8")
         result = result or {}
         ways = re.findall(r"gmswap: \d+ steps? \((.*)\): ", said)
@@ -61,13 +63,16 @@ class Check:
 
     def all(self):
         tool = lambda name, *words: [os.path.join(self.o.bin, name), "run", *words, "--"]
-        if self.one("torch", [])["ok"] != "yes" or self.one("torch again", [])["ok"] != "yes":
+        if self.o.end - time.monotonic() < ENOUGH or self.one("torch", [])["ok"] != "yes":
             return self.rows
         stitch = self.one("gmstitch", tool("gmstitch"))
         for share in self.o.shares if stitch["ok"] == "yes" else []:
             limit = stitch["allocated"] * share // 100
             self.one("gmswap %d" % share, tool("gmswap", "-m", str(limit)), limit)
-        self.traced()
+        if self.o.trace:
+            self.traced()
+        if any(r["ok"] == "yes" and r["losses"] != self.rows[0]["losses"] for r in self.rows):
+            self.one("torch again", [])
         return self.rows
 
     def traced(self):
@@ -89,14 +94,12 @@ def refused(row):
 
 def faults(rows):
     """Returns what is wrong with the rows of a program."""
-    plain = [r["losses"] for r in rows if r["way"].startswith("torch")]
-    if any(r["ok"] != "yes" for r in rows[:2]):
-        return []
+    plain = {r["losses"] for r in rows if r["way"].startswith("torch")}
     found = []
-    for r in rows[2:]:
+    for r in rows[1:] if rows[0]["ok"] == "yes" else []:
         if r["ok"] != "yes" and not refused(r):
             found.append("%s: %s" % (r["way"], r["ok"]))
-        elif plain[0] == plain[1] and r["losses"] != plain[0] and not refused(r) and DENIED not in r["said"] and FUSED not in r["said"]:
+        elif len(plain) == 1 and r["losses"] not in plain and not refused(r) and DENIED not in r["said"] and FUSED not in r["said"]:
             found.append("%s: other losses" % r["way"])
         if r["limit"] and r["reserved"] and r["reserved"] > r["limit"]:
             found.append("%s: %d bytes reserved of %d" % (r["way"], r["reserved"], r["limit"]))
@@ -112,21 +115,22 @@ def main():
     p.add_argument("--shares", type=lambda s: [int(x) for x in s.split(",")], default=[70, 50])
     p.add_argument("--jobs", type=int, default=6)
     p.add_argument("--seconds", type=float, default=560)
+    p.add_argument("--no-trace", dest="trace", action="store_false")
     o = p.parse_intermixed_args()
     o.end, o.lock = time.monotonic() + o.seconds, threading.Lock()
     with concurrent.futures.ThreadPoolExecutor(o.jobs) as pool:
-        tables = list(pool.map(lambda name: Check(o, name).all(), o.programs))
+        tables = [rows for rows in pool.map(lambda name: Check(o, name).all(), o.programs) if rows]
     with open(os.path.join(o.out, "exact.csv"), "w", newline="") as f:
         out = csv.DictWriter(f, FIELDS, delimiter=";", lineterminator="\n")
         out.writeheader()
         out.writerows(r for rows in tables for r in rows)
-    print("%-13s %-12s %6s %9s %9s %9s  %s" % ("program", "way", "time", "limit", "allocated", "reserved", "said"))
+    print("%-30s %-12s %6s %9s %9s %9s  %s" % ("program", "way", "time", "limit", "allocated", "reserved", "said"))
     gb = lambda n: "%.3f GB" % (n / 1e9) if n else ""
     for rows in tables:
         for r in rows:
             said = r["said"] if r["ok"] == "yes" else r["ok"]
-            print("%-13s %-12s %5ss %9s %9s %9s  %s" % (r["program"], r["way"], r["seconds"], gb(r["limit"]), gb(r["allocated"]), gb(r["reserved"]), said))
-        if rows[0]["ok"] == "yes" and rows[1]["losses"] != rows[0]["losses"]:
+            print("%-30s %-12s %5ss %9s %9s %9s  %s" % (r["program"], r["way"], r["seconds"], gb(r["limit"]), gb(r["allocated"]), gb(r["reserved"]), said))
+        if len({r["losses"] for r in rows if r["way"].startswith("torch")}) > 1:
             print("  its losses are others in each run of PyTorch's own")
     low = ["%s (%s)" % (r["program"], r["way"]) for rows in tables for r in rows if refused(r)]
     print("%d of %d runs under a limit ended in OutOfMemoryError: %s" % (len(low), sum(r["limit"] > 0 for rows in tables for r in rows), ", ".join(low)))

@@ -55,6 +55,9 @@ class Devices(object):
     def parting(self):
         return any(runtime.parting() for runtime in self.runtimes.values())
 
+    def spent(self):
+        return all(runtime.spent() for runtime in self.runtimes.values())
+
     def finished(self):
         return all(runtime.finished() for runtime in self.runtimes.values())
 

@@ -9,6 +9,7 @@ import warnings
 import weakref
 
 from . import say
+from .nested import PASS, nested
 from .samples import Wrong
 from .whole import UNSUPPORTED
 
@@ -38,6 +39,7 @@ class Thread(threading.local):
         self.pushed = False  # our hooks on what is saved are in effect
         self.serves = False  # the runtime is told of the modules on the stack, and is given what they save
         self.between = False  # it is given what is saved between models
+        self.nested = False  # those hooks are in effect for a model that is run in a backward pass
 
 
 class Hooks(object):
@@ -151,12 +153,17 @@ class Hooks(object):
                 break
         if not local.stack:
             local.frame, local.serves = None, False
-            if self.top is None:
+            if local.nested:
+                local.nested = False
+                self.pop()
+            elif self.top is None:
                 self.end_packing(local)
 
     def begin(self, local, module, args):
-        if not self.torch.is_grad_enabled() or self.torch._C._current_graph_task_id() != -1 or self.unreal():
-            return  # an evaluation, or recomputed by a backward pass
+        if not self.torch.is_grad_enabled() or self.unreal():
+            return  # an evaluation
+        if self.torch._C._current_graph_task_id() != -1 and not (nested(local.frame) and self.runtime.spent()):
+            return  # recomputed by a backward pass
         if self.foreign():
             say.once("tensors saved under the program's own saved-tensor hooks are not moved")
             return
@@ -205,7 +212,8 @@ class Hooks(object):
                 self.push()
             except RuntimeError:
                 return False  # such hooks are forbidden here, as within torch.func.grad
-            local.pushed = True
+            local.nested = self.torch._C._current_graph_task_id() != -1  # where what is pushed does not last
+            local.pushed = local.pushed or not local.nested
         return True
 
     def end_packing(self, local):
@@ -280,7 +288,7 @@ class Hooks(object):
 def engine(caller):
     """Returns whether autograd itself calls in a backward pass, and not what is run forward again there, as by a checkpoint: the frame is the program's that
     began the pass, or none, as in the threads that autograd has for devices."""
-    return caller is None or caller.f_code.co_name == "_engine_run_backward"
+    return caller is None or caller.f_code.co_name == PASS
 
 
 def top(autograd):

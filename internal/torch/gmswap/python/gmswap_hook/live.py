@@ -108,6 +108,23 @@ class Live(Operators):
         elif self.over:
             self.stop()
 
+    def begin(self):
+        self.memory.launches.listen(self.launched)
+        super(Live, self).begin()
+
+    def end(self):
+        super(Live, self).end()
+        self.memory.launches.cease(self.launched)
+
+    def launched(self, tensor):
+        """Notes that a kernel is given a tensor, and may write to it."""
+        key = self.memory.key(tensor)
+        lasting = self.memory.parameter(key) if key else 0
+        if lasting:
+            self.written.add(lasting)
+        elif key in self.numbers:
+            self.changed.add(self.numbers[key])
+
     def stop(self):
         """Sees no more operators in this model. What is written from now on shows in given_at."""
         if self.mode is not None and self.memory.innermost_mode() is self.mode:

@@ -12,6 +12,7 @@ from .library import Failure
 from .measure import Peak
 from .samples import NEAR, Samples
 from .small import Small
+from .unseen import Launches
 
 
 class Memory(object):
@@ -43,7 +44,7 @@ class Memory(object):
         self.trial = Trial()  # within it requests of this thread may fail
         self.borrowed = None  # says of an address whether memory of the host is used in place there, once there was any
         self.evictions = 0  # requests that found no room before something left
-        self.samples, self.small = Samples(self), Small(self)
+        self.samples, self.small, self.launches = Samples(self), Small(self), Launches.of(torch)
         self.peak = Peak(torch, device)
         self.pid = os.getpid()
         self.forked = False  # this is another process, which has none of the device's memory
@@ -321,6 +322,28 @@ class Memory(object):
             a, b = a.view(self.torch.int32), b.view(self.torch.int32)
         return (a != b).any()
 
+    def sums(self, tensor):
+        """Returns sums of the words of a tensor's storage, None where there is no room for them."""
+        storage, take = tensor.untyped_storage(), lambda dtype: self.torch.empty(0, dtype=dtype, device=self.place)
+        rows, rest = divmod(storage.nbytes(), 4 * SUMS)
+        if self.address(tensor) % 4:
+            return None
+        try:
+            with self.trial, self.plainly():
+                sums = take(self.torch.int32).set_(storage, 0, (rows, SUMS), (SUMS, 1)).sum(0)
+                return sums.add_(take(self.torch.uint8).set_(storage, 4 * SUMS * rows, (rest,), (1,)).sum()) if rest else sums
+        except RuntimeError:
+            return None
+
+    def fetched(self, sums):
+        """Returns sums on the host, each None where there is no room to fetch them."""
+        try:
+            with self.trial:
+                rows = self.torch.stack(sums).cpu() if sums else ()
+        except RuntimeError:
+            return [None] * len(sums)
+        return [rows[i : i + 1] for i in range(len(sums))]
+
     def read(self, flags):
         """Returns what flags on the device are."""
         return self.torch.stack(flags).tolist()
@@ -479,6 +502,7 @@ class Fetched(object):
         return bool(self.host.item())
 
 
+SUMS = 64  # of the words of a storage: of each so many one after the other
 COMPOSED = frozenset(("DTensor", "NestedTensor"))
 AS_IT_IS = contextlib.nullcontext()
 

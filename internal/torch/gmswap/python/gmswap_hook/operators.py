@@ -8,6 +8,7 @@ from .literals import Literals
 from .memory import dense
 from .remake import LIBRARIES, Recipe, rows_of
 from .rerun import ATTENTION, narrowed, rerun
+from .unseen import Sums
 
 # With these operators each row of the result depends on the same rows of the arguments, by the same arithmetic for any number of rows.
 BY_ROWS = frozenset((
@@ -103,12 +104,15 @@ class Operators(object):
         self.written = set()  # ordinals of parameters' that were
         self.unsure = set()  # names of operators that did not repeat what they had made
         self.doubts = []  # flags on the device, which are set where a call did not repeat that, and these calls
+        self.sums = None  # which tell what is written to storages unseen, in a forward pass
+        self.looking = False  # operators are ours
         self.entries = {}  # the numbers of entries, by their storages' numbers
         self.small = {}  # by these: of tensors that were saved and are no entries, by their layouts, the names and how many entries there were
         self.undone = {}  # by these: what makes a storage again of what was made of it, with all that it held
 
     def begin(self):
         if self.mode is None:
+            self.sums = self.sums or (Sums(self.memory) if self.proves else None)
             self.mode = self.memory.mode(self.run)
             self.mode.__enter__()
 
@@ -118,12 +122,21 @@ class Operators(object):
             mode.__exit__(None, None, None)
             self.settle()
 
+    def forget(self):
+        """Looks no more at what storages contain: the forward pass has ended."""
+        self.sums = None
+
     def settle(self):
-        """Forgets what calls made that did not make the same again."""
+        """Forgets what calls made that did not make the same again, and what was written to unseen."""
         doubts, self.doubts = self.doubts, []
-        if not doubts:
+        if not doubts and self.sums is None:
             return
         self.memory.synchronize()  # operators may have run on several streams
+        changed = self.sums.changed() if self.sums is not None else ()
+        self.changed.update(changed)
+        self.unsure.update(self.makers[number].call.name for number in changed if number in self.makers)
+        if not doubts:
+            return
         failed = self.tried(self.memory.read, ([flag for flag, _ in doubts],), {}) or [True] * len(doubts)
         wrong = {id(call): call for fails, (_, call) in zip(failed, doubts) if fails}
         self.unsure.update(call.name for call in wrong.values())
@@ -131,6 +144,8 @@ class Operators(object):
 
     def run(self, function, args, kwargs):
         """Runs each operator and notes it."""
+        if self.looking:
+            return function(*args, **kwargs)
         packet = getattr(getattr(function, "overloadpacket", None), "__name__", "")
         given = {key for key in map(self.memory.key, tensors_in((args, kwargs))) if key}
         mutable = writes(function)
@@ -252,6 +267,16 @@ class Operators(object):
         """Notes what made the storage of a result that is all of it."""
         if number and self.memory.fills(tensor):
             self.makers[number] = Made(number, call, output, self.memory.size(tensor))
+            self.look(number, tensor)
+
+    def look(self, number, tensor):
+        """Looks at what a storage contains now."""
+        if self.sums is not None and number and number not in self.changed and type(tensor) in self.memory.types:
+            self.looking = True
+            try:
+                self.sums.look(number, tensor)
+            finally:
+                self.looking = False
 
     def wrote(self, function, args, kwargs):
         """Notes what an operator writes to."""
@@ -335,11 +360,13 @@ class Operators(object):
             return Input(0, lasting, x)
         number = self.numbers.get(key) or self.new(x, ())
         self.check(number, version(x))
+        self.look(number, x)
         return Input(number, 0, x)
 
     def saved(self, entry):
         number = self.numbers.get(entry.key) or self.new(entry.alias, ())
         self.check(number, entry.version)
+        self.look(number, entry.alias)
         self.entries[number] = entry.index
 
     def see_small(self, key, tensor, name, count):
@@ -347,6 +374,7 @@ class Operators(object):
         number = self.numbers.get(key) or self.new(tensor, ())
         if number:
             self.check(number, version(tensor))
+            self.look(number, tensor)
             self.small.setdefault(number, {}).setdefault(layout(tensor), (name, count))
 
     def check(self, number, now):

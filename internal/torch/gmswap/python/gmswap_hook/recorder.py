@@ -76,6 +76,9 @@ class Recorder(object):
     def parting(self):
         return False
 
+    def spent(self):
+        return False  # what a backward pass runs is a part of its step
+
     def finished(self):
         return self.done
 

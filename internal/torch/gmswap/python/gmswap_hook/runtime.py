@@ -1,7 +1,6 @@
 """The steps of a program: the first are recorded, the others follow a schedule."""
 
 import collections
-import threading
 
 from . import say
 from .alone import Alone, Outlook
@@ -15,6 +14,7 @@ from .live import Costs, Live
 from .measure import Clocks, Scale
 from .model import Unsolved
 from .needs import dimensions
+from .nested import Owner
 from .parting import Parting
 from .reactive import Reactive
 from .remembered import Recalled
@@ -41,7 +41,7 @@ class Runtime(object):
     def __init__(self, memory, lanes, settings, planner, report):
         self.memory, self.lanes, self.settings, self.planner, self.report = memory, lanes, settings, planner, report
         self.smallest = settings.smallest
-        self.thread = self.step = None
+        self.owner, self.step = Owner(memory.torch), None
         self.steps = 0  # that have ended
         self.recording = self.schedule = None
         self.before = ()  # the sizes of the last step that had a backward pass
@@ -69,7 +69,7 @@ class Runtime(object):
     def begin(self, module, given, known):
         """Begins a step, unless the last one has not reached its backward pass. Returns whether what is saved is to be packed. A step that is recorded, or
         follows a schedule, is one of modules that were run before: others may be there but once."""
-        if self.declined or not self.own_thread() or self.memory.capturing():
+        if self.declined or not self.owner.here() or self.memory.capturing():
             return False
         with self.memory:
             self.memory.samples.answer()
@@ -92,10 +92,10 @@ class Runtime(object):
             self.memory.note_storages(module)
         return True
 
-    def own_thread(self):
-        if self.thread is None or not self.thread.is_alive():
-            self.thread = threading.current_thread()
-        return self.thread is threading.current_thread()
+    def spent(self):
+        """Returns whether nothing is left of what the step has saved."""
+        with self.memory:
+            return self.step is None or not any(e.users for e in self.step.entries)
 
     def watching(self):
         """Returns whether models are looked for."""

@@ -13,6 +13,7 @@ from .hooks import Hooks, compiling
 from .library import Lanes, Library
 from .loading import Loading
 from .memory import Memory
+from .nested import program
 from .planner import Planner
 from .recorder import Recorder
 from .relief import Relief
@@ -94,7 +95,7 @@ def leave_mark(folder):
 class Late(object):
     """Becomes a Runtime when the first model is run on a GPU, and several when models turn out to be on several."""
 
-    CALLED = "entered", "left", "watching", "recorded", "parting", "finished", "guessing"  # by Hooks
+    CALLED = "entered", "left", "watching", "recorded", "parting", "finished", "guessing", "spent"  # by Hooks
 
     def __init__(self, torch, library, settings, stepping):
         self.torch, self.library, self.settings, self.stepping = torch, library, settings, stepping
@@ -105,7 +106,7 @@ class Late(object):
         self.one = settings.all or not settings.for_all_sizes()  # what is recorded, or shown, is the step of one device
 
     def begin(self, module, given, known):
-        if not known and (self.thread is None or self.thread is threading.current_thread() or not self.thread.is_alive()):
+        if not known and (self.thread is None or self.thread is program(self.torch, self.thread) or not self.thread.is_alive()):
             self.meet(self.devices(module, given))
         return self.runtime is not None and self.runtime.begin(module, given, known)
 
@@ -136,7 +137,7 @@ class Late(object):
         new = [device for device in devices if device not in self.runtimes and device not in self.refused]
         if not new or self.runtimes and self.one:
             return
-        self.thread = threading.current_thread()
+        self.thread = program(self.torch, self.thread)
         for device in new[:1] if self.one else new:
             self.add(device)
         for runtime in self.runtimes.values():
@@ -162,6 +163,9 @@ class Late(object):
 
     def finished(self):
         return False
+
+    def spent(self):
+        return True
 
     def add(self, device):
         """Makes the runtime of a device. Where that fails for another one than the first, what is saved there stays."""

@@ -141,6 +141,8 @@ class Watched(object):
     def unpack(self, entry, stream):
         self._end()
         self.members.ended(self.step)
+        if self.operators is not None:
+            self.operators.forget()
         self.sequence.append(-entry.index - 1)
         self.places.append(self.places[self.made_at[entry.index] + 1])
         self.mover.unpack(entry, stream)

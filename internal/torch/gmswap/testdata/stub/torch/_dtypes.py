@@ -11,7 +11,7 @@ class dtype(object):
         return "torch." + self.name
 
 
-float32, int32, uint8, bool = dtype("float32", 4), dtype("int32", 4), dtype("uint8", 1), dtype("bool", 1)
+float32, int32, int64, uint8, bool = dtype("float32", 4), dtype("int32", 4), dtype("int64", 8), dtype("uint8", 1), dtype("bool", 1)
 strided = "torch.strided"
 
 

@@ -179,6 +179,19 @@ class Tensor(object):
     def any(self):
         return empty(dtype=_dtypes.bool, device=self.device).write(bytes((any(self.read()),)))
 
+    def cpu(self):
+        return empty(*self._size, dtype=self.dtype).write(self.read())
+
+    def sum(self, dim=None):
+        words, n = memoryview(self.read()).cast({1: "B", 4: "i"}[self.dtype.size]), 1 if dim is None else self._size[1]
+        sums = [sum(words[i::n]) for i in range(n)]
+        return empty(*(() if dim is None else (n,)), dtype=_dtypes.int64, device=self.device).write(b"".join(s.to_bytes(8, "little", signed=True) for s in sums))
+
+    def add_(self, other):
+        n = int.from_bytes(other.read(), "little", signed=True)
+        words = memoryview(self.read()).cast("q")
+        return self.write(b"".join((w + n).to_bytes(8, "little", signed=True) for w in words))
+
     def tolist(self):
         assert self.dtype is _dtypes.bool
         return [bool(byte) for byte in self.read()]
@@ -219,7 +232,7 @@ def full(size, byte, device=None):
 
 def stack(tensors):
     first, data = tensors[0], b"".join(t.read() for t in tensors)
-    return empty(len(tensors), dtype=first.dtype, device=first.device).write(data)
+    return empty(len(tensors), *first._size, dtype=first.dtype, device=first.device).write(data)
 
 
 def equal(a, b):

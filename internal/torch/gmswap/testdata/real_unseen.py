@@ -1,0 +1,278 @@
+"""What PyTorch's operators do not show, on a real PyTorch: memory that something else writes to, and models that are run in the middle of a backward pass."""
+
+import sys
+import threading
+import types
+
+import numpy
+import torch
+from gmswap_hook import live, nested, operators, unseen
+from torch import nn
+from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
+
+from cpu import Hooked, Memory
+from real import Program, main
+from real_demand import Short
+
+WIDTH = 32
+
+
+class Turn(torch.autograd.Function):
+    """Writes to its argument as a kernel does that is launched past PyTorch: no version tells."""
+
+    @staticmethod
+    def forward(ctx, x):
+        numpy.from_dlpack(x.detach())[...] *= -0.5
+        return x
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * -0.5
+
+
+class Layer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.up, self.down = nn.Linear(WIDTH, 64), nn.Linear(64, WIDTH)
+
+    def forward(self, x):
+        h = F.silu(self.up(x))
+        a, b = h * 0.5, h.clone()
+        Turn.apply(b)
+        return x + self.down(Turn.apply(a) * b)
+
+
+class Varied(Program):
+    def batch(self, step):
+        return super().batch(step, (32 + 5 * step % 24, WIDTH))
+
+
+def losses(kind=Program, steps=24):
+    torch.manual_seed(0)
+    program = kind(nn.Sequential(*(Layer() for _ in range(4))))
+    for step in range(steps):
+        program.step(step)
+    return bits(program)
+
+
+def bits(program):
+    """Returns the losses and gradients of a program."""
+    return [(float(loss), [g.tolist() for g in grads]) for loss, grads in program.out]
+
+
+def test_recorded():
+    """What is written to by something else is not recomputed, nor made again of what was written to: all else is."""
+    want, hooked = losses(), Hooked("remake")
+    got, runtime = losses(), hooked.runtime
+    made = [m.call.name for r in runtime.schedule.recipes if r is not None for m in r.chain.made]
+    hooked.remove()
+    assert got == want
+    assert "addmm" in made and not {"clone", "mul"} & set(made), made
+
+
+def test_demand():
+    """Neither in steps that follow no schedule."""
+    want, short = losses(Varied), Short(100000)
+    got = losses(Varied)
+    short.remove()
+    assert got == want
+    assert short.remade and "addmm" in short.recipes and not short.recipes & {"clone", "mul"}, short.recipes
+    assert not short.hooked.memory.launches.listeners, "somebody listens when no operators are seen"
+
+
+def test_sums():
+    """Any write to a storage shows, and nothing else does."""
+    memory = Memory()
+    for size in 1, 7, 64, 1000, 4099:
+        for at in range(0, size, max(1, size // 9)):
+            x, seen = torch.randn(size).to(torch.bfloat16), unseen.Sums(memory)
+            same, other = x.clone(), x.clone()
+            for number, t in enumerate((x, same, other)):
+                seen.look(number, t)
+            other.data[at] = -0.5
+            for number, t in enumerate((x[:1], same.view(1, -1), other)):
+                seen.look(number, t)
+            assert seen.changed() == {2}, (size, at)
+            assert seen.changed() == set()
+    seen.look(0, x)
+    memory.sums = lambda t: None
+    seen.look(1, same)
+    assert seen.changed() == {1}, "there was no memory to tell"
+    seen = unseen.Sums(Memory())
+    seen.look(0, x)
+    seen.changed()
+    seen.memory.fetched = lambda sums: [None] * len(sums)
+    seen.look(0, x)
+    assert seen.changed() == {0}, "there was none to fetch it"
+
+
+def test_launches():
+    """A kernel's tensors are told to who listens, by the ways that libraries take."""
+    launched, told = [], []
+    jit = types.ModuleType("triton.runtime.jit")
+    jit.JITFunction = type("JITFunction", (), {"run": lambda self, *args, **kwargs: launched.append((args, kwargs))})
+    launches = unseen.Launches.of(torch)
+    assert unseen.Launches.of(torch) is launches, "there is one for a process"
+    before, sys.modules["triton.runtime.jit"] = sys.modules.get("triton.runtime.jit"), jit
+    try:
+        x, y, z = (torch.rand(4) for _ in range(3))
+        launches.listen(told.append)
+        launches.listen(told.append)
+        jit.JITFunction().run(x, 3, other=y)
+        z.__dlpack__()
+        assert len(told) == 3 and all(a is b for a, b in zip(told, (x, y, z))), told
+        launches.cease(told.append)
+        jit.JITFunction().run(x, 3)
+        assert len(told) == 3 and [len(args) for args, _ in launched] == [2, 2] and launched[0][1].keys() == {"other"}
+    finally:
+        del sys.modules["triton.runtime.jit"]
+        if before is not None:
+            sys.modules["triton.runtime.jit"] = before
+
+
+def test_launched():
+    """Parameters that a kernel is given count as written to."""
+    hooked = Hooked("remake")
+    memory, costs = hooked.memory, live.Costs()
+    costs.rates["mul"] = 1.0
+    weight = nn.Parameter(torch.randn(64, 64))
+    ordinal = memory.note(weight)
+    memory.lasting[ordinal] = [lambda: weight]
+    seen = live.Live(memory, costs, 1 << 20)
+    seen.enter()
+    with torch.no_grad():
+        y = torch.randn(64, 64) * weight
+        assert seen.unchanged(ordinal) and len(seen.makers) == 1 and not seen.changed
+        weight.detach().__dlpack__()
+        y.__dlpack__()
+    seen.leave()
+    assert not seen.unchanged(ordinal) and seen.changed == set(seen.makers)
+    hooked.remove()
+
+
+class Cached(object):
+    """Embeds a batch without gradients, and each part of it again, with them, when the gradient of its loss has come."""
+
+    def __init__(self, parts=3):
+        torch.manual_seed(0)
+        self.net = nn.Sequential(*(Block() for _ in range(3)))
+        self.optimizer, self.parts, self.out = torch.optim.SGD(self.net.parameters(), 0.1), parts, []
+
+    def step(self, step):
+        torch.manual_seed(step)
+        x = torch.rand(8 * self.parts, WIDTH)
+        with torch.no_grad():
+            found = self.net(x)
+        found.requires_grad_()
+        loss = F.cross_entropy(found @ found.T, torch.arange(len(found)))
+        slope, = torch.autograd.grad(loss, found)
+        ready = loss.detach().requires_grad_()
+        ready.register_hook(lambda grad: self.again(x, slope * grad))
+        ready.backward()
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        self.out.append(float(loss))
+
+    def again(self, x, slope):
+        with torch.enable_grad():
+            for part, s in zip(x.chunk(self.parts), slope.chunk(self.parts)):
+                (self.net(part) * s).sum().backward()
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.up, self.down = nn.Linear(WIDTH, 64), nn.Linear(64, WIDTH)
+
+    def forward(self, x):
+        return x + self.down(F.silu(self.up(x)))
+
+
+def cached(steps=8):
+    program = Cached()
+    for step in range(steps):
+        program.step(step)
+    return program.out
+
+
+def test_cached():
+    """Each part is a step, which is recorded and follows a schedule."""
+    want, hooked = cached(), Hooked("move")
+    got, runtime = cached(), hooked.runtime
+    hooked.remove()
+    assert got == want
+    assert runtime.steps == 8 * 3 - 1 and runtime.schedule is not None and hooked.lanes.moved > 0, runtime.steps
+
+
+class Checkpointed(nn.Module):
+    def __init__(self, reentrant):
+        super().__init__()
+        self.blocks, self.reentrant = nn.ModuleList(Block() for _ in range(3)), reentrant
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = checkpoint(block, x, use_reentrant=self.reentrant)
+        return x
+
+
+def test_checkpoints():
+    """What a backward pass recomputes is no step, and neither is a model that a hook runs while something is left of the step."""
+    for reentrant in True, False:
+        def run():
+            torch.manual_seed(0)
+            program = Program(Checkpointed(reentrant))
+            for step in range(9):
+                program.step(step)
+            return bits(program)
+
+        want, hooked = run(), Hooked("move")
+        got, steps = run(), hooked.runtime.steps
+        hooked.remove()
+        assert got == want and steps <= 8, steps
+    net, other, hooked = nn.Sequential(Block(), Block()), Block(), Hooked("move")
+    for _ in range(4):
+        x = net[0](torch.rand(4, WIDTH))
+        x.register_hook(torch.enable_grad()(lambda grad: other(grad.detach().requires_grad_()).sum().backward()))
+        net[1](x).sum().backward()
+    assert hooked.runtime.steps <= 7, hooked.runtime.steps
+    hooked.remove()
+
+
+def test_owner():
+    """A thread of autograd's works for the one that waits for a backward pass."""
+    task, go, waits = [-1], [], threading.Event()
+    stand_in = types.SimpleNamespace(_C=types.SimpleNamespace(_current_graph_task_id=lambda: task[0]))
+
+    def _engine_run_backward():
+        waits.set()
+        while not go:
+            pass
+
+    owner = nested.Owner(stand_in)
+    assert owner.here() and owner.thread is threading.current_thread()
+    other = nested.Owner(stand_in)
+    program = threading.Thread(target=_engine_run_backward)
+    program.start()
+    waits.wait()
+    try:
+        task[0] = 1
+        assert other.here() and other.thread is program
+        assert owner.here() is False, "its thread is another one, which does not wait"
+        task[0] = -1
+        assert not other.here() and owner.here()
+    finally:
+        go.append(True)
+        program.join()
+
+
+def test_proves():
+    """Where operators are not proven nothing is summed up."""
+    seen = operators.Operators(Memory(), True, proves=False)
+    seen.run(torch.ops.aten.exp.default, (torch.randn(64, 64),), {})
+    seen.settle()
+    assert seen.sums is None and len(seen.makers) == 1
+
+
+if __name__ == "__main__":
+    main(globals())
