@@ -37,6 +37,10 @@ assert gc.collect is not real and gc.collect.__name__ == "collect" and many > 10
 assert not gone(lambda: gc.collect(1)) and not gone(lambda: real())
 assert gone(gc.collect) and gone(lambda: gc.collect(generation=2))
 assert gc.get_freeze_count() > 1000, "what was left out is not any more"
+node = Node()
+new = weakref.ref(node)
+del node
+assert not gone(garbage.collect_new) and new() is None, "newer objects alone are looked at"
 again = []
 gc.callbacks.append(lambda phase, info: again.append(gc.collect()) if phase == "start" and not again else None)
 assert gone(gc.collect)

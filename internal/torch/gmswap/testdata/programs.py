@@ -98,7 +98,7 @@ def evaluated():
 def varied():
     """Batches of other shapes: larger, smaller, so small that nothing is moved, of as many bytes, and larger from some step on."""
     model = Net()
-    for step in range(STEPS + 12):
+    for step in range(STEPS + 16):
         if step == 8:
             model.forward = lambda x: Net.forward(model, x.reshape(128, 128))
         train(model, step, {5: 96, 6: 32, 7: 4}.get(step, 64 if step < 9 else 80))

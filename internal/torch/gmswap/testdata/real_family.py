@@ -57,6 +57,17 @@ def test_family():
         assert schedule.extent.first is not None and (remade > 10) == (how == "remake"), (how, remade)
 
 
+def test_few():
+    """Neither a size that comes again and again at first, nor two that take turns now and then, are taken for all that there are."""
+    draw = random.Random(1)
+    for lengths in [20] * 10 + [n for _ in range(14) for n in 2 * [draw.choice((20, 36))]], 5 * ([12] * 4 + [36] * 4):
+        ways, schedule, _ = hooked("offload", lengths)
+        assert isinstance(schedule, family.Family) and set(ways[-6:]) == {"planned"}, ways
+    for lengths in [20] * 10 + [36] * 14, 4 * ([36] * 3 + [12] * 3):
+        ways, schedule, _ = hooked("offload", lengths)
+        assert not isinstance(schedule, family.Family) and set(ways[-4:]) == {"planned"}, "the larger one's is for both, or for all that come: %s" % ways
+
+
 def test_any():
     """So they do whatever the lengths are, and whichever was recorded."""
     draw = random.Random(7)

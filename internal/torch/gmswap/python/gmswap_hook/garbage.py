@@ -27,6 +27,10 @@ class Garbage(object):
             gc.collect = functools.wraps(self.real)(lambda generation=2: self.collect(generation))
         self.collect()
 
+    def collect_new(self):
+        """Looks at those objects alone that are not left out."""
+        (self.real or gc.collect)(2)
+
     def collect(self, generation=2):
         """What gc.collect does from then on."""
         if generation != 2 or self.busy:

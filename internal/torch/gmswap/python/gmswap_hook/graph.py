@@ -13,9 +13,11 @@ class Recording(object):
     ATTEMPTS = 3  # pairs of steps that differ before no more are recorded
     WAITS = 3  # steps of the first one's sizes again, before it is believed that sizes do not vary
 
-    def __init__(self, memory, settings, costs, relief, before):
+    def __init__(self, memory, settings, costs, relief, before, schedule):
         self.memory, self.settings, self.costs, self.relief = memory, settings, costs, relief
-        self.before = before  # the sizes of the step before
+        known = getattr(schedule, "sizes", ())  # of the only steps that there is a schedule for
+        self.varied = len(known) == len(before) and known != before  # steps of the same kind differ in sizes
+        self.before = known if self.varied else before  # the sizes of a step before
         self.name = ""  # of the model
         self.names = {}  # of the modules, by id
         self.stack = []
@@ -81,8 +83,8 @@ class Recording(object):
             self.take(watched)
         elif self.made.sizes != watched.sizes:
             self.again = watched
-        elif self.failed and self.waits:
-            self.waits -= 1  # they did vary
+        elif self.varied and self.waits:
+            self.waits -= 1
         else:
             self.before = self.made.sizes  # they do not vary after all
 
@@ -95,7 +97,11 @@ class Recording(object):
             return
         self.failed += 1
         if not others:
-            self.made, self.before = None, watched.sizes
+            self.before, self.varied = watched.sizes, True
+
+    def steps(self):
+        """Returns the steps that tell of sizes."""
+        return [self.timed] if self.again is None else [self.made, self.again, self.timed]
 
     def recipes(self):
         """Returns for each entry how it is recomputed, or None."""

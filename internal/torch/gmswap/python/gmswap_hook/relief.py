@@ -20,6 +20,7 @@ class Relief(object):
     PATIENCE = 150  # seconds for who changes entries: longer than a plan takes. Who waits for what this thread holds would wait for ever
 
     FORGETS = 8  # steps
+    SELDOM = 6  # times that garbage was looked for in vain, from which on it is not looked for any seldomer
     # A request within the first of these functions, and not within the second, which make tensors, sums of gradients and products, is one for memory that it can
     # do without: another algorithm of cuDNN's takes less, is faster than one that works on the host, and computes other bits.
     SEARCH = "convolution4call|convolution_backward4call|raw_cudnn_convolution"
@@ -43,6 +44,7 @@ class Relief(object):
         self.borrows = False  # something that found no room was put on the host
         self.within = threading.local()
         self.explained = self.swept = self  # the steps that a line was said in, and that garbage was looked for in: none yet
+        self.sweep_from = self.vain = 0  # the number of the step from which on it is looked for among all objects, and how often that was in vain
         library.on_full(self.memory.device, self.make_room)
 
     # For conductors.
@@ -229,14 +231,22 @@ class Relief(object):
         return freed or self.states.make_room(size) or self.sweep()
 
     def sweep(self):
-        """Frees what nobody can reach but other garbage, once in each step. Returns how many bytes."""
+        """Frees what nobody can reach but other garbage, once in each step. Returns how many bytes. To look at all objects takes long: where a request can
+        have memory of the host that is done the seldomer the more often it was in vain, and else only the newer ones are looked at."""
         if self.swept is self.runtime.step:
             return 0
-        self.swept = self.runtime.step
-        before = self.allocated()
-        gc.collect()
+        self.swept, before = self.runtime.step, self.allocated()
+        thorough = not self.lends or self.runtime.steps >= self.sweep_from
+        if thorough:
+            gc.collect()
+        else:
+            self.runtime.garbage.collect_new()
         self.memory.settle()
-        return max(0, before - self.allocated())
+        freed = max(0, before - self.allocated())
+        if freed or thorough:
+            self.vain = 0 if freed else min(self.vain + 1, self.SELDOM)
+            self.sweep_from = self.runtime.steps + (1 << self.vain)
+        return freed
 
     def evict(self, size):
         """Frees at least this many bytes if it can, and begins the copies of what comes next. With self.memory."""

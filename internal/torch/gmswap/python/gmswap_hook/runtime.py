@@ -290,9 +290,9 @@ class Runtime(object):
 
     def conductor(self, step):
         """Returns what conducts a step."""
-        if self.schedule is not None and self.schedule.empty():
-            return self.unplanned(step)
         if self.schedule is not None and not self.doubted():
+            if self.schedule.empty():
+                return self.unplanned(step)
             if 2 * self.fitted.count(False) >= self.STRAYED and self.parts() and step.number % self.RETRY:
                 step.members = self.schedule.members
                 return self.unplanned(step)
@@ -304,7 +304,7 @@ class Runtime(object):
         if step.number < self.WARM_UP or self.given_up or self.planning is not None:
             return self.unplanned(step)
         if self.recording is None:
-            self.recording = Recording(self.memory, self.settings, self.costs, self.relief, self.before)
+            self.recording = Recording(self.memory, self.settings, self.costs, self.relief, self.before, self.schedule)
         return self.recording.next(step)
 
     def unplanned(self, step):
@@ -483,9 +483,9 @@ class Runtime(object):
         self.deviated, self.patience = 0, 4 * self.patience
 
     def plan(self, recording):
-        """Has a schedule made of what was recorded. The old one stays if it is for the same step with larger tensors."""
+        """Has a schedule made of what was recorded. The old one stays if it is for the same steps with larger tensors."""
         old, self.deviated = self.schedule, 0
-        if old is not None and old.covers(recording.timed):
+        if old is not None and all(map(old.covers, recording.steps())):
             self.keep()
             return
         self.schedule = None
