@@ -3,80 +3,168 @@ package main
 import (
 	"encoding/csv"
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
 )
 
-// exactResults is what experiments/programs/exact.py measured on an H200: a row for each program and way of running it.
-const exactResults = "experiments/programs/results/exact-h200.csv"
+// exactResults and zooResults are what experiments/programs/exact.py measured on an H200: a row for each program and way of running it.
+const (
+	exactResults = "experiments/programs/results/exact-h200.csv"
+	zooResults   = "experiments/programs/results/zoo-h200.csv"
+)
 
 // exactWarmUp is how many steps are left out of medians: those in which all is new.
 const exactWarmUp = 3
 
+// exactRow is a run of a program: its fields by name.
+type exactRow map[string]string
+
+// exactProgram is a program that was run in several ways.
+type exactProgram struct {
+	limited []exactRow
+	stitch  exactRow // nil where it was not run
+	plain   float64  // the median step of PyTorch's own allocator, in seconds
+	losses  []string // of its runs
+}
+
 // measureExact adds the small programs under limits: whether they end within them with PyTorch's losses, and their steps beside PyTorch's.
 func measureExact(e *experiment) error {
-	f, err := os.Open(exactResults)
+	programs, err := readExact(exactResults)
 	if err != nil {
 		return err
+	}
+	for _, p := range programs {
+		for _, row := range p.limited {
+			if err := p.addLimited(e, row); err != nil {
+				return fmt.Errorf("read %s: %s: %w", exactResults, row["program"], err)
+			}
+		}
+	}
+	return measureZoo(e)
+}
+
+// measureZoo adds how many runs of architectures under limits ended within them with PyTorch's losses, of those that PyTorch runs.
+func measureZoo(e *experiment) error {
+	programs, err := readExact(zooResults)
+	if err != nil {
+		return err
+	}
+	var n, vary, runs, good int
+	for _, p := range programs {
+		n++
+		own := p.varies()
+		if own {
+			vary++
+		}
+		rows := p.limited
+		if p.stitch != nil {
+			rows = append(rows, p.stitch)
+		}
+		for _, row := range rows {
+			runs++
+			within, err := row.within()
+			if err != nil {
+				return fmt.Errorf("read %s: %s: %w", zooResults, row["program"], err)
+			}
+			if row["ok"] == "yes" && within && (own || row["losses"] == p.losses[0]) {
+				good++
+			}
+		}
+	}
+	e.add("architectures of transformers, timm, torchvision and torchaudio, under gmstitch and limits",
+		fmt.Sprintf("%d of %d runs of %d; the losses of %d vary in PyTorch itself", good, runs, n, vary), "all end within them, PyTorch's losses", good == runs)
+	return nil
+}
+
+// readExact returns the programs that ran with PyTorch's own allocator, in their order.
+func readExact(path string) ([]*exactProgram, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
 	}
 	defer f.Close()
 	r := csv.NewReader(f)
 	r.Comma = ';'
 	rows, err := r.ReadAll()
 	if err != nil {
-		return fmt.Errorf("read %s: %w", exactResults, err)
+		return nil, fmt.Errorf("read %s: %w", path, err)
 	}
-	plain, losses := 0.0, [2]string{} // of PyTorch's own runs of the program
-	for i, row := range rows[1:] {
-		field := func(name string) string { return row[slices.Index(rows[0], name)] }
-		switch way := field("way"); {
-		case strings.HasPrefix(way, "torch"):
-			median, err := medianStep(field("steps"))
+	var programs []*exactProgram
+	known := map[string]*exactProgram{}
+	for i, fields := range rows[1:] {
+		row := exactRow{}
+		for j, name := range rows[0] {
+			row[name] = fields[j]
+		}
+		name, way := row["program"], row["way"]
+		p := known[name]
+		if p == nil && way == "torch" && row["ok"] == "yes" {
+			p = &exactProgram{plain: math.Inf(1)}
+			known[name], programs = p, append(programs, p)
+		}
+		switch {
+		case p == nil:
+		case strings.HasPrefix(way, "torch") && row["ok"] == "yes":
+			median, err := medianStep(row["steps"])
 			if err != nil {
-				return fmt.Errorf("read %s: row %d: %w", exactResults, i+1, err)
+				return nil, fmt.Errorf("read %s: row %d: %w", path, i+1, err)
 			}
-			if way == "torch" {
-				plain, losses[0] = median, field("losses")
-			}
-			plain, losses[1] = min(plain, median), field("losses")
+			p.plain, p.losses = min(p.plain, median), append(p.losses, row["losses"])
 		case strings.HasPrefix(way, "gmswap"):
-			if err := addLimited(e, field, plain, losses); err != nil {
-				return fmt.Errorf("read %s: row %d: %w", exactResults, i+1, err)
-			}
+			p.limited = append(p.limited, row)
+		case way == "gmstitch":
+			p.stitch = row
 		}
 	}
-	return nil
+	return programs, nil
+}
+
+// within returns whether a run kept to its limit, if it had one.
+func (row exactRow) within() (bool, error) {
+	if row["ok"] != "yes" || row["limit"] == "0" {
+		return row["ok"] == "yes", nil
+	}
+	reserved, err := strconv.ParseFloat(row["reserved"], 64)
+	if err != nil {
+		return false, err
+	}
+	limit, err := strconv.ParseFloat(row["limit"], 64)
+	return reserved <= limit, err
+}
+
+// varies returns whether a program's losses are others in each run of PyTorch's own.
+func (p *exactProgram) varies() bool {
+	return slices.ContainsFunc(p.losses, func(l string) bool { return l != p.losses[0] })
 }
 
 // addLimited adds a run under a limit.
-func addLimited(e *experiment, field func(string) string, plain float64, losses [2]string) error {
-	name := fmt.Sprintf("%s, %s %%", field("program"), field("way"))
-	if why, _, _ := strings.Cut(field("ok"), ":"); why != "yes" {
+func (p *exactProgram) addLimited(e *experiment, row exactRow) error {
+	name := fmt.Sprintf("%s, %s %%", row["program"], row["way"])
+	if why, _, _ := strings.Cut(row["ok"], ":"); why != "yes" {
 		e.add(name, why, "ends", false)
 		return nil
 	}
-	step, err := medianStep(field("steps"))
+	step, err := medianStep(row["steps"])
 	if err != nil {
 		return err
 	}
-	reserved, err := strconv.ParseFloat(field("reserved"), 64)
+	met, err := row.within()
 	if err != nil {
 		return err
 	}
-	limit, err := strconv.ParseFloat(field("limit"), 64)
-	if err != nil {
-		return err
-	}
-	got, met := fmt.Sprintf("%.3f of the limit, a step %.2f of PyTorch's", reserved/limit, step/plain), reserved <= limit
-	if strings.Contains(field("said"), "on the host") {
+	reserved, _ := strconv.ParseFloat(row["reserved"], 64)
+	limit, _ := strconv.ParseFloat(row["limit"], 64)
+	got := fmt.Sprintf("%.3f of the limit, a step %.2f of PyTorch's", reserved/limit, step/p.plain)
+	if strings.Contains(row["said"], "on the host") {
 		got += ", some on the host"
 	}
 	switch {
-	case losses[0] != losses[1]:
+	case p.varies():
 		got += "; losses vary in PyTorch itself"
-	case field("losses") != losses[0]:
+	case row["losses"] != p.losses[0]:
 		got, met = got+"; other losses", false
 	}
 	e.add(name, got, "ends within it, PyTorch's losses", met)
