@@ -21,7 +21,7 @@ def needed(relief, size=16 * MIB):
     return Relief.needed(relief, size)
 
 
-def sweeps(steps, lends=True, garbage=lambda step: 0):
+def sweeps(steps, lends=True, garbage=lambda step: 0, searching=lambda size: False):
     """Returns the steps in which all objects are looked at, and those in which the newer ones are, in each of which requests find no room."""
     thorough, new, left = [], [], [1 << 20]
 
@@ -30,8 +30,8 @@ def sweeps(steps, lends=True, garbage=lambda step: 0):
         left[0] -= garbage(runtime.steps)
 
     runtime = types.SimpleNamespace(steps=0, step=None, garbage=types.SimpleNamespace(collect_new=lambda: look(new)))
-    one = types.SimpleNamespace(lends=lends, SELDOM=Relief.SELDOM, runtime=runtime, memory=types.SimpleNamespace(settle=lambda: None), swept=0, sweep_from=0, vain=0,
-                                allocated=lambda: left[0])
+    one = types.SimpleNamespace(lends=lends, SELDOM=Relief.SELDOM, runtime=runtime, memory=types.SimpleNamespace(settle=lambda: None), swept=0, sweep_from=0, vain=0, asked=0,
+                                searching=searching, allocated=lambda: left[0])
     real, gc.collect = gc.collect, lambda: look(thorough)
     try:
         for runtime.steps in range(steps):
@@ -47,6 +47,7 @@ def test_sweeps():
     thorough, new = sweeps(300)
     assert thorough == [0, 2, 6, 14, 30, 62, 126, 190, 254] and sorted(thorough + new) == list(range(300)), thorough
     assert sweeps(9, lends=False) == (list(range(9)), []), "a program that is to end where there is no room"
+    assert sweeps(9, searching=lambda size: True) == (list(range(9)), []), "cuDNN would take another algorithm"
     thorough, _ = sweeps(40, garbage=lambda step: 512 * (step == 20))
     assert thorough == [0, 2, 6, 14, 21, 23, 27, 35], thorough
 

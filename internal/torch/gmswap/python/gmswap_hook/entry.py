@@ -145,7 +145,7 @@ class Entry(object):
         return self.ticket != 0
 
     def keep(self):
-        """Has the program's own memory stand for the contents again, which are not to be recomputed, not even in part."""
+        """Has the memory that is there stand for the contents, which are not to be recomputed any more, not even in part."""
         made, self.made = self.made, None
         made.release()
         if self.ticket and not self.on_host():

@@ -30,6 +30,7 @@ class Watch(object):
 
 EVERYWHERE, WITHIN, NEAR, ROOTS = "everywhere", "within", "near", "roots"
 MOST = 128  # modules near the outermost ones
+NONE = -1  # no backward pass
 
 
 class Thread(threading.local):
@@ -39,7 +40,7 @@ class Thread(threading.local):
         self.pushed = False  # our hooks on what is saved are in effect
         self.serves = False  # the runtime is told of the modules on the stack, and is given what they save
         self.between = False  # it is given what is saved between models
-        self.nested = False  # those hooks are in effect for a model that is run in a backward pass
+        self.nested = NONE  # or the backward pass that has a model run, for which those hooks are in effect
 
 
 class Hooks(object):
@@ -153,16 +154,17 @@ class Hooks(object):
                 break
         if not local.stack:
             local.frame, local.serves = None, False
-            if local.nested:
-                local.nested = False
-                self.pop()
+            if local.nested != NONE:
+                task, local.nested = local.nested, NONE
+                if task == self.torch._C._current_graph_task_id() and (self.top is None or self.ours()):  # an exception may have ended that
+                    self.pop()
             elif self.top is None:
                 self.end_packing(local)
 
     def begin(self, local, module, args):
         if not self.torch.is_grad_enabled() or self.unreal():
             return  # an evaluation
-        if self.torch._C._current_graph_task_id() != -1 and not (nested(local.frame) and self.runtime.spent()):
+        if self.torch._C._current_graph_task_id() != NONE and not (nested(local.frame) and self.runtime.spent()):
             return  # recomputed by a backward pass
         if self.foreign():
             say.once("tensors saved under the program's own saved-tensor hooks are not moved")
@@ -212,8 +214,8 @@ class Hooks(object):
                 self.push()
             except RuntimeError:
                 return False  # such hooks are forbidden here, as within torch.func.grad
-            local.nested = self.torch._C._current_graph_task_id() != -1  # where what is pushed does not last
-            local.pushed = local.pushed or not local.nested
+            local.nested = self.torch._C._current_graph_task_id()  # where what is pushed does not last
+            local.pushed = local.pushed or local.nested == NONE
         return True
 
     def end_packing(self, local):
@@ -229,7 +231,7 @@ class Hooks(object):
             return self.runtime.pack(tensor)
         if local.stack:
             return self.runtime.leave_alone(tensor)
-        if self.torch._C._current_graph_task_id() != -1:
+        if self.torch._C._current_graph_task_id() != NONE:
             return self.runtime.pack_backward(tensor) if engine(sys._getframe().f_back) else self.runtime.leave_alone(tensor)
         if local.between:
             before, packed = self.runtime.guessing(), self.runtime.pack_between(tensor)

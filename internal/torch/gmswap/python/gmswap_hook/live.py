@@ -16,6 +16,7 @@ class Costs(object):
 
     LAUNCH = 5000  # nanoseconds of an operator with little to do
     STEPS = 4
+    CHECKED = 8  # times that an entry is recomputed of which it is compared once at least
     LEAST = 0.1  # a share for which it is worth looking at all operators
 
     def __init__(self):
@@ -24,6 +25,7 @@ class Costs(object):
         self.proven = set()  # names of those that were seen to repeat what they had made
         self.unsure = set()  # names
         self.reruns = {}  # what reruns operators, by functions
+        self.recomputed = collections.Counter()  # how often entries were, by their indexes
         self.shares = collections.deque(maxlen=self.STEPS)  # of what left in the last steps, what was recomputed
 
     def learn(self, operators):
@@ -108,18 +110,8 @@ class Live(Operators):
         elif self.over:
             self.stop()
 
-    def begin(self):
-        self.memory.launches.listen(self.launched)
-        super(Live, self).begin()
-
-    def end(self):
-        super(Live, self).end()
-        self.memory.launches.cease(self.launched)
-
-    def launched(self, tensor):
-        """Notes that a kernel is given a tensor, and may write to it."""
-        key = self.memory.key(tensor)
-        lasting = self.memory.parameter(key) if key else 0
+    def launched(self, key, lasting):
+        """Notes that a kernel is given a storage, by its address, or the ordinal of a parameter's, and may write to it."""
         if lasting:
             self.written.add(lasting)
         elif key in self.numbers:
@@ -169,9 +161,10 @@ class Live(Operators):
                     self.written.add(lasting)
         return given
 
-    def sure(self, recipe):
-        """Returns whether it is known that what is recomputed is what was there."""
-        return all(m.call.name in self.costs.proven for m in recipe.chain.made)
+    def sure(self, recipe, index):
+        """Returns whether it is known that what is recomputed is what was there, and that an entry was compared not long ago."""
+        self.costs.recomputed[index] += 1
+        return self.costs.recomputed[index] % self.costs.CHECKED != 1 and all(m.call.name in self.costs.proven for m in recipe.chain.made)
 
     def packed(self, entry, new):
         pass

@@ -328,9 +328,12 @@ class Memory(object):
         rows, rest = divmod(storage.nbytes(), 4 * SUMS)
         if self.address(tensor) % 4:
             return None
+        part = lambda at: take(self.torch.int32).set_(storage, at * SUMS, (min(PIECE, rows - at), SUMS), (SUMS, 1)).sum(0)
         try:
             with self.trial, self.plainly():
-                sums = take(self.torch.int32).set_(storage, 0, (rows, SUMS), (SUMS, 1)).sum(0)
+                sums = part(0)
+                for at in range(PIECE, rows, PIECE):  # PyTorch makes a copy of what it sums, of a wider type
+                    sums.add_(part(at))
                 return sums.add_(take(self.torch.uint8).set_(storage, 4 * SUMS * rows, (rest,), (1,)).sum()) if rest else sums
         except RuntimeError:
             return None
@@ -502,7 +505,8 @@ class Fetched(object):
         return bool(self.host.item())
 
 
-SUMS = 64  # of the words of a storage: of each so many one after the other
+SUMS = 61  # of the words of a storage: each so many-th one; a prime, so that words in another order have others
+PIECE = 1 << 17  # rows of words that are summed at a time
 COMPOSED = frozenset(("DTensor", "NestedTensor"))
 AS_IT_IS = contextlib.nullcontext()
 

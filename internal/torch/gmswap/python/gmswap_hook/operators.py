@@ -106,6 +106,7 @@ class Operators(object):
         self.doubts = []  # flags on the device, which are set where a call did not repeat that, and these calls
         self.sums = None  # which tell what is written to storages unseen, in a forward pass
         self.looking = False  # operators are ours
+        self.used = {}  # parameters and buffers, by the ordinals of their storages
         self.entries = {}  # the numbers of entries, by their storages' numbers
         self.small = {}  # by these: of tensors that were saved and are no entries, by their layouts, the names and how many entries there were
         self.undone = {}  # by these: what makes a storage again of what was made of it, with all that it held
@@ -120,20 +121,31 @@ class Operators(object):
         if self.mode is not None:
             mode, self.mode = self.mode, None
             mode.__exit__(None, None, None)
+            for lasting, x in self.used.items():
+                self.look(-lasting, x)
             self.settle()
 
     def forget(self):
-        """Looks no more at what storages contain: the forward pass has ended."""
-        self.sums = None
+        """Looks no more at what storages contain, unless a model is under way: the forward pass has ended."""
+        if self.sums is not None:
+            self.looking = True
+            try:
+                self.settle()
+            finally:
+                self.looking = False
+            if self.mode is None:
+                self.sums, self.used = None, {}
 
     def settle(self):
         """Forgets what calls made that did not make the same again, and what was written to unseen."""
         doubts, self.doubts = self.doubts, []
-        if not doubts and self.sums is None:
+        looks = self.sums is not None and self.sums.looks
+        if not doubts and not looks:
             return
         self.memory.synchronize()  # operators may have run on several streams
-        changed = self.sums.changed() if self.sums is not None else ()
-        self.changed.update(changed)
+        changed, unknown = self.sums.changed() if looks else ((), ())
+        self.changed.update(changed, unknown)
+        self.written.update(-number for number in (*changed, *unknown) if number < 0)
         self.unsure.update(self.makers[number].call.name for number in changed if number in self.makers)
         if not doubts:
             return
@@ -357,6 +369,9 @@ class Operators(object):
             return x
         lasting = self.memory.parameter(key)
         if lasting:
+            if self.sums is not None and lasting not in self.used:
+                self.used[lasting] = x
+                self.look(-lasting, x)
             return Input(0, lasting, x)
         number = self.numbers.get(key) or self.new(x, ())
         self.check(number, version(x))

@@ -4,7 +4,6 @@ import collections
 
 from .remake import Remake
 
-CHECKED = 8  # steps in which each entry that is recomputed is compared once, where operators are known to make the same again
 LINK = 1 / 50.0  # nanoseconds that a byte takes to the host, or back
 
 
@@ -24,7 +23,30 @@ class Parting(object):
         self.remade = self.parted = 0  # bytes that were to be recomputed, and all that left
         self.debts = {}  # of entries that are to be recomputed: nanoseconds with all that has to be recomputed before, and how many one after the other
         self.needed = set()  # the indexes of what they are recomputed from
+        self.touched = set()  # the indexes of entries, and ordinals of parameters' storages less than 0, that kernels were given which are no operators'
+        self.debtors = {}  # by these: entries that are to be recomputed from them
+        live.memory.launches.listen(self.launched)
         self.desperate = False  # the host had no room, and something was recomputed for that alone
+
+    def end(self):
+        """Ends a step. Returns whether it had little in common with those that are remembered."""
+        self.live.memory.launches.cease(self.launched)
+        return self.live.strange()
+
+    def launched(self, tensor):
+        """Is told of a tensor before a kernel is given it that may write to it. What is to be recomputed from that is recomputed now, and nothing is from then on."""
+        memory = self.live.memory
+        with memory:
+            key = memory.key(tensor)
+            lasting, entry = memory.parameter(key) if key else 0, memory.entries.get(key) or memory.copied(key)
+            self.live.launched(key, lasting)
+            if lasting or entry is not None and entry.step == self.step.number:
+                source = -lasting if lasting else entry.index
+                self.touched.add(source)
+                for e in (*self.debtors.pop(source, ()), *(() if lasting else (entry,))):
+                    if e.users and e.made is not None:
+                        e.on_device(memory.stream())
+                        e.keep()
 
     def watch(self, saved, lacking):
         """Notes the operators from here on as long as what they make may leave: what was saved first leaves, as much as there will be no room for,
@@ -91,12 +113,17 @@ class Parting(object):
         if entry.step != self.step.number or entry.ticket or entry.made is not None:
             return False
         recipe = self.recipe_of(entry, anyhow)
-        if recipe is None or not recipe.usable(entry.memory, self.step.entries) or not all(map(self.live.unchanged, recipe.lasting)):
+        if recipe is None:
+            return False
+        sources = [*recipe.sources, *(-ordinal for ordinal in recipe.lasting)]
+        if not self.touched.isdisjoint((entry.index, *sources)) or not recipe.usable(entry.memory, self.step.entries) or not all(map(self.live.unchanged, recipe.lasting)):
             return False
         try:
-            entry.made = Remake(recipe, self.step.entries, entry, proven=self.live.sure(recipe) and (entry.index + self.step.number) % CHECKED != 0)
+            entry.made = Remake(recipe, self.step.entries, entry, proven=self.live.sure(recipe, entry.index))
         except entry.memory.failures:  # there is no room for some of its words to compare either: it is copied
             return False
+        for source in sources:
+            self.debtors.setdefault(source, []).append(entry)
         return True
 
     def recipe_of(self, entry, anyhow=False):

@@ -236,7 +236,7 @@ class Relief(object):
         if self.swept is self.runtime.step:
             return 0
         self.swept, before = self.runtime.step, self.allocated()
-        thorough = not self.lends or self.runtime.steps >= self.sweep_from
+        thorough = not self.lends or self.runtime.steps >= self.sweep_from or self.searching(self.asked)  # cuDNN takes another algorithm
         if thorough:
             gc.collect()
         else:

@@ -132,9 +132,12 @@ class Recalled(object):
     def saved(self, entry):
         pass
 
-    def sure(self, recipe):
+    def sure(self, recipe, index):
         """Returns whether it is known that what is recomputed is what was there."""
         return False
+
+    def launched(self, key, lasting):
+        pass
 
     def packed(self, entry, new):
         """Notes an entry that is saved, for the first time or again."""

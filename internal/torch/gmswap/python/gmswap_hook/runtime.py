@@ -407,7 +407,7 @@ class Runtime(object):
         """Learns from what chose what leaves in a step. One that cannot be held on the device and the host together cannot be recorded."""
         if parting.live.times:
             self.costs.learn(parting.live)
-        strange, self.desperate = parting.live.strange(), self.desperate or parting.desperate
+        strange, self.desperate = parting.end(), self.desperate or parting.desperate
         self.note(parting.step, strange)
         if parting.parted and not strange:
             self.costs.shares.append(parting.remade / float(parting.parted))

@@ -1,6 +1,8 @@
 """Sees what is written past PyTorch's operators, as by kernels that a program launches by itself."""
 
+import functools
 import sys
+import threading
 
 
 class Sums(object):
@@ -17,39 +19,44 @@ class Sums(object):
         self.looks.append((number, self.memory.sums(tensor)))
 
     def changed(self):
-        """Returns the numbers of storages that have changed, or may have, as far as they were looked at since this was asked last."""
+        """Returns the numbers of storages that have changed, and of those that may have, as far as they were looked at since this was asked last."""
         looks, self.looks = self.looks, []
-        found, rows = set(), iter(self.memory.fetched([sums for _, sums in looks if sums is not None]))
+        changed, unknown, rows = set(), set(), iter(self.memory.fetched([sums for _, sums in looks if sums is not None]))
         for number, sums in looks:
             row = None if sums is None else next(rows)
             if number not in self.first:
                 self.first[number] = row
-            elif row is None or self.first[number] is None or not self.memory.torch.equal(row, self.first[number]):
-                found.add(number)
-        return found
+            elif row is None or self.first[number] is None:
+                unknown.add(number)
+            elif not self.memory.torch.equal(row, self.first[number]):
+                changed.add(number)
+        return changed, unknown
 
 
 class Launches(object):
-    """Tells listeners which tensors are given to kernels that are no operators': those of Triton, and of whatever takes memory by its address."""
+    """Tells listeners which tensors are given to kernels that are no operators': those of Triton, and of whatever asks for the address of memory."""
 
     def __init__(self, torch):
-        self.torch, self.listeners = torch, ()
-        self.wrap(torch.Tensor, "__cuda_array_interface__")
-        self.wrap(torch.Tensor, "__dlpack__")
+        self.torch, self.listeners, self.lock = torch, (), threading.Lock()
+        for owner, names in (torch.Tensor, ("__cuda_array_interface__", "__dlpack__", "data_ptr")), (torch, ("to_dlpack",)):
+            for name in names:
+                self.wrap(owner, name)
+        self.wrap(getattr(getattr(torch, "utils", None), "dlpack", None), "to_dlpack")
 
     @classmethod
     def of(cls, torch):
         """Returns those of the process."""
-        known = getattr(getattr(torch.Tensor, "__dlpack__", None), "_gmswap", None)
+        known = getattr(getattr(torch.Tensor, "data_ptr", None), "_gmswap", None)
         return known or cls(torch)
 
     def listen(self, told):
         self.wrap(getattr(sys.modules.get("triton.runtime.jit"), "JITFunction", None), "run")
-        self.cease(told)
-        self.listeners += (told,)
+        with self.lock:
+            self.listeners = (*(other for other in self.listeners if other != told), told)
 
     def cease(self, told):
-        self.listeners = tuple(other for other in self.listeners if other != told)
+        with self.lock:
+            self.listeners = tuple(other for other in self.listeners if other != told)
 
     def wrap(self, owner, name):
         real = getattr(owner, name, None)
@@ -57,16 +64,23 @@ class Launches(object):
             return
         function = real.fget if isinstance(real, property) else real
 
-        def launch(first, *args, **kwargs):
+        @functools.wraps(function)
+        def launch(*args, **kwargs):
             if self.listeners:
-                self.tell((first, *args, *kwargs.values()))
-            return function(first, *args, **kwargs)
+                self.tell((args, kwargs))
+            return function(*args, **kwargs)
 
         launch._gmswap = self
         setattr(owner, name, property(launch) if isinstance(real, property) else launch)
 
     def tell(self, given):
-        for x in given:
+        """Tells of all tensors among arguments, in lists and dicts, and of those that others stand for."""
+        for x in given.values() if isinstance(given, dict) else given:
+            if isinstance(x, (list, tuple, dict)):
+                self.tell(x)
+                continue
+            if not isinstance(x, self.torch.Tensor):
+                x = getattr(x, "base", None)
             if isinstance(x, self.torch.Tensor):
                 for told in self.listeners:
                     told(x)

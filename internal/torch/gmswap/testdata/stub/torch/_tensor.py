@@ -90,6 +90,9 @@ class Tensor(object):
     is_nested = False
 
     def data_ptr(self):
+        return self._address()
+
+    def _address(self):
         return self._storage.data_ptr() + self._offset * self.dtype.size
 
     def record_stream(self, stream):
@@ -148,15 +151,15 @@ class Tensor(object):
         """Returns the bytes, in the order of the current stream."""
         cuda._wait(self.device)
         if self.is_contiguous():
-            return ctypes.string_at(self.data_ptr(), self.numel() * self.dtype.size)
+            return ctypes.string_at(self._address(), self.numel() * self.dtype.size)
         assert self.dim() == 1
         n, step = self.dtype.size, self._stride[0] * self.dtype.size
-        return b"".join(ctypes.string_at(self.data_ptr() + i * step, n) for i in range(self._size[0]))
+        return b"".join(ctypes.string_at(self._address() + i * step, n) for i in range(self._size[0]))
 
     def write(self, data):
         assert self.is_contiguous() and len(data) == self.numel() * self.dtype.size, (self._size, len(data))
         cuda._wait(self.device)
-        ctypes.memmove(self.data_ptr(), data, len(data))
+        ctypes.memmove(self._address(), data, len(data))
         return self
 
     def clone(self):
