@@ -210,6 +210,7 @@ class Hooked(object):
 
     def remove(self):
         self.hooks.remove()
+        self.memory.launches.cease(self.runtime.touched.told)
         assert self.hooks.local.stack == [] and not self.hooks.local.pushed
         left = len(self.memory.entries), self.lanes.held()
         assert left == (0, 0), "entries and bytes on the host are left: %s" % (left,)

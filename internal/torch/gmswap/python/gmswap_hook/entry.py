@@ -82,7 +82,7 @@ class Entry(object):
     copy, in buffer."""
 
     __slots__ = ("memory", "lanes", "step", "index", "nbytes", "alias", "version", "layout", "weak", "key", "users", "ticket", "gone", "buffer",
-                 "home", "coming", "copied", "short", "made", "needed", "copy_version")
+                 "home", "coming", "copied", "short", "made", "needed", "copy_version", "touched")
 
     def __init__(self, memory, lanes, step, tensor, key, nbytes):
         self.memory, self.lanes = memory, lanes
@@ -100,6 +100,7 @@ class Entry(object):
         self.short = False  # the buffer lacks the others
         self.made = None  # how it is recomputed, a Remake
         self.needed = 0  # by how many calls that are under way
+        self.touched = False  # something that is no operator may have written to the program's own memory since this was saved last
         self.arrive()
 
     def __enter__(self):
@@ -136,11 +137,12 @@ class Entry(object):
 
     def offload(self, nbytes=None):
         """Begins the copy of the first bytes, or all, to the host. Returns False if there is no room."""
-        if self.ticket or self.alias is None or not self.intact():
+        holder = self.alias if self.alias is not None else self.buffer if self.made is None else None
+        if self.ticket or holder is None or not (self.intact() if holder is self.alias else holder._version == self.copy_version):
             return self.ticket != 0
         if nbytes is None or nbytes > self.nbytes or not (self.made and self.made.row):
             nbytes = self.nbytes
-        self.ticket = self.lanes.out(self.memory.address(self.alias), nbytes, self.home)
+        self.ticket = self.lanes.out(self.memory.address(holder), nbytes, self.home)
         self.copied = nbytes if self.ticket else 0
         return self.ticket != 0
 
@@ -149,10 +151,22 @@ class Entry(object):
         made, self.made = self.made, None
         made.release()
         if self.ticket and not self.on_host():
-            self.settle()
-            ticket, self.ticket = self.ticket, 0
-            self.gone, self.copied = False, 0
-            self.lanes.drop(ticket)
+            self.drop_copy()
+
+    def renew(self):
+        """Has the program's own memory stand for the contents as they are now, whatever was copied before. Returns False if it has left."""
+        if self.alias is None:
+            return False
+        self.touched = False
+        if self.ticket:
+            self.drop_copy()
+        return True
+
+    def drop_copy(self):
+        self.settle()
+        ticket, self.ticket = self.ticket, 0
+        self.gone, self.copied = False, 0
+        self.lanes.drop(ticket)
 
     def settle(self):
         """Makes the stream wait for the copy to the host."""

@@ -184,6 +184,11 @@ class Memory(object):
     def stream_at(self, address):
         return self.torch.cuda.ExternalStream(address, device=self.place) if address else self.torch.cuda.default_stream(self.device)
 
+    def tracked(self):
+        """Returns a context in which tensors are made that operators may change, also amid torch.inference_mode."""
+        within = getattr(self.torch, "is_inference_mode_enabled", lambda: False)
+        return self.torch.inference_mode(False) if within() else AS_IT_IS
+
     def on(self, stream):
         """Returns a context in which a stream is the current one."""
         return self.torch.cuda.stream(self.stream_at(stream))
@@ -230,6 +235,7 @@ class Memory(object):
             return 0  # it has none, or not yet
 
     def begin_step(self):
+        self.launches.look()
         if len(self.known) > 2 * len(self.ordinals) + 1000:
             self.known = {key: weak for key, weak in self.known.items() if not self.expired(weak)}
         self.ordinals, self.lasting, self.waiting, self.noted = {}, {}, [], set()

@@ -122,7 +122,8 @@ class Operators(object):
             mode, self.mode = self.mode, None
             mode.__exit__(None, None, None)
             for lasting, x in self.used.items():
-                self.look(-lasting, x)
+                if self.memory.size(x):  # or it is gathered anew when it is needed
+                    self.look(-lasting, x)
             self.settle()
 
     def forget(self):

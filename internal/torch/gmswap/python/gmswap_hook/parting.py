@@ -1,7 +1,9 @@
 """Chooses what leaves the device in a step that follows no schedule: by a copy that costs no time, or to be recomputed."""
 
 import collections
+import contextlib
 
+from .entry import Changed
 from .remake import Remake
 
 LINK = 1 / 50.0  # nanoseconds that a byte takes to the host, or back
@@ -25,28 +27,38 @@ class Parting(object):
         self.needed = set()  # the indexes of what they are recomputed from
         self.touched = set()  # the indexes of entries, and ordinals of parameters' storages less than 0, that kernels were given which are no operators'
         self.debtors = {}  # by these: entries that are to be recomputed from them
-        live.memory.launches.listen(self.launched)
+        for e in step.entries:  # that a schedule has recomputed
+            if e.users and e.made is not None:
+                self.owe(e, e.made.recipe)
         self.desperate = False  # the host had no room, and something was recomputed for that alone
 
-    def end(self):
-        """Ends a step. Returns whether it had little in common with those that are remembered."""
-        self.live.memory.launches.cease(self.launched)
-        return self.live.strange()
-
-    def launched(self, tensor):
-        """Is told of a tensor before a kernel is given it that may write to it. What is to be recomputed from that is recomputed now, and nothing is from then on."""
+    def launched(self, key):
+        """Is told of a storage before a kernel is given it that may write to it. What is to be recomputed from that is recomputed now, and nothing is from then
+        on."""
         memory = self.live.memory
-        with memory:
-            key = memory.key(tensor)
-            lasting, entry = memory.parameter(key) if key else 0, memory.entries.get(key) or memory.copied(key)
-            self.live.launched(key, lasting)
-            if lasting or entry is not None and entry.step == self.step.number:
-                source = -lasting if lasting else entry.index
-                self.touched.add(source)
-                for e in (*self.debtors.pop(source, ()), *(() if lasting else (entry,))):
-                    if e.users and e.made is not None:
-                        e.on_device(memory.stream())
-                        e.keep()
+        lasting, entry = memory.parameter(key), memory.entries.get(key) or memory.copied(key)
+        self.live.launched(key, lasting)
+        if not lasting and (entry is None or entry.step != self.step.number):
+            return
+        source = -lasting if lasting else entry.index
+        self.touched.add(source)
+        debtors = [e for e in (*self.debtors.get(source, ()), *(() if lasting else (entry,))) if e.users and e.made is not None]
+        if debtors and not memory.capturing():
+            self.make(debtors)
+            self.debtors.pop(source, None)
+
+    def make(self, debtors):
+        """Recomputes entries in the order of the step's stream, before what follows in the current one."""
+        memory, stream = self.live.memory, self.step.stream
+        with memory.tracked(), memory.on(stream) if memory.stream() != stream else contextlib.nullcontext():
+            for e in debtors:
+                try:
+                    e.on_device(stream)
+                    e.keep()
+                except Changed:
+                    pass  # it is an error where that is needed
+        if memory.stream() != stream:
+            memory.follow(stream)
 
     def watch(self, saved, lacking):
         """Notes the operators from here on as long as what they make may leave: what was saved first leaves, as much as there will be no room for,
@@ -115,16 +127,19 @@ class Parting(object):
         recipe = self.recipe_of(entry, anyhow)
         if recipe is None:
             return False
-        sources = [*recipe.sources, *(-ordinal for ordinal in recipe.lasting)]
-        if not self.touched.isdisjoint((entry.index, *sources)) or not recipe.usable(entry.memory, self.step.entries) or not all(map(self.live.unchanged, recipe.lasting)):
+        if not self.touched.isdisjoint((entry.index, *sources(recipe))) or not recipe.usable(entry.memory, self.step.entries) or not all(map(self.live.unchanged, recipe.lasting)):
             return False
         try:
             entry.made = Remake(recipe, self.step.entries, entry, proven=self.live.sure(recipe, entry.index))
         except entry.memory.failures:  # there is no room for some of its words to compare either: it is copied
             return False
-        for source in sources:
-            self.debtors.setdefault(source, []).append(entry)
+        self.owe(entry, recipe)
         return True
+
+    def owe(self, entry, recipe):
+        """Notes what an entry is to be recomputed from."""
+        for source in sources(recipe):
+            self.debtors.setdefault(source, []).append(entry)
 
     def recipe_of(self, entry, anyhow=False):
         """Returns how an entry is recomputed, None where a copy takes less time, unless it is to be anyhow. What another one is to be recomputed from is
@@ -143,3 +158,8 @@ class Parting(object):
         """Returns the nanoseconds that a recipe takes with all that has to be recomputed before, and how many entries are one after the other."""
         owed = [self.debts[i] for i in recipe.sources if i in self.debts]
         return recipe.ns + sum(ns for ns, _ in owed), 1 + max((depth for _, depth in owed), default=0)
+
+
+def sources(recipe):
+    """Returns the indexes of the entries and, less than 0, the ordinals of the parameters' storages that something is recomputed from."""
+    return [*recipe.sources, *(-ordinal for ordinal in recipe.lasting)]

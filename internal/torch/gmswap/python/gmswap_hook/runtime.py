@@ -21,6 +21,7 @@ from .remembered import Recalled
 from .second import Second
 from .selection import Mark
 from .step import NOTHING, Step
+from .unseen import Touched
 
 
 class Runtime(object):
@@ -44,10 +45,9 @@ class Runtime(object):
         self.owner, self.step = Owner(memory.torch), None
         self.steps = 0  # that have ended
         self.recording = self.schedule = None
-        self.before = ()  # the sizes of the last step that had a backward pass
         self.planning = self.arrived = None  # a schedule that is being made, and what is called with it
         self.deviated = 0  # steps in a row that went another way than the schedule, the same
-        self.strayed = None  # the sizes of what the last such step saved
+        self.before, self.strayed = (), None  # the sizes of the last step that had a backward pass, and of what the last such step saved
         self.crowded = self.more = 0  # steps in a row that followed a schedule and had too little room, and the parts of the memory that each of them lacked
         self.strange = 0  # steps in a row that have little in common with those that are remembered
         self.renewals = self.RENEWALS  # that are left
@@ -60,7 +60,7 @@ class Runtime(object):
         self.declined = self.given_up = False  # nothing has to be moved, or no schedule can be made
         self.relief = None  # what makes room when a request finds none
         self.outlook = Outlook(self)
-        self.garbage, self.second = Garbage(), Second(memory, lanes, settings.smallest)
+        self.garbage, self.second, self.touched = Garbage(), Second(memory, lanes, settings.smallest), Touched(self)
         self.renewed = False  # the schedule, or what is recorded for one, is of no use
         self.guessed, self.guesses = False, self.GUESSES  # that what was saved between steps is of a model that is not watched, and such guesses that are left
 
@@ -206,7 +206,7 @@ class Runtime(object):
         """Packs a tensor of a storage that is moved."""
         memory, step = self.memory, self.step
         entry = memory.entries.get(key)
-        new = entry is None or entry.version != tensor._version or entry.nbytes != nbytes
+        new = entry is None or entry.version != tensor._version or entry.nbytes != nbytes or entry.touched and not entry.renew()
         if step.pace is not None and (new or entry.step == step.number):
             step.pace.arrive()
         if new:
@@ -407,7 +407,7 @@ class Runtime(object):
         """Learns from what chose what leaves in a step. One that cannot be held on the device and the host together cannot be recorded."""
         if parting.live.times:
             self.costs.learn(parting.live)
-        strange, self.desperate = parting.end(), self.desperate or parting.desperate
+        strange, self.desperate = parting.live.strange(), self.desperate or parting.desperate
         self.note(parting.step, strange)
         if parting.parted and not strange:
             self.costs.shares.append(parting.remade / float(parting.parted))

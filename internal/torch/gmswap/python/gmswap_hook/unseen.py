@@ -37,7 +37,7 @@ class Launches(object):
     """Tells listeners which tensors are given to kernels that are no operators': those of Triton, and of whatever asks for the address of memory."""
 
     def __init__(self, torch):
-        self.torch, self.listeners, self.lock = torch, (), threading.Lock()
+        self.torch, self.listeners, self.lock, self.within = torch, (), threading.Lock(), threading.local()
         for owner, names in (torch.Tensor, ("__cuda_array_interface__", "__dlpack__", "data_ptr")), (torch, ("to_dlpack",)):
             for name in names:
                 self.wrap(owner, name)
@@ -49,8 +49,12 @@ class Launches(object):
         known = getattr(getattr(torch.Tensor, "data_ptr", None), "_gmswap", None)
         return known or cls(torch)
 
-    def listen(self, told):
+    def look(self):
+        """Looks whether Triton is there by now."""
         self.wrap(getattr(sys.modules.get("triton.runtime.jit"), "JITFunction", None), "run")
+
+    def listen(self, told):
+        self.look()
         with self.lock:
             self.listeners = (*(other for other in self.listeners if other != told), told)
 
@@ -66,9 +70,14 @@ class Launches(object):
 
         @functools.wraps(function)
         def launch(*args, **kwargs):
-            if self.listeners:
-                self.tell((args, kwargs))
-            return function(*args, **kwargs)
+            if not self.listeners or getattr(self.within, "launch", False):
+                return function(*args, **kwargs)
+            self.tell((args, kwargs))
+            self.within.launch = True  # it asks for the addresses of what it was given
+            try:
+                return function(*args, **kwargs)
+            finally:
+                self.within.launch = False
 
         launch._gmswap = self
         setattr(owner, name, property(launch) if isinstance(real, property) else launch)
@@ -84,3 +93,23 @@ class Launches(object):
             if isinstance(x, self.torch.Tensor):
                 for told in self.listeners:
                     told(x)
+
+
+class Touched(object):
+    """Has a runtime hear of such kernels: what they are given they may write to."""
+
+    def __init__(self, runtime):
+        self.runtime, self.memory = runtime, runtime.memory
+        self.memory.launches.listen(self.told)
+
+    def told(self, tensor):
+        memory, step = self.memory, self.runtime.step
+        key = memory.key(tensor)
+        if not key or memory.forked or step is None:
+            return
+        entry = memory.entries.get(key)
+        if entry is not None:
+            entry.touched = True
+        if step.parting is not None:
+            with memory:
+                step.parting.launched(key)
