@@ -9,7 +9,7 @@ MIB = 1 << 20
 
 
 class Entry(object):
-    memory, step, alias = None, 0, None
+    memory, step, alias, key = types.SimpleNamespace(exported={}, failures=()), 0, "here", 0
 
     def __init__(self, index, price=None, free=True, sources=()):
         self.index, self.nbytes, self.users = index, MIB, 1
@@ -149,7 +149,7 @@ def check_no_room():
         raise MemoryError
 
     entries = [Entry(0, 0.001)]
-    entries[0].memory = types.SimpleNamespace(failures=MemoryError)
+    entries[0].memory = types.SimpleNamespace(failures=MemoryError, exported={})
     p = parted(entries)
     parting.Remake = full
     assert leave(p, 1) == [(0, "evicted")], "evict copies what is not to be recomputed"

@@ -153,13 +153,27 @@ class Entry(object):
         if self.ticket and not self.on_host():
             self.drop_copy()
 
-    def renew(self):
-        """Has the program's own memory stand for the contents as they are now, whatever was copied before. Returns False if it has left."""
-        if self.alias is None:
+    def renew(self, tensor):
+        """Has the program's own memory, which a tensor is of, stand for the contents as they are now, whatever was copied before: it is copied again. Returns
+        False if that cannot be."""
+        copied, left = self.copied, self.alias is None
+        if left and (self.buffer is not None or self.layout is None or self.made is not None):
+            return False
+        try:
+            if self.ticket:
+                self.drop_copy()
+        except Failure as e:
+            say.once("a copy is not made again: %s" % say.reason(e))
             return False
         self.touched = False
-        if self.ticket:
-            self.drop_copy()
+        if left:
+            self.alias = self.memory.view(detached(tensor), *self.layout)
+            self.arrive()
+            self.memory.absent -= self.nbytes
+        if copied:
+            self.offload(copied)
+        if left:
+            self.free()
         return True
 
     def drop_copy(self):

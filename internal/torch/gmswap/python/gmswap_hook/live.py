@@ -117,6 +117,12 @@ class Live(Operators):
         elif key in self.numbers:
             self.changed.add(self.numbers[key])
 
+    def new(self, tensor, given):
+        number = super(Live, self).new(tensor, given)
+        if number and self.memory.key(tensor) in self.memory.exported:
+            self.changed.add(number)
+        return number
+
     def stop(self):
         """Sees no more operators in this model. What is written from now on shows in given_at."""
         if self.mode is not None and self.memory.innermost_mode() is self.mode:
@@ -141,6 +147,8 @@ class Live(Operators):
             call.end = self.last = self.memory.mark()
         if again.in_place:
             self.overwritten(args[0], call, count)
+            if self.memory.key(args[0]) in self.memory.exported:
+                self.changed.add(self.count)
         else:
             for i, x in enumerate(results_in(result)[: again.results]):
                 self.made(self.new(x, given), call, i, x)

@@ -38,6 +38,7 @@ class Memory(object):
         self.lasting = {}  # by these: weak references to parameters and buffers
         self.waiting = []  # what FSDP has not gathered yet
         self.noted = set()  # modules, by id
+        self.exported = {}  # storages whose addresses the program has asked for in this step, and may write to at any time: weak references, by their own
         self.entries = {}  # by their storage's address, those that autograd has not let go of
         self.copies = None  # those that have a copy, by the address of its storage, once somebody looks for that
         self.closed = None  # a list of those that it has let go of, where somebody wants one
@@ -238,7 +239,7 @@ class Memory(object):
         self.launches.look()
         if len(self.known) > 2 * len(self.ordinals) + 1000:
             self.known = {key: weak for key, weak in self.known.items() if not self.expired(weak)}
-        self.ordinals, self.lasting, self.waiting, self.noted = {}, {}, [], set()
+        self.ordinals, self.lasting, self.waiting, self.noted, self.exported = {}, {}, [], set(), {}
         self.small.begin_step()
 
     def note(self, tensor):
@@ -340,7 +341,11 @@ class Memory(object):
                 sums = part(0)
                 for at in range(PIECE, rows, PIECE):  # PyTorch makes a copy of what it sums, of a wider type
                     sums.add_(part(at))
-                return sums.add_(take(self.torch.uint8).set_(storage, 4 * SUMS * rows, (rest,), (1,)).sum()) if rest else sums
+                if rest:
+                    last = self.torch.zeros(4 * SUMS, dtype=self.torch.uint8, device=self.place)
+                    last[:rest].copy_(take(self.torch.uint8).set_(storage, 4 * SUMS * rows, (rest,), (1,)))
+                    sums.add_(last.view(self.torch.int32))
+                return sums
         except RuntimeError:
             return None
 

@@ -122,10 +122,10 @@ class Parting(object):
 
     def remake(self, entry, anyhow=False):
         """Has an entry recomputed, if there is a recipe, and returns whether it will be."""
-        if entry.step != self.step.number or entry.ticket or entry.made is not None:
+        if entry.step != self.step.number or entry.ticket or entry.made is not None or entry.alias is None or self.exported(entry):
             return False
         recipe = self.recipe_of(entry, anyhow)
-        if recipe is None:
+        if recipe is None or any(self.exported(self.step.entries[i]) for i in recipe.sources):
             return False
         if not self.touched.isdisjoint((entry.index, *sources(recipe))) or not recipe.usable(entry.memory, self.step.entries) or not all(map(self.live.unchanged, recipe.lasting)):
             return False
@@ -135,6 +135,11 @@ class Parting(object):
             return False
         self.owe(entry, recipe)
         return True
+
+    @staticmethod
+    def exported(entry):
+        """Returns whether the program may write to what an entry is of at any time."""
+        return entry.key in entry.memory.exported
 
     def owe(self, entry, recipe):
         """Notes what an entry is to be recomputed from."""

@@ -33,11 +33,15 @@ class Sums(object):
         return changed, unknown
 
 
+class Within(threading.local):
+    told = frozenset()  # ids of tensors that this thread gives to a kernel
+
+
 class Launches(object):
     """Tells listeners which tensors are given to kernels that are no operators': those of Triton, and of whatever asks for the address of memory."""
 
     def __init__(self, torch):
-        self.torch, self.listeners, self.lock, self.within = torch, (), threading.Lock(), threading.local()
+        self.torch, self.listeners, self.lock, self.within = torch, (), threading.Lock(), Within()
         for owner, names in (torch.Tensor, ("__cuda_array_interface__", "__dlpack__", "data_ptr")), (torch, ("to_dlpack",)):
             for name in names:
                 self.wrap(owner, name)
@@ -70,29 +74,33 @@ class Launches(object):
 
         @functools.wraps(function)
         def launch(*args, **kwargs):
-            if not self.listeners or getattr(self.within, "launch", False):
+            known = self.within.told
+            if not self.listeners or args and id(args[0]) in known:
                 return function(*args, **kwargs)
-            self.tell((args, kwargs))
-            self.within.launch = True  # it asks for the addresses of what it was given
+            told = set(known)
+            self.tell((args, kwargs), name != "run", told)
+            self.within.told = told  # a kernel's addresses are asked for once more
             try:
                 return function(*args, **kwargs)
             finally:
-                self.within.launch = False
+                self.within.told = known
 
-        launch._gmswap = self
+        launch._gmswap, launch.__module__ = self, owner.__module__ if isinstance(owner, type) else owner.__name__
+        launch.__qualname__ = owner.__qualname__ + "." + name if isinstance(owner, type) else name
         setattr(owner, name, property(launch) if isinstance(real, property) else launch)
 
-    def tell(self, given):
-        """Tells of all tensors among arguments, in lists and dicts, and of those that others stand for."""
+    def tell(self, given, kept, told):
+        """Tells of all tensors among arguments, in lists and dicts, and of those that others stand for: whether their addresses may be kept for later."""
         for x in given.values() if isinstance(given, dict) else given:
             if isinstance(x, (list, tuple, dict)):
-                self.tell(x)
+                self.tell(x, kept, told)
                 continue
             if not isinstance(x, self.torch.Tensor):
                 x = getattr(x, "base", None)
             if isinstance(x, self.torch.Tensor):
-                for told in self.listeners:
-                    told(x)
+                told.add(id(x))
+                for listener in self.listeners:
+                    listener(x, kept)
 
 
 class Touched(object):
@@ -102,14 +110,18 @@ class Touched(object):
         self.runtime, self.memory = runtime, runtime.memory
         self.memory.launches.listen(self.told)
 
-    def told(self, tensor):
+    def told(self, tensor, kept):
         memory, step = self.memory, self.runtime.step
         key = memory.key(tensor)
         if not key or memory.forked or step is None:
             return
+        if kept:
+            memory.exported[key] = memory.weak(tensor.untyped_storage())
         entry = memory.entries.get(key)
         if entry is not None:
             entry.touched = True
         if step.parting is not None:
             with memory:
-                step.parting.launched(key)
+                parting = step.parting
+                if parting is not None:  # the step has not ended meanwhile
+                    parting.launched(key)

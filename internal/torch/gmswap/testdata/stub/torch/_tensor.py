@@ -185,15 +185,14 @@ class Tensor(object):
     def cpu(self):
         return empty(*self._size, dtype=self.dtype).write(self.read())
 
-    def sum(self, dim=None):
-        words, n = memoryview(self.read()).cast({1: "B", 4: "i"}[self.dtype.size]), 1 if dim is None else self._size[1]
-        sums = [sum(words[i::n]) for i in range(n)]
-        return empty(*(() if dim is None else (n,)), dtype=_dtypes.int64, device=self.device).write(b"".join(s.to_bytes(8, "little", signed=True) for s in sums))
+    def sum(self, dim):
+        assert dim == 0 and self.dtype is _dtypes.int32 and self.dim() == 2
+        words, n = memoryview(self.read()).cast("i"), self._size[1]
+        return empty(n, dtype=_dtypes.int64, device=self.device).write(b"".join(sum(words[i::n]).to_bytes(8, "little", signed=True) for i in range(n)))
 
     def add_(self, other):
-        n = int.from_bytes(other.read(), "little", signed=True)
-        words = memoryview(self.read()).cast("q")
-        return self.write(b"".join((w + n).to_bytes(8, "little", signed=True) for w in words))
+        a, b = memoryview(self.read()).cast("q"), memoryview(other.read()).cast({4: "i", 8: "q"}[other.dtype.size])
+        return self.write(b"".join((x + y).to_bytes(8, "little", signed=True) for x, y in zip(a, b)))
 
     def tolist(self):
         assert self.dtype is _dtypes.bool
@@ -225,6 +224,11 @@ def empty(*size, dtype=_dtypes.float32, device=None, pin_memory=False):
         size = size[0]
     memory = _storage.Memory(product(size) * dtype.size, device or _dtypes.device("cpu"))
     return Tensor(_storage.UntypedStorage(memory), dtype, size)
+
+
+def zeros(*size, dtype=_dtypes.float32, device=None):
+    t = empty(*size, dtype=dtype, device=device)
+    return t.write(bytes(t.numel() * dtype.size))
 
 
 def full(size, byte, device=None):
