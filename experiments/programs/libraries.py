@@ -24,6 +24,17 @@ extern "C" __global__ void slope(const float* x, const float* up, const float* d
 """
 
 
+def reproduce(net, batches):
+    """Trains a network to return its inputs."""
+    optimizer = torch.optim.AdamW(net.parameters(), 1e-4)
+    for x in batches:
+        loss = F.mse_loss(net(x), x)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        yield loss
+
+
 def fused():
     """Returns kernels of Triton: a norm, a gated unit, and a rotation in place."""
     import kernels
@@ -53,14 +64,7 @@ def triton_kernels(steps):
     """Norms, gates and rotations in place by kernels of Triton, in functions of their own, as libraries of fused kernels have them."""
     exact()
     net = nn.Sequential(*(Fused(768, 12, *fused()) for _ in range(6))).cuda()
-    optimizer = torch.optim.AdamW(net.parameters(), 1e-4)
-    for step in range(steps):
-        x = torch.randn(8, 512 + 128 * (step % 2), 768, device="cuda")
-        loss = F.mse_loss(net(x), x)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        yield loss
+    yield from reproduce(net, (torch.randn(8, 512 + 128 * (step % 2), 768, device="cuda") for step in range(steps)))
 
 
 def cupy_kernels(steps):
@@ -99,14 +103,7 @@ def cupy_kernels(steps):
             return x + self.down(Gate.apply(self.gate(x), self.up(x)))
 
     net = nn.Sequential(*(Layer(512) for _ in range(8))).cuda()
-    optimizer = torch.optim.AdamW(net.parameters(), 1e-4)
-    for step in range(steps):
-        x = torch.randn(4096 + 1024 * (step % 2), 512, device="cuda")
-        loss = F.mse_loss(net(x), x)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        yield loss
+    yield from reproduce(net, (torch.randn(4096 + 1024 * (step % 2), 512, device="cuda") for step in range(steps)))
 
 
 def gaussian(steps):

@@ -122,12 +122,12 @@ class Parting(object):
 
     def remake(self, entry, anyhow=False):
         """Has an entry recomputed, if there is a recipe, and returns whether it will be."""
-        if entry.step != self.step.number or entry.ticket or entry.made is not None or entry.alias is None or self.exported(entry):
+        if entry.step != self.step.number or entry.ticket or entry.made is not None or entry.alias is None:
             return False
         recipe = self.recipe_of(entry, anyhow)
-        if recipe is None or any(self.exported(self.step.entries[i]) for i in recipe.sources):
+        if recipe is None or not recipe.usable(entry.memory, self.step.entries) or not all(map(self.live.unchanged, recipe.lasting)):
             return False
-        if not self.touched.isdisjoint((entry.index, *sources(recipe))) or not recipe.usable(entry.memory, self.step.entries) or not all(map(self.live.unchanged, recipe.lasting)):
+        if self.written(entry, recipe):
             return False
         try:
             entry.made = Remake(recipe, self.step.entries, entry, proven=self.live.sure(recipe, entry.index))
@@ -136,10 +136,10 @@ class Parting(object):
         self.owe(entry, recipe)
         return True
 
-    @staticmethod
-    def exported(entry):
-        """Returns whether the program may write to what an entry is of at any time."""
-        return entry.key in entry.memory.exported
+    def written(self, entry, recipe):
+        """Returns whether something that is no operator may have written to an entry or what it is recomputed from, or may write to that at any time."""
+        entries = [entry, *(self.step.entries[i] for i in recipe.sources)]
+        return not self.touched.isdisjoint((entry.index, *sources(recipe))) or any(e.key in e.memory.exported for e in entries)
 
     def owe(self, entry, recipe):
         """Notes what an entry is to be recomputed from."""
