@@ -3,6 +3,8 @@
 import gc
 import types
 
+from gmswap_hook import relief as module
+from gmswap_hook import say
 from gmswap_hook.memory import Trial
 from gmswap_hook.relief import Relief
 
@@ -13,7 +15,7 @@ def relief(lends=True, search=False, deterministic=False, needed=False):
     memory = types.SimpleNamespace(trial=Trial(), deterministic=lambda: deterministic, capacity=lambda: 128 * MIB)
     library = types.SimpleNamespace(within=lambda name: {Relief.SEARCH: search, Relief.NEEDED: needed}[name])
     one = types.SimpleNamespace(lends=lends, limit=64 * MIB, SCRATCH=Relief.SCRATCH, memory=memory, library=library, SEARCH=Relief.SEARCH, NEEDED=Relief.NEEDED)
-    one.searching = lambda size: Relief.searching(one, size)
+    one.convolves = lambda: Relief.convolves(one)
     return one
 
 
@@ -21,39 +23,68 @@ def needed(relief, size=16 * MIB):
     return Relief.needed(relief, size)
 
 
-def sweeps(steps, lends=True, garbage=lambda step: 0, searching=lambda size: False):
-    """Returns the steps in which all objects are looked at, and those in which the newer ones are, in each of which requests find no room."""
-    thorough, new, left = [], [], [1 << 20]
+def told(size, trial, search):
+    """Returns what is said where a request is denied by a program that is to end rather than use memory of the host."""
+    one, told = relief(lends=False, search=search), []
+    one.needed = lambda size: Relief.needed(one, size)
+    one.searching = lambda size: Relief.searching(one, size)
+    one.free, one.wanted, one.weigh, one.measured, one.allocated = lambda size: 0, lambda size: size, lambda size: None, lambda free: free(), lambda: 0
+    one.runtime, one.library.asked_last = types.SimpleNamespace(outlook=types.SimpleNamespace(look_again=lambda step: None), step=None), lambda: True
+    one.refused, one.explained, one.explain = False, one, lambda size: told.append("explained")
+    one.memory.trial.depth = trial
+    real, say.line = say.line, lambda text: told.append("cuDNN" if "cuDNN" in text else text)
+    try:
+        assert Relief.serve(one, size, 0) == Relief.serve(one, size, 0) == 0
+    finally:
+        say.line = real
+    return told
 
-    def look(found):
+
+def test_told():
+    for size, trial, search, what in (
+        (16 * MIB, 0, False, ["explained"]), (16 * MIB, 1, False, []), (16 * MIB, 0, True, ["cuDNN"]), (16 * MIB, 1, True, ["cuDNN"]), (MIB, 0, True, ["explained"]),
+        (MIB, 1, True, ["cuDNN"]),
+    ):
+        assert told(size, trial, search) == what, (size, trial, search)
+
+
+def sweeps(steps, lends=True, garbage=lambda step: 0, searching=lambda size: False):
+    """Returns the steps in which all objects are looked at, which takes a tenth of a step, and those in which the newer ones are, in each of which requests
+    find no room."""
+    thorough, new, left, now = [], [], [1 << 20], [0.0]
+
+    def look(found, seconds=0.0):
         found.append(runtime.steps)
         left[0] -= garbage(runtime.steps)
+        now[0] += seconds
 
     runtime = types.SimpleNamespace(steps=0, step=None, garbage=types.SimpleNamespace(collect_new=lambda: look(new)))
-    one = types.SimpleNamespace(lends=lends, SELDOM=Relief.SELDOM, runtime=runtime, memory=types.SimpleNamespace(settle=lambda: None), swept=0, sweep_from=0, vain=0, asked=0,
+    one = types.SimpleNamespace(lends=lends, SELDOM=Relief.SELDOM, runtime=runtime, memory=types.SimpleNamespace(settle=lambda: None), swept=0, sweep_from=0.0, asked=0,
                                 searching=searching, allocated=lambda: left[0])
-    real, gc.collect = gc.collect, lambda: look(thorough)
+    real, gc.collect = gc.collect, lambda: look(thorough, 0.1)
+    clock, module.time = module.time, types.SimpleNamespace(perf_counter=lambda: now[0])
     try:
         for runtime.steps in range(steps):
-            runtime.step = object()
+            runtime.step, now[0] = object(), float(runtime.steps)
             assert Relief.sweep(one) == garbage(runtime.steps), runtime.steps
             assert Relief.sweep(one) == 0, "again in the same step"
     finally:
-        gc.collect = real
+        gc.collect, module.time = real, clock
     return thorough, new
 
 
 def test_sweeps():
-    thorough, new = sweeps(300)
-    assert thorough == [0, 2, 6, 14, 30, 62, 126, 190, 254] and sorted(thorough + new) == list(range(300)), thorough
+    thorough, new = sweeps(30)
+    assert thorough == [0, 6, 12, 18, 24] and sorted(thorough + new) == list(range(30)), thorough
     assert sweeps(9, lends=False) == (list(range(9)), []), "a program that is to end where there is no room"
     assert sweeps(9, searching=lambda size: True) == (list(range(9)), []), "cuDNN would take another algorithm"
-    thorough, _ = sweeps(40, garbage=lambda step: 512 * (step == 20))
-    assert thorough == [0, 2, 6, 14, 21, 23, 27, 35], thorough
+    thorough, _ = sweeps(30, garbage=lambda step: 512 * (step in (13, 14)))
+    assert thorough == [0, 6, 12, 14, 15, 21, 27], thorough
 
 
 def main():
     test_sweeps()
+    test_told()
     one = relief()
     assert needed(one) and not needed(one, 65 * MIB)
     with one.memory.trial:
@@ -64,12 +95,15 @@ def main():
     assert not needed(relief(lends=False))
     assert not needed(relief(search=True)), "cuDNN does with less"
     assert needed(relief(search=True, needed=True)), "a convolution's result"
-    assert needed(relief(search=True), 8 * MIB), "something small"
+    small = relief(search=True)
+    assert needed(small, 8 * MIB), "something small"
+    with small.memory.trial:
+        assert needed(small, 8 * MIB) and not needed(small), "cuDNN would begin with another algorithm from then on"
     exact = relief(search=True, deterministic=True)
     assert needed(exact), "with other bits"
     assert needed(exact, 65 * MIB) and not needed(exact, 129 * MIB), "as much as the device would have"
     with exact.memory.trial:
-        assert needed(exact), "a trial of what is to have the same bits"
+        assert needed(exact) and needed(exact, 1 * MIB), "a trial of what is to have the same bits"
 
 
 main()

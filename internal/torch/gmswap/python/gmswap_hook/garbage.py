@@ -9,6 +9,7 @@ class Garbage(object):
     """Leaves what is there when it settles out of collections that nobody asks for. A program's own gc.collect() looks at all objects, as ever."""
 
     EVERY = 5000  # steps after which all are looked at again
+    FROZEN = gc.get_freeze_count()  # objects that Python itself has left out when it began, as 3.12 does
 
     def __init__(self):
         self.settled = self.busy = False
@@ -21,15 +22,15 @@ class Garbage(object):
 
     def settle(self):
         if not self.settled:
-            if gc.get_freeze_count():
+            if gc.get_freeze_count() > self.FROZEN:
                 return  # the program does so itself
             self.settled, self.real = True, gc.collect
             gc.collect = functools.wraps(self.real)(lambda generation=2: self.collect(generation))
         self.collect()
 
     def collect_new(self):
-        """Looks at those objects alone that are not left out."""
-        (self.real or gc.collect)(2)
+        """Looks at those objects alone that are not left out, or that are young as long as none are."""
+        self.real(2) if self.settled else gc.collect(1)
 
     def collect(self, generation=2):
         """What gc.collect does from then on."""

@@ -20,12 +20,12 @@ class Relief(object):
     PATIENCE = 150  # seconds for who changes entries: longer than a plan takes. Who waits for what this thread holds would wait for ever
 
     FORGETS = 8  # steps
-    SELDOM = 6  # times that garbage was looked for in vain, from which on it is not looked for any seldomer
+    SELDOM = 50  # times as long as a vain look for garbage among all objects took, before the next one
     # A request within the first of these functions, and not within the second, which make tensors, sums of gradients and products, is one for memory that it can
     # do without: another algorithm of cuDNN's takes less, is faster than one that works on the host, and computes other bits.
     SEARCH = "convolution4call|convolution_backward4call|raw_cudnn_convolution"
     NEEDED = "empty_generic|empty_strided_generic|empty_cuda|empty_strided_cuda|sum_dim_IntList4call|slow_conv|CUDABlas"
-    SCRATCH = 8 << 20  # bytes: nor can it do without less than that, which other kernels there ask for
+    SCRATCH = 8 << 20  # bytes: less than that, which other kernels there ask for too, is worth no other algorithm
 
     def __init__(self, runtime, library, limit, states):
         self.runtime, self.memory, self.library, self.states = runtime, runtime.memory, library, states
@@ -44,7 +44,7 @@ class Relief(object):
         self.borrows = False  # something that found no room was put on the host
         self.within = threading.local()
         self.explained = self.swept = self  # the steps that a line was said in, and that garbage was looked for in: none yet
-        self.sweep_from = self.vain = 0  # the number of the step from which on it is looked for among all objects, and how often that was in vain
+        self.sweep_from = 0.0  # when it is looked for among all objects again
         library.on_full(self.memory.device, self.make_room)
 
     # For conductors.
@@ -168,28 +168,31 @@ class Relief(object):
             return freed
         if self.needed(size) and self.borrow(size, stream):
             return BORROW
-        if self.memory.trial.depth:
-            return 0
-        if self.searching(size):
+        trial = self.memory.trial.depth
+        if self.convolves() if trial else self.searching(size):
             if not self.refused:
                 self.refused = True
                 say.line("%.2f GiB more for a convolution do not fit %.2f GiB: cuDNN takes another algorithm, whose last bits may be others" % (size / GIB, self.limit / GIB))
-        elif self.explained is not self.runtime.step:
+        elif not trial and self.explained is not self.runtime.step:
             self.explained = self.runtime.step
             self.explain(size)
         return 0
 
     def needed(self, size):
-        """Returns whether a request is to have memory of the host rather than none: where it is nobody's trial, or where a library would go on in a way that
-        gives other bits, and the program wants the same ones each time. That may be more than the limit, as the device has more than that without one."""
+        """Returns whether a request is to have memory of the host rather than none: where it is nobody's trial, or where cuDNN would go on with another
+        algorithm, with which it then begins each time, also in no trial. One is worth it where little is asked for, or where the program wants the same bits
+        each time. That may be more than the limit, as the device has more than that without one."""
         if not self.lends:
             return False
-        if self.searching(size):
-            return self.memory.deterministic() and size <= self.memory.capacity()
+        if self.convolves():
+            return size <= self.SCRATCH or self.memory.deterministic() and size <= self.memory.capacity()
         return size <= self.limit and not self.memory.trial.depth
 
     def searching(self, size):
-        return size > self.SCRATCH and self.library.within(self.SEARCH) and not self.library.within(self.NEEDED)
+        return size > self.SCRATCH and self.convolves()
+
+    def convolves(self):
+        return self.library.within(self.SEARCH) and not self.library.within(self.NEEDED)
 
     def borrow(self, size, stream):
         """Takes memory of the host for a request, which the device uses in place. Returns whether there is any."""
@@ -232,20 +235,19 @@ class Relief(object):
 
     def sweep(self):
         """Frees what nobody can reach but other garbage, once in each step. Returns how many bytes. To look at all objects takes long: where a request can
-        have memory of the host that is done the seldomer the more often it was in vain, and else only the newer ones are looked at."""
+        have memory of the host that is done seldom as long as it is in vain, and else only the newer ones are looked at."""
         if self.swept is self.runtime.step:
             return 0
-        self.swept, before = self.runtime.step, self.allocated()
-        thorough = not self.lends or self.runtime.steps >= self.sweep_from or self.searching(self.asked)  # cuDNN takes another algorithm
+        self.swept, before, begin = self.runtime.step, self.allocated(), time.perf_counter()
+        thorough = not self.lends or begin >= self.sweep_from or self.searching(self.asked)  # cuDNN takes another algorithm
         if thorough:
             gc.collect()
         else:
             self.runtime.garbage.collect_new()
         self.memory.settle()
-        freed = max(0, before - self.allocated())
+        freed, end = max(0, before - self.allocated()), time.perf_counter()
         if freed or thorough:
-            self.vain = 0 if freed else min(self.vain + 1, self.SELDOM)
-            self.sweep_from = self.runtime.steps + (1 << self.vain)
+            self.sweep_from = end if freed else end + self.SELDOM * (end - begin)
         return freed
 
     def evict(self, size):
