@@ -130,19 +130,57 @@ static void extend_borrowed(uint64_t from, uint64_t to)
 
 static __thread void *taken __attribute__((tls_model("initial-exec")));
 
+/* borrow takes n bytes of the host, NULL if there are none. */
+static void *borrow(int device, size_t n, void *stream)
+{
+	if (!begin(device))
+		return NULL;
+	uint64_t p = go_swap_borrow(device, n, number(stream));
+	if (p)
+		extend_borrowed(p, p + n);
+	end(device, 0);
+	return (void *)(uintptr_t)p;
+}
+
 int gm_swap_borrow(int device, size_t n, void *stream)
 {
 	if (!gm_asked_last() || stream == PER_THREAD) {
 		refuse("No memory is borrowed for this request: it may be met yet, or is one of a stream of each thread.");
 		return -1;
 	}
-	if (!begin(device))
+	taken = borrow(device, n, stream);
+	return taken ? 0 : -1;
+}
+
+/* What the next request of this thread has, if it is one of so many bytes. */
+static __thread struct {
+	void *p;
+	size_t size;
+	int device;
+} lodging __attribute__((tls_model("initial-exec")));
+
+int gm_swap_lodge(int device, size_t n, void *stream)
+{
+	if (lodging.p)
+		gm_give_back(lodging.p);
+	lodging.p = NULL;
+	if (n <= GM_SMALL_SIZE || stream == PER_THREAD) {
+		refuse("No memory is taken ahead for a request of a mebibyte or less, or for one of a stream of each thread.");
 		return -1;
-	uint64_t p = go_swap_borrow(device, n, number(stream));
-	if (p)
-		extend_borrowed(p, p + n);
-	taken = (void *)(uintptr_t)p;
-	return end(device, p ? 0 : -1);
+	}
+	lodging.p = borrow(device, n, stream);
+	lodging.size = n;
+	lodging.device = device;
+	return lodging.p ? 0 : -1;
+}
+
+void *gm_take_lodging(int device, size_t size)
+{
+	if (!lodging.p || lodging.size != size || lodging.device != device)
+		return NULL;
+	void *p = lodging.p;
+	lodging.p = NULL;
+	return p;
 }
 
 void gm_keep_borrowed(void *p) { taken = p; }

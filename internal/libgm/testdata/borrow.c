@@ -85,6 +85,27 @@ static void one(CUstream s)
 	OK(cuStreamSynchronize(other));
 }
 
+/* ahead has requests have memory of the host that was taken for them, though there is room. */
+static void ahead(CUstream s)
+{
+	struct gm_swap_stats swap;
+	OK(gm_swap_lodge(0, 3 * MIB, s));
+	OK(gm_swap_lodge(0, 2 * MIB, s)); /* instead */
+	OK(gm_swap_get_stats(0, &swap));
+	CHECK(swap.borrowed_bytes == 2 * MIB);
+	void *other = gm_try_malloc(3 * MIB, 0, s), *p = gm_try_malloc(2 * MIB, 0, s), *next = gm_try_malloc(2 * MIB, 0, s);
+	CHECK(other && p && next && gm_swap_borrowed(other) < 0 && gm_swap_borrowed(p) == 0 && gm_swap_borrowed(next) < 0);
+	reads_back(p, 2 * MIB, 0x1234, s);
+	gm_free(other, 0, 0, s);
+	gm_free(p, 0, 0, s);
+	gm_free(next, 0, 0, s);
+	CHECK(gm_swap_lodge(0, MIB, s) < 0 && gm_swap_lodge(0, 2 * MIB, (void *)2) < 0 && gm_swap_lodge(0, 2 * HOST * MIB, s) < 0 && gm_swap_lodge(1, 2 * MIB, s) < 0);
+	CHECK((p = gm_try_malloc(2 * MIB, 0, s)) && gm_swap_borrowed(p) < 0); /* the last call took nothing */
+	gm_free(p, 0, 0, s);
+	OK(gm_swap_get_stats(0, &swap));
+	CHECK(!swap.borrowed_bytes);
+}
+
 int main(void)
 {
 	pthread_t threads[THREADS];
@@ -114,6 +135,7 @@ int main(void)
 	void *p = gm_try_malloc(MIB, 0, NULL); /* there is room */
 	CHECK(p && gm_swap_borrowed(p) < 0);
 	gm_free(p, 0, 0, NULL);
+	ahead(s);
 	CHECK(gm_within("__libc_start_main") && !gm_within("raw_cudnn_convolution"));
 	CHECK(gm_within("raw_cudnn|__libc_start_") && gm_within("__libc_start|raw_cudnn") && !gm_within("raw_cudnn||libc_begin"));
 	for (int i = 0; i < 3; i++) /* as many searches as are remembered, and one more */

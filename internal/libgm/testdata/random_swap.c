@@ -146,7 +146,13 @@ static void in_place(struct worker *w)
 	struct tensor t = {.size = 4 * (1 + draw(&w->draws, MIB / 8)), .mark = marks++, .device = (int)draw(&w->draws, job.devices)};
 	CUstream first = any_stream(w, &t), second = any_stream(w, &t);
 	void *p = NULL;
+	int ahead = -1;
+	if (draw(&w->draws, 4) == 0) {
+		t.size += MIB;
+		GM(w, ahead = gm_swap_lodge(t.device, t.size, first));
+	}
 	GM(w, p = gm_try_malloc(t.size, t.device, first));
+	CHECK(ahead || gm_swap_borrowed(p) == t.device);
 	if (!p) {
 		failed++;
 		return;

@@ -59,6 +59,34 @@ func TestHoming(t *testing.T) {
 	s.holdsNothing()
 }
 
+// lodged is what the program prints of each step when its forward pass has ended: gradients on the host, and bytes that are used there.
+var lodged = regexp.MustCompile(`lodged (\[\[.*\]\])`)
+
+// TestLodging has gradients that wait for their optimizer leave the device to what a forward pass needs. From the third step on nothing else is there.
+func TestLodging(t *testing.T) {
+	for _, share := range []uint64{52, 56, 60} {
+		t.Run(fmt.Sprint(share), func(t *testing.T) {
+			t.Parallel()
+			s, r := short(t, "lodging", share)
+			found := lodged.FindStringSubmatch(r.stderr)
+			if r.code != 0 || found == nil || !strings.Contains(r.stderr, "gradients that waited") {
+				t.Fatalf("exit status %d: %s", r.code, r.stderr)
+			}
+			var steps [][2]int
+			if err := json.Unmarshal([]byte(found[1]), &steps); err != nil {
+				t.Fatal(err)
+			}
+			const gradient = 2 << 20
+			for i, step := range steps[2:] {
+				if n, all := step[0], step[1]; n == 0 || all != n*gradient {
+					t.Errorf("step %d: %d gradients of %d bytes wait on the host, where %d bytes are used", i+2, n, gradient, all)
+				}
+			}
+			s.holdsNothing()
+		})
+	}
+}
+
 // short runs a program in a share, in percent, of what it takes. It writes what it writes without the hook, as far as it comes.
 func short(t *testing.T, name string, share uint64, env ...string) (*session, result) {
 	t.Helper()

@@ -1,8 +1,10 @@
 """Programs whose optimizer keeps as much as there are parameters, in which few activations are saved."""
 
+import sys
+
 from torch import nn, ops, optim
 
-from gpu import STEPS, batch, digest, runtimes, weight
+from gpu import STEPS, batch, cuda, digest, runtimes, weight
 
 ROWS = 256  # of a weight: 256 KiB
 
@@ -108,3 +110,37 @@ def homing():
         if step == 2:
             kept.clear()
     assert not runtimes or seen > 0 == on_host, (seen, on_host)
+
+
+class Fan(nn.Module):
+    """Layers whose weights are larger than what passes between them."""
+
+    def __init__(self, layers=4, width=2048):
+        super().__init__()
+        self.up = [weight(i, width) for i in range(layers)]
+        self.down = [nn.Parameter(cuda(256, width, byte=90 + i)) for i in range(layers)]
+
+    def forward(self, x):
+        for up, down in zip(self.up, self.down):
+            x = x + ops.linear(ops.silu(ops.linear(x, up)), down)
+        return x
+
+
+def lodging():
+    """Keeps gradients until a step's loss is there, as programs do that zero them before they run backward."""
+    model, seen = Fan(), []
+    optimizer = optim.SGD(model.parameters())
+    for step in range(STEPS):
+        loss = ops.loss(model(batch(step, 1024)))
+        if step % 4 == 3:
+            print([digest(w.grad) for w in model.parameters()])
+        for runtime in runtimes:
+            borrowed = runtime.memory.borrowed or (lambda address: False)
+            on_host = sum(w.grad is not None and borrowed(runtime.memory.address(w.grad)) for w in model.parameters())
+            seen.append([on_host, runtime.lanes.stats().borrowed_bytes])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        print(digest(*model.parameters()))
+    if runtimes:
+        print("lodged %s" % seen, file=sys.stderr)

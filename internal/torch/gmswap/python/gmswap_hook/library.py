@@ -63,6 +63,7 @@ class Library(object):
             ("gm_swap_get_stats", ctypes.c_int, (ctypes.c_int, ctypes.POINTER(Stats))),
             ("gm_swap_close", None, (ctypes.c_int,)),
             ("gm_swap_borrow", ctypes.c_int, (ctypes.c_int, ctypes.c_size_t, stream)),
+            ("gm_swap_lodge", ctypes.c_int, (ctypes.c_int, ctypes.c_size_t, stream)),
             ("gm_swap_borrowed", ctypes.c_int, (ctypes.c_void_p,)),
             ("gm_had_pools", ctypes.c_int, (ctypes.c_int,)),
             ("gm_iteration", ctypes.c_int, (ctypes.c_int, ctypes.c_int)),
@@ -191,6 +192,7 @@ class Lanes(object):
     def __init__(self, library, device, host, timed=False):
         self.library, self.lib, self.device = library, library.lib, device
         self.told = False
+        self.lodged = 0  # gradients that were put on the host
         self._check(self.lib.gm_swap_open(device, host, int(timed)))
 
     def _check(self, result):
@@ -225,6 +227,15 @@ class Lanes(object):
     def drop(self, ticket):
         if self.lib.gm_swap_drop(self.device, ticket) != 0:
             say.once("host memory is lost: %s" % say.reason(self.library.error()))
+
+    def lodge(self, size, stream):
+        """Takes memory of the host, which the device uses in place, for a gradient: the next request of this thread, of this size, has it. Returns whether
+        there is any."""
+        if self.lib.gm_swap_lodge(self.device, size, stream) != 0:
+            say.once("gradients stay on the device: %s" % say.reason(self.library.error()))
+            return False
+        self.lodged += 1
+        return True
 
     def stats(self):
         stats = Stats()

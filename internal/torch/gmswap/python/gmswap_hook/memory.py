@@ -162,20 +162,6 @@ class Memory(object):
         """Returns whether a tensor of the device is in memory of the host, which the device uses in place."""
         return self.borrowed is not None and self.borrowed(self.address(tensor))
 
-    def renew(self, tensor):
-        """Has a tensor, which is all that holds its storage, have memory of the device, with the same contents, if there is any. It waits for all work."""
-        if tensor.is_inference():
-            return
-        try:
-            with self.trial, self.plainly():
-                holder = self.take(self.size(tensor))
-                self.synchronize()
-                self.rows(holder, self.torch.uint8, 1).copy_(self.rows(tensor, self.torch.uint8, 1))
-                self.synchronize()
-                tensor.data = self.placed(holder, *layout(tensor))
-        except self.failures as e:
-            say.once("a tensor stays on the host: %s" % say.reason(e))
-
     # Streams.
 
     def stream(self):

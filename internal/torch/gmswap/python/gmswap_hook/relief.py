@@ -7,6 +7,7 @@ import time
 
 from . import say
 from .foresight import Backward, Foresight
+from .home import Home
 from .layout import Layout
 from .library import BORROW
 
@@ -32,7 +33,7 @@ class Relief(object):
         self.limit = limit
         self.window = max(1 << 20, limit // 64)  # bytes that room is made of at a time, and that are left free
         self.foresight, self.backward = Foresight(), Backward()
-        self.layout = Layout(library, self.memory)
+        self.layout, self.home = Layout(library, self.memory), Home(self)
         self.start = self.most = 0  # bytes in use when the step began, and the most so far, what was moved included
         self.asked = self.left = 0  # size of the last request that found no room, and bytes in use when some was made
         self.times = 0  # that it came again
@@ -49,24 +50,11 @@ class Relief(object):
 
     # For conductors.
 
-    def begin_step(self):
-        self.watched = None
+    def begin_step(self, step):
+        step.home, self.watched = self.home, None
         self.start = self.most = self.allocated() - self.states.spared()
         self.backward.begin()
         self.began, self.account = time.perf_counter(), self.library.account(self.memory.device)
-
-    def bring_home(self):
-        """Has parameters, buffers, gradients and states of optimizers that were put on the host have memory of the device, between two steps, as far as there is room."""
-        memory = self.memory
-        if not self.borrows or not memory.counts or self.library.had_pools(memory.device) or not self.runtime.lanes.stats().borrowed_bytes:
-            return
-        for tensor in [t for ordinal in memory.lasting for t in memory.parameters(ordinal)]:
-            for t in (tensor, tensor.grad):
-                if t is not None and memory.movable(t) and memory.lies_on_host(t) and memory.sole(t) and memory.size(t) <= self.room():
-                    memory.renew(t)
-        for place in self.states.on_host():
-            if place.alone() and place.nbytes <= self.room():
-                memory.renew(place.tensor)
 
     def strained(self):
         """Returns whether something had to leave in one of the last steps."""
@@ -200,6 +188,7 @@ class Relief(object):
         if not self.library.borrow(self.memory.device, size, stream):
             say.once("nothing more is put on the host: %s" % say.reason(self.library.error()))
             return False
+        self.home.lack(size)
         if not self.borrows:
             self.borrows = True
             say.line("%s. What finds no room is put on the host, where the GPU uses it over the link, which is slow; with --oom the program ends instead" % (
@@ -239,7 +228,7 @@ class Relief(object):
         if self.swept is self.runtime.step:
             return 0
         self.swept, before, begin = self.runtime.step, self.allocated(), time.perf_counter()
-        thorough = not self.lends or begin >= self.sweep_from or self.searching(self.asked)  # cuDNN takes another algorithm
+        thorough = not self.lends or begin >= self.sweep_from
         if thorough:
             gc.collect()
         else:

@@ -219,8 +219,7 @@ class Runtime(object):
                 step.parting.live.saved(entry)
         saved = Saved(entry, None if new else layout(tensor))
         if entry.step == step.number:
-            step.conduct.pack(entry, new, stream)
-            step.saves += 1
+            step.pack(entry, new, stream)
         return saved
 
     def pass_by(self, tensor, step):
@@ -258,10 +257,7 @@ class Runtime(object):
             try:
                 step, stream = self.step, self.memory.stream()
                 if entry.step == step.number:
-                    if step.pace is not None:
-                        step.pace.arrive()
-                    step.backward = True
-                    step.conduct.unpack(entry, stream)
+                    step.unpack(entry, stream)
                 return entry.tensor(saved, stream)
             finally:
                 entry.needed -= 1
@@ -276,7 +272,7 @@ class Runtime(object):
             self.steps += 1
             if self.relief is not None:
                 self.relief.layout.begin_step(self.schedule, self.refined and self.planning is None)
-                self.relief.bring_home()
+                self.relief.home.begin_step()
         self.take_schedule(0)
         step = self.step = Step(self.steps)
         step.stream = self.memory.stream()
@@ -284,7 +280,7 @@ class Runtime(object):
         self.memory.begin_step()
         self.garbage.begin_step(step.number)
         if self.relief is not None:
-            self.relief.begin_step()
+            self.relief.begin_step(step)
         step.conduct = (conductor or self.conductor)(step)
         self.report.step(step)
 

@@ -24,6 +24,7 @@ class Step(object):
 
     def __init__(self, number):
         self.number, self.conduct, self.ended = number, None, ""
+        self.home = None  # what says where gradients are
         self.entries = []
         self.stream = 0  # that of the forward pass
         self.backward = False
@@ -55,6 +56,22 @@ class Step(object):
         key = id(module)
         self.calls[key] = self.calls.get(key, 0) + 1
         self.call, self.packs, self.turn = (key, self.calls[key]), 0, self.turn + 1
+
+    def pack(self, entry, new, stream):
+        """Does what is to be done when an entry is saved."""
+        if self.home is not None:
+            self.home.pack()
+        self.conduct.pack(entry, new, stream)
+        self.saves += 1
+
+    def unpack(self, entry, stream):
+        """Does what is to be done when one is asked for."""
+        if self.pace is not None:
+            self.pace.arrive()
+        self.backward = True
+        if self.home is not None:
+            self.home.unpack(entry.index)
+        self.conduct.unpack(entry, stream)
 
     def moves(self, nbytes, smallest):
         """Returns whether a tensor is moved that is saved now. Where members are given it is not its size that tells, unless that is far above those
