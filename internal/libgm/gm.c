@@ -55,7 +55,7 @@ void *gm_try_malloc(size_t size, int device, void *stream)
 	bool plain = !pool && stream != PER_THREAD;
 	if (stream == LEGACY)
 		stream = NULL;
-	void *p = size > GM_SMALL_SIZE ? gm_take_lodging(device, size) : NULL;
+	void *p = size > GM_SMALL_SIZE && plain ? gm_take_lodging(device, size, stream) : NULL;
 	if (plain && !p)
 		p = (size <= GM_SMALL_SIZE ? gm_small_get : gm_warm_get)(device, size, (uint64_t)(uintptr_t)stream);
 	bool full = false, hasty = gm_relieved(), last = !hasty;

@@ -193,8 +193,9 @@ int gm_swap_copied(int device, int64_t ticket);
  * then. Kernels of the device use them in place, over the link. They are pinned, count as what gm_swap_open may use of the host, and stand in no
  * account of the device; gm_free, gm_record_stream, gm_base_alloc, gm_find and gm_device_of know them. It returns 0, or -1 if there are none. */
 int gm_swap_borrow(int device, size_t n, void *stream);
-/* gm_swap_lodge takes n bytes of the host, more than 1 MiB, for the next request of this thread for as many on a device: it has them, as if it had found
- * no room. What nobody has asked for by the next call is given back. It returns 0, or -1 if there are none. */
+/* gm_swap_lodge takes n bytes of the host, more than 1 MiB, for the next request of this thread for as many on a device and a stream, not one of a pool:
+ * it has them, as if it had found no room. What nobody has asked for by the next call is given back; n = 0 does that alone. It returns 0, or -1 if there
+ * are none. */
 int gm_swap_lodge(int device, size_t n, void *stream);
 /* gm_swap_borrowed returns the device that has borrowed what lies at p, -1 for other memory. */
 int gm_swap_borrowed(void *p);

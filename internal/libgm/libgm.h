@@ -86,7 +86,7 @@ bool gm_push(int device, uint64_t address);
 /* swap.c */
 void *gm_take_borrowed(void); /* what gm_swap_borrow took for the request of this thread, NULL if it did not */
 void gm_keep_borrowed(void *p); /* for gm_take_borrowed */
-void *gm_take_lodging(int device, size_t size); /* what gm_swap_lodge took for such a request of this thread, NULL if it did not */
+void *gm_take_lodging(int device, size_t size, void *stream); /* what gm_swap_lodge took for such a request, NULL if it did not */
 bool gm_give_back(void *p); /* these return false, or 0, for memory that was not borrowed */
 bool gm_borrower_too(void *p, void *stream);
 uint64_t gm_borrowed_from(void *p, uint64_t *size); /* where it begins */

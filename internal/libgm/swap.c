@@ -152,9 +152,9 @@ int gm_swap_borrow(int device, size_t n, void *stream)
 	return taken ? 0 : -1;
 }
 
-/* What the next request of this thread has, if it is one of so many bytes. */
+/* What the next request of this thread has, if it is one of so many bytes on this stream. */
 static __thread struct {
-	void *p;
+	void *p, *stream;
 	size_t size;
 	int device;
 } lodging __attribute__((tls_model("initial-exec")));
@@ -164,19 +164,22 @@ int gm_swap_lodge(int device, size_t n, void *stream)
 	if (lodging.p)
 		gm_give_back(lodging.p);
 	lodging.p = NULL;
+	if (!n)
+		return 0;
 	if (n <= GM_SMALL_SIZE || stream == PER_THREAD) {
 		refuse("No memory is taken ahead for a request of a mebibyte or less, or for one of a stream of each thread.");
 		return -1;
 	}
 	lodging.p = borrow(device, n, stream);
+	lodging.stream = stream == LEGACY ? NULL : stream;
 	lodging.size = n;
 	lodging.device = device;
 	return lodging.p ? 0 : -1;
 }
 
-void *gm_take_lodging(int device, size_t size)
+void *gm_take_lodging(int device, size_t size, void *stream)
 {
-	if (!lodging.p || lodging.size != size || lodging.device != device)
+	if (!lodging.p || lodging.size != size || lodging.device != device || lodging.stream != stream)
 		return NULL;
 	void *p = lodging.p;
 	lodging.p = NULL;

@@ -96,6 +96,12 @@ static void ahead(CUstream s)
 	void *other = gm_try_malloc(3 * MIB, 0, s), *p = gm_try_malloc(2 * MIB, 0, s), *next = gm_try_malloc(2 * MIB, 0, s);
 	CHECK(other && p && next && gm_swap_borrowed(other) < 0 && gm_swap_borrowed(p) == 0 && gm_swap_borrowed(next) < 0);
 	reads_back(p, 2 * MIB, 0x1234, s);
+	gm_free(p, 0, 0, s);
+	OK(gm_swap_lodge(0, 2 * MIB, s));
+	CHECK((p = gm_try_malloc(2 * MIB, 0, NULL)) && gm_swap_borrowed(p) < 0); /* on another stream */
+	OK(gm_swap_lodge(0, 0, NULL));
+	OK(gm_swap_get_stats(0, &swap));
+	CHECK(!swap.borrowed_bytes);
 	gm_free(other, 0, 0, s);
 	gm_free(p, 0, 0, s);
 	gm_free(next, 0, 0, s);

@@ -111,7 +111,7 @@ class Memory(memory.Memory):
     def nothing(self, *args):
         pass
 
-    synchronize = used_by = nothing
+    synchronize = drain = used_by = nothing
 
     def name(self):
         return "cpu"

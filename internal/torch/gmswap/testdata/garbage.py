@@ -57,7 +57,7 @@ except ValueError:
     pass
 
 other = Garbage()
-other.FROZEN = gc.get_freeze_count()  # Python's own, when it began
+other.FROZEN = gc.get_freeze_count()
 other.settle()
 assert other.settled, "Python itself has left out the others"
 other = Garbage()

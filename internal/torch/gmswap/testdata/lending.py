@@ -48,37 +48,42 @@ def test_told():
         assert told(size, trial, search) == what, (size, trial, search)
 
 
-def sweeps(steps, lends=True, garbage=lambda step: 0):
-    """Returns the steps in which all objects are looked at, which takes a tenth of a step, and those in which the newer ones are, in each of which requests
-    find no room."""
-    thorough, new, left, now = [], [], [1 << 20], [0.0]
+def sweeps(steps, lends=True, new=lambda step: 0, old=lambda step: 0):
+    """Returns the steps in which all objects are looked at, which takes a tenth of a step, where requests find no room in each. There is garbage of so many
+    bytes among the newer objects, and among the old ones."""
+    thorough, left, now = [], [1 << 20], [0.0]
 
-    def look(found, seconds=0.0):
-        found.append(runtime.steps)
-        left[0] -= garbage(runtime.steps)
-        now[0] += seconds
+    def collect_new():
+        left[0] -= garbage.pop("new", 0)
 
-    runtime = types.SimpleNamespace(steps=0, step=None, garbage=types.SimpleNamespace(collect_new=lambda: look(new)))
+    def collect():
+        thorough.append(runtime.steps)
+        left[0] -= garbage.pop("old", 0)
+        now[0] += 0.1
+
+    runtime = types.SimpleNamespace(steps=0, step=None, garbage=types.SimpleNamespace(collect_new=collect_new))
     one = types.SimpleNamespace(lends=lends, SELDOM=Relief.SELDOM, runtime=runtime, memory=types.SimpleNamespace(settle=lambda: None), swept=0, sweep_from=0.0,
                                 allocated=lambda: left[0])
-    real, gc.collect = gc.collect, lambda: look(thorough, 0.1)
+    one.collected = lambda collect: Relief.collected(one, collect)
+    real, gc.collect = gc.collect, collect
     clock, module.time = module.time, types.SimpleNamespace(perf_counter=lambda: now[0])
     try:
         for runtime.steps in range(steps):
-            runtime.step, now[0] = object(), float(runtime.steps)
-            assert Relief.sweep(one) == garbage(runtime.steps), runtime.steps
+            runtime.step, now[0], garbage = object(), float(runtime.steps), {"new": new(runtime.steps), "old": old(runtime.steps)}
+            if new(runtime.steps):
+                assert Relief.sweep(one) == new(runtime.steps)
+            assert Relief.sweep(one) in (0, old(runtime.steps))
             assert Relief.sweep(one) == 0, "again in the same step"
     finally:
         gc.collect, module.time = real, clock
-    return thorough, new
+    return thorough
 
 
 def test_sweeps():
-    thorough, new = sweeps(30)
-    assert thorough == [0, 6, 12, 18, 24] and sorted(thorough + new) == list(range(30)), thorough
-    assert sweeps(9, lends=False) == (list(range(9)), []), "a program that is to end where there is no room"
-    thorough, _ = sweeps(30, garbage=lambda step: 512 * (step in (13, 14)))
-    assert thorough == [0, 6, 12, 14, 15, 21, 27], thorough
+    assert sweeps(30) == [0, 6, 12, 18, 24]
+    assert sweeps(30, new=lambda step: 512) == [0, 6, 12, 18, 24], "as often where newer garbage is found"
+    assert sweeps(9, lends=False) == list(range(9)), "a program that is to end where there is no room"
+    assert sweeps(30, old=lambda step: 512 * (step in (12, 13))) == [0, 6, 12, 13, 14, 20, 26]
 
 
 def main():

@@ -1,8 +1,13 @@
 """What lasts from step to step and where it is: parameters, buffers, gradients and states of optimizers that were put on the host come home between steps, as
 far as there is room, and gradients that wait for their optimizer go there where steps lack memory."""
 
+import collections
+
 from . import say
 from .entry import layout
+from .memory import AS_IT_IS
+from .nested import alone
+from .states import uses
 
 
 class Home(object):
@@ -10,61 +15,86 @@ class Home(object):
     costs less than what an operator works on. One is moved between two operators alone: when something is saved, or a backward pass asks for it."""
 
     SMALLEST = 1 << 20  # bytes, of a gradient that is not moved
-    REST = 8  # steps without such moves, after which gradients come home as well
-    VAIN = 16  # looks for gradients in a step that may find none
+    REST = 8  # steps in which nothing lacked, after which half as many gradients leave, and come home in the end
+    HELD = 2  # what holds a gradient that nobody uses, as far as PyTorch counts it: its parameter, and the object of Python's
 
     def __init__(self, relief):
         self.relief, self.memory, self.library = relief, relief.memory, relief.library
         self.lacks = 0  # bytes that requests had of the host since gradients were looked for
-        self.ahead = [0, 0]  # bytes of gradients that leave when a step begins, and in its backward pass
-        self.point = self.passed = -1  # the number of the entry that is asked for when these do, and of the one that was asked for last
-        self.due = False  # these are still to leave
-        self.moved = None  # the last step in which some did
-        self.vain = 0  # looks for them in this step that found none
+        self.start = 0  # bytes of gradients that are to be on the host when a step begins
+        self.points = {}  # and from the moment on that a backward pass asks for an entry, by its number
+        self.coming = collections.deque()  # those of this step that it has not come to
+        self.next, self.passed = -1, -1  # the number of the first of them, and that of the last entry that was asked for
+        self.due, self.wanted = False, 0  # so many bytes are to be there now, and some may not be
+        self.lacked = 0  # the last step in which some left as something lacked, or in which it was seen that this is long ago
+        self.vain = self.skips = 0  # looks for gradients that found none, and calls in which they are not looked for
 
     # Called with memory, between two operators.
 
     def begin_step(self):
         """Called between two steps."""
-        self.ahead = [nbytes - nbytes // 8 if nbytes > self.SMALLEST else 0 for nbytes in self.ahead]  # not for ever
-        self.lacks = self.vain = 0
-        self.due, self.passed = self.ahead[1] > 0, -1
-        if self.ahead[0]:
-            self.lodge(self.ahead[0])
+        if self.relief.runtime.steps - self.lacked > self.REST:
+            self.lacked = self.relief.runtime.steps
+            self.start = self.half(self.start)
+            self.points = {at: half for at, half in ((at, self.half(nbytes)) for at, nbytes in self.points.items()) if half}
+        self.lacks = self.wanted = self.vain = self.skips = 0
+        self.passed, self.due = -1, False
+        self.look_ahead(sorted(self.points.items(), reverse=True))
+        if self.start:
+            self.have(self.start)
         self.bring()
 
-    def pack(self):
-        """Called when an entry is saved."""
-        if self.lacks:
-            self.ahead[0] += self.make_up()
+    def half(self, nbytes):
+        return nbytes // 2 if nbytes > 2 * self.SMALLEST else 0
 
-    def unpack(self, index):
-        """Called when an entry is asked for."""
-        if self.lacks:
-            freed = self.make_up()
-            self.ahead[1] += freed
-            self.point = max(self.point, self.passed) if freed else self.point
-        elif self.due and index <= self.point:
-            self.due = False
-            self.lodge(self.ahead[1])
-        self.passed = index
+    def look_ahead(self, points):
+        self.coming = collections.deque(points)
+        self.next = self.coming[0][0] if self.coming else -1
 
     def lack(self, nbytes):
         """Notes a request that has memory of the host."""
         self.lacks += nbytes
 
-    def make_up(self):
-        """Has gradients leave for what was lacking. Returns their bytes."""
-        lacks, self.lacks = self.lacks, 0
-        if self.vain >= self.VAIN:
-            return 0
-        freed = self.lodge(lacks)
-        self.vain += not freed
-        return freed
+    def pack(self):
+        """Called when an entry is saved, and something lacks."""
+        self.start = max(self.start, self.make_up())
 
-    def movable(self):
-        """Returns whether addresses may change."""
-        return self.memory.counts and not self.memory.capturing() and not self.library.had_pools(self.memory.device)
+    def unpack(self, index):
+        """Called when an entry is asked for, and something lacks, is due or comes now."""
+        while self.coming and index <= self.coming[0][0]:
+            self.wanted, self.due = max(self.wanted, self.coming.popleft()[1]), True
+        self.next = self.coming[0][0] if self.coming else -1
+        if self.lacks:
+            there = self.make_up()
+            if self.passed < 0:
+                self.start = max(self.start, there)
+            elif there:
+                self.points[self.passed] = max(self.points.get(self.passed, 0), there)
+        elif self.due and not self.skip():
+            self.due = self.have(self.wanted) > 0
+
+    def make_up(self):
+        """Has gradients leave for what was lacking. Returns the bytes of all that are on the host then, 0 where none can leave."""
+        if self.skip():
+            return 0
+        lacks, self.lacks = self.lacks, 0
+        if not self.lodge(lacks):
+            return 0
+        self.lacked = self.relief.runtime.steps
+        return self.there()
+
+    def there(self):
+        return sum(self.memory.size(g) for g in self.gradients() if self.memory.lies_on_host(g))
+
+    def have(self, nbytes):
+        """Sees to it that gradients of so many bytes are on the host. Returns how many lack."""
+        nbytes -= self.there()
+        return nbytes - self.lodge(nbytes) if nbytes > 0 else 0
+
+    def skip(self):
+        """Returns whether gradients are not looked for: ever more seldom where there are none."""
+        self.skips -= self.skips > 0
+        return self.skips > 0
 
     # Home.
 
@@ -73,61 +103,81 @@ class Home(object):
         relief, memory = self.relief, self.memory
         if not relief.borrows or not self.movable() or not relief.runtime.lanes.stats().borrowed_bytes:
             return
-        rests = self.moved is None or relief.runtime.steps - self.moved > self.REST
-        for tensor in [t for ordinal in memory.lasting for t in memory.parameters(ordinal)]:
-            for t in (tensor, tensor.grad if rests else None):
-                if t is not None and memory.movable(t) and memory.lies_on_host(t) and memory.sole(t) and memory.size(t) <= relief.room():
-                    self.move([t])
+        tensors = self.lasting()
+        if not self.start and not self.points:
+            tensors += [g for g in self.gradients() if not memory.addressed(g)]
+        for t in tensors:
+            if memory.movable(t) and memory.lies_on_host(t) and memory.sole(t) and memory.size(t) <= relief.room():
+                self.move([t], memory.synchronize)
         for place in relief.states.on_host():
             if place.alone() and place.nbytes <= relief.room():
-                self.move([place.tensor])
+                self.move([place.tensor], memory.synchronize)
+
+    def lasting(self):
+        """Returns parameters and buffers."""
+        return [t for ordinal in self.memory.lasting for t in self.memory.parameters(ordinal)]
+
+    def gradients(self):
+        """Yields the gradients of parameters."""
+        for tensor in self.lasting():
+            g = self.relief.states.gradient(tensor)
+            if g is not None:
+                yield g
+
+    def movable(self):
+        """Returns whether addresses may change."""
+        return self.memory.counts and not self.memory.capturing() and not self.library.had_pools(self.memory.device) and alone()
 
     # The host.
 
     def lodge(self, nbytes):
         """Has gradients of so many bytes leave, if there are as many. Returns the bytes of those that do."""
-        if not self.relief.lends or not self.movable():
-            return 0
-        freed = self.move(fitting([(self.memory.size(g), g) for g in self.gradients()], nbytes), host=True)
+        freed, step = 0, self.relief.runtime.step
+        if self.relief.lends and not step.strays and self.memory.stream() == step.stream and self.movable():
+            freed = self.move(fitting([(self.memory.size(g), g) for g in self.gradients() if self.idle(g)], nbytes), self.memory.drain, host=True)
         if freed:
-            self.moved = self.relief.runtime.steps
+            self.vain = 0
             say.once("gradients wait on the host where memory is short")
+        else:
+            self.vain += 1
+            self.skips = 1 << min(self.vain, 16)
         return freed
 
-    def gradients(self):
-        """Yields those that may leave."""
+    def idle(self, g):
+        """Returns whether a gradient is on the device and known to its parameter alone."""
         memory = self.memory
-        for tensor in [t for ordinal in memory.lasting for t in memory.parameters(ordinal)]:
-            g = tensor.grad
-            if (g is not None and not g.requires_grad and memory.movable(g) and memory.size(g) > self.SMALLEST and memory.sole(g)
-                    and memory.key(g) not in memory.exported and not memory.lies_on_host(g)):
-                yield g
+        return (not g.requires_grad and memory.movable(g) and memory.size(g) > self.SMALLEST and memory.sole(g) and uses(g) <= self.HELD
+                and not memory.addressed(g) and not memory.lies_on_host(g))
 
-    def move(self, tensors, host=False):
-        """Has tensors, each of which is all that holds its storage, have other memory with the same contents: of the device, or of the host. It waits for
-        all work. Returns their bytes."""
-        memory, holders = self.memory, []
+    def move(self, tensors, wait, host=False):
+        """Has tensors, each of which is all that holds its storage, have other memory with the same contents: of the device, or of the host. It waits for the
+        work that may use them. Returns their bytes."""
+        memory, lanes, holders, copied = self.memory, self.relief.runtime.lanes, [], []
         tensors = [t for t in tensors if not t.is_inference()]
-        if not tensors:
-            return 0
-        memory.synchronize()
-        try:
-            with memory.trial, memory.plainly():
+        with memory.trial, memory.plainly(), getattr(memory.torch._C, "_DisableTorchDispatch", lambda: AS_IT_IS)():
+            try:
                 for t in tensors:
-                    if host and not self.relief.runtime.lanes.lodge(memory.size(t), memory.stream()):
+                    if host and not lanes.lodge(memory.size(t), memory.stream()):
                         break
                     holder = memory.take(memory.size(t))
                     if host and not memory.lies_on_host(holder):
                         break
-                    memory.rows(holder, memory.torch.uint8, 1).copy_(memory.rows(t, memory.torch.uint8, 1))
                     holders.append(holder)
-        except memory.failures as e:
-            say.once("a tensor stays where it is: %s" % say.reason(e))
-        memory.synchronize()
-        moved = list(zip(tensors, holders))
-        for t, holder in moved:
-            t.data = memory.placed(holder, *layout(t))
-        return sum(memory.size(t) for t, _ in moved)
+                if holders:
+                    wait()
+                for t, holder in zip(tensors, holders):
+                    memory.rows(holder, memory.torch.uint8, 1).copy_(memory.rows(t, memory.torch.uint8, 1))
+                    copied.append((t, memory.placed(holder, *layout(t))))
+            except memory.failures as e:
+                say.once("a tensor stays where it is: %s" % say.reason(e))
+            finally:
+                if host:
+                    lanes.lodge_none()
+            if copied:
+                wait()
+            for t, other in copied:
+                t.data = other
+        return sum(memory.size(t) for t, _ in copied)
 
 
 def fitting(sized, nbytes):

@@ -237,6 +237,10 @@ class Lanes(object):
         self.lodged += 1
         return True
 
+    def lodge_none(self):
+        """Gives back what was taken last, if no request has had it."""
+        self.lib.gm_swap_lodge(self.device, 0, None)
+
     def stats(self):
         stats = Stats()
         self._check(self.lib.gm_swap_get_stats(self.device, ctypes.byref(stats)))

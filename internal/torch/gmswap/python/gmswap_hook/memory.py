@@ -39,6 +39,7 @@ class Memory(object):
         self.waiting = []  # what FSDP has not gathered yet
         self.noted = set()  # modules, by id
         self.exported = {}  # storages whose addresses the program has asked for in this step, and may write to at any time: weak references, by their own
+        self.addresses = {}  # the same, asked for at any time
         self.entries = {}  # by their storage's address, those that autograd has not let go of
         self.copies = None  # those that have a copy, by the address of its storage, once somebody looks for that
         self.closed = None  # a list of those that it has let go of, where somebody wants one
@@ -136,6 +137,11 @@ class Memory(object):
     def uses(self, tensor):
         return self.count_uses(tensor.untyped_storage()._cdata)
 
+    def addressed(self, tensor):
+        """Returns whether the program may know the address of a tensor's memory."""
+        weak = self.addresses.get(self.key(tensor))
+        return weak is not None and not self.expired(weak)
+
     def take(self, nbytes, dtype=None):
         """Returns a tensor of so many bytes, of a type if that makes whole elements."""
         size = getattr(dtype, "itemsize", 0)  # since 2.1
@@ -225,6 +231,8 @@ class Memory(object):
         self.launches.look()
         if len(self.known) > 2 * len(self.ordinals) + 1000:
             self.known = {key: weak for key, weak in self.known.items() if not self.expired(weak)}
+        if len(self.addresses) > 1000:
+            self.addresses = {key: weak for key, weak in self.addresses.items() if not self.expired(weak)}
         self.ordinals, self.lasting, self.waiting, self.noted, self.exported = {}, {}, [], set(), {}
         self.small.begin_step()
 
@@ -433,6 +441,10 @@ class Memory(object):
     def allocated(self):
         """Returns the bytes that are in use."""
         return self.torch.cuda.memory_stats_as_nested_dict(self.device)["allocated_bytes"]["all"]["current"]
+
+    def drain(self):
+        """Waits for what the current stream holds."""
+        self.torch.cuda.current_stream(self.device).synchronize()
 
     def synchronize(self):
         self.torch.cuda.synchronize(self.device)

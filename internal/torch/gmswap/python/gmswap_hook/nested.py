@@ -34,6 +34,19 @@ def program(torch, likely):
     return likely if likely in waiting else waiting[0] if waiting else None
 
 
+def alone():
+    """Returns whether no gradient comes meanwhile: this is autograd's thread, in which those of its device come, or no other one waits for a backward pass."""
+    here = threading.current_thread()
+    return foreign(here) or not any(ident != here.ident and within(frame) for ident, frame in sys._current_frames().items())
+
+
+def within(frame):
+    """Returns whether a thread waits for a backward pass: the frame is its innermost one."""
+    while frame is not None and not waits(frame.f_code):
+        frame = frame.f_back
+    return frame is not None
+
+
 def foreign(thread):
     """Returns whether Python has not made a thread."""
     return isinstance(thread, threading._DummyThread)

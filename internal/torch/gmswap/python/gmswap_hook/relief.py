@@ -160,7 +160,8 @@ class Relief(object):
         if self.convolves() if trial else self.searching(size):
             if not self.refused:
                 self.refused = True
-                say.line("%.2f GiB more for a convolution do not fit %.2f GiB: cuDNN takes another algorithm, whose last bits may be others" % (size / GIB, self.limit / GIB))
+                say.line("%.1f MiB more for a convolution do not fit %.2f GiB: cuDNN takes another algorithm, whose last bits may be others" % (
+                    size / float(1 << 20), self.limit / GIB))
         elif not trial and self.explained is not self.runtime.step:
             self.explained = self.runtime.step
             self.explain(size)
@@ -223,21 +224,26 @@ class Relief(object):
         return freed or self.states.make_room(size) or self.sweep()
 
     def sweep(self):
-        """Frees what nobody can reach but other garbage, once in each step. Returns how many bytes. To look at all objects takes long: where a request can
-        have memory of the host that is done seldom as long as it is in vain, and else only the newer ones are looked at."""
+        """Frees what nobody can reach but other garbage, in each step until that is in vain. Returns how many bytes. It looks at newer objects first: to look at all takes long,
+        and where a request can have memory of the host that is done seldom as long as it is in vain."""
         if self.swept is self.runtime.step:
             return 0
-        self.swept, before, begin = self.runtime.step, self.allocated(), time.perf_counter()
-        thorough = not self.lends or begin >= self.sweep_from
-        if thorough:
-            gc.collect()
-        else:
-            self.runtime.garbage.collect_new()
-        self.memory.settle()
-        freed, end = max(0, before - self.allocated()), time.perf_counter()
-        if freed or thorough:
-            self.sweep_from = end if freed else end + self.SELDOM * (end - begin)
+        freed, begin = self.collected(self.runtime.garbage.collect_new), time.perf_counter()
+        if freed:
+            return freed
+        self.swept = self.runtime.step
+        if self.lends and begin < self.sweep_from:
+            return 0
+        freed, end = self.collected(gc.collect), time.perf_counter()
+        self.sweep_from = end if freed else end + self.SELDOM * (end - begin)
         return freed
+
+    def collected(self, collect):
+        """Returns how many bytes are free once garbage was looked for."""
+        before = self.allocated()
+        collect()
+        self.memory.settle()
+        return max(0, before - self.allocated())
 
     def evict(self, size):
         """Frees at least this many bytes if it can, and begins the copies of what comes next. With self.memory."""

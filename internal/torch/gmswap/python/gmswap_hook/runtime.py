@@ -161,6 +161,7 @@ class Runtime(object):
                     return self.pass_by(tensor, step)
                 # The memory of what is saved on another stream may be freed in that one's order, in which no copy is waited for.
                 stream, nbytes = memory.stream(), storage.nbytes()
+                step.strays = step.strays or stream != step.stream
                 if (memory.borrowed is None or not memory.lies_on_host(tensor)) and step.moves(nbytes, self.smallest) and stream == step.stream:
                     with memory:
                         return self.pack_storage(tensor, key, nbytes, stream)
@@ -219,7 +220,10 @@ class Runtime(object):
                 step.parting.live.saved(entry)
         saved = Saved(entry, None if new else layout(tensor))
         if entry.step == step.number:
-            step.pack(entry, new, stream)
+            if step.home is not None and step.home.lacks:
+                step.home.pack()
+            step.conduct.pack(entry, new, stream)
+            step.saves += 1
         return saved
 
     def pass_by(self, tensor, step):

@@ -27,6 +27,7 @@ class Step(object):
         self.home = None  # what says where gradients are
         self.entries = []
         self.stream = 0  # that of the forward pass
+        self.strays = False  # something was saved on another one
         self.backward = False
         self.trail = self.course = 0  # stand for all parameters that were saved so far; the latter also for how many tensors came before each
         self.dims = ()  # of the inputs of the model that began it
@@ -57,20 +58,16 @@ class Step(object):
         self.calls[key] = self.calls.get(key, 0) + 1
         self.call, self.packs, self.turn = (key, self.calls[key]), 0, self.turn + 1
 
-    def pack(self, entry, new, stream):
-        """Does what is to be done when an entry is saved."""
-        if self.home is not None:
-            self.home.pack()
-        self.conduct.pack(entry, new, stream)
-        self.saves += 1
-
     def unpack(self, entry, stream):
-        """Does what is to be done when one is asked for."""
+        """Does what is to be done when an entry is asked for."""
         if self.pace is not None:
             self.pace.arrive()
         self.backward = True
-        if self.home is not None:
-            self.home.unpack(entry.index)
+        home = self.home
+        if home is not None:
+            if home.lacks or home.due or entry.index <= home.next:
+                home.unpack(entry.index)
+            home.passed = entry.index
         self.conduct.unpack(entry, stream)
 
     def moves(self, nbytes, smallest):

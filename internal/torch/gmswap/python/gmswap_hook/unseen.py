@@ -116,7 +116,7 @@ class Touched(object):
         if not key or memory.forked or step is None:
             return
         if kept:
-            memory.exported[key] = memory.weak(tensor.untyped_storage())
+            memory.exported[key] = memory.addresses[key] = memory.weak(tensor.untyped_storage())
         entry = memory.entries.get(key)
         if entry is not None:
             entry.touched = True
