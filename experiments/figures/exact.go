@@ -52,7 +52,7 @@ func measureZoo(e *experiment) error {
 	if err != nil {
 		return err
 	}
-	var n, vary, runs, good int
+	var n, vary, runs, good, denied int
 	var ratios []float64 // of steps under limits to PyTorch's
 	for _, p := range programs {
 		n++
@@ -70,11 +70,17 @@ func measureZoo(e *experiment) error {
 			if err != nil {
 				return fmt.Errorf("read %s: %s: %w", zooResults, row["program"], err)
 			}
-			if row["ok"] == "yes" && within && (own || row["losses"] == p.losses[0]) {
+			switch {
+			case row.denied():
+				denied++
+			case row["ok"] == "yes" && within && (own || row["losses"] == p.losses[0]):
 				good++
 			}
 		}
 		for _, row := range p.limited {
+			if row.denied() {
+				continue
+			}
 			step, err := medianStep(row["steps"])
 			if err != nil {
 				return fmt.Errorf("read %s: %s: %w", zooResults, row["program"], err)
@@ -84,7 +90,8 @@ func measureZoo(e *experiment) error {
 	}
 	slices.Sort(ratios)
 	e.add("architectures of transformers, timm, torchvision and torchaudio, under gmstitch and limits",
-		fmt.Sprintf("%d of %d runs of %d; the losses of %d vary in PyTorch itself; steps under limits %.1f in the median, at most %.1f", good, runs, n, vary, ratios[len(ratios)/2], ratios[len(ratios)-1]), "all end within them, PyTorch's losses", good == runs)
+		fmt.Sprintf("%d of %d runs of %d, %d more out of memory; the losses of %d vary in PyTorch itself; steps under limits %.1f in the median, at most %.1f",
+			good, runs, n, denied, vary, ratios[len(ratios)/2], ratios[len(ratios)-1]), "all end within them, PyTorch's losses, or out of memory", good+denied == runs)
 	return nil
 }
 
@@ -143,6 +150,9 @@ func (row exactRow) within() (bool, error) {
 	limit, err := strconv.ParseFloat(row["limit"], 64)
 	return reserved <= limit, err
 }
+
+// denied returns whether a run ended as its limit is too low.
+func (row exactRow) denied() bool { return strings.HasPrefix(row["ok"], "OutOfMemoryError") }
 
 // varies returns whether a program's losses are others in each run of PyTorch's own.
 func (p *exactProgram) varies() bool {

@@ -99,6 +99,8 @@ def main():
     assert not needed(relief(lends=False))
     assert not needed(relief(search=True)), "cuDNN does with less"
     assert needed(relief(search=True, needed=True)), "a convolution's result"
+    tensor = relief(needed=True)
+    assert needed(tensor, 65 * MIB) and not needed(tensor, 129 * MIB), "a tensor that is larger than the limit"
     small = relief(search=True)
     assert needed(small, 8 * MIB), "something small"
     with small.memory.trial:

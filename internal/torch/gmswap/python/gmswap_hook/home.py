@@ -27,7 +27,7 @@ class Home(object):
         self.next, self.passed = -1, -1  # the number of the first of them, and that of the last entry that was asked for
         self.due, self.wanted = False, 0  # so many bytes are to be there now, and some may not be
         self.lacked = 0  # the last step in which some left as something lacked, or in which it was seen that this is long ago
-        self.vain = self.skips = 0  # looks for gradients that found none, and calls in which they are not looked for
+        self.looks = self.skips = 0  # looks for gradients that did not find as many in this step, and calls in which there is no look
 
     # Called with memory, between two operators.
 
@@ -37,7 +37,7 @@ class Home(object):
             self.lacked = self.relief.runtime.steps
             self.start = self.half(self.start)
             self.points = {at: half for at, half in ((at, self.half(nbytes)) for at, nbytes in self.points.items()) if half}
-        self.lacks = self.wanted = self.vain = self.skips = 0
+        self.lacks = self.wanted = self.looks = self.skips = 0
         self.passed, self.due = -1, False
         self.look_ahead(sorted(self.points.items(), reverse=True))
         if self.start:
@@ -89,10 +89,17 @@ class Home(object):
     def have(self, nbytes):
         """Sees to it that gradients of so many bytes are on the host. Returns how many lack."""
         nbytes -= self.there()
-        return nbytes - self.lodge(nbytes) if nbytes > 0 else 0
+        lack = nbytes - self.lodge(nbytes) if nbytes > 0 else 0
+        if lack > 0:
+            self.look_later()
+        return lack
+
+    def look_later(self):
+        self.looks += 1
+        self.skips = 1 << min(self.looks, 16)
 
     def skip(self):
-        """Returns whether gradients are not looked for: ever more seldom where there are none."""
+        """Returns whether gradients are not looked for: ever more seldom where there are too few."""
         self.skips -= self.skips > 0
         return self.skips > 0
 
@@ -136,11 +143,9 @@ class Home(object):
         if self.relief.lends and not step.strays and self.memory.stream() == step.stream and self.movable():
             freed = self.move(fitting([(self.memory.size(g), g) for g in self.gradients() if self.idle(g)], nbytes), self.memory.drain, host=True)
         if freed:
-            self.vain = 0
             say.once("gradients wait on the host where memory is short")
         else:
-            self.vain += 1
-            self.skips = 1 << min(self.vain, 16)
+            self.look_later()
         return freed
 
     def idle(self, g):

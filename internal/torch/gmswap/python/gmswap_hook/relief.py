@@ -170,12 +170,12 @@ class Relief(object):
     def needed(self, size):
         """Returns whether a request is to have memory of the host rather than none: where it is nobody's trial, or where cuDNN would go on with another
         algorithm, with which it then begins each time, also in no trial. One is worth it where little is asked for, or where the program wants the same bits
-        each time. That may be more than the limit, as the device has more than that without one."""
+        each time. That, and a tensor, may be more than the limit, as the device has more than that without one; libraries try more and go on with less."""
         if not self.lends:
             return False
         if self.convolves():
             return size <= self.SCRATCH or self.memory.deterministic() and size <= self.memory.capacity()
-        return size <= self.limit and not self.memory.trial.depth
+        return not self.memory.trial.depth and (size <= self.limit or size <= self.memory.capacity() and self.library.within(self.NEEDED))
 
     def searching(self, size):
         return size > self.SCRATCH and self.convolves()
