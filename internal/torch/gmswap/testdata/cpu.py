@@ -111,7 +111,7 @@ class Memory(memory.Memory):
     def nothing(self, *args):
         pass
 
-    synchronize = drain = used_by = nothing
+    synchronize = used_by = nothing
 
     def name(self):
         return "cpu"

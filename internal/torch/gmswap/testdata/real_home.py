@@ -4,6 +4,7 @@ import threading
 import types
 
 import torch
+from gmswap_hook import home
 from gmswap_hook.home import Home, fitting
 from gmswap_hook.step import Step
 from torch import nn
@@ -136,22 +137,64 @@ def test_others_stay():
     assert case.home.lodge(1) and case.on_host() == [0, 2, 4]
 
 
-def test_other_threads():
-    """None leaves while another thread runs backward, but in autograd's own, where gradients come one after the other."""
+def test_backward_passes():
+    """None leaves while a backward pass is under way, but in autograd's thread of the device, where gradients come one after the other."""
     net, other = model(), nn.Linear(4, 4)
     backward(net)
     case, freed = Case(net), []
+    lodge = lambda: freed.append(case.home.lodge(1))
 
     def look(x):
-        thread = threading.Thread(target=lambda: freed.append(case.home.lodge(1)))
+        lodge()
+        thread = threading.Thread(target=lodge)
         thread.start()
         thread.join()
 
     y = other(torch.rand(4, 4))
     y.register_hook(look)
     y.sum().backward()
-    assert freed == [0] and not case.on_host()
-    assert case.home.lodge(1) and case.on_host() == [0]
+    assert freed == [0, 0] and not case.on_host()
+    real, home.foreign = home.foreign, lambda thread: True
+    current, device = torch.cuda.current_device, []
+    torch.cuda.current_device = lambda: device[0]
+    try:
+        for device[:], found in ([1], []), ([0], [0]):
+            lodge()
+            assert case.on_host() == found
+    finally:
+        home.foreign, torch.cuda.current_device = real, current
+
+
+def test_ranks():
+    """None leaves where there are other ranks."""
+    net = model()
+    backward(net)
+    case, real = Case(net), torch.distributed
+    torch.distributed = types.SimpleNamespace(is_available=lambda: True, is_initialized=lambda: True, get_world_size=lambda: ranks[0])
+    try:
+        for ranks, found in ([2], []), ([1], [0]):
+            case.home.lodge(1)
+            assert case.on_host() == found
+    finally:
+        torch.distributed = real
+
+
+def test_changed_meanwhile():
+    """Another thread adds to a gradient that is being copied."""
+    net = model()
+    backward(net)
+    case, weights = Case(net), [m.weight for m in net]
+    waits = []
+
+    def wait():
+        waits.append(0)
+        if len(waits) == 2:
+            weights[0].grad.add_(1)
+
+    case.memory.synchronize = wait
+    before = weights[0].grad.clone()
+    case.home.lodge(1 << 30)
+    assert case.on_host() == [2, 4] and torch.equal(weights[0].grad, before + 1)
 
 
 def test_early_updates():
@@ -316,6 +359,33 @@ def test_one_by_one():
     assert lacks[0] > lacks[-1], lacks
 
 
+def test_no_help():
+    """What lacks does so whatever leaves: no more leave for that, but now and then."""
+    net, most = model(), 0
+    for step in range(5 * Home.REST):
+        backward(net)
+        if step == 0:
+            case = Case(net)
+        case.step()
+        case.home.lack(3 << 20)
+        case.home.pack()
+        most = max(most, len(case.on_host()))
+        net.zero_grad()
+    assert case.home.start <= 6 << 20 and most <= 2, (case.home.start, most)
+
+
+def test_little_lacks():
+    net = model()
+    backward(net)
+    case = Case(net)
+    case.step()
+    for _ in range(4):
+        case.home.lack(300 << 10)
+        assert not case.on_host()
+        case.home.pack()
+    assert case.on_host() == [0] and case.home.start == 1200 << 10
+
+
 def test_vain():
     """Where there are no gradients they are looked for ever more seldom."""
     case, looks = Case(model()), []
@@ -323,7 +393,7 @@ def test_vain():
     for _ in range(2):
         case.step()
         for _ in range(100):
-            case.home.lack(1)
+            case.home.lack(2 << 20)
             case.home.pack()
     assert 2 <= len(looks) <= 16, len(looks)
 
@@ -338,7 +408,7 @@ def test_homing():
     for step in range(Home.REST):
         case.step()
         assert case.on_host() == [0, 2, 4], "they would have to leave again"
-    case.home.start, case.room = 0, 5 << 20
+    case.home.start, case.room = 0, 17 << 20
     parameter = net[0].weight.data
     case.lanes.host.add(case.memory.address(parameter))
     del parameter

@@ -72,7 +72,9 @@ def watch(store, program, rng):
             if rng.random() < 0.3:
                 with store.memory:
                     store.make_room(1 << 40)
+            counts(store)
             run()
+            counts(store)
             if steps.moves and program.steps > 3:
                 most[0] = max(most[0], there(optimizer)[0])
 
@@ -80,6 +82,15 @@ def watch(store, program, rng):
 
     hooked_steps.Steps.update = update
     return most, lambda: setattr(stepping.Steps, "update", real)
+
+
+def counts(store):
+    """Checks that the bytes that can be spared are those that are there."""
+    found = store.spared()
+    for steps in store.optimizers.values():
+        steps.seen = None, 0
+    assert store.spared() == found, (store.spared(), found)
+    return found
 
 
 def close(store):
@@ -172,7 +183,10 @@ def kept():
                 store.make_room(1 << 40)
         if i == 20:
             with store.memory:
-                assert CHUNK <= store.spare(CHUNK) < 2 * CHUNK
+                before = counts(store)
+                freed = store.spare(CHUNK)
+                assert CHUNK <= freed < 2 * CHUNK and counts(store) == before - freed
+        counts(store)
         stay.append((there(program.optimizer)[0], store.lanes.moved - moved))
     hook.stores = {}
     plain = Program("AdamW")

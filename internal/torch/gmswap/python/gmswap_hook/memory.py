@@ -45,6 +45,7 @@ class Memory(object):
         self.closed = None  # a list of those that it has let go of, where somebody wants one
         self.trial = Trial()  # within it requests of this thread may fail
         self.borrowed = None  # says of an address whether memory of the host is used in place there, once there was any
+        self.shifts = 0  # times that where a state of an optimizer is has changed, or that it is needed
         self.evictions = 0  # requests that found no room before something left
         self.samples, self.small, self.launches = Samples(self), Small(self), Launches.of(torch)
         self.peak = Peak(torch, device)
@@ -232,7 +233,7 @@ class Memory(object):
         if len(self.known) > 2 * len(self.ordinals) + 1000:
             self.known = {key: weak for key, weak in self.known.items() if not self.expired(weak)}
         if len(self.addresses) > 1000:
-            self.addresses = {key: weak for key, weak in self.addresses.items() if not self.expired(weak)}
+            self.addresses = {key: weak for key, weak in list(self.addresses.items()) if not self.expired(weak)}
         self.ordinals, self.lasting, self.waiting, self.noted, self.exported = {}, {}, [], set(), {}
         self.small.begin_step()
 
@@ -441,10 +442,6 @@ class Memory(object):
     def allocated(self):
         """Returns the bytes that are in use."""
         return self.torch.cuda.memory_stats_as_nested_dict(self.device)["allocated_bytes"]["all"]["current"]
-
-    def drain(self):
-        """Waits for what the current stream holds."""
-        self.torch.cuda.current_stream(self.device).synchronize()
 
     def synchronize(self):
         self.torch.cuda.synchronize(self.device)

@@ -34,10 +34,9 @@ def program(torch, likely):
     return likely if likely in waiting else waiting[0] if waiting else None
 
 
-def alone():
-    """Returns whether no gradient comes meanwhile: this is autograd's thread, in which those of its device come, or no other one waits for a backward pass."""
-    here = threading.current_thread()
-    return foreign(here) or not any(ident != here.ident and within(frame) for ident, frame in sys._current_frames().items())
+def passing():
+    """Returns whether a thread of the program waits for a backward pass."""
+    return any(map(within, sys._current_frames().values()))
 
 
 def within(frame):

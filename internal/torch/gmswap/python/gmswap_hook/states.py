@@ -21,12 +21,17 @@ class Place(object):
     def __init__(self, memory, lanes, tensor):
         self.memory, self.lanes, self.tensor = memory, lanes, tensor
         self.nbytes = memory.size(tensor)
-        self.where, self.ticket = HERE, 0
+        self.ticket = 0
+        self.be(HERE)
         self.home = memory.stream()  # that has used it last
         self.needed = False  # by an update that is under way
 
     def storage(self):
         return self.tensor.untyped_storage()
+
+    def be(self, where):
+        self.where = where
+        self.memory.shifts += 1
 
     # With memory.
 
@@ -40,7 +45,8 @@ class Place(object):
         except Failure:
             self.storage().resize_(0)
             raise
-        self.where, self.home = COMING, stream
+        self.home = stream
+        self.be(COMING)
 
     def arrive(self, stream):
         """Has the stream, the current one, see the contents. It may change them from then on."""
@@ -57,14 +63,15 @@ class Place(object):
             self.lanes.left(self.ticket, self.home)
         elif self.where is COMING:
             self.lanes.ready(self.ticket, self.home)
-        self.where = HERE
+        if self.where is not HERE:
+            self.be(HERE)
 
     def leave(self):
         """Begins the copy to the host. Returns whether it could."""
         if self.where is HERE and self.alone() and not self.memory.lies_on_host(self.tensor):
             self.drop()
             self.ticket = self.lanes.out(self.memory.address(self.tensor), self.nbytes, self.home)
-            self.where = LEAVING if self.ticket else HERE
+            self.be(LEAVING if self.ticket else HERE)
         return self.where is LEAVING
 
     def left(self):
@@ -79,7 +86,7 @@ class Place(object):
         if not self.alone():
             return 0
         self.storage().resize_(0)
-        self.where = AWAY
+        self.be(AWAY)
         return self.nbytes
 
     def alone(self):

@@ -27,6 +27,7 @@ class Steps(object):
         self.leaving = collections.deque()  # places whose copies to the host are under way
         self.turns = Turns()
         self.keep = self.kept = 0  # bytes that may stay after an update, and that have stayed in this step
+        self.seen = None, 0  # how often places had changed when bytes that can be spared were counted, and these
         self.grows = True  # memory was never short because of them
         self.at_once = False  # all are needed by an update that is under way
         self.count = self.moved = 0  # steps, and those whose states were moved
@@ -231,6 +232,7 @@ class Steps(object):
 
     def arrive(self, optimizer, chunk):
         stream, places = self.memory.stream(), list(self.places(optimizer, chunk))
+        self.memory.shifts += 1
         for place in places:
             place.needed = True
         for place in places:
@@ -264,6 +266,7 @@ class Steps(object):
             for p in parameters:
                 self.adopt(optimizer.state, p)
         places = list(self.places(optimizer, chunk))
+        self.memory.shifts += 1
         for place in places:
             place.needed = False
         for place in places if self.moves else ():
@@ -328,7 +331,10 @@ class Steps(object):
         optimizer = self.optimizer()
         if optimizer is None or not self.keep:
             return 0
-        return sum(place.nbytes for place in self.all(optimizer) if place.where is HERE and not place.needed and not self.memory.lies_on_host(place.tensor))
+        if self.seen[0] != self.memory.shifts:  # requests for memory ask often
+            spared = sum(p.nbytes for p in self.all(optimizer) if p.where is HERE and not p.needed and not self.memory.lies_on_host(p.tensor))
+            self.seen = self.memory.shifts, spared
+        return self.seen[1]
 
     def fetch(self, optimizer):
         """Has all states on the device."""

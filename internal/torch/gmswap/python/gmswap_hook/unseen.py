@@ -113,10 +113,12 @@ class Touched(object):
     def told(self, tensor, kept):
         memory, step = self.memory, self.runtime.step
         key = memory.key(tensor)
-        if not key or memory.forked or step is None:
+        if not key or memory.forked:
             return
         if kept:
             memory.exported[key] = memory.addresses[key] = memory.weak(tensor.untyped_storage())
+        if step is None:
+            return
         entry = memory.entries.get(key)
         if entry is not None:
             entry.touched = True
