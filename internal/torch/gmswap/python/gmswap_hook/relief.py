@@ -10,6 +10,7 @@ from .foresight import Backward, Foresight
 from .home import Home
 from .layout import Layout
 from .library import BORROW
+from .lodging import Lodging
 
 GIB = float(1 << 30)
 
@@ -33,7 +34,7 @@ class Relief(object):
         self.limit = limit
         self.window = max(1 << 20, limit // 64)  # bytes that room is made of at a time, and that are left free
         self.foresight, self.backward = Foresight(), Backward()
-        self.layout, self.home = Layout(library, self.memory), Home(self)
+        self.layout, self.lodging = Layout(library, self.memory), Lodging(runtime, Home(self))
         self.start = self.most = 0  # bytes in use when the step began, and the most so far, what was moved included
         self.asked = self.left = 0  # size of the last request that found no room, and bytes in use when some was made
         self.times = 0  # that it came again
@@ -51,7 +52,7 @@ class Relief(object):
     # For conductors.
 
     def begin_step(self, step):
-        step.home, self.watched = self.home, None
+        step.lodging, self.watched = self.lodging, None
         self.start = self.most = self.allocated() - self.states.spared()
         self.backward.begin()
         self.began, self.account = time.perf_counter(), self.library.account(self.memory.device)
@@ -189,7 +190,7 @@ class Relief(object):
         if not self.library.borrow(self.memory.device, size, stream):
             say.once("nothing more is put on the host: %s" % say.reason(self.library.error()))
             return False
-        self.home.lack(size)
+        self.lodging.lack(size)
         if not self.borrows:
             self.borrows = True
             say.line("%s. What finds no room is put on the host, where the GPU uses it over the link, which is slow; with --oom the program ends instead" % (

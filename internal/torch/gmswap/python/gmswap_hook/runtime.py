@@ -220,8 +220,8 @@ class Runtime(object):
                 step.parting.live.saved(entry)
         saved = Saved(entry, None if new else layout(tensor))
         if entry.step == step.number:
-            if step.home is not None and step.home.lacks:
-                step.home.pack()
+            if step.lodging is not None and step.lodging.lacks:
+                step.lodging.pack()
             step.conduct.pack(entry, new, stream)
             step.saves += 1
         return saved
@@ -276,7 +276,7 @@ class Runtime(object):
             self.steps += 1
             if self.relief is not None:
                 self.relief.layout.begin_step(self.schedule, self.refined and self.planning is None)
-                self.relief.home.begin_step()
+                self.relief.lodging.begin_step()
         self.take_schedule(0)
         step = self.step = Step(self.steps)
         step.stream = self.memory.stream()

@@ -24,7 +24,7 @@ class Step(object):
 
     def __init__(self, number):
         self.number, self.conduct, self.ended = number, None, ""
-        self.home = None  # what says where gradients are
+        self.lodging = None  # what has gradients leave
         self.entries = []
         self.stream = 0  # that of the forward pass
         self.strays = False  # something was saved on another one
@@ -63,11 +63,11 @@ class Step(object):
         if self.pace is not None:
             self.pace.arrive()
         self.backward = True
-        home = self.home
-        if home is not None:
-            if home.lacks or home.due or entry.index <= home.next:
-                home.unpack(entry.index)
-            home.passed = entry.index
+        lodging = self.lodging
+        if lodging is not None:
+            if lodging.lacks or lodging.due or entry.index <= lodging.next:
+                lodging.unpack(entry.index)
+            lodging.passed = entry.index
         self.conduct.unpack(entry, stream)
 
     def moves(self, nbytes, smallest):
