@@ -27,7 +27,7 @@ class Relief(object):
     # do without: another algorithm of cuDNN's takes less, is faster than one that works on the host, and computes other bits.
     SEARCH = "convolution4call|convolution_backward4call|raw_cudnn_convolution"
     NEEDED = "empty_generic|empty_strided_generic|empty_cuda|empty_strided_cuda|sum_dim_IntList4call|slow_conv|CUDABlas"
-    SCRATCH = 8 << 20  # bytes: less than that, which other kernels there ask for too, is worth no other algorithm
+    SCRATCH = 8 << 20  # bytes: for less than that, which other kernels there ask for too, it is not to take another one
 
     def __init__(self, runtime, library, limit, states):
         self.runtime, self.memory, self.library, self.states = runtime, runtime.memory, library, states
@@ -170,8 +170,8 @@ class Relief(object):
 
     def needed(self, size):
         """Returns whether a request is to have memory of the host rather than none: where it is nobody's trial, or where cuDNN would go on with another
-        algorithm, with which it then begins each time, also in no trial. One is worth it where little is asked for, or where the program wants the same bits
-        each time. That, and a tensor, may be more than the limit, as the device has more than that without one; libraries try more and go on with less."""
+        algorithm, with which it then begins each time, also in no trial; but not where much is asked for and the program does not want the same bits each time.
+        A workspace or a tensor may be more than the limit, as the device has more without one; other requests for so much are libraries' trials."""
         if not self.lends:
             return False
         if self.convolves():
