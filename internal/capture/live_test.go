@@ -76,6 +76,7 @@ func TestLive(t *testing.T) {
 	}
 }
 
+// askUntilTensors asks until the tensors of the program are there, and its step, which may be told of later.
 func askUntilTensors(t *testing.T, folder string) *live.View {
 	for range 300 {
 		v, err := live.Ask(folder)
@@ -83,7 +84,7 @@ func askUntilTensors(t *testing.T, folder string) *live.View {
 			t.Error(err)
 			return nil
 		}
-		if len(v.Processes) > 0 && len(v.Processes[0].Devices) > 0 && v.Processes[0].Devices[0].Framework != nil {
+		if len(v.Processes) > 0 && v.Processes[0].Steps > 0 && len(v.Processes[0].Devices) > 0 && v.Processes[0].Devices[0].Framework != nil {
 			return v
 		}
 		time.Sleep(50 * time.Millisecond)
