@@ -92,11 +92,26 @@ func TestLodging(t *testing.T) {
 	}
 }
 
+// TestLodgingRandom does so with programs that add up gradients, hold and read them, and make them anew, four of them from GM_SEED on.
+func TestLodgingRandom(t *testing.T) {
+	first, _ := strconv.Atoi(os.Getenv("GM_SEED"))
+	for i, share := range []uint64{46, 54, 62, 50} {
+		t.Run(fmt.Sprint(first+i), func(t *testing.T) {
+			t.Parallel()
+			s, r := short(t, "lodging_at_random", share, fmt.Sprintf("SEED=%d", first+i), "GMSWAP_HOST=1073741824")
+			if r.code != 0 || !strings.Contains(r.stderr, "gradients that waited") {
+				t.Errorf("exit status %d: %s", r.code, r.stderr)
+			}
+			s.holdsNothing()
+		})
+	}
+}
+
 // short runs a program in a share, in percent, of what it takes. It writes what it writes without the hook, as far as it comes.
 func short(t *testing.T, name string, share uint64, env ...string) (*session, result) {
 	t.Helper()
 	s := newSession(t)
-	want := s.run(name)
+	want := s.run(name, env...)
 	if want.code != 0 || want.stderr != "" {
 		t.Fatalf("without the hook: %+v", want)
 	}

@@ -1,5 +1,7 @@
 """Programs whose optimizer keeps as much as there are parameters, in which few activations are saved."""
 
+import os
+import random
 import sys
 
 from torch import nn, ops, optim
@@ -124,6 +126,36 @@ class Fan(nn.Module):
         for up, down in zip(self.up, self.down):
             x = x + ops.linear(ops.silu(ops.linear(x, up)), down)
         return x
+
+
+def lodging_at_random():
+    """Does so now and then, adds up the gradients of several passes, holds and reads some, and makes others anew. SEED says when."""
+    rng, model, held = random.Random(int(os.environ["SEED"])), Fan(), []
+    optimizer = optim.SGD(model.parameters())
+    for step in range(2 * STEPS):
+        early = rng.random() < 0.4
+        if early:
+            optimizer.zero_grad()
+        for part in range(rng.choice((1, 1, 1, 2, 3))):
+            loss = ops.loss(model(batch(step + 7 * part, rng.choice((1024, 1024, 768)))))
+            gradients = [w.grad for w in model.parameters() if w.grad is not None]
+            if gradients and rng.random() < 0.3:
+                held = rng.sample(gradients, 2)
+                held.append(held[0][: 100])
+            if gradients and rng.random() < 0.2:
+                print(digest(*gradients))
+            del gradients
+            if not early and not part:
+                optimizer.zero_grad()
+            loss.backward()
+        print(digest(*held))
+        if rng.random() < 0.5:
+            held = []
+        w = rng.choice(list(model.parameters()))
+        if rng.random() < 0.2:
+            w.grad = w.grad.clone()
+        optimizer.step()
+        print(digest(*model.parameters()))
 
 
 def lodging():
