@@ -27,7 +27,6 @@ def told(size, trial, search):
     """Returns what is said where a request is denied by a program that is to end rather than use memory of the host."""
     one, told = relief(lends=False, search=search), []
     one.needed = lambda size: Relief.needed(one, size)
-    one.searching = lambda size: Relief.searching(one, size)
     one.free, one.wanted, one.weigh, one.measured, one.allocated = lambda size: 0, lambda size: size, lambda size: None, lambda free: free(), lambda: 0
     one.runtime, one.library.asked_last = types.SimpleNamespace(outlook=types.SimpleNamespace(look_again=lambda step: None), step=None), lambda: True
     one.refused, one.explained, one.explain = False, one, lambda size: told.append("explained")

@@ -158,7 +158,7 @@ class Relief(object):
         if self.needed(size) and self.borrow(size, stream):
             return BORROW
         trial = self.memory.trial.depth
-        if self.convolves() if trial else self.searching(size):
+        if (trial or size > self.SCRATCH) and self.convolves():
             if not self.refused:
                 self.refused = True
                 say.line("%.1f MiB more for a convolution do not fit %.2f GiB: cuDNN takes another algorithm, whose last bits may be others" % (
@@ -178,10 +178,8 @@ class Relief(object):
             return size <= self.SCRATCH or self.memory.deterministic() and size <= self.memory.capacity()
         return not self.memory.trial.depth and (size <= self.limit or size <= self.memory.capacity() and self.library.within(self.NEEDED))
 
-    def searching(self, size):
-        return size > self.SCRATCH and self.convolves()
-
     def convolves(self):
+        """Returns whether the request under way is one for a convolution's workspace."""
         return self.library.within(self.SEARCH) and not self.library.within(self.NEEDED)
 
     def borrow(self, size, stream):

@@ -22,14 +22,14 @@ class Place(object):
         self.memory, self.lanes, self.tensor = memory, lanes, tensor
         self.nbytes = memory.size(tensor)
         self.ticket = 0
-        self.be(HERE)
+        self.set_where(HERE)
         self.home = memory.stream()  # that has used it last
         self.needed = False  # by an update that is under way
 
     def storage(self):
         return self.tensor.untyped_storage()
 
-    def be(self, where):
+    def set_where(self, where):
         self.where = where
         self.memory.shifts += 1
 
@@ -46,7 +46,7 @@ class Place(object):
             self.storage().resize_(0)
             raise
         self.home = stream
-        self.be(COMING)
+        self.set_where(COMING)
 
     def arrive(self, stream):
         """Has the stream, the current one, see the contents. It may change them from then on."""
@@ -64,14 +64,14 @@ class Place(object):
         elif self.where is COMING:
             self.lanes.ready(self.ticket, self.home)
         if self.where is not HERE:
-            self.be(HERE)
+            self.set_where(HERE)
 
     def leave(self):
         """Begins the copy to the host. Returns whether it could."""
         if self.where is HERE and self.alone() and not self.memory.lies_on_host(self.tensor):
             self.drop()
             self.ticket = self.lanes.out(self.memory.address(self.tensor), self.nbytes, self.home)
-            self.be(LEAVING if self.ticket else HERE)
+            self.set_where(LEAVING if self.ticket else HERE)
         return self.where is LEAVING
 
     def left(self):
@@ -86,7 +86,7 @@ class Place(object):
         if not self.alone():
             return 0
         self.storage().resize_(0)
-        self.be(AWAY)
+        self.set_where(AWAY)
         return self.nbytes
 
     def alone(self):
