@@ -143,6 +143,34 @@ def check_source():
     assert entries[0].ticket
 
 
+class Stuck(Entry):
+    """An entry for which the host has no room."""
+
+    def offload(self):
+        return False
+
+    def evict(self):
+        return self.made is not None and super().evict()
+
+    @staticmethod
+    def intact():
+        return True
+
+
+def check_stuck():
+    """Where the host has no room what others are recomputed from is recomputed, too, as long as to recompute one of them does not take too many calls."""
+    entries = [Stuck(i, 0.001, sources=(i - 1,) if i else ()) for i in range(20)]
+    p = parted(entries)
+    stay = [e.index for e in reversed(entries) if not p.free(e)]
+    assert stay == [11, 2] and p.desperate, stay
+    deepest = max(depth for _, depth in p.debts.values())
+    assert deepest == p.DEEPEST == p.debts[19][1], "entry 19 relies on all down to 12: %s" % p.debts
+    assert not p.free(entries[11]), "asked again"
+    p = parted([Stuck(0, 0.001), Stuck(1), Stuck(2, 0.001, sources=(0, 1)), Stuck(3, 0.001, sources=(0, 2))])
+    assert [p.free(e) for e in reversed(p.step.entries)] == [True, True, False, True]
+    assert [p.debts[i][1] for i in (0, 2, 3)] == [1, 2, 3]
+
+
 def check_no_room():
     """What finds no room for a few of its words, by which it would be compared, is copied."""
     def full(recipe, entries, entry, proven):
@@ -175,6 +203,7 @@ def main():
     check_written()
     check_chained()
     check_source()
+    check_stuck()
     check_no_room()
     check_worth()
 

@@ -102,7 +102,7 @@ def test_demand():
 
 
 def test_full():
-    """Where the host has no room, the first step recomputes already, what it can, and no schedule is made."""
+    """Where the host has no room, the first step recomputes already, what it can."""
     want, most = losses("SGD"), {}
     for limit, room in (1 << 40, 20000), (200000, 1 << 40), (200000, 20000):
         short, most[limit, room] = Short(limit, room=room), 0
@@ -116,7 +116,7 @@ def test_full():
         runtime.relief.keep_room = kept
         assert losses("SGD") == want, room
         short.remove()
-        assert runtime.given_up == (limit == 200000 and room == 20000), (limit, room)
+        assert runtime.desperate == (limit == 200000 and room == 20000) and not runtime.given_up, (limit, room)
     assert most[200000, 20000] < most[1 << 40, 20000] / 2 and short.remade > 0, most
 
 
@@ -215,6 +215,25 @@ def test_recorded():
         moved, *got = graphs(Short(limit))
         assert least <= moved <= most and (moved > 0) == (least > 0), (limit, moved, most)
         assert got == want, "%d: %s" % (limit, [(a, b) for a, b in zip(got[0], want[0]) if a != b][:5])
+
+
+def test_beyond():
+    """Steps that save more than the device and the host have room for are recorded nevertheless, alike, and get a schedule."""
+    _, *want = graphs(Short(1 << 40))
+    for room in 50000, 100000:
+        short, held = Short(100000, room=room), {}
+        runtime, keep = short.hooked.runtime, short.hooked.runtime.relief.keep_room
+
+        def kept():
+            keep()
+            held[runtime.steps] = max(held.get(runtime.steps, 0), short.hooked.memory.present)
+
+        runtime.relief.keep_room = kept
+        _, *got = graphs(short)
+        assert got == want, "%d: %s" % (room, [(a, b) for a, b in zip(got[0], want[0]) if a != b][:5])
+        assert runtime.desperate and runtime.schedule is not None and not runtime.given_up, room
+        saved = sum(nbytes for _, nbytes, *_ in want[0])
+        assert max(held.values()) < saved / 2 and short.remade > saved and set(held) >= {0, 1, 2}, (room, held, saved, short.remade)
 
 
 class Ring(object):

@@ -27,9 +27,11 @@ class Recording(object):
         self.timed = None
         self.failed = 0  # times that two steps differed
         self.waits = self.WAITS  # that are left
+        self.extra = 0  # the most bytes that may be taken beside what is recomputed
 
-    def next(self, step):
+    def next(self, step, extra):
         """Returns what conducts a step."""
+        self.extra = extra
         seen = self.made is None or self.varies() and self.again is None
         self.operators = Operators(self.memory, self.settings.policy.startswith("memo"), proves=self.made is None) if seen else None
         if self.made is not None:
@@ -105,8 +107,8 @@ class Recording(object):
 
     def recipes(self):
         """Returns for each entry how it is recomputed, or None."""
-        return self.made.operators.recipes(self.made, self.timed, self.settings.device // 64)
+        return self.made.operators.recipes(self.made, self.timed, self.extra)
 
     def recipes_of(self, watched):
         """Returns the same for a step whose operators were seen."""
-        return watched.operators.recipes(watched, watched, self.settings.device // 64)
+        return watched.operators.recipes(watched, watched, self.extra)

@@ -129,7 +129,7 @@ class Live(Operators):
             self.end()
 
     def run(self, function, args, kwargs):
-        again = None if self.over else self.costs.rerun(function)
+        again = None if self.over or self.memory.looking else self.costs.rerun(function)
         if again is None:
             return function(*args, **kwargs)
         given = self.given(args, kwargs) if again is not WRITES and again.suits(function, args) else None

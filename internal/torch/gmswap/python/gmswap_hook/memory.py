@@ -44,6 +44,7 @@ class Memory(object):
         self.copies = None  # those that have a copy, by the address of its storage, once somebody looks for that
         self.closed = None  # a list of those that it has let go of, where somebody wants one
         self.trial = Trial()  # within it requests of this thread may fail
+        self.looking = False  # operators look at what storages contain, and are none of the program's
         self.borrowed = None  # says of an address whether memory of the host is used in place there, once there was any
         self.shifts = 0  # times that where a state of an optimizer is has changed, or that it is needed
         self.evictions = 0  # requests that found no room before something left

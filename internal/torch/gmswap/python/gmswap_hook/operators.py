@@ -105,7 +105,6 @@ class Operators(object):
         self.unsure = set()  # names of operators that did not repeat what they had made
         self.doubts = []  # flags on the device, which are set where a call did not repeat that, and these calls
         self.sums = None  # which tell what is written to storages unseen, in a forward pass
-        self.looking = False  # operators are ours
         self.used = {}  # parameters and buffers, by the ordinals of their storages
         self.entries = {}  # the numbers of entries, by their storages' numbers
         self.small = {}  # by these: of tensors that were saved and are no entries, by their layouts, the names and how many entries there were
@@ -129,11 +128,11 @@ class Operators(object):
     def forget(self):
         """Looks no more at what storages contain, unless a model is under way: the forward pass has ended."""
         if self.sums is not None:
-            self.looking = True
+            self.memory.looking = True
             try:
                 self.settle()
             finally:
-                self.looking = False
+                self.memory.looking = False
             if self.mode is None:
                 self.sums, self.used = None, {}
 
@@ -157,7 +156,7 @@ class Operators(object):
 
     def run(self, function, args, kwargs):
         """Runs each operator and notes it."""
-        if self.looking:
+        if self.memory.looking:
             return function(*args, **kwargs)
         packet = getattr(getattr(function, "overloadpacket", None), "__name__", "")
         given = {key for key in map(self.memory.key, tensors_in((args, kwargs))) if key}
@@ -285,11 +284,11 @@ class Operators(object):
     def look(self, number, tensor):
         """Looks at what a storage contains now."""
         if self.sums is not None and number and number not in self.changed and type(tensor) in self.memory.types:
-            self.looking = True
+            self.memory.looking = True
             try:
                 self.sums.look(number, tensor)
             finally:
-                self.looking = False
+                self.memory.looking = False
 
     def wrote(self, function, args, kwargs):
         """Notes what an operator writes to."""

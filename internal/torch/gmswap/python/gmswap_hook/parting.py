@@ -16,21 +16,21 @@ class Parting(object):
     AHEAD = 2  # windows of bytes whose copies are under way at most
     DEEPEST = 8  # entries that are recomputed one from the other
 
-    def __init__(self, step, live, window):
+    def __init__(self, step, live, window, desperate=False):
         self.step, self.live, self.depth = step, live, self.AHEAD * window  # bytes
+        self.desperate = desperate  # the host had no room, in this step or one before, and something was recomputed for that alone
         self.at = 0  # the entry that is looked at next
         self.gone = 0  # bytes of those before it that leave
         self.leaving, self.leaving_bytes = collections.deque(), 0  # whose copies are under way
         self.ready = collections.deque()  # entries that can leave without a wait
         self.remade = self.parted = 0  # bytes that were to be recomputed, and all that left
         self.debts = {}  # of entries that are to be recomputed: nanoseconds with all that has to be recomputed before, and how many one after the other
-        self.needed = set()  # the indexes of what they are recomputed from
+        self.relying = {}  # by the indexes of what they are recomputed from: the indexes of entries
         self.touched = set()  # the indexes of entries, and ordinals of parameters' storages less than 0, that kernels were given which are no operators'
         self.debtors = {}  # by these: entries that are to be recomputed from them
         for e in step.entries:  # that a schedule has recomputed
             if e.users and e.made is not None:
                 self.owe(e, e.made.recipe)
-        self.desperate = False  # the host had no room, and something was recomputed for that alone
 
     def launched(self, key):
         """Is told of a storage before a kernel is given it that may write to it. What is to be recomputed from that is recomputed now, and nothing is from then
@@ -63,7 +63,7 @@ class Parting(object):
     def watch(self, saved, lacking):
         """Notes the operators from here on as long as what they make may leave: what was saved first leaves, as much as there will be no room for,
         None where that is not known."""
-        self.live.over = lacking is not None and saved > lacking + lacking // 4
+        self.live.over = lacking is not None and saved > lacking + lacking // 4 and not self.desperate
 
     def copy(self, lacking):
         """Begins copies, so that so many bytes can leave in all."""
@@ -148,16 +148,34 @@ class Parting(object):
 
     def recipe_of(self, entry, anyhow=False):
         """Returns how an entry is recomputed, None where a copy takes less time, unless it is to be anyhow. What another one is to be recomputed from is
-        copied if it leaves later, so that this takes no longer than was thought."""
+        copied if it leaves later, so that this takes no longer than was thought, as long as the host has room."""
         recipe = self.live.recipe_of(entry, self.step.entries)
         if recipe is None or entry.index in self.debts:
             return recipe
         ns, depth = self.debt(recipe)
-        if entry.index in self.needed or depth > self.DEEPEST or not anyhow and ns >= LINK * entry.nbytes:
+        if not anyhow and (entry.index in self.relying or ns >= LINK * entry.nbytes):
             return None
+        deeper = self.deepened(entry.index, depth)
+        if max([depth, *deeper.values()]) > self.DEEPEST:
+            return None
+        for index, more in deeper.items():
+            self.debts[index] = self.debts[index][0] + ns, more
         self.debts[entry.index] = ns, depth
-        self.needed.update(recipe.sources)
+        for source in recipe.sources:
+            self.relying.setdefault(source, []).append(entry.index)
         return recipe
+
+    def deepened(self, index, depth):
+        """Returns how many entries are recomputed one after the other, by index, for those of which there are more once so many are for one that they rely on. It
+        goes no further than there may be."""
+        deeper, rising = {}, [(index, depth)]
+        while rising:
+            index, depth = rising.pop()
+            for user in self.relying.get(index, ()) if depth <= self.DEEPEST else ():
+                if depth >= max(self.debts[user][1], deeper.get(user, 0)):
+                    deeper[user] = depth + 1
+                    rising.append((user, depth + 1))
+        return deeper
 
     def debt(self, recipe):
         """Returns the nanoseconds that a recipe takes with all that has to be recomputed before, and how many entries are one after the other."""

@@ -79,7 +79,7 @@ class Planner(object):
         self.start = 0  # bytes that were in use when that began
         self.launches = Launches()  # what the program takes, as steps that followed a schedule showed last
 
-    def plan(self, recording, largest, renewable=False):
+    def plan(self, recording, largest):
         """Has a schedule made for what was recorded: where sizes differ from step to step, for all that save up to so many bytes. Raises Unsolved if others can be
         recorded that may tell more."""
         self.timed, self.start, self.remembered = recording.timed, recording.timed.scale.start, None
@@ -93,12 +93,13 @@ class Planner(object):
                 self.family.most = max(self.family.most, largest)
                 return self.extend()
             except Unlike as e:
-                if renewable and self.anew and isinstance(e, Unsolved):
+                if self.anew and isinstance(e, Unsolved):
                     self.anew -= 1
                     say.line("others are recorded: %s does not follow from the steps that were" % e)
                     raise
                 say.line("steps differ in more than sizes: %s" % e)
         self.recipes = recording.recipes()
+        self.leave_beside(max((r.chain.extra() for r in self.recipes if r is not None), default=0))
         self.graph = self.timed.graph(self.recipes)
         return Planning(functools.partial(self.make, self.graph, self.timed, self.recipes, self.first_policy()))
 
@@ -119,6 +120,10 @@ class Planner(object):
             return family, None, None
         first = family is not None and (not family.model.bounded or self.NEARER * family.allows(shapes.growth.seen) < shapes.allows(shapes.growth.seen))
         return (family, shapes, shapes) if first else (shapes, family, shapes)
+
+    def suits(self, step):
+        """Returns whether a step is given what the recorded one was, or schedules are for steps of all sizes."""
+        return self.family is not None or self.timed is None or step.dims == self.timed.step.dims
 
     def turn(self):
         """Has the schedules made of what is to have them instead of the family, with what that has seen."""
@@ -161,6 +166,10 @@ class Planner(object):
                 family.device = self.device
                 family.renew()
         return True
+
+    def leave_beside(self, extra):
+        """Leaves as much memory free as is taken beside what is recomputed: a schedule does not count on that, and one part is left by the limit anyway."""
+        self.parts = max(0, min(-(-extra // (self.settings.device // self.PART)) - 1, self.most_parts))
 
     def leave_less(self):
         """Has schedules leave a part less free, and never more than that: there is none that leaves so much. Returns whether they can."""

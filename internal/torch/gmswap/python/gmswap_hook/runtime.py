@@ -124,14 +124,14 @@ class Runtime(object):
     def entered(self, module):
         if self.recorded():
             self.recording.enter(module)
-        elif self.step is not None and self.step.parting is not None:
+        if self.step is not None and self.step.parting is not None:
             self.step.parting.live.enter()
 
     def left(self, module):
+        if self.step is not None and self.step.parting is not None:
+            self.step.parting.live.leave()
         if self.recorded():
             self.recording.leave(module)
-        elif self.step is not None and self.step.parting is not None:
-            self.step.parting.live.leave()
 
     def pack(self, tensor):
         """Returns what autograd is to keep instead of a tensor. It is called for each one that is saved, so parameters, and what is small, take a short way."""
@@ -291,7 +291,7 @@ class Runtime(object):
     def conductor(self, step):
         """Returns what conducts a step."""
         if self.schedule is not None and not self.doubted():
-            if self.schedule.empty():
+            if self.schedule.empty() or self.desperate and not self.planner.suits(step):  # what deviates in the middle recomputes nothing
                 return self.unplanned(step)
             if 2 * self.fitted.count(False) >= self.STRAYED and self.parts() and step.number % self.RETRY:
                 step.members = self.schedule.members
@@ -305,7 +305,9 @@ class Runtime(object):
             return self.unplanned(step)
         if self.recording is None:
             self.recording = Recording(self.memory, self.settings, self.costs, self.relief, self.before, self.schedule)
-        return self.recording.next(step)
+        if self.desperate and self.relief is not None:
+            step.parting = Parting(step, Live(self.memory, self.costs, self.settings.extra(self.desperate)), self.relief.window, self.desperate)
+        return self.recording.next(step, self.settings.extra(self.desperate))
 
     def unplanned(self, step):
         """Returns what conducts a step, or the rest of it, without a schedule."""
@@ -313,27 +315,27 @@ class Runtime(object):
             return Reactive(step, self.settings.window)
         live = None if step.room else self.recalled(step) or self.live(step)
         if live is not None:
-            step.parting = Parting(step, live, self.relief.window)
+            step.parting = Parting(step, live, self.relief.window, self.desperate)
         return Demand(step, self.relief)
 
     def recalled(self, step):
         """Returns what knows the operators of a step as far as it is like those that were recorded, None if it is not, or if there is room for it."""
-        remembered, extra = self.planner.remembered, self.settings.device // 64
+        remembered = self.planner.remembered
         if remembered is None or step.differs or not step.whole or not (self.relief.strained() or self.schedule is not None and not self.schedule.empty()):
             return None
         step.members = remembered.members
         family = self.planner.family
-        return Recalled(remembered, self.memory, step, extra, family.extent if family is not None and not family.model.bounded else None)
+        return Recalled(remembered, self.memory, step, self.settings.extra(self.desperate), family.extent if family is not None and not family.model.bounded else None)
 
     def live(self, step):
         """Returns what looks at the operators of a step, None if that is not worth it, or too late."""
         if step.entries or not self.parts() and self.costs.known():
             return None
-        return Live(self.memory, self.costs, self.settings.device // 64)
+        return Live(self.memory, self.costs, self.settings.extra(self.desperate))
 
     def parts(self):
         """Returns whether it is worth recomputing in a step that follows no schedule."""
-        return self.relief is not None and self.relief.strained() and (self.planner.remembered is not None or self.costs.worthwhile())
+        return self.relief is not None and self.relief.strained() and (self.planner.remembered is not None or self.desperate or self.costs.worthwhile())
 
     def instrument(self):
         """Returns what measures a step that follows the schedule, for a better one: some of the first are timed, and one that begins with
@@ -400,20 +402,17 @@ class Runtime(object):
         self.strange = self.strange + 1 if strange else 0
         if self.strange >= self.DEVIATIONS:
             self.planner.remembered, self.strange = None, 0
-            if self.renewals > 0 and not self.given_up and not self.desperate:  # a step that is recorded recomputes nothing
+            if self.renewals > 0 and not self.given_up:
                 self.renewed, self.renewals = True, self.renewals - 1
 
     def end_parting(self, parting):
-        """Learns from what chose what leaves in a step. One that cannot be held on the device and the host together cannot be recorded."""
+        """Learns from what chose what leaves in a step."""
         if parting.live.times:
             self.costs.learn(parting.live)
         strange, self.desperate = parting.live.strange(), self.desperate or parting.desperate
         self.note(parting.step, strange)
         if parting.parted and not strange:
             self.costs.shares.append(parting.remade / float(parting.parted))
-        if parting.desperate and self.schedule is None and self.planning is None and not self.given_up:
-            self.recording, self.given_up = None, True
-            say.line("no schedule: a step saves more than the device and the host have room for; tensors are moved and recomputed as they come")
 
     def differs(self, step, conduct):
         """Returns whether another schedule would be better for a step that has ended."""
@@ -490,7 +489,7 @@ class Runtime(object):
             return
         self.schedule = None
         try:
-            self.planning, self.arrived = self.planner.plan(recording, self.largest(recording.timed), not self.desperate), self.follow
+            self.planning, self.arrived = self.planner.plan(recording, self.largest(recording.timed)), self.follow
         except Unsolved:
             return self.start_over()
         except Exception as e:
