@@ -53,7 +53,7 @@ class Live(object):
 
 def parted(entries, window=MIB):
     parting.Remake = lambda recipe, entries, entry, proven: "made"
-    return parting.Parting(types.SimpleNamespace(number=0, entries=entries), Live(), window)
+    return parting.Parting(types.SimpleNamespace(number=0, entries=entries), Live(), types.SimpleNamespace(window=window, desperate=False))
 
 
 def leave(p, count):
@@ -162,7 +162,7 @@ def check_stuck():
     entries = [Stuck(i, 0.001, sources=(i - 1,) if i else ()) for i in range(20)]
     p = parted(entries)
     stay = [e.index for e in reversed(entries) if not p.free(e)]
-    assert stay == [11, 2] and p.desperate, stay
+    assert stay == [11, 2] and p.relief.desperate, stay
     deepest = max(depth for _, depth in p.debts.values())
     assert deepest == p.DEEPEST == p.debts[19][1], "entry 19 relies on all down to 12: %s" % p.debts
     assert not p.free(entries[11]), "asked again"

@@ -76,6 +76,18 @@ class Short(object):
         remake.Remake.rerun = lambda *args: self.rerun(*args)
         runtime.end_step = lambda step: (self.note(step), end(step))
 
+    def hold(self):
+        """Returns what will say how many bytes of saved tensors were on the device at most, by step."""
+        held, keep = {}, self.hooked.runtime.relief.keep_room
+
+        def kept():
+            keep()
+            step = self.hooked.runtime.steps
+            held[step] = max(held.get(step, 0), self.hooked.memory.present)
+
+        self.hooked.runtime.relief.keep_room = kept
+        return held
+
     def remove(self):
         remake.Remake.rerun = self.real
         self.hooked.remove()
@@ -105,18 +117,12 @@ def test_full():
     """Where the host has no room, the first step recomputes already, what it can."""
     want, most = losses("SGD"), {}
     for limit, room in (1 << 40, 20000), (200000, 1 << 40), (200000, 20000):
-        short, most[limit, room] = Short(limit, room=room), 0
-        runtime = short.hooked.runtime
-        keep = runtime.relief.keep_room
-
-        def kept():
-            keep()
-            most[limit, room] = max(most[limit, room], short.hooked.memory.present)
-
-        runtime.relief.keep_room = kept
+        short = Short(limit, room=room)
+        runtime, held = short.hooked.runtime, short.hold()
         assert losses("SGD") == want, room
         short.remove()
-        assert runtime.desperate == (limit == 200000 and room == 20000) and not runtime.given_up, (limit, room)
+        most[limit, room] = max(held.values())
+        assert runtime.relief.desperate == (limit == 200000 and room == 20000) and not runtime.given_up, (limit, room)
     assert most[200000, 20000] < most[1 << 40, 20000] / 2 and short.remade > 0, most
 
 
@@ -221,19 +227,46 @@ def test_beyond():
     """Steps that save more than the device and the host have room for are recorded nevertheless, alike, and get a schedule."""
     _, *want = graphs(Short(1 << 40))
     for room in 50000, 100000:
-        short, held = Short(100000, room=room), {}
-        runtime, keep = short.hooked.runtime, short.hooked.runtime.relief.keep_room
-
-        def kept():
-            keep()
-            held[runtime.steps] = max(held.get(runtime.steps, 0), short.hooked.memory.present)
-
-        runtime.relief.keep_room = kept
+        short = Short(100000, room=room)
+        runtime, held = short.hooked.runtime, short.hold()
         _, *got = graphs(short)
         assert got == want, "%d: %s" % (room, [(a, b) for a, b in zip(got[0], want[0]) if a != b][:5])
-        assert runtime.desperate and runtime.schedule is not None and not runtime.given_up, room
+        assert runtime.relief.desperate and runtime.schedule is not None and not runtime.given_up, room
         saved = sum(nbytes for _, nbytes, *_ in want[0])
         assert max(held.values()) < saved / 2 and short.remade > saved and set(held) >= {0, 1, 2}, (room, held, saved, short.remade)
+
+
+def larger(steps=16):
+    """Returns the losses of a model whose batches grow and shrink, and whose texts are shorter once in seven steps."""
+    torch.manual_seed(0)
+    model, out = Model(), []
+    model.layers = nn.ModuleList(Layer() for _ in range(8))
+    for step in range(steps):
+        torch.manual_seed(step)
+        loss = model(torch.rand(2 + step % 3, 24 if step % 7 else 12, WIDTH))
+        loss.backward()
+        out.append(float(loss))
+        model.zero_grad()
+    return out
+
+
+def test_beyond_sizes():
+    """Where the first step is a small one, and others are more than both have room for, they are recorded as well, and those of unlike inputs go on demand."""
+    want, short = larger(), Short(1 << 40)
+    held = short.hold()
+    assert larger() == want
+    short.remove()
+    most = max(held.values())
+    for limit, room in (400000, 100000), (200000, 50000):
+        short = Short(limit, room=room)
+        runtime, held, ways = short.hooked.runtime, short.hold(), []
+        short.hooked.settings.for_all_sizes = lambda: True
+        short.hooked.settings.host = room
+        end = runtime.end_step
+        runtime.end_step = lambda step: (ways.append(step.way()), end(step))
+        assert larger() == want, (limit, room)
+        short.remove()
+        assert max(held.values()) < most / 3 and "adapted" not in ways and ways.count("planned") + ways.count("left alone") > 5, (held, most, ways)
 
 
 class Ring(object):

@@ -43,6 +43,11 @@ class Outlook(object):
             return False
         return shapes.fits(step.dims)
 
+    def strange(self, step):
+        """Returns whether a step may have to recompute, and those that were recorded do not tell how: one that leaves a schedule in the middle recomputes little."""
+        relief = self.runtime.relief
+        return relief is not None and relief.tight() and not self.runtime.planner.suits(step)
+
     @staticmethod
     def pack(step, tensor):
         """Returns what autograd keeps of a tensor that is not looked at, None for one that is."""

@@ -6,6 +6,7 @@ one more are seen between them. What is saved moves on demand meanwhile, or at o
 
 from .demand import Demand
 from .operators import Operators
+from .relief import ROOMY
 from .watched import Watched, Whole
 
 
@@ -27,11 +28,9 @@ class Recording(object):
         self.timed = None
         self.failed = 0  # times that two steps differed
         self.waits = self.WAITS  # that are left
-        self.extra = 0  # the most bytes that may be taken beside what is recomputed
 
-    def next(self, step, extra):
+    def next(self, step):
         """Returns what conducts a step."""
-        self.extra = extra
         seen = self.made is None or self.varies() and self.again is None
         self.operators = Operators(self.memory, self.settings.policy.startswith("memo"), proves=self.made is None) if seen else None
         if self.made is not None:
@@ -105,10 +104,14 @@ class Recording(object):
         """Returns the steps that tell of sizes."""
         return [self.timed] if self.again is None else [self.made, self.again, self.timed]
 
+    def extra(self):
+        """Returns the most bytes that may be taken beside what is recomputed."""
+        return self.relief.extra() if self.relief is not None else self.settings.device // ROOMY
+
     def recipes(self):
         """Returns for each entry how it is recomputed, or None."""
-        return self.made.operators.recipes(self.made, self.timed, self.extra)
+        return self.made.operators.recipes(self.made, self.timed, self.extra())
 
     def recipes_of(self, watched):
         """Returns the same for a step whose operators were seen."""
-        return watched.operators.recipes(watched, watched, self.extra)
+        return watched.operators.recipes(watched, watched, self.extra())

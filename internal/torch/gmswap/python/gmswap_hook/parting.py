@@ -16,9 +16,9 @@ class Parting(object):
     AHEAD = 2  # windows of bytes whose copies are under way at most
     DEEPEST = 8  # entries that are recomputed one from the other
 
-    def __init__(self, step, live, window, desperate=False):
-        self.step, self.live, self.depth = step, live, self.AHEAD * window  # bytes
-        self.desperate = desperate  # the host had no room, in this step or one before, and something was recomputed for that alone
+    def __init__(self, step, live, relief):
+        self.step, self.live, self.relief = step, live, relief
+        self.depth = self.AHEAD * relief.window  # bytes
         self.at = 0  # the entry that is looked at next
         self.gone = 0  # bytes of those before it that leave
         self.leaving, self.leaving_bytes = collections.deque(), 0  # whose copies are under way
@@ -63,7 +63,7 @@ class Parting(object):
     def watch(self, saved, lacking):
         """Notes the operators from here on as long as what they make may leave: what was saved first leaves, as much as there will be no room for,
         None where that is not known."""
-        self.live.over = lacking is not None and saved > lacking + lacking // 4 and not self.desperate
+        self.live.over = lacking is not None and saved > lacking + lacking // 4 and not self.relief.desperate
 
     def copy(self, lacking):
         """Begins copies, so that so many bytes can leave in all."""
@@ -114,7 +114,7 @@ class Parting(object):
         free = entry.evict()
         if not free and entry.alias is not None and entry.intact() and self.remake(entry, anyhow=True):
             free = entry.evict()
-            self.desperate = self.desperate or free
+            self.relief.desperate = self.relief.desperate or free
         if free and entry.step == self.step.number:
             self.parted += entry.nbytes
             self.remade += entry.nbytes if entry.made is not None else 0

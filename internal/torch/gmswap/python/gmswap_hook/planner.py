@@ -15,6 +15,9 @@ from .pace import Launches
 from .remembered import Remembered
 
 
+VARIES = -1  # stands for a dimension that does
+
+
 class Turns(object):
     """Has Python's threads take turns sooner while some work beside those of the program. These give the global interpreter lock away with each operator of
     PyTorch's, and would wait for 5 ms to have it again."""
@@ -76,6 +79,7 @@ class Planner(object):
         self.remembered = None  # what steps of other sizes than those of any schedule go by
         self.parts, self.most_parts = 0, self.PARTS  # that schedules leave free, and that they can
         self.anew = self.ANEW  # times that are left
+        self.dims = []  # of its inputs, VARIES for those that differ in others that were recorded
         self.start = 0  # bytes that were in use when that began
         self.launches = Launches()  # what the program takes, as steps that followed a schedule showed last
 
@@ -83,6 +87,7 @@ class Planner(object):
         """Has a schedule made for what was recorded: where sizes differ from step to step, for all that save up to so many bytes. Raises Unsolved if others can be
         recorded that may tell more."""
         self.timed, self.start, self.remembered = recording.timed, recording.timed.scale.start, None
+        self.dims = [n[0] if len(set(n)) == 1 else VARIES for n in zip(*(watched.step.dims for watched in recording.steps()))]
         self.launches, self.parts, self.most_parts = Launches(), 0, self.PARTS
         self.family = self.other = self.shapes = None
         recording.memory.small.forget()
@@ -122,8 +127,8 @@ class Planner(object):
         return (family, shapes, shapes) if first else (shapes, family, shapes)
 
     def suits(self, step):
-        """Returns whether a step is given what the recorded one was, or schedules are for steps of all sizes."""
-        return self.family is not None or self.timed is None or step.dims == self.timed.step.dims
+        """Returns whether a step's inputs are as those of the recorded ones, but for what differed in these."""
+        return len(step.dims) == len(self.dims) and all(now in (n, VARIES) for now, n in zip(self.dims, step.dims))
 
     def turn(self):
         """Has the schedules made of what is to have them instead of the family, with what that has seen."""

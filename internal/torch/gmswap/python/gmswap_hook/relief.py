@@ -13,6 +13,7 @@ from .library import BORROW
 from .lodging import Lodging
 
 GIB = float(1 << 30)
+ROOMY, TIGHT = 64, 16  # such a part of the memory may be taken beside what is recomputed, and where the host has no room for all that leaves
 
 
 class Relief(object):
@@ -39,6 +40,7 @@ class Relief(object):
         self.asked = self.left = 0  # size of the last request that found no room, and bytes in use when some was made
         self.times = 0  # that it came again
         self.scarce = None  # the last step in which something had to leave
+        self.desperate = False  # the host had no room, and something was recomputed for that alone
         self.began, self.account = 0, None  # when the step did, and the account of then
         self.watched = None  # what measures the step that is under way
         self.refused = False  # such a request was
@@ -60,6 +62,14 @@ class Relief(object):
     def strained(self):
         """Returns whether something had to leave in one of the last steps."""
         return self.scarce is not None and self.runtime.steps - self.scarce <= self.FORGETS
+
+    def tight(self):
+        """Returns whether the host may have too little room for what leaves."""
+        return self.desperate or self.strained() and 0 < self.runtime.settings.host < self.limit
+
+    def extra(self):
+        """Returns the most bytes that may be taken beside what is recomputed: more where steps cannot do without that."""
+        return self.runtime.settings.device // (TIGHT if self.desperate else ROOMY)
 
     def lacking(self, count, saved):
         """Returns how many bytes a step will have no room for that has saved so many entries of so many bytes."""

@@ -51,7 +51,6 @@ class Runtime(object):
         self.crowded = self.more = 0  # steps in a row that followed a schedule and had too little room, and the parts of the memory that each of them lacked
         self.strange = 0  # steps in a row that have little in common with those that are remembered
         self.renewals = self.RENEWALS  # that are left
-        self.desperate = False  # a step recomputed something for want of room on the host
         self.fitted = collections.deque(maxlen=self.STRAYED)  # of the last steps, whether they saved what the schedule is for
         self.costs, self.patience = Costs(), self.DEVIATIONS
         self.clocks = Clocks()  # of steps that followed a schedule
@@ -291,7 +290,7 @@ class Runtime(object):
     def conductor(self, step):
         """Returns what conducts a step."""
         if self.schedule is not None and not self.doubted():
-            if self.schedule.empty() or self.desperate and not self.planner.suits(step):  # what deviates in the middle recomputes nothing
+            if self.schedule.empty() or self.outlook.strange(step):
                 return self.unplanned(step)
             if 2 * self.fitted.count(False) >= self.STRAYED and self.parts() and step.number % self.RETRY:
                 step.members = self.schedule.members
@@ -305,9 +304,9 @@ class Runtime(object):
             return self.unplanned(step)
         if self.recording is None:
             self.recording = Recording(self.memory, self.settings, self.costs, self.relief, self.before, self.schedule)
-        if self.desperate and self.relief is not None:
-            step.parting = Parting(step, Live(self.memory, self.costs, self.settings.extra(self.desperate)), self.relief.window, self.desperate)
-        return self.recording.next(step, self.settings.extra(self.desperate))
+        if self.relief is not None and self.relief.tight():
+            step.parting = Parting(step, Live(self.memory, self.costs, self.relief.extra()), self.relief)
+        return self.recording.next(step)
 
     def unplanned(self, step):
         """Returns what conducts a step, or the rest of it, without a schedule."""
@@ -315,27 +314,27 @@ class Runtime(object):
             return Reactive(step, self.settings.window)
         live = None if step.room else self.recalled(step) or self.live(step)
         if live is not None:
-            step.parting = Parting(step, live, self.relief.window, self.desperate)
+            step.parting = Parting(step, live, self.relief)
         return Demand(step, self.relief)
 
     def recalled(self, step):
         """Returns what knows the operators of a step as far as it is like those that were recorded, None if it is not, or if there is room for it."""
         remembered = self.planner.remembered
-        if remembered is None or step.differs or not step.whole or not (self.relief.strained() or self.schedule is not None and not self.schedule.empty()):
+        if remembered is None or step.differs or self.outlook.strange(step) or not step.whole or not (self.relief.strained() or self.schedule is not None and not self.schedule.empty()):
             return None
         step.members = remembered.members
         family = self.planner.family
-        return Recalled(remembered, self.memory, step, self.settings.extra(self.desperate), family.extent if family is not None and not family.model.bounded else None)
+        return Recalled(remembered, self.memory, step, self.relief.extra(), family.extent if family is not None and not family.model.bounded else None)
 
     def live(self, step):
         """Returns what looks at the operators of a step, None if that is not worth it, or too late."""
         if step.entries or not self.parts() and self.costs.known():
             return None
-        return Live(self.memory, self.costs, self.settings.extra(self.desperate))
+        return Live(self.memory, self.costs, self.relief.extra())
 
     def parts(self):
         """Returns whether it is worth recomputing in a step that follows no schedule."""
-        return self.relief is not None and self.relief.strained() and (self.planner.remembered is not None or self.desperate or self.costs.worthwhile())
+        return self.relief is not None and self.relief.strained() and (self.planner.remembered is not None or self.relief.desperate or self.costs.worthwhile())
 
     def instrument(self):
         """Returns what measures a step that follows the schedule, for a better one: some of the first are timed, and one that begins with
@@ -409,7 +408,7 @@ class Runtime(object):
         """Learns from what chose what leaves in a step."""
         if parting.live.times:
             self.costs.learn(parting.live)
-        strange, self.desperate = parting.live.strange(), self.desperate or parting.desperate
+        strange = parting.live.strange()
         self.note(parting.step, strange)
         if parting.parted and not strange:
             self.costs.shares.append(parting.remade / float(parting.parted))

@@ -35,10 +35,6 @@ class Settings(object):
         """Returns whether schedules are wanted for steps of all sizes, and not for the recorded step alone."""
         return not (self.dry or self.record or self.follow or self.policy.startswith("memo"))
 
-    def extra(self, desperate):
-        """Returns the most bytes that may be taken beside what is recomputed: more where steps cannot do without that, as the host has too little room."""
-        return self.device // (16 if desperate else 64)
-
     def keep_margin(self, available):
         """Leaves memory under the limit for what an allocator needs beside blocks. Where less is available than the limit, some of that is left to what
         libraries take by themselves: cuBLAS and cuDNN begin to in the first step. Returns whether the allocator has to keep to that: not where others
