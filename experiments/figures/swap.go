@@ -84,7 +84,10 @@ func measureSwap(e *experiment) error {
 	runs.kind(e, "kinds", "accumulated", 0.75)
 	runs.kind(e, "parallel", "ddp", 0.75)
 	runs.kind(e, "parallel", "fsdp2", 0.75)
-	return measureByHand(e)
+	if err := measureByHand(e); err != nil {
+		return err
+	}
+	return measureBeyond(e)
 }
 
 // find returns a run, an empty one if there is none, of so many tokens if they are not 0.
