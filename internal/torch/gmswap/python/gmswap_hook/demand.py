@@ -81,7 +81,7 @@ class Demand(object):
             with entry.memory.trial:
                 entry.load(stream)
         except entry.memory.failures as why:
-            say.once("nothing is fetched ahead: %s" % say.reason(why))  # whoever needs the tensor tries again
+            say.once("nothing is fetched ahead: %s" % say.brief(why))  # whoever needs the tensor tries again
             return False
         return True
 

@@ -255,7 +255,7 @@ class Follower(object):
             elif kind == SETTLE:
                 entry.settle()
         except entry.memory.failures as e:
-            say.once("the schedule cannot be kept to: %s" % say.reason(e))  # whoever needs the tensor tries again
+            say.once("the schedule cannot be kept to: %s" % say.brief(e))  # whoever needs the tensor tries again
 
     def free(self, entry):
         entry.free()

@@ -123,7 +123,7 @@ class Home(object):
                     break
                 holders.append(holder)
         except memory.failures as e:
-            say.once("a tensor stays where it is: %s" % say.reason(e))
+            say.once("a tensor stays where it is: %s" % say.brief(e))
         finally:
             if host:
                 lanes.lodge_none()

@@ -53,7 +53,7 @@ class Reactive(object):
                         self.ahead_bytes += e.nbytes
                 at -= 1
         except entry.memory.failures as e:
-            say.once("nothing is fetched ahead: %s" % say.reason(e))  # whoever needs the tensor tries again
+            say.once("nothing is fetched ahead: %s" % say.brief(e))  # whoever needs the tensor tries again
         self.next = at
 
     def end(self):

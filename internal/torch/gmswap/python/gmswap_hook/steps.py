@@ -257,7 +257,7 @@ class Steps(object):
             with self.memory.trial:
                 place.load(stream)
         except self.memory.failures as e:
-            say.once("states are not fetched ahead: %s" % say.reason(e))
+            say.once("states are not fetched ahead: %s" % say.brief(e))
         return place.where is not AWAY
 
     def send(self, optimizer, chunk):

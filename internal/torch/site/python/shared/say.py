@@ -27,3 +27,8 @@ def reason(error):
     """Returns the first line of an exception's text, or its type."""
     lines = str(error).strip().splitlines()
     return lines[0] if lines else type(error).__name__
+
+
+def brief(error):
+    """Returns a reason that is the same each time: of a request for memory that was refused without its numbers."""
+    return "out of memory" if type(error).__name__ == "OutOfMemoryError" else reason(error)
