@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"gm/internal/cuda/fake"
@@ -99,6 +100,57 @@ func limited(t *testing.T, program string, seed int, taken *shares) {
 		t.Logf("%d tensors recomputed", bytes.Count(remade, []byte("\n")))
 		t.Logf("%s of %d bytes for %d: %s", name, limit, most, strings.TrimSpace(got.stderr))
 	}
+}
+
+// TestLimitedHost runs random programs in 60 % of the memory that they take, with 40 % of it on the host, which together is little more than they save,
+// twice GM_LIMITED of them. What comes out is what comes out without the hook and limits, or the program ends with out of memory: one in ten at most.
+func TestLimitedHost(t *testing.T) {
+	count, err := strconv.Atoi(os.Getenv("GM_LIMITED"))
+	if err != nil {
+		count = usualLimited
+	}
+	first, _ := strconv.Atoi(os.Getenv("GM_SEED"))
+	var refused atomic.Int32
+	t.Cleanup(func() {
+		t.Logf("%d of %d ended with out of memory", refused.Load(), 2*count)
+		if refused.Load() > int32(count/5) {
+			t.Errorf("%d of %d ended with out of memory", refused.Load(), 2*count)
+		}
+	})
+	for seed := first; seed < first+2*count; seed++ {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			if !limitedHost(t, seed) {
+				refused.Add(1)
+			}
+		})
+	}
+}
+
+// limitedHost returns false for a program that ended with out of memory.
+func limitedHost(t *testing.T, seed int) bool {
+	s, number := newSession(t), fmt.Sprintf("SEED=%d", seed)
+	plain := s.run("limited", number)
+	if plain.code != 0 || plain.stderr != "" {
+		t.Fatalf("without the hook: %+v", plain)
+	}
+	most := s.physical()
+	limit, host := max(most*60/100, leastLimit), most*40/100
+	s = newSession(t)
+	env := []string{number, fmt.Sprintf("GM_LIMIT=%d", limit), fmt.Sprintf("GMSWAP_DEVICE=%d", limit), fmt.Sprintf("GMSWAP_HOST=%d", host), "REMADE=" + s.remade()}
+	got := s.hooked("limited", "auto", env...)
+	if took := s.physical(); took == 0 || took > limit {
+		t.Errorf("it took %d bytes of the %d allowed", took, limit)
+	}
+	if got.code != 0 && strings.Contains(got.stderr, "OutOfMemoryError") && strings.HasPrefix(plain.stdout, got.stdout) {
+		t.Logf("%d bytes and %d on the host for %d: %s", limit, host, most, strings.TrimSpace(got.stderr))
+		return false
+	}
+	if got.code != 0 || got.stdout != plain.stdout {
+		t.Fatalf("%d bytes and %d on the host for %d: exit status %d\n%s%s", limit, host, most, got.code, firstDifference(got.stdout, plain.stdout), got.stderr)
+	}
+	s.holdsNothing()
+	return true
 }
 
 // remade is the file that notes what steps without a schedule recompute.

@@ -53,7 +53,7 @@ class Live(object):
 
 def parted(entries, window=MIB):
     parting.Remake = lambda recipe, entries, entry, proven: "made"
-    return parting.Parting(types.SimpleNamespace(number=0, entries=entries), Live(), types.SimpleNamespace(window=window, desperate=False))
+    return parting.Parting(types.SimpleNamespace(number=0, entries=entries), Live(), types.SimpleNamespace(window=window, desperate=False, tight=lambda: False))
 
 
 def leave(p, count):

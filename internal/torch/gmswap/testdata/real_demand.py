@@ -269,6 +269,127 @@ def test_beyond_sizes():
         assert max(held.values()) < most / 3 and "adapted" not in ways and ways.count("planned") + ways.count("left alone") > 5, (held, most, ways)
 
 
+class Branching(Model):
+    """Runs its layers in another order, and one of them twice, from its second on in some steps."""
+
+    branches = fails = False
+
+    def forward(self, x):
+        turn = torch.arange(x.shape[1] * WIDTH // HEADS, dtype=torch.float32).view(x.shape[1], -1)
+        layers = list(self.layers)
+        if self.branches:
+            layers = [*layers[:2], layers[1], *layers[:1:-1]]
+        for i, layer in enumerate(layers):
+            if self.fails and i == len(layers) - 1:
+                raise ValueError("in the middle")
+            x = layer(x, turn)
+        return x.square().mean()
+
+
+def branching(steps=16):
+    """Returns the losses of a model that goes another way in some steps, and fails in one of these."""
+    torch.manual_seed(0)
+    model, out = Branching(), []
+    model.layers = nn.ModuleList(Layer() for _ in range(8))
+    for step in range(steps):
+        torch.manual_seed(step)
+        model.branches, model.fails = step > 5 and step % 3 == 0, step == 12
+        try:
+            loss = model(torch.rand(4, 24, WIDTH))
+        except ValueError:
+            continue
+        loss.backward()
+        out.append([float(loss), *(float(p.grad.sum()) for p in model.parameters())])
+        model.zero_grad()
+    return out
+
+
+def test_branches():
+    """A step that leaves its schedule recomputes what it saves from there on, where the host has no room."""
+    want, short = branching(), Short(1 << 40)
+    held = short.hold()
+    assert branching() == want
+    short.remove()
+    most = max(held.values())
+    short = Short(200000, room=50000)
+    short.hooked.settings.host = 50000
+    runtime, held, ways = short.hooked.runtime, short.hold(), []
+    end = runtime.end_step
+    runtime.end_step = lambda step: (ways.append(step.way()), end(step))
+    assert branching() == want
+    short.remove()
+    assert ways.count("adapted") > 2 and max(held.values()) < most / 2, (held, most, ways)
+    assert torch.utils._python_dispatch._get_current_dispatch_mode() is None
+
+
+class Squeezed(Model):
+    """At the end of whose forward pass requests find no room, in some steps."""
+
+    squeeze = None
+
+    def __init__(self):
+        super().__init__()
+        self.shift = nn.Parameter(torch.ones(WIDTH))
+
+    def forward(self, x):
+        turn = torch.arange(x.shape[1] * WIDTH // HEADS, dtype=torch.float32).view(x.shape[1], -1)
+        for layer in self.layers:
+            x = layer(torch.sigmoid(x + self.shift), turn)
+        if self.squeeze is not None:
+            self.squeeze()
+        return x.square().mean()
+
+
+def squeezed(short=None, change=False):
+    """Returns the losses of steps, the last of which have all leave that can, or have parameters change meanwhile."""
+    torch.manual_seed(0)
+    model, out = Squeezed(), []
+    for step in range(8):
+        if step > 4:
+            model.squeeze = lambda: squeeze(short, model.shift if change else None)
+        loss = model(torch.rand(4, 24, WIDTH))
+        loss.backward()
+        out.append([float(loss), *(float(p.grad.sum()) for p in model.parameters())])
+        model.zero_grad()
+    return out
+
+
+def squeeze(short, changed):
+    if changed is not None:
+        with torch.no_grad():
+            changed += 0
+    if short is not None:
+        relief = short.hooked.runtime.relief
+        with short.hooked.memory:
+            for e in reversed(short.hooked.runtime.step.entries):
+                if relief.evictable(e) and not e.evict():
+                    relief.remade(e)
+
+
+def test_spare():
+    """What a schedule keeps is recomputed where a request finds no room and the host has none: not from parameters that were changed."""
+    left = {}
+    for change in False, True:
+        want, left[change] = squeezed(change=change), set()
+        short = Short(1 << 40)
+        runtime, relief = short.hooked.runtime, short.hooked.runtime.relief
+        short.hooked.library.how, short.hooked.settings.host, short.hooked.settings.limit = "offload", 1, 1 << 40
+        out, remade = short.hooked.lanes.out, relief.remade
+        short.hooked.lanes.out = lambda *args: out(*args) if runtime.steps < 5 else 0
+
+        def noted(entry):
+            freed = remade(entry)
+            if freed:
+                left[change].add((runtime.steps, entry.made.recipe.call.name))
+            return freed
+
+        relief.remade = noted
+        assert squeezed(short, change) == want, change
+        short.remove()
+        assert relief.desperate and {step for step, _ in left[change]} == {5, 6, 7}, left
+    assert {(step, "sigmoid") for step in (5, 6, 7)} <= left[False] and "sigmoid" not in {name for _, name in left[True]}, left
+
+
 class Ring(object):
     """Memory that only a collection of garbage frees."""
 

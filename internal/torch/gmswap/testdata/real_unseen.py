@@ -435,7 +435,7 @@ def test_launched():
     memory.lasting[ordinal] = [lambda: weight]
     seen = live.Live(memory, costs, 1 << 20)
     step = hooked.runtime.step = types.SimpleNamespace(number=0, entries=[], stream=0)
-    step.parting = parting.Parting(step, seen, types.SimpleNamespace(window=1 << 20, desperate=False))
+    step.parting = parting.Parting(step, seen, types.SimpleNamespace(window=1 << 20, desperate=False, tight=lambda: False))
     seen.enter()
     with torch.no_grad():
         y = torch.randn(64, 64) * weight

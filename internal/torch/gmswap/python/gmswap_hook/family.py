@@ -217,7 +217,8 @@ class Sized(object):
         return self.model.extent.exactly(index, self.place)
 
     def recipe(self, index):
-        return self.model.recipes[index].at(self.place)
+        recipes = self.model.recipes[index]
+        return recipes.at(self.place) if recipes is not None else None
 
 
 class Upto(Sized):

@@ -7,6 +7,7 @@ from .between import Unlike
 from .remake import Remake
 from .pace import AWAIT, FREE, OFFLOAD, PREFETCH, RECOMPUTE, SETTLE, Pace
 from .selection import Selection, Trust
+from .spare import Spare
 
 
 class Schedule(object):
@@ -87,6 +88,8 @@ class Follower(object):
         self.saved = self.less = 0  # bytes, and how many fewer than in the recorded step
         step.members = schedule.members
         step.pace = instrument if isinstance(instrument, Pace) else None
+        if relief is not None and relief.tight():
+            step.spare = Spare(self, relief.memory)
         self.measuring = False  # an operator is under way, and measured
         if instrument is not None:
             if relief is not None:

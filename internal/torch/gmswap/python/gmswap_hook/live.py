@@ -103,6 +103,11 @@ class Live(Operators):
         elif self.over:
             self.stop()
 
+    def join(self, depth):
+        """Looks from within so many modules on."""
+        self.depth = depth
+        self.begin()
+
     def leave(self):
         self.depth -= 1
         if self.depth <= 0:

@@ -63,7 +63,7 @@ class Parting(object):
     def watch(self, saved, lacking):
         """Notes the operators from here on as long as what they make may leave: what was saved first leaves, as much as there will be no room for,
         None where that is not known."""
-        self.live.over = lacking is not None and saved > lacking + lacking // 4 and not self.relief.desperate
+        self.live.over = lacking is not None and saved > lacking + lacking // 4 and not self.relief.tight()
 
     def copy(self, lacking):
         """Begins copies, so that so many bytes can leave in all."""

@@ -68,6 +68,7 @@ class Planner(object):
     NEARER = 1.02  # by so much bounds have to be nearer than shapes to go before them
     DRIFT = 0.05  # by which times may differ from those that a schedule was made for
     ANEW = 2  # times that steps are recorded anew, as those that were do not tell enough
+    HOST_PART = 16  # such a part of the host's memory is left to what leaves beside a schedule
     PART, PARTS = 64, 4  # schedules leave such a part of the memory free that they are to keep to, and so many such parts at most
 
     def __init__(self, library, settings, lanes):
@@ -206,7 +207,8 @@ class Planner(object):
                 for share, answer in zip(shares, answers)]
 
     def ask(self, graph, policy, device=0, **more):
-        request = {"graph": graph, "device": device or self.device, "host": self.settings.host,
+        spare = 0 if self.settings.follow else self.settings.host // self.HOST_PART
+        request = {"graph": graph, "device": device or self.device, "host": self.settings.host - spare,
                    "policy": policy, "link": self.settings.link, "gpus": self.settings.ranks,
                    "record": self.settings.record, "schedule": self.settings.follow}
         return json.loads(self.library.plan(json.dumps(dict(request, **more)).encode()))

@@ -65,7 +65,7 @@ class Relief(object):
 
     def tight(self):
         """Returns whether the host may have too little room for what leaves."""
-        return self.desperate or self.strained() and 0 < self.runtime.settings.host < self.limit
+        return self.desperate or 0 < self.runtime.settings.host < self.limit
 
     def extra(self):
         """Returns the most bytes that may be taken beside what is recomputed: more where steps cannot do without that."""
@@ -260,7 +260,7 @@ class Relief(object):
         parting = self.parting()
         for e in self.candidates():
             if freed < size:
-                if e.evict() if parting is None else parting.free(e):
+                if (parting.free(e) if parting is not None else e.evict()) or self.remade(e):
                     freed += e.nbytes
             elif parting is None and ahead < self.window and e.offload():
                 ahead += e.nbytes
@@ -268,6 +268,15 @@ class Relief(object):
                 break
         if freed:
             self.scarce = self.runtime.steps
+        return freed
+
+    def remade(self, entry):
+        """Frees the memory of an entry of a step with a schedule for which the host has no room, and which can be recomputed. Returns whether it could."""
+        spare = self.runtime.step.spare if self.runtime.step is not None else None
+        if spare is None or not spare.remake(entry):
+            return False
+        freed = entry.evict()
+        self.desperate = self.desperate or freed
         return freed
 
     def parting(self):

@@ -10,14 +10,14 @@ from .family import Remaking
 from .follow import Follower
 from .garbage import Garbage
 from .graph import Recording
-from .live import Costs, Live
+from .known import Known
+from .live import Costs
 from .measure import Clocks, Scale
 from .model import Unsolved
 from .needs import dimensions
 from .nested import Owner
 from .parting import Parting
 from .reactive import Reactive
-from .remembered import Recalled
 from .second import Second
 from .selection import Mark
 from .step import NOTHING, Step
@@ -58,7 +58,7 @@ class Runtime(object):
         self.clock_from, self.pause = self.TIMED, self.RECHECK  # steps that follow the schedule before some are timed, and until others are
         self.declined = self.given_up = False  # nothing has to be moved, or no schedule can be made
         self.relief = None  # what makes room when a request finds none
-        self.outlook = Outlook(self)
+        self.outlook, self.known = Outlook(self), Known(self)
         self.garbage, self.second, self.touched = Garbage(), Second(memory, lanes, settings.smallest), Touched(self)
         self.renewed = False  # the schedule, or what is recorded for one, is of no use
         self.guessed, self.guesses = False, self.GUESSES  # that what was saved between steps is of a model that is not watched, and such guesses that are left
@@ -81,6 +81,8 @@ class Runtime(object):
             self.step.called(module)
             self.outlook.called(self.step)
             self.memory.note_storages(module)
+            if self.step.spare is not None:
+                self.step.spare.note()
         return not self.declined and (known or self.step.stranger or self.recording is None and self.schedule is None)
 
     def lend(self, module):
@@ -123,12 +125,18 @@ class Runtime(object):
     def entered(self, module):
         if self.recorded():
             self.recording.enter(module)
-        if self.step is not None and self.step.parting is not None:
-            self.step.parting.live.enter()
+        step = self.step
+        if step is not None:
+            step.depth += 1
+            if step.parting is not None:
+                step.parting.live.enter()
 
     def left(self, module):
-        if self.step is not None and self.step.parting is not None:
-            self.step.parting.live.leave()
+        step = self.step
+        if step is not None:
+            step.depth = max(0, step.depth - 1)
+            if step.parting is not None:
+                step.parting.live.leave()
         if self.recorded():
             self.recording.leave(module)
 
@@ -292,7 +300,7 @@ class Runtime(object):
         if self.schedule is not None and not self.doubted():
             if self.schedule.empty() or self.outlook.strange(step):
                 return self.unplanned(step)
-            if 2 * self.fitted.count(False) >= self.STRAYED and self.parts() and step.number % self.RETRY:
+            if 2 * self.fitted.count(False) >= self.STRAYED and self.known.parts() and step.number % self.RETRY:
                 step.members = self.schedule.members
                 return self.unplanned(step)
             instrument = self.instrument()
@@ -305,36 +313,17 @@ class Runtime(object):
         if self.recording is None:
             self.recording = Recording(self.memory, self.settings, self.costs, self.relief, self.before, self.schedule)
         if self.relief is not None and self.relief.tight():
-            step.parting = Parting(step, Live(self.memory, self.costs, self.relief.extra()), self.relief)
+            step.parting = Parting(step, self.known.live(), self.relief)
         return self.recording.next(step)
 
     def unplanned(self, step):
         """Returns what conducts a step, or the rest of it, without a schedule."""
         if self.relief is None:
             return Reactive(step, self.settings.window)
-        live = None if step.room else self.recalled(step) or self.live(step)
+        live = self.known.of(step)
         if live is not None:
             step.parting = Parting(step, live, self.relief)
         return Demand(step, self.relief)
-
-    def recalled(self, step):
-        """Returns what knows the operators of a step as far as it is like those that were recorded, None if it is not, or if there is room for it."""
-        remembered = self.planner.remembered
-        if remembered is None or step.differs or self.outlook.strange(step) or not step.whole or not (self.relief.strained() or self.schedule is not None and not self.schedule.empty()):
-            return None
-        step.members = remembered.members
-        family = self.planner.family
-        return Recalled(remembered, self.memory, step, self.relief.extra(), family.extent if family is not None and not family.model.bounded else None)
-
-    def live(self, step):
-        """Returns what looks at the operators of a step, None if that is not worth it, or too late."""
-        if step.entries or not self.parts() and self.costs.known():
-            return None
-        return Live(self.memory, self.costs, self.relief.extra())
-
-    def parts(self):
-        """Returns whether it is worth recomputing in a step that follows no schedule."""
-        return self.relief is not None and self.relief.strained() and (self.planner.remembered is not None or self.relief.desperate or self.costs.worthwhile())
 
     def instrument(self):
         """Returns what measures a step that follows the schedule, for a better one: some of the first are timed, and one that begins with

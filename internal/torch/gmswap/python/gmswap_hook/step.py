@@ -33,6 +33,7 @@ class Step(object):
         self.dims = ()  # of the inputs of the model that began it
         self.calls, self.call, self.packs = {}, None, 0  # how often models were called, the last such call, and how many tensors that has saved
         self.turn = 0  # how many calls there were
+        self.depth = 0  # of modules that are looked at and run now
         self.members = None  # those that are moved, None: the large ones
         self.other = False  # a call that was to save nothing that is moved has saved something
         self.selected = False  # no others are looked at
@@ -46,6 +47,7 @@ class Step(object):
         self.agreed = 0  # the trail when what was saved last was as expected
         self.certain = 0  # so many entries are what was expected, as since then other parameters were used as expected
         self.parting = None  # what chooses what leaves the device, where no schedule does
+        self.spare = None  # what has that recomputed which a schedule keeps, where the host may have too little room
         self.stranger = False  # a model has begun it that was not there before
         self.room = False  # it is known that there is room for it
         self.alone = False  # and some to spare: what it saves is not looked at, but for the first tensor of each call

@@ -1,0 +1,45 @@
+"""Finds what tells how what a step saves can be recomputed, where no schedule does."""
+
+from .live import Live
+from .remembered import Recalled
+
+
+class Known(object):
+    def __init__(self, runtime):
+        self.runtime = runtime
+
+    def of(self, step):
+        """Returns what tells that of a step which begins, or leaves its schedule, None if nothing does."""
+        return None if step.room else self.recalled(step) or (self.live_within(step) if step.entries else self.live_from(step))
+
+    def recalled(self, step):
+        """Returns what knows the operators of a step as far as it is like those that were recorded, None if it is not, or if there is room for it."""
+        r = self.runtime
+        remembered, family = r.planner.remembered, r.planner.family
+        if remembered is None or step.differs or r.outlook.strange(step) or not step.whole or not (r.relief.strained() or r.schedule is not None and not r.schedule.empty()):
+            return None
+        step.members = remembered.members
+        return Recalled(remembered, r.memory, step, r.relief.extra(), family.extent if family is not None and not family.model.bounded else None)
+
+    def live(self):
+        """Returns what looks at the operators of a step."""
+        return Live(self.runtime.memory, self.runtime.costs, self.runtime.relief.extra())
+
+    def live_from(self, step):
+        """Returns the same for a step that begins, None if that is not worth it."""
+        return self.live() if self.parts() or not self.runtime.costs.known() else None
+
+    def live_within(self, step):
+        """Returns the same for the rest of a step, None unless it has to recompute, and its model is running in this thread: who looks there has to know when
+        that ends. A mode of the program's own may end before."""
+        r = self.runtime
+        if step.backward or not step.depth or not r.relief.tight() or not r.owner.here() or r.memory.innermost_mode() is not None:
+            return None
+        live = self.live()
+        live.join(step.depth)
+        return live
+
+    def parts(self):
+        """Returns whether it is worth recomputing in a step that follows no schedule."""
+        r = self.runtime
+        return r.relief is not None and r.relief.strained() and (r.planner.remembered is not None or r.relief.desperate or r.costs.worthwhile())
