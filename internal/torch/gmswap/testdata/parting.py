@@ -14,6 +14,7 @@ class Entry(object):
     def __init__(self, index, price=None, free=True, sources=()):
         self.index, self.nbytes, self.users = index, MIB, 1
         self.price, self.held, self.sources = price, not free, sources
+        self.shaky = False
         self.ticket, self.made, self.copied, self.here = 0, None, False, True
 
     def offload(self):
@@ -39,7 +40,8 @@ class Live(object):
     def recipe_of(self, entry, entries):
         if entry.price is None:
             return None
-        return types.SimpleNamespace(ns=entry.price * entry.nbytes, usable=lambda *_: True, lasting={entry.index}, sources=entry.sources)
+        return types.SimpleNamespace(ns=entry.price * entry.nbytes, usable=lambda *_: True, lasting={entry.index}, sources=entry.sources,
+                                     tries=lambda: entry.shaky)
 
     def unchanged(self, lasting):
         return lasting not in self.written
@@ -171,6 +173,21 @@ def check_stuck():
     assert [p.debts[i][1] for i in (0, 2, 3)] == [1, 2, 3]
 
 
+def check_shaky():
+    """What may come with other bits is recomputed where nothing else is made of it, which is compared to the bit."""
+    for shaky, stay in ((1,), [1]), ((2,), []), ((), [2]):
+        entries = [Stuck(i, 0.001, sources=(i - 1,) if i else ()) for i in range(3)]
+        for e in entries:
+            e.shaky = e.index in shaky
+        entries[2].price = entries[2].price if shaky else None
+        p = parted(entries)
+        assert [e.index for e in reversed(entries) if not p.free(e)] == stay, shaky
+    entries = [Stuck(i, 0.001, sources=(i - 1,) if i else ()) for i in range(3)]
+    entries[1].shaky = True
+    p = parted(entries)
+    assert [p.free(e) for e in p.step.entries] == [True, True, False], "the other way around"
+
+
 def check_no_room():
     """What finds no room for a few of its words, by which it would be compared, is copied."""
     def full(recipe, entries, entry, proven):
@@ -204,6 +221,7 @@ def main():
     check_chained()
     check_source()
     check_stuck()
+    check_shaky()
     check_no_room()
     check_worth()
 

@@ -229,7 +229,12 @@ def test_beyond():
     for room in 50000, 100000:
         short = Short(100000, room=room)
         runtime, held = short.hooked.runtime, short.hold()
+        short.hooked.settings.host = 16 * room
         _, *got = graphs(short)
+        assert runtime.planner.host == 15 * room
+        short.hooked.lanes.stats = lambda: types.SimpleNamespace(host_bytes=room)
+        runtime.planner.note_held([types.SimpleNamespace(copied=room // 2)])
+        assert runtime.planner.host == 15 * room - room // 2, "states of optimizers are there, too"
         assert got == want, "%d: %s" % (room, [(a, b) for a, b in zip(got[0], want[0]) if a != b][:5])
         assert runtime.relief.desperate and runtime.schedule is not None and not runtime.given_up, room
         saved = sum(nbytes for _, nbytes, *_ in want[0])

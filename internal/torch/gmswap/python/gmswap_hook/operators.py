@@ -6,7 +6,7 @@ from . import chain
 from .entry import layout
 from .literals import Literals
 from .memory import dense
-from .remake import LIBRARIES, Recipe, rows_of
+from .remake import LIBRARIES, TRIED, Recipe, rows_of
 from .rerun import ATTENTION, narrowed, rerun
 from .unseen import Sums
 
@@ -24,8 +24,6 @@ COUNTING = frozenset(("mul", "add", "sub", "div", "pow", "addmm", "baddbmm", "ma
 INTO = frozenset((
     "silu", "gelu", "sigmoid", "tanh", "mul", "add", "sub", "div", "neg", "rsqrt", "exp", "leaky_relu", "hardswish", "mm", "addmm",
 ))
-# A library tries one way after the other until there is memory for one, and keeps to that from then on: others round otherwise.
-TRIED = frozenset(("convolution",))
 SHORT = 300000  # nanoseconds that an operator takes to be launched, at most
 
 

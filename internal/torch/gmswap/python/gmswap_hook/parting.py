@@ -26,6 +26,7 @@ class Parting(object):
         self.remade = self.parted = 0  # bytes that were to be recomputed, and all that left
         self.debts = {}  # of entries that are to be recomputed: nanoseconds with all that has to be recomputed before, and how many one after the other
         self.relying = {}  # by the indexes of what they are recomputed from: the indexes of entries
+        self.shaky = set()  # the indexes of those of which other bits may come than were there
         self.touched = set()  # the indexes of entries, and ordinals of parameters' storages less than 0, that kernels were given which are no operators'
         self.debtors = {}  # by these: entries that are to be recomputed from them
         for e in step.entries:  # that a schedule has recomputed
@@ -155,12 +156,17 @@ class Parting(object):
         ns, depth = self.debt(recipe)
         if not anyhow and (entry.index in self.relying or ns >= LINK * entry.nbytes):
             return None
+        shaky = recipe.tries()
+        if shaky and entry.index in self.relying or not self.shaky.isdisjoint(recipe.sources):
+            return None
         deeper = self.deepened(entry.index, depth)
         if max([depth, *deeper.values()]) > self.DEEPEST:
             return None
         for index, more in deeper.items():
             self.debts[index] = self.debts[index][0] + ns, more
         self.debts[entry.index] = ns, depth
+        if shaky:
+            self.shaky.add(entry.index)
         for source in recipe.sources:
             self.relying.setdefault(source, []).append(entry.index)
         return recipe

@@ -82,6 +82,7 @@ class Planner(object):
         self.anew = self.ANEW  # times that are left
         self.dims = []  # of its inputs, VARIES for those that differ in others that were recorded
         self.start = 0  # bytes that were in use when that began
+        self.held = 0  # bytes that last on the host
         self.launches = Launches()  # what the program takes, as steps that followed a schedule showed last
 
     def plan(self, recording, largest):
@@ -162,6 +163,16 @@ class Planner(object):
         """Is the bytes that schedules are to keep to."""
         return self.settings.device - self.parts * (self.settings.device // self.PART)
 
+    @property
+    def host(self):
+        """Is the bytes of host memory that schedules are to keep to, 0 for any number."""
+        host = self.settings.host
+        return host if self.settings.follow or not host else max(1, host - self.held - host // self.HOST_PART)
+
+    def note_held(self, entries):
+        """Notes what lasts on the host between steps: states of optimizers, gradients that wait."""
+        self.held = max(0, self.lanes.stats().host_bytes - sum(e.copied for e in entries))
+
     def leave_more(self, parts):
         """Has schedules that are made from now on leave more memory free, as what is free may be in parts that cannot be put together. Returns whether they can."""
         if self.settings.follow or self.parts == self.most_parts:
@@ -207,8 +218,7 @@ class Planner(object):
                 for share, answer in zip(shares, answers)]
 
     def ask(self, graph, policy, device=0, **more):
-        spare = 0 if self.settings.follow else self.settings.host // self.HOST_PART
-        request = {"graph": graph, "device": device or self.device, "host": self.settings.host - spare,
+        request = {"graph": graph, "device": device or self.device, "host": self.host,
                    "policy": policy, "link": self.settings.link, "gpus": self.settings.ranks,
                    "record": self.settings.record, "schedule": self.settings.follow}
         return json.loads(self.library.plan(json.dumps(dict(request, **more)).encode()))

@@ -46,6 +46,7 @@ class Relief(object):
         self.refused = False  # such a request was
         self.lends = not runtime.settings.oom  # the host, to requests that find no room
         self.borrows = False  # something that found no room was put on the host
+        self.full = False  # or was not, as there was no room either
         self.within = threading.local()
         self.explained = self.swept = self  # the steps that a line was said in, and that garbage was looked for in: none yet
         self.sweep_from = 0.0  # when it is looked for among all objects again
@@ -196,7 +197,9 @@ class Relief(object):
         """Takes memory of the host for a request, which the device uses in place. Returns whether there is any."""
         self.memory.borrowed = self.library.borrowed
         if not self.library.borrow(self.memory.device, size, stream):
-            say.once("nothing more is put on the host: %s" % say.reason(self.library.error()))
+            if not self.full:
+                self.full = True
+                say.line("nothing more is put on the host: %s" % say.reason(self.library.error()))
             return False
         self.lodging.lack(size)
         if not self.borrows:

@@ -6,6 +6,8 @@ from .entry import Changed
 LIBRARIES = frozenset(("mm", "addmm", "bmm", "baddbmm", "convolution"))
 # Of these, too, another version may be chosen in another step.
 NEARLY = LIBRARIES | {"_scaled_dot_product_cudnn_attention", "_cudnn_attention_forward"}
+# A library tries one way after the other until there is memory for one, and keeps to that from then on: others round otherwise.
+TRIED = frozenset(("convolution",))
 PIECE = 16 << 20  # bytes that rows of others take beside the tensor while they are recomputed
 
 
@@ -34,6 +36,10 @@ class Recipe(object):
         new = Recipe.like(self, self.chain)
         new.ns = ns
         return new
+
+    def tries(self):
+        """Returns whether a library takes another way where it finds little memory, so that the last bits differ."""
+        return any(m.call.name in TRIED for m in self.chain.made)
 
     def usable(self, memory, entries):
         """Returns whether everything that it needs is there."""

@@ -282,6 +282,8 @@ class Runtime(object):
             self.end_step(last)
             self.steps += 1
             if self.relief is not None:
+                if self.relief.tight():
+                    self.planner.note_held(self.memory.entries.values())
                 self.relief.layout.begin_step(self.schedule, self.refined and self.planning is None)
                 self.relief.lodging.begin_step()
         self.take_schedule(0)
