@@ -108,6 +108,9 @@ class Entry(types.SimpleNamespace):
 
     held = False
 
+    def kept(self):
+        return True
+
     def __enter__(self):
         self.held = True
 

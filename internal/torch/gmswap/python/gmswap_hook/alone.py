@@ -44,9 +44,10 @@ class Outlook(object):
         return shapes.fits(step.dims)
 
     def strange(self, step):
-        """Returns whether a step may have to recompute, and those that were recorded do not tell how: one that leaves a schedule in the middle recomputes little."""
+        """Returns whether a step may have to recompute, and those that were recorded do not tell how. If it followed a schedule first, it would leave that in the
+        middle, and recompute less."""
         relief = self.runtime.relief
-        return relief is not None and relief.tight() and not self.runtime.planner.suits(step)
+        return relief is not None and relief.desperate and not self.runtime.planner.suits(step)
 
     @staticmethod
     def pack(step, tensor):

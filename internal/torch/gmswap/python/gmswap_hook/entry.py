@@ -77,6 +77,11 @@ def layout(tensor):
     return tensor.dtype, tensor.size(), tensor.stride(), tensor.storage_offset()
 
 
+def version(tensor):
+    """Returns how often a tensor was written to, 0 where that is not counted."""
+    return 0 if tensor.is_inference() else tensor._version
+
+
 class Entry(object):
     """A storage of a step: on the device, on the host, or both. Of the device's memory it holds the program's own, in alias, or a
     copy, in buffer."""
@@ -134,6 +139,10 @@ class Entry(object):
     def intact(self):
         """Returns whether the program's own memory is as it was saved. FSDP takes such memory away until it is needed."""
         return self.alias._version == self.version and self.alias.untyped_storage().nbytes() == self.nbytes
+
+    def kept(self):
+        """Returns whether the contents are still as they were saved, wherever they are."""
+        return self.alias is None or self.intact()
 
     def offload(self, nbytes=None):
         """Begins the copy of the first bytes, or all, to the host. Returns False if there is no room."""

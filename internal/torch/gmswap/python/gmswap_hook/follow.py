@@ -134,6 +134,7 @@ class Follower(object):
         if why:
             self.leave(why).take_over(entry, new, stream)
         elif new and self.spared(entry):
+            self.step.room = True
             self.hand_over().take_over(entry, new, stream)
         else:
             self.advance(stream, fresh=entry.nbytes if new else 0)

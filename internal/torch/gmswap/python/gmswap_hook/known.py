@@ -16,7 +16,9 @@ class Known(object):
         """Returns what knows the operators of a step as far as it is like those that were recorded, None if it is not, or if there is room for it."""
         r = self.runtime
         remembered, family = r.planner.remembered, r.planner.family
-        if remembered is None or step.differs or r.outlook.strange(step) or not step.whole or not (r.relief.strained() or r.schedule is not None and not r.schedule.empty()):
+        if remembered is None or step.differs or not step.whole or r.relief.tight() and not r.planner.suits(step):
+            return None
+        if not r.relief.strained() and (r.schedule is None or r.schedule.empty()):
             return None
         step.members = remembered.members
         return Recalled(remembered, r.memory, step, r.relief.extra(), family.extent if family is not None and not family.model.bounded else None)
@@ -30,10 +32,10 @@ class Known(object):
         return self.live() if self.parts() or not self.runtime.costs.known() else None
 
     def live_within(self, step):
-        """Returns the same for the rest of a step, None unless it has to recompute, and its model is running in this thread: who looks there has to know when
-        that ends. A mode of the program's own may end before."""
+        """Returns the same for the rest of a step, None unless it has to recompute, and its model is running in this thread, which says when that ends. A mode
+        of the program's own may end before, or handle the operator in which a request for memory is made."""
         r = self.runtime
-        if step.backward or not step.depth or not r.relief.tight() or not r.owner.here() or r.memory.innermost_mode() is not None:
+        if step.backward or not step.depth or not r.relief.tight() or r.relief.serves() or not r.owner.here() or r.memory.innermost_mode() is not None:
             return None
         live = self.live()
         live.join(step.depth)

@@ -3,7 +3,8 @@
 import collections
 
 from . import chain
-from .operators import SHORT, Operators, results_in, tensors_in, version, writes
+from .entry import version
+from .operators import SHORT, Operators, results_in, tensors_in, writes
 from .remake import LIBRARIES, Recipe
 from .rerun import rerun
 
@@ -203,7 +204,7 @@ class Live(Operators):
         own = {m.number for m in found.made}
         inputs = [x for m in found.made for x in m.call.inputs() if x.number not in own]
         ns = sum(self.costs.ns(call) for call in {id(m.call): m.call for m in found.made}.values())
-        return Recipe(found, ns, inputs, 0, None)
+        return Recipe(found, ns, inputs, 0, None if self.memory.deterministic() else entry.laid_out()[0])
 
     def unchanged(self, lasting):
         """Returns whether parameters are as the operators were given them."""

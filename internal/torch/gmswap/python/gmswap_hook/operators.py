@@ -3,7 +3,7 @@
 import sys
 
 from . import chain
-from .entry import layout
+from .entry import layout, version
 from .literals import Literals
 from .memory import dense
 from .remake import LIBRARIES, TRIED, Recipe, rows_of
@@ -440,11 +440,6 @@ class Operators(object):
 def writes(function):
     """Returns whether an operator writes to an argument, as with out=."""
     return getattr(getattr(function, "_schema", None), "is_mutable", True)
-
-
-def version(tensor):
-    """Returns how often a tensor was written to, 0 where that is not counted."""
-    return 0 if tensor.is_inference() else tensor._version
 
 
 def targets(function, args, kwargs):

@@ -32,6 +32,7 @@ class Parting(object):
         for e in step.entries:  # that a schedule has recomputed
             if e.users and e.made is not None:
                 self.owe(e, e.made.recipe)
+                self.decide(e, e.made.recipe, *self.debt(e.made.recipe))
 
     def launched(self, key):
         """Is told of a storage before a kernel is given it that may write to it. What is to be recomputed from that is recomputed now, and nothing is from then
@@ -64,7 +65,7 @@ class Parting(object):
     def watch(self, saved, lacking):
         """Notes the operators from here on as long as what they make may leave: what was saved first leaves, as much as there will be no room for,
         None where that is not known."""
-        self.live.over = lacking is not None and saved > lacking + lacking // 4 and not self.relief.tight()
+        self.live.over = lacking is not None and saved > lacking + lacking // 4 and not self.relief.exceeds(lacking)
 
     def copy(self, lacking):
         """Begins copies, so that so many bytes can leave in all."""
@@ -156,20 +157,23 @@ class Parting(object):
         ns, depth = self.debt(recipe)
         if not anyhow and (entry.index in self.relying or ns >= LINK * entry.nbytes):
             return None
-        shaky = recipe.tries()
-        if shaky and entry.index in self.relying or not self.shaky.isdisjoint(recipe.sources):
+        if entry.index in self.relying and recipe.tries() or not self.shaky.isdisjoint(recipe.sources):
             return None
         deeper = self.deepened(entry.index, depth)
         if max([depth, *deeper.values()]) > self.DEEPEST:
             return None
         for index, more in deeper.items():
             self.debts[index] = self.debts[index][0] + ns, more
+        self.decide(entry, recipe, ns, depth)
+        return recipe
+
+    def decide(self, entry, recipe, ns, depth):
+        """Notes that an entry is to be recomputed."""
         self.debts[entry.index] = ns, depth
-        if shaky:
+        if recipe.tries():
             self.shaky.add(entry.index)
         for source in recipe.sources:
             self.relying.setdefault(source, []).append(entry.index)
-        return recipe
 
     def deepened(self, index, depth):
         """Returns how many entries are recomputed one after the other, by index, for those of which there are more once so many are for one that they rely on. It

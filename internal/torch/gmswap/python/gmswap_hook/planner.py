@@ -80,7 +80,7 @@ class Planner(object):
         self.remembered = None  # what steps of other sizes than those of any schedule go by
         self.parts, self.most_parts = 0, self.PARTS  # that schedules leave free, and that they can
         self.anew = self.ANEW  # times that are left
-        self.dims = []  # of its inputs, VARIES for those that differ in others that were recorded
+        self.dims = {}  # those of the recorded steps' inputs, VARIES where they differ among these, by how many there are
         self.start = 0  # bytes that were in use when that began
         self.held = 0  # bytes that last on the host
         self.launches = Launches()  # what the program takes, as steps that followed a schedule showed last
@@ -89,11 +89,12 @@ class Planner(object):
         """Has a schedule made for what was recorded: where sizes differ from step to step, for all that save up to so many bytes. Raises Unsolved if others can be
         recorded that may tell more."""
         self.timed, self.start, self.remembered = recording.timed, recording.timed.scale.start, None
-        self.dims = [n[0] if len(set(n)) == 1 else VARIES for n in zip(*(watched.step.dims for watched in recording.steps()))]
+        self.dims = dimensions([watched.step.dims for watched in recording.steps()])
         self.launches, self.parts, self.most_parts = Launches(), 0, self.PARTS
         self.family = self.other = self.shapes = None
         recording.memory.small.forget()
         if recording.again is not None:
+            self.leave_beside(recording.extra())
             self.remembered = Remembered(recording)
             try:
                 self.family, self.other, self.shapes = self.families(recording)
@@ -129,8 +130,9 @@ class Planner(object):
         return (family, shapes, shapes) if first else (shapes, family, shapes)
 
     def suits(self, step):
-        """Returns whether a step's inputs are as those of the recorded ones, but for what differed in these."""
-        return len(step.dims) == len(self.dims) and all(now in (n, VARIES) for now, n in zip(self.dims, step.dims))
+        """Returns whether a step's inputs are as those of recorded ones, but for what differed in these."""
+        recorded = self.dims.get(len(step.dims))
+        return recorded is not None and all(n in (now, VARIES) for n, now in zip(recorded, step.dims))
 
     def turn(self):
         """Has the schedules made of what is to have them instead of the family, with what that has seen."""
@@ -230,3 +232,13 @@ class Planner(object):
             most = min(saved, self.family.most) if self.family is not None else saved  # of the steps that were seen
             self.lanes.expect(schedule.copied * most // saved)
         return schedule
+
+
+def dimensions(steps):
+    """Returns the dimensions of the inputs of steps, VARIES where they differ, or may, by how many a step has. One of several that alone has so many tells
+    nothing of the others."""
+    found = {}
+    for dims in steps:
+        found.setdefault(len(dims), []).append(dims)
+    alone = len(steps) > 1
+    return {count: [VARIES if len(set(n)) > 1 or alone and len(n) == 1 else n[0] for n in zip(*all_)] for count, all_ in found.items()}

@@ -66,7 +66,16 @@ class Relief(object):
 
     def tight(self):
         """Returns whether the host may have too little room for what leaves."""
-        return self.desperate or 0 < self.runtime.settings.host < self.limit
+        schedule = self.runtime.schedule
+        return self.desperate or self.larger() and (self.strained() or schedule is not None and not schedule.empty())
+
+    def larger(self):
+        """Returns whether the device has more memory than the host."""
+        return 0 < self.runtime.settings.host < self.limit
+
+    def exceeds(self, nbytes):
+        """Returns whether the host may have too little room for so many bytes."""
+        return self.desperate or 0 < self.runtime.settings.host < nbytes
 
     def extra(self):
         """Returns the most bytes that may be taken beside what is recomputed: more where steps cannot do without that."""
@@ -133,9 +142,13 @@ class Relief(object):
 
     # Called by libgm.so, in any thread.
 
+    def serves(self):
+        """Returns whether this thread makes room for a request."""
+        return getattr(self.within, "here", False)
+
     def make_room(self, size, stream):
         """Frees memory and returns how many bytes, 0 if there is nothing left to move."""
-        if getattr(self.within, "here", False):
+        if self.serves():
             return 0
         self.within.here = True
         try:

@@ -1,6 +1,6 @@
 """How what autograd saved is recomputed: the recipe of an entry, and what carries it out in a step."""
 
-from .entry import Changed
+from .entry import Changed, version
 
 # Libraries may do their arithmetic differently each time.
 LIBRARIES = frozenset(("mm", "addmm", "bmm", "baddbmm", "convolution"))
@@ -43,7 +43,7 @@ class Recipe(object):
 
     def usable(self, memory, entries):
         """Returns whether everything that it needs is there."""
-        return (all(entries[i].users for i in self.sources) and all(map(memory.small.there, self.small))
+        return (all(entries[i].users and entries[i].kept() for i in self.sources) and all(map(memory.small.there, self.small))
                 and all(ordinal in memory.lasting and memory.parameters(ordinal) for ordinal in self.lasting))
 
 
@@ -56,7 +56,7 @@ class Remake(object):
         self.recipe, self.memory, self.nbytes, self.row = recipe, entry.memory, entry.nbytes, recipe.row
         self.sources = {i: entries[i] for i in recipe.sources}
         self.small = {name: self.memory.small.take(name) for name in recipe.small}
-        self.lasting = {ordinal: [(t, t._version) for t in self.memory.parameters(ordinal)] for ordinal in recipe.lasting}
+        self.lasting = {ordinal: [(t, version(t)) for t in self.memory.parameters(ordinal)] for ordinal in recipe.lasting}
         self.stream = entry.home
         self.sample = None if proven else self.memory.samples.take(entry.alias, recipe.near)
         self.holds = False
@@ -116,9 +116,12 @@ class Remake(object):
 
     def input(self, x, stream):
         if x.entry is not None:
-            return placed(self.memory, self.sources[x.entry].on_device(stream), x)
-        for tensor, version in self.lasting[x.lasting] if x.lasting else (self.small[x.small],):
-            if tensor._version != version:
+            source = self.sources[x.entry]
+            if not source.kept():
+                raise Changed(source.nbytes)
+            return placed(self.memory, source.on_device(stream), x)
+        for tensor, known in self.lasting[x.lasting] if x.lasting else (self.small[x.small],):
+            if version(tensor) != known:
                 raise Changed(self.memory.size(tensor))
         if x.lasting:
             return placed(self.memory, tensor, x)

@@ -1,7 +1,7 @@
 """How a step that follows no schedule recomputes what it saves, as two recorded steps of other sizes did."""
 
 from .between import Layouts, Somewhere, Unlike, varied
-from .operators import version
+from .entry import version
 from .remake import Remake
 from .selection import PASSED
 

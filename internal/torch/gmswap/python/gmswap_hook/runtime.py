@@ -314,7 +314,7 @@ class Runtime(object):
             return self.unplanned(step)
         if self.recording is None:
             self.recording = Recording(self.memory, self.settings, self.costs, self.relief, self.before, self.schedule)
-        if self.relief is not None and self.relief.tight():
+        if self.relief is not None and (self.relief.tight() or self.relief.larger()):  # it may be the first that lacks memory
             step.parting = Parting(step, self.known.live(), self.relief)
         return self.recording.next(step)
 
@@ -350,7 +350,7 @@ class Runtime(object):
             self.end_parting(step.parting)
         elif isinstance(conduct, Remaking):
             self.note(step, conduct.recalled.strange())
-        step.parting = None
+        step.parting = step.spare = None
         self.memory.samples.ask(step.number)
         if self.renewed or self.second.begins(self.relief is not None and self.relief.asked > 0):
             self.start_over()
@@ -399,6 +399,7 @@ class Runtime(object):
         """Learns from what chose what leaves in a step."""
         if parting.live.times:
             self.costs.learn(parting.live)
+        self.costs.reruns.clear()  # one that is made for a single call would be held
         strange = parting.live.strange()
         self.note(parting.step, strange)
         if parting.parted and not strange:

@@ -78,7 +78,8 @@ class Samples(object):
             step, answer = self.asked.popleft()
             if answer.value():
                 raise Wrong("step %d does not do what the recorded step did: what was recomputed for its backward pass differs, and "
-                            "its gradients are wrong; a policy that makes nothing again is right for this program: see gmswap run --policy" % step)
+                            "its gradients are wrong; a policy that makes nothing again is right for this program: see gmswap run --policy. Where cuDNN took "
+                            "another algorithm, which a line says, more memory is" % step)
 
 
 class Table(object):

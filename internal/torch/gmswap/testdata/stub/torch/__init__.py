@@ -28,6 +28,10 @@ from .autograd import enable_grad, is_grad_enabled, no_grad  # noqa: E402,F401
 from .cuda import OutOfMemoryError  # noqa: E402,F401
 
 
+def are_deterministic_algorithms_enabled():
+    return True
+
+
 def is_autocast_enabled(device_type):
     return False
 
