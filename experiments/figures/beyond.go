@@ -1,9 +1,7 @@
 package main
 
 import (
-	"encoding/csv"
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
 )
@@ -13,16 +11,9 @@ const beyondResults = "experiments/swap/results/beyond-h200.csv"
 
 // measureBeyond adds samples a second with batches that do not fit the card, under gmswap without a limit beside the checkpoints of libraries.
 func measureBeyond(e *experiment) error {
-	f, err := os.Open(beyondResults)
+	rows, err := readTable(beyondResults)
 	if err != nil {
 		return err
-	}
-	defer f.Close()
-	in := csv.NewReader(f)
-	in.Comma = ';'
-	rows, err := in.ReadAll()
-	if err != nil {
-		return fmt.Errorf("read %s: %w", beyondResults, err)
 	}
 	const program, way, batch, times, ok, samples, losses = 0, 1, 2, 3, 4, 6, 9
 	byHand := map[string][]string{} // rows by program and batch

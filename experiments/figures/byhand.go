@@ -1,9 +1,7 @@
 package main
 
 import (
-	"encoding/csv"
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
 )
@@ -16,16 +14,9 @@ var byHandTargets = map[string]float64{"vit 17GB": 1.08, "vit 8.9GB": 1.25, "hf 
 
 // measureByHand adds steps under gmswap beside those with the checkpoints of libraries, the median against PyTorch's steps of the same turns.
 func measureByHand(e *experiment) error {
-	f, err := os.Open(byHandResults)
+	rows, err := readTable(byHandResults)
 	if err != nil {
 		return err
-	}
-	defer f.Close()
-	in := csv.NewReader(f)
-	in.Comma = ';'
-	rows, err := in.ReadAll()
-	if err != nil {
-		return fmt.Errorf("read %s: %w", byHandResults, err)
 	}
 	const program, way, allocated, median = 0, 1, 3, 6
 	byHand := ""

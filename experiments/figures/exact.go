@@ -1,10 +1,8 @@
 package main
 
 import (
-	"encoding/csv"
 	"fmt"
 	"math"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -97,16 +95,9 @@ func measureZoo(e *experiment) error {
 
 // readExact returns the programs that ran with PyTorch's own allocator, in their order.
 func readExact(path string) ([]*exactProgram, error) {
-	f, err := os.Open(path)
+	rows, err := readTable(path)
 	if err != nil {
 		return nil, err
-	}
-	defer f.Close()
-	r := csv.NewReader(f)
-	r.Comma = ';'
-	rows, err := r.ReadAll()
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", path, err)
 	}
 	var programs []*exactProgram
 	known := map[string]*exactProgram{}

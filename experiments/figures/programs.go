@@ -1,10 +1,8 @@
 package main
 
 import (
-	"encoding/csv"
 	"fmt"
 	"math"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -180,16 +178,9 @@ func (e *experiment) program(name string, gm, torch, expandable *programRuns) fl
 
 // readPrograms returns the runs by program and mode, and the programs in the order of the file.
 func readPrograms(path string) (programs map[string]map[string]*programRuns, names []string, err error) {
-	f, err := os.Open(path)
+	rows, err := readTable(path)
 	if err != nil {
 		return nil, nil, err
-	}
-	defer f.Close()
-	r := csv.NewReader(f)
-	r.Comma = ';'
-	rows, err := r.ReadAll()
-	if err != nil {
-		return nil, nil, fmt.Errorf("read %s: %w", path, err)
 	}
 	programs = map[string]map[string]*programRuns{}
 	for i, row := range rows[1:] {
