@@ -88,6 +88,12 @@ class Short(object):
         self.hooked.runtime.relief.keep_room = kept
         return held
 
+    def ways(self):
+        """Returns a list of how steps have gone, which grows with each."""
+        ways, end = [], self.hooked.runtime.end_step
+        self.hooked.runtime.end_step = lambda step: (ways.append(step.way()), end(step))
+        return ways
+
     def remove(self):
         remake.Remake.rerun = self.real
         self.hooked.remove()
@@ -264,15 +270,13 @@ def test_beyond_sizes():
     most = max(held.values())
     for limit, room in (400000, 100000), (200000, 50000):
         short = Short(limit, room=room)
-        runtime, held, ways, relief = short.hooked.runtime, short.hold(), [], short.hooked.runtime.relief
+        held, ways = short.hold(), short.ways()
         short.hooked.settings.for_all_sizes = lambda: True
         short.hooked.settings.host = room
-        end = runtime.end_step
-        runtime.end_step = lambda step: (ways.append(step.way()), end(step))
         assert larger() == want, (limit, room)
         short.remove()
         assert max(held.values()) < most / 3 and ways.count("planned") + ways.count("left alone") > 5, (held, most, ways)
-        assert relief.desperate == ("adapted" not in ways), "once the host was full a step of other inputs follows no schedule from its beginning: %s" % ways
+        assert short.hooked.runtime.relief.desperate == ("adapted" not in ways), "once the host was full a step of other inputs follows no schedule from its beginning: %s" % ways
 
 
 def test_near():
@@ -354,9 +358,7 @@ def test_branches():
     most = max(held.values())
     short = Short(200000, room=50000)
     short.hooked.settings.host = 50000
-    runtime, held, ways = short.hooked.runtime, short.hold(), []
-    end = runtime.end_step
-    runtime.end_step = lambda step: (ways.append(step.way()), end(step))
+    runtime, held, ways = short.hooked.runtime, short.hold(), short.ways()
     assert branching() == want
     short.remove()
     assert ways.count("adapted") > 2 and max(held.values()) < most / 2, (held, most, ways)

@@ -16,9 +16,7 @@ class Known(object):
         """Returns what knows the operators of a step as far as it is like those that were recorded, None if it is not, or if there is room for it."""
         r = self.runtime
         remembered, family = r.planner.remembered, r.planner.family
-        if remembered is None or step.differs or not step.whole or r.relief.tight() and not r.planner.suits(step):
-            return None
-        if not r.relief.strained() and (r.schedule is None or r.schedule.empty()):
+        if remembered is None or step.differs or not step.whole or not r.relief.lacks() or r.relief.tight() and not r.planner.suits(step):
             return None
         step.members = remembered.members
         return Recalled(remembered, r.memory, step, r.relief.extra(), family.extent if family is not None and not family.model.bounded else None)

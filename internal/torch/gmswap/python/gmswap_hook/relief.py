@@ -64,14 +64,14 @@ class Relief(object):
         """Returns whether something had to leave in one of the last steps."""
         return self.scarce is not None and self.runtime.steps - self.scarce <= self.FORGETS
 
-    def tight(self):
-        """Returns whether the host may have too little room for what leaves."""
+    def lacks(self):
+        """Returns whether something leaves in steps, as far as is known."""
         schedule = self.runtime.schedule
-        return self.desperate or self.larger() and (self.strained() or schedule is not None and not schedule.empty())
+        return self.strained() or schedule is not None and not schedule.empty()
 
-    def larger(self):
-        """Returns whether the device has more memory than the host."""
-        return 0 < self.runtime.settings.host < self.limit
+    def tight(self):
+        """Returns whether something leaves for which the host may have too little room, as it has less memory than the device."""
+        return self.desperate or self.lacks() and self.exceeds(self.limit)
 
     def exceeds(self, nbytes):
         """Returns whether the host may have too little room for so many bytes."""

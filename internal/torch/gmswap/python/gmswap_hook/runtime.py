@@ -314,7 +314,7 @@ class Runtime(object):
             return self.unplanned(step)
         if self.recording is None:
             self.recording = Recording(self.memory, self.settings, self.costs, self.relief, self.before, self.schedule)
-        if self.relief is not None and (self.relief.tight() or self.relief.larger()):  # it may be the first that lacks memory
+        if self.relief is not None and self.relief.exceeds(self.relief.limit):  # it may be the first that lacks memory
             step.parting = Parting(step, self.known.live(), self.relief)
         return self.recording.next(step)
 
