@@ -189,6 +189,10 @@ int gm_swap_drop(int device, int64_t ticket);
 /* gm_swap_copied returns 1 if the copy out has passed, 0 if it has not, or -1. */
 int gm_swap_copied(int device, int64_t ticket);
 
+/* gm_swap_words copies n words of some bytes, of which each begins pitch bytes behind the one before, to one behind the other, behind the work that a stream holds
+ * now. Both are memory that the device uses. */
+int gm_swap_words(int device, void *to, void *from, size_t pitch, size_t word, size_t n, void *stream);
+
 /* gm_swap_borrow takes n bytes of the host for the request for which a gm_relief is called in this thread for the last time, which returns GM_BORROW
  * then. Kernels of the device use them in place, over the link. They are pinned, count as what gm_swap_open may use of the host, and stand in no
  * account of the device; gm_free, gm_record_stream, gm_base_alloc, gm_find and gm_device_of know them. It returns 0, or -1 if there are none. */

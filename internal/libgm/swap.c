@@ -91,6 +91,11 @@ int gm_swap_copied(int device, int64_t ticket)
 	return begin(device) ? end(device, go_swap_copied(device, ticket)) : -1;
 }
 
+int gm_swap_words(int device, void *to, void *from, size_t pitch, size_t word, size_t n, void *stream)
+{
+	return begin(device) ? end(device, go_swap_words(device, number(to), number(from), pitch, word, n, number(stream))) : -1;
+}
+
 int gm_swap_get_stats(int device, struct gm_swap_stats *stats)
 {
 	return begin(device) ? end(device, go_swap_get_stats(device, stats)) : -1;

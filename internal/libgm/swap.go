@@ -183,6 +183,13 @@ func go_swap_copied(device C.int, name C.int64_t) C.int {
 	return result
 }
 
+//export go_swap_words
+func go_swap_words(device C.int, to, from, pitch, word, n, stream C.uint64_t) C.int {
+	return swap(device, func(*engine.Engine) error {
+		return swappers[device].dev.Memcpy2DAsync(cuda.Ptr(to), cuda.Ptr(from), int64(pitch), int64(word), int64(n), cuda.Stream(stream))
+	})
+}
+
 //export go_swap_borrow
 func go_swap_borrow(device C.int, n, stream C.uint64_t) (p C.uint64_t) {
 	swap(device, func(e *engine.Engine) error {

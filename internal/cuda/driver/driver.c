@@ -8,6 +8,7 @@
 enum { TRIES = 8 }; /* attempts to restore a thread's context */
 enum { CAPTURE_MODE_RELAXED = 2, EVENT_DISABLE_TIMING = 2, STREAM_NON_BLOCKING = 1, HOST_PORTABLE = 1, CAPTURE_UNSUPPORTED = 900 };
 enum { WAIT_UNTIL_EQUAL = 1 };
+enum { MEMORY_UNIFIED = 4 };
 enum { LOOK_UP_LEGACY_STREAM = 1, ALLOCATION_PINNED = 1, HANDLE_FILE_DESCRIPTOR = 1, IPC_LAZY_PEERS = 1 };
 
 /* CUmemAllocationProp */
@@ -18,7 +19,21 @@ struct property {
 	unsigned short usage;
 	unsigned char reserved[4];
 };
-_Static_assert(sizeof(struct property) == 32 && sizeof(struct gm_access) == 12 && sizeof(struct gm_ipc) == 64, "layouts of the driver");
+
+/* A side of CUDA_MEMCPY2D */
+struct side {
+	size_t x, y;
+	int memory;
+	void *host;
+	uint64_t device;
+	void *array;
+	size_t pitch;
+};
+struct rows {
+	struct side from, to;
+	size_t width, count;
+};
+_Static_assert(sizeof(struct property) == 32 && sizeof(struct gm_access) == 12 && sizeof(struct gm_ipc) == 64 && sizeof(struct rows) == 128, "layouts of the driver");
 
 /* Each function: its name, the suffix of its symbol, the CUDA version of this form, and its parameters. A driver may lack the OPTIONAL
  * ones. */
@@ -69,6 +84,7 @@ _Static_assert(sizeof(struct property) == 32 && sizeof(struct gm_access) == 12 &
 	NEEDED(cuMemcpyDtoHAsync, "_v2", 3020, (void *dst, uint64_t src, size_t size, void *stream))                     \
 	NEEDED(cuMemcpyHtoDAsync, "_v2", 3020, (uint64_t dst, const void *src, size_t size, void *stream))               \
 	NEEDED(cuMemcpyDtoDAsync, "_v2", 3020, (uint64_t dst, uint64_t src, size_t size, void *stream))                  \
+	NEEDED(cuMemcpy2DAsync, "_v2", 3020, (const struct rows *rows, void *stream))                                    \
 	NEEDED(cuMemHostRegister, "_v2", 6050, (void *p, size_t size, unsigned flags))                                   \
 	NEEDED(cuMemHostUnregister, "", 4000, (void *p))                                                                 \
 	OPTIONAL(cuMemHostAlloc, "", 2020, (void **p, size_t size, unsigned flags))                                      \
@@ -297,6 +313,19 @@ WRAP(gm_host_register, (device d, void *p, uint64_t size), cuMemHostRegister, p,
 WRAP(gm_host_unregister, (device d, void *p), cuMemHostUnregister, p)
 WRAP(gm_copy_to_host, (device d, void *dst, uint64_t src, uint64_t size), cuMemcpyDtoH, dst, src, size)
 WRAP(gm_copy_to_device, (device d, uint64_t dst, const void *src, uint64_t size), cuMemcpyHtoD, dst, src, size)
+
+struct gm_result gm_copy_rows(device d, uint64_t dst, uint64_t src, uint64_t pitch, uint64_t width, uint64_t count, uintptr_t stream)
+{
+	const struct rows rows = {
+		.from = {.memory = MEMORY_UNIFIED, .device = src, .pitch = pitch},
+		.to = {.memory = MEMORY_UNIFIED, .device = dst, .pitch = width},
+		.width = width,
+		.count = count,
+	};
+	struct gm_result r = {.code = 0};
+	RUN(cuMemcpy2DAsync, &rows, (void *)stream);
+	return r;
+}
 
 struct gm_result gm_synchronize(device d)
 {

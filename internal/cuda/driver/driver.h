@@ -108,6 +108,8 @@ struct gm_result gm_copy_to_device(const struct gm_device *d, uint64_t dst, cons
 struct gm_result gm_copy_to_host_async(const struct gm_device *d, void *dst, uint64_t src, uint64_t size, uintptr_t stream);
 struct gm_result gm_copy_to_device_async(const struct gm_device *d, uint64_t dst, const void *src, uint64_t size, uintptr_t stream);
 struct gm_result gm_copy_within_device(const struct gm_device *d, uint64_t dst, uint64_t src, uint64_t size, uintptr_t stream);
+/* gm_copy_rows copies rows that lie pitch bytes apart to one behind the other. */
+struct gm_result gm_copy_rows(const struct gm_device *d, uint64_t dst, uint64_t src, uint64_t pitch, uint64_t width, uint64_t count, uintptr_t stream);
 struct gm_result gm_host_register(const struct gm_device *d, void *p, uint64_t size);
 struct gm_result gm_host_unregister(const struct gm_device *d, void *p);
 /* gm_stream_follow makes a stream wait for an event. It fails if the stream is being captured. */

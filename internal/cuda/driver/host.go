@@ -44,6 +44,12 @@ func (d *Device) MemcpyDtoDAsync(dst, src cuda.Ptr, size int64, s cuda.Stream) e
 	return d.library.check(C.gm_copy_within_device(d.c, C.uint64_t(dst), C.uint64_t(src), C.uint64_t(size), C.uintptr_t(s)))
 }
 
+// Memcpy2DAsync copies rows of width bytes, of which each begins pitch bytes behind the one before, from src to dst, where they lie one behind
+// the other, in stream s (cuMemcpy2DAsync). Both are memory of the device, or of the host that the device uses in place.
+func (d *Device) Memcpy2DAsync(dst, src cuda.Ptr, pitch, width, rows int64, s cuda.Stream) error {
+	return d.library.check(C.gm_copy_rows(d.c, C.uint64_t(dst), C.uint64_t(src), C.uint64_t(pitch), C.uint64_t(width), C.uint64_t(rows), C.uintptr_t(s)))
+}
+
 // PCIBusID returns the device's PCI address, such as 0000:1B:00.0 (cuDeviceGetPCIBusId).
 func (d *Device) PCIBusID() (string, error) { return d.library.pciBusID(d.c.device) }
 

@@ -68,6 +68,32 @@ func TestAsyncCopies(t *testing.T) {
 	must(t, d.StreamDestroy(s))
 }
 
+// TestRows copies each so many-th word of the device's memory.
+func TestRows(t *testing.T) {
+	const words, apart = 64, 12
+	d := open(t)
+	s := got[cuda.Stream](t)(d.StreamCreate())
+	m := registered(t, d, 2*mib, 2*mib, 0)
+	for i := range m {
+		m[i] = byte(i * 7)
+	}
+	p := got[cuda.Ptr](t)(d.MemAlloc(2 * mib))
+	must(t, d.MemcpyHtoDAsync(p, m[:mib], s))
+	must(t, d.Memcpy2DAsync(p+mib, p+4, apart, 4, words, s))
+	must(t, d.MemcpyDtoHAsync(m[mib:mib+4*words], p+mib, s))
+	must(t, d.StreamSynchronize(s))
+	for i := range 4 * words {
+		if got, want := m[mib+i], m[4+i/4*apart+i%4]; got != want {
+			t.Fatalf("byte %d of the rows is %d, not %d", i, got, want)
+		}
+	}
+	if err := d.Memcpy2DAsync(p+mib, p, mib, 4, words, s); err == nil {
+		t.Error("rows beyond the memory were copied")
+	}
+	must(t, d.MemFree(p))
+	must(t, d.StreamDestroy(s))
+}
+
 // TestAcrossPieces has a copy cross from one registered piece into the next.
 func TestAcrossPieces(t *testing.T) {
 	d := open(t)

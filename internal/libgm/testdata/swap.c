@@ -92,6 +92,27 @@ static void large(CUstream s)
 	CHECK(stats.pinned_bytes >= (int64_t)size && stats.registrations == (stats.pinned_bytes + CHUNK - 1) / CHUNK && stats.pin_ns > 0);
 }
 
+/* words picks each third word of a tensor, in the order of the stream. */
+static void words(CUstream s)
+{
+	enum { N = 5 };
+	const size_t size = N * 12;
+	void *p = device_memory(size), *to = device_memory(N * 4);
+	unsigned picked[N];
+	for (unsigned i = 0; i < 3 * N; i++)
+		fill((char *)p + 4 * i, i, 4, s);
+	OK(gm_swap_words(0, to, (char *)p + 4, 12, 4, N, s));
+	fill(p, 99, size, s);
+	OK(cuCtxSynchronize());
+	OK(cuMemcpyDtoH_v2(picked, at(to), sizeof picked));
+	for (unsigned i = 0; i < N; i++)
+		CHECK(picked[i] == 3 * i + 1);
+	CHECK(gm_swap_words(0, to, p, SIZE_MAX / 2, 4, N, s) == -1 && says("cuMemcpy2DAsync: CUDA_ERROR_INVALID_VALUE"));
+	CHECK(gm_swap_words(1, to, p, 12, 4, N, s) == -1 && says("no swapper is open for device 1"));
+	OK(cuMemFree_v2(at(p)));
+	OK(cuMemFree_v2(at(to)));
+}
+
 static void full(CUstream s)
 {
 	int64_t ticket = gm_swap_out(0, tensors[0].from, tensors[0].size, s);
@@ -184,6 +205,7 @@ int main(int argc, char **argv)
 	captured(streams[0], streams[1]);
 	contexts();
 	full(streams[0]);
+	words(streams[0]);
 	if (argc > 1)
 		large(streams[0]);
 	gm_swap_close(0);

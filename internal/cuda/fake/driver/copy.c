@@ -21,23 +21,30 @@ static CUresult copy_locked(struct op *op, CUstream handle, bool wait)
 	CUresult r = stream_find(handle, &stream);
 	if (r != CUDA_SUCCESS)
 		return r;
-	if (!side_in_range(stream, op->copy.dst_device, op->copy.dst, op->copy.size) ||
-	    !side_in_range(stream, op->copy.src_device, op->copy.src, op->copy.size))
+	uint64_t size, last;
+	if (__builtin_mul_overflow(op->copy.rows, op->copy.size, &size) || __builtin_mul_overflow(op->copy.rows - 1, op->copy.pitch, &last) ||
+	    !side_in_range(stream, op->copy.dst_device, op->copy.dst, size) ||
+	    !side_in_range(stream, op->copy.src_device, op->copy.src, last + op->copy.size))
 		return CUDA_ERROR_INVALID_VALUE;
 	return wait ? queue_op_and_wait(stream, op) : queue_op(stream, op);
 }
 
-static CUresult copy(uint64_t dst, enum side to, uint64_t src, enum side from, size_t size, CUstream stream, bool wait)
+static CUresult copy_rows(uint64_t dst, enum side to, uint64_t src, enum side from, size_t size, size_t rows, size_t pitch, CUstream stream, bool wait)
 {
-	if (size == 0)
+	if (size == 0 || rows == 0)
 		return CUDA_SUCCESS;
-	struct op op = {.kind = OP_COPY, .copy = {.dst = dst, .src = src, .size = size}};
+	struct op op = {.kind = OP_COPY, .copy = {.dst = dst, .src = src, .size = size, .rows = rows, .pitch = pitch}};
 	lock();
 	op.copy.dst_device = side_is_device(to, dst);
 	op.copy.src_device = side_is_device(from, src);
 	CUresult r = copy_locked(&op, stream, wait);
 	unlock();
 	return r;
+}
+
+static CUresult copy(uint64_t dst, enum side to, uint64_t src, enum side from, size_t size, CUstream stream, bool wait)
+{
+	return copy_rows(dst, to, src, from, size, 1, 0, stream, wait);
 }
 
 static CUresult set_locked(const struct op *op, uint64_t size, CUstream handle)
@@ -155,6 +162,21 @@ CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dst, CUdeviceptr src, size_t size, CUs
 CUresult cuMemcpyDtoDAsync_v2_ptsz(CUdeviceptr dst, CUdeviceptr src, size_t size, CUstream stream)
 {
 	return cuMemcpyDtoDAsync_v2(dst, src, size, per_thread(stream));
+}
+
+CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *c, CUstream stream)
+{
+	ENTER(NEED_CONTEXT);
+	if (c->srcMemoryType != CU_MEMORYTYPE_UNIFIED || c->dstMemoryType != CU_MEMORYTYPE_UNIFIED || c->srcXInBytes || c->srcY || c->dstXInBytes || c->dstY)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	if (c->srcPitch < c->WidthInBytes || c->dstPitch != c->WidthInBytes)
+		return CUDA_ERROR_INVALID_VALUE;
+	return copy_rows(c->dstDevice, EITHER, c->srcDevice, EITHER, c->WidthInBytes, c->Height, c->srcPitch, stream, false);
+}
+
+CUresult cuMemcpy2DAsync_v2_ptsz(const CUDA_MEMCPY2D *c, CUstream stream)
+{
+	return cuMemcpy2DAsync_v2(c, per_thread(stream));
 }
 
 CUresult cuMemsetD8_v2(CUdeviceptr p, unsigned char value, size_t n)

@@ -132,6 +132,8 @@ API CUresult cuMemcpyDtoHAsync_v2(void *dst, CUdeviceptr src, size_t size, CUstr
 API CUresult cuMemcpyDtoHAsync_v2_ptsz(void *dst, CUdeviceptr src, size_t size, CUstream stream);
 API CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dst, CUdeviceptr src, size_t size, CUstream stream);
 API CUresult cuMemcpyDtoDAsync_v2_ptsz(CUdeviceptr dst, CUdeviceptr src, size_t size, CUstream stream);
+API CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *copy, CUstream stream);
+API CUresult cuMemcpy2DAsync_v2_ptsz(const CUDA_MEMCPY2D *copy, CUstream stream);
 API CUresult cuMemsetD8_v2(CUdeviceptr p, unsigned char value, size_t n);
 API CUresult cuMemsetD8_v2_ptds(CUdeviceptr p, unsigned char value, size_t n);
 API CUresult cuMemsetD32_v2(CUdeviceptr p, unsigned value, size_t n);

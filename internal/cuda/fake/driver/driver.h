@@ -118,7 +118,7 @@ struct op {
 	enum op_kind kind;
 	const char *function; /* that queued it */
 	union {
-		struct { uint64_t dst, src, size; bool dst_device, src_device; } copy;
+		struct { uint64_t dst, src, size, rows, pitch; bool dst_device, src_device; } copy; /* size bytes of each row, which lie pitch bytes apart at src */
 		struct { uint64_t dst, count; unsigned value; } set;
 		struct { CUhostFn function; void *data; } call;
 		struct record *record;

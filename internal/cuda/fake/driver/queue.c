@@ -67,10 +67,12 @@ static bool accessible(CUcontext ctx, uint64_t address, uint64_t size)
 
 static bool copy(CUcontext ctx, const struct op *op)
 {
-	if ((op->copy.dst_device && !accessible(ctx, op->copy.dst, op->copy.size)) ||
-	    (op->copy.src_device && !accessible(ctx, op->copy.src, op->copy.size)))
+	uint64_t dst = op->copy.dst, src = op->copy.src, size = op->copy.size, rows = op->copy.rows, pitch = op->copy.pitch;
+	if ((op->copy.dst_device && !accessible(ctx, dst, rows * size)) ||
+	    (op->copy.src_device && !accessible(ctx, src, (rows - 1) * pitch + size)))
 		return false;
-	memmove((void *)(uintptr_t)op->copy.dst, (const void *)(uintptr_t)op->copy.src, op->copy.size);
+	for (uint64_t i = 0; i < rows; i++)
+		memmove((void *)(uintptr_t)(dst + i * size), (const void *)(uintptr_t)(src + i * pitch), size);
 	return true;
 }
 

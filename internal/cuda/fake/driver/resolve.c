@@ -106,6 +106,7 @@ static const struct function functions[] = {
 	{"cuMemcpyHtoDAsync", 3020, cuMemcpyHtoDAsync_v2, cuMemcpyHtoDAsync_v2_ptsz},
 	{"cuMemcpyDtoHAsync", 3020, cuMemcpyDtoHAsync_v2, cuMemcpyDtoHAsync_v2_ptsz},
 	{"cuMemcpyDtoDAsync", 3020, cuMemcpyDtoDAsync_v2, cuMemcpyDtoDAsync_v2_ptsz},
+	{"cuMemcpy2DAsync", 3020, cuMemcpy2DAsync_v2, cuMemcpy2DAsync_v2_ptsz},
 	{"cuMemsetD8", 3020, cuMemsetD8_v2, cuMemsetD8_v2_ptds},
 	{"cuMemsetD32", 3020, cuMemsetD32_v2, cuMemsetD32_v2_ptds},
 	{"cuMemsetD8Async", 3020, cuMemsetD8Async, cuMemsetD8Async_ptsz},

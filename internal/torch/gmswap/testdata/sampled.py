@@ -1,5 +1,7 @@
 """Compares words of what was recomputed, in tables that are written once more in each step."""
 
+import ctypes
+
 import torch
 from gmswap_hook.samples import Samples, Table, Wrong
 
@@ -18,8 +20,14 @@ class Answer(object):
 
 
 class Memory(object):
+    pick = None
+
     def __init__(self):
         self.torch, self.place, self.now, self.quantized = torch, HERE, 1, ()
+
+    @staticmethod
+    def address(tensor):
+        return tensor.untyped_storage().data_ptr()
 
     def stream(self):
         return self.now
@@ -29,6 +37,22 @@ class Memory(object):
 
     def fetch(self, flag):
         return Answer(flag)
+
+
+class Picking(Memory):
+    """Has what copies words by their addresses, but for those of one stream."""
+
+    def __init__(self, refused=None):
+        super(Picking, self).__init__()
+        self.refused, self.picked = refused, 0
+
+    def pick(self, to, address, apart, size, count, stream):
+        if stream == self.refused:
+            return False
+        for i in range(count):
+            ctypes.memmove(to + i * size, address + i * apart, size)
+        self.picked += 1
+        return True
 
 
 def holder(byte, changed=None):
@@ -97,3 +121,7 @@ def check_stream(samples):
 if __name__ == "__main__":
     for check in (check_same, check_differs, check_late, check_stream):
         check(Samples(Memory()))
+        for refused in None, 1:
+            memory = Picking(refused)
+            check(Samples(memory))
+            assert bool(memory.picked) == (refused is None or check is check_stream)

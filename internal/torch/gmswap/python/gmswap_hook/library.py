@@ -60,6 +60,7 @@ class Library(object):
             ("gm_swap_ready", ctypes.c_int, (ctypes.c_int, ticket, stream)),
             ("gm_swap_drop", ctypes.c_int, (ctypes.c_int, ticket)),
             ("gm_swap_copied", ctypes.c_int, (ctypes.c_int, ticket)),
+            ("gm_swap_words", ctypes.c_int, (ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_size_t, stream)),
             ("gm_swap_get_stats", ctypes.c_int, (ctypes.c_int, ctypes.POINTER(Stats))),
             ("gm_swap_close", None, (ctypes.c_int,)),
             ("gm_swap_borrow", ctypes.c_int, (ctypes.c_int, ctypes.c_size_t, stream)),
@@ -227,6 +228,10 @@ class Lanes(object):
     def drop(self, ticket):
         if self.lib.gm_swap_drop(self.device, ticket) != 0:
             say.once("host memory is lost: %s" % say.reason(self.library.error()))
+
+    def words(self, to, address, apart, size, count, stream):
+        """Copies words of some bytes, which lie so many bytes apart, to one behind the other. Returns whether it could."""
+        return self.lib.gm_swap_words(self.device, to, address, apart, size, count, stream) == 0
 
     def lodge(self, size, stream):
         """Takes memory of the host, which the device uses in place, for a gradient: the next request of this thread, of this size, has it. Returns whether

@@ -43,8 +43,13 @@ class Recipe(object):
 
     def usable(self, memory, entries):
         """Returns whether everything that it needs is there."""
-        return (all(entries[i].users and entries[i].kept() for i in self.sources) and all(map(memory.small.there, self.small))
-                and all(ordinal in memory.lasting and memory.parameters(ordinal) for ordinal in self.lasting))
+        for i in self.sources:
+            if not (entries[i].users and entries[i].kept()):
+                return False
+        for ordinal in self.lasting:
+            if not (ordinal in memory.lasting and memory.parameters(ordinal)):
+                return False
+        return not self.small or all(map(memory.small.there, self.small))
 
 
 class Remake(object):

@@ -41,7 +41,7 @@ class Samples(object):
         tables = self.tables.setdefault((near, holder.dtype), [])
         if not tables or len(tables[-1].samples) == Table.ROWS:
             tables.append(Table(self.memory, near or self.words_of(holder), near is not None))
-        return tables[-1].take(holder)
+        return tables[-1].take(holder, stream)
 
     def words_of(self, holder):
         """Returns the type of the words of a storage: the tensor's own, if such words are long enough."""
@@ -52,7 +52,7 @@ class Samples(object):
         if self.memory.stream() != self.stream or self.memory.capturing():
             return
         if sample.before is None:
-            sample.table.compare(sample.row, holder)
+            sample.table.compare(sample.row, holder, self.stream)
         else:
             self.late.append(sample.table.differ(sample.before, sample.table.words(holder).clone()))
 
@@ -83,7 +83,7 @@ class Samples(object):
 
 
 class Table(object):
-    """Words of tensors, as they were and as they were recomputed: to note them takes two calls, with no memory, and to compare them few for all."""
+    """Words of tensors, as they were and as they were recomputed: to note them takes a call or two, with no memory, and to compare them few for all."""
 
     ROWS = 256
 
@@ -93,6 +93,7 @@ class Table(object):
         self.size = torch.empty(0, dtype=dtype).element_size()
         self.bits = getattr(torch, "int%d" % (8 * min(8, self.size)))  # of words that are to be the same: what is no number is not equal to itself
         self.before, self.after = (torch.empty(self.ROWS * WORDS, dtype=self.dtype, device=memory.place) for _ in range(2))
+        self.addresses = memory.address(self.before), memory.address(self.after)
         self.rows = [(self.before[i : i + WORDS], self.after[i : i + WORDS]) for i in range(0, self.ROWS * WORDS, WORDS)]
         self.samples, self.compared = [], set()  # references to what the rows are for, and the numbers of rows that were compared
 
@@ -104,20 +105,31 @@ class Table(object):
                 sample.before = self.rows[row][0].clone()
         self.samples, self.compared = [], set()
 
-    def take(self, holder):
+    def take(self, holder, stream):
         sample = Sample(self, len(self.samples))
         self.samples.append(weakref.ref(sample))
-        self.rows[sample.row][0].copy_(self.words(holder))
+        self.copy(sample.row, 0, holder, stream)
         return sample
 
-    def compare(self, row, holder):
+    def compare(self, row, holder, stream):
         self.compared.add(row)
-        self.rows[row][1].copy_(self.words(holder))
+        self.copy(row, 1, holder, stream)
+
+    def copy(self, row, side, holder, stream):
+        """Notes words of a storage in a row, as they were or as they were recomputed."""
+        storage, pick, size = holder.untyped_storage(), self.memory.pick, self.size
+        apart = self.apart(storage) * size
+        if not pick or not apart or not pick(self.addresses[side] + row * WORDS * size, storage.data_ptr(), apart, size, WORDS, stream):
+            self.rows[row][side].copy_(self.words(holder))
+
+    def apart(self, storage):
+        """Returns how many words are from one that is looked at to the next one: an odd number, for words of several columns."""
+        stride = storage.nbytes() // self.size // WORDS
+        return stride - (1 - stride % 2 if stride else 0)
 
     def words(self, holder):
         storage = holder.untyped_storage()
-        stride = storage.nbytes() // self.size // WORDS
-        stride -= 1 - stride % 2 if stride else 0  # an odd one, for words of several columns
+        stride = self.apart(storage)
         if holder.dtype == self.dtype:
             return holder.as_strided((WORDS,), (stride,), 0)
         return self.memory.torch.empty(0, dtype=self.dtype, device=self.memory.place).set_(storage, 0, (WORDS,), (stride,))
