@@ -5,7 +5,9 @@ import random
 import torch
 from torch import nn
 from torch.multiprocessing.reductions import StorageWeakRef
+from torch.utils.checkpoint import checkpoint
 
+from plans import Planner
 from real import main
 from real_demand import Model, Short, WIDTH, translations
 
@@ -20,6 +22,7 @@ class Spacious(Short):
         hooked.settings.for_all_sizes = lambda: True
         hooked.settings.device, self.limit = limit, limit
         self.steps, self.lacked, self.others = [], set(), {}
+        runtime.rest = lambda: None  # all that is saved is to be seen here
         runtime.relief.library.asked_last = lambda: False
         runtime.relief.library.allocated = lambda device: self.used()
         hooked.memory.allocated = hooked.memory.peak.bytes = self.used
@@ -173,6 +176,121 @@ def test_held():
     for limit in 2500000, 2000000:
         short = run(program, limit)
         assert not short.lacked and len(short.steps) > 55, (limit, short.lacked, short.steps)
+
+
+class Idle(Planner):
+    """Moves nothing."""
+
+    def answer(self, graph):
+        return dict(super().answer(graph), actions=[])
+
+
+class Resting(Spacious):
+    """Packs no more than it would in a program. Notes of each step how many tensors were packed."""
+
+    def __init__(self, limit, all_sizes=True):
+        super().__init__(limit)
+        hooked, runtime = self.hooked, self.hooked.runtime
+        runtime.rest, runtime.pack = hooked.hooks.rest, self.counted
+        hooked.settings.for_all_sizes = lambda: all_sizes
+        hooked.library = runtime.planner.library = Idle("offload")
+        self.count, self.counts, end = 0, [], runtime.end_step
+        runtime.end_step = lambda step: (self.counts.append((step.way(), self.count)), setattr(self, "count", 0), end(step))
+
+    def counted(self, tensor):
+        self.count += 1
+        return self.pack(tensor)
+
+    def few(self):
+        """Returns the numbers of the steps that were left alone. Next to nothing was packed in these."""
+        steps = [n for n, (way, _) in enumerate(self.counts) if way == "left alone"]
+        assert all(self.counts[n][1] < 12 for n in steps), self.counts
+        return steps
+
+
+def rests(program, limit=1 << 30, **settings):
+    """Returns the steps of a program that are left alone. What comes of it is the same."""
+    want, short = program(), Resting(limit, **settings)
+    got = program()
+    short.remove()
+    assert got == want
+    return short.few()
+
+
+def test_rest():
+    """Of a step that is left alone nothing is packed but the first tensors of each call."""
+    if not hasattr(torch._C._autograd, "_top_saved_tensors_default_hooks"):
+        return
+    assert len(rests(translations)) > 8
+
+
+def fixed(steps=40, run=lambda number, model, x: model(x), wrap=lambda model: model):
+    torch.manual_seed(0)
+    model = wrap(Model())
+
+    def step(number, draw):
+        torch.manual_seed(number)
+        yield run(number, model, torch.rand(4, 24, WIDTH))
+
+    return trained([model], steps, step)
+
+
+class Checkpoints(nn.Module):
+    """Has hooks of its own on what is saved, or none."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, x):
+        with torch.autograd.graph.save_on_cpu():
+            y = self.model(x)
+        return y + checkpoint(self.model, x, use_reentrant=False) + self.model(x)
+
+
+def test_ample():
+    """Steps that save the same, of which nothing has to be moved, are left alone as well, but for one of many. Hooks of the program are put on and taken off
+    meanwhile, and models fail and are called again."""
+    if not hasattr(torch._C._autograd, "_top_saved_tensors_default_hooks"):
+        return
+
+    def failed(number, model, x):
+        if number % 7 == 3:
+            try:
+                model(x.double())
+            except RuntimeError:
+                pass
+        return model(x)
+
+    for how in {}, {"wrap": Checkpoints}, {"run": failed}, {"run": failed, "wrap": Checkpoints}:
+        steps = rests(lambda: fixed(**how), all_sizes=False)  # noqa: B023
+        assert len(steps) > 20 and not any(n % 16 == 0 for n in steps), (how, steps)
+
+
+def test_wake():
+    """Of a step that was left alone and lacks memory after all the rest is packed."""
+    if not hasattr(torch._C._autograd, "_top_saved_tensors_default_hooks"):
+        return
+    short = Resting(1 << 30, all_sizes=False)
+    runtime, woken = short.hooked.runtime, []
+
+    def run(number, model, x):
+        def lack(module, args):
+            if runtime.step.alone and number == 20:
+                with short.hooked.memory:
+                    runtime.relief.serve(1000, 0)
+                woken.append(runtime.step.number)
+
+        handle = model.layers[1].register_forward_pre_hook(lack)
+        try:
+            return model(x)
+        finally:
+            handle.remove()
+
+    fixed(run=run)
+    short.remove()
+    assert len(woken) == 1 and short.counts[woken[0]][0] == "on demand" and short.counts[woken[0]][1] > 40, (woken, short.counts)
+    assert all(way != "left alone" for way, _ in short.counts[woken[0] : woken[0] + 4]) and short.few()[-1] > woken[0], short.counts
 
 
 if __name__ == "__main__":

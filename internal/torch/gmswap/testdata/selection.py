@@ -81,7 +81,7 @@ def check_step():
     step.select(made)
     seen = []
     for call, count in (CALL, 6), (AGAIN, 7), ((2, 1), 1):
-        step.call, step.packs = call, 0
+        step.call, step.packs, step.awaits = call, 0, made.calls.get(call)
         for _ in range(count):
             step.packs += 1
             looked = step.expects()
@@ -93,7 +93,7 @@ def check_step():
     assert seen == [0, (None, 1, None, 0)] + [NOTHING] * 4 + [4] + [NOTHING] * 5 + [7, None], seen
     assert step.entries == [0, PASSED, PASSED, PASSED, 4, PASSED, PASSED, 7] and not step.other and not step.whole
     assert step.moves(2000, 1000) and step.other
-    step.call, step.packs, step.course = CALL, 1, 5
+    step.call, step.packs, step.course, step.awaits = CALL, 1, 5, made.calls[CALL]
     assert step.expects() and step.astray and step.awaited is NOTHING and step.moves(1, 1000), "parameters were used after other tensors"
     step.look_at_all()
     assert step.moves(100, 10) and not step.moves(100, 1000)

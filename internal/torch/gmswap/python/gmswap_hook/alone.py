@@ -20,6 +20,42 @@ class Alone(object):
         pass
 
 
+class Ample(object):
+    """Tells that a step has room where nothing has to be moved: others had inputs of the same sizes, saved the same, and needed so much less than there is."""
+
+    SURE = 4  # such steps in a row
+    SPARE = 8  # a part of the limit that has to stay free, more after a step that lacked memory
+
+    def __init__(self, called, relief):
+        self.called, self.relief = called, relief  # how often models are called
+        self.spare, self.right = relief.limit // self.SPARE, 0
+        self.dims = self.sizes = None
+        self.needed = 0  # bytes
+
+    def fits(self, dims):
+        """Returns whether a step that begins now is known to have room."""
+        relief = self.relief
+        return self.right >= self.SURE and dims == self.dims != () and relief.start + self.needed + self.spare <= relief.limit
+
+    def saw(self, sizes, dims, needed):
+        """Notes what a step saved and needed."""
+        same = (dims, sizes) == (self.dims, self.sizes)
+        self.right, self.needed = (self.right + 1, max(needed, self.needed)) if same else (0, needed)
+        self.dims, self.sizes = dims, sizes
+
+    def calls(self, model, count):
+        """Returns whether a call of a model, the so many-th, is one of those of a step."""
+        return count <= self.called.get(model, 0)
+
+    def lacked(self):
+        """Notes that a step had no room that was known to have some."""
+        self.right, self.spare = 0, 2 * self.spare
+
+    def extends(self, sizes, dims):
+        """Is told of a step like those of a schedule for all sizes, where these may ask for others."""
+        return True
+
+
 class Outlook(object):
     """Tells which steps of a runtime are left alone, and has one looked at nevertheless that turns out to be another, or to lack memory. What such a step has
     saved cannot be moved."""
@@ -35,7 +71,7 @@ class Outlook(object):
         """Is what tells the need of a step by its inputs, or None."""
         return self.runtime.planner.shapes
 
-    def leaves_alone(self, step, instrument):
+    def leaves_alone(self, step, instrument=None):
         """Returns whether a step that begins has room in any case. None is left alone where it would end the program to be wrong."""
         relief, shapes = self.runtime.relief, self.shapes
         self.left = [e for e in self.left if e.users]
@@ -49,10 +85,24 @@ class Outlook(object):
         relief = self.runtime.relief
         return relief is not None and relief.desperate and not self.runtime.planner.suits(step)
 
-    @staticmethod
-    def pack(step, tensor):
-        """Returns what autograd keeps of a tensor that is not looked at, None for one that is."""
-        return stays(untied(tensor)) if step.looked == step.call and step.entries[-1].users else None
+    def pack(self, step, tensor):
+        """Returns what autograd keeps of a tensor that is not looked at, None for one that is. Nothing more is packed then of this call."""
+        if step.looked != step.call or not step.entries[-1].users:
+            return None
+        self.runtime.rest()
+        return stays(untied(tensor))
+
+    def planned(self, schedule):
+        """Is told of a schedule that is to be followed."""
+        runtime, planner = self.runtime, self.runtime.planner
+        if schedule.empty() and planner.family is None and runtime.relief is not None:
+            planner.shapes = Ample(planner.timed.step.calls, runtime.relief)
+
+    def leave(self, step):
+        """Has a step that begins left alone."""
+        step.alone, step.whole = True, False
+        self.runtime.memory.begin_like_last()
+        return Alone()
 
     def goes_on(self, step, module):
         """Returns whether a call of a model is part of a step of which nothing that was looked at is there any more."""
@@ -74,6 +124,7 @@ class Outlook(object):
         """Has the rest of a step looked at that was left alone."""
         step.alone, step.whole = False, not step.entries
         step.conduct = self.runtime.unplanned(step)
+        self.runtime.wake()
 
     def ended(self, step):
         """Notes what is left of a step."""

@@ -204,8 +204,10 @@ class Entry(object):
         if not self.on_host() and (self.made is None or not self.made.hold()):
             return False
         try:
-            self.settle()
-            self.wait()
+            if self.ticket and not self.gone:
+                self.settle()
+            if self.coming:
+                self.wait()
         except Failure as e:
             say.once("a tensor stays on the device: %s" % say.reason(e))
             return False

@@ -41,6 +41,7 @@ class Thread(threading.local):
         self.serves = False  # the runtime is told of the modules on the stack, and is given what they save
         self.between = False  # it is given what is saved between models
         self.nested = NONE  # or the backward pass that has a model run, for which those hooks are in effect
+        self.resting = False  # they were taken off until a model is called again
 
 
 class Hooks(object):
@@ -64,6 +65,7 @@ class Hooks(object):
         else:
             self.push = self.pop = lambda: None
             self.top = None
+        runtime.rest, runtime.wake = self.rest, self.wake
         self.compiling, self.unreal = compiling(torch), unreal(torch)
         self.roots = weakref.WeakSet()
         self.handles, self.watched = [], None
@@ -216,6 +218,7 @@ class Hooks(object):
                 return False  # such hooks are forbidden here, as within torch.func.grad
             local.nested = self.torch._C._current_graph_task_id()  # where what is pushed does not last
             local.pushed = local.pushed or local.nested == NONE
+        local.resting = False
         return True
 
     def end_packing(self, local):
@@ -223,6 +226,19 @@ class Hooks(object):
         if local.pushed and self.ours():
             local.pushed = False
             self.pop()
+
+    def rest(self):
+        """Takes our hooks off, if they are those in effect, until the next model is called."""
+        local = self.local
+        if self.top is not None and local.pushed and local.nested == NONE and self.ours():
+            local.pushed, local.resting = False, True
+            self.pop()
+
+    def wake(self):
+        """Puts our hooks back within a model, where others would not be taken off in their place."""
+        local = self.local
+        if local.resting and local.stack and self.top() is None:
+            self.begin_packing(local)
 
     def pack(self, tensor):
         """Is given what autograd saves, also in a backward pass, and between models."""

@@ -10,6 +10,7 @@ from . import say
 from .entry import layout
 from .library import Failure
 from .measure import Peak
+from .modules import gathered, parts, targets
 from .samples import NEAR, Samples
 from .small import Small
 from .unseen import Launches
@@ -38,6 +39,7 @@ class Memory(object):
         self.lasting = {}  # by these: weak references to parameters and buffers
         self.waiting = []  # what FSDP has not gathered yet
         self.noted = set()  # modules, by id
+        self.last = {}, {}, [], set()  # these four, of the step before
         self.exported = {}  # storages whose addresses the program has asked for in this step, and may write to at any time: weak references, by their own
         self.addresses = {}  # the same, asked for at any time
         self.entries = {}  # by their storage's address, those that autograd has not let go of
@@ -48,6 +50,7 @@ class Memory(object):
         self.borrowed = None  # says of an address whether memory of the host is used in place there, once there was any
         self.shifts = 0  # times that where a state of an optimizer is has changed, or that it is needed
         self.evictions = 0  # requests that found no room before something left
+        self.pick = None  # copies words of a storage, once there is what does
         self.samples, self.small, self.launches = Samples(self), Small(self), Launches.of(torch)
         self.peak = Peak(torch, device)
         self.pid = os.getpid()
@@ -235,8 +238,13 @@ class Memory(object):
             self.known = {key: weak for key, weak in self.known.items() if not self.expired(weak)}
         if len(self.addresses) > 1000:
             self.addresses = {key: weak for key, weak in list(self.addresses.items()) if not self.expired(weak)}
+        self.last = self.ordinals, self.lasting, self.waiting, self.noted
         self.ordinals, self.lasting, self.waiting, self.noted, self.exported = {}, {}, [], set(), {}
         self.small.begin_step()
+
+    def begin_like_last(self):
+        """Has a step that begins go by what was noted in the one before: where that is not true any more, some tensors are not looked at."""
+        self.ordinals, self.lasting, self.waiting, self.noted = self.last
 
     def note(self, tensor):
         """Excludes a tensor's storage from being moved. Returns its ordinal."""
@@ -554,43 +562,3 @@ def wrapped(torch):
         return one
     all = [f for f in (getattr(functions, name, None) for name in ("is_batchedtensor", "is_gradtrackingtensor", "is_functionaltensor")) if f]
     return lambda tensor: any(f(tensor) for f in all)
-
-
-def parts(module):
-    """Returns a module and all that are in it, each once: what modules() returns, in another order and a third of the time."""
-    found = {id(module): module}
-    more = [module]
-    while more:
-        for m in more.pop()._modules.values():
-            if m is not None and id(m) not in found:
-                found[id(m)] = m
-                more.append(m)
-    return list(found.values())
-
-
-def gathered(modules):
-    """Returns the parameters that FSDP gathers, of both its versions."""
-    sharded = {cls for cls in set(map(type, modules)) if hasattr(cls, "_get_fsdp_state")}
-    for m in modules:
-        flat = getattr(m.__dict__.get("_handle"), "flat_param", None)
-        if flat is not None:
-            yield flat
-        if type(m) not in sharded:
-            continue
-        state = m._get_fsdp_state()
-        groups = getattr(state, "_fsdp_param_groups", None)
-        if groups is None:
-            groups = [state._fsdp_param_group]
-        for group in groups:
-            for parameter in getattr(group, "fsdp_params", ()):
-                yield parameter
-
-
-def targets(parameter):
-    """Returns what a parameter is gathered into."""
-    found = [t for name in ("all_gather_outputs", "_unsharded_inner_tensors") for t in getattr(parameter, name, ())]
-    for name in ("_full_param_padded", "_full_prec_full_param_padded"):
-        t = getattr(parameter, name, None)
-        if t is not None:
-            found.append(t)
-    return found

@@ -3,7 +3,7 @@
 import collections
 
 from . import say
-from .alone import Alone, Outlook
+from .alone import Outlook
 from .demand import Demand
 from .entry import Entry, Parts, Saved, detached, layout, parameter, stayed, stays, untied
 from .family import Remaking
@@ -58,6 +58,7 @@ class Runtime(object):
         self.clock_from, self.pause = self.TIMED, self.RECHECK  # steps that follow the schedule before some are timed, and until others are
         self.declined = self.given_up = False  # nothing has to be moved, or no schedule can be made
         self.relief = None  # what makes room when a request finds none
+        self.rest = self.wake = lambda: None  # have nothing packed until a model is called again, and something packed again; set by Hooks
         self.outlook, self.known = Outlook(self), Known(self)
         self.garbage, self.second, self.touched = Garbage(), Second(memory, lanes, settings.smallest), Touched(self)
         self.renewed = False  # the schedule, or what is recorded for one, is of no use
@@ -158,6 +159,9 @@ class Runtime(object):
             step.packs += 1
             if memory.small.looks:
                 tensor = memory.small.note(step, key, tensor, self.smallest)
+            if step.awaits is not None and step.packs not in step.awaits and not step.astray and not memory.waiting and key not in memory.known:
+                step.awaited = NOTHING  # as of most in a step of which little is looked at
+                return stays(tensor.detach() if tensor.requires_grad and not tensor.is_leaf else tensor)
             passed = step.selected and not step.expects()
             if passed and not memory.waiting and key not in memory.known:
                 return self.pass_by(tensor, step)
@@ -169,7 +173,8 @@ class Runtime(object):
                 # The memory of what is saved on another stream may be freed in that one's order, in which no copy is waited for.
                 stream, nbytes = memory.stream(), storage.nbytes()
                 step.strays = step.strays or stream != step.stream
-                if (memory.borrowed is None or not memory.lies_on_host(tensor)) and step.moves(nbytes, self.smallest) and stream == step.stream:
+                moves = step.awaited[0] is not None or step.moves(nbytes, self.smallest)
+                if moves and stream == step.stream and (memory.borrowed is None or not memory.lies_on_host(tensor)):
                     with memory:
                         return self.pack_storage(tensor, key, nbytes, stream)
                 return stays(untied(tensor))
@@ -220,7 +225,7 @@ class Runtime(object):
         if new:
             if step.awaited[0] is not None:
                 step.pass_over()
-            entry = memory.entries[key] = Entry(memory, self.lanes, step, detached(tensor), key, nbytes)
+            entry = memory.entries[key] = Entry(memory, self.lanes, step, tensor.detach(), key, nbytes)
             step.entries.append(entry)
             step.looked = step.call
             if step.parting is not None:
@@ -300,15 +305,16 @@ class Runtime(object):
     def conductor(self, step):
         """Returns what conducts a step."""
         if self.schedule is not None and not self.doubted():
-            if self.schedule.empty() or self.outlook.strange(step):
+            if self.schedule.empty():
+                return self.outlook.leave(step) if self.outlook.leaves_alone(step) else self.unplanned(step)
+            if self.outlook.strange(step):
                 return self.unplanned(step)
             if 2 * self.fitted.count(False) >= self.STRAYED and self.known.parts() and step.number % self.RETRY:
                 step.members = self.schedule.members
                 return self.unplanned(step)
             instrument = self.instrument()
             if self.outlook.leaves_alone(step, instrument):
-                step.alone, step.whole = True, False
-                return Alone()
+                return self.outlook.leave(step)
             return self.schedule.follower(step, self.unplanned, self.relief, instrument)
         if step.number < self.WARM_UP or self.given_up or self.planning is not None:
             return self.unplanned(step)
@@ -511,6 +517,7 @@ class Runtime(object):
         if self.relief is not None and self.planner.family is None:
             self.relief.foresight.learn(self.schedule.sizes, self.schedule.plain_peak - self.planner.start)
         self.declined = self.settings.dry or self.schedule.empty() and self.relief is None
+        self.outlook.planned(self.schedule)
         self.complete()
 
     def no_schedule(self, why):

@@ -100,6 +100,7 @@ class Late(object):
     def __init__(self, torch, library, settings, stepping):
         self.torch, self.library, self.settings, self.stepping = torch, library, settings, stepping
         self.runtime, self.thread = None, None
+        self.rest = self.wake = lambda: None  # set by Hooks
         self.runtimes, self.refused = {}, set()  # by device, and those that have none
         self.moves = not settings.all
         self.within = threading.local()
@@ -146,6 +147,9 @@ class Late(object):
         if len(self.runtimes) > 1:
             for device, runtime in self.runtimes.items():
                 runtime.report.of = "GPU %d: " % device
+                runtime.rest = runtime.wake = lambda: None  # what one does not look at another one may
+        else:
+            self.runtime.rest, self.runtime.wake = self.rest, self.wake
         for name in self.CALLED + ("pack", "pack_between", "pack_backward", "leave_alone", "unpack", "mistaken") * self.moves:
             setattr(self, name, getattr(self.runtime, name))
 
@@ -201,7 +205,7 @@ class Late(object):
             return Recorder(memory, settings, self.library)
         report = Report(memory, settings)
         lanes = Lanes(self.library, device, settings.host, settings.timed)
-        report.lanes = lanes
+        report.lanes, memory.pick = lanes, lanes.words
         runtime = Runtime(memory, lanes, settings, Planner(self.library, settings, lanes), report)
         if ours:
             if settings.keep_margin(memory.free() + self.library.reserved(device)):

@@ -37,6 +37,7 @@ class Step(object):
         self.members = None  # those that are moved, None: the large ones
         self.other = False  # a call that was to save nothing that is moved has saved something
         self.selected = False  # no others are looked at
+        self.awaits = None  # of those, the ones that the call under way saves, by their numbers; None: all that it saves are looked at
         self.awaited = NOTHING  # what such a tensor is expected to be: its entry, or the points at which it is saved and used, and the course then
         self.astray = False  # the course is another one
         self.pace = None  # measures how fast the program comes from one point to the next
@@ -59,6 +60,8 @@ class Step(object):
         key = id(module)
         self.calls[key] = self.calls.get(key, 0) + 1
         self.call, self.packs, self.turn = (key, self.calls[key]), 0, self.turn + 1
+        if self.selected:
+            self.awaits = self.members.calls.get(self.call)
 
     def unpack(self, entry, stream):
         """Does what is to be done when an entry is asked for."""
@@ -85,11 +88,10 @@ class Step(object):
 
     def expects(self):
         """Returns whether a tensor is to be looked at that is saved now: one of those that were selected, or of a call that was not."""
-        members = self.members.calls.get(self.call)
-        self.awaited = members.get(self.packs, NOTHING) if members is not None else NOTHING
+        self.awaited = self.awaits.get(self.packs, NOTHING) if self.awaits is not None else NOTHING
         if self.awaited is not NOTHING and self.awaited[3] != self.course:
             self.awaited, self.astray = NOTHING, True
-        return members is None or self.astray or self.awaited[0] is not None
+        return self.awaits is None or self.astray or self.awaited[0] is not None
 
     def where(self):
         return self.call, self.packs, self.course
@@ -97,9 +99,10 @@ class Step(object):
     def select(self, selection):
         """Has no others looked at than these."""
         self.members, self.selected, self.whole = selection, True, False
+        self.awaits = selection.calls.get(self.call)
 
     def look_at_all(self):
-        self.members, self.selected, self.awaited, self.astray = None, False, NOTHING, False
+        self.members, self.selected, self.awaits, self.awaited, self.astray = None, False, None, NOTHING, False
 
     def pass_over(self):
         """Notes that entries before the one that is saved now were not looked at."""
