@@ -267,6 +267,41 @@ def test_ample():
         assert len(steps) > 20 and not any(n % 16 == 0 for n in steps), (how, steps)
 
 
+def test_peak():
+    """None is left alone where something takes far more memory for a moment, which no step is known to save."""
+    short = Resting(1 << 30, all_sizes=False)
+    short.hooked.runtime.relief.library.peak = lambda device: 15 << 26
+    fixed()
+    short.remove()
+    assert len(short.counts) == 39 and not short.few(), short.counts
+
+
+class Forces(nn.Module):
+    """Takes a gradient in its forward pass, of which something is saved."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(WIDTH, WIDTH)
+
+    def forward(self, x):
+        x = x.requires_grad_()
+        force, = torch.autograd.grad(x.exp().sum(), x, create_graph=True)
+        return torch.tanh(self.linear(force)).square().sum()
+
+
+def test_left():
+    """Hooks are off in a model alone, and not in a backward pass, which would put them on again: what comes behind is seen, as are models that nobody has met."""
+    if not hasattr(torch._C._autograd, "_top_saved_tensors_default_hooks"):
+        return
+    assert len(rests(lambda: fixed(wrap=lambda model: Forces()), all_sizes=False)) > 20
+    short = Resting(1 << 30, all_sizes=False)
+    fixed()
+    before, phase = len(short.counts), short.hooked.runtime.step.way()
+    fixed(steps=8)
+    short.remove()
+    assert phase == "left alone" and len(short.counts) >= before + 8 and short.counts[before + 3][1] > 40, short.counts
+
+
 def test_wake():
     """Of a step that was left alone and lacks memory after all the rest is packed."""
     if not hasattr(torch._C._autograd, "_top_saved_tensors_default_hooks"):

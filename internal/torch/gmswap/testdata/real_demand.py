@@ -66,7 +66,7 @@ class Short(object):
         self.hooked = Hooked("remake", **lanes)
         runtime, self.recipes = self.hooked.runtime, set()
         self.hooked.settings.for_all_sizes = lambda: False  # or steps would follow schedules
-        library = types.SimpleNamespace(on_full=lambda device, make_room: None, allocated=lambda device: self.hooked.memory.present,
+        library = types.SimpleNamespace(on_full=lambda device, make_room: None, allocated=lambda device: self.hooked.memory.present, peak=lambda device: 0,
                                         account=lambda device: types.SimpleNamespace(stitches=0, driver_ns=0))
         states = types.SimpleNamespace(spared=lambda: 0, spare=lambda size: 0, make_room=lambda size: 0)
         runtime.relief = relief.Relief(runtime, library, limit, states)

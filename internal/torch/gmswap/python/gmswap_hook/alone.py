@@ -21,7 +21,8 @@ class Alone(object):
 
 
 class Ample(object):
-    """Tells that a step has room where nothing has to be moved: others had inputs of the same sizes, saved the same, and needed so much less than there is."""
+    """Tells that a step has room where nothing has to be moved: others had inputs of the same sizes, saved the same, and needed so much less than there is. So did all
+    that the program has done since it looked for its own peak."""
 
     SURE = 4  # such steps in a row
     SPARE = 8  # a part of the limit that has to stay free, more after a step that lacked memory
@@ -35,7 +36,9 @@ class Ample(object):
     def fits(self, dims):
         """Returns whether a step that begins now is known to have room."""
         relief = self.relief
-        return self.right >= self.SURE and dims == self.dims != () and relief.start + self.needed + self.spare <= relief.limit
+        if self.right < self.SURE or dims != self.dims or not dims:
+            return False
+        return max(relief.start + self.needed, relief.library.peak(relief.memory.device)) + self.spare <= relief.limit
 
     def saw(self, sizes, dims, needed):
         """Notes what a step saved and needed."""
@@ -112,6 +115,7 @@ class Outlook(object):
     def called(self, step):
         """Notes that a model is called in a step: one that it does not have is looked at."""
         if step.alone and not self.shapes.calls(*step.call):
+            self.shapes.right = 0  # it may be two steps, of which the first has shown no end
             self.look_closer(step)
 
     def look_again(self, step):
@@ -123,6 +127,8 @@ class Outlook(object):
     def look_closer(self, step):
         """Has the rest of a step looked at that was left alone."""
         step.alone, step.whole = False, not step.entries
+        if step.whole:
+            self.runtime.memory.note_anew()
         step.conduct = self.runtime.unplanned(step)
         self.runtime.wake()
 

@@ -41,7 +41,7 @@ class Thread(threading.local):
         self.serves = False  # the runtime is told of the modules on the stack, and is given what they save
         self.between = False  # it is given what is saved between models
         self.nested = NONE  # or the backward pass that has a model run, for which those hooks are in effect
-        self.resting = False  # they were taken off until a model is called again
+        self.resting = False  # they were taken off until the model that is running ends
 
 
 class Hooks(object):
@@ -156,6 +156,7 @@ class Hooks(object):
                 break
         if not local.stack:
             local.frame, local.serves = None, False
+            self.wake()
             if local.nested != NONE:
                 task, local.nested = local.nested, NONE
                 if task == self.torch._C._current_graph_task_id() and (self.top is None or self.ours()):  # an exception may have ended that
@@ -228,16 +229,18 @@ class Hooks(object):
             self.pop()
 
     def rest(self):
-        """Takes our hooks off, if they are those in effect, until the next model is called."""
+        """Takes our hooks off, if they are those in effect, until the model ends that is running: what is saved behind that may be another one's. What is done in a backward
+        pass does not last."""
         local = self.local
-        if self.top is not None and local.pushed and local.nested == NONE and self.ours():
+        lasts = self.top is not None and local.stack and local.pushed and self.torch._C._current_graph_task_id() == NONE
+        if lasts and self.ours():
             local.pushed, local.resting = False, True
             self.pop()
 
     def wake(self):
-        """Puts our hooks back within a model, where others would not be taken off in their place."""
+        """Puts our hooks back where others would not be taken off in their place."""
         local = self.local
-        if local.resting and local.stack and self.top() is None:
+        if local.resting and self.torch._C._current_graph_task_id() == NONE and self.top() is None:
             self.begin_packing(local)
 
     def pack(self, tensor):

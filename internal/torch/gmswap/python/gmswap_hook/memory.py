@@ -239,8 +239,13 @@ class Memory(object):
         if len(self.addresses) > 1000:
             self.addresses = {key: weak for key, weak in list(self.addresses.items()) if not self.expired(weak)}
         self.last = self.ordinals, self.lasting, self.waiting, self.noted
-        self.ordinals, self.lasting, self.waiting, self.noted, self.exported = {}, {}, [], set(), {}
+        self.exported = {}
+        self.note_anew()
         self.small.begin_step()
+
+    def note_anew(self):
+        """Has modules noted that are met from now on."""
+        self.ordinals, self.lasting, self.waiting, self.noted = {}, {}, [], set()
 
     def begin_like_last(self):
         """Has a step that begins go by what was noted in the one before: where that is not true any more, some tensors are not looked at."""
