@@ -58,7 +58,7 @@ class Runtime(object):
         self.clock_from, self.pause = self.TIMED, self.RECHECK  # steps that follow the schedule before some are timed, and until others are
         self.declined = self.given_up = False  # nothing has to be moved, or no schedule can be made
         self.relief = None  # what makes room when a request finds none
-        self.rest = self.wake = lambda: None  # have nothing packed until a model is called again, and something packed again; set by Hooks
+        self.rest = self.wake = lambda: None  # have nothing packed until the model ends that is running, and all packed again; set by Hooks
         self.outlook, self.known = Outlook(self), Known(self)
         self.garbage, self.second, self.touched = Garbage(), Second(memory, lanes, settings.smallest), Touched(self)
         self.renewed = False  # the schedule, or what is recorded for one, is of no use
