@@ -204,10 +204,8 @@ class Entry(object):
         if not self.on_host() and (self.made is None or not self.made.hold()):
             return False
         try:
-            if self.ticket and not self.gone:
-                self.settle()
-            if self.coming:
-                self.wait()
+            self.settle()
+            self.wait()
         except Failure as e:
             say.once("a tensor stays on the device: %s" % say.reason(e))
             return False

@@ -114,11 +114,7 @@ class Follower(object):
         return self.point
 
     def pack(self, entry, new, stream):
-        selection, sequence = self.selection, self.schedule.sequence
-        if selection is not None:  # as self.come() does, which takes longer
-            self.point = selection.next[self.point]
-            self.packed = selection.packed[self.point]
-        at = self.point
+        at, sequence = self.come(), self.schedule.sequence
         if at >= len(sequence) or sequence[at] != entry.index:
             why = "tensor %d is saved at point %d" % (entry.index, at)
         elif self.schedule.trails[self.packed] != self.step.trail:
