@@ -18,6 +18,9 @@ func TestFamily(t *testing.T) { passes(t, "testdata/family.py") }
 // TestBuckets has schedules made for some steps followed by others, whose inputs vary in several ways.
 func TestBuckets(t *testing.T) { passes(t, "testdata/buckets.py") }
 
+// TestInputs tells which of two steps' inputs differ in all that varies.
+func TestInputs(t *testing.T) { passes(t, "testdata/inputs.py") }
+
 // TestSelection looks at a part of steps that follow schedules.
 func TestSelection(t *testing.T) { passes(t, "testdata/selection.py") }
 

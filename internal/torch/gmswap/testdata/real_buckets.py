@@ -1,6 +1,7 @@
 """Steps whose inputs vary in three ways follow schedules that were made for others, on a real PyTorch."""
 
 import functools
+import random
 
 import torch
 from gmswap_hook import buckets, family, remembered, runtime
@@ -44,6 +45,46 @@ def test_pictures():
             ways, schedule, made = counted(functools.partial(real_remembered.losses, kind, real_remembered.pictures, 0), how, PICTURES)
             assert isinstance(schedule, buckets.Buckets) == shapes and "adapted" not in ways, (kind, schedule, ways)
             assert ways.count("planned") > len(ways) / 2 and (made > 5) == (how == "remake"), (kind, how, ways, made)
+
+
+class Attention(nn.Module):
+    """Has the lengths of texts squared."""
+
+    def __init__(self, d=32):
+        super().__init__()
+        self.norms = nn.ModuleList(nn.LayerNorm(d) for _ in range(4))
+        self.inner = nn.ModuleList(nn.Linear(d, 3 * d) for _ in range(4))
+
+    def forward(self, x):
+        for norm, inner in zip(self.norms, self.inner):
+            q, k, v = inner(norm(x)).chunk(3, -1)
+            x = x + torch.softmax(q @ k.transpose(1, 2), -1) @ nn.functional.silu(v)
+        return x.square().mean()
+
+
+def texts(shapes):
+    torch.manual_seed(0)
+    model, out = Attention(), []
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    for batch, length in shapes:
+        loss = model(torch.rand(batch, length, 32))
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        out.append(float(loss))
+    return out, [p.tolist() for p in model.parameters()]
+
+
+def test_alike():
+    """Steps of which two have other batches and other lengths by the same factor, or the same number, tell what is recomputed; one that has another length alone
+    is not recorded where batches are known to vary."""
+    draw = random.Random(0)
+    others = [(draw.choice([4, 8, 12, 16]), draw.randrange(16, 44, 4)) for _ in range(20)]
+    for first, recorded in ([(12, 28), (8, 32), (4, 16), (8, 24)], [1, 2, 3]), ([(16, 24), (12, 36), (4, 28), (12, 20)], [1, 2, 3]), (
+            [(8, 24), (12, 36), (12, 40), (12, 28), (16, 32), (8, 28)], [1, 4, 5]):
+        ways, schedule, made = counted(lambda: texts(first + others), "remake", LIMIT)
+        assert [step for step, way in enumerate(ways) if way == "recorded"] == recorded, (first, ways)
+        assert isinstance(schedule, buckets.Buckets) and ways.count("planned") > len(others) / 2 and made > 5, (first, schedule, ways, made)
 
 
 def test_unsolved():

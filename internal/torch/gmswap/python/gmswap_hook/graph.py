@@ -13,12 +13,14 @@ from .watched import Watched, Whole
 class Recording(object):
     ATTEMPTS = 3  # pairs of steps that differ before no more are recorded
     WAITS = 3  # steps of the first one's sizes again, before it is believed that sizes do not vary
+    PASSED = 8  # steps that are not recorded, as they differ from the first one in too little of what varies, before any will do
 
-    def __init__(self, memory, settings, costs, relief, before, schedule):
+    def __init__(self, memory, settings, costs, relief, before, schedule, inputs):
         self.memory, self.settings, self.costs, self.relief = memory, settings, costs, relief
         known = getattr(schedule, "sizes", ())  # of the only steps that there is a schedule for
-        self.varied = len(known) == len(before) and known != before  # steps of the same kind differ in sizes
-        self.before = known if self.varied else before  # the sizes of a step before
+        kind = len(known) == len(before) and known != before
+        self.varied = kind or inputs.vary()  # steps of the same kind differ in sizes
+        self.before = known if kind else None if self.varied else before  # the sizes of a step before
         self.name = ""  # of the model
         self.names = {}  # of the modules, by id
         self.stack = []
@@ -27,10 +29,25 @@ class Recording(object):
         self.again = None  # another one of other sizes, if they vary
         self.timed = None
         self.failed = 0  # times that two steps differed
-        self.waits = self.WAITS  # that are left
+        self.waits, self.passed = self.WAITS, self.PASSED  # that are left
+        self.inputs = inputs  # of the steps before
+
+    def wants(self, step):
+        """Returns whether a step is to be recorded. Of two that differ in sizes each dimension that varies is to be another one."""
+        if self.made is None or self.again is not None or not self.varies() or self.inputs.differ(self.made.step.dims, step.dims):
+            return True
+        if step.dims != self.made.step.dims:
+            self.passed -= 1
+            return self.passed < 0
+        if not self.waits:
+            return True
+        self.waits -= 1
+        return False
 
     def next(self, step):
-        """Returns what conducts a step."""
+        """Returns what conducts a step, None for one that is not recorded."""
+        if not self.wants(step):
+            return None
         seen = self.made is None or self.varies() and self.again is None
         self.operators = Operators(self.memory, self.settings.policy.startswith("memo"), proves=self.made is None) if seen else None
         if self.made is not None:

@@ -63,15 +63,16 @@ class Hints(object):
                 self.pairs.setdefault((a, b), []).append((at, what))
 
     def of(self, line):
-        """Returns what a number is made of, as factors of others by where these are, divisors, and what is added: it is in proportion to them, or larger or
-        smaller than sizes by as much as in both steps, or else on a line with these."""
+        """Returns what a number is made of, as factors of others by where these are, divisors, and what is added: it is the same as they are, or else in
+        proportion to them, or larger or smaller than sizes by as much as in both steps, or else on a line with these."""
         key = line.first, line.slope
         if key not in self.known:
             a, b = line.first, line.first + line.slope
             places = [(at, what, p, q) for (p, q), all_ in self.pairs.items() for at, what in all_]
             sizes = [(at, b - a, q - p, a * q - b * p) for at, what, p, q in places if what == "size"]
+            same = [(at, 1, 1, 0) for at, _, p, q in places if (p, q) == (a, b)]
             found = [(at, a, p, 0) for at, _, p, q in places if p and a * q == b * p] + [x for x in sizes if x[1] == x[2]]
-            self.known[key] = found or sizes
+            self.known[key] = same or found or sizes
         return self.known[key]
 
 

@@ -10,6 +10,7 @@ from .family import Remaking
 from .follow import Follower
 from .garbage import Garbage
 from .graph import Recording
+from .inputs import Inputs
 from .known import Known
 from .live import Costs
 from .measure import Clocks, Scale
@@ -22,6 +23,7 @@ from .second import Second
 from .selection import Mark
 from .step import NOTHING, Step
 from .unseen import Touched
+from .watched import Watched
 
 
 class Runtime(object):
@@ -60,7 +62,7 @@ class Runtime(object):
         self.relief = None  # what makes room when a request finds none
         self.rest = self.wake = lambda: None  # have nothing packed until the model ends that is running, and all packed again; set by Hooks
         self.outlook, self.known = Outlook(self), Known(self)
-        self.garbage, self.second, self.touched = Garbage(), Second(memory, lanes, settings.smallest), Touched(self)
+        self.garbage, self.second, self.touched, self.inputs = Garbage(), Second(memory, lanes, settings.smallest), Touched(self), Inputs()
         self.renewed = False  # the schedule, or what is recorded for one, is of no use
         self.guessed, self.guesses = False, self.GUESSES  # that what was saved between steps is of a model that is not watched, and such guesses that are left
 
@@ -113,7 +115,7 @@ class Runtime(object):
 
     def recorded(self):
         """Returns whether the step that has begun is recorded."""
-        return self.recording is not None and not self.step.stranger
+        return self.recording is not None and type(self.step.conduct) is Watched
 
     def parting(self):
         """Returns whether operators are seen in a part of the step that has begun."""
@@ -284,6 +286,7 @@ class Runtime(object):
         """Begins a step with the inputs of a model. A step in which nothing was saved so far is restarted."""
         last = self.step
         if last is not None and last.entries:
+            self.inputs.saw(last.dims if last.backward else ())
             self.end_step(last)
             self.steps += 1
             if self.relief is not None:
@@ -319,10 +322,10 @@ class Runtime(object):
         if step.number < self.WARM_UP or self.given_up or self.planning is not None:
             return self.unplanned(step)
         if self.recording is None:
-            self.recording = Recording(self.memory, self.settings, self.costs, self.relief, self.before, self.schedule)
+            self.recording = Recording(self.memory, self.settings, self.costs, self.relief, self.before, self.schedule, self.inputs)
         if self.relief is not None and self.relief.exceeds(self.relief.limit):  # it may be the first that lacks memory
             step.parting = Parting(step, self.known.live(), self.relief)
-        return self.recording.next(step)
+        return self.recording.next(step) or self.unplanned(step)
 
     def unplanned(self, step):
         """Returns what conducts a step, or the rest of it, without a schedule."""
@@ -372,7 +375,7 @@ class Runtime(object):
             return self.leave_more()
         self.before = [e.nbytes for e in step.entries]
         self.outlook.saw(step, self.before, self.schedule)
-        if self.schedule is not None and self.differs(step, conduct):
+        if self.schedule is not None and self.recording is None and self.differs(step, conduct):
             self.extend(step) or self.deviate(step)
         elif self.followed(conduct):
             self.deviated = 0
