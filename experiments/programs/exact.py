@@ -5,8 +5,8 @@ Usage: python3 exact.py BIN OUT [--steps N] [--shares 70,50] [--jobs N] [--secon
 
 BIN holds gmstitch, gmswap, gmtrace and gmplan. Each program, a name of programs.py with settings behind colons, runs under PyTorch's own allocator, under
 gmstitch, under gmswap run -m with shares of what gmstitch had allocated at its peak, and under gmtrace run, whose file gmplan is to solve; then again under
-PyTorch's own where losses differ, as they may do by themselves. OUT gets exact.csv, and exact.log of runs that failed. Programs for which no time is left
-are not begun. The exit status is 1 where a program failed under a tool and not without it, its losses are not PyTorch's, or a limit did
+PyTorch's own where losses differ, as they may do by themselves. OUT gets exact.csv, and exact.log of runs that failed or had other losses. Programs for
+which no time is left are not begun. The exit status is 1 where a program failed under a tool and not without it, its losses are not PyTorch's, or a limit did
 not hold. A limit that is too low for a program ends it with OutOfMemoryError: those are counted. Where a request of a library is denied, and it goes on in another
 way, or compiled graphs recompute more, losses may differ.
 """
@@ -40,6 +40,7 @@ class Check:
 
     def __init__(self, o, name):
         self.o, self.name, self.rows = o, name, []
+        self.plain = None  # the losses of the first run
 
     def one(self, way, prefix, limit=0):
         begin = time.monotonic()
@@ -55,9 +56,12 @@ class Check:
             ways.append(HOST)
         row = dict(program=self.name, way=way, ok=failed or "yes", limit=limit, seconds="%.1f" % (time.monotonic() - begin), said="; ".join(ways),
                    steps=" ".join(map(str, result.get("steps", []))), **{k: result.get(k, "") for k in ("allocated", "reserved", "losses")})
-        if failed:
+        each = result.get("each", [])
+        self.plain = each if self.plain is None else self.plain
+        others = [step for step, (loss, plain) in enumerate(zip(each, self.plain), 1) if loss != plain]
+        if failed or others:
             with self.o.lock, open(os.path.join(self.o.out, "exact.log"), "a") as f:
-                f.write("== %s under %s\n%s\n" % (self.name, way, said[-4000:]))
+                f.write("== %s under %s%s\n%s\n" % (self.name, way, ": other losses in steps %s" % others if others else "", said[-4000:]))
         self.rows.append(row)
         return row
 

@@ -2,7 +2,7 @@
 
 Usage: train.py NAME [--steps N] [--turns] [KEY=VALUE...]
 
-The line holds the time of each step but the first in seconds, a digest of the losses, and the peaks in bytes, of the GPU that had the most: allocated and
+The line holds the time of each step but the first in seconds, the losses and a digest of them, and the peaks in bytes, of the GPU that had the most: allocated and
 reserved as PyTorch counts them, and `card`, what the card has less after the steps than before them. With --turns a step is made for each line of the standard input,
 and followed by a line "STEP"; what the card has less between them does not count.
 """
@@ -60,7 +60,7 @@ def main():
         traceback.print_exc()
         result["ok"] = "%s: %s" % (type(e).__name__, str(e)[:200])
     result.update(
-        steps=[round(t, 5) for t in times[1:]], losses=hashlib.md5(json.dumps(losses).encode()).hexdigest()[:12],
+        steps=[round(t, 5) for t in times[1:]], losses=hashlib.md5(json.dumps(losses).encode()).hexdigest()[:12], each=losses,
         allocated=max(map(torch.cuda.max_memory_allocated, used(device))), reserved=max(map(torch.cuda.max_memory_reserved, used(device))), card=card)
     print("RESULT " + json.dumps(result), flush=True)
 
