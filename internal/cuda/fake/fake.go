@@ -11,6 +11,11 @@
 //	GM_FAKE_FAIL      calls that fail: "cuMemCreate:3=2" the third with error 2, "cuMemMap:1+=1" all with error 1
 //	GM_FAKE_DELAY     calls that take longer: "cuMemMap=20us,cuMemAlloc=1ms"
 //	GM_FAKE_WORK      copies and fills that take longer in their streams, by the call: "cuMemcpyDtoHAsync=2ms"
+//	GM_FAKE_RACES     file that gets a line for each two uses of memory of which one writes and neither waits for the other
+//	GM_FAKE_RACES_SEED  draws how much later a program is told that an event has passed, where races are looked for
+//
+// Races are looked for by what waits for what, not by what happens: copies, fills, and what the program says that its kernels do
+// (fake_races.h). Memory that is mapped is known by where it is, whatever its address.
 //
 // Results were compared with those of an H200 (driver 580, CUDA 13.0), on which most programs in testdata pass, too. Known
 // differences: what a stream captures is dropped and gives no graph, and waiting for an event captures no other stream; there

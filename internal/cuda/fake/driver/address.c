@@ -1,5 +1,6 @@
 /* Address ranges, and physical memory mapped in them. */
 #include "physical.h"
+#include "races.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -148,6 +149,7 @@ static uint64_t whole_mappings(uint64_t address, uint64_t size, size_t *first, s
 
 static void unmap(struct mapping *mapping)
 {
+	races_end(mapping->range.key, mapping->range.size, entered);
 	mmap(pointer(mapping->range.key), mapping->range.size, PROT_NONE,
 	     MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	table_remove(&mappings, &mapping->range);
@@ -252,6 +254,15 @@ CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void 
 	}
 	unlock();
 	return m ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+uint64_t memory_at(uint64_t address, uint64_t size, uint64_t *part)
+{
+	struct mapping *m = table_covering(&mappings, address);
+	size_t i = table_from(&mappings, address);
+	uint64_t left = m ? m->range.key + m->range.size - address : i < mappings.count ? mappings.items[i]->key - address : size;
+	*part = left < size ? left : size;
+	return m ? m->handle->memory->shadow + (address - m->range.key) : address;
 }
 
 struct entry *mapping_covering(uint64_t address) { return table_covering(&mappings, address); }

@@ -1,5 +1,5 @@
 /* The registry of allocations, and the host memory that represents them. */
-#include "driver.h"
+#include "races.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -35,6 +35,7 @@ struct block *block_add(enum block_kind kind, uint64_t size, uint64_t address)
 void block_remove(struct block *b)
 {
 	table_remove(&blocks, &b->range);
+	races_forget(b->range.key, b->range.size);
 	if (b->kind != BLOCK_REGISTERED)
 		munmap((void *)(uintptr_t)b->range.key, b->range.size);
 	if (b->file)
@@ -70,7 +71,12 @@ CUresult block_free(uint64_t address, unsigned kinds)
 	struct block *b = table_at(&blocks, address);
 	if (!b || b->freed || !(kinds & 1u << b->kind))
 		return CUDA_ERROR_INVALID_VALUE;
+	bool host = b->kind == BLOCK_HOST || b->kind == BLOCK_REGISTERED; /* nothing says that their end waits for work */
+	if (host)
+		races_end(address, b->range.size, entered);
 	device_drain(b->device);
+	if (!host)
+		races_sync_device(b->device);
 	if (table_at(&blocks, address) != b || b->freed) /* freed by another thread in between */
 		return CUDA_ERROR_INVALID_VALUE;
 	block_release(b);

@@ -1,5 +1,5 @@
 /* Contexts: the primary one of each device, those that a program makes, and each thread's stack of them. */
-#include "driver.h"
+#include "races.h"
 
 #include <stdlib.h>
 
@@ -306,6 +306,7 @@ CUresult cuCtxSynchronize(void)
 	CUcontext ctx = context_current();
 	lock();
 	context_drain(ctx);
+	races_sync_context(ctx);
 	pools_sync(ctx->device);
 	unlock();
 	return ctx->sticky;

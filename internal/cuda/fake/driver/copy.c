@@ -1,5 +1,5 @@
 /* Copies and fills. A fill does not wait; a synchronous copy waits for its stream. */
-#include "driver.h"
+#include "races.h"
 
 enum side { DEVICE, HOST, EITHER };
 
@@ -26,7 +26,11 @@ static CUresult copy_locked(struct op *op, CUstream handle, bool wait)
 	    !side_in_range(stream, op->copy.dst_device, op->copy.dst, size) ||
 	    !side_in_range(stream, op->copy.src_device, op->copy.src, last + op->copy.size))
 		return CUDA_ERROR_INVALID_VALUE;
-	return wait ? queue_op_and_wait(stream, op) : queue_op(stream, op);
+	if (!wait)
+		return queue_op(stream, op);
+	r = queue_op_and_wait(stream, op);
+	races_sync(stream);
+	return r;
 }
 
 static CUresult copy_rows(uint64_t dst, enum side to, uint64_t src, enum side from, size_t size, size_t rows, size_t pitch, CUstream stream, bool wait)

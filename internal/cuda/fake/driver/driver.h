@@ -145,12 +145,16 @@ struct CUstream_st {
 	struct op *head, **tail;
 	uint64_t queued, done;
 	pthread_cond_t wake;
+	unsigned clock; /* races.c */
 };
 /* One recording of an event. Work that waits for it keeps it when the event is recorded again. */
 struct record {
 	bool done;
 	int64_t at_ns;
 	int references;
+	struct clock *clock; /* of its stream, races.c; NULL unless races are looked for */
+	unsigned stream, refusals; /* since the last operation that was queued */
+	uint64_t late, asked;      /* the host is not told before so many operations were queued; how many there were when it asked last */
 };
 struct CUevent_st {
 	struct entry handle;

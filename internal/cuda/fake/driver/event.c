@@ -1,5 +1,5 @@
 /* Events. A wait is for the last recording before it. */
-#include "driver.h"
+#include "races.h"
 
 #include <stdlib.h>
 
@@ -9,8 +9,10 @@ static CUevent event_of(CUevent handle) { return table_at(&events, (uintptr_t)ha
 
 void record_unref(struct record *record)
 {
-	if (record && --record->references == 0)
-		free(record);
+	if (!record || --record->references)
+		return;
+	free(record->clock);
+	free(record);
 }
 
 static bool pending(CUevent e) { return e->last && !e->last->done; }
@@ -71,6 +73,7 @@ static CUresult queue_record(CUstream s, CUevent e, struct record *record)
 	CUresult r = stream_idle(s) ? queue_op_and_wait(s, &op) : queue_op(s, &op);
 	if (r == CUDA_ERROR_OUT_OF_MEMORY) {
 		e->last = before;
+		free(record->clock);
 		free(record);
 		return r;
 	}
@@ -107,6 +110,8 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags)
 	CUevent e;
 	lock();
 	CUresult r = stream_and_event(stream, event, &s, &e);
+	if (r == CUDA_SUCCESS && s->capture.status == CU_STREAM_CAPTURE_STATUS_NONE)
+		races_wait(s, e->last);
 	if (r == CUDA_SUCCESS && pending(e)) {
 		struct op op = {.kind = OP_WAIT, .record = e->last};
 		e->last->references++;
@@ -130,7 +135,9 @@ CUresult cuEventQuery(CUevent event)
 	lock();
 	CUevent e = event_of(event);
 	if (e)
-		r = pending(e) ? CUDA_ERROR_NOT_READY : e->ctx->sticky;
+		r = pending(e) || races_refuse(e->last) ? CUDA_ERROR_NOT_READY : e->ctx->sticky;
+	if (r == CUDA_SUCCESS)
+		races_know(e->last);
 	unlock();
 	return r;
 }
@@ -148,6 +155,7 @@ CUresult cuEventSynchronize(CUevent event)
 			last->references++;
 		while (last && !last->done)
 			progress_wait();
+		races_know(last);
 		record_unref(last);
 		pools_sync(ctx->device);
 		r = ctx->sticky;
@@ -160,8 +168,10 @@ static CUresult elapsed(float *ms, CUevent start, CUevent end)
 {
 	if (!start || !end || !start->last || !end->last || (start->flags | end->flags) & CU_EVENT_DISABLE_TIMING)
 		return CUDA_ERROR_INVALID_HANDLE;
-	if (pending(start) || pending(end))
+	if (pending(start) || pending(end) || races_refuse(end->last))
 		return CUDA_ERROR_NOT_READY;
+	races_know(start->last);
+	races_know(end->last);
 	*ms = (float)(end->last->at_ns - start->last->at_ns) / 1e6f;
 	return CUDA_SUCCESS;
 }

@@ -1,5 +1,6 @@
 /* cuMemCreate: physical memory is bytes of a memfd, so that two mappings of a handle are the same memory. */
 #include "physical.h"
+#include "races.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,6 +13,7 @@
 #include <unistd.h>
 
 static struct table handles;
+static uint64_t shadows = UINT64_C(1) << 62; /* the next memory's, above all addresses */
 
 /* Handles that cannot be exported share one sparse file, since one file each would use up the process's descriptors. Each has bytes of its
  * own, which are never reused. */
@@ -115,6 +117,10 @@ static struct handle *handle_new(struct memory *m)
 		return NULL;
 	}
 	m->handles++;
+	if (!m->shadow) {
+		m->shadow = shadows;
+		shadows += m->size;
+	}
 	return h;
 }
 
@@ -127,6 +133,7 @@ static void handle_drop(struct handle *h)
 	free(h);
 	if (--m->handles)
 		return;
+	races_forget(m->shadow, m->size);
 	backing_free(m);
 	pay_back(m);
 	free(m);

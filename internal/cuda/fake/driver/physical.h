@@ -12,6 +12,7 @@ struct memory {
 	bool own_file;   /* the file holds nothing else */
 	bool imported;   /* counted in another process */
 	uint64_t inode;
+	uint64_t shadow; /* where races.c has it, whatever its addresses */
 	unsigned handles; /* number of handles: each import adds one */
 };
 

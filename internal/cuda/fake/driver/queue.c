@@ -1,5 +1,5 @@
 /* Streams are threads with a queue. A thread starts with the first operation that cannot run at once. */
-#include "driver.h"
+#include "races.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -38,6 +38,7 @@ CUstream stream_open(CUcontext ctx, unsigned flags, int priority)
 	s->legacy = false;
 	s->owner = NULL;
 	s->live = true;
+	races_open(s);
 	return s;
 }
 
@@ -45,6 +46,7 @@ CUstream stream_open(CUcontext ctx, unsigned flags, int priority)
 void stream_close(CUstream s)
 {
 	capture_close(s);
+	races_close(s);
 	s->live = false;
 	pthread_cond_signal(&s->wake);
 }
@@ -233,6 +235,7 @@ CUresult queue_op(CUstream s, const struct op *op)
 		free(queued);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
+	races_op(s, op);
 	*queued = *op;
 	queued->next = NULL;
 	queued->function = entered;
@@ -251,6 +254,7 @@ CUresult queue_op_and_wait(CUstream s, const struct op *op)
 	if (captured(s, op))
 		return CUDA_SUCCESS;
 	if (stream_idle(s)) {
+		races_op(s, op);
 		unlock();
 		op_run(ctx, op, entered);
 		lock();

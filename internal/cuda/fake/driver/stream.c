@@ -1,5 +1,5 @@
 /* The streams' side of the API. */
-#include "driver.h"
+#include "races.h"
 
 static CUstream per_thread(CUstream stream) { return stream ? stream : CU_STREAM_PER_THREAD; }
 
@@ -51,6 +51,7 @@ CUresult cuStreamSynchronize(CUstream stream)
 	if (r == CUDA_SUCCESS) {
 		CUcontext ctx = s->ctx;
 		stream_drain(s);
+		races_sync(s);
 		pools_sync(ctx->device);
 		r = ctx->sticky;
 	}
@@ -67,7 +68,9 @@ CUresult cuStreamQuery(CUstream stream)
 	lock();
 	CUresult r = stream_find(stream, &s);
 	if (r == CUDA_SUCCESS)
-		r = stream_done(s) ? s->ctx->sticky : CUDA_ERROR_NOT_READY;
+		r = stream_done(s) && !races_refuse_stream(s) ? s->ctx->sticky : CUDA_ERROR_NOT_READY;
+	if (r == CUDA_SUCCESS)
+		races_sync(s);
 	unlock();
 	return r;
 }
