@@ -58,6 +58,7 @@ def streams():
         other.grad = host.grad = None
     if runtimes:
         peek(model, side)
+    side.wait_stream(torch.cuda.current_stream())
     for step in range(STEPS):  # all on the second one
         with torch.cuda.stream(side):
             train(model, step)

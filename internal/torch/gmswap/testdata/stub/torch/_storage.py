@@ -3,7 +3,7 @@
 import ctypes
 import weakref
 
-from . import _driver, cuda
+from . import _driver, _races, cuda
 
 _free, _high = [], [0x10000]
 at = weakref.WeakValueDictionary()  # what storages own, by their addresses
@@ -25,8 +25,8 @@ class Cell(object):
 class Memory(object):
     """What a storage owns."""
 
-    def __init__(self, nbytes, place):
-        self.cell, self.place = Cell(), place
+    def __init__(self, nbytes, place, pinned=False):
+        self.cell, self.place, self.pinned = Cell(), place, pinned
         self.tensors = 0  # that hold it
         at[self.cell.address] = self
         self.pointer = self.stream = 0
@@ -52,6 +52,8 @@ class Memory(object):
         if self.place.type == "cuda" and self.pointer:
             _driver.gm.gm_free(self.pointer, self.nbytes, self.place.index, self.stream)
             cuda._count(-self.nbytes)
+        elif self.pinned and self.pointer and _races.on:
+            _races.forget(self.pointer, self.nbytes)
         self.pointer = 0
 
     def __del__(self):

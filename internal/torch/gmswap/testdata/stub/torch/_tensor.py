@@ -4,7 +4,7 @@ import collections
 import ctypes
 import operator
 
-from . import _dtypes, _storage, cuda
+from . import _dtypes, _races, _storage, cuda
 from ._contents import made
 from ._dtypes import Size
 
@@ -153,6 +153,7 @@ class Tensor(object):
     def read(self):
         """Returns the bytes, in the order of the current stream."""
         cuda._wait(self.device)
+        self._note(False)
         if self.is_contiguous():
             return ctypes.string_at(self._address(), self.numel() * self.dtype.size)
         assert self.dim() == 1
@@ -162,15 +163,45 @@ class Tensor(object):
     def write(self, data):
         assert self.is_contiguous() and len(data) == self.numel() * self.dtype.size, (self._size, len(data))
         cuda._wait(self.device)
+        self._note(True)
         ctypes.memmove(self._address(), data, len(data))
         return self
+
+    def _note(self, write, stream=None):
+        """Has the driver know that the current stream reads or writes this, and of pinned memory the host, unless a stream does."""
+        if not _races.on or not self.numel() or not (self.is_cuda or self._storage.memory.pinned):
+            return
+        if self.is_cuda:
+            stream = cuda.current_stream(self.device)
+        if self.is_contiguous():
+            _races.touch(self._address(), self.numel() * self.dtype.size, stream, write)
+            return
+        for i in range(self._size[0]):
+            _races.touch(self._address() + i * self._stride[0] * self.dtype.size, self.dtype.size, stream, write)
+
+    def _fetch(self):
+        """Returns the bytes once the host has waited for the current stream, as it does for what it computes with."""
+        data = self.read()
+        if _races.on and self.is_cuda:
+            cuda.current_stream(self.device).synchronize()
+        return data
 
     def clone(self):
         return empty(*self._size, dtype=self.dtype, device=self.device).write(self.read())
 
     def copy_(self, other, non_blocking=False):
         self._counter[0] += 1
+        if _races.on and other.is_cuda and not self.is_cuda:
+            return self._copy_out(other, non_blocking)
         return self.write(other.read())
+
+    def _copy_out(self, other, non_blocking):
+        if not non_blocking or not self._storage.memory.pinned:
+            return self.write(other._fetch())
+        data = other.read()
+        self._note(True, cuda.current_stream(other.device))
+        ctypes.memmove(self._address(), data, len(data))
+        return self
 
     def logical_or_(self, other):
         return self.write(bytes(a | b for a, b in zip(self.read(), other.read())))
@@ -186,7 +217,7 @@ class Tensor(object):
         return empty(dtype=_dtypes.bool, device=self.device).write(bytes((any(self.read()),)))
 
     def cpu(self):
-        return empty(*self._size, dtype=self.dtype).write(self.read())
+        return empty(*self._size, dtype=self.dtype).write(self._fetch())
 
     def sum(self, dim):
         assert dim == 0 and self.dtype is _dtypes.int32 and self.dim() == 2
@@ -199,10 +230,10 @@ class Tensor(object):
 
     def tolist(self):
         assert self.dtype is _dtypes.bool
-        return [bool(byte) for byte in self.read()]
+        return [bool(byte) for byte in self._fetch()]
 
     def item(self):
-        return int.from_bytes(self.read(), "little")
+        return int.from_bytes(self._fetch(), "little")
 
     def is_floating_point(self):
         return self.dtype is _dtypes.float32
@@ -225,7 +256,7 @@ class Tensor(object):
 def empty(*size, dtype=_dtypes.float32, device=None, pin_memory=False):
     if len(size) == 1 and isinstance(size[0], tuple):
         size = size[0]
-    memory = _storage.Memory(product(size) * dtype.size, device or _dtypes.device("cpu"))
+    memory = _storage.Memory(product(size) * dtype.size, device or _dtypes.device("cpu"), pin_memory)
     return Tensor(_storage.UntypedStorage(memory), dtype, size)
 
 
@@ -246,4 +277,4 @@ def stack(tensors):
 
 
 def equal(a, b):
-    return a._size == b._size and a.read() == b.read()
+    return a._size == b._size and a._fetch() == b._fetch()

@@ -109,11 +109,20 @@ def accumulate(leaf, gradient):
         hook(leaf)
 
 
+def handed(gradient, before, after):
+    """Has a stream wait for another one, whose gradient it uses."""
+    if before.cuda_stream != after.cuda_stream and gradient.is_cuda and before.device_index == after.device_index:
+        after.wait_stream(before)
+        gradient.record_stream(after)
+
+
 def run(root, gradient, retain_graph):
+    streams = {}
     waiting, heap, seen = {root: gradient}, [(-root.number, root)], {root}
     pending, edges = {}, edges_to_leaves(root)
     while heap:
         _, node = heapq.heappop(heap)
+        streams[node.stream.device_index, node.stream.cuda_stream] = node.stream
         gradients = node.run(waiting.pop(node))
         if not retain_graph:
             node.saved = [None] * len(node.saved)
@@ -125,11 +134,21 @@ def run(root, gradient, retain_graph):
                     if edges[leaf] == 0:
                         accumulate(leaf, pending.pop(leaf))
             elif edge is not None:
+                handed(g, node.stream, edge.stream)
                 with cuda.stream(edge.stream):
                     waiting[edge] = waiting[edge] + g if edge in waiting else g
                 if edge not in seen:
                     seen.add(edge)
                     heapq.heappush(heap, (-edge.number, edge))
+    return streams.values()
+
+
+def follow(streams):
+    """Has the program's stream wait for those in which gradients were made."""
+    for s in streams:
+        current = cuda.current_stream(s.device_index)
+        if s.cuda_stream != current.cuda_stream:
+            current.wait_stream(s)
 
 
 class Worker(threading.Thread):

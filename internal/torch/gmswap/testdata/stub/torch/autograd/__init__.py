@@ -28,4 +28,4 @@ def backward(tensor, gradient=None, retain_graph=False):
     if gradient is None:
         gradient = tensor.detach()
     node = tensor.grad_fn
-    engine.in_thread(lambda: engine.run(node, gradient, retain_graph))
+    engine.follow(engine.in_thread(lambda: engine.run(node, gradient, retain_graph)))

@@ -3,7 +3,7 @@
 import ctypes
 import threading
 
-from .. import _C, _driver
+from .. import _C, _driver, _races
 from .._dtypes import device as Device
 from .._driver import Cuda
 
@@ -179,4 +179,7 @@ def _count(nbytes):
 def _wait(place):
     """Waits for the current stream, before the program computes in its order."""
     if place.type == "cuda":
-        current_stream(place).synchronize()
+        if _races.on:
+            _races.drain(current_stream(place))
+        else:
+            current_stream(place).synchronize()
