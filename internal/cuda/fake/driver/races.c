@@ -132,11 +132,18 @@ static void report(const struct use *before, bool wrote, const struct access *no
 	close(file);
 }
 
+static void unreported(const struct use *before, bool wrote, const struct access *now, uint64_t address, uint64_t size)
+{
+	(void)before, (void)wrote, (void)now, (void)address, (void)size;
+}
+
 static void use(uint64_t address, uint64_t size, struct access a)
 {
 	for (uint64_t part; size; address += part, size -= part) {
 		uint64_t at = memory_at(address, size, &part);
 		shadow_access(at, part, &a, report);
+		if (at != address) /* for its end: what comes by another mapping is none of this one's */
+			shadow_access(address, part, &a, unreported);
 	}
 }
 
@@ -256,7 +263,8 @@ void races_end(uint64_t address, uint64_t size, const char *what)
 		return;
 	struct access a = by_host(true, what);
 	a.ends = true;
-	use(address, size, a);
+	shadow_access(address, size, &a, report);
+	shadow_forget(address, size);
 }
 
 void races_forget(uint64_t address, uint64_t size)

@@ -124,8 +124,13 @@ static void remapped(void)
 	write_in(b, second, "at the second address");
 	CHECK(found() == 1);
 	OK(cuStreamSynchronize(b));
+	OK(cuMemMap(first, size, 0, handle, 0));
+	OK(cuMemSetAccess(first, size, &access, 1));
+	write_in(b, second, "there, while it is at both");
+	OK(cuMemUnmap(first, size));
+	CHECK(found() == 0);
 	OK(cuMemUnmap(second, size));
-	CHECK(found() == 0); /* a is not waited for, but b's write is the last */
+	CHECK(found() == 1);
 	OK(cuMemRelease(handle));
 	OK(cuMemAddressFree(first, size));
 	OK(cuMemAddressFree(second, size));
