@@ -35,6 +35,10 @@ func TestLimited(t *testing.T) {
 			t.Parallel()
 			limited(t, "limited", seed, &taken)
 		})
+		t.Run(fmt.Sprint("streams", seed), func(t *testing.T) {
+			t.Parallel()
+			limited(t, "limited_streams", seed, &taken)
+		})
 		if seed%4 == 3 {
 			t.Run(fmt.Sprint("translations", seed), func(t *testing.T) {
 				t.Parallel()

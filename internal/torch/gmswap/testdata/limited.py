@@ -23,13 +23,26 @@ class Branches(nn.Module):
         super().__init__()
         self.blocks = [Block(5 * i) for i in range(blocks)]
         self.order, self.fails = list(range(blocks)), None
+        self.side, self.turn = None, 0
 
     def forward(self, x):
         for n, i in enumerate(self.order):
             if n == self.fails:
                 raise ValueError("in the middle")
-            x = self.blocks[i](x)
+            x = self.beside(self.blocks[i], x) if self.side is not None and (n + self.turn) % 3 == 1 else self.blocks[i](x)
         return x
+
+    def beside(self, block, x):
+        """Runs a block in the other stream."""
+        here = torch.cuda.current_stream()
+        there = self.side if here.cuda_stream != self.side.cuda_stream else torch.cuda.default_stream()
+        there.wait_stream(here)
+        x.record_stream(there)
+        with torch.cuda.stream(there):
+            y = block(x)
+        y.record_stream(here)
+        here.wait_stream(there)
+        return y
 
 
 class Program(object):
@@ -290,3 +303,19 @@ def limited():
     program = Program(int(os.environ["SEED"]))
     for step in range(STEPS):
         program.run(step)
+
+
+def limited_streams():
+    """Has a second stream run some of the blocks, or a step, or the first one while that one has the rest."""
+    program = Program(int(os.environ["SEED"]))
+    side, main = torch.cuda.Stream(), torch.cuda.current_stream()
+    draw = random.Random(int(os.environ["SEED"]) + 1)
+    for step in range(STEPS):
+        program.model.side, program.model.turn = draw.choice([None, side, side]), draw.choice([0, 0, 1])
+        if draw.random() < 0.7:
+            program.run(step)
+            continue
+        side.wait_stream(main)
+        with torch.cuda.stream(side):
+            program.run(step)
+        main.wait_stream(side)

@@ -116,8 +116,10 @@ def handed(gradient, before, after):
         gradient.record_stream(after)
 
 
-def run(root, gradient, retain_graph):
+def run(root, gradient, retain_graph, home):
+    """Runs a graph backward. Gradients of leaves are added up in the program's stream, home, for which it is that other streams are waited for."""
     streams = {}
+    handed(gradient, home, root.stream)
     waiting, heap, seen = {root: gradient}, [(-root.number, root)], {root}
     pending, edges = {}, edges_to_leaves(root)
     while heap:
@@ -128,7 +130,8 @@ def run(root, gradient, retain_graph):
             node.saved = [None] * len(node.saved)
         for (edge, leaf), g in zip(node.inputs, gradients):
             if leaf is not None:
-                with cuda.stream(node.stream):
+                handed(g, node.stream, home)
+                with cuda.stream(home if g.is_cuda and g.device.index == home.device_index else node.stream):
                     pending[leaf] = pending[leaf] + g if leaf in pending else g
                     edges[leaf] -= 1
                     if edges[leaf] == 0:

@@ -1,5 +1,6 @@
 """Backward passes."""
 
+from .. import cuda
 from .._autograd import engine
 from . import graph  # noqa: F401
 from .._autograd.engine import grad_enabled as is_grad_enabled  # noqa: F401
@@ -28,4 +29,5 @@ def backward(tensor, gradient=None, retain_graph=False):
     if gradient is None:
         gradient = tensor.detach()
     node = tensor.grad_fn
-    engine.follow(engine.in_thread(lambda: engine.run(node, gradient, retain_graph)))
+    home = cuda.current_stream()
+    engine.follow(engine.in_thread(lambda: engine.run(node, gradient, retain_graph, home)))
