@@ -1,5 +1,5 @@
-/* Vector clocks of streams and of the host, whose threads are taken for one. A kernel or a copy is a use of memory in its stream, and two uses of which one
- * writes are a race unless the later one's stream knows that the earlier one is done. */
+/* Vector clocks of streams and of the host, whose threads are taken for one. A kernel or a copy is a use of memory in its stream, and two
+ * uses of which one writes are a race unless the later one's stream knows that the earlier one is done. */
 #include "races.h"
 #include "fake_races.h"
 
@@ -123,9 +123,9 @@ static void report(const struct use *before, bool wrote, const struct access *no
 	char text[4096];
 	if (!new_pair(before->site, now->use.site))
 		return;
-	int n = snprintf(text, sizeof text, "race: %d bytes at %#llx: %s of %u, %s\n    does not follow %s of %u, %s\n", (int)size, (unsigned long long)address,
-	                 now->ends ? "end" : now->write ? "write" : "read", now->use.clock, site_name(now->use.site),
-	                 wrote ? "write" : "read", before->clock, site_name(before->site));
+	int n = snprintf(text, sizeof text, "race: %d bytes at %#llx: %s of %u, %s\n    does not follow %s of %u, %s\n", (int)size,
+	                 (unsigned long long)address, now->ends ? "end" : now->write ? "write" : "read", now->use.clock,
+	                 site_name(now->use.site), wrote ? "write" : "read", before->clock, site_name(before->site));
 	int file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
 	if (file < 0 || write(file, text, (size_t)n) != n)
 		abort();

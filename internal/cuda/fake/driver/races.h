@@ -1,5 +1,5 @@
-/* Which accesses of streams and of the host are ordered, and which are not: GM_FAKE_RACES names the file that gets a line for each pair that is not.
- * All of it is called with the driver's lock held, and does nothing where the variable is unset. */
+/* Which uses of memory by streams and the host are in order, and which are not: GM_FAKE_RACES names the file that gets a line for each pair
+ * that is not. All of it is called with the driver's lock held, and does nothing where the variable is unset. */
 #ifndef RACES_H
 #define RACES_H
 

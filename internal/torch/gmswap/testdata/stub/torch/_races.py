@@ -1,5 +1,5 @@
-"""Tells the fake driver what kernels read and write, where GM_FAKE_RACES has it look for uses of memory that no stream's order parts. The program computes by
-itself, behind what a stream holds, of which the driver's account of the program must not know."""
+"""Tells the fake driver what kernels read and write, where GM_FAKE_RACES has it look for uses of memory that nothing orders. The program
+computes by itself, behind what a stream holds, and the driver is not to take it for having waited."""
 
 import ctypes
 import functools
