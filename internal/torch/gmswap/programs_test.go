@@ -50,6 +50,7 @@ var programs = []program{
 	{name: "late_change", planned: 2},
 	{name: "temporary", planned: 2},
 	{name: "streams", planned: 4, says: deviates("12")},
+	{name: "overlapped", planned: 2},
 	{name: "threads", planned: 2},
 	{name: "forked", planned: 2},
 	{name: "helpers", planned: 2, steps: 12},

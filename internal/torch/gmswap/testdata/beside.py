@@ -65,6 +65,28 @@ def streams():
     del far.forward, y, out
 
 
+def overlapped():
+    """A second stream that goes on while the first one uses what came of it, which autograd keeps until both have met: nothing says more of it."""
+    side, main = torch.cuda.Stream(), torch.cuda.current_stream()
+
+    class Both(Net):
+        def forward(self, x):
+            side.wait_stream(main)
+            with torch.cuda.stream(side):
+                y = self.blocks[0](x)
+            main.wait_stream(side)
+            z = self.blocks[1](y)
+            del y
+            with torch.cuda.stream(side):
+                y = self.blocks[2](x)
+            main.wait_stream(side)
+            return z + y
+
+    model = Both()
+    for step in range(STEPS):
+        train(model, step)
+
+
 class Spread(nn.Module):
     """Some layers on one device, the others on another one."""
 
