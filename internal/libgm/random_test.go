@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -46,7 +48,7 @@ func TestRandom(t *testing.T) {
 	for _, allocator := range allocators {
 		t.Run(allocator, func(t *testing.T) {
 			t.Parallel()
-			k.random(t, program, driverCalls, "GM_ALLOC="+allocator, "GM_FAKE_WORK=cuMemsetD32Async=20us")
+			k.random(t, program, driverCalls, "GM_ALLOC="+allocator, "GM_FAKE_WORK=cuMemsetD32Async=20us", races(t))
 		})
 	}
 }
@@ -55,7 +57,19 @@ func TestRandom(t *testing.T) {
 func TestRandomSwap(t *testing.T) {
 	k := newKit(t)
 	t.Parallel()
-	k.random(t, k.compile(t, "testdata/random_swap.c"), swapCalls, "GM_FAKE_WORK=cuMemcpyDtoHAsync=50us,cuMemcpyHtoDAsync=50us")
+	k.random(t, k.compile(t, "testdata/random_swap.c"), swapCalls, "GM_FAKE_WORK=cuMemcpyDtoHAsync=50us,cuMemcpyHtoDAsync=50us", races(t))
+}
+
+// races has the fake driver look for uses of memory by streams of which neither waits for the other. There are to be none.
+func races(t *testing.T) (env string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "races")
+	t.Cleanup(func() {
+		if found, err := os.ReadFile(file); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%v\n%s", err, found)
+		}
+	})
+	return "GM_FAKE_RACES=" + file
 }
 
 // TestRandomRace runs both with the race detector. The detector knows only the addresses of a program, not those of a shared library, so
