@@ -36,7 +36,7 @@ SHELL := /bin/bash
 # The networks of figures-chainer.
 CHAINER_STEPS := alexnet,batch=32 alexnet,batch=256 vgg-16,batch=64 resnet-50,batch=32 resnet-50,batch=100 resnet-152,batch=100 inception-v4,batch=32 inception-v4,batch=128
 
-.PHONY: FORCE all demo experiment-capture experiment-slurm test race bench lint random random-limits mutants fuzz fuzz-decoders damage-long stress interop figures aarch64 man clean help
+.PHONY: FORCE all demo experiment-capture experiment-slurm test race bench lint random random-limits stream-races mutants fuzz fuzz-decoders damage-long stress interop figures aarch64 man clean help
 .PHONY: $(addprefix figures-,formats damage import fidelity expandable replay plan capture bilevel scale tail fit lowest large small threads stitch gmlake frontier variations planned why synth estimate look tune report latency footprint memo chainer dsasa dymem workspaces swap programs order remat auto compiled fleet fleet-ranks sweep foresight)
 
 PRELOAD := internal/capture/preload
@@ -134,6 +134,9 @@ random: ## random programs on libgm.so with driver calls that fail, for TIME wit
 
 random-limits: ## random training programs under limits on the fake driver (PROGRAMS, from seed SEED): none takes more, results are the same
 	GM_LIMITED=$(PROGRAMS) GM_SEED=$(SEED) $(GO) test -count 1 -timeout 0 -v -run 'TestLimited$$' ./internal/torch/gmswap | grep -vE '^ *(=== |--- PASS: TestLimited/|limited_test.go.*(recomputed|gmswap:)|gmswap: )'
+
+stream-races: ## gmswap's tests on a fake driver that looks for uses of memory of which neither waits for the other (SEED: how late events are seen)
+	races=$$(mktemp -d) && GM_FAKE_RACES=$$races GM_FAKE_RACES_SEED=$(SEED) $(GO) test -count 1 -timeout 0 ./internal/torch/gmswap; ran=$$?; rm -r $$races; exit $$ran
 
 mutants: ## changes of choices in allocators, solvers and policies, and how many of them tests notice (MUTANTS: packages, TRIES of each)
 	$(GO) run ./experiments/mutants -n $(TRIES) $(MUTANTS)

@@ -98,9 +98,8 @@ func newSession(t *testing.T) *session {
 		"MALLOC_MMAP_THRESHOLD_=1073741824", "MALLOC_TRIM_THRESHOLD_=1073741824", // or each tensor's bytes are new pages
 		"GM_LIB="+k.library(), "GM_DIR="+filepath.Join(s.dir, "pages"), "GM_PLANNER="+self, "GM_FAKE_DEVICES=2",
 	)
-	if races := os.Getenv("GM_FAKE_RACES"); races != "" { // a folder: one file for each test that finds some
-		name := strings.NewReplacer("/", "-", " ", "-").Replace(t.Name())
-		s.env = append(s.env, "GM_FAKE_RACES="+filepath.Join(races, name), "GM_FAKE_RACES_SEED="+os.Getenv("GM_FAKE_RACES_SEED"))
+	if folder := os.Getenv("GM_FAKE_RACES"); folder != "" {
+		s.looksForRaces(t, filepath.Join(folder, strings.NewReplacer("/", "-", " ", "-").Replace(t.Name())))
 	}
 	s.hook = []string{"PYTHONPATH=" + k.home() + ":" + path, "GMSWAP_DIR=" + s.dir, "GMSWAP_HOST=67108864", "FACTS=" + s.facts()}
 	return s

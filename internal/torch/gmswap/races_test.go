@@ -21,8 +21,8 @@ func TestRaces(t *testing.T) {
 		t.Run(test.name+" "+test.how, func(t *testing.T) {
 			t.Parallel()
 			s := newSession(t)
-			races := filepath.Join(s.dir, "races")
-			s.env = append(s.env, test.env, "GM_FAKE_RACES="+races)
+			s.looksForRaces(t, filepath.Join(s.dir, "races"))
+			s.env = append(s.env, test.env)
 			want := s.run(test.name)
 			env := []string{}
 			if test.how == "auto" {
@@ -31,9 +31,16 @@ func TestRaces(t *testing.T) {
 			if got := s.hooked(test.name, test.how, env...); got.code != 0 || got.stdout != want.stdout {
 				t.Errorf("exit status %d\n%s%s", got.code, firstDifference(got.stdout, want.stdout), got.stderr)
 			}
-			if found, err := os.ReadFile(races); !errors.Is(err, fs.ErrNotExist) {
-				t.Errorf("%v\n%s", err, found)
-			}
 		})
 	}
+}
+
+// looksForRaces has the fake driver look for races in all programs of a session. A file gets them. There are to be none.
+func (s *session) looksForRaces(t *testing.T, file string) {
+	s.env = append(s.env, "GM_FAKE_RACES="+file, "GM_FAKE_RACES_SEED="+os.Getenv("GM_FAKE_RACES_SEED"))
+	t.Cleanup(func() {
+		if found, err := os.ReadFile(file); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%v\n%s", err, found)
+		}
+	})
 }
