@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -32,6 +33,17 @@ func TestRaces(t *testing.T) {
 				t.Errorf("exit status %d\n%s%s", got.code, firstDifference(got.stdout, want.stdout), got.stderr)
 			}
 		})
+	}
+}
+
+// TestRacesFound: a program whose streams do not wait for each other is found to.
+func TestRacesFound(t *testing.T) {
+	s := newSession(t)
+	races := filepath.Join(t.TempDir(), "races")
+	s.env = append(s.env, "GM_FAKE_RACES="+races)
+	s.run("unordered")
+	if found, err := os.ReadFile(races); err != nil || !strings.Contains(string(found), "race: ") {
+		t.Errorf("%v\n%s", err, found)
 	}
 }
 

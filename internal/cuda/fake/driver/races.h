@@ -12,7 +12,7 @@ struct clock { uint64_t at[CLOCKS]; };
 
 extern bool races_on; /* set before the driver is used */
 
-void races_open(CUstream s);                                    /* a stream begins: it follows nothing but the host */
+void races_open(CUstream s);                                    /* a stream begins, which follows the host, and where there were CLOCKS an old one */
 void races_close(CUstream s);
 void races_op(CUstream s, const struct op *op);                 /* an operation is queued */
 void races_wait(CUstream s, const struct record *record);       /* what the stream gets from now on waits for a recording */

@@ -23,18 +23,25 @@ struct page {
 
 static struct page *pages[BUCKETS];
 
+/* place_of returns where the pointer to a page is, or would be. */
+static struct page **place_of(uint64_t number)
+{
+	struct page **at = &pages[(number ^ number >> 20) % BUCKETS];
+	while (*at && (*at)->number != number)
+		at = &(*at)->next;
+	return at;
+}
+
 static struct page *page_of(uint64_t number)
 {
-	struct page **bucket = &pages[(number ^ number >> 20) % BUCKETS];
-	for (struct page *p = *bucket; p; p = p->next)
-		if (p->number == number)
-			return p;
-	struct page *p = calloc(1, sizeof *p);
-	if (!p)
-		abort();
-	p->number = number;
-	p->next = *bucket;
-	return *bucket = p;
+	struct page **at = place_of(number);
+	if (!*at) {
+		*at = calloc(1, sizeof **at);
+		if (!*at)
+			abort();
+		(*at)->number = number;
+	}
+	return *at;
 }
 
 /* first returns the index of the first cell that ends behind a place. */
@@ -150,14 +157,26 @@ void shadow_access(uint64_t address, uint64_t size, const struct access *a, race
 	}
 }
 
+static void forget(struct page **at, uint32_t begin, uint32_t end)
+{
+	struct page *p = *at;
+	cut(p, begin);
+	cut(p, end);
+	take(p, begin, end);
+	if (p->count)
+		return;
+	*at = p->next;
+	free(p->cells);
+	free(p);
+}
+
 void shadow_forget(uint64_t address, uint64_t size)
 {
 	for (uint64_t end = address + size; address < end;) {
 		uint64_t number = address / PAGE, last = (number + 1) * PAGE < end ? (number + 1) * PAGE : end;
-		struct page *p = page_of(number);
-		cut(p, (uint32_t)(address % PAGE));
-		cut(p, (uint32_t)(last - number * PAGE));
-		take(p, (uint32_t)(address % PAGE), (uint32_t)(last - number * PAGE));
+		struct page **at = place_of(number);
+		if (*at)
+			forget(at, (uint32_t)(address % PAGE), (uint32_t)(last - number * PAGE));
 		address = last;
 	}
 }

@@ -8,7 +8,7 @@ import threading
 import torch
 from torch import nn, ops
 
-from gpu import STEPS, Block, Net, batch, digest, runtimes, train, update
+from gpu import STEPS, Block, Net, batch, cuda, digest, runtimes, train, update
 
 
 def peek(model, side):
@@ -85,6 +85,14 @@ def overlapped():
     model = Both()
     for step in range(STEPS):
         train(model, step)
+
+
+def unordered():
+    """A second stream uses what the first one makes, and does not wait for it."""
+    x = cuda(64, 256, byte=1)
+    y = x * 3
+    with torch.cuda.stream(torch.cuda.Stream()):
+        print(digest(y * 3))
 
 
 class Spread(nn.Module):

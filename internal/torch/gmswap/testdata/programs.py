@@ -10,7 +10,7 @@ import torch
 from torch import nn, ops
 
 from ahead import *  # noqa: F401,F403
-from beside import forked, helpers, overlapped, replicated, replicated_large, spread, spread_large, streams, threads  # noqa: F401
+from beside import forked, helpers, overlapped, replicated, replicated_large, spread, spread_large, streams, threads, unordered  # noqa: F401
 from gpu import STEPS, Block, Net, batch, cuda, digest, finish, peaks, runtimes, train, update, weight
 from laid import laid  # noqa: F401
 from limited import exhausted, fits, lengths, limited, limited_streams, loaded, refused, successive, translations, tried, tried_beside, unmodelled  # noqa: F401

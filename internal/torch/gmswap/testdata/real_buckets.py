@@ -87,6 +87,16 @@ def test_alike():
         assert isinstance(schedule, buckets.Buckets) and ways.count("planned") > len(others) / 2 and made > 5, (first, schedule, ways, made)
 
 
+def test_area():
+    """Steps whose inputs have one area are like others in that, and where the first three are of one size they are recorded anew once three have not been."""
+    draw = random.Random(2)
+    shapes = [(6, 32), (8, 24), (12, 16), (16, 12), (24, 8)]
+    for first in [], 3 * shapes[:1]:
+        all_ = first + shapes[1:4] + [draw.choice(shapes) for _ in range(20)]
+        ways, schedule, made = counted(lambda: texts(all_), "remake", LIMIT // 2)
+        assert isinstance(schedule, buckets.Buckets) and ways[-15:].count("planned") > 12 and made > 5, (first, schedule, ways, made)
+
+
 def test_unsolved():
     """Steps that do not tell what numbers there are in operators for other sizes are recorded anew, twice at most."""
     real, remembered.Remembered.solves = remembered.Remembered.solves, lambda self, index, watched: False

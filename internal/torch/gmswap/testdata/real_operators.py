@@ -533,4 +533,9 @@ def test_denied():
         assert ("convolution" in made) == room and not seen.unsure, (room, made, seen.unsure)
 
 
+def test_streams():
+    """To say that a stream uses a tensor is not to write to it, though its schema says so."""
+    assert operators.writes(torch.ops.aten.add_.Tensor) and not operators.writes(torch.ops.aten.record_stream.default)
+
+
 main(globals())

@@ -206,11 +206,12 @@ class Entry(object):
         try:
             self.settle()
             self.wait()
-        except Failure as e:
+            if self.alias is not None:
+                self.memory.used_by(self.alias, self.home)  # autograd would have kept it until the stream that it was taken in has met this one
+        except (Failure, RuntimeError) as e:
             say.once("a tensor stays on the device: %s" % say.reason(e))
             return False
         if self.alias is not None:
-            self.memory.used_by(self.alias, self.home)  # it may be another stream's, which would have waited by the time that autograd let go
             self.layout, self.weak = self.laid_out(), self.memory.weak(self.alias.untyped_storage())
         elif self.memory.copies is not None:
             self.memory.forget_copy(self.buffer)

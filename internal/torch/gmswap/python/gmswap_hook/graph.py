@@ -18,9 +18,12 @@ class Recording(object):
     def __init__(self, memory, settings, costs, relief, before, schedule, inputs):
         self.memory, self.settings, self.costs, self.relief = memory, settings, costs, relief
         known = getattr(schedule, "sizes", ())  # of the only steps that there is a schedule for
-        kind = len(known) == len(before) and known != before
-        self.varied = kind or inputs.vary()  # steps of the same kind differ in sizes
-        self.before = known if kind else None if self.varied else before  # the sizes of a step before
+        self.before = before  # the sizes of a step before, None for others than those of any
+        if len(known) == len(before) and known != before:
+            self.before = known
+        elif inputs.vary():
+            self.before = None
+        self.varied = self.before is not before  # steps of the same kind differ in sizes, or in inputs
         self.name = ""  # of the model
         self.names = {}  # of the modules, by id
         self.stack = []
@@ -32,21 +35,20 @@ class Recording(object):
         self.waits, self.passed = self.WAITS, self.PASSED  # that are left
         self.inputs = inputs  # of the steps before
 
-    def wants(self, step):
-        """Returns whether a step is to be recorded. Of two that differ in sizes each dimension that varies is to be another one."""
+    def passes(self, step):
+        """Returns whether a step is not recorded. Where sizes vary the second one is to differ from the first in each dimension that does, unless some others have
+        come, or more like the first one in a row."""
         if self.made is None or self.again is not None or not self.varies() or self.inputs.differ(self.made.step.dims, step.dims):
-            return True
+            return False
         if step.dims != self.made.step.dims:
-            self.passed -= 1
-            return self.passed < 0
-        if not self.waits:
-            return True
+            self.passed, self.waits = self.passed - 1, self.WAITS
+            return self.passed >= 0
         self.waits -= 1
-        return False
+        return self.waits >= 0
 
     def next(self, step):
         """Returns what conducts a step, None for one that is not recorded."""
-        if not self.wants(step):
+        if self.passes(step):
             return None
         seen = self.made is None or self.varies() and self.again is None
         self.operators = Operators(self.memory, self.settings.policy.startswith("memo"), proves=self.made is None) if seen else None
@@ -101,7 +103,7 @@ class Recording(object):
             self.take(watched)
         elif self.made.sizes != watched.sizes:
             self.again = watched
-        elif self.varied and self.waits:
+        elif self.varied and self.waits > 0:
             self.waits -= 1
         else:
             self.before = self.made.sizes  # they do not vary after all

@@ -27,11 +27,16 @@ class Inputs(object):
         return len(set(self.seen)) > 1
 
     def differ(self, one, other):
-        """Returns whether one step differs from another in all dimensions in which many do, and in products of these: then the two tell what each does."""
+        """Returns whether one step differs from another in all dimensions in which it often does, and in their products if it often does in these: then the two
+        tell what each does. Returns True, too, where none is known to vary, where others may be meant, and where too many vary."""
         if len(one) != len(other) or self.seen and len(self.seen[-1]) != len(one):
             return True
-        columns = [column[:2] for column in set(zip(one, other, *self.seen)) if self.OFTEN * sum(n != column[0] for n in column[2:]) >= len(self.seen) > 0]
+        columns = list(filter(self.often, set(zip(one, other, *self.seen))))
         if len(columns) > self.VARY:
             return True
-        products = (map(math.prod, zip(*some)) for n in range(len(columns)) for some in itertools.combinations(columns, n + 1))
-        return all(a != b for a, b in products)
+        products = (tuple(map(math.prod, zip(*some))) for n in range(len(columns)) for some in itertools.combinations(columns, n + 1))
+        return all(column[0] != column[1] for column in products if self.often(column))
+
+    def often(self, column):
+        """Returns whether many of the last steps differ in a number from the first of two others, which begin the column."""
+        return self.OFTEN * sum(n != column[0] for n in column[2:]) >= len(self.seen) > 0

@@ -5,8 +5,10 @@ from .remembered import Recalled
 
 
 class Known(object):
+    RESIZED = 3  # times that steps are recorded for all sizes, where the schedule is for one
+
     def __init__(self, runtime):
-        self.runtime = runtime
+        self.runtime, self.left = runtime, self.RESIZED
 
     def of(self, step):
         """Returns what tells that of a step which begins, or leaves its schedule, None if nothing does."""
@@ -20,6 +22,16 @@ class Known(object):
             return None
         step.members = remembered.members
         return Recalled(remembered, r.memory, step, r.relief.extra(), family.extent if family is not None and not family.model.bounded else None)
+
+    def resized(self):
+        """Returns whether a step that has left a schedule for one size counts with others that have, whatever size they are of: inputs vary, and nobody has tried
+        to have schedules for all."""
+        r = self.runtime
+        alike = r.planner.remembered is None and len(r.before) == len(r.schedule.sizes) and r.before != r.schedule.sizes
+        if not alike or not self.left or not r.inputs.vary() or not r.settings.for_all_sizes():
+            return False
+        self.left -= r.deviated + 1 >= r.patience
+        return True
 
     def live(self):
         """Returns what looks at the operators of a step."""

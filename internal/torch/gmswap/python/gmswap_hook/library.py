@@ -50,6 +50,7 @@ class Library(object):
             ("gm_last_error", ctypes.c_size_t, (ctypes.c_char_p, ctypes.c_size_t)),
             ("gm_device_of", ctypes.c_int, (ctypes.c_void_p,)),
             ("gm_memory_fraction", None, (ctypes.c_double, ctypes.c_int)),
+            ("gm_record_stream", None, (ctypes.c_void_p, stream)),
             ("gm_get_stats", ctypes.c_int, (ctypes.c_int, ctypes.POINTER(Account))),
             ("gm_reset_peak_stats", None, (ctypes.c_int,)),
             ("gm_swap_open", ctypes.c_int, (ctypes.c_int, ctypes.c_size_t, ctypes.c_int)),
@@ -83,6 +84,10 @@ class Library(object):
     def allocates(self, address):
         """Returns whether memory is of libgm.so's allocator."""
         return self.lib.gm_device_of(address) >= 0
+
+    def used_by(self, address, stream):
+        """Says that a stream uses memory, which may have been taken in the order of another."""
+        self.lib.gm_record_stream(address, stream)
 
     def had_pools(self, device):
         """Returns whether a CUDA graph may have been captured on a device: it knows memory by its address."""

@@ -63,9 +63,10 @@ class Memory(object):
         self.lost = []  # memory that cannot be freed, as it is not known when a copy of it ends
 
     def count_by(self, library):
-        """Has the account of what allocates tell what is in use: PyTorch makes hundreds of numbers of it for each question."""
+        """Has what allocates tell what is in use, of which PyTorch makes hundreds of numbers for each question, and be told of streams, which it passes through all modes."""
         device = self.device
         self.allocated = lambda: library.allocated(device)
+        self.used_by = lambda tensor, stream: library.used_by(self.address(tensor), stream)
         self.peak.reset, self.peak.most = (lambda: library.reset_peak(device)), (lambda: library.peak(device))
 
     def __enter__(self):

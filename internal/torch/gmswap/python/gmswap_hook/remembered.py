@@ -24,6 +24,7 @@ class Remembered(object):
         self.small, self.large = [[numbers(*x) for x in zip(step.sizes, step.layouts)] for step in (small, large)]
         self.hints = {}  # by entries
         self.right, self.wrong = set(), set()  # indexes of entries whose recipes were tried
+        self.sure = set()  # those of the right ones that were in a step in which other ways to find their numbers would have told others
 
     def hints_of(self, index):
         """Returns what tells numbers in the recipe of an entry."""
@@ -56,6 +57,7 @@ class Hints(object):
 
     def __init__(self, one, other):
         self.fixed, self.pairs, self.known = [], {}, {}
+        self.others = {}  # other ways, where a number is taken to be one of these
         for at, ((what, a), (_, b)) in enumerate(zip(one, other)):
             if a == b:
                 self.fixed.append((at, a))
@@ -63,8 +65,8 @@ class Hints(object):
                 self.pairs.setdefault((a, b), []).append((at, what))
 
     def of(self, line):
-        """Returns what a number is made of, as factors of others by where these are, divisors, and what is added: it is the same as they are, or else in
-        proportion to them, or larger or smaller than sizes by as much as in both steps, or else on a line with these."""
+        """Returns what a number is made of, as factors of others by where these are, divisors, and what is added: it is one of them, or else in proportion to
+        them, or larger or smaller than sizes by as much as in both steps, or else on a line with these."""
         key = line.first, line.slope
         if key not in self.known:
             a, b = line.first, line.first + line.slope
@@ -73,17 +75,19 @@ class Hints(object):
             same = [(at, 1, 1, 0) for at, _, p, q in places if (p, q) == (a, b)]
             found = [(at, a, p, 0) for at, _, p, q in places if p and a * q == b * p] + [x for x in sizes if x[1] == x[2]]
             self.known[key] = same or found or sizes
+            self.others[key] = [x for x in found if all(x[0] != at for at, *_ in same)] if same else ()
         return self.known[key]
 
 
 class Here(Somewhere):
     """The numbers in the recipe of an entry in one step."""
 
-    __slots__ = ("hints", "now", "found")
+    __slots__ = ("hints", "now", "found", "differ")
 
     def __init__(self, hints, now):
         super(Here, self).__init__()
         self.hints, self.now, self.found = hints, now, {}
+        self.differ = False  # other ways to find a number tell another one
         for at, n in hints.fixed:
             if now[at] != n:
                 raise Unlike("sizes that did not vary")
@@ -103,7 +107,9 @@ class Here(Somewhere):
             found.add(n)
         if len(found) != 1:
             raise Unlike("a number that may be several")
-        return found.pop()
+        n, others = found.pop(), self.hints.others[line.first, line.slope]
+        self.differ = self.differ or any(self.now[at] * over + more != n * under for at, over, under, more in others)
+        return n
 
 
 class Recalled(object):
@@ -120,6 +126,7 @@ class Recalled(object):
         self.lost = False  # the step does something else from the last known entry on
         self.known = []  # the entries that are as remembered
         self.found = {}  # recipes, or None, by the indexes of entries
+        self.differing = set()  # indexes of those for whose numbers other ways tell others
         self.given_at = {}  # the versions of parameters when something was saved that is made of them, by their storage's ordinal
         self.packs, self.at = step.saves, 0  # and the entry whose recipe is tried next
         for e in step.entries:
@@ -174,10 +181,10 @@ class Recalled(object):
     def attempt(self, entry):
         """Tries the recipe of an entry while its contents are there, unless that is not needed."""
         index, known = entry.index, self.remembered
-        if index in known.right or index in known.wrong or entry.alias is None or not entry.intact() or self.placed(self.involved(index)):
+        if index in known.sure or index in known.wrong or entry.alias is None or not entry.intact() or self.placed(self.involved(index)):
             return
         recipe = self.find(entry, self.step.entries)
-        if recipe is None or not recipe.usable(self.memory, self.step.entries) or not all(map(self.unchanged, recipe.lasting)):
+        if recipe is None or self.tried(index) or not recipe.usable(self.memory, self.step.entries) or not all(map(self.unchanged, recipe.lasting)):
             return
         try:
             with entry, self.memory.trial:  # a request that finds no room is not to evict it
@@ -188,6 +195,12 @@ class Recalled(object):
         except (RuntimeError, ValueError, TypeError, IndexError):
             right = False
         (known.right if right else known.wrong).add(index)
+        if right and (index in self.differing or not any(known.hints_of(index).others.values())):
+            known.sure.add(index)
+
+    def tried(self, index):
+        """Returns whether the recipe of an entry came out right, in a step in which other ways to find its numbers tell others if they do in this one."""
+        return index in (self.remembered.sure if index in self.differing else self.remembered.right)
 
     def decided(self, count):
         """Returns of how many entries of so many it is known how they can be recomputed, or that they cannot."""
@@ -211,7 +224,7 @@ class Recalled(object):
             return None
         if index not in self.found:
             recipe = self.find(entry, entries)
-            if recipe is not None and index not in self.remembered.right and not self.placed(self.involved(index)):
+            if recipe is not None and not self.tried(index) and not self.placed(self.involved(index)):
                 return None
             self.found[index] = recipe
         return self.found[index]
@@ -223,7 +236,7 @@ class Recalled(object):
         self.found[entry.index] = recipe = self.find(entry, self.step.entries)
         self.attempt(entry)
         usable = recipe is not None and recipe.usable(self.memory, self.step.entries) and all(map(self.unchanged, recipe.lasting))
-        return recipe if usable and entry.index in self.remembered.right else None
+        return recipe if usable and self.tried(entry.index) and entry.index not in self.remembered.wrong else None
 
     def involved(self, index):
         """Returns the indexes of an entry and of what it is recomputed from."""
@@ -251,9 +264,14 @@ class Recalled(object):
             return None
         larger = entry.nbytes / float(max(1, self.remembered.sizes[index]))
         try:
-            recipe = recipes.at(self.placed(involved) or Here(self.remembered.hints_of(index), self.numbers_of(involved)))
+            place = self.placed(involved)
+            if place is None:
+                place = Here(self.remembered.hints_of(index), self.numbers_of(involved))
+            recipe = recipes.at(place)
         except Unlike:
             return None
+        if type(place) is Here and place.differ:
+            self.differing.add(index)
         return recipe.lasts(int(recipe.ns * larger)) if recipe.chain.extra() * larger <= self.extra else None
 
     def unchanged(self, lasting):

@@ -114,8 +114,8 @@ class Runtime(object):
         self.guessed, self.guesses = False, 0
 
     def recorded(self):
-        """Returns whether the step that has begun is recorded."""
-        return self.recording is not None and type(self.step.conduct) is Watched
+        """Returns whether the step that has begun is recorded, or passed over by a recording that goes on."""
+        return self.recording is not None and not self.step.stranger
 
     def parting(self):
         """Returns whether operators are seen in a part of the step that has begun."""
@@ -126,7 +126,7 @@ class Runtime(object):
         return self.declined
 
     def entered(self, module):
-        if self.recorded():
+        if self.recorded() and type(self.step.conduct) is Watched:
             self.recording.enter(module)
         step = self.step
         if step is not None:
@@ -140,7 +140,7 @@ class Runtime(object):
             step.depth = max(0, step.depth - 1)
             if step.parting is not None:
                 step.parting.live.leave()
-        if self.recorded():
+        if self.recorded() and type(self.step.conduct) is Watched:
             self.recording.leave(module)
 
     def pack(self, tensor):
@@ -443,10 +443,10 @@ class Runtime(object):
             self.planning, self.arrived = self.planner.extend(), self.follow_extended
 
     def deviate(self, step):
-        """Counts steps that differ from the schedule and are alike: one schedule is of no use for steps that all differ."""
+        """Counts steps that differ from the schedule and are alike, or may all have schedules: one schedule is of no use for steps that all differ."""
         if self.strayed is None and step.deviation:
             say.line("step %d differs from the recorded one: %s" % (step.number, step.deviation))
-        self.deviated = self.deviated + 1 if self.before == self.strayed else 1
+        self.deviated = self.deviated + 1 if self.before == self.strayed or self.known.resized() else 1
         self.strayed = self.before
 
     def idle(self):
