@@ -40,7 +40,7 @@ class Check:
 
     def __init__(self, o, name):
         self.o, self.name, self.rows = o, name, []
-        self.plain = None  # the losses of the first run
+        self.plain = ()  # the losses of the first run that did not fail
 
     def one(self, way, prefix, limit=0):
         begin = time.monotonic()
@@ -57,7 +57,7 @@ class Check:
         row = dict(program=self.name, way=way, ok=failed or "yes", limit=limit, seconds="%.1f" % (time.monotonic() - begin), said="; ".join(ways),
                    steps=" ".join(map(str, result.get("steps", []))), **{k: result.get(k, "") for k in ("allocated", "reserved", "losses")})
         each = result.get("each", [])
-        self.plain = each if self.plain is None else self.plain
+        self.plain = self.plain or each
         others = [step for step, (loss, plain) in enumerate(zip(each, self.plain), 1) if loss != plain]
         if failed or others:
             with self.o.lock, open(os.path.join(self.o.out, "exact.log"), "a") as f:
