@@ -33,12 +33,12 @@ class Recording(object):
         self.timed = None
         self.failed = 0  # times that two steps differed
         self.waits, self.passed = self.WAITS, self.PASSED  # that are left
-        self.inputs = inputs  # of the steps before
+        self.inputs, self.picks = inputs, True  # of the steps before, and whether they tell which of the next ones is recorded
 
     def passes(self, step):
         """Returns whether a step is not recorded. Where sizes vary the second one is to differ from the first in each dimension that does, unless some others have
-        come, or more like the first one in a row."""
-        if self.made is None or self.again is not None or not self.varies() or self.inputs.differ(self.made.step.dims, step.dims):
+        come, or more like the first one in a row, or one that differs so was of another kind."""
+        if not self.picks or self.made is None or self.again is not None or not self.varies() or self.inputs.differ(self.made.step.dims, step.dims):
             return False
         if step.dims != self.made.step.dims:
             self.passed, self.waits = self.passed - 1, self.WAITS
@@ -99,6 +99,9 @@ class Recording(object):
         elif (self.made.sequence, self.made.trails) != (watched.sequence, watched.trails):
             self.made = self.again = None  # once more
             self.failed += 1
+            self.picks = False
+            if self.before is None:
+                self.before, self.varied = watched.sizes, False
         elif watched.operators is None:
             self.take(watched)
         elif self.made.sizes != watched.sizes:
