@@ -10,6 +10,7 @@ MIB = 1 << 20
 
 class Entry(object):
     memory, step, alias, key = types.SimpleNamespace(exported={}, failures=()), 0, "here", 0
+    hosted = False
 
     def __init__(self, index, price=None, free=True, sources=()):
         self.index, self.nbytes, self.users = index, MIB, 1

@@ -87,6 +87,15 @@ def test_alike():
         assert isinstance(schedule, buckets.Buckets) and ways.count("planned") > len(others) / 2 and made > 5, (first, schedule, ways, made)
 
 
+def test_tells_more():
+    """Where a dimension varies only once two steps are recorded, the next one is what the first is compared with; one like either of these is not recorded."""
+    draw, first = random.Random(1), [(12, 24), (8, 24)] + 6 * [(8, 32)] + 2 * [(16, 32)]
+    others = [(draw.choice([8, 12, 16]), draw.choice([24, 32])) for _ in range(20)]
+    ways, schedule, made = counted(lambda: texts(first + [(12, 24)] + others), "remake", LIMIT)
+    assert [step for step, way in enumerate(ways) if way == "recorded"] == [1, 5, 8, 10], ways
+    assert isinstance(schedule, buckets.Buckets) and ways[-20:].count("planned") > 14 and made > 5, (schedule, ways, made)
+
+
 def test_area():
     """Steps whose inputs have one area are like others in that, and where the first three are of one size they are recorded anew once three have not been."""
     draw = random.Random(2)

@@ -68,6 +68,19 @@ def test_few():
         assert not isinstance(schedule, family.Family) and set(ways[-4:]) == {"planned"}, "the larger one's is for both, or for all that come: %s" % ways
 
 
+def test_hosted():
+    """What is in memory of the host when it is saved, as no other was free, makes no step another one than those without: it leaves it and comes back as others
+    do."""
+    want, ways = losses(LENGTHS), {}
+    for part in 0, 0.3, 1:
+        draw, (h, ways[part]) = random.Random(part), started("offload")
+        h.memory.borrowed = lambda address: draw.random() < part
+        got, counts = losses(LENGTHS), h.memory
+        h.remove()
+        assert got == want and counts.present == counts.absent == 0, (part, counts.present, counts.absent)
+    assert ways[0] == ways[0.3] == ways[1] and "planned" in ways[0], ways
+
+
 def test_any():
     """So they do whatever the lengths are, and whichever was recorded."""
     draw = random.Random(7)

@@ -87,7 +87,7 @@ class Entry(object):
     copy, in buffer."""
 
     __slots__ = ("memory", "lanes", "step", "index", "nbytes", "alias", "version", "layout", "weak", "key", "users", "ticket", "gone", "buffer",
-                 "home", "coming", "copied", "short", "made", "needed", "copy_version", "touched")
+                 "home", "coming", "copied", "short", "made", "needed", "copy_version", "touched", "hosted")
 
     def __init__(self, memory, lanes, step, tensor, key, nbytes):
         self.memory, self.lanes = memory, lanes
@@ -106,6 +106,7 @@ class Entry(object):
         self.made = None  # how it is recomputed, a Remake
         self.needed = 0  # by how many calls that are under way
         self.touched = False  # something that is no operator may have written to the program's own memory since this was saved last
+        self.hosted = False  # what it holds is memory of the host, which the device uses in place
         self.arrive()
 
     def __enter__(self):
@@ -116,10 +117,19 @@ class Entry(object):
         self.needed -= 1
 
     def arrive(self):
-        self.memory.present += self.nbytes
+        memory = self.memory
+        self.hosted = memory.borrowed is not None and memory.lies_on_host(self.alias if self.alias is not None else self.buffer)
+        if self.hosted:
+            memory.absent += self.nbytes
+        else:
+            memory.present += self.nbytes
 
     def depart(self):
-        self.memory.present -= self.nbytes
+        if self.hosted:
+            self.memory.absent -= self.nbytes
+            self.hosted = False
+        else:
+            self.memory.present -= self.nbytes
 
     def resident(self):
         return self.alias is not None or self.buffer is not None

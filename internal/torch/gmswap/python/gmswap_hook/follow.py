@@ -137,7 +137,7 @@ class Follower(object):
             self.step.room = True
             self.hand_over().take_over(entry, new, stream)
         else:
-            self.advance(stream, fresh=entry.nbytes if new else 0)
+            self.advance(stream, fresh=entry.nbytes if new and not entry.hosted else 0)
 
     def pass_point(self, at, stream):
         """Goes to the next point, that of a tensor that stays where it is."""
@@ -232,7 +232,7 @@ class Follower(object):
 
     def resident(self):
         """Returns the bytes of the step's entries that are on the device."""
-        return sum(e.nbytes for e in self.step.entries if e.users and (e.resident() or e.occupied()))
+        return sum(e.nbytes for e in self.step.entries if e.users and not e.hosted and (e.resident() or e.occupied()))
 
     def act_measured(self, stream, kind, tensor, nbytes):
         begin, evicted = time.perf_counter_ns(), self.evicted()

@@ -31,14 +31,18 @@ class Recording(object):
         self.made = None  # the first step
         self.again = None  # another one of other sizes, if they vary
         self.timed = None
-        self.failed = 0  # times that two steps differed
+        self.failed = 0  # times that two steps differed, or a third one did not
         self.waits, self.passed = self.WAITS, self.PASSED  # that are left
         self.inputs, self.picks = inputs, True  # of the steps before, and whether they tell which of the next ones is recorded
 
     def passes(self, step):
         """Returns whether a step is not recorded. Where sizes vary the second one is to differ from the first in each dimension that does, unless some others have
-        come, or more like the first one in a row, or one that differs so was of another kind."""
-        if not self.picks or self.made is None or self.again is not None or not self.varies() or self.inputs.differ(self.made.step.dims, step.dims):
+        come, or more like the first one in a row, or one that differs so was of another kind. The third one is to differ from both."""
+        if not self.picks or self.made is None or not self.varies():
+            return False
+        if self.again is not None:
+            return self.repeats(step)
+        if self.inputs.differ(self.made.step.dims, step.dims):
             return False
         if step.dims != self.made.step.dims:
             self.passed, self.waits = self.passed - 1, self.WAITS
@@ -46,10 +50,26 @@ class Recording(object):
         self.waits -= 1
         return self.waits >= 0
 
+    def repeats(self, step):
+        """Returns whether a step has inputs of the sizes of one of the two, and others may come."""
+        repeats = self.failed + 1 < self.ATTEMPTS and step.dims != () and step.dims in (self.made.step.dims, self.again.step.dims)
+        self.failed += repeats
+        return repeats
+
+    def tells_more(self, step):
+        """Returns whether a step differs from the first one where the second one does, and in more dimensions."""
+        first, second, third = self.made.step.dims, self.again.step.dims, step.dims
+        if not self.picks or not len(first) == len(second) == len(third):
+            return False
+        varied = [{i for i, (n, m) in enumerate(zip(first, other)) if n != m} for other in (second, third)]
+        return varied[0] < varied[1] and self.inputs.differ(first, third)
+
     def next(self, step):
         """Returns what conducts a step, None for one that is not recorded."""
         if self.passes(step):
             return None
+        if self.again is not None and self.varies() and self.tells_more(step):
+            self.again, self.failed = None, 0
         seen = self.made is None or self.varies() and self.again is None
         self.operators = Operators(self.memory, self.settings.policy.startswith("memo"), proves=self.made is None) if seen else None
         if self.made is not None:

@@ -7,7 +7,7 @@ class Lodging(object):
     """Has gradients leave where requests had memory of the host, as many bytes as lacked: on the host one is read once or twice, which costs less than what an
     operator works on. In the next steps they leave before the lack comes."""
 
-    SMALLEST = 1 << 20  # bytes that lack and are not looked at
+    SMALLEST = 1 << 20  # bytes of a request for which something leaves
     REST = 8  # steps in which nothing lacked, after which half as many leave, and come home in the end; and in which none leave if that was no help
     SIZES = 64  # of steps whose lacks are remembered
 
@@ -62,7 +62,8 @@ class Lodging(object):
 
     def lack(self, nbytes):
         """Notes a request that has memory of the host."""
-        self.lacks += nbytes
+        if nbytes >= self.SMALLEST:
+            self.lacks += nbytes
 
     def pack(self):
         """Called when an entry is saved, and something lacks."""
@@ -91,7 +92,7 @@ class Lodging(object):
         """Has gradients leave for what was lacking, and counts that in its place. Returns its bytes, 0 where none can leave."""
         lacks, self.lacks = self.lacks, 0
         self.lacked[place] += lacks
-        if lacks <= self.SMALLEST or self.runtime.steps < self.barred or self.skip():
+        if not lacks or self.runtime.steps < self.barred or self.skip():
             return 0
         freed = self.lodge(lacks)
         if freed:

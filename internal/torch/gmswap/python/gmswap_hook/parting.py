@@ -79,7 +79,7 @@ class Parting(object):
 
     def consider(self, e):
         """Begins the copy of an entry, unless it is one to recompute."""
-        if not e.users:
+        if not e.users or e.hosted:
             return
         if self.recipe_of(e) is not None:
             self.ready.append(e)

@@ -102,7 +102,7 @@ class Planner(object):
                 return self.extend()
             except Unlike as e:
                 if self.anew and isinstance(e, Unsolved):
-                    self.anew -= 1
+                    self.anew, self.remembered = self.anew - 1, None
                     say.line("others are recorded: %s does not follow from the steps that were" % e)
                     raise
                 say.line("steps differ in more than sizes: %s" % e)

@@ -324,8 +324,8 @@ class Relief(object):
 
     def shortage(self, size):
         entries = [e for e in list(self.memory.entries.values()) if e.users > 0]
-        here = sum(e.nbytes for e in entries if e.resident())
-        away = sum(e.nbytes for e in entries if not e.resident())
+        here = sum(e.nbytes for e in entries if e.resident() and not e.hosted)
+        away = sum(e.nbytes for e in entries) - here
         other = self.library.allocated(self.memory.device) - here
         return ("%.2f GiB more do not fit %.2f GiB. In use are %.2f GiB that nothing can be done about here: parameters, gradients, states of optimizers, and "
                 "what operators need; and %.2f GiB saved for the backward pass that the program holds itself or that the host has no room for. %.2f GiB were "

@@ -176,7 +176,7 @@ class Runtime(object):
                 stream, nbytes = memory.stream(), storage.nbytes()
                 step.strays = step.strays or stream != step.stream
                 moves = step.awaited[0] is not None or step.moves(nbytes, self.smallest)
-                if moves and stream == step.stream and (memory.borrowed is None or not memory.lies_on_host(tensor)):
+                if moves and stream == step.stream:
                     with memory:
                         return self.pack_storage(tensor, key, nbytes, stream)
                 return stays(untied(tensor))

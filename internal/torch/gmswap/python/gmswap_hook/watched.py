@@ -119,7 +119,7 @@ class Watched(object):
         return self.memory.present - self.before + sum(e.nbytes for e in self.freed.values())
 
     def pack(self, entry, new, stream):
-        self._end(entry.nbytes if new else 0)
+        self._end(entry.nbytes if new and not entry.hosted else 0)
         self.members.note(self.step, entry.index)
         self.sequence.append(entry.index)
         self.trails.append(self.step.trail)
