@@ -6,9 +6,12 @@ from .remembered import Recalled
 
 class Known(object):
     RESIZED = 3  # times that steps are recorded for all sizes, where the schedule is for one
+    SETTLED = 8  # steps in a row that are alike, where no two were, before others are recorded, and twice as many each time
 
     def __init__(self, runtime):
         self.runtime, self.left = runtime, self.RESIZED
+        self.unlike, self.wait = False, self.SETTLED  # recorded steps were, and how many have to be alike then
+        self.kind, self.alike = None, 0  # what the last step did whatever its sizes, and how many have done so in a row since
 
     def of(self, step):
         """Returns what tells that of a step which begins, or leaves its schedule, None if nothing does."""
@@ -32,6 +35,21 @@ class Known(object):
             return False
         self.left -= r.deviated + 1 >= r.patience
         return True
+
+    def settles(self, step):
+        """Returns whether steps are recorded once more that has been given up: those that end now have done the same for long, as where a program begins with some
+        that do other things."""
+        kind = step.trail, step.saves, len(step.entries)
+        self.kind, self.alike = kind, self.alike + 1 if kind == self.kind else 0
+        if not self.unlike or self.alike < self.wait:
+            return False
+        self.unlike, self.alike, self.wait = False, 0, 2 * self.wait
+        return True
+
+    def largest(self, count):
+        """Returns the most bytes that a step saved in so many entries, as far as is known."""
+        relief = self.runtime.relief
+        return relief.foresight.largest(count) if relief is not None else 0
 
     def live(self):
         """Returns what looks at the operators of a step."""

@@ -374,6 +374,8 @@ class Runtime(object):
             self.followed(conduct)
             return self.leave_more()
         self.before = [e.nbytes for e in step.entries]
+        if self.given_up and self.known.settles(step):
+            self.start_over()
         self.outlook.saw(step, self.before, self.schedule)
         if self.schedule is not None and self.recording is None and self.differs(step, conduct):
             self.extend(step) or self.deviate(step)
@@ -473,8 +475,8 @@ class Runtime(object):
         elif recording.failed >= recording.ATTEMPTS:
             self.recording = None
             if self.schedule is None:
-                self.given_up = True
-                say.line("no schedule: no two steps are alike; tensors are moved as they come")
+                self.given_up = self.known.unlike = True
+                say.once("no schedule: no two steps are alike; tensors are moved as they come")
             self.keep()
 
     def keep(self):
@@ -489,17 +491,13 @@ class Runtime(object):
             return
         self.schedule = None
         try:
-            self.planning, self.arrived = self.planner.plan(recording, self.largest(recording.timed)), self.follow
+            self.planning, self.arrived = self.planner.plan(recording, self.known.largest(len(recording.timed.sizes))), self.follow
         except Unsolved:
             return self.start_over()
         except Exception as e:
             self.no_schedule(say.reason(e))
             return
         self.take_schedule(None if self.settings.dry or self.settings.record else self.PATIENCE)
-
-    def largest(self, recorded):
-        """Returns the most bytes that a step saved that was like a recorded one, as far as is known."""
-        return self.relief.foresight.largest(len(recorded.sizes)) if self.relief is not None else 0
 
     def take_schedule(self, seconds):
         """Takes the schedule that is being made, if it is there within so many seconds."""
