@@ -50,8 +50,9 @@ class Case(object):
         runtime = types.SimpleNamespace(lanes=self.lanes, steps=0, step=Step(0))
         library = types.SimpleNamespace(had_pools=lambda device: False)
         states = types.SimpleNamespace(on_host=lambda: (), gradient=torch.Tensor.grad.__get__)
-        self.relief = types.SimpleNamespace(runtime=runtime, memory=memory, library=library, lends=True, borrows=True, states=states, room=lambda: self.room)
-        self.home, self.model = Home(self.relief), model
+        self.relief = types.SimpleNamespace(runtime=runtime, memory=memory, library=library, lends=True, borrows=True, states=states, room=lambda: self.room,
+                                            spacious=lambda more: self.fits)
+        self.home, self.model, self.fits = Home(self.relief), model, False
         self.lodging = Lodging(runtime, self.home)
         memory.note_storages(model)
 
@@ -59,9 +60,11 @@ class Case(object):
         """Returns the numbers of the parameters whose gradients are on the host."""
         return [i for i, p in enumerate(self.model.parameters()) if p.grad is not None and self.memory.lies_on_host(p.grad)]
 
-    def step(self):
+    def step(self, dims=()):
+        """Begins a step, with inputs of some dimensions."""
         self.relief.runtime.steps += 1
-        self.lodging.begin_step()
+        self.lodging.begin_step(dims)
+        self.relief.runtime.step.dims = dims
 
 
 def model(*more):
@@ -385,6 +388,38 @@ def test_little_lacks():
         case.lodging.lack(300 << 10)
         case.lodging.pack()
     assert not case.on_host() and not case.lodging.start
+
+
+def test_kinds():
+    """In steps of other sizes others leave, and none once where there was room for those that left."""
+    net, (small, large) = model(), ((8, 16), (16, 16))
+    backward(net)
+    case = Case(net)
+    leaving = lambda: (case.lodging.start, case.lodging.points)
+    case.step(large)
+    case.lodging.lack(3 << 20)
+    case.lodging.pack()
+    case.step(small)
+    assert leaving() == (3 << 20, {}), "nothing is known of it yet"
+    case.step(large)
+    case.step(small)
+    assert leaving() == (3 << 20, {}), "there was no room"
+    case.fits = True
+    case.step(large)
+    case.fits = False
+    assert leaving() == (3 << 20, {})
+    case.step(small)
+    assert leaving() == (0, {})
+    case.lodging.lack(5 << 20)
+    case.lodging.pack()
+    assert leaving()[0] == 5 << 20
+    case.step(large)
+    assert leaving() == (3 << 20, {})
+    case.fits = True
+    case.step(small)
+    case.step(small)
+    assert leaving()[0] == 5 << 20, "it lacked once"
+    assert len(case.lodging.plans) == 3 and case.lodging.plans[large][0] == 0
 
 
 def test_vain():

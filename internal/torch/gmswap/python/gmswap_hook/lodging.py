@@ -9,7 +9,7 @@ class Lodging(object):
 
     SMALLEST = 1 << 20  # bytes of a request for which something leaves
     REST = 8  # steps in which nothing lacked, after which half as many leave, and come home in the end; and in which none leave if that was no help
-    SIZES = 64  # of steps whose lacks are remembered
+    SIZES = 64  # of steps of which it is remembered what lacked and leaves
 
     def __init__(self, runtime, home):
         self.runtime, self.home = runtime, home
@@ -22,25 +22,41 @@ class Lodging(object):
         self.due, self.wanted = False, 0  # so many bytes are to have left by now, and some may not have
         self.before = {}  # start or points, if more are to leave since this step, by their place in lacked
         self.told = {}  # what lacked in the last step of each kind, by the sizes of its inputs
+        self.plans = {}  # start and points of each kind, and whether that is known to be needed
+        self.out = 0  # bytes of gradients that left in this step, or had left before
         self.recent = 0  # the last step in which more left, or in which it was seen that this is long ago
         self.barred = 0  # the step before which none leave
         self.looks = self.skips = 0  # looks for gradients that did not find as many in this step, and calls in which there is no look
 
     # Called with memory, between two operators.
 
-    def begin_step(self):
-        """Called between two steps."""
-        self.judge(tuple(self.runtime.step.dims))
+    def begin_step(self, dims):
+        """Called between two steps, with the dimensions of the inputs of the one that begins. One of a kind that was not there before is as the last one."""
+        last = tuple(self.runtime.step.dims)
+        self.judge(last)
         if self.runtime.steps - self.recent > self.REST:
             self.recent = self.runtime.steps
-            self.start = self.half(self.start)
-            self.points = {at: half for at, half in ((at, self.half(nbytes)) for at, nbytes in self.points.items()) if half}
+            self.start, self.points = self.halved(self.start, self.points)
+            self.plans = {kind: (*self.halved(start, points), needed) for kind, (start, points, needed) in self.plans.items()}
+        self.turn(last, tuple(dims))
         self.lacks = self.wanted = self.looks = self.skips = 0
         self.passed, self.due = -1, False
         self.look_ahead(sorted(self.points.items(), reverse=True))
+        self.out = self.home.away() if self.start or self.points else 0
         if self.start:
             self.have(self.start)
-        self.home.bring(gradients=not self.start and not self.points)
+        self.home.bring(gradients=not any(start or points for start, points, _ in self.plans.values()) and not self.start and not self.points)
+
+    def turn(self, last, dims):
+        """Goes from what leaves in steps of one kind to that of another. Once nothing leaves any more where there was room for all that left."""
+        _, _, needed = self.plans.pop(last, (0, {}, False))
+        if (self.start or self.points) and not needed and not any(self.told[last]) and self.home.relief.spacious(self.out):
+            self.start, self.points, needed = 0, {}, True
+        self.plans[last] = self.start, dict(self.points), needed
+        if len(self.plans) > self.SIZES:
+            del self.plans[next(iter(self.plans))]
+        self.start, points, _ = self.plans.get(dims, self.plans[last])
+        self.points = dict(points)
 
     def judge(self, dims):
         """Takes back that more leave where that was no help: as much lacked in a step as in the last one of its kind."""
@@ -52,6 +68,9 @@ class Lodging(object):
             if 0 < known[i] <= lacked[i]:
                 self.start, self.points = (self.start, value) if i else (value, self.points)
                 self.barred = self.runtime.steps + self.REST
+
+    def halved(self, start, points):
+        return self.half(start), {at: half for at, half in ((at, self.half(nbytes)) for at, nbytes in points.items()) if half}
 
     def half(self, nbytes):
         return nbytes // 2 if nbytes > 2 * self.SMALLEST else 0
@@ -109,6 +128,7 @@ class Lodging(object):
 
     def lodge(self, nbytes):
         freed = self.home.lodge(nbytes)
+        self.out += freed
         if not freed:
             self.look_later()
         return freed

@@ -102,9 +102,9 @@ class Relief(object):
         """Returns whether a step is known to need no room that has saved so many entries of so many bytes."""
         return self.foreseen(count, saved) > 0 and not self.lacking(count, saved)
 
-    def spacious(self):
-        """Returns whether the step so far would have fitted with nothing moved."""
-        return self.most <= self.limit - self.window
+    def spacious(self, more=0):
+        """Returns whether the step so far would have fitted with nothing moved, and so many bytes more."""
+        return self.most + more <= self.limit - self.window
 
     def learn(self, step):
         """Learns from a step that ends."""

@@ -284,7 +284,7 @@ class Runtime(object):
 
     def next_step(self, given, conductor=None):
         """Begins a step with the inputs of a model. A step in which nothing was saved so far is restarted."""
-        last = self.step
+        last, dims = self.step, dimensions(given, self.memory.torch.Tensor)
         if last is not None and last.entries:
             self.inputs.saw(last.dims if last.backward else ())
             self.end_step(last)
@@ -293,11 +293,11 @@ class Runtime(object):
                 if self.relief.tight():
                     self.planner.note_held(self.memory.entries.values())
                 self.relief.layout.begin_step(self.schedule, self.refined and self.planning is None)
-                self.relief.lodging.begin_step()
+                self.relief.lodging.begin_step(dims)
         self.take_schedule(0)
         step = self.step = Step(self.steps)
         step.stream = self.memory.stream()
-        step.dims = dimensions(given, self.memory.torch.Tensor)
+        step.dims = dims
         self.memory.begin_step()
         self.garbage.begin_step(step.number)
         if self.relief is not None:
