@@ -3,9 +3,10 @@
 import random
 
 import torch
-from gmswap_hook import extents, graph, live, remembered
+from gmswap_hook import extents, graph, live, remembered, samples
 from torch import nn
 
+from cpu import Memory
 from real import main
 from real_demand import Model, Short, WIDTH
 
@@ -109,6 +110,25 @@ def test_renewed():
                 assert short.remade > short.recalled == 0 and short.looked > 4, (short.remade, short.looked)
     finally:
         graph.Recording.PASSED, graph.Recording.tells_more = real
+
+
+def test_alike():
+    """Two tensors are compared piece by piece as they would be at once."""
+    real, samples.PIECE, memory = samples.PIECE, 7, Memory()
+    nan, inf = float("nan"), float("inf")
+    try:
+        for n in 1, 7, 8, 40:
+            for at in 0, n // 2, n - 1:
+                a = torch.rand(n) - 0.5
+                for there, other, near in (0, 0, True), (1, 1 + 1 / 17, True), (1, 1 + 1 / 15, False), (-1, -1.0625, True), (-1, 1, False), (0, nan, False), (inf, inf, True):
+                    a[at], b = there, a.clone()
+                    b[at] = other
+                    assert memory.alike(a, b, torch.float32) == near == torch.allclose(b, a, rtol=0, atol=float(a.abs().max()) / 16), (n, at, there, other)
+                    assert memory.alike(a, b, None) == torch.equal(a, b)
+                    assert memory.alike(a.double(), b.double(), torch.float64) == near
+        assert not memory.alike(torch.zeros(8), torch.zeros(9), None)
+    finally:
+        samples.PIECE = real
 
 
 class Prompted(nn.Module):

@@ -185,6 +185,17 @@ def check_tried():
     Remake.made = "contents"
 
 
+def check_vain():
+    """A recipe that there is no room to try is tried a few times."""
+    known, tries = memory_of(Pictures(5, 9), Pictures(6, 12)), []
+    real, Remake.whole = Remake.whole, lambda self, stream: tries.append(self) or real(self, stream)
+    Remake.made = Full("no room")
+    for _ in range(2 * remembered.Recalled.VAIN):
+        recalled(known=known)
+    assert len(tries) == remembered.Recalled.VAIN and not known.right | known.wrong, len(tries)
+    Remake.whole, Remake.made = real, "contents"
+
+
 def check_gone():
     """What has left the device before was seen is as remembered if its type and dimensions are, as far as anybody knows them."""
     step = Step(0)
@@ -204,6 +215,7 @@ def main():
     check_doubtful()
     check_certain()
     check_tried()
+    check_vain()
     check_gone()
 
 

@@ -11,7 +11,7 @@ from .entry import layout
 from .library import Failure
 from .measure import Peak
 from .modules import gathered, parts, targets
-from .samples import NEAR, Samples
+from .samples import Samples, close, same
 from .small import Small
 from .unseen import Launches
 
@@ -376,11 +376,8 @@ class Memory(object):
         """Returns whether the storages of two tensors hold the same bytes, or numbers of a type that are as near as a library's may be."""
         if self.size(a) != self.size(b):
             return False
-        a, b = (self.rows(x, near or self.torch.uint8, 1) for x in (a, b))
-        if near is None:
-            return self.torch.equal(a, b)
-        a, b = a.float(), b.float()
-        return self.torch.allclose(b, a, rtol=0, atol=float(a.abs().max()) * NEAR, equal_nan=True)
+        a, b = (self.rows(x, near or self.torch.uint8, 1)[0] for x in (a, b))
+        return all(self.read(same(a, b) if near is None else close(self.torch, a, b)))
 
     def line(self, tensor):
         """Returns the bytes of a dense tensor, in their order."""

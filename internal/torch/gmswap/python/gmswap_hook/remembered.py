@@ -1,5 +1,7 @@
 """How a step that follows no schedule recomputes what it saves, as two recorded steps of other sizes did."""
 
+import collections
+
 from .between import Layouts, Somewhere, Unlike, varied
 from .entry import version
 from .remake import Remake
@@ -25,6 +27,7 @@ class Remembered(object):
         self.hints = {}  # by entries
         self.right, self.wrong = set(), set()  # indexes of entries whose recipes were tried
         self.sure = set()  # those of the right ones that were in a step in which other ways to find their numbers would have told others
+        self.vain = collections.Counter()  # how often there was no room to try one, by the index of its entry
 
     def hints_of(self, index):
         """Returns what tells numbers in the recipe of an entry."""
@@ -117,6 +120,7 @@ class Recalled(object):
     does, and looks at no operators."""
 
     looks = times = False
+    VAIN = 3  # times that there is no room to try a recipe before it is not tried any more
 
     def __init__(self, remembered, memory, step, extra, extent=None):
         self.remembered, self.memory, self.step = remembered, memory, step
@@ -181,7 +185,9 @@ class Recalled(object):
     def attempt(self, entry):
         """Tries the recipe of an entry while its contents are there, unless that is not needed."""
         index, known = entry.index, self.remembered
-        if index in known.sure or index in known.wrong or entry.alias is None or not entry.intact() or self.placed(self.involved(index)):
+        if index in known.sure or index in known.wrong or known.vain[index] >= self.VAIN:
+            return
+        if entry.alias is None or not entry.intact() or self.placed(self.involved(index)):
             return
         recipe = self.find(entry, self.step.entries)
         if recipe is None or self.tried(index) or not recipe.usable(self.memory, self.step.entries) or not all(map(self.unchanged, recipe.lasting)):
@@ -191,7 +197,8 @@ class Recalled(object):
                 made = Remake(recipe, self.step.entries, entry, proven=True).whole(self.step.stream)
                 right = self.memory.alike(entry.alias, made, recipe.near)
         except self.memory.failures:
-            return  # there is no room to try
+            known.vain[index] += 1  # there is no room to try
+            return
         except (RuntimeError, ValueError, TypeError, IndexError):
             right = False
         (known.right if right else known.wrong).add(index)
