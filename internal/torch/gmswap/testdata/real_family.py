@@ -7,7 +7,6 @@ import random
 import torch
 from gmswap_hook import entry, family, memory, model, planner
 from gmswap_hook.between import Unlike
-from torch import nn
 
 import real_remembered
 from cpu import Hooked
@@ -181,27 +180,6 @@ def test_other():
     lengths = LENGTHS[:8]
     ways, schedule, _ = hooked("remake", lengths + [19] * 2, width=lambda step: 3 if step == 8 else 4)
     assert ways[6:8] == ["planned"] * 2 and ways[8] != "planned", ways
-
-
-def test_settled():
-    """Steps are recorded again once many have done the same, where the first ones leave out layers as they like."""
-    def trained(steps=36):
-        torch.manual_seed(0)
-        model, out, draw = Model(), [], random.Random(0)
-        layers = list(model.layers)
-        for step in range(steps):
-            torch.manual_seed(step)
-            model.layers = nn.ModuleList(draw.sample(layers, 2 + step % 2) if step < 12 else layers)
-            loss = model(torch.rand(4, 24, WIDTH))
-            loss.backward()
-            out.append([float(loss), *(float(p.grad.sum()) for layer in layers for p in layer.parameters() if p.grad is not None)])
-            model.zero_grad()
-        return out
-
-    want, (h, ways) = trained(), started("remake")
-    got = trained()
-    h.remove()
-    assert got == want and ways.count("recorded") == 8 and set(ways[-9:]) == {"planned"}, ways
 
 
 if __name__ == "__main__":

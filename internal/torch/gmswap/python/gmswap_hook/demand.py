@@ -55,7 +55,7 @@ class Demand(object):
         while self.at < len(entries) and self.copied < self.lacking:
             e = entries[self.at]
             self.at += 1
-            if e.users and not e.hosted and e.offload():
+            if e.users and (e.hosted or e.offload()):
                 self.copied += e.nbytes
 
     def unpack(self, entry, stream):

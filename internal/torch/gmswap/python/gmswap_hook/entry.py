@@ -106,7 +106,7 @@ class Entry(object):
         self.made = None  # how it is recomputed, a Remake
         self.needed = 0  # by how many calls that are under way
         self.touched = False  # something that is no operator may have written to the program's own memory since this was saved last
-        self.hosted = False  # what it holds is memory of the host, which the device uses in place
+        self.hosted = False  # what it holds, or held last, is memory of the host, which the device uses in place
         self.arrive()
 
     def __enter__(self):
@@ -127,7 +127,6 @@ class Entry(object):
     def depart(self):
         if self.hosted:
             self.memory.absent -= self.nbytes
-            self.hosted = False
         else:
             self.memory.present -= self.nbytes
 
@@ -353,6 +352,8 @@ class Entry(object):
         try:
             self.settle()
             self.wait()
+            if self.hosted and self.alias is not None:
+                self.memory.used_by(self.alias, self.home)  # of the host, which is not to be returned before the copy has ended
         except Failure as e:
             say.once("memory of the device is lost: %s" % say.reason(e))
             self.memory.lost.append(self.alias if self.buffer is None else self.buffer)

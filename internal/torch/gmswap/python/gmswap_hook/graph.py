@@ -33,6 +33,7 @@ class Recording(object):
         self.timed = None
         self.failed = 0  # times that two steps differed, or a third one did not
         self.waits, self.passed = self.WAITS, self.PASSED  # that are left
+        self.repeated = None  # the last step that was passed over as one of the two had inputs of its sizes
         self.inputs, self.picks = inputs, True  # of the steps before, and whether they tell which of the next ones is recorded
 
     def passes(self, step):
@@ -45,15 +46,17 @@ class Recording(object):
         if self.inputs.differ(self.made.step.dims, step.dims):
             return False
         if step.dims != self.made.step.dims:
-            self.passed, self.waits = self.passed - 1, self.WAITS
+            self.passed -= 1
+            self.waits = self.WAITS if self.passed >= 0 else self.waits
             return self.passed >= 0
         self.waits -= 1
         return self.waits >= 0
 
     def repeats(self, step):
         """Returns whether a step has inputs of the sizes of one of the two, and others may come."""
+        self.failed += self.repeated is not None and self.repeated.backward
         repeats = self.failed + 1 < self.ATTEMPTS and step.dims != () and step.dims in (self.made.step.dims, self.again.step.dims)
-        self.failed += repeats
+        self.repeated = step if repeats else None
         return repeats
 
     def tells_more(self, step):
@@ -68,9 +71,7 @@ class Recording(object):
         """Returns what conducts a step, None for one that is not recorded."""
         if self.passes(step):
             return None
-        if self.again is not None and self.varies() and self.tells_more(step):
-            self.again, self.failed = None, 0
-        seen = self.made is None or self.varies() and self.again is None
+        seen = self.made is None or self.varies() and (self.again is None or self.tells_more(step))
         self.operators = Operators(self.memory, self.settings.policy.startswith("memo"), proves=self.made is None) if seen else None
         if self.made is not None:
             step.members = self.made.members
@@ -125,7 +126,9 @@ class Recording(object):
         elif watched.operators is None:
             self.take(watched)
         elif self.made.sizes != watched.sizes:
-            self.again = watched
+            self.again, self.failed = watched, 0 if self.again is not None else self.failed
+        elif self.again is not None:
+            self.failed += 1  # it tells less than the second one
         elif self.varied and self.waits > 0:
             self.waits -= 1
         else:

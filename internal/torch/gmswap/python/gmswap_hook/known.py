@@ -6,7 +6,7 @@ from .remembered import Recalled
 
 class Known(object):
     RESIZED = 3  # times that steps are recorded for all sizes, where the schedule is for one
-    SETTLED = 8  # steps in a row that are alike, where no two were, before others are recorded, and twice as many each time
+    SETTLED = 8  # steps in a row that are as the one before, where no two were, until others are recorded, and twice as many each time
 
     def __init__(self, runtime):
         self.runtime, self.left = runtime, self.RESIZED
@@ -39,7 +39,7 @@ class Known(object):
     def settles(self, step):
         """Returns whether steps are recorded once more that has been given up: those that end now have done the same for long, as where a program begins with some
         that do other things."""
-        kind = step.trail, step.saves, len(step.entries)
+        kind = step.course, step.turn, step.packs
         self.kind, self.alike = kind, self.alike + 1 if kind == self.kind else 0
         if not self.unlike or self.alike < self.wait:
             return False

@@ -79,9 +79,11 @@ class Parting(object):
 
     def consider(self, e):
         """Begins the copy of an entry, unless it is one to recompute."""
-        if not e.users or e.hosted:
+        if not e.users:
             return
-        if self.recipe_of(e) is not None:
+        if e.hosted:
+            pass  # it is not on the device
+        elif self.recipe_of(e) is not None:
             self.ready.append(e)
         elif e.offload():
             self.leaving.append(e)

@@ -116,7 +116,7 @@ class Watched(object):
 
     def _resident(self):
         """Returns the bytes of the step's entries that are on the device."""
-        return self.memory.present - self.before + sum(e.nbytes for e in self.freed.values())
+        return self.memory.present - self.before + sum(e.nbytes for e in self.freed.values() if not e.hosted)
 
     def pack(self, entry, new, stream):
         self._end(entry.nbytes if new and not entry.hosted else 0)
