@@ -51,7 +51,7 @@ class Case(object):
         library = types.SimpleNamespace(had_pools=lambda device: False)
         states = types.SimpleNamespace(on_host=lambda: (), gradient=torch.Tensor.grad.__get__)
         self.relief = types.SimpleNamespace(runtime=runtime, memory=memory, library=library, lends=True, borrows=True, states=states, room=lambda: self.room,
-                                            spacious=lambda more: self.fits)
+                                            weighed=True, spacious=lambda more: self.fits)
         self.home, self.model, self.fits = Home(self.relief), model, False
         self.lodging = Lodging(runtime, self.home)
         memory.note_storages(model)
@@ -420,6 +420,13 @@ def test_kinds():
     case.step(small)
     assert leaving()[0] == 5 << 20, "it lacked once"
     assert len(case.lodging.plans) == 3 and case.lodging.plans[large][0] == 0
+    case.fits = False
+    case.lodging.begin_instead(small, large)
+    assert leaving() == (0, {})
+    case.lodging.begin_instead(large, (4, 16))
+    assert leaving()[0] == 5 << 20, "as in the last step from which something left"
+    case.lodging.begin_instead((4, 16), small)
+    assert leaving() == (0, {}), "it saved nothing"
 
 
 def test_vain():

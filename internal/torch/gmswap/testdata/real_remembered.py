@@ -120,13 +120,16 @@ def test_alike():
         for n in 1, 7, 8, 40:
             for at in 0, n // 2, n - 1:
                 a = torch.rand(n) - 0.5
-                for there, other, near in (0, 0, True), (1, 1 + 1 / 17, True), (1, 1 + 1 / 15, False), (-1, -1.0625, True), (-1, 1, False), (0, nan, False), (inf, inf, True):
+                for there, other, near in (0, 0, True), (1, 1 + 1 / 17, True), (1, 1 + 1 / 15, False), (-1, -1.0625, True), (-1, 1, False), (0, nan, False), (nan, nan, True), (inf, inf, True):
                     a[at], b = there, a.clone()
                     b[at] = other
-                    assert memory.alike(a, b, torch.float32) == near == torch.allclose(b, a, rtol=0, atol=float(a.abs().max()) / 16), (n, at, there, other)
-                    assert memory.alike(a, b, None) == torch.equal(a, b)
+                    most = float(a[a.isfinite()].abs().max()) if a.isfinite().any() else 0.0
+                    assert memory.alike(a, b, torch.float32) == near == torch.allclose(b, a, rtol=0, atol=most / 16, equal_nan=True), (n, at, there, other)
+                    assert memory.alike(a, b, None) == torch.equal(a.view(torch.int32), b.view(torch.int32))
                     assert memory.alike(a.double(), b.double(), torch.float64) == near
         assert not memory.alike(torch.zeros(8), torch.zeros(9), None)
+        for a, b in ([inf, 1], [-inf, 1]), ([-inf, 1, 2], [0, 1, 2]), ([-inf, 1, 2], [-inf, 1e30, -50]), ([0, 1, 2], [inf, 1, 2]):
+            assert not memory.alike(torch.tensor(a), torch.tensor(b), torch.float32), (a, b)
     finally:
         samples.PIECE = real
 

@@ -190,10 +190,13 @@ def check_vain():
     known, tries = memory_of(Pictures(5, 9), Pictures(6, 12)), []
     real, Remake.whole = Remake.whole, lambda self, stream: tries.append(self) or real(self, stream)
     Remake.made = Full("no room")
-    for _ in range(2 * remembered.Recalled.VAIN):
+    for _ in range(2 * known.VAIN):
         recalled(known=known)
-    assert len(tries) == remembered.Recalled.VAIN and not known.right | known.wrong, len(tries)
-    Remake.whole, Remake.made = real, "contents"
+    assert len(tries) == known.VAIN and not known.right | known.wrong and known.hopeless(1), len(tries)
+    known.vain[1], Remake.made = (known.VAIN, known.vain[1][1] + 1), "contents"
+    recalled(known=known)
+    assert known.right == {1} and not known.hopeless(1), "there is room where it is smaller"
+    Remake.whole = real
 
 
 def check_gone():

@@ -272,7 +272,7 @@ class Shaped(Model):
         return {"ns": [int(ns * share) for ns, share in zip(self.ns, self.shares(growth, values))],
                 "bases": [int(self.bases.start + share * values[which]) for share, which in growth.bases],
                 "bytes": growth.sizes(values),
-                "recompute_ns": [int(t.get("recompute_ns", 0) * remade[growth.terms[i][1]]) if i not in self.remembered.wrong else NEVER
+                "recompute_ns": [int(t.get("recompute_ns", 0) * remade[growth.terms[i][1]]) if not self.remembered.hopeless(i) else NEVER
                                  for i, t in enumerate(self.timed_graph["tensors"])]}
 
     def shares(self, growth, values):

@@ -128,7 +128,7 @@ class Recording(object):
         elif self.made.sizes != watched.sizes:
             self.again, self.failed = watched, 0 if self.again is not None else self.failed
         elif self.again is not None:
-            self.failed += 1  # it tells less than the second one
+            self.picks = False  # it tells less than the second one
         elif self.varied and self.waits > 0:
             self.waits -= 1
         else:

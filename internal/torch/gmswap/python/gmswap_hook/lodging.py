@@ -23,6 +23,7 @@ class Lodging(object):
         self.before = {}  # start or points, if more are to leave since this step, by their place in lacked
         self.told = {}  # what lacked in the last step of each kind, by the sizes of its inputs
         self.plans = {}  # start and points of each kind, and whether that is known to be needed
+        self.common = 0, {}  # those of the last step that had any
         self.out = 0  # bytes of gradients that left in this step, or had left before
         self.recent = 0  # the last step in which more left, or in which it was seen that this is long ago
         self.barred = 0  # the step before which none leave
@@ -31,32 +32,49 @@ class Lodging(object):
     # Called with memory, between two operators.
 
     def begin_step(self, dims):
-        """Called between two steps, with the dimensions of the inputs of the one that begins. One of a kind that was not there before is as the last one."""
+        """Called between two steps, with the dimensions of the inputs of the one that begins. One of a kind that was not there before is as the last one from which
+        something left."""
         last = tuple(self.runtime.step.dims)
         self.judge(last)
         if self.runtime.steps - self.recent > self.REST:
             self.recent = self.runtime.steps
             self.start, self.points = self.halved(self.start, self.points)
             self.plans = {kind: (*self.halved(start, points), needed) for kind, (start, points, needed) in self.plans.items()}
-        self.turn(last, tuple(dims))
+            self.common = self.halved(*self.common)
+        self.file(last)
+        self.begin(dims)
+        self.home.bring(gradients=not any(start or points for start, points, _ in self.plans.values()) and not self.start and not self.points)
+
+    def begin_instead(self, last, dims):
+        """Called when a step begins in place of one that has saved nothing, with the dimensions of both."""
+        if tuple(last) != tuple(dims):
+            self.remember(tuple(last), 0, {}, True)
+            self.begin(dims)
+
+    def begin(self, dims):
+        self.start, points, _ = self.plans.get(tuple(dims), (*self.common, False))
+        self.points = dict(points)
         self.lacks = self.wanted = self.looks = self.skips = 0
         self.passed, self.due = -1, False
         self.look_ahead(sorted(self.points.items(), reverse=True))
         self.out = self.home.away() if self.start or self.points else 0
         if self.start:
             self.have(self.start)
-        self.home.bring(gradients=not any(start or points for start, points, _ in self.plans.values()) and not self.start and not self.points)
 
-    def turn(self, last, dims):
-        """Goes from what leaves in steps of one kind to that of another. Once nothing leaves any more where there was room for all that left."""
-        _, _, needed = self.plans.pop(last, (0, {}, False))
-        if (self.start or self.points) and not needed and not any(self.told[last]) and self.home.relief.spacious(self.out):
-            self.start, self.points, needed = 0, {}, True
-        self.plans[last] = self.start, dict(self.points), needed
+    def file(self, last):
+        """Notes what leaves in steps of a kind. Once nothing leaves any more where there was room for all that left."""
+        relief, (_, _, needed) = self.home.relief, self.plans.get(last, (0, {}, False))
+        if self.start or self.points:
+            self.common = self.start, dict(self.points)
+            if not needed and not any(self.told[last]) and relief.weighed and relief.spacious(self.out):
+                self.start, self.points, needed = 0, {}, True
+        self.remember(last, self.start, dict(self.points), needed)
+
+    def remember(self, kind, *plan):
+        self.plans.pop(kind, None)
+        self.plans[kind] = plan
         if len(self.plans) > self.SIZES:
             del self.plans[next(iter(self.plans))]
-        self.start, points, _ = self.plans.get(dims, self.plans[last])
-        self.points = dict(points)
 
     def judge(self, dims):
         """Takes back that more leave where that was no help: as much lacked in a step as in the last one of its kind."""

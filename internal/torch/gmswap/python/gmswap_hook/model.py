@@ -66,7 +66,7 @@ class Model(object):
         saved = self.extent.bytes(share)
         slower, remade = saved / sum(self.timed.sizes), self.slower * saved / self.proven_bytes
         return {"ns": [int(ns * slower) for ns in self.ns], "bases": self.bases.at(share), "bytes": self.extent.sizes(share),
-                "recompute_ns": [int(t.get("recompute_ns", 0) * remade) if i not in self.remembered.wrong else NEVER
+                "recompute_ns": [int(t.get("recompute_ns", 0) * remade) if not self.remembered.hopeless(i) else NEVER
                                  for i, t in enumerate(self.timed_graph["tensors"])]}
 
     def recorded(self, share):

@@ -36,6 +36,7 @@ class Relief(object):
         self.window = max(1 << 20, limit // 64)  # bytes that room is made of at a time, and that are left free
         self.foresight, self.backward = Foresight(), Backward()
         self.layout, self.lodging = Layout(library, self.memory), Lodging(runtime, Home(self))
+        self.weighed = False  # in this step: whenever its backward pass asked for something that it has saved
         self.start = self.most = 0  # bytes in use when the step began, and the most so far, what was moved included
         self.asked = self.left = 0  # size of the last request that found no room, and bytes in use when some was made
         self.times = 0  # that it came again
@@ -57,6 +58,7 @@ class Relief(object):
     def begin_step(self, step):
         step.lodging, self.watched = self.lodging, None
         self.start = self.most = self.allocated() - self.states.spared()
+        self.weighed = False
         self.backward.begin()
         self.began, self.account = time.perf_counter(), self.library.account(self.memory.device)
 
@@ -94,6 +96,7 @@ class Relief(object):
 
     def weigh(self, size=0):
         """Notes how much memory is needed now, with a request."""
+        self.weighed = self.weighed or not size
         used = self.allocated() - self.states.spared() + size
         self.most = max(self.most, used + self.memory.absent)
         self.backward.note(used - self.start - self.memory.present)

@@ -1,7 +1,5 @@
 """How a step that follows no schedule recomputes what it saves, as two recorded steps of other sizes did."""
 
-import collections
-
 from .between import Layouts, Somewhere, Unlike, varied
 from .entry import version
 from .remake import Remake
@@ -11,6 +9,8 @@ from .selection import PASSED
 class Remembered(object):
     """Two steps whose operators were seen. They may differ in several extents, as in the heights and widths of pictures. A recipe by hints is tried in one
     step more before it is relied on."""
+
+    VAIN = 3  # times that there is no room to try one before it is not tried any more for tensors that are as large
 
     def __init__(self, recording):
         one, other = recording.made, recording.again
@@ -27,7 +27,16 @@ class Remembered(object):
         self.hints = {}  # by entries
         self.right, self.wrong = set(), set()  # indexes of entries whose recipes were tried
         self.sure = set()  # those of the right ones that were in a step in which other ways to find their numbers would have told others
-        self.vain = collections.Counter()  # how often there was no room to try one, by the index of its entry
+        self.vain = {}  # how often there was no room to try one, and how large the smallest of these entries was, by their index
+
+    def vain_for(self, entry):
+        """Returns whether there was no room to try the recipe of an entry a few times, and the entry is no smaller than then."""
+        times, smallest = self.vain.get(entry.index, (0, 0))
+        return times >= self.VAIN and entry.nbytes >= smallest
+
+    def hopeless(self, index):
+        """Returns whether the recipe of an entry is not to be relied on."""
+        return index in self.wrong or index not in self.right and self.vain.get(index, (0, 0))[0] >= self.VAIN
 
     def hints_of(self, index):
         """Returns what tells numbers in the recipe of an entry."""
@@ -120,7 +129,6 @@ class Recalled(object):
     does, and looks at no operators."""
 
     looks = times = False
-    VAIN = 3  # times that there is no room to try a recipe before it is not tried any more
 
     def __init__(self, remembered, memory, step, extra, extent=None):
         self.remembered, self.memory, self.step = remembered, memory, step
@@ -185,7 +193,7 @@ class Recalled(object):
     def attempt(self, entry):
         """Tries the recipe of an entry while its contents are there, unless that is not needed."""
         index, known = entry.index, self.remembered
-        if index in known.sure or index in known.wrong or known.vain[index] >= self.VAIN:
+        if index in known.sure or index in known.wrong or known.vain_for(entry):
             return
         if entry.alias is None or not entry.intact() or self.placed(self.involved(index)):
             return
@@ -197,7 +205,8 @@ class Recalled(object):
                 made = Remake(recipe, self.step.entries, entry, proven=True).whole(self.step.stream)
                 right = self.memory.alike(entry.alias, made, recipe.near)
         except self.memory.failures:
-            known.vain[index] += 1  # there is no room to try
+            times, smallest = known.vain.get(index, (0, entry.nbytes))
+            known.vain[index] = times + 1, min(smallest, entry.nbytes)
             return
         except (RuntimeError, ValueError, TypeError, IndexError):
             right = False

@@ -294,6 +294,8 @@ class Runtime(object):
                     self.planner.note_held(self.memory.entries.values())
                 self.relief.layout.begin_step(self.schedule, self.refined and self.planning is None)
                 self.relief.lodging.begin_step(dims)
+        elif last is not None and self.relief is not None:
+            self.relief.lodging.begin_instead(last.dims, dims)
         self.take_schedule(0)
         step = self.step = Step(self.steps)
         step.stream = self.memory.stream()

@@ -20,8 +20,9 @@ def same(a, b):
 
 def close(torch, a, b):
     """Returns so whether the numbers of the second line are near those of the first one."""
-    most = torch.stack([x.float().abs().max() for x in a.split(PIECE)]).max() * NEAR
-    near = lambda x, y: ((x - y).abs() <= most) | (x == y) | (x.isnan() & y.isnan())
+    largest = lambda x: torch.where(x.isfinite(), x.abs(), torch.zeros_like(x)).max()
+    most = torch.stack([largest(x.float()) for x in a.split(PIECE)]).max() * NEAR
+    near = lambda x, y: (x.isfinite() & ((x - y).abs() <= most)) | (x == y) | (x.isnan() & y.isnan())
     return [near(x.float(), y.float()).all() for x, y in zip(a.split(PIECE), b.split(PIECE))]
 
 
