@@ -11,7 +11,7 @@ from .entry import layout
 from .library import Failure
 from .measure import Peak
 from .modules import gathered, parts, targets
-from .samples import Samples, close, same
+from .samples import Samples, close, pieces
 from .small import Small
 from .unseen import Launches
 
@@ -376,8 +376,10 @@ class Memory(object):
         """Returns whether the storages of two tensors hold the same bytes, or numbers of a type that are as near as a library's may be."""
         if self.size(a) != self.size(b):
             return False
-        a, b = (self.rows(x, near or self.torch.uint8, 1)[0] for x in (a, b))
-        return all(self.read(same(a, b) if near is None else close(self.torch, a, b)))
+        found = pieces(*(self.rows(x, near or self.torch.uint8, 1).flatten() for x in (a, b)))
+        if near is not None:
+            return all(self.read(close(self.torch, found)))
+        return not any(self.read([self.other_line(x, y) for x, y in found]))
 
     def line(self, tensor):
         """Returns the bytes of a dense tensor, in their order."""
