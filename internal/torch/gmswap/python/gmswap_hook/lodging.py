@@ -22,7 +22,7 @@ class Lodging(object):
         self.due, self.wanted = False, 0  # so many bytes are to have left by now, and some may not have
         self.before = {}  # start or points, if more are to leave since this step, by their place in lacked
         self.told = {}  # what lacked in the last step of each kind, by the sizes of its inputs
-        self.plans = {}  # start and points of each kind, and whether that is known to be needed
+        self.plans = {}  # start and points of each kind, and whether it was tried with nothing that leaves
         self.common = 0, {}  # those of the last step that had any
         self.out = 0  # bytes of gradients that left in this step, or had left before
         self.recent = 0  # the last step in which more left, or in which it was seen that this is long ago
@@ -39,7 +39,7 @@ class Lodging(object):
         if self.runtime.steps - self.recent > self.REST:
             self.recent = self.runtime.steps
             self.start, self.points = self.halved(self.start, self.points)
-            self.plans = {kind: (*self.halved(start, points), needed) for kind, (start, points, needed) in self.plans.items()}
+            self.plans = {kind: (*self.halved(start, points), tried) for kind, (start, points, tried) in self.plans.items()}
             self.common = self.halved(*self.common)
         self.file(last)
         self.begin(dims)
@@ -63,12 +63,12 @@ class Lodging(object):
 
     def file(self, last):
         """Notes what leaves in steps of a kind. Once nothing leaves any more where there was room for all that left."""
-        relief, (_, _, needed) = self.home.relief, self.plans.get(last, (0, {}, False))
+        relief, (_, _, tried) = self.home.relief, self.plans.get(last, (0, {}, False))
         if self.start or self.points:
             self.common = self.start, dict(self.points)
-            if not needed and not any(self.told[last]) and relief.weighed and relief.spacious(self.out):
-                self.start, self.points, needed = 0, {}, True
-        self.remember(last, self.start, dict(self.points), needed)
+            if not tried and not any(self.told[last]) and relief.weighed and relief.spacious(self.out):
+                self.start, self.points, tried = 0, {}, True
+        self.remember(last, self.start, dict(self.points), tried)
 
     def remember(self, kind, *plan):
         self.plans.pop(kind, None)

@@ -18,12 +18,12 @@ def pieces(a, b):
     return [(a[at : at + PIECE], b[at : at + PIECE]) for at in range(0, a.numel(), PIECE)]
 
 
-def close(torch, pieces):
-    """Returns on the device whether the numbers of the second line are near those of the first one, piece by piece."""
+def close(torch, pairs):
+    """Returns on the device of each two pieces whether the numbers of the second are near those of the first."""
     largest = lambda x: torch.where(x.isfinite(), x.abs(), torch.zeros_like(x)).max()
-    most = torch.stack([largest(x.float()) for x, _ in pieces]).max() * NEAR
+    most = torch.stack([largest(x.float()) for x, _ in pairs]).max() * NEAR
     near = lambda x, y: (x.isfinite() & ((x - y).abs() <= most)) | (x == y) | (x.isnan() & y.isnan())
-    return [near(x.float(), y.float()).all() for x, y in pieces]
+    return [near(x.float(), y.float()).all() for x, y in pairs]
 
 
 class Sample(object):
