@@ -28,6 +28,7 @@ class Memory(object):
         self.place = torch.device("cuda", device)
         self.weak = StorageWeakRef
         self.types, self.strided = (torch.Tensor, torch.nn.Parameter), torch.strided
+        self.dispatch = getattr(torch.Tensor, "__torch_dispatch__", None)
         self.wrapped, self.casts = wrapped(torch), casts(torch)
         self.quantized = {getattr(torch, name, None) for name in ("quint8", "qint8", "qint32", "quint4x2", "quint2x4")}  # types of which there are no views
         self.counts = hasattr(torch._C, "_storage_Use_Count")  # whether it tells what holds a storage
@@ -223,6 +224,10 @@ class Memory(object):
             return x.untyped_storage()
         except (RuntimeError, ValueError):
             return None  # it has none, or not yet
+
+    def plain(self, tensor):
+        """Returns whether operators on a tensor are PyTorch's own. A type that has its own may do something else each time."""
+        return getattr(type(tensor), "__torch_dispatch__", None) is self.dispatch
 
     def key(self, x):
         """Returns the address of the storage of a tensor that is memory of this device, 0 for all else."""

@@ -111,7 +111,7 @@ class Operators(object):
     def begin(self):
         if self.mode is None:
             self.sums = self.sums or (Sums(self.memory) if self.proves else None)
-            self.mode = self.memory.mode(self.run)
+            self.mode = self.memory.mode(self.run, inside=True)
             self.mode.__enter__()
 
     def end(self):
@@ -257,11 +257,11 @@ class Operators(object):
         return key != 0 and not self.memory.parameter(key) and self.memory.fills(tensor)
 
     def tried(self, function, args, kwargs):
-        """Returns the result of a function, None if there is no memory for it."""
+        """Returns the result of a function, None if there is no memory for it, or it cannot be called once more."""
         try:
             with self.memory.trial:
                 return function(*args, **kwargs)
-        except RuntimeError:
+        except Exception:
             return None
 
     def overwritten(self, tensor, call, count):
@@ -297,7 +297,7 @@ class Operators(object):
     def fixed(self, packet, args, kwargs):
         """Returns whether the arguments are the model's and what it computes from them, and nothing that may change unseen."""
         given = flat((args, kwargs))
-        if any(hasattr(x, "untyped_storage") and (not self.memory.key(x) or x.is_conj() or x.is_neg()) for x in given):  # which a view does not show
+        if any(hasattr(x, "untyped_storage") and (not self.memory.key(x) or not self.memory.plain(x) or x.is_conj() or x.is_neg()) for x in given):  # which a view does not show
             return False
         numbers = [x for x in given if isinstance(x, (int, float, complex)) and not isinstance(x, bool)] if packet in COUNTING else []
         return not numbers or len(numbers) == 1 and self.literals.written(packet, numbers[0], sys._getframe(1))
