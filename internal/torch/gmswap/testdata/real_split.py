@@ -136,6 +136,10 @@ def check(program):
 def rank(number, path):
     distributed.init_process_group("gloo", init_method="file://" + path, rank=number, world_size=RANKS)
     check(texts)
+    h, model = started("offload")[0], split(Texts())
+    model(torch.zeros(2, 8, dtype=torch.int64)).full_tensor().sum().backward()
+    assert {p.to_local().untyped_storage()._cdata for p in model.parameters()} <= set(h.memory.ordinals), "what parameters consist of would be moved"
+    h.remove()
     distributed.destroy_process_group()
 
 

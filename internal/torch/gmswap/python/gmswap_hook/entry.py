@@ -25,14 +25,19 @@ def stayed(kept):
     return tensor
 
 
+def consists(tensor):
+    """Returns of what tensors another one consists, by their names, and what else makes it of them."""
+    names, context = tensor.__tensor_flatten__()
+    return [(name, getattr(tensor, name)) for name in names], context
+
+
 class Parts(object):
     """A tensor that consists of others (DTensor, a jagged NestedTensor): those that are packed, and what makes it of them."""
 
     __slots__ = ("type", "parts", "context", "size", "stride")
 
     def __init__(self, tensor, pack):
-        names, self.context = tensor.__tensor_flatten__()
-        parts = ((name, getattr(tensor, name)) for name in names)
+        parts, self.context = consists(tensor)
         moves = lambda part: getattr(part, "is_floating_point", bool)()  # offsets do not: they say which tensors belong together
         self.parts = {name: pack(part) if moves(part) else part for name, part in parts}
         self.type, self.size, self.stride = type(tensor), tensor.size(), tensor.stride()

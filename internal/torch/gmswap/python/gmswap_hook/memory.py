@@ -7,7 +7,7 @@ import threading
 import weakref
 
 from . import say
-from .entry import layout
+from .entry import consists, layout
 from .library import Failure
 from .measure import Peak
 from .modules import gathered, parts, targets
@@ -267,10 +267,13 @@ class Memory(object):
         return self.ordinals.setdefault(storage._cdata, len(self.ordinals) + 1)
 
     def note_lasting(self, tensors):
-        """Does so for parameters or buffers, and notes in which storage each is."""
+        """Does so for parameters or buffers, and notes in which storage each is: of one that consists of others these."""
         known, ordinals, ref = self.known, self.ordinals, weakref.ref
         for t in tensors:
             if t is None:
+                continue
+            if type(t) not in self.types and self.consists_of_others(t):
+                self.note_lasting(part for _, part in consists(t)[0])
                 continue
             try:
                 key = t.untyped_storage()._cdata
