@@ -77,7 +77,7 @@ class Memory(memory.Memory):
         self.place, self.peak = torch.device("cpu"), Peak()
 
     def movable(self, t):
-        return type(t) in self.types and t.layout == torch.strided and not t.is_conj() and not t.is_neg()
+        return type(t) in self.types and self.ordinary(t)
 
     def here(self, x):
         return isinstance(x, torch.Tensor) and x.layout == torch.strided

@@ -77,6 +77,12 @@ def parameter(tensor):
     return tensor is not None and tensor.is_leaf and tensor.requires_grad
 
 
+def apart(tensor, nbytes):
+    """Returns whether a tensor is a part of a storage of so many bytes, and counts by itself how often it was written to, as those do that unsafe_chunk makes, and those
+    that are seen below autograd."""
+    return tensor._base is None and tensor.numel() * tensor.element_size() != nbytes
+
+
 def layout(tensor):
     """Returns what distinguishes tensors of a storage."""
     return tensor.dtype, tensor.size(), tensor.stride(), tensor.storage_offset()
@@ -92,7 +98,7 @@ class Entry(object):
     copy, in buffer."""
 
     __slots__ = ("memory", "lanes", "step", "index", "nbytes", "alias", "version", "layout", "weak", "key", "users", "ticket", "gone", "buffer",
-                 "home", "coming", "copied", "short", "made", "needed", "copy_version", "touched", "hosted")
+                 "home", "coming", "copied", "short", "made", "needed", "copy_version", "touched", "hosted", "apart")
 
     def __init__(self, memory, lanes, step, tensor, key, nbytes):
         self.memory, self.lanes = memory, lanes
@@ -112,6 +118,7 @@ class Entry(object):
         self.needed = 0  # by how many calls that are under way
         self.touched = False  # something that is no operator may have written to the program's own memory since this was saved last
         self.hosted = False  # what it holds, or held last, is memory of the host, which the device uses in place
+        self.apart = apart(tensor, nbytes)  # it was made of a part, which does not show when others are written to
         self.arrive()
 
     def __enter__(self):
@@ -120,6 +127,13 @@ class Entry(object):
 
     def __exit__(self, *reason):
         self.needed -= 1
+
+    def stands_for(self, tensor, nbytes):
+        """Returns whether a tensor in the storage, which has so many bytes now, is of what that contained, as far as versions tell: a part that counts by itself is if
+        it was never written to."""
+        if self.version != tensor._version or self.nbytes != nbytes:
+            return False
+        return not self.version if apart(tensor, nbytes) else not self.apart
 
     def arrive(self):
         memory = self.memory

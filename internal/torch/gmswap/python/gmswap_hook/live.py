@@ -218,7 +218,8 @@ class Live(Operators):
         """Returns whether an argument is a parameter, or was saved before an entry, and is unchanged."""
         if x.lasting:
             return self.unchanged(x.lasting)
-        x.entry = self.entries.get(x.number)
+        if x.entry is None:  # else what is recomputed of it may be on its way, and what is saved once more is another entry
+            x.entry = self.entries.get(x.number)
         return x.entry is not None and x.entry < index and x.number not in self.changed and entries[x.entry].users > 0
 
     # The makers of what was not written to since.

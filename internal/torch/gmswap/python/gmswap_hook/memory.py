@@ -29,6 +29,7 @@ class Memory(object):
         self.weak = StorageWeakRef
         self.types, self.strided = (torch.Tensor, torch.nn.Parameter), torch.strided
         self.dispatch = getattr(torch.Tensor, "__torch_dispatch__", None)
+        self.zero = getattr(torch.Tensor, "_is_zerotensor", lambda tensor: False)  # which has no memory
         self.wrapped, self.casts = wrapped(torch), casts(torch)
         self.quantized = {getattr(torch, name, None) for name in ("quint8", "qint8", "qint32", "quint4x2", "quint2x4")}  # types of which there are no views
         self.counts = hasattr(torch._C, "_storage_Use_Count")  # whether it tells what holds a storage
@@ -205,8 +206,12 @@ class Memory(object):
 
     def movable(self, tensor):
         """Returns whether a saved tensor may be moved: one of this device, of a plain type."""
-        return (type(tensor) in self.types and tensor.is_cuda and tensor.device.index == self.device and tensor.layout == self.strided
-                and not self.wrapped(tensor) and not tensor.is_conj() and not tensor.is_neg() and not tensor.is_nested)
+        return type(tensor) in self.types and tensor.is_cuda and tensor.device.index == self.device and self.ordinary(tensor)
+
+    def ordinary(self, tensor):
+        """Returns whether the memory of a tensor has its numbers, as they are."""
+        return (tensor.layout == self.strided and not self.wrapped(tensor) and not tensor.is_conj() and not tensor.is_neg() and not tensor.is_nested
+                and not self.zero(tensor))
 
     def consists_of_others(self, tensor):
         """Returns whether a saved tensor is one of those whose parts may be moved. Others wait for something, as for a collective operation."""

@@ -221,7 +221,7 @@ class Runtime(object):
         """Packs a tensor of a storage that is moved."""
         memory, step = self.memory, self.step
         entry = memory.entries.get(key)
-        new = entry is None or entry.version != tensor._version or entry.nbytes != nbytes or (entry.touched or key in memory.exported) and not entry.renew(tensor)
+        new = entry is None or not entry.stands_for(tensor, nbytes) or (entry.touched or key in memory.exported) and not entry.renew(tensor)
         if step.pace is not None and (new or entry.step == step.number):
             step.pace.arrive()
         if new:
