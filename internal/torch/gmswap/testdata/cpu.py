@@ -80,7 +80,7 @@ class Memory(memory.Memory):
         return type(t) in self.types and self.ordinary(t)
 
     def here(self, x):
-        return isinstance(x, torch.Tensor) and x.layout == torch.strided
+        return isinstance(x, torch.Tensor) and x.layout == torch.strided and not x.is_nested
 
     def stream(self):
         return 0

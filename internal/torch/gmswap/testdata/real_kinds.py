@@ -5,6 +5,7 @@ import copy
 import io
 
 import torch
+from gmswap_hook import stepping
 from torch import nn
 from torch.autograd import forward_ad
 from torch.nn import functional as F
@@ -301,7 +302,7 @@ def quantized():
     return trained(nn.Sequential(blocks(), FakeQuantize(MovingAverageMinMaxObserver, 0, 255), blocks(1)))
 
 
-def check(program):
+def check(program, begin=lambda runtime: None):
     def run():
         torch.manual_seed(0)
         return program()
@@ -314,6 +315,8 @@ def check(program):
         assert got == want, (program.__name__, how, got, want)
     short = Short(9000)
     short.hooked.runtime.smallest = short.hooked.settings.smallest = 256
+    short.hooked.runtime.given_up = True  # no schedule is made
+    begin(short.hooked.runtime)
     got = run()
     short.remove()
     assert got == want, (program.__name__, "on demand", got, want)
@@ -323,6 +326,38 @@ def test_kinds():
     for program in (gates, packed_gates, tree, shared, frozen, rebuilt, retyped, exchanged, failing, adversaries, functions, parts_of_gradients, selective,
                     watched_for_errors, indexed, clipped_words, tied, attentive, parametrized, quantized):
         check(program)
+
+
+def critic():
+    """Has an optimizer change parameters before the backward pass of what saw only what they made."""
+    body, judge, losses = [nn.Linear(WIDTH, WIDTH) for _ in range(4)], nn.Linear(WIDTH, WIDTH), []
+
+    def run(a, b, c, d, judge, x):
+        h = b(a(x).tanh())
+        opinion = judge(h.detach().sigmoid())
+        for _ in range(3):
+            for line in (a, b, c, d):
+                h = line(h).tanh()
+        return h, opinion
+
+    model = Made(run, *body, judge)
+    optimizer = torch.optim.SGD([p for line in body for p in line.parameters()], lr=0.5)
+    for step in range(12):
+        torch.manual_seed(step)
+        made, opinion = model(torch.rand(24, WIDTH))
+        made.square().mean().backward()
+        optimizer.step()
+        opinion.square().mean().backward()
+        losses.append((float(made.detach().sum()), judge.weight.grad.tolist()))
+        model.zero_grad()
+    return losses
+
+
+def test_updated():
+    """What is made of parameters is recomputed before an optimizer changes them."""
+    hook = stepping.Stepping(torch)
+    check(critic, lambda runtime: hook.stores.update({0: stepping.Store(runtime, hook)}))
+    hook.stores.clear()
 
 
 def test_tangents():

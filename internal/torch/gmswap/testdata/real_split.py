@@ -1,5 +1,5 @@
 """Steps of tensors that consist of others, on a real PyTorch: of matrices that two ranks share (DTensor), and of sequences of all lengths (jagged). What they
-are made of is moved and recomputed."""
+are made of is moved. What is done with them is done as often as the program says."""
 
 import functools
 import os
@@ -86,7 +86,7 @@ def jagged(steps=12):
 
 
 class Counted(torch.Tensor):
-    """A tensor of a type of its own, which counts what is done with it."""
+    """A tensor of a type of its own, with which a product is another, and which counts what is done with it."""
 
     count = 0
 
@@ -95,7 +95,8 @@ class Counted(torch.Tensor):
         Counted.count += 1
         plain = lambda x: x.as_subclass(torch.Tensor) if isinstance(x, Counted) else x
         with torch._C._DisableTorchDispatch():
-            return function(*tree_map(plain, args), **tree_map(plain, kwargs or {}))
+            result = function(*tree_map(plain, args), **tree_map(plain, kwargs or {}))
+            return result + 1 if function is torch.ops.aten.mul.Tensor else result
 
 
 class Twice(nn.Module):
@@ -105,7 +106,7 @@ class Twice(nn.Module):
 
 def counted(steps=8):
     torch.manual_seed(0)
-    model, out = nn.Sequential(Block(), Twice(), Block()), []
+    model, out = nn.Sequential(Block(), Twice(), Block(), Twice(), Block()), []
     for step in range(steps):
         torch.manual_seed(step)
         model.zero_grad()
@@ -113,7 +114,7 @@ def counted(steps=8):
         loss.backward()
         out.append((float(loss.detach()), Counted.count))
         Counted.count = 0
-    return out
+    return out, [p.grad.tolist() for p in model.parameters()]
 
 
 def check(program):
@@ -124,18 +125,18 @@ def check(program):
         got = program()
         h.remove()
         assert got == want and ways[-4:] == 4 * ["planned"], (how, ways)
-        assert (h.library.remade > 4) == (how != "offload"), (how, h.library.remade)
     short = Short(20000)
     short.hooked.runtime.smallest = short.hooked.settings.smallest = 256
     short.hooked.runtime.given_up = True  # no schedule is made
     got = program()
     short.remove()
-    assert got == want and short.remade > 4, short.remade
+    assert got == want
 
 
 def rank(number, path):
     distributed.init_process_group("gloo", init_method="file://" + path, rank=number, world_size=RANKS)
     check(texts)
+    check(gathered)
     h, model = started("offload")[0], split(Texts())
     model(torch.zeros(2, 8, dtype=torch.int64)).full_tensor().sum().backward()
     assert {p.to_local().untyped_storage()._cdata for p in model.parameters()} <= set(h.memory.ordinals), "what parameters consist of would be moved"
@@ -152,11 +153,33 @@ test_jagged = functools.partial(check, jagged)
 
 
 def test_other_types():
-    """What is done with tensors of other types is done as often as the program says."""
-    want, (h, ways) = counted(), started("remake", smallest=256)
-    got = counted()
-    h.remove()
-    assert got == want and want[0][1] > 0 and ways.count("recorded") == 2, (got, want, ways)
+    check(counted)
+    assert counted()[0][0][1] > 0
+
+
+class Gathered(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.line = nn.Linear(WIDTH, WIDTH)
+
+    def forward(self, x):
+        whole = self.line(x).tanh() * 2
+        with torch.no_grad():
+            others = whole.detach() * 1.0
+            distributed.all_reduce(others)  # in place
+        return x + whole * others
+
+
+def gathered(steps=12):
+    torch.manual_seed(0)
+    model, out = nn.Sequential(*(Gathered() for _ in range(3))), []
+    for step in range(steps):
+        torch.manual_seed(2 * step + distributed.get_rank())
+        model.zero_grad()
+        loss = model(torch.rand(24, WIDTH)).square().mean()
+        loss.backward()
+        out.append(float(loss.detach()))
+    return out, [p.grad.tolist() for p in model.parameters()]
 
 if __name__ == "__main__":
     main(globals())

@@ -24,7 +24,7 @@ class Runtime(object):
         self.memory, self.lanes = Memory(), Lanes(**lanes)
         self.settings = types.SimpleNamespace(smallest=SMALLEST, window=CHUNK)
         self.relief = types.SimpleNamespace(room=lambda: self.room())
-        self.renewals, self.fits = 0, False
+        self.renewals, self.fits, self.step = 0, False, None
         self.room = lambda: 1 << 40
 
     def idle(self):

@@ -165,7 +165,7 @@ class Live(Operators):
         given = set()
         for x in tensors_in((args, kwargs)):
             key = self.memory.key(x)
-            if not key or x.is_conj() or x.is_neg():
+            if not key or not self.memory.plain(x) or x.is_conj() or x.is_neg():
                 return None
             given.add(key)
             lasting = self.memory.parameter(key)

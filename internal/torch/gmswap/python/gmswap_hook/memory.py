@@ -219,7 +219,7 @@ class Memory(object):
 
     def here(self, x):
         """Returns whether something is a tensor in memory of this device."""
-        return isinstance(x, self.torch.Tensor) and x.is_cuda and x.device.index == self.device and x.layout == self.strided
+        return isinstance(x, self.torch.Tensor) and x.is_cuda and x.device.index == self.device and x.layout == self.strided and not x.is_nested
 
     def storage(self, x):
         """Returns the storage of a tensor that is memory of this device, None for all else."""
@@ -272,13 +272,14 @@ class Memory(object):
         return self.ordinals.setdefault(storage._cdata, len(self.ordinals) + 1)
 
     def note_lasting(self, tensors):
-        """Does so for parameters or buffers, and notes in which storage each is: of one that consists of others these."""
+        """Does so for parameters or buffers, and notes in which storage each is. What one consists of does not show when it is written to, so that nothing is recomputed of it."""
         known, ordinals, ref = self.known, self.ordinals, weakref.ref
         for t in tensors:
             if t is None:
                 continue
             if type(t) not in self.types and self.consists_of_others(t):
-                self.note_lasting(part for _, part in consists(t)[0])
+                for _, part in consists(t)[0]:
+                    self.note(part)
                 continue
             try:
                 key = t.untyped_storage()._cdata

@@ -111,7 +111,7 @@ class Operators(object):
     def begin(self):
         if self.mode is None:
             self.sums = self.sums or (Sums(self.memory) if self.proves else None)
-            self.mode = self.memory.mode(self.run, inside=True)
+            self.mode = self.memory.mode(self.run)
             self.mode.__enter__()
 
     def end(self):
@@ -440,13 +440,18 @@ class Operators(object):
 def writes(function):
     """Returns whether an operator writes to an argument, as with out=."""
     name = getattr(getattr(function, "overloadpacket", None), "__name__", "")
-    return name != "record_stream" and getattr(getattr(function, "_schema", None), "is_mutable", True)  # which says that it does
+    return name != "record_stream" and (collective(function) or getattr(getattr(function, "_schema", None), "is_mutable", True))  # which says that it does
+
+
+def collective(function):
+    """Returns whether an operator is one of torch.distributed, which writes to its arguments, though its schema does not say so."""
+    return getattr(function, "namespace", "") == "c10d"
 
 
 def targets(function, args, kwargs):
     """Returns the tensors that an operator writes to, or all of its arguments where that is not known."""
     arguments = getattr(getattr(function, "_schema", None), "arguments", None)
-    if arguments is None:
+    if arguments is None or collective(function):
         return tensors_in((args, kwargs))
     values = (args[i] if i < len(args) else kwargs.get(a.name) for i, a in enumerate(arguments) if a.alias_info is not None and a.alias_info.is_write)
     return tensors_in(list(values))

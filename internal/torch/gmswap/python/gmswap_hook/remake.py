@@ -66,6 +66,10 @@ class Remake(object):
         self.sample = None if proven else self.memory.samples.take(entry.alias, recipe.near)
         self.holds = False
 
+    def parameters(self):
+        """Returns the ids of the parameters that the entry is made of."""
+        return {id(tensor) for known in self.lasting.values() for tensor, _ in known}
+
     def hold(self):
         """Keeps what the entry is made of until it has been made. Returns False if that is not there any more."""
         if not self.holds:

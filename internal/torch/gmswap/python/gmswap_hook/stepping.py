@@ -6,6 +6,7 @@ import functools
 import os
 import weakref
 
+from . import say
 from .hooks import compiling
 from .states import Place
 from .steps import Steps
@@ -52,7 +53,11 @@ class Stepping(object):
                 return real(optimizer, *args, **kwargs)
             steps.under_way = True
             try:
-                return (steps.early_step if self.early() else steps.step)(real, args, kwargs)
+                if self.early():
+                    return steps.early_step(real, args, kwargs)
+                for each_store in self.stores.values():
+                    each_store.make_again(optimizer)
+                return steps.step(real, args, kwargs)
             finally:
                 steps.under_way = False
 
@@ -109,6 +114,21 @@ class Store(object):
                 return None
             value.data = value.clone()
         return Place(self.memory, self.lanes, value)
+
+    def make_again(self, optimizer):
+        """Recomputes what a backward pass is still to use, and what is made of parameters that an optimizer is about to change. None is left after most backward passes."""
+        step, memory = self.runtime.step, self.memory
+        with memory:
+            left = [e for e in (*(step.entries if step is not None else ()), *memory.entries.values()) if e.users and e.made is not None]
+            changed = set(map(id, each(optimizer))) if left else ()
+            for e in left:
+                if e.made is not None and not e.made.parameters().isdisjoint(changed):
+                    try:
+                        with memory.trial:
+                            e.on_device(memory.stream())
+                        e.keep()
+                    except RuntimeError as why:
+                        say.once("what is to be recomputed is not, before parameters change: %s" % say.reason(why))  # whoever needs the tensor finds that they have
 
     def room(self):
         """Returns the bytes that can be loaded ahead of need."""
