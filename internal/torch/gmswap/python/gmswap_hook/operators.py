@@ -444,14 +444,16 @@ def writes(function):
 
 
 def collective(function):
-    """Returns whether an operator is one of torch.distributed, which writes to its arguments, though its schema does not say so."""
+    """Returns whether an operator is one of torch.distributed, which writes to its first argument, though its schema does not say so."""
     return getattr(function, "namespace", "") == "c10d"
 
 
 def targets(function, args, kwargs):
     """Returns the tensors that an operator writes to, or all of its arguments where that is not known."""
     arguments = getattr(getattr(function, "_schema", None), "arguments", None)
-    if arguments is None or collective(function):
+    if collective(function) and args:
+        return tensors_in(args[:1])
+    if arguments is None:
         return tensors_in((args, kwargs))
     values = (args[i] if i < len(args) else kwargs.get(a.name) for i, a in enumerate(arguments) if a.alias_info is not None and a.alias_info.is_write)
     return tensors_in(list(values))

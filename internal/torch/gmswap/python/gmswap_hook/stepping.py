@@ -55,8 +55,8 @@ class Stepping(object):
             try:
                 if self.early():
                     return steps.early_step(real, args, kwargs)
-                for each_store in self.stores.values():
-                    each_store.make_again(optimizer)
+                for known in self.stores.values():
+                    known.make_again(optimizer)
                 return steps.step(real, args, kwargs)
             finally:
                 steps.under_way = False
@@ -118,6 +118,8 @@ class Store(object):
     def make_again(self, optimizer):
         """Recomputes what a backward pass is still to use, and what is made of parameters that an optimizer is about to change. None is left after most backward passes."""
         step, memory = self.runtime.step, self.memory
+        if memory.capturing():
+            return
         with memory:
             left = [e for e in (*(step.entries if step is not None else ()), *memory.entries.values()) if e.users and e.made is not None]
             changed = set(map(id, each(optimizer))) if left else ()
