@@ -8,6 +8,7 @@ import weakref
 
 from . import say
 from .hooks import compiling
+from .library import Failure
 from .states import Place
 from .steps import Steps
 from .updates import each
@@ -129,7 +130,7 @@ class Store(object):
                         with memory.trial:
                             e.on_device(memory.stream())
                         e.keep()
-                    except RuntimeError as why:
+                    except (RuntimeError, Failure) as why:
                         say.once("what is to be recomputed is not, before parameters change: %s" % say.reason(why))  # whoever needs the tensor finds that they have
 
     def room(self):
