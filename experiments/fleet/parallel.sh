@@ -18,7 +18,10 @@ run() { # NAME TOOL... @ ARGUMENTS...
 	log=$(timeout 100 "${tool[@]}" torchrun --nproc-per-node "$gpus" --master-port 29511 "$here/parallel.py" "$@" 2>&1)
 	echo "== $name: status $?" | tee -a "$out/parallel.txt"
 	grep -h -o -E "RESULT .*|gmswap: .*|gm: .*" <<<"$log" | tee -a "$out/parallel.txt"
-	grep -q RESULT <<<"$log" || sed -n '/Traceback/,$p' <<<"$log" | head -60 | tee -a "$out/parallel.txt"
+	grep -q RESULT <<<"$log" || why "$log" | tee -a "$out/parallel.txt"
+}
+why() { # LOG
+	if grep -q Traceback <<<"$1"; then sed -n '/Traceback/,$p' <<<"$1" | head -60; else tail -15 <<<"$1"; fi
 }
 recorded() { # KIND ARGUMENTS...
 	local traces rank file

@@ -73,9 +73,19 @@ def texts(steps=12):
     return out, [p.grad.to_local().tolist() for p in model.parameters()]
 
 
+class Attention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lines = nn.ModuleList(nn.Linear(WIDTH, WIDTH, bias=False) for _ in range(3))
+
+    def forward(self, x):
+        q, k, v = (line(x).unflatten(-1, [4, WIDTH // 4]).transpose(1, 2) for line in self.lines)
+        return x + F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(-2)
+
+
 def jagged(steps=12):
     torch.manual_seed(0)
-    model, out = nn.Sequential(*(Block() for _ in range(3))), []
+    model, out = nn.Sequential(Block(), Attention(), Block(), Attention(), Block()), []
     for step in range(steps):
         torch.manual_seed(step)
         model.zero_grad()
@@ -114,6 +124,33 @@ def counted(steps=8):
         loss.backward()
         out.append((float(loss.detach()), Counted.count))
         Counted.count = 0
+    return out, [p.grad.tolist() for p in model.parameters()]
+
+
+class Gathered(nn.Module):
+    """Adds up what the ranks have made, in place."""
+
+    def __init__(self):
+        super().__init__()
+        self.line = nn.Linear(WIDTH, WIDTH)
+
+    def forward(self, x):
+        whole = self.line(x).tanh() * 2
+        with torch.no_grad():
+            others = whole.detach() * 1.0
+            distributed.all_reduce(others)
+        return x + whole * others
+
+
+def gathered(steps=12):
+    torch.manual_seed(0)
+    model, out = nn.Sequential(*(Gathered() for _ in range(3))), []
+    for step in range(steps):
+        torch.manual_seed(2 * step + distributed.get_rank())
+        model.zero_grad()
+        loss = model(torch.rand(24, WIDTH)).square().mean()
+        loss.backward()
+        out.append(float(loss.detach()))
     return out, [p.grad.tolist() for p in model.parameters()]
 
 
@@ -156,30 +193,6 @@ def test_other_types():
     check(counted)
     assert counted()[0][0][1] > 0
 
-
-class Gathered(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.line = nn.Linear(WIDTH, WIDTH)
-
-    def forward(self, x):
-        whole = self.line(x).tanh() * 2
-        with torch.no_grad():
-            others = whole.detach() * 1.0
-            distributed.all_reduce(others)  # in place
-        return x + whole * others
-
-
-def gathered(steps=12):
-    torch.manual_seed(0)
-    model, out = nn.Sequential(*(Gathered() for _ in range(3))), []
-    for step in range(steps):
-        torch.manual_seed(2 * step + distributed.get_rank())
-        model.zero_grad()
-        loss = model(torch.rand(24, WIDTH)).square().mean()
-        loss.backward()
-        out.append(float(loss.detach()))
-    return out, [p.grad.tolist() for p in model.parameters()]
 
 if __name__ == "__main__":
     main(globals())
