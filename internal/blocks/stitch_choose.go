@@ -162,12 +162,20 @@ type edge struct {
 	start, end int64 // free bytes
 }
 
-// edgesOf returns the pieces in use of a heap that have free bytes at an end. The result is valid until the next call.
+// edgesOf returns the pieces in use of a heap that have free bytes at an end, of the lastEdged that have free bytes. The result is valid until
+// the next call.
 func (s *Stitch) edgesOf(h *heap) []edge {
+	first := len(s.pieces)
+	for left := lastEdged; first > 0 && left > 0; {
+		first--
+		if s.mayHaveEdge(h, &s.pieces[first]) {
+			left--
+		}
+	}
 	all := s.edged[:0]
-	for id := range s.pieces {
+	for id := first; id < len(s.pieces); id++ {
 		p := &s.pieces[id]
-		if p.heap != h.number || p.used == 0 || p.size-p.used < minEdge {
+		if !s.mayHaveEdge(h, p) {
 			continue
 		}
 		start, end := s.edges(h, p)
@@ -179,8 +187,15 @@ func (s *Stitch) edgesOf(h *heap) []edge {
 	return all
 }
 
-// minEdge is the least number of free bytes at an end of a piece that is worth a mapping.
-const minEdge = 1 << 20
+// mayHaveEdge reports whether a piece is one in use of a heap that has enough free bytes.
+func (s *Stitch) mayHaveEdge(h *heap, p *piece) bool {
+	return p.heap == h.number && p.used != 0 && p.size-p.used >= minEdge
+}
+
+const (
+	minEdge   = 1 << 20 // the least number of free bytes at an end of a piece that is worth a mapping
+	lastEdged = 4096    // how many pieces with free bytes are looked at, so that a request takes no longer where there are more
+)
 
 // gather adds pieces to x that total n bytes: the free end of one piece, unless x extends a region; idle pieces from the largest down, the
 // last being the smallest that is large enough; and the free start of one piece. What is still missing must be new.

@@ -172,3 +172,25 @@ func TestUndoUnused(t *testing.T) {
 		t.Errorf("%d mappings of %d, %d of them unused; %v", s.mapped, before, len(s.plainUnused()), err)
 	}
 }
+
+// TestEdgesAreLimited: of many pieces that are free at an end, the last ones are looked at.
+func TestEdgesAreLimited(t *testing.T) {
+	s := newTight(t, sim.New(0, sim.CostTable{}))
+	var freed []cuda.Ptr
+	for i := range 3 * lastEdged {
+		if p := mustMalloc(t, s, 2<<20+int64(i*37%1024)<<10, 0); i%2 == 0 {
+			freed = append(freed, p)
+		}
+	}
+	for _, p := range freed {
+		s.Free(p)
+	}
+	mustMalloc(t, s, 6<<20, 0) // what was freed is kept for requests of the same sizes until then
+	edges := s.edgesOf(s.heapOf(0))
+	if len(edges) > lastEdged || len(edges) < lastEdged/2 {
+		t.Fatalf("%d pieces have a free end", len(edges))
+	}
+	if last := edges[len(edges)-1].piece; int(last) < len(s.pieces)-8 {
+		t.Errorf("the last one is piece %d of %d", last, len(s.pieces))
+	}
+}
