@@ -8,10 +8,11 @@ import (
 	"strings"
 )
 
-// exactResults and zooResults are what experiments/programs/exact.py measured on an H200: a row for each program and way of running it.
+// exactResults, weightsResults and zooResults are what experiments/programs/exact.py measured on an H200: a row for each program and way of running it.
 const (
-	exactResults = "experiments/programs/results/exact-h200.csv"
-	zooResults   = "experiments/programs/results/zoo-h200.csv"
+	exactResults   = "experiments/programs/results/exact-h200.csv"
+	weightsResults = "experiments/programs/results/weights-h200.csv" // programs of whose memory parameters are the most, one at a time
+	zooResults     = "experiments/programs/results/zoo-h200.csv"
 )
 
 // exactWarmUp is how many steps are left out of medians: those in which all is new.
@@ -30,14 +31,16 @@ type exactProgram struct {
 
 // measureExact adds the small programs under limits: whether they end within them with PyTorch's losses, and their steps beside PyTorch's.
 func measureExact(e *experiment) error {
-	programs, err := readExact(exactResults)
-	if err != nil {
-		return err
-	}
-	for _, p := range programs {
-		for _, row := range p.limited {
-			if err := p.addLimited(e, row); err != nil {
-				return fmt.Errorf("read %s: %s: %w", exactResults, row["program"], err)
+	for _, path := range []string{exactResults, weightsResults} {
+		programs, err := readExact(path)
+		if err != nil {
+			return err
+		}
+		for _, p := range programs {
+			for _, row := range p.limited {
+				if err := p.addLimited(e, row); err != nil {
+					return fmt.Errorf("read %s: %s: %w", path, row["program"], err)
+				}
 			}
 		}
 	}

@@ -3,6 +3,7 @@
 import random
 
 import torch
+from autograd import exact
 
 
 def llama_1b():
@@ -84,6 +85,37 @@ def lora(steps, batch=8, longest=4096):
     model = get_peft_model(llama_1b(), LoraConfig(r=16, target_modules=["q_proj", "v_proj"], task_type="CAUSAL_LM"))
     model.enable_input_require_grads()
     yield from trainer(model, steps, int(batch), int(longest), gradient_checkpointing=True)
+
+
+def adapters(steps, layers=8):
+    """Layers of Llama-7B whose parameters, most of the memory, are frozen, with adapters of low rank."""
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    class Adapted(torch.nn.Module):
+        def __init__(self, base, rank=16):
+            super().__init__()
+            self.base = base
+            self.down = torch.nn.Parameter(0.01 * torch.randn(rank, base.in_features, device="cuda", dtype=base.weight.dtype))
+            self.up = torch.nn.Parameter(torch.zeros(base.out_features, rank, device="cuda", dtype=base.weight.dtype))
+
+        def forward(self, x):
+            return self.base(x) + x @ self.down.T @ self.up.T
+
+    exact()
+    torch.set_default_dtype(torch.bfloat16)
+    with torch.device("cuda"):
+        model = LlamaForCausalLM(LlamaConfig(num_hidden_layers=int(layers), use_cache=False, attn_implementation="eager")).requires_grad_(False)
+    torch.set_default_dtype(torch.float32)
+    for layer in model.model.layers:
+        layer.self_attn.q_proj, layer.self_attn.v_proj = map(Adapted, (layer.self_attn.q_proj, layer.self_attn.v_proj))
+    optimizer = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], 1e-3)
+    for _ in range(steps):
+        ids = torch.randint(0, 32000, (4, 1024), device="cuda")
+        loss = model(input_ids=ids, labels=ids).loss
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        yield loss
 
 
 def loop(model, steps, inputs, lr=1e-4):

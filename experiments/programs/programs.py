@@ -6,7 +6,7 @@ All sizes are drawn from generators with fixed seeds, so that every run of a pro
 from autograd import functions, gan, inplace, lbfgs, transforms
 from decoding import generate, ppo
 from graphs import gat, sampled
-from language import bert, gpt2xl, hf, layers7b, lora, moe, t5
+from language import adapters, bert, gpt2xl, hf, layers7b, lora, moe, t5
 from libraries import accelerated, cupy_kernels, equivariant, flow, gaussian, reversible, sentences, triton_kernels
 from objectives import (adjoint, carried, contrastive, crops, ensembles, equilibrium, flows, growing, masked, matched, physics, preferences, replay,
                         scripted, selective, sharpness)
@@ -17,7 +17,7 @@ from vision import deeplab, maskrcnn, swin, timm_model, unet, vit
 from zoo import zoo
 
 PROGRAMS = {
-    "hf": hf, "lora": lora, "moe": moe, "t5": t5, "generate": generate, "ppo": ppo, "gat": gat, "sampled": sampled,
+    "hf": hf, "lora": lora, "adapters": adapters, "moe": moe, "t5": t5, "generate": generate, "ppo": ppo, "gat": gat, "sampled": sampled,
     "timm": timm_model, "maskrcnn": maskrcnn, "swin": swin, "deeplab": deeplab, "unet": unet, "vit": vit, "layers7b": layers7b,
     "gpt2xl": gpt2xl, "bert": bert, "spread": spread, "replicas": replicas, "pipeline": pipeline, "zoo": zoo,
 }

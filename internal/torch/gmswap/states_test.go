@@ -70,7 +70,7 @@ func TestLodging(t *testing.T) {
 			t.Parallel()
 			s, r := short(t, "lodging", share)
 			found := lodged.FindStringSubmatch(r.stderr)
-			if r.code != 0 || found == nil || !strings.Contains(r.stderr, "gradients that waited") {
+			if r.code != 0 || found == nil || !strings.Contains(r.stderr, "gradients and parameters that waited") {
 				t.Fatalf("exit status %d: %s", r.code, r.stderr)
 			}
 			var steps [][2]int
@@ -99,7 +99,22 @@ func TestLodgingRandom(t *testing.T) {
 		t.Run(fmt.Sprint(first+i), func(t *testing.T) {
 			t.Parallel()
 			s, r := short(t, "lodging_at_random", share, fmt.Sprintf("SEED=%d", first+i), "GMSWAP_HOST=1073741824")
-			if r.code != 0 || !strings.Contains(r.stderr, "gradients that waited") {
+			if r.code != 0 || !strings.Contains(r.stderr, "gradients and parameters that waited") {
+				t.Errorf("exit status %d: %s", r.code, r.stderr)
+			}
+			s.holdsNothing()
+		})
+	}
+}
+
+// TestWeights has parameters wait on the host: those that found no room when they were made, and others.
+func TestWeights(t *testing.T) {
+	for _, share := range []uint64{30, 40, 50, 60} {
+		t.Run(fmt.Sprint(share), func(t *testing.T) {
+			t.Parallel()
+			s, r := short(t, "weights", share, "GMSWAP_HOST=1073741824")
+			found := regexp.MustCompile(`waiting (\d+)`).FindStringSubmatch(r.stderr)
+			if r.code != 0 || found == nil || found[1] == "0" {
 				t.Errorf("exit status %d: %s", r.code, r.stderr)
 			}
 			s.holdsNothing()

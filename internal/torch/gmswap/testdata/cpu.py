@@ -1,5 +1,6 @@
 """Runs the hook on tensors of the CPU in a real PyTorch, with copies that are as late as what waits for them allows."""
 
+import contextlib
 import ctypes
 import time
 import types
@@ -111,7 +112,13 @@ class Memory(memory.Memory):
     def nothing(self, *args):
         pass
 
-    synchronize = used_by = nothing
+    synchronize = used_by = follow = nothing
+
+    def on(self, stream):
+        return contextlib.nullcontext()
+
+    def new_stream(self):
+        return 1
 
     def name(self):
         return "cpu"

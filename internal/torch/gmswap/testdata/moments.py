@@ -176,3 +176,40 @@ def lodging():
         print(digest(*model.parameters()))
     if runtimes:
         print("lodged %s" % seen, file=sys.stderr)
+
+
+class Layer(Fan):
+    """One with weights of its own."""
+
+    def __init__(self, number):
+        super().__init__(1)
+        for w in (*self.up, *self.down):
+            w.data = cuda(*w.size(), byte=100 + 7 * number)
+
+
+class Tower(nn.Module):
+    def __init__(self, layers=8):
+        super().__init__()
+        self.layers = [Layer(i) for i in range(layers)]
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+
+def weights():
+    """Has parameters that are more than the device has, of which an optimizer without states changes each in every second step."""
+    model, most = Tower(), 0
+    optimizer = optim.SGD(model.parameters())
+    for step in range(2 * STEPS):
+        loss = ops.loss(model(batch(step, 256)))
+        for runtime in runtimes:
+            most = max(most, runtime.relief.lodging.home.weights.nbytes)
+        loss.backward()
+        if step % 2:
+            optimizer.step()
+            optimizer.zero_grad()
+        print(digest(*model.parameters()))
+    if runtimes:
+        print("waiting %d" % most, file=sys.stderr)

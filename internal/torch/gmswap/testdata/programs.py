@@ -15,7 +15,7 @@ from gpu import STEPS, Block, Net, batch, cuda, digest, finish, peaks, runtimes,
 from laid import laid  # noqa: F401
 from limited import exhausted, fits, lengths, limited, limited_streams, loaded, refused, successive, translations, tried, tried_beside, unmodelled  # noqa: F401
 from sharded import fsdp, resized  # noqa: F401
-from moments import homing, lodging, lodging_at_random, moments, moments_compiled, moments_failing, moments_read, moments_unfit  # noqa: F401
+from moments import homing, lodging, lodging_at_random, moments, moments_compiled, moments_failing, moments_read, moments_unfit, weights  # noqa: F401
 
 
 def plain():

@@ -125,7 +125,7 @@ def test_turned():
         self.deviated, old = 7, self.schedule
         real(self, planning)
         turned.append(type(old))
-        assert not self.doubted() and self.schedule.most >= old.most and self.schedule.model.bases.start >= old.model.bases.start
+        assert self.deviated < self.patience and self.schedule.most >= old.most and self.schedule.model.bases.start >= old.model.bases.start
 
     runtime.Runtime.follow_turned = turn
     try:

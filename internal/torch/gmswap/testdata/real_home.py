@@ -47,7 +47,7 @@ class Case(object):
     def __init__(self, model, host=1 << 40, room=1 << 40):
         self.memory = memory = Memory()
         self.lanes, self.room = Lanes(memory, host), room
-        runtime = types.SimpleNamespace(lanes=self.lanes, steps=0, step=Step(0))
+        runtime = types.SimpleNamespace(lanes=self.lanes, steps=0, step=Step(0), recording=None, renew=lambda: None)
         library = types.SimpleNamespace(had_pools=lambda device: False)
         states = types.SimpleNamespace(on_host=lambda: (), gradient=torch.Tensor.grad.__get__)
         self.relief = types.SimpleNamespace(runtime=runtime, memory=memory, library=library, lends=True, borrows=True, states=states, room=lambda: self.room,

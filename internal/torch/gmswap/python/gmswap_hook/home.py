@@ -5,9 +5,11 @@ import threading
 
 from . import say
 from .entry import layout
+from .fitting import fitting
 from .memory import AS_IT_IS
 from .nested import foreign, passing
 from .states import uses
+from .weights import Weights
 
 
 class Home(object):
@@ -18,14 +20,15 @@ class Home(object):
 
     def __init__(self, relief):
         self.relief, self.memory, self.library = relief, relief.memory, relief.library
-        self.left = {}  # gradients that have left: weak references to their storages, by their addresses
+        self.left = {}  # gradients, and parameters, that have left: weak references to their storages, by their addresses
+        self.weights = Weights(self)
 
     def bring(self, gradients):
         """Has what was put on the host have memory of the device, as far as there is room; gradients only if that is said."""
         relief, memory = self.relief, self.memory
         if not relief.borrows or not relief.runtime.lanes.stats().borrowed_bytes or not self.movable():
             return
-        tensors = [t for t in self.lasting() if memory.movable(t) and memory.sole(t) and not memory.addressed(t)]
+        tensors = [t for t in self.lasting() if t not in self.weights and memory.movable(t) and memory.sole(t) and not memory.addressed(t)]
         if gradients:
             tensors += filter(self.known, self.gradients())
         tensors += [place.tensor for place in relief.states.on_host() if place.alone()]
@@ -61,11 +64,15 @@ class Home(object):
     def lodge(self, nbytes):
         """Has gradients of so many bytes leave, if there are as many. Returns the bytes of those that do."""
         freed = 0
-        if self.relief.lends and not self.relief.runtime.step.strays and not self.ranks() and self.movable():
+        if self.sends():
             freed = self.move(fitting([(self.memory.size(g), g) for g in self.gradients() if self.idle(g)], nbytes), host=True)
         if freed:
             say.once("gradients wait on the host where memory is short")
         return freed
+
+    def sends(self):
+        """Returns whether something may go to the host now, and be used there in place."""
+        return self.relief.lends and not self.relief.runtime.step.strays and not self.ranks() and self.movable()
 
     def away(self):
         """Returns the bytes of gradients that have left and are still there."""
@@ -137,14 +144,3 @@ class Home(object):
             storage = t.untyped_storage()
             self.left[storage._cdata] = self.memory.weak(storage)
         return self.memory.size(t)
-
-
-def fitting(sized, nbytes):
-    """Returns the fewest of tensors with their sizes that have so many bytes together, nearly: the largest, and the smallest that will do as the last one."""
-    chosen, left = [], sorted(sized, key=lambda pair: pair[0])
-    while left and nbytes > 0:
-        size, tensor = next((pair for pair in left if pair[0] >= nbytes), left[-1])
-        left = [pair for pair in left if pair[1] is not tensor]
-        chosen.append(tensor)
-        nbytes -= size
-    return chosen

@@ -198,7 +198,7 @@ class Lanes(object):
     def __init__(self, library, device, host, timed=False):
         self.library, self.lib, self.device = library, library.lib, device
         self.told = False
-        self.lodged = 0  # gradients that were put on the host
+        self.lodged = 0  # gradients and parameters that were put on the host
         self._check(self.lib.gm_swap_open(device, host, int(timed)))
 
     def _check(self, result):
@@ -239,10 +239,10 @@ class Lanes(object):
         return self.lib.gm_swap_words(self.device, to, address, apart, size, count, stream) == 0
 
     def lodge(self, size, stream):
-        """Takes memory of the host, which the device uses in place, for a gradient: the next request of this thread, of this size, has it. Returns whether
+        """Takes memory of the host, which the device uses in place, for a gradient or a parameter: the next request of this thread, of this size, has it. Returns whether
         there is any."""
         if self.lib.gm_swap_lodge(self.device, size, stream) != 0:
-            say.once("gradients stay on the device: %s" % say.reason(self.library.error()))
+            say.once("gradients and parameters stay on the device: %s" % say.reason(self.library.error()))
             return False
         self.lodged += 1
         return True

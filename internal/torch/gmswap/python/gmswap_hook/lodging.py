@@ -14,6 +14,7 @@ class Lodging(object):
     def __init__(self, runtime, home):
         self.runtime, self.home = runtime, home
         self.lacks = 0  # bytes that requests had of the host since it was asked whether something lacks
+        self.deepest = 0  # the most that they had at a time in this step, beside what was put there
         self.lacked = [0, 0]  # in this step: before it asks for an entry, and from then on until it asks for the last one
         self.start = 0  # bytes of gradients that are to leave until a step begins
         self.points = {}  # and until a backward pass asks for an entry, by its number
@@ -35,6 +36,7 @@ class Lodging(object):
         """Called between two steps, with the dimensions of the inputs of the one that begins. One of a kind that was not there before is as the last one from which
         something left."""
         last = tuple(self.runtime.step.dims)
+        self.home.weights.begin_step(sum(self.lacked) + self.lacks, self.deepest)
         self.judge(last)
         if self.runtime.steps - self.recent > self.REST:
             self.recent = self.runtime.steps
@@ -54,7 +56,7 @@ class Lodging(object):
     def begin(self, dims):
         self.start, points, _ = self.plans.get(tuple(dims), (*self.common, False))
         self.points = dict(points)
-        self.lacks = self.wanted = self.looks = self.skips = 0
+        self.lacks = self.deepest = self.wanted = self.looks = self.skips = 0
         self.passed, self.due = -1, False
         self.look_ahead(sorted(self.points.items(), reverse=True))
         self.out = self.home.away() if self.start or self.points else 0
@@ -101,6 +103,7 @@ class Lodging(object):
         """Notes a request that has memory of the host."""
         if nbytes >= self.SMALLEST:
             self.lacks += nbytes
+            self.deepest = max(self.deepest, self.runtime.lanes.stats().borrowed_bytes - self.out - self.home.weights.nbytes)
 
     def pack(self):
         """Called when an entry is saved, and something lacks."""

@@ -39,8 +39,11 @@ class Memory(object):
         self.known = {}  # storages that are never moved, by address, which is not another one's while there is a weak reference
         self.ordinals = {}  # of those that were met in this step, by address
         self.lasting = {}  # by these: weak references to parameters and buffers
+        self.stands = {}  # copies that are the memory of parameters now, by the addresses of their storages
         self.waiting = []  # what FSDP has not gathered yet
         self.noted = set()  # modules, by id
+        self.models = weakref.WeakSet()  # those that were noted with all that is in them, in any step
+        self.used = set()  # ids of the parameters and buffers that operators were given, once they were seen
         self.last = {}, {}, [], set()  # these four, of the step before
         self.exported = {}  # storages whose addresses the program has asked for in this step, and may write to at any time: weak references, by their own
         self.addresses = {}  # the same, asked for at any time
@@ -61,6 +64,7 @@ class Memory(object):
         self.lock, self.depth = threading.RLock(), 0
         self.dropped = collections.deque()  # entries whose use has ended, once for each use
         self.present = self.absent = 0  # bytes of entries that are on the device, and of those that are not
+        self.streams = []  # beside the program's
         self.marked = {}  # the stream of the last mark, by its address
         self.lost = []  # memory that cannot be freed, as it is not known when a copy of it ends
 
@@ -198,6 +202,11 @@ class Memory(object):
         """Makes the current stream wait for what another one holds."""
         self.torch.cuda.current_stream(self.device).wait_stream(self.stream_at(stream))
 
+    def new_stream(self):
+        """Returns the address of a stream that is there as long as this is."""
+        self.streams.append(self.torch.cuda.Stream(self.device))
+        return self.streams[-1].cuda_stream
+
     def used_by(self, tensor, stream):
         """Says that a stream uses a tensor, whose memory may have been taken in the order of another."""
         tensor.record_stream(self.stream_at(stream))
@@ -300,6 +309,7 @@ class Memory(object):
         if id(module) in self.noted:
             return
         self.noted.add(id(module))
+        self.models.add(module)
         modules = parts(module)
         self.note_lasting([t for m in modules for tensors in (m._parameters, m._buffers) for t in tensors.values()])
         self.waiting.extend(gathered(modules))
@@ -330,6 +340,11 @@ class Memory(object):
         """Returns the ordinal of a storage of parameters, 0 for others."""
         ordinal = self.ordinals.get(key, 0)
         return ordinal if ordinal in self.lasting else 0
+
+    def note_used(self, keys):
+        """Notes the parameters and buffers in storages that an operator was given."""
+        for ordinal in filter(None, map(self.parameter, keys)):
+            self.used.update(map(id, self.parameters(ordinal)))
 
     # For recordings.
 

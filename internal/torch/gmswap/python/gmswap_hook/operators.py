@@ -158,6 +158,8 @@ class Operators(object):
             return function(*args, **kwargs)
         packet = getattr(getattr(function, "overloadpacket", None), "__name__", "")
         given = {key for key in map(self.memory.key, tensors_in((args, kwargs))) if key}
+        if self.proves:
+            self.memory.note_used(given)
         mutable = writes(function)
         again = rerun(function, mutable)
         if again is not None and not (again.suits(function, args) and self.fixed(packet, args, kwargs)):
@@ -394,6 +396,12 @@ class Operators(object):
         """Notes a storage that was written to where no operators are seen, as between two models."""
         if self.versions[number] != now:
             self.changed.add(number)
+
+    def recount(self, tensor):
+        """Notes that another counter tells from now on how often a storage was written to: it is as it was when that says what it says now."""
+        number = self.numbers.get(self.memory.key(tensor))
+        if number and number not in self.changed:
+            self.versions[number] = version(tensor)
 
     def attention(self):
         """Returns the entries that are results of attention."""

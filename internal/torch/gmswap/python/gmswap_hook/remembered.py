@@ -129,6 +129,7 @@ class Recalled(object):
     does, and looks at no operators."""
 
     looks = times = False
+    mode = None  # in which operators are seen
 
     def __init__(self, remembered, memory, step, extra, extent=None):
         self.remembered, self.memory, self.step = remembered, memory, step
@@ -155,6 +156,9 @@ class Recalled(object):
     def sure(self, recipe, index):
         """Returns whether it is known that what is recomputed is what was there."""
         return False
+
+    def recount(self, tensor):
+        pass
 
     def launched(self, key, lasting):
         pass

@@ -76,7 +76,7 @@ class Report(object):
         say.line("%s%s: %.1f GiB to the host and %.1f back, at most %.1f GiB there at a time" % (
             self.of, steps, stats.bytes_out / gib, stats.bytes_in / gib, stats.host_peak / gib))
         if stats.borrows:
-            too = " and for %d gradients that waited" % self.lanes.lodged if self.lanes.lodged else ""
+            too = " and for %d gradients and parameters that waited" % self.lanes.lodged if self.lanes.lodged else ""
             say.line("%s%d requests found no room, and the GPU used memory of the host for them%s, at most %.2f GiB at a time" % (
                 self.of, stats.borrows - self.lanes.lodged, too, stats.borrowed_peak / gib))
         if self.settings.stats:

@@ -21,6 +21,7 @@ from .parting import Parting
 from .reactive import Reactive
 from .second import Second
 from .selection import Mark
+from .stands import Copied
 from .step import NOTHING, Step
 from .unseen import Touched
 from .watched import Watched
@@ -84,6 +85,8 @@ class Runtime(object):
             self.step.called(module)
             self.outlook.called(self.step)
             self.memory.note_storages(module)
+            if self.relief is not None:
+                self.relief.lodging.home.weights.adopt()
             if self.step.spare is not None:
                 self.step.spare.note()
         return not self.declined and (known or self.step.stranger or self.recording is None and self.schedule is None)
@@ -158,6 +161,9 @@ class Runtime(object):
             return stays(untied(tensor))  # it has none
         ordinal = memory.ordinals.get(key)
         if ordinal is None:
+            stand = memory.stands.get(key)
+            if stand is not None and not stand.packs:
+                return stand.pack(self, tensor)
             step.packs += 1
             if memory.small.looks:
                 tensor = memory.small.note(step, key, tensor, self.smallest)
@@ -263,10 +269,10 @@ class Runtime(object):
         kind = type(saved)
         if kind is tuple:
             return stayed(saved)
-        if kind is Parts:
-            return saved.unpack(self.unpack)
         if kind is Mark:
             return self.unpack_mark(saved)
+        if kind in (Parts, Copied):
+            return saved.unpack(self.unpack)
         if kind is not Saved:
             return saved
         entry = saved.entry
@@ -309,7 +315,7 @@ class Runtime(object):
 
     def conductor(self, step):
         """Returns what conducts a step."""
-        if self.schedule is not None and not self.doubted():
+        if self.schedule is not None and self.deviated < self.patience:
             if self.schedule.empty():
                 return self.outlook.leave(step) if self.outlook.leaves_alone(step) else self.unplanned(step)
             if self.outlook.strange(step):
@@ -348,10 +354,6 @@ class Runtime(object):
         if self.schedule.followed >= self.clock_from:
             return self.clocks.next(self.memory)
         return None
-
-    def doubted(self):
-        """Returns whether enough steps differed from the schedule's for a new schedule."""
-        return self.deviated >= self.patience
 
     def end_step(self, step):
         step.ended = step.way()
@@ -455,9 +457,8 @@ class Runtime(object):
 
     def idle(self):
         """Returns whether steps fit without anything being moved, or save nothing that could be."""
-        if not self.steps and (self.step is None or not self.step.entries):
-            return True
-        return (self.given_up or self.schedule is not None and self.schedule.empty()) and self.relief.spacious()
+        unused = not self.steps and (self.step is None or not self.step.entries)
+        return unused or (self.given_up or self.schedule is not None and self.schedule.empty()) and self.relief.spacious()
 
     def renew(self):
         """Has a schedule made anew, of the steps that follow this one: there is more memory for them. Called at any time, with memory."""
@@ -595,6 +596,5 @@ class Runtime(object):
         self.fitted.clear()
         self.complete()
 
-    @staticmethod
-    def keep_schedule(why):
+    def keep_schedule(self, why):
         say.line("the schedule is kept: %s" % why)

@@ -55,6 +55,10 @@ class Step(object):
         self.looked = None  # the call of which one was looked at last
         self.whole = True  # all that it saves is looked at
 
+    def follow(self, ordinal):
+        """Notes that a copy of a parameter is saved, which is another step than one that saves the parameter."""
+        self.trail, self.course = hash((self.trail, -ordinal)), hash((self.course, -ordinal, self.packs))
+
     def called(self, module):
         """Notes that a model is called."""
         key = id(module)

@@ -21,7 +21,7 @@ __version__ = "2.11.0+stub"
 
 from ._dtypes import Size, bool, device, float32, int32, int64, strided, uint8  # noqa: E402,F401
 from ._storage import UntypedStorage  # noqa: E402,F401
-from ._tensor import Tensor, empty, equal, stack, zeros  # noqa: E402,F401
+from ._tensor import Tensor, empty, empty_like, equal, stack, zeros  # noqa: E402,F401
 from . import _C, _ops as ops, autograd, compiler, cuda, nn, optim, utils  # noqa: E402,F401
 from ._ops import full  # noqa: E402,F401
 from .autograd import enable_grad, is_grad_enabled, no_grad  # noqa: E402,F401

@@ -65,6 +65,11 @@ class UntypedStorage(object):
     def __init__(self, memory):
         self.memory = memory
 
+    @classmethod
+    def _new_with_weak_ptr(cls, address):
+        memory = at.get(address)
+        return None if memory is None else cls(memory)
+
     @property
     def _cdata(self):
         return self.memory.cell.address

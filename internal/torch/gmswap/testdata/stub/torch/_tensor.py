@@ -260,6 +260,10 @@ def empty(*size, dtype=_dtypes.float32, device=None, pin_memory=False):
     return Tensor(_storage.UntypedStorage(memory), dtype, size)
 
 
+def empty_like(tensor):
+    return empty(*tensor._size, dtype=tensor.dtype, device=tensor.device)
+
+
 def zeros(*size, dtype=_dtypes.float32, device=None):
     t = empty(*size, dtype=dtype, device=device)
     return t.write(bytes(t.numel() * dtype.size))

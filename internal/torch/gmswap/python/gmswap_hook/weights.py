@@ -1,0 +1,184 @@
+"""Which parameters wait on the host, where there is no room for all. Each is on the device while a module that it belongs to runs; whatever else uses it reads the
+memory of the host in place."""
+
+import weakref
+
+from . import say
+from .fitting import fitting
+from .hooks import Watch, compiling, partly_compiled
+from .modules import parts
+from .stands import Stands, Weight
+
+
+class Weights(object):
+    """Has parameters wait where requests had memory of the host: first those that no operator uses, then others. Called with memory, between two operators."""
+
+    SMALLEST = 1 << 20  # bytes of one that waits
+    APART = 4  # steps between two times that more wait
+    LATER = 4  # steps in a row in which something lacked before those wait that operators use: gradients that leave may do
+    REST = 64  # steps after which it is tried again that more wait, where that was no help
+    SURE = 2  # steps in a row in which nothing lacked before they come home
+
+    def __init__(self, home):
+        self.home, self.memory = home, home.memory
+        torch = self.memory.torch
+        self.compiling, self.stands = compiling(torch), Stands(self)
+        kinds = lambda *names: tuple(getattr(torch.nn, name) for name in names if hasattr(torch.nn, name))
+        self.sparse = kinds("Embedding", "EmbeddingBag")  # modules that read a few rows of a parameter
+        self.whole = kinds("TransformerEncoderLayer", "MultiheadAttention")  # those that PyTorch runs another way where a module in them has hooks
+        self.waiting = {}  # Weights, by the ids of their parameters
+        self.modules = weakref.WeakKeyDictionary()  # those of modules, and what ends the hooks
+        self.barred = {}  # weak references to parameters that do not wait any more, by their ids
+        self.nbytes = 0  # of those that wait
+        self.looked, self.there = -1, 0  # the step in which it was looked for others there last, and the bytes that were used there then
+        self.next = 0  # the step before which no more wait
+        self.lacked = None  # bytes that lacked before the last ones did
+        self.rested = self.strained = 0  # steps in a row in which nothing lacked, and in which something did
+
+    def __contains__(self, parameter):
+        return id(parameter) in self.waiting
+
+    def begin_step(self, lacked, short):
+        """Called between two steps, with the bytes of requests that had memory of the host in the last one, and how many of them did at a time beside what was
+        put there."""
+        for weight in list(self.waiting.values()):
+            self.stands.put_back(weight)
+            if weight.parameter() is None:
+                self.forget(weight)
+        self.stands.begin_step()
+        self.tidy()
+        relief, runtime = self.home.relief, self.home.relief.runtime
+        if lacked < self.SMALLEST:
+            self.rested, self.strained, self.lacked = self.rested + 1, 0, None
+            if self.waiting and self.rested >= self.SURE and relief.weighed:
+                self.come_home()
+            return
+        self.rested, self.strained = 0, self.strained + 1
+        if runtime.steps < self.next or not self.home.sends():
+            return
+        if self.lacked is not None and 8 * lacked > 7 * self.lacked:  # that the last ones wait was no help
+            self.next, self.lacked = runtime.steps + self.REST, None
+            return
+        later = self.strained >= self.LATER and runtime.recording is None
+        if self.lodge(short, used=False) or later and self.lodge(short, used=True):
+            self.next, self.lacked = runtime.steps + self.APART, lacked
+            runtime.renew()
+
+    def lodge(self, nbytes, used):
+        """Has parameters of so many bytes wait, if there are as many, of those that operators use or not. Returns the bytes of those that do."""
+        if not self.memory.used:
+            return 0
+        owners, lies = self.owners(), self.memory.lies_on_host
+        sized = [(self.memory.size(p), p) for p, _ in owners.values() if (id(p) in self.memory.used) is used and self.may(p) and not lies(p)]
+        chosen = fitting(sized, nbytes)
+        self.home.move(chosen, host=True)
+        return sum(self.wait(*owners[id(p)]) for p in chosen if self.memory.lies_on_host(p))
+
+    def adopt(self):
+        """Has those wait that found no room on the device. Called when a model begins to run; it looks once in a step."""
+        relief = self.home.relief
+        if not relief.borrows or relief.runtime.step.number == self.looked:
+            return
+        self.looked, there = relief.runtime.step.number, relief.runtime.lanes.stats().borrowed_bytes
+        if there == self.there or not self.home.sends():
+            return
+        self.there = there
+        found = [(p, modules) for p, modules in self.owners().values() if self.may(p) and self.memory.lies_on_host(p)]
+        if found:
+            for p, modules in found:
+                self.wait(p, modules)
+            relief.runtime.renew()
+
+    def wait(self, p, modules):
+        """Has a parameter be on the device while modules run. Returns its bytes."""
+        say.once("parameters wait on the host where memory is short")
+        self.waiting[id(p)] = weight = Weight(p, self.memory.size(p))
+        self.nbytes += weight.nbytes
+        for module in modules:
+            self.watch(module, weight)
+        return weight.nbytes
+
+    def come_home(self):
+        """Has parameters wait no more, as many as the last step would have had room for with nothing moved."""
+        coming, nbytes = [], 0
+        for p, n in ((w.parameter(), w.nbytes) for w in self.waiting.values()):
+            if p is not None and self.home.relief.spacious(nbytes + n) and self.memory.sole(p) and not self.memory.addressed(p):
+                coming.append(p)
+                nbytes += n
+        if not coming or not self.home.movable():
+            return
+        self.home.move(coming)
+        for weight in list(self.waiting.values()):
+            if not weight.is_there(self.memory):
+                self.forget(weight)
+                self.barred.pop(id(weight.parameter()), None)
+        self.home.relief.runtime.renew()
+
+    def owners(self):
+        """Returns parameters and the modules that they belong to, by their ids, but for those of models, which run through the whole forward pass."""
+        found = {}
+        for model in list(self.memory.models):
+            modules = [] if partly_compiled(model) else parts(model)
+            bare = {id(model)}.union(id(m) for whole in modules if isinstance(whole, self.whole) for m in parts(whole))
+            for module in modules:
+                for p in module._parameters.values() if id(module) not in bare else ():
+                    if p is not None:
+                        found.setdefault(id(p), (p, []))[1].append(module)
+        return found
+
+    def may(self, p):
+        """Returns whether a parameter may wait."""
+        memory = self.memory
+        barred = self.barred.get(id(p))
+        return (memory.movable(p) and id(p) not in self.waiting and (barred is None or barred() is not p) and memory.size(p) > self.SMALLEST and p.is_leaf
+                and not p.is_inference() and memory.sole(p) and not memory.addressed(p) and memory.fills(p))
+
+    def watch(self, module, weight):
+        """Has a parameter be on the device while a module runs, unless that reads a few rows of it."""
+        if isinstance(module, self.sparse):
+            return
+        if module not in self.modules:
+            try:
+                handles = [module.register_forward_pre_hook(Watch(self.stands.enter, self.compiling))]
+            except RuntimeError:  # a ScriptModule takes none
+                return
+            leave = Watch(self.stands.leave, self.compiling)
+            try:
+                handles.append(module.register_forward_hook(leave, prepend=True, always_call=True))
+            except TypeError:  # PyTorch 2.0
+                handles.append(module.register_forward_hook(leave, prepend=True))
+            self.modules[module] = [], handles
+        self.modules[module][0].append(weight)
+        self.stands.watch()
+
+    def expose(self, tensor):
+        """Notes that the program is given what shares a parameter's memory and shows no versions of that, or sets it."""
+        weight = self.waiting.get(id(tensor))
+        if weight is not None and weight.parameter() is tensor:
+            weight.exposures += 1
+
+    def of(self, module):
+        """Returns the Weights of a module's parameters that wait."""
+        return list(self.modules.get(module, ((),))[0])
+
+    def forget(self, weight):
+        """Has a parameter wait no more."""
+        p, key = weight.parameter(), next((key for key, w in self.waiting.items() if w is weight), None)
+        if key is None:
+            return
+        del self.waiting[key]
+        self.nbytes -= weight.nbytes
+        self.stands.forget(weight)
+        if p is not None:
+            self.barred[key] = weight.parameter
+        for weights, _ in self.modules.values():
+            if weight in weights:
+                weights.remove(weight)
+
+    def tidy(self):
+        """Takes hooks off modules of which no parameters wait any more."""
+        for module, (weights, handles) in list(self.modules.items()):
+            if not weights:
+                del self.modules[module]
+                for handle in handles:
+                    handle.remove()
