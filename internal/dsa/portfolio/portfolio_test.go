@@ -1,6 +1,7 @@
 package portfolio
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -53,5 +54,32 @@ func TestManyHardComponents(t *testing.T) {
 	l, err := pf.Solve(t.Context(), p, dsa.Options{Capacity: 10_000})
 	if err != nil || dsa.Check(p, l) != nil {
 		t.Error(err, dsa.Check(p, l))
+	}
+}
+
+// TestWorkEndsAfterBestFit begins with best fit, which tells nothing of what the skylines after it cost. All work together may be some
+// multiple of the limit, which each step has anew.
+func TestWorkEndsAfterBestFit(t *testing.T) {
+	const limit = 1 << 24
+	pf := Solver{
+		Members: []Member{{"best-fit", heuristic.BestFit{}}, {"skyline-A", heuristic.SkylineBy("A")}}, Rounds: 1 << 12, Work: limit,
+	}
+	random := rand.New(rand.NewPCG(3, 9))
+	p := &dsa.Problem{Align: 1}
+	for i := range int64(6000) {
+		dsatest.Add(p, i, i+1+random.Int64N(4000), 1+random.Int64N(1000))
+	}
+	s := newSolution(t.Context(), pf, p, dsa.Options{Workers: 2})
+	c := s.parts[0]
+	if !s.start(c, 0) || s.worst() == nil {
+		t.Fatal("nothing left to improve")
+	}
+	s.improve(math.MaxInt)
+	var work int64
+	for i := range s.workers {
+		work += s.workers[i].Work()
+	}
+	if work > 4*limit {
+		t.Errorf("%d nodes visited in %d turns, limit %d", work, c.turns, limit)
 	}
 }

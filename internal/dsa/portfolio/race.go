@@ -3,6 +3,7 @@ package portfolio
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -47,29 +48,42 @@ type lead struct {
 
 // run tries the methods that at returns for the turns, and returns the winner, whose offsets are then in best. If there is a lead, it
 // continues after its turn. Otherwise the first turn has no limit, and its cost is the estimate for the others: there are up
-// to more of them, and together they cost up to work. ok is false when ctx was done before there was a winner.
+// to more of them, and together they cost up to work. A first turn without a cost leaves the estimate for later runs to the turn after it.
+// ok is false when ctx was done before there was a winner.
 func (r *race) run(at func(turn int) Member, more int, work int64, workers []worker) (winner lead, ok bool) {
+	blind := false // whether the first turn tells nothing of the cost of others
 	if l := r.lead.Load(); l != nil {
 		r.next.Store(int64(l.turn) + 1)
 		r.turns = l.turn + 1
 	} else {
 		r.turns = 1
-		before := workers[0].Work()
-		r.take(at, workers[:1])
-		r.cost = max(workers[0].Work()-before, leastCost*int64(r.in.Len()))
+		visits := r.alone(at, workers[:1])
+		r.cost, blind = max(visits, leastCost*int64(r.in.Len())), visits == 0
 	}
 	if more > 0 && !r.decided(r.turns) {
 		cost := r.cost
 		if r.hard = r.in.Hardest(); r.hard != nil {
 			cost = 1 + cost*int64(r.hard.Len())/int64(r.in.Len())
 		}
-		r.turns += int(min(int64(more), work/cost))
+		turns := r.turns + int(min(int64(more), work/cost))
+		if blind && r.most < math.MaxInt64 {
+			r.turns++
+			r.cost = max(r.cost, r.alone(at, workers[:1]))
+		}
+		r.turns = max(r.turns, turns)
 		r.take(at, workers)
 	}
 	if r.lead.Load() == nil {
 		return lead{}, false
 	}
 	return *r.lead.Load(), true
+}
+
+// alone runs turns on one worker and returns how many nodes of the index they visited. Best fit has no index and visits none.
+func (r *race) alone(at func(turn int) Member, worker []worker) int64 {
+	before := worker[0].Work()
+	r.take(at, worker)
+	return worker[0].Work() - before
 }
 
 // take runs turns on all workers until they are used up or decided.

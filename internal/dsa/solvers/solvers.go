@@ -27,7 +27,7 @@ type Entry struct {
 }
 
 // The limits of the default solver. They count work, not time, so that a problem gets the same layout on any machine:
-// up to some ten seconds on two cores when the bound is never met.
+// up to some twenty seconds on two cores when the bound is never met.
 const (
 	autoRounds = 4096
 	autoWork   = 1 << 29
