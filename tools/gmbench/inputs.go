@@ -34,7 +34,8 @@ func (in *inputs) open(c *cli.Context) ([]*replay.Program, bench.GPU, error) {
 	return programs, gpu, err
 }
 
-// openBy is open with a function that loads the programs of a source, which it takes over. It does not warn of requests that failed.
+// openBy is open with a function that loads the programs of a source, which it takes over. It does not warn of requests that failed. Programs
+// that request nothing are left out.
 func (in *inputs) openBy(c *cli.Context, read reader) ([]*replay.Program, bench.GPU, error) {
 	if err := cli.CheckFiles(append(slices.Clip(in.Files), in.Costs), nil); err != nil {
 		return nil, bench.GPU{}, err
@@ -43,7 +44,10 @@ func (in *inputs) openBy(c *cli.Context, read reader) ([]*replay.Program, bench.
 	if err != nil {
 		return nil, gpu, err
 	}
-	programs, err := loadBy(c, in.Files, read)
+	programs, err := loadBy(c, in.Files, func(s *column.Source) ([]*replay.Program, error) {
+		all, err := read(s)
+		return slices.DeleteFunc(all, idle), err
+	})
 	for _, p := range programs {
 		if p.Jump != "" {
 			c.Warn("%s: %s", p.Name, p.Jump)
@@ -51,6 +55,9 @@ func (in *inputs) openBy(c *cli.Context, read reader) ([]*replay.Program, bench.
 	}
 	return programs, gpu, err
 }
+
+// idle reports whether a program requests nothing.
+func idle(p *replay.Program) bool { return len(p.Sizes) == 0 }
 
 // simulated returns the device to simulate, with the costs in a file, or those of an H200 for "".
 func simulated(capacity units.Bytes, costs string) (bench.GPU, error) {

@@ -190,6 +190,7 @@ func (cmd *replayCmd) load(c *cli.Context) ([]*replay.Program, error) {
 	if err != nil {
 		return nil, err
 	}
+	programs = slices.DeleteFunc(programs, func(p *replay.Program) bool { return len(p.Sizes) == 0 })
 	if len(programs) == 0 {
 		return nil, fmt.Errorf("%s: holds no allocations of a framework", name)
 	}

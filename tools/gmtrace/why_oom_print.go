@@ -92,9 +92,11 @@ func (w *whyOOM) printFailure(out *strings.Builder, f *oomOf) error {
 	if f.Later > 0 {
 		paragraph(out, fmt.Sprintf("The program went on, through %s.", units.Count(f.Later, "more request")))
 	}
-	out.WriteString("\n")
-	if err := memoryTable(f.Failure).Write(out); err != nil {
-		return err
+	if t := memoryTable(f.Failure); len(t.Rows) > 0 {
+		out.WriteString("\n")
+		if err := t.Write(out); err != nil {
+			return err
+		}
 	}
 	if err := printHolders(out, f.Holders); err != nil {
 		return err
@@ -133,7 +135,7 @@ func memoryTable(f *failure.Failure) *report.Table {
 		add("other memory of the process: context, libraries", max(f.Obtained-m.Reserved, 0))
 		add("of other processes and the driver", f.Others())
 	}
-	if m.Reserved > 0 {
+	if f.Cause != failure.Unknown {
 		t.Add("free on the device", size(f.Free))
 	}
 	return t

@@ -31,6 +31,9 @@ func adviceOf(f *oomOf) []string {
 	if f.Replays != nil && len(f.Replays.Trials) > 0 {
 		all = append(all, "gmbench tune tries some 100 settings, and gmbench --why says which tensors keep memory from being used.")
 	}
+	if f.Alone() {
+		return append(all, "To need less, make batches smaller, sequences shorter or the model smaller.")
+	}
 	if f.Need > f.Room || f.Cause == failure.Unknown {
 		less := "To need less, make batches smaller or sequences shorter, or use torch.utils.checkpoint"
 		if f.Movable == nil || swaps(f) {

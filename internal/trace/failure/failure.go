@@ -49,6 +49,9 @@ type Idle struct {
 	Pieces  int64 `json:"pieces_bytes"`        // it could have it, but not in one piece
 }
 
+// Tensors returns the bytes of blocks that are live or wait for other streams, rounded up to 512.
+func (m *Memory) Tensors() int64 { return m.Live + m.Rounding + m.Pending }
+
 // All returns all idle bytes.
 func (i *Idle) All() int64 { return i.Streams + i.Pools + i.Classes + i.Pieces }
 
@@ -89,7 +92,7 @@ func Read(r *trace.Reader, o *overview.Overview) ([]*Failure, error) {
 	for _, d := range o.Devices {
 		if s := states[d.Ordinal]; s != nil {
 			low, high := s.mayReserve(d.PeakReserved)
-			s.failure.judge(&conf, low, high)
+			s.failure.judge(&conf, s.reservedKnown(), low, high)
 		}
 	}
 	return all, nil

@@ -22,6 +22,9 @@ type state struct {
 	obtained int64           // from the driver
 	counted  map[int64]int64 // sizes of the allocations in it, by id
 	refused  bool            // by the driver, since the framework's last row
+
+	allocated bool // there was a block
+	segmented bool // there was a segment
 }
 
 // block is an allocation that is live, or waits for other streams.
@@ -49,6 +52,7 @@ func (s *state) add(e *trace.Event) {
 	case trace.OpAlloc:
 		whole, _ := trace.ParsePreexisting(s.text(e.Tag))
 		s.blocks[e.ID] = block{addr: e.Addr, size: e.Size, whole: whole}
+		s.allocated = true
 	case trace.OpFreeRequested:
 		if b, ok := s.blocks[e.ID]; ok {
 			b.pending = true
@@ -58,6 +62,7 @@ func (s *state) add(e *trace.Event) {
 		delete(s.blocks, e.ID)
 	case trace.OpSegmentAlloc, trace.OpSegmentMap:
 		s.reserved += e.Size
+		s.segmented = true
 		s.segments.Add(e)
 	case trace.OpSegmentFree, trace.OpSegmentUnmap:
 		s.reserved = max(s.reserved-e.Size, 0)
@@ -108,6 +113,19 @@ func (s *state) describe(e *trace.Event) {
 		m.Tails += b.rounded(s.conf) - least
 	}
 	s.measure(e)
+}
+
+// reservedKnown reports whether the trace says what the framework's allocator had reserved when the request failed. That may be nothing:
+// before the first block, or after segments were given back.
+func (s *state) reservedKnown() bool {
+	f := s.failure
+	switch {
+	case f.Memory.Reserved > 0:
+		return true
+	case f.By != "", f.Memory.Tensors() > 0:
+		return false
+	}
+	return s.segmented || !s.allocated && f.Free > 0
 }
 
 // rounded returns the bytes of the block as far as they follow from its size.

@@ -11,7 +11,7 @@ const (
 	Fragmented Cause = "fragmented" // there is enough memory, but not in one piece that the allocator could use
 	Limited    Cause = "limited"    // the device has room, or would have without other processes: a limit refused it
 	Cached     Cause = "cached"     // a library asked for memory that PyTorch's allocator keeps, and does not use
-	Unknown    Cause = "unknown"    // the trace lacks the segments, or what the device had free
+	Unknown    Cause = "unknown"    // the trace lacks the segments
 )
 
 // Verdict says why a request failed.
@@ -21,6 +21,11 @@ type Verdict struct {
 	Need  int64 `json:"need_bytes"`      // no allocator meets the request with less: live blocks, those that are pending, and the request
 	Room  int64 `json:"room_bytes"`      // what the allocator may have, at least: what it has reserved and can still take
 	Most  int64 `json:"most_room_bytes"` // and at most: more than Room only for a limit of which only bounds are known
+}
+
+// Alone reports whether the request needs more than there was without any tensor beside it.
+func (f *Failure) Alone() bool {
+	return f.Cause == Full && f.By == "" && f.Need-f.Memory.Tensors() > f.Room
 }
 
 // Limit is what refused a request although the device had room.
@@ -59,14 +64,14 @@ func (s *state) mayReserve(most int64) (low, high int64) {
 	return low, high
 }
 
-// judge finds the cause. The allocator may reserve from low to high bytes if a limit refused the request.
-func (f *Failure) judge(conf *allocconf.Conf, low, high int64) {
+// judge finds the cause, if what the allocator had reserved is known. It may reserve from low to high bytes if a limit refused the request.
+func (f *Failure) judge(conf *allocconf.Conf, reservedKnown bool, low, high int64) {
 	m := &f.Memory
-	f.Need = m.Live + m.Rounding + m.Pending + roundUp(f.Size, allocconf.MinBlock)
+	f.Need = m.Tensors() + roundUp(f.Size, allocconf.MinBlock)
 	f.Room = m.Reserved + f.Free
 	f.Most = f.Room
 	switch {
-	case m.Reserved == 0:
+	case !reservedKnown:
 		f.Cause = Unknown
 	case f.By != "":
 		f.judgeLibrary()

@@ -15,7 +15,7 @@ type Device struct {
 	Allocs       int64     `json:"allocs"`
 	Unfreed      int64     `json:"unfreed"`         // allocations that are live at the end
 	PeakLive     int64     `json:"peak_live_bytes"` // as requested, until they are reusable
-	PeakRow      int64     `json:"peak_row"`
+	PeakRow      int64     `json:"peak_row"`        // the first of the device if nothing ever lives
 	PeakNS       int64     `json:"peak_ns"`
 	PeakReserved int64     `json:"peak_reserved_bytes"` // bytes in segments; 0 if none were recorded
 	OOMs         []OOM     `json:"ooms"`
@@ -156,6 +156,9 @@ func (d *Device) stream(handle int64) *Stream {
 
 // add processes one row of the framework's level.
 func (d *Device) add(e *trace.Event, row int64) {
+	if d.curve.last < 0 {
+		d.PeakRow, d.PeakNS = row, e.TimeNS
+	}
 	d.alike.add(e)
 	switch e.Op {
 	case trace.OpAlloc:

@@ -24,16 +24,14 @@ type Overview struct {
 	Steps   []Step      `json:"steps"` // marks named step
 	Devices []*Device   `json:"devices"`
 
-	marks iterations.Marks
-	odd   odd
+	marks    iterations.Marks
+	odd      odd
+	recorded bool // a row is not older than the recording
 }
 
-// Unrecorded reports whether the trace was made from a snapshot of PyTorch without a history: nothing is freed, and what was there at first
-// is the peak.
+// Unrecorded reports whether the trace was made from a snapshot of PyTorch without a history: all that it has was there before.
 func (o *Overview) Unrecorded() bool {
-	frees := func(e EventKind) bool { return strings.Contains(e.Op, "free") }
-	later := func(d *Device) bool { return d.PeakNS > o.StartNS }
-	return strings.HasPrefix(o.Source, "pytorch snapshot") && !slices.ContainsFunc(o.Events, frees) && !slices.ContainsFunc(o.Devices, later)
+	return strings.HasPrefix(o.Source, "pytorch snapshot") && !o.recorded
 }
 
 // EventKind counts the rows of one operation.
@@ -64,6 +62,10 @@ func (s *Shared) Read(r *trace.Reader) (*Overview, error) {
 		o.odd.clock.Add(e.TimeNS)
 		counts[e.Op]++
 		o.add(e, row, r.Strings().Text)
+		if !o.recorded {
+			_, older := trace.ParsePreexisting(r.Strings().Text(e.Tag))
+			o.recorded = !older
+		}
 		if o.odd.listed > maxListed {
 			return r.Wrap(fmt.Errorf("row %d: more than %d streams, steps and failed requests", row, maxListed))
 		}

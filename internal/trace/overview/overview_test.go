@@ -21,7 +21,7 @@ func read(t *testing.T, rows []trace.Event) *Overview {
 // texts are what the tags and stacks of rows stand for.
 var texts = []string{
 	"", "memory by=pytorch", "context", "pool by=rapids", "pinned by=pytorch", "physical by=pytorch", "module by=pytorch", "card", "process",
-	"step", "epoch", "physical by=nccl", "main;f", "main;g",
+	"step", "epoch", "physical by=nccl", "main;f", "main;g", "preexisting",
 }
 
 // code returns the code of a text in rows.
@@ -122,5 +122,26 @@ func TestCurve(t *testing.T) {
 	}
 	if got, want := c.columns(0, 0, 2), []float64{5, 9}; !slices.Equal(got, want) {
 		t.Errorf("no time at all %v, want %v", got, want)
+	}
+}
+
+// TestUnrecorded: memory that was there before is no history, whatever else is.
+func TestUnrecorded(t *testing.T) {
+	older := trace.Event{TimeNS: 1, Op: trace.OpSegmentAlloc, Size: 9, Addr: 512, Tag: code(trace.PreexistingTag(0))}
+	failed := trace.Event{TimeNS: 1, Op: trace.OpOOM, Size: 99}
+	for _, c := range []struct {
+		source string
+		rows   []trace.Event
+		want   bool
+	}{
+		{"pytorch snapshot a.pickle", []trace.Event{older}, true},
+		{"pytorch snapshot a.pickle", []trace.Event{older, failed}, false},
+		{"pytorch snapshot a.pickle", []trace.Event{failed}, false},
+		{"test", []trace.Event{older}, false},
+	} {
+		o := read(t, c.rows)
+		if o.Source = c.source; o.Unrecorded() != c.want {
+			t.Errorf("%s, %d rows: %t, want %t", c.source, len(c.rows), !c.want, c.want)
+		}
 	}
 }

@@ -36,6 +36,10 @@ func full(f *failure.Failure) string {
 	if f.By != "" {
 		return fmt.Sprintf("FULL: the device had %s free, and PyTorch's allocator kept only %s that no tensor used.", bytes(f.Free), bytes(f.Memory.Idle.All()))
 	}
+	if tensors := f.Memory.Tensors(); f.Alone() {
+		return fmt.Sprintf("FULL: this request alone needs %s, beside %s of tensors. PyTorch had %s: what it had reserved, and what was free on the "+
+			"device. No allocator could have met the request.", bytes(f.Need-tensors), bytes(tensors), bytes(f.Room))
+	}
 	return fmt.Sprintf("FULL: the tensors and this request need %s. PyTorch had %s: what it had reserved, and what was free on the device. "+
 		"No allocator could have met the request: it takes %s less of tensors.", bytes(f.Need), bytes(f.Room), bytes(f.Need-f.Room))
 }
