@@ -16,6 +16,11 @@
 //
 // # minimalloc
 //
+// A header with the columns id, lower, upper or end, and size, and optionally alignment and offset. The greatest alignment is taken for
+// all buffers. A trace has no gaps, same_as, next_to and arena: a warning counts them.
+//
+// # Plain CSV
+//
 // A header with the columns time_ns, op, id and size in any order, and optionally addr, device, stream, pool, thread,
 // level, stack and tag, and derived, certainty and rule of a tag that gm derived. The ops are those of a trace (alloc, free,
 // free_requested, free_completed, segment_alloc, ..., mark). The id is any text that names an allocation from its alloc to its

@@ -157,6 +157,21 @@ func TestImport(t *testing.T) {
 			[]string{"2 allocations of no bytes, or freed at once, are left out"},
 		},
 		{
+			"minimalloc, additions of gm",
+			"id,lower,upper,size,same_as,next_to,arena\na,0,4,3,,,x\nb,0,9,5,a,,y\nc,0,9,5,,b,y\n",
+			"minimalloc csv x", 1,
+			`0 alloc 1 3 tag=a
+0 alloc 2 5 tag=b
+0 alloc 3 5 tag=c
+4 free 1 3 tag=a
+9 free 2 5 tag=b
+9 free 3 5 tag=c`,
+			[]string{
+				"2 buffers are the same_as or next_to others: a trace does not say so, gmplan solve heeds it",
+				"3 buffers name an arena: a trace does not say so, gmplan solve heeds it",
+			},
+		},
+		{
 			"minimalloc, other names",
 			"\xef\xbb\xbfSize, hint,End,Begin ,buffer,alignment,offset,gaps\n 64,-1,4,2,x,32,128,3-4\n64,-1,7,5,y,64,,\n",
 			"minimalloc csv x", 64,

@@ -17,6 +17,9 @@ const (
 	mmAlignment
 	mmGaps
 	mmOffset
+	mmSameAs
+	mmNextTo
+	mmArena
 )
 
 var mmColumns = []column{
@@ -28,6 +31,9 @@ var mmColumns = []column{
 	mmAlignment: {names: []string{"alignment"}},
 	mmGaps:      {names: []string{"gaps"}},
 	mmOffset:    {names: []string{"offset"}},
+	mmSameAs:    {names: []string{"same_as"}},
+	mmNextTo:    {names: []string{"next_to"}},
+	mmArena:     {names: []string{"arena"}},
 }
 
 // maxBuffers bounds the buffers of an instance, which are all kept in memory, at about 60 bytes each.
@@ -92,9 +98,7 @@ func (in *instance) row() error {
 	if err := in.align(); err != nil {
 		return err
 	}
-	if in.field(mmGaps) != "" {
-		in.out.odd.gaps++
-	}
+	in.count()
 	if b.size == 0 || b.upper == b.lower {
 		in.out.odd.empty++
 		return nil
@@ -105,6 +109,19 @@ func (in *instance) row() error {
 	b.tag = in.out.text(in.field(mmID))
 	in.buffers = append(in.buffers, b)
 	return nil
+}
+
+// count counts what a trace cannot say of a buffer.
+func (in *instance) count() {
+	if in.field(mmGaps) != "" {
+		in.out.odd.gaps++
+	}
+	if in.field(mmSameAs) != "" || in.field(mmNextTo) != "" {
+		in.out.odd.tied++
+	}
+	if in.field(mmArena) != "" {
+		in.out.odd.arenas++
+	}
 }
 
 // upper returns the end of a buffer's lifetime.

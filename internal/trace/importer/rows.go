@@ -41,6 +41,8 @@ type oddities struct {
 	unmatched int
 	texts     int
 	gaps      int
+	tied      int
+	arenas    int
 }
 
 func newRows(out *trace.Writer, warn func(string)) *rows { return &rows{out: out, warn: warn} }
@@ -103,6 +105,8 @@ func (r *rows) finish() error {
 		{r.odd.unmatched, "frees are of addresses where nothing is live: they are left out"},
 		{r.odd.texts, "texts are left out: there are too many distinct ones"},
 		{r.odd.gaps, "buffers have gaps in their lifetimes: they count as live there"},
+		{r.odd.tied, "buffers are the same_as or next_to others: a trace does not say so, gmplan solve heeds it"},
+		{r.odd.arenas, "buffers name an arena: a trace does not say so, gmplan solve heeds it"},
 	} {
 		if w.n > 0 {
 			r.warn(fmt.Sprintf("%d %s", w.n, w.text))
