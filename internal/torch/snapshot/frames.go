@@ -38,6 +38,7 @@ type stacks struct {
 	folded  map[string]int32 // by the frames' codes
 	bytes   int
 	left    int // stacks left out
+	cut     int // stacks without their outermost frames
 	key     []byte
 	text    []byte
 }
@@ -125,15 +126,12 @@ func (t *stacks) fold() int32 {
 		return 0
 	}
 	t.text = t.text[:0]
-	first := 0 // the outermost frame that is kept
-	for i, n := 0, 0; i < len(t.key); i += 4 {
-		n += len(t.frames[binary.LittleEndian.Uint32(t.key[i:])]) + 1
-		if first = i; n > maxStackText {
-			t.text = append(t.text, "...;"...)
-			break
-		}
+	kept := t.kept()
+	if kept < len(t.key) {
+		t.text = append(t.text, leftOut...)
+		t.cut++
 	}
-	for i := first; i >= 0; i -= 4 {
+	for i := kept - 4; i >= 0; i -= 4 {
 		t.text = append(t.text, t.frames[binary.LittleEndian.Uint32(t.key[i:])]...)
 		if i > 0 {
 			t.text = append(t.text, ';')
@@ -143,6 +141,20 @@ func (t *stacks) fold() int32 {
 	t.folded[string(t.key)] = code
 	t.bytes += len(t.text) + len(t.key) + stackCost
 	return code
+}
+
+// leftOut stands for the outermost frames of a stack that is too long.
+const leftOut = "...;"
+
+// kept returns how much of t.key, which begins with the innermost frame, is the stack's text.
+func (t *stacks) kept() int {
+	n := len(leftOut)
+	for i := 0; i < len(t.key); i += 4 {
+		if n += len(t.frames[binary.LittleEndian.Uint32(t.key[i:])]) + 1; n > maxStackText {
+			return i
+		}
+	}
+	return len(t.key)
 }
 
 // stackOf returns the code of the stack that a "frames" value stands for.

@@ -16,6 +16,7 @@ type oddities struct {
 	unmatched   int
 	empty       int
 	stacks      int
+	cut         int
 	tags        int
 	gaps        int
 	emptied     int
@@ -35,6 +36,7 @@ func (o *oddities) warn(warn func(string)) {
 		{o.unmatched, "frees are of blocks that are not live: they are left out"},
 		{o.empty, "allocations of no bytes are left out"},
 		{o.stacks, "stacks are left out: there are too many distinct ones"},
+		{o.cut, "stacks are too long: their outermost frames are left out"},
 		{o.states, "blocks are in unknown states: they are taken for free ones"},
 		{o.gaps, "snapshots begin after the one before ended: entries between them, at least one each, are lost"},
 		{o.emptied, "snapshots begin after the history was emptied: entries between them and the one before may be lost"},

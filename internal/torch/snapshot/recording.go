@@ -110,7 +110,7 @@ func (r *recording) track(n int) error {
 
 // write writes the rows, and warns of what is odd. It can be done once.
 func (r *recording) write(out Sink, warn func(string)) error {
-	r.odd.stacks = r.stacks.left
+	r.odd.stacks, r.odd.cut = r.stacks.left, r.stacks.cut
 	r.stacks = nil // only the first pass needs them
 	if err := r.emit(out); err != nil {
 		return err

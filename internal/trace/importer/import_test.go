@@ -259,6 +259,28 @@ func TestImport(t *testing.T) {
 	}
 }
 
+// TestLongStack leaves out whole outermost frames of a stack that is too long, and not what holds the memory.
+func TestLongStack(t *testing.T) {
+	const frame, last = "main (train.py:9)", "inner (a.py:3)"
+	for name, stack := range map[string]string{
+		"long":      strings.Repeat(frame+";", maxText/len(frame)) + last,
+		"at a mark": strings.Repeat("x", 50) + ";" + strings.Repeat("y", maxText-len("...;;")-len(last)) + ";" + last,
+	} {
+		got, err := importFrom(t, "x", strings.NewReader("time_ns,op,id,size,stack\n1,alloc,a,9,"+stack+"\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, text, _ := strings.Cut(got.rows[0], "stack=...;")
+		if !strings.HasSuffix(stack, ";"+text) || len(text) > maxText || len(text) < maxText-len(frame)-len("...;;") {
+			t.Errorf("%s: %d bytes of %d are kept: %.60s", name, len(text), len(stack), got.rows[0])
+		}
+		want := []string{"1 rows have stacks that are too long: their outermost frames are left out"}
+		if diff := cmp.Diff(want, got.warnings); diff != "" {
+			t.Errorf("%s: warnings (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
 // otherChecksum returns text compressed by gzip, with a wrong checksum.
 func otherChecksum(t *testing.T, text string) string {
 	file := packed(t, text)

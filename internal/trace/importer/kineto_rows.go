@@ -193,7 +193,7 @@ func (w *kinetoRows) stack(m *kinetoMove) int32 {
 			w.out.odd.texts++
 			return 0
 		}
-		code = w.out.text(w.names.stack(w.key))
+		code = w.out.stack(w.names.stack(w.key))
 		w.stacks[string(w.key)] = code
 	}
 	return code

@@ -116,7 +116,7 @@ func (in *plainCSV) row() (e trace.Event, err error) {
 		return e, err
 	}
 	e.Pool = in.out.text(in.field(plainPool))
-	e.Stack = in.out.text(in.field(plainStack))
+	e.Stack = in.out.stack(in.field(plainStack))
 	e.Tag = in.out.text(in.field(plainTag))
 	e.Derived = in.derived()
 	return e, nil

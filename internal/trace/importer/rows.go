@@ -2,6 +2,7 @@ package importer
 
 import (
 	"fmt"
+	"strings"
 
 	parquet "gm/formats/column"
 	"gm/formats/trace"
@@ -40,6 +41,7 @@ type oddities struct {
 	replaced  int
 	unmatched int
 	texts     int
+	cut       int
 	gaps      int
 	tied      int
 	arenas    int
@@ -78,17 +80,36 @@ func (r *rows) text(text string) int32 {
 	if len(text) > maxText {
 		text = text[:maxText]
 	}
-	strings := r.out.Strings()
-	known := strings.Len()
+	codes := r.out.Strings()
+	known := codes.Len()
 	if known >= maxTexts || r.texts >= maxTextBytes {
 		r.odd.texts++
 		return 0
 	}
-	code := strings.Code(text)
-	if strings.Len() > known {
+	code := codes.Code(text)
+	if codes.Len() > known {
 		r.texts += len(text)
 	}
 	return code
+}
+
+// stack is text for a folded stack, of which whole outermost frames are left out where it is too long.
+func (r *rows) stack(folded string) int32 {
+	if len(folded) > maxText {
+		r.odd.cut++
+		folded = innermost(folded)
+	}
+	return r.text(folded)
+}
+
+// innermost returns the innermost frames of a folded stack that is too long.
+func innermost(folded string) string {
+	const leftOut = "...;"
+	from := len(folded) - (maxText - len(leftOut))
+	if i := strings.IndexByte(folded[from-1:], ';'); i >= 0 {
+		return leftOut + folded[from+i:]
+	}
+	return folded[strings.LastIndexByte(folded, ';')+1:]
 }
 
 // finish writes the remaining rows and emits the warnings.
@@ -104,6 +125,7 @@ func (r *rows) finish() error {
 		{r.odd.replaced, "allocations are at the address of a live one, which is freed there"},
 		{r.odd.unmatched, "frees are of addresses where nothing is live: they are left out"},
 		{r.odd.texts, "texts are left out: there are too many distinct ones"},
+		{r.odd.cut, "rows have stacks that are too long: their outermost frames are left out"},
 		{r.odd.gaps, "buffers have gaps in their lifetimes: they count as live there"},
 		{r.odd.tied, "buffers are the same_as or next_to others: a trace does not say so, gmplan solve heeds it"},
 		{r.odd.arenas, "buffers name an arena: a trace does not say so, gmplan solve heeds it"},
