@@ -15,8 +15,8 @@ import (
 type synthCmd struct {
 	Model    string `arg:"" optional:"" name:"name,key=value..." help:"The model and its parameters, such as opt-13b,batch=16,seq=256..1024,ranks=4."`
 	Strategy string `placeholder:"LETTERS" default:"N" help:"Ways to save memory: L LoRA, R recomputation, O offload of gradients and optimizer; M single precision for all but the operators; and V for lengths that vary. N, the default, is none of them."`
-	Steps    int64  `placeholder:"N" help:"Number of steps. 10 by default, unless --events is given."`
-	Events   int64  `placeholder:"N" help:"Generate steps until there are at least N events."`
+	Steps    *int64 `placeholder:"N" help:"Number of steps. 10 by default, unless --events is given."`
+	Events   *int64 `placeholder:"N" help:"Generate steps until there are at least N events."`
 	Seed     uint64 `placeholder:"N" default:"1" help:"Seed of the random lengths. 1 by default."`
 	Output   string `short:"o" placeholder:"FILE" help:"Write the trace to this file; or those of all ranks to a folder, a name that ends in a slash, as gmtrace run does. Standard output by default."`
 	List     bool   `help:"List the models, their parameters, and the devices."`
@@ -44,8 +44,10 @@ func (cmd *synthCmd) Run(c *cli.Context) error {
 		return cli.Usage("--json is for --list: a trace is Parquet")
 	case cmd.Model == "":
 		return cli.Usage("name a model: gmtrace synth --list lists them")
-	case cmd.Steps < 0 || cmd.Events < 0:
-		return cli.Usage("steps and events cannot be negative")
+	}
+	run, err := cmd.length()
+	if err != nil {
+		return err
 	}
 	strategy, err := synth.ParseStrategy(cmd.Strategy)
 	if err != nil {
@@ -55,10 +57,6 @@ func (cmd *synthCmd) Run(c *cli.Context) error {
 	if err != nil {
 		return cli.Usage("%v", err)
 	}
-	run := synth.Run{Seed: cmd.Seed, Steps: cmd.Steps, Rows: cmd.Events}
-	if run.Steps == 0 && run.Rows == 0 {
-		run.Steps = defaultSteps
-	}
 	if strings.HasSuffix(cmd.Output, "/") {
 		return cmd.writeRanks(c, job, run)
 	}
@@ -66,6 +64,27 @@ func (cmd *synthCmd) Run(c *cli.Context) error {
 		return err
 	}
 	return c.Binary(cmd.Output, func(out io.Writer) error { return cmd.write(c, out, job, run, trace.Meta{}) })
+}
+
+// length returns how much is to be made.
+func (cmd *synthCmd) length() (synth.Run, error) {
+	run := synth.Run{Seed: cmd.Seed}
+	for _, f := range []struct {
+		name  string
+		given *int64
+		to    *int64
+	}{{"steps", cmd.Steps, &run.Steps}, {"events", cmd.Events, &run.Rows}} {
+		if f.given == nil {
+			continue
+		}
+		if *f.to = *f.given; *f.to < 1 {
+			return run, cli.Usage("--%s: %d, expected at least 1", f.name, *f.to)
+		}
+	}
+	if run.Steps == 0 && run.Rows == 0 {
+		run.Steps = defaultSteps
+	}
+	return run, nil
 }
 
 // writeRanks writes the traces of all ranks of a job.
