@@ -1,14 +1,19 @@
 package link
 
 import (
+	"fmt"
 	"time"
 
 	"gm/internal/cuda/cards"
+	"gm/internal/units"
 )
 
 // Even returns a link on which copies of any size run at a rate in bytes a second, each way, whatever else is copied. The error says why the
 // rate is impossible.
 func Even(name string, rate int64) (*Link, error) {
+	if rate < minRate || rate > maxRate {
+		return nil, fmt.Errorf("%s a second, expected %s to %s", units.Bytes(rate), units.Bytes(minRate), units.Bytes(maxRate))
+	}
 	alone := []Rate{{Bytes: 1 << 20, Out: rate, In: rate, BothOut: rate, BothIn: rate}}
 	l := &Link{Schema: Schema, Device: name, GPUs: []GPU{{NUMANode: -1, MemorySlowdown: 1, Alone: alone}}}
 	return l, l.check()

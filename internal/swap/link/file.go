@@ -114,7 +114,7 @@ func checkRates(rates []Rate) error {
 		for _, w := range ways {
 			rate := w.of(r)
 			if rate < minRate || rate > maxRate {
-				return fmt.Errorf("[%d]: %d %s", i, rate, w.name)
+				return fmt.Errorf("[%d]: %d %s, expected %d to %d", i, rate, w.name, minRate, maxRate)
 			}
 			if i > 0 && r.seconds(w.of) < rates[i-1].seconds(w.of) {
 				return fmt.Errorf("[%d]: %d bytes at %d %s take less time than %d bytes", i, r.Bytes, rate, w.name, rates[i-1].Bytes)
