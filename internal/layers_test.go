@@ -17,7 +17,7 @@ import (
 // floors are the layers, the lowest first. A package belongs where the longest of these names that it begins with stands, and imports
 // packages of its own name and of lower floors.
 var floors = [][]string{
-	{"internal/atomicfile", "internal/unnamed", "internal/bitset", "internal/version", "internal/units", "internal/glibc"},
+	{"internal/atomicfile", "internal/unnamed", "internal/bitset", "internal/gunzip", "internal/jsonvalue", "internal/version", "internal/units", "internal/glibc"},
 	{"formats", "internal/cuda", "internal/nvml"},
 	{"internal/torch", "internal/cli", "internal/report"},
 	{"internal/blocks", "internal/dsa", "internal/order"},

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 
 	"gm/internal/bench"
+	"gm/internal/jsonvalue"
 	"gm/internal/models/synth"
 	"gm/internal/units"
 )
@@ -62,7 +63,7 @@ func Read(name string) ([]Task, error) {
 	var s Spec
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
-	if err := d.Decode(&s); err != nil {
+	if err := jsonvalue.Explain(d.Decode(&s)); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	if _, err := d.Token(); err != io.EOF {

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+
+	"gm/internal/jsonvalue"
 )
 
 // Calibration is a cost table with the device that it was measured on. gmbench calibrate writes it as JSON: costs is an object that maps
@@ -46,7 +48,7 @@ func readCalibration(r io.Reader) (c Calibration, err error) {
 		Calibration
 		Costs *CostTable `json:"costs"`
 	}
-	if err := json.Unmarshal(text, &file); err != nil {
+	if err := jsonvalue.Explain(json.Unmarshal(text, &file)); err != nil {
 		return c, err
 	}
 	if file.Costs == nil {
@@ -88,7 +90,7 @@ func (t CostTable) MarshalJSON() ([]byte, error) {
 // files written before clearing was measured separately, the costs of MemAlloc and Create include it.
 func (t *CostTable) UnmarshalJSON(text []byte) error {
 	var curves map[string]Curve
-	if err := json.Unmarshal(text, &curves); err != nil {
+	if err := jsonvalue.Explain(json.Unmarshal(text, &curves)); err != nil {
 		return err
 	}
 	*t = CostTable{}

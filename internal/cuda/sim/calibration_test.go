@@ -65,7 +65,7 @@ func TestCalibrationRefused(t *testing.T) {
 	compact := strings.Join(strings.Fields(good.String()), "")
 	for _, test := range []struct{ old, new, want string }{
 		{compact, "", "unexpected end of JSON input"},
-		{compact, "[]", "cannot unmarshal array"},
+		{compact, "[]", "a list, expected an object"},
 		{compact, `{"device":"x"}`, "no costs: gmbench calibrate writes them"},
 		{compact, `{"costs":null}`, "no costs"},
 		{compact, strings.Repeat(" ", maxCalibration+1), "more than 1048576 bytes"},
@@ -74,7 +74,7 @@ func TestCalibrationRefused(t *testing.T) {
 		{`[{"bytes":0,"ns":1300}]`, "[]", "cuEventQuery: no cost"},
 		{`"ns":1300`, `"ns":-1300`, "cuEventQuery: point 1: a cost of -1300 ns is not within 0 and a minute"},
 		{`"ns":1300`, `"ns":60000000001`, "cuEventQuery: point 1: a cost of 60000000001 ns"},
-		{`"ns":1300`, `"ns":1e30`, "cannot unmarshal number 1e30"},
+		{`"ns":1300`, `"ns":1e30`, "ns: 1e30, expected a whole number of 64 bits"},
 		{`"bytes":134217728,"ns":43000`, `"bytes":2097152,"ns":43000`, "cuMemAlloc: point 2: 2097152 bytes after 2097152, sizes must grow"},
 		{`"clearing":[{"bytes":2097152,`, `"clearing":[{"bytes":-1,`, "clearing: point 1: -1 bytes"},
 		{`"bytes":0,"ns":1300`, `"bytes":-1,"ns":1300`, "cuEventQuery: point 1: -1 bytes"},

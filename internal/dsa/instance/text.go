@@ -7,7 +7,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/klauspost/compress/gzip"
+	"gm/internal/gunzip"
 )
 
 // readText reads all of r, and unpacks gzip.
@@ -19,11 +19,9 @@ func readText(r io.Reader) (string, error) {
 	}
 	r = src
 	if string(magic) == "\x1f\x8b\x08" {
-		unpacked, err := gzip.NewReader(src)
-		if err != nil {
-			return "", fmt.Errorf("gunzip: %w", err)
+		if r, err = gunzip.NewReader(src); err != nil {
+			return "", err
 		}
-		r = gunzip{unpacked}
 	}
 	var text strings.Builder
 	n, err := io.Copy(&text, io.LimitReader(r, maxText+1))
@@ -36,17 +34,6 @@ func readText(r io.Reader) (string, error) {
 		return "", errors.New("empty input")
 	}
 	return strings.TrimPrefix(text.String(), "\ufeff"), nil
-}
-
-// gunzip wraps the errors of a gzip reader.
-type gunzip struct{ *gzip.Reader }
-
-func (g gunzip) Read(b []byte) (int, error) {
-	n, err := g.Reader.Read(b)
-	if err != nil && err != io.EOF {
-		err = fmt.Errorf("gunzip: %w", err)
-	}
-	return n, err
 }
 
 // lines splits a text into lines and skips empty ones.

@@ -6,6 +6,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"gm/internal/jsonvalue"
 )
 
 // offsetOfOPT is how many rows the table of positions of OPT has beside those of positions.
@@ -28,7 +30,7 @@ func ReadConfig(r io.Reader, name string) (Transformer, error) {
 		return Transformer{}, fmt.Errorf("read %s: %w", name, err)
 	}
 	var c config
-	if err := json.Unmarshal(text, &c.keys); err != nil {
+	if err := jsonvalue.Explain(json.Unmarshal(text, &c.keys)); err != nil {
 		return Transformer{}, fmt.Errorf("%s: %w", name, err)
 	}
 	t, err := c.transformer()
@@ -190,7 +192,7 @@ func (c *config) has(key string, value any) bool {
 	if !ok || string(text) == "null" {
 		return false
 	}
-	if err := json.Unmarshal(text, value); err != nil {
+	if err := jsonvalue.Explain(json.Unmarshal(text, value)); err != nil {
 		c.fail("%s: %w", key, err)
 		return false
 	}

@@ -82,7 +82,7 @@ func TestReadConfigFails(t *testing.T) {
 		{mixtral, `"num_experts_per_tok": 2`, `"num_experts_per_tok": 5`, "c: num_experts_per_tok is 5, of 4 experts"},
 		{deepSeekV3, `"kv_lora_rank": 512`, `"kv_lora_rank": 0`, "c: kv_lora_rank is 0, expected 1 to"},
 		{deepSeekV3, `"q_lora_rank": 1536`, `"q_lora_rank": null`, "c: q_lora_rank is missing, which model_type deepseek_v3 has"},
-		{deepSeekV3, `61`, `"many"`, "c: num_hidden_layers: json: cannot unmarshal"},
+		{deepSeekV3, `61`, `"many"`, "c: num_hidden_layers: a text, expected a whole number of 64 bits"},
 		{neoX, `"attention_bias": true`, `"attention_bias": false`, "c: attention_bias is false: model_type gpt_neox is only known with true"},
 		{neoX, `"use_parallel_residual": true`, `"use_parallel_residual": false`, "c: use_parallel_residual is false: model_type gpt_neox is only known with true"},
 		{neoX, `"hidden_dropout": 0.0`, `"hidden_dropout": 0.1`, "c: hidden_dropout is 0.1: model_type gpt_neox is only known with 0"},

@@ -17,6 +17,7 @@ import (
 	"strings"
 	"time"
 
+	"gm/internal/jsonvalue"
 	"gm/internal/swap"
 )
 
@@ -46,7 +47,7 @@ func Read(r io.Reader, name string) (*swap.Graph, error) {
 	lines.Buffer(nil, maxLine)
 	for line := 1; lines.Scan(); line++ {
 		var in instruction
-		err := json.Unmarshal(lines.Bytes(), &in)
+		err := jsonvalue.Explain(json.Unmarshal(lines.Bytes(), &in))
 		if err == nil {
 			err = l.add(&in)
 		}

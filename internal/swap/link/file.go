@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 	"strings"
+
+	"gm/internal/jsonvalue"
 )
 
 // Bounds of what a file may say.
@@ -47,7 +49,7 @@ func Parse(text []byte) (*Link, error) {
 		return nil, fmt.Errorf("more than %d bytes", maxFile)
 	}
 	var l Link
-	if err := json.Unmarshal(text, &l); err != nil {
+	if err := jsonvalue.Explain(json.Unmarshal(text, &l)); err != nil {
 		return nil, err
 	}
 	if err := l.check(); err != nil {

@@ -133,7 +133,7 @@ func TestReadRefuses(t *testing.T) {
 		"":                                     "unexpected end of JSON input",
 		"{}":                                   "no schema: gmswap bandwidth writes such files",
 		`{"costs": {}}`:                        "no schema: gmswap bandwidth writes such files",
-		`[]`:                                   "json: cannot unmarshal array into Go value of type link.Link",
+		`[]`:                                   "a list, expected an object",
 		with("link 1", "link 2"):               `it has schema "gm link 2", this program reads "gm link 1"`,
 		with("gm link 1", "other"):             `it is not a link file: its schema is "other"`,
 		`{"schema": "gm link 1"}`:              "0 gpus, at least 1 and at most 1024 are possible",

@@ -174,8 +174,9 @@ func TestImportErrors(t *testing.T) {
 		{"segment", "(dS'segments'\n(l(dS'address'\nL18446744073709551615L\nsS'total_size'\nI2\nsas.", "segments[0]: address 18446744073709551615 and size 2"},
 		{"block", "(dS'segments'\n(l(dS'address'\nI0\nsS'blocks'\n(l(dS'size'\nI9\nsasas.", "segments[0]: blocks[0], 9 bytes at 0, lies outside of it"},
 		{"device", "(dS'segments'\n(l(dS'address'\nI0\nsS'device'\nI5000\nsas.", "segments[0]: device 5000"},
-		{"traces in a dict", "(dS'device_traces'\n(ds.", "device_traces is a dict, expected a list"},
-		{"blocks in a dict", "(dS'segments'\n(l(dS'address'\nI0\nsS'total_size'\nI9\nsS'blocks'\n(dsas.", "blocks is a dict, expected a list"},
+		{"traces in a dict", "(dS'device_traces'\n(ds.", "device_traces is a dict or a tuple of one, expected a list"},
+		{"a tuple of a dict", "(dS'segments'\n((dtp0\ns.", "segments is a tuple, expected a list"},
+		{"blocks in a dict", "(dS'segments'\n(l(dS'address'\nI0\nsS'total_size'\nI9\nsS'blocks'\n(dsas.", "blocks is a dict or a tuple of one, expected a list"},
 		{"trace twice", "(dS'device_traces'\n(l(lp1\n(dS'action'\nS'oom'\nsS'size'\nI1\nsS'device_free'\nI0\nsaag1\nas.", "memo entry 1, a list of records, is used twice"},
 		{"mark", "(dS'segments'\n(lsS'external_annotations'\n(l(dS'time_us'\nS'x'\nsas.", "external_annotations[0]: time_us is a string"},
 	} {

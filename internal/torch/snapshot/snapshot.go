@@ -167,7 +167,11 @@ func (s *snapshot) listRole(key string, kind pickle.Kind, role pickle.Role) pick
 		return role
 	}
 	if s.wrong == nil {
-		s.wrong = fmt.Errorf("read snapshot: %s is %v, expected a list", key, kind)
+		is := kind.String()
+		if kind != pickle.Tuple {
+			is += " or a tuple of one"
+		}
+		s.wrong = fmt.Errorf("read snapshot: %s is %s, expected a list", key, is)
 	}
 	return roleIgnored
 }

@@ -8,9 +8,8 @@ import (
 	"io"
 	"path/filepath"
 
-	"github.com/klauspost/compress/gzip"
-
 	"gm/formats/trace"
+	"gm/internal/gunzip"
 	"gm/internal/torch/snapshot"
 )
 
@@ -39,14 +38,14 @@ func (i *Input) open() (err error) {
 		return err
 	}
 	if bytes.HasPrefix(i.head, []byte("\x1f\x8b")) {
-		unpacked, err := gzip.NewReader(i.src)
+		unpacked, err := gunzip.NewReader(i.src)
 		if err != nil {
-			return fmt.Errorf("gunzip: %w", err)
+			return err
 		}
 		i.ahead = newReadAhead(unpacked)
 		i.src = bufio.NewReaderSize(i.ahead, readBlock)
 		if i.head, err = peek(i.src); err != nil {
-			return fmt.Errorf("gunzip: %w", err)
+			return err
 		}
 	}
 	i.Format = Detect(i.head)
@@ -114,10 +113,8 @@ func (i *Input) read(out *trace.Writer, warn func(string)) error {
 
 // drain reads the rest of the input after a snapshot, so that the checksum at the end of compressed data is verified.
 func drain(src io.Reader) error {
-	if _, err := io.Copy(io.Discard, src); err != nil {
-		return fmt.Errorf("gunzip: %w", err)
-	}
-	return nil
+	_, err := io.Copy(io.Discard, src)
+	return err
 }
 
 // peek returns the start of src.

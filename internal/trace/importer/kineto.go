@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 
 	"gm/formats/trace"
+	"gm/internal/jsonvalue"
 )
 
 // kineto is a profile of torch.profiler, as far as it is about memory. Its events are in no order of time.
@@ -113,7 +115,7 @@ func (k *kineto) field(d *kinetoDecoder, key json.Token) error {
 	case "distributedInfo":
 		to = &k.rank
 	}
-	if err := d.Decode(to); err != nil {
+	if err := jsonvalue.Explain(d.Decode(to)); err != nil {
 		return fmt.Errorf("%v: %w", key, err)
 	}
 	return nil
@@ -126,7 +128,7 @@ func (k *kineto) events(d *kinetoDecoder) error {
 	}
 	for n := 0; d.More(); n++ {
 		var e kinetoEvent
-		err := d.Decode(&e)
+		err := jsonvalue.Explain(d.Decode(&e))
 		if err == nil {
 			err = k.take(&e)
 		}
@@ -147,9 +149,20 @@ func expect(d *kinetoDecoder, want json.Delim) error {
 	case err != nil:
 		return fmt.Errorf("byte %d: %w", d.InputOffset(), err)
 	case got != want:
-		return fmt.Errorf("byte %d: %v, expected %v", d.InputOffset(), got, want)
+		return fmt.Errorf("byte %d: %s, expected %v", d.InputOffset(), tokenText(got), want)
 	}
 	return nil
+}
+
+// tokenText returns a token as it stands in JSON.
+func tokenText(t json.Token) string {
+	switch t := t.(type) {
+	case nil:
+		return "null"
+	case string:
+		return strconv.Quote(clip(t))
+	}
+	return fmt.Sprint(t)
 }
 
 // event keeps what an event says of memory, of annotations or of stacks.
@@ -199,7 +212,7 @@ func (k *kineto) move(e *kinetoEvent) error {
 	if len(e.Args) == 0 {
 		return fmt.Errorf("%s has no arguments", e.Name)
 	}
-	if err := json.Unmarshal(e.Args, &args); err != nil {
+	if err := jsonvalue.Explain(json.Unmarshal(e.Args, &args)); err != nil {
 		return fmt.Errorf("%s: %w", e.Name, err)
 	}
 	if args.Bytes == nil || args.Type == nil {
