@@ -426,3 +426,19 @@ func FuzzGraphReader(f *testing.F) {
 	add(columntest.Split(uncompressed))
 	f.Fuzz(func(_ *testing.T, data, footer []byte) { read(columntest.Join(data, footer)) })
 }
+
+// TestUnused names the row of a tensor without a use.
+func TestUnused(t *testing.T) {
+	rows := []graph.Row{graph.NewRow(graph.KindOp, 0, graph.Forward)}
+	for id := range int64(2) {
+		r := graph.NewRow(graph.KindTensor, 0, graph.Forward)
+		r.Tensor, r.Bytes = id, 1
+		rows = append(rows, r)
+	}
+	use := graph.NewRow(graph.KindUse, 0, graph.Forward)
+	use.Tensor = 0
+	want := "row 2: tensor 1 is never used: it needs a row of kind use"
+	if got := message(check(graph.Meta{Operators: 1, Tensors: 2}, append(rows, use))); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

@@ -49,8 +49,8 @@ type Validator struct {
 	again   int64 // nanoseconds
 }
 
-// life records where a tensor is written and last used, as the number of the operator plus one; 0 is nowhere. Its size
-// and the time to recompute it count once per use.
+// life records where a tensor is written and last used, as the number of the operator plus one; 0 is nowhere. Until its first use, last is
+// minus the number of its row, minus one. Its size and the time to recompute it count once per use.
 type life struct {
 	made, last   int32
 	bytes, again int64
@@ -100,8 +100,8 @@ func (v *Validator) Close() error {
 		return fmt.Errorf("%d tensors, %d according to its metadata", v.written, v.meta.Tensors)
 	case v.unused > 0:
 		for i, t := range v.tensors {
-			if t.last == 0 {
-				return fmt.Errorf("tensor %d is never used", i)
+			if t.last < 0 {
+				return fmt.Errorf("row %d: tensor %d is never used: it needs a row of kind use", -1-t.last, i)
 			}
 		}
 	}
@@ -118,13 +118,13 @@ func (v *Validator) note(r *Row) {
 		if n := int(r.Tensor) + 1 - len(v.tensors); n > 0 {
 			v.tensors = append(v.tensors, make([]life, n)...)
 		}
-		v.tensors[r.Tensor] = life{made: int32(r.Operator) + 1, bytes: r.Bytes, again: r.RecomputeNS}
+		v.tensors[r.Tensor] = life{made: int32(r.Operator) + 1, last: int32(-1 - v.row), bytes: r.Bytes, again: r.RecomputeNS}
 		v.written++
 		v.unused++
 		v.bytes += r.Bytes
 	case KindUse:
 		t := &v.tensors[r.Tensor]
-		if t.last == 0 {
+		if t.last < 0 {
 			v.unused--
 		}
 		t.last = int32(r.Operator) + 1
