@@ -24,7 +24,7 @@ class Runtime(object):
         self.memory, self.lanes = Memory(), Lanes(**lanes)
         self.settings = types.SimpleNamespace(smallest=SMALLEST, window=CHUNK)
         self.relief = types.SimpleNamespace(room=lambda: self.room())
-        self.renewals, self.fits, self.step = 0, False, None
+        self.renewals, self.fits, self.step, self.steps = 0, False, None, 0
         self.room = lambda: 1 << 40
 
     def idle(self):

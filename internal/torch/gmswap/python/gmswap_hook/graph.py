@@ -98,6 +98,7 @@ class Recording(object):
                 self.names[id(m)] = name
             if self.operators is not None:
                 self.operators.begin()
+        self.memory.ran.add(id(module))
         self.stack.append(self.names.get(id(module), type(module).__name__))
 
     def leave(self, module):

@@ -43,7 +43,8 @@ class Memory(object):
         self.waiting = []  # what FSDP has not gathered yet
         self.noted = set()  # modules, by id
         self.models = weakref.WeakSet()  # those that were noted with all that is in them, in any step
-        self.used = set()  # ids of the parameters and buffers that operators were given, once they were seen
+        self.ran = set()  # ids of the modules that have run in steps that were recorded
+        self.used = set()  # ids of the parameters and buffers that operators were given then, and of parameters that had gradients
         self.last = {}, {}, [], set()  # these four, of the step before
         self.exported = {}  # storages whose addresses the program has asked for in this step, and may write to at any time: weak references, by their own
         self.addresses = {}  # the same, asked for at any time

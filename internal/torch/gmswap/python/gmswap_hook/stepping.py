@@ -57,6 +57,7 @@ class Stepping(object):
                 if self.early():
                     return steps.early_step(real, args, kwargs)
                 for known in self.stores.values():
+                    known.note_gradients(optimizer)
                     known.make_again(optimizer)
                 return steps.step(real, args, kwargs)
             finally:
@@ -82,6 +83,8 @@ class Stepping(object):
 
 class Store(object):
     """The states of all optimizers that a runtime may move."""
+
+    FIRST = 8  # steps
 
     def __init__(self, runtime, stepping):
         self.torch, self.memory, self.lanes = runtime.memory.torch, runtime.memory, runtime.lanes
@@ -115,6 +118,11 @@ class Store(object):
                 return None
             value.data = value.clone()
         return Place(self.memory, self.lanes, value)
+
+    def note_gradients(self, optimizer):
+        """Notes the parameters that have gradients in the first steps: they are used."""
+        if self.runtime.steps <= self.FIRST:
+            self.memory.used.update(id(p) for p in each(optimizer) if self.gradient(p) is not None)
 
     def make_again(self, optimizer):
         """Recomputes what a backward pass is still to use, and what is made of parameters that an optimizer is about to change. None is left after most backward passes."""

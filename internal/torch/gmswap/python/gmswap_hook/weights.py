@@ -16,7 +16,7 @@ class Weights(object):
     SMALLEST = 1 << 20  # bytes of one that waits
     APART = 4  # steps between two times that more wait
     LATER = 4  # steps in a row in which something lacked before those wait that operators use: gradients that leave may do
-    REST = 64  # steps after which it is tried again that more wait, where that was no help
+    REST = 64  # steps after which it is tried again that more wait, where that was no help, and twice as many each time
     SURE = 2  # steps in a row in which nothing lacked before they come home
 
     def __init__(self, home):
@@ -32,7 +32,8 @@ class Weights(object):
         self.nbytes = 0  # of those that wait
         self.looked, self.there = -1, 0  # the step in which it was looked for others there last, and the bytes that were used there then
         self.next = 0  # the step before which no more wait
-        self.lacked = None  # bytes that lacked before the last ones did
+        self.lacked, self.latest = None, []  # bytes that lacked before the last ones did, and these Weights
+        self.rest = self.REST
         self.rested = self.strained = 0  # steps in a row in which nothing lacked, and in which something did
 
     def __contains__(self, parameter):
@@ -57,22 +58,32 @@ class Weights(object):
         if runtime.steps < self.next or not self.home.sends():
             return
         if self.lacked is not None and 8 * lacked > 7 * self.lacked:  # that the last ones wait was no help
-            self.next, self.lacked = runtime.steps + self.REST, None
-            return
+            self.next, self.lacked, self.rest = runtime.steps + self.rest, None, 2 * self.rest
+            return self.bring(self.latest)
         later = self.strained >= self.LATER and runtime.recording is None
         if self.lodge(short, used=False) or later and self.lodge(short, used=True):
             self.next, self.lacked = runtime.steps + self.APART, lacked
             runtime.renew()
 
     def lodge(self, nbytes, used):
-        """Has parameters of so many bytes wait, if there are as many, of those that operators use or not. Returns the bytes of those that do."""
-        if not self.memory.used:
+        """Has parameters of so many bytes wait, if there are as many, of those that are used or not. Returns the bytes of those that do."""
+        if not self.memory.ran:
             return 0
-        owners, lies = self.owners(), self.memory.lies_on_host
-        sized = [(self.memory.size(p), p) for p, _ in owners.values() if (id(p) in self.memory.used) is used and self.may(p) and not lies(p)]
+        owners, memory = self.owners(), self.memory
+        suits = self.streams if used else self.idles
+        sized = [(memory.size(p), p) for p, modules in owners.values() if suits(p, modules) and self.may(p) and not memory.lies_on_host(p)]
         chosen = fitting(sized, nbytes)
         self.home.move(chosen, host=True)
-        return sum(self.wait(*owners[id(p)]) for p in chosen if self.memory.lies_on_host(p))
+        self.latest = [self.wait(*owners[id(p)]) for p in chosen if self.memory.lies_on_host(p)]
+        return sum(weight.nbytes for weight in self.latest)
+
+    def idles(self, p, modules):
+        """Returns whether nothing uses a parameter, as far as was seen: no operator of a recorded step was given it, and it is learned and has no gradient."""
+        return p.requires_grad and id(p) not in self.memory.used and not any(id(m) in self.memory.ran for m in modules)
+
+    def streams(self, p, modules):
+        """Returns whether a parameter is used by modules that it belongs to, so that it is on the device then."""
+        return any(id(m) in self.memory.ran and not isinstance(m, self.sparse) for m in modules)
 
     def adopt(self):
         """Has those wait that found no room on the device. Called when a model begins to run; it looks once in a step."""
@@ -90,25 +101,35 @@ class Weights(object):
             relief.runtime.renew()
 
     def wait(self, p, modules):
-        """Has a parameter be on the device while modules run. Returns its bytes."""
+        """Has a parameter be on the device while modules run. Returns its Weight."""
         say.once("parameters wait on the host where memory is short")
         self.waiting[id(p)] = weight = Weight(p, self.memory.size(p))
         self.nbytes += weight.nbytes
         for module in modules:
             self.watch(module, weight)
-        return weight.nbytes
+        return weight
 
     def come_home(self):
         """Has parameters wait no more, as many as the last step would have had room for with nothing moved."""
         coming, nbytes = [], 0
-        for p, n in ((w.parameter(), w.nbytes) for w in self.waiting.values()):
-            if p is not None and self.home.relief.spacious(nbytes + n) and self.memory.sole(p) and not self.memory.addressed(p):
+        for weight in self.waiting.values():
+            if self.home.relief.spacious(nbytes + weight.nbytes):
+                coming.append(weight)
+                nbytes += weight.nbytes
+        self.bring(coming)
+
+    def bring(self, weights):
+        """Has parameters wait no more, as far as there is room between steps."""
+        room, coming = self.home.relief.room(), []
+        for weight in weights:
+            p = weight.parameter()
+            if p is not None and id(p) in self.waiting and weight.nbytes <= room and self.stands.alone(p):
                 coming.append(p)
-                nbytes += n
+                room -= weight.nbytes
         if not coming or not self.home.movable():
             return
         self.home.move(coming)
-        for weight in list(self.waiting.values()):
+        for weight in weights:
             if not weight.is_there(self.memory):
                 self.forget(weight)
                 self.barred.pop(id(weight.parameter()), None)
