@@ -44,7 +44,43 @@ func measureExact(e *experiment) error {
 			}
 		}
 	}
+	if err := measureWeights(e); err != nil {
+		return err
+	}
 	return measureZoo(e)
+}
+
+// measureWeights adds the longest steps of programs of whose memory parameters are the most, and the median ones that they had where parameters stay.
+func measureWeights(e *experiment) error {
+	programs, err := readExact(weightsResults)
+	if err != nil {
+		return err
+	}
+	before, err := readExact(zooResults)
+	if err != nil {
+		return err
+	}
+	then := map[string]string{}
+	for _, p := range before {
+		for _, row := range p.limited {
+			step, err := medianStep(row["steps"])
+			if err != nil {
+				return fmt.Errorf("read %s: %s: %w", zooResults, row["program"], err)
+			}
+			then["zoo:name="+row["program"]+row["way"]] = fmt.Sprintf("; %.1f where parameters stay", step/p.plain)
+		}
+	}
+	for _, p := range programs {
+		for _, row := range p.limited {
+			step, longest, err := steps(row["steps"])
+			if err != nil {
+				return fmt.Errorf("read %s: %s: %w", weightsResults, row["program"], err)
+			}
+			name := fmt.Sprintf("%s, %s %%: steps", row["program"], row["way"])
+			e.add(name, fmt.Sprintf("%.1f of PyTorch's, %.0f ms; the longest %.2f s", step/p.plain, 1000*p.plain, longest)+then[row["program"]+row["way"]], "", true)
+		}
+	}
+	return nil
 }
 
 // measureZoo adds how many runs of architectures under limits ended within them with PyTorch's losses, of those that PyTorch runs.
@@ -186,18 +222,26 @@ func (p *exactProgram) addLimited(e *experiment, row exactRow) error {
 
 // medianStep returns the median of times, behind the first ones.
 func medianStep(text string) (float64, error) {
+	median, _, err := steps(text)
+	return median, err
+}
+
+// steps returns the median of times, behind the first ones, and the longest of all.
+func steps(text string) (median, longest float64, err error) {
 	words := strings.Fields(text)
 	if len(words) <= exactWarmUp {
-		return 0, fmt.Errorf("%d steps are too few", len(words))
+		return 0, 0, fmt.Errorf("%d steps are too few", len(words))
 	}
-	var steps []float64
-	for _, word := range words[exactWarmUp:] {
+	var all []float64
+	for _, word := range words {
 		v, err := strconv.ParseFloat(word, 64)
 		if err != nil {
-			return 0, err
+			return 0, 0, err
 		}
-		steps = append(steps, v)
+		all = append(all, v)
 	}
-	slices.Sort(steps)
-	return (steps[(len(steps)-1)/2] + steps[len(steps)/2]) / 2, nil
+	longest = slices.Max(all)
+	late := all[exactWarmUp:]
+	slices.Sort(late)
+	return (late[(len(late)-1)/2] + late[len(late)/2]) / 2, longest, nil
 }

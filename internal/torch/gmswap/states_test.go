@@ -107,7 +107,7 @@ func TestLodgingRandom(t *testing.T) {
 	}
 }
 
-// TestWeights has parameters wait on the host: those that found no room when they were made, and others.
+// TestWeights has parameters wait on the host that found no room when they were made.
 func TestWeights(t *testing.T) {
 	for _, share := range []uint64{30, 40, 50, 60} {
 		t.Run(fmt.Sprint(share), func(t *testing.T) {

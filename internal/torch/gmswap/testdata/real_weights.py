@@ -260,17 +260,20 @@ def test_aliases():
 
 
 def test_inference():
+    """Parameters that count no versions do not wait, and none has a copy where nothing counts them."""
     with torch.inference_mode():
         net = model()
     case = Weighed(net)
-    case.step(3 * BYTES)
-    assert not case.waiting()
+    case.memory.lies_on_host, case.weights.there = lambda t: True, -1
+    case.weights.adopt()
+    assert not case.weights.nbytes
     net, plain = model(), model()
     case = Weighed(net)
     case.step(3 * BYTES)
+    seen = watched(net[0], case)
     with torch.inference_mode():
         assert torch.equal(net(torch.ones(4, WIDTH)), plain(torch.ones(4, WIDTH)))
-    assert len(case.waiting()) == 3
+    assert len(case.waiting()) == 3 and seen == [True]
 
 
 def test_changes_before_the_backward_pass():

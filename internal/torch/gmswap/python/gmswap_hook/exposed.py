@@ -6,6 +6,7 @@ class Data(property):
 
     @classmethod
     def of(cls, torch):
+        """Returns what stands in the place of Tensor.data, which it puts there the first time."""
         known = torch.Tensor.data
         if not isinstance(known, cls):
             known = torch.Tensor.data = cls.around(known)
@@ -13,6 +14,7 @@ class Data(property):
 
     @classmethod
     def around(cls, real):
+        """Returns a property that does what another one does. Its put sets that and tells nobody."""
         told = []
 
         def read(tensor):
@@ -20,11 +22,11 @@ class Data(property):
                 tell(tensor)
             return real.__get__(tensor)
 
-        def set(tensor, other):
+        def write(tensor, other):
             for tell in list(told):
                 tell(tensor)
             real.__set__(tensor, other)
 
-        data = cls(read, set, doc=real.__doc__)
+        data = cls(read, write, doc=real.__doc__)
         data.told, data.put = told, real.__set__
         return data

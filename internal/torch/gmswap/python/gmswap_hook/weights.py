@@ -70,18 +70,18 @@ class Weights(object):
         if not self.memory.ran:
             return 0
         owners, memory = self.owners(), self.memory
-        suits = self.streams if used else self.idles
+        suits = self.served if used else self.unused
         sized = [(memory.size(p), p) for p, modules in owners.values() if suits(p, modules) and self.may(p) and not memory.lies_on_host(p)]
         chosen = fitting(sized, nbytes)
         self.home.move(chosen, host=True)
         self.latest = [self.wait(*owners[id(p)]) for p in chosen if self.memory.lies_on_host(p)]
         return sum(weight.nbytes for weight in self.latest)
 
-    def idles(self, p, modules):
+    def unused(self, p, modules):
         """Returns whether nothing uses a parameter, as far as was seen: no operator of a recorded step was given it, and it is learned and has no gradient."""
         return p.requires_grad and id(p) not in self.memory.used and not any(id(m) in self.memory.ran for m in modules)
 
-    def streams(self, p, modules):
+    def served(self, p, modules):
         """Returns whether a parameter is used by modules that it belongs to, so that it is on the device then."""
         return any(id(m) in self.memory.ran and not isinstance(m, self.sparse) for m in modules)
 
