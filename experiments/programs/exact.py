@@ -121,6 +121,7 @@ def main():
     p.add_argument("--seconds", type=float, default=560)
     p.add_argument("--no-trace", dest="trace", action="store_false")
     o = p.parse_intermixed_args()
+    os.makedirs(o.out, exist_ok=True)
     o.end, o.lock = time.monotonic() + o.seconds, threading.Lock()
     with concurrent.futures.ThreadPoolExecutor(o.jobs) as pool:
         tables = [rows for rows in pool.map(lambda name: Check(o, name).all(), o.programs) if rows]

@@ -50,6 +50,7 @@ def main():
     p.add_argument("--steps", type=int, default=14)
     p.add_argument("--seconds", type=float, default=560)
     o = p.parse_intermixed_args()
+    os.makedirs(o.out, exist_ok=True)
     end, rows = time.monotonic() + o.seconds, []
     swap = [os.path.join(o.bin, "gmswap"), "run", "--"]
     for spec in o.programs:

@@ -101,6 +101,7 @@ def main():
     o = p.parse_intermixed_args()
     if o.child:
         return child(o.steps)
+    os.makedirs(o.out, exist_ok=True)
     end, rows, failed = time.monotonic() + o.seconds, [], []
     tool = lambda name, *words: [os.path.join(o.bin, name), "run", *words, "--"]
     for name in o.programs:

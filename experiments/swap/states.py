@@ -239,6 +239,7 @@ def main():
     o = p.parse_intermixed_args()
     if o.child:
         return child(o)
+    os.makedirs(o.out, exist_ok=True)
     end, rows = time.monotonic() + o.seconds, []
     with open(os.path.join(o.out, "states.log"), "w") as log:
         for part in o.parts:

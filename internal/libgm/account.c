@@ -38,10 +38,13 @@ static void leave(struct gm_stats *a, int kind, int64_t taken, int64_t requested
 	subtract(&a->active_bytes[kind], taken);
 }
 
-void gm_account_enter(struct gm_stats *a, int64_t taken, int64_t requested)
+void gm_account_enter(struct gm_device *d, int64_t taken, int64_t requested)
 {
+	struct gm_stats *a = d->account;
 	enter(a, GM_ALL, taken, requested);
 	enter(a, kind_of(taken), taken, requested);
+	if (a->allocated_bytes[GM_ALL].current > d->marked)
+		d->marked = a->allocated_bytes[GM_ALL].current;
 }
 
 void gm_account_leave(struct gm_stats *a, int64_t taken, int64_t requested)

@@ -29,6 +29,7 @@ func (g *gpu) enter(e *entry) {
 		a.RequestedBytes[kind].Add(e.requested)
 		a.ActiveBytes[kind].Add(e.taken)
 	}
+	*a.marked = max(*a.marked, a.AllocatedBytes[page.All].Current)
 	a.close()
 	if g.events != nil {
 		g.events.add(eventAlloc, e)

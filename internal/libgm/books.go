@@ -17,11 +17,12 @@ type books struct {
 	ordinal  C.int
 	version  *uint64 // in the page: odd while the account changes
 	changing *uint32 // the lock
+	marked   *int64  // the peak since gm_mark_peak
 }
 
 func newBooks(ordinal int, shown *page.Device) books {
 	d := &C.gm_devices[ordinal]
-	return books{&shown.Account, C.int(ordinal), &shown.Version, (*uint32)(unsafe.Pointer(&d.changing))}
+	return books{&shown.Account, C.int(ordinal), &shown.Version, (*uint32)(unsafe.Pointer(&d.changing)), (*int64)(unsafe.Pointer(&d.marked))}
 }
 
 func (b *books) open() {

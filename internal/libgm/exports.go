@@ -190,6 +190,16 @@ func go_reset_stats(device C.int, peaks C.bool) {
 	self.gpu(device).resetStats(bool(peaks))
 }
 
+//export go_mark_peak
+func go_mark_peak(device C.int) {
+	defer guard(device)
+	g := self.gpu(device)
+	g.drain()
+	g.account.open()
+	defer g.account.close()
+	*g.account.marked = g.account.AllocatedBytes[page.All].Current
+}
+
 //export go_snapshot
 func go_snapshot(text *C.char, n C.size_t) C.size_t {
 	snapshot := self.snapshotOrNone()

@@ -199,8 +199,26 @@ static void reset_stats(int device, bool peaks)
 }
 
 void gm_reset_peak_stats(int device) { reset_stats(device, true); }
-
 void gm_reset_accumulated_stats(int device) { reset_stats(device, false); }
+
+void gm_mark_peak(int device)
+{
+	if (forked() || !gm_device_open(device))
+		return;
+	gm_lock(device);
+	go_mark_peak(device);
+	gm_unlock(device);
+}
+
+int64_t gm_marked_peak(int device)
+{
+	if (forked() || !gm_device_open(device))
+		return 0;
+	gm_account_lock(device);
+	int64_t most = gm_devices[device].marked;
+	gm_account_unlock(device);
+	return most;
+}
 
 int gm_iteration(int device, int begins)
 {

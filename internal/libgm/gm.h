@@ -95,6 +95,9 @@ struct gm_stats {
 /* gm_get_stats fills in the account of a device; 0, or -1 if there is none. */
 int gm_get_stats(int device, struct gm_stats *stats);
 void gm_reset_peak_stats(int device);
+/* gm_mark_peak has gm_marked_peak return the most bytes that are handed out at a time from now on. The peaks of the account stay as they are. */
+void gm_mark_peak(int device);
+int64_t gm_marked_peak(int device);
 void gm_reset_accumulated_stats(int device);
 /* gm_snapshot copies a JSON text of segments and blocks, at most n bytes with the final 0, and returns its whole length. The
  * segments are those of torch.cuda.memory_snapshot(); docs/gmstitch.md has the fields. */

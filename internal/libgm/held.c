@@ -140,7 +140,7 @@ void gm_held_add(int device, uint64_t address, size_t bytes, int64_t taken, uint
 		.address = address, .stream = stream, .requested = (int64_t)bytes, .taken = taken, .rank = rank,
 		.state = special ? GM_SPECIAL_BLOCK : GM_LARGE_BLOCK};
 	hold(m, address, i);
-	gm_account_enter(gm_devices[device].account, taken, (int64_t)bytes);
+	gm_account_enter(&gm_devices[device], taken, (int64_t)bytes);
 	gm_account_unlock(device);
 }
 

@@ -33,6 +33,7 @@ struct gm_freed {
 struct gm_device {
 	_Atomic uint64_t *version; /* in the page of statistics: odd while they change */
 	struct gm_stats *account;  /* in the page of statistics */
+	int64_t marked;            /* the most bytes that were handed out at a time since gm_mark_peak; changes with the account */
 	_Alignas(64) _Atomic uint32_t lock;
 	_Alignas(64) _Atomic uint32_t changing; /* the lock of the account and of held.h */
 	_Atomic int64_t given; /* bytes that C has handed out, less those of warm blocks, which Go counts as handed out */
@@ -94,7 +95,7 @@ uint64_t gm_borrowed_from(void *p, uint64_t *size); /* where it begins */
 /* account.c */
 void gm_account_wait(int device); /* takes the lock, for Go */
 void gm_account_wake(int device);
-void gm_account_enter(struct gm_stats *account, int64_t taken, int64_t requested);
+void gm_account_enter(struct gm_device *d, int64_t taken, int64_t requested);
 void gm_account_leave(struct gm_stats *account, int64_t taken, int64_t requested);
 
 static inline void gm_account_lock(int device)

@@ -96,7 +96,7 @@ static uint64_t get(struct gm_device *d, struct held *m, size_t bytes, uint64_t 
 	b->requested = (int64_t)bytes;
 	hold(m, b->address, i);
 	count(d, size * GM_UNIT);
-	gm_account_enter(d->account, size * GM_UNIT, b->requested);
+	gm_account_enter(d, size * GM_UNIT, b->requested);
 	return b->address;
 }
 

@@ -91,7 +91,7 @@ void *gm_warm_get(int device, size_t bytes, uint64_t stream)
 			b->requested = (int64_t)bytes;
 			address = b->address;
 			count(d, b->taken);
-			gm_account_enter(d->account, b->taken, b->requested);
+			gm_account_enter(d, b->taken, b->requested);
 		}
 	}
 	gm_account_unlock(device);

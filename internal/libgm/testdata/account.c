@@ -30,6 +30,7 @@ static bool begun;
 static CUstream streams[STREAMS];
 static uint64_t stream_count;
 static struct gm_stats model;
+static int64_t marked; /* the peak since the last mark */
 
 static void add(struct gm_counter *c, int64_t n)
 {
@@ -54,6 +55,8 @@ static void note(size_t size, void (*change)(struct gm_counter *c, int64_t n))
 		change(&model.allocated_bytes[kinds[i]], taken);
 		change(&model.requested_bytes[kinds[i]], (int64_t)size);
 	}
+	if (model.allocated_bytes[GM_ALL].current > marked)
+		marked = model.allocated_bytes[GM_ALL].current;
 }
 
 static bool same(const struct gm_counter *a, const struct gm_counter *b)
@@ -64,6 +67,7 @@ static bool same(const struct gm_counter *a, const struct gm_counter *b)
 static void check_account(void)
 {
 	struct gm_stats s = stats_of(0);
+	CHECK(gm_marked_peak(0) == marked);
 	for (int i = 0; i < GM_POOL_KINDS; i++) {
 		CHECK(same(&s.allocation[i], &model.allocation[i]));
 		CHECK(same(&s.allocated_bytes[i], &model.allocated_bytes[i]));
@@ -140,6 +144,12 @@ static void reset(bool peaks)
 		gm_reset_accumulated_stats(0);
 }
 
+static void mark(void)
+{
+	marked = model.allocated_bytes[GM_ALL].current;
+	gm_mark_peak(0);
+}
+
 static void random_requests(void)
 {
 	for (int i = 0; i < 20000; i++) {
@@ -153,6 +163,8 @@ static void random_requests(void)
 			check_snapshot();
 		else if (what < 994)
 			reset(what % 2);
+		else if (what < 996)
+			mark();
 		else if (what == 999)
 			gm_reset();
 		else if (what == 998)
@@ -206,6 +218,7 @@ int main(int argc, char **argv)
 	gm_free(gm_try_malloc(1, 0, NULL), 0, 0, NULL);
 	gm_reset_accumulated_stats(0);
 	gm_reset_peak_stats(0);
+	mark();
 	for (int i = 1; i < STREAMS; i++)
 		OK(cuStreamCreate(&streams[i], CU_STREAM_NON_BLOCKING));
 	random_requests();

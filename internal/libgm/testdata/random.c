@@ -273,7 +273,11 @@ static void share(struct worker *w)
 static void change(struct worker *w)
 {
 	int device = (int)draw(&w->draws, job.devices);
-	switch (draw(&w->draws, 6)) {
+	switch (draw(&w->draws, 7)) {
+	case 5:
+		GM(w, gm_mark_peak(device));
+		GM(w, CHECK(gm_marked_peak(device) >= 0));
+		break;
 	case 4:
 		GM(w, gm_on_full(draw(&w->draws, 2) ? make_room : NULL));
 		break;

@@ -22,7 +22,7 @@ class Alone(object):
 
 class Ample(object):
     """Tells that a step has room where nothing has to be moved: others had inputs of the same sizes, saved the same, and needed so much less than there is. So did all
-    that the program has done since it looked for its own peak."""
+    that the program has done since a step was recorded."""
 
     SURE = 4  # such steps in a row
     SPARE = 8  # a part of the limit that has to stay free, more after a step that lacked memory

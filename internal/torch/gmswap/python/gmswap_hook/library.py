@@ -52,7 +52,8 @@ class Library(object):
             ("gm_memory_fraction", None, (ctypes.c_double, ctypes.c_int)),
             ("gm_record_stream", None, (ctypes.c_void_p, stream)),
             ("gm_get_stats", ctypes.c_int, (ctypes.c_int, ctypes.POINTER(Account))),
-            ("gm_reset_peak_stats", None, (ctypes.c_int,)),
+            ("gm_mark_peak", None, (ctypes.c_int,)),
+            ("gm_marked_peak", ctypes.c_int64, (ctypes.c_int,)),
             ("gm_swap_open", ctypes.c_int, (ctypes.c_int, ctypes.c_size_t, ctypes.c_int)),
             ("gm_swap_out", ticket, (ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, stream)),
             ("gm_swap_expect", ctypes.c_int, (ctypes.c_int, ctypes.c_size_t)),
@@ -114,11 +115,11 @@ class Library(object):
         return self.account(device).allocated_bytes[0].current
 
     def peak(self, device):
-        """Returns the most bytes of a device that were handed out at a time since the peak was reset."""
-        return self.account(device).allocated_bytes[0].peak
+        """Returns the most bytes of a device that were handed out at a time since mark_peak. The peak that the program looks for is another one."""
+        return self.lib.gm_marked_peak(device)
 
-    def reset_peak(self, device):
-        self.lib.gm_reset_peak_stats(device)
+    def mark_peak(self, device):
+        self.lib.gm_mark_peak(device)
 
     def reserved(self, device):
         """Returns the bytes that are taken from a device."""

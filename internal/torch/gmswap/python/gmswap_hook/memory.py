@@ -74,7 +74,7 @@ class Memory(object):
         device = self.device
         self.allocated = lambda: library.allocated(device)
         self.used_by = lambda tensor, stream: library.used_by(self.address(tensor), stream)
-        self.peak.reset, self.peak.most = (lambda: library.reset_peak(device)), (lambda: library.peak(device))
+        self.peak.reset, self.peak.most = (lambda: library.mark_peak(device)), (lambda: library.peak(device))
 
     def __enter__(self):
         self.lock.acquire()
