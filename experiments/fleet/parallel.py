@@ -15,6 +15,7 @@ import contextlib
 import hashlib
 import json
 import os
+import time
 
 import torch
 import torch.distributed as dist
@@ -99,15 +100,18 @@ def split_experts(o, keys, model):
 
 
 def steps(o, config, model, run):
-    """Makes steps, and returns their losses."""
-    optimizer, draw, losses = torch.optim.AdamW(model.parameters(), lr=1e-4), torch.Generator().manual_seed(0), []
+    """Makes steps, and returns their losses and how long they took."""
+    optimizer, draw, losses, times = torch.optim.AdamW(model.parameters(), lr=1e-4), torch.Generator().manual_seed(0), [], []
     for _ in range(o.steps):
         ids = torch.randint(0, config.vocab_size, (o.batch * o.micro, o.seq + 1), generator=draw)
         ids, labels = ids[:, :-1].cuda(), ids[:, 1:].cuda()
+        begin = time.perf_counter()
         losses.append(run(ids, labels))
         optimizer.step()
         optimizer.zero_grad()
-    return losses
+        torch.cuda.synchronize()
+        times.append(time.perf_counter() - begin)
+    return losses, times
 
 
 def plainly(model):
@@ -188,10 +192,11 @@ def main():
             fully_shard(part, mesh=mesh)
     run = {"tp": lambda: by_matrices(model), "cp": lambda: by_tokens(model, mesh), "pp": lambda: by_stages(o, rank, model)}.get(o.kind, lambda: plainly(model))()
     torch.cuda.reset_peak_memory_stats()
-    losses = [float(x.full_tensor() if hasattr(x, "full_tensor") else x) for x in steps(o, config, model, run)]
+    losses, times = steps(o, config, model, run)
+    losses = [float(x.full_tensor() if hasattr(x, "full_tensor") else x) for x in losses]
     print("RESULT " + json.dumps({
         "kind": o.kind, "rank": rank, "allocated": torch.cuda.max_memory_allocated(), "reserved": torch.cuda.max_memory_reserved(),
-        "losses": hashlib.md5(json.dumps(losses).encode()).hexdigest()[:12], "last": losses[-1]}), flush=True)
+        "losses": hashlib.md5(json.dumps(losses).encode()).hexdigest()[:12], "last": losses[-1], "steps": [round(t, 3) for t in times]}), flush=True)
     with contextlib.suppress(Exception):
         dist.destroy_process_group()
 

@@ -3,7 +3,8 @@
 # Usage: parallel.sh BIN OUT [GPUS [KIND...]]
 # OUT gets a trace of each rank of each kind, KIND-rRANK.parquet, and parallel.txt with a line for each rank of each run. Kinds: tp, cp, pp and dp of a
 # Llama; gqa, tp of one whose heads share keys; moe, a Mixtral whose experts are split, moe-scores, whose router is free, and mla, a DeepSeek-V3.
-# RUNS="plain gmtrace" makes only these of the runs of each: plain, gmtrace, gmstitch, gmswap (which needs plain) and long.
+# RUNS="plain gmtrace" makes only these of the runs of each: plain, gmtrace, gmstitch, gmswap (which needs plain) and long. SHARE=75 is the limit of gmswap in
+# percent of what plain had allocated.
 set -u
 bin=$(realpath "$1") out=$(realpath "$2") gpus=${3:-2} here=$(dirname "$(realpath "$0")")
 kinds=("${@:4}")
@@ -46,7 +47,7 @@ for kind in "${kinds[@]}"; do
 	[[ $runs = *" gmstitch "* ]] && run "$kind under gmstitch" "$bin/gmstitch" run -- @ "${flags[@]}"
 	if [[ $runs = *" gmswap "* ]]; then
 		limit=$(grep -A3 "^== $kind: " "$out/parallel.txt" | grep -o '"allocated": [0-9]*' | sort -k2 -n | tail -1 | cut -d' ' -f2)
-		run "$kind under gmswap" "$bin/gmswap" run -m $((limit * 75 / 100)) -- @ "${flags[@]}" --steps 10
+		run "$kind under gmswap" "$bin/gmswap" run -m $((limit * ${SHARE:-75} / 100)) -- @ "${flags[@]}" --steps 10
 	fi
 	[[ $runs = *" long "* ]] && run "$kind, 10 steps" @ "${flags[@]}" --steps 10
 done

@@ -17,9 +17,10 @@ def model():
 class Program(object):
     clip = scaler = scheduler = None
     accumulate, set_to_none, closure = 1, True, False
+    prepared = staticmethod(lambda model: model)
 
     def __init__(self, optimizer, groups=False, **options):
-        self.model = model()
+        self.model = self.prepared(model())
         parameters = list(self.model.parameters())
         if groups:
             parameters = [{"params": parameters[::2], "lr": 0.003}, {"params": parameters[1::2], "weight_decay": 0.1}]

@@ -20,6 +20,9 @@ class Loaded(object):
     def lasts(self):
         return self.where is AWAY
 
+    def holds(self, value):
+        return value is self.tensor
+
     def load(self, stream):
         pass  # it is not pinned
 

@@ -26,6 +26,15 @@ class Place(object):
         self.home = memory.stream()  # that has used it last
         self.needed = False  # by an update that is under way
 
+    @property
+    def value(self):
+        """Is what the state has of the tensor: that itself."""
+        return self.tensor
+
+    def holds(self, value):
+        """Returns whether it is the place of what a state has."""
+        return value is self.tensor
+
     def storage(self):
         return self.tensor.untyped_storage()
 
@@ -101,11 +110,11 @@ class Place(object):
         """Returns a copy on the host, and leaves the tensor where it is."""
         with self.memory:
             if self.where is not AWAY:
-                return self.tensor
+                return self.value
             self.load(self.memory.stream())
             self.lanes.ready(self.ticket, self.home)  # and the copy on the host is as good as before
             try:
-                return self.tensor.to("cpu", copy=True)
+                return self.value.to("cpu", copy=True)
             finally:
                 self.left()
 
@@ -123,6 +132,36 @@ class Place(object):
             except Failure as e:
                 say.once("memory of the device is lost: %s" % say.reason(e))
                 self.memory.lost.append(self.tensor)
+
+
+class PartPlace(Place):
+    """Where this rank's part is of a tensor that ranks share."""
+
+    __slots__ = ("whole",)
+
+    def __init__(self, memory, lanes, whole):
+        super(PartPlace, self).__init__(memory, lanes, part(whole))
+        self.whole = whole
+
+    @property
+    def value(self):
+        return self.whole
+
+    def holds(self, value):
+        return value is self.whole and part(value) is self.tensor
+
+    def alone(self):
+        return sys.getrefcount(self.whole) <= ALONE and uses(self.whole) <= 1 and super(PartPlace, self).alone()
+
+
+def shared(tensor):
+    """Returns whether ranks share a tensor, of which each has a part that is a tensor itself."""
+    return type(tensor).__name__ == "DTensor" and type(tensor).__module__.startswith("torch.")
+
+
+def part(tensor):
+    """Returns this rank's part of a tensor, the whole of one that ranks do not share."""
+    return tensor._local_tensor if shared(tensor) else tensor
 
 
 def holders(place):
@@ -158,13 +197,13 @@ class States(dict):
         """Makes places by place(tensor), None for what is not moved, of all tensors that have none, and forgets those of tensors that are gone."""
         for key, value in dict.items(self):
             known = self.places.get(key)
-            if known is None or known.tensor is not value or not known.lasts:
+            if known is None or not known.holds(value) or not known.lasts:
                 self.places[key] = place(value)
-        self.places = {key: x for key, x in self.places.items() if x is not None and dict.get(self, key) is x.tensor}
+        self.places = {key: x for key, x in self.places.items() if x is not None and x.holds(dict.get(self, key))}
 
     def seen(self, key, value):
         place = self.places.get(key)
-        if place is not None and place.where is not HERE and place.tensor is value:
+        if place is not None and place.where is not HERE and place.holds(value):
             place.fetch()
         return value
 
@@ -185,9 +224,9 @@ class States(dict):
     def host(self):
         """Returns a dictionary with copies on the host of what is there."""
         state = {}
-        for key, value in dict.items(self):
+        for key in dict.keys(self):  # what holds a tensor as well would keep it on the device
             place = self.places.get(key)
-            state[key] = value if place is None or place.tensor is not value else place.copied()
+            state[key] = place.copied() if place is not None and place.holds(dict.get(self, key)) else dict.get(self, key)
         return state
 
     def __reduce_ex__(self, protocol):

@@ -9,7 +9,7 @@ import weakref
 from . import say
 from .hooks import compiling
 from .library import Failure
-from .states import Place
+from .states import PartPlace, Place, part
 from .steps import Steps
 from .updates import each
 
@@ -109,15 +109,16 @@ class Store(object):
 
     def place(self, value):
         """Returns the place of what may be moved, None for all else."""
-        if not isinstance(value, self.torch.Tensor) or value.requires_grad or not self.memory.movable(value):
+        own = part(value)
+        if not isinstance(own, self.torch.Tensor) or value.requires_grad or not self.memory.movable(own):
             return None
-        if self.memory.size(value) < self.smallest:
+        if self.memory.size(own) < self.smallest:
             return None
-        if not value.untyped_storage().resizable():  # as of some that torch.load made
-            if not self.memory.sole(value):
+        if not own.untyped_storage().resizable():  # as of some that torch.load made
+            if not self.memory.sole(own):
                 return None
-            value.data = value.clone()
-        return Place(self.memory, self.lanes, value)
+            own.data = own.clone()
+        return Place(self.memory, self.lanes, value) if own is value else PartPlace(self.memory, self.lanes, value)
 
     def note_gradients(self, optimizer):
         """Notes the parameters that have gradients in the first steps: they are used."""

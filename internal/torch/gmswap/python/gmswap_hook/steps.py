@@ -7,10 +7,11 @@ import weakref
 
 from . import say
 from .apart import Apart, Together, Undo
-from .states import AWAY, HERE, States
+from .states import AWAY, HERE, States, part, shared
 from .updates import each, known
 
 GIB = float(1 << 30)
+REDUCING = "Adafactor",  # classes of torch.optim that ask for sums over a parameter
 
 
 class Steps(object):
@@ -66,11 +67,11 @@ class Steps(object):
             state = states.get(p)
             if type(state) is States:
                 for key, place in state.places.items():
-                    if place.home != stream or dict.get(state, key) is not place.tensor:
+                    if place.home != stream or not place.holds(dict.get(state, key)):
                         return False
                     nbytes += place.nbytes
             elif not states:
-                nbytes += 2 * p.numel() * p.element_size()
+                nbytes += self.bytes(optimizer, p)
             elif state is not None or self.store.gradient(p) is not None:
                 return False
         return self.store.room() > 2 * nbytes
@@ -212,7 +213,7 @@ class Steps(object):
         state = optimizer.state.get(p)
         if isinstance(state, States):
             return sum(place.nbytes for place in state.places.values())
-        return 2 * p.numel() * p.element_size()
+        return 2 * part(p).numel() * p.element_size()
 
     @staticmethod
     def places(optimizer, chunk):
@@ -400,9 +401,11 @@ def unfit(store, optimizer):
     """Returns why an optimizer cannot update chunk by chunk, "" if it can."""
     torch, parameters = store.torch, list(each(optimizer))
     plain = (torch.Tensor, torch.nn.Parameter)
+    split = any(map(shared, parameters))
     for wrong, why in (
         (lambda: any(group.get("differentiable") for group in optimizer.param_groups), "it is differentiable"),
-        (lambda: any(type(p) not in plain or p.layout is not torch.strided for p in parameters), "parameters are sparse, or of a type of their own"),
+        (lambda: any(type(part(p)) not in plain or p.layout is not torch.strided for p in parameters), "parameters are sparse, or of a type of their own"),
+        (lambda: split and (not known(torch, optimizer) or type(optimizer).__name__ in REDUCING), "ranks share parameters, and may have to meet in updates"),
         (lambda: not all(map(store.memory.here, parameters)), "parameters are on other devices"),
     ):
         if wrong():
