@@ -51,7 +51,7 @@ class Case(object):
         library = types.SimpleNamespace(had_pools=lambda device: False)
         states = types.SimpleNamespace(on_host=lambda: (), gradient=torch.Tensor.grad.__get__)
         self.relief = types.SimpleNamespace(runtime=runtime, memory=memory, library=library, lends=True, borrows=True, states=states, room=lambda: self.room,
-                                            weighed=True, spacious=lambda more: self.fits)
+                                            weighed=True, most=0, spacious=lambda more: self.fits)
         self.home, self.model, self.fits = Home(self.relief), model, False
         self.lodging = Lodging(runtime, self.home)
         memory.note_storages(model)

@@ -72,6 +72,53 @@ def test_they_come_home():
     assert len(case.waiting()) == 1, "and may wait once more"
 
 
+def test_they_come_home_where_larger_steps_have_room():
+    """Steps with short inputs do not have them come home, which those with long ones would send away again."""
+    case = Weighed(model())
+    case.relief.spacious = lambda more: case.relief.most + more <= 20 * BYTES
+    case.relief.most = 21 * BYTES + 1
+    case.step(2 * BYTES)
+    assert len(case.waiting()) == 2, "there is room for 20 of 21"
+    case.relief.most = 2 * BYTES
+    for _ in range(case.weights.PAST - 1):
+        case.step()
+        assert len(case.waiting()) == 2
+    case.step()
+    assert not case.waiting(), "no large step came for long"
+    case.relief.most = 20 * BYTES
+    case.step(2 * BYTES)
+    case.relief.most = 2 * BYTES
+    case.step()
+    assert len(case.waiting()) == 2
+    case.step()
+    assert not case.waiting(), "the large one would have had room with them"
+
+
+def test_steps_of_several_kinds():
+    """That they wait is judged by steps of the kind that lacked, and those count that others come between."""
+    case = Weighed(model())
+    case.weights.LATER = 3
+    for _ in range(2):
+        case.step(BYTES, kind=(8,))
+        case.step(kind=(4,))
+        assert not case.waiting()
+    case.step(BYTES, kind=(8,))
+    assert len(case.waiting()) == 1
+    for _ in range(case.weights.APART - 1):
+        case.step(kind=(2,))
+    case.step(BYTES, kind=(4,))
+    assert len(case.waiting()) == 2, "another kind tells nothing, and lacks, too"
+    for _ in range(case.weights.APART - 1):
+        case.step(kind=(2,))
+    case.step(BYTES, kind=(4,))
+    assert len(case.waiting()) == 1, "it was no help"
+    for _ in range(case.weights.REST):
+        case.step()
+    for waiting in 1, 1, 2:
+        case.step(BYTES)
+        assert len(case.waiting()) == waiting, "counted anew"
+
+
 class Changes(nn.Linear):
     """A module that changes its weight amid its forward pass, or keeps something of it."""
 

@@ -62,10 +62,10 @@ class Weighed(Case):
     def renew(self):
         self.renewed += 1
 
-    def step(self, lacked=0, short=None):
+    def step(self, lacked=0, short=None, kind=()):
         runtime = self.relief.runtime
         runtime.steps += 1
-        self.weights.begin_step(lacked, lacked if short is None else short)
+        self.weights.begin_step(lacked, lacked if short is None else short, kind)
 
     def waiting(self):
         """Returns the names of the parameters that are on the host."""
@@ -110,7 +110,7 @@ class Lodged(Short):
         weights.SMALLEST, weights.LATER, weights.APART, weights.REST = 0, 1, 1, 1
         begin = weights.begin_step
 
-        def begin_step(lacked, short):
+        def begin_step(lacked, short, kind):
             if runtime.steps > 2:
                 begin(1 << 20, 1 << 20)
                 self.ever = max(self.ever, weights.nbytes)

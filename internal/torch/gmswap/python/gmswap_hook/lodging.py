@@ -36,7 +36,7 @@ class Lodging(object):
         """Called between two steps, with the dimensions of the inputs of the one that begins. One of a kind that was not there before is as the last one from which
         something left."""
         last = tuple(self.runtime.step.dims)
-        self.home.weights.begin_step(sum(self.lacked) + self.lacks, self.deepest)
+        self.home.weights.begin_step(sum(self.lacked) + self.lacks, self.deepest, last)
         self.judge(last)
         if self.runtime.steps - self.recent > self.REST:
             self.recent = self.runtime.steps

@@ -1,6 +1,7 @@
 """Which parameters wait on the host, where there is no room for all. Each is on the device while a module that it belongs to runs; whatever else uses it reads the
 memory of the host in place."""
 
+import collections
 import weakref
 
 from . import say
@@ -15,9 +16,11 @@ class Weights(object):
 
     SMALLEST = 1 << 20  # bytes of one that waits
     APART = 4  # steps between two times that more wait
-    LATER = 4  # steps in a row in which something lacked before those wait that operators use: gradients that leave may do
+    LATER = 4  # steps in which something lacked before those wait that operators use: gradients that leave may do
+    CALM = 16  # steps in a row in which nothing lacked, after which those are counted anew
     REST = 64  # steps after which it is tried again that more wait, where that was no help, and twice as many each time
     SURE = 2  # steps in a row in which nothing lacked before they come home
+    PAST = 64  # steps that there would be room for, too
 
     def __init__(self, home):
         self.home, self.memory = home, home.memory
@@ -32,16 +35,17 @@ class Weights(object):
         self.nbytes = 0  # of those that wait
         self.looked, self.there = -1, 0  # the step in which it was looked for others there last, and the bytes that were used there then
         self.next = 0  # the step before which no more wait
-        self.lacked, self.latest = None, []  # bytes that lacked before the last ones did, and these Weights
+        self.lacked, self.kind, self.latest = None, (), []  # bytes that lacked before the last ones did, the kind of step they lacked in, and these Weights
         self.rest = self.REST
-        self.rested = self.strained = 0  # steps in a row in which nothing lacked, and in which something did
+        self.rested = self.strained = 0  # steps in a row in which nothing lacked, and those in which something did
+        self.most = collections.deque(maxlen=self.PAST)  # bytes that the last steps would have needed with nothing moved but parameters that wait now
 
     def __contains__(self, parameter):
         return id(parameter) in self.waiting
 
-    def begin_step(self, lacked, short):
-        """Called between two steps, with the bytes of requests that had memory of the host in the last one, and how many of them did at a time beside what was
-        put there."""
+    def begin_step(self, lacked, short, kind=()):
+        """Called between two steps, with the bytes of requests that had memory of the host in the last one, how many of them did at a time beside what was
+        put there, and what kind of step it was."""
         for weight in list(self.waiting.values()):
             self.stands.put_back(weight)
             if weight.parameter() is None:
@@ -49,20 +53,24 @@ class Weights(object):
         self.stands.begin_step()
         self.tidy()
         relief, runtime = self.home.relief, self.home.relief.runtime
+        if relief.weighed:
+            self.most.append(relief.most)
         if lacked < self.SMALLEST:
-            self.rested, self.strained, self.lacked = self.rested + 1, 0, None
+            self.rested += 1
+            self.strained = self.strained if self.rested < self.CALM else 0
+            self.lacked = self.lacked if kind != self.kind else None
             if self.waiting and self.rested >= self.SURE and relief.weighed:
                 self.come_home()
             return
         self.rested, self.strained = 0, self.strained + 1
         if runtime.steps < self.next or not self.home.sends():
             return
-        if self.lacked is not None and 8 * lacked > 7 * self.lacked:  # that the last ones wait was no help
+        if self.lacked is not None and kind == self.kind and 8 * lacked > 7 * self.lacked:  # that the last ones wait was no help
             self.next, self.lacked, self.rest = runtime.steps + self.rest, None, 2 * self.rest
             return self.bring(self.latest)
         later = self.strained >= self.LATER and runtime.recording is None
         if self.lodge(short, used=False) or later and self.lodge(short, used=True):
-            self.next, self.lacked = runtime.steps + self.APART, lacked
+            self.next, self.lacked, self.kind = runtime.steps + self.APART, lacked, kind
             runtime.renew()
 
     def lodge(self, nbytes, used):
@@ -75,7 +83,14 @@ class Weights(object):
         chosen = fitting(sized, nbytes)
         self.home.move(chosen, host=True)
         self.latest = [self.wait(*owners[id(p)]) for p in chosen if self.memory.lies_on_host(p)]
-        return sum(weight.nbytes for weight in self.latest)
+        gone = sum(weight.nbytes for weight in self.latest)
+        self.need(-gone)
+        return gone
+
+    def need(self, more):
+        """Notes that steps need so many bytes more than the last ones did."""
+        for i, most in enumerate(self.most):
+            self.most[i] = most + more
 
     def unused(self, p, modules):
         """Returns whether nothing uses a parameter, as far as was seen: no operator of a recorded step was given it, and it is learned and has no gradient."""
@@ -110,10 +125,11 @@ class Weights(object):
         return weight
 
     def come_home(self):
-        """Has parameters wait no more, as many as the last step would have had room for with nothing moved."""
-        coming, nbytes = [], 0
+        """Has parameters wait no more, as many as the last steps would have had room for with nothing moved."""
+        coming, nbytes, relief = [], 0, self.home.relief
+        larger = max(self.most) - relief.most
         for weight in self.waiting.values():
-            if self.home.relief.spacious(nbytes + weight.nbytes):
+            if relief.spacious(larger + nbytes + weight.nbytes):
                 coming.append(weight)
                 nbytes += weight.nbytes
         self.bring(coming)
@@ -191,6 +207,7 @@ class Weights(object):
         self.nbytes -= weight.nbytes
         self.stands.forget(weight)
         if p is not None:
+            self.need(weight.nbytes)
             self.barred[key] = weight.parameter
         for weights, _ in self.modules.values():
             if weight in weights:
