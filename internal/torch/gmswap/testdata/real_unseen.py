@@ -8,7 +8,7 @@ import types
 
 import numpy
 import torch
-from gmswap_hook import live, memory as memory_module, nested, operators, parting, unseen
+from gmswap_hook import live, nested, operators, parting, unseen
 from torch import nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
@@ -86,7 +86,6 @@ def test_demand():
 def test_sums():
     """Any write to a storage shows, and nothing else does."""
     memory = Memory()
-    memory_module.PIECE = 3  # rows
     for size in 1, 7, 64, 1000, 4099:
         for at in range(0, size, max(1, size // 9)):
             x, seen = torch.randn(size).to(torch.bfloat16), unseen.Sums(memory)
@@ -100,12 +99,18 @@ def test_sums():
             assert seen.changed() == (set(), set())
     for width in 64, 128, 192:
         x = torch.randn(40, width)
-        for change in lambda t: t.flip(0), lambda t: t[torch.randperm(len(t))], lambda t: t.roll(width // 2, 1), lambda t: -t, lambda t: t.flip(1):
+        for change in lambda t: t.flip(0), lambda t: t[torch.randperm(len(t))], lambda t: t.roll(width // 2, 1), lambda t: -t, lambda t: 2 * t, lambda t: t.flip(1):
             seen, other = unseen.Sums(memory), x.clone()
             seen.look(0, other)
             other.data.copy_(change(x))
             seen.look(0, other)
             assert seen.changed() == ({0}, set()), "in another order"
+        for x in x.double(), torch.view_as_complex(x.view(-1, 2)):
+            seen, other = unseen.Sums(memory), x.clone()
+            seen.look(0, other)
+            other.data.copy_(-x if x.dtype is torch.float64 else x.conj())
+            seen.look(0, other)
+            assert seen.changed() == ({0}, set()), "the first bits of words"
     seen = unseen.Sums(memory)
     seen.look(0, x)
     seen.look(1, x)

@@ -371,20 +371,20 @@ class Memory(object):
 
     def sums(self, tensor):
         """Returns sums of the words of a tensor's storage, None where there is no room for them."""
-        storage, take = tensor.untyped_storage(), lambda dtype: self.torch.empty(0, dtype=dtype, device=self.place)
-        rows, rest = divmod(storage.nbytes(), 4 * SUMS)
-        if self.address(tensor) % 4:
+        storage = tensor.untyped_storage()
+        words, rest = divmod(storage.nbytes(), WORD)
+        if storage.data_ptr() % WORD:
             return None
-        part = lambda at: take(self.torch.int32).set_(storage, at * SUMS, (min(PIECE, rows - at), SUMS), (SUMS, 1)).sum(0)
+        take = lambda dtype, at, n: self.torch.empty(0, dtype=dtype, device=self.place).set_(storage, at, (n,), (1,))
+        rows, more = divmod(words, SUMS)
         try:
-            with self.trial, self.plainly():
-                sums = part(0)
-                for at in range(PIECE, rows, PIECE):  # PyTorch makes a copy of what it sums, of a wider type
-                    sums.add_(part(at))
+            with self.trial:
+                line = take(self.torch.int64, 0, words)
+                sums = line.as_strided((rows, SUMS), (SUMS, 1), 0).sum(0)  # PyTorch makes no copy of words of this type
+                if more:
+                    sums[:more].add_(line[rows * SUMS :])
                 if rest:
-                    last = self.torch.zeros(4 * SUMS, dtype=self.torch.uint8, device=self.place)
-                    last[:rest].copy_(take(self.torch.uint8).set_(storage, 4 * SUMS * rows, (rest,), (1,)))
-                    sums.add_(last.view(self.torch.int32))
+                    sums[:rest].add_(take(self.torch.uint8, WORD * words, rest))
                 return sums
         except RuntimeError:
             return None
@@ -556,7 +556,7 @@ class Fetched(object):
 
 
 SUMS = 61  # of the words of a storage: each so many-th one; a prime, so that words in another order have others
-PIECE = 1 << 17  # rows of words that are summed at a time
+WORD = 8  # bytes
 COMPOSED = frozenset(("DTensor", "NestedTensor"))
 AS_IT_IS = contextlib.nullcontext()
 

@@ -9,6 +9,11 @@ from ._contents import made
 from ._dtypes import Size
 
 
+def word(number):
+    """Returns the bytes of the last 64 bits of a number."""
+    return (number % (1 << 64)).to_bytes(8, "little")
+
+
 def strides(size):
     result, step = [], 1
     for n in reversed(size):
@@ -220,13 +225,13 @@ class Tensor(object):
         return empty(*self._size, dtype=self.dtype).write(self._fetch())
 
     def sum(self, dim):
-        assert dim == 0 and self.dtype is _dtypes.int32 and self.dim() == 2
-        words, n = memoryview(self.read()).cast("i"), self._size[1]
-        return empty(n, dtype=_dtypes.int64, device=self.device).write(b"".join(sum(words[i::n]).to_bytes(8, "little", signed=True) for i in range(n)))
+        assert dim == 0 and self.dtype is _dtypes.int64 and self.dim() == 2
+        words, n = memoryview(self.read()).cast("Q"), self._size[1]
+        return empty(n, dtype=self.dtype, device=self.device).write(b"".join(word(sum(words[i::n])) for i in range(n)))
 
     def add_(self, other):
-        a, b = memoryview(self.read()).cast("q"), memoryview(other.read()).cast({4: "i", 8: "q"}[other.dtype.size])
-        return self.write(b"".join((x + y).to_bytes(8, "little", signed=True) for x, y in zip(a, b)))
+        a, b = memoryview(self.read()).cast("Q"), memoryview(other.read()).cast({1: "B", 8: "Q"}[other.dtype.size])
+        return self.write(b"".join(word(x + y) for x, y in zip(a, b)))
 
     def tolist(self):
         assert self.dtype is _dtypes.bool
