@@ -14,7 +14,7 @@ from gmswap_hook.states import AWAY, HERE, States, part, shared
 from optimizers import Own
 from real import main
 from trained import Program, accumulated, clipped
-from waiting import close, same, supported, tensors, there, trained
+from waiting import close, hook, same, stored, supported, tensors, there, trained
 
 RANKS, STEPS = 2, 20
 VARIANTS = [("SGD", dict(lr=0.01, momentum=0.9)), ("AdamW", {}), ("AdamW", {"fused": True}), ("AdamW", {"foreach": True, "amsgrad": True}), ("Adam", {"groups": True}),
@@ -46,6 +46,36 @@ class Sharded(Program):
 
 class Split(Sharded):
     prepared = staticmethod(split)
+
+
+class Summed(object):
+    """Updates by gradients of which some are parts of sums: in each operator on one ranks meet. Their parts of the others are of several sizes."""
+
+    def __init__(self, optimizer, **options):
+        from torch.distributed.device_mesh import init_device_mesh
+        from torch.distributed.tensor import Replicate, Shard, distribute_tensor
+
+        torch.manual_seed(0)
+        self.mesh, self.out, self.steps = init_device_mesh("cpu", (RANKS,)), [], 0
+        kinds = 4 * [(33, 60, Shard(0)), (500, Replicate())] + [(500, Replicate())]
+        self.parameters = [torch.nn.Parameter(distribute_tensor(torch.randn(size), self.mesh, [lies])) for *size, lies in kinds]
+        self.optimizer = getattr(torch.optim, optimizer)(self.parameters, **options)
+
+    def step(self, i):
+        from torch.distributed.tensor import DTensor, Partial, Shard, distribute_tensor
+
+        self.steps += 1
+        draw = torch.Generator().manual_seed(i)
+        for p in self.parameters:
+            whole = torch.randn(p.shape, generator=draw)
+            summed = DTensor.from_local(whole * (0.3 + distributed.get_rank()), self.mesh, [Partial()])
+            p.grad = distribute_tensor(whole, self.mesh, [Shard(0)]) if p.placements[0].is_shard() else summed
+        self.optimizer.step()
+
+    def results(self):
+        for p in self.parameters:
+            yield part(p)
+            yield from map(part, filter(torch.is_tensor, self.optimizer.state[p].values()))
 
 
 def plain(make, prepare, steps):
@@ -82,15 +112,60 @@ def variants():
     check(lambda: Sharded("AdamW"), accumulated)
 
 
+def meetings():
+    """Ranks meet in the same order, whether they update all at once or chunk by chunk, and in whatever chunks."""
+    for options in {"foreach": True}, {"foreach": False}, {"fused": True}:
+        def make(options=options):
+            return Summed("AdamW", **options)
+        expected = plain(make, lambda program: None, STEPS) if supported(make) else None
+        for roomy in ((), (0,), (1,)) if expected is not None else ():
+            if distributed.get_rank() in roomy:
+                store, program = stored(), make()
+                for i in range(STEPS):
+                    program.step(i)
+                hook.stores = {}
+            else:
+                program, store, most = trained(make, STEPS)
+                assert there(program.optimizer)[0] == 0 < most
+            assert same(expected, program), (options, roomy)
+            del program
+            close(store)
+
+
+def put_together():
+    """States are put together for a checkpoint, set again, and given away by the program."""
+    from torch.distributed.checkpoint.state_dict import StateDictOptions, get_optimizer_state_dict, set_optimizer_state_dict
+
+    whole = StateDictOptions(full_state_dict=True)
+    results = []
+    for trains in lambda make: plain(make, lambda program: None, 8), lambda make: trained(make, 8)[0]:
+        program = trains(lambda: Sharded("AdamW"))
+        found = get_optimizer_state_dict(program.model, program.optimizer, options=whole)
+        other = Sharded("AdamW")
+        other.step(0)
+        set_optimizer_state_dict(other.model, other.optimizer, found, options=whole)
+        set_optimizer_state_dict(program.model, program.optimizer, found, options=whole)
+        other.out = program.out
+        results += [program, other]
+    assert same(results[0], results[2])
+    assert all(torch.equal(*pair) for pair in zip(*([part(s["exp_avg"]) for s in x.optimizer.state.values()] for x in results[1::2])))
+    program, store, _ = trained(lambda: Sharded("AdamW"), 8)
+    for state in program.optimizer.state.values():
+        for key in list(state):
+            state[key] = state[key].to("cpu", copy=True)
+    close(store)
+
+
 def reads():
-    """Whoever reads a state has it on the device, and one that is held stays there. Copies are on the host."""
+    """Whoever reads a state has it on the device, and one that is held stays there. Files have copies on the host."""
     program, store, _ = trained(lambda: Sharded("AdamW"), steps=8)
     state = next(s for s in program.optimizer.state.values() if type(s) is States and s.places)
     place = state.places["exp_avg"]
     assert place.where is AWAY and not place.tensor.untyped_storage().nbytes()
-    other = copy.deepcopy(state)["exp_avg"]
     torch.save(program.optimizer.state_dict(), io.BytesIO())
-    assert place.where is AWAY, "copies have it stay"
+    assert place.where is AWAY, "a file has it stay"
+    other = copy.deepcopy(state)["exp_avg"]
+    assert place.where is HERE, "ranks may put copies together"
     assert shared(other) and torch.equal(part(other), part(state["exp_avg"]))
     held = state["exp_avg"]
     assert place.where is HERE and held is place.value and part(held).nbytes == place.nbytes
@@ -121,6 +196,8 @@ def rank(number, path):
     torch.set_num_threads(1)
     distributed.init_process_group("gloo", init_method="file://" + path, rank=number, world_size=RANKS)
     variants()
+    meetings()
+    put_together()
     reads()
     stays()
     gc.collect()

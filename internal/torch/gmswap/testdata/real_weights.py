@@ -104,19 +104,37 @@ def test_steps_of_several_kinds():
         assert not case.waiting()
     case.step(BYTES, kind=(8,))
     assert len(case.waiting()) == 1
-    for _ in range(case.weights.APART - 1):
+    for _ in range(6):
         case.step(kind=(2,))
-    case.step(BYTES, kind=(4,))
-    assert len(case.waiting()) == 2, "another kind tells nothing, and lacks, too"
-    for _ in range(case.weights.APART - 1):
-        case.step(kind=(2,))
-    case.step(BYTES, kind=(4,))
-    assert len(case.waiting()) == 1, "it was no help"
+        case.step(BYTES, kind=(4,))
+        assert len(case.waiting()) == 1, "other kinds tell nothing, and no more wait before it shows"
+    case.step(BYTES, kind=(8,))
+    assert not case.waiting(), "it was no help"
     for _ in range(case.weights.REST):
         case.step()
-    for waiting in 1, 1, 2:
+    for waiting in 0, 0, 1:
         case.step(BYTES)
         assert len(case.waiting()) == waiting, "counted anew"
+
+
+def test_kinds_that_do_not_come_again():
+    case, waited = Weighed(model()), []
+    for step in range(100):
+        case.step(BYTES, kind=(step,))
+        waited.append(len(case.waiting()))
+    after = case.weights.APART + case.weights.OTHERS
+    assert waited[:after] == [1] * after and not any(waited[after + 1: after + case.weights.REST]), waited
+    case = Weighed(model())
+    case.step(3 * BYTES, kind=(1,))
+    for kind in 2, 2, 2, 2, 1:
+        case.step(BYTES, kind=(kind,))
+    assert len(case.waiting()) == 3, "it was a help in its kind"
+    case = Weighed(model())
+    case.step(3 * BYTES, kind=(1,))
+    for kind in 2, 2, 2, 2:
+        case.step(BYTES, kind=(kind,))
+    case.step(3 * BYTES, kind=(1,))
+    assert not case.waiting(), "all come home, though another kind had lacked, too"
 
 
 class Changes(nn.Linear):

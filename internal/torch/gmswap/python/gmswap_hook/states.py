@@ -28,7 +28,7 @@ class Place(object):
 
     @property
     def value(self):
-        """Is what the state has of the tensor: that itself."""
+        """Is what the program finds in the state."""
         return self.tensor
 
     def holds(self, value):
@@ -164,6 +164,14 @@ def part(tensor):
     return tensor._local_tensor if shared(tensor) else tensor
 
 
+def meets(p, gradient, state):
+    """Returns whether ranks meet in the update of a parameter: they share it, and its gradient or a state lies otherwise, as one that is still to be summed up."""
+    if not shared(p):
+        return False
+    lies = lambda t: (t.device_mesh, t.placements) if shared(t) else None
+    return lies(gradient) != lies(p) or any(lies(t) != lies(p) for t in dict.values(state) if shared(t))
+
+
 def holders(place):
     return sys.getrefcount(place.tensor)
 
@@ -187,11 +195,12 @@ class States(dict):
     """The state of a parameter, in the place of the dictionary that the optimizer made. Who reads a tensor gets it back on the device, where
     it stays until the next step(). Copies of the whole, and files, have tensors of the host instead of those that are there."""
 
-    __slots__ = ("places",)
+    __slots__ = ("places", "changed")
 
     def __init__(self, state):
         super(States, self).__init__(state)
         self.places = {}
+        self.changed = False  # the program has put something else in the place of what had one
 
     def adopt(self, place):
         """Makes places by place(tensor), None for what is not moved, of all tensors that have none, and forgets those of tensors that are gone."""
@@ -200,6 +209,7 @@ class States(dict):
             if known is None or not known.holds(value) or not known.lasts:
                 self.places[key] = place(value)
         self.places = {key: x for key, x in self.places.items() if x is not None and x.holds(dict.get(self, key))}
+        self.changed = False
 
     def seen(self, key, value):
         place = self.places.get(key)
@@ -233,6 +243,9 @@ class States(dict):
         return collections.OrderedDict, (), None, None, iter(self.host().items())  # torch.load takes it, but no dict that is made by a call
 
     def __deepcopy__(self, memo):
+        for key, place in self.places.items():
+            if isinstance(place, PartPlace):  # ranks may put together what was copied, where their devices are
+                self.seen(key, dict.get(self, key))
         return copy.deepcopy(self.host(), memo)
 
     def copy(self):
@@ -251,6 +264,23 @@ def reading(name):
     return read
 
 
+def changing(name):
+    real = getattr(States, name)
+
+    def change(self, *args, **kwargs):
+        try:
+            return real(self, *args, **kwargs)
+        finally:
+            left = {key: x for key, x in self.places.items() if x.holds(dict.get(self, key))}
+            self.places, self.changed = left, self.changed or len(left) < len(self.places)
+
+    change.__name__ = name
+    return change
+
+
 for name in "items", "values", "pop", "popitem", "setdefault", "__eq__", "__ne__", "__or__", "__ror__", "__repr__":
     setattr(States, name, reading(name))
+for name in "__setitem__", "__delitem__", "pop", "popitem", "update", "clear", "__ior__":  # what a place holds would stay
+    if hasattr(dict, name):
+        setattr(States, name, changing(name))
 States.__hash__ = None

@@ -9,7 +9,7 @@ import weakref
 from . import say
 from .hooks import compiling
 from .library import Failure
-from .states import PartPlace, Place, part
+from .states import PartPlace, Place, States, part
 from .steps import Steps
 from .updates import each
 
@@ -24,6 +24,7 @@ class Stepping(object):
         self.early = lambda: False  # whether one parameter is updated, in the backward pass
         self.unguarded = contextlib.nullcontext  # in which gradients are read by an update
         self.gradient = torch.Tensor.grad.__get__
+        make_tree(torch)
         optimizer = torch.optim.Optimizer
         for name in "_patch_step_function", "_hook_for_profile":  # the latter in PyTorch 2.0
             if hasattr(optimizer, name):
@@ -79,6 +80,14 @@ class Stepping(object):
         store = self.store_of(optimizer)
         steps = store.optimizers.get(optimizer) if store is not None else None
         return steps is not None and steps.apart is not None and steps.apart.trusted
+
+
+def make_tree(torch):
+    """Has PyTorch look into states as into dictionaries, where it maps functions over what such hold."""
+    trees = getattr(getattr(torch, "utils", None), "_pytree", None)
+    register = getattr(trees, "register_pytree_node", None) or getattr(trees, "_register_pytree_node", None)  # before 2.2
+    if register is not None and States not in getattr(trees, "SUPPORTED_NODES", {}):
+        register(States, lambda states: (list(states.values()), list(dict.keys(states))), lambda values, keys: dict(zip(keys, values)))
 
 
 class Store(object):

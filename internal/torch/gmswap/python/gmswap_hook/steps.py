@@ -7,11 +7,11 @@ import weakref
 
 from . import say
 from .apart import Apart, Together, Undo
-from .states import AWAY, HERE, States, part, shared
+from .states import AWAY, HERE, States, meets, part, shared
 from .updates import each, known
 
 GIB = float(1 << 30)
-REDUCING = "Adafactor",  # classes of torch.optim that ask for sums over a parameter
+REDUCING = "Adafactor",  # classes of torch.optim in whose updates ranks meet whatever the gradients are: they sum over a parameter
 
 
 class Steps(object):
@@ -24,7 +24,7 @@ class Steps(object):
         self.moves = self.under_way = False
         self.why = ""  # they are not moved
         self.apart = None if known(store.torch, optimizer) else Apart(store.torch, store.memory, store.gradient)
-        self.parameters = None  # how many each group had when they were looked at
+        self.parameters = None  # how many each group had when they were looked at, and how many of them ranks share
         self.leaving = collections.deque()  # places whose copies to the host are under way
         self.turns = Turns()
         self.keep = self.kept = 0  # bytes that may stay after an update, and that have stayed in this step
@@ -64,15 +64,19 @@ class Steps(object):
             return False
         stream, states, nbytes = self.memory.stream(), optimizer.state, 0
         for p in each(optimizer):
-            state = states.get(p)
+            state, gradient = states.get(p), self.store.gradient(p)
+            if gradient is not None and meets(p, gradient, state or {}):
+                return False
             if type(state) is States:
+                if state.changed:
+                    return False
                 for key, place in state.places.items():
                     if place.home != stream or not place.holds(dict.get(state, key)):
                         return False
                     nbytes += place.nbytes
             elif not states:
                 nbytes += self.bytes(optimizer, p)
-            elif state is not None or self.store.gradient(p) is not None:
+            elif state is not None or gradient is not None:
                 return False
         return self.store.room() > 2 * nbytes
 
@@ -192,21 +196,23 @@ class Steps(object):
     # Chunks: lists of groups, each with some of its parameters.
 
     def chunks(self, optimizer):
-        """Divides the parameters that have gradients."""
-        chunks, size = [], None
+        """Divides the parameters that have gradients. All those in whose updates ranks meet are together, as ranks may divide the others in different ways."""
+        chunks, together, size = [], [], None
         for group in optimizer.param_groups:
             for p in group["params"]:
-                if self.store.gradient(p) is None:
+                gradient = self.store.gradient(p)
+                if gradient is None:
+                    continue
+                if meets(p, gradient, optimizer.state.get(p) or {}):
+                    include(together, group, p)
                     continue
                 n = self.bytes(optimizer, p)
                 if size is None or size + n > self.store.chunk:
                     chunks.append([])
                     size = 0
                 size += n
-                if not chunks[-1] or chunks[-1][-1][0] is not group:
-                    chunks[-1].append((group, []))
-                chunks[-1][-1][1].append(p)
-        return chunks or [[(group, []) for group in optimizer.param_groups]]
+                include(chunks[-1], group, p)
+        return [chunk for chunk in (together, *chunks) if chunk] or [[(group, []) for group in optimizer.param_groups]]
 
     def bytes(self, optimizer, p):
         """Returns the bytes of a parameter's states, an estimate where there are none yet."""
@@ -347,7 +353,7 @@ class Steps(object):
 
     def check(self, optimizer):
         """Looks for what makes updates in chunks wrong."""
-        counts = [len(group["params"]) for group in optimizer.param_groups]
+        counts = [(len(group["params"]), sum(map(shared, group["params"]))) for group in optimizer.param_groups]
         if counts != self.parameters and not self.why:
             self.parameters, self.why = counts, unfit(self.store, optimizer)
         if not self.why and any(g is not None and g.layout is not self.store.torch.strided for g in map(self.store.gradient, each(optimizer))):
@@ -382,6 +388,13 @@ class Turns(object):
         self.chunks.append(chunk)
         at = self.at.get(id(chunk[0][1][0]))
         return [] if at is None else itertools.islice(self.before, at + 1, None)
+
+
+def include(chunk, group, p):
+    """Has a parameter be the last one of a chunk."""
+    if not chunk or chunk[-1][0] is not group:
+        chunk.append((group, []))
+    chunk[-1][1].append(p)
 
 
 def without_closure(args, kwargs):

@@ -11,6 +11,15 @@ from .modules import parts
 from .stands import Stands, Weight
 
 
+class Sent(object):
+    """Parameters that were sent to the host last, as their Weights, and what lacked before, in which kind of step: it shows in the next one of that kind whether it was a
+    help."""
+
+    def __init__(self, weights, lacked, kind):
+        self.weights, self.lacked, self.kind = weights, lacked, kind
+        self.others = 0  # steps of other kinds since, in which something lacked
+
+
 class Weights(object):
     """Has parameters wait where requests had memory of the host: first those that no operator uses, then others. Called with memory, between two operators."""
 
@@ -21,6 +30,7 @@ class Weights(object):
     REST = 64  # steps after which it is tried again that more wait, where that was no help, and twice as many each time
     SURE = 2  # steps in a row in which nothing lacked before they come home
     PAST = 64  # steps that there would be room for, too
+    OTHERS = 8  # steps of other kinds in which something lacks, after which any kind shows whether it was a help
 
     def __init__(self, home):
         self.home, self.memory = home, home.memory
@@ -35,10 +45,10 @@ class Weights(object):
         self.nbytes = 0  # of those that wait
         self.looked, self.there = -1, 0  # the step in which it was looked for others there last, and the bytes that were used there then
         self.next = 0  # the step before which no more wait
-        self.lacked, self.kind, self.latest = None, (), []  # bytes that lacked before the last ones did, the kind of step they lacked in, and these Weights
+        self.sent = None  # those that were sent last, until it shows whether that was a help
         self.rest = self.REST
         self.rested = self.strained = 0  # steps in a row in which nothing lacked, and those in which something did
-        self.most = collections.deque(maxlen=self.PAST)  # bytes that the last steps would have needed with nothing moved but parameters that wait now
+        self.needs = collections.deque(maxlen=self.PAST)  # bytes that the last steps would have needed with nothing moved but parameters that wait now
 
     def __contains__(self, parameter):
         return id(parameter) in self.waiting
@@ -54,43 +64,49 @@ class Weights(object):
         self.tidy()
         relief, runtime = self.home.relief, self.home.relief.runtime
         if relief.weighed:
-            self.most.append(relief.most)
+            self.needs.append(relief.most)
         if lacked < self.SMALLEST:
             self.rested += 1
-            self.strained = self.strained if self.rested < self.CALM else 0
-            self.lacked = self.lacked if kind != self.kind else None
+            calm = self.rested >= self.CALM
+            self.strained = 0 if calm else self.strained
+            self.sent = None if calm or self.sent is not None and self.sent.kind == kind else self.sent
             if self.waiting and self.rested >= self.SURE and relief.weighed:
                 self.come_home()
             return
         self.rested, self.strained = 0, self.strained + 1
         if runtime.steps < self.next or not self.home.sends():
             return
-        if self.lacked is not None and kind == self.kind and 8 * lacked > 7 * self.lacked:  # that the last ones wait was no help
-            self.next, self.lacked, self.rest = runtime.steps + self.rest, None, 2 * self.rest
-            return self.bring(self.latest)
+        sent = self.sent
+        if sent is not None and sent.kind != kind and sent.others < self.OTHERS:
+            sent.others += 1
+            return
+        self.sent = None
+        if sent is not None and 8 * lacked > 7 * sent.lacked:  # it was no help
+            self.next, self.rest = runtime.steps + self.rest, 2 * self.rest
+            return self.bring(sent.weights)
         later = self.strained >= self.LATER and runtime.recording is None
-        if self.lodge(short, used=False) or later and self.lodge(short, used=True):
-            self.next, self.lacked, self.kind = runtime.steps + self.APART, lacked, kind
+        weights = self.lodge(short, used=False) or later and self.lodge(short, used=True)
+        if weights:
+            self.next, self.sent = runtime.steps + self.APART, Sent(weights, lacked, kind)
             runtime.renew()
 
     def lodge(self, nbytes, used):
-        """Has parameters of so many bytes wait, if there are as many, of those that are used or not. Returns the bytes of those that do."""
+        """Has parameters of so many bytes wait, if there are as many, of those that are used or not. Returns their Weights."""
         if not self.memory.ran:
-            return 0
+            return []
         owners, memory = self.owners(), self.memory
         suits = self.served if used else self.unused
         sized = [(memory.size(p), p) for p, modules in owners.values() if suits(p, modules) and self.may(p) and not memory.lies_on_host(p)]
         chosen = fitting(sized, nbytes)
         self.home.move(chosen, host=True)
-        self.latest = [self.wait(*owners[id(p)]) for p in chosen if self.memory.lies_on_host(p)]
-        gone = sum(weight.nbytes for weight in self.latest)
-        self.need(-gone)
-        return gone
+        weights = [self.wait(*owners[id(p)]) for p in chosen if self.memory.lies_on_host(p)]
+        self.need(-sum(weight.nbytes for weight in weights))
+        return weights
 
     def need(self, more):
         """Notes that steps need so many bytes more than the last ones did."""
-        for i, most in enumerate(self.most):
-            self.most[i] = most + more
+        for i, need in enumerate(self.needs):
+            self.needs[i] = need + more
 
     def unused(self, p, modules):
         """Returns whether nothing uses a parameter, as far as was seen: no operator of a recorded step was given it, and it is learned and has no gradient."""
@@ -127,7 +143,7 @@ class Weights(object):
     def come_home(self):
         """Has parameters wait no more, as many as the last steps would have had room for with nothing moved."""
         coming, nbytes, relief = [], 0, self.home.relief
-        larger = max(self.most) - relief.most
+        larger = max(self.needs) - relief.most
         for weight in self.waiting.values():
             if relief.spacious(larger + nbytes + weight.nbytes):
                 coming.append(weight)
