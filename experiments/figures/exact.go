@@ -47,6 +47,9 @@ func measureExact(e *experiment) error {
 	if err := measureWeights(e); err != nil {
 		return err
 	}
+	if err := measureSplit(e); err != nil {
+		return err
+	}
 	return measureZoo(e)
 }
 
