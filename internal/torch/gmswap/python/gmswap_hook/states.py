@@ -193,7 +193,7 @@ ALONE = holders(Sample())  # what holds a tensor that is in a Place and in its S
 
 class States(dict):
     """The state of a parameter, in the place of the dictionary that the optimizer made. Who reads a tensor gets it back on the device, where
-    it stays until the next step(). Copies of the whole, and files, have tensors of the host instead of those that are there."""
+    it stays until the next step(). Copies of the whole, and files, have tensors of the host instead of those that are there; copies of what ranks share are on the device."""
 
     __slots__ = ("places", "changed")
 
