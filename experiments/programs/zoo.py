@@ -205,7 +205,15 @@ def torchaudio_model(name):
     return net, lambda rng: (wave(8, rng.choice([24000, 32000])),)
 
 
-def zoo(steps, name):
+def checkpoint(net):
+    """Has a model of transformers or timm recompute its layers by the checkpoints of its library."""
+    if hasattr(net, "gradient_checkpointing_enable"):
+        net.gradient_checkpointing_enable()
+    else:
+        net.set_grad_checkpointing()
+
+
+def zoo(steps, name, checkpoints="0"):
     """Trains LIBRARY:NAME: in fp32, under bf16 autocast, or in bf16, by AdamW, momentum or Adafactor, whichever its name's checksum says."""
     exact()
     warnings.filterwarnings("ignore")
@@ -218,6 +226,8 @@ def zoo(steps, name):
         inputs = lambda rng: words(net, rng)
     else:
         net, inputs = {"timm": timm_model, "torchvision": torchvision_model, "torchaudio": torchaudio_model}[library](name)
+    if int(checkpoints):
+        checkpoint(net)
     dtype = torch.bfloat16 if kind % 3 == 2 and library == "transformers" else torch.float32
     net = net.cuda().to(dtype).train()
     optimizer = [lambda p: torch.optim.AdamW(p, 1e-5), lambda p: torch.optim.SGD(p, 1e-5, momentum=0.9),

@@ -144,7 +144,7 @@ class Full(RuntimeError):
 
 
 MEMORY = types.SimpleNamespace(trial=contextlib.nullcontext(), alike=lambda a, b, near: b == "contents", failures=(Full,),
-                               small=types.SimpleNamespace(there=lambda name: True))
+                               small=types.SimpleNamespace(there=lambda name: True), origins=types.SimpleNamespace(same=lambda origins: True))
 
 
 def recalled(trails=(1, 2, 3), repeated=None, known=None):

@@ -10,6 +10,7 @@ from .growth import Growth, Where
 from .measure import TIMING
 from .model import NEVER, Model
 from .pace import FREE, OFFLOAD, PREFETCH, RECOMPUTE
+from .remake import TIGHT
 from .remembered import Recalled
 from .selection import Selection, Trust, entry
 
@@ -137,7 +138,7 @@ class Buckets(object):
         values = growth.values(dims)
         if instrument is not None:
             instrument.shares = self.model.shares(growth, values)
-        recalled = Recalled(self.model.remembered, self.model.memory, step, self.device // 64)
+        recalled = Recalled(self.model.remembered, self.model.memory, step, self.device // TIGHT)
         return Chosen(recalled, step, Shape(bucket, growth.sizes(values)), unplanned, relief, instrument)
 
     def trusted(self, step, relief):

@@ -6,9 +6,11 @@ import types
 from .between import Unlike
 from .follow import Follower
 from .model import Model
-from .remake import Remake
+from .remake import TIGHT, Remake
 from .remembered import Recalled
 from .selection import Trust
+
+BEYOND = 1.5  # what the largest step saves that schedules are made for, of the largest one that was seen
 
 
 class Family(object):
@@ -16,7 +18,6 @@ class Family(object):
     the largest one for which nothing has to be moved, then, while steps follow these, some at once between those that are furthest apart. That is done by a thread of
     the planner's; levels are replaced as a whole."""
 
-    BEYOND = 1.5  # what the largest saves, of the largest step that was seen
     JUST = 1 + 1e-6  # or just as much: places are rounded
     GAP = 1.0 / 24  # between two schedules, of what the largest saves
     TOGETHER = 8  # that are made at once
@@ -68,7 +69,7 @@ class Family(object):
         if not self.model.bounded:
             return Chooser(step, self, unplanned, relief, instrument)
         model = self.model
-        return Bounded(Recalled(model.remembered, model.memory, step, self.device // 64), step, self, unplanned, relief, instrument)
+        return Bounded(Recalled(model.remembered, model.memory, step, self.device // TIGHT), step, self, unplanned, relief, instrument)
 
     def at(self, place):
         """Returns the schedule for a step, None if it saves more than any is for."""
@@ -145,7 +146,7 @@ class Family(object):
     def grow(self, make):
         """Has one made for steps that are larger than the largest one that was seen, or for that, or for the recorded ones: the largest that there is."""
         known = self.most, sum(self.model.timed.sizes), min(self.extent.total)
-        for n, saved in enumerate([self.BEYOND * self.most] + [self.JUST * saved for saved in known]):
+        for n, saved in enumerate([BEYOND * self.most] + [self.JUST * saved for saved in known]):
             if self.levels and n > 1:
                 break
             if self.add(make, [self.extent.share(saved)])[0]:

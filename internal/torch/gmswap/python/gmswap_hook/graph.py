@@ -5,8 +5,9 @@ one more are seen between them. What is saved moves on demand meanwhile, or at o
 """
 
 from .demand import Demand
+from .family import BEYOND
 from .operators import Operators
-from .relief import ROOMY
+from .remake import ROOMY, TIGHT
 from .watched import Watched, Whole
 
 
@@ -31,6 +32,7 @@ class Recording(object):
         self.made = None  # the first step
         self.again = None  # another one of other sizes, if they vary
         self.timed = None
+        self.beside = 0  # bytes that may be taken beside what is recomputed, once that was chosen
         self.failed = 0  # times that two steps differed, or a third one did not
         self.waits, self.passed = self.WAITS, self.PASSED  # that are left
         self.repeated = None  # the last step that was passed over as one of the two had inputs of its sizes
@@ -150,9 +152,20 @@ class Recording(object):
         """Returns the steps that tell of sizes."""
         return [self.timed] if self.again is None else [self.made, self.again, self.timed]
 
-    def extra(self):
-        """Returns the most bytes that may be taken beside what is recomputed."""
+    def least(self):
+        """Returns how many bytes may be taken beside whatever is recomputed."""
         return self.relief.extra() if self.relief is not None else self.settings.device // ROOMY
+
+    def grown(self, watched):
+        """Returns how much larger the largest step may be that schedules are made for."""
+        return BEYOND * max(sum(w.sizes) for w in self.steps()) / sum(watched.sizes) if self.again is not None else 1.0
+
+    def extra(self):
+        """Returns the most bytes that may be taken beside what is recomputed, in the largest step."""
+        if not self.beside:
+            least, most = self.least(), self.settings.device // TIGHT
+            self.beside = self.made.operators.beside(self.made, least, max(least, most), self.grown(self.made))
+        return self.beside
 
     def recipes(self):
         """Returns for each entry how it is recomputed, or None."""
@@ -160,4 +173,4 @@ class Recording(object):
 
     def recipes_of(self, watched):
         """Returns the same for a step whose operators were seen."""
-        return watched.operators.recipes(watched, watched, self.extra())
+        return watched.operators.recipes(watched, watched, max(self.least(), self.extra() / self.grown(watched)))

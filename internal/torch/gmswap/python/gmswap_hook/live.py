@@ -144,13 +144,16 @@ class Live(Operators):
             if writes(function):
                 self.wrote(function, args, kwargs)
             return result
-        call, count = self.call(again, args, kwargs), version(args[0]) if again.in_place else 0
-        if self.times:
-            self.memory.fill(self.last, SHORT)
-            call.begin = self.memory.mark()
+        call, count = None if again.draws else self.call(again, args, kwargs), version(args[0]) if again.in_place else 0
+        begin = self.begin_timing()
         result = function(*args, **kwargs)
         if self.times:
-            call.end = self.last = self.memory.mark()
+            self.last = self.memory.mark()
+        if again.draws:
+            for x in result[again.results :]:
+                self.new(x, given)
+            call = self.call(again, again.drawn(args, result), {})
+        call.begin, call.end = begin, self.last
         if again.in_place:
             self.overwritten(args[0], call, count)
             if self.memory.key(args[0]) in self.memory.exported:
@@ -159,6 +162,13 @@ class Live(Operators):
             for i, x in enumerate(results_in(result)[: again.results]):
                 self.made(self.new(x, given), call, i, x)
         return result
+
+    def begin_timing(self):
+        """Returns the mark in front of an operator, if operators are timed."""
+        if not self.times:
+            return None
+        self.memory.fill(self.last, SHORT)
+        return self.memory.mark()
 
     def given(self, args, kwargs):
         """Returns the addresses of the arguments' storages, None unless all tensors among them are the device's. Numbers are those of this step."""

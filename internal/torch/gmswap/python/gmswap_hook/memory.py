@@ -11,6 +11,7 @@ from .entry import consists, layout
 from .library import Failure
 from .measure import Peak
 from .modules import gathered, parts, targets
+from .origins import Origins
 from .samples import Samples, close, pieces
 from .small import Small
 from .unseen import Launches
@@ -57,7 +58,7 @@ class Memory(object):
         self.shifts = 0  # times that where a state of an optimizer is has changed, or that it is needed
         self.evictions = 0  # requests that found no room before something left
         self.pick = None  # copies words of a storage, once there is what does
-        self.samples, self.small, self.launches = Samples(self), Small(self), Launches.of(torch)
+        self.samples, self.small, self.origins, self.launches = Samples(self), Small(self), Origins(torch), Launches.of(torch)
         self.peak = Peak(torch, device)
         self.pid = os.getpid()
         self.forked = False  # this is another process, which has none of the device's memory

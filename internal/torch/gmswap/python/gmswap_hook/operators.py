@@ -19,11 +19,15 @@ BY_ROWS = frozenset((
 BY_ROWS_NEARLY = frozenset(("mm", "addmm"))
 
 # A number among their arguments may differ between steps, unless it stands in the program's text; with other operators it is part of the model.
-COUNTING = frozenset(("mul", "add", "sub", "div", "pow", "addmm", "baddbmm", "masked_fill", "mul_", "add_", "sub_", "div_", "masked_fill_"))
+COUNTING = frozenset((
+    "mul", "add", "sub", "rsub", "div", "pow", "addmm", "baddbmm", "masked_fill", "mul_", "add_", "sub_", "div_", "masked_fill_", "native_dropout", "scalar_tensor",
+    "full_like", "addcmul", "lerp", "threshold", "eq", "ne", "lt", "le", "gt", "ge", "bitwise_and", "bitwise_or", "bitwise_xor",
+))
 # Their overload "out" writes the result into a given tensor, and takes no other memory.
 INTO = frozenset((
     "silu", "gelu", "sigmoid", "tanh", "mul", "add", "sub", "div", "neg", "rsqrt", "exp", "leaky_relu", "hardswish", "mm", "addmm",
 ))
+WORTH = 4  # times as much has to be recomputable as is taken beside it in addition
 SHORT = 300000  # nanoseconds that an operator takes to be launched, at most
 
 
@@ -39,11 +43,12 @@ class Made(object):
 class Call(object):
     """A run of an operator. Its first result, of a type, has this many rows that can be made one by one, or 0."""
 
-    __slots__ = ("function", "name", "args", "kwargs", "begin", "end", "rows", "dtype", "places")
+    __slots__ = ("function", "name", "args", "kwargs", "begin", "end", "rows", "dtype", "places", "origins")
 
-    def __init__(self, function, name, args, kwargs):
+    def __init__(self, function, name, args, kwargs, origins=()):
         self.function, self.name, self.args, self.kwargs = function, name, args, kwargs
         self.rows, self.places = 0, None
+        self.origins = origins  # what its numbers come from, where that may change
 
     def given(self, take):
         """Returns the arguments, with what take returns for each that is a tensor."""
@@ -162,11 +167,14 @@ class Operators(object):
             self.memory.note_used(given)
         mutable = writes(function)
         again = rerun(function, mutable)
-        if again is not None and not (again.suits(function, args) and self.fixed(packet, args, kwargs)):
+        origins = self.origins(packet, args, kwargs) if again is not None and again.suits(function, args) else None
+        if origins is None:
             again = None
-        if again is not None and again.in_place:
-            return self.run_in_place(again, function, args, kwargs)
-        call = self.call(again, args, kwargs) if again is not None else None
+        elif again.in_place:
+            return self.run_in_place(again, function, args, kwargs, origins)
+        elif again.draws:
+            return self.run_drawing(again, function, args, kwargs, given, origins)
+        call = self.call(again, args, kwargs, origins) if again is not None else None
         before = self.memory.evictions
         if call is not None:
             self.memory.fill(self.last, SHORT)
@@ -196,9 +204,9 @@ class Operators(object):
             back.begin, back.end, back.dtype = call.begin, call.end, tensor.dtype
             self.undone[number] = Made(number, back, 0, self.memory.size(tensor))
 
-    def call(self, again, args, kwargs):
+    def call(self, again, args, kwargs, origins=()):
         """Notes a call."""
-        return Call(again.function, again.name, self.note(again.arguments(args)), self.note(kwargs))
+        return Call(again.function, again.name, self.note(again.arguments(args)), self.note(kwargs), origins)
 
     def measured(self, function, args, kwargs):
         """Returns the result of a function, and the bytes that it needed beside that."""
@@ -235,9 +243,25 @@ class Operators(object):
             call.rows = self.splits(call.name, again.function, args, kwargs, result)
         return call
 
-    def run_in_place(self, again, function, args, kwargs):
+    def run_drawing(self, again, function, args, kwargs, given, origins):
+        """Runs an operator that draws what it keeps: once it has, its first result is made again by that."""
+        before = self.memory.evictions
+        self.memory.fill(self.last, SHORT)
+        begin = self.memory.mark()
+        result = function(*args, **kwargs)
+        self.last = self.memory.mark()
+        numbers = [self.new(t, given) for t in result]
+        drawn = again.drawn(args, result)
+        call = self.call(again, drawn, {}, origins)
+        call.begin, call.end = begin, self.last
+        call = self.proven(call, again, drawn, {}, result[0], self.memory.evictions == before)
+        if call is not None:
+            self.made(numbers[0], call, 0, result[0])
+        return result
+
+    def run_in_place(self, again, function, args, kwargs, origins):
         """Runs an operator that writes to its first argument. On a copy of what was there before it makes the same."""
-        call = self.call(again, args, kwargs) if self.whole(args[0]) else None
+        call = self.call(again, args, kwargs, origins) if self.whole(args[0]) else None
         before = None
         if call is not None:
             self.memory.fill(self.last, SHORT)
@@ -296,13 +320,19 @@ class Operators(object):
         self.written.update(map(self.memory.parameter, keys))
         self.changed.update(self.numbers[key] for key in keys if key in self.numbers)
 
-    def fixed(self, packet, args, kwargs):
-        """Returns whether the arguments are the model's and what it computes from them, and nothing that may change unseen."""
+    def origins(self, packet, args, kwargs):
+        """Returns what the numbers among the arguments come from, where that may change, None if that is not known, or something else may change unseen. All else is
+        the model's, and what it computes from that."""
         given = flat((args, kwargs))
         if any(hasattr(x, "untyped_storage") and (not self.memory.key(x) or not self.memory.plain(x) or x.is_conj() or x.is_neg()) for x in given):  # which a view does not show
-            return False
+            return None
         numbers = [x for x in given if isinstance(x, (int, float, complex)) and not isinstance(x, bool)] if packet in COUNTING else []
-        return not numbers or len(numbers) == 1 and self.literals.written(packet, numbers[0], sys._getframe(1))
+        if not numbers:
+            return ()
+        if len(numbers) > 1:
+            return None
+        frame = sys._getframe(1)
+        return () if self.literals.written(packet, numbers[0], frame) else self.memory.origins.of(numbers[0], frame)
 
     def doubt(self, call, results, again):
         """Compares what an operator made with what it made when it was rerun, later on. Returns False where they cannot be the same, or there is no memory
@@ -411,6 +441,14 @@ class Operators(object):
         """Returns how each entry of a step is recomputed, None where it cannot be, or where that takes more bytes beside it than extra. The operators
         were seen in the step before."""
         recipes = [None] * len(timed.sizes)
+        for index, found in self.chains(made, timed).items():
+            if found.extra() <= extra:
+                recipes[index] = self.recipe(found, timed.sizes[index], timed.layouts[index][0])
+        return recipes
+
+    def chains(self, made, timed):
+        """Returns what makes entries of a step again, by their indexes."""
+        chains = {}
         same = [a == b for a, b in zip(zip(made.layouts, made.sizes), zip(timed.layouts, timed.sizes))]
         makers, undone = ({number: m for number, m in known.items() if number not in self.changed} for known in (self.makers, self.undone))
         for m in [*makers.values(), *undone.values()]:
@@ -419,9 +457,19 @@ class Operators(object):
                 x.small, x.behind = self.small.get(x.number, {}).get((x.dtype, x.size, x.stride, x.offset), (None, 0)) if x.entry is None else (None, 0)
         for number, index in self.entries.items():
             found = chain.find(makers[number], self.saved_before(index, same), makers, undone) if number in makers and same[index] else None
-            if found is not None and found.extra() <= extra:
-                recipes[index] = self.recipe(found, timed.sizes[index], timed.layouts[index][0])
-        return recipes
+            if found is not None and self.memory.origins.same([o for m in found.made for o in m.call.origins]):
+                chains[index] = found
+        return chains
+
+    def beside(self, made, least, most, grown):
+        """Returns how many bytes may be taken beside what is recomputed in a step that saves so many times as much as this one: more than the least where much more can be
+        recomputed then."""
+        chosen, gained = least, 0
+        for extra, size in sorted((found.extra() * grown, made.sizes[index] * grown) for index, found in self.chains(made, made).items()):
+            gained += size if least < extra <= most else 0
+            if gained >= WORTH * (extra - least) > 0:
+                chosen = extra
+        return min(chosen, most)
 
     def saved_before(self, index, same):
         """Returns the function that tells the arguments that are parameters, or were saved before an entry, and are unchanged."""

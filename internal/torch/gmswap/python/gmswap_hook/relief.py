@@ -11,9 +11,9 @@ from .home import Home
 from .layout import Layout
 from .library import BORROW
 from .lodging import Lodging
+from .remake import ROOMY, TIGHT
 
 GIB = float(1 << 30)
-ROOMY, TIGHT = 64, 16  # such a part of the memory may be taken beside what is recomputed, and where the host has no room for all that leaves
 
 
 class Relief(object):

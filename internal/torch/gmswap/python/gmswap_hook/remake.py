@@ -8,19 +8,21 @@ LIBRARIES = frozenset(("mm", "addmm", "bmm", "baddbmm", "convolution"))
 NEARLY = LIBRARIES | {"_scaled_dot_product_cudnn_attention", "_cudnn_attention_forward"}
 # A library tries one way after the other until there is memory for one, and keeps to that from then on: others round otherwise.
 TRIED = frozenset(("convolution",))
+ROOMY, TIGHT = 64, 16  # such a part of the memory may be taken beside what is recomputed, and where much more can be with that, or the host has no room for all that leaves
 PIECE = 16 << 20  # bytes that rows of others take beside the tensor while they are recomputed
 
 
 class Recipe(object):
     """How an entry is recomputed."""
 
-    __slots__ = ("chain", "call", "ns", "sources", "small", "lasting", "row", "near")
+    __slots__ = ("chain", "call", "ns", "sources", "small", "lasting", "origins", "row", "near")
 
     def __init__(self, chain, ns, inputs, row, dtype):
         self.chain, self.call, self.ns, self.row = chain, chain.made[-1].call, ns, row  # bytes of a row, 0 if it is made as a whole or not at all
         self.sources = sorted({x.entry for x in inputs if x.entry is not None})
         self.small = {x.small for x in inputs if x.small is not None}
         self.lasting = {x.lasting for x in inputs if x.lasting}
+        self.origins = [o for m in chain.made for o in m.call.origins]
         self.near = dtype if any(m.call.name in NEARLY for m in chain.made) else None
 
     @classmethod
@@ -28,7 +30,7 @@ class Recipe(object):
         """Returns a recipe for the same entry in another size, which is made as a whole."""
         new = cls.__new__(cls)
         new.chain, new.call, new.ns, new.row = chain, chain.made[-1].call, recipe.ns, 0
-        new.sources, new.small, new.lasting, new.near = recipe.sources, recipe.small, recipe.lasting, recipe.near
+        new.sources, new.small, new.lasting, new.origins, new.near = recipe.sources, recipe.small, recipe.lasting, recipe.origins, recipe.near
         return new
 
     def lasts(self, ns):
@@ -49,7 +51,7 @@ class Recipe(object):
         for ordinal in self.lasting:
             if not (ordinal in memory.lasting and memory.parameters(ordinal)):
                 return False
-        return not self.small or all(map(memory.small.there, self.small))
+        return memory.origins.same(self.origins) and (not self.small or all(map(memory.small.there, self.small)))
 
 
 class Remake(object):

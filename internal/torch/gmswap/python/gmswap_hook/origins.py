@@ -1,0 +1,98 @@
+"""Tells where a number comes from that an operator is given: from an attribute of a module, as a scale or a probability, or from the size of a tensor."""
+
+import math
+import weakref
+
+from .literals import inner
+
+FRAMES = 8  # calls that may lie between an operator and the code that names the attribute
+FILL = 1e4  # larger numbers, as those that masks fill in, are no module's
+PLAIN = frozenset((0, 1, -1, 2, 0.5))  # numbers that too many have
+
+
+class Origin(object):
+    """An attribute of a module, or of what is one, as a configuration."""
+
+    __slots__ = ("module", "names", "value", "kind")
+
+    def __init__(self, module, names, value):
+        self.module, self.names, self.value = weakref.ref(module), names, value
+        self.kind = type(module), names
+
+    def same(self):
+        """Returns whether it is as it was."""
+        found = self.module()
+        for name in self.names:
+            found = getattr(found, "__dict__", {}).get(name)
+        return type(found) is type(self.value) and found == self.value
+
+
+class Origins(object):
+    """Finds origins, but for attributes that were other ones in another step."""
+
+    def __init__(self, torch):
+        self.torch, self.varying = torch, set()  # kinds of these
+
+    def same(self, origins):
+        """Returns whether all of some are as they were, and notes those that are not."""
+        others = [o.kind for o in origins if not o.same()]
+        self.varying.update(others)
+        return not others
+
+    def of(self, number, frame):
+        """Returns what a number comes from that the operator called in a frame is given, none if that cannot change, None where that is not known. Where it may be several
+        attributes, all are returned."""
+        if isinstance(number, complex):
+            return None
+        if number != number or abs(number) >= FILL:
+            return ()
+        found, held, frames = {}, [], 0
+        while frame is not None and frames < FRAMES:
+            if not inner(str(frame.f_globals.get("__name__"))):
+                frames += 1
+                values = list(frame.f_locals.values())
+                held += [x for x in values if type(x) is float]
+                if self.sized(number, frame.f_code, values):
+                    return ()
+                for origin in self.attributes(number, frame.f_code.co_names, values, held):
+                    found.setdefault((id(origin.module()), origin.names), origin)
+            frame = frame.f_back
+        known = found and not any(o.kind in self.varying for o in found.values())
+        return tuple(found.values()) if known else None
+
+    def sized(self, number, code, values):
+        """Returns whether a number follows from the last dimension of a tensor that code has, as attention's scale does."""
+        if number in PLAIN or not ("scaled_dot_product_attention" in code.co_names or "sqrt" in code.co_names or {0.5, -0.5}.intersection(code.co_consts)):
+            return False
+        return any(number in of(x.shape[-1])[1:] for x in values if isinstance(x, self.torch.Tensor) and x.dim() > 1 and x.shape[-1] > 1)
+
+    def attributes(self, number, names, values, held):
+        """Yields the attributes that code names, of modules that it has, from which a number follows. One that too many have is that of an attribute if what code holds is
+        the attribute's."""
+        for module in values:
+            if not isinstance(module, self.torch.nn.Module):
+                continue
+            for path, value in numbers_of(module, names):
+                if number in of(value) and (number not in PLAIN or any(x is value for x in held)):
+                    yield Origin(module, path, value)
+
+
+def numbers_of(module, names):
+    """Yields the numbers among some attributes of a module, and of what it has under such names, with their paths."""
+    for name in names:
+        value = module.__dict__.get(name)
+        if type(value) in (int, float):
+            yield (name,), value
+        elif hasattr(value, "__dict__") and not isinstance(value, type):
+            for inner_name in names:
+                part = value.__dict__.get(inner_name)
+                if type(part) in (int, float):
+                    yield (name, inner_name), part
+
+
+def of(value):
+    """Returns a number, and what attention's scale and what is kept of a probability are of it."""
+    if value <= 0:
+        return (value,)
+    root, least = math.sqrt(value), value**-0.5
+    return value, root, 1 / root, least, math.sqrt(1 / root), math.sqrt(least), 1 / value, 1 - value
