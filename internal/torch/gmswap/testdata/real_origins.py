@@ -5,7 +5,7 @@ import sys
 import types
 
 import torch
-from gmswap_hook import live, origins
+from gmswap_hook import live, operators, origins
 from torch import nn
 from torch.nn import functional as F
 
@@ -116,6 +116,16 @@ def test_drawn_alone():
     args, kwargs = call.given(lambda x: taken[x.number])
     assert torch.equal(call.function(*args, **kwargs), kept) and len(seen.makers) == 1
     hooked.remove()
+
+
+def test_beside():
+    """More is taken beside what is recomputed where that makes much more recomputable, in whole bytes."""
+    made = types.SimpleNamespace(sizes=[1000, 1000])
+    needs = {0: 100, 1: 3000}
+    seen = types.SimpleNamespace(chains=lambda one, other: {i: types.SimpleNamespace(extra=lambda n=n: n) for i, n in needs.items()})
+    for grown, want in (1.0, 100), (1.333, 134), (5.0, 10):
+        got = operators.Operators.beside(seen, made, 10, 200, grown)
+        assert (got, type(got)) == (want, int), (grown, got)
 
 
 def test_changed():

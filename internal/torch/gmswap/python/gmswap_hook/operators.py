@@ -1,5 +1,6 @@
 """Sees which operators make what autograd saves, so that it can be recomputed."""
 
+import math
 import sys
 
 from . import chain
@@ -465,7 +466,7 @@ class Operators(object):
         """Returns how many bytes may be taken beside what is recomputed in a step that saves so many times as much as this one: more than the least where much more can be
         recomputed then."""
         chosen, gained = least, 0
-        for extra, size in sorted((found.extra() * grown, made.sizes[index] * grown) for index, found in self.chains(made, made).items()):
+        for extra, size in sorted((math.ceil(found.extra() * grown), made.sizes[index] * grown) for index, found in self.chains(made, made).items()):
             gained += size if least < extra <= most else 0
             if gained >= WORTH * (extra - least) > 0:
                 chosen = extra
