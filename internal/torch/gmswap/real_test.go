@@ -39,7 +39,7 @@ func TestReal(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, tests := range []string{
-				"real.py", "real_operators.py", "real_origins.py", "real_small.py", "real_complete.py", "real_early.py", "real_states.py", "real_shared.py", "real_demand.py", "real_family.py", "real_buckets.py", "real_alone.py", "real_selected.py", "real_crowded.py",
+				"real.py", "real_operators.py", "real_origins.py", "real_arguments.py", "real_small.py", "real_complete.py", "real_early.py", "real_states.py", "real_shared.py", "real_demand.py", "real_family.py", "real_buckets.py", "real_alone.py", "real_selected.py", "real_crowded.py",
 				"real_remembered.py", "real_between.py", "real_partition.py", "real_uses.py", "real_models.py", "real_calls.py", "real_second.py", "real_unseen.py", "real_home.py", "real_weights.py", "real_recorded.py", "real_split.py", "real_kinds.py",
 			} {
 				c := exec.Command(python, filepath.Join(testdata, tests))

@@ -40,7 +40,7 @@ def stand_in():
     wrap(torch.autograd, "grad")
     for name in ("register_forward_pre_hook", "register_forward_hook"):
         real = getattr(torch.nn.Module, name)
-        setattr(torch.nn.Module, name, lambda self, hook, prepend=False, real=real: real(self, hook))
+        setattr(torch.nn.Module, name, lambda self, hook, prepend=False, with_kwargs=False, real=real: real(self, hook))
 
 
 if not hasattr(torch.Tensor, "untyped_storage"):

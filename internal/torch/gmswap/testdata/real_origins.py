@@ -122,7 +122,7 @@ def test_beside():
     """More is taken beside what is recomputed where that makes much more recomputable, in whole bytes."""
     made = types.SimpleNamespace(sizes=[1000, 1000])
     needs = {0: 100, 1: 3000}
-    seen = types.SimpleNamespace(chains=lambda one, other: {i: types.SimpleNamespace(extra=lambda n=n: n) for i, n in needs.items()})
+    seen = types.SimpleNamespace(chains=lambda one, other, held: {i: types.SimpleNamespace(extra=lambda n=n: n) for i, n in needs.items()})
     for grown, want in (1.0, 100), (1.333, 134), (5.0, 10):
         got = operators.Operators.beside(seen, made, 10, 200, grown)
         assert (got, type(got)) == (want, int), (grown, got)

@@ -31,9 +31,9 @@ class Devices(object):
     def serving(self):
         return [self.runtimes[device] for device in self.local.begun]
 
-    def entered(self, module):
+    def entered(self, module, args, frame):
         for runtime in self.serving():
-            runtime.entered(module)
+            runtime.entered(module, args, frame)
 
     def left(self, module):
         for runtime in reversed(self.serving()):  # modes of PyTorch end in the opposite order

@@ -4,9 +4,12 @@ Two steps are recorded: one for which operators made what is saved, one for time
 one more are seen between them. What is saved moves on demand meanwhile, or at once where nothing makes room for a request.
 """
 
+import collections
+import math
+
 from .demand import Demand
 from .family import BEYOND
-from .operators import Operators
+from .operators import WORTH, Operators
 from .remake import ROOMY, TIGHT
 from .watched import Watched, Whole
 
@@ -33,6 +36,7 @@ class Recording(object):
         self.again = None  # another one of other sizes, if they vary
         self.timed = None
         self.beside = 0  # bytes that may be taken beside what is recomputed, once that was chosen
+        self.held = None  # the arguments of modules of which that is, and the bytes of each in the largest step, once they were chosen
         self.failed = 0  # times that two steps differed, or a third one did not
         self.waits, self.passed = self.WAITS, self.PASSED  # that are left
         self.repeated = None  # the last step that was passed over as one of the two had inputs of its sizes
@@ -93,7 +97,10 @@ class Recording(object):
         """Returns whether sizes differ from step to step, and schedules for all of them are wanted."""
         return self.before != self.made.sizes and self.settings.for_all_sizes()
 
-    def enter(self, module):
+    def enter(self, module, given, step):
+        """Notes that a module runs. Given returns what it was called with, by places and by names."""
+        if self.stack and self.operators is not None:
+            self.memory.small.arguments.see(self.operators, module, *given(), len(step.entries))
         if not self.stack:
             self.name = self.name or type(module).__name__
             for name, m in module.named_modules():
@@ -160,17 +167,46 @@ class Recording(object):
         """Returns how much larger the largest step may be that schedules are made for."""
         return BEYOND * max(sum(w.sizes) for w in self.steps()) / sum(watched.sizes) if self.again is not None else 1.0
 
+    def arguments(self):
+        """Returns the arguments of modules that are held, as much more can be recomputed then: the bytes of each in the largest step."""
+        if self.held is None:
+            grown = self.grown(self.made)
+            found = chosen(self.made.operators, self.made, self.settings.device / TIGHT / grown)
+            self.held = {name: math.ceil(nbytes * grown) for name, nbytes in found.items()}
+        return self.held
+
     def extra(self):
         """Returns the most bytes that may be taken beside what is recomputed, in the largest step."""
         if not self.beside:
-            least, most = self.least(), self.settings.device // TIGHT
-            self.beside = self.made.operators.beside(self.made, least, max(least, most), self.grown(self.made))
+            least, most, held = self.least(), self.settings.device // TIGHT, self.arguments()
+            self.beside = self.made.operators.beside(self.made, least, max(least, most - sum(held.values())), self.grown(self.made), held)
         return self.beside
+
+    def left(self, recipes):
+        """Returns the bytes that schedules leave free for what is taken beside what is recomputed, by recipes where these are given, and for what is held."""
+        beside = max((r.chain.extra() for r in recipes if r is not None), default=0) if recipes is not None else self.extra()
+        return beside + sum(self.arguments().values())
 
     def recipes(self):
         """Returns for each entry how it is recomputed, or None."""
-        return self.made.operators.recipes(self.made, self.timed, self.extra())
+        return self.made.operators.recipes(self.made, self.timed, self.extra(), self.arguments())
 
     def recipes_of(self, watched):
         """Returns the same for a step whose operators were seen."""
-        return watched.operators.recipes(watched, watched, max(self.least(), self.extra() / self.grown(watched)))
+        return watched.operators.recipes(watched, watched, max(self.least(), self.extra() / self.grown(watched)), self.arguments())
+
+
+def chosen(operators, made, most):
+    """Returns the arguments of modules, of so many bytes together at most, of which much more of what a step saves can be recomputed, and the bytes of each."""
+    known, gains = operators.chains(made, made), collections.Counter()
+    sizes = operators.arguments(made, most)
+    for index, found in operators.chains(made, made, sizes).items() if sizes else ():
+        needed = frozenset(x.small for m in found.made for x in m.call.inputs() if x.small in sizes)
+        if index not in known and needed:
+            gains[needed] += made.sizes[index]
+    held = {}
+    for needed, gain in gains.most_common():
+        more = sum(sizes[name] for name in needed if name not in held)
+        if sum(held.values()) + more <= most and gain >= WORTH * more:
+            held.update((name, sizes[name]) for name in needed)
+    return held

@@ -11,22 +11,8 @@ import weakref
 from . import say
 from .nested import PASS, nested
 from .samples import Wrong
+from .watch import Watch, by_name, compiling
 from .whole import UNSUPPORTED
-
-
-class Watch(object):
-    """A hook of modules. What torch.compile traces goes without, and so does a copy of the module: its hook does nothing."""
-
-    def __init__(self, hook, compiling):
-        self.hook, self.compiling = hook, compiling
-
-    def __call__(self, *args):
-        if not self.compiling():
-            self.hook(*args)
-
-    def __reduce__(self):
-        return getattr, (contextlib.nullcontext(), "__exit__")
-
 
 EVERYWHERE, WITHIN, NEAR, ROOTS = "everywhere", "within", "near", "roots"
 MOST = 128  # modules near the outermost ones
@@ -139,7 +125,7 @@ class Hooks(object):
             local.frame = sys._getframe(2)
             self.begin(local, module, args)
         if local.serves:
-            self.runtime.entered(module)
+            self.runtime.entered(module, args, sys._getframe(2))
 
     def leave(self, module, args, output):
         stack = self.local.stack
@@ -178,7 +164,7 @@ class Hooks(object):
             self.met(module, args)
             return
         try:
-            if self.runtime.begin(module, [*args, *named(local.frame)], known):
+            if self.runtime.begin(module, [*args, *(x for _, x in sorted(by_name(local.frame).items()))], known):
                 local.serves = local.between = self.begin_packing(local)
             else:
                 self.end_packing(local)
@@ -327,15 +313,6 @@ def top(autograd):
     return top
 
 
-def compiling(torch):
-    """Returns the function that says whether torch.compile traces the program, for which it is a constant."""
-    for name in ("compiler", "_utils"):
-        function = getattr(getattr(torch, name, None), "is_compiling", None)
-        if function is not None:
-            return function
-    return lambda: False
-
-
 def unreal(torch):
     """Returns the function that says whether tensors that are made now are none of memory: within torch.func they stand for others, and with FakeTensorMode
     they have no contents."""
@@ -348,13 +325,6 @@ def unreal(torch):
 def replica(module):
     """Returns whether a module is one of DataParallel's copies, which run in threads of their own, a GPU each, while the program waits."""
     return module.__dict__.get("_is_replica", False)
-
-
-def named(frame):
-    """Returns what a module was called with by name, in the order of the names: hooks on all modules are not given that, but the function that calls them
-    has it."""
-    given = frame.f_locals.get("kwargs")
-    return [value for _, value in sorted(given.items())] if isinstance(given, dict) else []
 
 
 def running(frame):

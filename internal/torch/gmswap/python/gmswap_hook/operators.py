@@ -112,6 +112,7 @@ class Operators(object):
         self.used = {}  # parameters and buffers, by the ordinals of their storages
         self.entries = {}  # the numbers of entries, by their storages' numbers
         self.small = {}  # by these: of tensors that were saved and are no entries, by their layouts, the names and how many entries there were
+        self.handed = {}  # by these: the same of what modules were given, and the bytes
         self.undone = {}  # by these: what makes a storage again of what was made of it, with all that it held
 
     def begin(self):
@@ -296,6 +297,7 @@ class Operators(object):
         key = self.memory.key(tensor)
         self.entries.pop(self.numbers[key], None)
         self.small.pop(self.numbers[key], None)
+        self.handed.pop(self.numbers[key], None)
         self.count += 1
         self.numbers[key], self.versions[self.count] = self.count, count + 1
         self.made(self.count, call, 0, tensor)
@@ -415,13 +417,13 @@ class Operators(object):
         self.look(number, entry.alias)
         self.entries[number] = entry.index
 
-    def see_small(self, key, tensor, name, count):
-        """Notes a tensor that is saved behind so many entries, and is none. It has a name among those of all steps."""
+    def see_named(self, known, key, tensor, *named):
+        """Notes a tensor among known ones, those that are saved and are no entries, or that modules are given. It has a name among those of all steps."""
         number = self.numbers.get(key) or self.new(tensor, ())
         if number:
             self.check(number, version(tensor))
             self.look(number, tensor)
-            self.small.setdefault(number, {}).setdefault(layout(tensor), (name, count))
+            known.setdefault(number, {}).setdefault(layout(tensor), named)
 
     def check(self, number, now):
         """Notes a storage that was written to where no operators are seen, as between two models."""
@@ -438,35 +440,47 @@ class Operators(object):
         """Returns the entries that are results of attention."""
         return {self.entries[number] for number in self.attended if number in self.entries}
 
-    def recipes(self, made, timed, extra):
-        """Returns how each entry of a step is recomputed, None where it cannot be, or where that takes more bytes beside it than extra. The operators
-        were seen in the step before."""
+    def recipes(self, made, timed, extra, held=()):
+        """Returns how each entry of a step is recomputed, also of arguments of modules that are held, None where it cannot be, or where that takes more bytes beside
+        it than extra. The operators were seen in the step before."""
         recipes = [None] * len(timed.sizes)
-        for index, found in self.chains(made, timed).items():
+        for index, found in self.chains(made, timed, held).items():
             if found.extra() <= extra:
                 recipes[index] = self.recipe(found, timed.sizes[index], timed.layouts[index][0])
         return recipes
 
-    def chains(self, made, timed):
-        """Returns what makes entries of a step again, by their indexes."""
+    def chains(self, made, timed, held=()):
+        """Returns what makes entries of a step again, also of arguments that are held, by their indexes."""
         chains = {}
         same = [a == b for a, b in zip(zip(made.layouts, made.sizes), zip(timed.layouts, timed.sizes))]
         makers, undone = ({number: m for number, m in known.items() if number not in self.changed} for known in (self.makers, self.undone))
         for m in [*makers.values(), *undone.values()]:
             for x in m.call.inputs():
                 x.entry = self.entries.get(x.number)
-                x.small, x.behind = self.small.get(x.number, {}).get((x.dtype, x.size, x.stride, x.offset), (None, 0)) if x.entry is None else (None, 0)
+                x.small, x.behind = self.named(x, held) if x.entry is None else (None, 0)
         for number, index in self.entries.items():
             found = chain.find(makers[number], self.saved_before(index, same), makers, undone) if number in makers and same[index] else None
             if found is not None and self.memory.origins.same([o for m in found.made for o in m.call.origins]):
                 chains[index] = found
         return chains
 
-    def beside(self, made, least, most, grown):
+    def named(self, x, held):
+        """Returns the name of an argument that is no entry, and behind how many it was there, (None, 0) where it has none."""
+        as_laid_out = x.dtype, x.size, x.stride, x.offset
+        name, behind, _ = self.handed.get(x.number, {}).get(as_laid_out, (None, 0, 0))
+        return self.small.get(x.number, {}).get(as_laid_out) or ((name, behind) if name in held else (None, 0))
+
+    def arguments(self, made, most):
+        """Returns the bytes, up to so many, of what modules were given that was not saved, and that nothing makes again, by names."""
+        saved = self.saved_before(len(made.sizes), [True] * len(made.sizes))
+        lost = [n for n in self.handed if n not in self.entries and n not in self.changed and not (n in self.makers and chain.find(self.makers[n], saved, self.makers, self.undone))]
+        return {name: nbytes for n in lost for name, _, nbytes in self.handed[n].values() if nbytes <= most}
+
+    def beside(self, made, least, most, grown, held=()):
         """Returns how many bytes may be taken beside what is recomputed in a step that saves so many times as much as this one: more than the least where much more can be
         recomputed then."""
         chosen, gained = least, 0
-        for extra, size in sorted((math.ceil(found.extra() * grown), made.sizes[index] * grown) for index, found in self.chains(made, made).items()):
+        for extra, size in sorted((math.ceil(found.extra() * grown), made.sizes[index] * grown) for index, found in self.chains(made, made, held).items()):
             gained += size if least < extra <= most else 0
             if gained >= WORTH * (extra - least) > 0:
                 chosen = extra

@@ -94,7 +94,7 @@ class Planner(object):
         self.family = self.other = self.shapes = None
         recording.memory.small.forget()
         if recording.again is not None:
-            self.leave_beside(recording.extra())
+            self.leave_beside(recording.left(None))
             self.remembered = Remembered(recording)
             try:
                 self.family, self.other, self.shapes = self.families(recording)
@@ -107,7 +107,7 @@ class Planner(object):
                     raise
                 say.line("steps differ in more than sizes: %s" % e)
         self.recipes = recording.recipes()
-        self.leave_beside(max((r.chain.extra() for r in self.recipes if r is not None), default=0))
+        self.leave_beside(recording.left(self.recipes))
         self.graph = self.timed.graph(self.recipes)
         return Planning(functools.partial(self.make, self.graph, self.timed, self.recipes, self.first_policy()))
 

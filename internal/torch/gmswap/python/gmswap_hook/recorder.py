@@ -82,7 +82,7 @@ class Recorder(object):
     def finished(self):
         return self.done
 
-    def entered(self, module):
+    def entered(self, module, args, frame):
         self.places.enter(module)
 
     def left(self, module):

@@ -24,6 +24,7 @@ from .selection import Mark
 from .stands import Copied
 from .step import NOTHING, Step
 from .unseen import Touched
+from .watch import by_name
 from .watched import Watched
 
 
@@ -59,12 +60,11 @@ class Runtime(object):
         self.clocks = Clocks()  # of steps that followed a schedule
         self.refined = False  # the schedule was made with their times
         self.clock_from, self.pause = self.TIMED, self.RECHECK  # steps that follow the schedule before some are timed, and until others are
-        self.declined = self.given_up = False  # nothing has to be moved, or no schedule can be made
+        self.declined = self.given_up = self.renewed = False  # nothing has to be moved, no schedule can be made, or what there is for one is of no use
         self.relief = None  # what makes room when a request finds none
         self.rest = self.wake = lambda: None  # have nothing packed until the model ends that is running, and all packed again; set by Hooks
         self.outlook, self.known = Outlook(self), Known(self)
         self.garbage, self.second, self.touched, self.inputs = Garbage(), Second(memory, lanes, settings.smallest), Touched(self), Inputs()
-        self.renewed = False  # the schedule, or what is recorded for one, is of no use
         self.guessed, self.guesses = False, self.GUESSES  # that what was saved between steps is of a model that is not watched, and such guesses that are left
 
     # Called by Hooks.
@@ -128,9 +128,9 @@ class Runtime(object):
         """Returns whether nothing will be moved."""
         return self.declined
 
-    def entered(self, module):
+    def entered(self, module, args, frame):
         if self.recorded() and type(self.step.conduct) is Watched:
-            self.recording.enter(module)
+            self.recording.enter(module, lambda: (args, by_name(frame)), self.step)
         step = self.step
         if step is not None:
             step.depth += 1
@@ -262,7 +262,8 @@ class Runtime(object):
         with self.memory:
             step = self.step
             if step.selected and step.number == number and step.conduct is not None:
-                step.backward = step.backward or backward
+                if backward and not step.backward:
+                    step.turn_back()
                 step.conduct.pass_point(at, self.memory.stream())
 
     def unpack(self, saved):
@@ -303,7 +304,7 @@ class Runtime(object):
         elif last is not None and self.relief is not None:
             self.relief.lodging.begin_instead(last.dims, dims)
         self.take_schedule(0)
-        step = self.step = Step(self.steps)
+        step = self.step = Step(self.steps, self.memory.small.arguments)
         step.stream = self.memory.stream()
         step.dims = dims
         self.memory.begin_step()
@@ -329,8 +330,7 @@ class Runtime(object):
             return self.schedule.follower(step, self.unplanned, self.relief, instrument)
         if step.number < self.WARM_UP or self.given_up or self.planning is not None:
             return self.unplanned(step)
-        if self.recording is None:
-            self.recording = Recording(self.memory, self.settings, self.costs, self.relief, self.before, self.schedule, self.inputs)
+        self.recording = self.recording or Recording(self.memory, self.settings, self.costs, self.relief, self.before, self.schedule, self.inputs)
         if self.relief is not None and self.relief.exceeds(self.relief.limit):  # it may be the first that lacks memory
             step.parting = Parting(step, self.known.live(), self.relief)
         return self.recording.next(step) or self.unplanned(step)

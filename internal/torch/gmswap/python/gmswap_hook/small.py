@@ -1,7 +1,8 @@
-"""Tensors that are too small to be moved, of which others are recomputed."""
+"""Tensors that are too small to be moved, and what modules are given, of which others are recomputed."""
 
 import weakref
 
+from .arguments import Argument, Arguments
 from .entry import untied
 
 
@@ -12,24 +13,30 @@ class Small(object):
         self.memory = memory
         self.wanted = {}  # by calls: the numbers of those that others are recomputed of
         self.kept = {}  # by names: references to such tensors of this step, which live as long as autograd keeps them, and their versions
+        self.arguments = Arguments(memory, self.kept)
         self.operators = None  # what sees the operators of a step that is recorded
         self.looks = False  # whether what is saved is to be noted
 
     def want(self, names):
         """Has steps note some."""
-        for call, number in names:
-            self.wanted.setdefault(call, set()).add(number)
+        for name in names:
+            if type(name) is Argument:
+                self.arguments.want(name)
+            else:
+                self.wanted.setdefault(name[0], set()).add(name[1])
 
     def forget(self):
         """Has steps note none."""
         self.wanted = {}
+        self.arguments.forget()
 
     def see(self, operators):
         """Has operators note what a step saves, None for none."""
         self.operators, self.looks = operators, operators is not None or bool(self.wanted)
 
     def begin_step(self):
-        self.kept = {}
+        self.kept.clear()
+        self.arguments.begin_step()
         self.see(None)
 
     def note(self, step, key, tensor, smallest):
@@ -37,7 +44,7 @@ class Small(object):
         if self.operators is None and step.packs not in self.wanted.get(step.turn, ()) or not self.stays(step, tensor, smallest):
             return tensor
         if self.operators is not None:
-            self.operators.see_small(key, tensor, (step.turn, step.packs), len(step.entries))
+            self.operators.see_named(self.operators.small, key, tensor, (step.turn, step.packs), len(step.entries))
             return tensor
         tensor = untied(tensor)
         self.kept[step.turn, step.packs] = weakref.ref(tensor), tensor._version

@@ -9,7 +9,7 @@ import threading
 from . import addresses, say
 from .devices import Devices
 from .gradients import Gradients
-from .hooks import Hooks, compiling
+from .hooks import Hooks
 from .library import Lanes, Library
 from .loading import Loading
 from .memory import Memory
@@ -21,6 +21,7 @@ from .report import Report
 from .runtime import Runtime
 from .settings import Settings
 from .stepping import Stepping, Store
+from .watch import compiling
 from .whole import Whole
 
 _pid = 0  # of the process that has tried

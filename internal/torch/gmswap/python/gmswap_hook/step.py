@@ -22,8 +22,9 @@ class Members(object):
 class Step(object):
     """A forward pass and the backward pass after it."""
 
-    def __init__(self, number):
+    def __init__(self, number, arguments=None):
         self.number, self.conduct, self.ended = number, None, ""
+        self.arguments = arguments  # of modules, which are held until the backward pass begins
         self.lodging = None  # what has gradients leave
         self.entries = []
         self.stream = 0  # that of the forward pass
@@ -71,13 +72,20 @@ class Step(object):
         """Does what is to be done when an entry is asked for."""
         if self.pace is not None:
             self.pace.arrive()
-        self.backward = True
+        if not self.backward:
+            self.turn_back()
         lodging = self.lodging
         if lodging is not None:
             if lodging.lacks or lodging.due or entry.index <= lodging.next:
                 lodging.unpack(entry.index)
             lodging.passed = entry.index
         self.conduct.unpack(entry, stream)
+
+    def turn_back(self):
+        """Notes that the backward pass has begun."""
+        self.backward = True
+        if self.arguments is not None:
+            self.arguments.release()
 
     def moves(self, nbytes, smallest):
         """Returns whether a tensor is moved that is saved now. Where members are given it is not its size that tells, unless that is far above those

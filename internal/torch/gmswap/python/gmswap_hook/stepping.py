@@ -7,11 +7,11 @@ import os
 import weakref
 
 from . import say
-from .hooks import compiling
 from .library import Failure
 from .states import PartPlace, Place, States, part
 from .steps import Steps
 from .updates import each
+from .watch import compiling
 
 CHUNK = 512 << 20  # bytes of states
 

@@ -6,9 +6,10 @@ import weakref
 
 from . import say
 from .fitting import fitting
-from .hooks import Watch, compiling, partly_compiled
+from .hooks import partly_compiled
 from .modules import parts
 from .stands import Stands, Weight
+from .watch import Watch, compiling
 
 
 class Sent(object):

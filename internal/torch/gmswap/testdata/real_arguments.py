@@ -1,0 +1,169 @@
+"""What is recomputed of arguments that modules are given, on a real PyTorch."""
+
+import torch
+from gmswap_hook import arguments
+from torch import nn
+
+from cpu import Hooked
+from real import Program, main
+from real_origins import equal
+
+WIDTH, HEADS = 32, 2
+
+
+class Attention(nn.Module):
+    """Attention put together of single operators, which save no mask."""
+
+    def __init__(self):
+        super().__init__()
+        self.qkv, self.out = nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH)
+        self.scale = (WIDTH // HEADS) ** -0.5
+
+    def forward(self, x, mask):
+        q, k, v = self.qkv(x).view(*x.shape[:2], 3, HEADS, -1).permute(2, 0, 3, 1, 4)
+        return self.out((((q @ k.transpose(-1, -2)) * self.scale + mask).softmax(-1) @ v).transpose(1, 2).flatten(2))
+
+
+class Layer(nn.Module):
+    def __init__(self, named):
+        super().__init__()
+        self.attention, self.up, self.down, self.named = Attention(), nn.Linear(WIDTH, 2 * WIDTH), nn.Linear(2 * WIDTH, WIDTH), named
+
+    def forward(self, x, mask):
+        x = x + (self.attention(x, mask=mask) if self.named else self.attention(x, mask))
+        return x + self.down(torch.tanh(self.up(x)))
+
+
+class Masked(nn.Module):
+    """Its masks are made in a way that nothing repeats, and are others in each step."""
+
+    def __init__(self, named=False, layers=3, repeats=True):
+        super().__init__()
+        self.layers, self.repeats, self.random = nn.ModuleList(Layer(named) for _ in range(layers)), repeats, torch.Generator()
+
+    def mask(self, x):
+        b, n = x.shape[:2]
+        hidden = torch.rand(b, 1, 1 if self.repeats else n, n, generator=self.random) < 0.3
+        return torch.zeros(hidden.shape).masked_fill(hidden, -1e9).expand(b, 1, n, n)
+
+    def forward(self, x):
+        self.last = mask = self.mask(x)
+        for layer in self.layers:
+            x = layer(x, mask)
+        return x
+
+
+class Trained(Program):
+    def __init__(self, shape=lambda step: (4, 16, WIDTH), **how):
+        torch.manual_seed(0)
+        super().__init__(Masked(**how))
+        self.shape = shape
+
+    def batch(self, step, shape=None):
+        self.model.random.manual_seed(step)
+        return super().batch(step, self.shape(step))
+
+
+def trained(make, steps, between=lambda program: None):
+    program = make()
+    for step in range(steps):
+        program.step(step)
+        between(program)
+    return program.out
+
+
+def compared(make, steps=14, between=lambda program: None, how="remake"):
+    """Trains with all recomputed that can be, and returns the hook, and the operators that make each entry again, None for none."""
+    want, hooked = trained(make, steps, between), Hooked(how)
+    got = trained(make, steps, between)
+    schedule, held = hooked.runtime.schedule, hooked.memory.small.arguments
+    assert not held.kept and not held.handles, "none is held behind a forward pass"
+    hooked.remove()
+    assert equal(got, want), "other losses or gradients"
+    return hooked, [r and [m.call.name for m in r.chain.made] for r in getattr(schedule, "recipes", ())]
+
+
+def test_mask():
+    """What attention saves is recomputed of the step's own mask, whether it is given by its place or its name, and repeated or not."""
+    for how in {}, {"named": True}, {"repeats": False}:
+        hooked, made = compared(lambda: Trained(**how))
+        assert sum(bool(names) and names[-1] == "_softmax" for names in made) == 3, (how, made)
+        wanted = hooked.memory.small.arguments.wanted
+        assert sum(map(len, wanted.values())) == 1, "one that is held does for all layers"
+
+
+def test_sizes():
+    """The same in steps of other lengths."""
+    hooked, _ = compared(lambda: Trained(lambda step: (4, 8 * (1 + step % 3), WIDTH)), 24)
+    assert hooked.library.remade and hooked.memory.small.arguments.wanted
+
+
+def test_written():
+    """A program may write to its mask once the model has had it, or for the next step."""
+
+    class Writing(Trained):
+        def loss(self, x):
+            loss = super().loss(x)
+            self.model.last.zero_()
+            return loss
+
+    _, made = compared(lambda: Writing(repeats=False))
+    assert any(names and names[-1] == "_softmax" for names in made), made
+
+
+def test_evaluation():
+    """Calls without gradients do not count, nor those of a copy of the model."""
+
+    def evaluate(program):
+        with torch.no_grad():
+            program.model(torch.zeros(2, 16, WIDTH))
+
+    compared(Trained, between=evaluate)
+
+
+def test_two():
+    """Where a layer is called with several masks in a step, each call has its own."""
+
+    class Twice(Masked):
+        def forward(self, x):
+            return super().forward(super().forward(x))
+
+    class Both(Trained):
+        def __init__(self):
+            super().__init__()
+            self.model.__class__ = Twice
+
+    hooked, made = compared(Both)
+    assert sum(bool(names) and names[-1] == "_softmax" for names in made) == 6, made
+    assert sum(map(len, hooked.memory.small.arguments.wanted.values())) == 2
+
+
+def test_worth():
+    """None is held of which little more can be recomputed: a mask of as many elements as attention's scores, for one layer."""
+
+    class Whole(Masked):
+        def mask(self, x):
+            return torch.rand(x.shape[0], HEADS, x.shape[1], x.shape[1], generator=self.random)
+
+    class Wide(Trained):
+        def __init__(self):
+            super().__init__(layers=1)
+            self.model.__class__ = Whole
+
+    hooked, made = compared(Wide)
+    assert not hooked.memory.small.arguments.wanted and all(not names or names[-1] != "_softmax" for names in made), made
+
+
+def test_copied():
+    """A copy has the layout of what it is of, in no more memory."""
+    x = torch.rand(4, 1, 1, 8).expand(4, 1, 6, 8)
+    copy = arguments.copied(x)
+    assert torch.equal(copy, x) and copy.stride() == x.stride() and copy.untyped_storage().nbytes() == x.untyped_storage().nbytes()
+    for x in torch.rand(3, 5).t(), torch.rand(()), torch.rand(2, 3, 4).expand(2, 3, 4):
+        copy = arguments.copied(x)
+        assert torch.equal(copy, x) and copy.stride() == x.stride()
+    assert arguments.copied(torch.rand(4, 8)[:, :3]).stride() == (3, 1), "of one with gaps the copy has none, and is not held"
+
+
+if __name__ == "__main__":
+    main(globals())
