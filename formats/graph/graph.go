@@ -14,7 +14,7 @@ type Row struct {
 	Phase       Phase // of the operator, in each of its rows
 	Layer       int32 // of the operator or the tensor, -1 for none
 	DurationNS  int64 // nanoseconds that the operator, or the operator with the option, takes on the compute stream when nothing else runs
-	BaseBytes   int64 // bytes in use besides the tensors of the graph, at the operator's peak
+	BaseBytes   int64 // bytes in use besides the tensors of the graph, at the operator's peak, or while the tensor is recomputed, for that alone
 	Bytes       int64 // size of the tensor, or of the option's workspace
 	RecomputeNS int64 // nanoseconds that recomputing the tensor takes, 0 if it cannot be recomputed
 	RowBytes    int64 // bytes of a row of the tensor, if each row can be recomputed alone; else 0
@@ -41,6 +41,7 @@ func (r *Row) own() Row {
 		o.Name, o.Type, o.Layer, o.DurationNS, o.BaseBytes, o.Origin = r.Name, r.Type, r.Layer, r.DurationNS, r.BaseBytes, r.Origin
 	case KindTensor:
 		o.Tensor, o.Name, o.Layer, o.Bytes, o.RecomputeNS, o.RowBytes, o.Role = r.Tensor, r.Name, r.Layer, r.Bytes, r.RecomputeNS, r.RowBytes, r.Role
+		o.BaseBytes = r.BaseBytes
 		o.Saved, o.Version, o.DType, o.Shape = r.Saved, r.Version, r.DType, r.Shape
 	case KindUse:
 		o.Tensor = r.Tensor

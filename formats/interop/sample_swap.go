@@ -55,7 +55,7 @@ func sampleOp(op int64, code func(string) int32) graph.Row {
 func sampleTensor(op int64, code func(string) int32) graph.Row {
 	r := graph.NewRow(graph.KindTensor, op, graph.Forward)
 	r.Tensor, r.Name, r.Layer, r.Bytes = op, code(fmt.Sprintf("saved %d", op%101)), int32(op%53)-1, sampleSize(op)
-	r.RecomputeNS, r.Role = op*op, code([]string{"inner", "layer-input"}[op%2])
+	r.RecomputeNS, r.BaseBytes, r.Role = op*op, op*op%4099, code([]string{"inner", "layer-input"}[op%2])
 	r.Saved, r.Version, r.DType, r.Shape = int32(op*op%10007)-1, op%7, code([]string{"half", "float"}[op%2]), code(fmt.Sprintf("[%d]", op%13))
 	return r
 }

@@ -62,6 +62,7 @@ type Tensor struct {
 	From      []int32
 	Row       int64
 	Relaunch  time.Duration // that recomputing it takes the program
+	Scratch   int64         // bytes that recomputing it takes beside it and what it is recomputed from, and frees again
 
 	Changed []int32 // those of Uses that change its contents, ascending
 	Over    []int32 // the tensors that it may be written over: Made is one of their uses, and takes no memory for it if it is the last
@@ -206,6 +207,9 @@ func (g *Graph) validateTensor(t *Tensor) error {
 	}
 	if t.Layer < -1 || t.Recompute < 0 || t.Recompute > maxDuration || t.Relaunch < 0 || t.Relaunch > maxDuration {
 		return fmt.Errorf("layer %d, recomputed in %v, launched in %v", t.Layer, t.Recompute, t.Relaunch)
+	}
+	if t.Scratch < 0 || t.Scratch > maxBytes {
+		return fmt.Errorf("recomputed with %d bytes beside it", t.Scratch)
 	}
 	if int(t.Role) >= len(roleNames) {
 		return fmt.Errorf("there is no role %d", uint8(t.Role))

@@ -23,6 +23,7 @@ func TestValidate(t *testing.T) {
 		"changed":       {tensor: Tensor{Bytes: 1, Uses: []int32{0}, Changed: []int32{1}}, want: "tensor 0: changed by operator 1, which does not use it"},
 		"launch":        {tensor: Tensor{Bytes: 1, Uses: []int32{0}}, op: Op{Launch: -1}, want: "operator 0: launched in -1ns"},
 		"launches":      {tensor: Tensor{Bytes: 1, Uses: []int32{0}}, op: Op{Launch: 2 * maxDuration, Duration: 1}, want: "operator 0: duration of 1ns"},
+		"scratch":       {tensor: Tensor{Bytes: 1, Uses: []int32{0}, Scratch: -1}, want: "tensor 0: recomputed with -1 bytes beside it"},
 		"relaunch":      {tensor: Tensor{Bytes: 1, Uses: []int32{0}, Relaunch: -1}, want: "tensor 0: layer 0, recomputed in 0s, launched in -1ns"},
 		"handling":      {tensor: Tensor{Bytes: 1, Uses: []int32{0}}, handling: Handling{Free: 2 * maxHandling}, want: "actions take the program [0s 2m0s"},
 		"over itself":   {tensor: Tensor{Bytes: 1, Uses: []int32{0}, Over: []int32{0}}, want: "tensor 0: in the place of tensor 0, which operator 0 does not use"},

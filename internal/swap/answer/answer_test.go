@@ -223,6 +223,8 @@ func TestSizes(t *testing.T) {
 		}
 		for i := range one.Graph.Tensors {
 			one.Graph.Tensors[i].Bytes = one.Graph.Tensors[i].Bytes * part / 8
+			one.Graph.Tensors[i].Scratch = part << 10
+			size.Scratch = append(size.Scratch, one.Graph.Tensors[i].Scratch)
 			size.Bytes, size.RecomputeNS = append(size.Bytes, one.Graph.Tensors[i].Bytes), append(size.RecomputeNS, 0)
 		}
 		r.Sizes = append(r.Sizes, size)

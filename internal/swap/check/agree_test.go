@@ -34,7 +34,7 @@ func smallGraph(r *rand.Rand) *swap.Graph {
 			}
 		}
 		if r.IntN(2) == 0 {
-			x.Recompute, x.Row = 50, 10
+			x.Recompute, x.Row, x.Scratch = 50, 10, 30
 			if t > 0 && g.Tensors[t-1].Made <= x.Made {
 				x.From = []int32{t - 1}
 			}

@@ -120,7 +120,11 @@ func (c *checker) device(limit int64) {
 		}
 	})
 	for i, a := range c.actions {
-		if over := used[c.order.ofAction(i)] + c.graph.Ops[a.At].Base - limit; over > 0 && (a.Kind == swap.Prefetch || a.Kind == swap.Recompute) {
+		over := used[c.order.ofAction(i)] + c.graph.Ops[a.At].Base - limit
+		if a.Kind == swap.Recompute {
+			over += c.graph.Tensors[a.Tensor].Scratch
+		}
+		if over > 0 && (a.Kind == swap.Prefetch || a.Kind == swap.Recompute) {
 			c.wrong(i, "with it %d bytes more than the limit are in use on the device", over)
 		}
 	}

@@ -113,11 +113,21 @@ func (r *Remake) extend(to *Recipe, t, op int32, gone func(t, op int32) bool) bo
 // Dead reports whether a tensor has seen its last use before an operator.
 func (r *Remake) Dead(t, op int32) bool { return r.graph.Tensors[t].Last() < op }
 
+// Beside returns the most bytes that are taken while a tensor, or a ghost of a recipe, is recomputed, beside these.
+func (r *Remake) Beside(to *Recipe, t int32) int64 {
+	most := r.graph.Tensors[t].Scratch
+	for _, ghost := range to.Ghosts {
+		most = max(most, r.graph.Tensors[ghost].Scratch)
+	}
+	return most
+}
+
 // Price is what it takes to recompute a tensor.
 type Price struct {
 	Took   time.Duration // of the compute stream
 	Launch time.Duration // of the program
 	Ghosts int64         // bytes
+	Beside int64         // bytes that are taken meanwhile, beside these and the tensor
 }
 
 // Price returns what it takes to recompute a tensor before an operator.
@@ -126,7 +136,7 @@ func (r *Remake) Price(to *Recipe, t, op int32) (price Price, ok bool) {
 	if !r.Add(to, t, op, r.Dead) {
 		return Price{}, false
 	}
-	price.Took, price.Launch = r.graph.Tensors[t].Recompute, r.graph.Tensors[t].Relaunch
+	price.Took, price.Launch, price.Beside = r.graph.Tensors[t].Recompute, r.graph.Tensors[t].Relaunch, r.Beside(to, t)
 	for _, ghost := range to.Ghosts {
 		price.Took += r.graph.Tensors[ghost].Recompute
 		price.Launch += r.graph.Tensors[ghost].Relaunch

@@ -36,6 +36,7 @@ type Run struct {
 	next    []int32         // its next use, as a place in Uses
 	until   []int32
 	again   time.Duration
+	beside  int64 // bytes that are taken while a tensor is recomputed, beside all tensors
 	actions []swap.Action
 }
 
@@ -109,7 +110,10 @@ func (r *Run) recompute(t int32) error {
 	if r.again > mostAgain*r.Begin[r.Ops()] {
 		return &draft.ShortError{Bytes: x.Bytes, Op: r.op}
 	}
-	if err := r.arrive(t); err != nil {
+	r.beside = x.Scratch
+	err := r.arrive(t)
+	r.beside = 0
+	if err != nil {
 		return err
 	}
 	r.Costs.back(t)
@@ -155,9 +159,9 @@ func (r *Run) Evictable(t int32) bool {
 	return int(r.next[t]) == len(x.Uses) || x.Uses[r.next[t]] <= r.until[t]
 }
 
-// Lacks returns how many bytes are missing for that many more to be within the limit, beside what the operator takes.
+// Lacks returns how many bytes are missing for that many more to be within the limit, beside what the operator, or what is recomputed for it, takes.
 func (r *Run) Lacks(bytes int64) int64 {
-	return r.Used + bytes + r.Graph.Ops[r.op].Base - r.Limits.Device
+	return r.Used + bytes + r.beside + r.Graph.Ops[r.op].Base - r.Limits.Device
 }
 
 // Stale returns for how long a tensor was neither written nor read, at least 1 ns.

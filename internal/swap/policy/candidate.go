@@ -49,7 +49,8 @@ type chooser struct {
 	banned []bool  // not to be recomputed
 	locked int32   // a candidate that is not to be chosen, or -1
 	host   int64   // bytes copied
-	over   []int64 // bytes beyond the limit at each operator with nothing chosen, and with ghosts
+	over   []int64 // bytes beyond the limit at each operator with nothing chosen, with ghosts, and with what is taken while something is recomputed
+	beside []int64 // the last of these
 	filled filled
 	delta  []int64 // what the choice adds to that at each operator: to itself and all behind it
 	now    int32   // the operator that memory is made to suffice at, or -1
@@ -63,7 +64,7 @@ type chooser struct {
 
 // newChooser finds the candidates: the gaps in which memory is short when nothing is moved.
 func newChooser(p *problem) *chooser {
-	c := &chooser{problem: p, over: make([]int64, p.Ops()), delta: make([]int64, p.Ops()+1), locked: -1, now: -1, held: held(p.Graph)}
+	c := &chooser{problem: p, over: make([]int64, p.Ops()), beside: make([]int64, p.Ops()), delta: make([]int64, p.Ops()+1), locked: -1, now: -1, held: held(p.Graph)}
 	short := make([]int32, p.Ops()+1) // operators before each that are over the limit
 	for op, used := range p.Plain {
 		short[op+1] = short[op]
@@ -98,6 +99,7 @@ func (c *chooser) candidate(x draft.Gap) candidate {
 	var price draft.Price
 	if price, a.able = c.Remake.Price(&c.recipe, x.Tensor, x.Before); a.able {
 		a.ghosts, a.needs = price.Ghosts, slices.Clone(c.recipe.Needs)
+		a.ghosts += price.Beside
 		a.able = c.AtLeast(x.Before, a.needs)+a.ghosts <= c.Limits.Device
 	}
 	if a.able {
@@ -186,6 +188,7 @@ func (c *chooser) forget() {
 		c.over[op] = used - c.Limits.Device
 	}
 	clear(c.delta)
+	clear(c.beside)
 }
 
 // load chooses shares, as take does one by one. Memory counts as free from the last use on.
@@ -250,13 +253,17 @@ func (c *chooser) bringBack(t, op int32) {
 	}
 }
 
-// prepare counts the ghosts of a tensor that is recomputed before an operator, and ends the gaps of what it is computed from there.
+// prepare counts what it takes to recompute a tensor before an operator: its ghosts, and what is taken meanwhile. It ends the gaps of what it is computed from there.
 // It calls do for each candidate before that.
 func (c *chooser) prepare(t, op int32, do func(i int32)) {
 	c.Remake.Begin(&c.recipe)
 	c.Remake.Add(&c.recipe, t, op, c.Remake.Dead)
 	for _, ghost := range c.recipe.Ghosts {
 		c.over[op] += c.Graph.Tensors[ghost].Bytes
+	}
+	if more := c.Remake.Beside(&c.recipe, t) - c.beside[op]; more > 0 {
+		c.beside[op] += more
+		c.over[op] += more
 	}
 	for _, need := range c.recipe.Needs {
 		for _, i := range c.byTensor.Of(need) {

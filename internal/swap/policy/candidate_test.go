@@ -48,7 +48,7 @@ func TestCandidates(t *testing.T) {
 		for i, x := range c.all {
 			var r draft.Recipe
 			price, ok := p.Remake.Price(&r, x.Tensor, x.Before)
-			fits := ok && p.AtLeast(x.Before, r.Needs)+price.Ghosts <= l.Device
+			fits := ok && p.AtLeast(x.Before, r.Needs)+price.Ghosts+price.Beside <= l.Device
 			dear := math.Inf(1)
 			if fits {
 				dear = float64(price.Took) / float64(g.Tensors[x.Tensor].Bytes)

@@ -19,11 +19,12 @@ type plainly struct {
 	from     []int32
 	end      []int32
 	over     []int64 // bytes beyond the limit at each operator
+	beside   []int64 // those of them that are taken while something is recomputed
 	host     int64
 }
 
 func newPlainly(c *chooser) *plainly {
-	p := &plainly{chooser: c, share: slices.Repeat([]int64{keep}, len(c.all)), from: make([]int32, len(c.all))}
+	p := &plainly{chooser: c, share: slices.Repeat([]int64{keep}, len(c.all)), from: make([]int32, len(c.all)), beside: make([]int64, c.Ops())}
 	for _, x := range c.all {
 		p.end = append(p.end, x.Before)
 	}
@@ -61,6 +62,12 @@ func (p *plainly) prepare(t, op int32) {
 	p.Remake.Add(&r, t, op, p.Remake.Dead)
 	for _, ghost := range r.Ghosts {
 		p.over[op] += p.Graph.Tensors[ghost].Bytes
+	}
+	for _, again := range append(slices.Clone(r.Ghosts), t) {
+		if more := p.Graph.Tensors[again].Scratch - p.beside[op]; more > 0 {
+			p.over[op] += more
+			p.beside[op] += more
+		}
 	}
 	var again []int32
 	for i, x := range p.all {

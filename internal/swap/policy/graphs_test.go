@@ -74,6 +74,9 @@ func randomGraph(r *rand.Rand, ops, tensors int, unit bool) *swap.Graph {
 			continue
 		}
 		t.Recompute = time.Duration(1 + r.IntN(2000))
+		if i%4 == 0 && !unit {
+			t.Scratch = t.Bytes / int64(1+i%3)
+		}
 		if rows := 1 + r.Int64N(min(64, t.Bytes)); r.IntN(2) == 0 && (!unit || t.Bytes%rows == 0) {
 			t.Row = t.Bytes / rows
 			t.Bytes = t.Row * rows

@@ -80,7 +80,7 @@ func (p *problem) usage(trips []draft.Trip) []int64 {
 	return usage[:p.Ops()]
 }
 
-// recomputes finds the bytes of ghosts before each operator, and how long what is recomputed there takes. It returns how long that is where no
+// recomputes finds the bytes of ghosts before each operator, with those that are taken while something is recomputed, and how long what is recomputed there takes. It returns how long that is where no
 // trip that copies ends, which may be dropped.
 func (p *problem) recomputes(trips []draft.Trip) (least time.Duration) {
 	n := int(p.Ops())
@@ -88,7 +88,7 @@ func (p *problem) recomputes(trips []draft.Trip) (least time.Duration) {
 	p.work.ghosts, p.work.again, p.work.launch = ghosts, took, launch
 	r := &p.Compiler.Recipe
 	p.EachAgain(trips, func(again []int32) {
-		op, certain := trips[again[0]].Need, true
+		op, certain, beside := trips[again[0]].Need, true, int64(0)
 		p.Remake.Begin(r)
 		for _, i := range again {
 			x := &trips[i]
@@ -97,7 +97,9 @@ func (p *problem) recomputes(trips []draft.Trip) (least time.Duration) {
 			p.Remake.Add(r, x.Tensor, op, p.Remake.Dead)
 			took[op] += time.Duration(float64(t.Recompute) * float64(p.Rest(x)) / float64(t.Bytes))
 			launch[op] += t.Relaunch
+			beside = max(beside, p.Remake.Beside(r, x.Tensor))
 		}
+		ghosts[op] += beside
 		for _, t := range r.Ghosts {
 			ghosts[op] += p.Graph.Tensors[t].Bytes
 			took[op] += p.Graph.Tensors[t].Recompute

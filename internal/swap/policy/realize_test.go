@@ -48,7 +48,7 @@ func TestUsage(t *testing.T) {
 		least, want := p.recomputes(trips), time.Duration(0)
 		usage := p.usage(trips)
 		for op := range p.Ops() {
-			set, took, bytes, certain := map[int32]bool{}, time.Duration(0), p.Plain[op], true
+			set, took, bytes, certain, beside := map[int32]bool{}, time.Duration(0), p.Plain[op], true, int64(0)
 			for _, x := range trips {
 				y := &p.Graph.Tensors[x.Tensor]
 				if x.Free <= op && op < x.Need {
@@ -56,15 +56,16 @@ func TestUsage(t *testing.T) {
 				}
 				if x.Need == op && x.Bytes < y.Bytes {
 					took += time.Duration(float64(y.Recompute) * float64(y.Bytes-x.Bytes) / float64(y.Bytes))
-					certain = certain && x.Bytes == 0
+					certain, beside = certain && x.Bytes == 0, max(beside, y.Scratch)
 					deadSources(p, x.Tensor, op, set)
 				}
 			}
 			for ghost := range set {
 				took, bytes = took+p.Graph.Tensors[ghost].Recompute, bytes+p.Graph.Tensors[ghost].Bytes
+				beside = max(beside, p.Graph.Tensors[ghost].Scratch)
 				ghosts++
 			}
-			if usage[op] != bytes || p.work.again[op] != took {
+			if bytes += beside; usage[op] != bytes || p.work.again[op] != took {
 				t.Fatalf("seed %d, operator %d: %d bytes, %v of recomputation, expected %d, %v", seed, op, usage[op], p.work.again[op], bytes, took)
 			}
 			if certain {

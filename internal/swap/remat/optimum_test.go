@@ -80,7 +80,7 @@ func choices(g *swap.Graph, device int64, at place, do func(to place, took time.
 		switch {
 		case at.here&bit != 0:
 			do(place{at.op, at.here &^ bit}, 0)
-		case at.here&from == from && used+t.Bytes <= device:
+		case at.here&from == from && used+t.Bytes+t.Scratch <= device:
 			do(place{at.op, at.here | bit}, t.Recompute)
 		}
 	}

@@ -233,7 +233,7 @@ func (s *state) measure(v int32) {
 	used, most := int64(0), int64(0)
 	for i, t := range again {
 		used += s.Graph.Tensors[t].Bytes
-		most = max(most, used)
+		most = max(most, used+s.Graph.Tensors[t].Scratch)
 		for _, from := range s.Graph.Tensors[t].From {
 			if last[from] == int32(i) {
 				last[from] = -1

@@ -27,7 +27,7 @@ func randomGraph(r *rand.Rand, ops, tensors int) *swap.Graph {
 	for i, op := range made {
 		t := swap.Tensor{Bytes: 1 + r.Int64N(100), Made: int32(op)}
 		if r.IntN(6) > 0 {
-			t.Recompute = time.Duration(1 + r.IntN(100))
+			t.Recompute, t.Scratch = time.Duration(1+r.IntN(100)), int64(i%4)*20
 		}
 		for range 1 + r.IntN(3) {
 			t.Uses = append(t.Uses, int32(op+1+r.IntN(ops-op-1)))

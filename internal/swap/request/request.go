@@ -77,6 +77,7 @@ type Tensor struct {
 	Role        swap.Role `json:"role"`
 	RecomputeNS int64     `json:"recompute_ns"`
 	RelaunchNS  int64     `json:"relaunch_ns"`
+	Scratch     int64     `json:"scratch"`
 	From        []int32   `json:"from"`
 	Row         int64     `json:"row"`
 	Over        []int32   `json:"over"`
@@ -160,7 +161,7 @@ func (g *Graph) Swap() *swap.Graph {
 		s.Tensors[i] = swap.Tensor{
 			Name: t.Name, Bytes: t.Bytes, Made: t.Made, Uses: t.Uses, Layer: t.Layer, Role: t.Role,
 			Changed: t.Changed, Over: t.Over, Recompute: time.Duration(t.RecomputeNS), From: t.From, Row: t.Row,
-			Relaunch: time.Duration(t.RelaunchNS),
+			Relaunch: time.Duration(t.RelaunchNS), Scratch: t.Scratch,
 		}
 	}
 	return s

@@ -51,7 +51,7 @@ func TestCheck(t *testing.T) {
 // FuzzCheck checks answers to requests that may both be anything.
 // TestCheckSizes checks the answer for each size against that size.
 func TestCheckSizes(t *testing.T) {
-	size := `{"ns": [1, 1, 1], "bases": [0, 0, 0], "bytes": [%d], "recompute_ns": [0]}`
+	size := `{"ns": [1, 1, 1], "bases": [0, 0, 0], "bytes": [%d], "recompute_ns": [0], "scratch": [0]}`
 	r := read(t, strings.Replace(step, `"graph"`, `"sizes": [`+fmt.Sprintf(size, 32)+`, `+fmt.Sprintf(size, 96)+`], "graph"`, 1))
 	moved := `{"device": 100, "actions": [[0,0,1,%d],[1,0,1,0],[2,0,2,%d]]}`
 	small, large := fmt.Sprintf(moved, 32, 32), fmt.Sprintf(moved, 96, 96)

@@ -12,6 +12,7 @@ type Size struct {
 	Bases       []int64 `json:"bases"`
 	Bytes       []int64 `json:"bytes"` // of tensors
 	RecomputeNS []int64 `json:"recompute_ns"`
+	Scratch     []int64 `json:"scratch"`
 }
 
 // Sized is the answer for a size. Error is why there is no schedule, "" where there is one.
@@ -27,9 +28,9 @@ type Answers struct {
 
 // Sized returns the graph of a step of another size.
 func (g *Graph) Sized(s *Size) (*Graph, error) {
-	if len(s.NS) != len(g.Ops) || len(s.Bases) != len(g.Ops) || len(s.Bytes) != len(g.Tensors) || len(s.RecomputeNS) != len(g.Tensors) {
-		return nil, fmt.Errorf("a size has %d and %d figures of %d operators, and %d and %d of %d tensors",
-			len(s.NS), len(s.Bases), len(g.Ops), len(s.Bytes), len(s.RecomputeNS), len(g.Tensors))
+	if len(s.NS) != len(g.Ops) || len(s.Bases) != len(g.Ops) || len(s.Bytes) != len(g.Tensors) || len(s.RecomputeNS) != len(g.Tensors) || len(s.Scratch) != len(g.Tensors) {
+		return nil, fmt.Errorf("a size has %d and %d figures of %d operators, and %d, %d and %d of %d tensors",
+			len(s.NS), len(s.Bases), len(g.Ops), len(s.Bytes), len(s.RecomputeNS), len(s.Scratch), len(g.Tensors))
 	}
 	sized := *g
 	sized.Ops, sized.Tensors = slices.Clone(g.Ops), slices.Clone(g.Tensors)
@@ -37,7 +38,8 @@ func (g *Graph) Sized(s *Size) (*Graph, error) {
 		sized.Ops[i].NS, sized.Ops[i].Base = s.NS[i], s.Bases[i]
 	}
 	for i := range sized.Tensors {
-		sized.Tensors[i].Bytes, sized.Tensors[i].RecomputeNS = s.Bytes[i], s.RecomputeNS[i]
+		t := &sized.Tensors[i]
+		t.Bytes, t.RecomputeNS, t.Scratch = s.Bytes[i], s.RecomputeNS[i], s.Scratch[i]
 	}
 	return &sized, nil
 }

@@ -217,10 +217,10 @@ func (m *Machine) recompute(i int32, p *tensor) error {
 	rest := t.Bytes
 	if p.resident {
 		rest -= p.copied
-		m.worst = max(m.worst, m.used)
 	} else {
 		m.hold(i)
 	}
+	m.worst = max(m.worst, m.used+t.Scratch)
 	for _, from := range t.From {
 		if !m.place[from].whole {
 			return errNoInputs

@@ -186,6 +186,7 @@ func (b *graphBuilder) addTensor(r *graph.Row) error {
 	b.ids = append(b.ids, int32(r.Tensor))
 	b.graph.Tensors = append(b.graph.Tensors, swap.Tensor{
 		Name: b.text(r.Name), Bytes: r.Bytes, Made: int32(r.Operator), Layer: r.Layer, Role: role, Recompute: time.Duration(r.RecomputeNS), Row: r.RowBytes,
+		Scratch: r.BaseBytes,
 	})
 	recorded := Recorded{Saved: r.Saved, Version: r.Version, DType: b.text(r.DType), Shape: b.text(r.Shape)}
 	b.recorded = append(b.recorded, recorded)

@@ -34,6 +34,7 @@ func sample(seed uint64, ops, tensors int) *Graph {
 		made := rng.IntN(ops)
 		t := swap.Tensor{
 			Name: "saved", Bytes: 1 + rng.Int64N(1<<30), Made: int32(made), Layer: int32(i%7) - 1, Role: swap.Role(i % 3), Recompute: time.Duration(i),
+			Scratch: rng.Int64N(1 << 20),
 		}
 		for op := made; op < ops; op += 1 + rng.IntN(ops) {
 			t.Uses = append(t.Uses, int32(op))

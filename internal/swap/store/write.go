@@ -109,7 +109,7 @@ func (g *Graph) row(l line, code func(string) int32) graph.Row {
 	case graph.KindTensor:
 		t := &g.Tensors[l.tensor]
 		r.Name, r.Bytes, r.Layer, r.Role = code(t.Name), t.Bytes, t.Layer, code(t.Role.String())
-		r.RecomputeNS, r.RowBytes = int64(t.Recompute), t.Row
+		r.RecomputeNS, r.RowBytes, r.BaseBytes = int64(t.Recompute), t.Row, t.Scratch
 		if g.Recorded != nil {
 			known := &g.Recorded[l.tensor]
 			r.Saved, r.Version, r.DType, r.Shape = known.Saved, known.Version, code(known.DType), code(known.Shape)

@@ -1,7 +1,7 @@
 """What is recomputed of arguments that modules are given, on a real PyTorch."""
 
 import torch
-from gmswap_hook import arguments
+from gmswap_hook import arguments, graph
 from torch import nn
 
 from cpu import Hooked
@@ -21,7 +21,10 @@ class Attention(nn.Module):
 
     def forward(self, x, mask):
         q, k, v = self.qkv(x).view(*x.shape[:2], 3, HEADS, -1).permute(2, 0, 3, 1, 4)
-        return self.out((((q @ k.transpose(-1, -2)) * self.scale + mask).softmax(-1) @ v).transpose(1, 2).flatten(2))
+        return self.out(self.attend(q, k, v, mask).transpose(1, 2).flatten(2))
+
+    def attend(self, q, k, v, mask):
+        return ((q @ k.transpose(-1, -2)) * self.scale + mask).softmax(-1) @ v
 
 
 class Layer(nn.Module):
@@ -92,10 +95,40 @@ def test_mask():
         assert sum(map(len, wanted.values())) == 1, "one that is held does for all layers"
 
 
+def test_attention():
+    """Attention's own numbers, for what its mask hides, are the same in each step."""
+
+    class Fused(Masked):
+        def mask(self, x):
+            return super().mask(x) == 0
+
+    class Hidden(Trained):
+        def __init__(self):
+            super().__init__()
+            self.model.__class__ = Fused
+            for layer in self.model.layers:
+                layer.attention.attend = fused
+
+    def fused(q, k, v, mask):
+        with nn.attention.sdpa_kernel(nn.attention.SDPBackend.MATH):
+            return nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+
+    _, made = compared(Hidden)
+    assert sum(bool(names) and names[-1] == "_safe_softmax" for names in made) == 3, made
+
+
 def test_sizes():
     """The same in steps of other lengths."""
+    recorded, real = [], graph.Recording.recipes_of
+    graph.Recording.recipes_of = lambda self, watched: recorded.append(watched) or real(self, watched)
     hooked, _ = compared(lambda: Trained(lambda step: (4, 8 * (1 + step % 3), WIDTH)), 24)
+    graph.Recording.recipes_of = real
+    planner = hooked.runtime.planner
     assert hooked.library.remade and hooked.memory.small.arguments.wanted
+    for watched in planner.timed, recorded[0]:
+        n, model = watched.step.dims[1], planner.family.model
+        told = model.sized(model.extent.place(watched.sizes[model.extent.first]).share())["scratch"]
+        assert max(told) >= 2 * 4 * HEADS * n * n * 4, "no less is told of than the scores take, twice"
 
 
 def test_written():

@@ -5,7 +5,7 @@ import sys
 import types
 
 import torch
-from gmswap_hook import live, operators, origins
+from gmswap_hook import live, origins
 from torch import nn
 from torch.nn import functional as F
 
@@ -77,8 +77,9 @@ def recomputed(make, steps=14, how="remake"):
     """Trains with all recomputed that can be, and returns the names of the operators that make each entry again, None for none."""
     want, hooked = trained(make, steps), Hooked(how)
     got = trained(make, steps)
-    schedule = hooked.runtime.schedule
+    schedule, told = hooked.runtime.schedule, hooked.runtime.planner.graph["tensors"]
     hooked.remove()
+    assert [t.get("scratch", 0) for t in told] == [r.chain.extra() if r else 0 for r in schedule.recipes] and any(t.get("scratch", 0) for t in told)
     assert equal(got, want), "other losses or gradients"
     assert hooked.library.remade, "nothing was recomputed"
     return [r and [m.call.name for m in r.chain.made] for r in schedule.recipes]
@@ -116,16 +117,6 @@ def test_drawn_alone():
     args, kwargs = call.given(lambda x: taken[x.number])
     assert torch.equal(call.function(*args, **kwargs), kept) and len(seen.makers) == 1
     hooked.remove()
-
-
-def test_beside():
-    """More is taken beside what is recomputed where that makes much more recomputable, in whole bytes."""
-    made = types.SimpleNamespace(sizes=[1000, 1000])
-    needs = {0: 100, 1: 3000}
-    seen = types.SimpleNamespace(chains=lambda one, other, held: {i: types.SimpleNamespace(extra=lambda n=n: n) for i, n in needs.items()})
-    for grown, want in (1.0, 100), (1.333, 134), (5.0, 10):
-        got = operators.Operators.beside(seen, made, 10, 200, grown)
-        assert (got, type(got)) == (want, int), (grown, got)
 
 
 def test_changed():
@@ -187,7 +178,7 @@ def test_origins():
     known = origins.Origins(torch)
 
     def of(number):
-        found = known.of(number, sys._getframe(1))
+        found = known.of("mul", number, sys._getframe(1))
         return found if not found else [o.names for o in found]
 
     def scaled(self, call):
@@ -213,7 +204,7 @@ def test_origins():
 
     def found(self, number):
         self.p, self.config.rate
-        return known.of(number, sys._getframe(0))
+        return known.of("mul", number, sys._getframe(0))
 
     for number, change in ((0.3, lambda: setattr(holder, "p", 0.4)), (0.15, lambda: setattr(holder, "config", None))):
         there = found(holder, number)

@@ -10,7 +10,7 @@ from .growth import Growth, Where
 from .measure import TIMING
 from .model import NEVER, Model
 from .pace import FREE, OFFLOAD, PREFETCH, RECOMPUTE
-from .remake import TIGHT
+from .remake import COUNTED
 from .remembered import Recalled
 from .selection import Selection, Trust, entry
 
@@ -138,7 +138,7 @@ class Buckets(object):
         values = growth.values(dims)
         if instrument is not None:
             instrument.shares = self.model.shares(growth, values)
-        recalled = Recalled(self.model.remembered, self.model.memory, step, self.device // TIGHT)
+        recalled = Recalled(self.model.remembered, self.model.memory, step, self.device // COUNTED)
         return Chosen(recalled, step, Shape(bucket, growth.sizes(values)), unplanned, relief, instrument)
 
     def trusted(self, step, relief):
@@ -269,12 +269,14 @@ class Shaped(Model):
     def sized(self, where):
         growth = self.extent
         values = growth.larger(where)
+        sizes = growth.sizes(values)
         remade = [self.slower * value / proven for value, proven in zip(values, growth.values(self.proven_at))]
         return {"ns": [int(ns * share) for ns, share in zip(self.ns, self.shares(growth, values))],
                 "bases": [int(self.bases.start + share * values[which]) for share, which in growth.bases],
-                "bytes": growth.sizes(values),
+                "bytes": sizes,
                 "recompute_ns": [int(t.get("recompute_ns", 0) * remade[growth.terms[i][1]]) if not self.remembered.hopeless(i) else NEVER
-                                 for i, t in enumerate(self.timed_graph["tensors"])]}
+                                 for i, t in enumerate(self.timed_graph["tensors"])],
+                "scratch": [int(share * sum(sizes)) for share in self.remembered.beside]}
 
     def shares(self, growth, values):
         """Returns how long operators take in a step, of what they take in the one that was timed: as the entries grow that they make or use."""

@@ -6,7 +6,7 @@ import types
 from .between import Unlike
 from .follow import Follower
 from .model import Model
-from .remake import TIGHT, Remake
+from .remake import COUNTED, Remake
 from .remembered import Recalled
 from .selection import Trust
 
@@ -69,7 +69,7 @@ class Family(object):
         if not self.model.bounded:
             return Chooser(step, self, unplanned, relief, instrument)
         model = self.model
-        return Bounded(Recalled(model.remembered, model.memory, step, self.device // TIGHT), step, self, unplanned, relief, instrument)
+        return Bounded(Recalled(model.remembered, model.memory, step, self.device // COUNTED), step, self, unplanned, relief, instrument)
 
     def at(self, place):
         """Returns the schedule for a step, None if it saves more than any is for."""

@@ -9,9 +9,11 @@ import math
 
 from .demand import Demand
 from .family import BEYOND
-from .operators import WORTH, Operators
-from .remake import ROOMY, TIGHT
+from .operators import Operators
+from .remake import COUNTED, ROOMY, TIGHT
 from .watched import Watched, Whole
+
+WORTH = 4  # times as much has to be recomputable as is held in addition
 
 
 class Recording(object):
@@ -35,8 +37,7 @@ class Recording(object):
         self.made = None  # the first step
         self.again = None  # another one of other sizes, if they vary
         self.timed = None
-        self.beside = 0  # bytes that may be taken beside what is recomputed, once that was chosen
-        self.held = None  # the arguments of modules of which that is, and the bytes of each in the largest step, once they were chosen
+        self.held = None  # arguments of modules, and the bytes of each in the largest step, once they were chosen
         self.failed = 0  # times that two steps differed, or a third one did not
         self.waits, self.passed = self.WAITS, self.PASSED  # that are left
         self.repeated = None  # the last step that was passed over as one of the two had inputs of its sizes
@@ -159,10 +160,6 @@ class Recording(object):
         """Returns the steps that tell of sizes."""
         return [self.timed] if self.again is None else [self.made, self.again, self.timed]
 
-    def least(self):
-        """Returns how many bytes may be taken beside whatever is recomputed."""
-        return self.relief.extra() if self.relief is not None else self.settings.device // ROOMY
-
     def grown(self, watched):
         """Returns how much larger the largest step may be that schedules are made for."""
         return BEYOND * max(sum(w.sizes) for w in self.steps()) / sum(watched.sizes) if self.again is not None else 1.0
@@ -176,16 +173,8 @@ class Recording(object):
         return self.held
 
     def extra(self):
-        """Returns the most bytes that may be taken beside what is recomputed, in the largest step."""
-        if not self.beside:
-            least, most, held = self.least(), self.settings.device // TIGHT, self.arguments()
-            self.beside = self.made.operators.beside(self.made, least, max(least, most - sum(held.values())), self.grown(self.made), held)
-        return self.beside
-
-    def left(self, recipes):
-        """Returns the bytes that schedules leave free for what is taken beside what is recomputed, by recipes where these are given, and for what is held."""
-        beside = max((r.chain.extra() for r in recipes if r is not None), default=0) if recipes is not None else self.extra()
-        return beside + sum(self.arguments().values())
+        """Returns the most bytes that may be taken beside what is recomputed, in the largest step: schedules count them, but for MEMO's."""
+        return self.settings.device // (ROOMY if self.settings.policy.startswith("memo") else COUNTED)
 
     def recipes(self):
         """Returns for each entry how it is recomputed, or None."""
@@ -193,7 +182,7 @@ class Recording(object):
 
     def recipes_of(self, watched):
         """Returns the same for a step whose operators were seen."""
-        return watched.operators.recipes(watched, watched, max(self.least(), self.extra() / self.grown(watched)), self.arguments())
+        return watched.operators.recipes(watched, watched, self.extra() / self.grown(watched), self.arguments())
 
 
 def chosen(operators, made, most):

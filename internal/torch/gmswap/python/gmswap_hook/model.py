@@ -67,7 +67,8 @@ class Model(object):
         slower, remade = saved / sum(self.timed.sizes), self.slower * saved / self.proven_bytes
         return {"ns": [int(ns * slower) for ns in self.ns], "bases": self.bases.at(share), "bytes": self.extent.sizes(share),
                 "recompute_ns": [int(t.get("recompute_ns", 0) * remade) if not self.remembered.hopeless(i) else NEVER
-                                 for i, t in enumerate(self.timed_graph["tensors"])]}
+                                 for i, t in enumerate(self.timed_graph["tensors"])],
+                "scratch": [int(part * saved) for part in self.remembered.beside]}
 
     def recorded(self, share):
         """Returns what a schedule has to know of a step at a place."""

@@ -1,6 +1,5 @@
 """Sees which operators make what autograd saves, so that it can be recomputed."""
 
-import math
 import sys
 
 from . import chain
@@ -28,7 +27,6 @@ COUNTING = frozenset((
 INTO = frozenset((
     "silu", "gelu", "sigmoid", "tanh", "mul", "add", "sub", "div", "neg", "rsqrt", "exp", "leaky_relu", "hardswish", "mm", "addmm",
 ))
-WORTH = 4  # times as much has to be recomputable as is taken beside it in addition
 SHORT = 300000  # nanoseconds that an operator takes to be launched, at most
 
 
@@ -335,7 +333,7 @@ class Operators(object):
         if len(numbers) > 1:
             return None
         frame = sys._getframe(1)
-        return () if self.literals.written(packet, numbers[0], frame) else self.memory.origins.of(numbers[0], frame)
+        return () if self.literals.written(packet, numbers[0], frame) else self.memory.origins.of(packet, numbers[0], frame)
 
     def doubt(self, call, results, again):
         """Compares what an operator made with what it made when it was rerun, later on. Returns False where they cannot be the same, or there is no memory
@@ -475,16 +473,6 @@ class Operators(object):
         saved = self.saved_before(len(made.sizes), [True] * len(made.sizes))
         lost = [n for n in self.handed if n not in self.entries and n not in self.changed and not (n in self.makers and chain.find(self.makers[n], saved, self.makers, self.undone))]
         return {name: nbytes for n in lost for name, _, nbytes in self.handed[n].values() if nbytes <= most}
-
-    def beside(self, made, least, most, grown, held=()):
-        """Returns how many bytes may be taken beside what is recomputed in a step that saves so many times as much as this one: more than the least where much more can be
-        recomputed then."""
-        chosen, gained = least, 0
-        for extra, size in sorted((math.ceil(found.extra() * grown), made.sizes[index] * grown) for index, found in self.chains(made, made, held).items()):
-            gained += size if least < extra <= most else 0
-            if gained >= WORTH * (extra - least) > 0:
-                chosen = extra
-        return min(chosen, most)
 
     def saved_before(self, index, same):
         """Returns the function that tells the arguments that are parameters, or were saved before an entry, and are unchanged."""

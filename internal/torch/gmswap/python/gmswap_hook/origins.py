@@ -39,8 +39,8 @@ class Origins(object):
         self.varying.update(others)
         return not others
 
-    def of(self, number, frame):
-        """Returns what a number comes from that the operator called in a frame is given, none if that cannot change, None where that is not known. Where it may be several
+    def of(self, packet, number, frame):
+        """Returns what a number comes from that an operator called in a frame is given, none if that cannot change, None where that is not known. Where it may be several
         attributes, all are returned."""
         if isinstance(number, complex):
             return None
@@ -50,6 +50,8 @@ class Origins(object):
         while frame is not None and frames < FRAMES:
             if not inner(str(frame.f_globals.get("__name__"))):
                 frames += 1
+                if frames == 1 and packet == "scalar_tensor" and attention(frame.f_code):
+                    return ()
                 values = list(frame.f_locals.values())
                 held += [x for x in values if type(x) is float]
                 if self.sized(number, frame.f_code, values):
@@ -75,6 +77,11 @@ class Origins(object):
             for path, value in numbers_of(module, names):
                 if number in of(value) and (number not in PLAIN or any(x is value for x in held)):
                     yield Origin(module, path, value)
+
+
+def attention(code):
+    """Returns whether code has attention make numbers of its own, as those that its mask stands for, and makes none."""
+    return "scaled_dot_product_attention" in code.co_names and not {"where", "scalar_tensor"}.intersection(code.co_names)
 
 
 def numbers_of(module, names):

@@ -93,8 +93,8 @@ class Planner(object):
         self.launches, self.parts, self.most_parts = Launches(), 0, self.PARTS
         self.family = self.other = self.shapes = None
         recording.memory.small.forget()
+        self.leave_beside(sum(recording.arguments().values()))
         if recording.again is not None:
-            self.leave_beside(recording.left(None))
             self.remembered = Remembered(recording)
             try:
                 self.family, self.other, self.shapes = self.families(recording)
@@ -107,7 +107,6 @@ class Planner(object):
                     raise
                 say.line("steps differ in more than sizes: %s" % e)
         self.recipes = recording.recipes()
-        self.leave_beside(recording.left(self.recipes))
         self.graph = self.timed.graph(self.recipes)
         return Planning(functools.partial(self.make, self.graph, self.timed, self.recipes, self.first_policy()))
 
@@ -187,7 +186,7 @@ class Planner(object):
         return True
 
     def leave_beside(self, extra):
-        """Leaves as much memory free as is taken beside what is recomputed: a schedule does not count on that, and one part is left by the limit anyway."""
+        """Leaves as much memory free as is held beside what is recomputed: a schedule does not count on that, and one part is left by the limit anyway."""
         self.parts = max(0, min(-(-extra // (self.settings.device // self.PART)) - 1, self.most_parts))
 
     def leave_less(self):

@@ -8,7 +8,7 @@ LIBRARIES = frozenset(("mm", "addmm", "bmm", "baddbmm", "convolution"))
 NEARLY = LIBRARIES | {"_scaled_dot_product_cudnn_attention", "_cudnn_attention_forward"}
 # A library tries one way after the other until there is memory for one, and keeps to that from then on: others round otherwise.
 TRIED = frozenset(("convolution",))
-ROOMY, TIGHT = 64, 16  # such a part of the memory may be taken beside what is recomputed, and where much more can be with that, or the host has no room for all that leaves
+ROOMY, TIGHT, COUNTED = 64, 16, 4  # such a part of the memory may be taken beside what is recomputed: on demand, where the host has no room for all that leaves, and by a schedule
 PIECE = 16 << 20  # bytes that rows of others take beside the tensor while they are recomputed
 
 

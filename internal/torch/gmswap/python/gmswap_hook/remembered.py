@@ -22,6 +22,7 @@ class Remembered(object):
         (small, a), (large, b) = sorted(known, key=lambda step: sum(step[0].sizes))
         self.recipes = [varied(x, y, self.layouts) for x, y in zip(a, b)]
         self.sizes = small.sizes
+        self.beside = [max(beside(x, small), beside(y, large)) for x, y in zip(a, b)]  # bytes that are taken to recompute entries, for each that is saved in a step
         self.types = [None if x[0] != y[0] or len(x[1]) != len(y[1]) else (x[0], len(x[1])) for x, y in zip(small.layouts, large.layouts)]
         self.small, self.large = [[numbers(*x) for x in zip(step.sizes, step.layouts)] for step in (small, large)]
         self.hints = {}  # by entries
@@ -56,6 +57,11 @@ class Remembered(object):
         except Unlike:
             return False
         return True
+
+
+def beside(recipe, watched):
+    """Returns how many bytes a recipe takes beside what it makes, for each that its step has saved."""
+    return recipe.chain.extra() / float(sum(watched.sizes)) if recipe is not None else 0.0
 
 
 def numbers(nbytes, layout):

@@ -180,7 +180,7 @@ class Watched(object):
                 t["role"] = LAYER_INPUT  # what is saved first in a layer
                 entered.add(t["layer"])
             if recipes[i] is not None:
-                t["recompute_ns"], t["from"], t["row"] = recipes[i].ns, recipes[i].sources, recipes[i].row
+                t["recompute_ns"], t["from"], t["row"], t["scratch"] = recipes[i].ns, recipes[i].sources, recipes[i].row, recipes[i].chain.extra()
             tensors.append(t)
         return {"name": self.recording.name, "device": self.memory.name(), "process": process(self.memory), "ops": ops, "tensors": tensors}
 
