@@ -8,10 +8,11 @@ import (
 	"strings"
 )
 
-// exactResults, weightsResults and zooResults are what experiments/programs/exact.py measured on an H200: a row for each program and way of running it.
+// exactResults and the others are what experiments/programs/exact.py measured on an H200: a row for each program and way of running it.
 const (
 	exactResults   = "experiments/programs/results/exact-h200.csv"
-	weightsResults = "experiments/programs/results/weights-h200.csv" // programs of whose memory parameters are the most, one at a time
+	weightsResults = "experiments/programs/results/weights-h200.csv"    // programs of whose memory parameters are the most, one at a time
+	recomputedRows = "experiments/programs/results/recomputed-h200.csv" // programs of which much is recomputed of dropouts' masks and of arguments of modules
 	zooResults     = "experiments/programs/results/zoo-h200.csv"
 )
 
@@ -31,7 +32,7 @@ type exactProgram struct {
 
 // measureExact adds the small programs under limits: whether they end within them with PyTorch's losses, and their steps beside PyTorch's.
 func measureExact(e *experiment) error {
-	for _, path := range []string{exactResults, weightsResults} {
+	for _, path := range []string{exactResults, weightsResults, recomputedRows} {
 		programs, err := readExact(path)
 		if err != nil {
 			return err
